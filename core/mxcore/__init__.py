@@ -1,0 +1,47 @@
+"""mxcore: MXNet 1.x reborn as a microkernel in Python.
+
+``import mxcore as mx`` gives MXNet's names; each is imported when it is first used.
+"""
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+__version__ = "0.1.0"
+
+#: Public name -> module, or module and attribute. Nothing here is imported before it is asked for.
+_LAZY: dict[str, str] = {
+    **{n: "mxcore." + n for n in (
+        "attribute autograd base callback compat context contrib engine executor executor_manager gluon image initializer io "
+        "kvstore lr_scheduler metric model module monitor name ndarray operator optimizer plugin profiler random recordio "
+        "registry rnn runtime symbol test_utils testing util visualization").split()},
+    "nd": "mxcore.ndarray", "sym": "mxcore.symbol", "mod": "mxcore.module", "kv": "mxcore.kvstore", "init": "mxcore.initializer",
+    "img": "mxcore.image", "mon": "mxcore.monitor", "viz": "mxcore.visualization", "rnd": "mxcore.random", "opt": "mxcore.optimizer",
+    **{n: "mxcore.context:" + n for n in "Context cpu cpu_pinned gpu num_gpus current_context gpu_memory_info".split()},
+    "NDArray": "mxcore.ndarray:NDArray", "Symbol": "mxcore.symbol:Symbol", "Executor": "mxcore.executor:Executor",
+    "MXNetError": "mxcore.base:MXNetError", "AttrScope": "mxcore.attribute:AttrScope", "waitall": "mxcore.ndarray:waitall",
+}
+
+__all__ = ["__version__", *_LAZY]
+
+
+def __getattr__(name: str) -> Any:
+    target = _LAZY.get(name)
+    if target is None:
+        raise AttributeError(f"module 'mxcore' has no attribute {name!r}")
+    module, _, attr = target.partition(":")
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as e:
+        if e.name != module:
+            raise
+        raise AttributeError(f"module 'mxcore' has no attribute {name!r}") from None
+    found = getattr(found, attr) if attr else found
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    present = {n for n, t in _LAZY.items() if importlib.util.find_spec(t.partition(":")[0]) is not None}
+    return sorted({*globals(), *present})

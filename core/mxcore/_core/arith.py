@@ -1,0 +1,207 @@
+"""Python's operators over arrays and graph values: one table, and the fast path of eager arithmetic."""
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+from .errors import error
+from .state import state
+
+__all__ = ["OPERATORS", "COMPARISONS", "Arithmetic", "install"]
+
+#: Python name -> (elementwise op, broadcasting op, op with a scalar, op with the scalar on the left)
+OPERATORS: dict[str, tuple[str, str, str, str]] = {
+    "add": ("elemwise_add", "broadcast_add", "_plus_scalar", "_plus_scalar"),
+    "sub": ("elemwise_sub", "broadcast_sub", "_minus_scalar", "_rminus_scalar"),
+    "mul": ("elemwise_mul", "broadcast_mul", "_mul_scalar", "_mul_scalar"),
+    "truediv": ("elemwise_div", "broadcast_div", "_div_scalar", "_rdiv_scalar"),
+    "mod": ("_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar"),
+    "pow": ("_power", "broadcast_power", "_power_scalar", "_rpower_scalar"),
+}
+#: Python name -> (elementwise op, broadcasting op, op with a scalar)
+COMPARISONS: dict[str, tuple[str, str, str]] = {
+    "eq": ("_equal", "broadcast_equal", "_equal_scalar"),
+    "ne": ("_not_equal", "broadcast_not_equal", "_not_equal_scalar"),
+    "gt": ("_greater", "broadcast_greater", "_greater_scalar"),
+    "ge": ("_greater_equal", "broadcast_greater_equal", "_greater_equal_scalar"),
+    "lt": ("_lesser", "broadcast_lesser", "_lesser_scalar"),
+    "le": ("_lesser_equal", "broadcast_lesser_equal", "_lesser_equal_scalar"),
+}
+
+
+class Arithmetic:
+    """Operators for classes that give `_binary`, `_scalar` and `_unary`."""
+
+    __slots__ = ()
+
+    def _binary(self, elementwise: str, broadcast: str, other: Any) -> Any:
+        raise NotImplementedError
+
+    def _scalar(self, op: str, scalar: float) -> Any:
+        raise NotImplementedError
+
+    def _unary(self, op: str) -> Any:
+        raise NotImplementedError
+
+    def __neg__(self) -> Any:
+        return self._unary("negative")
+
+    def __abs__(self) -> Any:
+        return self._unary("abs")
+
+
+def _plain(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        if isinstance(other, numbers.Number):
+            return self._scalar(scalar_op, other)
+        if isinstance(other, Arithmetic):
+            return self._binary(elementwise, broadcast, other)
+        return NotImplemented
+
+    return method
+
+
+for _name, (_e, _b, _s, _r) in OPERATORS.items():
+    setattr(Arithmetic, f"__{_name}__", _plain(_e, _b, _s))
+    setattr(Arithmetic, f"__r{_name}__", _plain(_e, _b, _r))
+for _name, (_e, _b, _s) in COMPARISONS.items():
+    setattr(Arithmetic, f"__{_name}__", _plain(_e, _b, _s))
+Arithmetic.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+# ---- eager arrays ---------------------------------------------------------------------------------------------
+#: Arrays of more elements take the general path, where the device's kernels and the engine decide.
+SMALL = 16384
+_FAST_NUMBERS = (float, int)
+
+
+def _learn(ctx: Any, op: Any, dtype: Any, p: Any, plan_fn: Any, two: bool) -> None:
+    """Enter (function, op, params) for an operator whose reference is one array function of the right dtype."""
+    device = ctx.device
+    if op.direct is None or device.async_ or plan_fn is not op.body or ctx.device.xp is None:
+        return
+    name, _, order = op.direct.partition(":")
+    fn = getattr(device.xp, name)
+    one = device.xp.ones((1,), dtype)
+    got = fn(one, one) if two else fn(one, 1.0)
+    if got.dtype == dtype and (two or dtype.kind == "f"):
+        ctx.fast[op.name, dtype] = (fn, op, p, order == "swap")
+
+
+def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) -> Callable[[Any, Any], Any]:
+    from . import registry, tape
+    from .array import Array, Storage
+    from .dispatch import invoke
+
+    def slow(self: Any, other: Any) -> Any:
+        if isinstance(other, Array):
+            same = self._data.shape == other._data.shape
+            op = registry.ops.get(elementwise if same else broadcast)
+            p = op.parse({})
+            out = invoke(op, (self, other), p)
+            if same and self._data.shape and self.stype == other.stype == "default":
+                key = (p._key, self._st.ctx.device_type, self._data.shape, self._data.dtype, self._data.__class__,
+                       other._data.shape, other._data.dtype, other._data.__class__)
+                if key in op.plans:
+                    _learn(self._st.ctx, op, self._data.dtype, p, op.plans[key].fn, True)
+            return out
+        if isinstance(other, numbers.Number) or (hasattr(other, "dtype") and getattr(other, "shape", None) == ()):
+            op = registry.ops.get(scalar_op)
+            p = op.parse({"scalar": other})
+            out = invoke(op, (self,), p)
+            if self.stype == "default":
+                d = self._data
+                key = (p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__)
+                if d.shape and key in op.plans:
+                    _learn(self._st.ctx, op, d.dtype, p, op.plans[key].fn, False)
+            return out
+        if other is None or isinstance(other, (str, bytes)):
+            return NotImplemented
+        raise error(TypeError, f"{elementwise}: an array cannot be combined with {type(other).__name__}; "
+                               "use an array (mx.nd.array(x, ctx=...)) or a number")
+
+    def method(self: Any, other: Any) -> Any:
+        cls = self.__class__
+        st = self._st
+        if other.__class__ is cls:
+            so = other._st
+            ctx = st.ctx
+            if st.write is None and so.write is None and so.ctx is ctx:
+                a = self._data
+                b = other._data
+                shape = a.shape
+                if shape and shape == b.shape and a.size <= SMALL and a.dtype is b.dtype:
+                    found = ctx.fast.get((elementwise, a.dtype))
+                    if found is not None:
+                        out = cls(found[0](a, b), Storage(ctx))
+                        if state.record and (self._entry is not None or other._entry is not None):
+                            tape.record(found[1], found[2], (self, other), (out,), ctx.k[state.train] if state.train in ctx.k
+                                        else _k(ctx))
+                        return out
+        elif other.__class__ in _FAST_NUMBERS and st.write is None:
+            a = self._data
+            ctx = st.ctx
+            found = ctx.fast.get((scalar_op, a.dtype))
+            if found is not None and a.shape and a.size <= SMALL:
+                out = cls(found[0](other, a) if found[3] else found[0](a, other), Storage(ctx))
+                if self._entry is not None and state.record:
+                    tape.record(found[1], found[2].with_dynamic({"scalar": float(other)}), (self,), (out,),
+                                ctx.k[state.train] if state.train in ctx.k else _k(ctx))
+                return out
+        return slow(self, other)
+
+    return method if fast else slow
+
+
+def _k(ctx: Any) -> Any:
+    from .dispatch import context_k
+
+    return context_k(ctx, state.train)
+
+
+def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:
+    from . import registry
+    from .array import Array
+    from .dispatch import guard_write, invoke
+
+    def method(self: Any, other: Any) -> Any:
+        if isinstance(other, Array):
+            op = registry.ops.get(elementwise if self._data.shape == other._data.shape else broadcast)
+            invoke(op, (self, other), op.parse({}), self)
+            return self
+        if isinstance(other, numbers.Number) or getattr(other, "shape", None) == ():
+            op = registry.ops.get(scalar_op)
+            guard_write(self, op.name)
+            invoke(op, (self,), op.parse({"scalar": other}), self)
+            return self
+        return NotImplemented
+
+    return method
+
+
+def install(cls: type, fast: bool = True) -> None:
+    """Give an array class Python's operators; `fast` adds the short way of small dense arrays."""
+    for name, (e, b, s, r) in OPERATORS.items():
+        forward = _eager_binary(e, b, s, fast)
+        backward = _eager_binary(e, b, r, fast)
+        setattr(cls, f"__{name}__", _named(forward, f"__{name}__"))
+        setattr(cls, f"__r{name}__", _named(_reflected(forward, backward), f"__r{name}__"))
+        setattr(cls, f"__i{name}__", _named(_eager_inplace(e, b, s), f"__i{name}__"))
+    for name, (e, b, s) in COMPARISONS.items():
+        setattr(cls, f"__{name}__", _named(_eager_binary(e, b, s, fast), f"__{name}__"))
+    cls.__hash__ = object.__hash__  # type: ignore[assignment, method-assign]
+
+
+def _reflected(forward: Callable[[Any, Any], Any], backward: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    from .array import Array
+
+    def method(self: Any, other: Any) -> Any:
+        return forward(other, self) if isinstance(other, Array) else backward(self, other)
+
+    return method
+
+
+def _named(fn: Any, name: str) -> Any:
+    fn.__name__ = fn.__qualname__ = name
+    return fn

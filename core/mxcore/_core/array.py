@@ -1,0 +1,201 @@
+"""Storage and arrays: what an engine orders, and the views that users hold."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .context import Context
+from .errors import error
+
+__all__ = ["Storage", "Array", "Like", "RowSparse", "CSR", "faces"]
+
+
+class Storage:
+    """One buffer and its engine variable; every view of the buffer shares it.
+
+    Attributes
+    ----------
+    ctx : Context
+    write : Task or None
+        The pending (or failed) task that writes the buffer; None when the buffer is ready.
+    reads : list of Task or None
+        Pending tasks that read it.
+    version : int
+        Counts the writes; the tape compares it.
+    """
+
+    __slots__ = ("ctx", "write", "reads", "version")
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx = ctx
+        self.write: Any = None
+        self.reads: Any = None
+        self.version = 0
+
+    def wait(self) -> None:
+        """Wait for the pending write; raise what failed in it."""
+        task = self.write
+        if task is not None:
+            task.wait()
+
+    def wait_free(self) -> None:
+        """Wait until nobody writes or reads the buffer."""
+        self.wait()
+        for task in list(self.reads or ()):
+            task.finished()
+
+
+class Array:
+    """An array on a device: a view (`_data`) over a storage (`_st`), with a place on the tape (`_entry`) or none.
+
+    The faces (``mx.nd.NDArray``) derive from it. `dense` and `stype` are class attributes: the class of dense results
+    computed from such an array, and its storage type.
+    """
+
+    __slots__ = ("_data", "_st", "_entry", "__weakref__")
+
+    stype = "default"
+    dense: type[Array]
+
+    def __init__(self, data: Any, st: Storage) -> None:
+        self._data = data
+        self._st = st
+        self._entry: Any = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the dimensions."""
+        return tuple(self._data.shape)
+
+    @property
+    def context(self) -> Context:
+        """Where the array lives."""
+        return self._st.ctx
+
+    def wait_to_read(self) -> None:
+        """Block until the array holds its value; raises what failed in computing it."""
+        self._st.wait()
+
+    def asnumpy(self) -> np.ndarray[Any, Any]:
+        """Copy to a NumPy array, after waiting for the value."""
+        st = self._st
+        if st.write is not None:
+            st.wait()
+        return st.ctx.device.to_host(self._data)
+
+
+Array.dense = Array
+#: Storage type -> class for results of that type; the faces enter theirs.
+faces: dict[str, type[Array]] = {"default": Array, "row_sparse": Array, "csr": Array}
+
+
+class Like:
+    """Shape, dtype and context of an array without its buffer: what a shape-only input (``lhs~``) needs.
+
+    It stands for the array and for its data at once.
+    """
+
+    __slots__ = ("shape", "dtype", "ctx")
+    stype = "default"
+    _entry = None
+
+    def __init__(self, x: Array) -> None:
+        d = x._data
+        self.shape, self.dtype, self.ctx = d.shape, d.dtype, x._st.ctx
+
+    @property
+    def _data(self) -> Like:
+        return self
+
+    @property
+    def _st(self) -> Storage:
+        st = _READY.get(self.ctx)
+        return st if st is not None else _READY.setdefault(self.ctx, Storage(self.ctx))
+
+    @property
+    def dense(self) -> type[Array]:
+        return faces["default"]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        n = 1
+        for d in self.shape:
+            n *= d
+        return n
+
+
+_READY: dict[Context, Storage] = {}
+
+
+class RowSparse:
+    """A device value of storage type ``row_sparse``: some rows of a larger array, the others zero.
+
+    `indices` are sorted and unique, ``values[i]`` is row ``indices[i]``.
+    """
+
+    __slots__ = ("shape", "indices", "values")
+    stype = "row_sparse"
+
+    def __init__(self, shape: tuple[int, ...], indices: Any, values: Any) -> None:
+        self.shape, self.indices, self.values = tuple(shape), indices, values
+
+    @property
+    def dtype(self) -> Any:
+        return self.values.dtype
+
+    def todense(self, xp: Any) -> Any:
+        """The full array."""
+        full = xp.zeros(self.shape, self.dtype)
+        if self.indices.shape[0]:
+            full[self.indices] = self.values
+        return full
+
+    def parts(self) -> tuple[Any, Any]:
+        """The arrays it consists of."""
+        return self.indices, self.values
+
+    def with_parts(self, indices: Any, values: Any) -> RowSparse:
+        """The same shape with other arrays."""
+        return RowSparse(self.shape, indices, values)
+
+    def astype(self, dtype: Any) -> RowSparse:
+        return RowSparse(self.shape, self.indices, self.values.astype(dtype))
+
+
+class CSR:
+    """A device value of storage type ``csr``: compressed sparse rows of a matrix."""
+
+    __slots__ = ("shape", "indptr", "indices", "values")
+    stype = "csr"
+
+    def __init__(self, shape: tuple[int, ...], indptr: Any, indices: Any, values: Any) -> None:
+        if len(shape) != 2:
+            raise error(ValueError, f"csr holds matrices, got shape {shape}")
+        self.shape, self.indptr, self.indices, self.values = tuple(shape), indptr, indices, values
+
+    @property
+    def dtype(self) -> Any:
+        return self.values.dtype
+
+    def todense(self, xp: Any) -> Any:
+        """The full matrix."""
+        full = xp.zeros(self.shape, self.dtype)
+        rows = xp.repeat(xp.arange(self.shape[0]), xp.diff(self.indptr))
+        full[rows, self.indices] = self.values
+        return full
+
+    def parts(self) -> tuple[Any, Any, Any]:
+        """The arrays it consists of."""
+        return self.indptr, self.indices, self.values
+
+    def with_parts(self, indptr: Any, indices: Any, values: Any) -> CSR:
+        """The same shape with other arrays."""
+        return CSR(self.shape, indptr, indices, values)
+
+    def astype(self, dtype: Any) -> CSR:
+        return CSR(self.shape, self.indptr, self.indices, self.values.astype(dtype))

@@ -1,0 +1,110 @@
+"""From a Python call to inputs and parameters, for the eager and the symbolic face alike."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .errors import error
+from .op import Op
+from .params import Params
+
+__all__ = ["bind"]
+
+
+def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, need_all: bool = True) \
+        -> tuple[list[Any], Params]:
+    """Split a call into inputs, in declaration order, and parsed parameters.
+
+    Positional arguments bind to inputs first; those left over, and anything that cannot be an input, bind to the
+    parameters in declaration order, as in MXNet's generated functions. Inputs left out are None, if `need_all` is off.
+    """
+    names = op.input_names
+    if op.variadic:
+        if len(args) == 1 and isinstance(args[0], (list, tuple)):
+            args = args[0]
+        cut = next((i for i, a in enumerate(args) if not is_input(a)), len(args))
+        fixed = len(names) - 1
+        if kwargs:
+            named = [kwargs.pop(n) for n in names if n in kwargs and is_input(kwargs[n])]
+            if named:
+                args = (*named, *args)
+                cut += len(named)
+            cut = _numbered(op, args, cut, kwargs, is_input)
+            if isinstance(cut, list):
+                args, cut = cut, len(cut)
+        ins = list(args[:cut])
+        if op.count not in kwargs or not ins:
+            kwargs.setdefault(op.count, max(cut - fixed, 0))
+        _positional_params(op, args[cut:], kwargs)
+        p = op.parser(kwargs)
+        want = len(p._sig.inputs)
+        if len(ins) != want and need_all:
+            raise error(TypeError, f"operator {op.name} takes {want} inputs with {op.count}={getattr(p, op.count)}, got {len(ins)}")
+        return ins + [None] * (want - len(ins)), p
+    n = len(names)
+    given: list[Any] = list(args[:n])
+    rest = args[n:]
+    for i, a in enumerate(given):
+        if a is not None and not is_input(a):
+            rest = (*given[i:], *rest)
+            given = given[:i]
+            break
+    if kwargs:
+        by_name = {}
+        for name in names:
+            if name in kwargs and (kwargs[name] is None or is_input(kwargs[name]) or name not in op.params):
+                by_name[name] = kwargs.pop(name)
+    else:
+        by_name = None
+    if rest:
+        _positional_params(op, rest, kwargs)
+    p = op.parser(kwargs)
+    sig = p._sig
+    # Positional inputs bind to all declared names, those that the parameters switch off included only if None.
+    if not by_name and len(given) == len(sig.inputs) and all(v is not None for v in given):
+        return given, p
+    by = by_name or {}
+    active = iter(sig.inputs)
+    for v in given:
+        if v is None:
+            continue
+        try:
+            name = next(active)
+        except StopIteration:
+            raise error(TypeError, f"operator {op.name} takes {len(sig.inputs)} inputs ({', '.join(sig.inputs)}) with these "
+                                   f"parameters, got {len(given)}") from None
+        if by.get(name) is not None:
+            raise error(TypeError, f"operator {op.name}: input '{name}' is given twice")
+        by[name] = v
+    result = [by.pop(name, None) for name in sig.inputs]
+    for name, v in by.items():
+        if v is not None:
+            raise error(TypeError, f"operator {op.name} takes no input '{name}' with these parameters")
+        # None for an input that is switched off is fine.
+    if need_all:
+        for name, v in zip(sig.inputs, result):
+            if v is None:
+                raise error(TypeError, f"operator {op.name} needs input '{name}' ({', '.join(sig.inputs)})")
+    for name, v in zip(sig.inputs, result):
+        if v is not None and not is_input(v):
+            raise error(TypeError, f"operator {op.name}: input '{name}' must be an array, got {type(v).__name__}")
+    return result, p
+
+
+def _numbered(op: Op, args: Sequence[Any], cut: int, kwargs: dict[str, Any], is_input: Any) -> Any:
+    """Inputs of a variadic operator given as arg0=, arg1= …"""
+    found = []
+    while is_input(kwargs.get(f"arg{len(found)}")):
+        found.append(kwargs.pop(f"arg{len(found)}"))
+    return [*args[:cut], *found] if found else cut
+
+
+def _positional_params(op: Op, values: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    names = [n for n in op.params if n != op.count or not op.variadic]
+    if len(values) > len(names):
+        raise error(TypeError, f"operator {op.name} takes inputs ({', '.join(op.input_names) or 'none'}) and then parameters "
+                               f"({', '.join(names) or 'none'}); got {len(values)} more values: {values[0]!r} …")
+    for name, v in zip(names, values):
+        if name in kwargs:
+            raise error(TypeError, f"operator {op.name}: parameter '{name}' is given twice")
+        kwargs[name] = v

@@ -1,0 +1,153 @@
+"""Contexts: where an array lives. One object per (device type, index), so identity is equality."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .errors import error
+from .state import state
+
+if TYPE_CHECKING:
+    from .device import Device
+
+__all__ = ["Context", "cpu", "cpu_pinned", "cpu_shared", "gpu", "current_context", "TYPE_IDS"]
+
+#: MXNet's numbers, which its files hold. Device plugins may add further types with their own `type_id`.
+TYPE_IDS: dict[str, int] = {"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5}
+
+_INTERNED: dict[tuple[str, int], Context] = {}
+
+
+class Context:
+    """A device type and an index, e.g. ``Context('cpu', 1)``; usable as ``with ctx:``.
+
+    Parameters
+    ----------
+    device_type : str or Context or int
+        ``'cpu'``, ``'gpu'``, ``'cpu_pinned'``, ``'cpu_shared'``, the type of a plugin device, MXNet's number for one
+        of them, or a context to take over.
+    device_id : int
+        Index of the device, from 0.
+
+    Raises
+    ------
+    MXNetError
+        If the index is negative or no int. An unknown type is noticed at first use, when plugins are loaded.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.Context('cpu', 1) is mx.cpu(1)
+    True
+    """
+
+    __slots__ = ("device_type", "device_id", "_device", "fast", "k", "__weakref__")
+
+    devtype2str = {v: k for k, v in TYPE_IDS.items()}
+    devstr2type = TYPE_IDS
+
+    device_type: str
+    device_id: int
+    _device: Any
+    fast: dict[Any, Any]
+    k: dict[Any, Any]
+
+    def __new__(cls, device_type: Any, device_id: int = 0) -> Context:
+        if isinstance(device_type, Context):
+            return device_type
+        if isinstance(device_type, int):
+            device_type = cls.devtype2str.get(device_type, device_type)
+        key = (device_type, device_id)
+        self = _INTERNED.get(key)
+        if self is None:
+            if not isinstance(device_type, str) or not device_type:
+                raise error(TypeError, f"Context: device_type must be a device name such as 'cpu', got {device_type!r}")
+            try:
+                index = int(device_id)
+            except (TypeError, ValueError):
+                raise error(TypeError, f"Context: device_id must be an int, got {device_id!r}") from None
+            if index < 0:
+                raise error(ValueError, f"Context: device_id must be 0 or more, got {device_id!r}")
+            self = object.__new__(cls)
+            self.device_type, self.device_id = device_type, index
+            self._device, self.fast, self.k = None, {}, {}
+            # setdefault: two threads may race to the first use of a context.
+            self = _INTERNED.setdefault((device_type, index), self)
+        return self
+
+    @property
+    def device(self) -> Device:
+        """The device object of this context; loads plugins on first use and raises if none provides it."""
+        if self._device is None:
+            from .registry import devices
+
+            device = devices.get(self.device_type)
+            n = device.count()
+            if self.device_id >= n:
+                raise error(ValueError, f"{self}: device '{self.device_type}' has {n} device(s); use an index below {n}")
+            self._device = device
+        return self._device  # type: ignore[no-any-return]
+
+    @property
+    def device_typeid(self) -> int:
+        """MXNet's number of the device type (1 cpu, 2 gpu, 3 cpu_pinned, 5 cpu_shared; plugins choose theirs)."""
+        known = TYPE_IDS.get(self.device_type)
+        return known if known is not None else self.device.type_id
+
+    def empty_cache(self) -> None:
+        """Give memory that the device holds in reserve back to the system."""
+        self.device.empty_cache(self.device_id)
+
+    def __enter__(self) -> Context:
+        state.ctx.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        state.ctx.pop()
+
+    def __repr__(self) -> str:
+        return f"{self.device_type}({self.device_id})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Context, (self.device_type, self.device_id))
+
+    @classmethod
+    def default_ctx(cls) -> Context:
+        """The context used outside any ``with`` block: ``cpu(0)``."""
+        return _CPU0
+
+
+_CPU0 = Context("cpu", 0)
+
+
+def reset_devices() -> None:
+    """Forget resolved devices and everything cached from them; called when the set of plugins changes."""
+    for ctx in list(_INTERNED.values()):
+        ctx._device = None
+        ctx.fast.clear()
+        ctx.k.clear()
+
+
+def cpu(device_id: int = 0) -> Context:
+    """The CPU context with the given index (all share the host's memory)."""
+    return Context("cpu", device_id)
+
+
+def cpu_pinned(device_id: int = 0) -> Context:
+    """Page-locked host memory, for fast transfers to a GPU."""
+    return Context("cpu_pinned", device_id)
+
+
+def cpu_shared(device_id: int = 0) -> Context:
+    """Host memory shared between processes."""
+    return Context("cpu_shared", device_id)
+
+
+def gpu(device_id: int = 0) -> Context:
+    """The GPU context with the given index; needs the plugin ``mxcore-cuda``."""
+    return Context("gpu", device_id)
+
+
+def current_context() -> Context:
+    """The context of the innermost ``with ctx:`` block of this thread, else ``cpu(0)``."""
+    stack = state.ctx
+    return stack[-1] if stack else _CPU0

@@ -1,0 +1,115 @@
+"""The device contract, and the array functions that reference bodies may use."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .rng import Rng
+
+__all__ = ["Device", "XP_FUNCTIONS", "ARRAY_METHODS", "ARRAY_ATTRIBUTES"]
+
+#: Functions of a device's array namespace that reference bodies may call, with NumPy's meaning.
+XP_FUNCTIONS = frozenset("""
+    empty zeros ones full arange linspace eye asarray ascontiguousarray array empty_like zeros_like ones_like full_like copyto
+    add subtract multiply divide true_divide floor_divide mod fmod power negative absolute abs sign square sqrt cbrt reciprocal
+    exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh
+    hypot floor ceil trunc rint fix degrees radians maximum minimum fmax fmin clip where isnan isinf isfinite sum prod mean max min
+    amax amin var std nansum nanprod all any argmax argmin argsort sort argpartition partition cumsum cumprod
+    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor logical_not bitwise_and
+    bitwise_or bitwise_xor left_shift right_shift invert reshape transpose swapaxes moveaxis expand_dims squeeze broadcast_to broadcast_arrays
+    concatenate stack split array_split tile repeat flip roll pad diag diagonal tril triu nonzero flatnonzero unique searchsorted
+    take take_along_axis put_along_axis matmul dot tensordot einsum outer bincount histogram diff nan_to_num ravel atleast_1d
+    result_type can_cast unravel_index ravel_multi_index meshgrid indices tri isclose allclose count_nonzero lexsort
+""".split())
+
+#: Constants and types of the namespace.
+XP_CONSTANTS = frozenset("""
+    float16 float32 float64 uint8 int8 int16 int32 int64 uint16 uint32 uint64 bool_ dtype pi inf nan newaxis e
+""".split())
+
+#: Methods of arrays that reference bodies may call.
+ARRAY_METHODS = frozenset("""
+    reshape transpose astype copy sum prod max min mean argmax argmin argsort sort cumsum any all ravel flatten swapaxes squeeze take
+    repeat clip view fill item dot round nonzero diagonal conj
+""".split())
+
+#: Attributes of arrays that reference bodies may read.
+ARRAY_ATTRIBUTES = frozenset("shape dtype ndim size T itemsize nbytes".split())
+
+#: Sub-modules: ``xp.linalg.X``, ``xp.fft.X`` and ``xp.add.at`` (the only ufunc method).
+LINALG_FUNCTIONS = frozenset("cholesky inv solve qr eigh svd det slogdet norm eigvalsh".split())
+FFT_FUNCTIONS = frozenset("fft ifft".split())
+
+
+class Device:
+    """A kind of device. Plugins subclass it and return instances from ``mxcore_devices``; making one opens nothing.
+
+    Attributes
+    ----------
+    type : str
+        Name used in contexts, e.g. ``'cpu'``.
+    type_id : int
+        Number in MXNet's files; third parties choose one above 100.
+    xp : module
+        The array namespace (NumPy's functions listed in :data:`XP_FUNCTIONS`); may be a lazy property.
+    async_ : bool
+        The device has its own queue: operators are launched by the calling thread and run in order of launch.
+    """
+
+    type: str = ""
+    type_id: int = 0
+    async_: bool = False
+    xp: Any = None
+
+    def count(self) -> int:
+        """How many devices of this type there are; 0 if none can be used (never raises)."""
+        raise NotImplementedError(f"device {self.type!r} must define count()")
+
+    def to_host(self, a: Any) -> np.ndarray[Any, Any]:
+        """Copy to a new NumPy array, after all queued work on it."""
+        raise NotImplementedError(f"device {self.type!r} must define to_host()")
+
+    def from_host(self, a: np.ndarray[Any, Any], index: int) -> Any:
+        """Copy a NumPy array to a new array on device `index`."""
+        raise NotImplementedError(f"device {self.type!r} must define from_host()")
+
+    def copy(self, a: Any, dst: Any) -> None:
+        """Write `a` (same type of device, any index) into the array `dst`, casting if dtypes differ."""
+        dst[...] = a
+
+    def empty(self, shape: tuple[int, ...], dtype: Any, index: int) -> Any:
+        """A new uninitialised array on device `index`."""
+        return self.xp.empty(shape, dtype)
+
+    def activate(self, index: int) -> None:
+        """Make `index` the device that the calling thread allocates and computes on."""
+
+    def synchronize(self, index: int) -> None:
+        """Wait until all work queued on device `index` is done; raise what failed in it."""
+
+    def memory(self, index: int) -> tuple[int, int]:
+        """(free, total) bytes of device `index`."""
+        return (0, 0)
+
+    def empty_cache(self, index: int) -> None:
+        """Give memory held in reserve back to the system."""
+
+    def rng(self, key: tuple[int, int, int], index: int) -> Rng:
+        """The random numbers of a key; equal on every device."""
+        from .rng import Rng
+
+        return Rng(self, key, index)
+
+    def compile_fused(self, graph: Any) -> Any:
+        """Compile an elementwise chain; None if this device does not fuse, and the parts run one by one."""
+        return None
+
+    def shares(self, a: Any, b: Any) -> bool:
+        """Whether two arrays of this device lie in the same buffer."""
+        base_a, base_b = getattr(a, "base", None), getattr(b, "base", None)
+        return a is b or base_a is b or (base_b is not None and (base_b is a or base_b is base_a))
+
+    def __repr__(self) -> str:
+        return f"<Device {self.type}>"

@@ -1,0 +1,508 @@
+"""Eager execution: from an operator and arrays to result arrays, inline or through the engine, and onto the tape."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import infer, registry, tape
+from .array import Array, Like, Storage, faces
+from .binding import bind
+from .context import Context, current_context
+from .engine import engine
+from .errors import MXNetError, describe, error, in_op
+from .kernels import Spec
+from .op import Op
+from .params import Params
+from .rng import next_key
+from .state import state
+
+__all__ = ["K", "Plan", "call", "invoke", "assign", "to_context", "wrap", "context_k", "make_plan"]
+
+
+class K:
+    """What a body may know of its call.
+
+    Attributes
+    ----------
+    xp : module
+        The device's array namespace.
+    device, ctx
+        Where it runs.
+    is_train : bool
+        Training mode, as captured at the call.
+    wanted : tuple of bool or None
+        Which outputs anyone reads; None means all.
+    key : tuple or None
+        The random key of the call; `rng` gives its numbers.
+    shapes : tuple or None
+        In a program, the inferred shapes of the outputs (a consumer may have decided them); None in eager calls.
+    """
+
+    __slots__ = ("xp", "device", "ctx", "is_train", "wanted", "key", "shapes")
+
+    def __init__(self, ctx: Context, is_train: bool, wanted: tuple[bool, ...] | None = None, key: Any = None) -> None:
+        device = ctx.device
+        self.device, self.ctx, self.is_train, self.wanted, self.key = device, ctx, is_train, wanted, key
+        self.xp = device.xp
+        self.shapes: Any = None
+
+    @property
+    def rng(self) -> Any:
+        """The random numbers of this call (:class:`mxcore._core.rng.Rng`); the same on every access."""
+        if self.key is None:
+            raise error(RuntimeError, "k.rng is for operators declared with random=True")
+        return self.device.rng(self.key, self.ctx.device_id)
+
+
+def context_k(ctx: Context, is_train: bool) -> K:
+    """The shared call context of operators without randomness."""
+    k = ctx.k.get(is_train)
+    if k is None:
+        k = ctx.k[is_train] = K(ctx, is_train)
+        engine.it.note(ctx)
+    return k  # type: ignore[no-any-return]
+
+
+class Plan:
+    """How one operator runs for inputs of given shapes and dtypes: kernel, output specs, estimated work."""
+
+    __slots__ = ("fn", "out", "specs", "mutated", "work", "sync", "visible", "n_out", "n_all", "sparse_in", "lean", "shape", "dtype")
+
+    LIMIT = 512
+
+
+def make_plan(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> Plan:
+    """Infer and resolve; raises errors that name operator, inputs and device."""
+    sig = op.signature(p)
+    plan = Plan()
+    plan.n_out, plan.n_all, plan.visible = sig.n_out, sig.n_all, sig.visible
+    plan.sparse_in = op.storage_rule is None and any(s.stype != "default" for s in ins)
+    if plan.sparse_in:
+        ins = [Spec(s.shape, s.dtype) for s in ins]
+    _, shapes = infer.op_shapes(op, p, [s.shape for s in ins])
+    new_dtypes, dtypes = infer.op_dtypes(op, p, [s.dtype for s in ins])
+    stypes = infer.op_stypes(op, p, [s.stype for s in ins])
+    if any(t is None for t in dtypes):
+        raise error(TypeError, f"operator {op.name}: the dtype of its output cannot be inferred from {describe(sig.inputs, ins)}")
+    plan.specs = [Spec(s if infer.known(s) else None, t, st) for s, t, st in zip(shapes, dtypes, stypes)]
+    plan.mutated = [ins[i] for i in sig.mutates]
+    plan.fn, plan.out, _ = registry.kernels.resolve(op, device, p, list(ins))
+    plan.sync = op.stateful or any(s.shape is None or s.stype != "default" for s in plan.specs)
+    if plan.out and plan.sync and not op.stateful and any(s.shape is None for s in plan.specs):
+        raise error(ValueError, f"operator {op.name}: a kernel with out=True needs known output shapes")
+    # One dense output straight from a body that returns it: the common case, with a short way through `invoke`.
+    plan.lean = not (plan.out or plan.sync or plan.sparse_in or op.random or device.async_ or plan.n_all != 1)
+    plan.shape, plan.dtype = plan.specs[0].shape, plan.specs[0].dtype
+    if op.cost_rule is not None:
+        plan.work = float(op.cost_rule(p, [s.shape for s in ins], [s.shape for s in plan.specs]))
+    else:
+        plan.work = float(sum(s.size for s in ins) + sum(s.size for s in plan.specs if s.shape is not None))
+    return plan
+
+
+def _spec(data: Any) -> Spec:
+    return Spec(tuple(data.shape), data.dtype, getattr(data, "stype", "default"))
+
+
+def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tuple[bool, ...] | None = None,
+           share: bool = False, cls: type[Array] | None = None, ctx: Context | None = None) -> Any:
+    """Run an operator on arrays.
+
+    Parameters
+    ----------
+    op : Op
+    inputs : sequence of Array (or Like, for shape-only inputs)
+    p : Params
+    out : Array or sequence of Array, optional
+        Where to write the visible outputs.
+    wanted : tuple of bool, optional
+        Which outputs are needed (all).
+    share : bool
+        Let a view operator return its input's memory instead of a copy.
+    cls : type, optional
+        Class of dense results; that of the first input unless told.
+    ctx : Context, optional
+        Where an operator without inputs runs; the current context unless told.
+
+    Returns
+    -------
+    Array, or list of Array if the operator has several visible outputs.
+    """
+    pending = False
+    if inputs:
+        x = inputs[0]
+        try:
+            st = x._st
+        except AttributeError:
+            raise _no_array(op, p, inputs) from None
+        ctx = st.ctx
+        pending = st.write is not None
+        d = x._data
+        n = len(inputs)
+        if n == 1:
+            key: Any = (p._key, ctx.device_type, d.shape, d.dtype, d.__class__)
+        else:
+            parts = [p._key, ctx.device_type, d.shape, d.dtype, d.__class__]
+            for i in range(1, n):
+                y = inputs[i]
+                try:
+                    st = y._st
+                except AttributeError:
+                    raise _no_array(op, p, inputs) from None
+                if st.ctx is not ctx:
+                    raise _mixed_contexts(op, p, inputs)
+                if st.write is not None:
+                    pending = True
+                e = y._data
+                parts += (e.shape, e.dtype, e.__class__)
+            key = tuple(parts)
+        if cls is None:
+            cls = x.dense
+    else:
+        n, d = 0, None
+        if ctx is None:
+            ctx = current_context()
+        key = (p._key, ctx.device_type)
+        cls = cls or faces["default"]
+    plan = op.plans.get(key)
+    if plan is None:
+        plan = make_plan(op, p, ctx.device, [_spec(x._data) for x in inputs])
+        if len(op.plans) >= Plan.LIMIT:
+            op.plans.clear()
+        op.plans[key] = plan
+
+    if plan.lean and not pending and out is None and wanted is None and not (engine.it.parallel and plan.work > engine.it.work_limit):
+        train = state.train
+        k = ctx.k.get(train) or context_k(ctx, train)
+        try:
+            if n == 1:
+                v = plan.fn(k, p, d)
+            elif n == 2:
+                v = plan.fn(k, p, d, e)
+            else:
+                v = plan.fn(k, p, *[x._data for x in inputs])
+            if v.__class__ is tuple or v.__class__ is list:
+                v, = v
+            if v.dtype != plan.dtype or v.shape != plan.shape or getattr(v, "base", v) is not None or v is d:
+                v = conform(k, v, plan.specs[0], [x._data for x in inputs], share and op.view)
+        except MXNetError as e:
+            raise (e if getattr(e, "_in_op", False) else in_op(e, op.name, p._sig.inputs, [x._data for x in inputs])) from e.__cause__
+        except Exception as e:
+            raise in_op(e, op.name, p._sig.inputs, [x._data for x in inputs]) from e
+        result = cls(v, _view_storage(k, v, x) if share and op.view else Storage(ctx))
+        if state.record:
+            tape.record(op, p, inputs, (result,), k)
+        return result
+
+    if op.random:
+        k = K(ctx, state.train, wanted, next_key(ctx))
+        context_k(ctx, state.train)
+    elif wanted is not None:
+        k = K(ctx, state.train, wanted)
+    else:
+        k = ctx.k.get(state.train) or context_k(ctx, state.train)
+
+    sig = p._sig
+    outs = None if out is None else (list(out) if isinstance(out, (list, tuple)) else [out])
+    if outs is not None:
+        _check_outs(op, plan, outs, ctx)
+    eng = engine.it
+    device = k.device
+    if pending and (plan.sync or device.async_):
+        for x in inputs:
+            x._st.wait()
+        pending = False
+    targets = None
+    if outs is not None or sig.mutates:
+        targets = [x._st for x in outs or ()] + [inputs[i]._st for i in sig.mutates]
+        if any(t.write is not None or t.reads for t in targets):
+            if plan.sync or device.async_:
+                for t in targets:
+                    t.wait_free()
+            else:
+                pending = True
+    if (pending or (eng.parallel and plan.work > eng.work_limit)) and not (plan.sync or device.async_ or (op.view and share)):
+        results = _push(op, plan, k, p, inputs, outs, cls)
+        saved_state = None
+    else:
+        if device.async_:
+            device.activate(ctx.device_id)
+        datas = [x._data for x in inputs]
+        if plan.sparse_in:
+            datas = [d.todense(k.xp) if getattr(d, "stype", "default") != "default" else d for d in datas]
+        given = None
+        if outs is not None and plan.out:
+            given = _usable(op, plan, sig, outs, inputs)
+        try:
+            values, saved_state = _run(op, plan, k, p, datas, given, share)
+        except MXNetError as e:
+            raise (e if getattr(e, "_in_op", False) else in_op(e, op.name, sig.inputs, datas)) from e.__cause__
+        except Exception as e:
+            raise in_op(e, op.name, sig.inputs, datas) from e
+        for i, new in zip(sig.mutates, values[plan.n_out:]):
+            if new is not None:
+                old = inputs[i]._data
+                if new is not old:
+                    device.copy(new, old)
+        results = []
+        for i in range(plan.n_out):
+            v = values[i]
+            if outs is not None and i < len(outs):
+                if v is not outs[i]._data:
+                    store(device, v, outs[i])
+                results.append(outs[i])
+            elif v is None:
+                results.append(None)
+            else:
+                spec = plan.specs[i]
+                if spec.stype != "default":
+                    results.append(faces[spec.stype](v, Storage(ctx)))
+                else:
+                    results.append(cls(v, _view_storage(k, v, inputs[0]) if share and op.view else Storage(ctx)))
+    if targets is not None:
+        for t in targets:
+            t.version += 1
+    if state.record:
+        tape.record(op, p, inputs, results, k, saved_state)
+    if plan.visible == 1:
+        return results[0]
+    return results if plan.visible == plan.n_out else results[:plan.visible]
+
+
+def _run(op: Op, plan: Plan, k: K, p: Params, datas: list[Any], given: list[Any] | None, share: bool) -> tuple[list[Any], Any]:
+    """Run the kernel; returns outputs followed by mutated values, of declared dtype and shape, and the state."""
+    saved = None
+    if plan.out:
+        outs: list[Any] = []
+        empty = k.device.empty
+        index = k.ctx.device_id
+        for i, spec in enumerate(plan.specs):
+            if given is not None and i < len(given) and given[i] is not None:
+                outs.append(given[i])
+            elif k.wanted is not None and not k.wanted[i]:
+                outs.append(None)
+            else:
+                outs.append(empty(spec.shape, spec.dtype, index))
+        outs += [datas[i] for i in p._sig.mutates]
+        r = plan.fn(k, p, outs, *datas)
+        return (outs, r) if op.stateful else (outs, None)
+    r = plan.fn(k, p, *datas)
+    if op.stateful:
+        r, saved = r
+    values = [r] if plan.n_all == 1 and not isinstance(r, (tuple, list)) else list(r)
+    if len(values) != plan.n_all:
+        raise error(ValueError, f"its body returned {len(values)} values; {plan.n_all} are declared")
+    for i, v in enumerate(values):
+        if v is None:
+            continue
+        spec = plan.specs[i] if i < plan.n_out else plan.mutated[i - plan.n_out]
+        values[i] = conform(k, v, spec, datas, share and op.view)
+    return values, saved
+
+
+def _view_storage(k: K, v: Any, x: Array) -> Storage:
+    """The storage of a view operator's result: that of its input, unless the body had to make a new array."""
+    return x._st if k.device.shares(v, x._data) else Storage(x._st.ctx)
+
+
+def conform(k: K, v: Any, spec: Spec, datas: list[Any], share: bool) -> Any:
+    """A body's result as declared: dtype cast, scalars given their shape, memory of its own."""
+    if spec.stype != "default":
+        return v
+    dtype = getattr(v, "dtype", None)
+    if isinstance(v, (np.generic, float, int)):
+        v = k.xp.asarray(v, dtype=spec.dtype)
+        return v.reshape(spec.shape) if spec.shape else v
+    if dtype != spec.dtype:
+        v = v.astype(spec.dtype)
+    if spec.shape is not None and v.shape != spec.shape:
+        if v.ndim == 0 and spec.size == 1:
+            v = v.reshape(spec.shape)
+        else:
+            raise error(ValueError, f"its body returned shape {tuple(v.shape)}; {spec.shape} is declared")
+    if not share:
+        for d in datas:
+            if v is d or (getattr(v, "base", None) is not None and k.device.shares(v, d)):
+                return v.copy()
+    return v
+
+
+def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list[Any] | None, cls: type[Array]) -> list[Any]:
+    """Allocate the outputs and hand the work to the engine."""
+    ctx, device = k.ctx, k.device
+    results = [outs[i] if outs is not None and i < len(outs)
+               else cls(device.empty(s.shape, s.dtype, ctx.device_id), Storage(ctx)) for i, s in enumerate(plan.specs)]
+    sig = p._sig
+    datas = [x._data for x in inputs]
+    if plan.sparse_in:
+        datas = [d.todense(k.xp) if getattr(d, "stype", "default") != "default" else d for d in datas]
+    dest = [x._data for x in results] + [datas[i] for i in sig.mutates]
+    # The kernel may write straight into the destinations unless one of them is also read.
+    clash = outs is not None and any(device.shares(o._data, d) for o in outs for d in datas)
+    given = None if clash else [d if _same(d, s) else None for d, s in zip(dest, plan.specs)]
+
+    def work() -> None:
+        try:
+            values, _ = _run(op, plan, k, p, datas, given, False)
+            for v, d in zip(values, dest):
+                if v is not None and v is not d:
+                    device.copy(v, d)
+        except MXNetError as e:
+            raise (e if getattr(e, "_in_op", False) else in_op(e, op.name, sig.inputs, datas)) from e.__cause__
+        except Exception as e:
+            raise in_op(e, op.name, sig.inputs, datas) from e
+
+    writes = [x._st for x in results] + [inputs[i]._st for i in sig.mutates]
+    engine.it.push(ctx, work, [x._st for x in inputs], writes, op.name)
+    return results
+
+
+def _same(data: Any, spec: Spec) -> bool:
+    return data.shape == spec.shape and data.dtype == spec.dtype
+
+
+def _usable(op: Op, plan: Plan, sig: Any, outs: list[Any], inputs: Sequence[Any]) -> list[Any]:
+    """The given outputs that a kernel may write directly: of the right kind, and not read by it unless declared."""
+    usable = []
+    for i, o in enumerate(outs):
+        data = o._data
+        allowed = op.alias.get(sig.outputs[i])
+        free = all(o._st is not x._st or (sig.inputs[j] == allowed and x._data is data) for j, x in enumerate(inputs))
+        usable.append(data if free and _same(data, plan.specs[i]) else None)
+    return usable
+
+
+def _check_outs(op: Op, plan: Plan, outs: list[Any], ctx: Context) -> None:
+    if len(outs) > plan.n_out:
+        raise error(ValueError, f"operator {op.name}: {len(outs)} arrays given as out, it has {plan.n_out} outputs")
+    for o, spec in zip(outs, plan.specs):
+        if not isinstance(o, Array):
+            raise error(TypeError, f"operator {op.name}: out must be an array, got {type(o).__name__}")
+        if o._st.ctx is not ctx:
+            raise error(ValueError, f"operator {op.name}: out is on {o._st.ctx}, the operator runs on {ctx}")
+        if spec.shape is not None and tuple(o._data.shape) != spec.shape:
+            raise error(ValueError, f"operator {op.name}: out has shape {tuple(o._data.shape)}, the result {spec.shape}")
+        guard_write(o, f"operator {op.name} with out=")
+
+
+def guard_write(x: Array, what: str) -> None:
+    """Refuse to write to an array of the graph while recording, as MXNet does."""
+    if state.record and x._entry is not None and tape.differentiable(x._entry):
+        raise error(RuntimeError, f"{what}: inplace operations (+=, -=, x[:]=, out=) are not supported on an array of the graph "
+                                  "while recording; use a new array, or leave autograd.record()")
+
+
+def store(device: Any, v: Any, out: Array) -> None:
+    sparse_v, sparse_o = getattr(v, "stype", "default"), out.stype
+    if sparse_o != "default":
+        if sparse_v != sparse_o:
+            raise error(TypeError, f"a {sparse_v} result cannot be written to a {sparse_o} array")
+        out._data = v
+    elif sparse_v != "default":
+        device.copy(v.todense(device.xp), out._data)
+    else:
+        device.copy(v, out._data)
+
+
+def assign(dst: Array, src: Array) -> None:
+    """Write one array into another of the same context and shape, in the order of the engine; sparse ones are replaced."""
+    sd, ss = dst._st, src._st
+    device = sd.ctx.device
+    a, b = src._data, dst._data
+    if a is b:
+        return
+    if (ss.write is None and sd.write is None and not sd.reads) or device.async_ or dst.stype != "default" or src.stype != "default":
+        if ss.write is not None:
+            ss.wait()
+        if sd.write is not None or sd.reads:
+            sd.wait_free()
+        store(device, a, dst)
+    else:
+        engine.it.push(sd.ctx, lambda: device.copy(a, b), (ss,), (sd,), "copy")
+    sd.version += 1
+
+
+def to_context(x: Array, ctx: Context) -> Array:
+    """Copy an array to another context, in the order of the engine; recorded, so that gradients come back."""
+    src, out_st = x._st, Storage(ctx)
+    a, device, home = x._data, ctx.device, src.ctx.device
+    context_k(ctx, state.train)
+    if x.stype != "default":
+        src.wait()
+        moved = [device.from_host(home.to_host(part), ctx.device_id) for part in a.parts()]
+        out = x.__class__(a.with_parts(*moved), out_st)
+    elif home is device:
+        device.activate(ctx.device_id)
+        data = device.empty(tuple(a.shape), a.dtype, ctx.device_id)
+        out = x.dense(data, out_st)
+        if src.write is None or device.async_:
+            src.wait()
+            device.copy(a, data)
+        else:
+            engine.it.push(ctx, lambda: device.copy(a, data), (src,), (out_st,), "copy")
+    else:  # two types of device meet in the host's memory, on the user's word
+        src.wait()
+        out = x.dense(device.from_host(home.to_host(a), ctx.device_id), out_st)
+    if state.record and x._entry is not None:
+        op = registry.ops.get("_copyto")
+        tape.record(op, op.parse({"source": src.ctx}), (x,), (out,), context_k(ctx, state.train))
+    return out
+
+
+def wrap(data: Any, ctx: Context, cls: type[Array] | None = None) -> Array:
+    """A new array around a device value."""
+    stype = getattr(data, "stype", "default")
+    return (cls or faces[stype])(data, Storage(ctx))
+
+
+def _mixed_contexts(op: Op, p: Params, inputs: Sequence[Any]) -> MXNetError:
+    where = ", ".join(f"{n} on {x._st.ctx}" for n, x in zip(op.signature(p).inputs, inputs))
+    return error(ValueError, f"operator {op.name}: inputs live on different devices ({where}); "
+                             "copy one with as_in_context() first")
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, (Array, Like))
+
+
+def _no_array(op: Op, p: Params, inputs: Sequence[Any]) -> MXNetError:
+    name, x = next((n, x) for n, x in zip(p._sig.inputs, inputs) if not hasattr(x, "_st"))
+    return error(TypeError, f"operator {op.name}: input '{name}' must be an array, got {type(x).__name__}")
+
+
+def call(op: Op, args: Sequence[Any], kwargs: dict[str, Any], cls: type[Array] | None = None) -> Any:
+    """Call an operator as a function: ``op(data, weight, num_hidden=3, out=y)``."""
+    plain = op.plain
+    if not kwargs:
+        if plain is not None and len(args) == len(op.input_slots) and args:
+            for x in args:
+                if not isinstance(x, (Array, Like)):
+                    break
+            else:
+                return invoke(op, args, plain, cls=cls)
+        out, wanted, share = None, None, False
+    else:
+        out = kwargs.pop("out", None)
+        kwargs.pop("name", None)
+        wanted = kwargs.pop("wanted", None)
+        share = kwargs.pop("share", False)
+    inputs, p = bind(op, args, kwargs, _is_array)
+    ctx = None
+    if not inputs:
+        given = getattr(p, "ctx", None)
+        if given is not None:
+            ctx = given if isinstance(given, Context) else _parse_ctx(given)
+        elif out is not None:
+            ctx = (out[0] if isinstance(out, (list, tuple)) else out)._st.ctx
+    return invoke(op, inputs, p, out, wanted, share, cls, ctx)
+
+
+def _parse_ctx(text: str) -> Context:
+    """``'cpu(0)'`` as MXNet writes contexts in parameters."""
+    kind, _, index = str(text).rstrip(")").partition("(")
+    return Context(kind, int(index or 0))
+
+
+Op.run = staticmethod(call)  # type: ignore[method-assign]

@@ -1,0 +1,263 @@
+"""The dependency engine: orders reads and writes per storage, inline where it can, on a worker where that overlaps.
+
+An operator is *pushed* only if something it reads or writes is pending, or if it is heavy and more than one context is
+in use; everything else runs inline in the caller. A task that fails poisons what it writes, never the engine.
+"""
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .array import Storage
+from .context import Context
+from .errors import error
+
+__all__ = ["Task", "Engine", "NaiveEngine", "ThreadedEnginePerDevice", "engine", "use_engine"]
+
+
+class Task:
+    """Work pushed to the engine: done when `done` is set; `error` is what failed in it or before it."""
+
+    __slots__ = ("fn", "ctx", "reads", "writes", "sources", "waiting", "dependents", "error", "done", "name", "seen")
+
+    def __init__(self, fn: Callable[[], None], ctx: Context, reads: tuple[Storage, ...], writes: tuple[Storage, ...],
+                 name: str) -> None:
+        self.fn: Callable[[], None] | None = fn
+        self.ctx, self.reads, self.writes, self.name = ctx, reads, writes, name
+        self.sources: list[Task] = []
+        self.waiting = 0
+        self.dependents: list[Task] = []
+        self.error: BaseException | None = None
+        self.done = threading.Event()
+        self.seen = False
+
+    def finished(self) -> None:
+        """Wait for the end, whatever it was."""
+        if not self.done.is_set():
+            if getattr(_worker, "ctx", None) is not None:
+                raise error(RuntimeError, f"{self.name}: an engine worker must not wait for pending work")
+            self.done.wait()
+
+    def wait(self) -> None:
+        """Wait for the end; raise what failed."""
+        self.finished()
+        if self.error is not None:
+            self.seen = True
+            raise self.error
+
+
+_worker = threading.local()
+
+
+class Engine:
+    """The interface: `push` work with what it reads and writes; `wait_all`.
+
+    Attributes
+    ----------
+    work_limit : float
+        Estimated scalar operations (about nanoseconds) from which an operator may go to a worker.
+    parallel : bool
+        Whether heavy operators are pushed: more than one context is in use.
+    """
+
+    work_limit = 1e6
+    parallel = False
+
+    def __init__(self) -> None:
+        self.contexts: set[Context] = set()
+
+    def note(self, ctx: Context) -> None:
+        """Hear that a context has begun to compute."""
+        self.contexts.add(ctx)
+
+    def push(self, ctx: Context, fn: Callable[[], None], reads: Iterable[Storage], writes: Iterable[Storage],
+             name: str = "task") -> None:
+        raise NotImplementedError("an engine must define push()")
+
+    def wait_all(self) -> None:
+        """Wait for all work on all contexts; raise the first failure nobody has seen."""
+        for ctx in list(self.contexts):
+            if ctx._device is not None:
+                ctx._device.synchronize(ctx.device_id)
+
+
+class NaiveEngine(Engine):
+    """Runs everything at once in the caller's thread."""
+
+    def push(self, ctx: Context, fn: Callable[[], None], reads: Iterable[Storage], writes: Iterable[Storage],
+             name: str = "task") -> None:
+        for st in reads:
+            st.wait()
+        fn()
+
+
+class ThreadedEnginePerDevice(Engine):
+    """One worker thread per context, started when first needed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._queues: dict[Context, queue.SimpleQueue[Task | None]] = {}
+        self._open: weakref.WeakSet[Task] | set[Task] = set()
+        self._failed: list[Task] = []
+
+    def note(self, ctx: Context) -> None:
+        self.contexts.add(ctx)
+        self.parallel = len(self.contexts) > 1
+
+    def push(self, ctx: Context, fn: Callable[[], None], reads: Iterable[Storage], writes: Iterable[Storage],
+             name: str = "task") -> None:
+        writes = tuple(dict.fromkeys(writes))
+        reads = tuple(st for st in dict.fromkeys(reads) if st not in writes) + tuple(
+            st for st in dict.fromkeys(reads) if st in writes)
+        task = Task(fn, ctx, reads, writes, name)
+        with self._lock:
+            before: dict[Task, None] = {}
+            for st in reads:
+                if st.write is not None:
+                    before[st.write] = None
+                    task.sources.append(st.write)
+            for st in writes:
+                if st.write is not None:
+                    before[st.write] = None
+                for r in st.reads or ():
+                    before[r] = None
+            for b in before:
+                if not b.done.is_set():
+                    b.dependents.append(task)
+                    task.waiting += 1
+            for st in reads:
+                if st not in writes:
+                    if st.reads is None:
+                        st.reads = []
+                    st.reads.append(task)
+            for st in writes:
+                st.write, st.reads = task, None
+            self._open.add(task)
+            ready = task.waiting == 0
+        if ready:
+            self._queue(ctx).put(task)
+
+    def _queue(self, ctx: Context) -> queue.SimpleQueue[Task | None]:
+        q = self._queues.get(ctx)
+        if q is None:
+            with self._lock:
+                q = self._queues.get(ctx)
+                if q is None:
+                    q = self._queues[ctx] = queue.SimpleQueue()
+                    threading.Thread(target=self._work, args=(ctx, q), name=f"mxcore-{ctx}", daemon=True).start()
+        return q
+
+    def _work(self, ctx: Context, q: queue.SimpleQueue[Task | None]) -> None:
+        _worker.ctx = ctx
+        while True:
+            task = q.get()
+            if task is None:
+                return
+            self._run(task)
+            del task
+
+    def _run(self, task: Task) -> None:
+        bad = next((s for s in task.sources if s.error is not None), None)
+        if bad is not None:
+            task.error = bad.error
+            bad.seen = True
+        else:
+            try:
+                task.ctx.device.activate(task.ctx.device_id)
+                assert task.fn is not None
+                task.fn()
+            except BaseException as e:
+                task.error = e
+        task.fn = None
+        task.sources = []
+        with self._lock:
+            for st in task.writes:
+                # A failed task stays in place: whoever reads the storage learns why it holds nothing.
+                if st.write is task and task.error is None:
+                    st.write = None
+            for st in task.reads:
+                if st.reads and task in st.reads:
+                    st.reads.remove(task)
+                    if not st.reads:
+                        st.reads = None
+            task.reads = task.writes = ()
+            if task.error is not None:
+                self._failed = [t for t in self._failed if not t.seen][-99:] + [task]
+            self._open.discard(task)
+            task.done.set()
+            ready = []
+            for d in task.dependents:
+                d.waiting -= 1
+                if d.waiting == 0:
+                    ready.append(d)
+            task.dependents = []
+        for d in ready:
+            self._queue(d.ctx).put(d)
+
+    def drain(self) -> None:
+        """Wait until nothing is pending, whatever failed."""
+        if getattr(_worker, "ctx", None) is not None:
+            return
+        while True:
+            with self._lock:
+                task = next(iter(self._open), None)
+            if task is None:
+                return
+            task.done.wait()
+
+    def wait_all(self) -> None:
+        self.drain()
+        super().wait_all()
+        with self._lock:
+            bad, self._failed = [t for t in self._failed if not t.seen], []
+        if bad:
+            bad[0].seen = True
+            assert bad[0].error is not None
+            raise bad[0].error
+
+
+ENGINES: dict[str, type[Engine]] = {
+    "NaiveEngine": NaiveEngine, "ThreadedEnginePerDevice": ThreadedEnginePerDevice, "ThreadedEngine": ThreadedEnginePerDevice}
+
+
+class _Current:
+    """Holds the engine in use, so that a fork or a test can exchange it."""
+
+    __slots__ = ("it",)
+
+    def __init__(self) -> None:
+        name = os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice")
+        if name not in ENGINES:
+            raise error(ValueError, f"MXNET_ENGINE_TYPE={name!r}: use one of {', '.join(ENGINES)}")
+        self.it: Engine = ENGINES[name]()
+
+
+engine = _Current()
+
+
+def use_engine(new: Engine | str) -> Engine:
+    """Exchange the engine, after draining the old one; returns the old one."""
+    old = engine.it
+    if isinstance(old, ThreadedEnginePerDevice):
+        old.drain()
+    engine.it = ENGINES[new]() if isinstance(new, str) else new
+    return old
+
+
+def _before_fork() -> None:
+    if isinstance(engine.it, ThreadedEnginePerDevice):
+        engine.it.drain()
+
+
+def _in_child() -> None:
+    # Worker threads do not survive a fork, and parallel kernels may not: the child computes inline.
+    engine.it = NaiveEngine()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_in_child)

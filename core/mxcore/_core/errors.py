@@ -1,0 +1,90 @@
+"""The error type of mxcore and the one way to raise it.
+
+Every error is an :class:`MXNetError` *and* the matching built-in exception, so that both ``except MXNetError`` of MXNet
+scripts and ``except ValueError`` of everybody else work.
+"""
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+__all__ = ["MXNetError", "MXNetWarning", "error", "suggest", "describe", "in_op", "user_line"]
+
+
+class MXNetError(Exception):
+    """Base of all errors that mxcore raises on purpose."""
+
+
+class MXNetWarning(UserWarning):
+    """Base of the warnings that mxcore gives where work can go on."""
+
+
+_CLASSES: dict[type[Exception], type[MXNetError]] = {}
+
+
+def _class_for(kind: type[Exception]) -> type[MXNetError]:
+    if issubclass(kind, MXNetError):
+        return kind
+    cls = _CLASSES.get(kind)
+    if cls is None:
+        cls = type("MXNet" + kind.__name__, (MXNetError, kind), {"__module__": "mxcore.base", "__doc__": kind.__doc__})
+        # KeyError prints the repr of its argument; ours always prints the sentence.
+        cls.__str__ = lambda self: str(self.args[0]) if self.args else ""  # type: ignore[method-assign]
+        cls.__reduce__ = lambda self: (error, (kind, *self.args))  # type: ignore[method-assign, assignment]
+        _CLASSES[kind] = cls
+    return cls
+
+
+def error(kind: type[Exception], text: str) -> MXNetError:
+    """Make an error that is an `MXNetError` and a `kind` at once.
+
+    >>> from mxcore.base import MXNetError, error
+    >>> e = error(ValueError, "bad")
+    >>> isinstance(e, MXNetError) and isinstance(e, ValueError)
+    True
+    """
+    return _class_for(kind)(text)
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """``", did you mean 'x' or 'y'?"`` for the nearest known names, else an empty string."""
+    near = difflib.get_close_matches(str(name), list(known), n=3)
+    return f", did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+
+
+def describe(names: Sequence[str], values: Sequence[Any]) -> str:
+    """``data float32 (2, 3), weight float32 (4, 3)`` for arrays or specs."""
+    parts = []
+    for name, v in zip(names, values):
+        shape, dtype = getattr(v, "shape", v), getattr(v, "dtype", "")
+        parts.append(f"{name} {dtype} {'unknown' if shape is None else shape}".replace("  ", " "))
+    return ", ".join(parts) or "no inputs"
+
+
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def user_line() -> str:
+    """``file:line`` of the innermost frame outside mxcore, for errors that surface away from their cause."""
+    f = sys._getframe(1)
+    while f is not None:
+        if not f.f_code.co_filename.startswith(_HERE):
+            return f"{f.f_code.co_filename}:{f.f_lineno}"
+        f = f.f_back  # type: ignore[assignment]
+    return "?"
+
+
+def in_op(exc: BaseException, op: str, names: Sequence[str], values: Sequence[Any], where: str = "") -> MXNetError:
+    """Wrap what a kernel or rule raised: the operator, its inputs with shapes and dtypes, then the cause."""
+    if isinstance(exc, MXNetError) and getattr(exc, "_in_op", False):
+        return exc
+    kinds = (ValueError, TypeError, IndexError, KeyError, MemoryError, ZeroDivisionError, NotImplementedError)
+    kind = next((c for c in kinds if isinstance(exc, c)), RuntimeError)
+    at = f" [{where}]" if where else ""
+    new = error(kind, f"operator {op}{at} with {describe(names, values)}: {exc}")
+    new._in_op = True  # type: ignore[attr-defined]
+    new.__cause__ = exc
+    return new

@@ -1,0 +1,102 @@
+"""The gradient pass: a graph of outputs becomes a graph of gradients, by the same rules as the tape."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .errors import error
+from .graph import GraphF, Node, Value, topo
+from .op import Op
+from .params import Params
+from .tape import plan_of
+
+__all__ = ["gradient", "STATE_BACKWARD"]
+
+
+def _state_backward(forward: Node) -> Op:
+    """The operator that runs a stateful node's backward: inputs are dys, then its inputs; outputs the gradients."""
+    op, p = forward.op, forward.params
+    n_out, n_in = p._sig.n_out, len(p._sig.inputs)
+
+    def body(k: Any, q: Params, *values: Any) -> Any:
+        raise error(RuntimeError, f"_backward_{op.name} runs inside a program only")
+
+    names = [f"d{i}" for i in range(n_out)] + [f"x{i}" for i in range(n_in)]
+    back = Op(f"_backward_{op.name}", body, inputs=" ".join(names), outputs=lambda q: [f"g{i}" for i in range(n_in)])
+    back.shape_rule = lambda q, ins, outs: (list(ins[:n_out]) + list(outs), list(ins[n_out:]))
+    back.dtype_rule = back.shape_rule
+    return back
+
+
+#: Attribute of operators made by `_state_backward`: they need the state of `node.forward`.
+STATE_BACKWARD = "_backward_state"
+
+
+def gradient(heads: Sequence[tuple[Node, int]], head_grads: Sequence[tuple[Node, int] | None],
+             wrt: Sequence[tuple[Node, int]]) -> list[tuple[Node, int] | None]:
+    """Entries of the gradients of `heads` with respect to the entries `wrt`.
+
+    Parameters
+    ----------
+    heads : sequence of entries
+    head_grads : sequence of entries or None
+        Incoming gradients; None means ones.
+    wrt : sequence of entries
+
+    Returns
+    -------
+    list of entries; None where nothing depends on it.
+    """
+    order = topo(heads)
+    targets = {(id(n), i) for n, i in wrt}
+    need: set[int] = set()
+    for n in order:
+        if any((id(m), i) in targets or id(m) in need for m, i in n.inputs):
+            need.add(id(n))
+    grads: dict[tuple[int, int], list[Value]] = {}
+
+    def add(entry: tuple[Node, int], g: Value) -> None:
+        grads.setdefault((id(entry[0]), entry[1]), []).append(g)
+
+    def total(entry: tuple[Node, int], F: GraphF) -> Value | None:
+        parts = grads.get((id(entry[0]), entry[1]))
+        if not parts:
+            return None
+        acc = parts[0]
+        for g in parts[1:]:
+            acc = F._grad_add(acc, g)
+        grads[id(entry[0]), entry[1]] = [acc]
+        return acc
+
+    for h, g in zip(heads, head_grads):
+        F = GraphF(f"_head_grad_{h[0].name}")
+        add(h, F.ones_like(Value(h, F)) if g is None else Value(g, F))
+    for n in reversed(order):
+        if id(n) not in need or n.op is None:
+            continue
+        op, p, sig = n.op, n.params, n.params._sig
+        F = GraphF(f"_backward_{n.name}", n)
+        dys = [total((n, i), F) for i in range(sig.n_out)]
+        if all(d is None for d in dys):
+            continue
+        needs = tuple((id(m), i) in targets or id(m) in need for m, i in n.inputs)
+        ins = [Value(e, F) for e in n.inputs]
+
+        outs = [Value((n, i), F) for i in range(sig.n_out)]
+        plan = plan_of(op)
+        if op.stateful and op.backward_rule is not None:
+            back = _state_backward(n)
+            setattr(back, STATE_BACKWARD, op)
+            node = Node(back, back.parse({}), [(F.zeros_like(y) if d is None else d).entry for d, y in zip(dys, outs)] + list(n.inputs),
+                        f"_backward_{n.name}", forward=n)
+            result: list[Any] = [Value((node, i), F) for i in range(len(n.inputs))]
+        else:
+            result = list(plan.call(op, p, F, needs, dys, ins, outs, outs))
+        for e, g, wants in zip(n.inputs, result, needs):
+            if wants and g is not None:
+                add(e, g)
+    found: list[tuple[Node, int] | None] = []
+    for e in wrt:
+        g = total(e, GraphF(f"_sum_grad_{e[0].name}"))
+        found.append(None if g is None else g.entry)
+    return found

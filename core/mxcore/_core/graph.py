@@ -1,0 +1,180 @@
+"""The graph IR: nodes over entries, shared by symbols, the tape's gradients and lowered programs."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from . import registry
+from .arith import Arithmetic
+from .binding import bind
+from .op import Op
+from .params import Params
+
+__all__ = ["Node", "Graph", "Value", "GraphF", "topo", "GraphPass", "variable"]
+
+
+class Node:
+    """One node: a variable (``op is None``) or an operator over entries.
+
+    Attributes
+    ----------
+    op : Op or None
+    params : Params or None
+    inputs : tuple of (Node, int)
+        Entries: a node and the index of one of its outputs.
+    name : str
+    attrs : dict of str
+        Attributes beside the operator's parameters: ``ctx_group``, ``__lr_mult__``, …
+    forward : Node or None
+        For a node that belongs to the gradient of a stateful node: that node, whose state it gets.
+    """
+
+    __slots__ = ("op", "params", "inputs", "name", "attrs", "forward", "__weakref__")
+
+    def __init__(self, op: Op | None, params: Params | None, inputs: Sequence[tuple[Node, int]], name: str,
+                 attrs: dict[str, str] | None = None, forward: Node | None = None) -> None:
+        self.op: Any = op
+        self.params: Any = params
+        self.inputs = tuple(inputs)
+        self.name = name
+        self.attrs = attrs or {}
+        self.forward = forward
+
+    @property
+    def n_out(self) -> int:
+        return 1 if self.op is None else int(self.params._sig.n_out)
+
+    def __repr__(self) -> str:
+        return f"<{'Variable' if self.op is None else self.op.name} {self.name}>"
+
+
+def variable(name: str, **attrs: str) -> Node:
+    """A variable node."""
+    return Node(None, None, (), name, dict(attrs))
+
+
+def topo(entries: Iterable[tuple[Node, int]]) -> list[Node]:
+    """Nodes below the entries, inputs first, in MXNet's order (depth first, inputs from left to right)."""
+    order: list[Node] = []
+    seen: set[int] = set()
+    for head, _ in entries:
+        if id(head) in seen:
+            continue
+        stack: list[tuple[Node, Iterator[Any]]] = [(head, iter(_before(head)))]
+        seen.add(id(head))
+        while stack:
+            node, rest = stack[-1]
+            for child in rest:
+                if id(child) not in seen:
+                    seen.add(id(child))
+                    stack.append((child, iter(_before(child))))
+                    break
+            else:
+                order.append(node)
+                stack.pop()
+    return order
+
+
+def _before(node: Node) -> list[Node]:
+    before = [e[0] for e in node.inputs]
+    return before + [node.forward] if node.forward is not None else before
+
+
+class Graph:
+    """Heads over nodes, with what passes found out.
+
+    Attributes
+    ----------
+    heads : list of (Node, int)
+    shapes, dtypes, stypes : dict
+        Entry -> value, filled by the inference passes.
+    info : dict
+        Whatever passes want to tell later ones.
+    """
+
+    def __init__(self, heads: Sequence[tuple[Node, int]]) -> None:
+        self.heads = list(heads)
+        self.shapes: dict[Any, Any] = {}
+        self.dtypes: dict[Any, Any] = {}
+        self.stypes: dict[Any, str] = {}
+        self.info: dict[str, Any] = {}
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All nodes, inputs first."""
+        return topo(self.heads)
+
+    def variables(self) -> list[Node]:
+        """Variable nodes in order of first use."""
+        return [n for n in self.nodes if n.op is None]
+
+    def aux_names(self) -> set[str]:
+        """Names of variables that some operator uses as auxiliary states."""
+        found = set()
+        for n in self.nodes:
+            if n.op is not None:
+                for i in n.params._sig.aux:
+                    if n.inputs[i][0].op is None:
+                        found.add(n.inputs[i][0].name)
+        return found
+
+
+class GraphPass:
+    """A named graph pass.
+
+    Parameters
+    ----------
+    name : str
+    order : int
+        Passes run by ascending order; the stock ones are multiples of 100.
+    fn : callable
+        Graph -> Graph.
+    """
+
+    def __init__(self, name: str, order: int, fn: Callable[[Graph], Graph]) -> None:
+        self.name, self.order, self.fn = name, order, fn
+
+
+class Value(Arithmetic):
+    """An entry that composes further nodes with Python operators: what gradient rules see in a graph."""
+
+    __slots__ = ("entry", "F")
+
+    def __init__(self, entry: tuple[Node, int], F: GraphF) -> None:
+        self.entry, self.F = entry, F
+
+    def _binary(self, elementwise: str, broadcast: str, other: Any) -> Any:
+        # Shapes are unknown here; the broadcasting form covers equal shapes too.
+        return getattr(self.F, broadcast)(self, other)
+
+    def _scalar(self, op: str, scalar: float) -> Any:
+        return getattr(self.F, op)(self, scalar=scalar)
+
+    def _unary(self, op: str) -> Any:
+        return getattr(self.F, op)(self)
+
+    def __getitem__(self, i: int) -> Value:
+        return Value((self.entry[0], i), self.F)
+
+
+class GraphF:
+    """Operators by name, composed into nodes. `name` prefixes the names of the nodes it makes."""
+
+    def __init__(self, name: str, forward: Node | None = None) -> None:
+        self._name, self._forward, self._count = name, forward, 0
+
+    def __getattr__(self, name: str) -> Any:
+        op = registry.ops.get(name)
+
+        def compose(*args: Any, **kwargs: Any) -> Any:
+            kwargs.pop("wanted", None)  # liveness decides in a graph
+            kwargs.pop("share", None)
+            inputs, p = bind(op, args, kwargs, lambda x: isinstance(x, Value))
+            self._count += 1
+            node = Node(op, p, [v.entry for v in inputs], f"{self._name}_{self._count}" if self._count > 1 else self._name)
+            if op.stateful and self._forward is not None:
+                node.forward = self._forward
+            outs = [Value((node, i), self) for i in range(p._sig.visible)]
+            return outs[0] if len(outs) == 1 else outs
+
+        return compose

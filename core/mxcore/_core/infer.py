@@ -1,0 +1,172 @@
+"""Shape, dtype and storage inference: rules of single operators, and graphs to a fixpoint in both directions."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .errors import MXNetError, error
+from .op import Op
+from .params import Params
+
+__all__ = ["known", "merge_shape", "merge_dtype", "op_shapes", "op_dtypes", "op_stypes", "infer_graph", "broadcast_shapes"]
+
+ShapeT = Any  # tuple of ints with -1 for unknown dimensions, or None
+
+
+def known(shape: ShapeT) -> bool:
+    """Whether every dimension is known."""
+    return shape is not None and -1 not in shape
+
+
+def merge_shape(a: ShapeT, b: ShapeT) -> ShapeT:
+    """The shape that satisfies both; raises ValueError if none does."""
+    if a is None:
+        return None if b is None else tuple(b)
+    if b is None or a == b:
+        return tuple(a)
+    if len(a) != len(b):
+        raise ValueError(f"{tuple(a)} and {tuple(b)} have different ranks")
+    out = []
+    for i, (x, y) in enumerate(zip(a, b)):
+        if x != y and x != -1 and y != -1:
+            raise ValueError(f"{tuple(a)} and {tuple(b)} differ in dimension {i}")
+        out.append(y if x == -1 else x)
+    return tuple(out)
+
+
+def merge_dtype(a: Any, b: Any) -> Any:
+    """The dtype that satisfies both; raises TypeError if they differ."""
+    if a is None or b is None:
+        return b if a is None else a
+    if a != b:
+        raise TypeError(f"{np.dtype(a).name} and {np.dtype(b).name} differ")
+    return a
+
+
+def broadcast_shapes(a: ShapeT, b: ShapeT) -> ShapeT:
+    """NumPy's broadcast of two shapes with unknown dimensions; raises ValueError if they do not fit."""
+    if a is None or b is None:
+        return None
+    if a == b:
+        return a
+    n = max(len(a), len(b))
+    a, b = (1,) * (n - len(a)) + tuple(a), (1,) * (n - len(b)) + tuple(b)
+    out = []
+    for x, y in zip(a, b):
+        if x == y or y == 1:
+            out.append(x)
+        elif x == 1:
+            out.append(y)
+        elif -1 in (x, y):
+            out.append(max(x, y))  # the known one: 1 was ruled out above
+        else:
+            raise ValueError(f"{a} and {b} cannot be broadcast together")
+    return tuple(out)
+
+
+def _alike(merge: Callable[[Any, Any], Any], ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    one = None
+    for v in (*ins, *outs):
+        one = merge(one, v)
+    return [one] * len(ins), [one] * len(outs)
+
+
+def _apply(rule: Callable[..., Any] | None, p: Params, ins: list[Any], outs: list[Any], is_known: Callable[[Any], bool],
+           merge: Callable[[Any, Any], Any]) -> tuple[list[Any], list[Any]]:
+    if rule is None:
+        new_ins, new_outs = _alike(merge, ins, outs)
+    elif rule.__code__.co_argcount == 2:  # forward only
+        if not all(map(is_known, ins)):
+            return ins, outs
+        new_ins, new_outs = ins, list(rule(p, list(ins)))
+    else:
+        new_ins, new_outs = rule(p, list(ins), list(outs))
+    return [merge(a, b) for a, b in zip(ins, new_ins)], [merge(a, b) for a, b in zip(outs, new_outs)]
+
+
+def _explain(op: Op, p: Params, what: str, ins: Sequence[Any], outs: Sequence[Any], e: Exception, node: str) -> MXNetError:
+    names = op.signature(p).inputs
+    seen = ", ".join(f"{n} {_show(v)}" for n, v in zip(names, ins))
+    wanted = ", ".join(_show(v) for v in outs if v is not None)
+    at = f" of node '{node}'" if node else ""
+    kind = type(e) if isinstance(e, (ValueError, TypeError, IndexError)) and not isinstance(e, MXNetError) else ValueError
+    return error(kind, f"operator {op.name}{at}: inconsistent {what}: {e}; inputs: {seen or 'none'}"
+                       + (f"; outputs wanted: {wanted}" if wanted else ""))
+
+
+def _show(v: Any) -> str:
+    if v is None:
+        return "unknown"
+    return "(" + ", ".join("?" if d == -1 else str(d) for d in v) + ("," if len(v) == 1 else "") + ")" \
+        if isinstance(v, tuple) else np.dtype(v).name
+
+
+def op_shapes(op: Op, p: Params, ins: list[ShapeT], outs: list[ShapeT] | None = None, node: str = "") \
+        -> tuple[list[ShapeT], list[ShapeT]]:
+    """Apply an operator's shape rule; raises an error that names the operator and its inputs."""
+    outs = [None] * op.signature(p).n_out if outs is None else outs
+    try:
+        return _apply(op.shape_rule, p, ins, outs, known, merge_shape)
+    except (ValueError, TypeError, IndexError) as e:
+        raise _explain(op, p, "shapes", ins, outs, e, node) from None
+
+
+def op_dtypes(op: Op, p: Params, ins: list[Any], outs: list[Any] | None = None, node: str = "") \
+        -> tuple[list[Any], list[Any]]:
+    """Apply an operator's dtype rule; raises an error that names the operator, its inputs and their dtypes."""
+    outs = [None] * op.signature(p).n_out if outs is None else outs
+    try:
+        return _apply(op.dtype_rule, p, ins, outs, lambda t: t is not None, merge_dtype)
+    except (ValueError, TypeError, IndexError) as e:
+        raise _explain(op, p, "dtypes", ins, outs, e, node) from None
+
+
+def op_stypes(op: Op, p: Params, ins: Sequence[str]) -> list[str]:
+    """Storage types of the outputs."""
+    n = op.signature(p).n_out
+    return ["default"] * n if op.storage_rule is None else list(op.storage_rule(p, list(ins)))
+
+
+def infer_graph(nodes: Sequence[Any], given: dict[Any, Any], what: str) -> dict[Any, Any]:
+    """Infer shapes or dtypes of all entries of a graph, to a fixpoint in both directions.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        In topological order.
+    given : dict
+        Entry ``(node, index)`` -> shape or dtype where known.
+    what : {'shape', 'dtype'}
+
+    Returns
+    -------
+    dict
+        Entry -> shape or dtype; None or shapes with -1 where nothing could be inferred.
+    """
+    apply, merge, done = (op_shapes, merge_shape, known) if what == "shape" else \
+        (op_dtypes, merge_dtype, lambda t: t is not None)
+    value: dict[Any, Any] = dict(given)
+    work = [n for n in nodes if n.op is not None]
+    closed: set[Any] = set()
+    changed = True
+    while changed:
+        changed = False
+        for n in (*work, *reversed(work)):
+            if n in closed:
+                continue
+            outs_e = [(n, i) for i in range(n.op.signature(n.params).n_out)]
+            ins = [value.get(e) for e in n.inputs]
+            outs = [value.get(e) for e in outs_e]
+            new_ins, new_outs = apply(n.op, n.params, ins, outs, n.name)
+            for e, old, new in zip((*n.inputs, *outs_e), (*ins, *outs), (*new_ins, *new_outs)):
+                if new != old and new is not None:
+                    try:
+                        value[e] = merge(value.get(e), new)
+                    except (ValueError, TypeError) as x:  # one entry fed to two inputs of the operator
+                        raise _explain(n.op, n.params, what + "s", ins, outs, x, n.name) from None
+                    changed = True
+            if all(map(done, new_ins)) and all(map(done, new_outs)):
+                closed.add(n)
+    return value

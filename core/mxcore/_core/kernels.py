@@ -1,0 +1,117 @@
+"""Kernels: faster bodies for one device type. A kernel set is inert; the manager registers it."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import error
+
+if TYPE_CHECKING:
+    from .op import Op
+    from .params import Params
+
+__all__ = ["Kernel", "KernelSet", "Spec"]
+
+
+class Spec:
+    """Shape, dtype and storage type of an array, without the array."""
+
+    __slots__ = ("shape", "dtype", "stype")
+
+    def __init__(self, shape: Any, dtype: Any, stype: str = "default") -> None:
+        self.shape, self.dtype, self.stype = shape, dtype, stype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        n = 1
+        for d in self.shape:
+            n *= d
+        return n
+
+    def __repr__(self) -> str:
+        return f"Spec({self.dtype} {self.shape}{'' if self.stype == 'default' else ' ' + self.stype})"
+
+
+class Kernel:
+    """One kernel of one operator on one device type."""
+
+    __slots__ = ("op", "fn", "dtypes", "when", "priority", "out", "owner")
+
+    def __init__(self, op: str, fn: Callable[..., Any], dtypes: frozenset[np.dtype[Any]] | None,
+                 when: Callable[..., bool] | None, priority: int, out: bool) -> None:
+        self.op, self.fn, self.dtypes, self.when, self.priority, self.out = op, fn, dtypes, when, priority, out
+        self.owner = ""
+
+    def fits(self, p: Params, specs: Sequence[Spec]) -> bool:
+        """Whether it may run on inputs like these."""
+        if self.dtypes is not None and any(s.dtype not in self.dtypes for s in specs):
+            return False
+        return self.when is None or bool(self.when(p, *specs))
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.op} of {self.owner or '?'}>"
+
+
+class KernelSet:
+    """A plugin's kernels for one device type.
+
+    Parameters
+    ----------
+    device : str
+        Device type, e.g. ``'cpu'``.
+
+    Examples
+    --------
+    >>> from mxcore.plugin import KernelSet
+    >>> cpu = KernelSet("cpu")
+    >>> @cpu.kernel("relu", dtypes="f4 f8")
+    ... def relu(k, p, data):
+    ...     return k.xp.maximum(data, 0)
+    >>> len(cpu)
+    1
+    """
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.entries: list[Kernel] = []
+
+    def kernel(self, op: str | Op, *, dtypes: str | None = None, when: Callable[..., bool] | None = None,
+               priority: int = 0, out: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Declare a kernel: same signature as the reference body, or ``(k, p, outs, *inputs)`` with ``out=True``.
+
+        Parameters
+        ----------
+        op : str or Op
+        dtypes : str, optional
+            Blank-separated NumPy type codes that every input must have, e.g. ``'f4 f8'``; all if omitted.
+        when : callable, optional
+            ``(p, *specs) -> bool`` over shapes and dtypes of the inputs.
+        priority : int
+            The highest that fits wins. The reference body comes last.
+        out : bool
+            The kernel writes into given arrays (`outs`: the outputs, then the mutated inputs; None where nobody
+            reads an output).
+        """
+        name = op if isinstance(op, str) else op.name
+        wanted = None if dtypes is None else frozenset(np.dtype(t) for t in dtypes.split())
+
+        def deco(fn: Callable[..., Any]) -> Callable[..., Any]:
+            self.entries.append(Kernel(name, fn, wanted, when, priority, out))
+            return fn
+
+        return deco
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def check(self) -> None:
+        """Raise if an entry is unusable."""
+        for e in self.entries:
+            if not callable(e.fn):
+                raise error(TypeError, f"kernel of {e.op!r} for {self.device!r} is not callable")

@@ -1,0 +1,301 @@
+"""Operator declarations: one object per operator, its facets attached below it. Declaring registers nothing."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import CodeType, ModuleType
+from typing import Any
+
+from .errors import error
+from .expr import Expr
+from .params import Int, Param, Params, Parser
+
+__all__ = ["Op", "Signature", "op", "declarations", "MISSING"]
+
+#: Marks "no gradient rule", as opposed to ``grad=None``: "the gradient is zero".
+MISSING: Any = type("Missing", (), {"__repr__": lambda s: "missing", "__bool__": lambda s: False})()
+#: What a gradient rule may ask for beside inputs and outputs.
+RULE_WORDS = frozenset({"F", "k", "p", "needs", "dy", "dys", "y", "state"})
+
+
+class _Slot:
+    """One item of an ``inputs=`` or ``outputs=`` text: ``name``, ``name~``, ``name*``, ``name[condition]``."""
+
+    __slots__ = ("name", "like", "variadic", "condition")
+
+    def __init__(self, text: str, where: str) -> None:
+        self.condition: CodeType | None = None
+        if text.endswith("]"):
+            text, cond = text[:-1].split("[", 1)
+            try:
+                self.condition = compile(cond, f"<{where}>", "eval")
+            except SyntaxError as e:
+                raise error(ValueError, f"{where}: condition [{cond}]: {e.msg}") from None
+        self.variadic, self.like = text.endswith("*"), "~" in text[-2:]
+        self.name = text.rstrip("*~")
+        if not self.name.isidentifier():
+            raise error(ValueError, f"{where}: {text!r} is no name")
+
+    def active(self, p: Params) -> bool:
+        return self.condition is None or bool(eval(self.condition, {"__builtins__": {}, "len": len}, p.__dict__))
+
+
+def _slots(text: str, where: str) -> list[_Slot]:
+    parts, depth, word = [], 0, ""
+    for c in text + " ":
+        depth += (c == "[") - (c == "]")
+        if c == " " and not depth:
+            if word:
+                parts.append(word)
+            word = ""
+        else:
+            word += c
+    return [_Slot(w, where) for w in parts]
+
+
+class Signature:
+    """What one set of parameters selects: the inputs and outputs of the operator.
+
+    Attributes
+    ----------
+    inputs, outputs : tuple of str
+        Names, variadic ones expanded (``arg0``, ``arg1`` …).
+    slots : tuple of int
+        For each input, the index of its place in the declaration; the items of a variadic share one.
+    like : frozenset of int
+        Inputs of which only shape and dtype are used.
+    aux : tuple of int
+        Inputs that are states: hidden from ``list_arguments``, written by the operator.
+    mutates : tuple of int
+        Inputs that the operator returns new values for, after its outputs.
+    visible : int
+        How many outputs a user sees.
+    """
+
+    __slots__ = ("inputs", "outputs", "slots", "like", "aux", "mutates", "visible", "n_out", "n_all", "variadic", "index")
+
+    def __init__(self, op: Op, p: Params) -> None:
+        ins: list[str] = []
+        slots: list[int] = []
+        like: set[int] = set()
+        self.variadic = -1
+        for j, s in enumerate(op.input_slots):
+            if not s.active(p):
+                continue
+            if s.variadic:
+                self.variadic = len(ins)
+                n = getattr(p, op.count)
+                names = op.arg_names(p) if op.arg_names else [f"arg{i}" for i in range(n)]
+                if s.like:
+                    like.update(range(len(ins), len(ins) + len(names)))
+                ins += names
+                slots += [j] * len(names)
+            else:
+                if s.like:
+                    like.add(len(ins))
+                ins.append(s.name)
+                slots.append(j)
+        self.inputs, self.slots, self.like = tuple(ins), tuple(slots), frozenset(like)
+        self.index = {n: i for i, n in enumerate(ins)}
+        aux = op.aux(p) if callable(op.aux) else op.aux
+        mutates = op.mutates(p) if callable(op.mutates) else op.mutates
+        self.aux = tuple(self.index[n] for n in aux if n in self.index)
+        self.mutates = tuple(self.index[n] for n in mutates if n in self.index)
+        outs = op.outputs(p) if callable(op.outputs) else [s.name for s in op.outputs if s.active(p)]
+        self.outputs = tuple(outs)
+        self.n_out = len(self.outputs)
+        self.n_all = self.n_out + len(self.mutates)
+        vis = op.visible(p) if callable(op.visible) else op.visible
+        self.visible = self.n_out if vis is None else int(vis)
+
+
+class Op:
+    """One operator: names, inputs, parameters, body and facets. Made by :func:`op` and the families.
+
+    The facets ``shape``, ``dtype``, ``storage``, ``grad``, ``cost`` and ``backward`` are decorators; see each.
+    """
+
+    #: Runs an operator on arrays; dispatch enters it here, so that declarations do not depend on execution.
+    run: Callable[..., Any]
+
+    def __init__(
+        self, name: str, body: Callable[..., Any] | None, *, inputs: str = "data",
+        outputs: str | Callable[[Params], Sequence[str]] = "output", params: Mapping[str, Param] | None = None,
+        aliases: Iterable[str] = (), aux: Any = "", mutates: Any = "",
+        visible: int | Callable[[Params], int] | None = None, random: bool = False, stateful: bool = False,
+        view: bool = False, alias: str = "", count: str = "num_args",
+        arg_names: Callable[[Params], list[str]] | None = None, expr: str | None = None, grad: Any = MISSING,
+        doc: str | None = None, direct: str | None = None, samples: Sequence[Any] = (), no_ctx: bool = False,
+    ) -> None:
+        where = f"operator {name}"
+        self.name, self.aliases = name, tuple(aliases)
+        self.body = body
+        self.input_slots = _slots(inputs, where)
+        self.outputs: Any = outputs if callable(outputs) else _slots(outputs, where)
+        self.aux = aux if callable(aux) else tuple(aux.split())
+        # An auxiliary state is by definition something that the operator may write.
+        self.mutates = mutates if callable(mutates) else tuple(mutates.split())
+        self.visible, self.random, self.stateful, self.view = visible, random, stateful, view
+        self.alias = dict(pair.split("->") for pair in alias.split())
+        self.count, self.arg_names = count, arg_names
+        self.direct, self.samples = direct, list(samples)
+        self.module = getattr(body, "__module__", None)
+        specs = dict(params or {})
+        self.variadic = any(s.variadic for s in self.input_slots)
+        if self.variadic and count not in specs:
+            specs[count] = Int(ge=0)
+        self.params = specs
+        self.input_names = tuple(s.name for s in self.input_slots)
+        clash = sorted(set(specs) & set(self.input_names))
+        if clash:
+            raise error(ValueError, f"{where}: '{clash[0]}' is both an input and a parameter")
+        self.parser = Parser(name, specs, self._finish)
+        self.expr = None if expr is None else Expr(expr, {*self.input_names, *specs})
+        self.shape_rule: Callable[..., Any] | None = None
+        self.dtype_rule: Callable[..., Any] | None = None
+        self.storage_rule: Callable[..., Any] | None = None
+        self.cost_rule: Callable[..., Any] | None = None
+        self.backward_rule: Callable[..., Any] | None = None
+        self.grad_rule: Any = grad
+        self.doc = doc if doc is not None else (body.__doc__ if body is not None else None) or ""
+        self.grad_plan: Any = None  # compiled by the tape on first use
+        self.plans: dict[Any, Any] = {}  # memoised by dispatch
+        #: Parameters of a call without any, and how many inputs it takes; None where parameters are required.
+        self.plain: Params | None = None
+        if not self.variadic and not any(s.condition for s in self.input_slots) and not any(s.required for s in specs.values()):
+            self.plain = self.parser({})
+        self.__name__, self.__doc__ = name, self.doc
+
+    def _finish(self, p: Params) -> None:
+        p._sig = Signature(self, p)
+
+    # -- facets ------------------------------------------------------------------------------------------------
+    def shape(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Attach the shape rule: ``(p, ins, outs) -> (ins, outs)``, or forward only ``(p, ins) -> outs``.
+
+        Shapes are tuples; None is an unknown shape, -1 an unknown dimension. A two-way rule returns what it can and
+        None for the rest; the core merges it with what is known and names contradictions. A forward-only rule is
+        called once all inputs are known. None for an output of fully known inputs makes it dynamic: known only by
+        running. Without a rule all inputs and outputs have one shape.
+        """
+        self.shape_rule = rule
+        return rule
+
+    def dtype(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Attach the dtype rule, of the same two forms as :meth:`shape`, over dtypes; None is unknown.
+
+        Without a rule all inputs and outputs have one dtype. The rule decides: results of the body are cast to it.
+        """
+        self.dtype_rule = rule
+        return rule
+
+    def storage(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Attach the storage rule ``(p, stypes) -> stypes of the outputs``.
+
+        An operator with one gets sparse inputs as they are; without one they are made dense first.
+        """
+        self.storage_rule = rule
+        return rule
+
+    def grad(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Attach the gradient rule; its argument names say what it needs.
+
+        ``F`` the operators (eager or graph), ``p`` the parameters, ``needs`` a tuple of bools (which inputs want a
+        gradient), ``dy`` or ``d_<output>`` the incoming gradients, ``y`` or ``out_<output>`` outputs to keep, the
+        name of an input to keep it, ``like_<input>`` to keep its shape and dtype only. It returns one gradient per
+        input (a list for a variadic one), None for zero.
+        """
+        self.grad_rule, self.grad_plan = rule, None
+        return rule
+
+    def cost(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Attach the cost estimate ``(p, ins, outs) -> number of scalar operations``; default: elements touched."""
+        self.cost_rule = rule
+        return rule
+
+    def backward(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Attach the backward of a stateful operator: ``(k, p, state, dys, ins, outs) -> gradients of the inputs``."""
+        self.backward_rule = rule
+        return rule
+
+    # -- calls -------------------------------------------------------------------------------------------------
+    def parse(self, kwargs: dict[str, Any]) -> Params:
+        """Parse keyword parameters (a dict that may be consumed)."""
+        return self.parser(kwargs)
+
+    def signature(self, p: Params) -> Signature:
+        """The inputs and outputs that these parameters select."""
+        return p._sig  # type: ignore[no-any-return]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return Op.run(self, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Op {self.name}>"
+
+
+_OPTIONS = frozenset(
+    "inputs outputs aliases aux mutates visible random stateful view alias count arg_names expr grad doc direct samples "
+    "params".split())
+
+
+def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op]:
+    """Declare an operator around its reference body ``(k, p, *inputs)``.
+
+    Parameters
+    ----------
+    name : str
+        MXNet's name, the key in the registry; further names follow as `aliases`.
+    inputs, outputs : str
+        Names separated by blanks. ``bias[not no_bias]`` depends on parameters, ``args*`` takes any number (counted
+        by the parameter `count`, ``num_args`` unless told), ``lhs~`` uses shape and dtype only. `outputs` may also be
+        a function of the parameters.
+    aux, mutates : str
+        Inputs that are auxiliary states; inputs for which the body returns new values after its outputs.
+    visible : int or callable
+        How many outputs a user sees (all).
+    random, stateful, view : bool
+        Draws a random key; forward returns (outputs, state); returns its first input's memory.
+    alias : str
+        ``'data->output'``: the output may overwrite that input.
+    expr : str
+        The elementwise meaning, for fusion (see :mod:`mxcore._core.expr`).
+    **kw : Param
+        Every other keyword is a parameter of the operator.
+
+    Examples
+    --------
+    >>> from mxcore.plugin import op, Float
+    >>> @op("my_scale", inputs="data", factor=Float(2.0), grad=lambda F, p, dy: F.my_scale(dy, factor=p.factor))
+    ... def my_scale(k, p, data):
+    ...     '''Multiply `data` by `factor`.'''
+    ...     return data * p.factor
+    >>> my_scale
+    <Op my_scale>
+    """
+    options = {k: v for k, v in kw.items() if k in _OPTIONS}
+    params = {**options.pop("params", {}), **{k: v for k, v in kw.items() if k not in _OPTIONS}}
+    for k, v in params.items():
+        if not isinstance(v, Param):
+            raise error(TypeError, f"operator {name}: {k}={v!r} is neither an option nor a parameter declaration")
+    return lambda body: Op(name, body, params=params, aliases=(*aliases, *options.pop("aliases", ())), **options)
+
+
+def declarations(*modules: ModuleType) -> list[Op]:
+    """All operators declared in the given modules, also those in module-level lists, tuples and dicts."""
+    found: dict[int, Op] = {}
+
+    def take(v: Any) -> None:
+        if isinstance(v, Op):
+            found[id(v)] = v
+        elif isinstance(v, (list, tuple)):
+            for x in v:
+                take(x)
+        elif isinstance(v, dict):
+            for x in v.values():
+                take(x)
+
+    for m in modules:
+        for key, v in list(vars(m).items()):
+            if not key.startswith("__"):
+                take(v)
+    return list(found.values())

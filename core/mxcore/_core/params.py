@@ -1,0 +1,372 @@
+"""Operator parameters: parsed from Python values and from MXNet's strings, printed back to those strings."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .errors import MXNetError, error, suggest
+
+__all__ = [
+    "Param", "Int", "Float", "Bool", "Str", "Enum", "Shape", "Floats", "DType", "GraphParam", "Any_", "Rest", "Params",
+    "Parser", "REQUIRED", "as_dtype", "dtype_name",
+]
+
+REQUIRED: Any = type("Required", (), {"__repr__": lambda s: "required", "__bool__": lambda s: False})()
+
+#: Names that a NumPy of today no longer resolves by itself, or resolves to something else than MXNet did.
+_DTYPES: dict[Any, np.dtype[Any]] = {n: np.dtype(n) for n in (
+    "float16", "float32", "float64", "uint8", "int8", "int32", "int64", "bool", "uint16", "uint32", "uint64", "int16")}
+_DTYPES[None] = np.dtype("float32")
+
+
+def as_dtype(value: Any) -> np.dtype[Any]:
+    """The NumPy dtype for a name, a NumPy type or a dtype; ``None`` is float32 and ``'bfloat16'`` needs ml_dtypes."""
+    try:
+        found = _DTYPES.get(value)
+    except TypeError:
+        found = None
+    if found is None:
+        if value == "bfloat16":
+            try:
+                import ml_dtypes
+            except ImportError:
+                raise error(TypeError, "dtype bfloat16 needs the package ml_dtypes: pip install ml_dtypes") from None
+            value = ml_dtypes.bfloat16
+        try:
+            found = np.dtype(value)
+        except TypeError:
+            raise error(TypeError, f"unknown dtype {value!r}; use one of {sorted(k for k in _DTYPES if k)}") from None
+        if found.kind not in "biufcV" or found.names:
+            raise error(TypeError, f"dtype {found} cannot be held by an array; use one of {sorted(k for k in _DTYPES if k)}")
+        if len(_DTYPES) < 256:
+            _DTYPES[value] = found
+    return found
+
+
+def dtype_name(dtype: Any) -> str:
+    """MXNet's name of a dtype, e.g. ``'float32'``."""
+    return np.dtype(dtype).name
+
+
+class Param:
+    """One parameter of an operator: how it is read, checked and printed.
+
+    Parameters
+    ----------
+    default : object
+        Value when the caller gives none; leave it out to make the parameter required. ``None`` as the default also
+        lets the caller give None.
+    dynamic : bool
+        A scalar that may change on every call (``lr``, ``scalar``): never part of a cache key, passed at run time.
+    doc : str
+        One line for ``help()``.
+    """
+
+    kind = "any"
+
+    def __init__(self, default: Any = REQUIRED, *, dynamic: bool = False, doc: str = "") -> None:
+        self.default, self.dynamic, self.doc = default, dynamic, doc
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    def parse(self, value: Any) -> Any:
+        """The checked Python value; raises ValueError or TypeError with what is allowed."""
+        if value is None or value == "None":
+            if self.default is None:
+                return None
+            raise TypeError(f"must be {self.allowed()}, not None")
+        return self.convert(value)
+
+    def convert(self, value: Any) -> Any:
+        return value
+
+    def format(self, value: Any) -> str:
+        """The string that MXNet's files hold for a parsed value."""
+        return str(value)
+
+    def allowed(self) -> str:
+        return self.kind
+
+    def __repr__(self) -> str:
+        return self.allowed() + ("" if self.required else f", default {self.default!r}")
+
+
+def _number(value: Any, what: str) -> Any:
+    if isinstance(value, str):
+        try:
+            return ast.literal_eval(value.strip().rstrip("LlFf") if value.strip()[:1] in "-+.0123456789" else value)
+        except (ValueError, SyntaxError):
+            if what == "float":
+                return float(value)
+            raise TypeError(f"{value!r} is no {what}") from None
+    if isinstance(value, np.ndarray) or hasattr(value, "asscalar"):
+        return value.item() if isinstance(value, np.ndarray) else value.asscalar()
+    return value
+
+
+class Int(Param):
+    """A whole number, with optional bounds `ge` and `le`."""
+
+    kind = "int"
+
+    def __init__(self, default: Any = REQUIRED, *, ge: int | None = None, le: int | None = None, **kw: Any) -> None:
+        super().__init__(default, **kw)
+        self.ge, self.le = ge, le
+
+    def convert(self, value: Any) -> int:
+        value = _number(value, "int")
+        try:
+            n = value.__index__()
+        except AttributeError:
+            if not isinstance(value, (float, np.floating)) or not float(value).is_integer():
+                raise TypeError(f"must be {self.allowed()}, got {value!r}") from None
+            n = int(value)
+        if (self.ge is not None and n < self.ge) or (self.le is not None and n > self.le):
+            raise ValueError(f"must be {self.allowed()}, got {n}")
+        return int(n)
+
+    def allowed(self) -> str:
+        low = "" if self.ge is None else f" >= {self.ge}"
+        return self.kind + low + ("" if self.le is None else f" <= {self.le}")
+
+
+class Float(Param):
+    """A real number, with optional bounds `ge` and `le`; ``dynamic=True`` for per-step scalars."""
+
+    kind = "float"
+
+    def __init__(self, default: Any = REQUIRED, *, ge: float | None = None, le: float | None = None, **kw: Any) -> None:
+        super().__init__(default, **kw)
+        self.ge, self.le = ge, le
+
+    def convert(self, value: Any) -> float:
+        try:
+            x = float(_number(value, "float"))
+        except (TypeError, ValueError):
+            raise TypeError(f"must be {self.allowed()}, got {value!r}") from None
+        if (self.ge is not None and not x >= self.ge) or (self.le is not None and not x <= self.le):
+            raise ValueError(f"must be {self.allowed()}, got {x}")
+        return x
+
+    allowed = Int.allowed
+
+
+class Bool(Param):
+    """A truth value; MXNet's files write ``True``/``False``, old ones ``1``/``0``."""
+
+    kind = "bool"
+    _WORDS = {"true": True, "1": True, "false": False, "0": False, "yes": True, "no": False}
+
+    def convert(self, value: Any) -> bool:
+        if isinstance(value, str):
+            try:
+                return self._WORDS[value.strip().lower()]
+            except KeyError:
+                raise TypeError(f"must be True or False, got {value!r}") from None
+        if isinstance(value, (bool, int, np.bool_, np.integer)):
+            return bool(value)
+        raise TypeError(f"must be True or False, got {value!r}")
+
+
+class Str(Param):
+    """Any text."""
+
+    kind = "str"
+
+    def convert(self, value: Any) -> str:
+        return str(value)
+
+
+class Enum(Param):
+    """One of a few words."""
+
+    def __init__(self, choices: Iterable[str], default: Any = REQUIRED, **kw: Any) -> None:
+        super().__init__(default, **kw)
+        self.choices = tuple(choices.split()) if isinstance(choices, str) else tuple(choices)
+
+    def convert(self, value: Any) -> str:
+        if str(value) in self.choices:
+            return str(value)
+        raise ValueError(f"must be one of {', '.join(self.choices)}; got {value!r}" + suggest(str(value), self.choices))
+
+    def allowed(self) -> str:
+        return "one of " + ", ".join(self.choices)
+
+
+class Shape(Param):
+    """A tuple of ints; a single int stands for a tuple of one. ``none=True`` allows None as an element."""
+
+    kind = "shape"
+    element = staticmethod(lambda v: Int().convert(v))
+
+    def __init__(self, default: Any = REQUIRED, *, none: bool = False, **kw: Any) -> None:
+        super().__init__(default, **kw)
+        self.none = none
+
+    def convert(self, value: Any) -> tuple[Any, ...]:
+        if isinstance(value, str):
+            text = value.strip().replace("L", "")
+            try:
+                value = ast.literal_eval(text if text not in ("", "()") else "()")
+            except (ValueError, SyntaxError):
+                raise TypeError(f"must be a {self.allowed()}, got {value!r}") from None
+        if isinstance(value, (int, float, np.integer, np.floating)):
+            value = (value,)
+        try:
+            return tuple(None if v is None and self.none else type(self).element(v) for v in value)
+        except TypeError:
+            raise TypeError(f"must be a {self.allowed()}, got {value!r}") from None
+
+    def allowed(self) -> str:
+        return "tuple of ints"
+
+
+class Floats(Shape):
+    """A tuple of floats."""
+
+    kind = "floats"
+    element = staticmethod(lambda v: Float().convert(v))
+
+    def allowed(self) -> str:
+        return "tuple of floats"
+
+
+class DType(Param):
+    """A dtype, by name or NumPy type. `extra` lists words allowed beside dtypes, e.g. ``'None'``."""
+
+    kind = "dtype"
+
+    def convert(self, value: Any) -> np.dtype[Any]:
+        return as_dtype(value)
+
+    def format(self, value: Any) -> str:
+        return "None" if value is None else dtype_name(value)
+
+
+class GraphParam(Param):
+    """A sub-graph (:class:`mxcore._core.graph.Graph`), as control flow operators hold."""
+
+    kind = "graph"
+
+
+class Any_(Param):
+    """Any hashable Python object; kept as it is."""
+
+
+class Rest(Param):
+    """Takes every keyword that the operator does not know, as a tuple of (name, string): what ``Custom`` hands on."""
+
+    kind = "further keywords"
+
+    def __init__(self, **kw: Any) -> None:
+        super().__init__((), **kw)
+
+
+class Params:
+    """Parsed parameters of one call; attributes are the values.
+
+    `_key` identifies the static ones (equal keys mean equal values), `_given` are the names that the caller gave,
+    `_dynamic` the per-call scalars among them, `_sig` the input and output names these parameters select.
+    """
+
+    _key: int
+    _given: tuple[str, ...]
+    _sig: Any
+
+    def __repr__(self) -> str:
+        return "Params(" + ", ".join(f"{k}={v!r}" for k, v in self.__dict__.items() if k[0] != "_") + ")"
+
+    def with_dynamic(self, values: Mapping[str, Any]) -> Params:
+        """A copy that differs in dynamic scalars only (same `_key`)."""
+        new = Params.__new__(Params)
+        new.__dict__ = {**self.__dict__, **values}
+        return new
+
+
+class Parser:
+    """Reads an operator's keyword arguments into :class:`Params`, with a bounded cache keyed on type and value."""
+
+    LIMIT = 1024
+    _serial = iter(range(1, 1 << 62))
+
+    def __init__(self, op: str, specs: Mapping[str, Param], finish: Callable[[Params], None] | None = None) -> None:
+        self.op, self.specs, self.finish = op, dict(specs), finish
+        self.dynamic = frozenset(n for n, s in self.specs.items() if s.dynamic)
+        self.rest = next((n for n, s in self.specs.items() if isinstance(s, Rest)), None)
+        self.cache: dict[Any, Params] = {}
+
+    def __call__(self, kwargs: dict[str, Any]) -> Params:
+        if self.dynamic and kwargs:
+            dyn = {n: kwargs.pop(n) for n in self.dynamic if n in kwargs}
+        else:
+            dyn = {}
+        base = self._static(kwargs, dyn)
+        if not dyn:
+            return base
+        try:
+            values = {n: v if type(v) is float else self.specs[n].parse(v) for n, v in dyn.items()}
+        except (TypeError, ValueError) as e:
+            raise self._refuse(dyn, e) from None
+        return base.with_dynamic(values)
+
+    def _static(self, kwargs: dict[str, Any], dyn: Mapping[str, Any]) -> Params:
+        if kwargs:
+            values = tuple([tuple(v) if v.__class__ is list else v for v in kwargs.values()])
+            key: Any = (tuple(kwargs), values, tuple(map(type, values)), tuple(dyn))
+        else:
+            key = tuple(dyn)
+        try:
+            found = self.cache.get(key)
+        except TypeError:  # an unhashable value: parsed anew on every call
+            return self._parse(kwargs, dyn)
+        if found is None:
+            found = self._parse(kwargs, dyn)
+            if len(self.cache) >= self.LIMIT:
+                self.cache.clear()
+            self.cache[key] = found
+        return found
+
+    def _parse(self, kwargs: Mapping[str, Any], dyn: Mapping[str, Any]) -> Params:
+        p = Params()
+        p._key = next(Parser._serial)
+        p._given = (*kwargs, *dyn)
+        if self.rest is not None:
+            more = tuple((n, str(v)) for n, v in kwargs.items() if n not in self.specs)
+            kwargs = {**{n: v for n, v in kwargs.items() if n in self.specs}, self.rest: more}
+        for name in kwargs:
+            if name not in self.specs:
+                raise error(TypeError, f"operator {self.op} has no parameter '{name}'{suggest(name, self.specs)}; "
+                                       f"its parameters: {', '.join(self.specs) or 'none'}")
+        for name, spec in self.specs.items():
+            if name in kwargs:
+                try:
+                    value = spec.parse(kwargs[name])
+                except (TypeError, ValueError) as e:
+                    raise self._refuse({name: kwargs[name]}, e) from None
+            elif spec.required and name not in dyn:
+                raise error(TypeError, f"operator {self.op} needs parameter '{name}' ({spec.allowed()})")
+            else:
+                value = spec.default
+            setattr(p, name, value)
+        if self.finish is not None:
+            self.finish(p)
+        return p
+
+    def _refuse(self, given: Mapping[str, Any], e: Exception) -> MXNetError:
+        for name, value in given.items():
+            try:
+                self.specs[name].parse(value)
+            except (TypeError, ValueError):
+                kind = TypeError if isinstance(e, TypeError) else ValueError
+                return error(kind, f"operator {self.op}: parameter '{name}' {e}")
+        return error(ValueError, f"operator {self.op}: {e}")
+
+    def strings(self, p: Params) -> dict[str, str]:
+        """The given parameters as MXNet's JSON holds them."""
+        found = {n: self.specs[n].format(getattr(p, n)) for n in p._given if n in self.specs}
+        return {**found, **dict(getattr(p, self.rest))} if self.rest else found

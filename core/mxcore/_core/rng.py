@@ -1,0 +1,212 @@
+"""Random keys and the numbers they stand for.
+
+A random operator draws a key, (seed, stream, counter), in program order at the call. The numbers are a pure function
+of the key: Philox4x64-10 blocks, the same bits on every device, turned into distributions by array functions. So a
+recomputation with the same key sees the same numbers, and a CPU and a GPU agree.
+
+Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+"""
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .context import Context
+
+if TYPE_CHECKING:
+    from .device import Device
+
+__all__ = ["Rng", "next_key", "seed", "get_state", "set_state"]
+
+_lock = threading.Lock()
+_seed = 0
+_seeds: dict[Context, int] = {}
+_counters: dict[Context, int] = {}
+
+
+def seed(value: int, ctx: Context | None = None) -> None:
+    """Seed the keys of one context, or of all; the same seed gives the same numbers in the same program."""
+    global _seed
+    with _lock:
+        if ctx is None:
+            _seed = int(value) & (2**64 - 1)
+            _seeds.clear()
+            _counters.clear()
+        else:
+            _seeds[ctx] = int(value) & (2**64 - 1)
+            _counters[ctx] = 0
+
+
+def next_key(ctx: Context) -> tuple[int, int, int]:
+    """Draw the next key of a context."""
+    with _lock:
+        n = _counters.get(ctx, 0)
+        _counters[ctx] = n + 1
+        own = _seeds.get(ctx)
+    # A seed given to one context alone must give the same numbers on every context, as in MXNet.
+    stream = 0 if own is not None else ctx.device_id
+    return (_seed if own is None else own, stream, n)
+
+
+def get_state() -> dict[str, Any]:
+    """Seeds and counters, for exact resume."""
+    with _lock:
+        return {"seed": _seed, "seeds": dict(_seeds), "counters": dict(_counters)}
+
+
+def set_state(saved: dict[str, Any]) -> None:
+    """Go back to what :func:`get_state` returned."""
+    global _seed
+    with _lock:
+        _seed = saved["seed"]
+        _seeds.clear()
+        _seeds.update(saved["seeds"])
+        _counters.clear()
+        _counters.update(saved["counters"])
+
+
+class Rng:
+    """The random numbers of one key. Each method draws the next numbers of the key's stream.
+
+    A device overrides :meth:`bits` with its own Philox; the distributions follow from the bits.
+    """
+
+    def __init__(self, device: Device, key: tuple[int, int, int], index: int) -> None:
+        self.device, self.key, self.index = device, key, index
+        self.drawn = 0
+        self._host: Any = None
+
+    def bits(self, n: int) -> Any:
+        """`n` uint64 words: Philox4x64-10 with key (seed, stream) and counter (0, 0, counter, 0) onwards."""
+        if self._host is None:
+            s, stream, counter = self.key
+            self._host = np.random.Philox(key=np.array([s, stream], np.uint64),
+                                          counter=np.array([0, 0, counter, 0], np.uint64))
+        return self.device.from_host(self._host.random_raw(n), self.index)
+
+    def uniform(self, shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
+        """Uniform on [0, 1), of `dtype` float32 (24 random bits) or float64 (53)."""
+        xp = self.device.xp
+        n = int(np.prod(shape, dtype=np.int64))
+        if np.dtype(dtype) == np.float64:
+            words = self.bits(n) >> np.uint64(11)
+            return (words.astype(np.float64) * 2.0**-53).reshape(shape)
+        words = self.bits((n + 1) // 2)
+        words = xp.stack([words & np.uint64(0xFFFFFFFF), words >> np.uint64(32)], 1).reshape(-1)[:n] >> np.uint64(8)
+        u = words.astype(np.float32) * np.float32(2.0**-24)
+        return u.astype(dtype).reshape(shape) if np.dtype(dtype) != np.float32 else u.reshape(shape)
+
+    def normal(self, shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
+        """Standard normal, by the Box–Muller transform."""
+        xp = self.device.xp
+        n = int(np.prod(shape, dtype=np.int64))
+        half = (n + 1) // 2
+        wide = np.float64 if np.dtype(dtype) == np.float64 else np.float32
+        u = self.uniform((2, half), wide)
+        r = xp.sqrt(-2 * xp.log1p(-u[0]))
+        a = u[1] * wide(2 * np.pi)
+        z = xp.concatenate([r * xp.cos(a), r * xp.sin(a)])[:n].reshape(shape)
+        return z.astype(dtype)
+
+    def exponential(self, shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
+        """Exponential with rate 1."""
+        wide = np.float64 if np.dtype(dtype) == np.float64 else np.float32
+        return (-self.device.xp.log1p(-self.uniform(shape, wide))).astype(dtype)
+
+    def integers(self, low: int, high: int, shape: tuple[int, ...], dtype: Any = np.int64) -> Any:
+        """Integers in [low, high), by multiplication of the high bits (bias below 2**-32 for spans below 2**31)."""
+        n = int(np.prod(shape, dtype=np.int64))
+        span = max(int(high) - int(low), 1)
+        if span < 2**31:
+            words = (self.bits(n) >> np.uint64(32)) * np.uint64(span) >> np.uint64(32)
+        else:
+            words = self.bits(n) % np.uint64(span)
+        return (words.astype(np.int64) + int(low)).astype(dtype).reshape(shape)
+
+    def permutation(self, n: int) -> Any:
+        """A random order of 0 … n-1."""
+        xp = self.device.xp
+        return xp.argsort(self.bits(n) >> np.uint64(1))
+
+    def gamma(self, alpha: Any, rounds: int = 12) -> Any:
+        """Gamma variates with shape parameters `alpha` (an array, float64) and scale 1.
+
+        Marsaglia & Tsang, "A simple method for generating gamma variables", ACM TOMS 26, 2000. Each round accepts
+        over 95 %, all rounds are drawn without looking at the outcome, so no device has to wait for the host.
+        """
+        xp = self.device.xp
+        small = alpha < 1
+        a = xp.where(small, alpha + 1, alpha)
+        d = a - 1.0 / 3.0
+        c = 1.0 / xp.sqrt(9.0 * d)
+        shape = tuple(alpha.shape)
+        found = d
+        have = xp.zeros(shape, np.bool_)
+        for _ in range(rounds):
+            x = self.normal(shape, np.float64)
+            v = (1 + c * x) ** 3
+            ok = v > 0
+            v1 = xp.where(ok, v, 1.0)
+            log_u = xp.log1p(-self.uniform(shape, np.float64))
+            ok = ok & (log_u < 0.5 * x * x + d - d * v1 + d * xp.log(v1))
+            found = xp.where(ok & ~have, d * v1, found)
+            have = have | ok
+        boost = xp.exp(xp.log1p(-self.uniform(shape, np.float64)) / xp.where(small, alpha, 1.0))
+        return xp.where(small, found * boost, found)
+
+    def poisson(self, lam: Any) -> Any:
+        """Poisson variates with rates `lam` (an array, float64).
+
+        Small rates by inversion of the cumulative sum (64 terms), larger ones through a gamma reduction:
+        N(lam) is m plus or a binomial thinning of the m-th arrival time; here the arrival form of Ahrens & Dieter
+        (1974) is unrolled until the rate is small.
+        """
+        xp = self.device.xp
+        count = xp.zeros(tuple(lam.shape), np.float64)
+        rest = lam + 0.0
+        # Each step jumps to the m-th arrival (a gamma variate). If it lies beyond the horizon, the m-1 earlier arrivals
+        # are uniform on it, and the count before the horizon is binomial.
+        for _ in range(6):
+            big = rest > 12.0
+            m = xp.where(big, xp.floor(rest * 0.875), 1.0)
+            x = self.gamma(m)
+            inside = big & (x <= rest)
+            beyond = big & (x > rest)
+            b = self.binomial(xp.where(beyond, m - 1, 0.0), xp.where(beyond, rest / x, 0.5))
+            count = count + xp.where(inside, m, 0.0) + xp.where(beyond, b, 0.0)
+            rest = xp.where(inside, rest - x, xp.where(beyond, 0.0, rest))
+        u = self.uniform(tuple(lam.shape), np.float64)
+        term = xp.exp(-rest)
+        total = term
+        found = xp.zeros(tuple(lam.shape), np.float64)
+        for i in range(1, 80):
+            found = found + (u > total)
+            term = term * rest / i
+            total = total + term
+        return count + found
+
+    def binomial(self, n: Any, q: Any) -> Any:
+        """Binomial variates for arrays of counts and probabilities (float64), by splitting at beta medians.
+
+        Source: Devroye, "Non-uniform random variate generation", 1986, X.4: the median order statistic of n uniforms
+        is a beta variate, which halves n in each step.
+        """
+        xp = self.device.xp
+        shape = tuple(n.shape)
+        found = xp.zeros(shape, np.float64)
+        q = q + xp.zeros(shape, np.float64)
+        for _ in range(24):
+            big = n > 16
+            i = xp.where(big, xp.floor((n + 1) / 2), 1.0)
+            j = xp.where(big, n + 1 - i, 1.0)
+            g1, g2 = self.gamma(i, 6), self.gamma(j, 6)
+            y = g1 / (g1 + g2)
+            low = y <= q
+            found = found + xp.where(big & low, i, 0.0)
+            n = xp.where(big, xp.where(low, n - i, i - 1), n)
+            q = xp.where(big, xp.where(low, (q - y) / (1 - y), q / y), q)
+        for i in range(16):
+            found = found + ((self.uniform(shape, np.float64) < q) & (i < n))
+        return found

@@ -1,0 +1,36 @@
+"""Per-thread state: one object holds everything that a thread can switch on and off."""
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+__all__ = ["ThreadState", "state"]
+
+
+class ThreadState(threading.local):
+    """What the running thread has switched on. Workers never read their own: what matters is captured at push.
+
+    Attributes
+    ----------
+    record : bool
+        Operators are written on the tape.
+    train : bool
+        Operators run in training mode.
+    ctx : list of Context
+        The stack of ``with ctx:`` blocks; empty means the default context.
+    np_shape : bool
+        Zero means a zero-sized dimension instead of an unknown one (``mx.util.set_np_shape``).
+    extra : dict
+        Seats for the faces: name managers, attribute scopes, profiler scopes.
+    """
+
+    record = False
+    train = False
+    np_shape = False
+
+    def __init__(self) -> None:
+        self.ctx: list[Any] = []
+        self.extra: dict[str, Any] = {}
+
+
+state = ThreadState()

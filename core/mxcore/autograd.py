@@ -1,0 +1,252 @@
+"""Automatic differentiation for arrays, as ``mxnet.autograd``."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ._core import dispatch, tape
+from ._core.array import Array
+from ._core.errors import error
+from ._core.op import Op
+from ._core.params import Params
+from ._core.state import state
+
+__all__ = [
+    "set_recording", "set_training", "is_recording", "is_training", "record", "pause", "train_mode", "predict_mode",
+    "mark_variables", "backward", "grad", "Function", "get_symbol",
+]
+
+
+def is_recording() -> bool:
+    """Whether operators are written on the tape of this thread."""
+    return state.record
+
+
+def is_training() -> bool:
+    """Whether operators run in training mode in this thread."""
+    return state.train
+
+
+def set_recording(is_recording: bool) -> bool:
+    """Switch recording; returns the former state."""
+    old, state.record = state.record, bool(is_recording)
+    return old
+
+
+def set_training(train_mode: bool) -> bool:
+    """Switch training mode; returns the former state."""
+    old, state.train = state.train, bool(train_mode)
+    return old
+
+
+class _Scope:
+    """A with-block that sets recording and training mode; None leaves one as it is."""
+
+    __slots__ = ("_record", "_train", "_old")
+
+    def __init__(self, record: bool | None, train: bool | None) -> None:
+        self._record, self._train = record, train
+        self._old: list[tuple[bool, bool]] = []
+
+    def __enter__(self) -> None:
+        self._old.append((state.record, state.train))
+        if self._record is not None:
+            state.record = self._record
+        if self._train is not None:
+            state.train = self._train
+
+    def __exit__(self, *exc: object) -> None:
+        state.record, state.train = self._old.pop()
+
+
+def record(train_mode: bool = True) -> _Scope:
+    """A with-block in which operators are recorded, by default in training mode.
+
+    >>> import mxcore as mx
+    >>> x = mx.nd.array([1, 2])
+    >>> x.attach_grad()
+    >>> with mx.autograd.record():
+    ...     y = x * x
+    >>> y.backward()
+    >>> x.grad.asnumpy().tolist()
+    [2.0, 4.0]
+    """
+    return _Scope(True, train_mode)
+
+
+def pause(train_mode: bool = False) -> _Scope:
+    """A with-block in which nothing is recorded, by default in predict mode."""
+    return _Scope(False, train_mode)
+
+
+def train_mode() -> _Scope:
+    """A with-block in training mode."""
+    return _Scope(None, True)
+
+
+def predict_mode() -> _Scope:
+    """A with-block in predict mode."""
+    return _Scope(None, False)
+
+
+def _listed(x: Any) -> list[Any]:
+    return list(x) if isinstance(x, (list, tuple)) else [x]
+
+
+def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> None:
+    """Make arrays variables whose gradients are written to the given arrays.
+
+    Parameters
+    ----------
+    variables, gradients : NDArray or list of NDArray
+        Of equal shapes, pair by pair.
+    grad_reqs : str or list of str
+        'write', 'add' or 'null'.
+    """
+    variables, gradients = _listed(variables), _listed(gradients)
+    reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else list(grad_reqs)
+    if not len(variables) == len(gradients) == len(reqs):
+        raise error(ValueError, f"mark_variables: {len(variables)} variables, {len(gradients)} gradients, {len(reqs)} grad_reqs")
+    for v, g, r in zip(variables, gradients, reqs):
+        if tuple(v.shape) != tuple(g.shape):
+            raise error(ValueError, f"mark_variables: a variable of shape {v.shape} with a gradient of shape {g.shape}")
+        tape.mark(v, g, r)
+
+
+def _heads(heads: Any, head_grads: Any) -> tuple[list[Any], list[Any] | None]:
+    heads = _listed(heads)
+    if head_grads is None:
+        return heads, None
+    head_grads = _listed(head_grads)
+    if len(heads) != len(head_grads):
+        raise error(ValueError, f"{len(heads)} heads but {len(head_grads)} head gradients")
+    return heads, head_grads
+
+
+def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, train_mode: bool = True) -> None:
+    """Compute gradients of `heads` and write them to the marked variables.
+
+    Parameters
+    ----------
+    heads : NDArray or list of NDArray
+    head_grads : NDArray, list of NDArray or None
+        Incoming gradients; None, also as an item, means ones.
+    retain_graph : bool
+        Keep the graph for another backward.
+    train_mode : bool
+        Mode for operators that behave differently in training.
+    """
+    heads, head_grads = _heads(heads, head_grads)
+    tape.backward(heads, head_grads, retain_graph=retain_graph, train_mode=train_mode)
+
+
+def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+         train_mode: bool = True) -> Any:
+    """Return the gradients of `heads` with respect to `variables`; nothing is written to their ``.grad``.
+
+    Parameters
+    ----------
+    heads, variables : NDArray or list of NDArray
+    head_grads : NDArray, list of NDArray or None
+    retain_graph : bool, optional
+        Keep the graph; as `create_graph` unless told.
+    create_graph : bool
+        Record the computation of the gradients, so that they can be differentiated again.
+    train_mode : bool
+
+    Returns
+    -------
+    NDArray, or list of NDArray if `variables` is a list.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> x = mx.nd.array([3.0])
+    >>> x.attach_grad()
+    >>> with mx.autograd.record():
+    ...     y = x * x * x
+    ...     g = mx.autograd.grad(y, x, create_graph=True)
+    >>> g.backward()
+    >>> float(x.grad.asscalar())
+    18.0
+    """
+    heads, head_grads = _heads(heads, head_grads)
+    found = tape.backward(heads, head_grads, retain_graph=create_graph if retain_graph is None else retain_graph,
+                          train_mode=train_mode, create_graph=create_graph, variables=_listed(variables))
+    assert found is not None
+    return found if isinstance(variables, (list, tuple)) else found[0]
+
+
+def get_symbol(x: Array) -> Any:
+    """The recorded computation of an array as a Symbol; variables are named ``var0``, ``var1`` …"""
+    from .symbol import from_tape
+
+    return from_tape(x)
+
+
+class Function:
+    """A differentiable function written in Python: define `forward` and `backward`, call an instance.
+
+    `forward` runs unrecorded; inside it `save_for_backward` keeps arrays for `backward`, which gets the gradients of the
+    outputs and returns those of the inputs. An instance may be called once.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> class sigmoid(mx.autograd.Function):
+    ...     def forward(self, x):
+    ...         y = 1 / (1 + mx.nd.exp(-x))
+    ...         self.save_for_backward(y)
+    ...         return y
+    ...     def backward(self, dy):
+    ...         y, = self.saved_tensors
+    ...         return dy * y * (1 - y)
+    >>> float(sigmoid()(mx.nd.zeros((1,))).asscalar())
+    0.5
+    """
+
+    def __init__(self) -> None:
+        self._used = False
+        self.saved_tensors: Sequence[Any] = ()
+
+    def save_for_backward(self, *args: Any) -> None:
+        """Keep arrays for `backward`, as `self.saved_tensors`."""
+        self.saved_tensors = args
+
+    def forward(self, *inputs: Any) -> Any:
+        """Compute the outputs from the inputs."""
+        raise NotImplementedError(f"{type(self).__name__} must define forward()")
+
+    def backward(self, *output_grads: Any) -> Any:
+        """Compute the gradients of the inputs from those of the outputs."""
+        raise NotImplementedError(f"{type(self).__name__} must define backward()")
+
+    def __call__(self, *inputs: Any) -> Any:
+        if self._used:
+            raise error(RuntimeError, f"{type(self).__name__}: each Function instance can be called only once; make another one")
+        self._used = True
+        was = set_recording(False)
+        try:
+            outputs = self.forward(*inputs)
+        finally:
+            set_recording(was)
+        listed = _listed(outputs)
+        if was and inputs:
+            # An output that is an input, or a view of one, gets a handle of its own to carry its place on the tape.
+            listed = [y.__class__(y._data, y._st) if y._entry is not None or any(y is x for x in inputs) else y for y in listed]
+            op = _function_op(type(self).__name__, len(inputs), len(listed))
+            tape.record(op, op.parse({}), inputs, listed, dispatch.context_k(inputs[0].context, state.train), self)
+        return listed[0] if not isinstance(outputs, (list, tuple)) else type(outputs)(listed)
+
+
+def _function_op(name: str, n_in: int, n_out: int) -> Op:
+    def run(k: Any, p: Params, fn: Function, dys: list[Any], ins: Any, outs: Any) -> list[Any]:
+        grads = _listed(fn.backward(*dys))
+        if len(grads) != n_in:
+            raise error(ValueError, f"{name}.backward returned {len(grads)} gradients for {n_in} inputs")
+        return grads
+
+    op = Op(f"_Function_{name}", None, inputs=" ".join(f"x{i}" for i in range(n_in)),
+            outputs=lambda p: [f"y{i}" for i in range(n_out)], stateful=True)
+    op.backward(run)
+    return op

@@ -1,0 +1,104 @@
+"""The command ``mxcore``: a table of sub-commands, each imported when it is called.
+
+A sub-command is an object with ``add_arguments(parser)`` and ``main(args)``, which returns an exit status
+(None means 0); the stock ones are modules. Plugins add theirs through the hook ``mxcore_cli``.
+"""
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+#: name -> (what it does, module)
+COMMANDS = {
+    "run": ("run a script that says `import mxnet`, unchanged", "mxcore.cli.run"),
+    "info": ("show versions, devices, threads and plugins", "mxcore.cli.info"),
+    "plugins": ("list the plugins, or write the skeleton of a new one", "mxcore.cli.plugins"),
+}
+
+
+def _plugin_help(name: str) -> str:
+    """The line of a plugin's command; one that cannot be imported must not hide the others."""
+    from .._core.manager import manager
+
+    try:
+        return str(manager.lookup("cli", name).help)
+    except Exception as e:
+        return f"cannot be loaded: {e}"
+
+
+def _usage() -> str:
+    from .._core.manager import manager
+
+    rows = {name: text for name, (text, _) in COMMANDS.items()}
+    rows |= {name: _plugin_help(name) for name in manager.names("cli") if name not in rows}
+    width = max(map(len, rows))
+    lines = [f"  {name:{width}}  {text}" for name, text in rows.items()]
+    return "\n".join(["usage: mxcore [--version] COMMAND [ARGUMENT ...]", "", *lines, "", _HINT])
+
+
+_HINT = "`mxcore COMMAND --help` says more."
+
+
+def _find(name: str) -> tuple[str, Any] | None:
+    """Help line and object of a sub-command, or None."""
+    from .._core.manager import manager
+
+    if name in COMMANDS:
+        text, module = COMMANDS[name]
+        return text, importlib.import_module(module)
+    if name in manager.names("cli"):
+        command = manager.lookup("cli", name)
+        return command.help, command
+    return None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command ``mxcore``.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; default: those of the process.
+
+    Returns
+    -------
+    int
+        The exit status: 0 when all went well, 1 after an error, 2 for a command line that makes no sense.
+
+    Examples
+    --------
+    >>> from mxcore.cli import main
+    >>> main(["--version"])
+    mxcore 0.1.0
+    0
+    """
+    from ..base import MXNetError
+
+    args = list(sys.argv[1:] if argv is None else argv)
+    if not args or args[0] in ("-h", "--help", "help"):
+        print(_usage())
+        return 0 if args else 2
+    name, *rest = args
+    if name == "--version":
+        from .. import __version__
+
+        print(f"mxcore {__version__}")
+        return 0
+    try:
+        found = _find(name)
+        if found is None:
+            print(f"mxcore: there is no command {name!r}\n\n{_usage()}", file=sys.stderr)
+            return 2
+        text, command = found
+        parser = argparse.ArgumentParser(prog=f"mxcore {name}", description=text[:1].upper() + text[1:] + ".")
+        command.add_arguments(parser)
+        return int(command.main(parser.parse_args(rest)) or 0)
+    except MXNetError as e:
+        print(f"mxcore {name}: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"mxcore {name}: interrupted", file=sys.stderr)
+        return 130

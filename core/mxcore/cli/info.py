@@ -1,0 +1,83 @@
+"""``mxcore info``: what is installed, what works, and why something does not."""
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from collections.abc import Iterable, Iterator
+from importlib import metadata
+
+from .. import __version__
+from .._core import registry
+from .._core.manager import manager
+from ..base import MXNetError
+
+#: What is shown of the rest of the environment: distributions, by what they serve.
+_DISTRIBUTIONS = (
+    "numpy", "pluggy", "numba", "opencv-python-headless", "opencv-python", "fsspec", "ml_dtypes",
+    "matplotlib", "mxcore-cuda", "cupy-cuda12x", "cupy-cuda13x", "ray",
+)  # fmt: skip
+_VARIABLES = ("MXNET_", "MXCORE_", "OMP_NUM_", "OPENBLAS_NUM_", "MKL_NUM_", "NUMBA_NUM_")
+_SECRET = ("TOKEN", "SECRET", "PASSWORD")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """There are none."""
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    yield "mxcore", __version__
+    yield "python", f"{platform.python_version()} ({platform.python_implementation()}, {platform.platform()})"
+    for name in _DISTRIBUTIONS:
+        try:
+            yield name, metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+
+
+def _devices() -> Iterator[tuple[str, str]]:
+    names = registry.devices.names()
+    for name in [*names, *(n for n in ("cpu", "gpu") if n not in names)]:
+        try:
+            device = registry.devices.get(name)
+            count = device.count()
+            owner = registry.devices.owners[name]
+        except Exception as e:  # a broken driver may raise anything; it is what this command is for
+            yield name, f"missing: {e}" if isinstance(e, MXNetError) else f"broken: {type(e).__name__}: {e}"
+        else:
+            yield name, f"{count} (type id {device.type_id}, plugin {owner})"
+
+
+def _threads() -> Iterator[tuple[str, str]]:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield "cores", f"{usable} usable"
+    for name, value in sorted(os.environ.items()):
+        if name.startswith(_VARIABLES) and not any(word in name for word in _SECRET):
+            yield name, value
+
+
+def _plugins() -> Iterator[tuple[str, str]]:
+    manager.load()
+    for name, (dist, version) in sorted(manager.origin.items()):
+        yield name, f"{dist} {version}"
+    for name, (dist, reason) in sorted(manager.failed.items()):
+        yield name, f"{dist}, failed: {type(reason).__name__}: {reason}"
+
+
+def table(title: str, rows: Iterable[tuple[str, str]]) -> list[str]:
+    """Lines of a titled two-column table."""
+    rows = list(rows)
+    width = max((len(k) for k, _ in rows), default=0)
+    return [title, *(f"  {k:{width}}  {v}" for k, v in rows)]
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the report."""
+    lines = table("versions", _versions())
+    lines += table("devices", _devices())
+    lines += table("threads and settings", _threads())
+    lines += table("plugins", _plugins())
+    if reports := manager.report():
+        lines += ["reports", *(f"  {line}" for line in reports)]
+    print("\n".join(lines))
+    return 0

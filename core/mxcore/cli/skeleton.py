@@ -1,0 +1,80 @@
+"""Skeletons of new plugins, from the folders of templates beside this module.
+
+A template is a file whose name ends in ``.tmpl``. In its text and in its path these words are replaced, after
+`$` in the text and bare in the path: ``$name`` (``my_op``, NAME in a path), ``$dist`` (``my-op``) and
+``$Name`` (``MyOp``).
+"""
+from __future__ import annotations
+
+import keyword
+import shutil
+import tempfile
+from pathlib import Path
+from string import Template
+
+from ..base import error
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def kinds() -> list[str]:
+    """The kinds of skeleton there are: one folder of templates each."""
+    return sorted(p.name for p in TEMPLATES.iterdir() if p.is_dir())
+
+
+def render(name: str, kind: str) -> dict[str, str]:
+    """Return path -> text of every file of a skeleton, for a plugin module of the given name."""
+    words = {"name": name, "dist": name.replace("_", "-"), "Name": name.title().replace("_", "")}
+    root = TEMPLATES / kind
+    return {
+        path.relative_to(root).as_posix().removesuffix(".tmpl").replace("NAME", name): Template(
+            path.read_text(encoding="utf-8")
+        ).substitute(words)
+        for path in sorted(root.rglob("*.tmpl"))
+    }
+
+
+def write(name: str, kind: str, folder: Path) -> Path:
+    """Write the skeleton of a plugin.
+
+    Parameters
+    ----------
+    name : str
+        The plugin's module: lower-case letters, digits and underscores.
+    kind : str
+        One of `kinds`.
+    folder : Path
+        Where the project's folder `name` is made.
+
+    Returns
+    -------
+    Path
+        The project's folder.
+
+    Raises
+    ------
+    MXNetError
+        If the name is no module name, or the folder exists.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as d:
+    ...     made = write("my_op", "op", pathlib.Path(d))
+    ...     print((made / "pyproject.toml").exists())
+    True
+    """
+    if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
+        raise error(ValueError, f"{name!r} is no name for a plugin's module; use one like 'my_op'")
+    target = folder / name
+    if target.exists():
+        raise error(FileExistsError, f"{target} exists already; choose another name or --dir")
+    folder.mkdir(parents=True, exist_ok=True)
+    # Written beside and renamed: an interruption leaves no half a project behind.
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        for path, text in render(name, kind).items():
+            file = Path(scratch, name, path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        shutil.move(Path(scratch, name), target)
+    return target

@@ -1,0 +1,32 @@
+"""Contexts and what can be asked of devices, as ``mxnet.context``."""
+from __future__ import annotations
+
+from ._core.context import Context, cpu, cpu_pinned, cpu_shared, current_context, gpu
+from ._core.errors import error
+from ._core.registry import devices
+
+__all__ = ["Context", "cpu", "cpu_pinned", "cpu_shared", "gpu", "num_gpus", "gpu_memory_info", "current_context"]
+
+
+def num_gpus() -> int:
+    """How many GPUs can be used: 0 without the plugin mxcore-cuda, and where its driver is missing.
+
+    >>> import mxcore as mx
+    >>> mx.context.num_gpus() >= 0
+    True
+    """
+    device = devices.find("gpu")
+    return 0 if device is None else int(device.count())
+
+
+def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
+    """(free, total) bytes of a GPU.
+
+    Raises
+    ------
+    MXNetError
+        If there is no such GPU.
+    """
+    if device_id >= num_gpus():
+        raise error(ValueError, f"gpu({device_id}) does not exist: {num_gpus()} GPU(s) found")
+    return tuple(gpu(device_id).device.memory(device_id))  # type: ignore[return-value]

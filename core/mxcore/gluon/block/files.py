@@ -1,0 +1,118 @@
+"""Parameters and structure of a block on disk."""
+from __future__ import annotations
+
+import itertools
+import json
+
+from ... import ndarray as nd
+from ..._io_files import open_read, write_atomic
+from ...base import error
+from ..parameter.parameter_dict import brief, load_matching
+
+__all__ = ["load", "load_parameters", "save", "save_parameters"]
+
+
+def save_parameters(block, filename, deduplicate):
+    """Write the parameters under their structural names, e.g. ``features.0.weight``."""
+    params = block._collect_params_with_prefix()
+    if deduplicate:
+        # Of several names of one parameter the last stays, at the place of the first.
+        last = {}
+        for name, p in params.items():
+            last[p] = name
+        params = {name: p for p, name in last.items()}
+    nd.save(filename, {name: p._reduce() for name, p in params.items()})
+
+
+def load_parameters(block, filename, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source):
+    """Read parameters by structural names, or by full names if that is what the file has."""
+    loaded = nd.load(filename)
+    params = block._collect_params_with_prefix()
+    if not loaded and not params:
+        return
+    if not isinstance(loaded, dict):
+        raise error(
+            ValueError, f"{filename} holds {len(loaded)} arrays without names; parameters are loaded by name."
+        )
+    if not any("." in name or name in params for name in loaded):
+        # Full names, with the block's prefix or without it: files of old versions and exported models.
+        full = block.collect_params()
+        bare = {name[4:] if name.startswith(("arg:", "aux:")) else name for name in loaded}
+        prefix = "" if any(name in bare for name in full.keys()) else block.prefix
+        full.load(filename, ctx, allow_missing, ignore_extra, prefix, cast_dtype, dtype_source)
+        return
+
+    extra = [name for name in loaded if name not in params]
+    if not allow_missing:
+        # A shared parameter may stand in the file under one of its names only.
+        present = {params[name] for name in loaded if name in params}
+        missing = [name for name, p in params.items() if p not in present]
+        if missing:
+            strangers = f" Unknown to the network: {brief(extra)}." if extra else ""
+            raise error(
+                AssertionError,
+                f"Parameter {brief(missing)} is missing in file '{filename}', which contains parameters: "
+                f"{brief(loaded)}.{strangers} Set allow_missing=True to ignore missing parameters.",
+            )
+    if extra and not ignore_extra:
+        raise error(
+            ValueError,
+            f"Parameter {brief(extra)} loaded from file '{filename}' is not present in ParameterDict, which contains "
+            f"parameters {brief(params)}. Set ignore_extra=True to ignore.",
+        )
+    known = {name: params[name] for name in loaded if name in params}
+    load_matching(known, loaded, f"file '{filename}'", ctx, cast_dtype, dtype_source)
+
+
+def _describe(block, numbers):
+    """One block for the structure file: its name, whether it is hybridised, its children."""
+    entry = {"orig_name": block.name, "hybridized": bool(getattr(block, "_active", False)), "children": {}}
+    if entry["hybridized"] and block._graph is not None:
+        inputs, out, structure = block._graph
+        entry.update(
+            in_format=block._in_format, out_format=structure, inputs=[i.tojson() for i in inputs], symbol=out.tojson()
+        )
+    for attribute, child in block._children.items():
+        entry["children"][child.name] = attribute
+        entry[f"{type(child).__name__.lower()}{next(numbers)}"] = _describe(child, numbers)
+    return entry
+
+
+def save(block, prefix):
+    """Write ``prefix-model.params`` and ``prefix-model.json``."""
+    numbers = itertools.count()
+    structure = {f"{type(block).__name__.lower()}{next(numbers)}": _describe(block, numbers)}
+    save_parameters(block, f"{prefix}-model.params", False)
+    write_atomic(f"{prefix}-model.json", json.dumps(structure).encode())
+
+
+_FIELDS = {"orig_name", "hybridized", "children", "in_format", "out_format", "inputs", "symbol"}
+
+
+def _restore(block, entry, path, filename):
+    parts = [value for key, value in entry.items() if key not in _FIELDS and isinstance(value, dict)]
+    # One child under two names stands in the file twice, but with one entry among the names.
+    names = set(entry.get("children", {}).values())
+    if len(parts) != len(block._children) or not names <= set(block._children):
+        raise error(
+            ValueError,
+            f"{filename}: block {path or 'at the top'} has children {brief(names)} in the file, "
+            f"but {brief(block._children)} in the network.",
+        )
+    for part, (name, child) in zip(parts, block._children.items()):
+        _restore(child, part, f"{path}.{name}" if path else name, filename)
+    if entry.get("hybridized") and hasattr(block, "_active"):
+        block._active = True
+
+
+def load(block, prefix):
+    """Read what `save` wrote into a block of the same structure."""
+    filename = f"{prefix}-model.json"
+    with open_read(filename) as f:
+        text = f.read()
+    try:
+        (entry,) = json.loads(text).values()
+    except ValueError as e:
+        raise error(ValueError, f"{filename} is no structure file of a block: {e}") from e
+    _restore(block, entry, "", filename)
+    load_parameters(block, f"{prefix}-model.params", None, False, False, False, "current")

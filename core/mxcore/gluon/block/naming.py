@@ -1,0 +1,77 @@
+"""Who is called what: prefixes of blocks and the scopes that make them."""
+from __future__ import annotations
+
+import threading
+import weakref
+
+from ...name import NameManager, Prefix
+from ..parameter import ParameterDict
+
+__all__ = ["NameScope"]
+
+_active = threading.local()
+
+
+class NameScope:
+    """The ``with block.name_scope():`` of one block; children made inside get its prefix and a number of their own."""
+
+    def __init__(self, block):
+        self._block = weakref.ref(block)
+        self._counter = {}
+        self._left = []
+
+    @staticmethod
+    def create(prefix, params, hint):
+        """Prefix and parameter dict of a new block.
+
+        Parameters
+        ----------
+        prefix : str or None
+            What the user gave; None makes one from `hint` and a count.
+        params : ParameterDict or None
+            Parameters to share.
+        hint : str
+            The block's kind in lower case.
+        """
+        scope = getattr(_active, "scope", None)
+        if scope is None:
+            if prefix is None:
+                prefix = NameManager.current.get(None, hint) + "_"
+            own = ParameterDict(prefix) if params is None else ParameterDict(params.prefix, params)
+            return prefix, own
+        if prefix is None:
+            count = scope._counter.get(hint, 0)
+            scope._counter[hint] = count + 1
+            prefix = f"{hint}{count}_"
+        parent = scope._block()
+        if params is None:
+            own = ParameterDict(parent.params.prefix + prefix, parent.params._shared)
+        else:
+            own = ParameterDict(params.prefix, params)
+        return parent.prefix + prefix, own
+
+    def __enter__(self):
+        block = self._block()
+        # A block with the empty prefix is transparent: its children are named as if they stood outside.
+        if block._empty_prefix:
+            self._left.append(None)
+            return self
+        names = Prefix(block.prefix)
+        self._left.append((getattr(_active, "scope", None), names))
+        _active.scope = self
+        names.__enter__()
+        return self
+
+    def __exit__(self, *exc):
+        left = self._left.pop()
+        if left is not None:
+            _active.scope, names = left
+            names.__exit__(*exc)
+
+    def __getstate__(self):
+        return self._block(), self._counter
+
+    def __setstate__(self, state):
+        block, self._counter = state
+        self._block = weakref.ref(block)
+        self._left = []

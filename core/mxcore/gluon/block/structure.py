@@ -1,0 +1,70 @@
+"""Nested arguments: what is in them, flat and back."""
+from __future__ import annotations
+
+from ... import ndarray as nd
+from ...base import error
+
+__all__ = ["arrays_in", "flatten", "is_symbol", "regroup"]
+
+
+def is_symbol(x):
+    """Whether `x` is a symbol; asks without loading the symbol face for arrays and numbers."""
+    if isinstance(x, (nd.NDArray, int, float, str, type(None), list, tuple)):
+        return False
+    from ... import symbol
+
+    return isinstance(x, symbol.Symbol)
+
+
+def arrays_in(x, found):
+    """Collect the arrays and symbols of nested lists and tuples into `found`; anything else is passed over."""
+    if isinstance(x, (list, tuple)):
+        for item in x:
+            arrays_in(item, found)
+    elif isinstance(x, nd.NDArray) or is_symbol(x):
+        found.append(x)
+    return found
+
+
+def flatten(x, leaves, what="input"):
+    """Collect the leaves of nested lists and tuples.
+
+    Parameters
+    ----------
+    x : NDArray or Symbol or None or nested list of them
+    leaves : list
+        Where the arrays and symbols go.
+    what : str
+        'input' or 'output', for messages.
+
+    Returns
+    -------
+    int or list
+        The structure: 0 for a leaf, -1 for None, a list for a list.
+
+    Raises
+    ------
+    MXNetError (ValueError)
+        If there is something else inside.
+    """
+    if x is None:
+        return -1
+    if isinstance(x, (list, tuple)):
+        return [flatten(item, leaves, what) for item in x]
+    if isinstance(x, nd.NDArray) or is_symbol(x):
+        leaves.append(x)
+        return 0
+    raise error(
+        ValueError,
+        f"When hybridized, the {what} of HybridBlock must be (nested) list of Symbol or NDArray, "
+        f"but got {x!r} of type {type(x)}",
+    )
+
+
+def regroup(leaves, structure):
+    """Undo `flatten`: take from the iterator `leaves` what `structure` asks for."""
+    if structure == -1:
+        return None
+    if structure == 0:
+        return next(leaves)
+    return [regroup(leaves, part) for part in structure]

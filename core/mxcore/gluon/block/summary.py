@@ -1,0 +1,82 @@
+"""The table that `Block.summary` prints."""
+from __future__ import annotations
+
+from ... import ndarray as nd
+from ...base import error
+
+__all__ = ["summary"]
+
+_WIDTH = 80
+_ROW = "{:>20}  {:>42} {:>15}".format
+
+
+def _shapes(x):
+    """Shapes of nested arrays as text, None and other things as they are."""
+    if isinstance(x, nd.NDArray):
+        return str(tuple(x.shape))
+    if isinstance(x, (list, tuple)):
+        return "[" + ", ".join(_shapes(item) for item in x) + "]"
+    return str(x)
+
+
+def _outer(x):
+    """As `_shapes`, without the outermost brackets."""
+    return ", ".join(_shapes(item) for item in x) if isinstance(x, (list, tuple)) else _shapes(x)
+
+
+def _size(parameter):
+    size = 1
+    for d in parameter.shape:
+        size *= d
+    return size
+
+
+def summary(block, inputs):
+    """Run a block once and print a line a layer: name, output shape, parameters.
+
+    Containers that only pass data on get no line. Parameters used by several layers count in each, and once more under
+    "Shared params".
+    """
+    rows, seen, handles = [("Input", _outer(inputs), 0)], set(), []
+    totals = {"total": 0, "trainable": 0, "shared": 0}
+
+    def add_row(layer, _, output):
+        count = 0
+        for p in layer._reg_params.values():
+            size = _size(p)
+            count += size
+            totals["trainable"] += size if p.grad_req != "null" else 0
+            totals["shared"] += size if p in seen else 0
+            seen.add(p)
+        totals["total"] += count
+        rows.append((f"{type(layer).__name__}-{len(rows)}", _outer(output), count))
+
+    def watch(layer):
+        from ..nn import HybridSequential, Sequential
+
+        if getattr(layer, "_active", False):
+            raise error(AssertionError, f'"{layer.name}" must not be hybridized to print summary.')
+        if not isinstance(layer, (Sequential, HybridSequential)):
+            handles.append(layer.register_forward_hook(add_row))
+
+    # A layer under two names is one layer, with one hook: `apply` meets it twice, the hook's id is the same.
+    try:
+        block.apply(watch)
+        block(*inputs)
+    finally:
+        for handle in handles:
+            handle.detach()
+
+    print("-" * _WIDTH)
+    print(_ROW("Layer (type)", "Output Shape", "Param #"))
+    print("=" * _WIDTH)
+    for row in rows:
+        print(_ROW(*row))
+    print("=" * _WIDTH)
+    print("Parameters in forward computation graph, duplicate included")
+    print(f"   Total params: {totals['total']}")
+    print(f"   Trainable params: {totals['trainable']}")
+    print(f"   Non-trainable params: {totals['total'] - totals['trainable']}")
+    print(f"Shared params in forward computation graph: {totals['shared']}")
+    print(f"Unique parameters in model: {totals['total'] - totals['shared']}")
+    print("-" * _WIDTH)

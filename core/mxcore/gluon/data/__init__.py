@@ -1,0 +1,23 @@
+"""Datasets, samplers and the loader that makes batches of them."""
+from __future__ import annotations
+
+import importlib
+
+from .dataloader import DataLoader
+from .dataset import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
+from .sampler import BatchSampler, FilterSampler, RandomSampler, Sampler, SequentialSampler
+
+__all__ = [
+    "ArrayDataset", "BatchSampler", "DataLoader", "Dataset", "FilterSampler", "RandomSampler", "RecordFileDataset",
+    "Sampler", "SequentialSampler", "SimpleDataset", "vision",
+]  # fmt: skip
+
+
+def __getattr__(name):
+    if name == "vision":
+        return importlib.import_module(f"{__name__}.vision")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), "vision"})

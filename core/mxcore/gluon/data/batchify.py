@@ -1,0 +1,81 @@
+"""From a list of samples to a batch."""
+from __future__ import annotations
+
+import numpy as np
+
+from ... import ndarray as nd
+from ...base import error
+
+__all__ = ["default_batchify_fn", "default_mp_batchify_fn", "numpy_batchify"]
+
+
+def _stack(samples):
+    """One NumPy array of many samples."""
+    try:
+        data = np.stack(samples) if isinstance(samples[0], np.ndarray) else np.asarray(samples)
+    except (ValueError, DeprecationWarning):
+        data = None
+    if data is None or data.dtype == object:
+        shapes = {np.shape(s) for s in samples if isinstance(s, np.ndarray)} or {type(s).__name__ for s in samples}
+        raise error(
+            ValueError,
+            f"cannot make a batch of samples of {', '.join(sorted(map(str, shapes)))}; give the DataLoader a "
+            "batchify_fn that knows them, or transform them to numbers or arrays of one shape",
+        )
+    return data
+
+
+def default_batchify_fn(data):
+    """Make a batch: stack arrays and numbers, and of tuples every element by itself.
+
+    Parameters
+    ----------
+    data : list
+        Samples: arrays, numbers, or tuples of them.
+
+    Returns
+    -------
+    NDArray or list of NDArray
+        Numbers and NumPy arrays keep their dtype.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.data.dataloader.default_batchify_fn``.
+
+    Examples
+    --------
+    >>> [x.shape for x in default_batchify_fn([(1, [1, 2]), (2, [3, 4])])]
+    [(2,), (2, 2)]
+    """
+    if isinstance(data[0], nd.NDArray):
+        return nd.stack(*data)
+    if isinstance(data[0], tuple):
+        return [default_batchify_fn(column) for column in zip(*data)]
+    data = _stack(data)
+    return nd.array(data, dtype=data.dtype)
+
+
+def default_mp_batchify_fn(data):
+    """Make a batch in a worker process. The same as `default_batchify_fn`.
+
+    The loader moves the batches of its workers by itself; MXNet needs arrays in a context of their own for it.
+    """
+    return default_batchify_fn(data)
+
+
+class ToNDArray:
+    """A NumPy array that becomes an NDArray on its way from the worker to the loader."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array):
+        self.array = array
+
+
+def numpy_batchify(data):
+    """What `default_batchify_fn` makes, without an NDArray: workers hand NumPy over, and the loader makes arrays."""
+    if isinstance(data[0], tuple):
+        return [numpy_batchify(column) for column in zip(*data)]
+    if isinstance(data[0], nd.NDArray):
+        data = [d.asnumpy() for d in data]
+    return ToNDArray(_stack(data))

@@ -1,0 +1,261 @@
+"""`DataLoader`: batches from a dataset, made ahead by threads or processes."""
+from __future__ import annotations
+
+import itertools
+import pickle
+import random
+import time
+import weakref
+import zlib
+
+import numpy as np
+
+from ... import ndarray as nd
+from ...base import MXNetError, error
+from ...context import cpu_pinned
+from .batchify import default_batchify_fn, default_mp_batchify_fn, numpy_batchify
+from .sampler import BatchSampler, RandomSampler, SequentialSampler
+from .workers.process_pool import ProcessPool
+from .workers.thread_pool import ThreadPool
+
+__all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
+
+_rounds = itertools.count()
+
+
+class DataLoader:
+    """Batches from a dataset.
+
+    Parameters
+    ----------
+    dataset : Dataset or sequence
+    batch_size : int, optional
+        Needed unless `batch_sampler` is given.
+    shuffle : bool, default False
+        Visit the samples in random order (``numpy.random.seed`` decides it).
+    sampler : Sampler, optional
+        Which samples, in which order; instead of `shuffle`.
+    last_batch : {'keep', 'discard', 'rollover'}, optional
+        What to do with a last batch that is too small, see `BatchSampler`. By default it is kept.
+    batch_sampler : Sampler, optional
+        Gives lists of indices; instead of `batch_size`, `shuffle`, `sampler` and `last_batch`.
+    batchify_fn : callable, optional
+        Makes a batch of a list of samples. By default `default_batchify_fn`.
+    num_workers : int, default 0
+        How many workers make batches ahead; 0 makes each batch when it is asked for.
+    pin_memory : bool, default False
+        Put batches into page-locked memory if a GPU is there.
+    pin_device_id : int, default 0
+        Of the GPU for which memory is locked.
+    prefetch : int, optional
+        How many batches are made ahead. By default two a worker.
+    thread_pool : bool, default False
+        Make the workers threads instead of processes: right for datasets that spend their time in NumPy or OpenCV.
+    timeout : float, default 120
+        Seconds to wait for a batch from a worker before giving up.
+    auto_reload : bool, default False
+        Begin with the batches of the next round as soon as one ends.
+
+    Raises
+    ------
+    MXNetError
+        While iterating: a TimeoutError if no batch comes in time, a RuntimeError that names a worker that died. What
+        a dataset raises in a worker is raised in the loader, with the worker's traceback as its cause.
+
+    Notes
+    -----
+    Worker processes are forked where the system can do so safely, else spawned;
+    ``multiprocessing.set_start_method`` decides otherwise. They are reused for the next round, and end with the loader,
+    or with an iterator that is dropped half way. They hand batches over in anonymous files in memory, so nothing stays
+    behind and ``/dev/shm`` may be small. Random numbers in a worker process (``random``, ``numpy.random``,
+    ``mxcore.random``) depend on the seeds set in the main process and on the batch, not on the number of workers.
+    Behaviour matched: MXNet 1.9.1 ``gluon.data.DataLoader``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> dataset = mx.gluon.data.ArrayDataset(mx.nd.ones((5, 2)), mx.nd.zeros((5,)))
+    >>> [x.shape for x, y in mx.gluon.data.DataLoader(dataset, batch_size=2)]
+    [(2, 2), (2, 2), (1, 2)]
+    """
+
+    def __init__(self, dataset, batch_size=None, shuffle=False, sampler=None, last_batch=None, batch_sampler=None,
+                 batchify_fn=None, num_workers=0, pin_memory=False, pin_device_id=0, prefetch=None, thread_pool=False,
+                 timeout=120, auto_reload=False):  # fmt: skip
+        if timeout <= 0:
+            raise error(AssertionError, f"timeout must be positive, given {timeout}")
+        self._dataset = dataset
+        self._batch_sampler = _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)
+        self._batchify_fn = default_batchify_fn if batchify_fn is None else batchify_fn
+        self._num_workers = max(0, num_workers)
+        self._pin_memory = pin_memory
+        self._pin_device_id = pin_device_id
+        self._prefetch = max(1, 2 * self._num_workers if prefetch is None else int(prefetch))
+        self._thread_pool = thread_pool
+        self._timeout = timeout
+        self._spare_pool = None
+        self._ready = None
+        self.auto_reload = auto_reload
+        if auto_reload:
+            self.refresh()
+
+    def __len__(self):
+        return len(self._batch_sampler)
+
+    def __iter__(self):
+        if self._num_workers == 0:
+            return self._in_this_thread()
+        batches, self._ready = self._ready, None
+        return batches if batches is not None else self._start()
+
+    def _in_this_thread(self):
+        for indices in self._batch_sampler:
+            yield self._pinned(self._batchify_fn([self._dataset[i] for i in indices]))
+
+    def refresh(self):
+        """Begin to make the batches of the next round now."""
+        if self._num_workers:
+            self.clean()
+            self._ready = self._start()
+
+    def clean(self):
+        """Drop the batches that `refresh` made."""
+        batches, self._ready = self._ready, None
+        if batches is not None:
+            batches.close()
+
+    def _start(self):
+        pool, self._spare_pool = self._spare_pool, None
+        return _Batches(self, pool or self._new_pool(), iter(self._batch_sampler), self._prefetch, self._timeout)
+
+    def _new_pool(self):
+        if self._thread_pool:
+            return ThreadPool(self._num_workers, self._dataset, self._batchify_fn)
+        default = self._batchify_fn in (default_batchify_fn, default_mp_batchify_fn)
+        return ProcessPool(self._num_workers, self._dataset, numpy_batchify if default else self._batchify_fn)
+
+    def _give_back(self, pool):
+        """Keep the pool of a finished round for the next one."""
+        if self._spare_pool is None:
+            self._spare_pool = pool
+        else:
+            pool.close()
+        if self.auto_reload:
+            self.refresh()
+
+    def _pinned(self, batch):
+        if not self._pin_memory:
+            return batch
+        try:
+            return _pin(batch, cpu_pinned(self._pin_device_id))
+        except MXNetError:
+            # No device locks pages here: ordinary memory does.
+            self._pin_memory = False
+            return batch
+
+
+class _Batches:
+    """One round of a loader: keeps the workers supplied and gives their batches in order."""
+
+    def __init__(self, loader, pool, batches, prefetch, timeout):
+        self._loader = weakref.ref(loader)
+        self._pinned = loader._pinned if loader._pin_memory else None
+        self._pool = pool
+        self._indices = batches
+        self._timeout = timeout
+        self._seed = _entropy()
+        self._asked = self._given = 0
+        self._done = {}
+        try:
+            for _ in range(prefetch):
+                self._ask()
+        except BaseException:
+            self.close()
+            raise
+
+    def _ask(self):
+        """Give the workers another job, if there is one left."""
+        try:
+            indices = next(self._indices, None)
+        except BaseException:
+            self.close()
+            raise
+        if indices is not None:
+            seed = np.random.SeedSequence((self._seed, self._asked)).generate_state(1)
+            # Plain ints take a tenth of the room of NumPy's in a pickle.
+            plain = [i.item() if isinstance(i, np.integer) else i for i in indices]
+            self._pool.submit(self._asked, int(seed[0]) >> 1, plain)
+            self._asked += 1
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self._pool is None:
+            raise StopIteration
+        if self._given == self._asked:
+            self._finish()
+            raise StopIteration
+        try:
+            deadline = time.monotonic() + self._timeout
+            while self._given not in self._done:
+                # Batches that come out of order do not put the deadline off.
+                job, batch = self._pool.collect(deadline - time.monotonic(), self._timeout)
+                self._done[job] = batch
+            self._ask()
+        except BaseException:
+            self.close()
+            raise
+        batch = self._done.pop(self._given)
+        self._given += 1
+        return batch if self._pinned is None else self._pinned(batch)
+
+    def _finish(self):
+        pool, self._pool = self._pool, None
+        loader = self._loader()
+        if loader is None:
+            pool.close()
+        else:
+            loader._give_back(pool)
+
+    def close(self):
+        """End the round; its workers end too."""
+        pool, self._pool = self._pool, None
+        self._done.clear()
+        if pool is not None:
+            pool.close()
+
+    def __del__(self):
+        if getattr(self, "_pool", None) is not None:
+            self.close()
+
+
+def _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler):
+    if batch_sampler is not None:
+        if batch_size is not None or shuffle or sampler is not None or last_batch is not None:
+            raise error(
+                ValueError,
+                "batch_size, shuffle, sampler and last_batch must not be specified if batch_sampler is specified.",
+            )
+        return batch_sampler
+    if batch_size is None:
+        raise error(ValueError, "batch_size must be specified unless batch_sampler is specified")
+    if sampler is None:
+        sampler = RandomSampler(len(dataset)) if shuffle else SequentialSampler(len(dataset))
+    elif shuffle:
+        raise error(ValueError, "shuffle must not be specified if sampler is specified")
+    return BatchSampler(sampler, batch_size, last_batch or "keep")
+
+
+def _entropy():
+    """A number that depends on the seeds the user set and on how many rounds came before, and draws nothing."""
+    states = np.random.get_state(), random.getstate()[1], next(_rounds)
+    return zlib.crc32(pickle.dumps(states, protocol=4))
+
+
+def _pin(batch, ctx):
+    if isinstance(batch, nd.NDArray):
+        return batch.as_in_context(ctx)
+    if isinstance(batch, (list, tuple)):
+        return [_pin(item, ctx) for item in batch]
+    return batch

@@ -1,0 +1,222 @@
+"""Published data sets of small images: MNIST, FashionMNIST, CIFAR10, CIFAR100."""
+from __future__ import annotations
+
+import gzip
+import os
+import struct
+import tarfile
+
+import numpy as np
+
+from .... import ndarray as nd
+from ....base import error
+from ..._repository import data_dir, fetch
+from ..dataset import Dataset
+
+__all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST"]
+
+
+class _DownloadedDataset(Dataset):
+    """Images and labels in memory, read from files in `root` that are downloaded if need be."""
+
+    _namespace: str
+
+    def __init__(self, root, transform):
+        self._transform = transform
+        self._root = os.path.expanduser(root)
+        self._data = None
+        self._label = None
+        os.makedirs(self._root, exist_ok=True)
+        self._get_data()
+
+    def __getitem__(self, idx):
+        if self._transform is not None:
+            return self._transform(self._data[idx], self._label[idx])
+        return self._data[idx], self._label[idx]
+
+    def __len__(self):
+        return len(self._label)
+
+    def _fetch(self, name, sha1_hash):
+        return fetch(f"gluon/dataset/{self._namespace}/{name}", self._root, sha1_hash, type(self).__name__)
+
+    def _take(self, images, labels):
+        self._data = nd.array(images, dtype=images.dtype)
+        self._label = labels.astype(np.int32)
+
+    def _get_data(self):
+        raise error(NotImplementedError, f"{type(self).__name__} does not say where its data are")
+
+
+def _read_idx(path, axes):
+    """Array of bytes from a file in the IDX format, gzipped or not."""
+    with open(path, "rb") as f:
+        opened = gzip.open if f.read(2) == b"\x1f\x8b" else open
+    try:
+        with opened(path, "rb") as f:
+            raw = f.read()
+    except (OSError, EOFError) as e:
+        raise error(ValueError, f"{path} is damaged: {e}. Delete it to have it downloaded again.") from e
+    head = 4 + 4 * axes
+    if len(raw) < head or raw[:4] != bytes((0, 0, 8, axes)):
+        raise error(ValueError, f"{path} is no IDX file of bytes with {axes} axes: it begins with {raw[:4]!r}")
+    shape = struct.unpack(f">{axes}I", raw[4:head])
+    size = int(np.prod(shape))
+    if len(raw) != head + size:
+        raise error(
+            ValueError, f"{path} is cut short or too long: {len(raw)} bytes, {head + size} expected for shape {shape}"
+        )
+    return np.frombuffer(raw, np.uint8, size, head).reshape(shape)
+
+
+class MNIST(_DownloadedDataset):
+    """Handwritten digits: 60,000 images to train and 10,000 to test (LeCun et al., 1998).
+
+    A sample is an image, NDArray ``(28, 28, 1)`` of uint8, and its label, int32.
+
+    Parameters
+    ----------
+    root : str, default '~/.mxnet/datasets/mnist'
+        Folder with the published files; missing ones are downloaded.
+    train : bool, default True
+        The part to train or the part to test.
+    transform : callable, optional
+        Gets image and label, returns the sample.
+
+    Raises
+    ------
+    MXNetError (FileNotFoundError)
+        If a file is not there and cannot be downloaded.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.data.vision.MNIST``. Files in `root` may be unpacked ones.
+    """
+
+    _namespace = "mnist"
+    _files = {
+        "train-images-idx3-ubyte.gz": "6c95f4b05d2bf285e1bfb0e7960c31bd3b3f8a7d",
+        "train-labels-idx1-ubyte.gz": "2a80914081dc54586dbdf242f9805a6b8d2a15fc",
+        "t10k-images-idx3-ubyte.gz": "c3a25af1f52dad7f726cce8cacb138654b760d48",
+        "t10k-labels-idx1-ubyte.gz": "763e7fa3757d93b0cdec073cef058b2004252c17",
+    }
+
+    def __init__(self, root=None, train=True, transform=None):
+        self._train = train
+        super().__init__(data_dir("datasets", self._namespace) if root is None else root, transform)
+
+    def _get_data(self):
+        images, labels = self._part("images-idx3", 3), self._part("labels-idx1", 1)
+        if len(images) != len(labels):
+            raise error(ValueError, f"{self._root} has {len(images)} images but {len(labels)} labels")
+        self._take(images[..., None], labels)
+
+    def _part(self, kind, axes):
+        name = f"{'train' if self._train else 't10k'}-{kind}-ubyte.gz"
+        unpacked = os.path.join(self._root, name[:-3])
+        path = unpacked if os.path.exists(unpacked) else self._fetch(name, self._files[name])
+        return _read_idx(path, axes)
+
+
+class FashionMNIST(MNIST):
+    """Clothes in the format of MNIST (Xiao et al., 2017, arXiv:1708.07747); parameters as for `MNIST`."""
+
+    _namespace = "fashion-mnist"
+    _files = {
+        "train-images-idx3-ubyte.gz": "0cf37b0d40ed5169c6b3aba31069a9770ac9043d",
+        "train-labels-idx1-ubyte.gz": "236021d52f1e40852b06a4c3008d8de8aef1e40b",
+        "t10k-images-idx3-ubyte.gz": "626ed6a7c06dd17c0eec72fa3be1740f146a2863",
+        "t10k-labels-idx1-ubyte.gz": "17f9ab60e7257a1620f4ad76bbbaf857c3920701",
+    }
+
+
+class CIFAR10(_DownloadedDataset):
+    """Photographs of ten kinds of things: 50,000 images to train and 10,000 to test (Krizhevsky, 2009).
+
+    A sample is an image, NDArray ``(32, 32, 3)`` of uint8, and its label, int32.
+
+    Parameters
+    ----------
+    root : str, default '~/.mxnet/datasets/cifar10'
+        Folder with the published archive, or with the files in it; it is downloaded if neither is there.
+    train : bool, default True
+        The part to train or the part to test.
+    transform : callable, optional
+        Gets image and label, returns the sample.
+
+    Raises
+    ------
+    MXNetError (FileNotFoundError)
+        If the archive is not there and cannot be downloaded.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.data.vision.CIFAR10``.
+    """
+
+    _namespace = "cifar10"
+    _archive = ("cifar-10-binary.tar.gz", "fab780a1e191a7eda0f345501ccd62d20f7ed891")
+    _parts = {True: [f"data_batch_{i}.bin" for i in range(1, 6)], False: ["test_batch.bin"]}
+    _label_bytes, _label_at = 1, 0
+
+    def __init__(self, root=None, train=True, transform=None):
+        self._train = train
+        super().__init__(data_dir("datasets", self._namespace) if root is None else root, transform)
+
+    def _get_data(self):
+        names = self._parts[self._train]
+        if not all(os.path.exists(os.path.join(self._root, n)) for n in names):
+            self._unpack(self._fetch(*self._archive))
+        rows = np.concatenate([self._read(os.path.join(self._root, n)) for n in names])
+        images = rows[:, self._label_bytes :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        self._take(np.ascontiguousarray(images), rows[:, self._label_at])
+
+    def _unpack(self, archive):
+        """Take the data files out of the archive, and nothing else, whatever folders it has."""
+        wanted = {n for names in self._parts.values() for n in names}
+        try:
+            with tarfile.open(archive) as tar:
+                for member in tar:
+                    name = os.path.basename(member.name)
+                    if member.isfile() and name in wanted:
+                        with open(os.path.join(self._root, name), "wb") as out:
+                            out.write(tar.extractfile(member).read())
+                        wanted.remove(name)
+        except (tarfile.TarError, OSError, EOFError) as e:
+            raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
+        if wanted:
+            raise error(ValueError, f"{archive} lacks {', '.join(sorted(wanted))}")
+
+    def _read(self, path):
+        raw = np.fromfile(path, np.uint8)
+        row = self._label_bytes + 3072
+        if raw.size == 0 or raw.size % row:
+            raise error(ValueError, f"{path} is cut short: {raw.size} bytes are no multiple of {row}")
+        return raw.reshape(-1, row)
+
+
+class CIFAR100(CIFAR10):
+    """Photographs of a hundred kinds of things in twenty groups: 50,000 to train and 10,000 to test.
+
+    Parameters
+    ----------
+    root : str, default '~/.mxnet/datasets/cifar100'
+    fine_label : bool, default False
+        Labels are the hundred kinds instead of the twenty groups.
+    train : bool, default True
+    transform : callable, optional
+        As for `CIFAR10`.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.data.vision.CIFAR100``.
+    """
+
+    _namespace = "cifar100"
+    _archive = ("cifar-100-binary.tar.gz", "a0bb982c76b83111308126cc779a992fa506b90b")
+    _parts = {True: ["train.bin"], False: ["test.bin"]}
+    _label_bytes = 2
+
+    def __init__(self, root=None, fine_label=False, train=True, transform=None):
+        self._label_at = int(fine_label)
+        super().__init__(root, train, transform)

@@ -1,0 +1,92 @@
+"""What runs inside a worker process."""
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import signal
+import traceback
+
+import numpy as np
+
+from .transport import pack, send
+
+__all__ = ["Failure", "run"]
+
+
+class Failure:
+    """An exception on its way to the loader: pickled if that can be done, and as text."""
+
+    def __init__(self, exception, where):
+        self.text = f"{where}\n{traceback.format_exc()}"
+        try:
+            self.pickled = pickle.dumps(exception)
+            pickle.loads(self.pickled)
+        except Exception:
+            self.pickled = None
+        self.name = type(exception).__name__
+
+
+def _seed(seed):
+    """Make everything random that a dataset uses depend on the job only, not on the worker that gets it."""
+    from .... import random as mx_random
+
+    random.seed(seed)
+    np.random.seed(seed)
+    mx_random.seed(seed)
+
+
+def _make(dataset, batchify, indices, where):
+    at = None
+    try:
+        samples = []
+        for at in indices:
+            samples.append(dataset[at])
+        at = None
+        return False, pack(batchify(samples))
+    except Exception as e:
+        doing = f"{where}, while reading sample {at!r}" if at is not None else f"{where}, while making the batch"
+        return True, pack(Failure(e, doing))
+
+
+def run(conn, inherited, number, parent, folder, work):
+    """Serve jobs until the loader closes the connection or is gone.
+
+    Parameters
+    ----------
+    conn : Connection
+        To the loader.
+    inherited : list of Connection
+        The loader's ends that a fork copied: as long as one is open here, a worker cannot notice that the loader died.
+    number : int
+        Of this worker.
+    parent : int
+        Process id of the loader.
+    folder : str
+        For temporary files.
+    work : tuple or bytes
+        Dataset and batchify function, pickled if this process does not share them by fork.
+    """
+    for other in inherited:
+        other.close()
+    # Ctrl-C reaches the whole group; the loader decides what happens to its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    dataset, batchify = pickle.loads(work) if isinstance(work, bytes) else work
+    where = f"In DataLoader worker {number} (process {os.getpid()})"
+    try:
+        while True:
+            while not conn.poll(2.0):
+                if os.getppid() != parent:
+                    return
+            job, seed, indices = pickle.loads(conn.recv_bytes())
+            _seed(seed)
+            failed, parts = _make(dataset, batchify, indices, where)
+            try:
+                send(conn, job, failed, parts, folder)
+            except OSError as e:
+                if isinstance(e, (BrokenPipeError, ConnectionResetError)):
+                    return
+                send(conn, job, True, pack(Failure(e, f"{where}, while handing the batch over")), folder)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass

@@ -1,0 +1,80 @@
+"""Worker threads of the data loader."""
+from __future__ import annotations
+
+import queue
+import threading
+import weakref
+
+from ....base import error
+
+__all__ = ["ThreadPool"]
+
+
+def _serve(jobs, results, dataset, batchify):
+    while (task := jobs.get()) is not None:
+        job, indices = task
+        try:
+            results.put((job, False, batchify([dataset[i] for i in indices])))
+        except BaseException as e:
+            results.put((job, True, e))
+
+
+def _stop(jobs, count):
+    for _ in range(count):
+        jobs.put(None)
+
+
+class ThreadPool:
+    """Worker threads. They are daemons: a dataset that hangs does not keep the interpreter from ending.
+
+    Parameters
+    ----------
+    count : int
+    dataset : Dataset
+    batchify : callable
+    """
+
+    def __init__(self, count, dataset, batchify):
+        self._jobs, self._results = queue.SimpleQueue(), queue.SimpleQueue()
+        self._open = set()
+        self._finish = weakref.finalize(self, _stop, self._jobs, count)
+        for number in range(count):
+            threading.Thread(
+                target=_serve, args=(self._jobs, self._results, dataset, batchify), daemon=True,
+                name=f"DataLoader-{number}",
+            ).start()  # fmt: skip
+
+    def submit(self, job, seed, indices):
+        """Queue a job. The seed is not used: threads share the generators of the process."""
+        self._open.add(job)
+        self._jobs.put((job, indices))
+
+    def collect(self, left, timeout):
+        """Wait for a finished job: (job, batch); errors as for `ProcessPool.collect`."""
+        try:
+            job, failed, value = self._results.get(timeout=max(0.0, left))
+        except queue.Empty:
+            raise error(
+                TimeoutError,
+                f"DataLoader: no batch within timeout={timeout:g} s; the threads work on batches from "
+                f"{min(self._open)}. Raise timeout= if the samples take that long; num_workers=0 shows where the "
+                "dataset hangs.",
+            ) from None
+        self._open.discard(job)
+        if failed:
+            raise value
+        return job, value
+
+    def close(self):
+        """Let the threads end after what they are doing. Doing it twice is harmless."""
+        # Jobs that nobody waits for are not begun.
+        while not self._jobs.empty():
+            try:
+                self._jobs.get_nowait()
+            except queue.Empty:
+                break
+        self._finish()
+
+    def idle(self):
+        """Whether there is nothing left to do."""
+        return not self._open

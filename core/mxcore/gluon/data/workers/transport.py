@@ -1,0 +1,181 @@
+"""How a batch gets from a worker process to the loader: pickled, with large arrays beside the pickle.
+
+Whatever is larger than `INLINE` goes through an anonymous file in memory, whose descriptor travels over the socket.
+Such a file has no name: it is gone when the last process that holds it is, however that ends, and it does not live in
+``/dev/shm``. Where the system has no such files, temporary files take their place.
+"""
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import pickle
+import socket
+import tempfile
+
+from .... import ndarray as nd
+from ....context import cpu
+from ..batchify import ToNDArray
+
+__all__ = ["INLINE", "pack", "receive", "send"]
+
+#: Up to this many bytes go through the socket itself. Results of eight jobs must fit into a socket's buffer, or a
+#: worker that answers and a loader that asks could wait for each other.
+INLINE = 8192
+
+_ALIGN = 64
+
+
+def _to_ndarray(array):
+    # What came through a private mapping belongs to nobody else: no need to copy it.
+    if array.ndim and array.flags.c_contiguous and array.flags.writeable:
+        return nd.from_numpy(array)
+    return nd.array(array, ctx=cpu(), dtype=array.dtype)
+
+
+class _Pickler(pickle.Pickler):
+    """Sends NDArrays as NumPy arrays; the loader makes NDArrays of them."""
+
+    def reducer_override(self, obj):
+        if isinstance(obj, ToNDArray):
+            return _to_ndarray, (obj.array,)
+        if isinstance(obj, nd.NDArray) and obj.stype == "default":
+            return _to_ndarray, (obj.asnumpy(),)
+        return NotImplemented
+
+
+def pack(value):
+    """Pickle a value: the pickle itself and the buffers beside it, as a list of bytes-likes."""
+    out, buffers = io.BytesIO(), []
+    _Pickler(out, protocol=5, buffer_callback=buffers.append).dump(value)
+    return [out.getbuffer(), *(b.raw() for b in buffers)]
+
+
+def _padding(n):
+    return -n % _ALIGN
+
+
+def _write_all(fd, parts):
+    for part in parts:
+        view = memoryview(part)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.write(fd, b"\0" * _padding(len(part)))
+
+
+#: Whether a descriptor can be handed to another process; else files need names.
+_CAN_HAND_OVER = hasattr(socket, "send_fds")
+
+
+def _files(folder):
+    """Ways to get a file, best first: functions that return (descriptor, name or None)."""
+    if not _CAN_HAND_OVER:
+
+        def named():
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            return tempfile.mkstemp(dir=folder)
+
+        return [named]
+
+    def unnamed():
+        with tempfile.TemporaryFile() as f:
+            return os.dup(f.fileno()), None
+
+    if not hasattr(os, "memfd_create"):
+        return [unnamed]
+    return [lambda: (os.memfd_create("mxcore-batch", os.MFD_CLOEXEC), None), unnamed]
+
+
+def _fill(way, parts):
+    fd, path = way()
+    try:
+        _write_all(fd, parts)
+    except OSError:
+        os.close(fd)
+        if path is not None:
+            os.unlink(path)
+        raise
+    return fd, path
+
+
+def _spill(parts, folder):
+    """Write the parts to a file; returns its descriptor and name."""
+    *others, last = _files(folder)
+    for way in others:
+        try:
+            return _fill(way, parts)
+        except OSError:
+            # Memory for files may be short, or forbidden: the disk takes it then.
+            continue
+    return _fill(last, parts)
+
+
+def send(conn, job, failed, parts, folder):
+    """Answer a job over a connection.
+
+    Parameters
+    ----------
+    conn : multiprocessing.connection.Connection
+    job : int
+    failed : bool
+        Whether the value tells of an exception.
+    parts : list of bytes-like
+        From `pack`.
+    folder : str
+        Where temporary files may go, if they need names. Made when needed.
+    """
+    sizes = [len(p) for p in parts]
+    if sum(sizes) <= INLINE:
+        conn.send_bytes(pickle.dumps((job, failed, sizes, "inline", None)))
+        conn.send_bytes(b"".join(parts))
+        return
+    fd, path = _spill(parts, folder)
+    try:
+        conn.send_bytes(pickle.dumps((job, failed, sizes, "fd" if path is None else "path", path)))
+        if path is None:
+            with socket.socket(fileno=os.dup(conn.fileno())) as channel:
+                socket.send_fds(channel, [b"f"], [fd])
+    finally:
+        os.close(fd)
+
+
+def _take_descriptor(conn):
+    with socket.socket(fileno=os.dup(conn.fileno())) as channel:
+        data, fds, _, _ = socket.recv_fds(channel, 1, 1)
+    if not fds:
+        raise EOFError("the worker closed its connection") if not data else OSError("no descriptor arrived")
+    return fds[0]
+
+
+def _map(fd):
+    try:
+        # A private mapping: arrays made from it may be written to, and live as long as they are needed.
+        return mmap.mmap(fd, os.fstat(fd).st_size, access=mmap.ACCESS_COPY)
+    finally:
+        os.close(fd)
+
+
+def receive(conn):
+    """Take an answer from a connection: (job, failed, value).
+
+    Raises
+    ------
+    EOFError, OSError
+        If the worker is gone.
+    """
+    job, failed, sizes, place, path = pickle.loads(conn.recv_bytes())
+    step = _ALIGN
+    if place == "inline":
+        memory, step = bytearray(conn.recv_bytes()), 1
+    elif place == "fd":
+        memory = _map(_take_descriptor(conn))
+    else:
+        with open(path, "rb") as f:
+            memory = bytearray(f.read())
+        os.unlink(path)
+    memory = memoryview(memory)
+    parts, at = [], 0
+    for size in sizes:
+        parts.append(memory[at : at + size])
+        at += size + (-size % step)
+    return job, failed, pickle.loads(parts[0], buffers=parts[1:])

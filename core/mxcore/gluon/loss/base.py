@@ -1,0 +1,49 @@
+"""`Loss`: what all losses share."""
+from __future__ import annotations
+
+from numbers import Number
+
+from ...base import error
+from ..block import HybridBlock
+
+__all__ = ["Loss"]
+
+
+class Loss(HybridBlock):
+    """Base of all losses.
+
+    Most losses give one number a sample: the mean over all axes but the batch axis.
+
+    Parameters
+    ----------
+    weight : float or None
+        Factor on the loss.
+    batch_axis : int
+        The axis of the samples.
+    **kwargs
+        prefix, params.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.loss.Loss``. A `sample_weight` given to a loss is an array that broadcasts
+    to it, e.g. of shape ``(batch, 1)``.
+    """
+
+    def __init__(self, weight, batch_axis, **kwargs):
+        super().__init__(**kwargs)
+        if weight is not None and not isinstance(weight, Number):
+            raise error(AssertionError, f"{type(self).__name__}: weight must be a number, got {weight!r}")
+        self._weight = weight
+        self._batch_axis = batch_axis
+
+    def __repr__(self):
+        return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
+
+    def _weighted(self, F, loss, sample_weight, factor=1.0):
+        """The loss times the samples' weights and the loss's own, which is first multiplied by `factor`."""
+        if sample_weight is not None:
+            loss = F.broadcast_mul(loss, sample_weight)
+        return loss if self._weight is None else loss * (self._weight * factor)
+
+    def _sample_mean(self, F, loss):
+        return F.mean(loss, axis=self._batch_axis, exclude=True)

@@ -1,0 +1,276 @@
+"""Convolutions and transposed convolutions of one to three dimensions."""
+from __future__ import annotations
+
+from ...base import error
+from ..block import HybridBlock
+from .dense import activation_or_none
+
+__all__ = ["Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose"]
+
+_LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
+
+
+def spread(value, ndim, what):
+    """`value` once a dimension, if it is a single number."""
+    if isinstance(value, int):
+        return (value,) * ndim
+    value = tuple(value)
+    if len(value) != ndim:
+        raise error(ValueError, f"{what} must be a number or {ndim} of them, got {value}")
+    return value
+
+
+class _Conv(HybridBlock):
+    """All convolutions; the subclasses say how many dimensions and which operator."""
+
+    _ndim: int
+    _op = "Convolution"
+
+    def __init__(self, channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
+                 use_bias, weight_initializer, bias_initializer, output_padding=None, prefix=None, params=None):  # fmt: skip
+        super().__init__(prefix=prefix, params=params)
+        ndim, kind = self._ndim, type(self).__name__
+        if layout not in _LAYOUTS[ndim]:
+            raise error(ValueError, f"{kind}: layout must be one of {_LAYOUTS[ndim]}, got {layout!r}")
+        self._channels = channels
+        self._in_channels = in_channels
+        self._layout = layout
+        self._kwargs = {
+            "kernel": spread(kernel_size, ndim, f"{kind}: kernel_size"),
+            "stride": spread(strides, ndim, f"{kind}: strides"),
+            "dilate": spread(dilation, ndim, f"{kind}: dilation"),
+            "pad": spread(padding, ndim, f"{kind}: padding"),
+            "num_filter": channels,
+            "num_group": groups,
+            "no_bias": not use_bias,
+            "layout": layout,
+        }
+        if output_padding is not None:
+            self._kwargs["adj"] = spread(output_padding, ndim, f"{kind}: output_padding")
+        with self.name_scope():
+            self.weight = self.params.get(
+                "weight", shape=self._weight_shape(in_channels), init=weight_initializer, allow_deferred_init=True
+            )
+            self.bias = (
+                self.params.get("bias", shape=(channels,), init=bias_initializer, allow_deferred_init=True)
+                if use_bias
+                else None
+            )
+            self.act = activation_or_none(activation)
+
+    def _weight_shape(self, in_channels):
+        groups, kernel = self._kwargs["num_group"], self._kwargs["kernel"]
+        if in_channels % groups or self._channels % groups:
+            raise error(
+                ValueError,
+                f"{type(self).__name__}: {in_channels} input and {self._channels} output channels cannot be cut into "
+                f"{groups} groups",
+            )
+        first, second = self._channels, in_channels // groups
+        if self._op == "Deconvolution":
+            first, second = in_channels, self._channels // groups
+        return (first, *kernel, second) if self._layout.endswith("C") else (first, second, *kernel)
+
+    def _alias(self):
+        return "conv"
+
+    def __repr__(self):
+        k, n, shape = self._kwargs, self._ndim, self.weight.shape
+        parts = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={k['kernel']}", f"stride={k['stride']}"]
+        parts += [f"padding={k['pad']}"] if k["pad"] != (0,) * n else []
+        parts += [f"dilation={k['dilate']}"] if k["dilate"] != (1,) * n else []
+        parts += [f"groups={k['num_group']}"] if k["num_group"] != 1 else []
+        parts += ["bias=False"] if self.bias is None else []
+        parts += [str(self.act)] if self.act is not None else []
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def infer_shape(self, x, *args):
+        if len(x.shape) != self._ndim + 2:
+            raise error(
+                ValueError,
+                f"{type(self).__name__} takes input with axes {self._layout}, got an array of shape {x.shape}",
+            )
+        self.weight.shape = self._weight_shape(x.shape[self._layout.index("C")])
+
+    def hybrid_forward(self, F, x, weight, bias=None):
+        op = getattr(F, self._op)
+        if bias is None:
+            y = op(x, weight, name="fwd", **self._kwargs)
+        else:
+            y = op(x, weight, bias, name="fwd", **self._kwargs)
+        return y if self.act is None else self.act(y)
+
+
+class Conv1D(_Conv):
+    """1-dimensional convolution.
+
+    Parameters
+    ----------
+    channels : int
+        Number of output channels.
+    kernel_size : int or tuple of 1 int
+    strides, padding, dilation : int or tuple of 1 int
+    groups : int, default 1
+        Number of groups into which input and output channels are cut.
+    layout : {'NCW', 'NWC'}
+        Order of the axes of input and output.
+    activation : str, optional
+        Name of an `Activation`.
+    use_bias : bool, default True
+    weight_initializer, bias_initializer : Initializer or str, optional
+    in_channels : int, default 0
+        Number of input channels; 0 takes it from the first batch.
+    **kwargs
+        prefix, params.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.nn.Conv1D``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> layer = mx.gluon.nn.Conv1D(2, 3)
+    >>> layer.initialize()
+    >>> layer(mx.nd.ones((1, 1, 5))).shape
+    (1, 2, 3)
+    """
+
+    _ndim = 1
+
+    def __init__(self, channels, kernel_size, strides=1, padding=0, dilation=1, groups=1,
+                 layout="NCW", activation=None, use_bias=True, weight_initializer=None, bias_initializer="zeros",
+                 in_channels=0, **kwargs):  # fmt: skip
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
+                         use_bias, weight_initializer, bias_initializer, **kwargs)  # fmt: skip
+
+
+class Conv2D(_Conv):
+    """2-dimensional convolution; parameters as for `Conv1D`.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> layer = mx.gluon.nn.Conv2D(2, 3)
+    >>> layer.initialize()
+    >>> layer(mx.nd.ones((1, 1, 5, 5))).shape
+    (1, 2, 3, 3)
+    """
+
+    _ndim = 2
+
+    def __init__(self, channels, kernel_size, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1,
+                 layout="NCHW", activation=None, use_bias=True, weight_initializer=None, bias_initializer="zeros",
+                 in_channels=0, **kwargs):  # fmt: skip
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
+                         use_bias, weight_initializer, bias_initializer, **kwargs)  # fmt: skip
+
+
+class Conv3D(_Conv):
+    """3-dimensional convolution; parameters as for `Conv1D`.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> layer = mx.gluon.nn.Conv3D(2, 3)
+    >>> layer.initialize()
+    >>> layer(mx.nd.ones((1, 1, 5, 5, 5))).shape
+    (1, 2, 3, 3, 3)
+    """
+
+    _ndim = 3
+
+    def __init__(self, channels, kernel_size, strides=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, 1), groups=1,
+                 layout="NCDHW", activation=None, use_bias=True, weight_initializer=None, bias_initializer="zeros",
+                 in_channels=0, **kwargs):  # fmt: skip
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
+                         use_bias, weight_initializer, bias_initializer, **kwargs)  # fmt: skip
+
+
+class Conv1DTranspose(_Conv):
+    """1-dimensional transposed convolution.
+
+    Parameters
+    ----------
+    channels : int
+        Number of output channels.
+    kernel_size : int or tuple of 1 int
+    strides, padding, output_padding, dilation : int or tuple of 1 int
+    groups : int, default 1
+        Number of groups into which input and output channels are cut.
+    layout : {'NCW', 'NWC'}
+        Order of the axes of input and output.
+    activation : str, optional
+        Name of an `Activation`.
+    use_bias : bool, default True
+    weight_initializer, bias_initializer : Initializer or str, optional
+    in_channels : int, default 0
+        Number of input channels; 0 takes it from the first batch.
+    **kwargs
+        prefix, params.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.nn.Conv1DTranspose``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> layer = mx.gluon.nn.Conv1DTranspose(2, 3)
+    >>> layer.initialize()
+    >>> layer(mx.nd.ones((1, 1, 5))).shape
+    (1, 2, 7)
+    """
+
+    _ndim = 1
+    _op = "Deconvolution"
+
+    def __init__(self, channels, kernel_size, strides=1, padding=0, output_padding=0, dilation=1, groups=1,
+                 layout="NCW", activation=None, use_bias=True, weight_initializer=None, bias_initializer="zeros",
+                 in_channels=0, **kwargs):  # fmt: skip
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
+                         use_bias, weight_initializer, bias_initializer, output_padding, **kwargs)  # fmt: skip
+
+
+class Conv2DTranspose(_Conv):
+    """2-dimensional transposed convolution; parameters as for `Conv1DTranspose`.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> layer = mx.gluon.nn.Conv2DTranspose(2, 3)
+    >>> layer.initialize()
+    >>> layer(mx.nd.ones((1, 1, 5, 5))).shape
+    (1, 2, 7, 7)
+    """
+
+    _ndim = 2
+    _op = "Deconvolution"
+
+    def __init__(self, channels, kernel_size, strides=(1, 1), padding=(0, 0), output_padding=(0, 0), dilation=(1, 1), groups=1,
+                 layout="NCHW", activation=None, use_bias=True, weight_initializer=None, bias_initializer="zeros",
+                 in_channels=0, **kwargs):  # fmt: skip
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
+                         use_bias, weight_initializer, bias_initializer, output_padding, **kwargs)  # fmt: skip
+
+
+class Conv3DTranspose(_Conv):
+    """3-dimensional transposed convolution; parameters as for `Conv1DTranspose`.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> layer = mx.gluon.nn.Conv3DTranspose(2, 3)
+    >>> layer.initialize()
+    >>> layer(mx.nd.ones((1, 1, 5, 5, 5))).shape
+    (1, 2, 7, 7, 7)
+    """
+
+    _ndim = 3
+    _op = "Deconvolution"
+
+    def __init__(self, channels, kernel_size, strides=(1, 1, 1), padding=(0, 0, 0), output_padding=(0, 0, 0), dilation=(1, 1, 1), groups=1,
+                 layout="NCDHW", activation=None, use_bias=True, weight_initializer=None, bias_initializer="zeros",
+                 in_channels=0, **kwargs):  # fmt: skip
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
+                         use_bias, weight_initializer, bias_initializer, output_padding, **kwargs)  # fmt: skip

@@ -1,0 +1,211 @@
+"""Normalisation layers."""
+from __future__ import annotations
+
+import numpy as np
+
+from ..block import HybridBlock
+
+__all__ = ["BatchNorm", "BatchNormReLU", "GroupNorm", "InstanceNorm", "LayerNorm"]
+
+
+class _Norm(HybridBlock):
+    """Layers with a scale `gamma` and an offset `beta`, both optional, of one size."""
+
+    def __init__(self, size, center, scale, beta_initializer, gamma_initializer, prefix=None, params=None):
+        super().__init__(prefix=prefix, params=params)
+        with self.name_scope():
+            for name, learnt, init in (("gamma", scale, gamma_initializer), ("beta", center, beta_initializer)):
+                setattr(self, name, self.params.get(
+                    name, grad_req="write" if learnt else "null", shape=(size,), init=init, allow_deferred_init=True,
+                    differentiable=learnt,
+                ))  # fmt: skip
+
+    def infer_shape(self, x, *args):
+        for p in self._reg_params.values():
+            p.shape = (x.shape[self._axis],)
+
+
+class BatchNorm(_Norm):
+    """Batch normalisation (Ioffe and Szegedy, 2015, arXiv:1502.03167).
+
+    Parameters
+    ----------
+    axis : int, default 1
+        The channel axis.
+    momentum : float, default 0.9
+        Of the moving averages of mean and variance.
+    epsilon : float, default 1e-5
+        Added to the variance.
+    center, scale : bool, default True
+        Learn an offset `beta`, a factor `gamma`. Without, they are 0 and 1.
+    use_global_stats : bool, default False
+        Use the moving averages also while training.
+    beta_initializer, gamma_initializer, running_mean_initializer, running_variance_initializer : optional
+        Initializers or their names.
+    in_channels : int, default 0
+        Number of channels; 0 takes it from the first batch.
+    **kwargs
+        prefix, params.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.nn.BatchNorm``; its moving averages move in the backward pass. The
+    parameters stay float32 when the block is cast to float16.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> layer = mx.gluon.nn.BatchNorm()
+    >>> layer.initialize()
+    >>> layer(mx.nd.ones((2, 3, 4, 4))).shape, layer.gamma.shape
+    ((2, 3, 4, 4), (3,))
+    """
+
+    def __init__(self, axis=1, momentum=0.9, epsilon=1e-5, center=True, scale=True, use_global_stats=False,
+                 beta_initializer="zeros", gamma_initializer="ones", running_mean_initializer="zeros",
+                 running_variance_initializer="ones", in_channels=0, **kwargs):  # fmt: skip
+        super().__init__(in_channels, center, scale, beta_initializer, gamma_initializer, **kwargs)
+        self._axis = axis
+        self._kwargs = {
+            "axis": axis, "eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
+            "use_global_stats": use_global_stats,
+        }  # fmt: skip
+        averages = (("mean", running_mean_initializer), ("var", running_variance_initializer))
+        for name, init in averages:
+            setattr(self, "running_" + name, self.params.get(
+                "running_" + name, grad_req="null", shape=(in_channels,), init=init, allow_deferred_init=True,
+                differentiable=False,
+            ))  # fmt: skip
+
+    def __repr__(self):
+        content = ", ".join(f"{key}={value}" for key, value in self._kwargs.items())
+        return f"{type(self).__name__}({content}, in_channels={self.gamma.shape[0] or None})"
+
+    def cast(self, dtype):
+        super().cast("float32" if np.dtype(dtype) == np.float16 else dtype)
+
+    def hybrid_forward(self, F, x, gamma, beta, running_mean, running_var):
+        return F.BatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
+
+
+class BatchNormReLU(BatchNorm):
+    """Batch normalisation followed by ReLU; parameters as for `BatchNorm`.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> layer = mx.gluon.nn.BatchNormReLU()
+    >>> layer.initialize()
+    >>> layer(-mx.nd.ones((1, 1))).asnumpy().tolist()
+    [[0.0]]
+    """
+
+    def hybrid_forward(self, F, x, gamma, beta, running_mean, running_var):
+        return F.relu(super().hybrid_forward(F, x, gamma, beta, running_mean, running_var))
+
+
+class InstanceNorm(_Norm):
+    """Instance normalisation: of every image and channel by itself (Ulyanov et al., 2016, arXiv:1607.08022).
+
+    Parameters
+    ----------
+    axis : int, default 1
+        The channel axis.
+    epsilon : float, default 1e-5
+        Added to the variance.
+    center : bool, default True
+    scale : bool, default False
+        Learn an offset `beta`, a factor `gamma`.
+    beta_initializer, gamma_initializer : Initializer or str
+    in_channels : int, default 0
+        Number of channels; 0 takes it from the first batch.
+    **kwargs
+        prefix, params.
+    """
+
+    def __init__(self, axis=1, epsilon=1e-5, center=True, scale=False, beta_initializer="zeros",
+                 gamma_initializer="ones", in_channels=0, **kwargs):  # fmt: skip
+        super().__init__(in_channels, center, scale, beta_initializer, gamma_initializer, **kwargs)
+        self._axis = axis
+        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
+
+    def __repr__(self):
+        content = ", ".join(f"{key}={value}" for key, value in self._kwargs.items())
+        return f"{type(self).__name__}({content}, in_channels={self.gamma.shape[0]})"
+
+    def hybrid_forward(self, F, x, gamma, beta):
+        if self._axis == 1:
+            return F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._kwargs["eps"])
+        x = x.swapaxes(1, self._axis)
+        return F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._kwargs["eps"]).swapaxes(1, self._axis)
+
+
+class LayerNorm(_Norm):
+    """Layer normalisation along one axis (Ba et al., 2016, arXiv:1607.06450).
+
+    Parameters
+    ----------
+    axis : int, default -1
+        The axis to normalise.
+    epsilon : float, default 1e-5
+        Added to the variance.
+    center, scale : bool, default True
+        Learn an offset `beta`, a factor `gamma`.
+    beta_initializer, gamma_initializer : Initializer or str
+    in_channels : int, default 0
+        Size of the axis; 0 takes it from the first batch.
+    prefix, params
+        See `HybridBlock`.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> layer = mx.gluon.nn.LayerNorm()
+    >>> layer.initialize()
+    >>> layer(mx.nd.array([[1, 1, 1]])).asnumpy().tolist()
+    [[0.0, 0.0, 0.0]]
+    """
+
+    def __init__(self, axis=-1, epsilon=1e-5, center=True, scale=True, beta_initializer="zeros",
+                 gamma_initializer="ones", in_channels=0, prefix=None, params=None):  # fmt: skip
+        super().__init__(in_channels, center, scale, beta_initializer, gamma_initializer, prefix, params)
+        self._axis = axis
+        self._epsilon = epsilon
+        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
+
+    def __repr__(self):
+        content = ", ".join(f"{key}={value}" for key, value in self._kwargs.items())
+        return f"{type(self).__name__}({content}, in_channels={self.gamma.shape[0]})"
+
+    def hybrid_forward(self, F, x, gamma, beta):
+        return F.LayerNorm(x, gamma, beta, axis=self._axis, eps=self._epsilon)
+
+
+class GroupNorm(_Norm):
+    """Group normalisation: of groups of channels of every sample (Wu and He, 2018, arXiv:1803.08494).
+
+    Parameters
+    ----------
+    num_groups : int, default 1
+        Number of groups; it must divide the number of channels (axis 1).
+    epsilon : float, default 1e-5
+        Added to the variance.
+    center, scale : bool, default True
+        Learn an offset `beta`, a factor `gamma`, one a group as in MXNet 1.9.1.
+    beta_initializer, gamma_initializer : Initializer or str
+    prefix, params
+        See `HybridBlock`.
+    """
+
+    def __init__(self, num_groups=1, epsilon=1e-5, center=True, scale=True, beta_initializer="zeros",
+                 gamma_initializer="ones", prefix=None, params=None):  # fmt: skip
+        super().__init__(num_groups, center, scale, beta_initializer, gamma_initializer, prefix, params)
+        self._num_groups = num_groups
+        self._epsilon = epsilon
+        self._kwargs = {"eps": epsilon, "num_groups": num_groups, "center": center, "scale": scale}
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{key}={value}' for key, value in self._kwargs.items())})"
+
+    def hybrid_forward(self, F, x, gamma, beta):
+        return F.GroupNorm(x, gamma, beta, num_groups=self._num_groups, eps=self._epsilon)

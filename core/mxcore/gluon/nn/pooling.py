@@ -1,0 +1,250 @@
+"""Pooling layers of one to three dimensions."""
+from __future__ import annotations
+
+from ...base import error
+from ..block import HybridBlock
+from .convolution import _LAYOUTS, spread
+
+__all__ = ["AvgPool1D", "AvgPool2D", "AvgPool3D", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D",
+           "GlobalMaxPool1D", "GlobalMaxPool2D", "GlobalMaxPool3D", "MaxPool1D", "MaxPool2D", "MaxPool3D"]  # fmt: skip
+
+
+class _Pooling(HybridBlock):
+    """All pooling layers; the subclasses say how many dimensions and which kind."""
+
+    _ndim: int
+    _type: str
+
+    def __init__(self, pool_size, strides, padding, ceil_mode, global_pool, layout, count_include_pad=None,
+                 prefix=None, params=None):  # fmt: skip
+        super().__init__(prefix=prefix, params=params)
+        ndim, kind = self._ndim, type(self).__name__
+        if layout not in _LAYOUTS[ndim]:
+            raise error(ValueError, f"{kind}: layout must be one of {_LAYOUTS[ndim]}, got {layout!r}")
+        kernel = spread(pool_size, ndim, f"{kind}: pool_size")
+        self._kwargs = {
+            "kernel": kernel,
+            "stride": kernel if strides is None else spread(strides, ndim, f"{kind}: strides"),
+            "pad": spread(padding, ndim, f"{kind}: padding"),
+            "global_pool": global_pool,
+            "pool_type": self._type,
+            "layout": layout,
+            "pooling_convention": "full" if ceil_mode else "valid",
+        }
+        if count_include_pad is not None:
+            self._kwargs["count_include_pad"] = count_include_pad
+
+    def _alias(self):
+        return "pool"
+
+    def __repr__(self):
+        k = self._kwargs
+        return (
+            f"{type(self).__name__}(size={k['kernel']}, stride={k['stride']}, padding={k['pad']}, "
+            f"ceil_mode={k['pooling_convention'] == 'full'}, global_pool={k['global_pool']}, "
+            f"pool_type={k['pool_type']}, layout={k['layout']})"
+        )
+
+    def hybrid_forward(self, F, x):
+        return F.Pooling(x, name="fwd", **self._kwargs)
+
+
+class MaxPool1D(_Pooling):
+    """Maximum pooling in 1 dimension.
+
+    Parameters
+    ----------
+    pool_size : int or tuple of 1 int, default 2
+    strides : int or tuple of 1 int, optional
+        By default the pool size.
+    padding : int or tuple of 1 int, default 0
+    ceil_mode : bool, default False
+        Round the output size up.
+    layout : {'NCW', 'NWC'}
+        Order of the axes.
+    **kwargs
+        prefix, params.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.nn.MaxPool1D``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.gluon.nn.MaxPool1D()(mx.nd.ones((1, 1, 4))).shape
+    (1, 1, 2)
+    """
+
+    _ndim = 1
+    _type = "max"
+
+    def __init__(self, pool_size=2, strides=None, padding=0, layout="NCW", ceil_mode=False, **kwargs):
+        super().__init__(pool_size, strides, padding, ceil_mode, False, layout, **kwargs)
+
+
+class MaxPool2D(_Pooling):
+    """Maximum pooling in 2 dimensions; parameters as for `MaxPool1D`."""
+
+    _ndim = 2
+    _type = "max"
+
+    def __init__(self, pool_size=(2, 2), strides=None, padding=0, layout="NCHW", ceil_mode=False, **kwargs):
+        super().__init__(pool_size, strides, padding, ceil_mode, False, layout, **kwargs)
+
+
+class MaxPool3D(_Pooling):
+    """Maximum pooling in 3 dimensions; parameters as for `MaxPool1D`."""
+
+    _ndim = 3
+    _type = "max"
+
+    def __init__(self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False, layout="NCDHW", **kwargs):
+        super().__init__(pool_size, strides, padding, ceil_mode, False, layout, **kwargs)
+
+
+class AvgPool1D(_Pooling):
+    """Average pooling in 1 dimension.
+
+    Parameters
+    ----------
+    pool_size : int or tuple of 1 int, default 2
+    strides : int or tuple of 1 int, optional
+        By default the pool size.
+    padding : int or tuple of 1 int, default 0
+    ceil_mode : bool, default False
+        Round the output size up.
+    layout : {'NCW', 'NWC'}
+        Order of the axes.
+    count_include_pad : bool, default True
+        Count padding zeros in the average.
+    **kwargs
+        prefix, params.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.nn.AvgPool1D``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.gluon.nn.AvgPool1D()(mx.nd.ones((1, 1, 4))).shape
+    (1, 1, 2)
+    """
+
+    _ndim = 1
+    _type = "avg"
+
+    def __init__(self, pool_size=2, strides=None, padding=0, layout="NCW", ceil_mode=False, count_include_pad=True,
+                 **kwargs):  # fmt: skip
+        super().__init__(pool_size, strides, padding, ceil_mode, False, layout, count_include_pad, **kwargs)
+
+
+class AvgPool2D(_Pooling):
+    """Average pooling in 2 dimensions; parameters as for `AvgPool1D`."""
+
+    _ndim = 2
+    _type = "avg"
+
+    def __init__(self, pool_size=(2, 2), strides=None, padding=0, ceil_mode=False, layout="NCHW", count_include_pad=True,
+                 **kwargs):  # fmt: skip
+        super().__init__(pool_size, strides, padding, ceil_mode, False, layout, count_include_pad, **kwargs)
+
+
+class AvgPool3D(_Pooling):
+    """Average pooling in 3 dimensions; parameters as for `AvgPool1D`."""
+
+    _ndim = 3
+    _type = "avg"
+
+    def __init__(self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False, layout="NCDHW", count_include_pad=True,
+                 **kwargs):  # fmt: skip
+        super().__init__(pool_size, strides, padding, ceil_mode, False, layout, count_include_pad, **kwargs)
+
+
+class GlobalMaxPool1D(_Pooling):
+    """Maximum over all positions of 1 dimension, which keep size 1.
+
+    Parameters
+    ----------
+    layout : {'NCW', 'NWC'}
+        Order of the axes.
+    **kwargs
+        prefix, params.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.gluon.nn.GlobalMaxPool1D()(mx.nd.ones((1, 1, 4))).shape
+    (1, 1, 1)
+    """
+
+    _ndim = 1
+    _type = "max"
+
+    def __init__(self, layout="NCW", **kwargs):
+        super().__init__(1, None, 0, True, True, layout, **kwargs)
+
+
+class GlobalMaxPool2D(_Pooling):
+    """Maximum over all positions of 2 dimensions; parameters as for `GlobalMaxPool1D`."""
+
+    _ndim = 2
+    _type = "max"
+
+    def __init__(self, layout="NCHW", **kwargs):
+        super().__init__(1, None, 0, True, True, layout, **kwargs)
+
+
+class GlobalMaxPool3D(_Pooling):
+    """Maximum over all positions of 3 dimensions; parameters as for `GlobalMaxPool1D`."""
+
+    _ndim = 3
+    _type = "max"
+
+    def __init__(self, layout="NCDHW", **kwargs):
+        super().__init__(1, None, 0, True, True, layout, **kwargs)
+
+
+class GlobalAvgPool1D(_Pooling):
+    """Average over all positions of 1 dimension, which keep size 1.
+
+    Parameters
+    ----------
+    layout : {'NCW', 'NWC'}
+        Order of the axes.
+    **kwargs
+        prefix, params.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.gluon.nn.GlobalAvgPool1D()(mx.nd.ones((1, 1, 4))).shape
+    (1, 1, 1)
+    """
+
+    _ndim = 1
+    _type = "avg"
+
+    def __init__(self, layout="NCW", **kwargs):
+        super().__init__(1, None, 0, True, True, layout, **kwargs)
+
+
+class GlobalAvgPool2D(_Pooling):
+    """Average over all positions of 2 dimensions; parameters as for `GlobalAvgPool1D`."""
+
+    _ndim = 2
+    _type = "avg"
+
+    def __init__(self, layout="NCHW", **kwargs):
+        super().__init__(1, None, 0, True, True, layout, **kwargs)
+
+
+class GlobalAvgPool3D(_Pooling):
+    """Average over all positions of 3 dimensions; parameters as for `GlobalAvgPool1D`."""
+
+    _ndim = 3
+    _type = "avg"
+
+    def __init__(self, layout="NCDHW", **kwargs):
+        super().__init__(1, None, 0, True, True, layout, **kwargs)

@@ -1,0 +1,549 @@
+"""`Parameter`: one array a network learns, with its gradient, on any number of contexts."""
+from __future__ import annotations
+
+import warnings
+import weakref
+
+import numpy as np
+
+from ... import autograd, initializer
+from ... import ndarray as nd
+from ...base import error
+from ...context import Context, cpu, current_context
+from ..utils import is_np_shape, shape_is_known
+from .errors import DeferredInitializationError
+
+__all__ = ["Parameter"]
+
+_STYPES = ("default", "row_sparse", "csr")
+_GRAD_REQS = ("write", "add", "null")
+
+
+def context_list(ctx):
+    """The contexts meant by None, one context or a list of them."""
+    if ctx is None:
+        return [current_context()]
+    return [ctx] if isinstance(ctx, Context) else list(ctx)
+
+
+def dtype_name(dtype):
+    """``'float32'`` for any way of writing that dtype, also for names that only an extension of NumPy knows."""
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return str(dtype)
+
+
+def _one_of(what, value, allowed):
+    if value not in allowed:
+        listed = ", ".join(repr(a) for a in allowed[:-1])
+        raise error(AssertionError, f"{what} must be one of {listed}, or {allowed[-1]!r}, but got {value!r}")
+
+
+class Parameter:
+    """An array that a `Block` learns.
+
+    After ``initialize(ctx=[...])`` it holds one copy of the value and of the gradient a context. If its shape is not
+    known by then, and deferring is allowed, it is initialised when the first batch tells the shape.
+
+    Parameters
+    ----------
+    name : str
+    grad_req : {'write', 'add', 'null'}, default 'write'
+        Whether a backward pass overwrites the gradient, adds to it, or leaves the parameter alone.
+    shape : int or tuple of int, optional
+        A dimension of 0 or -1 is unknown.
+    dtype : str or numpy dtype, default float32
+    lr_mult, wd_mult : float, default 1.0
+        Factors on the optimizer's learning rate and weight decay.
+    init : Initializer or str, optional
+        Goes before the initializer given to `initialize` of a whole network.
+    allow_deferred_init : bool, default False
+        Permit `initialize` while the shape is unknown.
+    differentiable : bool, default True
+        If False, `grad_req` is always 'null'.
+    stype, grad_stype : {'default', 'row_sparse', 'csr'}
+        Storage types of the value and of the gradient.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.Parameter``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> w = mx.gluon.Parameter('w', shape=(2, 3))
+    >>> w.initialize(mx.init.One(), ctx=mx.cpu())
+    >>> w.data().shape, w.grad().shape
+    ((2, 3), (2, 3))
+    """
+
+    def __init__(self, name, grad_req="write", shape=None, dtype=np.float32, lr_mult=1.0, wd_mult=1.0, init=None,
+                 allow_deferred_init=False, differentiable=True, stype="default", grad_stype="default"):  # fmt: skip
+        _one_of(f"stype for Parameter '{name}'", stype, _STYPES)
+        _one_of(f"grad_stype for Parameter '{name}'", grad_stype, _STYPES)
+        self.name = name
+        self._var = None
+        self._data = None
+        self._grad = None
+        self._ctx_list = None
+        self._trainer_ref = None
+        self._deferred_init = ()
+        self._differentiable = differentiable
+        self._allow_deferred_init = allow_deferred_init
+        self._grad_req = None
+        self._shape = (shape,) if isinstance(shape, int) else None if shape is None else tuple(shape)
+        self._dtype = dtype
+        self._stype = stype
+        self._grad_stype = grad_stype
+        self.lr_mult = lr_mult
+        self.wd_mult = wd_mult
+        self.init = init
+        self.grad_req = grad_req
+
+    def __repr__(self):
+        return f"Parameter {self.name} (shape={self.shape}, dtype={self.dtype})"
+
+    def __getstate__(self):
+        # The trainer and the symbol belong to the running program; gradients are attached again on arrival.
+        return {**self.__dict__, "_trainer_ref": None, "_var": None, "_grad": None}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        if self._data is not None:
+            self._init_grad()
+
+    # -- attributes ------------------------------------------------------------------------------------------------
+
+    @property
+    def grad_req(self):
+        """What a backward pass does with the gradient: 'write', 'add' or 'null'."""
+        return self._grad_req
+
+    @grad_req.setter
+    def grad_req(self, req):
+        _one_of("grad_req", req, _GRAD_REQS)
+        req = req if self._differentiable else "null"
+        if self._grad_req == req:
+            return
+        self._grad_req = req
+        if self._data is not None:
+            self._init_grad()
+
+    @property
+    def dtype(self):
+        """Element type; setting it casts the value."""
+        return self._dtype
+
+    @dtype.setter
+    def dtype(self, dtype):
+        self.cast(dtype)
+
+    @property
+    def shape(self):
+        """Shape, None if nothing is known of it; unknown dimensions may be filled in, known ones stay."""
+        if self._shape is None or not is_np_shape():
+            return self._shape
+        return tuple(d if d > 0 else -1 for d in self._shape)
+
+    @shape.setter
+    def shape(self, new_shape):
+        old = self._shape
+        if old is not None and (
+            new_shape is None or len(old) != len(new_shape) or any(a > 0 and a != b for a, b in zip(old, new_shape))
+        ):
+            raise error(
+                AssertionError,
+                f"Parameter '{self.name}': Expected shape {new_shape} is incompatible with given shape {old}.",
+            )
+        self._shape = None if new_shape is None else tuple(int(d) for d in new_shape)
+        self._var = None
+
+    @property
+    def stype(self):
+        """Storage type of the value."""
+        return self._stype
+
+    @property
+    def grad_stype(self):
+        """Storage type of the gradient."""
+        return self._grad_stype
+
+    # -- initialisation ----------------------------------------------------------------------------------------------
+
+    def initialize(self, init=None, ctx=None, default_init=None, force_reinit=False):
+        """Fill the parameter on one or several contexts, or note what to do once the shape is known.
+
+        Parameters
+        ----------
+        init : Initializer or str, optional
+            By default the parameter's own `init`, else `default_init`.
+        ctx : Context or list of Context, optional
+            By default the current context.
+        default_init : Initializer or str, optional
+            By default ``Uniform()``.
+        force_reinit : bool, default False
+            Fill it again if it is filled already.
+
+        Raises
+        ------
+        MXNetError (ValueError)
+            If the shape is not known and deferring is not allowed.
+        """
+        if self._data is not None and not force_reinit:
+            warnings.warn(
+                f"Parameter '{self.name}' is already initialized, ignoring. Set force_reinit=True to re-initialize.",
+                UserWarning, stacklevel=2,
+            )  # fmt: skip
+            return
+        self._data = self._grad = None
+        default_init = initializer.Uniform() if default_init is None else default_init
+        if init is None:
+            init = default_init if self.init is None else self.init
+        task = (init, context_list(ctx), default_init, None)
+        if not shape_is_known(self.shape):
+            if not self._allow_deferred_init:
+                raise error(
+                    ValueError,
+                    f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}.",
+                )
+            self._deferred_init = task
+            return
+        self._deferred_init = task
+        self._finish_deferred_init()
+
+    def _finish_deferred_init(self):
+        """Do what `initialize` put off, now that the shape is known."""
+        if not self._deferred_init:
+            return
+        if not shape_is_known(self.shape):
+            raise error(
+                ValueError,
+                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}. "
+                "Please specify in_units, in_channels, etc. for Blocks.",
+            )
+        init, ctx, default_init, data = self._deferred_init
+        with autograd.pause():
+            if data is None:
+                data = self._empty(cpu())
+                description = initializer.InitDesc(self.name, {"__init__": init})
+                initializer.create(default_init)(description, data)
+            self._init_impl(data, ctx)
+        self._deferred_init = ()
+
+    def _empty(self, ctx):
+        more = {} if self._stype == "default" else {"stype": self._stype}
+        return nd.zeros(self._shape, dtype=self._dtype, ctx=ctx, **more)
+
+    def _init_impl(self, data, ctx):
+        """Take `data` over as the value on every context."""
+        self._ctx_list = list(ctx)
+        self._data = [data.copyto(c) for c in self._ctx_list]
+        self._init_grad()
+
+    def _init_grad(self):
+        """Make gradients and tell autograd of them, as `grad_req` says."""
+        if self._grad_req == "null":
+            if self._grad is not None:
+                # A marked array keeps its gradient for life: go on with an unmarked view of the same memory.
+                self._data = [d.detach() for d in self._data]
+            self._grad = None
+            return
+        more = {} if self._grad_stype == "default" else {"stype": self._grad_stype}
+        self._grad = [nd.zeros(d.shape, dtype=d.dtype, ctx=d.context, **more) for d in self._data]
+        autograd.mark_variables(self._data, self._grad, self._grad_req)
+
+    def _load_init(self, data, ctx, cast_dtype=False, dtype_source="current"):
+        """Take a loaded array over, initialising the parameter if need be.
+
+        Parameters
+        ----------
+        data : NDArray or numpy.ndarray
+        ctx : Context or list of Context or None
+            Where to put it if the parameter is not initialised yet; otherwise None or the same contexts.
+        cast_dtype : bool, default False
+            Permit another dtype than the parameter's.
+        dtype_source : {'current', 'saved'}
+            Which of the two dtypes wins when casting.
+        """
+        if cast_dtype:
+            _one_of("dtype_source", dtype_source, ("current", "saved"))
+        ctx = None if ctx is None else context_list(ctx)
+        failed = f"Failed loading Parameter '{self.name}' from saved params: "
+        if self._shape is not None:
+            if len(self._shape) != len(data.shape) or any(a > 0 and a != b for a, b in zip(self._shape, data.shape)):
+                raise error(
+                    AssertionError,
+                    f"{failed}shape incompatible expected {self._shape} vs saved {tuple(data.shape)}",
+                )
+        self._shape = tuple(data.shape)
+        if dtype_name(self._dtype) != dtype_name(data.dtype):
+            if not cast_dtype:
+                raise error(
+                    AssertionError,
+                    f"{failed}dtype incompatible expected {dtype_name(self._dtype)} vs saved "
+                    f"{dtype_name(data.dtype)}. Set cast_dtype=True to cast the dtype of saved params.",
+                )
+            if dtype_source == "saved":
+                self.cast(data.dtype)
+        if not isinstance(data, nd.NDArray):
+            data = nd.array(data, ctx=cpu(), dtype=data.dtype)
+        if dtype_name(self._dtype) != dtype_name(data.dtype):
+            data = data.astype(self._dtype)
+        known = self._ctx_list if self._data is not None else self._deferred_init[1] if self._deferred_init else None
+        if known is not None and ctx is not None and set(ctx) != set(known):
+            raise error(
+                AssertionError,
+                f"Failed to load Parameter '{self.name}' on {ctx} because it was previous initialized on {known}.",
+            )
+        if self._data is not None:
+            self.set_data(data)
+            return
+        with autograd.pause():
+            self._init_impl(data, known or ctx or [cpu()])
+        self._deferred_init = ()
+
+    # -- values and gradients ----------------------------------------------------------------------------------------
+
+    def _check_and_get(self, arrays, ctx):
+        """The array on `ctx`, all of them if `ctx` is ``list``; says clearly why there is none."""
+        if arrays is not None:
+            if ctx is list:
+                return arrays
+            if ctx is None:
+                if len(arrays) == 1:
+                    return arrays[0]
+                ctx = current_context()
+            for have, array in zip(self._ctx_list, arrays):
+                if have == ctx:
+                    return array
+            raise error(
+                RuntimeError,
+                f"Parameter '{self.name}' was not initialized on context {ctx}. "
+                f"It was only initialized on {self._ctx_list}.",
+            )
+        if self._deferred_init:
+            raise DeferredInitializationError(
+                f"Parameter '{self.name}' has not been initialized yet because initialization was deferred. Actual "
+                "initialization happens during the first forward pass. Please pass one batch of data through the "
+                "network before accessing Parameters. You can also avoid deferred initialization by specifying "
+                "in_units, num_features, etc., for network layers."
+            )
+        raise error(
+            RuntimeError,
+            f"Parameter '{self.name}' has not been initialized. Note that you should initialize parameters and create "
+            "Trainer with Block.collect_params() instead of Block.params because the later does not include "
+            "Parameters of nested child Blocks",
+        )
+
+    def data(self, ctx=None):
+        """The value on a context (by default the only one, else the current one).
+
+        Returns
+        -------
+        NDArray
+            The array itself, not a copy.
+
+        Raises
+        ------
+        DeferredInitializationError
+            If the first batch is still to come.
+        MXNetError (RuntimeError)
+            If the parameter is not initialised there, or not dense.
+        """
+        if self._stype != "default":
+            raise error(
+                RuntimeError,
+                f"Cannot return a copy of Parameter '{self.name}' on ctx {ctx} via data() because its storage type is "
+                f"{self._stype}. Please use row_sparse_data() instead.",
+            )
+        return self._check_and_get(self._data, ctx)
+
+    def list_data(self):
+        """The values on all contexts, in the order of `list_ctx`."""
+        if self._stype != "default":
+            raise error(
+                RuntimeError,
+                f"Cannot return copies of Parameter '{self.name}' on all contexts via list_data() because its storage "
+                f"type is {self._stype}. Please use row_sparse_data() instead.",
+            )
+        return self._check_and_get(self._data, list)
+
+    def _no_gradient(self):
+        return error(
+            RuntimeError, f"Cannot get gradient array for Parameter '{self.name}' because grad_req='{self.grad_req}'"
+        )
+
+    def grad(self, ctx=None):
+        """The gradient on a context (by default the only one, else the current one).
+
+        Raises
+        ------
+        MXNetError (RuntimeError)
+            If the parameter has no gradient there.
+        """
+        if self._data is not None and self._grad is None:
+            raise self._no_gradient()
+        return self._check_and_get(self._grad, ctx)
+
+    def list_grad(self):
+        """The gradients on all contexts, in the order of `list_ctx`."""
+        if self._data is not None and self._grad is None:
+            raise self._no_gradient()
+        return self._check_and_get(self._grad, list)
+
+    def list_ctx(self):
+        """The contexts on which the parameter is, or is about to be."""
+        if self._data is not None:
+            return self._ctx_list
+        if self._deferred_init:
+            return self._deferred_init[1]
+        raise error(RuntimeError, f"Parameter '{self.name}' has not been initialized")
+
+    def zero_grad(self):
+        """Set the gradient to zero on all contexts; nothing to do without one."""
+        for g in self._grad or ():
+            if g.stype == "default":
+                g[:] = 0
+            else:
+                nd.zeros(g.shape, dtype=g.dtype, ctx=g.context, stype=g.stype).copyto(g)
+
+    def set_data(self, data):
+        """Write a value on every context.
+
+        Parameters
+        ----------
+        data : NDArray or array_like
+        """
+        self.shape = data.shape
+        if self._data is None:
+            if not self._deferred_init:
+                raise error(AssertionError, f"Parameter '{self.name}' has not been initialized")
+            if not isinstance(data, nd.NDArray):
+                data = nd.array(data, ctx=cpu(), dtype=self._dtype)
+            self._deferred_init = (*self._deferred_init[:3], data.astype(self._dtype))
+            self._finish_deferred_init()
+            return
+        # A store that updates holds weights of its own: it must learn of the new value before the next pull.
+        trainer = self._trainer
+        if trainer is not None:
+            trainer._forget_stored(self)
+        for array in self._data:
+            array[:] = data
+
+    def reset_ctx(self, ctx):
+        """Move the parameter to other contexts, keeping its value.
+
+        Parameters
+        ----------
+        ctx : Context or list of Context
+        """
+        ctx = context_list(ctx)
+        if self._data is not None:
+            data = self._reduce()
+            with autograd.pause():
+                self._init_impl(data, ctx)
+        elif self._deferred_init:
+            init, _, default_init, data = self._deferred_init
+            self._deferred_init = (init, ctx, default_init, data)
+        else:
+            raise error(
+                ValueError, f"Cannot reset context for Parameter '{self.name}' because it has not been initialized."
+            )
+
+    def cast(self, dtype):
+        """Change the dtype of the value and of the gradient."""
+        self._dtype = dtype
+        self._var = None
+        if self._data is None:
+            return
+        with autograd.pause():
+            self._data = [d.astype(dtype) for d in self._data]
+            self._init_grad()
+
+    def var(self):
+        """The symbol that stands for this parameter in a graph."""
+        if self._var is None:
+            from ... import symbol
+
+            self._var = symbol.var(
+                self.name, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult, wd_mult=self.wd_mult,
+                init=self.init, stype=self._stype,
+            )  # fmt: skip
+        return self._var
+
+    # -- many contexts and sparse values -----------------------------------------------------------------------------
+
+    def _reduce(self):
+        """One value on the CPU: the mean over all contexts, or the whole of a sparse parameter."""
+        if self._stype != "default":
+            rows = nd.arange(0, self._shape[0], dtype="int64", ctx=cpu())
+            out = self._empty(cpu())
+            self._need_trainer()._row_sparse_pull(self, out, rows, full_idx=True)
+            return out
+        arrays = self.list_data()
+        if len(arrays) == 1:
+            return arrays[0].copyto(cpu())
+        return nd.add_n(*(a.copyto(cpu()) for a in arrays)) / len(arrays)
+
+    def _set_trainer(self, trainer):
+        """Note who holds the rows of a sparse parameter; there can be only one."""
+        if self._stype != "default" and self._trainer is not None and trainer is not None:
+            raise error(
+                RuntimeError,
+                f"Failed to set the trainer for Parameter '{self.name}' because it was already set. More than one "
+                "trainers for a row_sparse Parameter is not supported.",
+            )
+        # Weak: a dropped trainer shall take its optimizer states with it.
+        self._trainer_ref = None if trainer is None else weakref.ref(trainer)
+
+    @property
+    def _trainer(self):
+        return None if self._trainer_ref is None else self._trainer_ref()
+
+    def _need_trainer(self):
+        trainer = self._trainer
+        if trainer is None:
+            raise error(
+                RuntimeError,
+                f"Cannot get row_sparse data for Parameter '{self.name}' when no Trainer is created with it.",
+            )
+        return trainer
+
+    def _get_row_sparse(self, arrays, ctx, row_id):
+        if not isinstance(row_id, nd.NDArray):
+            raise error(
+                TypeError, f"Parameter '{self.name}': row_id must have NDArray type, but {type(row_id)} is given."
+            )
+        trainer = self._need_trainer()
+        found = self._check_and_get(arrays, ctx)
+        trainer._row_sparse_pull(self, found, row_id)
+        return found
+
+    def row_sparse_data(self, row_id):
+        """The rows `row_id` of a row_sparse parameter, on the context of `row_id`.
+
+        Parameters
+        ----------
+        row_id : NDArray of int64
+        """
+        self._must_be_sparse("row_sparse_data")
+        return self._get_row_sparse(self._data, row_id.context, row_id)
+
+    def list_row_sparse_data(self, row_id):
+        """The rows `row_id` of a row_sparse parameter, on every context.
+
+        Parameters
+        ----------
+        row_id : NDArray of int64
+        """
+        self._must_be_sparse("list_row_sparse_data")
+        return self._get_row_sparse(self._data, list, row_id)
+
+    def _must_be_sparse(self, method):
+        if self._stype != "row_sparse":
+            raise error(
+                RuntimeError,
+                f"Cannot return a copy of Parameter {self.name} via {method}() because its storage type is "
+                f"{self._stype}. Please use data() instead.",
+            )

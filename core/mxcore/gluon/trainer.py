@@ -1,0 +1,385 @@
+"""`Trainer`: applies an optimizer to the parameters of a network, over any number of contexts and machines."""
+from __future__ import annotations
+
+import os
+import warnings
+
+import numpy as np
+
+from .. import kvstore as kvs
+from .. import optimizer as opt
+from .._io_files import open_read, write_atomic
+from ..base import error
+from ..kvstore import KVStore
+from .parameter import Parameter, ParameterDict
+
+__all__ = ["KVStore", "Parameter", "ParameterDict", "Trainer"]
+
+#: Above this number of elements a 'local' store does not update by itself: one CPU thread would do all the work.
+_LARGE = 16 << 20
+
+
+class Trainer:
+    """Applies an optimizer to a set of parameters.
+
+    Call `step` after every ``backward``, inside or outside of ``autograd.record``.
+
+    Parameters
+    ----------
+    params : ParameterDict or dict or list of Parameter
+        Dicts are taken in the order of their sorted names.
+    optimizer : str or Optimizer
+    optimizer_params : dict, optional
+        Arguments of the optimizer; only with its name.
+    kvstore : str or KVStore or None, default 'device'
+        Who adds up gradients of several contexts or machines: a type such as 'local', 'device' or 'dist_sync'. With
+        a single context nothing is needed, and none is made unless it is given as an object or distributed.
+    compression_params : dict, optional
+        Gradient compression, e.g. ``{'type': '2bit', 'threshold': 0.5}``.
+    update_on_kvstore : bool, optional
+        Whether the store updates the parameters, or the trainer does. By default the store, where it can;
+        the environment variable ``MXNET_UPDATE_ON_KVSTORE=0`` changes the default.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.Trainer``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> net = mx.gluon.nn.Dense(1, in_units=2)
+    >>> net.initialize()
+    >>> trainer = mx.gluon.Trainer(net.collect_params(), 'sgd', {'learning_rate': 0.1})
+    >>> with mx.autograd.record():
+    ...     loss = net(mx.nd.ones((4, 2))).sum()
+    >>> loss.backward()
+    >>> trainer.step(batch_size=4)
+    """
+
+    def __init__(self, params, optimizer, optimizer_params=None, kvstore="device", compression_params=None,
+                 update_on_kvstore=None):  # fmt: skip
+        self._params = _as_list(params)
+        self._param2idx = {p.name: i for i, p in enumerate(self._params)}
+        for p in self._params:
+            p._set_trainer(self)
+        self._contains_sparse_weight = any(p.stype != "default" for p in self._params)
+        self._contains_sparse_grad = any(p.grad_stype != "default" for p in self._params)
+        self._compression_params = compression_params
+        self._contexts = self._check_contexts()
+        self._init_optimizer(optimizer, optimizer_params or {})
+        self._scale = self._optimizer.rescale_grad
+        self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
+        self._reset_kvstore()
+
+    # -- set-up ------------------------------------------------------------------------------------------------------
+
+    def _check_contexts(self):
+        contexts = None
+        for p in self._params:
+            ctx = p.list_ctx()
+            if contexts is not None and contexts != ctx:
+                raise error(
+                    AssertionError,
+                    f"All Parameters must be initialized on the same set of contexts, but Parameter {p.name} is "
+                    f"initialized on {ctx} while previous Parameters are initialized on {contexts}.",
+                )
+            contexts = ctx
+        return contexts or []
+
+    def _init_optimizer(self, optimizer, optimizer_params):
+        by_index = dict(enumerate(self._params))
+        if isinstance(optimizer, opt.Optimizer):
+            if optimizer_params:
+                raise error(
+                    AssertionError,
+                    "optimizer_params must be None if optimizer is an instance of Optimizer instead of str",
+                )
+            self._optimizer = optimizer
+            # Learning-rate and weight-decay factors are read from the parameters at every step.
+            self._optimizer.param_dict = by_index
+        else:
+            self._optimizer = opt.create(optimizer, param_dict=by_index, **optimizer_params)
+        self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
+
+    def _reset_kvstore(self):
+        """Start over with the store: values were set behind its back."""
+        if getattr(self, "_kvstore", None) is not None and "dist" in self._kvstore.type:
+            raise error(RuntimeError, "Cannot reset distributed KVStore.")
+        self._kv_initialized = False
+        self._kvstore = None
+        self._distributed = None
+        self._update_on_kvstore = None
+        self._params_to_init = list(self._params)
+
+    def _forget_stored(self, param):
+        """A parameter's value was set: a store that updates must take the new value over."""
+        if self._kv_initialized and self._update_on_kvstore and all(p is not param for p in self._params_to_init):
+            self._reset_kvstore()
+
+    def _init_kvstore(self):
+        """Make the store, if one is needed, and decide who updates."""
+        config = self._kvstore_params
+        kv, update = self._make_store(config["kvstore"])
+        self._distributed = kv is not None and "dist" in kv.type
+        wanted = config["update_on_kvstore"]
+        if self._contains_sparse_weight:
+            update = self._must_update(wanted, "parameters with row_sparse weights")
+        elif self._distributed and "async" in kv.type:
+            update = self._must_update(wanted, "an asynchronous store")
+        elif self._distributed and self._contains_sparse_grad:
+            update = self._must_update(wanted, "row_sparse gradients on a distributed store")
+        elif wanted is not None:
+            update = wanted
+        if kv is not None:
+            if update and not kv.is_capable("optimizer"):
+                if wanted:
+                    raise error(
+                        ValueError,
+                        f"Please set update_on_kvstore=False when training with {type(kv)}: it cannot update.",
+                    )
+                update = False
+            if self._compression_params:
+                kv.set_gradient_compression(self._compression_params)
+            if update:
+                kv.set_optimizer(self._optimizer)
+        elif wanted:
+            raise error(
+                ValueError,
+                "Trainer: update_on_kvstore=True needs a store, but none is used for kvstore="
+                f"{config['kvstore']!r} on {len(self._contexts)} context(s). Give a KVStore object or leave it out.",
+            )
+        self._kvstore = kv
+        self._update_on_kvstore = bool(update) if kv is not None else None
+        self._kv_initialized = True
+
+    @staticmethod
+    def _must_update(wanted, why):
+        if wanted is False:
+            raise error(ValueError, f"Cannot set update_on_kvstore=False on the Trainer with {why}.")
+        return True
+
+    def _make_store(self, kvstore):
+        """The store, or None where a single context needs none, and whether it updates by default."""
+        update = os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1") not in ("0", "false", "False", "")
+        if kvstore is None or kvstore == "":
+            return None, False
+        if not isinstance(kvstore, str):
+            return kvstore, update
+        # Rows of a sparse weight live in the store, whatever the number of contexts.
+        if len(self._contexts) <= 1 and "dist" not in kvstore and not self._contains_sparse_weight:
+            return None, False
+        if kvstore == "local" and any(np.prod(p.shape or (0,)) > _LARGE for p in self._params):
+            update = False
+        return kvs.create(kvstore), update
+
+    def _init_params(self):
+        """Hand values to the store that it does not have yet; what is not initialised waits."""
+        waiting = []
+        for p in self._params_to_init:
+            if p._deferred_init:
+                waiting.append(p)
+            elif self._kvstore is not None:
+                i = self._param2idx[p.name]
+                values = p._check_and_get(p._data, list)
+                if p.stype != "default":
+                    self._kvstore.init(i, values[0])
+                else:
+                    self._kvstore.broadcast(i, values[0], values, priority=-i)
+        self._params_to_init = waiting
+
+    def _prepare(self):
+        if not self._kv_initialized:
+            self._init_kvstore()
+        if self._params_to_init:
+            self._init_params()
+
+    def _row_sparse_pull(self, parameter, out, row_id, full_idx=False):
+        """Fetch rows of a sparse parameter from the store."""
+        self._prepare()
+        i = self._param2idx[parameter.name]
+        if full_idx and "dist" not in self._kvstore.type:
+            # All rows of a local store come with a plain pull.
+            self._kvstore.pull(i, out=out, priority=-i, ignore_sparse=False)
+        else:
+            self._kvstore.row_sparse_pull(i, out=out, row_ids=row_id, priority=-i)
+
+    # -- the optimizer -----------------------------------------------------------------------------------------------
+
+    @property
+    def optimizer(self):
+        """The optimizer at work."""
+        return self._optimizer
+
+    @property
+    def learning_rate(self):
+        """Current learning rate."""
+        return self._optimizer.learning_rate
+
+    def set_learning_rate(self, lr):
+        """Set the learning rate; refused while a scheduler decides it."""
+        if self._optimizer.lr_scheduler is not None:
+            raise error(
+                UserWarning,
+                "LRScheduler of the optimizer has already been defined. Note that set_learning_rate can mutate the "
+                "value of the learning rate of the optimizer only when the LRScheduler of the optimizer is undefined.",
+            )
+        self._optimizer.set_learning_rate(lr)
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    def step(self, batch_size, ignore_stale_grad=False):
+        """Add gradients up over all contexts and machines, and update the parameters.
+
+        Parameters
+        ----------
+        batch_size : int
+            Gradients are divided by it, so that the learning rate does not depend on it. Use 1 if the loss is a mean.
+        ignore_stale_grad : bool, default False
+            Skip parameters whose gradient was not computed since the last step, instead of raising.
+
+        Raises
+        ------
+        MXNetError (UserWarning)
+            If a gradient is stale.
+        """
+        self._set_rescale(batch_size)
+        self._prepare()
+        self._allreduce_grads()
+        self._update(ignore_stale_grad)
+
+    def allreduce_grads(self):
+        """Add gradients up over all contexts and machines without updating; call `update` next.
+
+        Raises
+        ------
+        MXNetError (AssertionError)
+            If the store updates.
+        """
+        self._prepare()
+        self._refuse_on_store("allreduce_grads")
+        self._allreduce_grads()
+
+    def update(self, batch_size, ignore_stale_grad=False):
+        """Update the parameters from gradients that `allreduce_grads` added up; arguments as for `step`."""
+        self._prepare()
+        self._refuse_on_store("update")
+        self._set_rescale(batch_size)
+        self._update(ignore_stale_grad)
+
+    def _refuse_on_store(self, method):
+        if self._update_on_kvstore:
+            raise error(
+                AssertionError,
+                f"{method}() when parameters are updated on kvstore is not supported. Try setting `update_on_kvstore` "
+                "to False when creating trainer.",
+            )
+
+    def _set_rescale(self, batch_size):
+        scale = self._scale / batch_size
+        if self._update_on_kvstore and self._distributed and self._optimizer.rescale_grad != scale:
+            # Workers may differ, and the optimizer lives on the servers since the first step.
+            warnings.warn(
+                "Possible change in the `batch_size` from previous `step` detected. Optimizer gradient normalizing "
+                "factor will not change w.r.t new batch_size when update_on_kvstore=True and when distributed kvstore "
+                "is used.",
+                UserWarning, stacklevel=3,
+            )  # fmt: skip
+        self._optimizer.rescale_grad = scale
+
+    def _allreduce_grads(self):
+        kv = self._kvstore
+        if kv is None:
+            return
+        for i, p in enumerate(self._params):
+            if p.grad_req == "null":
+                continue
+            grads = p.list_grad()
+            sparse = p.grad_stype != "default"
+            if not sparse:
+                kv.pushpull(i, grads, out=p.list_data() if self._update_on_kvstore else grads, priority=-i)
+                continue
+            kv.push(i, grads, priority=-i)
+            if p.stype == "default":
+                out = p.list_data() if self._update_on_kvstore else grads
+                kv.pull(i, out, priority=-i, ignore_sparse=self._distributed)
+
+    def _update(self, ignore_stale_grad=False):
+        on_store = bool(self._update_on_kvstore)
+        work = [([], [], []) for _ in self._updaters]
+        for i, p in enumerate(self._params):
+            if p.grad_req == "null":
+                continue
+            arrays = p._check_and_get(p._data, list)
+            if not ignore_stale_grad:
+                for array in arrays:
+                    if not array._fresh_grad:
+                        raise error(
+                            UserWarning,
+                            f"Gradient of Parameter `{p.name}` on context {array.context} has not been updated by "
+                            "backward since last `step`. This could mean a bug in your model that made it only use a "
+                            "subset of the Parameters (Blocks) for this iteration. If you are intentionally only using "
+                            "a subset, call step with ignore_stale_grad=True to suppress this warning and skip "
+                            "updating of Parameters with stale gradient",
+                        )
+            if on_store:
+                continue
+            for (indices, gradients, weights), array, grad in zip(work, arrays, p.list_grad()):
+                if ignore_stale_grad and not array._fresh_grad:
+                    continue
+                indices.append(i)
+                gradients.append(grad)
+                weights.append(array)
+                array._fresh_grad = False
+        for updater, (indices, gradients, weights) in zip(self._updaters, work):
+            if indices:
+                updater(indices, gradients, weights)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def save_states(self, fname):
+        """Write the optimizer and its states (momentum and the like) to a file.
+
+        Parameters
+        ----------
+        fname : str
+        """
+        self._prepare()
+        if self._update_on_kvstore:
+            if self._params_to_init:
+                raise error(
+                    AssertionError, "Cannot save trainer states when some parameters are not yet initialized in kvstore."
+                )
+            self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
+        else:
+            write_atomic(fname, self._updaters[0].get_states(dump_optimizer=True))
+
+    def load_states(self, fname):
+        """Read what `save_states` wrote; the parameters are not part of it.
+
+        Parameters
+        ----------
+        fname : str
+        """
+        self._prepare()
+        if self._update_on_kvstore:
+            self._kvstore.load_optimizer_states(fname)
+            self._optimizer = self._kvstore._updater.optimizer
+        else:
+            with open_read(fname) as f:
+                states = f.read()
+            for updater in self._updaters:
+                updater.set_states(states)
+                updater.optimizer = self._updaters[0].optimizer
+            self._optimizer = self._updaters[0].optimizer
+        self._optimizer.param_dict = dict(enumerate(self._params))
+
+
+def _as_list(params):
+    if isinstance(params, (dict, ParameterDict)):
+        params = [params[name] for name in sorted(params.keys())]
+    if not isinstance(params, (list, tuple)):
+        raise error(ValueError, f"First argument must be a list or dict of Parameters, got {type(params)}.")
+    for p in params:
+        if not isinstance(p, Parameter):
+            raise error(ValueError, f"First argument must be a list or dict of Parameters, got list of {type(p)}.")
+    return list(params)

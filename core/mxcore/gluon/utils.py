@@ -1,0 +1,349 @@
+"""Helpers of Gluon: splitting batches over devices, clipping gradients, downloading files."""
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import os
+import shutil
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import warnings
+import weakref
+
+from .. import ndarray as nd
+from ..base import error
+from ..util import is_np_array, is_np_shape
+
+__all__ = ["HookHandle", "check_sha1", "clip_global_norm", "download", "is_np_array", "is_np_shape", "replace_file",
+           "shape_is_known", "split_and_load", "split_data"]  # fmt: skip
+
+
+def shape_is_known(shape):
+    """Whether every dimension of a shape is known.
+
+    Parameters
+    ----------
+    shape : tuple of int or None
+        A dimension of -1 is unknown, and one of 0 too unless NumPy shape semantics are on.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> shape_is_known((3, 0)), shape_is_known((3, 4))
+    (False, True)
+    """
+    if shape is None:
+        return False
+    lowest = 0 if is_np_shape() else 1
+    return all(d >= lowest for d in shape)
+
+
+class HookHandle:
+    """Handle of a registered hook; `detach` or the end of a ``with`` block takes the hook off again.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.utils.HookHandle``. The handle does not keep its block alive.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> net = mx.gluon.nn.Flatten()
+    >>> with net.register_forward_hook(lambda block, inputs, output: None):
+    ...     y = net(mx.nd.ones((2, 3, 4)))
+    """
+
+    def __init__(self):
+        self._hooks = None
+        self._id = None
+
+    def attach(self, hooks_dict, hook):
+        """Put `hook` into an ordered dict of hooks; a handle serves one hook only."""
+        if self._hooks is not None:
+            raise error(AssertionError, "HookHandle.attach: this handle already holds a hook; make a new handle")
+        self._id = id(hook)
+        hooks_dict[self._id] = hook
+        self._hooks = weakref.ref(hooks_dict)
+
+    def detach(self):
+        """Take the hook off. Doing it twice is harmless."""
+        hooks = self._hooks() if self._hooks is not None else None
+        if hooks is not None:
+            hooks.pop(self._id, None)
+
+    def __getstate__(self):
+        return (self._hooks() if self._hooks is not None else None, self._id)
+
+    def __setstate__(self, state):
+        hooks, self._id = state
+        self._hooks = None if hooks is None else weakref.ref(hooks)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.detach()
+
+
+def split_data(data, num_slice, batch_axis=0, even_split=True):
+    """Cut an array into slices along its batch axis.
+
+    Parameters
+    ----------
+    data : NDArray
+        A batch.
+    num_slice : int
+        How many slices.
+    batch_axis : int, default 0
+        The axis to cut.
+    even_split : bool, default True
+        Insist on slices of equal size. If False, the first ones are one larger where needed.
+
+    Returns
+    -------
+    list of NDArray
+
+    Raises
+    ------
+    MXNetError (ValueError)
+        If the batch cannot be cut evenly though `even_split` is set.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.utils.split_data``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> [x.shape for x in split_data(mx.nd.zeros((5, 2)), 2, even_split=False)]
+    [(3, 2), (2, 2)]
+    """
+    if num_slice < 1:
+        raise error(ValueError, f"split_data: num_slice must be 1 or more, got {num_slice}")
+    size = data.shape[batch_axis]
+    if even_split and size % num_slice:
+        raise error(
+            ValueError,
+            f"split_data: data of shape {data.shape} cannot be evenly split into {num_slice} slices along axis "
+            f"{batch_axis}. Use a batch size that is a multiple of {num_slice}, or set even_split=False.",
+        )
+    if num_slice == 1:
+        return [data]
+    small, larger = divmod(size, num_slice)
+    cuts = [i * small + min(i, larger) for i in range(num_slice + 1)]
+    if batch_axis == 0:
+        return [data[begin:end] for begin, end in zip(cuts, cuts[1:])]
+    return [nd.slice_axis(data, axis=batch_axis, begin=begin, end=end) for begin, end in zip(cuts, cuts[1:])]
+
+
+def split_and_load(data, ctx_list, batch_axis=0, even_split=True):
+    """Cut a batch into one slice a context and move each slice there.
+
+    Parameters
+    ----------
+    data : NDArray or array_like
+        A batch.
+    ctx_list : list of Context
+    batch_axis, even_split
+        See :func:`split_data`.
+
+    Returns
+    -------
+    list of NDArray
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> [x.context for x in split_and_load(mx.nd.zeros((4, 2)), [mx.cpu(0), mx.cpu(1)])]
+    [cpu(0), cpu(1)]
+    """
+    if not isinstance(data, nd.NDArray):
+        data = nd.array(data, ctx=ctx_list[0])
+    if len(ctx_list) == 1:
+        return [data.as_in_context(ctx_list[0])]
+    slices = split_data(data, len(ctx_list), batch_axis, even_split)
+    return [part.as_in_context(ctx) for part, ctx in zip(slices, ctx_list)]
+
+
+def clip_global_norm(arrays, max_norm, check_isfinite=True):
+    """Scale arrays in place so that the L2 norm of all of them together is at most `max_norm`.
+
+    Parameters
+    ----------
+    arrays : list of NDArray
+        They may live on different contexts.
+    max_norm : float
+    check_isfinite : bool, default True
+        Wait for the norm and warn if it is not finite. If False, nothing waits and the norm comes as an array.
+
+    Returns
+    -------
+    float or NDArray
+        The norm before clipping: a float, or an array of shape (1,) if `check_isfinite` is False.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.utils.clip_global_norm``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> x = mx.nd.array([3.0, 4.0])
+    >>> clip_global_norm([x], 1.0)
+    5.0
+    """
+    if not arrays:
+        raise error(AssertionError, "clip_global_norm: arrays must hold at least one array")
+    home = arrays[0].context
+    squares = [nd.sum(nd.square(a)).reshape((1,)).astype("float32").as_in_context(home) for a in arrays]
+    total = nd.sqrt(nd.add_n(*squares) if len(squares) > 1 else squares[0])
+    norm = total
+    if check_isfinite:
+        norm = float(total.asscalar())
+        if not math.isfinite(norm):
+            warnings.warn(
+                f"clip_global_norm: the norm of the arrays is {norm}; clipping leaves results undefined.",
+                UserWarning, stacklevel=2,
+            )  # fmt: skip
+    scale = nd.minimum(max_norm / (total + 1e-8), nd.ones((1,), ctx=home))
+    for a in arrays:
+        a *= scale.astype(a.dtype).as_in_context(a.context)
+    return norm
+
+
+def check_sha1(filename, sha1_hash):
+    """Whether a file has the given SHA-1 digest.
+
+    Parameters
+    ----------
+    filename : str
+    sha1_hash : str
+        Hexadecimal digest; a prefix of at least eight digits suffices.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> check_sha1(os.devnull, "da39a3ee5e6b4b0d3255bfef95601890afd80709")
+    True
+    """
+    digest = hashlib.sha1()
+    with open(filename, "rb") as f:
+        while chunk := f.read(1 << 20):
+            digest.update(chunk)
+    found = digest.hexdigest()
+    return found[: max(8, len(sha1_hash))] == sha1_hash.lower()
+
+
+def replace_file(src, dst):
+    """Move `src` over `dst` in one step: readers see the old file or the new one, never half of it."""
+    os.replace(src, dst)
+
+
+def _local_path(url):
+    """Path behind a ``file://`` URL or a plain path, None for anything on a network."""
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme == "file":
+        return urllib.request.url2pathname(parts.path)
+    # A single letter is a Windows drive, not a scheme.
+    return url if len(parts.scheme) < 2 else None
+
+
+def _fetch(url, out, verify_ssl):
+    local = _local_path(url)
+    if local is not None:
+        with open(local, "rb") as source:
+            shutil.copyfileobj(source, out, 1 << 20)
+        return
+    context = None
+    if not verify_ssl and url.startswith("https"):
+        import ssl
+
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    request = urllib.request.Request(url, headers={"User-Agent": "mxcore"})
+    with urllib.request.urlopen(request, timeout=30, context=context) as source:
+        shutil.copyfileobj(source, out, 1 << 20)
+
+
+def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_ssl=True):
+    """Fetch a file unless it is there already.
+
+    Parameters
+    ----------
+    url : str
+        ``http(s)://``, ``ftp://``, ``file://`` or a local path.
+    path : str, optional
+        Where to put it: a file or an existing directory. By default the current directory, under the URL's name.
+    overwrite : bool, default False
+        Fetch even if the file is there.
+    sha1_hash : str, optional
+        Expected SHA-1 digest. A file there with another digest is fetched again.
+    retries : int, default 5
+        How often to try again before giving up, at least 0. Local files are tried once.
+    verify_ssl : bool, default True
+        Check the server's certificate.
+
+    Returns
+    -------
+    str
+        Path of the file.
+
+    Raises
+    ------
+    MXNetError (OSError)
+        If the file cannot be fetched or its digest is wrong; whatever was there before is left as it was.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.utils.download``. The file appears under its name only once complete.
+    """
+    name = os.path.basename(urllib.parse.urlsplit(url).path) or os.path.basename(url)
+    if path is None:
+        target = name
+    else:
+        path = os.path.expanduser(path)
+        target = os.path.join(path, name) if os.path.isdir(path) else path
+    if not os.path.basename(target):
+        raise error(ValueError, f"download: cannot tell a file name from {url!r}; give path=")
+    if retries < 0:
+        raise error(ValueError, f"download: retries must be 0 or more, got {retries}")
+    if not overwrite and os.path.exists(target) and (not sha1_hash or check_sha1(target, sha1_hash)):
+        return target
+
+    folder = os.path.dirname(os.path.abspath(target))
+    os.makedirs(folder, exist_ok=True)
+    tries = 1 if _local_path(url) is not None else retries + 1
+    for attempt in itertools.count(1):
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=os.path.basename(target) + ".")
+        try:
+            with os.fdopen(handle, "wb") as out:
+                _fetch(url, out, verify_ssl)
+            if sha1_hash and not check_sha1(temporary, sha1_hash):
+                raise OSError(f"its SHA-1 digest is not the expected {sha1_hash}")
+            replace_file(temporary, target)
+            return target
+        except (OSError, ValueError) as e:
+            reason = getattr(e, "reason", None) or e
+            # A server that answers "not found" will not change its mind.
+            final = isinstance(e, urllib.error.HTTPError) and 400 <= e.code < 500
+            if final or attempt == tries:
+                raise error(
+                    OSError,
+                    f"download: could not fetch {url} to {target} after {attempt} attempt(s): {reason}. "
+                    "Without a network, put the file there yourself.",
+                ) from e
+            time.sleep(min(0.05 * 2**attempt, 2.0))
+        finally:
+            if os.path.exists(temporary):
+                os.remove(temporary)

@@ -1,0 +1,32 @@
+"""Initializers: how parameters get their first values.
+
+>>> import mxcore as mx
+>>> init = mx.init.Xavier(magnitude=2)
+>>> init.dumps()
+'["xavier", {"rnd_type": "uniform", "factor_type": "avg", "magnitude": 2}]'
+"""
+from math import sqrt
+
+from .. import registry as _registry
+from ..ndarray import NDArray, load
+from ._load import Load
+from .base import InitDesc, Initializer
+from .bilinear import Bilinear
+from .constant import Constant, One, Zero
+from .fused_rnn import FusedRNN
+from .lstm_bias import LSTMBias
+from .mixed import Mixed
+from .normal import Normal
+from .orthogonal import Orthogonal
+from .uniform import Uniform
+from .xavier import MSRAPrelu, Xavier
+
+register = _registry.get_register_func(Initializer, "initializer")
+alias = _registry.get_alias_func(Initializer, "initializer")
+create = _registry.get_create_func(Initializer, "initializer")
+
+string_types = (str,)
+
+__all__ = ["Bilinear", "Constant", "FusedRNN", "InitDesc", "Initializer", "LSTMBias", "Load", "MSRAPrelu",
+           "Mixed", "NDArray", "Normal", "One", "Orthogonal", "Uniform", "Xavier", "Zero", "alias", "create",
+           "load", "register", "sqrt"]  # fmt: skip

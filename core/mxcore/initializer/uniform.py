@@ -1,0 +1,29 @@
+"""Uniform noise."""
+from .. import random
+from .base import Initializer
+
+
+class Uniform(Initializer):
+    """Fill with uniform noise in [-scale, scale).
+
+    Parameters
+    ----------
+    scale : float
+        Bound of the noise.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.init.Uniform``.
+
+    Examples
+    --------
+    >>> Uniform(0.1).dumps()
+    '["uniform", {"scale": 0.1}]'
+    """
+
+    def __init__(self, scale=0.07):
+        super().__init__(scale=scale)
+        self.scale = scale
+
+    def _init_weight(self, _, arr):
+        random.uniform(-self.scale, self.scale, out=arr)

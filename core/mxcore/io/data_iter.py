@@ -1,0 +1,79 @@
+"""`DataIter`: what every data iterator offers."""
+
+from __future__ import annotations
+
+from .data_batch import DataBatch
+
+__all__ = ["DataIter"]
+
+
+class DataIter:
+    """Base of data iterators.
+
+    A subclass has `provide_data` and `provide_label`, and either overrides `next` or has `iter_next`,
+    `getdata`, `getlabel`, `getpad` and, if it knows them, `getindex`.
+
+    Parameters
+    ----------
+    batch_size : int
+        Examples per batch.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``io.DataIter``. As there, ``iter(x)`` is `x` itself and does not reset it.
+
+    Examples
+    --------
+    >>> class Ones(DataIter):
+    ...     left = 2
+    ...     def next(self):
+    ...         if self.left == 0:
+    ...             raise StopIteration
+    ...         self.left -= 1
+    ...         return DataBatch([])
+    >>> len(list(Ones(4)))
+    2
+    """
+
+    def __init__(self, batch_size=0):
+        self.batch_size = batch_size
+
+    def __iter__(self):
+        return self
+
+    def reset(self):
+        """Go back to the beginning, for the next epoch."""
+
+    def next(self):
+        """Return the next batch.
+
+        Returns
+        -------
+        DataBatch
+
+        Raises
+        ------
+        StopIteration
+            At the end of the epoch.
+        """
+        if not self.iter_next():
+            raise StopIteration
+        return DataBatch(self.getdata(), self.getlabel(), pad=self.getpad(), index=self.getindex())
+
+    def __next__(self):
+        return self.next()
+
+    def iter_next(self):
+        """Move to the next batch; return whether there is one."""
+
+    def getdata(self):
+        """Return the data of the current batch, a list of NDArray."""
+
+    def getlabel(self):
+        """Return the labels of the current batch, a list of NDArray."""
+
+    def getindex(self):
+        """Return the numbers of the examples of the current batch, or None."""
+
+    def getpad(self):
+        """Return how many examples of the current batch only fill it."""

@@ -1,0 +1,140 @@
+"""`MNISTIter`: batches of the MNIST files."""
+
+from __future__ import annotations
+
+import gzip
+import os
+
+import numpy as np
+
+from .._io_files import open_read
+from ..base import error
+from .data_desc import DataDesc
+from .mx_data_iter import MXDataIter
+
+__all__ = ["MNISTIter"]
+
+
+def _read(path, ndim):
+    """Read a file of the IDX format with uint8 values."""
+    with open_read(path) as f:
+        data = f.read()
+    name = os.fspath(path)
+    if data[:2] == b"\x1f\x8b":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError) as e:
+            raise error(ValueError, f"MNISTIter: {name!r} is a damaged gzip file: {e}; get it anew") from e
+    magic, head = bytes((0, 0, 8, ndim)), 4 + 4 * ndim
+    if data[:4] != magic or len(data) < head:
+        raise error(
+            ValueError,
+            f"MNISTIter: {name!r} starts with {data[:4].hex(' ') or 'nothing'}, but a file of "
+            f"{'images' if ndim == 3 else 'labels'} starts with {magic.hex(' ')}",
+        )
+    shape = tuple(np.frombuffer(data, ">u4", ndim, 4).tolist())
+    size = int(np.prod(shape, dtype=np.int64))
+    if len(data) < head + size:
+        raise error(
+            ValueError,
+            f"MNISTIter: {name!r} ends at byte {len(data)}, but its header tells of {shape}, "
+            f"which ends at {head + size}; get it anew",
+        )
+    return np.frombuffer(data, np.uint8, size, head).reshape(shape)
+
+
+class MNISTIter(MXDataIter):
+    """Iterate over the MNIST data set, or any other in its format.
+
+    Parameters
+    ----------
+    image, label : str or os.PathLike
+        The files, as they are or gzipped; paths or fsspec URLs.
+    batch_size : int
+        Examples per batch; a last batch that is not full is left out.
+    shuffle : bool
+        Put the examples into an order drawn once, from `seed`.
+    flat : bool
+        Give images as vectors instead of (1, height, width).
+    seed : int
+        Decides the order.
+    silent : bool
+        Taken for MXNet's sake; nothing is printed.
+    num_parts, part_index : int
+        Read only this of so many equal parts.
+    data_name, label_name : str
+        Names of the arrays.
+    prefetch_buffer, ctx : optional
+        Taken for MXNet's sake; the images lie in memory.
+    dtype : {'float32'}, optional
+        Type of the images; nothing else is offered, as in MXNet.
+
+    Raises
+    ------
+    MXNetError
+        (also OSError) if a file cannot be read, (also ValueError) if it is damaged.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``io.MNISTIter``: pixels are divided by 256. The shuffled order is another.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> it = mx.io.MNISTIter(image="train-images-idx3-ubyte",
+    ...                      label="train-labels-idx1-ubyte", batch_size=100)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        *,
+        image="./train-images-idx3-ubyte",
+        label="./train-labels-idx1-ubyte",
+        batch_size=128,
+        shuffle=True,
+        flat=False,
+        seed=0,
+        silent=False,
+        num_parts=1,
+        part_index=0,
+        data_name="data",
+        label_name="softmax_label",
+        prefetch_buffer=4,
+        ctx="cpu",
+        dtype=None,
+    ):
+        super().__init__(batch_size, data_name, label_name)
+        if dtype is not None and np.dtype(dtype) != np.float32:
+            raise error(TypeError, f"MNISTIter: dtype must be float32, got {dtype!r}")
+        if batch_size < 1:
+            raise error(ValueError, f"MNISTIter: batch_size must be at least 1, got {batch_size}")
+        if not 0 <= part_index < num_parts:
+            raise error(ValueError, f"MNISTIter: part_index {part_index} is none of the {num_parts} parts")
+        images, labels = _read(image, 3), _read(label, 1)
+        if len(images) != len(labels):
+            raise error(
+                ValueError,
+                f"MNISTIter: {os.fspath(image)!r} has {len(images)} images, but "
+                f"{os.fspath(label)!r} has {len(labels)} labels",
+            )
+        part = slice(len(images) * part_index // num_parts, len(images) * (part_index + 1) // num_parts)
+        self._rows = np.arange(len(images))[part]
+        if shuffle:
+            self._rows = np.random.RandomState(seed).permutation(self._rows)
+        self._images = images.reshape(len(images), -1) if flat else images[:, None]
+        self._labels = labels
+        self._at = 0
+        self.provide_data = [DataDesc(data_name, (batch_size, *self._images.shape[1:]))]
+        self.provide_label = [DataDesc(label_name, (batch_size,))]
+
+    def reset(self):
+        self._at = 0
+
+    def next_arrays(self):
+        rows = self._rows[self._at : self._at + self.batch_size]
+        if len(rows) < self.batch_size:
+            raise StopIteration
+        self._at += self.batch_size
+        images = self._images[rows].astype(np.float32)
+        images /= 256
+        return [images], [self._labels[rows].astype(np.float32)], 0, rows.astype(np.uint64)

@@ -1,0 +1,232 @@
+"""`NDArrayIter`: batches of arrays in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..base import error
+from .data_desc import DataDesc
+from .data_iter import DataIter
+
+__all__ = ["NDArrayIter"]
+
+_LAST = ("pad", "discard", "roll_over")
+
+
+def _is_ndarray(value):
+    from .. import ndarray as nd
+
+    return isinstance(value, nd.NDArray)
+
+
+def _source(name, value):
+    """What rows are taken from: an NDArray, a float32 NumPy array, or a file's data set as it is."""
+    from .. import ndarray as nd
+
+    if _is_ndarray(value):
+        return value
+    if type(value).__module__.partition(".")[0] == "scipy":
+        return nd.array(value)
+    if isinstance(value, np.ndarray) or not (hasattr(value, "shape") and hasattr(value, "dtype")):
+        try:
+            value = np.asarray(value, np.float32)
+        except (TypeError, ValueError) as e:
+            raise error(
+                TypeError,
+                f"NDArrayIter: {name} must be an NDArray, a numpy.ndarray, a data set of h5py, "
+                f"a list of them or a dict of them, not {type(value).__name__}: {e}",
+            ) from e
+    if not value.shape:
+        raise error(ValueError, f"NDArrayIter: {name} is a scalar; its first axis must count the examples")
+    return value
+
+
+def _sources(arrays, what, default_name):
+    """Named sources, ordered by name."""
+    if isinstance(arrays, dict):
+        named = arrays
+    elif isinstance(arrays, (list, tuple)):
+        named = {
+            default_name if len(arrays) == 1 else f"_{i}_{default_name}": a for i, a in enumerate(arrays)
+        }
+    elif arrays is None and what == "label":
+        named = {}
+    else:
+        named = {default_name: arrays}
+    if what == "data" and (not named or arrays is None or isinstance(arrays, (str, bytes))):
+        raise error(
+            TypeError,
+            f"NDArrayIter: data must be an array, a list of arrays or a dict of them, got {arrays!r}",
+        )
+    return [(name, _source(name, value)) for name, value in sorted(named.items())]
+
+
+def _rows(source, rows):
+    """NDArray of the given rows of a source."""
+    from .. import ndarray as nd
+
+    first, count = int(rows[0]), len(rows)
+    straight = int(rows[-1]) - first + 1 == count and bool((np.diff(rows) == 1).all())
+    if _is_ndarray(source):
+        return source[first : first + count] if straight else nd.take(source, nd.array(rows, dtype="int64"))
+    if isinstance(source, np.ndarray):
+        return nd.array(source[first : first + count] if straight else source[rows])
+    if straight:
+        return nd.array(np.asarray(source[first : first + count], np.float32))
+    sorted_rows, back = np.unique(rows, return_inverse=True)  # data sets in files want rising rows
+    return nd.array(np.asarray(source[sorted_rows], np.float32)[back])
+
+
+class NDArrayIter(DataIter):
+    """Iterate over arrays in memory.
+
+    Parameters
+    ----------
+    data : array, list of array or dict of str to array
+        Inputs, shape (examples, ...): NDArray, numpy.ndarray, data sets of h5py or scipy sparse matrices.
+        NumPy arrays become float32, as everywhere in MXNet; NDArray keep their type.
+    label : array, list of array or dict of str to array, optional
+        Labels, in the same forms.
+    batch_size : int
+        Examples per batch.
+    shuffle : bool
+        Draw a new order at every `reset`, from NumPy's global generator.
+    last_batch_handle : {'pad', 'discard', 'roll_over'}
+        What to do with examples that fill no batch: fill it with the first ones of the epoch, leave them
+        out, or put them in front of the next epoch.
+    data_name, label_name : str
+        Names of arrays that come without.
+    layout : str
+        Layout in `provide_data`.
+
+    Raises
+    ------
+    MXNetError
+        (also TypeError, ValueError) if the arrays are none, or differ in their number of examples.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``io.NDArrayIter``, the order after ``numpy.random.seed`` included.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> it = mx.io.NDArrayIter(np.arange(10).reshape(5, 2), np.arange(5), batch_size=2)
+    >>> [(b.label[0].asnumpy().tolist(), b.pad) for b in it]
+    [([0.0, 1.0], 0), ([2.0, 3.0], 0), ([4.0, 0.0], 1)]
+    """
+
+    def __init__(
+        self,
+        data,
+        label=None,
+        batch_size=1,
+        shuffle=False,
+        last_batch_handle="pad",
+        data_name="data",
+        label_name="softmax_label",
+        layout="NCHW",
+    ):
+        super().__init__(batch_size)
+        if last_batch_handle not in _LAST:
+            raise error(
+                ValueError,
+                f"NDArrayIter: last_batch_handle must be one of {', '.join(_LAST)}; "
+                f"got {last_batch_handle!r}",
+            )
+        if batch_size < 1:
+            raise error(ValueError, f"NDArrayIter: batch_size must be at least 1, got {batch_size}")
+        self._data, self._label = _sources(data, "data", data_name), _sources(label, "label", label_name)
+        every = self._data + self._label
+        counts = {name: source.shape[0] for name, source in every}
+        if len(set(counts.values())) > 1:
+            raise error(ValueError, f"NDArrayIter: the arrays differ in their number of examples: {counts}")
+        total = every[0][1].shape[0]
+        if total == 0:
+            raise error(ValueError, "NDArrayIter: the arrays hold no example")
+        if last_batch_handle != "discard":
+            for name, source in every:
+                if getattr(source, "stype", "default") != "default":
+                    raise error(
+                        ValueError,
+                        f"NDArrayIter: {name} is sparse ({source.stype}), which needs "
+                        "last_batch_handle='discard'",
+                    )
+        self.idx = np.arange(total)
+        self.shuffle, self.last_batch_handle, self.layout = shuffle, last_batch_handle, layout
+        self.num_data = total - total % batch_size if last_batch_handle == "discard" else total
+        self.num_source = len(every)
+        self.hard_reset()
+
+    @property
+    def data(self):
+        """Names and whole data arrays, list of (str, NDArray)."""
+        return [(name, _rows(source, np.arange(len(self.idx)))) for name, source in self._data]
+
+    @property
+    def label(self):
+        """Names and whole label arrays, list of (str, NDArray)."""
+        return [(name, _rows(source, np.arange(len(self.idx)))) for name, source in self._label]
+
+    def _describe(self, sources):
+        return [
+            DataDesc(
+                name, (self.batch_size, *s.shape[1:]), s.dtype if _is_ndarray(s) else np.float32, self.layout
+            )
+            for name, s in sources
+        ]
+
+    @property
+    def provide_data(self):
+        """Descriptions of the data arrays, list of DataDesc."""
+        return self._describe(self._data)
+
+    @property
+    def provide_label(self):
+        """Descriptions of the label arrays, list of DataDesc."""
+        return self._describe(self._label)
+
+    def hard_reset(self):
+        """Start the next epoch without the examples that rolled over."""
+        self._left = self.idx[:0]
+        self.reset()
+
+    def reset(self):
+        self._first = self._left.copy()  # examples of the epoch before, in front of this one's
+        self._left = self.idx[:0]
+        self.cursor = -self.batch_size - len(self._first)
+        if self.shuffle:
+            np.random.shuffle(self.idx)
+
+    def iter_next(self):
+        self.cursor += self.batch_size
+        if self.last_batch_handle == "roll_over" and self.cursor + self.batch_size > self.num_data:
+            if self.cursor < self.num_data:
+                self._left = self._chosen()
+            return False
+        return self.cursor < self.num_data
+
+    def _chosen(self):
+        """Numbers of the examples of the current batch."""
+        begin, end = self.cursor, self.cursor + self.batch_size
+        if begin < 0:
+            return np.concatenate([self._first, self.idx[:end]])
+        rows = self.idx[begin : min(end, self.num_data)]
+        if self.last_batch_handle == "pad" and end > self.num_data:
+            rows = np.concatenate([rows, np.resize(self.idx, end - self.num_data)])
+        return rows
+
+    def getdata(self):
+        rows = self._chosen()
+        return [_rows(source, rows) for _, source in self._data]
+
+    def getlabel(self):
+        rows = self._chosen()
+        return [_rows(source, rows) for _, source in self._label]
+
+    def getpad(self):
+        if self.last_batch_handle == "roll_over":
+            return max(0, -self.cursor)
+        if self.last_batch_handle == "pad":
+            return max(0, self.cursor + self.batch_size - self.num_data)
+        return 0

@@ -1,0 +1,86 @@
+"""`ResizeIter`: another number of batches per epoch."""
+
+from __future__ import annotations
+
+from ..base import error
+from .data_iter import DataIter
+
+__all__ = ["ResizeIter"]
+
+
+class ResizeIter(DataIter):
+    """Give an iterator epochs of a chosen number of batches.
+
+    Parameters
+    ----------
+    data_iter : DataIter
+        The iterator; where it ends within an epoch, it is reset and goes on.
+    size : int
+        Batches per epoch.
+    reset_internal : bool
+        Whether `reset` resets `data_iter` too.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if `data_iter` has no batch at all.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``io.ResizeIter``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> small = mx.io.NDArrayIter(mx.nd.ones((10, 2)), batch_size=5)
+    >>> len(list(ResizeIter(small, 7)))
+    7
+    """
+
+    def __init__(self, data_iter, size, reset_internal=True):
+        super().__init__(data_iter.batch_size)
+        self.data_iter = data_iter
+        self.size = size
+        self.reset_internal = reset_internal
+        self.cur = 0
+        self.current_batch = None
+        self.provide_data = data_iter.provide_data
+        self.provide_label = data_iter.provide_label
+        if hasattr(data_iter, "default_bucket_key"):
+            self.default_bucket_key = data_iter.default_bucket_key
+
+    def reset(self):
+        self.cur = 0
+        if self.reset_internal:
+            self.data_iter.reset()
+
+    def iter_next(self):
+        if self.cur == self.size:
+            return False
+        try:
+            self.current_batch = self.data_iter.next()
+        except StopIteration:
+            self.data_iter.reset()
+            try:
+                self.current_batch = self.data_iter.next()
+            except StopIteration:
+                raise error(ValueError, "ResizeIter: the inner iterator has no batch") from None
+        self.cur += 1
+        return True
+
+    def next(self):
+        if not self.iter_next():
+            raise StopIteration
+        return self.current_batch
+
+    def getdata(self):
+        return self.current_batch.data
+
+    def getlabel(self):
+        return self.current_batch.label
+
+    def getindex(self):
+        return self.current_batch.index
+
+    def getpad(self):
+        return self.current_batch.pad

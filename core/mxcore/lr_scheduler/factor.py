@@ -1,0 +1,60 @@
+"""Geometric decay every n updates."""
+import logging
+
+from ..base import error
+from .base import LRScheduler, whole
+
+
+class FactorScheduler(LRScheduler):
+    """Multiply the learning rate by `factor` every `step` updates, down to `stop_factor_lr`.
+
+    Parameters
+    ----------
+    step : int
+        Number of updates between two changes.
+    factor : float
+        Multiplier, at most 1.
+    stop_factor_lr : float
+        Smallest learning rate.
+    base_lr, warmup_steps, warmup_begin_lr, warmup_mode
+        As for `LRScheduler`.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if `step` is below 1 or `factor` above 1.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.lr_scheduler.FactorScheduler``. It remembers how far it decayed: the
+    numbers of updates must not go back.
+
+    Examples
+    --------
+    >>> schedule = FactorScheduler(10, 0.1, base_lr=1.0, stop_factor_lr=0.05)
+    >>> [schedule(n) for n in (10, 11, 21)]
+    [1.0, 0.1, 0.05]
+    """
+
+    def __init__(self, step, factor=1, stop_factor_lr=1e-8, base_lr=0.01,
+                 warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"):
+        super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
+        if factor > 1.0:
+            raise error(ValueError, f"factor must be at most 1 for the learning rate to decay, not {factor}")
+        self.step = whole("step", step, at_least=1)
+        self.factor = factor
+        self.stop_factor_lr = stop_factor_lr
+        self.count = 0
+
+    def __call__(self, num_update):
+        if num_update < self.warmup_steps:
+            return self.get_warmup_lr(num_update)
+        while num_update > self.count + self.step:      # more than one step after loading a checkpoint
+            self.count += self.step
+            self.base_lr *= self.factor
+            if self.base_lr < self.stop_factor_lr:
+                self.base_lr = self.stop_factor_lr
+                logging.info("Update[%d]: the learning rate stays at %0.5e now", num_update, self.base_lr)
+            else:
+                logging.info("Update[%d]: the learning rate is now %0.5e", num_update, self.base_lr)
+        return self.base_lr

@@ -1,0 +1,259 @@
+"""The base of metrics and the check that labels and predictions fit."""
+from __future__ import annotations
+
+import numpy as np
+
+from ..base import error
+
+
+def check_label_shapes(labels, preds, wrap=False, shape=False):
+    """Check that labels and predictions agree in number or in shape.
+
+    Parameters
+    ----------
+    labels, preds : list of NDArray, or NDArray
+        The true and the predicted values.
+    wrap : bool
+        Return a single array as a list of one.
+    shape : bool
+        Compare shapes instead of lengths.
+
+    Returns
+    -------
+    labels, preds
+        As given, or wrapped.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if they differ.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.metric.check_label_shapes``.
+
+    Examples
+    --------
+    >>> check_label_shapes([1, 2], [3, 4])
+    ([1, 2], [3, 4])
+    """
+    ours, theirs = (labels.shape, preds.shape) if shape else (len(labels), len(preds))
+    if ours != theirs:
+        what = "shape" if shape else "number"
+        raise error(ValueError, f"{what} of labels, {ours}, does not match that of predictions, {theirs}")
+    if wrap:
+        labels = labels if isinstance(labels, (list, tuple)) else [labels]
+        preds = preds if isinstance(preds, (list, tuple)) else [preds]
+    return labels, preds
+
+
+def host(array, dtype=None):
+    """Return an NDArray (or anything like an array) as a NumPy array of `dtype`."""
+    array = array.asnumpy() if hasattr(array, "asnumpy") else np.asarray(array)
+    return array if dtype is None else array.astype(dtype, copy=False)
+
+
+class EvalMetric:
+    """A figure accumulated over batches: a total, and the number of things it is the mean of.
+
+    Each metric keeps two accounts: the local one starts anew at each `reset_local` (a progress display),
+    the global one at each `reset` (an epoch). Subclasses define `update`; most need only
+    `PairMetric.measure`.
+
+    Parameters
+    ----------
+    name : str
+        Name shown with the value.
+    output_names, label_names : list of str or None
+        Which outputs and labels `update_dict` picks; all by default.
+    has_global_stats : bool
+        Whether the subclass fills the global account.
+    **kwargs
+        The subclass's own arguments, for `get_config`.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.metric.EvalMetric``.
+
+    Examples
+    --------
+    >>> class Mean(EvalMetric):
+    ...     def update(self, labels, preds):
+    ...         self._tally(sum(preds), len(preds))
+    >>> m = Mean("mean")
+    >>> m.update(None, [1, 2, 6])
+    >>> m.get()
+    ('mean', 3.0)
+    """
+
+    def __init__(self, name, output_names=None, label_names=None, **kwargs):
+        self.name = str(name)
+        self.output_names = output_names
+        self.label_names = label_names
+        self._has_global_stats = kwargs.pop("has_global_stats", False)
+        self._kwargs = kwargs
+        self.reset()
+
+    def __str__(self):
+        return f"EvalMetric: {dict(self.get_name_value())}"
+
+    def get_config(self):
+        """Return the arguments as a dictionary that `mx.metric.create` takes.
+
+        Returns
+        -------
+        dict
+        """
+        return {**self._kwargs, "metric": type(self).__name__, "name": self.name,
+                "output_names": self.output_names, "label_names": self.label_names}
+
+    def update_dict(self, label, pred):
+        """Take in one batch given by names.
+
+        Parameters
+        ----------
+        label, pred : dict of str to NDArray
+            True and predicted values; `label_names` and `output_names` say which count.
+        """
+        self.update(_picked(label, self.label_names, "label"), _picked(pred, self.output_names, "output"))
+
+    def update(self, labels, preds):
+        """Take in one batch.
+
+        Parameters
+        ----------
+        labels : list of NDArray
+            The true values.
+        preds : list of NDArray
+            The predicted values.
+        """
+        raise error(NotImplementedError, f"metric {type(self).__name__} does not define update()")
+
+    def _tally(self, total, count):
+        """Enter `total`, the sum over `count` things, in both accounts."""
+        self.sum_metric += total
+        self.num_inst += count
+        self.global_sum_metric += total
+        self.global_num_inst += count
+
+    def reset(self):
+        """Empty both accounts."""
+        self.num_inst = 0
+        self.sum_metric = 0.0
+        self.global_num_inst = 0
+        self.global_sum_metric = 0.0
+
+    def reset_local(self):
+        """Empty the local account."""
+        self.num_inst = 0
+        self.sum_metric = 0.0
+
+    def _value(self, total, count):
+        """Return the figure that an account of `count` things with sum `total` amounts to: their mean."""
+        return total / count
+
+    def get(self):
+        """Return the name and the value since the last reset of any kind.
+
+        Returns
+        -------
+        name : str or list of str
+        value : float or list of float
+            NaN as long as nothing was taken in.
+        """
+        if self.num_inst == 0:
+            return self.name, float("nan")
+        return self.name, self._value(self.sum_metric, self.num_inst)
+
+    def get_global(self):
+        """Return the name and the value since the last `reset`.
+
+        Returns
+        -------
+        name : str or list of str
+        value : float or list of float
+        """
+        if not self._has_global_stats:
+            return self.get()
+        if self.global_num_inst == 0:
+            return self.name, float("nan")
+        return self.name, self._value(self.global_sum_metric, self.global_num_inst)
+
+    def get_name_value(self):
+        """Return what `get` does as a list of pairs.
+
+        Returns
+        -------
+        list of (str, float)
+        """
+        return _pairs(*self.get())
+
+    def get_global_name_value(self):
+        """Return what `get_global` does as a list of pairs.
+
+        Returns
+        -------
+        list of (str, float)
+        """
+        return _pairs(*self.get_global())
+
+
+class PairMetric(EvalMetric):
+    """A metric that looks at one label and one prediction at a time, as NumPy arrays.
+
+    Subclasses define `measure`. Parameters as for `EvalMetric`.
+
+    Examples
+    --------
+    >>> class Bias(PairMetric):
+    ...     def measure(self, label, pred):
+    ...         return (pred - label).sum(), label.size
+    >>> m = Bias("bias")
+    >>> m.update([np.array([1.0, 2.0])], [np.array([2.0, 3.0])])
+    >>> float(m.get()[1])
+    1.0
+    """
+
+    def __init__(self, name, output_names=None, label_names=None, **kwargs):
+        super().__init__(name, output_names, label_names, has_global_stats=True, **kwargs)
+
+    def update(self, labels, preds):
+        labels, preds = check_label_shapes(labels, preds, True)
+        for label, pred in zip(labels, preds):
+            self._tally(*self.measure(host(label), host(pred)))
+
+    def measure(self, label, pred):
+        """Return the sum of the figure over one label and one prediction, and the number of things summed.
+
+        Parameters
+        ----------
+        label, pred : numpy.ndarray
+            The true and the predicted values.
+
+        Returns
+        -------
+        total : float
+        count : int
+        """
+        raise error(NotImplementedError, f"metric {type(self).__name__} does not define measure()")
+
+
+def same_length(label, pred):
+    """Raise an error unless two arrays have the same number of rows."""
+    if len(label) != len(pred):
+        raise error(ValueError, f"labels of shape {label.shape} do not fit predictions of shape {pred.shape}")
+
+
+def _picked(arrays, names, kind):
+    if names is None:
+        return list(arrays.values())
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise error(KeyError, f"the metric wants {kind} {missing[0]!r}, but there are only {list(arrays)}")
+    return [arrays[name] for name in names]
+
+
+def _pairs(name, value):
+    names = name if isinstance(name, list) else [name]
+    values = value if isinstance(value, list) else [value]
+    return list(zip(names, values))

@@ -1,0 +1,105 @@
+"""Several metrics as one."""
+from collections import OrderedDict
+
+from ..base import error
+from .base import EvalMetric
+
+
+class CompositeEvalMetric(EvalMetric):
+    """Several metrics that take in the same batches.
+
+    Parameters
+    ----------
+    metrics : list of EvalMetric or whatever `mx.metric.create` takes, optional
+        The children.
+    name : str
+        Name of the whole, not shown with the values.
+    output_names, label_names
+        As for `EvalMetric`; `update_dict` hands the children only these.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.metric.CompositeEvalMetric``.
+
+    Examples
+    --------
+    >>> CompositeEvalMetric(["acc", "f1"]).get()[0]
+    ['accuracy', 'f1']
+    """
+
+    def __init__(self, metrics=None, name="composite", output_names=None, label_names=None):
+        from . import create
+
+        self.metrics = [create(metric) for metric in metrics or ()]
+        super().__init__(name, output_names, label_names, has_global_stats=True)
+
+    def add(self, metric):
+        """Append a child.
+
+        Parameters
+        ----------
+        metric : EvalMetric or whatever `mx.metric.create` takes
+            The new child.
+        """
+        from . import create
+
+        self.metrics.append(create(metric))
+
+    def get_metric(self, index):
+        """Return a child.
+
+        Parameters
+        ----------
+        index : int
+            Its position.
+
+        Returns
+        -------
+        EvalMetric
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError) if there are fewer children.
+        """
+        try:
+            return self.metrics[index]
+        except IndexError:
+            raise error(ValueError, f"metric {index} of {len(self.metrics)} does not exist") from None
+
+    def update_dict(self, labels, preds):
+        if self.label_names is not None:
+            labels = OrderedDict(item for item in labels.items() if item[0] in self.label_names)
+        if self.output_names is not None:
+            preds = OrderedDict(item for item in preds.items() if item[0] in self.output_names)
+        for metric in self.metrics:
+            metric.update_dict(labels, preds)
+
+    def update(self, labels, preds):
+        for metric in self.metrics:
+            metric.update(labels, preds)
+
+    def reset(self):
+        for metric in self.metrics:
+            metric.reset()
+
+    def reset_local(self):
+        for metric in self.metrics:
+            metric.reset_local()
+
+    def get(self):
+        return self._gathered(metric.get() for metric in self.metrics)
+
+    def get_global(self):
+        return self._gathered(metric.get_global() for metric in self.metrics)
+
+    @staticmethod
+    def _gathered(found):
+        names, values = [], []
+        for name, value in found:
+            names += name if isinstance(name, list) else [name]
+            values += value if isinstance(value, list) else [value]
+        return names, values
+
+    def get_config(self):
+        return {**super().get_config(), "metrics": [metric.get_config() for metric in self.metrics]}

@@ -1,0 +1,33 @@
+"""Matthews correlation coefficient."""
+from ._binary import BinaryMetric
+
+
+class MCC(BinaryMetric):
+    """The Matthews correlation coefficient of two classes, from -1 to 1.
+
+    Parameters
+    ----------
+    name, output_names, label_names
+        As for `EvalMetric`.
+    average : {'macro', 'micro'}
+        Mean of the scores of the batches, or the score of everything.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.metric.MCC``; B. W. Matthews, Biochim. Biophys. Acta 405 (1975),
+    442-451.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> m = MCC()
+    >>> m.update([np.array([0, 1, 1])], [np.array([[0.7, 0.3], [0.0, 1.0], [0.4, 0.6]])])
+    >>> m.get()
+    ('mcc', 1.0)
+    """
+
+    def __init__(self, name="mcc", output_names=None, label_names=None, average="macro"):
+        super().__init__(name, output_names, label_names, average)
+
+    def score(self, counts):
+        return counts.mcc

@@ -1,0 +1,105 @@
+"""Pearson correlation."""
+from __future__ import annotations
+
+import numpy as np
+
+from ..base import error
+from .base import EvalMetric, check_label_shapes, host
+
+
+class PearsonCorrelation(EvalMetric):
+    """The Pearson correlation of labels and predictions.
+
+    Parameters
+    ----------
+    name, output_names, label_names
+        As for `EvalMetric`.
+    average : {'macro', 'micro'}
+        Mean of the correlations of the batches, or the correlation of everything.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.metric.PearsonCorrelation``. 'micro' merges the moments of the
+    batches (Chan, Golub and LeVeque, 1979) and has no global account.
+
+    Examples
+    --------
+    >>> m = PearsonCorrelation()
+    >>> m.update([np.array([1.0, 2.0, 3.0])], [np.array([2.0, 4.0, 6.0])])
+    >>> round(m.get()[1], 6)
+    1.0
+    """
+
+    def __init__(self, name="pearsonr", output_names=None, label_names=None, average="macro"):
+        if average not in ("macro", "micro"):
+            raise error(ValueError, f"average must be 'macro' or 'micro', not {average!r}")
+        self.average = average
+        super().__init__(name, output_names, label_names, has_global_stats=average == "macro")
+        self.reset_micro()
+
+    def reset_micro(self):
+        """Empty the moments that 'micro' keeps."""
+        self._label = self._pred = (0, 0.0, 0.0)
+        self._co_moment = 0.0
+
+    def reset(self):
+        super().reset()
+        self.reset_micro()
+
+    def reset_local(self):
+        super().reset_local()
+        self.reset_micro()
+
+    def update_variance(self, new_values, *aggregate):
+        """Merge values into a (count, mean, sum of squared deviations).
+
+        Parameters
+        ----------
+        new_values : numpy.ndarray
+            The values to take in.
+        *aggregate : int, float, float
+            Count, mean and sum of squared deviations so far.
+
+        Returns
+        -------
+        count : int
+        mean, squares : float
+        """
+        count, mean, squares = aggregate
+        n, new_mean = new_values.size, float(new_values.mean())
+        total, shift = count + n, new_mean - mean
+        squares += float(((new_values - new_mean) ** 2).sum()) + shift**2 * count * n / total
+        return total, mean + shift * n / total, squares
+
+    def update_cov(self, label, pred):
+        """Merge a batch into the sum of products of deviations; call it before the two `update_variance`.
+
+        Parameters
+        ----------
+        label, pred : numpy.ndarray
+            The true and the predicted values.
+        """
+        count, n = self._label[0], label.size
+        label_mean, pred_mean = float(label.mean()), float(pred.mean())
+        shift = (label_mean - self._label[1]) * (pred_mean - self._pred[1]) * count * n / (count + n)
+        self._co_moment += float(((label - label_mean) * (pred - pred_mean)).sum()) + shift
+
+    def update(self, labels, preds):
+        labels, preds = check_label_shapes(labels, preds, True)
+        for label, pred in zip(labels, preds):
+            label, pred = host(label, "float64"), host(pred, "float64")
+            check_label_shapes(label, pred, False, True)
+            label, pred = label.ravel(), pred.ravel()
+            if self.average == "macro":
+                self._tally(float(np.corrcoef(pred, label)[0, 1]), 1)
+            else:
+                self.update_cov(label, pred)
+                self._label = self.update_variance(label, *self._label)
+                self._pred = self.update_variance(pred, *self._pred)
+                self.num_inst += 1
+
+    def _value(self, total, count):
+        if self.average == "macro":
+            return total / count
+        spread = self._label[2] * self._pred[2]
+        return self._co_moment / spread**0.5 if spread else float("nan")

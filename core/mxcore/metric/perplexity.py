@@ -1,0 +1,58 @@
+"""Perplexity."""
+import math
+
+import numpy as np
+
+from ..base import error
+from .base import EvalMetric, host
+
+
+class Perplexity(EvalMetric):
+    """The perplexity of predicted probabilities: ``exp(-mean(log p(label)))``.
+
+    Parameters
+    ----------
+    ignore_label : int or None
+        Label that does not count, such as padding.
+    axis : int
+        Axis of the classes.
+    name, output_names, label_names
+        As for `EvalMetric`.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.metric.Perplexity``. Probabilities below 1e-10 count as that.
+
+    Examples
+    --------
+    >>> m = Perplexity(ignore_label=None)
+    >>> m.update([np.array([0, 1])], [np.array([[0.5, 0.5], [0.5, 0.5]])])
+    >>> round(m.get()[1], 6)
+    2.0
+    """
+
+    def __init__(self, ignore_label, axis=-1, name="perplexity", output_names=None, label_names=None):
+        super().__init__(name, output_names, label_names, has_global_stats=True,
+                         ignore_label=ignore_label, axis=axis)
+        self.ignore_label = ignore_label
+        self.axis = axis
+
+    def update(self, labels, preds):
+        if len(labels) != len(preds):
+            raise error(ValueError, f"{len(labels)} labels, but {len(preds)} predictions")
+        loss, count = 0.0, 0
+        for label, pred in zip(labels, preds):
+            label, pred = host(label, "int32").ravel(), np.moveaxis(host(pred), self.axis, -1)
+            if label.size * pred.shape[-1] != pred.size:
+                raise error(ValueError, f"{label.size} labels do not fit predictions with axes {pred.shape}")
+            classes = pred.shape[-1]
+            # Labels out of range take the nearest class, as the operator pick does.
+            chosen = pred.reshape(-1, classes)[np.arange(label.size), label.clip(0, classes - 1)]
+            if self.ignore_label is not None:
+                chosen = chosen[label != self.ignore_label]
+            loss -= float(np.log(np.maximum(chosen, 1e-10)).sum(dtype="float64"))
+            count += chosen.size
+        self._tally(loss, count)
+
+    def _value(self, total, count):
+        return math.exp(total / count)

@@ -1,0 +1,246 @@
+"""Functions that make arrays: `array`, `zeros`, `arange`, `save`, `load` and others of ``mx.nd``."""
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._core import dispatch, registry
+from .._core.array import Array, Storage
+from .._core.context import Context, current_context
+from .._core.engine import engine
+from .._core.errors import error
+from .._core.params import as_dtype
+from .ndarray import NDArray
+
+__all__ = [
+    "array", "zeros", "ones", "full", "empty", "arange", "linspace", "eye", "concatenate", "stack_arrays", "moveaxis", "waitall",
+    "onehot_encode", "split_v2", "histogram", "from_numpy", "from_dlpack", "to_dlpack_for_read", "to_dlpack_for_write",
+]
+
+
+def _put(host: np.ndarray[Any, Any], ctx: Context, cls: type[Any] = NDArray) -> Any:
+    return cls(ctx.device.from_host(np.ascontiguousarray(host).reshape(host.shape), ctx.device_id), Storage(ctx))
+
+
+def _from_pickle(cls: type[Any], host: np.ndarray[Any, Any], ctx: Context) -> Any:
+    try:
+        ctx.device  # noqa: B018  the device may be missing here
+    except Exception:
+        ctx = current_context()
+    return _put(host, ctx, cls)
+
+
+def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """Make an array from anything NumPy understands.
+
+    Parameters
+    ----------
+    source_array : array_like or NDArray
+    ctx : Context, optional
+        Where to put it; the current context unless told.
+    dtype : dtype, optional
+        That of an NDArray given as the source, else float32.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.nd.array([1, 2]).dtype.__name__
+    'float32'
+    """
+    if isinstance(source_array, Array):
+        ctx = ctx or source_array.context
+        wanted = source_array._data.dtype if dtype is None else as_dtype(dtype)
+        return _put(source_array.asnumpy().astype(wanted, copy=False), ctx)
+    ctx = ctx or current_context()
+    wanted = as_dtype(dtype)
+    try:
+        host = np.array(source_array, dtype=wanted)
+    except (TypeError, ValueError) as e:
+        raise error(TypeError, f"nd.array cannot make a {wanted} array of a {type(source_array).__name__}: {e}") from None
+    if host.ndim == 0 and not np_shape():
+        host = host.reshape(1)
+    return _put(host, ctx)  # type: ignore[no-any-return]
+
+
+def np_shape() -> bool:
+    from .._core.state import state
+
+    return state.np_shape
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    return (int(shape),) if isinstance(shape, numbers.Integral) else tuple(int(d) for d in shape)
+
+
+def _filled(op: str, shape: Any, ctx: Any, dtype: Any, out: Any = None, **params: Any) -> NDArray:
+    where = Context(ctx) if isinstance(ctx, str) else ctx or (out.context if out is not None else current_context())
+    o = registry.ops.get(op)
+    p = o.parse({"shape": _shape(shape), "dtype": as_dtype(dtype), **params})
+    return dispatch.invoke(o, (), p, out, cls=NDArray, ctx=where)  # type: ignore[no-any-return]
+
+
+def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
+    """An array whose values are undefined.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    ctx : Context, optional
+    dtype : dtype, optional
+        float32 unless told.
+    stype : str, optional
+        Storage type.
+    """
+    if stype not in (None, "default"):
+        return zeros(shape, ctx, dtype, stype)
+    where = ctx or current_context()
+    return NDArray(where.device.empty(_shape(shape), as_dtype(dtype), where.device_id), Storage(where))
+
+
+def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, out: Any = None, **kwargs: Any) -> NDArray:
+    """An array of zeros; parameters as in `empty`."""
+    if stype not in (None, "default"):
+        from . import sparse
+
+        return sparse.zeros(stype, shape, ctx=ctx, dtype=dtype)  # type: ignore[no-any-return]
+    return _filled("_zeros", shape, ctx, dtype, out)
+
+
+def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
+    """An array of ones; parameters as in `empty`."""
+    return _filled("_ones", shape, ctx, dtype, out)
+
+
+def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.float32, out: Any = None) -> NDArray:
+    """An array filled with `val`; further parameters as in `empty`."""
+    return _filled("_full", shape, ctx, dtype, out, value=float(val))
+
+
+def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: Any = None,
+           ctx: Context | None = None, dtype: Any = np.float32) -> NDArray:
+    """Evenly spaced values from `start` up to but without `stop`, each repeated `repeat` times.
+
+    >>> import mxcore as mx
+    >>> mx.nd.arange(3).asnumpy().tolist()
+    [0.0, 1.0, 2.0]
+    """
+    if stop is None:
+        start, stop = 0, start
+    o = registry.ops.get("_arange")
+    p = o.parse({"start": float(start), "stop": float(stop), "step": float(step), "repeat": int(repeat), "dtype": as_dtype(dtype)})
+    return dispatch.invoke(o, (), p, cls=NDArray, ctx=ctx or current_context())  # type: ignore[no-any-return]
+
+
+def linspace(start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None,
+             dtype: Any = np.float32) -> NDArray:
+    """`num` evenly spaced values from `start` to `stop`."""
+    return _put(np.linspace(start, stop, int(num), endpoint=endpoint).astype(as_dtype(dtype)), ctx or current_context())  # type: ignore[no-any-return]
+
+
+def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
+    """A matrix of N rows and M (N if 0) columns with ones on the `k`-th diagonal."""
+    return _put(np.eye(int(N), int(M) or None, int(k), dtype=as_dtype(dtype)), ctx or current_context())  # type: ignore[no-any-return]
+
+
+def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
+    """Join arrays along an existing axis; one array is returned as it is if `always_copy` is off."""
+    if len(arrays) == 1 and not always_copy:
+        return arrays[0]
+    return registry.ops.get("Concat")(*arrays, dim=axis)  # type: ignore[no-any-return]
+
+
+def stack_arrays(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
+    """Join arrays along a new axis."""
+    return registry.ops.get("stack")(*arrays, axis=axis)  # type: ignore[no-any-return]
+
+
+def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
+    """Move axes to other places; the rest keep their order."""
+    src = [source] if isinstance(source, int) else list(source)
+    dst = [destination] if isinstance(destination, int) else list(destination)
+    if len(src) != len(dst):
+        raise error(ValueError, f"moveaxis: {len(src)} source axes, {len(dst)} destinations")
+    n = tensor.ndim
+    for a in (*src, *dst):
+        if not -n <= a < n:
+            raise error(ValueError, f"moveaxis: axis {a} is out of range for {n} dimensions")
+    src, dst = [a % n for a in src], [a % n for a in dst]
+    order = [a for a in range(n) if a not in src]
+    for d, s in sorted(zip(dst, src)):
+        order.insert(d, s)
+    return tensor.transpose(order)
+
+
+def waitall() -> None:
+    """Wait for all pending work; raises the first failure that nobody has seen."""
+    engine.it.wait_all()
+
+
+def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
+    """Write one-hot rows of `indices` into `out`."""
+    return registry.ops.get("one_hot")(indices, depth=out.shape[1], out=out)  # type: ignore[no-any-return]
+
+
+def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
+    """Split at indices (a tuple) or into equal sections (an int)."""
+    if isinstance(indices_or_sections, int):
+        n, where = indices_or_sections, ()
+        if ary.shape[axis] % n:
+            raise error(ValueError, f"split_v2: axis {axis} has length {ary.shape[axis]}, not a multiple of {n}")
+    else:
+        n, where = 0, (0, *indices_or_sections)
+    return registry.ops.get("_split_v2")(ary, indices=where, axis=axis, squeeze_axis=squeeze_axis, sections=n)
+
+
+def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = None) -> Any:
+    """Counts of values in bins, and the edges of the bins.
+
+    Parameters
+    ----------
+    bins : int or NDArray
+        Number of equal bins over `range` (of the values, if None), or the edges.
+    """
+    op = registry.ops.get("_histogram")
+    if isinstance(bins, NDArray):
+        return op(a, bins)
+    if range is None:
+        range = (float(a.min().asscalar()), float(a.max().asscalar()))
+    return op(a, bin_cnt=int(bins), range=range)
+
+
+def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls: type[Any] = NDArray) -> Any:
+    """An array over a NumPy array: with `zero_copy` over its memory, which becomes read-only for NumPy.
+
+    Raises
+    ------
+    MXNetError
+        If the memory cannot be shared: it must be C-contiguous.
+    """
+    ctx = Context("cpu", 0)
+    if not zero_copy:
+        return _put(np.array(ndarray), ctx, array_cls)
+    if not ndarray.flags.c_contiguous:
+        raise error(ValueError, "from_numpy: only a C-contiguous array can be shared; pass zero_copy=False")
+    view = ndarray[...]
+    ndarray.flags.writeable = False
+    return array_cls(view, Storage(ctx))
+
+
+def from_dlpack(dlpack: Any) -> NDArray:
+    """An array over memory offered through DLPack (an object with ``__dlpack__``, or a capsule)."""
+    from . import dlpack as door
+
+    return door.from_dlpack(dlpack)
+
+
+def to_dlpack_for_read(data: NDArray) -> Any:
+    """A DLPack capsule of the memory of `data`."""
+    return data.to_dlpack_for_read()
+
+
+def to_dlpack_for_write(data: NDArray) -> Any:
+    """A DLPack capsule of the memory of `data`, for writing."""
+    return data.to_dlpack_for_write()

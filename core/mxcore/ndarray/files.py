@@ -1,0 +1,108 @@
+"""Saving and loading arrays in MXNet's binary format (``mx.nd.save``, ``mx.nd.load``)."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.array import CSR, Array, RowSparse, Storage, faces
+from .._core.context import Context, current_context
+from .._core.errors import error
+from .._core.state import state
+from . import serialization
+from .ndarray import NDArray
+from .serialization import Record
+
+__all__ = ["save", "load", "load_frombuffer", "to_record", "from_record"]
+
+
+def to_record(x: Array) -> Record:
+    """The file form of an array."""
+    x._st.wait()
+    device, d = x._st.ctx.device, x._data
+    where = (x._st.ctx.device_typeid, x._st.ctx.device_id)
+    host = device.to_host
+    if isinstance(d, RowSparse):
+        return Record(host(d.values), d.shape, "row_sparse", (host(d.indices),), where)
+    if isinstance(d, CSR):
+        return Record(host(d.values), d.shape, "csr", (host(d.indptr), host(d.indices)), where)
+    return Record(x.asnumpy(), device=where, np_shape=state.np_shape)
+
+
+def from_record(record: Record, ctx: Context | None = None) -> NDArray | None:
+    """An array from its file form, on the current context; None for an entry without array."""
+    if record.data is None:
+        return None
+    ctx = ctx or current_context()
+
+    def put(a: np.ndarray[Any, Any]) -> Any:
+        return ctx.device.from_host(a, ctx.device_id)
+
+    if record.stype == "default":
+        return faces["default"](put(record.data), Storage(ctx))  # type: ignore[return-value]
+    from . import sparse  # noqa: F401  its classes are the faces of sparse values
+
+    kind = RowSparse if record.stype == "row_sparse" else CSR
+    return faces[record.stype](kind(record.shape, *map(put, record.aux), put(record.data)), Storage(ctx))  # type: ignore[return-value, arg-type]
+
+
+def save(fname: Any, data: Any) -> None:
+    """Write arrays to a file or URL, wholly or not at all.
+
+    Parameters
+    ----------
+    fname : str or os.PathLike
+        A path, or a URL that fsspec understands (``s3://…``, ``memory://…``).
+    data : NDArray, list of NDArray or dict of str to NDArray
+
+    Raises
+    ------
+    MXNetError
+        If something else than arrays is given, or the file cannot be written; the former file then remains.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.nd.save("memory://doc/w.params", {"w": mx.nd.ones((2,))})
+    >>> mx.nd.load("memory://doc/w.params")["w"].shape
+    (2,)
+    """
+    names: list[str] = []
+    if isinstance(data, Array):
+        arrays = [data]
+    elif isinstance(data, dict):
+        names, arrays = [str(k) for k in data], list(data.values())
+    elif isinstance(data, (list, tuple)):
+        arrays = list(data)
+    else:
+        raise error(TypeError, f"nd.save takes an NDArray, a list or a dict of them, got {type(data).__name__}")
+    for i, a in enumerate(arrays):
+        if not isinstance(a, Array):
+            which = f"'{names[i]}'" if names else f"number {i}"
+            raise error(TypeError, f"nd.save: entry {which} is a {type(a).__name__}, not an NDArray")
+    serialization.save_file(fname, [to_record(a) for a in arrays], names)
+
+
+def _collect(records: list[Record], names: list[str]) -> Any:
+    arrays = [from_record(r) for r in records]
+    return dict(zip(names, arrays)) if names else arrays
+
+
+def load(fname: Any) -> Any:
+    """Read what `save` wrote: a list, or a dict where names were given.
+
+    Parameters
+    ----------
+    fname : str or os.PathLike
+        A path or URL.
+
+    Returns
+    -------
+    list of NDArray or dict of str to NDArray
+    """
+    return _collect(*serialization.load_file(fname))
+
+
+def load_frombuffer(buf: bytes) -> Any:
+    """Read arrays from the bytes of a file."""
+    return _collect(*serialization.load(buf))

@@ -1,0 +1,287 @@
+"""Reading and writing parts of arrays with MXNet's view rules.
+
+A basic index (ints, slices, None, Ellipsis) that selects one run of memory gives a view; any other gives a copy. An
+advanced index (arrays, lists) always copies. Writing never replaces memory.
+"""
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from .._core import dispatch, registry
+from .._core.array import Array, Storage
+from .._core.engine import engine
+from .._core.errors import error
+from .._core.state import state
+
+__all__ = ["get_item", "set_item", "write", "slices"]
+
+
+def slices(begin: Any, end: Any, step: Any = None) -> tuple[slice, ...]:
+    """The slices that MXNet's begin, end, step tuples stand for."""
+    begin, end = _tuple(begin), _tuple(end)
+    step = _tuple(step) if step not in (None, ()) else (None,) * len(begin)
+    return tuple(slice(b, e, s) for b, e, s in zip(begin, end, step))
+
+
+def _tuple(x: Any) -> tuple[Any, ...]:
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def _is_int(k: Any) -> bool:
+    return isinstance(k, numbers.Integral) and not isinstance(k, (bool, np.bool_))
+
+
+def _normal(key: Any, shape: tuple[int, ...]) -> tuple[tuple[Any, ...], bool]:
+    """(one item per dimension of the array with None for new axes, whether the index is basic)."""
+    items = list(key) if isinstance(key, tuple) else [key]
+    basic = True
+    used = 0
+    for k in items:
+        if k is None or k is Ellipsis:
+            continue
+        if not (_is_int(k) or isinstance(k, slice)):
+            basic = False
+            bools = getattr(k, "dtype", None) is not None and np.dtype(k.dtype).kind == "b"
+            used += len(k.shape) if bools else 1
+        else:
+            used += 1
+    dots = [i for i, k in enumerate(items) if k is Ellipsis]
+    if len(dots) > 1:
+        raise error(IndexError, "an index can have one Ellipsis ('...') only")
+    fill = len(shape) - used
+    if fill < 0:
+        raise error(IndexError, f"too many indices: {used} for an array of shape {shape}")
+    at = dots[0] if dots else len(items)
+    items[at:at + bool(dots)] = [slice(None)] * fill
+    axis = 0
+    for i, k in enumerate(items):
+        if k is None:
+            continue
+        if _is_int(k):
+            k = int(k)
+            n = shape[axis]
+            if not -n <= k < n:
+                raise error(IndexError, f"index {k} is out of bounds for axis {axis} with size {n} (array of shape {shape})")
+            items[i] = k + n if k < 0 else k
+        elif isinstance(k, slice):
+            if k.step is not None and int(k.step) == 0:
+                raise error(ValueError, "slice step cannot be zero")
+            items[i] = slice(*[None if v is None else int(v) for v in (k.start, k.stop, k.step)])
+        axis += 1
+    return tuple(items), basic
+
+
+def _one_run(items: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
+    """Whether a basic index selects one run of memory."""
+    broken = False
+    axis = 0
+    for k in items:
+        if k is None:
+            continue
+        n = shape[axis]
+        axis += 1
+        if isinstance(k, int):
+            count = 1
+        else:
+            r = range(n)[k]
+            count = len(r)
+            if count > 1 and r.step != 1:
+                return False
+        if broken and count != n:
+            return False
+        if count > 1:
+            broken = True
+    return True
+
+
+def _code(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A hashable form of a basic index, for operator parameters."""
+    return tuple(("s", k.start, k.stop, k.step) if isinstance(k, slice) else k for k in items)
+
+
+def get_item(x: Any, key: Any) -> Any:
+    """``x[key]``."""
+    shape = x._data.shape
+    if key.__class__ is int and shape:
+        items, basic = (key,) + (slice(None),) * (len(shape) - 1), True
+        if not -shape[0] <= key < shape[0]:
+            raise error(IndexError, f"index {key} is out of bounds for axis 0 with size {shape[0]} (array of shape {shape})")
+        run = True
+    else:
+        if key == () if isinstance(key, tuple) else False:
+            return x
+        items, basic = _normal(key, shape)
+        run = basic and _one_run(items, shape)
+    if not basic:
+        return _advanced(x, items)
+    scalar = bool(shape) and not state.np_shape and all(k is not None and isinstance(k, int) for k in items)
+    if run and not (state.record and x._entry is not None):
+        view = x._data[items if len(items) != 1 else items[0]] if not scalar else \
+            x._data[(*items[:-1], slice(items[-1], items[-1] + 1 or None))]
+        return x.__class__(view, x._st)
+    op = registry.ops.get("_basic_index")
+    if scalar:  # legacy arrays have no scalars: one element has shape (1,)
+        items = (*items[:-1], slice(items[-1], items[-1] + 1 or None))
+    return op(x, index=_code(items), share=run)
+
+
+def _advanced(x: Any, items: tuple[Any, ...]) -> Any:
+    pattern, arrays = _index_arrays(x, items)
+    return registry.ops.get("_advanced_index")(x, *arrays, index=pattern, num_args=len(arrays))
+
+
+def _index_arrays(x: Any, items: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]]:
+    """A hashable pattern with None-new-axes, ints, slices and places of arrays; and the arrays, on the context of x."""
+    ctx = x._st.ctx
+    pattern: list[Any] = []
+    arrays: list[Any] = []
+    for k in items:
+        if k is None or isinstance(k, int):
+            pattern.append(k)
+        elif isinstance(k, slice):
+            pattern.append(("s", k.start, k.stop, k.step))
+        else:
+            if not isinstance(k, Array):
+                host = np.asarray(k)
+                if host.dtype.kind not in "biu":
+                    if host.size and host.dtype.kind != "f":
+                        raise error(IndexError, f"an index must be ints, slices or arrays of ints, got {type(k).__name__}")
+                    host = host.astype(np.int64)
+                k = x.dense(ctx.device.from_host(host, ctx.device_id), Storage(ctx))
+            elif k._st.ctx is not ctx:
+                k = k.as_in_context(ctx)  # type: ignore[attr-defined]
+            if k._data.dtype.kind == "b":
+                for part in ctx.device.xp.nonzero(_ready(k)):
+                    pattern.append(("a", len(arrays)))
+                    arrays.append(x.dense(part, Storage(ctx)))
+            else:
+                pattern.append(("a", len(arrays)))
+                arrays.append(k)
+    return tuple(pattern), arrays
+
+
+def _ready(k: Any) -> Any:
+    k._st.wait()
+    return k._data
+
+
+def set_item(x: Any, key: Any, value: Any) -> None:
+    """``x[key] = value``."""
+    shape = x._data.shape
+    everything = key.__class__ is slice and key == slice(None) or key is Ellipsis
+    items, basic = ((slice(None),) * len(shape), True) if everything else _normal(key, shape)
+    if state.record and ((x._entry is not None) or (isinstance(value, Array) and value._entry is not None)):
+        dispatch.guard_write(x, "x[key] = value")
+        if isinstance(value, Array) and value._entry is not None:
+            return _recorded(x, items, basic, value)
+    if x.stype != "default":
+        return _set_sparse(x, everything, value)
+    st = x._st
+    if basic:
+        target = x if everything else x.__class__(x._data[items], st)
+        write(target, value)
+    else:
+        pattern, arrays = _index_arrays(x, items)
+        for a in arrays:
+            a._st.wait()
+        st.wait_free()
+        where = tuple(slice(*k[1:]) if isinstance(k, tuple) and k[0] == "s" else
+                      _as_index(arrays[k[1]]._data) if isinstance(k, tuple) else k for k in pattern)
+        if isinstance(value, Array):
+            value._st.wait()
+            v = value.as_in_context(st.ctx)._data  # type: ignore[attr-defined]
+            v = v.astype(x._data.dtype) if v.dtype != x._data.dtype else v
+        elif isinstance(value, numbers.Number):
+            v = value
+        else:
+            v = st.ctx.device.from_host(np.asarray(value, dtype=x._data.dtype), st.ctx.device_id)
+        try:
+            x._data[where] = v
+        except (ValueError, IndexError) as e:
+            raise error(type(e), f"x[key] = value on an array of shape {shape}: {e}") from None
+        st.version += 1
+
+
+def _as_index(a: Any) -> Any:
+    return a if a.dtype.kind in "iu" else a.astype(np.int64)
+
+
+def _set_sparse(x: Any, everything: bool, value: Any) -> None:
+    if not everything or not isinstance(value, Array):
+        raise error(ValueError, f"a {x.stype} array can only be written as a whole, x[:] = another array")
+    value = value if value.stype == x.stype else value.tostype(x.stype)  # type: ignore[attr-defined]
+    dispatch.assign(x, value)
+
+
+def _recorded(x: Any, items: tuple[Any, ...], basic: bool, value: Any) -> None:
+    """A write of a value of the graph: recorded, so that gradients flow through the written array."""
+    if basic:
+        registry.ops.get("_slice_set")(x, value, index=_code(items), out=x)
+    else:
+        pattern, arrays = _index_arrays(x, items)
+        registry.ops.get("_advanced_set")(x, value, *arrays, index=pattern, num_args=len(arrays), out=x)
+
+
+def write(x: Any, value: Any) -> None:
+    """Write a number, an array of any context, or anything NumPy understands into an array, broadcasting."""
+    st = x._st
+    ctx = st.ctx
+    device = ctx.device
+    dst = x._data
+    if isinstance(value, numbers.Number):
+        if st.write is None and not st.reads:
+            dst[...] = value
+            st.version += 1
+        else:
+            _later(ctx, lambda: dst.__setitem__(..., value), (), st)
+        return
+    if not isinstance(value, Array):
+        try:
+            host = np.asarray(value)
+            if host.dtype.kind not in "biufV" and host.dtype.name != "bfloat16":
+                raise TypeError(f"values of type {host.dtype}")
+            host = np.ascontiguousarray(np.broadcast_to(host.reshape(_squeeze(host.shape, dst.shape)), dst.shape), dtype=dst.dtype)
+        except (ValueError, TypeError) as e:
+            raise error(type(e) if type(e) in (ValueError, TypeError) else ValueError,
+                        f"cannot write a {type(value).__name__} into an array of shape {tuple(dst.shape)}: {e}") from None
+        st.wait_free()
+        device.copy(device.from_host(host, ctx.device_id), dst)
+        st.version += 1
+        return
+    if value._st.ctx is not ctx:
+        value = dispatch.to_context(value, ctx)
+    if value.stype != "default":
+        value = value.tostype("default")
+    src = value._data
+    if src.shape != dst.shape:
+        try:
+            src = ctx.device.xp.broadcast_to(src.reshape(_squeeze(src.shape, dst.shape)), dst.shape)
+        except ValueError:
+            raise error(ValueError, f"cannot write an array of shape {value.shape} into one of shape {tuple(dst.shape)}") from None
+    vs = value._st
+    if st.write is None and not st.reads and vs.write is None:
+        device.copy(src, dst)
+        st.version += 1
+    else:
+        _later(ctx, lambda: device.copy(src, dst), (vs,), st)
+
+
+def _squeeze(src: tuple[int, ...], dst: tuple[int, ...]) -> tuple[int, ...]:
+    """Drop leading ones that the target lacks, so that (1, 3) can be written into (3,)."""
+    while len(src) > len(dst) and src and src[0] == 1:
+        src = src[1:]
+    return src
+
+
+def _later(ctx: Any, fn: Any, reads: Any, st: Any) -> None:
+    if ctx.device.async_:
+        for r in reads:
+            r.wait()
+        st.wait_free()
+        fn()
+    else:
+        engine.it.push(ctx, fn, reads, (st,), "x[key] = value")
+    st.version += 1

@@ -1,0 +1,376 @@
+"""The class NDArray: MXNet's array, a view over storage that the engine orders."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core import arith, dispatch, registry, tape
+from .._core.array import Array, Storage, faces
+from .._core.context import Context
+from .._core.errors import error
+from .._core.params import as_dtype
+from .._core.state import state
+from . import indexing
+from .methods import OP_METHODS
+from ..ops.reshape_codes import resolve_shape
+
+__all__ = ["NDArray"]
+
+
+class NDArray(Array):
+    """A multi-dimensional array on a device.
+
+    Made by the functions of ``mx.nd`` (`array`, `zeros`, …) and by operators; the constructor is not public. Slices
+    along axis 0, contiguous basic indexing and `reshape` share memory with their source.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> a = mx.nd.array([[1, 2], [3, 4]])
+    >>> a[0][:] = 5
+    >>> a
+    <BLANKLINE>
+    [[5. 5.]
+     [3. 4.]]
+    <NDArray 2x2 @cpu(0)>
+    """
+
+    __slots__ = ()
+    #: NumPy leaves mixed expressions to us.
+    __array_priority__ = 1000.0
+    __array_ufunc__ = None
+
+    # -- facts -------------------------------------------------------------------------------------------------
+    @property
+    def dtype(self) -> type:
+        """NumPy scalar type of the elements, e.g. ``numpy.float32``."""
+        return self._data.dtype.type  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self._data.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        n = 1
+        for d in self._data.shape:
+            n *= d
+        return n
+
+    @property
+    def ctx(self) -> Context:
+        """Where the array lives; same as `context`."""
+        return self._st.ctx
+
+    @property
+    def writable(self) -> bool:
+        """Whether the array may be written to: always."""
+        return True
+
+    @property
+    def handle(self) -> int:
+        """An integer that identifies the storage, for code that compares handles."""
+        return id(self._st)
+
+    @property
+    def T(self) -> NDArray:
+        """The array with its axes reversed."""
+        return self if self.ndim < 2 else _op("transpose")(self)  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        shape = self._data.shape
+        if not shape:
+            raise error(TypeError, "len() of an array without dimensions")
+        return int(shape[0])
+
+    def __bool__(self) -> bool:
+        if self.size == 0:
+            return False
+        if self.size == 1:
+            return bool(self.asscalar())
+        raise error(ValueError, f"the truth value of an array of shape {self.shape} is ambiguous; compare its asnumpy()")
+
+    def __int__(self) -> int:
+        return int(self.asscalar())
+
+    def __float__(self) -> float:
+        return float(self.asscalar())
+
+    def __index__(self) -> int:
+        if self._data.dtype.kind not in "iub" or self.size != 1:
+            raise error(TypeError, "only integer arrays with one element can be used as an index")
+        return int(self.asscalar())
+
+    def __contains__(self, value: Any) -> bool:
+        raise error(TypeError, "`x in array` compares elements; use array.asnumpy()")
+
+    # -- to and from the host ----------------------------------------------------------------------------------
+    def asscalar(self) -> Any:
+        """The only element, as a NumPy scalar.
+
+        Raises
+        ------
+        MXNetError
+            If there is more than one element.
+        """
+        if self.size != 1:
+            raise error(ValueError, f"asscalar needs an array with one element, got shape {self.shape}")
+        return self.asnumpy().reshape(-1)[0]
+
+    item = asscalar
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise error(ValueError, "an NDArray cannot become a NumPy array without a copy; "
+                                    "np.from_dlpack(a) shares the memory of a CPU array")
+        a = self.asnumpy()
+        return a if dtype is None else a.astype(dtype, copy=False)
+
+    def __dlpack__(self, **kw: Any) -> Any:
+        self.wait_to_read()
+        return self._data.__dlpack__(**kw)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._data.__dlpack_device__()  # type: ignore[no-any-return]
+
+    def to_dlpack_for_read(self) -> Any:
+        """A DLPack capsule of the memory, once it can be read."""
+        self.wait_to_read()
+        return self._data.__dlpack__()
+
+    def to_dlpack_for_write(self) -> Any:
+        """A DLPack capsule of the memory, once nobody reads or writes it."""
+        self._st.wait_free()
+        self._st.version += 1
+        return self._data.__dlpack__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from .creation import _from_pickle
+
+        return (_from_pickle, (type(self), self.asnumpy(), self.context))
+
+    def __repr__(self) -> str:
+        return f"\n{self.asnumpy()!s}\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
+
+    def __str__(self) -> str:
+        return self.__repr__()
+
+    # -- copies ------------------------------------------------------------------------------------------------
+    def copy(self) -> NDArray:
+        """A new array with the same values on the same context."""
+        return _op("_copy")(self)  # type: ignore[no-any-return]
+
+    def __copy__(self) -> NDArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> NDArray:
+        return self.copy()
+
+    def copyto(self, other: Any) -> NDArray:
+        """Copy the values to another array, cast to its dtype, or to a new array on a context.
+
+        Parameters
+        ----------
+        other : NDArray or Context
+        """
+        if isinstance(other, Context):
+            return _copy_to(self, other)
+        if not isinstance(other, NDArray):
+            raise error(TypeError, f"copyto needs an NDArray or a Context, got {type(other).__name__}")
+        if other is self or other._data is self._data:
+            raise error(ValueError, "copyto: source and target are the same array")
+        if other.shape != self.shape:
+            raise error(ValueError, f"copyto: source has shape {self.shape}, target {other.shape}")
+        indexing.write(other, self)
+        return other
+
+    def as_in_context(self, context: Context) -> NDArray:
+        """The array itself if it lives on `context`, else a copy there."""
+        return self if self._st.ctx is context else _copy_to(self, context)
+
+    as_in_ctx = as_in_context
+
+    def astype(self, dtype: Any, copy: bool = True) -> NDArray:
+        """The values in another dtype; with ``copy=False`` the array itself if it has that dtype."""
+        wanted = as_dtype(dtype)
+        if not copy and wanted == self._data.dtype:
+            return self
+        return _op("Cast")(self, dtype=wanted)  # type: ignore[no-any-return]
+
+    def as_nd_ndarray(self) -> NDArray:
+        """This array (the form of the legacy namespace)."""
+        return self
+
+    def tostype(self, stype: str) -> NDArray:
+        """The values in another storage type: 'default', 'row_sparse' or 'csr'."""
+        return self if stype == self.stype else _op("cast_storage")(self, stype=stype)  # type: ignore[no-any-return]
+
+    # -- shape -------------------------------------------------------------------------------------------------
+    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+        """A view with another shape of the same size.
+
+        Parameters
+        ----------
+        shape : ints or tuple
+            Beside lengths: 0 copies a dimension, -1 is inferred, -2 copies all that remain, -3 merges two, -4 splits
+            one into the next two.
+        reverse : bool
+            Read the special values from right to left.
+        """
+        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+            shape = tuple(shape[0])
+        elif not shape:
+            shape = kwargs.get("shape")  # type: ignore[assignment]
+            if shape is None:
+                raise error(TypeError, "reshape needs a shape")
+        unknown = set(kwargs) - {"shape", "reverse"}
+        if unknown:
+            raise error(TypeError, f"reshape has no argument '{sorted(unknown)[0]}'; it takes shape and reverse")
+        reverse = bool(kwargs.get("reverse", False))
+        if not state.record or self._entry is None:
+            target = resolve_shape(self._data.shape, shape, reverse)
+            return self.__class__(self._data.reshape(target), self._st)
+        return _op("Reshape")(self, shape=shape, reverse=reverse, share=True)  # type: ignore[no-any-return]
+
+    def reshape_view(self, *shape: Any, **kwargs: Any) -> NDArray:
+        """Same as `reshape`."""
+        return self.reshape(*shape, **kwargs)
+
+    def flatten(self, inplace: bool = False) -> NDArray:
+        """Collapse all dimensions but the first; `inplace` gives a view."""
+        return self.reshape((0, -1)) if inplace else _op("Flatten")(self)
+
+    def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
+        """Insert a dimension of length 1; `inplace` gives a view."""
+        return _op("expand_dims")(self, axis=axis, share=inplace)  # type: ignore[no-any-return]
+
+    def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
+        """Remove dimensions of length 1; `inplace` gives a view."""
+        return _op("squeeze")(self, axis=axis, share=inplace)  # type: ignore[no-any-return]
+
+    def broadcast_to(self, shape: Any) -> NDArray:
+        """Repeat along dimensions of length 1 (or new leading ones) up to `shape`; 0 keeps a length."""
+        shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        lead = len(shape) - self.ndim
+        x = self if lead <= 0 else self.reshape((1,) * lead + self.shape)
+        return _op("broadcast_to")(x, shape=shape)  # type: ignore[no-any-return]
+
+    def broadcast_like(self, other: NDArray) -> NDArray:
+        """Repeat up to the shape of `other`."""
+        return self.broadcast_to(other.shape)
+
+    def transpose(self, *axes: Any, **kwargs: Any) -> NDArray:
+        """Permute the axes; reverse them without an argument."""
+        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
+            axes = tuple(axes[0] or ())
+        return _op("transpose")(self, axes=axes or kwargs.get("axes") or ())  # type: ignore[no-any-return]
+
+    def split(self, *args: Any, **kwargs: Any) -> Any:
+        """Split along an axis; see ``mx.nd.split``."""
+        return _op("SliceChannel")(self, *args, **kwargs)
+
+    def split_v2(self, *args: Any, **kwargs: Any) -> Any:
+        """Split at indices or into sections; see ``mx.nd.split_v2``."""
+        from .creation import split_v2
+
+        return split_v2(self, *args, **kwargs)
+
+    def diag(self, k: int = 0, **kwargs: Any) -> NDArray:
+        """The `k`-th diagonal, or a matrix with the values on it."""
+        return _op("diag")(self, k, **kwargs)  # type: ignore[no-any-return]
+
+    def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any) -> NDArray:
+        """Write `rhs` into a slice of this array; returns this array."""
+        indexing.set_item(self, indexing.slices(begin, end, step), rhs)
+        return self
+
+    def slice_assign_scalar(self, value: float, begin: Any, end: Any, step: Any) -> NDArray:
+        """Write a number into a slice of this array; returns this array."""
+        indexing.set_item(self, indexing.slices(begin, end, step), value)
+        return self
+
+    def __getitem__(self, key: Any) -> NDArray:
+        return indexing.get_item(self, key)  # type: ignore[no-any-return]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        indexing.set_item(self, key, value)
+
+    def __iter__(self) -> Any:
+        for i in range(len(self)):
+            yield self[i]
+
+    # -- autograd ----------------------------------------------------------------------------------------------
+    @property
+    def grad(self) -> NDArray | None:
+        """The gradient array, after `attach_grad`; else None."""
+        entry = self._entry
+        return entry[0].grad if entry is not None and entry[0].op is None else None
+
+    def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        """Make the array a variable with a zero gradient array; it leaves the graph that computed it.
+
+        Parameters
+        ----------
+        grad_req : {'write', 'add', 'null'}
+            Overwrite the gradient at each backward, add to it, or compute none.
+        stype : str, optional
+            Storage type of the gradient: that of the array unless told.
+        """
+        from .creation import zeros
+
+        stype = stype or self.stype
+        if stype == "default":
+            xp = self._st.ctx.device.xp
+            if self._st.ctx.device.async_:
+                self._st.ctx.device.activate(self._st.ctx.device_id)
+            grad = self.dense(xp.zeros(self.shape, self._data.dtype), Storage(self._st.ctx))
+        else:
+            grad = zeros(self.shape, ctx=self.context, dtype=self._data.dtype, stype=stype)
+        tape.mark(self, grad, grad_req)
+
+    def detach(self) -> NDArray:
+        """The same memory, outside any graph."""
+        return self.__class__(self._data, self._st)
+
+    def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
+        """Compute the gradients of this array; see ``mx.autograd.backward``."""
+        tape.backward([self], None if out_grad is None else [out_grad], retain_graph=retain_graph, train_mode=train_mode)
+
+    def sum(self, *args: Any, **kwargs: Any) -> NDArray:
+        """Sum over axes; see ``mx.nd.sum``."""
+        op = _op("sum")
+        if not args and not kwargs:
+            return dispatch.invoke(op, (self,), op.plain)  # type: ignore[no-any-return]
+        return op(self, *args, **kwargs)  # type: ignore[no-any-return]
+
+
+def _op(name: str) -> Any:
+    return registry.ops.items.get(name) or registry.ops.get(name)
+
+
+def _copy_to(x: NDArray, ctx: Context) -> NDArray:
+    if ctx is x._st.ctx:
+        return x.copy()
+    return dispatch.to_context(x, ctx)  # type: ignore[no-any-return]
+
+
+def _method(name: str, op_name: str) -> Any:
+    def method(self: NDArray, *args: Any, **kwargs: Any) -> Any:
+        return dispatch.call(_op(op_name), (self, *args), kwargs)
+
+    method.__name__, method.__qualname__ = name, f"NDArray.{name}"
+    method.__doc__ = f"Same as ``mx.nd.{op_name}`` of this array; the arguments follow."
+    return method
+
+
+for _name, _target in OP_METHODS.items():
+    if _name not in NDArray.__dict__:
+        setattr(NDArray, _name, _method(_name, _target))
+
+NDArray.dense = NDArray
+faces["default"] = NDArray
+arith.install(NDArray)
+

@@ -1,0 +1,617 @@
+"""MXNet's binary format for lists and dictionaries of arrays (``.params`` files), on NumPy arrays.
+
+The layout, little-endian throughout::
+
+    file    := u64 0x112 | u64 reserved | u64 count, array * count | u64 count, name * count
+    name    := u64 length | UTF-8 bytes
+    shape   := i32 ndim | i64 * ndim                 (ndim -1: no array; before version 3, 0 means that)
+    array   := u32 0xF993FACA (v3) or 0xF993FAC9 (v2) | i32 storage | [stored shape] | shape
+               | device | i32 dtype | (i32 aux dtype, aux shape) * aux | data | aux data
+             | u32 0xF993FAC8 (v1) | shape | device | i32 dtype | data
+             | u32 ndim | u32 * ndim | device | i32 dtype | data                     (the first versions)
+    device  := i32 type | i32 id
+
+The stored shape and the auxiliary arrays exist only for sparse storage. An array without shape ends right
+there. Version 3 is written under NumPy shape semantics, where ``()`` is a scalar.
+"""
+from __future__ import annotations
+
+import io
+import math
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+
+from ..base import error
+
+__all__ = ["Record", "dump", "dump_chunks", "dump_record", "load", "load_file", "load_record", "save_file"]
+
+LIST_MAGIC = 0x112
+V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
+CPU = (1, 0)
+
+#: MXNet's dtype codes; bfloat16 (12) is beside, as NumPy knows it only through ml_dtypes.
+DTYPES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool"}
+_BFLOAT16 = 12
+_LATER_DTYPES = {8: "int16", 9: "uint16", 10: "uint32", 11: "uint64"}
+_CODES = {name: code for code, name in DTYPES.items()} | {"bfloat16": _BFLOAT16}
+
+#: Storage code -> (name, names of the auxiliary arrays).
+STORAGES = {0: ("default", ()), 1: ("row_sparse", ("indices",)), 2: ("csr", ("indptr", "indices"))}
+_STORAGE_CODES = {name: code for code, (name, _) in STORAGES.items()}
+
+_MAX_NDIM = 32                  # NumPy's own limit until version 2
+_MAX_SIZE = 1 << 59             # elements of 8 bytes that a signed 64-bit size can count
+_PIECE = 1 << 24                # what is read at a time from a stream of unknown length
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One array as it lies in a file.
+
+    Parameters
+    ----------
+    data : numpy.ndarray or None
+        The dense array, or the stored values of a sparse one; None for a file entry without array.
+    shape : tuple of int, optional
+        Logical shape; that of `data` by default.
+    stype : {'default', 'row_sparse', 'csr'}
+        Storage type.
+    aux : tuple of numpy.ndarray
+        ``(indices,)`` for row_sparse, ``(indptr, indices)`` for csr.
+    device : (int, int)
+        Device type and id the array lived on (1 cpu, 2 gpu, 3 cpu_pinned, 5 cpu_shared).
+    np_shape : bool
+        Whether the entry has NumPy shape semantics (version 3).
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``NDArray::Save`` / ``NDArray::Load``.
+
+    Examples
+    --------
+    >>> Record(np.zeros((2, 3), "float32")).shape
+    (2, 3)
+    """
+
+    data: np.ndarray | None
+    shape: tuple | None = None
+    stype: str = "default"
+    aux: tuple = ()
+    device: tuple = CPU
+    np_shape: bool = False
+
+    def __post_init__(self):
+        if self.shape is None and self.data is not None:
+            object.__setattr__(self, "shape", tuple(self.data.shape))
+
+
+ArrayLike = Record | np.ndarray | None
+Buffer = bytes | bytearray | memoryview
+
+
+# ---------------------------------------------------------------- writing
+
+def dump(arrays: Iterable[ArrayLike], names: Sequence[str] = (), np_shape: bool = False) -> bytes:
+    """Write arrays in MXNet's binary list format.
+
+    Parameters
+    ----------
+    arrays : iterable of Record, numpy.ndarray or None
+        The arrays; a plain NumPy array is a dense one on the CPU.
+    names : sequence of str
+        One name an array (a dictionary), or nothing (a list).
+    np_shape : bool
+        Write plain arrays with NumPy shape semantics (version 3): needed for scalars.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError or TypeError) naming the array that cannot be written and why.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.nd.save``, byte for byte.
+
+    Examples
+    --------
+    >>> records, names = load(dump([np.ones((2, 2), "float32")], ["w"]))
+    >>> float(records[0].data.sum()), names
+    (4.0, ['w'])
+    """
+    return b"".join(dump_chunks(arrays, names, np_shape))
+
+
+def dump_chunks(arrays: Iterable[ArrayLike], names: Sequence[str] = (),
+                np_shape: bool = False) -> Iterator[Buffer]:
+    """Yield the bytes of `dump` piece by piece, without a copy of the arrays.
+
+    Parameters
+    ----------
+    arrays, names, np_shape
+        As for `dump`.
+
+    Yields
+    ------
+    bytes-like
+
+    Examples
+    --------
+    >>> b"".join(dump_chunks([])) == dump([])
+    True
+    """
+    arrays, names = list(arrays), list(names)
+    if names and len(names) != len(arrays):
+        raise error(ValueError, f"{len(arrays)} arrays but {len(names)} names; name all of them or none")
+    yield struct.pack("<QQQ", LIST_MAGIC, 0, len(arrays))
+    for i, array in enumerate(arrays):
+        yield from _record_chunks(array, _called(i, names), np_shape)
+    yield struct.pack("<Q", len(names))
+    for name in names:
+        if not isinstance(name, str):
+            raise error(TypeError, f"array names must be strings, not {name!r}")
+        encoded = name.encode("utf-8")
+        yield struct.pack("<Q", len(encoded)) + encoded
+
+
+def dump_record(array: ArrayLike, np_shape: bool = False) -> bytes:
+    """Write one array without the list around it, as MXNet's pickles hold it.
+
+    Parameters
+    ----------
+    array : Record, numpy.ndarray or None
+        The array.
+    np_shape : bool
+        As for `dump`.
+
+    Returns
+    -------
+    bytes
+
+    Examples
+    --------
+    >>> load_record(dump_record(np.arange(3, dtype="int32"))).data
+    array([0, 1, 2], dtype=int32)
+    """
+    return b"".join(_record_chunks(array, "the array", np_shape))
+
+
+def _called(i: int, names: Sequence[str]) -> str:
+    return f"array {i} ({names[i]!r})" if i < len(names) else f"array {i}"
+
+
+def _record_chunks(array: ArrayLike, called: str, np_shape: bool) -> Iterator[Buffer]:
+    if not isinstance(array, (Record, np.ndarray, type(None))):
+        raise error(TypeError, f"{called}: expected a NumPy array, not {type(array).__name__}")
+    record = array if isinstance(array, Record) else Record(array, np_shape=np_shape)
+    np_shape = record.np_shape
+    if record.data is None:
+        # No storage follows an unknown shape: -1 dimensions under NumPy semantics, 0 before.
+        yield struct.pack("<Iii", V3 if np_shape else V2, 0, -1 if np_shape else 0)
+        return
+    _check_writable(record, called)
+    parts = [record.data, *record.aux]
+    codes = [_code(part, called) for part in parts]
+    head = [struct.pack("<Ii", V3 if np_shape else V2, _STORAGE_CODES[record.stype])]
+    if record.stype != "default":
+        head.append(_shape_bytes(record.data.shape))
+    head += [_shape_bytes(record.shape), struct.pack("<iii", *record.device, codes[0])]
+    head += [struct.pack("<i", code) + _shape_bytes(aux.shape) for code, aux in zip(codes[1:], record.aux)]
+    yield b"".join(head)
+    for part in parts:
+        if part.size:
+            yield _raw(part)
+
+
+def _check_writable(record: Record, called: str) -> None:
+    if record.stype not in _STORAGE_CODES:
+        raise error(ValueError, f"{called}: unknown storage type {record.stype!r}; "
+                                f"known are {', '.join(_STORAGE_CODES)}")
+    aux_names = STORAGES[_STORAGE_CODES[record.stype]][1]
+    if len(record.aux) != len(aux_names):
+        raise error(ValueError, f"{called}: {record.stype} storage has the auxiliary arrays {aux_names}, "
+                                f"got {len(record.aux)}")
+    if record.stype == "default" and tuple(record.shape) != record.data.shape:
+        raise error(ValueError, f"{called}: shape {record.shape} given for dense data of {record.data.shape}")
+    if not record.shape and not record.np_shape:
+        raise error(ValueError, f"{called} is a scalar, shape (): the format holds it only under NumPy shape "
+                                "semantics (np_shape=True, mx.npx.save); otherwise reshape it to (1,)")
+
+
+def _shape_bytes(shape: tuple) -> bytes:
+    return struct.pack(f"<i{len(shape)}q", len(shape), *shape)
+
+
+def _code(array: np.ndarray, called: str) -> int:
+    try:
+        return _CODES[array.dtype.name]
+    except KeyError:
+        raise error(TypeError, f"{called}: dtype {array.dtype} has no place in MXNet's format; "
+                               f"cast it to one of {', '.join(_CODES)}") from None
+
+
+def _raw(array: np.ndarray) -> memoryview:
+    array = np.ascontiguousarray(array)
+    if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and not np.little_endian):
+        array = array.astype(array.dtype.newbyteorder("<"))
+    return memoryview(array.reshape(-1).view(np.uint8))
+
+
+# ---------------------------------------------------------------- reading
+
+def load(buffer: Buffer, called: str = "the buffer") -> tuple:
+    """Read a list of arrays from memory.
+
+    Parameters
+    ----------
+    buffer : bytes-like
+        The whole content of a file.
+    called : str
+        What errors call it, e.g. a file name.
+
+    Returns
+    -------
+    records : list of Record
+        The arrays, each with memory of its own.
+    names : list of str
+        Their names, empty for a list.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if it is no such file, or cut or damaged; the text names the array and the offset.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.nd.load_frombuffer``, which reads no ``.npy`` or ``.npz`` either
+    (the error says which function does). Sparse indices are checked against the shape.
+
+    Examples
+    --------
+    >>> load(dump([np.zeros(2, "float32"), np.ones(3, "int8")]))[0][1].shape
+    (3,)
+    """
+    view = memoryview(buffer).cast("B")
+    return _Reader(io.BytesIO(view), len(view), called).read_list()
+
+
+def load_file(path) -> tuple:
+    """Read a list of arrays from a file or URL.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or an fsspec URL.
+
+    Returns
+    -------
+    records : list of Record
+    names : list of str
+
+    Raises
+    ------
+    MXNetError
+        (also OSError) if the file cannot be opened; (also ValueError) as for `load`.
+
+    Examples
+    --------
+    >>> save_file("memory://doc/one.params", [np.zeros(2, "float32")])
+    >>> load_file("memory://doc/one.params")[0][0].shape
+    (2,)
+    """
+    from .._io_files import open_read
+    with open_read(path) as file:
+        return _Reader(file, _length(file), repr(str(path))).read_list()
+
+
+def save_file(path, arrays: Iterable[ArrayLike], names: Sequence[str] = (), np_shape: bool = False) -> None:
+    """Write a list of arrays to a file or URL, wholly or not at all.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or an fsspec URL.
+    arrays, names, np_shape
+        As for `dump`.
+
+    Raises
+    ------
+    MXNetError
+        As for `dump`, and (also OSError) if the file cannot be written; the previous file then remains.
+
+    Examples
+    --------
+    >>> save_file("memory://doc/two.params", [np.zeros(2, "float32")], ["bias"])
+    """
+    from .._io_files import write_atomic
+    write_atomic(path, dump_chunks(arrays, names, np_shape))
+
+
+def load_record(buffer: Buffer) -> Record:
+    """Read one array written by `dump_record`.
+
+    Parameters
+    ----------
+    buffer : bytes-like
+        The bytes of one array.
+
+    Returns
+    -------
+    Record
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if the bytes are cut or damaged.
+
+    Examples
+    --------
+    >>> load_record(dump_record(np.arange(2, dtype="int64"))).data
+    array([0, 1])
+    """
+    view = memoryview(buffer).cast("B")
+    return _Reader(io.BytesIO(view), len(view), "the buffer").read_record("the array")
+
+
+def _length(file: BinaryIO) -> int | None:
+    """Size of the rest of `file`, None where the stream cannot tell."""
+    try:
+        here = file.tell()
+        end = file.seek(0, io.SEEK_END)
+        file.seek(here)
+    except (OSError, AttributeError, ValueError):
+        return None
+    return end - here
+
+
+def _bfloat16(called: str) -> np.dtype:
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise error(ImportError, f"{called} is bfloat16, which needs the package ml_dtypes: "
+                                 "pip install ml_dtypes") from None
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+class _Reader:
+    """Reads a stream front to back, knows where it is and never allocates what the stream cannot hold."""
+
+    def __init__(self, file: BinaryIO, size: int | None, called: str):
+        self.file, self.size, self.called = file, size, called
+        self.at = 0
+        self.what = "the header"
+
+    # -- errors
+
+    def fail(self, text: str, at: int | None = None) -> Exception:
+        return error(ValueError, f"{self.called}: {text} (offset {self.at if at is None else at}, "
+                                 f"while reading {self.what})")
+
+    def truncated(self, wanted: int, have: int) -> Exception:
+        return self.fail(f"truncated: {wanted} bytes expected, {have} left; the file is cut or damaged")
+
+    # -- primitives
+
+    def take(self, fmt: str) -> tuple:
+        n = struct.calcsize(fmt)
+        raw = self.file.read(n)
+        while 0 < len(raw) < n:
+            more = self.file.read(n - len(raw))
+            if not more:
+                break
+            raw += more
+        if len(raw) < n:
+            raise self.truncated(n, len(raw))
+        self.at += n
+        return struct.unpack(fmt, raw)
+
+    def must_hold(self, nbytes: int) -> None:
+        if self.size is not None and nbytes > self.size - self.at:
+            raise self.truncated(nbytes, self.size - self.at)
+
+    def raw(self, nbytes: int) -> np.ndarray:
+        """Read `nbytes` into fresh memory."""
+        self.must_hold(nbytes)
+        if self.size is None:
+            return self._raw_of_unknown_length(nbytes)
+        out = np.empty(nbytes, np.uint8)
+        view, got = memoryview(out), 0
+        while got < nbytes:
+            n = self.file.readinto(view[got:])
+            if not n:
+                raise self.truncated(nbytes, got)
+            got += n
+        self.at += nbytes
+        return out
+
+    def _raw_of_unknown_length(self, nbytes: int) -> np.ndarray:
+        pieces, left = [], nbytes
+        while left:
+            piece = self.file.read(min(left, _PIECE))
+            if not piece:
+                raise self.truncated(nbytes, nbytes - left)
+            pieces.append(piece)
+            left -= len(piece)
+        self.at += nbytes
+        return np.frombuffer(bytearray().join(pieces), np.uint8)
+
+    # -- the format
+
+    def read_list(self) -> tuple:
+        start = self.file.read(16)
+        if len(start) < 16 or struct.unpack("<Q", start[:8])[0] != LIST_MAGIC:
+            raise self.fail(f"not an MXNet array file: {_looks_like(start)}; "
+                            f"such a file starts with {LIST_MAGIC:#x}", at=0)
+        self.at = 16
+        self.what = "the number of arrays"
+        count, = self.take("<Q")
+        self.must_hold(4 * count)           # each array takes four bytes at least
+        records = []
+        for i in range(count):
+            records.append(self.read_record(f"array {i} of {count}"))
+        self.what = "the number of names"
+        names_count, = self.take("<Q")
+        if names_count not in (0, count):
+            raise self.fail(f"{count} arrays but {names_count} names; the file is damaged")
+        return records, [self.read_name(i, count) for i in range(names_count)]
+
+    def read_name(self, i: int, count: int) -> str:
+        self.what = f"name {i} of {count}"
+        length, = self.take("<Q")
+        raw = self.raw(length).tobytes()
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError:
+            raise self.fail(f"the name {raw[:40]!r} is not UTF-8; the file is damaged") from None
+
+    def read_record(self, called: str) -> Record:
+        self.what = f"the kind of {called}"
+        start = self.at
+        magic, = self.take("<I")
+        if magic in (V2, V3):
+            return self._current(called, magic == V3)
+        self.what = f"the shape of {called}"
+        if magic == V1:
+            shape = self.shape()
+        elif magic <= _MAX_NDIM:
+            shape = self.take(f"<{magic}I")
+        else:
+            raise self.fail(f"{magic:#x} begins no array that MXNet writes; the file is damaged", at=start)
+        if not shape:
+            return Record(None)
+        device, dtype = self.device_and_dtype(called)
+        return Record(self.array(shape, dtype, f"the data of {called}"), device=device)
+
+    def _current(self, called: str, np_shape: bool) -> Record:
+        code, = self.take("<i")
+        if code not in STORAGES:
+            known = ", ".join(f"{c} {name}" for c, (name, _) in STORAGES.items())
+            raise self.fail(f"unknown storage type {code}; known are {known}", at=self.at - 4)
+        stype, aux_names = STORAGES[code]
+        self.what = f"the shape of {called}"
+        stored = self.shape() if aux_names else None
+        shape = self.shape(may_be_unknown=np_shape)
+        if shape is None or (not shape and not np_shape):
+            return Record(None, np_shape=np_shape)
+        device, dtype = self.device_and_dtype(called)
+        aux_heads = []
+        for name in aux_names:
+            self.what = f"the {name} of {called}"
+            aux_heads.append((self.dtype(called), self.shape()))
+        data = self.array(shape if stored is None else stored, dtype, f"the data of {called}")
+        aux = tuple(self.array(s, d, f"the {name} of {called}") for name, (d, s) in zip(aux_names, aux_heads))
+        if aux:
+            problem = _sparse_problem(stype, shape, data, aux)
+            if problem:
+                raise self.fail(f"{called} is no valid {stype} array: {problem}; the file is damaged")
+        return Record(data, shape, stype, aux, device, np_shape)
+
+    def shape(self, may_be_unknown: bool = False) -> tuple | None:
+        ndim, = self.take("<i")
+        if ndim == -1 and may_be_unknown:
+            return None
+        if not 0 <= ndim <= _MAX_NDIM:
+            raise self.fail(f"{ndim} dimensions; the file is damaged", at=self.at - 4)
+        shape = self.take(f"<{ndim}q")
+        if any(d < 0 for d in shape):
+            raise self.fail(f"negative dimension in shape {shape}; the file is damaged", self.at - 8 * ndim)
+        if math.prod(d for d in shape if d) > _MAX_SIZE:        # also beside a zero: NumPy refuses it too
+            raise self.fail(f"absurd shape {shape}; the file is damaged", self.at - 8 * ndim)
+        return shape
+
+    def device_and_dtype(self, called: str) -> tuple:
+        self.what = f"the device and dtype of {called}"
+        return self.take("<ii"), self.dtype(called)
+
+    def dtype(self, called: str) -> np.dtype:
+        code, = self.take("<i")
+        if code in DTYPES:
+            return np.dtype(DTYPES[code])
+        if code == _BFLOAT16:
+            return _bfloat16(called)
+        hint = f" ({_LATER_DTYPES[code]}, of MXNet 2)" if code in _LATER_DTYPES else ""
+        known = ", ".join(f"{c} {name}" for name, c in _CODES.items())
+        raise self.fail(f"unknown dtype code {code}{hint}; known are {known}", at=self.at - 4)
+
+    def array(self, shape: tuple, dtype: np.dtype, what: str) -> np.ndarray:
+        self.what = what
+        raw = self.raw(math.prod(shape) * dtype.itemsize)
+        if dtype == np.bool_:
+            return (raw != 0).reshape(shape)        # a damaged byte must not become a broken bool
+        return raw.view(dtype if np.little_endian else dtype.newbyteorder("<")).reshape(shape)
+
+
+def _sparse_problem(stype: str, shape: tuple, data: np.ndarray, aux: tuple) -> str | None:
+    """Say what makes a sparse array unusable, or None: an index out of range would crash a kernel later."""
+    if any(a.ndim != 1 or a.dtype.kind != "i" for a in aux):
+        return "its auxiliary arrays are not vectors of integers"
+    indices = aux[-1]
+    if len(indices) != len(data) if data.ndim else True:
+        return f"{len(indices)} indices for stored values of shape {data.shape}"
+    if stype == "row_sparse":
+        if data.shape[1:] != tuple(shape[1:]):
+            return f"stored rows of shape {data.shape[1:]} in an array of shape {shape}"
+        limit = shape[0]
+        if len(indices) > 1 and (np.diff(indices) <= 0).any():
+            return "its row indices do not increase"
+    else:
+        if len(shape) != 2 or data.ndim != 1:
+            return f"shape {shape} with stored values of shape {data.shape}, expected a matrix and a vector"
+        limit = shape[1]
+        indptr = aux[0]
+        if len(indptr) == 0 and len(data) == 0:
+            return None
+        if len(indptr) != shape[0] + 1:
+            return f"indptr of {len(indptr)} entries for {shape[0]} rows"
+        if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+            return f"indptr does not rise from 0 to {len(indices)}"
+    if len(indices) and (indices.min() < 0 or indices.max() >= limit):
+        return f"index out of range [0, {limit})"
+    return None
+
+
+#: How files that people mistake for array files begin, and what to do with them.
+_SIGNATURES = (
+    (b"PK\x03\x04", "a zip archive, such as .npz or a PyTorch file (read .npz with numpy.load)"),
+    (b"PK\x05\x06", "an empty zip archive"),
+    (b"\x93NUMPY", "a NumPy .npy file (read it with numpy.load)"),
+    (b"\x1f\x8b", "gzip data; decompress it first"),
+    (b"BZh", "bzip2 data; decompress it first"),
+    (b"\xfd7zXZ", "xz data; decompress it first"),
+    (b"\x28\xb5\x2f\xfd", "zstandard data; decompress it first"),
+    (b"\x89HDF", "an HDF5 file"),
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (struct.pack("<I", 0xCED7230A), "a RecordIO (.rec) file"),
+    (struct.pack("<I", V1), "a single array without the list around it"),
+    (struct.pack("<I", V2), "a single array without the list around it"),
+    (struct.pack("<I", V3), "a single array without the list around it"),
+    (struct.pack(">Q", LIST_MAGIC), "an array file of a big-endian machine"),
+    (b"version https://", "a Git LFS pointer; fetch the real file with git lfs pull"),
+    (b"<", "an HTML or XML page, perhaps a failed download"),
+    (b"{", "JSON, such as a -symbol.json file"),
+    (b"[", "JSON"),
+)
+
+
+def _looks_like(start: bytes) -> str:
+    if not start:
+        return "it is empty"
+    for signature, kind in _SIGNATURES:
+        text = len(signature) == 1          # may follow blanks
+        if (start.lstrip() if text else start).startswith(signature):
+            return f"it looks like {kind}"
+    if start[0] == 0x80 and len(start) > 1 and 2 <= start[1] <= 5:
+        return "it looks like a Python pickle, such as optimizer states"
+    if start[8:9] == b"{":
+        return "it looks like a safetensors file"
+    if struct.pack("<Q", LIST_MAGIC).startswith(start):
+        return f"it has only {len(start)} bytes"
+    return f"it starts with {start[:8].hex(' ')}"

@@ -1,0 +1,220 @@
+"""Sparse arrays: classes over row-sparse and CSR values, and their construction (``mx.nd.sparse``)."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core import arith
+
+from .._core.array import CSR, RowSparse, Storage, faces
+from .._core.context import Context, current_context
+from .._core.errors import error
+from .._core.frontend import eager_function, namespace
+from .._core.params import as_dtype
+from .ndarray import NDArray
+
+__all__ = ["BaseSparseNDArray", "RowSparseNDArray", "CSRNDArray", "row_sparse_array", "csr_matrix", "zeros", "array", "empty"]
+
+
+class BaseSparseNDArray(NDArray):
+    """What sparse arrays have in common: they are written as a whole, and become dense through ``tostype('default')``."""
+
+    __slots__ = ()
+
+    def _part(self, part: Any) -> NDArray:
+        self._st.wait()
+        return NDArray(part, Storage(self._st.ctx))
+
+    def asnumpy(self) -> np.ndarray[Any, Any]:
+        """The full array as a NumPy array."""
+        self._st.wait()
+        device = self._st.ctx.device
+        return device.to_host(self._data.todense(device.xp))
+
+    def asscipy(self) -> Any:
+        """A scipy.sparse matrix (needs SciPy)."""
+        import scipy.sparse
+
+        return scipy.sparse.csr_matrix(self.asnumpy())
+
+    def __repr__(self) -> str:
+        return f"\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+        raise error(TypeError, f"a {self.stype} array cannot be reshaped; use tostype('default') first")
+
+    def copy(self) -> NDArray:
+        """A new array with the same values."""
+        self._st.wait()
+        return self.__class__(self._data.with_parts(*[p.copy() for p in self._data.parts()]), Storage(self._st.ctx))
+
+    def astype(self, dtype: Any, copy: bool = True) -> NDArray:
+        """The values in another dtype."""
+        self._st.wait()
+        return self.__class__(self._data.astype(as_dtype(dtype)), Storage(self._st.ctx))
+
+    @property
+    def indices(self) -> NDArray:
+        """The stored indices (int64)."""
+        return self._part(self._data.indices)
+
+    @property
+    def data(self) -> NDArray:
+        """The stored values."""
+        return self._part(self._data.values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        device = self._st.ctx.device
+        self._st.wait()
+        return (_unpickle, (self.stype, self.shape, [device.to_host(p) for p in self._data.parts()], self.context))
+
+
+class RowSparseNDArray(BaseSparseNDArray):
+    """Rows `indices` (sorted) hold `data`, all other rows are zero."""
+
+    __slots__ = ()
+    stype = "row_sparse"
+
+    def retain(self, indices: NDArray) -> RowSparseNDArray:
+        """The rows in `indices` only."""
+        keep = np.unique(indices.asnumpy().astype(np.int64))
+        have = self.indices.asnumpy()
+        at = np.isin(have, keep)
+        return row_sparse_array((self.data.asnumpy()[at], have[at]), self.shape, self.context, self._data.dtype)
+
+
+class CSRNDArray(BaseSparseNDArray):
+    """A matrix in compressed rows: row i holds ``data[indptr[i]:indptr[i+1]]`` at columns ``indices[...]``."""
+
+    __slots__ = ()
+    stype = "csr"
+
+    @property
+    def indptr(self) -> NDArray:
+        """Where each row begins in `data` and `indices`."""
+        return self._part(self._data.indptr)
+
+
+def _unpickle(stype: str, shape: tuple[int, ...], parts: list[np.ndarray[Any, Any]], ctx: Context) -> Any:
+    put = [ctx.device.from_host(p, ctx.device_id) for p in parts]
+    return faces[stype]({"row_sparse": RowSparse, "csr": CSR}[stype](shape, *put), Storage(ctx))
+
+
+def _host(x: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
+    a = x.asnumpy() if hasattr(x, "asnumpy") else np.asarray(x)
+    return np.ascontiguousarray(a, dtype=dtype)
+
+
+def _plain_dtype(given: Any, dtype: Any) -> Any:
+    if dtype is not None:
+        return as_dtype(dtype)
+    return given.dtype if isinstance(given, np.ndarray) else as_dtype(getattr(given, "dtype", None))
+
+
+def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: Any = None) -> RowSparseNDArray:
+    """Make a row-sparse array.
+
+    Parameters
+    ----------
+    arg1 : (data, indices), array_like, NDArray or tuple of int
+        The rows and which they are; a full array; or a shape, for an array of zeros.
+    shape : tuple of int, optional
+        Needed with (data, indices) unless the last index is in the last row.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> a = mx.nd.sparse.row_sparse_array(([[1, 2]], [1]), shape=(3, 2))
+    >>> a.asnumpy().tolist()
+    [[0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]
+    """
+    ctx = ctx or current_context()
+    if isinstance(arg1, tuple) and len(arg1) == 2 and not all(isinstance(d, int) for d in arg1):
+        dt = _plain_dtype(arg1[0], dtype)
+        data, rows = _host(arg1[0], dt), _host(arg1[1], np.int64)
+        if rows.ndim != 1 or len(rows) != len(data):
+            raise error(ValueError, f"row_sparse_array: data {data.shape} needs as many indices as rows, got {rows.shape}")
+        full = tuple(shape) if shape is not None else (int(rows.max()) + 1 if len(rows) else 0, *data.shape[1:])
+        order = np.argsort(rows, kind="stable")
+        rows, data = rows[order], data[order]
+        if len(rows) and (rows[0] < 0 or rows[-1] >= full[0] or (np.diff(rows) == 0).any()):
+            raise error(ValueError, f"row_sparse_array: indices must be distinct and in [0, {full[0]}), got {rows.tolist()[:10]}")
+    elif isinstance(arg1, tuple) and all(isinstance(d, int) for d in arg1):
+        full = arg1
+        data, rows = np.zeros((0, *full[1:]), as_dtype(dtype)), np.zeros(0, np.int64)
+    else:
+        dense = _host(arg1, _plain_dtype(arg1, dtype))
+        full = dense.shape
+        rows = np.flatnonzero((dense != 0).reshape(len(dense), -1).any(1)).astype(np.int64)
+        data = dense[rows]
+    put = ctx.device.from_host
+    return RowSparseNDArray(RowSparse(full, put(rows, ctx.device_id), put(data, ctx.device_id)), Storage(ctx))
+
+
+def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: Any = None) -> CSRNDArray:
+    """Make a CSR matrix.
+
+    Parameters
+    ----------
+    arg1 : (data, indices, indptr), (data, (row, col)), array_like, NDArray or tuple of int
+        The compressed parts; coordinates; a full matrix; or a shape, for a matrix of zeros.
+    """
+    ctx = ctx or current_context()
+    if isinstance(arg1, tuple) and len(arg1) == 3:
+        data, cols, ptr = _host(arg1[0], _plain_dtype(arg1[0], dtype)), _host(arg1[1], np.int64), _host(arg1[2], np.int64)
+        full = tuple(shape) if shape is not None else (len(ptr) - 1, int(cols.max()) + 1 if len(cols) else 0)
+        if len(ptr) != full[0] + 1 or ptr[-1] != len(data) or len(cols) != len(data):
+            raise error(ValueError, f"csr_matrix: {len(data)} values, {len(cols)} indices and indptr of {len(ptr)} do not fit {full}")
+    elif isinstance(arg1, tuple) and all(isinstance(d, int) for d in arg1):
+        full = arg1
+        data, cols, ptr = np.zeros(0, as_dtype(dtype)), np.zeros(0, np.int64), np.zeros(full[0] + 1, np.int64)
+    else:
+        if isinstance(arg1, tuple) and len(arg1) == 2:
+            values, (r, c) = _host(arg1[0], _plain_dtype(arg1[0], dtype)), arg1[1]
+            r, c = _host(r, np.int64), _host(c, np.int64)
+            full = tuple(shape) if shape is not None else (int(r.max()) + 1, int(c.max()) + 1)
+            dense = np.zeros(full, values.dtype)
+            np.add.at(dense, (r, c), values)
+        else:
+            dense = _host(arg1.toarray() if hasattr(arg1, "toarray") else arg1, _plain_dtype(arg1, dtype))
+            full = dense.shape
+        r, cols = np.nonzero(dense)
+        data, cols = dense[r, cols], cols.astype(np.int64)
+        ptr = np.concatenate([[0], np.cumsum(np.bincount(r, minlength=full[0]))]).astype(np.int64)
+    put = ctx.device.from_host
+    return CSRNDArray(CSR(full, put(ptr, ctx.device_id), put(cols, ctx.device_id), put(data, ctx.device_id)), Storage(ctx))
+
+
+def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
+    """An array of zeros of a storage type."""
+    if stype == "default":
+        from .creation import zeros as dense
+
+        return dense(shape, ctx, dtype)
+    make = {"row_sparse": row_sparse_array, "csr": csr_matrix}.get(stype)
+    if make is None:
+        raise error(ValueError, f"unknown storage type {stype!r}; use 'default', 'row_sparse' or 'csr'")
+    return make(tuple(int(d) for d in shape), ctx=ctx, dtype=dtype)  # type: ignore[return-value]
+
+
+def empty(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """Same as `zeros`: a sparse array is born without values."""
+    return zeros(stype, shape, ctx, dtype)
+
+
+def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """A sparse array from another one or from a scipy.sparse matrix."""
+    if isinstance(source_array, RowSparseNDArray):
+        return row_sparse_array(source_array, ctx=ctx, dtype=dtype or source_array.dtype)
+    if isinstance(source_array, CSRNDArray) or hasattr(source_array, "toarray"):
+        return csr_matrix(source_array, ctx=ctx, dtype=dtype or source_array.dtype)
+    raise error(TypeError, f"nd.sparse.array takes a sparse array, got {type(source_array).__name__}; "
+                           "use row_sparse_array or csr_matrix")
+
+
+arith.install(BaseSparseNDArray, fast=False)
+for _cls in (RowSparseNDArray, CSRNDArray):
+    _cls.dense = NDArray
+    faces[_cls.stype] = _cls
+__getattr__, __dir__ = namespace(globals(), "sparse", eager_function)

@@ -1,0 +1,23 @@
+"""The stock operators: a default plugin, through the same hooks as everybody's.
+
+One module per subject; each declares operators and nothing else. To find one, search its name between quotes.
+"""
+from __future__ import annotations
+
+from importlib import import_module
+
+from mxcore._core.hookspecs import hookimpl
+from mxcore._core.op import declarations
+
+API_VERSION = 1
+
+#: The modules that declare operators.
+MODULES = (
+    "arithmetic", "unary", "reduce", "shape", "create",
+
+)
+
+
+@hookimpl
+def mxcore_ops():
+    return declarations(*[import_module(f"mxcore.ops.{m}") for m in MODULES])

@@ -1,0 +1,168 @@
+"""Arithmetic, comparison and logic: between equal shapes, with broadcasting, and with a number.
+
+One row of a table per operator. Gradients of broadcasting operators are summed back to their input's shape by
+``_sum_like``, which does nothing where the shapes agree.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._core.families import binary, broadcast, scalar
+from .._core.op import op
+from ..testing.sample import Sample
+
+
+
+@op("_sum_like", inputs="data like~", grad=lambda F, dy, like_data: (F.broadcast_like(dy, like_data), None),
+    samples=[Sample((2, 3, 4), (3, 1), mxnet="internal"), Sample((2, 3), (2, 3), mxnet="internal")])
+def sum_like(k, p, data, like):
+    """Sum `data` over the axes along which it was broadcast from the shape of `like`.
+
+    Parameters
+    ----------
+    data : array
+    like : array
+        Only its shape is used.
+    """
+    shape = tuple(like.shape)
+    if shape == tuple(data.shape):
+        return data
+    lead = data.ndim - len(shape)
+    axes = (*range(lead), *(i + lead for i, d in enumerate(shape) if d == 1 and data.shape[i + lead] != 1))
+    return data.sum(axes).reshape(shape)
+
+
+sum_like.shape(lambda p, ins: [ins[1]])
+sum_like.view = True  # equal shapes: the gradient itself, no copy
+
+
+def _div(xp, a, b):
+    # Integers divide as in C: towards zero.
+    return xp.true_divide(a, b) if a.dtype.kind == "f" else xp.trunc(xp.true_divide(a, b))
+
+
+def _mod(xp, a, b):
+    # MXNet: the sign of the divisor, and 0 where the divisor is 0.
+    if a.dtype.kind == "f":
+        return xp.where(b == 0, xp.zeros_like(a), xp.mod(a, xp.where(b == 0, xp.ones_like(a), b)))
+    safe = xp.where(b == 0, xp.ones_like(a), b)
+    return xp.where(b == 0, xp.zeros_like(a), xp.mod(a, safe))
+
+
+def _logic(fn):
+    return lambda xp, a, b: getattr(xp, fn)(a != 0, b != 0)
+
+
+#: name of the family -> (function, expr over a and b, gradient of a, gradient of b) ; gradients over F, dy, a, b
+_MATH: dict[str, tuple[Any, str, Any]] = {
+    "add": ("add", "a + b", lambda F, dy: (dy, dy)),
+    "sub": ("subtract", "a - b", lambda F, dy: (dy, -dy)),
+    "mul": ("multiply", "a * b", lambda F, dy, a, b: (dy * b, dy * a)),
+    "div": (_div, "a / b", lambda F, dy, a, b: (dy / b, -dy * a / (b * b))),
+    "mod": (_mod, "mod(a, b)", lambda F, dy, a, b: (dy, -dy * F.floor(a / b))),
+    "power": ("power", "power(a, b)", lambda F, dy, a, b: (dy * b * a ** (b - 1), dy * F.log(a) * a**b)),
+    "maximum": ("maximum", "maximum(a, b)", lambda F, dy, a, b: (dy * (a >= b), dy * (a < b))),
+    "minimum": ("minimum", "minimum(a, b)", lambda F, dy, a, b: (dy * (a <= b), dy * (a > b))),
+    "hypot": ("hypot", "hypot(a, b)", lambda F, dy, a, b: (dy * a / F.broadcast_hypot(a, b), dy * b / F.broadcast_hypot(a, b))),
+}
+_COMPARE = {
+    "equal": ("equal", "a == b"), "not_equal": ("not_equal", "a != b"), "greater": ("greater", "a > b"),
+    "greater_equal": ("greater_equal", "a >= b"), "lesser": ("less", "a < b"), "lesser_equal": ("less_equal", "a <= b"),
+    "logical_and": (_logic("logical_and"), "a != 0 and b != 0"), "logical_or": (_logic("logical_or"), "a != 0 or b != 0"),
+    "logical_xor": (_logic("logical_xor"), "(a != 0) != (b != 0)"),
+}
+_ELEMENTWISE_NAMES = {
+    "add": ("elemwise_add", "_plus", "_Plus", "_add"), "sub": ("elemwise_sub", "_minus", "_Minus", "_sub"),
+    "mul": ("elemwise_mul", "_mul", "_Mul"), "div": ("elemwise_div", "_div", "_Div"), "mod": ("_mod", "_Mod"),
+    "power": ("_power", "_Power"), "maximum": ("_maximum", "_Maximum"), "minimum": ("_minimum", "_Minimum"), "hypot": ("_hypot", "_Hypot"),
+    "equal": ("_equal", "_Equal"), "not_equal": ("_not_equal", "_Not_Equal"), "greater": ("_greater", "_Greater"),
+    "greater_equal": ("_greater_equal", "_Greater_Equal"), "lesser": ("_lesser", "_Lesser"), "lesser_equal": ("_lesser_equal", "_Lesser_Equal"),
+    "logical_and": ("_logical_and", "_Logical_And"), "logical_or": ("_logical_or", "_Logical_Or"), "logical_xor": ("_logical_xor", "_Logical_Xor"),
+}
+_BROADCAST_NAMES = {"add": ("broadcast_add", "broadcast_plus"), "sub": ("broadcast_sub", "broadcast_minus")}
+_POSITIVE = {"power": (0.5, 2.0), "div": (0.5, 2.0), "mod": (0.6, 3.0)}
+
+
+def _elementwise_rule(g):
+    n = g.__code__.co_argcount
+    if n == 2:
+        return lambda F, dy: g(F, dy)
+    return lambda F, dy, lhs, rhs: g(F, dy, lhs, rhs)
+
+
+def _broadcast_rule(g):
+    if g.__code__.co_argcount == 2:
+        def rule(F, dy, like_lhs, like_rhs):
+            da, db = g(F, dy)
+            return F._sum_like(da, like_lhs), F._sum_like(db, like_rhs)
+        return rule
+
+    def rule(F, dy, lhs, rhs):
+        da, db = g(F, dy, lhs, rhs)
+        return F._sum_like(da, lhs), F._sum_like(db, rhs)
+    return rule
+
+
+def _tables():
+    for family, (fn, expr, g) in _MATH.items():
+        domain = _POSITIVE.get(family, (-2.0, 2.0))
+        name, *aliases = _ELEMENTWISE_NAMES[family]
+        yield binary(name, fn, expr=expr, grad=_elementwise_rule(g), aliases=aliases,
+                     samples=[Sample((3, 4), (3, 4), domain=domain), Sample((0, 4), (0, 4), domain=domain)])
+        name, *aliases = _BROADCAST_NAMES.get(family, (f"broadcast_{family}",))
+        yield broadcast(name, fn, expr=expr, grad=_broadcast_rule(g), aliases=aliases,
+                        samples=[Sample((2, 1, 4), (1, 3, 1), domain=domain), Sample((3, 4), (3, 4), domain=domain)])
+    for family, (fn, expr) in _COMPARE.items():
+        values = [[-1.0, 0.0, 2.0]], [[0.0, 0.0, 1.0]]
+        name, *aliases = _ELEMENTWISE_NAMES[family]
+        yield binary(name, fn, expr=expr, grad=None, aliases=aliases, samples=[Sample(*values)])
+        yield broadcast(f"broadcast_{family}", fn, expr=expr, grad=None, samples=[Sample(values[0], [[0.0], [2.0]])])
+
+
+def _scalar_name(base: str) -> tuple[str, str]:
+    """The operator's name and the spelling of MXNet 0.x: ``_plus_scalar``, ``_PlusScalar``."""
+    return f"_{base}_scalar", "_" + "".join(w.capitalize() for w in base.split("_")) + "Scalar"
+
+
+#: base name -> (function over x and the number s, expr, gradient over F, p, dy, x)
+_WITH_NUMBER: dict[str, tuple[Any, str, Any]] = {
+    "plus": ("add", "x + s", lambda F, dy: dy),
+    "minus": ("subtract", "x - s", lambda F, dy: dy),
+    "rminus": ("subtract:swap", "s - x", lambda F, dy: -dy),
+    "mul": ("multiply", "x * s", lambda F, p, dy: dy * p.scalar),
+    "div": (_div, "x / s", lambda F, p, dy: dy / p.scalar),
+    "rdiv": (lambda xp, x, s: _div(xp, xp.full_like(x, s), x), "s / x", lambda F, p, dy, data: dy * -p.scalar / (data * data)),
+    "mod": (lambda xp, x, s: _mod(xp, x, xp.full_like(x, s)), "mod(x, s)", lambda F, dy: dy),
+    "rmod": (lambda xp, x, s: _mod(xp, xp.full_like(x, s), x), "mod(s, x)",
+             lambda F, p, dy, data: -dy * F.floor(p.scalar / data)),
+    "power": ("power", "power(x, s)", lambda F, p, dy, data: dy * p.scalar * data ** (p.scalar - 1)),
+    "rpower": ("power:swap", "power(s, x)", lambda F, p, dy, y: dy * y * _log(p.scalar)),
+    "maximum": ("maximum", "maximum(x, s)", lambda F, p, dy, data: dy * (data > p.scalar)),
+    "minimum": ("minimum", "minimum(x, s)", lambda F, p, dy, data: dy * (data < p.scalar)),
+    "hypot": (lambda xp, x, s: xp.hypot(x, xp.full_like(x, s)), "hypot(x, s)", lambda F, dy, data, y: dy * data / y),
+}
+_NUMBER_COMPARE = {
+    "equal": ("equal", "x == s"), "not_equal": ("not_equal", "x != s"), "greater": ("greater", "x > s"),
+    "greater_equal": ("greater_equal", "x >= s"), "lesser": ("less", "x < s"), "lesser_equal": ("less_equal", "x <= s"),
+    "logical_and": (lambda xp, x, s: (x != 0) & bool(s), "x != 0 and s != 0"),
+    "logical_or": (lambda xp, x, s: (x != 0) | bool(s), "x != 0 or s != 0"),
+    "logical_xor": (lambda xp, x, s: (x != 0) ^ bool(s), "(x != 0) != (s != 0)"),
+}
+
+
+def _log(s):
+    return math.log(s) if s > 0 else math.nan
+
+
+def _scalars():
+    for base, (fn, expr, g) in _WITH_NUMBER.items():
+        name, old = _scalar_name(base)
+        yield scalar(name, fn, expr=expr, grad=g, aliases=[old],
+                     samples=[Sample((3, 4), params={"scalar": 1.5}, domain=(0.3, 2.7))])
+    for base, (fn, expr) in _NUMBER_COMPARE.items():
+        name, old = _scalar_name(base)
+        yield scalar(name, fn, expr=expr, grad=None, aliases=[old], samples=[Sample([[-1.0, 0.0, 1.0]], params={"scalar": 1.0})])
+
+
+OPS = [*_tables(), *_scalars()]

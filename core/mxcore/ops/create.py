@@ -1,0 +1,109 @@
+"""Operators that make arrays from nothing."""
+from __future__ import annotations
+
+import numpy as np
+
+from .._core.op import op
+from .._core.params import Bool, DType, Float, Int, Shape, Str
+from ..testing.sample import Sample
+
+__all__: list[str] = []
+
+_F32 = np.dtype("float32")
+_WHERE = dict(ctx=Str(None), dtype=DType(_F32))
+
+
+def _asked(p, ins, outs):
+    return ins, [p.dtype]
+
+
+def _make(name, aliases, body, **more):
+    o = op(name, *aliases, inputs="", shape=Shape(()), **_WHERE, grad=None, samples=[Sample(params={"shape": (2, 3), **{
+        k: 2.5 for k in more}}, grad=False)], **more)(body)
+    o.shape(_shape)
+    o.dtype(_asked)
+    return o
+
+
+def _shape(p, ins, outs):
+    """A zero in the shape is a length that a graph's consumer decides, as in ``zeros(shape=(0, 5)) + d``."""
+    return ins, [tuple(-1 if d == 0 else d for d in p.shape)]
+
+
+def _decided(k, p):
+    """The shape to make: the one inferred in a graph, else the one asked for, zeros being lengths of zero."""
+    return k.shapes[0] if k.shapes else p.shape
+
+
+def zeros_(k, p):
+    """An array of zeros.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        In a graph, 0 is a length that the consumer decides.
+    ctx : str
+    dtype : dtype
+    """
+    return k.xp.zeros(_decided(k, p), p.dtype)
+
+
+def ones_(k, p):
+    """An array of ones.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        In a graph, 0 is a length that the consumer decides.
+    ctx : str
+    dtype : dtype
+    """
+    return k.xp.ones(_decided(k, p), p.dtype)
+
+
+def full_(k, p):
+    """An array of one value.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        In a graph, 0 is a length that the consumer decides.
+    ctx : str
+    dtype : dtype
+    value : float
+    """
+    return k.xp.full(_decided(k, p), p.value if p.dtype.kind == "f" else int(p.value), p.dtype)
+
+
+zeros = _make("_zeros", (), zeros_)
+ones = _make("_ones", (), ones_)
+full = _make("_full", (), full_, value=Float())
+
+
+def _count(p) -> int:
+    if p.stop is None:
+        raise ValueError("_arange with infer_range needs its consumer's shape; give stop")
+    return max(int(np.ceil((p.stop - p.start) / p.step)), 0) * p.repeat
+
+
+@op("_arange", inputs="", start=Float(), stop=Float(None), step=Float(1.0), repeat=Int(1), infer_range=Bool(False), **_WHERE, grad=None,
+    samples=[Sample(params={"start": 1.0, "stop": 6.0, "step": 1.5}, grad=False), Sample(params={"start": 0.0, "stop": 3.0, "repeat": 2}, grad=False)])
+def arange(k, p):
+    """Evenly spaced values.
+
+    Parameters
+    ----------
+    start, stop, step : float
+    repeat : int
+        How often each value occurs.
+    infer_range : bool
+        Take the length from the consumer.
+    ctx : str
+    dtype : dtype
+    """
+    v = p.start + k.xp.arange(_count(p) // p.repeat, dtype=np.float64) * p.step
+    return (k.xp.repeat(v, p.repeat) if p.repeat > 1 else v).astype(p.dtype)
+
+
+arange.shape(lambda p, ins, outs: (ins, [outs[0] if p.stop is None else (_count(p),)]))
+arange.dtype(_asked)

@@ -1,0 +1,117 @@
+"""MXNet's reshape codes, resolved against a known or partly known shape."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["resolve_shape"]
+
+
+def resolve_shape(source: Sequence[int], target: Sequence[int], reverse: bool = False) -> tuple[int, ...]:
+    """The shape that a reshape gives.
+
+    Parameters
+    ----------
+    source : sequence of int
+        -1 for an unknown dimension.
+    target : sequence of int
+        Lengths, or codes: 0 copies a dimension, -1 is inferred, -2 copies all that remain, -3 merges two, -4 splits one
+        into the next two (of which one may be -1).
+    reverse : bool
+        Match from right to left.
+
+    Raises
+    ------
+    ValueError
+        If the sizes do not agree, or a code has nothing to work on.
+
+    Examples
+    --------
+    >>> resolve_shape((2, 3, 4), (-3, 0))
+    (6, 4)
+    >>> resolve_shape((2, 3, 4), (0, -4, -1, 3, -2))
+    (2, 1, 3, 4)
+    """
+    src, codes = list(source), [int(d) for d in target]
+    if reverse:
+        src.reverse()
+        codes = _reverse_codes(codes)
+    out: list[int] = []
+    i, infer = 0, -1
+    at = iter(range(len(codes)))
+    for j in at:
+        d = codes[j]
+        if d > 0:
+            out.append(d)
+            i += 1
+        elif d == 0:
+            out.append(_take(src, i, codes))
+            i += 1
+        elif d == -1:
+            if infer >= 0:
+                raise ValueError(f"shape {tuple(target)} has more than one -1")
+            infer = len(out)
+            out.append(-1)
+            i += 1
+        elif d == -2:
+            out += src[i:]
+            i = len(src)
+        elif d == -3:
+            a, b = _take(src, i, codes), _take(src, i + 1, codes)
+            out.append(-1 if -1 in (a, b) else a * b)
+            i += 2
+        elif d == -4:
+            if j + 2 >= len(codes):
+                raise ValueError(f"code -4 in shape {tuple(target)} needs two lengths behind it")
+            whole, (a, b) = _take(src, i, codes), codes[j + 1:j + 3]
+            if reverse:
+                a, b = b, a
+            if a == -1 and b == -1:
+                raise ValueError("code -4 can infer one of its two lengths only")
+            if whole != -1:
+                if a == -1:
+                    a = whole // b
+                if b == -1:
+                    b = whole // a
+                if a * b != whole:
+                    raise ValueError(f"code -4 cannot split {whole} into {a} x {b}")
+            out += [b, a] if reverse else [a, b]
+            next(at), next(at)
+            i += 1
+        else:
+            raise ValueError(f"{d} is no length or code; codes are 0, -1, -2, -3, -4")
+    if reverse:
+        out.reverse()
+        infer = len(out) - 1 - infer if infer >= 0 else -1
+    if -1 in src:
+        return tuple(out)
+    total = 1
+    for d in source:
+        total *= d
+    rest = 1
+    for k, d in enumerate(out):
+        if k != infer:
+            rest *= d
+    if infer >= 0:
+        if rest == 0 or total % rest:
+            raise ValueError(f"an array of shape {tuple(source)} cannot be reshaped to {tuple(target)}")
+        out[infer] = total // rest
+    elif rest != total:
+        raise ValueError(f"an array of shape {tuple(source)} cannot be reshaped to {tuple(target)} (size {total} to {rest})")
+    return tuple(out)
+
+
+def _take(src: list[int], i: int, codes: list[int]) -> int:
+    if i >= len(src):
+        raise ValueError(f"shape code number {i + 1} finds no dimension: the array has {len(src)}")
+    return src[i]
+
+
+def _reverse_codes(codes: list[int]) -> list[int]:
+    """Codes from right to left, the two lengths behind each -4 kept behind it."""
+    groups: list[list[int]] = []
+    i = 0
+    while i < len(codes):
+        n = 3 if codes[i] == -4 else 1
+        groups.append(codes[i:i + n])
+        i += n
+    return [c for g in reversed(groups) for c in g]

@@ -1,0 +1,56 @@
+"""Shape and dtype rules that several operators share."""
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["axes_of", "axis_of", "reduced", "same_shape", "first_dtype", "size_of", "one"]
+
+#: Legacy arrays have no scalars: a full reduction has this shape.
+one = (1,)
+
+
+def axis_of(axis: int, ndim: int) -> int:
+    """An axis counted from the front; raises ValueError if it is out of range."""
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of range for {ndim} dimensions")
+    return axis + ndim if axis < 0 else axis
+
+
+def axes_of(axis: Any, ndim: int, exclude: bool = False) -> tuple[int, ...]:
+    """The axes of a reduction, counted from the front; None and () stand for all."""
+    if axis is None or axis == ():
+        chosen = tuple(range(ndim))
+    else:
+        chosen = tuple(axis_of(a, ndim) for a in ((axis,) if isinstance(axis, int) else axis))
+        if len(set(chosen)) != len(chosen):
+            raise ValueError(f"axis {axis} names one axis twice")
+    if exclude and axis not in (None, ()):
+        return tuple(a for a in range(ndim) if a not in chosen)
+    return tuple(sorted(chosen))
+
+
+def reduced(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+    """The shape after a reduction; () becomes (1,)."""
+    if keepdims:
+        return tuple(1 if i in axes else d for i, d in enumerate(shape))
+    return tuple(d for i, d in enumerate(shape) if i not in axes) or one
+
+
+def same_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """First input and all outputs have one shape; other inputs are left alone."""
+    shape = ins[0] if ins[0] is not None else outs[0]
+    return [shape, *ins[1:]], [shape] * len(outs)
+
+
+def first_dtype(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """First input and all outputs have one dtype; other inputs are left alone."""
+    t = ins[0] if ins[0] is not None else outs[0]
+    return [t, *ins[1:]], [t] * len(outs)
+
+
+def size_of(shape: Any) -> int:
+    """Number of elements of a known shape."""
+    n = 1
+    for d in shape:
+        n *= d
+    return n

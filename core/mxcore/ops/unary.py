@@ -1,0 +1,192 @@
+"""Elementwise functions of one array: one row of a table each."""
+from __future__ import annotations
+
+import numpy as np
+
+from .._core.families import unary
+from .._core.op import op
+from .._core.params import Bool, DType, Enum, Float
+from ..testing.sample import Sample
+from . import special
+
+__all__ = ["OPS"]
+
+
+def _u(name, fn, grad, expr=None, domain=(-2.0, 2.0), aliases=(), doc="", view=False):
+    return unary(name, fn, grad=grad, expr=expr, aliases=aliases, doc=doc, view=view,
+                 samples=[Sample((3, 4), domain=domain), Sample((2, 0), domain=domain)])
+
+
+_ANY = (0.3, 0.9)
+_POS = (0.5, 3.0)
+_SHIFTED = [[-2.6, -1.4, -0.4, 0.4, 1.4, 2.6]]
+
+
+def _steps(name, fn, expr=None, doc=""):
+    """A step function: its gradient is zero."""
+    return unary(name, fn, grad=None, expr=expr, doc=doc, samples=[Sample(_SHIFTED)])
+
+
+OPS = [
+    _u("negative", "negative", lambda F, dy: -dy, "-x", doc="Change the sign."),
+    _u("abs", "abs", lambda F, dy, data: dy * F.sign(data), "abs(x)", _ANY, doc="Absolute value."),
+    _u("exp", "exp", lambda F, dy, y: dy * y, "exp(x)"),
+    _u("expm1", "expm1", lambda F, dy, data: dy * F.exp(data), "expm1(x)", doc="exp(x) - 1, accurate near 0."),
+    _u("log", "log", lambda F, dy, data: dy / data, "log(x)", _POS, doc="Natural logarithm."),
+    _u("log2", "log2", lambda F, dy, data: dy / (data * float(np.log(2))), "log2(x)", _POS),
+    _u("log10", "log10", lambda F, dy, data: dy / (data * float(np.log(10))), "log10(x)", _POS),
+    _u("log1p", "log1p", lambda F, dy, data: dy / (1 + data), "log1p(x)", _POS, doc="log(1 + x), accurate near 0."),
+    _u("sqrt", "sqrt", lambda F, dy, y: dy * 0.5 / y, "sqrt(x)", _POS),
+    _u("rsqrt", lambda xp, x: 1 / xp.sqrt(x), lambda F, dy, data, y: dy * -0.5 * y / data, "rsqrt(x)", _POS, doc="1 / sqrt(x)."),
+    _u("cbrt", "cbrt", lambda F, dy, y: dy / (3 * y * y), "cbrt(x)", _POS, doc="Cube root."),
+    _u("rcbrt", lambda xp, x: 1 / xp.cbrt(x), lambda F, dy, data, y: dy * y / (-3 * data), "rcbrt(x)", _POS, doc="1 / cbrt(x)."),
+    _u("square", "square", lambda F, dy, data: dy * 2 * data, "square(x)"),
+    _u("reciprocal", lambda xp, x: 1 / x, lambda F, dy, y: -dy * y * y, "1 / x", _POS, doc="1 / x."),
+    _u("sin", "sin", lambda F, dy, data: dy * F.cos(data), "sin(x)"),
+    _u("cos", "cos", lambda F, dy, data: -dy * F.sin(data), "cos(x)"),
+    _u("tan", "tan", lambda F, dy, y: dy * (1 + y * y), "tan(x)", (-1.0, 1.0)),
+    _u("arcsin", "arcsin", lambda F, dy, data: dy / F.sqrt(1 - data * data), "arcsin(x)", (-0.8, 0.8)),
+    _u("arccos", "arccos", lambda F, dy, data: -dy / F.sqrt(1 - data * data), "arccos(x)", (-0.8, 0.8)),
+    _u("arctan", "arctan", lambda F, dy, data: dy / (1 + data * data), "arctan(x)"),
+    _u("sinh", "sinh", lambda F, dy, data: dy * F.cosh(data), "sinh(x)"),
+    _u("cosh", "cosh", lambda F, dy, data: dy * F.sinh(data), "cosh(x)"),
+    _u("tanh", "tanh", lambda F, dy, y: dy * (1 - y * y), "tanh(x)"),
+    _u("arcsinh", "arcsinh", lambda F, dy, data: dy / F.sqrt(data * data + 1), "arcsinh(x)"),
+    _u("arccosh", "arccosh", lambda F, dy, data: dy / F.sqrt(data * data - 1), "arccosh(x)", (1.3, 3.0)),
+    _u("arctanh", "arctanh", lambda F, dy, data: dy / (1 - data * data), "arctanh(x)", (-0.7, 0.7)),
+    _u("degrees", "degrees", lambda F, dy: dy * float(180 / np.pi), "x * 57.29577951308232", doc="Radians to degrees."),
+    _u("radians", "radians", lambda F, dy: dy * float(np.pi / 180), "x * 0.017453292519943295", doc="Degrees to radians."),
+    _u("relu", lambda xp, x: xp.maximum(x, x.dtype.type(0)), lambda F, dy, y: dy * (y > 0), "relu(x)", _ANY, doc="max(x, 0)."),
+    _u("sigmoid", special.sigmoid, lambda F, dy, y: dy * y * (1 - y), "sigmoid(x)", doc="1 / (1 + exp(-x))."),
+    _u("softsign", lambda xp, x: x / (1 + xp.abs(x)), lambda F, dy, data: dy / F.square(1 + F.abs(data)), "x / (1 + abs(x))", _ANY,
+       doc="x / (1 + abs(x))."),
+    _u("erf", special.erf, lambda F, dy, data: dy * float(2 / np.sqrt(np.pi)) * F.exp(-data * data), "erf(x)", doc="Error function."),
+    _u("erfinv", special.erfinv, lambda F, dy, y: dy * float(np.sqrt(np.pi) / 2) * F.exp(y * y), "erfinv(x)", (-0.9, 0.9),
+       doc="Inverse of the error function."),
+    _u("gamma", special.gamma, lambda F, dy, data, y: dy * y * F._digamma(data), "gamma(x)", _POS, doc="Gamma function."),
+    _u("gammaln", special.gammaln, lambda F, dy, data: dy * F._digamma(data), "lgamma(x)", _POS,
+       doc="Logarithm of the absolute value of the gamma function."),
+    unary("_digamma", special.digamma, expr="digamma(x)", samples=[Sample((3, 4), domain=_POS, grad=False, mxnet="internal")],
+          doc="Logarithmic derivative of the gamma function; the gradient of `gammaln`."),
+    _steps("sign", "sign", "sign(x)"),
+    _steps("floor", "floor", "floor(x)"),
+    _steps("ceil", "ceil", "ceil(x)"),
+    _steps("trunc", "trunc", "trunc(x)", doc="Round towards zero."),
+    _steps("fix", "trunc", "fix(x)", doc="Round towards zero."),
+    _steps("rint", special.rint, "rint(x)", doc="Round to the nearest integer; of two equally near the lower one."),
+    _steps("round", special.half_away, None, doc="Round to the nearest integer, halves away from zero."),
+    _steps("logical_not", lambda xp, x: x == 0, "not (x != 0)", doc="1 where zero, else 0."),
+]
+
+copy = unary("_copy", lambda xp, x: x.copy(), grad=lambda F, dy: dy, expr="x", aliases=("identity",), doc="A copy.",
+             samples=[Sample((3, 4))])
+block_grad = unary("BlockGrad", lambda xp, x: x.copy(), grad=None, aliases=("stop_gradient",), doc="The same values, no gradient.",
+                   samples=[Sample((3, 4))])
+make_loss = unary("make_loss", lambda xp, x: x.copy(), grad=lambda F, like_data: F.ones_like(like_data), doc=
+                  "Mark `data` as a loss: its gradient is one, whatever comes in.", samples=[Sample((3, 4))])
+
+
+@op("Cast", "cast", inputs="data", dtype=DType(), grad=lambda F, dy, like_data: F._cast_like(dy, like_data),
+    samples=[Sample(_SHIFTED, params={"dtype": "int32"}, grad=False), Sample((3, 4), params={"dtype": "float64"}, grad=False)])
+def cast(k, p, data):
+    """Convert to another dtype; fractions are cut off.
+
+    Parameters
+    ----------
+    data : array
+    dtype : dtype
+    """
+    return data.astype(p.dtype)
+
+
+cast.dtype(lambda p, ins, outs: (ins, [p.dtype]))
+
+
+@op("_cast_like", inputs="data like~", grad=lambda F, dy, like_data: (F._cast_like(dy, like_data), None),
+    samples=[Sample((3, 4), np.zeros((3, 4), np.float32), mxnet="internal")])
+def cast_like(k, p, data, like):
+    """Convert `data` to the dtype of `like`.
+
+    Parameters
+    ----------
+    data : array
+    like : array
+        Only its dtype is used.
+    """
+    return data.astype(like.dtype)
+
+
+cast_like.shape(lambda p, ins, outs: ([ins[0] or outs[0], ins[1]], [ins[0] or outs[0]]))
+cast_like.dtype(lambda p, ins, outs: ([ins[0], ins[1]], [ins[1]]))
+
+
+@op("clip", inputs="data", a_min=Float(), a_max=Float(), expr="minimum(maximum(data, a_min), a_max)",
+    grad=lambda F, p, dy, data: dy * (data >= p.a_min) * (data <= p.a_max),
+    samples=[Sample([[-3.0, -0.5, 0.2, 2.6]], params={"a_min": -1.0, "a_max": 1.5})])
+def clip(k, p, data):
+    """Limit values to [a_min, a_max].
+
+    Parameters
+    ----------
+    data : array
+    a_min, a_max : float
+    """
+    return k.xp.clip(data, *[v if data.dtype.kind == "f" else int(v) for v in (p.a_min, p.a_max)])
+
+
+_FORMS = {
+    "relu": (lambda xp, x: xp.maximum(x, x.dtype.type(0)), lambda F, dy, x, y: dy * (y > 0)),
+    "sigmoid": (special.sigmoid, lambda F, dy, x, y: dy * y * (1 - y)),
+    "tanh": (lambda xp, x: xp.tanh(x), lambda F, dy, x, y: dy * (1 - y * y)),
+    "softrelu": (special.softplus, lambda F, dy, x, y: dy * F.sigmoid(x)),
+    "softsign": (lambda xp, x: x / (1 + xp.abs(x)), lambda F, dy, x, y: dy / F.square(1 + F.abs(x))),
+}
+
+
+@op("Activation", inputs="data", act_type=Enum("relu sigmoid tanh softrelu softsign"), alias="data->output",
+    grad=lambda F, p, dy, data, y: _FORMS[p.act_type][1](F, dy, data, y),
+    samples=[Sample((3, 4), params={"act_type": t}, domain=_ANY) for t in _FORMS])
+def activation(k, p, data):
+    """Apply an activation function.
+
+    Parameters
+    ----------
+    data : array
+    act_type : {'relu', 'sigmoid', 'tanh', 'softrelu', 'softsign'}
+        softrelu is log(1 + exp(x)).
+    """
+    return _FORMS[p.act_type][0](k.xp, data)
+
+
+@op("hard_sigmoid", inputs="data", alpha=Float(0.2), beta=Float(0.5), expr="minimum(maximum(alpha * data + beta, 0), 1)",
+    grad=lambda F, p, dy, y: dy * p.alpha * (y > 0) * (y < 1), samples=[Sample((3, 4), domain=_ANY)])
+def hard_sigmoid(k, p, data):
+    """max(0, min(1, alpha * x + beta)).
+
+    Parameters
+    ----------
+    data : array
+    alpha, beta : float
+        Slope and offset.
+    """
+    return k.xp.clip(p.alpha * data + p.beta, 0, 1)
+
+
+@op("smooth_l1", inputs="data", scalar=Float(1.0, dynamic=True), is_int=Bool(True), grad=lambda F, p, dy, data:
+    dy * F.clip(data * (p.scalar * p.scalar), a_min=-1, a_max=1), samples=[Sample([[-2.0, -0.4, 0.3, 1.7]], params={"scalar": 1.0})])
+def smooth_l1(k, p, data):
+    """Quadratic below 1 / scalar**2, linear beyond: (s x)**2 / 2, else abs(x) - 1 / (2 s**2).
+
+    Parameters
+    ----------
+    data : array
+    scalar : float
+        The s above.
+    is_int : bool
+        Whether the number was given as an int; has no effect.
+    """
+    xp, s2 = k.xp, p.scalar * p.scalar
+    a = xp.abs(data)
+    return xp.where(a < 1 / s2, 0.5 * s2 * data * data, a - 0.5 / s2)
+
+

@@ -1,0 +1,42 @@
+"""What SGD and its relatives share: the order of their states and the calls of their fused operators."""
+from __future__ import annotations
+
+import os
+
+from .. import ndarray as nd
+
+
+def aggregation_size(default):
+    """Return how many weights one call of `update` takes."""
+    return int(os.environ.get("MXNET_OPTIMIZER_AGGREGATION_SIZE", default))
+
+
+def state_and_master(optimizer, index, weight):
+    """Make ``(state, master)``, as SGD's fused operators want it, or the plain state without a master."""
+    if optimizer._has_master(weight):
+        master = weight.astype("float32")
+        return optimizer.create_state(index, master), master
+    optimizer._warn_of_float16(weight)
+    return optimizer.create_state(index, weight)
+
+
+def move_one(weight, grad, state, master, name="sgd_mom_update", **kwargs):
+    """Call the fused operator for one weight: ``[mp_]sgd_[mom_]update``, or operator `name` with momentum."""
+    momentum, copy = state if master else (state, None)
+    operator = getattr(nd, ("mp_" if master else "") + (name if momentum is not None else "sgd_update"))
+    operator(weight, grad, *(a for a in (momentum, copy) if a is not None), out=weight, **kwargs)
+
+
+def move_all(weights, grads, states, has_momentum, master, preloaded=(), **kwargs):
+    """Call the fused operator for several: ``[preloaded_]multi_[mp_]sgd_[mom_]update``.
+
+    `preloaded` holds the learning rates and weight decays as arrays; otherwise they are arguments ``lrs``
+    and ``wds``.
+    """
+    operator = getattr(nd, f"{'preloaded_' if preloaded else ''}multi_{'mp_' if master else ''}"
+                           f"sgd_{'mom_' if has_momentum else ''}update")
+    inputs = []
+    for weight, grad, state in zip(weights, grads, states):
+        inputs += [weight, grad]
+        inputs += [a for a in (state if master else (state,)) if a is not None]
+    operator(*inputs, *preloaded, out=weights, num_weights=len(weights), **kwargs)

@@ -1,0 +1,55 @@
+"""Adam with the maximum norm."""
+from .. import ndarray as nd
+from .base import Optimizer, zeros_like
+
+
+class Adamax(Optimizer):
+    """Adam with the maximum norm in the place of the root mean square.
+
+    ::
+
+        grad   = clip(rescale_grad * grad + wd * weight)
+        mean   = beta1 * mean + (1 - beta1) * grad
+        bound  = max(beta2 * bound, |grad|)
+        weight = weight - lr / (1 - beta1**t) * mean / bound
+
+    Parameters
+    ----------
+    learning_rate : float
+        The learning rate.
+    beta1, beta2 : float
+        Decays.
+    **kwargs
+        As for `Optimizer`.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.optimizer.Adamax``; Kingma and Ba, "Adam: a method for stochastic
+    optimization" (ICLR 2015), section 7.1. Nothing is added to the denominator: an element whose gradients
+    were all 0 becomes NaN.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> rule, weight = Adamax(learning_rate=0.5), mx.nd.array([1.0])
+    >>> rule.update(0, weight, mx.nd.array([2.0]), rule.create_state(0, weight))
+    >>> weight.asnumpy().round(4)
+    array([0.5], dtype=float32)
+    """
+
+    def __init__(self, learning_rate=0.002, beta1=0.9, beta2=0.999, **kwargs):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+
+    def create_state(self, index, weight):
+        return zeros_like(weight), zeros_like(weight)
+
+    def update(self, index, weight, grad, state):
+        lr, wd, t = self._begin(index)
+        mean, bound = state
+        grad = self._clipped(grad * self.rescale_grad + weight * wd)
+        mean *= self.beta1
+        mean += grad * (1.0 - self.beta1)
+        bound[:] = nd.maximum(bound * self.beta2, grad.abs())
+        weight -= mean / bound * (lr / (1.0 - self.beta1**t))

@@ -1,0 +1,49 @@
+"""Follow the regularized leader."""
+from .. import ndarray as nd
+from .base import Optimizer, zeros_like
+
+
+class Ftrl(Optimizer):
+    """Follow the regularized leader: sparse weights by an L1 penalty.
+
+    ::
+
+        grad   = clip(rescale_grad * grad)
+        z      = z + grad - (sqrt(n + grad**2) - sqrt(n)) * weight / lr
+        n      = n + grad**2
+        weight = (sign(z) * lamda1 - z) / ((beta + sqrt(n)) / lr + wd) where |z| > lamda1, else 0
+
+    Parameters
+    ----------
+    lamda1 : float
+        The L1 penalty.
+    learning_rate : float
+        The learning rate.
+    beta : float
+        Added to the root of `n`.
+    **kwargs
+        As for `Optimizer`.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.optimizer.Ftrl``; McMahan et al., "Ad click prediction: a view from
+    the trenches" (KDD 2013).
+
+    Examples
+    --------
+    >>> Ftrl().lamda1
+    0.01
+    """
+
+    def __init__(self, lamda1=0.01, learning_rate=0.1, beta=1, **kwargs):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.lamda1 = lamda1
+        self.beta = beta
+
+    def create_state(self, index, weight):
+        return zeros_like(weight, weight.stype), zeros_like(weight, weight.stype)
+
+    def update(self, index, weight, grad, state):
+        lr, wd, _ = self._begin(index)
+        nd.ftrl_update(weight, grad, *state, out=weight, lr=lr, wd=wd, lamda1=self.lamda1, beta=self.beta,
+                       **self._common())

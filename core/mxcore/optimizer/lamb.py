@@ -1,0 +1,94 @@
+"""Layer-wise adaptive moments."""
+from __future__ import annotations
+
+from .. import ndarray as nd
+from ._steps import aggregation_size
+from .base import Optimizer, zeros_like
+
+
+class LAMB(Optimizer):
+    """Adam whose steps have, for each layer, the length of the weight.
+
+    ::
+
+        mean   = beta1 * mean + (1 - beta1) * grad
+        var    = beta2 * var  + (1 - beta2) * grad**2
+        g      = mean / (sqrt(var) + epsilon) + wd * weight          (mean and var corrected for their start)
+        weight = weight - lr * bounded(|weight|) / |g| * g
+
+    Parameters
+    ----------
+    learning_rate : float
+        The learning rate.
+    beta1, beta2 : float
+        Decay of the moments.
+    epsilon : float
+        Added to the denominator.
+    lower_bound, upper_bound : float, optional
+        Bounds on the norm of the weight.
+    bias_correction : bool
+        Correct the moments for their start at 0.
+    **kwargs
+        As for `Optimizer`.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.optimizer.LAMB``; You et al., "Large batch optimization for deep
+    learning: training BERT in 76 minutes" (ICLR 2020). One call moves up to
+    ``MXNET_OPTIMIZER_AGGREGATION_SIZE`` (45) weights.
+
+    Examples
+    --------
+    >>> LAMB().aggregate_num
+    45
+    """
+
+    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-6,
+                 lower_bound=None, upper_bound=None, bias_correction=True, **kwargs):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+        self.lower_bound = lower_bound
+        self.upper_bound = upper_bound
+        self.bias_correction = bias_correction
+        self.aggregate_num = aggregation_size(45)
+
+    def create_state(self, index, weight):
+        return zeros_like(weight, weight.stype), zeros_like(weight, weight.stype)
+
+    def update(self, index, weight, grad, state):
+        self._move(index, weight, grad, state, False)
+
+    def update_multi_precision(self, index, weight, grad, state):
+        several = isinstance(index, (list, tuple))
+        self._move(index, weight, grad, state, self._has_master(weight[0] if several else weight))
+
+    def _move(self, index, weight, grad, state, master):
+        if not isinstance(index, (list, tuple)):
+            index, weight, grad, state = [index], [weight], [grad], [state]
+        self._update_count(index)
+        lrs, wds = self._get_lrs(index), self._get_wds(index)
+        steps = [self._index_update_count[i] for i in index]
+        copies, moments = zip(*state) if master else ((), state)
+        common = dict(self._common(), beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon,
+                      bias_correction=self.bias_correction)
+        bounds = {}
+        if self.lower_bound:
+            bounds["lower_bound"] = self.lower_bound
+        if self.upper_bound:
+            bounds["upper_bound"] = self.upper_bound
+        if len(weight) > 1:
+            means, variances = zip(*moments)
+            operator = nd.contrib.multi_mp_lamb_update if master else nd.contrib.multi_lamb_update
+            operator(weight, grad, list(means), list(variances), *([list(copies)] if master else ()), steps,
+                     lrs=lrs, wds=wds, out=weight, num_tensors=len(weight), **common, **bounds)
+            return
+        for k, (w, g, (mean, var)) in enumerate(zip(weight, grad, moments)):
+            if master:
+                step = nd.mp_lamb_update_phase1(w, g, mean, var, copies[k], t=steps[k], wd=wds[k], **common)
+                nd.mp_lamb_update_phase2(w, step, copies[k].norm(), step.norm(), copies[k], lr=lrs[k], out=w,
+                                         **bounds)
+            else:
+                step = nd.lamb_update_phase1(w, g, mean, var, t=steps[k], wd=wds[k], **common)
+                nd.lamb_update_phase2(w, step, w.norm(), step.norm(), lr=lrs[k], out=w, **bounds)

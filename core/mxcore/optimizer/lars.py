@@ -1,0 +1,121 @@
+"""Layer-wise adaptive rates."""
+from __future__ import annotations
+
+from .. import ndarray as nd
+from ._steps import aggregation_size, move_all, move_one, state_and_master
+from .base import Optimizer, zeros_like
+
+
+class LARS(Optimizer):
+    """SGD whose learning rate is adapted to each layer.
+
+    ::
+
+        lr = lr * eta * |weight| / (|rescale_grad * grad| + wd * |weight| + eps)
+
+    for each weight, where both norms are positive; gammas, betas and biases keep the plain learning rate.
+    Then as `SGD`.
+
+    Parameters
+    ----------
+    momentum : float
+        Share of the last step in the next.
+    lazy_update : bool
+        With row_sparse gradients, move only the rows that have one.
+    eta : float
+        The trust coefficient.
+    eps : float
+        Added to the denominator.
+    momentum_correction : bool
+        Scale the momentum by the change of the learning rate since the last update.
+    **kwargs
+        As for `Optimizer`.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.optimizer.LARS``; You, Gitman and Ginsburg, "Large batch training of
+    convolutional networks" (2017). Norms and rates stay on the device.
+
+    Examples
+    --------
+    >>> LARS(momentum=0.9).eta
+    0.001
+    """
+
+    #: Only weights decay here.
+    _decaying = ("_weight",)
+
+    def __init__(self, momentum=0.0, lazy_update=True, eta=0.001, eps=0, momentum_correction=True, **kwargs):
+        super().__init__(**kwargs)
+        self.momentum = momentum
+        self.momentum_correction = momentum_correction
+        self.lazy_update = lazy_update
+        self.aggregate_num = aggregation_size(4)
+        self.eta = eta
+        self.eps = eps
+        self.skip = 0
+        self.last_lr = None
+        self.cur_lr = None
+
+    def create_state(self, index, weight):
+        if self.momentum == 0.0:
+            return None
+        return zeros_like(weight, weight.stype if self.lazy_update else "default")
+
+    def create_state_multi_precision(self, index, weight):
+        return state_and_master(self, index, weight)
+
+    def update(self, index, weight, grad, state):
+        self._move(index, weight, grad, state, False)
+
+    def update_multi_precision(self, index, weight, grad, state):
+        several = isinstance(index, (list, tuple))
+        self._move(index, weight, grad, state, self._has_master(weight[0] if several else weight))
+
+    def _get_lrs(self, indices):
+        lr = self.learning_rate
+        self.last_lr = lr if self.cur_lr is None else self.cur_lr
+        self.cur_lr = lr
+        return self._scaled(lr, indices, "lr_mult")
+
+    def _is_adapted(self, index):
+        return not str(self.idx2name.get(index, index)).endswith(("gamma", "beta", "bias"))
+
+    def _move(self, index, weight, grad, state, master):
+        if not isinstance(index, (list, tuple)):
+            index, weight, grad, state = [index], [weight], [grad], [state]
+        self._update_count(index)
+        lrs, wds = self._get_lrs(index), self._get_wds(index)
+        common = self._common()
+        if self.momentum > 0:
+            corrected = self.momentum_correction and self.last_lr != 0
+            common["momentum"] = self.momentum * (self.cur_lr / self.last_lr if corrected else 1)
+        if all(a.stype == "default" for a in (*weight, *grad)):
+            self._move_dense(index, weight, grad, state, master, lrs, wds, common)
+            return
+        for i, w, g, s, lr, wd in zip(index, weight, grad, state, lrs, wds):
+            lr = self._adapted(w, g, lr, wd) if self._is_adapted(i) else lr
+            move_one(w, g, s, master, lr=lr, wd=wd, lazy_update=self.lazy_update, **common)
+
+    def _adapted(self, weight, grad, lr, wd):
+        w_norm = float(weight.astype("float32").norm().asscalar())
+        g_norm = float(grad.astype("float32").norm().asscalar()) * self.rescale_grad
+        if w_norm > 0 and g_norm > 0:
+            lr *= self.eta * w_norm / (g_norm + wd * w_norm + self.eps)
+        return lr
+
+    def _move_dense(self, index, weight, grad, state, master, lrs, wds, common):
+        """Adapt all rates in one operator, then move the weights in groups."""
+        order = sorted(range(len(index)), key=lambda k: not self._is_adapted(index[k]))     # they come first
+        weight, grad, state = ([part[k] for k in order] for part in (weight, grad, state))
+        lrs, wds = (nd.array([part[k] for k in order], ctx=weight[0].context, dtype="float32")
+                    for part in (lrs, wds))
+        n = sum(self._is_adapted(i) for i in index)
+        if n:
+            squares = [nd.multi_sum_sq(*part[:n], num_arrays=n) for part in (weight, grad)]
+            nd.multi_lars(lrs[:n], *squares, wds[:n], eta=self.eta, eps=self.eps,
+                          rescale_grad=self.rescale_grad, out=lrs[:n])
+        for start in range(0, len(weight), max(self.aggregate_num, 1)):
+            part = slice(start, start + max(self.aggregate_num, 1))
+            move_all(weight[part], grad[part], state[part], self.momentum > 0, master,
+                     preloaded=(lrs[part], wds[part]), **common)

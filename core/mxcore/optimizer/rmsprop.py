@@ -1,0 +1,74 @@
+"""Steps over the root of the mean square."""
+from .. import ndarray as nd
+from .base import Optimizer, zeros_like
+
+
+class RMSProp(Optimizer):
+    """RMSProp: steps over the root of the mean square of recent gradients.
+
+    ::
+
+        grad   = clip(rescale_grad * grad) + wd * weight
+        n      = gamma1 * n + (1 - gamma1) * grad**2
+        weight = weight - lr * grad / sqrt(n + epsilon)
+
+    and, centered::
+
+        g      = gamma1 * g + (1 - gamma1) * grad
+        delta  = gamma2 * delta - lr * grad / sqrt(n - g**2 + epsilon)
+        weight = weight + delta
+
+    Parameters
+    ----------
+    learning_rate : float
+        The learning rate.
+    gamma1 : float
+        Decay of the moments.
+    gamma2 : float
+        Momentum, if centered.
+    epsilon : float
+        Added to the denominator.
+    centered : bool
+        Use Graves's variant.
+    clip_weights : float, optional
+        Bound on the absolute value of each weight.
+    **kwargs
+        As for `Optimizer`.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.optimizer.RMSProp``; Tieleman and Hinton, lecture 6.5 of "Neural
+    networks for machine learning" (2012); Graves, "Generating sequences with recurrent neural networks"
+    (2013), equations 38-45.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> rule, weight = RMSProp(learning_rate=0.1, gamma1=0.75), mx.nd.array([1.0])
+    >>> rule.update(0, weight, mx.nd.array([2.0]), rule.create_state(0, weight))
+    >>> weight.asnumpy()
+    array([0.8], dtype=float32)
+    """
+
+    def __init__(self, learning_rate=0.001, gamma1=0.9, gamma2=0.9, epsilon=1e-8, centered=False,
+                 clip_weights=None, **kwargs):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.gamma1 = gamma1
+        self.gamma2 = gamma2
+        self.centered = centered
+        self.epsilon = epsilon
+        self.clip_weights = clip_weights
+
+    def create_state(self, index, weight):
+        return tuple(zeros_like(weight, weight.stype) for _ in range(3 if self.centered else 1))
+
+    def update(self, index, weight, grad, state):
+        lr, wd, _ = self._begin(index)
+        common = dict(self._common(), gamma1=self.gamma1, epsilon=self.epsilon)
+        if self.clip_weights:
+            common["clip_weights"] = self.clip_weights
+        if self.centered:
+            common["gamma2"] = self.gamma2
+            nd.rmspropalex_update(weight, grad, *state, out=weight, lr=lr, wd=wd, **common)
+        else:
+            nd.rmsprop_update(weight, grad, *state, out=weight, lr=lr, wd=wd, **common)

@@ -1,0 +1,158 @@
+"""An optimizer together with the states of the weights that it moves."""
+from __future__ import annotations
+
+from ..ndarray import NDArray
+from ._states import dumps, loads
+
+
+class Updater:
+    """A function ``update(index, grad, weight)`` that keeps the optimizer's states.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The rule.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.optimizer.Updater``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> update = Updater(mx.optimizer.SGD(momentum=0.9))
+    >>> update(0, mx.nd.ones(2), mx.nd.ones(2))
+    >>> list(update.states)
+    [0]
+    """
+
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+        self.states = {}
+        self.states_synced = {}
+        self.aggregate_updates = optimizer.aggregate_num > 0
+
+    def __call__(self, index, grad, weight):
+        """Move one weight, or a list of them, in place.
+
+        Parameters
+        ----------
+        index : int or str, or a list
+            Which parameter.
+        grad : NDArray, or a list
+            Its gradient.
+        weight : NDArray, or a list
+            Its value.
+        """
+        if not isinstance(index, (list, tuple)):
+            index, grad, weight = [index], [grad], [weight]
+        optimizer, states = self.optimizer, self.states
+        if not getattr(optimizer, "allow_np_array", False):
+            grad = [_classic(g) for g in grad]
+            weight = [_classic(w) for w in weight]
+        if weight:
+            optimizer._set_current_context(weight[0].context.device_id)
+        for i, w in zip(index, weight):
+            if i not in states:
+                states[i] = optimizer.create_state_multi_precision(i, w)
+                self.states_synced[i] = True
+            elif not self.states_synced[i]:
+                states[i] = self.sync_state_context(states[i], w.context)
+                self.states_synced[i] = True
+        if not self.aggregate_updates:
+            for i, w, g in zip(index, weight, grad):
+                optimizer.update_multi_precision(i, w, g, states[i])
+            return
+        by_dtype = {}               # one call takes weights of one dtype
+        for item in zip(index, weight, grad):
+            by_dtype.setdefault(item[1].dtype, []).append(item)
+        for group in by_dtype.values():
+            for start in range(0, len(group), optimizer.aggregate_num):
+                i, w, g = zip(*group[start:start + optimizer.aggregate_num])
+                optimizer.update_multi_precision(list(i), list(w), list(g), [states[k] for k in i])
+
+    def sync_state_context(self, state, context):
+        """Return a state with its arrays on a device.
+
+        Parameters
+        ----------
+        state : None, NDArray or tuple
+            The state.
+        context : Context
+            The device.
+
+        Returns
+        -------
+        None, NDArray or tuple
+        """
+        if isinstance(state, NDArray):
+            return state.as_in_context(context)
+        if isinstance(state, (list, tuple)):
+            parts = [self.sync_state_context(part, context) for part in state]
+            return tuple(parts) if isinstance(state, tuple) else parts
+        return state
+
+    def set_states(self, states):
+        """Take over states saved by `get_states`, here or in MXNet.
+
+        Parameters
+        ----------
+        states : bytes
+            What `get_states` returned. If it holds an optimizer, that takes the place of the present one.
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError) if these are no states, or name classes that do not belong into them.
+        """
+        found = loads(states, type(self.optimizer).__module__)
+        if isinstance(found, tuple) and len(found) == 2:
+            self.states, self.optimizer = found
+            self.aggregate_updates = self.optimizer.aggregate_num > 0
+        else:
+            self.states = found
+        self.states_synced = dict.fromkeys(self.states, False)
+
+    def get_states(self, dump_optimizer=False):
+        """Return the states as bytes, in the form of MXNet's.
+
+        Parameters
+        ----------
+        dump_optimizer : bool
+            Include the optimizer.
+
+        Returns
+        -------
+        bytes
+        """
+        return dumps((self.states, self.optimizer) if dump_optimizer else self.states)
+
+
+def get_updater(optimizer):
+    """Make the function ``update(index, grad, weight)`` of an optimizer.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The rule.
+
+    Returns
+    -------
+    Updater
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.optimizer.get_updater``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> get_updater(mx.optimizer.Adam()).states
+    {}
+    """
+    return Updater(optimizer)
+
+
+def _classic(array):
+    """The array under its `mx.nd` face: the fused operators are for it."""
+    return array.as_nd_ndarray() if hasattr(array, "as_nd_ndarray") else array

@@ -1,0 +1,28 @@
+"""Everything a plugin author imports, in one place.
+
+A plugin is a module with functions marked :data:`hookimpl` (see :mod:`mxcore._core.hookspecs` for the hooks) and the
+line ``API_VERSION = 1``, announced by an entry point of the group ``mxcore``.
+"""
+from ._core.array import CSR, RowSparse
+from ._core.builtin import merge_rows
+from ._core.context import Context
+from ._core.device import Device
+from ._core.errors import MXNetError, error
+from ._core.expr import Expr, print_numba, print_with
+from ._core.families import binary, broadcast, scalar, unary
+from ._core.graph import Graph, GraphPass
+from ._core.hookspecs import hookimpl
+from ._core.infer import broadcast_shapes, known, merge_dtype, merge_shape
+from ._core.kernels import KernelSet, Spec
+from ._core.manager import API_VERSION
+from ._core.op import Op, declarations, op
+from ._core.params import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Param, Params, Rest, Shape, Str
+from ._core.rng import Rng
+from .testing.sample import Sample
+
+__all__ = [
+    "API_VERSION", "Any_", "Bool", "CSR", "Context", "DType", "Device", "Enum", "Expr", "Float", "Floats", "Graph", "GraphParam", "GraphPass", "Int",
+    "KernelSet", "MXNetError", "Op", "Param", "Params", "Rest", "Rng", "RowSparse", "Sample", "Shape", "Spec", "Str", "binary", "broadcast",
+    "broadcast_shapes", "declarations", "error", "hookimpl", "known", "merge_dtype", "merge_rows", "merge_shape", "op",
+    "print_numba", "print_with", "scalar", "unary",
+]

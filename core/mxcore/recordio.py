@@ -1,0 +1,40 @@
+"""RecordIO files: ``mx.recordio``, brought by the bundled plugin ``io_rec``.
+
+>>> import mxcore as mx
+>>> with mx.recordio.MXRecordIO("memory://doc/face.rec", "w") as record:
+...     record.write(mx.recordio.pack(mx.recordio.IRHeader(0, 3.0, 7, 0), b"image"))
+>>> header, image = mx.recordio.unpack(mx.recordio.MXRecordIO("memory://doc/face.rec", "r").read())
+>>> header.label, image
+(3.0, b'image')
+"""
+
+from __future__ import annotations
+
+import importlib
+
+_PLUGIN = "mxcore_io_rec.recordio"
+
+__all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]  # noqa: F822 (found by __getattr__)
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        plugin = importlib.import_module(_PLUGIN)
+    except ImportError as e:
+        from .base import error
+
+        raise error(
+            ImportError, f"mxcore.recordio needs the plugin io_rec, which cannot be imported: {e}"
+        ) from e
+    try:
+        found = getattr(plugin, name)
+    except AttributeError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    globals()[name] = found  # found directly from now on
+    return found
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

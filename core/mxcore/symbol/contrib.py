@@ -1,0 +1,5 @@
+"""The namespace ``mx.sym.contrib`` of operators over symbols."""
+from . import symbol_function
+from .._core.frontend import namespace
+
+__getattr__, __dir__ = namespace(globals(), "contrib", symbol_function)

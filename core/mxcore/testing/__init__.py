@@ -1,0 +1,1 @@
+"""Tools to test operators, devices and plugins: samples, gradient checks and the conformance kit."""

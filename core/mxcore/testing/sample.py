@@ -1,0 +1,108 @@
+"""Samples: declared uses of an operator, from which tests, golden files and benchmarks draw.
+
+This module needs NumPy only, so that it also runs beside the real MXNet when golden files are made.
+"""
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Sample", "Ints", "Distinct", "Values"]
+
+
+class Values:
+    """Inputs drawn uniformly from an interval.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    low, high : float
+        The interval; choose it inside the operator's domain and away from kinks.
+    dtype : str, optional
+        Fixed dtype; the sample's dtype unless told.
+    """
+
+    def __init__(self, shape: tuple[int, ...], low: float = -2.0, high: float = 2.0, dtype: str | None = None) -> None:
+        self.shape, self.low, self.high, self.dtype = tuple(shape), low, high, dtype
+
+    def draw(self, rs: np.random.RandomState) -> np.ndarray:
+        """The values, as float64."""
+        return rs.uniform(self.low, self.high, self.shape)
+
+
+class Ints(Values):
+    """Whole numbers from [low, high)."""
+
+    def draw(self, rs: np.random.RandomState) -> np.ndarray:
+        return rs.randint(int(self.low), int(self.high), self.shape).astype(np.float64)
+
+
+class Distinct(Values):
+    """A shuffled, evenly spaced set over the interval: no ties, no near ties."""
+
+    def draw(self, rs: np.random.RandomState) -> np.ndarray:
+        n = int(np.prod(self.shape))
+        return rs.permutation(np.linspace(self.low, self.high, n) if n else np.zeros(0)).reshape(self.shape)
+
+
+class Sample:
+    """One use of an operator.
+
+    Parameters
+    ----------
+    *inputs : tuple of int, array_like, Values
+        One per input, in order: a shape (values from `domain`), fixed values, or a way to draw them.
+    params : dict, optional
+        Parameters of the operator.
+    domain : (float, float)
+        Interval for inputs given as shapes.
+    dtypes : str
+        Blank-separated dtypes to run in.
+    grad : bool or tuple of bool
+        Whether gradients are checked: all float inputs, none, or a choice by input.
+    train : bool
+        Run in training mode.
+    check : callable, optional
+        For random operators: ``check(inputs, outputs)`` raises if the outputs are implausible; values are not compared.
+    mxnet : bool or str
+        Whether the real MXNet 1.9.1 can run it the same way; else False or the reason.
+    tol : float
+        Factor on the tolerances of the dtype.
+    """
+
+    def __init__(self, *inputs: Any, params: dict[str, Any] | None = None, domain: tuple[float, float] = (-2.0, 2.0),
+                 dtypes: str = "float32 float64", grad: bool | Sequence[bool] = True, train: bool = False,
+                 check: Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None] | None = None,
+                 mxnet: bool | str = True, tol: float = 1.0) -> None:
+        self.inputs, self.params, self.domain = inputs, dict(params or {}), domain
+        self.dtypes = tuple(dtypes.split())
+        self.grad, self.train, self.check, self.mxnet, self.tol = grad, train, check, mxnet, tol
+
+    def arrays(self, dtype: str, salt: int = 0) -> list[np.ndarray]:
+        """The inputs in `dtype`; the same for the same sample, dtype and salt."""
+        rs = np.random.RandomState(zlib.crc32(repr((self.params, len(self.inputs), salt)).encode()) & 0x7FFFFFFF)
+        out = []
+        for spec in self.inputs:
+            if isinstance(spec, tuple) and all(isinstance(d, int) for d in spec):
+                spec = Values(spec, *self.domain)
+            if isinstance(spec, Values):
+                a = spec.draw(rs).astype(spec.dtype or dtype)
+            else:
+                a = np.asarray(spec)
+                if a.dtype.kind == "f" or not isinstance(spec, np.ndarray):
+                    a = a.astype(dtype)
+            out.append(np.ascontiguousarray(a))
+        return out
+
+    def wants_grad(self, arrays: Sequence[np.ndarray]) -> list[bool]:
+        """Which inputs take part in gradient checks."""
+        if isinstance(self.grad, bool):
+            return [self.grad and a.dtype.kind == "f" for a in arrays]
+        return [bool(g) for g in self.grad]
+
+    def __repr__(self) -> str:
+        ins = ", ".join(str(tuple(np.shape(i)) if not isinstance(i, (Values, tuple)) else getattr(i, "shape", i)) for i in self.inputs)
+        return f"Sample({ins}{', ' if self.params else ''}{', '.join(f'{k}={v!r}' for k, v in self.params.items())})"

@@ -1,0 +1,53 @@
+"""The CPU as a device: NumPy arrays in the host's memory."""
+from __future__ import annotations
+
+import os
+import sys
+
+import numpy as np
+from mxcore.plugin import Device
+
+__all__ = ["CPU", "CPUPinned", "CPUShared"]
+
+
+class CPU(Device):
+    """Host memory. All indices share it; each has its own worker thread, so that independent contexts overlap."""
+
+    type = "cpu"
+    type_id = 1
+    xp = np
+
+    def count(self) -> int:
+        """CPU contexts are unlimited, as in MXNet."""
+        return sys.maxsize
+
+    def to_host(self, a):
+        return np.array(a, order="C")
+
+    def from_host(self, a, index):
+        return np.array(a, order="C")
+
+    def copy(self, a, dst):
+        np.copyto(dst, a, casting="unsafe")
+
+    def memory(self, index):
+        """(free, total) bytes of the machine."""
+        try:
+            page, total = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
+            return page * os.sysconf("SC_AVPHYS_PAGES"), page * total
+        except (AttributeError, ValueError, OSError):
+            return (0, 0)
+
+
+class CPUPinned(CPU):
+    """Page-locked host memory; plain memory where no GPU plugin locks it."""
+
+    type = "cpu_pinned"
+    type_id = 3
+
+
+class CPUShared(CPU):
+    """Host memory shared between processes (data loader workers make it); computes like the CPU."""
+
+    type = "cpu_shared"
+    type_id = 5

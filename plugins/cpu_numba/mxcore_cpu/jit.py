@@ -1,0 +1,403 @@
+"""The one door to Numba: kernels compiled on first use, cached on disk, each with a serial twin.
+
+Numba is imported when the first kernel runs, not when a module that declares kernels is imported. A kernel is an
+ordinary function that loops over ``prange``; :func:`kernel` compiles that one source as a parallel function and, when
+it is needed, as a serial one. The serial twin runs
+
+* below the size threshold (a near-empty parallel call costs 6 us),
+* where the calling thread may use one thread only (:func:`mxcore_cpu.threads.limit`),
+* in a forked child whose parent had started the threading layer (GNU OpenMP ends such a process),
+* when the ``workqueue`` layer is busy (that layer ends the process on concurrent calls; it is the last choice).
+
+Compiled code lives in ``MXCORE_CACHE_DIR`` (by default the user's cache folder), in a folder named by a hash of this
+plugin's sources: Numba itself watches only the file of a kernel, not the files of the helpers that it inlines.
+"""
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import blas, threads
+
+__all__ = ["Kernel", "available", "cache_dir", "helper", "intrinsic", "kernel", "numba", "prange", "reason", "typed"]
+
+prange = range  # in Python; `numba.prange` where the driver is compiled
+
+#: Fused multiply-add is the one liberty every kernel may take; NaN, infinities and signed zeros stay NumPy's.
+CONTRACT = frozenset({"contract"})
+#: Sums may also be reordered, which is what makes them vectorise.
+REORDER = frozenset({"contract", "reassoc"})
+
+_lock = threading.Lock()
+_reason: str | None = None
+
+
+@functools.cache
+def _load() -> types.ModuleType | None:
+    """Import and configure Numba once; on failure remember why."""
+    global _reason
+    try:
+        import numba
+    except Exception as e:  # Numba raises more than ImportError, e.g. for a NumPy it does not know
+        _reason = f"numba cannot be imported: {type(e).__name__}: {e}"
+        return None
+    if numba.config.DISABLE_JIT:
+        _reason = "NUMBA_DISABLE_JIT is set"
+        return None
+    if not any(name.startswith("NUMBA_THREADING_LAYER") for name in os.environ):
+        numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
+    return numba
+
+
+def available() -> bool:
+    """Tell whether kernels can be compiled; :func:`reason` says why not."""
+    return _load() is not None
+
+
+def reason() -> str | None:
+    """Return why kernels cannot be compiled, or None where they can."""
+    _load()
+    return _reason
+
+
+def numba() -> types.ModuleType:
+    """Return the configured Numba module.
+
+    Raises
+    ------
+    ImportError
+        Where Numba is missing or disabled, with the remembered reason.
+    """
+    module = _load()
+    if module is None:
+        raise ImportError(_reason)
+    return module
+
+
+@functools.cache
+def cache_dir() -> Path:
+    """Return the folder of compiled code: ``MXCORE_CACHE_DIR`` or the user's cache folder, then ``numba-<hash>``."""
+    root = os.environ.get("MXCORE_CACHE_DIR")
+    if not root:
+        if sys.platform == "win32":
+            base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+        elif sys.platform == "darwin":
+            base = "~/Library/Caches"
+        else:
+            base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+        root = os.path.join(base, "mxcore")
+    digest = hashlib.sha256()
+    folder = Path(__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode())
+        digest.update(path.read_bytes())
+    return Path(root).expanduser() / f"numba-{digest.hexdigest()[:16]}"
+
+
+@functools.cache
+def _cache_class() -> type:
+    from numba.core.caching import FunctionCache
+
+    class SafeCache(FunctionCache):
+        """A damaged or full cache costs a compilation; it never stops a kernel."""
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            try:
+                return super().load_overload(sig, target_context)
+            except Exception:
+                return None
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            try:
+                super().save_overload(sig, data)
+            except Exception:
+                self.disable()
+
+    return SafeCache
+
+
+def _njit(function: Callable[..., Any], **options: Any) -> Any:
+    return numba().njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
+
+
+def _with_cache(dispatcher: Any) -> Any:
+    config = numba().config
+    saved = config.CACHE_DIR
+    try:  # Numba reads this setting while the cache object is made, and only then
+        config.CACHE_DIR = str(cache_dir())
+        dispatcher._cache = _cache_class()(dispatcher.py_func)
+    except (OSError, RuntimeError):
+        pass  # nowhere to write: compile in memory
+    finally:
+        config.CACHE_DIR = saved
+    return dispatcher
+
+
+class _Lazy:
+    """Something kernels call by name, made by Numba only when a kernel that uses it is compiled."""
+
+    def __init__(self, make: Callable[[], Any], function: Callable[..., Any]) -> None:
+        self._make, self._made = make, None
+        self.__name__, self.__doc__, self.__wrapped__ = function.__name__, function.__doc__, function
+
+    def __call__(self, *args: Any) -> Any:
+        return self.__wrapped__(*args)
+
+    @property
+    def _numba_type_(self) -> Any:
+        # Numba asks this property for the type of a global it does not know.
+        from numba.core.registry import cpu_target
+        if self._made is None:
+            self._made = self._make()
+        context = cpu_target.typing_context
+        context.refresh()
+        return context.resolve_value_type(self._made)
+
+
+def helper(function: Callable[..., Any] | None = None, *, fastmath: frozenset[str] = CONTRACT,
+           inline: bool = True) -> Any:
+    """Declare a scalar or loop function that kernels call; with `inline` its code is merged into theirs."""
+    if function is None:
+        return functools.partial(helper, fastmath=fastmath, inline=inline)
+    return _Lazy(lambda: _njit(function, fastmath=set(fastmath), forceinline=inline, no_cpython_wrapper=True), function)
+
+
+def intrinsic(function: Callable[..., Any]) -> _Lazy:
+    """Declare a function that writes LLVM code: ``f(typing_context, *types) -> (signature, codegen)``."""
+    return _Lazy(lambda: _intrinsic(function), function)
+
+
+def _intrinsic(function: Callable[..., Any]) -> Any:
+    numba()
+    from numba.extending import intrinsic as make
+    return make(function)
+
+
+def typed(function: Callable[..., Any], single: _Lazy, double: _Lazy) -> _Lazy:
+    """Declare a function of floats with one body for float32 and one for everything else, chosen when compiling.
+
+    `function` is the plain Python meaning; the two bodies take the same arguments.
+    """
+    def make() -> Any:
+        types_ = numba().types
+        from numba.extending import overload
+
+        def choose(*args: Any) -> Callable[..., Any]:
+            return single if all(a == types_.float32 for a in args) else double
+
+        def stub(*args: Any) -> None:
+            """Stand for `function` inside kernels."""
+
+        def one(x):
+            body = choose(x)
+            return lambda x: body(x)
+
+        def two(x, y):
+            body = choose(x, y)
+            return lambda x, y: body(x, y)
+
+        arity = single.__wrapped__.__code__.co_argcount
+        options = {"fastmath": set(CONTRACT), "forceinline": True, "no_cpython_wrapper": True,
+                   "error_model": "numpy"}
+        overload(stub, jit_options=options, strict=False)((one, two)[arity - 1])
+        return stub
+
+    return _Lazy(make, function)
+
+
+#: The compiled face of a kernel: all items here when `parts` is 1, else in that many parts through the driver. It is
+#: written out for each number of arguments because Numba is slower at calls with ``*args``; `first` is always 0, and an
+#: argument because Numba would compile the body once more for a literal 0.
+_LAUNCH = """
+def launch(driver, parts, first, n, {args}):
+    if parts > 1:
+        return split(driver, parts, n, body, ({args},))
+    body(first, n, {args})
+    return 0
+"""
+
+
+@functools.cache
+def _launch_code(arity: int) -> types.CodeType:
+    names: dict[str, Any] = {}
+    exec(_LAUNCH.format(args=", ".join(f"a{i}" for i in range(arity))), names)
+    return names["launch"].__code__
+
+
+@intrinsic
+def _split(typingctx, driver, parts, n, body, args):
+    """Call body(first, last, *args) for every part through the driver at this address; return 1 if a part failed."""
+    from llvmlite import ir
+    from numba import types as nb
+    from numba.core import cgutils
+    body_sig = body.get_call_type(typingctx, (nb.int64, nb.int64, *args), {})
+
+    def codegen(context, builder, signature, values):
+        target = body.dispatcher.overloads[body_sig.args]
+        context.active_code_library.add_linking_library(target.library)
+        i8p, i64 = ir.IntType(8).as_pointer(), ir.IntType(64)
+        frame_type = ir.LiteralStructType([context.get_value_type(args), i64])
+        part_type = ir.FunctionType(ir.VoidType(), [i64, i64, i8p])
+
+        # A C function (first, last, frame) around the body; the frame holds the arguments and a flag for failure.
+        part = ir.Function(builder.module, part_type, builder.module.get_unique_name("part"))
+        part.linkage = "internal"
+        inside = ir.IRBuilder(part.append_basic_block())
+        first, last, raw = part.args
+        frame = inside.bitcast(raw, frame_type.as_pointer())
+        packed = inside.load(cgutils.gep_inbounds(inside, frame, 0, 0))
+        items = [inside.extract_value(packed, i) for i in range(len(args))]
+        function = context.declare_function(builder.module, target.fndesc)
+        status, _ = context.call_conv.call_function(inside, function, body_sig.return_type, body_sig.args,
+                                                    [first, last, *items])
+        with inside.if_then(status.is_error, likely=False):
+            inside.store(i64(1), cgutils.gep_inbounds(inside, frame, 0, 1))
+        inside.ret_void()
+
+        frame = cgutils.alloca_once(builder, frame_type)
+        builder.store(values[4], cgutils.gep_inbounds(builder, frame, 0, 0))
+        flag = cgutils.gep_inbounds(builder, frame, 0, 1)
+        builder.store(i64(0), flag)
+        drive = builder.inttoptr(values[0], ir.FunctionType(ir.VoidType(), [i64] * 4).as_pointer())
+        builder.call(drive, [builder.ptrtoint(part, i64), builder.ptrtoint(frame, i64), values[1], values[2]])
+        return builder.load(flag)
+
+    return nb.int64(nb.int64, nb.int64, nb.int64, body, args), codegen
+
+
+@intrinsic
+def _call_part(typingctx, part, first, last, frame):
+    """Call the C function at this address."""
+    from llvmlite import ir
+    from numba import types as nb
+
+    def codegen(context, builder, signature, values):
+        i8p, i64 = ir.IntType(8).as_pointer(), ir.IntType(64)
+        function = builder.inttoptr(values[0], ir.FunctionType(ir.VoidType(), [i64, i64, i8p]).as_pointer())
+        builder.call(function, [values[1], values[2], builder.inttoptr(values[3], i8p)])
+        return context.get_dummy_value()
+
+    return nb.void(nb.int64, nb.int64, nb.int64, nb.int64), codegen
+
+
+def _drive(part, frame, parts, n):
+    """Deal the items to Numba's threads: the one parallel loop of this plugin."""
+    for i in prange(parts):
+        _call_part(part, np.int64(i) * n // parts, (np.int64(i) + 1) * n // parts, frame)
+
+
+@functools.cache
+def _driver() -> int:
+    """Return the address of :func:`_drive`, compiled once and for all kernels."""
+    nb = numba()
+    twin = types.FunctionType(_drive.__code__, dict(_drive.__globals__, prange=nb.prange), "_drive")
+    twin.__module__ = __name__
+    compiled = _with_cache(nb.njit(nogil=True, error_model="numpy", parallel=True)(twin))
+    compiled.compile((nb.int64,) * 4)
+    [result] = compiled.overloads.values()
+    return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+
+
+class Kernel:
+    """A compute kernel: one source and one compilation, run over all its items at once or in parts by several threads.
+
+    Attributes
+    ----------
+    threshold : int
+        Least work, in elements, that is worth more than one thread.
+    """
+
+    def __init__(self, function: Callable[..., Any], threshold: int, fastmath: frozenset[str], blas: bool) -> None:
+        self.function = self.__wrapped__ = function
+        self.threshold, self.fastmath, self.blas = threshold, fastmath, blas
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self._compiled: Any = None
+
+    def __call__(self, n: int, *args: Any) -> None:
+        """Run over `n` items, which are also the measure of the work."""
+        if n >= self.threshold or self.blas or self._compiled is None:
+            self.run(self.workers(n), n, *args)
+        else:
+            self._compiled(0, 1, 0, n, *args)
+
+    def workers(self, work: int) -> int:
+        """Return how many threads this much work deserves in the calling thread."""
+        return 1 if work < self.threshold else threads.count()
+
+    def run(self, workers: int, n: int, *args: Any) -> None:
+        """Run over `n` items with at most this many threads, none of which gets fewer than one item."""
+        if self.blas:
+            with blas.single:
+                self._run(workers, n, args)
+        else:
+            self._run(workers, n, args)
+
+    def _run(self, workers: int, n: int, args: tuple[Any, ...]) -> None:
+        compiled = self._compiled or self._compile()
+        if workers > 1 and n > 1:
+            with threads.parallel(min(workers, n)) as granted:
+                if granted:
+                    if compiled(_driver(), min(workers, n), 0, n, *args):
+                        raise MemoryError(f"kernel {self.__name__}: no memory for its working space")
+                    return
+        compiled(0, 1, 0, n, *args)
+
+    def _compile(self) -> Any:
+        with _lock:
+            if self._compiled is None:
+                f = self.function
+                body = helper(f, fastmath=self.fastmath, inline=False)
+                # Numba names cache files by function, file and line: the launcher takes them from the kernel.
+                code = _launch_code(f.__code__.co_argcount - 2).replace(
+                    co_filename=f.__code__.co_filename, co_firstlineno=f.__code__.co_firstlineno)
+                launch = types.FunctionType(code, {"split": _split, "body": body}, f.__name__)
+                launch.__qualname__, launch.__module__ = f.__qualname__, f.__module__
+                self._compiled = _with_cache(_njit(launch))
+        return self._compiled
+
+
+def kernel(function: Callable[..., Any] | None = None, *, threshold: int = 1 << 16,
+           fastmath: frozenset[str] = CONTRACT, blas: bool = False) -> Any:
+    """Declare a compute kernel.
+
+    Parameters
+    ----------
+    function : callable
+        ``f(first, last, *args)``: does the items ``range(first, last)`` of a job, writes into the arrays it was given,
+        returns nothing. Items may be elements, rows, images: any cut of the range must give the same result.
+    threshold : int
+        Least work, in elements, for more than one thread.
+    fastmath : frozenset of str
+        LLVM's liberties: :data:`CONTRACT` (fused multiply-add) or :data:`REORDER` (sums in any order as well).
+    blas : bool
+        The kernel calls BLAS from its own threads, so BLAS itself is held at one thread.
+
+    Returns
+    -------
+    Kernel
+        To be called with the number of items, then the arguments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @kernel
+    ... def twice(first, last, x, y):
+    ...     for i in range(first, last):
+    ...         y[i] = x[i] + x[i]
+    >>> y = np.empty(3)
+    >>> twice(3, np.arange(3.0), y)
+    >>> y
+    array([0., 2., 4.])
+    """
+    if function is None:
+        return functools.partial(kernel, threshold=threshold, fastmath=fastmath, blas=blas)
+    return Kernel(function, threshold, fastmath, blas)

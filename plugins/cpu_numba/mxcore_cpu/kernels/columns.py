@@ -1,0 +1,169 @@
+"""Image to columns and back: what turns a convolution into a matrix product.
+
+Geometry of a convolution, everywhere in this package: ``g = (c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw,
+od, oh, ow)``, that is the channels and size of one image, the kernel, the strides, the padding before each axis, the
+dilation, the output size. One- and two-dimensional convolutions have leading axes of length 1.
+
+The columns of an image are a matrix of ``c*kd*kh*kw`` rows, one per weight, and one column per output position; both
+functions handle a range of rows and a range of columns, so that a block of it stays in the cache.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ..jit import helper, intrinsic
+
+__all__ = ["fill", "gather", "inside", "move", "pack", "scatter"]
+
+U = np.uint64  # an index that cannot be negative spares the check for indices that count from the end
+
+
+@helper
+def inside(offset, stride, size, count):
+    """Return the range of z in [0, count) with 0 <= z * stride + offset < size."""
+    if stride == 1:  # divisions would cost more than the copy they are for
+        first, last = -offset, size - offset
+    else:
+        first = 0 if offset >= 0 else (stride - 1 - offset) // stride
+        last = 0 if offset >= size else (size - 1 - offset) // stride + 1
+    first = min(max(first, 0), count)
+    return first, max(first, min(last, count))
+
+
+@intrinsic
+def copy(typingctx, x, x0, n, y, y0):
+    """Copy n elements from x[x0] on to y[y0]: libc's copy is faster than a loop of a few elements."""
+    from numba import types
+    from numba.core import cgutils
+
+    def codegen(context, builder, signature, args):
+        source, target = (context.make_array(signature.args[k])(context, builder, args[k]) for k in (0, 3))
+        cgutils.raw_memcpy(builder, builder.gep(target.data, [args[4]]), builder.gep(source.data, [args[1]]), args[2],
+                           context.get_abi_sizeof(source.data.type.pointee))
+        return context.get_dummy_value()
+
+    return types.void(x, types.int64, types.int64, y, types.int64), codegen
+
+
+@helper(inline=False)
+def fill(y, y0, n, value):
+    """Set n elements from y[y0] on."""
+    for i in range(U(y0), U(y0 + n)):
+        y[i] = value
+
+
+@helper(inline=False)
+def move(x, x0, n, y, y0, value):
+    """Write n elements from x[x0] on, plus a value, to y[y0]."""
+    a, b = U(x0), U(y0)
+    for i in range(U(n)):
+        y[b + i] = x[a + i] + value
+
+
+@helper(inline=False)
+def pack(x, channels, n0, n1, f0, count, positions, y):
+    """Put channels f0:f0+count of images n0:n1 side by side: y is (count, images * positions)."""
+    zero = x.dtype.type(0)
+    for f in range(count):
+        for i in range(n0, n1):
+            move(x, (i * channels + f0 + f) * positions, positions, y, (f * (n1 - n0) + i - n0) * positions, zero)
+
+
+@helper
+def _next_row(ch, a, b, e, kd, kh, kw):
+    e += 1
+    if e == kw:
+        e, b = 0, b + 1
+        if b == kh:
+            b, a = 0, a + 1
+            if a == kd:
+                a, ch = 0, ch + 1
+    return ch, a, b, e
+
+
+@helper(inline=False)
+def gather(x, x0, g, r0, r1, p0, p1, cols, c0, ld):
+    """Copy rows r0:r1 and columns p0:p1 of the image at x[x0:] to cols[c0:], rows `ld` apart; padding is zero."""
+    c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
+    zero = x.dtype.type(0)
+    ch, a, b, e = r0 // (kd * kh * kw), r0 // (kh * kw) % kd, r0 // kw % kh, r0 % kw
+    line0, line1 = p0 // ow, (p1 - 1) // ow
+    i0, j0 = line0 // oh, line0 % oh
+    whole = sw == 1 and p0 % ow == 0 and p1 % ow == 0
+    for r in range(r0, r1):
+        offset = e * dw - pw
+        left, right = inside(offset, sw, w, ow)
+        i, j = i0, j0
+        at = c0 + (r - r0) * ld - p0  # where column 0 would be
+        if whole and left == 0 and right == ow:
+            q = U(at + p0)
+            for line in range(line0, line1 + 1):
+                iz, iy = i * sd - pd + a * dd, j * sh - ph + b * dh
+                if 0 <= iz < d and 0 <= iy < h:
+                    s = U(x0 + ((ch * d + iz) * h + iy) * w + offset)
+                    for z in range(U(ow)):
+                        cols[q + z] = x[s + z]
+                else:
+                    for z in range(U(ow)):
+                        cols[q + z] = zero
+                q += U(ow)
+                j += 1
+                if j == oh:
+                    i, j = i + 1, 0
+            ch, a, b, e = _next_row(ch, a, b, e, kd, kh, kw)
+            continue
+        for line in range(line0, line1 + 1):
+            z0, z1 = max(0, p0 - line * ow), min(ow, p1 - line * ow)
+            q = U(at + line * ow)
+            iz, iy = i * sd - pd + a * dd, j * sh - ph + b * dh
+            if 0 <= iz < d and 0 <= iy < h:
+                m0 = min(max(left, z0), z1)
+                m1 = max(m0, min(right, z1))
+                s = x0 + ((ch * d + iz) * h + iy) * w + offset
+                for z in range(U(z0), U(m0)):
+                    cols[q + z] = zero
+                if sw == 1:
+                    copy(x, s + m0, m1 - m0, cols, at + line * ow + m0)
+                else:
+                    for z in range(U(m0), U(m1)):
+                        cols[q + z] = x[U(s) + z * U(sw)]
+                for z in range(U(m1), U(z1)):
+                    cols[q + z] = zero
+            else:
+                for z in range(U(z0), U(z1)):
+                    cols[q + z] = zero
+            j += 1
+            if j == oh:
+                i, j = i + 1, 0
+        ch, a, b, e = _next_row(ch, a, b, e, kd, kh, kw)
+
+
+@helper(inline=False)
+def scatter(cols, c0, ld, g, r0, r1, p0, p1, x, x0):
+    """Add cols[c0:], which holds rows r0:r1 and columns p0:p1, to the image at x[x0:]: the transpose of :func:`gather`."""
+    c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
+    ch, a, b, e = r0 // (kd * kh * kw), r0 // (kh * kw) % kd, r0 // kw % kh, r0 % kw
+    line0, line1 = p0 // ow, (p1 - 1) // ow
+    i0, j0 = line0 // oh, line0 % oh
+    for r in range(r0, r1):
+        offset = e * dw - pw
+        left, right = inside(offset, sw, w, ow)
+        i, j = i0, j0
+        at = c0 + (r - r0) * ld - p0
+        for line in range(line0, line1 + 1):
+            iz, iy = i * sd - pd + a * dd, j * sh - ph + b * dh
+            if 0 <= iz < d and 0 <= iy < h:
+                m0 = max(left, p0 - line * ow)
+                m1 = max(m0, min(right, p1 - line * ow))
+                q = U(at + line * ow)
+                s = U(x0 + ((ch * d + iz) * h + iy) * w + offset)
+                if sw == 1:
+                    for z in range(U(m0), U(m1)):
+                        x[s + z] += cols[q + z]
+                else:
+                    for z in range(U(m0), U(m1)):
+                        x[s + z * U(sw)] += cols[q + z]
+            j += 1
+            if j == oh:
+                i, j = i + 1, 0
+        ch, a, b, e = _next_row(ch, a, b, e, kd, kh, kw)

@@ -1,0 +1,198 @@
+"""Matrix products: BLAS called from inside kernels, and products that are parallel in Numba's threads.
+
+:func:`multiply` is for kernels. :func:`matmul` is the parallel product over arrays: it cuts the result into blocks, one
+serial BLAS call each, so that one pool of threads serves products and every other kernel.
+"""
+from __future__ import annotations
+
+import contextlib
+import functools
+
+import numpy as np
+
+from .. import blas as _blas
+from ..jit import REORDER, helper, intrinsic, kernel, numba
+from ._arrays import dense
+
+__all__ = ["address", "fully_connected", "fully_connected_backward", "matmul", "multiply"]
+
+
+@functools.cache
+def address(dtype: np.dtype) -> int:
+    """Return the product that kernels call for a dtype: positive for 64-bit integers, negative for 32-bit ones."""
+    found = _blas.find()
+    at = found.gemm(dtype) or _own_product(dtype)
+    return -at if found.gemm(dtype) and not found.wide else at
+
+
+def _own_product(dtype: np.dtype) -> int:
+    """Return the address of a product written in Numba, with CBLAS's arguments, where no BLAS was found."""
+    global _keep
+    nb = numba()
+    t, i, real = nb.types, nb.types.int64, nb.from_dtype(dtype)
+    p = t.CPointer(real)
+
+    def product(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):
+        a_row, a_col = (1, lda) if ta == 112 else (lda, 1)
+        for i in range(m):
+            for j in range(n if beta == 0 else 0):
+                c[i * ldc + j] = 0
+            if tb == 112:
+                for j in range(n):
+                    s = c[i * ldc + j]
+                    for q in range(k):
+                        s += a[i * a_row + q * a_col] * b[j * ldb + q]
+                    c[i * ldc + j] = s
+            else:
+                for q in range(k):
+                    v = a[i * a_row + q * a_col]
+                    for j in range(n):
+                        c[i * ldc + j] += v * b[q * ldb + j]
+
+    signature = t.void(t.int32, t.int32, t.int32, i, i, i, real, p, i, p, i, real, p, i)
+    function = nb.cfunc(signature, nopython=True, error_model="numpy", fastmath=set(REORDER))(product)
+    _keep += (function,)
+    return function.address
+
+
+_keep: tuple[object, ...] = ()  # compiled code lives as long as its object
+
+
+def _cblas(bits: int):
+    @intrinsic
+    def call(typingctx, address, ta, tb, m, n, k, a, ao, lda, b, bo, ldb, beta, c, co, ldc):
+        from llvmlite import ir
+        from numba import types
+
+        def codegen(context, builder, signature, args):
+            real = context.get_value_type(signature.args[6].dtype)
+            i32, size = ir.IntType(32), ir.IntType(bits)
+
+            def pointer(position):
+                array = context.make_array(signature.args[position])(context, builder, args[position])
+                return builder.gep(array.data, [args[position + 1]])
+
+            def integer(position):
+                return builder.trunc(args[position], size) if bits == 32 else args[position]
+
+            def order(position):  # CblasNoTrans, CblasTrans
+                return builder.select(args[position], i32(112), i32(111))
+
+            p = real.as_pointer()
+            f = ir.FunctionType(ir.VoidType(), [i32] * 3 + [size] * 3 + [real, p, size, p, size, real, p, size])
+            builder.call(builder.inttoptr(args[0], f.as_pointer()), [
+                i32(101), order(1), order(2), integer(3), integer(4), integer(5), real(1.0), pointer(6), integer(8),
+                pointer(9), integer(11), args[12], pointer(13), integer(15)])
+            return context.get_dummy_value()
+
+        whole = types.int64
+        return types.void(whole, types.boolean, types.boolean, whole, whole, whole, a, whole, whole,
+                          b, whole, whole, a.dtype, c, whole, whole), codegen
+    return call
+
+
+_cblas64, _cblas32 = _cblas(64), _cblas(32)
+
+
+@helper(inline=False)
+def multiply(blas, ta, tb, m, n, k, a, ao, lda, b, bo, ldb, add, c, co, ldc):
+    """c = op(a) @ op(b), or c += … with `add`, over flat arrays: element offset and row length follow each array."""
+    if m == 0 or n == 0:
+        return
+    one, zero = a.dtype.type(1), a.dtype.type(0)
+    if k == 0:
+        for i in range(0 if add else m):
+            for j in range(n):
+                c[co + i * ldc + j] = zero
+    elif blas > 0:
+        _cblas64(blas, ta, tb, m, n, k, a, ao, lda, b, bo, ldb, one if add else zero, c, co, ldc)
+    else:
+        _cblas32(-blas, ta, tb, m, n, k, a, ao, lda, b, bo, ldb, one if add else zero, c, co, ldc)
+
+
+@kernel(threshold=1 << 20, blas=True)
+def _matmul(first, last, row_parts, col_parts, blas, ta, tb, m, n, k, a, a_step, b, b_step, add, c):
+    lda, ldb = m if ta else k, k if tb else n
+    for t in range(first, last):
+        j, t = t % col_parts, t // col_parts
+        i, batch = t % row_parts, t // row_parts
+        i0, i1 = i * m // row_parts, (i + 1) * m // row_parts
+        j0, j1 = j * n // col_parts, (j + 1) * n // col_parts
+        multiply(blas, ta, tb, i1 - i0, j1 - j0, k, a, batch * a_step + (i0 if ta else i0 * lda), lda,
+                 b, batch * b_step + (j0 * ldb if tb else j0), ldb, add, c, (batch * m + i0) * n + j0, n)
+
+
+#: Below this work BLAS does not wake its threads, and need not be told.
+_ALONE = 1 << 15
+
+
+def _operand(a: np.ndarray, transposed: bool) -> tuple[np.ndarray, bool]:
+    """Return the matrix as stored and whether the product must transpose it; a transposed view needs no copy."""
+    if not a.flags.c_contiguous and a.swapaxes(-1, -2).flags.c_contiguous:
+        a, transposed = a.swapaxes(-1, -2), not transposed
+    return dense(a), transposed
+
+
+def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray, transpose_a: bool = False, transpose_b: bool = False,
+           add: bool = False) -> None:
+    """Write the product of two matrices, or of two equally long batches of matrices.
+
+    Parameters
+    ----------
+    a, b : ndarray, (m, k) and (k, n), or (batch, m, k) and (batch, k, n)
+        Last two axes swapped where `transpose_a` or `transpose_b` is set. In a batched product one of the two may be a
+        single matrix.
+    out : ndarray, (m, n) or (batch, m, n), C-contiguous
+    add : bool
+        Add to `out` instead of overwriting it.
+
+    Examples
+    --------
+    >>> out = np.empty((2, 2))
+    >>> matmul(np.eye(2), np.array([[1.0, 2], [3, 4]]), out, transpose_b=True)
+    >>> out
+    array([[1., 3.],
+           [2., 4.]])
+    """
+    work = out.size * (a.shape[-2] if transpose_a else a.shape[-1])
+    workers = _matmul.workers(work)
+    if workers == 1:
+        with _blas.single if work > _ALONE else contextlib.nullcontext():
+            a, b = a.swapaxes(-1, -2) if transpose_a else a, b.swapaxes(-1, -2) if transpose_b else b
+            if add:
+                np.add(out, np.matmul(a, b), out=out)
+            else:
+                np.matmul(a, b, out=out)
+        return
+    a, transpose_a = _operand(a, transpose_a)
+    b, transpose_b = _operand(b, transpose_b)
+    *lead, m, n = out.shape
+    k = a.shape[-2] if transpose_a else a.shape[-1]
+    batch = lead[0] if lead else 1
+    rows = cols = 1
+    if batch < workers:  # cut the longer side first; a block narrower than 32 is not worth a call
+        longer, shorter = max(m, n), min(m, n)
+        first = max(1, min(workers // batch, longer // 32))
+        second = max(1, min(workers // batch // first, shorter // 32))
+        rows, cols = (first, second) if m > n else (second, first)
+    _matmul.run(workers, batch * rows * cols, rows, cols, address(out.dtype), transpose_a, transpose_b,
+                m, n, k, a.reshape(-1), m * k if a.ndim > 2 else 0, b.reshape(-1), k * n if b.ndim > 2 else 0,
+                add, out.reshape(-1))
+
+
+def fully_connected(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, out: np.ndarray) -> None:
+    """Write ``data @ weight.T + bias``: (n, k), (f, k), (f,) -> (n, f)."""
+    if bias is not None:
+        out[...] = bias
+    matmul(data, weight, out, transpose_b=True, add=bias is not None)
+
+
+def fully_connected_backward(dy: np.ndarray, data: np.ndarray, weight: np.ndarray, d_data: np.ndarray | None,
+                             d_weight: np.ndarray | None, d_bias: np.ndarray | None) -> None:
+    """Write the gradients that are not None: dy (n, f) -> (n, k), (f, k), (f,)."""
+    if d_data is not None:
+        matmul(dy, weight, d_data)
+    if d_weight is not None:
+        matmul(dy, data, d_weight, transpose_a=True)
+    if d_bias is not None:
+        np.add.reduce(dy, axis=0, out=d_bias)

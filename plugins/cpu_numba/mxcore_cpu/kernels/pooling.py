@@ -1,0 +1,310 @@
+"""Pooling in one, two and three dimensions: maximum, average, sum and Lp norm of windows, and their gradients.
+
+Windows follow from the shapes: the output's size is given (so 'valid', 'full' and any other convention are the caller's), a
+window starts at ``position * stride - pad`` and is cut at the edges of the data. A global pooling is a window as large
+as the data.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..jit import helper, kernel
+from ..math import where
+from ._arrays import flat, writable
+from .columns import U, fill, inside
+from .convolution import geometry
+
+__all__ = ["average_pool", "average_pool_backward", "lp_pool", "lp_pool_backward", "max_pool", "max_pool_backward"]
+
+
+@helper
+def _reach(position, stride, pad, window, size):
+    """Return (first, last + 1) of a window along one axis, cut at the edges."""
+    start = position * stride - pad
+    first = max(start, 0)
+    return first, max(first, min(start + window, size))
+
+
+# ------------------------------------------------------------------------------------------------------- the maximum
+
+@helper
+def _largest(x, lowest, corner, a, b, e, h, w):
+    """Return the largest value in a box of a x b x e elements and its place, the first of equals."""
+    best, at = lowest, corner
+    for i in range(a):
+        for j in range(b):
+            row = corner + U((i * h + j) * w)
+            for k in range(U(e)):
+                v = x[row + k]
+                at, best = where(v > best, row + k, at), where(v > best, v, best)
+    return best, at
+
+
+@kernel(threshold=1 << 15)
+def _max(first, last, g, lowest, x, y):
+    c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
+    q = U(first * od * oh * ow)
+    for plane in range(first, last):
+        for i in range(od):
+            a0, a1 = _reach(i, sd, pd, kd, d)
+            for j in range(oh):
+                b0, b1 = _reach(j, sh, ph, kh, h)
+                for k in range(ow):
+                    e0, e1 = _reach(k, sw, pw, kw, w)
+                    corner = U(((plane * d + a0) * h + b0) * w + e0)
+                    y[q], _ = _largest(x, x.dtype.type(lowest), corner, a1 - a0, b1 - b0, e1 - e0, h, w)
+                    q += U(1)
+
+
+@kernel(threshold=1 << 15)
+def _max_gradient(first, last, g, lowest, x, dy, dx):
+    c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
+    fill(dx, first * d * h * w, (last - first) * d * h * w, dx.dtype.type(0))
+    q = U(first * od * oh * ow)
+    for plane in range(first, last):
+        for i in range(od):
+            a0, a1 = _reach(i, sd, pd, kd, d)
+            for j in range(oh):
+                b0, b1 = _reach(j, sh, ph, kh, h)
+                for k in range(ow):
+                    e0, e1 = _reach(k, sw, pw, kw, w)
+                    corner = U(((plane * d + a0) * h + b0) * w + e0)
+                    _, at = _largest(x, x.dtype.type(lowest), corner, a1 - a0, b1 - b0, e1 - e0, h, w)
+                    if a0 < a1 and b0 < b1 and e0 < e1:
+                        dx[at] += dy[q]
+                    q += U(1)
+
+
+# Windows of 2 x 2 that do not overlap are most of all pooling: without the general loops they are vectorised.
+
+@kernel(threshold=1 << 15)
+def _max_2x2(first, last, h, w, oh, ow, lowest, x, y):
+    bottom = x.dtype.type(lowest)
+    for line in range(first, last):
+        top = U((line // oh * h + line % oh * 2) * w)
+        low, q = top + U(w), U(line * ow)
+        for z in range(U(ow)):
+            a, b, c, d = x[top + z * U(2)], x[top + z * U(2) + U(1)], x[low + z * U(2)], x[low + z * U(2) + U(1)]
+            a = a if a > bottom else bottom
+            a = b if b > a else a
+            a = c if c > a else a
+            y[q + z] = d if d > a else a
+
+
+@kernel(threshold=1 << 15)
+def _max_2x2_gradient(first, last, h, w, oh, ow, lowest, x, dy, dx):
+    bottom = x.dtype.type(lowest)
+    fill(dx, first * 2 * w, (last - first) * 2 * w, x.dtype.type(0))
+    for line in range(first, last):
+        top = U((line // oh * h + line % oh * 2) * w)
+        low, q = top + U(w), U(line * ow)
+        for z in range(U(ow)):
+            a, b, c, d = x[top + z * U(2)], x[top + z * U(2) + U(1)], x[low + z * U(2)], x[low + z * U(2) + U(1)]
+            a = a if a > bottom else bottom
+            m = b if b > a else a
+            n = c if c > m else m
+            at = where(b > a, top + z * U(2) + U(1), top + z * U(2))
+            at = where(c > m, low + z * U(2), at)
+            dx[where(d > n, low + z * U(2) + U(1), at)] = dy[q + z]
+
+
+def _is_2x2(g: tuple[int, ...]) -> bool:
+    c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
+    return (d, kd, kh, kw, sh, sw, ph, pw, 2 * oh, 2 * ow) == (1, 1, 2, 2, 2, 2, 0, 0, h, w)
+
+
+def max_pool(data: np.ndarray, out: np.ndarray, *, window: Sequence[int], stride: Sequence[int],
+             pad: Sequence[int]) -> None:
+    """Write the maximum of each window: (n, c, *size) -> (n, c, *positions).
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 Pooling. A NaN is never greater, so it loses to any number, and a window of nothing
+    else gives the lowest finite number.
+
+    Examples
+    --------
+    >>> out = np.empty((1, 1, 2))
+    >>> max_pool(np.array([[[1.0, 5, 2, 3]]]), out, window=(2,), stride=(2,), pad=(0,))
+    >>> out
+    array([[[5., 3.]]])
+    """
+    g = geometry(data.shape[1:], window, stride, pad, (1,) * len(window), out.shape[2:])
+    planes, lowest = data.shape[0] * data.shape[1], float(np.finfo(data.dtype).min)
+    with writable(out) as (y,):
+        if _is_2x2(g):
+            _max_2x2.run(_max_2x2.workers(data.size), planes * g[-2], *g[2:4], *g[-2:], lowest, flat(data), y.reshape(-1))
+        else:
+            _max.run(_max.workers(data.size), planes, g, lowest, flat(data), y.reshape(-1))
+
+
+def max_pool_backward(dy: np.ndarray, data: np.ndarray, d_data: np.ndarray, *, window: Sequence[int],
+                      stride: Sequence[int], pad: Sequence[int]) -> None:
+    """Write the gradient of :func:`max_pool`; of equal maxima the first in the window takes it all."""
+    g = geometry(data.shape[1:], window, stride, pad, (1,) * len(window), dy.shape[2:])
+    planes, lowest = data.shape[0] * data.shape[1], float(np.finfo(data.dtype).min)
+    with writable(d_data) as (dx,):
+        if _is_2x2(g):
+            _max_2x2_gradient.run(_max_2x2_gradient.workers(data.size), planes * g[-2], *g[2:4], *g[-2:], lowest,
+                                  flat(data), flat(dy), dx.reshape(-1))
+        else:
+            _max_gradient.run(_max_gradient.workers(data.size), planes, g, lowest, flat(data), flat(dy),
+                              dx.reshape(-1))
+
+
+# ----------------------------------------------------------------------------------------- sum, average and norms
+# Kind 1 is the sum, 2 and 3 are the norms of that order. A window is separable: its lines are added into one line, then
+# the places of that line into the outputs.
+
+@helper
+def _places(position, stride, pad, window, size, include_pad):
+    """Return how many places of a window along one axis an average counts."""
+    start = position * stride - pad
+    if include_pad:
+        return min(start + window, size + pad) - start
+    return max(0, min(start + window, size) - max(start, 0))
+
+
+@helper(inline=False)
+def _add_line(x, x0, step, n, y, y0):
+    """y[y0 + z] += x[x0 + z * step] for n places; steps 1 and 2 are vectorised."""
+    a, b = U(x0), U(y0)
+    if step == 1:
+        for z in range(U(n)):
+            y[b + z] += x[a + z]
+    elif step == 2:
+        for z in range(U(n)):
+            y[b + z] += x[a + z * U(2)]
+    else:
+        for z in range(U(n)):
+            y[b + z] += x[a + z * U(step)]
+
+
+@kernel(threshold=1 << 15)
+def _sum(first, last, g, kind, average, include_pad, x, y):
+    c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
+    real = x.dtype.type
+    line = np.empty(w, x.dtype)
+    for plane in range(first, last):
+        for i in range(od):
+            a0, a1 = _reach(i, sd, pd, kd, d)
+            for j in range(oh):
+                b0, b1 = _reach(j, sh, ph, kh, h)
+                fill(line, 0, w, real(0))
+                for a in range(a0, a1):
+                    for b in range(b0, b1):
+                        at = ((plane * d + a) * h + b) * w
+                        if kind == 1:
+                            _add_line(x, at, 1, w, line, 0)
+                        else:
+                            for z in range(U(w)):
+                                v = x[U(at) + z]
+                                line[z] += v * v if kind == 2 else v * v * v
+                q = ((plane * od + i) * oh + j) * ow
+                fill(y, q, ow, real(0))
+                for e in range(kw):
+                    left, right = inside(e - pw, sw, w, ow)
+                    _add_line(line, left * sw + e - pw, sw, right - left, y, q + left)
+                if average:
+                    n = _places(i, sd, pd, kd, d, include_pad) * _places(j, sh, ph, kh, h, include_pad)
+                    for z in range(ow):
+                        y[U(q + z)] /= real(max(n * _places(z, sw, pw, kw, w, include_pad), 1))
+                elif kind > 1:
+                    for z in range(U(q), U(q + ow)):
+                        y[z] = np.sqrt(y[z]) if kind == 2 else real(np.cbrt(y[z]))
+
+
+@kernel(threshold=1 << 15)
+def _sum_gradient(first, last, g, kind, average, include_pad, x, y, dy, dx):
+    c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
+    real = dy.dtype.type
+    fill(dx, first * d * h * w, (last - first) * d * h * w, real(0))
+    line = np.empty(w, dx.dtype)
+    for plane in range(first, last):
+        for i in range(od):
+            a0, a1 = _reach(i, sd, pd, kd, d)
+            for j in range(oh):
+                b0, b1 = _reach(j, sh, ph, kh, h)
+                q = ((plane * od + i) * oh + j) * ow
+                n = _places(i, sd, pd, kd, d, include_pad) * _places(j, sh, ph, kh, h, include_pad)
+                fill(line, 0, w, real(0))
+                for z in range(ow):
+                    share = dy[U(q + z)]
+                    if average:
+                        share /= real(max(n * _places(z, sw, pw, kw, w, include_pad), 1))
+                    elif kind > 1:  # d norm / d x = (x / norm) ** (kind - 1)
+                        norm = y[U(q + z)] if kind == 2 else y[U(q + z)] * y[U(q + z)]
+                        share = real(0) if norm == real(0) else share / norm
+                    e0, e1 = _reach(z, sw, pw, kw, w)
+                    for e in range(U(e0), U(e1)):
+                        line[e] += share
+                for a in range(a0, a1):
+                    for b in range(b0, b1):
+                        at = ((plane * d + a) * h + b) * w
+                        if kind == 1:
+                            _add_line(line, 0, 1, w, dx, at)
+                        else:
+                            for z in range(U(w)):
+                                v = x[U(at) + z]
+                                dx[U(at) + z] += line[z] * (v if kind == 2 else v * v)
+
+
+def _forward(data, out, kind, window, stride, pad, average=False, include_pad=True) -> None:
+    g = geometry(data.shape[1:], window, stride, pad, (1,) * len(window), out.shape[2:])
+    with writable(out) as (y,):
+        _sum.run(_sum.workers(data.size), data.shape[0] * data.shape[1], g, kind, average, include_pad, flat(data),
+                 y.reshape(-1))
+
+
+def _backward(dy, data, out, d_data, kind, window, stride, pad, average=False, include_pad=True) -> None:
+    g = geometry(d_data.shape[1:], window, stride, pad, (1,) * len(window), dy.shape[2:])
+    dy = flat(dy)
+    with writable(d_data) as (dx,):
+        _sum_gradient.run(_sum_gradient.workers(dx.size), dx.shape[0] * dx.shape[1], g, kind, average, include_pad,
+                          dy if data is None else flat(data), dy if out is None else flat(out), dy, dx.reshape(-1))
+
+
+def _whole(size: Sequence[int], positions: Sequence[int], window: Sequence[int], pad: Sequence[int]) -> bool:
+    """Tell whether there is one window and it is all of the data."""
+    return all(p == 1 for p in positions) and all(k == n for k, n in zip(window, size)) and not any(pad)
+
+
+def average_pool(data: np.ndarray, out: np.ndarray, *, window: Sequence[int], stride: Sequence[int],
+                 pad: Sequence[int], average: bool = True, include_pad: bool = True) -> None:
+    """Write the average of each window, or its sum where `average` is False.
+
+    Parameters
+    ----------
+    include_pad : bool
+        Count places of the padding, up to `pad` beyond the end; else divide by the number of elements in the window.
+    """
+    if _whole(data.shape[2:], out.shape[2:], window, pad):
+        np.add.reduce(data.reshape(*data.shape[:2], -1), axis=2, out=out.reshape(out.shape[:2]))
+        if average:
+            np.divide(out, math.prod(window), out=out)
+    else:
+        _forward(data, out, 1, window, stride, pad, average, include_pad)
+
+
+def average_pool_backward(dy: np.ndarray, d_data: np.ndarray, *, window: Sequence[int], stride: Sequence[int],
+                          pad: Sequence[int], average: bool = True, include_pad: bool = True) -> None:
+    """Write the gradient of :func:`average_pool`."""
+    if _whole(d_data.shape[2:], dy.shape[2:], window, pad):
+        d_data[...] = dy / dy.dtype.type(math.prod(window)) if average else dy
+    else:
+        _backward(dy, None, None, d_data, 1, window, stride, pad, average, include_pad)
+
+
+def lp_pool(data: np.ndarray, out: np.ndarray, *, p: int, window: Sequence[int], stride: Sequence[int],
+            pad: Sequence[int]) -> None:
+    """Write ``sum(x**p) ** (1/p)`` of each window, p being 1, 2 or 3 (without absolute values, as MXNet does)."""
+    _forward(data, out, p, window, stride, pad)
+
+
+def lp_pool_backward(dy: np.ndarray, data: np.ndarray, out: np.ndarray, d_data: np.ndarray, *, p: int,
+                     window: Sequence[int], stride: Sequence[int], pad: Sequence[int]) -> None:
+    """Write the gradient of :func:`lp_pool`, 0 where the norm is 0."""
+    _backward(dy, data, out, d_data, p, window, stride, pad)

@@ -1,0 +1,155 @@
+"""How many threads compute: one place for Numba, BLAS and the engine's workers.
+
+``count()`` is what a kernel called from this thread may use. The default is the number of cores this process may run
+on (affinity and cgroup quota), or ``MXCORE_NUM_THREADS``, or ``OMP_NUM_THREADS``. ``limit(n)`` lowers it for the
+calling thread: an engine that runs one worker per context enters ``limit(1)`` in each of them, and then every kernel
+and every BLAS call takes exactly one core, so that independent contexts run side by side.
+"""
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import blas
+
+__all__ = ["available_cores", "count", "limit", "maximum", "parallel"]
+
+_ENVIRONMENT = ("MXCORE_NUM_THREADS", "OMP_NUM_THREADS")
+
+
+class _Local(threading.local):
+    limit: int | None = None
+    mask = 0  # what Numba was last told in this thread; 0: nothing yet
+
+
+_local = _Local()
+_launched = False  # a parallel kernel has run in this process
+_forked = False    # … in the process that this one was forked from
+_workqueue = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _forked, _launched, _workqueue
+    _forked, _launched = _forked or _launched, False
+    _workqueue = threading.Lock()
+    maximum.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _cgroup_quota() -> float:
+    """Return the CPU quota of this container in cores, infinity where there is none."""
+    try:  # version 2
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return math.inf if quota == "max" else int(quota) / int(period)
+    except (OSError, ValueError):
+        pass
+    try:  # version 1
+        folder = Path("/sys/fs/cgroup/cpu")
+        quota_us = int((folder / "cpu.cfs_quota_us").read_text())
+        return quota_us / int((folder / "cpu.cfs_period_us").read_text()) if quota_us > 0 else math.inf
+    except (OSError, ValueError, ZeroDivisionError):
+        return math.inf
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use: its affinity mask, cut by its cgroup's quota."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS or Windows
+        cores = os.cpu_count() or 1
+    return max(1, min(cores, math.ceil(_cgroup_quota())) if math.isfinite(_cgroup_quota()) else cores)
+
+
+@functools.cache
+def maximum() -> int:
+    """Return the number of compute threads of this process where no :func:`limit` holds."""
+    for name in _ENVIRONMENT:
+        first = os.environ.get(name, "").split(",")[0].strip()  # OpenMP allows one number per nesting level
+        if first.isdigit() and int(first) > 0:
+            return int(first)
+    return available_cores()
+
+
+def count() -> int:
+    """Return how many threads a kernel called from this thread may use; 1 in a forked child."""
+    if _forked:
+        return 1
+    n = _local.limit
+    return maximum() if n is None else n
+
+
+@contextlib.contextmanager
+def limit(n: int) -> Iterator[None]:
+    """Let kernels called from this thread use at most `n` threads, and BLAS too.
+
+    Parameters
+    ----------
+    n : int
+        At least 1. A limit inside a limit can only lower it.
+
+    Notes
+    -----
+    Numba keeps a mask per thread. OpenBLAS has one count for the whole process, so while several limits hold the
+    smallest one rules BLAS everywhere; its own count comes back when the last limit is left.
+
+    Examples
+    --------
+    >>> with limit(1):
+    ...     count()
+    1
+    """
+    saved = _local.limit
+    n = max(1, min(n, count()))
+    _local.limit = n
+    blas.hold(n)
+    try:
+        yield
+    finally:
+        blas.release(n)
+        _local.limit = saved
+
+
+class _Parallel:
+    """Right to run one parallel kernel; entering gives False where the serial twin must run instead."""
+
+    __slots__ = ("workers", "locked")
+
+    def __init__(self, workers: int) -> None:
+        self.workers, self.locked = workers, False
+
+    def __enter__(self) -> bool:
+        global _launched
+        if _forked:
+            return False
+        n = self.workers
+        if n != _local.mask:
+            from numba import config, set_num_threads
+            set_num_threads(min(n, config.NUMBA_NUM_THREADS))
+            _local.mask = n
+        if not _launched:
+            _launched = True
+        if _layer() == "workqueue":
+            self.locked = _workqueue.acquire(blocking=False)
+            return self.locked
+        return True
+
+    def __exit__(self, *exc: object) -> None:
+        if self.locked:
+            _workqueue.release()
+
+
+parallel = _Parallel
+
+
+@functools.cache
+def _layer() -> str:
+    from numba import threading_layer
+    return threading_layer()

@@ -1,0 +1,128 @@
+"""Images from bytes and back, with OpenCV, which is imported when the first image comes."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from mxcore.base import error
+
+__all__ = ["decode", "encode", "opencv"]
+
+COLOR, GREY, AS_STORED = 1, 0, -1  # of cv2.imdecode
+
+# Ending -> name of OpenCV's quality parameter, and the values it takes.
+_QUALITY = {
+    ".jpg": ("IMWRITE_JPEG_QUALITY", 0, 100),
+    ".jpeg": ("IMWRITE_JPEG_QUALITY", 0, 100),
+    ".png": ("IMWRITE_PNG_COMPRESSION", 0, 9),
+    ".webp": ("IMWRITE_WEBP_QUALITY", 1, 100),
+}
+
+
+@functools.cache
+def opencv():
+    """Import OpenCV.
+
+    Returns
+    -------
+    module
+        ``cv2``.
+
+    Raises
+    ------
+    MXNetError
+        (also ImportError) that says how to install it.
+
+    Examples
+    --------
+    >>> opencv().__name__
+    'cv2'
+    """
+    try:
+        import cv2
+    except ImportError as e:
+        raise error(
+            ImportError,
+            f"images need OpenCV, which cannot be imported ({e}): pip install opencv-python-headless",
+        ) from e
+    return cv2
+
+
+def decode(data, flag=AS_STORED):
+    """Decode an image.
+
+    Parameters
+    ----------
+    data : bytes-like
+        The encoded image: JPEG, PNG, WebP or whatever else OpenCV reads.
+    flag : int
+        Flag of ``cv2.imdecode``: -1 as stored, 0 grey, 1 colour.
+
+    Returns
+    -------
+    numpy.ndarray
+        (height, width) or (height, width, channels), channels in the order blue, green, red (, alpha).
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if it is no image.
+
+    Examples
+    --------
+    >>> decode(encode(np.zeros((4, 5, 3), "uint8"), ".png")).shape
+    (4, 5, 3)
+    """
+    cv2 = opencv()
+    buffer = np.frombuffer(data, np.uint8)
+    try:
+        image = cv2.imdecode(buffer, flag) if buffer.size else None
+    except cv2.error as e:
+        raise error(ValueError, f"OpenCV cannot decode the image of {buffer.size} bytes: {e}") from e
+    if image is None:
+        start = bytes(buffer[:4]).hex(" ")
+        raise error(ValueError, f"OpenCV cannot decode the image of {buffer.size} bytes (first: {start})")
+    return image
+
+
+def encode(image, ending=".jpg", quality=95):
+    """Encode an image.
+
+    Parameters
+    ----------
+    image : numpy.ndarray
+        (height, width) or (height, width, channels), uint8, channels in the order blue, green, red (, alpha).
+    ending : str
+        Format, as the ending of a file name.
+    quality : int
+        Quality of JPEG and WebP (1 to 100) or compression of PNG (0 to 9); brought into that range.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if the format is unknown or cannot hold the image.
+
+    Examples
+    --------
+    >>> encode(np.zeros((4, 5), "uint8"), ".png")[1:4]
+    b'PNG'
+    """
+    cv2 = opencv()
+    name, low, high = _QUALITY.get(ending.lower(), (None, 0, 0))
+    parameters = [getattr(cv2, name), min(max(int(quality), low), high)] if name else []
+    try:
+        done, buffer = cv2.imencode(ending, np.asarray(image), parameters)
+    except (cv2.error, TypeError) as e:
+        done, reason = False, f": {e}"
+    else:
+        reason = ""
+    if not done:
+        found = f"{getattr(image, 'shape', '')} {getattr(image, 'dtype', type(image).__name__)}"
+        raise error(ValueError, f"OpenCV cannot encode an image {found} as {ending!r}{reason}")
+    return buffer.tobytes()

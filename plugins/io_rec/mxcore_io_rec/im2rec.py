@@ -1,0 +1,383 @@
+"""``mxcore im2rec``: make image lists, and record files from them.
+
+mxcore im2rec --list --recursive data/cats images    # writes data/cats.lst
+mxcore im2rec --resize 256 data/cats images          # writes data/cats.rec and data/cats.idx
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import glob
+import os
+import random
+import sys
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from mxcore.base import error
+
+from . import codec
+from .augment import crop, resize_short
+from .recordio import IRHeader, MXIndexedRecordIO, pack
+
+__all__ = ["add_arguments", "find_images", "help", "main", "make_list", "make_record", "read_list"]
+
+help = "make image lists and record files of images"
+
+_SEED = 100
+_SHOWN = 20  # unreadable images that are named one by one
+
+
+def add_arguments(parser):
+    """Declare the arguments, which are those of MXNet's im2rec.py.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        Where to add them.
+    """
+    parser.add_argument("prefix", help="the lists PREFIX*.lst, and the record files made of them")
+    parser.add_argument("root", help="the folder of the images")
+    lists = parser.add_argument_group("image lists")
+    lists.add_argument("--list", action="store_true", help="write lists of the images below ROOT")
+    lists.add_argument("--exts", nargs="+", default=[".jpeg", ".jpg", ".png"], help="endings of images")
+    lists.add_argument("--chunks", type=int, default=1, help="how many lists to divide the images into")
+    lists.add_argument("--train-ratio", type=float, default=1.0, help="share of the images to train with")
+    lists.add_argument("--test-ratio", type=float, default=0.0, help="share of the images to test with")
+    lists.add_argument("--recursive", action="store_true", help="search subfolders; each is a class")
+    lists.add_argument(
+        "--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the names"
+    )
+    records = parser.add_argument_group("record files")
+    records.add_argument("--pass-through", action="store_true", help="store the files as they are")
+    records.add_argument("--resize", type=int, default=0, help="length of the shorter edge; 0: as it is")
+    records.add_argument("--center-crop", action="store_true", help="cut out the square in the centre")
+    records.add_argument(
+        "--quality", type=int, default=95, help="1 to 100 for JPEG, compression 1 to 9 for PNG"
+    )
+    records.add_argument(
+        "--num-thread", type=int, default=1, help="threads; the order does not depend on them"
+    )
+    records.add_argument(
+        "--color", type=int, choices=[-1, 0, 1], default=1, help="1 colour, 0 grey, -1 as stored"
+    )
+    records.add_argument(
+        "--encoding", choices=[".jpg", ".png"], default=".jpg", help="format in the record file"
+    )
+    records.add_argument(
+        "--pack-label", action="store_true", help="store all labels of a line, not the first only"
+    )
+    records.add_argument("--strict", action="store_true", help="stop at the first image that cannot be read")
+
+
+def find_images(root, recursive=False, exts=(".jpeg", ".jpg", ".png")):
+    """Find the images in a folder.
+
+    Parameters
+    ----------
+    root : str or os.PathLike
+        The folder.
+    recursive : bool
+        Search subfolders too: each folder with images is a class of its own, numbered in the order of their
+        names. Otherwise the class is 0.
+    exts : sequence of str
+        Endings of images; capitals do not matter.
+
+    Returns
+    -------
+    (list of (str, int), dict of str to int)
+        Paths below `root`, with ``/``, and classes; and the classes of the folders.
+
+    Raises
+    ------
+    MXNetError
+        (also NotADirectoryError) if there is no such folder.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``tools/im2rec.py``.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "b.jpg").write_bytes(b"")
+    ...     find_images(folder)
+    ([('b.jpg', 0)], {'.': 0})
+    """
+    if not os.path.isdir(root):
+        raise error(NotADirectoryError, f"{os.fspath(root)!r} is no folder; ROOT must hold the images")
+    endings = {ext.lower() for ext in exts}
+    images, classes = [], {}
+    for folder, subfolders, names in os.walk(root, followlinks=True):
+        subfolders.sort()
+        if not recursive:
+            subfolders.clear()
+        below = Path(folder).relative_to(root)
+        for name in sorted(names):
+            if os.path.splitext(name)[1].lower() in endings:
+                label = classes.setdefault(below.as_posix(), len(classes))
+                images.append(((below / name).as_posix(), label))
+    return images, classes
+
+
+def make_list(args):
+    """Write the lists that the arguments ask for.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        See `add_arguments`.
+
+    Returns
+    -------
+    list of str
+        Paths of the lists.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if the shares or chunks make no sense, or there is no image.
+    """
+    if (
+        args.chunks < 1
+        or min(args.train_ratio, args.test_ratio) < 0
+        or args.train_ratio + args.test_ratio > 1
+    ):
+        raise error(
+            ValueError,
+            f"im2rec: chunks must be at least 1, and the ratios at least 0 and together at most 1; got "
+            f"{args.chunks}, {args.train_ratio} and {args.test_ratio}",
+        )
+    images, classes = find_images(args.root, args.recursive, args.exts)
+    if not images:
+        more = "" if args.recursive else "; --recursive searches its subfolders"
+        raise error(ValueError, f"im2rec: {args.root!r} holds no image ({' '.join(args.exts)}){more}")
+    if args.recursive:
+        for name, label in classes.items():
+            print(name, label)
+    lines = [(i, float(label), path) for i, (path, label) in enumerate(images)]
+    if args.shuffle:
+        random.Random(_SEED).shuffle(lines)
+    size = -(-len(lines) // args.chunks)
+    written = []
+    for k in range(args.chunks):
+        chunk = lines[k * size : (k + 1) * size]
+        test = int(size * args.test_ratio)
+        train = test + int(size * args.train_ratio)
+        parts = {"test": chunk[:test], "train": chunk[test:train], "val": chunk[train:]}
+        if args.train_ratio == 1:
+            parts = {"": chunk}
+        for name, part in parts.items():
+            if part or not name:
+                stem = args.prefix + (f"_{k}" if args.chunks > 1 else "") + (f"_{name}" if name else "")
+                written.append(_write_list(f"{stem}.lst", part))
+    return written
+
+
+def _write_list(path, lines):
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path, "w", encoding="utf-8", newline="\n") as f:
+        f.writelines(f"{i}\t{label:f}\t{name}\n" for i, label, name in lines)
+    return path
+
+
+def read_list(path):
+    """Read an image list.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        Lines of number, labels and path, with tabs between.
+
+    Returns
+    -------
+    list of (int, list of float, str)
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) naming file and line, if a line holds something else.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.lst")
+    ...     _ = path.write_text("7\\t1\\t2.5\\tcat.jpg\\n")
+    ...     read_list(path)
+    [(7, [1.0, 2.5], 'cat.jpg')]
+    """
+    lines = []
+    with open(path, encoding="utf-8", errors="surrogateescape") as f:
+        for number, line in enumerate(f, 1):
+            fields = [field.strip() for field in line.rstrip("\r\n").split("\t")]
+            if fields == [""]:
+                continue
+            try:
+                if len(fields) < 3:
+                    raise ValueError("there are fewer than three fields")
+                lines.append((int(fields[0]), [float(field) for field in fields[1:-1]], fields[-1]))
+            except ValueError as e:
+                where = f"line {number} of {os.fspath(path)!r} is {line[:80]!r}"
+                raise error(ValueError, f"{where}: {e}; expected number, labels, path, tabs between") from e
+    return lines
+
+
+def _record(line, args):
+    """The record of one line of a list."""
+    number, labels, name = line
+    with open(os.path.join(args.root, name), "rb") as f:
+        data = f.read()
+    if not args.pass_through:
+        image = codec.decode(data, args.color)
+        if args.center_crop:
+            edge = min(image.shape[:2])
+            image = crop(image, edge, edge)
+        if args.resize:
+            image = resize_short(image, args.resize)
+        data = codec.encode(image, args.encoding, args.quality)
+    elif not data:
+        raise ValueError("the file is empty")
+    label = labels if args.pack_label and len(labels) > 1 else labels[0]
+    return pack(IRHeader(0, label, number, 0), data)
+
+
+def _in_order(function, items, threads):
+    """Results or errors of a function for each item, in the order of the items."""
+
+    def attempt(item):
+        try:
+            return function(item), None
+        except Exception as e:
+            return None, e
+
+    if threads <= 1:
+        yield from map(attempt, items)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="mxcore-im2rec") as pool:
+        coming = deque()
+        try:
+            for item in items:
+                coming.append(pool.submit(attempt, item))
+                if len(coming) > 8 * threads:  # enough to keep them busy, not all images in memory
+                    yield coming.popleft().result()
+            while coming:
+                yield coming.popleft().result()
+        finally:
+            for future in coming:
+                future.cancel()
+
+
+def _progress(iterable, total, text):
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return iterable
+    return tqdm(iterable, total=total, desc=text, unit="img", disable=None)
+
+
+def make_record(path, args):
+    """Make the record file and index of a list, beside it.
+
+    Parameters
+    ----------
+    path : str
+        The list. The files appear, complete, under its name with ``.rec`` and ``.idx``.
+    args : argparse.Namespace
+        See `add_arguments`.
+
+    Returns
+    -------
+    (int, list of (str, str))
+        How many images were stored, and which could not be read, and why.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError or OSError) if the list or, with `strict`, an image cannot be read, or a file
+        cannot be written.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``tools/im2rec.py``; the order of the list is kept with any number of
+    threads.
+    """
+    lines = read_list(path)
+    stem = os.path.splitext(path)[0]
+    unfinished = [f"{stem}.idx.part", f"{stem}.rec.part"]
+    stored, unreadable = 0, []
+    try:
+        with MXIndexedRecordIO(*unfinished, "w") as record:
+            results = _in_order(lambda line: _record(line, args), lines, args.num_thread)
+            with contextlib.closing(results):
+                for line, (data, problem) in zip(
+                    lines, _progress(results, len(lines), os.path.basename(stem))
+                ):
+                    if problem is None:
+                        record.write_idx(line[0], data)
+                        stored += 1
+                        continue
+                    if args.strict or not isinstance(problem, (OSError, ValueError)):
+                        raise error(
+                            type(problem) if type(problem) in (ValueError, OSError) else ValueError,
+                            f"im2rec: image {line[2]!r} of {path!r} cannot be read: {problem}",
+                        ) from problem
+                    unreadable.append((line[2], str(problem)))
+        for name in unfinished:
+            os.replace(name, name.removesuffix(".part"))
+    except BaseException:
+        for name in unfinished:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+        raise
+    return stored, unreadable
+
+
+def _lists(prefix):
+    """The lists whose names begin with a prefix."""
+    if os.path.isdir(prefix):
+        prefix = os.path.join(prefix, "")
+    return sorted(glob.glob(f"{glob.escape(prefix)}*.lst"))
+
+
+def main(args):
+    """Run the command.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        See `add_arguments`.
+
+    Returns
+    -------
+    int
+        0, or 1 if none of the images could be read. A few that could not are only told of, as in MXNet.
+    """
+    if args.list:
+        for path in make_list(args):
+            print(f"wrote {path}")
+        return 0
+    paths = _lists(args.prefix)
+    if not paths:
+        raise error(FileNotFoundError, f"im2rec: there is no list {args.prefix}*.lst; --list makes one")
+    if args.num_thread < 1:
+        raise error(ValueError, f"im2rec: --num-thread must be at least 1, got {args.num_thread}")
+    total = 0
+    for path in paths:
+        stored, unreadable = make_record(path, args)
+        total += stored
+        print(f"wrote {os.path.splitext(path)[0]}.rec: {stored} images, {len(unreadable)} unreadable")
+        for name, reason in unreadable[:_SHOWN]:
+            print(f"  unreadable: {name}: {reason}", file=sys.stderr)
+        if len(unreadable) > _SHOWN:
+            print(f"  … and {len(unreadable) - _SHOWN} more", file=sys.stderr)
+    return 0 if total else 1
+
+
+if __name__ == "__main__":
+    _parser = argparse.ArgumentParser(prog="im2rec", description=f"{help[0].upper()}{help[1:]}.")
+    add_arguments(_parser)
+    sys.exit(main(_parser.parse_args()))

@@ -1,0 +1,57 @@
+"""Labels from list files, which replace those in the records."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from mxcore.base import error
+
+from .source import read_all
+
+__all__ = ["read_labels"]
+
+
+def read_labels(path, width=-1):
+    """Read the labels of a list file.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A path or fsspec URL. The lines hold record id, labels and image path, with tabs between.
+    width : int
+        How many labels to take from each line; -1: all that there are.
+
+    Returns
+    -------
+    dict of int to numpy.ndarray
+        float32 labels by record id.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) naming file and line, if a line holds something else.
+
+    Examples
+    --------
+    >>> from mxcore_io_rec.source import Sink
+    >>> sink = Sink("memory://doc/a.lst")
+    >>> sink.write(b"7\\t1\\t2\\tcat.jpg\\n"); sink.close()
+    >>> read_labels("memory://doc/a.lst")
+    {7: array([1., 2.], dtype=float32)}
+    """
+    labels = {}
+    for number, line in enumerate(read_all(path).decode("utf-8", "replace").splitlines(), 1):
+        if not line.strip():
+            continue
+        fields = line.split("\t")
+        found = fields[1:-1] if width < 0 else fields[1 : 1 + width]
+        try:
+            if len(found) < max(width, 1):
+                raise ValueError(f"{len(found)} labels instead of {max(width, 1)}")
+            labels[int(fields[0])] = np.array([float(field) for field in found], np.float32)
+        except ValueError as e:
+            where = f"line {number} of the list {os.fspath(path)!r} is {line[:80]!r}"
+            raise error(ValueError, f"{where}: {e}; expected id, labels, path with tabs between") from e
+    return labels

@@ -1,0 +1,116 @@
+"""Making batches ahead of their use, in threads, in an order that does not depend on the threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+
+__all__ = ["Loader", "processors"]
+
+
+def processors():
+    """Return how many processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+class Loader:
+    """Carry out jobs in threads and hand their results over in the order of the jobs.
+
+    A job is an object with ``tasks``, callables that do not return a value and may run at the same time. The
+    consumer itself plans and submits; threads only decode. So nothing waits for a consumer that went away.
+
+    Parameters
+    ----------
+    plan : callable
+        Returns the next job; raises StopIteration when there is none.
+    threads : int
+        How many threads to use.
+    ahead : int
+        How many jobs to begin before they are asked for.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> jobs = iter([SimpleNamespace(tasks=[lambda: print("work")])])
+    >>> loader = Loader(jobs.__next__, threads=1, ahead=0)
+    >>> job = loader.next()
+    work
+    >>> loader.close()
+    """
+
+    def __init__(self, plan, threads, ahead):
+        self._plan, self._threads, self._ahead = plan, threads, ahead
+        self._coming = deque()  # of (job, futures)
+        self._over = False
+        self._pool = None
+        self._lock = threading.Lock()
+
+    def _workers(self):
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="mxcore-decode")
+            self._pid = os.getpid()
+            # Dropped mid-epoch: what has not begun is given up, and the threads end.
+            self._finalizer = weakref.finalize(self, self._pool.shutdown, wait=False, cancel_futures=True)
+        return self._pool
+
+    def _begin(self):
+        while not self._over and len(self._coming) <= self._ahead:
+            try:
+                job = self._plan()
+            except StopIteration:
+                self._over = True
+                return
+            self._coming.append((job, [self._workers().submit(task) for task in job.tasks]))
+
+    def next(self):
+        """Return the next job once its tasks are done.
+
+        Raises
+        ------
+        StopIteration
+            When there is none.
+        Exception
+            What a task raised: of several the first one, in the order of the tasks.
+        """
+        with self._lock:
+            if self._pool is not None and self._pid != os.getpid():
+                self._after_fork()
+            self._begin()
+            if not self._coming:
+                raise StopIteration
+            job, futures = self._coming.popleft()
+            failures = [f.exception() for f in futures]
+            self._begin()
+        for failure in failures:
+            if failure is not None:
+                raise failure
+        return job
+
+    def _after_fork(self):
+        """The threads stayed with the parent: begin again what they had in hand."""
+        self._finalizer.detach()
+        self._pool = None
+        self._coming = deque((job, [self._workers().submit(t) for t in job.tasks]) for job, _ in self._coming)
+
+    def restart(self):
+        """Give up the jobs under way; plan anew."""
+        with self._lock:
+            for _, futures in self._coming:
+                for future in futures:
+                    future.cancel()
+            self._coming.clear()
+            self._over = False
+
+    def close(self):
+        """Give up the jobs under way, and end the threads."""
+        self.restart()
+        if self._pool is not None and self._pid == os.getpid():
+            self._finalizer.detach()
+            self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pool = None

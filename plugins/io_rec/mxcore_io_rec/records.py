@@ -1,0 +1,278 @@
+"""The records of one or more files by number: what the image iterators read from."""
+
+from __future__ import annotations
+
+import bisect
+import io
+import os
+import threading
+from array import array
+
+import numpy as np
+
+from mxcore.base import error
+
+from .framing import Damage, Window, find_record, read_record, skip_record, whole_length
+from .recordio import check_policy, damaged, read_index, report
+from .source import Sink, list_files, open_source, read_all, resolve
+
+__all__ = ["RecordFile", "Records", "make_index"]
+
+
+def _sorted_index(idx_path):
+    """Keys and offsets of an index as arrays, in the order of the file that it is for."""
+    text = read_all(idx_path)
+    if not text.strip():
+        raise error(ValueError, f"the index {os.fspath(idx_path)!r} is empty")
+    try:  # numbers as keys: many times faster, and millions of them fit in memory
+        table = np.loadtxt(io.BytesIO(text), np.int64, delimiter="\t", ndmin=2, comments=None)
+        keys, offsets = table[:, 0], table[:, 1]
+        if offsets.min() < 0:
+            raise ValueError("an offset is negative")
+    except (ValueError, IndexError):
+        entries = read_index(idx_path, str)  # which also says what is wrong, and in which line
+        keys = np.array([key for key, _ in entries], object)
+        offsets = np.array([offset for _, offset in entries], np.int64)
+    order = np.argsort(offsets, kind="stable")
+    return keys[order], offsets[order]
+
+
+class RecordFile:
+    """The records of one file by number, found through an index or by reading their headers.
+
+    Parameters
+    ----------
+    uri : str
+        The record file, a local path or an fsspec URL.
+    idx_path : str, optional
+        Its index. Without one, an index that lies beside the file is used if it reaches from the first
+        record to the end of the last; else the headers are read, as far as they are needed.
+    on_error : {'raise', 'warn', 'skip'}
+        What to do about damage met while reading headers.
+    neighbour : bool
+        Whether to look for an index beside the file.
+
+    Examples
+    --------
+    >>> from mxcore_io_rec.recordio import MXRecordIO
+    >>> with MXRecordIO("memory://doc/r.rec", "w") as record:
+    ...     for i in range(3):
+    ...         record.write(b"record %d" % i)
+    >>> records = RecordFile("memory://doc/r.rec")
+    >>> records.known(10), records.read(1)
+    (3, b'record 1')
+    """
+
+    def __init__(self, uri, idx_path=None, on_error="raise", neighbour=True):
+        self.uri = uri
+        self.on_error = check_policy(on_error)
+        self.skipped = 0
+        self._source = open_source(uri)
+        self._size = self._source.size()
+        self._lock = threading.Lock()
+        self._keys = None
+        self._offsets = array("q")
+        self._scan = Window(self._source, 4096 if self._source.block <= 1 << 20 else None)
+        self._next = 0  # offset of the next record to find; None when all are found
+        if idx_path:
+            self._keys, self._offsets = _sorted_index(idx_path)
+            self._next = None
+        elif neighbour:
+            self._take_neighbour()
+
+    def _take_neighbour(self):
+        """Use the index beside the file, if it belongs to the file as it is now."""
+        try:
+            keys, offsets = _sorted_index(os.path.splitext(self.uri)[0] + ".idx")
+            if offsets[0] == 0 and skip_record(self._scan, int(offsets[-1]), self._size) == self._size:
+                self._keys, self._offsets, self._next = keys, offsets, None
+        except (OSError, ValueError, Damage):
+            pass  # there is none, or it is another file's
+
+    def known(self, upto):
+        """Return how many records are known, having looked for `upto` of them."""
+        if self._next is not None and len(self._offsets) < upto:
+            with self._lock:
+                while self._next is not None and len(self._offsets) < upto:
+                    self._find()
+        return len(self._offsets)
+
+    def _find(self):
+        try:
+            after = skip_record(self._scan, self._next, self._size)
+        except Damage as damage:
+            self._next = find_record(self._scan, damage.offset + 4)
+            self.skipped += 1
+            report(self.on_error, damaged(self.uri, f"record {len(self._offsets)}", damage))
+        else:
+            if after is not None:
+                self._offsets.append(self._next)
+            self._next = after
+
+    def where(self, i):
+        """Describe record `i` for an error: its number and key, file and offset."""
+        return f"{self._which(i)} of {self.uri!r} at offset {self._offsets[i]}"
+
+    def _which(self, i):
+        return f"record {i}" if self._keys is None else f"record {i} (key {self._keys[i]})"
+
+    def offset(self, i):
+        """Return where record `i` starts, in bytes."""
+        return int(self._offsets[i])
+
+    def read(self, i, most=None):
+        """Return what record `i` holds. Any thread may call it.
+
+        Parameters
+        ----------
+        i : int
+            Number of the record, less than what `known` returned.
+        most : int, optional
+            Only so many bytes from its beginning; the rest is then not read, as a rule.
+
+        Returns
+        -------
+        bytes
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError) if it is damaged.
+        """
+        offset = int(self._offsets[i])
+        if most is not None:
+            length = whole_length(head := self._source.read(offset, 8 + most))
+            if length is not None and len(head) >= 8 + min(most, length):
+                return head[8 : 8 + min(most, length)]
+        end = int(self._offsets[i + 1]) if i + 1 < len(self._offsets) else self._next or self._size
+        try:
+            payload, _ = read_record(Window(self._source, min(max(end - offset, 0) + 4, 1 << 22)), offset)
+            if payload is None:
+                raise Damage(
+                    offset, f"the file ends before it, at {self._size}; is the index another file's?"
+                )
+        except Damage as damage:
+            raise damaged(self.uri, self._which(i), damage) from None
+        return payload if most is None else payload[:most]
+
+    def close(self):
+        """Close the file."""
+        self._source.close()
+
+
+class Records:
+    """The records of several files, one behind the other.
+
+    Parameters
+    ----------
+    uris : str
+        A file, a folder of ``.rec`` files, or several with ``;`` between; local paths or fsspec URLs.
+    idx_path : str, optional
+        Index of the one file.
+    on_error : {'raise', 'warn', 'skip'}
+        As in `RecordFile`.
+
+    Raises
+    ------
+    MXNetError
+        (also OSError) if a file cannot be opened, (also ValueError) if an index is given for several.
+
+    Examples
+    --------
+    >>> from mxcore_io_rec.recordio import MXRecordIO
+    >>> for name in "ab":
+    ...     with MXRecordIO(f"memory://doc/{name}.rec", "w") as record:
+    ...         record.write(name.encode())
+    >>> Records("memory://doc/a.rec;memory://doc/b.rec").read(1)
+    b'b'
+    """
+
+    def __init__(self, uris, idx_path=None, on_error="raise"):
+        names = list_files(uris, ".rec")
+        if idx_path and len(names) > 1:
+            raise error(
+                ValueError,
+                f"one index {idx_path!r} is given for the {len(names)} files of {uris!r}; "
+                "leave it out: an index beside its file is found by itself",
+            )
+        self.files = [RecordFile(name, idx_path, on_error) for name in names]
+        self._starts = [0]  # number of the first record of each file, as far as they are known
+
+    def known(self, upto):
+        """Return how many records are known, having looked for `upto` of them."""
+        while True:
+            i = len(self._starts) - 1
+            have = self.files[i].known(upto - self._starts[i])
+            if self._starts[i] + have >= upto or i + 1 == len(self.files):
+                return self._starts[i] + have
+            self._starts.append(self._starts[i] + have)
+
+    def __len__(self):
+        return self.known(1 << 62)
+
+    def _place(self, i):
+        if i >= self._starts[-1]:
+            self.known(i + 1)
+        f = bisect.bisect_right(self._starts, i) - 1
+        return self.files[f], i - self._starts[f]
+
+    def read(self, i, most=None):
+        """Return what record `i` holds; see `RecordFile.read`."""
+        file, j = self._place(i)
+        return file.read(j, most)
+
+    def where(self, i):
+        """Describe record `i` for an error."""
+        file, j = self._place(i)
+        return file.where(j)
+
+    @property
+    def skipped(self):
+        """How many damaged places were passed over while looking for records."""
+        return sum(file.skipped for file in self.files)
+
+    def close(self):
+        """Close the files."""
+        for file in self.files:
+            file.close()
+
+
+def make_index(uri, idx_path, on_error="raise"):
+    """Make the index of a record file.
+
+    Parameters
+    ----------
+    uri : str or os.PathLike
+        The record file, a local path or an fsspec URL.
+    idx_path : str or os.PathLike
+        The index to write. Its keys are the numbers of the records, from 0.
+    on_error : {'raise', 'warn', 'skip'}
+        What to do about damaged records.
+
+    Returns
+    -------
+    int
+        How many records there are.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``tools/rec2idx.py``.
+
+    Examples
+    --------
+    >>> from mxcore_io_rec.recordio import MXRecordIO, read_index
+    >>> with MXRecordIO("memory://doc/i.rec", "w") as record:
+    ...     record.write(b"0123")
+    ...     record.write(b"4567")
+    >>> make_index("memory://doc/i.rec", "memory://doc/i.idx")
+    2
+    >>> read_index("memory://doc/i.idx")
+    [(0, 0), (1, 12)]
+    """
+    records = RecordFile(resolve(uri)[0], on_error=on_error, neighbour=False)
+    count = records.known(1 << 62)
+    sink = Sink(idx_path)
+    sink.write(b"".join(b"%d\t%d\n" % (i, records.offset(i)) for i in range(count)))
+    sink.close()
+    records.close()
+    return count

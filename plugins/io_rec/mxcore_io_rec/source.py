@@ -1,0 +1,319 @@
+"""Bytes at a position: local files and fsspec URLs behind one small interface.
+
+Reads name their position, so threads share a source without a lock around seek and read, and a forked child
+shares nothing with its parent that either could move.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+
+from mxcore.base import error
+
+__all__ = ["LocalFile", "RemoteFile", "Sink", "list_files", "open_source", "read_all", "resolve"]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")  # two letters at least: "C:\\x" is a path
+
+
+def resolve(uri):
+    """Tell local paths from URLs.
+
+    Parameters
+    ----------
+    uri : str or os.PathLike
+        A path, a ``file://`` URL or any URL that fsspec knows.
+
+    Returns
+    -------
+    (str, bool)
+        The local path or the URL, and whether it is a URL.
+
+    Examples
+    --------
+    >>> resolve("file:///data/a.rec"), resolve("s3://bucket/a.rec")
+    (('/data/a.rec', False), ('s3://bucket/a.rec', True))
+    """
+    try:
+        name = os.fspath(uri)
+    except TypeError:
+        name = None
+    if not isinstance(name, str) or not name:
+        raise error(TypeError, f"a record file is named by a path or a URL, not by {uri!r}")
+    scheme = _SCHEME.match(name)
+    if scheme is None or scheme.group(1).lower() == "file":
+        return os.path.expanduser(name[7:] if scheme else name), False
+    return name, True
+
+
+def _filesystem(url, fresh=False):
+    try:
+        import fsspec
+    except ImportError:
+        raise error(ImportError, f"{url!r} needs the package fsspec: pip install fsspec") from None
+    try:
+        return fsspec.core.url_to_fs(url, skip_instance_cache=True) if fresh else fsspec.core.url_to_fs(url)
+    except ImportError as e:
+        raise error(ImportError, f"{url!r}: fsspec needs another package for this store: {e}") from e
+    except ValueError as e:
+        raise error(ValueError, f"cannot open {url!r}: {e}") from e
+
+
+def failed(verb, uri, e):
+    """Make the library's error of an OSError: the same class, with the file and the reason."""
+    return error(
+        type(e) if type(e).__init__ is OSError.__init__ else OSError,
+        f"cannot {verb} {os.fspath(uri)!r}: {e.strerror or e}",
+    )
+
+
+class LocalFile:
+    """A local file, read by position.
+
+    Parameters
+    ----------
+    path : str
+        Path of the file.
+
+    Raises
+    ------
+    MXNetError
+        (also the matching OSError) if the file cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as f:
+    ...     _ = f.write(b"abcdef"); f.flush()
+    ...     LocalFile(f.name).read(2, 3)
+    b'cde'
+    """
+
+    block = 1 << 20  # what sequential readers ask for at a time
+
+    def __init__(self, path):
+        self.name = path
+        try:
+            self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed by close)
+        except OSError as e:
+            raise failed("read", path, e) from e
+        self._lock = threading.Lock()
+        self._positional = hasattr(os, "pread")
+
+    def read(self, position, n):
+        """Return the `n` bytes at `position`, fewer only where the file ends."""
+        try:
+            data = self._read(position, n)
+            while 0 < len(data) < n:  # interrupted, or larger than one system call moves
+                more = self._read(position + len(data), n - len(data))
+                if not more:
+                    break
+                data += more
+        except OSError as e:
+            raise failed("read", self.name, e) from e
+        return data
+
+    def _read(self, position, n):
+        if self._positional:
+            return os.pread(self._file.fileno(), n, position)
+        with self._lock:  # systems without pread
+            self._file.seek(position)
+            return self._file.read(n)
+
+    def size(self):
+        """Length of the file in bytes, as it is now."""
+        return os.fstat(self._file.fileno()).st_size
+
+    def close(self):
+        """Close the file."""
+        self._file.close()
+
+
+class RemoteFile:
+    """A file behind an fsspec URL, read by ranges.
+
+    Parameters
+    ----------
+    url : str
+        The URL.
+
+    Raises
+    ------
+    MXNetError
+        (also the matching OSError) if it cannot be reached.
+
+    Examples
+    --------
+    >>> import fsspec
+    >>> with fsspec.open("memory://doc/a", "wb") as f:
+    ...     _ = f.write(b"abcdef")
+    >>> RemoteFile("memory://doc/a").read(2, 3)
+    b'cde'
+    """
+
+    block = 1 << 22  # a request costs far more than its bytes
+
+    def __init__(self, url):
+        self.name = url
+        self._connect()
+
+    def _connect(self, fresh=False):
+        self._pid = os.getpid()
+        try:
+            self._fs, self._path = _filesystem(self.name, fresh)
+            self._size = self._fs.size(self._path)
+        except OSError as e:
+            raise failed("read", self.name, e) from e
+        if self._size is None:
+            raise error(OSError, f"cannot read {self.name!r}: this store does not tell its length")
+
+    def read(self, position, n):
+        """Return the `n` bytes at `position`, fewer only where the file ends."""
+        if self._pid != os.getpid():  # connections and their threads do not survive a fork
+            self._connect(fresh=not self.name.startswith("memory:"))
+        end = min(position + n, self._size)
+        if position >= end:
+            return b""
+        try:
+            return self._fs.cat_file(self._path, start=position, end=end)
+        except OSError as e:
+            raise failed("read", self.name, e) from e
+
+    def size(self):
+        """Length of the file in bytes when it was opened."""
+        return self._size
+
+    def close(self):
+        """Nothing is held open."""
+
+
+def open_source(uri):
+    """Open a path or URL for reading by position.
+
+    Parameters
+    ----------
+    uri : str or os.PathLike
+        A local path or an fsspec URL.
+
+    Returns
+    -------
+    LocalFile or RemoteFile
+
+    Examples
+    --------
+    >>> open_source("missing.rec")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    mxcore.base.MXNetFileNotFoundError: cannot read 'missing.rec': No such file or directory
+    """
+    name, remote = resolve(uri)
+    return RemoteFile(name) if remote else LocalFile(name)
+
+
+def read_all(uri):
+    """Return the whole content of a path or URL."""
+    source = open_source(uri)
+    try:
+        return source.read(0, source.size())
+    finally:
+        source.close()
+
+
+def list_files(uri, suffix):
+    """Return the files that a path or URL stands for.
+
+    Parameters
+    ----------
+    uri : str or os.PathLike
+        A file, a folder, or several of them with ``;`` between.
+    suffix : str
+        What the names of a folder's files must end in.
+
+    Returns
+    -------
+    list of str
+        A folder's files come in the order of their names.
+
+    Examples
+    --------
+    >>> list_files("a.rec;b.rec", ".rec")
+    ['a.rec', 'b.rec']
+    """
+    files = []
+    for part in filter(None, os.fspath(uri).split(";")):
+        name, remote = resolve(part)
+        found = _folder(name, remote)
+        if found is None:
+            files.append(name)
+            continue
+        chosen = [p for p in found if p.endswith(suffix)]
+        if not chosen:
+            raise error(FileNotFoundError, f"the folder {part!r} holds no *{suffix} file")
+        files += chosen
+    if not files:
+        raise error(ValueError, f"{uri!r} names no file")
+    return files
+
+
+def _folder(name, remote):
+    """The sorted files of a folder, None if `name` is none."""
+    if remote:
+        fs, path = _filesystem(name)
+        return [fs.unstrip_protocol(p) for p in sorted(fs.ls(path, detail=False))] if fs.isdir(path) else None
+    return [os.path.join(name, p) for p in sorted(os.listdir(name))] if os.path.isdir(name) else None
+
+
+class Sink:
+    """A file that is written from its beginning, local or behind an fsspec URL.
+
+    Parameters
+    ----------
+    uri : str or os.PathLike
+        A local path or an fsspec URL. What was there before is replaced.
+
+    Raises
+    ------
+    MXNetError
+        (also the matching OSError) if it cannot be written.
+
+    Examples
+    --------
+    >>> sink = Sink("memory://doc/sink")
+    >>> sink.write(b"abc"); sink.position
+    3
+    >>> sink.close()
+    """
+
+    def __init__(self, uri):
+        self.name, remote = resolve(uri)
+        self.position = 0
+        try:
+            if remote:
+                fs, path = _filesystem(self.name)
+                self._file = fs.open(path, "wb")
+            else:
+                self._file = open(self.name, "wb", buffering=1 << 18)  # noqa: SIM115 (closed by close)
+        except OSError as e:
+            raise failed("write", uri, e) from e
+
+    def write(self, data):
+        """Append bytes."""
+        try:
+            self._file.write(data)
+        except OSError as e:
+            raise failed("write", self.name, e) from e
+        self.position += len(data)
+
+    def flush(self):
+        """Hand what is buffered to the system, where the store can."""
+        try:
+            self._file.flush()
+        except OSError as e:
+            raise failed("write", self.name, e) from e
+
+    def close(self):
+        """Write what is buffered and close the file."""
+        try:
+            self._file.close()
+        except OSError as e:
+            raise failed("write", self.name, e) from e

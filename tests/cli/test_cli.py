@@ -1,0 +1,115 @@
+"""The command ``mxcore``: its table, ``info`` and ``plugins``."""
+import types
+
+import pytest
+
+import mxcore
+from mxcore import cli
+from mxcore._core.manager import manager
+from mxcore.base import error
+from mxcore.plugin import API_VERSION, hookimpl
+
+
+@pytest.fixture
+def plugin():
+    """A plugin with commands, and with lines for the report."""
+
+    class Greet:
+        help = "greet somebody"
+
+        @staticmethod
+        def add_arguments(parser):
+            parser.add_argument("who")
+
+        @staticmethod
+        def main(args):
+            if args.who == "nobody":
+                raise error(ValueError, "nobody is there")
+            if args.who == "ctrl-c":
+                raise KeyboardInterrupt
+            print(f"hello {args.who}")
+
+    holder = types.SimpleNamespace(
+        API_VERSION=API_VERSION,
+        mxcore_cli=hookimpl(lambda: {"greet": Greet, "lost": "no_such_module:thing"}, specname="mxcore_cli"),
+        mxcore_report=hookimpl(lambda: ["the greeter is well"], specname="mxcore_report"),
+    )
+    manager.load()
+    manager.register(holder, "greeter", "greeter-dist", "2.5")
+    yield holder
+    manager.unregister("greeter")
+
+
+def test_usage_and_version(capsys):
+    assert cli.main(["--help"]) == 0
+    usage = capsys.readouterr().out
+    assert all(f"  {name} " in usage for name in cli.COMMANDS)
+    assert cli.main([]) == 2
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out.endswith(f"mxcore {mxcore.__version__}\n")
+
+
+def test_unknown_command(capsys):
+    assert cli.main(["fly"]) == 2
+    assert "no command 'fly'" in capsys.readouterr().err
+
+
+def test_plugin_commands(plugin, capsys):
+    assert cli.main(["greet", "you"]) == 0
+    assert capsys.readouterr().out == "hello you\n"
+    assert cli.main(["help"]) == 0
+    usage = capsys.readouterr().out
+    assert "greet somebody" in usage and "cannot be loaded" in usage
+    assert cli.main(["greet", "nobody"]) == 1
+    assert capsys.readouterr().err == "mxcore greet: nobody is there\n"
+    assert cli.main(["greet", "ctrl-c"]) == 130
+    assert cli.main(["lost"]) == 1
+    assert "no_such_module" in capsys.readouterr().err
+
+
+def test_stock_names_cannot_be_taken(plugin, capsys):
+    assert set(cli.COMMANDS) & set(manager.names("cli")) == set()
+
+
+def test_info(plugin, capsys, monkeypatch):
+    monkeypatch.setenv("MXNET_ENGINE_TYPE", "NaiveEngine")
+    monkeypatch.setenv("MXCORE_SOME_TOKEN", "hidden-value")
+    monkeypatch.setitem(manager.failed, "broken", ("broken-dist", ImportError("libfoo is missing")))
+    assert cli.main(["info"]) == 0
+    out = capsys.readouterr().out
+    assert f"mxcore  {mxcore.__version__}".split() == out.splitlines()[1].split()
+    shown = ["numpy", "cpu ", "gpu ", "NaiveEngine", "greeter-dist 2.5", "greeter is well", "libfoo is"]
+    assert [text for text in shown if text not in out] == []
+    assert "hidden-value" not in out
+
+
+def test_info_tells_why_a_device_is_missing(capsys, monkeypatch):
+    from mxcore._core import registry
+
+    class Broken:
+        type_id = 77
+
+        def count(self):
+            raise OSError("the driver is too old")
+
+    monkeypatch.setitem(registry.devices.items, "odd", Broken())
+    assert cli.main(["info"]) == 0
+    out = capsys.readouterr().out
+    assert "the driver is too old" in out
+
+
+def test_plugins_list(plugin, capsys, monkeypatch):
+    monkeypatch.setitem(manager.failed, "broken", ("broken-dist", ImportError("libfoo is missing")))
+    assert cli.main(["plugins"]) == 0
+    out = capsys.readouterr().out
+    assert "greeter  greeter-dist 2.5  loaded\n    hooks: mxcore_cli, mxcore_report\n" in out
+    assert "\n    cli: greet, lost\n" in out
+    assert "broken  broken-dist  failed: ImportError: libfoo is missing" in out
+    assert "ops  mxcore " in out
+
+
+def test_plugins_left_out_are_listed(capsys, monkeypatch):
+    entry = types.SimpleNamespace(name="shy", value="shy_module", dist=None)
+    monkeypatch.setattr("mxcore.cli.plugins.metadata.entry_points", lambda group: [entry])
+    assert cli.main(["plugins"]) == 0
+    assert "shy  shy_module  left out by MXCORE_PLUGINS" in capsys.readouterr().out

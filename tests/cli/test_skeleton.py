@@ -1,0 +1,76 @@
+"""``mxcore plugins new``: skeletons that install, and that equal the toy plugins of the tests."""
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mxcore import cli
+from mxcore.cli import skeleton
+
+ROOT = Path(__file__).resolve().parents[2]
+TOYS = sorted(p for p in (ROOT / "tests" / "toy_plugins").glob("toy_*") if (p / "pyproject.toml").exists())
+tool = runpy.run_path(str(ROOT / "tools" / "refresh_templates.py"), run_name="tool")
+
+
+@pytest.mark.parametrize("toy", TOYS, ids=lambda p: p.name)
+def test_toys_are_what_the_templates_give(toy):
+    files = {p.relative_to(toy).as_posix(): p.read_text(encoding="utf-8") for p in tool["project_files"](toy)}
+    rendered = skeleton.render(toy.name, toy.name.removeprefix("toy_"))
+    assert sorted(rendered) == sorted(files)
+    assert {p for p in files if rendered[p] != files[p]} == set(), "run tools/refresh_templates.py"
+
+
+def test_template_and_rendering_are_inverse(monkeypatch, tmp_path):
+    text = "class ToyOp: 'toy-op' costs $5, toy_op"
+    (tmp_path / "op").mkdir()
+    (tmp_path / "op" / "NAME.py.tmpl").write_text(tool["to_template"](text, "toy_op"))
+    monkeypatch.setattr(skeleton, "TEMPLATES", tmp_path)
+    assert skeleton.render("toy_op", "op") == {"toy_op.py": text}
+    assert skeleton.render("a_b", "op") == {"a_b.py": "class AB: 'a-b' costs $5, a_b"}
+
+
+@pytest.mark.parametrize("kind", skeleton.kinds())
+def test_new_writes_a_project(kind, tmp_path, capsys):
+    assert cli.main(["plugins", "new", "my_thing", "--kind", kind, "--dir", str(tmp_path / "deep")]) == 0
+    made = tmp_path / "deep" / "my_thing"
+    assert str(made) in capsys.readouterr().out
+    assert [p.name for p in made.parent.iterdir()] == ["my_thing"]
+    sources = list(made.rglob("*.py"))
+    assert any("test_" in p.name for p in sources)
+    for path in sources:
+        compile(path.read_text(), str(path), "exec")
+    everything = "".join(p.read_text() for p in made.rglob("*") if p.is_file())
+    assert "my_thing" in everything and "toy" not in everything and "$" not in everything
+
+
+@pytest.mark.parametrize("name", ["my-op", "MyOp", "class", "1st", "", "a/b"])
+def test_names_that_are_no_modules_are_refused(name, tmp_path, capsys):
+    assert cli.main(["plugins", "new", name, "--dir", str(tmp_path)]) == 1
+    assert "no name for a plugin's module" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_existing_folders_are_kept(tmp_path, capsys):
+    (tmp_path / "my_op").mkdir()
+    assert cli.main(["plugins", "new", "my_op", "--dir", str(tmp_path)]) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert list((tmp_path / "my_op").iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", skeleton.kinds())
+def test_skeletons_install_and_pass_their_tests(kind, tmp_path):
+    made = skeleton.write("my_thing", kind, tmp_path)
+    site = tmp_path / "site"
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site), str(made)]
+    subprocess.run(pip, check=True)
+    env = {**os.environ, "PYTHONPATH": str(site), "MXCORE_STRICT_PLUGINS": "1"}
+    tests = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(made)]
+    out = subprocess.run(tests, env=env, capture_output=True, text=True, cwd=tmp_path)
+    assert out.returncode == 0 and " passed" in out.stdout, out.stdout + out.stderr
+    plugins = [sys.executable, "-m", "mxcore", "plugins"]
+    listed = subprocess.run(plugins, env=env, capture_output=True, text=True)
+    assert "my_thing  my-thing 0.1.0  loaded" in listed.stdout, listed.stdout + listed.stderr

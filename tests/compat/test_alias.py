@@ -1,0 +1,129 @@
+"""``import mxnet`` answered by mxcore."""
+import importlib
+import importlib.util
+import pickle
+import subprocess
+import sys
+import types
+
+import pytest
+
+import mxcore
+from mxcore.base import MXNetError
+from mxcore.compat import alias, install_as_mxnet
+
+
+@pytest.fixture
+def clean():
+    """Take every trace of ``mxnet`` out again."""
+
+    def drop():
+        sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, alias._Finder)]
+        for name in [n for n in sys.modules if n.split(".")[0] == "mxnet"]:
+            del sys.modules[name]
+
+    drop()
+    yield
+    drop()
+
+
+@pytest.fixture
+def mxnet(clean):
+    install_as_mxnet()
+    return importlib.import_module("mxnet")
+
+
+def test_top_module_says_its_version_and_delegates(mxnet):
+    assert mxnet.__version__ == "1.9.1" != mxcore.__version__
+    assert mxnet.nd is mxcore.nd and mxnet.cpu(0) is mxcore.cpu(0)
+    assert "nd" in dir(mxnet)
+    with pytest.raises(AttributeError, match="mxnet.*no_such_thing"):
+        _ = mxnet.no_such_thing
+
+
+def test_every_form_of_import_gives_the_same_objects(mxnet):
+    import mxnet.base as base
+    import mxnet.ndarray
+    from mxnet import nd
+    from mxnet.base import MXNetError as error_class
+    from mxnet.ndarray import NDArray
+
+    assert base is mxcore.base and sys.modules["mxnet.base"] is sys.modules["mxcore.base"]
+    assert nd is mxnet.ndarray is mxcore.nd and NDArray is mxcore.nd.NDArray
+    assert error_class is MXNetError
+
+
+def test_short_names_are_modules_too(mxnet):
+    assert importlib.import_module("mxnet.nd") is mxcore.nd
+
+
+def test_mxcore_modules_keep_their_own_identity(mxnet):
+    importlib.import_module("mxnet.base")
+    assert mxcore.base.__name__ == mxcore.base.__spec__.name == "mxcore.base"
+    assert importlib.reload(mxcore.compat.stdlib).__name__ == "mxcore.compat.stdlib"
+
+
+def test_presence_can_be_asked(mxnet):
+    assert importlib.util.find_spec("mxnet") is not None
+    assert importlib.util.find_spec("mxnet.base") is not None
+    assert importlib.util.find_spec("mxnet.no_such_module") is None
+
+
+@pytest.mark.parametrize("name", ["mxnet.no_such_module", "mxnet.base.deeper", "mxnet.no.such"])
+def test_missing_modules_are_import_errors(mxnet, name):
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module(name)
+
+
+def test_foreign_modules_are_not_lent(mxnet):
+    # mxcore.base may import sys; that does not make `mxnet.base.sys` a module.
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("mxnet._core.errors.sys")
+
+
+def test_inner_modules_of_mxnet_are_answered_by_the_package(mxnet, monkeypatch):
+    package = types.ModuleType("mxcore.notebook")
+    package.__path__ = []
+    package.LogMetrics = object()
+    monkeypatch.setitem(sys.modules, "mxcore.notebook", package)
+    monkeypatch.setitem(alias._INNER, "notebook", "callback")
+    assert importlib.import_module("mxnet.notebook.callback").LogMetrics is package.LogMetrics
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("mxnet.notebook.other")
+
+
+def test_missing_dependency_of_a_module_is_told_as_such(mxnet, monkeypatch, tmp_path):
+    (tmp_path / "needy.py").write_text("import no_such_dependency\n")
+    monkeypatch.setattr(mxcore, "__path__", [*mxcore.__path__, str(tmp_path)])
+    with pytest.raises(ModuleNotFoundError, match="no_such_dependency"):
+        importlib.import_module("mxnet.needy")
+
+
+def test_pickles_that_name_mxnet_load(mxnet):
+    text = pickle.dumps(mxcore.cpu(1), protocol=0)
+    old = text.replace(type(mxcore.cpu(1)).__module__.encode(), b"mxnet.context")
+    assert b"mxnet.context" in old
+    assert pickle.loads(old) is mxcore.cpu(1)
+
+
+def test_second_call_changes_nothing(mxnet):
+    before = list(sys.meta_path)
+    install_as_mxnet()
+    assert sys.meta_path == before and importlib.import_module("mxnet") is mxnet
+
+
+def test_another_mxnet_already_imported_is_an_error(clean, monkeypatch):
+    other = types.ModuleType("mxnet")
+    other.__version__, other.__file__ = "1.7.0", "elsewhere/mxnet/__init__.py"
+    monkeypatch.setitem(sys.modules, "mxnet", other)
+    with pytest.raises(MXNetError, match="elsewhere.*before the first"):
+        install_as_mxnet()
+
+
+def test_nothing_is_loaded_before_it_is_asked_for():
+    code = (
+        "import sys; from mxcore.compat import install_as_mxnet; install_as_mxnet(); import mxnet as mx; "
+        "print([m for m in sys.modules if m.startswith(('mxcore.gluon', 'mxcore.ndarray', 'numba'))])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"

@@ -1,0 +1,1 @@
+"""House rules: checkers, their own tests, and their application to this tree."""

@@ -1,0 +1,85 @@
+"""Who may import whom, read from the syntax tree."""
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+# `_core` <- `ops` <- the array and graph faces <- the rest <- what stands on everything. A module may import
+# its own level and those below. `base`, `context` and `plugin` are the doors to `_core`; samples are declared
+# beside operators and need nothing, nor does reading and writing of files.
+LEVELS = {
+    "_core": 0,
+    "base": 1, "context": 1, "plugin": 1, "testing.sample": 1, "_io_files": 1,
+    "ops": 2,
+    "ndarray": 3, "symbol": 3, "executor": 3,
+    "compat": 5, "cli": 5, "__main__": 5,
+}  # fmt: skip
+THE_REST = 4
+SHORT_NAMES = {"nd": "ndarray", "sym": "symbol"}
+CORE_NEEDS = {"numpy", "pluggy", "mxcore"}
+CORE_MAY_USE = {"ml_dtypes"}  # for bfloat16, imported where it is met, with an error that names it if absent
+
+
+def module_name(path: Path, root: Path) -> str:
+    """Import name of a file below a source root: path == import name."""
+    parts = list(path.relative_to(root).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _only_for_types(tree: ast.AST) -> set[ast.AST]:
+    """Nodes under ``if TYPE_CHECKING:``."""
+    blocks = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
+    return {inner for block in blocks for stmt in block.body for inner in ast.walk(stmt)}
+
+
+def imported(source: str, name: str, is_package: bool) -> Iterator[tuple[int, str]]:
+    """Every (line, absolute dotted name) that a module imports at run time, functions included."""
+    tree = ast.parse(source)
+    skip = _only_for_types(tree)
+    package = name.split(".") if is_package else name.split(".")[:-1]
+    for node in ast.walk(tree):
+        if node in skip:
+            continue
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, a.name) for a in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            origin = [*base, *(node.module.split(".") if node.module else [])]
+            # `from .. import x`: x is most likely a module, and the name that decides.
+            yield from ((node.lineno, ".".join([*origin, a.name])) for a in node.names)
+
+
+def level(name: str) -> int:
+    """Level of a module of mxcore; the package itself, a lazy face over everything, counts as the rest."""
+    parts = name.split(".")[1:3]
+    parts[:1] = [SHORT_NAMES.get(p, p) for p in parts[:1]]
+    return LEVELS.get(".".join(parts), LEVELS.get(parts[0] if parts else "", THE_REST))
+
+
+def check_core(source: str, name: str, is_package: bool = False) -> list[str]:
+    """Complaints about one module of mxcore: it imports upwards, or is `_core` and needs more than it may."""
+    bad = []
+    for line, target in imported(source, name, is_package):
+        top = target.split(".")[0]
+        if level(name) == 0 and top not in sys.stdlib_module_names and top not in CORE_NEEDS | CORE_MAY_USE:
+            bad.append(f"{name}:{line} imports {target}; _core needs only stdlib, NumPy, pluggy")
+        elif top == "mxcore" and target != "mxcore.__version__" and level(target) > level(name):
+            bad.append(f"{name}:{line} imports {target}, which stands above it")
+        elif top.startswith("mxcore_"):
+            bad.append(f"{name}:{line} imports {target}; the core reaches plugins through hooks only")
+    return bad
+
+
+def check_plugin(source: str, name: str, is_package: bool = False) -> list[str]:
+    """Complaints about one module of a plugin: it reaches into the core's inside or into another plugin."""
+    bad = []
+    own = name.split(".")[0]
+    for line, target in imported(source, name, is_package):
+        parts = target.split(".")
+        if parts[0] == "mxcore" and any(p.startswith("_") and p != "__version__" for p in parts[1:]):
+            bad.append(f"{name}:{line} imports {target}; plugins use mxcore.plugin and the public faces")
+        elif parts[0].startswith("mxcore_") and parts[0] != own:
+            bad.append(f"{name}:{line} imports {target}, another plugin")
+    return bad

@@ -1,0 +1,144 @@
+"""The house rules, applied to this tree."""
+import re
+import runpy
+import subprocess
+import sys
+
+import pytest
+
+from . import asserts, budgets, docs, files, imports
+from .files import ROOT
+
+CORE = ROOT / "core"
+PLUGINS = sorted(p for p in (ROOT / "plugins").glob("*/mxcore_*") if p.is_dir())
+TOYS = [p for p in sorted((ROOT / "tests" / "toy_plugins").rglob("*.py")) if "tests" not in p.parts[-2:]]
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+
+def read(path):
+    return path.read_text(encoding="utf-8")
+
+
+def modules(*packages):
+    """(import name, file) of the modules of packages that lie directly in a source root."""
+    for package in packages:
+        for path in sorted(package.rglob("*.py")):
+            yield imports.module_name(path, package.parent), path
+
+
+def expect_none(complaints):
+    """Fail with all complaints in full, one a line."""
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
+def test_imports_point_downwards():
+    bad = []
+    for name, path in modules(CORE / "mxcore"):
+        bad += imports.check_core(read(path), name, path.name == "__init__.py")
+    expect_none(bad)
+
+
+def test_plugins_use_the_public_door():
+    bad = []
+    for name, path in [*modules(*PLUGINS), *((p.stem, p) for p in TOYS)]:
+        bad += imports.check_plugin(read(path), name, path.name == "__init__.py")
+    expect_none(bad)
+
+
+def test_line_budgets():
+    core = {p.name: budgets.code_lines(read(p)) for p in (CORE / "mxcore" / "_core").rglob("*.py")}
+    face = len(read(CORE / "mxcore" / "__init__.py").splitlines())
+    assert core
+    expect_none(budgets.check_budgets(core, face))
+
+
+def test_hooks_are_documented_and_tested():
+    spec = read(CORE / "mxcore" / "_core" / "hookspecs.py")
+    elsewhere = "\n".join(read(p) for p in TESTS)
+    assert len(docs.hooks(spec)) >= 14
+    expect_none(docs.check_hooks(spec, elsewhere))
+
+
+def test_operators_are_documented_and_sampled():
+    from mxcore._core import registry
+
+    registry.names("iterator")  # loads the plugins
+    bad = []
+    for op in {id(op): op for op in registry.ops.items.values()}.values():
+        bad += docs.check_op(op.name, op.doc, [*op.input_names, *op.params], len(op.samples))
+    assert registry.ops.items
+    expect_none(sorted(bad))
+
+
+def test_public_names_have_docstrings():
+    public = {
+        name: read(path)
+        for name, path in modules(CORE / "mxcore", *PLUGINS)
+        if not any(part.startswith("_") for part in name.split("."))
+    }
+    assert public
+    expect_none(docs.check_docstrings(public))
+
+
+def test_every_test_can_fail():
+    bad = []
+    for path in TESTS:
+        if path.name.startswith("test_"):
+            bad += asserts.check_tests(read(path), str(path.relative_to(ROOT)))
+    expect_none(bad)
+
+
+def test_files_speak_of_the_project_only():
+    bad = []
+    for path in files.tracked():
+        try:
+            text = read(path)
+        except UnicodeDecodeError:
+            continue  # not a text
+        bad += files.check_words(text, str(path.relative_to(ROOT)))
+    expect_none(bad)
+
+
+def test_versions_agree():
+    import mxcore
+
+    def found(pattern, path):
+        return re.search(pattern, read(ROOT / path), re.M).group(1)
+
+    versions = {
+        "pyproject.toml": found(r'^version = "(.+)"', "pyproject.toml"),
+        "mxcore.__version__": mxcore.__version__,
+        "CHANGELOG.md": found(r"^## (?:Unreleased: )?(\d[\w.]*)", "CHANGELOG.md"),
+    }
+    expect_none(files.check_versions(versions))
+
+
+def test_warnings_are_errors(pytestconfig):
+    assert pytestconfig.getini("filterwarnings")[0] == "error"
+
+
+def test_readme_has_exactly_the_two_commands():
+    setup_commands = runpy.run_path(str(ROOT / "tools" / "readme_commands.py"))["setup_commands"]
+    assert setup_commands(read(ROOT / "README.md")) == [
+        "pip install . && mxcore train",
+        "pip install -e '.[test]' && pytest",
+    ]
+    with pytest.raises(ValueError, match="Set-up"):
+        setup_commands("# x\n")
+
+
+def test_ci_takes_its_commands_from_the_readme():
+    ci = read(ROOT / ".ci" / "run")
+    assert "tools/readme_commands.py" in ci and "mxcore train" not in ci
+
+
+@pytest.mark.parametrize("heavy", ["numba", "cv2", "ray", "cupy", "matplotlib", "fsspec", "tqdm"])
+def test_import_stays_light(heavy, loaded_by_import):
+    assert "mxcore" in loaded_by_import and heavy not in loaded_by_import
+
+
+@pytest.fixture(scope="module")
+def loaded_by_import():
+    """Names of the modules that `import mxcore` loads in a fresh interpreter."""
+    python = [sys.executable, "-W", "error", "-c", "import sys, mxcore; print(*sys.modules)"]
+    return set(subprocess.run(python, capture_output=True, text=True, check=True).stdout.split())

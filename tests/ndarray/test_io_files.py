@@ -1,0 +1,174 @@
+"""Files by path or URL: reading, replacing whole, and what is said when that fails."""
+import errno
+import os
+import stat
+import subprocess
+import sys
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from mxcore._io_files import atomic_writer, is_url, local_path, open_read, open_write, write_atomic
+from mxcore.base import MXNetError
+
+
+def content(path):
+    with open_read(path) as file:
+        return file.read()
+
+
+@pytest.fixture
+def old(tmp_path):
+    path = tmp_path / "f.bin"
+    path.write_bytes(b"old")
+    return path
+
+
+@pytest.mark.parametrize("url", ["memory://box/a.bin", "memory:///box/deep/er/a.bin"])
+def test_urls(url):
+    write_atomic(url, [b"a", b"bc"])
+    write_atomic(url, b"new")
+    assert content(url) == b"new"
+    fs, inner = fsspec.core.url_to_fs(url)
+    assert [os.path.basename(p) for p in fs.ls(inner.rpartition("/")[0], detail=False)].count("a.bin") == 1
+    assert not any(".tmp" in p for p in fs.find("/"))
+
+
+@pytest.mark.parametrize("prefix", ["", "file://"])
+def test_local_paths(prefix, tmp_path):
+    write_atomic(f"{prefix}{tmp_path}/a.bin", b"abc")
+    assert content(f"{prefix}{tmp_path}/a.bin") == b"abc" and content(tmp_path / "a.bin") == b"abc"
+    with open_write(tmp_path / "b.bin") as file:
+        file.write(b"x")
+    assert (tmp_path / "b.bin").read_bytes() == b"x"
+
+
+def test_names():
+    assert is_url("s3://b/k") and is_url("hdfs:///k")
+    assert not any(is_url(p) for p in (r"C:\x", "C://x", "a.b", "file:///x"))
+    assert local_path("file:///C:/x") == "C:/x" and local_path("~") == os.path.expanduser("~")
+    for bad in (None, b"x", 3, ""):
+        with pytest.raises(MXNetError, match="file name"):
+            write_atomic(bad, b"")
+
+
+@pytest.mark.parametrize("url, inner", [("hdfs:///d/w.bin", "/d/w.bin"), ("s3://box/w.bin", "box/w.bin")])
+def test_other_stores_get_the_path_they_know(url, inner, monkeypatch):
+    """Stand-ins for hdfs, where a file is renamed into place, and s3, where it is uploaded whole."""
+    calls = []
+
+    class Store(MemoryFileSystem):
+        protocol = ("hdfs", "s3")
+        store, pseudo_dirs, cachable = {}, [""], False
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return path.split("://", 1)[-1]
+
+        def put_file(self, local, path, **kwargs):
+            calls.append(("put", path))
+            with open(local, "rb") as file:
+                self.store[path] = file.read()
+
+        def mv(self, old, new, **kwargs):
+            calls.append(("mv", new))
+            self.store[new] = self.store.pop(old)
+
+    monkeypatch.setitem(sys.modules["fsspec.registry"]._registry, url.split(":")[0], Store)
+    write_atomic(url, b"abc")
+    assert Store.store == {inner: b"abc"}
+    assert calls[-1] == (("mv" if url.startswith("hdfs") else "put"), inner)
+
+
+def test_a_failed_block_keeps_the_file(old):
+    with pytest.raises(ZeroDivisionError), atomic_writer(old) as file:
+        file.write(b"new")
+        raise ZeroDivisionError
+    assert old.read_bytes() == b"old" and os.listdir(old.parent) == ["f.bin"]
+    write_atomic("memory://box/k.bin", b"old")
+    with pytest.raises(ZeroDivisionError), atomic_writer("memory://box/k.bin") as file:
+        file.write(b"new")
+        raise ZeroDivisionError
+    assert content("memory://box/k.bin") == b"old"
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_full_disk_keeps_the_file(old, call, monkeypatch):
+    def full(*args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, call, full)
+    with pytest.raises(MXNetError, match="cannot write '.*f.bin'.*No space left") as caught:
+        write_atomic(old, b"new")
+    assert isinstance(caught.value, OSError) and caught.value.errno == errno.ENOSPC
+    assert old.read_bytes() == b"old" and os.listdir(old.parent) == ["f.bin"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="file size limits are POSIX")
+def test_a_disk_that_fills_while_writing(old):
+    script = (
+        "import resource, signal, sys\n"
+        "from mxcore._io_files import write_atomic\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (9999, 9999))\n"
+        "try:\n    write_atomic(sys.argv[1], (bytes(1000) for _ in range(100)))\n"
+        "except OSError as e:\n    print(e)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script, str(old)], capture_output=True, text=True, check=True)
+    assert "cannot write" in run.stdout and "File too large" in run.stdout
+    assert old.read_bytes() == b"old" and os.listdir(old.parent) == ["f.bin"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes and links are POSIX")
+def test_modes_and_links_survive(old):
+    fresh = old.parent / "fresh"
+    umask = os.umask(0o027)
+    try:
+        write_atomic(fresh, b"")
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE(fresh.stat().st_mode) == 0o640
+    old.chmod(0o604)
+    link = old.parent / "link"
+    link.symlink_to(old)
+    write_atomic(link, b"new")
+    assert link.is_symlink() and old.read_bytes() == b"new" and stat.S_IMODE(old.stat().st_mode) == 0o604
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/null"), reason="needs /dev/null")
+def test_devices_are_written_not_replaced():
+    write_atomic("/dev/null", b"abc")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+@pytest.mark.parametrize("action", [open_read, open_write, lambda p: write_atomic(p, b"x")])
+def test_missing_folders_and_folders(action, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MXNetError, match="the folder '.*none' does not exist") as caught:
+        action("none/x.bin")
+    assert isinstance(caught.value, FileNotFoundError)
+    with pytest.raises(MXNetError, match="cannot (read|write)") as caught:
+        action(tmp_path)
+    assert isinstance(caught.value, OSError)
+
+
+def test_missing_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MXNetError, match=r"cannot read 'x.bin': No such file .*looked in"):
+        open_read("x.bin")
+    with pytest.raises(MXNetError, match="cannot read 'memory://none/x'"):
+        open_read("memory://none/x")
+
+
+def test_unknown_stores():
+    with pytest.raises(MXNetError, match="nosuch"):
+        open_read("nosuch://a/b")
+    with pytest.raises(MXNetError, match="nosuch"):
+        write_atomic("nosuch://a/b", b"")
+
+
+def test_without_fsspec(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(MXNetError, match="pip install fsspec"):
+        open_read("memory://a/b")

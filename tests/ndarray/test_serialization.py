@@ -1,0 +1,215 @@
+"""MXNet's binary array files, on NumPy arrays: files written by MXNet 1.9.1, and damaged ones."""
+import io
+import json
+import pathlib
+import pickle
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+
+from mxcore.base import MXNetError
+from mxcore.ndarray import serialization
+from mxcore.ndarray.serialization import Record, dump, dump_record, load, load_file, load_record, save_file
+
+GOLDEN = pathlib.Path(__file__).parent / "golden_params"
+EXPECTED = json.loads((GOLDEN / "expected.json").read_text())
+WRITTEN = [name for name, case in EXPECTED.items() if case["version"] > 1]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_reads_what_mxnet_reads(name):
+    expected = EXPECTED[name]
+    records, names = load_file(GOLDEN / f"{name}.params")
+    assert names == expected["names"] and len(records) == len(expected["arrays"])
+    for record, array in zip(records, expected["arrays"]):
+        assert record.shape == tuple(array["shape"])
+        assert record.stype == array["stype"] and record.data.dtype.name == array["dtype"]
+        values = record.data.astype("float32") if array["dtype"] == "bfloat16" else record.data
+        assert values.tolist() == array["values"]
+        assert [aux.tolist() for aux in record.aux] == array.get("aux", [])
+        assert record.np_shape == (expected["version"] == 3)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_writes_what_mxnet_writes(name):
+    content = (GOLDEN / f"{name}.params").read_bytes()
+    assert dump(*load(content)) == content
+
+
+def test_plain_arrays_are_enough():
+    content = (GOLDEN / "float32.params").read_bytes()
+    assert dump([np.array([[1, 0, 3], [4, 5, 127]], "float32")]) == content
+    assert dump([np.asfortranarray([[1, 0, 3], [4, 5, 127]], ">f4")]) == content
+
+
+def test_the_device_is_kept():
+    records, _ = load_file(GOLDEN / "v1_gpu.params")
+    assert records[0].device == (2, 1)
+    assert load(dump(records))[0][0].device == (2, 1)
+
+
+def test_arrays_own_their_memory():
+    content = bytearray(dump([np.zeros(3, "float32")]))
+    record = load(content)[0][0]
+    record.data[:] = 1
+    assert record.data.flags.aligned and content == dump([np.zeros(3, "float32")])
+
+
+def test_entries_without_array():
+    records, _ = load(dump([None, np.ones(2, "int8"), Record(None, np_shape=True)]))
+    assert [r.data is None for r in records] == [True, False, True]
+    first_format = struct.pack("<QQQIQ", 0x112, 0, 1, 0, 0)
+    assert load(first_format)[0][0].data is None
+
+
+def test_one_record():
+    record = load_record(dump_record(np.arange(4, dtype="int64").reshape(2, 2)))
+    assert record.data.tolist() == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize("arrays, names, word", [
+    ([np.zeros(2, "complex64")], [], "complex64"),
+    ([np.zeros(2, "f4")], ["a", "b"], "2 names"),
+    ([np.zeros(2, "f4")], [b"a"], "strings"),
+    ([[1, 2]], [], "list"),
+    ([np.float32(1) + np.zeros((), "f4")[()]], [], "NumPy array"),
+    ([np.zeros((), "f4")], ["s"], "scalar"),
+    ([Record(np.zeros(2, "f4"), (3,))], [], "shape"),
+    ([Record(np.zeros(2, "f4"), (3,), "coo")], [], "coo"),
+    ([Record(np.zeros(2, "f4"), (3,), "csr")], [], "indptr"),
+])
+def test_what_cannot_be_written_says_why(arrays, names, word):
+    with pytest.raises(MXNetError, match=word):
+        dump(arrays, names)
+
+
+def test_every_cut_is_found_and_located():
+    content = (GOLDEN / "csr.params").read_bytes()
+    for n in range(len(content)):
+        with pytest.raises(MXNetError, match=r"file\.params.*offset \d+, while reading") as caught:
+            load(content[:n], "file.params")
+        assert isinstance(caught.value, ValueError)
+    with pytest.raises(MXNetError, match=r"24 bytes expected, 18 left.*offset 152, while reading the ind"):
+        load(content[:170])
+    with pytest.raises(MXNetError, match=r"while reading name 1 of 2"):
+        load(content[:-1])
+
+
+def test_no_damaged_byte_escapes():
+    content = (GOLDEN / "row_sparse.params").read_bytes()
+    caught = 0
+    for i in range(len(content)):
+        for value in (0, 0x7F, 0xFF):
+            damaged = content[:i] + bytes([value]) + content[i + 1:]
+            try:
+                load(damaged)
+            except MXNetError:
+                caught += 1
+    assert caught > 100
+
+
+@pytest.mark.parametrize("shape", [(1 << 40,), (1 << 31, 1 << 31, 1 << 31), (0, 1 << 62)])
+@pytest.mark.parametrize("known_length", [True, False])
+def test_absurd_sizes_are_never_allocated(shape, known_length):
+    head = struct.pack("<QQQIi", 0x112, 0, 1, serialization.V2, 0)
+    body = struct.pack(f"<i{len(shape)}qiii", len(shape), *shape, 1, 0, 0) + bytes(12)
+    stream = io.BytesIO(head + body)
+    size = len(stream.getvalue()) if known_length else None
+    with pytest.raises(MXNetError, match="array 0|names"):
+        serialization._Reader(stream, size, "x").read_list()
+
+
+def test_absurd_counts():
+    with pytest.raises(MXNetError, match="truncated"):
+        load(struct.pack("<QQQ", 0x112, 0, 1 << 60))
+    with pytest.raises(MXNetError, match="3 names"):
+        load(struct.pack("<QQQQ", 0x112, 0, 0, 3))
+    with pytest.raises(MXNetError, match="dimensions"):
+        load(struct.pack("<QQQIii", 0x112, 0, 1, serialization.V2, 0, 1 << 20) + bytes(100))
+
+
+def test_streams_that_cannot_seek():
+    class Pipe(io.RawIOBase):
+        def __init__(self, content):
+            self.rest = io.BytesIO(content)
+
+        def readable(self):
+            return True
+
+        def readinto(self, out):
+            return self.rest.readinto(memoryview(out)[:7])      # small pieces, as from a socket
+
+    content = (GOLDEN / "list.params").read_bytes()
+    records, _ = serialization._Reader(io.BufferedReader(Pipe(content)), None, "pipe").read_list()
+    assert dump(records) == content
+    with pytest.raises(MXNetError, match="truncated"):
+        serialization._Reader(io.BufferedReader(Pipe(content[:150])), None, "pipe").read_list()
+
+
+def sparse(stype, shape, data, *aux):
+    return dump([Record(np.array(data, "f4"), shape, stype, tuple(np.array(a, "int64") for a in aux))])
+
+
+@pytest.mark.parametrize("content, word", [
+    (sparse("row_sparse", (3, 2), [[1, 2]], [3]), "out of range"),
+    (sparse("row_sparse", (3, 2), [[1, 2]], [-1]), "out of range"),
+    (sparse("row_sparse", (3, 2), [[1, 2], [3, 4]], [1, 1]), "increase"),
+    (sparse("row_sparse", (3, 2), [[1, 2]], [0, 1]), "2 indices"),
+    (sparse("row_sparse", (3, 2), [[1, 2, 3]], [0]), "stored rows"),
+    (sparse("csr", (2, 2), [1], [0, 1, 1], [2]), "out of range"),
+    (sparse("csr", (2, 2), [1], [0, 2, 1], [0]), "does not rise"),
+    (sparse("csr", (2, 2), [1], [0, 1], [0]), "2 entries for 2 rows"),
+    (sparse("csr", (2, 2, 1), [1], [0, 1, 1], [0]), "expected a matrix"),
+])
+def test_sparse_indices_are_checked(content, word):
+    with pytest.raises(MXNetError, match=word):
+        load(content)
+
+
+def zipped():
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as z:
+        z.writestr("a.npy", "")
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("content, word", [
+    (b"", "empty"),
+    (b"\x12\x01", "2 bytes"),
+    (zipped(), "npz"),
+    (b"\x93NUMPY\x01\x00" + bytes(20), "numpy.load"),
+    (b'\n{"nodes": []}        ', "JSON"),
+    (b"\x1f\x8b\x08" + bytes(20), "gzip"),
+    (b"<!DOCTYPE html><html>", "HTML"),
+    (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+    (pickle.dumps({0: 1.5, 1: "abcdefgh"}), "pickle"),
+    (struct.pack("<II", 0xCED7230A, 8) + bytes(8), "RecordIO"),
+    (struct.pack(">QQ", 0x112, 0), "big-endian"),
+    (dump_record(np.zeros(9, "f4")), "single array"),
+    (b"\x07" * 30, "starts with 07 07"),
+])
+def test_other_files_are_recognised(content, word, tmp_path):
+    path = tmp_path / "other.params"
+    path.write_bytes(content)
+    with pytest.raises(MXNetError, match=word) as caught:
+        load_file(path)
+    assert "other.params" in str(caught.value) and "0x112" in str(caught.value)
+
+
+@pytest.mark.parametrize("code", [8, 13, -1])
+def test_dtypes_that_mxnet_does_not_know(code):
+    content = bytearray((GOLDEN / "float32.params").read_bytes())
+    content[60:64] = struct.pack("<i", code)
+    with pytest.raises(MXNetError, match=f"dtype code {code}"):
+        load(content)
+
+
+def test_a_failed_save_keeps_the_file(tmp_path):
+    path = tmp_path / "w.params"
+    save_file(path, [np.ones(3, "f4")], ["w"])
+    before = path.read_bytes()
+    with pytest.raises(MXNetError, match="complex"):
+        save_file(path, [np.ones(300, "f4"), np.ones(3, "complex64")], ["v", "w"])
+    assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["w.params"]
