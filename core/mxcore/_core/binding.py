@@ -24,6 +24,8 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
             args = args[0]
         cut = next((i for i, a in enumerate(args) if not is_input(a)), len(args))
         fixed = len(names) - 1
+        if op.arg_names is not None:
+            return _by_declared_names(op, args, kwargs, is_input, need_all)
         if kwargs:
             named = [kwargs.pop(n) for n in names if n in kwargs and is_input(kwargs[n])]
             if named:
@@ -33,7 +35,7 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
             if isinstance(cut, list):
                 args, cut = cut, len(cut)
         ins = list(args[:cut])
-        if op.count not in kwargs or not ins:
+        if not ins or (op.count not in kwargs and op.params[op.count].required):
             kwargs.setdefault(op.count, max(cut - fixed, 0))
         _positional_params(op, args[cut:], kwargs)
         p = op.parser(kwargs)
@@ -57,6 +59,8 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
     else:
         by_name = None
     if rest:
+        if any(map(is_input, rest)):
+            raise error(TypeError, f"operator {op.name} takes {n} input(s) ({', '.join(names) or 'none'}), got {len(args)}")
         _positional_params(op, rest, kwargs)
     p = op.parser(kwargs)
     sig = p._sig
@@ -88,6 +92,29 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
     for name, v in zip(sig.inputs, result):
         if v is not None and not is_input(v):
             raise error(TypeError, f"operator {op.name}: input '{name}' must be an array, got {type(v).__name__}")
+    return result, p
+
+
+def _by_declared_names(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, need_all: bool) \
+        -> tuple[list[Any], Params]:
+    """A variadic operator whose parameters name its inputs (``Custom``)."""
+    named = {k: kwargs.pop(k) for k in list(kwargs) if is_input(kwargs[k])}
+    p = op.parser(kwargs)
+    names = p._sig.inputs
+    if len(args) > len(names):
+        raise error(TypeError, f"operator {op.name} takes {len(names)} inputs ({', '.join(names)}), got {len(args)}")
+    for name, v in zip(names, args):
+        if name in named:
+            raise error(TypeError, f"operator {op.name}: input '{name}' is given twice")
+        named[name] = v
+    unknown = sorted(set(named) - set(names))
+    if unknown:
+        raise error(TypeError, f"operator {op.name} takes no input '{unknown[0]}'; its inputs: {', '.join(names)}")
+    result = [named.get(n) for n in names]
+    if need_all:
+        for name, v in zip(names, result):
+            if v is None:
+                raise error(TypeError, f"operator {op.name} needs input '{name}' ({', '.join(names)})")
     return result, p
 
 

@@ -93,8 +93,9 @@ def make_plan(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> Plan:
     if plan.out and plan.sync and not op.stateful and any(s.shape is None for s in plan.specs):
         raise error(ValueError, f"operator {op.name}: a kernel with out=True needs known output shapes")
     # One dense output straight from a body that returns it: the common case, with a short way through `invoke`.
-    plan.lean = not (plan.out or plan.sync or plan.sparse_in or op.random or device.async_ or plan.n_all != 1)
-    plan.shape, plan.dtype = plan.specs[0].shape, plan.specs[0].dtype
+    plan.lean = not (plan.out or plan.sync or plan.sparse_in or op.random or device.async_ or plan.n_all != 1 or plan.n_out != 1)
+    if plan.specs:
+        plan.shape, plan.dtype = plan.specs[0].shape, plan.specs[0].dtype
     if op.cost_rule is not None:
         plan.work = float(op.cost_rule(p, [s.shape for s in ins], [s.shape for s in plan.specs]))
     else:
@@ -245,7 +246,7 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
             if new is not None:
                 old = inputs[i]._data
                 if new is not old:
-                    device.copy(new, old)
+                    _store(device, new, inputs[i])
         results = []
         for i in range(plan.n_out):
             v = values[i]

@@ -161,7 +161,8 @@ def infer_graph(nodes: Sequence[Any], given: dict[Any, Any], what: str) -> dict[
             outs = [value.get(e) for e in outs_e]
             new_ins, new_outs = apply(n.op, n.params, ins, outs, n.name)
             for e, old, new in zip((*n.inputs, *outs_e), (*ins, *outs), (*new_ins, *new_outs)):
-                if new != old and new is not None:
+                # `is None` first: NumPy holds float64 and None to be equal.
+                if new is not None and (old is None or new != old):
                     try:
                         value[e] = merge(value.get(e), new)
                     except (ValueError, TypeError) as x:  # one entry fed to two inputs of the operator

@@ -75,6 +75,10 @@ class Manager:
                 self._loading = False
             self._configure(None)
             atexit.register(self._unconfigure)
+            # Only now: a warning may be an error, and the registries must be whole by then.
+            for name, (dist, e) in self.failed.items():
+                warnings.warn(f"plugin '{name}' of {dist} was not loaded: {type(e).__name__}: {e} "
+                              "(`mxcore plugins` shows all; MXCORE_DISABLE_PLUGINS leaves it out)", MXNetWarning, stacklevel=4)
 
     def _discover(self) -> None:
         allowed, denied = _listed("MXCORE_PLUGINS"), _listed("MXCORE_DISABLE_PLUGINS") or set()
@@ -95,11 +99,9 @@ class Manager:
         try:
             self.register(load(), name, dist, version)
         except Exception as e:
-            self.failed[name] = (dist, e)
+            self.failed[name] = (f"{dist} {version}", e)
             if os.environ.get("MXCORE_STRICT_PLUGINS") == "1":
                 raise
-            warnings.warn(f"plugin '{name}' of {dist} {version} was not loaded: {type(e).__name__}: {e} "
-                          "(`mxcore plugins` shows all; MXCORE_DISABLE_PLUGINS leaves it out)", MXNetWarning, stacklevel=2)
 
     # -- one plugin --------------------------------------------------------------------------------------------
     def register(self, plugin: Any, name: str | None = None, dist: str = "", version: str = "") -> None:

@@ -83,8 +83,7 @@ class Signature:
                 continue
             if s.variadic:
                 self.variadic = len(ins)
-                n = getattr(p, op.count)
-                names = op.arg_names(p) if op.arg_names else [f"arg{i}" for i in range(n)]
+                names = op.arg_names(p) if op.arg_names else [f"arg{i}" for i in range(getattr(p, op.count))]
                 if s.like:
                     like.update(range(len(ins), len(ins) + len(names)))
                 ins += names
@@ -141,7 +140,7 @@ class Op:
         self.module = getattr(body, "__module__", None)
         specs = dict(params or {})
         self.variadic = any(s.variadic for s in self.input_slots)
-        if self.variadic and count not in specs:
+        if self.variadic and count not in specs and arg_names is None:
             specs[count] = Int(ge=0)
         self.params = specs
         self.input_names = tuple(s.name for s in self.input_slots)

@@ -19,6 +19,7 @@ REQUIRED: Any = type("Required", (), {"__repr__": lambda s: "required", "__bool_
 #: Names that a NumPy of today no longer resolves by itself, or resolves to something else than MXNet did.
 _DTYPES: dict[Any, np.dtype[Any]] = {n: np.dtype(n) for n in (
     "float16", "float32", "float64", "uint8", "int8", "int32", "int64", "bool", "uint16", "uint32", "uint64", "int16")}
+_NAMES = ", ".join(sorted(_DTYPES)) + ", bfloat16"
 _DTYPES[None] = np.dtype("float32")
 
 
@@ -38,9 +39,9 @@ def as_dtype(value: Any) -> np.dtype[Any]:
         try:
             found = np.dtype(value)
         except TypeError:
-            raise error(TypeError, f"unknown dtype {value!r}; use one of {sorted(k for k in _DTYPES if k)}") from None
+            raise error(TypeError, f"unknown dtype {value!r}; use one of {_NAMES}") from None
         if found.kind not in "biufcV" or found.names:
-            raise error(TypeError, f"dtype {found} cannot be held by an array; use one of {sorted(k for k in _DTYPES if k)}")
+            raise error(TypeError, f"dtype {found} cannot be held by an array; use one of {_NAMES}")
         if len(_DTYPES) < 256:
             _DTYPES[value] = found
     return found

@@ -116,6 +116,9 @@ class GradPlan:
         args: list[Any] = []
         for kind, i in self.args:
             if kind == "dy":
+                if i >= len(dys):  # an output that the parameters switch off
+                    args.append(None)
+                    continue
                 g = dys[i]
                 if g is None:
                     g = dys[i] = F.zeros_like(likes[i])
@@ -133,7 +136,7 @@ class GradPlan:
             elif kind == "p":
                 args.append(p)
             elif kind == "out":
-                args.append(outputs[i])
+                args.append(outputs[i] if i < len(sig.outputs) else None)
             elif kind == "needs":
                 args.append(needs)
             elif kind == "dys":
@@ -233,6 +236,8 @@ def _keep(node: TapeNode, plan: GradPlan, p: Params, inputs: Sequence[Any], outp
     if plan.keeps_outputs:
         own = {}
         for j in plan.keeps_outputs:
+            if j >= len(outputs):  # switched off by the parameters
+                continue
             # A twin without a place on the tape: the node must not hold its own output.
             y = outputs[j]
             own[j] = y.__class__(y._data, y._st)

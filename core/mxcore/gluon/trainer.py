@@ -6,14 +6,12 @@ import warnings
 
 import numpy as np
 
-from .. import kvstore as kvs
 from .. import optimizer as opt
 from .._io_files import open_read, write_atomic
 from ..base import error
-from ..kvstore import KVStore
 from .parameter import Parameter, ParameterDict
 
-__all__ = ["KVStore", "Parameter", "ParameterDict", "Trainer"]
+__all__ = ["KVStore", "Parameter", "ParameterDict", "Trainer"]  # noqa: F822 (found by __getattr__)
 
 #: Above this number of elements a 'local' store does not update by itself: one CPU thread would do all the work.
 _LARGE = 16 << 20
@@ -170,7 +168,9 @@ class Trainer:
             return None, False
         if kvstore == "local" and any(np.prod(p.shape or (0,)) > _LARGE for p in self._params):
             update = False
-        return kvs.create(kvstore), update
+        from .. import kvstore as stores
+
+        return stores.create(kvstore), update
 
     def _init_params(self):
         """Hand values to the store that it does not have yet; what is not initialised waits."""
@@ -383,3 +383,12 @@ def _as_list(params):
         if not isinstance(p, Parameter):
             raise error(ValueError, f"First argument must be a list or dict of Parameters, got list of {type(p)}.")
     return list(params)
+
+
+def __getattr__(name):
+    # Most training needs no store: it is not loaded for the sake of a name.
+    if name == "KVStore":
+        from ..kvstore import KVStore
+
+        return KVStore
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

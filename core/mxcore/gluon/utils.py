@@ -15,11 +15,21 @@ import warnings
 import weakref
 
 from .. import ndarray as nd
+from .._core.state import state
 from ..base import error
-from ..util import is_np_array, is_np_shape
 
 __all__ = ["HookHandle", "check_sha1", "clip_global_norm", "download", "is_np_array", "is_np_shape", "replace_file",
            "shape_is_known", "split_and_load", "split_data"]  # fmt: skip
+
+
+def is_np_shape():
+    """Whether NumPy shape semantics are on in this thread: a dimension of 0 is empty, not unknown."""
+    return state.np_shape
+
+
+def is_np_array():
+    """Whether blocks work on `mxcore.np` arrays in this thread."""
+    return bool(state.extra.get("np_array"))
 
 
 def shape_is_known(shape):

@@ -153,6 +153,7 @@ class NDArrayIter(DataIter):
                         "last_batch_handle='discard'",
                     )
         self.idx = np.arange(total)
+        self._order = self.idx.copy()
         self.shuffle, self.last_batch_handle, self.layout = shuffle, last_batch_handle, layout
         self.num_data = total - total % batch_size if last_batch_handle == "discard" else total
         self.num_source = len(every)
@@ -188,15 +189,17 @@ class NDArrayIter(DataIter):
 
     def hard_reset(self):
         """Start the next epoch without the examples that rolled over."""
-        self._left = self.idx[:0]
+        self._left = self._order[:0]
         self.reset()
 
     def reset(self):
         self._first = self._left.copy()  # examples of the epoch before, in front of this one's
-        self._left = self.idx[:0]
+        self._left = self._order[:0]
         self.cursor = -self.batch_size - len(self._first)
         if self.shuffle:
+            # MXNet permutes the permuted arrays by a permutation that is itself shuffled on and on.
             np.random.shuffle(self.idx)
+            self._order = self._order[self.idx]
 
     def iter_next(self):
         self.cursor += self.batch_size
@@ -210,10 +213,10 @@ class NDArrayIter(DataIter):
         """Numbers of the examples of the current batch."""
         begin, end = self.cursor, self.cursor + self.batch_size
         if begin < 0:
-            return np.concatenate([self._first, self.idx[:end]])
-        rows = self.idx[begin : min(end, self.num_data)]
+            return np.concatenate([self._first, self._order[:end]])
+        rows = self._order[begin : min(end, self.num_data)]
         if self.last_batch_handle == "pad" and end > self.num_data:
-            rows = np.concatenate([rows, np.resize(self.idx, end - self.num_data)])
+            rows = np.concatenate([rows, np.resize(self._order, end - self.num_data)])
         return rows
 
     def getdata(self):

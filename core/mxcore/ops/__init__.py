@@ -14,7 +14,10 @@ API_VERSION = 1
 #: The modules that declare operators.
 MODULES = (
     "arithmetic", "unary", "reduce", "shape", "create",
-
+    "indexing", "select", "ordering", "linalg",
+    "dense", "conv", "norm",
+    "random", "optimizer", "optimizer_multi",
+    "custom", "control",
 )
 
 

@@ -29,6 +29,8 @@ def sum_like(k, p, data, like):
     if shape == tuple(data.shape):
         return data
     lead = data.ndim - len(shape)
+    if lead < 0:  # leading ones, dropped by an assignment
+        return data.sum(tuple(i for i, d in enumerate(shape[-lead:]) if d == 1 and data.shape[i] != 1)).reshape(shape)
     axes = (*range(lead), *(i + lead for i, d in enumerate(shape) if d == 1 and data.shape[i + lead] != 1))
     return data.sum(axes).reshape(shape)
 

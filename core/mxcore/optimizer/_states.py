@@ -15,7 +15,8 @@ import sys
 from .. import ndarray as nd
 from ..base import MXNetError, error
 from ..lr_scheduler import LRScheduler
-from ..ndarray.serialization import Record, dump_record, load_record
+from ..ndarray.files import from_record, to_record
+from ..ndarray.serialization import dump_record, load_record
 from .base import Optimizer
 
 #: Storage type -> where MXNet has the class of such arrays.
@@ -46,6 +47,7 @@ PLAIN = {
     "numpy.core.numeric": {"_frombuffer"},
     "numpy._core.numeric": {"_frombuffer"},
 }
+_THEIRS = {ours: theirs for theirs, ours in MODULES.items()}
 _OBJECTS = (Optimizer, LRScheduler, nd.NDArray)
 _PYTHON2 = {"__builtin__": "builtins", "copy_reg": "copyreg"}
 
@@ -72,13 +74,17 @@ def dumps(states):
 
 
 def loads(data, home):
-    """Read states; `home` is the module of the user's optimizer, whose classes may occur in them."""
+    """Read (states, optimizer or None); classes of `home`, the module of the present optimizer, may occur."""
     try:
-        return _restored(_Unpickler(io.BytesIO(data), home).load())
+        found = _restored(_Unpickler(io.BytesIO(data), home).load())
     except MXNetError:
         raise
     except Exception as problem:    # damaged pickles raise anything
         raise error(ValueError, f"these {len(data)} bytes are no optimizer states: {problem}") from problem
+    states, optimizer = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    if not isinstance(states, dict) or not isinstance(optimizer, (Optimizer, type(None))):
+        raise error(TypeError, f"optimizer states are a dictionary, not a {type(states).__name__}")
+    return states, optimizer
 
 
 class _Pickler(pickle._Pickler):        # the one in C refuses names that it cannot import
@@ -86,7 +92,7 @@ class _Pickler(pickle._Pickler):        # the one in C refuses names that it can
         """Write arrays by MXNet's class and bytes."""
         if not isinstance(obj, nd.NDArray):
             return NotImplemented
-        return _STAND_INS[obj.stype], (None,), {"handle": bytearray(dump_record(_record(obj)))}
+        return _STAND_INS[obj.stype], (None,), {"handle": bytearray(dump_record(to_record(obj)))}
 
     def save_global(self, obj, name=None):
         """Write our classes under MXNet's names."""
@@ -101,11 +107,9 @@ class _Pickler(pickle._Pickler):        # the one in C refuses names that it can
 
 
 def _mxnet_place(obj):
-    ours, _, _ = getattr(obj, "__module__", "").rpartition(".")
-    for theirs, package in MODULES.items():
-        if package in (ours, obj.__module__):
-            return theirs, obj.__qualname__
-    return None
+    module = getattr(obj, "__module__", "")
+    theirs = _THEIRS.get(module) or _THEIRS.get(module.rpartition(".")[0])
+    return theirs and (theirs, obj.__qualname__)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -134,7 +138,7 @@ class _Unpickler(pickle.Unpickler):
 def _restored(found):
     """Put arrays in the place of their stand-ins."""
     if isinstance(found, _Array):
-        return _array(load_record(found.handle))
+        return from_record(load_record(found.handle))
     if isinstance(found, dict):
         for key, value in found.items():
             found[key] = _restored(value)
@@ -143,19 +147,3 @@ def _restored(found):
     elif isinstance(found, Optimizer):
         _restored(found.__dict__)
     return found
-
-
-def _record(array):
-    if array.stype == "default":
-        values = array.asnumpy()
-        return Record(values, np_shape=not values.shape)
-    if array.stype == "row_sparse":
-        return Record(array.data.asnumpy(), array.shape, "row_sparse", (array.indices.asnumpy(),))
-    return Record(array.data.asnumpy(), array.shape, "csr", (array.indptr.asnumpy(), array.indices.asnumpy()))
-
-
-def _array(record):
-    if record.stype == "default":
-        return nd.array(record.data, dtype=record.data.dtype)
-    make = nd.sparse.row_sparse_array if record.stype == "row_sparse" else nd.sparse.csr_matrix
-    return make((record.data, *reversed(record.aux)), shape=record.shape, dtype=record.data.dtype)

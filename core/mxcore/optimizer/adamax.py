@@ -25,8 +25,8 @@ class Adamax(Optimizer):
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 ``mx.optimizer.Adamax``; Kingma and Ba, "Adam: a method for stochastic
-    optimization" (ICLR 2015), section 7.1. Nothing is added to the denominator: an element whose gradients
-    were all 0 becomes NaN.
+    optimization" (ICLR 2015), section 7.1. Elements whose gradients
+    were all 0 stay, where MXNet divides 0 by 0.
 
     Examples
     --------
@@ -52,4 +52,4 @@ class Adamax(Optimizer):
         mean *= self.beta1
         mean += grad * (1.0 - self.beta1)
         bound[:] = nd.maximum(bound * self.beta2, grad.abs())
-        weight -= mean / bound * (lr / (1.0 - self.beta1**t))
+        weight -= mean / (bound + (bound == 0)) * (lr / (1.0 - self.beta1**t))

@@ -104,13 +104,10 @@ class Optimizer:
 
     def __getstate__(self):
         # Parameters belong to the trainer, which sets them again.
-        return {**self.__dict__, "param_dict": {}}
+        return {name: value for name, value in self.__dict__.items() if name != "param_dict"}
 
     def __setstate__(self, state):
-        self.__dict__.update(state)
-        # One table of counts, not a copy of it beside.
-        counts = self._all_index_update_counts
-        self._index_update_count = counts.setdefault(0, {})
+        self.__dict__.update(state, param_dict={})
 
     # -- by name
 

@@ -73,22 +73,11 @@ class LAMB(Optimizer):
         copies, moments = zip(*state) if master else ((), state)
         common = dict(self._common(), beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon,
                       bias_correction=self.bias_correction)
-        bounds = {}
         if self.lower_bound:
-            bounds["lower_bound"] = self.lower_bound
+            common["lower_bound"] = self.lower_bound
         if self.upper_bound:
-            bounds["upper_bound"] = self.upper_bound
-        if len(weight) > 1:
-            means, variances = zip(*moments)
-            operator = nd.contrib.multi_mp_lamb_update if master else nd.contrib.multi_lamb_update
-            operator(weight, grad, list(means), list(variances), *([list(copies)] if master else ()), steps,
-                     lrs=lrs, wds=wds, out=weight, num_tensors=len(weight), **common, **bounds)
-            return
-        for k, (w, g, (mean, var)) in enumerate(zip(weight, grad, moments)):
-            if master:
-                step = nd.mp_lamb_update_phase1(w, g, mean, var, copies[k], t=steps[k], wd=wds[k], **common)
-                nd.mp_lamb_update_phase2(w, step, copies[k].norm(), step.norm(), copies[k], lr=lrs[k], out=w,
-                                         **bounds)
-            else:
-                step = nd.lamb_update_phase1(w, g, mean, var, t=steps[k], wd=wds[k], **common)
-                nd.lamb_update_phase2(w, step, w.norm(), step.norm(), lr=lrs[k], out=w, **bounds)
+            common["upper_bound"] = self.upper_bound
+        means, variances = zip(*moments)
+        operator = nd.contrib.multi_mp_lamb_update if master else nd.contrib.multi_lamb_update
+        operator(weight, grad, list(means), list(variances), *([list(copies)] if master else ()), steps,
+                 lrs=lrs, wds=wds, out=weight, num_tensors=len(weight), **common)

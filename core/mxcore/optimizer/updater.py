@@ -105,13 +105,12 @@ class Updater:
         MXNetError
             (also ValueError) if these are no states, or name classes that do not belong into them.
         """
-        found = loads(states, type(self.optimizer).__module__)
-        if isinstance(found, tuple) and len(found) == 2:
-            self.states, self.optimizer = found
-            self.aggregate_updates = self.optimizer.aggregate_num > 0
-        else:
-            self.states = found
-        self.states_synced = dict.fromkeys(self.states, False)
+        found, optimizer = loads(states, type(self.optimizer).__module__)
+        if optimizer is not None:
+            self.optimizer = optimizer
+            self.aggregate_updates = optimizer.aggregate_num > 0
+        self.states = found
+        self.states_synced = dict.fromkeys(found, False)
 
     def get_states(self, dump_optimizer=False):
         """Return the states as bytes, in the form of MXNet's.

@@ -83,6 +83,16 @@ def copysign(typingctx, x, y):
 
 
 @intrinsic
+def like(typingctx, x, value):
+    """A float constant in the type of x: a bare 0.5 is a float64 and would make float64 of all it meets."""
+    from numba import types
+
+    def codegen(context, builder, signature, args):
+        return context.cast(builder, args[1], types.float64, signature.return_type)
+    return x(x, types.float64), codegen
+
+
+@intrinsic
 def where(typingctx, condition, x, y):
     """x where the condition holds, else y; both are computed, and no branch is taken."""
     def codegen(context, builder, signature, args):

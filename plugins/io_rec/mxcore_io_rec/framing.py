@@ -170,7 +170,7 @@ def _goes_on(fetch, at):
         return True
     head = fetch(at, 8)
     if len(head) < 8:
-        return True  # the file is cut here: the damage is the next record's
+        return _WORD.startswith(word)  # the file is cut here: the damage is the next record's
     after = at + 8 + ((_HEAD.unpack(head)[1] & MAX_LENGTH) + 3 & ~3)
     beyond = fetch(after - 1, 5)
     return beyond[1:] == _WORD or len(beyond) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import random
+import sys
 import warnings
 import weakref
 
@@ -25,6 +26,9 @@ __all__ = ["RecordIter"]
 
 _FLAGS = {1: codec.GREY, 3: codec.COLOR, 4: codec.AS_STORED}
 _KINDS = (ValueError, TypeError, KeyError, OSError, MemoryError)
+
+# Records that decode faster than threads can hand over the interpreter's lock: more threads make it slower.
+_SMALL = 2048
 
 log = logging.getLogger("mxcore.io")
 
@@ -105,6 +109,8 @@ class RecordIter(MXDataIter):
             )
         self._seed = (p.seed if p.seed_aug is None else p.seed_aug) % (1 << 64)
         self._threads = min(p.preprocess_threads, processors())
+        if self.records.room(0) < _SMALL and getattr(sys, "_is_gil_enabled", lambda: True)():
+            self._threads = 1
         plan = weakref.WeakMethod(self._plan)  # no cycle: an iterator that is dropped goes at once
         self._loader = Loader(lambda: plan()(), self._threads, p.prefetch_buffer)
         self._begin()

@@ -428,7 +428,7 @@ class MXIndexedRecordIO(MXRecordIO):
             self._after = np.unique(np.fromiter(self.idx.values(), np.int64, len(self.idx)))
         i = int(np.searchsorted(self._after, offset, "right"))
         end = int(self._after[i]) if i < len(self._after) else self._source.size()
-        return min(max(end - offset, 4) + 4, 1 << 22)
+        return min(max(end - offset, 4) + 4, 1 << 18)
 
     def write_idx(self, idx, buf):
         """Append a record under a key.

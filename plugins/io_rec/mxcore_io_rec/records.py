@@ -120,6 +120,11 @@ class RecordFile:
         """Return where record `i` starts, in bytes."""
         return int(self._offsets[i])
 
+    def room(self, i):
+        """Return how many bytes lie between the start of record `i` and that of the next known one."""
+        end = self.offset(i + 1) if i + 1 < len(self._offsets) else self._next or self._size
+        return max(end - self.offset(i), 0)
+
     def read(self, i, most=None):
         """Return what record `i` holds. Any thread may call it.
 
@@ -144,9 +149,8 @@ class RecordFile:
             length = whole_length(head := self._source.read(offset, 8 + most))
             if length is not None and len(head) >= 8 + min(most, length):
                 return head[8 : 8 + min(most, length)]
-        end = int(self._offsets[i + 1]) if i + 1 < len(self._offsets) else self._next or self._size
         try:
-            payload, _ = read_record(Window(self._source, min(max(end - offset, 0) + 4, 1 << 22)), offset)
+            payload, _ = read_record(Window(self._source, min(self.room(i) + 4, 1 << 18)), offset)
             if payload is None:
                 raise Damage(
                     offset, f"the file ends before it, at {self._size}; is the index another file's?"
@@ -225,6 +229,11 @@ class Records:
         """Describe record `i` for an error."""
         file, j = self._place(i)
         return file.where(j)
+
+    def room(self, i):
+        """Return how many bytes record `i` takes at most."""
+        file, j = self._place(i)
+        return file.room(j)
 
     @property
     def skipped(self):

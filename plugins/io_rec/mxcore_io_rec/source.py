@@ -62,10 +62,8 @@ def _filesystem(url, fresh=False):
 
 def failed(verb, uri, e):
     """Make the library's error of an OSError: the same class, with the file and the reason."""
-    return error(
-        type(e) if type(e).__init__ is OSError.__init__ else OSError,
-        f"cannot {verb} {os.fspath(uri)!r}: {e.strerror or e}",
-    )
+    kind = type(e) if type(e).__module__ == "builtins" else OSError
+    return error(kind, f"cannot {verb} {os.fspath(uri)!r}: {e.strerror or e}")
 
 
 class LocalFile:

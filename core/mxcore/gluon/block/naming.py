@@ -4,7 +4,7 @@ from __future__ import annotations
 import threading
 import weakref
 
-from ...name import NameManager, Prefix
+from ...name import Prefix, current
 from ..parameter import ParameterDict
 
 __all__ = ["NameScope"]
@@ -36,7 +36,7 @@ class NameScope:
         scope = getattr(_active, "scope", None)
         if scope is None:
             if prefix is None:
-                prefix = NameManager.current.get(None, hint) + "_"
+                prefix = current().get(None, hint) + "_"
             own = ParameterDict(prefix) if params is None else ParameterDict(params.prefix, params)
             return prefix, own
         if prefix is None:

@@ -1,10 +1,9 @@
 """Losses."""
 from __future__ import annotations
 
-from ...base import numeric_types
 from ..block import HybridBlock
 from ..utils import is_np_array
-from .base import Loss
+from .base import Loss, numeric_types
 from .classification import (
     HingeLoss,
     KLDivLoss,

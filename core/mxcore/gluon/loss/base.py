@@ -1,12 +1,15 @@
 """`Loss`: what all losses share."""
 from __future__ import annotations
 
-from numbers import Number
+import numpy as np
 
 from ...base import error
 from ..block import HybridBlock
 
-__all__ = ["Loss"]
+__all__ = ["Loss", "numeric_types"]
+
+#: What counts as a number.
+numeric_types = (float, int, np.generic)
 
 
 class Loss(HybridBlock):
@@ -31,7 +34,7 @@ class Loss(HybridBlock):
 
     def __init__(self, weight, batch_axis, **kwargs):
         super().__init__(**kwargs)
-        if weight is not None and not isinstance(weight, Number):
+        if weight is not None and not isinstance(weight, numeric_types):
             raise error(AssertionError, f"{type(self).__name__}: weight must be a number, got {weight!r}")
         self._weight = weight
         self._batch_axis = batch_axis

@@ -1,9 +1,6 @@
 """From any array to the few layouts kernels are compiled for."""
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 import numpy as np
 
 __all__ = ["dense", "flat", "normal_axis", "spread", "writable"]
@@ -22,14 +19,22 @@ def flat(a: np.ndarray) -> np.ndarray:
     return dense(a).reshape(-1)
 
 
-@contextlib.contextmanager
-def writable(*outs: np.ndarray | None) -> Iterator[list[np.ndarray | None]]:
-    """Lend dense stand-ins for output arrays of any layout; on leaving, copy them back."""
-    dense_outs = [o if o is None or o.flags.c_contiguous else np.array(o, order="C") for o in outs]
-    yield dense_outs
-    for o, d in zip(outs, dense_outs):
-        if d is not o:
-            o[...] = d  # type: ignore[index]
+class writable:  # noqa: N801 - used like a function
+    """``with writable(a, b) as (x, y)``: dense stand-ins for output arrays of any layout, copied back on leaving."""
+
+    __slots__ = ("outs", "lent")
+
+    def __init__(self, *outs: np.ndarray) -> None:
+        self.outs = outs
+
+    def __enter__(self) -> tuple[np.ndarray, ...]:
+        self.lent = tuple(o if o.flags.c_contiguous else np.array(o, order="C") for o in self.outs)
+        return self.lent
+
+    def __exit__(self, *exc: object) -> None:
+        for own, lent in zip(self.outs, self.lent):
+            if lent is not own:
+                own[...] = lent
 
 
 def normal_axis(axis: int, ndim: int) -> int:

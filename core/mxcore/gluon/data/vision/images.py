@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import functools
+import multiprocessing
 
 import numpy as np
 
 from ....base import error
 
-__all__ = ["decode", "read", "resize", "rotate"]
+__all__ = ["brightness", "contrast", "crop", "decode", "flip", "hue", "lighting", "method_for", "read", "resize",
+           "rotate", "saturation"]  # fmt: skip
 
 
 @functools.lru_cache(maxsize=None)
@@ -19,6 +21,9 @@ def _cv2():
             ImportError, f"images are read and resized with OpenCV, which cannot be imported: {e}. "
             "pip install opencv-python-headless",
         ) from e  # fmt: skip
+    if multiprocessing.parent_process() is not None:
+        # A worker does one image at a time; threads would take the other workers' cores.
+        cv2.setNumThreads(0)
     return cv2
 
 
@@ -104,13 +109,9 @@ def rotate(image, degrees, zoom_in=False, zoom_out=False):
     height, width = image.shape[-2:]
     angle = np.deg2rad(degrees)
     cos, sin = np.cos(angle), np.sin(angle)
-    # Half extents of the output plane, as seen from the input: MXNet's grid runs over [-1, 1] in both axes.
-    if zoom_in or zoom_out:
-        h, w = (height - 1) / 2, (width - 1) / 2
-        needed = max(abs(cos) + abs(sin) * h / max(w, 1e-9), abs(cos) + abs(sin) * w / max(h, 1e-9))
-        scale = needed if zoom_out else 1 / needed
-    else:
-        scale = 1.0
+    # How much wider or higher the turned image is, relative to the frame.
+    larger = max(abs(cos) + abs(sin) * height / width, abs(cos) + abs(sin) * width / height)
+    scale = larger if zoom_out else 1 / larger if zoom_in else 1.0
     y, x = np.mgrid[0:height, 0:width].astype("float32")
     y, x = (y - (height - 1) / 2) * scale, (x - (width - 1) / 2) * scale
     source_x = cos * x - sin * y + (width - 1) / 2
@@ -124,3 +125,97 @@ def rotate(image, degrees, zoom_in=False, zoom_out=False):
             weight = np.where((xi >= 0) & (xi < width) & (yi >= 0) & (yi < height), weight, 0).astype(image.dtype)
             out += weight * image[..., np.clip(yi, 0, height - 1), np.clip(xi, 0, width - 1)]
     return out
+
+
+# -- colours: of images (height, width, channels), uint8 or float -----------------------------------------------------
+
+_GREY = np.array([0.299, 0.587, 0.114], "float32")
+
+#: Principal components of the colours of ImageNet times the roots of their variances (Krizhevsky et al., 2012).
+_COMPONENTS = np.array([
+    [55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0.4009],
+    [55.46 * -0.5808, 4.794 * -0.0045, 1.148 * -0.8140],
+    [55.46 * -0.5836, 4.794 * -0.6948, 1.148 * 0.4203],
+], "float32")  # fmt: skip
+
+
+def _as(values, dtype):
+    """Values in a dtype; integers saturate, and are cut off as MXNet does."""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        values = np.clip(values, limits.min, limits.max)
+    return values.astype(dtype)
+
+
+def _scaled(image, factor, offset):
+    """``image * factor + offset``, with a table where there are only 256 values.
+
+    Parameters
+    ----------
+    image : numpy.ndarray
+    factor : float
+    offset : float or numpy.ndarray
+        One number, or one a channel.
+    """
+    factor, offset = np.float32(factor), np.asarray(offset, "float32")
+    if image.dtype != np.uint8:
+        return _as(image.astype("float32") * factor + offset, image.dtype)
+    table = _as(np.arange(256, dtype="float32")[:, None] * factor + offset.reshape(1, -1), image.dtype)
+    return _cv2().LUT(image, table.reshape(1, 256, -1)).reshape(image.shape)
+
+
+def brightness(image, factor):
+    """All colours times a factor."""
+    return _scaled(image, factor, 0)
+
+
+def contrast(image, factor):
+    """Differences from the mean grey of the image times a factor."""
+    means = _cv2().mean(image)
+    grey = np.dot(means[:3], _GREY) if image.shape[-1] >= 3 else means[0]
+    return _scaled(image, factor, (1 - factor) * grey)
+
+
+def flip(image, axis):
+    """Mirror an image along its height (0) or width (1)."""
+    return _cv2().flip(image, axis).reshape(image.shape)
+
+
+def saturation(image, factor):
+    """Differences from the grey of every pixel times a factor; a grey image stays as it is."""
+    if image.shape[-1] < 3:
+        return image
+    values = image.astype("float32")
+    grey = _cv2().cvtColor(np.ascontiguousarray(values[..., :3]), _cv2().COLOR_RGB2GRAY)
+    return _as(values * np.float32(factor) + np.float32(1 - factor) * grey[..., None], image.dtype)
+
+
+def hue(image, turn):
+    """Colours turned about the colour wheel; a grey image stays as it is.
+
+    Parameters
+    ----------
+    image : numpy.ndarray
+    turn : float
+        In whole turns.
+    """
+    if image.shape[-1] < 3:
+        return image
+    cv2, out = _cv2(), image.astype("float32")
+    hls = cv2.cvtColor(np.ascontiguousarray(out[..., :3]) / 255, cv2.COLOR_RGB2HLS)
+    hls[..., 0] = (hls[..., 0] + 360 * turn) % 360
+    out[..., :3] = cv2.cvtColor(hls, cv2.COLOR_HLS2RGB) * 255
+    return _as(out, image.dtype)
+
+
+def lighting(image, alpha):
+    """Colours moved along the principal components of ImageNet's colours by three amounts."""
+    return _scaled(image, 1, _COMPONENTS @ np.asarray(alpha, "float32"))
+
+
+def crop(image, x, y, width, height):
+    """A window of images ``(..., height, width, channels)``; it must lie inside."""
+    h, w = image.shape[-3:-1]
+    if x < 0 or y < 0 or width < 1 or height < 1 or x + width > w or y + height > h:
+        raise error(ValueError, f"a window of {width}x{height} at ({x}, {y}) is not inside an image of {w}x{h}")
+    return image[..., y : y + height, x : x + width, :]

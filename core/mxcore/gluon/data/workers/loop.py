@@ -5,6 +5,7 @@ import os
 import pickle
 import random
 import signal
+import sys
 import traceback
 
 import numpy as np
@@ -72,6 +73,9 @@ def run(conn, inherited, number, parent, folder, work):
     # Ctrl-C reaches the whole group; the loader decides what happens to its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if "cv2" in sys.modules:
+        # One image a worker at a time; its threads would take the others' cores. (1 hangs in a forked child, 0 is well.)
+        sys.modules["cv2"].setNumThreads(0)
     dataset, batchify = pickle.loads(work) if isinstance(work, bytes) else work
     where = f"In DataLoader worker {number} (process {os.getpid()})"
     try:

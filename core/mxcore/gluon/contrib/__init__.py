@@ -1,0 +1,14 @@
+"""Blocks and samplers that MXNet keeps apart from the stable ones."""
+from __future__ import annotations
+
+import importlib
+
+_LAZY = ("data", "nn")
+
+__all__ = [*_LAZY]  # noqa: F822 (found by __getattr__)
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

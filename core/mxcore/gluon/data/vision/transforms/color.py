@@ -1,0 +1,155 @@
+"""Random changes of colour."""
+from __future__ import annotations
+
+from .....base import error
+from .. import images
+from .base import ImageHybridBlock, draw, draw_normal
+
+__all__ = ["RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomHue", "RandomLighting",
+           "RandomSaturation"]  # fmt: skip
+
+
+class _RandomFactor(ImageHybridBlock):
+    """A change by a random factor between ``1 - amount`` and ``1 + amount``."""
+
+    def __init__(self, amount):
+        super().__init__()
+        if amount < 0:
+            raise error(ValueError, f"{type(self).__name__}: the amount must be 0 or more, got {amount}")
+        self._range = (max(0, 1 - amount), 1 + amount)
+
+    def _change(self, image, factor):
+        raise error(NotImplementedError, f"{type(self).__name__} does not say what it changes")
+
+    def apply_numpy(self, image):
+        self._check_image(image)
+        return self._change(image, draw(*self._range))
+
+
+class RandomBrightness(_RandomFactor):
+    """Make an image brighter or darker.
+
+    Parameters
+    ----------
+    brightness : float
+        Colours are multiplied by a number between ``1 - brightness`` (0 at least) and ``1 + brightness``.
+    """
+
+    def __init__(self, brightness):
+        super().__init__(brightness)
+
+    def _change(self, image, factor):
+        return images.brightness(image, factor)
+
+    def hybrid_forward(self, F, x):
+        return F.image.random_brightness(x, *self._range)
+
+
+class RandomContrast(_RandomFactor):
+    """Raise or lower the contrast of an image.
+
+    Parameters
+    ----------
+    contrast : float
+        Differences from the mean are multiplied by a number between ``1 - contrast`` (0 at least) and
+        ``1 + contrast``.
+    """
+
+    def __init__(self, contrast):
+        super().__init__(contrast)
+
+    def _change(self, image, factor):
+        return images.contrast(image, factor)
+
+    def hybrid_forward(self, F, x):
+        return F.image.random_contrast(x, *self._range)
+
+
+class RandomSaturation(_RandomFactor):
+    """Make the colours of an image stronger or paler.
+
+    Parameters
+    ----------
+    saturation : float
+        Differences from grey are multiplied by a number between ``1 - saturation`` (0 at least) and
+        ``1 + saturation``.
+
+    Notes
+    -----
+    MXNet 1.9.1 takes 0.114 times the blue channel for the grey of a pixel; here it is the pixel's luminance.
+    """
+
+    def __init__(self, saturation):
+        super().__init__(saturation)
+
+    def _change(self, image, factor):
+        return images.saturation(image, factor)
+
+    def hybrid_forward(self, F, x):
+        return F.image.random_saturation(x, *self._range)
+
+
+class RandomHue(_RandomFactor):
+    """Turn the colours of an image about the colour wheel.
+
+    Parameters
+    ----------
+    hue : float
+        Largest turn in either direction, in whole turns.
+    """
+
+    def __init__(self, hue):
+        super().__init__(hue)
+
+    def _change(self, image, factor):
+        return images.hue(image, factor - 1)
+
+    def hybrid_forward(self, F, x):
+        return F.image.random_hue(x, *self._range)
+
+
+class RandomColorJitter(ImageHybridBlock):
+    """Change brightness, contrast, saturation and hue, in random order.
+
+    Parameters
+    ----------
+    brightness, contrast, saturation, hue : float, default 0
+        As for `RandomBrightness`, `RandomContrast`, `RandomSaturation` and `RandomHue`.
+    """
+
+    def __init__(self, brightness=0, contrast=0, saturation=0, hue=0):
+        super().__init__()
+        self._args = (brightness, contrast, saturation, hue)
+        kinds = (RandomBrightness, RandomContrast, RandomSaturation, RandomHue)
+        self._parts = tuple(kind(amount).apply_numpy for kind, amount in zip(kinds, self._args) if amount)
+
+    def apply_numpy(self, image):
+        self._check_image(image)
+        parts = list(self._parts)
+        while parts:
+            image = parts.pop(int(draw(0, len(parts))) if len(parts) > 1 else 0)(image)
+        return image
+
+    def hybrid_forward(self, F, x):
+        return F.image.random_color_jitter(x, *self._args)
+
+
+class RandomLighting(ImageHybridBlock):
+    """Add noise along the principal components of colours (Krizhevsky et al., 2012).
+
+    Parameters
+    ----------
+    alpha : float
+        Standard deviation of the noise.
+    """
+
+    def __init__(self, alpha):
+        super().__init__()
+        self._alpha = alpha
+
+    def apply_numpy(self, image):
+        self._check_image(image)
+        return images.lighting(image, draw_normal(self._alpha, 3)) if self._alpha else image
+
+    def hybrid_forward(self, F, x):
+        return F.image.random_lighting(x, self._alpha)

@@ -1,0 +1,90 @@
+"""Transforms one after the other, or by chance."""
+from __future__ import annotations
+
+from ..... import autograd
+from ..... import ndarray as nd
+from ....block import Block, HybridBlock
+from ....nn import HybridSequential, Sequential
+from .base import _OnHost, draw
+
+__all__ = ["Compose", "RandomApply"]
+
+
+def _flat(blocks):
+    """The transforms inside containers, one after the other."""
+    for block in blocks:
+        if isinstance(block, (Sequential, HybridSequential)):
+            yield from _flat(block._children.values())
+        else:
+            yield block
+
+
+class Compose(Sequential):
+    """Transforms one after the other.
+
+    Parameters
+    ----------
+    transforms : list of Block or callable
+
+    Notes
+    -----
+    Hybrid transforms that follow each other become a `HybridSequential`. Behaviour matched: MXNet 1.9.1
+    ``gluon.data.vision.transforms.Compose``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> transforms = mx.gluon.data.vision.transforms
+    >>> prepare = transforms.Compose([transforms.CenterCrop(4), transforms.ToTensor()])
+    >>> prepare(mx.nd.zeros((6, 8, 3), dtype='uint8')).shape
+    (3, 4, 4)
+    """
+
+    def __init__(self, transforms):
+        super().__init__()
+        run = []
+        for block in [*transforms, None]:
+            if isinstance(block, HybridBlock):
+                run.append(block)
+                continue
+            if len(run) == 1:
+                self.add(run[0])
+            elif run:
+                group = HybridSequential()
+                group.add(*run)
+                group.hybridize()
+                self.add(group)
+            run = []
+            if block is not None:
+                self.add(block)
+
+    def forward(self, x, *args):
+        chain = list(_flat([self]))
+        if args or autograd.is_recording() or not all(isinstance(t, _OnHost) for t in chain):
+            return super().forward(x, *args)
+        if not isinstance(x, nd.NDArray) or any(t._forward_hooks or t._forward_pre_hooks for t in chain):
+            return super().forward(x)
+        # All of them work in NumPy: no need for an NDArray in between.
+        image = x.asnumpy()
+        for t in chain:
+            image = t.apply_numpy(image)
+        return nd.array(image, ctx=x.context, dtype=image.dtype)
+
+
+class RandomApply(Sequential):
+    """Apply transforms by chance, all or none.
+
+    Parameters
+    ----------
+    transforms : Block or list of Block
+    p : float, default 0.5
+        How often.
+    """
+
+    def __init__(self, transforms, p=0.5):
+        super().__init__()
+        self.transforms = transforms if isinstance(transforms, Block) else Compose(transforms)
+        self.p = p
+
+    def forward(self, x, *args):
+        return self.transforms(x, *args) if draw(0, 1) < self.p else x

@@ -1,0 +1,277 @@
+"""Cropping, resizing, flipping, rotating."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .....base import error
+from .. import images
+from .base import ImageBlock, ImageHybridBlock, draw
+
+__all__ = ["CenterCrop", "CropResize", "RandomFlipLeftRight", "RandomFlipTopBottom", "RandomResizedCrop",
+           "RandomRotation", "Resize", "Rotate"]  # fmt: skip
+
+
+def _pair(size):
+    """(width, height) of a size given as one number or two."""
+    return (size, size) if isinstance(size, int) else tuple(size)
+
+
+def _each(function, image):
+    """Apply a function to an image or to each of a batch."""
+    return function(image) if image.ndim == 3 else np.stack([function(one) for one in image])
+
+
+class Resize(ImageHybridBlock):
+    """Resize an image or a batch of images.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        Width and height; one number stands for both.
+    keep_ratio : bool, default False
+        With one number: make the shorter edge that long and keep the proportions.
+    interpolation : int, default 1
+        0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 by whether the image grows or shrinks.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.data.vision.transforms.Resize``, by OpenCV.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> resize = mx.gluon.data.vision.transforms.Resize(4, keep_ratio=True)
+    >>> resize(mx.nd.zeros((6, 8, 3), dtype='uint8')).shape
+    (4, 5, 3)
+    """
+
+    def __init__(self, size, keep_ratio=False, interpolation=1):
+        super().__init__()
+        self._size = size
+        self._keep = keep_ratio
+        self._interpolation = interpolation
+
+    def apply_numpy(self, image):
+        self._check_image(image, batch=True)
+        height, width = image.shape[-3:-1]
+        new = _pair(self._size)
+        if self._keep and isinstance(self._size, int):
+            short = min(height, width)
+            new = (width * self._size // short, height * self._size // short)
+        return _each(lambda one: images.resize(one, *new, self._interpolation), image)
+
+    def hybrid_forward(self, F, x):
+        return F.image.resize(x, self._size, self._keep, self._interpolation)
+
+
+class CropResize(ImageHybridBlock):
+    """Cut a window out of an image or a batch of images, and resize it.
+
+    Parameters
+    ----------
+    x, y : int
+        The window's left and upper edge.
+    width, height : int
+    size : int or (int, int), optional
+        Width and height to resize to.
+    interpolation : int, default 1
+        See `Resize`.
+    """
+
+    def __init__(self, x, y, width, height, size=None, interpolation=None):
+        super().__init__()
+        self._window = (x, y, width, height)
+        self._size = size
+        self._interpolation = 1 if interpolation is None else interpolation
+
+    def apply_numpy(self, image):
+        self._check_image(image, batch=True)
+        image = images.crop(image, *self._window)
+        if not self._size:
+            return np.ascontiguousarray(image)
+        return _each(lambda one: images.resize(one, *_pair(self._size), self._interpolation), image)
+
+    def hybrid_forward(self, F, x):
+        out = F.image.crop(x, *self._window)
+        return F.image.resize(out, self._size, False, self._interpolation) if self._size else out
+
+
+def _center_crop(image, size, interpolation):
+    """The largest window of the proportions of `size` that fits, at most that large, in the middle; then resized."""
+    height, width = image.shape[:2]
+    w, h = size
+    if h > height:
+        w, h = w * height / h, height
+    if w > width:
+        w, h = width, h * width / w
+    w, h = int(w), int(h)
+    image = images.crop(image, (width - w) // 2, (height - h) // 2, w, h)
+    return np.ascontiguousarray(image) if (w, h) == size else images.resize(image, *size, interpolation)
+
+
+class CenterCrop(ImageBlock):
+    """Cut out the middle of an image; it is enlarged if the image is smaller.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        Width and height.
+    interpolation : int, default 1
+        See `Resize`.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.gluon.data.vision.transforms.CenterCrop((2, 3))(mx.nd.zeros((6, 8, 3), dtype='uint8')).shape
+    (3, 2, 3)
+    """
+
+    def __init__(self, size, interpolation=1):
+        super().__init__()
+        self._size = _pair(size)
+        self._interpolation = interpolation
+
+    def apply_numpy(self, image):
+        self._check_image(image)
+        return _center_crop(image, self._size, self._interpolation)
+
+
+class RandomResizedCrop(ImageBlock):
+    """Cut out a window of random area and proportions, and resize it.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        Width and height to resize to.
+    scale : (float, float), default (0.08, 1.0)
+        Least and largest area, relative to the image.
+    ratio : (float, float), default (3/4, 4/3)
+        Least and largest width divided by height.
+    interpolation : int, default 1
+        See `Resize`.
+
+    Notes
+    -----
+    The logarithm of the proportions is drawn evenly. If ten windows in a row do not fit, it is the middle of the image
+    (Szegedy et al., 2015). Behaviour matched: MXNet 1.9.1 ``gluon.data.vision.transforms.RandomResizedCrop``.
+    """
+
+    def __init__(self, size, scale=(0.08, 1.0), ratio=(3.0 / 4.0, 4.0 / 3.0), interpolation=1):
+        super().__init__()
+        self._size = _pair(size)
+        self._scale = (scale, 1.0) if isinstance(scale, float) else scale
+        self._ratio = ratio
+        self._interpolation = interpolation
+
+    def apply_numpy(self, image):
+        self._check_image(image)
+        height, width = image.shape[:2]
+        for _ in range(10):
+            area = draw(*self._scale) * height * width
+            ratio = math.exp(draw(math.log(self._ratio[0]), math.log(self._ratio[1])))
+            w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+            if 0 < w <= width and 0 < h <= height:
+                x, y = int(draw(0, width - w + 1)), int(draw(0, height - h + 1))
+                window = images.crop(image, min(x, width - w), min(y, height - h), w, h)
+                return images.resize(window, *self._size, self._interpolation)
+        return _center_crop(image, self._size, self._interpolation)
+
+
+class _RandomFlip(ImageHybridBlock):
+    _axis: int
+
+    def __init__(self):
+        super().__init__()
+
+    def apply_numpy(self, image):
+        self._check_image(image)
+        return images.flip(image, self._axis) if draw(0, 1) < 0.5 else image
+
+
+class RandomFlipLeftRight(_RandomFlip):
+    """Mirror an image left to right, every other time by chance."""
+
+    _axis = 1
+
+    def hybrid_forward(self, F, x):
+        return F.image.random_flip_left_right(x)
+
+
+class RandomFlipTopBottom(_RandomFlip):
+    """Mirror an image top to bottom, every other time by chance."""
+
+    _axis = 0
+
+    def hybrid_forward(self, F, x):
+        return F.image.random_flip_top_bottom(x)
+
+
+class Rotate(ImageBlock):
+    """Rotate a tensor ``(channels, height, width)``, or a batch of them, about the centre.
+
+    Parameters
+    ----------
+    rotation_degrees : float
+        Counter-clockwise.
+    zoom_in : bool, default False
+        Enlarge until no corner is empty.
+    zoom_out : bool, default False
+        Shrink until nothing is cut off.
+
+    Raises
+    ------
+    MXNetError (TypeError)
+        If the tensor is not float32; use it after `ToTensor`.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.data.vision.transforms.Rotate``.
+    """
+
+    def __init__(self, rotation_degrees, zoom_in=False, zoom_out=False):
+        super().__init__()
+        if zoom_in and zoom_out:
+            raise error(ValueError, "Rotate: zoom_in and zoom_out cannot be both True")
+        self._degrees = rotation_degrees
+        self._zoom = (zoom_in, zoom_out)
+
+    def apply_numpy(self, image):
+        if image.dtype != np.float32:
+            raise error(TypeError, "This transformation only supports float32. Consider calling it after ToTensor")
+        if image.ndim not in (3, 4):
+            raise error(
+                ValueError, f"Rotate takes a tensor (channels, height, width) or a batch of them, got {image.shape}"
+            )
+        return images.rotate(image, self._degrees, *self._zoom)
+
+
+class RandomRotation(ImageBlock):
+    """Rotate a tensor ``(channels, height, width)``, or a batch of them, by a random angle.
+
+    Parameters
+    ----------
+    angle_limits : (float, float)
+        Least and largest angle in degrees, counter-clockwise.
+    zoom_in, zoom_out : bool, default False
+        As for `Rotate`.
+    rotate_with_proba : float, default 1.0
+        How often to rotate at all.
+    """
+
+    def __init__(self, angle_limits, zoom_in=False, zoom_out=False, rotate_with_proba=1.0):
+        super().__init__()
+        low, high = angle_limits
+        if low >= high:
+            raise error(ValueError, f"`angle_limits` must be an ordered tuple, got {angle_limits}")
+        if not 0 <= rotate_with_proba <= 1:
+            raise error(ValueError, "Probability of rotating the image should be between 0 and 1")
+        self._limits = (low, high)
+        self._zoom = (zoom_in, zoom_out)
+        self._probability = rotate_with_proba
+
+    def apply_numpy(self, image):
+        if self._probability < 1 and draw(0, 1) > self._probability:
+            return image
+        return Rotate(draw(*self._limits), *self._zoom).apply_numpy(image)

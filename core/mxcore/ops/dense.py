@@ -1,0 +1,183 @@
+"""The fully connected layer, and what it shares with the convolutions: they are linear in data and in weight."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.infer import known
+from .._core.op import op
+from .._core.params import Bool, Int
+from ..testing.sample import Sample
+from .rules import size_of
+
+__all__ = ["wide", "given", "linear_grad", "linear_grad_grad"]
+
+
+def wide(a: Any) -> Any:
+    """Half precision as float32: sums are kept in it, and only there BLAS is fast."""
+    return a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind == "f" else a
+
+
+def given(p: Any, names: Any) -> dict[str, Any]:
+    """The values of the named parameters, to hand them to another operator."""
+    return {n: getattr(p, n) for n in names}
+
+
+def linear_grad(name: str, params: dict[str, Any]) -> Any:
+    """The gradient rule of an operator that is linear in data and in weight: one call of ``_backward_<name>``."""
+    def rule(F, p, dy, data, weight, needs):
+        return getattr(F, f"_backward_{name}")(dy, data, weight, wanted=tuple(needs), **given(p, params))
+    return rule
+
+
+def linear_grad_grad(name: str, params: dict[str, Any]) -> Any:
+    """The gradient rule of ``_backward_<name>``: bilinearity makes it three more calls of the same two operators."""
+    def rule(F, p, dys, dy, data, weight):
+        forward, backward = getattr(F, name), getattr(F, f"_backward_{name}")
+        kw = {**given(p, params), "no_bias": True}
+        d_dy = forward(dys[0], weight, **kw) + forward(data, dys[1], **kw)
+        if not p.no_bias:
+            d_dy = d_dy + _along_channel(F, name, p, dys[2], dy)
+        d_data = backward(dy, data, dys[1], wanted=(True, False), **kw)[0]
+        d_weight = backward(dy, dys[0], weight, wanted=(False, True), **kw)[1]
+        return d_dy, d_data, d_weight
+    return rule
+
+
+def _along_channel(F: Any, name: str, p: Any, bias: Any, like: Any) -> Any:
+    """A bias repeated to the shape of the output."""
+    axis = -1 if name == "FullyConnected" or (p.layout or "NC")[-1] == "C" else 1
+    return F._bias_like(bias, like, axis=axis)
+
+
+@op("_bias_like", inputs="data like~", axis=Int(1), grad=lambda F, p, dy, like_like: (F.sum(dy, axis=p.axis, exclude=True), None),
+    samples=[Sample((3,), (2, 3, 4), mxnet="internal"), Sample((4,), (2, 3, 4), params={"axis": -1}, mxnet="internal")])
+def bias_like(k, p, data, like):
+    """Repeat a vector along one axis of an array: the bias of a layer.
+
+    Parameters
+    ----------
+    data : array
+        Shape (C,).
+    like : array
+        Only its shape is used; its length on `axis` is C.
+    axis : int
+    """
+    shape = [1] * like.ndim
+    shape[p.axis] = data.shape[0]
+    return k.xp.broadcast_to(data.reshape(tuple(shape)), tuple(like.shape)).copy()
+
+
+bias_like.shape(lambda p, ins: [ins[1]])
+
+_PARAMS = dict(num_hidden=Int(ge=1), no_bias=Bool(False), flatten=Bool(True))
+
+
+def _matrix(p: Any, x: Any) -> Any:
+    """The data as a matrix, one sample (or position) a row."""
+    if p.flatten:
+        return x.reshape(x.shape[0], size_of(x.shape[1:]))
+    return x.reshape(size_of(x.shape[:-1]), x.shape[-1])
+
+
+@op("FullyConnected", inputs="data weight bias[not no_bias]", **_PARAMS, grad=linear_grad("FullyConnected", _PARAMS),
+    samples=[Sample((3, 5), (4, 5), (4,), params={"num_hidden": 4}),
+             Sample((2, 3, 5), (4, 15), params={"num_hidden": 4, "no_bias": True}),
+             Sample((2, 3, 5), (4, 5), (4,), params={"num_hidden": 4, "flatten": False}),
+             Sample((0, 5), (4, 5), (4,), params={"num_hidden": 4})])
+def fully_connected(k, p, data, weight, bias=None):
+    """Multiply by a weight matrix and add a bias: ``data @ weight.T + bias``.
+
+    Parameters
+    ----------
+    data : array
+        Shape (N, ...); all dimensions but the first are taken together, or with ``flatten=False`` only the last is used.
+    weight : array
+        Shape (num_hidden, inputs).
+    bias : array
+        Shape (num_hidden,); absent with `no_bias`.
+    num_hidden : int
+        Number of outputs.
+    no_bias : bool
+        There is no bias.
+    flatten : bool
+        Collapse all dimensions but the first; else the layer works on the last dimension.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``FullyConnected``.
+    """
+    xp = k.xp
+    out = xp.matmul(_matrix(p, wide(data)), wide(weight).T)
+    if bias is not None:
+        out += wide(bias)
+    return out.astype(data.dtype).reshape(_out(p, data.shape)) if out.dtype != data.dtype else out.reshape(_out(p, data.shape))
+
+
+def _out(p: Any, data: Any) -> tuple[int, ...]:
+    return (data[0], p.num_hidden) if p.flatten else (*data[:-1], p.num_hidden)
+
+
+@fully_connected.shape
+def _(p, ins, outs):
+    data, (out,) = ins[0], outs
+    if data is not None and not data:
+        raise ValueError("data must have at least one dimension")
+    width = -1
+    if data is not None:
+        rest = data[1:] if p.flatten else data[-1:]
+        width = size_of(rest) if -1 not in rest else -1
+        out = _out(p, data) if out is None else tuple(a if b == -1 else b for a, b in zip(out, _out(p, data))) \
+            if len(out) == len(_out(p, data)) else _out(p, data)
+    elif out is not None and not p.flatten:
+        data = (*out[:-1], -1)
+    if out is not None and data is not None:  # the batch may be known from the output only
+        data = (out[0], *data[1:]) if p.flatten else (*out[:-1], data[-1])
+    weight = ins[1]
+    if data is not None and weight is not None and len(weight) == 2 and weight[1] != -1:
+        if not p.flatten:
+            data = (*data[:-1], weight[1]) if data[-1] == -1 else data
+        elif len(data) == 2 and data[1] == -1:
+            data = (data[0], weight[1])
+    return [data, (p.num_hidden, width), (p.num_hidden,)][:len(ins)], [out]
+
+
+@fully_connected.cost
+def _(p, ins, outs):
+    return size_of(ins[0]) * p.num_hidden / 10
+
+
+@op("_backward_FullyConnected", inputs="dy data weight", outputs="data weight bias[not no_bias]", **_PARAMS,
+    grad=linear_grad_grad("FullyConnected", _PARAMS),
+    samples=[Sample((3, 4), (3, 5), (4, 5), params={"num_hidden": 4}, mxnet="internal"),
+             Sample((2, 3, 4), (2, 3, 5), (4, 5), params={"num_hidden": 4, "flatten": False}, mxnet="internal"),
+             Sample((2, 4), (2, 3, 5), (4, 15), params={"num_hidden": 4, "no_bias": True}, mxnet="internal")])
+def backward_fully_connected(k, p, dy_, data, weight):
+    """Gradients of `FullyConnected` with respect to data, weight and bias.
+
+    Parameters
+    ----------
+    dy : array
+        The incoming gradient.
+    data, weight : array
+        The inputs.
+    num_hidden : int
+    no_bias, flatten : bool
+        As in `FullyConnected`.
+    """
+    xp, wanted = k.xp, k.wanted or (True,) * 3
+    dy = wide(dy_).reshape(size_of(dy_.shape[:-1]), p.num_hidden)
+    grads = [xp.matmul(dy, wide(weight)).reshape(data.shape) if wanted[0] else None,
+             xp.matmul(dy.T, _matrix(p, wide(data))) if wanted[1] else None]
+    if not p.no_bias:
+        grads.append(dy.sum(0) if wanted[2] else None)
+    return grads
+
+
+backward_fully_connected.shape(lambda p, ins: [ins[1], ins[2], (p.num_hidden,)][:2 if p.no_bias else 3])
+
+
+@backward_fully_connected.cost
+def _(p, ins, outs):
+    return size_of(ins[1]) * p.num_hidden / 5

@@ -1,0 +1,485 @@
+"""Normalization: over the batch, over layers, groups and instances, to unit length, and across neighbouring channels."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.infer import merge_shape
+from .._core.op import op
+from .._core.params import Bool, Enum, Float, Int
+from ..testing.sample import Sample
+from .dense import given, wide
+from .rules import axis_of, same_shape, size_of
+
+__all__: list[str] = []
+
+
+# -- over the batch ------------------------------------------------------------------------------------------------
+
+_BATCH = dict(
+    eps=Float(1e-3), momentum=Float(0.9), fix_gamma=Bool(True), use_global_stats=Bool(False), output_mean_var=Bool(False), axis=Int(1),
+    cudnn_off=Bool(False), min_calib_range=Float(None), max_calib_range=Float(None))
+
+
+def _by_channel(p: Any, x: Any) -> Any:
+    """The data as (before, channels, after)."""
+    axis = axis_of(p.axis, x.ndim)
+    return wide(x).reshape(size_of(x.shape[:axis]), x.shape[axis], size_of(x.shape[axis + 1:]))
+
+
+def _column(v: Any) -> Any:
+    """A vector over channels, to be broadcast over (before, channels, after)."""
+    return v.reshape(1, -1, 1)
+
+
+@op("BatchNorm", inputs="data gamma beta moving_mean moving_var", outputs="output mean var", aux="moving_mean moving_var",
+    visible=lambda p: 3 if p.output_mean_var else 1, **_BATCH,
+    grad=lambda F, p, dy, data, gamma, out_mean, out_var, moving_mean, moving_var, needs: (
+        *F._backward_BatchNorm(dy, data, gamma, out_mean, out_var, moving_mean, moving_var, wanted=tuple(needs[:3]),
+                               **given(p, _BATCH)), None, None),
+    samples=[Sample((4, 3, 2), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, train=True, grad=(1, 1, 1, 0, 0)),
+             Sample((3, 2, 4, 5), (2,), (2,), [0.1, -0.2], [1.0, 0.5], params={}, train=True, grad=(1, 0, 1, 0, 0)),
+             Sample((5, 3), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False, "use_global_stats": True}, train=True,
+                    grad=(1, 1, 1, 0, 0)),
+             Sample((4, 2, 3), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False, "axis": -1, "eps": 1e-2}, train=True,
+                    grad=(1, 1, 1, 0, 0)),
+             Sample((4, 3), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, grad=False)])
+def batch_norm(k, p, data, gamma, beta, moving_mean, moving_var):
+    """Normalize each channel by its mean and variance over the batch, then scale and shift it.
+
+    In training the statistics are the batch's; otherwise, or with `use_global_stats`, the moving ones. The moving
+    statistics follow the batch's in the *backward* pass of training.
+
+    Parameters
+    ----------
+    data : array
+        Any shape with a channel axis.
+    gamma, beta : array
+        Shape (C,): scale and shift. Float32 where the data is float16, as the moving statistics.
+    moving_mean, moving_var : array
+        Shape (C,), auxiliary states.
+    eps : float
+        Added to the variance.
+    momentum : float
+        Share of the old value in an update of the moving statistics.
+    fix_gamma : bool
+        Take gamma as 1; its gradient is 0.
+    use_global_stats : bool
+        Use the moving statistics in training too, and leave them as they are.
+    output_mean_var : bool
+        Also return the mean and the *reciprocal standard deviation* that were used, each of shape (C,).
+    axis : int
+        The channel axis.
+    cudnn_off, min_calib_range, max_calib_range
+        Hints of MXNet's own backends; no effect.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``BatchNorm``, except that `gamma` itself is never overwritten with ones.
+    """
+    xp = k.xp
+    x = _by_channel(p, data)
+    if k.is_train and not p.use_global_stats:
+        n = max(x.shape[0] * x.shape[2], 1)
+        mean = x.sum((0, 2)) / n
+        d = x - _column(mean)
+        inv = 1 / xp.sqrt(xp.square(d).sum((0, 2)) / n + p.eps)
+    else:
+        mean, inv = moving_mean.copy(), 1 / xp.sqrt(moving_var + p.eps)
+        d = x - _column(mean)
+    d *= _column(inv if p.fix_gamma else inv * gamma)
+    d += _column(beta)
+    return d.astype(data.dtype).reshape(data.shape), mean, inv
+
+
+def _batch_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    data, channels = merge_shape(ins[0], outs[0]), -1
+    if data is not None:
+        if not data:
+            raise ValueError("data has no dimensions")
+        channels = data[axis_of(p.axis, len(data))]
+    return [data, *[(channels,)] * 4], [data, (channels,), (channels,)]
+
+
+def _single(t: Any) -> Any:
+    """The dtype of statistics and parameters beside data of a dtype: half precision is too coarse for them."""
+    return np.dtype(np.float32) if t is not None and t.itemsize == 2 else t
+
+
+def _batch_dtype(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    t = ins[0] or outs[0]
+    return [t, *[_single(t)] * (len(ins) - 1)], [t, *[_single(t)] * (len(outs) - 1)]
+
+
+batch_norm.shape(_batch_shape)
+batch_norm.dtype(_batch_dtype)
+batch_norm.cost(lambda p, ins, outs: 4 * size_of(ins[0]))
+
+
+@op("_backward_BatchNorm", inputs="dy data gamma mean var moving_mean moving_var", outputs="data gamma beta", aux="moving_mean moving_var",
+    mutates="moving_mean moving_var", **_BATCH, samples=[
+        Sample((4, 3, 2), (4, 3, 2), (3,), (3,), [1.0, 2.0, 0.5], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0], params={"fix_gamma": False}, train=True,
+               grad=False, mxnet="internal")])
+def backward_batch_norm(k, p, dy_, data, gamma, mean, var, moving_mean, moving_var):
+    """Gradients of `BatchNorm` with respect to data, gamma and beta; moves the moving statistics.
+
+    Parameters
+    ----------
+    dy : array
+        The incoming gradient.
+    data, gamma : array
+        The inputs.
+    mean, var : array
+        What the forward pass used: mean and reciprocal standard deviation.
+    moving_mean, moving_var : array
+        Updated in training.
+    eps, momentum, fix_gamma, use_global_stats, output_mean_var, axis, cudnn_off, min_calib_range, max_calib_range
+        As in `BatchNorm`.
+    """
+    xp, wanted = k.xp, k.wanted or (True,) * 3
+    x, dy = _by_channel(p, data), _by_channel(p, dy_)
+    batch = k.is_train and not p.use_global_stats
+    inv = var if batch or k.is_train else 1 / xp.sqrt(moving_var + p.eps)
+    d = x - _column(mean if batch or k.is_train else moving_mean)
+    total, along = dy.sum((0, 2)), (dy * d).sum((0, 2))
+    scale = inv if p.fix_gamma else inv * gamma
+    dx = None
+    if wanted[0]:
+        if batch:
+            n = max(x.shape[0] * x.shape[2], 1)
+            d *= _column(-inv * inv * along / n)
+            d += dy
+            d -= _column(total / n)
+            dx = d
+        else:
+            dx = dy
+        dx = (dx * _column(scale)).astype(data.dtype).reshape(data.shape)
+    d_gamma = xp.zeros_like(gamma) if p.fix_gamma else along * inv
+    if not batch:
+        return dx, d_gamma, total, None, None
+    keep = p.momentum
+    return (dx, d_gamma, total, moving_mean * keep + mean * (1 - keep),
+            moving_var * keep + (1 / (inv * inv) - p.eps) * (1 - keep))
+
+
+@backward_batch_norm.shape
+def _(p, ins, outs):
+    data = merge_shape(merge_shape(ins[0], ins[1]), outs[0])
+    channels = -1 if data is None else data[axis_of(p.axis, len(data))]
+    return [data, data, *[(channels,)] * 5], [data, (channels,), (channels,)]
+
+
+@backward_batch_norm.dtype
+def _(p, ins, outs):
+    t = ins[1] or ins[0] or outs[0]
+    return [t, t, *[_single(t)] * 5], [t, _single(t), _single(t)]
+
+
+backward_batch_norm.cost(lambda p, ins, outs: 6 * size_of(ins[1]))
+
+
+# -- over axes of each sample --------------------------------------------------------------------------------------
+
+def _standard(xp: Any, x: Any, axes: Any, eps: float) -> tuple[Any, Any, Any]:
+    """Standardized values, mean and standard deviation over `axes`, which are kept with length 1."""
+    n = max(size_of(x.shape[a] for a in axes), 1)
+    mean = x.sum(axes, keepdims=True) / n
+    d = x - mean
+    std = xp.sqrt(xp.square(d).sum(axes, keepdims=True) / n + eps)
+    d /= std
+    return d, mean, std
+
+
+def _through(g: Any, z: Any, std: Any, axes: Any) -> Any:
+    """Gradient through :func:`_standard`: `g` arrives at the standardized values `z`."""
+    n = max(size_of(z.shape[a] for a in axes), 1)
+    return (g - g.sum(axes, keepdims=True) / n - z * ((g * z).sum(axes, keepdims=True) / n)) / std
+
+
+class _Form:
+    """How one of these operators sees its data: as an array to normalize over `axes`, with parameters along `along`."""
+
+    __slots__ = ("view", "axes", "along", "stats")
+
+    def __init__(self, view: tuple[int, ...], axes: tuple[int, ...], along: int, stats: tuple[int, ...]) -> None:
+        self.view, self.axes, self.along, self.stats = view, axes, along, stats
+
+    def vector(self, v: Any) -> Any:
+        """Parameters, to be broadcast over the view."""
+        return wide(v).reshape(tuple(-1 if i == self.along else 1 for i in range(len(self.view))))
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        return tuple(i for i in range(len(self.view)) if i != self.along)
+
+
+def _layer(p: Any, shape: Any) -> _Form:
+    axis = axis_of(p.axis, len(shape))
+    return _Form(shape, (axis,), axis, shape[:axis] + (1,) + shape[axis + 1:])
+
+
+def _group(p: Any, shape: Any) -> _Form:
+    if len(shape) < 2:
+        raise ValueError(f"data {shape} must have batch and channels")
+    if shape[1] % p.num_groups:
+        raise ValueError(f"{shape[1]} channels are no multiple of num_groups={p.num_groups}")
+    rest = shape[1] // p.num_groups * size_of(shape[2:])
+    return _Form((shape[0], p.num_groups, rest), (2,), 1, (shape[0], p.num_groups))
+
+
+def _instance(p: Any, shape: Any) -> _Form:
+    if len(shape) < 3:
+        raise ValueError(f"data {shape} must have batch, channels and spatial dimensions")
+    return _Form((*shape[:2], size_of(shape[2:])), (2,), 1, shape[:2])
+
+
+def _forward(form: Any) -> Any:
+    def body(k, p, data, gamma, beta):
+        f = form(p, data.shape)
+        z, mean, std = _standard(k.xp, wide(data).reshape(f.view), f.axes, p.eps)
+        z *= f.vector(gamma)
+        z += f.vector(beta)
+        return z.reshape(data.shape), mean.reshape(f.stats), std.reshape(f.stats)
+    return body
+
+
+def _backward(form: Any) -> Any:
+    def body(k, p, dy_, data, gamma, mean, std):
+        wanted = k.wanted or (True,) * 3
+        f = form(p, data.shape)
+        ones = tuple(1 if i in f.axes else n for i, n in enumerate(f.view))
+        dy, std = wide(dy_).reshape(f.view), wide(std).reshape(ones)
+        z = (wide(data).reshape(f.view) - wide(mean).reshape(ones)) / std
+        return (_through(dy * f.vector(gamma), z, std, f.axes).reshape(data.shape) if wanted[0] else None,
+                (dy * z).sum(f.others) if wanted[1] else None, dy.sum(f.others) if wanted[2] else None)
+    return body
+
+
+def _forward_shape(form: Any, length: Any) -> Any:
+    def rule(p, ins, outs):
+        data = merge_shape(ins[0], outs[0])
+        if data is None:
+            return ins, outs
+        n = length(p, data)
+        stats = None
+        if -1 not in data:
+            stats = form(p, data).stats
+        return [data, (n,), (n,)], [data, stats, stats]
+    return rule
+
+
+def _backward_shape(p: Any, ins: list[Any]) -> list[Any]:
+    return [ins[1], ins[2], ins[2]]
+
+
+def _family(name: str, form: Any, length: Any, visible: Any, params: dict[str, Any], samples: list[Any], doc: str) -> tuple[Any, Any]:
+    """An operator that normalizes within each sample, and its backward."""
+    def rule(F, p, dy, data, gamma, out_mean, out_std, needs):
+        return getattr(F, f"_backward_{name}")(dy, data, gamma, out_mean, out_std, wanted=tuple(needs), **given(p, params))
+
+    forward = op(name, inputs="data gamma beta", outputs="output mean std", visible=visible, grad=rule, doc=doc, samples=samples,
+                 **params)(_forward(form))
+    forward.shape(_forward_shape(form, length))
+    forward.cost(lambda p, ins, outs: 5 * size_of(ins[0]))
+    first = samples[0]
+    shape, f = first.inputs[0], form(forward.parse(dict(first.params)), first.inputs[0])
+    backward = op(f"_backward_{name}", inputs="dy data gamma mean std", outputs="data gamma beta", doc=_BACKWARD_DOC.format(name, ", ".join(params)),
+                  samples=[Sample(shape, shape, first.inputs[1], f.stats, np.ones(f.stats), params=first.params, grad=False, mxnet="internal")],
+                  **params)(_backward(form))
+    backward.shape(_backward_shape)
+    backward.cost(lambda p, ins, outs: 8 * size_of(ins[1]))
+    return forward, backward
+
+
+_BACKWARD_DOC = """Gradients of `{0}` with respect to data, gamma and beta.
+
+    Parameters
+    ----------
+    dy : array
+        The incoming gradient.
+    data, gamma : array
+        The inputs.
+    mean, std : array
+        What the forward pass found.
+    {1}
+        As in `{0}`.
+    """
+
+
+def _three(p: Any) -> int:
+    return 3 if p.output_mean_var else 1
+
+
+LAYER_NORM = _family(
+    "LayerNorm", _layer, lambda p, s: s[axis_of(p.axis, len(s))], _three,
+    dict(axis=Int(-1), eps=Float(1e-5), output_mean_var=Bool(False)),
+    [Sample((3, 5), (5,), (5,)), Sample((2, 4, 3), (4,), (4,), params={"axis": 1, "eps": 1e-3}), Sample((0, 3), (3,), (3,), mxnet="MXNet refuses an empty batch")],
+    """Normalize along one axis by its mean and variance, then scale and shift.
+
+    Parameters
+    ----------
+    data : array
+        Any shape.
+    gamma, beta : array
+        Scale and shift, as long as the axis.
+    axis : int
+        The axis to normalize over.
+    eps : float
+        Added to the variance.
+    output_mean_var : bool
+        Also return mean and standard deviation, with the axis kept as length 1.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``LayerNorm``. Source: Ba, Kiros, Hinton, "Layer normalization", 2016.
+    """)
+
+GROUP_NORM = _family(
+    "GroupNorm", _group, lambda p, s: p.num_groups, _three,
+    dict(num_groups=Int(1, ge=1), eps=Float(1e-5), output_mean_var=Bool(False)),
+    [Sample((2, 4, 3), (2,), (2,), params={"num_groups": 2}), Sample((3, 3, 2, 2), (1,), (1,))],
+    """Normalize groups of channels of each sample, then scale and shift each group.
+
+    Parameters
+    ----------
+    data : array
+        Shape (N, C, ...).
+    gamma, beta : array
+        Shape (num_groups,): scale and shift.
+    num_groups : int
+        Number of groups; divides C.
+    eps : float
+        Added to the variance.
+    output_mean_var : bool
+        Also return mean and standard deviation, each of shape (N, num_groups).
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``GroupNorm`` (its parameters are per group). Source: Wu and He, "Group normalization", 2018.
+    """)
+
+INSTANCE_NORM = _family(
+    "InstanceNorm", _instance, lambda p, s: s[1] if len(s) > 1 else -1, 1, dict(eps=Float(1e-3)),
+    [Sample((2, 3, 4), (3,), (3,)), Sample((2, 2, 3, 4), (2,), (2,), params={"eps": 1e-2})],
+    """Normalize each channel of each sample over its spatial dimensions, then scale and shift.
+
+    Parameters
+    ----------
+    data : array
+        Shape (N, C, \\*spatial).
+    gamma, beta : array
+        Shape (C,): scale and shift.
+    eps : float
+        Added to the variance.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``InstanceNorm``. Source: Ulyanov et al., "Instance normalization", 2016.
+    """)
+
+
+# -- to unit length, and across channels ---------------------------------------------------------------------------
+
+#: mode -> the axes to sum over, as parameters of `sum`.
+_MODES: dict[str, dict[str, Any]] = {"instance": {"axis": (0,), "exclude": True}, "channel": {"axis": (1,), "exclude": False},
+                                     "spatial": {"axis": (0, 1), "exclude": True}}
+
+
+def _unit_grad(F: Any, p: Any, dy: Any, data: Any) -> Any:
+    along = {**_MODES[p.mode], "keepdims": True}
+    inv = F.rsqrt(F.sum(F.square(data), **along) + p.eps)
+    y = F.broadcast_mul(data, inv)
+    return F.broadcast_mul(dy - F.broadcast_mul(y, F.sum(dy * y, **along)), inv)
+
+
+@op("L2Normalization", inputs="data", eps=Float(1e-10), mode=Enum("channel instance spatial", "instance"), grad=_unit_grad,
+    samples=[Sample((2, 3, 4), params={"mode": m}) for m in _MODES] + [Sample((2, 3))])
+def l2_normalization(k, p, data):
+    """Divide by the Euclidean length.
+
+    Parameters
+    ----------
+    data : array
+        Shape (N, C, ...).
+    eps : float
+        Added to the sum of squares.
+    mode : {'instance', 'channel', 'spatial'}
+        Lengths are taken over each sample, over axis 1, or over all axes after the second.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``L2Normalization``.
+    """
+    need = {"instance": 1, "channel": 2, "spatial": 3}[p.mode]
+    if data.ndim < need:
+        raise ValueError(f"mode {p.mode} needs data of at least {need} dimensions, got {data.ndim}")
+    x = wide(data)
+    axes = {"instance": tuple(range(1, x.ndim)), "channel": (1,), "spatial": tuple(range(2, x.ndim))}[p.mode]
+    return x / k.xp.sqrt((k.xp.square(x).sum(axes, keepdims=True) if axes else k.xp.square(x)) + p.eps)
+
+
+def _near(xp: Any, x: Any, n: int) -> Any:
+    """Sums over `n` neighbouring channels around each."""
+    half, c = n // 2, x.shape[1]
+    total = x.copy()
+    for i in range(1, min(half, c - 1) + 1):
+        total[:, i:] += x[:, :-i]
+        total[:, :-i] += x[:, i:]
+    return total
+
+
+_LRN = dict(alpha=Float(1e-4), beta=Float(0.75), knorm=Float(2.0), nsize=Int(ge=1))
+
+
+@op("LRN", inputs="data", **_LRN, grad=lambda F, p, dy, data: F._backward_LRN(dy, data, **given(p, _LRN)),
+    samples=[Sample((2, 5, 3, 2), params={"nsize": 3, "alpha": 0.5}), Sample((1, 3, 2, 2), params={"nsize": 5, "beta": 0.5, "knorm": 1.0})])
+def lrn(k, p, data):
+    """Local response normalization: divide by a power of the sum of squares of neighbouring channels.
+
+    Parameters
+    ----------
+    data : array
+        Shape (N, C, ...).
+    alpha, beta, knorm : float
+        ``y = x * (knorm + alpha / nsize * sum(x**2)) ** -beta``.
+    nsize : int
+        Number of channels in the sum, odd.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``LRN``. Source: Krizhevsky, Sutskever, Hinton, "ImageNet classification", 2012.
+    """
+    x = wide(data)
+    return x * _lrn_base(k.xp, p, x) ** -p.beta
+
+
+def _lrn_base(xp: Any, p: Any, x: Any) -> Any:
+    if p.nsize % 2 == 0:
+        raise ValueError(f"nsize must be odd, got {p.nsize}")
+    return p.knorm + (p.alpha / p.nsize) * _near(xp, xp.square(x), p.nsize)
+
+
+@op("_backward_LRN", inputs="dy data", **_LRN, samples=[Sample((2, 5, 3, 2), (2, 5, 3, 2), params={"nsize": 3, "alpha": 0.5}, grad=False, mxnet="internal")])
+def backward_lrn(k, p, dy_, data):
+    """Gradient of `LRN` with respect to its data.
+
+    Parameters
+    ----------
+    dy : array
+        The incoming gradient.
+    data : array
+        The input.
+    alpha, beta, knorm, nsize
+        As in `LRN`.
+    """
+    x, dy = wide(data), wide(dy_)
+    base = _lrn_base(k.xp, p, x)
+    power = base**-p.beta
+    return dy * power - (2 * p.alpha * p.beta / p.nsize) * x * _near(k.xp, dy * x * power / base, p.nsize)
+
+
+for _op in (l2_normalization, lrn):
+    _op.shape(same_shape)
+for _op in (lrn, backward_lrn):
+    _op.cost(lambda p, ins, outs: (p.nsize + 10) * size_of(ins[0]))

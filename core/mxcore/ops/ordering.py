@@ -1,0 +1,184 @@
+"""Sorting and selecting by order: topk, sort, argsort."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.op import op
+from .._core.params import Bool, DType, Enum, Int
+from ..testing.sample import Distinct, Sample
+from .rules import axis_of, first_dtype
+
+__all__: list[str] = []
+
+_F32 = np.dtype("float32")
+
+
+def _best(xp: Any, rows: Any, k: int, ascend: bool) -> Any:
+    """Places of the first k of each row in order; of equal values the earlier one comes first."""
+    n = rows.shape[1]
+    if 4 * k < n and n > 32:
+        found = _few(xp, rows, k, ascend)
+        if found is not None:
+            return found
+    return _sorted(xp, rows, ascend)[:, :k]
+
+
+def _sorted(xp: Any, rows: Any, ascend: bool) -> Any:
+    if ascend:
+        return xp.argsort(rows, 1, kind="stable")
+    # A stable descending order is the reverse of a stable ascending one of the reversed row.
+    return rows.shape[1] - 1 - xp.argsort(rows[:, ::-1], 1, kind="stable")[:, ::-1]
+
+
+def _few(xp: Any, rows: Any, k: int, ascend: bool) -> Any:
+    """As `_best` for k much smaller than the row, by a partition instead of a sort; None if there are NaNs."""
+    m, n = rows.shape
+    edge = xp.partition(rows, k - 1, 1)[:, k - 1:k] if ascend else xp.partition(rows, n - k, 1)[:, n - k:n - k + 1]
+    inside = rows < edge if ascend else rows > edge
+    tied = rows == edge
+    room = k - inside.sum(1, keepdims=True)
+    places = xp.flatnonzero(inside | (tied & (xp.cumsum(tied, 1) <= room)))
+    if places.shape[0] != m * k:
+        return None
+    places = places.reshape(m, k) % n
+    return xp.take_along_axis(places, _sorted(xp, xp.take_along_axis(rows, places, 1), ascend), 1)
+
+
+def _as_rows(xp: Any, data: Any, axis: Any) -> tuple[Any, Any]:
+    """(the axis last and the rest collapsed, the function that brings a result of rows back)."""
+    if axis is None:
+        return data.reshape(1, -1), lambda rows: rows.reshape(-1)
+    axis = axis_of(axis, data.ndim)
+    moved = xp.moveaxis(data, axis, -1)
+    lead = moved.shape[:-1]
+    rows = xp.ascontiguousarray(moved).reshape(-1, moved.shape[-1]) if data.size else moved.reshape(_count(lead), moved.shape[-1])
+    return rows, lambda r: xp.ascontiguousarray(xp.moveaxis(r.reshape(*lead, r.shape[1]), -1, axis))
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    n = 1
+    for d in shape:
+        n *= d
+    return n
+
+
+def _scattered(xp: Any, shape: tuple[int, ...], axis: Any, places: Any, values: Any) -> Any:
+    """Zeros of `shape` with `values` at `places` along an axis."""
+    flat = axis is None
+    out = xp.zeros((_count(shape),) if flat else shape, values.dtype)
+    xp.put_along_axis(out, places.astype(np.int64), values, 0 if flat else axis_of(axis, len(shape)))
+    return out.reshape(shape)
+
+
+def _kept(p: Any, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    """(k, the shape with k entries along the axis)."""
+    axis = None if p.axis is None else axis_of(p.axis, len(shape))
+    n = _count(shape) if axis is None else shape[axis]
+    if p.k > n:
+        raise ValueError(f"k={p.k} is more than the {n} elements to choose from")
+    k = p.k if p.k > 0 else n
+    return k, (k,) if axis is None else shape[:axis] + (k,) + shape[axis + 1:]
+
+
+_INDEX_TYPE = dict(dtype=DType(_F32))
+_D = Distinct((3, 5))
+
+
+@op("topk", inputs="data", axis=Int(-1), k=Int(1), ret_typ=Enum("both indices mask value", "indices"), is_ascend=Bool(False),
+    **_INDEX_TYPE, outputs="output0 output1[ret_typ in ('both', 'value')]", visible=lambda p: 2 if p.ret_typ == "both" else 1,
+    grad=lambda F, p, d_output0, like_data, out_output1: None if out_output1 is None else
+    F._order_spread(d_output0, out_output1, like_data, axis=p.axis),
+    samples=[Sample(_D, params={"k": 2, "ret_typ": r}, grad=r in ("value", "both")) for r in ("value", "both", "indices", "mask")]
+    + [Sample(_D, params={"k": 2, "ret_typ": "value", "is_ascend": True, "axis": 0}),
+       Sample(_D, params={"k": 4, "ret_typ": "value", "axis": None}), Sample(Distinct((2, 40)), params={"k": 3, "ret_typ": "value"}),
+       Sample(_D, params={"k": 0, "dtype": "int32"}, grad=False)])
+def topk(k, p, data):
+    """The k largest (or smallest) elements along an axis, in order.
+
+    Parameters
+    ----------
+    data : array
+    axis : int or None
+        None: of the flattened array.
+    k : int
+        How many; below 1: all.
+    ret_typ : {'value', 'indices', 'mask', 'both'}
+        The elements, their places, an array of ones where they are, or elements and places.
+    is_ascend : bool
+        The smallest instead.
+    dtype : dtype
+        Of the places.
+    """
+    xp = k.xp
+    n, shape = _kept(p, data.shape)
+    if not data.size:
+        empty = xp.zeros(shape, data.dtype)
+        return {"indices": empty, "mask": xp.zeros(data.shape, data.dtype)}.get(p.ret_typ, (empty, xp.zeros(shape, np.int64)))
+    rows, back = _as_rows(xp, data, p.axis)
+    places = _best(xp, rows, n, p.is_ascend)
+    if p.ret_typ == "indices":
+        return back(places)
+    if p.ret_typ == "mask":
+        mask = xp.zeros(rows.shape, data.dtype)
+        xp.put_along_axis(mask, places, xp.ones(places.shape, data.dtype), 1)
+        return back(mask).reshape(data.shape)
+    return back(xp.take_along_axis(rows, places, 1)), back(places)
+
+
+@topk.shape
+def _(p, ins):
+    _, shape = _kept(p, ins[0])
+    return {"mask": [ins[0]], "indices": [shape]}.get(p.ret_typ, [shape, shape])
+
+
+@topk.dtype
+def _(p, ins, outs):
+    if p.ret_typ == "indices":
+        return ins, [p.dtype]
+    t = ins[0] or outs[0]
+    return [t], [t, p.dtype][:len(outs)]
+
+
+@op("_order_spread", inputs="data places like~", axis=Int(None), grad=lambda F, p, dy, places: (
+        F._order_pick(dy, places, axis=p.axis), None, None),
+    samples=[Sample((2, 2), np.array([[0, 3], [2, 1]]), (2, 4), params={"axis": 1}, mxnet="internal")])
+def order_spread(k, p, data, places, like):
+    """Zeros like `like` with `data` at `places` along an axis: the gradient of `topk` and `sort`.
+
+    Parameters
+    ----------
+    data, places : array
+        Of one shape; the places of a row are distinct.
+    like : array
+        Only its shape is used.
+    axis : int or None
+        None: `places` are those of the flattened array.
+    """
+    return _scattered(k.xp, tuple(like.shape), p.axis, places, data)
+
+
+order_spread.shape(lambda p, ins: [ins[2]])
+order_spread.dtype(first_dtype)
+
+
+@op("_order_pick", inputs="data places", axis=Int(None), grad=lambda F, p, dy, like_data, places: (
+        F._order_spread(dy, places, like_data, axis=p.axis), None),
+    samples=[Sample((2, 4), np.array([[0, 3], [2, 1]]), params={"axis": 1}, mxnet="internal")])
+def order_pick(k, p, data, places):
+    """The elements of `data` at `places` along an axis.
+
+    Parameters
+    ----------
+    data, places : array
+    axis : int or None
+        None: `places` are those of the flattened array.
+    """
+    if p.axis is None:
+        return k.xp.take(data.reshape(-1), places.astype(np.int64))
+    return k.xp.take_along_axis(data, places.astype(np.int64), axis_of(p.axis, data.ndim))
+
+
+order_pick.shape(lambda p, ins: [ins[1]])
+order_pick.dtype(first_dtype)

@@ -1,0 +1,82 @@
+"""Rows of a table: taking them, and adding gradients into them in a fixed order."""
+from __future__ import annotations
+
+import numpy as np
+
+from ..jit import helper, kernel
+from ._arrays import flat, writable
+from .columns import copy
+
+__all__ = ["add_rows", "take_rows"]
+
+
+@helper
+def _row(index, n):
+    """Return the row an index names: fractions are cut, what is out of range means the nearest row, NaN row 0."""
+    i = np.float64(index)
+    return np.int64(min(i, np.float64(n - 1))) if i > 0.0 else np.int64(0)
+
+
+@kernel(threshold=1 << 16)
+def _take(first, last, n, width, table, index, out):
+    for i in range(first, last):
+        copy(table, _row(index[i], n) * width, width, out, i * width)
+
+
+@kernel(threshold=1 << 16)
+def _add(first, last, parts, n, width, index, d_out, d_table):
+    for part in range(first, last):
+        low, high = part * n // parts, (part + 1) * n // parts
+        target = d_table[low * width:high * width]
+        target[:] = target.dtype.type(0)
+        for i in range(index.size):
+            row = _row(index[i], n)
+            if low <= row < high:
+                a, b = d_out[i * width:(i + 1) * width], d_table[row * width:(row + 1) * width]
+                for k in range(width):
+                    b[k] += a[k]
+
+
+def take_rows(table: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
+    """Write the rows that `index` names: (n, *row), (…) -> (…, *row).
+
+    Parameters
+    ----------
+    index : ndarray
+        Of any number type. Fractions are cut and what is out of range is clipped.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 Embedding, and `take` along axis 0 with mode 'clip'.
+
+    Examples
+    --------
+    >>> out = np.empty((2, 1))
+    >>> take_rows(np.array([[1.0], [2.0]]), np.array([1, 9]), out)
+    >>> out.ravel()
+    array([2., 2.])
+    """
+    if out.size == 0:
+        return
+    n = table.shape[0]
+    with writable(out) as (y,):
+        _take.run(_take.workers(out.size), index.size, n, table.size // n, flat(table), _index(index), y.reshape(-1))
+
+
+def add_rows(d_out: np.ndarray, index: np.ndarray, d_table: np.ndarray) -> None:
+    """Write the gradient of :func:`take_rows` with respect to the table: rows named twice add up, in order of `index`."""
+    n = d_table.shape[0]
+    if d_out.size == 0 or d_table.size == 0:
+        d_table[...] = 0
+        return
+    parts = min(n, _add.workers(max(d_table.size, d_out.size)))
+    with writable(d_table) as (table,):
+        _add.run(parts, parts, parts, n, d_table.size // n, _index(index), flat(d_out), table.reshape(-1))
+
+
+def _index(index: np.ndarray) -> np.ndarray:
+    """Return indices in one of the types that kernels are compiled for."""
+    return flat(index if index.dtype in _INDEX_TYPES else index.astype(np.int64))
+
+
+_INDEX_TYPES = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.int64))

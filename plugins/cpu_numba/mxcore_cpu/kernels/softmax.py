@@ -1,0 +1,291 @@
+"""Softmax and its relatives along any axis.
+
+Along the last axis an item is a row. Along another axis the elements of a softmax are far apart, so an item is a block
+of neighbouring softmaxes that are computed side by side, which keeps the loops contiguous.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from .. import math as m
+from ..jit import REORDER, helper, kernel
+from ..math import where
+from ._arrays import flat, normal_axis, spread, writable
+from .columns import copy
+
+__all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward", "softmax_cross_entropy",
+           "softmax_cross_entropy_backward", "softmax_output_backward"]
+
+_BLOCK = 128  # softmaxes side by side
+
+
+@helper(fastmath=REORDER | {"nnan", "nsz"}, inline=False)
+def _largest(x):
+    """Return the maximum; a NaN may get lost, and shows up when the maximum is subtracted from it."""
+    best = x[0]
+    for i in range(x.size):
+        best = max(best, x[i])
+    return best
+
+
+@helper(fastmath=REORDER, inline=False)
+def _exponentials(x, largest, scale):
+    """Replace x by exp((x - largest) * scale) and return the sum of that."""
+    total = x.dtype.type(0)
+    for i in range(x.size):
+        x[i] = m.exp((x[i] - largest) * scale)
+        total += x[i]
+    return total
+
+
+@helper(fastmath=REORDER, inline=False)
+def _sum_of_exponentials(x, largest, scale):
+    total = x.dtype.type(0)
+    for i in range(x.size):
+        total += m.exp((x[i] - largest) * scale)
+    return total
+
+
+@kernel(threshold=1 << 13)
+def _rows(first, last, n, inverse_temperature, logarithm, x, y):
+    scale, one = x.dtype.type(inverse_temperature), x.dtype.type(1)
+    for row in range(first, last):
+        b = y[row * n:(row + 1) * n]
+        copy(x, row * n, n, y, row * n)  # in place from here on: loops vectorise only where arrays do not overlap
+        largest = _largest(b)
+        if logarithm:
+            total = m.log(_sum_of_exponentials(b, largest, scale))
+            for i in range(n):
+                b[i] = (b[i] - largest) * scale - total
+        else:
+            share = one / _exponentials(b, largest, scale)
+            for i in range(n):
+                b[i] *= share
+
+
+@kernel(threshold=1 << 13)
+def _columns(first, last, n, inner, inverse_temperature, logarithm, x, y):
+    scale, one, zero = x.dtype.type(inverse_temperature), x.dtype.type(1), x.dtype.type(0)
+    blocks = (inner + _BLOCK - 1) // _BLOCK
+    largest, total = np.empty(_BLOCK, x.dtype), np.empty(_BLOCK, x.dtype)
+    for item in range(first, last):
+        begin = item // blocks * n * inner + item % blocks * _BLOCK
+        width = min(_BLOCK, inner - item % blocks * _BLOCK)
+        largest[:width] = x[begin:begin + width]
+        total[:width] = zero
+        for k in range(1, n):
+            a = x[begin + k * inner:begin + k * inner + width]
+            for i in range(width):
+                largest[i] = where(a[i] > largest[i], a[i], largest[i])
+        for k in range(n):
+            a, b = x[begin + k * inner:begin + k * inner + width], y[begin + k * inner:begin + k * inner + width]
+            for i in range(width):
+                v = (a[i] - largest[i]) * scale
+                e = m.exp(v)
+                total[i] += e
+                b[i] = v if logarithm else e
+        for i in range(width):
+            total[i] = m.log(total[i]) if logarithm else one / total[i]
+        for k in range(n):
+            b = y[begin + k * inner:begin + k * inner + width]
+            for i in range(width):
+                b[i] = b[i] - total[i] if logarithm else b[i] * total[i]
+
+
+@helper(fastmath=REORDER, inline=False)
+def _dot(a, b):
+    total = a.dtype.type(0)
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@helper(fastmath=REORDER, inline=False)
+def _sum(a):
+    total = a.dtype.type(0)
+    for i in range(a.size):
+        total += a[i]
+    return total
+
+
+@kernel(threshold=1 << 13)
+def _rows_gradient(first, last, n, inverse_temperature, logarithm, dy, y, dx):
+    scale = y.dtype.type(inverse_temperature)
+    for row in range(first, last):
+        a, b, c = dy[row * n:(row + 1) * n], y[row * n:(row + 1) * n], dx[row * n:(row + 1) * n]
+        if logarithm:
+            total = _sum(a)
+            for i in range(n):
+                c[i] = (a[i] - m.exp(b[i]) * total) * scale
+        else:
+            total = _dot(a, b)
+            for i in range(n):
+                c[i] = (a[i] - total) * b[i] * scale
+
+
+@kernel(threshold=1 << 13)
+def _columns_gradient(first, last, n, inner, inverse_temperature, logarithm, dy, y, dx):
+    scale, zero = y.dtype.type(inverse_temperature), y.dtype.type(0)
+    blocks = (inner + _BLOCK - 1) // _BLOCK
+    total = np.empty(_BLOCK, y.dtype)
+    for item in range(first, last):
+        begin = item // blocks * n * inner + item % blocks * _BLOCK
+        width = min(_BLOCK, inner - item % blocks * _BLOCK)
+        total[:width] = zero
+        for k in range(n):
+            low = begin + k * inner
+            a, b = dy[low:low + width], y[low:low + width]
+            for i in range(width):
+                total[i] += a[i] if logarithm else a[i] * b[i]
+        for k in range(n):
+            low = begin + k * inner
+            a, b, c = dy[low:low + width], y[low:low + width], dx[low:low + width]
+            for i in range(width):
+                if logarithm:
+                    c[i] = (a[i] - m.exp(b[i]) * total[i]) * scale
+                else:
+                    c[i] = (a[i] - total[i]) * b[i] * scale
+
+
+def _forward(data, out, axis, temperature, logarithm) -> None:
+    if data.size == 0:
+        return
+    outer, n, inner = spread(data.shape, normal_axis(axis, data.ndim))
+    scale = 1.0 / (temperature or 1.0)
+    with writable(out) as (y,):
+        if inner == 1:
+            _rows.run(_rows.workers(data.size), outer, n, scale, logarithm, flat(data), y.reshape(-1))
+        else:
+            _columns.run(_columns.workers(data.size), outer * -(-inner // _BLOCK), n, inner, scale, logarithm,
+                         flat(data), y.reshape(-1))
+
+
+def _backward(dy, out, d_data, axis, temperature, logarithm) -> None:
+    if dy.size == 0:
+        return
+    outer, n, inner = spread(dy.shape, normal_axis(axis, dy.ndim))
+    scale = 1.0 / (temperature or 1.0)
+    with writable(d_data) as (dx,):
+        if inner == 1:
+            _rows_gradient.run(_rows_gradient.workers(dy.size), outer, n, scale, logarithm, flat(dy), flat(out),
+                               dx.reshape(-1))
+        else:
+            _columns_gradient.run(_columns_gradient.workers(dy.size), outer * -(-inner // _BLOCK), n, inner, scale,
+                                  logarithm, flat(dy), flat(out), dx.reshape(-1))
+
+
+def softmax(data: np.ndarray, out: np.ndarray, axis: int = -1, temperature: float | None = None) -> None:
+    """Write the softmax of ``data / temperature`` along an axis; `out` may be `data`.
+
+    Examples
+    --------
+    >>> out = np.empty((1, 2))
+    >>> softmax(np.zeros((1, 2)), out)
+    >>> out
+    array([[0.5, 0.5]])
+    """
+    _forward(data, out, axis, temperature, False)
+
+
+def softmax_backward(dy: np.ndarray, out: np.ndarray, d_data: np.ndarray, axis: int = -1,
+                     temperature: float | None = None) -> None:
+    """Write the gradient of :func:`softmax` from that of its output and the output."""
+    _backward(dy, out, d_data, axis, temperature, False)
+
+
+def log_softmax(data: np.ndarray, out: np.ndarray, axis: int = -1, temperature: float | None = None) -> None:
+    """Write the logarithm of the softmax along an axis; `out` may be `data`."""
+    _forward(data, out, axis, temperature, True)
+
+
+def log_softmax_backward(dy: np.ndarray, out: np.ndarray, d_data: np.ndarray, axis: int = -1,
+                         temperature: float | None = None) -> None:
+    """Write the gradient of :func:`log_softmax` from that of its output and the output."""
+    _backward(dy, out, d_data, axis, temperature, True)
+
+
+@kernel(threshold=1 << 13)
+def _cross_entropy(first, last, n, x, label, loss):
+    for row in range(first, last):
+        a = x[row * n:(row + 1) * n]
+        largest = _largest(a)
+        total = m.log(_sum_of_exponentials(a, largest, a.dtype.type(1)))
+        k = min(max(np.int64(label[row]), 0), n - 1)
+        loss[row] = total - (a[k] - largest)
+
+
+@kernel(threshold=1 << 13)
+def _cross_entropy_gradient(first, last, n, x, label, d_loss, dx):
+    for row in range(first, last):
+        b = dx[row * n:(row + 1) * n]
+        copy(x, row * n, n, dx, row * n)
+        share = d_loss[row] / _exponentials(b, _largest(b), b.dtype.type(1))
+        for i in range(n):
+            b[i] *= share
+        b[min(max(np.int64(label[row]), 0), n - 1)] -= d_loss[row]
+
+
+def softmax_cross_entropy(data: np.ndarray, label: np.ndarray, loss: np.ndarray) -> None:
+    """Write ``-log_softmax(data)[label]`` of each row: (…, n), (…) -> (…). Labels are clipped to the range, as `pick` does."""
+    if data.size == 0:
+        return
+    with writable(loss) as (y,):
+        _cross_entropy.run(_cross_entropy.workers(data.size), loss.size, data.shape[-1], flat(data), flat(label),
+                           y.reshape(-1))
+
+
+def softmax_cross_entropy_backward(d_loss: np.ndarray, data: np.ndarray, label: np.ndarray, d_data: np.ndarray) -> None:
+    """Write the gradient of :func:`softmax_cross_entropy` with respect to the data."""
+    if data.size == 0:
+        return
+    with writable(d_data) as (dx,):
+        _cross_entropy_gradient.run(_cross_entropy_gradient.workers(data.size), d_loss.size, data.shape[-1], flat(data),
+                                    flat(label), flat(d_loss), dx.reshape(-1))
+
+
+@kernel(threshold=1 << 13)
+def _output_gradient(first, last, n, inner, scale, use_ignore, ignore_label, smooth, y, label, dx):
+    zero = y.dtype.type(0)
+    hit = y.dtype.type(1.0 - smooth)
+    miss = y.dtype.type(smooth / (n - 1)) if n > 1 else zero
+    factor = y.dtype.type(scale)
+    for o in range(first, last):
+        for k in range(n):
+            at = (o * n + k) * inner
+            a, b, names = y[at:at + inner], dx[at:at + inner], label[o * inner:(o + 1) * inner]
+            for i in range(inner):
+                target = hit if np.int64(names[i]) == k else miss
+                b[i] = zero if use_ignore and names[i] == ignore_label else (a[i] - target) * factor
+
+
+def softmax_output_backward(out: np.ndarray, label: np.ndarray, d_data: np.ndarray, *, axis: int = -1,
+                            grad_scale: float = 1.0, use_ignore: bool = False, ignore_label: float = -1.0,
+                            normalization: str = "null", smooth_alpha: float = 0.0) -> None:
+    """Write the gradient of SoftmaxOutput: the softmax minus the one-hot label, scaled.
+
+    Parameters
+    ----------
+    out : ndarray
+        The softmax, along `axis`.
+    label : ndarray
+        Shape of `out` without the axis; a label out of range hits nothing.
+    normalization : {'null', 'batch', 'valid'}
+        Divide by nothing, by the length of axis 0, or by the number of labels other than `ignore_label` (whether or
+        not they are ignored). Where `axis` is not the last one (`multi_output`), 'null' and 'batch' also divide by the
+        number of positions.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 SoftmaxOutput.
+    """
+    if out.size == 0:
+        return
+    outer, n, inner = spread(out.shape, normal_axis(axis, out.ndim))
+    label = flat(label)
+    if normalization == "valid":
+        count = max(1, int(np.count_nonzero(label != ignore_label)))
+    else:
+        count = inner * (out.shape[0] if normalization == "batch" else 1)
+    with writable(d_data) as (dx,):
+        _output_gradient.run(_output_gradient.workers(out.size), outer, n, inner, grad_scale / count, use_ignore,
+                             float(ignore_label), float(smooth_alpha), flat(out), label, dx.reshape(-1))

@@ -1,0 +1,162 @@
+"""Calls: binding of arguments, declared dtypes and shapes, out=, memory, errors."""
+import mxcore as mx
+import numpy as np
+import pytest
+from mxcore._core import registry
+from mxcore.plugin import Float, Int, KernelSet, MXNetError, op
+
+
+@op("test_call", inputs="data weight bias[not plain]", num=Int(1), plain=Float(0.0))
+def call_op(k, p, data, weight, bias=None):
+    """Add up data, weight and bias, times num; plain leaves bias out."""
+    return (data + weight + (0 if bias is None else bias)) * p.num
+
+
+@op("test_any", inputs="head args*", scale=Int(1))
+def any_op(k, p, head, *args):
+    """Sum of head and args, times scale."""
+    return sum(args, head) * p.scale
+
+
+@pytest.fixture(autouse=True)
+def ops(plug):
+    plug("calls", mxcore_ops=[call_op, any_op])
+
+
+def a(v):
+    return mx.nd.full((2,), v)
+
+
+def value(x):
+    return x.asnumpy()[0]
+
+
+def test_inputs_bind_by_position_and_name():
+    f = mx.nd.test_call
+    assert value(f(a(1), a(2), a(3))) == 6 == value(f(a(1), bias=a(3), weight=a(2))) == value(f(data=a(1), weight=a(2), bias=a(3)))
+    assert value(f(a(1), a(2), None, plain=1)) == 3 == value(f(a(1), a(2), plain=1))
+    assert value(f(a(1), a(2), a(3), 2)) == 12 == value(f(a(1), a(2), a(3), num=2)) and value(f(a(1), a(2), plain=1, num=3)) == 9
+    g = mx.nd.test_any
+    assert value(g(a(1), a(2), a(3))) == 6 == value(g([a(1), a(2), a(3)])) == value(g(a(1), a(2), a(3), num_args=2))
+    assert value(g(a(1), scale=5)) == 5
+
+
+@pytest.mark.parametrize("args, kwargs, text", [
+    ((1,), {}, "needs input 'weight'"), ((1, 2), {}, "needs input 'bias'"), ((1, 2, 3, 4), {}, "takes"), ((1, 2, 3), {"nmu": 1}, "did you mean 'num'"),
+    ((1, 2, 3), {"data": 1}, "given twice"), ((1, 2, 3), {"plain": 1}, "takes 2 inputs"), ((1, 2), {"bias": 3, "plain": 1}, "takes no input 'bias'"),
+])
+def test_wrong_calls_are_explained(args, kwargs, text):
+    arrays = [a(v) for v in args]
+    kwargs = {k: a(v) if k in ("data", "bias") else v for k, v in kwargs.items()}
+    with pytest.raises(TypeError, match=text):
+        mx.nd.test_call(*arrays, **kwargs)
+
+
+def test_something_else_than_an_array_is_refused():
+    with pytest.raises(TypeError, match="operator tanh: input 'data' must be an array, got ndarray|takes inputs"):
+        mx.nd.tanh(np.ones(2))
+    with pytest.raises(TypeError, match="cannot be combined with list|not supported"):
+        mx.nd.ones((2,)) + [1, 2]
+
+
+@op("test_wrong_shape")
+def wrong_shape(k, p, data):
+    """Return one element too many."""
+    return k.xp.concatenate([data, data])
+
+
+@op("test_wrong_count", outputs="one two")
+def wrong_count(k, p, data):
+    """Return three values."""
+    return data, data, data
+
+
+@op("test_wide")
+def wide(k, p, data):
+    """NumPy makes float64 of it; the declaration says otherwise."""
+    return k.xp.exp(data)
+
+
+@op("test_itself")
+def itself(k, p, data):
+    """Return the input itself: memory that is not its own."""
+    return data
+
+
+@op("test_view_of")
+def view_of(k, p, data):
+    """Return a view of the input."""
+    return data[::-1]
+
+
+def test_what_a_body_returns_is_held_to_the_declaration(plug):
+    plug("bodies", mxcore_ops=[wrong_shape, wrong_count, wide, itself, view_of])
+    x = mx.nd.array([1, 2, 3])
+    with pytest.raises(MXNetError, match=r"its body returned shape \(6,\); \(3,\) is declared"):
+        mx.nd.test_wrong_shape(x)
+    with pytest.raises(MXNetError, match="its body returned 3 values; 2 are declared"):
+        mx.nd.test_wrong_count(x)
+    assert mx.nd.test_wide(mx.nd.array([1], dtype="int32")).dtype == np.int32
+    for fn in (mx.nd.test_itself, mx.nd.test_view_of):
+        y = fn(x)
+        y[:] = 7
+        assert x.asnumpy().tolist() == [1, 2, 3]
+
+
+def test_out():
+    x, y = mx.nd.array([1, 2]), mx.nd.zeros((2,))
+    same = mx.nd.square(x, out=y)
+    assert same is y and y.asnumpy().tolist() == [1, 4]
+    mx.nd.square(y, out=y)
+    assert y.asnumpy().tolist() == [1, 16]
+    with pytest.raises(ValueError, match=r"out has shape \(3,\), the result \(2,\)"):
+        mx.nd.square(x, out=mx.nd.zeros((3,)))
+    with pytest.raises(ValueError, match=r"out is on cpu\(1\)"):
+        mx.nd.square(x, out=mx.nd.zeros((2,), ctx=mx.cpu(1)))
+    z = mx.nd.zeros((2,), dtype="float64")
+    mx.nd.square(x, out=z)
+    assert z.asnumpy().tolist() == [1, 4]
+
+
+def test_kernels_that_write_get_memory_of_their_own(plug):
+    ks = KernelSet("cpu")
+    seen = []
+
+    @ks.kernel("test_call", out=True)
+    def kernel(k, p, outs, data, weight, bias=None):
+        seen.append(outs[0] is data)
+        outs[0][...] = 0  # an alias would destroy the input
+        outs[0] += data
+
+    plug("writers", mxcore_kernels={"cpu": ks})
+    x = a(5)
+    assert value(mx.nd.test_call(x, a(1), plain=1)) == 5
+    mx.nd.test_call(x, a(1), plain=1, out=x)
+    assert value(x) == 5 and seen == [False, False]
+
+
+def test_contexts_do_not_mix():
+    with pytest.raises(ValueError, match=r"inputs live on different devices \(lhs on cpu\(0\), rhs on cpu\(1\)\)"):
+        mx.nd.ones((2,)) + mx.nd.ones((2,), ctx=mx.cpu(1))
+    with pytest.raises(MXNetError, match="no plugin provides device 'gpu'; pip install mxcore-cuda"):
+        mx.nd.ones((2,), ctx=mx.gpu())
+    assert mx.num_gpus() == 0
+
+
+def test_a_decaying_scalar_neither_grows_a_cache_nor_makes_a_plan():
+    x = mx.nd.ones((4,))
+    o = registry.ops.get("_mul_scalar")
+    plans, parsed = len(o.plans), len(o.parser.cache)
+    for i in range(3000):
+        x * (1.0 / (i + 1))
+        mx.nd._internal._mul_scalar(x, scalar=1.0 / (i + 2))
+    assert len(o.plans) <= plans + 2 and len(o.parser.cache) <= parsed + 2
+
+
+def test_help_shows_the_declaration():
+    import inspect
+
+    f = mx.nd.test_call
+    assert list(inspect.signature(f).parameters)[:5] == ["data", "weight", "bias", "num", "plain"]
+    assert "times num" in f.__doc__ and "num : int, default 1" in f.__doc__
+    assert f.__name__ == "test_call" and "test_call" in dir(mx.nd)

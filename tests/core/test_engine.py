@@ -1,0 +1,196 @@
+"""The engine: order of reads and writes, poisoning, overlap, forks."""
+import os
+import threading
+import time
+
+import mxcore as mx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mxcore._core.array import Storage
+from mxcore._core.engine import NaiveEngine, ThreadedEnginePerDevice, engine, use_engine
+from mxcore.plugin import MXNetError, op
+
+CPU0, CPU1 = mx.cpu(0), mx.cpu(1)
+
+
+@pytest.fixture
+def threaded():
+    """A fresh threaded engine that pushes everything it may."""
+    new = ThreadedEnginePerDevice()
+    new.work_limit = -1.0
+    new.note(CPU0)
+    new.note(CPU1)
+    old = use_engine(new)
+    yield new
+    use_engine(old)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 4), max_size=3), st.lists(st.integers(0, 4), min_size=1, max_size=2)), max_size=40))
+@settings(deadline=None, max_examples=60)
+def test_any_program_gives_what_serial_execution_gives(program):
+    """Tasks read some cells and write others; the outcome must be that of running them one after the other."""
+    def run(push):
+        cells = [0] * 5
+        for n, (_, reads, writes) in enumerate(program):
+            def task(n=n, reads=tuple(reads), writes=tuple(writes)):
+                value = n + sum(cells[r] for r in reads)
+                for w in writes:
+                    cells[w] = cells[w] * 3 + value
+            push(task, n)
+        return cells
+
+    serial = run(lambda task, n: task())
+    eng = ThreadedEnginePerDevice()
+    stores = [Storage(CPU0) for _ in range(5)]
+    cells = run(lambda task, n: eng.push(CPU1 if program[n][0] else CPU0, task, [stores[r] for r in program[n][1]],
+                                         [stores[w] for w in program[n][2]]))
+    eng.drain()
+    assert cells == serial
+    assert all(s.write is None and not s.reads for s in stores)
+
+
+def test_dependent_writes_in_order(threaded):
+    for _ in range(30):
+        a = mx.nd.ones((64, 64))
+        b = a
+        c = a.copyto(CPU1)
+        a += 1
+        b *= 3
+        c *= 3
+        assert (a.asnumpy() == 6).all() and (c.asnumpy() == 3).all()
+
+
+def test_a_long_chain_of_pushed_operators(threaded):
+    x = mx.nd.zeros((8, 8))
+    for i in range(200):
+        x = x + 1
+        if i % 50 == 0:
+            x = x.copyto(CPU1 if i % 100 else CPU0).copyto(CPU0)
+    assert (x.asnumpy() == 200).all()
+
+
+def test_views_of_a_pending_array_see_the_write(threaded):
+    a = mx.nd.zeros((4, 4))
+    v = a[1:3]
+    a += 5
+    w = a.reshape((2, 8))
+    v *= 2
+    assert w.asnumpy().reshape(4, 4)[:, 0].tolist() == [5, 10, 10, 5]
+
+
+@op("test_engine_fails")
+def fails(k, p, data):
+    """Raise for data beyond 10."""
+    if float(data.max()) > 10:
+        raise ValueError("beyond ten")
+    return data + 0
+
+
+@pytest.fixture
+def failing(plug):
+    plug("failing", mxcore_ops=[fails])
+    return mx.nd.test_engine_fails
+
+
+def test_a_failed_operator_poisons_its_outputs_only(threaded, failing):
+    good, bad = mx.nd.ones((2,)), mx.nd.full((2,), 11)
+    y = failing(bad)
+    z = failing(good)
+    with pytest.raises(MXNetError, match=r"operator test_engine_fails with data float32 \(2,\): beyond ten"):
+        y.asnumpy()
+    with pytest.raises(ValueError, match="beyond ten"):
+        (y + good).asnumpy()
+    assert z.asnumpy().tolist() == [1, 1] and (good + z).asnumpy().tolist() == [2, 2]
+    assert bad.asnumpy().tolist() == [11, 11]
+
+
+def test_waitall_raises_a_failure_that_nobody_saw(threaded, failing):
+    failing(mx.nd.full((2,), 11))
+    with pytest.raises(MXNetError, match="beyond ten"):
+        mx.nd.waitall()
+    mx.nd.waitall()  # once
+
+
+def test_inline_failures_are_raised_at_the_call(failing):
+    with pytest.raises(MXNetError, match="beyond ten"):
+        failing(mx.nd.full((2,), 11))
+
+
+def test_two_contexts_overlap(threaded):
+    both = threading.Barrier(2, timeout=20)
+    seen = []
+
+    def task():
+        both.wait()  # passes only if the other runs at the same time
+        seen.append(threading.current_thread().name)
+
+    threaded.push(CPU0, task, (), (Storage(CPU0),))
+    threaded.push(CPU1, task, (), (Storage(CPU1),))
+    threaded.drain()
+    assert sorted(seen) == ["mxcore-cpu(0)", "mxcore-cpu(1)"]
+
+
+def test_one_context_computes_inline():
+    eng = ThreadedEnginePerDevice()
+    eng.note(CPU0)
+    assert not eng.parallel
+    eng.note(CPU1)
+    assert eng.parallel
+
+
+def test_a_slow_write_delays_only_who_needs_it(threaded):
+    slow, other = Storage(CPU0), Storage(CPU1)
+    release = threading.Event()
+    threaded.push(CPU0, lambda: release.wait(20) and None, (), (slow,))
+    threaded.push(CPU1, lambda: None, (), (other,))
+    other.wait()
+    assert slow.write is not None
+    release.set()
+    slow.wait()
+    assert slow.write is None
+
+
+def test_writers_wait_for_readers(threaded):
+    cell, reading, order = Storage(CPU0), threading.Event(), []
+    threaded.push(CPU0, lambda: (reading.wait(20), order.append("read")), (cell,), (Storage(CPU0),))
+    threaded.push(CPU1, lambda: order.append("write"), (), (cell,))
+    time.sleep(0.02)
+    reading.set()
+    threaded.drain()
+    assert order == ["read", "write"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_computes_inline(threaded):
+    a = mx.nd.ones((32, 32)) + 1
+    pid = os.fork()
+    if pid == 0:
+        ok = isinstance(engine.it, NaiveEngine) and (a * 2).asnumpy().sum() == 4096
+        os._exit(0 if ok else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert (a * 2).asnumpy().sum() == 4096
+
+
+def test_the_naive_engine_runs_everything_at_once():
+    old = use_engine("NaiveEngine")
+    try:
+        a = mx.nd.ones((4,)) * 3
+        assert a._st.write is None and np.array_equal(a.asnumpy(), [3, 3, 3, 3])
+    finally:
+        use_engine(old)
+
+
+def test_arrays_may_be_read_from_any_thread(threaded):
+    a = mx.nd.ones((64, 64))
+    for _ in range(5):
+        a = a + 1
+    results = []
+    threads = [threading.Thread(target=lambda: results.append((a * 2).asnumpy().sum())) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert results == [64 * 64 * 12] * 8

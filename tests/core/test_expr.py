@@ -1,0 +1,49 @@
+"""Expressions: one grammar, and the Numba printer."""
+import math
+
+import pytest
+from mxcore._core.expr import FUNCTIONS, Expr, print_numba
+from mxcore.plugin import Float, MXNetError, op
+
+
+@pytest.mark.parametrize("text, values, result", [
+    ("a + b * 2", dict(a=1.0, b=3.0), 7.0), ("-a ** 2", dict(a=3.0), -9.0), ("tanh(a) if a > 0 else a / 4", dict(a=-2.0), -0.5),
+    ("maximum(minimum(a, b), 1)", dict(a=5.0, b=3.0), 3.0), ("a % b", dict(a=7.0, b=4.0), 3.0), ("1 / (1 + exp(-a))", dict(a=0.0), 0.5),
+    ("a > 1 and b < 2", dict(a=2.0, b=1.0), True), ("not a == b", dict(a=2.0, b=1.0), True),
+])
+def test_the_numba_text_computes_the_expression(text, values, result):
+    class m:  # the functions of the table, over Python floats
+        exp, tanh = math.exp, math.tanh
+        maximum, minimum, power, mod = max, min, pow, math.fmod
+
+        @staticmethod
+        def where(c, a, b):
+            return a if c else b
+
+    e = Expr(text)
+    assert e.names == set(values)
+    source = print_numba(e, {n: n for n in values}, "float64")
+    assert eval(source, {"m": m, "float64": float, **values}) == result
+
+
+def test_literals_keep_the_dtype():
+    assert print_numba(Expr("x * 2"), {"x": "v0"}, "float32") == "(v0 * float32(2.0))"
+
+
+@pytest.mark.parametrize("text, problem", [
+    ("exp(a", "was never closed"), ("foo(a)", "unknown function 'foo'"), ("expp(a)", "did you mean 'exp"), ("exp(a, b)", "takes 1 argument"),
+    ("a[0]", "not allowed"), ("lambda: 1", "not allowed"), ("'x'", "not allowed"), ("a < b < c", "not allowed"), ("__import__('os')", "unknown function"),
+    ("a.real", "not allowed"), ("(a, b)", "not allowed"),
+])
+def test_anything_else_is_refused_at_declaration(text, problem):
+    with pytest.raises(MXNetError, match=problem):
+        Expr(text)
+
+
+def test_unknown_names_are_refused_at_declaration():
+    with pytest.raises(MXNetError, match="unknown name 'y'"):
+        op("t", expr="data * y", factor=Float(1.0))(lambda k, p, data: data)
+
+
+def test_the_table_is_the_whole_language():
+    assert all(n in (1, 2, 3) for n in FUNCTIONS.values()) and len(FUNCTIONS) > 40

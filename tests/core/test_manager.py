@@ -1,0 +1,210 @@
+"""Plugins: isolation, owners, rollback, switches."""
+import os
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import mxcore as mx
+import pytest
+from mxcore._core import registry
+from mxcore._core.manager import manager
+from mxcore.plugin import Device, Float, KernelSet, MXNetError, op
+
+from .conftest import make_plugin
+
+
+def an_op(name="test_throwaway", value=1.0):
+    @op(name, factor=Float(1.0))
+    def body(k, p, data):
+        """Scale data by factor."""
+        return data * (p.factor * value)
+
+    return body
+
+
+def test_what_a_plugin_brings_appears_at_once_and_goes_with_it(plug):
+    plug(mxcore_ops=[an_op()], mxcore_metrics={"test_metric": "json:loads"})
+    assert mx.nd.test_throwaway(mx.nd.ones((2,)), factor=3).asnumpy().tolist() == [3, 3]
+    assert manager.lookup("metric", "test_metric")("1") == 1
+    assert registry.owned("throwaway") == {"operator": ["test_throwaway"], "metric": ["test_metric"]}
+    manager.unregister("throwaway")
+    with pytest.raises(AttributeError, match="test_throwaway"):
+        mx.nd.test_throwaway  # noqa: B018
+    with pytest.raises(MXNetError, match="no metric is named 'test_metric'"):
+        manager.lookup("metric", "test_metric")
+
+
+def test_equal_names_name_both_owners_and_leave_nothing_behind(plug):
+    plug("first", mxcore_ops=[an_op()])
+    with pytest.raises(MXNetError, match=r"'test_throwaway' of second is already registered by first"):
+        plug("second", mxcore_metrics={"test_metric": "json:loads"}, mxcore_ops=[an_op("test_other"), an_op()])
+    assert "test_other" not in registry.ops.items and "test_metric" not in registry.tables["metric"].items
+    assert "second" not in manager.origin
+    assert mx.nd.test_throwaway(mx.nd.ones((1,))).asscalar() == 1
+
+
+def test_another_api_version_is_refused(plug):
+    with pytest.raises(MXNetError, match="speaks plugin API 99; this mxcore speaks 1"):
+        plug(api=99, mxcore_ops=[an_op()])
+    with pytest.raises(MXNetError, match="states no API_VERSION"):
+        plug(api=None, mxcore_ops=[an_op()])
+    assert "test_throwaway" not in registry.ops.items
+
+
+def test_a_misspelt_hook_is_refused(plug):
+    with pytest.raises(MXNetError, match=r"unknown hook mxcore_op, did you mean 'mxcore_ops'"):
+        plug(mxcore_op=[an_op()])
+
+
+@pytest.mark.parametrize("hook, value, text", [
+    ("mxcore_ops", [3], "must return operator declarations"),
+    ("mxcore_ops", 3, "mxcore_ops of plugin"),
+    ("mxcore_devices", ["cpu2"], "must return Device objects"),
+    ("mxcore_kernels", {"cpu": 7}, "neither a KernelSet nor"),
+    ("mxcore_kernels", [1], "mxcore_kernels of plugin"),
+    ("mxcore_optimizers", [1], "mxcore_optimizers of plugin"),
+    ("mxcore_graph_passes", [1], "mxcore_graph_passes of plugin"),
+])
+def test_wrong_returns_are_explained(plug, hook, value, text):
+    with pytest.raises(MXNetError, match=text):
+        plug(**{hook: value})
+
+
+def test_a_device_keeps_its_number(plug):
+    class Other(Device):
+        type, type_id = "test_other_cpu", 1
+
+    with pytest.raises(MXNetError, match="uses type_id 1 of device 'cpu'"):
+        plug(mxcore_devices=[Other()])
+
+    class NotGpu(Device):
+        type, type_id = "gpu", 77
+
+    with pytest.raises(MXNetError, match="must keep type_id 2"):
+        plug(mxcore_devices=[NotGpu()])
+
+
+def test_kernels_win_by_priority_then_distribution(plug, monkeypatch):
+    def kernels(value, priority=0):
+        ks = KernelSet("cpu")
+
+        @ks.kernel("test_throwaway", dtypes="f4", priority=priority)
+        def kernel(k, p, data):
+            return data * 0 + value
+
+        return {"cpu": ks}
+
+    plug("ops", mxcore_ops=[an_op()]) if "ops" not in manager.origin else plug("the_op", mxcore_ops=[an_op()])
+    x = mx.nd.ones((1,))
+    assert mx.nd.test_throwaway(x).asscalar() == 1
+    plug("b", mxcore_kernels=kernels(20))
+    assert mx.nd.test_throwaway(x).asscalar() == 20
+    with pytest.warns(UserWarning, match="dist-a and dist-b have equal priority 0; dist-a goes first"):
+        plug("a", mxcore_kernels=kernels(10))
+    assert mx.nd.test_throwaway(x).asscalar() == 10
+    assert mx.nd.test_throwaway(mx.nd.ones((1,), dtype="float64")).asscalar() == 1  # not its dtype: the reference
+    plug("c", mxcore_kernels=kernels(30, priority=5))
+    assert mx.nd.test_throwaway(x).asscalar() == 30
+    manager.unregister("c")
+    manager.unregister("a")
+    monkeypatch.setenv("MXCORE_KERNEL_ORDER", "dist-b")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plug("a2", mxcore_kernels=kernels(10))
+    assert mx.nd.test_throwaway(x).asscalar() == 20
+
+
+def test_a_kernel_module_that_fails_leaves_the_reference(plug):
+    plug("the_op", mxcore_ops=[an_op()])
+    plug("broken", mxcore_kernels={"cpu": "no_such_module_at_all:kernels"})
+    with pytest.warns(UserWarning, match="no_such_module_at_all:kernels of broken for device 'cpu' failed to load"):
+        assert mx.nd.test_throwaway(mx.nd.ones((1,))).asscalar() == 1
+
+
+def test_events(plug):
+    seen = []
+    plug(mxcore_configure=lambda: seen.append("up"), mxcore_unconfigure=lambda: seen.append("down"),
+         mxcore_report=lambda: ["a line of its own"])
+    assert seen == ["up"] and "a line of its own" in manager.report()
+    manager.unregister("throwaway")
+    assert seen == ["up", "down"]
+
+
+def test_every_registration_hook_reaches_its_table(plug):
+    from mxcore.plugin import GraphPass
+
+    plug(mxcore_iterators={"TestIter": "json:loads"}, mxcore_optimizers={"testopt": "json:loads"},
+         mxcore_initializers={"testinit": "json:loads"}, mxcore_lr_schedulers={"testsched": "json:loads"},
+         mxcore_kvstores={"teststore": "json:loads"}, mxcore_cli={"testcmd": "json:loads"},
+         mxcore_graph_passes=[GraphPass("testpass", 150, lambda g: g)])
+    owned = registry.owned("throwaway")
+    assert owned == {"iterator": ["TestIter"], "optimizer": ["testopt"], "initializer": ["testinit"], "lr_scheduler": ["testsched"],
+                     "kvstore": ["teststore"], "cli": ["testcmd"], "graph_pass": ["testpass"]}
+
+
+def test_user_registration_replaces_with_a_warning():
+    registry.register("metric", "test_user_metric", int)
+    with pytest.warns(UserWarning, match="metric 'test_user_metric' of user code replaces the one of user code"):
+        registry.register("metric", "test_user_metric", float)
+    assert registry.lookup("metric", "test_user_metric") is float
+    registry.drop_owner(registry.USER)
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A folder with installed plugins: one that raises, one that is fine, one that repeats a name, one of another API."""
+    def add(name, code):
+        (tmp_path / f"{name}.py").write_text(textwrap.dedent(code))
+        info = tmp_path / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[mxcore]\n{name} = {name}\n")
+
+    good = """
+        from mxcore.plugin import op, hookimpl
+        API_VERSION = {api}
+        @op("{op}")
+        def thing(k, p, data):
+            "Return data."
+            return data + 1
+        @hookimpl
+        def mxcore_ops():
+            return [thing]
+    """
+    add("p_fine", good.format(api=1, op="site_fine"))
+    add("p_broken", "raise ImportError('no libmagic here')")
+    add("p_twice", good.format(api=1, op="tanh"))
+    add("p_future", good.format(api=2, op="site_future"))
+
+    def run(code, **env):
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": str(tmp_path), **env})
+
+    return run
+
+
+def test_one_bad_plugin_does_not_stop_the_others(site):
+    done = site("import mxcore as mx; print(mx.nd.site_fine(mx.nd.ones((1,))).asscalar())\n"
+                "try: mx.nd.site_future\nexcept AttributeError as e: print(e)\n"
+                "try: mx.gpu().device\nexcept mx.MXNetError as e: print(e)")
+    assert done.stdout.startswith("2.0\n"), done.stderr
+    assert "p_broken' failed to load: no libmagic here" in done.stdout
+    for text in ("plugin 'p_broken' of p_broken 1.0 was not loaded: ImportError: no libmagic here",
+                 "'tanh' of p_twice is already registered by ops", "'p_future' speaks plugin API 2"):
+        assert done.stderr.count(text) == 1, done.stderr
+
+
+def test_switches(site):
+    code = ("from mxcore._core.manager import manager; manager.load(); print(sorted(n for n in manager.origin if n[:2] == 'p_'), "
+            "'ops' in manager.origin)")
+    quiet = {"PYTHONWARNINGS": "ignore"}
+    assert site(code, MXCORE_PLUGINS="p_fine", **quiet).stdout == "['p_fine'] True\n"
+    assert site(code, MXCORE_PLUGINS="", **quiet).stdout == "[] False\n"
+    assert site(code, MXCORE_DISABLE_PLUGINS="p_fine", **quiet).stdout == "[] True\n"
+    strict = site(code, MXCORE_STRICT_PLUGINS="1", **quiet)
+    assert strict.returncode != 0 and "no libmagic here" in strict.stderr
+
+
+def test_make_plugin_of_these_tests_is_a_plugin():
+    assert make_plugin("m", 1, mxcore_report=lambda: ["x"]).mxcore_report() == ["x"]

@@ -1,0 +1,86 @@
+"""Parameters: from Python values and MXNet's strings, and back."""
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mxcore._core.params import as_dtype
+from mxcore.plugin import Bool, DType, Enum, Float, Floats, Int, MXNetError, Shape, Str, op
+
+
+@pytest.mark.parametrize("spec, given_, value", [
+    (Int(), "3", 3), (Int(), 3.0, 3), (Int(), np.int64(3), 3), (Int(), "-3", -3), (Int(None), None, None), (Int(None), "None", None),
+    (Int(), "3L", 3), (Float(), "1e-3", 1e-3), (Float(), 2, 2.0), (Float(), "inf", float("inf")), (Bool(), "True", True), (Bool(), 0, False),
+    (Bool(), "1", True), (Bool(), np.bool_(True), True), (Str(), 3, "3"), (Enum("a b"), "b", "b"), (Shape(), "(2, 3)", (2, 3)), (Shape(), 4, (4,)),
+    (Shape(), "()", ()), (Shape(), [2, 3], (2, 3)), (Shape(), "(2L, 3L)", (2, 3)), (Shape(none=True), (1, None), (1, None)), (Shape(), "4", (4,)),
+    (Shape(), "[1,2]", (1, 2)), (Floats(), "(0.5, 1)", (0.5, 1.0)), (DType(), "float16", np.dtype("float16")), (DType(), np.int32, np.dtype("int32")),
+])
+def test_parse(spec, given_, value):
+    got = spec.parse(given_)
+    assert got == value and type(got) is type(value)
+
+
+@pytest.mark.parametrize("spec, given_, text", [
+    (Int(), "x", "no int"), (Int(), 2.5, "must be int"), (Int(ge=1), 0, "int >= 1, got 0"), (Int(le=3), 4, "<= 3"), (Float(ge=0), -1, ">= 0"),
+    (Float(), "x", "must be float"), (Bool(), "maybe", "True or False"), (Bool(), 1.5, "True or False"), (Enum("relu tanh"), "reul", "did you mean 'relu'"),
+    (Shape(), "(1,", "tuple of ints"), (Shape(), (1, None), "tuple of ints"), (Shape(), object(), "tuple of ints"), (Int(), None, "not None"),
+    (DType(), "flaot32", "unknown dtype"), (DType(), "U4", "cannot be held"),
+])
+def test_refusals_say_what_is_allowed(spec, given_, text):
+    with pytest.raises((ValueError, TypeError), match=text):
+        spec.parse(given_)
+
+
+@given(st.lists(st.integers(-2**31, 2**31), max_size=5))
+def test_shapes_survive_their_strings(dims):
+    spec = Shape()
+    assert spec.parse(spec.format(tuple(dims))) == tuple(dims)
+
+
+@given(st.floats(allow_nan=False))
+def test_floats_survive_their_strings(x):
+    spec = Float()
+    assert spec.parse(spec.format(spec.parse(x))) == x
+
+
+def body(k, p, data):
+    """Return data."""
+    return data
+
+
+def test_cache_tells_types_apart_and_is_bounded():
+    o = op("t", flag=Bool(False), n=Int(0), x=Float(0.0, dynamic=True))(body)
+    one, true = o.parse({"n": 1}), o.parse({"flag": True})
+    assert one.n == 1 and true.flag is True and one._key != true._key
+    assert o.parse({"n": 1}) is one
+    assert o.parse({"n": True})._key != one._key  # equal, but another type
+    for i in range(5000):
+        o.parse({"n": i})
+    assert len(o.parser.cache) <= o.parser.LIMIT
+
+
+def test_dynamic_scalars_share_one_key():
+    o = op("t", n=Int(0), lr=Float(dynamic=True))(body)
+    keys = {o.parse({"n": 1, "lr": 0.1 / (i + 1)})._key for i in range(1000)}
+    assert len(keys) == 1 and len(o.parser.cache) == 1
+    assert o.parse({"n": 1, "lr": 0.25}).lr == 0.25
+
+
+def test_errors_name_operator_and_parameter():
+    o = op("my_op", num_hidden=Int(ge=1), lr=Float(0.1, dynamic=True))(body)
+    with pytest.raises(MXNetError, match="operator my_op needs parameter 'num_hidden'"):
+        o.parse({})
+    with pytest.raises(TypeError, match="no parameter 'num_hiden', did you mean 'num_hidden'"):
+        o.parse({"num_hiden": 3})
+    with pytest.raises(ValueError, match="operator my_op: parameter 'num_hidden' must be int >= 1, got 0"):
+        o.parse({"num_hidden": 0})
+    with pytest.raises(MXNetError, match="parameter 'lr' must be float"):
+        o.parse({"num_hidden": 1, "lr": "fast"})
+
+
+def test_strings_are_what_was_given():
+    o = op("t", kernel=Shape(), no_bias=Bool(False), dtype=DType("float32"))(body)
+    assert o.parser.strings(o.parse({"kernel": [3, 3], "no_bias": True})) == {"kernel": "(3, 3)", "no_bias": "True"}
+
+
+def test_bfloat16():
+    assert as_dtype("bfloat16").itemsize == 2

@@ -1,0 +1,275 @@
+"""The tape: gradients, memory, errors."""
+import gc
+import weakref
+
+import mxcore as mx
+import numpy as np
+import pytest
+from mxcore import autograd
+from mxcore.plugin import MXNetError, op
+
+
+def var(values):
+    x = mx.nd.array(values)
+    x.attach_grad()
+    return x
+
+
+def test_shared_use_is_summed():
+    x = var([1, 2])
+    with autograd.record():
+        y = x * x + x
+        z = y * x
+    z.backward()
+    assert x.grad.asnumpy().tolist() == [3 + 2, 12 + 4]
+
+
+@pytest.mark.parametrize("req, want", [("write", [2, 2]), ("add", [4, 4]), ("null", [0, 0])])
+def test_grad_req(req, want):
+    x, w = mx.nd.ones((2,)), var([1, 1])
+    x.attach_grad(req)
+    for _ in range(2):
+        with autograd.record():
+            y = x * 2 + w
+        y.backward()
+    assert x.grad.asnumpy().tolist() == want
+
+
+def test_head_gradients_and_several_heads():
+    x = var([1, 2])
+    with autograd.record():
+        a, b = x * 2, x * 3
+    autograd.backward([a, b], [mx.nd.array([1, 10]), None])
+    assert x.grad.asnumpy().tolist() == [2 + 3, 20 + 3]
+    with pytest.raises(MXNetError, match="head gradient 0 has shape"):
+        with autograd.record():
+            c = x * 2
+        c.backward(mx.nd.ones((3,)))
+
+
+def test_a_graph_is_freed_by_backward_unless_retained():
+    x = var([2])
+    with autograd.record():
+        y = x * x
+    y.backward(retain_graph=True)
+    y.backward()
+    with pytest.raises(MXNetError, match="retain_graph=True"):
+        y.backward()
+
+
+def test_outside_record_there_is_no_graph():
+    x = var([2])
+    y = x * x
+    with pytest.raises(MXNetError, match="not in a computational graph"):
+        y.backward()
+    with autograd.record():
+        with autograd.pause():
+            z = x * x
+    with pytest.raises(MXNetError, match="not in a computational graph"):
+        z.backward()
+
+
+def test_higher_order():
+    x = var([2.0])
+    with autograd.record():
+        y = x * x * x * x
+        g1 = autograd.grad(y, x, create_graph=True)
+        g2 = autograd.grad(g1, x, create_graph=True)
+    g2.backward()
+    assert [float(v.asscalar()) for v in (g1, g2, x.grad)] == [32, 48, 48]
+
+
+def test_grad_of_intermediate_values():
+    x = var([3.0])
+    with autograd.record():
+        m = x * 2
+        y = m * m
+    gm, gx = autograd.grad(y, [m, x])
+    assert float(gm.asscalar()) == 12 and float(gx.asscalar()) == 24 and float(x.grad.asscalar()) == 0
+
+
+def test_attach_grad_cuts_the_graph():
+    x = var([3.0])
+    with autograd.record():
+        m = x * 2
+        m.attach_grad()
+        y = m * m
+    y.backward()
+    assert float(m.grad.asscalar()) == 12 and float(x.grad.asscalar()) == 0
+
+
+def test_detach_and_block_grad():
+    x = var([3.0])
+    with autograd.record():
+        y = x * x.detach() + mx.nd.BlockGrad(x)
+    y.backward()
+    assert float(x.grad.asscalar()) == 3
+
+
+def test_views_of_a_gradient_see_the_next_backward():
+    x = var([[1, 2], [3, 4]])
+    part = x.grad[0:1]
+    with autograd.record():
+        y = x * 5
+    y.backward()
+    assert part.asnumpy().tolist() == [[5, 5]]
+
+
+def test_writing_to_an_array_of_the_graph_is_an_error():
+    x = var([1, 2])
+    with autograd.record():
+        y = x * 2
+        for write in (lambda: y.__iadd__(1), lambda: y.__setitem__(slice(None), 0), lambda: mx.nd.tanh(x, out=y), lambda: x.__imul__(2)):
+            with pytest.raises(MXNetError, match="inplace operations"):
+                write()
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [2, 2]
+
+
+def test_a_write_between_record_and_backward_is_seen_with_one_warning():
+    x = var([1.0, 2.0])
+    with autograd.record():
+        y = x * x
+    x[:] = 10
+    with pytest.warns(UserWarning, match="'lhs' of operator elemwise_mul was written between record and backward"):
+        y.backward()
+    assert x.grad.asnumpy().tolist() == [20, 20]
+
+
+def test_values_written_into_a_buffer_under_record_carry_gradients():
+    x = var([1.0, 2.0])
+    buf = mx.nd.zeros((2, 2))
+    with autograd.record():
+        buf[0] = x * 3
+        y = (buf * buf).sum()
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [18, 36]
+
+
+@pytest.mark.parametrize("retain", [False, True])
+def test_dropping_the_last_output_frees_the_graph_by_reference_count(retain):
+    gc.collect()
+    gc.disable()
+    try:
+        x = var(np.ones(1000))
+        watched = []
+        with autograd.record():
+            y = x
+            for _ in range(10):
+                y = mx.nd.tanh(y * 2) + y * x
+                watched.append(weakref.ref(y._st) if hasattr(type(y._st), "__weakref__") else weakref.ref(y))
+            y = y.sum()
+        y.backward(retain_graph=retain)
+        del y
+        assert [w() for w in watched] == [None] * 10
+    finally:
+        gc.enable()
+
+
+def test_a_deep_graph_neither_recurses_nor_leaks():
+    x = var([1.0])
+    with autograd.record():
+        y = x
+        for _ in range(20000):
+            y = y + 1
+    y.backward()
+    assert float(x.grad.asscalar()) == 1
+    with autograd.record():
+        y = x
+        for _ in range(20000):
+            y = y + 1
+    del y
+
+
+@op("test_tape_no_rule")
+def no_rule(k, p, data):
+    """Return data."""
+    return data + 0
+
+
+@op("test_tape_bad_rule", grad=lambda F, dy: (dy, dy))
+def bad_rule(k, p, data):
+    """Return data."""
+    return data + 0
+
+
+def test_missing_and_wrong_rules_name_the_operator(plug):
+    plug("rules", mxcore_ops=[no_rule, bad_rule])
+    x = var([1.0])
+    with autograd.record():
+        y = mx.nd.test_tape_no_rule(x)
+    with pytest.raises(NotImplementedError, match="operator test_tape_no_rule is not differentiable"):
+        y.backward()
+    with autograd.record():
+        y = mx.nd.test_tape_bad_rule(x)
+    with pytest.raises(MXNetError, match="operator test_tape_bad_rule returned 2 gradients for 1 inputs"):
+        y.backward()
+
+
+def test_rules_with_unknown_words_are_refused(plug):
+    odd = op("test_tape_odd", grad=lambda F, dy, weight: dy)(lambda k, p, data: data + 0)
+    plug("odd", mxcore_ops=[odd])
+    x = var([1.0])
+    with autograd.record():
+        with pytest.raises(MXNetError, match="'weight' is no input, output or rule word"):
+            mx.nd.test_tape_odd(x)
+
+
+def test_gradients_cross_contexts():
+    x = var([1.0, 2.0])
+    with autograd.record():
+        y = (x.as_in_context(mx.cpu(1)) * 3).as_in_context(mx.cpu(0)) * 2
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [6, 6] and x.grad.context == mx.cpu(0)
+
+
+def test_modes():
+    assert not autograd.is_recording() and not autograd.is_training()
+    with autograd.record():
+        assert autograd.is_recording() and autograd.is_training()
+        with autograd.predict_mode():
+            assert autograd.is_recording() and not autograd.is_training()
+        with autograd.pause(train_mode=True):
+            assert not autograd.is_recording() and autograd.is_training()
+    with autograd.record(train_mode=False):
+        assert not autograd.is_training()
+    assert autograd.set_training(True) is False and autograd.set_training(False) is True
+    assert autograd.set_recording(True) is False and autograd.set_recording(False) is True
+
+
+def test_function_is_used_once_and_checks_its_gradients():
+    class Two(autograd.Function):
+        def forward(self, x, y):
+            self.save_for_backward(x)
+            return x * y, x + y
+
+        def backward(self, da, db):
+            return da + db, db
+
+    x, y = var([2.0]), var([3.0])
+    f = Two()
+    with autograd.record():
+        a, b = f(x, y)
+        z = a + b
+    z.backward()
+    assert float(x.grad.asscalar()) == 2 and float(y.grad.asscalar()) == 1
+    with pytest.raises(MXNetError, match="only once"):
+        f(x, y)
+
+    class Wrong(Two):
+        def backward(self, da, db):
+            return da
+
+    with autograd.record():
+        a, b = Wrong()(x, y)
+    with pytest.raises(MXNetError, match="returned 1 gradients for 2 inputs"):
+        a.backward()
+
+
+def test_get_symbol():
+    x = var([1.0])
+    with autograd.record():
+        y = mx.nd.tanh(x * 2)
+    s = autograd.get_symbol(y)
+    assert s.list_arguments() == ["var0"]
+    assert np.allclose(s.eval(var0=mx.nd.array([1.0]))[0].asnumpy(), np.tanh(2))

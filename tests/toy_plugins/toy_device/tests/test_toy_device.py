@@ -1,0 +1,25 @@
+import mxcore as mx
+import numpy as np
+import pytest
+
+
+def test_operators_run_on_the_device():
+    x = mx.nd.array([[1, 2], [3, 4]], ctx=mx.Context("toy_device", 1))
+    y = mx.nd.dot(x, x) + 1
+    assert y.context == mx.Context("toy_device", 1)
+    assert y.asnumpy().tolist() == [[8, 11], [16, 23]]
+
+
+def test_gradients_run_on_the_device():
+    x = mx.nd.array([1, 2, 3], ctx=mx.Context("toy_device"))
+    x.attach_grad()
+    with mx.autograd.record():
+        y = (mx.nd.tanh(x) * 2).sum()
+    y.backward()
+    assert x.grad.context == mx.Context("toy_device")
+    np.testing.assert_allclose(x.grad.asnumpy(), 2 / np.cosh([1, 2, 3]) ** 2, rtol=1e-5)
+
+
+def test_devices_do_not_mix_silently():
+    with pytest.raises(mx.MXNetError, match="different devices"):
+        mx.nd.ones((2,)) + mx.nd.ones((2,), ctx=mx.Context("toy_device"))
