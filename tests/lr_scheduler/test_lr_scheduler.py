@@ -5,7 +5,13 @@ import pytest
 
 import mxcore as mx
 from mxcore.base import MXNetError
-from mxcore.lr_scheduler import CosineScheduler, FactorScheduler, LRScheduler, MultiFactorScheduler, PolyScheduler
+from mxcore.lr_scheduler import (
+    CosineScheduler,
+    FactorScheduler,
+    LRScheduler,
+    MultiFactorScheduler,
+    PolyScheduler,
+)
 
 UPDATES = range(60)
 WARMUPS = [
@@ -27,13 +33,14 @@ def cosine(n, start, end=0.0):
 
 
 SCHEDULES = {
-    "factor": (FactorScheduler, {"step": 7, "factor": 0.5}, lambda n, start: 0.4 * 0.5 ** max((n - 1) // 7, 0)),
+    "factor": (FactorScheduler, {"step": 7, "factor": 0.5}, lambda n, s: 0.4 * 0.5 ** max((n - 1) // 7, 0)),
     "factor-stop": (FactorScheduler, {"step": 7, "factor": 0.1, "stop_factor_lr": 0.003},
                     lambda n, start: max(0.4 * 0.1 ** max((n - 1) // 7, 0), 0.003)),
     "multi": (MultiFactorScheduler, {"step": [5, 9, 30], "factor": 0.3},
               lambda n, start: 0.4 * 0.3 ** sum(n > s for s in (5, 9, 30))),
     "poly": (PolyScheduler, {"max_update": 40}, poly),
-    "poly-end": (PolyScheduler, {"max_update": 40, "pwr": 1, "final_lr": 0.1}, lambda n, s: poly(n, s, 1, 0.1)),
+    "poly-end": (PolyScheduler, {"max_update": 40, "pwr": 1, "final_lr": 0.1},
+                 lambda n, s: poly(n, s, 1, 0.1)),
     "cosine": (CosineScheduler, {"max_update": 40}, cosine),
     "cosine-end": (CosineScheduler, {"max_update": 40, "final_lr": 0.1}, lambda n, s: cosine(n, s, 0.1)),
 }

@@ -25,5 +25,5 @@ def test_values(case):
         metric.update([mx.nd.array(label)], [mx.nd.array(pred)])
         local, overall = case["values"][i]
         assert same(metric.get()[1], local)
-        # MXNet's global account of the micro correlation is always 0; here it is the local one.
+        # MXNet's global account of the micro correlation is always 0; here it is that since the last reset.
         assert same(metric.get_global()[1], overall if has_global else local)

@@ -174,7 +174,7 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
             op.plans.clear()
         op.plans[key] = plan
 
-    if plan.lean and not pending and out is None and wanted is None and not (engine.it.parallel and plan.work > engine.it.work_limit):
+    if plan.lean and not pending and out is None and wanted is None and (not engine.it.parallel or plan.work <= engine.it.work_limit):
         train = state.train
         k = ctx.k.get(train) or context_k(ctx, train)
         try:
@@ -246,7 +246,7 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
             if new is not None:
                 old = inputs[i]._data
                 if new is not old:
-                    _store(device, new, inputs[i])
+                    store(device, new, inputs[i])
         results = []
         for i in range(plan.n_out):
             v = values[i]

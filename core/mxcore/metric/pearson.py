@@ -19,8 +19,8 @@ class PearsonCorrelation(EvalMetric):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``mx.metric.PearsonCorrelation``. 'micro' merges the moments of the
-    batches (Chan, Golub and LeVeque, 1979) and has no global account.
+    Behaviour matched: MXNet 1.9.1 ``mx.metric.PearsonCorrelation``. 'micro' merges the moments of batches
+    (Chan, Golub and LeVeque, 1979) since the last `reset`; `reset_local` leaves them.
 
     Examples
     --------
@@ -34,8 +34,7 @@ class PearsonCorrelation(EvalMetric):
         if average not in ("macro", "micro"):
             raise error(ValueError, f"average must be 'macro' or 'micro', not {average!r}")
         self.average = average
-        super().__init__(name, output_names, label_names, has_global_stats=average == "macro")
-        self.reset_micro()
+        super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def reset_micro(self):
         """Empty the moments that 'micro' keeps."""
@@ -44,10 +43,6 @@ class PearsonCorrelation(EvalMetric):
 
     def reset(self):
         super().reset()
-        self.reset_micro()
-
-    def reset_local(self):
-        super().reset_local()
         self.reset_micro()
 
     def update_variance(self, new_values, *aggregate):
@@ -96,7 +91,7 @@ class PearsonCorrelation(EvalMetric):
                 self.update_cov(label, pred)
                 self._label = self.update_variance(label, *self._label)
                 self._pred = self.update_variance(pred, *self._pred)
-                self.num_inst += 1
+                self._tally(0.0, 1)
 
     def _value(self, total, count):
         if self.average == "macro":

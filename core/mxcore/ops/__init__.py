@@ -15,7 +15,7 @@ API_VERSION = 1
 MODULES = (
     "arithmetic", "unary", "reduce", "shape", "create",
     "indexing", "select", "ordering", "linalg",
-    "dense", "conv", "norm",
+    "dense", "conv", "norm", "activation",
     "random", "optimizer", "optimizer_multi",
     "custom", "control",
 )

@@ -14,7 +14,7 @@ from . import special
 from .dense import given, wide
 from .rules import axis_of, same_shape, size_of
 
-__all__: list[str] = []
+__all__ = ["soft"]
 
 
 # -- LeakyReLU ------------------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ _KINKED = [[-2.6, -1.2, -0.3, 0.4, 1.5]]
 
 @op("LeakyReLU", inputs="data gamma[act_type=='prelu']", outputs="output mask[act_type=='rrelu']", random=True, **_LEAKY,
     grad=None, samples=[
-        *(Sample(_KINKED, params={"act_type": t}) for t in _FORMS),
+        *(Sample(_KINKED, params={"act_type": t}, mxnet="MXNet's gradient of selu scales twice" if t == "selu" else True) for t in _FORMS),
         Sample(_KINKED, params={"act_type": "leaky", "slope": 0.1}),
         Sample((2, 3, 4), (3,), params={"act_type": "prelu"}, domain=(0.2, 0.9)),
         Sample((2, 3, 4), [0.3], params={"act_type": "prelu"}, domain=(-0.9, -0.2)),
@@ -104,7 +104,7 @@ def leaky_relu(k, p, data, gamma=None):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``LeakyReLU``.
+    Behaviour matched: MXNet 1.9.1 ``LeakyReLU``, except for the gradient of ``selu``, where MXNet scales twice.
     """
     xp, x = k.xp, wide(data)
     if p.act_type == "prelu":
@@ -205,12 +205,306 @@ def backward_prelu(k, p, dy_, data, gamma):
 
 
 def _prelu_grad_grad(F: Any, dys: Any, dy: Any, data: Any, gamma: Any) -> Any:
-    # Linear in dy, and piecewise linear in data and gamma: `LeakyReLU` at the same place does the broadcasting.
-    gx, gw = dys
-    slope_of_gw = F._backward_prelu(F.ones_like(dy), data, gw, wanted=(True, False))[0] * (data <= 0)
-    through = F._backward_prelu(gx, data, gamma, wanted=(True, False))[0]
-    return (through + slope_of_gw * data, slope_of_gw * dy, F._backward_prelu(dy, gx, gamma, wanted=(False, True))[1] * 0
-            + F._backward_prelu_gamma(dy * gx * (data <= 0), gamma))
+    g_data, g_gamma = dys
+    below = data <= 0
+    d_slope = F._bias_like(g_gamma, data) * below
+    return (F._backward_prelu(g_data, data, gamma, wanted=(True, False))[0] + d_slope * data, d_slope * dy,
+            F._bias_sum(g_data * dy * below, gamma))
 
 
 backward_prelu.shape(lambda p, ins: [ins[1], ins[2]])
+
+
+# -- Dropout --------------------------------------------------------------------------------------------------------
+
+def _mask_shape(p: Any, shape: Any) -> Any:
+    for a in p.axes:
+        if not 0 <= a < len(shape):
+            raise ValueError(f"axes {p.axes} must lie in [0, {len(shape)})")
+    return tuple(1 if i in p.axes else n for i, n in enumerate(shape))
+
+
+def _check_dropout(inputs: Any, outputs: Any) -> None:
+    x, y = inputs[0], outputs[0]
+    kept = y != 0
+    np.testing.assert_allclose(y[kept], 2 * x[kept], rtol=1e-6)
+    assert 0.3 < kept.mean() < 0.7
+
+
+@op("Dropout", inputs="data", outputs="output mask", visible=1, random=True, p=Float(0.5, ge=0, le=1), mode=Enum("always training", "training"),
+    axes=Shape(()), cudnn_off=Bool(False),
+    grad=lambda F, p, dy, out_mask: F.broadcast_mul(dy, out_mask) if p.axes else dy * out_mask,
+    samples=[Sample((3, 4)), Sample((40, 30), train=True, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
+             Sample((1200, 2), params={"mode": "always", "axes": (1,)}, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
+             Sample((3, 4), params={"p": 0.0}, train=True), Sample((0, 4), train=True, mxnet="MXNet refuses empty data")])
+def dropout(k, p, data):
+    """Set elements to zero at random and scale up the others, so that the mean stays.
+
+    Parameters
+    ----------
+    data : array
+        Any shape.
+    p : float
+        Probability that an element becomes zero.
+    mode : {'training', 'always'}
+        Act in training mode only, or always.
+    axes : tuple of int
+        Along these axes all elements share one decision.
+    cudnn_off : bool
+        A hint of MXNet's own backend; no effect.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``Dropout``, except that ``p=1`` gives zeros, not NaN. Source: Srivastava et al., "Dropout", 2014.
+    """
+    xp = k.xp
+    shape = _mask_shape(p, data.shape)
+    if p.p == 0 or not (k.is_train or p.mode == "always"):
+        return data, xp.broadcast_to(xp.ones((1,) * data.ndim, data.dtype), shape)
+    keep = 1 - p.p
+    scale = data.dtype.type(1 / keep if keep else 0)
+    mask = (k.rng.uniform(shape, np.float32) < keep) * scale
+    return data * mask, mask
+
+
+@dropout.shape
+def _(p, ins, outs):
+    data = merge_shape(ins[0], outs[0])
+    return [data], [data, None if data is None else _mask_shape(p, data)]
+
+
+dropout.cost(lambda p, ins, outs: size_of(ins[0]) * 4)
+
+
+# -- the softmax family ---------------------------------------------------------------------------------------------
+
+_SOFT = dict(axis=Int(-1), temperature=Float(None), dtype=Enum("float16 float32 float64", None), use_length=Bool(False))
+
+
+def soft(xp: Any, x: Any, axis: int) -> Any:
+    """Softmax of logits along an axis; overwrites nothing."""
+    if not x.size:
+        return x.copy()
+    e = x - x.max(axis, keepdims=True)
+    xp.exp(e, e)
+    e /= e.sum(axis, keepdims=True)
+    return e
+
+
+def _logits(p: Any, data: Any, sign: int = 1) -> Any:
+    """The data as floats of at least single precision, divided by the temperature."""
+    if p.dtype == "float64" or data.dtype.kind != "f":
+        x = data.astype(p.dtype)
+    else:
+        x = wide(data)
+    t = sign * (1.0 if p.temperature is None else p.temperature)
+    return x if t == 1 else x / t
+
+
+def _soft_dtype(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    if len(ins) == 2 and ins[1] is not None and ins[1].kind not in "iu":
+        raise TypeError(f"length must be of an integer dtype, got {ins[1].name}")
+    if p.dtype is not None:
+        return ins, [np.dtype(p.dtype)]
+    t = ins[0] or outs[0]
+    if t is not None and t.kind in "iub":
+        raise TypeError(f"data of dtype {t.name} needs parameter dtype, one of float16, float32, float64")
+    return [t, *ins[1:]], [t]
+
+
+def _soft_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    data = merge_shape(ins[0], outs[0])
+    if data is None:
+        return ins, outs
+    axis = axis_of(p.axis, len(data))
+    return [data, data[:axis] + data[axis + 1:]][:len(ins)], [data]
+
+
+def _to_input(F: Any, p: Any, g: Any, like: Any) -> Any:
+    return g if p.dtype is None else F._cast_like(g, like)
+
+
+@op("softmax", inputs="data length[use_length]", **_SOFT,
+    grad=lambda F, p, dy, like_data, y: (
+        _to_input(F, p, F._backward_softmax(dy, y, axis=p.axis, temperature=p.temperature), like_data), None)[:1 + p.use_length],
+    samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5}), Sample((3, 4), params={"dtype": "float64"}, grad=False),
+             Sample((2, 4, 3), np.array([[1, 2, 4], [3, 0, 1]], np.int32), params={"axis": 1, "use_length": True}, grad=(True, False)),
+             Sample((0, 3))])
+def softmax(k, p, data, length=None):
+    """Exponentials that sum to one along an axis.
+
+    Parameters
+    ----------
+    data : array
+        Logits, any shape.
+    length : array of int
+        With `use_length`: how many entries along the axis count; the others get zero. Shaped as data without the axis.
+    axis : int
+    temperature : float, optional
+        Divides the logits first (1).
+    dtype : {'float16', 'float32', 'float64'}, optional
+        Of the result; that of `data` unless told.
+    use_length : bool
+        There is an input `length`.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``softmax``.
+    """
+    xp, x = k.xp, _logits(p, data)
+    axis = axis_of(p.axis, x.ndim)
+    if length is None:
+        return soft(xp, x, axis)
+    place = xp.arange(x.shape[axis]).reshape(tuple(-1 if i == axis else 1 for i in range(x.ndim)))
+    inside = place < xp.expand_dims(length, axis)
+    if not x.size:
+        return x.copy()
+    low = xp.where(inside, x, -np.inf).max(axis, keepdims=True)
+    e = xp.where(inside, xp.exp(xp.where(inside, x - xp.where(low == -np.inf, 0.0, low), 0.0)), 0.0)
+    total = e.sum(axis, keepdims=True)
+    return e / xp.where(total == 0, 1.0, total)
+
+
+@op("softmin", inputs="data", **_SOFT,
+    grad=lambda F, p, dy, like_data, y: _to_input(F, p, -F._backward_softmax(dy, y, axis=p.axis, temperature=p.temperature), like_data),
+    samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5})])
+def softmin(k, p, data):
+    """Softmax of the negative.
+
+    Parameters
+    ----------
+    data : array
+        Any shape.
+    axis : int
+    temperature : float, optional
+        Divides the values first (1).
+    dtype : {'float16', 'float32', 'float64'}, optional
+        Of the result; that of `data` unless told.
+    use_length : bool
+        Must be False: only `softmax` has an input for lengths.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``softmin``.
+    """
+    _no_length(p)
+    return soft(k.xp, _logits(p, data, -1), axis_of(p.axis, data.ndim))
+
+
+def _no_length(p: Any) -> None:
+    if p.use_length:
+        raise ValueError("use_length is for softmax; this operator has no input for lengths")
+
+
+@op("log_softmax", inputs="data", **_SOFT,
+    grad=lambda F, p, dy, like_data, y: _to_input(F, p, F._backward_log_softmax(dy, y, axis=p.axis, temperature=p.temperature), like_data),
+    samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5}), Sample((0, 3))])
+def log_softmax(k, p, data):
+    """Logarithm of the softmax, computed without overflow.
+
+    Parameters
+    ----------
+    data : array
+        Logits, any shape.
+    axis : int
+    temperature : float, optional
+        Divides the logits first (1).
+    dtype : {'float16', 'float32', 'float64'}, optional
+        Of the result; that of `data` unless told.
+    use_length : bool
+        Must be False: only `softmax` has an input for lengths.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``log_softmax``.
+    """
+    _no_length(p)
+    xp, x = k.xp, _logits(p, data)
+    axis = axis_of(p.axis, x.ndim)
+    if not x.size:
+        return x.copy()
+    d = x - x.max(axis, keepdims=True)
+    d -= xp.log(xp.exp(d).sum(axis, keepdims=True))
+    return d
+
+
+_BACK = dict(axis=Int(-1), temperature=Float(None))
+
+
+def _cool(p: Any, g: Any) -> Any:
+    return g if p.temperature is None or p.temperature == 1 else g / p.temperature
+
+
+@op("_backward_softmax", inputs="dy out", **_BACK, samples=[Sample((3, 4), (3, 4), params={"temperature": 2.0}, mxnet="internal")],
+    grad=lambda F, p, dy, dy_, out: (
+        F._backward_softmax(dy, out, **given(p, _BACK)),
+        _cool(p, F.broadcast_sub(dy * dy_, F.broadcast_add(F.broadcast_mul(dy, F.sum(dy_ * out, axis=p.axis, keepdims=True)),
+                                                           F.broadcast_mul(dy_, F.sum(dy * out, axis=p.axis, keepdims=True))))))
+    )
+def backward_softmax(k, p, dy_, out):
+    """Gradient of `softmax` with respect to its logits.
+
+    Parameters
+    ----------
+    dy : array
+        The incoming gradient.
+    out : array
+        What softmax returned.
+    axis : int
+    temperature : float, optional
+        As in `softmax`.
+    """
+    y, dy = wide(out), wide(dy_)
+    g = dy * y
+    g -= y * g.sum(p.axis, keepdims=True)
+    return _cool(p, g)
+
+
+@op("_backward_log_softmax", inputs="dy out", **_BACK, samples=[Sample((3, 4), (3, 4), params={"temperature": 2.0}, mxnet="internal")],
+    grad=lambda F, p, dy, dy_, out: (
+        _cool(p, F.broadcast_sub(dy, F.sum(dy * F.exp(out), axis=p.axis, keepdims=True))),
+        _cool(p, -F.broadcast_mul(dy * F.exp(out), F.sum(dy_, axis=p.axis, keepdims=True)))))
+def backward_log_softmax(k, p, dy_, out):
+    """Gradient of `log_softmax` with respect to its logits.
+
+    Parameters
+    ----------
+    dy : array
+        The incoming gradient.
+    out : array
+        What log_softmax returned.
+    axis : int
+    temperature : float, optional
+        As in `log_softmax`.
+    """
+    dy = wide(dy_)
+    return _cool(p, dy - k.xp.exp(wide(out)) * dy.sum(p.axis, keepdims=True))
+
+
+@op("SoftmaxActivation", inputs="data", mode=Enum("channel instance", "instance"),
+    grad=lambda F, p, dy, y: F._backward_softmax(dy, y, axis=1 if p.mode == "channel" else -1),
+    samples=[Sample((3, 5)), Sample((2, 3, 4), params={"mode": "channel"})])
+def softmax_activation(k, p, data):
+    """Softmax over the last axis, or over the channels.
+
+    Parameters
+    ----------
+    data : array
+        Shape (N, C) or (N, C, ...).
+    mode : {'instance', 'channel'}
+        The last axis, or axis 1.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``SoftmaxActivation`` (deprecated there in favour of ``softmax``), except that the gradient
+    of mode ``instance`` belongs to the forward pass in more than two dimensions too.
+    """
+    return soft(k.xp, wide(data), axis_of(1 if p.mode == "channel" else -1, data.ndim))
+
+
+for _op in (softmax, softmin, log_softmax):
+    _op.shape(_soft_shape)
+    _op.dtype(_soft_dtype)
+softmax_activation.shape(same_shape)
+for _op in (softmax, softmin, log_softmax, softmax_activation):
+    _op.cost(lambda p, ins, outs: size_of(ins[0]) * 8)

@@ -51,25 +51,51 @@ def _along_channel(F: Any, name: str, p: Any, bias: Any, like: Any) -> Any:
     return F._bias_like(bias, like, axis=axis)
 
 
-@op("_bias_like", inputs="data like~", axis=Int(1), grad=lambda F, p, dy, like_like: (F.sum(dy, axis=p.axis, exclude=True), None),
-    samples=[Sample((3,), (2, 3, 4), mxnet="internal"), Sample((4,), (2, 3, 4), params={"axis": -1}, mxnet="internal")])
+def _upon(p: Any, ndim: int) -> int:
+    return min(p.axis, ndim - 1) if p.axis >= 0 else p.axis + ndim
+
+
+@op("_bias_like", inputs="data like~", axis=Int(1), grad=lambda F, p, dy, like_data: (F._bias_sum(dy, like_data, axis=p.axis), None),
+    samples=[Sample((3,), (2, 3, 4), mxnet="internal"), Sample((4,), (2, 3, 4), params={"axis": -1}, mxnet="internal"),
+             Sample((1,), (5,), mxnet="internal")])
 def bias_like(k, p, data, like):
-    """Repeat a vector along one axis of an array: the bias of a layer.
+    """Repeat a vector along one axis of an array, as a bias is.
 
     Parameters
     ----------
     data : array
-        Shape (C,).
+        Shape (C,) or (1,).
     like : array
         Only its shape is used; its length on `axis` is C.
     axis : int
+        The last one if the array has fewer.
     """
-    shape = [1] * like.ndim
-    shape[p.axis] = data.shape[0]
-    return k.xp.broadcast_to(data.reshape(tuple(shape)), tuple(like.shape)).copy()
+    at = _upon(p, like.ndim)
+    vector = data.reshape(tuple(-1 if i == at else 1 for i in range(like.ndim)))
+    return k.xp.broadcast_to(vector, tuple(like.shape)).copy()
 
 
-bias_like.shape(lambda p, ins: [ins[1]])
+@op("_bias_sum", inputs="data like~", axis=Int(1), grad=lambda F, p, dy, like_data: (F._bias_like(dy, like_data, axis=p.axis), None),
+    samples=[Sample((2, 3, 4), (3,), mxnet="internal"), Sample((2, 3, 4), (4,), params={"axis": -1}, mxnet="internal"),
+             Sample((5,), (1,), mxnet="internal")])
+def bias_sum(k, p, data, like):
+    """Sum over all axes but one, or over all: the adjoint of `_bias_like`.
+
+    Parameters
+    ----------
+    data : array
+    like : array
+        Only its shape is used: (C,) or (1,).
+    axis : int
+        The last one if `data` has fewer.
+    """
+    at = _upon(p, data.ndim)
+    total = wide(data).sum(tuple(i for i in range(data.ndim) if i != at))
+    return total.sum().reshape(1) if like.shape[0] == 1 else total
+
+
+for _op in (bias_like, bias_sum):
+    _op.shape(lambda p, ins: [ins[1]])
 
 _PARAMS = dict(num_hidden=Int(ge=1), no_bias=Bool(False), flatten=Bool(True))
 

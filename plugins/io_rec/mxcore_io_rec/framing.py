@@ -171,6 +171,8 @@ def _goes_on(fetch, at):
     head = fetch(at, 8)
     if len(head) < 8:
         return _WORD.startswith(word)  # the file is cut here: the damage is the next record's
+    if sum(a == b for a, b in zip(word, _WORD)) < 2:
+        return False  # too little of a magic word to call it a damaged one
     after = at + 8 + ((_HEAD.unpack(head)[1] & MAX_LENGTH) + 3 & ~3)
     beyond = fetch(after - 1, 5)
     return beyond[1:] == _WORD or len(beyond) == 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..jit import helper, intrinsic
 
-__all__ = ["fill", "gather", "inside", "move", "pack", "scatter"]
+__all__ = ["copy", "fill", "gather", "inside", "move", "pack", "same", "scatter"]
 
 U = np.uint64  # an index that cannot be negative spares the check for indices that count from the end
 
@@ -43,6 +43,18 @@ def copy(typingctx, x, x0, n, y, y0):
         return context.get_dummy_value()
 
     return types.void(x, types.int64, types.int64, y, types.int64), codegen
+
+
+@intrinsic
+def same(typingctx, x, y):
+    """Tell whether two arrays begin at the same address: LLVM's vector loops give way where input and output overlap."""
+    from numba import types
+
+    def codegen(context, builder, signature, args):
+        a, b = (context.make_array(signature.args[k])(context, builder, args[k]).data for k in (0, 1))
+        return builder.icmp_unsigned("==", a, b)
+
+    return types.boolean(x, y), codegen
 
 
 @helper(inline=False)

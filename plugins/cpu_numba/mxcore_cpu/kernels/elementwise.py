@@ -9,36 +9,35 @@ from .. import math as m
 from ..jit import Kernel, helper, kernel
 from ..math import like, where
 from ._arrays import flat, writable
-from .columns import copy
+from .columns import same
 
 __all__ = ["ACTIVATIONS", "GRADIENTS", "UNARY", "activation", "activation_backward", "dropout", "prelu", "prelu_backward",
            "unary"]
-
-
-_BLOCK = 2048  # elements worked on at a time: they stay in the first cache
 
 
 def _map(name: str, function: Callable[..., object], arrays: int) -> Kernel:
     """Make the kernel of a scalar function of one or two elements and a parameter."""
     f = helper(function)
 
-    # Work in place on a copy of the first array, block by block: LLVM's vector loops give way where input and output
-    # overlap, and the output often is the input.
     def one(first, last, x, y, parameter):
+        x, y = x[first:last], y[first:last]  # from 0, so that no index needs a check
         p = x.dtype.type(parameter)
-        for low in range(first, last, _BLOCK):
-            b = y[low:min(low + _BLOCK, last)]
-            copy(x, low, b.size, y, low)
-            for i in range(b.size):
-                b[i] = f(b[i], p)
+        if same(x, y):
+            for i in range(y.size):
+                y[i] = f(y[i], p)
+        else:
+            for i in range(y.size):
+                y[i] = f(x[i], p)
 
     def two(first, last, a, x, y, parameter):
+        a, x, y = a[first:last], x[first:last], y[first:last]
         p = x.dtype.type(parameter)
-        for low in range(first, last, _BLOCK):
-            b, c = y[low:min(low + _BLOCK, last)], x[low:min(low + _BLOCK, last)]
-            copy(a, low, b.size, y, low)
-            for i in range(b.size):
-                b[i] = f(b[i], c[i], p)
+        if same(a, y):
+            for i in range(y.size):
+                y[i] = f(y[i], x[i], p)
+        else:
+            for i in range(y.size):
+                y[i] = f(a[i], x[i], p)
 
     body = one if arrays == 1 else two
     body.__name__ = body.__qualname__ = name  # which is also the name of its file in the cache

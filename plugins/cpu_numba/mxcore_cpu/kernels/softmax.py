@@ -11,7 +11,7 @@ from .. import math as m
 from ..jit import REORDER, helper, kernel
 from ..math import where
 from ._arrays import flat, normal_axis, spread, writable
-from .columns import copy
+from .columns import copy, fill
 
 __all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward", "softmax_cross_entropy",
            "softmax_cross_entropy_backward", "softmax_output_backward"]
@@ -63,33 +63,50 @@ def _rows(first, last, n, inverse_temperature, logarithm, x, y):
                 b[i] *= share
 
 
+@helper(inline=False)
+def _raise(x, largest):
+    for i in range(x.size):
+        largest[i] = where(x[i] > largest[i], x[i], largest[i])
+
+
+@helper(inline=False)
+def _shift(x, largest, scale, total, y):
+    """y = (x - largest) * scale; its exponential is added to the total."""
+    for i in range(x.size):
+        y[i] = (x[i] - largest[i]) * scale
+    for i in range(x.size):
+        total[i] += m.exp(y[i])
+
+
+@helper(inline=False)
+def _finish(logarithm, total, y):
+    if logarithm:
+        for i in range(y.size):
+            y[i] -= total[i]
+    else:
+        for i in range(y.size):
+            y[i] = m.exp(y[i]) * total[i]
+
+
 @kernel(threshold=1 << 13)
 def _columns(first, last, n, inner, inverse_temperature, logarithm, x, y):
-    scale, one, zero = x.dtype.type(inverse_temperature), x.dtype.type(1), x.dtype.type(0)
+    scale, one = x.dtype.type(inverse_temperature), x.dtype.type(1)
     blocks = (inner + _BLOCK - 1) // _BLOCK
-    largest, total = np.empty(_BLOCK, x.dtype), np.empty(_BLOCK, x.dtype)
+    largests, totals = np.empty(_BLOCK, x.dtype), np.empty(_BLOCK, x.dtype)
     for item in range(first, last):
         begin = item // blocks * n * inner + item % blocks * _BLOCK
         width = min(_BLOCK, inner - item % blocks * _BLOCK)
-        largest[:width] = x[begin:begin + width]
-        total[:width] = zero
-        for k in range(1, n):
-            a = x[begin + k * inner:begin + k * inner + width]
-            for i in range(width):
-                largest[i] = where(a[i] > largest[i], a[i], largest[i])
-        for k in range(n):
-            a, b = x[begin + k * inner:begin + k * inner + width], y[begin + k * inner:begin + k * inner + width]
-            for i in range(width):
-                v = (a[i] - largest[i]) * scale
-                e = m.exp(v)
-                total[i] += e
-                b[i] = v if logarithm else e
+        largest, total = largests[:width], totals[:width]
+        copy(x, begin, width, largest, 0)
+        fill(total, 0, width, x.dtype.type(0))
+        for at in range(begin + inner, begin + n * inner, inner):
+            _raise(x[at:at + width], largest)
+        for at in range(begin, begin + n * inner, inner):
+            _shift(x[at:at + width], largest, scale, total, y[at:at + width])
         for i in range(width):
             total[i] = m.log(total[i]) if logarithm else one / total[i]
-        for k in range(n):
-            b = y[begin + k * inner:begin + k * inner + width]
-            for i in range(width):
-                b[i] = b[i] - total[i] if logarithm else b[i] * total[i]
+        for at in range(begin, begin + n * inner, inner):
+            _finish(logarithm, total, y[at:at + width])
 
 
 @helper(fastmath=REORDER, inline=False)
@@ -123,28 +140,40 @@ def _rows_gradient(first, last, n, inverse_temperature, logarithm, dy, y, dx):
                 c[i] = (a[i] - total) * b[i] * scale
 
 
+@helper(inline=False)
+def _accumulate(logarithm, dy, y, total):
+    if logarithm:
+        for i in range(y.size):
+            total[i] += dy[i]
+    else:
+        for i in range(y.size):
+            total[i] += dy[i] * y[i]
+
+
+@helper(inline=False)
+def _spread_gradient(logarithm, scale, dy, y, total, dx):
+    if logarithm:
+        for i in range(y.size):
+            dx[i] = (dy[i] - m.exp(y[i]) * total[i]) * scale
+    else:
+        for i in range(y.size):
+            dx[i] = (dy[i] - total[i]) * y[i] * scale
+
+
 @kernel(threshold=1 << 13)
 def _columns_gradient(first, last, n, inner, inverse_temperature, logarithm, dy, y, dx):
-    scale, zero = y.dtype.type(inverse_temperature), y.dtype.type(0)
+    scale = y.dtype.type(inverse_temperature)
     blocks = (inner + _BLOCK - 1) // _BLOCK
-    total = np.empty(_BLOCK, y.dtype)
+    totals = np.empty(_BLOCK, y.dtype)
     for item in range(first, last):
         begin = item // blocks * n * inner + item % blocks * _BLOCK
         width = min(_BLOCK, inner - item % blocks * _BLOCK)
-        total[:width] = zero
-        for k in range(n):
-            low = begin + k * inner
-            a, b = dy[low:low + width], y[low:low + width]
-            for i in range(width):
-                total[i] += a[i] if logarithm else a[i] * b[i]
-        for k in range(n):
-            low = begin + k * inner
-            a, b, c = dy[low:low + width], y[low:low + width], dx[low:low + width]
-            for i in range(width):
-                if logarithm:
-                    c[i] = (a[i] - m.exp(b[i]) * total[i]) * scale
-                else:
-                    c[i] = (a[i] - total[i]) * b[i] * scale
+        total = totals[:width]
+        fill(total, 0, width, y.dtype.type(0))
+        for at in range(begin, begin + n * inner, inner):
+            _accumulate(logarithm, dy[at:at + width], y[at:at + width], total)
+        for at in range(begin, begin + n * inner, inner):
+            _spread_gradient(logarithm, scale, dy[at:at + width], y[at:at + width], total, dx[at:at + width])
 
 
 def _forward(data, out, axis, temperature, logarithm) -> None:

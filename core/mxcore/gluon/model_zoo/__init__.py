@@ -1,0 +1,14 @@
+"""Whole networks by name, with trained parameters where they can be had."""
+from __future__ import annotations
+
+import importlib
+
+__all__ = ["get_model", "model_store", "vision"]  # noqa: F822 (found by __getattr__)
+
+
+def __getattr__(name):
+    if name in ("model_store", "vision"):
+        return importlib.import_module(f"{__name__}.{name}")
+    if name == "get_model":
+        return importlib.import_module(f"{__name__}.vision").get_model
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

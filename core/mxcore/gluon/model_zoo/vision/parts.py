@@ -1,0 +1,88 @@
+"""What the networks are put together from."""
+from __future__ import annotations
+
+from ....context import cpu
+from ... import nn
+from ..model_store import get_model_file
+
+__all__ = ["conv_norm", "in_sequence", "pretrained_or_not", "stage", "variants"]
+
+
+def in_sequence(*layers):
+    """Layers one after the other, named as if they stood alone."""
+    out = nn.HybridSequential(prefix="")
+    out.add(*layers)
+    return out
+
+
+def stage(prefix, make):
+    """Layers one after the other with a prefix of their own.
+
+    Parameters
+    ----------
+    prefix : str
+    make : callable
+        Returns the layers; called inside the name scope.
+    """
+    out = nn.HybridSequential(prefix=prefix)
+    with out.name_scope():
+        out.add(*make())
+    return out
+
+
+def conv_norm(channels, kernel=1, stride=1, pad=0, groups=1, act="relu", **norm):
+    """A convolution without bias, batch normalisation and an activation, as a list."""
+    layers = [nn.Conv2D(channels, kernel, stride, pad, groups=groups, use_bias=False), nn.BatchNorm(**norm)]
+    if act is not None:
+        layers.append(nn.Activation(act) if isinstance(act, str) else act())
+    return layers
+
+
+def pretrained_or_not(net, name, pretrained, ctx, root):
+    """The network, with published parameters if they are asked for."""
+    if pretrained:
+        net.load_parameters(get_model_file(name, root=root), ctx=cpu() if ctx is None else ctx)
+    return net
+
+
+def variants(module, what, make, **table):
+    """Functions that make the variants of a network.
+
+    Parameters
+    ----------
+    module : str
+        Where they are.
+    what : str
+        Name of the network for their docstrings.
+    make : callable
+        Makes a variant from the positional arguments in the table and the caller's keywords.
+    **table
+        Name to arguments.
+
+    Returns
+    -------
+    dict of str to callable
+    """
+
+    def variant(name, args):
+        def build(**kwargs):
+            return make(*args, **kwargs)
+
+        build.__name__ = build.__qualname__ = name
+        build.__module__ = module
+        build.__doc__ = f"""{what}, variant ``{name}``.
+
+    Parameters
+    ----------
+    pretrained : bool, default False
+        Load the published parameters (ImageNet).
+    ctx : Context, default cpu()
+        Where to put them.
+    root : str, default '~/.mxnet/models'
+        Folder where parameter files are kept.
+    **kwargs
+        classes and other arguments of the network.
+    """
+        return build
+
+    return {name: variant(name, args) for name, args in table.items()}

@@ -1,0 +1,314 @@
+"""The base of stores with MXNet's whole interface, and `create`."""
+from __future__ import annotations
+
+from .. import optimizer as opt
+from .._core import registry
+from .._io_files import open_read, write_atomic
+from ..autograd import pause
+from ..base import error
+from .base import KVStoreBase, capable
+from .keys import group, pairs
+
+__all__ = ["KVStore", "create"]
+
+
+class KVStore(KVStoreBase):
+    """Values by key, shared by devices or machines. Made by `create`.
+
+    This class reads what users give and keeps the updater. A type of store derives from it and defines what
+    happens to keys: `_init`, `_push`, `_pull` and, where it has row-sparse values, `_pull_rows`. They are called
+    outside of recording, with keys checked and grouped.
+
+    Parameters
+    ----------
+    type : str
+        The name under which the store was asked for.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.kv.KVStore``. A custom updater gets str keys as str, MXNet's Python 3 gives
+    bytes. What was pushed may be overwritten afterwards without changing the store.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> kv = mx.kv.create("device")
+    >>> kv.init([3, 5], [mx.nd.ones(2)] * 2)
+    >>> kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+    >>> outs = [mx.nd.empty(2), mx.nd.empty(2)]
+    >>> kv.pushpull([3, 5], [mx.nd.ones(2)] * 2, out=outs)
+    >>> outs[1].asnumpy()
+    array([0.5, 0.5], dtype=float32)
+    """
+
+    def __init__(self, type):
+        self._type = type
+        self._updater = None
+
+    # -- what a type of store defines --------------------------------------------------------------------------------
+
+    def _init(self, values):
+        """Keep first values: `values` is a list of (key, array)."""
+        raise error(NotImplementedError, f"KVStore {self.type!r} does not define init")
+
+    def _push(self, groups, priority):
+        """Add up ``groups[key]``, a list of arrays, and update or replace the value of each key."""
+        raise error(NotImplementedError, f"KVStore {self.type!r} does not define push")
+
+    def _pull(self, groups, priority, ignore_sparse):
+        """Write the value of each key to all arrays of ``groups[key]``."""
+        raise error(NotImplementedError, f"KVStore {self.type!r} does not define pull")
+
+    def _pull_rows(self, groups, priority):
+        """Write rows: ``groups[key]`` is a list of (row_sparse array, row numbers)."""
+        raise error(NotImplementedError, f"KVStore {self.type!r} has no row_sparse_pull")
+
+    # -- values ------------------------------------------------------------------------------------------------------
+
+    def init(self, key, value):
+        """Give new keys their first values.
+
+        Parameters
+        ----------
+        key : int or str, or a list
+            Keys that have no value yet.
+        value : NDArray, or a list
+            One array for each key.
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError) if a key has a value already, or more than one array is given for it.
+
+        Examples
+        --------
+        >>> import mxcore as mx
+        >>> kv = mx.kv.create("local")
+        >>> kv.init(3, mx.nd.ones((2, 3)))
+        >>> kv.init(["a", "b"], [mx.nd.ones(2), mx.nd.ones(3)])
+        Traceback (most recent call last):
+            ...
+        mxcore.base.MXNetTypeError: kvstore: key 'a' is a str, but the keys of this store are int
+        """
+        values = pairs(key, value)
+        for k, arrays in values:
+            if len(arrays) != 1:
+                raise error(ValueError, f"kvstore: init takes one array for key {k!r}, got {len(arrays)}")
+        with pause():
+            self._init([(k, array) for k, (array,) in values])
+
+    def push(self, key, value, priority=0):
+        """Add up the arrays given for each key; with an updater they move its value, else they replace it.
+
+        Parameters
+        ----------
+        key : int or str, or a list
+            Which values; arrays for a key that comes twice are added up, too.
+        value : NDArray, or lists
+            For each key an array, or a list with one from each device.
+        priority : int
+            Where stores have queues, higher goes first.
+
+        Raises
+        ------
+        MXNetError
+            (also KeyError or ValueError) if a key has no value yet, or an array has another shape.
+
+        Examples
+        --------
+        >>> import mxcore as mx
+        >>> kv = mx.kv.create("local")
+        >>> kv.init(3, mx.nd.ones(2))
+        >>> kv.push(3, [mx.nd.ones(2, ctx=mx.cpu(i)) for i in range(4)])
+        >>> out = mx.nd.empty(2)
+        >>> kv.pull(3, out=out)
+        >>> out.asnumpy()
+        array([4., 4.], dtype=float32)
+        """
+        groups = group(key, value)
+        with pause():
+            self._push(groups, priority)
+
+    def pull(self, key, out=None, priority=0, ignore_sparse=True):
+        """Write the values of keys to arrays.
+
+        Parameters
+        ----------
+        key : int or str, or a list
+            Which values.
+        out : NDArray, or lists
+            For each key an array, or a list with one on each device.
+        priority : int
+            As for `push`.
+        ignore_sparse : bool
+            Leave sparse arrays in `out` as they are, with a warning; `row_sparse_pull` fills those.
+
+        Raises
+        ------
+        MXNetError
+            (also KeyError or ValueError) if a key has no value yet, or an array has another shape.
+        """
+        groups = group(key, _given("out", out))
+        with pause():
+            self._pull(groups, priority, ignore_sparse)
+
+    def pushpull(self, key, value, out=None, priority=0):
+        groups = group(key, value)
+        outs = groups if out is None else group(key, out)
+        with pause():
+            self._push(groups, priority)
+            self._pull(outs, priority, True)
+
+    def broadcast(self, key, value, out, priority=0):
+        outs = group(key, _given("out", out))
+        self.init(key, value)
+        with pause():
+            self._pull(outs, priority, True)
+
+    def row_sparse_pull(self, key, out=None, priority=0, row_ids=None):
+        """Write some rows of row-sparse values to row-sparse arrays.
+
+        Parameters
+        ----------
+        key : int or str, or a list
+            Which values.
+        out : NDArray, or lists
+            Row-sparse arrays, as for `pull`; each gets exactly the rows asked for.
+        priority : int
+            As for `push`.
+        row_ids : NDArray, or lists
+            Row numbers for each array in `out`, in any order and repeated as you like; one array may serve all.
+
+        Raises
+        ------
+        MXNetError
+            (also KeyError, ValueError, TypeError or IndexError) if a key or row does not exist, or an array is not
+            row-sparse.
+        """
+        outs = pairs(key, _given("out", out))
+        ids = _given("row_ids", row_ids)
+        if not isinstance(ids, (list, tuple)):
+            ids = [[ids]] * len(outs)
+        elif not isinstance(key, (list, tuple)):
+            ids = [ids]
+        rows = dict(pairs([k for k, _ in outs], ids))
+        groups = {}
+        for k, arrays in outs:
+            given = rows[k]
+            if len(given) == 1:
+                given = given * len(arrays)
+            if len(given) != len(arrays):
+                raise error(ValueError, f"kvstore: row_sparse_pull of key {k!r} into {len(arrays)} arrays needs one "
+                                        f"row_ids or as many, got {len(given)}")
+            groups.setdefault(k, []).extend(zip(arrays, given))
+        with pause():
+            self._pull_rows(groups, priority)
+
+    # -- updating ----------------------------------------------------------------------------------------------------
+
+    def set_gradient_compression(self, compression_params):
+        """Compress what is pushed, with the error carried over to the next push.
+
+        Parameters
+        ----------
+        compression_params : dict
+            ``{'type': '2bit', 'threshold': 0.5}``: of each element of gradient plus carried error only
+            -threshold, 0 or threshold goes on.
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError) if the parameters make no sense, or this type of store does not compress.
+        """
+        raise error(ValueError, f"KVStore {self.type!r} does not compress gradients")
+
+    def set_optimizer(self, optimizer):
+        if not isinstance(optimizer, opt.Optimizer):
+            raise error(TypeError, f"set_optimizer takes an Optimizer, got {optimizer!r}; mx.optimizer.create makes one")
+        self._set_updater(opt.get_updater(optimizer))
+
+    def _set_updater(self, updater):
+        """Let ``updater(key, pushed, stored)`` change stored values in place at each push; None: replace them."""
+        if updater is not None and not callable(updater):
+            raise error(TypeError, f"an updater is a function of key, pushed and stored array, not {updater!r}")
+        self._updater = updater
+
+    @staticmethod
+    def is_capable(capability):
+        return capable(capability)
+
+    def save_optimizer_states(self, fname, dump_optimizer=False):
+        write_atomic(fname, self._states("save").get_states(dump_optimizer))
+
+    def load_optimizer_states(self, fname):
+        updater = self._states("load")
+        with open_read(fname) as f:
+            updater.set_states(f.read())
+
+    def _states(self, verb):
+        if not isinstance(self._updater, opt.Updater):
+            raise error(RuntimeError, f"kvstore: there are no optimizer states to {verb}; call set_optimizer first")
+        return self._updater
+
+    # -- workers -----------------------------------------------------------------------------------------------------
+
+    @property
+    def type(self):
+        return self._type
+
+    @property
+    def rank(self):
+        return 0
+
+    @property
+    def num_workers(self):
+        return 1
+
+    def barrier(self):
+        """Wait for the other workers; where there are none, go on."""
+
+    _barrier = barrier
+
+    def __repr__(self):
+        return f"<KVStore {self.type}>"
+
+
+def _given(name, value):
+    if value is None:
+        raise error(ValueError, f"kvstore: {name} is needed")
+    return value
+
+
+def create(name="local"):
+    """Make a store.
+
+    Parameters
+    ----------
+    name : str
+        A type, in any case: ``'local'`` adds up on the CPU, ``'device'`` on the devices that push; further ones
+        come from plugins and `KVStoreBase.register`.
+
+    Returns
+    -------
+    KVStoreBase
+
+    Raises
+    ------
+    MXNetError
+        (also TypeError or KeyError) if there is no such type.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.kv.create``, except that an unknown name is an error, not a local store.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.kv.create("local").type
+    'local'
+    """
+    if not isinstance(name, str):
+        raise error(TypeError, f"kvstore.create takes the name of a type, got {name!r}")
+    name = name.lower()
+    registered = KVStoreBase.kv_registry.get(name)
+    return registered() if registered is not None else registry.lookup("kvstore", name)(name)

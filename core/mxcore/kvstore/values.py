@@ -1,0 +1,104 @@
+"""What stores do with arrays of any storage type: add, write, pick rows. For types of store, in any plugin."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .. import ndarray as nd
+from .._core.array import RowSparse
+from .._core.dispatch import assign, wrap
+from ..base import error
+from ..context import Context
+from ..ndarray import NDArray
+
+__all__ = ["add", "pick_rows", "write"]
+
+
+def add(arrays: Sequence[NDArray], ctx: Context) -> NDArray:
+    """Add up arrays of one shape from any contexts.
+
+    Parameters
+    ----------
+    arrays : sequence of NDArray
+        At least one.
+    ctx : Context
+        Where to add.
+
+    Returns
+    -------
+    NDArray
+        On `ctx`; row-sparse if all are. A single array that lives there is returned as it is.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> add([mx.nd.ones(2), mx.nd.ones(2, ctx=mx.cpu(1))], mx.cpu(1)).asnumpy()
+    array([2., 2.], dtype=float32)
+    """
+    total = arrays[0].as_in_context(ctx)
+    own = total is not arrays[0]
+    for other in arrays[1:]:
+        other = other.as_in_context(ctx)
+        if total.stype != "default" or other.stype != "default":
+            total = nd._internal._grad_add(total, other)
+        elif own:
+            total += other
+        else:
+            total = total + other
+        own = True
+    return total
+
+
+def write(value: NDArray, out: NDArray) -> None:
+    """Write a value into an array of any context, storage type and dtype.
+
+    Parameters
+    ----------
+    value, out : NDArray
+        Of one shape.
+    """
+    if out.stype == "default":
+        value.tostype("default").copyto(out)
+        return
+    value = value.tostype(out.stype).as_in_context(out.context).astype(out.dtype)
+    assign(out, value)
+
+
+def pick_rows(value: NDArray, row_ids: NDArray) -> NDArray:
+    """Some rows of a row-sparse array.
+
+    Parameters
+    ----------
+    value : RowSparseNDArray
+        Rows that it does not hold are zero.
+    row_ids : NDArray
+        Row numbers, of any dtype and shape.
+
+    Returns
+    -------
+    RowSparseNDArray
+        With exactly these rows, zero or not.
+
+    Raises
+    ------
+    MXNetError
+        (also IndexError) if there is no such row.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> a = mx.nd.sparse.row_sparse_array(mx.nd.ones((4, 2)))
+    >>> pick_rows(a, mx.nd.array([3, 1, 3])).indices.asnumpy()
+    array([1, 3])
+    """
+    rows = np.unique(row_ids.asnumpy().astype(np.int64))
+    if len(rows) and (rows[0] < 0 or rows[-1] >= value.shape[0]):
+        bad = rows[0] if rows[0] < 0 else rows[-1]
+        raise error(IndexError, f"row {bad} was asked for, but there are {value.shape[0]} rows")
+    whole = value.data if value.indices.shape[0] == value.shape[0] else value.tostype("default")
+    ctx = value.context
+    at = nd.array(rows, ctx=ctx, dtype=np.int64)
+    picked = nd.take(whole, at)
+    picked.wait_to_read()
+    return wrap(RowSparse(value.shape, at._data, picked._data), ctx)

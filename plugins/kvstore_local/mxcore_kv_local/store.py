@@ -1,0 +1,130 @@
+"""Values in the memory of one process, added up on the CPU or on the devices themselves."""
+from __future__ import annotations
+
+import warnings
+
+import mxcore as mx
+from mxcore.base import MXNetWarning, error
+from mxcore.kvstore import KVStore
+from mxcore.kvstore.compression import compressor
+from mxcore.kvstore.values import add, pick_rows, write
+
+__all__ = ["DeviceKVStore", "LocalKVStore"]
+
+
+class LocalKVStore(KVStore):
+    """A store that adds up on the CPU. Everything runs in the order of the engine and nothing waits for it.
+
+    Parameters
+    ----------
+    type : str
+        The name under which it was asked for.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.kv.create('local')``. Beyond it, gradient compression works here, too.
+    """
+
+    def __init__(self, type="local"):
+        super().__init__(type)
+        self._stored = {}
+        self._compress = None
+
+    def _home(self, key, arrays):
+        """The context where a key is added up and updated."""
+        return mx.cpu(0)
+
+    # -- what the base calls -----------------------------------------------------------------------------------------
+
+    def _init(self, values):
+        kind = type(next(iter(self._stored), values[0][0]))
+        fresh = {}
+        for key, array in values:
+            if type(key) is not kind:
+                raise error(TypeError, f"kvstore: key {key!r} is a {type(key).__name__}, but the keys of this store are "
+                                       f"{kind.__name__}")
+            if key in self._stored or key in fresh:
+                raise error(ValueError, f"kvstore: key {key!r} was initialised before; init and broadcast take a key once")
+            fresh[key] = array
+        for key, array in fresh.items():
+            home = self._home(key, [array])
+            self._stored[key] = array.copy() if array.context is home else array.as_in_context(home)
+
+    def _push(self, groups, priority):
+        for key, arrays in groups.items():
+            self._check("push", key, arrays)
+        for key, arrays in groups.items():
+            if self._compress is not None:
+                arrays = [self._compress((key, i), a) for i, a in enumerate(arrays)]
+            home = self._home(key, arrays)
+            total = add(arrays, home)
+            if self._updater is None:
+                self._stored[key] = total.copy() if total is arrays[0] else total
+                continue
+            stored = self._stored[key] = self._stored[key].as_in_context(home)
+            self._updater(key, total, stored)
+
+    def _pull(self, groups, priority, ignore_sparse):
+        for key, outs in groups.items():
+            self._check("pull", key, outs)
+        for key, outs in groups.items():
+            for out in outs:
+                if ignore_sparse and out.stype != "default":
+                    warnings.warn(f"kvstore: pull of key {key!r} leaves a {out.stype} array as it is; use "
+                                  "row_sparse_pull, or ignore_sparse=False", MXNetWarning, stacklevel=4)
+                else:
+                    write(self._stored[key], out)
+
+    def _pull_rows(self, groups, priority):
+        for key, wanted in groups.items():
+            outs = [out for out, _ in wanted]
+            self._check("row_sparse_pull", key, outs)
+            for what, array in (("the value", self._stored[key]), *(("out", out) for out in outs)):
+                if array.stype != "row_sparse":
+                    raise error(TypeError, f"kvstore: row_sparse_pull of key {key!r}: {what} must be row_sparse, it is "
+                                           f"{array.stype}")
+        for key, wanted in groups.items():
+            for out, row_ids in wanted:
+                try:
+                    write(pick_rows(self._stored[key], row_ids), out)
+                except IndexError as e:
+                    raise error(IndexError, f"kvstore: row_sparse_pull of key {key!r}: {e}") from e
+
+    def _check(self, verb, key, arrays):
+        stored = self._stored.get(key)
+        if stored is None:
+            raise error(KeyError, f"kvstore: {verb} of key {key!r}, which was not initialised; call init or broadcast first")
+        for a in arrays:
+            if a.shape != stored.shape:
+                raise error(ValueError, f"kvstore: {verb} of key {key!r}: its value has shape {stored.shape}, but the array "
+                                        f"on {a.context} has shape {a.shape}")
+            if a.stype == "csr" and verb == "push":
+                raise error(TypeError, f"kvstore: push of key {key!r}: a csr array cannot be pushed; use tostype('default') "
+                                       "or tostype('row_sparse')")
+
+    def set_gradient_compression(self, compression_params):
+        self._compress = compressor(compression_params)
+
+
+class DeviceKVStore(LocalKVStore):
+    """A store that adds up on the devices: each key on one of those that push it, chosen so that all get a like share.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.kv.create('device')``.
+    """
+
+    def __init__(self, type="device"):
+        super().__init__(type)
+        self._homes = {}
+        self._load = {}  # elements of the keys at home in a context
+
+    def _home(self, key, arrays):
+        if key not in self._stored:  # a first value comes from one device only; who pushes shows later
+            return arrays[0].context
+        home = self._homes.get(key)
+        if home is None:
+            home = min((a.context for a in arrays), key=lambda c: self._load.get(c, 0))
+            self._homes[key] = home
+            self._load[home] = self._load.get(home, 0) + arrays[0].size
+        return home
