@@ -116,9 +116,8 @@ def test_colour_changes_within_bounds(parameters, low, high):
     factors = [spread(i) / spread(image) for i in many(augmenter(**parameters), image)]
     assert low - 0.02 <= min(factors) < low + 0.05 and high - 0.05 < max(factors) <= high + 0.02
     if "saturation" in parameters:  # grey values stay
-        assert (
-            np.abs(augmenter(**parameters)(image, random.Random(1)) @ [0.114, 0.587, 0.299] - grey).max() < 1
-        )
+        changed = augmenter(**parameters)(image, random.Random(1))
+        assert np.abs(changed @ [0.114, 0.587, 0.299] - grey).max() < 1
 
 
 def test_pca_noise_shifts_each_image_as_a_whole(picture):
@@ -126,7 +125,7 @@ def test_pca_noise_shifts_each_image_as_a_whole(picture):
     shifts = np.array([(c.astype(float) - picture).mean((0, 1)) for c in changed])
     assert all(np.ptp(c.astype(int) - picture, axis=(0, 1)).max() <= 1 for c in changed[:20])
     first = np.linalg.svd(shifts - shifts.mean(0))[2][0]  # along the grey axis, more or less
-    assert np.abs(first).min() > 0.5 and 2 < shifts.std() < 4
+    assert np.abs(first).min() > 0.5 and 1.4 < shifts.std() < 1.8
 
 
 def test_rotation_shear_scale_keep_the_centre():
@@ -145,9 +144,8 @@ def test_rotation_shear_scale_keep_the_centre():
 def test_random_resized_crops_have_area_and_aspect():
     y, x = np.mgrid[:100, :100]
     image = np.stack([x, y, np.zeros_like(x)], -1).astype(np.uint8)
-    change = augmenter(
-        (3, 50, 50), random_resized_crop=True, min_random_area=0.3, max_random_area=0.5, max_aspect_ratio=0.5
-    )
+    areas = {"min_random_area": 0.3, "max_random_area": 0.5}
+    change = augmenter((3, 50, 50), random_resized_crop=True, max_aspect_ratio=0.5, **areas)
     shapes = []
     for c in many(change, image):
         across, down = (float(c[..., k].max()) - float(c[..., k].min()) + 1 for k in (0, 1))
@@ -279,9 +277,8 @@ def test_boxes_stay_on_their_objects(parameters):
     for i in range(60):
         image, objects = scene()
         changed = change(image, objects, random.Random(i))
-        assert (
-            changed.shape == (40, 40, 3) and objects.head.tolist() == [3, 5, 42] and objects.rows[0, 0] == 7
-        )
+        assert changed.shape == (40, 40, 3)
+        assert objects.head.tolist() == [3, 5, 42] and objects.rows[0, 0] == 7
         y, x = np.nonzero(changed[..., 0] > 127)
         found = np.array([x.min(), y.min(), x.max() + 1, y.max() + 1]) / 40
         assert np.abs(found - objects.boxes[0]).max() < 0.045
@@ -348,7 +345,7 @@ def test_labels_that_are_none(label):
 def test_parameters_are_read_as_mxnet_writes_them():
     p = parse("test", [AUGMENT_PARAMETERS, NORMALIZE], {"rand_crop": "True", "scale": "0.5", "resize": "8"})
     assert (p.rand_crop, p.scale, p.resize, p.mean_r) == (True, 0.5, 8, 0.0)
-    with pytest.raises(TypeError, match="test: parameter resize must be int"):
+    with pytest.raises(TypeError, match="test: parameter resize .*no int"):
         parse("test", [AUGMENT_PARAMETERS], {"resize": "big"})
     with pytest.warns(UserWarning, match=r"rand_croop \(meant rand_crop\?\)"):
         parse("test", [AUGMENT_PARAMETERS], {"rand_croop": True})

@@ -103,8 +103,9 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             if same and self._data.shape and self.stype == other.stype == "default":
                 key = (p._key, self._st.ctx.device_type, self._data.shape, self._data.dtype, self._data.__class__,
                        other._data.shape, other._data.dtype, other._data.__class__)
-                if key in op.plans:
-                    _learn(self._st.ctx, op, self._data.dtype, p, op.plans[key].fn, True)
+                plan = op.plans.get(key)
+                if plan is not None:
+                    _learn(self._st.ctx, op, self._data.dtype, p, plan.fn, True)
             return out
         if isinstance(other, numbers.Number) or (hasattr(other, "dtype") and getattr(other, "shape", None) == ()):
             op = registry.ops.get(scalar_op)
@@ -112,9 +113,9 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             out = invoke(op, (self,), p)
             if self.stype == "default":
                 d = self._data
-                key = (p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__)
-                if d.shape and key in op.plans:
-                    _learn(self._st.ctx, op, d.dtype, p, op.plans[key].fn, False)
+                plan = op.plans.get((p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__))
+                if d.shape and plan is not None:
+                    _learn(self._st.ctx, op, d.dtype, p, plan.fn, False)
             return out
         if other is None or isinstance(other, (str, bytes)):
             return NotImplemented

@@ -120,7 +120,7 @@ def _by_declared_names(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_i
 
 def _numbered(op: Op, args: Sequence[Any], cut: int, kwargs: dict[str, Any], is_input: Any) -> Any:
     """Inputs of a variadic operator given as arg0=, arg1= …"""
-    found = []
+    found: list[Any] = []
     while is_input(kwargs.get(f"arg{len(found)}")):
         found.append(kwargs.pop(f"arg{len(found)}"))
     return [*args[:cut], *found] if found else cut

@@ -62,13 +62,27 @@ def context_k(ctx: Context, is_train: bool) -> K:
     if k is None:
         k = ctx.k[is_train] = K(ctx, is_train)
         engine.it.note(ctx)
-    return k  # type: ignore[no-any-return]
+    return k
 
 
 class Plan:
     """How one operator runs for inputs of given shapes and dtypes: kernel, output specs, estimated work."""
 
     __slots__ = ("fn", "out", "specs", "mutated", "work", "sync", "visible", "n_out", "n_all", "sparse_in", "lean", "shape", "dtype")
+
+    fn: Any
+    out: bool
+    specs: list[Spec]
+    mutated: list[Spec]
+    work: float
+    sync: bool
+    visible: int
+    n_out: int
+    n_all: int
+    sparse_in: bool
+    lean: bool
+    shape: Any
+    dtype: Any
 
     LIMIT = 512
 
@@ -361,7 +375,7 @@ def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list
 
 
 def _same(data: Any, spec: Spec) -> bool:
-    return data.shape == spec.shape and data.dtype == spec.dtype
+    return bool(data.shape == spec.shape and data.dtype == spec.dtype)
 
 
 def _usable(op: Op, plan: Plan, sig: Any, outs: list[Any], inputs: Sequence[Any]) -> list[Any]:
@@ -506,4 +520,4 @@ def _parse_ctx(text: str) -> Context:
     return Context(kind, int(index or 0))
 
 
-Op.run = staticmethod(call)  # type: ignore[method-assign]
+Op.run = staticmethod(call)

@@ -33,7 +33,7 @@ def _class_for(kind: type[Exception]) -> type[MXNetError]:
         cls = type("MXNet" + kind.__name__, (MXNetError, kind), {"__module__": "mxcore.base", "__doc__": kind.__doc__})
         # KeyError prints the repr of its argument; ours always prints the sentence.
         cls.__str__ = lambda self: str(self.args[0]) if self.args else ""  # type: ignore[method-assign]
-        cls.__reduce__ = lambda self: (error, (kind, *self.args))  # type: ignore[method-assign, assignment]
+        cls.__reduce__ = lambda self: (error, (kind, *self.args))  # type: ignore[method-assign, attr-defined]
         _CLASSES[kind] = cls
     return cls
 

@@ -97,6 +97,6 @@ def gradient(heads: Sequence[tuple[Node, int]], head_grads: Sequence[tuple[Node,
                 add(e, g)
     found: list[tuple[Node, int] | None] = []
     for e in wrt:
-        g = total(e, GraphF(f"_sum_grad_{e[0].name}"))
-        found.append(None if g is None else g.entry)
+        value = total(e, GraphF(f"_sum_grad_{e[0].name}"))
+        found.append(None if value is None else value.entry)
     return found

@@ -99,6 +99,9 @@ class Graph:
         self.stypes: dict[Any, str] = {}
         self.info: dict[str, Any] = {}
 
+    def __repr__(self) -> str:
+        return f"<Graph of {len(self.nodes)} nodes>"
+
     @property
     def nodes(self) -> list[Node]:
         """All nodes, inputs first."""

@@ -113,7 +113,7 @@ class Manager:
             If it speaks another API version, misspells a hook, or brings a name that another plugin owns. Nothing of
             it remains registered then.
         """
-        name = name or getattr(plugin, "__name__", type(plugin).__name__)
+        name = name or str(getattr(plugin, "__name__", type(plugin).__name__))
         with self._lock:
             if name in self.origin:
                 raise error(ValueError, f"a plugin named '{name}' is already registered by {self.origin[name][0]}")

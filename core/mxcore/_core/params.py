@@ -49,7 +49,7 @@ def as_dtype(value: Any) -> np.dtype[Any]:
 
 def dtype_name(dtype: Any) -> str:
     """MXNet's name of a dtype, e.g. ``'float32'``."""
-    return np.dtype(dtype).name
+    return str(np.dtype(dtype).name)
 
 
 class Param:
@@ -60,6 +60,8 @@ class Param:
     default : object
         Value when the caller gives none; leave it out to make the parameter required. ``None`` as the default also
         lets the caller give None.
+    optional : bool
+        Lets the caller give None although the default is something else.
     dynamic : bool
         A scalar that may change on every call (``lr``, ``scalar``): never part of a cache key, passed at run time.
     doc : str
@@ -68,8 +70,8 @@ class Param:
 
     kind = "any"
 
-    def __init__(self, default: Any = REQUIRED, *, dynamic: bool = False, doc: str = "") -> None:
-        self.default, self.dynamic, self.doc = default, dynamic, doc
+    def __init__(self, default: Any = REQUIRED, *, dynamic: bool = False, optional: bool = False, doc: str = "") -> None:
+        self.default, self.dynamic, self.optional, self.doc = default, dynamic, optional or default is None, doc
 
     @property
     def required(self) -> bool:
@@ -78,7 +80,7 @@ class Param:
     def parse(self, value: Any) -> Any:
         """The checked Python value; raises ValueError or TypeError with what is allowed."""
         if value is None or value == "None":
-            if self.default is None:
+            if self.optional:
                 return None
             raise TypeError(f"must be {self.allowed()}, not None")
         return self.convert(value)
@@ -154,7 +156,8 @@ class Float(Param):
             raise ValueError(f"must be {self.allowed()}, got {x}")
         return x
 
-    allowed = Int.allowed
+    def allowed(self) -> str:
+        return Int.allowed(self)  # type: ignore[arg-type]
 
 
 class Bool(Param):
@@ -203,7 +206,7 @@ class Shape(Param):
     """A tuple of ints; a single int stands for a tuple of one. ``none=True`` allows None as an element."""
 
     kind = "shape"
-    element = staticmethod(lambda v: Int().convert(v))
+    element: Any = staticmethod(lambda v: Int().convert(v))
 
     def __init__(self, default: Any = REQUIRED, *, none: bool = False, **kw: Any) -> None:
         super().__init__(default, **kw)

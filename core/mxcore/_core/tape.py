@@ -46,7 +46,11 @@ class TapeNode:
     params: Params
     inputs: Any
     saved: Any
+    versions: Any
     specs: Any
+    serial: int
+    k: Any
+    state: Any
     dys: Any
 
     def __lt__(self, other: TapeNode) -> bool:
@@ -121,7 +125,10 @@ class GradPlan:
         outs = {} if callable(op.outputs) else {s.name: i for i, s in enumerate(op.outputs)}
         index = int(rest) if rest.isdigit() else outs.get(rest)
         if word in ("d", "out") and index is not None:
-            return (f"dys[{index}]", "dy", index) if word == "d" else (f"outs[{index}]", "out", index)
+            values, kind = ("dys", "dy") if word == "d" else ("outs", "out")
+            if callable(op.outputs) or any(s.condition for s in op.outputs):  # parameters may switch it off
+                return f"({values}[{index}] if {index} < p._sig.n_out else None)", kind, index
+            return f"{values}[{index}]", kind, index
         raise error(TypeError, f"gradient rule of operator {op.name}: '{name}' is no input, output or rule word "
                                f"({', '.join(sorted(RULE_WORDS))}, d_<output>, out_<output>, like_<input>)")
 
@@ -135,7 +142,7 @@ class GradPlan:
             return [None] * len(p._sig.inputs)
         if likes is not None:
             for i in range(len(dys)) if self.reads_dys is None else self.reads_dys:
-                if dys[i] is None:
+                if i < len(dys) and dys[i] is None:
                     dys[i] = F.zeros_like(likes[i])
         result = self.call(self.rule, F, p, needs, dys, ins, outs, saved_state)
         if self.single and result.__class__ is not tuple and result.__class__ is not list:
@@ -442,7 +449,7 @@ class _Run:
             if op.backward_rule is not None:
                 dys = [F.zeros_like(n.specs[i]) if g is None else g for i, g in enumerate(dys)]
                 return op.backward_rule(n.k, p, n.state, dys, keep, own)  # type: ignore[no-any-return]
-            return (op.grad_plan or plan_of(op)).gradients(op, p, F, needs, dys, keep, own, n.specs, n.state)  # type: ignore[no-any-return]
+            return (op.grad_plan or plan_of(op)).gradients(op, p, F, needs, dys, keep, own, n.specs, n.state)
         except MXNetError:
             raise
         except Exception as e:

@@ -13,10 +13,10 @@ class Bilinear(Initializer):
     Examples
     --------
     >>> import mxcore as mx
-    >>> a = mx.nd.zeros((1, 1, 2, 2))
+    >>> a = mx.nd.zeros((1, 1, 4, 4))
     >>> Bilinear()(mx.init.InitDesc("up_weight"), a)
-    >>> a.asnumpy().ravel()
-    array([1., 1., 1., 1.], dtype=float32)
+    >>> a.asnumpy()[0, 0, 0]
+    array([0.0625, 0.1875, 0.1875, 0.0625], dtype=float32)
     """
 
     def _init_weight(self, name, arr):

@@ -46,8 +46,8 @@ def _read(path, shape, dtype):
         if rows.size and rows.shape[1] != width:
             raise error(
                 ValueError,
-                f"CSVIter: a row of {os.fspath(name)!r} has {rows.shape[1]} values, but shape "
-                f"{shape} takes {width}",
+                f"CSVIter: a row of {os.fspath(name)!r} has {rows.shape[1]} values, but shape {shape} "
+                f"takes {width}",
             )
         parts.append(rows.reshape(-1, *shape))
     rows = np.concatenate(parts) if parts else np.empty((0, *shape), dtype)

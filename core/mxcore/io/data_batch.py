@@ -48,8 +48,8 @@ class DataBatch:
             if arrays is not None and not isinstance(arrays, (list, tuple)):
                 raise error(
                     TypeError,
-                    f"DataBatch: {name} must be a list of NDArray, "
-                    f"not one {type(arrays).__name__}; write [{name}]",
+                    f"DataBatch: {name} must be a list of NDArray, not one {type(arrays).__name__}; write "
+                    f"[{name}]",
                 )
         self.data = data
         self.label = label

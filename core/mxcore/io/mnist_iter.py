@@ -114,8 +114,8 @@ class MNISTIter(MXDataIter):
         if len(images) != len(labels):
             raise error(
                 ValueError,
-                f"MNISTIter: {os.fspath(image)!r} has {len(images)} images, but "
-                f"{os.fspath(label)!r} has {len(labels)} labels",
+                f"MNISTIter: {os.fspath(image)!r} has {len(images)} images, but {os.fspath(label)!r} has "
+                f"{len(labels)} labels",
             )
         part = slice(len(images) * part_index // num_parts, len(images) * (part_index + 1) // num_parts)
         self._rows = np.arange(len(images))[part]

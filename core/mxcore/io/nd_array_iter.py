@@ -131,8 +131,8 @@ class NDArrayIter(DataIter):
         if last_batch_handle not in _LAST:
             raise error(
                 ValueError,
-                f"NDArrayIter: last_batch_handle must be one of {', '.join(_LAST)}; "
-                f"got {last_batch_handle!r}",
+                f"NDArrayIter: last_batch_handle must be one of {', '.join(_LAST)}; got "
+                f"{last_batch_handle!r}",
             )
         if batch_size < 1:
             raise error(ValueError, f"NDArrayIter: batch_size must be at least 1, got {batch_size}")

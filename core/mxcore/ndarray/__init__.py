@@ -2,7 +2,7 @@
 
 Every registered operator is a function here; one that a plugin brings later appears at once.
 """
-from .._core.frontend import eager_function, namespace
+from .._views import eager_function, namespace
 from . import _internal, contrib, image, linalg, op, random, sparse
 from .arithmetic import (
     add, divide, equal, greater, greater_equal, lesser, lesser_equal, logical_and, logical_or, logical_xor, maximum, minimum, modulo,

@@ -1,4 +1,4 @@
 """Operators whose names begin with an underscore, over arrays."""
-from .._core.frontend import eager_function, namespace
+from .._views import eager_function, namespace
 
 __getattr__, __dir__ = namespace(globals(), "_internal", eager_function)

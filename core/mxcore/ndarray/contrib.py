@@ -6,7 +6,7 @@ from typing import Any
 
 from .._core import registry
 from .._core.errors import error
-from .._core.frontend import eager_function, namespace
+from .._views import eager_function, namespace
 
 __all__ = ["foreach"]
 

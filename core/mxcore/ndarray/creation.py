@@ -66,6 +66,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
 
 def np_shape() -> bool:
+    """Whether shapes have NumPy's meaning in this thread."""
     from .._core.state import state
 
     return state.np_shape

@@ -1,4 +1,4 @@
 """Image operators over arrays (``mx.nd.image``)."""
-from .._core.frontend import eager_function, namespace
+from .._views import eager_function, namespace
 
 __getattr__, __dir__ = namespace(globals(), "image", eager_function)

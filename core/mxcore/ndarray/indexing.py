@@ -147,7 +147,7 @@ def _index_arrays(x: Any, items: tuple[Any, ...]) -> tuple[tuple[Any, ...], list
             if not isinstance(k, Array):
                 host = np.asarray(k)
                 if host.dtype.kind not in "biu":
-                    if host.size and host.dtype.kind != "f":
+                    if not host.ndim or (host.size and host.dtype.kind != "f"):
                         raise error(IndexError, f"an index must be ints, slices or arrays of ints, got {type(k).__name__}")
                     host = host.astype(np.int64)
                 k = x.dense(ctx.device.from_host(host, ctx.device_id), Storage(ctx))
@@ -181,6 +181,8 @@ def set_item(x: Any, key: Any, value: Any) -> None:
         return _set_sparse(x, everything, value)
     st = x._st
     if basic:
+        if items and isinstance(items[-1], int) and all(isinstance(k, int) for k in items):  # an element is a view of length 1
+            items = (*items[:-1], slice(items[-1], items[-1] + 1))
         target = x if everything else x.__class__(x._data[items], st)
         write(target, value)
     else:

@@ -1,4 +1,4 @@
 """Linear algebra over arrays (``mx.nd.linalg``)."""
-from .._core.frontend import eager_function, namespace
+from .._views import eager_function, namespace
 
 __getattr__, __dir__ = namespace(globals(), "linalg", eager_function)

@@ -1,4 +1,4 @@
 """All public operators over arrays."""
-from .._core.frontend import eager_function, namespace
+from .._views import eager_function, namespace
 
 __getattr__, __dir__ = namespace(globals(), "op", eager_function)

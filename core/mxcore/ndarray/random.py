@@ -7,7 +7,7 @@ from .._core import dispatch, registry
 from .._core.array import Array
 from .._core.context import current_context
 from .._core.errors import error
-from .._core.frontend import eager_function, namespace
+from .._views import eager_function, namespace
 from .ndarray import NDArray
 
 __all__ = [

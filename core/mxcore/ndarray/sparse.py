@@ -10,7 +10,7 @@ from .._core import arith
 from .._core.array import CSR, RowSparse, Storage, faces
 from .._core.context import Context, current_context
 from .._core.errors import error
-from .._core.frontend import eager_function, namespace
+from .._views import eager_function, namespace
 from .._core.params import as_dtype
 from .ndarray import NDArray
 

@@ -366,7 +366,7 @@ def softmax(k, p, data, length=None):
 
 
 @op("softmin", inputs="data", **_SOFT,
-    grad=lambda F, p, dy, like_data, y: _to_input(F, p, -F._backward_softmax(dy, y, axis=p.axis, temperature=p.temperature), like_data),
+    grad=lambda F, p, dy, like_data, y: _to_input(F, p, F._backward_softmax(-dy, y, axis=p.axis, temperature=p.temperature), like_data),
     samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5})])
 def softmin(k, p, data):
     """Softmax of the negative.

@@ -9,10 +9,11 @@ from typing import Any
 
 from .._core import dispatch, infer, registry, tape
 from .._core.array import Storage, faces
-from .._core.graph import Graph, topo
+from .._core.graph import Graph, GraphF, Value, topo, variable
 from .._core.op import op
 from .._core.params import GraphParam, Int, Shape
 from .._core.state import state
+from ..testing.sample import Sample
 
 __all__ = ["run_graph"]
 
@@ -40,8 +41,35 @@ def _places(p: Any) -> tuple[list[int], list[int], list[int]]:
     return list(p.in_data_locs), list(p.in_state_locs), list(p.remain_locs)
 
 
+class _RunningSum(Graph):
+    """The sub-graph of the sample below, composed when it is first asked for: the operators must be registered by then."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+    @property
+    def heads(self) -> Any:
+        if not self._heads:
+            F = GraphF("step")
+            x, w, s = (Value((variable(n), 0), F) for n in "xws")
+            y = x * w + s
+            self._heads = [y.entry, y.entry]
+        return self._heads
+
+    @heads.setter
+    def heads(self, value: Any) -> None:
+        self._heads = list(value)
+
+    def __repr__(self) -> str:
+        return "a running sum"
+
+
+_SAMPLE = Sample((3, 2), (2,), (2,), mxnet="holds a graph", params=dict(
+    fn=_RunningSum(), num_args=3, num_outputs=2, num_out_data=1, in_data_locs=(0,), in_state_locs=(2,), remain_locs=(1,)))
+
+
 @op("_foreach", inputs="data*", fn=GraphParam(), num_outputs=Int(), num_out_data=Int(), in_state_locs=Shape(()), in_data_locs=Shape(()),
-    remain_locs=Shape(()), stateful=True, outputs=lambda p: [f"output{i}" for i in range(p.num_outputs)])
+    remain_locs=Shape(()), stateful=True, outputs=lambda p: [f"output{i}" for i in range(p.num_outputs)], samples=[_SAMPLE])
 def foreach(k, p, *data):
     """Run a sub-graph over the first axis of arrays, handing states from step to step.
 

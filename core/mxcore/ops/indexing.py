@@ -60,10 +60,14 @@ _PART = ("s", 1, 3, None)
 _BACK = ("s", None, None, -2)
 
 
+def _internal(*inputs: Any, index: Any, n: int = 1) -> Sample:
+    return Sample(*inputs, params={"index": index, **({} if n < 2 else {"num_args": n})}, mxnet="internal")
+
+
 @op("_basic_index", inputs="data", index=Any_(), view=True,
     grad=lambda F, p, dy, like_data: F._basic_index_spread(dy, like_data, index=p.index),
-    samples=[Sample((4, 5), params={"index": (_PART, 2)}, mxnet="internal"), Sample((4, 5), params={"index": (None, 1, _BACK)}, mxnet="internal"),
-             Sample((4, 0), params={"index": (_PART,)}, mxnet="internal")])
+    samples=[_internal((4, 5), index=(_PART, 2)), _internal((4, 5), index=(None, 1, _BACK)),
+             _internal((4, 0), index=(_PART,))])
 def basic_index(k, p, data):
     """The part of `data` that an index of ints, slices and None selects.
 
@@ -80,7 +84,7 @@ basic_index.shape(lambda p, ins: [_basic_shape(p.index, ins[0])])
 
 
 @op("_basic_index_spread", inputs="data like~", index=Any_(), grad=lambda F, p, dy: (F._basic_index(dy, index=p.index), None),
-    samples=[Sample((2,), (4, 5), params={"index": (_PART, 2)}, mxnet="internal")])
+    samples=[_internal((2,), (4, 5), index=(_PART, 2))])
 def basic_index_spread(k, p, data, like):
     """Zeros like `like` with `data` in the indexed part: the gradient of reading it.
 
@@ -106,9 +110,10 @@ _J = np.array([1, 3])
 
 
 @op("_advanced_index", inputs="data indices*", index=Any_(),
-    grad=lambda F, p, dy, like_data, indices: (F._advanced_index_spread(dy, like_data, *indices, index=p.index), [None] * len(indices)),
-    samples=[Sample((3, 4), _I, params={"index": (("a", 0),)}, mxnet="internal"),
-             Sample((3, 2, 4), _I, _J, params={"index": (("a", 0), ("s", None, None, -1), ("a", 1)), "num_args": 2}, mxnet="internal")])
+    grad=lambda F, p, dy, like_data, indices: (
+        F._advanced_index_spread(dy, like_data, *indices, index=p.index), [None] * len(indices)),
+    samples=[_internal((3, 4), _I, index=(("a", 0),)),
+             _internal((3, 2, 4), _I, _J, index=(("a", 0), ("s", None, None, -1), ("a", 1)), n=2)])
 def advanced_index(k, p, data, *indices):
     """The elements of `data` that index arrays select, with NumPy's meaning; an index out of range is an error.
 
@@ -131,7 +136,7 @@ advanced_index.dtype(first_dtype)
 
 @op("_advanced_index_spread", inputs="data like~ indices*", index=Any_(),
     grad=lambda F, p, dy, indices: (F._advanced_index(dy, *indices, index=p.index), None, [None] * len(indices)),
-    samples=[Sample((2, 2, 4), (3, 4), _I, params={"index": (("a", 0),)}, mxnet="internal")])
+    samples=[_internal((2, 2, 4), (3, 4), _I, index=(("a", 0),))])
 def advanced_index_spread(k, p, data, like, *indices):
     """Zeros like `like` with `data` added at the indexed places: the gradient of reading them.
 
@@ -165,7 +170,7 @@ def _part_of_rhs(F: Any, part: Any, like_rhs: Any) -> Any:
 
 @op("_slice_set", inputs="lhs rhs", index=Any_(), alias="lhs->output", grad=lambda F, p, dy, like_rhs: (
         F._slice_set(dy, F.zeros_like(like_rhs), index=p.index), _part_of_rhs(F, F._basic_index(dy, index=p.index), like_rhs)),
-    samples=[Sample((4, 5), (2, 5), params={"index": (_PART,)}, mxnet="internal"), Sample((4, 5), (1,), params={"index": (_BACK, 3)}, mxnet="internal")])
+    samples=[_internal((4, 5), (2, 5), index=(_PART,)), _internal((4, 5), (1,), index=(_BACK, 3))])
 def slice_set(k, p, lhs, rhs):
     """`lhs` with the indexed part replaced by `rhs`.
 
@@ -196,8 +201,8 @@ slice_set.dtype(first_dtype)
     grad=lambda F, p, dy, like_rhs, indices: (
         F._advanced_set(dy, F.zeros_like(like_rhs), *indices, index=p.index),
         _part_of_rhs(F, F._advanced_index(dy, *indices, index=p.index), like_rhs), [None] * len(indices)),
-    samples=[Sample((3, 4), (2, 4), np.array([0, 2]), params={"index": (("a", 0),)}, mxnet="internal"),
-             Sample((3, 4), (1,), np.array([0, 2]), np.array([3, 1]), params={"index": (("a", 0), ("a", 1)), "num_args": 2}, mxnet="internal")])
+    samples=[_internal((3, 4), (2, 4), np.array([0, 2]), index=(("a", 0),)),
+             _internal((3, 4), (1,), np.array([0, 2]), np.array([3, 1]), index=(("a", 0), ("a", 1)), n=2)])
 def advanced_set(k, p, lhs, rhs, *indices):
     """`lhs` with the elements at the indexed places replaced by `rhs`; of equal places the last wins.
 

@@ -54,7 +54,7 @@ def _gemm_grads(F: Any, p: Any, dy: Any, A: Any, B: Any) -> tuple[Any, Any]:
     return (g(B, dy, tb, True) if ta else g(dy, B, False, not tb)), (g(dy, A, True, ta) if tb else g(A, dy, not ta, False))
 
 
-_GEMM2 = dict(transpose_a=Bool(False), transpose_b=Bool(False), alpha=Float(1.0), axis=Int(-2))
+_GEMM2 = {"transpose_a": Bool(False), "transpose_b": Bool(False), "alpha": Float(1.0), "axis": Int(-2)}
 
 
 @op("_linalg_gemm2", "linalg_gemm2", inputs="A B", **_GEMM2, grad=lambda F, p, dy, A, B: _gemm_grads(F, p, dy, A, B),

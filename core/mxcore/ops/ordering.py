@@ -82,17 +82,18 @@ def _kept(p: Any, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     return k, (k,) if axis is None else shape[:axis] + (k,) + shape[axis + 1:]
 
 
-_INDEX_TYPE = dict(dtype=DType(_F32))
 _D = Distinct((3, 5))
 
 
-@op("topk", inputs="data", axis=Int(-1), k=Int(1), ret_typ=Enum("both indices mask value", "indices"), is_ascend=Bool(False),
-    **_INDEX_TYPE, outputs="output0 output1[ret_typ in ('both', 'value')]", visible=lambda p: 2 if p.ret_typ == "both" else 1,
+@op("topk", inputs="data", axis=Int(-1, optional=True), k=Int(1), ret_typ=Enum("both indices mask value", "indices"),
+    is_ascend=Bool(False), dtype=DType(_F32), outputs="output0 output1[ret_typ in ('both', 'value')]",
+    visible=lambda p: 2 if p.ret_typ == "both" else 1,
     grad=lambda F, p, d_output0, like_data, out_output1: None if out_output1 is None else
     F._order_spread(d_output0, out_output1, like_data, axis=p.axis),
     samples=[Sample(_D, params={"k": 2, "ret_typ": r}, grad=r in ("value", "both")) for r in ("value", "both", "indices", "mask")]
     + [Sample(_D, params={"k": 2, "ret_typ": "value", "is_ascend": True, "axis": 0}),
-       Sample(_D, params={"k": 4, "ret_typ": "value", "axis": None}), Sample(Distinct((2, 40)), params={"k": 3, "ret_typ": "value"}),
+       Sample(_D, params={"k": 4, "ret_typ": "value", "axis": None}),
+       Sample(Distinct((2, 40)), params={"k": 3, "ret_typ": "value"}),
        Sample(_D, params={"k": 0, "dtype": "int32"}, grad=False)])
 def topk(k, p, data):
     """The k largest (or smallest) elements along an axis, in order.

@@ -9,6 +9,7 @@ import numpy as np
 from .._core.op import Op, op
 from .._core.params import Bool, DType, Float, Int, Shape, Str
 from ..testing.sample import Ints, Sample, Values
+from . import distributions
 
 __all__ = ["OPS"]
 
@@ -38,23 +39,23 @@ def _exponential(xp, rng, shape, t, lam):
 
 
 def _gamma(xp, rng, shape, t, alpha, beta):
-    return rng.gamma(_full(xp, alpha, shape)) * beta
+    return distributions.gamma(rng, _full(xp, alpha, shape)) * beta
 
 
 def _poisson(xp, rng, shape, t, lam):
-    return rng.poisson(_full(xp, lam, shape))
+    return distributions.poisson(rng, _full(xp, lam, shape))
 
 
 def _negative_binomial(xp, rng, shape, t, count, p):
     # A Poisson variate whose rate is a gamma variate.
-    return rng.poisson(rng.gamma(_full(xp, count, shape)) * ((1 - p) / p))
+    return distributions.poisson(rng, distributions.gamma(rng, _full(xp, count, shape)) * ((1 - p) / p))
 
 
 def _generalized_negative_binomial(xp, rng, shape, t, mu, alpha):
     alpha = _full(xp, alpha, shape)
     plain = alpha == 0  # no dispersion: Poisson
-    rate = rng.gamma(1 / xp.where(plain, 1.0, alpha)) * alpha
-    return rng.poisson(xp.where(plain, 1.0, rate) * mu)
+    rate = distributions.gamma(rng, 1 / xp.where(plain, 1.0, alpha)) * alpha
+    return distributions.poisson(rng, xp.where(plain, 1.0, rate) * mu)
 
 
 class _Law:

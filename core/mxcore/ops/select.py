@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from .._core.array import RowSparse
 from .._core.builtin import merge_rows
 from .._core.infer import known, merge_shape
 from .._core.op import op
@@ -38,14 +37,15 @@ def within(xp: Any, indices: Any, n: int, mode: str) -> Any:
     return i
 
 
-_TAKE = dict(axis=Int(0), mode=Enum("clip raise wrap", "clip"))
+_TAKE = {"axis": Int(0), "mode": Enum("clip raise wrap", "clip")}
 _OUTSIDE = np.array([[0, 5], [-1, 1]], np.int32)
 
 
 @op("take", inputs="a indices", **_TAKE, grad=lambda F, p, dy, like_a, indices:
     (F._backward_take(dy, indices, like_a, axis=p.axis, mode=p.mode), None),
     samples=[Sample((4, 3), Ints((2, 2), 0, 4)), Sample((2, 3, 4), _OUTSIDE, params={"axis": 1}),
-             Sample((2, 3), _OUTSIDE, params={"axis": -1, "mode": "wrap"}), Sample((3, 2), Ints((2,), 0, 3), params={"mode": "raise"})])
+             Sample((2, 3), _OUTSIDE, params={"axis": -1, "mode": "wrap"}),
+             Sample((3, 2), Ints((2,), 0, 3), params={"mode": "raise"})])
 def take(k, p, a, indices):
     """Entries along an axis.
 
@@ -109,7 +109,7 @@ backward_take.shape(lambda p, ins: [ins[2]])
 backward_take.dtype(first_dtype)
 
 
-_EMBED = dict(input_dim=Int(ge=1), output_dim=Int(ge=1), dtype=DType(np.dtype("float32")), sparse_grad=Bool(False))
+_EMBED = {"input_dim": Int(ge=1), "output_dim": Int(ge=1), "dtype": DType(np.dtype("float32")), "sparse_grad": Bool(False)}
 _SIZES = {"input_dim": 5, "output_dim": 3}
 
 
@@ -235,7 +235,8 @@ backward_boolean_mask.dtype(first_dtype)
 
 @op("where", inputs="condition x y", grad=lambda F, dy, condition: (
         None, F.where(condition, dy, F.zeros_like(dy)), F.where(condition, F.zeros_like(dy), dy)),
-    samples=[Sample(np.array([[1, 0, 2], [0, 0, -1]]), (2, 3), (2, 3)), Sample(np.array([0.0, 1.0]), (2, 3), (2, 3), grad=(False, True, True)),
+    samples=[Sample(np.array([[1, 0, 2], [0, 0, -1]]), (2, 3), (2, 3)),
+             Sample(np.array([0.0, 1.0]), (2, 3), (2, 3), grad=(False, True, True)),
              Sample(np.zeros((0, 3)), (0, 3), (0, 3), grad=False, mxnet="zero size")])
 def where(k, p, condition, x, y):
     """Elements of `x` where `condition` is not zero, of `y` elsewhere.

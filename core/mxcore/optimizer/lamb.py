@@ -1,7 +1,7 @@
 """Layer-wise adaptive moments."""
 from __future__ import annotations
 
-from .. import ndarray as nd
+from ..ndarray import _internal
 from ._steps import aggregation_size
 from .base import Optimizer, zeros_like
 
@@ -70,14 +70,15 @@ class LAMB(Optimizer):
         self._update_count(index)
         lrs, wds = self._get_lrs(index), self._get_wds(index)
         steps = [self._index_update_count[i] for i in index]
-        copies, moments = zip(*state) if master else ((), state)
         common = dict(self._common(), beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon,
                       bias_correction=self.bias_correction)
         if self.lower_bound:
             common["lower_bound"] = self.lower_bound
         if self.upper_bound:
             common["upper_bound"] = self.upper_bound
-        means, variances = zip(*moments)
-        operator = nd.contrib.multi_mp_lamb_update if master else nd.contrib.multi_lamb_update
-        operator(weight, grad, list(means), list(variances), *([list(copies)] if master else ()), steps,
-                 lrs=lrs, wds=wds, out=weight, num_tensors=len(weight), **common)
+        inputs = []
+        for w, g, s in zip(weight, grad, state):
+            inputs += [w, g, *s[1], s[0]] if master else [w, g, *s]
+        operator = _internal._multi_mp_lamb_update if master else _internal._multi_lamb_update
+        operator(*inputs, learning_rates=lrs, wds=wds, step_count=steps, out=weight, num_tensors=len(weight),
+                 **common)

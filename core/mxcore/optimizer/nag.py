@@ -8,9 +8,10 @@ class NAG(Optimizer):
 
     ::
 
-        grad   = clip(rescale_grad * grad) + wd * weight
-        state  = momentum * state + grad
-        weight = weight - lr * (grad + momentum * state)
+        grad   = clip(rescale_grad * grad)
+        ahead  = momentum * state - lr * (grad + wd * weight)
+        weight = weight + momentum * ahead - lr * (grad + wd * weight)
+        state  = momentum * state - lr * (grad + wd * weight)           (of the new weight)
 
     Parameters
     ----------

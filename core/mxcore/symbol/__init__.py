@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core.frontend import docstring, namespace, signature
+from .._views import docstring, namespace, signature
 from .._core.op import Op
 from .symbol import Group, Symbol, Variable, compose, var
 from .tape import from_tape

@@ -7,7 +7,7 @@ from typing import Any
 from . import symbol_function
 from .. import name as naming
 from .._core.errors import error
-from .._core.frontend import namespace
+from .._views import namespace
 from .._core.graph import Graph
 from ..ndarray.contrib import _flat
 from .symbol import Symbol, Variable, compose

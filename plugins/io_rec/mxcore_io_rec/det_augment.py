@@ -215,11 +215,8 @@ class _Sampler:
                 raise error(ValueError, f"{owner}: min_{name} {low} is above max_{name} {high}")
             setattr(self, name, (low, high))
         self.trials = _nth(p, "max_crop_trials", i, owner)
-        if (
-            not self.crop_scales[0] >= 0
-            or not 0 < self.crop_scales[1] <= 1
-            or self.crop_aspect_ratios[0] <= 0
-        ):
+        low, high = self.crop_scales
+        if low < 0 or not 0 < high <= 1 or self.crop_aspect_ratios[0] <= 0:
             raise error(ValueError, f"{owner}: crop scales must lie in (0, 1] and aspect ratios above 0")
         self.limits = [getattr(self, name) for name in _SAMPLER[2:]]
 

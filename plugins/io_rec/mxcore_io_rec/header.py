@@ -117,8 +117,8 @@ def unpack(s):
     if len(s) < HEADER_SIZE:
         raise error(
             ValueError,
-            f"unpack: {len(s)} bytes are too few for a header of {HEADER_SIZE}; "
-            "was the record made by pack()?",
+            f"unpack: {len(s)} bytes are too few for a header of {HEADER_SIZE}; was the record made by "
+            "pack()?",
         )
     flag, label, number, number2 = _FORMAT.unpack_from(s)
     if flag == 0:

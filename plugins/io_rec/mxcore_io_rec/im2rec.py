@@ -141,11 +141,8 @@ def make_list(args):
     MXNetError
         (also ValueError) if the shares or chunks make no sense, or there is no image.
     """
-    if (
-        args.chunks < 1
-        or min(args.train_ratio, args.test_ratio) < 0
-        or args.train_ratio + args.test_ratio > 1
-    ):
+    ratios = args.train_ratio, args.test_ratio
+    if args.chunks < 1 or min(ratios) < 0 or sum(ratios) > 1:
         raise error(
             ValueError,
             f"im2rec: chunks must be at least 1, and the ratios at least 0 and together at most 1; got "

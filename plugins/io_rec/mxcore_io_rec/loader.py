@@ -22,13 +22,14 @@ def processors():
 class Loader:
     """Carry out jobs in threads and hand their results over in the order of the jobs.
 
-    A job is an object with ``tasks``, callables that do not return a value and may run at the same time. The
-    consumer itself plans and submits; threads only decode. So nothing waits for a consumer that went away.
+    The consumer itself plans and submits; threads only work. So nothing waits for a consumer that went away.
 
     Parameters
     ----------
     plan : callable
-        Returns the next job; raises StopIteration when there is none.
+        Returns the next job, any object; raises StopIteration when there is none.
+    tasks : callable
+        Given a job, returns the callables that do it, which may run at the same time.
     threads : int
         How many threads to use.
     ahead : int
@@ -36,16 +37,15 @@ class Loader:
 
     Examples
     --------
-    >>> from types import SimpleNamespace
-    >>> jobs = iter([SimpleNamespace(tasks=[lambda: print("work")])])
-    >>> loader = Loader(jobs.__next__, threads=1, ahead=0)
-    >>> job = loader.next()
-    work
+    >>> loader = Loader(iter(["a", "b"]).__next__, lambda job: [lambda: print("work on", job)], 1, 0)
+    >>> loader.next()
+    work on a
+    'a'
     >>> loader.close()
     """
 
-    def __init__(self, plan, threads, ahead):
-        self._plan, self._threads, self._ahead = plan, threads, ahead
+    def __init__(self, plan, tasks, threads, ahead):
+        self._plan, self._tasks, self._threads, self._ahead = plan, tasks, threads, ahead
         self._coming = deque()  # of (job, futures)
         self._over = False
         self._pool = None
@@ -66,7 +66,10 @@ class Loader:
             except StopIteration:
                 self._over = True
                 return
-            self._coming.append((job, [self._workers().submit(task) for task in job.tasks]))
+            self._coming.append((job, self._submit(job)))
+
+    def _submit(self, job):
+        return [self._workers().submit(task) for task in self._tasks(job)]
 
     def next(self):
         """Return the next job once its tasks are done.
@@ -87,16 +90,19 @@ class Loader:
             job, futures = self._coming.popleft()
             failures = [f.exception() for f in futures]
             self._begin()
-        for failure in failures:
-            if failure is not None:
-                raise failure
+        try:
+            for failure in failures:
+                if failure is not None:
+                    raise failure
+        finally:
+            failure = failures = futures = None  # a traceback that holds its error would live on
         return job
 
     def _after_fork(self):
         """The threads stayed with the parent: begin again what they had in hand."""
         self._finalizer.detach()
         self._pool = None
-        self._coming = deque((job, [self._workers().submit(t) for t in job.tasks]) for job, _ in self._coming)
+        self._coming = deque((job, self._submit(job)) for job, _ in self._coming)
 
     def restart(self):
         """Give up the jobs under way; plan anew."""

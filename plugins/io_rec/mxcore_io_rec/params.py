@@ -39,8 +39,8 @@ SOURCE = {
     ),
     "path_imglist": Str(
         "",
-        doc="List file whose labels replace those in the records: lines of record id, labels and "
-        "image path with tabs between.",
+        doc="List file whose labels replace those in the records: lines of record id, labels and image "
+        "path with tabs between.",
     ),
     "data_shape": Shape(doc="Shape of one image: (channels, height, width) with 1, 3 or 4 channels."),
     "num_parts": Int(1, ge=1, doc="Divide the records into so many parts, as even as can be."),
@@ -87,8 +87,8 @@ DET_LABEL = {
     "label_width": Int(-1, doc="Numbers in a record's label; -1: any."),
     "label_pad_width": Int(
         0,
-        doc="Pad labels to so many numbers; 0 or -1: to the longest, which reads every record's "
-        "header first.",
+        doc="Pad labels to so many numbers; 0 or -1: to the longest, which reads every record's header "
+        "first.",
     ),
     "label_pad_value": Float(-1.0, doc="What labels are padded with."),
 }
@@ -129,8 +129,8 @@ AUGMENT = {
         1,
         ge=0,
         le=10,
-        doc="Interpolation: 0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9 cubic to "
-        "enlarge and area to shrink, 10 random.",
+        doc="Interpolation: 0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9 cubic to enlarge and area "
+        "to shrink, 10 random.",
     ),
     "pad": Int(0, ge=0, doc="Pixels to put around the image before cropping."),
 }
@@ -138,8 +138,8 @@ AUGMENT = {
 _MEAN_STD = {
     "mean_img": Str(
         "",
-        doc="File of a mean image to subtract, in the format of ``nd.save``; made from the data if it does "
-        "not exist.",
+        doc="File of a mean image to subtract, in the format of ``nd.save``; made from the data if it "
+        "does not exist.",
     ),
     "mean_r": Float(0.0, doc="Subtract from the red channel (or the only one)."),
     "mean_g": Float(0.0, doc="Subtract from the green channel."),

@@ -52,7 +52,6 @@ class Batch:
         self.examples, self.pad, self.state = examples, pad, state
         self.data, self.label, self.index = data, label, index
         self.failures = {}  # place in the batch -> error
-        self.tasks = []
 
     def leave_out_failures(self):
         """Fill the places of the examples that failed with copies of others, behind those that count."""
@@ -88,8 +87,8 @@ class RecordIter(MXDataIter):
         if len(p.data_shape) != 3 or p.data_shape[0] not in _FLAGS or min(p.data_shape) < 1:
             raise error(
                 ValueError,
-                f"{name}: data_shape must be (channels, height, width) with 1, 3 or 4 channels, "
-                f"got {p.data_shape}",
+                f"{name}: data_shape must be (channels, height, width) with 1, 3 or 4 channels, got "
+                f"{p.data_shape}",
             )
         if p.part_index >= p.num_parts:
             raise error(
@@ -111,8 +110,10 @@ class RecordIter(MXDataIter):
         self._threads = min(p.preprocess_threads, processors())
         if self.records.room(0) < _SMALL and getattr(sys, "_is_gil_enabled", lambda: True)():
             self._threads = 1
-        plan = weakref.WeakMethod(self._plan)  # no cycle: an iterator that is dropped goes at once
-        self._loader = Loader(lambda: plan()(), self._threads, p.prefetch_buffer)
+        me = weakref.ref(self)  # no cycle: an iterator that is dropped goes at once
+        self._loader = Loader(
+            lambda: me()._plan(), lambda batch: me()._tasks(batch), self._threads, p.prefetch_buffer
+        )
         self._begin()
         if p.verbose:
             log.info("%s: %s, decoding in %d threads", name, p.path_imgrec, self._threads)
@@ -162,18 +163,21 @@ class RecordIter(MXDataIter):
             for i, record in enumerate(self._order.take(epoch, begin, end))
         ]
         size = self.batch_size
-        batch = Batch(
+        return Batch(
             examples, pad, self._cursor.state_dict(),
             data=np.empty((size, *self.params.data_shape), self.dtype),
             label=np.empty((size, *self.label_shape()), np.float32),
             index=np.zeros(size, np.uint64),
         )  # fmt: skip
+
+    def _tasks(self, batch):
+        """Callables that fill a batch, one for each thread."""
+        size = self.batch_size
         step = -(-size // self._threads)
-        batch.tasks = [
+        return [
             functools.partial(self._fill, batch, range(first, min(first + step, size)))
             for first in range(0, size, step)
         ]
-        return batch
 
     def _fill(self, batch, places):
         """Make some of the examples of a batch; runs in a thread."""

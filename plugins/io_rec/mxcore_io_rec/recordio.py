@@ -151,8 +151,8 @@ class MXRecordIO:
         if writable and self.pid != os.getpid():
             raise error(
                 RuntimeError,
-                f"{os.fspath(self.uri)!r} is being written by process {self.pid}; "
-                "a forked child must write a file of its own",
+                f"{os.fspath(self.uri)!r} is being written by process {self.pid}; a forked child must "
+                "write a file of its own",
             )
 
     def _settle(self):

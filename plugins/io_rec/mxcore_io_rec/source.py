@@ -127,6 +127,10 @@ class LocalFile:
         """Close the file."""
         self._file.close()
 
+    def __del__(self):
+        if hasattr(self, "_file"):
+            self._file.close()  # readers are seldom closed by hand
+
 
 class RemoteFile:
     """A file behind an fsspec URL, read by ranges.

@@ -98,9 +98,12 @@ class LocalKVStore(KVStore):
             if a.shape != stored.shape:
                 raise error(ValueError, f"kvstore: {verb} of key {key!r}: its value has shape {stored.shape}, but the array "
                                         f"on {a.context} has shape {a.shape}")
-            if a.stype == "csr" and verb == "push":
+            if verb == "push" and a.stype == "csr":
                 raise error(TypeError, f"kvstore: push of key {key!r}: a csr array cannot be pushed; use tostype('default') "
                                        "or tostype('row_sparse')")
+            if verb == "push" and a.dtype != arrays[0].dtype:
+                raise error(TypeError, f"kvstore: push of key {key!r}: arrays of {arrays[0].dtype.__name__} and "
+                                       f"{a.dtype.__name__} cannot be added; use one dtype")
 
     def set_gradient_compression(self, compression_params):
         self._compress = compressor(compression_params)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..jit import helper, intrinsic
 
-__all__ = ["copy", "fill", "gather", "inside", "move", "pack", "same", "scatter"]
+__all__ = ["clear", "copy", "fill", "gather", "inside", "move", "pack", "same", "scatter"]
 
 U = np.uint64  # an index that cannot be negative spares the check for indices that count from the end
 
@@ -43,6 +43,21 @@ def copy(typingctx, x, x0, n, y, y0):
         return context.get_dummy_value()
 
     return types.void(x, types.int64, types.int64, y, types.int64), codegen
+
+
+@intrinsic
+def clear(typingctx, y, y0, n):
+    """Set n elements from y[y0] on to zero."""
+    from numba import types
+    from numba.core import cgutils
+
+    def codegen(context, builder, signature, args):
+        target = context.make_array(signature.args[0])(context, builder, args[0]).data
+        size = context.get_abi_sizeof(target.type.pointee)
+        cgutils.memset(builder, builder.gep(target, [args[1]]), builder.mul(args[2], args[2].type(size)), 0)
+        return context.get_dummy_value()
+
+    return types.void(y, types.int64, types.int64), codegen
 
 
 @intrinsic
@@ -97,7 +112,6 @@ def _next_row(ch, a, b, e, kd, kh, kw):
 def gather(x, x0, g, r0, r1, p0, p1, cols, c0, ld):
     """Copy rows r0:r1 and columns p0:p1 of the image at x[x0:] to cols[c0:], rows `ld` apart; padding is zero."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
-    zero = x.dtype.type(0)
     ch, a, b, e = r0 // (kd * kh * kw), r0 // (kh * kw) % kd, r0 // kw % kh, r0 % kw
     line0, line1 = p0 // ow, (p1 - 1) // ow
     i0, j0 = line0 // oh, line0 % oh
@@ -116,8 +130,7 @@ def gather(x, x0, g, r0, r1, p0, p1, cols, c0, ld):
                     for z in range(U(ow)):
                         cols[q + z] = x[s + z]
                 else:
-                    for z in range(U(ow)):
-                        cols[q + z] = zero
+                    clear(cols, at + line * ow, ow)
                 q += U(ow)
                 j += 1
                 if j == oh:
@@ -132,18 +145,17 @@ def gather(x, x0, g, r0, r1, p0, p1, cols, c0, ld):
                 m0 = min(max(left, z0), z1)
                 m1 = max(m0, min(right, z1))
                 s = x0 + ((ch * d + iz) * h + iy) * w + offset
-                for z in range(U(z0), U(m0)):
-                    cols[q + z] = zero
+                if z0 < m0:
+                    clear(cols, at + line * ow + z0, m0 - z0)
                 if sw == 1:
                     copy(x, s + m0, m1 - m0, cols, at + line * ow + m0)
                 else:
                     for z in range(U(m0), U(m1)):
                         cols[q + z] = x[U(s) + z * U(sw)]
-                for z in range(U(m1), U(z1)):
-                    cols[q + z] = zero
+                if m1 < z1:
+                    clear(cols, at + line * ow + m1, z1 - m1)
             else:
-                for z in range(U(z0), U(z1)):
-                    cols[q + z] = zero
+                clear(cols, at + line * ow + z0, z1 - z0)
             j += 1
             if j == oh:
                 i, j = i + 1, 0

@@ -1,0 +1,103 @@
+"""The public views of operators: functions, their signatures for ``help()``, and the modules that show them."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ._core import dispatch, registry
+from ._core.errors import suggest
+from ._core.op import Op
+
+__all__ = ["PREFIXES", "eager_function", "namespace", "signature", "docstring"]
+
+#: Namespace below ``mx.nd`` and ``mx.sym`` -> prefixes of operator names that it drops.
+PREFIXES: dict[str, tuple[str, ...]] = {
+    "op": ("",), "_internal": ("_", ""), "contrib": ("_contrib_",), "linalg": ("_linalg_", "linalg_"), "image": ("_image_",),
+    "random": ("_random_", "_sample_", "random_", "sample_"), "sparse": ("_sparse_", ""),
+}
+
+
+def signature(op: Op, output: str) -> inspect.Signature:
+    """The Python signature of an operator's function: inputs, parameters, `output` (``out`` or ``name``)."""
+    P = inspect.Parameter
+    items: dict[str, inspect.Parameter] = {}
+    for s in op.input_slots:
+        if s.variadic:
+            items[s.name] = P(s.name, P.VAR_POSITIONAL)
+        else:
+            items[s.name] = P(s.name, P.POSITIONAL_OR_KEYWORD, default=None)
+    kind = P.KEYWORD_ONLY if op.variadic else P.POSITIONAL_OR_KEYWORD
+    for n, spec in op.params.items():
+        if n not in items:
+            items[n] = P(n, kind, default=None if spec.required else spec.default)
+    for n in (output, "name"):
+        items.setdefault(n, P(n, P.KEYWORD_ONLY, default=None))
+    items["kwargs"] = P("kwargs", P.VAR_KEYWORD)
+    return inspect.Signature(list(items.values()))
+
+
+def docstring(op: Op) -> str:
+    """The documentation of an operator's function, parameters with types and defaults included."""
+    lines = [op.doc.strip(), ""]
+    if op.params:
+        lines += ["Operator parameters", "-------------------"]
+        lines += [f"{n} : {spec!r}" + (f"  {spec.doc}" if spec.doc else "") for n, spec in op.params.items()]
+    return "\n".join(lines)
+
+
+def eager_function(name: str, op: Op) -> Callable[..., Any]:
+    """The function ``mx.nd.<name>``: inputs and parameters by position or name, ``out=`` to write into arrays."""
+    call = dispatch.call
+
+    def fn(*args: Any, **kwargs: Any) -> Any:
+        return call(op, args, kwargs)
+
+    fn.__name__ = fn.__qualname__ = name
+    fn.__module__ = "mxcore.ndarray"
+    fn.__doc__ = docstring(op)
+    fn.__signature__ = signature(op, "out")  # type: ignore[attr-defined]
+    return fn
+
+
+def namespace(where: dict[str, Any], sub: str, make: Callable[[str, Op], Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a module that shows operators.
+
+    Parameters
+    ----------
+    where : dict
+        The module's globals; functions are cached there until the set of plugins changes.
+    sub : str
+        A key of :data:`PREFIXES`.
+    make : callable
+        (name, op) -> function.
+    """
+    cached: set[str] = set()
+
+    def forget() -> None:
+        for n in cached:
+            where.pop(n, None)
+        cached.clear()
+
+    registry.on_change.append(forget)
+
+    def getattr_(name: str) -> Any:
+        if not name.startswith("__"):
+            for prefix in PREFIXES[sub]:
+                op = registry.ops.find(prefix + name)
+                if op is not None:
+                    fn = where[name] = make(name, op)
+                    cached.add(name)
+                    return fn
+        raise AttributeError(f"module {where['__name__']!r} has no attribute {name!r}"
+                             + suggest(name, dir_() if not name.startswith("__") else ()))
+
+    def dir_() -> list[str]:
+        shown = {n for n in where if not n.startswith("__")}
+        for prefix in PREFIXES[sub]:
+            for n in registry.ops.names():
+                if n.startswith(prefix) and not (prefix == "" and n.startswith("_")):
+                    shown.add(n[len(prefix):])
+        return sorted(n for n in shown if n.isidentifier())
+
+    return getattr_, dir_

@@ -1,0 +1,63 @@
+"""The record files of a run, read through `ImageRecordIter`."""
+from __future__ import annotations
+
+from ... import io
+from ..._core.manager import manager
+from ...base import error
+
+__all__ = ["Data"]
+
+#: The plugin that brings record iterators and the digits.
+PLUGIN = "io_rec"
+
+
+class Data:
+    """The iterators of a run: `train`, and `test` or None.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        The options.
+    image_shape : tuple of int
+        (channels, height, width).
+    part, parts : int
+        Which share of the training images this worker reads, of how many.
+    """
+
+    def __init__(self, args, image_shape, part=0, parts=1):
+        files = self._files(args)
+        common = {"data_shape": image_shape, "scale": 1 / 255, "verbose": False, "preprocess_threads": 2}
+        if args.rec:  # photos of any size; the digits have theirs
+            common["resize"] = max(image_shape[1:])
+        chance = {"rand_crop": True, "rand_mirror": True} if args.augment else {}
+        self.train = self.test = None
+        try:
+            self.train = io.ImageRecordIter(
+                **files["train"], **common, **chance, batch_size=args.batch_size, shuffle=True, seed=args.seed,
+                num_parts=parts, part_index=part,
+            )  # fmt: skip
+            if "test" in files:
+                self.test = io.ImageRecordIter(**files["test"], **common, batch_size=args.batch_size, round_batch=False)
+        except BaseException:
+            self.close()
+            raise
+
+    @staticmethod
+    def _files(args):
+        if args.rec:
+            given = {"train": args.rec, "test": args.val_rec}
+            return {split: {"path_imgrec": path} for split, path in given.items() if path}
+        if args.val_rec:
+            raise error(ValueError, "--val-rec needs --rec, the file to train with")
+        manager.load()
+        plugin = manager.pm.get_plugin(PLUGIN)
+        if plugin is None:
+            raise error(RuntimeError, f"the handwritten digits come with plugin {PLUGIN!r}, which is not loaded "
+                                      "(`mxcore plugins` says why); give a file with --rec")
+        return {split: plugin.digits_files(split) for split in ("train", "test")}
+
+    def close(self):
+        """Close the files and end the threads."""
+        for it in (self.train, self.test):
+            if it is not None:
+                it.close()

@@ -1,0 +1,152 @@
+"""A run of training: its parts, its epochs, and what it has to say meanwhile."""
+from __future__ import annotations
+
+import sys
+import time
+
+from ... import autograd, gluon, init, kvstore, lr_scheduler, metric, ndarray, optimizer, random
+from ...base import error
+from . import checkpoint, networks
+from .data import Data
+from .options import RATES
+
+__all__ = ["Run"]
+
+#: What an optimizer gets beside learning rate and weight decay.
+FURTHER = {"sgd": {"momentum": 0.9}, "nag": {"momentum": 0.9}}
+
+
+class Run:
+    """Everything that trains: data, network, trainer, and the history of epochs.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        The options.
+
+    Attributes
+    ----------
+    epoch : int
+        How many epochs are done.
+    history : list of dict
+        One entry for each, with ``epoch``, ``loss``, ``train_accuracy``, ``test_accuracy`` (if there is a test
+        file) and ``samples_per_s``.
+    """
+
+    def __init__(self, args):
+        self.args, self.epoch, self.history = args, 0, []
+        if args.batch_size % len(args.ctx):
+            raise error(ValueError, f"--batch-size {args.batch_size} cannot be divided evenly over {len(args.ctx)} contexts")
+        for ctx in args.ctx:
+            ctx.device  # noqa: B018  a device that is not there is an error here, not in the middle
+        random.seed(args.seed)
+        self.shape = args.data_shape or networks.image_shape(args.network)
+        self.net = networks.make(args.network, args.num_classes)
+        self.net.initialize(init.Xavier(magnitude=2.24), ctx=args.ctx)
+        self.loss = gluon.loss.SoftmaxCrossEntropyLoss()
+        store = kvstore.create(args.kvstore)
+        rule = self._optimizer()
+        self.data = Data(args, self.shape, store.rank, store.num_workers)
+        self._complete()
+        self.trainer = gluon.Trainer(self.net.collect_params(), rule, kvstore=store)
+        self.schedule = None
+
+    def _optimizer(self):
+        name = self.args.optimizer.lower()
+        rule = optimizer.create(name, wd=self.args.wd, **FURTHER.get(name, {}))
+        self.rate = self.args.lr or RATES.get(name) or rule.learning_rate
+        rule.set_learning_rate(self.rate)
+        return rule
+
+    def _complete(self):
+        """Let the parameters learn their shapes from one example."""
+        try:
+            for ctx in self.args.ctx:
+                self.net(ndarray.zeros((1, *self.shape), ctx=ctx))
+        except ValueError as e:
+            self.close()
+            raise error(ValueError, f"network {self.args.network!r} cannot take images of shape {self.shape}: {e}") from e
+        except BaseException:
+            self.close()
+            raise
+
+    def resume(self):
+        """Take over the last checkpoint, if that was asked for."""
+        if self.args.resume:
+            checkpoint.load(self)
+            print(f"going on after epoch {self.epoch} of {checkpoint.path(self, '.params')}")
+
+    def close(self):
+        """Close the files."""
+        self.data.close()
+
+    # -- training ----------------------------------------------------------------------------------------------------
+
+    def train(self):
+        """Train until `--epochs` are done, with a checkpoint after each."""
+        checkpoint.folder(self.args.output)
+        while self.epoch < self.args.epochs:
+            # So that a resumed run draws what the uninterrupted one would have.
+            random.seed(self.args.seed + self.epoch + 1)
+            entry = self._one_epoch()
+            self.epoch += 1
+            self.history.append(entry)
+            checkpoint.save(self)
+
+    def _one_epoch(self):
+        start, seen, total = time.perf_counter(), 0, 0.0
+        accuracy = metric.Accuracy()
+        with self._bar() as bar:
+            self.data.train.reset()
+            for batch in self.data.train:
+                count = self.args.batch_size - batch.pad
+                loss = self._step(batch, accuracy, count)
+                seen += count
+                total += loss * count
+                bar.set_postfix(loss=f"{total / seen:.4f}", accuracy=f"{100 * accuracy.get()[1]:.2f} %", refresh=False)
+                bar.update(count)
+            rate = seen / (time.perf_counter() - start)
+            entry = {"epoch": self.epoch + 1, "loss": total / seen, "train_accuracy": accuracy.get()[1]}
+            if self.data.test is not None:
+                entry["test_accuracy"] = self.test()
+            entry["samples_per_s"] = rate
+            bar.set_postfix_str(_told(entry))
+        if bar.disable:
+            print(f"epoch {entry['epoch']}/{self.args.epochs}: {_told(entry)}, {rate:.0f} samples/s", flush=True)
+        return entry
+
+    def _step(self, batch, accuracy, count):
+        """One step; returns the mean loss."""
+        contexts, size = self.args.ctx, self.args.batch_size
+        images = gluon.utils.split_and_load(batch.data[0], contexts)
+        labels = gluon.utils.split_and_load(self._checked(batch.label[0]), contexts)
+        self.trainer.set_learning_rate(self._rate())
+        with autograd.record():
+            outputs = [self.net(x) for x in images]
+            losses = [self.loss(out, y) for out, y in zip(outputs, labels)]
+        autograd.backward(losses)
+        self.trainer.step(size)
+        self.step += 1
+        predicted = ndarray.concat(*[out.as_in_context(contexts[0]) for out in outputs], dim=0)
+        accuracy.update(batch.label[0][:count], predicted[:count])
+        return sum(float(loss.sum().asscalar()) for loss in losses) / size
+
+    def _checked(self, label):
+        if label.ndim != 1:
+            raise error(ValueError, f"a classifier needs one label for each image, the records have {label.shape[1]}")
+        values = label.asnumpy()
+        low, high = values.min(), values.max()
+        if low < 0 or high >= self.args.num_classes:
+            bad = low if low < 0 else high
+            raise error(ValueError, f"label {bad:g} is none of 0 to {self.args.num_classes - 1}; is --num-classes right?")
+        return label
+
+    def test(self):
+        """Return the accuracy on the held-out images."""
+        accuracy, first = metric.Accuracy(), self.args.ctx[0]
+        self.data.test.reset()
+        for batch in self.data.test:
+            count = self.args.batch_size - batch.pad
+            out = self.net(batch.data[0].as_in_context(first))
+            accuracy.update(batch.label[0][:count], out[:count])
+        return accuracy.get()[1]

@@ -1,0 +1,72 @@
+"""The networks that ``mxcore train`` knows by name."""
+from __future__ import annotations
+
+from ... import gluon
+from ..._core.errors import suggest
+from ...base import error
+
+__all__ = ["make"]
+
+
+def lenet(classes):
+    """LeNet: two convolutions of 5 x 5 with 20 and 50 filters, and 500 hidden units."""
+    nn = gluon.nn
+    net = nn.HybridSequential(prefix="lenet_")
+    with net.name_scope():
+        net.add(
+            nn.Conv2D(20, kernel_size=5, activation="relu"), nn.MaxPool2D(pool_size=2, strides=2),
+            nn.Conv2D(50, kernel_size=5, activation="relu"), nn.MaxPool2D(pool_size=2, strides=2),
+            nn.Dense(500, activation="relu"), nn.Dense(classes),
+        )  # fmt: skip
+    return net
+
+
+def mlp(classes):
+    """A perceptron with hidden layers of 128 and 64 units."""
+    nn = gluon.nn
+    net = nn.HybridSequential(prefix="mlp_")
+    with net.name_scope():
+        net.add(nn.Dense(128, activation="relu"), nn.Dense(64, activation="relu"), nn.Dense(classes))
+    return net
+
+
+#: Name -> (function of the number of classes, shape of an image).
+OWN = {"lenet": (lenet, (1, 28, 28)), "mlp": (mlp, (1, 28, 28))}
+ZOO_SHAPE = (3, 224, 224)
+
+
+def make(name, classes):
+    """Make a network that is not initialised yet.
+
+    Parameters
+    ----------
+    name : str
+        ``'lenet'``, ``'mlp'`` or the name of a model of ``gluon.model_zoo.vision``.
+    classes : int
+        Length of its output.
+
+    Returns
+    -------
+    HybridBlock
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if there is no such network.
+    """
+    if name in OWN:
+        return OWN[name][0](classes)
+    try:
+        get_model = gluon.model_zoo.vision.get_model
+    except (ImportError, AttributeError):
+        raise error(ValueError, f"there is no network {name!r}{suggest(name, OWN)}; there are {', '.join(OWN)}") from None
+    try:
+        return get_model(name, classes=classes)
+    except ValueError as e:
+        raise error(ValueError, f"there is no network {name!r}{suggest(name, OWN)}; there are {', '.join(OWN)} and the "
+                                f"models of gluon.model_zoo.vision ({e})") from None
+
+
+def image_shape(name):
+    """The shape of an image that a network is made for."""
+    return OWN[name][1] if name in OWN else ZOO_SHAPE

@@ -1,0 +1,135 @@
+"""Variates of distributions that need rejection or inversion, over any array namespace."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._core.rng import Rng
+
+__all__ = ["gamma", "poisson", "binomial"]
+
+
+def _reject(rng: Rng, words: int, params: Sequence[Any], attempt: Callable[..., tuple[Any, Any]]) -> Any:
+    """Rejection sampling: rounds of ``attempt(uniforms, *params) -> (values, accepted)`` over those still left.
+
+    Every round draws for all elements, so that the numbers of one do not depend on the fate of the others. A
+    NaN counts as accepted; so bad parameters end.
+    """
+    xp = rng.device.xp
+    n = params[0].shape[0]
+    found = xp.zeros(n, np.float64)
+    left = xp.arange(n)
+    for _ in range(64):
+        if not left.shape[0]:
+            break
+        block = rng.bits(words * n).reshape(words, n)
+        u = (((block if left.shape[0] == n else block[:, left]) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        value, ok = attempt(u, *params)
+        ok = ok | xp.isnan(value)
+        found[left[ok]] = value[ok]
+        rest = ~ok
+        left, params = left[rest], [a[rest] for a in params]
+    return found
+
+
+def gamma(rng: Rng, alpha: Any) -> Any:
+    """Gamma variates with shape parameters `alpha` (an array, float64) and scale 1; NaN where `alpha` is negative.
+
+    Marsaglia & Tsang, "A simple method for generating gamma variables", ACM TOMS 26, 2000.
+    """
+    xp = rng.device.xp
+    flat = alpha.reshape(-1)
+    small = flat < 1
+    boost = xp.log1p(-rng.uniform(flat.shape, np.float64)) / xp.where(small & (flat > 0), flat, 1.0)
+    d = xp.where(small, flat + 1, flat) - 1.0 / 3.0
+
+    def attempt(u: Any, d: Any) -> tuple[Any, Any]:
+        x = xp.sqrt(-2 * xp.log(u[0])) * xp.cos(u[1] * (2 * np.pi))
+        v = (1 + x / xp.sqrt(9.0 * d)) ** 3
+        safe = xp.where(v > 0, v, 1.0)
+        return d * v, (v > 0) & (xp.log(u[2]) < 0.5 * x * x + d - d * v + d * xp.log(safe))
+
+    x = _reject(rng, 3, [xp.where(flat >= 0, d, np.nan)], attempt)
+    return xp.where(small, xp.where(flat == 0, 0.0, x * xp.exp(boost)), x).reshape(alpha.shape)
+
+
+def poisson(rng: Rng, lam: Any) -> Any:
+    """Poisson variates with rates `lam` (an array, float64); NaN where `lam` is negative.
+
+    Rates below 10 by inversion, larger ones by Hörmann's transformed rejection ("The transformed rejection method
+    for generating Poisson random variables", Insurance: Mathematics and Economics 12, 1993).
+    """
+    xp = rng.device.xp
+    flat = lam.reshape(-1)
+    big = flat >= 10
+    u = rng.uniform(flat.shape, np.float64)
+    few = _inverted(xp, u, xp.exp(-xp.where(big, 1.0, flat)), lambda i: xp.where(big, 1.0, flat) / (i + 1), 60)
+
+    def attempt(u: Any, lam: Any) -> tuple[Any, Any]:
+        b = 0.931 + 2.53 * xp.sqrt(lam)
+        k, us, hat = _hat(xp, u, -0.059 + 0.02483 * b, b, lam + 0.43)
+        quick = (us >= 0.07) & (u[1] <= 0.9277 - 3.6224 / (b - 2))
+        log_v = xp.log(u[1] * (1.1239 + 1.1328 / (b - 3.4)) / hat)
+        return k, quick | ((k >= 0) & (log_v <= k * xp.log(lam) - lam - _log_factorial(xp, k)))
+
+    many = _reject(rng, 2, [xp.where(big, flat, 10.0)], attempt)
+    return xp.where(flat >= 0, xp.where(big, many, few), np.nan).reshape(lam.shape)
+
+
+def binomial(rng: Rng, n: Any, q: Any) -> Any:
+    """Binomial variates for arrays of counts and probabilities (float64, of one shape); NaN where impossible.
+
+    Small means by inversion, larger ones by Hörmann's transformed rejection ("The generation of binomial random
+    variates", Journal of Statistical Computation and Simulation 46, 1993).
+    """
+    xp = rng.device.xp
+    size, prob = n.reshape(-1), q.reshape(-1)
+    less = xp.where(prob > 0.5, 1 - prob, prob)
+    big = size * less >= 10
+    u = rng.uniform(size.shape, np.float64)
+    m, r = xp.where(big, 1.0, size), xp.where(big, 0.5, less)
+    few = _inverted(xp, u, (1 - r) ** m, lambda i: (m - i) / (i + 1) * r / (1 - r), 60)
+
+    def attempt(u: Any, n: Any, q: Any) -> tuple[Any, Any]:
+        sd = xp.sqrt(n * q * (1 - q))
+        b = 1.15 + 2.53 * sd
+        k, us, hat = _hat(xp, u, -0.0873 + 0.0248 * b + 0.01 * q, b, n * q + 0.5)
+        quick = (us >= 0.07) & (u[1] <= 0.92 - 4.2 / b)
+        inside, mode = xp.clip(k, 0, n), xp.floor((n + 1) * q)
+        log_p = (k - mode) * xp.log(q / (1 - q)) + sum(
+            sign * _log_factorial(xp, i) for i, sign in ((mode, 1), (n - mode, 1), (inside, -1), (n - inside, -1)))
+        return k, (k == inside) & (quick | (xp.log(u[1] * (2.83 + 5.1 / b) * sd / hat) <= log_p))
+
+    many = _reject(rng, 2, [xp.where(big, size, 40.0), xp.where(big, less, 0.5)], attempt)
+    found = xp.where(big, many, few)
+    found = xp.where(prob > 0.5, size - found, found)
+    return xp.where((size >= 0) & (prob >= 0) & (prob <= 1), found, np.nan).reshape(n.shape)
+
+
+def _inverted(xp: Any, u: Any, first: Any, ratio: Callable[[int], Any], terms: int) -> Any:
+    """The quantiles at `u` of a law on 0, 1, 2 … with P(0) = `first` and P(i + 1) = P(i) ratio(i)."""
+    found, term, total = xp.zeros(u.shape, np.float64), first, first
+    for i in range(terms):
+        found = found + (u >= total)
+        term = term * ratio(i)
+        total = total + term
+    return found
+
+
+def _hat(xp: Any, u: Any, a: Any, b: Any, centre: Any) -> tuple[Any, Any, Any]:
+    """A try of Hörmann's rejection: the value, its distance from the ends of (0, 1), the density of the hat there."""
+    x = u[0] - 0.5
+    us = 0.5 - xp.abs(x)
+    return xp.floor((2 * a / us + b) * x + centre), us, a / (us * us) + b
+
+
+def _log_factorial(xp: Any, k: Any) -> Any:
+    """log k! of whole numbers (float64): Stirling's series, moved up by a product for the small ones."""
+    z = xp.maximum(k, 0.0) + 1
+    small = z < 8
+    shift = xp.where(small, z * (z + 1) * (z + 2) * (z + 3) * (z + 4) * (z + 5) * (z + 6) * (z + 7), 1.0)
+    z = xp.where(small, z + 8, z)
+    w = 1 / (z * z)
+    return (z - 0.5) * xp.log(z) - z + 0.9189385332046727 + (1 / 12 - w * (1 / 360 - w / 1260)) / z - xp.log(shift)

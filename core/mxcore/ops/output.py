@@ -1,0 +1,400 @@
+"""Output layers: a forward pass that predicts, and a gradient that is the loss's, whatever comes in from above."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.infer import known, merge_shape
+from .._core.op import op
+from .._core.params import Bool, Enum, Float
+from ..testing.sample import Ints, Sample
+from . import special
+from .activation import soft
+from .dense import given, wide
+from .rules import one, size_of
+
+__all__: list[str] = []
+
+#: A gradient check against finite differences has no meaning where the gradient is not that of the output.
+_FAKE = False
+
+
+def _at(xp: Any, label: Any, c: int) -> tuple[Any, Any]:
+    """Labels as indices, clipped to the `c` classes, and where they were inside."""
+    i = label.astype(np.int64)
+    inside = xp.clip(i, 0, max(c - 1, 0))
+    return inside, i == inside
+
+
+# -- SoftmaxOutput --------------------------------------------------------------------------------------------------
+
+_SOFTMAX = dict(
+    grad_scale=Float(1.0), ignore_label=Float(-1.0), multi_output=Bool(False), use_ignore=Bool(False), preserve_shape=Bool(False),
+    normalization=Enum("batch null valid", "null"), out_grad=Bool(False), smooth_alpha=Float(0.0))
+
+
+def _classes(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """The data as (samples, classes, positions)."""
+    if p.multi_output:
+        return shape[0], shape[1], size_of(shape[2:])
+    if p.preserve_shape:
+        return size_of(shape[:-1]), shape[-1], 1
+    return shape[0], size_of(shape[1:]), 1
+
+
+@op("SoftmaxOutput", "Softmax", inputs="data label", **_SOFTMAX,
+    grad=lambda F, p, dy, y, label: (F._backward_SoftmaxOutput(dy, y, label, **given(p, _SOFTMAX)), None),
+    samples=[Sample((4, 3), [0, 2, 1, 1], grad=_FAKE), Sample((2, 3, 4), Ints((2, 4), 0, 3), params={"multi_output": True}, grad=_FAKE),
+             Sample((2, 3, 4), Ints((2, 3), 0, 4), params={"preserve_shape": True}, grad=_FAKE),
+             Sample((4, 3), (4, 3), grad=_FAKE, domain=(0.0, 1.0))])
+def softmax_output(k, p, data, label):
+    """Softmax forward; backward the gradient of the cross entropy with the label, whatever gradient comes in.
+
+    Parameters
+    ----------
+    data : array
+        Logits (N, C); all dimensions after the first are classes, but see `multi_output` and `preserve_shape`.
+    label : array
+        Class indices (N,); or probabilities, shaped as `data`.
+    grad_scale : float
+        Factor of the gradient.
+    ignore_label : float
+        Label that gives no gradient, with `use_ignore`; also what ``normalization='valid'`` does not count.
+    multi_output : bool
+        `data` is (N, C, ...), classes on axis 1, and there is a label at every position: (N, ...) or (N, positions).
+    use_ignore : bool
+    preserve_shape : bool
+        Classes are on the last axis, and there is a label for every place on the others.
+    normalization : {'null', 'batch', 'valid'}
+        Divide the gradient by 1, the number of labels, or the number of those that are not `ignore_label`; with
+        `multi_output` the first means the number of positions. Probabilities as labels are never divided.
+    out_grad : bool
+        Multiply by the incoming gradient.
+    smooth_alpha : float
+        Label smoothing: this much of the probability is spread over the other classes; without effect in `multi_output`.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``SoftmaxOutput``, except that `out_grad` takes the incoming gradient, where MXNet takes
+    the output instead.
+    """
+    return soft(k.xp, wide(data).reshape(_classes(p, data.shape)), 1).reshape(data.shape)
+
+
+def _softmax_labels(p: Any, data: Any, label: Any) -> Any:
+    """The label's shape for a data shape; as given where several are allowed."""
+    if label is not None and label == data:
+        return label
+    if not p.multi_output:
+        return data[:-1]
+    if len(data) < 2:
+        raise ValueError(f"multi_output needs classes on axis 1, data is {data}")
+    flat = (data[0], -1 if -1 in data[2:] else size_of(data[2:]))
+    if label is None:
+        return flat
+    for allowed in (flat, (data[0], *data[2:]), (data[0], 1, *data[2:]), data):
+        try:
+            return merge_shape(label, allowed)
+        except ValueError:
+            pass
+    raise ValueError(f"label {label} must be {flat}, {(data[0], *data[2:])} or, with probabilities, {data}")
+
+
+@softmax_output.shape
+def _(p, ins, outs):
+    data, label = merge_shape(ins[0], outs[0]), ins[1]
+    if data is not None and data[0] == -1 and label:
+        data = (label[0], *data[1:])
+    return [data, label if data is None else _softmax_labels(p, data, label)], [data]
+
+
+softmax_output.cost(lambda p, ins, outs: size_of(ins[0]) * 8)
+
+
+@op("_backward_SoftmaxOutput", inputs="dy out label", **_SOFTMAX, samples=[
+    Sample((4, 3), (4, 3), [0, 2, 1, 1], params=q, grad=_FAKE, mxnet="internal")
+    for q in ({}, {"out_grad": True}, {"use_ignore": True, "ignore_label": 1, "normalization": "valid"}, {"smooth_alpha": 0.1})])
+def backward_softmax_output(k, p, dy_, out, label):
+    """Gradient of `SoftmaxOutput` with respect to its data.
+
+    Parameters
+    ----------
+    dy : array
+        The incoming gradient, used with `out_grad` only.
+    out, label : array
+        What the forward pass returned, and the label.
+    grad_scale, ignore_label, multi_output, use_ignore, preserve_shape, normalization, out_grad, smooth_alpha
+        As in `SoftmaxOutput`.
+    """
+    xp = k.xp
+    n, c, s = _classes(p, out.shape)
+    y = wide(out)
+    if label.shape == out.shape:
+        return _outgoing(p, (y - wide(label)) * p.grad_scale, dy_)
+    g = y.reshape(n, c, s).copy()
+    label = label.reshape(-1, s) if p.multi_output else label.reshape(-1, 1)
+    if label.shape[0] != n:
+        raise ValueError(f"{label.shape[0]} labels for {n} samples; use preserve_shape or multi_output for data of more than two dimensions")
+    at, hit = _at(xp, label, c)
+    spread = 0.0 if p.multi_output else p.smooth_alpha
+    rest = spread / max(c - 1, 1)
+    if rest:
+        g -= g.dtype.type(rest)
+    if g.size:
+        rows, cols = xp.arange(n).reshape(n, 1), xp.arange(s).reshape(1, s)
+        g[rows, at, cols] -= hit * g.dtype.type(1 - spread - rest)
+    valid = label != p.ignore_label
+    if p.use_ignore:
+        g *= valid.reshape(n, 1, s)
+    if p.normalization == "valid":
+        g *= p.grad_scale / xp.maximum(valid.sum(), 1).astype(g.dtype)
+    else:
+        g *= g.dtype.type(p.grad_scale / (s * (max(n, 1) if p.normalization == "batch" else 1)))
+    return _outgoing(p, g.reshape(out.shape), dy_)
+
+
+def _outgoing(p: Any, g: Any, dy: Any) -> Any:
+    return g * wide(dy) if p.out_grad else g
+
+
+backward_softmax_output.shape(lambda p, ins: [ins[1]])
+backward_softmax_output.cost(lambda p, ins, outs: size_of(ins[1]) * 4)
+
+
+# -- regression -----------------------------------------------------------------------------------------------------
+
+_SCALE = dict(grad_scale=Float(1.0))
+
+#: name -> (prediction over (xp, data), direction over (xp, prediction, label), what it does)
+_REGRESSION: dict[str, tuple[Any, Any, str]] = {
+    "LinearRegressionOutput": (lambda xp, x: x.copy(), lambda xp, y, t: y - t,
+                               "Predict the data itself; backward the gradient of half the squared error."),
+    "LogisticRegressionOutput": (special.sigmoid, lambda xp, y, t: y - t,
+                                 "Predict the sigmoid of the data; backward the gradient of the cross entropy."),
+    "MAERegressionOutput": (lambda xp, x: x.copy(), lambda xp, y, t: xp.sign(y - t),
+                            "Predict the data itself; backward the gradient of the absolute error."),
+}
+
+_REGRESSION_DOC = """{0}
+
+    Parameters
+    ----------
+    data : array
+        Shape (N, ...).
+    label : array
+        As many elements, shape (N, ...); (N,) where data is (N, 1) and no shape is given.
+    grad_scale : float
+        Factor of the gradient, which is also divided by the number of elements of a sample.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``{1}``.
+    """
+
+
+def _regression_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    data, label = merge_shape(ins[0], outs[0]), ins[1]
+    if data is None:
+        return [data, label], [data]
+    if label is None:
+        label = data[:1] if len(data) == 2 and data[1] == 1 else data
+    elif data and label:
+        if data[0] == -1:
+            data = (label[0], *data[1:])
+        if len(label) == len(data):
+            if label != data and known(label) and known(data) and size_of(label) != size_of(data):
+                raise ValueError(f"label {label} and data {data} must have as many elements")
+        elif label[0] not in (-1, data[0]) or (known(label) and known(data) and size_of(label) != size_of(data)):
+            raise ValueError(f"label {label} and data {data} must have as many elements, and one batch size")
+    return [data, label], [data]
+
+
+def _regression(name: str, predict: Any, direction: Any, doc: str) -> tuple[Any, Any]:
+    def rule(F, p, y, label):
+        return getattr(F, f"_backward_{name}")(y, label, grad_scale=p.grad_scale), None
+
+    forward = op(name, inputs="data label", grad=rule, doc=_REGRESSION_DOC.format(doc, name),
+                 samples=[Sample((4, 3), (4, 3), grad=_FAKE), Sample((4, 1), (4,), params={"grad_scale": 2.0}, grad=_FAKE)],
+                 **_SCALE)(lambda k, p, data, label: predict(k.xp, data))
+
+    def body(k, p, out, label):
+        width = size_of(out.shape[1:])
+        return direction(k.xp, out, label.reshape(out.shape)) * out.dtype.type(p.grad_scale / max(width, 1))
+
+    backward = op(f"_backward_{name}", inputs="out label", samples=[Sample((4, 3), (4, 3), grad=_FAKE, mxnet="internal")], doc=(
+        f"Gradient of `{name}` with respect to its data.\n\n    Parameters\n    ----------\n    out, label : array\n"
+        "        What the forward pass returned, and the label.\n    grad_scale : float\n        Factor.\n    "), **_SCALE)(body)
+    forward.shape(_regression_shape)
+    backward.shape(lambda p, ins: [ins[0]])
+    return forward, backward
+
+
+REGRESSION = [_regression(name, *row) for name, row in _REGRESSION.items()]
+
+
+# -- support vectors ------------------------------------------------------------------------------------------------
+
+_SVM = dict(margin=Float(1.0), regularization_coefficient=Float(1.0), use_linear=Bool(False))
+
+
+@op("SVMOutput", inputs="data label", **_SVM, samples=[Sample((4, 3), [0, 2, 1, 1], grad=_FAKE)],
+    grad=lambda F, p, data, label: (F._backward_SVMOutput(data, label, **given(p, _SVM)), None))
+def svm_output(k, p, data, label):
+    """Predict the data itself; backward the gradient of a one-against-all hinge loss.
+
+    Parameters
+    ----------
+    data : array
+        Scores (N, C).
+    label : array
+        Class indices (N,).
+    margin : float
+        How far a score must be on its side of zero.
+    regularization_coefficient : float
+        Factor of the gradient.
+    use_linear : bool
+        Hinge loss; else its square.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``SVMOutput``.
+    """
+    return data.copy()
+
+
+@svm_output.shape
+def _(p, ins, outs):
+    data = merge_shape(ins[0], outs[0])
+    if data is not None and ins[1] and data[0] == -1:
+        data = (ins[1][0], *data[1:])
+    return [data, ins[1] if data is None else data[:-1]], [data]
+
+
+@op("_backward_SVMOutput", inputs="data label", **_SVM, samples=[
+    Sample((4, 3), [0, 2, 1, 1], params={"use_linear": u}, grad=_FAKE, mxnet="internal") for u in (True, False)])
+def backward_svm_output(k, p, data, label):
+    """Gradient of `SVMOutput` with respect to its data.
+
+    Parameters
+    ----------
+    data, label : array
+        The inputs.
+    margin, regularization_coefficient, use_linear
+        As in `SVMOutput`.
+    """
+    xp = k.xp
+    x = data.reshape(size_of(data.shape[:-1]), data.shape[-1])
+    own = label.reshape(-1, 1).astype(np.int64) == xp.arange(x.shape[1])
+    sign = xp.where(own, x.dtype.type(-1), x.dtype.type(1))
+    gap = p.margin + sign * x
+    g = sign * ((gap > 0) if p.use_linear else 2 * xp.maximum(gap, gap.dtype.type(0)))
+    return (g * x.dtype.type(p.regularization_coefficient)).reshape(data.shape)
+
+
+backward_svm_output.shape(lambda p, ins: [ins[0]])
+
+
+# -- losses ---------------------------------------------------------------------------------------------------------
+
+_LOSS = dict(grad_scale=Float(1.0), valid_thresh=Float(0.0), normalization=Enum("batch null valid", "null"))
+
+
+@op("MakeLoss", inputs="data", **_LOSS, samples=[Sample((4, 3), params={"normalization": t, "grad_scale": 2.0}, grad=_FAKE)
+                                                 for t in ("null", "batch", "valid")],
+    grad=lambda F, p, data: F._backward_MakeLoss(data, **given(p, _LOSS)))
+def make_loss_layer(k, p, data):
+    """Mark `data` as a loss: it passes unchanged, and its gradient is `grad_scale`, whatever comes in.
+
+    Parameters
+    ----------
+    data : array
+        Shape (N, ...).
+    grad_scale : float
+        The gradient of each element.
+    valid_thresh : float
+        Elements above it are valid.
+    normalization : {'null', 'batch', 'valid'}
+        Divide the gradient by 1, the batch size, or the number of valid elements.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``MakeLoss``.
+    """
+    return data.copy()
+
+
+@op("_backward_MakeLoss", inputs="data", **_LOSS, samples=[Sample((4, 3), params={"normalization": "valid"}, grad=_FAKE, mxnet="internal")])
+def backward_make_loss(k, p, data):
+    """Gradient of `MakeLoss`.
+
+    Parameters
+    ----------
+    data : array
+        The input.
+    grad_scale, valid_thresh, normalization
+        As in `MakeLoss`.
+    """
+    xp = k.xp
+    if p.normalization == "valid":
+        count = xp.maximum((data > p.valid_thresh).sum(), 1).astype(data.dtype)
+        return xp.zeros_like(data) + p.grad_scale / count
+    return xp.full_like(data, p.grad_scale / (max(data.shape[0], 1) if p.normalization == "batch" else 1))
+
+
+@op("softmax_cross_entropy", inputs="data label", samples=[Sample((4, 3), [0, 2, 1, 1], grad=(True, False))],
+    grad=lambda F, dy, data, label: (F._backward_softmax_cross_entropy(dy, data, label), None))
+def softmax_cross_entropy(k, p, data, label):
+    """Sum over the batch of minus the logarithm of the softmax at the label.
+
+    Parameters
+    ----------
+    data : array
+        Logits (N, C).
+    label : array
+        Class indices (N,).
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``softmax_cross_entropy``; labels out of range take the nearest class, and have no place in the gradient.
+    """
+    xp, x = k.xp, wide(data)
+    if not x.size:
+        return xp.zeros(one, data.dtype)
+    d = x - x.max(1, keepdims=True)
+    at, _ = _at(xp, label, x.shape[1])
+    picked = xp.take_along_axis(d, at[:, None], 1)[:, 0] - xp.log(xp.exp(d).sum(1))
+    return -picked.sum().reshape(one)
+
+
+@softmax_cross_entropy.shape
+def _(p, ins, outs):
+    data, label = ins
+    n = merge_shape(None if data is None else data[:1], label)
+    if data is not None and len(data) != 2:
+        raise ValueError(f"data must be (N, C), got {data}")
+    if n is not None and len(n) != 1:
+        raise ValueError(f"label must be (N,), got {n}")
+    return [None if data is None else (n[0], data[1]), n], [one]
+
+
+@op("_backward_softmax_cross_entropy", inputs="dy data label", samples=[Sample((1,), (4, 3), [0, 2, 1, 1], grad=_FAKE, mxnet="internal")])
+def backward_softmax_cross_entropy(k, p, dy_, data, label):
+    """Gradient of `softmax_cross_entropy` with respect to its logits.
+
+    Parameters
+    ----------
+    dy : array
+        The incoming gradient, shape (1,).
+    data, label : array
+        The inputs.
+    """
+    xp = k.xp
+    g = soft(xp, wide(data), 1)
+    at, hit = _at(xp, label, data.shape[1])
+    if g.size:
+        g[xp.arange(g.shape[0]), at] -= hit
+    return g * wide(dy_)
+
+
+backward_softmax_cross_entropy.shape(lambda p, ins: [ins[1]])

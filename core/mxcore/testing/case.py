@@ -1,0 +1,174 @@
+"""One sample of an operator in one dtype on one device: its inputs, its reference results and its runs."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import autograd
+from .._core import dispatch, infer, rng
+from .._core.array import Storage
+from .._core.context import Context
+from .._core.device import Device
+from .._core.op import Op
+from .._core.rng import Rng
+from ..ndarray import NDArray
+from .sample import Sample
+
+__all__ = ["Case", "cases", "Host"]
+
+
+class Host(Device):
+    """NumPy as it is: where reference bodies run, apart from all plugins."""
+
+    type, type_id, xp = "host", 998, np
+
+    def count(self) -> int:
+        """One."""
+        return 1
+
+    def to_host(self, a: Any) -> Any:
+        return np.array(a)
+
+    def from_host(self, a: Any, index: int) -> Any:
+        return np.array(a)
+
+
+class Call:
+    """What a body knows of its call, on any device object, registered or not."""
+
+    def __init__(self, device: Device, is_train: bool, key: Any = (0, 0, 0), shapes: Any = None) -> None:
+        self.device, self.xp, self.is_train, self.key, self.shapes = device, device.xp, is_train, key, shapes
+        self.wanted: Any = None
+        self.ctx: Any = None
+
+    @property
+    def rng(self) -> Rng:
+        """The numbers of the key."""
+        return self.device.rng(self.key, 0)
+
+
+def _wide(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return a.astype(np.float64) if a.dtype.kind in "fV" else a
+
+
+class Case:
+    """A sample, ready to run.
+
+    Parameters
+    ----------
+    op : Op
+    sample : Sample
+    dtype : str
+    ctx : Context
+    """
+
+    def __init__(self, op: Op, sample: Sample, dtype: str, ctx: Context) -> None:
+        self.op, self.sample, self.dtype, self.ctx = op, sample, dtype, ctx
+        self.device = ctx.device
+        self.host = sample.arrays(dtype)
+        kwargs = dict(sample.params)
+        if op.variadic:
+            kwargs.setdefault(op.count, len(self.host))
+        self.p = op.parse(kwargs)
+        self.sig = self.p._sig
+        self._reference: Any = None
+
+    def __repr__(self) -> str:
+        return f"{self.op.name} {self.sample!r} {self.dtype}"
+
+    # -- declared ----------------------------------------------------------------------------------------------
+    def declared(self) -> tuple[list[Any], list[Any]]:
+        """Shapes and dtypes of the outputs, as the rules say."""
+        shapes = infer.op_shapes(self.op, self.p, [a.shape for a in self.host])[1]
+        dtypes = infer.op_dtypes(self.op, self.p, [a.dtype for a in self.host])[1]
+        return [s if infer.known(s) else None for s in shapes], [np.dtype(t) for t in dtypes]
+
+    def body(self, device: Device, inputs: Sequence[Any]) -> list[Any]:
+        """Run the reference body on arrays of a device; outputs, then mutated values."""
+        k = Call(device, self.sample.train)
+        with np.errstate(all="ignore"):
+            r = self.op.body(k, self.p, *inputs)  # type: ignore[misc]
+        if self.op.stateful:
+            r = r[0]
+        if self.sig.n_all == 1 and not isinstance(r, (tuple, list)):
+            return [r]
+        return list(r)
+
+    def reference(self) -> list[Any]:
+        """Results of the reference body in float64 on NumPy: outputs, then mutated values; None where there is none."""
+        if self._reference is None:
+            shapes, dtypes = self.declared()
+            shapes = [*shapes, *[self.host[i].shape for i in self.sig.mutates]]
+            dtypes = [*dtypes, *[self.host[i].dtype for i in self.sig.mutates]]
+            found = self.body(Host(), [_wide(a.copy()) for a in self.host])
+            self._reference = [None if v is None else _as(v, s, t) for v, s, t in zip(found, shapes, dtypes)]
+        return self._reference
+
+    # -- run ---------------------------------------------------------------------------------------------------
+    def arrays(self, host: Sequence[Any] | None = None) -> list[NDArray]:
+        """New device arrays of the inputs."""
+        return [self.array(a) for a in (self.host if host is None else host)]
+
+    def array(self, a: Any) -> NDArray:
+        """A new device array."""
+        return NDArray(self.device.from_host(np.asarray(a), self.ctx.device_id), Storage(self.ctx))
+
+    def view(self, a: np.ndarray[Any, Any]) -> tuple[NDArray, NDArray]:
+        """(array, frame): an array of these values that is every other element of a frame."""
+        frame = np.zeros((*a.shape[:-1], 2 * a.shape[-1] + 1), a.dtype)
+        frame[..., 1::2] = a
+        whole = self.array(frame)
+        return NDArray(whole._data[..., 1::2], whole._st), whole
+
+    def run(self, inputs: Sequence[NDArray], train: bool | None = None, **more: Any) -> list[NDArray]:
+        """Call the operator; its visible outputs. Random keys are the same in every call."""
+        rng.seed(7)
+        with self.ctx, autograd.train_mode() if (self.sample.train if train is None else train) else autograd.predict_mode():
+            r = dispatch.call(self.op, inputs, {**self.kwargs, **more}, cls=NDArray)
+        outs = r if isinstance(r, list) else [r]
+        for x in (*outs, *inputs):
+            x.wait_to_read()
+        return outs
+
+    def record(self, inputs: Sequence[NDArray], reqs: Sequence[str]) -> list[NDArray]:
+        """Call the operator on variables (grad_req per input; 'none' for plain inputs) and record it."""
+        for x, req in zip(inputs, reqs):
+            if req != "none":
+                x.attach_grad(req)
+        rng.seed(7)
+        with self.ctx, autograd.record(self.sample.train):
+            r = dispatch.call(self.op, inputs, dict(self.kwargs), cls=NDArray)
+        return r if isinstance(r, list) else [r]
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        """The sample's parameters, to be consumed."""
+        found = dict(self.sample.params)
+        if self.op.variadic and not self.op.arg_names:
+            found.setdefault(self.op.count, len(self.host))
+        return found
+
+    def head_grads(self, outs: Sequence[NDArray]) -> list[NDArray]:
+        """Random head gradients, the same in every call."""
+        rs = np.random.RandomState(11)
+        return [self.array(rs.uniform(-1, 1, y.shape).astype(y.dtype)) for y in outs]
+
+    def has_gradient(self) -> bool:
+        """Whether the operator has a gradient rule that is not zero."""
+        return bool(self.op.grad_rule) or self.op.backward_rule is not None
+
+
+def _as(v: Any, shape: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    """A reference value in the declared shape; truncated like the declared dtype, if that is an integer."""
+    v = np.asarray(v)
+    if dtype.kind in "iub" and v.dtype != dtype:
+        with np.errstate(all="ignore"):
+            v = v.astype(dtype)
+    return v.reshape(shape) if shape is not None and v.size == int(np.prod(shape)) and v.ndim == 0 else v
+
+
+def cases(op: Op, ctx: Context) -> list[Case]:
+    """All samples of an operator in all their dtypes."""
+    return [Case(op, s, t, ctx) for s in op.samples for t in s.dtypes]

@@ -1,0 +1,384 @@
+"""The checks of the conformance kit. Each is a function of a :class:`Case` that raises AssertionError.
+
+They are entered in :data:`CHECKS` in the order in which they make sense: an operator that fails an early one is not
+worth trying on the later ones.
+"""
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import autograd
+from .._core import registry, rng
+from .._core.device import Device
+from .._core.dispatch import K
+from .._core.errors import MXNetError
+from .._core.gradient import gradient
+from .._core.graph import GraphF, Value, topo, variable
+from .._core.kernels import Spec
+from .._core.tape import plan_of
+from ..base import error
+from .case import Call, Case
+from .gradcheck import check_grads
+from .strict_xp import StrictDevice
+from .tolerance import compare
+
+__all__ = ["CHECKS", "check"]
+
+#: Name -> check, in order.
+CHECKS: dict[str, Callable[[Case], None]] = {}
+
+
+def check(name: str) -> Callable[[Callable[[Case], None]], Callable[[Case], None]]:
+    """Enter a check under a name."""
+    def enter(fn: Callable[[Case], None]) -> Callable[[Case], None]:
+        CHECKS[name] = fn
+        return fn
+    return enter
+
+
+def _named(case: Case) -> list[str]:
+    """Names of outputs, then of mutated inputs."""
+    return [*case.sig.outputs, *[f"{case.sig.inputs[i]} (mutated)" for i in case.sig.mutates]]
+
+
+def _compare(case: Case, got: list[Any], want: list[Any], what: str, factor: float = 1.0) -> None:
+    for name, a, b in zip(_named(case), got, want):
+        if a is not None and b is not None:
+            compare(a, b, case.dtype, f"{what}, {name}", case.sample.tol * factor)
+
+
+def _same_bytes(a: Any, b: Any) -> bool:
+    return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
+
+
+@check("declared")
+def declared(case: Case) -> None:
+    """The operator runs; outputs have the declared shapes and dtypes; parameters survive the way through strings."""
+    shapes, dtypes = case.declared()
+    outs = case.run(case.arrays())
+    for name, y, s, t in zip(case.sig.outputs, outs, shapes, dtypes):
+        if s is not None and tuple(y.shape) != s:
+            raise AssertionError(f"output {name} has shape {y.shape}, declared is {s}")
+        if np.dtype(y.dtype) != t:
+            raise AssertionError(f"output {name} has dtype {np.dtype(y.dtype)}, declared is {t}")
+    if case.op.parser.rest is None:
+        again = case.op.parse(case.op.parser.strings(case.p))
+        for n in case.op.params:
+            a, b = getattr(case.p, n), getattr(again, n)
+            if a != b and not (a is None or isinstance(a, float) and abs(a - b) < 1e-6 * abs(a)):
+                raise AssertionError(f"parameter {n}={a!r} becomes {b!r} on the way through strings")
+
+
+@check("value")
+def value(case: Case) -> None:
+    """Outputs and mutated inputs are those of the reference body in float64; random outputs are plausible and repeat."""
+    inputs = case.arrays()
+    outs = case.run(inputs)
+    got = [y.asnumpy() for y in outs]
+    if case.op.random:
+        again = [y.asnumpy() for y in case.run(case.arrays())]
+        if not all(_same_bytes(a, b) for a, b in zip(got, again)):
+            raise AssertionError("the same random key gave other numbers")
+    if case.sample.check is not None:
+        case.sample.check(case.host, got)
+    elif case.op.random and case.sample.train:
+        raise AssertionError("a sample of a random operator needs check=, since values cannot be compared")
+    elif case.op.body is not None:
+        want = case.reference()
+        got += [None] * (case.sig.n_out - len(got))
+        _compare(case, [*got, *[inputs[i].asnumpy() for i in case.sig.mutates]], want, "value")
+
+
+@check("kernels")
+def kernels(case: Case) -> None:
+    """Every kernel of the device that fits gives declared shape and dtype, the reference's values, and leaves inputs alone."""
+    shapes, dtypes = case.declared()
+    specs = [Spec(a.shape, a.dtype) for a in case.host]
+    fitting = [k for k in registry.kernels.of(case.device.type, case.op) if k.fits(case.p, specs)]
+    for kernel in fitting:
+        k = K(case.ctx, case.sample.train, None, (7, 0, 0) if case.op.random else None)
+        datas = [case.device.from_host(a, case.ctx.device_id) for a in case.host]
+        if kernel.out:
+            outs = [case.device.empty(s, t, case.ctx.device_id) for s, t in zip(shapes, dtypes)]
+            outs += [datas[i] for i in case.sig.mutates]
+            kernel.fn(k, case.p, outs, *datas)
+        else:
+            r = kernel.fn(k, case.p, *datas)
+            r = r[0] if case.op.stateful else r
+            outs = [r] if case.sig.n_all == 1 and not isinstance(r, (tuple, list)) else list(r)
+        for name, y, s, t in zip(case.sig.outputs, outs, shapes, dtypes):
+            if s is not None and tuple(y.shape) != s:
+                raise AssertionError(f"{kernel} gave output {name} shape {tuple(y.shape)}, declared is {s}")
+            if y.dtype != t:
+                raise AssertionError(f"{kernel} gave output {name} dtype {y.dtype}, declared is {t}")
+        if case.sample.check is None and case.op.body is not None:
+            _compare(case, [case.device.to_host(y) for y in outs], case.reference(), f"{kernel}")
+        _unchanged(case, datas, f"{kernel}")
+
+
+def _unchanged(case: Case, datas: list[Any], who: str) -> None:
+    for i, (a, d) in enumerate(zip(case.host, datas)):
+        if i not in case.sig.mutates and not _same_bytes(case.device.to_host(d), a):
+            raise AssertionError(f"{who} wrote to its input {case.sig.inputs[i]}, which it does not declare in mutates=")
+
+
+@check("pure")
+def pure(case: Case) -> None:
+    """Inputs keep their values, except those in ``mutates=``; outputs do not share their memory."""
+    inputs = case.arrays()
+    outs = case.run(inputs)
+    _unchanged(case, [x._data for x in inputs], "the operator")
+    for i, x in enumerate(inputs):
+        for name, y in zip(case.sig.outputs, outs):
+            if case.device.shares(y._data, x._data) and y._data.size:
+                raise AssertionError(f"output {name} lies in the memory of input {case.sig.inputs[i]}")
+
+
+@check("portable")
+def portable(case: Case) -> None:
+    """The reference body keeps to the device contract: listed functions only, no hidden copy to the host."""
+    if case.op.body is None:
+        return
+    device: Device = StrictDevice()
+    inputs = [device.from_host(a, 0) for a in case.host]
+    try:
+        case.body(device, inputs)
+    except (AttributeError, TypeError) as e:
+        raise AssertionError(f"the reference body does not run on a strict device: {type(e).__name__}: {e}") from e
+
+
+@check("strided")
+def strided(case: Case) -> None:
+    """Inputs that are not contiguous give the same results."""
+    if not any(a.ndim and a.size for a in case.host):
+        return
+    pairs = [case.view(a) if a.ndim else (case.array(a), None) for a in case.host]
+    want = [y.asnumpy() for y in case.run(case.arrays())]
+    got = [y.asnumpy() for y in case.run([x for x, _ in pairs])]
+    _compare(case, got, want, "with inputs that are not contiguous", 4)
+
+
+@check("empty")
+def empty(case: Case) -> None:
+    """With a first dimension of zero it gives empty results of the declared shape, or a clear error."""
+    lengths = {a.shape[0] for a in case.host if a.ndim}
+    if len(lengths) != 1 or lengths == {0} or any(not a.ndim for a in case.host):
+        return
+    small = Case(case.op, case.sample, case.dtype, case.ctx)
+    small.host = [a[:0] for a in case.host]
+    try:
+        shapes, _ = small.declared()
+        outs = small.run(small.arrays())
+    except MXNetError:
+        return
+    for name, y, s in zip(case.sig.outputs, outs, shapes):
+        if s is not None and tuple(y.shape) != s:
+            raise AssertionError(f"without elements, output {name} has shape {y.shape}, declared is {s}")
+
+
+@check("out")
+def out(case: Case) -> None:
+    """``out=`` gets the same values, also as a view whose frame is left alone, and as the input where ``alias`` allows it."""
+    want = [y.asnumpy() for y in case.run(case.arrays())]
+    if not want:
+        return
+    given = [case.array(np.full_like(y, 3)) for y in want]
+    case.run(case.arrays(), out=given if len(given) > 1 else given[0])
+    _compare(case, [y.asnumpy() for y in given], want, "with out=", 4)
+    if all(y.ndim for y in want):
+        pairs = [case.view(np.full_like(y, 3)) for y in want]
+        case.run(case.arrays(), out=[y for y, _ in pairs] if len(pairs) > 1 else pairs[0][0])
+        _compare(case, [y.asnumpy() for y, _ in pairs], want, "with out= a view", 4)
+        if any(frame.asnumpy()[..., ::2].any() for _, frame in pairs):
+            raise AssertionError("with out= a view, elements beside the view were written")
+    for source, target in case.op.alias.items():
+        if source in case.sig.index and target in case.sig.outputs[:len(want)]:
+            inputs = case.arrays()
+            i, j = case.sig.index[source], case.sig.outputs.index(target)
+            if inputs[i].shape == want[j].shape and inputs[i].dtype == want[j].dtype and len(want) == 1:
+                case.run(inputs, out=inputs[i])
+                _compare(case, [None] * j + [inputs[i].asnumpy()], want, f"with out={source}", 4)
+
+
+@check("wanted")
+def wanted(case: Case) -> None:
+    """Outputs that are wanted alone have the values that they have together."""
+    n = case.sig.n_out
+    if n < 2 or case.op.random or case.sig.visible != n:
+        return
+    want = [y.asnumpy() for y in case.run(case.arrays())]
+    for i in range(n):
+        outs = case.run_wanted(case.arrays(), tuple(j == i for j in range(n)))
+        if outs[i] is None:
+            raise AssertionError(f"output {case.sig.outputs[i]}, wanted alone, did not come")
+        compare(outs[i].asnumpy(), want[i], case.dtype, f"output {case.sig.outputs[i]} wanted alone", 4 * case.sample.tol)
+
+
+def _flow(case: Case) -> list[bool] | None:
+    """Which inputs take part in gradient checks; None if there is nothing to check."""
+    wants = case.sample.wants_grad(case.host)
+    if not any(wants) or case.op.grad_rule is None or not case.has_gradient():
+        return None
+    return wants
+
+
+@check("gradient")
+def gradient_(case: Case) -> None:
+    """The gradient is the derivative: along one random direction, in float64."""
+    if case.dtype != case.sample.dtypes[-1] or case.op.random and not case.sample.train:
+        return
+    wants = case.sample.wants_grad(case.host)
+    if not any(wants):
+        return
+    if not case.has_gradient() and case.op.grad_rule is not None:
+        raise AssertionError("the sample asks for a gradient, but the operator has no gradient rule; declare one, or grad=False")
+    check_grads(lambda *xs: case.call(xs), case.host, wrt=wants, ctx=case.ctx, train=case.sample.train,
+                redraw=lambda i: case.sample.arrays("float64", i), rtol=1e-5 * case.sample.tol)
+
+
+@check("second gradient")
+def second_gradient(case: Case) -> None:
+    """So is the gradient of the gradient, unless the operators in it have no gradient, which they must say clearly."""
+    wants = _flow(case)
+    if wants is None or case.dtype != case.sample.dtypes[-1] or (case.op.random and not case.sample.train):
+        return
+    try:
+        check_grads(lambda *xs: case.call(xs), case.host, wrt=wants, ctx=case.ctx, train=case.sample.train, order=2,
+                    redraw=lambda i: case.sample.arrays("float64", i), rtol=1e-5 * case.sample.tol)
+    except NotImplementedError as e:
+        if "not differentiable" not in str(e):
+            raise
+
+
+@check("grad_req")
+def grad_req(case: Case) -> None:
+    """'write' replaces, 'add' adds to, and 'null' leaves the gradient."""
+    wants = _flow(case)
+    if wants is None:
+        return
+    found: dict[str, list[Any]] = {}
+    for req in ("write", "add"):
+        xs = case.arrays()
+        case_reqs = [req if w else "none" for w in wants]
+        for x, r in zip(xs, case_reqs):
+            if r != "none":
+                x.attach_grad(r)
+                x.grad[:] = 2
+        outs = case.record(xs, ["none"] * len(xs))
+        case.backward(outs)
+        found[req] = [x.grad.asnumpy() for x, w in zip(xs, wants) if w]
+    for a, b in zip(found["write"], found["add"]):
+        compare(b, a.astype(np.float64) + 2, case.dtype, "gradient with grad_req='add' onto 2", 4 * case.sample.tol)
+    xs = case.arrays()
+    case.backward(case.record(xs, ["null" if w else "none" for w in wants]), allow_none=True)
+    for i, first in enumerate(wants):
+        if first and sum(wants) > 1:  # one variable alone: the other gradients must not be needed for it
+            xs = case.arrays()
+            case.backward(case.record(xs, ["write" if j == i else "none" for j in range(len(xs))]))
+            compare(xs[i].grad.asnumpy(), found["write"][sum(wants[:i])], case.dtype,
+                    f"gradient of {case.sig.inputs[i]} asked for alone", 4 * case.sample.tol)
+
+
+@check("rule")
+def rule(case: Case) -> None:
+    """The gradient rule composes in a graph (it reads no shapes), and uses ``like_x`` for shape-only inputs alone."""
+    op = case.op
+    if not op.grad_rule or op.backward_rule is not None:
+        return
+    plan = plan_of(op)
+    F = GraphF("rule")
+    ins = [Value((variable(n), 0), F) for n in case.sig.inputs]
+    outs = [Value((variable(f"out_{n}"), 0), F) for n in case.sig.outputs]
+    dys = [Value((variable(f"d_{n}"), 0), F) for n in case.sig.outputs]
+    try:
+        grads = plan.call(op, case.p, F, (True,) * len(ins), list(dys), ins, outs, outs)
+    except MXNetError:
+        raise
+    except (AttributeError, TypeError) as e:
+        raise AssertionError(f"the gradient rule does not compose in a graph: {type(e).__name__}: {e}") from e
+    likes = {id(v.entry[0]): n for v, n, s in zip(ins, case.sig.inputs, case.sig.slots) if s in plan.likes}
+    heads = [g.entry for g in grads if g is not None]
+    for e in heads:
+        if id(e[0]) in likes:
+            raise AssertionError(f"the gradient rule returns like_{likes[id(e[0])]}, which has a shape but no values")
+    for n in topo(heads):
+        for i, (m, _) in enumerate(n.inputs):
+            if id(m) in likes and n.op is not None and i not in n.params._sig.like:
+                raise AssertionError(f"the gradient rule gives like_{likes[id(m)]} to input '{n.params._sig.inputs[i]}' of {n.op.name}, "
+                                     "which needs values; keep the input itself, or use an operator that takes it with '~'")
+
+
+@check("graph")
+def graph(case: Case) -> None:
+    """In a graph, outputs and gradients are those of eager execution."""
+    from .. import symbol
+
+    if not case.sig.inputs and case.sig.visible < 1 or any(a.size == 0 for a in case.host) or case.sig.visible == 0:
+        return
+    wants = _flow(case) or [False] * len(case.host)
+    xs = case.arrays()
+    outs = case.record(xs, ["write" if w else "none" for w in wants])
+    grads = [y for y in case.head_grads(outs)]
+    if any(wants):
+        case.backward(outs)
+    names = [f"in{i}" for i in range(len(xs))]
+    kwargs = dict(case.kwargs)
+    sym = symbol.compose(case.op.name, [symbol.Variable(n) for n in names], {**kwargs, "name": "node"}, case.op)
+    args = {n: x for n, x in zip(names, case.arrays())}
+    aux = {names[i]: args.pop(names[i]) for i in case.sig.aux}
+    reqs = {n: "write" if w else "null" for n, w in zip(names, wants) if n in args}
+    room = {n: case.array(np.zeros_like(a)) for n, a in zip(names, case.host) if reqs.get(n) == "write"}
+    rng.seed(7)
+    bound = sym.bind(case.ctx, args, args_grad=room or None, grad_req=reqs, aux_states=aux)
+    got = [y.asnumpy() for y in bound.forward(is_train=case.sample.train)]
+    for name, a, b in zip(case.sig.outputs, got, outs):
+        compare(a, b.asnumpy(), case.dtype, f"output {name} in a graph", 4 * case.sample.tol)
+    if any(wants) and case.sample.train:
+        bound.backward(grads)
+    elif any(wants):
+        rng.seed(7)
+        bound.forward(is_train=True)
+        return
+    for i, w in enumerate(wants):
+        if w:
+            compare(room[names[i]].asnumpy(), xs[i].grad.asnumpy(), case.dtype, f"gradient of {case.sig.inputs[i]} in a graph",
+                    4 * case.sample.tol)
+
+
+@check("leak")
+def leak(case: Case) -> None:
+    """When the last output is dropped, no buffer of the call or of its gradients stays alive."""
+    wants = _flow(case) or [False] * len(case.host)
+    case.backward(case.record(case.arrays(), ["write" if w else "none" for w in wants]), allow_none=True)  # fill the caches
+    was = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        xs = case.arrays()
+        outs = case.record(xs, ["write" if w else "none" for w in wants])
+        for y in outs:
+            y.wait_to_read()
+        watched = [(f"input {n}", _ref(x)) for n, x in zip(case.sig.inputs, xs)]
+        watched += [(f"output {n}", _ref(y)) for n, y in zip(case.sig.outputs, outs)]
+        case.backward(outs, allow_none=True)
+        del xs, outs
+        for name, refs in watched:
+            if any(r() is not None for r in refs):
+                raise AssertionError(f"the buffer of {name} is still held after everything was dropped")
+    finally:
+        if was:
+            gc.enable()
+
+
+def _ref(x: Any) -> list[Any]:
+    refs = [weakref.ref(x)]
+    try:
+        refs.append(weakref.ref(x._data))
+    except TypeError:  # the device's arrays take no weak references
+        pass
+    return refs

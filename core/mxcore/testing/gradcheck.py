@@ -1,0 +1,169 @@
+"""Gradient checks: a function's gradients against central differences along one random direction."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import autograd
+from .._core import rng, tape
+from .._core.context import Context, current_context
+from ..base import error
+from ..ndarray import NDArray, array
+
+__all__ = ["check_grads"]
+
+
+def check_grads(fn: Callable[..., Any], inputs: Sequence[Any], *, order: int = 1, wrt: Sequence[bool] | None = None,
+                ctx: Context | None = None, train: bool = True, rtol: float = 1e-5, atol: float = 1e-6, step: float = 1e-5,
+                seed: int = 0, redraw: Callable[[int], Sequence[Any]] | None = None, draws: int = 6) -> None:
+    """Check the gradients of a function of arrays.
+
+    The function is weighted with random numbers to a scalar, whose derivative along one random direction is compared
+    with a central difference, in float64. Where differences of two step sizes disagree, the point is not smooth and
+    another is drawn.
+
+    Parameters
+    ----------
+    fn : callable
+        Arrays to an array or a list of arrays. What it draws at random is the same in every call.
+    inputs : sequence of array_like
+        Where to check; floats are taken as float64, everything else as it is.
+    order : {1, 2}
+        2 also checks the gradient of the gradient.
+    wrt : sequence of bool, optional
+        Which inputs take part; all floats unless told.
+    ctx : Context, optional
+    train : bool
+        Run in training mode.
+    rtol, atol : float
+        Tolerances on the derivative, relative to its size and to that of the gradients.
+    step : float
+        Half the distance of the differences.
+    seed : int
+        Of weights and directions.
+    redraw : callable, optional
+        ``redraw(i)`` gives inputs for another try; the inputs are shifted a little unless told.
+    draws : int
+        How many points to try.
+
+    Raises
+    ------
+    AssertionError
+        If derivative and difference disagree, or no point is smooth.
+    MXNetError
+        If the function has no gradient.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> from mxcore.testing.gradcheck import check_grads
+    >>> check_grads(lambda x: mx.nd.sin(x) * x, [[0.5, 1.5]], order=2)
+    """
+    if order not in (1, 2):
+        raise error(ValueError, f"check_grads: order must be 1 or 2, got {order!r}")
+    rs = np.random.RandomState(seed)
+    start = [_double(x) for x in inputs]
+    wanted = [a.dtype.kind == "f" for a in start] if wrt is None else [bool(w) for w in wrt]
+    probe = _Probe(fn, wanted, ctx or current_context(), train, rs)
+    levels = [probe.value, probe.slope][:order]
+    for level, f in enumerate(levels, 1):
+        point = start
+        for i in range(draws):
+            outcome = _compare(f, point, wanted, rs, rtol, atol, step)
+            if outcome == "":
+                break
+            if outcome is not None:
+                raise AssertionError(f"gradient of order {level}: {outcome}")
+            point = [_double(x) for x in redraw(i + 1)] if redraw else \
+                [a + rs.uniform(-0.01, 0.01, a.shape) if w else a for a, w in zip(start, wanted)]
+        else:
+            raise AssertionError(f"gradient of order {level}: not smooth at any of {draws} points; choose inputs away from kinks")
+
+
+def _double(x: Any) -> np.ndarray[Any, Any]:
+    a = np.asarray(x)
+    return a.astype(np.float64) if a.dtype.kind == "f" else a
+
+
+class _Probe:
+    """The function as a scalar, and its slope along a fixed direction as another scalar, each with its gradients."""
+
+    def __init__(self, fn: Callable[..., Any], wanted: Sequence[bool], ctx: Context, train: bool, rs: Any) -> None:
+        self.fn, self.wanted, self.ctx, self.train, self.rs = fn, wanted, ctx, train, rs
+        self.weights: list[Any] = []
+        self.directions: list[Any] = []
+        self.keys = rng.get_state()
+
+    def _run(self, point: Sequence[Any]) -> tuple[list[NDArray], list[NDArray]]:
+        """Record a call: variables and float outputs."""
+        rng.set_state(self.keys)
+        xs = [array(a, ctx=self.ctx, dtype=a.dtype) for a in point]
+        for x, w in zip(xs, self.wanted):
+            if w:
+                x.attach_grad()
+        ys = self.fn(*xs)
+        return [x for x, w in zip(xs, self.wanted) if w], [y for y in (ys if isinstance(ys, (list, tuple)) else [ys])
+                                                            if np.dtype(y.dtype).kind == "f"]
+
+    def _random(self, kept: list[Any], like: Sequence[Any]) -> list[NDArray]:
+        """Fixed random arrays like the given ones."""
+        if len(kept) != len(like) or any(a.shape != b.shape for a, b in zip(kept, like)):
+            kept[:] = [self.rs.uniform(0.5, 1.5, b.shape) * self.rs.choice([-1, 1], b.shape) for b in like]
+        return [array(a, ctx=self.ctx, dtype=b.dtype) for a, b in zip(kept, like)]
+
+    def value(self, point: Sequence[Any]) -> tuple[float, list[Any]]:
+        """The weighted sum of the outputs, and its gradients."""
+        with autograd.record(self.train):
+            xs, ys = self._run(point)
+            ws = self._random(self.weights, ys)
+        self._backward(ys, ws)
+        return _dot(ys, ws), [x.grad.asnumpy() for x in xs]
+
+    def slope(self, point: Sequence[Any]) -> tuple[float, list[Any]]:
+        """The derivative of the weighted sum along a direction, and the gradients of that."""
+        with autograd.record(self.train):
+            xs, ys = self._run(point)
+            pairs = [(y, w) for y, w in zip(ys, self._random(self.weights, ys)) if _flows(y)]
+            gs = autograd.grad([y for y, _ in pairs], xs, [w for _, w in pairs], create_graph=True, train_mode=self.train) if pairs else []
+            us = self._random(self.directions, gs)
+        self._backward(gs, us)
+        return _dot(gs, us), [x.grad.asnumpy() for x in xs]
+
+    def _backward(self, heads: Sequence[NDArray], grads: Sequence[NDArray]) -> None:
+        pairs = [(h, g) for h, g in zip(heads, grads) if _flows(h)]
+        if pairs:
+            autograd.backward([h for h, _ in pairs], [g for _, g in pairs], train_mode=self.train)
+
+
+def _flows(x: NDArray) -> bool:
+    return x._entry is not None and tape.differentiable(x._entry)
+
+
+def _dot(xs: Sequence[NDArray], ws: Sequence[NDArray]) -> float:
+    return float(sum((x.asnumpy().astype(np.float64) * w.asnumpy()).sum() for x, w in zip(xs, ws)))
+
+
+def _compare(f: Any, point: Sequence[Any], wanted: Sequence[bool], rs: Any, rtol: float, atol: float, step: float) -> str | None:
+    """An empty string if the gradients fit, None if the point is not smooth, else what is wrong."""
+    way = [rs.uniform(0.5, 1.5, a.shape) * rs.choice([-1, 1], a.shape) if w else None for a, w in zip(point, wanted)]
+    grads = f(point)[1]
+    directions = [d for d in way if d is not None]
+    exact = float(sum((g * d).sum() for g, d in zip(grads, directions)))
+    size = 1.0 + float(sum(np.abs(g * d).sum() for g, d in zip(grads, directions)))
+
+    def slope(h: float) -> float:
+        ends = [f([a if d is None else a + s * h * d for a, d in zip(point, way)])[0] for s in (1, -1)]
+        return (ends[0] - ends[1]) / (2 * h)
+
+    coarse = slope(step)
+    if not np.isfinite(coarse):
+        return None
+    size = max(size, abs(coarse))
+    if abs(coarse - exact) <= atol + rtol * size:
+        return ""
+    fine = slope(step / 8)
+    if abs(coarse - fine) > (atol + rtol * size) * 4:
+        return None
+    return f"along a random direction it is {exact!r}, the difference quotient {coarse!r}"
