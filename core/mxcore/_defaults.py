@@ -3,6 +3,7 @@
 They come through the same hooks as everybody's. The tables hold names of classes, not classes: looking one up
 imports its package, listing the names imports nothing.
 """
+
 from __future__ import annotations
 
 from ._core.hookspecs import hookimpl

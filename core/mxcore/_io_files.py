@@ -110,7 +110,7 @@ def open_read(path: PathLike) -> BinaryIO:
     b'abc'
     """
     name = _checked(path)
-    with _explained(name, "read"):
+    with _explained(name, "read", foreign=is_url(name)):
         if is_url(name):
             fs, inner = _filesystem(name)
             return fs.open(inner, "rb")
@@ -143,7 +143,7 @@ def open_write(path: PathLike) -> BinaryIO:
     3
     """
     name = _checked(path)
-    with _explained(name, "write"):
+    with _explained(name, "write", foreign=is_url(name)):
         if is_url(name):
             fs, inner = _filesystem(name)
             return fs.open(inner, "wb")
@@ -215,8 +215,11 @@ def _checked(path: PathLike) -> str:
 
 
 @contextlib.contextmanager
-def _explained(name: str, verb: str) -> Iterator[None]:
-    """Turn OSErrors into library errors that keep their class and name the file."""
+def _explained(name: str, verb: str, foreign: bool = False) -> Iterator[None]:
+    """Turn OSErrors into library errors that keep their class and name the file.
+
+    `foreign` turns everything into them: remote stores have errors of their own.
+    """
     try:
         yield
     except MXNetError:
@@ -225,6 +228,11 @@ def _explained(name: str, verb: str) -> Iterator[None]:
         new = error(type(problem), f"cannot {verb} {name!r}: {_reason(name, problem)}")
         new.errno = problem.errno
         raise new from problem
+    except Exception as problem:
+        if not foreign:
+            raise
+        kind = type(problem).__name__
+        raise error(OSError, f"cannot {verb} {name!r}: {kind}: {problem}") from problem
 
 
 def _reason(name: str, problem: OSError) -> str:
@@ -305,7 +313,7 @@ def _staged(url: str) -> Iterator[BinaryIO]:
         stage = os.path.join(folder, "upload")
         with _explained(url, "write"), open(stage, "wb") as file:
             yield file
-        with _explained(url, "write"):
+        with _explained(url, "write", foreign=True):
             _upload(fs, stage, inner, url)
 
 
@@ -318,8 +326,6 @@ def _upload(fs, stage: str, inner: str, url: str) -> None:
     try:
         fs.put_file(stage, temporary)
         fs.mv(temporary, inner)
-    except NotImplementedError as problem:
-        raise error(OSError, f"cannot write {url!r}: this store is read-only") from problem
     except BaseException:
         with contextlib.suppress(Exception):
             fs.rm_file(temporary)

@@ -2,6 +2,7 @@
 import types
 
 import pytest
+
 from mxcore._core.manager import manager
 from mxcore.plugin import hookimpl
 

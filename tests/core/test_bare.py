@@ -35,14 +35,14 @@ plugin.mxcore_ops = mxcore_ops
 manager.register(toy_device, "toy_device")
 manager.register(plugin, "scaling")
 
-from mxcore._core import dispatch, tape
+from mxcore._core import tape, transfer
 from mxcore._core.array import Array
 from mxcore._core.context import Context
 from mxcore._core.gradient import gradient
 from mxcore._core.graph import Graph, GraphF, Value, variable
 from mxcore._core.state import state
 ctx = Context("toy_device", 1)
-put = lambda v: dispatch.wrap(ctx.device.from_host(np.asarray(v, "float32"), 1), ctx)
+put = lambda v: transfer.wrap(ctx.device.from_host(np.asarray(v, "float32"), 1), ctx)
 x, g = put([1, 2]), put([0, 0])
 tape.mark(x, g, "write")
 state.record = True

@@ -1,7 +1,8 @@
 """Calls: binding of arguments, declared dtypes and shapes, out=, memory, errors."""
-import mxcore as mx
 import numpy as np
 import pytest
+
+import mxcore as mx
 from mxcore._core import registry
 from mxcore.plugin import Float, Int, KernelSet, MXNetError, op
 

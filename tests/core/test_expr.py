@@ -2,6 +2,7 @@
 import math
 
 import pytest
+
 from mxcore._core.expr import FUNCTIONS, Expr, print_numba
 from mxcore.plugin import Float, MXNetError, op
 

@@ -1,9 +1,10 @@
 """Inference: single rules, and graphs to a fixpoint in both directions."""
-import mxcore as mx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+import mxcore as mx
 from mxcore._core import infer
 from mxcore.plugin import MXNetError
 

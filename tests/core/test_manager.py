@@ -5,8 +5,9 @@ import sys
 import textwrap
 import warnings
 
-import mxcore as mx
 import pytest
+
+import mxcore as mx
 from mxcore._core import registry
 from mxcore._core.manager import manager
 from mxcore.plugin import Device, Float, KernelSet, MXNetError, op

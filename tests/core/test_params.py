@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mxcore._core.params import as_dtype
 from mxcore.plugin import Bool, DType, Enum, Float, Floats, Int, MXNetError, Shape, Str, op
 

@@ -2,9 +2,10 @@
 import gc
 import weakref
 
-import mxcore as mx
 import numpy as np
 import pytest
+
+import mxcore as mx
 from mxcore import autograd
 from mxcore.plugin import MXNetError, op
 
@@ -62,9 +63,8 @@ def test_outside_record_there_is_no_graph():
     y = x * x
     with pytest.raises(MXNetError, match="not in a computational graph"):
         y.backward()
-    with autograd.record():
-        with autograd.pause():
-            z = x * x
+    with autograd.record(), autograd.pause():
+        z = x * x
     with pytest.raises(MXNetError, match="not in a computational graph"):
         z.backward()
 
@@ -210,9 +210,8 @@ def test_rules_with_unknown_words_are_refused(plug):
     odd = op("test_tape_odd", grad=lambda F, dy, weight: dy)(lambda k, p, data: data + 0)
     plug("odd", mxcore_ops=[odd])
     x = var([1.0])
-    with autograd.record():
-        with pytest.raises(MXNetError, match="'weight' is no input, output or rule word"):
-            mx.nd.test_tape_odd(x)
+    with autograd.record(), pytest.raises(MXNetError, match="'weight' is no input, output or rule word"):
+        mx.nd.test_tape_odd(x)
 
 
 def test_gradients_cross_contexts():

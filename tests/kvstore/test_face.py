@@ -1,7 +1,9 @@
 """Making stores, reading keys and values, and what is said about bad ones."""
-import mxcore as mx
+
 import numpy as np
 import pytest
+
+import mxcore as mx
 from mxcore import plugin
 from mxcore.base import MXNetError
 

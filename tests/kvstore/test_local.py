@@ -1,9 +1,11 @@
 """What the stores of one process do with values: add up, replace, update, hand out."""
+
 import gc
 
-import mxcore as mx
 import numpy as np
 import pytest
+
+import mxcore as mx
 
 TYPES = ("local", "local_update_cpu", "local_allreduce_cpu", "device", "local_allreduce_device")
 SHAPE = (2, 3)

@@ -1,7 +1,9 @@
 """Row-sparse values and gradients."""
-import mxcore as mx
+
 import numpy as np
 import pytest
+
+import mxcore as mx
 
 
 @pytest.fixture(params=("local", "device"))

@@ -161,6 +161,21 @@ def test_missing_files(tmp_path, monkeypatch):
         open_read("memory://none/x")
 
 
+def test_errors_of_a_store_are_explained(monkeypatch):
+    class NoCredentials(Exception):
+        pass
+
+    def refuse(*args, **kwargs):
+        raise NoCredentials("who are you?")
+
+    monkeypatch.setattr(MemoryFileSystem, "put_file", refuse)
+    monkeypatch.setattr(MemoryFileSystem, "_open", refuse)
+    for action in (open_read, open_write, lambda p: write_atomic(p, b"x")):
+        with pytest.raises(MXNetError, match="'memory://box/z': NoCredentials: who are you") as caught:
+            action("memory://box/z")
+        assert isinstance(caught.value, OSError)
+
+
 def test_unknown_stores():
     with pytest.raises(MXNetError, match="nosuch"):
         open_read("nosuch://a/b")

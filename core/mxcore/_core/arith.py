@@ -164,7 +164,8 @@ def _k(ctx: Any) -> Any:
 def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:
     from . import registry
     from .array import Array
-    from .dispatch import guard_write, invoke
+    from .dispatch import invoke
+    from .transfer import guard_write
 
     def method(self: Any, other: Any) -> Any:
         if isinstance(other, Array):

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from .context import Context
-from .errors import error
 
-__all__ = ["Storage", "Array", "Like", "RowSparse", "CSR", "faces"]
+__all__ = ["Storage", "Array", "Like", "Sparse", "RowSparse", "CSR", "faces"]
 
 
 class Storage:
@@ -132,21 +131,44 @@ class Like:
 _READY: dict[Context, Storage] = {}
 
 
-class RowSparse:
-    """A device value of storage type ``row_sparse``: some rows of a larger array, the others zero.
+class Sparse:
+    """A device value of a sparse storage type: a full shape, and the arrays it consists of (`parts`, values last)."""
+
+    __slots__ = ("shape", "parts")
+    stype = ""
+
+    def __init__(self, shape: tuple[int, ...], *parts: Any) -> None:
+        self.shape, self.parts = tuple(shape), parts
+
+    @property
+    def values(self) -> Any:
+        return self.parts[-1]
+
+    @property
+    def dtype(self) -> Any:
+        return self.parts[-1].dtype
+
+    def with_parts(self, *parts: Any) -> Any:
+        """The same shape with other arrays."""
+        return type(self)(self.shape, *parts)
+
+    def astype(self, dtype: Any) -> Any:
+        """The values in another dtype."""
+        return self.with_parts(*self.parts[:-1], self.parts[-1].astype(dtype))
+
+
+class RowSparse(Sparse):
+    """Some rows of a larger array, the others zero: ``RowSparse(shape, indices, values)``.
 
     `indices` are sorted and unique, ``values[i]`` is row ``indices[i]``.
     """
 
-    __slots__ = ("shape", "indices", "values")
+    __slots__ = ()
     stype = "row_sparse"
 
-    def __init__(self, shape: tuple[int, ...], indices: Any, values: Any) -> None:
-        self.shape, self.indices, self.values = tuple(shape), indices, values
-
     @property
-    def dtype(self) -> Any:
-        return self.values.dtype
+    def indices(self) -> Any:
+        return self.parts[0]
 
     def todense(self, xp: Any) -> Any:
         """The full array."""
@@ -155,32 +177,20 @@ class RowSparse:
             full[self.indices] = self.values
         return full
 
-    def parts(self) -> tuple[Any, Any]:
-        """The arrays it consists of."""
-        return self.indices, self.values
 
-    def with_parts(self, indices: Any, values: Any) -> RowSparse:
-        """The same shape with other arrays."""
-        return RowSparse(self.shape, indices, values)
+class CSR(Sparse):
+    """Compressed sparse rows of a matrix: ``CSR(shape, indptr, indices, values)``."""
 
-    def astype(self, dtype: Any) -> RowSparse:
-        return RowSparse(self.shape, self.indices, self.values.astype(dtype))
-
-
-class CSR:
-    """A device value of storage type ``csr``: compressed sparse rows of a matrix."""
-
-    __slots__ = ("shape", "indptr", "indices", "values")
+    __slots__ = ()
     stype = "csr"
 
-    def __init__(self, shape: tuple[int, ...], indptr: Any, indices: Any, values: Any) -> None:
-        if len(shape) != 2:
-            raise error(ValueError, f"csr holds matrices, got shape {shape}")
-        self.shape, self.indptr, self.indices, self.values = tuple(shape), indptr, indices, values
+    @property
+    def indptr(self) -> Any:
+        return self.parts[0]
 
     @property
-    def dtype(self) -> Any:
-        return self.values.dtype
+    def indices(self) -> Any:
+        return self.parts[1]
 
     def todense(self, xp: Any) -> Any:
         """The full matrix."""
@@ -188,14 +198,3 @@ class CSR:
         rows = xp.repeat(xp.arange(self.shape[0]), xp.diff(self.indptr))
         full[rows, self.indices] = self.values
         return full
-
-    def parts(self) -> tuple[Any, Any, Any]:
-        """The arrays it consists of."""
-        return self.indptr, self.indices, self.values
-
-    def with_parts(self, indptr: Any, indices: Any, values: Any) -> CSR:
-        """The same shape with other arrays."""
-        return CSR(self.shape, indptr, indices, values)
-
-    def astype(self, dtype: Any) -> CSR:
-        return CSR(self.shape, self.indptr, self.indices, self.values.astype(dtype))

@@ -11,14 +11,15 @@ from .array import Array, Like, Storage, faces
 from .binding import bind
 from .context import Context, current_context
 from .engine import engine
-from .errors import MXNetError, describe, error, in_op
+from .errors import MXNetError, describe, error, in_op, user_line
 from .kernels import Spec
 from .op import Op
 from .params import Params
 from .rng import next_key
 from .state import state
+from .transfer import guard_write, store
 
-__all__ = ["K", "Plan", "call", "invoke", "assign", "to_context", "wrap", "context_k", "make_plan"]
+__all__ = ["K", "Plan", "call", "invoke", "context_k", "make_plan"]
 
 
 class K:
@@ -358,6 +359,8 @@ def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list
     clash = outs is not None and any(device.shares(o._data, d) for o in outs for d in datas)
     given = None if clash else [d if _same(d, s) else None for d, s in zip(dest, plan.specs)]
 
+    where = f"called at {user_line()}"  # the error surfaces elsewhere
+
     def work() -> None:
         try:
             values, _ = _run(op, plan, k, p, datas, given, False)
@@ -365,9 +368,9 @@ def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list
                 if v is not None and v is not d:
                     device.copy(v, d)
         except MXNetError as e:
-            raise (e if getattr(e, "_in_op", False) else in_op(e, op.name, sig.inputs, datas)) from e.__cause__
+            raise (e if getattr(e, "_in_op", False) else in_op(e, op.name, sig.inputs, datas, where)) from e.__cause__
         except Exception as e:
-            raise in_op(e, op.name, sig.inputs, datas) from e
+            raise in_op(e, op.name, sig.inputs, datas, where) from e
 
     writes = [x._st for x in results] + [inputs[i]._st for i in sig.mutates]
     engine.it.push(ctx, work, [x._st for x in inputs], writes, op.name)
@@ -400,76 +403,6 @@ def _check_outs(op: Op, plan: Plan, outs: list[Any], ctx: Context) -> None:
         if spec.shape is not None and tuple(o._data.shape) != spec.shape:
             raise error(ValueError, f"operator {op.name}: out has shape {tuple(o._data.shape)}, the result {spec.shape}")
         guard_write(o, f"operator {op.name} with out=")
-
-
-def guard_write(x: Array, what: str) -> None:
-    """Refuse to write to an array of the graph while recording, as MXNet does."""
-    if state.record and x._entry is not None and tape.differentiable(x._entry):
-        raise error(RuntimeError, f"{what}: inplace operations (+=, -=, x[:]=, out=) are not supported on an array of the graph "
-                                  "while recording; use a new array, or leave autograd.record()")
-
-
-def store(device: Any, v: Any, out: Array) -> None:
-    sparse_v, sparse_o = getattr(v, "stype", "default"), out.stype
-    if sparse_o != "default":
-        if sparse_v != sparse_o:
-            raise error(TypeError, f"a {sparse_v} result cannot be written to a {sparse_o} array")
-        out._data = v
-    elif sparse_v != "default":
-        device.copy(v.todense(device.xp), out._data)
-    else:
-        device.copy(v, out._data)
-
-
-def assign(dst: Array, src: Array) -> None:
-    """Write one array into another of the same context and shape, in the order of the engine; sparse ones are replaced."""
-    sd, ss = dst._st, src._st
-    device = sd.ctx.device
-    a, b = src._data, dst._data
-    if a is b:
-        return
-    if (ss.write is None and sd.write is None and not sd.reads) or device.async_ or dst.stype != "default" or src.stype != "default":
-        if ss.write is not None:
-            ss.wait()
-        if sd.write is not None or sd.reads:
-            sd.wait_free()
-        store(device, a, dst)
-    else:
-        engine.it.push(sd.ctx, lambda: device.copy(a, b), (ss,), (sd,), "copy")
-    sd.version += 1
-
-
-def to_context(x: Array, ctx: Context) -> Array:
-    """Copy an array to another context, in the order of the engine; recorded, so that gradients come back."""
-    src, out_st = x._st, Storage(ctx)
-    a, device, home = x._data, ctx.device, src.ctx.device
-    context_k(ctx, state.train)
-    if x.stype != "default":
-        src.wait()
-        moved = [device.from_host(home.to_host(part), ctx.device_id) for part in a.parts()]
-        out = x.__class__(a.with_parts(*moved), out_st)
-    elif home is device:
-        device.activate(ctx.device_id)
-        data = device.empty(tuple(a.shape), a.dtype, ctx.device_id)
-        out = x.dense(data, out_st)
-        if src.write is None or device.async_:
-            src.wait()
-            device.copy(a, data)
-        else:
-            engine.it.push(ctx, lambda: device.copy(a, data), (src,), (out_st,), "copy")
-    else:  # two types of device meet in the host's memory, on the user's word
-        src.wait()
-        out = x.dense(device.from_host(home.to_host(a), ctx.device_id), out_st)
-    if state.record and x._entry is not None:
-        op = registry.ops.get("_copyto")
-        tape.record(op, op.parse({"source": src.ctx}), (x,), (out,), context_k(ctx, state.train))
-    return out
-
-
-def wrap(data: Any, ctx: Context, cls: type[Array] | None = None) -> Array:
-    """A new array around a device value."""
-    stype = getattr(data, "stype", "default")
-    return (cls or faces[stype])(data, Storage(ctx))
 
 
 def _mixed_contexts(op: Op, p: Params, inputs: Sequence[Any]) -> MXNetError:
@@ -507,7 +440,7 @@ def call(op: Op, args: Sequence[Any], kwargs: dict[str, Any], cls: type[Array] |
     ctx = None
     if not inputs:
         given = getattr(p, "ctx", None)
-        if given is not None:
+        if given:
             ctx = given if isinstance(given, Context) else _parse_ctx(given)
         elif out is not None:
             ctx = (out[0] if isinstance(out, (list, tuple)) else out)._st.ctx

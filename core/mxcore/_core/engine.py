@@ -10,7 +10,6 @@ import queue
 import threading
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from .array import Storage
 from .context import Context

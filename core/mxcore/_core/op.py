@@ -283,15 +283,12 @@ def declarations(*modules: ModuleType) -> list[Op]:
     """All operators declared in the given modules, also those in module-level lists, tuples and dicts."""
     found: dict[int, Op] = {}
 
-    def take(v: Any) -> None:
+    def take(v: Any, depth: int = 0) -> None:
         if isinstance(v, Op):
             found[id(v)] = v
-        elif isinstance(v, (list, tuple)):
-            for x in v:
-                take(x)
-        elif isinstance(v, dict):
-            for x in v.values():
-                take(x)
+        elif isinstance(v, (list, tuple, dict)) and depth < 3:
+            for x in v.values() if isinstance(v, dict) else v:
+                take(x, depth + 1)
 
     for m in modules:
         for key, v in list(vars(m).items()):

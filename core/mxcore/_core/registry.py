@@ -4,7 +4,7 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .context import TYPE_IDS, Context, reset_devices
@@ -261,10 +261,3 @@ def owned(owner: str) -> dict[str, list[str]]:
     refs = [r for v in kernels.pending.values() for r, o in v if o == owner]
     found["kernels"] = ([f"{n} kernels"] if n else []) + refs
     return {k: v for k, v in found.items() if v}
-
-
-def ops_with_names(wanted: Iterable[str]) -> list[Op]:
-    """The operators of the given names, without duplicates."""
-    return list({id(o): o for o in map(ops.get, wanted)}.values())
-
-

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from . import dispatch, frontend  # circular, used at call time only
+from . import frontend, transfer  # circular, used at call time only
 from .array import Array, Like, Storage
 from .errors import MXNetError, MXNetWarning, error, in_op
 from .op import MISSING, RULE_WORDS, Op
@@ -497,4 +497,4 @@ def _write(F: Any, leaf: Leaf, g: Any) -> None:
         g = F._grad_add(grad, g)
     elif x.dtype != y.dtype:
         raise error(TypeError, f"gradient {x.dtype} for a variable {y.dtype}")
-    dispatch.assign(grad, g)
+    transfer.assign(grad, g)

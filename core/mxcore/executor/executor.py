@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dispatch, infer
+from .._core import dispatch, infer, transfer
 from .._core.array import Array, Storage, faces
 from .._core.context import Context, current_context
 from .._core.engine import engine
@@ -97,7 +97,7 @@ class Executor:
     def simple_bind(cls, symbol: Any, ctx: Any, grad_req: Any, type_dict: dict[str, Any], shapes: dict[str, Any]) -> Executor:
         """Make the arrays, then bind; see ``Symbol.simple_bind``."""
         ctx = Context(ctx) if ctx is not None else current_context()
-        names, aux = symbol.list_arguments(), symbol.list_auxiliary_states()
+        names = symbol.list_arguments()
         from ..symbol.symbol import _unknown_dims
 
         found = symbol._infer("shape", symbol._named((), shapes, _unknown_dims))
@@ -177,7 +177,7 @@ class Executor:
             grads = gradient(heads, [(h, 0) for h in ins], wrt)
             slots = self._variables()
             given = tuple(dict(d) for d in self._given)
-            for i, (h, e) in enumerate(zip(ins, heads)):
+            for h, e in zip(ins, heads):
                 slots[h.name] = len(slots)
                 given[0][h.name], given[1][h.name] = self._facts[0].get(e), self._facts[1].get(e)
             every = [*heads, *[g for g in grads if g is not None]]
@@ -313,7 +313,7 @@ class Executor:
                     from .._core.builtin import grad_add
 
                     v = grad_add.body(F, None, target._data, v)  # type: ignore[misc]
-                dispatch.store(device, v, target)
+                transfer.store(device, v, target)
 
         self._env = None
         self._run(program, env, "second", after, [*grads, *self.aux_arrays])
@@ -359,7 +359,7 @@ class Executor:
         for node, values in record:
             for i, v in enumerate(values[:node.params._sig.visible]):
                 if v is not None:
-                    self._monitor(f"{node.name}_{node.params._sig.outputs[i]}", dispatch.wrap(v, self._ctx))
+                    self._monitor(f"{node.name}_{node.params._sig.outputs[i]}", transfer.wrap(v, self._ctx))
 
     def __repr__(self) -> str:
         return f"<Executor of {self._symbol!r} on {self._ctx}>"

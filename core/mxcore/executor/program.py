@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._core import dispatch, infer, rng
+from .._core import dispatch, infer, rng, transfer
 from .._core.context import Context
 from .._core.errors import MXNetError, error, in_op
 from .._core.gradient import STATE_BACKWARD
@@ -214,7 +214,7 @@ class Program:
         forward = c.node.forward
         assert forward is not None
         n_out = forward.n_out
-        wrap = [dispatch.wrap(d, self.ctx) for d in datas]
+        wrap = [transfer.wrap(d, self.ctx) for d in datas]
         grads = c.fn(k, forward.params, env[c.state], wrap[:n_out], wrap[n_out:], {})
         for s, g in zip(c.outs, grads):
             env[s] = None if g is None else g._data

@@ -30,3 +30,11 @@ string_types = (str,)
 __all__ = ["Bilinear", "Constant", "FusedRNN", "InitDesc", "Initializer", "LSTMBias", "Load", "MSRAPrelu",
            "Mixed", "NDArray", "Normal", "One", "Orthogonal", "Uniform", "Xavier", "Zero", "alias", "create",
            "load", "register", "sqrt"]  # fmt: skip
+
+
+def __getattr__(name):
+    if name == "is_np_array":       # a name that MXNet's module shows
+        from ..util import is_np_array
+
+        return is_np_array
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

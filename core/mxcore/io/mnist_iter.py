@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import os
 
 import numpy as np
@@ -33,7 +34,7 @@ def _read(path, ndim):
             f"{'images' if ndim == 3 else 'labels'} starts with {magic.hex(' ')}",
         )
     shape = tuple(np.frombuffer(data, ">u4", ndim, 4).tolist())
-    size = int(np.prod(shape, dtype=np.int64))
+    size = math.prod(shape)
     if len(data) < head + size:
         raise error(
             ValueError,

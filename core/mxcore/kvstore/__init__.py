@@ -12,6 +12,7 @@ plugins, through the hook ``mxcore_kvstores``.
 >>> out.asnumpy()
 array([2., 2.], dtype=float32)
 """
+
 from __future__ import annotations
 
 from . import base, kvstore

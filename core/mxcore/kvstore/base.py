@@ -1,4 +1,5 @@
 """What every KVStore has, and the smallest one there can be."""
+
 from __future__ import annotations
 
 from ..base import error

@@ -1,4 +1,5 @@
 """Compression of gradients for stores."""
+
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping

@@ -1,4 +1,5 @@
 """Keys and values as users give them: one, a list, or lists of lists."""
+
 from __future__ import annotations
 
 import operator

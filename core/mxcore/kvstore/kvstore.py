@@ -1,4 +1,5 @@
 """The base of stores with MXNet's whole interface, and `create`."""
+
 from __future__ import annotations
 
 from .. import optimizer as opt
@@ -198,8 +199,11 @@ class KVStore(KVStoreBase):
             if len(given) == 1:
                 given = given * len(arrays)
             if len(given) != len(arrays):
-                raise error(ValueError, f"kvstore: row_sparse_pull of key {k!r} into {len(arrays)} arrays needs one "
-                                        f"row_ids or as many, got {len(given)}")
+                raise error(
+                    ValueError,
+                    f"kvstore: row_sparse_pull of key {k!r} into {len(arrays)} arrays needs one "
+                    f"row_ids or as many, got {len(given)}",
+                )
             groups.setdefault(k, []).extend(zip(arrays, given))
         with pause():
             self._pull_rows(groups, priority)

@@ -1,4 +1,5 @@
 """What stores do with arrays of any storage type: add, write, pick rows. For types of store, in any plugin."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,7 +8,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .._core.array import RowSparse
-from .._core.dispatch import assign, wrap
+from .._core.transfer import assign, wrap
 from ..base import error
 from ..context import Context
 from ..ndarray import NDArray

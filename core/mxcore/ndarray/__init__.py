@@ -5,18 +5,50 @@ Every registered operator is a function here; one that a plugin brings later app
 from .._views import eager_function, namespace
 from . import _internal, contrib, image, linalg, op, random, sparse
 from .arithmetic import (
-    add, divide, equal, greater, greater_equal, lesser, lesser_equal, logical_and, logical_or, logical_xor, maximum, minimum, modulo,
-    multiply, not_equal, power, subtract, true_divide,
+    add,
+    divide,
+    equal,
+    greater,
+    greater_equal,
+    lesser,
+    lesser_equal,
+    logical_and,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    modulo,
+    multiply,
+    not_equal,
+    power,
+    subtract,
+    true_divide,
 )
 from .creation import (
-    arange, array, concatenate, empty, eye, from_dlpack, from_numpy, full, histogram, linspace, moveaxis, onehot_encode, ones,
-    split_v2, to_dlpack_for_read, to_dlpack_for_write, waitall, zeros,
+    arange,
+    array,
+    concatenate,
+    empty,
+    eye,
+    from_dlpack,
+    from_numpy,
+    full,
+    histogram,
+    linspace,
+    moveaxis,
+    onehot_encode,
+    ones,
+    split_v2,
+    to_dlpack_for_read,
+    to_dlpack_for_write,
+    waitall,
+    zeros,
 )
 from .files import load, load_frombuffer, save
 from .ndarray import NDArray
 
 __all__ = [
-    "NDArray", "add", "arange", "array", "concatenate", "contrib", "divide", "empty", "equal", "eye", "from_dlpack", "from_numpy", "full",
+    "NDArray", "_internal", "add", "arange", "array", "concatenate", "contrib", "divide", "empty", "equal", "eye", "from_dlpack", "from_numpy", "full",
     "greater", "greater_equal", "histogram", "image", "lesser", "lesser_equal", "linalg", "linspace", "load", "load_frombuffer",
     "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "modulo", "moveaxis", "multiply", "not_equal", "onehot_encode", "ones",
     "op", "power", "random", "save", "sparse", "split_v2", "subtract", "to_dlpack_for_read", "to_dlpack_for_write", "true_divide",

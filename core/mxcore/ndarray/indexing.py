@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dispatch, registry
+from .._core import registry, transfer
 from .._core.array import Array, Storage
 from .._core.engine import engine
 from .._core.errors import error
@@ -174,7 +174,7 @@ def set_item(x: Any, key: Any, value: Any) -> None:
     everything = key.__class__ is slice and key == slice(None) or key is Ellipsis
     items, basic = ((slice(None),) * len(shape), True) if everything else _normal(key, shape)
     if state.record and ((x._entry is not None) or (isinstance(value, Array) and value._entry is not None)):
-        dispatch.guard_write(x, "x[key] = value")
+        transfer.guard_write(x, "x[key] = value")
         if isinstance(value, Array) and value._entry is not None:
             return _recorded(x, items, basic, value)
     if x.stype != "default":
@@ -215,7 +215,7 @@ def _set_sparse(x: Any, everything: bool, value: Any) -> None:
     if not everything or not isinstance(value, Array):
         raise error(ValueError, f"a {x.stype} array can only be written as a whole, x[:] = another array")
     value = value if value.stype == x.stype else value.tostype(x.stype)  # type: ignore[attr-defined]
-    dispatch.assign(x, value)
+    transfer.assign(x, value)
 
 
 def _recorded(x: Any, items: tuple[Any, ...], basic: bool, value: Any) -> None:
@@ -254,7 +254,7 @@ def write(x: Any, value: Any) -> None:
         st.version += 1
         return
     if value._st.ctx is not ctx:
-        value = dispatch.to_context(value, ctx)
+        value = transfer.to_context(value, ctx)
     if value.stype != "default":
         value = value.tostype("default")
     src = value._data

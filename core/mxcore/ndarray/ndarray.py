@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from .._core import arith, dispatch, registry, tape
+from .._core import arith, dispatch, registry, tape, transfer
 from .._core.array import Array, Storage, faces
 from .._core.context import Context
 from .._core.errors import error
 from .._core.params import as_dtype
 from .._core.state import state
+from ..ops.reshape_codes import resolve_shape
 from . import indexing
 from .methods import OP_METHODS
-from ..ops.reshape_codes import resolve_shape
 
 __all__ = ["NDArray"]
 
@@ -354,7 +354,7 @@ def _op(name: str) -> Any:
 def _copy_to(x: NDArray, ctx: Context) -> NDArray:
     if ctx is x._st.ctx:
         return x.copy()
-    return dispatch.to_context(x, ctx)  # type: ignore[no-any-return]
+    return transfer.to_context(x, ctx)  # type: ignore[no-any-return]
 
 
 def _method(name: str, op_name: str) -> Any:

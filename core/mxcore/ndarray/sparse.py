@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 
 from .._core import arith
-
 from .._core.array import CSR, RowSparse, Storage, faces
 from .._core.context import Context, current_context
 from .._core.errors import error
-from .._views import eager_function, namespace
 from .._core.params import as_dtype
+from .._views import eager_function, namespace
 from .ndarray import NDArray
 
 __all__ = ["BaseSparseNDArray", "RowSparseNDArray", "CSRNDArray", "row_sparse_array", "csr_matrix", "zeros", "array", "empty"]
@@ -47,7 +46,7 @@ class BaseSparseNDArray(NDArray):
     def copy(self) -> NDArray:
         """A new array with the same values."""
         self._st.wait()
-        return self.__class__(self._data.with_parts(*[p.copy() for p in self._data.parts()]), Storage(self._st.ctx))
+        return self.__class__(self._data.with_parts(*[p.copy() for p in self._data.parts]), Storage(self._st.ctx))
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
         """The values in another dtype."""
@@ -67,7 +66,7 @@ class BaseSparseNDArray(NDArray):
     def __reduce__(self) -> tuple[Any, ...]:
         device = self._st.ctx.device
         self._st.wait()
-        return (_unpickle, (self.stype, self.shape, [device.to_host(p) for p in self._data.parts()], self.context))
+        return (_unpickle, (self.stype, self.shape, [device.to_host(p) for p in self._data.parts], self.context))
 
 
 class RowSparseNDArray(BaseSparseNDArray):

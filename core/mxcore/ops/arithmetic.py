@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._core.families import binary, broadcast, scalar
 from .._core.op import op
+from ..families import binary, broadcast, scalar
 from ..testing.sample import Sample
-
 
 
 @op("_sum_like", inputs="data like~", grad=lambda F, dy, like_data: (F.broadcast_like(dy, like_data), None),

@@ -19,8 +19,7 @@ def _asked(p, ins, outs):
 
 
 def _make(name, aliases, body, **more):
-    o = op(name, *aliases, inputs="", shape=Shape(()), **_WHERE, grad=None, samples=[Sample(params={"shape": (2, 3), **{
-        k: 2.5 for k in more}}, grad=False)], **more)(body)
+    o = op(name, *aliases, inputs="", shape=Shape(()), **_WHERE, grad=None, samples=[Sample(params={"shape": (2, 3), **dict.fromkeys(more, 2.5)}, grad=False)], **more)(body)
     o.shape(_shape)
     o.dtype(_asked)
     return o

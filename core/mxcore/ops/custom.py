@@ -133,7 +133,7 @@ class _Twice:
 
     list_arguments = staticmethod(lambda: ["data"])
     list_outputs = staticmethod(lambda: ["output"])
-    list_auxiliary_states = staticmethod(lambda: [])
+    list_auxiliary_states = staticmethod(list)
     infer_shape = staticmethod(lambda shapes: (shapes, [shapes[0]], []))
     infer_type = staticmethod(lambda types: (types, [types[0]], []))
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from .._core.infer import known
 from .._core.op import op
 from .._core.params import Bool, Int
 from ..testing.sample import Sample

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core.families import unary
 from .._core.op import op
 from .._core.params import Bool, DType, Enum, Float
+from ..families import unary
 from ..testing.sample import Sample
 from . import special
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._views import docstring, namespace, signature
 from .._core.op import Op
+from .._views import docstring, namespace, signature
 from .symbol import Group, Symbol, Variable, compose, var
 from .tape import from_tape
 

@@ -1,5 +1,5 @@
 """The namespace ``mx.sym._internal`` of operators over symbols."""
-from . import symbol_function
 from .._views import namespace
+from . import symbol_function
 
 __getattr__, __dir__ = namespace(globals(), "_internal", symbol_function)

@@ -4,12 +4,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import symbol_function
 from .. import name as naming
 from .._core.errors import error
-from .._views import namespace
 from .._core.graph import Graph
+from .._views import namespace
 from ..ndarray.contrib import _flat
+from . import symbol_function
 from .symbol import Symbol, Variable, compose
 
 __all__ = ["foreach"]

@@ -1,5 +1,5 @@
 """The namespace ``mx.sym.image`` of operators over symbols."""
-from . import symbol_function
 from .._views import namespace
+from . import symbol_function
 
 __getattr__, __dir__ = namespace(globals(), "image", symbol_function)

@@ -426,7 +426,7 @@ def compose(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
     inputs, p = binding.bind(op, args, kwargs, lambda x: isinstance(x, Symbol), need_all=False)
     name = naming.current().get(name, op_name.lower())
     entries = []
-    for i, (label, x) in enumerate(zip(p._sig.inputs, inputs)):
+    for label, x in zip(p._sig.inputs, inputs):
         if x is None:
             entries.append((Node(None, None, (), f"{name}_{label}", attribute.current().get(None)), 0))
         else:

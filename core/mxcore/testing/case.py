@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import autograd
-from .._core import dispatch, infer, rng
+from .._core import dispatch, infer, rng, tape
 from .._core.array import Storage
 from .._core.context import Context
 from .._core.device import Device
@@ -132,15 +132,30 @@ class Case:
             x.wait_to_read()
         return outs
 
-    def record(self, inputs: Sequence[NDArray], reqs: Sequence[str]) -> list[NDArray]:
+    def run_wanted(self, inputs: Sequence[NDArray], wanted: tuple[bool, ...]) -> list[Any]:
+        """Call the operator for some outputs only."""
+        with self.ctx, autograd.train_mode() if self.sample.train else autograd.predict_mode():
+            return list(dispatch.invoke(self.op, inputs, self.p, None, wanted, cls=NDArray))
+
+    def call(self, inputs: Sequence[NDArray]) -> list[NDArray]:
+        """Call the operator in the mode of the caller."""
+        r = dispatch.call(self.op, inputs, self.kwargs, cls=NDArray)
+        return r if isinstance(r, list) else [r]
+
+    def record(self, inputs: Sequence[NDArray], reqs: Sequence[str], train: bool | None = None) -> list[NDArray]:
         """Call the operator on variables (grad_req per input; 'none' for plain inputs) and record it."""
         for x, req in zip(inputs, reqs):
             if req != "none":
                 x.attach_grad(req)
         rng.seed(7)
-        with self.ctx, autograd.record(self.sample.train):
-            r = dispatch.call(self.op, inputs, dict(self.kwargs), cls=NDArray)
-        return r if isinstance(r, list) else [r]
+        with self.ctx, autograd.record(self.sample.train if train is None else train):
+            return self.call(inputs)
+
+    def backward(self, outs: Sequence[NDArray], train: bool | None = None) -> None:
+        """Differentiate what was recorded, with `head_grads`; nothing happens where no gradient flows."""
+        pairs = [(y, g) for y, g in zip(outs, self.head_grads(outs)) if y._entry is not None and tape.differentiable(y._entry)]
+        if pairs:
+            autograd.backward([y for y, _ in pairs], [g for _, g in pairs], train_mode=self.sample.train if train is None else train)
 
     @property
     def kwargs(self) -> dict[str, Any]:

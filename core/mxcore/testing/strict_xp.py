@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.device import (
-    ARRAY_ATTRIBUTES, ARRAY_METHODS, FFT_FUNCTIONS, LINALG_FUNCTIONS, XP_CONSTANTS, XP_FUNCTIONS, Device)
+from .._core.device import ARRAY_ATTRIBUTES, ARRAY_METHODS, FFT_FUNCTIONS, LINALG_FUNCTIONS, XP_CONSTANTS, XP_FUNCTIONS, Device
 
 __all__ = ["StrictArray", "StrictDevice", "xp"]
 

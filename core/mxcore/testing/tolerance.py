@@ -26,7 +26,7 @@ def compare(got: Any, want: Any, dtype: Any, what: str, factor: float = 1.0,
     got, want : array_like
         Integers and bools must agree exactly; NaN equals NaN.
     dtype : dtype
-        Picks the tolerance; that of the result or of the inputs it was computed from.
+        What it was computed in; this or the dtype of `got`, whichever is coarser, picks the tolerance.
     what : str
         Head of the message.
     factor : float
@@ -40,7 +40,7 @@ def compare(got: Any, want: Any, dtype: Any, what: str, factor: float = 1.0,
     if got.dtype.kind in "iub" and want.dtype.kind in "iub":
         bad = got != want
     else:
-        rtol, atol = table.get(np.dtype(dtype).name, table["float32"])
+        rtol, atol = max(table.get(np.dtype(t).name, (0.0, 0.0)) for t in (dtype, got.dtype))
         a, b = got.astype(np.float64), want.astype(np.float64)
         with np.errstate(invalid="ignore"):
             near = np.abs(a - b) <= factor * (atol + rtol * np.abs(b))

@@ -1,9 +1,10 @@
 """NumPy's own BLAS, found through ctypes: its matrix product for kernels, its thread count for :mod:`.threads`.
 
-Kernels multiply small blocks from inside their own parallel loops, which needs the address of ``cblas_sgemm`` and
-``cblas_dgemm``; and a BLAS with threads of its own beside Numba's fights with them for the cores (an im2col of 1.5 ms
-followed by a product of 1.6 ms took 7 ms together on two cores), so kernels hold BLAS at one thread while they run.
-Without a BLAS that can be found (another platform, another build) kernels use a product written in Numba.
+Kernels multiply small blocks from inside their own parallel loops, which needs the address of ``cblas_sgemm``
+and ``cblas_dgemm``; and a BLAS with threads of its own beside Numba's fights with them for the cores (an
+im2col of 1.5 ms followed by a product of 1.6 ms took 7 ms together on two cores), so kernels hold BLAS at one
+thread while they run. Without a BLAS that can be found (another platform, another build) kernels use a
+product written in Numba.
 """
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ import numpy as np
 
 __all__ = ["Blas", "find", "hold", "release", "single"]
 
-# (prefix, suffix, 64-bit integers): scipy-openblas wheels, OpenBLAS with suffix, Accelerate, any CBLAS (also MKL)
+# (prefix, suffix, 64-bit integers): scipy-openblas wheels, OpenBLAS with suffix, Accelerate, any CBLAS (also
+# MKL)
 _STYLES = (("scipy_", "64_", True), ("scipy_", "", False), ("", "64_", True), ("", "$NEWLAPACK$ILP64", True),
            ("", "_64", True), ("", "", False))
 
@@ -40,7 +42,8 @@ class Blas(NamedTuple):
 
 def _libraries() -> list[ctypes.CDLL]:
     import numpy._core._multiarray_umath as core
-    # A symbol looked up in a library is also looked up in the libraries it was linked with; Windows does not do that.
+    # A symbol looked up in a library is also looked up in the libraries it was linked with; Windows does not
+    # do that.
     root = Path(np.__file__).parent
     paths = [Path(core.__file__)]
     for folder in (root.parent / "numpy.libs", root / ".dylibs", root / ".libs"):

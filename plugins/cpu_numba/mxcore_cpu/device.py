@@ -5,6 +5,7 @@ import os
 import sys
 
 import numpy as np
+
 from mxcore.plugin import Device
 
 __all__ = ["CPU", "CPUPinned", "CPUShared"]

@@ -1,16 +1,25 @@
-"""The one door to Numba: kernels compiled on first use, cached on disk, each with a serial twin.
+"""The one door to Numba: kernels compiled on first use, cached on disk, each able to run in parts by several threads.
 
-Numba is imported when the first kernel runs, not when a module that declares kernels is imported. A kernel is an
-ordinary function that loops over ``prange``; :func:`kernel` compiles that one source as a parallel function and, when
-it is needed, as a serial one. The serial twin runs
+Numba is imported when the first kernel runs, not when a module that declares kernels is imported. A kernel is
+an ordinary function over a range of items, ``f(first, last, *args)``. It is compiled once. Called over all
+its items it is the serial twin; the parallel form is the same machine code called over parts of the range,
+dealt to Numba's threads by one small driver, the only parallel loop here (a parallel loop in each kernel
+would compile each of them four times over). The serial twin runs
 
-* below the size threshold (a near-empty parallel call costs 6 us),
+* below the size threshold (a near-empty parallel call costs 4 us),
 * where the calling thread may use one thread only (:func:`mxcore_cpu.threads.limit`),
 * in a forked child whose parent had started the threading layer (GNU OpenMP ends such a process),
-* when the ``workqueue`` layer is busy (that layer ends the process on concurrent calls; it is the last choice).
+* when the ``workqueue`` layer is busy (that layer ends the process on concurrent calls; it is the last
+choice).
 
-Compiled code lives in ``MXCORE_CACHE_DIR`` (by default the user's cache folder), in a folder named by a hash of this
-plugin's sources: Numba itself watches only the file of a kernel, not the files of the helpers that it inlines.
+Compiled code lives in ``MXCORE_CACHE_DIR`` (by default the user's cache folder), in a folder named by a hash
+of this plugin's sources: Numba itself watches only the file of a kernel, not the files of the helpers that it
+inlines.
+
+Three habits make loops in kernels vectorise: slice arrays to the range first and count from 0, or index with
+unsigned integers (a signed index might count from the end); give constants the arrays' type
+(``x.dtype.type(0.5)``: a bare 0.5 makes float64 of all it meets); never mix signed and unsigned integers
+(Numba makes float64 of that, too).
 """
 from __future__ import annotations
 
@@ -28,7 +37,8 @@ import numpy as np
 
 from . import blas, threads
 
-__all__ = ["Kernel", "available", "cache_dir", "helper", "intrinsic", "kernel", "numba", "prange", "reason", "typed"]
+__all__ = ["CONTRACT", "REORDER", "Kernel", "available", "cache_dir", "helper", "intrinsic", "kernel",
+           "numba", "reason", "typed"]
 
 prange = range  # in Python; `numba.prange` where the driver is compiled
 
@@ -168,7 +178,8 @@ def helper(function: Callable[..., Any] | None = None, *, fastmath: frozenset[st
     """Declare a scalar or loop function that kernels call; with `inline` its code is merged into theirs."""
     if function is None:
         return functools.partial(helper, fastmath=fastmath, inline=inline)
-    return _Lazy(lambda: _njit(function, fastmath=set(fastmath), forceinline=inline, no_cpython_wrapper=True), function)
+    options = {"fastmath": set(fastmath), "forceinline": inline, "no_cpython_wrapper": True}
+    return _Lazy(lambda: _njit(function, **options), function)
 
 
 def intrinsic(function: Callable[..., Any]) -> _Lazy:
@@ -214,9 +225,9 @@ def typed(function: Callable[..., Any], single: _Lazy, double: _Lazy) -> _Lazy:
     return _Lazy(make, function)
 
 
-#: The compiled face of a kernel: all items here when `parts` is 1, else in that many parts through the driver. It is
-#: written out for each number of arguments because Numba is slower at calls with ``*args``; `first` is always 0, and an
-#: argument because Numba would compile the body once more for a literal 0.
+#: The compiled face of a kernel: all items here when `parts` is 1, else in that many parts through the
+#: driver. It is written out for each number of arguments because Numba is slower at calls with ``*args``;
+#: `first` is always 0, and an argument because Numba would compile the body once more for a literal 0.
 _LAUNCH = """
 def launch(driver, parts, first, n, {args}):
     if parts > 1:
@@ -248,7 +259,8 @@ def _split(typingctx, driver, parts, n, body, args):
         frame_type = ir.LiteralStructType([context.get_value_type(args), i64])
         part_type = ir.FunctionType(ir.VoidType(), [i64, i64, i8p])
 
-        # A C function (first, last, frame) around the body; the frame holds the arguments and a flag for failure.
+        # A C function (first, last, frame) around the body; the frame holds the arguments and a flag for
+        # failure.
         part = ir.Function(builder.module, part_type, builder.module.get_unique_name("part"))
         part.linkage = "internal"
         inside = ir.IRBuilder(part.append_basic_block())
@@ -316,7 +328,8 @@ class Kernel:
         Least work, in elements, that is worth more than one thread.
     """
 
-    def __init__(self, function: Callable[..., Any], threshold: int, fastmath: frozenset[str], blas: bool) -> None:
+    def __init__(self, function: Callable[..., Any], threshold: int, fastmath: frozenset[str],
+                 blas: bool) -> None:
         self.function = self.__wrapped__ = function
         self.threshold, self.fastmath, self.blas = threshold, fastmath, blas
         self.__name__, self.__doc__ = function.__name__, function.__doc__
@@ -372,12 +385,14 @@ def kernel(function: Callable[..., Any] | None = None, *, threshold: int = 1 << 
     Parameters
     ----------
     function : callable
-        ``f(first, last, *args)``: does the items ``range(first, last)`` of a job, writes into the arrays it was given,
-        returns nothing. Items may be elements, rows, images: any cut of the range must give the same result.
+        ``f(first, last, *args)``: does the items ``range(first, last)`` of a job, writes into the arrays it
+        was given, returns nothing. Items may be elements, rows, images: any cut of the range must give the
+        same result.
     threshold : int
         Least work, in elements, for more than one thread.
     fastmath : frozenset of str
-        LLVM's liberties: :data:`CONTRACT` (fused multiply-add) or :data:`REORDER` (sums in any order as well).
+        LLVM's liberties: :data:`CONTRACT` (fused multiply-add) or :data:`REORDER` (sums in any order as
+        well).
     blas : bool
         The kernel calls BLAS from its own threads, so BLAS itself is held at one thread.
 

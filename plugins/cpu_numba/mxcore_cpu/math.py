@@ -1,12 +1,14 @@
 """Elementary functions for the inside of kernels, written so that LLVM vectorises the loop around them.
 
-PyPI's llvmlite comes without a vector mathematics library: ``np.exp`` in a Numba loop is one call of libm per element.
-The float32 functions here are branch-free polynomials (fitted for this module, minimax in relative error) and are merged
-into the loop that calls them; so are ``exp``, ``expm1``, ``log``, ``log1p``, ``tanh``, ``sigmoid`` and ``softplus`` of
-float64. Whatever has no polynomial goes to libm. Called from Python each function is its NumPy meaning.
+PyPI's llvmlite comes without a vector mathematics library: ``np.exp`` in a Numba loop is one call of libm per
+element. The float32 functions here are branch-free polynomials (fitted for this module, minimax in relative
+error) and are merged into the loop that calls them; so are ``exp``, ``expm1``, ``log``, ``log1p``, ``tanh``,
+``sigmoid`` and ``softplus`` of float64. Whatever has no polynomial goes to libm. Called from Python each
+function is its NumPy meaning.
 
-Largest errors over all finite float32 arguments, in units in the last place (measured by the tests): exp 1, expm1 2, log 2, log1p 2,
-tanh 2, sigmoid 2, softplus 2, erf 2. Zeros, denormals, infinities and NaN behave as NumPy's.
+Largest errors over all finite float32 arguments, in units in the last place (measured by the tests): exp 1,
+expm1 2, log 2, log1p 2, tanh 2, sigmoid 2, softplus 2, erf 2. Zeros, denormals, infinities and NaN behave as
+NumPy's.
 
 >>> import math
 >>> abs(sigmoid(2.0) - 1 / (1 + math.exp(-2))) < 1e-16
@@ -22,8 +24,9 @@ from .jit import helper, intrinsic, typed
 
 F = np.float32
 
-# ------------------------------------------------------------------------------------------------ bits of a float
-# width: (mantissa bits, exponent bias, 1.5 * 2**mantissa: adding it leaves the rounded integer in the low bits, bits of sqrt(1/2))
+# ------------------------------------------------------------------------------------------------ bits of a
+# float width: (mantissa bits, exponent bias, 1.5 * 2**mantissa: adding it leaves the rounded integer in the
+# low bits, bits of sqrt(1/2))
 _LAYOUT = {32: (23, 127, 0x4B400000, 0x3F3504F3), 64: (52, 1023, 0x4338000000000000, 0x3FE6A09E667F3BCD)}
 
 
@@ -101,8 +104,8 @@ def where(typingctx, condition, x, y):
     return x(types.boolean, x, x), codegen
 
 
-# -------------------------------------------------------------------------------------------------- exp and expm1
-# x = n ln 2 + r with |r| <= ln(2)/2;  e**r - 1 = r + r*r*Q(r)
+# -------------------------------------------------------------------------------------------------- exp and
+# expm1 x = n ln 2 + r with |r| <= ln(2)/2;  e**r - 1 = r + r*r*Q(r)
 
 @helper
 def _em1_32(r):
@@ -156,8 +159,9 @@ def _expm1_64(x):
     return x if x == 0.0 else y
 
 
-# ---------------------------------------------------------------------------------------------------- log and log1p
-# x = 2**e (1 + f);  float32: log(1 + f) = f - f*f/2 + f**3 P(f);  float64: 2 atanh(s) with s = f / (2 + f)
+# ---------------------------------------------------------------------------------------------------- log and
+# log1p x = 2**e (1 + f);  float32: log(1 + f) = f - f*f/2 + f**3 P(f);  float64: 2 atanh(s) with s = f / (2 +
+# f)
 
 @helper
 def _log32(x):
@@ -207,7 +211,8 @@ def _log1p64(x):
     return x if u == 1.0 else y
 
 
-# ------------------------------------------------------------------------------------- what is made of exp and log
+# ------------------------------------------------------------------------------------- what is made of exp
+# and log
 
 @helper
 def _tanh32(x):
@@ -300,3 +305,87 @@ sigmoid = typed(_sigmoid, _sigmoid32, _sigmoid64)
 softplus = typed(lambda x: np.logaddexp(x, 0), _softplus32, _softplus64)
 erf = typed(np.vectorize(math.erf), _erf32, _erf64)
 power = typed(np.power, _power32, _power64)
+
+# ------------------------------------------------------------------------ the rest of the names an expression
+# may use
+
+@helper
+def rsqrt(x):
+    """1 / sqrt(x)"""
+    return like(x, 1.0) / np.sqrt(x)
+
+
+@helper
+def rcbrt(x):
+    """1 / cbrt(x)"""
+    return like(x, 1.0 / np.cbrt(np.float64(x)))
+
+
+@helper
+def relu(x):
+    """x, or 0 where it is negative."""
+    return where(x < like(x, 0.0), like(x, 0.0), x)
+
+
+@helper
+def gamma(x):
+    """The gamma function."""
+    return like(x, math.gamma(np.float64(x)))
+
+
+@helper
+def lgamma(x):
+    """The logarithm of the absolute value of the gamma function."""
+    return like(x, math.lgamma(np.float64(x)))
+
+
+@helper(inline=False)
+def _digamma(x):
+    total = 0.0
+    if x <= 0.0:
+        if x == math.floor(x):
+            return np.nan
+        total = -math.pi / math.tan(math.pi * (x - math.floor(x + 0.5)))
+        x = 1.0 - x
+    while x < 10.0:
+        total -= 1.0 / x
+        x += 1.0
+    z = 1.0 / (x * x)  # the asymptotic series, with Bernoulli's numbers
+tail = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z * (1 / 132 - z * (691 / 32760 - z / 12))))))
+    return total + math.log(x) - 0.5 / x - tail
+
+
+@helper
+def digamma(x):
+    """The derivative of :func:`lgamma`."""
+    return like(x, _digamma(np.float64(x)))
+
+
+@helper(inline=False)
+def _erfinv(x):
+    a = math.fabs(x)
+    if not a < 1.0:
+        return math.copysign(np.inf, x) if a == 1.0 else np.nan
+    log_ = math.log1p(-a * a)
+    t = 4.3307467508 + 0.5 * log_
+    y = math.sqrt(math.sqrt(t * t - log_ / 0.147) - t)  # Winitzki's estimate, then Halley's steps
+    for _ in range(3):
+        wrong = (1.0 - a) - math.erfc(y) if a > 0.5 else math.erf(y) - a  # erf(y) - a, without cancellation
+        y -= wrong / (1.1283791670955126 * math.exp(-y * y) + y * wrong)
+    return math.copysign(y, x)
+
+
+@helper
+def erfinv(x):
+    """The inverse of :func:`erf`."""
+    return like(x, _erfinv(np.float64(x)))
+
+
+#: What NumPy calls by the same name and Numba compiles as it stands.
+(log2, log10, sqrt, cbrt, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, arcsinh, arccosh, arctanh, floor,
+ ceil, trunc, rint, abs, sign, square, reciprocal, isnan, isinf, maximum, minimum, hypot, arctan2, fmod, mod,
+ floordiv) = (np.log2, np.log10, np.sqrt, np.cbrt, np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan,
+ np.sinh, np.cosh, np.arcsinh, np.arccosh, np.arctanh, np.floor, np.ceil, np.trunc, np.rint, np.abs, np.sign,
+ np.square, np.reciprocal, np.isnan, np.isinf, np.maximum, np.minimum, np.hypot, np.arctan2, np.fmod, np.mod,
+ np.floor_divide)
+fix = np.trunc

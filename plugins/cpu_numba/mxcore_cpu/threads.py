@@ -1,9 +1,9 @@
 """How many threads compute: one place for Numba, BLAS and the engine's workers.
 
-``count()`` is what a kernel called from this thread may use. The default is the number of cores this process may run
-on (affinity and cgroup quota), or ``MXCORE_NUM_THREADS``, or ``OMP_NUM_THREADS``. ``limit(n)`` lowers it for the
-calling thread: an engine that runs one worker per context enters ``limit(1)`` in each of them, and then every kernel
-and every BLAS call takes exactly one core, so that independent contexts run side by side.
+``count()`` is what a kernel called from this thread may use. The default is the number of cores this process
+may run on (affinity and cgroup quota), or ``MXCORE_NUM_THREADS``, or ``OMP_NUM_THREADS``. ``limit(n)`` lowers
+it for the calling thread: an engine that runs one worker per context enters ``limit(1)`` in each of them, and
+then every kernel and every BLAS call takes exactly one core, so that independent contexts run side by side.
 """
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def limit(n: int) -> Iterator[None]:
 
     Notes
     -----
-    Numba keeps a mask per thread. OpenBLAS has one count for the whole process, so while several limits hold the
-    smallest one rules BLAS everywhere; its own count comes back when the last limit is left.
+    Numba keeps a mask per thread. OpenBLAS has one count for the whole process, so while several limits hold
+    the smallest one rules BLAS everywhere; its own count comes back when the last limit is left.
 
     Examples
     --------
@@ -152,9 +152,9 @@ parallel = _Parallel
 def _launch() -> None:
     """Start Numba's threads, once a process.
 
-    GNU OpenMP's threads spin for milliseconds at the end of a parallel region, which on a core shared with any other
-    process takes the time from the one they wait for: a kernel of 0.05 ms then takes 8 ms. It reads the number of spins
-    from the environment while it is loaded.
+    GNU OpenMP's threads spin for milliseconds at the end of a parallel region, which on a core shared with
+    any other process takes the time from the one they wait for: a kernel of 0.05 ms then takes 8 ms. It reads
+    the number of spins from the environment while it is loaded.
     """
     global _launched
     from numba import get_num_threads

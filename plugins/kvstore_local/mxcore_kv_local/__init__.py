@@ -1,4 +1,5 @@
 """KVStores of one process: ``'local'`` and ``'device'``."""
+
 from __future__ import annotations
 
 from mxcore.plugin import hookimpl

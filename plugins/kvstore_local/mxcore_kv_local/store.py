@@ -1,4 +1,5 @@
 """Values in the memory of one process, added up on the CPU or on the devices themselves."""
+
 from __future__ import annotations
 
 import warnings
@@ -41,8 +42,9 @@ class LocalKVStore(KVStore):
         fresh = {}
         for key, array in values:
             if type(key) is not kind:
-                raise error(TypeError, f"kvstore: key {key!r} is a {type(key).__name__}, but the keys of this store are "
-                                       f"{kind.__name__}")
+                raise error(
+                    TypeError, f"kvstore: key {key!r} is a {type(key).__name__}, but the keys of this store are {kind.__name__}"
+                )
             if key in self._stored or key in fresh:
                 raise error(ValueError, f"kvstore: key {key!r} was initialised before; init and broadcast take a key once")
             fresh[key] = array
@@ -70,8 +72,12 @@ class LocalKVStore(KVStore):
         for key, outs in groups.items():
             for out in outs:
                 if ignore_sparse and out.stype != "default":
-                    warnings.warn(f"kvstore: pull of key {key!r} leaves a {out.stype} array as it is; use "
-                                  "row_sparse_pull, or ignore_sparse=False", MXNetWarning, stacklevel=4)
+                    warnings.warn(
+                        f"kvstore: pull of key {key!r} leaves a {out.stype} array as it is; use "
+                        "row_sparse_pull, or ignore_sparse=False",
+                        MXNetWarning,
+                        stacklevel=4,
+                    )
                 else:
                     write(self._stored[key], out)
 
@@ -81,8 +87,9 @@ class LocalKVStore(KVStore):
             self._check("row_sparse_pull", key, outs)
             for what, array in (("the value", self._stored[key]), *(("out", out) for out in outs)):
                 if array.stype != "row_sparse":
-                    raise error(TypeError, f"kvstore: row_sparse_pull of key {key!r}: {what} must be row_sparse, it is "
-                                           f"{array.stype}")
+                    raise error(
+                        TypeError, f"kvstore: row_sparse_pull of key {key!r}: {what} must be row_sparse, it is {array.stype}"
+                    )
         for key, wanted in groups.items():
             for out, row_ids in wanted:
                 try:
@@ -96,14 +103,23 @@ class LocalKVStore(KVStore):
             raise error(KeyError, f"kvstore: {verb} of key {key!r}, which was not initialised; call init or broadcast first")
         for a in arrays:
             if a.shape != stored.shape:
-                raise error(ValueError, f"kvstore: {verb} of key {key!r}: its value has shape {stored.shape}, but the array "
-                                        f"on {a.context} has shape {a.shape}")
+                raise error(
+                    ValueError,
+                    f"kvstore: {verb} of key {key!r}: its value has shape {stored.shape}, but the array "
+                    f"on {a.context} has shape {a.shape}",
+                )
             if verb == "push" and a.stype == "csr":
-                raise error(TypeError, f"kvstore: push of key {key!r}: a csr array cannot be pushed; use tostype('default') "
-                                       "or tostype('row_sparse')")
+                raise error(
+                    TypeError,
+                    f"kvstore: push of key {key!r}: a csr array cannot be pushed; use tostype('default') "
+                    "or tostype('row_sparse')",
+                )
             if verb == "push" and a.dtype != arrays[0].dtype:
-                raise error(TypeError, f"kvstore: push of key {key!r}: arrays of {arrays[0].dtype.__name__} and "
-                                       f"{a.dtype.__name__} cannot be added; use one dtype")
+                raise error(
+                    TypeError,
+                    f"kvstore: push of key {key!r}: arrays of {arrays[0].dtype.__name__} and "
+                    f"{a.dtype.__name__} cannot be added; use one dtype",
+                )
 
     def set_gradient_compression(self, compression_params):
         self._compress = compressor(compression_params)

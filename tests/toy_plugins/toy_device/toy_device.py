@@ -4,6 +4,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
+
 from mxcore.plugin import Device, hookimpl
 
 API_VERSION = 1

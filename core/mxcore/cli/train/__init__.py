@@ -3,6 +3,7 @@
 `options` reads the command line, `data` opens the record files, `networks` makes the network, `loop` trains and
 tests, `checkpoint` writes and reads what a run leaves behind, `curve` draws it.
 """
+
 from __future__ import annotations
 
 import time

@@ -1,5 +1,8 @@
 """The record files of a run, read through `ImageRecordIter`."""
+
 from __future__ import annotations
+
+import os
 
 from ... import io
 from ..._core.manager import manager
@@ -26,6 +29,9 @@ class Data:
 
     def __init__(self, args, image_shape, part=0, parts=1):
         files = self._files(args)
+        total = _listed(files["train"])
+        #: Training images of this worker, None if there is no index that says it.
+        self.count = None if total is None else len(range(part, total, parts))
         common = {"data_shape": image_shape, "scale": 1 / 255, "verbose": False, "preprocess_threads": 2}
         if args.rec:  # photos of any size; the digits have theirs
             common["resize"] = max(image_shape[1:])
@@ -52,8 +58,11 @@ class Data:
         manager.load()
         plugin = manager.pm.get_plugin(PLUGIN)
         if plugin is None:
-            raise error(RuntimeError, f"the handwritten digits come with plugin {PLUGIN!r}, which is not loaded "
-                                      "(`mxcore plugins` says why); give a file with --rec")
+            raise error(
+                RuntimeError,
+                f"the handwritten digits come with plugin {PLUGIN!r}, which is not loaded "
+                "(`mxcore plugins` says why); give a file with --rec",
+            )
         return {split: plugin.digits_files(split) for split in ("train", "test")}
 
     def close(self):
@@ -61,3 +70,13 @@ class Data:
         for it in (self.train, self.test):
             if it is not None:
                 it.close()
+
+
+def _listed(files):
+    """How many records the index of a file lists; None without a local one."""
+    index = files.get("path_imgidx") or os.path.splitext(files["path_imgrec"])[0] + ".idx"
+    try:
+        with open(index, encoding="ascii") as f:
+            return sum(1 for line in f if line.strip())
+    except (OSError, ValueError):
+        return None

@@ -1,7 +1,7 @@
 """A run of training: its parts, its epochs, and what it has to say meanwhile."""
+
 from __future__ import annotations
 
-import sys
 import time
 
 from ... import autograd, gluon, init, kvstore, lr_scheduler, metric, ndarray, optimizer, random
@@ -49,7 +49,7 @@ class Run:
         self.data = Data(args, self.shape, store.rank, store.num_workers)
         self._complete()
         self.trainer = gluon.Trainer(self.net.collect_params(), rule, kvstore=store)
-        self.schedule = None
+        self.schedule = lr_scheduler.CosineScheduler(args.epochs, base_lr=self.rate, final_lr=self.rate / 100)
 
     def _optimizer(self):
         name = self.args.optimizer.lower()
@@ -61,8 +61,7 @@ class Run:
     def _complete(self):
         """Let the parameters learn their shapes from one example."""
         try:
-            for ctx in self.args.ctx:
-                self.net(ndarray.zeros((1, *self.shape), ctx=ctx))
+            self.net(ndarray.zeros((1, *self.shape), ctx=self.args.ctx[0]))
         except ValueError as e:
             self.close()
             raise error(ValueError, f"network {self.args.network!r} cannot take images of shape {self.shape}: {e}") from e
@@ -96,6 +95,7 @@ class Run:
     def _one_epoch(self):
         start, seen, total = time.perf_counter(), 0, 0.0
         accuracy = metric.Accuracy()
+        self.trainer.set_learning_rate(self.schedule(self.epoch))
         with self._bar() as bar:
             self.data.train.reset()
             for batch in self.data.train:
@@ -103,7 +103,7 @@ class Run:
                 loss = self._step(batch, accuracy, count)
                 seen += count
                 total += loss * count
-                bar.set_postfix(loss=f"{total / seen:.4f}", accuracy=f"{100 * accuracy.get()[1]:.2f} %", refresh=False)
+                bar.set_postfix(loss=f"{total / seen:.4f}", accuracy=_percent(accuracy.get()[1]), refresh=False)
                 bar.update(count)
             rate = seen / (time.perf_counter() - start)
             entry = {"epoch": self.epoch + 1, "loss": total / seen, "train_accuracy": accuracy.get()[1]}
@@ -111,24 +111,28 @@ class Run:
                 entry["test_accuracy"] = self.test()
             entry["samples_per_s"] = rate
             bar.set_postfix_str(_told(entry))
-        if bar.disable:
+        if bar.disable:  # not a terminal
             print(f"epoch {entry['epoch']}/{self.args.epochs}: {_told(entry)}, {rate:.0f} samples/s", flush=True)
         return entry
+
+    def _bar(self):
+        from tqdm import tqdm
+
+        return tqdm(total=self.data.count, desc=f"epoch {self.epoch + 1:2}/{self.args.epochs}", unit=" samples",
+                    disable=None, dynamic_ncols=True)  # fmt: skip
 
     def _step(self, batch, accuracy, count):
         """One step; returns the mean loss."""
         contexts, size = self.args.ctx, self.args.batch_size
         images = gluon.utils.split_and_load(batch.data[0], contexts)
         labels = gluon.utils.split_and_load(self._checked(batch.label[0]), contexts)
-        self.trainer.set_learning_rate(self._rate())
         with autograd.record():
             outputs = [self.net(x) for x in images]
             losses = [self.loss(out, y) for out, y in zip(outputs, labels)]
         autograd.backward(losses)
         self.trainer.step(size)
-        self.step += 1
         predicted = ndarray.concat(*[out.as_in_context(contexts[0]) for out in outputs], dim=0)
-        accuracy.update(batch.label[0][:count], predicted[:count])
+        accuracy.update([batch.label[0][:count]], [predicted[:count]])
         return sum(float(loss.sum().asscalar()) for loss in losses) / size
 
     def _checked(self, label):
@@ -148,5 +152,15 @@ class Run:
         for batch in self.data.test:
             count = self.args.batch_size - batch.pad
             out = self.net(batch.data[0].as_in_context(first))
-            accuracy.update(batch.label[0][:count], out[:count])
+            accuracy.update([batch.label[0][:count]], [out[:count]])
         return accuracy.get()[1]
+
+
+def _percent(share):
+    return f"{100 * share:.2f} %"
+
+
+def _told(entry):
+    """Loss and accuracies of an epoch in words."""
+    text = f"loss {entry['loss']:.4f}, accuracy {_percent(entry['train_accuracy'])}"
+    return text + (f", test {_percent(entry['test_accuracy'])}" if "test_accuracy" in entry else "")

@@ -1,4 +1,5 @@
 """The networks that ``mxcore train`` knows by name."""
+
 from __future__ import annotations
 
 from ... import gluon
@@ -63,8 +64,11 @@ def make(name, classes):
     try:
         return get_model(name, classes=classes)
     except ValueError as e:
-        raise error(ValueError, f"there is no network {name!r}{suggest(name, OWN)}; there are {', '.join(OWN)} and the "
-                                f"models of gluon.model_zoo.vision ({e})") from None
+        raise error(
+            ValueError,
+            f"there is no network {name!r}{suggest(name, OWN)}; there are {', '.join(OWN)} and the "
+            f"models of gluon.model_zoo.vision ({e})",
+        ) from None
 
 
 def image_shape(name):

@@ -1,4 +1,5 @@
 """The command line of ``mxcore train``."""
+
 from __future__ import annotations
 
 import argparse

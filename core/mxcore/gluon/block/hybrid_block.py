@@ -181,8 +181,7 @@ class HybridBlock(Block):
             self._record_format(x, *args)
         if self._op_hook is None:
             return self._forward_eager(ctx, x, *args)
-        if any(p._deferred_init for p in self.collect_params().values()):
-            self._forward_eager(ctx, x, *args)
+        self._finish_all(x, *args)
         return self._interpret(ctx, x, *args)
 
     def _record_format(self, x, *args):
@@ -294,6 +293,14 @@ class HybridBlock(Block):
         for p in self._reg_params.values():
             p._finish_deferred_init()
 
+    def _finish_all(self, *args):
+        """Initialise all parameters inside that wait for shapes, from the graph."""
+        waiting = [p for p in self.collect_params().values() if p._deferred_init]
+        if waiting:
+            HybridBlock.infer_shape(self, *args)
+        for p in waiting:
+            p._finish_deferred_init()
+
     def optimize_for(self, x, *args, backend=None, clear=False, static_alloc=False, static_shape=False, inline_limit=2,
                      forward_bulk_size=None, backward_bulk_size=None, **kwargs):  # fmt: skip
         """Hybridise for inputs like these, through a graph backend if one is named, without running anything.
@@ -309,9 +316,7 @@ class HybridBlock(Block):
         """
         self.hybridize(True, backend, clear, static_alloc, static_shape, inline_limit, forward_bulk_size,
                        backward_bulk_size, **kwargs)  # fmt: skip
-        HybridBlock.infer_shape(self, x, *args)
-        for p in self.collect_params().values():
-            p._finish_deferred_init()
+        self._finish_all(x, *args)
         if backend is not None:
             inputs, out, structure = self._get_graph(x, *args)
             self._graph = inputs, out.optimize_for(backend, **kwargs), structure
@@ -343,7 +348,7 @@ class HybridBlock(Block):
             )
         _, out, _ = self._get_graph()
         out.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
-        kinds = {name: "arg" for name in out.list_arguments()}
+        kinds = dict.fromkeys(out.list_arguments(), "arg")
         kinds.update((name, "aux") for name in out.list_auxiliary_states())
         arrays = {
             f"{kinds[p.name]}:{p.name}": p._reduce() for p in self.collect_params().values() if p.name in kinds

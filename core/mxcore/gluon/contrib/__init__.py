@@ -5,7 +5,7 @@ import importlib
 
 _LAZY = ("data", "nn")
 
-__all__ = [*_LAZY]  # noqa: F822 (found by __getattr__)
+__all__ = [*_LAZY]
 
 
 def __getattr__(name):

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import importlib
 
-__all__ = ["get_model", "model_store", "vision"]  # noqa: F822 (found by __getattr__)
+__all__ = ["get_model", "model_store", "vision"]
 
 
 def __getattr__(name):

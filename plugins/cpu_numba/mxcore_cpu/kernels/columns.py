@@ -1,11 +1,13 @@
 """Image to columns and back: what turns a convolution into a matrix product.
 
-Geometry of a convolution, everywhere in this package: ``g = (c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw,
-od, oh, ow)``, that is the channels and size of one image, the kernel, the strides, the padding before each axis, the
-dilation, the output size. One- and two-dimensional convolutions have leading axes of length 1.
+Geometry of a convolution, everywhere in this package: ``g = (c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw,
+dd, dh, dw, od, oh, ow)``, that is the channels and size of one image, the kernel, the strides, the padding
+before each axis, the dilation, the output size. One- and two-dimensional convolutions have leading axes of
+length 1.
 
-The columns of an image are a matrix of ``c*kd*kh*kw`` rows, one per weight, and one column per output position; both
-functions handle a range of rows and a range of columns, so that a block of it stays in the cache.
+The columns of an image are a matrix of ``c*kd*kh*kw`` rows, one per weight, and one column per output
+position; both functions handle a range of rows and a range of columns, so that a block of it stays in the
+cache.
 """
 from __future__ import annotations
 
@@ -38,8 +40,8 @@ def copy(typingctx, x, x0, n, y, y0):
 
     def codegen(context, builder, signature, args):
         source, target = (context.make_array(signature.args[k])(context, builder, args[k]) for k in (0, 3))
-        cgutils.raw_memcpy(builder, builder.gep(target.data, [args[4]]), builder.gep(source.data, [args[1]]), args[2],
-                           context.get_abi_sizeof(source.data.type.pointee))
+        cgutils.raw_memcpy(builder, builder.gep(target.data, [args[4]]), builder.gep(source.data, [args[1]]),
+                           args[2], context.get_abi_sizeof(source.data.type.pointee))
         return context.get_dummy_value()
 
     return types.void(x, types.int64, types.int64, y, types.int64), codegen
@@ -93,7 +95,8 @@ def pack(x, channels, n0, n1, f0, count, positions, y):
     zero = x.dtype.type(0)
     for f in range(count):
         for i in range(n0, n1):
-            move(x, (i * channels + f0 + f) * positions, positions, y, (f * (n1 - n0) + i - n0) * positions, zero)
+            move(x, (i * channels + f0 + f) * positions, positions, y, (f * (n1 - n0) + i - n0) * positions,
+                 zero)
 
 
 @helper

@@ -1,8 +1,8 @@
 """Convolution and deconvolution in one, two and three dimensions, with groups: columns of a few images, one product each.
 
-The work is cut into *items*: some whole images, or a range of output positions of one image, so that their columns fit
-the cache; items are dealt to the threads and each calls a serial BLAS. A 1x1 convolution with stride 1 needs no
-columns. Gradients that nobody wants cost nothing: pass None.
+The work is cut into *items*: some whole images, or a range of output positions of one image, so that their
+columns fit the cache; items are dealt to the threads and each calls a serial BLAS. A 1x1 convolution with
+stride 1 needs no columns. Gradients that nobody wants cost nothing: pass None.
 """
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from .gemm import address, multiply
 
 __all__ = ["convolution", "convolution_backward", "deconvolution", "deconvolution_backward", "geometry"]
 
-#: Columns of one item take about this many bytes: they are written, then read by the product, while still in the cache.
+#: Columns of one item take about this many bytes: they are written, then read by the product, while still in
+#: the cache.
 _ITEM_BYTES = 1 << 19
 #: A product with fewer columns than this is slow.
 _NARROW = 64
@@ -84,9 +85,11 @@ def _forward(first, last, blas, g, groups, n, images, width, x, weight, bias, y)
                 if biased:
                     for f in range(each):
                         fill(y, y0 + f * positions, ld, bias[f0 + f])
-                multiply(blas, False, False, each, ld, rows, weight, f0 * rows, rows, b, b0, ldb, biased, y, y0, positions)
+                multiply(blas, False, False, each, ld, rows, weight, f0 * rows, rows, b, b0, ldb, biased, y,
+                         y0, positions)
             else:
-                multiply(blas, False, False, each, ld, rows, weight, f0 * rows, rows, b, b0, ldb, False, held, 0, ld)
+                multiply(blas, False, False, each, ld, rows, weight, f0 * rows, rows, b, b0, ldb, False, held,
+                         0, ld)
                 for i in range(n1 - n0):
                     for f in range(each):
                         move(held, f * ld + i * positions, positions, y, y0 + (i * filters + f) * positions,
@@ -130,7 +133,8 @@ def _weight_gradient(first, last, blas, g, groups, n, filters, images, width, pa
 
 
 @kernel(threshold=1 << 18, blas=True)
-def _data_gradient(first, last, blas, g, groups, n, filters, images, width, channel_parts, dy, weight, bias, dx):
+def _data_gradient(first, last, blas, g, groups, n, filters, images, width, channel_parts, dy, weight, bias,
+                   dx):
     """An item is some whole images and, where images are few, one part of each group's channels."""
     all_rows, positions, size, pointwise = _facts(g, groups)
     each, c = filters // groups, g[0]
@@ -151,7 +155,8 @@ def _data_gradient(first, last, blas, g, groups, n, filters, images, width, chan
             if biased or not direct:
                 for i in range(n1 - n0):
                     for ch in range(c1 - c0):
-                        fill(dx, x0 + (i * c + ch) * size, size, bias[group * per_group + c0 + ch] if biased else zero)
+                        fill(dx, x0 + (i * c + ch) * size, size,
+                             bias[group * per_group + c0 + ch] if biased else zero)
             for p0 in range(0, positions, width):
                 p1 = min(positions, p0 + width)
                 ld = (n1 - n0) * (p1 - p0)
@@ -164,8 +169,8 @@ def _data_gradient(first, last, blas, g, groups, n, filters, images, width, chan
                     m, m0, ldm = dx, x0 + p0, positions
                 else:
                     m, m0, ldm = cols, 0, ld
-                multiply(blas, True, False, rows, ld, each, weight, f0 * all_rows + c0 * taps, all_rows, b, b0, ldb,
-                         direct and biased, m, m0, ldm)
+                multiply(blas, True, False, rows, ld, each, weight, f0 * all_rows + c0 * taps, all_rows, b,
+                         b0, ldb, direct and biased, m, m0, ldm)
                 for i in range(0 if direct else n1 - n0):
                     scatter(cols, i * positions, ld, g, 0, rows, p0, p1, dx, x0 + i * c * size)
 
@@ -193,13 +198,14 @@ def _run_weight_gradient(x, dy, out, g, groups) -> None:
     workers = _weight_gradient.workers(dy.size * rows)
     images, width = _cut(n, positions, rows, x.itemsize, workers)
     items = -(-n // images) * -(-positions // width)
-    # Threads share the items and add up their sums; where the sums would be large, they share the weights instead.
+    # Threads share the items and add up their sums; where the sums would be large, they share the weights
+    # instead.
     parts = max(1, min(workers, items, _SUM_BYTES // max(1, out.nbytes)))
     row_parts = max(1, min(workers // parts, rows))
     with writable(out) as (sums,):
         held = sums if parts == 1 else np.empty((parts, *out.shape), out.dtype)
-        _weight_gradient.run(workers, parts * row_parts, address(x.dtype), g, groups, n, filters, images, width, parts,
-                             row_parts, flat(x), flat(dy), held.reshape(-1))
+        _weight_gradient.run(workers, parts * row_parts, address(x.dtype), g, groups, n, filters, images,
+                             width, parts, row_parts, flat(x), flat(dy), held.reshape(-1))
         if parts > 1:
             np.add.reduce(held, axis=0, out=sums)
 
@@ -216,8 +222,8 @@ def _run_data_gradient(dy, weight, bias, dx, g, groups) -> None:
     batches = -(-n // images)
     channel_parts = 1 if batches >= workers else min(g[0] // groups, -(-workers // batches))
     with writable(dx) as (out,):
-        _data_gradient.run(workers, batches * channel_parts, address(dy.dtype), g, groups, n, filters, images, width,
-                           channel_parts, flat(dy), flat(weight),
+        _data_gradient.run(workers, batches * channel_parts, address(dy.dtype), g, groups, n, filters, images,
+                           width, channel_parts, flat(dy), flat(weight),
                            np.empty(0, dy.dtype) if bias is None else flat(bias), out.reshape(-1))
 
 
@@ -285,7 +291,8 @@ def deconvolution(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None,
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 Deconvolution. It is the data gradient of the convolution that maps `out` to `data`.
+    Behaviour matched: MXNet 1.9.1 Deconvolution. It is the data gradient of the convolution that maps `out`
+    to `data`.
     """
     if out.size == 0:
         return

@@ -102,12 +102,13 @@ def _optional(bias: np.ndarray | None, dtype: np.dtype) -> np.ndarray:
     return np.empty(0, dtype) if bias is None else flat(bias)
 
 
-def forward(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, y: np.ndarray, g: tuple[int, ...]) -> None:
+def forward(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, y: np.ndarray,
+            g: tuple[int, ...]) -> None:
     """Write the convolution of each channel with its own filters; `g` as in :mod:`.columns`."""
     times = weight.shape[0] // g[0]
     with writable(y) as (out,):
-        _forward.run(_forward.workers(y.size * weight[0].size), x.shape[0] * weight.shape[0], g, times, flat(x),
-                     flat(weight), _optional(bias, x.dtype), out.reshape(-1))
+        _forward.run(_forward.workers(y.size * weight[0].size), x.shape[0] * weight.shape[0], g, times,
+                     flat(x), flat(weight), _optional(bias, x.dtype), out.reshape(-1))
 
 
 def data_gradient(dy: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, dx: np.ndarray,
@@ -115,13 +116,13 @@ def data_gradient(dy: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, d
     """Write the gradient with respect to the data (or a transposed convolution, which may have a bias)."""
     times = weight.shape[0] // g[0]
     with writable(dx) as (out,):
-        _data_gradient.run(_data_gradient.workers(dy.size * weight[0].size), dx.shape[0] * g[0], g, times, flat(dy),
-                           flat(weight), _optional(bias, dy.dtype), out.reshape(-1))
+        _data_gradient.run(_data_gradient.workers(dy.size * weight[0].size), dx.shape[0] * g[0], g, times,
+                           flat(dy), flat(weight), _optional(bias, dy.dtype), out.reshape(-1))
 
 
 def weight_gradient(x: np.ndarray, dy: np.ndarray, d_weight: np.ndarray, g: tuple[int, ...]) -> None:
     """Write the gradient with respect to the filters."""
     times = d_weight.shape[0] // g[0]
     with writable(d_weight) as (out,):
-        _weight_gradient.run(_weight_gradient.workers(dy.size * d_weight[0].size), d_weight.shape[0], g, times,
-                             x.shape[0], flat(x), flat(dy), out.reshape(-1))
+        _weight_gradient.run(_weight_gradient.workers(dy.size * d_weight[0].size), d_weight.shape[0], g,
+                             times, x.shape[0], flat(x), flat(dy), out.reshape(-1))

@@ -11,8 +11,8 @@ from ..math import like, where
 from ._arrays import flat, writable
 from .columns import same
 
-__all__ = ["ACTIVATIONS", "GRADIENTS", "UNARY", "activation", "activation_backward", "dropout", "prelu", "prelu_backward",
-           "unary"]
+__all__ = ["ACTIVATIONS", "GRADIENTS", "UNARY", "activation", "activation_backward", "dropout", "prelu",
+           "prelu_backward", "unary"]
 
 
 def _map(name: str, function: Callable[..., object], arrays: int) -> Kernel:
@@ -55,7 +55,7 @@ UNARY = {name: _map(name, function, 1) for name, function in {
     "erf": lambda x, p: m.erf(x),
     "softrelu": lambda x, p: m.softplus(x),
     "softsign": lambda x, p: x / (like(x, 1.0) + abs(x)),
-    "relu": lambda x, p: where(x < like(x, 0.0), like(x, 0.0), x),
+    "relu": lambda x, p: m.relu(x),
 }.items()}
 
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
@@ -105,7 +105,8 @@ def activation(name: str, data: np.ndarray, out: np.ndarray, slope: float = 0.25
         table[name](data.size, flat(data), y.reshape(-1), float(slope))
 
 
-def activation_backward(name: str, dy: np.ndarray, kept: np.ndarray, d_data: np.ndarray, slope: float = 0.25) -> None:
+def activation_backward(name: str, dy: np.ndarray, kept: np.ndarray, d_data: np.ndarray,
+                        slope: float = 0.25) -> None:
     """Write the gradient of :func:`activation`; `kept` is its input for the types with a slope, else its output."""
     with writable(d_data) as (dx,):
         GRADIENTS[name](dy.size, flat(dy), flat(kept), dx.reshape(-1), float(slope))
@@ -157,10 +158,12 @@ def prelu(data: np.ndarray, gamma: np.ndarray, out: np.ndarray) -> None:
     """Write x where it is positive, else gamma * x, with one gamma or one for each channel: (n, c, …), (c,) -> (n, c, …)."""
     planes, inner = _planes(data, gamma)
     with writable(out) as (y,):
-        _prelu.run(_prelu.workers(data.size), planes, gamma.size, inner, flat(data), flat(gamma), y.reshape(-1))
+        _prelu.run(_prelu.workers(data.size), planes, gamma.size, inner, flat(data), flat(gamma),
+                   y.reshape(-1))
 
 
-def prelu_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, d_data: np.ndarray, d_gamma: np.ndarray) -> None:
+def prelu_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, d_data: np.ndarray,
+                   d_gamma: np.ndarray) -> None:
     """Write both gradients of :func:`prelu`."""
     planes, inner = _planes(data, gamma)
     sums = np.empty(planes, data.dtype)

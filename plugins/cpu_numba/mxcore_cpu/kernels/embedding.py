@@ -60,7 +60,8 @@ def take_rows(table: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
         return
     n = table.shape[0]
     with writable(out) as (y,):
-        _take.run(_take.workers(out.size), index.size, n, table.size // n, flat(table), _index(index), y.reshape(-1))
+        _take.run(_take.workers(out.size), index.size, n, table.size // n, flat(table), _index(index),
+                  y.reshape(-1))
 
 
 def add_rows(d_out: np.ndarray, index: np.ndarray, d_table: np.ndarray) -> None:

@@ -1,7 +1,7 @@
 """Matrix products: BLAS called from inside kernels, and products that are parallel in Numba's threads.
 
-:func:`multiply` is for kernels. :func:`matmul` is the parallel product over arrays: it cuts the result into blocks, one
-serial BLAS call each, so that one pool of threads serves products and every other kernel.
+:func:`multiply` is for kernels. :func:`matmul` is the parallel product over arrays: it cuts the result into
+blocks, one serial BLAS call each, so that one pool of threads serves products and every other kernel.
 """
 from __future__ import annotations
 
@@ -75,14 +75,10 @@ def _cblas(bits: int):
             def integer(position):
                 return builder.trunc(args[position], size) if bits == 32 else args[position]
 
-            def order(position):  # CblasNoTrans, CblasTrans
-                return builder.select(args[position], i32(112), i32(111))
-
-            p = real.as_pointer()
-            f = ir.FunctionType(ir.VoidType(), [i32] * 3 + [size] * 3 + [real, p, size, p, size, real, p, size])
-            builder.call(builder.inttoptr(args[0], f.as_pointer()), [
-                i32(101), order(1), order(2), integer(3), integer(4), integer(5), real(1.0), pointer(6), integer(8),
-                pointer(9), integer(11), args[12], pointer(13), integer(15)])
+            def order(position):  # CblasNoTrans, CblasTrans return builder.select(args[position], i32(112),
+                      i32(111))  p = real.as_pointer() f = ir.FunctionType(ir.VoidType(),
+                      [i32] * 3 + [size] * 3 + [real, p, size, p, size, real, p, size]) builder.call(builder.inttoptr(args[0], f.as_pointer()),
+                      [i32(101), order(1), order(2), integer(3), integer(4), integer(5), real(1.0), pointer(6), integer(8), pointer(9), integer(11), args[12], pointer(13), integer(15)])
             return context.get_dummy_value()
 
         whole = types.int64
@@ -133,15 +129,15 @@ def _operand(a: np.ndarray, transposed: bool) -> tuple[np.ndarray, bool]:
     return dense(a), transposed
 
 
-def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray, transpose_a: bool = False, transpose_b: bool = False,
-           add: bool = False) -> None:
+def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray, transpose_a: bool = False,
+           transpose_b: bool = False, add: bool = False) -> None:
     """Write the product of two matrices, or of two equally long batches of matrices.
 
     Parameters
     ----------
     a, b : ndarray, (m, k) and (k, n), or (batch, m, k) and (batch, k, n)
-        Last two axes swapped where `transpose_a` or `transpose_b` is set. In a batched product one of the two may be a
-        single matrix.
+        Last two axes swapped where `transpose_a` or `transpose_b` is set. In a batched product one of the two
+        may be a single matrix.
     out : ndarray, (m, n) or (batch, m, n), C-contiguous
     add : bool
         Add to `out` instead of overwriting it.

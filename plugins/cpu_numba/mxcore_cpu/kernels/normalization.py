@@ -1,8 +1,8 @@
 """Batch and layer normalization.
 
-Batch normalization sees its data as (outer, channels, inner). Sums over a channel are taken by chunks of the outer axis,
-each in the data's type over one line and in float64 beyond it, and twice: the second pass is around the mean of the
-first, so that a large mean costs no digits.
+Batch normalization sees its data as (outer, channels, inner). Sums over a channel are taken by chunks of the
+outer axis, each in the data's type over one line and in float64 beyond it, and twice: the second pass is
+around the mean of the first, so that a large mean costs no digits.
 """
 from __future__ import annotations
 
@@ -132,8 +132,9 @@ def batch_norm(data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, out: np.nd
     batch_norm_inference(data, gamma, beta, mean, var, out, eps=eps, axis=axis, fix_gamma=fix_gamma)
 
 
-def batch_norm_inference(data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, mean: np.ndarray, var: np.ndarray,
-                         out: np.ndarray, *, eps: float, axis: int = 1, fix_gamma: bool = False) -> None:
+def batch_norm_inference(data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, mean: np.ndarray,
+                         var: np.ndarray, out: np.ndarray, *, eps: float, axis: int = 1,
+                         fix_gamma: bool = False) -> None:
     """Normalize with given statistics."""
     outer, channels, inner = spread(data.shape, normal_axis(axis, data.ndim))
     scale = 1.0 / np.sqrt(var.astype(np.float64) + eps)
@@ -145,9 +146,10 @@ def batch_norm_inference(data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, 
                    _per_channel(scale, t), _per_channel(beta, t), y.reshape(-1))
 
 
-def batch_norm_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, mean: np.ndarray, var: np.ndarray,
-                        d_data: np.ndarray | None, d_gamma: np.ndarray | None, d_beta: np.ndarray | None, *, eps: float,
-                        axis: int = 1, fix_gamma: bool = False, use_global_stats: bool = False) -> None:
+def batch_norm_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, mean: np.ndarray,
+                        var: np.ndarray, d_data: np.ndarray | None, d_gamma: np.ndarray | None,
+                        d_beta: np.ndarray | None, *, eps: float, axis: int = 1, fix_gamma: bool = False,
+                        use_global_stats: bool = False) -> None:
     """Write those gradients of a batch normalization that are not None.
 
     Parameters
@@ -177,12 +179,12 @@ def batch_norm_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, mea
     count = max(1, outer * inner)
     with writable(d_data) as (dx,):
         if use_global_stats:
-            _apply.run(_apply.workers(data.size), outer, channels, inner, g, zero, _per_channel(scale, t), zero,
-                       dx.reshape(-1))
+            _apply.run(_apply.workers(data.size), outer, channels, inner, g, zero, _per_channel(scale, t),
+                       zero, dx.reshape(-1))
         else:
-            _combine.run(_combine.workers(data.size), outer, channels, inner, g, x, center, _per_channel(scale, t),
-                         _per_channel(-scale * inverse * inverse * two / count, t), _per_channel(-scale * one / count, t),
-                         dx.reshape(-1))
+            _combine.run(_combine.workers(data.size), outer, channels, inner, g, x, center,
+                         _per_channel(scale, t), _per_channel(-scale * inverse * inverse * two / count, t),
+                         _per_channel(-scale * one / count, t), dx.reshape(-1))
 
 
 @kernel(threshold=1 << 14, fastmath=REORDER)
@@ -207,7 +209,7 @@ def _layer(first, last, n, eps, x, gamma, beta, y, mean, std):
 def _layer_gradient(first, last, chunks, rows, n, x, gamma, mean, std, dy, dx, sums):
     zero, one, count = x.dtype.type(0), x.dtype.type(1), x.dtype.type(n)
     for chunk in range(first, last):
-        d_gamma, d_beta = sums[chunk * 2 * n:(chunk * 2 + 1) * n], sums[(chunk * 2 + 1) * n:(chunk * 2 + 2) * n]
+d_gamma, d_beta = sums[chunk * 2 * n:(chunk * 2 + 1) * n], sums[(chunk * 2 + 1) * n:(chunk * 2 + 2) * n]
         d_gamma[:] = 0.0
         d_beta[:] = 0.0
         for row in range(chunk * rows // chunks, (chunk + 1) * rows // chunks):
@@ -238,21 +240,21 @@ def layer_norm(data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, out: np.nd
     data, moved = np.moveaxis(data, axis, -1), np.moveaxis(out, axis, -1)
     n = data.shape[-1]
     with writable(moved, mean, std) as (y, center, deviation):
-        _layer.run(_layer.workers(data.size), mean.size, n, float(eps), flat(data), flat(gamma), flat(beta), y.reshape(-1),
-                   center.reshape(-1), deviation.reshape(-1))
+        _layer.run(_layer.workers(data.size), mean.size, n, float(eps), flat(data), flat(gamma), flat(beta),
+                   y.reshape(-1), center.reshape(-1), deviation.reshape(-1))
 
 
-def layer_norm_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, mean: np.ndarray, std: np.ndarray,
-                        d_data: np.ndarray, d_gamma: np.ndarray | None, d_beta: np.ndarray | None, *,
-                        axis: int = -1) -> None:
+def layer_norm_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, mean: np.ndarray,
+                        std: np.ndarray, d_data: np.ndarray, d_gamma: np.ndarray | None,
+                        d_beta: np.ndarray | None, *, axis: int = -1) -> None:
     """Write the gradients of :func:`layer_norm`; those of gamma and beta where they are not None."""
     dy, data, moved = (np.moveaxis(a, axis, -1) for a in (dy, data, d_data))
     n, workers = data.shape[-1], _layer_gradient.workers(data.size)
     chunks = max(1, min(workers, mean.size))
     sums = np.empty((chunks, 2, n))
     with writable(moved) as (dx,):
-        _layer_gradient.run(workers, chunks, chunks, mean.size, n, flat(data), flat(gamma), flat(mean), flat(std), flat(dy),
-                            dx.reshape(-1), sums.reshape(-1))
+        _layer_gradient.run(workers, chunks, chunks, mean.size, n, flat(data), flat(gamma), flat(mean),
+                            flat(std), flat(dy), dx.reshape(-1), sums.reshape(-1))
     for out, total in zip((d_gamma, d_beta), sums.sum(axis=0)):
         if out is not None:
             out[...] = total

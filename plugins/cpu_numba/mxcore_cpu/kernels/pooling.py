@@ -1,8 +1,8 @@
 """Pooling in one, two and three dimensions: maximum, average, sum and Lp norm of windows, and their gradients.
 
-Windows follow from the shapes: the output's size is given (so 'valid', 'full' and any other convention are the caller's), a
-window starts at ``position * stride - pad`` and is cut at the edges of the data. A global pooling is a window as large
-as the data.
+Windows follow from the shapes: the output's size is given (so 'valid', 'full' and any other convention are
+the caller's), a window starts at ``position * stride - pad`` and is cut at the edges of the data. A global
+pooling is a window as large as the data.
 """
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from ._arrays import flat, writable
 from .columns import U, fill, inside
 from .convolution import geometry
 
-__all__ = ["average_pool", "average_pool_backward", "lp_pool", "lp_pool_backward", "max_pool", "max_pool_backward"]
+__all__ = ["average_pool", "average_pool_backward", "lp_pool", "lp_pool_backward", "max_pool",
+           "max_pool_backward"]
 
 
 @helper
@@ -28,7 +29,8 @@ def _reach(position, stride, pad, window, size):
     return first, max(first, min(start + window, size))
 
 
-# ------------------------------------------------------------------------------------------------------- the maximum
+# ------------------------------------------------------------------------------------------------------- the
+# maximum
 
 @helper
 def _largest(x, lowest, corner, a, b, e, h, w):
@@ -87,7 +89,7 @@ def _max_2x2(first, last, h, w, oh, ow, lowest, x, y):
         top = U((line // oh * h + line % oh * 2) * w)
         low, q = top + U(w), U(line * ow)
         for z in range(U(ow)):
-            a, b, c, d = x[top + z * U(2)], x[top + z * U(2) + U(1)], x[low + z * U(2)], x[low + z * U(2) + U(1)]
+a, b, c, d = x[top + z * U(2)], x[top + z * U(2) + U(1)], x[low + z * U(2)], x[low + z * U(2) + U(1)]
             a = a if a > bottom else bottom
             a = b if b > a else a
             a = c if c > a else a
@@ -102,7 +104,7 @@ def _max_2x2_gradient(first, last, h, w, oh, ow, lowest, x, dy, dx):
         top = U((line // oh * h + line % oh * 2) * w)
         low, q = top + U(w), U(line * ow)
         for z in range(U(ow)):
-            a, b, c, d = x[top + z * U(2)], x[top + z * U(2) + U(1)], x[low + z * U(2)], x[low + z * U(2) + U(1)]
+a, b, c, d = x[top + z * U(2)], x[top + z * U(2) + U(1)], x[low + z * U(2)], x[low + z * U(2) + U(1)]
             a = a if a > bottom else bottom
             m = b if b > a else a
             n = c if c > m else m
@@ -122,8 +124,8 @@ def max_pool(data: np.ndarray, out: np.ndarray, *, window: Sequence[int], stride
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 Pooling. A NaN is never greater, so it loses to any number, and a window of nothing
-    else gives the lowest finite number.
+    Behaviour matched: MXNet 1.9.1 Pooling. A NaN is never greater, so it loses to any number, and a window of
+    nothing else gives the lowest finite number.
 
     Examples
     --------
@@ -136,7 +138,8 @@ def max_pool(data: np.ndarray, out: np.ndarray, *, window: Sequence[int], stride
     planes, lowest = data.shape[0] * data.shape[1], float(np.finfo(data.dtype).min)
     with writable(out) as (y,):
         if _is_2x2(g):
-            _max_2x2.run(_max_2x2.workers(data.size), planes * g[-2], *g[2:4], *g[-2:], lowest, flat(data), y.reshape(-1))
+            _max_2x2.run(_max_2x2.workers(data.size), planes * g[-2], *g[2:4], *g[-2:], lowest, flat(data),
+                         y.reshape(-1))
         else:
             _max.run(_max.workers(data.size), planes, g, lowest, flat(data), y.reshape(-1))
 
@@ -148,16 +151,16 @@ def max_pool_backward(dy: np.ndarray, data: np.ndarray, d_data: np.ndarray, *, w
     planes, lowest = data.shape[0] * data.shape[1], float(np.finfo(data.dtype).min)
     with writable(d_data) as (dx,):
         if _is_2x2(g):
-            _max_2x2_gradient.run(_max_2x2_gradient.workers(data.size), planes * g[-2], *g[2:4], *g[-2:], lowest,
-                                  flat(data), flat(dy), dx.reshape(-1))
+            _max_2x2_gradient.run(_max_2x2_gradient.workers(data.size), planes * g[-2], *g[2:4], *g[-2:],
+                                  lowest, flat(data), flat(dy), dx.reshape(-1))
         else:
             _max_gradient.run(_max_gradient.workers(data.size), planes, g, lowest, flat(data), flat(dy),
                               dx.reshape(-1))
 
 
-# ----------------------------------------------------------------------------------------- sum, average and norms
-# Kind 1 is the sum, 2 and 3 are the norms of that order. A window is separable: its lines are added into one line, then
-# the places of that line into the outputs.
+# ----------------------------------------------------------------------------------------- sum, average and
+# norms Kind 1 is the sum, 2 and 3 are the norms of that order. A window is separable: its lines are added
+# into one line, then the places of that line into the outputs.
 
 @helper
 def _places(position, stride, pad, window, size, include_pad):
@@ -255,16 +258,17 @@ def _sum_gradient(first, last, g, kind, average, include_pad, x, y, dy, dx):
 def _forward(data, out, kind, window, stride, pad, average=False, include_pad=True) -> None:
     g = geometry(data.shape[1:], window, stride, pad, (1,) * len(window), out.shape[2:])
     with writable(out) as (y,):
-        _sum.run(_sum.workers(data.size), data.shape[0] * data.shape[1], g, kind, average, include_pad, flat(data),
-                 y.reshape(-1))
+        _sum.run(_sum.workers(data.size), data.shape[0] * data.shape[1], g, kind, average, include_pad,
+                 flat(data), y.reshape(-1))
 
 
 def _backward(dy, data, out, d_data, kind, window, stride, pad, average=False, include_pad=True) -> None:
     g = geometry(d_data.shape[1:], window, stride, pad, (1,) * len(window), dy.shape[2:])
     dy = flat(dy)
     with writable(d_data) as (dx,):
-        _sum_gradient.run(_sum_gradient.workers(dx.size), dx.shape[0] * dx.shape[1], g, kind, average, include_pad,
-                          dy if data is None else flat(data), dy if out is None else flat(out), dy, dx.reshape(-1))
+        _sum_gradient.run(_sum_gradient.workers(dx.size), dx.shape[0] * dx.shape[1], g, kind, average,
+                          include_pad, dy if data is None else flat(data), dy if out is None else flat(out),
+                          dy, dx.reshape(-1))
 
 
 def _whole(size: Sequence[int], positions: Sequence[int], window: Sequence[int], pad: Sequence[int]) -> bool:
@@ -279,7 +283,8 @@ def average_pool(data: np.ndarray, out: np.ndarray, *, window: Sequence[int], st
     Parameters
     ----------
     include_pad : bool
-        Count places of the padding, up to `pad` beyond the end; else divide by the number of elements in the window.
+        Count places of the padding, up to `pad` beyond the end; else divide by the number of elements in the
+        window.
     """
     if _whole(data.shape[2:], out.shape[2:], window, pad):
         np.add.reduce(data.reshape(*data.shape[:2], -1), axis=2, out=out.reshape(out.shape[:2]))

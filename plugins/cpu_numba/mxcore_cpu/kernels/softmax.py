@@ -1,7 +1,7 @@
 """Softmax and its relatives along any axis.
 
-Along the last axis an item is a row. Along another axis the elements of a softmax are far apart, so an item is a block
-of neighbouring softmaxes that are computed side by side, which keeps the loops contiguous.
+Along the last axis an item is a row. Along another axis the elements of a softmax are far apart, so an item
+is a block of neighbouring softmaxes that are computed side by side, which keeps the loops contiguous.
 """
 from __future__ import annotations
 
@@ -196,11 +196,11 @@ def _backward(dy, out, d_data, axis, temperature, logarithm) -> None:
     scale = 1.0 / (temperature or 1.0)
     with writable(d_data) as (dx,):
         if inner == 1:
-            _rows_gradient.run(_rows_gradient.workers(dy.size), outer, n, scale, logarithm, flat(dy), flat(out),
-                               dx.reshape(-1))
+            _rows_gradient.run(_rows_gradient.workers(dy.size), outer, n, scale, logarithm, flat(dy),
+                               flat(out), dx.reshape(-1))
         else:
-            _columns_gradient.run(_columns_gradient.workers(dy.size), outer * -(-inner // _BLOCK), n, inner, scale,
-                                  logarithm, flat(dy), flat(out), dx.reshape(-1))
+            _columns_gradient.run(_columns_gradient.workers(dy.size), outer * -(-inner // _BLOCK), n, inner,
+                                  scale, logarithm, flat(dy), flat(out), dx.reshape(-1))
 
 
 def softmax(data: np.ndarray, out: np.ndarray, axis: int = -1, temperature: float | None = None) -> None:
@@ -259,17 +259,18 @@ def softmax_cross_entropy(data: np.ndarray, label: np.ndarray, loss: np.ndarray)
     if data.size == 0:
         return
     with writable(loss) as (y,):
-        _cross_entropy.run(_cross_entropy.workers(data.size), loss.size, data.shape[-1], flat(data), flat(label),
-                           y.reshape(-1))
+        _cross_entropy.run(_cross_entropy.workers(data.size), loss.size, data.shape[-1], flat(data),
+                           flat(label), y.reshape(-1))
 
 
-def softmax_cross_entropy_backward(d_loss: np.ndarray, data: np.ndarray, label: np.ndarray, d_data: np.ndarray) -> None:
+def softmax_cross_entropy_backward(d_loss: np.ndarray, data: np.ndarray, label: np.ndarray,
+                                   d_data: np.ndarray) -> None:
     """Write the gradient of :func:`softmax_cross_entropy` with respect to the data."""
     if data.size == 0:
         return
     with writable(d_data) as (dx,):
-        _cross_entropy_gradient.run(_cross_entropy_gradient.workers(data.size), d_loss.size, data.shape[-1], flat(data),
-                                    flat(label), flat(d_loss), dx.reshape(-1))
+        _cross_entropy_gradient.run(_cross_entropy_gradient.workers(data.size), d_loss.size, data.shape[-1],
+                                    flat(data), flat(label), flat(d_loss), dx.reshape(-1))
 
 
 @kernel(threshold=1 << 13)
@@ -299,9 +300,9 @@ def softmax_output_backward(out: np.ndarray, label: np.ndarray, d_data: np.ndarr
     label : ndarray
         Shape of `out` without the axis; a label out of range hits nothing.
     normalization : {'null', 'batch', 'valid'}
-        Divide by nothing, by the length of axis 0, or by the number of labels other than `ignore_label` (whether or
-        not they are ignored). Where `axis` is not the last one (`multi_output`), 'null' and 'batch' also divide by the
-        number of positions.
+        Divide by nothing, by the length of axis 0, or by the number of labels other than `ignore_label`
+        (whether or not they are ignored). Where `axis` is not the last one (`multi_output`), 'null' and
+        'batch' also divide by the number of positions.
 
     Notes
     -----
@@ -316,5 +317,6 @@ def softmax_output_backward(out: np.ndarray, label: np.ndarray, d_data: np.ndarr
     else:
         count = inner * (out.shape[0] if normalization == "batch" else 1)
     with writable(d_data) as (dx,):
-        _output_gradient.run(_output_gradient.workers(out.size), outer, n, inner, grad_scale / count, use_ignore,
-                             float(ignore_label), float(smooth_alpha), flat(out), label, dx.reshape(-1))
+        _output_gradient.run(_output_gradient.workers(out.size), outer, n, inner, grad_scale / count,
+                             use_ignore, float(ignore_label), float(smooth_alpha), flat(out), label,
+                             dx.reshape(-1))

@@ -1,6 +1,7 @@
-import mxcore as mx
 import numpy as np
 import pytest
+
+import mxcore as mx
 
 
 def test_operators_run_on_the_device():

@@ -12,7 +12,7 @@ __all__ = ["brightness", "contrast", "crop", "decode", "flip", "hue", "lighting"
            "rotate", "saturation"]  # fmt: skip
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _cv2():
     try:
         import cv2

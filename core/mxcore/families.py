@@ -4,9 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .infer import broadcast_shapes
-from .op import MISSING, Op
-from .params import Bool, Float, Params
+from ._core.infer import broadcast_shapes
+from ._core.op import MISSING, Op
+from ._core.params import Bool, Float, Params
 
 __all__ = ["unary", "binary", "broadcast", "scalar", "broadcast_rule"]
 

@@ -1,0 +1,97 @@
+"""Checkpoints: parameters and trainer states in MXNet's formats, and a note of where the run stands."""
+
+from __future__ import annotations
+
+import json
+
+from ..._io_files import write_atomic
+from ...base import error
+
+__all__ = ["folder", "load", "path", "save"]
+
+#: What makes up a checkpoint; the note comes last, so that a checkpoint with one is complete.
+KINDS = (".params", ".states", ".json")
+
+
+def path(run, kind, epoch=None):
+    """Path of a file of a checkpoint: ``OUTPUT/lenet-0012.params``."""
+    return run.args.output / f"{run.args.network}-{run.epoch if epoch is None else epoch:04d}{kind}"
+
+
+def folder(where):
+    """Make the folder for what comes out.
+
+    Raises
+    ------
+    MXNetError
+        (also OSError) if that cannot be.
+    """
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise error(OSError, f"cannot make the folder {str(where)!r} for --output: {e.strerror}") from e
+
+
+def _about(run):
+    """What must agree for a checkpoint to fit a run."""
+    return {"network": run.args.network, "num_classes": run.args.num_classes, "data_shape": list(run.shape)}
+
+
+def save(run):
+    """Write a checkpoint after an epoch, then remove the one before it.
+
+    Parameters
+    ----------
+    run : Run
+    """
+    run.net.save_parameters(str(path(run, ".params")))
+    run.trainer.save_states(str(path(run, ".states")))
+    note = {**_about(run), "epoch": run.epoch, "history": run.history, "images": run.data.train.state_dict()}
+    write_atomic(path(run, ".json"), json.dumps(note, indent=1).encode())
+    for kind in reversed(KINDS):
+        path(run, kind, run.epoch - 1).unlink(missing_ok=True)
+
+
+def load(run):
+    """Go on where the checkpoint written last stands.
+
+    Parameters
+    ----------
+    run : Run
+
+    Raises
+    ------
+    MXNetError
+        (also FileNotFoundError or ValueError) if there is none, or it is of another network.
+    """
+    pattern = path(run, ".json").name.replace("0000", "[0-9]*")
+    notes = [n for n in run.args.output.glob(pattern) if all(n.with_suffix(kind).exists() for kind in KINDS)]
+    if not notes:
+        raise error(
+            FileNotFoundError,
+            f"--resume: there is no checkpoint of {run.args.network!r} in "
+            f"{str(run.args.output)!r}; leave --resume out, or give its folder with --output",
+        )
+    last = max(notes, key=lambda n: n.stat().st_mtime_ns)
+    note = _read(last)
+    for name, mine in _about(run).items():
+        if note[name] != mine:
+            raise error(ValueError, f"--resume: {str(last)!r} was made with {name} {note[name]!r}, not {mine!r}")
+    run.net.load_parameters(str(last.with_suffix(".params")), ctx=run.args.ctx)
+    run.trainer.load_states(str(last.with_suffix(".states")))
+    run.epoch, run.history = note["epoch"], note["history"]
+    try:
+        run.data.train.load_state_dict(note["images"])
+    except ValueError as e:
+        print(f"note: the images come in another order than before ({e})")
+
+
+def _read(note):
+    try:
+        found = json.loads(note.read_bytes())
+        if {"epoch", "history", "images", "network", "num_classes", "data_shape"} <= set(found):
+            return found
+        problem = "it lacks what a checkpoint holds"
+    except (ValueError, TypeError) as e:
+        problem = str(e)
+    raise error(ValueError, f"--resume: {str(note)!r} is damaged: {problem}; remove it to go on from an older one")

@@ -1,0 +1,48 @@
+"""The learning curve as a picture."""
+
+from __future__ import annotations
+
+import io
+
+from ..._io_files import write_atomic
+
+__all__ = ["draw"]
+
+
+def draw(history, path):
+    """Draw loss and accuracies over the epochs.
+
+    Parameters
+    ----------
+    history : list of dict
+        As `Run.history`.
+    path : pathlib.Path
+        The PNG file to write.
+
+    Returns
+    -------
+    pathlib.Path
+        The same path.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    epochs = [entry["epoch"] for entry in history]
+    left.plot(epochs, [entry["loss"] for entry in history], marker=".", color="tab:red")
+    left.set(xlabel="epoch", ylabel="training loss", yscale="log")
+    for which, colour in (("train", "tab:gray"), ("test", "tab:blue")):
+        values = [100 * entry[which + "_accuracy"] for entry in history if which + "_accuracy" in entry]
+        if values:
+            right.plot(epochs, values, marker=".", color=colour, label=f"{which}: {values[-1]:.2f} %")
+    right.set(xlabel="epoch", ylabel="accuracy, %")
+    right.legend(loc="lower right")
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=110)
+    write_atomic(path, out.getvalue())
+    return path

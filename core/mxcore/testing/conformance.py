@@ -1,0 +1,146 @@
+"""The conformance kit: every operator on every device, from its samples.
+
+As functions::
+
+    from mxcore.testing.conformance import check_op
+    check_op("my_scale", mx.cpu())
+
+or as tests, of a plugin's operators or on a plugin's device::
+
+    pytest --pyargs mxcore.testing.conformance -p mxcore.testing.plugin --device=cpu --ops='my_*' --xfails-file=xfails.txt
+
+A line of the file of expected failures is ``operator check reason``; a ``*`` stands for any operator or check. One that
+passes after all is a failure, so that the file stays true.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Any
+
+from .._core import registry
+from .._core.context import Context, current_context
+from .._core.manager import manager
+from .._core.op import Op
+from ..base import error
+from .case import cases
+from .checks import CHECKS
+
+__all__ = ["CHECKS", "Failures", "check_op", "operators", "read_xfails"]
+
+
+class Failures(AssertionError):
+    """What an operator failed: `failures` is a list of (check, message)."""
+
+    def __init__(self, op: str, failures: list[tuple[str, str]]) -> None:
+        super().__init__(f"operator {op} fails {len(failures)} of the checks:\n" + "\n".join(f"  {c}: {m}" for c, m in failures))
+        self.failures = failures
+
+
+def operators(pattern: str = "*") -> list[Op]:
+    """The registered operators whose name fits one of the patterns (separated by blanks or commas)."""
+    manager.load()
+    wanted = pattern.replace(",", " ").split()
+    found = {id(o): o for o in registry.ops.items.values() if any(fnmatchcase(o.name, w) for w in wanted)}
+    return sorted(found.values(), key=lambda o: o.name)
+
+
+def check_op(op: Op | str, ctx: Context | None = None, checks: Iterable[str] | None = None) -> None:
+    """Check one operator on one device.
+
+    Parameters
+    ----------
+    op : Op or str
+        An operator, registered or not, or the name of one.
+    ctx : Context, optional
+        The current one unless told.
+    checks : iterable of str, optional
+        Names from :data:`CHECKS`; all unless told.
+
+    Raises
+    ------
+    Failures
+        With every check that failed. An operator without samples fails the check ``samples``; one that does not run as
+        declared is not tried on further checks.
+
+    Examples
+    --------
+    >>> from mxcore.testing.conformance import check_op
+    >>> check_op("relu", checks=["value", "gradient"])
+    """
+    op = registry.ops.get(op) if isinstance(op, str) else op
+    ctx = ctx or current_context()
+    chosen = list(CHECKS) if checks is None else [c for c in checks if c != "samples"]
+    unknown = [c for c in chosen if c not in CHECKS]
+    if unknown:
+        raise error(ValueError, f"check_op: no check is named {unknown[0]!r}; checks: samples, {', '.join(CHECKS)}")
+    if not op.samples:
+        raise Failures(op.name, [("samples", "it declares no Sample, so nothing about it can be checked")])
+    failures: list[tuple[str, str]] = []
+    for name in chosen:
+        message = _try(name, op, ctx)
+        if message:
+            failures.append((name, message))
+            if name == "declared":
+                break
+    if failures:
+        raise Failures(op.name, failures)
+
+
+def _try(name: str, op: Op, ctx: Context) -> str:
+    """The message of the first sample that fails a check, or an empty string."""
+    case: Any = op.name
+    try:
+        for case in cases(op, ctx):
+            CHECKS[name](case)
+    except Exception as e:
+        kind = "" if type(e) is AssertionError else f"{type(e).__name__}: "
+        return f"{case!r}: {kind}{e}"
+    return ""
+
+
+def read_xfails(path: str) -> list[tuple[str, str, str]]:
+    """The (operator, check, reason) lines of a file of expected failures; ``#`` starts a comment."""
+    found = []
+    with open(path, encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            words = line.split("#", 1)[0].split(None, 2)
+            if not words:
+                continue
+            if len(words) < 3:
+                raise error(ValueError, f"{path}:{number}: expected 'operator check reason', got {line.strip()!r}")
+            found.append((words[0], words[1].replace("_", " ") if words[1].replace("_", " ") in CHECKS else words[1], words[2].strip()))
+    return found
+
+
+def pytest_generate_tests(metafunc: Any) -> None:
+    """One test per operator and check."""
+    if "conformance_op" not in metafunc.fixturenames:
+        return
+    import pytest
+
+    option = metafunc.config.getoption
+    ctx = Context(*_device(option("--device", "cpu") or "cpu"))
+    path = option("--xfails-file", None)
+    xfails = read_xfails(path) if path else []
+    params = []
+    for op in operators(option("--ops", "*") or "*"):
+        for name in ("samples", *CHECKS):
+            marks = [pytest.mark.xfail(reason=r, strict=True) for o, c, r in xfails if fnmatchcase(op.name, o) and fnmatchcase(name, c)]
+            params.append(pytest.param(op, name, ctx, id=f"{ctx}-{op.name}-{name.replace(' ', '_')}", marks=marks[:1]))
+    metafunc.parametrize("conformance_op, conformance_check, conformance_ctx", params)
+
+
+def _device(text: str) -> tuple[str, int]:
+    """``cpu`` or ``cpu(1)``."""
+    kind, _, index = text.partition("(")
+    return kind, int(index.rstrip(")") or 0)
+
+
+def test_conformance(conformance_op: Op, conformance_check: str, conformance_ctx: Context) -> None:
+    """One operator passes one check with all its samples."""
+    if conformance_check == "samples":
+        assert conformance_op.samples, f"operator {conformance_op.name} declares no Sample"
+    elif conformance_op.samples:
+        message = _try(conformance_check, conformance_op, conformance_ctx)
+        assert not message, message

@@ -1,0 +1,305 @@
+"""Trainer: steps, contexts, stores, stale gradients, states."""
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore.gluon import Trainer, nn
+
+CPUS = [mx.cpu(0), mx.cpu(1)]
+
+
+def dense(ctx=None, **kw):
+    net = nn.Dense(3, in_units=2, **kw)
+    net.initialize(mx.init.One(), ctx=ctx)
+    return net
+
+
+def backward(net, contexts=(mx.cpu(0),)):
+    with mx.autograd.record():
+        losses = [net(mx.nd.ones((2, 2), ctx=c)).sum() for c in contexts]
+    for loss in losses:
+        loss.backward()
+
+
+def weights(net):
+    return [w.asnumpy() for w in net.weight.list_data()]
+
+
+def test_step_divides_by_batch_size():
+    net = dense()
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "rescale_grad": 2.0})
+    backward(net)
+    trainer.step(4)
+    # Each gradient is 2, times 2, by 4, times the rate.
+    np.testing.assert_allclose(weights(net)[0], np.full((3, 2), 0.9), rtol=1e-6)
+    assert trainer.optimizer.rescale_grad == 0.5
+
+
+def test_learning_rate():
+    net = dense()
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    assert trainer.learning_rate == 0.1
+    trainer.set_learning_rate(0.5)
+    assert trainer.learning_rate == 0.5
+    scheduler = mx.lr_scheduler.FactorScheduler(10, 0.5)
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "lr_scheduler": scheduler})
+    with pytest.raises(UserWarning, match="LRScheduler"):
+        trainer.set_learning_rate(0.5)
+
+
+def test_multipliers_are_read_at_every_step():
+    net = dense()
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0})
+    net.weight.lr_mult = 0.0
+    backward(net)
+    trainer.step(1)
+    assert (weights(net)[0] == 1).all() and (net.bias.data().asnumpy() == -2).all()
+
+
+def test_parameters_are_taken_in_order_of_names():
+    net = dense()
+    trainer = Trainer(net.collect_params(), "sgd")
+    assert [p.name for p in trainer._params] == ["dense0_bias", "dense0_weight"]
+    assert [p.name for p in Trainer([net.weight, net.bias], "sgd")._params] == ["dense0_weight", "dense0_bias"]
+
+
+@pytest.mark.parametrize(
+    "params, kind, text",
+    [
+        (3, ValueError, "list or dict of Parameters, got .*int"),
+        ([3], ValueError, "list of .*int"),
+        (dense().weight, ValueError, "Parameter"),
+    ],
+)
+def test_wrong_parameters(params, kind, text):
+    with pytest.raises(kind, match=text) as e:
+        Trainer(params, "sgd")
+    assert isinstance(e.value, mx.base.MXNetError)
+
+
+def test_optimizer_object():
+    net = dense()
+    with pytest.raises(AssertionError, match="optimizer_params must be None"):
+        Trainer(net.collect_params(), mx.optimizer.SGD(), {"learning_rate": 1.0})
+    optimizer = mx.optimizer.SGD(learning_rate=0.5)
+    trainer = Trainer(net.collect_params(), optimizer)
+    assert trainer.optimizer is optimizer
+    backward(net)
+    trainer.step(1)
+    assert (weights(net)[0] == 0).all()
+
+
+def test_stale_gradients():
+    net, unused = dense(), dense()
+    params = {**dict(net.collect_params().items()), **dict(unused.collect_params().items())}
+    trainer = Trainer(params, "sgd", {"learning_rate": 1.0})
+    backward(net)
+    with pytest.raises(UserWarning, match=r"`dense1_bias` on context cpu\(0\).*ignore_stale_grad"):
+        trainer.step(1)
+    backward(net)
+    trainer.step(1, ignore_stale_grad=True)
+    assert (weights(net)[0] == -1).all() and (weights(unused)[0] == 1).all()
+    # The step has used the gradients up.
+    trainer.step(1, ignore_stale_grad=True)
+    assert (weights(net)[0] == -1).all()
+    with pytest.raises(UserWarning, match="dense0_bias"):
+        trainer.step(1)
+
+
+def test_frozen_parameters_are_left_alone():
+    net = dense()
+    net.weight.grad_req = "null"
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0})
+    backward(net)
+    trainer.step(1)
+    assert (weights(net)[0] == 1).all() and (net.bias.data().asnumpy() == -2).all()
+
+
+def test_uninitialised_and_deferred():
+    with pytest.raises(RuntimeError, match="dense0_bias' has not been initialized"):
+        Trainer(nn.Dense(3).collect_params(), "sgd")
+    net = nn.Dense(3)
+    net.initialize()
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0})
+    with pytest.raises(mx.gluon.DeferredInitializationError, match="dense1_weight"):
+        trainer.step(1)
+    backward(net)
+    trainer.step(1)
+    assert (net.bias.data().asnumpy() == -2).all()
+
+
+def test_contexts_must_agree():
+    params = [*dense(mx.cpu(0)).collect_params().values(), *dense(mx.cpu(1)).collect_params().values()]
+    with pytest.raises(AssertionError, match=r"dense1_weight is initialized on \[cpu\(1\)\]"):
+        Trainer(params, "sgd")
+
+
+def test_a_trainer_does_not_outlive_its_owner():
+    net = dense()
+    trainer = Trainer(net.collect_params(), "sgd")
+    alive = weakref.ref(trainer)
+    gc.disable()
+    try:
+        del trainer
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+# -- several contexts and stores -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["local", "device"])
+@pytest.mark.parametrize("on_store", [None, True, False])
+def test_gradients_of_all_contexts_add_up(kind, on_store):
+    net = dense(CPUS)
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore=kind, update_on_kvstore=on_store)
+    for _ in range(2):
+        backward(net, CPUS)
+        trainer.step(4)
+    assert trainer._update_on_kvstore is (on_store is not False) and trainer._kvstore.type == kind
+    for w in weights(net):
+        np.testing.assert_allclose(w, np.full((3, 2), 0.0), atol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_several_contexts_equal_one(optimizer):
+    one, two = dense(), dense(CPUS)
+    trainers = [Trainer(n.collect_params(), optimizer, {"learning_rate": 0.1}, update_on_kvstore=False) for n in (one, two)
+                if n is two] + [Trainer(one.collect_params(), optimizer, {"learning_rate": 0.1})]  # fmt: skip
+    for _ in range(3):
+        backward(two, CPUS)
+        trainers[0].step(2)
+        backward(one)
+        trainers[1].step(1)
+    for w in weights(two):
+        np.testing.assert_allclose(w, weights(one)[0], rtol=1e-5, atol=1e-6)
+
+
+def test_no_store_for_one_context():
+    net = dense()
+    trainer = Trainer(net.collect_params(), "sgd", kvstore="device")
+    trainer._init_kvstore()
+    assert trainer._kvstore is None and not trainer._update_on_kvstore
+    with pytest.raises(ValueError, match="update_on_kvstore=True needs a store"):
+        Trainer(net.collect_params(), "sgd", update_on_kvstore=True)._init_kvstore()
+
+
+def test_store_object():
+    net, store = dense(), mx.kvstore.create("local")
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore=store)
+    backward(net)
+    trainer.step(1)
+    assert trainer._kvstore is store and trainer._update_on_kvstore is True
+    assert (weights(net)[0] == 0).all()
+
+
+def test_environment_decides_who_updates(monkeypatch):
+    monkeypatch.setenv("MXNET_UPDATE_ON_KVSTORE", "0")
+    net = dense(CPUS)
+    trainer = Trainer(net.collect_params(), "sgd", kvstore="local")
+    trainer._init_kvstore()
+    assert trainer._update_on_kvstore is False
+    trainer = Trainer(net.collect_params(), "sgd", kvstore="local", update_on_kvstore=True)
+    trainer._init_kvstore()
+    assert trainer._update_on_kvstore is True
+
+
+def test_allreduce_then_update():
+    net = dense(CPUS)
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, update_on_kvstore=False)
+    backward(net, CPUS)
+    trainer.allreduce_grads()
+    assert [g.asnumpy()[0, 0] for g in net.weight.list_grad()] == [4, 4]
+    for g in net.weight.list_grad():
+        g[:] = 1
+    trainer.update(1)
+    assert all((w == 0.5).all() for w in weights(net))
+    on_store = Trainer(net.collect_params(), "sgd", kvstore="local", update_on_kvstore=True)
+    for method in (on_store.allreduce_grads, lambda: on_store.update(1)):
+        with pytest.raises(AssertionError, match="update_on_kvstore"):
+            method()
+
+
+def test_values_set_behind_the_store_are_kept():
+    net = dense(CPUS)
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore="local", update_on_kvstore=True)
+    backward(net, CPUS)
+    trainer.step(4)
+    net.weight.set_data(mx.nd.ones((3, 2)) * 7)
+    backward(net, CPUS)
+    trainer.step(4)
+    for w in weights(net):
+        np.testing.assert_allclose(w, np.full((3, 2), 6.5), rtol=1e-6)
+
+
+def test_compression_is_passed_on():
+    net, told = dense(CPUS), []
+    store = mx.kvstore.create("device")
+
+    class Watching(type(store)):
+        def set_gradient_compression(self, params):
+            told.append(params)
+
+    store.__class__ = Watching
+    Trainer(net.collect_params(), "sgd", kvstore=store, compression_params={"type": "2bit"})._init_kvstore()
+    assert told == [{"type": "2bit"}]
+
+
+@pytest.mark.parametrize("contexts, on_store", [([mx.cpu(0)], None), (CPUS, True), (CPUS, False)])
+def test_states_survive(tmp_path, contexts, on_store):
+    f = str(tmp_path / "trainer.states")
+    config = ("sgd", {"learning_rate": 0.1, "momentum": 0.9})
+    nets = [dense(contexts) for _ in range(2)]
+    trainers = [Trainer(n.collect_params(), *config, kvstore="local", update_on_kvstore=on_store) for n in nets]
+    for _ in range(2):
+        backward(nets[0], contexts)
+        trainers[0].step(4)
+    trainers[0].save_states(f)
+    trainers[1].load_states(f)
+    nets[1].weight.set_data(nets[0].weight.data(contexts[0]))
+    nets[1].bias.set_data(nets[0].bias.data(contexts[0]))
+    assert trainers[1].optimizer.param_dict[0] is nets[1].bias
+    for n, t in zip(nets, trainers):
+        backward(n, contexts)
+        t.step(4)
+    for a, b in zip(weights(nets[0]), weights(nets[1])):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_sparse_gradients():
+    net = nn.Embedding(5, 2, sparse_grad=True)
+    net.initialize(mx.init.One())
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
+    with mx.autograd.record():
+        loss = net(mx.nd.array([1, 3])).sum()
+    loss.backward()
+    assert net.weight.grad().stype == "row_sparse"
+    trainer.step(1)
+    assert net.weight.data().asnumpy()[:, 0].tolist() == [1, 0.5, 1, 0.5, 1]
+
+
+def test_sparse_weights_live_in_the_store():
+    net = mx.gluon.contrib.nn.SparseEmbedding(5, 2)
+    net.initialize(mx.init.One())
+    with pytest.raises(RuntimeError, match="no Trainer"):
+        net.weight.row_sparse_data(mx.nd.array([1]))
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
+    for _ in range(2):
+        with mx.autograd.record():
+            loss = net(mx.nd.array([1, 3])).sum()
+        loss.backward()
+        trainer.step(1)
+    rows = net.weight.row_sparse_data(mx.nd.arange(5, dtype="int64")).asnumpy()
+    assert rows[:, 0].tolist() == [1, 0, 1, 0, 1]
+    with pytest.raises(RuntimeError, match="row_sparse_data"):
+        net.weight.data()
+    with pytest.raises(RuntimeError, match="More than one"):
+        Trainer(net.collect_params(), "sgd")
+    with pytest.raises(ValueError, match="row_sparse weights"):
+        other = mx.gluon.contrib.nn.SparseEmbedding(5, 2)
+        other.initialize()
+        Trainer(other.collect_params(), "sgd", update_on_kvstore=False)._init_kvstore()

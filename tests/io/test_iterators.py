@@ -1,0 +1,200 @@
+"""Descriptions, batches, the base classes and the iterators around others."""
+
+import pickle
+import threading
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import mxcore as mx
+from mxcore.base import MXNetError
+from mxcore.io import BatchCursor, DataBatch, DataDesc, DataIter, MXDataIter
+
+
+def seven(size=3, name="data", label="softmax_label"):
+    return mx.io.NDArrayIter({name: np.arange(7)}, {label: np.arange(7)}, size)
+
+
+def labels(it):
+    return [b.label[0].asnumpy().tolist() for b in it]
+
+
+def test_descriptions():
+    desc = DataDesc("x", (2, 3), "int32", "TN")
+    assert desc == ("x", (2, 3)) and (desc.dtype, desc.layout) == ("int32", "TN")
+    assert repr(DataDesc("d", (1, 2))) == "DataDesc[d,(1, 2),<class 'numpy.float32'>,NCHW]"
+    copy = pickle.loads(pickle.dumps(desc))
+    assert copy == desc and (copy.dtype, copy.layout) == ("int32", "TN")
+    assert [DataDesc.get_batch_axis(layout) for layout in ("NTC", "TNC", None, "TC")] == [0, 1, 0, -1]
+    assert DataDesc.get_list([("a", (1,))], [("a", "int32")])[0].dtype == "int32"
+    assert DataDesc.get_list([("a", (1,))], None)[0].dtype is np.float32
+    with pytest.raises(KeyError, match="no type for \\['a'\\]"):
+        DataDesc.get_list([("a", (1,))], [("b", "int32")])
+
+
+def test_batches():
+    batch = DataBatch([mx.nd.ones((2, 3))], [mx.nd.ones(2)], pad=1)
+    assert str(batch) == "DataBatch: data shapes: [(2, 3)] label shapes: [(2,)]"
+    assert str(DataBatch((mx.nd.ones((2, 3)),))).endswith("label shapes: None")
+    for arguments in ((mx.nd.ones(2),), ([mx.nd.ones(2)], mx.nd.ones(2))):
+        with pytest.raises(TypeError, match="must be a list of NDArray, not one NDArray"):
+            DataBatch(*arguments)
+
+
+def test_the_bases():
+    base = DataIter(4)
+    assert iter(base) is base and base.batch_size == 4
+    assert (base.reset(), base.getdata(), base.getindex(), base.getpad()) == (None,) * 4
+    with pytest.raises(StopIteration):
+        base.next()
+    with pytest.raises(StopIteration):
+        MXDataIter(4).next()
+    with pytest.raises(RuntimeError, match="no current batch"):
+        MXDataIter(4).getdata()
+
+
+def test_debug_skip_load_repeats_the_first_batch(tmp_path):
+    (tmp_path / "a.csv").write_text("1\n2\n3\n")
+    it = mx.io.CSVIter(data_csv=tmp_path / "a.csv", data_shape=(1,), batch_size=1)
+    it.debug_skip_load()
+    assert [it.next().data[0].asnumpy().item() for _ in range(5)] == [1] * 5
+
+
+def test_resize_as_mxnet_does():
+    it = mx.io.ResizeIter(seven(), 5)
+    for _ in range(2):
+        assert labels(it) == [[0, 1, 2], [3, 4, 5], [6, 0, 1], [0, 1, 2], [3, 4, 5]]
+        it.reset()
+    it = mx.io.ResizeIter(seven(), 2, reset_internal=False)
+    found = []
+    for _ in range(3):
+        found += labels(it)
+        it.reset()
+    assert found == [[0, 1, 2], [3, 4, 5], [6, 0, 1], [0, 1, 2], [3, 4, 5], [6, 0, 1]]
+    assert it.provide_data == [("data", (3,))] and it.batch_size == 3
+    assert it.iter_next() and it.getpad() == 0 and it.getindex() is None
+    assert it.getdata()[0].shape == it.getlabel()[0].shape == (3,)
+    with pytest.raises(ValueError, match="no batch"):
+        mx.io.ResizeIter(DataIterWithoutBatch(), 2).next()
+
+
+class DataIterWithoutBatch(DataIter):
+    provide_data = provide_label = ()
+
+    def next(self):
+        raise StopIteration
+
+
+def test_prefetching_joins_and_renames():
+    it = mx.io.PrefetchingIter(
+        [seven(), seven(label="l")], rename_data=[{"data": "a"}, {"data": "b"}], rename_label=[{}, {"l": "m"}]
+    )
+    assert [d.name for d in it.provide_data] == ["a", "b"] and it.batch_size == 3
+    assert [d.name for d in it.provide_label] == ["softmax_label", "m"]
+    for _ in range(2):
+        batches = list(it)
+        assert [b.pad for b in batches] == [0, 0, 2]
+        assert all(len(b.data) == len(b.label) == 2 for b in batches)
+        assert [b.data[1].asnumpy().tolist() for b in batches] == [[0, 1, 2], [3, 4, 5], [6, 0, 1]]
+        with pytest.raises(StopIteration):
+            it.next()
+        it.reset()
+    assert it.iter_next() and it.getpad() == 0 and it.getindex() is None
+    assert len(it.getdata()) == len(it.getlabel()) == 2
+    it.reset()  # with a batch under way
+    assert len(list(it)) == 3
+    it.close()
+    assert not [t for t in threading.enumerate() if t.name.startswith("PrefetchingIter")]
+
+
+def test_prefetching_raises_what_its_threads_met():
+    class Broken(DataIter):
+        provide_data, provide_label, calls = [DataDesc("x", (2,))], [], 0
+
+        def next(self):
+            self.calls += 1
+            if self.calls == 2:
+                raise KeyError("from the thread")
+            return DataBatch([mx.nd.ones(2)], pad=0)
+
+    it = mx.io.PrefetchingIter(Broken(2))
+    assert it.next().pad == 0
+    with pytest.raises(KeyError, match="from the thread"):
+        it.next()
+    it.reset()
+    assert it.next().pad == 0
+    it.close()
+
+
+def test_prefetching_what_does_not_fit_together():
+    with pytest.raises(ValueError, match="at least one"):
+        mx.io.PrefetchingIter([])
+    with pytest.raises(ValueError, match="rename_data has 1 entries for 2"):
+        mx.io.PrefetchingIter([seven(), seven()], rename_data=[{}])
+    it = mx.io.PrefetchingIter([seven(), mx.io.NDArrayIter(np.zeros(3), None, 3)])
+    it.next()
+    with pytest.raises(ValueError, match="different numbers of batches"):
+        it.next()
+    it.close()
+    it = mx.io.PrefetchingIter([mx.io.NDArrayIter(np.zeros(n), None, 3) for n in (1, 2)])
+    with pytest.raises(ValueError, match="pads differ: \\[2, 1\\]"):
+        it.next()
+    it.close()
+
+
+# -- the cursor --------------------------------------------------------------------------------------
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 30), st.integers(1, 12), st.lists(st.booleans(), min_size=1, max_size=30))
+def test_rounded_batches_are_one_stream_of_examples(length, size, moves):
+    """All batches end to end are all epochs end to end, whatever the sizes."""
+    cursor, stream = BatchCursor(length, size), []
+    for _ in moves:
+        try:
+            while True:
+                spans, pad = cursor.next()
+                assert sum(end - begin for _, begin, end in spans) == size and 0 <= pad < size
+                stream += [(epoch, i) for epoch, begin, end in spans for i in range(begin, end)]
+        except StopIteration:
+            cursor.reset()
+    assert stream == [(i // length, i % length) for i in range(len(stream))]
+    assert len(stream) >= length
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 30), st.integers(1, 12), st.booleans(), st.integers(0, 20), st.integers(0, 5))
+def test_a_cursor_goes_on_where_another_stood(length, size, round_batch, steps, known):
+    def walk(cursor, steps):
+        found = []
+        for _ in range(steps):
+            try:
+                found.append(cursor.next())
+            except StopIteration:
+                found.append("end")
+                cursor.reset()
+        return found
+
+    first = BatchCursor(lambda upto: min(length, upto + known), size, round_batch)
+    walk(first, steps)
+    second = BatchCursor(length, size, round_batch)
+    second.load_state_dict(first.state_dict())
+    assert walk(first, 10) == walk(second, 10)
+
+
+def test_without_rounding_every_epoch_is_whole():
+    cursor = BatchCursor(5, 3, round_batch=False)
+    assert [cursor.next() for _ in range(2)] == [([(0, 0, 3)], 0), ([(0, 3, 5), (0, 0, 1)], 1)]
+    cursor.reset()
+    assert cursor.next() == ([(1, 0, 3)], 0)
+    with pytest.raises(ValueError, match="batch_size") as caught:
+        BatchCursor(5, 0)
+    assert isinstance(caught.value, MXNetError)
+
+
+def test_names_that_are_not_there():
+    with pytest.raises(AttributeError, match="'ImageRecordItr', did you mean 'ImageRecordIter'"):
+        mx.io.ImageRecordItr  # noqa: B018
+    assert {"NDArrayIter", "ImageRecordIter"} <= set(dir(mx.io))
