@@ -8,7 +8,7 @@ from ._core.builtin import merge_rows
 from ._core.context import Context
 from ._core.device import Device
 from ._core.errors import MXNetError, error
-from ._core.expr import Expr, print_numba, print_with
+from ._core.expr import Expr, Fused, print_numba, print_with
 from ._core.graph import Graph, GraphPass
 from ._core.hookspecs import hookimpl
 from ._core.infer import broadcast_shapes, known, merge_dtype, merge_shape
@@ -21,7 +21,7 @@ from .families import binary, broadcast, scalar, unary
 from .testing.sample import Sample
 
 __all__ = [
-    "API_VERSION", "Any_", "Bool", "CSR", "Context", "DType", "Device", "Enum", "Expr", "Float", "Floats", "Graph", "GraphParam", "GraphPass", "Int",
+    "API_VERSION", "Any_", "Bool", "CSR", "Context", "DType", "Device", "Enum", "Expr", "Float", "Floats", "Fused", "Graph", "GraphParam", "GraphPass", "Int",
     "KernelSet", "MXNetError", "Op", "Param", "Params", "Rest", "Rng", "RowSparse", "Sample", "Shape", "Spec", "Str", "binary", "broadcast",
     "broadcast_shapes", "declarations", "error", "hookimpl", "known", "merge_dtype", "merge_rows", "merge_shape", "op",
     "print_numba", "print_with", "scalar", "unary",

@@ -120,6 +120,17 @@ def test_colour_changes_within_bounds(parameters, low, high):
         assert np.abs(changed @ [0.114, 0.587, 0.299] - grey).max() < 1
 
 
+def test_colour_changes_of_grey_and_alpha():
+    image = np.random.RandomState(0).randint(100, 150, (16, 20, 4), dtype=np.uint8)
+    parameters = {"brightness": 0.3, "contrast": 0.3, "saturation": 0.3, "random_h": 5}
+    for i in range(20):
+        changed = augmenter((4, 16, 20), **parameters)(image, random.Random(i))
+        assert (changed[..., 3] == image[..., 3]).all() and (changed[..., :3] != image[..., :3]).any()
+        grey = augmenter((1, 16, 20), **parameters)(image[..., 0], random.Random(i)).astype(float)
+        slope, offset = np.polyfit(image[..., 0].ravel(), grey.ravel(), 1)
+        assert 0.7 * 0.7 < slope < 1.3 * 1.3 and np.abs(slope * image[..., 0] + offset - grey).max() < 1
+
+
 def test_pca_noise_shifts_each_image_as_a_whole(picture):
     changed = many(augmenter((3, 24, 36), pca_noise=0.05), picture)
     shifts = np.array([(c.astype(float) - picture).mean((0, 1)) for c in changed])
@@ -284,6 +295,37 @@ def test_boxes_stay_on_their_objects(parameters):
         assert np.abs(found - objects.boxes[0]).max() < 0.045
         moved += np.abs(objects.boxes - scene()[1].boxes).max() > 0.01
     assert moved > 20 or parameters == {"rand_mirror_prob": 1}  # where the object is in the middle
+
+
+def test_colour_changes_leave_boxes_alone():
+    p = {"random_hue_prob": 1, "max_random_hue": 20, "random_saturation_prob": 1, "max_random_saturation": 50}
+    p |= {"random_illumination_prob": 1, "max_random_illumination": 50, "random_contrast_prob": 1}
+    image = np.random.RandomState(0).randint(50, 200, (40, 40, 3), dtype=np.uint8)
+    means = []
+    for i in range(30):
+        objects = scene()[1]
+        changed = detection(**p, max_random_contrast=0.3)(image, objects, random.Random(i))
+        means.append(changed.mean())
+        assert (changed != image).any() and (objects.rows == scene()[1].rows).all()
+    assert np.std(means) > 10
+
+
+def test_several_samplers_and_the_other_way_to_keep_objects():
+    change = detection(
+        rand_crop_prob=1,
+        num_crop_sampler=3,
+        min_crop_scales=(0.3, 0.5, 0.7),
+        max_crop_scales=(0.4, 0.6, 0.8),
+        crop_emit_mode="overlap",
+        emit_overlap_thresh=0.2,
+    )
+    sizes = []
+    for i in range(60):
+        image, objects = scene()
+        change(image, objects, random.Random(i))
+        left, top, right, bottom = objects.boxes[0]
+        sizes.append((right - left) * (bottom - top))
+    assert len(objects.rows) == 1 and np.ptp(sizes) > 0.2
 
 
 def test_crops_keep_the_overlap_that_is_asked_for():

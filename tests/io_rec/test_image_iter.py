@@ -229,6 +229,7 @@ def test_files_in_a_store(ten):
     fsspec = pytest.importorskip("fsspec")
     with fsspec.open("memory://store/ten.rec", "wb") as f:
         f.write(Path(ten).read_bytes())
+    assert epoch(tiny("memory://store", 5)) == list(range(10))
     assert sorted(epoch(tiny("memory://store/ten.rec", shuffle=True))) == list(range(10))
 
 

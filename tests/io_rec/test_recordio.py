@@ -137,6 +137,14 @@ def test_keys_of_other_types(tmp_path):
     )
 
 
+def test_keys_that_an_index_cannot_hold(tmp_path):
+    with MXIndexedRecordIO(tmp_path / "s.idx", tmp_path / "s.rec", "w", key_type=str) as record:
+        for key in ("a\tb", "a\n", "\r"):
+            with pytest.raises(ValueError, match="holds a tab or a line break"):
+                record.write_idx(key, b"1")
+    assert (tmp_path / "s.rec").read_bytes() == b""
+
+
 def test_wrong_use_is_told(tmp_path):
     idx, rec = filled(tmp_path, [b"x"])
     with pytest.raises(ValueError, match="flag must be 'r' or 'w', not 'a'"):
@@ -293,6 +301,17 @@ def test_readers_are_pickled_and_begin_anew(tmp_path):
         pickle.dumps(writer)
 
 
+@pytest.mark.skipif(not hasattr(os, "pread"), reason="needs pread")
+def test_systems_without_pread_and_interrupted_reads(tmp_path, monkeypatch):
+    idx, rec = filled(tmp_path, golden_records())
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, n, position: pread(fd, min(n, 5), position))
+    assert list(MXRecordIO(rec, "r")) == golden_records()
+    monkeypatch.delattr(os, "pread")
+    reader = MXIndexedRecordIO(idx, rec, "r")
+    assert list(reader) == golden_records() and reader.read_idx(9) == golden_records()[9]
+
+
 # -- stores ------------------------------------------------------------------------------------------
 
 
@@ -313,6 +332,8 @@ def test_files_in_a_store(store):
     indexed = MXIndexedRecordIO(f"{store}/a.idx", f"{store}/a.rec", "r")
     assert indexed.read_idx(9) == golden_records()[9]
     assert pickle.loads(pickle.dumps(indexed)).read() == golden_records()[0]
+    if hasattr(os, "fork"):
+        assert in_child(lambda: indexed.read_idx(9)) == golden_records()[9]
     with pytest.raises(FileNotFoundError, match="memory://store/none.rec"):
         MXRecordIO(f"{store}/none.rec", "r")
 

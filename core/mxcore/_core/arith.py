@@ -192,7 +192,20 @@ def install(cls: type, fast: bool = True) -> None:
         setattr(cls, f"__i{name}__", _named(_eager_inplace(e, b, s), f"__i{name}__"))
     for name, (e, b, s) in COMPARISONS.items():
         setattr(cls, f"__{name}__", _named(_eager_binary(e, b, s, fast), f"__{name}__"))
+    for name, op_name in (("__neg__", "negative"), ("__abs__", "abs")):
+        setattr(cls, name, _named(_eager_unary(op_name), name))
     cls.__hash__ = object.__hash__  # type: ignore[assignment, method-assign]
+
+
+def _eager_unary(name: str) -> Callable[[Any], Any]:
+    from . import registry
+    from .dispatch import invoke
+
+    def method(self: Any) -> Any:
+        op = registry.ops.get(name)
+        return invoke(op, (self,), op.plain)
+
+    return method
 
 
 def _reflected(forward: Callable[[Any, Any], Any], backward: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -95,22 +95,18 @@ class Like:
     It stands for the array and for its data at once.
     """
 
-    __slots__ = ("shape", "dtype", "ctx")
+    __slots__ = ("shape", "dtype", "_st")
     stype = "default"
     _entry = None
 
     def __init__(self, x: Array) -> None:
         d = x._data
-        self.shape, self.dtype, self.ctx = d.shape, d.dtype, x._st.ctx
+        # The storage tells context and readiness; it does not hold the buffer.
+        self.shape, self.dtype, self._st = d.shape, d.dtype, x._st
 
     @property
     def _data(self) -> Like:
         return self
-
-    @property
-    def _st(self) -> Storage:
-        st = _READY.get(self.ctx)
-        return st if st is not None else _READY.setdefault(self.ctx, Storage(self.ctx))
 
     @property
     def dense(self) -> type[Array]:
@@ -126,9 +122,6 @@ class Like:
         for d in self.shape:
             n *= d
         return n
-
-
-_READY: dict[Context, Storage] = {}
 
 
 class Sparse:

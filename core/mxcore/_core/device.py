@@ -102,8 +102,9 @@ class Device:
 
         return Rng(self, key, index)
 
-    def compile_fused(self, graph: Any) -> Any:
-        """Compile an elementwise chain; None if this device does not fuse, and the parts run one by one."""
+    def compile_fused(self, chain: Any) -> Any:
+        """Compile an elementwise chain (:class:`mxcore.plugin.Fused`) to a function ``f(outs, *inputs)`` that writes the
+        output arrays; None if this device does not fuse, and the parts run one by one."""
         return None
 
     def shares(self, a: Any, b: Any) -> bool:

@@ -69,9 +69,11 @@ class Signature:
         Inputs that the operator returns new values for, after its outputs.
     visible : int
         How many outputs a user sees.
+    out_at : dict or None
+        Place in the declaration -> index, of the outputs that are not switched off; None if none can be.
     """
 
-    __slots__ = ("inputs", "outputs", "slots", "like", "aux", "mutates", "visible", "n_out", "n_all", "variadic", "index")
+    __slots__ = ("inputs", "outputs", "slots", "like", "aux", "mutates", "visible", "n_out", "n_all", "variadic", "index", "out_at")
 
     def __init__(self, op: Op, p: Params) -> None:
         ins: list[str] = []
@@ -101,6 +103,8 @@ class Signature:
         self.mutates = tuple(self.index[n] for n in mutates if n in self.index)
         outs = op.outputs(p) if callable(op.outputs) else [s.name for s in op.outputs if s.active(p)]
         self.outputs = tuple(outs)
+        conditional = not callable(op.outputs) and any(s.condition for s in op.outputs)
+        self.out_at = {i: outs.index(s.name) for i, s in enumerate(op.outputs) if s.active(p)} if conditional else None
         self.n_out = len(self.outputs)
         self.n_all = self.n_out + len(self.mutates)
         vis = op.visible(p) if callable(op.visible) else op.visible

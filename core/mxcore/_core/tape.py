@@ -95,7 +95,7 @@ class GradPlan:
         args = [self._source(op, n) for n in rule.__code__.co_varnames[:rule.__code__.co_argcount]]
         # One expression instead of a loop over argument kinds at every call.
         self.call = eval(f"lambda rule, F, p, needs, dys, ins, outs, state: rule({', '.join(a for a, _, _ in args)})",
-                         {"_pick": _pick, "_pick_all": _pick_all})
+                         {"_pick": _pick, "_pick_all": _pick_all, "_output": _output})
         self.keeps_inputs = frozenset(i for _, kind, i in args if kind == "in")
         self.likes = frozenset(i for _, kind, i in args if kind == "like") - self.keeps_inputs
         self.keeps_outputs = tuple(sorted({i for _, kind, i in args if kind == "out"}))
@@ -127,7 +127,7 @@ class GradPlan:
         if word in ("d", "out") and index is not None:
             values, kind = ("dys", "dy") if word == "d" else ("outs", "out")
             if callable(op.outputs) or any(s.condition for s in op.outputs):  # parameters may switch it off
-                return f"({values}[{index}] if {index} < p._sig.n_out else None)", kind, index
+                return f"_output(p, {values}, {index})", kind, index
             return f"{values}[{index}]", kind, index
         raise error(TypeError, f"gradient rule of operator {op.name}: '{name}' is no input, output or rule word "
                                f"({', '.join(sorted(RULE_WORDS))}, d_<output>, out_<output>, like_<input>)")
@@ -142,8 +142,9 @@ class GradPlan:
             return [None] * len(p._sig.inputs)
         if likes is not None:
             for i in range(len(dys)) if self.reads_dys is None else self.reads_dys:
-                if i < len(dys) and dys[i] is None:
-                    dys[i] = F.zeros_like(likes[i])
+                j: Any = i if self.reads_dys is None else _place(p, i)
+                if j is not None and dys[j] is None:
+                    dys[j] = F.zeros_like(likes[j])
         result = self.call(self.rule, F, p, needs, dys, ins, outs, saved_state)
         if self.single and result.__class__ is not tuple and result.__class__ is not list:
             return (result,)
@@ -178,6 +179,20 @@ def _pick(p: Params, ins: Sequence[Any], place: int) -> Any:
 def _pick_all(p: Params, ins: Sequence[Any], place: int) -> list[Any]:
     """All items of a variadic input."""
     return [x for x, s in zip(ins, p._sig.slots) if s == place]
+
+
+def _place(p: Params, i: int) -> int | None:
+    """Index of a declared output; None if the parameters switch it off."""
+    sig = p._sig
+    if sig.out_at is not None:
+        return sig.out_at.get(i)  # type: ignore[no-any-return]
+    return i if i < sig.n_out else None
+
+
+def _output(p: Params, values: Any, i: int) -> Any:
+    """The value of a declared output, or None."""
+    j = _place(p, i)
+    return None if j is None else values[j]
 
 
 def plan_of(op: Op) -> GradPlan:
@@ -252,12 +267,12 @@ def _keep(node: TapeNode, plan: GradPlan, p: Params, inputs: Sequence[Any], outp
     own = None
     if plan.keeps_outputs:
         own = {}
-        for j in plan.keeps_outputs:
-            if j >= len(outputs):  # switched off by the parameters
-                continue
-            # A twin without a place on the tape: the node must not hold its own output.
-            y = outputs[j]
-            own[j] = y.__class__(y._data, y._st)
+        for i in plan.keeps_outputs:
+            j = _place(p, i)
+            if j is not None:
+                # A twin without a place on the tape: the node must not hold its own output.
+                y = outputs[j]
+                own[j] = y.__class__(y._data, y._st)
     node.saved = (keep, own)
     node.versions = versions if held else ()
 

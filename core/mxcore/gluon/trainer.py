@@ -304,25 +304,14 @@ class Trainer:
                 kv.pull(i, out, priority=-i, ignore_sparse=self._distributed)
 
     def _update(self, ignore_stale_grad=False):
-        on_store = bool(self._update_on_kvstore)
+        live = [(i, p, p._check_and_get(p._data, list)) for i, p in enumerate(self._params) if p.grad_req != "null"]
+        if not ignore_stale_grad:
+            # All are looked at before any is used up.
+            self._refuse_stale(live)
+        if self._update_on_kvstore:
+            return
         work = [([], [], []) for _ in self._updaters]
-        for i, p in enumerate(self._params):
-            if p.grad_req == "null":
-                continue
-            arrays = p._check_and_get(p._data, list)
-            if not ignore_stale_grad:
-                for array in arrays:
-                    if not array._fresh_grad:
-                        raise error(
-                            UserWarning,
-                            f"Gradient of Parameter `{p.name}` on context {array.context} has not been updated by "
-                            "backward since last `step`. This could mean a bug in your model that made it only use a "
-                            "subset of the Parameters (Blocks) for this iteration. If you are intentionally only using "
-                            "a subset, call step with ignore_stale_grad=True to suppress this warning and skip "
-                            "updating of Parameters with stale gradient",
-                        )
-            if on_store:
-                continue
+        for i, p, arrays in live:
             for (indices, gradients, weights), array, grad in zip(work, arrays, p.list_grad()):
                 if ignore_stale_grad and not array._fresh_grad:
                     continue
@@ -333,6 +322,20 @@ class Trainer:
         for updater, (indices, gradients, weights) in zip(self._updaters, work):
             if indices:
                 updater(indices, gradients, weights)
+
+    @staticmethod
+    def _refuse_stale(live):
+        for _, p, arrays in live:
+            for array in arrays:
+                if not array._fresh_grad:
+                    raise error(
+                        UserWarning,
+                        f"Gradient of Parameter `{p.name}` on context {array.context} has not been updated by backward "
+                        "since last `step`. This could mean a bug in your model that made it only use a subset of the "
+                        "Parameters (Blocks) for this iteration. If you are intentionally only using a subset, call "
+                        "step with ignore_stale_grad=True to suppress this warning and skip updating of Parameters "
+                        "with stale gradient",
+                    )
 
     # -- files -------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ API_VERSION = 1
 MODULES = (
     "arithmetic", "unary", "reduce", "shape", "create",
     "indexing", "select", "ordering", "linalg",
-    "dense", "conv", "pooling", "norm", "activation", "output",
+    "dense", "conv", "pooling", "norm", "activation", "output", "rnn",
     "random", "optimizer", "optimizer_multi",
     "custom", "control",
 )

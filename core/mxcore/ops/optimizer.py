@@ -48,9 +48,11 @@ def _sgd_mom(xp, p, lr, wd, w, g, mom):
 
 
 def _nag_mom(xp, p, lr, wd, w, g, mom):
-    g = lr * (_grad(xp, p, g) + wd * w)
-    mom = p.momentum * mom - g
-    return w + (p.momentum * mom - g), mom
+    # MXNet writes the weight first and, in place as everybody calls it, decays the momentum by the new one.
+    g = _grad(xp, p, g)
+    step = lr * (g + wd * w)
+    new = w + p.momentum * (p.momentum * mom - step) - step
+    return new, p.momentum * mom - lr * (g + wd * new)
 
 
 def _signsgd(xp, p, lr, wd, w, g):
@@ -113,8 +115,7 @@ def _adagrad(xp, p, lr, wd, w, g, history):
 
 def _group_adagrad(xp, p, lr, wd, w, g, history):
     g = _grad(xp, p, g)
-    square = (g * g).reshape(g.shape[0], -1)
-    history = history + square.mean(1).reshape(history.shape)
+    history = history + (g * g).mean(tuple(range(1, g.ndim))).reshape(history.shape)
     return w - lr * g / xp.sqrt(history.reshape(g.shape[:1] + (1,) * (g.ndim - 1)) + p.epsilon), history
 
 

@@ -133,7 +133,7 @@ def _many(name, rule, states, params, head, count="num_weights", last=(), rates=
             xp, per, n = k.xp, len(names), getattr(p, count)
             more = dict(zip(last, data[n * per:]))
             lrs, wds = (more[r] if r in more else getattr(p, r) for r in rates)
-            if min(len(lrs), len(wds)) < n:
+            if not last and min(len(lrs), len(wds)) < n:
                 raise ValueError(f"{rates[0]} and {rates[1]} must hold {n} numbers, got {len(lrs)} and {len(wds)}")
             outs, written = [], []
             for i in range(n):

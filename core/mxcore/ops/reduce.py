@@ -1,33 +1,64 @@
-"""Reductions."""
+"""Reductions: a table for those that differ in one function, then norm, moments, argmax and cumulative sums."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from .._core.op import op
-from .._core.params import Bool, Shape
-from ..testing.sample import Sample
-from .rules import axes_of, reduced
+import numpy as np
 
-__all__: list[str] = []
+from .._core.op import Op, op
+from .._core.params import Bool, DType, Int, Shape
+from ..testing.sample import Distinct, Sample
+from .rules import axes_of, axis_of, reduced, size_of
 
-_SAMPLES = [Sample((2, 3, 4)), Sample((2, 3, 4), params={"axis": 1}), Sample((2, 3, 4), params={"axis": (0, 2), "keepdims": True}),
-            Sample((2, 3, 4), params={"axis": 1, "exclude": True})]
+__all__ = ["OPS"]
 
-
-def _shape(p: Any, ins: list[Any]) -> list[Any]:
-    axes = axes_of(p.axis, len(ins[0]), p.exclude)
-    return [reduced(ins[0], axes, p.keepdims)]
+_AXES = {"axis": Shape(None), "keepdims": Bool(False)}
+_HALF = np.dtype("float16")
 
 
-def _spread_back(F: Any, p: Any, dy: Any, like: Any) -> Any:
-    # Without parameters the call is shorter, and losses are full sums.
-    return F._spread(dy, like) if p.axis is None else F._spread(dy, like, axis=p.axis, exclude=p.exclude)
+def _wide(data: Any) -> Any:
+    """The dtype to add up in: float32 for half precision, else the function's own choice."""
+    return np.float32 if data.dtype == _HALF else None
 
 
-@op("sum", "sum_axis", inputs="data", axis=Shape(None), keepdims=Bool(False), exclude=Bool(False), samples=_SAMPLES,
-    grad=lambda F, p, dy, like_data: _spread_back(F, p, dy, like_data))
-def sum_(k, p, data):
-    """Sum over axes.
+def _over(data: Any, axes: tuple[int, ...], keepdims: bool, fn: Callable[..., Any]) -> Any:
+    """``fn(data, axes)`` in MXNet's shape."""
+    if len(axes) == data.ndim and not keepdims:
+        return fn(data, None)
+    return fn(data, axes).reshape(reduced(data.shape, axes, keepdims))
+
+
+def _axes_shape(p: Any, ins: list[Any]) -> list[Any]:
+    return [reduced(ins[0], axes_of(p.axis, len(ins[0]), getattr(p, "exclude", False)), p.keepdims)]
+
+
+def _back(F: Any, p: Any, g: Any, like: Any, mean: bool = False) -> Any:
+    """A gradient (or result) repeated over the reduced axes."""
+    if p.axis is None and not mean:  # a loss, most often: the call without parameters is the shorter one
+        return F._spread(g, like)
+    return F._spread(g, like, axis=p.axis, exclude=p.exclude, mean=mean)
+
+
+def _prod_grad(F: Any, p: Any, dy: Any, data: Any, gone: Any) -> Any:
+    """dy times the product of the other factors; `gone` marks factors that do not count.
+
+    The product of the others is computed without a division by zero: with one zero among the factors it is the
+    product of the rest at that place and zero elsewhere, with more zeros it is zero.
+    """
+    zero = data == 0
+    safe = F.where(gone, F.ones_like(data), data + zero)
+    zeros = _back(F, p, F.sum(zero, axis=p.axis, exclude=p.exclude), data)
+    rest = _back(F, p, F.prod(safe, axis=p.axis, exclude=p.exclude), data) / safe
+    return _back(F, p, dy, data) * rest * ((zeros == 0) + (zeros == 1) * zero) * (1 - gone)
+
+
+def _extreme_grad(F: Any, p: Any, dy: Any, data: Any, y: Any) -> Any:
+    """All places that attain the extreme get the gradient."""
+    return _back(F, p, dy, data) * (data == _back(F, p, y, data))
+
+
+_DOC = """{}
 
     Parameters
     ----------
@@ -39,20 +70,58 @@ def sum_(k, p, data):
     exclude : bool
         Reduce all axes but `axis`.
     """
-    if p.axis is None and not p.keepdims:
-        return data.sum()
-    axes = axes_of(p.axis, data.ndim, p.exclude)
-    if not axes:
-        return data.copy()
-    return data.sum(axes).reshape(reduced(data.shape, axes, p.keepdims))
+_SAMPLES = [
+    Sample((2, 3, 4)), Sample((2, 3, 4), params={"axis": 1}), Sample((2, 3, 4), params={"axis": (0, 2), "keepdims": True}),
+    Sample((2, 3, 4), params={"axis": 1, "exclude": True}), Sample((1, 5), params={"axis": -1}),
+]
+_DISTINCT = [Sample(Distinct((2, 3, 4)), params=s.params) for s in _SAMPLES]
+_HOLES = [Sample([[1.0, float("nan"), 2.0], [float("nan"), 0.5, -1.5]], params=q, grad=False) for q in ({}, {"axis": 1})]
 
 
-sum_.shape(_shape)
+#: name, further names -> (function over xp, data, axes; gradient; samples; first line of the documentation)
+_TABLE: dict[str, tuple[Any, Any, list[Sample], str]] = {
+    "sum sum_axis _sparse_sum": (
+        lambda xp, x, a: x.sum(a, _wide(x)), lambda F, p, dy, like_data: _back(F, p, dy, like_data), _SAMPLES, "Sum over axes."),
+    "mean _sparse_mean": (
+        lambda xp, x, a: xp.mean(x, a), lambda F, p, dy, like_data: _back(F, p, dy, like_data, mean=True), _SAMPLES, "Mean over axes."),
+    "prod": (
+        lambda xp, x, a: xp.prod(x, a, dtype=_wide(x)), lambda F, p, dy, data: _prod_grad(F, p, dy, data, data != data),
+        [*_SAMPLES, Sample([[2.0, 0.0, 3.0], [0.0, 4.0, 0.0]], params={"axis": 1}, mxnet="the gradient at zeros is NaN")],
+        "Product over axes."),
+    "nansum": (
+        lambda xp, x, a: xp.nansum(x, a, dtype=_wide(x)), lambda F, p, dy, data: _back(F, p, dy, data) * (data == data),
+        [*_SAMPLES, *_HOLES], "Sum over axes, NaNs counted as 0."),
+    "nanprod": (
+        lambda xp, x, a: xp.nanprod(x, a, dtype=_wide(x)), lambda F, p, dy, data: _prod_grad(F, p, dy, data, data != data),
+        [*_SAMPLES, *_HOLES], "Product over axes, NaNs counted as 1."),
+    "max max_axis": (
+        lambda xp, x, a: xp.max(x, a), lambda F, p, dy, data, y: _extreme_grad(F, p, dy, data, y), _DISTINCT, "Maximum over axes."),
+    "min min_axis": (
+        lambda xp, x, a: xp.min(x, a), lambda F, p, dy, data, y: _extreme_grad(F, p, dy, data, y), _DISTINCT, "Minimum over axes."),
+}
 
 
-@op("_spread", inputs="data like~", axis=Shape(None), exclude=Bool(False), samples=[
-    Sample((2, 4), (2, 3, 4), params={"axis": 1}, mxnet="internal")],
-    grad=lambda F, p, dy, like_data: (F.reshape_like(F.sum(dy, axis=p.axis, exclude=p.exclude), like_data), None))
+def _reduction(names: str, fn: Any, grad: Any, samples: list[Sample], doc: str) -> Op:
+    def body(k: Any, p: Any, data: Any) -> Any:
+        if p.axis is None and not p.keepdims:
+            return fn(k.xp, data, None)
+        return _over(data, axes_of(p.axis, data.ndim, p.exclude), p.keepdims, lambda x, axes: fn(k.xp, x, axes))
+
+    name, *aliases = names.split()
+    new = Op(name, body, inputs="data", params={**_AXES, "exclude": Bool(False)}, aliases=aliases, grad=grad, samples=samples,
+             doc=_DOC.format(doc))
+    new.shape(_axes_shape)
+    return new
+
+
+OPS = [_reduction(names, *row) for names, row in _TABLE.items()]
+
+
+@op("_spread", inputs="data like~", axis=Shape(None), exclude=Bool(False), mean=Bool(False), samples=[
+    Sample((2, 4), (2, 3, 4), params={"axis": 1}, mxnet="internal"),
+    Sample((2, 1, 4), (2, 3, 4), params={"axis": 1, "mean": True}, mxnet="internal")],
+    grad=lambda F, p, dy, like_data: (
+        F.reshape_like((F.mean if p.mean else F.sum)(dy, axis=p.axis, exclude=p.exclude), like_data), None))
 def spread(k, p, data, like):
     """Repeat a reduced array along the axes it was reduced over.
 
@@ -64,15 +133,195 @@ def spread(k, p, data, like):
     axis : tuple of int, optional
     exclude : bool
         As in the reduction.
+    mean : bool
+        Divide by the number of repetitions.
     """
     shape = like.shape
     out = k.xp.empty(shape, data.dtype)
-    if p.axis is None:
+    if p.axis is None and not p.mean:
         out[...] = data.reshape(())
         return out
     axes = axes_of(p.axis, len(shape), p.exclude)
+    if p.mean:
+        data = data / size_of(shape[a] for a in axes)
     out[...] = data.reshape(tuple(1 if i in axes else d for i, d in enumerate(shape)))
     return out
 
 
 spread.shape(lambda p, ins: [ins[1]])
+spread.dtype(lambda p, ins, outs: ([ins[0], ins[1]], [ins[0]]))
+
+
+def _norm_grad(F: Any, p: Any, dy: Any, data: Any, y: Any) -> Any:
+    def wide(g: Any) -> Any:
+        g = g if p.out_dtype is None else F._cast_like(g, data)
+        return F._spread(g, data, axis=p.axis)
+
+    if p.ord == 1:
+        return wide(dy) * F.sign(data)
+    return data * wide(dy / (y + (y == 0)))  # zero where the norm is zero
+
+
+@op("norm", "_sparse_norm", inputs="data", ord=Int(2, ge=1, le=2), axis=Shape(None), out_dtype=DType(None), keepdims=Bool(False),
+    grad=lambda F, p, dy, data, y: _norm_grad(F, p, dy, data, y), samples=[
+        Sample((2, 3, 4)), Sample((2, 3, 4), params={"axis": (0, 2)}), Sample((2, 3, 4), params={"axis": -1, "keepdims": True}),
+        Sample((2, 3), params={"ord": 1, "axis": 0}, domain=(0.3, 2.0))])
+def norm(k, p, data):
+    """Norm over axes: the root of the sum of squares, or the sum of absolute values.
+
+    Parameters
+    ----------
+    data : array
+    ord : {1, 2}
+        Which norm.
+    axis : int or tuple of int, optional
+        All axes unless told; several axes are taken as one vector.
+    out_dtype : dtype, optional
+        Of the result; that of `data` unless told.
+    keepdims : bool
+        Keep reduced axes with length 1.
+    """
+    xp = k.xp
+
+    def fn(x: Any, axes: Any) -> Any:
+        if p.ord == 1:
+            return xp.sum(xp.abs(x), axes, dtype=_wide(x))
+        x = x.astype(np.float64) if x.dtype.kind != "f" else x.astype(np.float32) if x.dtype == _HALF else x
+        return xp.sqrt(xp.sum(x * x, axes))
+
+    return _over(data, axes_of(p.axis, data.ndim), p.keepdims, fn)
+
+
+norm.shape(_axes_shape)
+norm.dtype(lambda p, ins, outs: (ins, [p.out_dtype or ins[0]]))
+
+
+@op("_square_sum", inputs="data", **_AXES, exclude=Bool(False), grad=lambda F, p, dy, data: _back(F, p, dy, data) * 2 * data,
+    samples=[Sample((2, 3), params={"axis": 1}, mxnet="row_sparse input only")])
+def square_sum(k, p, data):
+    """Sum of squares over axes.
+
+    Parameters
+    ----------
+    data : array
+    axis : int or tuple of int, optional
+        All axes unless told.
+    keepdims : bool
+        Keep reduced axes with length 1.
+    exclude : bool
+        Reduce all axes but `axis`.
+    """
+    return _over(data, axes_of(p.axis, data.ndim, p.exclude), p.keepdims,
+                 lambda x, axes: k.xp.sum(x * x, axes, dtype=_wide(x)))
+
+
+square_sum.shape(_axes_shape)
+
+
+@op("moments", inputs="data", outputs="mean var", axes=Shape(None), keepdims=Bool(False), grad=lambda F, p, d_mean, d_var, data, out_mean: (
+        F._spread(d_mean, data, axis=p.axes, mean=True)
+        + 2 * F._spread(d_var, data, axis=p.axes, mean=True) * (data - F._spread(out_mean, data, axis=p.axes))),
+    samples=[Sample((2, 3, 4), params={"axes": (0, 2)}), Sample((2, 3, 4), params={"axes": (1,), "keepdims": True})])
+def moments(k, p, data):
+    """Mean and variance over axes.
+
+    Parameters
+    ----------
+    data : array
+    axes : int or tuple of int
+    keepdims : bool
+        Keep reduced axes with length 1.
+    """
+    shape, axes = data.shape, axes_of(p.axes, data.ndim)
+    x = data.astype(np.float32) if data.dtype == _HALF else data
+    mean = x.mean(axes)
+    wide = mean.reshape(reduced(shape, axes, True))
+    target = reduced(shape, axes, p.keepdims)
+    x = x - wide
+    return mean.reshape(target), (x * x).mean(axes).reshape(target)
+
+
+@moments.shape
+def _(p, ins):
+    if not p.axes:
+        raise ValueError("axes must name at least one axis; name them all for the moments of all elements")
+    return [reduced(ins[0], axes_of(p.axes, len(ins[0])), p.keepdims)] * 2
+
+
+def _arg_shape(p: Any, ins: list[Any]) -> list[Any]:
+    axes = tuple(range(len(ins[0]))) if p.axis is None else (axis_of(p.axis, len(ins[0])),)
+    return [reduced(ins[0], axes, p.keepdims)]
+
+
+def _arg(name: str, which: str) -> Op:
+    def body(k: Any, p: Any, data: Any) -> Any:
+        i = getattr(k.xp, name)(data, None if p.axis is None else axis_of(p.axis, data.ndim))
+        return i if p.axis is not None and not p.keepdims and data.ndim > 1 else i.reshape(_arg_shape(p, [data.shape])[0])
+
+    new = Op(name, body, inputs="data", params={"axis": Int(None), "keepdims": Bool(False)}, grad=None, samples=[
+        Sample(Distinct((2, 3, 4)), params=q, grad=False) for q in ({}, {"axis": 1}, {"axis": -1, "keepdims": True})],
+        doc=f"""Place of the {which} along an axis, as a number of the dtype of `data`; the first of equal ones.
+
+    Parameters
+    ----------
+    data : array
+    axis : int, optional
+        The place in the flattened array unless told.
+    keepdims : bool
+        Keep the axis with length 1.
+    """)
+    new.shape(_arg_shape)
+    return new
+
+
+ARGS = [_arg("argmax", "maximum"), _arg("argmin", "minimum")]
+
+
+@op("argmax_channel", inputs="data", grad=None, samples=[Sample(Distinct((2, 3)), grad=False), Sample(Distinct((2, 3, 2)), grad=False)])
+def argmax_channel(k, p, data):
+    """Place of the maximum along axis 1, as a number of the dtype of `data`.
+
+    Parameters
+    ----------
+    data : array, at least 2-D
+    """
+    return k.xp.argmax(data, 1)
+
+
+@argmax_channel.shape
+def _(p, ins):
+    axis_of(1, len(ins[0]))
+    return [ins[0][:1] + ins[0][2:]]
+
+
+def _cumsum_grad(F: Any, p: Any, dy: Any, like: Any) -> Any:
+    axis = 0 if p.axis is None else p.axis
+    total = F.reverse(F.cumsum(F.reverse(dy, axis=axis), axis=axis), axis=axis)
+    return F._cast_like(F.reshape_like(total, like), like)
+
+
+@op("_np_cumsum", "cumsum", inputs="a", axis=Int(None), dtype=DType(None), grad=lambda F, p, dy, like_a: _cumsum_grad(F, p, dy, like_a),
+    samples=[Sample((2, 3)), Sample((2, 3, 2), params={"axis": 1}), Sample((2, 3), params={"axis": 0, "dtype": "float64"})])
+def cumsum(k, p, a):
+    """Sums of the elements up to each one, along an axis.
+
+    Parameters
+    ----------
+    a : array
+    axis : int, optional
+        The flattened array unless told.
+    dtype : dtype, optional
+        Of the result; that of `a` unless told.
+    """
+    return k.xp.cumsum(a, None if p.axis is None else axis_of(p.axis, a.ndim), dtype=p.dtype or _wide(a))
+
+
+@cumsum.shape
+def _(p, ins):
+    if p.axis is None:
+        return [(size_of(ins[0]),)]
+    axis_of(p.axis, len(ins[0]))
+    return [ins[0]]
+
+
+cumsum.dtype(lambda p, ins, outs: (ins, [p.dtype or ins[0]]))

@@ -10,7 +10,7 @@ from ..testing.sample import Sample
 from .reshape_codes import resolve_shape
 from .rules import axis_of, size_of
 
-__all__: list[str] = []
+__all__ = ["RANGE", "ranges_of", "sliced"]
 
 
 def _target(p: Any) -> tuple[tuple[int, ...], bool]:
@@ -106,7 +106,7 @@ def flatten(k, p, data):
 flatten.shape(lambda p, ins: [(ins[0][0], size_of(ins[0][1:]))])
 
 
-def _ranges(p: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
+def ranges_of(p: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
     """The slices of begin, end, step; MXNet clips ends as Python does."""
     if len(p.begin) != len(p.end):
         raise ValueError(f"begin {p.begin} and end {p.end} have different lengths")
@@ -118,14 +118,14 @@ def _ranges(p: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
     return tuple(slice(b, e, s) for b, e, s in zip(p.begin, p.end, step))
 
 
-def _sliced(shape: tuple[int, ...], ranges: tuple[slice, ...]) -> tuple[int, ...]:
+def sliced(shape: tuple[int, ...], ranges: tuple[slice, ...]) -> tuple[int, ...]:
     return (*(len(range(d)[s]) if d != -1 else -1 for d, s in zip(shape, ranges)), *shape[len(ranges):])
 
 
-_RANGE = dict(begin=Shape(none=True), end=Shape(none=True), step=Shape((), none=True))
+RANGE = dict(begin=Shape(none=True), end=Shape(none=True), step=Shape((), none=True))
 
 
-@op("slice", inputs="data", **_RANGE, view=True,
+@op("slice", inputs="data", **RANGE, view=True,
     grad=lambda F, p, dy, like_data: F._slice_spread(dy, like_data, begin=p.begin, end=p.end, step=p.step),
     samples=[Sample((4, 5), params={"begin": (1, 0), "end": (3, 4)}), Sample((4, 5), params={"begin": (None, 4), "end": (None, 0), "step": (2, -2)}),
              Sample((4, 5, 2), params={"begin": (1,), "end": (3,)})])
@@ -139,15 +139,15 @@ def slice_(k, p, data):
         One item per leading dimension.
     step : tuple of int or None, optional
     """
-    return data[_ranges(p, data.shape)]
+    return data[ranges_of(p, data.shape)]
 
 
 @slice_.shape
 def _(p, ins, outs):
-    return ins, [None if ins[0] is None else _sliced(ins[0], _ranges(p, ins[0]))]
+    return ins, [None if ins[0] is None else sliced(ins[0], ranges_of(p, ins[0]))]
 
 
-@op("_slice_spread", inputs="data like~", **_RANGE, samples=[
+@op("_slice_spread", inputs="data like~", **RANGE, samples=[
     Sample((2, 4), (4, 5), params={"begin": (1, 0), "end": (3, 4)}, mxnet="internal")],
     grad=lambda F, p, dy: (F.slice(dy, begin=p.begin, end=p.end, step=p.step), None))
 def slice_spread(k, p, data, like):
@@ -159,7 +159,7 @@ def slice_spread(k, p, data, like):
     begin, end, step : tuple
     """
     out = k.xp.zeros(tuple(like.shape), data.dtype)
-    out[_ranges(p, tuple(like.shape))] = data
+    out[ranges_of(p, tuple(like.shape))] = data
     return out
 
 

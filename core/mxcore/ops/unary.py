@@ -83,7 +83,7 @@ copy = unary("_copy", lambda xp, x: x.copy(), grad=lambda F, dy: dy, expr="x", a
 block_grad = unary("BlockGrad", lambda xp, x: x.copy(), grad=None, aliases=("stop_gradient",), doc="The same values, no gradient.",
                    samples=[Sample((3, 4))])
 make_loss = unary("make_loss", lambda xp, x: x.copy(), grad=lambda F, like_data: F.ones_like(like_data), doc=
-                  "Mark `data` as a loss: its gradient is one, whatever comes in.", samples=[Sample((3, 4))])
+                  "Mark `data` as a loss: its gradient is one, whatever comes in.", samples=[Sample((3, 4), grad=False)])
 
 
 @op("Cast", "cast", inputs="data", dtype=DType(), grad=lambda F, dy, like_data: F._cast_like(dy, like_data),

@@ -15,7 +15,7 @@ from ..ndarray import NDArray, array
 __all__ = ["check_grads"]
 
 
-def check_grads(fn: Callable[..., Any], inputs: Sequence[Any], *, order: int = 1, wrt: Sequence[bool] | None = None,
+def check_grads(fn: Callable[..., Any], inputs: Sequence[Any], *, order: int | Sequence[int] = 1, wrt: Sequence[bool] | None = None,
                 ctx: Context | None = None, train: bool = True, rtol: float = 1e-5, atol: float = 1e-6, step: float = 1e-5,
                 seed: int = 0, redraw: Callable[[int], Sequence[Any]] | None = None, draws: int = 6) -> None:
     """Check the gradients of a function of arrays.
@@ -30,8 +30,8 @@ def check_grads(fn: Callable[..., Any], inputs: Sequence[Any], *, order: int = 1
         Arrays to an array or a list of arrays. What it draws at random is the same in every call.
     inputs : sequence of array_like
         Where to check; floats are taken as float64, everything else as it is.
-    order : {1, 2}
-        2 also checks the gradient of the gradient.
+    order : {1, 2} or sequence of these
+        2 also checks the gradient of the gradient, (2,) that alone.
     wrt : sequence of bool, optional
         Which inputs take part; all floats unless told.
     ctx : Context, optional
@@ -61,14 +61,15 @@ def check_grads(fn: Callable[..., Any], inputs: Sequence[Any], *, order: int = 1
     >>> from mxcore.testing.gradcheck import check_grads
     >>> check_grads(lambda x: mx.nd.sin(x) * x, [[0.5, 1.5]], order=2)
     """
-    if order not in (1, 2):
+    orders = range(1, order + 1) if isinstance(order, int) else order
+    if not set(orders) <= {1, 2} or not orders:
         raise error(ValueError, f"check_grads: order must be 1 or 2, got {order!r}")
     rs = np.random.RandomState(seed)
     start = [_double(x) for x in inputs]
     wanted = [a.dtype.kind == "f" for a in start] if wrt is None else [bool(w) for w in wrt]
     probe = _Probe(fn, wanted, ctx or current_context(), train, rs)
-    levels = [probe.value, probe.slope][:order]
-    for level, f in enumerate(levels, 1):
+    for level in orders:
+        f = (probe.value, probe.slope)[level - 1]
         point = start
         for i in range(draws):
             outcome = _compare(f, point, wanted, rs, rtol, atol, step)

@@ -62,7 +62,7 @@ class Sample:
     dtypes : str
         Blank-separated dtypes to run in.
     grad : bool or tuple of bool
-        Whether gradients are checked: all float inputs, none, or a choice by input.
+        Whether gradients are derivatives, and so checked: for all float inputs but `Ints`, none, or a choice by input.
     train : bool
         Run in training mode.
     check : callable, optional
@@ -100,7 +100,7 @@ class Sample:
     def wants_grad(self, arrays: Sequence[np.ndarray]) -> list[bool]:
         """Which inputs take part in gradient checks."""
         if isinstance(self.grad, bool):
-            return [self.grad and a.dtype.kind == "f" for a in arrays]
+            return [self.grad and a.dtype.kind == "f" and not isinstance(s, Ints) for a, s in zip(arrays, self.inputs)]
         return [bool(g) for g in self.grad]
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""NumPy's own BLAS, found through ctypes: its matrix product for kernels, its thread count for :mod:`.threads`.
+"""NumPy's own BLAS, found through ctypes: a matrix product for kernels, a thread count for :mod:`.threads`.
 
 Kernels multiply small blocks from inside their own parallel loops, which needs the address of ``cblas_sgemm``
 and ``cblas_dgemm``; and a BLAS with threads of its own beside Numba's fights with them for the cores (an
@@ -27,7 +27,7 @@ _STYLES = (("scipy_", "64_", True), ("scipy_", "", False), ("", "64_", True), ("
 
 
 class Blas(NamedTuple):
-    """What was found: addresses of the two products (0: none), the integer width, the thread count's two functions."""
+    """What was found: addresses of the two products (0: none), the integers' width, the thread count's functions."""
 
     sgemm: int
     dgemm: int
@@ -75,7 +75,8 @@ def find() -> Blas:
 
 def _thread_functions(library: ctypes.CDLL, prefix: str,
                       suffix: str) -> tuple[Callable[[], int] | None, Callable[[int], None] | None]:
-    for get_name, set_name in ((f"{prefix}openblas_get_num_threads{suffix}", f"{prefix}openblas_set_num_threads{suffix}"),
+    own = prefix + "openblas_{}_num_threads" + suffix
+    for get_name, set_name in ((own.format("get"), own.format("set")),
                                ("openblas_get_num_threads", "openblas_set_num_threads"),
                                ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads")):
         try:

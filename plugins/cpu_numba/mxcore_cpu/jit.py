@@ -1,4 +1,4 @@
-"""The one door to Numba: kernels compiled on first use, cached on disk, each able to run in parts by several threads.
+"""The one door to Numba: kernels compiled on first use, cached on disk, run in parts by several threads.
 
 Numba is imported when the first kernel runs, not when a module that declares kernels is imported. A kernel is
 an ordinary function over a range of items, ``f(first, last, *args)``. It is compiled once. Called over all
@@ -95,7 +95,7 @@ def numba() -> types.ModuleType:
 
 @functools.cache
 def cache_dir() -> Path:
-    """Return the folder of compiled code: ``MXCORE_CACHE_DIR`` or the user's cache folder, then ``numba-<hash>``."""
+    """Return the folder of compiled code: ``numba-<hash>`` in ``MXCORE_CACHE_DIR`` or the user's cache folder."""
     root = os.environ.get("MXCORE_CACHE_DIR")
     if not root:
         if sys.platform == "win32":
@@ -194,7 +194,7 @@ def _intrinsic(function: Callable[..., Any]) -> Any:
 
 
 def typed(function: Callable[..., Any], single: _Lazy, double: _Lazy) -> _Lazy:
-    """Declare a function of floats with one body for float32 and one for everything else, chosen when compiling.
+    """Declare a function of floats with one body for float32 and one for the rest, chosen when compiling.
 
     `function` is the plain Python meaning; the two bodies take the same arguments.
     """
@@ -246,7 +246,7 @@ def _launch_code(arity: int) -> types.CodeType:
 
 @intrinsic
 def _split(typingctx, driver, parts, n, body, args):
-    """Call body(first, last, *args) for every part through the driver at this address; return 1 if a part failed."""
+    """Call body(first, last, *args) for every part through the driver; return 1 if a part failed."""
     from llvmlite import ir
     from numba import types as nb
     from numba.core import cgutils
@@ -320,7 +320,7 @@ def _driver() -> int:
 
 
 class Kernel:
-    """A compute kernel: one source and one compilation, run over all its items at once or in parts by several threads.
+    """A compute kernel: one source, one compilation, run over all its items at once or in parts by threads.
 
     Attributes
     ----------

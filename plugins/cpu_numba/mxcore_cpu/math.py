@@ -39,7 +39,7 @@ def _integer(context, builder, real):
 
 @intrinsic
 def _scale(typingctx, p, t):
-    """p * 2**n, where t = n + 1.5 * 2**mantissa; in two steps, so that results may be denormal or infinite."""
+    """p * 2**n, where t = n + 1.5 * 2**mantissa; in two steps, so results may be denormal or infinite."""
     def codegen(context, builder, signature, args):
         (mantissa, bias, magic, _), integer, real = _integer(context, builder, signature.return_type)
         p, t = args
@@ -271,7 +271,7 @@ def _erf64(x):
 
 @helper
 def _power(x, y):
-    """|x|**y by float64 exp and log, then C's rules for signs and special cases; exact enough for float32 only."""
+    """|x|**y by float64 exp and log, then C's rules for signs and special cases; good for float32 only."""
     a = math.fabs(x)
     r = _exp64(y * (0.0 if a == 1.0 else _log64(a)))
     whole = math.floor(y) == y
@@ -351,7 +351,8 @@ def _digamma(x):
         total -= 1.0 / x
         x += 1.0
     z = 1.0 / (x * x)  # the asymptotic series, with Bernoulli's numbers
-tail = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z * (1 / 132 - z * (691 / 32760 - z / 12))))))
+    tail = 1 / 240 - z * (1 / 132 - z * (691 / 32760 - z / 12))
+    tail = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * tail)))
     return total + math.log(x) - 0.5 / x - tail
 
 
@@ -381,11 +382,11 @@ def erfinv(x):
     return like(x, _erfinv(np.float64(x)))
 
 
-#: What NumPy calls by the same name and Numba compiles as it stands.
-(log2, log10, sqrt, cbrt, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, arcsinh, arccosh, arctanh, floor,
- ceil, trunc, rint, abs, sign, square, reciprocal, isnan, isinf, maximum, minimum, hypot, arctan2, fmod, mod,
- floordiv) = (np.log2, np.log10, np.sqrt, np.cbrt, np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan,
- np.sinh, np.cosh, np.arcsinh, np.arccosh, np.arctanh, np.floor, np.ceil, np.trunc, np.rint, np.abs, np.sign,
- np.square, np.reciprocal, np.isnan, np.isinf, np.maximum, np.minimum, np.hypot, np.arctan2, np.fmod, np.mod,
- np.floor_divide)
-fix = np.trunc
+#: What NumPy calls by the same name (or nearly) and Numba compiles as it stands.
+(log2, log10, sqrt, cbrt, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, arcsinh, arccosh, arctanh,
+ floor, ceil, trunc, rint, abs, sign, square, reciprocal, isnan, isinf, maximum, minimum, hypot, arctan2,
+ fmod, mod, fix, floordiv) = (
+    np.log2, np.log10, np.sqrt, np.cbrt, np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.sinh,
+    np.cosh, np.arcsinh, np.arccosh, np.arctanh, np.floor, np.ceil, np.trunc, np.rint, np.abs, np.sign,
+    np.square, np.reciprocal, np.isnan, np.isinf, np.maximum, np.minimum, np.hypot, np.arctan2, np.fmod,
+    np.mod, np.trunc, np.floor_divide)

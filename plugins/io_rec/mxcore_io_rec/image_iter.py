@@ -94,8 +94,8 @@ class ImageRecordIter(RecordIter):
 
     Examples
     --------
-    >>> from mxcore_io_rec import digits_path
-    >>> it = ImageRecordIter(path_imgrec=digits_path("test"), data_shape=(1, 28, 28), batch_size=90)
+    >>> from mxcore_io_rec import digits_files
+    >>> it = ImageRecordIter(**digits_files("test"), data_shape=(1, 28, 28), batch_size=90)
     >>> images, labels, pad, index = it.next_arrays()
     >>> images[0].shape, labels[0].shape
     ((90, 1, 28, 28), (90,))

@@ -42,7 +42,7 @@ def read_labels(path, width=-1):
     {7: array([1., 2.], dtype=float32)}
     """
     labels = {}
-    for number, line in enumerate(read_all(path).decode("utf-8", "replace").splitlines(), 1):
+    for number, line in enumerate(read_all(path).decode("utf-8", "replace").split("\n"), 1):
         if not line.strip():
             continue
         fields = line.split("\t")

@@ -280,7 +280,7 @@ def read_index(idx_path, key_type=int):
     [(7, 0)]
     """
     entries = []
-    for number, line in enumerate(read_all(idx_path).decode("utf-8", "replace").splitlines(), 1):
+    for number, line in enumerate(read_all(idx_path).decode("utf-8", "replace").split("\n"), 1):
         if not line.strip():
             continue
         key, tab, offset = line.partition("\t")
@@ -352,10 +352,12 @@ class MXIndexedRecordIO(MXRecordIO):
             raise
 
     def close(self):
-        if self.is_open and self.fidx is not None and self.pid == os.getpid():
-            self.fidx.close()
-        self.fidx = None
-        super().close()
+        try:
+            if self.is_open and self.fidx is not None and self.pid == os.getpid():
+                self.fidx.close()
+        finally:
+            self.fidx = None
+            super().close()
 
     def __getstate__(self):
         return super().__getstate__() | {"fidx": None}
@@ -442,6 +444,8 @@ class MXIndexedRecordIO(MXRecordIO):
         """
         self._ready(writable=True)
         key, framed = self.key_type(idx), frame(buf)
+        if isinstance(key, str) and any(c in key for c in "\t\r\n"):
+            raise error(ValueError, f"the key {key!r} holds a tab or a line break, which an index cannot")
         with self._lock:
             offset = self._sink.position
             self._sink.write(framed)

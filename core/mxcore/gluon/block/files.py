@@ -92,8 +92,8 @@ _FIELDS = {"orig_name", "hybridized", "children", "in_format", "out_format", "in
 def _restore(block, entry, path, filename):
     parts = [value for key, value in entry.items() if key not in _FIELDS and isinstance(value, dict)]
     # One child under two names stands in the file twice, but with one entry among the names.
-    names = set(entry.get("children", {}).values())
-    if len(parts) != len(block._children) or not names <= set(block._children):
+    names = list(entry.get("children", {}).values())
+    if len(parts) != len(block._children) or not set(names) <= set(block._children):
         raise error(
             ValueError,
             f"{filename}: block {path or 'at the top'} has children {brief(names)} in the file, "

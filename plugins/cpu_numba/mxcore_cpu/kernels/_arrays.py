@@ -19,8 +19,8 @@ def flat(a: np.ndarray) -> np.ndarray:
     return dense(a).reshape(-1)
 
 
-class writable:  # noqa: N801 - used like a function
-    """``with writable(a, b) as (x, y)``: dense stand-ins for output arrays of any layout, copied back on leaving."""
+class writable:
+    """``with writable(a, b) as (x, y)``: dense stand-ins for output arrays of any layout, copied back at the end."""
 
     __slots__ = ("outs", "lent")
 

@@ -64,7 +64,7 @@ def clear(typingctx, y, y0, n):
 
 @intrinsic
 def same(typingctx, x, y):
-    """Tell whether two arrays begin at the same address: LLVM's vector loops give way where input and output overlap."""
+    """Tell whether two arrays begin at one address: vector loops give way where input and output overlap."""
     from numba import types
 
     def codegen(context, builder, signature, args):
@@ -113,7 +113,7 @@ def _next_row(ch, a, b, e, kd, kh, kw):
 
 @helper(inline=False)
 def gather(x, x0, g, r0, r1, p0, p1, cols, c0, ld):
-    """Copy rows r0:r1 and columns p0:p1 of the image at x[x0:] to cols[c0:], rows `ld` apart; padding is zero."""
+    """Copy rows r0:r1, columns p0:p1 of the image at x[x0:] to cols[c0:], rows `ld` apart; padding is zero."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     ch, a, b, e = r0 // (kd * kh * kw), r0 // (kh * kw) % kd, r0 // kw % kh, r0 % kw
     line0, line1 = p0 // ow, (p1 - 1) // ow
@@ -167,7 +167,7 @@ def gather(x, x0, g, r0, r1, p0, p1, cols, c0, ld):
 
 @helper(inline=False)
 def scatter(cols, c0, ld, g, r0, r1, p0, p1, x, x0):
-    """Add cols[c0:], which holds rows r0:r1 and columns p0:p1, to the image at x[x0:]: the transpose of :func:`gather`."""
+    """Add cols[c0:] into the image at x[x0:], each element to where :func:`gather` takes it from."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     ch, a, b, e = r0 // (kd * kh * kw), r0 // (kh * kw) % kd, r0 // kw % kh, r0 % kw
     line0, line1 = p0 // ow, (p1 - 1) // ow

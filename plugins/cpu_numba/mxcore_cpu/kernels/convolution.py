@@ -1,4 +1,4 @@
-"""Convolution and deconvolution in one, two and three dimensions, with groups: columns of a few images, one product each.
+"""Convolution and deconvolution in one, two and three dimensions: columns of a few images, one product each.
 
 The work is cut into *items*: some whole images, or a range of output positions of one image, so that their
 columns fit the cache; items are dealt to the threads and each calls a serial BLAS. A 1x1 convolution with
@@ -29,7 +29,7 @@ _SUM_BYTES = 1 << 25
 
 def geometry(image: Sequence[int], window: Sequence[int], stride: Sequence[int], pad: Sequence[int],
              dilate: Sequence[int], output: Sequence[int]) -> tuple[int, ...]:
-    """Return the geometry tuple of :mod:`.columns`: (channels, *size) of the image, then one number per axis each."""
+    """Return the geometry tuple of :mod:`.columns`; `image` is (channels, *size)."""
     channels, *size = image
     lead = 3 - len(size)
     ones, zeros = (1,) * lead, (0,) * lead
@@ -51,7 +51,7 @@ def _cut(n: int, positions: int, rows: int, itemsize: int, workers: int) -> tupl
 
 @helper
 def _facts(g, groups):
-    """Return (weights per filter, output positions, size of an image's channel, whether columns are the image)."""
+    """Return (weights per filter, output positions, size of a channel, whether columns are the image itself)."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     taps = kd * kh * kw
     pointwise = taps == 1 and sd * sh * sw == 1 and pd + ph + pw == 0 and od * oh * ow == d * h * w
@@ -176,7 +176,7 @@ def _data_gradient(first, last, blas, g, groups, n, filters, images, width, chan
 
 
 def _run_forward(x, weight, bias, y, g, groups) -> None:
-    n, filters, rows = x.shape[0], weight.shape[0], weight[0].size
+    n, rows = x.shape[0], weight[0].size
     positions = g[-3] * g[-2] * g[-1]
     if weight.size == 0:
         y[...] = 0 if bias is None else bias.reshape(-1, *(1,) * (y.ndim - 2))
@@ -252,7 +252,8 @@ def convolution(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, o
     Examples
     --------
     >>> out = np.empty((1, 1, 2))
-    >>> convolution(np.array([[[1.0, 2, 4]]]), np.array([[[1.0, -1]]]), None, out, stride=(1,), pad=(0,), dilate=(1,))
+    >>> data, weight = np.array([[[1.0, 2, 4]]]), np.array([[[1.0, -1]]])
+    >>> convolution(data, weight, None, out, stride=(1,), pad=(0,), dilate=(1,))
     >>> out
     array([[[-1., -2.]]])
     """
@@ -287,7 +288,10 @@ def convolution_backward(dy: np.ndarray, data: np.ndarray, weight: np.ndarray, d
 
 def deconvolution(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, out: np.ndarray, *,
                   stride: Sequence[int], pad: Sequence[int], dilate: Sequence[int], groups: int = 1) -> None:
-    """Write a transposed convolution: (n, c, *positions), weight (c, f / groups, *kernel), bias (f,) -> (n, f, *size).
+    """Write a transposed convolution.
+
+    Parameters are those of :func:`convolution`, with data (n, c, *positions), weight (c, f / groups, *kernel), bias
+    (f,) and out (n, f, *size).
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Convolution with one filter or a few per channel and nothing summed over channels: direct loops, one plane at a time."""
+"""Convolution of each channel with filters of its own: direct loops, one plane at a time."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -99,7 +99,7 @@ def unary(name: str, data: np.ndarray, out: np.ndarray) -> None:
 
 
 def activation(name: str, data: np.ndarray, out: np.ndarray, slope: float = 0.25) -> None:
-    """Write 'relu', 'sigmoid', 'tanh', 'softrelu', 'softsign', or 'leaky', 'elu', 'selu', 'gelu' with a slope."""
+    """Write a function of :data:`UNARY`, or one of :data:`ACTIVATIONS` with its slope."""
     table = ACTIVATIONS if name in ACTIVATIONS else UNARY
     with writable(out) as (y,):
         table[name](data.size, flat(data), y.reshape(-1), float(slope))
@@ -107,7 +107,7 @@ def activation(name: str, data: np.ndarray, out: np.ndarray, slope: float = 0.25
 
 def activation_backward(name: str, dy: np.ndarray, kept: np.ndarray, d_data: np.ndarray,
                         slope: float = 0.25) -> None:
-    """Write the gradient of :func:`activation`; `kept` is its input for the types with a slope, else its output."""
+    """Write the gradient of :func:`activation`; `kept` is its input for ACTIVATIONS, else its output."""
     with writable(d_data) as (dx,):
         GRADIENTS[name](dy.size, flat(dy), flat(kept), dx.reshape(-1), float(slope))
 
@@ -155,7 +155,7 @@ def _planes(data: np.ndarray, gamma: np.ndarray) -> tuple[int, int]:
 
 
 def prelu(data: np.ndarray, gamma: np.ndarray, out: np.ndarray) -> None:
-    """Write x where it is positive, else gamma * x, with one gamma or one for each channel: (n, c, …), (c,) -> (n, c, …)."""
+    """Write x where it is positive, else gamma * x; gamma has one element, or one for each channel (axis 1)."""
     planes, inner = _planes(data, gamma)
     with writable(out) as (y,):
         _prelu.run(_prelu.workers(data.size), planes, gamma.size, inner, flat(data), flat(gamma),

@@ -12,7 +12,7 @@ __all__ = ["add_rows", "take_rows"]
 
 @helper
 def _row(index, n):
-    """Return the row an index names: fractions are cut, what is out of range means the nearest row, NaN row 0."""
+    """Return the row an index names: fractions are cut, out of range means the nearest row, NaN row 0."""
     i = np.float64(index)
     return np.int64(min(i, np.float64(n - 1))) if i > 0.0 else np.int64(0)
 
@@ -65,7 +65,7 @@ def take_rows(table: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
 
 
 def add_rows(d_out: np.ndarray, index: np.ndarray, d_table: np.ndarray) -> None:
-    """Write the gradient of :func:`take_rows` with respect to the table: rows named twice add up, in order of `index`."""
+    """Write the gradient of :func:`take_rows`: rows named more than once add up, in the order of `index`."""
     n = d_table.shape[0]
     if d_out.size == 0 or d_table.size == 0:
         d_table[...] = 0

@@ -19,7 +19,7 @@ __all__ = ["address", "fully_connected", "fully_connected_backward", "matmul", "
 
 @functools.cache
 def address(dtype: np.dtype) -> int:
-    """Return the product that kernels call for a dtype: positive for 64-bit integers, negative for 32-bit ones."""
+    """Return the product kernels call for a dtype: positive for 64-bit integers, negative for 32-bit ones."""
     found = _blas.find()
     at = found.gemm(dtype) or _own_product(dtype)
     return -at if found.gemm(dtype) and not found.wide else at
@@ -75,10 +75,15 @@ def _cblas(bits: int):
             def integer(position):
                 return builder.trunc(args[position], size) if bits == 32 else args[position]
 
-            def order(position):  # CblasNoTrans, CblasTrans return builder.select(args[position], i32(112),
-                      i32(111))  p = real.as_pointer() f = ir.FunctionType(ir.VoidType(),
-                      [i32] * 3 + [size] * 3 + [real, p, size, p, size, real, p, size]) builder.call(builder.inttoptr(args[0], f.as_pointer()),
-                      [i32(101), order(1), order(2), integer(3), integer(4), integer(5), real(1.0), pointer(6), integer(8), pointer(9), integer(11), args[12], pointer(13), integer(15)])
+            def order(position):  # CblasNoTrans, CblasTrans
+                return builder.select(args[position], i32(112), i32(111))
+
+            p = real.as_pointer()
+            types_ = [i32] * 3 + [size] * 3 + [real, p, size, p, size, real, p, size]
+            product = builder.inttoptr(args[0], ir.FunctionType(ir.VoidType(), types_).as_pointer())
+            builder.call(product, [
+                i32(101), order(1), order(2), integer(3), integer(4), integer(5), real(1.0), pointer(6),
+                integer(8), pointer(9), integer(11), args[12], pointer(13), integer(15)])
             return context.get_dummy_value()
 
         whole = types.int64
@@ -92,7 +97,7 @@ _cblas64, _cblas32 = _cblas(64), _cblas(32)
 
 @helper(inline=False)
 def multiply(blas, ta, tb, m, n, k, a, ao, lda, b, bo, ldb, add, c, co, ldc):
-    """c = op(a) @ op(b), or c += … with `add`, over flat arrays: element offset and row length follow each array."""
+    """c = op(a) @ op(b), or c += … with `add`, of flat arrays, each with an offset and a row length."""
     if m == 0 or n == 0:
         return
     one, zero = a.dtype.type(1), a.dtype.type(0)
@@ -123,7 +128,7 @@ _ALONE = 1 << 15
 
 
 def _operand(a: np.ndarray, transposed: bool) -> tuple[np.ndarray, bool]:
-    """Return the matrix as stored and whether the product must transpose it; a transposed view needs no copy."""
+    """Return the matrix as stored and whether the product must transpose it; transposed views cost no copy."""
     if not a.flags.c_contiguous and a.swapaxes(-1, -2).flags.c_contiguous:
         a, transposed = a.swapaxes(-1, -2), not transposed
     return dense(a), transposed

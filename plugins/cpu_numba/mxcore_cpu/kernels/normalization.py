@@ -209,7 +209,8 @@ def _layer(first, last, n, eps, x, gamma, beta, y, mean, std):
 def _layer_gradient(first, last, chunks, rows, n, x, gamma, mean, std, dy, dx, sums):
     zero, one, count = x.dtype.type(0), x.dtype.type(1), x.dtype.type(n)
     for chunk in range(first, last):
-d_gamma, d_beta = sums[chunk * 2 * n:(chunk * 2 + 1) * n], sums[(chunk * 2 + 1) * n:(chunk * 2 + 2) * n]
+        d_gamma = sums[chunk * 2 * n:(chunk * 2 + 1) * n]
+        d_beta = sums[(chunk * 2 + 1) * n:(chunk * 2 + 2) * n]
         d_gamma[:] = 0.0
         d_beta[:] = 0.0
         for row in range(chunk * rows // chunks, (chunk + 1) * rows // chunks):

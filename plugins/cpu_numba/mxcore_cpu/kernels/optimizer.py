@@ -78,8 +78,8 @@ def _adam(first, last, w, g, mean, var, lr, beta1, beta2, epsilon, wd, rescale, 
 def _adamw(first, last, w, g, mean, var, lr, beta1, beta2, epsilon, wd, eta, rescale, clip):
     w, g, mean, var = w[first:last], g[first:last], mean[first:last], var[first:last]
     real = w.dtype.type
-lr, beta1, beta2, epsilon, wd, eta = real(lr), real(beta1), real(beta2), real(epsilon), real(wd), real(eta)
-    rescale, clip, one = real(rescale), real(clip), real(1)
+    lr, beta1, beta2, epsilon, wd = real(lr), real(beta1), real(beta2), real(epsilon), real(wd)
+    eta, rescale, clip, one = real(eta), real(rescale), real(clip), real(1)
     for i in range(w.size):
         v = _clip(g[i] * rescale, clip)
         mean[i] = beta1 * mean[i] + (one - beta1) * v
@@ -102,7 +102,8 @@ def _rmsprop(first, last, w, g, n, lr, gamma1, epsilon, wd, rescale, clip, clip_
 @kernel(threshold=1 << 15)
 def _rmspropalex(first, last, w, g, n, average, delta, lr, gamma1, gamma2, epsilon, wd, rescale, clip,
                  clip_weights):
-w, g, n, average, delta = w[first:last], g[first:last], n[first:last], average[first:last], delta[first:last]
+    w, g, n = w[first:last], g[first:last], n[first:last]
+    average, delta = average[first:last], delta[first:last]
     real = w.dtype.type
     lr, gamma1, gamma2, epsilon, wd = real(lr), real(gamma1), real(gamma2), real(epsilon), real(wd)
     rescale, clip, clip_weights, one = real(rescale), real(clip), real(clip_weights), real(1)
@@ -118,7 +119,8 @@ w, g, n, average, delta = w[first:last], g[first:last], n[first:last], average[f
 def _ftrl(first, last, w, g, z, n, lr, lamda1, beta, wd, rescale, clip):
     w, g, z, n = w[first:last], g[first:last], z[first:last], n[first:last]
     real = w.dtype.type
-lr, lamda1, beta, wd, rescale, clip = real(lr), real(lamda1), real(beta), real(wd), real(rescale), real(clip)
+    lr, lamda1, beta = real(lr), real(lamda1), real(beta)
+    wd, rescale, clip = real(wd), real(rescale), real(clip)
     for i in range(w.size):
         v = _clip(g[i] * rescale, clip)
         total = n[i] + v * v
@@ -192,7 +194,7 @@ def _lamb_phase1(first, last, out, g, mean, var, w, beta1, beta2, epsilon, t, bi
 
 
 class Update(NamedTuple):
-    """A kernel, the arrays it takes (first the one it writes), and its numbers with MXNet's defaults (None: required)."""
+    """A kernel, its arrays (first the one it is for), its numbers with MXNet's defaults (None: required)."""
 
     kernel: Kernel
     arrays: str
@@ -202,20 +204,32 @@ class Update(NamedTuple):
 _USUAL = {"wd": 0.0, "rescale_grad": 1.0, "clip_gradient": -1.0}
 
 #: MXNet's operator -> what computes it.
-UPDATES = {"sgd_update": Update(_sgd, "weight grad", {"lr": None, **_USUAL}),
-           "sgd_mom_update": Update(_sgd_mom, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL}),
-           "nag_mom_update": Update(_nag_mom, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL}),
-           "adam_update": Update(_adam, "weight grad mean var", {"lr": None, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, **_USUAL}),
-           "_adamw_update": Update(_adamw, "weight grad mean var", {"lr": None, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "wd": 0.0, "eta": None, "rescale_grad": 1.0, "clip_gradient": -1.0}),
-           "rmsprop_update": Update(_rmsprop, "weight grad n", {"lr": None, "gamma1": 0.95, "epsilon": 1e-8, **_USUAL, "clip_weights": -1.0}),
-           "rmspropalex_update": Update(_rmspropalex, "weight grad n g delta", {"lr": None, "gamma1": 0.95, "gamma2": 0.9, "epsilon": 1e-8, **_USUAL, "clip_weights": -1.0}),
-           "ftrl_update": Update(_ftrl, "weight grad z n", {"lr": None, "lamda1": 0.01, "beta": 1.0, **_USUAL}),
-           "ftml_update": Update(_ftml, "weight grad d v z", {"lr": None, "beta1": 0.6, "beta2": 0.999, "epsilon": 1e-8, "t": None, "wd": 0.0, "rescale_grad": 1.0, "clip_grad": -1.0}),
-           "signsgd_update": Update(_signsgd, "weight grad", {"lr": None, **_USUAL}),
-           "signum_update": Update(_signum, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL, "wd_lh": 0.0}),
-           "_sparse_adagrad_update": Update(_adagrad, "weight grad history", {"lr": None, "epsilon": 1e-7, "rescale_grad": 1.0, "clip_gradient": -1.0}),
-           "lamb_update_phase1": Update(_lamb_phase1, "out grad mean var weight", {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-6, "t": None, "bias_correction": 1.0, "wd": None, "rescale_grad": 1.0, "clip_gradient": -1.0}),
-           }
+UPDATES = {
+    "sgd_update": Update(_sgd, "weight grad", {"lr": None, **_USUAL}),
+    "sgd_mom_update": Update(_sgd_mom, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL}),
+    "nag_mom_update": Update(_nag_mom, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL}),
+    "adam_update": Update(_adam, "weight grad mean var", {
+        "lr": None, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, **_USUAL}),
+    "_adamw_update": Update(_adamw, "weight grad mean var", {
+        "lr": None, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "wd": 0.0, "eta": None,
+        "rescale_grad": 1.0, "clip_gradient": -1.0}),
+    "rmsprop_update": Update(_rmsprop, "weight grad n", {
+        "lr": None, "gamma1": 0.95, "epsilon": 1e-8, **_USUAL, "clip_weights": -1.0}),
+    "rmspropalex_update": Update(_rmspropalex, "weight grad n g delta", {
+        "lr": None, "gamma1": 0.95, "gamma2": 0.9, "epsilon": 1e-8, **_USUAL, "clip_weights": -1.0}),
+    "ftrl_update": Update(_ftrl, "weight grad z n", {"lr": None, "lamda1": 0.01, "beta": 1.0, **_USUAL}),
+    "ftml_update": Update(_ftml, "weight grad d v z", {
+        "lr": None, "beta1": 0.6, "beta2": 0.999, "epsilon": 1e-8, "t": None, "wd": 0.0, "rescale_grad": 1.0,
+        "clip_grad": -1.0}),
+    "signsgd_update": Update(_signsgd, "weight grad", {"lr": None, **_USUAL}),
+    "signum_update": Update(_signum, "weight grad mom", {
+        "lr": None, "momentum": 0.0, **_USUAL, "wd_lh": 0.0}),
+    "_sparse_adagrad_update": Update(_adagrad, "weight grad history", {
+        "lr": None, "epsilon": 1e-7, "rescale_grad": 1.0, "clip_gradient": -1.0}),
+    "lamb_update_phase1": Update(_lamb_phase1, "out grad mean var weight", {
+        "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-6, "t": None, "bias_correction": 1.0, "wd": None,
+        "rescale_grad": 1.0, "clip_gradient": -1.0}),
+}
 
 
 def update(name: str, *arrays: np.ndarray, **numbers: float) -> None:
@@ -246,4 +260,4 @@ def update(name: str, *arrays: np.ndarray, **numbers: float) -> None:
     grad = flat(arrays[1])
     with writable(arrays[0], *arrays[2:]) as (weight, *states):
         kernel(weight.size, weight.reshape(-1), grad, *(s.reshape(-1) for s in states),
-               *(float(numbers[key] if key in numbers else value) for key, value in defaults.items()))
+               *(float(numbers.get(key, default)) for key, default in defaults.items()))

@@ -1,4 +1,4 @@
-"""Pooling in one, two and three dimensions: maximum, average, sum and Lp norm of windows, and their gradients.
+"""Pooling in one, two and three dimensions: maximum, average, sum and Lp norm, and their gradients.
 
 Windows follow from the shapes: the output's size is given (so 'valid', 'full' and any other convention are
 the caller's), a window starts at ``position * stride - pad`` and is cut at the edges of the data. A global
@@ -89,7 +89,8 @@ def _max_2x2(first, last, h, w, oh, ow, lowest, x, y):
         top = U((line // oh * h + line % oh * 2) * w)
         low, q = top + U(w), U(line * ow)
         for z in range(U(ow)):
-a, b, c, d = x[top + z * U(2)], x[top + z * U(2) + U(1)], x[low + z * U(2)], x[low + z * U(2) + U(1)]
+            i, j = top + z * U(2), low + z * U(2)
+            a, b, c, d = x[i], x[i + U(1)], x[j], x[j + U(1)]
             a = a if a > bottom else bottom
             a = b if b > a else a
             a = c if c > a else a
@@ -104,13 +105,13 @@ def _max_2x2_gradient(first, last, h, w, oh, ow, lowest, x, dy, dx):
         top = U((line // oh * h + line % oh * 2) * w)
         low, q = top + U(w), U(line * ow)
         for z in range(U(ow)):
-a, b, c, d = x[top + z * U(2)], x[top + z * U(2) + U(1)], x[low + z * U(2)], x[low + z * U(2) + U(1)]
+            i, j = top + z * U(2), low + z * U(2)
+            a, b, c, d = x[i], x[i + U(1)], x[j], x[j + U(1)]
             a = a if a > bottom else bottom
             m = b if b > a else a
             n = c if c > m else m
-            at = where(b > a, top + z * U(2) + U(1), top + z * U(2))
-            at = where(c > m, low + z * U(2), at)
-            dx[where(d > n, low + z * U(2) + U(1), at)] = dy[q + z]
+            at = where(c > m, j, where(b > a, i + U(1), i))
+            dx[where(d > n, j + U(1), at)] = dy[q + z]
 
 
 def _is_2x2(g: tuple[int, ...]) -> bool:
@@ -305,7 +306,7 @@ def average_pool_backward(dy: np.ndarray, d_data: np.ndarray, *, window: Sequenc
 
 def lp_pool(data: np.ndarray, out: np.ndarray, *, p: int, window: Sequence[int], stride: Sequence[int],
             pad: Sequence[int]) -> None:
-    """Write ``sum(x**p) ** (1/p)`` of each window, p being 1, 2 or 3 (without absolute values, as MXNet does)."""
+    """Write ``sum(x**p) ** (1/p)`` of each window for p = 1, 2, 3, without absolute values, as MXNet does."""
     _forward(data, out, p, window, stride, pad)
 
 

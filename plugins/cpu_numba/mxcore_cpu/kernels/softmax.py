@@ -51,7 +51,7 @@ def _rows(first, last, n, inverse_temperature, logarithm, x, y):
     scale, one = x.dtype.type(inverse_temperature), x.dtype.type(1)
     for row in range(first, last):
         b = y[row * n:(row + 1) * n]
-        copy(x, row * n, n, y, row * n)  # in place from here on: loops vectorise only where arrays do not overlap
+        copy(x, row * n, n, y, row * n)  # in place from here on: overlapping arrays do not vectorise
         largest = _largest(b)
         if logarithm:
             total = m.log(_sum_of_exponentials(b, largest, scale))
@@ -255,7 +255,7 @@ def _cross_entropy_gradient(first, last, n, x, label, d_loss, dx):
 
 
 def softmax_cross_entropy(data: np.ndarray, label: np.ndarray, loss: np.ndarray) -> None:
-    """Write ``-log_softmax(data)[label]`` of each row: (…, n), (…) -> (…). Labels are clipped to the range, as `pick` does."""
+    """Write ``-log_softmax(data)[label]`` of each row: (…, n), (…) -> (…); labels are clipped to the range."""
     if data.size == 0:
         return
     with writable(loss) as (y,):

@@ -1,0 +1,73 @@
+"""The table of benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["Row", "lines", "seconds"]
+
+
+@dataclass
+class Row:
+    """A line of the table.
+
+    Parameters
+    ----------
+    name : str
+        What was measured.
+    backend : str
+        The context it ran on.
+    seconds : float, optional
+        How long ours took.
+    against : str
+        What it was compared with, and how long that took.
+    ratio : float, optional
+        Ours by the other.
+    at_most : float, optional
+        The figure for the ratio, or for the `value`.
+    value : str
+        What is shown instead of a ratio.
+    met : bool, optional
+        Whether the figure is met; follows from `ratio` and `at_most` unless told.
+    """
+
+    name: str
+    backend: str = "cpu(0)"
+    seconds: float | None = None
+    against: str = ""
+    ratio: float | None = None
+    at_most: float | None = None
+    value: str = ""
+    wanted: str = ""
+    met: bool | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        """The texts of the line."""
+        met, wanted, value = self.met, self.wanted, self.value
+        if self.ratio is not None:
+            value = f"{self.ratio:.2f} x"
+        if self.at_most is not None:
+            wanted = f"at most {self.at_most:g} x"
+            met = self.ratio is not None and self.ratio <= self.at_most
+        took = "" if self.seconds is None else seconds(self.seconds)
+        return self.name, self.backend, took, self.against, value, wanted, {True: "yes", False: "NO", None: ""}[met]
+
+
+HEAD = ("benchmark", "backend", "ours", "against", "result", "wanted", "met")
+
+
+def seconds(s: float) -> str:
+    """A duration in a unit that suits it."""
+    for unit, factor in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
+        if s * factor >= 1:
+            return f"{s * factor:.3g} {unit}"
+    return f"{s * 1e9:.3g} ns"
+
+
+def lines(rows: Iterable[Row]) -> list[str]:
+    """The table as lines of text, the figures first."""
+    cells = [r.cells() for r in sorted(rows, key=lambda r: not (r.wanted or r.at_most))]
+    widths = [max(map(len, column)) for column in zip(HEAD, *cells)]
+    text = [HEAD, tuple("-" * w for w in widths), *cells]
+    return ["  ".join(c.ljust(w) for c, w in zip(line, widths)).rstrip() for line in text]

@@ -1,0 +1,213 @@
+"""Rearranging elements: swap, squeeze, reverse, blocks to channels and back, diagonals."""
+from __future__ import annotations
+
+from typing import Any
+
+from .._core.op import op
+from .._core.params import Int, Shape
+from ..testing.sample import Sample
+from .rules import axes_of, axis_of
+
+__all__: list[str] = []
+
+
+@op("SwapAxis", "swapaxes", inputs="data", dim1=Int(0), dim2=Int(0), grad=lambda F, p, dy: F.SwapAxis(dy, dim1=p.dim1, dim2=p.dim2),
+    samples=[Sample((2, 3, 4), params={"dim1": 0, "dim2": 2}), Sample((2, 3, 4), params={"dim1": 1, "dim2": -1}), Sample((2, 3))])
+def swapaxes(k, p, data):
+    """Exchange two axes.
+
+    Parameters
+    ----------
+    data : array
+    dim1, dim2 : int
+    """
+    return k.xp.ascontiguousarray(k.xp.swapaxes(data, axis_of(p.dim1, data.ndim), axis_of(p.dim2, data.ndim)))
+
+
+def _swapped(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    i, j = axis_of(p.dim1, len(shape)), axis_of(p.dim2, len(shape))
+    out = list(shape)
+    out[i], out[j] = out[j], out[i]
+    return tuple(out)
+
+
+@swapaxes.shape
+def _(p, ins, outs):
+    src, dst = ins[0], outs[0]
+    return [src if dst is None else _swapped(p, dst)], [dst if src is None else _swapped(p, src)]
+
+
+def _squeezed(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    if p.axis is None:
+        out = tuple(d for d in shape if d != 1)
+    else:
+        axes = axes_of(p.axis, len(shape))
+        for a in axes:
+            if shape[a] not in (1, -1):
+                raise ValueError(f"axis {a} has length {shape[a]}; only axes of length 1 can be removed")
+        out = tuple(d for i, d in enumerate(shape) if i not in axes)
+    return out or (1,)
+
+
+@op("squeeze", inputs="data", axis=Shape(None), view=True, grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
+    samples=[Sample((1, 2, 1)), Sample((1, 2, 1), params={"axis": 0}), Sample((1, 2, 1), params={"axis": (0, -1)}), Sample((1, 1))])
+def squeeze(k, p, data):
+    """Remove dimensions of length 1.
+
+    Parameters
+    ----------
+    data : array
+    axis : int or tuple of int, optional
+        Which; all of length 1 unless told.
+    """
+    return data.reshape(_squeezed(p, data.shape))
+
+
+squeeze.shape(lambda p, ins: [_squeezed(p, ins[0])])
+
+
+@op("reverse", "flip", inputs="data", axis=Shape(), grad=lambda F, p, dy: F.reverse(dy, axis=p.axis),
+    samples=[Sample((2, 3), params={"axis": 1}), Sample((2, 3, 2), params={"axis": (0, 2)})])
+def reverse(k, p, data):
+    """Reverse the order along axes.
+
+    Parameters
+    ----------
+    data : array
+    axis : int or tuple of int
+    """
+    axes = axes_of(p.axis, data.ndim) if p.axis else ()
+    return data[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(data.ndim))].copy()
+
+
+reverse.shape(lambda p, ins: [ins[0] if not p.axis else axes_of(p.axis, len(ins[0])) and ins[0]])
+
+
+def _blocks(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    if len(shape) != 4:
+        raise ValueError(f"the array must have 4 dimensions (batch, channel, height, width), not {len(shape)}")
+    return shape  # type: ignore[return-value]
+
+
+def _deep_to_wide(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    n, c, h, w = _blocks(p, shape)
+    if c % p.block_size**2:
+        raise ValueError(f"{c} channels are no multiple of block_size**2 = {p.block_size**2}")
+    return n, c // p.block_size**2, h * p.block_size, w * p.block_size
+
+
+def _wide_to_deep(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    n, c, h, w = _blocks(p, shape)
+    if h % p.block_size or w % p.block_size:
+        raise ValueError(f"height {h} and width {w} must be multiples of block_size = {p.block_size}")
+    return n, c * p.block_size**2, h // p.block_size, w // p.block_size
+
+
+@op("depth_to_space", inputs="data", block_size=Int(ge=1), grad=lambda F, p, dy: F.space_to_depth(dy, block_size=p.block_size),
+    samples=[Sample((2, 8, 1, 3), params={"block_size": 2})])
+def depth_to_space(k, p, data):
+    """Lay channels out as blocks of pixels.
+
+    Parameters
+    ----------
+    data : array, (batch, block_size**2 * channel, height, width)
+    block_size : int
+        Edge of the blocks.
+    """
+    n, c, h, w = data.shape
+    b = p.block_size
+    blocks = data.reshape(n, b, b, c // (b * b), h, w).transpose(0, 3, 4, 1, 5, 2)
+    return blocks.reshape(_deep_to_wide(p, data.shape))
+
+
+depth_to_space.shape(lambda p, ins: [_deep_to_wide(p, ins[0])])
+
+
+@op("space_to_depth", inputs="data", block_size=Int(ge=1), grad=lambda F, p, dy: F.depth_to_space(dy, block_size=p.block_size),
+    samples=[Sample((2, 2, 2, 6), params={"block_size": 2})])
+def space_to_depth(k, p, data):
+    """Lay blocks of pixels out as channels.
+
+    Parameters
+    ----------
+    data : array, (batch, channel, block_size * height, block_size * width)
+    block_size : int
+        Edge of the blocks.
+    """
+    n, c, h, w = data.shape
+    b = p.block_size
+    blocks = data.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4)
+    return blocks.reshape(_wide_to_deep(p, data.shape))
+
+
+space_to_depth.shape(lambda p, ins: [_wide_to_deep(p, ins[0])])
+
+
+def _diagonal_axes(p: Any, ndim: int) -> tuple[int, int]:
+    i, j = axis_of(p.axis1, ndim), axis_of(p.axis2, ndim)
+    if i == j:
+        raise ValueError(f"axis1 and axis2 must differ, both are {i}")
+    return i, j
+
+
+def _diagonal_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    if len(shape) == 1:
+        return (shape[0] + abs(p.k),) * 2
+    i, j = _diagonal_axes(p, len(shape))
+    n = min(shape[i], shape[j] - p.k) if p.k >= 0 else min(shape[i] + p.k, shape[j])
+    if n <= 0:
+        raise ValueError(f"a matrix of shape {(shape[i], shape[j])} has no diagonal k={p.k}")
+    return (*(d for a, d in enumerate(shape) if a not in (i, j)), n)
+
+
+_DIAG = {"k": Int(0), "axis1": Int(0), "axis2": Int(1)}
+
+
+@op("diag", inputs="data", **_DIAG, grad=lambda F, p, dy, like_data: F._diag_spread(dy, like_data, k=p.k, axis1=p.axis1, axis2=p.axis2),
+    samples=[Sample((3, 4)), Sample((3,)), Sample((2,), params={"k": -1}), Sample((3, 4), params={"k": 2}),
+             Sample((2, 3, 4), params={"axis1": 2, "axis2": 0, "k": 1})])
+def diag(k, p, data):
+    """A diagonal of the matrices that two axes make; of a 1-D array, the matrix with it on the diagonal.
+
+    Parameters
+    ----------
+    data : array
+    k : int
+        Which diagonal: above the main one if positive, below if negative.
+    axis1, axis2 : int
+        The axes of the rows and columns.
+    """
+    if data.ndim == 1:
+        return k.xp.diag(data, p.k)
+    return k.xp.diagonal(data, p.k, *_diagonal_axes(p, data.ndim)).copy()
+
+
+diag.shape(lambda p, ins: [_diagonal_shape(p, ins[0])])
+
+
+@op("_diag_spread", inputs="data like~", **_DIAG, grad=lambda F, p, dy: (F.diag(dy, k=p.k, axis1=p.axis1, axis2=p.axis2), None),
+    samples=[Sample((3,), (3, 4), mxnet="internal"), Sample((3, 3), (3,), mxnet="internal"),
+             Sample((3, 2), (2, 3, 4), params={"axis1": 2, "axis2": 0}, mxnet="internal")])
+def diag_spread(k, p, data, like):
+    """Zeros like `like` with `data` on a diagonal: the gradient of `diag`.
+
+    Parameters
+    ----------
+    data : array
+    like : array
+        Only its shape is used.
+    k, axis1, axis2 : int
+        As in `diag`.
+    """
+    xp, shape = k.xp, tuple(like.shape)
+    if len(shape) == 1:
+        return xp.diagonal(data, p.k).copy()
+    i, j = _diagonal_axes(p, len(shape))
+    out = xp.zeros(shape, data.dtype)
+    rows = xp.arange(data.shape[-1]) + max(-p.k, 0)
+    moved = xp.moveaxis(out, (i, j), (-2, -1))  # a view: writing through it fills `out`
+    moved[..., rows, rows + p.k] = data
+    return out
+
+
+diag_spread.shape(lambda p, ins: [ins[1]])

@@ -1,0 +1,338 @@
+"""Recurrent networks of several layers, in one or both directions, with all weights packed in one vector."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.infer import merge_shape
+from .._core.op import op
+from .._core.params import Bool, Enum, Float, Int
+from ..testing.sample import Sample
+from .dense import given, wide
+from .rnn_cells import CELLS, GATES, layout
+from .rules import size_of
+
+__all__: list[str] = []
+
+_PARAMS = dict(
+    state_size=Int(ge=1), num_layers=Int(ge=1), bidirectional=Bool(False), mode=Enum("gru lstm rnn_relu rnn_tanh"), p=Float(0.0, ge=0, le=1),
+    state_outputs=Bool(False), projection_size=Int(None, ge=1), lstm_state_clip_min=Float(None), lstm_state_clip_max=Float(None),
+    lstm_state_clip_nan=Bool(False), use_sequence_length=Bool(False))
+
+_INPUTS = "data parameters state state_cell[mode=='lstm'] sequence_length[use_sequence_length]"
+#: Outputs that the backward pass needs: activated gates, cell states, states of every step, dropout between layers.
+_RESERVE = "gates[mode in ('lstm', 'gru')] cells[mode=='lstm'] hidden mask[p > 0 and num_layers > 1]"
+
+
+class _Sizes:
+    """The lengths that parameters and data decide."""
+
+    __slots__ = ("directions", "units", "state", "rows")
+
+    def __init__(self, p: Any) -> None:
+        if p.projection_size is not None and p.mode != "lstm":
+            raise ValueError(f"projection_size is for mode lstm, not {p.mode}")
+        self.directions = 2 if p.bidirectional else 1
+        self.units, self.state = p.state_size, p.projection_size or p.state_size
+        #: Layers times directions.
+        self.rows = p.num_layers * self.directions
+
+    def layout(self, p: Any, inputs: int) -> Any:
+        return layout(p.mode, inputs, self.units, p.num_layers, self.directions, p.projection_size or 0)
+
+
+def _clip(p: Any) -> Any:
+    if p.lstm_state_clip_min is None and p.lstm_state_clip_max is None:
+        return None
+    if p.lstm_state_clip_min is None or p.lstm_state_clip_max is None or p.lstm_state_clip_min > p.lstm_state_clip_max:
+        raise ValueError(f"lstm_state_clip_min={p.lstm_state_clip_min} and lstm_state_clip_max={p.lstm_state_clip_max} must both be given, in order")
+    return p.lstm_state_clip_min, p.lstm_state_clip_max, p.lstm_state_clip_nan
+
+
+def _masks(xp: Any, p: Any, steps: int, lengths: Any) -> Any:
+    if not p.use_sequence_length:
+        return None
+    return (xp.arange(steps)[:, None] < lengths[None, :])[:, :, None]
+
+
+def _steps(n: int, direction: int) -> range:
+    return range(n - 1, -1, -1) if direction else range(n)
+
+
+def _joined(xp: Any, hidden: Any, layer: int, directions: int, masks: Any) -> Any:
+    """The output of a layer: the states of its directions side by side, zero after the end of a sequence."""
+    parts = [hidden[layer * directions + d] for d in range(directions)]
+    y = parts[0].copy() if directions == 1 else xp.concatenate(parts, 2)
+    return y if masks is None else xp.where(masks, y, y.dtype.type(0))
+
+
+def _check_rnn(inputs: Any, outputs: Any) -> None:
+    assert np.isfinite(outputs[0]).all() and np.abs(outputs[0]).max() <= 1
+
+
+def _samples() -> list[Sample]:
+    found = []
+    for mode, more in (("rnn_tanh", {}), ("rnn_relu", {"bidirectional": True}), ("gru", {"num_layers": 2, "bidirectional": True}),
+                       ("lstm", {"num_layers": 2, "state_outputs": True}), ("lstm", {"bidirectional": True, "state_outputs": True}),
+                       ("gru", {"state_outputs": True}), ("lstm", {"projection_size": 2, "state_outputs": True})):
+        q = {"state_size": 3, "num_layers": 1, "mode": mode, **more}
+        rows = q["num_layers"] * (2 if q.get("bidirectional") else 1)
+        size = layout(mode, 4, 3, q["num_layers"], 2 if q.get("bidirectional") else 1, q.get("projection_size", 0)).size
+        states = [(rows, 2, q.get("projection_size", 3))] + ([(rows, 2, 3)] if mode == "lstm" else [])
+        found.append(Sample((3, 2, 4), (size,), *states, params=q, domain=(-0.9, 0.9), train=True,
+                            mxnet="MXNet runs projections on the GPU only" if "projection_size" in q else True))
+    size = layout("gru", 4, 3, 2, 1, 0).size
+    found.append(Sample((3, 2, 4), (size,), (2, 2, 3), params={"state_size": 3, "num_layers": 2, "mode": "gru", "p": 0.5}, train=True,
+                        check=_check_rnn, grad=False, domain=(-0.5, 0.5)))
+    size = layout("lstm", 4, 3, 1, 2, 0).size
+    found.append(Sample((3, 2, 4), (size,), (2, 2, 3), (2, 2, 3), np.array([3, 1], np.int32), grad=(1, 1, 1, 1, 0), domain=(-0.9, 0.9), train=True,
+                        params={"state_size": 3, "num_layers": 1, "mode": "lstm", "bidirectional": True, "state_outputs": True,
+                                "use_sequence_length": True}, mxnet="MXNet uses lengths on the GPU only"))
+    return found
+
+
+def _grad(F: Any, p: Any, dy: Any, d_state_output: Any, d_statecell_output: Any, data: Any, parameters: Any, state: Any,
+          state_cell: Any, sequence_length: Any, out_gates: Any, out_cells: Any, out_hidden: Any, out_mask: Any, needs: Any) -> Any:
+    arrays = (dy, d_state_output, d_statecell_output, data, parameters, state, state_cell, sequence_length, out_gates, out_cells,
+              out_hidden, out_mask)
+    wanted = tuple(needs[:4 if p.mode == "lstm" else 3])
+    grads = F._backward_RNN(*[a for a in arrays if a is not None], wanted=wanted, **given(p, _PARAMS))
+    return [*grads, None] if p.use_sequence_length else grads
+
+
+@op("RNN", inputs=_INPUTS, outputs="output state_output[state_outputs] statecell_output[state_outputs and mode=='lstm'] " + _RESERVE,
+    visible=lambda p: 1 if not p.state_outputs else 3 if p.mode == "lstm" else 2, random=True, **_PARAMS, grad=_grad, samples=_samples())
+def rnn(k, p, *arrays):
+    """Run a recurrent network over sequences.
+
+    Parameters
+    ----------
+    data : array
+        Shape (time, N, inputs).
+    parameters : array
+        All weights in cuDNN's order: first the matrices of each layer and direction (input to gates, state to gates,
+        with `projection_size` the projection), then their biases (of the input, of the state). Gates are ordered
+        input, forget, cell, output for ``lstm``; reset, update, new for ``gru``.
+    state : array
+        First states, (num_layers * directions, N, state_size), or projection_size instead of state_size.
+    state_cell : array
+        For ``lstm``: first cell states, (num_layers * directions, N, state_size).
+    sequence_length : array
+        With `use_sequence_length`: how many steps each sequence has, (N,). After them the output is zero and the state stays.
+    state_size : int
+        Units of a layer.
+    num_layers : int
+    bidirectional : bool
+        Also run backwards over time; outputs are side by side.
+    mode : {'rnn_relu', 'rnn_tanh', 'lstm', 'gru'}
+    p : float
+        Dropout between layers, in training.
+    state_outputs : bool
+        Also return the last states, shaped as the first ones.
+    projection_size : int, optional
+        For ``lstm``: project the state to this size.
+    lstm_state_clip_min, lstm_state_clip_max : float, optional
+        Limit the cell states.
+    lstm_state_clip_nan : bool
+        Limit NaN as well, to the minimum.
+    use_sequence_length : bool
+        There is an input `sequence_length`.
+
+    Returns
+    -------
+    array, or list of arrays
+        Outputs of shape (time, N, directions * state_size), and the last states.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``RNN``; what that does on GPUs only (projection, lengths, clipping) works everywhere.
+    """
+    xp, sizes = k.xp, _Sizes(p)
+    ins = dict(zip(p._sig.inputs, arrays))
+    data = ins["data"]
+    x, vector, state = wide(data), wide(ins["parameters"]), wide(ins["state"])
+    lstm = p.mode == "lstm"
+    steps, n = x.shape[:2]
+    masks, clip = _masks(xp, p, steps, ins.get("sequence_length")), _clip(p)
+    plan, cell = sizes.layout(p, x.shape[2]), CELLS[p.mode]
+
+    def reserve(width: int) -> Any:
+        return xp.empty((sizes.rows, steps, n, width), x.dtype)
+
+    hidden = reserve(sizes.state)
+    gates = reserve(4 * sizes.units) if "gates" in cell.saved else None
+    cells = reserve(sizes.units) if "cells" in cell.saved else None
+    last_h = xp.empty((sizes.rows, n, sizes.state), x.dtype)
+    last_c = xp.empty((sizes.rows, n, sizes.units), x.dtype) if lstm else None
+    drop = None
+    if p.p > 0 and p.num_layers > 1:
+        drop = _dropout(k, p, (p.num_layers - 1, steps, n, sizes.directions * sizes.state), x.dtype)
+    for layer in range(p.num_layers):
+        for d in range(sizes.directions):
+            i = layer * sizes.directions + d
+            c = wide(ins["state_cell"])[i] if lstm else None
+            h, c = cell.forward(xp, x, plan.views(vector, i), state[i], c, hidden[i], gates[i] if gates is not None else None,
+                                cells[i] if cells is not None else None, _steps(steps, d), masks, clip)
+            last_h[i] = h
+            if lstm:
+                last_c[i] = c
+        x = _joined(xp, hidden, layer, sizes.directions, masks)
+        if drop is not None and layer < p.num_layers - 1:
+            x *= drop[layer]
+    found = {"output": x, "state_output": last_h, "statecell_output": last_c, "gates": gates, "cells": cells, "hidden": hidden, "mask": drop}
+    return [found[name] for name in p._sig.outputs]
+
+
+def _dropout(k: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    xp = k.xp
+    if not k.is_train:
+        return xp.broadcast_to(xp.ones((1,) * len(shape), dtype), shape)
+    keep = 1 - p.p
+    return (k.rng.uniform(shape, np.float32) < keep) * dtype.type(1 / keep if keep else 0)
+
+
+def _solve_inputs(p: Any, sizes: _Sizes, size: int) -> int:
+    """Number of inputs that parameters of this size are for."""
+    rest = size - sizes.layout(p, 0).size
+    each = sizes.directions * GATES[p.mode] * sizes.units
+    if rest <= 0 or rest % each:
+        raise ValueError(f"{size} parameters fit no number of inputs; they are {sizes.layout(p, 0).size} plus a multiple of {each}")
+    return rest // each
+
+
+@rnn.shape
+def _(p, ins, outs):
+    s = _Sizes(p)
+    at = {name: i for i, name in enumerate(p._sig.inputs)}
+    out = {name: i for i, name in enumerate(p._sig.outputs)}
+    data, vector = merge_shape(ins[0], (-1, -1, -1)), ins[1]
+    y = merge_shape(outs[0], (data[0], data[1], s.directions * s.state))
+    states = (s.rows, -1, s.state)
+    for shape in (ins[2], outs[out["state_output"]] if p.state_outputs else None):
+        states = merge_shape(states, shape)
+    cells = (s.rows, -1, s.units)
+    if p.mode == "lstm":
+        for shape in (ins[3], outs[out["statecell_output"]] if p.state_outputs else None):
+            cells = merge_shape(cells, shape)
+    batch = (-1,)
+    for shape in ((y[1],), (states[1],), (cells[1],), ins[at["sequence_length"]] if p.use_sequence_length else None):
+        batch = merge_shape(batch, shape)
+    n = batch[0]
+    steps, inputs = y[0], data[2]
+    if vector is not None and len(vector) == 1 and vector[0] != -1 and inputs == -1:
+        inputs = _solve_inputs(p, s, vector[0])
+    shapes = {
+        "data": (steps, n, inputs), "parameters": (-1 if inputs == -1 else s.layout(p, inputs).size,),
+        "state": (s.rows, n, s.state), "state_cell": (s.rows, n, s.units), "sequence_length": (n,),
+        "output": (steps, n, s.directions * s.state), "state_output": (s.rows, n, s.state), "statecell_output": (s.rows, n, s.units),
+        "gates": (s.rows, steps, n, 4 * s.units), "cells": (s.rows, steps, n, s.units), "hidden": (s.rows, steps, n, s.state),
+        "mask": (p.num_layers - 1, steps, n, s.directions * s.state),
+    }
+    return [shapes[name] for name in at], [shapes[name] for name in out]
+
+
+def _free_lengths(names: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """One dtype for all, but the lengths may have their own."""
+    t = None
+    for name, given_ in zip(names, ins):
+        if name != "sequence_length":
+            t = t or given_
+    t = t or outs[0]
+    return [(v or t) if name == "sequence_length" else t for name, v in zip(names, ins)], [t] * len(outs)
+
+
+rnn.dtype(lambda p, ins, outs: _free_lengths(p._sig.inputs, ins, outs))
+
+
+@rnn.cost
+def _(p, ins, outs):
+    return size_of(ins[0][:2]) * ins[1][0] / 10 + 3e4 * ins[0][0]
+
+
+@op("_backward_RNN", outputs="data parameters state state_cell[mode=='lstm']", **_PARAMS, samples=[],
+    inputs="dy d_state[state_outputs] d_cell[state_outputs and mode=='lstm'] " + _INPUTS + " " + _RESERVE)
+def backward_rnn(k, p, *arrays):
+    """Gradients of `RNN` with respect to data, parameters and first states.
+
+    Parameters
+    ----------
+    dy, d_state, d_cell : array
+        The incoming gradients of the outputs.
+    data, parameters, state, state_cell, sequence_length : array
+        The inputs.
+    gates, cells, hidden, mask : array
+        What the forward pass left: activated gates, cell states and states of every step, dropout between layers.
+    state_size, num_layers, bidirectional, mode, p, state_outputs, projection_size, lstm_state_clip_min, lstm_state_clip_max, \
+lstm_state_clip_nan, use_sequence_length
+        As in `RNN`.
+    """
+    xp, sizes = k.xp, _Sizes(p)
+    ins = {name: a if name == "sequence_length" else wide(a) for name, a in zip(p._sig.inputs, arrays)}
+    lstm, directions = p.mode == "lstm", sizes.directions
+    wanted = k.wanted or (True,) * 4
+    data, vector, state, hidden = ins["data"], ins["parameters"], ins["state"], ins["hidden"]
+    gates, cells, drop = ins.get("gates"), ins.get("cells"), ins.get("mask")
+    steps, n = data.shape[:2]
+    masks, clip = _masks(xp, p, steps, ins.get("sequence_length")), _clip(p)
+    plan, cell = sizes.layout(p, data.shape[2]), CELLS[p.mode]
+    d_vector = xp.empty(vector.shape, vector.dtype) if wanted[1] else None
+    d_first = xp.empty(state.shape, state.dtype)
+    d_cells = xp.empty(ins["state_cell"].shape, state.dtype) if lstm else None
+    dy = ins["dy"]
+    for layer in range(p.num_layers - 1, -1, -1):
+        if masks is not None:
+            dy = xp.where(masks, dy, dy.dtype.type(0))
+        x = data if layer == 0 else _joined(xp, hidden, layer - 1, directions, masks)
+        if layer and drop is not None:
+            x *= drop[layer - 1]
+        dx = None
+        for d in range(directions):
+            i = layer * directions + d
+            order = _steps(steps, d)
+            weights = plan.views(vector, i)
+            first = state[i][None]
+            before = xp.concatenate([hidden[i, 1:], first] if d else [first, hidden[i, :-1]])
+            dh = ins["d_state"][i] if p.state_outputs else xp.zeros(state.shape[1:], state.dtype)
+            dc = c = None
+            if lstm:
+                c = ins["state_cell"][i]
+                dc = ins["d_cell"][i] if p.state_outputs else xp.zeros(c.shape, c.dtype)
+            own = dy[..., d * sizes.state:(d + 1) * sizes.state]
+            at_input, at_state, dh, dc, d_projection = cell.backward(
+                xp, own, dh, dc, weights, c, hidden[i], before, gates[i] if gates is not None else None,
+                cells[i] if cells is not None else None, order, masks, clip)
+            d_first[i] = dh
+            if lstm:
+                d_cells[i] = dc
+            flat, flat_state = at_input.reshape(steps * n, -1), at_state.reshape(steps * n, -1)
+            if d_vector is not None:
+                d_x, d_h, d_r, d_bx, d_bh = plan.views(d_vector, i)
+                d_x[...] = xp.matmul(flat.T, x.reshape(steps * n, -1))
+                d_h[...] = xp.matmul(flat_state.T, before.reshape(steps * n, -1))
+                d_bx[...] = flat.sum(0)
+                d_bh[...] = flat_state.sum(0)
+                if d_r is not None:
+                    d_r[...] = d_projection
+            if layer or wanted[0]:
+                part = xp.matmul(flat, weights[0]).reshape(x.shape)
+                dx = part if dx is None else dx + part
+        dy = dx
+        if layer and drop is not None:
+            dy = dy * drop[layer - 1]
+    return [dy, d_vector, d_first, d_cells][:4 if lstm else 3]
+
+
+@backward_rnn.shape
+def _(p, ins):
+    at = {name: i for i, name in enumerate(p._sig.inputs)}
+    return [ins[at[name]] for name in p._sig.outputs]
+
+
+backward_rnn.dtype(lambda p, ins, outs: _free_lengths(p._sig.inputs, ins, outs))
+
+
+@backward_rnn.cost
+def _(p, ins, outs):
+    steps, n = ins[0][:2]
+    return steps * n * outs[1][0] / 5 + 6e4 * steps

@@ -1,0 +1,292 @@
+"""Ranges along axes: slice_axis, slice_like, Crop, splitting at indices, and writing ranges."""
+from __future__ import annotations
+
+from typing import Any
+
+from .._core.infer import known
+from .._core.op import op
+from .._core.params import Bool, Float, Int, Shape
+from ..testing.sample import Sample
+from .rules import axis_of, first_dtype
+from .shape import RANGE, ranges_of, sliced
+
+__all__: list[str] = []
+
+
+def _along(ndim: int, axis: int, part: slice) -> tuple[slice, ...]:
+    return (slice(None),) * axis + (part,) + (slice(None),) * (ndim - axis - 1)
+
+
+def _axis_range(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """(axis, first, last + 1), checked as MXNet does."""
+    axis = axis_of(p.axis, len(shape))
+    n = shape[axis]
+    begin = p.begin + n if p.begin < 0 else p.begin
+    end = n if p.end is None else p.end + n if p.end < 0 else p.end
+    if not 0 <= begin <= n or not 0 <= end <= n or (begin >= end and n):
+        raise ValueError(f"begin={p.begin} and end={p.end} select nothing, or more than there is, on axis {p.axis} of length {n}")
+    return axis, begin, end
+
+
+_ON_AXIS = {"axis": Int(), "begin": Int(), "end": Int(None)}
+
+
+@op("slice_axis", inputs="data", **_ON_AXIS, view=True,
+    grad=lambda F, p, dy, like_data: F._slice_axis_spread(dy, like_data, axis=p.axis, begin=p.begin, end=p.end),
+    samples=[Sample((3, 4), params={"axis": 1, "begin": 1, "end": 3}), Sample((3, 4), params={"axis": -2, "begin": -2, "end": None})])
+def slice_axis(k, p, data):
+    """A range along one axis.
+
+    Parameters
+    ----------
+    data : array
+    axis : int
+    begin : int
+        The first; negative counts from the end.
+    end : int or None
+        One past the last; None: up to the end.
+    """
+    axis, begin, end = _axis_range(p, data.shape)
+    return data[_along(data.ndim, axis, slice(begin, end))]
+
+
+@slice_axis.shape
+def _(p, ins):
+    axis, begin, end = _axis_range(p, ins[0])
+    return [ins[0][:axis] + (end - begin,) + ins[0][axis + 1:]]
+
+
+@op("_slice_axis_spread", inputs="data like~", **_ON_AXIS,
+    grad=lambda F, p, dy: (F.slice_axis(dy, axis=p.axis, begin=p.begin, end=p.end), None),
+    samples=[Sample((3, 2), (3, 4), params={"axis": 1, "begin": 1, "end": 3}, mxnet="internal")])
+def slice_axis_spread(k, p, data, like):
+    """Zeros like `like` with `data` in a range along one axis: the gradient of `slice_axis`.
+
+    Parameters
+    ----------
+    data, like : array
+    axis, begin, end : int
+        As in `slice_axis`.
+    """
+    out = k.xp.zeros(tuple(like.shape), data.dtype)
+    axis, begin, end = _axis_range(p, out.shape)
+    out[_along(out.ndim, axis, slice(begin, end))] = data
+    return out
+
+
+slice_axis_spread.shape(lambda p, ins: [ins[1]])
+
+
+def _like_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    if not p.axes and len(a) != len(b):
+        raise ValueError(f"data {a} and shape_like {b} have different ranks; give axes")
+    out = list(a)
+    for i in p.axes or range(len(a)):
+        j, n = axis_of(i, len(a)), b[axis_of(i, len(b))]
+        if n > a[j]:
+            raise ValueError(f"axis {i} of data has length {a[j]}, less than the {n} of shape_like")
+        out[j] = n
+    return tuple(out)
+
+
+@op("slice_like", inputs="data shape_like~", axes=Shape(()), view=True, grad=lambda F, dy, like_data: (F._corner_spread(dy, like_data), None),
+    samples=[Sample((3, 4), (2, 3)), Sample((3, 4), (2, 9), params={"axes": (0,)}), Sample((3, 4, 2), (2, 1), params={"axes": (-1,)})])
+def slice_like(k, p, data, shape_like):
+    """The leading part of `data` that is as long as another array.
+
+    Parameters
+    ----------
+    data : array
+    shape_like : array
+        Only its shape is used.
+    axes : tuple of int
+        The axes to shorten; all unless told.
+    """
+    return data[tuple(slice(0, n) for n in _like_shape(p, tuple(data.shape), tuple(shape_like.shape)))]
+
+
+@slice_like.shape
+def _(p, ins, outs):
+    return ins, [_like_shape(p, *ins) if known(ins[0]) and known(ins[1]) else None]
+
+
+slice_like.dtype(first_dtype)
+
+
+@op("_corner_spread", inputs="data like~", grad=lambda F, dy, like_data: (F.slice_like(dy, like_data), None),
+    samples=[Sample((2, 3), (3, 4), mxnet="internal")])
+def corner_spread(k, p, data, like):
+    """Zeros like `like` with `data` in the leading corner: the gradient of `slice_like`.
+
+    Parameters
+    ----------
+    data, like : array
+    """
+    out = k.xp.zeros(tuple(like.shape), data.dtype)
+    out[tuple(slice(0, n) for n in data.shape)] = data
+    return out
+
+
+corner_spread.shape(lambda p, ins: [ins[1]])
+
+
+def _crop_box(p: Any, ins: Any) -> tuple[int, int, int, int]:
+    """(top, left, height, width) of the part that Crop keeps."""
+    shape = ins[0]
+    if any(len(s) != 4 for s in ins):
+        raise ValueError("Crop needs arrays of 4 dimensions (batch, channel, height, width)")
+    if p.num_args not in (1, 2):
+        raise ValueError(f"Crop takes one or two arrays, not {p.num_args}")
+    h, w = ins[1][2:] if p.num_args == 2 else p.h_w
+    room = shape[2] - h, shape[3] - w
+    top, left = (room[0] // 2, room[1] // 2) if p.center_crop else p.offset
+    if not (0 <= top <= room[0] and 0 <= left <= room[1]) or min(h, w) < 1:
+        raise ValueError(f"a part of {h} x {w} at offset ({top}, {left}) does not lie in an image of {shape[2]} x {shape[3]}")
+    return top, left, h, w
+
+
+_CROP = {"offset": Shape((0, 0)), "h_w": Shape((0, 0)), "center_crop": Bool(False)}
+
+
+@op("Crop", inputs="data*", **_CROP, grad=lambda F, p, dy, like_data: [[F._crop_spread(
+        dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop), *[None] * (len(like_data) - 1)]],
+    samples=[Sample((1, 2, 4, 5), params={"num_args": 1, "offset": (1, 2), "h_w": (2, 3)}),
+             Sample((1, 2, 4, 5), (1, 1, 2, 2), params={"num_args": 2, "center_crop": True})])
+def crop(k, p, *data):
+    """Cut a part out of images.
+
+    Parameters
+    ----------
+    data : arrays, (batch, channel, height, width)
+        The images, and optionally an array whose height and width the part gets.
+    num_args : int
+        1 or 2; counted for you.
+    offset : (int, int)
+        Row and column of the part's corner.
+    h_w : (int, int)
+        Height and width of the part, if there is no second array.
+    center_crop : bool
+        Take the middle.
+    """
+    top, left, h, w = _crop_box(p, [x.shape for x in data])
+    return data[0][:, :, top:top + h, left:left + w].copy()
+
+
+crop.shape(lambda p, ins: [(*ins[0][:2], *_crop_box(p, ins)[2:])])
+
+
+@op("_crop_spread", inputs="dy data~*", **_CROP, grad=None,
+    samples=[Sample((1, 2, 2, 3), (1, 2, 4, 5), params={"num_args": 1, "offset": (1, 2), "h_w": (2, 3)}, grad=False, mxnet="internal")])
+def crop_spread(k, p, dy, *data):
+    """Zeros like the images with `dy` in the part: the gradient of `Crop`.
+
+    Parameters
+    ----------
+    dy : array
+    data : arrays
+        As in `Crop`; only their shapes are used.
+    num_args, offset, h_w, center_crop
+        As in `Crop`.
+    """
+    top, left, h, w = _crop_box(p, [tuple(x.shape) for x in data])
+    out = k.xp.zeros(tuple(data[0].shape), dy.dtype)
+    out[:, :, top:top + h, left:left + w] = dy
+    return out
+
+
+crop_spread.shape(lambda p, ins: [ins[1]])
+
+
+def _cuts(p: Any, n: int) -> list[tuple[int, int]]:
+    """(begin, end) of each part along an axis of length n."""
+    if p.sections > 0:
+        small, more = divmod(n, p.sections)
+        begins = [i * small + min(i, more) for i in range(p.sections)]
+    else:
+        begins = list(p.indices)
+    ends = [*begins[1:], n]
+    for b, e in zip(begins, ends):
+        if not 0 <= b <= e <= n:
+            raise ValueError(f"indices {p.indices} must rise and lie in an axis of length {n}")
+    return list(zip(begins, ends))
+
+
+@op("_split_v2", inputs="data", indices=Shape(), axis=Int(1), squeeze_axis=Bool(False), sections=Int(0),
+    outputs=lambda p: [f"output{i}" for i in range(p.sections if p.sections > 0 else len(p.indices))],
+    grad=lambda F, p, dys: F.stack(*dys, axis=p.axis) if p.squeeze_axis else F.Concat(*dys, dim=p.axis),
+    samples=[Sample((2, 7), params={"indices": (0, 3, 5), "axis": 1}), Sample((7, 2), params={"indices": (), "axis": 0, "sections": 3}),
+             Sample((2, 3), params={"indices": (), "sections": 3, "squeeze_axis": True})])
+def split_v2(k, p, data):
+    """Split along an axis at indices, or into sections as equal as can be.
+
+    Parameters
+    ----------
+    data : array
+    indices : tuple of int
+        Where each part begins; the first is 0.
+    axis : int
+    squeeze_axis : bool
+        Drop the axis; its parts must have length 1.
+    sections : int
+        Number of parts, if positive; then `indices` has no effect.
+    """
+    axis = axis_of(p.axis, data.ndim)
+    parts = [data[_along(data.ndim, axis, slice(b, e))].copy() for b, e in _cuts(p, data.shape[axis])]
+    return [x.squeeze(axis) for x in parts] if p.squeeze_axis else parts
+
+
+@split_v2.shape
+def _(p, ins):
+    shape = ins[0]
+    axis = axis_of(p.axis, len(shape))
+    lengths = [e - b for b, e in _cuts(p, shape[axis])]
+    if p.squeeze_axis:
+        if any(n != 1 for n in lengths):
+            raise ValueError(f"squeeze_axis needs parts of length 1, they have {lengths}")
+        return [shape[:axis] + shape[axis + 1:]] * len(lengths)
+    return [shape[:axis] + (n,) + shape[axis + 1:] for n in lengths]
+
+
+@op("_slice_assign", "_crop_assign", inputs="lhs rhs", **RANGE, alias="lhs->output", grad=lambda F, p, dy, like_rhs: (
+        F._slice_assign_scalar(dy, begin=p.begin, end=p.end, step=p.step, scalar=0.0),
+        F.slice(dy, begin=p.begin, end=p.end, step=p.step)),
+    samples=[Sample((4, 5), (2, 4), params={"begin": (1, 0), "end": (3, 4)}),
+             Sample((4, 5), (2, 2), params={"begin": (None, 4), "end": (None, 0), "step": (2, -2)})])
+def slice_assign(k, p, lhs, rhs):
+    """`lhs` with a range of each dimension replaced by `rhs`.
+
+    Parameters
+    ----------
+    lhs : array
+    rhs : array
+        Of the shape of the range.
+    begin, end, step : tuple of int or None
+        As in `slice`.
+    """
+    out = lhs.copy()
+    out[ranges_of(p, lhs.shape)] = rhs
+    return out
+
+
+@slice_assign.shape
+def _(p, ins, outs):
+    src = ins[0] if ins[0] is not None else outs[0]
+    return [src, ins[1] if src is None else sliced(src, ranges_of(p, src))], [src]
+
+
+@op("_slice_assign_scalar", "_crop_assign_scalar", inputs="data", scalar=Float(0.0, dynamic=True), **RANGE, alias="data->output",
+    grad=lambda F, p, dy: F._slice_assign_scalar(dy, begin=p.begin, end=p.end, step=p.step, scalar=0.0),
+    samples=[Sample((4, 5), params={"begin": (1, 0), "end": (3, 4), "scalar": 2.5})])
+def slice_assign_scalar(k, p, data):
+    """`data` with a range of each dimension set to a number.
+
+    Parameters
+    ----------
+    data : array
+    scalar : float
+    begin, end, step : tuple of int or None
+        As in `slice`.
+    """
+    out = data.copy()
+    out[ranges_of(p, data.shape)] = p.scalar if data.dtype.kind == "f" else int(p.scalar)
+    return out

@@ -1,0 +1,179 @@
+"""``mxcore train``: what it learns, writes and resumes, and what it says about bad input."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore.cli import main
+from mxcore.cli.train import checkpoint, options
+
+
+@pytest.fixture
+def train(tmp_path, capsys):
+    """Run ``mxcore train`` with arguments; returns status, output and errors."""
+
+    def run(*args, output=tmp_path / "out"):
+        status = main(["train", "--output", str(output), *map(str, args)])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    run.folder = tmp_path / "out"
+    return run
+
+
+@pytest.fixture(scope="module")
+def squares(tmp_path_factory):
+    """Record files of bright and dark squares of 12 x 16 colour pixels: 40 images of 2 classes."""
+    folder = tmp_path_factory.mktemp("squares")
+    draw = np.random.RandomState(0)
+    with mx.recordio.MXIndexedRecordIO(str(folder / "a.idx"), str(folder / "a.rec"), "w") as record:
+        for i in range(40):
+            image = draw.randint(0, 90, (12, 16, 3)).astype(np.uint8) + np.uint8(150 * (i % 2))
+            header = mx.recordio.IRHeader(0, float(i % 2), i, 0)
+            record.write_idx(i, mx.recordio.pack_img(header, image, img_fmt=".png"))
+    return folder / "a.rec"
+
+
+def test_it_learns_and_leaves_files(train):
+    status, out, _ = train("--network", "mlp", "--epochs", 3)
+    assert status == 0
+    *epochs, last, files = out.splitlines()
+    assert [line.split(":")[0] for line in epochs] == ["epoch 1/3", "epoch 2/3", "epoch 3/3"]
+    assert all("samples/s" in line for line in epochs)
+    assert float(re.match(r"test accuracy ([\d.]+) % after epoch 3, [\d.]+ s$", last)[1]) > 80
+    names = {p.name for p in train.folder.iterdir()}
+    assert names == {"mlp-0003.params", "mlp-0003.states", "mlp-0003.json", "mlp-curve.png"}
+    assert all(str(train.folder / name) in files for name in ("mlp-0003.params", "mlp-curve.png"))
+    assert (train.folder / "mlp-curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_parameters_are_in_gluons_format(train):
+    train("--network", "mlp", "--epochs", 1)
+    stored = mx.nd.load(str(train.folder / "mlp-0001.params"))
+    assert {name: a.shape for name, a in stored.items()} == {
+        "0.weight": (128, 784), "0.bias": (128,), "1.weight": (64, 128), "1.bias": (64,), "2.weight": (10, 64), "2.bias": (10,),
+    }  # fmt: skip
+
+
+def test_a_resumed_run_ends_like_an_uninterrupted_one(train, tmp_path, monkeypatch):
+    args = ["--network", "mlp", "--epochs", 3, "--optimizer", "adam"]
+    assert train(*args, output=tmp_path / "whole")[0] == 0
+    save = checkpoint.save
+
+    def interrupted(run):
+        save(run)
+        if run.epoch == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoint, "save", interrupted)
+    status, _, err = train(*args)
+    assert status == 130 and "interrupted" in err
+    monkeypatch.undo()
+    status, out, _ = train(*args, "--resume")
+    assert status == 0 and out.startswith("going on after epoch 2")
+    ours, whole = (mx.nd.load(str(folder / "mlp-0003.params")) for folder in (train.folder, tmp_path / "whole"))
+    for name, array in whole.items():
+        np.testing.assert_array_equal(ours[name].asnumpy(), array.asnumpy())
+    notes = [json.loads((folder / "mlp-0003.json").read_text()) for folder in (train.folder, tmp_path / "whole")]
+    assert [[e["loss"] for e in note["history"]] for note in notes][0] == [e["loss"] for e in notes[1]["history"]]
+    status, out, _ = train(*args, "--resume")
+    assert status == 0 and "after epoch 3" in out.splitlines()[-2]
+
+
+def test_own_records_on_two_contexts(train, squares):
+    status, out, _ = train(
+        "--network", "lenet", "--rec", squares, "--val-rec", squares, "--data-shape", "3,16,16", "--num-classes", 2,
+        "--ctx", "cpu(0),cpu(1)", "--kvstore", "device", "--batch-size", 8, "--epochs", 2, "--augment",
+    )  # fmt: skip
+    assert status == 0 and "test accuracy 100.00 %" in out
+
+
+def test_without_a_test_file_the_training_accuracy_is_told(train, squares):
+    status, out, _ = train(
+        "--network", "mlp", "--rec", squares, "--data-shape", "3x8x8", "--num-classes", 2, "--batch-size", 16, "--epochs", 1
+    )  # fmt: skip
+    assert status == 0 and re.search(r"^train accuracy [\d.]+ % after epoch 1,", out, re.M) and "test " not in out
+
+
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        (["--network", "lenett"], "no network 'lenett', did you mean 'lenet'"),
+        (["--optimizer", "sdg"], "'sdg', did you mean"),
+        (["--kvstore", "locl"], "'locl', did you mean 'local'"),
+        (["--ctx", "gpu(7)"], "gpu"),
+        (["--batch-size", "63", "--ctx", "cpu(0),cpu(1)"], "63 cannot be divided evenly over 2"),
+        (["--data-shape", "1,8,8"], "cannot take images of shape (1, 8, 8)"),
+        (["--num-classes", "9", "--network", "mlp"], "label 9 is none of 0 to 8"),
+        (["--rec", "nowhere.rec"], "nowhere.rec"),
+        (["--val-rec", "nowhere.rec"], "--val-rec needs --rec"),
+        (["--resume"], "no checkpoint of 'lenet'"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(train, args, words):
+    status, _, err = train(*args)
+    assert status == 1 and words in err and err.startswith("mxcore train: ") and "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        (["--ctx", "cpu[0]"], "no context"),
+        (["--ctx", "cpu,cpu(0)"], "twice"),
+        (["--data-shape", "28,28"], "CHANNELS,HEIGHT,WIDTH"),
+        (["--epochs", "0"], "whole number from 1"),
+        (["--lr", "0"], "number above 0"),
+        (["--lr", "nan"], "number above 0"),
+        (["--seed", "x"], "whole number"),
+    ],
+)
+def test_bad_arguments_exit_with_usage(train, capsys, args, words):
+    with pytest.raises(SystemExit) as caught:
+        train(*args)
+    err = capsys.readouterr().err
+    assert caught.value.code == 2 and words in err and "usage: mxcore train" in err
+
+
+def test_contexts_and_shapes():
+    assert options.contexts("cpu") == [mx.cpu(0)] and options.contexts("gpu(1), gpu:0") == [mx.gpu(1), mx.gpu(0)]
+    assert options.shape("(3, 32, 24)") == options.shape("3x32x24") == (3, 32, 24)
+
+
+def test_an_output_that_cannot_be_made(train, tmp_path):
+    (tmp_path / "file").touch()
+    status, _, err = train("--network", "mlp", output=tmp_path / "file" / "out")
+    assert status == 1 and "--output" in err
+
+
+@pytest.mark.parametrize("text, words", [("{", "damaged"), ("{}", "lacks"), ("[1]", "lacks")])
+def test_a_damaged_checkpoint_is_named(train, text, words):
+    train("--network", "mlp", "--epochs", 1)
+    (train.folder / "mlp-0001.json").write_text(text)
+    status, _, err = train("--network", "mlp", "--resume")
+    assert status == 1 and words in err and "mlp-0001.json" in err
+
+
+def test_a_checkpoint_of_another_kind_is_refused(train, squares):
+    train("--network", "mlp", "--epochs", 1)
+    status, _, err = train("--network", "mlp", "--num-classes", 12, "--resume")
+    assert status == 1 and "num_classes 10, not 12" in err
+    status, out, _ = train("--network", "mlp", "--epochs", 2, "--batch-size", 32, "--resume")
+    assert status == 0 and "note: the images come in another order" in out
+
+
+def test_without_the_plugin_of_the_digits(train, monkeypatch):
+    from mxcore._core.manager import manager
+
+    monkeypatch.setattr(manager.pm, "get_plugin", lambda name: None)
+    status, _, err = train("--network", "mlp")
+    assert status == 1 and "io_rec" in err and "--rec" in err
+
+
+@pytest.mark.slow
+def test_the_main_job_reaches_its_figure(train):
+    status, out, _ = train()
+    assert status == 0
+    assert float(re.search(r"^test accuracy ([\d.]+) %", out, re.M)[1]) >= 97

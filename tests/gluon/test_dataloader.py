@@ -1,0 +1,378 @@
+"""The loader: batches, workers, and everything that can go wrong with them."""
+import gc
+import glob
+import multiprocessing
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore.gluon.data import ArrayDataset, BatchSampler, DataLoader, Dataset, SequentialSampler
+from mxcore.gluon.data.workers import transport
+
+X = np.random.RandomState(0).rand(20, 3, 5).astype("float32")
+Y = np.arange(20)
+WORKERS = [{}, {"num_workers": 2}, {"num_workers": 2, "thread_pool": True}]
+PARALLEL = WORKERS[1:]
+
+
+def workers():
+    return [p for p in multiprocessing.active_children() if p.name.startswith("DataLoader")]
+
+
+def open_files():
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_behind():
+    gc.collect()
+    before = open_files()
+    yield
+    gc.collect()
+    assert workers() == []
+    assert open_files() <= before
+    assert glob.glob(os.path.join(tempfile.gettempdir(), "mxcore-loader-*")) == []
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+@pytest.mark.parametrize("wrap", [lambda x: x, mx.nd.array])
+def test_all_samples_come_in_order(kw, wrap):
+    loader = DataLoader(ArrayDataset(wrap(X), Y), 8, **kw)
+    assert len(loader) == 3
+    for _ in range(2):
+        batches = list(loader)
+        assert [x.shape[0] for x, y in batches] == [8, 8, 4]
+        assert all(isinstance(a, mx.nd.NDArray) for pair in batches for a in pair)
+        assert (np.concatenate([x.asnumpy() for x, y in batches]) == X).all()
+        assert (np.concatenate([y.asnumpy() for x, y in batches]) == Y).all()
+        assert batches[0][0].dtype == np.float32 and batches[0][1].dtype == np.int64
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+@pytest.mark.parametrize("last, sizes", [("keep", [8, 8, 4]), ("discard", [8, 8]), ("rollover", [8, 8])])
+def test_last_batch(kw, last, sizes):
+    loader = DataLoader(Y, 8, last_batch=last, **kw)
+    assert [b.shape[0] for b in loader] == sizes
+    assert [b.shape[0] for b in loader] == (sizes if last != "rollover" else [8, 8, 8])
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+def test_shuffle_follows_the_seed(kw):
+    def order():
+        np.random.seed(3)
+        return np.concatenate([b.asnumpy() for b in DataLoader(Y, 8, shuffle=True, **kw)]).tolist()
+
+    assert order() == order() != Y.tolist() and sorted(order()) == Y.tolist()
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+def test_big_batches_and_views_of_them(kw):
+    big = np.random.RandomState(0).rand(6, 100, 100).astype("float32")
+    for i, batch in enumerate(DataLoader(big, 2, **kw)):
+        # Memory handed over belongs to the loader's process: it may be written to.
+        batch += 1
+        assert (batch.asnumpy() == big[2 * i : 2 * i + 2] + 1).all()
+
+
+def mixed(samples):
+    return {
+        "host": np.stack([x for x, y in samples]),
+        "device": mx.nd.array([y for x, y in samples]),
+        "text": ("a", len(samples)),
+        "big": np.full((3000,), samples[0][1]),
+    }
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+def test_own_batchify_keeps_types(kw):
+    first, *_ = DataLoader(ArrayDataset(X, Y), 10, batchify_fn=mixed, **kw)
+    assert isinstance(first["host"], np.ndarray) and isinstance(first["device"], mx.nd.NDArray)
+    assert first["text"] == ("a", 10) and (first["host"] == X[:10]).all() and first["device"].shape == (10,)
+    first["big"][:] = 7
+    assert (first["big"] == 7).all()
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+def test_batch_sampler(kw):
+    sampler = BatchSampler(SequentialSampler(6), 4)
+    assert [b.shape for b in DataLoader(Y, batch_sampler=sampler, **kw)] == [(4,), (2,)]
+
+
+@pytest.mark.parametrize(
+    "kw, kind, text",
+    [
+        ({}, ValueError, "batch_size must be specified"),
+        ({"batch_size": 2, "shuffle": True, "sampler": SequentialSampler(3)}, ValueError, "shuffle must not"),
+        ({"batch_size": 2, "batch_sampler": BatchSampler(SequentialSampler(3), 2)}, ValueError, "batch_sampler"),
+        ({"batch_size": 2, "last_batch": "half"}, ValueError, "half"),
+        ({"batch_size": 2, "timeout": 0}, AssertionError, "timeout must be positive"),
+    ],
+)
+def test_bad_arguments(kw, kind, text):
+    with pytest.raises(kind, match=text) as e:
+        DataLoader(Y, **kw)
+    assert isinstance(e.value, mx.base.MXNetError)
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+@pytest.mark.parametrize("more", [{"pin_memory": True}, {"prefetch": 0}, {"prefetch": 50}, {"num_workers": -1}])
+def test_accepted_arguments(kw, more):
+    assert sum(b.shape[0] for b in DataLoader(Y, 3, **{**kw, **more})) == 20
+
+
+@pytest.mark.parametrize("kw", PARALLEL)
+def test_several_rounds_at_once(kw):
+    loader = DataLoader(Y, 8, **kw)
+    pairs = [(a.asnumpy()[0], b.asnumpy()[0]) for a, b in zip(loader, loader)]
+    assert pairs == [(0, 0), (8, 8), (16, 16)]
+
+
+@pytest.mark.parametrize("kw", PARALLEL)
+def test_refresh_works_ahead(kw):
+    loader = DataLoader(Y, 8, auto_reload=True, **kw)
+    assert loader._ready is not None
+    for _ in range(2):
+        assert [b.shape[0] for b in loader] == [8, 8, 4]
+        assert loader._ready is not None
+    loader.clean()
+    assert loader._ready is None and [b.shape[0] for b in loader] == [8, 8, 4]
+    loader.clean()
+
+
+def test_workers_are_reused_and_end_with_the_loader():
+    loader = DataLoader(Y, 8, num_workers=2)
+    assert workers() == []
+    list(loader)
+    first = sorted(p.pid for p in workers())
+    list(loader)
+    assert len(first) == 2 and sorted(p.pid for p in workers()) == first
+    del loader
+    assert workers() == []
+
+
+def test_a_dropped_iterator_ends_its_workers():
+    loader = DataLoader(Y, 2, num_workers=2)
+    batches = iter(loader)
+    next(batches)
+    assert len(workers()) == 2
+    del batches
+    assert workers() == []
+    for _ in loader:
+        break
+    assert workers() == [] and len(list(loader)) == 10
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------------------
+
+
+class Trouble(Dataset):
+    """Sample 0 is well; the others misbehave in their own way."""
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, i):
+        if i == 1:
+            raise KeyError("sample one")
+        if i == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if i == 3:
+            time.sleep(3)
+        if i == 4:
+            os._exit(3)
+        if i == 5:
+            raise Local("not picklable")
+        return i
+
+
+class Local(Exception):
+    def __init__(self, text):
+        super().__init__(text, lambda: None)
+
+
+def load(i, **kw):
+    return list(DataLoader(Trouble(), batch_sampler=[[0], [0, i]], **kw))
+
+
+@pytest.mark.parametrize("kw", WORKERS)
+def test_exceptions_pass_with_their_traceback(kw):
+    with pytest.raises(KeyError, match="sample one") as e:
+        load(1, **kw)
+    cause = str(e.value.__cause__)
+    if kw == WORKERS[1]:
+        assert 'raise KeyError("sample one")' in cause and "while reading sample 1" in cause and "worker" in cause
+    else:
+        assert any(entry.name == "__getitem__" for entry in e.traceback)
+
+
+def test_exceptions_that_cannot_be_pickled():
+    with pytest.raises(RuntimeError, match="Local in a DataLoader worker") as e:
+        load(5, num_workers=1)
+    assert "not picklable" in str(e.value.__cause__)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_killed_worker_is_named():
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match=r"worker 1 \(process \d+\) of 2 was killed by signal 9 .*while making batch 1.*memory"):
+        load(2, num_workers=2)
+    assert time.monotonic() - start < 5
+
+
+def test_a_worker_that_exits_is_named():
+    with pytest.raises(RuntimeError, match=r"worker 1 \(process \d+\) of 2 ended with exit code 3"):
+        load(4, num_workers=2)
+
+
+@pytest.mark.parametrize("kw", PARALLEL)
+def test_timeout(kw):
+    start = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"within timeout=0.3 s.*batch"):
+        load(3, timeout=0.3, **kw)
+    assert time.monotonic() - start < 2.5
+
+
+@pytest.mark.parametrize("kw", PARALLEL)
+def test_a_broken_sampler(kw):
+    def indices():
+        yield [0]
+        raise OSError("no more")
+
+    with pytest.raises(OSError, match="no more"):
+        list(DataLoader(Y, batch_sampler=indices(), **kw))
+
+
+# -- how batches travel ------------------------------------------------------------------------------------------------
+
+
+def values(**kw):
+    big = np.arange(12)[:, None] * np.ones((12, 3000), "int64")
+    return [b.asnumpy()[:, 0].tolist() for b in DataLoader(big, 5, num_workers=2, **kw)]
+
+
+WANTED = [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
+
+
+@pytest.mark.parametrize("missing", [None, "memfd", "descriptors"])
+def test_without_memory_files(missing, monkeypatch):
+    if missing == "memfd":
+        monkeypatch.delattr(os, "memfd_create", raising=False)
+    elif missing == "descriptors":
+        monkeypatch.setattr(transport, "_CAN_HAND_OVER", False)
+    assert values() == WANTED
+
+
+def test_full_memory_goes_to_disk(monkeypatch):
+    write, made = os.write, []
+
+    def full(fd, data):
+        if os.path.exists(f"/proc/self/fd/{fd}") and "memfd" in os.readlink(f"/proc/self/fd/{fd}"):
+            raise OSError(28, "No space left on device")
+        return write(fd, data)
+
+    monkeypatch.setattr(os, "write", full)
+    left, right = multiprocessing.Pipe()
+    parts = transport.pack(np.arange(5000))
+    with left, right:
+        transport.send(left, 1, False, parts, "unused")
+        made.append(transport.receive(right))
+    assert made[0][:2] == (1, False) and (made[0][2] == np.arange(5000)).all()
+
+
+def test_small_messages_fit_the_socket():
+    # Eight answers of the largest inline size must not block a worker whose loader is busy.
+    left, right = socket.socketpair()
+    with left, right:
+        left.setblocking(False)
+        for _ in range(8):
+            assert left.send(bytes(transport.INLINE + 300)) == transport.INLINE + 300
+
+
+class Drawn(Dataset):
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, i):
+        return np.array([random.random(), np.random.rand(), mx.nd.random.uniform(shape=(1,)).asscalar()])
+
+
+def test_random_numbers_depend_on_the_seed_only(monkeypatch):
+    from mxcore.gluon.data import dataloader
+
+    def drawn(n):
+        monkeypatch.setattr(dataloader, "_rounds", iter(range(5)))
+        random.seed(1)
+        np.random.seed(2)
+        loader = DataLoader(Drawn(), 3, num_workers=n)
+        return np.concatenate([b.asnumpy() for _ in range(2) for b in loader])
+
+    one, three = drawn(1), drawn(3)
+    assert (one == three).all() and len(np.unique(one)) == one.size
+
+
+def in_fresh_python(tmp_path, code):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(code))
+    return subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.skipif("mxnet" in sys.modules, reason="a fresh process has no stand-in")
+def test_spawned_workers(tmp_path):
+    code = """
+        import multiprocessing
+        import numpy as np
+        from mxcore.gluon.data import ArrayDataset, DataLoader
+
+        if __name__ == "__main__":
+            multiprocessing.set_start_method("spawn")
+            data = ArrayDataset(np.arange(20000).reshape(4, 5000), np.arange(4))
+            print([y.asnumpy().tolist() for x, y in DataLoader(data, 2, num_workers=1)])
+            try:
+                list(DataLoader(data.transform(lambda x, y: y), 2, num_workers=1))
+            except TypeError as e:
+                print(e)
+    """
+    out, err = in_fresh_python(tmp_path, code).communicate(timeout=60)
+    assert "[[0, 1], [2, 3]]" in out, err
+    assert "'spawn'" in out and "pickle" in out and "thread_pool" in out
+
+
+@pytest.mark.skipif("mxnet" in sys.modules or sys.platform != "linux", reason="a fresh process has no stand-in")
+def test_workers_of_a_killed_loader_leave(tmp_path):
+    code = """
+        import multiprocessing, time
+        import numpy as np
+        from mxcore.gluon.data import DataLoader
+
+        batches = iter(DataLoader(np.arange(20), 2, num_workers=2))
+        next(batches)
+        print(*(p.pid for p in multiprocessing.active_children()), flush=True)
+        time.sleep(60)
+    """
+    process = in_fresh_python(tmp_path, code)
+    with process:
+        pids = process.stdout.readline().split()
+        process.kill()
+    assert len(pids) == 2
+
+    def running(pid):
+        try:
+            with open(f"/proc/{pid}/stat") as f:
+                return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+        except OSError:
+            return False
+
+    deadline = time.monotonic() + 10
+    while any(map(running, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(running, pids))

@@ -1,0 +1,255 @@
+"""The conformance kit catches what it is for: each wrong operator, by the check that is meant to."""
+import mxcore as mx
+import numpy as np
+import pytest
+from mxcore._core import registry
+from mxcore.plugin import Float, Int, KernelSet, Sample, op
+from mxcore.testing.conformance import Failures, check_op
+
+SAMPLES = [Sample((3, 4)), Sample((0, 4))]
+kept = []
+
+
+def declare(body, **kw):
+    """An operator around a body; `check_op` needs no registration."""
+    kw.setdefault("grad", lambda F, dy: dy * 2)
+    kw.setdefault("samples", SAMPLES)
+    return op("wrong", inputs=kw.pop("inputs", "data"), **kw)(body)
+
+
+def failed(o, **kw):
+    """The checks that an operator fails."""
+    with pytest.raises(Failures) as e:
+        check_op(o, mx.cpu(), **kw)
+    return {c for c, _ in e.value.failures}
+
+
+def test_a_right_operator_passes():
+    right = declare(lambda k, p, data: data * 2)
+    check_op(right, mx.cpu())
+
+
+def test_a_right_operator_of_two_inputs_passes():
+    def body(k, p, a, b):
+        return k.xp.tanh(a) * b, a + b
+
+    right = declare(body, inputs="a b", outputs="product total", samples=[Sample((3, 4), (3, 4))],
+                    grad=lambda F, d_product, d_total, a, b: (d_product * b * (1 - F.square(F.tanh(a))) + d_total,
+                                                              d_product * F.tanh(a) + d_total))
+    check_op(right, mx.cpu())
+
+
+@pytest.mark.parametrize("rule", [lambda F, dy: dy * 3, lambda F, dy: dy * -2, lambda F, dy, data: dy * F.sign(data)])
+def test_wrong_gradient(rule):
+    assert failed(declare(lambda k, p, data: data * 2, grad=rule)) == {"gradient"}
+
+
+def test_wrong_second_gradient():
+    """The first gradient is right; that of its operator is not."""
+    forward = declare(lambda k, p, data: data * data * data, grad=lambda F, dy, data: F.sum(
+        F.stack(dy * data * data * 3, F.BlockGrad(dy * data)), axis=0) - F.BlockGrad(dy * data))
+    check_op(forward, mx.cpu())
+    wrong = declare(lambda k, p, data: data * data * data, grad=lambda F, dy, data: dy * F.BlockGrad(data * data) * 3)
+    assert failed(wrong) == {"second gradient"}
+
+
+def test_missing_gradient():
+    assert "gradient" in failed(op("wrong", samples=SAMPLES)(lambda k, p, data: data * 2))
+
+
+def test_wrong_shape():
+    assert failed(declare(lambda k, p, data: data[:, :2] * 2)) == {"declared"}
+
+
+def test_shape_rule_that_disagrees():
+    wrong = declare(lambda k, p, data: data.sum(1), grad=None)
+    assert failed(wrong) == {"declared"}
+
+
+def test_wrong_dtype(kernel):
+    right = declare(lambda k, p, data: data * 2)
+    kernel(right, lambda k, p, data: (data * 2).astype(np.float64))
+    assert failed(right) == {"kernels"}
+
+
+def test_kernel_with_wrong_values(kernel):
+    right = declare(lambda k, p, data: data * 2)
+    kernel(right, lambda k, p, data: data * 2.001)
+    assert {"value", "kernels"} <= failed(right)
+
+
+def test_a_kernel_behind_a_better_one_is_checked_too(kernel):
+    right = declare(lambda k, p, data: data * 2)
+    kernel(right, lambda k, p, data: data * 2, priority=5)
+    kernel(right, lambda k, p, data: data * 2.001)
+    assert failed(right) == {"kernels"}
+
+
+def test_kernel_that_writes_beside_its_output(kernel):
+    right = declare(lambda k, p, data: data * 2)
+
+    def double(k, p, outs, data):
+        np.multiply(data, 2, out=outs[0])
+        data[:1] = 0
+
+    kernel(right, double, out=True)
+    assert {"kernels", "pure"} <= failed(right)
+
+
+def test_mutated_input():
+    def body(k, p, data):
+        data += 1
+        return data * 2
+
+    assert "pure" in failed(declare(body))
+    assert failed(declare(body), checks=["pure"]) == {"pure"}
+
+
+def test_input_mutated_in_one_place():
+    def body(k, p, data):
+        double = data * 2
+        data[:1, :1] = 7
+        return double
+
+    assert failed(declare(body)) == {"pure"}
+
+
+def test_a_declared_mutation_passes():
+    right = declare(lambda k, p, data, count: (data * 2, count + 1), inputs="data count", mutates="count", grad=None,
+                    samples=[Sample((3, 4), (3, 4), grad=False)])
+    check_op(right, mx.cpu())
+
+
+def test_mutation_that_depends_on_float32():
+    wrong = declare(lambda k, p, data, count: (data * 2, count + (1 if data.dtype == np.float64 else 2)), inputs="data count",
+                    mutates="count", grad=None, samples=[Sample((3, 4), (3, 4), grad=False)])
+    assert "value" in failed(wrong)
+
+
+@pytest.mark.parametrize("body", [
+    lambda k, p, data: k.xp.asarray(np.asarray(data) * 2),
+    lambda k, p, data: np.multiply(data, 2),
+    lambda k, p, data: data * np.full((1, 4), 2, data.dtype),
+    lambda k, p, data: data * 2 if float(data.sum()) < 1e9 else data,
+    lambda k, p, data: k.xp.asarray(data.tolist()).astype(data.dtype).reshape(data.shape) * 2,
+    lambda k, p, data: k.xp.float_power(data * 0 + 2, 1).astype(data.dtype) * data,
+])
+def test_hidden_host_copy(body):
+    assert failed(declare(body)) == {"portable"}
+
+
+def test_leaked_buffer():
+    def body(k, p, data):
+        kept.append(data)
+        return data * 2
+
+    assert failed(declare(body)) == {"leak"}
+    kept.clear()
+
+
+def test_leaked_output():
+    def body(k, p, data):
+        kept.append(data * 2)
+        return kept[-1]
+
+    assert failed(declare(body)) == {"leak"}
+    kept.clear()
+
+
+def test_leaked_gradient_input():
+    def rule(F, dy, data):
+        kept.append(data)
+        return dy * 2
+
+    assert failed(declare(lambda k, p, data: data * 2, grad=rule)) == {"leak"}
+    kept.clear()
+
+
+def test_missing_sample():
+    assert failed(op("wrong")(lambda k, p, data: data * 2)) == {"samples"}
+
+
+def test_shape_only_input_used_for_its_values():
+    wrong = declare(lambda k, p, data: data * 2, grad=lambda F, dy, like_data: F.elemwise_add(dy, dy + 0 * like_data))
+    assert "rule" in failed(wrong)
+
+
+def test_shape_only_input_returned():
+    wrong = declare(lambda k, p, data: data * 1, grad=lambda F, dy, like_data: like_data)
+    assert "rule" in failed(wrong)
+
+
+def test_rule_that_reads_a_shape():
+    wrong = declare(lambda k, p, data: data * 2, grad=lambda F, dy, data: dy * (2 + 0 * data.shape[0]))
+    assert {"rule", "graph"} <= failed(wrong)
+
+
+def test_body_that_needs_contiguous_inputs():
+    def body(k, p, data):
+        return data * (2 if data.flags.c_contiguous else 3)
+
+    assert {"strided", "portable"} <= failed(declare(body))
+
+
+@pytest.mark.parametrize("body", [lambda k, p, data: data * 2 if data.shape[0] else data[:, 0] * 2,
+                                  lambda k, p, data: data * 2 * data.max() / data.max()])
+def test_body_that_fails_without_elements(body):
+    assert failed(declare(body, samples=[Sample((3, 4))])) == {"empty"}
+
+
+def test_outputs_wanted_alone():
+    def body(k, p, data):
+        return (data * 2, data * 3) if k.wanted is None else (None, data * 3) if k.wanted[1] else (data * 4, None)
+
+    wrong = declare(body, outputs="double triple", grad=lambda F, d_double, d_triple: d_double * 2 + d_triple * 3)
+    assert "wanted" in failed(wrong)
+
+
+def test_random_operator_that_forgets_its_key():
+    rs = np.random.RandomState(0)
+
+    def body(k, p, data):
+        return k.xp.asarray(rs.uniform(size=data.shape))
+
+    wrong = declare(body, random=True, grad=None, samples=[Sample((30, 4), grad=False, check=lambda i, o: None)])
+    assert failed(wrong, checks=["value"]) == {"value"}
+
+
+def test_implausible_random_numbers():
+    def uniform(inputs, outputs):
+        assert abs(outputs[0].mean() - 0.5) < 0.1
+
+    body = lambda k, p, data: k.rng.uniform(data.shape, np.float32) + p.shift  # noqa: E731
+    make = lambda shift: declare(body, random=True, grad=None, shift=Float(shift),  # noqa: E731
+                                 samples=[Sample((30, 40), grad=False, check=uniform)])
+    check_op(make(0.0), mx.cpu(), ["declared", "value"])
+    assert failed(make(0.3), checks=["value"]) == {"value"}
+
+
+def test_parameters_that_do_not_survive_text():
+    class Odd(Int):
+        def format(self, value):
+            return str(value + 1)
+
+    wrong = declare(lambda k, p, data: data * 2, times=Odd(2), samples=[Sample((3, 4), params={"times": 3})])
+    assert failed(wrong) == {"declared"}
+
+
+def test_unknown_check():
+    with pytest.raises(mx.MXNetError, match="no check is named 'valve'"):
+        check_op("relu", mx.cpu(), ["valve"])
+
+
+@pytest.fixture
+def kernel():
+    """Enter kernels of unregistered operators for the CPU; they are gone after the test."""
+    mx.nd.zeros((1,)).wait_to_read()
+
+    def enter(o, fn, **kw):
+        table = KernelSet("cpu")
+        table.kernel(o, **kw)(fn)
+        registry.kernels.sets.setdefault("cpu", {}).setdefault("wrong", []).extend(table.entries)
+        registry.kernels.sets["cpu"]["wrong"].sort(key=lambda k: -k.priority)
+
+    yield enter
+    registry.kernels.sets["cpu"].pop("wrong", None)
