@@ -141,6 +141,8 @@ class Op:
         self.alias = dict(pair.split("->") for pair in alias.split())
         self.count, self.arg_names = count, arg_names
         self.direct, self.samples = direct, list(samples)
+        #: Attributes that symbols give the variable of an input that was left out, e.g. how to initialise a state.
+        self.input_attrs: dict[str, dict[str, str]] = {}
         self.module = getattr(body, "__module__", None)
         specs = dict(params or {})
         self.variadic = any(s.variadic for s in self.input_slots)

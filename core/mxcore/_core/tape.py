@@ -28,11 +28,13 @@ _NOTHING: Any = ((), None)
 class Leaf:
     """A variable that gradients end in: its gradient array and how to write it ('write', 'add', 'null')."""
 
-    __slots__ = ("grad", "req", "flows")
+    __slots__ = ("grad", "req", "flows", "fresh")
     op = None
 
     def __init__(self, grad: Array | None, req: str) -> None:
         self.grad, self.req, self.flows = grad, req, req != "null"
+        #: Whether a backward has written the gradient since somebody last set this to False.
+        self.fresh = False
 
 
 class TapeNode:
@@ -502,6 +504,7 @@ def _write(F: Any, leaf: Leaf, g: Any) -> None:
     a, b = g._st, grad._st
     if a.ctx is not b.ctx:
         raise error(ValueError, f"gradient on {a.ctx} for a variable on {b.ctx}")
+    leaf.fresh = True
     x, y = g._data, grad._data
     if leaf.req == "write" and a.write is None and b.write is None and not b.reads and x.__class__ is y.__class__ and x.dtype == y.dtype:
         if g.stype == "default":

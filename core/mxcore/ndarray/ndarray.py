@@ -309,6 +309,17 @@ class NDArray(Array):
         entry = self._entry
         return entry[0].grad if entry is not None and entry[0].op is None else None
 
+    @property
+    def _fresh_grad(self) -> bool:
+        """Whether a backward has written the gradient since this was last set to False (Gluon's stale-gradient check)."""
+        entry = self._entry
+        return entry is not None and entry[0].op is None and entry[0].fresh
+
+    @_fresh_grad.setter
+    def _fresh_grad(self, value: bool) -> None:
+        if self._entry is not None and self._entry[0].op is None:
+            self._entry[0].fresh = bool(value)
+
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
         """Make the array a variable with a zero gradient array; it leaves the graph that computed it.
 

@@ -113,6 +113,7 @@ def _batch_dtype(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], li
 
 
 batch_norm.shape(_batch_shape)
+batch_norm.input_attrs = {"moving_mean": {"__init__": '["zero", {}]'}, "moving_var": {"__init__": '["one", {}]'}}
 batch_norm.dtype(_batch_dtype)
 batch_norm.cost(lambda p, ins, outs: 4 * size_of(ins[0]))
 

@@ -92,12 +92,11 @@ def _samples() -> list[Sample]:
     return found
 
 
-def _grad(F: Any, p: Any, dy: Any, d_state_output: Any, d_statecell_output: Any, data: Any, parameters: Any, state: Any,
+def _grad(F: Any, p: Any, dy: Any, d_state_output: Any, d_statecell_output: Any, data: Any, parameters: Any, state_: Any,
           state_cell: Any, sequence_length: Any, out_gates: Any, out_cells: Any, out_hidden: Any, out_mask: Any, needs: Any) -> Any:
-    arrays = (dy, d_state_output, d_statecell_output, data, parameters, state, state_cell, sequence_length, out_gates, out_cells,
-              out_hidden, out_mask)
-    wanted = tuple(needs[:4 if p.mode == "lstm" else 3])
-    grads = F._backward_RNN(*[a for a in arrays if a is not None], wanted=wanted, **given(p, _PARAMS))
+    # What the parameters switch off is None here, and so it is left out there.
+    grads = F._backward_RNN(dy, d_state_output, d_statecell_output, data, parameters, state_, state_cell, sequence_length, out_gates,
+                            out_cells, out_hidden, out_mask, wanted=tuple(needs[:4 if p.mode == "lstm" else 3]), **given(p, _PARAMS))
     return [*grads, None] if p.use_sequence_length else grads
 
 

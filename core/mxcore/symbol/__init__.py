@@ -5,10 +5,14 @@ from typing import Any
 
 from .._core.op import Op
 from .._views import docstring, namespace, signature
+from .files import load, load_json
 from .symbol import Group, Symbol, Variable, compose, var
 from .tape import from_tape
 
-__all__ = ["Group", "Symbol", "Variable", "compose", "from_tape", "symbol_function", "var"]
+__all__ = ["Group", "Symbol", "Variable", "compose", "from_tape", "fromjson", "load", "load_json", "symbol_function", "var"]
+
+
+fromjson = load_json
 
 
 def symbol_function(name: str, op: Op) -> Any:

@@ -114,7 +114,8 @@ class Symbol(Arithmetic):
     # -- attributes --------------------------------------------------------------------------------------------
     def attr(self, key: str) -> str | None:
         """An attribute of the node, or None."""
-        return self.list_attr().get(key)
+        found = self.list_attr()
+        return found.get(key, found.get(f"__{key}__"))
 
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
         """Attributes of the node; with `recursive` of all nodes below, as ``<node>_<attribute>``."""
@@ -360,6 +361,24 @@ class Symbol(Arithmetic):
         ex = self.bind(ctx, kwargs, grad_req="null")
         return ex.forward()  # type: ignore[no-any-return]
 
+    # -- files -------------------------------------------------------------------------------------------------
+    def tojson(self, remove_amp_cast: bool = True) -> str:
+        """The graph as MXNet's JSON."""
+        from .files import to_json
+
+        return to_json(self)
+
+    def save(self, fname: Any, remove_amp_cast: bool = True) -> None:
+        """Write the graph as MXNet's JSON to a file or URL, wholly or not at all."""
+        from .files import save
+
+        save(self, fname)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from .files import load_json
+
+        return (load_json, (self.tojson(),))
+
     def __repr__(self) -> str:
         name = self.name
         return f"<Symbol {name}>" if name is not None else f"<Symbol group [{', '.join(self.list_outputs())}]>"
@@ -411,6 +430,11 @@ def node_attrs(n: Node) -> dict[str, str]:
     return {**({} if n.op is None else n.op.parser.strings(n.params)), **n.attrs}
 
 
+def auto_variable(name: str, op: Op, label: str, attrs: dict[str, str]) -> Node:
+    """The variable for an input that was left out: like MXNet's it inherits the attributes of its node."""
+    return variable(name, **{**attrs, **op.input_attrs.get(label, {})})
+
+
 def compose(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | None = None) -> Symbol:
     """Compose an operator: inputs that are missing become variables ``<name>_<input>``."""
     op = op or registry.ops.get(op_name)
@@ -428,7 +452,7 @@ def compose(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
     entries = []
     for label, x in zip(p._sig.inputs, inputs):
         if x is None:
-            entries.append((Node(None, None, (), f"{name}_{label}", attribute.current().get(None)), 0))
+            entries.append((auto_variable(f"{name}_{label}", op, label, {**attrs, **op.parser.strings(p)}), 0))
         else:
             entries.append(x._entry())
     node = Node(op, p, entries, name, attrs)

@@ -274,8 +274,8 @@ def _power(x, y):
     """|x|**y by float64 exp and log, then C's rules for signs and special cases; good for float32 only."""
     a = math.fabs(x)
     r = _exp64(y * (0.0 if a == 1.0 else _log64(a)))
-    whole = math.floor(y) == y
-    odd = whole & (2.0 * math.floor(0.5 * y) != y)
+    whole = np.floor(y) == y
+    odd = whole & (2.0 * np.floor(0.5 * y) != y)
     r = -r if odd & (copysign(1.0, x) < 0.0) else r
     r = r if whole | (x >= 0.0) | (x == -np.inf) else np.nan
     return 1.0 if (y == 0.0) | (x == 1.0) else r
@@ -343,9 +343,9 @@ def lgamma(x):
 def _digamma(x):
     total = 0.0
     if x <= 0.0:
-        if x == math.floor(x):
+        if x == np.floor(x):
             return np.nan
-        total = -math.pi / math.tan(math.pi * (x - math.floor(x + 0.5)))
+        total = -math.pi / math.tan(math.pi * (x - np.floor(x + 0.5)))
         x = 1.0 - x
     while x < 10.0:
         total -= 1.0 / x

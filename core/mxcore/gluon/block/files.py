@@ -38,7 +38,7 @@ def load_parameters(block, filename, ctx, allow_missing, ignore_extra, cast_dtyp
         # Full names, with the block's prefix or without it: files of old versions and exported models.
         full = block.collect_params()
         bare = {name[4:] if name.startswith(("arg:", "aux:")) else name for name in loaded}
-        prefix = "" if any(name in bare for name in full.keys()) else block.prefix
+        prefix = "" if any(name in bare for name in full) else block.prefix
         full.load(filename, ctx, allow_missing, ignore_extra, prefix, cast_dtype, dtype_source)
         return
 

@@ -1,9 +1,11 @@
 """From any array to the few layouts kernels are compiled for."""
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-__all__ = ["dense", "flat", "normal_axis", "spread", "writable"]
+__all__ = ["dense", "flat", "lines", "normal_axis", "spread", "writable"]
 
 
 def dense(a: np.ndarray) -> np.ndarray:
@@ -35,6 +37,11 @@ class writable:
         for own, lent in zip(self.outs, self.lent):
             if lent is not own:
                 own[...] = lent
+
+
+def lines(a: np.ndarray) -> np.ndarray:
+    """Return (n, c, *size) as (n, c, elements); `reshape(n, c, -1)` does not know how, of nothing."""
+    return a.reshape(*a.shape[:2], math.prod(a.shape[2:]))
 
 
 def normal_axis(axis: int, ndim: int) -> int:

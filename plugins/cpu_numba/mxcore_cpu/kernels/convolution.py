@@ -12,7 +12,7 @@ import numpy as np
 
 from ..jit import helper, kernel
 from . import depthwise
-from ._arrays import flat, writable
+from ._arrays import flat, lines, writable
 from .columns import fill, gather, move, pack, scatter
 from .gemm import address, multiply
 
@@ -176,11 +176,11 @@ def _data_gradient(first, last, blas, g, groups, n, filters, images, width, chan
 
 
 def _run_forward(x, weight, bias, y, g, groups) -> None:
-    n, rows = x.shape[0], weight[0].size
-    positions = g[-3] * g[-2] * g[-1]
     if weight.size == 0:
         y[...] = 0 if bias is None else bias.reshape(-1, *(1,) * (y.ndim - 2))
         return
+    n, rows = x.shape[0], weight[0].size
+    positions = g[-3] * g[-2] * g[-1]
     workers = _forward.workers(y.size * rows)
     images, width = _cut(n, positions, rows, x.itemsize, workers)
     items = -(-n // images) * -(-positions // width)
@@ -190,11 +190,11 @@ def _run_forward(x, weight, bias, y, g, groups) -> None:
 
 
 def _run_weight_gradient(x, dy, out, g, groups) -> None:
-    n, filters, rows = x.shape[0], out.shape[0], out[0].size
-    positions = g[-3] * g[-2] * g[-1]
     if x.size == 0 or dy.size == 0:
         out[...] = 0
         return
+    n, filters, rows = x.shape[0], out.shape[0], out[0].size
+    positions = g[-3] * g[-2] * g[-1]
     workers = _weight_gradient.workers(dy.size * rows)
     images, width = _cut(n, positions, rows, x.itemsize, workers)
     items = -(-n // images) * -(-positions // width)
@@ -211,11 +211,11 @@ def _run_weight_gradient(x, dy, out, g, groups) -> None:
 
 
 def _run_data_gradient(dy, weight, bias, dx, g, groups) -> None:
-    n, filters, rows = dx.shape[0], weight.shape[0], weight[0].size
-    positions = g[-3] * g[-2] * g[-1]
     if dy.size == 0 or weight.size == 0:
         dx[...] = 0 if bias is None else bias.reshape(-1, *(1,) * (dx.ndim - 2))
         return
+    n, filters, rows = dx.shape[0], weight.shape[0], weight[0].size
+    positions = g[-3] * g[-2] * g[-1]
     workers = _data_gradient.workers(dy.size * rows)
     images, width = _cut(n, positions, rows, dy.itemsize, 1)
     images = max(1, min(images, n // workers))
@@ -228,7 +228,7 @@ def _run_data_gradient(dy, weight, bias, dx, g, groups) -> None:
 
 
 def _sum_filters(dy: np.ndarray, out: np.ndarray) -> None:
-    np.add.reduce(dy.reshape(*dy.shape[:2], -1), axis=(0, 2), out=out)
+    np.add.reduce(lines(dy), axis=(0, 2), out=out)
 
 
 def convolution(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, out: np.ndarray, *,

@@ -155,6 +155,8 @@ def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray, transpose_a: bool = Fa
     array([[1., 3.],
            [2., 4.]])
     """
+    if out.size == 0:
+        return
     work = out.size * (a.shape[-2] if transpose_a else a.shape[-1])
     workers = _matmul.workers(work)
     if workers == 1:

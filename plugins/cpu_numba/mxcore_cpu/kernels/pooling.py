@@ -13,7 +13,7 @@ import numpy as np
 
 from ..jit import helper, kernel
 from ..math import where
-from ._arrays import flat, writable
+from ._arrays import flat, lines, writable
 from .columns import U, fill, inside
 from .convolution import geometry
 
@@ -288,7 +288,7 @@ def average_pool(data: np.ndarray, out: np.ndarray, *, window: Sequence[int], st
         window.
     """
     if _whole(data.shape[2:], out.shape[2:], window, pad):
-        np.add.reduce(data.reshape(*data.shape[:2], -1), axis=2, out=out.reshape(out.shape[:2]))
+        np.add.reduce(lines(data), axis=2, out=out[(..., *(0,) * len(window))])
         if average:
             np.divide(out, math.prod(window), out=out)
     else:

@@ -209,7 +209,9 @@ def hue(image, turn):
 
 
 def lighting(image, alpha):
-    """Colours moved along the principal components of ImageNet's colours by three amounts."""
+    """Colours moved along the principal components of ImageNet's colours by three amounts; grey images stay."""
+    if image.shape[-1] != 3:
+        return image
     return _scaled(image, 1, _COMPONENTS @ np.asarray(alpha, "float32"))
 
 

@@ -1,0 +1,233 @@
+"""The door to Numba: one source in both forms, threads, forks, caches, and failures that stay harmless."""
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+from mxcore_cpu import blas, jit, threads
+from mxcore_cpu.jit import kernel
+from mxcore_cpu.kernels import elementwise, gemm, softmax
+
+
+@kernel(threshold=64)
+def twice(first, last, x, y):
+    for i in range(first, last):
+        y[i] = x[i] + x[i]
+
+
+@kernel
+def needs(first, last, much, y):
+    for i in range(first, last):
+        y[i] = np.empty(much).size
+
+
+def python(source, **environment):
+    """Run a script in a fresh interpreter and return what it printed."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **environment}
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], env=env, capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_number_of_parts_does_not_matter():
+    x = np.arange(1001.0)
+    for parts in (1, 2, 3, 7, 2000):
+        y = np.zeros_like(x)
+        twice.run(parts, x.size, x, y)
+        assert np.array_equal(y, 2 * x), parts
+    twice.run(4, 0, x, y)  # no items: nothing happens
+    assert np.array_equal(y, 2 * x)
+
+
+def test_form_follows_size_and_limit(monkeypatch):
+    asked = []
+
+    class Spy(threads.parallel):
+        def __init__(self, workers):
+            asked.append(workers)
+            super().__init__(workers)
+
+    monkeypatch.setattr(threads, "parallel", Spy)
+    monkeypatch.setattr(threads, "maximum", lambda: 2)
+    x = np.ones(100)
+    twice(10, x, x.copy())
+    assert asked == []
+    twice(100, x, x.copy())
+    assert asked == [2]
+    with threads.limit(1):
+        twice(100, x, x.copy())
+    assert asked == [2]
+
+
+def test_no_memory_in_a_part_is_an_error():
+    y = np.zeros(8)
+    for parts in (1, 2):
+        with pytest.raises(MemoryError):
+            needs.run(parts, 8, 1 << 50, y)
+    needs.run(2, 8, 3, y)
+    assert (y == 3).all()
+
+
+def test_concurrent_calls():
+    x = np.random.default_rng(0).standard_normal((400, 300)).astype("f4")
+    expected = np.exp(x - x.max(1, keepdims=True))
+    expected /= expected.sum(1, keepdims=True)
+    wrong = []
+
+    def work():
+        out, product = np.empty_like(x), np.empty((400, 400), "f4")
+        for _ in range(20):
+            softmax.softmax(x, out)
+            gemm.matmul(x, x, product, transpose_b=True)
+            if not np.allclose(out, expected, atol=1e-6) or not np.allclose(product, x @ x.T, atol=1e-3):
+                wrong.append(1)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    [w.start() for w in workers]
+    [w.join() for w in workers]
+    assert wrong == []
+
+
+WORK = """
+    import os, threading
+    import numpy as np
+    from mxcore_cpu import threads
+    from mxcore_cpu.kernels import elementwise
+    x = np.ones(1 << 18, "f4")
+    def check():
+        y = np.empty_like(x)
+        elementwise.UNARY["relu"].run(2, x.size, x, y, 0.0)
+        assert (y == 1).all()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_forked_child_runs_kernels():
+    out = python(WORK + """
+    check()
+    pid = os.fork()
+    if not pid:
+        check()
+        assert threads.count() == 1
+        os._exit(7)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    check()
+    """)
+    assert out == "7"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_child_forked_before_the_first_parallel_kernel_may_use_threads():
+    out = python(WORK + """
+    pid = os.fork()
+    if not pid:
+        check()
+        os._exit(7 if threads.count() == threads.maximum() else 8)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    """, MXCORE_NUM_THREADS="2")
+    assert out == "7"
+
+
+def test_workqueue_layer_survives_concurrent_calls():
+    out = python(WORK + """
+    check()
+    many = [threading.Thread(target=lambda: [check() for _ in range(50)]) for _ in range(4)]
+    [t.start() for t in many]
+    [t.join() for t in many]
+    import numba
+    print(numba.threading_layer())
+    """, NUMBA_THREADING_LAYER="workqueue")
+    assert out == "workqueue"
+
+
+def test_without_numba_kernels_are_not_offered():
+    out = python("""
+    import sys
+    sys.modules["numba"] = None
+    from mxcore_cpu import jit
+    from mxcore_cpu.kernels import convolution, optimizer
+    print(jit.available(), "numba" in jit.reason())
+    try:
+        jit.numba()
+    except ImportError as e:
+        print(e)
+    """)
+    assert out.startswith("False True\nnumba cannot be imported: ")
+    assert python("from mxcore_cpu import jit; print(jit.available(), jit.reason())",
+                  NUMBA_DISABLE_JIT="1") == "False NUMBA_DISABLE_JIT is set"
+
+
+def test_declaring_kernels_does_not_import_numba():
+    assert python("""
+    import sys
+    from mxcore_cpu.kernels import convolution, elementwise, embedding, normalization, optimizer, pooling, softmax
+    print("numba" in sys.modules)
+    """) == "False"
+
+
+def test_code_is_cached_and_a_bad_cache_is_harmless(tmp_path):
+    script = WORK + """
+    check()
+    from mxcore_cpu import jit
+    compiled = elementwise.UNARY["relu"]._compiled
+    print(sum(compiled.stats.cache_hits.values()), sum(compiled.stats.cache_misses.values()))
+    """
+    environment = {"MXCORE_CACHE_DIR": str(tmp_path / "cache")}
+    assert python(script, **environment) == "0 1"
+    assert python(script, **environment) == "1 0"
+    files = [p for p in (tmp_path / "cache").rglob("*") if p.is_file()]
+    assert files
+    for path in files:  # damaged
+        path.write_bytes(path.read_bytes()[:40])
+    assert python(script, **environment) in ("0 1", "0 2")
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    python(script, MXCORE_CACHE_DIR=str(blocked))
+
+
+def test_blas_count_is_held_and_given_back():
+    found = blas.find()
+    if found.get_threads is None:
+        pytest.skip("no BLAS whose threads can be counted")
+    before = found.get_threads()
+    with threads.limit(1):
+        assert found.get_threads() == 1
+        with blas.single, threads.limit(3):  # a limit can only lower
+            assert found.get_threads() == 1 and threads.count() == 1
+        assert found.get_threads() == 1
+    assert found.get_threads() == before
+
+
+@pytest.mark.parametrize("value, expected", [("3", 3), ("2,1", 2), ("nonsense", None), ("0", None), ("", None)])
+def test_threads_from_the_environment(monkeypatch, value, expected):
+    monkeypatch.setenv("MXCORE_NUM_THREADS", value)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    threads.maximum.cache_clear()
+    try:
+        assert threads.maximum() == (threads.available_cores() if expected is None else expected)
+    finally:
+        threads.maximum.cache_clear()
+
+
+def test_product_without_blas(monkeypatch):
+    rng = np.random.default_rng(1)
+    gemm.address.cache_clear()
+    monkeypatch.setattr(blas, "find", lambda: blas.Blas(0, 0, False, None, None))
+    try:
+        a, b = rng.standard_normal((70, 150)), rng.standard_normal((150, 110))
+        for ta in (False, True):
+            for tb in (False, True):
+                out = np.ones((70, 110))
+                gemm.matmul(a.T.copy() if ta else a, b.T.copy() if tb else b, out, ta, tb, add=True)
+                np.testing.assert_allclose(out, a @ b + 1, rtol=1e-12, atol=1e-12)
+    finally:
+        gemm.address.cache_clear()
+
+
+def test_availability():
+    assert jit.available() and jit.reason() is None
+    assert elementwise.UNARY["relu"].workers(1) == 1

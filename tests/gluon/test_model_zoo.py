@@ -1,0 +1,118 @@
+"""Whole networks: names, structure and parameters as in MXNet 1.9.1."""
+import json
+import os
+import zipfile
+import zlib
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore.gluon.model_zoo import model_store, vision
+
+from . import cases
+
+with open(os.path.join(os.path.dirname(__file__), "golden", "zoo.json")) as _f:
+    GOLDEN = json.load(_f)
+
+
+def test_names():
+    assert sorted(vision._MODELS) == sorted(GOLDEN)
+    with pytest.raises(ValueError, match="resnet19.*resnet18_v1"):
+        vision.get_model("resnet19")
+
+
+@pytest.mark.parametrize("name", sorted(GOLDEN))
+def test_structure_is_mxnets(name):
+    net = vision.get_model(name.upper(), classes=7)
+    params = net.collect_params()
+    texts = (repr(net), repr(params), repr(list(net._collect_params_with_prefix())))
+    assert [len(list(params.keys())), *(zlib.crc32(t.encode()) for t in texts)] == GOLDEN[name]
+
+
+@pytest.mark.parametrize("name", ["resnet18_v1", "resnet18_v2", "mobilenetv2_0.25", "mobilenet0.25"])
+def test_small_networks_run_and_learn(name):
+    net = vision.get_model(name, classes=3)
+    net.initialize(mx.init.Xavier())
+    x = mx.nd.array(cases.values((2, 3, 32, 32), 1))
+    with mx.autograd.record():
+        y = net(x)
+        loss = (y * y).sum()
+    loss.backward()
+    assert y.shape == (2, 3) and np.isfinite(y.asnumpy()).all()
+    first = next(iter(net.collect_params(".*conv0_weight").values()))
+    assert abs(first.grad().asnumpy()).sum() > 0
+    net.hybridize()
+    eager = net(x).asnumpy()
+    net.hybridize(False)
+    np.testing.assert_allclose(net(x).asnumpy(), eager, rtol=1e-4, atol=1e-5)
+
+
+def test_functions_have_names_and_help():
+    assert vision.resnet18_v1.__name__ == "resnet18_v1" and "pretrained" in vision.resnet18_v1.__doc__
+    assert vision.vgg11_bn(classes=2).features[1].__class__.__name__ == "BatchNorm"
+    assert repr(vision.resnet18_v1(classes=2, thumbnail=True).features[0]).startswith("Conv2D(None -> 64, kernel_size=(3, 3)")
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: vision.get_resnet(3, 18), lambda: vision.get_resnet(1, 19), lambda: vision.SqueezeNet("2.0")]
+)
+def test_unknown_variants(make):
+    with pytest.raises(AssertionError, match="3|19|2.0"):
+        make()
+
+
+@pytest.fixture
+def trained(tmp_path):
+    net = vision.squeezenet1_1(classes=2)
+    net.initialize()
+    net(mx.nd.ones((1, 3, 224, 224)))
+    net.save_parameters(str(tmp_path / "squeezenet1.1.params"))
+    return net, tmp_path
+
+
+def test_pretrained_from_a_local_folder(trained):
+    net, root = trained
+    for _ in range(2):
+        other = vision.squeezenet1_1(pretrained=True, root=str(root), classes=2)
+        same = [(a.data().asnumpy() == b.data().asnumpy()).all()
+                for a, b in zip(net.collect_params().values(), other.collect_params().values())]  # fmt: skip
+        assert all(same) and len(same) == 52
+        # The second time under the published name.
+        published = root / f"squeezenet1.1-{model_store.short_hash('squeezenet1.1')}.params"
+        if not published.exists():
+            (root / "squeezenet1.1.params").rename(published)
+    model_store.purge(str(root))
+    assert list(root.iterdir()) == []
+
+
+def test_published_archives_are_unpacked_and_checked(trained, monkeypatch, tmp_path):
+    import hashlib
+
+    _, root = trained
+    data = (root / "squeezenet1.1.params").read_bytes()
+    (root / "squeezenet1.1.params").unlink()
+    digest = hashlib.sha1(data).hexdigest()
+    monkeypatch.setitem(model_store._SHA1, "squeezenet1.1", digest)
+    remote = tmp_path / "repo" / "gluon" / "models"
+    remote.mkdir(parents=True)
+    monkeypatch.setenv("MXNET_GLUON_REPO", (tmp_path / "repo").as_uri())
+    archive = remote / f"squeezenet1.1-{digest[:8]}.zip"
+    with zipfile.ZipFile(archive, "w") as z:
+        z.writestr(f"squeezenet1.1-{digest[:8]}.params", data)
+    local = str(tmp_path / "local")
+    path = model_store.get_model_file("squeezenet1.1", local)
+    assert os.listdir(local) == [os.path.basename(path)]
+    with zipfile.ZipFile(archive, "w") as z:
+        z.writestr(f"squeezenet1.1-{digest[:8]}.params", b"something else")
+    model_store.purge(local)
+    with pytest.raises(ValueError, match="does not hold the published"):
+        model_store.get_model_file("squeezenet1.1", local)
+
+
+def test_missing_pretrained_file_is_explained(monkeypatch, tmp_path):
+    monkeypatch.setenv("MXNET_GLUON_REPO", (tmp_path / "nowhere").as_uri())
+    with pytest.raises(FileNotFoundError, match=r"alexnet.*alexnet-44335d1f.*root="):
+        vision.alexnet(pretrained=True, root=str(tmp_path))
+    with pytest.raises(ValueError, match="mobilenet0.1 is not available"):
+        vision.get_mobilenet(0.1, pretrained=True, root=str(tmp_path))
