@@ -1,9 +1,10 @@
 """Convolutions against a sum over windows; gradients against the transposed map."""
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+
 from mxcore_cpu.kernels import convolution as conv
 from mxcore_cpu.kernels import depthwise
-from numpy.lib.stride_tricks import sliding_window_view
 
 rng = np.random.default_rng(0)
 
@@ -30,7 +31,7 @@ def reference(x, w, b, stride, pad, dilate, groups):
     x = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in pad)))
     span = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilate)]
     v = sliding_window_view(x, span, tuple(range(2, 2 + axes)))
-    v = v[(slice(None), slice(None), *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilate))]
+    v = v[(slice(None), slice(None), *(slice(None, None, step) for step in (*stride, *dilate)))]
     n, c, f = x.shape[0], x.shape[1], w.shape[0]
     v = v.reshape(n, groups, c // groups, *v.shape[2:])
     place, tap = "xyz"[:axes], "abd"[:axes]
@@ -51,7 +52,7 @@ def workers(request, monkeypatch):
 @pytest.mark.parametrize("case", CASES)
 def test_every_map_and_its_transposes(case, workers):
     n, c, f, groups, size, kernel, stride, pad, dilate = CASES[case]
-    x, w, b = rng.standard_normal((n, c, *size)), rng.standard_normal((f, c // groups, *kernel)), rng.standard_normal(f)
+    x, w, b = (rng.standard_normal(s) for s in ((n, c, *size), (f, c // groups, *kernel), (f,)))
     how = {"stride": stride, "pad": pad, "dilate": dilate, "groups": groups}
     expected = reference(x, w, b, stride, pad, dilate, groups)
     for bias in (b, None):

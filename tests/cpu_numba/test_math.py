@@ -3,11 +3,12 @@ import math
 
 import numpy as np
 import pytest
+
 from mxcore_cpu import math as m
 from mxcore_cpu.kernels.elementwise import _map
 
-SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 1.1754942e-38, 1.0, -1.0, -2.0, 3e38, -3e38, 88.72, 88.73,
-           -87.4, -103.9, -104.5, 16.0, -16.0]
+SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 1.1754942e-38, 1.0, -1.0, -2.0, 3e38, -3e38,
+           88.72, 88.73, -87.4, -103.9, -104.5, 16.0, -16.0]
 
 
 def sigmoid(x):
@@ -62,8 +63,9 @@ def test_float32_everywhere(name):
 def test_float64(name):
     reference, _, tolerance = FUNCTIONS[name]
     rng = np.random.default_rng(3)
-    x = np.concatenate([rng.uniform(-30, 30, 20000), rng.uniform(-1, 1, 20000) * 10 ** rng.uniform(-300, 2, 20000),
-                        np.array(SPECIAL), [709.7, 709.8, -745.0, -746.0, 5e-324, 1e300]])
+    scales = 10 ** rng.uniform(-300, 2, 20000)
+    x = np.concatenate([rng.uniform(-30, 30, 20000), rng.uniform(-1, 1, 20000) * scales, SPECIAL,
+                        [709.7, 709.8, -745.0, -746.0, 5e-324, 1e300]])
     with np.errstate(all="ignore"):
         expected, got = reference(x), apply(name, x)
         assert np.array_equal(np.isfinite(got), np.isfinite(expected))
@@ -75,7 +77,8 @@ def test_float64(name):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_power_follows_c(dtype):
-    values = np.array([0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, 2.5, -2.5, np.inf, -np.inf, np.nan, 10, 1e-3], dtype)
+    values = [0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, 2.5, -2.5, np.inf, -np.inf, np.nan, 10, 1e-3]
+    values = np.array(values, dtype)
     x, y = (a.ravel().copy() for a in np.meshgrid(values, values))
     kernel = _map("test_power", lambda a, b, p: m.power(a, b), 2)
     got = np.empty_like(x)
@@ -87,7 +90,8 @@ def test_power_follows_c(dtype):
 
 
 @pytest.mark.parametrize("name, points, expected", [
-    ("digamma", [1.0, 0.5, 10.0, -0.5], [-0.5772156649015329, -1.9635100260214235, 2.251752589066721, 0.03648997397857652]),
+    ("digamma", [1.0, 0.5, 10.0], [-0.5772156649015329, -1.9635100260214235, 2.251752589066721]),
+    ("digamma", [-0.5], [0.03648997397857652]),
     ("erfinv", [0.0, 0.5, -0.999, 1e-10], [0.0, 0.4769362762044699, -2.326753765513525, 8.862269254527581e-11]),
     ("gamma", [0.5, 5.0], [1.772453850905516, 24.0]),
     ("lgamma", [0.5, 100.0], [0.5723649429247001, 359.1342053695754]),

@@ -1,4 +1,5 @@
 """Layers and losses on small inputs: run in MXNet for the golden files, and here against them."""
+
 import numpy as np
 
 
@@ -28,7 +29,12 @@ def layers(nn):
         (nn.GlobalAvgPool3D(), (1, 2, 3, 3, 3)),
         (nn.ReflectionPad2D(1), (1, 2, 4, 4)),
         (nn.BatchNorm(), (2, 3, 4)),
-        (nn.BatchNorm(axis=2, scale=False, center=False, use_global_stats=True, epsilon=1e-3, momentum=0.5), (2, 3, 4)),
+        (
+            nn.BatchNorm(
+                axis=2, scale=False, center=False, use_global_stats=True, epsilon=1e-3, momentum=0.5
+            ),
+            (2, 3, 4),
+        ),
         (nn.BatchNormReLU(), (2, 3, 2, 2)),
         (nn.InstanceNorm(), (2, 3, 4)),
         (nn.InstanceNorm(axis=2, scale=True), (2, 3, 4)),
@@ -98,6 +104,7 @@ def run_layer(layer, shape, mx):
 
 def losses(mx):
     """(name, keywords, arguments) for every loss."""
+
     def a(shape, start, low=-2.0, high=2.0):
         return mx.nd.array((values(shape, start) + 1) / 2 * (high - low) + low)
 
@@ -140,7 +147,10 @@ def losses(mx):
         ]
     counts = mx.nd.array(np.arange(20).reshape(4, 5) % 4)
     for kw in ({}, {"from_logits": False, "weight": 2.0}):
-        cases += [("PoissonNLLLoss", kw, (probability, counts)), ("PoissonNLLLoss", kw, (probability, counts, weight))]
+        cases += [
+            ("PoissonNLLLoss", kw, (probability, counts)),
+            ("PoissonNLLLoss", kw, (probability, counts, weight)),
+        ]
     cases += [
         ("SDMLLoss", {}, (pred, label)),
         ("SDMLLoss", {"smoothing_parameter": 0.1, "weight": 0.5}, (pred, label)),
@@ -149,7 +159,7 @@ def losses(mx):
     cases += [
         ("CTCLoss", {}, (sequence, text)),
         ("CTCLoss", {"weight": 0.5}, (sequence, text)),
-        ("CTCLoss", {"layout": "TNC", "label_layout": "TN"}, (sequence.swapaxes(0, 1), text.T)),
+        ("CTCLoss", {"layout": "TNC", "label_layout": "TN"}, (sequence.transpose((1, 0, 2)), text.transpose((1, 0)))),
         ("CTCLoss", {}, (sequence, text, mx.nd.array([8, 9]), mx.nd.array([2, 3]))),
         ("CTCLoss", {}, (sequence, text, None, mx.nd.array([2, 3]))),
     ]
@@ -171,7 +181,7 @@ def network(nn):
     net = nn.HybridSequential(prefix="net_")
     with net.name_scope():
         net.add(
-            nn.Conv2D(3, 3, padding=1, activation="relu"), nn.BatchNorm(), nn.MaxPool2D(), nn.Dense(4, activation="relu"),
-            nn.Dropout(0.5), nn.Dense(2),
+            nn.Conv2D(3, 3, padding=1, activation="relu"), nn.BatchNorm(), nn.MaxPool2D(),
+            nn.Dense(4, activation="relu"), nn.Dropout(0.5), nn.Dense(2),
         )  # fmt: skip
     return net

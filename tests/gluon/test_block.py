@@ -1,4 +1,5 @@
 """Blocks: names, children, hooks, graphs, printed forms."""
+
 import copy
 import gc
 import pickle
@@ -99,8 +100,8 @@ def test_scopes_belong_to_threads():
 
 def test_collect_params_selects():
     net = Tied()
-    assert list(net.collect_params(".*bias|.*_w$").keys()) == ["tied0_w", "tied0_dense0_bias",
-                                                               "tied0_hybridsequential0_dense0_bias"]  # fmt: skip
+    chosen = list(net.collect_params(".*bias|.*_w$").keys())
+    assert chosen == ["tied0_w", "tied0_dense0_bias", "tied0_hybridsequential0_dense0_bias"]
     assert list(net.params.keys()) == ["tied0_w", "tied0_k"]
 
 
@@ -140,15 +141,25 @@ def test_hybrid_children_must_be_hybrid():
 def test_apply_visits_children_first():
     net, seen = Tied(), []
     assert net.apply(lambda b: seen.append(b.name)) is net
-    assert seen == ["tied0_dense0", "tied0_dense1", "tied0_hybridsequential0_dense0", "tied0_hybridsequential0", "tied0"]
+    assert seen == [
+        "tied0_dense0",
+        "tied0_dense1",
+        "tied0_hybridsequential0_dense0",
+        "tied0_hybridsequential0",
+        "tied0",
+    ]
 
 
 def test_hooks():
     net, calls = nn.Dense(2, in_units=3), []
     net.initialize()
     x = mx.nd.ones((1, 3))
-    after = net.register_forward_hook(lambda block, inputs, output: calls.append(("after", inputs[0] is x, output.shape)))
-    before = net.register_forward_pre_hook(lambda block, inputs: calls.append(("before", block is net, len(inputs))))
+    after = net.register_forward_hook(
+        lambda block, inputs, output: calls.append(("after", inputs[0] is x, output.shape))
+    )
+    before = net.register_forward_pre_hook(
+        lambda block, inputs: calls.append(("before", block is net, len(inputs)))
+    )
     net(x)
     assert calls == [("before", True, 1), ("after", True, (1, 2))]
     after.detach()
@@ -202,7 +213,7 @@ def test_summary_of_shared_parameters_and_nested_outputs(capsys):
         net.summary(mx.nd.ones((2, 3)))
 
 
-# -- hybrid blocks -----------------------------------------------------------------------------------------------------
+# -- hybrid blocks -------------------------------------------------------------------------------------------
 
 
 class Deferred(HybridBlock):
@@ -240,7 +251,9 @@ def test_a_subclass_may_add_deferred_parameters():
             self.scale = self.params.get("scale", shape=(0,), init="ones", allow_deferred_init=True)
 
         def hybrid_forward(self, F, x, weight, scale, bias=None):
-            return super().hybrid_forward(F, F.elemwise_mul(x, F.broadcast_like(F.expand_dims(scale, 0), x)), weight, bias)
+            return super().hybrid_forward(
+                F, F.elemwise_mul(x, F.broadcast_like(F.expand_dims(scale, 0), x)), weight, bias
+            )
 
     # Two-way inference is asked only where the layer's own rule leaves something open.
     layer = Scaled(2, in_units=3)
@@ -301,11 +314,36 @@ def test_hybridised_equals_eager_with_nested_outputs():
     y, (same, (z, none)) = net(x)
     net.hybridize(static_alloc=True, static_shape=True)
     y2, (same2, (z2, none2)) = net(x)
-    assert none is None and none2 is None and (y.asnumpy() == y2.asnumpy()).all() and (z.asnumpy() == z2.asnumpy()).all()
+    assert (
+        none is None
+        and none2 is None
+        and (y.asnumpy() == y2.asnumpy()).all()
+        and (z.asnumpy() == z2.asnumpy()).all()
+    )
     net.hybridize(False)
     assert not net._active and not net.c._active
     with pytest.raises(ValueError, match="static_alloc"):
         net.hybridize(static_shape=True)
+
+
+def test_parts_of_a_hybridised_block_may_take_numbers():
+    class Power(HybridBlock):
+        def hybrid_forward(self, F, x, exponent, wanted=None):
+            return x**exponent if wanted is None else wanted
+
+    class Whole(HybridBlock):
+        def __init__(self, **kw):
+            super().__init__(**kw)
+            self.power = Power()
+
+        def hybrid_forward(self, F, x):
+            return self.power(x, 3)
+
+    net = Whole()
+    net.hybridize()
+    assert net(mx.nd.array([2])).asscalar() == 8
+    with pytest.raises(ValueError, match="got 3 of type"):
+        net.power(mx.nd.array([2]), 3)
 
 
 def test_symbols_get_scoped_names():
@@ -313,9 +351,19 @@ def test_symbols_get_scoped_names():
     with net.name_scope():
         net.add(nn.Dense(2, activation="relu"), nn.HybridLambda(lambda F, x: F.relu(x) + 1), nn.Conv2D(3, 3))
     out = net(mx.sym.var("data"))
-    assert out.list_arguments() == ["data", "net_dense0_weight", "net_dense0_bias", "net_conv0_weight", "net_conv0_bias"]
+    assert out.list_arguments() == [
+        "data",
+        "net_dense0_weight",
+        "net_dense0_bias",
+        "net_conv0_weight",
+        "net_conv0_bias",
+    ]
     internals = out.get_internals().list_outputs()
-    assert internals[3:6] == ["net_dense0_fwd_output", "net_dense0_relu_fwd_output", "net_hybridlambda0_relu0_output"]
+    assert internals[3:6] == [
+        "net_dense0_fwd_output",
+        "net_dense0_relu_fwd_output",
+        "net_hybridlambda0_relu0_output",
+    ]
 
 
 def test_op_hook_sees_every_operator():
@@ -352,7 +400,7 @@ def test_optimize_for_prepares_without_running():
     assert net._active and net[1].weight.data().shape == (3, 2)
 
 
-# -- life --------------------------------------------------------------------------------------------------------------
+# -- life ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
@@ -364,7 +412,11 @@ def test_copies_compute_the_same_and_learn(clone, hybrid):
     x = mx.nd.ones((2, 3))
     y = net(x)[0].asnumpy()
     twin = clone(net)
-    assert (twin(x)[0].asnumpy() == y).all() and twin.b.weight is twin.a.weight and twin.a.weight is not net.a.weight
+    assert (
+        (twin(x)[0].asnumpy() == y).all()
+        and twin.b.weight is twin.a.weight
+        and twin.a.weight is not net.a.weight
+    )
     with mx.autograd.record():
         loss = twin(x)[0].sum()
     loss.backward()

@@ -1,4 +1,5 @@
 """Contributed layers."""
+
 import numpy as np
 import pytest
 

@@ -1,4 +1,5 @@
 """The loader: batches, workers, and everything that can go wrong with them."""
+
 import gc
 import glob
 import multiprocessing
@@ -113,7 +114,11 @@ def test_batch_sampler(kw):
     [
         ({}, ValueError, "batch_size must be specified"),
         ({"batch_size": 2, "shuffle": True, "sampler": SequentialSampler(3)}, ValueError, "shuffle must not"),
-        ({"batch_size": 2, "batch_sampler": BatchSampler(SequentialSampler(3), 2)}, ValueError, "batch_sampler"),
+        (
+            {"batch_size": 2, "batch_sampler": BatchSampler(SequentialSampler(3), 2)},
+            ValueError,
+            "batch_sampler",
+        ),
         ({"batch_size": 2, "last_batch": "half"}, ValueError, "half"),
         ({"batch_size": 2, "timeout": 0}, AssertionError, "timeout must be positive"),
     ],
@@ -125,7 +130,9 @@ def test_bad_arguments(kw, kind, text):
 
 
 @pytest.mark.parametrize("kw", WORKERS)
-@pytest.mark.parametrize("more", [{"pin_memory": True}, {"prefetch": 0}, {"prefetch": 50}, {"num_workers": -1}])
+@pytest.mark.parametrize(
+    "more", [{"pin_memory": True}, {"prefetch": 0}, {"prefetch": 50}, {"num_workers": -1}]
+)
 def test_accepted_arguments(kw, more):
     assert sum(b.shape[0] for b in DataLoader(Y, 3, **{**kw, **more})) == 20
 
@@ -172,7 +179,7 @@ def test_a_dropped_iterator_ends_its_workers():
     assert workers() == [] and len(list(loader)) == 10
 
 
-# -- what goes wrong ---------------------------------------------------------------------------------------------------
+# -- what goes wrong -----------------------------------------------------------------------------------------
 
 
 class Trouble(Dataset):
@@ -210,7 +217,11 @@ def test_exceptions_pass_with_their_traceback(kw):
         load(1, **kw)
     cause = str(e.value.__cause__)
     if kw == WORKERS[1]:
-        assert 'raise KeyError("sample one")' in cause and "while reading sample 1" in cause and "worker" in cause
+        assert (
+            'raise KeyError("sample one")' in cause
+            and "while reading sample 1" in cause
+            and "worker" in cause
+        )
     else:
         assert any(entry.name == "__getitem__" for entry in e.traceback)
 
@@ -224,7 +235,10 @@ def test_exceptions_that_cannot_be_pickled():
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_killed_worker_is_named():
     start = time.monotonic()
-    with pytest.raises(RuntimeError, match=r"worker 1 \(process \d+\) of 2 was killed by signal 9 .*while making batch 1.*memory"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"worker 1 \(process \d+\) of 2 was killed by signal 9 .*while making batch 1.*memory",
+    ):
         load(2, num_workers=2)
     assert time.monotonic() - start < 5
 
@@ -252,7 +266,7 @@ def test_a_broken_sampler(kw):
         list(DataLoader(Y, batch_sampler=indices(), **kw))
 
 
-# -- how batches travel ------------------------------------------------------------------------------------------------
+# -- how batches travel --------------------------------------------------------------------------------------
 
 
 def values(**kw):
@@ -323,7 +337,9 @@ def test_random_numbers_depend_on_the_seed_only(monkeypatch):
 def in_fresh_python(tmp_path, code):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(code))
-    return subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def test_spawned_workers(tmp_path):

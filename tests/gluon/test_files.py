@@ -1,4 +1,5 @@
 """Parameter files and exported graphs: MXNet's are read, and what is written is what MXNet writes."""
+
 import json
 import os
 import pathlib
@@ -72,10 +73,13 @@ def test_export_writes_what_mxnet_writes(data, tmp_path):
         net.export(str(tmp_path / "net"))
     net(data[0])
     net.export(str(tmp_path / "net"), epoch=2)
-    assert (tmp_path / "net-0002.params").read_bytes() == pathlib.Path(golden("exported-0002.params")).read_bytes()
+    assert (tmp_path / "net-0002.params").read_bytes() == pathlib.Path(
+        golden("exported-0002.params")
+    ).read_bytes()
 
     def nodes(path):
-        # Shapes are notes that MXNet takes before the first batch and we take after it; the third number of an input
+        # Shapes are notes that MXNet takes before the first batch and we take after it; the third number of
+        # an input
         # counts how often MXNet traced.
         graph = json.loads(pathlib.Path(path).read_text())
         found = [
@@ -213,7 +217,9 @@ def test_differences_are_listed(tmp_path):
 
     mx.nd.save(f, {"c.weight": mx.nd.ones((2, 4)), "old.name": mx.nd.ones((1,))})
     net = Tied()
-    with pytest.raises(AssertionError, match="'a.weight', 'a.bias'.*missing in file .*p.params.*Unknown.*'old.name'"):
+    with pytest.raises(
+        AssertionError, match="'a.weight', 'a.bias'.*missing in file .*p.params.*Unknown.*'old.name'"
+    ):
         net.load_parameters(f)
     with pytest.raises(ValueError, match="'old.name'.*ignore_extra"):
         net.load_parameters(f, allow_missing=True)

@@ -1,4 +1,5 @@
 """Every layer: printed form, parameters, values and gradients as in MXNet 1.9.1, eager and hybridised."""
+
 import json
 import os
 
@@ -43,7 +44,9 @@ def test_layer_is_as_in_mxnet(i, golden, made):
 @pytest.mark.parametrize("i", range(45))
 def test_hybridised_and_traced_layers_agree(i, made):
     layer, shape = cases.layers(nn)[i]
-    x = mx.nd.array(cases.values(shape, 3) if "Embedding" not in repr(layer) else np.arange(np.prod(shape)).reshape(shape))
+    x = mx.nd.array(
+        cases.values(shape, 3) if "Embedding" not in repr(layer) else np.arange(np.prod(shape)).reshape(shape)
+    )
     layer.initialize()
     eager = layer(x).asnumpy()
     layer.hybridize()

@@ -1,4 +1,5 @@
 """Whole networks: names, structure and parameters as in MXNet 1.9.1."""
+
 import json
 import os
 import zipfile
@@ -51,11 +52,14 @@ def test_small_networks_run_and_learn(name):
 def test_functions_have_names_and_help():
     assert vision.resnet18_v1.__name__ == "resnet18_v1" and "pretrained" in vision.resnet18_v1.__doc__
     assert vision.vgg11_bn(classes=2).features[1].__class__.__name__ == "BatchNorm"
-    assert repr(vision.resnet18_v1(classes=2, thumbnail=True).features[0]).startswith("Conv2D(None -> 64, kernel_size=(3, 3)")
+    assert repr(vision.resnet18_v1(classes=2, thumbnail=True).features[0]).startswith(
+        "Conv2D(None -> 64, kernel_size=(3, 3)"
+    )
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: vision.get_resnet(3, 18), lambda: vision.get_resnet(1, 19), lambda: vision.SqueezeNet("2.0")]
+    "make",
+    [lambda: vision.get_resnet(3, 18), lambda: vision.get_resnet(1, 19), lambda: vision.SqueezeNet("2.0")],
 )
 def test_unknown_variants(make):
     with pytest.raises(AssertionError, match="3|19|2.0"):

@@ -1,4 +1,5 @@
 """Parameters, their dicts and constants."""
+
 import copy
 import pickle
 
@@ -98,7 +99,9 @@ def test_contexts():
     assert p.data(mx.cpu(1)).context == mx.cpu(1) and p.grad(mx.cpu(1)).context == mx.cpu(1)
     with mx.cpu(1):
         assert p.data().context == mx.cpu(1)
-    with pytest.raises(RuntimeError, match=r"'w' was not initialized on context cpu\(2\).*cpu\(0\), cpu\(1\)"):
+    with pytest.raises(
+        RuntimeError, match=r"'w' was not initialized on context cpu\(2\).*cpu\(0\), cpu\(1\)"
+    ):
         p.data(mx.cpu(2))
     p.data(mx.cpu(0))[:] = 3
     p.reset_ctx(mx.cpu(2))
@@ -182,7 +185,7 @@ def test_symbol():
     assert attrs["__lr_mult__"] == "2.0" and attrs["__init__"] == "zeros"
 
 
-# -- loading -----------------------------------------------------------------------------------------------------------
+# -- loading -------------------------------------------------------------------------------------------------
 
 
 def test_load_into_uninitialised():
@@ -215,7 +218,7 @@ def test_load_checks_shape_and_dtype():
         p._load_init(half, None, cast_dtype=True, dtype_source="elsewhere")
 
 
-# -- dicts -------------------------------------------------------------------------------------------------------------
+# -- dicts ---------------------------------------------------------------------------------------------------
 
 
 def test_get_makes_finds_and_merges():
@@ -224,7 +227,11 @@ def test_get_makes_finds_and_merges():
     assert p.name == "net_w" and d["net_w"] is p and "net_w" in d and list(d) == ["net_w"]
     assert d.get("w", shape=(0, 3)) is p and p.shape == (2, 3)
     assert d.get("w", dtype="float32") is p
-    for kw, text in (({"shape": (2, 4)}, r"\(2, 4\)"), ({"dtype": "float64"}, "float64"), ({"lr_mult": 2.0}, "2.0")):
+    for kw, text in (
+        ({"shape": (2, 4)}, r"\(2, 4\)"),
+        ({"dtype": "float64"}, "float64"),
+        ({"lr_mult": 2.0}, "2.0"),
+    ):
         with pytest.raises(AssertionError, match=f"'net_w'.*'{next(iter(kw))}'.*{text}"):
             d.get("w", **kw)
     assert repr(d) == "net_ (\n  Parameter net_w (shape=(2, 3), dtype=<class 'numpy.float32'>)\n)"
@@ -317,7 +324,9 @@ def test_load_names_the_differences(tmp_path):
     f = str(tmp_path / "p.params")
     pair(names=("a", "b")).save(f)
     d = pair(names=("a", "c"))
-    with pytest.raises(AssertionError, match=r"'n_c' is missing in file: .*p.params.*'n_a', 'n_b'.*Unknown here: 'n_b'"):
+    with pytest.raises(
+        AssertionError, match=r"'n_c' is missing in file: .*p.params.*'n_a', 'n_b'.*Unknown here: 'n_b'"
+    ):
         d.load(f)
     with pytest.raises(AssertionError, match="'n_b' loaded from.*ignore_extra"):
         d.load(f, allow_missing=True)
@@ -327,7 +336,9 @@ def test_load_names_the_differences(tmp_path):
     wrong.get("b", shape=(4,))
     with pytest.raises(AssertionError) as e:
         wrong.load(f)
-    assert "n_a: expected (3,), saved (2,)" in str(e.value) and "n_b: expected (4,), saved (2,)" in str(e.value)
+    assert "n_a: expected (3,), saved (2,)" in str(e.value) and "n_b: expected (4,), saved (2,)" in str(
+        e.value
+    )
     mx.nd.save(f, [mx.nd.ones((2,))])
     with pytest.raises(ValueError, match="without names"):
         d.load(f)

@@ -1,4 +1,5 @@
 """Trainer: steps, contexts, stores, stale gradients, states."""
+
 import gc
 import weakref
 
@@ -63,7 +64,10 @@ def test_parameters_are_taken_in_order_of_names():
     net = dense()
     trainer = Trainer(net.collect_params(), "sgd")
     assert [p.name for p in trainer._params] == ["dense0_bias", "dense0_weight"]
-    assert [p.name for p in Trainer([net.weight, net.bias], "sgd")._params] == ["dense0_weight", "dense0_bias"]
+    assert [p.name for p in Trainer([net.weight, net.bias], "sgd")._params] == [
+        "dense0_weight",
+        "dense0_bias",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -149,14 +153,16 @@ def test_a_trainer_does_not_outlive_its_owner():
         gc.enable()
 
 
-# -- several contexts and stores -----------------------------------------------------------------------------------------
+# -- several contexts and stores -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["local", "device"])
 @pytest.mark.parametrize("on_store", [None, True, False])
 def test_gradients_of_all_contexts_add_up(kind, on_store):
     net = dense(CPUS)
-    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore=kind, update_on_kvstore=on_store)
+    trainer = Trainer(
+        net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore=kind, update_on_kvstore=on_store
+    )
     for _ in range(2):
         backward(net, CPUS)
         trainer.step(4)
@@ -168,13 +174,14 @@ def test_gradients_of_all_contexts_add_up(kind, on_store):
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_several_contexts_equal_one(optimizer):
     one, two = dense(), dense(CPUS)
-    trainers = [Trainer(n.collect_params(), optimizer, {"learning_rate": 0.1}, update_on_kvstore=False) for n in (one, two)
-                if n is two] + [Trainer(one.collect_params(), optimizer, {"learning_rate": 0.1})]  # fmt: skip
+    config = (optimizer, {"learning_rate": 0.1})
+    with_one = Trainer(one.collect_params(), *config)
+    with_two = Trainer(two.collect_params(), *config, update_on_kvstore=False)
     for _ in range(3):
-        backward(two, CPUS)
-        trainers[0].step(2)
         backward(one)
-        trainers[1].step(1)
+        with_one.step(1)
+        backward(two, CPUS)
+        with_two.step(2)
     for w in weights(two):
         np.testing.assert_allclose(w, weights(one)[0], rtol=1e-5, atol=1e-6)
 
@@ -226,7 +233,9 @@ def test_allreduce_then_update():
 
 def test_values_set_behind_the_store_are_kept():
     net = dense(CPUS)
-    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore="local", update_on_kvstore=True)
+    trainer = Trainer(
+        net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore="local", update_on_kvstore=True
+    )
     backward(net, CPUS)
     trainer.step(4)
     net.weight.set_data(mx.nd.ones((3, 2)) * 7)
@@ -254,7 +263,9 @@ def test_states_survive(tmp_path, contexts, on_store):
     f = str(tmp_path / "trainer.states")
     config = ("sgd", {"learning_rate": 0.1, "momentum": 0.9})
     nets = [dense(contexts) for _ in range(2)]
-    trainers = [Trainer(n.collect_params(), *config, kvstore="local", update_on_kvstore=on_store) for n in nets]
+    trainers = [
+        Trainer(n.collect_params(), *config, kvstore="local", update_on_kvstore=on_store) for n in nets
+    ]
     for _ in range(2):
         backward(nets[0], contexts)
         trainers[0].step(4)

@@ -1,4 +1,5 @@
 """Helpers: splitting, clipping, downloading."""
+
 import hashlib
 import http.server
 import threading

@@ -25,6 +25,8 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
         cut = next((i for i, a in enumerate(args) if not is_input(a)), len(args))
         fixed = len(names) - 1
         if op.arg_names is not None:
+            if op.count in op.params and cut:
+                kwargs.setdefault(op.count, cut)
             return _by_declared_names(op, args, kwargs, is_input, need_all)
         if kwargs:
             named = [kwargs.pop(n) for n in names if n in kwargs and is_input(kwargs[n])]

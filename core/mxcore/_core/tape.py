@@ -145,7 +145,7 @@ class GradPlan:
         if likes is not None:
             for i in range(len(dys)) if self.reads_dys is None else self.reads_dys:
                 j: Any = i if self.reads_dys is None else _place(p, i)
-                if j is not None and dys[j] is None:
+                if j is not None and dys[j] is None and likes[j] is not None:  # None: never computed
                     dys[j] = F.zeros_like(likes[j])
         result = self.call(self.rule, F, p, needs, dys, ins, outs, saved_state)
         if self.single and result.__class__ is not tuple and result.__class__ is not list:
@@ -262,7 +262,7 @@ def _keep(node: TapeNode, plan: GradPlan, p: Params, inputs: Sequence[Any], outp
         if slot in held:
             keep.append(x)
             # Auxiliary states may be written in between, as by the backward of another call.
-            versions.append(None if i in aux else x._st.version)
+            versions.append(-1 if i in aux else x._st.version)
         else:
             keep.append(Like(x) if slot in likes else None)
             versions.append(-1)
@@ -484,9 +484,8 @@ class _Run:
 
 
 def _rewritten(n: TapeNode, keep: Sequence[Any]) -> None:
-    names = [name for name, x, v in zip(n.params._sig.inputs, keep, n.versions)
-             if v is not None and x is not None and x.__class__ is not Like and x._st.version != v]
-    n.versions = [v if v is None or x is None or x.__class__ is Like else x._st.version for x, v in zip(keep, n.versions)]
+    names = [name for name, x, v in zip(n.params._sig.inputs, keep, n.versions) if v >= 0 and x._st.version != v]
+    n.versions = [x._st.version if v >= 0 else -1 for x, v in zip(keep, n.versions)]
     warnings.warn(f"input '{names[0]}' of operator {n.op.name} was written between record and backward; its gradient uses the "
                   "new value", MXNetWarning, stacklevel=7)
 

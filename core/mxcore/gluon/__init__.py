@@ -1,7 +1,7 @@
 """Gluon: networks as Python objects, run eagerly or hybridised.
 
-The parts of a network are `Block`s that own `Parameter`s; `nn` has the layers, `loss` the losses, `data` the datasets
-and loaders, `model_zoo` whole networks, and `Trainer` applies an optimizer to the parameters.
+The parts of a network are `Block`s that own `Parameter`s; `nn` has the layers, `loss` the losses, `data` the
+datasets and loaders, `model_zoo` whole networks, and `Trainer` applies an optimizer to the parameters.
 
 >>> import mxcore as mx
 >>> net = mx.gluon.nn.Dense(2, in_units=3)
@@ -9,6 +9,7 @@ and loaders, `model_zoo` whole networks, and `Trainer` applies an optimizer to t
 >>> net(mx.nd.ones((1, 3))).shape
 (1, 2)
 """
+
 from __future__ import annotations
 
 import importlib
@@ -22,7 +23,8 @@ from .trainer import Trainer
 _LAZY = ("contrib", "data", "loss", "model_zoo", "nn")
 
 __all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter", "ParameterDict",
-           "SymbolBlock", "Trainer", "block", "parameter", "tensor_types", "trainer", "utils", *_LAZY]  # fmt: skip
+           "SymbolBlock", "Trainer", "block", "parameter", "tensor_types", "trainer", "utils",
+           *_LAZY]  # fmt: skip
 
 
 def __getattr__(name):

@@ -1,4 +1,5 @@
 """Where data sets and trained models are kept locally, and where they are published."""
+
 from __future__ import annotations
 
 import os
@@ -45,6 +46,6 @@ def fetch(remote, root, sha1_hash, what):
     except OSError as e:
         raise error(
             FileNotFoundError,
-            f"{what}: {path} is not there and cannot be downloaded. Put the file there, or name the folder that has it "
-            f"with root=. ({e})",
+            f"{what}: {path} is not there and cannot be downloaded. Put the file there, or name the folder "
+            f"that has it with root=. ({e})",
         ) from e

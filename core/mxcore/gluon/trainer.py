@@ -1,4 +1,5 @@
-"""`Trainer`: applies an optimizer to the parameters of a network, over any number of contexts and machines."""
+"""`Trainer`: applies an optimizer to parameters, over any number of contexts and machines."""
+
 from __future__ import annotations
 
 import os
@@ -13,7 +14,8 @@ from .parameter import Parameter, ParameterDict
 
 __all__ = ["KVStore", "Parameter", "ParameterDict", "Trainer"]  # noqa: F822 (found by __getattr__)
 
-#: Above this number of elements a 'local' store does not update by itself: one CPU thread would do all the work.
+#: Above this number of elements a 'local' store does not update by itself: one CPU thread would do all the
+#: work.
 _LARGE = 16 << 20
 
 
@@ -30,8 +32,9 @@ class Trainer:
     optimizer_params : dict, optional
         Arguments of the optimizer; only with its name.
     kvstore : str or KVStore or None, default 'device'
-        Who adds up gradients of several contexts or machines: a type such as 'local', 'device' or 'dist_sync'. With
-        a single context nothing is needed, and none is made unless it is given as an object or distributed.
+        Who adds up gradients of several contexts or machines: a type such as 'local', 'device' or
+        'dist_sync'. With a single context nothing is needed, and none is made unless it is given as an
+        object or distributed.
     compression_params : dict, optional
         Gradient compression, e.g. ``{'type': '2bit', 'threshold': 0.5}``.
     update_on_kvstore : bool, optional
@@ -69,7 +72,7 @@ class Trainer:
         self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
         self._reset_kvstore()
 
-    # -- set-up ------------------------------------------------------------------------------------------------------
+    # -- set-up ----------------------------------------------------------------------------------------------
 
     def _check_contexts(self):
         contexts = None
@@ -78,8 +81,8 @@ class Trainer:
             if contexts is not None and contexts != ctx:
                 raise error(
                     AssertionError,
-                    f"All Parameters must be initialized on the same set of contexts, but Parameter {p.name} is "
-                    f"initialized on {ctx} while previous Parameters are initialized on {contexts}.",
+                    f"All Parameters must be initialized on the same set of contexts, but Parameter {p.name} "
+                    f"is initialized on {ctx} while previous Parameters are initialized on {contexts}.",
                 )
             contexts = ctx
         return contexts or []
@@ -111,7 +114,11 @@ class Trainer:
 
     def _forget_stored(self, param):
         """A parameter's value was set: a store that updates must take the new value over."""
-        if self._kv_initialized and self._update_on_kvstore and all(p is not param for p in self._params_to_init):
+        if (
+            self._kv_initialized
+            and self._update_on_kvstore
+            and all(p is not param for p in self._params_to_init)
+        ):
             self._reset_kvstore()
 
     def _init_kvstore(self):
@@ -133,7 +140,8 @@ class Trainer:
                 if wanted:
                     raise error(
                         ValueError,
-                        f"Please set update_on_kvstore=False when training with {type(kv)}: it cannot update.",
+                        f"Please set update_on_kvstore=False when training with {type(kv)}: it cannot "
+                        "update.",
                     )
                 update = False
             if self._compression_params:
@@ -144,7 +152,8 @@ class Trainer:
             raise error(
                 ValueError,
                 "Trainer: update_on_kvstore=True needs a store, but none is used for kvstore="
-                f"{config['kvstore']!r} on {len(self._contexts)} context(s). Give a KVStore object or leave it out.",
+                f"{config['kvstore']!r} on {len(self._contexts)} context(s). Give a KVStore object or leave "
+                "it out.",
             )
         self._kvstore = kv
         self._update_on_kvstore = bool(update) if kv is not None else None
@@ -203,7 +212,7 @@ class Trainer:
         else:
             self._kvstore.row_sparse_pull(i, out=out, row_ids=row_id, priority=-i)
 
-    # -- the optimizer -----------------------------------------------------------------------------------------------
+    # -- the optimizer ---------------------------------------------------------------------------------------
 
     @property
     def optimizer(self):
@@ -220,12 +229,13 @@ class Trainer:
         if self._optimizer.lr_scheduler is not None:
             raise error(
                 UserWarning,
-                "LRScheduler of the optimizer has already been defined. Note that set_learning_rate can mutate the "
-                "value of the learning rate of the optimizer only when the LRScheduler of the optimizer is undefined.",
+                "LRScheduler of the optimizer has already been defined. Note that set_learning_rate can "
+                "mutate the value of the learning rate of the optimizer only when the LRScheduler of the "
+                "optimizer is undefined.",
             )
         self._optimizer.set_learning_rate(lr)
 
-    # -- steps -------------------------------------------------------------------------------------------------------
+    # -- steps -----------------------------------------------------------------------------------------------
 
     def step(self, batch_size, ignore_stale_grad=False):
         """Add gradients up over all contexts and machines, and update the parameters.
@@ -233,7 +243,8 @@ class Trainer:
         Parameters
         ----------
         batch_size : int
-            Gradients are divided by it, so that the learning rate does not depend on it. Use 1 if the loss is a mean.
+            Gradients are divided by it, so that the learning rate does not depend on it. Use 1 if the loss
+            is a mean.
         ignore_stale_grad : bool, default False
             Skip parameters whose gradient was not computed since the last step, instead of raising.
 
@@ -270,8 +281,8 @@ class Trainer:
         if self._update_on_kvstore:
             raise error(
                 AssertionError,
-                f"{method}() when parameters are updated on kvstore is not supported. Try setting `update_on_kvstore` "
-                "to False when creating trainer.",
+                f"{method}() when parameters are updated on kvstore is not supported. Try setting "
+                "`update_on_kvstore` to False when creating trainer.",
             )
 
     def _set_rescale(self, batch_size):
@@ -279,9 +290,9 @@ class Trainer:
         if self._update_on_kvstore and self._distributed and self._optimizer.rescale_grad != scale:
             # Workers may differ, and the optimizer lives on the servers since the first step.
             warnings.warn(
-                "Possible change in the `batch_size` from previous `step` detected. Optimizer gradient normalizing "
-                "factor will not change w.r.t new batch_size when update_on_kvstore=True and when distributed kvstore "
-                "is used.",
+                "Possible change in the `batch_size` from previous `step` detected. Optimizer gradient "
+                "normalizing factor will not change w.r.t new batch_size when update_on_kvstore=True and "
+                "when distributed kvstore is used.",
                 UserWarning, stacklevel=3,
             )  # fmt: skip
         self._optimizer.rescale_grad = scale
@@ -304,7 +315,11 @@ class Trainer:
                 kv.pull(i, out, priority=-i, ignore_sparse=self._distributed)
 
     def _update(self, ignore_stale_grad=False):
-        live = [(i, p, p._check_and_get(p._data, list)) for i, p in enumerate(self._params) if p.grad_req != "null"]
+        live = [
+            (i, p, p._check_and_get(p._data, list))
+            for i, p in enumerate(self._params)
+            if p.grad_req != "null"
+        ]
         if not ignore_stale_grad:
             # All are looked at before any is used up.
             self._refuse_stale(live)
@@ -330,14 +345,14 @@ class Trainer:
                 if not array._fresh_grad:
                     raise error(
                         UserWarning,
-                        f"Gradient of Parameter `{p.name}` on context {array.context} has not been updated by backward "
-                        "since last `step`. This could mean a bug in your model that made it only use a subset of the "
-                        "Parameters (Blocks) for this iteration. If you are intentionally only using a subset, call "
-                        "step with ignore_stale_grad=True to suppress this warning and skip updating of Parameters "
-                        "with stale gradient",
+                        f"Gradient of Parameter `{p.name}` on context {array.context} has not been updated "
+                        "by backward since last `step`. This could mean a bug in your model that made it "
+                        "only use a subset of the Parameters (Blocks) for this iteration. If you are "
+                        "intentionally only using a subset, call step with ignore_stale_grad=True to "
+                        "suppress this warning and skip updating of Parameters with stale gradient",
                     )
 
-    # -- files -------------------------------------------------------------------------------------------------------
+    # -- files -----------------------------------------------------------------------------------------------
 
     def save_states(self, fname):
         """Write the optimizer and its states (momentum and the like) to a file.
@@ -350,7 +365,8 @@ class Trainer:
         if self._update_on_kvstore:
             if self._params_to_init:
                 raise error(
-                    AssertionError, "Cannot save trainer states when some parameters are not yet initialized in kvstore."
+                    AssertionError,
+                    "Cannot save trainer states when some parameters are not yet initialized in kvstore.",
                 )
             self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
         else:
@@ -384,7 +400,9 @@ def _as_list(params):
         raise error(ValueError, f"First argument must be a list or dict of Parameters, got {type(params)}.")
     for p in params:
         if not isinstance(p, Parameter):
-            raise error(ValueError, f"First argument must be a list or dict of Parameters, got list of {type(p)}.")
+            raise error(
+                ValueError, f"First argument must be a list or dict of Parameters, got list of {type(p)}."
+            )
     return list(params)
 
 

@@ -1,4 +1,5 @@
 """Helpers of Gluon: splitting batches over devices, clipping gradients, downloading files."""
+
 from __future__ import annotations
 
 import hashlib
@@ -18,8 +19,8 @@ from .. import ndarray as nd
 from .._core.state import state
 from ..base import error
 
-__all__ = ["HookHandle", "check_sha1", "clip_global_norm", "download", "is_np_array", "is_np_shape", "replace_file",
-           "shape_is_known", "split_and_load", "split_data"]  # fmt: skip
+__all__ = ["HookHandle", "check_sha1", "clip_global_norm", "download", "is_np_array", "is_np_shape",
+           "replace_file", "shape_is_known", "split_and_load", "split_data"]  # fmt: skip
 
 
 def is_np_shape():
@@ -77,7 +78,9 @@ class HookHandle:
     def attach(self, hooks_dict, hook):
         """Put `hook` into an ordered dict of hooks; a handle serves one hook only."""
         if self._hooks is not None:
-            raise error(AssertionError, "HookHandle.attach: this handle already holds a hook; make a new handle")
+            raise error(
+                AssertionError, "HookHandle.attach: this handle already holds a hook; make a new handle"
+            )
         self._id = id(hook)
         hooks_dict[self._id] = hook
         self._hooks = weakref.ref(hooks_dict)
@@ -141,8 +144,9 @@ def split_data(data, num_slice, batch_axis=0, even_split=True):
     if even_split and size % num_slice:
         raise error(
             ValueError,
-            f"split_data: data of shape {data.shape} cannot be evenly split into {num_slice} slices along axis "
-            f"{batch_axis}. Use a batch size that is a multiple of {num_slice}, or set even_split=False.",
+            f"split_data: data of shape {data.shape} cannot be evenly split into {num_slice} slices along "
+            f"axis {batch_axis}. Use a batch size that is a multiple of {num_slice}, or set "
+            "even_split=False.",
         )
     if num_slice == 1:
         return [data]
@@ -191,7 +195,8 @@ def clip_global_norm(arrays, max_norm, check_isfinite=True):
         They may live on different contexts.
     max_norm : float
     check_isfinite : bool, default True
-        Wait for the norm and warn if it is not finite. If False, nothing waits and the norm comes as an array.
+        Wait for the norm and warn if it is not finite. If False, nothing waits and the norm comes as an
+        array.
 
     Returns
     -------
@@ -294,7 +299,8 @@ def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_
     url : str
         ``http(s)://``, ``ftp://``, ``file://`` or a local path.
     path : str, optional
-        Where to put it: a file or an existing directory. By default the current directory, under the URL's name.
+        Where to put it: a file or an existing directory. By default the current directory, under the URL's
+        name.
     overwrite : bool, default False
         Fetch even if the file is there.
     sha1_hash : str, optional
@@ -316,7 +322,8 @@ def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``gluon.utils.download``. The file appears under its name only once complete.
+    Behaviour matched: MXNet 1.9.1 ``gluon.utils.download``. The file appears under its name only once
+    complete.
     """
     name = os.path.basename(urllib.parse.urlsplit(url).path) or os.path.basename(url)
     if path is None:

@@ -14,8 +14,9 @@ API_VERSION = 1
 #: The modules that declare operators.
 MODULES = (
     "arithmetic", "unary", "reduce", "shape", "create",
-    "indexing", "select", "ordering", "linalg",
-    "dense", "conv", "pooling", "norm", "activation", "output", "rnn",
+    "indexing", "select", "gather", "ordering", "layout", "slicing", "repeating", "sequence",
+    "matrix", "linalg", "storage", "patches", "facts", "amp",
+    "dense", "conv", "pooling", "norm", "activation", "output", "rnn", "upsample", "ctc",
     "random", "optimizer", "optimizer_multi",
     "custom", "control",
 )

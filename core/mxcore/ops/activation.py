@@ -152,7 +152,7 @@ leaky_relu.cost(lambda p, ins, outs: size_of(ins[0]) * (2 if p.act_type in ("lea
     Sample([[1.0, -2.0, 0.5, 0.3, 1.0]], _KINKED, params={"act_type": t}, mxnet="internal") for t in _FORMS],
     grad=lambda F, p, dy, dy_, data: (
         F._backward_LeakyReLU(dy, data, **given(p, _LEAKY)),
-        dy * dy_ * _CURVES[p.act_type](F, p, data) if p.act_type in _CURVES else None))
+        dy * dy_ * _CURVES[p.act_type](F, p, data) if p.act_type in _CURVES else F.zeros_like(data)))
 def backward_leaky_relu(k, p, dy_, data):
     """Gradient of `LeakyReLU` with a fixed slope.
 
@@ -205,11 +205,17 @@ def backward_prelu(k, p, dy_, data, gamma):
 
 
 def _prelu_grad_grad(F: Any, dys: Any, dy: Any, data: Any, gamma: Any) -> Any:
-    g_data, g_gamma = dys
+    g_data, g_gamma = dys  # None where the first backward pass computed nothing
     below = data <= 0
-    d_slope = F._bias_like(g_gamma, data) * below
-    return (F._backward_prelu(g_data, data, gamma, wanted=(True, False))[0] + d_slope * data, d_slope * dy,
-            F._bias_sum(g_data * dy * below, gamma))
+    d_dy = d_data = d_gamma = None
+    if g_data is not None:
+        d_dy = F._backward_prelu(g_data, data, gamma, wanted=(True, False))[0]
+        d_gamma = F._bias_sum(g_data * dy * below, gamma)
+    if g_gamma is not None:
+        slope = F._bias_like(g_gamma, data) * below
+        d_data = slope * dy
+        d_dy = slope * data if d_dy is None else d_dy + slope * data
+    return d_dy, d_data, d_gamma
 
 
 backward_prelu.shape(lambda p, ins: [ins[1], ins[2]])
@@ -286,7 +292,7 @@ def soft(xp: Any, x: Any, axis: int) -> Any:
     if not x.size:
         return x.copy()
     e = x - x.max(axis, keepdims=True)
-    xp.exp(e, e)
+    xp.exp(e, out=e)
     e /= e.sum(axis, keepdims=True)
     return e
 

@@ -7,6 +7,7 @@ from .._core import builtin
 from .._core.op import op
 from .._core.params import Bool, DType, Float, Int, Shape, Str
 from ..testing.sample import Sample
+from .rules import axis_of, size_of
 
 __all__: list[str] = []
 
@@ -112,3 +113,102 @@ arange.dtype(_asked)
 builtin.ones_like.samples = builtin.zeros_like.samples = [Sample((2, 3), grad=False), Sample((0, 3), grad=False)]
 builtin.grad_add.samples = [Sample((2, 3), (2, 3))]
 builtin.copyto.samples = [Sample((2, 3))]
+
+
+@op("_eye", inputs="", N=Int(ge=0), M=Int(0, ge=0), k=Int(0), **_WHERE, grad=None,
+    samples=[Sample(params={"N": 3}, grad=False), Sample(params={"N": 2, "M": 4, "k": 1, "dtype": "int32"}, grad=False)])
+def eye(k, p):
+    """A matrix with ones on a diagonal.
+
+    Parameters
+    ----------
+    N, M : int
+        Rows and columns; as many columns as rows if M is 0.
+    k : int
+        Which diagonal: above the main one if positive.
+    ctx : str
+    dtype : dtype
+    """
+    return k.xp.eye(p.N, p.M or p.N, p.k, dtype=p.dtype)
+
+
+eye.shape(lambda p, ins, outs: (ins, [(p.N, p.M or p.N)]))
+eye.dtype(_asked)
+
+
+@op("_linspace", inputs="", start=Float(), stop=Float(), num=Int(ge=0), endpoint=Bool(True), **_WHERE, grad=None,
+    samples=[Sample(params={"start": 0.0, "stop": 1.0, "num": 5}, grad=False),
+             Sample(params={"start": 1.0, "stop": 2.0, "num": 4, "endpoint": False}, grad=False)])
+def linspace(k, p):
+    """A given number of evenly spaced values.
+
+    Parameters
+    ----------
+    start, stop : float
+    num : int
+    endpoint : bool
+        Whether `stop` is the last value.
+    ctx : str
+    dtype : dtype
+    """
+    return k.xp.linspace(p.start, p.stop, p.num, endpoint=p.endpoint)
+
+
+linspace.shape(lambda p, ins, outs: (ins, [(p.num,)]))
+linspace.dtype(_asked)
+
+
+@op("_contrib_arange_like", inputs="data~", start=Float(0.0), step=Float(1.0), repeat=Int(1, ge=1), ctx=Str(None), axis=Int(None), grad=None,
+    samples=[Sample((2, 3), grad=False), Sample((2, 3), params={"axis": 1, "start": 2.0, "step": 0.5}, grad=False),
+             Sample((2, 3), params={"repeat": 2}, grad=False)])
+def arange_like(k, p, data):
+    """Evenly spaced values, as many as an array has elements or as long as one of its axes.
+
+    Parameters
+    ----------
+    data : array
+        Only its shape and dtype are used.
+    start, step : float
+    repeat : int
+        How often each value occurs.
+    ctx : str
+        Has no effect.
+    axis : int, optional
+        The axis; all elements unless told.
+    """
+    shape = _like_axis(p, tuple(data.shape))
+    places = k.xp.arange(size_of(shape)) // p.repeat
+    return (p.start + places * p.step).reshape(shape)
+
+
+def _like_axis(p, shape):
+    return shape if p.axis is None else (shape[axis_of(p.axis, len(shape))],)
+
+
+arange_like.shape(lambda p, ins: [_like_axis(p, ins[0])])
+
+
+@op("_zeros_without_dtype", inputs="", shape=Shape(None), ctx=Str(None), dtype=Int(-1), grad=None,
+    samples=[Sample(params={"shape": (2, 3)}, grad=False, mxnet="inside graphs only")])
+def zeros_without_dtype(k, p):
+    """Zeros whose dtype a graph's consumer decides; float32 if nobody does.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    ctx : str
+    dtype : int
+        MXNet's number of a dtype; -1 for unknown.
+    """
+    return k.xp.zeros(k.shapes[0] if k.shapes else p.shape or (), _numbered(p))
+
+
+_NUMBERS = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
+
+
+def _numbered(p):
+    return np.dtype(_NUMBERS[p.dtype]) if 0 <= p.dtype < len(_NUMBERS) else _F32
+
+
+zeros_without_dtype.shape(lambda p, ins, outs: (ins, [tuple(-1 if d == 0 else d for d in p.shape or ())]))
+zeros_without_dtype.dtype(lambda p, ins, outs: (ins, [outs[0] if outs[0] is not None and p.dtype < 0 else _numbered(p)]))

@@ -32,22 +32,29 @@ def linear_grad(name: str, params: dict[str, Any]) -> Any:
 
 def linear_grad_grad(name: str, params: dict[str, Any]) -> Any:
     """The gradient rule of ``_backward_<name>``: bilinearity makes it three more calls of the same two operators."""
-    def rule(F, p, dys, dy, data, weight):
+    def rule(F, p, dys, dy_, data, weight):
         forward, backward = getattr(F, name), getattr(F, f"_backward_{name}")
         kw = {**given(p, params), "no_bias": True}
-        d_dy = forward(dys[0], weight, **kw) + forward(data, dys[1], **kw)
-        if not p.no_bias:
-            d_dy = d_dy + _along_channel(F, name, p, dys[2], dy)
-        d_data = backward(dy, data, dys[1], wanted=(True, False), **kw)[0]
-        d_weight = backward(dy, dys[0], weight, wanted=(False, True), **kw)[1]
-        return d_dy, d_data, d_weight
+        # None for what the first backward pass did not compute.
+        g_data, g_weight, g_bias = (*dys, None)[:3]
+        terms = [forward(g_data, weight, **kw) if g_data is not None else None,
+                 forward(data, g_weight, **kw) if g_weight is not None else None,
+                 F._bias_like(g_bias, dy_, axis=_channel_axis(name, p)) if g_bias is not None else None]
+        return (_total(terms), None if g_weight is None else backward(dy_, data, g_weight, wanted=(True, False), **kw)[0],
+                None if g_data is None else backward(dy_, g_data, weight, wanted=(False, True), **kw)[1])
     return rule
 
 
-def _along_channel(F: Any, name: str, p: Any, bias: Any, like: Any) -> Any:
-    """A bias repeated to the shape of the output."""
-    axis = -1 if name == "FullyConnected" or (p.layout or "NC")[-1] == "C" else 1
-    return F._bias_like(bias, like, axis=axis)
+def _total(terms: list[Any]) -> Any:
+    found = None
+    for x in terms:
+        if x is not None:
+            found = x if found is None else found + x
+    return found
+
+
+def _channel_axis(name: str, p: Any) -> int:
+    return -1 if name == "FullyConnected" or (p.layout or "NCW")[-1] == "C" else 1
 
 
 def _upon(p: Any, ndim: int) -> int:

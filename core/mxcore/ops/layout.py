@@ -11,6 +11,19 @@ from .rules import axes_of, axis_of
 __all__: list[str] = []
 
 
+@op("_identity_with_attr_like_rhs", inputs="lhs rhs~", grad=lambda dy: (dy, None), alias="lhs->output", samples=[Sample((2, 3), (2, 3))])
+def identity_like(k, p, lhs, rhs):
+    """A copy of `lhs`; a graph learns its shape and dtype from `rhs`.
+
+    Parameters
+    ----------
+    lhs : array
+    rhs : array
+        Only its shape and dtype are used.
+    """
+    return lhs.copy()
+
+
 @op("SwapAxis", "swapaxes", inputs="data", dim1=Int(0), dim2=Int(0), grad=lambda F, p, dy: F.SwapAxis(dy, dim1=p.dim1, dim2=p.dim2),
     samples=[Sample((2, 3, 4), params={"dim1": 0, "dim2": 2}), Sample((2, 3, 4), params={"dim1": 1, "dim2": -1}), Sample((2, 3))])
 def swapaxes(k, p, data):
@@ -80,7 +93,10 @@ def reverse(k, p, data):
     return data[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(data.ndim))].copy()
 
 
-reverse.shape(lambda p, ins: [ins[0] if not p.axis else axes_of(p.axis, len(ins[0])) and ins[0]])
+@reverse.shape
+def _(p, ins):
+    axes_of(p.axis, len(ins[0]))
+    return [ins[0]]
 
 
 def _blocks(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int]:

@@ -6,6 +6,8 @@ the operator writes; the new weight is its output, usually given as ``out=weight
 """
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .._core.array import RowSparse
@@ -203,7 +205,13 @@ _STATE = {"n": (5.0, 7.0), "var": (0.2, 2.0), "v": (0.2, 2.0), "d": (0.2, 2.0), 
 
 def _inputs(names, shape, mixed=False):
     kind = {"weight": "float16", "grad": "float16"} if mixed else {}
-    return [Values(shape, *_STATE.get(n, (-2.0, 2.0)), dtype=kind.get(n, "float32" if mixed else None)) for n in names]
+    made = [Values(shape, *_STATE.get(n, (-2.0, 2.0)), dtype=kind.get(n, "float32" if mixed else None)) for n in names]
+    if mixed:  # a weight and its master copy are alike
+        weight = (np.arange(math.prod(shape)).reshape(shape) % 7 - 3) / np.float32(4)
+        for n, t in (("weight", "float16"), ("weight32", "float32")):
+            if n in names:
+                made[names.index(n)] = weight.astype(t)
+    return made
 
 
 def _update(name, rule, states, params, head, aliases=(), lazy=None, choices=({},), mixed=False, mxnet=True):

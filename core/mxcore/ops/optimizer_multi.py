@@ -175,7 +175,7 @@ def _word(n):
 def _many_sample(names, params, count, last, mixed):
     tail = {"lrs": [0.25, 0.5], "wds": [0.125, 0.25], "rescale_grad": [0.5]}
     return Sample(*_inputs(names, (3, 4), mixed), *_inputs(names, (5,), mixed), *[np.array(tail[n], np.float32) for n in last],
-                  params={**params, count: 2}, dtypes="float32" if mixed else "float32 float64", grad=False)
+                  params={**params, count: 2}, dtypes="float32" if mixed or last else "float32 float64", grad=False)
 
 
 def _rules(o, names, count, last, mixed):

@@ -8,7 +8,7 @@ import numpy as np
 from .._core.op import op
 from .._core.params import Bool, DType, Enum, Int
 from ..testing.sample import Distinct, Sample
-from .rules import axis_of, first_dtype
+from .rules import axis_of, first_dtype, size_of
 
 __all__: list[str] = []
 
@@ -53,21 +53,14 @@ def _as_rows(xp: Any, data: Any, axis: Any) -> tuple[Any, Any]:
     axis = axis_of(axis, data.ndim)
     moved = xp.moveaxis(data, axis, -1)
     lead = moved.shape[:-1]
-    rows = xp.ascontiguousarray(moved).reshape(-1, moved.shape[-1]) if data.size else moved.reshape(_count(lead), moved.shape[-1])
+    rows = xp.ascontiguousarray(moved).reshape(-1, moved.shape[-1]) if data.size else moved.reshape(size_of(lead), moved.shape[-1])
     return rows, lambda r: xp.ascontiguousarray(xp.moveaxis(r.reshape(*lead, r.shape[1]), -1, axis))
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    n = 1
-    for d in shape:
-        n *= d
-    return n
 
 
 def _scattered(xp: Any, shape: tuple[int, ...], axis: Any, places: Any, values: Any) -> Any:
     """Zeros of `shape` with `values` at `places` along an axis."""
     flat = axis is None
-    out = xp.zeros((_count(shape),) if flat else shape, values.dtype)
+    out = xp.zeros((size_of(shape),) if flat else shape, values.dtype)
     xp.put_along_axis(out, places.astype(np.int64), values, 0 if flat else axis_of(axis, len(shape)))
     return out.reshape(shape)
 
@@ -75,7 +68,7 @@ def _scattered(xp: Any, shape: tuple[int, ...], axis: Any, places: Any, values: 
 def _kept(p: Any, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     """(k, the shape with k entries along the axis)."""
     axis = None if p.axis is None else axis_of(p.axis, len(shape))
-    n = _count(shape) if axis is None else shape[axis]
+    n = size_of(shape) if axis is None else shape[axis]
     if p.k > n:
         raise ValueError(f"k={p.k} is more than the {n} elements to choose from")
     k = p.k if p.k > 0 else n
@@ -139,7 +132,8 @@ def _(p, ins, outs):
     if p.ret_typ == "indices":
         return ins, [p.dtype]
     t = ins[0] or outs[0]
-    return [t], [t, p.dtype][:len(outs)]
+    # Places that nobody sees but the gradient are kept exact.
+    return [t], [t, p.dtype if p.ret_typ == "both" else np.dtype("int64")][:len(outs)]
 
 
 @op("_order_spread", inputs="data places like~", axis=Int(None), grad=lambda F, p, dy, places: (
@@ -183,3 +177,64 @@ def order_pick(k, p, data, places):
 
 order_pick.shape(lambda p, ins: [ins[1]])
 order_pick.dtype(first_dtype)
+
+
+_SORT = {"axis": Int(-1, optional=True), "is_ascend": Bool(True)}
+
+
+def _sort_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    if p.axis is None:
+        return (size_of(shape),)
+    axis_of(p.axis, len(shape))
+    return shape
+
+
+@op("sort", inputs="data", **_SORT, outputs="output0 output1", visible=1, grad=lambda F, p, d_output0, like_data, out_output1:
+    F._order_spread(d_output0, out_output1, like_data, axis=p.axis),
+    samples=[Sample(_D), Sample(_D, params={"axis": 0, "is_ascend": False}), Sample(_D, params={"axis": None}, mxnet="no gradient there")])
+def sort(k, p, data):
+    """The elements in order along an axis.
+
+    Parameters
+    ----------
+    data : array
+    axis : int or None
+        None: of the flattened array.
+    is_ascend : bool
+        Smallest first.
+    """
+    if not data.size:
+        return data.reshape(_sort_shape(p, data.shape)), k.xp.zeros(_sort_shape(p, data.shape), np.int64)
+    rows, back = _as_rows(k.xp, data, p.axis)
+    places = _sorted(k.xp, rows, p.is_ascend)
+    return back(k.xp.take_along_axis(rows, places, 1)), back(places)
+
+
+sort.shape(lambda p, ins: [_sort_shape(p, ins[0])] * 2)
+sort.dtype(lambda p, ins, outs: ([ins[0] or outs[0]], [ins[0] or outs[0], np.dtype("int64")]))
+
+
+@op("argsort", inputs="data", **_SORT, dtype=DType(_F32), grad=None,
+    samples=[Sample(_D, grad=False), Sample(_D, params={"axis": 0, "is_ascend": False, "dtype": "int32"}, grad=False),
+             Sample(_D, params={"axis": None}, grad=False), Sample([[1.0, 0.0, 1.0, 0.0]], params={"is_ascend": False}, grad=False)])
+def argsort(k, p, data):
+    """The places that put the elements in order along an axis; equal elements keep their order.
+
+    Parameters
+    ----------
+    data : array
+    axis : int or None
+        None: of the flattened array.
+    is_ascend : bool
+        Smallest first.
+    dtype : dtype
+        Of the places.
+    """
+    if not data.size:
+        return k.xp.zeros(_sort_shape(p, data.shape), p.dtype)
+    rows, back = _as_rows(k.xp, data, p.axis)
+    return back(_sorted(k.xp, rows, p.is_ascend))
+
+
+argsort.shape(lambda p, ins: [_sort_shape(p, ins[0])])
+argsort.dtype(lambda p, ins, outs: (ins, [p.dtype]))

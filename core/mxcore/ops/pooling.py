@@ -161,7 +161,7 @@ def pooling(k, p, data):
         parts = _seen(xp, x, g, out, _lowest(x.dtype))
         y = next(parts).copy()
         for part in parts:
-            xp.maximum(y, part, y)
+            xp.maximum(y, part, out=y)
         return _back(p, xp, y)
     x = wide(x)
     n = _power(xp, p) if p.pool_type == "lp" else 1

@@ -249,7 +249,16 @@ def _(p, ins, outs):
     return size_of(ins[0][:2]) * ins[1][0] / 10 + 3e4 * ins[0][0]
 
 
-@op("_backward_RNN", outputs="data parameters state state_cell[mode=='lstm']", **_PARAMS, samples=[],
+def _backward_samples() -> list[Sample]:
+    x, h = (3, 2, 4), (1, 2, 3)
+    gates, hidden = (1, 3, 2, 12), (1, 3, 2, 3)
+    q = {"state_size": 3, "num_layers": 1}
+    rows = [("rnn_tanh", (27,), (h,), (hidden,)), ("gru", (81,), (h,), (gates, hidden)), ("lstm", (108,), (h, h), (gates, hidden, hidden))]
+    return [Sample((3, 2, 3), x, size, *states, *reserve, params={**q, "mode": mode}, domain=(0.1, 0.9), grad=False, mxnet="internal")
+            for mode, size, states, reserve in rows]
+
+
+@op("_backward_RNN", outputs="data parameters state state_cell[mode=='lstm']", **_PARAMS, samples=_backward_samples(),
     inputs="dy d_state[state_outputs] d_cell[state_outputs and mode=='lstm'] " + _INPUTS + " " + _RESERVE)
 def backward_rnn(k, p, *arrays):
     """Gradients of `RNN` with respect to data, parameters and first states.

@@ -99,9 +99,9 @@ class Cell:
             a = z[t]
             a += xp.matmul(h, back)
             if self.relu:
-                xp.maximum(a, a.dtype.type(0), a)
+                xp.maximum(a, a.dtype.type(0), out=a)
             else:
-                xp.tanh(a, a)
+                xp.tanh(a, out=a)
             hidden[t] = _kept(xp, None if masks is None else masks[t], a, h)
             h = hidden[t]
         return h, c
@@ -144,10 +144,10 @@ class LSTM(Cell):
         for t in steps:
             a, new_c = gates[t], cells[t]
             a += xp.matmul(h, back)
-            xp.tanh(a, a)
+            xp.tanh(a, out=a)
             a *= half
             a += shift
-            xp.multiply(a[:, n:2 * n], c, new_c)
+            xp.multiply(a[:, n:2 * n], c, out=new_c)
             new_c += a[:, :n] * a[:, 2 * n:3 * n]
             if clip is not None:
                 new_c[...] = _clipped(xp, new_c, clip)
@@ -186,10 +186,10 @@ class LSTM(Cell):
             new_c = new_c + full * down[t]
             if inside is not None:
                 new_c = new_c * inside[t]
-            xp.multiply(new_c, gate[:, 2 * n:3 * n], a[:, :n])
-            xp.multiply(new_c, c_before, a[:, n:2 * n])
-            xp.multiply(new_c, gate[:, :n], a[:, 2 * n:3 * n])
-            xp.multiply(full, curved[t], a[:, 3 * n:])
+            xp.multiply(new_c, gate[:, 2 * n:3 * n], out=a[:, :n])
+            xp.multiply(new_c, c_before, out=a[:, n:2 * n])
+            xp.multiply(new_c, gate[:, :n], out=a[:, 2 * n:3 * n])
+            xp.multiply(full, curved[t], out=a[:, 3 * n:])
             a *= slope[t]
             new_h, new_c = xp.matmul(a, w_h), new_c * gate[:, n:2 * n]
             if masks is not None:
@@ -217,15 +217,15 @@ class GRU(Cell):
         for t in steps:
             a, state = gates[t], xp.matmul(h, back)
             both, new, from_state = a[:, :2 * n], a[:, 2 * n:3 * n], a[:, 3 * n:]
-            xp.add(z[t, :, :2 * n], state[:, :2 * n], both)
+            xp.add(z[t, :, :2 * n], state[:, :2 * n], out=both)
             both *= 0.5
-            xp.tanh(both, both)
+            xp.tanh(both, out=both)
             both *= 0.5
             both += 0.5
-            xp.add(state[:, 2 * n:], b_n, from_state)
-            xp.multiply(both[:, :n], from_state, new)
+            xp.add(state[:, 2 * n:], b_n, out=from_state)
+            xp.multiply(both[:, :n], from_state, out=new)
             new += z[t, :, 2 * n:]
-            xp.tanh(new, new)
+            xp.tanh(new, out=new)
             hidden[t] = _kept(xp, None if masks is None else masks[t], new + both[:, n:] * (h - new), h)
             h = hidden[t]
         return h, c
@@ -243,11 +243,11 @@ class GRU(Cell):
             dh = dh + dy[t]
             g = dh if masks is None else xp.where(masks[t], dh, dh.dtype.type(0))
             a, b = dx[t], dz[t]
-            xp.multiply(g, to_new[t], a[:, 2 * n:])
-            xp.multiply(g, to_update[t], a[:, n:2 * n])
-            xp.multiply(a[:, 2 * n:], to_reset[t], a[:, :n])
+            xp.multiply(g, to_new[t], out=a[:, 2 * n:])
+            xp.multiply(g, to_update[t], out=a[:, n:2 * n])
+            xp.multiply(a[:, 2 * n:], to_reset[t], out=a[:, :n])
             b[:, :2 * n] = a[:, :2 * n]
-            xp.multiply(a[:, 2 * n:], reset[t], b[:, 2 * n:])
+            xp.multiply(a[:, 2 * n:], reset[t], out=b[:, 2 * n:])
             back = xp.matmul(b, w_h) + g * update[t]
             dh = back if masks is None else back + xp.where(masks[t], dh.dtype.type(0), dh)
         return dx, dz, dh, dc, None

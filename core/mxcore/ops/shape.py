@@ -122,10 +122,11 @@ def sliced(shape: tuple[int, ...], ranges: tuple[slice, ...]) -> tuple[int, ...]
     return (*(len(range(d)[s]) if d != -1 else -1 for d, s in zip(shape, ranges)), *shape[len(ranges):])
 
 
-RANGE = dict(begin=Shape(none=True), end=Shape(none=True), step=Shape((), none=True))
+#: Parameters of operators over ranges of all dimensions.
+RANGE = {"begin": Shape(none=True), "end": Shape(none=True), "step": Shape((), none=True)}
 
 
-@op("slice", inputs="data", **RANGE, view=True,
+@op("slice", "crop", "_sparse_slice", inputs="data", **RANGE, view=True,
     grad=lambda F, p, dy, like_data: F._slice_spread(dy, like_data, begin=p.begin, end=p.end, step=p.step),
     samples=[Sample((4, 5), params={"begin": (1, 0), "end": (3, 4)}), Sample((4, 5), params={"begin": (None, 4), "end": (None, 0), "step": (2, -2)}),
              Sample((4, 5, 2), params={"begin": (1,), "end": (3,)})])
@@ -189,7 +190,7 @@ def _join_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], lis
     return [full(n) for n in lengths], [full(total)]
 
 
-@op("Concat", "concat", inputs="data*", dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
+@op("Concat", "concat", "_sparse_concat", inputs="data*", dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
     samples=[Sample((2, 3), (2, 1), (2, 2), params={"dim": 1, "num_args": 3}), Sample((2, 3), (4, 3), params={"dim": 0, "num_args": 2})])
 def concat(k, p, *data):
     """Join arrays along an existing axis.

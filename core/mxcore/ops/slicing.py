@@ -82,7 +82,8 @@ def _like_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ..
         raise ValueError(f"data {a} and shape_like {b} have different ranks; give axes")
     out = list(a)
     for i in p.axes or range(len(a)):
-        j, n = axis_of(i, len(a)), b[axis_of(i, len(b))]
+        j = axis_of(i, len(a))
+        n = b[axis_of(j, len(b))]
         if n > a[j]:
             raise ValueError(f"axis {i} of data has length {a[j]}, less than the {n} of shape_like")
         out[j] = n
@@ -90,7 +91,7 @@ def _like_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ..
 
 
 @op("slice_like", inputs="data shape_like~", axes=Shape(()), view=True, grad=lambda F, dy, like_data: (F._corner_spread(dy, like_data), None),
-    samples=[Sample((3, 4), (2, 3)), Sample((3, 4), (2, 9), params={"axes": (0,)}), Sample((3, 4, 2), (2, 1), params={"axes": (-1,)})])
+    samples=[Sample((3, 4), (2, 3)), Sample((3, 4), (2, 9), params={"axes": (0,)}), Sample((3, 4), (2, 1, 5), params={"axes": (-1,)})])
 def slice_like(k, p, data, shape_like):
     """The leading part of `data` that is as long as another array.
 
@@ -100,7 +101,7 @@ def slice_like(k, p, data, shape_like):
     shape_like : array
         Only its shape is used.
     axes : tuple of int
-        The axes to shorten; all unless told.
+        The axes to shorten, negative ones counted in `data`; all unless told.
     """
     return data[tuple(slice(0, n) for n in _like_shape(p, tuple(data.shape), tuple(shape_like.shape)))]
 

@@ -134,17 +134,19 @@ def clip(k, p, data):
     return k.xp.clip(data, *[v if data.dtype.kind == "f" else int(v) for v in (p.a_min, p.a_max)])
 
 
+#: act_type -> (function; over dy and the output: its gradient; the gradient's derivative for the output, over g * dy)
 _FORMS = {
-    "relu": (lambda xp, x: xp.maximum(x, x.dtype.type(0)), lambda F, dy, x, y: dy * (y > 0)),
-    "sigmoid": (special.sigmoid, lambda F, dy, x, y: dy * y * (1 - y)),
-    "tanh": (lambda xp, x: xp.tanh(x), lambda F, dy, x, y: dy * (1 - y * y)),
-    "softrelu": (special.softplus, lambda F, dy, x, y: dy * F.sigmoid(x)),
-    "softsign": (lambda xp, x: x / (1 + xp.abs(x)), lambda F, dy, x, y: dy / F.square(1 + F.abs(x))),
+    "relu": (lambda xp, x: xp.maximum(x, x.dtype.type(0)), lambda xp, dy, y: dy * (y > 0), lambda F, g, y: None),
+    "sigmoid": (special.sigmoid, lambda xp, dy, y: dy * y * (1 - y), lambda F, g, y: g * (1 - 2 * y)),
+    "tanh": (lambda xp, x: xp.tanh(x), lambda xp, dy, y: dy * (1 - y * y), lambda F, g, y: g * -2 * y),
+    "softrelu": (special.softplus, lambda xp, dy, y: dy * -xp.expm1(-y), lambda F, g, y: g * F.exp(-y)),
+    "softsign": (lambda xp, x: x / (1 + xp.abs(x)), lambda xp, dy, y: dy * xp.square(1 - xp.abs(y)),
+                 lambda F, g, y: g * -2 * (1 - F.abs(y)) * F.sign(y)),
 }
 
 
 @op("Activation", inputs="data", act_type=Enum("relu sigmoid tanh softrelu softsign"), alias="data->output",
-    grad=lambda F, p, dy, data, y: _FORMS[p.act_type][1](F, dy, data, y),
+    grad=lambda F, p, dy, y: F._backward_Activation(dy, y, act_type=p.act_type),
     samples=[Sample((3, 4), params={"act_type": t}, domain=_ANY) for t in _FORMS])
 def activation(k, p, data):
     """Apply an activation function.
@@ -156,6 +158,21 @@ def activation(k, p, data):
         softrelu is log(1 + exp(x)).
     """
     return _FORMS[p.act_type][0](k.xp, data)
+
+
+@op("_backward_Activation", inputs="dy out", act_type=Enum("relu sigmoid tanh softrelu softsign"), alias="dy->output",
+    grad=lambda F, p, dy, dy_, out: (F._backward_Activation(dy, out, act_type=p.act_type), _FORMS[p.act_type][2](F, dy * dy_, out)),
+    samples=[Sample((3, 4), (3, 4), params={"act_type": t}, domain=_ANY, mxnet="internal") for t in _FORMS])
+def backward_activation(k, p, dy_, out):
+    """The gradient of `Activation`, from the incoming gradient and its output.
+
+    Parameters
+    ----------
+    dy, out : array
+    act_type : str
+        As in `Activation`.
+    """
+    return _FORMS[p.act_type][1](k.xp, dy_, out)
 
 
 @op("hard_sigmoid", inputs="data", alpha=Float(0.2), beta=Float(0.5), expr="minimum(maximum(alpha * data + beta, 0), 1)",

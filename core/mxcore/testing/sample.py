@@ -54,7 +54,8 @@ class Sample:
     Parameters
     ----------
     *inputs : tuple of int, array_like, Values
-        One per input, in order: a shape (values from `domain`), fixed values, or a way to draw them.
+        One per input, in order: a shape (values from `domain`), fixed values, or a way to draw them. Fixed values are cast
+        to the dtype of the run, except NumPy arrays of another dtype than float64.
     params : dict, optional
         Parameters of the operator.
     domain : (float, float)
@@ -92,7 +93,7 @@ class Sample:
                 a = spec.draw(rs).astype(spec.dtype or dtype)
             else:
                 a = np.asarray(spec)
-                if a.dtype.kind == "f" or not isinstance(spec, np.ndarray):
+                if not isinstance(spec, np.ndarray) or a.dtype == np.float64:
                     a = a.astype(dtype)
             out.append(np.ascontiguousarray(a))
         return out

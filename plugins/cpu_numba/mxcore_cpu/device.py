@@ -31,6 +31,12 @@ class CPU(Device):
     def copy(self, a, dst):
         np.copyto(dst, a, casting="unsafe")
 
+    def compile_fused(self, chain):
+        """Compile an elementwise chain with Numba; None where Numba is missing."""
+        from .fused import compile_chain
+
+        return compile_chain(chain)
+
     def memory(self, index):
         """(free, total) bytes of the machine."""
         try:

@@ -11,7 +11,7 @@ expm1 2, log 2, log1p 2, tanh 2, sigmoid 2, softplus 2, erf 2. Zeros, denormals,
 NumPy's.
 
 >>> import math
->>> abs(sigmoid(2.0) - 1 / (1 + math.exp(-2))) < 1e-16
+>>> bool(abs(sigmoid(2.0) - 1 / (1 + math.exp(-2))) < 1e-16)
 True
 """
 from __future__ import annotations
@@ -273,7 +273,7 @@ def _erf64(x):
 def _power(x, y):
     """|x|**y by float64 exp and log, then C's rules for signs and special cases; good for float32 only."""
     a = math.fabs(x)
-    r = _exp64(y * (0.0 if a == 1.0 else _log64(a)))
+    r = _exp64(0.0 if a == 1.0 else y * _log64(a))
     whole = np.floor(y) == y
     odd = whole & (2.0 * np.floor(0.5 * y) != y)
     r = -r if odd & (copysign(1.0, x) < 0.0) else r

@@ -1,4 +1,5 @@
 """Writes the golden files beside it. Run it inside MXNet 1.9.1's environment: ``python make_golden.py``."""
+
 import importlib.util
 import json
 import os
@@ -35,7 +36,9 @@ def layers():
 def losses():
     arrays = {}
     for i, (name, kw, args) in enumerate(cases.losses(mx)):
-        arrays[f"{i}.value"], arrays[f"{i}.gradient"] = cases.run_loss(getattr(mx.gluon.loss, name)(**kw), args, mx)
+        arrays[f"{i}.value"], arrays[f"{i}.gradient"] = cases.run_loss(
+            getattr(mx.gluon.loss, name)(**kw), args, mx
+        )
     np.savez_compressed(path("losses.npz"), **arrays)
 
 

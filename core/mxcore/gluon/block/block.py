@@ -1,4 +1,5 @@
 """`Block`: a layer, a loss or a whole network that runs eagerly."""
+
 from __future__ import annotations
 
 import re
@@ -62,7 +63,9 @@ class Block:
 
     def __repr__(self):
         parts = "\n".join(
-            f"  ({key}): {_indent(repr(block))}" for key, block in self.__dict__.items() if isinstance(block, Block)
+            f"  ({key}): {_indent(repr(block))}"
+            for key, block in self.__dict__.items()
+            if isinstance(block, Block)
         )
         return f"{type(self).__name__}(\n{parts}\n)"
 
@@ -72,7 +75,8 @@ class Block:
             if isinstance(existing, (Block, Parameter)) and not isinstance(value, type(existing)):
                 raise error(
                     TypeError,
-                    f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not allowed.",
+                    f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not "
+                    "allowed.",
                 )
             if isinstance(value, Block):
                 self.register_child(value, name)
@@ -80,8 +84,8 @@ class Block:
                 if name in self._reg_params:
                     raise error(
                         AssertionError,
-                        f"Overriding Parameter attribute {name} is not allowed. If you want to share parameters "
-                        "between blocks, please set 'params' at Block construction instead.",
+                        f"Overriding Parameter attribute {name} is not allowed. If you want to share "
+                        "parameters between blocks, please set 'params' at Block construction instead.",
                     )
                 self._reg_params[name] = value
         super().__setattr__(name, value)
@@ -90,7 +94,7 @@ class Block:
         """What names of this kind of block begin with."""
         return type(self).__name__.lower()
 
-    # -- names and parameters ----------------------------------------------------------------------------------------
+    # -- names and parameters --------------------------------------------------------------------------------
 
     @property
     def prefix(self):
@@ -141,11 +145,13 @@ class Block:
                 continue
             if not _all_registered(value, registered):
                 warnings.warn(
-                    f'"{type(self).__name__}.{key}" is an unregistered container with Blocks. Note that Blocks inside '
-                    "the list, tuple or dict will not be registered automatically. Make sure to register them using "
-                    "register_child() or switching to nn.Sequential/nn.HybridSequential instead. ",
-                    UserWarning, stacklevel=4,
-                )  # fmt: skip
+                    f'"{type(self).__name__}.{key}" is an unregistered container with Blocks. '
+                    "Note that Blocks inside the list, tuple or dict will not be registered automatically. "
+                    "Make sure to register them using register_child() or switching to nn.Sequential or "
+                    "nn.HybridSequential instead.",
+                    UserWarning,
+                    stacklevel=4,
+                )
 
     def _collect_params_with_prefix(self, prefix=""):
         """Parameters by structural name, e.g. ``features.0.weight``."""
@@ -160,7 +166,7 @@ class Block:
         self._children[str(len(self._children)) if name is None else name] = block
 
     def apply(self, fn):
-        """Call ``fn(block)`` on every block inside, children first, and then on this one; returns this block."""
+        """Call ``fn(block)`` on every block inside, children first, then on this one; returns this block."""
         for child in self._children.values():
             child.apply(fn)
         fn(self)
@@ -182,7 +188,7 @@ class Block:
         for child in self._children.values():
             child.hybridize(active, **kwargs)
 
-    # -- running -----------------------------------------------------------------------------------------------------
+    # -- running ---------------------------------------------------------------------------------------------
 
     def __call__(self, *args):
         if self._forward_pre_hooks:
@@ -220,7 +226,8 @@ class Block:
         Parameters
         ----------
         callback : callable
-            Called as ``callback(name, operator, array)`` for every output, e.g. with name ``'dense0_fwd_output'``.
+            Called as ``callback(name, operator, array)`` for every output, e.g. with name
+            ``'dense0_fwd_output'``.
         monitor_all : bool, default False
             Show the operators' inputs too.
         """
@@ -244,10 +251,10 @@ class Block:
 
         summary(self, inputs)
 
-    # -- files -------------------------------------------------------------------------------------------------------
+    # -- files -----------------------------------------------------------------------------------------------
 
     def save_parameters(self, filename, deduplicate=False):
-        """Write the parameters to a file in MXNet's format, under structural names such as ``features.0.weight``.
+        """Write the parameters in MXNet's format, under structural names such as ``features.0.weight``.
 
         Parameters
         ----------
@@ -279,16 +286,16 @@ class Block:
         Raises
         ------
         MXNetError
-            Also an AssertionError if parameters are missing or shapes or dtypes differ, a ValueError if the file has
-            parameters that the block lacks. The message lists the differences.
+            Also an AssertionError if parameters are missing or shapes or dtypes differ, a ValueError if the
+            file has parameters that the block lacks. The message lists the differences.
         """
         files.load_parameters(self, filename, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source)
 
     def save_params(self, filename):
-        """Write the parameters under full names without this block's prefix. Deprecated: use `save_parameters`."""
+        """Write the parameters under full names without the prefix. Deprecated: use `save_parameters`."""
         warnings.warn(
-            "save_params is deprecated. Please use save_parameters. Note that if you want load from SymbolBlock later, "
-            "please use export instead.",
+            "save_params is deprecated. Please use save_parameters. Note that if you want load from "
+            "SymbolBlock later, please use export instead.",
             DeprecationWarning, stacklevel=2,
         )  # fmt: skip
         self.collect_params().save(filename, strip_prefix=self.prefix)

@@ -1,4 +1,5 @@
 """Parameters and structure of a block on disk."""
+
 from __future__ import annotations
 
 import itertools
@@ -57,8 +58,8 @@ def load_parameters(block, filename, ctx, allow_missing, ignore_extra, cast_dtyp
     if extra and not ignore_extra:
         raise error(
             ValueError,
-            f"Parameter {brief(extra)} loaded from file '{filename}' is not present in ParameterDict, which contains "
-            f"parameters {brief(params)}. Set ignore_extra=True to ignore.",
+            f"Parameter {brief(extra)} loaded from file '{filename}' is not present in ParameterDict, which "
+            f"contains parameters {brief(params)}. Set ignore_extra=True to ignore.",
         )
     known = {name: params[name] for name in loaded if name in params}
     load_matching(known, loaded, f"file '{filename}'", ctx, cast_dtype, dtype_source)
@@ -70,7 +71,10 @@ def _describe(block, numbers):
     if entry["hybridized"] and block._graph is not None:
         inputs, out, structure = block._graph
         entry.update(
-            in_format=block._in_format, out_format=structure, inputs=[i.tojson() for i in inputs], symbol=out.tojson()
+            in_format=block._in_format,
+            out_format=structure,
+            inputs=[i.tojson() for i in inputs],
+            symbol=out.tojson(),
         )
     for attribute, child in block._children.items():
         entry["children"][child.name] = attribute

@@ -1,6 +1,8 @@
 """`HybridBlock`: a block that runs eagerly and as a graph from the same code."""
+
 from __future__ import annotations
 
+import threading
 import warnings
 
 from ... import ndarray as nd
@@ -11,12 +13,15 @@ from .structure import arrays_in, flatten, regroup
 
 __all__ = ["HybridBlock"]
 
+#: Whether a hybridised block runs in this thread: those inside are parts of its graph.
+_running = threading.local()
+
 
 class HybridBlock(Block):
     """Base of layers that run eagerly and as a graph.
 
-    Write ``hybrid_forward(self, F, x, ..., weight, ...)``, where F is `mxcore.ndarray` or `mxcore.symbol` and the
-    block's own parameters come as keywords. Children must be hybrid blocks too.
+    Write ``hybrid_forward(self, F, x, ..., weight, ...)``, where F is `mxcore.ndarray` or `mxcore.symbol`
+    and the block's own parameters come as keywords. Children must be hybrid blocks too.
 
     Parameters
     ----------
@@ -27,8 +32,9 @@ class HybridBlock(Block):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``gluon.HybridBlock``. A parameter whose shape is not known is initialised at the
-    first call: a layer says what it needs in `infer_shape`; any other block is traced to a graph and asked there.
+    Behaviour matched: MXNet 1.9.1 ``gluon.HybridBlock``. A parameter whose shape is not known is initialised
+    at the first call: a layer says what it needs in `infer_shape`; any other block is traced to a graph and
+    asked there.
 
     Examples
     --------
@@ -68,7 +74,7 @@ class HybridBlock(Block):
         self._interpreter = None
         self._in_format = None
 
-    # -- settings ----------------------------------------------------------------------------------------------------
+    # -- settings --------------------------------------------------------------------------------------------
 
     def register_child(self, block, name=None):
         """Make a hybrid block a child: its parameters become part of this block's."""
@@ -81,8 +87,8 @@ class HybridBlock(Block):
         super().register_child(block, name)
         self._clear_cached_op()
 
-    def hybridize(self, active=True, backend=None, clear=True, static_alloc=False, static_shape=False, inline_limit=2,
-                  forward_bulk_size=None, backward_bulk_size=None, **kwargs):  # fmt: skip
+    def hybridize(self, active=True, backend=None, clear=True, static_alloc=False, static_shape=False,
+                  inline_limit=2, forward_bulk_size=None, backward_bulk_size=None, **kwargs):  # fmt: skip
         """Run this block and everything inside as one graph, or eagerly again.
 
         Parameters
@@ -104,18 +110,25 @@ class HybridBlock(Block):
         if static_shape and not static_alloc:
             raise error(ValueError, "hybridize: static_shape=True needs static_alloc=True")
         self._active = bool(active)
-        self._flags = {"static_alloc": static_alloc, "static_shape": static_shape, "backend": backend, **kwargs}
+        self._flags = {
+            "static_alloc": static_alloc,
+            "static_shape": static_shape,
+            "backend": backend,
+            **kwargs,
+        }
         if clear:
             self._clear_cached_op()
         if active and (self._forward_hooks or self._forward_pre_hooks):
             warnings.warn(
-                f'"{self}" is being hybridized while still having forward hook/pre-hook. If "{self}" is a child of '
-                "HybridBlock, the hooks will not take effect.",
-                UserWarning, stacklevel=2,
-            )  # fmt: skip
+                f'"{self}" is being hybridized while still having forward hook/pre-hook. If "{self}" is a '
+                "child of HybridBlock, the hooks will not take effect.",
+                UserWarning,
+                stacklevel=2,
+            )
         super().hybridize(
-            active, clear=clear, static_alloc=static_alloc, static_shape=static_shape, inline_limit=inline_limit,
-            forward_bulk_size=forward_bulk_size, backward_bulk_size=backward_bulk_size,
+            active, clear=clear, static_alloc=static_alloc, static_shape=static_shape,
+            inline_limit=inline_limit, forward_bulk_size=forward_bulk_size,
+            backward_bulk_size=backward_bulk_size,
         )  # fmt: skip
 
     def cast(self, dtype):
@@ -127,11 +140,11 @@ class HybridBlock(Block):
         self._op_hook = (callback, monitor_all)
         super().register_op_hook(callback, monitor_all)
 
-    # -- running -----------------------------------------------------------------------------------------------------
+    # -- running ---------------------------------------------------------------------------------------------
 
     def forward(self, x, *args):
         """Run `hybrid_forward` on arrays, or compose it onto symbols."""
-        if isinstance(x, nd.NDArray) and all(isinstance(a, nd.NDArray) for a in args):
+        if isinstance(x, nd.NDArray) and (not args or all(isinstance(a, nd.NDArray) for a in args)):
             ctx = x.context
         else:
             ctx = self._context_of((x, *args))
@@ -148,9 +161,9 @@ class HybridBlock(Block):
         if not found:
             raise error(
                 ValueError,
-                f"In HybridBlock, there must be one NDArray or one Symbol in the input of {type(self).__name__} "
-                f"'{self.name}', but it got {', '.join(type(a).__name__ for a in args)}. Please check the type of "
-                "the args.",
+                "In HybridBlock, there must be one NDArray or one Symbol in the input of "
+                f"{type(self).__name__} '{self.name}', but it got "
+                f"{', '.join(type(a).__name__ for a in args)}. Please check the type of the args.",
             )
         if arrays and len(arrays) != len(found):
             raise error(
@@ -161,6 +174,8 @@ class HybridBlock(Block):
         return arrays[0].context if arrays else None
 
     def _forward_eager(self, ctx, x, *args):
+        if not self._reg_params:
+            return self.hybrid_forward(nd, x, *args)
         try:
             params = {name: p.data(ctx) for name, p in self._reg_params.items()}
         except DeferredInitializationError:
@@ -176,13 +191,20 @@ class HybridBlock(Block):
             return self.hybrid_forward(symbol, x, *args, **params)
 
     def _call_cached(self, ctx, x, *args):
-        """Run the hybridised block. The one place where a compiled graph takes the place of eager execution."""
-        if self._in_format is None:
-            self._record_format(x, *args)
-        if self._op_hook is None:
+        """Run the hybridised block: here a compiled graph takes the place of eager execution."""
+        if getattr(_running, "graph", False):
+            # A part of the block that runs already; what it is called with is that block's own affair.
             return self._forward_eager(ctx, x, *args)
-        self._finish_all(x, *args)
-        return self._interpret(ctx, x, *args)
+        _running.graph = True
+        try:
+            if self._in_format is None:
+                self._record_format(x, *args)
+            if self._op_hook is None:
+                return self._forward_eager(ctx, x, *args)
+            self._finish_all(x, *args)
+            return self._interpret(ctx, x, *args)
+        finally:
+            _running.graph = False
 
     def _record_format(self, x, *args):
         """Note the structure of the inputs, and check what a graph asks of them."""
@@ -192,8 +214,8 @@ class HybridBlock(Block):
         if len(contexts) > 1:
             raise error(
                 ValueError,
-                "Find multiple contexts in the input, After hybridized, the HybridBlock only supports one input "
-                f"context. Find all contexts = {', '.join(sorted(contexts))}",
+                "Find multiple contexts in the input, After hybridized, the HybridBlock only supports one "
+                f"input context. Find all contexts = {', '.join(sorted(contexts))}",
             )
         self._in_format = structure
 
@@ -228,7 +250,7 @@ class HybridBlock(Block):
             f"{type(self).__name__} does not say what it computes: define hybrid_forward(self, F, x, ...).",
         )
 
-    # -- graphs ------------------------------------------------------------------------------------------------------
+    # -- graphs ----------------------------------------------------------------------------------------------
 
     def _get_graph(self, *args):
         """The block as a graph: its input variables, its outputs as one symbol, and their structure."""
@@ -287,8 +309,8 @@ class HybridBlock(Block):
         except Exception as e:
             raise error(
                 ValueError,
-                f"Deferred initialization of {type(self).__name__} '{self.name}' failed because shape cannot be "
-                f"inferred. {type(e).__name__}: {e}",
+                f"Deferred initialization of {type(self).__name__} '{self.name}' failed because shape cannot "
+                f"be inferred. {type(e).__name__}: {e}",
             ) from e
         for p in self._reg_params.values():
             p._finish_deferred_init()
@@ -301,8 +323,8 @@ class HybridBlock(Block):
         for p in waiting:
             p._finish_deferred_init()
 
-    def optimize_for(self, x, *args, backend=None, clear=False, static_alloc=False, static_shape=False, inline_limit=2,
-                     forward_bulk_size=None, backward_bulk_size=None, **kwargs):  # fmt: skip
+    def optimize_for(self, x, *args, backend=None, clear=False, static_alloc=False, static_shape=False,
+                     inline_limit=2, forward_bulk_size=None, backward_bulk_size=None, **kwargs):  # fmt: skip
         """Hybridise for inputs like these, through a graph backend if one is named, without running anything.
 
         Parameters
@@ -343,15 +365,17 @@ class HybridBlock(Block):
         if self._graph is None and (not self._active or self._in_format is None):
             raise error(
                 RuntimeError,
-                "Please first call block.hybridize() and then run forward with this block at least once before "
-                "calling export.",
+                "Please first call block.hybridize() and then run forward with this block at least once "
+                "before calling export.",
             )
         _, out, _ = self._get_graph()
         out.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
         kinds = dict.fromkeys(out.list_arguments(), "arg")
         kinds.update((name, "aux") for name in out.list_auxiliary_states())
         arrays = {
-            f"{kinds[p.name]}:{p.name}": p._reduce() for p in self.collect_params().values() if p.name in kinds
+            f"{kinds[p.name]}:{p.name}": p._reduce()
+            for p in self.collect_params().values()
+            if p.name in kinds
         }
         nd.save(f"{path}-{epoch:04d}.params", arrays)
 

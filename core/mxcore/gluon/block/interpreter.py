@@ -1,4 +1,5 @@
 """Runs a symbol node by node with eager operators, so that autograd and hooks see every one."""
+
 from __future__ import annotations
 
 import json
@@ -45,8 +46,8 @@ class Interpreter:
             if node.get("subgraphs"):
                 raise error(
                     NotImplementedError,
-                    f"operator {node['op']} '{node['name']}' holds a graph of its own and runs through an executor "
-                    "only: use symbol.bind",
+                    f"operator {node['op']} '{node['name']}' holds a graph of its own and runs through an "
+                    "executor only: use symbol.bind",
                 )
             function = None if node["op"] == "null" else _function(node["op"])
             # Attributes in double underscores are notes to the graph, not parameters of the operator.

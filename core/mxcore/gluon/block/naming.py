@@ -1,4 +1,5 @@
 """Who is called what: prefixes of blocks and the scopes that make them."""
+
 from __future__ import annotations
 
 import threading
@@ -13,7 +14,7 @@ _active = threading.local()
 
 
 class NameScope:
-    """The ``with block.name_scope():`` of one block; children made inside get its prefix and a number of their own."""
+    """The ``with block.name_scope():`` of one block; children made inside get its prefix and a number."""
 
     def __init__(self, block):
         self._block = weakref.ref(block)

@@ -1,4 +1,5 @@
 """Nested arguments: what is in them, flat and back."""
+
 from __future__ import annotations
 
 from ... import ndarray as nd
@@ -17,7 +18,7 @@ def is_symbol(x):
 
 
 def arrays_in(x, found):
-    """Collect the arrays and symbols of nested lists and tuples into `found`; anything else is passed over."""
+    """Collect the arrays and symbols of nested lists and tuples in `found`; the rest is passed over."""
     if isinstance(x, (list, tuple)):
         for item in x:
             arrays_in(item, found)

@@ -1,4 +1,5 @@
 """The table that `Block.summary` prints."""
+
 from __future__ import annotations
 
 from ... import ndarray as nd
@@ -34,8 +35,8 @@ def _size(parameter):
 def summary(block, inputs):
     """Run a block once and print a line a layer: name, output shape, parameters.
 
-    Containers that only pass data on get no line. Parameters used by several layers count in each, and once more under
-    "Shared params".
+    Containers that only pass data on get no line. Parameters used by several layers count in each, and once
+    more under "Shared params".
     """
     rows, seen, handles = [("Input", _outer(inputs), 0)], set(), []
     totals = {"total": 0, "trainable": 0, "shared": 0}

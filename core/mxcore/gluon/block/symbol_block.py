@@ -1,4 +1,5 @@
 """`SymbolBlock`: a block made from a graph."""
+
 from __future__ import annotations
 
 import os
@@ -48,7 +49,9 @@ class SymbolBlock(HybridBlock):
         out_format = flatten(outputs, outs, "output")
         for leaf in ins:
             if not is_symbol(leaf) or len(leaf.get_internals().list_outputs()) != 1:
-                raise error(AssertionError, f"Input symbols must be variable, but {leaf!r} is an output of operators")
+                raise error(
+                    AssertionError, f"Input symbols must be variable, but {leaf!r} is an output of operators"
+                )
         if not all(is_symbol(leaf) for leaf in outs):
             raise error(TypeError, "SymbolBlock: outputs must be symbols")
         out = outs[0] if len(outs) == 1 else symbol.Group(outs)

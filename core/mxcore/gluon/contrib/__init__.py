@@ -1,4 +1,5 @@
 """Blocks and samplers that MXNet keeps apart from the stable ones."""
+
 from __future__ import annotations
 
 import importlib

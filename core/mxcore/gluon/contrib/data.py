@@ -1,4 +1,5 @@
 """Samplers that MXNet keeps apart."""
+
 from __future__ import annotations
 
 from ...base import error
@@ -26,7 +27,8 @@ class IntervalSampler(Sampler):
     def __init__(self, length, interval, rollover=True):
         if not 1 <= interval <= length:
             raise error(
-                AssertionError, f"Interval {interval} must be 1 or more and smaller than or equal to length {length}"
+                AssertionError,
+                f"Interval {interval} must be 1 or more and smaller than or equal to length {length}",
             )
         self._length = length
         self._interval = interval

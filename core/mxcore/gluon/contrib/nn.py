@@ -1,4 +1,5 @@
 """Layers that MXNet keeps apart: side by side, identity, pixel shuffles, embeddings with sparse weights."""
+
 from __future__ import annotations
 
 from ... import ndarray as nd
@@ -62,7 +63,7 @@ class Identity(HybridBlock):
 
 
 class SparseEmbedding(Block):
-    """Embedding whose weight is row_sparse: only the rows that a batch needs are fetched from the trainer's store.
+    """Embedding with a row_sparse weight: a batch fetches only its rows from the trainer's store.
 
     Parameters
     ----------
@@ -81,8 +82,8 @@ class SparseEmbedding(Block):
         self._kwargs = {"input_dim": input_dim, "output_dim": output_dim, "dtype": dtype, "sparse_grad": True}
         with self.name_scope():
             self.weight = self.params.get(
-                "weight", shape=(input_dim, output_dim), init=weight_initializer, dtype=dtype, grad_stype="row_sparse",
-                stype="row_sparse",
+                "weight", shape=(input_dim, output_dim), init=weight_initializer, dtype=dtype,
+                grad_stype="row_sparse", stype="row_sparse",
             )  # fmt: skip
 
     def __repr__(self):
@@ -94,7 +95,7 @@ class SparseEmbedding(Block):
 
 
 class _PixelShuffle(HybridBlock):
-    """Moves blocks of channels into space: ``(N, f1*f2*C, H, W)`` to ``(N, C, f1*H, f2*W)``, in any dimension."""
+    """Moves blocks of channels into space, in any dimension."""
 
     _ndim: int
 
@@ -103,14 +104,16 @@ class _PixelShuffle(HybridBlock):
         self._factors = (int(factor),) * self._ndim if isinstance(factor, int) else tuple(map(int, factor))
         if len(self._factors) != self._ndim:
             raise error(
-                ValueError, f"{type(self).__name__}: factor must be a number or {self._ndim} of them, got {factor}"
+                ValueError,
+                f"{type(self).__name__}: factor must be a number or {self._ndim} of them, got {factor}",
             )
 
     def __repr__(self):
         return f"{type(self).__name__}({self._factors[0] if self._ndim == 1 else self._factors})"
 
     def hybrid_forward(self, F, x):
-        # One axis after the other, the last first: (N, C*f, H, W) -> (N, C, f, H, W) -> (N, C, H, W, f) -> (N, C, H, W*f).
+        # One axis after the other, the last first: (N, C*f, H, W) -> (N, C, f, H, W) -> (N, C, H, W, f) ->
+        # (N, C, H, W*f).
         n = self._ndim
         for i in reversed(range(n)):
             x = F.reshape(x, shape=(0, -4, -1, self._factors[i], *(0,) * n))

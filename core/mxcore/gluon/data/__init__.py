@@ -1,4 +1,5 @@
 """Datasets, samplers and the loader that makes batches of them."""
+
 from __future__ import annotations
 
 import importlib
@@ -8,8 +9,8 @@ from .dataset import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
 from .sampler import BatchSampler, FilterSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = [
-    "ArrayDataset", "BatchSampler", "DataLoader", "Dataset", "FilterSampler", "RandomSampler", "RecordFileDataset",
-    "Sampler", "SequentialSampler", "SimpleDataset", "vision",
+    "ArrayDataset", "BatchSampler", "DataLoader", "Dataset", "FilterSampler", "RandomSampler",
+    "RecordFileDataset", "Sampler", "SequentialSampler", "SimpleDataset", "vision",
 ]  # fmt: skip
 
 

@@ -1,4 +1,5 @@
 """From a list of samples to a batch."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -16,7 +17,9 @@ def _stack(samples):
     except (ValueError, DeprecationWarning):
         data = None
     if data is None or data.dtype == object:
-        shapes = {np.shape(s) for s in samples if isinstance(s, np.ndarray)} or {type(s).__name__ for s in samples}
+        shapes = {np.shape(s) for s in samples if isinstance(s, np.ndarray)} or {
+            type(s).__name__ for s in samples
+        }
         raise error(
             ValueError,
             f"cannot make a batch of samples of {', '.join(sorted(map(str, shapes)))}; give the DataLoader a "
@@ -58,7 +61,8 @@ def default_batchify_fn(data):
 def default_mp_batchify_fn(data):
     """Make a batch in a worker process. The same as `default_batchify_fn`.
 
-    The loader moves the batches of its workers by itself; MXNet needs arrays in a context of their own for it.
+    The loader moves the batches of its workers by itself; MXNet needs arrays in a context of their own for
+    it.
     """
     return default_batchify_fn(data)
 
@@ -73,7 +77,7 @@ class ToNDArray:
 
 
 def numpy_batchify(data):
-    """What `default_batchify_fn` makes, without an NDArray: workers hand NumPy over, and the loader makes arrays."""
+    """What `default_batchify_fn` makes, in NumPy: workers hand that over, and the loader makes NDArrays."""
     if isinstance(data[0], tuple):
         return [numpy_batchify(column) for column in zip(*data)]
     if isinstance(data[0], nd.NDArray):

@@ -1,4 +1,5 @@
 """`DataLoader`: batches from a dataset, made ahead by threads or processes."""
+
 from __future__ import annotations
 
 import itertools
@@ -50,7 +51,8 @@ class DataLoader:
     prefetch : int, optional
         How many batches are made ahead. By default two a worker.
     thread_pool : bool, default False
-        Make the workers threads instead of processes: right for datasets that spend their time in NumPy or OpenCV.
+        Make the workers threads instead of processes: right for datasets that spend their time in NumPy or
+        OpenCV.
     timeout : float, default 120
         Seconds to wait for a batch from a worker before giving up.
     auto_reload : bool, default False
@@ -59,17 +61,18 @@ class DataLoader:
     Raises
     ------
     MXNetError
-        While iterating: a TimeoutError if no batch comes in time, a RuntimeError that names a worker that died. What
-        a dataset raises in a worker is raised in the loader, with the worker's traceback as its cause.
+        While iterating: a TimeoutError if no batch comes in time, a RuntimeError that names a worker that
+        died. What a dataset raises in a worker is raised in the loader, with the worker's traceback as its
+        cause.
 
     Notes
     -----
     Worker processes are forked where the system can do so safely, else spawned;
-    ``multiprocessing.set_start_method`` decides otherwise. They are reused for the next round, and end with the loader,
-    or with an iterator that is dropped half way. They hand batches over in anonymous files in memory, so nothing stays
-    behind and ``/dev/shm`` may be small. Random numbers in a worker process (``random``, ``numpy.random``,
-    ``mxcore.random``) depend on the seeds set in the main process and on the batch, not on the number of workers.
-    Behaviour matched: MXNet 1.9.1 ``gluon.data.DataLoader``.
+    ``multiprocessing.set_start_method`` decides otherwise. They are reused for the next round, and end with
+    the loader, or with an iterator that is dropped half way. They hand batches over in anonymous files in
+    memory, so nothing stays behind and ``/dev/shm`` may be small. Random numbers in a worker process
+    (``random``, ``numpy.random``, ``mxcore.random``) depend on the seeds set in the main process and on the
+    batch, not on the number of workers. Behaviour matched: MXNet 1.9.1 ``gluon.data.DataLoader``.
 
     Examples
     --------
@@ -79,9 +82,9 @@ class DataLoader:
     [(2, 2), (2, 2), (1, 2)]
     """
 
-    def __init__(self, dataset, batch_size=None, shuffle=False, sampler=None, last_batch=None, batch_sampler=None,
-                 batchify_fn=None, num_workers=0, pin_memory=False, pin_device_id=0, prefetch=None, thread_pool=False,
-                 timeout=120, auto_reload=False):  # fmt: skip
+    def __init__(self, dataset, batch_size=None, shuffle=False, sampler=None, last_batch=None,
+                 batch_sampler=None, batchify_fn=None, num_workers=0, pin_memory=False, pin_device_id=0,
+                 prefetch=None, thread_pool=False, timeout=120, auto_reload=False):  # fmt: skip
         if timeout <= 0:
             raise error(AssertionError, f"timeout must be positive, given {timeout}")
         self._dataset = dataset
@@ -126,7 +129,9 @@ class DataLoader:
 
     def _start(self):
         pool, self._spare_pool = self._spare_pool, None
-        return _Batches(self, pool or self._new_pool(), iter(self._batch_sampler), self._prefetch, self._timeout)
+        return _Batches(
+            self, pool or self._new_pool(), iter(self._batch_sampler), self._prefetch, self._timeout
+        )
 
     def _new_pool(self):
         if self._thread_pool:
@@ -235,7 +240,8 @@ def _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_samp
         if batch_size is not None or shuffle or sampler is not None or last_batch is not None:
             raise error(
                 ValueError,
-                "batch_size, shuffle, sampler and last_batch must not be specified if batch_sampler is specified.",
+                "batch_size, shuffle, sampler and last_batch must not be specified if batch_sampler is "
+                "specified.",
             )
         return batch_sampler
     if batch_size is None:
@@ -248,7 +254,7 @@ def _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_samp
 
 
 def _entropy():
-    """A number that depends on the seeds the user set and on how many rounds came before, and draws nothing."""
+    """A number made of the seeds the user set and of how many rounds came before; draws nothing."""
     states = np.random.get_state(), random.getstate()[1], next(_rounds)
     return zlib.crc32(pickle.dumps(states, protocol=4))
 

@@ -1,4 +1,5 @@
 """Datasets: samples by index, and views of other datasets."""
+
 from __future__ import annotations
 
 import os
@@ -30,10 +31,14 @@ class Dataset:
     """
 
     def __getitem__(self, idx):
-        raise error(NotImplementedError, f"{type(self).__name__} gives no samples: define __getitem__(self, idx)")
+        raise error(
+            NotImplementedError, f"{type(self).__name__} gives no samples: define __getitem__(self, idx)"
+        )
 
     def __len__(self):
-        raise error(NotImplementedError, f"{type(self).__name__} does not say its length: define __len__(self)")
+        raise error(
+            NotImplementedError, f"{type(self).__name__} does not say its length: define __len__(self)"
+        )
 
     def filter(self, fn):
         """The samples that a function accepts.
@@ -68,7 +73,9 @@ class Dataset:
     def sample(self, sampler):
         """The samples that a sampler names, in its order."""
         if not isinstance(sampler, Sampler):
-            raise error(TypeError, f"Invalid sampler type: {type(sampler)}. Expected gluon.data.Sampler instead.")
+            raise error(
+                TypeError, f"Invalid sampler type: {type(sampler)}. Expected gluon.data.Sampler instead."
+            )
         return _SampledDataset(self, sampler)
 
     def transform(self, fn, lazy=True):
@@ -79,8 +86,8 @@ class Dataset:
         fn : callable
             Gets the elements of a sample as arguments, returns the new sample.
         lazy : bool, default True
-            Transform a sample whenever it is asked for, so that random augmentations differ each time. If False, all
-            samples are transformed once, now.
+            Transform a sample whenever it is asked for, so that random augmentations differ each time. If
+            False, all samples are transformed once, now.
         """
         transformed = _TransformedDataset(self, fn)
         return transformed if lazy else SimpleDataset(list(transformed))
@@ -191,10 +198,12 @@ class ArrayDataset(Dataset):
             if len(data) != self._length:
                 raise error(
                     AssertionError,
-                    f"All arrays must have the same length; array[0] has length {self._length} while array[{i}] has "
-                    f"{len(data)}.",
+                    f"All arrays must have the same length; array[0] has length {self._length} while "
+                    f"array[{i}] has {len(data)}.",
                 )
-            self._data.append(data.asnumpy() if isinstance(data, nd.NDArray) and len(data.shape) == 1 else data)
+            self._data.append(
+                data.asnumpy() if isinstance(data, nd.NDArray) and len(data.shape) == 1 else data
+            )
 
     def __getitem__(self, idx):
         if len(self._data) == 1:

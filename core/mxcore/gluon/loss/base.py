@@ -1,4 +1,5 @@
 """`Loss`: what all losses share."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -28,8 +29,8 @@ class Loss(HybridBlock):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``gluon.loss.Loss``. A `sample_weight` given to a loss is an array that broadcasts
-    to it, e.g. of shape ``(batch, 1)``.
+    Behaviour matched: MXNet 1.9.1 ``gluon.loss.Loss``. A `sample_weight` given to a loss is an array that
+    broadcasts to it, e.g. of shape ``(batch, 1)``.
     """
 
     def __init__(self, weight, batch_axis, **kwargs):

@@ -1,4 +1,5 @@
 """Losses of scores against classes."""
+
 from __future__ import annotations
 
 from ...base import error
@@ -27,9 +28,9 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
 
     Notes
     -----
-    Called as ``loss(pred, label, sample_weight=None, pos_weight=None)`` with labels from 0 to 1; `pos_weight` is an
-    array with the weight of the positive examples, and broadcasts. Behaviour matched: MXNet 1.9.1
-    ``gluon.loss.SigmoidBinaryCrossEntropyLoss``.
+    Called as ``loss(pred, label, sample_weight=None, pos_weight=None)`` with labels from 0 to 1;
+    `pos_weight` is an array with the weight of the positive examples, and broadcasts. Behaviour matched:
+    MXNet 1.9.1 ``gluon.loss.SigmoidBinaryCrossEntropyLoss``.
 
     Examples
     --------
@@ -122,7 +123,8 @@ class KLDivLoss(Loss):
 
     Notes
     -----
-    Called as ``loss(pred, label, sample_weight=None)``. Behaviour matched: MXNet 1.9.1 ``gluon.loss.KLDivLoss``.
+    Called as ``loss(pred, label, sample_weight=None)``. Behaviour matched: MXNet 1.9.1
+    ``gluon.loss.KLDivLoss``.
     """
 
     def __init__(self, from_logits=True, axis=-1, weight=None, batch_axis=0, **kwargs):

@@ -1,4 +1,5 @@
 """The loss of sequences without alignment."""
+
 from __future__ import annotations
 
 from ...base import error
@@ -22,15 +23,20 @@ class CTCLoss(Loss):
 
     Notes
     -----
-    Called as ``loss(pred, label, pred_lengths=None, label_lengths=None, sample_weight=None)``; `pred` has scores before
-    the softmax. Without lengths, labels are padded with -1. Behaviour matched: MXNet 1.9.1 ``gluon.loss.CTCLoss``.
+    Called as ``loss(pred, label, pred_lengths=None, label_lengths=None, sample_weight=None)``; `pred` has
+    scores before the softmax. Without lengths, labels are padded with -1. Behaviour matched: MXNet 1.9.1
+    ``gluon.loss.CTCLoss``.
     """
 
     def __init__(self, layout="NTC", label_layout="NT", weight=None, **kwargs):
-        for what, given, known in (("layout", layout, ("NTC", "TNC")), ("label_layout", label_layout, ("NT", "TN"))):
+        for what, given, known in (
+            ("layout", layout, ("NTC", "TNC")),
+            ("label_layout", label_layout, ("NT", "TN")),
+        ):
             if given not in known:
                 raise error(
-                    AssertionError, f"CTCLoss: only {known[0]!r} and {known[1]!r} {what} are supported, got {given!r}"
+                    AssertionError,
+                    f"CTCLoss: only {known[0]!r} and {known[1]!r} {what} are supported, got {given!r}",
                 )
         self._layout = layout
         self._label_layout = label_layout

@@ -1,4 +1,5 @@
 """Losses of numbers against numbers."""
+
 from __future__ import annotations
 
 import math
@@ -81,7 +82,9 @@ class HuberLoss(Loss):
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         distance = F.abs(F.reshape_like(label, pred) - pred)
-        loss = F.where(distance > self._rho, distance - 0.5 * self._rho, (0.5 / self._rho) * F.square(distance))
+        loss = F.where(
+            distance > self._rho, distance - 0.5 * self._rho, (0.5 / self._rho) * F.square(distance)
+        )
         return self._sample_mean(F, self._weighted(F, loss, sample_weight))
 
 
@@ -101,8 +104,8 @@ class PoissonNLLLoss(Loss):
 
     Notes
     -----
-    Called as ``loss(pred, target, sample_weight=None, epsilon=1e-8)``. Unlike other losses it gives one number for the
-    whole batch. Behaviour matched: MXNet 1.9.1 ``gluon.loss.PoissonNLLLoss``.
+    Called as ``loss(pred, target, sample_weight=None, epsilon=1e-8)``. Unlike other losses it gives one
+    number for the whole batch. Behaviour matched: MXNet 1.9.1 ``gluon.loss.PoissonNLLLoss``.
     """
 
     def __init__(self, weight=None, from_logits=True, batch_axis=0, compute_full=False, **kwargs):

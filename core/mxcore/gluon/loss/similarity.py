@@ -1,4 +1,5 @@
 """Losses that pull like things together and push others apart."""
+
 from __future__ import annotations
 
 from ... import ndarray as nd
@@ -52,8 +53,9 @@ class CosineEmbeddingLoss(Loss):
 
     Notes
     -----
-    Called as ``loss(input1, input2, label, sample_weight=None)``, vectors along the last axis, labels 1 (like) and
-    -1. The result has shape ``(N, 1)``. Behaviour matched: MXNet 1.9.1 ``gluon.loss.CosineEmbeddingLoss``.
+    Called as ``loss(input1, input2, label, sample_weight=None)``, vectors along the last axis, labels 1
+    (like) and -1. The result has shape ``(N, 1)``. Behaviour matched: MXNet 1.9.1
+    ``gluon.loss.CosineEmbeddingLoss``.
     """
 
     def __init__(self, weight=None, batch_axis=0, margin=0, **kwargs):
@@ -71,7 +73,7 @@ class CosineEmbeddingLoss(Loss):
 
 
 class SDMLLoss(Loss):
-    """Smoothed deep metric learning: every pair against all other pairs of the batch (Bonadiman et al., 2019).
+    """Smoothed deep metric learning: every pair against the others of the batch (Bonadiman et al., 2019).
 
     Parameters
     ----------
@@ -83,8 +85,8 @@ class SDMLLoss(Loss):
 
     Notes
     -----
-    Called as ``loss(x1, x2)`` with rows that belong together, shape ``(N, D)``. It needs the batch size and runs on
-    arrays only. Behaviour matched: MXNet 1.9.1 ``gluon.loss.SDMLLoss``; arXiv:1905.12786.
+    Called as ``loss(x1, x2)`` with rows that belong together, shape ``(N, D)``. It needs the batch size and
+    runs on arrays only. Behaviour matched: MXNet 1.9.1 ``gluon.loss.SDMLLoss``; arXiv:1905.12786.
     """
 
     def __init__(self, smoothing_parameter=0.3, weight=1.0, batch_axis=0, **kwargs):
@@ -93,11 +95,14 @@ class SDMLLoss(Loss):
 
     def hybrid_forward(self, F, x1, x2):
         if F is not nd:
-            raise error(TypeError, "SDMLLoss needs the batch size and cannot become a graph; do not hybridize it")
+            raise error(
+                TypeError, "SDMLLoss needs the batch size and cannot become a graph; do not hybridize it"
+            )
         n, d = x1.shape
         if x2.shape != (n, d) or n < 2:
             raise error(
-                ValueError, f"SDMLLoss: x1 and x2 must be of one shape with 2 or more rows, got {x1.shape}, {x2.shape}"
+                ValueError,
+                f"SDMLLoss: x1 and x2 must be of one shape with 2 or more rows, got {x1.shape}, {x2.shape}",
             )
         eye = F.one_hot(F.arange(n, ctx=x1.context), n)
         labels = eye * (1 - self.smoothing_parameter) + (1 - eye) * self.smoothing_parameter / (n - 1)

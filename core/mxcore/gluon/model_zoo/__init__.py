@@ -1,4 +1,5 @@
 """Whole networks by name, with trained parameters where they can be had."""
+
 from __future__ import annotations
 
 import importlib

@@ -1,4 +1,5 @@
 """Files of trained parameters: found locally, or fetched from where MXNet publishes them."""
+
 from __future__ import annotations
 
 import os
@@ -90,7 +91,9 @@ def get_model_file(name, root=None):
         raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
     if not check_sha1(path + ".part", _SHA1[name]):
         os.remove(path + ".part")
-        raise error(ValueError, f"{archive} does not hold the published {stem}.params. Delete it to try again.")
+        raise error(
+            ValueError, f"{archive} does not hold the published {stem}.params. Delete it to try again."
+        )
     os.replace(path + ".part", path)
     os.remove(archive)
     return path

@@ -1,4 +1,5 @@
 """Blocks that run one after the other."""
+
 from __future__ import annotations
 
 import warnings

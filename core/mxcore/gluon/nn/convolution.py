@@ -1,4 +1,5 @@
 """Convolutions and transposed convolutions of one to three dimensions."""
+
 from __future__ import annotations
 
 from ...base import error
@@ -26,8 +27,9 @@ class _Conv(HybridBlock):
     _ndim: int
     _op = "Convolution"
 
-    def __init__(self, channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
-                 use_bias, weight_initializer, bias_initializer, output_padding=None, prefix=None, params=None):  # fmt: skip
+    def __init__(self, channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
+                 activation, use_bias, weight_initializer, bias_initializer, output_padding=None, prefix=None,
+                 params=None):  # fmt: skip
         super().__init__(prefix=prefix, params=params)
         ndim, kind = self._ndim, type(self).__name__
         if layout not in _LAYOUTS[ndim]:
@@ -49,7 +51,10 @@ class _Conv(HybridBlock):
             self._kwargs["adj"] = spread(output_padding, ndim, f"{kind}: output_padding")
         with self.name_scope():
             self.weight = self.params.get(
-                "weight", shape=self._weight_shape(in_channels), init=weight_initializer, allow_deferred_init=True
+                "weight",
+                shape=self._weight_shape(in_channels),
+                init=weight_initializer,
+                allow_deferred_init=True,
             )
             self.bias = (
                 self.params.get("bias", shape=(channels,), init=bias_initializer, allow_deferred_init=True)
@@ -63,8 +68,8 @@ class _Conv(HybridBlock):
         if in_channels % groups or self._channels % groups:
             raise error(
                 ValueError,
-                f"{type(self).__name__}: {in_channels} input and {self._channels} output channels cannot be cut into "
-                f"{groups} groups",
+                f"{type(self).__name__}: {in_channels} input and {self._channels} output channels cannot be "
+                f"cut into {groups} groups",
             )
         first, second = self._channels, in_channels // groups
         if self._op == "Deconvolution":
@@ -88,7 +93,8 @@ class _Conv(HybridBlock):
         if len(x.shape) != self._ndim + 2:
             raise error(
                 ValueError,
-                f"{type(self).__name__} takes input with axes {self._layout}, got an array of shape {x.shape}",
+                f"{type(self).__name__} takes input with axes {self._layout}, got an array of shape "
+                f"{x.shape}",
             )
         self.weight.shape = self._weight_shape(x.shape[self._layout.index("C")])
 
@@ -138,11 +144,11 @@ class Conv1D(_Conv):
 
     _ndim = 1
 
-    def __init__(self, channels, kernel_size, strides=1, padding=0, dilation=1, groups=1,
-                 layout="NCW", activation=None, use_bias=True, weight_initializer=None, bias_initializer="zeros",
+    def __init__(self, channels, kernel_size, strides=1, padding=0, dilation=1, groups=1, layout="NCW",
+                 activation=None, use_bias=True, weight_initializer=None, bias_initializer="zeros",
                  in_channels=0, **kwargs):  # fmt: skip
-        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
-                         use_bias, weight_initializer, bias_initializer, **kwargs)  # fmt: skip
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
+                         activation, use_bias, weight_initializer, bias_initializer, **kwargs)  # fmt: skip
 
 
 class Conv2D(_Conv):
@@ -160,10 +166,10 @@ class Conv2D(_Conv):
     _ndim = 2
 
     def __init__(self, channels, kernel_size, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1,
-                 layout="NCHW", activation=None, use_bias=True, weight_initializer=None, bias_initializer="zeros",
-                 in_channels=0, **kwargs):  # fmt: skip
-        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
-                         use_bias, weight_initializer, bias_initializer, **kwargs)  # fmt: skip
+                 layout="NCHW", activation=None, use_bias=True, weight_initializer=None,
+                 bias_initializer="zeros", in_channels=0, **kwargs):  # fmt: skip
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
+                         activation, use_bias, weight_initializer, bias_initializer, **kwargs)  # fmt: skip
 
 
 class Conv3D(_Conv):
@@ -180,11 +186,11 @@ class Conv3D(_Conv):
 
     _ndim = 3
 
-    def __init__(self, channels, kernel_size, strides=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, 1), groups=1,
-                 layout="NCDHW", activation=None, use_bias=True, weight_initializer=None, bias_initializer="zeros",
-                 in_channels=0, **kwargs):  # fmt: skip
-        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
-                         use_bias, weight_initializer, bias_initializer, **kwargs)  # fmt: skip
+    def __init__(self, channels, kernel_size, strides=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, 1),
+                 groups=1, layout="NCDHW", activation=None, use_bias=True, weight_initializer=None,
+                 bias_initializer="zeros", in_channels=0, **kwargs):  # fmt: skip
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
+                         activation, use_bias, weight_initializer, bias_initializer, **kwargs)  # fmt: skip
 
 
 class Conv1DTranspose(_Conv):
@@ -226,10 +232,11 @@ class Conv1DTranspose(_Conv):
     _op = "Deconvolution"
 
     def __init__(self, channels, kernel_size, strides=1, padding=0, output_padding=0, dilation=1, groups=1,
-                 layout="NCW", activation=None, use_bias=True, weight_initializer=None, bias_initializer="zeros",
-                 in_channels=0, **kwargs):  # fmt: skip
-        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
-                         use_bias, weight_initializer, bias_initializer, output_padding, **kwargs)  # fmt: skip
+                 layout="NCW", activation=None, use_bias=True, weight_initializer=None,
+                 bias_initializer="zeros", in_channels=0, **kwargs):  # fmt: skip
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
+                         activation, use_bias, weight_initializer, bias_initializer, output_padding,
+                         **kwargs)  # fmt: skip
 
 
 class Conv2DTranspose(_Conv):
@@ -247,11 +254,12 @@ class Conv2DTranspose(_Conv):
     _ndim = 2
     _op = "Deconvolution"
 
-    def __init__(self, channels, kernel_size, strides=(1, 1), padding=(0, 0), output_padding=(0, 0), dilation=(1, 1), groups=1,
-                 layout="NCHW", activation=None, use_bias=True, weight_initializer=None, bias_initializer="zeros",
-                 in_channels=0, **kwargs):  # fmt: skip
-        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
-                         use_bias, weight_initializer, bias_initializer, output_padding, **kwargs)  # fmt: skip
+    def __init__(self, channels, kernel_size, strides=(1, 1), padding=(0, 0), output_padding=(0, 0),
+                 dilation=(1, 1), groups=1, layout="NCHW", activation=None, use_bias=True,
+                 weight_initializer=None, bias_initializer="zeros", in_channels=0, **kwargs):  # fmt: skip
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
+                         activation, use_bias, weight_initializer, bias_initializer, output_padding,
+                         **kwargs)  # fmt: skip
 
 
 class Conv3DTranspose(_Conv):
@@ -269,8 +277,9 @@ class Conv3DTranspose(_Conv):
     _ndim = 3
     _op = "Deconvolution"
 
-    def __init__(self, channels, kernel_size, strides=(1, 1, 1), padding=(0, 0, 0), output_padding=(0, 0, 0), dilation=(1, 1, 1), groups=1,
-                 layout="NCDHW", activation=None, use_bias=True, weight_initializer=None, bias_initializer="zeros",
-                 in_channels=0, **kwargs):  # fmt: skip
-        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
-                         use_bias, weight_initializer, bias_initializer, output_padding, **kwargs)  # fmt: skip
+    def __init__(self, channels, kernel_size, strides=(1, 1, 1), padding=(0, 0, 0), output_padding=(0, 0, 0),
+                 dilation=(1, 1, 1), groups=1, layout="NCDHW", activation=None, use_bias=True,
+                 weight_initializer=None, bias_initializer="zeros", in_channels=0, **kwargs):  # fmt: skip
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
+                         activation, use_bias, weight_initializer, bias_initializer, output_padding,
+                         **kwargs)  # fmt: skip

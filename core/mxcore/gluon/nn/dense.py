@@ -1,4 +1,5 @@
 """The fully connected layer."""
+
 from __future__ import annotations
 
 import math
@@ -35,8 +36,8 @@ class Dense(HybridBlock):
 
     Notes
     -----
-    Input ``(N, ...)``, output ``(N, units)``, or ``(..., units)`` without flattening. Behaviour matched: MXNet 1.9.1
-    ``gluon.nn.Dense``.
+    Input ``(N, ...)``, output ``(N, units)``, or ``(..., units)`` without flattening. Behaviour matched:
+    MXNet 1.9.1 ``gluon.nn.Dense``.
 
     Examples
     --------
@@ -47,18 +48,24 @@ class Dense(HybridBlock):
     ((4, 2), (2, 15))
     """
 
-    def __init__(self, units, activation=None, use_bias=True, flatten=True, dtype="float32", weight_initializer=None,
-                 bias_initializer="zeros", in_units=0, **kwargs):  # fmt: skip
+    def __init__(self, units, activation=None, use_bias=True, flatten=True, dtype="float32",
+                 weight_initializer=None, bias_initializer="zeros", in_units=0, **kwargs):  # fmt: skip
         super().__init__(**kwargs)
         self._units = units
         self._in_units = in_units
         self._flatten = flatten
         with self.name_scope():
             self.weight = self.params.get(
-                "weight", shape=(units, in_units), init=weight_initializer, dtype=dtype, allow_deferred_init=True
+                "weight",
+                shape=(units, in_units),
+                init=weight_initializer,
+                dtype=dtype,
+                allow_deferred_init=True,
             )
             self.bias = (
-                self.params.get("bias", shape=(units,), init=bias_initializer, dtype=dtype, allow_deferred_init=True)
+                self.params.get(
+                    "bias", shape=(units,), init=bias_initializer, dtype=dtype, allow_deferred_init=True
+                )
                 if use_bias
                 else None
             )

@@ -1,4 +1,5 @@
 """Embedding."""
+
 from __future__ import annotations
 
 from ..block import HybridBlock
@@ -36,7 +37,9 @@ class Embedding(HybridBlock):
     (1, 3, 4)
     """
 
-    def __init__(self, input_dim, output_dim, dtype="float32", weight_initializer=None, sparse_grad=False, **kwargs):
+    def __init__(
+        self, input_dim, output_dim, dtype="float32", weight_initializer=None, sparse_grad=False, **kwargs
+    ):
         super().__init__(**kwargs)
         self._kwargs = {
             "input_dim": input_dim, "output_dim": output_dim, "dtype": dtype, "sparse_grad": sparse_grad,

@@ -1,4 +1,5 @@
 """Layers without parameters: functions, flattening, padding."""
+
 from __future__ import annotations
 
 from ... import ndarray as nd
@@ -121,7 +122,9 @@ class ReflectionPad2D(HybridBlock):
         if isinstance(padding, int):
             padding = (0, 0, 0, 0, padding, padding, padding, padding)
         if len(padding) != 8:
-            raise error(AssertionError, f"ReflectionPad2D: padding must be an int or 8 of them, got {padding}")
+            raise error(
+                AssertionError, f"ReflectionPad2D: padding must be an int or 8 of them, got {padding}"
+            )
         self._padding = padding
 
     def hybrid_forward(self, F, x):

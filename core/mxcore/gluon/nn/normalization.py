@@ -1,4 +1,5 @@
 """Normalisation layers."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -14,10 +15,13 @@ class _Norm(HybridBlock):
     def __init__(self, size, center, scale, beta_initializer, gamma_initializer, prefix=None, params=None):
         super().__init__(prefix=prefix, params=params)
         with self.name_scope():
-            for name, learnt, init in (("gamma", scale, gamma_initializer), ("beta", center, beta_initializer)):
+            for name, learnt, init in (
+                ("gamma", scale, gamma_initializer),
+                ("beta", center, beta_initializer),
+            ):
                 setattr(self, name, self.params.get(
-                    name, grad_req="write" if learnt else "null", shape=(size,), init=init, allow_deferred_init=True,
-                    differentiable=learnt,
+                    name, grad_req="write" if learnt else "null", shape=(size,), init=init,
+                    allow_deferred_init=True, differentiable=learnt,
                 ))  # fmt: skip
 
     def infer_shape(self, x, *args):

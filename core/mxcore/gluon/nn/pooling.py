@@ -1,4 +1,5 @@
 """Pooling layers of one to three dimensions."""
+
 from __future__ import annotations
 
 from ...base import error
@@ -6,7 +7,8 @@ from ..block import HybridBlock
 from .convolution import _LAYOUTS, spread
 
 __all__ = ["AvgPool1D", "AvgPool2D", "AvgPool3D", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D",
-           "GlobalMaxPool1D", "GlobalMaxPool2D", "GlobalMaxPool3D", "MaxPool1D", "MaxPool2D", "MaxPool3D"]  # fmt: skip
+           "GlobalMaxPool1D", "GlobalMaxPool2D", "GlobalMaxPool3D", "MaxPool1D", "MaxPool2D",
+           "MaxPool3D"]  # fmt: skip
 
 
 class _Pooling(HybridBlock):
@@ -99,7 +101,9 @@ class MaxPool3D(_Pooling):
     _ndim = 3
     _type = "max"
 
-    def __init__(self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False, layout="NCDHW", **kwargs):
+    def __init__(
+        self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False, layout="NCDHW", **kwargs
+    ):
         super().__init__(pool_size, strides, padding, ceil_mode, False, layout, **kwargs)
 
 
@@ -135,8 +139,8 @@ class AvgPool1D(_Pooling):
     _ndim = 1
     _type = "avg"
 
-    def __init__(self, pool_size=2, strides=None, padding=0, layout="NCW", ceil_mode=False, count_include_pad=True,
-                 **kwargs):  # fmt: skip
+    def __init__(self, pool_size=2, strides=None, padding=0, layout="NCW", ceil_mode=False,
+                 count_include_pad=True, **kwargs):  # fmt: skip
         super().__init__(pool_size, strides, padding, ceil_mode, False, layout, count_include_pad, **kwargs)
 
 
@@ -146,8 +150,8 @@ class AvgPool2D(_Pooling):
     _ndim = 2
     _type = "avg"
 
-    def __init__(self, pool_size=(2, 2), strides=None, padding=0, ceil_mode=False, layout="NCHW", count_include_pad=True,
-                 **kwargs):  # fmt: skip
+    def __init__(self, pool_size=(2, 2), strides=None, padding=0, ceil_mode=False, layout="NCHW",
+                 count_include_pad=True, **kwargs):  # fmt: skip
         super().__init__(pool_size, strides, padding, ceil_mode, False, layout, count_include_pad, **kwargs)
 
 
@@ -157,8 +161,8 @@ class AvgPool3D(_Pooling):
     _ndim = 3
     _type = "avg"
 
-    def __init__(self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False, layout="NCDHW", count_include_pad=True,
-                 **kwargs):  # fmt: skip
+    def __init__(self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False, layout="NCDHW",
+                 count_include_pad=True, **kwargs):  # fmt: skip
         super().__init__(pool_size, strides, padding, ceil_mode, False, layout, count_include_pad, **kwargs)
 
 

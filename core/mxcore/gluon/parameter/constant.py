@@ -1,4 +1,5 @@
 """`Constant`: a parameter that never learns."""
+
 from __future__ import annotations
 
 import warnings

@@ -1,4 +1,5 @@
 """The error that says: run a batch first."""
+
 from __future__ import annotations
 
 from ...base import MXNetError

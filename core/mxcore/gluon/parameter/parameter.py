@@ -1,4 +1,5 @@
 """`Parameter`: one array a network learns, with its gradient, on any number of contexts."""
+
 from __future__ import annotations
 
 import warnings
@@ -27,7 +28,7 @@ def context_list(ctx):
 
 
 def dtype_name(dtype):
-    """``'float32'`` for any way of writing that dtype, also for names that only an extension of NumPy knows."""
+    """``'float32'`` for any way to write that dtype, also if only an extension of NumPy knows it."""
     try:
         return np.dtype(dtype).name
     except TypeError:
@@ -43,8 +44,9 @@ def _one_of(what, value, allowed):
 class Parameter:
     """An array that a `Block` learns.
 
-    After ``initialize(ctx=[...])`` it holds one copy of the value and of the gradient a context. If its shape is not
-    known by then, and deferring is allowed, it is initialised when the first batch tells the shape.
+    After ``initialize(ctx=[...])`` it holds one copy of the value and of the gradient a context. If its
+    shape is not known by then, and deferring is allowed, it is initialised when the first batch tells the
+    shape.
 
     Parameters
     ----------
@@ -78,8 +80,9 @@ class Parameter:
     ((2, 3), (2, 3))
     """
 
-    def __init__(self, name, grad_req="write", shape=None, dtype=np.float32, lr_mult=1.0, wd_mult=1.0, init=None,
-                 allow_deferred_init=False, differentiable=True, stype="default", grad_stype="default"):  # fmt: skip
+    def __init__(self, name, grad_req="write", shape=None, dtype=np.float32, lr_mult=1.0, wd_mult=1.0,
+                 init=None, allow_deferred_init=False, differentiable=True, stype="default",
+                 grad_stype="default"):  # fmt: skip
         _one_of(f"stype for Parameter '{name}'", stype, _STYPES)
         _one_of(f"grad_stype for Parameter '{name}'", grad_stype, _STYPES)
         self.name = name
@@ -113,7 +116,7 @@ class Parameter:
         if self._data is not None:
             self._init_grad()
 
-    # -- attributes ------------------------------------------------------------------------------------------------
+    # -- attributes ------------------------------------------------------------------------------------------
 
     @property
     def grad_req(self):
@@ -150,11 +153,14 @@ class Parameter:
     def shape(self, new_shape):
         old = self._shape
         if old is not None and (
-            new_shape is None or len(old) != len(new_shape) or any(a > 0 and a != b for a, b in zip(old, new_shape))
+            new_shape is None
+            or len(old) != len(new_shape)
+            or any(a > 0 and a != b for a, b in zip(old, new_shape))
         ):
             raise error(
                 AssertionError,
-                f"Parameter '{self.name}': Expected shape {new_shape} is incompatible with given shape {old}.",
+                f"Parameter '{self.name}': Expected shape {new_shape} is incompatible with given shape "
+                f"{old}.",
             )
         self._shape = None if new_shape is None else tuple(int(d) for d in new_shape)
         self._var = None
@@ -169,7 +175,7 @@ class Parameter:
         """Storage type of the gradient."""
         return self._grad_stype
 
-    # -- initialisation ----------------------------------------------------------------------------------------------
+    # -- initialisation --------------------------------------------------------------------------------------
 
     def initialize(self, init=None, ctx=None, default_init=None, force_reinit=False):
         """Fill the parameter on one or several contexts, or note what to do once the shape is known.
@@ -192,7 +198,8 @@ class Parameter:
         """
         if self._data is not None and not force_reinit:
             warnings.warn(
-                f"Parameter '{self.name}' is already initialized, ignoring. Set force_reinit=True to re-initialize.",
+                f"Parameter '{self.name}' is already initialized, ignoring. Set force_reinit=True to "
+                "re-initialize.",
                 UserWarning, stacklevel=2,
             )  # fmt: skip
             return
@@ -271,7 +278,9 @@ class Parameter:
         ctx = None if ctx is None else context_list(ctx)
         failed = f"Failed loading Parameter '{self.name}' from saved params: "
         if self._shape is not None:
-            if len(self._shape) != len(data.shape) or any(a > 0 and a != b for a, b in zip(self._shape, data.shape)):
+            if len(self._shape) != len(data.shape) or any(
+                a > 0 and a != b for a, b in zip(self._shape, data.shape)
+            ):
                 raise error(
                     AssertionError,
                     f"{failed}shape incompatible expected {self._shape} vs saved {tuple(data.shape)}",
@@ -290,11 +299,18 @@ class Parameter:
             data = nd.array(data, ctx=cpu(), dtype=data.dtype)
         if dtype_name(self._dtype) != dtype_name(data.dtype):
             data = data.astype(self._dtype)
-        known = self._ctx_list if self._data is not None else self._deferred_init[1] if self._deferred_init else None
+        known = (
+            self._ctx_list
+            if self._data is not None
+            else self._deferred_init[1]
+            if self._deferred_init
+            else None
+        )
         if known is not None and ctx is not None and set(ctx) != set(known):
             raise error(
                 AssertionError,
-                f"Failed to load Parameter '{self.name}' on {ctx} because it was previous initialized on {known}.",
+                f"Failed to load Parameter '{self.name}' on {ctx} because it was previous initialized on "
+                f"{known}.",
             )
         if self._data is not None:
             self.set_data(data)
@@ -303,7 +319,7 @@ class Parameter:
             self._init_impl(data, known or ctx or [cpu()])
         self._deferred_init = ()
 
-    # -- values and gradients ----------------------------------------------------------------------------------------
+    # -- values and gradients --------------------------------------------------------------------------------
 
     def _check_and_get(self, arrays, ctx):
         """The array on `ctx`, all of them if `ctx` is ``list``; says clearly why there is none."""
@@ -324,16 +340,16 @@ class Parameter:
             )
         if self._deferred_init:
             raise DeferredInitializationError(
-                f"Parameter '{self.name}' has not been initialized yet because initialization was deferred. Actual "
-                "initialization happens during the first forward pass. Please pass one batch of data through the "
-                "network before accessing Parameters. You can also avoid deferred initialization by specifying "
-                "in_units, num_features, etc., for network layers."
+                f"Parameter '{self.name}' has not been initialized yet because initialization was deferred. "
+                "Actual initialization happens during the first forward pass. Please pass one batch of data "
+                "through the network before accessing Parameters. You can also avoid deferred initialization "
+                "by specifying in_units, num_features, etc., for network layers."
             )
         raise error(
             RuntimeError,
-            f"Parameter '{self.name}' has not been initialized. Note that you should initialize parameters and create "
-            "Trainer with Block.collect_params() instead of Block.params because the later does not include "
-            "Parameters of nested child Blocks",
+            f"Parameter '{self.name}' has not been initialized. Note that you should initialize parameters "
+            "and create Trainer with Block.collect_params() instead of Block.params because the later does "
+            "not include Parameters of nested child Blocks",
         )
 
     def data(self, ctx=None):
@@ -354,8 +370,8 @@ class Parameter:
         if self._stype != "default":
             raise error(
                 RuntimeError,
-                f"Cannot return a copy of Parameter '{self.name}' on ctx {ctx} via data() because its storage type is "
-                f"{self._stype}. Please use row_sparse_data() instead.",
+                f"Cannot return a copy of Parameter '{self.name}' on ctx {ctx} via data() because its "
+                f"storage type is {self._stype}. Please use row_sparse_data() instead.",
             )
         return self._check_and_get(self._data, ctx)
 
@@ -364,14 +380,15 @@ class Parameter:
         if self._stype != "default":
             raise error(
                 RuntimeError,
-                f"Cannot return copies of Parameter '{self.name}' on all contexts via list_data() because its storage "
-                f"type is {self._stype}. Please use row_sparse_data() instead.",
+                f"Cannot return copies of Parameter '{self.name}' on all contexts via list_data() because "
+                f"its storage type is {self._stype}. Please use row_sparse_data() instead.",
             )
         return self._check_and_get(self._data, list)
 
     def _no_gradient(self):
         return error(
-            RuntimeError, f"Cannot get gradient array for Parameter '{self.name}' because grad_req='{self.grad_req}'"
+            RuntimeError,
+            f"Cannot get gradient array for Parameter '{self.name}' because grad_req='{self.grad_req}'",
         )
 
     def grad(self, ctx=None):
@@ -448,7 +465,8 @@ class Parameter:
             self._deferred_init = (init, ctx, default_init, data)
         else:
             raise error(
-                ValueError, f"Cannot reset context for Parameter '{self.name}' because it has not been initialized."
+                ValueError,
+                f"Cannot reset context for Parameter '{self.name}' because it has not been initialized.",
             )
 
     def cast(self, dtype):
@@ -472,7 +490,7 @@ class Parameter:
             )  # fmt: skip
         return self._var
 
-    # -- many contexts and sparse values -----------------------------------------------------------------------------
+    # -- many contexts and sparse values ---------------------------------------------------------------------
 
     def _reduce(self):
         """One value on the CPU: the mean over all contexts, or the whole of a sparse parameter."""
@@ -491,8 +509,8 @@ class Parameter:
         if self._stype != "default" and self._trainer is not None and trainer is not None:
             raise error(
                 RuntimeError,
-                f"Failed to set the trainer for Parameter '{self.name}' because it was already set. More than one "
-                "trainers for a row_sparse Parameter is not supported.",
+                f"Failed to set the trainer for Parameter '{self.name}' because it was already set. More "
+                "than one trainers for a row_sparse Parameter is not supported.",
             )
         # Weak: a dropped trainer shall take its optimizer states with it.
         self._trainer_ref = None if trainer is None else weakref.ref(trainer)
@@ -513,7 +531,8 @@ class Parameter:
     def _get_row_sparse(self, arrays, ctx, row_id):
         if not isinstance(row_id, nd.NDArray):
             raise error(
-                TypeError, f"Parameter '{self.name}': row_id must have NDArray type, but {type(row_id)} is given."
+                TypeError,
+                f"Parameter '{self.name}': row_id must have NDArray type, but {type(row_id)} is given.",
             )
         trainer = self._need_trainer()
         found = self._check_and_get(arrays, ctx)

@@ -1,4 +1,5 @@
 """`ParameterDict`: parameters by full name, with a common prefix."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -11,7 +12,10 @@ from .parameter import Parameter, dtype_name
 
 __all__ = ["ParameterDict"]
 
-_HINT = "Make sure that source and target networks have the same prefix, and that children are made inside name_scope()."
+_HINT = (
+    "Make sure that source and target networks have the same prefix, and that children are made inside "
+    "name_scope()."
+)
 
 
 def brief(names, most=40):
@@ -102,7 +106,8 @@ class ParameterDict:
         name : str
             Name without the prefix.
         **kwargs
-            Arguments of `Parameter`. A parameter found must agree with them; unknown dimensions are filled in.
+            Arguments of `Parameter`. A parameter found must agree with them; unknown dimensions are filled
+            in.
 
         Returns
         -------
@@ -135,8 +140,8 @@ class ParameterDict:
             if wanted != have:
                 raise error(
                     AssertionError,
-                    f"Cannot retrieve Parameter '{name}' because desired attribute does not match with stored for "
-                    f"attribute '{key}': desired '{wanted}' vs stored '{have}'.",
+                    f"Cannot retrieve Parameter '{name}' because desired attribute does not match with "
+                    f"stored for attribute '{key}': desired '{wanted}' vs stored '{have}'.",
                 )
         return found
 
@@ -225,7 +230,7 @@ class ParameterDict:
         for p in self.values():
             setattr(p, name, value)
 
-    # -- files -------------------------------------------------------------------------------------------------------
+    # -- files -----------------------------------------------------------------------------------------------
 
     def save(self, filename, strip_prefix=""):
         """Write all values to a file in MXNet's format.
@@ -245,14 +250,14 @@ class ParameterDict:
             if not name.startswith(strip_prefix):
                 raise error(
                     ValueError,
-                    f"Prefix '{strip_prefix}' is to be striped before saving, but Parameter's name '{name}' does not "
-                    "start with it. This may be due to your Block shares parameters from other Blocks or you forgot "
-                    "to use 'with name_scope()' when creating child blocks.",
+                    f"Prefix '{strip_prefix}' is to be striped before saving, but Parameter's name '{name}' "
+                    "does not start with it. This may be due to your Block shares parameters from other "
+                    "Blocks or you forgot to use 'with name_scope()' when creating child blocks.",
                 )
         nd.save(filename, {name[len(strip_prefix) :]: p._reduce() for name, p in self.items()})
 
-    def load(self, filename, ctx=None, allow_missing=False, ignore_extra=False, restore_prefix="", cast_dtype=False,
-             dtype_source="current"):  # fmt: skip
+    def load(self, filename, ctx=None, allow_missing=False, ignore_extra=False, restore_prefix="",
+             cast_dtype=False, dtype_source="current"):  # fmt: skip
         """Read values from a file in MXNet's format.
 
         Parameters
@@ -302,7 +307,8 @@ class ParameterDict:
             if not name.startswith(restore_prefix):
                 raise error(
                     AssertionError,
-                    f"restore_prefix is '{restore_prefix}' but Parameters name '{name}' does not start with it. {_HINT}",
+                    f"restore_prefix is '{restore_prefix}' but Parameters name '{name}' does not start with "
+                    f"it. {_HINT}",
                 )
         values = {}
         for name, value in param_dict.items():
@@ -314,17 +320,22 @@ class ParameterDict:
             strangers = f" Unknown here: {brief(extra)}." if extra else ""
             raise error(
                 AssertionError,
-                f"Parameter {brief(missing)} is missing in {source}, which contains parameters: {brief(values)}."
-                f"{strangers} Set allow_missing to ignore. {_HINT}",
+                f"Parameter {brief(missing)} is missing in {source}, which contains parameters: "
+                f"{brief(values)}.{strangers} Set allow_missing to ignore. {_HINT}",
             )
         if extra and not ignore_extra:
             raise error(
                 AssertionError,
-                f"Parameter {brief(extra)} loaded from {source} is not present in ParameterDict, choices are: "
-                f"{brief(self.keys())}. Set ignore_extra to True to ignore. {_HINT}",
+                f"Parameter {brief(extra)} loaded from {source} is not present in ParameterDict, choices "
+                f"are: {brief(self.keys())}. Set ignore_extra to True to ignore. {_HINT}",
             )
         load_matching(
-            {n: self._params[n] for n in values if n in self._params}, values, source, ctx, cast_dtype, dtype_source
+            {n: self._params[n] for n in values if n in self._params},
+            values,
+            source,
+            ctx,
+            cast_dtype,
+            dtype_source,
         )
 
 
@@ -341,7 +352,8 @@ def load_matching(params, values, source, ctx, cast_dtype, dtype_source):
     if len(wrong) > 1:
         raise error(
             AssertionError,
-            f"shape incompatible between the network and {source} for {len(wrong)} parameters:\n" + "\n".join(wrong),
+            f"shape incompatible between the network and {source} for {len(wrong)} parameters:\n"
+            + "\n".join(wrong),
         )
     for name, p in params.items():
         p._load_init(values[name], ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)

@@ -256,8 +256,10 @@ def update(name: str, *arrays: np.ndarray, **numbers: float) -> None:
     >>> weight
     array([0.5, 2.5])
     """
-    kernel, names, defaults = UPDATES[name]
+    kernel, _, defaults = UPDATES[name]
+    values = [numbers.get(key, default) for key, default in defaults.items()]
+    if None in values:
+        raise TypeError(f"{name}: {list(defaults)[values.index(None)]} is required")
     grad = flat(arrays[1])
     with writable(arrays[0], *arrays[2:]) as (weight, *states):
-        kernel(weight.size, weight.reshape(-1), grad, *(s.reshape(-1) for s in states),
-               *(float(numbers.get(key, default)) for key, default in defaults.items()))
+        kernel(weight.size, weight.reshape(-1), grad, *(s.reshape(-1) for s in states), *map(float, values))

@@ -1,4 +1,5 @@
 """Data sets of images and what to do to images."""
+
 from __future__ import annotations
 
 from . import transforms
@@ -6,4 +7,12 @@ from .downloaded import CIFAR10, CIFAR100, MNIST, FashionMNIST
 from .folder import ImageFolderDataset
 from .record import ImageRecordDataset
 
-__all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST", "ImageFolderDataset", "ImageRecordDataset", "transforms"]
+__all__ = [
+    "CIFAR10",
+    "CIFAR100",
+    "MNIST",
+    "FashionMNIST",
+    "ImageFolderDataset",
+    "ImageRecordDataset",
+    "transforms",
+]

@@ -1,4 +1,5 @@
 """Published data sets of small images: MNIST, FashionMNIST, CIFAR10, CIFAR100."""
+
 from __future__ import annotations
 
 import gzip
@@ -59,12 +60,15 @@ def _read_idx(path, axes):
         raise error(ValueError, f"{path} is damaged: {e}. Delete it to have it downloaded again.") from e
     head = 4 + 4 * axes
     if len(raw) < head or raw[:4] != bytes((0, 0, 8, axes)):
-        raise error(ValueError, f"{path} is no IDX file of bytes with {axes} axes: it begins with {raw[:4]!r}")
+        raise error(
+            ValueError, f"{path} is no IDX file of bytes with {axes} axes: it begins with {raw[:4]!r}"
+        )
     shape = struct.unpack(f">{axes}I", raw[4:head])
     size = int(np.prod(shape))
     if len(raw) != head + size:
         raise error(
-            ValueError, f"{path} is cut short or too long: {len(raw)} bytes, {head + size} expected for shape {shape}"
+            ValueError,
+            f"{path} is cut short or too long: {len(raw)} bytes, {head + size} expected for shape {shape}",
         )
     return np.frombuffer(raw, np.uint8, size, head).reshape(shape)
 
@@ -183,7 +187,9 @@ class CIFAR10(_DownloadedDataset):
                             out.write(tar.extractfile(member).read())
                         wanted.remove(name)
         except (tarfile.TarError, OSError, EOFError) as e:
-            raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
+            raise error(
+                ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again."
+            ) from e
         if wanted:
             raise error(ValueError, f"{archive} lacks {', '.join(sorted(wanted))}")
 

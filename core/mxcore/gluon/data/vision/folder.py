@@ -1,4 +1,5 @@
 """Images in folders, one folder a class."""
+
 from __future__ import annotations
 
 import os
@@ -15,8 +16,8 @@ __all__ = ["ImageFolderDataset"]
 class ImageFolderDataset(Dataset):
     """Images in folders, one folder a class: ``root/car/0001.jpg``, ``root/bus/0001.jpg``.
 
-    A sample is an image, NDArray ``(height, width, channels)`` of uint8, and its label, the number of the folder in
-    alphabetical order.
+    A sample is an image, NDArray ``(height, width, channels)`` of uint8, and its label, the number of the
+    folder in alphabetical order.
 
     Parameters
     ----------

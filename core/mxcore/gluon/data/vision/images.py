@@ -1,4 +1,5 @@
 """Images in NumPy: reading, resizing, colours. OpenCV is loaded when it is first needed."""
+
 from __future__ import annotations
 
 import functools
@@ -8,8 +9,8 @@ import numpy as np
 
 from ....base import error
 
-__all__ = ["brightness", "contrast", "crop", "decode", "flip", "hue", "lighting", "method_for", "read", "resize",
-           "rotate", "saturation"]  # fmt: skip
+__all__ = ["brightness", "contrast", "crop", "decode", "flip", "hue", "lighting", "method_for", "read",
+           "resize", "rotate", "saturation"]  # fmt: skip
 
 
 @functools.cache
@@ -71,8 +72,8 @@ def method_for(interpolation, old, new):
     Parameters
     ----------
     interpolation : int
-        0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 cubic to grow and area to shrink, 10 any of the first five
-        by chance.
+        0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 cubic to grow and area to shrink, 10 any of the
+        first five by chance.
     old, new : (int, int)
         (height, width) before and after.
     """
@@ -122,16 +123,19 @@ def rotate(image, degrees, zoom_in=False, zoom_out=False):
         for dx in (0, 1):
             xi, yi = x0 + dx, y0 + dy
             weight = (1 - np.abs(source_x - xi)) * (1 - np.abs(source_y - yi))
-            weight = np.where((xi >= 0) & (xi < width) & (yi >= 0) & (yi < height), weight, 0).astype(image.dtype)
+            weight = np.where((xi >= 0) & (xi < width) & (yi >= 0) & (yi < height), weight, 0).astype(
+                image.dtype
+            )
             out += weight * image[..., np.clip(yi, 0, height - 1), np.clip(xi, 0, width - 1)]
     return out
 
 
-# -- colours: of images (height, width, channels), uint8 or float -----------------------------------------------------
+# -- colours: of images (height, width, channels), uint8 or float --------------------------------------------
 
 _GREY = np.array([0.299, 0.587, 0.114], "float32")
 
-#: Principal components of the colours of ImageNet times the roots of their variances (Krizhevsky et al., 2012).
+#: Principal components of the colours of ImageNet times the roots of their variances (Krizhevsky et al.,
+#: 2012).
 _COMPONENTS = np.array([
     [55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0.4009],
     [55.46 * -0.5808, 4.794 * -0.0045, 1.148 * -0.8140],
@@ -209,7 +213,7 @@ def hue(image, turn):
 
 
 def lighting(image, alpha):
-    """Colours moved along the principal components of ImageNet's colours by three amounts; grey images stay."""
+    """Colours moved along the principal components of ImageNet's colours; grey images stay."""
     if image.shape[-1] != 3:
         return image
     return _scaled(image, 1, _COMPONENTS @ np.asarray(alpha, "float32"))
@@ -219,5 +223,7 @@ def crop(image, x, y, width, height):
     """A window of images ``(..., height, width, channels)``; it must lie inside."""
     h, w = image.shape[-3:-1]
     if x < 0 or y < 0 or width < 1 or height < 1 or x + width > w or y + height > h:
-        raise error(ValueError, f"a window of {width}x{height} at ({x}, {y}) is not inside an image of {w}x{h}")
+        raise error(
+            ValueError, f"a window of {width}x{height} at ({x}, {y}) is not inside an image of {w}x{h}"
+        )
     return image[..., y : y + height, x : x + width, :]

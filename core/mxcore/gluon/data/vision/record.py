@@ -1,4 +1,5 @@
 """Images in a RecordIO file."""
+
 from __future__ import annotations
 
 from .... import ndarray as nd

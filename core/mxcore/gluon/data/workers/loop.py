@@ -1,4 +1,5 @@
 """What runs inside a worker process."""
+
 from __future__ import annotations
 
 import os
@@ -46,7 +47,9 @@ def _make(dataset, batchify, indices, where):
         at = None
         return False, pack(batchify(samples))
     except Exception as e:
-        doing = f"{where}, while reading sample {at!r}" if at is not None else f"{where}, while making the batch"
+        doing = (
+            f"{where}, while reading sample {at!r}" if at is not None else f"{where}, while making the batch"
+        )
         return True, pack(Failure(e, doing))
 
 
@@ -58,7 +61,8 @@ def run(conn, inherited, number, parent, folder, work):
     conn : Connection
         To the loader.
     inherited : list of Connection
-        The loader's ends that a fork copied: as long as one is open here, a worker cannot notice that the loader died.
+        The loader's ends that a fork copied: as long as one is open here, a worker cannot notice that the
+        loader died.
     number : int
         Of this worker.
     parent : int
@@ -74,7 +78,8 @@ def run(conn, inherited, number, parent, folder, work):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if "cv2" in sys.modules:
-        # One image a worker at a time; its threads would take the others' cores. (1 hangs in a forked child, 0 is well.)
+        # One image a worker at a time; its threads would take the others' cores. (1 hangs in a forked child,
+        # 0 is well.)
         sys.modules["cv2"].setNumThreads(0)
     dataset, batchify = pickle.loads(work) if isinstance(work, bytes) else work
     where = f"In DataLoader worker {number} (process {os.getpid()})"

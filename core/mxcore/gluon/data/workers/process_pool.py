@@ -1,4 +1,5 @@
 """Worker processes of the data loader."""
+
 from __future__ import annotations
 
 import contextlib
@@ -34,7 +35,7 @@ class WorkerTraceback(Exception):
 
 
 def _start_method():
-    """What the user chose with `multiprocessing.set_start_method`; else fork where that is safe, else spawn."""
+    """What the user chose with `multiprocessing.set_start_method`; else fork where safe, else spawn."""
     methods = multiprocessing.get_all_start_methods()
     chosen = multiprocessing.get_start_method(allow_none=True)
     # The system's default, the first of the list, also stands there when nobody chose anything.
@@ -129,13 +130,14 @@ class ProcessPool:
             args=(theirs, inherited, worker.number, os.getpid(), self._folder, work),
         )  # fmt: skip
         with warnings.catch_warnings():
-            # Python warns of threads at a fork. The library's own are quiet then; the child touches no others.
+            # Python warns of threads at a fork. The library's own are quiet then; the child touches no
+            # others.
             warnings.simplefilter("ignore", DeprecationWarning)
             worker.process.start()
         theirs.close()
         self._workers.append(worker)
 
-    # -- jobs --------------------------------------------------------------------------------------------------------
+    # -- jobs ------------------------------------------------------------------------------------------------
 
     def submit(self, job, seed, indices):
         """Give a job to whoever has the least to do."""
@@ -193,7 +195,7 @@ class ProcessPool:
         self._dispatch()
         return job, value
 
-    # -- what can go wrong -------------------------------------------------------------------------------------------
+    # -- what can go wrong -----------------------------------------------------------------------------------
 
     def _died(self, worker):
         worker.process.join(1.0)
@@ -207,7 +209,7 @@ class ProcessPool:
             how = f"was killed by signal {-code} ({name})"
         hint = ""
         if code == -9:
-            hint = " Most often the system ran out of memory: use fewer workers, smaller batches or a smaller prefetch."
+            hint = " Most often memory ran out: use fewer workers, smaller batches or a smaller prefetch."
         elif code == 1 and self._context.get_start_method() != "fork":
             hint = " A script that starts workers must do so below `if __name__ == '__main__':`."
         job = min(worker.jobs, default=None)
@@ -224,8 +226,8 @@ class ProcessPool:
         ]
         return error(
             TimeoutError,
-            f"DataLoader: no batch within timeout={timeout:g} s; {'; '.join(busy)}. Raise timeout= if the samples take "
-            "that long; num_workers=0 shows where the dataset hangs.",
+            f"DataLoader: no batch within timeout={timeout:g} s; {'; '.join(busy)}. Raise timeout= if the "
+            "samples take that long; num_workers=0 shows where the dataset hangs.",
         )
 
     def close(self):
@@ -243,8 +245,8 @@ def _pickled(work, method):
     except Exception as e:
         raise error(
             TypeError,
-            f"DataLoader: workers started by {method!r} get the dataset and batchify_fn by pickle, which fails: {e}. "
-            "Use functions defined at the top of a module, or thread_pool=True.",
+            f"DataLoader: workers started by {method!r} get the dataset and batchify_fn by pickle, which "
+            f"fails: {e}. Use functions defined at the top of a module, or thread_pool=True.",
         ) from e
 
 

@@ -1,4 +1,5 @@
 """Worker threads of the data loader."""
+
 from __future__ import annotations
 
 import queue
@@ -57,8 +58,8 @@ class ThreadPool:
             raise error(
                 TimeoutError,
                 f"DataLoader: no batch within timeout={timeout:g} s; the threads work on batches from "
-                f"{min(self._open)}. Raise timeout= if the samples take that long; num_workers=0 shows where the "
-                "dataset hangs.",
+                f"{min(self._open)}. Raise timeout= if the samples take that long; num_workers=0 shows where "
+                "the dataset hangs.",
             ) from None
         self._open.discard(job)
         if failed:

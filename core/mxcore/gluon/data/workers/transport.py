@@ -1,9 +1,10 @@
 """How a batch gets from a worker process to the loader: pickled, with large arrays beside the pickle.
 
-Whatever is larger than `INLINE` goes through an anonymous file in memory, whose descriptor travels over the socket.
-Such a file has no name: it is gone when the last process that holds it is, however that ends, and it does not live in
-``/dev/shm``. Where the system has no such files, temporary files take their place.
+Whatever is larger than `INLINE` goes through an anonymous file in memory, whose descriptor travels over the
+socket. Such a file has no name: it is gone when the last process that holds it is, however that ends, and it
+does not live in ``/dev/shm``. Where the system has no such files, temporary files take their place.
 """
+
 from __future__ import annotations
 
 import io
@@ -19,7 +20,8 @@ from ..batchify import ToNDArray
 
 __all__ = ["INLINE", "pack", "receive", "send"]
 
-#: Up to this many bytes go through the socket itself. Results of eight jobs must fit into a socket's buffer, or a
+#: Up to this many bytes go through the socket itself. Results of eight jobs must fit into a socket's buffer,
+#: or a
 #: worker that answers and a loader that asks could wait for each other.
 INLINE = 8192
 

@@ -6,6 +6,7 @@
 >>> net(mx.nd.zeros((1, 3, 32, 32))).shape
 (1, 10)
 """
+
 from __future__ import annotations
 
 from ....base import error
@@ -26,13 +27,20 @@ from .resnet import (
 from .squeezenet import SqueezeNet, get_squeezenet
 from .vgg import VGG, get_vgg
 
-_VARIANTS = {**resnet.VARIANTS, **vgg.VARIANTS, **squeezenet.VARIANTS, **densenet.VARIANTS, **mobilenet.VARIANTS}
+_VARIANTS = {
+    **resnet.VARIANTS,
+    **vgg.VARIANTS,
+    **squeezenet.VARIANTS,
+    **densenet.VARIANTS,
+    **mobilenet.VARIANTS,
+}
 globals().update(_VARIANTS)
 
 __all__ = [
-    "AlexNet", "BasicBlockV1", "BasicBlockV2", "BottleneckV1", "BottleneckV2", "DenseNet", "Inception3", "MobileNet",
-    "MobileNetV2", "ResNetV1", "ResNetV2", "SqueezeNet", "VGG", "alexnet", "get_densenet", "get_mobilenet",
-    "get_mobilenet_v2", "get_model", "get_resnet", "get_squeezenet", "get_vgg", "inception_v3", *_VARIANTS,
+    "AlexNet", "BasicBlockV1", "BasicBlockV2", "BottleneckV1", "BottleneckV2", "DenseNet", "Inception3",
+    "MobileNet", "MobileNetV2", "ResNetV1", "ResNetV2", "SqueezeNet", "VGG", "alexnet", "get_densenet",
+    "get_mobilenet", "get_mobilenet_v2", "get_model", "get_resnet", "get_squeezenet", "get_vgg",
+    "inception_v3", *_VARIANTS,
 ]  # fmt: skip
 
 
@@ -74,5 +82,7 @@ def get_model(name, **kwargs):
     """
     make = _MODELS.get(name.lower())
     if make is None:
-        raise error(ValueError, f"Model {name} is not supported. Available options are {', '.join(sorted(_MODELS))}")
+        raise error(
+            ValueError, f"Model {name} is not supported. Available options are {', '.join(sorted(_MODELS))}"
+        )
     return make(**kwargs)

@@ -1,4 +1,5 @@
 """AlexNet."""
+
 from __future__ import annotations
 
 from ... import nn

@@ -1,4 +1,5 @@
 """DenseNet."""
+
 from __future__ import annotations
 
 from ... import nn
@@ -50,7 +51,9 @@ class DenseNet(HybridBlock):
         prefix, params.
     """
 
-    def __init__(self, num_init_features, growth_rate, block_config, bn_size=4, dropout=0, classes=1000, **kwargs):
+    def __init__(
+        self, num_init_features, growth_rate, block_config, bn_size=4, dropout=0, classes=1000, **kwargs
+    ):
         super().__init__(**kwargs)
         with self.name_scope():
             self.features = in_sequence(
@@ -62,7 +65,10 @@ class DenseNet(HybridBlock):
             channels = num_init_features
             for i, count in enumerate(block_config, 1):
                 self.features.add(
-                    stage(f"stage{i}_", lambda n=count: [_dense_layer(growth_rate, bn_size, dropout) for _ in range(n)])
+                    stage(
+                        f"stage{i}_",
+                        lambda n=count: [_dense_layer(growth_rate, bn_size, dropout) for _ in range(n)],
+                    )
                 )
                 channels += count * growth_rate
                 if i < len(block_config):
@@ -90,7 +96,9 @@ def get_densenet(num_layers, pretrained=False, ctx=None, root=None, **kwargs):
     **kwargs
         classes and other arguments of the network.
     """
-    return pretrained_or_not(DenseNet(*_SPEC[num_layers], **kwargs), f"densenet{num_layers}", pretrained, ctx, root)
+    return pretrained_or_not(
+        DenseNet(*_SPEC[num_layers], **kwargs), f"densenet{num_layers}", pretrained, ctx, root
+    )
 
 
 VARIANTS = variants(__name__, "DenseNet", get_densenet, **{f"densenet{n}": (n,) for n in _SPEC})

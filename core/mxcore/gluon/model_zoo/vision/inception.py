@@ -1,4 +1,5 @@
 """Inception v3."""
+
 from __future__ import annotations
 
 from ... import nn

@@ -1,4 +1,5 @@
 """MobileNet, versions 1 and 2."""
+
 from __future__ import annotations
 
 from ... import nn
@@ -11,7 +12,15 @@ __all__ = ["MobileNet", "MobileNetV2", "get_mobilenet", "get_mobilenet_v2"]
 _V1 = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]
 
 #: Version 2: (expansion, output channels, number of blocks, stride of the first).
-_V2 = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
+_V2 = [
+    (1, 16, 1, 1),
+    (6, 24, 2, 2),
+    (6, 32, 3, 2),
+    (6, 64, 4, 2),
+    (6, 96, 3, 1),
+    (6, 160, 3, 2),
+    (6, 320, 1, 1),
+]
 
 _MULTIPLIERS = (1.0, 0.75, 0.5, 0.25)
 
@@ -24,7 +33,7 @@ class RELU6(HybridBlock):
 
 
 class LinearBottleneck(HybridBlock):
-    """The block of version 2: expand, convolve every channel by itself, project; with a short cut where shapes permit.
+    """The block of version 2: expand, convolve channel by channel, project; with a short cut where it fits.
 
     Parameters
     ----------
@@ -97,7 +106,9 @@ class MobileNetV2(HybridBlock):
         super().__init__(**kwargs)
         with self.name_scope():
             self.features = stage("features_", lambda: self._features(multiplier))
-            self.output = stage("output_", lambda: (nn.Conv2D(classes, 1, use_bias=False, prefix="pred_"), nn.Flatten()))
+            self.output = stage(
+                "output_", lambda: (nn.Conv2D(classes, 1, use_bias=False, prefix="pred_"), nn.Flatten())
+            )
 
     @staticmethod
     def _features(multiplier):

@@ -1,4 +1,5 @@
 """What the networks are put together from."""
+
 from __future__ import annotations
 
 from ....context import cpu

@@ -1,4 +1,5 @@
 """ResNet, versions 1 and 2."""
+
 from __future__ import annotations
 
 from ....base import error
@@ -6,7 +7,15 @@ from ... import nn
 from ...block import HybridBlock
 from .parts import in_sequence, pretrained_or_not, stage, variants
 
-__all__ = ["BasicBlockV1", "BasicBlockV2", "BottleneckV1", "BottleneckV2", "ResNetV1", "ResNetV2", "get_resnet"]
+__all__ = [
+    "BasicBlockV1",
+    "BasicBlockV2",
+    "BottleneckV1",
+    "BottleneckV2",
+    "ResNetV1",
+    "ResNetV2",
+    "get_resnet",
+]
 
 
 def _conv3x3(channels, stride, in_channels):
@@ -70,7 +79,7 @@ class BottleneckV1(_BlockV1):
 
 
 class _BlockV2(HybridBlock):
-    """Batch normalisation and ReLU before every convolution, and a short cut around all but the first of them."""
+    """Normalisation and ReLU before every convolution, and a short cut around all but the first of them."""
 
     def __init__(self, channels, stride, downsample=False, in_channels=0, **kwargs):
         super().__init__(**kwargs)
@@ -174,7 +183,8 @@ class ResNetV1(_ResNet):
         if thumbnail:
             return (_conv3x3(channels, 1, 0),)
         return (
-            nn.Conv2D(channels, 7, 2, 3, use_bias=False), nn.BatchNorm(), nn.Activation("relu"), nn.MaxPool2D(3, 2, 1),
+            nn.Conv2D(channels, 7, 2, 3, use_bias=False), nn.BatchNorm(), nn.Activation("relu"),
+            nn.MaxPool2D(3, 2, 1),
         )  # fmt: skip
 
     @staticmethod
@@ -241,6 +251,8 @@ def get_resnet(version, num_layers, pretrained=False, ctx=None, root=None, **kwa
     return pretrained_or_not(net, f"resnet{num_layers}_v{version}", pretrained, ctx, root)
 
 
-VARIANTS = variants(__name__, "ResNet", get_resnet, **{f"resnet{n}_v{v}": (v, n) for v in _VERSIONS for n in _SPEC})
+VARIANTS = variants(
+    __name__, "ResNet", get_resnet, **{f"resnet{n}_v{v}": (v, n) for v in _VERSIONS for n in _SPEC}
+)
 globals().update(VARIANTS)
 __all__ += VARIANTS

@@ -1,4 +1,5 @@
 """SqueezeNet."""
+
 from __future__ import annotations
 
 from ....base import error
@@ -9,7 +10,8 @@ from .parts import in_sequence, pretrained_or_not, variants
 
 __all__ = ["SqueezeNet", "get_squeezenet"]
 
-#: Version -> first convolution (channels, kernel), then fire modules by their squeezed channels; 'P' is a pooling.
+#: Version -> first convolution (channels, kernel), then fire modules by their squeezed channels; 'P' is a
+#: pooling.
 _VERSIONS = {
     "1.0": ((96, 7), ["P", 16, 16, 32, "P", 32, 48, 48, 64, "P", 64]),
     "1.1": ((64, 3), ["P", 16, 16, "P", 32, 32, "P", 48, 48, 64, 64]),
@@ -43,9 +45,7 @@ class SqueezeNet(HybridBlock):
     def __init__(self, version, classes=1000, **kwargs):
         super().__init__(**kwargs)
         if version not in _VERSIONS:
-            raise error(
-                AssertionError, f"Unsupported SqueezeNet version {version}: 1.0 or 1.1 expected"
-            )
+            raise error(AssertionError, f"Unsupported SqueezeNet version {version}: 1.0 or 1.1 expected")
         (channels, kernel), modules = _VERSIONS[version]
         with self.name_scope():
             self.features = in_sequence(nn.Conv2D(channels, kernel, 2), nn.Activation("relu"))

@@ -1,4 +1,5 @@
 """VGG."""
+
 from __future__ import annotations
 
 from .... import initializer
@@ -33,7 +34,9 @@ class VGG(HybridBlock):
         with self.name_scope():
             self.features = in_sequence(*self._convolutions(layers, filters, batch_norm))
             for _ in range(2):
-                self.features.add(nn.Dense(4096, activation="relu", weight_initializer="normal"), nn.Dropout(0.5))
+                self.features.add(
+                    nn.Dense(4096, activation="relu", weight_initializer="normal"), nn.Dropout(0.5)
+                )
             self.output = nn.Dense(classes, weight_initializer="normal")
 
     @staticmethod

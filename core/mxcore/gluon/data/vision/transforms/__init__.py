@@ -1,7 +1,9 @@
 """What to do to images before a network sees them."""
+
 from __future__ import annotations
 
 from ....block import Block, HybridBlock
+from ....loss.base import numeric_types
 from ....nn import HybridSequential, Sequential
 from ....utils import is_np_array
 from .basic import Cast, Normalize, ToTensor
@@ -28,6 +30,6 @@ from .geometry import (
 __all__ = [
     "Block", "Cast", "CenterCrop", "Compose", "CropResize", "HybridBlock", "HybridSequential", "Normalize",
     "RandomApply", "RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomFlipLeftRight",
-    "RandomFlipTopBottom", "RandomHue", "RandomLighting", "RandomResizedCrop", "RandomRotation", "RandomSaturation",
-    "Resize", "Rotate", "Sequential", "ToTensor", "is_np_array",
+    "RandomFlipTopBottom", "RandomHue", "RandomLighting", "RandomResizedCrop", "RandomRotation",
+    "RandomSaturation", "Resize", "Rotate", "Sequential", "ToTensor", "is_np_array", "numeric_types",
 ]  # fmt: skip

@@ -1,4 +1,5 @@
 """What the transforms share: NumPy for arrays, operators for symbols."""
+
 from __future__ import annotations
 
 from ..... import ndarray as nd
@@ -21,11 +22,13 @@ def draw_normal(scale, n):
 
 
 class _OnHost:
-    """A transform written in NumPy: images are on the host when they are loaded, and a chain converts only once."""
+    """A transform in NumPy: loaded images are on the host, and a chain of transforms converts only once."""
 
     def apply_numpy(self, image):
         """Transform a NumPy array. Every transform of this kind defines its own."""
-        raise error(NotImplementedError, f"{type(self).__name__} does not say what it does: define apply_numpy")
+        raise error(
+            NotImplementedError, f"{type(self).__name__} does not say what it does: define apply_numpy"
+        )
 
     def _transform(self, x):
         out = self.apply_numpy(x.asnumpy())
@@ -34,7 +37,10 @@ class _OnHost:
     def _check_image(self, image, batch=False):
         if image.ndim != 3 and not (batch and image.ndim == 4):
             axes = "(height, width, channels)" + (", or a batch of them" if batch else "")
-            raise error(ValueError, f"{type(self).__name__} takes an image {axes}, got an array of shape {image.shape}")
+            raise error(
+                ValueError,
+                f"{type(self).__name__} takes an image {axes}, got an array of shape {image.shape}",
+            )
 
 
 class ImageBlock(_OnHost, Block):

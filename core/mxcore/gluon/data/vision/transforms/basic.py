@@ -1,4 +1,5 @@
 """Types and ranges: Cast, ToTensor, Normalize."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -45,9 +46,10 @@ class Cast(_Differentiable):
 
 
 class ToTensor(_Differentiable):
-    """An image ``(height, width, channels)`` with values from 0 to 255 to ``(channels, height, width)``, 0 to 1, float32.
+    """An image of values from 0 to 255 to a float32 tensor of values from 0 to 1, channels first.
 
-    Batches ``(N, height, width, channels)`` are taken too.
+    ``(height, width, channels)`` becomes ``(channels, height, width)``. Batches, with one axis more in front,
+    are taken too.
 
     Examples
     --------
@@ -99,7 +101,8 @@ class Normalize(_Differentiable):
         if len(shape) not in (3, 4) or shape[-3] not in (1, 3):
             raise error(
                 ValueError,
-                f"Normalize takes a tensor (channels, height, width) of 1 or 3 channels, got an array of shape {shape}",
+                "Normalize takes a tensor (channels, height, width) of 1 or 3 channels, got an array of "
+                f"shape {shape}",
             )
         return (np.asarray(v, "float32").reshape(-1, 1, 1) for v in (self._mean, self._std))
 
@@ -108,7 +111,9 @@ class Normalize(_Differentiable):
         return (image - mean) / std
 
     def apply_operators(self, x):
-        mean, std = (nd.array(np.broadcast_to(v, (x.shape[-3], 1, 1)), ctx=x.context) for v in self._both(x.shape))
+        mean, std = (
+            nd.array(np.broadcast_to(v, (x.shape[-3], 1, 1)), ctx=x.context) for v in self._both(x.shape)
+        )
         if len(x.shape) == 4:
             mean, std = mean.expand_dims(0), std.expand_dims(0)
         return nd.broadcast_div(nd.broadcast_sub(x, mean), std)

@@ -1,4 +1,5 @@
 """Random changes of colour."""
+
 from __future__ import annotations
 
 from .....base import error

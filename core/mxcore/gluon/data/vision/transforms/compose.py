@@ -1,4 +1,5 @@
 """Transforms one after the other, or by chance."""
+
 from __future__ import annotations
 
 from ..... import autograd

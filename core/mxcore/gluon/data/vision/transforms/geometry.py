@@ -1,4 +1,5 @@
 """Cropping, resizing, flipping, rotating."""
+
 from __future__ import annotations
 
 import math
@@ -99,7 +100,7 @@ class CropResize(ImageHybridBlock):
 
 
 def _center_crop(image, size, interpolation):
-    """The largest window of the proportions of `size` that fits, at most that large, in the middle; then resized."""
+    """The middle in the proportions of `size`, as large as fits but no larger, resized if it is smaller."""
     height, width = image.shape[:2]
     w, h = size
     if h > height:
@@ -154,8 +155,9 @@ class RandomResizedCrop(ImageBlock):
 
     Notes
     -----
-    The logarithm of the proportions is drawn evenly. If ten windows in a row do not fit, it is the middle of the image
-    (Szegedy et al., 2015). Behaviour matched: MXNet 1.9.1 ``gluon.data.vision.transforms.RandomResizedCrop``.
+    The logarithm of the proportions is drawn evenly. If ten windows in a row do not fit, it is the middle of
+    the image (Szegedy et al., 2015). Behaviour matched: MXNet 1.9.1
+    ``gluon.data.vision.transforms.RandomResizedCrop``.
     """
 
     def __init__(self, size, scale=(0.08, 1.0), ratio=(3.0 / 4.0, 4.0 / 3.0), interpolation=1):
@@ -239,10 +241,13 @@ class Rotate(ImageBlock):
 
     def apply_numpy(self, image):
         if image.dtype != np.float32:
-            raise error(TypeError, "This transformation only supports float32. Consider calling it after ToTensor")
+            raise error(
+                TypeError, "This transformation only supports float32. Consider calling it after ToTensor"
+            )
         if image.ndim not in (3, 4):
             raise error(
-                ValueError, f"Rotate takes a tensor (channels, height, width) or a batch of them, got {image.shape}"
+                ValueError,
+                f"Rotate takes a tensor (channels, height, width) or a batch of them, got {image.shape}",
             )
         return images.rotate(image, self._degrees, *self._zoom)
 

@@ -1,0 +1,151 @@
+"""Facts about arrays: shape, size, whether all is finite, histograms."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.op import op
+from .._core.params import Bool, Float, Floats, Int
+from ..testing.sample import Sample
+from .rules import size_of
+
+__all__: list[str] = []
+
+_INT64, _F32 = np.dtype("int64"), np.dtype("float32")
+
+
+@op("shape_array", inputs="data~", grad=None, samples=[Sample((2, 3), grad=False)])
+def shape_array(k, p, data):
+    """The shape, as an array of int64.
+
+    Parameters
+    ----------
+    data : array
+        Only its shape is used.
+    """
+    return k.xp.asarray(data.shape, dtype=np.int64)
+
+
+shape_array.shape(lambda p, ins: [(len(ins[0]),)])
+shape_array.dtype(lambda p, ins, outs: (ins, [_INT64]))
+
+
+@op("size_array", inputs="data~", grad=None, samples=[Sample((2, 3), grad=False)])
+def size_array(k, p, data):
+    """The number of elements, as an array of int64.
+
+    Parameters
+    ----------
+    data : array
+        Only its shape is used.
+    """
+    return k.xp.full((1,), size_of(data.shape), np.int64)
+
+
+size_array.shape(lambda p, ins: [(1,)])
+size_array.dtype(lambda p, ins, outs: (ins, [_INT64]))
+
+
+def _finite(xp: Any, arrays: Any) -> Any:
+    good = xp.ones((1,), np.bool_)
+    for a in arrays:
+        good = good & xp.isfinite(a).all()
+    return good
+
+
+@op("all_finite", inputs="data", init_output=Bool(True), grad=None,
+    samples=[Sample((2, 3), grad=False), Sample([[1.0, float("nan")]], grad=False), Sample([[1.0, float("inf")]], grad=False)])
+def all_finite(k, p, data):
+    """1 if no element is infinite or NaN, else 0; an array of one float32.
+
+    Parameters
+    ----------
+    data : array
+    init_output : bool
+        Has no effect: the result never depends on what `out` held.
+    """
+    return _finite(k.xp, [data])
+
+
+@op("multi_all_finite", inputs="data*", count="num_arrays", init_output=Bool(True), params={"num_arrays": Int(1, ge=1)}, grad=None,
+    samples=[Sample((2, 3), (4,), params={"num_arrays": 2}, grad=False), Sample((2,), [float("inf")], params={"num_arrays": 2}, grad=False)])
+def multi_all_finite(k, p, *data):
+    """1 if no element of any array is infinite or NaN, else 0; an array of one float32.
+
+    Parameters
+    ----------
+    data : arrays
+    num_arrays : int
+        How many; counted for you.
+    init_output : bool
+        Has no effect: the result never depends on what `out` held.
+    """
+    return _finite(k.xp, data)
+
+
+for _op in (all_finite, multi_all_finite):
+    _op.shape(lambda p, ins: [(1,)])
+    _op.dtype(lambda p, ins, outs: (ins, [_F32]))
+
+
+@op("_contrib_allclose", inputs="a b", rtol=Float(1e-5), atol=Float(1e-8), equal_nan=Bool(True), grad=None,
+    samples=[Sample((2, 3), (2, 3), grad=False, mxnet="a result without dimensions")])
+def allclose(k, p, a, b):
+    """1 if two arrays are equal within tolerances, else 0; an array of one uint8.
+
+    Parameters
+    ----------
+    a, b : array
+        Of one shape.
+    rtol, atol : float
+        Relative tolerance, to `b`, and absolute tolerance.
+    equal_nan : bool
+        Whether NaNs equal each other.
+    """
+    return k.xp.isclose(a, b, p.rtol, p.atol, p.equal_nan).all()
+
+
+@allclose.shape
+def _(p, ins):
+    if ins[0] != ins[1]:
+        raise ValueError(f"a {ins[0]} and b {ins[1]} must have one shape")
+    return [(1,)]
+
+
+allclose.dtype(lambda p, ins, outs: (ins, [np.dtype("uint8")]))
+
+
+@op("_histogram", inputs="data bins[bin_cnt is None]", bin_cnt=Int(None, ge=1), range=Floats(None), outputs="count edges", grad=None,
+    samples=[Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], params={"bin_cnt": 3, "range": (0, 3)}, grad=False),
+             Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], [0.0, 1.0, 2.5, 3.0], grad=False)])
+def histogram(k, p, data, bins=None):
+    """Counts of the values in bins, and the edges of the bins; the last bin includes its right edge.
+
+    Parameters
+    ----------
+    data : array
+    bins : array, 1-D
+        The edges, if there is no `bin_cnt`.
+    bin_cnt : int, optional
+        Number of bins of one width over `range`.
+    range : (float, float), optional
+        First and last edge.
+    """
+    return k.xp.histogram(data.reshape(-1), p.bin_cnt, p.range) if bins is None else k.xp.histogram(data.reshape(-1), bins)
+
+
+@histogram.shape
+def _(p, ins):
+    if p.bin_cnt is None:
+        if len(ins[1]) != 1 or ins[1][0] < 2:
+            raise ValueError(f"bins {ins[1]} must be two or more edges")
+        return [(ins[1][0] - 1,), ins[1]]
+    if p.range is None or len(p.range) != 2 or not p.range[0] < p.range[1]:
+        raise ValueError(f"bin_cnt needs a range (first, last) of rising edges, got {p.range}")
+    return [(p.bin_cnt,), (p.bin_cnt + 1,)]
+
+
+@histogram.dtype
+def _(p, ins, outs):
+    return [ins[0] or ins[-1]] * len(ins), [_INT64, ins[0]]

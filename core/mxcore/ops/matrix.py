@@ -1,0 +1,283 @@
+"""Matrix products: dot, batch_dot, khatri_rao; dot also of sparse matrices."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.array import CSR
+from .._core.builtin import merge_rows
+from .._core.op import op
+from .._core.params import Bool, Enum
+from ..testing.sample import Sample
+from .dense import wide
+from .rules import size_of
+from .select import add_rows
+from .storage import dense_of, to_csr, to_rows
+
+__all__: list[str] = []
+
+_FLAGS = {"transpose_a": Bool(False), "transpose_b": Bool(False), "forward_stype": Enum("csr default row_sparse", None)}
+
+
+def _left(p: Any, a: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    """(kept lengths, contracted length) of the left operand of dot."""
+    return (a[1:], a[0]) if p.transpose_a and len(a) > 1 else (a[:-1], a[-1])
+
+
+def _right(p: Any, b: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    return (b[:-1], b[-1]) if p.transpose_b and len(b) > 1 else (b[1:], b[0])
+
+
+def _dot_shape(p: Any, ins: list[Any]) -> list[Any]:
+    a, b = ins
+    if not a or not b:
+        raise ValueError(f"lhs {a} and rhs {b} must have dimensions")
+    if len(a) == len(b) == 1 and (p.transpose_a or p.transpose_b):
+        raise ValueError("vectors cannot be transposed")
+    (rows, m), (cols, n) = _left(p, a), _right(p, b)
+    if m != n:
+        raise ValueError(f"lhs {a} and rhs {b} are contracted over lengths that differ, {m} and {n}")
+    return [rows + cols or (1,)]
+
+
+def _dot_grads(F: Any, p: Any, dy: Any, lhs: Any, rhs: Any, needs: Any) -> tuple[Any, Any]:
+    """With op(lhs) = A and op(rhs) = B as matrices: dA = dy B', dB = A' dy; a transposed operand gets the transpose."""
+    ta, tb = p.transpose_a, p.transpose_b
+    da = db = None
+    if needs[0]:
+        da = F._dot_left(dy, rhs, lhs, transpose_a=ta, transpose_b=tb)
+    if needs[1]:
+        db = F._dot_right(dy, lhs, rhs, transpose_a=ta, transpose_b=tb)
+    return da, db
+
+
+def _matrices(p: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """The operands as matrices A (rows, n) and B (n, columns)."""
+    n = _left(p, a.shape)[1]
+    am = a.reshape(n, -1).T if p.transpose_a and a.ndim > 1 else a.reshape(-1, n)
+    bm = b.reshape(-1, n).T if p.transpose_b and b.ndim > 1 else b.reshape(n, -1)
+    return am, bm
+
+
+@op("dot", "_sparse_dot", inputs="lhs rhs", **_FLAGS, grad=lambda F, p, dy, lhs, rhs, needs: _dot_grads(F, p, dy, lhs, rhs, needs),
+    samples=[Sample((2, 3), (3, 4)), Sample((3, 2), (4, 3), params={"transpose_a": True, "transpose_b": True}), Sample((3,), (3,)),
+             Sample((2, 3), (3,)), Sample((3,), (3, 2)), Sample((2, 3, 4), (4, 2, 3)), Sample((4, 2, 3), (2, 3, 4), params={
+                 "transpose_a": True, "transpose_b": True}), Sample((2, 3), (2,), params={"transpose_a": True})])
+def dot(k, p, lhs, rhs):
+    """The product of two matrices; of arrays, the last axis of the one contracted with the first axis of the other.
+
+    Parameters
+    ----------
+    lhs, rhs : array
+        Either may be sparse. A csr matrix times an array is an array; its transpose times an array is row_sparse; an
+        array times a csr matrix is csr.
+    transpose_a, transpose_b : bool
+        Contract the first axis of `lhs`, the last of `rhs` instead.
+    forward_stype : {'default', 'csr', 'row_sparse'}, optional
+        Storage type of the result.
+    """
+    xp = k.xp
+    if isinstance(lhs, CSR) and not isinstance(rhs, CSR):
+        return _sparse_product(xp, p, lhs, dense_of(xp, rhs))
+    to = _dot_stype(p, [getattr(x, "stype", "default") for x in (lhs, rhs)])[0]
+    am, bm = _matrices(p, dense_of(xp, lhs), dense_of(xp, rhs))
+    out = xp.matmul(wide(am), wide(bm)).astype(lhs.dtype).reshape(_dot_shape(p, [lhs.shape, rhs.shape])[0])
+    return to_csr(xp, out) if to == "csr" else out
+
+
+dot.shape(_dot_shape)
+dot.cost(lambda p, ins, outs: size_of(outs[0]) * _left(p, ins[0])[1] / 10)
+
+
+@dot.storage
+def _dot_stype(p, stypes):
+    a, b = stypes
+    if a == "csr" and b != "csr":
+        return ["row_sparse" if p.transpose_a and p.forward_stype in (None, "row_sparse") else "default"]
+    if a == "default" and b == "csr":
+        return ["csr" if p.forward_stype in (None, "csr") and not p.transpose_b else "default"]
+    return ["default"]
+
+
+def _sparse_product(xp: Any, p: Any, a: CSR, b: Any) -> Any:
+    """A csr matrix, or its transpose, times an array; work and memory go with the stored values."""
+    bm = _right_matrix(p, b)
+    rows = xp.repeat(xp.arange(a.shape[0]), xp.diff(a.indptr))
+    take, give = (rows, a.indices) if p.transpose_a else (a.indices, rows)
+    parts = wide(a.values)[:, None] * wide(bm)[take]
+    shape = _dot_shape(p, [a.shape, b.shape])[0]
+    if p.transpose_a and p.forward_stype in (None, "row_sparse"):
+        return merge_rows(xp, shape, give, parts.astype(a.dtype).reshape(-1, *shape[1:]))
+    return add_rows(xp, (shape[0], bm.shape[1]), give, parts).astype(a.dtype).reshape(shape)
+
+
+def _right_matrix(p: Any, b: Any) -> Any:
+    n = _right(p, b.shape)[1]
+    return b.reshape(-1, n).T if p.transpose_b and b.ndim > 1 else b.reshape(n, -1)
+
+
+_TRANSPOSED = {"transpose_a": Bool(False), "transpose_b": Bool(False)}
+
+
+@op("_dot_left", inputs="dy rhs like~", **_TRANSPOSED, samples=[Sample((2, 4), (3, 4), (2, 3), mxnet="internal"), Sample(
+    (2, 4), (4, 3), (3, 2), params={"transpose_a": True, "transpose_b": True}, mxnet="internal")],
+    grad=lambda F, p, dy_, dys, rhs, needs: _left_grads(F, p, dys[0], dy_, rhs))
+def dot_left(k, p, dy, rhs, like):
+    """The gradient of `dot` for its left operand.
+
+    Parameters
+    ----------
+    dy : array
+        Gradient of the product.
+    rhs : array
+    like : array
+        The left operand; only its shape is used.
+    transpose_a, transpose_b : bool
+        As in `dot`.
+    """
+    xp, shape = k.xp, tuple(like.shape)
+    bm = wide(_right_matrix(p, dense_of(xp, rhs)))
+    g = wide(dense_of(xp, dy)).reshape(-1, bm.shape[1])
+    out = xp.matmul(bm, g.T) if p.transpose_a and len(shape) > 1 else xp.matmul(g, bm.T)
+    return out.astype(dy.dtype).reshape(shape)
+
+
+dot_left.shape(lambda p, ins: [ins[2]])
+dot_left.storage(lambda p, stypes: ["default"])
+
+
+@op("_dot_right", inputs="dy lhs like~", **_TRANSPOSED, samples=[Sample((2, 4), (2, 3), (3, 4), mxnet="internal"), Sample(
+    (2, 4), (3, 2), (4, 3), params={"transpose_a": True, "transpose_b": True}, mxnet="internal")],
+    grad=lambda F, p, dy_, dys, lhs, needs: _right_grads(F, p, dys[0], dy_, lhs))
+def dot_right(k, p, dy, lhs, like):
+    """The gradient of `dot` for its right operand; row_sparse if the left one is csr.
+
+    Parameters
+    ----------
+    dy : array
+        Gradient of the product.
+    lhs : array
+    like : array
+        The right operand; only its shape is used.
+    transpose_a, transpose_b : bool
+        As in `dot`.
+    """
+    xp, shape = k.xp, tuple(like.shape)
+    dy = dense_of(xp, dy)
+    if isinstance(lhs, CSR):
+        return _sparse_right(xp, p, dy, lhs, shape)
+    n = _left(p, lhs.shape)[1]
+    am = wide(lhs.reshape(n, -1).T if p.transpose_a and lhs.ndim > 1 else lhs.reshape(-1, n))
+    g = wide(dy).reshape(am.shape[0], -1)
+    out = xp.matmul(g.T, am) if p.transpose_b and len(shape) > 1 else xp.matmul(am.T, g)
+    return out.astype(dy.dtype).reshape(shape)
+
+
+def _sparse_right(xp: Any, p: Any, dy: Any, lhs: CSR, shape: tuple[int, ...]) -> Any:
+    rows = xp.repeat(xp.arange(lhs.shape[0]), xp.diff(lhs.indptr))
+    take, give = (lhs.indices, rows) if p.transpose_a else (rows, lhs.indices)
+    g = wide(dy).reshape(lhs.shape[1] if p.transpose_a else lhs.shape[0], -1)
+    parts = (wide(lhs.values)[:, None] * g[take]).astype(dy.dtype)
+    if p.transpose_b and len(shape) > 1:
+        return to_rows(xp, xp.ascontiguousarray(add_rows(xp, (shape[-1], g.shape[1]), give, parts).T).reshape(shape))
+    return merge_rows(xp, shape, give, parts.reshape(-1, *shape[1:]))
+
+
+dot_right.shape(lambda p, ins: [ins[2]])
+dot_right.storage(lambda p, stypes: ["row_sparse" if stypes[1] == "csr" else "default"])
+
+
+def _left_grads(F: Any, p: Any, g: Any, dy: Any, rhs: Any) -> tuple[Any, Any, None]:
+    """dA = dy B' is linear in both: its gradients are again products of the same kind, with g in the place of lhs."""
+    flags = {"transpose_a": p.transpose_a, "transpose_b": p.transpose_b}
+    return F.dot(g, rhs, **flags), F._dot_right(dy, g, rhs, **flags), None
+
+
+def _right_grads(F: Any, p: Any, g: Any, dy: Any, lhs: Any) -> tuple[Any, Any, None]:
+    flags = {"transpose_a": p.transpose_a, "transpose_b": p.transpose_b}
+    return F.dot(lhs, g, **flags), F._dot_left(dy, g, lhs, **flags), None
+
+
+def _batch_dot_shape(p: Any, ins: list[Any]) -> list[Any]:
+    a, b = ins
+    if len(a) != len(b) or len(a) < 3 or a[:-2] != b[:-2]:
+        raise ValueError(f"lhs {a} and rhs {b} must be stacks of matrices, of three or more dimensions, alike but in the last two")
+    m, n = (a[-1], a[-2]) if p.transpose_a else a[-2:]
+    r, c = (b[-1], b[-2]) if p.transpose_b else b[-2:]
+    if n != r:
+        raise ValueError(f"the inner lengths {n} and {r} of lhs {a} and rhs {b} differ")
+    return [(*a[:-2], m, c)]
+
+
+def _batch_dot_grads(F: Any, p: Any, dy: Any, lhs: Any, rhs: Any, needs: Any) -> tuple[Any, Any]:
+    ta, tb = p.transpose_a, p.transpose_b
+
+    def mul(a: Any, b: Any, x: bool, y: bool) -> Any:
+        return F.batch_dot(a, b, transpose_a=x, transpose_b=y)
+
+    da = None if not needs[0] else mul(rhs, dy, tb, True) if ta else mul(dy, rhs, False, not tb)
+    db = None if not needs[1] else mul(dy, lhs, True, ta) if tb else mul(lhs, dy, not ta, False)
+    return da, db
+
+
+@op("batch_dot", inputs="lhs rhs", **_FLAGS, grad=lambda F, p, dy, lhs, rhs, needs: _batch_dot_grads(F, p, dy, lhs, rhs, needs),
+    samples=[Sample((2, 3, 4), (2, 4, 5)), Sample((2, 4, 3), (2, 5, 4), params={"transpose_a": True, "transpose_b": True}),
+             Sample((2, 4, 3), (2, 4, 5), params={"transpose_a": True}), Sample((2, 1, 3, 4), (2, 1, 5, 4), params={"transpose_b": True})])
+def batch_dot(k, p, lhs, rhs):
+    """The product of each pair of matrices of two stacks.
+
+    Parameters
+    ----------
+    lhs, rhs : array, (..., m, n) and (..., n, r)
+    transpose_a, transpose_b : bool
+        Transpose the matrices first.
+    forward_stype : str, optional
+        Has no effect; the result is dense.
+    """
+    xp = k.xp
+    a, b = wide(lhs), wide(rhs)
+    out = xp.matmul(xp.swapaxes(a, -1, -2) if p.transpose_a else a, xp.swapaxes(b, -1, -2) if p.transpose_b else b)
+    return out.astype(lhs.dtype) if out.dtype != lhs.dtype else out
+
+
+batch_dot.shape(_batch_dot_shape)
+batch_dot.cost(lambda p, ins, outs: size_of(outs[0]) * ins[0][-2 if p.transpose_a else -1] / 10)
+
+
+@op("khatri_rao", inputs="args*", samples=[Sample((2, 3), (4, 3), params={"num_args": 2}, grad=False),
+                                           Sample((2, 2), (3, 2), (2, 2), params={"num_args": 3}, grad=False)])
+def khatri_rao(k, p, *args):
+    """The Khatri-Rao product: for each column, the Kronecker product of the columns of all matrices.
+
+    Parameters
+    ----------
+    args : arrays, (m_i, n)
+    num_args : int
+        How many; counted for you.
+    """
+    out = args[0]
+    for x in args[1:]:
+        out = (out[:, None, :] * x[None, :, :]).reshape(-1, out.shape[1])
+    return out.copy() if len(args) == 1 else out
+
+
+@khatri_rao.shape
+def _(p, ins):
+    if any(len(s) != 2 or s[1] != ins[0][1] for s in ins):
+        raise ValueError(f"khatri_rao needs matrices with the same number of columns, got {', '.join(map(str, ins))}")
+    rows = 1
+    for s in ins:
+        rows *= s[0]
+    return [(rows, ins[0][1])]
+
+
+@op("_contrib_div_sqrt_dim", inputs="data", grad=lambda F, dy: F._contrib_div_sqrt_dim(dy), samples=[Sample((2, 3))])
+def div_sqrt_dim(k, p, data):
+    """Divide by the square root of the length of the last axis.
+
+    Parameters
+    ----------
+    data : array
+    """
+    return data / data.dtype.type(np.sqrt(data.shape[-1]))

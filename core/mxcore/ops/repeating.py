@@ -1,0 +1,272 @@
+"""Repeating and joining elements: repeat, tile, Pad, broadcast_axis, add_n."""
+from __future__ import annotations
+
+from typing import Any
+
+from .._core.infer import merge_shape
+from .._core.op import op
+from .._core.params import Enum, Float, Int, Shape
+from ..testing.sample import Sample
+from .rules import axis_of, size_of
+
+__all__: list[str] = []
+
+_TIMES = {"repeats": Int(ge=0), "axis": Int(None)}
+
+
+@op("repeat", inputs="data", **_TIMES, grad=lambda F, p, dy, like_data: F._repeat_sum(dy, like_data, repeats=p.repeats, axis=p.axis),
+    samples=[Sample((2, 3), params={"repeats": 2}), Sample((2, 3), params={"repeats": 3, "axis": 0}), Sample((2, 3), params={"repeats": 2, "axis": -1})])
+def repeat(k, p, data):
+    """Repeat each element, one after the other.
+
+    Parameters
+    ----------
+    data : array
+    repeats : int
+        How often.
+    axis : int, optional
+        Along which axis; of the flattened array unless told.
+    """
+    return k.xp.repeat(data, p.repeats, None if p.axis is None else axis_of(p.axis, data.ndim))
+
+
+@repeat.shape
+def _(p, ins):
+    shape = ins[0]
+    if p.axis is None:
+        return [(size_of(shape) * p.repeats,)]
+    axis = axis_of(p.axis, len(shape))
+    return [shape[:axis] + (shape[axis] * p.repeats,) + shape[axis + 1:]]
+
+
+@op("_repeat_sum", inputs="data like~", **_TIMES, grad=lambda F, p, dy: (F.repeat(dy, repeats=p.repeats, axis=p.axis), None),
+    samples=[Sample((12,), (2, 3), params={"repeats": 2}, mxnet="internal"), Sample((6, 3), (2, 3), params={"repeats": 3, "axis": 0}, mxnet="internal")])
+def repeat_sum(k, p, data, like):
+    """Sum over the repetitions that `repeat` made: its gradient.
+
+    Parameters
+    ----------
+    data : array
+    like : array
+        Only its shape is used: the one before the repetition.
+    repeats, axis : int
+        As in `repeat`.
+    """
+    shape = tuple(like.shape)
+    at = len(shape) if p.axis is None else axis_of(p.axis, len(shape)) + 1
+    return data.reshape(shape[:at] + (p.repeats,) + shape[at:]).sum(at)
+
+
+repeat_sum.shape(lambda p, ins: [ins[1]])
+
+
+def _tiled(reps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Repetitions and lengths, filled up with leading ones to one rank."""
+    n = max(len(reps), len(shape))
+    return (1,) * (n - len(reps)) + reps, (1,) * (n - len(shape)) + shape
+
+
+@op("tile", inputs="data", reps=Shape(), grad=lambda F, p, dy, like_data: F._tile_sum(dy, like_data, reps=p.reps),
+    samples=[Sample((2, 3), params={"reps": (2,)}), Sample((2, 3), params={"reps": (2, 1, 2)}), Sample((2, 3), params={"reps": ()})])
+def tile(k, p, data):
+    """Repeat the whole array.
+
+    Parameters
+    ----------
+    data : array
+    reps : tuple of int
+        How often along each axis, counted from the last; more items than axes add leading axes.
+    """
+    return k.xp.tile(data, p.reps)
+
+
+@tile.shape
+def _(p, ins):
+    if any(r < 0 for r in p.reps):
+        raise ValueError(f"reps {p.reps} must not be negative")
+    return [tuple(r * d for r, d in zip(*_tiled(p.reps, ins[0])))]
+
+
+@op("_tile_sum", inputs="data like~", reps=Shape(), grad=lambda F, p, dy: (F.tile(dy, reps=p.reps), None),
+    samples=[Sample((2, 2, 6), (2, 3), params={"reps": (2, 1, 2)}, mxnet="internal")])
+def tile_sum(k, p, data, like):
+    """Sum over the repetitions that `tile` made: its gradient.
+
+    Parameters
+    ----------
+    data : array
+    like : array
+        Only its shape is used: the one before the repetition.
+    reps : tuple of int
+        As in `tile`.
+    """
+    shape = tuple(like.shape)
+    pairs = [x for pair in zip(*_tiled(p.reps, shape)) for x in pair]
+    return data.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(shape)
+
+
+tile_sum.shape(lambda p, ins: [ins[1]])
+
+
+_PAD = {"mode": Enum("constant edge reflect"), "pad_width": Shape(), "constant_value": Float(0.0)}
+
+
+def _margins(p: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
+    """(before, after) for each axis."""
+    w = p.pad_width
+    if len(w) != 2 * len(shape):
+        raise ValueError(f"pad_width {w} needs two numbers for each of the {len(shape)} dimensions")
+    if any(n < 0 for n in w):
+        raise ValueError(f"pad_width {w} must not be negative")
+    pairs = list(zip(w[::2], w[1::2]))
+    for i, (d, (b, a)) in enumerate(zip(shape, pairs)):
+        if p.mode != "constant" and (b or a) and max(b, a) >= (d if p.mode == "reflect" else max(b, a) + d):
+            raise ValueError(f"mode '{p.mode}' cannot pad axis {i} of length {d} by ({b}, {a})")
+    return pairs
+
+
+_EDGES = (0, 0, 0, 0, 2, 1, 1, 3)
+_FOLDS = (0, 0, 0, 0, 1, 1, 2, 1)
+
+
+@op("Pad", "pad", inputs="data", **_PAD, grad=lambda F, p, dy, like_data: F._backward_Pad(dy, like_data, mode=p.mode, pad_width=p.pad_width),
+    samples=[Sample((1, 2, 2, 3), params={"mode": "constant", "pad_width": _EDGES, "constant_value": 1.5}),
+             Sample((1, 2, 2, 3), params={"mode": "edge", "pad_width": _EDGES}), Sample((1, 2, 2, 3), params={"mode": "reflect", "pad_width": _FOLDS}),
+             Sample((1, 1, 2, 2, 2), params={"mode": "edge", "pad_width": (0, 0, 0, 0, 1, 0, 0, 1, 1, 0)}),
+             Sample((2, 3), params={"mode": "constant", "pad_width": (1, 0, 0, 2)}, mxnet="4 or 5 dimensions only")])
+def pad(k, p, data):
+    """Add margins to an array.
+
+    Parameters
+    ----------
+    data : array
+    mode : {'constant', 'edge', 'reflect'}
+        Fill them with a number, with the nearest element, or with the mirrored array without its edge.
+    pad_width : tuple of int
+        Width before and after, for each axis in turn.
+    constant_value : float
+        The number of mode 'constant'.
+    """
+    pairs = _margins(p, data.shape)
+    if p.mode == "constant":
+        return k.xp.pad(data, pairs, mode="constant", constant_values=p.constant_value)
+    return k.xp.pad(data, pairs, mode=p.mode)
+
+
+pad.shape(lambda p, ins: [tuple(b + d + a for d, (b, a) in zip(ins[0], _margins(p, ins[0])))])
+
+
+@op("_backward_Pad", inputs="dy like~", **_PAD, grad=lambda F, p, dy: (F.Pad(dy, mode=p.mode, pad_width=p.pad_width), None),
+    samples=[Sample((1, 2, 5, 7), (1, 2, 2, 3), params={"mode": m, "pad_width": _EDGES}, mxnet="internal") for m in ("constant", "edge")]
+    + [Sample((1, 2, 4, 6), (1, 2, 2, 3), params={"mode": "reflect", "pad_width": _FOLDS}, mxnet="internal")])
+def backward_pad(k, p, dy, like):
+    """Bring the gradient of the margins back to the elements that filled them.
+
+    Parameters
+    ----------
+    dy : array
+        Gradient of the output of `Pad`.
+    like : array
+        The unpadded array; only its shape is used.
+    mode, pad_width, constant_value
+        As in `Pad`.
+    """
+    for axis, ((b, a), n) in enumerate(zip(_margins(p, tuple(like.shape)), like.shape)):
+        if not b and not a:
+            continue
+
+        def part(i: int, j: int, axis: int = axis) -> tuple[slice, ...]:
+            return (slice(None),) * axis + (slice(i, j),)
+
+        core = dy[part(b, b + n)].copy()
+        if p.mode == "edge":
+            core[part(0, 1)] += dy[part(0, b)].sum(axis, keepdims=True)
+            core[part(n - 1, n)] += dy[part(b + n, b + n + a)].sum(axis, keepdims=True)
+        elif p.mode == "reflect":
+            core[part(1, b + 1)] += k.xp.flip(dy[part(0, b)], axis)
+            core[part(n - 1 - a, n - 1)] += k.xp.flip(dy[part(b + n, b + n + a)], axis)
+        dy = core
+    return dy
+
+
+backward_pad.shape(lambda p, ins: [ins[1]])
+
+
+def _stretched(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    if len(p.axis) != len(p.size):
+        raise ValueError(f"axis {p.axis} and size {p.size} have different lengths")
+    out = list(shape)
+    for a, n in zip(p.axis, p.size):
+        i = axis_of(a, len(shape))
+        if shape[i] != 1:
+            raise ValueError(f"axis {a} has length {shape[i]}; only axes of length 1 can be broadcast")
+        out[i] = n
+    return tuple(out)
+
+
+@op("broadcast_axis", "broadcast_axes", inputs="data", axis=Shape(()), size=Shape(()), grad=lambda F, dy, like_data: F._sum_like(dy, like_data),
+    samples=[Sample((1, 2, 1), params={"axis": (0, 2), "size": (3, 2)}), Sample((2, 1), params={"axis": 1, "size": 4})])
+def broadcast_axis(k, p, data):
+    """Repeat along axes of length 1.
+
+    Parameters
+    ----------
+    data : array
+    axis : int or tuple of int
+    size : int or tuple of int
+        The lengths that these axes get.
+    """
+    return k.xp.broadcast_to(data, _stretched(p, data.shape)).copy()
+
+
+broadcast_axis.shape(lambda p, ins: [_stretched(p, ins[0])])
+
+
+@op("add_n", "ElementWiseSum", "_sparse_add_n", "_sparse_ElementWiseSum", inputs="args*", params={"num_args": Int(ge=1)},
+    grad=lambda F, p, dy: [[dy] * p.num_args],
+    samples=[Sample((2, 3), (2, 3), (2, 3), params={"num_args": 3}), Sample((2, 3), params={"num_args": 1})])
+def add_n(k, p, *args):
+    """Sum arrays of one shape.
+
+    Parameters
+    ----------
+    args : arrays
+    num_args : int
+        How many; counted for you.
+    """
+    if len(args) == 1:
+        return args[0].copy()
+    total = args[0] + args[1]
+    for x in args[2:]:
+        total += x
+    return total
+
+
+def _flat_join(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Shapes of a joint vector of parameters; inputs may have any rank that the consumer decides."""
+    if any(s is None or -1 in s for s in ins):
+        return ins, outs
+    axis = axis_of(p.dim, len(ins[0]))
+    common: Any = None
+    for s in ins:
+        common = merge_shape(common, s[:axis] + (-1,) + s[axis + 1:])
+    return ins, [common[:axis] + (sum(s[axis] for s in ins),) + common[axis + 1:]]
+
+
+@op("_rnn_param_concat", inputs="data*", dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
+    samples=[Sample((2,), (3,), params={"dim": 0, "num_args": 2})])
+def rnn_param_concat(k, p, *data):
+    """Join the parameters of a recurrent layer into one vector.
+
+    Parameters
+    ----------
+    data : arrays
+    num_args : int
+        How many; counted for you.
+    dim : int
+        The axis.
+    """
+    return k.xp.concatenate(data, axis_of(p.dim, data[0].ndim))
+
+
+rnn_param_concat.shape(_flat_join)

@@ -1,0 +1,120 @@
+"""Storage types: conversion between dense, row_sparse and csr, and operators on stored rows."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.array import CSR, RowSparse
+from .._core.op import op
+from .._core.params import Enum, Int
+from ..testing.sample import Sample
+from .rules import first_dtype, size_of
+
+__all__ = ["dense_of", "to_csr", "to_rows"]
+
+
+def dense_of(xp: Any, x: Any) -> Any:
+    """A value as a dense array."""
+    return x.todense(xp) if isinstance(x, (CSR, RowSparse)) else x
+
+
+def to_rows(xp: Any, x: Any) -> RowSparse:
+    """A dense array as its rows that are not all zero."""
+    if not x.ndim:
+        raise ValueError("an array without dimensions has no rows")
+    rows = xp.flatnonzero((x != 0).reshape(x.shape[0], size_of(x.shape[1:])).any(1))
+    return RowSparse(x.shape, rows.astype(np.int64), x[rows])
+
+
+def to_csr(xp: Any, x: Any) -> CSR:
+    """A dense matrix as its elements that are not zero."""
+    if x.ndim != 2:
+        raise ValueError(f"csr holds matrices, not arrays of {x.ndim} dimensions")
+    rows, cols = xp.nonzero(x)
+    per_row = xp.bincount(rows, minlength=x.shape[0])
+    start = xp.zeros(x.shape[0] + 1, np.int64)
+    start[1:] = xp.cumsum(per_row)
+    return CSR(x.shape, start, cols.astype(np.int64), x[rows, cols])
+
+
+@op("cast_storage", "_sparse_cast_storage", inputs="data", stype=Enum("csr default row_sparse"), grad=lambda dy: dy,
+    samples=[Sample((3, 4), params={"stype": "default"}, grad=False), Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params={"stype": "csr"}, grad=False),
+             Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params={"stype": "row_sparse"}, grad=False)])
+def cast_storage(k, p, data):
+    """The values in another storage type.
+
+    Parameters
+    ----------
+    data : array
+        Of any storage type.
+    stype : {'default', 'row_sparse', 'csr'}
+    """
+    xp = k.xp
+    if getattr(data, "stype", "default") == p.stype:
+        return data.with_parts(*[a.copy() for a in data.parts()]) if p.stype != "default" else data.copy()
+    data = dense_of(xp, data)
+    return {"default": lambda: data, "row_sparse": lambda: to_rows(xp, data), "csr": lambda: to_csr(xp, data)}[p.stype]()
+
+
+cast_storage.storage(lambda p, stypes: [p.stype])
+
+
+@op("_sparse_retain", inputs="data indices", grad=lambda F, dy, indices: (F._sparse_retain(dy, indices), None),
+    samples=[Sample((4, 3), np.array([2.0, 0.0]), grad=False, mxnet="row_sparse input only")])
+def sparse_retain(k, p, data, indices):
+    """Some rows of an array; the others become zero.
+
+    Parameters
+    ----------
+    data : array, row_sparse
+        A dense one is taken as having all rows.
+    indices : array, 1-D
+        Which rows to keep.
+    """
+    xp = k.xp
+    keep = xp.unique(dense_of(xp, indices).astype(np.int64))
+    if not isinstance(data, RowSparse):
+        full = dense_of(xp, data)
+        return RowSparse(full.shape, keep, full[keep])
+    wanted = xp.zeros(data.shape[0], np.bool_)
+    wanted[keep] = True
+    at = xp.flatnonzero(wanted[data.indices])
+    return RowSparse(data.shape, data.indices[at], data.values[at])
+
+
+@sparse_retain.shape
+def _(p, ins):
+    if len(ins[1]) != 1:
+        raise ValueError(f"indices {ins[1]} must have one dimension")
+    return [ins[0]]
+
+
+sparse_retain.dtype(first_dtype)
+sparse_retain.storage(lambda p, stypes: ["row_sparse"])
+
+
+@op("_contrib_getnnz", inputs="data", axis=Int(None, ge=0, le=1), grad=None,
+    samples=[Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params={"axis": 1}, grad=False, mxnet="csr input only")])
+def getnnz(k, p, data):
+    """Number of stored values of a csr matrix; of other arrays, of values that are not zero.
+
+    Parameters
+    ----------
+    data : array
+    axis : {0, 1}, optional
+        Count each column, each row; all unless told.
+    """
+    xp = k.xp
+    if not isinstance(data, CSR):
+        data = to_csr(xp, dense_of(xp, data))
+    if p.axis is None:
+        return data.indptr[-1:].copy()
+    if p.axis == 1:
+        return xp.diff(data.indptr)
+    return xp.bincount(data.indices, minlength=data.shape[1])
+
+
+getnnz.shape(lambda p, ins: [(1,) if p.axis is None else (ins[0][1 - p.axis],)])
+getnnz.dtype(lambda p, ins, outs: (ins, [np.dtype("int64")]))
+getnnz.storage(lambda p, stypes: ["default"])

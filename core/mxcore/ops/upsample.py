@@ -1,0 +1,139 @@
+"""Enlarging images: by repetition, or by a (learned) bilinear kernel."""
+from __future__ import annotations
+
+from typing import Any
+
+from .._core.op import op
+from .._core.params import Enum, Int
+from ..testing.sample import Sample
+from .conv import conv_data, geometry
+from .dense import wide
+from .rules import size_of
+
+__all__: list[str] = []
+
+_PARAMS = dict(scale=Int(ge=1), num_filter=Int(0, ge=0), sample_type=Enum("bilinear nearest"), multi_input_mode=Enum("concat sum", "concat"),
+               num_args=Int(ge=1), workspace=Int(512, ge=0))
+
+
+def _kernel(p: Any) -> dict[str, Any]:
+    """The transposed convolution that a bilinear enlargement is."""
+    if p.num_filter < 1:
+        raise ValueError("sample_type bilinear needs num_filter, the number of channels")
+    s = p.scale
+    return {"kernel": (2 * s - s % 2,) * 2, "stride": (s, s), "pad": (s // 2,) * 2, "num_filter": p.num_filter, "num_group": p.num_filter,
+            "no_bias": True}
+
+
+def _names(p: Any) -> list[str]:
+    return ["data", "weight"] if p.sample_type == "bilinear" else [f"arg{i}" for i in range(p.num_args)]
+
+
+def _grad(F: Any, p: Any, dy: Any, data: Any, needs: Any) -> Any:
+    if p.sample_type == "bilinear":
+        return [F._backward_Deconvolution(dy, *data, wanted=tuple(needs), **_kernel(p))]
+    parts = F._backward_UpSampling(dy, *data, multi_input_mode=p.multi_input_mode, num_args=p.num_args)
+    return [list(parts) if isinstance(parts, (list, tuple)) else [parts]]
+
+
+@op("UpSampling", inputs="data*", arg_names=_names, **_PARAMS, grad=_grad, samples=[
+    Sample((1, 2, 3, 4), params={"scale": 2, "sample_type": "nearest", "num_args": 1}),
+    Sample((1, 2, 2, 3), (1, 1, 4, 6), params={"scale": 4, "sample_type": "nearest", "num_args": 2}),
+    Sample((1, 2, 2, 3), (1, 2, 4, 6), params={"scale": 2, "sample_type": "nearest", "num_args": 2, "multi_input_mode": "sum"}),
+    Sample((1, 2, 3, 4), (2, 1, 4, 4), params={"scale": 2, "sample_type": "bilinear", "num_filter": 2, "num_args": 2})])
+def up_sampling(k, p, *data):
+    """Enlarge images.
+
+    Parameters
+    ----------
+    data : arrays
+        For ``nearest`` images (N, C, H, W), each enlarged to `scale` times the first one; for ``bilinear`` one image and
+        a kernel of shape (C, 1, k, k) with ``k = 2 * scale - scale % 2``.
+    scale : int
+        How many times larger.
+    num_filter : int
+        For ``bilinear``: the number of channels.
+    sample_type : {'nearest', 'bilinear'}
+    multi_input_mode : {'concat', 'sum'}
+        What to do with several images: join their channels or add them.
+    num_args : int
+        How many; counted for you.
+    workspace
+        A hint of MXNet's own backends; no effect.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``UpSampling``.
+    """
+    xp = k.xp
+    if p.sample_type == "bilinear":
+        g = _kernel(p)
+        x, w = wide(data[0]), wide(data[1])
+        return conv_data(xp, x, w, geometry(g["kernel"], g["stride"], (), g["pad"], g["num_group"]), tuple(n * p.scale for n in x.shape[2:]))
+    height = data[0].shape[2] * p.scale
+    parts = [_repeated(xp, x, height // max(x.shape[2], 1)) for x in data]
+    if p.multi_input_mode == "concat":
+        return xp.concatenate(parts, 1) if len(parts) > 1 else parts[0]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _repeated(xp: Any, x: Any, times: int) -> Any:
+    n, c, h, w = x.shape
+    return xp.broadcast_to(x[:, :, :, None, :, None], (n, c, h, times, w, times)).reshape(n, c, h * times, w * times)
+
+
+@up_sampling.shape
+def _(p, ins, outs):
+    first = ins[0]
+    if first is None:
+        return ins, outs
+    if len(first) != 4:
+        raise ValueError(f"data must be (N, C, H, W), got {first}")
+    n, _, h, w = first
+    size = tuple(-1 if d == -1 else d * p.scale for d in (h, w))
+    if p.sample_type == "bilinear":
+        return [(n, p.num_filter, h, w), (p.num_filter, 1, *_kernel(p)["kernel"])], [(n, p.num_filter, *size)]
+    channels = [None if s is None else s[1] for s in ins]
+    for s in ins:
+        if s is not None and -1 not in s[2:] and -1 not in size and any(d == 0 or t % d for d, t in zip(s[2:], size)) and size_of(s):
+            raise ValueError(f"{s} cannot be enlarged to {size} by a whole factor")
+    if p.multi_input_mode == "sum":
+        total = first[1]
+    else:
+        total = -1 if any(c in (None, -1) for c in channels) else sum(channels)
+    return ins, [(n, total, *size)]
+
+
+up_sampling.cost(lambda p, ins, outs: size_of(outs[0]) * (p.scale if p.sample_type == "bilinear" else 1))
+
+
+@op("_backward_UpSampling", inputs="dy likes~*", outputs=lambda p: [f"output{i}" for i in range(p.num_args)],
+    multi_input_mode=_PARAMS["multi_input_mode"], samples=[
+        Sample((1, 3, 4, 6), (1, 2, 2, 3), (1, 1, 4, 6), params={"num_args": 2}, grad=False, mxnet="internal")])
+def backward_up_sampling(k, p, dy_, *likes):
+    """Gradients of `UpSampling` by repetition with respect to its images.
+
+    Parameters
+    ----------
+    dy : array
+        The incoming gradient.
+    likes : arrays
+        Only their shapes are used: those of the images.
+    multi_input_mode
+        As in `UpSampling`.
+    num_args : int
+    """
+    grads, at = [], 0
+    for x in likes:
+        n, c, h, w = x.shape
+        part = dy_
+        if p.multi_input_mode == "concat":
+            part, at = dy_[:, at:at + c], at + c
+        grads.append(wide(part).reshape(n, c, h, part.shape[2] // max(h, 1), w, part.shape[3] // max(w, 1)).sum((3, 5)))
+    return grads
+
+
+backward_up_sampling.shape(lambda p, ins: list(ins[1:]))

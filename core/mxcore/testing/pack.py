@@ -1,0 +1,67 @@
+"""Many small arrays and a list of plain entries in one compressed file. NumPy only, of any version."""
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Pack"]
+
+
+class Pack:
+    """Entries (plain dicts) that name arrays by number.
+
+    Attributes
+    ----------
+    entries : list of dict
+        Anything that JSON holds.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[dict[str, Any]] = []
+        self._arrays: list[np.ndarray[Any, Any]] = []
+        self._known: dict[Any, int] = {}
+
+    def add(self, a: Any) -> int:
+        """Keep an array; returns its number. Equal arrays are kept once, floats in the narrowest exact dtype."""
+        a = np.ascontiguousarray(a) if np.ndim(a) else np.asarray(a)
+        narrow = np.dtype({"f": "float32", "i": "int32", "u": "int32"}.get(a.dtype.kind, a.dtype))
+        if narrow != a.dtype and a.dtype.kind in "fiu":
+            with np.errstate(all="ignore"):
+                small = a.astype(narrow)
+            if np.array_equal(small.astype(a.dtype), a, equal_nan=a.dtype.kind == "f"):
+                a = small
+        key = (str(a.dtype), a.shape, a.tobytes())
+        if key not in self._known:
+            self._known[key] = len(self._arrays)
+            self._arrays.append(a)
+        return self._known[key]
+
+    def get(self, number: int) -> np.ndarray[Any, Any]:
+        """The array of a number."""
+        return self._arrays[number]
+
+    def save(self, path: str) -> None:
+        """Write one flat array per dtype, and the entries as JSON."""
+        flat: dict[str, list[np.ndarray[Any, Any]]] = {}
+        for a in self._arrays:
+            flat.setdefault(str(a.dtype), []).append(a.ravel())
+        index = {"entries": self.entries, "arrays": [[str(a.dtype), list(a.shape)] for a in self._arrays]}
+        text = np.frombuffer(json.dumps(index, separators=(",", ":")).encode(), np.uint8)
+        np.savez_compressed(path, index=text, **{k: np.concatenate(v) for k, v in flat.items()})
+
+    @classmethod
+    def load(cls, path: str) -> Pack:
+        """Read what `save` wrote."""
+        pack = cls()
+        with np.load(path) as file:
+            index = json.loads(bytes(file["index"]).decode())
+            flat = {k: file[k] for k in file.files if k != "index"}
+        pack.entries = index["entries"]
+        at = dict.fromkeys(flat, 0)
+        for dtype, shape in index["arrays"]:
+            n = int(np.prod(shape, dtype=np.int64))
+            pack._arrays.append(flat[dtype][at[dtype]:at[dtype] + n].reshape(shape) if dtype in flat else np.zeros(shape, dtype))
+            at[dtype] = at.get(dtype, 0) + n
+        return pack

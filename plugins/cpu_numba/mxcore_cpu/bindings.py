@@ -1,0 +1,208 @@
+"""Which kernel computes which operator on the CPU, and when: a row or a few lines each.
+
+Every kernel writes into given arrays. Where it does not fit (another layout, a dtype that Numba does not know, an array too
+small to pay) the operator's reference body over NumPy runs instead.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from mxcore.plugin import KernelSet
+
+from .kernels import convolution as conv
+from .kernels import elementwise, embedding, gemm, normalization, optimizer, pooling, softmax
+
+__all__ = ["cpu"]
+
+cpu = KernelSet("cpu")
+_FLOATS = "f4 f8"
+#: Elements from which an elementwise kernel beats NumPy.
+_MANY = 1 << 14
+
+
+def _channels_first(p, *specs):
+    return p.layout is None or p.layout[1] == "C"
+
+
+def _axes(value, n, fill):
+    return value or (fill,) * n
+
+
+def _geometry(p, data):
+    n = data.ndim - 2
+    return dict(stride=_axes(p.stride, n, 1), pad=_axes(p.pad, n, 0), dilate=_axes(p.dilate, n, 1), groups=p.num_group)
+
+
+@cpu.kernel("Convolution", dtypes=_FLOATS, when=_channels_first, out=True)
+def convolution(k, p, outs, data, weight, bias=None):
+    conv.convolution(data, weight, bias, outs[0], **_geometry(p, data))
+
+
+@cpu.kernel("_backward_Convolution", dtypes=_FLOATS, when=_channels_first, out=True)
+def backward_convolution(k, p, outs, dy, data, weight):
+    d_bias = None if p.no_bias else outs[2]
+    conv.convolution_backward(dy, data, weight, outs[0], outs[1], d_bias, **_geometry(p, data))
+
+
+@cpu.kernel("FullyConnected", dtypes=_FLOATS, out=True)
+def fully_connected(k, p, outs, data, weight, bias=None):
+    gemm.fully_connected(_rows(p, data), weight, bias, outs[0].reshape(-1, weight.shape[0]))
+
+
+@cpu.kernel("_backward_FullyConnected", dtypes=_FLOATS, out=True)
+def backward_fully_connected(k, p, outs, dy, data, weight):
+    d_data = None if outs[0] is None else _rows(p, outs[0])
+    gemm.fully_connected_backward(dy.reshape(-1, weight.shape[0]), _rows(p, data), weight, d_data, outs[1],
+                                  None if p.no_bias else outs[2])
+
+
+def _rows(p, data):
+    return data.reshape(data.shape[0], -1) if p.flatten else data.reshape(-1, data.shape[-1])
+
+
+def _poolable(p, data, *rest):
+    return _channels_first(p) and (p.global_pool or p.pooling_convention != "same") and 3 <= data.ndim <= 5
+
+
+def _windows(p, data):
+    n = data.ndim - 2
+    if p.global_pool:
+        return dict(window=data.shape[2:], stride=(1,) * n, pad=(0,) * n)
+    return dict(window=p.kernel, stride=_axes(p.stride, n, 1), pad=_axes(p.pad, n, 0))
+
+
+def _average(p):
+    return dict(average=p.pool_type == "avg", include_pad=p.count_include_pad is not False)
+
+
+@cpu.kernel("Pooling", dtypes=_FLOATS, when=_poolable, out=True)
+def pool(k, p, outs, data):
+    if p.pool_type == "max":
+        pooling.max_pool(data, outs[0], **_windows(p, data))
+    elif p.pool_type == "lp":
+        pooling.lp_pool(data, outs[0], p=p.p_value, **_windows(p, data))
+    else:
+        pooling.average_pool(data, outs[0], **_windows(p, data), **_average(p))
+
+
+@cpu.kernel("_backward_Pooling", dtypes=_FLOATS, when=lambda p, dy, data, out: _poolable(p, data), out=True)
+def backward_pool(k, p, outs, dy, data, out):
+    if p.pool_type == "max":
+        pooling.max_pool_backward(dy, data, outs[0], **_windows(p, data))
+    elif p.pool_type == "lp":
+        pooling.lp_pool_backward(dy, data, out, outs[0], p=p.p_value, **_windows(p, data))
+    else:
+        pooling.average_pool_backward(dy, outs[0], **_windows(p, data), **_average(p))
+
+
+# -- elementwise ----------------------------------------------------------------------------------------------------
+def _large(p, data, *rest):
+    return data.size >= _MANY
+
+
+def _unary(op, name):
+    @cpu.kernel(op, dtypes=_FLOATS, when=_large, out=True)
+    def kernel(k, p, outs, data):
+        elementwise.unary(name, data, outs[0])
+
+
+for _op, _name in {n: n for n in "exp expm1 log log1p tanh sigmoid erf softsign relu".split()}.items():
+    _unary(_op, _name)
+
+
+@cpu.kernel("Activation", dtypes=_FLOATS, when=_large, out=True)
+def activation(k, p, outs, data):
+    elementwise.activation(p.act_type, data, outs[0])
+
+
+@cpu.kernel("_backward_Activation", dtypes=_FLOATS, when=_large, out=True)
+def backward_activation(k, p, outs, dy, out):
+    elementwise.activation_backward(p.act_type, dy, out, outs[0])
+
+
+# -- normalization and softmax ----------------------------------------------------------------------------------------
+@cpu.kernel("BatchNorm", dtypes=_FLOATS, out=True)
+def batch_norm(k, p, outs, data, gamma, beta, moving_mean, moving_var):
+    out = outs[0] if outs[0] is not None else np.empty_like(data)
+    mean, inv = (np.empty_like(s) if o is None else o for o, s in zip(outs[1:3], (moving_mean, moving_var)))
+    how = dict(eps=p.eps, axis=p.axis, fix_gamma=p.fix_gamma)
+    if k.is_train and not p.use_global_stats:
+        normalization.batch_norm(data, gamma, beta, out, mean, inv, **how)
+    else:
+        mean[...], inv[...] = moving_mean, moving_var
+        normalization.batch_norm_inference(data, gamma, beta, mean, inv, out, **how)
+    # The operator's third output is the reciprocal standard deviation.
+    np.add(inv, p.eps, out=inv)
+    np.sqrt(inv, out=inv)
+    np.divide(1, inv, out=inv)
+
+
+@cpu.kernel("_backward_BatchNorm", dtypes=_FLOATS, when=lambda p, *specs: not p.use_global_stats, out=True)
+def backward_batch_norm(k, p, outs, dy, data, gamma, mean, inv, moving_mean, moving_var):
+    if not k.is_train:
+        mean, var = moving_mean, moving_var
+    else:
+        var = 1 / (inv * inv) - inv.dtype.type(p.eps)
+    normalization.batch_norm_backward(dy, data, gamma, mean, var, *outs[:3], eps=p.eps, axis=p.axis, fix_gamma=p.fix_gamma,
+                                      use_global_stats=not k.is_train)
+    if k.is_train:
+        for moving, new in ((outs[3], mean), (outs[4], var)):
+            moving *= moving.dtype.type(p.momentum)
+            moving += new * moving.dtype.type(1 - p.momentum)
+
+
+def _plain_softmax(p, *specs):
+    return not p.use_length and p.dtype is None
+
+
+for _op in ("softmax", "log_softmax"):
+    def _pair(op=_op):
+        forward, backward = getattr(softmax, op), getattr(softmax, op + "_backward")
+
+        @cpu.kernel(op, dtypes=_FLOATS, when=_plain_softmax, out=True)
+        def kernel(k, p, outs, data):
+            forward(data, outs[0], p.axis, p.temperature)
+
+        @cpu.kernel("_backward_" + op, dtypes=_FLOATS, out=True)
+        def kernel_backward(k, p, outs, dy, out):
+            backward(dy, out, outs[0], p.axis, p.temperature)
+
+    _pair()
+
+
+def _class_rows(p, data, *rest):
+    return data.ndim == 2 and not p.multi_output
+
+
+@cpu.kernel("SoftmaxOutput", dtypes=_FLOATS, when=_class_rows, out=True)
+def softmax_output(k, p, outs, data, label):
+    softmax.softmax(data, outs[0])
+
+
+@cpu.kernel("_backward_SoftmaxOutput", dtypes=_FLOATS, out=True,
+            when=lambda p, dy, out, label: _class_rows(p, out) and label.ndim == 1 and not p.out_grad)
+def backward_softmax_output(k, p, outs, dy, out, label):
+    softmax.softmax_output_backward(out, label, outs[0], grad_scale=p.grad_scale, use_ignore=p.use_ignore,
+                                    ignore_label=p.ignore_label, normalization=p.normalization, smooth_alpha=p.smooth_alpha)
+
+
+@cpu.kernel("_backward_Embedding", out=True, when=lambda p, dy, data, weight: not p.sparse_grad and dy.dtype.kind == "f"
+            and dy.dtype.itemsize >= 4)
+def backward_embedding(k, p, outs, dy, data, weight):
+    index = np.clip(data.reshape(-1).astype(np.int64), 0, p.input_dim - 1)
+    outs[0][...] = 0
+    embedding.add_rows(dy.reshape(-1, p.output_dim), index, outs[0])
+
+
+# -- optimizers ---------------------------------------------------------------------------------------------------------
+def _update(name):
+    @cpu.kernel(name, dtypes=_FLOATS, when=lambda p, *specs: all(s.stype == "default" for s in specs), out=True)
+    def kernel(k, p, outs, weight, grad, *states):
+        if outs[0] is not weight:
+            np.copyto(outs[0], weight)
+        optimizer.update(name, outs[0], grad, *outs[1:], **{n: v for n, v in p.__dict__.items() if isinstance(v, (int, float))})
+
+
+for _name in optimizer.UPDATES:
+    if optimizer.UPDATES[_name].arrays.startswith("weight grad"):
+        _update(_name)

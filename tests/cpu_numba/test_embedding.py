@@ -1,0 +1,47 @@
+"""Taking rows of a table and adding gradients into them."""
+import numpy as np
+import pytest
+
+from mxcore_cpu.kernels import embedding, reduction
+
+rng = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8", "u1"])
+@pytest.mark.parametrize("workers", [1, 4])
+def test_take_and_add(dtype, workers, monkeypatch):
+    for kernel in (embedding._take, embedding._add):
+        monkeypatch.setattr(kernel, "workers", lambda work: workers)
+    table, index = rng.standard_normal((11, 3, 2)), rng.integers(0, 11, (5, 7)).astype(dtype)
+    out = np.empty((5, 7, 3, 2))
+    embedding.take_rows(table, index, out)
+    np.testing.assert_array_equal(out, table[index.astype(int)])
+    expected = np.zeros_like(table)
+    np.add.at(expected, index.astype(int), out)
+    got = np.full_like(table, np.nan)
+    embedding.add_rows(out, index, got)
+    np.testing.assert_allclose(got, expected, atol=1e-14)
+
+
+def test_what_is_out_of_range_is_clipped():
+    table, index = np.array([[1.0], [2.0], [3.0]]), np.array([-1, 0, 5, 2.7, np.nan, np.inf, 1e30], "f4")
+    out = np.empty((7, 1))
+    embedding.take_rows(table, index, out)
+    assert out.ravel().tolist() == [1, 1, 3, 3, 1, 3, 3]
+    embedding.add_rows(np.array([[1.0], [10], [100], [1000], [0], [0], [0]]), index, table)
+    assert table.ravel().tolist() == [11, 0, 1100]
+
+
+def test_nothing():
+    embedding.take_rows(np.ones((3, 2)), np.empty(0), np.empty((0, 2)))
+    table = np.ones((3, 2))
+    embedding.add_rows(np.empty((0, 2)), np.empty(0), table)
+    assert not table.any()
+
+
+@pytest.mark.parametrize("shape, axes", [((5, 7), 1), ((3, 4, 5000), 2), ((4,), 1), ((2, 0), 1), ((0, 3), 1)])
+def test_sums_over_last_axes(shape, axes):
+    x = rng.standard_normal(shape)
+    out = np.empty(shape[:len(shape) - axes])
+    reduction.sum_last(x, axes, out)
+    np.testing.assert_allclose(out, x.sum(tuple(range(len(shape) - axes, len(shape)))), atol=1e-12)
