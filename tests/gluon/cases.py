@@ -66,8 +66,10 @@ def values(shape, start):
 
 
 def fill(block, nd):
-    """Give every parameter values of its own; variances and scales stay positive."""
+    """Give every parameter values of its own. Variances and scales stay positive, fixed scales what they are."""
     for i, (name, p) in enumerate(block.collect_params().items()):
+        if name.endswith("gamma") and p.grad_req == "null":
+            continue
         v = values(p.shape, 10 * i + 1) * 0.5
         p.set_data(nd.array(v + 1.5 if name.endswith(("gamma", "var", "alpha")) else v))
 
@@ -93,7 +95,8 @@ def run_layer(layer, shape, mx):
             loss = (y * y * mx.nd.array(values(y.shape, 7))).sum()
         loss.backward()
         arrays["trained"] = y.asnumpy()
-        if not is_embedding:
+        # MXNet's gradient of SELU is not its derivative.
+        if not is_embedding and "SELU" not in told[0]:
             arrays["gradient"] = x.grad.asnumpy()
         for i, p in enumerate(layer.collect_params().values()):
             if p.grad_req != "null":

@@ -9,13 +9,17 @@ Each module of operators gets a file in ``data/``. What MXNet cannot run is kept
 """
 import ctypes
 import importlib.util
+import os
 import pathlib
+import pickle
 import sys
 
-import mxnet as mx
-import numpy as np
-from mxnet._ctypes.ndarray import _imperative_invoke
-from mxnet.base import _LIB, c_str
+os.environ.setdefault("MXNET_ENGINE_TYPE", "NaiveEngine")  # every operator runs in a forked process
+
+import mxnet as mx  # noqa: E402
+import numpy as np  # noqa: E402
+from mxnet._ctypes.ndarray import _imperative_invoke  # noqa: E402
+from mxnet.base import _LIB, c_str  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 PACK = HERE.parents[1] / "core" / "mxcore" / "testing" / "pack.py"
@@ -63,7 +67,7 @@ def run(entry, pack, dtype):
         try:
             outputs = call(entry, arrays, None if entry["in_place"] is None else [arrays[entry["in_place"]]])
         except mx.MXNetError:  # some updates cannot do without a place for the new weight
-            if not entry["mutates"] or None in entry["shapes"]:
+            if entry["gradient"] or None in entry["shapes"]:
                 raise
             outputs = call(entry, arrays, [mx.nd.zeros(s, dtype=t) for s, t in zip(entry["shapes"], entry["outs"][dtype])])
     found = {"out": [y.asnumpy() for y in outputs], "written": [], "grads": None}
@@ -90,47 +94,87 @@ def moments(values):
              list(v.shape), str(v.dtype)] for v in values]
 
 
-def main(path):
-    """Write the golden files of all modules in a catalogue."""
-    Pack = load_pack()
-    samples, files = Pack.load(path), {}
-    skipped = []
-    for entry in samples.entries:
-        pack = files.setdefault(entry["module"], Pack())
-        kept = {k: entry[k] for k in ("op", "number", "skip")}
-        pack.entries.append(kept)
-        if entry["skip"]:
-            continue
+def tried(samples, entries):
+    """What MXNet gives for the samples of one operator: a list of {dtype: result or the line of an error}."""
+    found = []
+    for entry in entries:
         runs = {}
         for dtype in entry["dtypes"]:
             try:
                 # Elsewhere a zero in a shape means that it is unknown.
                 with mx.util.np_shape(any(0 in samples.get(i).shape for i in entry["inputs"])):
-                    found = run(entry, samples, dtype)
+                    runs[dtype] = run(entry, samples, dtype)
             except Exception as e:  # MXNet's own limits; the reason is kept
-                kept.setdefault("failed", {})[dtype] = first_line(e)
-                skipped.append(f"{entry['op']} #{entry['number']} {dtype}: {first_line(e)}")
-                continue
-            if entry["random"]:
-                runs[dtype] = {"moments": moments(found["out"])}
-                continue
-            runs[dtype] = {"out": [pack.add(v) for v in found["out"]], "written": [pack.add(v) for v in found["written"]],
-                           "out_dtypes": [str(v.dtype) for v in found["out"]]}
-            if found["grads"] is not None:
-                runs[dtype]["grads"] = [None if g is None else pack.add(g) for g in found["grads"]]
-            elif entry["gradient"]:
-                runs[dtype]["no_grads"] = found["no_grads"]
-        if runs:
-            kept.update({k: entry[k] for k in ("params", "dtypes", "train", "tol", "mutates")}, runs=runs,
-                        inputs=[pack.add(samples.get(i)) for i in entry["inputs"]])
+                runs[dtype] = first_line(e)
+        found.append(runs)
+    return found
+
+
+def in_child(samples, entries):
+    """The same in a process of its own, since MXNet may abort."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(read)
+        with os.fdopen(write, "wb") as pipe:
+            pickle.dump(tried(samples, entries), pipe)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        data = pipe.read()
+    os.waitpid(child, 0)
+    if data:
+        return pickle.loads(data)
+    if len(entries) > 1:
+        return [found for e in entries for found in in_child(samples, [e])]
+    return [dict.fromkeys(entries[0]["dtypes"], "the process aborts")]
+
+
+def keep(pack, kept, entry, runs):
+    """Enter the results of one sample in the file of its module."""
+    for dtype, found in runs.items():
+        if isinstance(found, str):
+            kept.setdefault("failed", {})[dtype] = found
+        elif entry["random"]:
+            kept.setdefault("runs", {})[dtype] = {"moments": moments(found["out"])}
         else:
-            kept["skip"] = "MXNet 1.9.1 cannot: " + "; ".join(sorted(set(kept["failed"].values())))
+            new = kept.setdefault("runs", {})[dtype] = {
+                "out": [pack.add(v) for v in found["out"]], "written": [pack.add(v) for v in found["written"]],
+                "out_dtypes": [str(v.dtype) for v in found["out"]]}
+            if found["grads"] is not None:
+                new["grads"] = [None if g is None else pack.add(g) for g in found["grads"]]
+            elif entry["gradient"]:
+                new["no_grads"] = found["no_grads"]
+    if "runs" in kept:
+        kept.update({k: entry[k] for k in ("params", "dtypes", "train", "tol", "mutates")}, inputs=entry["inputs"])
+    else:
+        kept["skip"] = "MXNet 1.9.1 cannot: " + "; ".join(sorted(set(kept["failed"].values())))
+
+
+def main(path):
+    """Write the golden files of all modules in a catalogue."""
+    Pack = load_pack()
+    samples, files, operators = Pack.load(path), {}, {}
+    for entry in samples.entries:
+        operators.setdefault(entry["op"], []).append(entry)
+    for entries in operators.values():
+        runnable = [e for e in entries if not e["skip"]]
+        results = iter(in_child(samples, runnable) if runnable else [])
+        for entry in entries:
+            pack = files.setdefault(entry["module"], Pack())
+            kept = {k: entry[k] for k in ("op", "number", "skip")}
+            pack.entries.append(kept)
+            if not entry["skip"]:
+                keep(pack, kept, entry, next(results))
+                if "inputs" in kept:
+                    kept["inputs"] = [pack.add(samples.get(i)) for i in kept["inputs"]]
+            for dtype, reason in kept.get("failed", {}).items():
+                print(f"{entry['op']} #{entry['number']} {dtype}: {reason}")
     (HERE / "data").mkdir(exist_ok=True)
     for name, pack in sorted(files.items()):
         file = HERE / "data" / f"{name}.npz"
         pack.save(str(file))
         print(f"{file.name}: {len(pack.entries)} samples, {file.stat().st_size} bytes")
-    print("\n".join(skipped))
 
 
 if __name__ == "__main__":

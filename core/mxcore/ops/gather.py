@@ -183,8 +183,8 @@ def _places(indices: Any) -> tuple[Any, ...]:
 
 
 def _gathered(data: tuple[int, ...], indices: tuple[int, ...]) -> tuple[int, ...]:
-    if len(indices) < 2:
-        raise ValueError(f"indices {indices} need two dimensions: coordinates, then places")
+    if len(indices) < 2 or not indices[0]:
+        raise ValueError(f"indices {indices} need two dimensions, coordinates and places, and at least one coordinate")
     if indices[0] > len(data):
         raise ValueError(f"indices {indices} give {indices[0]} coordinates for an array of {len(data)} dimensions")
     return (*indices[1:], *data[indices[0]:])

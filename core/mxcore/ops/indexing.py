@@ -60,8 +60,9 @@ _PART = ("s", 1, 3, None)
 _BACK = ("s", None, None, -2)
 
 
-def _internal(*inputs: Any, index: Any, n: int = 1) -> Sample:
-    return Sample(*inputs, params={"index": index, **({} if n < 2 else {"num_args": n})}, mxnet="internal")
+def _internal(*inputs: Any, index: Any) -> Sample:
+    n = sum(isinstance(k, tuple) and k[0] == "a" for k in index)
+    return Sample(*inputs, params={"index": index, **({"num_args": n} if n else {})}, mxnet="internal")
 
 
 @op("_basic_index", inputs="data", index=Any_(), view=True,
@@ -113,7 +114,7 @@ _J = np.array([1, 3])
     grad=lambda F, p, dy, like_data, indices: (
         F._advanced_index_spread(dy, like_data, *indices, index=p.index), [None] * len(indices)),
     samples=[_internal((3, 4), _I, index=(("a", 0),)),
-             _internal((3, 2, 4), _I, _J, index=(("a", 0), ("s", None, None, -1), ("a", 1)), n=2)])
+             _internal((3, 2, 4), _I, _J, index=(("a", 0), ("s", None, None, -1), ("a", 1)))])
 def advanced_index(k, p, data, *indices):
     """The elements of `data` that index arrays select, with NumPy's meaning; an index out of range is an error.
 
@@ -202,7 +203,7 @@ slice_set.dtype(first_dtype)
         F._advanced_set(dy, F.zeros_like(like_rhs), *indices, index=p.index),
         _part_of_rhs(F, F._advanced_index(dy, *indices, index=p.index), like_rhs), [None] * len(indices)),
     samples=[_internal((3, 4), (2, 4), np.array([0, 2]), index=(("a", 0),)),
-             _internal((3, 4), (1,), np.array([0, 2]), np.array([3, 1]), index=(("a", 0), ("a", 1)), n=2)])
+             _internal((3, 4), (1,), np.array([0, 2]), np.array([3, 1]), index=(("a", 0), ("a", 1)))])
 def advanced_set(k, p, lhs, rhs, *indices):
     """`lhs` with the elements at the indexed places replaced by `rhs`; of equal places the last wins.
 

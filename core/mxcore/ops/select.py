@@ -32,8 +32,10 @@ def within(xp: Any, indices: Any, n: int, mode: str) -> Any:
         return i % max(n, 1)
     if mode == "clip":
         return xp.clip(i, 0, max(n - 1, 0))
-    if i.size and (int(i.min()) < 0 or int(i.max()) >= n):
-        raise IndexError(f"an index is out of range [0, {n}): they lie in [{int(i.min())}, {int(i.max())}]")
+    if i.size:
+        low, high = i.min().item(), i.max().item()
+        if low < 0 or high >= n:
+            raise IndexError(f"an index is out of range [0, {n}): they lie in [{low}, {high}]")
     return i
 
 

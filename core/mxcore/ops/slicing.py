@@ -152,7 +152,7 @@ _CROP = {"offset": Shape((0, 0)), "h_w": Shape((0, 0)), "center_crop": Bool(Fals
 @op("Crop", inputs="data*", **_CROP, grad=lambda F, p, dy, like_data: [[F._crop_spread(
         dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop), *[None] * (len(like_data) - 1)]],
     samples=[Sample((1, 2, 4, 5), params={"num_args": 1, "offset": (1, 2), "h_w": (2, 3)}),
-             Sample((1, 2, 4, 5), (1, 1, 2, 2), params={"num_args": 2, "center_crop": True})])
+             Sample((1, 2, 4, 5), (1, 1, 2, 2), params={"num_args": 2, "center_crop": True}, grad=(True, False))])
 def crop(k, p, *data):
     """Cut a part out of images.
 

@@ -37,6 +37,12 @@ class CPU(Device):
 
         return compile_chain(chain)
 
+    def activate(self, index):
+        """Called by engine workers before each task: contexts that compute side by side share the cores."""
+        from . import threads
+
+        threads.share(index)
+
     def memory(self, index):
         """(free, total) bytes of the machine."""
         try:

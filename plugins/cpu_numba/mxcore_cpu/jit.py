@@ -13,7 +13,7 @@ would compile each of them four times over). The serial twin runs
 choice).
 
 Compiled code lives in ``MXCORE_CACHE_DIR`` (by default the user's cache folder), in a folder named by a hash
-of this plugin's sources: Numba itself watches only the file of a kernel, not the files of the helpers that it
+of this kernels' sources: Numba itself watches only the file of a kernel, not the files of the helpers that it
 inlines.
 
 Three habits make loops in kernels vectorise: slice arrays to the range first and count from 0, or index with
@@ -47,7 +47,7 @@ CONTRACT = frozenset({"contract"})
 #: Sums may also be reordered, which is what makes them vectorise.
 REORDER = frozenset({"contract", "reassoc"})
 
-_lock = threading.Lock()
+_lock, _config_lock = threading.Lock(), threading.Lock()
 _reason: str | None = None
 
 
@@ -107,8 +107,8 @@ def cache_dir() -> Path:
         root = os.path.join(base, "mxcore")
     digest = hashlib.sha256()
     folder = Path(__file__).parent
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(path.relative_to(folder).as_posix().encode())
+    for path in (folder / "jit.py", folder / "math.py", *sorted((folder / "kernels").glob("*.py"))):
+        digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return Path(root).expanduser() / f"numba-{digest.hexdigest()[:16]}"
 
@@ -141,14 +141,15 @@ def _njit(function: Callable[..., Any], **options: Any) -> Any:
 
 def _with_cache(dispatcher: Any) -> Any:
     config = numba().config
-    saved = config.CACHE_DIR
-    try:  # Numba reads this setting while the cache object is made, and only then
-        config.CACHE_DIR = str(cache_dir())
-        dispatcher._cache = _cache_class()(dispatcher.py_func)
-    except (OSError, RuntimeError):
-        pass  # nowhere to write: compile in memory
-    finally:
-        config.CACHE_DIR = saved
+    with _config_lock:
+        saved = config.CACHE_DIR
+        try:  # Numba reads this setting while the cache object is made, and only then
+            config.CACHE_DIR = str(cache_dir())
+            dispatcher._cache = _cache_class()(dispatcher.py_func)
+        except (OSError, RuntimeError):
+            pass  # nowhere to write: compile in memory
+        finally:
+            config.CACHE_DIR = saved
     return dispatcher
 
 

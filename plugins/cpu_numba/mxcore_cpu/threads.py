@@ -17,7 +17,7 @@ from pathlib import Path
 
 from . import blas
 
-__all__ = ["available_cores", "count", "limit", "maximum", "parallel"]
+__all__ = ["available_cores", "count", "limit", "maximum", "parallel", "share"]
 
 _ENVIRONMENT = ("MXCORE_NUM_THREADS", "OMP_NUM_THREADS")
 _SPINS = "5000"  # some 20 us: longer than the pause between two kernels, much shorter than a time slice
@@ -25,6 +25,7 @@ _SPINS = "5000"  # some 20 us: longer than the pause between two kernels, much s
 
 class _Local(threading.local):
     limit: int | None = None
+    share = 0  # of an engine worker
     mask = 0  # what Numba was last told in this thread; 0: nothing yet
 
 
@@ -116,6 +117,27 @@ def limit(n: int) -> Iterator[None]:
     finally:
         blas.release(n)
         _local.limit = saved
+
+
+_workers: set[int] = set()
+
+
+def share(index: int) -> None:
+    """Take this context's share of the cores for the calling thread, a worker of an engine, for as long as it lives.
+
+    Parameters
+    ----------
+    index : int
+        Of the context; each that ever computed on a worker counts.
+    """
+    if index not in _workers:
+        _workers.add(index)
+    n = max(1, maximum() // max(2, len(_workers)))
+    if _local.share != n:
+        if _local.share:
+            blas.release(_local.share)
+        blas.hold(n)
+        _local.share = _local.limit = n
 
 
 class _Parallel:

@@ -232,15 +232,14 @@ class Parameter:
         init, ctx, default_init, data = self._deferred_init
         with autograd.pause():
             if data is None:
-                data = self._empty(cpu())
+                # Dense even for a sparse parameter: initializers write slices.
+                data = nd.zeros(self._shape, dtype=self._dtype, ctx=cpu())
                 description = initializer.InitDesc(self.name, {"__init__": init})
                 initializer.create(default_init)(description, data)
+                if self._stype != "default":
+                    data = data.tostype(self._stype)
             self._init_impl(data, ctx)
         self._deferred_init = ()
-
-    def _empty(self, ctx):
-        more = {} if self._stype == "default" else {"stype": self._stype}
-        return nd.zeros(self._shape, dtype=self._dtype, ctx=ctx, **more)
 
     def _init_impl(self, data, ctx):
         """Take `data` over as the value on every context."""
@@ -496,7 +495,7 @@ class Parameter:
         """One value on the CPU: the mean over all contexts, or the whole of a sparse parameter."""
         if self._stype != "default":
             rows = nd.arange(0, self._shape[0], dtype="int64", ctx=cpu())
-            out = self._empty(cpu())
+            out = nd.zeros(self._shape, dtype=self._dtype, ctx=cpu(), stype=self._stype)
             self._need_trainer()._row_sparse_pull(self, out, rows, full_idx=True)
             return out
         arrays = self.list_data()
