@@ -20,7 +20,7 @@ def test_operator(compare, ctx, name):
     sample = op.samples[0]
     arrays = [mx.nd.array(a, ctx=ctx, dtype=a.dtype) for a in sample.arrays(sample.dtypes[0])]
     call = mx.nd.__getattr__(name)
-    k, p = context_k(ctx, False), op.parse(sample.params)
+    k, p = context_k(ctx, False), op.parser(dict(sample.params))
     datas = [a._data for a in arrays]
 
     def ours():

@@ -86,7 +86,7 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(train, tmp_path, monkeypat
 def test_own_records_on_two_contexts(train, squares):
     status, out, _ = train(
         "--network", "lenet", "--rec", squares, "--val-rec", squares, "--data-shape", "3,16,16", "--num-classes", 2,
-        "--ctx", "cpu(0),cpu(1)", "--kvstore", "device", "--batch-size", 8, "--epochs", 2, "--augment",
+        "--ctx", "cpu(0),cpu(1)", "--kvstore", "device", "--batch-size", 8, "--epochs", 5, "--optimizer", "adam", "--augment",
     )  # fmt: skip
     assert status == 0 and "test accuracy 100.00 %" in out
 

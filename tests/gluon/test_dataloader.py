@@ -1,7 +1,6 @@
 """The loader: batches, workers, and everything that can go wrong with them."""
 
 import gc
-import glob
 import multiprocessing
 import os
 import random
@@ -35,14 +34,16 @@ def open_files():
 
 
 @pytest.fixture(autouse=True)
-def nothing_stays_behind():
+def nothing_stays_behind(monkeypatch, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
     gc.collect()
     before = open_files()
     yield
     gc.collect()
     assert workers() == []
     assert open_files() <= before
-    assert glob.glob(os.path.join(tempfile.gettempdir(), "mxcore-loader-*")) == []
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("kw", WORKERS)

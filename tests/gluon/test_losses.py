@@ -10,7 +10,6 @@ from mxcore.gluon import loss as losses
 
 from . import cases
 
-
 with np.load(os.path.join(os.path.dirname(__file__), "golden", "losses.npz")) as _file:
     GOLDEN = dict(_file)
 

@@ -16,10 +16,10 @@ import sys
 
 os.environ.setdefault("MXNET_ENGINE_TYPE", "NaiveEngine")  # every operator runs in a forked process
 
-import mxnet as mx  # noqa: E402
-import numpy as np  # noqa: E402
-from mxnet._ctypes.ndarray import _imperative_invoke  # noqa: E402
-from mxnet.base import _LIB, c_str  # noqa: E402
+import mxnet as mx
+import numpy as np
+from mxnet._ctypes.ndarray import _imperative_invoke
+from mxnet.base import _LIB, c_str
 
 HERE = pathlib.Path(__file__).resolve().parent
 PACK = HERE.parents[1] / "core" / "mxcore" / "testing" / "pack.py"

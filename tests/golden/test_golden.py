@@ -6,9 +6,10 @@ The files in ``data/`` are made by ``make_golden.py``; they hold inputs and para
 import functools
 import pathlib
 
-import mxcore as mx
 import numpy as np
 import pytest
+
+import mxcore as mx
 from mxcore._core import registry
 from mxcore.testing.catalogue import modules
 from mxcore.testing.pack import Pack
@@ -154,7 +155,7 @@ def run_eager(op, pack, entry, dtype, train):
     mx.random.seed(7)
     with mx.autograd.record(train):
         ys = op(*xs, **entry["params"])
-    ys = [y for y in (ys if isinstance(ys, list) else [ys])]
+    ys = ys if isinstance(ys, list) else [ys]
     heads = [(y, mx.nd.array(g, dtype=y.dtype)) for y, g in zip(ys, head_grads(ys)) if flows(y)]
     mx.autograd.backward([y for y, _ in heads], [g for _, g in heads], train_mode=train)
     return [x.grad.asnumpy() if flows(x) else None for x in xs]

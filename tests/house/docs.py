@@ -45,7 +45,8 @@ class _Classes:
     """Classes of the whole tree by name: which of their methods are documented, and their bases."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
-        self.known: dict[str, tuple[list[str], dict[str, bool]]] = {}
+        # Two modules may each have a class of one name (a loss and a metric `Loss`): either may be the base.
+        self.known: dict[str, list[tuple[list[str], dict[str, bool]]]] = {}
         for source in sources.values():
             for node in ast.walk(ast.parse(source)):
                 if isinstance(node, ast.ClassDef):
@@ -53,15 +54,14 @@ class _Classes:
                     methods = {
                         m.name: bool(ast.get_docstring(m)) for m in node.body if isinstance(m, Function)
                     }
-                    self.known[node.name] = (bases, methods)
+                    self.known.setdefault(node.name, []).append((bases, methods))
 
     def inherits_doc(self, cls: str, method: str, seen: frozenset[str] = frozenset()) -> bool:
         """Whether a base documents the method. Bases outside the tree are taken to."""
-        bases = self.known[cls][0] if cls in self.known else []
-        for base in bases:
+        for base in [b for bases, _ in self.known.get(cls, []) for b in bases]:
             if base in seen or base == "object":
                 continue
-            if base not in self.known or self.known[base][1].get(method):
+            if base not in self.known or any(methods.get(method) for _, methods in self.known[base]):
                 return True
             if self.inherits_doc(base, method, seen | {cls}):
                 return True

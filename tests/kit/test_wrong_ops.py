@@ -69,7 +69,7 @@ def test_shape_rule_that_disagrees():
 
 def test_wrong_dtype(kernel):
     right = declare(lambda k, p, data: data * 2)
-    kernel(right, lambda k, p, data: (data * 2).astype(np.float64))
+    kernel(right, lambda k, p, data: (data * 2).astype(np.float64), dtypes="f4 f8")
     assert failed(right) == {"kernels"}
 
 
@@ -137,6 +137,20 @@ def test_mutation_that_depends_on_float32():
 ])
 def test_hidden_host_copy(body):
     assert failed(declare(body)) == {"portable"}
+
+
+def test_body_that_needs_more_than_half_precision():
+    wrong = declare(lambda k, p, data: (data * 1e6 / 5e5).astype(data.dtype))
+    assert failed(wrong) == {"half"}
+    refusing = declare(lambda k, p, data: data * 2)
+    refusing.dtype(_wide_only)
+    check_op(refusing, mx.cpu())
+
+
+def _wide_only(p, ins, outs):
+    if ins[0] == np.float16:
+        raise TypeError("float16 is too narrow")
+    return ins, [ins[0]]
 
 
 def test_leaked_buffer():

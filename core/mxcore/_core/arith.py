@@ -34,15 +34,9 @@ class Arithmetic:
     """Operators for classes that give `_binary`, `_scalar` and `_unary`."""
 
     __slots__ = ()
-
-    def _binary(self, elementwise: str, broadcast: str, other: Any) -> Any:
-        raise NotImplementedError
-
-    def _scalar(self, op: str, scalar: float) -> Any:
-        raise NotImplementedError
-
-    def _unary(self, op: str) -> Any:
-        raise NotImplementedError
+    _binary: Callable[[str, str, Any], Any]  # (elementwise operator, broadcasting operator, other)
+    _scalar: Callable[[str, float], Any]
+    _unary: Callable[[str], Any]
 
     def __neg__(self) -> Any:
         return self._unary("negative")

@@ -12,6 +12,8 @@ class Eager:
     """Operators by name, run on arrays. View operators share memory here: gradients are temporaries."""
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # what inspection asks for
         op: Op = registry.ops.get(name)
         share, plain = op.view, op.plain
         invoke, call = dispatch.invoke, dispatch.call

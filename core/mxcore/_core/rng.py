@@ -18,7 +18,7 @@ from .context import Context
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["Rng", "next_key", "seed", "get_state", "set_state"]
+__all__ = ["Rng", "next_key", "seed"]
 
 _lock = threading.Lock()
 _seed = 0
@@ -48,23 +48,6 @@ def next_key(ctx: Context) -> tuple[int, int, int]:
     # A seed given to one context alone must give the same numbers on every context, as in MXNet.
     stream = 0 if own is not None else ctx.device_id
     return (_seed if own is None else own, stream, n)
-
-
-def get_state() -> dict[str, Any]:
-    """Seeds and counters, for exact resume."""
-    with _lock:
-        return {"seed": _seed, "seeds": dict(_seeds), "counters": dict(_counters)}
-
-
-def set_state(saved: dict[str, Any]) -> None:
-    """Go back to what :func:`get_state` returned."""
-    global _seed
-    with _lock:
-        _seed = saved["seed"]
-        _seeds.clear()
-        _seeds.update(saved["seeds"])
-        _counters.clear()
-        _counters.update(saved["counters"])
 
 
 class Rng:

@@ -21,6 +21,8 @@ from .program import Program, infer_all
 
 __all__ = ["Executor"]
 
+_STYPES = {"0": "default", "1": "row_sparse", "2": "csr"}
+
 
 class Executor:
     """A symbol bound to arrays: run it forward and backward. Made by ``Symbol.bind`` and ``Symbol.simple_bind``.
@@ -108,7 +110,7 @@ class Executor:
             raise error(ValueError, f"simple_bind: the shapes of {open_} cannot be inferred from "
                                     f"{ {k: tuple(v) for k, v in shapes.items()} }; give them too")
         reqs = cls._requests(grad_req, names)
-        stypes = {n.name: n.attrs.get("__storage_type__", "default") for n in args_}
+        stypes = {n.name: _STYPES.get(n.attrs.get("__storage_type__", "0"), "default") for n in args_}
 
         def make(n: Any) -> NDArray:
             return nd_zeros(found[n, 0], ctx=ctx, dtype=types[n, 0])

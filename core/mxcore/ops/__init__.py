@@ -15,7 +15,7 @@ API_VERSION = 1
 MODULES = (
     "arithmetic", "unary", "reduce", "shape", "create",
     "indexing", "select", "gather", "ordering", "layout", "slicing", "repeating", "sequence",
-    "matrix", "linalg", "storage", "patches", "facts", "amp",
+    "matrix", "linalg", "triangles", "decompose", "storage", "patches", "facts", "amp",
     "dense", "conv", "pooling", "norm", "activation", "output", "rnn", "upsample", "ctc",
     "random", "optimizer", "optimizer_multi",
     "custom", "control",

@@ -33,19 +33,23 @@ def _density(xp: Any, x: Any) -> Any:
 
 
 def _below(xp: Any, x: Any) -> Any:
-    """exp of the negative part."""
-    return xp.exp(xp.minimum(x, x.dtype.type(0)))
+    """The negative part."""
+    return xp.minimum(x, x.dtype.type(0))
 
 
-#: act_type -> (value, derivative), functions of (xp, p, x).
+def _leaky(xp: Any, p: Any, x: Any) -> Any:
+    y = x * x.dtype.type(p.slope)
+    return xp.maximum(x, y, out=y) if 0 <= p.slope <= 1 else xp.where(x > 0, x, y)
+
+
+#: act_type -> (value, gradient), functions of (xp, p, x) and (xp, p, x, dy).
 _FORMS: dict[str, tuple[Any, Any]] = {
-    "leaky": (lambda xp, p, x: xp.where(x > 0, x, x * p.slope),
-              lambda xp, p, x: xp.where(x > 0, x.dtype.type(1), x.dtype.type(p.slope))),
-    "elu": (lambda xp, p, x: xp.where(x > 0, x, p.slope * xp.expm1(xp.minimum(x, x.dtype.type(0)))),
-            lambda xp, p, x: xp.where(x > 0, x.dtype.type(1), p.slope * _below(xp, x))),
-    "selu": (lambda xp, p, x: _SELU_SCALE * xp.where(x > 0, x, _SELU_ALPHA * xp.expm1(xp.minimum(x, x.dtype.type(0)))),
-             lambda xp, p, x: _SELU_SCALE * xp.where(x > 0, x.dtype.type(1), _SELU_ALPHA * _below(xp, x))),
-    "gelu": (lambda xp, p, x: x * _gate(xp, x), lambda xp, p, x: _gate(xp, x) + x * _density(xp, x)),
+    "leaky": (_leaky, lambda xp, p, x, dy: xp.where(x > 0, dy, dy * dy.dtype.type(p.slope))),
+    "elu": (lambda xp, p, x: xp.where(x > 0, x, p.slope * xp.expm1(_below(xp, x))),
+            lambda xp, p, x, dy: xp.where(x > 0, dy, dy * (p.slope * xp.exp(_below(xp, x))))),
+    "selu": (lambda xp, p, x: _SELU_SCALE * xp.where(x > 0, x, _SELU_ALPHA * xp.expm1(_below(xp, x))),
+             lambda xp, p, x, dy: _SELU_SCALE * xp.where(x > 0, dy, dy * (_SELU_ALPHA * xp.exp(_below(xp, x))))),
+    "gelu": (lambda xp, p, x: x * _gate(xp, x), lambda xp, p, x, dy: dy * (_gate(xp, x) + x * _density(xp, x))),
 }
 
 #: act_type -> second derivative over (F, p, x); missing means zero.
@@ -165,7 +169,7 @@ def backward_leaky_relu(k, p, dy_, data):
     act_type, slope, lower_bound, upper_bound
         As in `LeakyReLU`.
     """
-    return wide(dy_) * _FORMS[p.act_type][1](k.xp, p, wide(data))
+    return _FORMS[p.act_type][1](k.xp, p, wide(data), wide(dy_))
 
 
 @op("_backward_rrelu", inputs="dy data mask", samples=[Sample([[1.0, -2.0, 0.5]], [[-1.0, 0.5, -2.0]], [[0.2, 0.1, 0.3]], mxnet="internal", grad=(1, 0, 0))],

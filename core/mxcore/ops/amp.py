@@ -21,7 +21,8 @@ def _cast(x: Any, dtype: Any) -> Any:
 
 
 @op("amp_cast", inputs="data", dtype=DType(), grad=lambda F, dy, like_data: F._cast_like(dy, like_data),
-    samples=[Sample((2, 3), params={"dtype": "float16"}), Sample(np.array([[1, 2]], np.int32), params={"dtype": "float16"}, grad=False)])
+    samples=[Sample((2, 3), params={"dtype": "float64"}), Sample((2, 3), params={"dtype": "float16"}, grad=False),
+             Sample(np.array([[1, 2]], np.int32), params={"dtype": "float16"}, grad=False)])
 def amp_cast(k, p, data):
     """Convert floating point numbers to another dtype; other arrays stay as they are.
 

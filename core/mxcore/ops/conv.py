@@ -349,6 +349,8 @@ def _transposed(p: Any, spatial: tuple[int, ...]) -> tuple[Geometry, tuple[int, 
             return g, p.target_shape
         if any(t > w for t, w in zip(p.target_shape, whole)):
             raise ValueError(f"target_shape {p.target_shape} is larger than {whole}, the lengths without padding")
+        if any((w - t) % 2 >= s for t, w, s in zip(p.target_shape, whole, g.stride)):
+            raise ValueError(f"target_shape {p.target_shape} leaves an odd rest of {whole} to cut, which needs a stride above 1")
         pad = tuple((w - t + 1) // 2 for t, w in zip(p.target_shape, whole))
         return geometry(p.kernel, p.stride, p.dilate, pad, p.num_group), p.target_shape
     adj = p.adj or (0,) * n

@@ -8,6 +8,7 @@ from .._core.op import op
 from .._core.params import Bool, Float, Int
 from ..testing.sample import Sample
 from .rules import axis_of, size_of
+from .triangles import square, triangle
 
 __all__: list[str] = []
 
@@ -78,3 +79,152 @@ def gemm2(k, p, A, B):
 
 gemm2.shape(lambda p, ins: [_gemm_shape(p, *ins)])
 gemm2.cost(lambda p, ins, outs: size_of(outs[0]) * (ins[0][p.axis] if p.transpose_a else ins[0][-1]) / 10)
+
+
+@op("_linalg_gemm", "linalg_gemm", inputs="A B C", **_GEMM2, beta=Float(1.0),
+    grad=lambda F, p, dy, A, B: (*_gemm_grads(F, p, dy, A, B), dy * p.beta),
+    samples=[Sample((2, 3), (3, 4), (2, 4), params={"alpha": 2.0, "beta": 0.5}),
+             Sample((2, 3, 2), (2, 4, 3), (2, 2, 4), params={"transpose_a": True, "transpose_b": True}),
+             Sample((2, 5, 3), (3, 5, 4), (2, 5, 4), params={"axis": 0})])
+def gemm(k, p, A, B, C):
+    """alpha * op(A) @ op(B) + beta * C, for each triple of matrices of three stacks.
+
+    Parameters
+    ----------
+    A, B, C : array, (..., m, n), (..., n, r) and (..., m, r)
+    transpose_a, transpose_b : bool
+        Transpose the matrices A, B first.
+    alpha, beta : float
+    axis : int
+        The axis that holds the rows.
+    """
+    return _rows_back(k.xp, _gemm(k, p, A, B), p.axis) + C * C.dtype.type(p.beta)
+
+
+@gemm.shape
+def _(p, ins):
+    out = _gemm_shape(p, ins[0], ins[1])
+    if ins[2] != out:
+        raise ValueError(f"C {ins[2]} must have the shape of the product, {out}")
+    return [out]
+
+
+@op("_linalg_syrk", "linalg_syrk", inputs="A", transpose=Bool(False), alpha=Float(1.0), grad=lambda F, p, dy, A: _syrk_grad(F, p, dy, A),
+    samples=[Sample((2, 3)), Sample((2, 3, 2), params={"transpose": True, "alpha": 0.5})])
+def syrk(k, p, A):
+    """alpha * A @ A', or alpha * A' @ A, for each matrix of a stack.
+
+    Parameters
+    ----------
+    A : array, (..., m, n)
+    transpose : bool
+        Transpose the first factor instead of the second.
+    alpha : float
+    """
+    xp = k.xp
+    a, b = (_t(xp, A), A) if p.transpose else (A, _t(xp, A))
+    c = xp.matmul(a, b)
+    return c if p.alpha == 1.0 else c * c.dtype.type(p.alpha)
+
+
+def _syrk_grad(F: Any, p: Any, dy: Any, A: Any) -> Any:
+    g = dy + F.SwapAxis(dy, dim1=-1, dim2=-2)
+    return F._linalg_gemm2(A, g, alpha=p.alpha) if p.transpose else F._linalg_gemm2(g, A, alpha=p.alpha)
+
+
+@syrk.shape
+def _(p, ins):
+    if len(ins[0]) < 2:
+        raise ValueError(f"A {ins[0]} must have at least two dimensions")
+    n = ins[0][-1 if p.transpose else -2]
+    return [(*ins[0][:-2], n, n)]
+
+
+_TRI = {"transpose": Bool(False), "rightside": Bool(False), "lower": Bool(True), "alpha": Float(1.0)}
+_TRIANGULAR = [[2.0, 0.3, -0.2], [0.5, 1.5, 0.1], [-0.25, 0.75, 1.25]]
+_TRI_SAMPLES = [
+    Sample(_TRIANGULAR, (3, 2)), Sample(_TRIANGULAR, (2, 3), params={"rightside": True, "alpha": 2.0}),
+    Sample(_TRIANGULAR, (3, 2), params={"transpose": True, "lower": False}),
+    Sample([_TRIANGULAR, _TRIANGULAR], (2, 2, 3), params={"transpose": True, "rightside": True, "alpha": 0.5})]
+
+
+def _op_of(xp: Any, p: Any, A: Any) -> Any:
+    a = xp.tril(A) if p.lower else xp.triu(A)
+    return _t(xp, a) if p.transpose else a
+
+
+def _tri_shape(p: Any, ins: list[Any]) -> list[Any]:
+    a, b = ins
+    n = square(a)
+    if len(a) != len(b) or a[:-2] != b[:-2] or b[-1 if p.rightside else -2] != n:
+        raise ValueError(f"A {a} and B {b} do not fit: {'B @ A' if p.rightside else 'A @ B'} is meant, for stacks of one shape")
+    return [b]
+
+
+@op("_linalg_trmm", "linalg_trmm", inputs="A B", **_TRI, grad=lambda F, p, dy, A, B: _trmm_grads(F, p, dy, A, B), samples=_TRI_SAMPLES)
+def trmm(k, p, A, B):
+    """alpha * op(A) @ B, or alpha * B @ op(A), for triangular matrices A.
+
+    Parameters
+    ----------
+    A : array, (..., n, n)
+        Only its triangle is read.
+    B : array, (..., n, m), or (..., m, n) on the right side
+    transpose : bool
+        Transpose A first.
+    rightside : bool
+        A stands on the right.
+    lower : bool
+        Which triangle of A.
+    alpha : float
+    """
+    a = _op_of(k.xp, p, A)
+    out = k.xp.matmul(B, a) if p.rightside else k.xp.matmul(a, B)
+    return out if p.alpha == 1.0 else out * out.dtype.type(p.alpha)
+
+
+def _trmm_grads(F: Any, p: Any, dy: Any, A: Any, B: Any) -> tuple[Any, Any]:
+    db = F._linalg_trmm(A, dy, transpose=not p.transpose, rightside=p.rightside, lower=p.lower, alpha=p.alpha)
+    return triangle(F, _cross(F, p, B, dy, p.alpha), p.lower), db
+
+
+def _cross(F: Any, p: Any, x: Any, g: Any, alpha: float) -> Any:
+    """The gradient of <g, op(A) x> or <g, x op(A)> for A."""
+    if p.rightside:
+        x, g = (g, x) if p.transpose else (x, g)
+        return F._linalg_gemm2(x, g, transpose_a=True, alpha=alpha)
+    x, g = (x, g) if p.transpose else (g, x)
+    return F._linalg_gemm2(x, g, transpose_b=True, alpha=alpha)
+
+
+@op("_linalg_trsm", "linalg_trsm", inputs="A B", **_TRI, grad=lambda F, p, dy, A, y: _trsm_grads(F, p, dy, A, y), samples=_TRI_SAMPLES)
+def trsm(k, p, A, B):
+    """The X with op(A) @ X = alpha * B, or X @ op(A) = alpha * B, for triangular matrices A.
+
+    Parameters
+    ----------
+    A : array, (..., n, n)
+        Only its triangle is read.
+    B : array, (..., n, m), or (..., m, n) on the right side
+    transpose : bool
+        Transpose A first.
+    rightside : bool
+        A stands on the right.
+    lower : bool
+        Which triangle of A.
+    alpha : float
+    """
+    xp = k.xp
+    a = _op_of(xp, p, A)
+    out = _t(xp, xp.linalg.solve(_t(xp, a), _t(xp, B))) if p.rightside else xp.linalg.solve(a, B)
+    return xp.ascontiguousarray(out if p.alpha == 1.0 else out * out.dtype.type(p.alpha))
+
+
+def _trsm_grads(F: Any, p: Any, dy: Any, A: Any, y: Any) -> tuple[Any, Any]:
+    g = F._linalg_trsm(A, dy, transpose=not p.transpose, rightside=p.rightside, lower=p.lower)
+    return triangle(F, _cross(F, p, y, g, -1.0), p.lower), g * p.alpha
+
+
+for _op in (trmm, trsm):
+    _op.shape(_tri_shape)
+    _op.cost(lambda p, ins, outs: size_of(outs[0]) * ins[0][-1] / 10)

@@ -191,7 +191,7 @@ def _sort_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @op("sort", inputs="data", **_SORT, outputs="output0 output1", visible=1, grad=lambda F, p, d_output0, like_data, out_output1:
     F._order_spread(d_output0, out_output1, like_data, axis=p.axis),
-    samples=[Sample(_D), Sample(_D, params={"axis": 0, "is_ascend": False}), Sample(_D, params={"axis": None}, mxnet="no gradient there")])
+    samples=[Sample(_D, params={"axis": -1}), Sample(_D, params={"axis": 0, "is_ascend": False}), Sample(_D, params={"axis": None}, mxnet="no gradient there")])
 def sort(k, p, data):
     """The elements in order along an axis.
 

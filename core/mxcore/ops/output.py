@@ -197,16 +197,14 @@ def _regression_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any
     data, label = merge_shape(ins[0], outs[0]), ins[1]
     if data is None:
         return [data, label], [data]
+    if not data:
+        raise ValueError("data must have at least one dimension")
     if label is None:
-        label = data[:1] if len(data) == 2 and data[1] == 1 else data
-    elif data and label:
-        if data[0] == -1:
-            data = (label[0], *data[1:])
-        if len(label) == len(data):
-            if label != data and known(label) and known(data) and size_of(label) != size_of(data):
-                raise ValueError(f"label {label} and data {data} must have as many elements")
-        elif label[0] not in (-1, data[0]) or (known(label) and known(data) and size_of(label) != size_of(data)):
-            raise ValueError(f"label {label} and data {data} must have as many elements, and one batch size")
+        return [data, data[:1] if len(data) == 2 and data[1] == 1 else data], [data]
+    if data[0] == -1 and label:
+        data = (label[0], *data[1:])
+    if not label or -1 != label[0] != data[0] or (known(label) and known(data) and size_of(label) != size_of(data)):
+        raise ValueError(f"label {label} and data {data} must have as many elements, and one batch size")
     return [data, label], [data]
 
 

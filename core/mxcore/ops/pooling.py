@@ -27,6 +27,8 @@ def _last(p: Any) -> bool:
 
 def _spatial(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The lengths that are pooled over; raises ValueError if the data does not fit the parameters."""
+    if p.pool_type == "lp" and p.p_value is None:
+        raise ValueError("pool_type lp needs p_value, one of 1, 2, 3")
     if len(shape) not in (3, 4, 5):
         raise ValueError(f"data {shape} must have batch, channels and 1, 2 or 3 spatial dimensions")
     if p.layout is not None and len(p.layout) != len(shape):
@@ -90,12 +92,6 @@ def _counts(xp: Any, p: Any, g: Geometry, spatial: tuple[int, ...], out: tuple[i
 
 def _lowest(dtype: Any) -> Any:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
-
-
-def _power(xp: Any, p: Any) -> int:
-    if p.p_value is None:
-        raise ValueError("pool_type lp needs p_value, one of 1, 2, 3")
-    return p.p_value
 
 
 def _samples() -> list[Sample]:
@@ -164,7 +160,7 @@ def pooling(k, p, data):
             xp.maximum(y, part, out=y)
         return _back(p, xp, y)
     x = wide(x)
-    n = _power(xp, p) if p.pool_type == "lp" else 1
+    n = p.p_value if p.pool_type == "lp" else 1
     if p.pool_type == "lp":
         x = xp.abs(x) if n == 1 else x**n
     if p.global_pool:
@@ -232,7 +228,7 @@ def backward_pooling(k, p, dy_, data, out):
     x, y, dy = wide(x), wide(y), wide(dy)
     if p.pool_type == "avg":
         dy = dy / _counts(xp, p, g, spatial, sizes, dy.dtype)
-    n = _power(xp, p) if p.pool_type == "lp" else 1
+    n = p.p_value if p.pool_type == "lp" else 1
     after = _reach(g, spatial, sizes)
     dx = xp.zeros((*x.shape[:2], *(q + m + a for q, m, a in zip(g.pad, spatial, after))), dy.dtype)
     if p.pool_type in ("avg", "sum"):

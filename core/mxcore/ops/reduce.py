@@ -43,14 +43,18 @@ def _back(F: Any, p: Any, g: Any, like: Any, mean: bool = False) -> Any:
 def _prod_grad(F: Any, p: Any, dy: Any, data: Any, gone: Any) -> Any:
     """dy times the product of the other factors; `gone` marks factors that do not count.
 
-    The product of the others is computed without a division by zero: with one zero among the factors it is the
-    product of the rest at that place and zero elsewhere, with more zeros it is zero.
+    The factors that are zero are taken out of the product, so nothing is divided by zero. They come back as `holes`:
+    zero in value, but with a gradient, so that the second gradient is right too.
     """
+    def total(x: Any, fn: Any = F.sum) -> Any:
+        return _back(F, p, fn(x, axis=p.axis, exclude=p.exclude), data)
+
     zero = data == 0
-    safe = F.where(gone, F.ones_like(data), data + zero)
-    zeros = _back(F, p, F.sum(zero, axis=p.axis, exclude=p.exclude), data)
-    rest = _back(F, p, F.prod(safe, axis=p.axis, exclude=p.exclude), data) / safe
-    return _back(F, p, dy, data) * rest * ((zeros == 0) + (zeros == 1) * zero) * (1 - gone)
+    holes = F.where(zero, data, F.zeros_like(data))
+    safe = F.where(zero + gone, F.ones_like(data), data)
+    count, others = total(zero), total(holes) - holes
+    factor = (count == 0) + (count == 1) * (zero + others) + (count == 2) * zero * others
+    return _back(F, p, dy, data) * (total(safe, F.prod) / safe) * factor * (1 - gone)
 
 
 def _extreme_grad(F: Any, p: Any, dy: Any, data: Any, y: Any) -> Any:

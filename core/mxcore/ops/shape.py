@@ -119,6 +119,7 @@ def ranges_of(p: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
 
 
 def sliced(shape: tuple[int, ...], ranges: tuple[slice, ...]) -> tuple[int, ...]:
+    """The shape that slices of the leading dimensions leave."""
     return (*(len(range(d)[s]) if d != -1 else -1 for d, s in zip(shape, ranges)), *shape[len(ranges):])
 
 

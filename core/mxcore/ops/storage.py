@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from .._core.array import CSR, RowSparse
-from .._core.op import op
-from .._core.params import Enum, Int
+from .._core.op import Op, op
+from .._core.params import Bool, Enum, Float, Int
 from ..testing.sample import Sample
 from .rules import first_dtype, size_of
 
-__all__ = ["dense_of", "to_csr", "to_rows"]
+__all__ = ["ON_STORED", "dense_of", "to_csr", "to_rows"]
 
 
 def dense_of(xp: Any, x: Any) -> Any:
@@ -118,3 +118,48 @@ def getnnz(k, p, data):
 getnnz.shape(lambda p, ins: [(1,) if p.axis is None else (ins[0][1 - p.axis],)])
 getnnz.dtype(lambda p, ins, outs: (ins, [np.dtype("int64")]))
 getnnz.storage(lambda p, stypes: ["default"])
+
+
+def _on_stored(name: str, sign: int, what: str) -> Op:
+    def body(k: Any, p: Any, data: Any) -> Any:
+        s = p.scalar if data.dtype.kind == "f" else int(p.scalar)
+        if isinstance(data, (CSR, RowSparse)):
+            *where, values = data.parts()
+            return data.with_parts(*where, values + sign * s)
+        return data + sign * s
+
+    new = Op(name, body, inputs="data", params={"scalar": Float(1.0, dynamic=True), "is_int": Bool(True)}, grad=lambda dy: dy,
+             samples=[Sample((2, 3), params={"scalar": 1.5})], doc=f"""{what} the stored values only; the others stay zero.
+
+    Parameters
+    ----------
+    data : array
+        Of any storage type; a dense array stores all values.
+    scalar : float
+    is_int : bool
+        Whether the number was given as an int; has no effect.
+    """)
+    new.storage(lambda p, stypes: stypes[:1])
+    return new
+
+
+ON_STORED = [_on_stored("_scatter_plus_scalar", 1, "Add a number to"), _on_stored("_scatter_minus_scalar", -1, "Subtract a number from")]
+
+
+@op("_scatter_elemwise_div", inputs="lhs rhs", grad=lambda F, dy, lhs, rhs: (dy / rhs, -dy * lhs / (rhs * rhs)),
+    samples=[Sample((2, 3), (2, 3), domain=(0.5, 2.0))])
+def scatter_elemwise_div(k, p, lhs, rhs):
+    """Divide; of a row_sparse `lhs`, the stored rows only.
+
+    Parameters
+    ----------
+    lhs, rhs : array
+        Of one shape.
+    """
+    rhs = dense_of(k.xp, rhs)
+    if isinstance(lhs, RowSparse):
+        return lhs.with_parts(lhs.indices, lhs.values / rhs[lhs.indices])
+    return dense_of(k.xp, lhs) / rhs
+
+
+scatter_elemwise_div.storage(lambda p, stypes: ["row_sparse" if stypes[0] == "row_sparse" else "default"])

@@ -82,7 +82,22 @@ def up_sampling(k, p, *data):
 
 def _repeated(xp: Any, x: Any, times: int) -> Any:
     n, c, h, w = x.shape
-    return xp.broadcast_to(x[:, :, :, None, :, None], (n, c, h, times, w, times)).reshape(n, c, h * times, w * times)
+    wide_rows = xp.empty((n, c, h, w, times), x.dtype)
+    wide_rows[...] = x[..., None]
+    out = xp.empty((n, c, h, times, w * times), x.dtype)
+    out[...] = wide_rows.reshape(n, c, h, 1, w * times)
+    return out.reshape(n, c, h * times, w * times)
+
+
+def _gathered(x: Any, h: int, w: int) -> Any:
+    """Sums over the blocks that an image of h x w was enlarged to."""
+    high, across = x.shape[2] // h, x.shape[3] // w
+    total = x[:, :, ::high, ::across].copy()
+    for i in range(high):
+        for j in range(across):
+            if i or j:
+                total += x[:, :, i::high, j::across]
+    return total
 
 
 @up_sampling.shape
@@ -132,7 +147,7 @@ def backward_up_sampling(k, p, dy_, *likes):
         part = dy_
         if p.multi_input_mode == "concat":
             part, at = dy_[:, at:at + c], at + c
-        grads.append(wide(part).reshape(n, c, h, part.shape[2] // max(h, 1), w, part.shape[3] // max(w, 1)).sum((3, 5)))
+        grads.append(_gathered(wide(part), h, w) if x.size else wide(part).reshape(x.shape))
     return grads
 
 

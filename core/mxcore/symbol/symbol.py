@@ -415,6 +415,10 @@ def _shape_hint(text: str) -> Any:
 _TYPE_CODES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool", 12: "bfloat16"}
 
 
+#: MXNet's numbers of storage types in attributes.
+_STORAGE_CODES = {"default": 0, "row_sparse": 1, "csr": 2}
+
+
 def _dtype_hint(text: str) -> str:
     return _TYPE_CODES[int(text)] if text.isdigit() else text
 
@@ -483,9 +487,13 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: Any = None, l
     if not isinstance(name, str):
         raise error(TypeError, f"Variable: name must be a str, got {type(name).__name__}")
     attrs = attribute.current().get(attr)
-    for key, value in (("shape", shape), ("lr_mult", lr_mult), ("wd_mult", wd_mult), ("stype", stype)):
+    for key, value in (("shape", shape), ("lr_mult", lr_mult), ("wd_mult", wd_mult)):
         if value is not None:
             attrs[f"__{key}__"] = str(tuple(value) if isinstance(value, list) else value)
+    if stype is not None:
+        if stype not in _STORAGE_CODES:
+            raise error(ValueError, f"Variable: stype must be one of {', '.join(_STORAGE_CODES)}, got {stype!r}")
+        attrs["__storage_type__"] = str(_STORAGE_CODES[stype])
     if dtype is not None:
         codes = {v: k for k, v in _TYPE_CODES.items()}
         attrs["__dtype__"] = str(codes[dtype_name(as_dtype(dtype))])

@@ -73,6 +73,8 @@ class Case:
             kwargs.setdefault(op.count, len(self.host))
         self.p = op.parse(kwargs)
         self.sig = self.p._sig
+        #: Factor on all tolerances.
+        self.widen = 1.0
         self._reference: Any = None
 
     def __repr__(self) -> str:
@@ -177,7 +179,7 @@ class Case:
 
 def _as(v: Any, shape: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """A reference value in the declared shape; truncated like the declared dtype, if that is an integer."""
-    v = np.asarray(v)
+    v = np.asarray(v.todense(np) if hasattr(v, "todense") else v)
     if dtype.kind in "iub" and v.dtype != dtype:
         with np.errstate(all="ignore"):
             v = v.astype(dtype)

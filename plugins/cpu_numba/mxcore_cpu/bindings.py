@@ -5,6 +5,8 @@ small to pay) the operator's reference body over NumPy runs instead.
 """
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mxcore.plugin import KernelSet
@@ -34,30 +36,31 @@ def _geometry(p, data):
 
 
 @cpu.kernel("Convolution", dtypes=_FLOATS, when=_channels_first, out=True)
-def convolution(k, p, outs, data, weight, bias=None):
+def _convolution(k, p, outs, data, weight, bias=None):
     conv.convolution(data, weight, bias, outs[0], **_geometry(p, data))
 
 
 @cpu.kernel("_backward_Convolution", dtypes=_FLOATS, when=_channels_first, out=True)
-def backward_convolution(k, p, outs, dy, data, weight):
+def _backward_convolution(k, p, outs, dy, data, weight):
     d_bias = None if p.no_bias else outs[2]
     conv.convolution_backward(dy, data, weight, outs[0], outs[1], d_bias, **_geometry(p, data))
 
 
 @cpu.kernel("FullyConnected", dtypes=_FLOATS, out=True)
-def fully_connected(k, p, outs, data, weight, bias=None):
+def _fully_connected(k, p, outs, data, weight, bias=None):
     gemm.fully_connected(_rows(p, data), weight, bias, outs[0].reshape(-1, weight.shape[0]))
 
 
 @cpu.kernel("_backward_FullyConnected", dtypes=_FLOATS, out=True)
-def backward_fully_connected(k, p, outs, dy, data, weight):
+def _backward_fully_connected(k, p, outs, dy, data, weight):
     d_data = None if outs[0] is None else _rows(p, outs[0])
     gemm.fully_connected_backward(dy.reshape(-1, weight.shape[0]), _rows(p, data), weight, d_data, outs[1],
                                   None if p.no_bias else outs[2])
 
 
 def _rows(p, data):
-    return data.reshape(data.shape[0], -1) if p.flatten else data.reshape(-1, data.shape[-1])
+    width = math.prod(data.shape[1:]) if p.flatten else data.shape[-1]
+    return data.reshape(data.size // width if width else data.shape[0], width)
 
 
 def _poolable(p, data, *rest):
@@ -76,7 +79,7 @@ def _average(p):
 
 
 @cpu.kernel("Pooling", dtypes=_FLOATS, when=_poolable, out=True)
-def pool(k, p, outs, data):
+def _pool(k, p, outs, data):
     if p.pool_type == "max":
         pooling.max_pool(data, outs[0], **_windows(p, data))
     elif p.pool_type == "lp":
@@ -86,7 +89,7 @@ def pool(k, p, outs, data):
 
 
 @cpu.kernel("_backward_Pooling", dtypes=_FLOATS, when=lambda p, dy, data, out: _poolable(p, data), out=True)
-def backward_pool(k, p, outs, dy, data, out):
+def _backward_pool(k, p, outs, dy, data, out):
     if p.pool_type == "max":
         pooling.max_pool_backward(dy, data, outs[0], **_windows(p, data))
     elif p.pool_type == "lp":
@@ -111,18 +114,18 @@ for _op, _name in {n: n for n in "exp expm1 log log1p tanh sigmoid erf softsign 
 
 
 @cpu.kernel("Activation", dtypes=_FLOATS, when=_large, out=True)
-def activation(k, p, outs, data):
+def _activation(k, p, outs, data):
     elementwise.activation(p.act_type, data, outs[0])
 
 
 @cpu.kernel("_backward_Activation", dtypes=_FLOATS, when=_large, out=True)
-def backward_activation(k, p, outs, dy, out):
+def _backward_activation(k, p, outs, dy, out):
     elementwise.activation_backward(p.act_type, dy, out, outs[0])
 
 
 # -- normalization and softmax ----------------------------------------------------------------------------------------
 @cpu.kernel("BatchNorm", dtypes=_FLOATS, out=True)
-def batch_norm(k, p, outs, data, gamma, beta, moving_mean, moving_var):
+def _batch_norm(k, p, outs, data, gamma, beta, moving_mean, moving_var):
     out = outs[0] if outs[0] is not None else np.empty_like(data)
     mean, inv = (np.empty_like(s) if o is None else o for o, s in zip(outs[1:3], (moving_mean, moving_var)))
     how = dict(eps=p.eps, axis=p.axis, fix_gamma=p.fix_gamma)
@@ -138,7 +141,7 @@ def batch_norm(k, p, outs, data, gamma, beta, moving_mean, moving_var):
 
 
 @cpu.kernel("_backward_BatchNorm", dtypes=_FLOATS, when=lambda p, *specs: not p.use_global_stats, out=True)
-def backward_batch_norm(k, p, outs, dy, data, gamma, mean, inv, moving_mean, moving_var):
+def _backward_batch_norm(k, p, outs, dy, data, gamma, mean, inv, moving_mean, moving_var):
     if not k.is_train:
         mean, var = moving_mean, moving_var
     else:
@@ -175,22 +178,21 @@ def _class_rows(p, data, *rest):
 
 
 @cpu.kernel("SoftmaxOutput", dtypes=_FLOATS, when=_class_rows, out=True)
-def softmax_output(k, p, outs, data, label):
+def _softmax_output(k, p, outs, data, label):
     softmax.softmax(data, outs[0])
 
 
 @cpu.kernel("_backward_SoftmaxOutput", dtypes=_FLOATS, out=True,
             when=lambda p, dy, out, label: _class_rows(p, out) and label.ndim == 1 and not p.out_grad)
-def backward_softmax_output(k, p, outs, dy, out, label):
+def _backward_softmax_output(k, p, outs, dy, out, label):
     softmax.softmax_output_backward(out, label, outs[0], grad_scale=p.grad_scale, use_ignore=p.use_ignore,
                                     ignore_label=p.ignore_label, normalization=p.normalization, smooth_alpha=p.smooth_alpha)
 
 
 @cpu.kernel("_backward_Embedding", out=True, when=lambda p, dy, data, weight: not p.sparse_grad and dy.dtype.kind == "f"
             and dy.dtype.itemsize >= 4)
-def backward_embedding(k, p, outs, dy, data, weight):
+def _backward_embedding(k, p, outs, dy, data, weight):
     index = np.clip(data.reshape(-1).astype(np.int64), 0, p.input_dim - 1)
-    outs[0][...] = 0
     embedding.add_rows(dy.reshape(-1, p.output_dim), index, outs[0])
 
 
@@ -204,5 +206,6 @@ def _update(name):
 
 
 for _name in optimizer.UPDATES:
-    if optimizer.UPDATES[_name].arrays.startswith("weight grad"):
+    # AdamW takes its scale as an array and LAMB's first phase writes no weight: their bodies stay.
+    if not _name.startswith(("_adamw", "lamb")):
         _update(_name)

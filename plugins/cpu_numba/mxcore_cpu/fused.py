@@ -13,6 +13,7 @@ import threading
 import warnings
 
 import numpy as np
+
 from mxcore.plugin import print_numba
 
 from . import jit

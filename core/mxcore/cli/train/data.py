@@ -13,6 +13,10 @@ __all__ = ["Data"]
 #: The plugin that brings record iterators and the digits.
 PLUGIN = "io_rec"
 
+#: How training images vary: digits are shifted by up to 2 pixels, others cropped and mirrored if that is asked for.
+SHIFTED = {"pad": 2, "fill_value": 0, "rand_crop": True}
+MIRRORED = {"rand_crop": True, "rand_mirror": True}
+
 
 class Data:
     """The iterators of a run: `train`, and `test` or None.
@@ -33,9 +37,10 @@ class Data:
         #: Training images of this worker, None if there is no index that says it.
         self.count = None if total is None else len(range(part, total, parts))
         common = {"data_shape": image_shape, "scale": 1 / 255, "verbose": False, "preprocess_threads": 2}
-        if args.rec:  # photos of any size; the digits have theirs
+        chance = SHIFTED
+        if args.rec:  # photos of any size
             common["resize"] = max(image_shape[1:])
-        chance = {"rand_crop": True, "rand_mirror": True} if args.augment else {}
+            chance = MIRRORED if args.augment else {}
         self.train = self.test = None
         try:
             self.train = io.ImageRecordIter(

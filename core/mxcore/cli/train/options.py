@@ -11,7 +11,7 @@ from ...context import Context
 __all__ = ["add_arguments"]
 
 #: Learning rates that suit the optimizers whose own default does not.
-RATES = {"sgd": 0.05, "nag": 0.05}
+RATES = {"sgd": 0.03, "nag": 0.03}
 
 
 def contexts(text):
@@ -67,12 +67,12 @@ def add_arguments(parser):
     add("--val-rec", metavar="FILE", help="record file to test with; without it a --rec is trained, not tested")
     add("--data-shape", type=shape, metavar="C,H,W", help="shape of an image (1,28,28; for other networks 3,224,224)")
     add("--num-classes", type=positive, default=10, metavar="N", help="how many classes there are (10)")
-    add("--augment", action="store_true", help="crop and mirror training images at random")
+    add("--augment", action="store_true", help="crop and mirror the images of --rec at random; digits are always shifted a little")
     add("--optimizer", default="sgd", metavar="NAME", help="name of an optimizer (sgd, with momentum 0.9)")
     add("--lr", type=number(float, 0, above=True), metavar="RATE",
-        help="learning rate after the warm-up, from where it falls along a cosine (sgd, nag: 0.05; else its own)")  # fmt: skip
+        help="learning rate after the warm-up, from where it falls along a cosine (sgd, nag: 0.03; else its own)")  # fmt: skip
     add("--wd", type=number(float, 0), default=1e-4, metavar="RATE", help="weight decay (0.0001)")
-    add("--epochs", type=positive, default=12, metavar="N", help="how many times to go through the images (12)")
+    add("--epochs", type=positive, default=10, metavar="N", help="how many times to go through the images (10)")
     add("--batch-size", type=positive, default=64, metavar="N", help="images per step, over all contexts (64)")
     add("--ctx", type=contexts, default="cpu", metavar="CONTEXTS", help="where to compute: cpu, gpu(0), cpu(0),cpu(1) … (cpu)")
     add("--kvstore", default="local", metavar="TYPE", help="who adds up gradients and updates: local, device … (local)")

@@ -65,7 +65,7 @@ class RandomSampler(Sampler):
     def __iter__(self):
         indices = np.arange(self._length)
         np.random.shuffle(indices)
-        return iter(indices)
+        return iter(indices.tolist())
 
     def __len__(self):
         return self._length

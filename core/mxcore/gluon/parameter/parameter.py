@@ -366,6 +366,11 @@ class Parameter:
         MXNetError (RuntimeError)
             If the parameter is not initialised there, or not dense.
         """
+        arrays = self._data
+        if arrays is not None and len(arrays) == 1 and self._stype == "default":
+            # The usual case, asked once a parameter and call.
+            if ctx is None or ctx == self._ctx_list[0]:
+                return arrays[0]
         if self._stype != "default":
             raise error(
                 RuntimeError,

@@ -1,0 +1,110 @@
+"""The CPU plugin's kernels beside NumPy, one row each at a size where they are meant to be used."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+jit = pytest.importorskip("mxcore_cpu.jit")
+if not jit.available():
+    pytest.skip(jit.reason(), allow_module_level=True)
+
+rng = np.random.default_rng(0)
+
+
+def normal(*shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def softmax_case():
+    from mxcore_cpu.kernels.softmax import softmax
+
+    x, out = normal(2000, 1000), np.empty((2000, 1000), "f4")
+
+    def reference():
+        e = np.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    return lambda: softmax(x, out), reference
+
+
+def tanh_case():
+    from mxcore_cpu.kernels.elementwise import unary
+
+    x, out = normal(2_000_000), np.empty(2_000_000, "f4")
+    return lambda: unary("tanh", x, out), lambda: np.tanh(x)
+
+
+def batch_norm_case():
+    from mxcore_cpu.kernels.normalization import batch_norm
+
+    x, gamma, beta = normal(32, 64, 28, 28), normal(64), normal(64)
+    out, mean, var = np.empty_like(x), np.empty_like(gamma), np.empty_like(gamma)
+
+    def reference():
+        m, v = x.mean((0, 2, 3), keepdims=True), x.var((0, 2, 3), keepdims=True)
+        return (x - m) / np.sqrt(v + np.float32(1e-3)) * gamma.reshape(-1, 1, 1) + beta.reshape(-1, 1, 1)
+
+    return lambda: batch_norm(x, gamma, beta, out, mean, var, eps=1e-3), reference
+
+
+def max_pool_case():
+    from mxcore_cpu.kernels.pooling import max_pool
+
+    x, out = normal(64, 20, 24, 24), np.empty((64, 20, 12, 12), "f4")
+    corners = [x[:, :, i::2, j::2] for i in (0, 1) for j in (0, 1)]
+
+    def reference():
+        return np.maximum(np.maximum(corners[0], corners[1]), np.maximum(corners[2], corners[3]))
+
+    return lambda: max_pool(x, out, window=(2, 2), stride=(2, 2), pad=(0, 0)), reference
+
+
+def convolution_case():
+    from mxcore_cpu.kernels.convolution import convolution
+
+    x, weight = normal(64, 20, 12, 12), normal(50, 20, 5, 5)
+    out = np.empty((64, 50, 8, 8), "f4")
+    windows = np.lib.stride_tricks.sliding_window_view(x, (5, 5), (2, 3))
+
+    def reference():
+        columns = windows.transpose(0, 1, 4, 5, 2, 3).reshape(64, 500, 64)
+        return weight.reshape(50, 500) @ columns
+
+    return lambda: convolution(x, weight, None, out, stride=(1, 1), pad=(0, 0), dilate=(1, 1)), reference
+
+
+def adam_case():
+    from mxcore_cpu.kernels.optimizer import update
+
+    w, g, m, v = normal(400_000), normal(400_000), normal(400_000), abs(normal(400_000))
+    f = np.float32
+
+    def reference():
+        m[:] = f(0.9) * m + f(0.1) * g
+        v[:] = f(0.999) * v + f(0.001) * g * g
+        w[:] -= f(1e-3) * m / (np.sqrt(v) + f(1e-8))
+
+    return lambda: update("adam_update", w, g, m, v, lr=1e-3), reference
+
+
+def embedding_case():
+    from mxcore_cpu.kernels.embedding import add_rows
+
+    index, dy, table = rng.integers(0, 10_000, 2000), normal(2000, 128), np.empty((10_000, 128), "f4")
+
+    def reference():
+        table[...] = 0
+        np.add.at(table, index, dy)
+
+    return lambda: add_rows(dy, index, table), reference
+
+
+CASES = (softmax_case, tanh_case, batch_norm_case, max_pool_case, convolution_case, adam_case, embedding_case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda f: f.__name__.removesuffix("_case"))
+def test_kernel(compare, case):
+    ours, reference = case()
+    name = case.__name__.removesuffix("_case").replace("_", " ")
+    assert compare(f"kernel: {name}", ours, reference, rounds=7, at_most=1.0) > 0

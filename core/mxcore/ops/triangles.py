@@ -1,0 +1,138 @@
+"""Diagonals and triangles of matrices: taken out as vectors, and put back."""
+from __future__ import annotations
+
+from math import isqrt
+from typing import Any
+
+from .._core.op import op
+from .._core.params import Bool, Int
+from ..testing.sample import Sample
+
+__all__ = ["half_triangle", "square", "triangle"]
+
+
+def square(shape: tuple[int, ...]) -> int:
+    """The number of rows of square matrices; raises ValueError for others."""
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ValueError(f"A {shape} must be square matrices in its last two dimensions")
+    return shape[-1]
+
+
+def triangle(F: Any, x: Any, lower: bool = True) -> Any:
+    """Matrices with all beyond a triangle set to zero, in operators."""
+    return F._linalg_maketrian(F._linalg_extracttrian(x, lower=lower), lower=lower)
+
+
+def half_triangle(F: Any, x: Any) -> Any:
+    """The lower triangle with half its diagonal: a matrix that, added to its transpose, is symmetric."""
+    return triangle(F, x) - F._linalg_makediag(F._linalg_extractdiag(x)) * 0.5
+
+
+def _diagonal(xp: Any, n: int, offset: int) -> tuple[Any, Any]:
+    """(rows, columns) of a diagonal of an n x n matrix."""
+    at = xp.arange(n - abs(offset))
+    return at + max(-offset, 0), at + max(offset, 0)
+
+
+@op("_linalg_extractdiag", "linalg_extractdiag", inputs="A", offset=Int(0), grad=lambda F, p, dy: F._linalg_makediag(dy, offset=p.offset),
+    samples=[Sample((3, 3)), Sample((2, 3, 3), params={"offset": 1}), Sample((3, 3), params={"offset": -2})])
+def extractdiag(k, p, A):
+    """A diagonal of square matrices.
+
+    Parameters
+    ----------
+    A : array, (..., n, n)
+    offset : int
+        Which diagonal: above the main one if positive.
+    """
+    return A[(..., *_diagonal(k.xp, A.shape[-1], p.offset))]
+
+
+@extractdiag.shape
+def _(p, ins):
+    n = square(ins[0])
+    if abs(p.offset) >= n:
+        raise ValueError(f"a {n} x {n} matrix has no diagonal with offset {p.offset}")
+    return [(*ins[0][:-2], n - abs(p.offset))]
+
+
+@op("_linalg_makediag", "linalg_makediag", inputs="A", offset=Int(0), grad=lambda F, p, dy: F._linalg_extractdiag(dy, offset=p.offset),
+    samples=[Sample((3,)), Sample((2, 3), params={"offset": -1})])
+def makediag(k, p, A):
+    """Square matrices with vectors on a diagonal.
+
+    Parameters
+    ----------
+    A : array, (..., n)
+    offset : int
+        Which diagonal: above the main one if positive.
+    """
+    n = A.shape[-1] + abs(p.offset)
+    out = k.xp.zeros((*A.shape[:-1], n, n), A.dtype)
+    out[(..., *_diagonal(k.xp, n, p.offset))] = A
+    return out
+
+
+makediag.shape(lambda p, ins: [(*ins[0][:-1], *(ins[0][-1] + abs(p.offset),) * 2)])
+
+
+def _corner(xp: Any, n: int, offset: int, lower: bool) -> tuple[Any, Any]:
+    """(rows, columns) of a triangle of an n x n matrix: the lower one row by row, the upper one column by column."""
+    long, short = xp.nonzero(xp.tri(n, n, -abs(offset)))
+    return (long, short) if (lower if offset == 0 else offset < 0) else (short, long)
+
+
+@op("_linalg_extracttrian", "linalg_extracttrian", inputs="A", offset=Int(0), lower=Bool(True),
+    grad=lambda F, p, dy: F._linalg_maketrian(dy, offset=p.offset, lower=p.lower),
+    samples=[Sample((3, 3)), Sample((2, 3, 3), params={"lower": False}), Sample((3, 3), params={"offset": 1}), Sample((3, 3), params={"offset": -1})])
+def extracttrian(k, p, A):
+    """A triangle of square matrices, as vectors: the lower one row by row, the upper one column by column.
+
+    Parameters
+    ----------
+    A : array, (..., n, n)
+    offset : int
+        The diagonal that bounds the triangle; above the main one, it is the upper triangle, below it, the lower.
+    lower : bool
+        The lower triangle, if `offset` is 0.
+    """
+    return A[(..., *_corner(k.xp, A.shape[-1], p.offset, p.lower))]
+
+
+@extracttrian.shape
+def _(p, ins):
+    n = square(ins[0])
+    m = n - abs(p.offset)
+    if m < 1 and n:
+        raise ValueError(f"a {n} x {n} matrix has no diagonal with offset {p.offset}")
+    return [(*ins[0][:-2], max(m, 0) * (max(m, 0) + 1) // 2)]
+
+
+def _side(p: Any, length: int) -> int:
+    m = (isqrt(8 * length + 1) - 1) // 2
+    if m * (m + 1) // 2 != length:
+        raise ValueError(f"{length} elements fill no triangle; 1, 3, 6, 10, ... do")
+    return m + abs(p.offset)
+
+
+@op("_linalg_maketrian", "linalg_maketrian", inputs="A", offset=Int(0), lower=Bool(True),
+    grad=lambda F, p, dy: F._linalg_extracttrian(dy, offset=p.offset, lower=p.lower),
+    samples=[Sample((6,)), Sample((2, 3), params={"lower": False}), Sample((3,), params={"offset": 1}), Sample((3,), params={"offset": -1})])
+def maketrian(k, p, A):
+    """Square matrices with vectors in a triangle: the lower one row by row, the upper one column by column.
+
+    Parameters
+    ----------
+    A : array, (..., m * (m + 1) / 2)
+    offset : int
+        The diagonal that bounds the triangle; above the main one, it is the upper triangle, below it, the lower.
+    lower : bool
+        The lower triangle, if `offset` is 0.
+    """
+    n = _side(p, A.shape[-1])
+    out = k.xp.zeros((*A.shape[:-1], n, n), A.dtype)
+    out[(..., *_corner(k.xp, n, p.offset, p.lower))] = A
+    return out
+
+
+maketrian.shape(lambda p, ins: [(*ins[0][:-1], *(_side(p, ins[0][-1]),) * 2)])

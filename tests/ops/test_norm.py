@@ -1,0 +1,140 @@
+"""Normalizations: when moving statistics move, what stays fixed, shapes and dtypes in both directions."""
+import numpy as np
+import pytest
+
+import mxcore as mx
+
+from .golden.corners import wave
+
+
+def batch_norm_inputs():
+    x, gamma, beta = (mx.nd.array(a) for a in (wave((4, 3, 2), 1), wave((3,), 2), wave((3,), 3)))
+    for a in (x, gamma, beta):
+        a.attach_grad()
+    return x, gamma, beta, mx.nd.zeros((3,)), mx.nd.ones((3,))
+
+
+def test_statistics_move_in_backward(either):
+    x, gamma, beta, mean, var = batch_norm_inputs()
+    with mx.autograd.record():
+        y = mx.nd.BatchNorm(x, gamma, beta, mean, var, momentum=0.75)
+    assert not mean.asnumpy().any() and (var.asnumpy() == 1).all()
+    y.backward()
+    batch = x.asnumpy()
+    np.testing.assert_allclose(mean.asnumpy(), 0.25 * batch.mean((0, 2)), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(var.asnumpy(), 0.75 + 0.25 * batch.var((0, 2)), rtol=1e-5)
+
+
+def test_statistics_shared_by_two_calls_move_twice(either):
+    x, gamma, beta, mean, var = batch_norm_inputs()
+    with mx.autograd.record():
+        y = mx.nd.BatchNorm(x, gamma, beta, mean, var, momentum=0.5) + mx.nd.BatchNorm(x, gamma, beta, mean, var, momentum=0.5)
+    y.backward()  # without a warning that an input was rewritten
+    np.testing.assert_allclose(mean.asnumpy(), 0.75 * x.asnumpy().mean((0, 2)), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(("train", "params"), [(False, {}), (True, {"use_global_stats": True})])
+def test_statistics_stay(either, train, params):
+    x, gamma, beta, mean, var = batch_norm_inputs()
+    with mx.autograd.record(train_mode=train):
+        y = mx.nd.BatchNorm(x, gamma, beta, mean, var, fix_gamma=False, eps=0.0, **params)
+    mx.autograd.backward([y], train_mode=train)
+    assert not mean.asnumpy().any() and (var.asnumpy() == 1).all()
+    column = (1, 3, 1)
+    np.testing.assert_allclose(y.asnumpy(), x.asnumpy() * gamma.asnumpy().reshape(column) + beta.asnumpy().reshape(column), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(x.grad.asnumpy(), np.broadcast_to(gamma.asnumpy().reshape(column), x.shape), rtol=1e-5)
+
+
+def test_fixed_gamma(either):
+    x, gamma, beta, mean, var = batch_norm_inputs()
+    before = gamma.asnumpy()
+    gamma.grad[:] = 7
+    with mx.autograd.record():
+        y = mx.nd.BatchNorm(x, gamma, beta, mean, var)
+    y.backward()
+    np.testing.assert_allclose(y.asnumpy().std((0, 2)), 1, rtol=5e-3)
+    assert (gamma.asnumpy() == before).all() and not gamma.grad.asnumpy().any()
+
+
+def test_statistics_move_in_a_graph_too():
+    s = mx.sym.BatchNorm(mx.sym.var("x"), name="bn", momentum=0.5)
+    assert s.list_auxiliary_states() == ["bn_moving_mean", "bn_moving_var"]
+    assert s.list_outputs() == ["bn_output"]
+    ex = s.simple_bind(mx.cpu(), x=(4, 3, 2))
+    ex.arg_dict["x"][:] = wave((4, 3, 2), 1)
+    ex.aux_dict["bn_moving_mean"][:] = 0
+    ex.forward(is_train=True)
+    mx.nd.waitall()
+    assert not ex.aux_dict["bn_moving_mean"].asnumpy().any()
+    ex.backward([mx.nd.ones((4, 3, 2))])
+    np.testing.assert_allclose(ex.aux_dict["bn_moving_mean"].asnumpy(), 0.5 * wave((4, 3, 2), 1).mean((0, 2)), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("axis", [1, -1, 0])
+def test_batch_norm_shapes(shapes, axis):
+    data, c = (4, 3, 2), (4, 3, 2)[axis]
+    expected = ([data, *[(c,)] * 4], [data, (c,), (c,)])
+    assert shapes("BatchNorm", [data, *[None] * 4], axis=axis) == expected
+    assert shapes("BatchNorm", [None] * 5, [data, None, None], axis=axis) == expected
+    with pytest.raises(ValueError, match="axis 3 is out of range"):
+        shapes("BatchNorm", [data, *[None] * 4], axis=3)
+
+
+def test_half_precision_keeps_single_statistics(dtypes):
+    assert dtypes("BatchNorm", ["float16", *[None] * 4]) == (["float16", *["float32"] * 4], ["float16", "float32", "float32"])
+    assert dtypes("BatchNorm", [None] * 5, ["float64", None, None])[0] == ["float64"] * 5
+    x = mx.nd.ones((4, 3), dtype="float16")
+    assert mx.nd.BatchNorm(x, *[mx.nd.ones((3,))] * 4).dtype == np.float16
+    with pytest.raises(TypeError, match="operator BatchNorm: inconsistent dtypes"):
+        mx.nd.BatchNorm(x, *[mx.nd.ones((3,), dtype="float16")] * 4)
+
+
+def test_visible_outputs():
+    x, gamma, beta, mean, var = batch_norm_inputs()
+    y, m, inv = mx.nd.BatchNorm(x, gamma, beta, mean, var + 1, output_mean_var=True, eps=2.0)
+    assert m.asnumpy().tolist() == [0, 0, 0] and inv.asnumpy().tolist() == [0.5] * 3
+    names = {"LayerNorm": ["n_output", "n_mean", "n_std"], "GroupNorm": ["n_output", "n_mean", "n_std"]}
+    for name, outputs in names.items():
+        op = getattr(mx.sym, name)
+        assert op(mx.sym.var("x"), name="n").list_outputs() == outputs[:1]
+        assert op(mx.sym.var("x"), name="n", output_mean_var=True).list_outputs() == outputs
+
+
+def test_shapes_within_samples(shapes):
+    assert shapes("LayerNorm", [None] * 3, [(2, 4, 5), None, None], axis=1) == ([(2, 4, 5), (4,), (4,)], [(2, 4, 5), (2, 1, 5), (2, 1, 5)])
+    assert shapes("GroupNorm", [(2, 4, 5), None, None], num_groups=2) == ([(2, 4, 5), (2,), (2,)], [(2, 4, 5), (2, 2), (2, 2)])
+    assert shapes("InstanceNorm", [(-1, 4, 5), None, None])[0] == [(-1, 4, 5), (4,), (4,)]
+    with pytest.raises(ValueError, match="4 channels are no multiple of num_groups=3"):
+        shapes("GroupNorm", [(2, 4, 5), None, None], num_groups=3)
+    with pytest.raises(ValueError, match="must have batch, channels and spatial dimensions"):
+        shapes("InstanceNorm", [(2, 4), None, None])
+
+
+@pytest.mark.parametrize(("name", "axes", "view", "params"), [
+    ("LayerNorm", (2,), (3, 4, 5), {}), ("GroupNorm", (2,), (3, 2, 10), {"num_groups": 2}), ("InstanceNorm", (2,), (3, 4, 5), {}),
+])
+def test_standardized(either, name, axes, view, params):
+    x = wave((3, 4, 5), 1, 3.0) + 100
+    n = {"LayerNorm": 5, "GroupNorm": 2, "InstanceNorm": 4}[name]
+    y = getattr(mx.nd, name)(mx.nd.array(x), mx.nd.ones((n,)), mx.nd.zeros((n,)), **params).asnumpy().reshape(view)
+    np.testing.assert_allclose(y.mean(axes), 0, atol=1e-5)
+    np.testing.assert_allclose(y.std(axes), 1, rtol=1e-3)
+
+
+def test_zero_size(either):
+    empty = mx.nd.zeros((0, 3, 2))
+    with mx.autograd.record():
+        y = mx.nd.BatchNorm(empty, *[mx.nd.ones((3,))] * 4)
+    assert y.shape == (0, 3, 2)
+    assert mx.nd.LayerNorm(mx.nd.zeros((2, 0)), mx.nd.zeros((0,)), mx.nd.zeros((0,))).shape == (2, 0)
+
+
+def test_lengths():
+    x = wave((2, 3, 4), 1)
+    for mode, axes in (("instance", (1, 2)), ("channel", 1), ("spatial", 2)):
+        y = mx.nd.L2Normalization(mx.nd.array(x), mode=mode).asnumpy()
+        np.testing.assert_allclose(np.square(y).sum(axes), 1, rtol=1e-5)
+    with pytest.raises(ValueError, match="mode spatial needs data of at least 3 dimensions"):
+        mx.nd.L2Normalization(mx.nd.ones((2, 3)), mode="spatial")
+    with pytest.raises(ValueError, match="nsize must be odd"):
+        mx.nd.LRN(mx.nd.ones((1, 2, 3, 3)), nsize=2)
