@@ -22,8 +22,7 @@ def test_benchmarks_run_only_when_asked_for():
     assert "benchmarks/test_eager.py::test_add[cpu(0)]" in out and "benchmarks/test_train.py::test_train" in out
     assert "tests/" not in out.replace("benchmarks/test", "")
     assert "test_train" not in collected("--benchmark", "-m", "not slow")
-    assert "test_add" not in collected("benchmarks") and "test_add" not in collected(".")
-    assert "test_eager" in (out := collected("--benchmark", "benchmarks/test_eager.py")) and "test_train" not in out
+    assert "test_add" not in collected("benchmarks")
 
 
 @pytest.mark.parametrize("s, text", [(2, "2 s"), (0.0123, "12.3 ms"), (4.56e-6, "4.56 µs"), (7e-9, "7 ns")])

@@ -83,12 +83,14 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(train, tmp_path, monkeypat
     assert status == 0 and "after epoch 3" in out.splitlines()[-2]
 
 
-def test_own_records_on_two_contexts(train, squares):
-    status, out, _ = train(
-        "--network", "lenet", "--rec", squares, "--val-rec", squares, "--data-shape", "3,16,16", "--num-classes", 2,
-        "--ctx", "cpu(0),cpu(1)", "--kvstore", "device", "--batch-size", 8, "--epochs", 5, "--optimizer", "adam", "--augment",
-    )  # fmt: skip
-    assert status == 0 and "test accuracy 100.00 %" in out
+def test_own_records_on_two_contexts_give_what_one_gives(train, squares, tmp_path):
+    args = ["--network", "lenet", "--rec", squares, "--val-rec", squares, "--data-shape", "3,16,16", "--num-classes", 2]
+    args += ["--batch-size", 8, "--epochs", 5, "--augment"]
+    for folder, *where in (("one", "--ctx", "cpu"), ("two", "--ctx", "cpu(0),cpu(1)", "--kvstore", "device")):
+        status, out, _ = train(*args, *where, output=tmp_path / folder)
+        assert status == 0 and "test accuracy 100.00 %" in out
+    one, two = (json.loads((tmp_path / n / "lenet-0005.json").read_text())["history"] for n in ("one", "two"))
+    np.testing.assert_allclose([e["loss"] for e in two], [e["loss"] for e in one], rtol=1e-4)
 
 
 def test_without_a_test_file_the_training_accuracy_is_told(train, squares):

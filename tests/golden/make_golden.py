@@ -54,30 +54,45 @@ def call(entry, arrays, out):
     return list(got) if isinstance(got, (list, tuple)) else [got]
 
 
-def run(entry, pack, dtype):
-    """What MXNet gives for one sample in one dtype: outputs, written inputs, gradients (None where there is none)."""
-    arrays = [mx.nd.array(pack.get(i), dtype=t) if pack.get(i).shape else mx.nd.array(pack.get(i).reshape(1), dtype=t)
-              for i, t in zip(entry["inputs"], entry["dtypes"][dtype])]
-    floats = [entry["gradient"] and np.dtype(t).kind == "f" for t in entry["dtypes"][dtype]]
-    for x, wants in zip(arrays, floats):
-        if wants:
-            x.attach_grad()
+def inputs(entry, pack, dtype):
+    """New arrays of one sample."""
+    return [mx.nd.array(pack.get(i), dtype=t) if pack.get(i).shape else mx.nd.array(pack.get(i).reshape(1), dtype=t)
+            for i, t in zip(entry["inputs"], entry["dtypes"][dtype])]
+
+
+def forward(entry, arrays, dtype, train):
+    """Record the operator; its visible outputs."""
     mx.random.seed(7)
-    with mx.autograd.record(entry["train"]):
+    with mx.autograd.record(train):
         try:
-            outputs = call(entry, arrays, None if entry["in_place"] is None else [arrays[entry["in_place"]]])
+            return call(entry, arrays, None if entry["in_place"] is None else [arrays[entry["in_place"]]])
         except mx.MXNetError:  # some updates cannot do without a place for the new weight
             if entry["gradient"] or None in entry["shapes"]:
                 raise
-            outputs = call(entry, arrays, [mx.nd.zeros(s, dtype=t) for s, t in zip(entry["shapes"], entry["outs"][dtype])])
-    found = {"out": [y.asnumpy() for y in outputs], "written": [], "grads": None}
+            return call(entry, arrays, [mx.nd.zeros(s, dtype=t) for s, t in zip(entry["shapes"], entry["outs"][dtype])])
+
+
+def run(entry, pack, dtype):
+    """What MXNet gives for one sample in one dtype: outputs, written inputs, gradients (None where there is none)."""
+    arrays = inputs(entry, pack, dtype)
+    found = {"grads": None}
     if entry["gradient"]:
+        floats = [np.dtype(t).kind == "f" for t in entry["dtypes"][dtype]]
+        for x, wants in zip(arrays, floats):
+            if wants:
+                x.attach_grad()
+        outputs = forward(entry, arrays, dtype, entry["grad_train"])
+        found["out"] = [y.asnumpy() for y in outputs]
         heads = [(y, g) for y, g in zip(outputs, head_grads(found["out"])) if np.dtype(y.dtype).kind == "f"]
         try:
-            mx.autograd.backward([y for y, _ in heads], [mx.nd.array(g, dtype=y.dtype) for y, g in heads], train_mode=entry["train"])
+            mx.autograd.backward([y for y, _ in heads], [mx.nd.array(g, dtype=y.dtype) for y, g in heads],
+                                 train_mode=entry["grad_train"])
             found["grads"] = [x.grad.asnumpy() if w else None for x, w in zip(arrays, floats)]
         except mx.MXNetError as e:
             found["no_grads"] = first_line(e)
+    if not entry["gradient"] or entry["train"] != entry["grad_train"]:
+        arrays = inputs(entry, pack, dtype)
+        found["out"] = [y.asnumpy() for y in forward(entry, arrays, dtype, entry["train"])]
     found["written"] = [arrays[i].asnumpy() for i in entry["mutates"]]
     return found
 
@@ -146,7 +161,7 @@ def keep(pack, kept, entry, runs):
             elif entry["gradient"]:
                 new["no_grads"] = found["no_grads"]
     if "runs" in kept:
-        kept.update({k: entry[k] for k in ("params", "dtypes", "train", "tol", "mutates")}, inputs=entry["inputs"])
+        kept.update({k: entry[k] for k in ("params", "dtypes", "train", "grad_train", "tol", "mutates")}, inputs=entry["inputs"])
     else:
         kept["skip"] = "MXNet 1.9.1 cannot: " + "; ".join(sorted(set(kept["failed"].values())))
 

@@ -17,9 +17,6 @@ from mxcore.testing.tolerance import GOLDEN, compare
 
 DATA = pathlib.Path(__file__).resolve().parent / "data"
 
-#: Where MXNet is wrong or odd on purpose not followed, as docs/differences.md says: operator -> what is not compared.
-DIFFERENT = {}
-
 
 @functools.cache
 def files():
@@ -61,20 +58,33 @@ def flows(y):
     return np.dtype(y.dtype).kind == "f"
 
 
+def record(op, pack, entry, dtype, train, grads=()):
+    """(inputs, outputs) of a recorded call; the inputs that MXNet gave gradients for are variables."""
+    xs = inputs(pack, entry, dtype)
+    for x, g in zip(xs, grads):
+        if g is not None:
+            x.attach_grad()
+    mx.random.seed(7)
+    with mx.autograd.record(train):
+        ys = op(*xs, **entry["params"])
+    return xs, ys if isinstance(ys, list) else [ys]
+
+
 @pytest.mark.parametrize("pack, samples", by_operator())
 def test_eager(pack, samples):
     for entry in samples:
         op = registry.ops.get(entry["op"])
         for dtype, run in entry["runs"].items():
-            xs = inputs(pack, entry, dtype)
-            grads = run.get("grads") or [None] * len(xs)
-            for x, g in zip(xs, grads):
-                if g is not None:
-                    x.attach_grad()
-            mx.random.seed(7)
-            with mx.autograd.record(entry["train"]):
-                ys = op(*xs, **entry["params"])
-            ys = ys if isinstance(ys, list) else [ys]
+            grads = run.get("grads") or ()
+            xs, ys = record(op, pack, entry, dtype, entry["grad_train"] if grads else entry["train"], grads)
+            if grads:
+                heads = [(y, mx.nd.array(g, dtype=y.dtype)) for y, g in zip(ys, head_grads(ys)) if flows(y)]
+                mx.autograd.backward([y for y, _ in heads], [g for _, g in heads], train_mode=entry["grad_train"])
+                for i, (x, g) in enumerate(zip(xs, grads)):
+                    if g is not None:
+                        check(x.grad.asnumpy(), pack.get(g), dtype, entry, f"gradient {i}")
+                if entry["train"] != entry["grad_train"]:
+                    xs, ys = record(op, pack, entry, dtype, entry["train"])
             if "moments" in run:
                 check_moments(entry, ys, run["moments"])
                 continue
@@ -82,12 +92,6 @@ def test_eager(pack, samples):
             for i, (y, want, t) in enumerate(zip(ys, run["out"], run["out_dtypes"])):
                 assert np.dtype(y.dtype) == t, f"{entry['op']} #{entry['number']}: output {i} is {np.dtype(y.dtype)}, in MXNet {t}"
                 check(y.asnumpy(), pack.get(want), dtype, entry, f"output {i}")
-            if run.get("grads"):
-                heads = [(y, mx.nd.array(g, dtype=y.dtype)) for y, g in zip(ys, head_grads(ys)) if flows(y)]
-                mx.autograd.backward([y for y, _ in heads], [g for _, g in heads], train_mode=entry["train"])
-                for i, (x, g) in enumerate(zip(xs, grads)):
-                    if g is not None and DIFFERENT.get(entry["op"]) != f"gradient {i}":
-                        check(x.grad.asnumpy(), pack.get(g), dtype, entry, f"gradient {i}")
             for i, want in zip(entry["mutates"], run["written"]):
                 check(xs[i].asnumpy(), pack.get(want), dtype, entry, f"input {i} afterwards")
 
@@ -123,42 +127,22 @@ def in_graph(pack, entry, dtype, run):
     args = dict(zip(names, xs))
     aux = {n: args.pop(n) for n in symbol.list_auxiliary_states()}
     grads = {n: g for n, g in zip(names, run.get("grads") or []) if g is not None and n in args}
-    train = bool(grads) or entry["train"]
-    if grads and not entry["train"]:  # a graph has gradients in training mode only, which changes some operators
-        eager = run_eager(op, pack, entry, dtype, True)
     room = {n: mx.nd.zeros(args[n].shape, dtype=args[n].dtype) for n in grads}
     bound = symbol.bind(mx.cpu(), args, args_grad=room or None, grad_req={n: "write" if n in grads else "null" for n in args}, aux_states=aux)
     mx.random.seed(7)
     ys = bound.forward(is_train=entry["train"])
     for i, (y, want) in enumerate(zip(ys, run["out"])):
         check(y.asnumpy(), pack.get(want), dtype, entry, f"output {i} in a graph")
-    if grads:
+    if grads and entry["grad_train"]:  # a graph has gradients in training mode only
         if not entry["train"]:
             mx.random.seed(7)
-            ys = bound.forward(is_train=train)
-        bound.backward([mx.nd.array(g, dtype=y.dtype) for y, g in zip(ys, head_grads(ys))], is_train=train)
+            ys = bound.forward(is_train=True)
+        bound.backward([mx.nd.array(g, dtype=y.dtype) for y, g in zip(ys, head_grads(ys))])
         for n, g in grads.items():
-            if DIFFERENT.get(entry["op"]) != f"gradient {names.index(n)}":
-                want = pack.get(g) if entry["train"] else eager[names.index(n)]
-                check(room[n].asnumpy(), want, dtype, entry, f"gradient of {n} in a graph")
-    for i, want in zip(entry["mutates"], run["written"]):
-        if entry["train"] or not grads:
+            check(room[n].asnumpy(), pack.get(g), dtype, entry, f"gradient of {n} in a graph")
+    if not grads or entry["train"]:
+        for i, want in zip(entry["mutates"], run["written"]):
             check({**args, **aux}[names[i]].asnumpy(), pack.get(want), dtype, entry, f"input {i} afterwards, in a graph")
-
-
-def run_eager(op, pack, entry, dtype, train):
-    """Gradients by the tape."""
-    xs = inputs(pack, entry, dtype)
-    for x in xs:
-        if flows(x):
-            x.attach_grad()
-    mx.random.seed(7)
-    with mx.autograd.record(train):
-        ys = op(*xs, **entry["params"])
-    ys = ys if isinstance(ys, list) else [ys]
-    heads = [(y, mx.nd.array(g, dtype=y.dtype)) for y, g in zip(ys, head_grads(ys)) if flows(y)]
-    mx.autograd.backward([y for y, _ in heads], [g for _, g in heads], train_mode=train)
-    return [x.grad.asnumpy() if flows(x) else None for x in xs]
 
 
 def test_every_operator_has_golden_numbers_or_a_reason():

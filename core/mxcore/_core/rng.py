@@ -18,36 +18,43 @@ from .context import Context
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["Rng", "next_key", "seed"]
+__all__ = ["Rng", "get_state", "next_key", "seed", "set_state"]
 
 _lock = threading.Lock()
-_seed = 0
-_seeds: dict[Context, int] = {}
-_counters: dict[Context, int] = {}
+#: Seed of all contexts; seeds of single ones; how many keys each has drawn.
+_state: dict[str, Any] = {"seed": 0, "seeds": {}, "counters": {}}
 
 
 def seed(value: int, ctx: Context | None = None) -> None:
     """Seed the keys of one context, or of all; the same seed gives the same numbers in the same program."""
-    global _seed
+    value = int(value) & (2**64 - 1)
     with _lock:
         if ctx is None:
-            _seed = int(value) & (2**64 - 1)
-            _seeds.clear()
-            _counters.clear()
+            _state.update(seed=value, seeds={}, counters={})
         else:
-            _seeds[ctx] = int(value) & (2**64 - 1)
-            _counters[ctx] = 0
+            _state["seeds"][ctx], _state["counters"][ctx] = value, -1
 
 
 def next_key(ctx: Context) -> tuple[int, int, int]:
     """Draw the next key of a context."""
     with _lock:
-        n = _counters.get(ctx, 0)
-        _counters[ctx] = n + 1
-        own = _seeds.get(ctx)
-    # A seed given to one context alone must give the same numbers on every context, as in MXNet.
-    stream = 0 if own is not None else ctx.device_id
-    return (_seed if own is None else own, stream, n)
+        counters = _state["counters"]
+        n = counters[ctx] = counters.get(ctx, -1) + 1
+        own = _state["seeds"].get(ctx)
+        # A seed given to one context alone must give the same numbers on every context, as in MXNet.
+        return (_state["seed"], ctx.device_id, n) if own is None else (own, 0, n)
+
+
+def get_state() -> dict[str, Any]:
+    """Seeds and counters, for exact resume."""
+    with _lock:
+        return {k: dict(v) if isinstance(v, dict) else v for k, v in _state.items()}
+
+
+def set_state(saved: dict[str, Any]) -> None:
+    """Go back to what :func:`get_state` returned."""
+    with _lock:
+        _state.update({k: dict(v) if isinstance(v, dict) else v for k, v in saved.items()})
 
 
 class Rng:

@@ -52,7 +52,7 @@ def cast_storage(k, p, data):
     """
     xp = k.xp
     if getattr(data, "stype", "default") == p.stype:
-        return data.with_parts(*[a.copy() for a in data.parts()]) if p.stype != "default" else data.copy()
+        return data.with_parts(*[a.copy() for a in data.parts]) if p.stype != "default" else data.copy()
     data = dense_of(xp, data)
     return {"default": lambda: data, "row_sparse": lambda: to_rows(xp, data), "csr": lambda: to_csr(xp, data)}[p.stype]()
 
@@ -124,7 +124,7 @@ def _on_stored(name: str, sign: int, what: str) -> Op:
     def body(k: Any, p: Any, data: Any) -> Any:
         s = p.scalar if data.dtype.kind == "f" else int(p.scalar)
         if isinstance(data, (CSR, RowSparse)):
-            *where, values = data.parts()
+            *where, values = data.parts
             return data.with_parts(*where, values + sign * s)
         return data + sign * s
 

@@ -66,7 +66,7 @@ def catalogue() -> Pack:
     -------
     Pack
         Entries with the keys ``module op number skip`` and, where there is nothing to skip, ``params inputs dtypes outs
-        shapes train random tol mutates in_place gradient``.
+        shapes train grad_train random tol mutates in_place gradient``.
     """
     pack = Pack()
     for module, op in modules():
@@ -93,7 +93,8 @@ def _call(op: Any, sample: Sample, pack: Pack) -> dict[str, Any]:
         "dtypes": {t: [str(a.dtype) for a in arrays] for t, arrays in runs.items()},
         "outs": {t: [str(np.dtype(d)) for d in infer.op_dtypes(op, p, [a.dtype for a in arrays])[1]] for t, arrays in runs.items()},
         "shapes": [list(s) if infer.known(s) else None for s in shapes],
-        "train": sample.train, "random": sample.check is not None, "tol": sample.tol, "mutates": list(p._sig.mutates),
+        # Without workspaces of a training forward, some of MXNet's backwards read what is not there.
+        "train": sample.train, "grad_train": sample.train or not op.random, "random": sample.check is not None, "tol": sample.tol, "mutates": list(p._sig.mutates),
         "in_place": p._sig.index["weight"] if op.alias.get("weight") and not op.grad_rule else None, "gradient": bool(op.grad_rule) or op.backward_rule is not None,
     }
 
