@@ -76,9 +76,11 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(train, tmp_path, monkeypat
     assert status == 0 and out.startswith("going on after epoch 2")
     ours, whole = (mx.nd.load(str(folder / "mlp-0003.params")) for folder in (train.folder, tmp_path / "whole"))
     for name, array in whole.items():
-        np.testing.assert_array_equal(ours[name].asnumpy(), array.asnumpy())
+        # Not bit by bit: sums in threads may round differently from run to run.
+        np.testing.assert_allclose(ours[name].asnumpy(), array.asnumpy(), rtol=1e-3, atol=1e-5)
     notes = [json.loads((folder / "mlp-0003.json").read_text()) for folder in (train.folder, tmp_path / "whole")]
-    assert [[e["loss"] for e in note["history"]] for note in notes][0] == [e["loss"] for e in notes[1]["history"]]
+    a, b = ([entry["loss"] for entry in note["history"]] for note in notes)
+    np.testing.assert_allclose(a, b, rtol=1e-4)
     status, out, _ = train(*args, "--resume")
     assert status == 0 and "after epoch 3" in out.splitlines()[-2]
 

@@ -74,11 +74,10 @@ def forward(entry, arrays, dtype, train):
 
 def run(entry, pack, dtype):
     """What MXNet gives for one sample in one dtype: outputs, written inputs, gradients (None where there is none)."""
-    arrays = inputs(entry, pack, dtype)
     found = {"grads": None}
-    if entry["gradient"]:
-        floats = [np.dtype(t).kind == "f" for t in entry["dtypes"][dtype]]
-        for x, wants in zip(arrays, floats):
+    for variables in entry["variables"] if entry["gradient"] else ():
+        arrays = inputs(entry, pack, dtype)
+        for x, wants in zip(arrays, variables):
             if wants:
                 x.attach_grad()
         outputs = forward(entry, arrays, dtype, entry["grad_train"])
@@ -87,7 +86,8 @@ def run(entry, pack, dtype):
         try:
             mx.autograd.backward([y for y, _ in heads], [mx.nd.array(g, dtype=y.dtype) for y, g in heads],
                                  train_mode=entry["grad_train"])
-            found["grads"] = [x.grad.asnumpy() if w else None for x, w in zip(arrays, floats)]
+            found["grads"] = [x.grad.asnumpy() if w else None for x, w in zip(arrays, variables)]
+            break
         except mx.MXNetError as e:
             found["no_grads"] = first_line(e)
     if not entry["gradient"] or entry["train"] != entry["grad_train"]:

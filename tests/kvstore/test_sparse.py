@@ -44,6 +44,28 @@ def test_row_sparse_pull_gives_the_rows_asked_for(kv):
     assert [o.indices.asnumpy().tolist() for o in outs] == [[2], [2]]
 
 
+def test_rows_that_a_value_does_not_hold_are_zero(kv):
+    kv.init("w", rows([0, 1, 2, 3], 5))
+    kv.push("w", rows([1, 3], 2))  # replaces the value
+    out = rows([], 0)
+    kv.row_sparse_pull("w", out=out, row_ids=mx.nd.array([1, 2]))
+    np.testing.assert_array_equal(out.indices.asnumpy(), [1, 2])
+    np.testing.assert_array_equal(out.asnumpy()[:, 0], [0, 2, 0, 0])
+    dense = mx.nd.ones((4, 2))
+    kv.pull("w", out=dense)
+    np.testing.assert_array_equal(dense.asnumpy()[:, 1], [0, 2, 0, 2])
+
+
+def test_an_optimizer_with_sparse_gradients(kv):
+    # Values made with MXNet 1.9.1.
+    kv.init("w", mx.nd.ones((4, 2)))
+    kv.set_optimizer(mx.optimizer.SGD(learning_rate=1.0, lazy_update=True))
+    out = mx.nd.empty((4, 2))
+    for expected in (-2, -5):
+        kv.pushpull("w", [rows([0], 3)], out=out)
+        np.testing.assert_array_equal(out.asnumpy()[:, 0], [expected, 1, 1, 1])
+
+
 def test_pull_leaves_sparse_arrays_with_a_warning(kv):
     kv.init("w", rows([0, 1, 2, 3], 5))
     out = rows([], 0)

@@ -69,8 +69,8 @@ class Signature:
         Inputs that the operator returns new values for, after its outputs.
     visible : int
         How many outputs a user sees.
-    out_at : dict or None
-        Place in the declaration -> index, of the outputs that are not switched off; None if none can be.
+    out_at : dict
+        Place in the declaration -> index, of the outputs that are not switched off.
     """
 
     __slots__ = ("inputs", "outputs", "slots", "like", "aux", "mutates", "visible", "n_out", "n_all", "variadic", "index", "out_at")
@@ -101,10 +101,9 @@ class Signature:
         mutates = op.mutates(p) if callable(op.mutates) else op.mutates
         self.aux = tuple(self.index[n] for n in aux if n in self.index)
         self.mutates = tuple(self.index[n] for n in mutates if n in self.index)
-        outs = op.outputs(p) if callable(op.outputs) else [s.name for s in op.outputs if s.active(p)]
-        self.outputs = tuple(outs)
-        conditional = not callable(op.outputs) and any(s.condition for s in op.outputs)
-        self.out_at = {i: outs.index(s.name) for i, s in enumerate(op.outputs) if s.active(p)} if conditional else None
+        found = list(enumerate(op.outputs(p))) if callable(op.outputs) else [(i, s.name) for i, s in enumerate(op.outputs) if s.active(p)]
+        self.outputs = tuple(name for _, name in found)
+        self.out_at = {place: i for i, (place, _) in enumerate(found)}
         self.n_out = len(self.outputs)
         self.n_all = self.n_out + len(self.mutates)
         vis = op.visible(p) if callable(op.visible) else op.visible

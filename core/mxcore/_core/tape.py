@@ -144,7 +144,7 @@ class GradPlan:
             return [None] * len(p._sig.inputs)
         if likes is not None:
             for i in range(len(dys)) if self.reads_dys is None else self.reads_dys:
-                j: Any = i if self.reads_dys is None else _place(p, i)
+                j: Any = i if self.reads_dys is None else p._sig.out_at.get(i)
                 if j is not None and dys[j] is None and likes[j] is not None:  # None: never computed
                     dys[j] = F.zeros_like(likes[j])
         result = self.call(self.rule, F, p, needs, dys, ins, outs, saved_state)
@@ -183,17 +183,9 @@ def _pick_all(p: Params, ins: Sequence[Any], place: int) -> list[Any]:
     return [x for x, s in zip(ins, p._sig.slots) if s == place]
 
 
-def _place(p: Params, i: int) -> int | None:
-    """Index of a declared output; None if the parameters switch it off."""
-    sig = p._sig
-    if sig.out_at is not None:
-        return sig.out_at.get(i)  # type: ignore[no-any-return]
-    return i if i < sig.n_out else None
-
-
 def _output(p: Params, values: Any, i: int) -> Any:
-    """The value of a declared output, or None."""
-    j = _place(p, i)
+    """The value of a declared output, or None if the parameters switch it off."""
+    j = p._sig.out_at.get(i)
     return None if j is None else values[j]
 
 
@@ -270,7 +262,7 @@ def _keep(node: TapeNode, plan: GradPlan, p: Params, inputs: Sequence[Any], outp
     if plan.keeps_outputs:
         own = {}
         for i in plan.keeps_outputs:
-            j = _place(p, i)
+            j = p._sig.out_at.get(i)
             if j is not None:
                 # A twin without a place on the tape: the node must not hold its own output.
                 y = outputs[j]

@@ -17,7 +17,7 @@ MODULES = (
     "indexing", "select", "gather", "ordering", "layout", "slicing", "repeating", "sequence",
     "matrix", "linalg", "triangles", "decompose", "storage", "patches", "facts", "amp",
     "dense", "conv", "pooling", "norm", "activation", "output", "rnn", "upsample", "ctc",
-    "random", "optimizer", "optimizer_multi",
+    "random", "random_pdf", "optimizer", "optimizer_multi",
     "custom", "control",
 )
 

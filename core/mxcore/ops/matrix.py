@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 
 from .._core.array import CSR
-from .._core.builtin import merge_rows
+from .._core.builtin import add_rows, merge_rows
 from .._core.op import op
 from .._core.params import Bool, Enum
 from ..testing.sample import Sample
 from .dense import wide
 from .rules import size_of
-from .select import add_rows
 from .storage import dense_of, to_csr, to_rows
 
 __all__: list[str] = []

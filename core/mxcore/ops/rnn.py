@@ -81,7 +81,7 @@ def _samples() -> list[Sample]:
         size = layout(mode, 4, 3, q["num_layers"], 2 if q.get("bidirectional") else 1, q.get("projection_size", 0)).size
         states = [(rows, 2, q.get("projection_size", 3))] + ([(rows, 2, 3)] if mode == "lstm" else [])
         found.append(Sample((3, 2, 4), (size,), *states, params=q, domain=(-0.9, 0.9), train=True,
-                            mxnet="MXNet runs projections on the GPU only" if "projection_size" in q else True))
+                            mxnet="MXNet trains projections on the GPU only" if "projection_size" in q else True))
     size = layout("gru", 4, 3, 2, 1, 0).size
     found.append(Sample((3, 2, 4), (size,), (2, 2, 3), params={"state_size": 3, "num_layers": 2, "mode": "gru", "p": 0.5}, train=True,
                         check=_check_rnn, grad=False, domain=(-0.5, 0.5)))
@@ -145,7 +145,8 @@ def rnn(k, p, *arrays):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``RNN``; what that does on GPUs only (projection, lengths, clipping) works everywhere.
+    Behaviour matched: MXNet 1.9.1 ``RNN``; what that does on GPUs only (training projections, lengths, clipping) works
+    everywhere.
     """
     xp, sizes = k.xp, _Sizes(p)
     ins = dict(zip(p._sig.inputs, arrays))

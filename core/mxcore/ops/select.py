@@ -5,24 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from .._core.builtin import merge_rows
+from .._core.builtin import add_rows, merge_rows
 from .._core.infer import known, merge_shape
 from .._core.op import op
 from .._core.params import Bool, DType, Enum, Int
 from ..testing.sample import Ints, Sample
 from .rules import axis_of, first_dtype, size_of
 
-__all__ = ["add_rows", "within"]
-
-
-def add_rows(xp: Any, shape: tuple[int, ...], index: Any, values: Any) -> Any:
-    """Zeros of `shape` with ``values[i]`` added to row ``index[i]``; `index` is 1-D and in range."""
-    width = size_of(shape[1:])
-    out = xp.zeros(shape[0] * width, values.dtype)
-    # Adding at flat places is several times faster than adding rows.
-    flat = index if width == 1 else (index[:, None] * width + xp.arange(width)).reshape(-1)
-    xp.add.at(out, flat, values.reshape(-1))
-    return out.reshape(shape)
+__all__ = ["within"]
 
 
 def within(xp: Any, indices: Any, n: int, mode: str) -> Any:

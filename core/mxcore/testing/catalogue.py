@@ -66,7 +66,7 @@ def catalogue() -> Pack:
     -------
     Pack
         Entries with the keys ``module op number skip`` and, where there is nothing to skip, ``params inputs dtypes outs
-        shapes train grad_train random tol mutates in_place gradient``.
+        shapes train grad_train random tol mutates variables in_place gradient``.
     """
     pack = Pack()
     for module, op in modules():
@@ -95,6 +95,8 @@ def _call(op: Any, sample: Sample, pack: Pack) -> dict[str, Any]:
         "shapes": [list(s) if infer.known(s) else None for s in shapes],
         # Without workspaces of a training forward, some of MXNet's backwards read what is not there.
         "train": sample.train, "grad_train": sample.train or not op.random, "random": sample.check is not None, "tol": sample.tol, "mutates": list(p._sig.mutates),
+        # Inputs that may be variables; the second choice leaves out those that some operator of MXNet's will not have.
+        "variables": [[a.dtype.kind == "f" and not isinstance(s, Ints) for a, s in zip(first, sample.inputs)], sample.wants_grad(first)],
         "in_place": p._sig.index["weight"] if op.alias.get("weight") and not op.grad_rule else None, "gradient": bool(op.grad_rule) or op.backward_rule is not None,
     }
 

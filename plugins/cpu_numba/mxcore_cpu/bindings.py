@@ -46,6 +46,22 @@ def _backward_convolution(k, p, outs, dy, data, weight):
     conv.convolution_backward(dy, data, weight, outs[0], outs[1], d_bias, **_geometry(p, data))
 
 
+# MXNet gives the target shape of a transposed convolution or lets it follow from pad and adj; only the latter maps here.
+def _transposed(p, *specs):
+    return _channels_first(p) and not p.target_shape
+
+
+@cpu.kernel("Deconvolution", dtypes=_FLOATS, when=_transposed, out=True)
+def _deconvolution(k, p, outs, data, weight, bias=None):
+    conv.deconvolution(data, weight, bias, outs[0], **_geometry(p, data))
+
+
+@cpu.kernel("_backward_Deconvolution", dtypes=_FLOATS, when=_transposed, out=True)
+def _backward_deconvolution(k, p, outs, dy, data, weight):
+    d_bias = None if p.no_bias else outs[2]
+    conv.deconvolution_backward(dy, data, weight, outs[0], outs[1], d_bias, **_geometry(p, data))
+
+
 @cpu.kernel("FullyConnected", dtypes=_FLOATS, out=True)
 def _fully_connected(k, p, outs, data, weight, bias=None):
     gemm.fully_connected(_rows(p, data), weight, bias, outs[0].reshape(-1, weight.shape[0]))
@@ -154,6 +170,28 @@ def _backward_batch_norm(k, p, outs, dy, data, gamma, mean, inv, moving_mean, mo
             moving += new * moving.dtype.type(1 - p.momentum)
 
 
+def _wide_rows(p, data, *rest):
+    return data.size >= _MANY
+
+
+@cpu.kernel("LayerNorm", dtypes=_FLOATS, when=_wide_rows, out=True)
+def _layer_norm(k, p, outs, data, gamma, beta):
+    stats = [np.empty(s, data.dtype) if o is None else o for o, s in zip(outs[1:], (_stats(p, data),) * 2)]
+    out = np.empty_like(data) if outs[0] is None else outs[0]
+    normalization.layer_norm(data, gamma, beta, out, *stats, eps=p.eps, axis=p.axis)
+
+
+@cpu.kernel("_backward_LayerNorm", dtypes=_FLOATS, when=lambda p, dy, data, *rest: data.size >= _MANY, out=True)
+def _backward_layer_norm(k, p, outs, dy, data, gamma, mean, std):
+    d_data = np.empty_like(data) if outs[0] is None else outs[0]
+    normalization.layer_norm_backward(dy, data, gamma, mean, std, d_data, outs[1], outs[2], axis=p.axis)
+
+
+def _stats(p, data):
+    axis = p.axis % data.ndim
+    return data.shape[:axis] + (1,) + data.shape[axis + 1:]
+
+
 def _plain_softmax(p, *specs):
     return not p.use_length and p.dtype is None
 
@@ -187,6 +225,16 @@ def _softmax_output(k, p, outs, data, label):
 def _backward_softmax_output(k, p, outs, dy, out, label):
     softmax.softmax_output_backward(out, label, outs[0], grad_scale=p.grad_scale, use_ignore=p.use_ignore,
                                     ignore_label=p.ignore_label, normalization=p.normalization, smooth_alpha=p.smooth_alpha)
+
+
+def _table_rows(p, data, weight):
+    return weight.ndim == 2 and weight.dtype.kind == "f" and weight.dtype.itemsize >= 4 and data.size * weight.shape[1] >= _MANY
+
+
+@cpu.kernel("Embedding", when=_table_rows, out=True)
+def _embed(k, p, outs, data, weight):
+    index = np.clip(data.reshape(-1).astype(np.int64), 0, p.input_dim - 1)
+    embedding.take_rows(weight, index, outs[0].reshape(-1, p.output_dim))
 
 
 @cpu.kernel("_backward_Embedding", out=True, when=lambda p, dy, data, weight: not p.sparse_grad and dy.dtype.kind == "f"

@@ -1,0 +1,214 @@
+"""Densities of the random distributions: one row of a table each.
+
+Parameters have the leading dimensions of the samples. A row gives the logarithm of the density over ``xp`` and its
+derivatives over ``F``; the rest (exponential, gradients of both forms) is common.
+"""
+from __future__ import annotations
+
+import math
+
+from .._core.op import Op, op
+from .._core.params import Bool
+from ..testing.sample import Ints, Sample, Values
+from . import special
+
+__all__ = ["OPS"]
+
+
+@op("_trailing_like", inputs="data like~", grad=lambda F, dy, like_data: (F._trailing_sum(dy, like_data), None), samples=[
+    Sample((2,), (2, 3), mxnet="internal"), Sample((2, 3), (2, 3), mxnet="internal")])
+def trailing_like(k, p, data, like):
+    """Repeat `data` along the dimensions that `like` has beyond it.
+
+    Parameters
+    ----------
+    data : array
+    like : array
+        Only its shape is used; it begins with the shape of `data`.
+    """
+    shape = tuple(like.shape)
+    return k.xp.broadcast_to(data.reshape(tuple(data.shape) + (1,) * (len(shape) - data.ndim)), shape).copy()
+
+
+@trailing_like.shape
+def _(p, ins):
+    if ins[1][:len(ins[0])] != ins[0]:
+        raise ValueError(f"{ins[1]} does not begin with {ins[0]}")
+    return [ins[1]]
+
+
+@op("_trailing_sum", inputs="data like~", grad=lambda F, dy, like_data: (F._trailing_like(dy, like_data), None), samples=[
+    Sample((2, 3), (2,), mxnet="internal"), Sample((2, 3), (2, 3), mxnet="internal")])
+def trailing_sum(k, p, data, like):
+    """Sum `data` over the dimensions that it has beyond those of `like`.
+
+    Parameters
+    ----------
+    data : array
+    like : array
+        Only its shape is used.
+    """
+    return data.sum(tuple(range(like.ndim, data.ndim)))
+
+
+trailing_sum.shape(lambda p, ins: [ins[1]])
+
+
+def _binomial_log(xp, x, k, p):
+    g = special.gammaln
+    return g(xp, x + k) - g(xp, x + 1) - g(xp, k) + k * xp.log(p) + x * xp.log(1 - p)
+
+
+def _binomial_slopes(F, x, k, p):
+    return F._digamma(x + k) - F._digamma(k) + F.log(p), k / p - x / (1 - p)
+
+
+def _generalized_log(xp, x, mu, alpha):
+    return _binomial_log(xp, x, 1 / alpha, 1 / (mu * alpha + 1))
+
+
+def _generalized_slopes(F, x, mu, alpha):
+    k, p = 1 / alpha, 1 / (mu * alpha + 1)
+    dk, dp = _binomial_slopes(F, x, k, p)
+    return dp * (-1.0) * alpha * p * p, (dk * k * k + dp * mu * p * p) * (-1.0)
+
+
+#: name -> (parameters, log density over xp, its slopes over F for the sample (None: zero) and for each parameter, samples)
+_POSITIVE = Values((2, 3), 0.5, 2.0)
+_COUNTS = Ints((2, 3), 0, 6)
+_TABLE = {
+    "uniform": ("low high", lambda xp, x, a, b: -xp.log(b - a) + 0 * x,
+                lambda F, x, a, b: (None, 1 / (b - a), (a - b) / F.square(b - a)), [Values((2, 3), 0, 1), Values((2,), -1, 0), Values((2,), 1, 2)]),
+    "normal": ("mu sigma", lambda xp, x, m, s: -0.5 * ((x - m) / s) ** 2 - xp.log(s) - 0.5 * math.log(2 * math.pi),
+               lambda F, x, m, s: ((m - x) / F.square(s), (x - m) / F.square(s), (F.square((x - m) / s) - 1) / s),
+               [(2, 3), (2,), Values((2,), 0.5, 2)]),
+    "gamma": ("alpha beta", lambda xp, x, a, b: a * xp.log(b) + (a - 1) * xp.log(x) - b * x - special.gammaln(xp, a),
+              lambda F, x, a, b: ((a - 1) / x - b, F.log(b * x) - F._digamma(a), a / b - x), [_POSITIVE, Values((2,), 0.5, 3), Values((2,), 0.5, 2)]),
+    "exponential": ("lam", lambda xp, x, lam: xp.log(lam) - lam * x, lambda F, x, lam: (lam * (-1.0), 1 / lam - x), [_POSITIVE, Values((2,), 0.5, 2)]),
+    "poisson": ("lam", lambda xp, x, lam: x * xp.log(lam) - lam - special.gammaln(xp, x + 1), lambda F, x, lam: (None, x / lam - 1),
+                [_COUNTS, Values((2,), 0.5, 4)]),
+    "negative_binomial": ("k p", _binomial_log, lambda F, x, k, p: (None, *_binomial_slopes(F, x, k, p)),
+                          [_COUNTS, Values((2,), 1, 5), Values((2,), 0.2, 0.8)]),
+    "generalized_negative_binomial": ("mu alpha", _generalized_log, lambda F, x, m, a: (None, *_generalized_slopes(F, x, m, a)),
+                                      [_COUNTS, Values((2,), 1, 4), Values((2,), 0.2, 1)]),
+}
+
+
+def _density(name, parameters, log, slopes, inputs):
+    names = parameters.split()
+
+    def body(k, p, sample, *values):
+        values = [v.reshape(tuple(v.shape) + (1,) * (sample.ndim - v.ndim)) for v in values]
+        found = log(k.xp, sample, *values)
+        return found if p.is_log else k.xp.exp(found)
+
+    def rule(F, p, dy, y, sample, values):
+        spread = [F._trailing_like(v, sample) for v in values]
+        g = dy if p.is_log else dy * y
+        first, *others = slopes(F, sample, *spread)
+        return (None if first is None else g * first, *[F._trailing_sum(g * s, v) for s, v in zip(others, values)])
+
+    if len(names) == 1:
+        o = Op(f"_random_pdf_{name}", body, **_common(name, names, inputs))
+        o.grad(eval(f"lambda F, p, dy, y, sample, {names[0]}: rule(F, p, dy, y, sample, [{names[0]}])", {"rule": rule}))
+    else:
+        o = Op(f"_random_pdf_{name}", body, **_common(name, names, inputs))
+        a, b = (n + "_" if n in ("k", "p") else n for n in names)
+        o.grad(eval(f"lambda F, p, dy, y, sample, {a}, {b}: rule(F, p, dy, y, sample, [{a}, {b}])", {"rule": rule}))
+    o.shape(_shape)
+    return o
+
+
+def _common(name, names, inputs):
+    words = name.replace("_", " ")
+    return dict(inputs=" ".join(["sample", *names]), params={"is_log": Bool(False)}, aliases=(f"random_pdf_{name}",), samples=[
+        Sample(*inputs, params={"is_log": is_log}) for is_log in (False, True)], doc="\n".join([
+            f"The density of the {words} distribution at `sample`.", "", "Parameters", "----------", "sample : array",
+            "    Shape of the parameters, then any further dimensions.", f"{', '.join(names)} : array", "    Parameters of the distribution.",
+            "is_log : bool", "    Give the logarithm."]))
+
+
+def _shape(p, ins, outs):
+    sample = ins[0] if ins[0] is not None else outs[0]
+    first = next((s for s in ins[1:] if s is not None), None)
+    if sample is not None and first is not None and sample[:len(first)] != first:
+        raise ValueError(f"the shape of the samples, {sample}, does not begin with that of the parameters, {first}")
+    return [sample, *[first] * (len(ins) - 1)], [sample]
+
+
+OPS = [_density(name, *row) for name, row in _TABLE.items()]
+
+
+def _dirichlet_slopes(F, p, dy, y, sample, alpha):
+    g = F.expand_dims(dy if p.is_log else dy * y, axis=-1)
+    ones = F.ones_like(sample)
+    wide = F._middle_like(alpha, sample)
+    total = F._digamma(F.broadcast_mul(F.sum(wide, axis=-1, keepdims=True), ones))
+    return (F.broadcast_mul(g, (wide - 1) / sample),
+            F._middle_sum(F.broadcast_mul(g, F.log(sample) + total - F._digamma(wide)), alpha))
+
+
+def _middle(shape, like):
+    """The shape of `alpha` with dimensions of one where the samples have more, before the last."""
+    return (*shape[:-1], *(1,) * (len(like) - len(shape)), shape[-1])
+
+
+@op("_middle_like", inputs="data like~", grad=lambda F, dy, like_data: (F._middle_sum(dy, like_data), None), samples=[
+    Sample((2, 4), (2, 3, 4), mxnet="internal"), Sample((4,), (3, 4), mxnet="internal")])
+def middle_like(k, p, data, like):
+    """Repeat `data` along the dimensions that `like` has more, before the last one.
+
+    Parameters
+    ----------
+    data : array
+    like : array
+        Only its shape is used.
+    """
+    return k.xp.broadcast_to(data.reshape(_middle(data.shape, like.shape)), tuple(like.shape)).copy()
+
+
+@op("_middle_sum", inputs="data like~", grad=lambda F, dy, like_data: (F._middle_like(dy, like_data), None), samples=[
+    Sample((2, 3, 4), (2, 4), mxnet="internal"), Sample((3, 4), (4,), mxnet="internal")])
+def middle_sum(k, p, data, like):
+    """Sum `data` over the dimensions that it has more than `like`, before the last one.
+
+    Parameters
+    ----------
+    data : array
+    like : array
+        Only its shape is used.
+    """
+    return data.sum(tuple(range(like.ndim - 1, data.ndim - 1)))
+
+
+middle_like.shape(lambda p, ins: [ins[1]])
+middle_sum.shape(lambda p, ins: [ins[1]])
+
+
+@op("_random_pdf_dirichlet", "random_pdf_dirichlet", inputs="sample alpha", is_log=Bool(False), grad=_dirichlet_slopes, samples=[
+    Sample(Values((2, 3, 4), 0.1, 0.5), Values((2, 4), 0.5, 3), params={"is_log": is_log}) for is_log in (False, True)])
+def pdf_dirichlet(k, p, sample, alpha):
+    """The density of the Dirichlet distribution at `sample`.
+
+    Parameters
+    ----------
+    sample : array (..., n)
+        Shape of `alpha` but for the last dimension, any further dimensions, then n.
+    alpha : array (..., n)
+        Concentrations.
+    is_log : bool
+        Give the logarithm.
+    """
+    xp = k.xp
+    a = alpha.reshape(_middle(alpha.shape, sample.shape))
+    total = special.gammaln(xp, a.sum(-1)) - special.gammaln(xp, a).sum(-1)
+    found = ((a - 1) * xp.log(sample)).sum(-1) + total
+    return found if p.is_log else xp.exp(found)
+
+
+@pdf_dirichlet.shape
+def _(p, ins):
+    sample, alpha = ins
+    if not alpha or sample[-1:] != alpha[-1:] or sample[:len(alpha) - 1] != alpha[:-1]:
+        raise ValueError(f"samples of shape {sample} do not fit alpha of shape {alpha}")
+    return [sample[:-1] or (1,)]
