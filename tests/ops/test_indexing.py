@@ -68,7 +68,7 @@ def test_gradient_of_reading(key):
     total.backward()
     key = list(key) if isinstance(key, range) else key
     want = np.full(SHAPE, 2.0)
-    np.add.at(want, key if key != () else ..., 8 * np.asarray(a[key], np.float64))
+    np.add.at(want, ... if isinstance(key, tuple) and not key else key, 8 * np.asarray(a[key], np.float64))
     np.testing.assert_allclose(x.grad.asnumpy(), want, rtol=1e-5)
 
 
@@ -169,7 +169,7 @@ def test_bad_keys(key, kind, words):
 
 def test_bad_values():
     x, _ = numbers()
-    with pytest.raises(ValueError, match=r"\(2, 2\)"):
+    with pytest.raises(ValueError, match=r"shape \(3, 5\)"):
         x[0] = np.ones((2, 2))
     with pytest.raises(ValueError):
         x[[0, 1]] = nd.ones((3, 5, 5))

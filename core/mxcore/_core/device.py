@@ -84,7 +84,10 @@ class Device:
         return self.xp.empty(shape, dtype)
 
     def activate(self, index: int) -> None:
-        """Make `index` the device that the calling thread allocates and computes on."""
+        """Make `index` the device that the calling thread allocates and computes on.
+
+        Called before launches on a device with a queue of its own, else by the engine's workers only.
+        """
 
     def synchronize(self, index: int) -> None:
         """Wait until all work queued on device `index` is done; raise what failed in it."""

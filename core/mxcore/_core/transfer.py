@@ -60,7 +60,8 @@ def to_context(x: Array, ctx: Context) -> Array:
         moved = [device.from_host(home.to_host(part), ctx.device_id) for part in a.parts]
         out = x.__class__(a.with_parts(*moved), out_st)
     elif home is device:
-        device.activate(ctx.device_id)
+        if device.async_:
+            device.activate(ctx.device_id)
         data = device.empty(tuple(a.shape), a.dtype, ctx.device_id)
         out = x.dense(data, out_st)
         if src.write is None or device.async_:

@@ -54,7 +54,14 @@ def trailing_sum(k, p, data, like):
 trailing_sum.shape(lambda p, ins: [ins[1]])
 
 
-def _binomial_log(xp, x, k, p):
+def _chain(F, p, dy, y, sample, parameters, slopes):
+    """Gradients from the slopes of the log density: (of the sample, or None for zero; of each parameter)."""
+    g = dy if p.is_log else dy * y
+    first, *others = slopes(sample, *[F._trailing_like(v, sample) for v in parameters])
+    return (None if first is None else g * first, *[F._trailing_sum(g * s, v) for s, v in zip(others, parameters)])
+
+
+def _binomial(xp, x, k, p):
     g = special.gammaln
     return g(xp, x + k) - g(xp, x + 1) - g(xp, k) + k * xp.log(p) + x * xp.log(1 - p)
 
@@ -63,38 +70,51 @@ def _binomial_slopes(F, x, k, p):
     return F._digamma(x + k) - F._digamma(k) + F.log(p), k / p - x / (1 - p)
 
 
-def _generalized_log(xp, x, mu, alpha):
-    return _binomial_log(xp, x, 1 / alpha, 1 / (mu * alpha + 1))
-
-
 def _generalized_slopes(F, x, mu, alpha):
     k, p = 1 / alpha, 1 / (mu * alpha + 1)
     dk, dp = _binomial_slopes(F, x, k, p)
-    return dp * (-1.0) * alpha * p * p, (dk * k * k + dp * mu * p * p) * (-1.0)
+    return None, dp * alpha * p * p * -1, (dk * k * k + dp * mu * p * p) * -1
 
 
-#: name -> (parameters, log density over xp, its slopes over F for the sample (None: zero) and for each parameter, samples)
-_POSITIVE = Values((2, 3), 0.5, 2.0)
-_COUNTS = Ints((2, 3), 0, 6)
+_POSITIVE, _COUNTS = Values((2, 3), 0.5, 2.0), Ints((2, 3), 0, 6)
+
+#: name -> (parameters, log density over xp, gradient, inputs of the samples)
 _TABLE = {
-    "uniform": ("low high", lambda xp, x, a, b: -xp.log(b - a) + 0 * x,
-                lambda F, x, a, b: (None, 1 / (b - a), (a - b) / F.square(b - a)), [Values((2, 3), 0, 1), Values((2,), -1, 0), Values((2,), 1, 2)]),
-    "normal": ("mu sigma", lambda xp, x, m, s: -0.5 * ((x - m) / s) ** 2 - xp.log(s) - 0.5 * math.log(2 * math.pi),
-               lambda F, x, m, s: ((m - x) / F.square(s), (x - m) / F.square(s), (F.square((x - m) / s) - 1) / s),
-               [(2, 3), (2,), Values((2,), 0.5, 2)]),
-    "gamma": ("alpha beta", lambda xp, x, a, b: a * xp.log(b) + (a - 1) * xp.log(x) - b * x - special.gammaln(xp, a),
-              lambda F, x, a, b: ((a - 1) / x - b, F.log(b * x) - F._digamma(a), a / b - x), [_POSITIVE, Values((2,), 0.5, 3), Values((2,), 0.5, 2)]),
-    "exponential": ("lam", lambda xp, x, lam: xp.log(lam) - lam * x, lambda F, x, lam: (lam * (-1.0), 1 / lam - x), [_POSITIVE, Values((2,), 0.5, 2)]),
-    "poisson": ("lam", lambda xp, x, lam: x * xp.log(lam) - lam - special.gammaln(xp, x + 1), lambda F, x, lam: (None, x / lam - 1),
-                [_COUNTS, Values((2,), 0.5, 4)]),
-    "negative_binomial": ("k p", _binomial_log, lambda F, x, k, p: (None, *_binomial_slopes(F, x, k, p)),
-                          [_COUNTS, Values((2,), 1, 5), Values((2,), 0.2, 0.8)]),
-    "generalized_negative_binomial": ("mu alpha", _generalized_log, lambda F, x, m, a: (None, *_generalized_slopes(F, x, m, a)),
-                                      [_COUNTS, Values((2,), 1, 4), Values((2,), 0.2, 1)]),
+    "uniform": (
+        "low high", lambda xp, x, a, b: -xp.log(b - a) + 0 * x,
+        lambda F, p, dy, y, sample, low, high: _chain(F, p, dy, y, sample, (low, high), lambda x, a, b: (
+            None, 1 / (b - a), (a - b) / F.square(b - a))),
+        [Values((2, 3), 0, 1), Values((2,), -1, 0), Values((2,), 1, 2)]),
+    "normal": (
+        "mu sigma", lambda xp, x, m, s: -0.5 * ((x - m) / s) ** 2 - xp.log(s) - 0.5 * math.log(2 * math.pi),
+        lambda F, p, dy, y, sample, mu, sigma: _chain(F, p, dy, y, sample, (mu, sigma), lambda x, m, s: (
+            (m - x) / F.square(s), (x - m) / F.square(s), (F.square((x - m) / s) - 1) / s)),
+        [(2, 3), (2,), Values((2,), 0.5, 2)]),
+    "gamma": (
+        "alpha beta", lambda xp, x, a, b: a * xp.log(b) + (a - 1) * xp.log(x) - b * x - special.gammaln(xp, a),
+        lambda F, p, dy, y, sample, alpha, beta: _chain(F, p, dy, y, sample, (alpha, beta), lambda x, a, b: (
+            (a - 1) / x - b, F.log(b * x) - F._digamma(a), a / b - x)),
+        [_POSITIVE, Values((2,), 0.5, 3), Values((2,), 0.5, 2)]),
+    "exponential": (
+        "lam", lambda xp, x, lam: xp.log(lam) - lam * x,
+        lambda F, p, dy, y, sample, lam: _chain(F, p, dy, y, sample, (lam,), lambda x, a: (a * -1, 1 / a - x)),
+        [_POSITIVE, Values((2,), 0.5, 2)]),
+    "poisson": (
+        "lam", lambda xp, x, lam: x * xp.log(lam) - lam - special.gammaln(xp, x + 1),
+        lambda F, p, dy, y, sample, lam: _chain(F, p, dy, y, sample, (lam,), lambda x, a: (None, x / a - 1)),
+        [_COUNTS, Values((2,), 0.5, 4)]),
+    "negative_binomial": (
+        "k p", _binomial,
+        lambda F, p, dy, y, sample, k_, p_: _chain(F, p, dy, y, sample, (k_, p_), lambda x, a, b: (None, *_binomial_slopes(F, x, a, b))),
+        [_COUNTS, Values((2,), 1, 5), Values((2,), 0.2, 0.8)]),
+    "generalized_negative_binomial": (
+        "mu alpha", lambda xp, x, mu, alpha: _binomial(xp, x, 1 / alpha, 1 / (mu * alpha + 1)),
+        lambda F, p, dy, y, sample, mu, alpha: _chain(F, p, dy, y, sample, (mu, alpha), lambda x, a, b: _generalized_slopes(F, x, a, b)),
+        [_COUNTS, Values((2,), 1, 4), Values((2,), 0.2, 1)]),
 }
 
 
-def _density(name, parameters, log, slopes, inputs):
+def _density(name, parameters, log, rule, inputs):
     names = parameters.split()
 
     def body(k, p, sample, *values):
@@ -102,30 +122,13 @@ def _density(name, parameters, log, slopes, inputs):
         found = log(k.xp, sample, *values)
         return found if p.is_log else k.xp.exp(found)
 
-    def rule(F, p, dy, y, sample, values):
-        spread = [F._trailing_like(v, sample) for v in values]
-        g = dy if p.is_log else dy * y
-        first, *others = slopes(F, sample, *spread)
-        return (None if first is None else g * first, *[F._trailing_sum(g * s, v) for s, v in zip(others, values)])
-
-    if len(names) == 1:
-        o = Op(f"_random_pdf_{name}", body, **_common(name, names, inputs))
-        o.grad(eval(f"lambda F, p, dy, y, sample, {names[0]}: rule(F, p, dy, y, sample, [{names[0]}])", {"rule": rule}))
-    else:
-        o = Op(f"_random_pdf_{name}", body, **_common(name, names, inputs))
-        a, b = (n + "_" if n in ("k", "p") else n for n in names)
-        o.grad(eval(f"lambda F, p, dy, y, sample, {a}, {b}: rule(F, p, dy, y, sample, [{a}, {b}])", {"rule": rule}))
+    o = Op(f"_random_pdf_{name}", body, grad=rule, inputs=" ".join(["sample", *names]), params={"is_log": Bool(False)},
+           aliases=(f"random_pdf_{name}",), samples=[Sample(*inputs, params={"is_log": is_log}) for is_log in (False, True)], doc="\n".join([
+               f"The density of the {name.replace('_', ' ')} distribution at `sample`.", "", "Parameters", "----------", "sample : array",
+               "    Shape of the parameters, then any further dimensions.", f"{', '.join(names)} : array", "    Parameters of the distribution.",
+               "is_log : bool", "    Give the logarithm."]))
     o.shape(_shape)
     return o
-
-
-def _common(name, names, inputs):
-    words = name.replace("_", " ")
-    return dict(inputs=" ".join(["sample", *names]), params={"is_log": Bool(False)}, aliases=(f"random_pdf_{name}",), samples=[
-        Sample(*inputs, params={"is_log": is_log}) for is_log in (False, True)], doc="\n".join([
-            f"The density of the {words} distribution at `sample`.", "", "Parameters", "----------", "sample : array",
-            "    Shape of the parameters, then any further dimensions.", f"{', '.join(names)} : array", "    Parameters of the distribution.",
-            "is_log : bool", "    Give the logarithm."]))
 
 
 def _shape(p, ins, outs):

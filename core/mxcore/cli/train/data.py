@@ -36,7 +36,10 @@ class Data:
         total = _listed(files["train"])
         #: Training images of this worker, None if there is no index that says it.
         self.count = None if total is None else len(range(part, total, parts))
-        common = {"data_shape": image_shape, "scale": 1 / 255, "verbose": False, "preprocess_threads": 2}
+        common = {
+            "data_shape": image_shape, "batch_size": args.batch_size, "round_batch": False, "scale": 1 / 255,
+            "preprocess_threads": 2, "verbose": False,
+        }  # fmt: skip
         chance = SHIFTED
         if args.rec:  # photos of any size
             common["resize"] = max(image_shape[1:])
@@ -44,11 +47,10 @@ class Data:
         self.train = self.test = None
         try:
             self.train = io.ImageRecordIter(
-                **files["train"], **common, **chance, batch_size=args.batch_size, shuffle=True, seed=args.seed,
-                num_parts=parts, part_index=part,
+                **files["train"], **common, **chance, shuffle=True, seed=args.seed, num_parts=parts, part_index=part,
             )  # fmt: skip
             if "test" in files:
-                self.test = io.ImageRecordIter(**files["test"], **common, batch_size=args.batch_size, round_batch=False)
+                self.test = io.ImageRecordIter(**files["test"], **common)
         except BaseException:
             self.close()
             raise

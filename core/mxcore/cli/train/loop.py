@@ -103,15 +103,15 @@ class Run:
                 loss = self._step(batch, accuracy, count)
                 seen += count
                 total += loss * count
-                bar.set_postfix(loss=f"{total / seen:.4f}", accuracy=_percent(accuracy.get()[1]), refresh=False)
+                entry = {"epoch": self.epoch + 1, "loss": total / seen, "train_accuracy": accuracy.get()[1]}
+                bar.set_postfix_str(_told(entry), refresh=False)
                 bar.update(count)
-            rate = seen / (time.perf_counter() - start)
-            entry = {"epoch": self.epoch + 1, "loss": total / seen, "train_accuracy": accuracy.get()[1]}
+            entry["samples_per_s"] = rate = seen / (time.perf_counter() - start)
             if self.data.test is not None:
                 entry["test_accuracy"] = self.test()
-            entry["samples_per_s"] = rate
             bar.set_postfix_str(_told(entry))
-        if bar.disable:  # not a terminal
+            terminal = not bar.disable
+        if not terminal:
             print(f"epoch {entry['epoch']}/{self.args.epochs}: {_told(entry)}, {rate:.0f} samples/s", flush=True)
         return entry
 

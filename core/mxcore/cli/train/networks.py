@@ -66,8 +66,7 @@ def make(name, classes):
     except ValueError as e:
         raise error(
             ValueError,
-            f"there is no network {name!r}{suggest(name, OWN)}; there are {', '.join(OWN)} and the "
-            f"models of gluon.model_zoo.vision ({e})",
+            f"there is no network {name!r}{suggest(name, OWN)}; there are {', '.join(OWN)} and the models of gluon.model_zoo.vision ({e})",
         ) from None
 
 

@@ -70,7 +70,7 @@ def add_arguments(parser):
     add("--augment", action="store_true", help="crop and mirror the images of --rec at random; digits are always shifted a little")
     add("--optimizer", default="sgd", metavar="NAME", help="name of an optimizer (sgd, with momentum 0.9)")
     add("--lr", type=number(float, 0, above=True), metavar="RATE",
-        help="learning rate after the warm-up, from where it falls along a cosine (sgd, nag: 0.03; else its own)")  # fmt: skip
+        help="first learning rate; it falls along a cosine (sgd, nag: 0.03; else its own)")  # fmt: skip
     add("--wd", type=number(float, 0), default=1e-4, metavar="RATE", help="weight decay (0.0001)")
     add("--epochs", type=positive, default=10, metavar="N", help="how many times to go through the images (10)")
     add("--batch-size", type=positive, default=64, metavar="N", help="images per step, over all contexts (64)")
