@@ -32,7 +32,7 @@ def chains():
             y.wait_to_read()
 
     times = {serial: [], together: []}
-    for _ in range(8):
+    for _ in range(20):
         for run in times:
             begin = time.perf_counter()
             run()

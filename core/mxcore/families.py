@@ -4,11 +4,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ._core.expr import Expr
 from ._core.infer import broadcast_shapes
 from ._core.op import MISSING, Op
 from ._core.params import Bool, Float, Params
 
-__all__ = ["unary", "binary", "broadcast", "scalar", "broadcast_rule"]
+__all__ = ["Fused", "unary", "binary", "broadcast", "scalar", "broadcast_rule"]
 
 Fn = str | Callable[..., Any]
 
@@ -102,3 +103,28 @@ def _rename(expr: str, names: dict[str, str]) -> str:
     import re
 
     return re.sub(r"[A-Za-z_]\w*", lambda m: names.get(m.group(), m.group()), expr)
+
+
+class Fused:
+    """A chain of elementwise operators as one: what ``Device.compile_fused`` compiles.
+
+    Attributes
+    ----------
+    inputs : tuple of str
+        Names of the input arrays; they broadcast against each other.
+    outputs : tuple of Expr
+        One expression over the inputs per output array.
+    dtype : str
+        'float32' or 'float64', of inputs, arithmetic and outputs.
+    """
+
+    __slots__ = ("inputs", "outputs", "dtype")
+
+    def __init__(self, inputs: Iterable[str], outputs: Iterable[Expr | str], dtype: str = "float32") -> None:
+        self.inputs, self.dtype = tuple(inputs), dtype
+        self.outputs = tuple(e if isinstance(e, Expr) else Expr(e, self.inputs) for e in outputs)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for equal chains."""
+        return (self.inputs, tuple(e.tree for e in self.outputs), self.dtype)

@@ -8,7 +8,7 @@ from ._core.builtin import merge_rows
 from ._core.context import Context
 from ._core.device import Device
 from ._core.errors import MXNetError, error
-from ._core.expr import Expr, Fused, print_numba, print_with
+from ._core.expr import Expr, print_numba, print_with
 from ._core.graph import Graph, GraphPass
 from ._core.hookspecs import hookimpl
 from ._core.infer import broadcast_shapes, known, merge_dtype, merge_shape
@@ -17,7 +17,7 @@ from ._core.manager import API_VERSION
 from ._core.op import Op, declarations, op
 from ._core.params import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Param, Params, Rest, Shape, Str
 from ._core.rng import Rng
-from .families import binary, broadcast, scalar, unary
+from .families import Fused, binary, broadcast, scalar, unary
 from .testing.sample import Sample
 
 __all__ = [

@@ -106,6 +106,16 @@ def test_detach_and_block_grad():
     assert float(x.grad.asscalar()) == 3
 
 
+def test_variables_that_no_gradient_reaches_get_zeros():
+    x, w, z = var([1.0, 2.0]), var([3.0, 4.0]), var([5.0, 6.0])
+    for v in (x, w, z):
+        v.grad[:] = 7
+    with autograd.record():
+        y = mx.nd.BlockGrad(x * w) + mx.nd.sign(w) + z
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [0, 0] and w.grad.asnumpy().tolist() == [0, 0] and z.grad.asnumpy().tolist() == [1, 1]
+
+
 def test_views_of_a_gradient_see_the_next_backward():
     x = var([[1, 2], [3, 4]])
     part = x.grad[0:1]

@@ -79,6 +79,12 @@ def test_numpy_integers_are_keys(kv):
     assert (out.asnumpy() == 2).all()
 
 
+def test_no_keys_is_nothing_to_do(kv):
+    kv.init([], [])
+    kv.push([], [])
+    assert kv.pull([], out=[]) is None
+
+
 def test_names_in_any_case():
     assert mx.kv.create("LOCAL").type == "local" and mx.kv.create().type == "local"
 

@@ -1,7 +1,8 @@
 """Reading and writing parts of arrays, and picking by index arrays: views, negative steps, empty parts, ties, errors."""
-import mxcore as mx
 import numpy as np
 import pytest
+
+import mxcore as mx
 from mxcore import autograd, nd
 from mxcore.base import MXNetError
 

@@ -25,7 +25,7 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
         cut = next((i for i, a in enumerate(args) if not is_input(a)), len(args))
         fixed = len(names) - 1
         if op.arg_names is not None:
-            if op.count in op.params and cut:
+            if op.count in op.params and op.params[op.count].required and cut:
                 kwargs.setdefault(op.count, cut)
             return _by_declared_names(op, args, kwargs, is_input, need_all)
         if kwargs:

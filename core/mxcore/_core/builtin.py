@@ -1,6 +1,7 @@
 """The four operators that differentiation itself needs; the core brings them, so that it works with no plugin."""
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from . import registry
@@ -15,10 +16,8 @@ OWNER = "mxcore core"
 
 def add_rows(xp: Any, shape: tuple[int, ...], index: Any, values: Any) -> Any:
     """Zeros of `shape` with ``values[i]`` added to row ``index[i]``; `index` is 1-D and in range."""
-    width = 1
-    for d in shape[1:]:
-        width *= d
-    out = xp.zeros(shape[0] * width, values.dtype)
+    width = prod(shape[1:])
+    out = xp.zeros(prod(shape), values.dtype)
     # Adding at flat places is several times faster than adding rows.
     flat = index if width == 1 else (index[:, None] * width + xp.arange(width)).reshape(-1)
     xp.add.at(out, flat, values.reshape(-1))

@@ -378,7 +378,9 @@ def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list
 
 
 def _same(data: Any, spec: Spec) -> bool:
-    return bool(data.shape == spec.shape and data.dtype == spec.dtype)
+    # A kernel that writes gets whole arrays: it may look at them in another shape.
+    return bool(data.shape == spec.shape and data.dtype == spec.dtype
+                and getattr(getattr(data, "flags", None), "c_contiguous", True))
 
 
 def _usable(op: Op, plan: Plan, sig: Any, outs: list[Any], inputs: Sequence[Any]) -> list[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+import types
 import weakref
 from collections.abc import Callable, Iterable
 
@@ -224,24 +225,16 @@ ENGINES: dict[str, type[Engine]] = {
     "NaiveEngine": NaiveEngine, "ThreadedEnginePerDevice": ThreadedEnginePerDevice, "ThreadedEngine": ThreadedEnginePerDevice}
 
 
-class _Current:
-    """Holds the engine in use, so that a fork or a test can exchange it."""
-
-    __slots__ = ("it",)
-
-    def __init__(self) -> None:
-        name = os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice")
-        if name not in ENGINES:
-            raise error(ValueError, f"MXNET_ENGINE_TYPE={name!r}: use one of {', '.join(ENGINES)}")
-        self.it: Engine = ENGINES[name]()
-
-
-engine = _Current()
+_name = os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice")
+if _name not in ENGINES:
+    raise error(ValueError, f"MXNET_ENGINE_TYPE={_name!r}: use one of {', '.join(ENGINES)}")
+#: Holds the engine in use as `it`, so that a fork or a test can exchange it.
+engine = types.SimpleNamespace(it=ENGINES[_name]())
 
 
 def use_engine(new: Engine | str) -> Engine:
     """Exchange the engine, after draining the old one; returns the old one."""
-    old = engine.it
+    old: Engine = engine.it
     if isinstance(old, ThreadedEnginePerDevice):
         old.drain()
     engine.it = ENGINES[new]() if isinstance(new, str) else new

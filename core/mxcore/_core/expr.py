@@ -15,7 +15,7 @@ from typing import Any
 
 from .errors import error, suggest
 
-__all__ = ["Expr", "Fused", "FUNCTIONS", "print_numba", "print_with"]
+__all__ = ["Expr", "FUNCTIONS", "print_numba", "print_with"]
 
 #: name -> number of arguments. Each printer maps every one of them.
 FUNCTIONS: dict[str, int] = dict.fromkeys(
@@ -96,31 +96,6 @@ class Expr:
 
     def __repr__(self) -> str:
         return f"Expr({self.text!r})"
-
-
-class Fused:
-    """A chain of elementwise operators as one: what ``Device.compile_fused`` compiles.
-
-    Attributes
-    ----------
-    inputs : tuple of str
-        Names of the input arrays; they broadcast against each other.
-    outputs : tuple of Expr
-        One expression over the inputs per output array.
-    dtype : str
-        'float32' or 'float64', of inputs, arithmetic and outputs.
-    """
-
-    __slots__ = ("inputs", "outputs", "dtype")
-
-    def __init__(self, inputs: Iterable[str], outputs: Iterable[Expr | str], dtype: str = "float32") -> None:
-        self.inputs, self.dtype = tuple(inputs), dtype
-        self.outputs = tuple(e if isinstance(e, Expr) else Expr(e, self.inputs) for e in outputs)
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Equal for equal chains."""
-        return (self.inputs, tuple(e.tree for e in self.outputs), self.dtype)
 
 
 def _names(tree: Tree) -> Iterable[str]:

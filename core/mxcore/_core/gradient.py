@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from .errors import error
+from .gradplan import plan_of
 from .graph import GraphF, Node, Value, topo
 from .op import Op
 from .params import Params
-from .tape import plan_of
 
 __all__ = ["gradient", "STATE_BACKWARD"]
 

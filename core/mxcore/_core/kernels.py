@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import error
-
 if TYPE_CHECKING:
     from .op import Op
     from .params import Params
@@ -109,9 +107,3 @@ class KernelSet:
 
     def __len__(self) -> int:
         return len(self.entries)
-
-    def check(self) -> None:
-        """Raise if an entry is unusable."""
-        for e in self.entries:
-            if not callable(e.fn):
-                raise error(TypeError, f"kernel of {e.op!r} for {self.device!r} is not callable")

@@ -112,14 +112,28 @@ def _number(value: Any, what: str) -> Any:
     return value
 
 
-class Int(Param):
+class _Bounded(Param):
+    """A number with optional bounds `ge` and `le`."""
+
+    def __init__(self, default: Any = REQUIRED, *, ge: float | None = None, le: float | None = None, **kw: Any) -> None:
+        super().__init__(default, **kw)
+        self.ge, self.le = ge, le
+
+    def allowed(self) -> str:
+        low = "" if self.ge is None else f" >= {self.ge}"
+        return self.kind + low + ("" if self.le is None else f" <= {self.le}")
+
+    def check(self, x: Any) -> Any:
+        """The number, if it is within the bounds (a NaN is not)."""
+        if (self.ge is not None and not x >= self.ge) or (self.le is not None and not x <= self.le):
+            raise ValueError(f"must be {self.allowed()}, got {x}")
+        return x
+
+
+class Int(_Bounded):
     """A whole number, with optional bounds `ge` and `le`."""
 
     kind = "int"
-
-    def __init__(self, default: Any = REQUIRED, *, ge: int | None = None, le: int | None = None, **kw: Any) -> None:
-        super().__init__(default, **kw)
-        self.ge, self.le = ge, le
 
     def convert(self, value: Any) -> int:
         value = _number(value, "int")
@@ -128,36 +142,21 @@ class Int(Param):
         except AttributeError:
             if not isinstance(value, (float, np.floating)) or not float(value).is_integer():
                 raise TypeError(f"must be {self.allowed()}, got {value!r}") from None
-            n = int(value)
-        if (self.ge is not None and n < self.ge) or (self.le is not None and n > self.le):
-            raise ValueError(f"must be {self.allowed()}, got {n}")
-        return int(n)
-
-    def allowed(self) -> str:
-        low = "" if self.ge is None else f" >= {self.ge}"
-        return self.kind + low + ("" if self.le is None else f" <= {self.le}")
+            n = value
+        return int(self.check(int(n)))
 
 
-class Float(Param):
+class Float(_Bounded):
     """A real number, with optional bounds `ge` and `le`; ``dynamic=True`` for per-step scalars."""
 
     kind = "float"
-
-    def __init__(self, default: Any = REQUIRED, *, ge: float | None = None, le: float | None = None, **kw: Any) -> None:
-        super().__init__(default, **kw)
-        self.ge, self.le = ge, le
 
     def convert(self, value: Any) -> float:
         try:
             x = float(_number(value, "float"))
         except (TypeError, ValueError):
             raise TypeError(f"must be {self.allowed()}, got {value!r}") from None
-        if (self.ge is not None and not x >= self.ge) or (self.le is not None and not x <= self.le):
-            raise ValueError(f"must be {self.allowed()}, got {x}")
-        return x
-
-    def allowed(self) -> str:
-        return Int.allowed(self)  # type: ignore[arg-type]
+        return float(self.check(x))
 
 
 class Bool(Param):
@@ -372,5 +371,5 @@ class Parser:
 
     def strings(self, p: Params) -> dict[str, str]:
         """The given parameters as MXNet's JSON holds them."""
-        found = {n: self.specs[n].format(getattr(p, n)) for n in p._given if n in self.specs}
+        found = {n: self.specs[n].format(getattr(p, n)) for n in p._given if n in self.specs and n != self.rest}
         return {**found, **dict(getattr(p, self.rest))} if self.rest else found

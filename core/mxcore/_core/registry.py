@@ -124,7 +124,6 @@ class KernelTable:
             return
         if not isinstance(value, KernelSet):
             raise error(TypeError, f"hook mxcore_kernels of {owner}: {value!r} is neither a KernelSet nor 'module:attr'")
-        value.check()
         table = self.sets.setdefault(device, {})
         for k in value.entries:
             k.owner = owner
@@ -237,6 +236,14 @@ def names(kind: str) -> list[str]:
     return _table(kind).names()
 
 
+def owned(owner: str) -> dict[str, list[str]]:
+    """What an owner registered, kind by kind; kernels as references or as their number."""
+    found = {t.kind: sorted(n for n, o in t.owners.items() if o == owner) for t in (ops, devices, *tables.values())}
+    n = sum(k.owner == owner for t in kernels.sets.values() for ks in t.values() for k in ks)
+    found["kernels"] = [f"{n} kernels"] * bool(n) + [r for v in kernels.pending.values() for r, o in v if o == owner]
+    return {k: v for k, v in found.items() if v}
+
+
 def drop_owner(owner: str) -> None:
     """Remove everything that `owner` registered."""
     for t in (ops, devices, kernels, *tables.values()):
@@ -252,12 +259,3 @@ def changed() -> None:
     reset_devices()
     for forget in on_change:
         forget()
-
-
-def owned(owner: str) -> dict[str, list[str]]:
-    """What an owner registered, kind by kind."""
-    found = {t.kind: sorted(n for n, o in t.owners.items() if o == owner) for t in (ops, devices, *tables.values())}
-    n = sum(k.owner == owner for t in kernels.sets.values() for ks in t.values() for k in ks)
-    refs = [r for v in kernels.pending.values() for r, o in v if o == owner]
-    found["kernels"] = ([f"{n} kernels"] if n else []) + refs
-    return {k: v for k, v in found.items() if v}

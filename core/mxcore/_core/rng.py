@@ -99,23 +99,3 @@ class Rng:
         a = u[1] * wide(2 * np.pi)
         z = xp.concatenate([r * xp.cos(a), r * xp.sin(a)])[:n].reshape(shape)
         return z.astype(dtype)
-
-    def exponential(self, shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
-        """Exponential with rate 1."""
-        wide = np.float64 if np.dtype(dtype) == np.float64 else np.float32
-        return (-self.device.xp.log1p(-self.uniform(shape, wide))).astype(dtype)
-
-    def integers(self, low: int, high: int, shape: tuple[int, ...], dtype: Any = np.int64) -> Any:
-        """Integers in [low, high), by multiplication of the high bits (bias below 2**-32 for spans below 2**31)."""
-        n = int(np.prod(shape, dtype=np.int64))
-        span = max(int(high) - int(low), 1)
-        if span < 2**31:
-            words = (self.bits(n) >> np.uint64(32)) * np.uint64(span) >> np.uint64(32)
-        else:
-            words = self.bits(n) % np.uint64(span)
-        return (words.astype(np.int64) + int(low)).astype(dtype).reshape(shape)
-
-    def permutation(self, n: int) -> Any:
-        """A random order of 0 … n-1."""
-        xp = self.device.xp
-        return xp.argsort(self.bits(n) >> np.uint64(1))

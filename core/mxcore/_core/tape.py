@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
 from . import frontend, transfer  # circular, used at call time only
 from .array import Array, Like, Storage
 from .errors import MXNetError, MXNetWarning, error, in_op
-from .op import MISSING, RULE_WORDS, Op
+from .gradplan import GradPlan, plan_of
+from .op import MISSING, Op
 from .params import Params
 from .state import state
 
-__all__ = ["Leaf", "TapeNode", "GradPlan", "record", "mark", "backward", "differentiable", "plan_of"]
+__all__ = ["Leaf", "TapeNode", "record", "mark", "backward", "differentiable"]
 
 _serial = itertools.count()
 _NOTHING: Any = ((), None)
@@ -57,144 +58,6 @@ class TapeNode:
 
     def __lt__(self, other: TapeNode) -> bool:
         return self.serial > other.serial  # a heap gives the latest first
-
-
-class GradPlan:
-    """A gradient rule compiled from its argument names: what to keep, and one expression that calls it.
-
-    Attributes
-    ----------
-    call : callable or None
-        ``(rule, F, p, needs, dys, ins, outs, state) -> gradients``; None: every gradient is zero.
-    keeps_inputs, likes : frozenset of int
-        Places in the declaration of inputs to keep, as arrays or by shape and dtype.
-    keeps_outputs : tuple of int
-    """
-
-    __slots__ = ("rule", "call", "keeps_inputs", "keeps_outputs", "likes", "keeps_nothing", "reads_dys", "single", "flat")
-
-    def __init__(self, op: Op) -> None:
-        rule = op.grad_rule
-        self.rule: Callable[..., Any] | None = None
-        self.call: Any = None
-        self.keeps_inputs: frozenset[int] = frozenset()
-        self.likes: frozenset[int] = frozenset()
-        self.keeps_outputs: tuple[int, ...] = ()
-        self.reads_dys: tuple[int, ...] | None = ()
-        self.keeps_nothing = True
-        # With these, the result of the rule needs no reshuffling.
-        self.flat = not op.variadic and not any(s.condition for s in op.input_slots)
-        self.single = self.flat and len(op.input_slots) == 1
-        if op.backward_rule is not None:
-            self.keeps_inputs = frozenset(range(len(op.input_slots)))
-            self.keeps_nothing = False
-            return
-        if rule is MISSING:
-            raise error(NotImplementedError, f"operator {op.name} is not differentiable: it has no gradient rule")
-        if rule is None:
-            return
-        self.rule = rule
-        args = [self._source(op, n) for n in rule.__code__.co_varnames[:rule.__code__.co_argcount]]
-        # One expression instead of a loop over argument kinds at every call.
-        self.call = eval(f"lambda rule, F, p, needs, dys, ins, outs, state: rule({', '.join(a for a, _, _ in args)})",
-                         {"_pick": _pick, "_pick_all": _pick_all, "_output": _output})
-        self.keeps_inputs = frozenset(i for _, kind, i in args if kind == "in")
-        self.likes = frozenset(i for _, kind, i in args if kind == "like") - self.keeps_inputs
-        self.keeps_outputs = tuple(sorted({i for _, kind, i in args if kind == "out"}))
-        self.keeps_nothing = not (self.keeps_inputs or self.likes or self.keeps_outputs)
-        kinds = {kind for _, kind, _ in args}
-        self.reads_dys = None if "dys" in kinds else tuple(sorted({i for _, kind, i in args if kind == "dy"}))
-
-    def _source(self, op: Op, name: str) -> tuple[str, str, int]:
-        """(expression for an argument of the rule, kind, index)."""
-        if name in ("F", "p", "needs", "state"):
-            return name, name, 0
-        if name == "dy":
-            return "dys[0]", "dy", 0
-        if name == "dys":
-            return "dys", "dys", 0
-        if name == "y":
-            return "outs[0]", "out", 0
-        places = {n: i for i, n in enumerate(op.input_names)}
-        plain = name[:-1] if name.endswith("_") and name[:-1] in RULE_WORDS else name
-        kind, where = ("in", places.get(plain)) if plain in places else ("like", places.get(name[5:]) if name[:5] == "like_" else None)
-        if where is not None:
-            if self.flat:
-                return f"ins[{where}]", kind, where
-            pick = "_pick_all" if op.input_slots[where].variadic else "_pick"
-            return f"{pick}(p, ins, {where})", kind, where
-        word, _, rest = name.partition("_")
-        outs = {} if callable(op.outputs) else {s.name: i for i, s in enumerate(op.outputs)}
-        index = int(rest) if rest.isdigit() else outs.get(rest)
-        if word in ("d", "out") and index is not None:
-            values, kind = ("dys", "dy") if word == "d" else ("outs", "out")
-            if callable(op.outputs) or any(s.condition for s in op.outputs):  # parameters may switch it off
-                return f"_output(p, {values}, {index})", kind, index
-            return f"{values}[{index}]", kind, index
-        raise error(TypeError, f"gradient rule of operator {op.name}: '{name}' is no input, output or rule word "
-                               f"({', '.join(sorted(RULE_WORDS))}, d_<output>, out_<output>, like_<input>)")
-
-    def gradients(self, op: Op, p: Params, F: Any, needs: Any, dys: list[Any], ins: Any, outs: Any, likes: Any,
-                  saved_state: Any = None) -> Sequence[Any]:
-        """Run the rule; one gradient (or None) per input.
-
-        `dys` are the incoming gradients, None where none arrived; `likes` what zeros for those are made like.
-        """
-        if self.call is None:
-            return [None] * len(p._sig.inputs)
-        if likes is not None:
-            for i in range(len(dys)) if self.reads_dys is None else self.reads_dys:
-                j: Any = i if self.reads_dys is None else p._sig.out_at.get(i)
-                if j is not None and dys[j] is None and likes[j] is not None:  # None: never computed
-                    dys[j] = F.zeros_like(likes[j])
-        result = self.call(self.rule, F, p, needs, dys, ins, outs, saved_state)
-        if self.single and result.__class__ is not tuple and result.__class__ is not list:
-            return (result,)
-        n = len(p._sig.inputs)
-        if not self.flat:
-            result = self._arranged(op, p, result, n)
-        if len(result) != n:
-            raise error(ValueError, f"gradient rule of operator {op.name} returned {len(result)} gradients for {n} inputs "
-                                    f"({', '.join(p._sig.inputs)})")
-        return result  # type: ignore[no-any-return]
-
-    def _arranged(self, op: Op, p: Params, result: Any, n: int) -> list[Any]:
-        """Gradients given per declared input, lists for variadic ones: those that parameters switch off are skipped."""
-        declared = list(result) if isinstance(result, (list, tuple)) else [result]
-        nested = any(isinstance(g, (list, tuple)) for g in declared)
-        if not nested and (len(declared) == n or len(declared) != len(op.input_slots)):
-            return declared
-        grads: list[Any] = []
-        for i, g in enumerate(declared):
-            if isinstance(g, (list, tuple)):
-                grads += g
-            elif i in p._sig.slots:
-                grads.append(g)
-        return grads
-
-
-def _pick(p: Params, ins: Sequence[Any], place: int) -> Any:
-    """The input at a place of the declaration; None if the parameters switch it off."""
-    return next((x for x, s in zip(ins, p._sig.slots) if s == place), None)
-
-
-def _pick_all(p: Params, ins: Sequence[Any], place: int) -> list[Any]:
-    """All items of a variadic input."""
-    return [x for x, s in zip(ins, p._sig.slots) if s == place]
-
-
-def _output(p: Params, values: Any, i: int) -> Any:
-    """The value of a declared output, or None if the parameters switch it off."""
-    j = p._sig.out_at.get(i)
-    return None if j is None else values[j]
-
-
-def plan_of(op: Op) -> GradPlan:
-    """The compiled gradient rule of an operator."""
-    plan = op.grad_plan
-    if plan is None:
-        plan = op.grad_plan = GradPlan(op)
-    return plan  # type: ignore[no-any-return]
 
 
 def _plan_or_none(op: Op) -> GradPlan | None:
@@ -355,6 +218,8 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
             state.record = False
             for leaf, g in run.leaves.items():
                 _write(run.F, leaf, g)
+            if run.dropped:
+                _write_zeros(run)
             result = None
         else:
             result = [run.found(v, create_graph) for v in variables]
@@ -386,18 +251,22 @@ def _ones(h: Array) -> Array:
 class _Run:
     """One backward: nodes wait in a heap, latest first, until all gradients of their outputs have arrived."""
 
-    __slots__ = ("F", "wanted", "need", "create_graph", "queue", "leaves", "results")
+    __slots__ = ("F", "wanted", "need", "create_graph", "queue", "leaves", "results", "dropped")
 
     def __init__(self, F: Any, wanted: set[tuple[int, int]] | None, need: set[int] | None, create_graph: bool) -> None:
         self.F, self.wanted, self.need, self.create_graph = F, wanted, need, create_graph
         self.queue: list[TapeNode] = []
         self.leaves: dict[Leaf, Any] = {}
         self.results: dict[tuple[int, int], Any] = {}
+        #: Nodes and leaves that a rule gave no gradient to: variables found only there get zeros.
+        self.dropped: list[Any] = []
 
     def arrive(self, entries: Sequence[Any], grads: Sequence[Any]) -> None:
         """Add gradients to the entries that they belong to."""
         for e, g in zip(entries, grads):
             if g is None or e is None:
+                if e is not None and e[0].flows:
+                    self.dropped.append(e[0])
                 continue
             node = e[0]
             if node.op is None:
@@ -457,7 +326,12 @@ class _Run:
         try:
             if op.backward_rule is not None:
                 dys = [F.zeros_like(n.specs[i]) if g is None else g for i, g in enumerate(dys)]
-                return op.backward_rule(n.k, p, n.state, dys, keep, own)  # type: ignore[no-any-return]
+                found = op.backward_rule(n.k, p, n.state, dys, keep, own)
+                if self.create_graph:  # a gradient of this gradient must be an error, not a zero
+                    no_rule = Op(f"_backward_{op.name}", None, inputs="x*")
+                    ins, outs = [*dys, *[x for x in keep if x is not None]], [g for g in found if g is not None]
+                    record(no_rule, no_rule.parse({"num_args": len(ins)}), ins, outs, n.k)
+                return found  # type: ignore[no-any-return]
             return (op.grad_plan or plan_of(op)).gradients(op, p, F, needs, dys, keep, own, n.specs, n.state)
         except MXNetError:
             raise
@@ -486,6 +360,21 @@ def _placed(x: Any, entry: Any) -> Any:
     twin = x.__class__(x._data, x._st)
     twin._entry = entry
     return twin
+
+
+def _write_zeros(run: _Run) -> None:
+    """Write zeros to the variables below dropped nodes that no gradient reached, as MXNet does."""
+    seen: set[int] = set()
+    stack = list(run.dropped)
+    while stack:
+        n = stack.pop()
+        if id(n) in seen:
+            continue
+        seen.add(id(n))
+        if n.op is not None:
+            stack += [e[0] for e in n.inputs or () if e is not None and e[0].flows]
+        elif n not in run.leaves and n.req == "write" and n.grad is not None:
+            _write(run.F, n, run.F.zeros_like(n.grad))
 
 
 def _write(F: Any, leaf: Leaf, g: Any) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 from .._core import registry
 from .._core.errors import error
 from .._views import eager_function, namespace
+from .updates import adamw_update, mp_adamw_update, multi_adamw_update, multi_lamb_update, multi_mp_adamw_update, multi_mp_lamb_update
 
-__all__ = ["foreach"]
+__all__ = ["adamw_update", "foreach", "mp_adamw_update", "multi_adamw_update", "multi_lamb_update", "multi_mp_adamw_update",
+           "multi_mp_lamb_update"]
 
 
 def _flat(x: Any, what: str) -> tuple[list[Any], Callable[[list[Any]], Any]]:

@@ -65,7 +65,8 @@ def potrf(k, p, A):
 def _potri_grad(F: Any, p: Any, dy: Any, A: Any, y: Any) -> Any:
     w = _mul(F, _mul(F, y, dy), y)
     w = -(w + _t(F, w))
-    return triangle(F, _mul(F, w, A) if p.lower else _mul(F, A, w), p.lower)
+    a = triangle(F, A, p.lower)
+    return triangle(F, _mul(F, w, a) if p.lower else _mul(F, a, w), p.lower)
 
 
 @op("_linalg_potri", "linalg_potri", inputs="A", lower=Bool(True), grad=lambda F, p, dy, A, y: _potri_grad(F, p, dy, A, y),

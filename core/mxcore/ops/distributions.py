@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.rng import Rng
 
-__all__ = ["gamma", "poisson", "binomial"]
+__all__ = ["binomial", "exponential", "gamma", "integers", "permutation", "poisson"]
 
 
 def _reject(rng: Rng, words: int, params: Sequence[Any], attempt: Callable[..., tuple[Any, Any]]) -> Any:
@@ -133,3 +133,26 @@ def _log_factorial(xp: Any, k: Any) -> Any:
     z = xp.where(small, z + 8, z)
     w = 1 / (z * z)
     return (z - 0.5) * xp.log(z) - z + 0.9189385332046727 + (1 / 12 - w * (1 / 360 - w / 1260)) / z - xp.log(shift)
+
+
+def exponential(rng: Rng, shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
+    """Exponential with rate 1."""
+    wide = np.float64 if np.dtype(dtype) == np.float64 else np.float32
+    return (-rng.device.xp.log1p(-rng.uniform(shape, wide))).astype(dtype)
+
+
+def integers(rng: Rng, low: int, high: int, shape: tuple[int, ...], dtype: Any = np.int64) -> Any:
+    """Integers in [low, high), by multiplication of the high bits (bias below 2**-32 for spans below 2**31)."""
+    n = int(np.prod(shape, dtype=np.int64))
+    span = max(int(high) - int(low), 1)
+    if span < 2**31:
+        words = (rng.bits(n) >> np.uint64(32)) * np.uint64(span) >> np.uint64(32)
+    else:
+        words = rng.bits(n) % np.uint64(span)
+    return (words.astype(np.int64) + int(low)).astype(dtype).reshape(shape)
+
+
+def permutation(rng: Rng, n: int) -> Any:
+    """A random order of 0 … n-1."""
+    xp = rng.device.xp
+    return xp.argsort(rng.bits(n) >> np.uint64(1))

@@ -51,12 +51,16 @@ def _dot_grads(F: Any, p: Any, dy: Any, lhs: Any, rhs: Any, needs: Any) -> tuple
     return da, db
 
 
-def _matrices(p: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """The operands as matrices A (rows, n) and B (n, columns)."""
-    n = _left(p, a.shape)[1]
-    am = a.reshape(n, -1).T if p.transpose_a and a.ndim > 1 else a.reshape(-1, n)
-    bm = b.reshape(-1, n).T if p.transpose_b and b.ndim > 1 else b.reshape(n, -1)
-    return am, bm
+def _left_matrix(p: Any, a: Any) -> Any:
+    """The left operand as a matrix (rows, n)."""
+    rows, n = _left(p, a.shape)
+    return a.reshape(n, size_of(rows)).T if p.transpose_a and a.ndim > 1 else a.reshape(size_of(rows), n)
+
+
+def _right_matrix(p: Any, b: Any) -> Any:
+    """The right operand as a matrix (n, columns)."""
+    columns, n = _right(p, b.shape)
+    return b.reshape(size_of(columns), n).T if p.transpose_b and b.ndim > 1 else b.reshape(n, size_of(columns))
 
 
 @op("dot", "_sparse_dot", inputs="lhs rhs", **_FLAGS, grad=lambda F, p, dy, lhs, rhs, needs: _dot_grads(F, p, dy, lhs, rhs, needs),
@@ -80,7 +84,7 @@ def dot(k, p, lhs, rhs):
     if isinstance(lhs, CSR) and not isinstance(rhs, CSR):
         return _sparse_product(xp, p, lhs, dense_of(xp, rhs))
     to = _dot_stype(p, [getattr(x, "stype", "default") for x in (lhs, rhs)])[0]
-    am, bm = _matrices(p, dense_of(xp, lhs), dense_of(xp, rhs))
+    am, bm = _left_matrix(p, dense_of(xp, lhs)), _right_matrix(p, dense_of(xp, rhs))
     out = xp.matmul(wide(am), wide(bm)).astype(lhs.dtype).reshape(_dot_shape(p, [lhs.shape, rhs.shape])[0])
     return to_csr(xp, out) if to == "csr" else out
 
@@ -107,13 +111,8 @@ def _sparse_product(xp: Any, p: Any, a: CSR, b: Any) -> Any:
     parts = wide(a.values)[:, None] * wide(bm)[take]
     shape = _dot_shape(p, [a.shape, b.shape])[0]
     if p.transpose_a and p.forward_stype in (None, "row_sparse"):
-        return merge_rows(xp, shape, give, parts.astype(a.dtype).reshape(-1, *shape[1:]))
+        return merge_rows(xp, shape, give, parts.astype(a.dtype).reshape(parts.shape[0], *shape[1:]))
     return add_rows(xp, (shape[0], bm.shape[1]), give, parts).astype(a.dtype).reshape(shape)
-
-
-def _right_matrix(p: Any, b: Any) -> Any:
-    n = _right(p, b.shape)[1]
-    return b.reshape(-1, n).T if p.transpose_b and b.ndim > 1 else b.reshape(n, -1)
 
 
 _TRANSPOSED = {"transpose_a": Bool(False), "transpose_b": Bool(False)}
@@ -137,7 +136,7 @@ def dot_left(k, p, dy, rhs, like):
     """
     xp, shape = k.xp, tuple(like.shape)
     bm = wide(_right_matrix(p, dense_of(xp, rhs)))
-    g = wide(dense_of(xp, dy)).reshape(-1, bm.shape[1])
+    g = wide(dense_of(xp, dy)).reshape(size_of(_left(p, shape)[0]), bm.shape[1])
     out = xp.matmul(bm, g.T) if p.transpose_a and len(shape) > 1 else xp.matmul(g, bm.T)
     return out.astype(dy.dtype).reshape(shape)
 
@@ -166,9 +165,8 @@ def dot_right(k, p, dy, lhs, like):
     dy = dense_of(xp, dy)
     if isinstance(lhs, CSR):
         return _sparse_right(xp, p, dy, lhs, shape)
-    n = _left(p, lhs.shape)[1]
-    am = wide(lhs.reshape(n, -1).T if p.transpose_a and lhs.ndim > 1 else lhs.reshape(-1, n))
-    g = wide(dy).reshape(am.shape[0], -1)
+    am = wide(_left_matrix(p, lhs))
+    g = wide(dy).reshape(am.shape[0], size_of(_right(p, shape)[0]))
     out = xp.matmul(g.T, am) if p.transpose_b and len(shape) > 1 else xp.matmul(am.T, g)
     return out.astype(dy.dtype).reshape(shape)
 
@@ -176,11 +174,11 @@ def dot_right(k, p, dy, lhs, like):
 def _sparse_right(xp: Any, p: Any, dy: Any, lhs: CSR, shape: tuple[int, ...]) -> Any:
     rows = xp.repeat(xp.arange(lhs.shape[0]), xp.diff(lhs.indptr))
     take, give = (lhs.indices, rows) if p.transpose_a else (rows, lhs.indices)
-    g = wide(dy).reshape(lhs.shape[1] if p.transpose_a else lhs.shape[0], -1)
+    g = wide(dy).reshape(lhs.shape[1] if p.transpose_a else lhs.shape[0], size_of(_right(p, shape)[0]))
     parts = (wide(lhs.values)[:, None] * g[take]).astype(dy.dtype)
     if p.transpose_b and len(shape) > 1:
         return to_rows(xp, xp.ascontiguousarray(add_rows(xp, (shape[-1], g.shape[1]), give, parts).T).reshape(shape))
-    return merge_rows(xp, shape, give, parts.reshape(-1, *shape[1:]))
+    return merge_rows(xp, shape, give, parts.reshape(parts.shape[0], *shape[1:]))
 
 
 dot_right.shape(lambda p, ins: [ins[2]])
@@ -257,7 +255,7 @@ def khatri_rao(k, p, *args):
     """
     out = args[0]
     for x in args[1:]:
-        out = (out[:, None, :] * x[None, :, :]).reshape(-1, out.shape[1])
+        out = (out[:, None, :] * x[None, :, :]).reshape(out.shape[0] * x.shape[0], out.shape[1])
     return out.copy() if len(args) == 1 else out
 
 

@@ -53,7 +53,7 @@ def _as_rows(xp: Any, data: Any, axis: Any) -> tuple[Any, Any]:
     axis = axis_of(axis, data.ndim)
     moved = xp.moveaxis(data, axis, -1)
     lead = moved.shape[:-1]
-    rows = xp.ascontiguousarray(moved).reshape(-1, moved.shape[-1]) if data.size else moved.reshape(size_of(lead), moved.shape[-1])
+    rows = xp.ascontiguousarray(moved).reshape(size_of(lead), moved.shape[-1])
     return rows, lambda r: xp.ascontiguousarray(xp.moveaxis(r.reshape(*lead, r.shape[1]), -1, axis))
 
 

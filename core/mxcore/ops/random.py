@@ -35,7 +35,7 @@ def _normal(xp, rng, shape, t, loc, scale):
 
 
 def _exponential(xp, rng, shape, t, lam):
-    return rng.exponential(shape, t) / lam
+    return distributions.exponential(rng, shape, t) / lam
 
 
 def _gamma(xp, rng, shape, t, alpha, beta):
@@ -254,7 +254,7 @@ def randint(k, p):
     """
     if p.high <= p.low:
         raise ValueError(f"high must be above low, got low {p.low} and high {p.high}")
-    return k.rng.integers(p.low, p.high, _decided(k, p), p.dtype or _I32)
+    return distributions.integers(k.rng, p.low, p.high, _decided(k, p), p.dtype or _I32)
 
 
 randint.shape(_shape_asked)
@@ -380,7 +380,7 @@ def shuffle(k, p, data):
     ----------
     data : array
     """
-    return data[k.rng.permutation(data.shape[0])]
+    return data[distributions.permutation(k.rng, data.shape[0])]
 
 
 def _distinct(inputs, outputs):

@@ -68,10 +68,7 @@ class Case:
         self.op, self.sample, self.dtype, self.ctx = op, sample, dtype, ctx
         self.device = ctx.device
         self.host = sample.arrays(dtype)
-        kwargs = dict(sample.params)
-        if op.variadic:
-            kwargs.setdefault(op.count, len(self.host))
-        self.p = op.parse(kwargs)
+        self.p = op.parse(self.kwargs)
         self.sig = self.p._sig
         #: Factor on all tolerances.
         self.widen = 1.0

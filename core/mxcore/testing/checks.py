@@ -18,10 +18,10 @@ from .._core import registry, rng
 from .._core.device import Device
 from .._core.dispatch import K
 from .._core.errors import MXNetError
+from .._core.gradplan import plan_of
 from .._core.graph import GraphF, Value, topo, variable
 from .._core.kernels import Spec
 from .._core.params import Any_, GraphParam
-from .._core.tape import plan_of
 from .case import Case
 from .gradcheck import check_grads
 from .strict_xp import StrictDevice
@@ -300,7 +300,13 @@ def grad_req(case: Case) -> None:
     for a, b in zip(found["write"], found["add"]):
         compare(b, a.astype(np.float64) + 2, case.dtype, "gradient with grad_req='add' onto 2", 4 * case.sample.tol)
     xs = case.arrays()
-    case.backward(case.record(xs, ["null" if w else "none" for w in wants]))
+    outs = case.record(xs, ["null" if w else "none" for w in wants])
+    marked = [x for x, w in zip(xs, wants) if w and x.grad is not None]
+    for x in marked:
+        x.grad[:] = 2
+    case.backward(outs)
+    if any((x.grad.asnumpy() != 2).any() for x in marked):
+        raise AssertionError("a gradient with grad_req='null' was written")
     for i, first in enumerate(wants):
         if first and sum(wants) > 1:  # one variable alone: the other gradients must not be needed for it
             xs = case.arrays()

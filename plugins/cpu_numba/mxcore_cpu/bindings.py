@@ -254,6 +254,6 @@ def _update(name):
 
 
 for _name in optimizer.UPDATES:
-    # AdamW takes its scale as an array and LAMB's first phase writes no weight: their bodies stay.
-    if not _name.startswith(("_adamw", "lamb")):
+    # AdamW takes its scale as an array, LAMB's first phase writes no weight, AdaGrad's is for sparse gradients: their bodies stay.
+    if not _name.startswith(("_adamw", "lamb", "_sparse")):
         _update(_name)

@@ -38,7 +38,8 @@ class LocalKVStore(KVStore):
     # -- what the base calls -----------------------------------------------------------------------------------------
 
     def _init(self, values):
-        kind = type(next(iter(self._stored), values[0][0]))
+        known = [*self._stored, *(key for key, _ in values)]
+        kind = type(known[0]) if known else None
         fresh = {}
         for key, array in values:
             if type(key) is not kind:

@@ -1,0 +1,78 @@
+"""AdamW and LAMB over lists of arrays, as ``mx.nd.contrib`` has them."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from .._core import registry
+from ..base import error
+from .creation import full
+from .ndarray import NDArray
+
+__all__ = ["adamw_update", "mp_adamw_update", "multi_adamw_update", "multi_mp_adamw_update", "multi_lamb_update", "multi_mp_lamb_update"]
+
+
+def _scale(rescale_grad: Any, like: NDArray) -> NDArray:
+    """The factor on the gradient as an array beside the weight."""
+    if isinstance(rescale_grad, NDArray):
+        return rescale_grad.as_in_context(like.context)
+    return full((1,), float(rescale_grad), ctx=like.context)
+
+
+def _flat(*lists: Sequence[NDArray]) -> list[NDArray]:
+    """First items of all lists, then the second ones …"""
+    if len({len(x) for x in lists}) != 1:
+        raise error(ValueError, f"the lists of arrays must have one length, got {[len(x) for x in lists]}")
+    return list(chain.from_iterable(zip(*lists)))
+
+
+def adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, rescale_grad: Any, lr: float, eta: float, **kwargs: Any) -> Any:
+    """A step of AdamW, left out where `rescale_grad` is zero or not finite.
+
+    Parameters
+    ----------
+    weight, grad, mean, var : NDArray
+        The weight, its gradient, and the two states, which are written.
+    rescale_grad : NDArray or float
+        Factor on the gradient.
+    lr, eta : float
+        Learning rate, and a factor on the whole step.
+    **kwargs
+        beta1, beta2, epsilon, wd, clip_gradient, out.
+    """
+    return registry.ops.get("_adamw_update")(weight, grad, mean, var, _scale(rescale_grad, weight), lr=lr, eta=eta, **kwargs)
+
+
+def mp_adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, weight32: NDArray, rescale_grad: Any, lr: float, eta: float,
+                    **kwargs: Any) -> Any:
+    """`adamw_update` for a weight with a float32 master copy, `weight32`."""
+    return registry.ops.get("_mp_adamw_update")(weight, grad, mean, var, weight32, _scale(rescale_grad, weight), lr=lr, eta=eta, **kwargs)
+
+
+def multi_adamw_update(weights: Any, grads: Any, mean: Any, var: Any, rescale_grad: Any, lrs: Any, wds: Any, etas: Any, out: Any = None,
+                       size: int = 0, **kwargs: Any) -> Any:
+    """`adamw_update` for lists of arrays, with one rate, decay and factor for each."""
+    return registry.ops.get("_multi_adamw_update")(*_flat(weights, grads, mean, var), _scale(rescale_grad, weights[0]), lrs=lrs, wds=wds,
+                                                   etas=etas, out=out, num_weights=size or len(weights), **kwargs)
+
+
+def multi_mp_adamw_update(weights: Any, grads: Any, mean: Any, var: Any, weights32: Any, rescale_grad: Any, lrs: Any, wds: Any, etas: Any,
+                          out: Any = None, size: int = 0, **kwargs: Any) -> Any:
+    """`multi_adamw_update` for weights with float32 master copies, `weights32`."""
+    return registry.ops.get("_multi_mp_adamw_update")(*_flat(weights, grads, mean, var, weights32), _scale(rescale_grad, weights[0]), lrs=lrs,
+                                                      wds=wds, etas=etas, out=out, num_weights=size or len(weights), **kwargs)
+
+
+def multi_lamb_update(weights: Any, grads: Any, mean: Any, var: Any, step_count: Any, lrs: Any, wds: Any, out: Any = None, num_tensors: int = 0,
+                      **kwargs: Any) -> Any:
+    """A step of LAMB for lists of arrays, with one rate, decay and step number for each."""
+    return registry.ops.get("_multi_lamb_update")(*_flat(weights, grads, mean, var), learning_rates=lrs, wds=wds, step_count=step_count, out=out,
+                                                  num_tensors=num_tensors or len(weights), **kwargs)
+
+
+def multi_mp_lamb_update(weights: Any, grads: Any, mean: Any, var: Any, weights32: Any, step_count: Any, lrs: Any, wds: Any, out: Any = None,
+                         num_tensors: int = 0, **kwargs: Any) -> Any:
+    """`multi_lamb_update` for weights with float32 master copies, `weights32`."""
+    return registry.ops.get("_multi_mp_lamb_update")(*_flat(weights, grads, mean, var, weights32), learning_rates=lrs, wds=wds,
+                                                     step_count=step_count, out=out, num_tensors=num_tensors or len(weights), **kwargs)
