@@ -79,6 +79,23 @@ def test_higher_order():
     assert [float(v.asscalar()) for v in (g1, g2, x.grad)] == [32, 48, 48]
 
 
+def test_gradients_that_are_returned_are_arrays_of_their_own():
+    a, b = var([1.0]), var([2.0])
+    with autograd.record():
+        y = a + b
+    ga, gb = autograd.grad(y, [a, b])
+    ga[:] = 5
+    assert gb.asnumpy().tolist() == [1]
+    with autograd.record():
+        y = a * 1
+    (g,) = autograd.grad(y, [y])
+    g[:] = 9
+    with autograd.record():
+        y = a * 1
+    y.backward()
+    assert a.grad.asnumpy().tolist() == [1]
+
+
 def test_grad_of_intermediate_values():
     x = var([3.0])
     with autograd.record():

@@ -41,20 +41,23 @@ class K:
         In a program, the inferred shapes of the outputs (a consumer may have decided them); None in eager calls.
     """
 
-    __slots__ = ("xp", "device", "ctx", "is_train", "wanted", "key", "shapes")
+    __slots__ = ("xp", "device", "ctx", "is_train", "wanted", "key", "shapes", "_rng")
 
     def __init__(self, ctx: Context, is_train: bool, wanted: tuple[bool, ...] | None = None, key: Any = None) -> None:
         device = ctx.device
         self.device, self.ctx, self.is_train, self.wanted, self.key = device, ctx, is_train, wanted, key
         self.xp = device.xp
         self.shapes: Any = None
+        self._rng: Any = None
 
     @property
     def rng(self) -> Any:
-        """The random numbers of this call (:class:`mxcore._core.rng.Rng`); the same on every access."""
-        if self.key is None:
-            raise error(RuntimeError, "k.rng is for operators declared with random=True")
-        return self.device.rng(self.key, self.ctx.device_id)
+        """The random numbers of this call (:class:`mxcore._core.rng.Rng`): one stream, each draw goes on with it."""
+        if self._rng is None:
+            if self.key is None:
+                raise error(RuntimeError, "k.rng is for operators declared with random=True")
+            self._rng = self.device.rng(self.key, self.ctx.device_id)
+        return self._rng
 
 
 def context_k(ctx: Context, is_train: bool) -> K:

@@ -222,7 +222,13 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
                 _write_zeros(run)
             result = None
         else:
-            result = [run.found(v, create_graph) for v in variables]
+            result = []
+            for v in variables:
+                g = run.found(v)
+                if any(g is c for c in (*result, *_ONES.values())):  # rules may hand on one array twice; callers may write
+                    g, entry = g.dense(g._data.copy(), Storage(g._st.ctx)), g._entry
+                    g._entry = entry
+                result.append(g)
         if not retain_graph and not create_graph:
             for n in done:
                 n.saved = n.inputs = n.state = None
@@ -338,15 +344,11 @@ class _Run:
         except Exception as e:
             raise in_op(e, op.name, p._sig.inputs, [x for x in keep if x is not None], "gradient") from e
 
-    def found(self, v: Array, create_graph: bool) -> Any:
+    def found(self, v: Array) -> Any:
         """The gradient of a variable that was asked for."""
         node, i = v._entry
         g = self.leaves.get(node) if node.op is None else self.results.get((id(node), i))
-        if g is None:
-            return self.F.zeros_like(v)
-        if not create_graph and any(g is c for c in _ONES.values()):
-            return g.dense(g._data.copy(), Storage(g._st.ctx))  # the caller may write to it
-        return g
+        return self.F.zeros_like(v) if g is None else g
 
 
 def _rewritten(n: TapeNode, keep: Sequence[Any]) -> None:
