@@ -5,6 +5,7 @@ import pytest
 
 import mxcore
 from mxcore import cli
+from mxcore._core import registry
 from mxcore._core.manager import manager
 from mxcore.base import error
 from mxcore.plugin import API_VERSION, hookimpl
@@ -68,7 +69,7 @@ def test_plugin_commands(plugin, capsys):
 
 
 def test_stock_names_cannot_be_taken(plugin, capsys):
-    assert set(cli.COMMANDS) & set(manager.names("cli")) == set()
+    assert set(cli.COMMANDS) & set(registry.names("cli")) == set()
 
 
 def test_info(plugin, capsys, monkeypatch):
@@ -84,7 +85,6 @@ def test_info(plugin, capsys, monkeypatch):
 
 
 def test_info_tells_why_a_device_is_missing(capsys, monkeypatch):
-    from mxcore._core import registry
 
     class Broken:
         type_id = 77

@@ -27,13 +27,13 @@ def an_op(name="test_throwaway", value=1.0):
 def test_what_a_plugin_brings_appears_at_once_and_goes_with_it(plug):
     plug(mxcore_ops=[an_op()], mxcore_metrics={"test_metric": "json:loads"})
     assert mx.nd.test_throwaway(mx.nd.ones((2,)), factor=3).asnumpy().tolist() == [3, 3]
-    assert manager.lookup("metric", "test_metric")("1") == 1
+    assert registry.lookup("metric", "test_metric")("1") == 1
     assert registry.owned("throwaway") == {"operator": ["test_throwaway"], "metric": ["test_metric"]}
     manager.unregister("throwaway")
     with pytest.raises(AttributeError, match="test_throwaway"):
         mx.nd.test_throwaway  # noqa: B018
     with pytest.raises(MXNetError, match="no metric is named 'test_metric'"):
-        manager.lookup("metric", "test_metric")
+        registry.lookup("metric", "test_metric")
 
 
 def test_equal_names_name_both_owners_and_leave_nothing_behind(plug):

@@ -209,14 +209,6 @@ class Manager:
         """The distribution that a plugin came from."""
         return self.origin.get(owner, (owner, ""))[0]
 
-    def names(self, kind: str) -> list[str]:
-        """All names of a kind; see `mxcore._core.registry.KINDS`."""
-        return registry.names(kind)
-
-    def lookup(self, kind: str, name: str) -> Any:
-        """The object registered under a name."""
-        return registry.lookup(kind, name)
-
     def report(self) -> list[str]:
         """The lines of all ``mxcore_report`` hooks."""
         self.load()

@@ -220,7 +220,7 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
                 _write(run.F, leaf, g)
             if run.dropped:
                 _write_zeros(run)
-            result = None
+            result: list[Any] | None = None
         else:
             result = []
             for v in variables:

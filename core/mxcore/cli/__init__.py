@@ -22,19 +22,19 @@ COMMANDS = {
 
 def _plugin_help(name: str) -> str:
     """The line of a plugin's command; one that cannot be imported must not hide the others."""
-    from .._core.manager import manager
+    from .._core import registry
 
     try:
-        return str(manager.lookup("cli", name).help)
+        return str(registry.lookup("cli", name).help)
     except Exception as e:
         return f"cannot be loaded: {e}"
 
 
 def _usage() -> str:
-    from .._core.manager import manager
+    from .._core import registry
 
     rows = {name: text for name, (text, _) in COMMANDS.items()}
-    rows |= {name: _plugin_help(name) for name in manager.names("cli") if name not in rows}
+    rows |= {name: _plugin_help(name) for name in registry.names("cli") if name not in rows}
     width = max(map(len, rows))
     lines = [f"  {name:{width}}  {text}" for name, text in rows.items()]
     return "\n".join(["usage: mxcore [--version] COMMAND [ARGUMENT ...]", "", *lines, "", _HINT])
@@ -45,13 +45,13 @@ _HINT = "`mxcore COMMAND --help` says more."
 
 def _find(name: str) -> tuple[str, Any] | None:
     """Help line and object of a sub-command, or None."""
-    from .._core.manager import manager
+    from .._core import registry
 
     if name in COMMANDS:
         text, module = COMMANDS[name]
         return text, importlib.import_module(module)
-    if name in manager.names("cli"):
-        command = manager.lookup("cli", name)
+    if name in registry.names("cli"):
+        command = registry.lookup("cli", name)
         return command.help, command
     return None
 
