@@ -23,10 +23,16 @@ _LAZY: dict[str, str] = {
     "MXNetError": "mxcore.base:MXNetError", "AttrScope": "mxcore.attribute:AttrScope", "waitall": "mxcore.ndarray:waitall",
 }
 
-__all__ = ["__version__", *_LAZY]
+
+
+def _present() -> list[str]:
+    """The public names whose modules exist."""
+    return sorted(["__version__", *(n for n, t in _LAZY.items() if importlib.util.find_spec(t.partition(":")[0]) is not None)])
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":  # looked up only by `from mxcore import *`
+        return _present()
     target = _LAZY.get(name)
     if target is None:
         raise AttributeError(f"module 'mxcore' has no attribute {name!r}")
@@ -43,5 +49,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    present = {n for n, t in _LAZY.items() if importlib.util.find_spec(t.partition(":")[0]) is not None}
-    return sorted({*globals(), *present})
+    return _present()

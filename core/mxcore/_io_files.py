@@ -271,7 +271,7 @@ def _replaced(name: str) -> Iterator[BinaryIO]:
         mode = os.stat(target).st_mode if os.path.exists(target) else None
     if mode is not None and not stat.S_ISREG(mode):
         # A pipe or a device cannot be replaced; a folder is refused by open().
-        with open_write(target) as file, _explained(name, "write"):
+        with _explained(name, "write"), open_write(target) as file:  # closing may be what fails
             yield file
         return
     temporary = os.path.join(os.path.dirname(target), f".mxcore-{secrets.token_hex(8)}.tmp")

@@ -4,12 +4,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ._core.expr import Expr
 from ._core.infer import broadcast_shapes
 from ._core.op import MISSING, Op
 from ._core.params import Bool, Float, Params
 
-__all__ = ["Fused", "unary", "binary", "broadcast", "scalar", "broadcast_rule"]
+__all__ = ["Fused", "wrapped", "unary", "binary", "broadcast", "scalar", "broadcast_rule"]
 
 Fn = str | Callable[..., Any]
 
@@ -89,13 +91,18 @@ def scalar(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, a
 
     def body(k: Any, p: Params, data: Any) -> Any:
         s: Any = p.scalar  # type: ignore[attr-defined]
-        return f(k.xp, data, s if data.dtype.kind not in "iub" else int(s))
+        return f(k.xp, data, s if data.dtype.kind not in "iub" else wrapped(s, data.dtype))
 
     return Op(name, body, inputs="data", params={"scalar": Float(1.0, dynamic=True), "is_int": Bool(True)}, grad=grad,
               aliases=aliases, samples=samples, direct=direct, alias="data->output",
               expr=None if expr is None else _rename(expr, {"x": "data", "s": "scalar"}),
               doc=_doc(doc, name, ["data : array", "    Any shape.", "scalar : float", "    Cast to the dtype of `data`.",
                                    "is_int : bool", "    Whether the number was given as an int; has no effect."]))
+
+
+def wrapped(value: float, dtype: Any) -> Any:
+    """A number as an integer dtype holds it: cut towards zero, and wrapped around as C does."""
+    return np.float64(value).astype(np.int64).astype(dtype) if not isinstance(value, int) else np.int64(value).astype(dtype)
 
 
 def _rename(expr: str, names: dict[str, str]) -> str:

@@ -24,7 +24,8 @@ def tracked() -> list[Path]:
         names = subprocess.run(git, capture_output=True, text=True, check=True).stdout.splitlines()
         found = [ROOT / n for n in names]
     except (OSError, subprocess.CalledProcessError):
-        found = [p for p in ROOT.rglob("*") if not {".git", "build", "dist", "__pycache__"} & set(p.parts)]
+        made = {".git", "build", "dist", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "mxcore-train"}
+        found = [p for p in ROOT.rglob("*") if not made & set(p.parts)]
     return [p for p in found if p.is_file()]
 
 

@@ -2,6 +2,8 @@
 
 Every registered operator is a function here; one that a plugin brings later appears at once.
 """
+import warnings
+
 from .._views import eager_function, namespace
 from . import _internal, contrib, image, linalg, op, random, sparse
 from .arithmetic import (
@@ -54,5 +56,8 @@ __all__ = [
     "op", "power", "random", "save", "sparse", "split_v2", "subtract", "to_dlpack_for_read", "to_dlpack_for_write", "true_divide",
     "waitall", "zeros",
 ]
+
+# Overflow, division by zero and NaN give inf and nan silently, as in MXNet; only what our own modules compute is meant.
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"mxcore(\.|_cpu)")
 
 __getattr__, __dir__ = namespace(globals(), "op", eager_function)

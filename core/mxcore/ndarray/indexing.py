@@ -15,6 +15,7 @@ from .._core.array import Array, Storage
 from .._core.engine import engine
 from .._core.errors import error
 from .._core.state import state
+from ..families import wrapped
 
 __all__ = ["get_item", "set_item", "write", "slices"]
 
@@ -234,6 +235,8 @@ def write(x: Any, value: Any) -> None:
     device = ctx.device
     dst = x._data
     if isinstance(value, numbers.Number):
+        if dst.dtype.kind in "iu":
+            value = wrapped(value, dst.dtype)  # type: ignore[arg-type]
         if st.write is None and not st.reads:
             dst[...] = value
             st.version += 1

@@ -231,7 +231,10 @@ class NDArray(Array):
             raise error(TypeError, f"reshape has no argument '{sorted(unknown)[0]}'; it takes shape and reverse")
         reverse = bool(kwargs.get("reverse", False))
         if not state.record or self._entry is None:
-            target = resolve_shape(self._data.shape, shape, reverse)
+            try:
+                target = resolve_shape(self._data.shape, shape, reverse)
+            except ValueError as e:
+                raise error(ValueError, f"reshape of an array of shape {self.shape}: {e}") from None
             return self.__class__(self._data.reshape(target), self._st)
         return _op("Reshape")(self, shape=shape, reverse=reverse, share=True)  # type: ignore[no-any-return]
 

@@ -40,12 +40,12 @@ sum_like.view = True  # equal shapes: the gradient itself, no copy
 
 def _div(xp, a, b):
     # Integers divide as in C: towards zero.
-    return xp.true_divide(a, b) if a.dtype.kind == "f" else xp.trunc(xp.true_divide(a, b))
+    return xp.true_divide(a, b) if a.dtype.kind not in "iub" else xp.trunc(xp.true_divide(a, b))
 
 
 def _mod(xp, a, b):
     # MXNet: the sign of the divisor, and 0 where the divisor is 0.
-    if a.dtype.kind == "f":
+    if a.dtype.kind not in "iub":
         return xp.where(b == 0, xp.zeros_like(a), xp.mod(a, xp.where(b == 0, xp.ones_like(a), b)))
     safe = xp.where(b == 0, xp.ones_like(a), b)
     return xp.where(b == 0, xp.zeros_like(a), xp.mod(a, safe))

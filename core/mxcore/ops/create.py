@@ -6,6 +6,7 @@ import numpy as np
 from .._core import builtin
 from .._core.op import op
 from .._core.params import Bool, DType, Float, Int, Shape, Str
+from ..families import wrapped
 from ..testing.sample import Sample
 from .rules import axis_of, size_of
 
@@ -73,7 +74,7 @@ def full_(k, p):
     dtype : dtype
     value : float
     """
-    return k.xp.full(_decided(k, p), p.value if p.dtype.kind == "f" else int(p.value), p.dtype)
+    return k.xp.full(_decided(k, p), p.value if p.dtype.kind not in "iub" else wrapped(p.value, p.dtype), p.dtype)
 
 
 zeros = _make("_zeros", (), zeros_)

@@ -91,7 +91,7 @@ def _counts(xp: Any, p: Any, g: Geometry, spatial: tuple[int, ...], out: tuple[i
 
 
 def _lowest(dtype: Any) -> Any:
-    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+    return -np.inf if dtype.kind not in "iub" else np.iinfo(dtype).min
 
 
 def _samples() -> list[Sample]:

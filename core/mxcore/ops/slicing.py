@@ -289,5 +289,5 @@ def slice_assign_scalar(k, p, data):
         As in `slice`.
     """
     out = data.copy()
-    out[ranges_of(p, data.shape)] = p.scalar if data.dtype.kind == "f" else int(p.scalar)
+    out[ranges_of(p, data.shape)] = p.scalar if data.dtype.kind not in "iub" else int(p.scalar)
     return out

@@ -122,7 +122,7 @@ getnnz.storage(lambda p, stypes: ["default"])
 
 def _on_stored(name: str, sign: int, what: str) -> Op:
     def body(k: Any, p: Any, data: Any) -> Any:
-        s = p.scalar if data.dtype.kind == "f" else int(p.scalar)
+        s = p.scalar if data.dtype.kind not in "iub" else int(p.scalar)
         if isinstance(data, (CSR, RowSparse)):
             *where, values = data.parts
             return data.with_parts(*where, values + sign * s)

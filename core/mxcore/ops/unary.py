@@ -131,7 +131,7 @@ def clip(k, p, data):
     data : array
     a_min, a_max : float
     """
-    return k.xp.clip(data, *[v if data.dtype.kind == "f" else int(v) for v in (p.a_min, p.a_max)])
+    return k.xp.clip(data, *[v if data.dtype.kind not in "iub" else int(v) for v in (p.a_min, p.a_max)])
 
 
 #: act_type -> (function; over dy and the output: its gradient; the gradient's derivative for the output, over g * dy)

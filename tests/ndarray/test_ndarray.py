@@ -1,0 +1,138 @@
+"""The array face: printing, views, assignment, scalars, exchange with NumPy and DLPack."""
+import copy
+import os
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore import nd
+from mxcore.base import MXNetError
+
+
+def test_printing_is_mxnets():
+    assert repr(nd.array([[1, 2], [3, 4.5]])) == "\n[[1.  2. ]\n [3.  4.5]]\n<NDArray 2x2 @cpu(0)>"
+    assert str(nd.ones((1,), ctx=mx.cpu(1))) == "\n[1.]\n<NDArray 1 @cpu(1)>"
+
+
+def test_views_share_memory_where_mxnet_shares_it():
+    a = nd.arange(12).reshape((3, 4))
+    for view in (a[1], a[1:3], a.reshape((4, 3)), a[1:2, 0:3], a.expand_dims(0, inplace=True)):
+        before = a.asnumpy()
+        view[:] = -1
+        assert (a.asnumpy() != before).any()
+        a[:] = before
+    for copied in (a[:, 1:3], a[::2], a[[0, 1]], a.T, nd.Reshape(a, shape=(4, 3)), a.copy(), a.astype("float32")):
+        before = a.asnumpy()
+        copied[:] = -1
+        assert (a.asnumpy() == before).all()
+    assert a.astype("float32", copy=False) is a
+
+
+def test_reshape_codes():
+    a = nd.zeros((2, 3, 4))
+    assert a.reshape(0, -1).shape == (2, 12) and a.reshape((-3, 0)).shape == (6, 4)
+    assert a.reshape((0, -4, -1, 3, -2)).shape == (2, 1, 3, 4)
+    assert a.reshape((-1, 0), reverse=True).shape == (6, 4)
+    with pytest.raises(ValueError, match="cannot be reshaped") as e:
+        a.reshape((7,))
+    assert isinstance(e.value, MXNetError)
+
+
+def test_in_place_operators_keep_the_array():
+    a = nd.array([1, 2, 3])
+    view, before = a[0:2], a
+    a += 1
+    a *= nd.array([2, 2, 2])
+    a /= 2
+    a -= 1
+    a **= 2
+    assert a is before and view.asnumpy().tolist() == [1, 4]
+
+
+def test_overlapping_writes():
+    a = nd.arange(6)
+    a[1:6] = a[0:5]
+    assert a.asnumpy().tolist() == [0, 0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "uint8", "int8", "int32", "int64", "bool", "bfloat16"])
+def test_every_dtype_survives(dtype):
+    a = nd.array([0, 1, 1], dtype=dtype)
+    twin = pickle.loads(pickle.dumps(a))
+    assert twin.dtype == a.dtype and twin.asnumpy().tolist() == a.asnumpy().tolist()
+    assert copy.deepcopy(a).asnumpy().tolist() == a.asnumpy().tolist()
+    nd.save("memory://arrays/x.params", {"a": a})
+    assert nd.load("memory://arrays/x.params")["a"].dtype == a.dtype
+
+
+def test_numbers_are_cast_to_the_dtype_as_c_does():
+    a = nd.zeros((2,), dtype="uint8")
+    a += -1
+    assert a.asnumpy().tolist() == [255, 255] and (a + 300).asnumpy().tolist() == [43, 43]
+    a[0] = 300
+    assert a.asnumpy().tolist() == [44, 255] and nd.full((1,), 300, dtype="uint8").asscalar() == 44
+    assert (nd.array([5, -5], dtype="int32") * 2.5).asnumpy().tolist() == [10, -10]
+    assert (nd.array([5, -5], dtype="int32") / 2).asnumpy().tolist() == [2, -2]
+    assert (nd.array([5], dtype="bfloat16") / 2).astype("float32").asscalar() == 2.5
+
+
+def test_overflow_and_division_by_zero_are_silent():
+    code = ("import warnings; warnings.simplefilter('default'); import mxcore as mx; nd = mx.nd\n"
+            "print(nd.exp(nd.array([1000.])).asscalar(), nd.log(nd.array([0.])).asscalar(), (nd.array([1.]) / 0).asscalar())")
+    import subprocess
+    import sys
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["inf", "-inf", "inf"] and done.stderr == ""
+
+
+def test_numpy_and_dlpack():
+    a = nd.array([[1, 2], [3, 4]])
+    assert np.asarray(a).tolist() == [[1, 2], [3, 4]] and np.array(a, dtype="int64").dtype == np.int64
+    with pytest.raises(ValueError, match="without a copy"):
+        np.array(a, copy=False)
+    shared = np.from_dlpack(a)
+    a[0, 0] = 9
+    assert shared[0, 0] == 9
+    back = nd.from_dlpack(np.arange(3.0))
+    assert back.asnumpy().tolist() == [0, 1, 2]
+    assert nd.from_dlpack(a.to_dlpack_for_read()).asnumpy()[0, 0] == 9
+    host = np.ones(3, "float32")
+    mine = nd.from_numpy(host)
+    assert not host.flags.writeable and mine.asnumpy().tolist() == [1, 1, 1]
+
+
+def test_conversions_and_refusals():
+    assert float(nd.array([2.5])) == 2.5 and int(nd.array([2])) == 2 and bool(nd.array([1])) and len(nd.zeros((3, 2))) == 3
+    assert [x.asnumpy().tolist() for x in nd.array([[1], [2]])] == [[1], [2]]
+    for wrong in (lambda: bool(nd.ones((2,))), lambda: nd.ones((2,)).asscalar(), lambda: 1 in nd.ones((2,)), lambda: nd.ones((2,))[5],
+                  lambda: nd.ones((2,))[0, 0], lambda: nd.ones((2,)).copyto(nd.ones((3,))), lambda: nd.array(["a"])):
+        with pytest.raises(MXNetError):
+            wrong()
+
+
+def test_mark_variables():
+    x, g = nd.array([3.0]), nd.zeros((1,))
+    mx.autograd.mark_variables(x, g)
+    with mx.autograd.record():
+        y = x * x
+    y.backward()
+    assert g.asscalar() == 6 and x.grad is g
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_a_full_disk_is_told_with_the_name_of_the_file():
+    with pytest.raises(OSError, match="/dev/full") as e:
+        nd.save("/dev/full", nd.zeros((100000,)))
+    assert isinstance(e.value, MXNetError)
+
+
+def test_everything_public_can_be_imported():
+    space = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec("from mxcore import *", space)
+    assert {"nd", "gluon", "autograd", "cpu"} <= set(space) and "annotations" not in dir(mx)
