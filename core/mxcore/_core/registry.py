@@ -240,7 +240,7 @@ def owned(owner: str) -> dict[str, list[str]]:
     """What an owner registered, kind by kind; kernels as references or as their number."""
     found = {t.kind: sorted(n for n, o in t.owners.items() if o == owner) for t in (ops, devices, *tables.values())}
     n = sum(k.owner == owner for t in kernels.sets.values() for ks in t.values() for k in ks)
-    found["kernels"] = [f"{n} kernels"] * bool(n) + [r for v in kernels.pending.values() for r, o in v if o == owner]
+    found["kernels"] = [f"{n} kernels"] * bool(n) + sorted({r for v in kernels.pending.values() for r, o in v if o == owner})
     return {k: v for k, v in found.items() if v}
 
 

@@ -17,6 +17,7 @@ from .._core.state import state
 from ..ndarray import NDArray
 from ..ndarray import zeros as nd_zeros
 from ..ndarray.indexing import write
+from .passes import run_passes
 from .program import Program, infer_all
 
 __all__ = ["Executor"]
@@ -35,6 +36,7 @@ class Executor:
 
     def __init__(self, symbol: Any, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any) -> None:
         self._symbol = symbol
+        self._heads = run_passes(symbol._heads)
         self._ctx = Context(ctx) if ctx is not None else current_context()
         names, aux = symbol.list_arguments(), symbol.list_auxiliary_states()
         for kind, listed in (("argument", names), ("auxiliary state", aux)):
@@ -145,12 +147,12 @@ class Executor:
     def _infer(self) -> None:
         pairs = [*zip(self._arg_names, self.arg_arrays), *zip(self._aux_names, self.aux_arrays)]
         self._given = ({n: tuple(a.shape) for n, a in pairs}, {n: a._data.dtype for n, a in pairs}, {n: a.stype for n, a in pairs})
-        self._facts = infer_all(self._symbol._heads, *self._given)
+        self._facts = infer_all(self._heads, *self._given)
 
     def _make_outputs(self) -> list[Any]:
         shapes, dtypes, stypes = self._facts
         made: list[Any] = []
-        for e in self._symbol._heads:
+        for e in self._heads:
             if infer.known(shapes.get(e)) and stypes[e] == "default":
                 device = self._ctx.device
                 made.append(NDArray(device.empty(shapes[e], dtypes[e], self._ctx.device_id), Storage(self._ctx)))
@@ -165,16 +167,18 @@ class Executor:
         key = ("forward", is_train)
         program = self._programs.get(key)
         if program is None:
-            program = self._programs[key] = Program(self._symbol._heads, self._variables(), *self._facts, self._ctx, is_train)
+            program = self._programs[key] = Program(self._heads, self._variables(), *self._facts, self._ctx, is_train)
         return program
 
     def _training_program(self) -> Program:
         program = self._programs.get("train")
         if program is None:
-            heads = self._symbol._heads
+            heads = self._heads
             args_, _ = self._symbol._variables()
             self._wanted = [n.name for n in args_ if self._reqs[n.name] != "null"]
-            wrt = [(n, 0) for n in args_ if self._reqs[n.name] != "null"]
+            # A pass may have put other nodes in the place of the symbol's variables; names decide.
+            here = {n.name: n for n in topo(heads) if n.op is None}
+            wrt = [(here.get(n.name, n), 0) for n in args_ if self._reqs[n.name] != "null"]
             ins = [variable(f"_head_grad{i}") for i in range(len(heads))]
             grads = gradient(heads, [(h, 0) for h in ins], wrt)
             slots = self._variables()

@@ -1,0 +1,34 @@
+"""Training with a decaying learning rate neither grows a cache nor leaks."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import os
+import mxcore as mx
+x, b, mom = mx.nd.ones((4, 4)), mx.nd.ones((4, 4)), mx.nd.zeros((4, 4))
+x.attach_grad()
+
+def rss():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+def steps(first, last):
+    for i in range(first, last):
+        with mx.autograd.record():
+            y = (x * (1 + 1 / (i + 1)) + b).sum()
+        y.backward()
+        mx.nd.sgd_mom_update(x, x.grad, mom, out=x, lr=0.1 / (i + 1), momentum=0.9, wd=1e-4 / (i + 1))
+
+steps(0, 3000)
+before = rss()
+steps(3000, 23000)
+print(rss() - before)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads its memory from /proc")
+def test_no_growth_over_many_steps():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
+    assert int(done.stdout) < 1 << 20, done.stdout + done.stderr

@@ -1,0 +1,165 @@
+"""Executors: bound graphs give what eager execution gives, and plugins' passes run."""
+import types
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore._core.manager import manager
+from mxcore.base import MXNetError
+from mxcore.plugin import Graph, GraphPass, hookimpl
+
+
+@pytest.fixture
+def passes():
+    """Register graph passes for the time of a test."""
+    def add(*found):
+        plugin = types.ModuleType("passing")
+        plugin.API_VERSION = 1
+
+        def mxcore_graph_passes():
+            return found
+
+        plugin.mxcore_graph_passes = hookimpl(mxcore_graph_passes)
+        manager.load()
+        manager.register(plugin, "passing")
+
+    yield add
+    if "passing" in manager.origin:
+        manager.unregister("passing")
+
+
+def graph():
+    return mx.sym.tanh(mx.sym.Variable("x") * mx.sym.Variable("w"), name="t")
+
+
+def values():
+    return {"x": mx.nd.array([0.5, -1.0]), "w": mx.nd.array([2.0, 3.0])}
+
+
+def test_forward_backward_and_requests():
+    v = values()
+    grads = {"x": mx.nd.ones((2,)), "w": mx.nd.ones((2,))}
+    ex = graph().bind(mx.cpu(), v, grads, {"x": "add", "w": "write"})
+    (y,) = ex.forward(is_train=True)
+    ex.backward(mx.nd.array([1.0, 2.0]))
+    slope = np.array([1.0, 2.0]) * (1 - np.tanh([1.0, -3.0]) ** 2)
+    np.testing.assert_allclose(y.asnumpy(), np.tanh([1.0, -3.0]), rtol=1e-6)
+    np.testing.assert_allclose(grads["x"].asnumpy(), 1 + slope * [2.0, 3.0], rtol=1e-5)
+    np.testing.assert_allclose(grads["w"].asnumpy(), slope * [0.5, -1.0], rtol=1e-4)
+    with pytest.raises(MXNetError, match="backward needs forward"):
+        ex.backward()
+    ex.forward(x=mx.nd.array([0.0, 0.0]))
+    assert ex.outputs[0] is y and y.asnumpy().tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda s: s.bind(mx.cpu(), {"x": mx.nd.ones((2,))}), r"args lacks \['w'\]"),
+    (lambda s: s.bind(mx.cpu(), [mx.nd.ones((2,))]), "args has 1 arrays, the symbol 2"),
+    (lambda s: s.bind(mx.cpu(1), values()), r"lives on cpu\(0\), the executor on cpu\(1\)"),
+    (lambda s: s.bind(mx.cpu(), values(), grad_req="sum"), "must be 'write', 'add' or 'null'"),
+    (lambda s: s.bind(mx.cpu(), values()).forward(y=1), "no argument is named 'y'"),
+    (lambda s: s.bind(mx.cpu(), values()).forward(x=mx.nd.ones((3,))), "'x' has shape"),
+    (lambda s: s.bind(mx.cpu(), {"x": mx.nd.ones((2,)), "w": mx.nd.ones((3,))}), "inconsistent shapes"),
+])
+def test_wrong_arrays_are_explained(call, text):
+    with pytest.raises(MXNetError, match=text):
+        call(graph())
+
+
+def test_a_pass_changes_what_runs(passes):
+    def without_tanh(g):
+        return Graph([n.inputs[0] if n.op is not None and n.op.name == "tanh" else (n, i) for n, i in g.heads])
+
+    order = []
+    passes(GraphPass("later", 200, lambda g: (order.append("later"), g)[1]), GraphPass("sooner", 100, lambda g: (
+        order.append("sooner"), without_tanh(g))[1]))
+    ex = graph().bind(mx.cpu(), values(), {"x": mx.nd.zeros((2,))})
+    assert ex.forward(is_train=True)[0].asnumpy().tolist() == [1.0, -3.0] and order == ["sooner", "later"]
+    ex.backward()
+    assert ex.grad_dict["x"].asnumpy().tolist() == [2.0, 3.0]
+
+
+def test_a_bad_pass_is_named(passes):
+    passes(GraphPass("broken", 1, lambda g: 1 / 0))
+    with pytest.raises(MXNetError, match="graph pass 'broken' of passing failed: ZeroDivisionError"):
+        graph().bind(mx.cpu(), values())
+    manager.unregister("passing")
+    passes(GraphPass("forgetful", 1, lambda g: None))
+    with pytest.raises(MXNetError, match="graph pass 'forgetful' of passing must return a Graph with 1 heads"):
+        graph().bind(mx.cpu(), values())
+
+
+class _Scale(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], mx.nd.array(in_data[0].asnumpy() * 3))
+        aux[0][:] = aux[0] + 1
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0] * 3)
+
+
+@mx.operator.register("test_executor_scale")
+class _ScaleProp(mx.operator.CustomOpProp):
+    def list_auxiliary_states(self):
+        return ["count"]
+
+    def infer_shape(self, in_shape):
+        return in_shape, [in_shape[0]], [[1]]
+
+    def create_operator(self, ctx, shapes, dtypes):
+        return _Scale()
+
+
+def test_custom_operators_eager_and_bound():
+    x, count = mx.nd.array([1.0, 2.0]), mx.nd.zeros((1,))
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.Custom(x, count, op_type="test_executor_scale")
+    y.backward()
+    assert y.asnumpy().tolist() == [3, 6] and x.grad.asnumpy().tolist() == [3, 3] and count.asscalar() == 1
+    s = mx.sym.Custom(mx.sym.Variable("x"), op_type="test_executor_scale", name="c")
+    assert s.list_auxiliary_states() == ["c_count"]
+    ex = s.simple_bind(mx.cpu(), x=(2,))
+    ex.arg_dict["x"][:] = x
+    assert ex.forward(is_train=True)[0].asnumpy().tolist() == [3, 6] and ex.aux_dict["c_count"].asscalar() == 1
+    ex.backward(mx.nd.ones((2,)))
+    assert ex.grad_dict["x"].asnumpy().tolist() == [3, 3]
+    with pytest.raises(MXNetError, match="no operator is registered as 'nowhere'"):
+        mx.nd.Custom(x, op_type="nowhere")
+
+
+def test_a_custom_operator_that_raises_is_named_and_work_goes_on():
+    class Broken(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            raise ValueError("no luck")
+
+    @mx.operator.register("test_executor_broken")
+    class BrokenProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Broken()
+
+    with pytest.raises(ValueError, match="operator Custom with .*no luck"):
+        mx.nd.Custom(mx.nd.ones((2,)), op_type="test_executor_broken")
+    assert (mx.nd.ones((2,)) + 1).asnumpy().tolist() == [2, 2]
+
+
+def test_foreach_eager_and_bound_agree():
+    data, start, w = mx.nd.array(np.arange(6).reshape(3, 2)), mx.nd.ones((2,)), mx.nd.array([2.0, 3.0])
+    for a in (data, start, w):
+        a.attach_grad()
+    with mx.autograd.record():
+        out, last = mx.nd.contrib.foreach(lambda d, s: (d * w + s, d * w + s), data, start)
+    mx.autograd.backward([out, last])
+    x, s, v = (mx.sym.Variable(n) for n in "xsw")
+    sym_out, sym_last = mx.sym.contrib.foreach(lambda d, st: (d * v + st, d * v + st), x, s)
+    g = mx.sym.Group([sym_out, sym_last])
+    assert g.infer_shape(x=(3, 2)) == ([(3, 2), (2,), (2,)], [(3, 2), (2,)], [])
+    ex = g.bind(mx.cpu(), {"x": data, "s": start, "w": w}, {n: mx.nd.zeros(a.shape) for n, a in (("x", data), ("s", start), ("w", w))})
+    outs = ex.forward(is_train=True)
+    ex.backward()
+    assert outs[0].asnumpy().tolist() == out.asnumpy().tolist() == [[1, 4], [5, 13], [13, 28]]
+    for n, a in (("x", data), ("s", start), ("w", w)):
+        assert ex.grad_dict[n].asnumpy().tolist() == a.grad.asnumpy().tolist()
+    with pytest.raises(MXNetError, match="the body does not use"):
+        mx.sym.contrib.foreach(lambda d, st: (d, d), x, s)
