@@ -46,7 +46,23 @@ multiply = _function("multiply", "broadcast_mul", "_mul_scalar", "_mul_scalar", 
 divide = _function("divide", "broadcast_div", "_div_scalar", "_rdiv_scalar", lambda a, b: a / b, "Quotient")
 true_divide = divide
 modulo = _function("modulo", "broadcast_mod", "_mod_scalar", "_rmod_scalar", lambda a, b: a % b, "Remainder")
-power = _function("power", "broadcast_power", "_power_scalar", "_rpower_scalar", lambda a, b: a**b, "Power")
+_power = _function("power", "broadcast_power", "_power_scalar", "_rpower_scalar", lambda a, b: a**b, "Power")
+
+
+def power(base: Any, exp: Any) -> Any:
+    """`base` to the power `exp`: two arrays (with broadcasting), an array and a number, or two numbers.
+
+    Parameters
+    ----------
+    base, exp : NDArray or float
+
+    Returns
+    -------
+    NDArray or float
+    """
+    return _power(base, exp)
+
+
 maximum = _all("maximum", "maximum", "maximum", max, "Elementwise maximum")
 minimum = _all("minimum", "minimum", "minimum", min, "Elementwise minimum")
 equal = _all("equal", "equal", "equal", lambda a, b: float(a == b), "1 where equal, else 0,")

@@ -1,0 +1,74 @@
+"""Switches of shape semantics and small helpers, as ``mxnet.util``."""
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+from ._core.state import state
+from .context import gpu_memory_info, num_gpus
+
+__all__ = ["get_gpu_count", "get_gpu_memory", "is_np_array", "is_np_shape", "makedirs", "np_shape", "set_np_shape", "use_np_shape"]
+
+
+def makedirs(d: str) -> None:
+    """Make a folder and those above it, if they do not exist."""
+    os.makedirs(os.path.expanduser(d), exist_ok=True)
+
+
+def get_gpu_count() -> int:
+    """How many GPUs can be used."""
+    return num_gpus()
+
+
+def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
+    """(free, total) bytes of a GPU."""
+    return gpu_memory_info(gpu_dev_id)
+
+
+def is_np_shape() -> bool:
+    """Whether 0 is a length of zero and () a scalar in this thread, as in NumPy, and not an unknown dimension or shape."""
+    return state.np_shape
+
+
+def is_np_array() -> bool:
+    """Whether arrays of this thread are those of ``mx.np``."""
+    return bool(state.extra.get("np_array", False))
+
+
+def set_np_shape(active: bool) -> bool:
+    """Switch NumPy's meaning of shapes on or off in this thread; returns what it was.
+
+    >>> import mxcore as mx
+    >>> old = mx.util.set_np_shape(True)
+    >>> mx.util.set_np_shape(old)
+    True
+    """
+    old, state.np_shape = state.np_shape, bool(active)
+    return old
+
+
+class np_shape:
+    """A with-block with NumPy's meaning of shapes (or, with False, without)."""
+
+    def __init__(self, active: bool = True) -> None:
+        self._active = active
+        self._old: list[bool] = []
+
+    def __enter__(self) -> np_shape:
+        self._old.append(set_np_shape(self._active))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        set_np_shape(self._old.pop())
+
+
+def use_np_shape(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a function that needs NumPy's meaning of shapes."""
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with np_shape():
+            return func(*args, **kwargs)
+
+    return wrapper
