@@ -11,7 +11,7 @@ from .array import Array, Like, Storage, faces
 from .binding import bind
 from .context import Context, current_context
 from .engine import engine
-from .errors import MXNetError, describe, error, in_op, user_line
+from .errors import MXNetError, describe, error, raise_in_op, user_line
 from .kernels import Spec
 from .op import Op
 from .params import Params
@@ -206,10 +206,8 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
                 v, = v
             if v.dtype != plan.dtype or v.shape != plan.shape or getattr(v, "base", v) is not None or v is d:
                 v = conform(k, v, plan.specs[0], [x._data for x in inputs], share and op.view)
-        except MXNetError as e:
-            raise (e if getattr(e, "_in_op", False) else in_op(e, op.name, p._sig.inputs, [x._data for x in inputs])) from e.__cause__
         except Exception as e:
-            raise in_op(e, op.name, p._sig.inputs, [x._data for x in inputs]) from e
+            raise_in_op(e, op.name, p._sig.inputs, [x._data for x in inputs])
         result = cls(v, _view_storage(k, v, x) if share and op.view else Storage(ctx))
         if state.record:
             tape.record(op, p, inputs, (result,), k)
@@ -250,16 +248,14 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
             device.activate(ctx.device_id)
         datas = [x._data for x in inputs]
         if plan.sparse_in:
-            datas = [d.todense(k.xp) if getattr(d, "stype", "default") != "default" else d for d in datas]
+            datas = densified(k, datas)
         given = None
         if outs is not None and plan.out:
             given = _usable(op, plan, sig, outs, inputs)
         try:
-            values, saved_state = _run(op, plan, k, p, datas, given, share)
-        except MXNetError as e:
-            raise (e if getattr(e, "_in_op", False) else in_op(e, op.name, sig.inputs, datas)) from e.__cause__
+            values, saved_state = run_kernel(op, plan, k, p, datas, given, share)
         except Exception as e:
-            raise in_op(e, op.name, sig.inputs, datas) from e
+            raise_in_op(e, op.name, sig.inputs, datas)
         for i, new in zip(sig.mutates, values[plan.n_out:]):
             if new is not None:
                 old = inputs[i]._data
@@ -290,7 +286,7 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
     return results if plan.visible == plan.n_out else results[:plan.visible]
 
 
-def _run(op: Op, plan: Plan, k: K, p: Params, datas: list[Any], given: list[Any] | None, share: bool) -> tuple[list[Any], Any]:
+def run_kernel(op: Op, plan: Plan, k: K, p: Params, datas: list[Any], given: list[Any] | None, share: bool) -> tuple[list[Any], Any]:
     """Run the kernel; returns outputs followed by mutated values, of declared dtype and shape, and the state."""
     saved = None
     if plan.out:
@@ -319,6 +315,11 @@ def _run(op: Op, plan: Plan, k: K, p: Params, datas: list[Any], given: list[Any]
         spec = plan.specs[i] if i < plan.n_out else plan.mutated[i - plan.n_out]
         values[i] = conform(k, v, spec, datas, share and op.view)
     return values, saved
+
+
+def densified(k: K, datas: list[Any]) -> list[Any]:
+    """The values with sparse ones made dense, for operators that know dense ones only."""
+    return [d.todense(k.xp) if getattr(d, "stype", "default") != "default" else d for d in datas]
 
 
 def _view_storage(k: K, v: Any, x: Array) -> Storage:
@@ -356,7 +357,7 @@ def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list
     sig = p._sig
     datas = [x._data for x in inputs]
     if plan.sparse_in:
-        datas = [d.todense(k.xp) if getattr(d, "stype", "default") != "default" else d for d in datas]
+        datas = densified(k, datas)
     dest = [x._data for x in results] + [datas[i] for i in sig.mutates]
     # The kernel may write straight into the destinations unless one of them is also read.
     clash = outs is not None and any(device.shares(o._data, d) for o in outs for d in datas)
@@ -366,14 +367,12 @@ def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list
 
     def work() -> None:
         try:
-            values, _ = _run(op, plan, k, p, datas, given, False)
+            values, _ = run_kernel(op, plan, k, p, datas, given, False)
             for v, d in zip(values, dest):
                 if v is not None and v is not d:
                     device.copy(v, d)
-        except MXNetError as e:
-            raise (e if getattr(e, "_in_op", False) else in_op(e, op.name, sig.inputs, datas, where)) from e.__cause__
         except Exception as e:
-            raise in_op(e, op.name, sig.inputs, datas, where) from e
+            raise_in_op(e, op.name, sig.inputs, datas, where)
 
     writes = [x._st for x in results] + [inputs[i]._st for i in sig.mutates]
     engine.it.push(ctx, work, [x._st for x in inputs], writes, op.name)

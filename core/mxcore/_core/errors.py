@@ -9,9 +9,9 @@ import difflib
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
-__all__ = ["MXNetError", "MXNetWarning", "error", "suggest", "describe", "in_op", "user_line"]
+__all__ = ["MXNetError", "MXNetWarning", "error", "suggest", "describe", "raise_in_op", "user_line"]
 
 
 class MXNetError(Exception):
@@ -77,14 +77,14 @@ def user_line() -> str:
     return "?"
 
 
-def in_op(exc: BaseException, op: str, names: Sequence[str], values: Sequence[Any], where: str = "") -> MXNetError:
-    """Wrap what a kernel or rule raised: the operator, its inputs with shapes and dtypes, then the cause."""
-    if isinstance(exc, MXNetError) and getattr(exc, "_in_op", False):
-        return exc
+def raise_in_op(exc: BaseException, op: str, names: Sequence[str], values: Sequence[Any], where: str = "") -> NoReturn:
+    """Raise again what a kernel or rule raised, with the operator and its inputs' shapes and dtypes; once is enough."""
+    if getattr(exc, "_in_op", False):
+        raise exc
     kinds = (ValueError, TypeError, IndexError, KeyError, MemoryError, ZeroDivisionError, NotImplementedError)
     kind = next((c for c in kinds if isinstance(exc, c)), RuntimeError)
     at = f" [{where}]" if where else ""
     new = error(kind, f"operator {op}{at} with {describe(names, values)}: {exc}")
     new._in_op = True  # type: ignore[attr-defined]
-    new.__cause__ = exc
-    return new
+    # An error of ours says all there is; of anything else the traceback helps.
+    raise new from (exc.__cause__ if isinstance(exc, MXNetError) else exc)

@@ -14,7 +14,7 @@ from typing import Any
 
 from . import frontend, transfer  # circular, used at call time only
 from .array import Array, Like, Storage
-from .errors import MXNetError, MXNetWarning, error, in_op
+from .errors import MXNetError, MXNetWarning, error, raise_in_op
 from .gradplan import GradPlan, plan_of
 from .op import MISSING, Op
 from .params import Params
@@ -342,7 +342,7 @@ class _Run:
         except MXNetError:
             raise
         except Exception as e:
-            raise in_op(e, op.name, p._sig.inputs, [x for x in keep if x is not None], "gradient") from e
+            raise_in_op(e, op.name, p._sig.inputs, [x for x in keep if x is not None], "gradient")
 
     def found(self, v: Array) -> Any:
         """The gradient of a variable that was asked for."""

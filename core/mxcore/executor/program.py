@@ -4,9 +4,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._core import dispatch, infer, rng, transfer
+from .._core import dispatch, infer, registry, rng, transfer
 from .._core.context import Context
-from .._core.errors import MXNetError, error, in_op
+from .._core.errors import raise_in_op
 from .._core.gradient import STATE_BACKWARD
 from .._core.graph import Node, topo
 from .._core.kernels import Spec
@@ -39,11 +39,10 @@ def infer_all(heads: Sequence[Entry], shapes: dict[str, Any], dtypes: dict[str, 
 class _Instr:
     """One call: which slots it reads and fills, and everything else bound beforehand."""
 
-    __slots__ = ("node", "fn", "out", "p", "k", "ins", "outs", "specs", "mutates", "random", "state", "stateful", "back", "dense",
-                 "last")
+    __slots__ = ("node", "plan", "p", "k", "ins", "outs", "mutates", "random", "state", "back", "last")
 
     node: Node
-    fn: Any
+    plan: dispatch.Plan
     k: Any
 
 
@@ -87,33 +86,29 @@ class Program:
             c = _Instr()
             c.node, c.p, c.random = n, p, op.random
             c.back = getattr(op, STATE_BACKWARD, None)
-            c.dense = op.storage_rule is None and any(s.stype != "default" for s in ins)
-            c.specs = [Spec(shapes[n, i] if infer.known(shapes.get((n, i))) else None, dtypes[n, i], stypes[n, i])
-                       for i in range(sig.n_out)]
-            if c.back is None:
-                from .._core import registry
-
-                specs = [Spec(s.shape, s.dtype) for s in ins] if c.dense else ins
-                if all(s.shape is not None for s in specs):
-                    c.fn, c.out, _ = registry.kernels.resolve(op, device, p, specs)
-                else:  # shapes known only by running: the reference decides nothing beforehand
-                    c.fn, c.out = op.body, False
-                if c.out and any(s.shape is None or s.stype != "default" for s in c.specs):
-                    c.fn, c.out = op.body, False
-            else:
-                c.fn, c.out = c.back.backward_rule, False
+            c.plan = plan = dispatch.Plan()
+            plan.sparse_in = op.storage_rule is None and any(s.stype != "default" for s in ins)
+            plan.specs = [Spec(shapes[n, i] if infer.known(shapes.get((n, i))) else None, dtypes[n, i], stypes[n, i])
+                          for i in range(sig.n_out)]
+            plan.mutated, plan.n_out, plan.n_all = [ins[i] for i in sig.mutates], sig.n_out, sig.n_all
+            # Shapes known only by running leave the reference, which decides nothing beforehand.
+            plan.fn, plan.out = op.body, False
+            if c.back is None and all(s.shape is not None for s in ins):
+                specs = [Spec(s.shape, s.dtype) for s in ins] if plan.sparse_in else ins
+                fn, out, _ = registry.kernels.resolve(op, device, p, specs)
+                if not out or all(s.shape is not None and s.stype == "default" for s in plan.specs):
+                    plan.fn, plan.out = fn, out
             wanted = tuple((n, i) in used for i in range(sig.n_out))
             c.k = dispatch.K(ctx, is_train, None if all(wanted) else wanted)
-            if all(s.shape is not None for s in c.specs):
-                c.k.shapes = tuple(s.shape for s in c.specs)
+            if all(s.shape is not None for s in plan.specs):
+                c.k.shapes = tuple(s.shape for s in plan.specs)
             c.ins = [self.slot[e] for e in n.inputs]
             c.outs = list(range(n_slots, n_slots + sig.n_out))
             for i, s in enumerate(c.outs):
                 self.slot[n, i] = s
             n_slots += sig.n_out
             c.mutates = sig.mutates
-            c.stateful = op.stateful and c.back is None
-            if c.stateful:
+            if op.stateful:
                 states[id(n)] = c.state = n_slots
                 n_slots += 1
             else:
@@ -123,14 +118,14 @@ class Program:
         self.split = sum(id(c.node) in first for c in self.instrs)
         self._liveness()
         self.head_slots = [self.slot[e] for e in self.heads]
-        self.dynamic = any(s.shape is None for c in self.instrs for s in c.specs)
-        self.sync = self.dynamic or any(c.stateful or c.back or any(s.stype != "default" for s in c.specs) for c in self.instrs)
+        self.sync = any(c.node.op.stateful or c.back or any(s.shape is None or s.stype != "default" for s in c.plan.specs)
+                        for c in self.instrs)
         self.work = sum(self._work(c, shapes) for c in self.instrs)
 
     def _work(self, c: _Instr, shapes: dict[Entry, Any]) -> float:
         op = c.node.op
         ins = [shapes.get(e) for e in c.node.inputs]
-        outs = [s.shape for s in c.specs]
+        outs = [s.shape for s in c.plan.specs]
         if any(not infer.known(s) for s in (*ins, *outs)):
             return 0.0
         if op.cost_rule is not None:
@@ -156,66 +151,46 @@ class Program:
         record : list, optional
             Gets (node, outputs) of each call, for monitors.
         """
-        device, index = self.ctx.device, self.ctx.device_id
+        device = self.ctx.device
         if device.async_:
-            device.activate(index)
+            device.activate(self.ctx.device_id)
         chosen = self.instrs if part == "all" else self.instrs[:self.split] if part == "first" else self.instrs[self.split:]
         for c in chosen:
             datas = [env[i] for i in c.ins]
-            if c.dense:
-                datas = [d.todense(device.xp) if getattr(d, "stype", "default") != "default" else d for d in datas]
+            if c.plan.sparse_in:
+                datas = dispatch.densified(c.k, datas)
             try:
-                self._call(c, datas, env, device, index)
-            except MXNetError as e:
-                if getattr(e, "_in_op", False):
-                    raise
-                raise in_op(e, c.node.op.name, c.p._sig.inputs, datas, f"node '{c.node.name}'") from e.__cause__
+                self._call(c, datas, env)
             except Exception as e:
-                raise in_op(e, c.node.op.name, c.p._sig.inputs, datas, f"node '{c.node.name}'") from e
+                raise_in_op(e, c.node.op.name, c.p._sig.inputs, datas, f"node '{c.node.name}'")
             if record is not None:
                 record.append((c.node, [env[s] for s in c.outs]))
             for s in c.last:
                 env[s] = None
 
-    def _call(self, c: _Instr, datas: list[Any], env: list[Any], device: Any, index: int) -> None:
+    def _call(self, c: _Instr, datas: list[Any], env: list[Any]) -> None:
         k = c.k
         if c.random:
             k = dispatch.K(self.ctx, k.is_train, k.wanted, rng.next_key(self.ctx))
             k.shapes = c.k.shapes
         if c.back is not None:
             return self._state_backward(c, k, datas, env)
-        n_out = len(c.outs)
-        if c.out:
-            wanted = k.wanted
-            outs = [device.empty(s.shape, s.dtype, index) if wanted is None or wanted[i] else None for i, s in enumerate(c.specs)]
-            outs += [datas[i] for i in c.mutates]
-            state = c.fn(k, c.p, outs, *datas)
-            values = outs
-        else:
-            r = c.fn(k, c.p, *datas)
-            state = None
-            if c.stateful:
-                r, state = r
-            values = [r] if n_out + len(c.mutates) == 1 and not isinstance(r, (tuple, list)) else list(r)
-            if len(values) != n_out + len(c.mutates):
-                raise error(ValueError, f"its body returned {len(values)} values; {n_out + len(c.mutates)} are declared")
-            for i in range(n_out):
-                if values[i] is not None:
-                    values[i] = dispatch.conform(k, values[i], c.specs[i], datas, c.node.op.view)
+        # Views may share: nobody but the program sees its slots.
+        values, state = dispatch.run_kernel(c.node.op, c.plan, k, c.p, datas, None, c.node.op.view)
         if c.state >= 0:
             env[c.state] = state
         for s, v in zip(c.outs, values):
             env[s] = v
-        for i, v in zip(c.mutates, values[n_out:]):
+        for i, v in zip(c.mutates, values[len(c.outs):]):
             if v is not None and v is not datas[i]:
-                device.copy(v, datas[i])
+                k.device.copy(v, datas[i])
 
     def _state_backward(self, c: _Instr, k: Any, datas: list[Any], env: list[Any]) -> None:
         forward = c.node.forward
         assert forward is not None
         n_out = forward.n_out
         wrap = [transfer.wrap(d, self.ctx) for d in datas]
-        grads = c.fn(k, forward.params, env[c.state], wrap[:n_out], wrap[n_out:], {})
+        grads = c.back.backward_rule(k, forward.params, env[c.state], wrap[:n_out], wrap[n_out:], {})
         for s, g in zip(c.outs, grads):
             env[s] = None if g is None else g._data
 
