@@ -46,17 +46,19 @@ class _Scope:
 
     def __init__(self, record: bool | None, train: bool | None) -> None:
         self._record, self._train = record, train
-        self._old: list[tuple[bool, bool]] = []
+        self._old: Any = None  # (recording, training, the same of an outer block of this object)
 
     def __enter__(self) -> None:
-        self._old.append((state.record, state.train))
+        mode = state.__dict__
+        self._old = mode["record"], mode["train"], self._old
         if self._record is not None:
-            state.record = self._record
+            mode["record"] = self._record
         if self._train is not None:
-            state.train = self._train
+            mode["train"] = self._train
 
     def __exit__(self, *exc: object) -> None:
-        state.record, state.train = self._old.pop()
+        mode = state.__dict__
+        mode["record"], mode["train"], self._old = self._old
 
 
 def record(train_mode: bool = True) -> _Scope:
@@ -235,7 +237,7 @@ class Function:
             # An output that is an input, or a view of one, gets a handle of its own to carry its place on the tape.
             listed = [y.__class__(y._data, y._st) if y._entry is not None or any(y is x for x in inputs) else y for y in listed]
             op = _function_op(type(self).__name__, len(inputs), len(listed))
-            tape.record(op, op.parse({}), inputs, listed, dispatch.context_k(inputs[0].context, state.train), self)
+            tape.record(op, op.parse({}), inputs, listed, (dispatch.context_k(inputs[0].context, state.train), self))
         return listed[0] if not isinstance(outputs, (list, tuple)) else type(outputs)(listed)
 
 

@@ -80,7 +80,7 @@ def _learn(ctx: Any, op: Any, dtype: Any, p: Any, plan_fn: Any, two: bool) -> No
     one = device.xp.ones((1,), dtype)
     got = fn(one, one) if two else fn(one, 1.0)
     if got.dtype == dtype and (two or dtype.kind == "f"):
-        ctx.fast[op.name, dtype] = (fn, op, p, order == "swap")
+        ctx.fast[op.name, dtype] = [fn, op, p, order == "swap", (None, p)]
 
 
 def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) -> Callable[[Any, Any], Any]:
@@ -119,40 +119,34 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
     def method(self: Any, other: Any) -> Any:
         cls = self.__class__
         st = self._st
-        if other.__class__ is cls:
-            so = other._st
+        if st.write is None:
             ctx = st.ctx
-            if st.write is None and so.write is None and so.ctx is ctx:
-                a = self._data
-                b = other._data
-                shape = a.shape
-                if shape and shape == b.shape and a.size <= SMALL and a.dtype is b.dtype:
-                    found = ctx.fast.get((elementwise, a.dtype))
-                    if found is not None:
-                        out = cls(found[0](a, b), Storage(ctx))
-                        if state.record and (self._entry is not None or other._entry is not None):
-                            tape.record(found[1], found[2], (self, other), (out,), ctx.k[state.train] if state.train in ctx.k
-                                        else _k(ctx))
-                        return out
-        elif other.__class__ in _FAST_NUMBERS and st.write is None:
             a = self._data
-            ctx = st.ctx
-            found = ctx.fast.get((scalar_op, a.dtype))
-            if found is not None and a.shape and a.size <= SMALL:
-                out = cls(found[0](other, a) if found[3] else found[0](a, other), Storage(ctx))
-                if self._entry is not None and state.record:
-                    tape.record(found[1], found[2].with_dynamic({"scalar": float(other)}), (self,), (out,),
-                                ctx.k[state.train] if state.train in ctx.k else _k(ctx))
-                return out
+            dtype = a.dtype
+            if other.__class__ is cls:
+                b = other._data
+                found = ctx.fast.get((elementwise, dtype))
+                if found is not None and dtype is b.dtype:
+                    shape = a.shape
+                    so = other._st
+                    if shape and shape == b.shape and a.size <= SMALL and so.write is None and so.ctx is ctx:
+                        out = cls(found[0](a, b), Storage(ctx))
+                        if state.record:
+                            tape.record(found[1], found[2], (self, other), (out,))
+                        return out
+            elif other.__class__ in _FAST_NUMBERS:
+                found = ctx.fast.get((scalar_op, dtype))
+                if found is not None and a.ndim and a.size <= SMALL:
+                    out = cls(found[0](other, a) if found[3] else found[0](a, other), Storage(ctx))
+                    if self._entry is not None and state.record:
+                        last = found[4]
+                        if last[0] is not other:  # most often a constant in the code: its parameters can be kept
+                            last = found[4] = other, found[2].with_dynamic({"scalar": float(other)})
+                        tape.record(found[1], last[1], (self,), (out,))
+                    return out
         return slow(self, other)
 
     return method if fast else slow
-
-
-def _k(ctx: Any) -> Any:
-    from .dispatch import context_k
-
-    return context_k(ctx, state.train)
 
 
 def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:

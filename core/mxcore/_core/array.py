@@ -72,6 +72,10 @@ class Array:
         """Where the array lives."""
         return self._st.ctx
 
+    def twin(self) -> Any:
+        """The same memory without a place on the tape."""
+        return self.__class__(self._data, self._st)
+
     def wait_to_read(self) -> None:
         """Block until the array holds its value; raises what failed in computing it."""
         self._st.wait()

@@ -149,38 +149,38 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
     -------
     Array, or list of Array if the operator has several visible outputs.
     """
-    pending = False
-    if inputs:
+    n = len(inputs)
+    if n:
         x = inputs[0]
         try:
             st = x._st
-        except AttributeError:
-            raise _no_array(op, p, inputs) from None
-        ctx = st.ctx
-        pending = st.write is not None
-        d = x._data
-        n = len(inputs)
-        if n == 1:
-            key: Any = (p._key, ctx.device_type, d.shape, d.dtype, d.__class__)
-        else:
-            parts = [p._key, ctx.device_type, d.shape, d.dtype, d.__class__]
-            for i in range(1, n):
-                y = inputs[i]
-                try:
-                    st = y._st
-                except AttributeError:
-                    raise _no_array(op, p, inputs) from None
+            ctx, d, pending = st.ctx, x._data, st.write is not None
+            if n == 1:
+                key: Any = (p._key, ctx.device_type, d.shape, d.dtype, d.__class__)
+            elif n == 2:
+                y = inputs[1]
+                st, e = y._st, y._data
                 if st.ctx is not ctx:
                     raise _mixed_contexts(op, p, inputs)
                 if st.write is not None:
                     pending = True
-                e = y._data
-                parts += (e.shape, e.dtype, e.__class__)
-            key = tuple(parts)
+                key = (p._key, ctx.device_type, d.shape, d.dtype, d.__class__, e.shape, e.dtype, e.__class__)
+            else:
+                parts = [p._key, ctx.device_type]
+                for y in inputs:
+                    st, e = y._st, y._data
+                    if st.ctx is not ctx:
+                        raise _mixed_contexts(op, p, inputs)
+                    if st.write is not None:
+                        pending = True
+                    parts += (e.shape, e.dtype, e.__class__)
+                key = tuple(parts)
+        except AttributeError:
+            raise _no_array(op, p, inputs) from None
         if cls is None:
             cls = x.dense
     else:
-        n, d = 0, None
+        pending, d = False, None
         if ctx is None:
             ctx = current_context()
         key = (p._key, ctx.device_type)
@@ -193,7 +193,8 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
         op.plans[key] = plan
 
     if plan.lean and not pending and out is None and wanted is None and (not engine.it.parallel or plan.work <= engine.it.work_limit):
-        train = state.train
+        mode = state.__dict__
+        train = mode["train"]
         k = ctx.k.get(train) or context_k(ctx, train)
         try:
             if n == 1:
@@ -202,15 +203,16 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
                 v = plan.fn(k, p, d, e)
             else:
                 v = plan.fn(k, p, *[x._data for x in inputs])
-            if v.__class__ is tuple or v.__class__ is list:
-                v, = v
-            if v.dtype != plan.dtype or v.shape != plan.shape or getattr(v, "base", v) is not None or v is d:
+            if (v.__class__ is not d.__class__ or v.dtype is not plan.dtype or v.shape != plan.shape
+                    or getattr(v, "base", v) is not None or v is d):
+                if v.__class__ is tuple or v.__class__ is list:
+                    v, = v
                 v = conform(k, v, plan.specs[0], [x._data for x in inputs], share and op.view)
         except Exception as e:
             raise_in_op(e, op.name, p._sig.inputs, [x._data for x in inputs])
         result = cls(v, _view_storage(k, v, x) if share and op.view else Storage(ctx))
-        if state.record:
-            tape.record(op, p, inputs, (result,), k)
+        if mode["record"]:
+            tape.record(op, p, inputs, (result,))
         return result
 
     if op.random:
@@ -280,7 +282,7 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
         for t in targets:
             t.version += 1
     if state.record:
-        tape.record(op, p, inputs, results, k, saved_state)
+        tape.record(op, p, inputs, results, (k, saved_state) if op.stateful else None)
     if plan.visible == 1:
         return results[0]
     return results if plan.visible == plan.n_out else results[:plan.visible]

@@ -91,7 +91,7 @@ def gradient(heads: Sequence[tuple[Node, int]], head_grads: Sequence[tuple[Node,
                         f"_backward_{n.name}", forward=n)
             result: list[Any] = [Value((node, i), F) for i in range(len(n.inputs))]
         else:
-            result = list(plan.gradients(op, p, F, needs, dys, ins, outs, outs))
+            result = list(plan.gradients(p, F, needs, dys, ins, outs, outs))
         for e, g, wants in zip(n.inputs, result, needs):
             if wants and g is not None:
                 add(e, g)

@@ -1,11 +1,12 @@
 """Gradient rules, compiled from the names of their arguments; the tape and the gradient pass of graphs share them."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from .array import Like
 from .errors import error
-from .op import MISSING, RULE_WORDS, Op
+from .op import RULE_WORDS, Op
 from .params import Params
 
 __all__ = ["GradPlan", "plan_of"]
@@ -17,45 +18,72 @@ class GradPlan:
     Attributes
     ----------
     call : callable or None
-        ``(rule, F, p, needs, dys, ins, outs, state) -> gradients``; None: every gradient is zero.
+        ``(rule, F, p, needs, dys, ins, outs, state) -> gradients``; None: every gradient is zero, or there is no rule.
+    keep : callable or None
+        ``(inputs, outputs, p) -> (inputs or None, {output: array} or None, versions or None)``: what the tape keeps;
+        None: nothing.
+    short : bool
+        `call` needs none of the preparations of `gradients`.
     keeps_inputs, likes : frozenset of int
         Places in the declaration of inputs to keep, as arrays or by shape and dtype.
     keeps_outputs : tuple of int
     """
 
-    __slots__ = ("rule", "call", "keeps_inputs", "keeps_outputs", "likes", "keeps_nothing", "reads_dys", "single", "flat")
+    __slots__ = ("op", "rule", "call", "keep", "keeps_inputs", "keeps_outputs", "likes", "reads_dys", "short", "flat", "single", "n_in")
 
     def __init__(self, op: Op) -> None:
         rule = op.grad_rule
-        self.rule: Callable[..., Any] | None = None
+        self.op = op
+        self.rule: Any = rule
         self.call: Any = None
+        self.keep: Any = None
         self.keeps_inputs: frozenset[int] = frozenset()
         self.likes: frozenset[int] = frozenset()
         self.keeps_outputs: tuple[int, ...] = ()
         self.reads_dys: tuple[int, ...] | None = ()
-        self.keeps_nothing = True
-        # With these, the result of the rule needs no reshuffling.
+        self.short = False
+        # With this, the result of the rule needs no reshuffling.
+        self.n_in = len(op.input_slots)
         self.flat = not op.variadic and not any(s.condition for s in op.input_slots)
-        self.single = self.flat and len(op.input_slots) == 1
+        self.single = self.flat and self.n_in == 1
         if op.backward_rule is not None:
-            self.keeps_inputs = frozenset(range(len(op.input_slots)))
-            self.keeps_nothing = False
-            return
-        if rule is MISSING:
-            raise error(NotImplementedError, f"operator {op.name} is not differentiable: it has no gradient rule")
-        if rule is None:
-            return
-        self.rule = rule
-        args = [self._source(op, n) for n in rule.__code__.co_varnames[:rule.__code__.co_argcount]]
-        # One expression instead of a loop over argument kinds at every call.
-        self.call = eval(f"lambda rule, F, p, needs, dys, ins, outs, state: rule({', '.join(a for a, _, _ in args)})",
-                         {"_pick": _pick, "_pick_all": _pick_all, "_output": _output})
-        self.keeps_inputs = frozenset(i for _, kind, i in args if kind == "in")
-        self.likes = frozenset(i for _, kind, i in args if kind == "like") - self.keeps_inputs
-        self.keeps_outputs = tuple(sorted({i for _, kind, i in args if kind == "out"}))
-        self.keeps_nothing = not (self.keeps_inputs or self.likes or self.keeps_outputs)
-        kinds = {kind for _, kind, _ in args}
-        self.reads_dys = None if "dys" in kinds else tuple(sorted({i for _, kind, i in args if kind == "dy"}))
+            self.keeps_inputs = frozenset(range(self.n_in))
+        elif rule:  # neither None nor missing
+            args = [self._source(op, n) for n in rule.__code__.co_varnames[:rule.__code__.co_argcount]]
+            # One expression instead of a loop over argument kinds at every call.
+            self.call = eval(f"lambda rule, F, p, needs, dys, ins, outs, state: rule({', '.join(a for a, _, _ in args)})", _HELPERS)
+            self.keeps_inputs = frozenset(i for _, kind, i in args if kind == "in")
+            self.likes = frozenset(i for _, kind, i in args if kind == "like") - self.keeps_inputs
+            self.keeps_outputs = tuple(sorted({i for _, kind, i in args if kind == "out"}))
+            kinds = {kind for _, kind, _ in args}
+            self.reads_dys = None if "dys" in kinds else tuple(sorted({i for _, kind, i in args if kind == "dy"}))
+            self.short = self.flat and not callable(op.outputs) and len(op.outputs) == 1 and not kinds & {"needs", "state"}
+        if self.keeps_inputs or self.likes or self.keeps_outputs:
+            fixed = self.flat and not op.aux and not (callable(op.outputs) or any(s.condition for s in op.outputs))
+            self.keep = self._compiled_keep(op) if fixed else self._keep
+
+    def _compiled_keep(self, op: Op) -> Any:
+        """`_keep` as one expression, for operators whose inputs do not depend on parameters."""
+        places = range(self.n_in)
+        ins = [f"ins[{i}]" if i in self.keeps_inputs else f"Like(ins[{i}])" if i in self.likes else "None" for i in places]
+        outs = ", ".join(f"{i}: outs[{i}].twin()" for i in self.keeps_outputs)
+        versions = ", ".join(f"ins[{i}]._st.version" if i in self.keeps_inputs else "-1" for i in places)
+        kept = f"({', '.join(ins)},)" if self.keeps_inputs or self.likes else "()"
+        return eval(f"lambda ins, outs, p: ({kept}, {f'{{{outs}}}' if outs else None}, {f'({versions},)' if self.keeps_inputs else None})",
+                    _HELPERS)
+
+    def _keep(self, inputs: Sequence[Any], outputs: Sequence[Any], p: Params) -> Any:
+        keep: list[Any] = []
+        versions: Any = []
+        aux = p._sig.aux
+        for i, (x, slot) in enumerate(zip(inputs, p._sig.slots)):
+            held = slot in self.keeps_inputs
+            keep.append(x if held else Like(x) if slot in self.likes else None)
+            # Auxiliary states may be written in between, as by the backward of another call.
+            versions.append(x._st.version if held and i not in aux else -1)
+        # Twins without a place on the tape: a node must not hold its own output.
+        own = {j: outputs[j].twin() for j in map(p._sig.out_at.get, self.keeps_outputs) if j is not None}
+        return keep, own or None, versions if self.keeps_inputs else None
 
     def _source(self, op: Op, name: str) -> tuple[str, str, int]:
         """(expression for an argument of the rule, kind, index)."""
@@ -89,35 +117,40 @@ class GradPlan:
         raise error(TypeError, f"gradient rule of operator {op.name}: '{name}' is no input, output or rule word "
                                f"({', '.join(sorted(RULE_WORDS))}, d_<output>, out_<output>, like_<input>)")
 
-    def gradients(self, op: Op, p: Params, F: Any, needs: Any, dys: list[Any], ins: Any, outs: Any, likes: Any,
+    def gradients(self, p: Params, F: Any, needs: Any, dys: list[Any], ins: Any, outs: Any, likes: Any,
                   saved_state: Any = None) -> Sequence[Any]:
         """Run the rule; one gradient (or None) per input.
 
         `dys` are the incoming gradients, None where none arrived; `likes` what zeros for those are made like.
         """
         if self.call is None:
-            return [None] * len(p._sig.inputs)
+            if self.rule is None:
+                return [None] * len(p._sig.inputs)
+            raise error(NotImplementedError, f"operator {self.op.name} is not differentiable: it has no gradient rule")
         if likes is not None:
             for i in range(len(dys)) if self.reads_dys is None else self.reads_dys:
                 j: Any = i if self.reads_dys is None else p._sig.out_at.get(i)
                 if j is not None and dys[j] is None and likes[j] is not None:  # None: never computed
                     dys[j] = F.zeros_like(likes[j])
-        result = self.call(self.rule, F, p, needs, dys, ins, outs, saved_state)
-        if self.single and result.__class__ is not tuple and result.__class__ is not list:
-            return (result,)
+        return self.arranged(p, self.call(self.rule, F, p, needs, dys, ins, outs, saved_state))
+
+    def arranged(self, p: Params, result: Any) -> Sequence[Any]:
+        """What a rule returned as one gradient (or None) per input."""
+        if result.__class__ is not tuple and result.__class__ is not list:
+            result = (result,)
         n = len(p._sig.inputs)
         if not self.flat:
-            result = self._arranged(op, p, result, n)
+            result = self._spread_out(p, result, n)
         if len(result) != n:
-            raise error(ValueError, f"gradient rule of operator {op.name} returned {len(result)} gradients for {n} inputs "
+            raise error(ValueError, f"gradient rule of operator {self.op.name} returned {len(result)} gradients for {n} inputs "
                                     f"({', '.join(p._sig.inputs)})")
         return result  # type: ignore[no-any-return]
 
-    def _arranged(self, op: Op, p: Params, result: Any, n: int) -> list[Any]:
+    def _spread_out(self, p: Params, result: Any, n: int) -> list[Any]:
         """Gradients given per declared input, lists for variadic ones: those that parameters switch off are skipped."""
-        declared = list(result) if isinstance(result, (list, tuple)) else [result]
+        declared = list(result)
         nested = any(isinstance(g, (list, tuple)) for g in declared)
-        if not nested and (len(declared) == n or len(declared) != len(op.input_slots)):
+        if not nested and (len(declared) == n or len(declared) != self.n_in):
             return declared
         grads: list[Any] = []
         for i, g in enumerate(declared):
@@ -142,6 +175,9 @@ def _output(p: Params, values: Any, i: int) -> Any:
     """The value of a declared output, or None if the parameters switch it off."""
     j = p._sig.out_at.get(i)
     return None if j is None else values[j]
+
+
+_HELPERS = {"_pick": _pick, "_pick_all": _pick_all, "_output": _output, "Like": Like}
 
 
 def plan_of(op: Op) -> GradPlan:

@@ -71,9 +71,12 @@ class Signature:
         How many outputs a user sees.
     out_at : dict
         Place in the declaration -> index, of the outputs that are not switched off.
+    random : bool
+        Whether the operator draws a random key.
     """
 
-    __slots__ = ("inputs", "outputs", "slots", "like", "aux", "mutates", "visible", "n_out", "n_all", "variadic", "index", "out_at")
+    __slots__ = ("inputs", "outputs", "slots", "like", "aux", "mutates", "visible", "n_out", "n_all", "variadic", "index", "out_at",
+                 "random")
 
     def __init__(self, op: Op, p: Params) -> None:
         ins: list[str] = []
@@ -108,6 +111,7 @@ class Signature:
         self.n_all = self.n_out + len(self.mutates)
         vis = op.visible(p) if callable(op.visible) else op.visible
         self.visible = self.n_out if vis is None else int(vis)
+        self.random = bool(op.random(p) if callable(op.random) else op.random)
 
 
 class Op:
@@ -123,7 +127,7 @@ class Op:
         self, name: str, body: Callable[..., Any] | None, *, inputs: str = "data",
         outputs: str | Callable[[Params], Sequence[str]] = "output", params: Mapping[str, Param] | None = None,
         aliases: Iterable[str] = (), aux: Any = "", mutates: Any = "",
-        visible: int | Callable[[Params], int] | None = None, random: bool = False, stateful: bool = False,
+        visible: int | Callable[[Params], int] | None = None, random: bool | Callable[[Params], bool] = False, stateful: bool = False,
         view: bool = False, alias: str = "", count: str = "num_args",
         arg_names: Callable[[Params], list[str]] | None = None, expr: str | None = None, grad: Any = MISSING,
         doc: str | None = None, direct: str | None = None, samples: Sequence[Any] = (), no_ctx: bool = False,
@@ -257,8 +261,10 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
         Inputs that are auxiliary states; inputs for which the body returns new values after its outputs.
     visible : int or callable
         How many outputs a user sees (all).
-    random, stateful, view : bool
-        Draws a random key; forward returns (outputs, state); returns its first input's memory.
+    random : bool or callable
+        Whether it draws a random key, for all parameters or as a function of them.
+    stateful, view : bool
+        Forward returns (outputs, state); returns its first input's memory.
     alias : str
         ``'data->output'``: the output may overwrite that input.
     expr : str

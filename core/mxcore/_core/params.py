@@ -92,11 +92,21 @@ class Param:
         """The string that MXNet's files hold for a parsed value."""
         return str(value)
 
+    def text(self, given: Any, value: Any) -> str:
+        """The same for what the caller gave: MXNet keeps it as it was written, ``'[3, 3]'`` or ``'2'`` for a float."""
+        if given.__class__ is bool and self.kind != "bool" or self.dynamic and self.parse(given) != value:  # a scalar set since
+            return self.format(value)
+        return str(given) if isinstance(given, np.generic) or _plain(given) else self.format(value)
+
     def allowed(self) -> str:
         return self.kind
 
     def __repr__(self) -> str:
         return self.allowed() + ("" if self.required else f", default {self.default!r}")
+
+
+def _plain(v: Any) -> bool:
+    return v is None or v.__class__ in (str, int, float, bool) or v.__class__ in (tuple, list) and all(map(_plain, v))
 
 
 def _number(value: Any, what: str) -> Any:
@@ -250,6 +260,9 @@ class DType(Param):
     def format(self, value: Any) -> str:
         return "None" if value is None else dtype_name(value)
 
+    def text(self, given: Any, value: Any) -> str:
+        return self.format(value)
+
 
 class GraphParam(Param):
     """A sub-graph (:class:`mxcore._core.graph.Graph`), as control flow operators hold."""
@@ -273,12 +286,13 @@ class Rest(Param):
 class Params:
     """Parsed parameters of one call; attributes are the values.
 
-    `_key` identifies the static ones (equal keys mean equal values), `_given` are the names that the caller gave,
-    `_dynamic` the per-call scalars among them, `_sig` the input and output names these parameters select.
+    `_key` identifies the static ones (equal keys mean equal values), `_given` is what the caller gave by name (an ellipsis for
+    per-call scalars, which are in `_scalars`), `_sig` the input and output names these parameters select.
     """
 
     _key: int
-    _given: tuple[str, ...]
+    _given: dict[str, Any]
+    _scalars: Mapping[str, Any] = {}
     _sig: Any
 
     def __repr__(self) -> str:
@@ -312,15 +326,16 @@ class Parser:
         if not dyn:
             return base
         try:
-            values = {n: v if type(v) is float else self.specs[n].parse(v) for n, v in dyn.items()}
+            values: dict[str, Any] = {n: v if type(v) is float else self.specs[n].parse(v) for n, v in dyn.items()}
         except (TypeError, ValueError) as e:
             raise self._refuse(dyn, e) from None
+        values["_scalars"] = dyn
         return base.with_dynamic(values)
 
     def _static(self, kwargs: dict[str, Any], dyn: Mapping[str, Any]) -> Params:
         if kwargs:
             values = tuple([tuple(v) if v.__class__ is list else v for v in kwargs.values()])
-            key: Any = (tuple(kwargs), values, tuple(map(type, values)), tuple(dyn))
+            key: Any = (tuple(kwargs), values, tuple(map(type, kwargs.values())), tuple(dyn))
         else:
             key = tuple(dyn)
         try:
@@ -337,7 +352,7 @@ class Parser:
     def _parse(self, kwargs: Mapping[str, Any], dyn: Mapping[str, Any]) -> Params:
         p = Params()
         p._key = next(Parser._serial)
-        p._given = (*kwargs, *dyn)
+        p._given = {n: [*v] if v.__class__ is list else v for n, v in kwargs.items()} | dict.fromkeys(dyn, ...)
         if self.rest is not None:
             more = tuple((n, str(v)) for n, v in kwargs.items() if n not in self.specs)
             kwargs = {**{n: v for n, v in kwargs.items() if n in self.specs}, self.rest: more}
@@ -370,6 +385,7 @@ class Parser:
         return error(ValueError, f"operator {self.op}: {e}")
 
     def strings(self, p: Params) -> dict[str, str]:
-        """The given parameters as MXNet's JSON holds them."""
-        found = {n: self.specs[n].format(getattr(p, n)) for n in p._given if n in self.specs and n != self.rest}
+        """The given parameters as MXNet's JSON holds them: as they were written."""
+        given = {**p._given, **p._scalars}
+        found = {n: self.specs[n].text(v, getattr(p, n)) for n, v in given.items() if n in self.specs and n != self.rest}
         return {**found, **dict(getattr(p, self.rest))} if self.rest else found

@@ -20,15 +20,14 @@ class ThreadState(threading.local):
         The stack of ``with ctx:`` blocks; empty means the default context.
     np_shape : bool
         Zero means a zero-sized dimension instead of an unknown one (``mx.util.set_np_shape``).
+    __dict__ : dict
+        The attributes of the running thread; where several are needed, one look at it is cheaper than one for each.
     extra : dict
         Seats for the faces: name managers, attribute scopes, profiler scopes.
     """
 
-    record = False
-    train = False
-    np_shape = False
-
     def __init__(self) -> None:
+        self.record = self.train = self.np_shape = False
         self.ctx: list[Any] = []
         self.extra: dict[str, Any] = {}
 

@@ -7,6 +7,7 @@ arrays here and on graph values in :mod:`mxcore._core.gradient`.
 from __future__ import annotations
 
 import itertools
+import operator
 import warnings
 from collections.abc import Sequence
 from heapq import heappop, heappush
@@ -16,21 +17,23 @@ from . import frontend, transfer  # circular, used at call time only
 from .array import Array, Like, Storage
 from .errors import MXNetError, MXNetWarning, error, raise_in_op
 from .gradplan import GradPlan, plan_of
-from .op import MISSING, Op
+from .op import Op
 from .params import Params
 from .state import state
 
 __all__ = ["Leaf", "TapeNode", "record", "mark", "backward", "differentiable"]
 
 _serial = itertools.count()
-_NOTHING: Any = ((), None)
+_entry = operator.attrgetter("_entry")
+#: What a node keeps whose rule asks for nothing: no inputs, no outputs.
+_NOTHING: Any = ((), None, None)
 
 
 class Leaf:
     """A variable that gradients end in: its gradient array and how to write it ('write', 'add', 'null')."""
 
     __slots__ = ("grad", "req", "flows", "fresh")
-    op = None
+    op = plan = None
 
     def __init__(self, grad: Array | None, req: str) -> None:
         self.grad, self.req, self.flows = grad, req, req != "null"
@@ -39,29 +42,28 @@ class Leaf:
 
 
 class TapeNode:
-    """One recorded operator call: parents (`inputs`), what its rule asked to keep (`saved`), and, while a backward
-    runs, the gradients that have arrived (`dys`)."""
+    """One recorded operator call: parents (`inputs`), what its rule asked to keep (`saved`), of a stateful one its context
+    and state (`call`), and, while a backward runs, the gradients that have arrived (`dys`)."""
 
-    __slots__ = ("op", "params", "inputs", "saved", "versions", "specs", "serial", "k", "state", "dys")
+    __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "dys")
     flows = True
 
-    op: Op
     params: Params
     inputs: Any
+    plan: GradPlan
     saved: Any
-    versions: Any
     specs: Any
     serial: int
-    k: Any
-    state: Any
+    call: Any
     dys: Any
+
+    @property
+    def op(self) -> Op:
+        """The operator."""
+        return self.plan.op
 
     def __lt__(self, other: TapeNode) -> bool:
         return self.serial > other.serial  # a heap gives the latest first
-
-
-def _plan_or_none(op: Op) -> GradPlan | None:
-    return None if op.grad_rule is MISSING and op.backward_rule is None else plan_of(op)
 
 
 def differentiable(entry: Any) -> bool:
@@ -69,35 +71,28 @@ def differentiable(entry: Any) -> bool:
     return bool(entry[0].flows)
 
 
-def record(op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], k: Any, saved_state: Any = None) -> None:
-    """Write a call on the tape, if any input is on it."""
+def record(op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], call: Any = None) -> None:
+    """Write a call on the tape, if any input is on it; `call` is (k, state) of a stateful operator."""
     if len(inputs) == 1:
         e = inputs[0]._entry
         if e is None or not e[0].flows:
             return
         entries = [e]
     else:
-        entries = [x._entry for x in inputs]
+        entries = [*map(_entry, inputs)]
         for e in entries:
             if e is not None and e[0].flows:
                 break
         else:
             return
     node = TapeNode()
-    node.op = op
     node.params = p
     node.inputs = entries
+    node.plan = plan = op.grad_plan or plan_of(op)
+    node.saved = _NOTHING if plan.keep is None else plan.keep(inputs, outputs, p)
     node.serial = next(_serial)
-    node.k = k
-    node.state = saved_state
+    node.call = call
     node.dys = None
-    plan = op.grad_plan or _plan_or_none(op)
-    if plan is None:
-        node.saved = None  # the error is raised if a gradient ever asks for it
-    elif plan.keeps_nothing:
-        node.saved = _NOTHING
-    else:
-        _keep(node, plan, p, inputs, outputs)
     if len(outputs) == 1:
         node.specs = None
         outputs[0]._entry = (node, 0)
@@ -108,55 +103,11 @@ def record(op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], k: 
                 y._entry = (node, i)
 
 
-def _keep(node: TapeNode, plan: GradPlan, p: Params, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-    keep: list[Any] = []
-    versions: Any = []
-    held, likes = plan.keeps_inputs, plan.likes
-    aux = p._sig.aux
-    for i, (x, slot) in enumerate(zip(inputs, p._sig.slots)):
-        if slot in held:
-            keep.append(x)
-            # Auxiliary states may be written in between, as by the backward of another call.
-            versions.append(-1 if i in aux else x._st.version)
-        else:
-            keep.append(Like(x) if slot in likes else None)
-            versions.append(-1)
-    own = None
-    if plan.keeps_outputs:
-        own = {}
-        for i in plan.keeps_outputs:
-            j = p._sig.out_at.get(i)
-            if j is not None:
-                # A twin without a place on the tape: the node must not hold its own output.
-                y = outputs[j]
-                own[j] = y.__class__(y._data, y._st)
-    node.saved = (keep, own)
-    node.versions = versions if held else ()
-
-
 def mark(x: Array, grad: Array | None, req: str) -> None:
     """Make `x` a variable: gradients end in it and are written to `grad`."""
     if req not in ("write", "add", "null"):
         raise error(ValueError, f"grad_req must be 'write', 'add' or 'null', got {req!r}")
     x._entry = (Leaf(grad, req), 0)
-
-
-def _needed(heads: Sequence[Any], wanted: set[tuple[int, int]]) -> set[int]:
-    """Ids of the nodes below the heads on a path to the wanted entries."""
-    seen: dict[int, TapeNode] = {}
-    stack = [e[0] for e in heads]
-    while stack:
-        n = stack.pop()
-        if id(n) not in seen and n.op is not None:
-            if n.inputs is None:
-                raise _freed(n)
-            seen[id(n)] = n
-            stack += [e[0] for e in n.inputs if e is not None]
-    need: set[int] = set()
-    for n in sorted(seen.values(), key=lambda n: n.serial):
-        if any(e is not None and ((id(e[0]), e[1]) in wanted or id(e[0]) in need) for e in n.inputs):
-            need.add(id(n))
-    return need
 
 
 def _freed(n: TapeNode) -> MXNetError:
@@ -187,56 +138,38 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
     MXNetError
         If a head or a variable is not on the tape, or an operator on the way has no gradient.
     """
-    entries = []
-    for i, h in enumerate(heads):
-        if h._entry is None or not h._entry[0].flows:
-            raise error(RuntimeError, f"cannot differentiate head {i}: it is not in a computational graph; compute it inside "
-                                      "autograd.record() from arrays with attach_grad()")
-        entries.append(h._entry)
-    wanted: set[tuple[int, int]] | None = None
-    need: set[int] | None = None
-    if variables is not None:
-        for i, v in enumerate(variables):
-            if v._entry is None:
-                raise error(RuntimeError, f"cannot differentiate with respect to variable {i}: it is not in the graph; "
-                                          "call attach_grad() on it before autograd.record()")
-        wanted = {(id(v._entry[0]), v._entry[1]) for v in variables}
-        need = _needed(entries, wanted)
-    run = _Run(frontend.eager, wanted, need, create_graph)
-    before = (state.record, state.train)
-    state.record, state.train = create_graph, train_mode
+    entries = [*map(_entry, heads)]
+    for e in entries:
+        if e is None or not e[0].flows:
+            raise error(RuntimeError, f"cannot differentiate head {entries.index(e)}: it is not in a computational graph; compute "
+                                      "it inside autograd.record() from arrays with attach_grad()")
+    grads = [*map(_ones, heads)] if head_grads is None else _head_grads(heads, head_grads)
+    goal = None if variables is None else _Goal(entries, variables)
+    queue: list[TapeNode] = []
+    mode = state.__dict__
+    record, train = mode["record"], mode["train"]
+    mode["record"], mode["train"] = create_graph, train_mode
     try:
-        for i, h in enumerate(heads):
-            g = head_grads[i] if head_grads is not None else None
-            if g is None:
-                g = _ones(h)
-            elif tuple(g.shape) != tuple(h.shape):
-                raise error(ValueError, f"head gradient {i} has shape {tuple(g.shape)}, its head {tuple(h.shape)}")
-            run.arrive((entries[i],), (g,))
-        done = run.all()
-        if variables is None:
-            state.record = False
-            for leaf, g in run.leaves.items():
-                _write(run.F, leaf, g)
-            if run.dropped:
-                _write_zeros(run)
-            result: list[Any] | None = None
-        else:
-            result = []
-            for v in variables:
-                g = run.found(v)
-                if any(g is c for c in (*result, *_ONES.values())):  # rules may hand on one array twice; callers may write
-                    g, entry = g.dense(g._data.copy(), Storage(g._st.ctx)), g._entry
-                    g._entry = entry
-                result.append(g)
-        if not retain_graph and not create_graph:
-            for n in done:
-                n.saved = n.inputs = n.state = None
+        leaves, dropped = _run(entries, grads, queue, goal, create_graph, retain_graph or create_graph)
+        if goal is not None:
+            return goal.gradients(leaves)
+        mode["record"] = False
+        for leaf, g in leaves.items():
+            _write(leaf, g)
+        if dropped:
+            _write_zeros(dropped, leaves)
+        return None
     finally:
-        state.record, state.train = before
-        for n in run.queue:  # an error left them waiting
+        mode["record"], mode["train"] = record, train
+        for n in queue:  # an error left them waiting
             n.dys = None
-    return result
+
+
+def _head_grads(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
+    for i, (h, g) in enumerate(zip(heads, head_grads)):
+        if g is not None and tuple(g.shape) != tuple(h.shape):
+            raise error(ValueError, f"head gradient {i} has shape {tuple(g.shape)}, its head {tuple(h.shape)}")
+    return [_ones(h) if g is None else g for h, g in zip(heads, head_grads)]
 
 
 _ONES: dict[Any, Array] = {}
@@ -254,108 +187,151 @@ def _ones(h: Array) -> Array:
     return g
 
 
-class _Run:
-    """One backward: nodes wait in a heap, latest first, until all gradients of their outputs have arrived."""
+class _Goal:
+    """The variables that gradients are asked for, the nodes on the way to them, and what has arrived."""
 
-    __slots__ = ("F", "wanted", "need", "create_graph", "queue", "leaves", "results", "dropped")
+    def __init__(self, heads: Sequence[Any], variables: Sequence[Array]) -> None:
+        for i, v in enumerate(variables):
+            if v._entry is None:
+                raise error(RuntimeError, f"cannot differentiate with respect to variable {i}: it is not in the graph; "
+                                          "call attach_grad() on it before autograd.record()")
+        self.variables = variables
+        self.wanted = {(id(v._entry[0]), v._entry[1]) for v in variables}
+        self.found: dict[tuple[int, int], Any] = {}
+        #: Ids of the nodes below the heads on a path to the wanted entries.
+        self.need: set[int] = set()
+        seen: dict[int, TapeNode] = {}
+        stack = [e[0] for e in heads]
+        while stack:
+            n = stack.pop()
+            if id(n) not in seen and n.op is not None:
+                if n.inputs is None:
+                    raise _freed(n)
+                seen[id(n)] = n
+                stack += [e[0] for e in n.inputs if e is not None]
+        for n in sorted(seen.values(), key=lambda n: n.serial):
+            if any(map(self.needs, n.inputs)):
+                self.need.add(id(n))
 
-    def __init__(self, F: Any, wanted: set[tuple[int, int]] | None, need: set[int] | None, create_graph: bool) -> None:
-        self.F, self.wanted, self.need, self.create_graph = F, wanted, need, create_graph
-        self.queue: list[TapeNode] = []
-        self.leaves: dict[Leaf, Any] = {}
-        self.results: dict[tuple[int, int], Any] = {}
-        #: Nodes and leaves that a rule gave no gradient to: variables found only there get zeros.
-        self.dropped: list[Any] = []
+    def needs(self, e: Any) -> bool:
+        """Whether a gradient at this place is of use."""
+        return e is not None and ((id(e[0]), e[1]) in self.wanted or id(e[0]) in self.need)
 
-    def arrive(self, entries: Sequence[Any], grads: Sequence[Any]) -> None:
-        """Add gradients to the entries that they belong to."""
+    def passes(self, n: TapeNode, dys: list[Any]) -> bool:
+        """Take what was asked for; tells whether to go on below the node."""
+        for i, g in enumerate(dys):
+            if (id(n), i) in self.wanted:
+                self.found[id(n), i] = g
+        return id(n) in self.need
+
+    def gradients(self, leaves: dict[Leaf, Any]) -> list[Any]:
+        """The gradients of the variables; zeros where none arrived."""
+        result: list[Any] = []
+        for v in self.variables:
+            node, i = v._entry
+            g = leaves.get(node) if node.op is None else self.found.get((id(node), i))
+            if g is None:
+                g = frontend.eager.zeros_like(v)
+            if any(g is c for c in (*result, *_ONES.values())):  # rules may hand on one array twice; callers may write
+                g, entry = g.dense(g._data.copy(), Storage(g._st.ctx)), g._entry
+                g._entry = entry
+            result.append(g)
+        return result
+
+
+def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], goal: _Goal | None,
+         create_graph: bool, retain: bool) -> tuple[dict[Leaf, Any], list[Any]]:
+    """Carry gradients from entries to the leaves.
+
+    Nodes wait in a heap, latest first, until all gradients of their outputs have arrived; what they kept is dropped as
+    soon as they have run, so that memory shrinks on the way. Returns the gradients of the leaves, and the nodes and
+    leaves that a rule gave no gradient to.
+    """
+    F = frontend.eager
+    leaves: dict[Leaf, Any] = {}
+    dropped: list[Any] = []
+    while True:
         for e, g in zip(entries, grads):
-            if g is None or e is None:
-                if e is not None and e[0].flows:
-                    self.dropped.append(e[0])
+            if e is None:
                 continue
-            node = e[0]
-            if node.op is None:
-                if node.flows or self.wanted is not None:
-                    leaves = self.leaves
-                    leaves[node] = self.F._grad_add(leaves[node], g) if node in leaves else g
-                continue
-            dys = node.dys
-            if dys is None:
-                specs = node.specs
-                node.dys = [g] if specs is None else [g if j == e[1] else None for j in range(len(specs))]
-                heappush(self.queue, node)
+            n, i = e
+            if g is None:
+                if n.flows:
+                    dropped.append(n)
+            elif n.plan is None:
+                if n in leaves:
+                    leaves[n] = F._grad_add(leaves[n], g)
+                elif n.flows or goal is not None:
+                    leaves[n] = g
+            elif n.dys is None:
+                n.dys = [g] if n.specs is None else [g if j == i else None for j in range(len(n.specs))]
+                heappush(queue, n)
             else:
-                i = e[1]
-                old = dys[i]
-                dys[i] = g if old is None else self.F._grad_add(old, g)
-
-    def all(self) -> list[TapeNode]:
-        """Run until nothing waits; returns the nodes in order."""
-        done, queue, need = [], self.queue, self.need
-        while queue:
-            n = heappop(queue)
-            dys = n.dys
-            n.dys = None
-            if self.wanted is not None:
-                for i, g in enumerate(dys):
-                    if (id(n), i) in self.wanted:
-                        self.results[id(n), i] = g
-                if need is not None and id(n) not in need:
-                    continue
-            if n.inputs is None:
-                raise _freed(n)
-            done.append(n)
-            self.arrive(n.inputs, self.step(n, dys))
-        return done
-
-    def step(self, n: TapeNode, dys: list[Any]) -> Sequence[Any]:
-        """The gradients of one node's inputs."""
-        op, p, F = n.op, n.params, self.F
-        if n.saved is None:
-            raise error(NotImplementedError, f"operator {op.name} is not differentiable: it has no gradient rule")
-        keep, own = n.saved
-        needs: Any = None
-        if n.saved is not _NOTHING:
-            for x, v in zip(keep, n.versions):
-                if v >= 0 and x._st.version != v:
-                    _rewritten(n, keep)
-                    break
-            if self.create_graph:
-                # Saved values with their places on the tape, so that gradients of gradients flow through them.
-                keep = [x if x is None or x.__class__ is Like else _placed(x, e) for x, e in zip(keep, n.inputs)]
-                own = None if own is None else {j: _placed(y, (n, j)) for j, y in own.items()}
-            if self.need is None or self.wanted is None:
-                needs = [e is not None and e[0].flows for e in n.inputs]
-            else:
-                needs = [e is not None and ((id(e[0]), e[1]) in self.wanted or id(e[0]) in self.need) for e in n.inputs]
+                old = n.dys[i]
+                n.dys[i] = g if old is None else F._grad_add(old, g)
+        if not queue:
+            return leaves, dropped
+        n = heappop(queue)
+        dys = n.dys
+        n.dys = None
+        if goal is not None and not goal.passes(n, dys):
+            entries = ()
+            continue
+        entries = n.inputs
+        if entries is None:
+            raise _freed(n)
+        plan = n.plan
+        ins, outs, versions = n.saved
         try:
-            if op.backward_rule is not None:
-                dys = [F.zeros_like(n.specs[i]) if g is None else g for i, g in enumerate(dys)]
-                found = op.backward_rule(n.k, p, n.state, dys, keep, own)
-                if self.create_graph:  # a gradient of this gradient must be an error, not a zero
-                    no_rule = Op(f"_backward_{op.name}", None, inputs="x*")
-                    ins, outs = [*dys, *[x for x in keep if x is not None]], [g for g in found if g is not None]
-                    record(no_rule, no_rule.parse({"num_args": len(ins)}), ins, outs, n.k)
-                return found  # type: ignore[no-any-return]
-            return (op.grad_plan or plan_of(op)).gradients(op, p, F, needs, dys, keep, own, n.specs, n.state)
+            if versions is not None:
+                for x, v in zip(ins, versions):
+                    if v >= 0 and x._st.version != v:
+                        _rewritten(n)
+                        break
+            if create_graph or not plan.short:
+                grads = _step(n, F, dys, goal, create_graph)
+            else:
+                grads = plan.call(plan.rule, F, n.params, None, dys, ins, outs, None)
+                if grads.__class__ is not tuple:
+                    grads = (grads,) if plan.single and grads.__class__ is not list else plan.arranged(n.params, grads)
+                elif len(grads) != plan.n_in:
+                    plan.arranged(n.params, grads)  # an error that names the rule
+            if not retain:
+                n.inputs = n.saved = n.call = None
         except MXNetError:
             raise
         except Exception as e:
-            raise_in_op(e, op.name, p._sig.inputs, [x for x in keep if x is not None], "gradient")
-
-    def found(self, v: Array) -> Any:
-        """The gradient of a variable that was asked for."""
-        node, i = v._entry
-        g = self.leaves.get(node) if node.op is None else self.results.get((id(node), i))
-        return self.F.zeros_like(v) if g is None else g
+            raise_in_op(e, n.op.name, n.params._sig.inputs, [x for x in ins if x is not None], "gradient")
 
 
-def _rewritten(n: TapeNode, keep: Sequence[Any]) -> None:
-    names = [name for name, x, v in zip(n.params._sig.inputs, keep, n.versions) if v >= 0 and x._st.version != v]
-    n.versions = [x._st.version if v >= 0 else -1 for x, v in zip(keep, n.versions)]
+def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph: bool) -> Sequence[Any]:
+    """The gradients of one node's inputs, in the general case."""
+    op, p = n.op, n.params
+    keep, own, versions = n.saved
+    if create_graph:
+        # Saved values with their places on the tape, so that gradients of gradients flow through them.
+        keep = [x if x is None or x.__class__ is Like else _placed(x, e) for x, e in zip(keep, n.inputs)]
+        own = None if own is None else {j: _placed(y, (n, j)) for j, y in own.items()}
+    if op.backward_rule is None:
+        needs = [e is not None and e[0].flows if goal is None else goal.needs(e) for e in n.inputs]
+        return n.plan.gradients(p, F, needs, dys, keep, own, n.specs, n.call and n.call[1])
+    k, saved = n.call
+    dys = [F.zeros_like(n.specs[i]) if g is None else g for i, g in enumerate(dys)]
+    found = op.backward_rule(k, p, saved, dys, keep, own)
+    if create_graph:  # a gradient of this gradient must be an error, not a zero
+        no_rule = Op(f"_backward_{op.name}", None, inputs="x*")
+        ins, outs = [*dys, *[x for x in keep if x is not None]], [g for g in found if g is not None]
+        record(no_rule, no_rule.parse({"num_args": len(ins)}), ins, outs)
+    return found  # type: ignore[no-any-return]
+
+
+def _rewritten(n: TapeNode) -> None:
+    """Warn, once, that kept inputs were written after they were recorded."""
+    ins, outs, versions = n.saved
+    names = [name for name, x, v in zip(n.params._sig.inputs, ins, versions) if v >= 0 and x._st.version != v]
+    n.saved = ins, outs, [x._st.version if v >= 0 else -1 for x, v in zip(ins, versions)]
     warnings.warn(f"input '{names[0]}' of operator {n.op.name} was written between record and backward; its gradient uses the "
-                  "new value", MXNetWarning, stacklevel=7)
+                  "new value", MXNetWarning, stacklevel=5)
 
 
 def _placed(x: Any, entry: Any) -> Any:
@@ -364,10 +340,10 @@ def _placed(x: Any, entry: Any) -> Any:
     return twin
 
 
-def _write_zeros(run: _Run) -> None:
+def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any]) -> None:
     """Write zeros to the variables below dropped nodes that no gradient reached, as MXNet does."""
     seen: set[int] = set()
-    stack = list(run.dropped)
+    stack = list(dropped)
     while stack:
         n = stack.pop()
         if id(n) in seen:
@@ -375,26 +351,26 @@ def _write_zeros(run: _Run) -> None:
         seen.add(id(n))
         if n.op is not None:
             stack += [e[0] for e in n.inputs or () if e is not None and e[0].flows]
-        elif n not in run.leaves and n.req == "write" and n.grad is not None:
-            _write(run.F, n, run.F.zeros_like(n.grad))
+        elif n not in leaves and n.req == "write" and n.grad is not None:
+            _write(n, frontend.eager.zeros_like(n.grad))
 
 
-def _write(F: Any, leaf: Leaf, g: Any) -> None:
+def _write(leaf: Leaf, g: Any) -> None:
+    """Write a gradient where its variable wants it."""
     grad = leaf.grad
     if grad is None:
         return
+    leaf.fresh = True
     a, b = g._st, grad._st
+    x, y = g._data, grad._data
+    if x.dtype is not y.dtype and x.dtype != y.dtype:
+        raise error(TypeError, f"gradient {x.dtype} for a variable {y.dtype}")
     if a.ctx is not b.ctx:
         raise error(ValueError, f"gradient on {a.ctx} for a variable on {b.ctx}")
-    leaf.fresh = True
-    x, y = g._data, grad._data
-    if leaf.req == "write" and a.write is None and b.write is None and not b.reads and x.__class__ is y.__class__ and x.dtype == y.dtype:
-        if g.stype == "default":
-            b.ctx._device.copy(x, y)
-            b.version += 1
-            return
     if leaf.req == "add":
-        g = F._grad_add(grad, g)
-    elif x.dtype != y.dtype:
-        raise error(TypeError, f"gradient {x.dtype} for a variable {y.dtype}")
+        g = frontend.eager._grad_add(grad, g)
+    elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
+        b.ctx._device.copy(x, y)
+        b.version += 1
+        return
     transfer.assign(grad, g)

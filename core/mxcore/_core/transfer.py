@@ -74,7 +74,7 @@ def to_context(x: Array, ctx: Context) -> Array:
         out = x.dense(device.from_host(home.to_host(a), ctx.device_id), out_st)
     if state.record and x._entry is not None:
         op = registry.ops.get("_copyto")
-        tape.record(op, op.parse({"source": src.ctx}), (x,), (out,), dispatch.context_k(ctx, state.train))
+        tape.record(op, op.parse({"source": src.ctx}), (x,), (out,))
     return out
 
 

@@ -84,7 +84,7 @@ class Program:
             op, p, sig = n.op, n.params, n.params._sig
             ins = [Spec(shapes[e] if infer.known(shapes.get(e)) else None, dtypes[e], stypes[e]) for e in n.inputs]
             c = _Instr()
-            c.node, c.p, c.random = n, p, op.random
+            c.node, c.p, c.random = n, p, sig.random
             c.back = getattr(op, STATE_BACKWARD, None)
             c.plan = plan = dispatch.Plan()
             plan.sparse_in = op.storage_rule is None and any(s.stype != "default" for s in ins)

@@ -80,8 +80,8 @@ def _check_rrelu(inputs: Any, outputs: Any) -> None:
 _KINKED = [[-2.6, -1.2, -0.3, 0.4, 1.5]]
 
 
-@op("LeakyReLU", inputs="data gamma[act_type=='prelu']", outputs="output mask[act_type=='rrelu']", random=True, **_LEAKY,
-    grad=None, samples=[
+@op("LeakyReLU", inputs="data gamma[act_type=='prelu']", outputs="output mask[act_type=='rrelu']", **_LEAKY,
+    random=lambda p: p.act_type == "rrelu", grad=None, samples=[
         *(Sample(_KINKED, params={"act_type": t}, mxnet="MXNet's gradient of selu scales twice" if t == "selu" else True) for t in _FORMS),
         Sample(_KINKED, params={"act_type": "leaky", "slope": 0.1}),
         Sample((2, 3, 4), (3,), params={"act_type": "prelu"}, domain=(0.2, 0.9)),
@@ -241,8 +241,8 @@ def _check_dropout(inputs: Any, outputs: Any) -> None:
     assert 0.3 < kept.mean() < 0.7
 
 
-@op("Dropout", inputs="data", outputs="output mask", visible=1, random=True, p=Float(0.5, ge=0, le=1), mode=Enum("always training", "training"),
-    axes=Shape(()), cudnn_off=Bool(False),
+@op("Dropout", inputs="data", outputs="output mask", visible=1, random=lambda p: p.p > 0, p=Float(0.5, ge=0, le=1),
+    mode=Enum("always training", "training"), axes=Shape(()), cudnn_off=Bool(False),
     grad=lambda F, p, dy, out_mask: F.broadcast_mul(dy, out_mask) if p.axes else dy * out_mask,
     samples=[Sample((3, 4)), Sample((40, 30), train=True, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
              Sample((1200, 2), params={"mode": "always", "axes": (1,)}, check=_check_dropout, grad=False, domain=(1.0, 2.0)),

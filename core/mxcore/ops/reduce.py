@@ -108,7 +108,7 @@ _TABLE: dict[str, tuple[Any, Any, list[Sample], str]] = {
 def _reduction(names: str, fn: Any, grad: Any, samples: list[Sample], doc: str) -> Op:
     def body(k: Any, p: Any, data: Any) -> Any:
         if p.axis is None and not p.keepdims:
-            return fn(k.xp, data, None)
+            return fn(k.xp, data.reshape((1, -1)), 1)  # a result of shape (1,), without a scalar on the way
         return _over(data, axes_of(p.axis, data.ndim, p.exclude), p.keepdims, lambda x, axes: fn(k.xp, x, axes))
 
     name, *aliases = names.split()
@@ -143,7 +143,7 @@ def spread(k, p, data, like):
     shape = like.shape
     out = k.xp.empty(shape, data.dtype)
     if p.axis is None and not p.mean:
-        out[...] = data.reshape(())
+        out[...] = data
         return out
     axes = axes_of(p.axis, len(shape), p.exclude)
     if p.mean:

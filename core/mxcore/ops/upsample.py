@@ -125,6 +125,10 @@ def _(p, ins, outs):
 up_sampling.cost(lambda p, ins, outs: size_of(outs[0]) * (p.scale if p.sample_type == "bilinear" else 1))
 
 
+#: MXNet marks the second input, whatever it is.
+up_sampling.input_attrs = {n: {"__init__": '["bilinear", {}]'} for n in ("weight", "arg1")}
+
+
 @op("_backward_UpSampling", inputs="dy likes~*", outputs=lambda p: [f"output{i}" for i in range(p.num_args)],
     multi_input_mode=_PARAMS["multi_input_mode"], samples=[
         Sample((1, 3, 4, 6), (1, 2, 2, 3), (1, 1, 4, 6), params={"num_args": 2}, grad=False, mxnet="internal")])

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from .. import _io_files
@@ -9,13 +10,17 @@ from .._core import registry
 from .._core.errors import MXNetError, error
 from .._core.graph import Graph, Node, topo
 from .._core.params import GraphParam
-from .symbol import Symbol, auto_variable
+from .symbol import HIDDEN, Symbol, auto_variable
 
 __all__ = ["to_json", "load_json", "load", "save"]
 
-#: Attributes that files wrap in underscores.
-_HIDDEN = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage", "profiler_scope")
 _VERSION = ["int", 10901]
+#: Operator -> how many outputs MXNet's has, those that nobody sees included, where ours has another number of them.
+_OUTPUTS: dict[str, Callable[[Any], int]] = {
+    "Pooling": lambda p: 1 + (p.pool_type == "max" and bool(p.kernel) and not str(p.layout).endswith("C")),
+    "RNN": lambda p: int(p._sig.visible), "L2Normalization": lambda p: 2, "LRN": lambda p: 2, "CTCLoss": lambda p: 2,
+    "_linalg_det": lambda p: 3, "_linalg_slogdet": lambda p: 4,
+}
 
 
 def to_json(symbol: Symbol) -> str:
@@ -30,7 +35,7 @@ def _graph(heads: Any) -> dict[str, Any]:
     listed, row_ptr = [], [0]
     for n in nodes:
         item: dict[str, Any] = {"op": "null" if n.op is None else n.op.name, "name": n.name}
-        attrs = {f"__{k}__" if k in _HIDDEN else k: v for k, v in n.attrs.items()}
+        attrs = {f"__{k}__" if k in HIDDEN else k: v for k, v in n.attrs.items()}
         inputs, graphs = [], []
         if n.op is not None:
             texts = n.op.parser.strings(n.params)
@@ -49,9 +54,9 @@ def _graph(heads: Any) -> dict[str, Any]:
         if graphs:
             item["subgraphs"] = graphs
         listed.append(item)
-        row_ptr.append(row_ptr[-1] + n.n_out)
+        row_ptr.append(row_ptr[-1] + (_OUTPUTS[n.op.name](n.params) if n.op is not None and n.op.name in _OUTPUTS else n.n_out))
     return {"nodes": listed, "arg_nodes": [i for i, n in enumerate(nodes) if n.op is None], "node_row_ptr": row_ptr,
-            "heads": [[index[id(n)], i, 0] for n, i in heads]}
+            "heads": [[index[id(n)], i, writes.get(id(n), 0)] for n, i in heads]}
 
 
 def _write(v: Any, depth: int) -> str:

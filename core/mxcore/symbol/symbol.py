@@ -20,6 +20,8 @@ from ..ndarray.methods import OP_METHODS
 __all__ = ["Symbol", "Variable", "var", "Group", "compose"]
 
 Entry = tuple[Node, int]
+#: Attributes that files wrap in underscores.
+HIDDEN = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage", "profiler_scope")
 
 
 class Symbol(Arithmetic):
@@ -188,7 +190,7 @@ class Symbol(Arithmetic):
 
     def _scalar(self, op: str, scalar: float) -> Symbol:
         old = next((a for a in registry.ops.get(op).aliases if a.endswith("Scalar")), op)
-        return compose(old, (self,), {"scalar": scalar})
+        return compose(old if op in _CAMEL_SCALARS else op, (self,), {"scalar": scalar})
 
     def _unary(self, op: str) -> Symbol:
         if op == "negative":
@@ -389,6 +391,8 @@ _AS_NAMED = {"elemwise_add": "_Plus", "elemwise_sub": "_Minus", "elemwise_mul": 
              **{n: "_" + "_".join(w.capitalize() for w in n.strip("_").split("_"))
                 for n in ["_mod", "_power", *(v[0] for v in COMPARISONS.values())]}}
 assert all(v[0] in _AS_NAMED for v in OPERATORS.values())
+#: Operators with a scalar that compose under their older names, ``_PlusScalar``.
+_CAMEL_SCALARS = {n for v in OPERATORS.values() for n in v[2:4]} - {"_rpower_scalar"}
 
 
 def _np_shape() -> bool:
@@ -445,8 +449,8 @@ def compose(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
     name, attr = kwargs.pop("name", None), kwargs.pop("attr", None)
     kwargs.pop("out", None)
     attrs = attribute.current().get(attr)
-    for k in [k for k in kwargs if k.startswith("__") and k.endswith("__")]:
-        attrs[k] = str(kwargs.pop(k))
+    for k in [k for k in kwargs if k.startswith("__") and k.endswith("__") or k in HIDDEN and k not in op.params]:
+        attrs[f"__{k.strip('_')}__"] = str(kwargs.pop(k))
     if op.variadic and len(args) == 1 and isinstance(args[0], (list, tuple)):
         args = args[0]
     if op.variadic:
@@ -459,6 +463,9 @@ def compose(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
             entries.append((auto_variable(f"{name}_{label}", op, label, {**attrs, **op.parser.strings(p)}), 0))
         else:
             entries.append(x._entry())
+            if entries[-1][0].op is None:
+                for key, value in op.input_attrs.get(label, {}).items():
+                    entries[-1][0].attrs.setdefault(key, value)
     node = Node(op, p, entries, name, attrs)
     return Symbol([(node, i) for i in range(p._sig.visible)])
 

@@ -327,7 +327,7 @@ def rule(case: Case) -> None:
     outs = [Value((variable(f"out_{n}"), 0), F) for n in case.sig.outputs]
     dys = [Value((variable(f"d_{n}"), 0), F) for n in case.sig.outputs]
     try:
-        grads = plan.gradients(op, case.p, F, (True,) * len(ins), dys, ins, outs, None)
+        grads = plan.gradients(case.p, F, (True,) * len(ins), dys, ins, outs, None)
     except MXNetError:
         raise
     except (AttributeError, TypeError) as e:
