@@ -1,6 +1,7 @@
 """The graph IR: nodes over entries, shared by symbols, the tape's gradients and lowered programs."""
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -25,11 +26,14 @@ class Node:
     name : str
     attrs : dict of str
         Attributes beside the operator's parameters: ``ctx_group``, ``__lr_mult__``, …
+    serial : int
+        Counts the nodes as they are made.
     forward : Node or None
         For a node that belongs to the gradient of a stateful node: that node, whose state it gets.
     """
 
-    __slots__ = ("op", "params", "inputs", "name", "attrs", "forward", "__weakref__")
+    __slots__ = ("op", "params", "inputs", "name", "attrs", "forward", "serial", "__weakref__")
+    _serial = itertools.count()
 
     def __init__(self, op: Op | None, params: Params | None, inputs: Sequence[tuple[Node, int]], name: str,
                  attrs: dict[str, str] | None = None, forward: Node | None = None) -> None:
@@ -39,6 +43,7 @@ class Node:
         self.name = name
         self.attrs = attrs or {}
         self.forward = forward
+        self.serial = next(Node._serial)
 
     @property
     def n_out(self) -> int:
@@ -165,6 +170,8 @@ class GraphF:
 
     def __init__(self, name: str, forward: Node | None = None) -> None:
         self._name, self._forward, self._count = name, forward, 0
+        # A gradient is computed where its forward node is.
+        self._attrs = {} if forward is None else {k: v for k, v in forward.attrs.items() if k.strip("_") == "ctx_group"}
 
     def __getattr__(self, name: str) -> Any:
         op = registry.ops.get(name)
@@ -174,7 +181,8 @@ class GraphF:
             kwargs.pop("share", None)
             inputs, p = bind(op, args, kwargs, lambda x: isinstance(x, Value))
             self._count += 1
-            node = Node(op, p, [v.entry for v in inputs], f"{self._name}_{self._count}" if self._count > 1 else self._name)
+            node = Node(op, p, [v.entry for v in inputs], f"{self._name}_{self._count}" if self._count > 1 else self._name,
+                        dict(self._attrs))
             if op.stateful and self._forward is not None:
                 node.forward = self._forward
             outs = [Value((node, i), self) for i in range(p._sig.visible)]

@@ -163,6 +163,8 @@ class Op:
         self.storage_rule: Callable[..., Any] | None = None
         self.cost_rule: Callable[..., Any] | None = None
         self.backward_rule: Callable[..., Any] | None = None
+        #: Of a stateful operator: ``(k, p, dys, ins) -> gradients`` that can be differentiated again.
+        self.replay_rule: Callable[..., Any] | None = None
         self.grad_rule: Any = grad
         self.doc = doc if doc is not None else (body.__doc__ if body is not None else None) or ""
         self.grad_plan: Any = None  # compiled by the tape on first use

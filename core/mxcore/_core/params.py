@@ -94,9 +94,10 @@ class Param:
 
     def text(self, given: Any, value: Any) -> str:
         """The same for what the caller gave: MXNet keeps it as it was written, ``'[3, 3]'`` or ``'2'`` for a float."""
-        if given.__class__ is bool and self.kind != "bool" or self.dynamic and self.parse(given) != value:  # a scalar set since
-            return self.format(value)
-        return str(given) if isinstance(given, np.generic) or _plain(given) else self.format(value)
+        kept = isinstance(given, np.generic) or _plain(given) and (given.__class__ is not bool or self.kind == "bool")
+        # A dtype has one name; a scalar may have been set since.
+        kept = kept and self.kind != "dtype" and (not self.dynamic or self.parse(given) == value)
+        return str(given) if kept else self.format(value)
 
     def allowed(self) -> str:
         return self.kind
@@ -236,7 +237,7 @@ class Shape(Param):
             raise TypeError(f"must be a {self.allowed()}, got {value!r}") from None
 
     def allowed(self) -> str:
-        return "tuple of ints"
+        return "tuple of ints" if self.kind == "shape" else "tuple of floats"
 
 
 class Floats(Shape):
@@ -244,9 +245,6 @@ class Floats(Shape):
 
     kind = "floats"
     element = staticmethod(lambda v: Float().convert(v))
-
-    def allowed(self) -> str:
-        return "tuple of floats"
 
 
 class DType(Param):
@@ -259,9 +257,6 @@ class DType(Param):
 
     def format(self, value: Any) -> str:
         return "None" if value is None else dtype_name(value)
-
-    def text(self, given: Any, value: Any) -> str:
-        return self.format(value)
 
 
 class GraphParam(Param):
@@ -318,10 +313,7 @@ class Parser:
         self.cache: dict[Any, Params] = {}
 
     def __call__(self, kwargs: dict[str, Any]) -> Params:
-        if self.dynamic and kwargs:
-            dyn = {n: kwargs.pop(n) for n in self.dynamic if n in kwargs}
-        else:
-            dyn = {}
+        dyn = {n: kwargs.pop(n) for n in self.dynamic if n in kwargs} if self.dynamic and kwargs else {}
         base = self._static(kwargs, dyn)
         if not dyn:
             return base

@@ -316,6 +316,8 @@ def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph:
         needs = [e is not None and e[0].flows if goal is None else goal.needs(e) for e in n.inputs]
         return n.plan.gradients(p, F, needs, dys, keep, own, n.specs, n.call and n.call[1])
     k, saved = n.call
+    if create_graph and op.replay_rule is not None:
+        return op.replay_rule(k, p, dys, keep)  # type: ignore[no-any-return]
     dys = [F.zeros_like(n.specs[i]) if g is None else g for i, g in enumerate(dys)]
     found = op.backward_rule(k, p, saved, dys, keep, own)
     if create_graph:  # a gradient of this gradient must be an error, not a zero

@@ -1,5 +1,7 @@
 """Executors: symbols bound to arrays, run as flat programs; as ``mxnet.executor``."""
+from .cached_op import CachedOp
 from .executor import Executor
+from .passes import enabled, passes_off
 from .program import Program
 
-__all__ = ["Executor", "Program"]
+__all__ = ["CachedOp", "Executor", "Program", "enabled", "passes_off"]

@@ -1,32 +1,49 @@
 """The class Executor: a symbol bound to arrays."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._core import dispatch, infer, transfer
 from .._core.array import Array, Storage, faces
+from .._core.builtin import grad_add
 from .._core.context import Context, current_context
 from .._core.engine import engine
 from .._core.errors import error, suggest
-from .._core.gradient import gradient
-from .._core.graph import topo, variable
+from .._core.graph import Node, topo
 from .._core.state import state
 from ..ndarray import NDArray
 from ..ndarray import zeros as nd_zeros
 from ..ndarray.indexing import write
+from ..ndarray.sparse import zeros
+from .arguments import listed, requests, simple_arrays
+from .compile import Compiled, compile_graph
+from .describe import describe
+from .instance import Instance
 from .passes import run_passes
-from .program import Program, infer_all
+from .place import group_of
+from .program import fixed, infer_all
 
 __all__ = ["Executor"]
-
-_STYPES = {"0": "default", "1": "row_sparse", "2": "csr"}
 
 
 class Executor:
     """A symbol bound to arrays: run it forward and backward. Made by ``Symbol.bind`` and ``Symbol.simple_bind``.
+
+    Parameters
+    ----------
+    symbol : Symbol
+    ctx : Context or None
+        The current context if None.
+    args, args_grad, aux_states : list or dict of NDArray
+    grad_req : str, list or dict
+    group2ctx : dict of str to Context, optional
+        Where the nodes of a group (attribute ``ctx_group``) compute.
+    shared_exec : Executor, optional
+        One whose memory for temporary results this one may use; the two must not be between forward and backward at
+        the same time.
 
     Attributes
     ----------
@@ -34,165 +51,96 @@ class Executor:
         In the order of the symbol's lists; a gradient that is not wanted is None.
     """
 
-    def __init__(self, symbol: Any, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any) -> None:
+    def __init__(self, symbol: Any, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any,
+                 group2ctx: Mapping[str, Any] | None = None, shared_exec: Executor | None = None) -> None:
         self._symbol = symbol
         self._heads = run_passes(symbol._heads)
         self._ctx = Context(ctx) if ctx is not None else current_context()
         names, aux = symbol.list_arguments(), symbol.list_auxiliary_states()
-        for kind, listed in (("argument", names), ("auxiliary state", aux)):
-            twice = next((n for n in listed if listed.count(n) > 1), None)
+        for kind, found in (("argument", names), ("auxiliary state", aux)):
+            twice = next((n for n in found if found.count(n) > 1), None)
             if twice:
                 raise error(ValueError, f"bind: two {kind}s are named {twice!r}; names of variables must differ")
         self._arg_names, self._aux_names, self._output_names = names, aux, symbol.list_outputs()
-        self.arg_arrays = self._listed(args, names, "args", False)
-        self.aux_arrays = self._listed(aux_states, aux, "aux_states", False)
-        self._reqs = self._requests(grad_req, names)
-        self.grad_arrays = self._listed(args_grad, names, "args_grad", True)
+        self._groups = {g: Context(c) for g, c in (group2ctx or {}).items()}
+        at = self._expected(symbol)
+        self.arg_arrays = listed(args, names, "args", False, at)
+        self.aux_arrays = listed(aux_states, aux, "aux_states", False, at)
+        self._reqs = requests(grad_req, names)
+        self.grad_arrays = listed(args_grad, names, "args_grad", True, at)
         for i, n in enumerate(names):
             if self.grad_arrays[i] is None:
                 self._reqs[n] = "null"
             elif self._reqs[n] == "null":
                 self.grad_arrays[i] = None
+        self._wanted = [n for n in names if self._reqs[n] != "null"]
         self._monitor: Callable[[str, Any], None] | None = None
         self._monitor_all = False
-        self._programs: dict[Any, Program] = {}
-        self._env: list[Any] | None = None
-        self._infer()
+        self._instances: dict[Any, tuple[Compiled, Instance]] = {}
+        #: Memory of temporary results, (training, context, dtype) -> block; executors that share have one dict.
+        self._blocks: dict[Any, Any] = shared_exec._blocks if shared_exec is not None else {}
+        #: Parameters of stateful operators, which live as long as the executor.
+        self._own: dict[Node, Any] = {}
+        self._pending: tuple[Compiled, Instance] | None = None
+        self._ones: dict[int, Any] = {}
+        pairs = [*zip(names, self.arg_arrays), *zip(aux, self.aux_arrays)]
+        self._facts = ({n: tuple(a.shape) for n, a in pairs}, {n: a._data.dtype for n, a in pairs}, {n: a.stype for n, a in pairs})
+        self._places = {n: a.context for n, a in pairs if a.context is not self._ctx}
+        self._out_facts = infer_all(self._heads, *self._facts)
         self.outputs: list[Any] = self._make_outputs()
 
-    # -- what it was given -------------------------------------------------------------------------------------
-    def _listed(self, given: Any, names: list[str], what: str, optional: bool) -> list[Any]:
-        if given is None:
-            given = [None] * len(names) if optional or not names else {}
-        if isinstance(given, dict):
-            missing = [n for n in names if n not in given]
-            if missing and not optional:
-                raise error(ValueError, f"bind: {what} lacks {missing}; given: {sorted(given)}")
-            arrays = [given.get(n) for n in names]
-        else:
-            arrays = list(given)
-            if len(arrays) != len(names):
-                raise error(ValueError, f"bind: {what} has {len(arrays)} arrays, the symbol {len(names)}: {names}")
-        for n, a in zip(names, arrays):
-            if a is None and optional:
-                continue
-            if not isinstance(a, Array):
-                raise error(TypeError, f"bind: {what} '{n}' must be an NDArray, got {type(a).__name__}")
-            if a.context is not self._ctx:
-                raise error(ValueError, f"bind: {what} '{n}' lives on {a.context}, the executor on {self._ctx}")
-        return arrays
-
-    @staticmethod
-    def _requests(grad_req: Any, names: list[str]) -> dict[str, str]:
-        if isinstance(grad_req, str):
-            reqs = dict.fromkeys(names, grad_req)
-        elif isinstance(grad_req, dict):
-            reqs = {n: grad_req.get(n, "null") for n in names}
-        else:
-            if len(grad_req) != len(names):
-                raise error(ValueError, f"bind: {len(grad_req)} grad_reqs for {len(names)} arguments")
-            reqs = dict(zip(names, grad_req))
-        for n, r in reqs.items():
-            if r not in ("write", "add", "null"):
-                raise error(ValueError, f"bind: grad_req of '{n}' must be 'write', 'add' or 'null', got {r!r}")
-        return reqs
+    def _expected(self, symbol: Any) -> Callable[[str], Context]:
+        """Where the array of a variable should live."""
+        groups = {n.name: group_of(n) for n in topo(symbol._heads) if n.op is None} if self._groups else {}
+        return lambda name: self._groups.get(groups.get(name) or "", self._ctx)
 
     @classmethod
-    def simple_bind(cls, symbol: Any, ctx: Any, grad_req: Any, type_dict: dict[str, Any], shapes: dict[str, Any]) -> Executor:
+    def simple_bind(cls, symbol: Any, ctx: Any, grad_req: Any, type_dict: Mapping[str, Any] | None, shapes: Mapping[str, Any],
+                    group2ctx: Mapping[str, Any] | None = None, stype_dict: Mapping[str, str] | None = None,
+                    shared_exec: Executor | None = None, shared_buffer: dict[str, Any] | None = None,
+                    shared_arg_names: Sequence[str] | None = None) -> Executor:
         """Make the arrays, then bind; see ``Symbol.simple_bind``."""
         ctx = Context(ctx) if ctx is not None else current_context()
-        names = symbol.list_arguments()
-        from ..symbol.symbol import _unknown_dims
-
-        found = symbol._infer("shape", symbol._named((), shapes, _unknown_dims))
-        types = symbol._complete_types(symbol._named((), type_dict, np.dtype))
-        args_, aux_ = symbol._variables()
-        open_ = [n.name for n in (*args_, *aux_) if not infer.known(found.get((n, 0)))]
-        if open_:
-            raise error(ValueError, f"simple_bind: the shapes of {open_} cannot be inferred from "
-                                    f"{ {k: tuple(v) for k, v in shapes.items()} }; give them too")
-        reqs = cls._requests(grad_req, names)
-        stypes = {n.name: _STYPES.get(n.attrs.get("__storage_type__", "0"), "default") for n in args_}
-
-        def make(n: Any) -> NDArray:
-            return nd_zeros(found[n, 0], ctx=ctx, dtype=types[n, 0])
-
-        args = [make(n) for n in args_]
-        grads = [None] * len(names)
-        if any(r != "null" for r in reqs.values()):
-            kinds = cls._grad_stypes(symbol, reqs, found, types, stypes)
-            grads = [None if reqs[n.name] == "null" else
-                     nd_zeros(found[n, 0], ctx=ctx, dtype=types[n, 0], stype=kinds.get(n.name)) for n in args_]  # type: ignore[misc]
-        return cls(symbol, ctx, args, grads, reqs, [make(n) for n in aux_])
-
-    @staticmethod
-    def _grad_stypes(symbol: Any, reqs: dict[str, str], shapes: Any, types: Any, stypes: dict[str, str]) -> dict[str, str]:
-        """Storage types of the gradients, from the gradient graph."""
-        args_, _ = symbol._variables()
-        wrt = [(n, 0) for n in args_ if reqs[n.name] != "null"]
-        heads = [variable(f"_head_grad{i}") for i in range(len(symbol._heads))]
-        try:
-            grads = gradient(symbol._heads, [(h, 0) for h in heads], wrt)
-        except Exception:  # an operator without gradient: forward still works
-            return {}
-        known = [g for g in grads if g is not None]
-        by_name = {n.name: shapes[n, 0] for n in args_}
-        by_name.update({h.name: shapes.get(e) for h, e in zip(heads, symbol._heads)})
-        names = {n.name: types[n, 0] for n in args_}
-        names.update({h.name: types.get(e) for h, e in zip(heads, symbol._heads)})
-        _, _, st = infer_all(known, by_name, names, {})
-        return {n.name: st[g] for (n, _), g in zip(wrt, grads) if g is not None}
+        groups = {g: Context(c) for g, c in (group2ctx or {}).items()}
+        reqs = requests(grad_req, symbol.list_arguments())
+        args, grads, aux = simple_arrays(symbol, ctx, reqs, type_dict or {}, shapes, groups, stype_dict or {}, shared_exec,
+                                         shared_buffer, shared_arg_names or ())
+        return cls(symbol, ctx, args, grads, reqs, aux, group2ctx, shared_exec)
 
     # -- programs ----------------------------------------------------------------------------------------------
-    def _infer(self) -> None:
-        pairs = [*zip(self._arg_names, self.arg_arrays), *zip(self._aux_names, self.aux_arrays)]
-        self._given = ({n: tuple(a.shape) for n, a in pairs}, {n: a._data.dtype for n, a in pairs}, {n: a.stype for n, a in pairs})
-        self._facts = infer_all(self._heads, *self._given)
-
     def _make_outputs(self) -> list[Any]:
-        shapes, dtypes, stypes = self._facts
+        shapes, dtypes, stypes = self._out_facts
         made: list[Any] = []
         for e in self._heads:
+            ctx = self._head_context(e)
             if infer.known(shapes.get(e)) and stypes[e] == "default":
-                device = self._ctx.device
-                made.append(NDArray(device.empty(shapes[e], dtypes[e], self._ctx.device_id), Storage(self._ctx)))
+                if ctx.device.async_:
+                    ctx.device.activate(ctx.device_id)
+                made.append(NDArray(ctx.device.empty(shapes[e], dtypes[e], ctx.device_id), Storage(ctx)))
             else:
                 made.append(None)
         return made
 
-    def _variables(self) -> dict[str, int]:
-        return {n: i for i, n in enumerate([*self._arg_names, *self._aux_names])}
+    def _head_context(self, e: Any) -> Context:
+        n = e[0]
+        if n.op is None:
+            return self._places.get(n.name, self._ctx)
+        return self._groups.get(group_of(n) or "", self._ctx)
 
-    def _forward_program(self, is_train: bool) -> Program:
-        key = ("forward", is_train)
-        program = self._programs.get(key)
-        if program is None:
-            program = self._programs[key] = Program(self._heads, self._variables(), *self._facts, self._ctx, is_train)
-        return program
-
-    def _training_program(self) -> Program:
-        program = self._programs.get("train")
-        if program is None:
-            heads = self._heads
-            args_, _ = self._symbol._variables()
-            self._wanted = [n.name for n in args_ if self._reqs[n.name] != "null"]
-            # A pass may have put other nodes in the place of the symbol's variables; names decide.
-            here = {n.name: n for n in topo(heads) if n.op is None}
-            wrt = [(here.get(n.name, n), 0) for n in args_ if self._reqs[n.name] != "null"]
-            ins = [variable(f"_head_grad{i}") for i in range(len(heads))]
-            grads = gradient(heads, [(h, 0) for h in ins], wrt)
-            slots = self._variables()
-            given = tuple(dict(d) for d in self._given)
-            for h, e in zip(ins, heads):
-                slots[h.name] = len(slots)
-                given[0][h.name], given[1][h.name] = self._facts[0].get(e), self._facts[1].get(e)
-            every = [*heads, *[g for g in grads if g is not None]]
-            # Head gradients that no rule reads still need their slots.
-            program = Program(every, slots, *infer_all(every, *given), self._ctx, True, before=topo(heads))
-            self._head_slots = [slots[h.name] for h in ins]
-            self._grad_slots = [None if g is None else program.slot[g] for g in grads]
-            self._programs["train"] = program
-        return program
+    def _instance(self, train: bool, is_train: bool) -> tuple[Compiled, Instance]:
+        """The program for what is asked, bound to memory of its own."""
+        monitored = self._monitor is not None
+        key = (train, is_train, monitored)
+        found = self._instances.get(key)
+        if found is None:
+            wrt = self._wanted if train else None
+            compiled = compile_graph(self._heads, self._facts, self._ctx, is_train, wrt,
+                                     [n for n in self._wanted if self._reqs[n] == "add"], self._groups, self._places, monitored)
+            instance = Instance(compiled.program, {k[1:]: b for k, b in self._blocks.items() if k[0] == train}, self._own)
+            if not monitored:
+                self._blocks.update({(train, *k): b for k, b in instance.blocks.items()})
+            found = self._instances[key] = (compiled, instance)
+        return found
 
     # -- running -----------------------------------------------------------------------------------------------
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[Any]:
@@ -218,59 +166,12 @@ class Executor:
                 raise error(ValueError, f"forward: '{name}' has shape {tuple(np.shape(value))}, it was bound with {target.shape}; "
                                         "use reshape()")
             write(target, value)
-        train = is_train and any(r != "null" for r in self._reqs.values())
-        program = self._training_program() if train else self._forward_program(is_train)
-        env = self._fill(program)
-        self._run(program, env, "first" if train else "all", lambda: self._take_outputs(program, env),
-                  [a for a in self.outputs if a is not None] + self.aux_arrays)
-        self._env = env if train else None
+        is_train = bool(is_train)
+        train = is_train and bool(self._wanted)
+        found = self._instance(train, is_train)
+        self._run(found, 0, [], self.outputs)
+        self._pending = found if train else None
         return self.outputs
-
-    def _fill(self, program: Program) -> list[Any]:
-        env: list[Any] = [None] * program.n_slots
-        for i, a in enumerate((*self.arg_arrays, *self.aux_arrays)):
-            env[i] = a._data
-        return env
-
-    def _run(self, program: Program, env: list[Any], part: str, after: Callable[[], None], writes: list[Any]) -> None:
-        reads = [a._st for a in (*self.arg_arrays, *self.aux_arrays)]
-        targets = [w._st for w in writes if w is not None]
-        record: list[Any] | None = [] if self._monitor is not None else None
-        for st in targets:
-            st.version += 1
-        sync = program.sync or record is not None or self._ctx.device.async_
-        busy = any(st.write is not None for st in reads) or any(st.write is not None or st.reads for st in targets)
-        if not sync and (busy or (engine.it.parallel and program.work > engine.it.work_limit)):
-            # Sparse outputs and dynamic shapes were ruled out: everything has its place already.
-            def work() -> None:
-                program.run(env, part)
-                after()
-
-            engine.it.push(self._ctx, work, reads, targets, "program")
-            return
-        for st in reads:
-            st.wait()
-        for st in targets:
-            st.wait_free()
-        was = (state.record, state.train)
-        state.record = False
-        try:
-            program.run(env, part, record)
-            after()
-        finally:
-            state.record, state.train = was
-        if record is not None:
-            self._report(record)
-
-    def _take_outputs(self, program: Program, env: list[Any]) -> None:
-        device = self._ctx.device
-        for i, slot in enumerate(program.head_slots[:len(self.outputs)]):
-            v, old = env[slot], self.outputs[i]
-            if old is not None and getattr(v, "stype", "default") == "default":
-                if tuple(old._data.shape) == tuple(v.shape):
-                    device.copy(v, old._data)
-                    continue
-            self.outputs[i] = faces[getattr(v, "stype", "default")](v, Storage(self._ctx))
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
         """Compute the gradients into `grad_arrays`, after ``forward(is_train=True)``.
@@ -280,11 +181,10 @@ class Executor:
         out_grads : NDArray, list or dict of NDArray, optional
             Gradients of the outputs; ones unless told (loss operators ignore them).
         """
-        if self._env is None:
-            if not any(r != "null" for r in self._reqs.values()):
+        if self._pending is None:
+            if not self._wanted:
                 return
             raise error(RuntimeError, "backward needs forward(is_train=True) before it")
-        program, env = self._programs["train"], self._env
         if out_grads is None:
             given: list[Any] = [None] * len(self.outputs)
         elif isinstance(out_grads, Array):
@@ -295,34 +195,135 @@ class Executor:
             given = list(out_grads)
         if len(given) != len(self.outputs):
             raise error(ValueError, f"backward: {len(given)} gradients for {len(self.outputs)} outputs {self._output_names}")
-        xp = self._ctx.device.xp
-        reads = []
-        for slot, g, y, name in zip(self._head_slots, given, self.outputs, self._output_names):
-            if g is None:
-                env[slot] = xp.ones(y._data.shape, y._data.dtype)
-            else:
-                if tuple(g.shape) != tuple(y.shape):
-                    raise error(ValueError, f"backward: gradient of {name} has shape {tuple(g.shape)}, the output {y.shape}")
-                g = g.as_in_context(self._ctx)
-                reads.append(g._st)
-                env[slot] = g._data
-        for st in (*reads, *(a._st for a in self.outputs)):
+        compiled, _ = self._pending
+        head_grads = []
+        for i, (name, g, y) in enumerate(zip(compiled.head_grads, given, self.outputs)):
+            if g is not None and tuple(g.shape) != tuple(y.shape):
+                raise error(ValueError, f"backward: gradient of {self._output_names[i]} has shape {tuple(g.shape)}, the output {y.shape}")
+            if name is not None:
+                head_grads.append((name, self._one(i) if g is None else g.as_in_context(y.context)))
+        found, self._pending = self._pending, None
+        self._run(found, 1, head_grads, [self.grad_arrays[self._arg_names.index(n)] for n in self._wanted])
+
+    def _one(self, i: int) -> NDArray:
+        """Ones like an output, made once."""
+        y = self.outputs[i]
+        found = self._ones.get(i)
+        if found is None or found.shape != y.shape:
+            ctx = y.context
+            found = self._ones[i] = NDArray(ctx.device.xp.ones(y._data.shape, y._data.dtype), Storage(ctx))
+        return found
+
+    def _run(self, found: tuple[Compiled, Instance], part: int, head_grads: list[tuple[str, Any]], targets: list[Any]) -> None:
+        """Run one part, inline or through the engine; `targets` are what it writes beside auxiliary states."""
+        compiled, instance = found
+        program = compiled.program
+        given = [*zip(self._arg_names, self.arg_arrays), *zip(self._aux_names, self.aux_arrays), *head_grads]
+        heads = range(len(self.outputs)) if part == 0 else compiled.grads
+        reads = [a._st for _, a in given]
+        writes = [a._st for a in (*targets, *self.aux_arrays) if a is not None]
+        keys = instance.keys(part)
+        monitor = self._monitor
+
+        def work() -> None:
+            slots = program.variables
+            instance.bind([(slots[n], a._data) for n, a in given if n in slots],
+                          [(h, a._data) for h, a in zip(heads, targets) if h is not None and a is not None and a.stype == "default"])
+            instance.run(part, keys)
+            self._take(instance, part, heads, targets)
+            if monitor is None and (part == 1 or len(program.steps) == program.split):
+                instance.forget()
+
+        for st in writes:
+            st.version += 1
+        sync = program.sync or monitor is not None or self._ctx.device.async_
+        busy = any(st.write is not None for st in reads) or any(st.write is not None or st.reads for st in writes)
+        if not sync and (busy or (engine.it.parallel and program.work[part] > engine.it.work_limit)):
+            engine.it.push(self._ctx, work, reads, writes, "program")
+            return
+        for st in reads:
             st.wait()
-        grads = [self.grad_arrays[self._arg_names.index(n)] for n in self._wanted]
+        for st in writes:
+            st.wait_free()
+        was = (state.record, state.train)
+        state.record, state.train = False, program.is_train  # what Python code inside sees
+        try:
+            work()
+        finally:
+            state.record, state.train = was
+        if monitor is not None:
+            self._report(instance, part)
 
-        def after() -> None:
-            device = self._ctx.device
-            for name, slot, target in zip(self._wanted, self._grad_slots, grads):
-                v = xp.zeros(target._data.shape, target._data.dtype) if slot is None or env[slot] is None else env[slot]
-                if self._reqs[name] == "add":
-                    F = dispatch.K(self._ctx, True)
-                    from .._core.builtin import grad_add
+    def _take(self, instance: Instance, part: int, heads: Any, targets: list[Any]) -> None:
+        """Hand over what steps could not write themselves: sparse and dynamic values, and zeros where no gradient came."""
+        program = instance.program
+        for i, (head, target) in enumerate(zip(heads, targets)):
+            slot = None if head is None else program.head_slots[head]
+            if slot is not None and fixed(program.specs[slot]) and target.stype == "default":
+                continue
+            value = None if slot is None else instance.env[slot]
+            if part == 0:
+                self.outputs[i] = faces[getattr(value, "stype", "default")](value, Storage(self._head_context(self._heads[i])))
+            else:
+                self._store_gradient(target, value, self._reqs[self._wanted[i]])
 
-                    v = grad_add.body(F, None, target._data, v)  # type: ignore[misc]
-                transfer.store(device, v, target)
+    @staticmethod
+    def _store_gradient(target: Any, value: Any, req: str) -> None:
+        """Write or add a sparse gradient, or zeros if there is none."""
+        ctx, data = target.context, target._data
+        if value is None:
+            if req == "write":
+                transfer.store(ctx.device, zeros(target.stype, target.shape, ctx, data.dtype)._data, target)
+            return
+        if req == "add":
+            value = grad_add.body(dispatch.K(ctx, True), None, data, value)  # type: ignore[misc]
+        transfer.store(ctx.device, value, target)
 
-        self._env = None
-        self._run(program, env, "second", after, [*grads, *self.aux_arrays])
+    # -- other shapes ------------------------------------------------------------------------------------------
+    def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
+        """An executor of the same symbol for other shapes, sharing arrays and memory with this one.
+
+        Parameters
+        ----------
+        partial_shaping : bool
+            Allow arguments that are not named to change their shape.
+        allow_up_sizing : bool
+            Allow new arrays where the old ones are too small.
+        **kwargs : tuple of int
+            New shapes of arguments.
+
+        Returns
+        -------
+        Executor
+
+        Raises
+        ------
+        MXNetError
+            If a shape would change or grow that must not; names the argument.
+        """
+        args, _, aux = self._symbol.infer_shape(**kwargs)
+        if args is None:
+            raise error(ValueError, f"reshape: not all shapes follow from {kwargs}; give more of them")
+
+        def fit(name: str, old: Any, shape: Any, given: bool) -> Any:
+            if old is None or tuple(old.shape) == tuple(shape):
+                return old
+            if not given and not partial_shaping:
+                raise error(ValueError, f"reshape: '{name}' would change its shape from {old.shape} to {shape}; name it too, or pass "
+                                        "partial_shaping=True")
+            n = int(np.prod(shape))
+            if n > old.size:
+                if not allow_up_sizing:
+                    raise error(ValueError, f"reshape: '{name}' of shape {shape} needs more memory than {old.shape}; pass "
+                                            "allow_up_sizing=True for a new array")
+                return nd_zeros(shape, ctx=old.context, dtype=old.dtype)
+            return NDArray(old._data.reshape(-1)[:n].reshape(shape), old._st)
+
+        rows = list(zip(self._arg_names, args))
+        new = [fit(n, a, s, n in kwargs) for (n, s), a in zip(rows, self.arg_arrays)]
+        grads = [fit(n, g, s, n in kwargs) for (n, s), g in zip(rows, self.grad_arrays)]
+        states = [fit(n, a, s, False) for n, a, s in zip(self._aux_names, self.aux_arrays, aux)]
+        return Executor(self._symbol, self._ctx, new, grads, dict(self._reqs), states, self._groups, self)
 
     # -- views -------------------------------------------------------------------------------------------------
     @property
@@ -356,16 +357,40 @@ class Executor:
                     raise error(ValueError, f"copy_params_from: no {kind} is named {name!r}{suggest(name, have)}; "
                                             "pass allow_extra_params=True to ignore it")
 
-    def set_monitor_callback(self, callback: Callable[[str, Any], None], monitor_all: bool = False) -> None:
-        """Call ``callback(name, array)`` with every output of every node, and with `monitor_all` also with the inputs."""
+    def set_monitor_callback(self, callback: Callable[[str, Any], None] | None, monitor_all: bool = False) -> None:
+        """Call ``callback(name, array)`` with every output of every node, and with `monitor_all` also with the inputs.
+
+        A monitored program computes every node by itself; None goes back to the fast one.
+        """
         self._monitor, self._monitor_all = callback, monitor_all
 
-    def _report(self, record: list[Any]) -> None:
+    def _report(self, instance: Instance, part: int) -> None:
         assert self._monitor is not None
-        for node, values in record:
-            for i, v in enumerate(values[:node.params._sig.visible]):
-                if v is not None:
-                    self._monitor(f"{node.name}_{node.params._sig.outputs[i]}", transfer.wrap(v, self._ctx))
+        program = instance.program
+        steps = program.steps[:program.split] if part == 0 else program.steps[program.split:]
+        for step in steps:
+            if step.head >= 0:
+                continue
+            names = step.p._sig.outputs[:step.p._sig.visible]
+            rows = [(f"{step.node.name}_{name}", slot) for name, slot in zip(names, step.outs)]
+            if self._monitor_all:
+                rows = [(f"{step.node.name}_{name}", slot) for name, slot in zip(step.p._sig.inputs, step.ins)] + rows
+            for name, slot in rows:
+                if instance.env[slot] is not None:
+                    self._monitor(name, transfer.wrap(instance.env[slot], step.ctx))
+
+    def debug_str(self) -> str:
+        """The steps of the program with their memory, and the bytes that were planned.
+
+        Examples
+        --------
+        >>> import mxcore as mx
+        >>> net = mx.sym.tanh(mx.sym.Variable("x"), name="t")
+        >>> print(net.simple_bind(mx.cpu(), x=(2, 2), grad_req="null").debug_str().splitlines()[-1])
+        Total 0 MB allocated
+        """
+        compiled, _ = self._instance(bool(self._wanted), bool(self._wanted))
+        return describe(compiled.program)
 
     def __repr__(self) -> str:
         return f"<Executor of {self._symbol!r} on {self._ctx}>"

@@ -1,25 +1,91 @@
-"""Graph passes that plugins bring: run over every graph that is bound, by ascending order."""
+"""Graph passes: the stock ones by name, which can be switched off, and those that plugins bring.
+
+A bound graph goes through these stages:
+
+1. the passes of plugins, by ascending order, over the symbol as the user made it;
+2. gradient and inference (:mod:`mxcore._core.gradient`, :mod:`mxcore._core.infer`), which are no choice;
+3. the stock passes in :data:`STOCK`, over the joint graph of outputs and gradients, with shapes known.
+
+``MXCORE_DISABLE_PASSES=fuse,plan`` switches stock passes and plugins' passes off by name, :func:`passes_off` does so for
+the graphs that are bound in a with-block. The results are the same; only speed and memory differ.
+"""
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
 from typing import Any
 
 from .._core import registry
-from .._core.errors import MXNetError, error
+from .._core.errors import MXNetError, error, suggest
 from .._core.graph import Graph
+from .._core.state import state
 
-__all__ = ["run_passes"]
+__all__ = ["STOCK", "enabled", "passes_off", "run_passes"]
+
+#: Stock passes that can be switched off, in their order -> what they do.
+STOCK: dict[str, str] = {
+    "simplify": "operators that change nothing vanish; equal ones are computed once",
+    "mirror": "results are computed again in backward instead of being kept (MXNET_BACKWARD_DO_MIRROR, force_mirroring)",
+    "fuse": "chains of elementwise operators become one kernel",
+    "plan": "results share memory where their lifetimes allow it",
+}
+
+
+def _off() -> frozenset[str]:
+    names = os.environ.get("MXCORE_DISABLE_PASSES", "")
+    return frozenset(n.strip() for n in names.split(",") if n.strip()) | state.extra.get("passes_off", frozenset())
+
+
+def enabled() -> frozenset[str]:
+    """The stock passes that are switched on in this thread.
+
+    >>> from mxcore.executor import enabled, passes_off
+    >>> with passes_off("fuse"):
+    ...     "fuse" in enabled()
+    False
+    """
+    return frozenset(STOCK) - _off()
+
+
+@contextlib.contextmanager
+def passes_off(*names: str) -> Iterator[None]:
+    """A with-block in which graphs are bound without these passes; without arguments, without any stock pass.
+
+    Parameters
+    ----------
+    *names : str
+        Of :data:`STOCK` or of plugins' passes.
+
+    Raises
+    ------
+    MXNetError
+        If no pass has such a name.
+    """
+    known = [*STOCK, *registry.names("graph_pass")]
+    for name in names:
+        if name not in known:
+            raise error(ValueError, f"no graph pass is named {name!r}{suggest(name, known)}; there are {', '.join(known)}")
+    old = state.extra.get("passes_off", frozenset())
+    state.extra["passes_off"] = old | frozenset(names or STOCK)
+    try:
+        yield
+    finally:
+        state.extra["passes_off"] = old
 
 
 def run_passes(heads: Any) -> Any:
-    """The heads of a graph after all registered passes.
+    """The heads of a graph after all passes that plugins registered.
 
     Raises
     ------
     MXNetError
         If a pass raises, or returns something else than a graph with as many heads; names the pass and its plugin.
     """
-    table = registry.tables["graph_pass"]
+    table, off = registry.tables["graph_pass"], _off()
     for name in sorted(table.names(), key=lambda n: (table.items[n].order, n)):
+        if name in off:
+            continue
         where = f"graph pass '{name}' of {table.owners[name]}"
         try:
             found = table.items[name].fn(Graph(heads))

@@ -1,17 +1,30 @@
-"""Lowered programs: a graph with known shapes as a flat list of calls over slots."""
+"""Lowered programs: a graph with known shapes as a flat list of steps over slots, with its memory planned.
+
+A slot holds one value: a variable, or an output of a node. Where it lives is decided here, once:
+
+- *variables* and *heads* are the caller's arrays;
+- *planned* slots lie in a block of memory where lifetimes that do not overlap share bytes (:mod:`.memory`);
+- the result of a view operator is its input's memory in another shape, and its step vanishes;
+- *loose* slots hold values whose shape or storage type is known only by running.
+
+:class:`.instance.Instance` binds a program to arrays.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from .._core import dispatch, infer, registry, rng, transfer
-from .._core.context import Context
-from .._core.errors import raise_in_op
-from .._core.gradient import STATE_BACKWARD
-from .._core.graph import Node, topo
-from .._core.kernels import Spec
+import numpy as np
 
-__all__ = ["Program", "infer_all"]
+from .._core import dispatch, infer, registry
+from .._core.context import Context
+from .._core.gradient import STATE_BACKWARD
+from .._core.graph import Graph, Node, topo
+from .._core.kernels import Spec
+from .memory import Interval, layout
+from .mirror import MIRRORED
+
+__all__ = ["Program", "Step", "infer_all"]
 
 Entry = tuple[Node, int]
 
@@ -36,162 +49,305 @@ def infer_all(heads: Sequence[Entry], shapes: dict[str, Any], dtypes: dict[str, 
     return s, t, st
 
 
-class _Instr:
-    """One call: which slots it reads and fills, and everything else bound beforehand."""
+class Step:
+    """One call: an operator, its kernel, and the slots that it reads and fills.
 
-    __slots__ = ("node", "plan", "p", "k", "ins", "outs", "mutates", "random", "state", "back", "last")
+    Attributes
+    ----------
+    node, op, p
+        What it computes; None for a step that only hands a value to a head.
+    plan : Plan
+        Kernel and specs, as in eager calls.
+    k : K
+        The call context; random steps get one for each instance.
+    ins, outs : list of int
+        Slots.
+    ctx : Context
+    random : bool
+        Draws a key at every run.
+    view : bool
+        The result is the memory of the first input.
+    state : int
+        Slot of the state that a stateful node makes or its backward reads; -1 for others.
+    back : Op or None
+        The forward operator whose `backward_rule` this step runs.
+    head : int
+        Index of the head that the value is handed to; -1 for operators.
+    """
+
+    __slots__ = ("node", "op", "p", "plan", "k", "ins", "outs", "ctx", "random", "view", "state", "back", "head")
 
     node: Node
-    plan: dispatch.Plan
+    op: Any
+    p: Any
+    plan: Any
     k: Any
+    ins: list[int]
+    outs: list[int]
+    ctx: Context
+    random: bool
+    view: bool
+    state: int
+    back: Any
+    head: int
+
+    def __repr__(self) -> str:
+        what = f"head {self.head}" if self.head >= 0 else f"{self.op.name} {self.node.name}"
+        return f"<Step {what}: {self.ins} -> {self.outs}>"
 
 
 class Program:
-    """A flat program for one context.
+    """A graph lowered for one set of shapes; holds no memory.
 
     Parameters
     ----------
-    heads : sequence of entries
-        What it computes.
-    variables : dict of str to int
-        Name of a variable -> slot that holds its array when the program runs.
-    shapes, dtypes, stypes : dict
-        From :func:`infer_all`.
+    graph : Graph
+        With shapes, dtypes and stypes filled in. ``info['contexts']`` may place nodes (by id) elsewhere than on `ctx`;
+        ``info['order']`` may tell in which order the later heads are best computed.
     ctx : Context
     is_train : bool
-    before : sequence of Node
-        Nodes that run in a first part (forward); the rest is the second part (backward).
+    n_first : int, optional
+        So many heads are the first part (forward), the others the second (backward); all unless told.
+    adds : set of int
+        Heads whose value is added to what the caller's array holds.
+    share : bool
+        Plan memory; without it every value keeps a place of its own, for monitors.
+
+    Attributes
+    ----------
+    steps : list of Step
+    split : int
+        Number of steps of the first part.
+    sizes : dict of (Context, dtype) to int
+        Elements of each block of planned memory.
+    sync : bool
+        It must run in the caller's thread: a step is stateful, or something is known only by running.
+    work : tuple of float
+        Estimated scalar operations of both parts.
     """
 
-    def __init__(self, heads: Sequence[Entry], variables: dict[str, int], shapes: dict[Entry, Any], dtypes: dict[Entry, Any],
-                 stypes: dict[Entry, str], ctx: Context, is_train: bool, before: Sequence[Node] = ()) -> None:
-        self.ctx, self.heads = ctx, list(heads)
-        nodes = topo(heads)
-        first = {id(n) for n in before}
+    def __init__(self, graph: Graph, ctx: Context, is_train: bool, n_first: int | None = None,
+                 adds: frozenset[int] = frozenset(), share: bool = True) -> None:
+        self.graph, self.ctx, self.is_train, self.adds, self.share = graph, ctx, is_train, adds, share
+        heads = graph.heads
+        n_first = len(heads) if n_first is None else n_first
+        self.n_first = n_first
+        before = {id(n) for n in topo(heads[:n_first])}
+        order = graph.info.get("order", range(n_first, len(heads)))
+        nodes = _late(topo([*heads[:n_first], *[heads[i] for i in order]]))
         ops = [n for n in nodes if n.op is not None]
-        order = [n for n in ops if id(n) in first] + [n for n in ops if id(n) not in first]
+        self._contexts: dict[int, Context] = graph.info.get("contexts", {})
         self.slot: dict[Entry, int] = {}
+        #: Name of a variable -> its slot.
+        self.variables: dict[str, int] = {}
         for n in nodes:
             if n.op is None:
-                self.slot[n, 0] = variables[n.name]
-        n_slots = len(variables)
-        used = {e for n in ops for e in n.inputs} | set(self.heads)
-        states: dict[int, int] = {}
-        self.instrs: list[_Instr] = []
-        device = ctx.device
-        dispatch.context_k(ctx, is_train)
-        for n in order:
-            op, p, sig = n.op, n.params, n.params._sig
-            ins = [Spec(shapes[e] if infer.known(shapes.get(e)) else None, dtypes[e], stypes[e]) for e in n.inputs]
-            c = _Instr()
-            c.node, c.p, c.random = n, p, sig.random
-            c.back = getattr(op, STATE_BACKWARD, None)
-            c.plan = plan = dispatch.Plan()
-            plan.sparse_in = op.storage_rule is None and any(s.stype != "default" for s in ins)
-            plan.specs = [Spec(shapes[n, i] if infer.known(shapes.get((n, i))) else None, dtypes[n, i], stypes[n, i])
-                          for i in range(sig.n_out)]
-            plan.mutated, plan.n_out, plan.n_all = [ins[i] for i in sig.mutates], sig.n_out, sig.n_all
-            # Shapes known only by running leave the reference, which decides nothing beforehand.
-            plan.fn, plan.out = op.body, False
-            if c.back is None and all(s.shape is not None for s in ins):
-                specs = [Spec(s.shape, s.dtype) for s in ins] if plan.sparse_in else ins
-                fn, out, _ = registry.kernels.resolve(op, device, p, specs)
-                if not out or all(s.shape is not None and s.stype == "default" for s in plan.specs):
-                    plan.fn, plan.out = fn, out
-            wanted = tuple((n, i) in used for i in range(sig.n_out))
-            c.k = dispatch.K(ctx, is_train, None if all(wanted) else wanted)
-            if all(s.shape is not None for s in plan.specs):
-                c.k.shapes = tuple(s.shape for s in plan.specs)
-            c.ins = [self.slot[e] for e in n.inputs]
-            c.outs = list(range(n_slots, n_slots + sig.n_out))
-            for i, s in enumerate(c.outs):
-                self.slot[n, i] = s
-            n_slots += sig.n_out
-            c.mutates = sig.mutates
-            if op.stateful:
-                states[id(n)] = c.state = n_slots
-                n_slots += 1
+                self.slot[n, 0] = self.variables.setdefault(n.name, len(self.variables))
+        self.specs: list[Spec] = [Spec(None, None)] * len(self.variables)
+        for n in nodes:
+            if n.op is None:
+                self.specs[self.slot[n, 0]] = self._spec((n, 0))
+        self.n_slots = len(self.variables)
+        self._used = {e for n in ops for e in n.inputs} | set(heads)
+        self._states: dict[int, int] = {}
+        self.steps: list[Step] = []
+        waiting: dict[Entry, list[int]] = {}  # heads whose value has to be handed over, by entry
+        claimed: dict[Entry, int] = {}
+        for i, e in enumerate(heads):
+            if e[0].op is None or e in claimed or i in adds or self._is_view(e[0]) or not self._is_fixed(e):
+                waiting.setdefault(e, []).append(i)
             else:
-                c.state = states.get(id(n.forward), -1) if n.forward is not None else -1
-            self.instrs.append(c)
-        self.n_slots, self.n_variables = n_slots, len(variables)
-        self.split = sum(id(c.node) in first for c in self.instrs)
-        self._liveness()
-        self.head_slots = [self.slot[e] for e in self.heads]
-        self.sync = any(c.node.op.stateful or c.back or any(s.shape is None or s.stype != "default" for s in c.plan.specs)
-                        for c in self.instrs)
-        self.work = sum(self._work(c, shapes) for c in self.instrs)
+                claimed[e] = i
+        for first in (True, False):
+            for n in nodes:
+                if n.op is None:
+                    self._hand_over(n, waiting, first)
+                elif (id(n) in before) == first:
+                    self._add(n)
+                    self._hand_over(n, waiting, first)
+            if first:
+                self.split = len(self.steps)
+        #: Slot of the value of each head; slot -> head for those written straight into the caller's array.
+        self.head_slots = [self.slot[e] for e in heads]
+        self.claimed = {self.slot[e]: i for e, i in claimed.items()}
+        self.sync = any(s.head < 0 and (s.op.stateful or s.back is not None or any(not fixed(x) for x in s.plan.specs))
+                        for s in self.steps)
+        self.work = tuple(sum(s.plan.work for s in part if s.head < 0) for part in (self.steps[:self.split], self.steps[self.split:]))
+        self.sizes: dict[tuple[Context, np.dtype[Any]], int] = {}
+        #: Planned slot -> (block, first element).
+        self.places: dict[int, tuple[tuple[Context, Any], int]] = {}
+        self._plan_memory()
+        self.users: list[list[int]] = [[] for _ in range(self.n_slots)]
+        for t, step in enumerate(self.steps):
+            for s in {*step.ins, *step.outs}:
+                self.users[s].append(t)
 
-    def _work(self, c: _Instr, shapes: dict[Entry, Any]) -> float:
-        op = c.node.op
-        ins = [shapes.get(e) for e in c.node.inputs]
-        outs = [s.shape for s in c.plan.specs]
-        if any(not infer.known(s) for s in (*ins, *outs)):
-            return 0.0
-        if op.cost_rule is not None:
-            return float(op.cost_rule(c.p, ins, outs))
-        return float(sum(Spec(s, None).size for s in (*ins, *outs)))
+    # -- steps -------------------------------------------------------------------------------------------------
+    def _spec(self, e: Entry) -> Spec:
+        g = self.graph
+        shape = g.shapes.get(e)
+        return Spec(shape if infer.known(shape) else None, g.dtypes[e], g.stypes.get(e, "default"))
 
-    def _liveness(self) -> None:
-        """For each instruction the slots that nobody reads later."""
-        keep = set(range(self.n_variables)) | {self.slot[e] for e in self.heads}
-        seen: set[int] = set(keep)
-        for c in reversed(self.instrs):
-            c.last = []
-            for s in {*c.ins, *c.outs, *((c.state,) if c.state >= 0 else ())}:
-                if s not in seen:
-                    seen.add(s)
-                    c.last.append(s)
+    def _is_fixed(self, e: Entry) -> bool:
+        return fixed(self._spec(e))
 
-    def run(self, env: list[Any], part: str = "all", record: list[Any] | None = None) -> None:
-        """Run over the slots of `env` (device arrays; variables filled in), 'first', 'second' part or 'all'.
+    def _is_view(self, n: Node) -> bool:
+        if not n.op.view or n.n_out != 1 or n.op.stateful or self.context(n) is not self.context(n.inputs[0][0]):
+            return False
+        out, data = self._spec((n, 0)), self._spec(n.inputs[0])
+        # Kernels want whole, contiguous arrays: other shapes of all of it, or rows of it.
+        return fixed(out) and fixed(data) and (out.size == data.size or out.shape[1:] == data.shape[1:])
 
-        Parameters
-        ----------
-        record : list, optional
-            Gets (node, outputs) of each call, for monitors.
-        """
-        device = self.ctx.device
-        if device.async_:
-            device.activate(self.ctx.device_id)
-        chosen = self.instrs if part == "all" else self.instrs[:self.split] if part == "first" else self.instrs[self.split:]
-        for c in chosen:
-            datas = [env[i] for i in c.ins]
-            if c.plan.sparse_in:
-                datas = dispatch.densified(c.k, datas)
-            try:
-                self._call(c, datas, env)
-            except Exception as e:
-                raise_in_op(e, c.node.op.name, c.p._sig.inputs, datas, f"node '{c.node.name}'")
-            if record is not None:
-                record.append((c.node, [env[s] for s in c.outs]))
-            for s in c.last:
-                env[s] = None
+    def context(self, n: Node) -> Context:
+        """Where a node computes, or a variable lives."""
+        return self._contexts.get(id(n), self.ctx)
 
-    def _call(self, c: _Instr, datas: list[Any], env: list[Any]) -> None:
-        k = c.k
-        if c.random:
-            k = dispatch.K(self.ctx, k.is_train, k.wanted, rng.next_key(self.ctx))
-            k.shapes = c.k.shapes
-        if c.back is not None:
-            return self._state_backward(c, k, datas, env)
-        # Views may share: nobody but the program sees its slots.
-        values, state = dispatch.run_kernel(c.node.op, c.plan, k, c.p, datas, None, c.node.op.view)
-        if c.state >= 0:
-            env[c.state] = state
-        for s, v in zip(c.outs, values):
-            env[s] = v
-        for i, v in zip(c.mutates, values[len(c.outs):]):
-            if v is not None and v is not datas[i]:
-                k.device.copy(v, datas[i])
+    def _new_slots(self, specs: Sequence[Spec]) -> list[int]:
+        self.specs += specs
+        self.n_slots += len(specs)
+        return list(range(self.n_slots - len(specs), self.n_slots))
 
-    def _state_backward(self, c: _Instr, k: Any, datas: list[Any], env: list[Any]) -> None:
-        forward = c.node.forward
-        assert forward is not None
-        n_out = forward.n_out
-        wrap = [transfer.wrap(d, self.ctx) for d in datas]
-        grads = c.back.backward_rule(k, forward.params, env[c.state], wrap[:n_out], wrap[n_out:], {})
-        for s, g in zip(c.outs, grads):
-            env[s] = None if g is None else g._data
+    def _hand_over(self, n: Node, waiting: dict[Entry, list[int]], first: bool) -> None:
+        """Steps that give a node's values to heads that they were not written into."""
+        for i in range(n.n_out):
+            for head in waiting.get((n, i), ()):
+                if (head < self.n_first) != first:
+                    continue
+                step = Step()
+                step.node, step.op, step.p, step.plan, step.k = n, None, None, None, None
+                step.ins, step.outs, step.head = [self.slot[n, i]], [], head
+                step.ctx, step.random, step.view, step.state, step.back = self.context(n), False, False, -1, None
+                self.steps.append(step)
+
+    def _add(self, n: Node) -> None:
+        op, p, sig = n.op, n.params, n.params._sig
+        ins = [self._spec(e) for e in n.inputs]
+        step = Step()
+        step.node, step.op, step.p, step.ctx, step.head = n, op, p, self.context(n), -1
+        step.back = getattr(op, STATE_BACKWARD, None)
+        step.random = sig.random and step.back is None
+        step.view = self._is_view(n)
+        step.plan = plan = dispatch.Plan()
+        plan.sparse_in = op.storage_rule is None and any(s.stype != "default" for s in ins)
+        plan.specs = [self._spec((n, i)) for i in range(sig.n_out)]
+        plan.mutated, plan.n_out, plan.n_all = [ins[i] for i in sig.mutates], sig.n_out, sig.n_all
+        # Shapes known only by running leave the reference, which decides nothing beforehand.
+        plan.fn, plan.out = op.body, False
+        if step.back is None and all(s.shape is not None for s in ins):
+            specs = [Spec(s.shape, s.dtype) for s in ins] if plan.sparse_in else ins
+            fn, out, _ = registry.kernels.resolve(op, step.ctx.device, p, specs)
+            if not out or all(map(fixed, plan.specs)):
+                plan.fn, plan.out = fn, out
+        plan.work = _work(op, p, ins, plan.specs)
+        wanted = tuple((n, i) in self._used for i in range(sig.n_out))
+        dispatch.context_k(step.ctx, self.is_train)
+        step.k = dispatch.K(step.ctx, self.is_train, None if all(wanted) else wanted)
+        if all(s.shape is not None for s in plan.specs):
+            step.k.shapes = tuple(s.shape for s in plan.specs)
+        step.ins = [self.slot[e] for e in n.inputs]
+        step.outs = self._new_slots(plan.specs)
+        self.slot.update(((n, i), s) for i, s in enumerate(step.outs))
+        step.state = -1
+        if op.stateful:
+            step.state = self._states[id(n)] = self._new_slots([Spec(None, None)])[0]
+        elif n.forward is not None:
+            step.state = self._states.get(id(n.forward), -1)
+        self.steps.append(step)
+
+    # -- memory ------------------------------------------------------------------------------------------------
+    def _plan_memory(self) -> None:
+        """Decide where each temporary value lies."""
+        root = list(range(self.n_slots))  # of a view: the slot whose memory it is
+        made: dict[int, int] = {}
+        last: dict[int, int] = {}
+        n_variables = len(self.variables)
+        for t, step in enumerate(self.steps):
+            for s in step.ins:
+                last[root[s]] = t
+            if step.view:
+                root[step.outs[0]] = root[step.ins[0]]
+            else:
+                made.update(dict.fromkeys(step.outs, t))
+        blocks: dict[tuple[Context, Any], list[Interval]] = {}
+        at: dict[int, tuple[tuple[Context, Any], Interval]] = {}
+        for t, step in enumerate(self.steps):
+            if step.view or step.head >= 0:
+                continue
+            wanted = step.k.wanted
+            for i, s in enumerate(step.outs):
+                spec = self.specs[s]
+                if s in self.claimed or not fixed(spec) or (wanted is not None and not wanted[i]):
+                    continue
+                where = (step.ctx, np.dtype(spec.dtype))
+                end = last.get(s, t)
+                old = self._reusable(step, i, t, root, last, at, where, n_variables) if self.share else None
+                if old is not None:
+                    old.last = end
+                    at[s] = (where, old)
+                    continue
+                interval = Interval(spec.size, t, end)
+                blocks.setdefault(where, []).append(interval)
+                at[s] = (where, interval)
+        for where, intervals in blocks.items():
+            self.sizes[where] = layout(intervals, self.share)
+        self.places = {s: (where, interval.offset) for s, (where, interval) in at.items()}
+
+    def _reusable(self, step: Step, i: int, t: int, root: list[int], last: dict[int, int], at: dict[int, Any], where: Any,
+                  n_variables: int) -> Interval | None:
+        """The memory of an input that an output may overwrite: the operator allows it, and nobody reads the input later."""
+        allowed = step.op.alias.get(step.p._sig.outputs[i])
+        if allowed is None:
+            return None
+        for name in allowed if isinstance(allowed, (tuple, list)) else (allowed,):
+            j = step.p._sig.index.get(name)
+            if j is None:
+                continue
+            r = root[step.ins[j]]
+            if r not in at or last.get(r) != t or at[r][0] != where or self.specs[r].size != self.specs[step.outs[i]].size:
+                continue
+            # Other inputs in the same memory must be read at the same places: whole arrays of one shape.
+            others = [s for s in step.ins if root[s] == r]
+            if any(self.specs[s].shape != self.specs[step.outs[i]].shape for s in others):
+                continue
+            interval: Interval = at[r][1]
+            if interval.last == t:
+                return interval
+        return None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of planned memory."""
+        return sum(n * dtype.itemsize for (_, dtype), n in self.sizes.items())
 
 
+def _late(nodes: list[Node]) -> list[Node]:
+    """The same nodes, the recomputed ones right before their first use."""
+    order: list[Node] = []
+    done: set[int] = set()
+    for n in nodes:
+        if MIRRORED in n.attrs:
+            continue
+        stack = [n]
+        while stack:  # a node, below those recomputed ones that it needs first
+            todo = [m for m, _ in stack[-1].inputs if MIRRORED in m.attrs and id(m) not in done]
+            if todo:
+                stack += todo
+            else:
+                m = stack.pop()
+                if id(m) not in done:
+                    done.add(id(m))
+                    order.append(m)
+    return order
+
+
+def fixed(spec: Spec) -> bool:
+    """Whether a value's place can be made beforehand: dense, of known shape."""
+    return spec.shape is not None and spec.stype == "default"
+
+
+def _work(op: Any, p: Any, ins: Sequence[Spec], outs: Sequence[Spec]) -> float:
+    if any(s.shape is None for s in (*ins, *outs)):
+        return 0.0
+    if op.cost_rule is not None:
+        return float(op.cost_rule(p, [s.shape for s in ins], [s.shape for s in outs]))
+    return float(sum(s.size for s in (*ins, *outs)))

@@ -1,0 +1,147 @@
+"""What an executor is given, checked and put in order, and the arrays that simple_bind makes."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._core import infer
+from .._core.array import Array, Storage
+from .._core.context import Context
+from .._core.errors import error
+from .._core.gradient import gradient
+from .._core.graph import variable
+from .._core.params import as_dtype
+from ..ndarray import NDArray
+from ..ndarray import zeros as nd_zeros
+from .place import group_of
+from .program import infer_all
+
+__all__ = ["listed", "requests", "simple_arrays"]
+
+_STYPES = {"0": "default", "1": "row_sparse", "2": "csr"}
+
+
+def listed(given: Any, names: list[str], what: str, optional: bool, at: Callable[[str], Context]) -> list[Any]:
+    """Arrays given as a list or by name, in the order of the names.
+
+    Parameters
+    ----------
+    given : list or dict of NDArray, or None
+    names : list of str
+    what : str
+        The name of the argument, for errors.
+    optional : bool
+        Arrays may be missing.
+    at : callable
+        Name -> the context that the array must live on.
+    """
+    if given is None:
+        given = [None] * len(names) if optional or not names else {}
+    if isinstance(given, dict):
+        missing = [n for n in names if n not in given]
+        if missing and not optional:
+            raise error(ValueError, f"bind: {what} lacks {missing}; given: {sorted(given)}")
+        arrays = [given.get(n) for n in names]
+    else:
+        arrays = list(given)
+        if len(arrays) != len(names):
+            raise error(ValueError, f"bind: {what} has {len(arrays)} arrays, the symbol {len(names)}: {names}")
+    for n, a in zip(names, arrays):
+        if a is None and optional:
+            continue
+        if not isinstance(a, Array):
+            raise error(TypeError, f"bind: {what} '{n}' must be an NDArray, got {type(a).__name__}")
+        if a.context is not at(n):
+            raise error(ValueError, f"bind: {what} '{n}' lives on {a.context}, the executor on {at(n)}")
+    return arrays
+
+
+def requests(grad_req: Any, names: list[str]) -> dict[str, str]:
+    """Gradient requests by argument, from one for all, a list or a dict."""
+    if isinstance(grad_req, str):
+        reqs = dict.fromkeys(names, grad_req)
+    elif isinstance(grad_req, dict):
+        reqs = {n: grad_req.get(n, "null") for n in names}
+    else:
+        if len(grad_req) != len(names):
+            raise error(ValueError, f"bind: {len(grad_req)} grad_reqs for {len(names)} arguments")
+        reqs = dict(zip(names, grad_req))
+    for n, r in reqs.items():
+        if r not in ("write", "add", "null"):
+            raise error(ValueError, f"bind: grad_req of '{n}' must be 'write', 'add' or 'null', got {r!r}")
+    return reqs
+
+
+def simple_arrays(symbol: Any, ctx: Context, reqs: Mapping[str, str], type_dict: Mapping[str, Any], shapes: Mapping[str, Any],
+                  groups: Mapping[str, Context], stype_dict: Mapping[str, str], shared_exec: Any,
+                  shared_buffer: dict[str, Any] | None, shared_names: Sequence[str]) -> tuple[list[Any], list[Any], list[Any]]:
+    """New arrays for arguments, gradients and auxiliary states of a symbol, or shared ones.
+
+    Parameters
+    ----------
+    shared_exec : Executor or None
+        Arguments in `shared_names` and auxiliary states of equal shape are its arrays, gradients included.
+    shared_buffer : dict of str to NDArray, optional
+        Arrays that other arguments may be views of, by name; grows where one is too small.
+    """
+    from ..symbol.inference import all_types, infer_heads, named, unknown_dims, variables
+
+    heads = symbol._heads
+    found = infer_heads(heads, "shape", named(heads, (), shapes, unknown_dims))
+    types = all_types(heads, named(heads, (), type_dict, as_dtype))
+    args_, aux_ = variables(heads)
+    open_ = [n.name for n in (*args_, *aux_) if not infer.known(found.get((n, 0)))]
+    if open_:
+        raise error(ValueError, f"simple_bind: the shapes of {open_} cannot be inferred from "
+                                f"{ {k: tuple(v) for k, v in shapes.items()} }; give them too")
+    stypes = {n.name: stype_dict.get(n.name) or _STYPES.get(n.attrs.get("__storage_type__", "0"), "default") for n in args_}
+    kinds: dict[str, str] = {}
+    if any(r != "null" for r in reqs.values()):
+        kinds = _grad_stypes(symbol, reqs, found, types, stypes)
+
+    def make(n: Any, old: Any, label: str, stype: str = "default") -> Any:
+        shape, dtype, where = found[n, 0], types[n, 0], groups.get(group_of(n) or "", ctx)
+        if old is not None and (label == "aux" or n.name in shared_names) and tuple(old.shape) == shape and old.dtype == dtype:
+            return old
+        if shared_buffer is None or stype != "default" or label == "aux" or n.name in shared_names:
+            return nd_zeros(shape, ctx=where, dtype=dtype, stype=stype)  # type: ignore[call-overload]
+        return _from_buffer(shared_buffer, ("grad of " if label == "grad" else "") + n.name, shape, dtype, where)
+
+    old_args, old_grads, old_aux = ({}, {}, {}) if shared_exec is None else (
+        shared_exec.arg_dict, shared_exec.grad_dict, shared_exec.aux_dict)
+    args = [make(n, old_args.get(n.name), "arg") for n in args_]
+    grads = [None if reqs[n.name] == "null" else make(n, old_grads.get(n.name), "grad", kinds.get(n.name, "default")) for n in args_]
+    return args, grads, [make(n, old_aux.get(n.name), "aux") for n in aux_]
+
+
+def _from_buffer(buffer: dict[str, Any], name: str, shape: tuple[int, ...], dtype: Any, ctx: Context) -> Any:
+    """A view of a shared array, which is made anew if it is too small."""
+    size = int(np.prod(shape, dtype=np.int64))
+    old = buffer.get(name)
+    if old is None or old.size < size or old.dtype != dtype or old.context is not ctx:
+        buffer[name] = old = nd_zeros(shape, ctx=ctx, dtype=dtype)
+    if tuple(old.shape) == shape:
+        return old
+    return NDArray(old._data.reshape(-1)[:size].reshape(shape), old._st if isinstance(old._st, Storage) else Storage(ctx))
+
+
+def _grad_stypes(symbol: Any, reqs: Mapping[str, str], shapes: Any, types: Any, stypes: dict[str, str]) -> dict[str, str]:
+    """Storage types of the gradients, from the gradient graph."""
+    from ..symbol.inference import variables
+
+    args_, _ = variables(symbol._heads)
+    wrt = [(n, 0) for n in args_ if reqs[n.name] != "null"]
+    heads = [variable(f"_head_grad{i}") for i in range(len(symbol._heads))]
+    try:
+        grads = gradient(symbol._heads, [(h, 0) for h in heads], wrt)
+    except Exception:  # an operator without gradient: forward still works
+        return {}
+    known = [g for g in grads if g is not None]
+    by_name = {n.name: shapes[n, 0] for n in args_}
+    by_name.update({h.name: shapes.get(e) for h, e in zip(heads, symbol._heads)})
+    names = {n.name: types[n, 0] for n in args_}
+    names.update({h.name: types.get(e) for h, e in zip(heads, symbol._heads)})
+    _, _, st = infer_all(known, by_name, names, {})
+    return {n.name: st[g] for (n, _), g in zip(wrt, grads) if g is not None}

@@ -1,0 +1,290 @@
+"""The class CachedOp: a graph that is called like an operator."""
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._core import tape
+from .._core.array import Storage, faces
+from .._core.context import Context
+from .._core.dispatch import context_k
+from .._core.engine import engine
+from .._core.errors import error
+from .._core.op import Op
+from .._core.state import state
+from ..ndarray import NDArray
+from .compile import compile_graph
+from .instance import Instance
+from .interpret import interpret
+from .passes import run_passes
+from .program import fixed
+
+__all__ = ["CachedOp"]
+
+#: So many programs (one per shapes, dtypes, mode and wanted gradients) are kept for one graph.
+_LIMIT = 32
+
+
+class CachedOp:
+    """A symbol called on arrays like an operator; hybridised blocks run through it.
+
+    A program is compiled for each signature: shapes and dtypes of the inputs, training or not, and which inputs want
+    gradients. While a recorded call waits for its backward it holds the memory of its program; another call takes, or
+    makes, memory of its own.
+
+    Parameters
+    ----------
+    symbol : Symbol
+    flags : dict or sequence of pairs, optional
+        MXNet's: ``static_alloc``, ``static_shape``, ``inline_limit``, ``forward_bulk_size``, ``backward_bulk_size``.
+        Accepted for its sake: memory is always planned and kept.
+
+    Raises
+    ------
+    MXNetError
+        At a call: if the number of arrays, their contexts or shapes do not fit; names node and inputs.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> from mxcore.executor import CachedOp
+    >>> op = CachedOp(mx.sym.tanh(mx.sym.Variable("x")) * 2)
+    >>> op(mx.nd.zeros((2,)))[0].asnumpy().tolist()
+    [0.0, 0.0]
+    """
+
+    def __init__(self, symbol: Any, flags: Any = ()) -> None:
+        self.symbol = symbol
+        self.flags = dict(flags)
+        self._heads = run_passes(symbol._heads)
+        self._names = symbol.list_inputs()
+        self._aux = frozenset(symbol.list_auxiliary_states())
+        self._last: _Signature | None = None
+        self._signatures: OrderedDict[Any, _Signature] = OrderedDict()
+        self._monitor: Callable[[str, str, Any], None] | None = None
+        self._monitor_all = False
+        outputs = [f"output{i}" for i in range(len(self._heads))]
+        op = self._op = Op("_CachedOp", None, inputs="data*", outputs=lambda p: outputs, stateful=True,
+                           aux=lambda p: [f"arg{i}" for i, n in enumerate(self._names) if n in self._aux])
+        op.backward_rule, op.replay_rule = _backward, self._replay
+        self._params = op.parse({"num_args": len(self._names)})
+
+    def __call__(self, *args: Any) -> list[Any]:
+        """Compute the outputs from arrays in the order of ``symbol.list_inputs()``; recorded on the tape as one step."""
+        if self._monitor is not None:
+            return interpret(self._heads, dict(zip(self._names, args)), self._report)
+        if len(args) != len(self._names):
+            raise error(TypeError, f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names[:8])} …), got {len(args)}")
+        mode = state.__dict__
+        needs = None
+        if mode["record"]:
+            entries = [x._entry for x in args]
+            needs = tuple([e is not None and e[0].flows for e in entries])
+            if True not in needs:
+                needs = None
+        datas = [x._data for x in args]
+        ctx = args[0]._st.ctx if args else _current()
+        found = self._last
+        if found is None or not found.fits(ctx, mode["train"], needs, datas):
+            found = self._last = self._signature(ctx, mode["train"], needs, args, datas)
+        return found.call(self, args, datas)
+
+    def _signature(self, ctx: Context, train: bool, needs: Any, args: Sequence[Any], datas: Sequence[Any]) -> _Signature:
+        """The signature that fits these arrays, compiled at first use."""
+        for name, x in zip(self._names, args):
+            if x._st.ctx is not ctx:
+                raise error(ValueError, f"CachedOp: inputs live on different devices ('{self._names[0]}' on {ctx}, '{name}' on "
+                                        f"{x._st.ctx}); copy one with as_in_context() first")
+        key = (ctx, train, needs, tuple([(d.shape, d.dtype, x.stype) for d, x in zip(datas, args)]))
+        found = self._signatures.get(key)
+        if found is None:
+            found = self._signatures[key] = _Signature(self, ctx, train, needs, args, datas)
+            while len(self._signatures) > _LIMIT:
+                self._signatures.popitem(last=False)
+        else:
+            self._signatures.move_to_end(key)
+        return found
+
+    def _replay(self, k: Any, p: Any, dys: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        """Gradients that can be differentiated again: the graph runs node by node, recorded."""
+        wanted = [x for x in inputs if x._entry is not None and x._entry[0].flows]
+        train, state.train = state.train, k.is_train
+        try:
+            ys = interpret(self._heads, dict(zip(self._names, inputs)))
+            pairs = [(y, g) for y, g in zip(ys, dys) if y._entry is not None]
+            found = tape.backward([y for y, _ in pairs], [g for _, g in pairs], create_graph=True, variables=wanted)
+        finally:
+            state.train = train
+        grads = iter(found or ())
+        return [next(grads) if x._entry is not None and x._entry[0].flows else None for x in inputs]
+
+    def register_op_hook(self, callback: Callable[[str, str, Any], None] | None, monitor_all: bool = False) -> None:
+        """Call ``callback(name of the output, name of the operator, array)`` for every output inside; None stops it.
+
+        With `monitor_all` the inputs are shown too. While a hook is set the graph runs node by node.
+        """
+        self._monitor, self._monitor_all = callback, monitor_all
+
+    def _report(self, node: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        assert self._monitor is not None
+        sig = node.params._sig
+        if self._monitor_all:
+            for name, x in zip(sig.inputs, inputs):
+                self._monitor(f"{node.name}_{name}", node.op.name, x)
+        for name, y in zip(sig.outputs, outputs):
+            self._monitor(f"{node.name}_{name}", node.op.name, y)
+
+
+def _current() -> Context:
+    from .._core.context import current_context
+
+    return current_context()
+
+
+class _Signature:
+    """A compiled graph for inputs of certain shapes, and the memory of its idle instances."""
+
+    def __init__(self, owner: CachedOp, ctx: Context, train: bool, needs: tuple[bool, ...] | None, args: Sequence[Any],
+                 datas: Sequence[Any]) -> None:
+        names = owner._names
+        facts = ({n: tuple(d.shape) for n, d in zip(names, datas)}, {n: d.dtype for n, d in zip(names, datas)},
+                 {n: x.stype for n, x in zip(names, args)})
+        self.wrt = None if needs is None else [n for n, w in zip(names, needs) if w]
+        self.ctx, self.train, self.needs = ctx, train, needs
+        self.datas = list(datas)
+        compiled = self.compiled = compile_graph(owner._heads, facts, ctx, train, self.wrt)
+        program = self.program = compiled.program
+        #: (slot, input) of what the program reads, and those auxiliary states that it may write.
+        self.slots = [(program.variables[n], i) for i, n in enumerate(names) if n in program.variables]
+        self.mutated = [i for i, n in enumerate(names) if n in owner._aux]
+        self.n_out = program.n_first
+        self.specs = [program.specs[s] for s in program.head_slots]
+        self.head_grads = [(program.variables[n], i) for i, n in enumerate(compiled.head_grads) if n is not None]
+        self.free: list[_Memory] = []
+        self.k = context_k(ctx, train)
+
+    def fits(self, ctx: Context, train: bool, needs: Any, datas: Sequence[Any]) -> bool:
+        """Whether inputs are like those it was compiled for; most of them are the very same arrays."""
+        if ctx is not self.ctx or train is not self.train or needs != self.needs:
+            return False
+        for i, (d, old) in enumerate(zip(datas, self.datas)):
+            if d is not old:
+                if d.shape != old.shape or d.dtype != old.dtype or d.__class__ is not old.__class__:
+                    return False
+                self.datas[i] = d
+        return True
+
+    def call(self, owner: CachedOp, args: Sequence[Any], datas: Sequence[Any]) -> list[Any]:
+        """Run the first part on new output arrays."""
+        memory = self.free.pop() if self.free else _Memory(self)
+        instance, program, ctx = memory.instance, self.program, self.ctx
+        device = ctx.device
+        if device.async_:
+            device.activate(ctx.device_id)
+        outs: list[Any] = [NDArray(device.empty(spec.shape, spec.dtype, ctx.device_id), Storage(ctx)) if fixed(spec) else None
+                           for spec in self.specs[:self.n_out]]
+        reads = [x._st for x in args]
+        values = [(slot, datas[i]) for slot, i in self.slots]
+        targets = [(i, y._data) for i, y in enumerate(outs) if y is not None]
+        keys = instance.keys(0)
+
+        def work() -> None:
+            instance.bind(values, targets)
+            instance.run(0, keys)
+
+        # Heads of unknown shape exist only once the program has run; such programs run at once.
+        memory.run(work, reads, [y._st for y in outs if y is not None], 0)
+        for i, y in enumerate(outs):
+            if y is None:
+                value = instance.env[program.head_slots[i]]
+                outs[i] = faces[getattr(value, "stype", "default")](value, Storage(ctx))
+        if self.needs is None:
+            if program.sync:
+                instance.forget()
+            self.free.append(memory)
+        else:
+            tape.record(owner._op, owner._params, args, outs, (self.k, _Pending(memory)))
+        return outs
+
+
+class _Memory:
+    """An instance, with the arrays of its gradients; the engine orders its uses by `st`."""
+
+    __slots__ = ("signature", "instance", "st", "grads")
+
+    def __init__(self, signature: _Signature) -> None:
+        self.signature = signature
+        self.instance = Instance(signature.program)
+        self.st = Storage(signature.ctx)
+        self.grads: list[Any] | None = None
+
+    def run(self, work: Callable[[], None], reads: list[Any], writes: list[Any], part: int) -> None:
+        """Do it now, or in the order of the engine."""
+        program, ctx = self.signature.program, self.signature.ctx
+        writes = [*writes, self.st]
+        if not (program.sync or ctx.device.async_):
+            busy = any(st.write is not None for st in reads) or any(st.write is not None or st.reads for st in writes)
+            if busy or (engine.it.parallel and program.work[part] > engine.it.work_limit):
+                engine.it.push(ctx, work, reads, writes, "program")
+                return
+        for st in reads:
+            if st.write is not None:
+                st.wait()
+        for st in writes:
+            if st.write is not None or st.reads:
+                st.wait_free()
+        mode = state.__dict__
+        record, mode["record"] = mode["record"], False
+        try:
+            work()
+        finally:
+            mode["record"] = record
+
+    def backward(self, dys: Sequence[Any]) -> list[Any]:
+        """Run the second part; the gradients are arrays of this memory, valid until it is used again."""
+        s = self.signature
+        instance, program, ctx = self.instance, s.program, s.ctx
+        heads = s.compiled.grads
+        if self.grads is None:
+            self.grads = [None if h is None or not fixed(s.specs[h]) else
+                          (ctx.device.empty(s.specs[h].shape, s.specs[h].dtype, ctx.device_id), Storage(ctx)) for h in heads]
+        values = [(slot, dys[i]._data) for slot, i in s.head_grads]
+        targets = [(h, g[0]) for h, g in zip(heads, self.grads) if g is not None]
+        keys = instance.keys(1)
+
+        def work() -> None:
+            instance.bind(values, targets)
+            instance.run(1, keys)
+
+        self.run(work, [dys[i]._st for _, i in s.head_grads], [g[1] for g in self.grads if g is not None], 1)
+        found = []
+        for h, g in zip(heads, self.grads):
+            if g is not None:
+                g[1].version += 1
+                found.append(NDArray(*g))
+            else:
+                value = None if h is None else instance.env[program.head_slots[h]]
+                found.append(None if value is None else faces[getattr(value, "stype", "default")](value, Storage(ctx)))
+        return found
+
+
+class _Pending:
+    """What the tape holds of a call: its memory, given back when nothing can ask for its gradients any more."""
+
+    __slots__ = ("memory",)
+
+    def __init__(self, memory: _Memory) -> None:
+        self.memory = memory
+
+    def __del__(self) -> None:
+        signature = self.memory.signature
+        if signature.program.sync:
+            self.memory.instance.forget()
+        signature.free.append(self.memory)
+
+
+def _backward(k: Any, p: Any, pending: _Pending, dys: Sequence[Any], inputs: Sequence[Any], outputs: Any) -> list[Any]:
+    """The gradients of a recorded call."""
+    grads = iter(pending.memory.backward(dys))
+    return [next(grads) if wanted else None for wanted in pending.memory.signature.needs or ()]

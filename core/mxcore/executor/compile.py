@@ -1,0 +1,160 @@
+"""From a symbol's heads to a lowered program: gradient, inference and the stock passes, in their order."""
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._core import registry
+from .._core.context import Context
+from .._core.gradient import gradient
+from .._core.graph import Graph, Node, topo, variable
+from .mirror import mirror
+from .passes import enabled
+from .place import group_of, place
+from .program import Program, infer_all
+from .simplify import params_key, place_key, simplify
+
+__all__ = ["Compiled", "Facts", "compile_graph"]
+
+Entry = tuple[Node, int]
+#: Shapes, dtypes and storage types of variables by name.
+Facts = tuple[dict[str, Any], dict[str, Any], dict[str, str]]
+
+
+class Compiled:
+    """A program and what its heads mean.
+
+    Attributes
+    ----------
+    program : Program
+    head_grads : list of str or None
+        Names of the variables that take the gradients of the outputs; None for one that nothing reads.
+    grads : list of int or None
+        For each variable whose gradient was asked for: which head it is; None where it is zero.
+    """
+
+    __slots__ = ("program", "head_grads", "grads")
+
+    def __init__(self, program: Program, head_grads: list[str | None], grads: list[int | None]) -> None:
+        self.program, self.head_grads, self.grads = program, head_grads, grads
+
+
+_cache: OrderedDict[Any, Compiled] = OrderedDict()
+_LIMIT = 64
+registry.on_change.append(_cache.clear)
+
+
+def compile_graph(heads: Sequence[Entry], facts: Facts, ctx: Context, is_train: bool, wrt: Sequence[str] | None = None,
+                  adds: Sequence[str] = (), groups: Mapping[str, Context] | None = None,
+                  places: Mapping[str, Context] | None = None, monitored: bool = False) -> Compiled:
+    """Lower a graph, or find the program of an equal one.
+
+    Parameters
+    ----------
+    heads : sequence of entries
+    facts : tuple of dict
+        Shapes, dtypes and storage types of the variables.
+    ctx : Context
+    is_train : bool
+    wrt : sequence of str, optional
+        Variables whose gradients are wanted: the program gets a second part.
+    adds : sequence of str
+        Those of them whose gradient is added to what its array holds.
+    groups : dict of str to Context, optional
+        ``group2ctx``.
+    places : dict of str to Context, optional
+        Variables that live elsewhere than on `ctx`.
+    monitored : bool
+        Every node's outputs are kept apart: no fusion, no shared memory.
+    """
+    passes = enabled()
+    if monitored:
+        passes -= {"fuse", "plan", "simplify", "mirror"}
+    key = (_structure(heads), tuple((n, s, str(t), st) for n, s, t, st in _rows(facts)), ctx, is_train,
+           None if wrt is None else tuple(wrt), tuple(adds), passes, _mirroring(), tuple(sorted((groups or {}).items(), key=str)),
+           tuple(sorted((places or {}).items(), key=str)))
+    found = _cache.get(key)
+    if found is None:
+        found = _compile(list(heads), facts, ctx, is_train, wrt, adds, groups or {}, places or {}, passes, monitored)
+        _cache[key] = found
+        while len(_cache) > _LIMIT:
+            _cache.popitem(last=False)
+    else:
+        _cache.move_to_end(key)
+    return found
+
+
+def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt: Sequence[str] | None, adds: Sequence[str],
+             groups: Mapping[str, Context], places: Mapping[str, Context], passes: frozenset[str], monitored: bool) -> Compiled:
+    n_first = len(heads)
+    every = list(heads)
+    order: list[int] = []
+    added: set[int] = set()
+    head_grads: list[str | None] = []
+    found: list[int | None] = []
+    shapes, dtypes, stypes = facts
+    if wrt is not None:
+        # Outputs decide what their gradients look like.
+        s, t, _ = infer_all(heads, *facts)
+        ins = [variable(f"_head_grad{i}") for i in range(n_first)]
+        shapes, dtypes = {**shapes, **{v.name: s.get(e) for v, e in zip(ins, heads)}}, \
+            {**dtypes, **{v.name: t.get(e) for v, e in zip(ins, heads)}}
+        by_name = {n.name: n for n in topo(heads) if n.op is None}
+        grads: list[Any] = [None] * len(wrt)
+        here = [i for i, name in enumerate(wrt) if name in by_name]
+        for i, g in zip(here, gradient(heads, [(v, 0) for v in ins], [(by_name[wrt[i]], 0) for i in here])):
+            grads[i] = g
+        found = []
+        for name, g in zip(wrt, grads):
+            if g is None:
+                found.append(None)
+                continue
+            if name in adds:
+                added.add(len(every))
+            found.append(len(every))
+            every.append(g)
+        read = {n.name for n in topo(every)}
+        head_grads = [v.name if v.name in read else None for v in ins]
+        order = sorted(range(n_first, len(every)), key=lambda i: every[i][0].serial)
+    graph = Graph(every)
+    graph.shapes, graph.dtypes, graph.stypes = infer_all(every, shapes, dtypes, stypes)
+    graph.info.update(n_first=n_first, order=order)
+    if "simplify" in passes:
+        graph = simplify(graph)
+    if groups or any(c is not ctx for c in places.values()):
+        graph = place(graph, ctx, groups, places)
+    if wrt is not None and "mirror" in passes:
+        graph = mirror(graph)
+    if "fuse" in passes:
+        graph = _fuse(graph, ctx)
+    program = Program(graph, ctx, is_train, n_first, frozenset(added), share="plan" in passes and not monitored)
+    return Compiled(program, head_grads, found)
+
+
+def _fuse(graph: Graph, ctx: Context) -> Graph:
+    return graph
+
+
+def _rows(facts: Facts) -> list[tuple[str, Any, Any, Any]]:
+    shapes, dtypes, stypes = facts
+    return [(n, shapes[n], dtypes.get(n), stypes.get(n)) for n in shapes]
+
+
+def _mirroring() -> str | None:
+    import os
+
+    return os.environ.get("MXNET_BACKWARD_DO_MIRROR")
+
+
+def _structure(heads: Sequence[Entry]) -> tuple[Any, ...]:
+    """Equal for graphs that compute the same by the same names."""
+    number: dict[int, int] = {}
+    rows: list[Any] = []
+    for n in topo(heads):
+        number[id(n)] = len(rows)
+        if n.op is None:
+            rows.append((n.name, group_of(n)))
+        else:
+            rows.append((n.op, params_key(n.op, n.params), n.name, place_key(n), tuple((number[id(m)], i) for m, i in n.inputs)))
+    return (tuple(rows), tuple((number[id(n)], i) for n, i in heads))

@@ -1,0 +1,306 @@
+"""A program bound to arrays: memory of its own, and every step a call without arguments."""
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .._core import dispatch, rng, transfer
+from .._core.errors import raise_in_op
+from .._core.graph import Node
+from .program import Program, Step, fixed
+
+__all__ = ["Instance"]
+
+Call = Callable[[], Any]
+
+
+class Instance:
+    """A program with its memory, bound to the caller's arrays.
+
+    Steps are bound beforehand: kernel, inputs and outputs are fixed, so that running is a loop over calls. When the
+    caller brings another array, the steps that touch it are bound again.
+
+    Parameters
+    ----------
+    program : Program
+    blocks : dict, optional
+        Memory to use, where it is large enough: (context, dtype) -> array of one dimension.
+    own : dict, optional
+        Node -> parameters of stateful operators: what lives as long as the owner of this instance.
+
+    Attributes
+    ----------
+    env : list
+        Slot -> device array; loose slots hold None between runs.
+    """
+
+    def __init__(self, program: Program, blocks: Mapping[Any, Any] | None = None, own: dict[Node, Any] | None = None) -> None:
+        self.program = program
+        self.own = {} if own is None else own
+        self.env: list[Any] = [None] * program.n_slots
+        self.targets: list[Any] = [None] * len(program.head_slots)
+        self.blocks: dict[Any, Any] = {}
+        for where, n in program.sizes.items():
+            ctx, dtype = where
+            block = None if blocks is None else blocks.get(where)
+            if block is None or block.shape[0] < n:
+                if ctx.device.async_:
+                    ctx.device.activate(ctx.device_id)
+                block = ctx.device.empty((n,), dtype, ctx.device_id)
+            self.blocks[where] = block
+        for slot, (where, first) in program.places.items():
+            spec = program.specs[slot]
+            self.env[slot] = self.blocks[where][first:first + spec.size].reshape(spec.shape)
+        #: Call contexts of the random steps of both parts, in program order.
+        self._random: tuple[list[Any], list[Any]] = ([], [])
+        self._ks: list[Any] = []
+        for t, step in enumerate(program.steps):
+            k = step.k
+            if step.random:
+                k = dispatch.K(step.ctx, program.is_train, step.k.wanted)
+                k.shapes = step.k.shapes
+                self._random[t >= program.split].append(k)
+            self._ks.append(k)
+        self._calls: list[Call | None] = [None] * len(program.steps)
+        self._loose = [s for s in range(len(program.variables), program.n_slots)
+                       if not fixed(program.specs[s])]
+        self._bound = False
+        self._parts: list[list[Call]] = [[], []]
+        #: Part -> step of each call; step -> place of its call.
+        self._where: list[list[int]] = [[], []]
+        self._place: dict[int, int] = {}
+
+    # -- binding -----------------------------------------------------------------------------------------------
+    def bind(self, values: Iterable[tuple[int, Any]], targets: Iterable[tuple[int, Any]] = ()) -> None:
+        """Take the caller's arrays.
+
+        Parameters
+        ----------
+        values : iterable of (slot, device array)
+            Variables.
+        targets : iterable of (head, device array)
+            Where heads are written; a loose head has none.
+        """
+        env, claimed, program = self.env, self.program.claimed, self.program
+        dirty: set[int] = set()
+        for slot, v in values:
+            if env[slot] is not v:
+                env[slot] = v
+                dirty.update(program.users[slot])
+        for head, v in targets:
+            if self.targets[head] is not v:
+                self.targets[head] = v
+                slot = program.head_slots[head]
+                if claimed.get(slot) == head:
+                    env[slot] = v
+                    dirty.update(program.users[slot])
+                else:
+                    dirty.update(t for t in program.users[slot] if program.steps[t].head == head)
+        if not self._bound:
+            dirty = set(range(len(program.steps)))
+            self._bound = True
+        queue = sorted(dirty)
+        moved = False
+        while queue:
+            t = heapq.heappop(queue)
+            step, old = program.steps[t], self._calls[t]
+            before = env[step.outs[0]] if step.view else None
+            new = self._calls[t] = self._build(t, step)
+            if step.view and env[step.outs[0]] is not before:
+                for u in program.users[step.outs[0]]:
+                    if u > t and u not in dirty:
+                        dirty.add(u)
+                        heapq.heappush(queue, u)
+            if (old is None) != (new is None):
+                moved = True
+            elif new is not None:
+                part = t >= program.split
+                if t in self._place:
+                    self._parts[part][self._place[t]] = new
+        if moved:
+            self._collect()
+
+    def _collect(self) -> None:
+        """The calls of both parts, without the steps that vanished."""
+        self._parts, self._where, self._place = [[], []], [[], []], {}
+        ctx = None
+        for t, call in enumerate(self._calls):
+            part = t >= self.program.split
+            if t == self.program.split:
+                ctx = None
+            if call is None:
+                continue
+            here = self.program.steps[t].ctx
+            if here is not ctx and here.device.async_:
+                self._parts[part].append(partial(here.device.activate, here.device_id))
+                self._where[part].append(t)
+            ctx = here
+            self._place[t] = len(self._parts[part])
+            self._parts[part].append(call)
+            self._where[part].append(t)
+
+    def _build(self, t: int, step: Step) -> Call | None:
+        """The call of one step; None if binding did all that there is to do."""
+        env = self.env
+        if step.head >= 0:
+            return self._hand_over(step)
+        op, plan, k, p = step.op, step.plan, self._ks[t], step.p
+        if op.stateful:
+            p = self.own.setdefault(step.node, p.with_dynamic({}))
+        if step.back is not None:
+            return lambda: self._state_backward(step, k)
+        ins = [env[s] for s in step.ins]
+        if op.stateful or any(v is None for v in ins) or plan.sparse_in or not all(map(fixed, plan.specs)) or \
+                any(getattr(v, "stype", "default") != "default" for v in ins):
+            return lambda: self._loose_call(step, k, p)
+        if step.view:
+            v = _only(plan.fn(k, p, *ins))
+            if (v is ins[0] or k.device.shares(v, ins[0])) and getattr(getattr(v, "flags", None), "c_contiguous", True):
+                env[step.outs[0]] = v
+                return None
+            env[step.outs[0]] = v.copy()  # rows that do not lie together: copied at every run
+        outs = [env[s] for s in step.outs]
+        crossing = getattr(op, "crossing", None)
+        if crossing is not None:
+            return crossing(ins[0], self.program.steps[t].p.source, outs[0], step.ctx)  # type: ignore[no-any-return]
+        mutated = [ins[i] for i in p._sig.mutates]
+        if getattr(plan.fn, "bind", None) is not None:
+            return plan.fn.bind(k, p, outs, ins)  # type: ignore[no-any-return]
+        if plan.out:
+            return partial(plan.fn, k, p, [*outs, *mutated], *ins)
+        ufunc = _ufunc(op, plan, k, p, ins)
+        if ufunc is not None:
+            return partial(ufunc[0], *ufunc[1], out=outs[0])
+        if len(outs) == 1 and not mutated:
+            return _one_result(plan.fn, k, p, ins, outs[0], plan.specs[0])
+        return _several_results(plan.fn, k, p, ins, [*outs, *mutated], [*plan.specs, *plan.mutated])
+
+    def _hand_over(self, step: Step) -> Call | None:
+        head, slot = step.head, step.ins[0]
+        target, value, device = self.targets[head], self.env[slot], step.ctx.device
+        if target is None or not fixed(self.program.specs[slot]):
+            return None  # the caller takes it from `env`
+        if head in self.program.adds:
+            add = getattr(device.xp, "add", None)
+            if _takes_out(add):
+                return partial(add, target, value, out=target)  # type: ignore[arg-type]
+            return lambda: device.copy(device.xp.add(target, value), target)
+        return partial(device.copy, value, target)
+
+    # -- running -----------------------------------------------------------------------------------------------
+    def keys(self, part: int) -> list[Any]:
+        """Draw the keys of a part's random steps; the caller does so, in program order."""
+        return [rng.next_key(k.ctx) for k in self._random[part]]
+
+    def run(self, part: int, keys: Sequence[Any]) -> None:
+        """Run the first part (0) or the second (1); raises errors that name operator and node."""
+        for k, key in zip(self._random[part], keys):
+            k.key, k._rng = key, None
+        calls = self._parts[part]
+        rest = iter(calls)
+        try:
+            for call in rest:
+                call()
+        except Exception as e:
+            step = self.program.steps[self._where[part][len(calls) - rest.__length_hint__() - 1]]
+            if step.op is None:
+                raise
+            raise_in_op(e, step.op.name, step.p._sig.inputs, [self.env[s] for s in step.ins], f"node '{step.node.name}'")
+
+    def forget(self) -> None:
+        """Drop loose values and states; those of fixed places stay until the next run."""
+        for s in self._loose:
+            self.env[s] = None
+
+    def _loose_call(self, step: Step, k: Any, p: Any) -> None:
+        """A step whose inputs or outputs are known only now, or that keeps a state."""
+        env = self.env
+        datas = [env[s] for s in step.ins]
+        if step.plan.sparse_in:
+            datas = dispatch.densified(k, datas)
+        # Views may share: nobody but the program sees its slots.
+        values, state = dispatch.run_kernel(step.op, step.plan, k, p, datas, None, step.op.view)
+        if step.state >= 0:
+            env[step.state] = state
+        self._store(step, values)
+        for i, v in zip(p._sig.mutates, values[len(step.outs):]):
+            if v is not None and v is not datas[i]:
+                k.device.copy(v, datas[i])
+
+    def _state_backward(self, step: Step, k: Any) -> None:
+        forward = step.node.forward
+        assert forward is not None
+        n_out = forward.n_out
+        wrap = [transfer.wrap(self.env[s], step.ctx) for s in step.ins]
+        grads = step.back.backward_rule(k, self.own.get(forward, forward.params), self.env[step.state], wrap[:n_out], wrap[n_out:], {})
+        self._store(step, [None if g is None else g._data for g in grads])
+
+    def _store(self, step: Step, values: Sequence[Any]) -> None:
+        """Put results where they belong: into their places, or into loose slots."""
+        env, device = self.env, step.ctx.device
+        for s, v in zip(step.outs, values):
+            place = env[s] if fixed(self.program.specs[s]) else None
+            if v is None and place is not None:
+                place[...] = 0
+            elif place is None or v is None or getattr(v, "stype", "default") != "default":
+                env[s] = v
+            elif v is not place:
+                device.copy(v, place)
+
+
+def _only(v: Any) -> Any:
+    return v[0] if isinstance(v, (tuple, list)) else v
+
+
+def _one_result(fn: Any, k: Any, p: Any, ins: Sequence[Any], out: Any, spec: Any) -> Call:
+    copy, conform = k.device.copy, dispatch.conform
+    dtype, shape = spec.dtype, spec.shape
+
+    def call() -> None:
+        v = _only(fn(k, p, *ins))
+        if v.__class__ is not out.__class__ or v.dtype != dtype or v.shape != shape:
+            v = conform(k, v, spec, (), True)  # type: ignore[arg-type]
+        copy(v, out)
+
+    return call
+
+
+def _several_results(fn: Any, k: Any, p: Any, ins: Sequence[Any], outs: Sequence[Any], specs: Sequence[Any]) -> Call:
+    copy, conform = k.device.copy, dispatch.conform
+
+    def call() -> None:
+        for v, out, spec in zip(fn(k, p, *ins), outs, specs):
+            if v is not None and out is not None and v is not out:
+                copy(conform(k, v, spec, (), True), out)  # type: ignore[arg-type]
+
+    return call
+
+
+def _takes_out(fn: Any) -> bool:
+    """Whether an array function is a universal one, which can write into a given array."""
+    return hasattr(fn, "nin") and hasattr(fn, "nout")
+
+
+def _ufunc(op: Any, plan: Any, k: Any, p: Any, ins: Sequence[Any]) -> tuple[Any, list[Any]] | None:
+    """The universal function that an elementwise operator is, with its arguments."""
+    if op.direct is None or plan.fn is not op.body:
+        return None
+    name, _, order = op.direct.partition(":")
+    fn = getattr(k.xp, name, None)
+    dtype = plan.specs[0].dtype
+    if not _takes_out(fn) or any(v.dtype != dtype for v in ins):
+        return None
+    args = list(ins)
+    if "scalar" in op.params:
+        if dtype.kind != "f":
+            return None
+        args.insert(0 if order == "swap" else 1, k.xp.asarray(p.scalar, dtype=dtype))
+    one = np.ones((1,), dtype)
+    with np.errstate(all="ignore"):
+        if getattr(np, name)(*[one] * len(args)).dtype != dtype:
+            return None  # comparisons give bool
+    return fn, args

@@ -1,0 +1,82 @@
+"""The pass "place": nodes go to the contexts of their groups, and values are copied where they cross."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .._core.context import Context
+from .._core.graph import Graph, Node
+from .._core.op import Op
+from .._core.params import Any_
+from .rewrite import rewrite
+
+__all__ = ["place", "group_of"]
+
+
+def _bind_crossing(data: Any, source: Context, out: Any, ctx: Context) -> Callable[[], None]:
+    """The call that copies between two contexts; two kinds of device meet in the host's memory."""
+    here, there = source.device, ctx.device
+    if here is there:
+        return lambda: there.copy(data, out)
+    return lambda: there.copy(there.from_host(here.to_host(data), ctx.device_id), out)
+
+
+#: Copies its input from the context `source` to the one where the node is placed.
+crossing = Op("_CrossDeviceCopy", lambda k, p, data: data, inputs="data", params={"source": Any_()},
+              doc="A copy of `data` on another context.\n\nParameters\n----------\ndata : array\nsource : Context\n    Where it comes from.")
+crossing.crossing = _bind_crossing  # type: ignore[attr-defined]
+
+
+def group_of(n: Node) -> str | None:
+    """The group (``ctx_group``) of a node."""
+    return n.attrs.get("__ctx_group__", n.attrs.get("ctx_group"))
+
+
+def place(graph: Graph, default: Context, groups: Mapping[str, Context], variables: Mapping[str, Context]) -> Graph:
+    """Place nodes by their groups.
+
+    Parameters
+    ----------
+    graph : Graph
+    default : Context
+        Where nodes without a group compute.
+    groups : dict of str to Context
+        MXNet's ``group2ctx``.
+    variables : dict of str to Context
+        Where the arrays of variables live.
+
+    Returns
+    -------
+    Graph
+        With ``info['contexts']`` and copies; gradients are computed where their forward nodes are.
+    """
+    where: dict[int, Context] = {}
+    copies: dict[tuple[int, int, Context], Node] = {}
+
+    def visit(n: Node, inputs: list[tuple[Node, int]], fact: Callable[[Any], Any]) -> Node:
+        here = groups.get(group_of(n) or "", default)
+        local = []
+        for e in inputs:
+            m = e[0]
+            there = variables.get(m.name, default) if m.op is None else where[id(m)]
+            if there is not here:
+                key = (id(m), e[1], here)
+                copy = copies.get(key)
+                if copy is None:
+                    copy = copies[key] = Node(crossing, crossing.parse({"source": there}), [e], f"{m.name}_to_{here}")
+                    where[id(copy)] = here
+                e = (copy, 0)
+            local.append(e)
+        new = n if all(a == b for a, b in zip(local, n.inputs)) else Node(n.op, n.params, local, n.name, n.attrs, n.forward)
+        where[id(new)] = here
+        return new
+
+    new = rewrite(graph, visit)
+    for n in new.nodes:
+        if n.op is crossing:
+            for values in (new.shapes, new.dtypes, new.stypes):
+                values[n, 0] = values[n.inputs[0]]  # type: ignore[index]
+        if n.op is None:
+            where[id(n)] = variables.get(n.name, default)
+    new.info["contexts"] = where
+    return new

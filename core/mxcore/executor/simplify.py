@@ -1,0 +1,55 @@
+"""The pass "simplify": operators that change nothing vanish, equal ones are computed once."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._core.graph import Graph, Node
+from .rewrite import rewrite
+
+__all__ = ["simplify"]
+
+#: Operators that return their first input when shape and dtype agree, as they do in every graph without broadcasting.
+_SAME = frozenset("_sum_like broadcast_like broadcast_to broadcast_axis reshape_like Reshape Flatten _copy identity BlockGrad "
+                  "make_loss _identity_with_attr_like_rhs Cast amp_cast".split())
+
+
+def simplify(graph: Graph) -> Graph:
+    """Remove identities and common subexpressions; what nobody reads vanishes with them.
+
+    Parameters
+    ----------
+    graph : Graph
+        With shapes and dtypes.
+
+    Returns
+    -------
+    Graph
+        Nodes that draw random numbers, keep states or write to their inputs stay as they are.
+    """
+    seen: dict[Any, Node] = {}
+
+    def visit(n: Node, inputs: list[Any], fact: Callable[[Any], Any]) -> Any:
+        op, sig = n.op, n.params._sig
+        if sig.random or op.stateful or sig.mutates or sig.aux or n.forward is not None:
+            return None
+        if op.name in _SAME and sig.n_out == 1 and fact((n, 0)) == fact(n.inputs[0]):
+            return [inputs[0]]
+        key = (op, params_key(op, n.params), tuple((id(m), i) for m, i in inputs), place_key(n))
+        first = seen.get(key)
+        if first is not None:
+            return [(first, i) for i in range(sig.n_out)]
+        new = seen[key] = n if all(a == b for a, b in zip(inputs, n.inputs)) else Node(op, n.params, inputs, n.name, n.attrs)
+        return new
+
+    return rewrite(graph, visit)
+
+
+def params_key(op: Any, p: Any) -> tuple[Any, ...]:
+    """Equal for equal parameters, scalars that may change from call to call included."""
+    return (p._key, *[getattr(p, n) for n in sorted(op.parser.dynamic)])
+
+
+def place_key(n: Node) -> tuple[Any, ...]:
+    """The attributes of a node that decide where and when it is computed."""
+    return tuple(n.attrs.get(f"__{k}__", n.attrs.get(k)) for k in ("ctx_group", "force_mirroring", "mirror_stage"))
