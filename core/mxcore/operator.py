@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .base import error
-from .ops.custom import PROPS
+from .ops.custom import enter
 
 __all__ = ["CustomOp", "CustomOpProp", "register", "get_all_registered_operators"]
 
@@ -76,9 +76,9 @@ class CustomOpProp:
         return in_shape, (in_shape[0],) * len(self.list_outputs()), ()
 
     def infer_type(self, in_type: list[Any]) -> Any:
-        """Types of (inputs, outputs, auxiliary states); all as the first input unless overridden."""
+        """Types of (inputs, outputs, auxiliary states), None where unknown; outputs and states are as the first input unless overridden."""
         first = in_type[0]
-        return [first] * len(in_type), [first] * len(self.list_outputs()), [first] * len(self.list_auxiliary_states())
+        return in_type, [first] * len(self.list_outputs()), [first] * len(self.list_auxiliary_states())
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
         """Which arrays `backward` reads; all are kept here, whatever this returns."""
@@ -94,7 +94,7 @@ def register(reg_name: str) -> Callable[[type], type]:
     def deco(cls: type) -> type:
         if not (isinstance(cls, type) and issubclass(cls, CustomOpProp)):
             raise error(TypeError, f"operator.register({reg_name!r}) decorates a class derived from CustomOpProp, got {cls!r}")
-        PROPS[reg_name] = cls
+        enter(reg_name, cls)
         return cls
 
     return deco

@@ -47,8 +47,13 @@ def test_forward_backward_and_requests():
     np.testing.assert_allclose(y.asnumpy(), np.tanh([1.0, -3.0]), rtol=1e-6)
     np.testing.assert_allclose(grads["x"].asnumpy(), 1 + slope * [2.0, 3.0], rtol=1e-5)
     np.testing.assert_allclose(grads["w"].asnumpy(), slope * [0.5, -1.0], rtol=1e-4)
-    with pytest.raises(MXNetError, match="backward needs forward"):
+    with pytest.raises(MXNetError, match="t_output is no loss and needs a gradient"):
         ex.backward()
+    ex.backward(mx.nd.array([1.0, 2.0]))  # a second one: adds to x, writes w
+    np.testing.assert_allclose(grads["x"].asnumpy(), 1 + 2 * slope * [2.0, 3.0], rtol=1e-5)
+    np.testing.assert_allclose(grads["w"].asnumpy(), slope * [0.5, -1.0], rtol=1e-4)
+    with pytest.raises(MXNetError, match="backward needs forward"):
+        graph().bind(mx.cpu(), v, {"w": mx.nd.ones((2,))}).backward()
     ex.forward(x=mx.nd.array([0.0, 0.0]))
     assert ex.outputs[0] is y and y.asnumpy().tolist() == [0, 0]
 
@@ -76,7 +81,7 @@ def test_a_pass_changes_what_runs(passes):
         order.append("sooner"), without_tanh(g))[1]))
     ex = graph().bind(mx.cpu(), values(), {"x": mx.nd.zeros((2,))})
     assert ex.forward(is_train=True)[0].asnumpy().tolist() == [1.0, -3.0] and order == ["sooner", "later"]
-    ex.backward()
+    ex.backward(mx.nd.ones((2,)))
     assert ex.grad_dict["x"].asnumpy().tolist() == [2.0, 3.0]
 
 
@@ -157,7 +162,7 @@ def test_foreach_eager_and_bound_agree():
     assert g.infer_shape(x=(3, 2)) == ([(3, 2), (2,), (2,)], [(3, 2), (2,)], [])
     ex = g.bind(mx.cpu(), {"x": data, "s": start, "w": w}, {n: mx.nd.zeros(a.shape) for n, a in (("x", data), ("s", start), ("w", w))})
     outs = ex.forward(is_train=True)
-    ex.backward()
+    ex.backward([mx.nd.ones(y.shape) for y in outs])
     assert outs[0].asnumpy().tolist() == out.asnumpy().tolist() == [[1, 4], [5, 13], [13, 28]]
     for n, a in (("x", data), ("s", start), ("w", w)):
         assert ex.grad_dict[n].asnumpy().tolist() == a.grad.asnumpy().tolist()

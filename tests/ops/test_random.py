@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore._core import registry
 from mxcore._core.context import cpu
 from mxcore._core.rng import Rng
 from mxcore.ops import distributions
@@ -148,3 +149,24 @@ def test_densities_are_those_of_the_samplers():
     assert abs(p.sum() - 1) < 1e-5
     draws = nd.sample_generalized_negative_binomial(mu, alpha, shape=(20_000,)).asnumpy()[0]
     assert chi_square(draws, p[:15], 0) < 2.5
+
+
+def test_only_what_draws_takes_a_key():
+    def draws(name, **params):
+        return registry.ops.get(name).parse(params)._sig.random
+
+    assert draws("LeakyReLU", act_type="rrelu") and draws("Dropout") and draws("_random_uniform")
+    assert not draws("LeakyReLU") and not draws("Dropout", p=0) and not draws("relu")
+    rnn = {"mode": "gru", "state_size": 2}
+    assert draws("RNN", p=0.5, num_layers=2, **rnn)
+    assert not draws("RNN", num_layers=2, **rnn) and not draws("RNN", p=0.5, num_layers=1, **rnn)
+
+
+def test_a_graph_draws_for_its_random_nodes_only():
+    def after(symbol):
+        mx.random.seed(3)
+        symbol.bind(mx.cpu(), {"x": mx.nd.ones((2, 2))}).forward(is_train=True)
+        return mx.nd.random.uniform(shape=(3,)).asnumpy().tolist()
+
+    x = mx.sym.Variable("x")
+    assert after(x + 1) == after(mx.sym.Dropout(mx.sym.LeakyReLU(x, act_type="elu"), p=0)) != after(mx.sym.Dropout(x))

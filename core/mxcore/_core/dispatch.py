@@ -111,7 +111,7 @@ def make_plan(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> Plan:
     if plan.out and plan.sync and not op.stateful and any(s.shape is None for s in plan.specs):
         raise error(ValueError, f"operator {op.name}: a kernel with out=True needs known output shapes")
     # One dense output straight from a body that returns it: the common case, with a short way through `invoke`.
-    plan.lean = not (plan.out or plan.sync or plan.sparse_in or op.random or device.async_ or plan.n_all != 1 or plan.n_out != 1)
+    plan.lean = not (plan.out or plan.sync or plan.sparse_in or sig.random or device.async_ or plan.n_all != 1 or plan.n_out != 1)
     if plan.specs:
         plan.shape, plan.dtype = plan.specs[0].shape, plan.specs[0].dtype
     if op.cost_rule is not None:
@@ -215,7 +215,7 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
             tape.record(op, p, inputs, (result,))
         return result
 
-    if op.random:
+    if p._sig.random:
         k = K(ctx, state.train, wanted, next_key(ctx))
         context_k(ctx, state.train)
     elif wanted is not None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from . import frontend, transfer  # circular, used at call time only
+from . import dispatch, frontend, transfer  # circular, used at call time only
 from .array import Array, Like, Storage
 from .errors import MXNetError, MXNetWarning, error, raise_in_op
 from .gradplan import GradPlan, plan_of
@@ -312,14 +312,14 @@ def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph:
         # Saved values with their places on the tape, so that gradients of gradients flow through them.
         keep = [x if x is None or x.__class__ is Like else _placed(x, e) for x, e in zip(keep, n.inputs)]
         own = None if own is None else {j: _placed(y, (n, j)) for j, y in own.items()}
+    needs = tuple([e is not None and e[0].flows if goal is None else goal.needs(e) for e in n.inputs])
     if op.backward_rule is None:
-        needs = [e is not None and e[0].flows if goal is None else goal.needs(e) for e in n.inputs]
         return n.plan.gradients(p, F, needs, dys, keep, own, n.specs, n.call and n.call[1])
     k, saved = n.call
     if create_graph and op.replay_rule is not None:
         return op.replay_rule(k, p, dys, keep)  # type: ignore[no-any-return]
     dys = [F.zeros_like(n.specs[i]) if g is None else g for i, g in enumerate(dys)]
-    found = op.backward_rule(k, p, saved, dys, keep, own)
+    found = op.backward_rule(dispatch.K(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
     if create_graph:  # a gradient of this gradient must be an error, not a zero
         no_rule = Op(f"_backward_{op.name}", None, inputs="x*")
         ins, outs = [*dys, *[x for x in keep if x is not None]], [g for g in found if g is not None]

@@ -98,6 +98,7 @@ def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt
         # Outputs decide what their gradients look like.
         s, t, _ = infer_all(heads, *facts)
         ins = [variable(f"_head_grad{i}") for i in range(n_first)]
+        places = {**places, **{v.name: _place_of(e, ctx, groups, places) for v, e in zip(ins, heads)}}
         shapes, dtypes = {**shapes, **{v.name: s.get(e) for v, e in zip(ins, heads)}}, \
             {**dtypes, **{v.name: t.get(e) for v, e in zip(ins, heads)}}
         by_name = {n.name: n for n in topo(heads) if n.op is None}
@@ -130,6 +131,11 @@ def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt
         graph = _fuse(graph, ctx)
     program = Program(graph, ctx, is_train, n_first, frozenset(added), share="plan" in passes and not monitored)
     return Compiled(program, head_grads, found)
+
+
+def _place_of(e: Entry, ctx: Context, groups: Mapping[str, Context], places: Mapping[str, Context]) -> Context:
+    n = e[0]
+    return places.get(n.name, ctx) if n.op is None else groups.get(group_of(n) or "", ctx)
 
 
 def _fuse(graph: Graph, ctx: Context) -> Graph:

@@ -81,8 +81,8 @@ class Executor:
         self._blocks: dict[Any, Any] = shared_exec._blocks if shared_exec is not None else {}
         #: Parameters of stateful operators, which live as long as the executor.
         self._own: dict[Node, Any] = {}
-        self._pending: tuple[Compiled, Instance] | None = None
-        self._ones: dict[int, Any] = {}
+        #: The last training run, the keys it drew, and whether its values are still whole.
+        self._pending: tuple[tuple[Compiled, Instance], list[Any], bool] | None = None
         pairs = [*zip(names, self.arg_arrays), *zip(aux, self.aux_arrays)]
         self._facts = ({n: tuple(a.shape) for n, a in pairs}, {n: a._data.dtype for n, a in pairs}, {n: a.stype for n, a in pairs})
         self._places = {n: a.context for n, a in pairs if a.context is not self._ctx}
@@ -169,8 +169,10 @@ class Executor:
         is_train = bool(is_train)
         train = is_train and bool(self._wanted)
         found = self._instance(train, is_train)
-        self._run(found, 0, [], self.outputs)
-        self._pending = found if train else None
+        keys = found[1].keys(0)
+        self._run(found, 0, keys, [], self.outputs)
+        if train:
+            self._pending = found, keys, True
         return self.outputs
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
@@ -179,7 +181,12 @@ class Executor:
         Parameters
         ----------
         out_grads : NDArray, list or dict of NDArray, optional
-            Gradients of the outputs; ones unless told (loss operators ignore them).
+            Gradients of the outputs; only loss operators do without.
+
+        Raises
+        ------
+        MXNetError
+            Without a forward before, or if an output that is no loss gets no gradient.
         """
         if self._pending is None:
             if not self._wanted:
@@ -195,26 +202,23 @@ class Executor:
             given = list(out_grads)
         if len(given) != len(self.outputs):
             raise error(ValueError, f"backward: {len(given)} gradients for {len(self.outputs)} outputs {self._output_names}")
-        compiled, _ = self._pending
+        found, keys, whole = self._pending
         head_grads = []
-        for i, (name, g, y) in enumerate(zip(compiled.head_grads, given, self.outputs)):
+        for name, label, g, y in zip(found[0].head_grads, self._output_names, given, self.outputs):
             if g is not None and tuple(g.shape) != tuple(y.shape):
-                raise error(ValueError, f"backward: gradient of {self._output_names[i]} has shape {tuple(g.shape)}, the output {y.shape}")
+                raise error(ValueError, f"backward: gradient of {label} has shape {tuple(g.shape)}, the output {y.shape}")
             if name is not None:
-                head_grads.append((name, self._one(i) if g is None else g.as_in_context(y.context)))
-        found, self._pending = self._pending, None
-        self._run(found, 1, head_grads, [self.grad_arrays[self._arg_names.index(n)] for n in self._wanted])
+                if g is None:
+                    raise error(ValueError, f"backward: output {label} is no loss and needs a gradient; pass out_grads, or make it a "
+                                            "loss with mx.sym.make_loss()")
+                head_grads.append((name, g.as_in_context(y.context)))
+        if not whole:  # an earlier backward has used up the memory of what forward kept
+            self._run(found, 0, keys, [], self.outputs)
+        self._pending = found, keys, False
+        self._run(found, 1, found[1].keys(1), head_grads, [self.grad_arrays[self._arg_names.index(n)] for n in self._wanted])
 
-    def _one(self, i: int) -> NDArray:
-        """Ones like an output, made once."""
-        y = self.outputs[i]
-        found = self._ones.get(i)
-        if found is None or found.shape != y.shape:
-            ctx = y.context
-            found = self._ones[i] = NDArray(ctx.device.xp.ones(y._data.shape, y._data.dtype), Storage(ctx))
-        return found
-
-    def _run(self, found: tuple[Compiled, Instance], part: int, head_grads: list[tuple[str, Any]], targets: list[Any]) -> None:
+    def _run(self, found: tuple[Compiled, Instance], part: int, keys: list[Any], head_grads: list[tuple[str, Any]],
+             targets: list[Any]) -> None:
         """Run one part, inline or through the engine; `targets` are what it writes beside auxiliary states."""
         compiled, instance = found
         program = compiled.program
@@ -222,7 +226,6 @@ class Executor:
         heads = range(len(self.outputs)) if part == 0 else compiled.grads
         reads = [a._st for _, a in given]
         writes = [a._st for a in (*targets, *self.aux_arrays) if a is not None]
-        keys = instance.keys(part)
         monitor = self._monitor
 
         def work() -> None:

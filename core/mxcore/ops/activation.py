@@ -129,6 +129,7 @@ def _slopes(x: Any, gamma: Any) -> Any:
 
 
 leaky_relu.grad(_leaky_grad)
+leaky_relu.input_attrs = {"gamma": {"__init__": '["Constant", {"value": 0.25}]'}}
 
 
 def _prelu_shape(ins: list[Any]) -> list[Any]:

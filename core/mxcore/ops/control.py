@@ -18,14 +18,14 @@ from ..testing.sample import Sample
 __all__ = ["run_graph"]
 
 
-def run_graph(graph: Graph, values: dict[str, Any]) -> list[Any]:
-    """Run a graph on arrays, node by node; `values` are those of its variables, by name."""
+def run_graph(graph: Graph, values: dict[str, Any], ctx: Any = None) -> list[Any]:
+    """Run a graph on arrays, node by node; `values` are those of its variables, by name, `ctx` is where nodes without inputs run."""
     env: dict[Any, Any] = {}
     for n in topo(graph.heads):
         if n.op is None:
             env[n, 0] = values[n.name]
             continue
-        out = dispatch.invoke(n.op, [env[e] for e in n.inputs], n.params)
+        out = dispatch.invoke(n.op, [env[e] for e in n.inputs], n.params, ctx=ctx)
         outs = out if isinstance(out, list) else [out]
         for i, y in enumerate(outs):
             env[n, i] = y
@@ -69,7 +69,8 @@ _SAMPLE = Sample((3, 2), (2,), (2,), mxnet="holds a graph", params=dict(
 
 
 @op("_foreach", inputs="data*", fn=GraphParam(), num_outputs=Int(), num_out_data=Int(), in_state_locs=Shape(()), in_data_locs=Shape(()),
-    remain_locs=Shape(()), stateful=True, outputs=lambda p: [f"output{i}" for i in range(p.num_outputs)], samples=[_SAMPLE])
+    remain_locs=Shape(()), stateful=True, samples=[_SAMPLE],
+    outputs=lambda p: ["output"] if p.num_outputs == 1 else [f"output{i}" for i in range(p.num_outputs)])
 def foreach(k, p, *data):
     """Run a sub-graph over the first axis of arrays, handing states from step to step.
 
@@ -109,7 +110,7 @@ def foreach(k, p, *data):
                                       else (("s", t, t + 1, None),))
             for i, x in zip(s_at, states):
                 step[names[i]] = x
-            outs = run_graph(graph, step)
+            outs = run_graph(graph, step, k.ctx)
             for c, y in zip(collected, outs):
                 c.append(y)
             states = outs[p.num_out_data:]

@@ -82,10 +82,18 @@ ones = _make("_ones", (), ones_)
 full = _make("_full", (), full_, value=Float())
 
 
+def _open(p) -> bool:
+    """Whether the consumer decides how many."""
+    return p.infer_range and p.stop is None
+
+
+def _first(p) -> float:
+    return 0.0 if p.stop is None and not p.infer_range else p.start
+
+
 def _count(p) -> int:
-    if p.stop is None:
-        raise ValueError("_arange with infer_range needs its consumer's shape; give stop")
-    return max(int(np.ceil((p.stop - p.start) / p.step)), 0) * p.repeat
+    stop = p.start if p.stop is None else p.stop
+    return max(int(np.ceil((stop - _first(p)) / p.step)), 0) * p.repeat
 
 
 @op("_arange", inputs="", start=Float(), stop=Float(None), step=Float(1.0), repeat=Int(1), infer_range=Bool(False), **_WHERE, grad=None,
@@ -96,18 +104,21 @@ def arange(k, p):
     Parameters
     ----------
     start, stop, step : float
+        Without `stop` from 0 up to `start`.
     repeat : int
         How often each value occurs.
     infer_range : bool
-        Take the length from the consumer.
+        Without `stop` take the length from the consumer, and begin at `start`.
     ctx : str
     dtype : dtype
     """
-    v = p.start + k.xp.arange(_count(p) // p.repeat, dtype=np.float64) * p.step
-    return (k.xp.repeat(v, p.repeat) if p.repeat > 1 else v).astype(p.dtype)
+    if _open(p) and not k.shapes:
+        raise ValueError("with infer_range the consumer's shape is needed, which only a graph knows; give stop")
+    n = k.shapes[0][0] if _open(p) else _count(p)
+    return (_first(p) + k.xp.arange(n) // p.repeat * float(p.step)).astype(p.dtype)
 
 
-arange.shape(lambda p, ins, outs: (ins, [outs[0] if p.stop is None else (_count(p),)]))
+arange.shape(lambda p, ins, outs: (ins, [outs[0] if _open(p) else (_count(p),)]))
 arange.dtype(_asked)
 
 # The core brings these itself, but knows no samples.

@@ -4,7 +4,11 @@ They run in the caller's thread once their inputs are ready, never on an engine 
 """
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from .._core.array import Storage, faces
 from .._core.errors import error, suggest
@@ -13,7 +17,7 @@ from .._core.params import Params, Rest, Str
 from .._core.state import state
 from ..testing.sample import Sample
 
-__all__ = ["PROPS", "prop_of"]
+__all__ = ["PROPS", "enter", "prop_of"]
 
 #: op_type -> class derived from ``mx.operator.CustomOpProp``.
 PROPS: dict[str, type] = {}
@@ -32,8 +36,27 @@ def prop_of(p: Params) -> Any:
     return found
 
 
+def enter(op_type: str, cls: type) -> None:
+    """Register a class; an older one of the same name is forgotten."""
+    PROPS[op_type] = cls
+    custom.parser.cache.clear()
+    custom.plans.clear()
+
+
 def _array(data: Any, ctx: Any) -> Any:
     return faces["default"](data, Storage(ctx))
+
+
+@contextlib.contextmanager
+def _unrecorded(ctx: Any, train: bool) -> Iterator[None]:
+    """What user code runs in: nothing is recorded, new arrays are made where the operator runs."""
+    was = (state.record, state.train)
+    state.record, state.train = False, train
+    try:
+        with ctx:
+            yield
+    finally:
+        state.record, state.train = was
 
 
 @op("Custom", inputs="data*", op_type=Str(), rest=Rest(), stateful=True,
@@ -57,21 +80,18 @@ def custom(k, p, *data):
     """
     prop = prop_of(p)
     n = len(prop.list_arguments())
-    ins = [_array(d, k.ctx) for d in data[:n]]
-    aux = [_array(d, k.ctx) for d in data[n:]]
-    shapes = [list(x.shape) for x in ins]
-    dtypes = [x.dtype for x in ins]
-    _, out_shapes, _ = _infer(prop, shapes)
-    out_types = prop.infer_type(dtypes)[1]
-    worker = prop.create_operator(k.ctx, shapes, dtypes)
-    xp = k.xp
-    outs = [_array(xp.zeros(tuple(s), t), k.ctx) for s, t in zip(out_shapes, out_types)]
-    was = (state.record, state.train)
-    state.record, state.train = False, k.is_train
-    try:
+    arrays = [_array(d, k.ctx) for d in data]
+    ins, aux = arrays[:n], arrays[n:]
+    shapes, dtypes = [list(x.shape) for x in arrays], [x.dtype for x in arrays]
+    out_shapes, out_types = _infer(p, "shape", shapes[:n])[1], _infer(p, "type", dtypes[:n])[1]
+    # In a program the parameters belong to one executor, which has one operator for its life.
+    kept = p.__dict__ if k.shapes is not None else {}
+    worker = kept.get("_worker")
+    if worker is None:
+        worker = kept["_worker"] = prop.create_operator(k.ctx, shapes, dtypes)
+    outs = [_array(k.xp.zeros(tuple(s), t), k.ctx) for s, t in zip(out_shapes, out_types)]
+    with _unrecorded(k.ctx, k.is_train):
         worker.forward(is_train=k.is_train, req=["write"] * len(outs), in_data=ins, out_data=outs, aux=aux)
-    finally:
-        state.record, state.train = was
     for x in (*outs, *aux):
         x.wait_to_read()
     return [x._data for x in outs] + [None] * len(aux), (worker, ins, outs, aux)
@@ -81,51 +101,58 @@ def custom(k, p, *data):
 def _(k, p, saved, dys, ins, outs):
     worker, in_data, out_data, aux = saved
     grads = [_array(k.xp.zeros(x.shape, x._data.dtype), k.ctx) for x in in_data]
-    was = (state.record, state.train)
-    state.record, state.train = False, True
-    try:
-        worker.backward(req=["write"] * len(grads), out_grad=dys, in_data=in_data, out_data=out_data, in_grad=grads, aux=aux)
-    finally:
-        state.record, state.train = was
+    req = ["write" if wanted else "null" for wanted in (k.wanted or [True] * len(grads))[:len(grads)]]
+    with _unrecorded(k.ctx, state.train):
+        worker.backward(req=req, out_grad=dys, in_data=in_data, out_data=out_data, in_grad=grads, aux=aux)
     for x in (*grads, *aux):
         x.wait_to_read()
     return grads + [None] * len(aux)
 
 
-def _infer(prop: Any, shapes: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    found = tuple(prop.infer_shape(shapes))
-    return found if len(found) == 3 else (*found, [])  # type: ignore[return-value]
-
-
-@custom.shape
-def _(p, ins, outs):
+def _infer(p: Params, what: str, given: list[Any]) -> list[list[Any]]:
+    """What the user's ``infer_<what>`` says of arguments, outputs and auxiliary states."""
     prop = prop_of(p)
-    n = len(prop.list_arguments())
-    given = [[] if s is None else [0 if d == -1 else d for d in s] for s in ins[:n]]
-    try:
-        arg, out, aux = _infer(prop, given)
-    except (IndexError, TypeError, AssertionError):
-        if all(s is not None and -1 not in s for s in ins[:n]):
-            raise
-        return ins, outs  # it needs to know more
-
-    def known(s):
-        return None if s is None or (len(s) == 0 and not all(given)) else tuple(-1 if d == 0 and not all(given) else int(d) for d in s)
-
-    return [known(s) for s in (*arg, *aux)], [known(s) for s in out]
+    found = [list(v) for v in getattr(prop, f"infer_{what}")(given)]
+    found += [[]] * (3 - len(found))
+    names = prop.list_arguments(), prop.list_outputs(), prop.list_auxiliary_states()
+    for told, wanted, kind in zip(found, names, ("arguments", "outputs", "auxiliary states")):
+        if len(told) != len(wanted):
+            raise ValueError(f"infer_{what} of {type(prop).__name__} returned {len(told)} {what}s of {kind}, there are "
+                             f"{len(wanted)}: {wanted}")
+    return found
 
 
-@custom.dtype
-def _(p, ins, outs):
-    prop = prop_of(p)
-    n = len(prop.list_arguments())
-    if any(t is None for t in ins[:n]):
-        return ins, outs
-    import numpy as np
+def _rule(what: str, show: Any, read: Any) -> Any:
+    """The rule for shapes or dtypes: the user's own, asked as soon as something is known."""
+    def rule(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+        given = [show(v) for v in ins[:len(prop_of(p).list_arguments())]]
+        if given and all(v is None for v in ins[:len(given)]):
+            return ins, outs
+        whole = all(full for _, full in given)
+        try:
+            arg, out, aux = _infer(p, what, [v for v, _ in given])
+        except (AssertionError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError):
+            if whole:
+                raise
+            return ins, outs  # it needs to know more
+        return [read(v, whole) for v in (*arg, *aux)], [read(v, whole) for v in out]
 
-    found = tuple(prop.infer_type([t.type for t in ins[:n]]))
-    arg, out, aux = found if len(found) == 3 else (*found, [])
-    return [np.dtype(t) for t in (*arg, *aux)], [np.dtype(t) for t in out]
+    return rule
+
+
+def _show_shape(s: Any) -> tuple[list[int], bool]:
+    return ([], False) if s is None else ([max(d, 0) for d in s], -1 not in s)
+
+
+def _read_shape(s: Any, whole: bool) -> Any:
+    """A shape from the user; until all arguments are known, () and 0 mean that it does not know."""
+    if s is None or not whole and len(s) == 0:
+        return None
+    return tuple(-1 if d == 0 and not whole else int(d) for d in s)
+
+
+custom.shape(_rule("shape", _show_shape, _read_shape))
+custom.dtype(_rule("type", lambda t: (None if t is None else t.type, t is not None), lambda t, whole: None if t is None else np.dtype(t)))
 
 
 class _Twice:

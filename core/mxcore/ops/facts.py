@@ -131,8 +131,22 @@ def histogram(k, p, data, bins=None):
         Number of bins of one width over `range`.
     range : (float, float), optional
         First and last edge.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``_histogram``. The edges have the dtype of the data, so those of integers are cut off, and a value
+    counts in the bin between such edges, though no further than one from the bin that it would be in.
     """
-    return k.xp.histogram(data.reshape(-1), p.bin_cnt, p.range) if bins is None else k.xp.histogram(data.reshape(-1), bins)
+    xp, x = k.xp, data.reshape(-1)
+    if bins is not None:
+        return xp.histogram(x, bins)
+    (low, high), n = p.range, p.bin_cnt
+    edges = xp.linspace(low, high, n + 1).astype(data.dtype)
+    x = x[(x >= low) & (x <= high)]
+    at = xp.minimum(((x.astype(np.float64) - low) * n / (high - low)).astype(np.int64), n - 1)
+    at = at - (x < edges[at])
+    at = at + ((x >= edges[at + 1]) & (at != n - 1))
+    return xp.bincount(at, minlength=n), edges
 
 
 @histogram.shape

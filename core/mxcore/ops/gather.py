@@ -119,7 +119,7 @@ def _(p, ins):
 batch_take.dtype(first_dtype)
 
 
-@op("fill_element_0index", inputs="lhs mhs rhs", grad=None, samples=[Sample((2, 3), (2,), np.array([0.0, 2.0]), grad=False)])
+@op("fill_element_0index", inputs="lhs mhs rhs", samples=[Sample((2, 3), (2,), np.array([0.0, 2.0]), grad=False)])
 def fill_element_0index(k, p, lhs, mhs, rhs):
     """`lhs` with one element of each row replaced.
 

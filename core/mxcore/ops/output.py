@@ -44,7 +44,7 @@ def _classes(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 @op("SoftmaxOutput", "Softmax", inputs="data label", **_SOFTMAX,
-    grad=lambda F, p, dy, y, label: (F._backward_SoftmaxOutput(dy, y, label, **given(p, _SOFTMAX)), None),
+    grad=lambda F, p, dy, y, label: (F._backward_SoftmaxOutput(y, label, *([dy] if p.out_grad else []), **given(p, _SOFTMAX)), None),
     samples=[Sample((4, 3), [0, 2, 1, 1], grad=_FAKE), Sample((2, 3, 4), Ints((2, 4), 0, 3), params={"multi_output": True}, grad=_FAKE),
              Sample((2, 3, 4), Ints((2, 3), 0, 4), params={"preserve_shape": True}, grad=_FAKE),
              Sample((4, 3), (4, 3), grad=_FAKE, domain=(0.0, 1.0))])
@@ -112,18 +112,18 @@ def _(p, ins, outs):
 softmax_output.cost(lambda p, ins, outs: size_of(ins[0]) * 8)
 
 
-@op("_backward_SoftmaxOutput", inputs="dy out label", **_SOFTMAX, samples=[
-    Sample((4, 3), (4, 3), [0, 2, 1, 1], params=q, grad=_FAKE, mxnet="internal")
-    for q in ({}, {"out_grad": True}, {"use_ignore": True, "ignore_label": 1, "normalization": "valid"}, {"smooth_alpha": 0.1})])
-def backward_softmax_output(k, p, dy_, out, label):
+@op("_backward_SoftmaxOutput", inputs="out label dy[out_grad]", **_SOFTMAX, samples=[
+    Sample((4, 3), [0, 2, 1, 1], *more, params=q, grad=_FAKE, mxnet="internal") for q, *more in (
+        ({},), ({"out_grad": True}, (4, 3)), ({"use_ignore": True, "ignore_label": 1, "normalization": "valid"},), ({"smooth_alpha": 0.1},))])
+def backward_softmax_output(k, p, out, label, dy_=None):
     """Gradient of `SoftmaxOutput` with respect to its data.
 
     Parameters
     ----------
-    dy : array
-        The incoming gradient, used with `out_grad` only.
     out, label : array
         What the forward pass returned, and the label.
+    dy : array
+        The incoming gradient; only with `out_grad`.
     grad_scale, ignore_label, multi_output, use_ignore, preserve_shape, normalization, out_grad, smooth_alpha
         As in `SoftmaxOutput`.
     """
@@ -158,8 +158,8 @@ def _outgoing(p: Any, g: Any, dy: Any) -> Any:
     return g * wide(dy) if p.out_grad else g
 
 
-backward_softmax_output.shape(lambda p, ins: [ins[1]])
-backward_softmax_output.cost(lambda p, ins, outs: size_of(ins[1]) * 4)
+backward_softmax_output.shape(lambda p, ins: [ins[0]])
+backward_softmax_output.cost(lambda p, ins, outs: size_of(ins[0]) * 4)
 
 
 # -- regression -----------------------------------------------------------------------------------------------------

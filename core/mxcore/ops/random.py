@@ -371,7 +371,7 @@ def _same_rows(inputs, outputs):
     assert before.shape[0] < 10 or (before != after).any(), "nothing moved"
 
 
-@op("_shuffle", "shuffle", inputs="data", random=True, grad=None, samples=[
+@op("_shuffle", "shuffle", inputs="data", random=True, samples=[
     Sample((20, 3), grad=False, check=_same_rows), Sample((1,), grad=False, check=_same_rows)])
 def shuffle(k, p, data):
     """Put the rows of `data` in random order.

@@ -212,7 +212,8 @@ concat.shape(_join_shape)
 
 
 @op("_split_like", inputs="data likes~*", dim=Int(1), outputs=lambda p: [f"output{i}" for i in range(p.num_args)],
-    grad=None, samples=[Sample((2, 4), (2, 1), (2, 3), params={"dim": 1, "num_args": 2}, mxnet="internal", grad=False)])
+    grad=lambda F, p, dys: [F.Concat(*dys, dim=p.dim), [None] * len(dys)],
+    samples=[Sample((2, 4), (2, 1), (2, 3), params={"dim": 1, "num_args": 2}, mxnet="internal", grad=(True, False, False))])
 def split_like(k, p, data, *likes):
     """Split along an axis into parts as long as the arrays `likes`: the gradient of `Concat`.
 

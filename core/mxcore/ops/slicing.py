@@ -176,26 +176,49 @@ def crop(k, p, *data):
 crop.shape(lambda p, ins: [(*ins[0][:2], *_crop_box(p, ins)[2:])])
 
 
-@op("_crop_spread", inputs="dy data~*", **_CROP, grad=None,
-    samples=[Sample((1, 2, 2, 3), (1, 2, 4, 5), params={"num_args": 1, "offset": (1, 2), "h_w": (2, 3)}, grad=False, mxnet="internal")])
-def crop_spread(k, p, dy, *data):
-    """Zeros like the images with `dy` in the part: the gradient of `Crop`.
+@op("_crop_spread", inputs="part data~*", **_CROP,
+    grad=lambda F, p, dy, like_data: [F._crop_again(dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop), [None] * len(like_data)],
+    samples=[Sample((1, 2, 2, 3), (1, 2, 4, 5), params={"num_args": 1, "offset": (1, 2), "h_w": (2, 3)}, grad=(True, False), mxnet="internal")])
+def crop_spread(k, p, part, *data):
+    """Zeros like the images with `part` in the part: the gradient of `Crop`.
 
     Parameters
     ----------
-    dy : array
+    part : array
     data : arrays
         As in `Crop`; only their shapes are used.
     num_args, offset, h_w, center_crop
         As in `Crop`.
     """
     top, left, h, w = _crop_box(p, [tuple(x.shape) for x in data])
-    out = k.xp.zeros(tuple(data[0].shape), dy.dtype)
-    out[:, :, top:top + h, left:left + w] = dy
+    out = k.xp.zeros(tuple(data[0].shape), part.dtype)
+    out[:, :, top:top + h, left:left + w] = part
     return out
 
 
 crop_spread.shape(lambda p, ins: [ins[1]])
+
+
+@op("_crop_again", inputs="images data~*", **_CROP,
+    grad=lambda F, p, dy, like_data: [F._crop_spread(dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop), [None] * len(like_data)],
+    samples=[Sample((1, 2, 4, 5), (1, 2, 4, 5), (1, 1, 2, 2), params={"num_args": 2, "center_crop": True}, grad=(True, False, False), mxnet="internal")])
+def crop_again(k, p, images, *data):
+    """The part of other images that `Crop` keeps of `data`: the gradient of its gradient.
+
+    Parameters
+    ----------
+    images : array
+        Of the shape of the first of `data`.
+    data : arrays
+        As in `Crop`; only their shapes are used.
+    num_args, offset, h_w, center_crop
+        As in `Crop`.
+    """
+    top, left, h, w = _crop_box(p, [tuple(x.shape) for x in data])
+    return images[:, :, top:top + h, left:left + w].copy()
+
+
+crop_again.shape(lambda p, ins: [(*ins[0][:2], *_crop_box(p, ins[1:])[2:])])
 
 
 def _cuts(p: Any, n: int) -> list[tuple[int, int]]:

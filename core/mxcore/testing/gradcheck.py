@@ -22,7 +22,8 @@ def check_grads(fn: Callable[..., Any], inputs: Sequence[Any], *, order: int | S
 
     The function is weighted with random numbers to a scalar, whose derivative along one random direction is compared
     with a central difference, in float64. Where the differences to the left and right disagree, the point is not
-    smooth and another is drawn.
+    smooth and another is drawn. In the second order the weights (the head gradients) are variables as well: of a linear
+    function, whose gradient depends on nothing else, they alone tell whether that gradient can be differentiated.
 
     Parameters
     ----------
@@ -72,7 +73,8 @@ def check_grads(fn: Callable[..., Any], inputs: Sequence[Any], *, order: int | S
         f = (probe.value, probe.slope)[level - 1]
         point = start
         for i in range(draws):
-            outcome = _compare(f, point, wanted, rs, rtol, atol, step)
+            more = probe.heads(point) if level == 2 else []
+            outcome = _compare(f, [*point, *more], [*wanted, *[True] * len(more)], rs, rtol, atol, step)
             if outcome == "":
                 break
             if outcome is not None:
@@ -122,15 +124,24 @@ class _Probe:
         self._backward(ys, ws)
         return _dot(ys, ws), [x.grad.asnumpy() for x in xs]
 
+    def heads(self, point: Sequence[Any]) -> list[Any]:
+        """The weights of the outputs at a point."""
+        with autograd.pause(self.train):
+            return [w.asnumpy() for w in self._random(self.weights, self._run(point)[1])]
+
     def slope(self, point: Sequence[Any]) -> tuple[float, list[Any]]:
-        """The derivative of the weighted sum along a direction, and the gradients of that."""
+        """The derivative of the weighted sum along a direction, and the gradients of that; the weights follow the inputs."""
+        n = len(self.wanted)
         with autograd.record(self.train):
-            xs, ys = self._run(point)
-            pairs = [(y, w) for y, w in zip(ys, self._random(self.weights, ys)) if _flows(y)]
+            xs, ys = self._run(point[:n])
+            ws = [array(w, ctx=self.ctx, dtype=y.dtype) for w, y in zip(point[n:], ys)]
+            for w in ws:
+                w.attach_grad()
+            pairs = [(y, w) for y, w in zip(ys, ws) if _flows(y)]
             gs = autograd.grad([y for y, _ in pairs], xs, [w for _, w in pairs], create_graph=True, train_mode=self.train) if pairs else []
             us = self._random(self.directions, gs)
         self._backward(gs, us)
-        return _dot(gs, us), [x.grad.asnumpy() for x in xs]
+        return _dot(gs, us), [x.grad.asnumpy() for x in (*xs, *ws)]
 
     def _backward(self, heads: Sequence[NDArray], grads: Sequence[NDArray]) -> None:
         pairs = [(h, g) for h, g in zip(heads, grads) if _flows(h)]

@@ -221,8 +221,8 @@ def _softmax_output(k, p, outs, data, label):
 
 
 @cpu.kernel("_backward_SoftmaxOutput", dtypes=_FLOATS, out=True,
-            when=lambda p, dy, out, label: _class_rows(p, out) and label.ndim == 1 and not p.out_grad)
-def _backward_softmax_output(k, p, outs, dy, out, label):
+            when=lambda p, out, label, *dy: _class_rows(p, out) and label.ndim == 1 and not p.out_grad)
+def _backward_softmax_output(k, p, outs, out, label):
     softmax.softmax_output_backward(out, label, outs[0], grad_scale=p.grad_scale, use_ignore=p.use_ignore,
                                     ignore_label=p.ignore_label, normalization=p.normalization, smooth_alpha=p.smooth_alpha)
 

@@ -1,0 +1,77 @@
+"""Training steps of small networks, written so that MXNet and mxcore run the same lines.
+
+Run by an interpreter that has MXNet, this file is its side of the comparison: for each line ``network number`` read from
+the standard input it makes so many steps and writes the fastest one's seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+BATCH = 64
+
+
+def lenet(nn):
+    """LeNet with 20 and 50 filters, for images of 28 x 28."""
+    return (
+        nn.Conv2D(20, kernel_size=5, activation="relu"), nn.MaxPool2D(pool_size=2, strides=2),
+        nn.Conv2D(50, kernel_size=5, activation="relu"), nn.MaxPool2D(pool_size=2, strides=2),
+        nn.Dense(500, activation="relu"), nn.Dense(10),
+    )  # fmt: skip
+
+
+def mlp(nn):
+    """A perceptron 784-128-64-10."""
+    return nn.Dense(128, activation="relu"), nn.Dense(64, activation="relu"), nn.Dense(10)
+
+
+#: Name -> (layers, shape of the input)
+NETWORKS = {"lenet": (lenet, (BATCH, 1, 28, 28)), "mlp": (mlp, (BATCH, 784))}
+
+
+def stepper(mx, network, hybridize):
+    """A function that makes one step of training a network with a batch of 64, and waits for it."""
+    layers, shape = NETWORKS[network]
+    mx.random.seed(0)
+    net = mx.gluon.nn.HybridSequential()
+    net.add(*layers(mx.gluon.nn))
+    net.initialize(mx.init.Xavier())
+    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    if hybridize:
+        net.hybridize(static_alloc=True, static_shape=True)
+        loss.hybridize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.01, "momentum": 0.9})
+    x = mx.nd.random.uniform(shape=shape)
+    y = mx.nd.array([i % 10 for i in range(BATCH)])
+
+    def step():
+        with mx.autograd.record():
+            value = loss(net(x), y)
+        value.backward()
+        trainer.step(BATCH)
+        mx.nd.waitall()
+        return value
+
+    return step
+
+
+def fastest(step, number):
+    """Seconds of the fastest of some steps."""
+    times = []
+    for _ in range(number):
+        start = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+if __name__ == "__main__":
+    import mxnet
+
+    steppers = {name: stepper(mxnet, name, hybridize=True) for name in NETWORKS}
+    for step in steppers.values():
+        step()
+    for line in sys.stdin:
+        name, number = line.split()
+        print(fastest(steppers[name], int(number)), flush=True)

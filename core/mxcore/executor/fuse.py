@@ -1,0 +1,453 @@
+"""The pass that puts elementwise operators together: groups of nodes become one node each.
+
+A group runs over one shape. It is convex (no path leaves it and comes back), lives in one place, and may end in reductions
+over the same axes. What depends on values that are known only at run time stays outside. A bias that is added behind a
+matrix product or convolution moves into the chain that follows.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from .._core import dispatch, registry
+from .._core.expr import Tree
+from .._core.graph import Graph, Node, topo
+from .._core.infer import known
+from .._core.kernels import Spec
+from .._core.op import Op
+from .._core.params import Float
+from ..families import Fused, layout
+from .pointwise import BIAS, Part, functions_of, part_of, substitute
+
+__all__ = ["fuse"]
+
+Entry = tuple[Node, int]
+
+#: More parts or operands than this make no chain faster, but slow to compile.
+_MAX_PARTS, _MAX_OPERANDS = 64, 24
+#: Elements from which one operator alone is worth compiling, where the device has no kernel of its own.
+_ALONE = 1 << 16
+
+
+def fuse(graph: Graph, device: Any) -> Graph:
+    """Replace groups of elementwise operators by one node each.
+
+    Parameters
+    ----------
+    graph : Graph
+        With `shapes`, `dtypes` and `stypes` of all entries. Two items of `info` matter: ``info["n_first"]``, how many heads
+        belong to a first part of the program (no group mixes what they need with what only later heads need), and
+        ``info["contexts"]``, id of a node -> context, where there are several (else the attribute ``ctx_group`` tells them apart).
+    device : Device
+        Where it will run. Functions that are not in its `fused_functions`, where it has such a set, are left alone.
+
+    Returns
+    -------
+    Graph
+        Heads with the same meaning, and the facts of all its entries. The operator of a new node has an attribute `fused`, the
+        :class:`mxcore.plugin.Fused`; its inputs and outputs are those of the chain, and its parameters are the scalars, in
+        order. Its body runs the parts one by one.
+
+    Examples
+    --------
+    >>> import numpy as np, mxcore as mx
+    >>> from mxcore._core.graph import Graph
+    >>> from mxcore.executor.program import infer_all
+    >>> x = mx.sym.var("x")
+    >>> g = Graph(mx.sym.tanh(x * x + 1)._heads)
+    >>> g.shapes, g.dtypes, g.stypes = infer_all(g.heads, {"x": (2, 3)}, {"x": np.dtype("float32")}, {})
+    >>> [n.op.name for n in fuse(g, mx.cpu().device).nodes if n.op]
+    ['_fused']
+    """
+    return _Fusion(graph, device).run()
+
+
+_HEAVY = {"FullyConnected", "Convolution", "Deconvolution"}
+
+
+class _Fusion:
+    """One run of the pass."""
+
+    def __init__(self, graph: Graph, device: Any) -> None:
+        self.graph, self.device = graph, device
+        self.allowed = getattr(device, "fused_functions", None)
+        self.order = graph.nodes
+        n_first = graph.info.get("n_first")
+        self.first = {id(n) for n in topo(graph.heads[:n_first])} if n_first is not None else set()
+        self.places: dict[int, Any] = graph.info.get("contexts") or {}
+        self.facts = Graph(graph.heads)
+        self.facts.shapes, self.facts.dtypes, self.facts.stypes = dict(graph.shapes), dict(graph.dtypes), dict(graph.stypes)
+        #: Entry of a heavy node -> that of its bias, added behind it; the heavy node of each such node.
+        self.moved: dict[Entry, Entry] = {}
+        self.heavy: dict[int, Node] = {}
+
+    def run(self) -> Graph:
+        self._move_biases()
+        self.parts: dict[int, Part] = {}
+        for n in self.order:
+            part = part_of(n, self.facts, lambda e: self.moved.get(e, e))
+            if part is not None and (self.allowed is None or functions_of(part.tree) <= self.allowed):
+                self.parts[id(n)] = part
+        if not self.parts:
+            return self.graph
+        groups = self._groups()
+        return self._rebuilt(groups) if groups else self.graph
+
+    def _inputs(self, n: Node) -> Sequence[Entry]:
+        return [self.moved.get(e, e) for e in n.inputs] if id(n) not in self.heavy else n.inputs
+
+    def _place(self, n: Node) -> Any:
+        """What must be equal for all nodes of a group."""
+        place = self.places.get(id(n)) if self.places else n.attrs.get("ctx_group")
+        return id(n) in self.first, place
+
+    # -- biases ------------------------------------------------------------------------------------------------
+    def _move_biases(self) -> None:
+        """Split heavy nodes with a bias in two, in `order` only: whether the second one joins a chain shows later."""
+        graph, order = self.graph, []
+        for n in self.order:
+            order.append(n)
+            if n.op is None or n.op.name not in _HEAVY or n.params.no_bias or not known(graph.shapes.get((n, 0))):
+                continue
+            p = n.params
+            shape = graph.shapes[n, 0]
+            last = n.op.name == "FullyConnected" or (p.layout or "NC")[-1] == "C"
+            axis = len(shape) - 1 if last else 1
+            product = Node(n.op, n.op.parse({**{k: getattr(p, k) for k in n.op.params}, "no_bias": True}), n.inputs[:2], n.name, n.attrs)
+            bias = Node(BIAS, BIAS.parse({"axis": axis}), [(product, 0), n.inputs[2]], n.name + "_bias_add", n.attrs)
+            for new in (product, bias):
+                for facts in (self.facts.shapes, self.facts.dtypes, self.facts.stypes):
+                    if (n, 0) in facts:
+                        facts[new, 0] = facts[n, 0]
+                if id(n) in self.first:
+                    self.first.add(id(new))
+                if id(n) in self.places:
+                    self.places = {**self.places, id(new): self.places[id(n)]}
+            self.moved[n, 0], self.heavy[id(bias)] = (bias, 0), n
+            order[-1:] = [product, bias]
+        self.order = order
+
+    # -- groups ------------------------------------------------------------------------------------------------
+    def _groups(self) -> list[list[Part]]:
+        """Groups worth a node, each in order."""
+        reach = _Reach(self.order, self._inputs)
+        members: dict[int, list[Part]] = {id(n): [self.parts[id(n)]] for n in self.order if id(n) in self.parts}
+        root = {k: k for k in members}
+
+        def find(k: int) -> int:
+            while root[k] != k:
+                root[k] = root[root[k]]
+                k = root[k]
+            return k
+
+        for n in self.order:
+            part = self.parts.get(id(n))
+            if part is None:
+                continue
+            for (m, _), shape in part.operands:
+                source = self.parts.get(id(m))
+                if source is None or source.reduce or shape != source.shape:
+                    continue
+                a, b = find(id(m)), find(id(n))
+                if a != b and shape == part.shape and self._fit(members[a], members[b]) and reach.join(a, b):
+                    root[b] = a
+                    members[a] += members.pop(b)
+        at = {id(n): i for i, n in enumerate(self.order)}
+        groups = [sorted(group, key=lambda part: at[id(part.node)]) for group in members.values()]
+        return [g for g in map(self._trimmed, groups) if g and self._worth(g)]
+
+    def _fit(self, a: list[Part], b: list[Part]) -> bool:
+        """Whether two groups may be one, but for paths between them."""
+        x, y = a[0], b[0]
+        if x.dtype != y.dtype or len(a) + len(b) > _MAX_PARTS or self._place(x.node) != self._place(y.node):
+            return False
+        both = [*a, *b]
+        if len({part.kept for part in both if part.reduce}) > 1:
+            return False
+        # The result of a reduction is known when the chain has ended.
+        ends = {id(part.node) for part in both if part.reduce}
+        if ends and any(id(e[0]) in ends for part in both for e, _ in part.operands):
+            return False
+        return len({e for part in both for e, _ in part.operands} - {(part.node, 0) for part in both}) <= _MAX_OPERANDS
+
+    def _trimmed(self, group: list[Part]) -> list[Part]:
+        """Without the bias of a product that others want as well: then nothing is won by adding it here."""
+        inside = {id(part.node) for part in group}
+        out = {id(part.node) for part in group if id(part.node) in self.heavy and (len(group) == 1 or self._wanted(part.node, inside))}
+        return [part for part in group if id(part.node) not in out]
+
+    def _wanted(self, n: Node, inside: set[int]) -> bool:
+        """Whether anybody outside a group reads the first output of a node."""
+        users = self._users()
+        entry = (n, 0)
+        return entry in self._heads() or any(id(m) not in inside for m in users.get(entry, ()))
+
+    def _heads(self) -> set[Entry]:
+        return {self.moved.get(e, e) for e in self.graph.heads}
+
+    def _users(self) -> dict[Entry, list[Node]]:
+        """Entry -> nodes that read its values."""
+        if not hasattr(self, "_users_"):
+            self._users_: dict[Entry, list[Node]] = {}
+            for n in self.order:
+                if n.op is not None:
+                    part = self.parts.get(id(n))
+                    read = [e for e, _ in part.operands] if part is not None else \
+                        [e for i, e in enumerate(self._inputs(n)) if i not in n.params._sig.like]
+                    for e in read:
+                        self._users_.setdefault(e, []).append(n)
+        return self._users_
+
+    def _worth(self, group: list[Part]) -> bool:
+        work = any(part.work for part in group)
+        if len(group) > 1 or group[0].folded:
+            return work
+        if not work or math.prod(group[0].shape) < _ALONE:
+            return False
+        n, facts = group[0].node, self.facts
+        specs = [Spec(facts.shapes.get(e), facts.dtypes.get(e)) for e in n.inputs]
+        if any(s.shape is None or s.dtype is None for s in specs):
+            return False
+        fn, _, _ = registry.kernels.resolve(n.op, self.device, n.params, specs)
+        return fn is n.op.body
+
+    # -- the new graph -----------------------------------------------------------------------------------------
+    def _rebuilt(self, groups: list[list[Part]]) -> Graph:
+        heads = self._heads()
+        unit: dict[int, _Unit] = {}
+        for group in groups:
+            inside = {id(part.node) for part in group}
+            outs = [part for part in group if self._wanted(part.node, inside)]
+            made = _Unit(group, outs)
+            for part in group:
+                unit[id(part.node)] = made
+        # A bias that joined no chain goes back to its product.
+        back = {(Node_, 0): (self.heavy[id(Node_)], 0) for Node_ in (e[0] for e in self.moved.values()) if id(Node_) not in unit}
+        new: dict[Entry, Entry] = {}
+        nodes: dict[int, Node] = {}
+        result = Graph([])
+        result.info = dict(self.graph.info)
+        if "contexts" in result.info:
+            result.info["contexts"] = dict(result.info["contexts"])
+
+        def resolve(e: Entry) -> Entry:
+            e = self.moved.get(e, e)
+            return back.get(e, e)
+
+        def reads(n: Node) -> list[Entry]:
+            """What a node of the new graph reads; an entry that vanishes in a chain has a stand-in where only its shape matters."""
+            like = n.params._sig.like if n.op is not None else ()
+            return [resolve(self._stand_in(e, unit)) if i in like else e for i, e in enumerate(map(resolve, n.inputs))]
+
+        for n in self.order:
+            if n.op is not None and id(n) not in unit:
+                reads(n)  # so that chains know all their outputs before the first one is made
+
+        def before(item: Any) -> Iterator[Node]:
+            if isinstance(item, _Unit):
+                for e, _ in item.inputs:
+                    yield resolve(e)[0]
+            else:
+                for e in reads(item):
+                    yield e[0]
+                if item.forward is not None:
+                    yield item.forward
+
+        def finish(item: Any) -> None:
+            if isinstance(item, _Unit):
+                node, outs = item.node([new[resolve(e)] for e, _ in item.inputs])
+                for i, part in enumerate(outs):
+                    new[part.node, 0] = (node, i)
+                    self._copy_facts(result, (part.node, 0), (node, i))
+                nodes[id(item)] = node
+                self._copy_place(result, item.parts[0].node, node)
+                return
+            inputs = tuple(new[e] for e in reads(item))
+            forward = item.forward if item.forward is None else nodes[id(item.forward)]
+            node = item if inputs == item.inputs and forward is item.forward else \
+                Node(item.op, item.params, inputs, item.name, item.attrs, forward)
+            nodes[id(item)] = node
+            for i in range(node.n_out if node.op is not None else 1):
+                new[item, i] = (node, i)
+                self._copy_facts(result, (item, i), (node, i))
+            self._copy_place(result, item, node)
+
+        wanted = [resolve(e) for e in self.graph.heads]
+        seen: set[int] = set()
+        stack: list[tuple[Any, Iterator[Node]]] = []
+
+        def visit(n: Node) -> None:
+            item = unit.get(id(n), n)
+            if id(item) not in seen:
+                seen.add(id(item))
+                stack.append((item, before(item)))
+
+        for e in wanted:
+            visit(e[0])
+            while stack:
+                item, rest = stack[-1]
+                depth = len(stack)
+                for n in rest:
+                    visit(n)
+                    if len(stack) > depth:
+                        break
+                else:
+                    finish(item)
+                    stack.pop()
+        assert heads
+        result.heads = [new[e] for e in wanted]
+        return result
+
+    def _stand_in(self, e: Entry, unit: dict[int, _Unit]) -> Entry:
+        """For an input of which only the shape matters: if the entry vanishes in a chain, another one like it."""
+        group = unit.get(id(e[0]))
+        if group is None or any(part.node is e[0] for part in group.outs):
+            return e
+        shape, dtype = self.facts.shapes[e], self.facts.dtypes[e]
+        candidates = [(part.node, 0) for part in group.outs] + [c for c, _ in group.inputs]
+        for c in candidates:
+            if self.facts.shapes.get(c) == shape and self.facts.dtypes.get(c) == dtype:
+                return c
+        part = next(part for part in group.parts if part.node is e[0])
+        group.outs.append(part)
+        return e
+
+    def _copy_facts(self, result: Graph, old: Entry, new: Entry) -> None:
+        for mine, facts in ((result.shapes, self.facts.shapes), (result.dtypes, self.facts.dtypes), (result.stypes, self.facts.stypes)):
+            if old in facts:
+                mine[new] = facts[old]
+
+    def _copy_place(self, result: Graph, old: Node, new: Node) -> None:
+        if id(old) in self.places:
+            result.info["contexts"][id(new)] = self.places[id(old)]
+
+
+class _Reach:
+    """Which nodes are above and below which, while groups become one; sets of nodes are the bits of integers."""
+
+    def __init__(self, order: Sequence[Node], inputs: Callable[[Node], Sequence[Entry]]) -> None:
+        self.bit = {id(n): i for i, n in enumerate(order)}
+        self.leader = list(range(len(order)))
+        n = len(order)
+        self.above, self.below, self.own = [0] * n, [0] * n, [1 << i for i in range(n)]
+        users: list[list[int]] = [[] for _ in order]
+        for i, node in enumerate(order):
+            before = {self.bit[id(m)] for m, _ in inputs(node)} if node.op is not None else set()
+            if node.forward is not None:
+                before.add(self.bit[id(node.forward)])
+            for j in before:
+                self.above[i] |= self.above[j] | 1 << j
+                users[j].append(i)
+        for i in reversed(range(n)):
+            for j in users[i]:
+                self.below[i] |= self.below[j] | 1 << j
+
+    def _find(self, i: int) -> int:
+        while self.leader[i] != i:
+            self.leader[i] = self.leader[self.leader[i]]
+            i = self.leader[i]
+        return i
+
+    def join(self, a: int, b: int) -> bool:
+        """Make one group of two (given by the ids of nodes), unless a path between them goes over a third node."""
+        i, j = self._find(self.bit[a]), self._find(self.bit[b])
+        own = self.own[i] | self.own[j]
+        if (self.below[i] & self.above[j] | self.below[j] & self.above[i]) & ~own:
+            return False
+        above, below = (self.above[i] | self.above[j]) & ~own, (self.below[i] | self.below[j]) & ~own
+        for some, whole, mine in ((self.above[i] & self.above[j], above, self.below), (self.below[i] & self.below[j], below, self.above)):
+            more = own | (below if mine is self.below else above)
+            rest = whole & ~some
+            while rest:
+                low = rest & -rest
+                at = self._find(low.bit_length() - 1)
+                mine[at] |= more
+                rest &= ~(low | self.own[at])
+        self.leader[j] = i
+        self.own[i], self.above[i], self.below[i] = own, above, below
+        return True
+
+
+class _Unit:
+    """A group on its way to a node."""
+
+    def __init__(self, parts: list[Part], outs: list[Part]) -> None:
+        self.parts, self.outs = parts, outs
+        inside = {(part.node, 0) for part in parts}
+        self.inputs: list[Any] = list(dict.fromkeys((e, s) for part in parts for e, s in part.operands if e not in inside))
+
+    def node(self, inputs: list[Entry]) -> tuple[Node, list[Part]]:
+        """The node over these entries, and the parts that its outputs are."""
+        parts, outs = self.parts, self.outs
+        first, tail = parts[0], parts[-1]
+        names = {key: f"a{i}" for i, key in enumerate(self.inputs)}
+        value: dict[int, Tree] = {}  # node -> a name, or a constant
+        steps: list[tuple[str, Tree]] = []
+        known_steps: dict[Tree, Tree] = {}
+        scalars: list[tuple[float, str | None, Part]] = []
+        constants: dict[float, str] = {}
+        for part in parts:
+            local: dict[str, Tree] = {}
+            for i, (number, param) in enumerate(part.scalars):
+                name = constants.get(number) if param is None else None
+                if name is None:
+                    name = f"s{len(scalars)}"
+                    scalars.append((number, param, part))
+                    if param is None:
+                        constants[number] = name
+                local[f"s{i}"] = ("name", name)
+            for i, (e, s) in enumerate(part.operands):
+                local[f"x{i}"] = ("name", names[e, s]) if (e, s) in names else value[id(e[0])]
+            tree = substitute(part.tree, local)
+            if tree[0] not in ("name", "num"):
+                known_step = known_steps.get(tree)
+                if known_step is None:
+                    steps.append((f"t{len(steps)}", tree))
+                    known_step = known_steps[tree] = ("name", steps[-1][0])
+                tree = known_step
+            value[id(part.node)] = tree
+        ends: list[Any] = []
+        for part in outs:
+            tree = value[id(part.node)]
+            ends.append(tree[1] if tree[0] == "name" else tree)
+        pattern, dims = layout(first.shape, [*(s for _, s in self.inputs), *(part.kept for part in outs)])
+        chain = Fused([f"a{i}" for i in range(len(inputs))], ends, first.dtype.name, scalars=[f"s{i}" for i in range(len(scalars))],
+                      steps=steps, reduce=[part.reduce for part in outs], pattern=pattern, dims=dims)
+        op = _operator(chain, parts, outs, self.inputs, scalars)
+        attrs = {"ctx_group": first.node.attrs["ctx_group"]} if "ctx_group" in first.node.attrs else {}
+        params = op.parse({f"s{i}": number for i, (number, _, _) in enumerate(scalars)})
+        return Node(op, params, inputs, tail.node.name, attrs), outs
+
+
+def _operator(chain: Fused, parts: list[Part], outs: list[Part], inputs: list[Any], scalars: list[Any]) -> Op:
+    """The operator of a chain; its body runs the parts."""
+    alias, taken = [], set()
+    for i, j in chain.inplace:
+        if i not in taken and j + len(inputs) not in taken:
+            taken |= {i, j + len(inputs)}
+            alias.append(f"a{i}->o{j}")
+    shapes = [part.out for part in outs]
+
+    def body(k: Any, p: Any, *arrays: Any) -> Any:
+        plain = dispatch.K(k.ctx, k.is_train)
+        env: dict[Any, Any] = {e: a for (e, _), a in zip(inputs, arrays)}
+        changed: dict[int, dict[str, float]] = {}
+        for i, (_, param, part) in enumerate(scalars):
+            if param is not None:
+                changed.setdefault(id(part), {})[param] = getattr(p, f"s{i}")
+        for part in parts:
+            params = part.node.params
+            if id(part) in changed:
+                params = params.with_dynamic(changed[id(part)])
+            env[part.node, 0] = part.compute(plain, params, [env[e] for e, _ in part.operands])
+        results = tuple(env[part.node, 0] for part in outs)
+        return results if len(results) > 1 else results[0]
+
+    op = Op("_fused", body, inputs=" ".join(chain.inputs), outputs=" ".join(f"o{j}" for j in range(len(outs))), alias=" ".join(alias),
+            params={name: Float(dynamic=True) for name in chain.scalars}, grad=None, doc=f"{chain!r}")
+    op.shape(lambda p, ins: list(shapes))
+    work = float(math.prod(parts[0].shape) * len(parts))
+    op.cost(lambda p, ins, outs: work)
+    op.fused = chain  # type: ignore[attr-defined]
+    return op

@@ -1,0 +1,73 @@
+"""Operators in Python and loops give what they gave in the real MXNet 1.9.1: over arrays, bound, and loaded from its files.
+
+``control_cases.py`` holds the cases, ``make_control_golden.py`` ran them in MXNet.
+"""
+import functools
+import json
+import pathlib
+
+import pytest
+
+import mxcore as mx
+from mxcore.testing.pack import Pack
+from mxcore.testing.tolerance import GOLDEN, compare
+
+from . import control_cases
+
+#: In MXNet's file the variables inside count the writes that the loop's own inputs got; a file does not tell that they are the same.
+NOT_WRITTEN_AGAIN = {"loop_normal"}
+
+
+@functools.cache
+def golden():
+    """Case -> (arrays by name, the text of the symbol)."""
+    pack = Pack.load(str(pathlib.Path(__file__).resolve().parent / "data" / "scripts" / "control.npz"))
+    return {e["case"]: ({k: pack.get(i).astype(t) for k, (i, t) in e["arrays"].items()}, e["json"]) for e in pack.entries}
+
+
+@functools.cache
+def result(name):
+    """What a case gives here; loops are named after how often they were made, so each runs once."""
+    return control_cases.run(mx, name)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def operators():
+    control_cases.register(mx)
+
+
+def check(arrays, name):
+    """All arrays are MXNet's, in value and dtype."""
+    want = golden()[name][0]
+    assert set(arrays) == set(want)
+    for key, value in arrays.items():
+        assert value.dtype == want[key].dtype, f"{name}: {key} is {value.dtype}, in MXNet {want[key].dtype}"
+        compare(value, want[key], str(want[key].dtype), f"{name}, {key}", 1.0, GOLDEN)
+
+
+@pytest.mark.parametrize("name", control_cases.CASES)
+def test_numbers(name):
+    check(result(name)[0], name)
+
+
+@pytest.mark.parametrize("name", [n for n, (_, text) in golden().items() if text])
+def test_symbols(name):
+    assert result(name)[1] == golden()[name][1]
+
+
+@pytest.mark.parametrize("name", [n for n in control_cases.CASES if n.startswith("loop_bound")])
+def test_loops_from_files(name):
+    loaded = mx.sym.load_json(golden()[name][1])
+    check(control_cases.run_bound(mx, loaded, **control_cases.loop_symbol(mx, name[len("loop_bound_"):])[1]), name)
+
+
+def test_files_are_written_again_as_they_were():
+    texts = {name: text for name, (_, text) in golden().items() if text}
+    assert len(texts) > 15
+    for name, text in texts.items():
+        again = mx.sym.load_json(text).tojson()
+        assert again == text or name in NOT_WRITTEN_AGAIN and json.loads(again)["heads"] == json.loads(text)["heads"], name
+
+
+def test_no_case_is_left_out():
+    assert set(golden()) == set(control_cases.CASES)
