@@ -392,8 +392,7 @@ def _usable(op: Op, plan: Plan, sig: Any, outs: list[Any], inputs: Sequence[Any]
     usable = []
     for i, o in enumerate(outs):
         data = o._data
-        allowed = op.alias.get(sig.outputs[i])
-        free = all(o._st is not x._st or (sig.inputs[j] == allowed and x._data is data) for j, x in enumerate(inputs))
+        free = all(o._st is not x._st or (op.alias.get(sig.inputs[j]) == sig.outputs[i] and x._data is data) for j, x in enumerate(inputs))
         usable.append(data if free and _same(data, plan.specs[i]) else None)
     return usable
 

@@ -295,12 +295,9 @@ class Program:
     def _reusable(self, step: Step, i: int, t: int, root: list[int], last: dict[int, int], at: dict[int, Any], where: Any,
                   n_variables: int) -> Interval | None:
         """The memory of an input that an output may overwrite: the operator allows it, and nobody reads the input later."""
-        allowed = step.op.alias.get(step.p._sig.outputs[i])
-        if allowed is None:
-            return None
-        for name in allowed if isinstance(allowed, (tuple, list)) else (allowed,):
-            j = step.p._sig.index.get(name)
-            if j is None:
+        sig = step.p._sig
+        for j, name in enumerate(sig.inputs):
+            if step.op.alias.get(name) != sig.outputs[i]:
                 continue
             r = root[step.ins[j]]
             if r not in at or last.get(r) != t or at[r][0] != where or self.specs[r].size != self.specs[step.outs[i]].size:
