@@ -195,6 +195,7 @@ class _Signature:
 
         # Heads of unknown shape exist only once the program has run; such programs run at once.
         memory.run(work, reads, [y._st for y in outs if y is not None], 0)
+        memory.forward = work
         for i, y in enumerate(outs):
             if y is None:
                 value = instance.env[program.head_slots[i]]
@@ -202,6 +203,7 @@ class _Signature:
         if self.needs is None:
             if program.sync:
                 instance.forget()
+            memory.forward = None
             self.free.append(memory)
         else:
             tape.record(owner._op, owner._params, args, outs, (self.k, _Pending(memory)))
@@ -211,13 +213,16 @@ class _Signature:
 class _Memory:
     """An instance, with the arrays of its gradients; the engine orders its uses by `st`."""
 
-    __slots__ = ("signature", "instance", "st", "grads")
+    __slots__ = ("signature", "instance", "st", "grads", "forward", "used")
 
     def __init__(self, signature: _Signature) -> None:
         self.signature = signature
         self.instance = Instance(signature.program)
         self.st = Storage(signature.ctx)
         self.grads: list[Any] | None = None
+        #: The first part as it last ran, to be repeated where a second backward needs the values that the first used up.
+        self.forward: Callable[[], None] | None = None
+        self.used = False
 
     def run(self, work: Callable[[], None], reads: list[Any], writes: list[Any], part: int) -> None:
         """Do it now, or in the order of the engine."""
@@ -246,6 +251,9 @@ class _Memory:
         s = self.signature
         instance, program, ctx = self.instance, s.program, s.ctx
         heads = s.compiled.grads
+        if self.used and self.forward is not None:
+            self.run(self.forward, [], [], 0)
+        self.used = True
         if self.grads is None:
             self.grads = [None if h is None or not fixed(s.specs[h]) else
                           (ctx.device.empty(s.specs[h].shape, s.specs[h].dtype, ctx.device_id), Storage(ctx)) for h in heads]
@@ -281,6 +289,7 @@ class _Pending:
         signature = self.memory.signature
         if signature.program.sync:
             self.memory.instance.forget()
+        self.memory.forward, self.memory.used = None, False
         signature.free.append(self.memory)
 
 

@@ -65,7 +65,8 @@ class SGD(Optimizer):
         common = self._common()
         if self.momentum > 0:
             common["momentum"] = self.momentum
-        if len(weight) > 1 and all(a.stype == "default" for a in (*weight, *grad)):
+        # One call for many weights saves launches; where kernels run in the caller, lists cost more than calls.
+        if weight[0].context.device.async_ and len(weight) > 1 and all(a.stype == "default" for a in (*weight, *grad)):
             move_all(weight, grad, state, self.momentum > 0, master, lrs=lrs, wds=wds, **common)
             return
         for w, g, s, lr, wd in zip(weight, grad, state, lrs, wds):

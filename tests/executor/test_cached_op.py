@@ -1,0 +1,214 @@
+"""CachedOp: a graph called like an operator gives what its nodes give, call by call and thread by thread."""
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore import autograd, nd
+from mxcore._core.engine import use_engine
+from mxcore.base import MXNetError
+from mxcore.executor import CachedOp
+from mxcore.executor.interpret import interpret
+
+sym = mx.sym
+
+
+def graph():
+    x = sym.FullyConnected(sym.Variable("x"), sym.Variable("w"), sym.Variable("b"), num_hidden=3, name="fc")
+    y = sym.BatchNorm(sym.tanh(x), name="bn", fix_gamma=False, momentum=0.5)
+    return sym.Group([y * y, sym.sum(x, axis=1)])
+
+
+def arrays(rows=4, seed=0):
+    r = np.random.RandomState(seed)
+    shapes = {"x": (rows, 5), "w": (3, 5), "b": (3,), "bn_gamma": (3,), "bn_beta": (3,), "bn_moving_mean": (3,), "bn_moving_var": (3,)}
+    found = {n: nd.array(r.uniform(0.5, 1.5, s)) for n, s in shapes.items()}
+    for n, a in found.items():
+        if "moving" not in n:
+            a.attach_grad()
+    return found
+
+
+def call(f, values, head=1.0):
+    with autograd.record():
+        ys = f(values)
+    autograd.backward(ys, [nd.ones(y.shape) * head for y in ys])
+    return [y.asnumpy() for y in ys] + [a.grad.asnumpy() if "moving" not in n else a.asnumpy() for n, a in values.items()]
+
+
+def whole(net):
+    names = net.list_inputs()
+    op = CachedOp(net)
+    return op, lambda values: op(*[values[n] for n in names])
+
+
+def agree(a, b):
+    for x, y in zip(a, b):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
+
+
+def test_forward_and_backward_give_what_nodes_give():
+    net = graph()
+    op, f = whole(net)
+    for rows in (4, 6, 4):  # another shape, and back to the first
+        agree(call(f, arrays(rows)), call(lambda v: interpret(net._heads, v), arrays(rows)))
+    assert len(op._signatures) == 2
+
+
+def test_outputs_are_new_at_every_call():
+    _, f = whole(graph())
+    first = f(arrays(seed=1))
+    kept = first[0].asnumpy()
+    second = f(arrays(seed=2))
+    np.testing.assert_array_equal(first[0].asnumpy(), kept)
+    assert (second[0].asnumpy() != kept).any()
+
+
+def test_two_calls_wait_for_one_backward():
+    net = graph()
+    op, f = whole(net)
+
+    def twice(g, values):
+        other = {**values, "x": arrays(seed=9)["x"]}
+        with autograd.record():
+            ys = [a + b for a, b in zip(g(values), g(other))]
+        autograd.backward(ys)
+        return [y.asnumpy() for y in ys] + [values["w"].grad.asnumpy(), other["x"].grad.asnumpy()]
+
+    agree(twice(f, arrays()), twice(lambda v: interpret(net._heads, v), arrays()))
+    signature = op._last
+    assert len(signature.free) == 2  # each had memory of its own, and gave it back
+    call(f, arrays())
+    assert len(signature.free) == 2
+
+
+def test_memory_comes_back_when_outputs_are_dropped():
+    op, f = whole(graph())
+    gc.disable()
+    try:
+        for _ in range(5):
+            with autograd.record():
+                f(arrays())
+        assert len(op._last.free) == 1
+    finally:
+        gc.enable()
+
+
+def test_only_wanted_gradients_are_computed():
+    op, f = whole(graph())
+    values = arrays()
+    values["x"] = values["x"].detach()
+    with autograd.record():
+        ys = f(values)
+    autograd.backward(ys)
+    assert "x" not in op._last.wrt and set(op._last.wrt) == {"w", "b", "bn_gamma", "bn_beta"}
+
+
+def test_add_accumulates_and_retain_runs_again():
+    _, f = whole(graph())
+    values = arrays()
+    values["w"].attach_grad("add")
+    with autograd.record():
+        ys = f(values)
+    autograd.backward(ys, retain_graph=True)
+    once = values["w"].grad.asnumpy()
+    autograd.backward(ys)
+    np.testing.assert_allclose(values["w"].grad.asnumpy(), 2 * once, rtol=1e-6)
+
+
+def test_gradients_of_gradients():
+    net = sym.tanh(sym.Variable("x")) * sym.Variable("w")
+    op, f = whole(net)
+    x, w = nd.array([0.3, -0.7]), nd.array([2.0, 3.0])
+    for a in (x, w):
+        a.attach_grad()
+    with autograd.record():
+        (y,) = f({"x": x, "w": w})
+        (g,) = autograd.grad([y], [x], create_graph=True)
+        z = (g * g).sum()
+    z.backward()
+    t = np.tanh([0.3, -0.7])
+    slope = np.array([2.0, 3.0]) * (1 - t * t)
+    np.testing.assert_allclose(g.asnumpy(), slope, rtol=1e-5)
+    np.testing.assert_allclose(x.grad.asnumpy(), 2 * slope * np.array([2.0, 3.0]) * -2 * t * (1 - t * t), rtol=1e-4)
+    np.testing.assert_allclose(w.grad.asnumpy(), 2 * slope * (1 - t * t), rtol=1e-5)
+
+
+def test_a_result_of_unknown_shape():
+    net = sym.contrib.boolean_mask(sym.Variable("x"), sym.Variable("m")) * 2
+    _, f = whole(net)
+    for mask in ([1, 0, 1], [0, 0, 1]):
+        x = nd.array([1.0, 2.0, 3.0])
+        x.attach_grad()
+        with autograd.record():
+            (y,) = f({"x": x, "m": nd.array(mask)})
+        y.backward()
+        assert y.asnumpy().tolist() == [2 * v for v, m in zip([1, 2, 3], mask) if m]
+        assert x.grad.asnumpy().tolist() == [2 * m for m in mask]
+
+
+def test_random_nodes_draw_anew_and_follow_the_seed():
+    _, f = whole(sym.Dropout(sym.Variable("x"), p=0.5, mode="always"))
+    x = nd.ones((100,))
+    mx.random.seed(3)
+    a, b = f({"x": x})[0].asnumpy(), f({"x": x})[0].asnumpy()
+    mx.random.seed(3)
+    assert (a != b).any() and (f({"x": x})[0].asnumpy() == a).all()
+
+
+def test_wrong_calls_are_explained():
+    op, f = whole(graph())
+    with pytest.raises(MXNetError, match="takes 7 arrays"):
+        op(nd.ones((2, 5)))
+    with pytest.raises(MXNetError, match=r"node 'fc': inconsistent shapes"):
+        f({**arrays(), "x": nd.ones((4, 6))})
+    with pytest.raises(MXNetError, match="inputs live on different devices"):
+        f({**arrays(), "b": nd.ones((3,), ctx=mx.cpu(1))})
+    assert f(arrays())[0].shape == (4, 3)
+
+
+def test_a_hook_sees_every_output():
+    op, f = whole(graph())
+    seen = []
+    op.register_op_hook(lambda name, kind, array: seen.append((name, kind, array.shape)))
+    f(arrays())
+    assert ("fc_output", "FullyConnected", (4, 3)) in seen and len(seen) >= 5
+    op.register_op_hook(None)
+    seen.clear()
+    f(arrays())
+    assert not seen
+
+
+@pytest.mark.parametrize("engine", ["NaiveEngine", "ThreadedEnginePerDevice"])
+def test_threads_and_contexts(engine):
+    """Many threads call one CachedOp on two contexts while arrays are pending; each gets its own numbers."""
+    old = use_engine(engine)
+    try:
+        net = graph()
+        _, f = whole(net)
+        wanted = {s: call(lambda v: interpret(net._heads, v), arrays(seed=s)) for s in range(4)}
+        wrong = []
+
+        def work(seed):
+            try:
+                ctx = mx.cpu(seed % 2)
+                for _ in range(10):
+                    values = {n: a.as_in_context(ctx) for n, a in arrays(seed=seed).items()}
+                    for n, a in values.items():
+                        if "moving" not in n:
+                            a.attach_grad()
+                    with ctx:
+                        agree(call(f, values), wanted[seed])
+            except Exception as e:  # shown by the assertion
+                wrong.append(e)
+
+        threads = [threading.Thread(target=work, args=(s,)) for s in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert not wrong, wrong[0]
+    finally:
+        use_engine(old)
