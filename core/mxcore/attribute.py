@@ -1,6 +1,7 @@
 """Attributes that all symbols made in a with-block get, as ``mxnet.attribute``."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ._core.errors import error
@@ -9,12 +10,34 @@ from ._core.state import state
 __all__ = ["AttrScope", "current"]
 
 
-class AttrScope:
+class _Current(type):
+    """Gives the class the attribute `current`: the scope of this thread."""
+
+    @property
+    def current(cls) -> AttrScope:
+        """The attribute scope of this thread."""
+        return current()
+
+    @current.setter
+    def current(cls, scope: AttrScope) -> None:
+        if not isinstance(scope, AttrScope):
+            raise error(TypeError, f"AttrScope.current must be an AttrScope, got {type(scope).__name__}")
+        state.extra["attr"] = scope
+
+
+class AttrScope(metaclass=_Current):
     """Attributes for symbols: ``with mx.AttrScope(ctx_group='dev1'):``; inner blocks add to outer ones.
+
+    ``AttrScope.current`` is the scope of this thread.
 
     Parameters
     ----------
     **kwargs : str
+
+    Raises
+    ------
+    MXNetError
+        If a value is no string.
 
     Examples
     --------
@@ -25,19 +48,15 @@ class AttrScope:
     """
 
     def __init__(self, **kwargs: str) -> None:
-        for k, v in kwargs.items():
-            if not isinstance(v, str):
-                raise error(ValueError, f"AttrScope: attributes are strings, {k}={v!r} is a {type(v).__name__}")
+        _check(kwargs, "AttrScope: attributes")
         self._attr = kwargs
         self._old: list[AttrScope] = []
         self._full: list[dict[str, str]] = []
 
-    def get(self, attr: dict[str, str] | None) -> dict[str, str]:
+    def get(self, attr: Mapping[str, str] | None) -> dict[str, str]:
         """The attributes of this scope with `attr` on top."""
-        for k, v in (attr or {}).items():
-            if not isinstance(v, str):
-                raise error(ValueError, f"attributes of symbols are strings, {k}={v!r} is a {type(v).__name__}")
-        return {**self._attr, **attr} if attr else dict(self._attr)
+        _check(attr or {}, "attributes of symbols")
+        return {**self._attr, **(attr or {})}
 
     def __enter__(self) -> AttrScope:
         outer = current()
@@ -50,6 +69,12 @@ class AttrScope:
     def __exit__(self, *exc: object) -> None:
         self._attr = self._full.pop()
         state.extra["attr"] = self._old.pop()
+
+
+def _check(attrs: Mapping[str, Any], what: str) -> None:
+    for k, v in attrs.items():
+        if not isinstance(v, str):
+            raise error(ValueError, f"{what} are strings, {k}={v!r} is a {type(v).__name__}")
 
 
 def current() -> AttrScope:

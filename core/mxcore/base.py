@@ -1,4 +1,31 @@
 """Errors and small things that MXNet keeps in ``mxnet.base``."""
+from typing import Any
+
 from ._core.errors import MXNetError, MXNetWarning, error
 
-__all__ = ["MXNetError", "MXNetWarning", "error"]
+__all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "error"]
+
+
+class NotImplementedForSymbol(MXNetError, NotImplementedError, TypeError):
+    """A function of arrays was called on a symbol, which has no numbers.
+
+    Parameters
+    ----------
+    function : callable
+    alias : str, optional
+        How the function is also written, ``bool`` for ``__bool__``.
+    *args
+        What it was called with.
+    """
+
+    def __init__(self, function: Any, alias: str | None = None, *args: Any) -> None:
+        super().__init__(function, alias, *args)
+        self.function = getattr(function, "__name__", str(function))
+        self.alias = alias
+
+    def __str__(self) -> str:
+        also = f" ({self.alias})" if self.alias else ""
+        return f"{self.function}{also} needs numbers, which a Symbol does not have; bind() or eval() it, or use an NDArray"
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.function, self.alias)

@@ -3,14 +3,34 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._core.errors import error
 from ._core.state import state
 
 __all__ = ["NameManager", "Prefix", "current"]
 
 
-class NameManager:
+class _Current(type):
+    """Gives the class the attribute `current`: the manager of this thread."""
+
+    @property
+    def current(cls) -> NameManager:
+        """The name manager of this thread."""
+        return current()
+
+    @current.setter
+    def current(cls, manager: NameManager) -> None:
+        if not isinstance(manager, NameManager):
+            raise error(TypeError, f"NameManager.current must be a NameManager, got {type(manager).__name__}")
+        state.extra["name"] = manager
+
+
+class NameManager(metaclass=_Current):
     """Gives ``hint0``, ``hint1`` … to unnamed symbols; used as a with-block, which starts to count anew.
 
+    ``NameManager.current`` is the manager of this thread.
+
+    Examples
+    --------
     >>> import mxcore as mx
     >>> with mx.name.NameManager():
     ...     (mx.sym.Variable("a") + 1).name
@@ -39,7 +59,19 @@ class NameManager:
 
 
 class Prefix(NameManager):
-    """Puts a prefix before all names, given or made."""
+    """Puts a prefix before all names of operators, given or made.
+
+    Parameters
+    ----------
+    prefix : str
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> with mx.name.Prefix("net_"):
+    ...     mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=1, name="fc").list_arguments()
+    ['x', 'net_fc_weight', 'net_fc_bias']
+    """
 
     def __init__(self, prefix: str) -> None:
         super().__init__()

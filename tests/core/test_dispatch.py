@@ -54,7 +54,7 @@ def test_wrong_calls_are_explained(args, kwargs, text):
 
 
 def test_something_else_than_an_array_is_refused():
-    with pytest.raises(TypeError, match="operator tanh: input 'data' must be an array, got ndarray|takes inputs"):
+    with pytest.raises(TypeError, match="operator tanh: input 'data' must be an array: an NDArray .* got numpy.ndarray"):
         mx.nd.tanh(np.ones(2))
     with pytest.raises(TypeError, match="cannot be combined with list|not supported"):
         mx.nd.ones((2,)) + [1, 2]

@@ -73,8 +73,8 @@ def test_higher_order():
     x = var([2.0])
     with autograd.record():
         y = x * x * x * x
-        g1 = autograd.grad(y, x, create_graph=True)
-        g2 = autograd.grad(g1, x, create_graph=True)
+        (g1,) = autograd.grad(y, x, create_graph=True)  # a list for a single variable as well, as MXNet gives it
+        (g2,) = autograd.grad(g1, x, create_graph=True)
     g2.backward()
     assert [float(v.asscalar()) for v in (g1, g2, x.grad)] == [32, 48, 48]
 

@@ -1,4 +1,5 @@
 """One small model of each family, composed in MXNet for the golden file and here against it; and graphs in the layouts of old files."""
+import hashlib
 import json
 
 import numpy as np
@@ -22,7 +23,7 @@ def mlp(mx):
 
 def lenet(mx):
     x = mx.sym.Variable("data")
-    for i, filters in enumerate((3, 4)):
+    for filters in (3, 4):
         x = mx.sym.Activation(mx.sym.Convolution(x, kernel=(3, 3), num_filter=filters), act_type="tanh")
         x = mx.sym.Pooling(x, pool_type="max", kernel=(2, 2), stride=(2, 2))
     x = mx.sym.Activation(mx.sym.FullyConnected(mx.sym.Flatten(x), num_hidden=6), act_type="tanh")
@@ -182,6 +183,11 @@ def digest(a):
         return a
     rs = np.random.RandomState(a.size)
     return np.concatenate([a[rs.randint(0, a.size, 12)], [a @ rs.uniform(-1, 1, a.size) for _ in range(4)]])
+
+
+def key(text):
+    """A short name for a graph."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def described(mx, symbol, shapes):

@@ -85,7 +85,7 @@ def _learn(ctx: Any, op: Any, dtype: Any, p: Any, plan_fn: Any, two: bool) -> No
 
 def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) -> Callable[[Any, Any], Any]:
     from . import registry, tape
-    from .array import Array, Storage
+    from .array import Array, fresh
     from .dispatch import invoke
 
     def slow(self: Any, other: Any) -> Any:
@@ -130,14 +130,14 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
                     shape = a.shape
                     so = other._st
                     if shape and shape == b.shape and a.size <= SMALL and so.write is None and so.ctx is ctx:
-                        out = cls(found[0](a, b), Storage(ctx))
+                        out = fresh(cls, found[0](a, b), ctx)
                         if state.record:
                             tape.record(found[1], found[2], (self, other), (out,))
                         return out
             elif other.__class__ in _FAST_NUMBERS:
                 found = ctx.fast.get((scalar_op, dtype))
                 if found is not None and a.ndim and a.size <= SMALL:
-                    out = cls(found[0](other, a) if found[3] else found[0](a, other), Storage(ctx))
+                    out = fresh(cls, found[0](other, a) if found[3] else found[0](a, other), ctx)
                     if self._entry is not None and state.record:
                         last = found[4]
                         if last[0] is not other:  # most often a constant in the code: its parameters can be kept

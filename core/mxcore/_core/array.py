@@ -7,7 +7,7 @@ import numpy as np
 
 from .context import Context
 
-__all__ = ["Storage", "Array", "Like", "Sparse", "RowSparse", "CSR", "faces"]
+__all__ = ["Storage", "Array", "Like", "Sparse", "RowSparse", "CSR", "faces", "fresh"]
 
 
 class Storage:
@@ -86,6 +86,19 @@ class Array:
         if st.write is not None:
             st.wait()
         return st.ctx.device.to_host(self._data)
+
+
+def fresh(cls: type[Array], data: Any, ctx: Context, new: Any = object.__new__) -> Any:
+    """``cls(data, Storage(ctx))``, as the hot path makes its results: two Python constructors cost as much as a small kernel."""
+    st = new(Storage)
+    st.ctx = ctx
+    st.write = st.reads = None
+    st.version = 0
+    x = new(cls)
+    x._data = data
+    x._st = st
+    x._entry = None
+    return x
 
 
 Array.dense = Array

@@ -4,11 +4,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .errors import error
+from .errors import MXNetError, error
 from .op import Op
 from .params import Params
 
-__all__ = ["bind"]
+__all__ = ["bind", "not_an_array"]
 
 
 def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, need_all: bool = True) \
@@ -36,6 +36,7 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
             cut = _numbered(op, args, cut, kwargs, is_input)
             if isinstance(cut, list):
                 args, cut = cut, len(cut)
+        _no_parameter(op, names[-1], args[cut:])
         ins = list(args[:cut])
         if not ins or (op.count not in kwargs and op.params[op.count].required):
             kwargs.setdefault(op.count, max(cut - fixed, 0))
@@ -50,16 +51,14 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
     rest = args[n:]
     for i, a in enumerate(given):
         if a is not None and not is_input(a):
+            _no_parameter(op, names[i], (a,))
             rest = (*given[i:], *rest)
             given = given[:i]
             break
-    if kwargs:
-        by_name = {}
-        for name in names:
-            if name in kwargs and (kwargs[name] is None or is_input(kwargs[name]) or name not in op.params):
-                by_name[name] = kwargs.pop(name)
-    else:
-        by_name = None
+    by = {}
+    for name in names if kwargs else ():
+        if name in kwargs and (kwargs[name] is None or is_input(kwargs[name]) or name not in op.params):
+            by[name] = kwargs.pop(name)
     if rest:
         if any(map(is_input, rest)):
             raise error(TypeError, f"operator {op.name} takes {n} input(s) ({', '.join(names) or 'none'}), got {len(args)}")
@@ -67,9 +66,8 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
     p = op.parser(kwargs)
     sig = p._sig
     # Positional inputs bind to all declared names, those that the parameters switch off included only if None.
-    if not by_name and len(given) == len(sig.inputs) and all(v is not None for v in given):
+    if not by and len(given) == len(sig.inputs) and all(v is not None for v in given):
         return given, p
-    by = by_name or {}
     active = iter(sig.inputs)
     for v in given:
         if v is None:
@@ -87,14 +85,30 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
         if v is not None:
             raise error(TypeError, f"operator {op.name} takes no input '{name}' with these parameters")
         # None for an input that is switched off is fine.
-    if need_all:
-        for name, v in zip(sig.inputs, result):
-            if v is None:
-                raise error(TypeError, f"operator {op.name} needs input '{name}' ({', '.join(sig.inputs)})")
-    for name, v in zip(sig.inputs, result):
+    return _checked(op, sig.inputs, result, is_input, need_all), p
+
+
+def _checked(op: Op, names: Sequence[str], values: list[Any], is_input: Any, need_all: bool) -> list[Any]:
+    """The inputs, if all are there and arrays."""
+    for name, v in zip(names, values):
+        if v is None and need_all:
+            raise error(TypeError, f"operator {op.name} needs input '{name}' ({', '.join(names)})")
         if v is not None and not is_input(v):
-            raise error(TypeError, f"operator {op.name}: input '{name}' must be an array, got {type(v).__name__}")
-    return result, p
+            raise not_an_array(op.name, name, v)
+    return values
+
+
+def not_an_array(op: str, name: str, value: Any) -> MXNetError:
+    """The error for an input that is no array of ours."""
+    return error(TypeError, f"operator {op}: input '{name}' must be an array: an NDArray (mx.nd.array makes one), or a Symbol in a "
+                            f"graph; got {type(value).__module__}.{type(value).__name__}".replace("builtins.", ""))
+
+
+def _no_parameter(op: Op, name: str, values: Sequence[Any]) -> None:
+    """Refuse a foreign array in the place of an input, which would be taken for a parameter."""
+    for v in values[:1]:
+        if getattr(v, "ndim", 0):
+            raise not_an_array(op.name, name, v)
 
 
 def _by_declared_names(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, need_all: bool) \
@@ -112,12 +126,7 @@ def _by_declared_names(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_i
     unknown = sorted(set(named) - set(names))
     if unknown:
         raise error(TypeError, f"operator {op.name} takes no input '{unknown[0]}'; its inputs: {', '.join(names)}")
-    result = [named.get(n) for n in names]
-    if need_all:
-        for name, v in zip(names, result):
-            if v is None:
-                raise error(TypeError, f"operator {op.name} needs input '{name}' ({', '.join(names)})")
-    return result, p
+    return _checked(op, names, [named.get(n) for n in names], is_input, need_all), p
 
 
 def _numbered(op: Op, args: Sequence[Any], cut: int, kwargs: dict[str, Any], is_input: Any) -> Any:
@@ -131,8 +140,8 @@ def _numbered(op: Op, args: Sequence[Any], cut: int, kwargs: dict[str, Any], is_
 def _positional_params(op: Op, values: Sequence[Any], kwargs: dict[str, Any]) -> None:
     names = [n for n in op.params if n != op.count or not op.variadic]
     if len(values) > len(names):
-        raise error(TypeError, f"operator {op.name} takes inputs ({', '.join(op.input_names) or 'none'}) and then parameters "
-                               f"({', '.join(names) or 'none'}); got {len(values)} more values: {values[0]!r} …")
+        raise error(TypeError, f"operator {op.name} takes inputs ({', '.join(op.input_names) or 'none'}), which are arrays, and then "
+                               f"parameters ({', '.join(names) or 'none'}); there is no place for {values[len(names)]!r}")
     for name, v in zip(names, values):
         if name in kwargs:
             raise error(TypeError, f"operator {op.name}: parameter '{name}' is given twice")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from . import infer, registry, tape
-from .array import Array, Like, Storage, faces
-from .binding import bind
+from .array import Array, Like, Storage, faces, fresh
+from .binding import bind, not_an_array
 from .context import Context, current_context
 from .engine import engine
 from .errors import MXNetError, describe, error, raise_in_op, user_line
@@ -210,7 +210,7 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
                 v = conform(k, v, plan.specs[0], [x._data for x in inputs], share and op.view)
         except Exception as e:
             raise_in_op(e, op.name, p._sig.inputs, [x._data for x in inputs])
-        result = cls(v, _view_storage(k, v, x) if share and op.view else Storage(ctx))
+        result = cls(v, _view_storage(k, v, x)) if share and op.view else fresh(cls, v, ctx)
         if mode["record"]:
             tape.record(op, p, inputs, (result,))
         return result
@@ -422,7 +422,7 @@ def _is_array(x: Any) -> bool:
 
 def _no_array(op: Op, p: Params, inputs: Sequence[Any]) -> MXNetError:
     name, x = next((n, x) for n, x in zip(p._sig.inputs, inputs) if not hasattr(x, "_st"))
-    return error(TypeError, f"operator {op.name}: input '{name}' must be an array, got {type(x).__name__}")
+    return not_an_array(op.name, name, x)
 
 
 def call(op: Op, args: Sequence[Any], kwargs: dict[str, Any], cls: type[Array] | None = None) -> Any:

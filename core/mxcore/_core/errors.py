@@ -8,14 +8,15 @@ from __future__ import annotations
 import difflib
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-__all__ = ["MXNetError", "MXNetWarning", "error", "suggest", "describe", "raise_in_op", "user_line"]
+__all__ = ["MXNetError", "MXNetWarning", "error", "suggest", "describe", "raise_in_op", "user_line", "warn", "caught"]
 
 
-class MXNetError(Exception):
-    """Base of all errors that mxcore raises on purpose."""
+class MXNetError(RuntimeError):
+    """Base of all errors that mxcore raises on purpose; a RuntimeError, as MXNet's is."""
 
 
 class MXNetWarning(UserWarning):
@@ -57,24 +58,41 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 def describe(names: Sequence[str], values: Sequence[Any]) -> str:
     """``data float32 (2, 3), weight float32 (4, 3)`` for arrays or specs."""
-    parts = []
-    for name, v in zip(names, values):
-        shape, dtype = getattr(v, "shape", v), getattr(v, "dtype", "")
-        parts.append(f"{name} {dtype} {'unknown' if shape is None else shape}".replace("  ", " "))
-    return ", ".join(parts) or "no inputs"
+    def one(v: Any) -> str:
+        shape = getattr(v, "shape", v)
+        return f"{getattr(v, 'dtype', '')} {'unknown' if shape is None else shape}"
+
+    return ", ".join(f"{n} {one(v)}".replace("  ", " ") for n, v in zip(names, values)) or "no inputs"
 
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
+def _user_frame() -> tuple[Any, int]:
+    """The innermost frame outside mxcore, and its stack level for the caller's caller."""
+    f, level = sys._getframe(2), 2
+    while f is not None and f.f_code.co_filename.startswith((_HERE, "<frozen importlib")):
+        level += f.f_code.co_filename[0] != "<"  # warnings do not count the frames of imports
+        f = f.f_back  # type: ignore[assignment]
+    return f, level
+
+
 def user_line() -> str:
     """``file:line`` of the innermost frame outside mxcore, for errors that surface away from their cause."""
-    f = sys._getframe(1)
-    while f is not None:
-        if not f.f_code.co_filename.startswith(_HERE):
-            return f"{f.f_code.co_filename}:{f.f_lineno}"
-        f = f.f_back  # type: ignore[assignment]
-    return "?"
+    f, _ = _user_frame()
+    return "?" if f is None else f"{f.f_code.co_filename}:{f.f_lineno}"
+
+
+def warn(text: str) -> None:
+    """Give an `MXNetWarning` at the user's line."""
+    warnings.warn(text, MXNetWarning, stacklevel=_user_frame()[1])
+
+
+def caught(exc: BaseException) -> Exception:
+    """What a plugin's code raised, as an Exception: nothing in it may end the process, except the user with Ctrl-C."""
+    if isinstance(exc, KeyboardInterrupt):
+        raise exc
+    return exc if isinstance(exc, Exception) else error(RuntimeError, f"it ended with {type(exc).__name__}({exc})")
 
 
 def raise_in_op(exc: BaseException, op: str, names: Sequence[str], values: Sequence[Any], where: str = "") -> NoReturn:

@@ -116,16 +116,6 @@ class Graph:
         """Variable nodes in order of first use."""
         return [n for n in self.nodes if n.op is None]
 
-    def aux_names(self) -> set[str]:
-        """Names of variables that some operator uses as auxiliary states."""
-        found = set()
-        for n in self.nodes:
-            if n.op is not None:
-                for i in n.params._sig.aux:
-                    if n.inputs[i][0].op is None:
-                        found.add(n.inputs[i][0].name)
-        return found
-
 
 class GraphPass:
     """A named graph pass.

@@ -83,7 +83,15 @@ def _apply(rule: Callable[..., Any] | None, p: Params, ins: list[Any], outs: lis
         new_ins, new_outs = ins, list(rule(p, list(ins)))
     else:
         new_ins, new_outs = rule(p, list(ins), list(outs))
-    return [merge(a, b) for a, b in zip(ins, new_ins)], [merge(a, b) for a, b in zip(outs, new_outs)]
+    return ([_agreed(merge, *both) for both in zip(ins, new_ins, p._sig.inputs)],
+            [_agreed(merge, *both) for both in zip(outs, new_outs, p._sig.outputs)])
+
+
+def _agreed(merge: Callable[[Any, Any], Any], given: Any, wanted: Any, name: str) -> Any:
+    try:
+        return merge(given, wanted)
+    except (ValueError, TypeError) as e:
+        raise type(e)(f"{name} is {_show(given)} where {_show(wanted)} is expected") from None
 
 
 def _explain(op: Op, p: Params, what: str, ins: Sequence[Any], outs: Sequence[Any], e: Exception, node: str) -> MXNetError:

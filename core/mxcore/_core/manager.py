@@ -18,14 +18,13 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-import warnings
 from importlib import import_module, metadata
 from typing import Any
 
 import pluggy
 
 from . import hookspecs, registry
-from .errors import MXNetError, MXNetWarning, error, suggest
+from .errors import MXNetError, caught, error, suggest, warn
 
 __all__ = ["API_VERSION", "Manager", "manager", "DEFAULT_PLUGINS"]
 
@@ -34,6 +33,12 @@ API_VERSION = 1
 
 #: Plugins inside the package, through the same hooks as everybody's: name -> module.
 DEFAULT_PLUGINS = {"ops": "mxcore.ops", "stock": "mxcore._defaults"}
+
+
+#: Hooks that return a list: what enters an item.
+_ONE_BY_ONE: dict[str, Any] = {
+    "mxcore_ops": registry.ops.add_op, "mxcore_devices": registry.devices.add_device,
+    "mxcore_graph_passes": lambda gp, owner: registry.tables["graph_pass"].add(gp.name, gp, owner)}
 
 
 def _listed(variable: str) -> set[str] | None:
@@ -61,9 +66,8 @@ class Manager:
     # -- discovery ---------------------------------------------------------------------------------------------
     def load(self) -> None:
         """Load the default and the installed plugins, once."""
-        if self._loaded or self._loading:
-            if self._loaded or self._lock._is_owned():  # type: ignore[attr-defined]
-                return
+        if self._loaded or (self._loading and self._lock._is_owned()):  # type: ignore[attr-defined]
+            return
         with self._lock:
             if self._loaded or self._loading:
                 return
@@ -73,12 +77,12 @@ class Manager:
                 self._loaded = True
             finally:
                 self._loading = False
-            self._configure(None)
-            atexit.register(self._unconfigure)
+            self._event("mxcore_configure")
+            atexit.register(self._event, "mxcore_unconfigure")
             # Only now: a warning may be an error, and the registries must be whole by then.
             for name, (dist, e) in self.failed.items():
-                warnings.warn(f"plugin '{name}' of {dist} was not loaded: {type(e).__name__}: {e} "
-                              "(`mxcore plugins` shows all; MXCORE_DISABLE_PLUGINS leaves it out)", MXNetWarning, stacklevel=4)
+                warn(f"plugin '{name}' of {dist} was not loaded: {type(e).__name__}: {e} "
+                     "(`mxcore plugins` shows all; MXCORE_DISABLE_PLUGINS leaves it out)")
 
     def _discover(self) -> None:
         allowed, denied = _listed("MXCORE_PLUGINS"), _listed("MXCORE_DISABLE_PLUGINS") or set()
@@ -87,7 +91,10 @@ class Manager:
             for name, module in DEFAULT_PLUGINS.items():
                 if name not in denied:
                     self._attempt(name, lambda module=module: import_module(module), "mxcore", version)
-        for ep in sorted(metadata.entry_points(group="mxcore"), key=lambda e: e.name):
+        found = sorted(metadata.entry_points(group="mxcore"), key=lambda e: e.name)
+        for name in (allowed or set()) - {*DEFAULT_PLUGINS, *(ep.name for ep in found)}:
+            self.failed[name] = ("MXCORE_PLUGINS", error(KeyError, f"no plugin has this name{suggest(name, [ep.name for ep in found])}"))
+        for ep in found:
             if ep.name in denied or (allowed is not None and ep.name not in allowed):
                 continue
             dist = ep.dist
@@ -98,10 +105,10 @@ class Manager:
             return
         try:
             self.register(load(), name, dist, version)
-        except Exception as e:
-            self.failed[name] = (f"{dist} {version}", e)
+        except BaseException as e:  # such as sys.exit() at import
+            self.failed[name] = (f"{dist} {version}", caught(e))
             if os.environ.get("MXCORE_STRICT_PLUGINS") == "1":
-                raise
+                raise self.failed[name][1] from e.__cause__
 
     # -- one plugin --------------------------------------------------------------------------------------------
     def register(self, plugin: Any, name: str | None = None, dist: str = "", version: str = "") -> None:
@@ -132,7 +139,7 @@ class Manager:
             self.failed.pop(name, None)
             registry.changed()
             if self._loaded:
-                self._configure(plugin)
+                self._event("mxcore_configure", plugin)
 
     def _collect(self, plugin: Any, name: str) -> None:
         callers = self.pm.get_hookcallers(plugin) or []
@@ -150,22 +157,13 @@ class Manager:
 
     def _enter(self, hook: str, result: Any, owner: str) -> None:
         try:
-            if hook == "mxcore_ops":
-                for op in result:
-                    registry.ops.add_op(op, owner)
-            elif hook == "mxcore_devices":
-                for device in result:
-                    registry.devices.add_device(device, owner)
-            elif hook == "mxcore_kernels":
-                for device_type, value in result.items():
-                    registry.kernels.add(device_type, value, owner)
-            elif hook == "mxcore_graph_passes":
-                for gp in result:
-                    registry.tables["graph_pass"].add(gp.name, gp, owner)
+            if hook in _ONE_BY_ONE:
+                for item in result:
+                    _ONE_BY_ONE[hook](item, owner)
             else:
-                table = registry.tables[hookspecs.NAMED_HOOKS[hook]]
+                add = registry.kernels.add if hook == "mxcore_kernels" else registry.tables[hookspecs.NAMED_HOOKS[hook]].add
                 for key, value in result.items():
-                    table.add(key, value, owner)
+                    add(key, value, owner)
         except (AttributeError, TypeError) as e:
             if isinstance(e, MXNetError):
                 raise
@@ -177,9 +175,7 @@ class Manager:
             plugin = self.pm.get_plugin(name)
             if plugin is None:
                 raise error(KeyError, f"no plugin is named {name!r}{suggest(name, self.origin)}")
-            for impl in self.pm.hook.mxcore_unconfigure.get_hookimpls():
-                if impl.plugin is plugin:
-                    impl.function()
+            self._event("mxcore_unconfigure", plugin)
             self._remove(plugin, name)
 
     def _remove(self, plugin: Any, name: str) -> None:
@@ -189,20 +185,13 @@ class Manager:
         registry.drop_owner(name)
 
     # -- events ------------------------------------------------------------------------------------------------
-    def _configure(self, only: Any) -> None:
-        for impl in self.pm.hook.mxcore_configure.get_hookimpls():
+    def _event(self, hook: str, only: Any = None) -> None:
+        for impl in getattr(self.pm.hook, hook).get_hookimpls():
             if only is None or impl.plugin is only:
                 try:
                     impl.function()
-                except Exception as e:
-                    warnings.warn(f"mxcore_configure of plugin '{impl.plugin_name}' failed: {e}", MXNetWarning, stacklevel=2)
-
-    def _unconfigure(self) -> None:
-        for impl in self.pm.hook.mxcore_unconfigure.get_hookimpls():
-            try:
-                impl.function()
-            except Exception as e:
-                warnings.warn(f"mxcore_unconfigure of plugin '{impl.plugin_name}' failed: {e}", MXNetWarning, stacklevel=2)
+                except BaseException as e:
+                    warn(f"{hook} of plugin '{impl.plugin_name}' failed: {caught(e)}")
 
     # -- questions ---------------------------------------------------------------------------------------------
     def distribution(self, owner: str) -> str:

@@ -3,13 +3,12 @@ from __future__ import annotations
 
 import importlib
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .context import TYPE_IDS, Context, reset_devices
 from .device import Device
-from .errors import MXNetWarning, error, suggest
+from .errors import caught, error, suggest, warn
 from .kernels import Kernel, KernelSet, Spec
 from .op import Op
 
@@ -33,6 +32,7 @@ def _failures() -> str:
     from .manager import manager
 
     bad = [f"plugin '{n}' failed to load: {e}" for n, (_, e) in manager.failed.items()]
+    bad += [f"{v} is set to '{os.environ[v]}'" for v in ("MXCORE_PLUGINS", "MXCORE_DISABLE_PLUGINS") if v in os.environ]
     return ("; " + "; ".join(bad)) if bad else ""
 
 
@@ -62,8 +62,7 @@ class Table:
         """The entry; raises an error with near names and the plugins that failed to load."""
         found = self.find(name)
         if found is None:
-            near = suggest(name, self.items)
-            raise error(KeyError, f"no {self.kind} is named {name!r}{near}{_failures()}")
+            raise error(KeyError, f"no {self.kind} is named {name!r}{suggest(name, self.items)}{_failures()}")
         return found
 
     def names(self) -> list[str]:
@@ -142,22 +141,19 @@ class KernelTable:
             tie = (a.op, a.owner, b.owner)
             if a.owner != b.owner and a.priority == b.priority and tie not in self.warned:
                 self.warned.add(tie)
-                warnings.warn(f"kernels of operator {a.op} from {dist[a.owner]} and {dist[b.owner]} have equal priority "
-                              f"{a.priority}; {dist[a.owner]} goes first (MXCORE_KERNEL_ORDER overrules)",
-                              MXNetWarning, stacklevel=2)
+                warn(f"kernels of operator {a.op} from {dist[a.owner]} and {dist[b.owner]} have equal priority "
+                     f"{a.priority}; {dist[a.owner]} goes first (MXCORE_KERNEL_ORDER overrules)")
 
     def of(self, device: str, op: Op) -> list[Kernel]:
         """Kernels of an operator, best first; imports the device's kernel modules on first use."""
         for ref, owner in self.pending.pop(device, ()):
             try:
                 self.add(device, resolve(ref), owner)
-            except Exception as e:  # one plugin's kernels must not take the reference bodies away
-                self.failed[ref] = f"{type(e).__name__}: {e}"
-                warnings.warn(f"kernels {ref} of {owner} for device '{device}' failed to load: {e}; "
-                              "reference bodies are used instead", MXNetWarning, stacklevel=2)
+            except BaseException as e:  # one plugin's kernels must not take the reference bodies away
+                self.failed[ref] = f"{type(e).__name__}: {caught(e)}"
+                warn(f"kernels {ref} of {owner} for device '{device}' failed to load: {caught(e)}; reference bodies are used instead")
         table = self.sets.get(device, {})
-        found = [k for name in (op.name, *op.aliases) for k in table.get(name, ())]
-        return found
+        return [k for name in (op.name, *op.aliases) for k in table.get(name, ())]
 
     def resolve(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> tuple[Any, bool, str]:
         """(function, writes into outs, owner) for inputs like these; the reference body comes last."""
@@ -205,7 +201,7 @@ def register(kind: str, name: str, value: Any, owner: str = USER) -> None:
     table = _table(kind)
     _load_plugins()
     if name in table.items and table.items[name] is not value:
-        warnings.warn(f"{kind} '{name}' of {owner} replaces the one of {table.owners[name]}", MXNetWarning, stacklevel=3)
+        warn(f"{kind} '{name}' of {owner} replaces the one of {table.owners[name]}")
         del table.items[name], table.owners[name]
     if name not in table.items:
         table.add(name, value, owner)
@@ -225,8 +221,8 @@ def lookup(kind: str, name: str) -> Any:
     if isinstance(found, str):
         try:
             found = resolve(found)
-        except (ImportError, AttributeError) as e:
-            raise error(ImportError, f"{kind} '{name}' of {table.owners[name]} cannot be imported: {e}") from e
+        except (ImportError, AttributeError, SystemExit) as e:
+            raise error(ImportError, f"{kind} '{name}' of {table.owners[name]} cannot be imported: {caught(e)}") from e
         table.items[name] = found
     return found
 

@@ -11,7 +11,7 @@ from .._core.array import Array, Storage, faces
 from .._core.builtin import grad_add
 from .._core.context import Context, current_context
 from .._core.engine import engine
-from .._core.errors import error, suggest
+from .._core.errors import error, suggest, user_line
 from .._core.graph import Node, topo
 from .._core.state import state
 from ..ndarray import NDArray
@@ -227,12 +227,13 @@ class Executor:
         reads = [a._st for _, a in given]
         writes = [a._st for a in (*targets, *self.aux_arrays) if a is not None]
         monitor = self._monitor
+        where = ""
 
         def work() -> None:
             slots = program.variables
             instance.bind([(slots[n], a._data) for n, a in given if n in slots],
                           [(h, a._data) for h, a in zip(heads, targets) if h is not None and a is not None and a.stype == "default"])
-            instance.run(part, keys)
+            instance.run(part, keys, where)
             self._take(instance, part, heads, targets)
             if monitor is None and (part == 1 or len(program.steps) == program.split):
                 instance.forget()
@@ -242,6 +243,7 @@ class Executor:
         sync = program.sync or monitor is not None or self._ctx.device.async_
         busy = any(st.write is not None for st in reads) or any(st.write is not None or st.reads for st in writes)
         if not sync and (busy or (engine.it.parallel and program.work[part] > engine.it.work_limit)):
+            where = f", called at {user_line()}"  # the error surfaces elsewhere
             engine.it.push(self._ctx, work, reads, writes, "program")
             return
         for st in reads:

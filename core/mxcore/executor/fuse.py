@@ -26,8 +26,9 @@ Entry = tuple[Node, int]
 
 #: More parts or operands than this make no chain faster, but slow to compile.
 _MAX_PARTS, _MAX_OPERANDS = 64, 24
-#: Elements from which one operator alone is worth compiling, where the device has no kernel of its own.
-_ALONE = 1 << 16
+#: Elements from which one operator alone is worth compiling, where the device has no kernel of its own and the array library
+#: is slow: at reductions; at broadcasting, at comparisons (which it makes of truth values first) and at functions of several steps.
+_ALONE_REDUCED, _ALONE = 1 << 12, 1 << 14
 
 
 def fuse(graph: Graph, device: Any) -> Graph:
@@ -40,7 +41,9 @@ def fuse(graph: Graph, device: Any) -> Graph:
         belong to a first part of the program (no group mixes what they need with what only later heads need), and
         ``info["contexts"]``, id of a node -> context, where there are several (else the attribute ``ctx_group`` tells them apart).
     device : Device
-        Where it will run. Functions that are not in its `fused_functions`, where it has such a set, are left alone.
+        Where it will run. Two attributes matter, if it has them: `fused_functions`, the functions of expressions for which its
+        chains are fast (all), and `fused_biases`, the operators whose bias had better be added by the chain behind them (all of
+        FullyConnected, Convolution, Deconvolution).
 
     Returns
     -------
@@ -63,7 +66,7 @@ def fuse(graph: Graph, device: Any) -> Graph:
     return _Fusion(graph, device).run()
 
 
-_HEAVY = {"FullyConnected", "Convolution", "Deconvolution"}
+_HEAVY = frozenset({"FullyConnected", "Convolution", "Deconvolution"})
 
 
 class _Fusion:
@@ -72,6 +75,7 @@ class _Fusion:
     def __init__(self, graph: Graph, device: Any) -> None:
         self.graph, self.device = graph, device
         self.allowed = getattr(device, "fused_functions", None)
+        self.biased = getattr(device, "fused_biases", _HEAVY) & _HEAVY
         self.order = graph.nodes
         n_first = graph.info.get("n_first")
         self.first = {id(n) for n in topo(graph.heads[:n_first])} if n_first is not None else set()
@@ -108,7 +112,7 @@ class _Fusion:
         graph, order = self.graph, []
         for n in self.order:
             order.append(n)
-            if n.op is None or n.op.name not in _HEAVY or n.params.no_bias or not known(graph.shapes.get((n, 0))):
+            if n.op is None or n.op.name not in self.biased or n.params.no_bias or not known(graph.shapes.get((n, 0))):
                 continue
             p = n.params
             shape = graph.shapes[n, 0]
@@ -203,9 +207,11 @@ class _Fusion:
         work = any(part.work for part in group)
         if len(group) > 1 or group[0].folded:
             return work
-        if not work or math.prod(group[0].shape) < _ALONE:
+        part, n, facts = group[0], group[0].node, self.facts
+        simple = not part.reduce and n.op.direct is not None and part.tree[0] not in ("cmp", "and", "or", "not") \
+            and all(s == part.shape for _, s in part.operands)
+        if not work or simple or math.prod(part.shape) < (_ALONE_REDUCED if part.reduce else _ALONE):
             return False
-        n, facts = group[0].node, self.facts
         specs = [Spec(facts.shapes.get(e), facts.dtypes.get(e)) for e in n.inputs]
         if any(s.shape is None or s.dtype is None for s in specs):
             return False

@@ -196,8 +196,8 @@ class Instance:
         """Draw the keys of a part's random steps; the caller does so, in program order."""
         return [rng.next_key(k.ctx) for k in self._random[part]]
 
-    def run(self, part: int, keys: Sequence[Any]) -> None:
-        """Run the first part (0) or the second (1); raises errors that name operator and node."""
+    def run(self, part: int, keys: Sequence[Any], where: str = "") -> None:
+        """Run the first part (0) or the second (1); raises errors that name operator, node and, from a worker, the call."""
         for k, key in zip(self._random[part], keys):
             k.key, k._rng = key, None
         calls = self._parts[part]
@@ -209,7 +209,7 @@ class Instance:
             step = self.program.steps[self._where[part][len(calls) - rest.__length_hint__() - 1]]
             if step.op is None:
                 raise
-            raise_in_op(e, step.op.name, step.p._sig.inputs, [self.env[s] for s in step.ins], f"node '{step.node.name}'")
+            raise_in_op(e, step.op.name, step.p._sig.inputs, [self.env[s] for s in step.ins], f"node '{step.node.name}'{where}")
 
     def forget(self) -> None:
         """Drop loose values and states; those of fixed places stay until the next run."""

@@ -5,14 +5,16 @@ from typing import Any
 
 from .._core.op import Op
 from .._views import docstring, namespace, signature
-from .files import load, load_json
-from .symbol import Group, Symbol, Variable, compose, var
+from .creation import arange, eye, full, histogram, hypot, linspace, maximum, minimum, ones, pow, power, split_v2, zeros
+from .files import fromjson, load, load_json
+from .symbol import Group, Symbol, compose
 from .tape import from_tape
+from .variable import Variable, var
 
-__all__ = ["Group", "Symbol", "Variable", "compose", "from_tape", "fromjson", "load", "load_json", "symbol_function", "var"]
-
-
-fromjson = load_json
+__all__ = [
+    "Group", "Symbol", "Variable", "arange", "compose", "eye", "from_tape", "fromjson", "full", "histogram", "hypot", "linspace", "load",
+    "load_json", "maximum", "minimum", "ones", "pow", "power", "split_v2", "symbol_function", "var", "zeros",
+]
 
 
 def symbol_function(name: str, op: Op) -> Any:

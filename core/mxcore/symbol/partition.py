@@ -1,0 +1,48 @@
+"""Graph passes of plugins, run over a symbol by their name."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._core import infer, registry
+from .._core.errors import MXNetError, error, suggest
+from .._core.graph import Graph
+from .._core.params import as_dtype
+from .base import Entry
+from .inference import infer_heads, named, unknown_dims
+
+__all__ = ["run_backend"]
+
+
+def run_backend(heads: Sequence[Entry], backend: str, facts: Mapping[str, Mapping[str, Any]], skip_infer: bool, info: Mapping[str, Any]) \
+        -> list[Entry]:
+    """The heads of the graph that the graph pass `backend` makes of a graph.
+
+    Parameters
+    ----------
+    facts : dict
+        ``shapes`` and ``dtypes`` by name of a variable; inferred from there unless `skip_infer`.
+    info : dict
+        What the pass finds in ``graph.info``.
+    """
+    table = registry.tables["graph_pass"]
+    known = table.names()
+    if backend not in known:
+        raise error(ValueError, f"no graph pass is named {backend!r}{suggest(str(backend), known)}; registered: "
+                                f"{', '.join(known) or 'none'} (plugins bring them through the hook mxcore_graph_passes)")
+    graph = Graph(heads)
+    graph.info.update(info)
+    if not skip_infer:
+        graph.shapes = {e: s for e, s in infer_heads(heads, "shape", named(heads, (), facts["shapes"], unknown_dims)).items()
+                        if infer.known(s)}
+        graph.dtypes = infer_heads(heads, "dtype", named(heads, (), facts["dtypes"], as_dtype))
+    where = f"graph pass '{backend}' of {table.owners[backend]}"
+    try:
+        found = table.items[backend].fn(graph)
+    except MXNetError:
+        raise
+    except Exception as e:
+        raise error(RuntimeError, f"{where} failed: {type(e).__name__}: {e}") from e
+    if not isinstance(found, Graph) or not found.heads:
+        raise error(TypeError, f"{where} must return a Graph with heads, got {found!r}")
+    return found.heads

@@ -1,0 +1,149 @@
+"""Graphs from MXNet's JSON, that of older versions included."""
+from __future__ import annotations
+
+import json
+import os
+from importlib import metadata
+from typing import Any
+
+from .._core import registry
+from .._core.errors import MXNetError, error
+from .._core.graph import Graph, Node
+from .._core.manager import manager
+from .._core.op import Op
+from .._core.params import GraphParam
+from .attrs import kept
+from .base import Entry
+from .compose import auto_variable
+from .legacy_json import give_to_inputs, texts_of, version_of
+
+__all__ = ["read_json"]
+
+
+def read_json(text: str, called: str = "the JSON text") -> list[Entry]:
+    """The heads of a graph.
+
+    Parameters
+    ----------
+    text : str
+    called : str
+        What errors call it, the name of a file most often.
+
+    Raises
+    ------
+    MXNetError
+        If it is no JSON or no graph; names the node by number and name. If it needs an operator that nobody registered; names the
+        plugins that failed or are switched off.
+    """
+    if not isinstance(text, (str, bytes)):
+        raise error(TypeError, f"{called}: JSON is read from a str, got {type(text).__name__}")
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as e:
+        raise error(ValueError, f"{called} is no JSON: {e}") from None
+    return _read(data, called, version_of(data) if isinstance(data, dict) else 0)
+
+
+def _read(data: Any, called: str, version: int) -> list[Entry]:
+    if not isinstance(data, dict):
+        raise error(ValueError, f"{called} is no graph: expected an object, got {type(data).__name__}")
+    for key in ("nodes", "heads"):
+        if not isinstance(data.get(key), list):
+            raise error(ValueError, f"{called} is no graph: {'it has no' if key not in data else 'no list is its'} '{key}'")
+    nodes: list[Node] = []
+    for i, item in enumerate(data["nodes"]):
+        name = item.get("name") if isinstance(item, dict) else None
+        where = f"{called}, node {i}" + (f" '{name}'" if isinstance(name, str) else "")
+        try:
+            nodes.append(_node(item, nodes, where, version))
+        except (KeyError, TypeError, ValueError, IndexError) as e:
+            kind = type(e) if isinstance(e, MXNetError) else ValueError
+            raise error(kind, str(e) if str(e).startswith(where) else f"{where}: {e}") from None
+    for i in data.get("arg_nodes") or ():
+        if not isinstance(i, int) or not 0 <= i < len(nodes) or nodes[i].op is not None:
+            raise error(ValueError, f"{called}: arg_nodes lists {i!r}, which is no variable among its {len(nodes)} nodes")
+    try:
+        heads = [_entry(e, nodes) for e in data["heads"]]
+    except ValueError as e:
+        raise error(ValueError, f"{called}: heads: {e}") from None
+    if not heads:
+        raise error(ValueError, f"{called}: heads is empty; a graph has at least one output")
+    return heads
+
+
+def _entry(e: Any, before: list[Node]) -> Entry:
+    """An entry given as [node, output] or [node, output, version]."""
+    if not isinstance(e, list) or not 1 <= len(e) <= 3 or not all(isinstance(v, int) and not isinstance(v, bool) for v in e):
+        raise ValueError(f"{e!r} must be a list [number of a node, number of its output, version]")
+    if not 0 <= e[0] < len(before):
+        raise ValueError(f"{e} points to node {e[0]}, which is not among the {len(before)} nodes before it: the number is wrong, "
+                         "or the graph has a cycle")
+    n, i = before[e[0]], e[1] if len(e) > 1 else 0
+    if not 0 <= i < n.n_out:
+        raise ValueError(f"{e} asks for output {i} of '{n.name}', which has {n.n_out}")
+    return n, i
+
+
+def _text(item: dict[str, Any], key: str) -> str:
+    if not isinstance(item.get(key), str):
+        raise ValueError(f"it has no '{key}'" if key not in item else f"'{key}' must be a string, got {item[key]!r}")
+    return str(item[key])
+
+
+def _node(item: Any, before: list[Node], where: str, version: int) -> Node:
+    if not isinstance(item, dict):
+        raise ValueError(f"a node is an object, got {item!r}")
+    name, op_name = _text(item, "name"), _text(item, "op")
+    texts = texts_of(item, version)
+    given = item.get("inputs", [])
+    if not isinstance(given, list):
+        raise ValueError(f"'inputs' must be a list, got {given!r}")
+    try:
+        inputs = [_entry(e, before) for e in given]
+    except ValueError as e:
+        raise ValueError(f"input {e}") from None
+    if op_name == "null":
+        if inputs:
+            raise ValueError(f"a variable has no inputs, the file gives {given}")
+        return Node(None, None, (), name, kept(texts))
+    op = _operator(op_name)
+    params: dict[str, Any] = {k: v for k, v in texts.items() if k in op.params or (op.parser.rest and not k.startswith("__"))}
+    attrs = kept({k: v for k, v in texts.items() if k not in params})
+    keys = [key for key, spec in op.params.items() if isinstance(spec, GraphParam)]
+    graphs = list(item.get("subgraphs", ()))
+    if len(graphs) != len(keys):
+        raise ValueError(f"operator {op_name} holds {len(keys)} sub-graphs, the file gives {len(graphs)}")
+    for i, (key, graph) in enumerate(zip(keys, graphs)):
+        params[key] = Graph(_read(graph, f"{where}, sub-graph {i}", version))
+    if op.variadic and op.arg_names is None and (keys or op.count not in params):
+        params[op.count] = str(len(inputs))
+    p = op.parse(params)
+    wanted = p._sig.inputs
+    if len(inputs) > len(wanted):
+        raise ValueError(f"operator {op_name} takes {len(wanted)} inputs ({', '.join(wanted)}) with these parameters, "
+                         f"the file gives {len(inputs)}")
+    # Old files list neither auxiliary states nor what the user left out.
+    added = {**attrs, **op.parser.strings(p)}
+    inputs += [(auto_variable(f"{name}_{label}", op, label, added), 0) for label in wanted[len(inputs):]]
+    give_to_inputs(op, wanted, inputs, attrs, version)
+    for label, (n, _) in zip(wanted, inputs):
+        if n.op is not None and p._sig.index[label] in p._sig.aux:
+            raise ValueError(f"operator {op_name} writes its input '{label}', which must be a variable; it is an output of '{n.name}'")
+    return Node(op, p, inputs, name, attrs)
+
+
+def _operator(name: str) -> Op:
+    try:
+        return registry.ops.get(name)  # type: ignore[no-any-return]
+    except KeyError as e:
+        raise error(KeyError, f"{e}{_switched_off()}") from None
+
+
+def _switched_off() -> str:
+    """Which installed plugins are not loaded because a variable of the environment says so."""
+    listed = {e.name for e in metadata.entry_points(group="mxcore")}
+    off = sorted(listed - set(manager.origin) - set(manager.failed))
+    variables = [v for v in ("MXCORE_PLUGINS", "MXCORE_DISABLE_PLUGINS") if os.environ.get(v) is not None]
+    if off and variables:
+        return f"; installed but switched off by {' and '.join(variables)}: {', '.join(off)}"
+    return "; if a plugin provides it, install that (`mxcore plugins` lists those present)"

@@ -1,0 +1,89 @@
+"""Graphs as MXNet's JSON, byte for byte as MXNet 1.9.1 writes it."""
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from .._core.errors import error
+from .._core.graph import Node, topo
+from . import outputs
+from .attrs import kept, param_texts, sub_graphs
+from .base import Entry
+
+__all__ = ["to_json"]
+
+_VERSION = ["int", 10901]
+#: Operators that automatic mixed precision puts in.
+_AMP = ("amp_cast", "amp_multicast")
+
+
+def to_json(heads: Sequence[Entry], remove_amp_cast: bool = True) -> str:
+    """The graph as text; without the casts of mixed precision, as MXNet does it: those that are outputs stay."""
+    if remove_amp_cast:
+        heads = _without_amp(heads)
+    return _write({**_graph(heads, {}), "attrs": {"mxnet_version": _VERSION}}, 0)
+
+
+def _without_amp(heads: Sequence[Entry]) -> Sequence[Entry]:
+    nodes = topo(heads)
+    if not any(n.op is not None and n.op.name in _AMP for n in nodes):
+        return heads
+    done: dict[int, Node] = {}
+
+    def bare(e: Entry) -> Entry:
+        n, i = e
+        while n.op is not None and n.op.name in _AMP:
+            n, i = n.inputs[i if n.op.name == "amp_multicast" else 0]
+        return done[id(n)], i
+
+    for n in nodes:
+        done[id(n)] = n if n.op is None else Node(n.op, n.params, [bare(e) for e in n.inputs], n.name, n.attrs, n.forward)
+    return [(done[id(n)], i) for n, i in heads]
+
+
+def _graph(heads: Sequence[Entry], writes: dict[int, int]) -> dict[str, Any]:
+    """What is written of a graph; `writes` counts, for each variable, the operators so far that write it as a state."""
+    nodes = topo(heads)
+    index = {id(n): i for i, n in enumerate(nodes)}
+    listed, row_ptr = [], [0]
+    for n in nodes:
+        if n.forward is not None:
+            raise error(ValueError, f"node '{n.name}' is the backward of '{n.forward.name}' and uses what its forward kept in memory; "
+                                    "files cannot hold that, save the symbol before grad()")
+        item: dict[str, Any] = {"op": "null" if n.op is None else n.op.name, "name": n.name}
+        attrs = kept(n.attrs)
+        inputs, graphs = [], []
+        if n.op is not None:
+            graphs = [_graph(g.heads, writes) for g in sub_graphs(n).values()]
+            attrs.update(param_texts(n))
+            for i, (m, j) in enumerate(n.inputs):
+                if m.op is None and (i in n.params._sig.aux or i in n.params._sig.mutates):
+                    writes[id(m)] = writes.get(id(m), 0) + 1
+                inputs.append([index[id(m)], j, writes.get(id(m), 0)])
+        if attrs:
+            item["attrs"] = dict(sorted(attrs.items()))
+        item["inputs"] = inputs
+        if graphs:
+            item["subgraphs"] = graphs
+        listed.append(item)
+        row_ptr.append(row_ptr[-1] + outputs.count(n))
+    return {"nodes": listed, "arg_nodes": [i for i, n in enumerate(nodes) if n.op is None], "node_row_ptr": row_ptr,
+            "heads": [[index[id(n)], i, writes.get(id(n), 0)] for n, i in heads]}
+
+
+def _write(v: Any, depth: int) -> str:
+    """MXNet's layout: objects of more than one item and lists of more than ten, or of objects, take a line an item."""
+    if isinstance(v, dict):
+        items, brackets, long = [f"{json.dumps(k)}: {_write(x, depth + 1)}" for k, x in v.items()], "{}", len(v) > 1
+    elif isinstance(v, list):
+        items, brackets = [_write(x, depth + 1) for x in v], "[]"
+        long = len(v) > 10 or any(isinstance(x, dict) for x in v)
+    else:
+        return json.dumps(v)
+    if not items:
+        return brackets
+    if not long:
+        return brackets[0] + ", ".join(items) + brackets[1]
+    pad = "\n" + "  " * (depth + 1)
+    return brackets[0] + pad + ("," + " " + pad).join(items) + "\n" + "  " * depth + brackets[1]

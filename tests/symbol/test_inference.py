@@ -1,0 +1,110 @@
+"""Shapes and types of symbols: both ways, in part, with explanations."""
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore.base import MXNetError
+
+S = mx.sym
+F16, F32, F64, I8, I32 = np.float16, np.float32, np.float64, np.int8, np.int32
+
+
+def test_shapes_by_position_and_by_name(fc):
+    want = ([(2, 5), (3, 5), (3,)], [(2, 3)], [])
+    assert fc.infer_shape((2, 5)) == fc.infer_shape(data=(2, 5)) == fc.infer_shape(data=[2, 5]) == want
+    assert fc.infer_shape((2, 0), (0, 5), None) == want
+
+
+def test_shapes_from_outputs_and_attributes(a, b):
+    assert (S.transpose(a) + b).infer_shape(b=(4, 3))[0] == [(3, 4), (4, 3)]
+    q = S.Variable("q", shape=(2, 0))
+    assert (q + a).infer_shape(a=(0, 3)) == ([(2, 3), (2, 3)], [(2, 3)], [])
+    assert q.infer_shape(q=(4, 3))[0] == [(4, 3)]  # what is given now goes first
+    assert S.BatchNorm(a).infer_shape(a=(2, 7, 4))[2] == [(7,), (7,)]
+
+
+def test_what_cannot_be_decided_is_warned_of(fc):
+    with pytest.warns(UserWarning, match=r"cannot decide the shapes of data \(\), fc_weight \(3, 0\) \(0 is an unknown dimension\); give them too"):
+        assert fc.infer_shape() == (None, None, None)
+    assert fc.infer_shape_partial() == ([(), (3, 0), (3,)], [()], [])
+    with pytest.warns(UserWarning, match="cannot decide the types of data, fc_weight, fc_bias"):
+        assert fc.infer_type() == (None, None, None)
+    assert fc.infer_type_partial() == ([None] * 3, [None], [])
+
+
+def test_zero_is_a_dimension_under_np_shape(a, b):
+    with mx.util.np_shape(True):
+        assert (a + b).infer_shape_partial() == ([None, None], [None], [])
+        assert (a + b).infer_shape_partial(a=(-1, 3)) == ([(-1, 3)] * 2, [(-1, 3)], [])
+        assert (a + b).infer_shape(a=(0, 3)) == ([(0, 3)] * 2, [(0, 3)], [])
+        assert (a + b).infer_shape(a=()) == ([(), ()], [()], [])
+
+
+def test_types(fc, a, b):
+    assert fc.infer_type("float16") == fc.infer_type(fc_bias=F16) == ([F16] * 3, [F16], [])
+    assert S.Embedding(a, input_dim=3, output_dim=2).infer_type(a="int32") == ([I32, F32], [F32], [])
+    assert S.BatchNorm(a).infer_type(a="float16") == ([F16, F32, F32], [F16], [F32, F32])
+    assert (S.Variable("q", dtype="int8") + a).infer_type() == ([I8, I8], [I8], [])
+    assert S.Group([a + b, S.cast(b, dtype="int8")]).infer_type(a=F64) == ([F64, F64], [F64, I8], [])
+    assert S.cast(a, dtype="int32").infer_type_partial() == ([None], [I32], [])
+
+
+def test_contradictions_say_what_came_from_where():
+    x = S.tanh(S.Variable("x"), name="bent")
+    net = S.FullyConnected(x, S.Variable("w", shape=(4, 5)), num_hidden=3, name="fc")
+    with pytest.raises(ValueError, match=r"operator FullyConnected of node 'fc': inconsistent shapes: .*\(4, 5\).*\(3, 7\).*"
+                       r"inputs: data \(2, 7\), weight \(4, 5\).*where from: data \('bent'\) follows from 'bent', weight \('w'\) is an attribute of 'w'"):
+        net.infer_shape(x=(2, 7))
+    with pytest.raises(TypeError, match=r"node 'sum': inconsistent dtypes: .*where from: lhs \('x'\) was given, rhs \('y'\) was given"):
+        S.elemwise_add(S.Variable("x"), S.Variable("y"), name="sum").infer_type(x="float32", y="int32")
+    twice = S.elemwise_add(S.transpose(S.Variable("x"), name="turned"), S.Variable("x2"), name="sum")
+    with pytest.raises(ValueError, match=r"lhs \('turned'\) follows from 'turned', rhs \('x2'\) was given"):
+        twice.infer_shape(x=(2, 3), x2=(2, 3))
+
+
+def test_one_input_fed_twice_is_explained_too():
+    x = S.Variable("x")
+    with pytest.raises(MXNetError, match=r"node 'product': .*lhs \('x'\) was given"):
+        S.dot(x, x, name="product").infer_shape(x=(2, 3))
+
+
+@pytest.mark.parametrize("call, kind, text", [
+    (lambda s: s.infer_shape(dta=(2, 3)), ValueError, "no argument is named 'dta', did you mean 'data'.*there are: data, fc_weight, fc_bias"),
+    (lambda s: s.infer_type(nope="int8"), ValueError, "no argument is named 'nope'"),
+    (lambda s: s.infer_shape((2, 3), data=(2, 3)), ValueError, "by position or by name, not both"),
+    (lambda s: s.infer_shape((1,), (1,), (1,), (1,)), ValueError, "4 shapes or types for 3 arguments: data, fc_weight, fc_bias"),
+    (lambda s: s.infer_shape(data="foo"), TypeError, "argument 'data': a shape is a tuple of ints, got 'foo'"),
+    (lambda s: s.infer_shape(data=3.5), TypeError, "argument 'data': a shape is a tuple of ints, got 3.5"),
+    (lambda s: s.infer_type(data="floof"), TypeError, "argument 'data': unknown dtype 'floof'"),
+    (lambda s: s(data=S.Variable("v", __shape__="(2,")).infer_shape(), ValueError, r"variable 'v': attribute __shape__='\(2,' cannot be read"),
+    (lambda s: s(data=S.Variable("v", __dtype__="99")).infer_type(), ValueError, "variable 'v': attribute __dtype__='99' cannot be read"),
+])
+def test_wrong_arguments_are_explained(fc, call, kind, text):
+    with pytest.raises(kind, match=text) as e:
+        call(fc)
+    assert isinstance(e.value, MXNetError)
+
+
+def test_binding_ignores_shapes_of_others(fc):
+    ex = fc.simple_bind(mx.cpu(), data=(2, 5), softmax_label=(2,))
+    assert ex.forward()[0].shape == (2, 3)
+
+
+def test_binding_without_a_context_takes_the_current_one(fc):
+    with mx.cpu(1):
+        assert fc.simple_bind(data=(2, 5)).arg_dict["fc_weight"].context == mx.cpu(1)
+
+
+def test_eval_takes_states_by_name_too(a):
+    bn = S.BatchNorm(a, name="bn", fix_gamma=False, eps=0)
+    ones = {n: mx.nd.ones(2) for n in ("bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var")}
+    assert bn.eval(a=mx.nd.array([[3.0, 5.0]]), **ones)[0].asnumpy().tolist() == [[3.0, 5.0]]
+    with pytest.raises(MXNetError, match=r"lacks \['bn_gamma', 'bn_beta'\]"):
+        bn.eval(a=mx.nd.ones((1, 2)))
+
+
+def test_two_variables_of_one_name_cannot_be_bound():
+    s = S.Variable("x") + S.Variable("x")
+    assert s.infer_shape(x=(2,))[0] == [(2,), (2,)]
+    with pytest.raises(MXNetError, match="two arguments are named 'x'"):
+        s.eval(x=mx.nd.ones(2))
