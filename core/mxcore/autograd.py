@@ -143,7 +143,7 @@ def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, tra
 
 
 def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-         train_mode: bool = True) -> Any:
+         train_mode: bool = True) -> list[Any]:
     """Return the gradients of `heads` with respect to `variables`; nothing is written to their ``.grad``.
 
     Parameters
@@ -158,7 +158,8 @@ def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool 
 
     Returns
     -------
-    NDArray, or list of NDArray if `variables` is a list.
+    list of NDArray
+        One per variable, also for a single one.
 
     Examples
     --------
@@ -167,7 +168,7 @@ def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool 
     >>> x.attach_grad()
     >>> with mx.autograd.record():
     ...     y = x * x * x
-    ...     g = mx.autograd.grad(y, x, create_graph=True)
+    ...     (g,) = mx.autograd.grad(y, x, create_graph=True)
     >>> g.backward()
     >>> float(x.grad.asscalar())
     18.0
@@ -176,7 +177,7 @@ def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool 
     found = tape.backward(heads, head_grads, retain_graph=create_graph if retain_graph is None else retain_graph,
                           train_mode=train_mode, create_graph=create_graph, variables=_listed(variables))
     assert found is not None
-    return found if isinstance(variables, (list, tuple)) else found[0]
+    return found
 
 
 def get_symbol(x: Array) -> Any:

@@ -123,6 +123,34 @@ def test_mark_variables():
     assert g.asscalar() == 6 and x.grad is g
 
 
+def test_attach_grad_null_gives_zeros_that_no_backward_writes():
+    x, z = nd.array([3.0]), nd.array([2.0])
+    x.attach_grad("null")
+    z.attach_grad()
+    assert x.grad.asnumpy().tolist() == [0]
+    with mx.autograd.record():
+        y = x * z
+    y.backward(retain_graph=True)
+    assert x.grad.asnumpy().tolist() == [0] and z.grad.asnumpy().tolist() == [3]
+
+
+def test_histogram_has_the_dtypes_of_mxnet():
+    def told(*args, **kwargs):
+        return [(np.dtype(y.dtype).name, np.round(y.asnumpy().astype(float), 4).tolist()) for y in nd.histogram(*args, **kwargs)]
+
+    # The numbers are MXNet 1.9.1's. With a range the edges have the dtype of the data, without one all is float32.
+    assert told(nd.array([1, 2, 3, 4], dtype="int32"), bins=3, range=(0, 4)) == [("int64", [0, 1, 3]), ("int32", [0, 1, 2, 4])]
+    assert told(nd.array([0, 0, 1, 2, 5, 6, 8, 8, 9], dtype="uint8"), bins=4, range=(0.5, 8.5)) == [
+        ("int64", [1, 1, 1, 3]), ("uint8", [0, 2, 4, 6, 8])]
+    assert told(nd.array([-3, -2, -1, 0, 1, 2], dtype="int64"), bins=3, range=(-2.5, 2)) == [("int64", [1, 1, 3]), ("int64", [-2, -1, 0, 2])]
+    assert told(nd.array([1, 2, 2, 4], dtype="int32"), bins=2) == [("float32", [3, 1]), ("float32", [1, 2.5, 4])]
+    assert told(nd.array([1, 2, 2, 4.5], dtype="float64"), bins=3) == [("float32", [3, 0, 1]), ("float32", [1, 2.1667, 3.3333, 4.5])]
+    assert told(nd.array([3, 3]), bins=2) == [("float32", [0, 2]), ("float32", [2.5, 3, 3.5])]
+    assert told(nd.array([3, 3]), bins=nd.array([2, 3, 4])) == [("int64", [0, 2]), ("float32", [2, 3, 4])]
+    with pytest.raises(ValueError, match="bins must be an int or an NDArray"):
+        nd.histogram(nd.ones((2,)), bins=[1, 2])
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
 def test_a_full_disk_is_told_with_the_name_of_the_file():
     with pytest.raises(OSError, match="/dev/full") as e:

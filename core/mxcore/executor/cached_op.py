@@ -190,7 +190,7 @@ class _Signature:
         keys = instance.keys(0)
 
         def work() -> None:
-            instance.bind(values, targets)
+            instance.bind(0, values, targets)
             instance.run(0, keys)
 
         # Heads of unknown shape exist only once the program has run; such programs run at once.
@@ -262,7 +262,7 @@ class _Memory:
         keys = instance.keys(1)
 
         def work() -> None:
-            instance.bind(values, targets)
+            instance.bind(1, values, targets)
             instance.run(1, keys)
 
         self.run(work, [dys[i]._st for _, i in s.head_grads], [g[1] for g in self.grads if g is not None], 1)

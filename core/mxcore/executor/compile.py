@@ -9,6 +9,7 @@ from .._core import registry
 from .._core.context import Context
 from .._core.gradient import gradient
 from .._core.graph import Graph, Node, topo, variable
+from .fuse import fuse
 from .mirror import mirror
 from .passes import enabled
 from .place import group_of, place
@@ -128,7 +129,7 @@ def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt
     if wrt is not None and "mirror" in passes:
         graph = mirror(graph)
     if "fuse" in passes:
-        graph = _fuse(graph, ctx)
+        graph = fuse(graph, ctx.device)
     program = Program(graph, ctx, is_train, n_first, frozenset(added), share="plan" in passes and not monitored)
     return Compiled(program, head_grads, found)
 
@@ -136,10 +137,6 @@ def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt
 def _place_of(e: Entry, ctx: Context, groups: Mapping[str, Context], places: Mapping[str, Context]) -> Context:
     n = e[0]
     return places.get(n.name, ctx) if n.op is None else groups.get(group_of(n) or "", ctx)
-
-
-def _fuse(graph: Graph, ctx: Context) -> Graph:
-    return graph
 
 
 def _rows(facts: Facts) -> list[tuple[str, Any, Any, Any]]:

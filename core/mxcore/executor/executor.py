@@ -231,7 +231,7 @@ class Executor:
 
         def work() -> None:
             slots = program.variables
-            instance.bind([(slots[n], a._data) for n, a in given if n in slots],
+            instance.bind(part, [(slots[n], a._data) for n, a in given if n in slots],
                           [(h, a._data) for h, a in zip(heads, targets) if h is not None and a is not None and a.stype == "default"])
             instance.run(part, keys, where)
             self._take(instance, part, heads, targets)

@@ -18,6 +18,8 @@ from .._core.kernels import Spec
 from .._core.op import Op
 from .._core.params import Float
 from ..families import Fused, layout
+from .mirror import MIRRORED
+from .place import group_of
 from .pointwise import BIAS, Part, functions_of, part_of, substitute
 
 __all__ = ["fuse"]
@@ -39,7 +41,7 @@ def fuse(graph: Graph, device: Any) -> Graph:
     graph : Graph
         With `shapes`, `dtypes` and `stypes` of all entries. Two items of `info` matter: ``info["n_first"]``, how many heads
         belong to a first part of the program (no group mixes what they need with what only later heads need), and
-        ``info["contexts"]``, id of a node -> context, where there are several (else the attribute ``ctx_group`` tells them apart).
+        ``info["contexts"]``, id of a node -> context, where there are several (else the nodes' attribute ``ctx_group`` tells them apart).
     device : Device
         Where it will run. Two attributes matter, if it has them: `fused_functions`, the functions of expressions for which its
         chains are fast (all), and `fused_biases`, the operators whose bias had better be added by the chain behind them (all of
@@ -103,7 +105,7 @@ class _Fusion:
 
     def _place(self, n: Node) -> Any:
         """What must be equal for all nodes of a group."""
-        place = self.places.get(id(n)) if self.places else n.attrs.get("ctx_group")
+        place = self.places.get(id(n)) if self.places else group_of(n)
         return id(n) in self.first, place
 
     # -- biases ------------------------------------------------------------------------------------------------
@@ -116,7 +118,7 @@ class _Fusion:
                 continue
             p = n.params
             shape = graph.shapes[n, 0]
-            last = n.op.name == "FullyConnected" or (p.layout or "NC")[-1] == "C"
+            last = n.op.name == "FullyConnected" or (p.layout or "NCW")[-1] == "C"
             axis = len(shape) - 1 if last else 1
             product = Node(n.op, n.op.parse({**{k: getattr(p, k) for k in n.op.params}, "no_bias": True}), n.inputs[:2], n.name, n.attrs)
             bias = Node(BIAS, BIAS.parse({"axis": axis}), [(product, 0), n.inputs[2]], n.name + "_bias_add", n.attrs)
@@ -421,7 +423,9 @@ class _Unit:
         chain = Fused([f"a{i}" for i in range(len(inputs))], ends, first.dtype.name, scalars=[f"s{i}" for i in range(len(scalars))],
                       steps=steps, reduce=[part.reduce for part in outs], pattern=pattern, dims=dims)
         op = _operator(chain, parts, outs, self.inputs, scalars)
-        attrs = {"ctx_group": first.node.attrs["ctx_group"]} if "ctx_group" in first.node.attrs else {}
+        attrs = {k: v for k, v in first.node.attrs.items() if k.strip("_") == "ctx_group"}
+        if all(MIRRORED in part.node.attrs for part in parts):
+            attrs[MIRRORED] = "1"
         params = op.parse({f"s{i}": number for i, (number, _, _) in enumerate(scalars)})
         return Node(op, params, inputs, tail.node.name, attrs), outs
 

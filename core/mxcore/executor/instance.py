@@ -68,42 +68,44 @@ class Instance:
         self._calls: list[Call | None] = [None] * len(program.steps)
         self._loose = [s for s in range(len(program.variables), program.n_slots)
                        if not fixed(program.specs[s])]
-        self._bound = False
+        #: Steps to be bound, of both parts: all of them at first.
+        self._dirty = (set(range(program.split)), set(range(program.split, len(program.steps))))
         self._parts: list[list[Call]] = [[], []]
         #: Part -> step of each call; step -> place of its call.
         self._where: list[list[int]] = [[], []]
         self._place: dict[int, int] = {}
 
     # -- binding -----------------------------------------------------------------------------------------------
-    def bind(self, values: Iterable[tuple[int, Any]], targets: Iterable[tuple[int, Any]] = ()) -> None:
-        """Take the caller's arrays.
+    def bind(self, part: int, values: Iterable[tuple[int, Any]], targets: Iterable[tuple[int, Any]] = ()) -> None:
+        """Take the caller's arrays, and bind the steps of a part that they touch.
 
         Parameters
         ----------
+        part : int
+            0 or 1: the part that runs next. What belongs to the other one waits.
         values : iterable of (slot, device array)
             Variables.
         targets : iterable of (head, device array)
             Where heads are written; a loose head has none.
         """
-        env, claimed, program = self.env, self.program.claimed, self.program
-        dirty: set[int] = set()
+        env, program, split = self.env, self.program, self.program.split
+        dirty = self._dirty
         for slot, v in values:
             if env[slot] is not v:
                 env[slot] = v
-                dirty.update(program.users[slot])
+                for t in program.users[slot]:
+                    dirty[t >= split].add(t)
         for head, v in targets:
             if self.targets[head] is not v:
                 self.targets[head] = v
                 slot = program.head_slots[head]
-                if claimed.get(slot) == head:
+                if program.claimed.get(slot) == head:
                     env[slot] = v
-                    dirty.update(program.users[slot])
-                else:
-                    dirty.update(t for t in program.users[slot] if program.steps[t].head == head)
-        if not self._bound:
-            dirty = set(range(len(program.steps)))
-            self._bound = True
-        queue = sorted(dirty)
+                for t in program.users[slot]:
+                    dirty[t >= split].add(t)
+        if not dirty[part]:
+            return
+        queue = sorted(dirty[part])
         moved = False
         while queue:
             t = heapq.heappop(queue)
@@ -112,36 +114,37 @@ class Instance:
             new = self._calls[t] = self._build(t, step)
             if step.view and env[step.outs[0]] is not before:
                 for u in program.users[step.outs[0]]:
-                    if u > t and u not in dirty:
-                        dirty.add(u)
-                        heapq.heappush(queue, u)
+                    if u > t and u not in dirty[u >= split]:
+                        dirty[u >= split].add(u)
+                        if (u >= split) == part:
+                            heapq.heappush(queue, u)
             if (old is None) != (new is None):
                 moved = True
             elif new is not None:
-                part = t >= program.split
-                if t in self._place:
-                    self._parts[part][self._place[t]] = new
+                self._parts[part][self._place[t]] = new
+        dirty[part].clear()
         if moved:
-            self._collect()
+            self._collect(part)
 
-    def _collect(self) -> None:
-        """The calls of both parts, without the steps that vanished."""
-        self._parts, self._where, self._place = [[], []], [[], []], {}
+    def _collect(self, part: int) -> None:
+        """The calls of a part, without the steps that vanished."""
+        split, n = self.program.split, len(self._calls)
+        calls: list[Call] = []
+        where: list[int] = []
         ctx = None
-        for t, call in enumerate(self._calls):
-            part = t >= self.program.split
-            if t == self.program.split:
-                ctx = None
+        for t in range(split, n) if part else range(split):
+            call = self._calls[t]
             if call is None:
                 continue
             here = self.program.steps[t].ctx
             if here is not ctx and here.device.async_:
-                self._parts[part].append(partial(here.device.activate, here.device_id))
-                self._where[part].append(t)
+                calls.append(partial(here.device.activate, here.device_id))
+                where.append(t)
             ctx = here
-            self._place[t] = len(self._parts[part])
-            self._parts[part].append(call)
-            self._where[part].append(t)
+            self._place[t] = len(calls)
+            calls.append(call)
+            where.append(t)
+        self._parts[part], self._where[part] = calls, where
 
     def _build(self, t: int, step: Step) -> Call | None:
         """The call of one step; None if binding did all that there is to do."""
@@ -168,8 +171,11 @@ class Instance:
         if crossing is not None:
             return crossing(ins[0], self.program.steps[t].p.source, outs[0], step.ctx)  # type: ignore[no-any-return]
         mutated = [ins[i] for i in p._sig.mutates]
-        if getattr(plan.fn, "bind", None) is not None:
-            return plan.fn.bind(k, p, outs, ins)  # type: ignore[no-any-return]
+        chain = getattr(op, "fused", None)
+        if chain is not None:
+            compiled = k.device.compile_fused(chain)
+            if compiled is not None:
+                return compiled.bind(outs, ins, [getattr(p, n) for n in chain.scalars])  # type: ignore[no-any-return]
         if plan.out:
             return partial(plan.fn, k, p, [*outs, *mutated], *ins)
         ufunc = _ufunc(op, plan, k, p, ins)

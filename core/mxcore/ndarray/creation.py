@@ -201,15 +201,37 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
 
     Parameters
     ----------
+    a : NDArray
     bins : int or NDArray
-        Number of equal bins over `range` (of the values, if None), or the edges.
+        Number of equal bins over `range`, or the edges.
+    range : (float, float), optional
+        First and last edge; those of the values unless told.
+
+    Returns
+    -------
+    [NDArray, NDArray]
+        Counts as int64 and edges with the dtype of `a`; without a `range` both are float32, as in MXNet.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> count, edges = mx.nd.histogram(mx.nd.array([1, 2, 2, 4]), bins=3, range=(0, 3))
+    >>> count.asnumpy().tolist(), edges.asnumpy().tolist()
+    ([0, 1, 2], [0.0, 1.0, 2.0, 3.0])
     """
     op = registry.ops.get("_histogram")
     if isinstance(bins, NDArray):
         return op(a, bins)
-    if range is None:
-        range = (float(a.min().asscalar()), float(a.max().asscalar()))
-    return op(a, bin_cnt=int(bins), range=range)
+    if not isinstance(bins, numbers.Integral):
+        raise error(ValueError, f"histogram: bins must be an int or an NDArray of edges, got {type(bins).__name__}")
+    if range is not None:
+        return op(a, bin_cnt=int(bins), range=range)
+    if np.dtype(a.dtype).kind != "f":
+        a = a.astype("float64")
+    low, high = (float(a.min().asscalar()), float(a.max().asscalar())) if a.size else (0.0, 1.0)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return [y.astype("float32") for y in op(a, bin_cnt=int(bins), range=(low, high))]
 
 
 def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls: type[Any] = NDArray) -> Any:

@@ -361,7 +361,7 @@ def graph(case: Case) -> None:
         xs = case.arrays()
         outs = case.record(xs, ["write" if w else "none" for w in wants], train)
         args = dict(zip(names, case.arrays()))
-        aux = {names[i]: args.pop(names[i]) for i in case.sig.aux}
+        aux = {n: args.pop(n) for n in sym.list_auxiliary_states()}
         reqs = {n: "write" if w else "null" for n, w in zip(names, wants) if n in args}
         room = {n: case.array(np.zeros_like(a)) for n, a in zip(names, case.host) if reqs.get(n) == "write"}
         bound = sym.bind(case.ctx, args, args_grad=room or None, grad_req=reqs, aux_states=aux)

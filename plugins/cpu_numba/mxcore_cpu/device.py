@@ -17,6 +17,13 @@ class CPU(Device):
     type = "cpu"
     type_id = 1
     xp = np
+    #: Functions for which compiled loops use vector instructions; chains of others are slower than NumPy's own.
+    fused_functions = frozenset("""
+        exp expm1 log log1p sqrt rsqrt tanh sigmoid erf softplus relu floor ceil trunc rint fix abs sign square reciprocal isnan isinf
+        maximum minimum hypot where
+    """.split())
+    #: Products whose bias is cheaper to add afterwards; convolutions add it while the data is in the cache.
+    fused_biases = frozenset({"FullyConnected"})
 
     def count(self) -> int:
         """CPU contexts are unlimited, as in MXNet."""

@@ -8,6 +8,7 @@ import json
 from ... import ndarray as nd
 from ..._io_files import open_read, write_atomic
 from ...base import error
+from ..parameter.pairing import likely_pairs
 from ..parameter.parameter_dict import brief, load_matching
 
 __all__ = ["load", "load_parameters", "save", "save_parameters"]
@@ -53,13 +54,15 @@ def load_parameters(block, filename, ctx, allow_missing, ignore_extra, cast_dtyp
             raise error(
                 AssertionError,
                 f"Parameter {brief(missing)} is missing in file '{filename}', which contains parameters: "
-                f"{brief(loaded)}.{strangers} Set allow_missing=True to ignore missing parameters.",
+                f"{brief(loaded)}.{strangers} Set allow_missing=True to ignore missing parameters."
+                + likely_pairs(missing, extra),
             )
     if extra and not ignore_extra:
         raise error(
             ValueError,
             f"Parameter {brief(extra)} loaded from file '{filename}' is not present in ParameterDict, which "
-            f"contains parameters {brief(params)}. Set ignore_extra=True to ignore.",
+            f"contains parameters {brief(params)}. Set ignore_extra=True to ignore."
+            + likely_pairs([name for name in params if name not in loaded], extra),
         )
     known = {name: params[name] for name in loaded if name in params}
     load_matching(known, loaded, f"file '{filename}'", ctx, cast_dtype, dtype_source)
@@ -68,11 +71,11 @@ def load_parameters(block, filename, ctx, allow_missing, ignore_extra, cast_dtyp
 def _describe(block, numbers):
     """One block for the structure file: its name, whether it is hybridised, its children."""
     entry = {"orig_name": block.name, "hybridized": bool(getattr(block, "_active", False)), "children": {}}
-    if entry["hybridized"] and block._graph is not None:
-        inputs, out, structure = block._graph
+    if entry["hybridized"] and block._cached_graph:
+        inputs, out = block._cached_graph
         entry.update(
             in_format=block._in_format,
-            out_format=structure,
+            out_format=block._out_format,
             inputs=[i.tojson() for i in inputs],
             symbol=out.tojson(),
         )

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 
 from ... import ndarray as nd
 from ...base import error
+from ...context import current_context
 from ..parameter import DeferredInitializationError
+from ..utils import shape_is_known
 from .block import Block
-from .structure import arrays_in, flatten, regroup
+from .cached_call import check_contexts, check_kinds
+from .structure import arrays_in, flatten
+from .tracing import build, trace
 
 __all__ = ["HybridBlock"]
-
-#: Whether a hybridised block runs in this thread: those inside are parts of its graph.
-_running = threading.local()
 
 
 class HybridBlock(Block):
@@ -56,6 +56,8 @@ class HybridBlock(Block):
         super().__init__(prefix=prefix, params=params)
         self._active = False
         self._flags = {}
+        self._backend = None
+        self._backend_opts = {}
         self._op_hook = None
         self._clear_cached_op()
 
@@ -66,13 +68,17 @@ class HybridBlock(Block):
 
     def __getstate__(self):
         # A graph is found again by tracing.
-        return {**self.__dict__, "_graph": None, "_interpreter": None}
+        return {**self.__dict__, "_cached_graph": (), "_cached_op": None}
 
     def _clear_cached_op(self):
         """Forget the graph: what it was traced from has changed."""
-        self._graph = None
-        self._interpreter = None
-        self._in_format = None
+        #: The inputs, as a list of symbols, and the outputs, as one; empty before the first call.
+        self._cached_graph = ()
+        self._in_format = self._out_format = None
+        #: What runs the graph.
+        self._cached_op = None
+        #: Parameters that a backend added to the graph, by name.
+        self._graph_params = {}
 
     # -- settings --------------------------------------------------------------------------------------------
 
@@ -110,12 +116,12 @@ class HybridBlock(Block):
         if static_shape and not static_alloc:
             raise error(ValueError, "hybridize: static_shape=True needs static_alloc=True")
         self._active = bool(active)
-        self._flags = {
-            "static_alloc": static_alloc,
-            "static_shape": static_shape,
-            "backend": backend,
-            **kwargs,
-        }
+        self._backend, self._backend_opts = backend, kwargs
+        flags = {
+            "static_alloc": static_alloc, "static_shape": static_shape, "inline_limit": inline_limit,
+            "forward_bulk_size": forward_bulk_size, "backward_bulk_size": backward_bulk_size,
+        }  # fmt: skip
+        self._flags = {name: value for name, value in flags.items() if value is not None}
         if clear:
             self._clear_cached_op()
         if active and (self._forward_hooks or self._forward_pre_hooks):
@@ -138,40 +144,38 @@ class HybridBlock(Block):
     def register_op_hook(self, callback, monitor_all=False):
         """Watch every operator of this block once it is hybridised; see `Block.register_op_hook`."""
         self._op_hook = (callback, monitor_all)
+        if self._cached_op is not None:
+            self._cached_op.op.register_op_hook(callback, monitor_all)
         super().register_op_hook(callback, monitor_all)
 
     # -- running ---------------------------------------------------------------------------------------------
 
     def forward(self, x, *args):
         """Run `hybrid_forward` on arrays, or compose it onto symbols."""
-        if isinstance(x, nd.NDArray) and (not args or all(isinstance(a, nd.NDArray) for a in args)):
-            ctx = x.context
-        else:
-            ctx = self._context_of((x, *args))
+        if self._active and self._cached_op is not None and isinstance(x, nd.NDArray):
+            return self._call_cached_op(x, *args)
+        ctx = self._context_of((x, *args))
         if ctx is None:
             return self._forward_symbol(x, *args)
         if self._active:
-            return self._call_cached(ctx, x, *args)
-        return self._forward_eager(ctx, x, *args)
+            return self._call_cached_op(x, *args)
+        if ctx is current_context():
+            return self._forward_eager(ctx, x, *args)
+        with ctx:
+            return self._forward_eager(ctx, x, *args)
 
     def _context_of(self, args):
         """Context of the first array in mixed or nested arguments, None if they are symbols."""
         found = arrays_in(args, [])
-        arrays = [a for a in found if isinstance(a, nd.NDArray)]
+        owner = f"{type(self).__name__} '{self.name}'"
         if not found:
             raise error(
                 ValueError,
-                "In HybridBlock, there must be one NDArray or one Symbol in the input of "
-                f"{type(self).__name__} '{self.name}', but it got "
+                f"In HybridBlock, there must be one NDArray or one Symbol in the input of {owner}, but it got "
                 f"{', '.join(type(a).__name__ for a in args)}. Please check the type of the args.",
             )
-        if arrays and len(arrays) != len(found):
-            raise error(
-                ValueError,
-                f"In HybridBlock, we do not support mixed NDArrays and Symbols types for the input of "
-                f"{type(self).__name__} '{self.name}'. Please check the type of the args.",
-            )
-        return arrays[0].context if arrays else None
+        check_kinds(found, owner)
+        return found[0].context if isinstance(found[0], nd.NDArray) else None
 
     def _forward_eager(self, ctx, x, *args):
         if not self._reg_params:
@@ -179,7 +183,7 @@ class HybridBlock(Block):
         try:
             params = {name: p.data(ctx) for name, p in self._reg_params.items()}
         except DeferredInitializationError:
-            self._deferred_infer_shape(x, *args)
+            self._finish_deferred(self._reg_params.values(), x, *args)
             params = {name: p.data(ctx) for name, p in self._reg_params.items()}
         return self.hybrid_forward(nd, x, *args, **params)
 
@@ -190,48 +194,30 @@ class HybridBlock(Block):
         with self.name_scope():
             return self.hybrid_forward(symbol, x, *args, **params)
 
-    def _call_cached(self, ctx, x, *args):
-        """Run the hybridised block: here a compiled graph takes the place of eager execution."""
-        if getattr(_running, "graph", False):
-            # A part of the block that runs already; what it is called with is that block's own affair.
-            return self._forward_eager(ctx, x, *args)
-        _running.graph = True
+    def _call_cached_op(self, *args):
+        """Run the graph, which the first call traces."""
+        op = self._cached_op
+        if op is None:
+            op = self._build_cache(*args)
         try:
-            if self._in_format is None:
-                self._record_format(x, *args)
-            if self._op_hook is None:
-                return self._forward_eager(ctx, x, *args)
-            self._finish_all(x, *args)
-            return self._interpret(ctx, x, *args)
-        finally:
-            _running.graph = False
+            return op(args)
+        except DeferredInitializationError:
+            self._finish_deferred(self.collect_params().values(), *args)
+            return op(args)
 
-    def _record_format(self, x, *args):
-        """Note the structure of the inputs, and check what a graph asks of them."""
-        leaves = []
-        structure = flatten((x, *args), leaves)
-        contexts = {str(a.context) for a in leaves}
-        if len(contexts) > 1:
-            raise error(
-                ValueError,
-                "Find multiple contexts in the input, After hybridized, the HybridBlock only supports one "
-                f"input context. Find all contexts = {', '.join(sorted(contexts))}",
-            )
-        self._in_format = structure
+    def _build_cache(self, *args):
+        """Make what runs the graph, through the backend if there is one."""
+        inputs, out = self._get_graph(*args)
+        if self._backend is not None:
+            from .backend import partition
 
-    def _interpret(self, ctx, *args):
-        """Run the traced graph operator by operator, showing each to the hook."""
-        from .interpreter import Interpreter
-
-        inputs, out, structure = self._get_graph(*args)
-        if self._interpreter is None:
-            self._interpreter = Interpreter(out)
-        leaves = []
-        flatten(args, leaves)
-        values = {p.name: p.data(ctx) for p in self.collect_params().values()}
-        values.update((i.name, leaf) for i, leaf in zip(inputs, leaves))
-        callback, monitor_all = self._op_hook or (None, False)
-        return regroup(iter(self._interpreter(values, callback, monitor_all)), structure)
+            self._finish_deferred(self.collect_params().values(), *args)
+            self._cached_graph = inputs, out = inputs, partition(self, inputs, out, args)
+        op = build(self, inputs, out, self._in_format, self._out_format, self._flags)
+        if self._op_hook is not None:
+            op.op.register_op_hook(*self._op_hook)
+        self._cached_op = op
+        return op
 
     def hybrid_forward(self, F, x, *args, **kwargs):
         """Compute the output from operators of `F`. Every hybrid block defines its own.
@@ -253,37 +239,31 @@ class HybridBlock(Block):
     # -- graphs ----------------------------------------------------------------------------------------------
 
     def _get_graph(self, *args):
-        """The block as a graph: its input variables, its outputs as one symbol, and their structure."""
-        if self._graph is None:
+        """The block as a graph: its input variables, and its outputs as one symbol."""
+        if not self._cached_graph:
             if args:
-                self._record_format(*args)
-            self._graph = self._trace(self._in_format)
-        return self._graph
-
-    def _trace(self, in_format):
-        from ... import symbol
-
-        count = _count(in_format)
-        names = ["data"] if count == 1 else [f"data{i}" for i in range(count)]
-        inputs = [symbol.var(name) for name in names]
-        grouped = regroup(iter(inputs), in_format)
-        leaves = []
-        structure = flatten(self._forward_symbol(*grouped), leaves, "output")
-        return inputs, leaves[0] if structure == 0 else symbol.Group(leaves), structure
+                leaves = []
+                self._in_format = flatten(args, leaves)
+                check_contexts(leaves)
+            inputs, out, self._out_format = trace(self, self._in_format)
+            self._cached_graph = inputs, out
+        return self._cached_graph
 
     def _infer_attrs(self, method, attribute, *args):
-        inputs, out, _ = self._get_graph(*args)
+        """Ask the graph about its parameters; returns the parameters that it has."""
+        inputs, out = self._get_graph(*args)
         leaves = []
         flatten(args, leaves)
-        known = {i.name: getattr(leaf, attribute) for i, leaf in zip(inputs, leaves)}
+        names = set(out.list_inputs())
+        known = {i.name: getattr(leaf, attribute) for i, leaf in zip(inputs, leaves) if i.name in names}
         found_args, _, found_aux = getattr(out, method)(**known)
-        if found_args is None:
-            raise error(ValueError, f"the graph of {self.name} leaves it open for inputs {known}")
         found = dict(zip(out.list_arguments(), found_args))
         found.update(zip(out.list_auxiliary_states(), found_aux))
-        for p in self.collect_params().values():
-            if p.name in found:
+        params = [p for p in self.collect_params().values() if p.name in found]
+        for p in params:
+            if found[p.name]:
                 setattr(p, attribute, found[p.name])
+        return params
 
     def infer_shape(self, *args):
         """Fill in the shapes of all parameters inside from inputs.
@@ -292,19 +272,29 @@ class HybridBlock(Block):
         ----------
         *args : NDArray
             What the block would be called with; only shapes matter.
+
+        Raises
+        ------
+        MXNetError (ValueError)
+            If shapes contradict each other, or those of some parameters stay open.
         """
-        self._infer_attrs("infer_shape", "shape", *args)
+        params = self._infer_attrs("infer_shape_partial", "shape", *args)
+        open_ = [f"{p.name} {p.shape}" for p in params if not shape_is_known(p.shape)]
+        if open_:
+            raise error(ValueError, f"the graph leaves open the shape of {', '.join(open_)}; say more where it is made")
 
     def infer_type(self, *args):
         """Set the dtypes of all parameters inside from inputs."""
-        self._infer_attrs("infer_type", "dtype", *args)
+        self._infer_attrs("infer_type_partial", "dtype", *args)
 
-    def _deferred_infer_shape(self, *args):
-        """Find the shapes that the first batch tells, and initialise this block's own parameters."""
+    def _finish_deferred(self, params, *args):
+        """Find the shapes that the first batch tells, and initialise the parameters that wait for them."""
+        waiting = [p for p in params if p._deferred_init]
         try:
-            self.infer_shape(*args)
-            if any(_unknown(p) for p in self._reg_params.values()):
-                # A subclass added parameters that its layer's own rule does not know.
+            if waiting:
+                self.infer_shape(*args)
+            if not all(shape_is_known(p.shape) for p in waiting):
+                # A layer's own rule does not know the parameters of its children, or those that a subclass added.
                 HybridBlock.infer_shape(self, *args)
         except Exception as e:
             raise error(
@@ -312,14 +302,6 @@ class HybridBlock(Block):
                 f"Deferred initialization of {type(self).__name__} '{self.name}' failed because shape cannot "
                 f"be inferred. {type(e).__name__}: {e}",
             ) from e
-        for p in self._reg_params.values():
-            p._finish_deferred_init()
-
-    def _finish_all(self, *args):
-        """Initialise all parameters inside that wait for shapes, from the graph."""
-        waiting = [p for p in self.collect_params().values() if p._deferred_init]
-        if waiting:
-            HybridBlock.infer_shape(self, *args)
         for p in waiting:
             p._finish_deferred_init()
 
@@ -332,16 +314,25 @@ class HybridBlock(Block):
         x, *args : NDArray
             Inputs; only shapes matter.
         backend : str, optional
-            Name of a graph backend.
+            Name of a graph backend: a graph pass of a plugin.
+        clear : bool, default False
+            Trace anew even if the block is hybridised already.
         **kwargs
             Options of the backend; the others as for `hybridize`.
+
+        Raises
+        ------
+        MXNetError
+            If nobody provides the backend.
         """
-        self.hybridize(True, backend, clear, static_alloc, static_shape, inline_limit, forward_bulk_size,
-                       backward_bulk_size, **kwargs)  # fmt: skip
-        self._finish_all(x, *args)
-        if backend is not None:
-            inputs, out, structure = self._get_graph(x, *args)
-            self._graph = inputs, out.optimize_for(backend, **kwargs), structure
+        if clear or not self._active:
+            self.hybridize(True, backend, clear, static_alloc, static_shape, inline_limit, forward_bulk_size,
+                           backward_bulk_size, **kwargs)  # fmt: skip
+        self._backend, self._backend_opts = backend, kwargs
+        if self._context_of((x, *args)) is None:
+            raise error(ValueError, f"optimize_for of {self.name} needs arrays, it was called with symbols")
+        self._finish_deferred(self.collect_params().values(), x, *args)
+        self._build_cache(x, *args)
 
     def export(self, path, epoch=0, remove_amp_cast=True):
         """Write the graph and the parameters as ``path-symbol.json`` and ``path-0000.params``.
@@ -362,29 +353,15 @@ class HybridBlock(Block):
         MXNetError (RuntimeError)
             If the block was not hybridised and called before.
         """
-        if self._graph is None and (not self._active or self._in_format is None):
+        if not self._cached_graph and (not self._active or self._in_format is None):
             raise error(
                 RuntimeError,
                 "Please first call block.hybridize() and then run forward with this block at least once "
                 "before calling export.",
             )
-        _, out, _ = self._get_graph()
+        _, out = self._get_graph()
         out.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
         kinds = dict.fromkeys(out.list_arguments(), "arg")
         kinds.update((name, "aux") for name in out.list_auxiliary_states())
-        arrays = {
-            f"{kinds[p.name]}:{p.name}": p._reduce()
-            for p in self.collect_params().values()
-            if p.name in kinds
-        }
-        nd.save(f"{path}-{epoch:04d}.params", arrays)
-
-
-def _count(structure):
-    """How many leaves a structure has."""
-    return sum(map(_count, structure)) if isinstance(structure, list) else int(structure == 0)
-
-
-def _unknown(parameter):
-    shape = parameter.shape
-    return shape is None or any(d < 1 for d in shape)
+        params = [*self.collect_params().values(), *self._graph_params.values()]
+        nd.save(f"{path}-{epoch:04d}.params", {f"{kinds[p.name]}:{p.name}": p._reduce() for p in params if p.name in kinds})

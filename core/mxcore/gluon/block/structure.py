@@ -5,7 +5,7 @@ from __future__ import annotations
 from ... import ndarray as nd
 from ...base import error
 
-__all__ = ["arrays_in", "flatten", "is_symbol", "regroup"]
+__all__ = ["arrays_in", "count", "flatten", "is_symbol", "regroup"]
 
 
 def is_symbol(x):
@@ -41,7 +41,7 @@ def flatten(x, leaves, what="input"):
     Returns
     -------
     int or list
-        The structure: 0 for a leaf, -1 for None, a list for a list.
+        The structure: 0 for a leaf, -1 for None, a list for a list; a symbol of several outputs is a list.
 
     Raises
     ------
@@ -52,9 +52,12 @@ def flatten(x, leaves, what="input"):
         return -1
     if isinstance(x, (list, tuple)):
         return [flatten(item, leaves, what) for item in x]
-    if isinstance(x, nd.NDArray) or is_symbol(x):
+    if isinstance(x, nd.NDArray):
         leaves.append(x)
         return 0
+    if is_symbol(x):
+        leaves += [x] if len(x) == 1 else list(x)
+        return 0 if len(x) == 1 else [0] * len(x)
     raise error(
         ValueError,
         f"When hybridized, the {what} of HybridBlock must be (nested) list of Symbol or NDArray, "
@@ -69,3 +72,8 @@ def regroup(leaves, structure):
     if structure == 0:
         return next(leaves)
     return [regroup(leaves, part) for part in structure]
+
+
+def count(structure):
+    """How many leaves a structure has."""
+    return sum(map(count, structure)) if isinstance(structure, list) else int(structure == 0)

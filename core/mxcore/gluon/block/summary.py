@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ... import ndarray as nd
 from ...base import error
+from .structure import arrays_in, is_symbol
 
 __all__ = ["summary"]
 
@@ -42,6 +43,8 @@ def summary(block, inputs):
     totals = {"total": 0, "trainable": 0, "shared": 0}
 
     def add_row(layer, _, output):
+        if any(is_symbol(y) for y in arrays_in(output, [])):
+            return  # a graph is being traced, for the shapes of parameters
         count = 0
         for p in layer._reg_params.values():
             size = _size(p)

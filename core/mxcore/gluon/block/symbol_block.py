@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 
-from ...base import error
-from ..parameter import DeferredInitializationError, ParameterDict
+import numpy as np
+
+from ... import ndarray as nd
+from ...base import MXNetError, error
+from ..parameter import ParameterDict
 from .hybrid_block import HybridBlock
-from .structure import flatten, is_symbol
+from .structure import flatten, is_symbol, regroup
 
 __all__ = ["SymbolBlock"]
 
@@ -43,62 +46,49 @@ class SymbolBlock(HybridBlock):
 
         super().__init__(prefix=None, params=None)
         ins, outs = [], []
-        self._in_format = flatten(inputs if isinstance(inputs, (list, tuple)) else [inputs], ins)
+        in_format = flatten(inputs if isinstance(inputs, (list, tuple)) else [inputs], ins)
         if isinstance(outputs, (list, tuple)) and len(outputs) == 1:
             outputs = outputs[0]
         out_format = flatten(outputs, outs, "output")
         for leaf in ins:
-            if not is_symbol(leaf) or len(leaf.get_internals().list_outputs()) != 1:
+            if not is_symbol(leaf) or leaf.get_children() is not None:
                 raise error(
                     AssertionError, f"Input symbols must be variable, but {leaf!r} is an output of operators"
                 )
         if not all(is_symbol(leaf) for leaf in outs):
             raise error(TypeError, "SymbolBlock: outputs must be symbols")
         out = outs[0] if len(outs) == 1 else symbol.Group(outs)
-        if out_format == 0 and len(out.list_outputs()) > 1:
-            out_format = [0] * len(out.list_outputs())
-        self._graph = ins, out, out_format
-
+        self._made_of = ins, out, in_format, out_format
+        self._clear_cached_op()
         names = {leaf.name for leaf in ins}
-        aux = set(out.list_auxiliary_states())
         given = {} if params is None else dict(params.items())
         full = ParameterDict("")
-        for name in (*out.list_arguments(), *out.list_auxiliary_states()):
-            if name in names:
-                continue
+        for name, dtype, fixed in _variables(out, ins):
             if name in given:
                 full.update({name: given[name]})
-            else:
-                full.get(name, allow_deferred_init=True, grad_req="null" if name in aux else "write")
+            elif name not in names:
+                full.get(name, allow_deferred_init=True, dtype=dtype, grad_req="null" if fixed else "write")
         self._params = full
         common = len(os.path.commonprefix(list(full.keys())))
         self._reg_params = {name[common:] if len(full.keys()) > 1 else name: p for name, p in full.items()}
 
     def __repr__(self):
-        ins, out, _ = self._graph
+        ins, out, *_ = self._made_of
         return f"{type(self).__name__}(\n{out!r} : {len(ins)} -> {len(out.list_outputs())}\n)"
 
     def __getstate__(self):
-        ins, out, structure = self._graph
-        state = {**self.__dict__, "_interpreter": None}
-        state["_graph"] = [i.name for i in ins], out.tojson(), structure
-        return state
+        return {**super().__getstate__(), "_graph_params": {}}
 
     def __setstate__(self, state):
-        from ... import symbol
-
-        names, text, structure = state["_graph"]
-        state = {**state, "_graph": ([symbol.var(n) for n in names], symbol.load_json(text), structure)}
         self.__dict__.update(state)
+        self._clear_cached_op()
 
     def _clear_cached_op(self):
         # The graph is what this block is made of; only what was derived from it can go.
-        self._interpreter = None
-        self.__dict__.setdefault("_graph", None)
-        self.__dict__.setdefault("_in_format", None)
-
-    def _get_graph(self, *args):
-        return self._graph
+        super()._clear_cached_op()
+        if "_made_of" in self.__dict__:
+            ins, out, self._in_format, self._out_format = self._made_of
+            self._cached_graph = ins, out
 
     @staticmethod
     def imports(symbol_file, input_names, param_file=None, ctx=None, allow_missing=False, ignore_extra=False):
@@ -137,24 +127,56 @@ class SymbolBlock(HybridBlock):
             )
         return block
 
-    def _forward_eager(self, ctx, *args):
-        try:
-            return self._interpret(ctx, *args)
-        except DeferredInitializationError:
-            self._deferred_infer_shape(*args)
-            return self._interpret(ctx, *args)
+    def forward(self, x, *args):
+        """Run the graph on arrays, or compose it onto symbols."""
+        if self._cached_op is not None and isinstance(x, nd.NDArray) or self._context_of((x, *args)) is not None:
+            return self._call_cached_op(x, *args)
+        return self._forward_symbol(x, *args)
 
     def _forward_symbol(self, *args):
-        ins, out, structure = self._graph
+        ins, out, in_format, out_format = self._made_of
         leaves = []
-        flatten(args, leaves)
-        whole = out(**{i.name: leaf for i, leaf in zip(ins, leaves)})
-        return whole if structure == 0 else [whole[i] for i in range(len(whole.list_outputs()))]
+        given = flatten(args, leaves)
+        if len(leaves) != len(ins):
+            raise error(
+                ValueError,
+                f"SymbolBlock '{self.name}' has {len(ins)} inputs {[i.name for i in ins]}, structured as {in_format}; "
+                f"it was called with {given} (0 is a symbol, -1 is None)",
+            )
+        used = set(out.list_inputs())
+        whole = out(**{i.name: leaf for i, leaf in zip(ins, leaves) if i.name in used})
+        return regroup(iter(whole), out_format)
 
     def cast(self, dtype):
+        """Cast all parameters to another dtype; those of batch normalisation stay float32 beside float16."""
+        self._clear_cached_op()
+        kept = _normalising(self._made_of[1]) if np.dtype(dtype) == np.float16 else ()
         for p in self.params.values():
-            p.cast(dtype)
+            p.cast("float32" if p.name in kept else dtype)
 
     def reset_ctx(self, ctx):
         """Move all parameters to a context or list of contexts."""
         self.params.reset_ctx(ctx)
+
+
+def _variables(out, ins):
+    """(name, dtype, whether it is an auxiliary state) of the variables of a graph; float32 where nothing decides."""
+    hints = {i.name: i.attr("__dtype__") for i in ins}
+    given = {i.name: "float32" for i in ins if hints[i.name] is None and i.name in out.list_inputs()}
+    try:
+        args, _, aux = out.infer_type_partial(**given)
+    except MXNetError:  # an input of another type than float32
+        args, _, aux = out.infer_type_partial()
+    yield from ((name, dtype or "float32", False) for name, dtype in zip(out.list_arguments(), args))
+    yield from ((name, dtype or "float32", True) for name, dtype in zip(out.list_auxiliary_states(), aux))
+
+
+def _normalising(out):
+    """Names of the parameters and states of batch normalisation in a graph: the inputs beside auxiliary states."""
+    states = set(out.list_auxiliary_states())
+    found = set()
+    for node in out.get_internals():
+        names = [] if node.get_children() is None else node.get_children().list_outputs()
+        if states.intersection(names):
+            found.update(names[1:])
+    return found

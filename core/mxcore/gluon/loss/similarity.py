@@ -66,7 +66,7 @@ class CosineEmbeddingLoss(Loss):
         input1 = F.reshape_like(input1, input2)
         dot = F.sum(input1 * input2, axis=-1).reshape((-1, 1))
         norms = F.norm(input1, axis=-1).reshape((-1, 1)) * F.norm(input2, axis=-1).reshape((-1, 1))
-        similarity = dot / F.broadcast_maximum(norms, F.full((1, 1), 1e-12))
+        similarity = dot / F._internal._maximum_scalar(norms, scalar=1e-12)
         label = F.reshape_like(label, similarity)
         loss = F.where(label == 1, 1.0 - similarity, F.relu(similarity - self._margin))
         return self._weighted(F, loss, sample_weight)

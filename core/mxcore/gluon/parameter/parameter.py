@@ -16,6 +16,14 @@ from .errors import DeferredInitializationError
 
 __all__ = ["Parameter"]
 
+
+class _Changes:
+    """Counts the events after which some parameter has other arrays than before: who keeps arrays looks here."""
+
+    count = 0
+
+
+changes = _Changes()
 _STYPES = ("default", "row_sparse", "csr")
 _GRAD_REQS = ("write", "add", "null")
 
@@ -113,6 +121,7 @@ class Parameter:
 
     def __setstate__(self, state):
         self.__dict__.update(state)
+        changes.count += 1
         if self._data is not None:
             self._init_grad()
 
@@ -204,6 +213,7 @@ class Parameter:
             )  # fmt: skip
             return
         self._data = self._grad = None
+        changes.count += 1
         default_init = initializer.Uniform() if default_init is None else default_init
         if init is None:
             init = default_init if self.init is None else self.init
@@ -245,6 +255,7 @@ class Parameter:
         """Take `data` over as the value on every context."""
         self._ctx_list = list(ctx)
         self._data = [data.copyto(c) for c in self._ctx_list]
+        changes.count += 1
         self._init_grad()
 
     def _init_grad(self):
@@ -253,6 +264,7 @@ class Parameter:
             if self._grad is not None:
                 # A marked array keeps its gradient for life: go on with an unmarked view of the same memory.
                 self._data = [d.detach() for d in self._data]
+                changes.count += 1
             self._grad = None
             return
         more = {} if self._grad_stype == "default" else {"stype": self._grad_stype}
@@ -481,6 +493,7 @@ class Parameter:
             return
         with autograd.pause():
             self._data = [d.astype(dtype) for d in self._data]
+            changes.count += 1
             self._init_grad()
 
     def var(self):

@@ -8,6 +8,7 @@ from ... import initializer
 from ... import ndarray as nd
 from ...base import error
 from .constant import Constant
+from .pairing import likely_pairs
 from .parameter import Parameter, dtype_name
 
 __all__ = ["ParameterDict"]
@@ -321,13 +322,14 @@ class ParameterDict:
             raise error(
                 AssertionError,
                 f"Parameter {brief(missing)} is missing in {source}, which contains parameters: "
-                f"{brief(values)}.{strangers} Set allow_missing to ignore. {_HINT}",
+                f"{brief(values)}.{strangers} Set allow_missing to ignore. {_HINT}{likely_pairs(missing, extra)}",
             )
         if extra and not ignore_extra:
             raise error(
                 AssertionError,
                 f"Parameter {brief(extra)} loaded from {source} is not present in ParameterDict, choices "
-                f"are: {brief(self.keys())}. Set ignore_extra to True to ignore. {_HINT}",
+                f"are: {brief(self.keys())}. Set ignore_extra to True to ignore. {_HINT}"
+                + likely_pairs([n for n in self.keys() if n not in values], extra),
             )
         load_matching(
             {n: self._params[n] for n in values if n in self._params},

@@ -53,7 +53,6 @@ class Compose(Sequential):
             elif run:
                 group = HybridSequential()
                 group.add(*run)
-                group.hybridize()
                 self.add(group)
             run = []
             if block is not None:

@@ -1,0 +1,35 @@
+"""Values on command lines that several sub-commands take."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+__all__ = ["named_shape", "numbers"]
+
+
+def _sizes(text, lowest):
+    try:
+        sizes = tuple(int(n) for n in re.split(r"\s*[,x]\s*|\s+", text.strip("()[] ")) if n)
+    except ValueError:
+        return ()
+    return sizes if all(n >= lowest for n in sizes) else ()
+
+
+def named_shape(text):
+    """``data=1,3,224,224``, or without a name, as (name or None, shape); 0 is an unknown dimension."""
+    name, equals, sizes = text.rpartition("=")
+    found = _sizes(sizes, 0)
+    if not found or (equals and not name.strip()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no shape; write NAME=SIZE,SIZE…, such as data=1,3,224,224")
+    return name.strip() or None, found
+
+
+def numbers(text):
+    """``123.68,116.78,103.94`` or one number as a tuple."""
+    try:
+        return tuple(float(n) for n in text.strip("()[] ").split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a number nor one a channel, such as 123.68,116.78,103.94"
+        ) from None

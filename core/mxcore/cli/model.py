@@ -1,0 +1,136 @@
+"""Saved models: a graph and its parameters, matched and bound."""
+
+from __future__ import annotations
+
+from .. import ndarray as nd
+from .. import symbol as sym
+from .._core.errors import suggest
+from .._core.graph import topo
+from ..base import MXNetError, error
+from ..gluon.parameter.pairing import likely_pairs
+from ..gluon.parameter.parameter_dict import brief
+
+__all__ = ["Model", "load_params"]
+
+
+def load_params(path):
+    """Arrays of a parameter file by name: (arguments, auxiliary states); without ``arg:`` and ``aux:`` all are arguments.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if the file holds arrays without names.
+    """
+    loaded = nd.load(path)
+    if not isinstance(loaded, dict):
+        raise error(ValueError, f"{path} holds {len(loaded)} arrays without names; the parameters of a model have names")
+    arg, aux = {}, {}
+    for name, array in loaded.items():
+        kind, _, bare = name.rpartition(":")
+        (aux if kind == "aux" else arg)[bare] = array
+    return arg, aux
+
+
+class Model:
+    """A graph with the parameters of a file.
+
+    Parameters
+    ----------
+    symbol_file, params_file : str
+        Paths or URLs.
+    data : str, optional
+        Name of the input; found out unless told.
+
+    Attributes
+    ----------
+    symbol : Symbol
+    data : str
+        Name of the input.
+    labels : list of str
+        Inputs that only training needs.
+    extra : list of str
+        Arrays of the file that the graph does not use.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if the file lacks parameters, or some have other shapes than the graph says.
+    """
+
+    def __init__(self, symbol_file, params_file, data=None):
+        self.symbol = sym.load(symbol_file)
+        self.files = symbol_file, params_file
+        arg, aux = load_params(params_file)
+        held = {**arg, **aux}
+        names, states = self.symbol.list_arguments(), self.symbol.list_auxiliary_states()
+        self.params = {n: held[n] for n in (*names, *states) if n in held}
+        self.extra = [n for n in held if n not in self.params]
+        self.data = data
+        if data is not None and data not in names:
+            raise error(ValueError, f"{symbol_file} has no input named {data!r}{suggest(data, names)}")
+        self._match([n for n in names if n not in held], [n for n in states if n not in held])
+
+    def _match(self, open_, states):
+        """Say which of the arguments that the file lacks are inputs; the others are missing."""
+        self.labels = [n for n in open_ if n.endswith("label")]
+        inputs = [n for n in open_ if n not in self.labels]
+        if self.data is None and inputs:
+            # Nobody calls a parameter 'data'; otherwise an input comes before the parameters that it meets.
+            self.data = "data" if "data" in inputs else inputs[0]
+        missing = [n for n in inputs if n != self.data] + states
+        symbol_file, params_file = self.files
+        if missing:
+            strangers = f" It holds {len(self.extra)} that the graph does not use: {brief(self.extra, 10)}." if self.extra else ""
+            raise error(
+                ValueError,
+                f"{params_file} lacks {len(missing)} parameter(s) of {symbol_file}: {brief(missing, 10)}.{strangers}"
+                + likely_pairs(missing, self.extra),
+            )
+        if self.data is None:
+            raise error(ValueError, f"{symbol_file} has no input: {params_file} holds all its arguments")
+
+    def channels(self):
+        """How many channels the first layer with parameters takes; None if that is no convolution or normalisation."""
+        reached = {self.data}
+        for node in topo(self.symbol._heads):
+            if node.op is None or not any(source.name in reached for source, _ in node.inputs[:1]):
+                continue
+            labels = dict(zip(node.params._sig.inputs, (self.params.get(source.name) for source, _ in node.inputs)))
+            weight, gamma = labels.get("weight"), labels.get("gamma")
+            if weight is not None:
+                layout = str(getattr(node.params, "layout", None) or "NC")
+                return weight.shape[1] * node.params.num_group if node.op.name == "Convolution" and layout[1] == "C" else None
+            if gamma is not None:
+                return gamma.shape[0] if getattr(node.params, "axis", 1) == 1 else None
+            reached.add(node.name)
+        return None
+
+    def bind(self, ctx, shape):
+        """Bind the graph for inputs of one shape.
+
+        Parameters
+        ----------
+        ctx : Context
+        shape : tuple of int
+
+        Returns
+        -------
+        Executor
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError) if the network cannot take such an input.
+        """
+        types = {n: a.dtype for n, a in self.params.items()}
+        shapes = {n: tuple(a.shape) for n, a in self.params.items()}
+        try:
+            bound = self.symbol.simple_bind(ctx, grad_req="null", type_dict=types, **{**shapes, self.data: shape})
+        except MXNetError as e:
+            raise error(
+                ValueError, f"{self.files[0]} cannot take input '{self.data}' of shape {tuple(shape)}; give another --shape: {e}"
+            ) from e
+        states = self.symbol.list_auxiliary_states()
+        bound.copy_params_from({n: a for n, a in self.params.items() if n not in states},
+                               {n: a for n, a in self.params.items() if n in states})  # fmt: skip
+        return bound

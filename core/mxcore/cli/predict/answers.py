@@ -1,0 +1,97 @@
+"""What a network says, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ... import ndarray as nd
+from ..._io_files import open_read
+from ...base import error
+
+__all__ = ["Runner", "one", "read_labels", "records"]
+
+
+def read_labels(path):
+    """Names of the classes, a line each; None without a file."""
+    if path is None:
+        return None
+    with open_read(path) as f:
+        data = f.read()
+    try:
+        return data.decode().splitlines()
+    except UnicodeDecodeError as e:
+        raise error(ValueError, f"--labels: {path} is no text: {e}") from None
+
+
+class Runner:
+    """Runs a model, bound once a shape.
+
+    Parameters
+    ----------
+    model : Model
+    ctx : Context
+    """
+
+    def __init__(self, model, ctx):
+        self.model, self.ctx = model, ctx
+        self._bound = {}
+
+    def __call__(self, batch):
+        """The outputs by name, as NumPy arrays."""
+        bound = self._bound.get(batch.shape)
+        if bound is None:
+            bound = self._bound[batch.shape] = self.model.bind(self.ctx, batch.shape)
+        outs = bound.forward(is_train=False, **{self.model.data: nd.array(batch, ctx=self.ctx)})
+        return dict(zip(self.model.symbol.list_outputs(), (y.asnumpy() for y in outs)))
+
+
+def _probabilities(outputs):
+    """The first output as probabilities (batch, classes); None if it is something else."""
+    y = next(iter(outputs.values())).astype("float64")
+    if y.ndim != 2 or y.shape[1] < 2:
+        return None
+    if (y >= 0).all() and np.allclose(y.sum(1), 1, atol=1e-3):
+        return y
+    y = np.exp(y - y.max(1, keepdims=True))  # scores of a network without softmax
+    return y / y.sum(1, keepdims=True)
+
+
+def _name(labels, index, classes):
+    if labels is None:
+        return ""
+    if len(labels) != classes:
+        raise error(ValueError, f"--labels names {len(labels)} classes, the network tells {classes} apart")
+    return "  " + labels[index]
+
+
+def one(what, outputs, labels, top):
+    """Print the likeliest classes of a sample, or what the outputs are if those are no classes."""
+    print(what)
+    found = _probabilities(outputs)
+    if found is None:
+        for name, y in outputs.items():
+            some = " ".join(f"{v:g}" for v in y.ravel()[:8]) + (" …" if y.size > 8 else "")
+            print(f"  {name} {y.shape}, from {y.min():g} to {y.max():g}: {some}")
+        return
+    for index in np.argsort(-found[0], kind="stable")[:top]:
+        print(f"  {found[0, index]:.4f}  {index:4d}{_name(labels, index, found.shape[1])}")
+
+
+def records(runner, batches, labels):
+    """Print the likeliest class of each record, and how often it is the record's label."""
+    right = total = 0
+    try:
+        for batch in batches:
+            n = batch.data[0].shape[0] - (batch.pad or 0)
+            found = _probabilities(runner(batch.data[0].asnumpy()))
+            if found is None:
+                raise error(ValueError, "the first output is no list of classes, so records have no answer; use .npy files")
+            truth = batch.label[0].asnumpy().reshape(len(found), -1)[:, 0]
+            for p, label, number in zip(found[:n], truth, batch.index):
+                index = int(p.argmax())
+                print(f"record {number}: label {label:g}, {p[index]:.4f}  {index:4d}{_name(labels, index, len(p))}")
+                right += index == label
+                total += 1
+    finally:
+        batches.close()
+    print(f"{right} of {total} right ({100 * right / max(total, 1):.2f} %)")

@@ -1,0 +1,263 @@
+"""Bodies of loops and branches, compiled: what :mod:`mxcore.ops.control` runs step by step.
+
+Forward and backward are two programs. The first hands what the second reads to arrays of its own, one for each step; the memory of
+temporary results is shared by all steps.
+"""
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+from .._core import registry
+from .._core.context import Context
+from .._core.gradient import gradient
+from .._core.graph import Graph, Node, topo, variable
+from .._core.kernels import Spec
+from ..ops.control import hooks
+from .compile import compile_graph
+from .instance import Instance
+from .passes import enabled, run_passes
+from .program import Program, infer_all
+from .simplify import simplify
+
+__all__ = ["Body", "CompiledSteps"]
+
+Entry = tuple[Node, int]
+#: So many steps keep their calls bound; longer loops bind again.
+_BOUND = 256
+#: So many compiled forms of one sub-graph are kept.
+_LIMIT = 16
+
+
+class Body:
+    """A sub-graph lowered for inputs of certain shapes.
+
+    Parameters
+    ----------
+    heads : sequence of entries
+    names : sequence of str
+        Inputs in their order.
+    facts : tuple of dict
+        Shapes, dtypes and storage types by name.
+    ctx : Context
+    is_train : bool
+    wrt : tuple of int, optional
+        Inputs whose gradients are wanted.
+
+    Attributes
+    ----------
+    forward : Program
+        Its heads are those of the sub-graph, then what `backward` reads.
+    backward : Program or None
+        Its heads are the gradients that are not zero.
+    kept : list of (str, Spec, bool)
+        What `backward` reads of the forward, as its variables; False if only the shape matters.
+    grads : dict of int to int
+        Input -> head of `backward`.
+    """
+
+    def __init__(self, heads: Sequence[Entry], names: Sequence[str], facts: Any, ctx: Context, is_train: bool,
+                 wrt: tuple[int, ...] | None) -> None:
+        self.ctx, self.n_heads, self.wrt = ctx, len(heads), wrt
+        self.backward: Program | None = None
+        self.kept: list[tuple[str, Spec, bool]] = []
+        self.grads: dict[int, int] = {}
+        extra: list[Entry] = []
+        if wrt:
+            heads, extra = self._split(heads, names, facts, ctx, is_train, wrt)
+        self.forward = compile_graph([*heads, *extra], facts, ctx, is_train).program
+        self.specs = [self.forward.specs[s] for s in self.forward.head_slots[:self.n_heads]]
+        self.names = list(names)
+
+    def _split(self, heads: Sequence[Entry], names: Sequence[str], facts: Any, ctx: Context, is_train: bool,
+               wrt: tuple[int, ...]) -> tuple[list[Entry], list[Entry]]:
+        """Compile the backward; returns the heads and what else the forward has to hand over."""
+        shapes, dtypes, stypes = facts
+        s, t, _ = infer_all(heads, *facts)
+        dys = [variable(f"_head_grad{i}") for i in range(len(heads))]
+        shapes = {**shapes, **{v.name: s[e] for v, e in zip(dys, heads)}}
+        dtypes = {**dtypes, **{v.name: t[e] for v, e in zip(dys, heads)}}
+        by_name = {n.name: n for n in topo(heads) if n.op is None}
+        here = [i for i in wrt if names[i] in by_name]
+        found = gradient(heads, [(v, 0) for v in dys], [(by_name[names[i]], 0) for i in here])
+        grads = [e for e in found if e is not None]
+        self.grads = {i: j for j, i in enumerate(i for i, e in zip(here, found) if e is not None)}
+        graph = Graph([*heads, *grads])
+        graph.shapes, graph.dtypes, graph.stypes = infer_all(graph.heads, shapes, dtypes, stypes)
+        if "simplify" in enabled():
+            graph = simplify(graph)
+        heads, grads = graph.heads[:len(heads)], graph.heads[len(heads):]
+        inner = {id(n) for n in topo(heads)}
+        kept: dict[Entry, Node] = {}
+        read: set[Entry] = set()
+        done: dict[int, Node] = {}
+
+        def outside(e: Entry, like: bool) -> Entry:
+            n, i = e
+            if n.op is None:
+                return e
+            if id(n) not in inner:
+                return done[id(n)], i
+            if not like:
+                read.add(e)
+            if e not in kept:
+                kept[e] = variable(f"_kept{len(kept)}")
+            return kept[e], 0
+
+        for n in topo(grads):
+            if n.op is not None and id(n) not in inner:
+                like = n.params._sig.like
+                done[id(n)] = Node(n.op, n.params, [outside(e, i in like) for i, e in enumerate(n.inputs)], n.name, n.attrs)
+        grads = [outside(e, False) for e in grads]
+        for e, v in kept.items():
+            spec = Spec(graph.shapes[e], graph.dtypes[e])
+            shapes[v.name], dtypes[v.name] = spec.shape, spec.dtype
+            self.kept.append((v.name, spec, e in read))
+        if grads:
+            self.backward = compile_graph(grads, (shapes, dtypes, stypes), ctx, is_train).program
+        return list(heads), [e for e in kept if e in read]
+
+
+class CompiledSteps:
+    """Runs of a compiled body, with what each keeps; the methods are those of :class:`mxcore.ops.control.steps.EagerSteps`.
+
+    Attributes
+    ----------
+    specs : list of Spec
+        Shapes and dtypes of the heads.
+    wrt : tuple of int or None
+    """
+
+    repeatable = True
+
+    def __init__(self, body: Body) -> None:
+        self.body, self.specs, self.wrt = body, body.specs, body.wrt
+        index = {n: i for i, n in enumerate(body.names)}
+        self._reads = [(slot, index[n]) for n, slot in body.forward.variables.items()]
+        self._instances: tuple[list[Instance], list[Instance]] = ([], [])
+        self._kept: list[list[Any]] = []  # step -> arrays for `backward`
+        self._inputs: list[Sequence[Any]] = []
+        self._keys: list[Any] = []
+        self._shapes: list[Any] = []
+        self._grads: dict[tuple[int, int], Any] = {}
+        if body.backward is not None:
+            slots = body.backward.variables
+            self._dys = [(slots[f"_head_grad{i}"], i) for i in range(body.n_heads) if f"_head_grad{i}" in slots]
+            self._back_reads = [(slots[n], i) for n, i in index.items() if n in slots]
+            self._kept_slots = [(slots[n], j) for j, (n, _, _) in enumerate(body.kept) if n in slots]
+            # Arrays of which only the shape matters: one for all steps, never written.
+            self._shapes = [None if read else _empty(body.ctx, spec) for _, spec, read in body.kept]
+
+    def renew(self) -> CompiledSteps:
+        """Ready for another sequence of runs; what this one kept is given up."""
+        self._keys.clear()
+        return self
+
+    def _instance(self, part: int, t: int) -> Instance:
+        made, program = self._instances[part], self.body.backward if part else self.body.forward
+        i = t % _BOUND
+        while len(made) <= i:
+            made.append(Instance(program, made[0].blocks if made else None))  # type: ignore[arg-type]
+        return made[i]
+
+    def forward(self, t: int, inputs: Sequence[Any], places: Sequence[Any], again: Any = None) -> list[Any]:
+        """Run for the `t`-th time; heads without a place are new device arrays. `again` holds the random keys of a first run."""
+        body = self.body
+        outs = [_empty(body.ctx, spec) if place is None else place for spec, place in zip(self.specs, places)]
+        targets = outs
+        if body.kept:
+            while len(self._kept) <= t:
+                self._kept.append([old if old is not None else _empty(body.ctx, spec)
+                                   for old, (_, spec, _) in zip(self._shapes, body.kept)])
+            targets = [*outs, *[v for v, (_, _, read) in zip(self._kept[t], body.kept) if read]]
+        if self.wrt is not None:
+            del self._inputs[t:]
+            self._inputs.append(inputs)
+        instance = self._instance(0, t)
+        instance.bind(0, [(slot, inputs[i]) for slot, i in self._reads], enumerate(targets))
+        keys = instance.keys(0) if again is None else again[t]
+        if keys:
+            del self._keys[t:]
+            self._keys.append(keys)
+        instance.run(0, keys)
+        return outs
+
+    @property
+    def keys(self) -> list[Any]:
+        """Random keys of the runs so far; empty if they draw none."""
+        return list(self._keys)
+
+    def backward(self, t: int, dys: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
+        """Gradients of the inputs `wanted` of the `t`-th run; None where they are zero. The arrays are used again two steps later."""
+        body = self.body
+        if body.backward is None:
+            return [None] * len(wanted)
+        program = body.backward
+        dys = [g if g is not None else self._zeros(i) for i, g in enumerate(dys)]
+        instance, inputs = self._instance(1, t), self._inputs[t]
+        grads = [self._gradient(h, t % 2) for h in range(len(program.head_slots))]
+        kept = self._kept[t] if body.kept else ()
+        instance.bind(0, [*[(slot, dys[i]) for slot, i in self._dys], *[(slot, inputs[i]) for slot, i in self._back_reads],
+                       *[(slot, kept[j]) for slot, j in self._kept_slots]], enumerate(grads))
+        instance.run(0, instance.keys(0))
+        return [grads[body.grads[i]] if i in body.grads else None for i in wanted]
+
+    def _gradient(self, head: int, parity: int) -> Any:
+        program = self.body.backward
+        assert program is not None
+        found = self._grads.get((head, parity))
+        if found is None:
+            found = self._grads[head, parity] = _empty(self.body.ctx, program.specs[program.head_slots[head]])
+        return found
+
+    def _zeros(self, head: int) -> Any:
+        found = self._grads.get((head, -1))
+        if found is None:
+            spec = self.specs[head]
+            found = self._grads[head, -1] = self.body.ctx.device.xp.zeros(spec.shape, spec.dtype)
+        return found
+
+
+def _empty(ctx: Context, spec: Spec) -> Any:
+    return ctx.device.empty(spec.shape, spec.dtype, ctx.device_id)
+
+
+_generation = 0
+
+
+def _forget() -> None:
+    global _generation
+    _generation += 1
+
+
+registry.on_change.append(_forget)
+
+
+def _compile(graph: Graph, names: Sequence[str], inputs: Sequence[Any], ctx: Context, is_train: bool,
+             wrt: tuple[int, ...] | None) -> CompiledSteps | None:
+    """Steps of a sub-graph on arrays like these; None if it has to run operator by operator."""
+    bodies: OrderedDict[Any, Any] = graph.info.setdefault("bodies", OrderedDict())
+    key = (ctx, is_train, wrt, tuple([(x.shape, x.dtype) for x in inputs]), enabled(), _generation)
+    body = bodies.get(key, False)
+    if body is False:
+        facts = ({n: tuple(x.shape) for n, x in zip(names, inputs)}, {n: x.dtype for n, x in zip(names, inputs)},
+                 dict.fromkeys(names, "default"))
+        heads = run_passes(graph.heads)
+        body = bodies[key] = Body(heads, names, facts, ctx, is_train, wrt) if _can_be_compiled(heads, facts) else None
+        while len(bodies) > _LIMIT:
+            bodies.popitem(last=False)
+    return None if body is None else CompiledSteps(body)
+
+
+def _can_be_compiled(heads: Sequence[Entry], facts: Any) -> bool:
+    """Whether nothing in it keeps a state, changes its inputs, or has a shape that is known only by running."""
+    nodes = [n for n in topo(heads) if n.op is not None]
+    if any(n.op.stateful or n.forward is not None or n.params._sig.mutates for n in nodes):
+        return False
+    s, t, st = infer_all(heads, *facts)
+    entries = [(n, i) for n in nodes for i in range(n.n_out)]
+    return all(s.get(e) is not None and -1 not in s[e] and t.get(e) is not None and st.get(e, "default") == "default" for e in entries)
+
+
+hooks["compile"] = _compile

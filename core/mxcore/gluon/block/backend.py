@@ -1,0 +1,47 @@
+"""Graphs of blocks through backends: graph passes that plugins bring."""
+
+from __future__ import annotations
+
+from ..parameter import Parameter
+from .structure import flatten
+
+__all__ = ["partition"]
+
+
+def partition(block, inputs, out, args):
+    """Send the graph of a block through its backend.
+
+    Parameters
+    ----------
+    block : HybridBlock
+        Its parameters are initialised.
+    inputs : list of Symbol
+    out : Symbol
+    args : tuple
+        What the block is called with.
+
+    Returns
+    -------
+    Symbol
+        The graph that came back. Arrays that the backend added to it become parameters of the block.
+    """
+    leaves = []
+    flatten(args, leaves)
+    ctx = leaves[0].context
+    arrays = {p.name: p.data(ctx) for p in block.collect_params().values()}
+    arrays.update((i.name, leaf) for i, leaf in zip(inputs, leaves))
+    found = {}
+    for kind, names in (("args", out.list_arguments()), ("aux", out.list_auxiliary_states())):
+        found[kind] = {name: arrays[name] for name in names if name in arrays}
+    out = out.optimize_for(block._backend, ctx=ctx, **found, **block._backend_opts)
+    for kind, names in (("args", out.list_arguments()), ("aux", out.list_auxiliary_states())):
+        for name in names:
+            if name not in arrays and name in found[kind]:
+                block._graph_params[name] = _parameter(name, found[kind][name], kind == "aux", ctx)
+    return out
+
+
+def _parameter(name, value, fixed, ctx):
+    new = Parameter(name, grad_req="null" if fixed else "write", shape=value.shape, dtype=value.dtype)
+    new._load_init(value, ctx)
+    return new

@@ -1,0 +1,128 @@
+"""What runs a hybridised block: its CachedOp, and which array goes where."""
+
+from __future__ import annotations
+
+from ... import ndarray as nd
+from ...base import error
+from ..parameter import parameter
+from .structure import flatten, regroup
+
+__all__ = ["CachedCall", "check_contexts", "check_kinds"]
+
+
+class CachedCall:
+    """The graph of a block, ready to be called with what the block is called with.
+
+    The arrays of the parameters are looked up once a context, and again after any parameter anywhere got new
+    ones; between such events a call costs a list copy over the CachedOp itself.
+
+    Parameters
+    ----------
+    owner : str
+        Type and name of the block, for messages.
+    op : CachedOp
+    in_format, out_format
+        Structures of inputs and outputs; see `flatten`.
+    inputs : sequence of int or None
+        For each leaf of the inputs its place among the arguments of `op`, None if the graph does not use it.
+    params : sequence of (int, Parameter)
+        Parameters with their places.
+    """
+
+    __slots__ = ("_arrays", "_flat", "_generation", "_n_args", "_places", "in_format", "op", "out_format",
+                 "owner", "params")  # fmt: skip
+
+    def __init__(self, owner, op, in_format, out_format, inputs, params):
+        self.owner, self.op, self.params = owner, op, params
+        self.in_format, self.out_format = in_format, out_format
+        #: How many arrays make up a call, if that is all it has.
+        self._flat = len(inputs) if _bare(in_format) == [0] * len(inputs) else -1
+        self._places = tuple(inputs)
+        self._n_args = sum(at is not None for at in self._places) + len(params)
+        self._arrays = {}
+        self._generation = -1
+
+    def __call__(self, args):
+        """Run the graph.
+
+        Parameters
+        ----------
+        args : tuple
+            Nested arrays, as the block was called.
+
+        Returns
+        -------
+        NDArray or nested list of NDArray
+        """
+        leaves = args
+        if len(args) != self._flat:
+            leaves = self._leaves(args)
+        for x in leaves:
+            if not isinstance(x, nd.NDArray):
+                leaves = self._leaves(args)
+                break
+        ctx = leaves[0].context
+        if self._generation != parameter.changes.count:
+            self._arrays.clear()
+            self._generation = parameter.changes.count
+        found = self._arrays.get(ctx)
+        given = (self._fetch(ctx) if found is None else found).copy()
+        for at, x in zip(self._places, leaves):
+            if x.context is not ctx:
+                check_contexts(leaves)
+            if at is not None:
+                given[at] = x
+        outs = self.op(*given)
+        return outs[0] if self.out_format == 0 else regroup(iter(outs), self.out_format)
+
+    def _fetch(self, ctx):
+        """The arguments on one context, with gaps for the inputs."""
+        found = [None] * self._n_args
+        for at, p in self.params:
+            found[at] = p.data(ctx)
+        self._arrays[ctx] = found
+        return found
+
+    def _leaves(self, args):
+        """The arrays in the arguments, whose structure must be that of the call that was traced."""
+        leaves = []
+        given = flatten(args, leaves)
+        check_kinds(leaves, self.owner)
+        if _bare(given) != _bare(self.in_format):
+            raise error(
+                ValueError,
+                f"The argument structure of {self.owner} does not match the cached version: it was traced with "
+                f"{self.in_format} and is called with {given} (0 is an array, -1 is None). Call hybridize() "
+                "again to trace it anew, or use two blocks that share their parameters.",
+            )
+        return leaves
+
+
+def _bare(structure):
+    """A structure without what may be left out: the None at its end."""
+    n = len(structure)
+    while n and structure[n - 1] == -1:
+        n -= 1
+    return structure[:n]
+
+
+def check_kinds(leaves, owner):
+    """Raise if there are both arrays and symbols."""
+    arrays = sum(isinstance(x, nd.NDArray) for x in leaves)
+    if 0 < arrays < len(leaves):
+        raise error(
+            ValueError,
+            f"In HybridBlock, we do not support mixed NDArrays and Symbols types for the input of {owner}. "
+            "Please check the type of the args.",
+        )
+
+
+def check_contexts(leaves):
+    """Raise if arrays live on several contexts."""
+    contexts = sorted({str(x.context) for x in leaves})
+    if len(contexts) > 1:
+        raise error(
+            ValueError,
+            "Find multiple contexts in the input, After hybridized, the HybridBlock only supports one "
+            f"input context. Find all contexts = {', '.join(contexts)}",
+        )

@@ -1,0 +1,108 @@
+"""From a hybrid block to its graph, and from the graph to what runs it."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+
+from ...base import error
+from .cached_call import CachedCall
+from .structure import count, flatten, regroup
+
+__all__ = ["build", "trace"]
+
+
+def trace(block, in_format):
+    """Compose a block's graph.
+
+    Parameters
+    ----------
+    block : HybridBlock
+    in_format : list
+        Structure of the inputs; see `flatten`.
+
+    Returns
+    -------
+    (list of Symbol, Symbol, structure)
+        The inputs, called ``data`` or ``data0``, ``data1`` …; the outputs as one symbol, and their structure.
+    """
+    from ... import symbol
+
+    n = count(in_format)
+    inputs = [symbol.var(name) for name in (["data"] if n == 1 else [f"data{i}" for i in range(n)])]
+    leaves = []
+    out_format = flatten(block._forward_symbol(*regroup(iter(inputs), in_format)), leaves, "output")
+    if not leaves:
+        raise error(
+            ValueError, f"hybrid_forward of {_called(block)} returned no Symbol, so there is no graph to make of it"
+        )
+    out = leaves[0] if len(leaves) == 1 else symbol.Group(leaves)
+    twice = {name for name, times in Counter(out.list_inputs()).items() if times > 1}
+    clash = sorted(twice & {i.name for i in inputs})
+    if clash:
+        raise error(
+            ValueError,
+            f"{_called(block)}: an input and a parameter are both named {clash[0]!r} in its graph; give the block a "
+            "prefix, or the parameter another name",
+        )
+    if twice:  # graphs made apart that share parameters: one variable stands for all of that name
+        first = {}
+        for s in out.get_internals():
+            if s.name in twice and s.get_children() is None:
+                first.setdefault(s.name, s)
+        out = out(**first)
+    return inputs, out, out_format
+
+
+def _called(block):
+    return f"{type(block).__name__} '{block.name}'"
+
+
+def build(block, inputs, out, in_format, out_format, flags):
+    """Make what runs a graph.
+
+    Parameters
+    ----------
+    block : HybridBlock
+    inputs, out, out_format
+        As `trace` returns them.
+    in_format : list
+    flags : dict
+        Of the CachedOp.
+
+    Returns
+    -------
+    CachedCall
+
+    Raises
+    ------
+    MXNetError (ValueError)
+        If an argument of the graph is neither an input nor a parameter.
+    """
+    from ...executor.cached_op import CachedOp
+
+    params = dict(block.collect_params().items())
+    params.update(block._graph_params)
+    data = {symbol.name: i for i, symbol in enumerate(inputs)}
+    places, used = [None] * len(inputs), []
+    for at, name in enumerate(out.list_inputs()):
+        if name in data:
+            places[data[name]] = at
+        elif name in params:
+            used.append((at, params.pop(name)))
+        else:
+            raise error(
+                ValueError,
+                f"Unknown input to HybridBlock: {name} is neither an input nor a parameter of {_called(block)}; take "
+                "parameters from block.params and symbols from the arguments of hybrid_forward",
+            )
+    unused = [f"{i}-th" for i, at in enumerate(places) if at is None]
+    if unused:
+        _warn(f"The {', '.join(unused)} input to HybridBlock is not used by any computation. Is this intended?")
+    if params:
+        _warn(f"Parameter {', '.join(params)} is not used by any computation. Is this intended?")
+    return CachedCall(_called(block), CachedOp(out, flags), in_format, out_format, places, used)
+
+
+def _warn(text):
+    warnings.warn(text, UserWarning, stacklevel=7)

@@ -1,0 +1,124 @@
+"""Runs of a sub-graph, one after the other, each with its gradient.
+
+Whoever runs a sub-graph asks :func:`steps_for`. Where executors are loaded they compile it, once for each kind of inputs; what
+cannot be compiled (operators that keep states, results of unknown shape) runs operator by operator.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._core import dispatch, tape
+from ..._core.array import Storage, faces
+from ..._core.graph import Graph, topo
+from ..._core.state import state
+
+__all__ = ["EagerSteps", "hooks", "input_names", "run_graph", "steps_for"]
+
+#: ``hooks["compile"]``, set by the executor: ``(graph, names, inputs, ctx, is_train, wrt) -> steps or None``.
+hooks: dict[str, Callable[..., Any]] = {}
+
+
+def input_names(graph: Graph) -> list[str]:
+    """The inputs of a sub-graph: its variables in order of first use."""
+    found = graph.info.get("inputs")
+    if found is None:
+        found = graph.info["inputs"] = [n.name for n in graph.variables()]
+    return found  # type: ignore[no-any-return]
+
+
+def run_graph(graph: Graph, values: dict[str, Any], ctx: Any = None) -> list[Any]:
+    """Run a graph on arrays, node by node; `values` are those of its variables, by name, `ctx` is where nodes without inputs run."""
+    env: dict[Any, Any] = {}
+    for n in topo(graph.heads):
+        if n.op is None:
+            env[n, 0] = values[n.name]
+            continue
+        out = dispatch.invoke(n.op, [env[e] for e in n.inputs], n.params, ctx=ctx)
+        outs = out if isinstance(out, list) else [out]
+        for i, y in enumerate(outs):
+            env[n, i] = y
+    return [env[e] for e in graph.heads]
+
+
+def steps_for(graph: Graph, inputs: Sequence[Any], k: Any, wrt: tuple[int, ...] | None) -> Any:
+    """What runs a sub-graph on inputs like these device arrays.
+
+    Parameters
+    ----------
+    graph : Graph
+    inputs : sequence of device arrays
+        In the order of :func:`input_names`.
+    k : K
+        Where and in which mode.
+    wrt : tuple of int, optional
+        Inputs whose gradients are going to be asked for; without any, nothing is kept for them.
+
+    Returns
+    -------
+    EagerSteps, or something with the same methods
+    """
+    compile = hooks.get("compile")
+    found = None if compile is None else compile(graph, input_names(graph), inputs, k.ctx, k.is_train, wrt)
+    return EagerSteps(graph, k.ctx, k.is_train, wrt) if found is None else found
+
+
+class EagerSteps:
+    """Runs a sub-graph operator by operator, each run on a tape of its own.
+
+    Attributes
+    ----------
+    specs : None
+        Shapes and dtypes of the heads: not known beforehand.
+    wrt : tuple of int or None
+        Inputs whose gradients can be asked for; None if it does not record.
+    """
+
+    specs = None
+    #: It may not run twice for one result: operators with states see every run.
+    repeatable = False
+
+    def __init__(self, graph: Graph, ctx: Any, is_train: bool, wrt: tuple[int, ...] | None) -> None:
+        self.graph, self.ctx, self.is_train, self.wrt = graph, ctx, is_train, wrt
+        self._names = input_names(graph)
+        self._runs: dict[int, tuple[list[Any], list[Any]]] = {}
+
+    def renew(self) -> EagerSteps:
+        """Ready for another sequence of runs, while somebody may still ask for gradients of this one."""
+        return EagerSteps(self.graph, self.ctx, self.is_train, self.wrt)
+
+    def forward(self, t: int, inputs: Sequence[Any], places: Sequence[Any]) -> list[Any]:
+        """Run for the `t`-th time; the heads are new device arrays, or written to those of `places` that are not None."""
+        recording = self.wrt is not None
+        leaves = [faces["default"](d, Storage(self.ctx)) for d in inputs]
+        was = (state.record, state.train)
+        state.record, state.train = recording, self.is_train
+        try:
+            if recording:
+                for x in leaves:
+                    tape.mark(x, None, "write")
+            heads = run_graph(self.graph, dict(zip(self._names, leaves)), self.ctx)
+        finally:
+            state.record, state.train = was
+        found = []
+        for y, place in zip(heads, places):
+            y.wait_to_read()
+            value = y._data
+            if place is not None:
+                self.ctx.device.copy(value, place)
+                value = place
+            found.append(value)
+        if recording:
+            self._runs[t] = leaves, heads
+        return found
+
+    def backward(self, t: int, dys: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
+        """Gradients of the inputs `wanted` of the `t`-th run, given those of its heads (None is zero); None where they are zero."""
+        leaves, heads = self._runs[t]
+        pairs = [(y, g) for y, g in zip(heads, dys) if g is not None and y._entry is not None and y._entry[0].flows]
+        if not pairs or not wanted:
+            return [None] * len(wanted)
+        face = faces["default"]
+        found = tape.backward([y for y, _ in pairs], [face(g, Storage(self.ctx)) for _, g in pairs], retain_graph=True,
+                              train_mode=self.is_train, variables=[leaves[i] for i in wanted])
+        return [g._data for g in found or ()]

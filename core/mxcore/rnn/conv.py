@@ -1,0 +1,149 @@
+"""Cells whose products are convolutions: states are images."""
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from .. import symbol
+from ..base import error
+from .base import BaseRNNCell, activated
+from .basic import gru_step, lstm_step, states_of
+from .params import RNNParams
+
+__all__ = ["BaseConvRNNCell", "ConvGRUCell", "ConvLSTMCell", "ConvRNNCell"]
+
+_leaky = functools.partial(symbol.LeakyReLU, act_type="leaky", slope=0.2)
+
+
+class BaseConvRNNCell(BaseRNNCell):
+    """Base of the convolutional cells.
+
+    Parameters
+    ----------
+    input_shape : tuple of int
+        Shape of the input of a step, such as (1, channels, height, width); the batch may be anything.
+    num_hidden : int
+        Channels of output and state.
+    h2h_kernel, h2h_dilate : tuple of int
+        Kernel, of odd sizes, and dilation of the convolution of the state; its padding keeps the size.
+    i2h_kernel, i2h_stride, i2h_pad, i2h_dilate : tuple of int
+        The convolution of the input.
+    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer : str or Initializer
+    activation : str or callable
+    prefix : str
+    params : RNNParams, optional
+    conv_layout : str
+        ``'NCHW'`` or ``'NHWC'``.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) for a kernel of even size, or an input shape that the convolution does not fit.
+    """
+
+    def __init__(self, input_shape: Any, num_hidden: int, h2h_kernel: Any, h2h_dilate: Any, i2h_kernel: Any, i2h_stride: Any, i2h_pad: Any,
+                 i2h_dilate: Any, i2h_weight_initializer: Any, h2h_weight_initializer: Any, i2h_bias_initializer: Any,
+                 h2h_bias_initializer: Any, activation: Any, prefix: str = "", params: RNNParams | None = None,
+                 conv_layout: str = "NCHW") -> None:
+        if any(k % 2 == 0 for k in h2h_kernel):
+            raise error(ValueError, f"{type(self).__name__}: h2h_kernel must have odd sizes, so that the state keeps its own, "
+                                    f"got {tuple(h2h_kernel)}")
+        super().__init__(prefix=prefix, params=params)
+        self._num_hidden, self._activation, self._conv_layout = num_hidden, activation, conv_layout
+        pad = tuple(d * (k - 1) // 2 for k, d in zip(h2h_kernel, h2h_dilate))
+        self._h2h = {"kernel": h2h_kernel, "stride": (1,) * len(h2h_kernel), "pad": pad, "dilate": h2h_dilate}
+        self._i2h = {"kernel": i2h_kernel, "stride": i2h_stride, "pad": i2h_pad, "dilate": i2h_dilate}
+        get = self._params.get
+        self._iW, self._iB = get("i2h_weight", init=i2h_weight_initializer), get("i2h_bias", init=i2h_bias_initializer)
+        self._hW, self._hB = get("h2h_weight", init=h2h_weight_initializer), get("h2h_bias", init=h2h_bias_initializer)
+        probe = symbol.Convolution(symbol.Variable("data"), num_filter=num_hidden, layout=conv_layout, name="i2h", **self._i2h)
+        self._state_shape = (0, *probe.infer_shape(data=tuple(input_shape))[1][0][1:])
+
+    @property
+    def state_info(self) -> list[Any]:
+        return [{"shape": self._state_shape, "__layout__": self._conv_layout}]
+
+    def _products(self, inputs: Any, state: Any, name: str) -> tuple[Any, Any]:
+        n, layout = self._num_hidden * self._num_gates, self._conv_layout
+        return (symbol.Convolution(inputs, self._iW, self._iB, num_filter=n, layout=layout, name=f"{name}i2h", **self._i2h),
+                symbol.Convolution(state, self._hW, self._hB, num_filter=n, layout=layout, name=f"{name}h2h", **self._h2h))
+
+
+class ConvRNNCell(BaseConvRNNCell):
+    """The simple cell with convolutions; parameters as in `BaseConvRNNCell`.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> out, states = mx.rnn.ConvRNNCell((1, 3, 8, 8), 4).unroll(2, mx.sym.Variable("x"))
+    >>> out[1].infer_shape(x=(5, 2, 3, 8, 8))[1]
+    [(5, 4, 8, 8)]
+    """
+
+    def __init__(self, input_shape: Any, num_hidden: int, h2h_kernel: Any = (3, 3), h2h_dilate: Any = (1, 1), i2h_kernel: Any = (3, 3),
+                 i2h_stride: Any = (1, 1), i2h_pad: Any = (1, 1), i2h_dilate: Any = (1, 1), i2h_weight_initializer: Any = None,
+                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros",
+                 activation: Any = _leaky, prefix: str = "ConvRNN_", params: RNNParams | None = None, conv_layout: str = "NCHW") -> None:
+        super().__init__(input_shape, num_hidden, h2h_kernel, h2h_dilate, i2h_kernel, i2h_stride, i2h_pad, i2h_dilate,
+                         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, activation,
+                         prefix, params, conv_layout)
+
+    @property
+    def _gate_names(self) -> Any:
+        return ("",)
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        state, = states_of(self, states)
+        name = self._step_name()
+        i2h, h2h = self._products(inputs, state, name)
+        output = activated(i2h + h2h, self._activation, name=f"{name}out")
+        return output, [output]
+
+
+class ConvLSTMCell(BaseConvRNNCell):
+    """An LSTM with convolutions; parameters as in `BaseConvRNNCell`."""
+
+    def __init__(self, input_shape: Any, num_hidden: int, h2h_kernel: Any = (3, 3), h2h_dilate: Any = (1, 1), i2h_kernel: Any = (3, 3),
+                 i2h_stride: Any = (1, 1), i2h_pad: Any = (1, 1), i2h_dilate: Any = (1, 1), i2h_weight_initializer: Any = None,
+                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros",
+                 activation: Any = _leaky, prefix: str = "ConvLSTM_", params: RNNParams | None = None, conv_layout: str = "NCHW") -> None:
+        super().__init__(input_shape, num_hidden, h2h_kernel, h2h_dilate, i2h_kernel, i2h_stride, i2h_pad, i2h_dilate,
+                         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, activation,
+                         prefix, params, conv_layout)
+
+    @property
+    def state_info(self) -> list[Any]:
+        return super().state_info * 2
+
+    @property
+    def _gate_names(self) -> Any:
+        return ["_i", "_f", "_c", "_o"]
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        h, c = states_of(self, states)
+        name = self._step_name()
+        i2h, h2h = self._products(inputs, h, name)
+        return lstm_step(i2h + h2h, c, name, self._activation, {"axis": self._conv_layout.find("C")})
+
+
+class ConvGRUCell(BaseConvRNNCell):
+    """A GRU with convolutions; parameters as in `BaseConvRNNCell`."""
+
+    def __init__(self, input_shape: Any, num_hidden: int, h2h_kernel: Any = (3, 3), h2h_dilate: Any = (1, 1), i2h_kernel: Any = (3, 3),
+                 i2h_stride: Any = (1, 1), i2h_pad: Any = (1, 1), i2h_dilate: Any = (1, 1), i2h_weight_initializer: Any = None,
+                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros",
+                 activation: Any = _leaky, prefix: str = "ConvGRU_", params: RNNParams | None = None, conv_layout: str = "NCHW") -> None:
+        super().__init__(input_shape, num_hidden, h2h_kernel, h2h_dilate, i2h_kernel, i2h_stride, i2h_pad, i2h_dilate,
+                         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, activation,
+                         prefix, params, conv_layout)
+
+    @property
+    def _gate_names(self) -> Any:
+        return ["_r", "_z", "_o"]
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        state, = states_of(self, states)
+        name = self._step_name()
+        i2h, h2h = self._products(inputs, state, name)
+        channels = self._conv_layout.find("C")  # MXNet cuts along axis 1 in any layout
+        return gru_step(i2h, h2h, state, name, self._activation, {} if channels == 1 else {"axis": channels})

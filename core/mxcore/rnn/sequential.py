@@ -1,0 +1,103 @@
+"""Cells one above the other."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..base import error
+from .base import BaseRNNCell
+from .basic import states_of
+from .bidirectional import BidirectionalCell
+from .params import RNNParams
+
+__all__ = ["SequentialRNNCell"]
+
+
+class SequentialRNNCell(BaseRNNCell):
+    """A stack of cells; the states are those of all, from the lowest on.
+
+    Parameters
+    ----------
+    params : RNNParams, optional
+        Variables for all cells; else each brings its own.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> stack = mx.rnn.SequentialRNNCell()
+    >>> for i in range(2):
+    ...     stack.add(mx.rnn.LSTMCell(4, prefix=f"l{i}_"))
+    >>> outputs, states = stack.unroll(3, mx.sym.Variable("x"), merge_outputs=True)
+    >>> outputs.infer_shape(x=(2, 3, 5))[1], len(states)
+    ([(2, 3, 4)], 4)
+    """
+
+    def __init__(self, params: RNNParams | None = None) -> None:
+        super().__init__(prefix="", params=params)
+        self._override_cell_params = params is not None
+        self._cells: list[BaseRNNCell] = []
+
+    def reset(self) -> None:
+        super().reset()
+        for cell in getattr(self, "_cells", ()):
+            cell.reset()
+
+    def add(self, cell: BaseRNNCell) -> None:
+        """Put a cell on top.
+
+        Raises
+        ------
+        MXNetError
+            (also TypeError or ValueError) if it is no cell, or both it and the stack were given variables.
+        """
+        if not isinstance(cell, BaseRNNCell):
+            raise error(TypeError, f"add: a cell of mx.rnn is needed, got {type(cell).__name__}")
+        if self._override_cell_params:
+            if not cell._own_params:
+                raise error(ValueError, "add: give params to the stack or to its cells, not to both")
+            cell.params._params.update(self.params._params)
+        self._cells.append(cell)
+        self.params._params.update(cell.params._params)
+
+    @property
+    def state_info(self) -> list[Any]:
+        return [info for cell in self._cells for info in cell.state_info]
+
+    def begin_state(self, **kwargs: Any) -> list[Any]:  # type: ignore[override]
+        if self._modified:
+            return super().begin_state(**kwargs)  # an error
+        return [state for cell in self._cells for state in cell.begin_state(**kwargs)]
+
+    def unpack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
+        for cell in self._cells:
+            args = cell.unpack_weights(args)
+        return args
+
+    def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
+        for cell in self._cells:
+            args = cell.pack_weights(args)
+        return args
+
+    def _shares(self, states: Any) -> list[tuple[BaseRNNCell, list[Any]]]:
+        """Each cell with its states."""
+        rest = iter(states_of(self, states))
+        return [(cell, [next(rest) for _ in cell.state_info]) for cell in self._cells]
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        self._counter += 1
+        found = []
+        for cell, mine in self._shares(states):
+            if isinstance(cell, BidirectionalCell):
+                raise error(ValueError, "a stack with a BidirectionalCell has no single step: it needs the whole sequence; call unroll()")
+            inputs, mine = cell(inputs, mine)
+            found += mine
+        return inputs, found
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+        self.reset()
+        found: list[Any] = []
+        for cell, mine in self._shares(self.begin_state() if begin_state is None else begin_state):
+            inputs, mine = cell.unroll(length, inputs=inputs, begin_state=mine, layout=layout,
+                                       merge_outputs=merge_outputs if cell is self._cells[-1] else None)
+            found += mine
+        return inputs, found

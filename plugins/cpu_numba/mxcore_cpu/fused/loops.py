@@ -1,0 +1,314 @@
+"""What the source of a fused chain calls: the innermost loop, written in LLVM's language, and the launcher.
+
+The innermost loop is not left to Numba because only the printer of a chain knows what LLVM would have to find out: that
+no element depends on another one, whatever the buffers are. An input may share its buffer with an output; a loop over
+two such arrays that Numba compiles is not vectorised, or it is compiled twice over. The loop here is marked parallel, so
+it needs neither a check nor a second version, and it asks for the widest vectors that the machine has.
+
+A chain reads everything from its frame, an array of 64-bit words; see :mod:`.bound` for what lies where.
+"""
+from __future__ import annotations
+
+import functools
+
+from .. import jit
+from ..jit import _call_part, _Lazy, helper, intrinsic
+
+__all__ = ["FINISH", "HEADER", "KINDS", "RECORD", "add_partial", "launch", "line_of", "real", "value", "word"]
+
+#: Words before the dimensions, words of one reduction in the frame; where the place of those is found.
+HEADER, RECORD, FINISH = 12, 7, 11
+KINDS = {"sum": 0, "mean": 0, "max": 1, "min": 2}
+
+step = helper  # the name under which chains use it
+
+
+@intrinsic
+def word(typingctx, address, i):
+    """The i-th 64-bit integer at an address."""
+    return _load(typingctx, address, i, "int64")
+
+
+@intrinsic
+def real(typingctx, address, i):
+    """The i-th float64 at an address."""
+    return _load(typingctx, address, i, "float64")
+
+
+def _load(typingctx, address, i, name):
+    from numba import types
+    kind = getattr(types, name)
+
+    def codegen(context, builder, signature, args):
+        pointer = builder.inttoptr(args[0], context.get_value_type(kind).as_pointer())
+        return builder.load(builder.gep(pointer, [args[1]]))
+
+    return kind(types.int64, types.int64), codegen
+
+
+@intrinsic
+def value(typingctx, like, address):
+    """The element of a type at an address."""
+    from numba import types
+    kind = like.dtype if isinstance(like, types.NumberClass) else like
+
+    def codegen(context, builder, signature, args):
+        return builder.load(builder.inttoptr(args[1], context.get_value_type(kind).as_pointer()))
+
+    return kind(like, types.int64), codegen
+
+
+@intrinsic
+def put(typingctx, address, x):
+    """Write a number to an address."""
+    from numba import types
+
+    def codegen(context, builder, signature, args):
+        builder.store(args[1], builder.inttoptr(args[0], args[1].type.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, x), codegen
+
+
+@helper
+def add_partial(kind, address, x):
+    """Add to the partial result at an address, or take the larger or smaller of both; NaN stays."""
+    old = real(address, 0)
+    if kind == 0:
+        put(address, old + x)
+    elif kind == 1:
+        put(address, x if (x > old) | (x != x) else old)
+    else:
+        put(address, x if (x < old) | (x != x) else old)
+
+
+class _Numbers:
+    """LLVM types and constants for one float type."""
+
+    def __init__(self, real):
+        from llvmlite import ir
+        self.real = real
+        self.bits = 32 if isinstance(real, ir.FloatType) else 64
+        self.int = ir.IntType(self.bits)
+        self.double = ir.DoubleType()
+        self.top = self.int((1 << self.bits - 1) - 1)  # greater than any number's order, and a NaN itself
+        self.low = self.int(1 << self.bits - 1)
+
+    def wide(self, builder, x):
+        return x if self.bits == 64 else builder.fpext(x, self.double)
+
+    def order(self, builder, x, nan):
+        """An integer that is ordered like the number: maxima of integers need no rules for NaN, so they vectorise."""
+        i = builder.bitcast(x, self.int)
+        i = builder.xor(i, builder.and_(builder.ashr(i, self.int(self.bits - 1)), self.top))
+        return builder.select(builder.fcmp_unordered("uno", x, x), nan, i)
+
+    def number(self, builder, i):
+        i = builder.xor(i, builder.and_(builder.ashr(i, self.int(self.bits - 1)), self.top))
+        return builder.bitcast(i, self.real)
+
+
+class _Reduction:
+    """One value reduced along the innermost loop."""
+
+    def __init__(self, numbers, kind):
+        self.n, self.kind = numbers, kind
+        self.start = numbers.double(0.0) if kind == 0 else numbers.low if kind == 1 else numbers.top
+
+    def combine(self, builder, old, x):
+        n = self.n
+        if self.kind == 0:
+            return builder.fadd(old, n.wide(builder, x), flags=("reassoc",))
+        key = n.order(builder, x, n.top if self.kind == 1 else n.low)
+        return builder.select(builder.icmp_signed(">" if self.kind == 1 else "<", key, old), key, old)
+
+    def result(self, builder, total):
+        return total if self.kind == 0 else self.n.wide(builder, self.n.number(builder, total))
+
+    def in_place(self, builder, old, x):
+        """Combine with the partial result of a column."""
+        x = self.n.wide(builder, x)
+        if self.kind == 0:
+            return builder.fadd(old, x)
+        better = builder.fcmp_ordered(">" if self.kind == 1 else "<", x, old)
+        return builder.select(builder.or_(better, builder.fcmp_unordered("uno", x, x)), x, old)
+
+
+def line_of(function: _Lazy, inputs: int, outputs: int, kinds: tuple[int, ...], across: bool) -> _Lazy:
+    """Make the innermost loop of a chain.
+
+    Parameters
+    ----------
+    function : helper
+        From the elements of all `inputs` and the invariants to a tuple: `outputs` values, then one for each reduction.
+    inputs, outputs : int
+        How many arrays vary along the loop.
+    kinds : tuple of int
+        Of the reductions, see :data:`KINDS`.
+    across : bool
+        Reductions go across lines, into one partial result for each element; otherwise along the line.
+
+    Returns
+    -------
+    intrinsic
+        ``line(type, count, addresses, invariants, partials)``: the type of the elements, then how many of them; `addresses`
+        of inputs and outputs, `invariants` what else the function takes, `partials` the addresses of partial results.
+        It returns the reductions along the line as float64, in a tuple. Tuples without a member must hold a zero.
+    """
+    @intrinsic
+    def line(typingctx, like, count, addresses, invariants, partials):
+        from numba import types
+        scalar = like.dtype
+        n_inv = function.__wrapped__.__code__.co_argcount - inputs
+        called = function._numba_type_.get_call_type(typingctx, (scalar,) * (inputs + n_inv), {})
+        result = types.UniTuple(types.float64, len(kinds)) if kinds and not across else types.void
+        signature = result(like, count, addresses, invariants, partials)
+
+        def codegen(context, builder, signature, args):
+            return _emit(context, builder, signature, args, called)
+
+        return signature, codegen
+
+    def _emit(context, builder, signature, args, called):
+        from llvmlite import ir
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        _, count, addresses, invariants, partials = args
+        module, i64 = builder.module, ir.IntType(64)
+        target = function._made.overloads[called.args]
+        context.active_code_library.add_linking_library(target.library)
+        callee = context.declare_function(module, target.fndesc)
+        element = context.get_value_type(signature.args[0].dtype)
+        numbers = _Numbers(element)
+        reductions = [_Reduction(numbers, kind) for kind in kinds]
+        group = _distinct(module)
+
+        def pointers(packed, n, kind):
+            return [builder.inttoptr(builder.extract_value(packed, i), kind.as_pointer()) for i in range(n)]
+
+        def local(instruction):
+            instruction.set_metadata("llvm.access.group", group)
+            return instruction
+
+        at = pointers(addresses, inputs + outputs, element)
+        columns = pointers(partials, len(kinds), numbers.double) if across else []
+        constants = [builder.extract_value(invariants, i) for i in range(len(called.args) - inputs)]
+        before, loop, after = builder.block, builder.append_basic_block("line"), builder.append_basic_block("done")
+        builder.cbranch(builder.icmp_signed(">", count, i64(0)), loop, after)
+        builder.position_at_end(loop)
+        i = builder.phi(i64)
+        i.add_incoming(i64(0), before)
+        totals = []
+        for r in [] if across else reductions:
+            totals.append(builder.phi(r.start.type))
+            totals[-1].add_incoming(r.start, before)
+        loaded = [local(builder.load(builder.gep(p, [i]))) for p in at[:inputs]]
+        _, found = context.call_conv.call_function(builder, callee, called.return_type, called.args, [*loaded, *constants])
+        found = [builder.extract_value(found, j) for j in range(outputs + len(kinds))]
+        old = [local(builder.load(builder.gep(p, [i]))) for p in columns]
+        for p, x in zip(at[inputs:], found):
+            local(builder.store(x, builder.gep(p, [i])))
+        for p, r, a, x in zip(columns, reductions, old, found[outputs:]):
+            local(builder.store(r.in_place(builder, a, x), builder.gep(p, [i])))
+        new = [r.combine(builder, total, x) for r, total, x in zip(reductions, totals, found[outputs:])]
+        following = builder.add(i, i64(1), flags=("nuw", "nsw"))
+        for phi, x in zip([i, *totals], [following, *new]):
+            phi.add_incoming(x, builder.block)
+        latch = builder.block
+        branch = builder.cbranch(builder.icmp_signed("<", following, count), loop, after)
+        branch.set_metadata("llvm.loop", _parallel(module, group))
+        builder.position_at_end(after)
+        if not totals:
+            return context.get_dummy_value()
+        ends = []
+        for r, x in zip(reductions, new):
+            ends.append(builder.phi(r.start.type))
+            ends[-1].add_incoming(r.start, before)
+            ends[-1].add_incoming(x, latch)
+        return context.make_tuple(builder, signature.return_type, [r.result(builder, e) for r, e in zip(reductions, ends)])
+
+    return line
+
+
+def _distinct(module):
+    """A node of metadata that is equal to no other one: what names the accesses of one loop."""
+    from llvmlite import ir
+
+    class Distinct(ir.values.MDValue):
+        def descr(self, buf):
+            buf.append("distinct !{}\n")
+
+    return Distinct(module, (), name=str(len(module.metadata)))
+
+
+def _parallel(module, group):
+    """Loop metadata: no iteration depends on another one through the accesses of the group."""
+    from llvmlite import ir
+    claim = ir.values.MDValue(module, (ir.MetaDataString(module, "llvm.loop.parallel_accesses"), group), name=str(len(module.metadata)))
+    loop = ir.values.MDValue(module, (), name=str(len(module.metadata)))
+    loop.operands = (loop, claim)  # its own first operand: that is how LLVM tells loops apart
+    return loop
+
+
+@intrinsic
+def _drive_parts(typingctx, driver, part, frame, parts, n):
+    """Call the parallel driver of :mod:`mxcore_cpu.jit`."""
+    from llvmlite import ir
+    from numba import types
+
+    def codegen(context, builder, signature, args):
+        i64 = ir.IntType(64)
+        drive = builder.inttoptr(args[0], ir.FunctionType(ir.VoidType(), [i64] * 4).as_pointer())
+        builder.call(drive, list(args[1:]))
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 5), codegen
+
+
+def _launch(frame, driver, parts):
+    """Run the chain of a frame, in that many parts at once, and put the partial results of its reductions together."""
+    records, first = word(frame, 2), word(frame, FINISH)
+    for r in range(records):
+        at = first + r * RECORD
+        kind, size, total = word(frame, at), word(frame, at + 2), word(frame, at + 1) * word(frame, at + 2)
+        partials = word(frame, at + 4)
+        start = 0.0 if kind == 0 else (-_INFINITY if kind == 1 else _INFINITY)
+        for i in range(total):
+            put(partials + i * 8, start)
+    if parts > 1:
+        _drive_parts(driver, word(frame, 0), frame, parts, word(frame, 1))
+    else:
+        _call_part(word(frame, 0), 0, word(frame, 1), frame)
+    for r in range(records):
+        at = first + r * RECORD
+        kind, copies, size = word(frame, at), word(frame, at + 1), word(frame, at + 2)
+        out, partials, divisor = word(frame, at + 3), word(frame, at + 4), real(frame, at + 5)
+        for i in range(size):
+            here = partials + i * 8
+            for c in range(1, copies):
+                add_partial(kind, here, real(here, c * size))
+            total = real(here, 0) / divisor
+            if word(frame, at + 6) == 4:
+                put(out + i * 4, _SINGLE(total))
+            else:
+                put(out + i * 8, total)
+
+
+_INFINITY = float("inf")
+
+
+def _SINGLE(x):  # replaced by NumPy's float32 where it is compiled
+    return x
+
+
+@functools.cache
+def launch():
+    """Return the launcher, compiled: ``launch(frame, driver, parts)``."""
+    import types
+
+    import numpy as np
+    nb = jit.numba()
+    function = types.FunctionType(_launch.__code__, dict(globals(), _SINGLE=np.float32), "_launch")
+    function.__module__ = __name__
+    compiled = jit._with_cache(jit._njit(function))
+    compiled.compile(nb.void(*[nb.int64] * 3))
+    return compiled
