@@ -123,13 +123,14 @@ class GraphPass:
     Parameters
     ----------
     name : str
-    order : int
-        Passes run by ascending order; the stock ones are multiples of 100.
+    order : int or None
+        Passes run over every graph that is bound, by ascending order. One with None runs only where it is asked for by name
+        (``Symbol.optimize_for``, ``hybridize(backend=...)``).
     fn : callable
         Graph -> Graph.
     """
 
-    def __init__(self, name: str, order: int, fn: Callable[[Graph], Graph]) -> None:
+    def __init__(self, name: str, order: int | None, fn: Callable[[Graph], Graph]) -> None:
         self.name, self.order, self.fn = name, order, fn
 
 

@@ -86,7 +86,8 @@ def mxcore_kvstores() -> Mapping[str, Any]:
 
 @hookspec
 def mxcore_graph_passes() -> Iterable[Any]:
-    """Return graph passes (:class:`mxcore.plugin.GraphPass`): a name, an order and a function Graph -> Graph."""
+    """Return graph passes (:class:`mxcore.plugin.GraphPass`): a name, an order (None: run by name only) and a function
+    Graph -> Graph."""
     return ()
 
 

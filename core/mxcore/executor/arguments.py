@@ -9,7 +9,7 @@ import numpy as np
 from .._core import infer
 from .._core.array import Array, Storage
 from .._core.context import Context
-from .._core.errors import error
+from .._core.errors import error, suggest
 from .._core.gradient import gradient
 from .._core.graph import variable
 from .._core.params import as_dtype
@@ -18,7 +18,7 @@ from ..ndarray import zeros as nd_zeros
 from .place import group_of
 from .program import infer_all
 
-__all__ = ["listed", "requests", "simple_arrays"]
+__all__ = ["groups_of", "listed", "requests", "simple_arrays"]
 
 _STYPES = {"0": "default", "1": "row_sparse", "2": "csr"}
 
@@ -42,7 +42,8 @@ def listed(given: Any, names: list[str], what: str, optional: bool, at: Callable
     if isinstance(given, dict):
         missing = [n for n in names if n not in given]
         if missing and not optional:
-            raise error(ValueError, f"bind: {what} lacks {missing}; given: {sorted(given)}")
+            near = {n: suggest(n, [g for g in given if g not in names]) for n in missing}
+            raise error(ValueError, f"bind: {what} lacks {', '.join(repr(n) + near[n] for n in missing)}; given: {sorted(given)}")
         arrays = [given.get(n) for n in names]
     else:
         arrays = list(given)
@@ -56,6 +57,14 @@ def listed(given: Any, names: list[str], what: str, optional: bool, at: Callable
         if a.context is not at(n):
             raise error(ValueError, f"bind: {what} '{n}' lives on {a.context}, the executor on {at(n)}")
     return arrays
+
+
+def groups_of(group2ctx: Any) -> dict[str, Context]:
+    """``group2ctx`` as contexts by group."""
+    if not isinstance(group2ctx or {}, Mapping):
+        raise error(TypeError, f"group2ctx must be a dict of group to Context, got a {type(group2ctx).__name__}; a list, one dict for each "
+                               "context of data parallelism, is for mx.mod.Module(group2ctxs=...)")
+    return {g: Context(c) for g, c in (group2ctx or {}).items()}
 
 
 def requests(grad_req: Any, names: list[str]) -> dict[str, str]:

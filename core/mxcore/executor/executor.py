@@ -18,7 +18,7 @@ from ..ndarray import NDArray
 from ..ndarray import zeros as nd_zeros
 from ..ndarray.indexing import write
 from ..ndarray.sparse import zeros
-from .arguments import listed, requests, simple_arrays
+from .arguments import groups_of, listed, requests, simple_arrays
 from .compile import Compiled, compile_graph
 from .describe import describe
 from .instance import Instance
@@ -62,7 +62,7 @@ class Executor:
             if twice:
                 raise error(ValueError, f"bind: two {kind}s are named {twice!r}; names of variables must differ")
         self._arg_names, self._aux_names, self._output_names = names, aux, symbol.list_outputs()
-        self._groups = {g: Context(c) for g, c in (group2ctx or {}).items()}
+        self._groups = groups_of(group2ctx)
         at = self._expected(symbol)
         self.arg_arrays = listed(args, names, "args", False, at)
         self.aux_arrays = listed(aux_states, aux, "aux_states", False, at)
@@ -101,7 +101,7 @@ class Executor:
                     shared_arg_names: Sequence[str] | None = None) -> Executor:
         """Make the arrays, then bind; see ``Symbol.simple_bind``."""
         ctx = Context(ctx) if ctx is not None else current_context()
-        groups = {g: Context(c) for g, c in (group2ctx or {}).items()}
+        groups = groups_of(group2ctx)
         reqs = requests(grad_req, symbol.list_arguments())
         args, grads, aux = simple_arrays(symbol, ctx, reqs, type_dict or {}, shapes, groups, stype_dict or {}, shared_exec,
                                          shared_buffer, shared_arg_names or ())
@@ -370,14 +370,15 @@ class Executor:
         self._monitor, self._monitor_all = callback, monitor_all
 
     def _report(self, instance: Instance, part: int) -> None:
+        from ..symbol.base import output_name
+
         assert self._monitor is not None
         program = instance.program
         steps = program.steps[:program.split] if part == 0 else program.steps[program.split:]
         for step in steps:
             if step.head >= 0:
                 continue
-            names = step.p._sig.outputs[:step.p._sig.visible]
-            rows = [(f"{step.node.name}_{name}", slot) for name, slot in zip(names, step.outs)]
+            rows = [(output_name((step.node, i)), slot) for i, slot in enumerate(step.outs[:step.p._sig.visible])]
             if self._monitor_all:
                 rows = [(f"{step.node.name}_{name}", slot) for name, slot in zip(step.p._sig.inputs, step.ins)] + rows
             for name, slot in rows:

@@ -83,9 +83,8 @@ def run_passes(heads: Any) -> Any:
         If a pass raises, or returns something else than a graph with as many heads; names the pass and its plugin.
     """
     table, off = registry.tables["graph_pass"], _off()
-    for name in sorted(table.names(), key=lambda n: (table.items[n].order, n)):
-        if name in off:
-            continue
+    always = [n for n in table.names() if n not in off and table.items[n].order is not None]
+    for name in sorted(always, key=lambda n: (table.items[n].order, n)):
         where = f"graph pass '{name}' of {table.owners[name]}"
         try:
             found = table.items[name].fn(Graph(heads))
