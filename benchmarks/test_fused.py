@@ -79,7 +79,7 @@ def test_a_bias_and_its_gradient(compare, ctx):
         d_out = grad * (out > 0)
         return out, d_out, d_out.sum((0, 2), keepdims=True)
 
-    compare("fused bias, relu and their gradients, 6.4 M", ours, reference, rounds=9, at_most=0.3)
+    compare("fused bias, relu and their gradients, 6.4 M", ours, reference, rounds=9, at_most=0.5)
     for mine, theirs in zip((y, dx, db), reference()):
         np.testing.assert_allclose(mine.asnumpy(), theirs, rtol=1e-4, atol=2e-2)
 

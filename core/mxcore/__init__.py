@@ -21,8 +21,9 @@ _LAZY: dict[str, str] = {
     **{n: "mxcore.context:" + n for n in "Context cpu cpu_pinned gpu num_gpus current_context gpu_memory_info".split()},
     "NDArray": "mxcore.ndarray:NDArray", "Symbol": "mxcore.symbol:Symbol", "Executor": "mxcore.executor:Executor",
     "MXNetError": "mxcore.base:MXNetError", "AttrScope": "mxcore.attribute:AttrScope", "waitall": "mxcore.ndarray:waitall",
+    **{n: "mxcore.util:" + n for n in "is_np_shape is_np_array np_shape set_np_shape use_np_shape".split()},
+    **{n: "mxcore." + n for n in "log np npx numpy numpy_extension".split()},
 }
-
 
 
 def _present() -> list[str]:
@@ -42,7 +43,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as e:
         if e.name != module:
             raise
-        raise AttributeError(f"module 'mxcore' has no attribute {name!r}") from None
+        raise AttributeError(f"module 'mxcore' has no attribute {name!r} yet: mx.{name} is planned (README.md, Status)") from None
     found = getattr(found, attr) if attr else found
     globals()[name] = found
     return found

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from .base import MXNetError, error
 
-__all__ = ["atomic_writer", "is_url", "local_path", "open_read", "open_write", "write_atomic"]
+__all__ = ["atomic_writer", "is_url", "local_path", "naming", "open_read", "open_write", "write_atomic"]
 
 PathLike = str | os.PathLike
 
@@ -26,6 +26,15 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
 
 # Stores where an object appears only once its upload is complete: a rename there is a second full copy.
 _OBJECT_STORES = frozenset(("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "obs", "oci"))
+
+
+@contextlib.contextmanager
+def naming(path: PathLike) -> Iterator[None]:
+    """Begin the errors of a with-block, which reads what stood in a file, with the name of the file."""
+    try:
+        yield
+    except MXNetError as e:
+        raise error(type(e), f"{path}: {e}") from e.__cause__
 
 
 def is_url(path: PathLike) -> bool:

@@ -1,9 +1,22 @@
 """Errors and small things that MXNet keeps in ``mxnet.base``."""
 from typing import Any
 
+import numpy as np
+
 from ._core.errors import MXNetError, MXNetWarning, error
 
-__all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "error"]
+__all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "error", "integer_types", "mx_real_t", "numeric_types", "string_types"]
+
+#: What MXNet's Python 3 takes for text, numbers and integers, and its default dtype.
+string_types = (str,)
+integer_types = (int, np.int32, np.int64)
+numeric_types = (float, int, np.generic)
+mx_real_t = np.float32
+
+
+def _as_list(obj: Any) -> list[Any]:
+    """A list or tuple as it is, anything else as a list of one."""
+    return obj if isinstance(obj, (list, tuple)) else [obj]  # type: ignore[return-value]
 
 
 class NotImplementedForSymbol(MXNetError, NotImplementedError, TypeError):

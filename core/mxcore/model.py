@@ -1,22 +1,58 @@
-"""Checkpoints: a graph as ``prefix-symbol.json`` and its arrays as ``prefix-0001.params``, as ``mxnet.model``."""
+"""Checkpoints, and `FeedForward`, the oldest way to train; as ``mxnet.model``.
+
+A checkpoint is a graph as ``prefix-symbol.json`` and its arrays as ``prefix-0001.params``.
+"""
 from __future__ import annotations
 
+import copy
+import logging
+import time
+import warnings
 from collections import namedtuple
 from typing import Any
 
+import numpy as np
+
+from . import context, initializer, io, metric
 from . import ndarray as nd
+from . import optimizer as opt
 from . import symbol as sym
 from .base import error
 
-__all__ = ["BatchEndParam", "load_checkpoint", "load_params", "save_checkpoint"]
+__all__ = ["BatchEndParam", "FeedForward", "load_checkpoint", "load_params", "read_params", "save_checkpoint"]
 
-#: What batch-end callbacks get.
-BatchEndParam = namedtuple("BatchEndParam", ["epoch", "nbatch", "eval_metric", "locals"])
+#: What callbacks at the end of a batch, and of a score, get.
+BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
+
+#: Names that MXNet's module shows and others define: module, and name there.
+_BORROWED = {
+    "Context": ("context", "Context"), "DataDesc": ("io", "DataDesc"), "Uniform": ("initializer", "Uniform"),
+    "cpu": ("context", "cpu"), "get_updater": ("optimizer", "get_updater"),
+    "DataParallelExecutorManager": ("executor_manager", "DataParallelExecutorManager"),
+    "_check_arguments": ("executor_manager", "_check_arguments"),
+    "LogValidationMetricsCallback": ("callback", "LogValidationMetricsCallback"),
+    "_create_kvstore": ("module.updates", "create_kvstore"),
+    "_initialize_kvstore": ("module.updates", "initialize_kvstore"),
+    "_update_params": ("module.updates", "update_params"),
+    "_update_params_on_kvstore": ("module.updates", "update_params_on_kvstore"),
+}
 
 
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name not in _BORROWED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attr = _BORROWED[name]
+    return getattr(importlib.import_module("." + module, __package__), attr)
+
+
+# -- checkpoints ---------------------------------------------------------------------------------------------------
 def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: dict[str, Any], aux_params: dict[str, Any],
                     remove_amp_cast: bool = True) -> None:
     """Write ``<prefix>-symbol.json`` (unless `symbol` is None) and ``<prefix>-<epoch>.params``.
+
+    Each file is replaced whole or not at all: an interrupted checkpoint leaves the old one.
 
     Parameters
     ----------
@@ -25,27 +61,35 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: dict[str, 
     epoch : int
     symbol : Symbol or None
     arg_params, aux_params : dict of str to NDArray
+    remove_amp_cast : bool
+        Leave out the casts of automatic mixed precision.
     """
     if symbol is not None:
         symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
     named = {f"arg:{k}": v for k, v in arg_params.items()}
     named.update({f"aux:{k}": v for k, v in aux_params.items()})
-    nd.save(f"{prefix}-{epoch:04d}.params", named)
+    param_name = f"{prefix}-{epoch:04d}.params"
+    nd.save(param_name, named)
+    logging.info('Saved checkpoint to "%s"', param_name)
 
 
-def load_params(prefix: str, epoch: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read the arrays of a checkpoint: (arguments, auxiliary states)."""
-    name = f"{prefix}-{epoch:04d}.params"
-    loaded = nd.load(name)
+def read_params(fname: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read a file of parameters: (arguments, auxiliary states)."""
+    loaded = nd.load(fname)
     if not isinstance(loaded, dict):
-        raise error(ValueError, f"{name} holds a list of arrays without names; a checkpoint holds 'arg:…' and 'aux:…'")
+        raise error(ValueError, f"{fname} holds a list of arrays without names; a checkpoint holds 'arg:…' and 'aux:…'")
     parts: dict[str, dict[str, Any]] = {"arg": {}, "aux": {}}
     for key, value in loaded.items():
         kind, _, rest = key.partition(":")
         if kind not in parts or not rest:
-            raise error(ValueError, f"{name}: entry {key!r} is neither 'arg:<name>' nor 'aux:<name>'")
+            raise error(ValueError, f"{fname}: entry {key!r} is neither 'arg:<name>' nor 'aux:<name>'")
         parts[kind][rest] = value
     return parts["arg"], parts["aux"]
+
+
+def load_params(prefix: str, epoch: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read the arrays of a checkpoint: (arguments, auxiliary states)."""
+    return read_params(f"{prefix}-{epoch:04d}.params")
 
 
 def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, Any], dict[str, Any]]:
@@ -61,3 +105,492 @@ def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, Any], dict[
     (['data', 'fc_weight', 'fc_bias'], ['fc_weight'])
     """
     return (sym.load(f"{prefix}-symbol.json"), *load_params(prefix, epoch))
+
+
+# -- FeedForward ---------------------------------------------------------------------------------------------------
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+class FeedForward:
+    """Train and use a network in the manner of scikit-learn. Deprecated: use `Module`.
+
+    Parameters
+    ----------
+    symbol : Symbol or callable
+        With buckets a function: bucket key -> symbol.
+    ctx : Context or list of Context, optional
+        The current one unless told.
+    num_epoch : int
+        Until which epoch to train.
+    epoch_size : int, optional
+        Batches in an epoch; as many as the data have unless told.
+    optimizer : str or Optimizer
+    initializer : Initializer
+    numpy_batch_size : int
+        Batch size for NumPy data.
+    arg_params, aux_params : dict of str to NDArray, optional
+        First values.
+    allow_extra_params : bool
+        Leave out parameters that the network does not have.
+    begin_epoch : int
+        From which epoch to train.
+    **kwargs
+        Arguments of the optimizer.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.model.FeedForward``, its deprecation included.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import mxcore as mx
+    >>> import numpy as np
+    >>> warnings.simplefilter("ignore", DeprecationWarning)
+    >>> net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1, name="fc")
+    >>> net = mx.sym.LinearRegressionOutput(net, mx.sym.Variable("softmax_label"))
+    >>> x = np.linspace(-1, 1, 20)
+    >>> model = mx.model.FeedForward(net, num_epoch=30, numpy_batch_size=5, learning_rate=0.5)
+    >>> model.fit(x, 3 * x, eval_metric="mse")
+    >>> bool(abs(model.predict(np.ones(5))[0, 0] - 3) < 0.1)
+    True
+    """
+
+    def __init__(self, symbol, ctx=None, num_epoch=None, epoch_size=None, optimizer="sgd", initializer=initializer.Uniform(0.01),
+                 numpy_batch_size=128, arg_params=None, aux_params=None, allow_extra_params=False, begin_epoch=0, **kwargs):
+        warnings.warn("mxnet.model.FeedForward has been deprecated. Please use mxnet.mod.Module instead.", DeprecationWarning,
+                      stacklevel=2)
+        self.symbol, self.sym_gen = (symbol, None) if isinstance(symbol, sym.Symbol) else (None, symbol)
+        if self.symbol is None and not callable(symbol):
+            raise error(TypeError, f"symbol must be a Symbol or a function that makes one, got {symbol!r}")
+        self.arg_params, self.aux_params, self.allow_extra_params = arg_params, aux_params, allow_extra_params
+        self.argument_checked = False
+        if self.sym_gen is None:
+            self._check_arguments()
+        self.ctx = [context.current_context()] if ctx is None else _as_list(ctx)
+        self.num_epoch, self.epoch_size = num_epoch, epoch_size
+        self.kwargs = dict(kwargs)
+        self.optimizer, self.initializer, self.numpy_batch_size = optimizer, initializer, numpy_batch_size
+        self._pred_exec = None
+        self.begin_epoch = begin_epoch
+
+    # -- scikit-learn's -----------------------------------------------------------------------------------------
+    _OWN = ("symbol", "ctx", "num_epoch", "epoch_size", "optimizer", "initializer", "numpy_batch_size", "arg_params", "aux_params",
+            "allow_extra_params", "begin_epoch")
+
+    def get_params(self, deep=True):
+        """The arguments of the constructor, as scikit-learn's estimators give them.
+
+        Parameters
+        ----------
+        deep : bool
+            Without effect: nothing here is an estimator itself.
+
+        Returns
+        -------
+        dict
+        """
+        found = {name: getattr(self, name) for name in self._OWN}
+        found["symbol"] = self.symbol if self.sym_gen is None else self.sym_gen
+        return found
+
+    def set_params(self, **params):
+        """Set arguments of the constructor anew; returns this model.
+
+        Parameters
+        ----------
+        **params
+        """
+        for name, value in params.items():
+            if name not in self._OWN:
+                raise error(ValueError, f"FeedForward has no parameter {name!r}; there are {', '.join(self._OWN)}")
+            setattr(self, name, value)
+        self.argument_checked = False
+        return self
+
+    # -- set-up -------------------------------------------------------------------------------------------------
+    def _check_arguments(self):
+        if self.argument_checked:
+            return
+        from .executor_manager import _check_arguments
+
+        _check_arguments(self.symbol)
+        self.argument_checked = True
+        if self.allow_extra_params:
+            for attr, names in (("arg_params", self.symbol.list_arguments()), ("aux_params", self.symbol.list_auxiliary_states())):
+                given = getattr(self, attr)
+                if given:
+                    setattr(self, attr, {k: v for k, v in given.items() if k in set(names)})
+
+    def _init_params(self, inputs, overwrite=False):
+        """Complete the parameters for inputs of given shapes; returns names of arguments, parameters and states."""
+        described = [d if isinstance(d, io.DataDesc) else io.DataDesc(*d) for d in inputs]
+        shapes, _, aux_shapes = self.symbol.infer_shape(**{d.name: d.shape for d in described})
+        if shapes is None:
+            raise error(ValueError, f"the data {[(d.name, d.shape) for d in described]} do not determine all shapes of the network")
+        types, _, aux_types = self.symbol.infer_type(**{d.name: d.dtype for d in described})
+        arg_names, aux_names = self.symbol.list_arguments(), self.symbol.list_auxiliary_states()
+        names = {d.name for d in described}
+        param_names = [n for n in arg_names if n not in names]
+        attrs = self.symbol.attr_dict()
+
+        def complete(wanted, given):
+            found = {}
+            for name, shape, dtype in wanted:
+                old = None if overwrite or not given else given.get(name)
+                if old is not None:
+                    if tuple(old.shape) != tuple(shape):
+                        raise error(ValueError, f"parameter {name} has shape {tuple(old.shape)}, the network needs {tuple(shape)}")
+                    found[name] = old.copy()
+                    continue
+                found[name] = nd.zeros(shape, dtype=dtype)
+                self.initializer(initializer.InitDesc(name, attrs.get(name)), found[name])
+            return found
+
+        self.arg_params = complete([row for row in zip(arg_names, shapes, types) if row[0] not in names], self.arg_params)
+        self.aux_params = complete(zip(aux_names, aux_shapes, aux_types), self.aux_params)
+        return arg_names, param_names, aux_names
+
+    def _init_iter(self, X, y, is_train):
+        """An iterator over what the user gave."""
+        if isinstance(X, (np.ndarray, nd.NDArray)):
+            if y is None:
+                if is_train:
+                    raise error(ValueError, "y must be specified when X is numpy.ndarray")
+                y = np.zeros(X.shape[0])
+            y = y.asnumpy() if isinstance(y, nd.NDArray) else np.asarray(y)
+            if X.shape[0] != y.shape[0]:
+                raise error(ValueError, f"The numbers of data points and labels not equal: X has {X.shape[0]}, y {y.shape[0]}")
+            if y.ndim == 2 and y.shape[1] == 1:
+                y = y.ravel()
+            if y.ndim != 1:
+                raise error(ValueError, f"Label must be 1D or 2D (with 2nd dimension being 1), not of shape {y.shape}")
+            size = min(X.shape[0], self.numpy_batch_size)
+            if is_train:
+                return io.NDArrayIter(X, y, size, shuffle=True, last_batch_handle="roll_over")
+            return io.NDArrayIter(X, y, size, shuffle=False)
+        if not isinstance(X, io.DataIter):
+            raise error(TypeError, f"X must be DataIter, NDArray or numpy.ndarray, not {type(X).__name__}")
+        return X
+
+    def _init_eval_iter(self, eval_data):
+        if eval_data is None:
+            return None
+        if isinstance(eval_data, (tuple, list)) and len(eval_data) == 2:
+            X, y = eval_data
+            if X is None:
+                raise error(ValueError, "Eval data is NONE")
+            if y is None and isinstance(X, io.DataIter):
+                return X
+            X, y = (np.asarray(a) if isinstance(a, list) else a for a in (X, y))
+            return self._init_iter(X, y, is_train=True)
+        if not isinstance(eval_data, io.DataIter):
+            raise error(TypeError, "Eval data must be DataIter, or NDArray/numpy.ndarray/list pair (i.e. tuple/list of length 2), "
+                                   f"not {type(eval_data).__name__}")
+        return eval_data
+
+    # -- use ----------------------------------------------------------------------------------------------------
+    def _predictor(self, X):
+        """An executor for batches like those of `X`."""
+        if self.arg_params is None:
+            raise error(RuntimeError, "the model has no parameters yet; call fit(), or give arg_params")
+        inputs = [d if isinstance(d, io.DataDesc) else io.DataDesc(*d) for d in X.provide_data]
+        if self.sym_gen is not None and self.symbol is None:
+            self.symbol = self.sym_gen(X.default_bucket_key)
+            self._check_arguments()
+        shapes = {d.name: d.shape for d in inputs}
+        old = self._pred_exec
+        if old is not None:
+            given = old.arg_dict
+            if all(n in given and given[n].shape == s for n, s in shapes.items()):
+                return old
+        made = self.symbol.simple_bind(self.ctx[0], grad_req="null", type_dict={d.name: d.dtype for d in inputs}, **shapes)
+        made.copy_params_from(self.arg_params, self.aux_params or {}, allow_extra_params=True)
+        lacking = [n for n in made.arg_dict if n not in shapes and n not in self.arg_params and n not in self._labels(X)]
+        if lacking:
+            raise error(ValueError, f"the model has no values for {lacking}; the data are {sorted(shapes)}")
+        self._pred_exec = made
+        return made
+
+    @staticmethod
+    def _labels(X):
+        """Names that may be labels, which prediction does not need."""
+        return {*(d[0] for d in X.provide_label or ()), "softmax_label"}
+
+    def _outputs(self, X, num_batch, reset):
+        """Outputs of batch after batch, without padding: (number, outputs, batch, rows that count)."""
+        if reset:
+            X.reset()
+        executor = self._predictor(X)
+        names = [d[0] for d in X.provide_data]
+        for i, batch in enumerate(X):
+            if num_batch is not None and i == num_batch:
+                return
+            for name, data in zip(names, batch.data):
+                executor.arg_dict[name][:] = data
+            yield i, executor.forward(is_train=False), batch, batch.data[0].shape[0] - (batch.pad or 0)
+
+    def predict(self, X, num_batch=None, return_data=False, reset=True):
+        """Predict.
+
+        Parameters
+        ----------
+        X : DataIter, NDArray or numpy.ndarray
+        num_batch : int, optional
+            Take so many batches only.
+        return_data : bool
+            Return data and labels, too.
+        reset : bool
+            Reset `X` first.
+
+        Returns
+        -------
+        numpy.ndarray, or list of them for several outputs
+            With `return_data` a tuple (outputs, data, labels).
+        """
+        X = self._init_iter(X, None, is_train=False)
+        rows = []
+        for _, outputs, batch, n in self._outputs(X, num_batch, reset):
+            parts = [outputs, batch.data, batch.label or []] if return_data else [outputs]
+            rows.append([[a[:n].asnumpy() for a in part] for part in parts])
+        if not rows:
+            raise error(ValueError, "predict: the data have no batch; call reset() on the iterator")
+        found = []
+        for part in zip(*rows):
+            arrays = [np.concatenate(pieces) for pieces in zip(*part)]
+            found.append(arrays[0] if len(arrays) == 1 else arrays)
+        return tuple(found) if return_data else found[0]
+
+    def score(self, X, eval_metric="acc", num_batch=None, batch_end_callback=None, reset=True):
+        """Measure the outputs on a data set.
+
+        Parameters
+        ----------
+        X : DataIter
+        eval_metric : EvalMetric or str
+        num_batch : int, optional
+            Take so many batches only.
+        batch_end_callback : callable or list of callable, optional
+            Called with a `BatchEndParam` of epoch 0.
+        reset : bool
+            Reset `X` first.
+
+        Returns
+        -------
+        float
+        """
+        if not isinstance(eval_metric, metric.EvalMetric):
+            eval_metric = metric.create(eval_metric)
+        X = self._init_iter(X, None, is_train=False)
+        eval_metric.reset()
+        for i, outputs, batch, _ in self._outputs(X, num_batch, reset):
+            eval_metric.update(batch.label, outputs)
+            if batch_end_callback is not None:
+                batch_end_params = BatchEndParam(epoch=0, nbatch=i, eval_metric=eval_metric, locals=locals())
+                for callback in _as_list(batch_end_callback):
+                    callback(batch_end_params)
+        return eval_metric.get()[1]
+
+    # -- training -----------------------------------------------------------------------------------------------
+    def fit(self, X, y=None, eval_data=None, eval_metric="acc", epoch_end_callback=None, batch_end_callback=None, kvstore="local",
+            logger=None, work_load_list=None, monitor=None, eval_end_callback=None, eval_batch_end_callback=None):
+        """Train.
+
+        Parameters
+        ----------
+        X : DataIter, NDArray or numpy.ndarray
+            Data; vectors are batches of numbers.
+        y : numpy.ndarray or NDArray, optional
+            Labels; needed unless `X` is a DataIter.
+        eval_data : DataIter or pair of arrays, optional
+            Scored after each epoch.
+        eval_metric : EvalMetric, str or callable
+        epoch_end_callback, batch_end_callback, eval_end_callback, eval_batch_end_callback : callable or list, optional
+            As for `Module.fit`; by default validation scores are logged.
+        kvstore : str or KVStore
+            As for `Module.init_optimizer`.
+        logger : Logger, optional
+        work_load_list : list of float, optional
+            The share of each context.
+        monitor : Monitor, optional
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError or TypeError) if data, labels and network do not fit.
+        """
+        from .module.updates import create_kvstore, names_of_indices
+
+        data = self._init_iter(X, y, is_train=True)
+        eval_data = self._init_eval_iter(eval_data)
+        if self.num_epoch is None:
+            raise error(ValueError, "fit: FeedForward(num_epoch=…) is needed")
+        if self.sym_gen is not None:
+            self.symbol = self.sym_gen(data.default_bucket_key)
+            self._check_arguments()
+        self.kwargs["sym"] = self.symbol
+        arg_names, param_names, aux_names = self._init_params([*data.provide_data, *(data.provide_label or ())])
+        self._pred_exec = None
+        if not isinstance(eval_metric, metric.EvalMetric):
+            eval_metric = metric.create(eval_metric)
+        kvstore, update_on_kvstore = create_kvstore(kvstore, len(self.ctx), self.arg_params)
+        idx2name = names_of_indices(param_names, len(self.ctx), update_on_kvstore)
+        self.kwargs["param_idx2name"] = idx2name
+        if isinstance(self.optimizer, str):
+            batch_size = data.batch_size
+            if kvstore and "dist" in kvstore.type and "_async" not in kvstore.type:
+                batch_size *= kvstore.num_workers
+            optimizer = opt.create(self.optimizer, **{"rescale_grad": 1.0 / batch_size, **self.kwargs})
+        elif isinstance(self.optimizer, opt.Optimizer):
+            optimizer = self.optimizer
+            if not optimizer.idx2name:
+                optimizer.idx2name = idx2name
+        else:
+            raise error(TypeError, f"optimizer must be a name or an Optimizer, got {self.optimizer!r}")
+        if eval_end_callback is None:
+            from .callback import LogValidationMetricsCallback
+
+            eval_end_callback = LogValidationMetricsCallback()
+        self._train(data, eval_data, arg_names, param_names, aux_names, optimizer, kvstore, update_on_kvstore, eval_metric,
+                    epoch_end_callback, batch_end_callback, logger or logging, work_load_list, monitor, eval_end_callback,
+                    eval_batch_end_callback)
+
+    def _train(self, train_data, eval_data, arg_names, param_names, aux_names, optimizer, kvstore, update_on_kvstore, eval_metric,
+               epoch_end_callback, batch_end_callback, logger, work_load_list, monitor, eval_end_callback, eval_batch_end_callback):
+        from .executor_manager import DataParallelExecutorManager
+        from .module.updates import initialize_kvstore, update_params, update_params_on_kvstore
+
+        symbol, ctx, epoch_size, arg_params, aux_params = self.symbol, self.ctx, self.epoch_size, self.arg_params, self.aux_params
+        executor_manager = DataParallelExecutorManager(symbol, ctx, train_data, arg_names, param_names, aux_names, work_load_list,
+                                                       logger, self.sym_gen)
+        if monitor:
+            executor_manager.install_monitor(monitor)
+        executor_manager.set_params(arg_params, aux_params)
+        updater = None if update_on_kvstore else opt.get_updater(optimizer)
+        if kvstore:
+            if update_on_kvstore:
+                kvstore.set_optimizer(optimizer)
+            initialize_kvstore(kvstore, executor_manager.param_arrays, arg_params, param_names, update_on_kvstore)
+        train_data.reset()
+        for epoch in range(self.begin_epoch, self.num_epoch):
+            tic = time.time()
+            eval_metric.reset()
+            nbatch = 0
+            while True:
+                do_reset = True
+                before = nbatch
+                for data_batch in train_data:
+                    executor_manager.load_data_batch(data_batch)
+                    if monitor is not None:
+                        monitor.tic()
+                    executor_manager.forward(is_train=True)
+                    executor_manager.backward()
+                    if update_on_kvstore:
+                        update_params_on_kvstore(executor_manager.param_arrays, executor_manager.grad_arrays, kvstore, param_names)
+                    else:
+                        update_params(executor_manager.param_arrays, executor_manager.grad_arrays, updater, len(ctx), kvstore, param_names)
+                    if monitor is not None:
+                        monitor.toc_print()
+                    executor_manager.update_metric(eval_metric, data_batch.label)
+                    nbatch += 1
+                    if batch_end_callback is not None:
+                        batch_end_params = BatchEndParam(epoch=epoch, nbatch=nbatch, eval_metric=eval_metric, locals=locals())
+                        for callback in _as_list(batch_end_callback):
+                            callback(batch_end_params)
+                    if epoch_size is not None and nbatch >= epoch_size:
+                        do_reset = False  # the next epoch goes on from here
+                        break
+                if do_reset:
+                    logger.info("Epoch[%d] Resetting Data Iterator", epoch)
+                    train_data.reset()
+                if epoch_size is None or nbatch >= epoch_size:
+                    break
+                if nbatch == before:
+                    raise error(ValueError, f"fit: train_data gives no batches, and an epoch is to have {epoch_size}")
+            toc = time.time()
+            logger.info("Epoch[%d] Time cost=%.3f", epoch, toc - tic)
+            if epoch_end_callback or epoch + 1 == self.num_epoch:
+                executor_manager.copy_to(arg_params, aux_params)
+            if epoch_end_callback is not None:
+                for callback in _as_list(epoch_end_callback):
+                    callback(epoch, symbol, arg_params, aux_params)
+            if eval_data:
+                self._validate(executor_manager, eval_data, eval_metric, epoch, eval_end_callback, eval_batch_end_callback)
+
+    @staticmethod
+    def _validate(executor_manager, eval_data, eval_metric, epoch, eval_end_callback, eval_batch_end_callback):
+        eval_metric.reset()
+        eval_data.reset()
+        total_num_batch = 0
+        for i, eval_batch in enumerate(eval_data):
+            executor_manager.load_data_batch(eval_batch)
+            executor_manager.forward(is_train=False)
+            executor_manager.update_metric(eval_metric, eval_batch.label)
+            if eval_batch_end_callback is not None:
+                batch_end_params = BatchEndParam(epoch=epoch, nbatch=i, eval_metric=eval_metric, locals=locals())
+                for callback in _as_list(eval_batch_end_callback):
+                    callback(batch_end_params)
+            total_num_batch += 1
+        if eval_end_callback is not None:
+            params = BatchEndParam(epoch=epoch, nbatch=total_num_batch, eval_metric=eval_metric, locals=locals())
+            for callback in _as_list(eval_end_callback):
+                callback(params)
+
+    # -- files --------------------------------------------------------------------------------------------------
+    def save(self, prefix, epoch=None, remove_amp_cast=True):
+        """Write a checkpoint.
+
+        Parameters
+        ----------
+        prefix : str
+        epoch : int, optional
+            `num_epoch` unless told.
+        remove_amp_cast : bool
+            Leave out the casts of automatic mixed precision.
+        """
+        if epoch is None:
+            epoch = self.num_epoch
+        if epoch is None:
+            raise error(AssertionError, "save: give the epoch, or make the model with num_epoch")
+        save_checkpoint(prefix, epoch, self.symbol, self.arg_params or {}, self.aux_params or {}, remove_amp_cast=remove_amp_cast)
+
+    @staticmethod
+    def load(prefix, epoch, ctx=None, **kwargs):
+        """Make a model of a checkpoint.
+
+        Parameters
+        ----------
+        prefix : str
+        epoch : int
+        ctx : Context or list of Context, optional
+        **kwargs
+            Further arguments of `FeedForward`.
+
+        Returns
+        -------
+        FeedForward
+        """
+        symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
+        return FeedForward(symbol, ctx=ctx, arg_params=arg_params, aux_params=aux_params, begin_epoch=epoch, **kwargs)
+
+    @staticmethod
+    def create(symbol, X, y=None, ctx=None, num_epoch=None, epoch_size=None, optimizer="sgd", initializer=initializer.Uniform(0.01),
+               eval_data=None, eval_metric="acc", epoch_end_callback=None, batch_end_callback=None, kvstore="local", logger=None,
+               work_load_list=None, eval_end_callback=None, eval_batch_end_callback=None, **kwargs):
+        """Make a model and train it; the arguments are those of `FeedForward` and `fit`.
+
+        Returns
+        -------
+        FeedForward
+        """
+        model = FeedForward(symbol, ctx=ctx, num_epoch=num_epoch, epoch_size=epoch_size, optimizer=optimizer, initializer=initializer,
+                            **kwargs)
+        model.fit(X, y, eval_data=eval_data, eval_metric=eval_metric, epoch_end_callback=epoch_end_callback,
+                  batch_end_callback=batch_end_callback, kvstore=kvstore, logger=logger, work_load_list=work_load_list,
+                  eval_end_callback=eval_end_callback, eval_batch_end_callback=eval_batch_end_callback)
+        return model
+
+    # Executors and functions stay behind.
+    def __getstate__(self):
+        return {**copy.copy(self.__dict__), "_pred_exec": None}

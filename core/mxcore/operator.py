@@ -80,6 +80,15 @@ class CustomOpProp:
         first = in_type[0]
         return in_type, [first] * len(self.list_outputs()), [first] * len(self.list_auxiliary_states())
 
+    def infer_storage_type(self, in_stype: list[str]) -> Any:
+        """Storage types of (inputs, outputs, auxiliary states): all 'default', as custom operators get and give dense arrays."""
+        return in_stype, ["default"] * len(self.list_outputs()), ["default"] * len(self.list_auxiliary_states())
+
+    def infer_storage_type_backward(self, ograd_stype: list[str], in_stype: list[str], out_stype: list[str], igrad_stype: list[str],
+                                    aux_stype: list[str]) -> Any:
+        """Storage types of (gradients of outputs, inputs, outputs, gradients of inputs, auxiliary states): all 'default'."""
+        return tuple(["default"] * len(listed) for listed in (ograd_stype, in_stype, out_stype, igrad_stype, aux_stype))
+
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
         """Which arrays `backward` reads; all are kept here, whatever this returns."""
         return [*(out_grad if self.need_top_grad_ else []), *in_data, *out_data]

@@ -207,5 +207,51 @@ def test_switches(site):
     assert strict.returncode != 0 and "no libmagic here" in strict.stderr
 
 
+@pytest.mark.parametrize("how", ["raise SystemExit(3)", "import sys; sys.exit('bye')", "raise GeneratorExit"])
+def test_a_plugin_that_ends_the_process_does_not(site, tmp_path, how):
+    (tmp_path / "p_broken.py").write_text(how)
+    code = "import mxcore as mx; print(mx.nd.site_fine(mx.nd.ones((1,))).asscalar())"
+    done = site(code)
+    assert (done.returncode, done.stdout) == (0, "2.0\n"), done.stderr
+    assert "plugin 'p_broken' of p_broken 1.0 was not loaded: MXNetRuntimeError: it ended with" in done.stderr
+    strict = site(code, MXCORE_STRICT_PLUGINS="1")
+    assert strict.returncode == 1 and "MXNetRuntimeError: it ended with" in strict.stderr
+
+
+def test_ctrl_c_in_a_plugin_is_the_users(site, tmp_path):
+    (tmp_path / "p_broken.py").write_text("raise KeyboardInterrupt")
+    assert "KeyboardInterrupt" in site("import mxcore as mx; mx.nd.ones((1,))").stderr
+
+
+def test_hooks_and_kernel_modules_that_end_the_process(plug, tmp_path, monkeypatch):
+    def leave():
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):  # registering by hand is the caller's own code
+        plug("hooked", mxcore_ops=leave)
+    with pytest.warns(UserWarning, match="mxcore_configure of plugin 'up' failed: it ended with SystemExit"):
+        plug("up", mxcore_configure=leave)
+    (tmp_path / "kernels_that_leave.py").write_text("raise SystemExit(3)")
+    monkeypatch.syspath_prepend(tmp_path)
+    plug("the_op", mxcore_ops=[an_op()])
+    plug("broken", mxcore_kernels={"cpu": "kernels_that_leave:kernels"}, mxcore_metrics={"leaves": "kernels_that_leave:x"})
+    with pytest.warns(UserWarning, match="kernels_that_leave:kernels of broken for device 'cpu' failed to load: it ended with SystemExit"):
+        assert mx.nd.test_throwaway(mx.nd.ones((1,))).asscalar() == 1
+    with pytest.raises(ImportError, match="cannot be imported: it ended with SystemExit"):
+        registry.lookup("metric", "leaves")
+
+
+def test_the_switches_are_named_where_something_is_missing(site):
+    none = site("import mxcore as mx\nmx.nd.ones((1,))", MXCORE_PLUGINS="")
+    assert "MXCORE_PLUGINS is set to ''" in none.stderr
+    typo = site("import mxcore as mx\nmx.nd.ones((1,))", MXCORE_PLUGINS="p_fin")
+    assert "plugin 'p_fin' of MXCORE_PLUGINS was not loaded: MXNetKeyError: no plugin has this name, did you mean 'p_fine'" in typo.stderr
+
+
+def test_warnings_about_plugins_point_at_the_users_line(site, tmp_path):
+    (tmp_path / "user_script.py").write_text("import mxcore as mx\n\nx = mx.nd.ones((1,))\n")
+    assert f"{tmp_path}/user_script.py:3: MXNetWarning: plugin 'p_broken'" in site("import user_script").stderr
+
+
 def test_make_plugin_of_these_tests_is_a_plugin():
     assert make_plugin("m", 1, mxcore_report=lambda: ["x"]).mxcore_report() == ["x"]

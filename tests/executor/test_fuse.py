@@ -63,14 +63,14 @@ def ops(graph):
     return [n.op.name for n in graph.nodes if n.op is not None]
 
 
-def check(graph, tolerance=None, low=-2, high=2):
-    """Off == on; returns the fused graph."""
+def check(graph, tolerance=None, low=-2, high=2, ways=(False, True)):
+    """Off == on, in parts and compiled; returns the fused graph."""
     fused = fuse(graph, DEVICE)
     rs = np.random.RandomState(0)
     values = {v.name: rs.uniform(low, high, graph.shapes[v, 0]).astype(graph.dtypes[v, 0]) for v in graph.variables()}
     off = run(graph, values, False)
     tolerance = tolerance or (2e-5 if off[0].dtype == np.float32 else 1e-11)
-    for compiled in (False, True):
+    for compiled in ways:
         for i, (a, b) in enumerate(zip(off, run(fused, values, compiled))):
             np.testing.assert_allclose(b, a, rtol=tolerance, atol=tolerance, err_msg=f"head {i}, compiled {compiled}")
     for n in fused.nodes:  # inference finds what the pass wrote
@@ -119,7 +119,9 @@ def test_off_and_on_agree(name, dtype):
     symbol, shapes = CASES[name]
     # A point where x == y, or a maximum attained twice, has no probability here.
     low = 0.1 if name == "hypot and friends" else -2
-    assert chains(check(make(symbol, shapes, dtype), low=low))
+    # Compiling takes a third of a second; what float64 does differently is in few of them.
+    ways = (False, True) if dtype == "float32" or name in ("chain", "mean kept", "where and clip", "max") else (False,)
+    assert chains(check(make(symbol, shapes, dtype), low=low, ways=ways))
 
 
 @pytest.mark.parametrize("act", ["leaky", "elu", "selu", "gelu"])

@@ -10,6 +10,17 @@ from mxcore.executor.passes import STOCK
 sym = mx.sym
 
 
+@pytest.fixture
+def fuse_all(monkeypatch):
+    """Small arrays are fused too."""
+    from mxcore.executor import compile as module
+
+    monkeypatch.setattr(module, "FUSE_FROM", 0)
+    module._cache.clear()
+    yield
+    module._cache.clear()
+
+
 def mlp():
     x = sym.Activation(sym.FullyConnected(sym.Variable("data"), num_hidden=7, name="fc1"), act_type="tanh", name="act1")
     return sym.SoftmaxOutput(sym.FullyConnected(x, num_hidden=4, name="fc2"), name="softmax"), {"data": (5, 6)}
@@ -74,7 +85,7 @@ def agree(a, b):
 
 @pytest.mark.parametrize("make", NETS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("off", [[], *[[n] for n in STOCK]], ids=lambda v: "-".join(v) or "all")
-def test_off_and_on_agree(make, off, monkeypatch):
+def test_off_and_on_agree(make, off, monkeypatch, fuse_all):
     monkeypatch.setenv("MXNET_BACKWARD_DO_MIRROR", "1")
     on, _ = results(make)
     with passes_off(*off):

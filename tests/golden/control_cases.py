@@ -389,13 +389,174 @@ def loop_normal(mx):
     return bound(mx, mx.sym.Group([out, last]), steps=((False, False),), reqs="null", x=(2, 4, 3), s=(4, 3))
 
 
+# -- while and cond -------------------------------------------------------------------------------------------------
+# The first number that `values` gives for the first array is 0.99.
+
+def rnn_while(F, v, w):
+    h = F.tanh(F.FullyConnected(v[1], w[0], w[1], num_hidden=3))
+    return h * 2, [v[0] + 1, h]
+
+
+def foreach_inside(F, v, w):
+    out, last = F.contrib.foreach(lambda d, t: (d * w[0] + t, t * d), v[1], v[2])
+    return out, [v[0] + 1, v[1] + out, last]
+
+
+def while_inside(F, v, w):
+    out, last = F.contrib.while_loop(lambda i, s: i < 2, lambda i, s: (s * w[0] * v[1], [i + 0.5, s + v[1]]), [v[0] * 0, v[1] * 2],
+                                     max_iterations=4)
+    return F.sum(out, axis=0), [v[0] + 1, last[1]]
+
+
+def cond_inside(F, v, w):
+    return F.contrib.cond(v[0] < 2, lambda: v[1] * w[0], lambda: v[1] + w[0]), [v[0] + 1, v[1] * 2]
+
+
+#: Name -> (shapes of the loop variables, of what the functions find outside, steps that are taken, max_iterations, condition and
+#: function of F, variables and the rest).
+WHILES = {
+    "count": ([(1,), (2,)], [(2,)], 3, 3, lambda F, v, w: v[0] < 3, lambda F, v, w: ([v[1] * w[0]], [v[0] + 1, v[1] * w[0]])),
+    "ends_first": ([(1,), (2,)], [(2,)], 3, 7, lambda F, v, w: v[0] < 3, lambda F, v, w: ([v[1] * w[0], v[0]], [v[0] + 1, v[1] * w[0]])),
+    "cut_off": ([(1,), (2, 1)], [], 2, 2, lambda F, v, w: v[0] < 30, lambda F, v, w: (F.broadcast_mul(v[1], v[0]), [v[0] * 2, v[1] * v[1]])),
+    "one_variable": ((1,), [(1,)], 2, 4, lambda F, v, w: v[0] < 2, lambda F, v, w: (v[0] * w[0], v[0] + 0.75)),
+    "nested": ([(1,), [(2,)]], [(2,)], 2, 3, lambda F, v, w: v[0] < 2,
+               lambda F, v, w: ([v[1][0] * w[0], [v[0] * 2]], [v[0] + 1, [F.broadcast_mul(v[1][0], v[0])]])),
+    "no_outputs": ([(1,), (2,)], [(2,)], 2, 3, lambda F, v, w: v[0] < 2,
+                   lambda F, v, w: ([], [v[0] + 1, F.broadcast_mul(v[1] * w[0], v[0])])),
+    "outside_asked": ([(1,)], [(3,), (1,)], 2, 3, lambda F, v, w: v[0] * v[0] + F.sum(w[0]) * 0 < 4,
+                      lambda F, v, w: (v[0] * w[1], [v[0] * w[1] * w[1]])),
+    "copies": ([(1,), (2,)], [(2,)], 2, 3, lambda F, v, w: v[0] < 2, lambda F, v, w: ([w[0], v[1]], [v[0] + 1, v[1]])),
+    "swap": ([(1,), (1,)], [], 2, 2, lambda F, v, w: v[0] < 30, lambda F, v, w: (v[0] * v[1], [v[1], v[0]])),
+    "twice": ([(1,)], [(1,)], 2, 3, lambda F, v, w: v[0] < 3, lambda F, v, w: (lambda y: ([y, y * 2], y))(v[0] + w[0] * w[0])),
+    "rnn": ([(1,), (2, 3)], [(3, 3), (3,)], 3, 4, lambda F, v, w: v[0] < 3, rnn_while),
+    "growing": ([(1,)], [(1,)], 3, 6, lambda F, v, w: F.sum(v[0]) < 5,
+                lambda F, v, w: ([], [F.concat(v[0], F.broadcast_mul(v[0], w[0] * w[0]) + 0.5, dim=0)])),
+    "foreach_inside": ([(1,), (2, 2), (2,)], [(2,)], 2, 3, lambda F, v, w: v[0] < 2, foreach_inside),
+    "while_inside": ([(1,), (2,)], [(2,)], 2, 3, lambda F, v, w: v[0] < 2, while_inside),
+    "cond_inside": ([(1,), (2,)], [(2,)], 2, 3, lambda F, v, w: v[0] < 2.5, cond_inside),
+}
+
+
+def nested_conds(F, x, w):
+    return F.contrib.cond(x[0] < 0.5, lambda: x[1], lambda: F.contrib.cond(x[0] < 3, lambda: x[1] * w[0], lambda: w[0] * 2))
+
+
+#: Name -> (shapes of the variables, of what is computed outside from variables, what is computed of F and both).
+CONDS = {
+    "then": ([(1,), (2,)], [(2,)], lambda F, x, w: F.contrib.cond(x[0] < 3, lambda: x[1] * w[0], lambda: x[1] + w[0])),
+    "else": ([(1,), (2,)], [(2,)], lambda F, x, w: F.contrib.cond(x[0] > 3, lambda: x[1] * w[0],
+                                                                  lambda: F.broadcast_add(x[1] * x[1], x[0]))),
+    "lists": ([(1,), (2,)], [(2,)], lambda F, x, w: F.contrib.cond(x[0], lambda: [x[1], [w[0] * 2]], lambda: [w[0], [x[1] * 3]])),
+    "one_side": ([(1,), (2,)], [(2,)], lambda F, x, w: F.contrib.cond(x[0] > 3, lambda: x[1], lambda: w[0])),
+    "shapes": ([(1,), (2,)], [], lambda F, x, w: F.contrib.cond(x[0], lambda: F.concat(x[1], x[1] * 2, dim=0), lambda: x[1])),
+    "number": ([(1, 1), (2, 3)], [(3,)], lambda F, x, w: F.contrib.cond(x[0] - 0.5, lambda: F.broadcast_mul(x[1], F.reshape(w[0], (1, 3))),
+                                                                       lambda: x[1])),
+    "nested_conds": ([(1,), (2,)], [(2,)], nested_conds),
+}
+
+
+#: MXNet cannot train these as operators: they hold another one, a variable changes its shape,
+#: or the condition alone uses something.
+UNTRAINED = {"growing", "outside_asked", "foreach_inside", "while_inside", "cond_inside", "nested_conds"}
+
+
+def flow_arrays(mx, kind, name):
+    """Arrays through a loop or branches: results, last variables, gradients of everything."""
+    shapes, outside, *_ = (WHILES if kind == "while" else CONDS)[name]
+    every = variables(mx, [*flat_shapes(shapes), *outside], ["add"] + ["write"] * (len(flat_shapes(shapes)) + len(outside) - 1))
+    rest = iter(every)
+    x, w = (map_nested(lambda s: next(rest), nested) for nested in (shapes, outside))
+    with mx.autograd.record():
+        ys = flow(mx.nd, kind, name, x, [v * 2 for v in w])
+    ys = [y for y in ys if not any(y is v for v in every)]
+    if name == "one_side":  # a branch may return what it finds; that of arrays is the very same
+        return numpy(out=ys), None
+    mx.autograd.backward(ys, heads(mx, ys))
+    return numpy(out=ys, grad=[v.grad for v in every]), None
+
+
+def flow(F, kind, name, x, w):
+    """The results of a case; without the rows that no step fills, which MXNet leaves undefined."""
+    if kind == "cond":
+        return flat(CONDS[name][2](F, x, w))
+    _, _, steps, most, cond, func = WHILES[name]
+    outs, last = F.contrib.while_loop(lambda *v: cond(F, v, w), lambda *v: func(F, v, w), x, max_iterations=most)
+    return [F.slice_axis(y, axis=0, begin=0, end=steps) for y in flat([outs])] + flat([last])
+
+
+def flow_symbol(mx, kind, name):
+    """The symbol of a case, and the shapes of its arguments."""
+    shapes, outside, *_ = (WHILES if kind == "while" else CONDS)[name]
+    named = {}
+
+    def variable(shape):
+        named[f"v{len(named)}"] = shape
+        return mx.sym.Variable(f"v{len(named) - 1}")
+
+    x, w = (map_nested(variable, nested) for nested in (shapes, outside))
+    return mx.sym.Group(flow(mx.sym, kind, name, x, [v * 2 for v in w])), named
+
+
+def flow_bound(mx, kind, name):
+    """The same as an operator."""
+    s, shapes = flow_symbol(mx, kind, name)
+    # MXNet leaves gradients of what only the other branch reads undefined.
+    return flow_run(mx, s, shapes, name not in UNTRAINED, kind == "while"), s.tojson()
+
+
+def flow_run(mx, s, shapes, train=True, grad=True):
+    """Bind to arrays (MXNet infers no shapes through these operators) and run: without training, then perhaps twice with gradients."""
+    names = s.list_arguments()
+    args = {n: mx.nd.array(values(shapes[n], 3 * i + 1)) for i, n in enumerate(shapes)}
+    grads = {n: mx.nd.zeros(shapes[n]) for n in names}
+    reqs = {n: "null" if not train else "add" if n == names[-1] else "write" for n in names}
+    ex = s.bind(mx.cpu(), {n: args[n] for n in names}, args_grad=grads, grad_req=reqs)
+    found = {}
+    for step, back in enumerate((False, True, True) if train else (False,)):
+        ys = ex.forward(is_train=back)
+        new = {"out": ys}
+        if back:
+            ex.backward(heads(mx, ys))
+            new["grad"] = [grads[n] for n in shapes if grad and n in grads]
+        mx.nd.waitall()
+        found.update({f"{step}.{k}": v for k, v in numpy(**new).items()})
+    return found
+
+
+def while_never(mx):
+    """No step at all: nothing is stacked, the variables are those that were given."""
+    x, w = variables(mx, [(2,), (2,)])
+    with mx.autograd.record():
+        outs, last = mx.nd.contrib.while_loop(lambda v: v.sum() > 90, lambda v: (v, v * w), x * 3, max_iterations=3)
+        y = last * w
+    y.backward(heads(mx, [y])[0])
+    assert outs == []
+    return numpy(out=[y], grad=[x.grad, w.grad]), None
+
+
+def numbers(mx):
+    """What is finite, infinite, or no number."""
+    found = {}
+    for dtype in ("float16", "float32", "float64"):
+        x = mx.nd.array([1, -2, np.inf, -np.inf, np.nan, 0], dtype=dtype)
+        found.update(numpy(**{dtype: [f(x) for f in (mx.nd.contrib.isinf, mx.nd.contrib.isnan, mx.nd.contrib.isfinite)]}))
+    x = mx.nd.array([[3, 0]], dtype="int32")
+    found.update(numpy(int32=[f(x) for f in (mx.nd.contrib.isinf, mx.nd.contrib.isnan, mx.nd.contrib.isfinite)]))
+    _, true, _ = mx.nd.contrib.rand_zipfian(mx.nd.array([[0, 7], [3, 99]]), 20, 100)
+    return {**found, **numpy(zipfian=[true])}, None
+
+
 #: Name -> what a case does with mx; returns arrays by name, and the text of a symbol or None.
 CASES = {f.__name__: f for f in (
     mix_arrays, mix_one_output, loss_arrays, calls_arrays, others_arrays, mix_bound, mix_bound_null, loss_bound, calls_bound, others_bound,
-    loop_half, loop_double, loop_between, loop_normal)}
+    loop_half, loop_double, loop_between, loop_normal, while_never, numbers)}
 for _name in LOOPS:
     CASES[f"loop_arrays_{_name}"] = lambda mx, name=_name: loop_arrays(mx, name)
     CASES[f"loop_bound_{_name}"] = lambda mx, name=_name: loop_bound(mx, name)
+for _kind, _table in (("while", WHILES), ("cond", CONDS)):
+    for _name in _table:
+        CASES[f"{_kind}_arrays_{_name}"] = lambda mx, kind=_kind, name=_name: flow_arrays(mx, kind, name)
+        CASES[f"{_kind}_bound_{_name}"] = lambda mx, kind=_kind, name=_name: flow_bound(mx, kind, name)
 CASES["loop_arrays_float64"] = lambda mx: loop_arrays(mx, "rnn", "float64")
 
 

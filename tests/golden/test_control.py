@@ -18,6 +18,10 @@ from . import control_cases
 NOT_WRITTEN_AGAIN = {"loop_normal"}
 
 
+#: Some result is an input: over arrays the very same one, which has no gradient of its own.
+PASSED_ON = {"copies", "swap", "lists", "one_side"}
+
+
 @functools.cache
 def golden():
     """Case -> (arrays by name, the text of the symbol)."""
@@ -59,6 +63,27 @@ def test_symbols(name):
 def test_loops_from_files(name):
     loaded = mx.sym.load_json(golden()[name][1])
     check(control_cases.run_bound(mx, loaded, **control_cases.loop_symbol(mx, name[len("loop_bound_"):])[1]), name)
+
+
+@pytest.mark.parametrize("name", [n for n in control_cases.CASES if n.startswith(("while_bound", "cond_bound"))])
+def test_flow_from_files(name):
+    kind, _, case = name.split("_", 2)
+    loaded = mx.sym.load_json(golden()[name][1])
+    shapes = control_cases.flow_symbol(mx, kind, case)[1]
+    check(control_cases.flow_run(mx, loaded, shapes, case not in control_cases.UNTRAINED, kind == "while"), name)
+
+
+@pytest.mark.parametrize("kind, case", [(kind, name) for kind, table in (("while", control_cases.WHILES), ("cond", control_cases.CONDS))
+                                        for name in table if name not in PASSED_ON])
+def test_gradients_are_those_of_arrays(kind, case):
+    """Here operators have gradients where MXNet cannot bind them, or leaves some undefined: those that its arrays have."""
+    s, shapes = control_cases.flow_symbol(mx, kind, case)
+    found = control_cases.flow_run(mx, s, shapes)
+    arrays = golden()[f"{kind}_arrays_{case}"][0]
+    wanted = {k: v for k, v in arrays.items() if k.startswith("grad")}
+    assert len(wanted) == len(shapes)
+    for i in range(len(shapes)):
+        compare(found[f"1.grad{i}"], wanted[f"grad{i}"], "float32", f"{kind} {case}, gradient {i}", 1.0, GOLDEN)
 
 
 def test_files_are_written_again_as_they_were():

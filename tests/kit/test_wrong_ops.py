@@ -54,6 +54,12 @@ def test_wrong_second_gradient():
     assert failed(wrong) == {"second gradient"}
 
 
+@pytest.mark.parametrize("rule", [lambda F, dy: F.BlockGrad(dy) * 2, lambda F, dy: F.BlockGrad(dy * 2)])
+def test_a_linear_operator_whose_gradient_has_none(rule):
+    """The gradient depends on the incoming gradient alone, so only its derivative for that shows the loss."""
+    assert failed(declare(lambda k, p, data: data * 2, grad=rule)) == {"second gradient"}
+
+
 def test_missing_gradient():
     assert "gradient" in failed(op("wrong", samples=SAMPLES)(lambda k, p, data: data * 2))
 

@@ -105,10 +105,20 @@ def test_numpy_and_dlpack():
     assert not host.flags.writeable and mine.asnumpy().tolist() == [1, 1, 1]
 
 
+def test_in_compares_elements():
+    assert 1 in nd.array([1, 2]) and 3 not in nd.array([1, 2]) and nd.array([2]) in nd.array([1, 2])
+
+
+def test_an_array_copied_to_itself_is_a_warning_and_false():
+    x = nd.array([1, 2])
+    with pytest.warns(UserWarning, match="source and target are the same array"):
+        assert x.copyto(x) is False
+
+
 def test_conversions_and_refusals():
     assert float(nd.array([2.5])) == 2.5 and int(nd.array([2])) == 2 and bool(nd.array([1])) and len(nd.zeros((3, 2))) == 3
     assert [x.asnumpy().tolist() for x in nd.array([[1], [2]])] == [[1], [2]]
-    for wrong in (lambda: bool(nd.ones((2,))), lambda: nd.ones((2,)).asscalar(), lambda: 1 in nd.ones((2,)), lambda: nd.ones((2,))[5],
+    for wrong in (lambda: bool(nd.ones((2,))), lambda: nd.ones((2,)).asscalar(), lambda: 1 in nd.ones((2, 2)), lambda: nd.ones((2,))[5],
                   lambda: nd.ones((2,))[0, 0], lambda: nd.ones((2,)).copyto(nd.ones((3,))), lambda: nd.array(["a"])):
         with pytest.raises(MXNetError):
             wrong()

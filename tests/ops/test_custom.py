@@ -1,8 +1,12 @@
 """Operators written in Python, beyond what the golden numbers of MXNet show."""
+import pickle
+import threading
+
 import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore._core.engine import use_engine
 
 
 def declare(name, forward, backward=None, **methods):
@@ -91,3 +95,172 @@ def test_rules_that_count_wrongly_are_named():
     declare("t_types", times(1), infer_type=lambda self, t: ([], t, []))
     with pytest.raises(ValueError, match="infer_type of Prop returned 0 types of arguments"):
         mx.nd.Custom(mx.nd.ones((2,)), op_type="t_types")
+
+
+def boom(self, *args, **kwargs):
+    """A method of a user that raises."""
+    raise LookupError("my own trouble")
+
+
+def copy_back(self, req, out_grad, in_data, out_data, in_grad, aux):
+    self.assign(in_grad[0], req[0], out_grad[0])
+
+
+BROKEN = {"forward": (boom, copy_back, {}), "backward": (times(1), boom, {}),
+          "create_operator": (times(1), copy_back, {"create_operator": boom}),
+          "infer_shape": (times(1), copy_back, {"infer_shape": boom}), "infer_type": (times(1), copy_back, {"infer_type": boom})}
+
+
+@pytest.mark.parametrize("engine", ["NaiveEngine", "ThreadedEnginePerDevice"])
+@pytest.mark.parametrize("broken", BROKEN)
+def test_an_operator_that_raises_says_where_and_the_next_call_works(broken, engine):
+    forward, backward, methods = BROKEN[broken]
+    declare("t_broken", forward, backward, **methods)
+    declare("t_whole", times(2), copy_back)
+    x = mx.nd.ones((2,))
+    x.attach_grad()
+
+    def eager(op_type):
+        with mx.autograd.record():
+            y = mx.nd.Custom(x, op_type=op_type)
+        y.backward()
+        return y.asnumpy().tolist()
+
+    def bound(op_type):
+        s = mx.sym.Custom(mx.sym.Variable("x") * 1, op_type=op_type, name="node7")
+        ex = s.simple_bind(mx.cpu(), x=(2,))
+        ex.arg_dict["x"][:] = 1
+        y = ex.forward(is_train=True)[0].asnumpy().tolist()
+        ex.backward(mx.nd.ones((2,)))
+        return y
+
+    old = use_engine(engine)
+    try:
+        for run in (eager, bound):
+            with pytest.raises(mx.MXNetError, match=rf"{broken} of the custom operator 't_broken' \(Prop\) raised "
+                               "LookupError: my own trouble") as e:
+                run("t_broken")
+            assert "test_custom.py" in str(e.value) and "in boom" in str(e.value)
+            assert run is eager or "node7" in str(e.value)
+            assert run("t_whole") == [2, 2]
+    finally:
+        use_engine(old)
+
+
+def test_an_operator_may_run_a_whole_net_and_autograd_of_its_own():
+    net = mx.gluon.nn.Dense(3, in_units=2)
+    net.initialize(mx.init.One())
+    net.hybridize()
+    seen = []
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        w = in_data[0].copy()
+        w.attach_grad()
+        with mx.autograd.record():
+            y = (net(w) * w.sum()).sum()
+        y.backward()
+        seen.append((mx.autograd.is_recording(), mx.autograd.is_training()))
+        self.assign(out_data[0], req[0], mx.nd.array(w.grad.asnumpy()))
+        out_data[0].wait_to_read()
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0] * out_data[0].asnumpy().sum().item())
+
+    declare("t_net", forward, backward)
+
+    class Block(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.Custom(x * 2, op_type="t_net") + 1
+
+    block, found = Block(), []
+    x = mx.nd.array([[1.0, 2.0]])
+    x.attach_grad()
+    for hybrid in (False, True):
+        if hybrid:
+            block.hybridize()
+        with mx.autograd.record():
+            y = block(x)
+        y.backward()
+        found.append((y.asnumpy().tolist(), x.grad.asnumpy().tolist()))
+    # (3 (a + b)) (a + b) has the gradient 6 (a + b) in both.
+    assert found[0] == found[1] == ([[37.0, 37.0]], [[144.0, 144.0]])
+    assert seen == [(False, True)] * 2
+
+
+@pytest.mark.parametrize("engine", ["NaiveEngine", "ThreadedEnginePerDevice"])
+def test_operators_that_wait_never_block_each_other(engine):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], mx.nd.array(in_data[0].asnumpy() * 2, ctx=in_data[0].context))
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], mx.nd.array(out_grad[0].asnumpy() * 2, ctx=in_data[0].context))
+
+    declare("t_waits", forward, backward)
+    v = mx.sym.Variable("x")
+    s = mx.sym.make_loss(mx.sym.sum(mx.sym.Custom(mx.sym.dot(v, v), op_type="t_waits")))
+    results = {}
+
+    def work(i):
+        ctx = mx.cpu(i % 2)
+        with ctx:
+            x = mx.nd.ones((200, 200), ctx=ctx)  # heavy enough for a worker of the engine
+            x.attach_grad()
+            ex = s.bind(ctx, {"x": x}, args_grad={"x": mx.nd.zeros((200, 200), ctx=ctx)})
+            for _ in range(5):
+                with mx.autograd.record():
+                    y = mx.nd.Custom(mx.nd.dot(x, x), op_type="t_waits").sum()
+                y.backward()
+                z = ex.forward(is_train=True)[0]
+                ex.backward()
+            results[i] = (y.asscalar().item(), x.grad.asnumpy().sum().item(), z.asscalar().item(), ex.grad_dict["x"].asnumpy().sum().item())
+
+    old = use_engine(engine)
+    try:
+        threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(60)
+        assert not any(t.is_alive() for t in threads)
+    finally:
+        use_engine(old)
+    total = 2 * 200.0 ** 3
+    assert results == dict.fromkeys(range(4), (total, 2 * total, total, 2 * total))
+
+
+def test_unwanted_gradients_are_told_over_arrays_too():
+    told = []
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        told.append(list(req))
+        for i in range(2):
+            self.assign(in_grad[i], req[i], out_grad[0] * (i + 2))
+
+    declare("t_req_arrays", times(1), backward, list_arguments=lambda self: ["a", "b"])
+    a, b = mx.nd.ones((2,)), mx.nd.ones((2,))
+    b.attach_grad("add")
+    for _ in range(2):
+        with mx.autograd.record():
+            y = mx.nd.Custom(a, b, op_type="t_req_arrays")
+        y.backward()
+    assert told == [["null", "write"]] * 2 and b.grad.asnumpy().tolist() == [6, 6]
+
+
+def test_storage_types_other_than_dense_are_refused():
+    declare("t_sparse", times(1), infer_storage_type=lambda self, s: (["csr"], ["csr"], []))
+    with pytest.raises(ValueError, match="infer_storage_type of the custom operator 't_sparse' asks for csr"):
+        mx.nd.Custom(mx.nd.ones((2, 2)), op_type="t_sparse")
+    prop = mx.operator.CustomOpProp()
+    assert prop.infer_storage_type(["default"]) == (["default"], ["default"], [])
+    assert prop.infer_storage_type_backward(["default"], ["default"], ["default"], ["default"], []) == tuple([["default"]] * 4 + [[]])
+
+
+def test_what_backward_needs_can_be_declared():
+    assert mx.operator.CustomOpProp().declare_backward_dependency([0], [1, 2], [3]) == [0, 1, 2, 3]
+    assert mx.operator.CustomOpProp(need_top_grad=False).declare_backward_dependency([0], [1, 2], [3]) == [1, 2, 3]
+
+
+def test_symbols_are_pickled():
+    declare("t_pickled", times(3), __init__=lambda self, scale="1": mx.operator.CustomOpProp.__init__(self))
+    s = pickle.loads(pickle.dumps(mx.sym.Custom(mx.sym.Variable("x"), op_type="t_pickled", scale=2, name="c")))
+    assert s.attr("scale") == "2" and s.eval(x=mx.nd.ones((2,)))[0].asnumpy().tolist() == [3, 3]

@@ -21,9 +21,9 @@ def test_shapes_from_output_and_weight(shapes):
 
 
 @pytest.mark.parametrize(("ins", "outs", "say"), [
-    ([(3, 5), (4, 6), None], None, r"\(4, 6\) and \(4, 5\) differ in dimension 1"),
-    ([(3, 5), None, (3,)], None, "differ in dimension 0"),
-    ([(3, 5), None, None], [(3, 7)], "differ in dimension 1"),
+    ([(3, 5), (4, 6), None], None, r"weight is \(4, 6\) where \(4, 5\) is expected"),
+    ([(3, 5), None, (3,)], None, r"bias is \(3,\) where \(4,\) is expected"),
+    ([(3, 5), None, None], [(3, 7)], r"output is \(3, 7\) where \(3, 4\) is expected"),
 ])
 def test_contradictions(shapes, ins, outs, say):
     with pytest.raises(ValueError, match=f"operator FullyConnected: inconsistent shapes: .*{say}"):

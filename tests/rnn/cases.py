@@ -88,7 +88,8 @@ def graph(mx, name, way):
             shapes.update({s.name: tuple(n or BATCH for n in info["shape"]) for s, info in zip(begin, cell.state_info)})
         outputs, states = cell.unroll(STEPS, inputs, begin_state=begin, **keywords)
         outputs = outputs if isinstance(outputs, list) else [outputs]
-        return cell, mx.sym.Group([*outputs, *flat(states)]), shapes
+        # An output that is a state too would be two heads of one entry, of which MXNet 1.9.1 drops a gradient.
+        return cell, mx.sym.Group([*outputs, *map(mx.sym.identity, flat(states))]), shapes
 
 
 def run(mx, name, way):
@@ -152,8 +153,6 @@ CODINGS = {
     "start": {"start_label": 1, "invalid_label": 0, "invalid_key": "<pad>"},
     "skips": {"start_label": -2, "invalid_label": -1},
     "given": {"vocab": {"a": 5, "b": 6, "c": 7, "d": 9}},
-    "unknown": {"vocab": {"a": 5, "b": 6, "<unk>": 0}, "unknown_token": "<unk>"},
-    "unknown_new": {"vocab": {"a": 5, "b": 6}, "unknown_token": "<unk>", "start_label": 7},
 }
 
 

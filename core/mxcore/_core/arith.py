@@ -91,7 +91,8 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
     def slow(self: Any, other: Any) -> Any:
         if isinstance(other, Array):
             same = self._data.shape == other._data.shape
-            op = registry.ops.get(elementwise if same else broadcast)
+            # A dense array on the left keeps the result dense.
+            op = registry.ops.get(elementwise if same and (self.stype != "default" or other.stype == "default") else broadcast)
             p = op.parse({})
             out = invoke(op, (self, other), p)
             if same and self._data.shape and self.stype == other.stype == "default":

@@ -106,9 +106,8 @@ def not_an_array(op: str, name: str, value: Any) -> MXNetError:
 
 def _no_parameter(op: Op, name: str, values: Sequence[Any]) -> None:
     """Refuse a foreign array in the place of an input, which would be taken for a parameter."""
-    for v in values[:1]:
-        if getattr(v, "ndim", 0):
-            raise not_an_array(op.name, name, v)
+    if values and getattr(values[0], "ndim", 0):
+        raise not_an_array(op.name, name, values[0])
 
 
 def _by_declared_names(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, need_all: bool) \

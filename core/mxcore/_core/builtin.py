@@ -5,7 +5,7 @@ from math import prod
 from typing import Any
 
 from . import registry
-from .array import RowSparse
+from .array import CSR, RowSparse
 from .op import Op
 from .params import Any_
 
@@ -38,6 +38,7 @@ def _add(k: Any, p: Any, lhs: Any, rhs: Any) -> Any:
     lhs, rhs : array
         Of one shape.
     """
+    lhs, rhs = (x.todense(k.xp) if isinstance(x, CSR) else x for x in (lhs, rhs))
     a, b = isinstance(lhs, RowSparse), isinstance(rhs, RowSparse)
     if not a and not b:
         return k.xp.add(lhs, rhs)

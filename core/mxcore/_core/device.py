@@ -106,8 +106,11 @@ class Device:
         return Rng(self, key, index)
 
     def compile_fused(self, chain: Any) -> Any:
-        """Compile an elementwise chain (:class:`mxcore.plugin.Fused`) to a function ``f(outs, *inputs)`` that writes the
-        output arrays; None if this device does not fuse, and the parts run one by one."""
+        """Compile an elementwise chain (:class:`mxcore.plugin.Fused`); None if this device does not, and its parts run one by one.
+
+        The result is called as ``f(outs, *inputs, *scalars)``, or bound to arrays beforehand: ``f.bind(outs, inputs, scalars)``
+        gives a function without arguments.
+        """
         return None
 
     def shares(self, a: Any, b: Any) -> bool:

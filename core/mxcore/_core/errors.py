@@ -58,11 +58,8 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 def describe(names: Sequence[str], values: Sequence[Any]) -> str:
     """``data float32 (2, 3), weight float32 (4, 3)`` for arrays or specs."""
-    def one(v: Any) -> str:
-        shape = getattr(v, "shape", v)
-        return f"{getattr(v, 'dtype', '')} {'unknown' if shape is None else shape}"
-
-    return ", ".join(f"{n} {one(v)}".replace("  ", " ") for n, v in zip(names, values)) or "no inputs"
+    facts = ((n, getattr(v, "dtype", ""), getattr(v, "shape", v)) for n, v in zip(names, values))
+    return ", ".join(f"{n} {t} {'unknown' if s is None else s}".replace("  ", " ") for n, t, s in facts) or "no inputs"
 
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

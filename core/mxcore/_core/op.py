@@ -161,6 +161,7 @@ class Op:
         self.shape_rule: Callable[..., Any] | None = None
         self.dtype_rule: Callable[..., Any] | None = None
         self.storage_rule: Callable[..., Any] | None = None
+        self.sparse_body: Callable[..., Any] | None = None
         self.cost_rule: Callable[..., Any] | None = None
         self.backward_rule: Callable[..., Any] | None = None
         #: Of a stateful operator: ``(k, p, dys, ins) -> gradients`` that can be differentiated again.
@@ -198,12 +199,13 @@ class Op:
         self.dtype_rule = rule
         return rule
 
-    def storage(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def storage(self, rule: Callable[..., Any], body: Callable[..., Any] | None = None) -> Callable[..., Any]:
         """Attach the storage rule ``(p, stypes) -> stypes of the outputs``.
 
-        An operator with one gets sparse inputs as they are; without one they are made dense first.
+        An operator with one gets sparse inputs as they are; without one they are made dense first. With a `body`, calls
+        with sparse inputs run that instead of the reference and of all kernels.
         """
-        self.storage_rule = rule
+        self.storage_rule, self.sparse_body = rule, body
         return rule
 
     def grad(self, rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -52,11 +52,9 @@ class Table:
 
     def find(self, name: str) -> Any:
         """The entry or None, after loading plugins if needed."""
-        found = self.items.get(name)
-        if found is None:
+        if name not in self.items:
             _load_plugins()
-            found = self.items.get(name)
-        return found
+        return self.items.get(name)
 
     def get(self, name: str) -> Any:
         """The entry; raises an error with near names and the plugins that failed to load."""
@@ -157,6 +155,8 @@ class KernelTable:
 
     def resolve(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> tuple[Any, bool, str]:
         """(function, writes into outs, owner) for inputs like these; the reference body comes last."""
+        if op.sparse_body is not None and any(s.stype != "default" for s in specs):
+            return op.sparse_body, False, "reference"
         for k in self.of(device.type, op):
             if k.fits(p, specs):
                 return k.fn, k.out, k.owner

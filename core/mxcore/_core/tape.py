@@ -375,4 +375,4 @@ def _write(leaf: Leaf, g: Any) -> None:
         b.ctx._device.copy(x, y)
         b.version += 1
         return
-    transfer.assign(grad, g)
+    transfer.assign(grad, g if grad.stype in (g.stype, "default") else frontend.eager.cast_storage(g, stype=grad.stype))

@@ -4,13 +4,14 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import warnings
 from collections.abc import Iterable, Iterator
 from importlib import metadata
 
 from .. import __version__
 from .._core import registry
 from .._core.manager import manager
-from ..base import MXNetError
+from ..base import MXNetError, MXNetWarning
 
 #: What is shown of the rest of the environment: distributions, by what they serve.
 _DISTRIBUTIONS = (
@@ -73,6 +74,9 @@ def table(title: str, rows: Iterable[tuple[str, str]]) -> list[str]:
 
 def main(args: argparse.Namespace) -> int:
     """Print the report."""
+    with warnings.catch_warnings():  # what is put aside stands in the report, with its reason
+        warnings.simplefilter("ignore", MXNetWarning)
+        manager.load()
     lines = table("versions", _versions())
     lines += table("devices", _devices())
     lines += table("threads and settings", _threads())

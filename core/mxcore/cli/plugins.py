@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from importlib import metadata
 from pathlib import Path
 
 from .._core import registry
 from .._core.manager import manager
+from ..base import MXNetWarning
 from . import skeleton
 
 _FEW = 8
@@ -31,7 +33,9 @@ def _brings(name: str) -> list[str]:
 
 def describe() -> list[str]:
     """Lines about every plugin: origin, state, hooks and what it registered, or why it failed."""
-    manager.load()
+    with warnings.catch_warnings():  # what is put aside stands in the list, with its reason
+        warnings.simplefilter("ignore", MXNetWarning)
+        manager.load()
     lines = []
     for name, (dist, version) in sorted(manager.origin.items()):
         callers = manager.pm.get_hookcallers(manager.pm.get_plugin(name)) or []

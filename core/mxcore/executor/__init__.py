@@ -1,7 +1,8 @@
 """Executors: symbols bound to arrays, run as flat programs; as ``mxnet.executor``."""
+from .body import Body
 from .cached_op import CachedOp
 from .executor import Executor
 from .passes import enabled, passes_off
 from .program import Program
 
-__all__ = ["CachedOp", "Executor", "Program", "enabled", "passes_off"]
+__all__ = ["Body", "CachedOp", "Executor", "Program", "enabled", "passes_off"]

@@ -126,13 +126,10 @@ class CompiledSteps:
     ----------
     specs : list of Spec
         Shapes and dtypes of the heads.
-    wrt : tuple of int or None
     """
 
-    repeatable = True
-
     def __init__(self, body: Body) -> None:
-        self.body, self.specs, self.wrt = body, body.specs, body.wrt
+        self.body, self.specs = body, body.specs
         index = {n: i for i, n in enumerate(body.names)}
         self._reads = [(slot, index[n]) for n, slot in body.forward.variables.items()]
         self._instances: tuple[list[Instance], list[Instance]] = ([], [])
@@ -154,6 +151,10 @@ class CompiledSteps:
         self._keys.clear()
         return self
 
+    def covers(self, wanted: Sequence[int]) -> bool:
+        """Whether the gradients of these inputs can be asked for."""
+        return set(wanted) <= set(self.body.wrt or ())
+
     def _instance(self, part: int, t: int) -> Instance:
         made, program = self._instances[part], self.body.backward if part else self.body.forward
         i = t % _BOUND
@@ -171,7 +172,7 @@ class CompiledSteps:
                 self._kept.append([old if old is not None else _empty(body.ctx, spec)
                                    for old, (_, spec, _) in zip(self._shapes, body.kept)])
             targets = [*outs, *[v for v, (_, _, read) in zip(self._kept[t], body.kept) if read]]
-        if self.wrt is not None:
+        if body.wrt:
             del self._inputs[t:]
             self._inputs.append(inputs)
         instance = self._instance(0, t)
@@ -235,7 +236,7 @@ registry.on_change.append(_forget)
 
 
 def _compile(graph: Graph, names: Sequence[str], inputs: Sequence[Any], ctx: Context, is_train: bool,
-             wrt: tuple[int, ...] | None) -> CompiledSteps | None:
+             wrt: tuple[int, ...] | None, carried: Sequence[tuple[int, int]]) -> CompiledSteps | None:
     """Steps of a sub-graph on arrays like these; None if it has to run operator by operator."""
     bodies: OrderedDict[Any, Any] = graph.info.setdefault("bodies", OrderedDict())
     key = (ctx, is_train, wrt, tuple([(x.shape, x.dtype) for x in inputs]), enabled(), _generation)
@@ -244,20 +245,23 @@ def _compile(graph: Graph, names: Sequence[str], inputs: Sequence[Any], ctx: Con
         facts = ({n: tuple(x.shape) for n, x in zip(names, inputs)}, {n: x.dtype for n, x in zip(names, inputs)},
                  dict.fromkeys(names, "default"))
         heads = run_passes(graph.heads)
-        body = bodies[key] = Body(heads, names, facts, ctx, is_train, wrt) if _can_be_compiled(heads, facts) else None
+        fits = _can_be_compiled(heads, facts, [(heads[i], names[j]) for i, j in carried])
+        body = bodies[key] = Body(heads, names, facts, ctx, is_train, wrt) if fits else None
         while len(bodies) > _LIMIT:
             bodies.popitem(last=False)
     return None if body is None else CompiledSteps(body)
 
 
-def _can_be_compiled(heads: Sequence[Entry], facts: Any) -> bool:
-    """Whether nothing in it keeps a state, changes its inputs, or has a shape that is known only by running."""
+def _can_be_compiled(heads: Sequence[Entry], facts: Any, carried: Sequence[tuple[Entry, str]]) -> bool:
+    """Whether nothing in it keeps a state, changes its inputs, has a shape that is known only by running, or one of every step."""
     nodes = [n for n in topo(heads) if n.op is not None]
     if any(n.op.stateful or n.forward is not None or n.params._sig.mutates for n in nodes):
         return False
     s, t, st = infer_all(heads, *facts)
     entries = [(n, i) for n in nodes for i in range(n.n_out)]
-    return all(s.get(e) is not None and -1 not in s[e] and t.get(e) is not None and st.get(e, "default") == "default" for e in entries)
+    if any(s.get(e) is None or -1 in s[e] or t.get(e) is None or st.get(e, "default") != "default" for e in entries):
+        return False
+    return all(s[e] == facts[0][name] and t[e] == facts[1][name] for e, name in carried)
 
 
 hooks["compile"] = _compile

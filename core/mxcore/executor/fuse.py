@@ -33,7 +33,7 @@ _MAX_PARTS, _MAX_OPERANDS = 64, 24
 _ALONE_REDUCED, _ALONE = 1 << 12, 1 << 14
 
 
-def fuse(graph: Graph, device: Any) -> Graph:
+def fuse(graph: Graph, device: Any, smallest: int = 0) -> Graph:
     """Replace groups of elementwise operators by one node each.
 
     Parameters
@@ -46,6 +46,8 @@ def fuse(graph: Graph, device: Any) -> Graph:
         Where it will run. Two attributes matter, if it has them: `fused_functions`, the functions of expressions for which its
         chains are fast (all), and `fused_biases`, the operators whose bias had better be added by the chain behind them (all of
         FullyConnected, Convolution, Deconvolution).
+    smallest : int
+        Operators over fewer elements stay alone.
 
     Returns
     -------
@@ -65,7 +67,7 @@ def fuse(graph: Graph, device: Any) -> Graph:
     >>> [n.op.name for n in fuse(g, mx.cpu().device).nodes if n.op]
     ['_fused']
     """
-    return _Fusion(graph, device).run()
+    return _Fusion(graph, device, smallest).run()
 
 
 _HEAVY = frozenset({"FullyConnected", "Convolution", "Deconvolution"})
@@ -74,8 +76,8 @@ _HEAVY = frozenset({"FullyConnected", "Convolution", "Deconvolution"})
 class _Fusion:
     """One run of the pass."""
 
-    def __init__(self, graph: Graph, device: Any) -> None:
-        self.graph, self.device = graph, device
+    def __init__(self, graph: Graph, device: Any, smallest: int) -> None:
+        self.graph, self.device, self.smallest = graph, device, smallest
         self.allowed = getattr(device, "fused_functions", None)
         self.biased = getattr(device, "fused_biases", _HEAVY) & _HEAVY
         self.order = graph.nodes
@@ -93,7 +95,8 @@ class _Fusion:
         self.parts: dict[int, Part] = {}
         for n in self.order:
             part = part_of(n, self.facts, lambda e: self.moved.get(e, e))
-            if part is not None and (self.allowed is None or functions_of(part.tree) <= self.allowed):
+            if part is not None and math.prod(part.shape) >= self.smallest and (
+                    self.allowed is None or functions_of(part.tree) <= self.allowed):
                 self.parts[id(n)] = part
         if not self.parts:
             return self.graph

@@ -17,6 +17,9 @@ __all__ = ["Instance"]
 
 Call = Callable[[], Any]
 
+#: Set by the profiler while it runs: (instance, part) -> the calls of the part, each with a clock around it.
+on_run: Callable[[Any, int], list[Call]] | None = None
+
 
 class Instance:
     """A program with its memory, bound to the caller's arrays.
@@ -206,7 +209,7 @@ class Instance:
         """Run the first part (0) or the second (1); raises errors that name operator, node and, from a worker, the call."""
         for k, key in zip(self._random[part], keys):
             k.key, k._rng = key, None
-        calls = self._parts[part]
+        calls = self._parts[part] if on_run is None else on_run(self, part)
         rest = iter(calls)
         try:
             for call in rest:

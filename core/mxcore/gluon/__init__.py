@@ -30,7 +30,8 @@ __all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "P
 def __getattr__(name):
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    planned = " yet: gluon.rnn is planned (README.md, Status)" if name == "rnn" else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{planned}")
 
 
 def __dir__():

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 
 from .. import optimizer as opt
-from .._io_files import open_read, write_atomic
+from .._io_files import naming, open_read, write_atomic
 from ..base import error
 from .parameter import Parameter, ParameterDict
 
@@ -387,7 +387,8 @@ class Trainer:
             with open_read(fname) as f:
                 states = f.read()
             for updater in self._updaters:
-                updater.set_states(states)
+                with naming(fname):
+                    updater.set_states(states)
                 updater.optimizer = self._updaters[0].optimizer
             self._optimizer = self._updaters[0].optimizer
         self._optimizer.param_dict = dict(enumerate(self._params))

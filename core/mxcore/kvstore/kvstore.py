@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .. import optimizer as opt
 from .._core import registry
-from .._io_files import open_read, write_atomic
+from .._core.errors import suggest
+from .._io_files import naming, open_read, write_atomic
 from ..autograd import pause
 from ..base import error
 from .base import KVStoreBase, capable
@@ -246,7 +247,7 @@ class KVStore(KVStoreBase):
 
     def load_optimizer_states(self, fname):
         updater = self._states("load")
-        with open_read(fname) as f:
+        with open_read(fname) as f, naming(fname):
             updater.set_states(f.read())
 
     def _states(self, verb):
@@ -315,4 +316,10 @@ def create(name="local"):
         raise error(TypeError, f"kvstore.create takes the name of a type, got {name!r}")
     name = name.lower()
     registered = KVStoreBase.kv_registry.get(name)
-    return registered() if registered is not None else registry.lookup("kvstore", name)(name)
+    if registered is not None:
+        return registered()
+    known = sorted({*registry.names("kvstore"), *KVStoreBase.kv_registry})
+    if name not in known:
+        raise error(KeyError, f"no kvstore is of type {name!r}{suggest(name, known)}; known types: {', '.join(known)}"
+                    + ("; the distributed ones are planned" if name.startswith("dist") else ""))
+    return registry.lookup("kvstore", name)(name)

@@ -1,16 +1,23 @@
 """Contributed operators over arrays (``mx.nd.contrib``), and control flow as plain Python."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .._core import registry
+from .._core.array import Array
 from .._core.errors import error
 from .._views import eager_function, namespace
 from .updates import adamw_update, mp_adamw_update, multi_adamw_update, multi_lamb_update, multi_mp_adamw_update, multi_mp_lamb_update
 
-__all__ = ["adamw_update", "foreach", "mp_adamw_update", "multi_adamw_update", "multi_lamb_update", "multi_mp_adamw_update",
-           "multi_mp_lamb_update"]
+__all__ = ["adamw_update", "cond", "foreach", "isfinite", "isinf", "isnan", "mp_adamw_update", "multi_adamw_update", "multi_lamb_update",
+           "multi_mp_adamw_update", "multi_mp_lamb_update", "rand_zipfian", "while_loop"]
+
+
+_FLOATS = {np.float16, np.float32, np.float64}
 
 
 def _flat(x: Any, what: str) -> tuple[list[Any], Callable[[list[Any]], Any]]:
@@ -66,6 +73,218 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
         return [], states
     stack = registry.ops.get("stack")
     return outs_back([stack(*step, axis=0) for step in zip(*collected)]), states
+
+
+def iterations(max_iterations: Any) -> int:
+    """The most steps of a loop, as an int."""
+    if max_iterations is None:
+        raise error(ValueError, "while_loop: max_iterations must be given: the length of what is stacked")
+    try:
+        return int(max_iterations.asscalar() if hasattr(max_iterations, "asscalar") else max_iterations)
+    except (TypeError, ValueError):
+        raise error(ValueError, f"while_loop: max_iterations must be an int, got {max_iterations!r}") from None
+
+
+def loop_values(result: Any) -> tuple[Any, Any]:
+    """What ``func`` of a while loop returned, as (outputs, loop variables); None stands for an empty list."""
+    if not isinstance(result, (list, tuple)) or len(result) != 2:
+        raise error(ValueError, "while_loop: func must return (outputs, loop_vars), got "
+                    + (f"{len(result)} values" if isinstance(result, (list, tuple)) else type(result).__name__))
+    return tuple([] if v is None else v for v in result)  # type: ignore[return-value]
+
+
+def _truth(x: Any, what: str) -> bool:
+    """One number, yes or no."""
+    if isinstance(x, Array):
+        if x.size != 1:
+            raise error(ValueError, f"{what} must be one number, got an array of shape {x.shape}")
+        x = x.asscalar()
+    try:
+        return bool(x)
+    except (TypeError, ValueError):
+        raise error(ValueError, f"{what} must be true or false, got {type(x).__name__}") from None
+
+
+def _arrays(x: Any, what: str) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+    """As `_flat`, of arrays only."""
+    found, back = _flat(x, what)
+    for v in found:
+        if not isinstance(v, Array):
+            raise error(TypeError, f"{what} must be NDArrays or nested lists of them, got {type(v).__name__}")
+    return found, back
+
+
+def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], loop_vars: Any, max_iterations: Any = None) \
+        -> tuple[Any, Any]:
+    """Run ``func(*loop_vars) -> (outputs, new loop_vars)`` while ``cond(*loop_vars)`` holds.
+
+    Parameters
+    ----------
+    cond : callable
+        Returns one number, or anything that is true or false.
+    func : callable
+    loop_vars : NDArray or nested list of NDArray
+    max_iterations : int
+        Most steps.
+
+    Returns
+    -------
+    (outputs, loop_vars)
+        Outputs stacked along a new first axis of length `max_iterations`, zeros after the last step, or [] if there was no step; the final
+        loop variables.
+
+    Raises
+    ------
+    MXNetError
+        If `max_iterations` is missing, `cond` gives no single number, or `func` other loop variables than it was given, or outputs of
+        another number or shape than before.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``nd.contrib.while_loop``; what it leaves undefined after the last step is zero.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> out, (last,) = mx.nd.contrib.while_loop(lambda i: i < 3, lambda i: (i * i, [i + 1]), [mx.nd.array([1])], max_iterations=4)
+    >>> out.asnumpy().ravel().tolist(), last.asscalar().item()
+    ([1.0, 4.0, 0.0, 0.0], 3.0)
+    """
+    most = iterations(max_iterations)
+    flat, back = _arrays(loop_vars, "while_loop: loop_vars")
+    if not flat:
+        raise error(ValueError, "while_loop: loop_vars must hold at least one NDArray")
+    rows: list[list[Any]] = []
+    outs_back: Any = None
+    while len(rows) < most:
+        given = loop_vars if isinstance(loop_vars, (list, tuple)) else [loop_vars]
+        if not _truth(cond(*given), "while_loop: what cond returns"):
+            break
+        outs, new_vars = loop_values(func(*given))
+        row, outs_back = _arrays(outs, "while_loop: outputs")
+        new, _ = _arrays(new_vars, "while_loop: loop_vars")
+        if len(new) != len(flat):
+            raise error(ValueError, f"while_loop: func returned {len(new)} loop variables, it was given {len(flat)}")
+        if rows and [x.shape for x in row] != [x.shape for x in rows[0]]:
+            raise error(ValueError, f"while_loop: outputs of step {len(rows)} have shapes {[x.shape for x in row]}, those of step 0 "
+                                    f"{[x.shape for x in rows[0]]}; they must agree to be stacked")
+        rows.append(row)
+        loop_vars = back(new)
+    if outs_back is None:
+        return [], loop_vars
+    ops = registry.ops
+    stacked = []
+    for column in zip(*rows):
+        y = ops.get("stack")(*column, axis=0)
+        if len(column) < most:
+            x = column[0]
+            y = ops.get("Concat")(y, ops.get("_zeros")(shape=(most - len(column), *x.shape), dtype=x.dtype, ctx=x.context), dim=0)
+        stacked.append(y)
+    return outs_back(stacked), loop_vars
+
+
+def cond(pred: Any, then_func: Callable[[], Any], else_func: Callable[[], Any]) -> Any:
+    """What ``then_func()`` returns if `pred` is true, else what ``else_func()`` returns.
+
+    Parameters
+    ----------
+    pred : NDArray
+        One number; anything else counts as Python has it.
+    then_func, else_func : callable
+        Only the chosen one is called.
+
+    Raises
+    ------
+    MXNetError
+        If `pred` is an array of several numbers.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> x = mx.nd.array([3])
+    >>> mx.nd.contrib.cond(x > 2, lambda: x * 2, lambda: x).asscalar().item()
+    6.0
+    """
+    return then_func() if _truth(pred, "cond: pred") else else_func()
+
+
+def isinf(data: Any) -> Any:
+    """1 where an element is infinite, else 0, in the dtype of `data`.
+
+    >>> import mxcore as mx
+    >>> mx.nd.contrib.isinf(mx.nd.array([1, float("inf")])).asnumpy().tolist()
+    [0.0, 1.0]
+    """
+    return _infinite(data)
+
+
+def _infinite(data: Any) -> Any:
+    return data.abs() == float("inf") if data.dtype in _FLOATS else data.zeros_like()
+
+
+def isfinite(data: Any) -> Any:
+    """1 where an element is a finite number, else 0, in the dtype of `data`.
+
+    >>> import mxcore as mx
+    >>> mx.nd.contrib.isfinite(mx.nd.array([1, float("nan"), float("inf")])).asnumpy().tolist()
+    [1.0, 0.0, 0.0]
+    """
+    return (data == data) * (1 - _infinite(data))
+
+
+def isnan(data: Any) -> Any:
+    """1 where an element is no number, else 0, in the dtype of `data`.
+
+    >>> import mxcore as mx
+    >>> mx.nd.contrib.isnan(mx.nd.array([1, float("nan")])).asnumpy().tolist()
+    [0.0, 1.0]
+    """
+    return data != data
+
+
+def zipfian(random: Any, true_classes: Any, num_sampled: int, range_max: int, where: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """`rand_zipfian` of arrays or symbols, as `random` draws them."""
+    log_range = math.log(range_max + 1)
+
+    def expected(classes: Any) -> Any:
+        cls = classes.astype("float64")
+        return ((cls + 2.0) / (cls + 1.0)).log() / log_range * num_sampled
+
+    drawn = (random.uniform(0, log_range, shape=(num_sampled,), dtype="float64", **where).exp() - 1).astype("int64") % range_max
+    return drawn, expected(true_classes), expected(drawn)
+
+
+def rand_zipfian(true_classes: Any, num_sampled: int, range_max: int, ctx: Any = None) -> tuple[Any, Any, Any]:
+    """Candidates for sampled softmax, drawn with replacement from an approximately Zipfian distribution.
+
+    Class `c` has the probability ``(log(c + 2) - log(c + 1)) / log(range_max + 1)``: use it where classes are sorted by falling frequency.
+
+    Parameters
+    ----------
+    true_classes : NDArray
+        The classes of the batch.
+    num_sampled : int
+        How many to draw.
+    range_max : int
+        How many classes there are.
+    ctx : Context, optional
+        Where to draw; the context of `true_classes` unless told.
+
+    Returns
+    -------
+    (samples, expected count of true_classes, expected count of samples)
+        int64 of shape (num_sampled,); float64 of the shape of `true_classes`; float64 of shape (num_sampled,).
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> samples, true_count, _ = mx.nd.contrib.rand_zipfian(mx.nd.array([3]), 4, 5)
+    >>> samples.dtype.__name__, samples.shape, round(true_count.asscalar().item(), 6)
+    ('int64', (4,), 0.498155)
+    """
+    from . import random
+
+    return zipfian(random, true_classes, num_sampled, range_max, {"ctx": ctx or true_classes.context})
 
 
 __getattr__, __dir__ = namespace(globals(), "contrib", eager_function)

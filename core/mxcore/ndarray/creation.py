@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import numbers
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,11 +35,11 @@ def _from_pickle(cls: type[Any], host: np.ndarray[Any, Any], ctx: Context) -> An
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
-    """Make an array from anything NumPy understands.
+    """Make an array from anything NumPy understands; of a sparse array or a SciPy matrix a sparse one.
 
     Parameters
     ----------
-    source_array : array_like or NDArray
+    source_array : array_like, NDArray or scipy.sparse.csr_matrix
     ctx : Context, optional
         Where to put it; the current context unless told.
     dtype : dtype, optional
@@ -50,6 +51,10 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     >>> mx.nd.array([1, 2]).dtype.__name__
     'float32'
     """
+    if getattr(source_array, "stype", "default") != "default" or hasattr(source_array, "toarray"):
+        from . import sparse
+
+        return sparse.array(source_array, ctx, dtype)
     if isinstance(source_array, Array):
         ctx = ctx or source_array.context
         wanted = source_array._data.dtype if dtype is None else as_dtype(dtype)
@@ -73,7 +78,10 @@ def np_shape() -> bool:
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
-    return (int(shape),) if isinstance(shape, numbers.Integral) else tuple(int(d) for d in shape)
+    try:
+        return tuple(operator.index(d) for d in ((shape,) if isinstance(shape, numbers.Integral) else shape))
+    except TypeError:
+        raise error(TypeError, f"a shape is an int or a tuple of ints, got {shape!r}") from None
 
 
 def _filled(op: str, shape: Any, ctx: Any, dtype: Any, out: Any = None, **params: Any) -> NDArray:
@@ -182,7 +190,7 @@ def waitall() -> None:
 
 def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     """Write one-hot rows of `indices` into `out`."""
-    return registry.ops.get("one_hot")(indices, depth=out.shape[1], out=out)  # type: ignore[no-any-return]
+    return registry.ops.get("one_hot")(indices, depth=out.shape[1], dtype=out.dtype, out=out)  # type: ignore[no-any-return]
 
 
 def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:

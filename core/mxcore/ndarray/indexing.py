@@ -178,8 +178,6 @@ def set_item(x: Any, key: Any, value: Any) -> None:
         transfer.guard_write(x, "x[key] = value")
         if isinstance(value, Array) and value._entry is not None:
             return _recorded(x, items, basic, value)
-    if x.stype != "default":
-        return _set_sparse(x, everything, value)
     st = x._st
     if basic:
         if items and isinstance(items[-1], int) and all(isinstance(k, int) for k in items):  # an element is a view of length 1
@@ -212,11 +210,26 @@ def _as_index(a: Any) -> Any:
     return a if a.dtype.kind in "iu" else a.astype(np.int64)
 
 
-def _set_sparse(x: Any, everything: bool, value: Any) -> None:
-    if not everything or not isinstance(value, Array):
-        raise error(ValueError, f"a {x.stype} array can only be written as a whole, x[:] = another array")
-    value = value if value.stype == x.stype else value.tostype(x.stype)  # type: ignore[attr-defined]
-    transfer.assign(x, value)
+def _write_sparse(x: Any, value: Any) -> None:
+    """Replace what a sparse array holds, in its own dtype and storage type."""
+    ctx, dtype = x._st.ctx, x._data.dtype
+    if isinstance(value, numbers.Number):
+        if value == 0:
+            value = registry.ops.get("zeros_like")(x)
+        elif x.stype == "csr":
+            raise error(ValueError, "a csr array cannot be filled with a number other than 0; it would have no zeros left")
+        else:
+            value = x.dense(ctx.device.xp.full(x.shape, value, dtype), Storage(ctx))
+    elif not isinstance(value, Array):
+        value = x.dense(ctx.device.from_host(np.asarray(value, dtype), ctx.device_id), Storage(ctx))
+    if value.shape != x.shape:
+        raise error(ValueError, f"cannot write an array of shape {value.shape} into a {x.stype} array of shape {x.shape}")
+    if value._st.ctx is not ctx:
+        value = transfer.to_context(value, ctx)
+    if value.stype != x.stype:
+        value = registry.ops.get("cast_storage")(value.detach(), stype=x.stype)
+    # A copy, since what is written later to the one must not be seen in the other.
+    transfer.assign(x, value.copy() if value._data.dtype == dtype else value.astype(dtype))
 
 
 def _recorded(x: Any, items: tuple[Any, ...], basic: bool, value: Any) -> None:
@@ -230,6 +243,8 @@ def _recorded(x: Any, items: tuple[Any, ...], basic: bool, value: Any) -> None:
 
 def write(x: Any, value: Any) -> None:
     """Write a number, an array of any context, or anything NumPy understands into an array, broadcasting."""
+    if x.stype != "default":
+        return _write_sparse(x, value)
     st = x._st
     ctx = st.ctx
     device = ctx.device

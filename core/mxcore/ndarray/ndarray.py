@@ -8,7 +8,7 @@ import numpy as np
 from .._core import arith, dispatch, registry, tape, transfer
 from .._core.array import Array, Storage, faces
 from .._core.context import Context
-from .._core.errors import error
+from .._core.errors import error, warn
 from .._core.params import as_dtype
 from .._core.state import state
 from ..ops.reshape_codes import resolve_shape
@@ -16,6 +16,11 @@ from . import indexing
 from .methods import OP_METHODS
 
 __all__ = ["NDArray"]
+
+#: MXNet's number of each dtype, as its files and its callers know them.
+_DTYPE_NP_TO_MX: dict[Any, int] = {
+    None: -1, np.float32: 0, np.float64: 1, np.float16: 2, np.uint8: 3, np.int32: 4, np.int8: 5, np.int64: 6, np.bool_: 7}
+_DTYPE_MX_TO_NP = {n: t for t, n in _DTYPE_NP_TO_MX.items()}
 
 
 class NDArray(Array):
@@ -105,7 +110,7 @@ class NDArray(Array):
         return int(self.asscalar())
 
     def __contains__(self, value: Any) -> bool:
-        raise error(TypeError, "`x in array` compares elements; use array.asnumpy()")
+        return any(bool(x == value) for x in self)  # of a matrix, the truth of a row is ambiguous, as in MXNet
 
     # -- to and from the host ----------------------------------------------------------------------------------
     def asscalar(self) -> Any:
@@ -170,7 +175,7 @@ class NDArray(Array):
         return self.copy()
 
     def copyto(self, other: Any) -> NDArray:
-        """Copy the values to another array, cast to its dtype, or to a new array on a context.
+        """Copy the values to another array, cast to its dtype, or to a new array on a context; returns that array.
 
         Parameters
         ----------
@@ -181,7 +186,8 @@ class NDArray(Array):
         if not isinstance(other, NDArray):
             raise error(TypeError, f"copyto needs an NDArray or a Context, got {type(other).__name__}")
         if other is self or other._data is self._data:
-            raise error(ValueError, "copyto: source and target are the same array")
+            warn("copyto: source and target are the same array; nothing is copied")
+            return False  # type: ignore[return-value]
         if other.shape != self.shape:
             raise error(ValueError, f"copyto: source has shape {self.shape}, target {other.shape}")
         indexing.write(other, self)
@@ -205,8 +211,8 @@ class NDArray(Array):
         return self
 
     def tostype(self, stype: str) -> NDArray:
-        """The values in another storage type: 'default', 'row_sparse' or 'csr'."""
-        return self if stype == self.stype else _op("cast_storage")(self, stype=stype)  # type: ignore[no-any-return]
+        """A copy of the values in a storage type: 'default', 'row_sparse' or 'csr'."""
+        return _op("cast_storage")(self, stype=stype)  # type: ignore[no-any-return]
 
     # -- shape -------------------------------------------------------------------------------------------------
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:

@@ -46,8 +46,8 @@ def _draw(name: str, values: list[Any], shape: Any, dtype: Any, ctx: Any, out: A
     if shape is None:
         shape = out.shape if out is not None else (1,)
     kwargs["shape"] = shape
-    if dtype is not None:
-        kwargs["dtype"] = dtype
+    if dtype is not None or out is not None:
+        kwargs["dtype"] = out.dtype if dtype is None else dtype
     ctx = ctx or (out.context if out is not None else current_context())
     return dispatch.invoke(op, (), op.parse(kwargs), out, cls=NDArray, ctx=ctx)  # type: ignore[no-any-return]
 
@@ -105,8 +105,19 @@ def generalized_negative_binomial(mu: Any = 1, alpha: Any = 1, shape: Any = None
     return _draw("generalized_negative_binomial", [mu, alpha], shape, dtype, ctx, out)
 
 
-def multinomial(data: NDArray, shape: Any = 1, get_prob: bool = False, dtype: Any = "int32", **kwargs: Any) -> Any:
-    """Draw indices from the distributions in the last axis of `data`; with their log-probabilities if `get_prob`."""
+def multinomial(data: NDArray, shape: Any = (), get_prob: bool = False, dtype: Any = "int32", **kwargs: Any) -> Any:
+    """Draw indices from the distributions in the last axis of `data`; with their log-probabilities if `get_prob`.
+
+    Parameters
+    ----------
+    data : NDArray, (k,) or (n, k)
+        Each row sums to 1.
+    shape : int or tuple of int
+        How many to draw from each row: the result has shape ``(n, *shape)``, without it (n,).
+    get_prob : bool
+    dtype : dtype
+        Of the indices.
+    """
     return registry.ops.get("_sample_multinomial")(data, shape=shape, get_prob=get_prob, dtype=dtype, **kwargs)
 
 
@@ -118,7 +129,7 @@ def shuffle(data: NDArray, **kwargs: Any) -> NDArray:
 def randint(low: int, high: int, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
     """Draw integers from [low, high), int32 unless told; rest as in `uniform`."""
     op = registry.ops.get("_random_randint")
-    params = {"low": low, "high": high, "shape": (1,) if shape is None else shape, "dtype": dtype or "int32"}
+    params = {"low": low, "high": high, "shape": (1,) if shape is None else shape, "dtype": dtype or (out.dtype if out is not None else "int32")}
     return dispatch.invoke(op, (), op.parse(params), out, cls=NDArray, ctx=ctx or current_context())  # type: ignore[no-any-return]
 
 

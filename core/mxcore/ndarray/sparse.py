@@ -1,19 +1,23 @@
 """Sparse arrays: classes over row-sparse and CSR values, and their construction (``mx.nd.sparse``)."""
 from __future__ import annotations
 
+import numbers
+import operator
 from typing import Any
 
 import numpy as np
 
-from .._core import arith
+from .._core import arith, registry, transfer
 from .._core.array import CSR, RowSparse, Storage, faces
 from .._core.context import Context, current_context
 from .._core.errors import error
 from .._core.params import as_dtype
 from .._views import eager_function, namespace
+from . import indexing
 from .ndarray import NDArray
 
-__all__ = ["BaseSparseNDArray", "RowSparseNDArray", "CSRNDArray", "row_sparse_array", "csr_matrix", "zeros", "array", "empty"]
+__all__ = ["BaseSparseNDArray", "RowSparseNDArray", "CSRNDArray", "row_sparse_array", "csr_matrix", "zeros", "array", "empty",
+           "add", "subtract", "multiply", "divide"]
 
 
 class BaseSparseNDArray(NDArray):
@@ -31,11 +35,35 @@ class BaseSparseNDArray(NDArray):
         device = self._st.ctx.device
         return device.to_host(self._data.todense(device.xp))
 
-    def asscipy(self) -> Any:
-        """A scipy.sparse matrix (needs SciPy)."""
-        import scipy.sparse
+    def __getitem__(self, key: Any) -> NDArray:
+        if _is_all(key):
+            return self
+        raise error(IndexError, f"a {self.stype} array can only be read as a whole, x[:]; use tostype('default')[...]")
 
-        return scipy.sparse.csr_matrix(self.asnumpy())
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not _is_all(key):
+            raise error(IndexError, f"a {self.stype} array can only be written as a whole, x[:] = another array")
+        transfer.guard_write(self, "x[:] = value")
+        indexing.write(self, value)
+
+    @property
+    def _what(self) -> str:
+        return f"{self.stype} array of shape {self.shape}"
+
+    def check_format(self, full_check: bool = True) -> None:
+        """Check that the parts fit together.
+
+        Parameters
+        ----------
+        full_check : bool
+            Look at all indices as well, not only at the sizes.
+
+        Raises
+        ------
+        MXNetError
+            A ValueError that says what is wrong.
+        """
+        raise error(TypeError, f"check_format: {type(self).__name__} does not say how it is built")
 
     def __repr__(self) -> str:
         return f"\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
@@ -75,6 +103,14 @@ class RowSparseNDArray(BaseSparseNDArray):
     __slots__ = ()
     stype = "row_sparse"
 
+    def check_format(self, full_check: bool = True) -> None:
+        """Check that the parts fit together: see `CSRNDArray.check_format`."""
+        rows, data = self.indices.asnumpy(), self.data
+        if rows.ndim != 1 or data.shape != (len(rows), *self.shape[1:]):
+            raise error(ValueError, f"check_format: {self._what} with indices {rows.shape} and data {data.shape}")
+        if full_check and len(rows) and (rows[0] < 0 or rows[-1] >= self.shape[0] or (np.diff(rows) <= 0).any()):
+            raise error(ValueError, f"check_format: {self._what}: indices must rise and lie in [0, {self.shape[0]}), got {rows.tolist()[:10]}")
+
     def retain(self, indices: NDArray) -> RowSparseNDArray:
         """The rows in `indices` only."""
         keep = np.unique(indices.asnumpy().astype(np.int64))
@@ -89,10 +125,67 @@ class CSRNDArray(BaseSparseNDArray):
     __slots__ = ()
     stype = "csr"
 
+    def __getitem__(self, key: Any) -> NDArray:
+        """A row, as a matrix of one row, or a range of rows; both are copies in csr storage.
+
+        >>> import mxcore as mx
+        >>> mx.nd.sparse.csr_matrix([[0, 1], [2, 0], [0, 3]])[1:].asnumpy().tolist()
+        [[2.0, 0.0], [0.0, 3.0]]
+        """
+        if _is_all(key):
+            return self
+        n = self.shape[0]
+        if isinstance(key, numbers.Integral) and not isinstance(key, bool):
+            first = int(key) + n if key < 0 else int(key)
+            if not 0 <= first < n:
+                raise error(IndexError, f"index {key} is out of bounds for the {n} rows of a {self._what}")
+            first, last = first, first + 1
+        elif isinstance(key, slice) and key.step in (None, 1):
+            first, last, _ = key.indices(n)
+        else:
+            raise error(IndexError, f"a csr array is read by rows, x[1] or x[1:3], not by {key!r}; use tostype('default')[...]")
+        return registry.ops.get("slice")(self, begin=(first,), end=(max(first, last),))  # type: ignore[no-any-return]
+
+    def asscipy(self) -> Any:
+        """A ``scipy.sparse.csr_matrix`` (needs SciPy)."""
+        import scipy.sparse
+
+        return scipy.sparse.csr_matrix((self.data.asnumpy(), self.indices.asnumpy(), self.indptr.asnumpy()), self.shape)
+
+    def check_format(self, full_check: bool = True) -> None:
+        """Check that the parts fit together.
+
+        Parameters
+        ----------
+        full_check : bool
+            Look at all indices as well, not only at the sizes.
+
+        Raises
+        ------
+        MXNetError
+            A ValueError that says what is wrong.
+        """
+        start, cols, data = self.indptr.asnumpy(), self.indices.asnumpy(), self.data
+        if start.shape != (self.shape[0] + 1,) or start[0] != 0 or start[-1] != len(cols) or data.shape != cols.shape:
+            raise error(ValueError, f"check_format: {self._what}: indptr {start.tolist()[:10]} does not fit {len(cols)} indices "
+                                    f"and {data.shape[0]} values")
+        if full_check:
+            if (np.diff(start) < 0).any():
+                raise error(ValueError, f"check_format: {self._what}: indptr must not fall, got {start.tolist()[:10]}")
+            if len(cols) and (cols.min() < 0 or cols.max() >= self.shape[1]):
+                raise error(ValueError, f"check_format: {self._what}: indices must lie in [0, {self.shape[1]})")
+            rows = np.repeat(np.arange(self.shape[0]), np.diff(start))
+            if ((np.diff(cols) <= 0) & (np.diff(rows) == 0)).any():
+                raise error(ValueError, f"check_format: {self._what}: the indices of a row must rise")
+
     @property
     def indptr(self) -> NDArray:
         """Where each row begins in `data` and `indices`."""
         return self._part(self._data.indptr)
+
+
+def _is_all(key: Any) -> bool:
+    return key is Ellipsis or isinstance(key, slice) and key == slice(None)
 
 
 def _unpickle(stype: str, shape: tuple[int, ...], parts: list[np.ndarray[Any, Any]], ctx: Context) -> Any:
@@ -212,7 +305,44 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
                            "use row_sparse_array or csr_matrix")
 
 
+def _two(python: str, what: str) -> Any:
+    def function(lhs: Any, rhs: Any) -> Any:
+        if not any(isinstance(x, NDArray) for x in (lhs, rhs)):
+            raise error(TypeError, f"nd.sparse.{what}: one of the two must be an array, got {type(lhs).__name__} and {type(rhs).__name__}")
+        return getattr(operator, python)(lhs, rhs)
+
+    function.__name__ = function.__qualname__ = what
+    function.__doc__ = f"""The elementwise ``{what}`` of two arrays that broadcast, or of an array and a number.
+
+    Sparse storage is kept where zeros stay zeros: of two arrays of one storage type, or of a product with a dense array or a number.
+
+    Parameters
+    ----------
+    lhs, rhs : NDArray or float
+    """
+    return function
+
+
+add, subtract, multiply, divide = (_two(*names) for names in (("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "divide")))
 arith.install(BaseSparseNDArray, fast=False)
+
+
+def _in_place(python: str) -> Any:
+    plain = getattr(BaseSparseNDArray, f"__{python}__")
+
+    def method(self: BaseSparseNDArray, other: Any) -> Any:
+        result = plain(self, other)
+        if result is NotImplemented:
+            return result
+        self[:] = result
+        return self
+
+    method.__name__ = method.__qualname__ = f"__i{python}__"
+    return method
+
+
+for _name in arith.OPERATORS:
+    setattr(BaseSparseNDArray, f"__i{_name}__", _in_place(_name))
 for _cls in (RowSparseNDArray, CSRNDArray):
     _cls.dense = NDArray
     faces[_cls.stype] = _cls

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from mxcore._core import dispatch  # noqa: F401  before `transfer`, which needs it and which it needs
 from mxcore._core.hookspecs import hookimpl
 from mxcore._core.op import declarations
 
@@ -15,7 +16,7 @@ API_VERSION = 1
 MODULES = (
     "arithmetic", "unary", "reduce", "shape", "create",
     "indexing", "select", "gather", "ordering", "layout", "slicing", "repeating", "sequence",
-    "matrix", "linalg", "triangles", "decompose", "storage", "patches", "facts", "amp",
+    "matrix", "linalg", "triangles", "decompose", "storage", "stored", "patches", "facts", "amp",
     "dense", "conv", "pooling", "norm", "activation", "output", "rnn", "upsample", "ctc",
     "random", "random_pdf", "optimizer", "optimizer_multi",
     "custom", "control",

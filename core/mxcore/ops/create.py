@@ -104,7 +104,7 @@ def arange(k, p):
     Parameters
     ----------
     start, stop, step : float
-        Without `stop` from 0 up to `start`.
+        Without `stop` from 0 up to `start`. Of an integer `dtype`, start and step are cut to integers once the length is known.
     repeat : int
         How often each value occurs.
     infer_range : bool
@@ -115,7 +115,10 @@ def arange(k, p):
     if _open(p) and not k.shapes:
         raise ValueError("with infer_range the consumer's shape is needed, which only a graph knows; give stop")
     n = k.shapes[0][0] if _open(p) else _count(p)
-    return (_first(p) + k.xp.arange(n) // p.repeat * float(p.step)).astype(p.dtype)
+    first, step = _first(p), float(p.step)
+    if p.dtype.kind in "iub":  # as MXNet: both are cut before they are added, so that steps below 1 do not count
+        first, step = int(first), int(step)
+    return (first + k.xp.arange(n) // p.repeat * step).astype(p.dtype)
 
 
 arange.shape(lambda p, ins, outs: (ins, [outs[0] if _open(p) else (_count(p),)]))

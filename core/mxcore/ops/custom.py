@@ -5,6 +5,7 @@ They run in the caller's thread once their inputs are ready, never on an engine 
 from __future__ import annotations
 
 import contextlib
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -48,6 +49,18 @@ def _array(data: Any, ctx: Any) -> Any:
 
 
 @contextlib.contextmanager
+def _user_code(p: Params, what: str, otherwise: type[Exception] = RuntimeError) -> Iterator[None]:
+    """What a user's method runs in: an error names operator and method, and tells where in the user's code it was raised."""
+    try:
+        yield
+    except Exception as e:
+        kind = next((c for c in (ValueError, TypeError, IndexError, KeyError, NotImplementedError) if isinstance(e, c)), otherwise)
+        where = "".join(traceback.format_list([f for f in traceback.extract_tb(e.__traceback__) if f.filename != __file__]))
+        raise error(kind, f"{what} of the custom operator {p.op_type!r} ({type(prop_of(p)).__name__}) raised "  # type: ignore[attr-defined]
+                          f"{type(e).__name__}: {e}\n{where.rstrip()}") from e
+
+
+@contextlib.contextmanager
 def _unrecorded(ctx: Any, train: bool) -> Iterator[None]:
     """What user code runs in: nothing is recorded, new arrays are made where the operator runs."""
     was = (state.record, state.train)
@@ -88,12 +101,14 @@ def custom(k, p, *data):
     kept = p.__dict__ if k.shapes is not None else {}
     worker = kept.get("_worker")
     if worker is None:
-        worker = kept["_worker"] = prop.create_operator(k.ctx, shapes, dtypes)
+        _check_storage(p, prop, n)
+        with _user_code(p, "create_operator"):
+            worker = kept["_worker"] = prop.create_operator(k.ctx, shapes, dtypes)
     outs = [_array(k.xp.zeros(tuple(s), t), k.ctx) for s, t in zip(out_shapes, out_types)]
-    with _unrecorded(k.ctx, k.is_train):
+    with _unrecorded(k.ctx, k.is_train), _user_code(p, "forward"):
         worker.forward(is_train=k.is_train, req=["write"] * len(outs), in_data=ins, out_data=outs, aux=aux)
-    for x in (*outs, *aux):
-        x.wait_to_read()
+        for x in (*outs, *aux):
+            x.wait_to_read()
     return [x._data for x in outs] + [None] * len(aux), (worker, ins, outs, aux)
 
 
@@ -102,17 +117,31 @@ def _(k, p, saved, dys, ins, outs):
     worker, in_data, out_data, aux = saved
     grads = [_array(k.xp.zeros(x.shape, x._data.dtype), k.ctx) for x in in_data]
     req = ["write" if wanted else "null" for wanted in (k.wanted or [True] * len(grads))[:len(grads)]]
-    with _unrecorded(k.ctx, state.train):
+    with _unrecorded(k.ctx, state.train), _user_code(p, "backward"):
         worker.backward(req=req, out_grad=dys, in_data=in_data, out_data=out_data, in_grad=grads, aux=aux)
-    for x in (*grads, *aux):
-        x.wait_to_read()
+        for x in (*grads, *aux):
+            x.wait_to_read()
     return grads + [None] * len(aux)
+
+
+def _check_storage(p: Params, prop: Any, n: int) -> None:
+    """Raise an error if the user's ``infer_storage_type`` asks for sparse arrays."""
+    rule = getattr(prop, "infer_storage_type", None)
+    if rule is None:
+        return
+    with _user_code(p, "infer_storage_type"):
+        asked = sorted({t for listed in rule(["default"] * n) for t in listed} - {"default"})
+    if asked:
+        op_type = p.op_type  # type: ignore[attr-defined]
+        raise ValueError(f"infer_storage_type of the custom operator {op_type!r} asks for {', '.join(asked)}; custom operators get and give "
+                         "dense arrays, use tostype() inside")
 
 
 def _infer(p: Params, what: str, given: list[Any]) -> list[list[Any]]:
     """What the user's ``infer_<what>`` says of arguments, outputs and auxiliary states."""
     prop = prop_of(p)
-    found = [list(v) for v in getattr(prop, f"infer_{what}")(given)]
+    with _user_code(p, f"infer_{what}", ValueError):
+        found = [list(v) for v in getattr(prop, f"infer_{what}")(given)]
     found += [[]] * (3 - len(found))
     names = prop.list_arguments(), prop.list_outputs(), prop.list_auxiliary_states()
     for told, wanted, kind in zip(found, names, ("arguments", "outputs", "auxiliary states")):
@@ -131,7 +160,7 @@ def _rule(what: str, show: Any, read: Any) -> Any:
         whole = all(full for _, full in given)
         try:
             arg, out, aux = _infer(p, what, [v for v, _ in given])
-        except (AssertionError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError):
+        except Exception:
             if whole:
                 raise
             return ins, outs  # it needs to know more

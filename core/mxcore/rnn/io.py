@@ -32,7 +32,7 @@ def encode_sentences(sentences: Iterable[Iterable[str]], vocab: dict[str, int] |
     start_label : int
         First number.
     unknown_token : str, optional
-        Takes the place of words that `vocab` lacks. MXNet 1.9.1 writes it with its number into `vocab` if it is not there.
+        Takes the place of words that `vocab` lacks; all of them get its one number.
 
     Returns
     -------

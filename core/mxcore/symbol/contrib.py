@@ -9,12 +9,12 @@ from .. import attribute
 from .._core.errors import error
 from .._core.graph import Graph, Node, topo, variable
 from .._views import namespace
-from ..ndarray.contrib import _flat
+from ..ndarray.contrib import _flat, iterations, loop_values, zipfian
 from . import symbol_function
 from .symbol import Entry, Symbol, compose, output_name
 from .variable import Variable
 
-__all__ = ["foreach"]
+__all__ = ["cond", "foreach", "rand_zipfian", "while_loop"]
 
 #: The attribute that marks what was composed in the body of a loop; its value is unique to the loop.
 _MARK = "__subgraph_name__"
@@ -29,12 +29,12 @@ def _unique(name: str) -> str:
 
 
 def _symbols(x: Any, what: str) -> tuple[list[Symbol], Callable[[list[Any]], Any]]:
-    """Nested lists of symbols as a flat list of single outputs, and the way back."""
+    """Nested lists of symbols as a flat list of single outputs, and the way back; `what` begins with the name of the function."""
     def single(s: Any) -> Any:
         if isinstance(s, (list, tuple)):
             return [single(v) for v in s]
         if not isinstance(s, Symbol):
-            raise error(TypeError, f"sym.contrib.foreach: {what} must be Symbols or nested lists of them, got {type(s).__name__}")
+            raise error(TypeError, f"sym.contrib.{what} must be Symbols or nested lists of them, got {type(s).__name__}")
         return s if len(s) == 1 else list(s)
 
     return _flat(single(x), what)
@@ -53,14 +53,14 @@ def _inside(symbols: Sequence[Symbol], taken: set[str]) -> list[Symbol]:
     return found
 
 
-def _own(outs: Sequence[Symbol], states: Sequence[Symbol], mark: str) -> list[Entry]:
-    """The heads of a sub-graph, each of them an operator of its own: others go through a copy."""
+def _own(outs: Sequence[Symbol], states: Sequence[Symbol], mark: str, apart: bool = True) -> list[Entry]:
+    """The heads of a sub-graph, each of them an operator inside: others go through a copy, and with `apart` states that are outputs."""
     inputs = set(Graph([s._entry() for s in (*outs, *states)]).variables())
     before = {s.name for s in outs}
     heads = []
     for i, s in enumerate((*outs, *states)):
         n = s._heads[0][0]
-        copied = n in inputs or n.attrs.get(_MARK) != mark or i >= len(outs) and n.name in before
+        copied = n in inputs or n.attrs.get(_MARK) != mark or apart and i >= len(outs) and n.name in before
         heads.append((compose("identity", (s,), {}) if copied else s)._entry())
     return heads
 
@@ -119,22 +119,19 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
     -----
     Behaviour matched: MXNet 1.9.1 ``sym.contrib.foreach``, names and files included.
     """
-    arrays, data_back = _symbols(data, "data")
-    states, states_back = _symbols(init_states, "states")
+    arrays, data_back = _symbols(data, "foreach: data")
+    states, states_back = _symbols(init_states, "foreach: states")
     mark, taken = _unique(name), set[str]()
     with attribute.AttrScope(**{_MARK: mark}):
         ins = _inside([*arrays, *states], taken)
         outs, new_states = body(data_back(ins[:len(arrays)]), states_back(ins[len(arrays):]))
-        flat_outs, outs_back = _symbols(outs, "outputs")
-        flat_states, _ = _symbols(new_states, "states")
+        flat_outs, outs_back = _symbols(outs, "foreach: outputs")
+        flat_states, _ = _symbols(new_states, "foreach: states")
         if len(flat_states) != len(states):
             raise error(ValueError, f"foreach: the body returned {len(flat_states)} states, it was given {len(states)}")
         heads = _own(flat_outs, flat_states, mark)
     graph, outside = _cut(heads, mark)
-    names = [n.name for n in graph.variables()]
-    twice = next((n for n in names if names.count(n) > 1), None)
-    if twice is not None:
-        raise error(ValueError, f"foreach: two inputs of the body are named {twice!r}; name the symbols it uses differently")
+    names = _names(graph, "foreach: two inputs of the body")
     unused = [str(s.name) for s, v in zip((*arrays, *states), ins) if v.name not in names]
     if unused:
         raise error(ValueError, f"foreach: the body does not use {', '.join(unused)}; leave it out")
@@ -144,6 +141,167 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
         in_data_locs=[names.index(str(s.name)) for s in ins[:len(arrays)]],
         in_state_locs=[names.index(str(s.name)) for s in ins[len(arrays):]], remain_locs=[names.index(n) for n in rest])))
     return outs_back(result[:len(flat_outs)]), states_back(result[len(flat_outs):])
+
+
+def _names(graph: Graph, what: str) -> list[str]:
+    """Names of a sub-graph's inputs, which must differ."""
+    names = [n.name for n in graph.variables()]
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        raise error(ValueError, f"{what} are named {twice!r}; name the symbols it uses differently")
+    return names
+
+
+class _Inputs:
+    """The inputs of an operator with several sub-graphs, in order of first use: which are the same is decided by a key."""
+
+    def __init__(self) -> None:
+        self.symbols: list[Symbol] = []
+        self._at: dict[Any, int] = {}
+
+    def at(self, key: Any, symbol: Symbol) -> int:
+        """The place of a symbol."""
+        if key not in self._at:
+            self._at[key] = len(self.symbols)
+            self.symbols.append(symbol)
+        return self._at[key]
+
+
+def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], loop_vars: Any, max_iterations: Any = None,
+               name: str = "while_loop") -> tuple[Any, Any]:
+    """Run ``func(*loop_vars) -> (outputs, new loop_vars)`` while ``cond(*loop_vars)`` holds, as one operator.
+
+    What the functions use from outside is computed once, before the loop.
+
+    Parameters
+    ----------
+    cond : callable
+        Called once, with symbols; returns a symbol of one number.
+    func : callable
+        Called once, with symbols.
+    loop_vars : Symbol or nested list of Symbol
+        Each must be used in `func`. A symbol of several outputs counts as the list of them.
+    max_iterations : int
+        Most steps.
+    name : str
+        Marks the sub-graphs in files.
+
+    Returns
+    -------
+    (outputs, loop_vars)
+        Outputs stacked along a new first axis of length `max_iterations`, zeros after the last step; the final loop variables.
+
+    Raises
+    ------
+    MXNetError
+        If `max_iterations` is missing, `cond` returns no symbol, or `func` other loop variables than it was given, or does not use one.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``sym.contrib.while_loop``, names and files included; what it leaves undefined after the last step
+    is zero, and shapes are inferred.
+    """
+    most = iterations(max_iterations)
+    states, states_back = _symbols(loop_vars, "while_loop: loop_vars")
+    if not states:
+        raise error(ValueError, "while_loop: loop_vars must hold at least one Symbol")
+    inputs, graphs, locs = _Inputs(), [], []
+    flat_outs: list[Symbol] = []
+    outs_back: Any = None
+    var_locs: list[int] = []
+    for kind in ("cond", "func"):
+        mark, taken = _unique(f"{name}_{kind}"), set[str]()
+        with attribute.AttrScope(**{_MARK: mark}):
+            ins = _inside(states, taken)
+            given = states_back(ins)
+            given = given if isinstance(given, list) else [given]
+            if kind == "cond":
+                answer = cond(*given)
+                if not isinstance(answer, Symbol) or len(answer) != 1:
+                    raise error(TypeError, f"while_loop: cond must return a Symbol of one output, got {type(answer).__name__}"
+                                           + (f" of {len(answer)}" if isinstance(answer, Symbol) else ""))
+                heads = _own([], [answer], mark)
+            else:
+                outs, new_vars = loop_values(func(*given))
+                flat_outs, outs_back = _symbols(outs, "while_loop: outputs")
+                flat_vars, _ = _symbols(new_vars, "while_loop: loop_vars")
+                if len(flat_vars) != len(states):
+                    raise error(ValueError, f"while_loop: func returned {len(flat_vars)} loop variables, it was given {len(states)}")
+                heads = _own(flat_outs, flat_vars, mark, False)
+        graph, outside = _cut(heads, mark)
+        names = _names(graph, f"while_loop: two inputs of {kind}")
+        own = {str(v.name): s for v, s in zip(ins, states)}
+        graphs.append(graph)
+        locs.append([inputs.at(("var", n), own[n]) if n in own else inputs.at((kind, n), Symbol([outside[n]])) for n in names])
+        if kind == "func":
+            unused = [str(s.name) for n, s in own.items() if n not in names]
+            if unused:
+                raise error(ValueError, f"while_loop: func does not use {', '.join(unused)}; leave it out of loop_vars")
+            var_locs = [names.index(n) for n in own]
+    result = list(compose("_while_loop", inputs.symbols, dict(
+        cond=graphs[0], func=graphs[1], num_outputs=len(flat_outs) + len(states), num_out_data=len(flat_outs),
+        max_iterations=most, cond_input_locs=locs[0], func_input_locs=locs[1], func_var_locs=var_locs)))
+    return outs_back(result[:len(flat_outs)]), states_back(result[len(flat_outs):])
+
+
+def cond(pred: Any, then_func: Callable[[], Any], else_func: Callable[[], Any], name: str = "cond") -> Any:
+    """What ``then_func()`` returns if `pred` is true, else what ``else_func()`` returns, as one operator.
+
+    What the functions use from outside is computed before, whatever `pred` says.
+
+    Parameters
+    ----------
+    pred : Symbol
+        One number.
+    then_func, else_func : callable
+        Called once; both return as many symbols, nested as they like.
+    name : str
+        Marks the sub-graphs in files.
+
+    Returns
+    -------
+    Symbol or nested list of Symbol
+        Nested like the result of `then_func`.
+
+    Raises
+    ------
+    MXNetError
+        If the branches return different numbers of symbols, or none; at binding, if their dtypes differ.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``sym.contrib.cond``, names and files included; `pred` may have any dtype.
+    """
+    if not isinstance(pred, Symbol) or len(pred) != 1:
+        raise error(TypeError, f"cond: pred must be a Symbol of one output, got {type(pred).__name__}")
+    inputs, graphs, locs, backs = _Inputs(), [], [], []
+    for kind, make in (("pred", lambda: pred), ("then", then_func), ("else", else_func)):
+        mark = _unique(f"{name}_{kind}")
+        with attribute.AttrScope(**{_MARK: mark}):
+            flat, back = _symbols(make(), f"cond: outputs of the {kind}-branch")
+            if not flat:
+                raise error(ValueError, f"cond: the {kind}-branch returned nothing; a branch returns at least one Symbol")
+            heads = _own(flat, [], mark)
+        graph, outside = _cut(heads, mark)
+        names = _names(graph, f"cond: two inputs of the {kind}-branch")
+        graphs.append(graph)
+        backs.append(back)
+        # Variables of one name are one input; what is computed outside is an input of each branch.
+        locs.append([inputs.at(n if outside[n][0].op is None else (kind, n), Symbol([outside[n]])) for n in names])
+    counts = [len(g.heads) for g in graphs[1:]]
+    if counts[0] != counts[1]:
+        raise error(ValueError, f"cond: then_func returned {counts[0]} outputs, else_func {counts[1]}; both must return as many")
+    result = list(compose("_cond", inputs.symbols, dict(
+        cond=graphs[0], then_branch=graphs[1], else_branch=graphs[2], num_outputs=counts[0], cond_input_locs=locs[0],
+        then_input_locs=locs[1], else_input_locs=locs[2])))
+    return backs[1](result)
+
+
+def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tuple[Symbol, Symbol, Symbol]:
+    """Candidates for sampled softmax, drawn from an approximately Zipfian distribution; see ``mx.nd.contrib.rand_zipfian``."""
+    from . import random
+
+    return zipfian(random, true_classes, num_sampled, range_max, {})
 
 
 __getattr__, __dir__ = namespace(globals(), "contrib", symbol_function)

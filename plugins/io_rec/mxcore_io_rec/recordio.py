@@ -414,7 +414,7 @@ class MXIndexedRecordIO(MXRecordIO):
             if payload is None:
                 raise Damage(
                     offset,
-                    f"the file ends before it, at {self._source.size()}; do index and file belong together?",
+                    f"the file ends before it, at {self._source.size()}; index and file may not belong together",
                 )
         except Damage as damage:
             with self._lock:

@@ -4,18 +4,76 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ..._core.errors import error
 from ..._core.graph import Graph
 from ..._core.state import state
+from ..._core.transfer import wrap
 from .steps import steps_for
 
-__all__ = ["Loop", "loop_of", "new_zeros"]
+__all__ = ["Loop", "Predicate", "Run", "gradients", "output_names", "owned"]
+
+
+def output_names(p: Any) -> list[str]:
+    """Outputs of an operator that holds sub-graphs."""
+    return ["output"] if p.num_outputs == 1 else [f"output{i}" for i in range(p.num_outputs)]
+
+
+def owned(k: Any, p: Any, make: Callable[[], Any]) -> Any:
+    """What a node of a program keeps, made once; outside of programs it is made for each call."""
+    if k.shapes is None:
+        return make()
+    found = p.__dict__.get("_owned")
+    if found is None:
+        found = p.__dict__["_owned"] = make()
+    return found
+
+
+def gradients(run: Run, dys: Sequence[Any], places: Sequence[int], wanted: Sequence[bool] | None, ins: Sequence[Any]) -> list[Any]:
+    """Gradients of an operator's inputs, as arrays; `places` tells which input of the sub-graph each is, -1 for none."""
+    needed = [i for j, i in enumerate(places) if i >= 0 and (wanted is None or wanted[j])]
+    found = run.backward(dys, needed)
+    return [wrap(found[i], x._st.ctx) if i in found else None for i, x in zip(places, ins)]
+
+
+def _row(x: Any, t: int, shape: tuple[int, ...]) -> Any:
+    """The part of a stack that one step fills."""
+    return x[t] if shape else x[t:t + 1].reshape(())
+
+
+class Predicate:
+    """A sub-graph that gives one number: yes or no.
+
+    Parameters
+    ----------
+    graph : Graph
+    label : str
+        What errors call it.
+    """
+
+    def __init__(self, graph: Graph, label: str) -> None:
+        self.graph, self.label = graph, label
+        self._last: Any = None
+        self._steps: Any = None
+        self._places: list[Any] = [None]
+
+    def __call__(self, k: Any, inputs: Sequence[Any]) -> bool:
+        """Ask; raises ValueError if the answer is no single number."""
+        kind = [k.ctx, k.is_train, *[(x.shape, x.dtype) for x in inputs]]
+        if kind != self._last:
+            self._last, self._steps, self._places = kind, steps_for(self.graph, inputs, k, None, False), [None]
+        was, state.record = state.record, False
+        try:
+            self._places = self._steps.forward(0, inputs, self._places)
+        finally:
+            state.record = was
+        answer = self._places[0]
+        if answer.size != 1:
+            raise ValueError(f"{self.label} must give one number, it gave an array of shape {tuple(answer.shape)}")
+        return bool(k.device.to_host(answer).item())
 
 
 class Loop:
-    """One loop of one owner; a program keeps its loops, with the memory of their steps.
+    """One loop of one owner, with the memory of its steps.
 
     Parameters
     ----------
@@ -30,57 +88,161 @@ class Loop:
 
     def __init__(self, graph: Graph, n_out: int, data: Sequence[int], carried: Sequence[int], label: str) -> None:
         self.graph, self.n_out, self.data, self.carried, self.label = graph, n_out, list(data), list(carried), label
-        self.n_in = len(graph.variables())
-        #: Training mode -> inputs whose gradients were asked for the last time.
-        self.wrt: dict[bool, tuple[int, ...]] = {}
-        self._kinds: dict[Any, Any] = {}
-        self._slices: dict[int, tuple[Any, list[Any]]] = {}
-        self._memory: dict[Any, list[Any]] = {}
-        self._outputs: dict[Any, list[Any]] = {}
+        self.pairs = [(n_out + j, i) for j, i in enumerate(carried)]
+        #: Training mode -> inputs whose gradients were asked for so far, by all who run the sub-graph.
+        self.wrt: dict[bool, tuple[int, ...]] = graph.info.setdefault("wrt", {})
+        self._kept: dict[Any, tuple[Any, _Buffers]] = {}
+        self._parts: dict[Any, tuple[Any, dict[int, Any]]] = {}
 
-    def forward(self, k: Any, inputs: Sequence[Any], rows: int, more: Callable[[int, Sequence[Any]], bool],
-                pad: bool) -> tuple[list[Any], list[Any], Run]:
-        """Run while `more(step, inputs of the step)`.
+    def part(self, key: Any, x: Any, t: int) -> Any:
+        """What a step sees of an array, of at least one dimension: the same object for the same array, which stays bound."""
+        found = self._parts.get(key)
+        if found is None or found[0] is not x:
+            found = self._parts[key] = x, {}
+        view = found[1].get(t)
+        if view is None:
+            view = found[1][t] = x[t] if x.ndim > 1 else x[t:t + 1]
+        return view
 
-        Parameters
-        ----------
-        k : K
-        inputs : sequence of device arrays
-            Of the sub-graph at the first step; those at `data` whole.
-        rows : int
-            Most steps; the length of what is collected.
-        more : callable
-        pad : bool
-            Rows that no step fills are zero.
+    def row(self, j: int, g: Any, t: int, shape: tuple[int, ...]) -> Any:
+        """One step's part of the gradient of what was collected; likewise the same object."""
+        return self.part(-1 - j, g, t) if len(shape) > 0 else g[t:t + 1].reshape(())
 
-        Returns
-        -------
-        (collected, carried, run)
-            Device arrays, and what `backward` needs.
-        """
-        wrt = self.wrt.get(k.is_train)
-        run = Run(self, k, inputs)
-        if wrt is None and (state.record or k.is_train):
-            wrt = ()
-        run.steps = self._steps(k, run, wrt, rows)
-        outs, last = run.forward(rows, more)
-        if pad:
-            for y in outs:
-                y[run.n:] = 0
-        return outs, last, run
-
-    def _steps(self, k: Any, run: Run, wrt: tuple[int, ...] | None, rows: int) -> Any:
-        """Steps that fit; those of an earlier run if it is over."""
-        key = (k.ctx, k.is_train, wrt, tuple([(x.shape, x.dtype) for x in run.inputs]))
-        kept = self._kinds.get(key) if k.shapes is not None else None
+    def steps(self, k: Any, inputs: Sequence[Any], rows: int, wrt: tuple[int, ...] | None) -> tuple[Any, _Buffers]:
+        """Steps on inputs like these and arrays for their heads; a program uses those of its last run again."""
+        key = (k.ctx, k.is_train, wrt, rows, tuple([(x.shape, x.dtype) for x in inputs]))
+        kept = self._kept.get(key) if k.shapes is not None else None
         if kept is not None:
-            return kept.renew()
-        first = run.parts(0, rows)
-        found = steps_for(self.graph, first, k, wrt)
-        if found.specs is not None:
-            changed = any(found.specs[self.n_out + j].shape != first[i].shape for j, i in enumerate(self.carried))
-            if changed:  # every step has its own shapes
-                from .steps import EagerSteps
+            return kept[0].renew(), kept[1]
+        found = steps_for(self.graph, inputs, k, wrt, state.record or k.is_train, self.pairs)
+        made = found, _Buffers(k, found.specs, self.n_out, rows)
+        if k.shapes is not None:
+            for old in [o for o in self._kept if o[:2] == key[:2]]:
+                del self._kept[old]
+            self._kept[key] = made
+        return made
 
-                found = EagerSteps(self.graph, k.ctx, k.is_train, wrt)
+    def learn(self, is_train: bool, wrt: tuple[int, ...]) -> tuple[int, ...]:
+        """From now on steps keep what these gradients need too."""
+        found = self.wrt[is_train] = tuple(sorted({*wrt, *self.wrt.get(is_train, ())}))
+        return found
+
+
+class _Buffers:
+    """Where compiled steps write their heads: rows of what is collected, and an array for each carried head of each step."""
+
+    def __init__(self, k: Any, specs: Any, n_out: int, rows: int) -> None:
+        self.k, self.specs, self.n_out = k, specs, n_out
+        self.outs = [] if specs is None else [self._new((rows, *s.shape), s.dtype) for s in specs[:n_out]]
+        self._places: dict[int, list[Any]] = {}
+        self._carried: dict[int, list[Any]] = {}
+
+    def _new(self, shape: Any, dtype: Any) -> Any:
+        return self.k.device.empty(shape, dtype, self.k.ctx.device_id)
+
+    def places(self, t: int, keep: bool) -> list[Any]:
+        """The arrays of step `t`; unless carried values are to be kept, every other step has the same."""
+        if self.specs is None:
+            return []
+        found = self._places.get(t)
+        if found is None:
+            rows = [_row(y, t, s.shape) for y, s in zip(self.outs, self.specs)]
+            i = t if keep else t % 2
+            if i not in self._carried:
+                self._carried[i] = [self._new(s.shape, s.dtype) for s in self.specs[self.n_out:]]
+            found = self._places[t] = rows + self._carried[i]
+        return found
+
+
+class Run:
+    """One forward of a loop, and its backward.
+
+    Parameters
+    ----------
+    loop : Loop
+    k : K
+    inputs : sequence of device arrays
+        Of the sub-graph at the first step; those that are cut into parts whole.
+    rows : int
+        Most steps; the length of what is collected.
+    """
+
+    def __init__(self, loop: Loop, k: Any, inputs: Sequence[Any], rows: int) -> None:
+        self.loop, self.k, self.inputs, self.rows, self.n = loop, k, list(inputs), rows, 0
+        self._shapes: list[tuple[int, ...]] = []
+        self._prepare(loop.wrt.get(k.is_train))
+
+    def _prepare(self, wrt: tuple[int, ...] | None) -> None:
+        first = list(self.inputs)
+        for i in self.loop.data:
+            # No step, no part: a shape is all that is needed.
+            first[i] = self.loop.part(i, first[i], 0) if self.rows else self.k.xp.zeros(first[i].shape[1:] or (1,), first[i].dtype)
+        self._keep = wrt is not None
+        self.steps, self._buffers = self.loop.steps(self.k, first, self.rows, wrt)
+
+    def forward(self, more: Callable[[Sequence[Any]], bool], again: Sequence[Any] | None = None) -> tuple[list[Any], list[Any]]:
+        """Take steps while ``more(inputs)``; returns what was collected, without rows that no step filled, and what was carried.
+
+        `again` are the random keys of a run that is repeated.
+        """
+        loop, steps = self.loop, self.steps
+        now, collected = list(self.inputs), []
+        t = 0
+        while t < self.rows and more(now):
+            for i in loop.data:
+                now[i] = loop.part(i, self.inputs[i], t)
+            heads = steps.forward(t, list(now), self._buffers.places(t, self._keep), again or None)
+            collected.append(heads[:loop.n_out])
+            self._shapes = [tuple(y.shape) for y in collected[-1]]
+            for head, i in loop.pairs:
+                now[i] = heads[head]
+            t += 1
+        self.n = t
+        outs = self._buffers.outs
+        if steps.specs is None:
+            outs = [self._stacked(j, [row[j] for row in collected]) for j in range(loop.n_out)] if collected else []
+        return [y[:t] for y in outs], [now[i] for i in loop.carried]
+
+    def _stacked(self, j: int, rows: list[Any]) -> Any:
+        shapes = {tuple(y.shape) for y in rows}
+        if len(shapes) > 1:
+            raise error(ValueError, f"{self.loop.label}: output {j} must have one shape in all steps to be collected, "
+                                    f"got {', '.join(map(str, sorted(shapes)))}")
+        return self.k.xp.stack(rows)
+
+    def backward(self, dys: Sequence[Any], wanted: Sequence[int]) -> dict[int, Any]:
+        """Gradients of the inputs `wanted` (of the sub-graph), without those that are zero.
+
+        `dys` are arrays: for what was collected, then for what was carried; rows that no step filled do not count.
+        """
+        loop, k, n_out = self.loop, self.k, self.loop.n_out
+        dys = [g._data for g in dys]
+        # Gradients reach the steps before through what is carried.
+        wrt = tuple(i for i in sorted({*wanted, *loop.carried}) if self.inputs[i].dtype.kind not in "iub") if wanted else ()
+        if not self.steps.covers(wrt):
+            keys = self.steps.keys
+            self._prepare(loop.learn(k.is_train, wrt))
+            left = iter(range(self.n))
+            self.forward(lambda _: next(left, None) is not None, keys)
+        at = {i: j for j, i in enumerate(wrt)}
+        carried = list(dys[n_out:])
+        found: dict[int, Any] = {}
+        add, xp = k.xp.add, k.xp
+        for t in reversed(range(self.n)):
+            now = [loop.row(j, g, t, shape) for j, (g, shape) in enumerate(zip(dys, self._shapes))]
+            grads = self.steps.backward(t, [*now, *carried], wrt)
+            carried = [grads[at[i]] if i in at else None for i in loop.carried]
+            for i in wanted:
+                g = grads[at[i]] if i in at else None
+                if g is None or i in loop.carried:
+                    continue
+                if i in loop.data:
+                    if i not in found:
+                        found[i] = xp.zeros(self.inputs[i].shape, self.inputs[i].dtype)
+                    k.device.copy(g, _row(found[i], t, g.shape) if found[i].ndim > 1 else found[i][t:t + 1])
+                elif i not in found:
+                    found[i] = g.copy()
+                else:
+                    found[i] = add(found[i], g, out=found[i]) if hasattr(add, "nin") else add(found[i], g)
+        found.update({i: g for i, g in zip(loop.carried, carried) if g is not None and i in wanted})
         return found

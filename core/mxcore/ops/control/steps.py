@@ -15,7 +15,7 @@ from ..._core.state import state
 
 __all__ = ["EagerSteps", "hooks", "input_names", "run_graph", "steps_for"]
 
-#: ``hooks["compile"]``, set by the executor: ``(graph, names, inputs, ctx, is_train, wrt) -> steps or None``.
+#: ``hooks["compile"]``, set by the executor: ``(graph, names, inputs, ctx, is_train, wrt, carried) -> steps or None``.
 hooks: dict[str, Callable[..., Any]] = {}
 
 
@@ -41,7 +41,8 @@ def run_graph(graph: Graph, values: dict[str, Any], ctx: Any = None) -> list[Any
     return [env[e] for e in graph.heads]
 
 
-def steps_for(graph: Graph, inputs: Sequence[Any], k: Any, wrt: tuple[int, ...] | None) -> Any:
+def steps_for(graph: Graph, inputs: Sequence[Any], k: Any, wrt: tuple[int, ...] | None, record: bool,
+              carried: Sequence[tuple[int, int]] = ()) -> Any:
     """What runs a sub-graph on inputs like these device arrays.
 
     Parameters
@@ -52,15 +53,19 @@ def steps_for(graph: Graph, inputs: Sequence[Any], k: Any, wrt: tuple[int, ...] 
     k : K
         Where and in which mode.
     wrt : tuple of int, optional
-        Inputs whose gradients are going to be asked for; without any, nothing is kept for them.
+        Inputs whose gradients are known to be wanted; without any, what is compiled keeps nothing for them.
+    record : bool
+        Gradients may be wanted: what cannot be run again is recorded.
+    carried : sequence of (int, int)
+        Heads that become inputs at the next step, and must be like them in what is compiled: (head, input).
 
     Returns
     -------
     EagerSteps, or something with the same methods
     """
     compile = hooks.get("compile")
-    found = None if compile is None else compile(graph, input_names(graph), inputs, k.ctx, k.is_train, wrt)
-    return EagerSteps(graph, k.ctx, k.is_train, wrt) if found is None else found
+    found = None if compile is None else compile(graph, input_names(graph), inputs, k.ctx, k.is_train, wrt, carried)
+    return EagerSteps(graph, k.ctx, k.is_train, record or wrt is not None) if found is None else found
 
 
 class EagerSteps:
@@ -70,47 +75,43 @@ class EagerSteps:
     ----------
     specs : None
         Shapes and dtypes of the heads: not known beforehand.
-    wrt : tuple of int or None
-        Inputs whose gradients can be asked for; None if it does not record.
+    recorded : bool
+        Gradients can be asked for.
     """
 
     specs = None
-    #: It may not run twice for one result: operators with states see every run.
-    repeatable = False
+    keys: tuple[Any, ...] = ()
 
-    def __init__(self, graph: Graph, ctx: Any, is_train: bool, wrt: tuple[int, ...] | None) -> None:
-        self.graph, self.ctx, self.is_train, self.wrt = graph, ctx, is_train, wrt
+    def __init__(self, graph: Graph, ctx: Any, is_train: bool, recorded: bool) -> None:
+        self.graph, self.ctx, self.is_train, self.recorded = graph, ctx, is_train, recorded
         self._names = input_names(graph)
         self._runs: dict[int, tuple[list[Any], list[Any]]] = {}
 
     def renew(self) -> EagerSteps:
         """Ready for another sequence of runs, while somebody may still ask for gradients of this one."""
-        return EagerSteps(self.graph, self.ctx, self.is_train, self.wrt)
+        return EagerSteps(self.graph, self.ctx, self.is_train, self.recorded)
 
-    def forward(self, t: int, inputs: Sequence[Any], places: Sequence[Any]) -> list[Any]:
-        """Run for the `t`-th time; the heads are new device arrays, or written to those of `places` that are not None."""
-        recording = self.wrt is not None
+    def covers(self, wanted: Sequence[int]) -> bool:
+        """Whether the gradients of these inputs can be asked for."""
+        return self.recorded or not wanted
+
+    def forward(self, t: int, inputs: Sequence[Any], places: Sequence[Any], again: Any = None) -> list[Any]:
+        """Run for the `t`-th time; the heads are new device arrays (places are for steps whose shapes are known)."""
         leaves = [faces["default"](d, Storage(self.ctx)) for d in inputs]
         was = (state.record, state.train)
-        state.record, state.train = recording, self.is_train
+        state.record, state.train = self.recorded, self.is_train
         try:
-            if recording:
+            if self.recorded:
                 for x in leaves:
                     tape.mark(x, None, "write")
             heads = run_graph(self.graph, dict(zip(self._names, leaves)), self.ctx)
         finally:
             state.record, state.train = was
-        found = []
-        for y, place in zip(heads, places):
+        for y in heads:
             y.wait_to_read()
-            value = y._data
-            if place is not None:
-                self.ctx.device.copy(value, place)
-                value = place
-            found.append(value)
-        if recording:
+        if self.recorded:
             self._runs[t] = leaves, heads
-        return found
+        return [y._data for y in heads]
 
     def backward(self, t: int, dys: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
         """Gradients of the inputs `wanted` of the `t`-th run, given those of its heads (None is zero); None where they are zero."""

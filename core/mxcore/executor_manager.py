@@ -1,0 +1,222 @@
+"""`DataParallelExecutorManager`: what `FeedForward` trains with; as ``mxnet.executor_manager``."""
+from __future__ import annotations
+
+import logging
+
+from .base import error
+from .context import cpu
+from .io import DataDesc
+from .module import executor_group, slicing
+from .module.slicing import split_rows as _split_input_slice
+
+__all__ = ["DataDesc", "DataParallelExecutorGroup", "DataParallelExecutorManager", "cpu"]
+
+
+def _check_arguments(symbol):
+    """Refuse a symbol with two arguments, or two auxiliary states, of one name."""
+    for kind, names in (("argument", symbol.list_arguments()), ("auxiliary state", symbol.list_auxiliary_states())):
+        twice = next((n for n in names if names.count(n) > 1), None)
+        if twice:
+            raise error(ValueError, f"two {kind}s of the symbol are named {twice!r}; names must differ: {names}")
+
+
+class DataParallelExecutorGroup:
+    """Executors of one symbol on several contexts, for batches like those of an iterator.
+
+    Parameters
+    ----------
+    sym : Symbol
+    arg_names : list of str
+        Arguments of the symbol.
+    param_names : list of str
+        Those that are trained.
+    ctx : list of Context
+    slices : list of slice
+        The part of the batch that each context takes.
+    train_data : DataIter or DataBatch
+        Whoever has `provide_data` and `provide_label`.
+    shared_group : DataParallelExecutorGroup, optional
+        One whose parameters and memory this one uses.
+
+    Attributes
+    ----------
+    train_execs : list of Executor
+    data_arrays, label_arrays : list of list of (slice, NDArray)
+    param_arrays, grad_arrays, aux_arrays : list of list of NDArray
+        For each name one array a context.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.executor_manager.DataParallelExecutorGroup``. Modules have one of their own.
+    """
+
+    def __init__(self, sym, arg_names, param_names, ctx, slices, train_data, shared_group=None):
+        _check_arguments(sym)
+        described = [[d if isinstance(d, DataDesc) else DataDesc(*d) for d in shapes or ()]
+                     for shapes in (train_data.provide_data, train_data.provide_label)]
+        inputs = {d.name for part in described for d in part}
+        fixed = [n for n in arg_names if n not in inputs and n not in param_names]
+        every = [n for n in arg_names if n not in inputs]
+        self._group = group = executor_group.DataParallelExecutorGroup(
+            sym, ctx, [s.stop - s.start for s in slices], *described, every, for_training=True, inputs_need_grad=False,
+            shared_group=None if shared_group is None else shared_group._group, fixed_param_names=fixed)
+        self.data_names, self.label_names, self.aux_names = group.data_names, group.label_names, group.aux_names
+        self.param_names = list(param_names)
+        self.param_idx = [i for i, n in enumerate(arg_names) if n in param_names]
+        self.train_execs, self.slices = group.execs, list(slices)
+        self.data_arrays, self.label_arrays, self.aux_arrays = group.data_arrays, group.label_arrays, group.aux_arrays
+        at = [group.param_names.index(n) for n in self.param_names]
+        self.param_arrays = [group.param_arrays[i] for i in at]
+        self.grad_arrays = [group.grad_arrays[i] for i in at]
+
+    def load_data_batch(self, data_batch):
+        """Copy a batch to the executors.
+
+        Parameters
+        ----------
+        data_batch : DataBatch
+        """
+        group = self._group
+        slicing.load(data_batch.data, group.data_arrays, group.data_layouts, group.data_names)
+        if group.label_arrays:
+            slicing.load(data_batch.label or (), group.label_arrays, group.label_layouts, group.label_names)
+
+    def forward(self, is_train=False):
+        """Compute the outputs of the loaded batch."""
+        for e in self.train_execs:
+            e.forward(is_train=is_train)
+
+    def backward(self):
+        """Compute the gradients."""
+        for e in self.train_execs:
+            e.backward()
+
+    def update_metric(self, metric, labels, pre_sliced=False):
+        """Take the outputs into a metric.
+
+        Parameters
+        ----------
+        metric : EvalMetric
+        labels : list of NDArray
+            With `pre_sliced` a list of them for each context.
+        pre_sliced : bool
+        """
+        self._group.update_metric(metric, labels, pre_sliced)
+
+
+class DataParallelExecutorManager:
+    """Executors over several contexts and, with `sym_gen`, for several buckets.
+
+    Parameters
+    ----------
+    symbol : Symbol
+    ctx : list of Context
+    train_data : DataIter
+    arg_names, param_names, aux_names : list of str
+        Arguments, those that are trained, and auxiliary states.
+    work_load_list : list of float, optional
+        The share of each context; equal unless told.
+    logger : Logger, optional
+    sym_gen : callable, optional
+        Bucket key -> symbol.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.executor_manager.DataParallelExecutorManager``.
+    """
+
+    def __init__(self, symbol, ctx, train_data, arg_names, param_names, aux_names, work_load_list=None, logger=None, sym_gen=None):
+        self.logger = logging if logger is None else logger
+        if work_load_list is None:
+            work_load_list = [1] * len(ctx)
+        if not isinstance(work_load_list, (list, tuple)) or len(work_load_list) != len(ctx):
+            raise error(AssertionError, f"work_load_list must have one number for each of {len(ctx)} contexts, got {work_load_list!r}")
+        self.logger.info("Start training with %s", str(ctx))
+        self.slices = _split_input_slice(train_data.batch_size, work_load_list)
+        self.arg_names, self.param_names, self.aux_names, self.ctx = arg_names, param_names, aux_names, ctx
+        self.sym_gen = sym_gen
+        self.execgrp = DataParallelExecutorGroup(symbol, arg_names, param_names, ctx, self.slices, train_data)
+        self.symbol = symbol
+        self.curr_execgrp = None  # the one of the last batch loaded
+        self.execgrp_bucket = {} if sym_gen is None else {train_data.default_bucket_key: self.execgrp}
+
+    def install_monitor(self, monitor):
+        """Let a `Monitor` watch the executors; not with buckets."""
+        if self.sym_gen is not None:
+            raise error(NotImplementedError, "a monitor cannot watch FeedForward with buckets; use BucketingModule, which allows it")
+        for e in self.execgrp.train_execs:
+            monitor.install(e)
+
+    def set_params(self, arg_params, aux_params):
+        """Copy parameters to all contexts.
+
+        Parameters
+        ----------
+        arg_params, aux_params : dict of str to NDArray
+        """
+        for e in self.execgrp.train_execs:
+            e.copy_params_from(arg_params, aux_params)
+
+    def copy_to(self, arg_params, aux_params):
+        """Write the means over all contexts into the arrays of two dicts.
+
+        Parameters
+        ----------
+        arg_params, aux_params : dict of str to NDArray
+        """
+        pairs = [*((arg_params[n], a) for n, a in zip(self.param_names, self.param_arrays)),
+                 *((aux_params[n], a) for n, a in zip(self.aux_names, self.aux_arrays))]
+        for target, copies in pairs:
+            whole = copies[0]
+            if len(copies) > 1:
+                whole = sum(c.as_in_context(target.context) for c in copies) / len(copies)
+            whole.copyto(target)
+
+    @property
+    def param_arrays(self):
+        """For each parameter its array on each context."""
+        return self.execgrp.param_arrays
+
+    @property
+    def grad_arrays(self):
+        """For each parameter its gradient on each context."""
+        return self.execgrp.grad_arrays
+
+    @property
+    def aux_arrays(self):
+        """For each auxiliary state its array on each context."""
+        return self.execgrp.aux_arrays
+
+    def load_data_batch(self, data_batch):
+        """Copy a batch to the executors of its bucket.
+
+        Parameters
+        ----------
+        data_batch : DataBatch
+        """
+        group = self.execgrp
+        if self.sym_gen is not None:
+            key = data_batch.bucket_key
+            group = self.execgrp_bucket.get(key)
+            if group is None:
+                group = self.execgrp_bucket[key] = DataParallelExecutorGroup(
+                    self.sym_gen(key), self.arg_names, self.param_names, self.ctx, self.slices, data_batch, shared_group=self.execgrp)
+        self.curr_execgrp = group
+        group.load_data_batch(data_batch)
+
+    def _current(self, what):
+        if self.curr_execgrp is None:
+            raise error(RuntimeError, f"{what}: call load_data_batch() before")
+        return self.curr_execgrp
+
+    def forward(self, is_train=False):
+        """Compute the outputs of the loaded batch."""
+        self._current("forward").forward(is_train=is_train)
+
+    def backward(self):
+        """Compute the gradients."""
+        self._current("backward").backward()
+
+    def update_metric(self, metric, labels, pre_sliced=False):
+        """Take the outputs into a metric; see `DataParallelExecutorGroup.update_metric`."""
+        self._current("update_metric").update_metric(metric, labels, pre_sliced)

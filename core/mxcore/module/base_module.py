@@ -1,0 +1,522 @@
+"""`BaseModule`: what all modules have in common, above all `fit`, `score` and `predict`."""
+from __future__ import annotations
+
+import logging
+import time
+
+import numpy as np
+
+from .. import metric, ndarray
+from ..base import error
+from ..initializer import Uniform
+from ..io import DataBatch, DataIter
+from ..model import BatchEndParam
+from .names import as_list as _as_list
+from .names import check_input_names as _check_input_names  # noqa: F401 (what derived modules import from here)
+from .names import check_names_match as _check_names_match  # noqa: F401
+from .names import parse_data_desc as _parse_data_desc  # noqa: F401
+
+__all__ = ["BaseModule", "BatchEndParam", "Uniform"]
+
+
+class BaseModule:
+    """A computation with data, labels, outputs and perhaps parameters.
+
+    A module is *bound* to shapes (`bind`), its parameters are *initialised* (`init_params`) and so is its optimizer
+    (`init_optimizer`); `fit` does all three. Then `forward`, `backward` and `update` are the steps of training.
+
+    Parameters
+    ----------
+    logger : Logger
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.mod.BaseModule``. Subclasses define what is said to be theirs below.
+    """
+
+    def __init__(self, logger=logging):
+        self.logger = logger
+        self.binded = False
+        self.for_training = False
+        self.inputs_need_grad = False
+        self.params_initialized = False
+        self.optimizer_initialized = False
+        self._symbol = None
+        self._total_exec_bytes = 0
+
+    def _require(self, what, *, params=False, optimizer=False, input_grads=False):
+        """Refuse `what` in a state where it makes no sense, saying what to call first."""
+        for needed, there, call in (
+            (True, self.binded, "bind()"),
+            (params, self.params_initialized, "init_params() or set_params()"),
+            (optimizer, self.optimizer_initialized, "init_optimizer()"),
+            (input_grads, self.inputs_need_grad, "bind(inputs_need_grad=True)"),
+        ):
+            if needed and not there:
+                raise error(AssertionError, f"{type(self).__name__}.{what}: call {call} before")
+
+    # -- the high-level interface ------------------------------------------------------------------------------
+    def forward_backward(self, data_batch):
+        """Run `forward` for training and `backward`.
+
+        Parameters
+        ----------
+        data_batch : DataBatch
+        """
+        self.forward(data_batch, is_train=True)
+        self.backward()
+
+    def score(self, eval_data, eval_metric, num_batch=None, batch_end_callback=None, score_end_callback=None, reset=True, epoch=0,
+              sparse_row_id_fn=None):
+        """Measure the outputs on a data set.
+
+        Parameters
+        ----------
+        eval_data : DataIter
+        eval_metric : EvalMetric, str or list
+            What to measure.
+        num_batch : int, optional
+            Take so many batches only.
+        batch_end_callback, score_end_callback : callable or list of callable, optional
+            Called with a `BatchEndParam`, after each batch and at the end.
+        reset : bool
+            Reset `eval_data` first.
+        epoch : int
+            For the callbacks.
+        sparse_row_id_fn : callable, optional
+            See `prepare`.
+
+        Returns
+        -------
+        list of (str, float)
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError) if the metric does not fit the outputs and labels; it names both.
+        """
+        self._require("score", params=True)
+        if reset:
+            eval_data.reset()
+        if not isinstance(eval_metric, metric.EvalMetric):
+            eval_metric = metric.create(eval_metric)
+        eval_metric.reset()
+        actual_num_batch = 0
+        for nbatch, eval_batch in enumerate(eval_data):
+            if num_batch is not None and nbatch == num_batch:
+                break
+            self.prepare(eval_batch, sparse_row_id_fn=sparse_row_id_fn)
+            self.forward(eval_batch, is_train=False)
+            self._measure(eval_metric, eval_batch)
+            if batch_end_callback is not None:
+                batch_end_params = BatchEndParam(epoch=epoch, nbatch=nbatch, eval_metric=eval_metric, locals=locals())
+                for callback in _as_list(batch_end_callback):
+                    callback(batch_end_params)
+            actual_num_batch += 1
+        if score_end_callback:
+            params = BatchEndParam(epoch=epoch, nbatch=actual_num_batch, eval_metric=eval_metric, locals=locals())
+            for callback in _as_list(score_end_callback):
+                callback(params)
+        return eval_metric.get_global_name_value()
+
+    def _measure(self, eval_metric, batch):
+        if isinstance(batch, list):
+            self.update_metric(eval_metric, [b.label for b in batch], pre_sliced=True)
+        else:
+            self.update_metric(eval_metric, batch.label)
+
+    def iter_predict(self, eval_data, num_batch=None, reset=True, sparse_row_id_fn=None):
+        """Predict batch by batch.
+
+        Parameters
+        ----------
+        eval_data : DataIter
+        num_batch : int, optional
+            Take so many batches only.
+        reset : bool
+            Reset `eval_data` first.
+        sparse_row_id_fn : callable, optional
+            See `prepare`.
+
+        Yields
+        ------
+        outputs : list of NDArray
+            Without padding; good until the next batch.
+        nbatch : int
+        batch : DataBatch
+        """
+        self._require("iter_predict", params=True)
+        if reset:
+            eval_data.reset()
+        for nbatch, eval_batch in enumerate(eval_data):
+            if num_batch is not None and nbatch == num_batch:
+                break
+            self.prepare(eval_batch, sparse_row_id_fn=sparse_row_id_fn)
+            self.forward(eval_batch, is_train=False)
+            pad = eval_batch.pad or 0
+            yield [out[:out.shape[0] - pad] for out in self.get_outputs()], nbatch, eval_batch
+
+    def predict(self, eval_data, num_batch=None, merge_batches=True, reset=True, always_output_list=False, sparse_row_id_fn=None):
+        """Predict a data set, or one batch given as an array.
+
+        Parameters
+        ----------
+        eval_data : DataIter, NDArray or numpy.ndarray
+        num_batch : int, optional
+            Take so many batches only.
+        merge_batches : bool
+            Put the outputs of all batches together; else return a list of lists.
+        reset : bool
+            Reset `eval_data` first.
+        always_output_list : bool
+            Return a list also of a single output.
+        sparse_row_id_fn : callable, optional
+            See `prepare`.
+
+        Returns
+        -------
+        NDArray, list of NDArray, or list of list of NDArray
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError) if batches differ in their number of outputs and are to be merged.
+        """
+        self._require("predict", params=True)
+        if isinstance(eval_data, (ndarray.NDArray, np.ndarray)):
+            if isinstance(eval_data, np.ndarray):
+                eval_data = ndarray.array(eval_data)
+            self.forward(DataBatch([eval_data]), is_train=False)
+            return self.get_outputs()[0]
+        if not isinstance(eval_data, DataIter):
+            raise error(ValueError, f"predict takes a DataIter, an NDArray or a numpy.ndarray, got {type(eval_data).__name__}")
+        batches = [[out.copy() for out in outputs] for outputs, _, _ in self.iter_predict(eval_data, num_batch, reset, sparse_row_id_fn)]
+        if not batches or not merge_batches:
+            return batches
+        counts = {len(outputs) for outputs in batches}
+        if len(counts) > 1:
+            raise error(ValueError, f"predict: batches have {sorted(counts)} outputs and cannot be merged; pass merge_batches=False")
+        merged = [ndarray.concatenate(parts) for parts in zip(*batches)]
+        return merged[0] if len(merged) == 1 and not always_output_list else merged
+
+    def fit(self, train_data, eval_data=None, eval_metric="acc", epoch_end_callback=None, batch_end_callback=None, kvstore="local",
+            optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), eval_end_callback=None, eval_batch_end_callback=None,
+            initializer=Uniform(0.01), arg_params=None, aux_params=None, allow_missing=False, force_rebind=False, force_init=False,
+            begin_epoch=0, num_epoch=None, validation_metric=None, monitor=None, sparse_row_id_fn=None):
+        """Bind, initialise and train.
+
+        Parameters
+        ----------
+        train_data : DataIter
+        eval_data : DataIter, optional
+            Scored after each epoch.
+        eval_metric, validation_metric : EvalMetric, str or list
+            Measured on `train_data` and on `eval_data`; the same unless told.
+        epoch_end_callback : callable or list of callable, optional
+            Called after each epoch with (epoch, symbol, arg_params, aux_params).
+        batch_end_callback, eval_end_callback, eval_batch_end_callback : callable or list of callable, optional
+            Called with a `BatchEndParam`.
+        kvstore, optimizer, optimizer_params
+            See `init_optimizer`.
+        initializer, arg_params, aux_params, allow_missing, force_init
+            See `init_params`.
+        force_rebind : bool
+            Bind anew where the module is bound already.
+        begin_epoch, num_epoch : int
+            From which epoch to which; `num_epoch` is needed.
+        monitor : Monitor, optional
+        sparse_row_id_fn : callable, optional
+            See `prepare`.
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError, TypeError, …) if data, labels, metric, parameters and network do not fit. What a callback
+            raises is passed on; the module can be used on from where it was.
+
+        Examples
+        --------
+        >>> import mxcore as mx
+        >>> net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1), name="lin")
+        >>> it = mx.io.NDArrayIter(mx.nd.ones((4, 1)), mx.nd.ones((4, 1)), 4, label_name="lin_label")
+        >>> mod = mx.mod.Module(net, label_names=["lin_label"])
+        >>> mod.fit(it, num_epoch=50, eval_metric="mse", optimizer_params={"learning_rate": 0.3})
+        >>> mod.score(it, "mse")[0][1] < 1e-6
+        True
+        """
+        if num_epoch is None:
+            raise error(AssertionError, "fit: please specify the number of epochs, num_epoch=…")
+        self.bind(data_shapes=train_data.provide_data, label_shapes=train_data.provide_label, for_training=True,
+                  force_rebind=force_rebind)
+        if monitor is not None:
+            self.install_monitor(monitor)
+        if force_init or not self.params_initialized or arg_params or aux_params:
+            self.init_params(initializer=initializer, arg_params=arg_params, aux_params=aux_params, allow_missing=allow_missing,
+                             force_init=force_init)
+        self.init_optimizer(kvstore=kvstore, optimizer=optimizer, optimizer_params=optimizer_params)
+        if validation_metric is None:
+            validation_metric = eval_metric
+        if not isinstance(eval_metric, metric.EvalMetric):
+            eval_metric = metric.create(eval_metric)
+
+        for epoch in range(begin_epoch, num_epoch):
+            tic = time.time()
+            eval_metric.reset()
+            nbatch = 0
+            data_iter = iter(train_data)
+            end_of_batch = False
+            next_data_batch = next(data_iter, None)
+            if next_data_batch is None:  # left at its end by whoever used it before
+                train_data.reset()
+                data_iter = iter(train_data)
+                next_data_batch = next(data_iter, None)
+            if next_data_batch is None:
+                raise error(ValueError, f"fit: train_data has no batch for epoch {epoch}, nor after reset()")
+            while not end_of_batch:
+                data_batch = next_data_batch
+                if monitor is not None:
+                    monitor.tic()
+                self.forward_backward(data_batch)
+                self.update()
+                self._measure(eval_metric, data_batch)
+                try:
+                    next_data_batch = next(data_iter)
+                    self.prepare(next_data_batch, sparse_row_id_fn=sparse_row_id_fn)
+                except StopIteration:
+                    end_of_batch = True
+                if monitor is not None:
+                    monitor.toc_print()
+                if end_of_batch:
+                    eval_name_vals = eval_metric.get_global_name_value()
+                if batch_end_callback is not None:
+                    batch_end_params = BatchEndParam(epoch=epoch, nbatch=nbatch, eval_metric=eval_metric, locals=locals())
+                    for callback in _as_list(batch_end_callback):
+                        callback(batch_end_params)
+                nbatch += 1
+
+            for name, val in eval_name_vals:
+                self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, val)
+            toc = time.time()
+            self.logger.info("Epoch[%d] Time cost=%.3f", epoch, toc - tic)
+            # Contexts may have drifted apart (batch statistics); all go on from the means.
+            arg_params, aux_params = self.get_params()
+            self.set_params(arg_params, aux_params)
+            if epoch_end_callback is not None:
+                for callback in _as_list(epoch_end_callback):
+                    callback(epoch, self.symbol, arg_params, aux_params)
+            if eval_data is not None:
+                res = self.score(eval_data, validation_metric, score_end_callback=eval_end_callback,
+                                 batch_end_callback=eval_batch_end_callback, epoch=epoch)
+                for name, val in res:
+                    self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, val)
+            train_data.reset()
+
+    # -- what subclasses tell ----------------------------------------------------------------------------------
+    def _absent(self, what):
+        return error(NotImplementedError, f"{type(self).__name__} does not define {what}, which every module must")
+
+    @property
+    def data_names(self):
+        """Names of the data, list of str."""
+        raise self._absent("data_names")
+
+    @property
+    def output_names(self):
+        """Names of the outputs, list of str."""
+        raise self._absent("output_names")
+
+    @property
+    def data_shapes(self):
+        """Descriptions of the data, list of DataDesc or (str, tuple)."""
+        raise self._absent("data_shapes")
+
+    @property
+    def label_shapes(self):
+        """Descriptions of the labels, or None."""
+        raise self._absent("label_shapes")
+
+    @property
+    def output_shapes(self):
+        """Names and shapes of the outputs, list of (str, tuple of int)."""
+        raise self._absent("output_shapes")
+
+    @property
+    def symbol(self):
+        """The symbol, or None for a module that has none."""
+        return self._symbol
+
+    # -- parameters --------------------------------------------------------------------------------------------
+    def get_params(self):
+        """Parameters and auxiliary states: two dicts of str to NDArray."""
+        raise self._absent("get_params()")
+
+    def init_params(self, initializer=Uniform(0.01), arg_params=None, aux_params=None, allow_missing=False, force_init=False,
+                    allow_extra=False):
+        """Give parameters their first values.
+
+        Parameters
+        ----------
+        initializer : Initializer, optional
+            For parameters that are not given.
+        arg_params, aux_params : dict of str to NDArray, optional
+            Given ones.
+        allow_missing : bool
+            Initialise what `arg_params` lacks; else that is an error.
+        force_init : bool
+            Also where they have values already; else the call is ignored with a warning.
+        allow_extra : bool
+            Leave out what the network does not have.
+
+        Raises
+        ------
+        MXNetError
+            (also RuntimeError for missing ones, ValueError for shapes) with all names and shapes that differ.
+        """
+        raise self._absent("init_params()")
+
+    def set_params(self, arg_params, aux_params, allow_missing=False, force_init=True, allow_extra=False):
+        """Give parameters new values; the arguments are those of `init_params`."""
+        self.init_params(initializer=None, arg_params=arg_params, aux_params=aux_params, allow_missing=allow_missing,
+                         force_init=force_init, allow_extra=allow_extra)
+
+    def save_params(self, fname):
+        """Write parameters to a file, whole or not at all.
+
+        Parameters
+        ----------
+        fname : str
+        """
+        arg_params, aux_params = self.get_params()
+        named = {f"arg:{k}": v for k, v in arg_params.items()}
+        named.update({f"aux:{k}": v for k, v in aux_params.items()})
+        ndarray.save(fname, named)
+
+    def load_params(self, fname):
+        """Read parameters from a file.
+
+        Parameters
+        ----------
+        fname : str
+
+        Raises
+        ------
+        MXNetError
+            If the file holds something else, or they are not of this network: then with the names and shapes that differ.
+        """
+        from ..model import read_params
+
+        arg_params, aux_params = read_params(fname)
+        self.set_params(arg_params, aux_params)
+
+    def get_states(self, merge_multi_context=True):
+        """States, list of NDArray (of lists of them, one a context, if not merged); none unless a subclass has them."""
+        self._require("get_states", params=True)
+        return []
+
+    def set_states(self, states=None, value=None):
+        """Set the states to arrays, or all to a number."""
+        self._require("set_states", params=True)
+        if states or value:
+            raise error(ValueError, f"{type(self).__name__} has no states to set")
+
+    def install_monitor(self, mon):
+        """Let a `Monitor` watch the executors."""
+        raise self._absent("install_monitor()")
+
+    # -- computing ---------------------------------------------------------------------------------------------
+    def prepare(self, data_batch, sparse_row_id_fn=None):
+        """Make ready for a batch, before `forward`.
+
+        Parameters
+        ----------
+        data_batch : DataBatch
+        sparse_row_id_fn : callable, optional
+            Batch -> dict of parameter name to row numbers: the rows of sparse parameters that `forward` will read.
+        """
+        if sparse_row_id_fn is not None:
+            from .._core.errors import warn
+
+            warn(f"{type(self).__name__} has no sparse parameters; sparse_row_id_fn is not called")
+
+    def forward(self, data_batch, is_train=None):
+        """Compute the outputs.
+
+        Parameters
+        ----------
+        data_batch : DataBatch
+            Of any shape that the network can take; the module adapts.
+        is_train : bool, optional
+            As bound unless told.
+        """
+        raise self._absent("forward()")
+
+    def backward(self, out_grads=None):
+        """Compute the gradients.
+
+        Parameters
+        ----------
+        out_grads : NDArray or list of NDArray, optional
+            Gradients of the outputs; only losses do without.
+        """
+        raise self._absent("backward()")
+
+    def get_outputs(self, merge_multi_context=True):
+        """Outputs of the last `forward`, list of NDArray (of lists of them, one a context, if not merged)."""
+        raise self._absent("get_outputs()")
+
+    def get_input_grads(self, merge_multi_context=True):
+        """Gradients of the data, in the form of `get_outputs`."""
+        raise self._absent("get_input_grads()")
+
+    def update(self):
+        """Move the parameters by the optimizer and the gradients."""
+        raise self._absent("update()")
+
+    def update_metric(self, eval_metric, labels, pre_sliced=False):
+        """Take the last outputs into a metric.
+
+        Parameters
+        ----------
+        eval_metric : EvalMetric
+        labels : list of NDArray
+            With `pre_sliced` a list of them for each context.
+        pre_sliced : bool
+        """
+        raise self._absent("update_metric()")
+
+    # -- preparing ---------------------------------------------------------------------------------------------
+    def bind(self, data_shapes, label_shapes=None, for_training=True, inputs_need_grad=False, force_rebind=False, shared_module=None,
+             grad_req="write"):
+        """Make the executors for shapes of data.
+
+        Parameters
+        ----------
+        data_shapes, label_shapes : list of DataDesc or of (str, tuple of int)
+            As iterators' `provide_data` and `provide_label`.
+        for_training : bool
+            Whether gradients will be asked for.
+        inputs_need_grad : bool
+            Whether those of the data, too.
+        force_rebind : bool
+            Also where the module is bound already; else the call is ignored with a warning.
+        shared_module : BaseModule, optional
+            One whose parameters and memory this one shares.
+        grad_req : str, list or dict
+            'write', 'add' or 'null', for all parameters or by argument.
+        """
+        raise self._absent("bind()")
+
+    def init_optimizer(self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False):
+        """Choose who moves the parameters, and how.
+
+        Parameters
+        ----------
+        kvstore : str, KVStore or None
+            Who adds up gradients of several contexts or machines.
+        optimizer : str or Optimizer
+        optimizer_params : dict or sequence of pairs
+            Arguments of the optimizer, if that is a name. `rescale_grad` is 1 / batch size unless told.
+        force_init : bool
+            Also where there is an optimizer already; else the call is ignored with a warning.
+        """
+        raise self._absent("init_optimizer()")

@@ -1,0 +1,229 @@
+"""`SequentialModule`: modules in a row, each fed with the outputs of the one before."""
+from __future__ import annotations
+
+import copy
+import logging
+
+from ..base import error
+from ..initializer import Uniform
+from ..io import DataDesc
+from .base_module import BaseModule
+from .names import check_params
+
+__all__ = ["SequentialModule"]
+
+
+class SequentialModule(BaseModule):
+    """A chain of modules; gradients go back through it.
+
+    Parameters
+    ----------
+    logger : Logger
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``mx.mod.SequentialModule``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> body = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, name="body")
+    >>> head = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="head"), name="softmax")
+    >>> mod = mx.mod.SequentialModule()
+    >>> mod = mod.add(mx.mod.Module(body, label_names=[])).add(mx.mod.Module(head), take_labels=True, auto_wiring=True)
+    >>> mod.bind([("data", (3, 5))], [("softmax_label", (3,))])
+    >>> mod.init_params()
+    >>> sorted(mod.get_params()[0])
+    ['body_bias', 'body_weight', 'head_bias', 'head_weight']
+    """
+
+    #: Names of the options of `add`.
+    META_TAKE_LABELS = "take_labels"
+    META_AUTO_WIRING = "auto_wiring"
+
+    def __init__(self, logger=logging):
+        super().__init__(logger)
+        self._modules, self._metas = [], []
+        self._data_shapes = self._label_shapes = None
+
+    def add(self, module, **kwargs):
+        """Put a module at the end.
+
+        Parameters
+        ----------
+        module : BaseModule
+        take_labels : bool
+            The module takes the batch's labels, and metrics look at its outputs.
+        auto_wiring : bool
+            The module's data take the names of its own `data_names`, whatever the outputs before are called.
+
+        Returns
+        -------
+        SequentialModule
+            This one.
+        """
+        known = {self.META_TAKE_LABELS, self.META_AUTO_WIRING}
+        for key in kwargs:
+            if key not in known:
+                raise error(AssertionError, f"SequentialModule.add: unknown option {key!r}; there are {sorted(known)}")
+        self._modules.append(module)
+        self._metas.append(kwargs)
+        self.binded = self.params_initialized = self.optimizer_initialized = False
+        return self
+
+    def _takes(self, i, what):
+        return bool(self._metas[i].get(what))
+
+    # -- descriptions ------------------------------------------------------------------------------------------
+    @property
+    def data_names(self):
+        return self._modules[0].data_names if self._modules else []
+
+    @property
+    def output_names(self):
+        return self._modules[-1].output_names if self._modules else []
+
+    @property
+    def data_shapes(self):
+        self._require("data_shapes")
+        return self._modules[0].data_shapes
+
+    @property
+    def label_shapes(self):
+        self._require("label_shapes")
+        return self._label_shapes
+
+    @property
+    def output_shapes(self):
+        self._require("output_shapes")
+        return self._modules[-1].output_shapes
+
+    # -- parameters --------------------------------------------------------------------------------------------
+    def get_params(self):
+        self._require("get_params", params=True)
+        args, auxs = {}, {}
+        for module in self._modules:
+            a, x = module.get_params()
+            args.update(a)
+            auxs.update(x)
+        return args, auxs
+
+    def init_params(self, initializer=Uniform(0.01), arg_params=None, aux_params=None, allow_missing=False, force_init=False,
+                    allow_extra=False):
+        if self.params_initialized and not force_init:
+            return
+        self._require("init_params")
+        if initializer is None and not allow_missing:
+            needed = [{}, {}]
+            for module in self._modules:
+                for into, part in zip(needed, (getattr(module, "_arg_params", None), getattr(module, "_aux_params", None))):
+                    into.update(part or {})
+            check_params(needed[0], arg_params, "arg_params", False, True)
+            check_params(needed[1], aux_params, "aux_params", False, True)
+        for module in self._modules:
+            module.init_params(initializer=initializer, arg_params=arg_params, aux_params=aux_params, allow_missing=allow_missing,
+                               force_init=force_init, allow_extra=allow_extra)
+        self._refuse_duplicates()
+        self.params_initialized = True
+
+    def _refuse_duplicates(self):
+        for which in (0, 1):
+            seen = {}
+            for i, module in enumerate(self._modules):
+                for name in module.get_params()[which]:
+                    if name in seen:
+                        raise error(AssertionError, f"two modules of the chain have a parameter {name!r}: number {seen[name]} and number "
+                                                    f"{i}; give layers names that differ, name=… or prefix=…")
+                    seen[name] = i
+
+    # -- binding -----------------------------------------------------------------------------------------------
+    def bind(self, data_shapes, label_shapes=None, for_training=True, inputs_need_grad=False, force_rebind=False, shared_module=None,
+             grad_req="write"):
+        if self.binded and not force_rebind:
+            self.logger.warning("Already bound, ignoring bind()")
+            return
+        if inputs_need_grad and not for_training:
+            raise error(AssertionError, "bind: inputs_need_grad=True needs for_training=True")
+        if shared_module is not None:
+            raise error(AssertionError, "bind: a SequentialModule does not share with another module; its parts can")
+        if not self._modules:
+            raise error(AssertionError, "bind: the SequentialModule is empty; call add() before")
+        shapes, anyone = data_shapes, False
+        for i, module in enumerate(self._modules):
+            labels = self._takes(i, self.META_TAKE_LABELS)
+            anyone |= labels
+            if self._takes(i, self.META_AUTO_WIRING):
+                names = module.data_names
+                if len(names) != len(shapes):
+                    raise error(AssertionError, f"bind: module number {i} takes {len(names)} data {names}, the one before gives "
+                                                f"{len(shapes)}: {[s[0] for s in shapes]}")
+                shapes = [_renamed(s, name) for s, name in zip(shapes, names)]
+            module.bind(data_shapes=shapes, label_shapes=label_shapes if labels else None, for_training=for_training,
+                        inputs_need_grad=bool(for_training and (inputs_need_grad or i > 0)), force_rebind=force_rebind,
+                        shared_module=None, grad_req=grad_req)
+            shapes = module.output_shapes
+        self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
+        self._label_shapes = label_shapes if anyone else None
+        self.binded = True
+
+    def init_optimizer(self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False):
+        self._require("init_optimizer", params=True)
+        if self.optimizer_initialized and not force_init:
+            self.logger.warning("optimizer already initialized, ignoring.")
+            return
+        for module in self._modules:
+            module.init_optimizer(kvstore=kvstore, optimizer=optimizer, optimizer_params=optimizer_params, force_init=force_init)
+        self.optimizer_initialized = True
+
+    # -- computing ---------------------------------------------------------------------------------------------
+    def forward(self, data_batch, is_train=None):
+        self._require("forward", params=True)
+        batch = copy.copy(data_batch)  # its data change on the way
+        for i, module in enumerate(self._modules):
+            module.forward(batch, is_train=is_train)
+            if i + 1 == len(self._modules):
+                break
+            batch.data = module.get_outputs()
+            if getattr(batch, "provide_data", None):
+                names = [s[0] for s in module.output_shapes]
+                if self._takes(i + 1, self.META_AUTO_WIRING):
+                    names = self._modules[i + 1].data_names
+                batch.provide_data = [DataDesc(n, a.shape, a.dtype) for n, a in zip(names, batch.data)]
+
+    def backward(self, out_grads=None):
+        self._require("backward", params=True)
+        for i in reversed(range(len(self._modules))):
+            self._modules[i].backward(out_grads=out_grads)
+            if i:
+                out_grads = self._modules[i].get_input_grads()
+
+    def update(self):
+        self._require("update", params=True, optimizer=True)
+        for module in self._modules:
+            module.update()
+
+    def get_outputs(self, merge_multi_context=True):
+        self._require("get_outputs", params=True)
+        return self._modules[-1].get_outputs(merge_multi_context=merge_multi_context)
+
+    def get_input_grads(self, merge_multi_context=True):
+        self._require("get_input_grads", params=True, input_grads=True)
+        return self._modules[0].get_input_grads(merge_multi_context=merge_multi_context)
+
+    def update_metric(self, eval_metric, labels, pre_sliced=False):
+        self._require("update_metric", params=True)
+        for i, module in enumerate(self._modules):
+            if self._takes(i, self.META_TAKE_LABELS):
+                module.update_metric(eval_metric, labels, pre_sliced)
+
+    def install_monitor(self, mon):
+        self._require("install_monitor")
+        for module in self._modules:
+            module.install_monitor(mon)
+
+
+def _renamed(desc, name):
+    """A description under another name."""
+    if isinstance(desc, DataDesc):
+        return DataDesc(name, desc.shape, desc.dtype, desc.layout)
+    return (name, *desc[1:])

@@ -1,0 +1,168 @@
+"""Loops as operators: over the first axis of arrays, and while a condition holds."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..._core.errors import error
+from ..._core.op import op
+from ..._core.params import GraphParam, Int, Shape
+from ...testing.sample import Sample
+from .facts import inner_facts, merged
+from .loop import Loop, Predicate, Run, gradients, output_names, owned
+from .replay import foreach_on_arrays, replay, while_on_arrays
+from .samples import SampleGraph
+
+__all__ = ["foreach", "while_loop"]
+
+
+_RUNNING_SUM = Sample((3, 2), (2,), (2,), mxnet="holds a graph", params=dict(
+    fn=SampleGraph("xws", lambda x, w, s: [x * w + s] * 2), num_args=3, num_outputs=2, num_out_data=1, in_data_locs=(0,),
+    in_state_locs=(2,), remain_locs=(1,)))
+
+
+@op("_foreach", inputs="data*", fn=GraphParam(), num_outputs=Int(), num_out_data=Int(), in_state_locs=Shape(()), in_data_locs=Shape(()),
+    remain_locs=Shape(()), stateful=True, samples=[_RUNNING_SUM], outputs=output_names)
+def foreach(k, p, *data):
+    """Run a sub-graph over the first axis of arrays, handing states from step to step.
+
+    Parameters
+    ----------
+    data : arrays
+        Those to iterate over, then the initial states, then free variables of the sub-graph.
+    num_args : int
+        How many; counted for you.
+    fn : graph
+        Takes one step's data, states and free variables; gives outputs and new states.
+    num_outputs, num_out_data : int
+        All outputs, and how many of them are stacked over the steps; the rest are final states.
+    in_data_locs, in_state_locs, remain_locs : tuple of int
+        Which inputs of the sub-graph the three groups are.
+    """
+    places = _foreach_places(p)
+    lengths = {x.shape[0] for x in data[:len(p.in_data_locs)]}
+    if len(lengths) > 1:
+        raise error(ValueError, f"all data must have one length along axis 0, got {sorted(lengths)}")
+    inputs: list[Any] = [None] * len(data)
+    for x, i in zip(data, places):
+        inputs[i] = x
+    loop = owned(k, p, lambda: Loop(p.fn, p.num_out_data, p.in_data_locs, p.in_state_locs, "foreach"))
+    run = Run(loop, k, inputs, lengths.pop() if lengths else 0)
+    outs, states = run.forward(lambda _: True)
+    if len(outs) < p.num_out_data:
+        raise error(ValueError, "the data has no elements, and the shapes of the outputs are known only by running")
+    return [*outs, *states], run
+
+
+def _foreach_places(p: Any) -> list[int]:
+    """Input of the operator -> input of the sub-graph."""
+    return [*p.in_data_locs, *p.in_state_locs, *p.remain_locs]
+
+
+@foreach.backward
+def _(k, p, run, dys, ins, outs):
+    return gradients(run, dys, _foreach_places(p), k.wanted, ins)
+
+
+foreach.replay_rule = replay(foreach_on_arrays)
+
+
+def _foreach_facts(p: Any, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
+    places, n_d, shape = _foreach_places(p), len(p.in_data_locs), what == "shape"
+    steps = max([v[0] for v in ins[:n_d] if v is not None], default=-1) if shape else -1
+    # An array of one dimension comes in parts of one element.
+    given = {i: (v[1:] or (1,)) if shape and j < n_d and v is not None else v for j, (i, v) in enumerate(zip(places, ins))}
+    inner, heads = inner_facts(p.fn, given, what, [(p.num_out_data + j, i) for j, i in enumerate(p.in_state_locs)])
+    back = [inner[i] for i in places]
+    if shape:
+        for j, v in enumerate(back[:n_d]):
+            if v is not None:
+                back[j] = ins[j] if ins[j] is not None and len(ins[j]) == 1 else (steps, *v)
+        heads = [v if v is None or j >= p.num_out_data else (steps, *v) for j, v in enumerate(heads)]
+    return back, heads
+
+
+foreach.shape(lambda p, ins, outs: _foreach_facts(p, ins, "shape"))
+foreach.dtype(lambda p, ins, outs: _foreach_facts(p, ins, "dtype"))
+
+
+_DOUBLING = Sample((1,), (2,), mxnet="holds graphs", params=dict(
+    cond=SampleGraph("i", lambda i: [i * i < 50]), func=SampleGraph("ix", lambda i, x: [x * i, i + 1, x * x]), num_args=2, num_outputs=3,
+    num_out_data=1, max_iterations=3, cond_input_locs=(0,), func_input_locs=(0, 1), func_var_locs=(0, 1)))
+
+
+@op("_while_loop", inputs="data*", cond=GraphParam(), func=GraphParam(), num_outputs=Int(), num_out_data=Int(), max_iterations=Int(ge=1),
+    cond_input_locs=Shape(()), func_input_locs=Shape(()), func_var_locs=Shape(()), stateful=True, samples=[_DOUBLING], outputs=output_names)
+def while_loop(k, p, *data):
+    """Run a sub-graph while another one says so, handing variables from step to step.
+
+    Parameters
+    ----------
+    data : arrays
+        Loop variables and free variables of the sub-graphs.
+    num_args : int
+        How many; counted for you.
+    cond : graph
+        Gives one number: whether to take another step.
+    func : graph
+        Gives outputs and new loop variables.
+    num_outputs, num_out_data : int
+        All outputs, and how many of them are stacked over the steps, with zeros after the last step; the rest are final variables.
+    max_iterations : int
+        Most steps; the length of what is stacked.
+    cond_input_locs, func_input_locs : tuple of int
+        Which of `data` the inputs of the two sub-graphs are.
+    func_var_locs : tuple of int
+        Which inputs of `func` the loop variables are.
+    """
+    graph, carried = p.func, list(p.func_var_locs)
+    loop, ask = owned(k, p, lambda: (Loop(graph, p.num_out_data, (), carried, "while_loop"), Predicate(p.cond, "while_loop: cond")))
+    run = Run(loop, k, [data[j] for j in p.func_input_locs], p.max_iterations)
+    at = {p.func_input_locs[i]: i for i in carried}
+    outs, last = run.forward(lambda now: ask(k, [now[at[j]] if j in at else data[j] for j in p.cond_input_locs]))
+    if len(outs) < p.num_out_data:
+        raise error(ValueError, "cond was false at once, and the shapes of the outputs are known only by running; "
+                                "start with variables for which it holds")
+    padded = []
+    for y in outs:
+        whole = k.xp.zeros((p.max_iterations, *y.shape[1:]), y.dtype)
+        whole[:run.n] = y
+        padded.append(whole)
+    return [*padded, *last], run
+
+
+def _while_places(p: Any) -> list[int]:
+    """Input of the operator -> input of `func`; -1 for those that only `cond` reads."""
+    at = {j: i for i, j in enumerate(p.func_input_locs)}
+    return [at.get(j, -1) for j in range(p.num_args)]
+
+
+@while_loop.backward
+def _(k, p, run, dys, ins, outs):
+    return gradients(run, dys, _while_places(p), k.wanted, ins)
+
+
+while_loop.replay_rule = replay(while_on_arrays)
+
+
+def _while_facts(p: Any, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
+    shape = what == "shape"
+    carried = [(p.num_out_data + j, i) for j, i in enumerate(p.func_var_locs)]
+    inner, heads = inner_facts(p.func, {i: ins[j] for i, j in enumerate(p.func_input_locs)}, what, carried)
+    asked, _ = inner_facts(p.cond, {i: ins[j] for i, j in enumerate(p.cond_input_locs)}, what)
+    told: list[list[Any]] = [[] for _ in ins]
+    for found, places in ((inner, p.func_input_locs), (asked, p.cond_input_locs)):
+        for v, j in zip(found, places):
+            told[j].append(v)
+    back = [merged(v, what) for v in told]
+    if not shape:
+        for head, i in carried:
+            back[p.func_input_locs[i]] = heads[head] = merged([back[p.func_input_locs[i]], heads[head]], what)
+        return back, heads
+    # A variable that changes its shape makes all shapes after it unknown.
+    if any(heads[head] is not None and inner[i] is not None and heads[head] != inner[i] for head, i in carried):
+        return back, [None] * len(heads)
+    return back, [v if v is None or j >= p.num_out_data else (p.max_iterations, *v) for j, v in enumerate(heads)]
+
+
+while_loop.shape(lambda p, ins, outs: _while_facts(p, ins, "shape"))
+while_loop.dtype(lambda p, ins, outs: _while_facts(p, ins, "dtype"))

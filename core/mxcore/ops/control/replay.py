@@ -1,0 +1,86 @@
+"""Control flow operator by operator on recorded arrays: gradients that can be differentiated again."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._core import registry, tape
+from ..._core.state import state
+from .steps import input_names, run_graph
+
+__all__ = ["cond_on_arrays", "foreach_on_arrays", "replay", "while_on_arrays"]
+
+
+def replay(on_arrays: Callable[[Any, Sequence[Any], Any], list[Any]]) -> Callable[..., list[Any]]:
+    """A rule for gradients of gradients: runs the operator again by ``on_arrays(p, inputs, ctx)``."""
+    def rule(k: Any, p: Any, dys: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        wanted = [x for x in inputs if x._entry is not None and x._entry[0].flows]
+        train, state.train = state.train, k.is_train
+        try:
+            pairs = [(y, g) for y, g in zip(on_arrays(p, inputs, k.ctx), dys) if y._entry is not None and y._entry[0].flows]
+            found = tape.backward([y for y, _ in pairs], [g for _, g in pairs], create_graph=True, variables=wanted) if pairs else None
+        finally:
+            state.train = train
+        grads = iter(found or ())
+        return [next(grads, None) if x._entry is not None and x._entry[0].flows else None for x in inputs]
+
+    return rule
+
+
+def _part(x: Any, t: int) -> Any:
+    whole = ("s", None, None, None)
+    index = (t, *[whole] * (len(x.shape) - 1)) if len(x.shape) > 1 else (("s", t, t + 1, None),)
+    return registry.ops.get("_basic_index")(x, index=index)
+
+
+def _stacked(rows: Sequence[Any], length: int) -> Any:
+    stack = registry.ops.get("stack")(*rows, axis=0)
+    if len(rows) == length:
+        return stack
+    zeros = registry.ops.get("zeros_like")(_part(stack, 0) if len(stack.shape) > 1 else stack)
+    rest = registry.ops.get("stack")(*[zeros] * (length - len(rows)), axis=0)
+    return registry.ops.get("Concat")(stack, rest, dim=0)
+
+
+def foreach_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
+    """``_foreach``."""
+    names, n_d, n_s = input_names(p.fn), len(p.in_data_locs), len(p.in_state_locs)
+    now = {names[i]: x for i, x in zip((*p.in_state_locs, *p.remain_locs), inputs[n_d:])}
+    rows = []
+    for t in range(inputs[0].shape[0] if n_d else 0):
+        now.update({names[i]: _part(x, t) for i, x in zip(p.in_data_locs, inputs)})
+        heads = run_graph(p.fn, now, ctx)
+        rows.append(heads[:p.num_out_data])
+        now.update({names[i]: y for i, y in zip(p.in_state_locs, heads[p.num_out_data:])})
+    return [_stacked(column, len(rows)) for column in zip(*rows)] + [now[names[i]] for i in p.in_state_locs][:n_s]
+
+
+def while_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
+    """``_while_loop``; after no step at all it has nothing to stack, and gives zeros."""
+    names, asked = input_names(p.func), input_names(p.cond)
+    now = {names[i]: inputs[j] for i, j in enumerate(p.func_input_locs)}
+    at = {p.func_input_locs[i]: names[i] for i in p.func_var_locs}
+    rows: list[Any] = []
+    while len(rows) < p.max_iterations:
+        given = {name: now[at[j]] if j in at else inputs[j] for name, j in zip(asked, p.cond_input_locs)}
+        if not run_graph(p.cond, given, ctx)[0].asnumpy().item():
+            break
+        heads = run_graph(p.func, now, ctx)
+        rows.append(heads[:p.num_out_data])
+        now.update({names[i]: y for i, y in zip(p.func_var_locs, heads[p.num_out_data:])})
+    if not rows:  # only shapes are asked of these: nothing flows through them
+        rows = [run_graph(p.func, now, ctx)[:p.num_out_data]]
+        outs = [registry.ops.get("zeros_like")(_stacked(c, p.max_iterations)) for c in zip(*rows)]
+    else:
+        outs = [_stacked(c, p.max_iterations) for c in zip(*rows)]
+    return outs + [now[names[i]] for i in p.func_var_locs]
+
+
+def cond_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
+    """``_cond``."""
+    def run(graph: Any, locs: Sequence[int]) -> list[Any]:
+        return run_graph(graph, {name: inputs[j] for name, j in zip(input_names(graph), locs)}, ctx)
+
+    if run(p.cond, p.cond_input_locs)[0].asnumpy().item():
+        return run(p.then_branch, p.then_input_locs)
+    return run(p.else_branch, p.else_input_locs)

@@ -1,0 +1,33 @@
+"""Which operator takes how long and how much memory, as ``mxnet.profiler``.
+
+    mx.profiler.set_config(profile_all=True, filename="profile.json")
+    mx.profiler.set_state("run")
+    ...
+    print(mx.profiler.dumps())      # tables
+    mx.profiler.dump()              # a trace for Perfetto or chrome://tracing
+
+`hooks` exchanges functions while the profiler runs, so it costs nothing while it does not; `record` holds the events, `trace` and
+`tables` show them, `objects` are what a program adds of its own.
+"""
+from .control import (
+    autostart,
+    dump,
+    dump_profile,
+    dumps,
+    pause,
+    profiler_set_config,
+    profiler_set_state,
+    resume,
+    set_config,
+    set_kvstore_handle,
+    set_state,
+    start,
+    state,
+    stop,
+)
+from .objects import Counter, Domain, Event, Frame, Marker, Task, scope
+
+__all__ = [
+    "Counter", "Domain", "Event", "Frame", "Marker", "Task", "autostart", "dump", "dump_profile", "dumps", "pause", "profiler_set_config",
+    "profiler_set_state", "resume", "scope", "set_config", "set_kvstore_handle", "set_state", "start", "state", "stop",
+]

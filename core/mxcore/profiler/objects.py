@@ -1,0 +1,235 @@
+"""What a program says of itself in a profile: domains, tasks, frames, events, counters, marks and scopes."""
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from ..base import error
+from .record import Label, now, recorder
+from .trace import _SCOPES
+
+__all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task", "scope"]
+
+
+class Domain:
+    """A group of objects, with a table of its own.
+
+    Parameters
+    ----------
+    name : str
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> task = mx.profiler.Domain("loading").new_task("decode")
+    >>> with task:
+    ...     pass
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def new_task(self, name: str) -> Task:
+        """A task of this domain."""
+        return Task(self, name)
+
+    def new_frame(self, name: str) -> Frame:
+        """A frame of this domain."""
+        return Frame(self, name)
+
+    def new_counter(self, name: str, value: Any = None) -> Counter:
+        """A counter of this domain, with a first value."""
+        return Counter(self, name, value)
+
+    def new_marker(self, name: str) -> Marker:
+        """A mark of this domain."""
+        return Marker(self, name)
+
+
+class _Span:
+    """Something with a begin and an end, one for each thread at a time; also a context manager."""
+
+    def __init__(self, name: str, section: str) -> None:
+        self.name = name
+        self._label = Label(name, section)
+        self._begun = threading.local()
+
+    def start(self) -> None:
+        """Begin."""
+        self._begun.at = now()
+
+    def stop(self) -> None:
+        """End; without `start` before, nothing is recorded."""
+        begun, self._begun.at = getattr(self._begun, "at", None), None
+        if begun is not None:
+            recorder.mark(self._label, begun, now())
+
+    def __enter__(self) -> Any:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Task(_Span):
+    """A piece of work of a domain.
+
+    Parameters
+    ----------
+    domain : Domain
+    name : str
+    """
+
+    def __init__(self, domain: Domain, name: str) -> None:
+        super().__init__(name, str(domain))
+        self.domain = domain
+
+
+class Frame(_Span):
+    """A round of a repeated work, such as a batch.
+
+    Parameters
+    ----------
+    domain : Domain
+    name : str
+    """
+
+    def __init__(self, domain: Domain, name: str) -> None:
+        super().__init__(name, f"{domain},frame")
+        self.domain = domain
+
+
+class Event(_Span):
+    """Something that happens in one thread, without a domain.
+
+    Parameters
+    ----------
+    name : str
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "event")
+
+
+class Counter:
+    """A number that changes; each change is recorded.
+
+    Parameters
+    ----------
+    domain : Domain
+    name : str
+    value : number, optional
+        The first value; 0, without a record, unless told.
+    """
+
+    def __init__(self, domain: Domain, name: str, value: Any = None) -> None:
+        self.name, self.domain = name, domain
+        self._label = Label(name, str(domain), kind="C")
+        self._lock = threading.Lock()
+        self._value: Any = 0
+        if value is not None:
+            self.set_value(value)
+
+    def set_value(self, value: Any) -> None:
+        """Set it."""
+        with self._lock:
+            self._set(value)
+
+    def _set(self, value: Any) -> None:
+        try:
+            self._value = value + 0
+        except TypeError:
+            raise error(TypeError, f"Counter '{self.name}': a number is needed, got {value!r}") from None
+        t = now()
+        recorder.mark(self._label, t, t, self._value)
+
+    def increment(self, delta: Any = 1) -> None:
+        """Add to it."""
+        with self._lock:
+            self._set(self._value + delta)
+
+    def decrement(self, delta: Any = 1) -> None:
+        """Take from it."""
+        self.increment(-delta)
+
+    def __iadd__(self, v: Any) -> Counter:
+        self.increment(v)
+        return self
+
+    def __isub__(self, v: Any) -> Counter:
+        self.decrement(v)
+        return self
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Marker:
+    """A moment worth a mark.
+
+    Parameters
+    ----------
+    domain : Domain
+    name : str
+    """
+
+    def __init__(self, domain: Domain, name: str) -> None:
+        self.name, self.domain = name, domain
+        self._label = Label(name, f"{domain},instant_marker", kind="i")
+
+    def mark(self, scope: str = "process") -> None:
+        """Set the mark.
+
+        Parameters
+        ----------
+        scope : {'process', 'thread', 'global', 'task', 'marker'}
+            How far the line reaches in the picture.
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError) for another scope.
+        """
+        if scope not in _SCOPES:
+            raise error(ValueError, f"Marker.mark: scope must be one of {', '.join(_SCOPES)}, not {scope!r}")
+        t = now()
+        recorder.mark(self._label, t, t, scope)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class scope(_Span):
+    """A named part of a program: ``with mx.profiler.scope('encoder:'):``; shown around the calls in it, and in a table of its own.
+
+    Parameters
+    ----------
+    name : str
+    append_mode : bool
+        Put the names of the scopes around it before the name.
+    """
+
+    _open = threading.local()
+
+    def __init__(self, name: str = "<unk>:", append_mode: bool = True) -> None:
+        self._append = append_mode
+        super().__init__(name if name.endswith(":") else name + ":", "scope")
+        self._given = self.name
+
+    def __enter__(self) -> Any:
+        around = scope._open.__dict__.setdefault("names", [])
+        self.name = (around[-1] if around and self._append else "") + self._given
+        around.append(self.name)
+        self._label = Label(self.name, "scope")
+        return super().__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        scope._open.names.pop()

@@ -1,0 +1,106 @@
+"""What is recorded: one flat list of plain tuples, filled by many threads."""
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from time import perf_counter_ns as now
+from typing import Any
+
+__all__ = ["Label", "LIMIT", "Recorder", "recorder"]
+
+#: Events kept; of more the oldest go.
+LIMIT = 1_000_000
+
+
+class Label:
+    """What all calls of one thing have in common.
+
+    Parameters
+    ----------
+    name : str
+    section : str
+        Which table it is counted in: ``'operator'``, ``'api'``, the name of a domain.
+    where : str
+        The device, ``'cpu/0'``, or ``'python'``.
+    bytes : int
+        Memory of the outputs; -1 if the call tells.
+    args : dict, optional
+        Shown with the event.
+    kind : str
+        ``'X'`` for a duration, ``'C'`` for a counter, ``'i'`` for a mark.
+    """
+
+    __slots__ = ("name", "section", "where", "bytes", "args", "kind")
+
+    def __init__(self, name: str, section: str, where: str = "python", bytes: int = 0, args: dict[str, Any] | None = None,
+                 kind: str = "X") -> None:
+        self.name, self.section, self.where, self.bytes, self.args, self.kind = name, section, where, bytes, args, kind
+
+
+class Recorder:
+    """The events: tuples of (label, begin, end, thread, value), times in nanoseconds.
+
+    Attributes
+    ----------
+    on : bool
+        Whether the profiler runs and is not paused.
+    """
+
+    def __init__(self) -> None:
+        self.events: deque[Any] = deque(maxlen=LIMIT)
+        self.add = self.events.append
+        self.on = False
+        self.base = now()
+        self.thread_names: dict[int, str] = {}
+        self.pid = os.getpid()
+
+    def clear(self) -> None:
+        """Forget all events."""
+        self.events.clear()
+
+    def mark(self, label: Label, begin: int, end: int, value: Any = None) -> None:
+        """Record something that is not a timed call, if the profiler is on."""
+        if self.on:
+            self.add((label, begin, end, threading.get_ident(), value))
+
+    def timed(self, fn: Callable[..., Any], label: Label, finish: Callable[[], None] | None = None) -> Callable[..., Any]:
+        """`fn` with its calls recorded; `finish` waits for a device that computes by itself."""
+        add, ident = self.add, threading.get_ident
+
+        if label.bytes < 0:
+            def call(*args: Any) -> Any:
+                t = now()
+                r = fn(*args)
+                add((label, t, now(), ident(), r.nbytes))
+                return r
+        elif finish is None:
+            def call(*args: Any) -> Any:
+                t = now()
+                r = fn(*args)
+                add((label, t, now(), ident(), None))
+                return r
+        else:
+            def call(*args: Any) -> Any:
+                t = now()
+                r = fn(*args)
+                finish()
+                add((label, t, now(), ident(), None))
+                return r
+        call.profiled = fn  # type: ignore[attr-defined]
+        return call
+
+    def snapshot(self) -> list[Any]:
+        """The events so far, and the names of the threads that are alive."""
+        for t in threading.enumerate():
+            if t.ident is not None:
+                self.thread_names[t.ident] = t.name
+        while True:
+            try:
+                return list(self.events)
+            except RuntimeError:  # another thread recorded meanwhile
+                continue
+
+
+recorder = Recorder()

@@ -1,0 +1,54 @@
+"""Errors: their types, and what they say about inputs that are not what was expected."""
+import pickle
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore import nd
+from mxcore.base import MXNetError, error
+
+
+@pytest.mark.parametrize("kind", [ValueError, TypeError, KeyError, OSError, FileNotFoundError, NotImplementedError, RuntimeError, MemoryError])
+def test_an_error_is_a_runtime_error_too_as_in_mxnet(kind):
+    e = error(kind, "text")
+    assert issubclass(MXNetError, RuntimeError) and isinstance(e, (MXNetError, RuntimeError)) and isinstance(e, kind) and str(e) == "text"
+    again = pickle.loads(pickle.dumps(e))
+    assert type(again) is type(e) and str(again) == "text"
+    with pytest.raises(RuntimeError):
+        nd.ones((2,)).reshape((3,))
+
+
+@pytest.mark.parametrize(("call", "name"), [
+    (lambda x: nd.FullyConnected(x, np.ones((2, 3)), no_bias=True, num_hidden=2), "'weight'"),
+    (lambda x: nd.FullyConnected(x, weight=np.ones((2, 3)), no_bias=True, num_hidden=2), "'weight'"),
+    (lambda x: nd.exp(np.ones(2)), "'data'"), (lambda x: nd.concat(x, np.ones((2, 3)), dim=0), "'data'"),
+    (lambda x: nd.elemwise_add(x, np.ones((2, 3))), "'rhs'")])
+def test_a_numpy_array_where_an_array_is_expected(call, name):
+    with pytest.raises(TypeError, match=f"input {name} must be an array: an NDArray .* got numpy.ndarray"):
+        call(nd.ones((2, 3)))
+
+
+def test_a_list_where_an_array_is_expected():
+    with pytest.raises(TypeError, match=r"exp takes inputs \(data\), which are arrays, and then parameters \(none\); there is no place for \[1, 2\]"):
+        nd.exp([1, 2])
+
+
+def test_which_input_does_not_fit_and_what_was_expected():
+    with pytest.raises(ValueError, match=r"operator Convolution: inconsistent shapes: weight is \(4, 3, 3, 3\) where \(4, 4, 3, 3\) is expected"):
+        nd.Convolution(nd.ones((1, 4, 8, 8)), nd.ones((4, 3, 3, 3)), no_bias=True, kernel=(3, 3), num_filter=4)
+    with pytest.raises(TypeError, match="inconsistent dtypes: .*float32.*float64|inconsistent dtypes: .*float64.*float32"):
+        nd.dot(nd.ones((2, 2)), nd.ones((2, 2), dtype="float64"))
+
+
+@pytest.mark.parametrize("shape", [(2.5,), "ab", None, [1, "x"]])
+def test_what_is_no_shape(shape):
+    with pytest.raises(TypeError, match="a shape is an int or a tuple of ints, got"):
+        nd.zeros(shape)
+
+
+def test_what_is_planned_says_so():
+    with pytest.raises(AttributeError, match="no attribute 'npx' yet: mx.npx is planned"):
+        mx.npx  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'$"):
+        mx.nonsense  # noqa: B018

@@ -1,0 +1,180 @@
+"""Sparse arrays: reading by rows, writing, checks, and which operators keep their storage. The numbers are MXNet 1.9.1's."""
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore import nd
+from mxcore.base import MXNetError
+
+X = np.array([[0, 1, 0], [0, 0, 0], [2, 0, -3], [0, 0, 4]], np.float32)
+Y = np.array([[0, 2, 0], [1, 0, 0], [0, 0, 0], [0, 0, 4]], np.float32)
+KINDS = ["csr", "row_sparse"]
+
+
+def sparse(values, stype):
+    return nd.array(values).tostype(stype)
+
+
+@pytest.mark.parametrize(("key", "rows"), [(slice(1, 3), [1, 2]), (0, [0]), (-1, [3]), (slice(2, 2), []), (slice(0, 9), [0, 1, 2, 3]),
+                                           (slice(3, 1), []), (np.int64(2), [2])])
+def test_csr_is_read_by_rows(key, rows):
+    part = sparse(X, "csr")[key]
+    assert isinstance(part, nd.sparse.CSRNDArray) and part.shape == (len(rows), 3)
+    part.check_format()
+    assert np.array_equal(part.asnumpy(), X[rows])
+
+
+def test_what_sparse_arrays_are_not_read_by():
+    c, r = sparse(X, "csr"), sparse(X, "row_sparse")
+    assert c[:] is c and r[:] is r
+    for key in (4, -5, slice(None, None, 2), (0, 1), None, [0, 1], True):
+        with pytest.raises(IndexError, match="csr array"):
+            c[key]
+    with pytest.raises(IndexError, match="only be read as a whole"):
+        r[0]
+    with pytest.raises(IndexError, match="only be written as a whole"):
+        r[0] = 1
+
+
+def test_csr_feeds_an_iterator():
+    batches = list(mx.io.NDArrayIter(sparse(X, "csr"), nd.arange(4), 3, last_batch_handle="discard"))
+    assert len(batches) == 1 and batches[0].data[0].stype == "csr"
+    assert np.array_equal(batches[0].data[0].asnumpy(), X[:3])
+
+
+@pytest.mark.parametrize("stype", KINDS)
+@pytest.mark.parametrize("value", [nd.array(Y), Y, sparse(Y, "csr"), sparse(Y, "row_sparse"), Y.astype(np.float64), 0])
+def test_writing_keeps_dtype_and_storage_and_shares_nothing(stype, value):
+    a = nd.array(X, dtype="float64").tostype(stype)
+    a[:] = value
+    a.check_format()
+    assert a.dtype == np.float64 and a.stype == stype
+    assert np.array_equal(a.asnumpy(), np.zeros_like(X) if isinstance(value, int) else Y)
+    if getattr(value, "stype", "") == stype:
+        value.data[:] = 9
+        assert np.array_equal(a.asnumpy(), Y)
+        value[:] = Y
+
+
+def test_filling_and_shapes():
+    r, c = sparse(X, "row_sparse"), sparse(X, "csr")
+    r[:] = 2
+    assert r.asnumpy().tolist() == [[2] * 3] * 4
+    with pytest.raises(ValueError, match="filled with a number"):
+        c[:] = 2
+    for a in (r, c):
+        with pytest.raises(ValueError, match=r"shape \(2, 3\) into a .* array of shape \(4, 3\)"):
+            a[:] = nd.ones((2, 3))
+
+
+@pytest.mark.parametrize("stype", KINDS)
+def test_copies(stype):
+    a = sparse(X, stype)
+    for target in (nd.zeros((4, 3)), nd.sparse.zeros(stype, (4, 3))):
+        assert np.array_equal(a.copyto(target).asnumpy(), X) and np.array_equal(nd.array(X).copyto(target).asnumpy(), X)
+    twin = a.tostype(stype)
+    twin.data[:] = 7
+    assert twin is not a and np.array_equal(a.asnumpy(), X)
+    assert nd.array(a).stype == stype and nd.array(a, dtype="float64").dtype == np.float64
+
+
+def test_tostype_default_is_a_copy():
+    a = nd.ones((2,))
+    a.tostype("default")[:] = 4
+    assert a.asnumpy().tolist() == [1, 1]
+
+
+def csr_of(data, indices, indptr, shape):
+    c = nd.sparse.csr_matrix(([1.0] * 3, [0, 1, 2], [0, 1, 3]), shape=(2, 3))
+    c._data = type(c._data)(shape, np.array(indptr), np.array(indices), np.array(data, np.float32))
+    return c
+
+
+@pytest.mark.parametrize(("parts", "text"), [
+    (([1, 2], [0, 1], [0, 1, 3], (2, 3)), "does not fit"), (([1, 2], [0, 1], [0, 3, 2], (2, 3)), "must not fall"),
+    (([1, 2], [0, 3], [0, 1, 2], (2, 3)), r"lie in \[0, 3\)"), (([1, 2], [1, 0], [0, 2, 2], (2, 3)), "of a row must rise"),
+    (([1], [0, 1], [0, 1, 2], (2, 3)), "does not fit"),
+])
+def test_check_format_of_csr(parts, text):
+    with pytest.raises(ValueError, match=text):
+        csr_of(*parts).check_format()
+
+
+def test_check_format():
+    sparse(X, "csr").check_format()
+    sparse(X, "row_sparse").check_format()
+    csr_of([1, 2], [0, 3], [0, 1, 2], (2, 3)).check_format(full_check=False)
+    r = sparse(X, "row_sparse")
+    r._data = type(r._data)((4, 3), np.array([2, 1]), np.ones((2, 3), np.float32))
+    r.check_format(full_check=False)
+    with pytest.raises(MXNetError, match="must rise"):
+        r.check_format()
+
+
+def values(stype):
+    return {"a": sparse(X, stype), "b": sparse(Y, stype), "d": nd.array(X), "v": nd.array([1.0, 2, 3]), "nd": nd}
+
+
+def dense():
+    return {"a": nd.array(X), "b": nd.array(Y), "d": nd.array(X), "v": nd.array([1.0, 2, 3]), "nd": nd}
+
+
+KEPT = ["-a", "abs(a)", "a * 2", "3 * a", "a / 2", "nd.square(a)", "nd.clip(a, -1, 2)", "nd.sin(a)", "nd.sqrt(a.abs())", "nd.relu(a)",
+        "nd.sign(a)", "nd.round(a)", "nd.stop_gradient(a)", "nd.identity(a)", "nd.zeros_like(a)", "a + b", "a - b", "a * b", "a * d",
+        "nd.elemwise_mul(d, a)", "nd._internal._maximum(a, b)", "nd._internal._minimum(a, b)", "nd.sparse.add(a, b)", "nd.sparse.subtract(a, b)",
+        "nd.sparse.multiply(a, 2)", "nd.sparse.multiply(a, d)"]
+ONE = {"csr": ["nd.concat(a, b, a, dim=0)", "nd.slice(a, begin=(1, 0), end=(3, 2))", "nd.slice(a, begin=(None, 1), end=(None, 3))",
+               "nd.broadcast_mul(a, v)", "nd.broadcast_div(a, v)", "a.slice(begin=(1,), end=(3,))"],
+       "row_sparse": ["nd.add_n(a, b, a)"]}
+LOST = ["a + 1", "1 - a", "a ** 2", "nd.exp(a)", "a + d", "d - a", "d * a", "a == b", "nd.clip(a, 1, 2)", "nd.sum(a)", "nd.sparse.divide(2, abs(a) + 1)",
+        "nd.sparse.subtract(2, a)", "nd.concat(a, b, dim=1)", "nd.slice(a, begin=(0, 0), end=(4, 3), step=(2, 1))"]
+
+
+@pytest.mark.parametrize("stype", KINDS)
+@pytest.mark.parametrize("text", KEPT + ONE["csr"] + ONE["row_sparse"] + LOST)
+def test_results_keep_the_storage_where_mxnet_keeps_it(stype, text):
+    found, want = eval(text, values(stype)), eval(text, dense())
+    other = ONE["row_sparse" if stype == "csr" else "csr"]
+    assert found.stype == ("default" if text in LOST or text in other else stype)
+    np.testing.assert_allclose(found.asnumpy(), want.asnumpy(), rtol=1e-6)
+    if found.stype != "default":
+        found.check_format()
+
+
+def test_where_values_are_stored():
+    c = sparse(X, "csr") - sparse(Y, "csr")
+    assert c.indices.asnumpy().tolist() == [1, 0, 0, 2] and c.indptr.asnumpy().tolist() == [0, 1, 2, 4, 4]  # 4 - 4 is not stored
+    r = sparse(X, "row_sparse") - sparse(Y, "row_sparse")
+    assert r.indices.asnumpy().tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("stype", KINDS)
+def test_in_place_arithmetic(stype):
+    a = same = sparse(X, stype)
+    a += sparse(Y, stype)
+    a *= 2
+    a -= nd.array(X)
+    a /= 2
+    assert a is same and a.stype == stype and np.array_equal(a.asnumpy(), (X + Y) - X / 2)
+
+
+@pytest.mark.parametrize("stype", KINDS)
+@pytest.mark.parametrize("text", ["nd.square(x)", "x * 3 + x * x", "nd.concat(x, x, dim=0)", "nd.slice(x, begin=(1, 0), end=(3, 3))", "nd.clip(x, -2, 2)"])
+def test_gradients_through_stored_values(stype, text):
+    grads = []
+    for x in (sparse(X, stype), nd.array(X)):
+        x.attach_grad()
+        with mx.autograd.record():
+            y = (eval(text, {"x": x, "nd": nd}) * 2).sum()
+        y.backward()
+        assert x.grad.stype == x.stype
+        grads.append(x.grad.asnumpy())
+    assert np.array_equal(*grads)
+
+
+@pytest.mark.parametrize("text", ["mx.sym.abs(s) * 2", "mx.sym.concat(s, s, dim=0)", "mx.sym.clip(s, a_min=1, a_max=2)", "s + s * 2"])
+def test_graphs_keep_it_too(text):
+    s = mx.sym.Variable("s")
+    y = eval(text, {"mx": mx, "s": s})
+    got, want = (y.bind(mx.cpu(), {"s": x}, grad_req="null").forward()[0] for x in (sparse(X, "csr"), nd.array(X)))
+    assert got.stype == ("default" if "clip" in text else "csr") and np.array_equal(got.asnumpy(), want.asnumpy())
