@@ -177,3 +177,21 @@ def test_foreach_eager_and_bound_agree():
         assert ex.grad_dict[n].asnumpy().tolist() == a.grad.asnumpy().tolist()
     with pytest.raises(MXNetError, match="the body does not use"):
         mx.sym.contrib.foreach(lambda d, st: (d, d), x, s)
+
+
+def test_a_gradient_that_forward_has_computed():
+    """A head of the second part may be a value of the first."""
+    from mxcore.executor.instance import Instance
+    from mxcore.executor.program import Program, infer_all
+
+    x = mx.sym.Variable("x")
+    y = mx.sym.exp(x)
+    graph = Graph([(y * 2)._heads[0], y._heads[0]])
+    graph.shapes, graph.dtypes, graph.stypes = infer_all(graph.heads, {"x": (3,)}, {"x": np.dtype("float32")}, {})
+    program = Program(graph, mx.cpu(), False, n_first=1)
+    instance = Instance(program)
+    data, outs = np.array([0, 1, 2], np.float32), np.zeros((2, 3), np.float32)
+    for part in (0, 1):
+        instance.bind(part, [(program.variables["x"], data)], [(part, outs[part])])
+        instance.run(part, [])
+    np.testing.assert_allclose(outs, [2 * np.exp(data), np.exp(data)], rtol=1e-6)

@@ -154,13 +154,14 @@ class Program:
         waiting: dict[Entry, list[int]] = {}  # heads whose value has to be handed over, by entry
         claimed: dict[Entry, int] = {}
         for i, e in enumerate(heads):
-            if e[0].op is None or e in claimed or i in adds or self._is_view(e[0]) or not self._is_fixed(e):
+            late = id(e[0]) in before and i >= n_first  # a gradient that forward has computed
+            if e[0].op is None or e in claimed or late or i in adds or self._is_view(e[0]) or not self._is_fixed(e):
                 waiting.setdefault(e, []).append(i)
             else:
                 claimed[e] = i
         for first in (True, False):
             for n in nodes:
-                if n.op is None:
+                if n.op is None or (id(n) in before and not first):
                     self._hand_over(n, waiting, first)
                 elif (id(n) in before) == first:
                     self._add(n)
