@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 from typing import Any
 
 __version__ = "0.1.0"
@@ -14,7 +15,7 @@ __version__ = "0.1.0"
 _LAZY: dict[str, str] = {
     **{n: "mxcore." + n for n in (
         "attribute autograd base callback compat context contrib engine executor executor_manager gluon image initializer io "
-        "kvstore lr_scheduler metric model module monitor name ndarray operator optimizer plugin profiler random recordio "
+        "kvstore log lr_scheduler metric model module monitor name ndarray operator optimizer plugin profiler random recordio "
         "registry rnn runtime symbol test_utils testing util visualization").split()},
     "nd": "mxcore.ndarray", "sym": "mxcore.symbol", "mod": "mxcore.module", "kv": "mxcore.kvstore", "init": "mxcore.initializer",
     "img": "mxcore.image", "mon": "mxcore.monitor", "viz": "mxcore.visualization", "rnd": "mxcore.random", "opt": "mxcore.optimizer",
@@ -51,3 +52,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return _present()
+
+
+if os.environ.get("MXNET_PROFILER_AUTOSTART", "0") not in ("", "0"):
+    importlib.import_module("mxcore.profiler").autostart()

@@ -517,6 +517,8 @@ class FeedForward:
                     callback(epoch, symbol, arg_params, aux_params)
             if eval_data:
                 self._validate(executor_manager, eval_data, eval_metric, epoch, eval_end_callback, eval_batch_end_callback)
+                if eval_data is train_data:
+                    train_data.reset()
 
     @staticmethod
     def _validate(executor_manager, eval_data, eval_metric, epoch, eval_end_callback, eval_batch_end_callback):

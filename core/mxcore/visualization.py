@@ -90,16 +90,16 @@ def print_summary(symbol: Any, shape: dict[str, Any] | None = None, line_length:
     --------
     >>> import mxcore as mx
     >>> net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
-    >>> mx.viz.print_summary(net, {"data": (2, 4)}, line_length=60)
-    ____________________________________________________________
-    Layer (type)              Output Shape Param  Previous Layer
-    ============================================================
-    data(null)                4           0                     
-    ____________________________________________________________
-    fc(FullyConnected)        3           15     data           
-    ============================================================
+    >>> mx.viz.print_summary(net, {"data": (2, 4)}, line_length=80)  # doctest: +NORMALIZE_WHITESPACE
+    ________________________________________________________________________________
+    Layer (type)                       Output Shape    Param # Previous Layer
+    ================================================================================
+    data(null)                         4               0
+    ________________________________________________________________________________
+    fc(FullyConnected)                 3               15      data
+    ================================================================================
     Total params: 15
-    ____________________________________________________________
+    ________________________________________________________________________________
     """
     _checked(symbol, "print_summary")
     if len(positions) != 4:

@@ -52,3 +52,13 @@ def test_what_is_planned_says_so():
         mx.npx  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'nonsense'$"):
         mx.nonsense  # noqa: B018
+
+
+def test_small_names_of_mxnet():
+    from mxcore import base
+    from mxcore.ndarray import ndarray as module
+
+    assert isinstance("x", base.string_types) and isinstance(np.int64(1), base.integer_types) and isinstance(np.float32(1), base.numeric_types)
+    assert base.mx_real_t is np.float32 and base._as_list(1) == [1] and base._as_list([1]) == [1]
+    assert module._DTYPE_NP_TO_MX[np.float16] == 2 and module._DTYPE_MX_TO_NP[6] is np.int64
+    assert mx.is_np_shape() is False

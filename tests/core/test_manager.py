@@ -248,6 +248,12 @@ def test_the_switches_are_named_where_something_is_missing(site):
     assert "plugin 'p_fin' of MXCORE_PLUGINS was not loaded: MXNetKeyError: no plugin has this name, did you mean 'p_fine'" in typo.stderr
 
 
+def test_the_command_tells_each_failure_once(site):
+    for command in ("plugins", "info"):
+        done = site(f"from mxcore import cli; cli.main(['{command}'])")
+        assert "failed: ImportError: no libmagic here" in done.stdout and "no libmagic here" not in done.stderr
+
+
 def test_warnings_about_plugins_point_at_the_users_line(site, tmp_path):
     (tmp_path / "user_script.py").write_text("import mxcore as mx\n\nx = mx.nd.ones((1,))\n")
     assert f"{tmp_path}/user_script.py:3: MXNetWarning: plugin 'p_broken'" in site("import user_script").stderr

@@ -281,6 +281,15 @@ def test_states_survive(tmp_path, contexts, on_store):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+@pytest.mark.parametrize("on_store", [True, False])
+def test_a_file_that_holds_no_states_is_named(tmp_path, on_store):
+    f = tmp_path / "junk.states"
+    f.write_bytes(b"junk")
+    trainer = Trainer(dense(CPUS).collect_params(), "sgd", kvstore="local", update_on_kvstore=on_store)
+    with pytest.raises(ValueError, match=r"junk\.states: these 4 bytes are no optimizer states"):
+        trainer.load_states(str(f))
+
+
 def test_sparse_gradients():
     net = nn.Embedding(5, 2, sparse_grad=True)
     net.initialize(mx.init.One())

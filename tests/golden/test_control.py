@@ -67,6 +67,7 @@ def test_loops_from_files(name):
 
 @pytest.mark.parametrize("name", [n for n in control_cases.CASES if n.startswith(("while_bound", "cond_bound"))])
 def test_flow_from_files(name):
+    result(name)  # names in symbols count up: those compared elsewhere are the first
     kind, _, case = name.split("_", 2)
     loaded = mx.sym.load_json(golden()[name][1])
     shapes = control_cases.flow_symbol(mx, kind, case)[1]
@@ -77,6 +78,7 @@ def test_flow_from_files(name):
                                         for name in table if name not in PASSED_ON])
 def test_gradients_are_those_of_arrays(kind, case):
     """Here operators have gradients where MXNet cannot bind them, or leaves some undefined: those that its arrays have."""
+    result(f"{kind}_bound_{case}")
     s, shapes = control_cases.flow_symbol(mx, kind, case)
     found = control_cases.flow_run(mx, s, shapes)
     arrays = golden()[f"{kind}_arrays_{case}"][0]

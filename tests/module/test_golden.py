@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+
 from ..golden import module_cases as cases
 
 with np.load(pathlib.Path(__file__).parents[1] / "golden" / "data" / "modules.npz") as _file:

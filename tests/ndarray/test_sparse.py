@@ -24,6 +24,21 @@ def test_csr_is_read_by_rows(key, rows):
     assert np.array_equal(part.asnumpy(), X[rows])
 
 
+def test_reading_does_not_depend_on_which_operators_were_looked_up():
+    """Functions of the module ``nd.sparse`` are kept in it once they were asked for, also those named like built-ins."""
+    for name in dir(nd.sparse):
+        getattr(nd.sparse, name)
+    c, r = sparse(X, "csr"), sparse(X, "row_sparse")
+    assert np.array_equal(c[1:3].asnumpy(), X[1:3]) and c[:] is c and c[1].shape == (1, 3)
+    c[:], r[:] = Y, 1
+    for x in (c, r):
+        x += x
+        x.check_format()
+        repr(x)
+    assert np.array_equal(c.asnumpy(), 2 * Y) and np.array_equal(nd.sparse.csr_matrix(X).asnumpy(), X)
+    assert np.array_equal(nd.sparse.row_sparse_array(X).retain(nd.array([2])).asnumpy()[2], X[2])
+
+
 def test_what_sparse_arrays_are_not_read_by():
     c, r = sparse(X, "csr"), sparse(X, "row_sparse")
     assert c[:] is c and r[:] is r

@@ -170,3 +170,17 @@ def test_a_graph_draws_for_its_random_nodes_only():
 
     x = mx.sym.Variable("x")
     assert after(x + 1) == after(mx.sym.Dropout(mx.sym.LeakyReLU(x, act_type="elu"), p=0)) != after(mx.sym.Dropout(x))
+
+
+def test_multinomial_without_a_shape_draws_one_of_each_row():
+    p = mx.nd.array([[0.0, 1.0], [1.0, 0.0]])
+    assert mx.nd.random.multinomial(p).asnumpy().tolist() == [1, 0]
+    drawn, prob = mx.nd.random.multinomial(p, get_prob=True)
+    assert drawn.shape == prob.shape == (2,) and prob.asnumpy().tolist() == [0, 0]
+    assert mx.nd.random.multinomial(p, shape=1).shape == (2, 1) and mx.nd.random.multinomial(p[0]).shape == (1,)
+
+
+def test_random_values_take_the_dtype_of_out():
+    out = mx.nd.zeros((3,), dtype="float64")
+    assert mx.nd.random.uniform(out=out) is out and (out.asnumpy() != out.asnumpy().astype("float32")).any()
+    assert mx.nd.random.randint(0, 5, out=mx.nd.zeros((2,), dtype="int64")).dtype.__name__ == "int64"

@@ -106,7 +106,7 @@ def not_an_array(op: str, name: str, value: Any) -> MXNetError:
 
 def _no_parameter(op: Op, name: str, values: Sequence[Any]) -> None:
     """Refuse a foreign array in the place of an input, which would be taken for a parameter."""
-    if values and getattr(values[0], "ndim", 0):
+    if len(values) and getattr(values[0], "ndim", 0):
         raise not_an_array(op.name, name, values[0])
 
 

@@ -407,7 +407,7 @@ def _check_outs(op: Op, plan: Plan, outs: list[Any], ctx: Context) -> None:
             raise error(ValueError, f"operator {op.name}: out is on {o._st.ctx}, the operator runs on {ctx}")
         if spec.shape is not None and tuple(o._data.shape) != spec.shape:
             raise error(ValueError, f"operator {op.name}: out has shape {tuple(o._data.shape)}, the result {spec.shape}")
-        if o._data.dtype != spec.dtype:
+        if o._data.dtype != spec.dtype and op.input_slots:  # what has no inputs fills whatever it is given
             raise error(TypeError, f"operator {op.name}: out is {o._data.dtype}, the result {spec.dtype}; give an out of that dtype")
         guard_write(o, f"operator {op.name} with out=")
 

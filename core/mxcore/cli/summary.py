@@ -12,7 +12,7 @@ from ..base import error
 from .arguments import named_shape
 from .model import load_params
 
-__all__ = ["add_arguments", "inputs_of", "layers", "main", "table"]
+__all__ = ["add_arguments", "inputs_of", "layers", "main", "named_shapes", "table"]
 
 #: Inputs of operators that are learnt, whatever they are called in a graph.
 _LEARNT = {"weight", "bias", "gamma", "beta", "alpha", "parameters"}
@@ -90,7 +90,7 @@ def layers(symbol, shapes=None):
     MXNetError
         (also ValueError) if a name is none of the graph's, or shapes contradict each other.
     """
-    shapes = _named(symbol, shapes or {})
+    shapes = named_shapes(symbol, shapes or {})
     internals = symbol.get_internals()
     arg, out, aux = internals.infer_shape_partial(**shapes)
     sizes = {**dict(zip(internals.list_arguments(), arg)), **dict(zip(internals.list_auxiliary_states(), aux))}
@@ -112,7 +112,14 @@ def layers(symbol, shapes=None):
     return found
 
 
-def _named(symbol, shapes):
+def named_shapes(symbol, shapes):
+    """Shapes from the command line by name of the input; one without a name is of the first.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if the graph has no such input.
+    """
     inputs, names = inputs_of(symbol), symbol.list_inputs()
     found = {}
     for name, shape in shapes.items():

@@ -1,7 +1,8 @@
 """Bodies of loops and branches, compiled: what :mod:`mxcore.ops.control` runs step by step.
 
 Forward and backward are two programs. The first hands what the second reads to arrays of its own, one for each step; the memory of
-temporary results is shared by all steps.
+temporary results is shared by all steps. Gradients of weights that all steps share are computed once, after the last step, from the
+rows of all steps.
 """
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from .._core import registry
+from .._core import dispatch, registry, transfer
 from .._core.context import Context
 from .._core.gradient import gradient
 from .._core.graph import Graph, Node, topo, variable
@@ -26,6 +27,8 @@ __all__ = ["Body", "CompiledSteps"]
 Entry = tuple[Node, int]
 #: So many steps keep their calls bound; longer loops bind again.
 _BOUND = 256
+#: Operators whose first output has a row for each row of their first two inputs, and whose others are sums over all rows.
+_ROWWISE = frozenset({"_backward_FullyConnected"})
 #: So many compiled forms of one sub-graph are kept.
 _LIMIT = 16
 
@@ -44,6 +47,8 @@ class Body:
     is_train : bool
     wrt : tuple of int, optional
         Inputs whose gradients are wanted.
+    shared : frozenset of int
+        Inputs that are the same at every step of a loop, whose gradients add up.
 
     Attributes
     ----------
@@ -55,23 +60,27 @@ class Body:
         What `backward` reads of the forward, as its variables; False if only the shape matters.
     grads : dict of int to int
         Input -> head of `backward`.
+    late : list of (Node, int, dict of int to int)
+        Products of matrices over the rows of all steps: the node that computes them for one step, the first of two heads of `backward`
+        that are its first inputs, and output -> input of the sub-graph.
     """
 
     def __init__(self, heads: Sequence[Entry], names: Sequence[str], facts: Any, ctx: Context, is_train: bool,
-                 wrt: tuple[int, ...] | None) -> None:
+                 wrt: tuple[int, ...] | None, shared: frozenset[int] = frozenset()) -> None:
         self.ctx, self.n_heads, self.wrt = ctx, len(heads), wrt
         self.backward: Program | None = None
         self.kept: list[tuple[str, Spec, bool]] = []
         self.grads: dict[int, int] = {}
+        self.late: list[tuple[Node, int, dict[int, int]]] = []
         extra: list[Entry] = []
         if wrt:
-            heads, extra = self._split(heads, names, facts, ctx, is_train, wrt)
+            heads, extra = self._split(heads, names, facts, ctx, is_train, wrt, shared)
         self.forward = compile_graph([*heads, *extra], facts, ctx, is_train).program
         self.specs = [self.forward.specs[s] for s in self.forward.head_slots[:self.n_heads]]
         self.names = list(names)
 
     def _split(self, heads: Sequence[Entry], names: Sequence[str], facts: Any, ctx: Context, is_train: bool,
-               wrt: tuple[int, ...]) -> tuple[list[Entry], list[Entry]]:
+               wrt: tuple[int, ...], shared: frozenset[int]) -> tuple[list[Entry], list[Entry]]:
         """Compile the backward; returns the heads and what else the forward has to hand over."""
         shapes, dtypes, stypes = facts
         s, t, _ = infer_all(heads, *facts)
@@ -81,13 +90,12 @@ class Body:
         by_name = {n.name: n for n in topo(heads) if n.op is None}
         here = [i for i in wrt if names[i] in by_name]
         found = gradient(heads, [(v, 0) for v in dys], [(by_name[names[i]], 0) for i in here])
-        grads = [e for e in found if e is not None]
-        self.grads = {i: j for j, i in enumerate(i for i, e in zip(here, found) if e is not None)}
-        graph = Graph([*heads, *grads])
+        wanted = [i for i, e in zip(here, found) if e is not None]
+        graph = Graph([*heads, *[e for e in found if e is not None]])
         graph.shapes, graph.dtypes, graph.stypes = infer_all(graph.heads, shapes, dtypes, stypes)
         if "simplify" in enabled():
             graph = simplify(graph)
-        heads, grads = graph.heads[:len(heads)], graph.heads[len(heads):]
+        heads, grads = graph.heads[:len(heads)], self._postponed(wanted, graph, len(heads), shared)
         inner = {id(n) for n in topo(heads)}
         kept: dict[Entry, Node] = {}
         read: set[Entry] = set()
@@ -119,6 +127,23 @@ class Body:
         return list(heads), [e for e in kept if e in read]
 
 
+    def _postponed(self, wanted: Sequence[int], graph: Graph, n_heads: int, shared: frozenset[int]) -> list[Entry]:
+        """The heads of `backward`: gradients of `wanted`, and what those that can wait for the last step are computed from."""
+        late: dict[int, tuple[Node, dict[int, int]]] = {}
+        grads: list[Entry] = []
+        for i, (n, j) in zip(wanted, graph.heads[n_heads:]):
+            if i in shared and n.op is not None and n.op.name in _ROWWISE and j > 0 and n.inputs[2][0].op is None and \
+                    all(len(graph.shapes[e]) == 2 for e in n.inputs):
+                late.setdefault(id(n), (n, {}))[1][j] = i
+            else:
+                self.grads[i] = len(grads)
+                grads.append((n, j))
+        for n, outs in late.values():
+            self.late.append((n, len(grads), outs))
+            grads += n.inputs[:2]
+        return grads
+
+
 class CompiledSteps:
     """Runs of a compiled body, with what each keeps; the methods are those of :class:`mxcore.ops.control.steps.EagerSteps`.
 
@@ -138,6 +163,7 @@ class CompiledSteps:
         self._keys: list[Any] = []
         self._shapes: list[Any] = []
         self._grads: dict[tuple[int, int], Any] = {}
+        self._stacks: dict[int, tuple[Any, list[Any]]] = {}  # head of the backward -> rows of all steps, and those of each
         if body.backward is not None:
             slots = body.backward.variables
             self._dys = [(slots[f"_head_grad{i}"], i) for i in range(body.n_heads) if f"_head_grad{i}" in slots]
@@ -190,19 +216,51 @@ class CompiledSteps:
         return list(self._keys)
 
     def backward(self, t: int, dys: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
-        """Gradients of the inputs `wanted` of the `t`-th run; None where they are zero. The arrays are used again two steps later."""
+        """Gradients of the inputs `wanted` of the `t`-th run; None where they are zero, or left to `finish`.
+
+        Runs go from the last to the first. The arrays are used again two runs later.
+        """
         body = self.body
         if body.backward is None:
             return [None] * len(wanted)
         program = body.backward
         dys = [g if g is not None else self._zeros(i) for i, g in enumerate(dys)]
         instance, inputs = self._instance(1, t), self._inputs[t]
-        grads = [self._gradient(h, t % 2) for h in range(len(program.head_slots))]
+        if t == self._n - 1:
+            self._make_stacks()
+        grads = [self._stacks[h][1][t] if h in self._stacks else self._gradient(h, t % 2) for h in range(len(program.head_slots))]
         kept = self._kept[t] if body.kept else ()
         instance.bind(0, [*[(slot, dys[i]) for slot, i in self._dys], *[(slot, inputs[i]) for slot, i in self._back_reads],
                        *[(slot, kept[j]) for slot, j in self._kept_slots]], enumerate(grads))
         instance.run(0, instance.keys(0))
         return [grads[body.grads[i]] if i in body.grads else None for i in wanted]
+
+    @property
+    def _n(self) -> int:
+        return len(self._inputs)
+
+    def _make_stacks(self) -> None:
+        """Room for the rows of all steps."""
+        program, n = self.body.backward, self._n
+        assert program is not None
+        for _, first, _ in self.body.late:
+            for h in (first, first + 1):
+                if h not in self._stacks or len(self._stacks[h][1]) != n:
+                    spec = program.specs[program.head_slots[h]]
+                    whole = _empty(self.body.ctx, Spec((n, *spec.shape), spec.dtype))  # type: ignore[misc]
+                    self._stacks[h] = whole, [whole[t] for t in range(n)]
+
+    def finish(self) -> dict[int, Any]:
+        """After the backward of all steps: gradients of inputs, summed over the steps, that `backward` left out."""
+        found = {}
+        for n, first, outs in self.body.late:
+            ctx = self.body.ctx
+            rows = [transfer.wrap(self._stacks[h][0].reshape(-1, self._stacks[h][0].shape[-1]), ctx) for h in (first, first + 1)]
+            weight = transfer.wrap(self._inputs[0][self.body.names.index(n.inputs[2][0].name)], ctx)
+            wanted = tuple(j in outs for j in range(n.n_out))
+            values = dispatch.invoke(n.op, [*rows, weight], n.params, wanted=wanted)
+            found.update({i: values[j]._data for j, i in outs.items()})
+        return found
 
     def _gradient(self, head: int, parity: int) -> Any:
         program = self.body.backward
@@ -236,17 +294,17 @@ registry.on_change.append(_forget)
 
 
 def _compile(graph: Graph, names: Sequence[str], inputs: Sequence[Any], ctx: Context, is_train: bool,
-             wrt: tuple[int, ...] | None, carried: Sequence[tuple[int, int]]) -> CompiledSteps | None:
+             wrt: tuple[int, ...] | None, carried: Sequence[tuple[int, int]], shared: frozenset[int]) -> CompiledSteps | None:
     """Steps of a sub-graph on arrays like these; None if it has to run operator by operator."""
     bodies: OrderedDict[Any, Any] = graph.info.setdefault("bodies", OrderedDict())
-    key = (ctx, is_train, wrt, tuple([(x.shape, x.dtype) for x in inputs]), enabled(), _generation)
+    key = (ctx, is_train, wrt, tuple([(x.shape, x.dtype) for x in inputs]), shared, enabled(), _generation)
     body = bodies.get(key, False)
     if body is False:
         facts = ({n: tuple(x.shape) for n, x in zip(names, inputs)}, {n: x.dtype for n, x in zip(names, inputs)},
                  dict.fromkeys(names, "default"))
         heads = run_passes(graph.heads)
         fits = _can_be_compiled(heads, facts, [(heads[i], names[j]) for i, j in carried])
-        body = bodies[key] = Body(heads, names, facts, ctx, is_train, wrt) if fits else None
+        body = bodies[key] = Body(heads, names, facts, ctx, is_train, wrt, shared) if fits else None
         while len(bodies) > _LIMIT:
             bodies.popitem(last=False)
     return None if body is None else CompiledSteps(body)

@@ -64,6 +64,7 @@ class BucketingModule(BaseModule):
                                    (self._fixed_param_names, "fixed_param", True)):
             check_input_names(symbol, list(names or ()), kind, throw)
         self._buckets = {}
+        self._reserved = set()  # modes of running for which the default bucket has its memory
         self._curr_module = self._curr_bucket_key = None
         self._params_dirty = False
         self._monitors = []
@@ -265,6 +266,7 @@ class BucketingModule(BaseModule):
             module.install_monitor(mon)
         self._curr_module, self._curr_bucket_key = module, self._default_bucket_key
         self._buckets = {self._default_bucket_key: module}
+        self._reserved = set()
         self.for_training, self.inputs_need_grad, self._grad_req = for_training, inputs_need_grad, grad_req
         self._params_dirty = False
         self.binded = True
@@ -328,6 +330,10 @@ class BucketingModule(BaseModule):
     def forward(self, data_batch, is_train=None):
         self._require("forward", params=True)
         self._switch_for(data_batch)
+        train = self.for_training if is_train is None else bool(is_train)
+        if train not in self._reserved:  # the largest bucket first, or each larger one would make memory of its own
+            self._default._exec_group.reserve(train)
+            self._reserved.add(train)
         self._curr_module.forward(data_batch, is_train=is_train)
 
     def backward(self, out_grads=None):

@@ -9,6 +9,7 @@ from typing import Any
 from ..base import error
 from ..context import Context
 from ..io import DataDesc
+from ..ndarray import NDArray
 from . import slicing
 
 __all__ = ["DataParallelExecutorGroup"]
@@ -213,6 +214,7 @@ class DataParallelExecutorGroup:
                      for n, a in made.arg_dict.items() if n in self.param_names and n in theirs and a is not theirs[n]]
             if apart:
                 raise error(ValueError, f"modules that share parameters differ in their shapes or types: {'; '.join(apart)}")
+            _share_outputs(made, shared)
         return made
 
     def _reshaped(self, data_shapes, label_shapes):
@@ -232,6 +234,7 @@ class DataParallelExecutorGroup:
                                         f"was bound with {self._shapes(i, [*self.data_shapes, *(self.label_shapes or ())])}")
             inputs = {n: s for n, s in shapes.items() if n not in self.param_names}
             execs.append(old.reshape(allow_up_sizing=True, **inputs))
+            _share_outputs(execs[-1], old)
         for monitor in self._monitors:
             for e in execs:
                 monitor.install(e)
@@ -273,6 +276,16 @@ class DataParallelExecutorGroup:
         self.grad_arrays = of(grads, self.param_names) if self.for_training else None
         self.input_grad_arrays = of(grads, self.data_names) if self.inputs_need_grad else None
         self.aux_arrays = of([e.aux_dict for e in self.execs], self.aux_names)
+
+    def reserve(self, is_train):
+        """Make the memory for running in a mode now, for others to share: whoever shares must not need more.
+
+        Parameters
+        ----------
+        is_train : bool
+        """
+        for e in self._default_execs:
+            e._instance(is_train and bool(e._wanted), is_train)
 
     # -- parameters --------------------------------------------------------------------------------------------
     def set_params(self, arg_params, aux_params, allow_extra=False):
@@ -437,6 +450,14 @@ class DataParallelExecutorGroup:
         for execs in self._kept.values():
             for e in execs:
                 mon.install(e)
+
+
+def _share_outputs(executor, other):
+    """Put the outputs of an executor where those of another are, if they fit: the two never run at the same time."""
+    for i, (mine, theirs) in enumerate(zip(executor.outputs, other.outputs)):
+        if mine is None or theirs is None or mine.dtype != theirs.dtype or mine.context != theirs.context or mine.size > theirs.size:
+            continue
+        executor.outputs[i] = NDArray(theirs._data.reshape(-1)[:mine.size].reshape(mine.shape), theirs._st)
 
 
 def _contents(data_batch):

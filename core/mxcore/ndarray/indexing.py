@@ -17,7 +17,7 @@ from .._core.errors import error
 from .._core.state import state
 from ..families import wrapped
 
-__all__ = ["get_item", "set_item", "write", "slices"]
+__all__ = ["get_item", "is_all", "row_range", "set_item", "write", "slices"]
 
 
 def slices(begin: Any, end: Any, step: Any = None) -> tuple[slice, ...]:
@@ -101,6 +101,24 @@ def _one_run(items: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
 def _code(items: tuple[Any, ...]) -> tuple[Any, ...]:
     """A hashable form of a basic index, for operator parameters."""
     return tuple(("s", k.start, k.stop, k.step) if isinstance(k, slice) else k for k in items)
+
+
+def is_all(key: Any) -> bool:
+    """Whether an index selects everything: ``[:]`` or ``[...]``."""
+    return key is Ellipsis or isinstance(key, slice) and key == slice(None)
+
+
+def row_range(key: Any, n: int, what: str) -> range:
+    """The rows of a csr matrix of `n` rows that an index selects."""
+    if _is_int(key):
+        first = int(key) + n if key < 0 else int(key)
+        if not 0 <= first < n:
+            raise error(IndexError, f"index {key} is out of bounds for the {n} rows of a {what}")
+        return range(first, first + 1)
+    if isinstance(key, slice) and key.step in (None, 1):
+        first, last, _ = key.indices(n)
+        return range(first, max(first, last))
+    raise error(IndexError, f"a csr array is read by rows, x[1] or x[1:3], not by {key!r}; use tostype('default')[...]")
 
 
 def get_item(x: Any, key: Any) -> Any:

@@ -129,7 +129,7 @@ def shuffle(data: NDArray, **kwargs: Any) -> NDArray:
 def randint(low: int, high: int, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
     """Draw integers from [low, high), int32 unless told; rest as in `uniform`."""
     op = registry.ops.get("_random_randint")
-    params = {"low": low, "high": high, "shape": (1,) if shape is None else shape, "dtype": dtype or (out.dtype if out is not None else "int32")}
+    params = {"low": low, "high": high, "shape": (out.shape if out is not None else (1,)) if shape is None else shape, "dtype": dtype or (out.dtype if out is not None else "int32")}
     return dispatch.invoke(op, (), op.parse(params), out, cls=NDArray, ctx=ctx or current_context())  # type: ignore[no-any-return]
 
 

@@ -1,7 +1,6 @@
 """Sparse arrays: classes over row-sparse and CSR values, and their construction (``mx.nd.sparse``)."""
 from __future__ import annotations
 
-import numbers
 import operator
 from typing import Any
 
@@ -36,12 +35,12 @@ class BaseSparseNDArray(NDArray):
         return device.to_host(self._data.todense(device.xp))
 
     def __getitem__(self, key: Any) -> NDArray:
-        if _is_all(key):
+        if indexing.is_all(key):
             return self
         raise error(IndexError, f"a {self.stype} array can only be read as a whole, x[:]; use tostype('default')[...]")
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if not _is_all(key):
+        if not indexing.is_all(key):
             raise error(IndexError, f"a {self.stype} array can only be written as a whole, x[:] = another array")
         transfer.guard_write(self, "x[:] = value")
         indexing.write(self, value)
@@ -132,19 +131,10 @@ class CSRNDArray(BaseSparseNDArray):
         >>> mx.nd.sparse.csr_matrix([[0, 1], [2, 0], [0, 3]])[1:].asnumpy().tolist()
         [[2.0, 0.0], [0.0, 3.0]]
         """
-        if _is_all(key):
+        if indexing.is_all(key):
             return self
-        n = self.shape[0]
-        if isinstance(key, numbers.Integral) and not isinstance(key, bool):
-            first = int(key) + n if key < 0 else int(key)
-            if not 0 <= first < n:
-                raise error(IndexError, f"index {key} is out of bounds for the {n} rows of a {self._what}")
-            first, last = first, first + 1
-        elif isinstance(key, slice) and key.step in (None, 1):
-            first, last, _ = key.indices(n)
-        else:
-            raise error(IndexError, f"a csr array is read by rows, x[1] or x[1:3], not by {key!r}; use tostype('default')[...]")
-        return registry.ops.get("slice")(self, begin=(first,), end=(max(first, last),))  # type: ignore[no-any-return]
+        rows = indexing.row_range(key, self.shape[0], self._what)
+        return registry.ops.get("slice")(self, begin=(rows.start,), end=(rows.stop,))  # type: ignore[no-any-return]
 
     def asscipy(self) -> Any:
         """A ``scipy.sparse.csr_matrix`` (needs SciPy)."""
@@ -182,10 +172,6 @@ class CSRNDArray(BaseSparseNDArray):
     def indptr(self) -> NDArray:
         """Where each row begins in `data` and `indices`."""
         return self._part(self._data.indptr)
-
-
-def _is_all(key: Any) -> bool:
-    return key is Ellipsis or isinstance(key, slice) and key == slice(None)
 
 
 def _unpickle(stype: str, shape: tuple[int, ...], parts: list[np.ndarray[Any, Any]], ctx: Context) -> Any:

@@ -97,7 +97,8 @@ def _count(p) -> int:
 
 
 @op("_arange", inputs="", start=Float(), stop=Float(None), step=Float(1.0), repeat=Int(1), infer_range=Bool(False), **_WHERE, grad=None,
-    samples=[Sample(params={"start": 1.0, "stop": 6.0, "step": 1.5}, grad=False), Sample(params={"start": 0.0, "stop": 3.0, "repeat": 2}, grad=False)])
+    samples=[Sample(params={"start": 1.0, "stop": 6.0, "step": 1.5}, grad=False), Sample(params={"start": 0.0, "stop": 3.0, "repeat": 2}, grad=False),
+             Sample(params={"start": 0.7, "stop": 5.0, "step": 1.5, "dtype": "int32"}, grad=False)])
 def arange(k, p):
     """Evenly spaced values.
 

@@ -5,6 +5,7 @@ So it costs nothing while it is off, and a clock and a tuple a call while it is 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -22,6 +23,8 @@ _make_plan, _learn = dispatch.make_plan, arith._learn
 _API = ("asnumpy", "backward", "wait_to_read")
 _methods: dict[str, Any] = {}
 _sampler: _Sampler | None = None
+#: Instance -> the recorded calls of its parts, as they were made last.
+_made: weakref.WeakKeyDictionary[Any, list[list[Any]]] = weakref.WeakKeyDictionary()
 
 
 def _where(ctx: Any) -> str:
@@ -67,7 +70,12 @@ def _shorten(ctx: Any, key: Any) -> None:
 def _program_calls(inst: Any, part: int) -> list[Callable[[], Any]]:
     """The calls of a part, each recorded under its operator, with the name of its node."""
     steps, found = inst.program.steps, []
-    for call, t in zip(inst._parts[part], inst._where[part]):
+    before = _made.setdefault(inst, [[], []])
+    known = before[part] if len(before[part]) == len(inst._where[part]) else [None] * len(inst._where[part])
+    for call, t, old in zip(inst._parts[part], inst._where[part], known):
+        if old is call or getattr(old, "profiled", None) is call:
+            found.append(old)
+            continue
         step = steps[t]
         device, index = step.ctx.device, step.ctx.device_id
         if getattr(call, "func", None) == device.activate:
@@ -78,6 +86,7 @@ def _program_calls(inst: Any, part: int) -> list[Callable[[], Any]]:
         else:
             label = Label(step.op.name, "operator", _where(step.ctx), _bytes(step.plan.specs), {"node": step.node.name})
         found.append(recorder.timed(call, label, _finish(device, index)))
+    before[part] = found
     return found
 
 
@@ -96,7 +105,7 @@ class _Sampler(threading.Thread):
             for where, n in _used():
                 label = labels.setdefault(where, Label(f"Memory: {where}", "memory", where, kind="C"))
                 t = now()
-                recorder.add((label, t, t, self.ident, n))
+                recorder.add((label.number, t, t, self.ident, n))
             if self._over.wait(0.02):
                 return
 
@@ -157,6 +166,7 @@ def uninstall() -> None:
                 entry[0] = getattr(entry[0], "profiled", entry[0])
         _forget_plans()
     instance.on_run = None
+    _made.clear()
     for name, old in _methods.items():
         if old is None:
             delattr(NDArray, name)

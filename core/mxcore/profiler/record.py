@@ -25,14 +25,28 @@ class Label:
     where : str
         The device, ``'cpu/0'``, or ``'python'``.
     bytes : int
-        Memory of the outputs; -1 if the call tells.
+        Memory of the outputs; -1 for arithmetic on small arrays, of which it is not known.
     args : dict, optional
         Shown with the event.
     kind : str
         ``'X'`` for a duration, ``'C'`` for a counter, ``'i'`` for a mark.
     """
 
-    __slots__ = ("name", "section", "where", "bytes", "args", "kind")
+    __slots__ = ("name", "section", "where", "bytes", "args", "kind", "number")
+    #: All labels by their number. Events hold numbers: tuples of plain values are no burden to the garbage collector.
+    known: dict[Any, Label] = {}
+    by_number: list[Label] = []
+    number: int
+
+    def __new__(cls, name: str, section: str, where: str = "python", bytes: int = 0, args: dict[str, Any] | None = None,
+                kind: str = "X") -> Label:
+        key = (name, section, where, bytes, kind, *sorted((args or {}).items()))
+        self = cls.known.get(key)
+        if self is None:
+            self = cls.known[key] = object.__new__(cls)
+            self.number = len(cls.by_number)
+            cls.by_number.append(self)
+        return self
 
     def __init__(self, name: str, section: str, where: str = "python", bytes: int = 0, args: dict[str, Any] | None = None,
                  kind: str = "X") -> None:
@@ -40,7 +54,7 @@ class Label:
 
 
 class Recorder:
-    """The events: tuples of (label, begin, end, thread, value), times in nanoseconds.
+    """The events: tuples of (number of the label, begin, end, thread, value), times in nanoseconds.
 
     Attributes
     ----------
@@ -63,30 +77,30 @@ class Recorder:
     def mark(self, label: Label, begin: int, end: int, value: Any = None) -> None:
         """Record something that is not a timed call, if the profiler is on."""
         if self.on:
-            self.add((label, begin, end, threading.get_ident(), value))
+            self.add((label.number, begin, end, threading.get_ident(), value))
 
     def timed(self, fn: Callable[..., Any], label: Label, finish: Callable[[], None] | None = None) -> Callable[..., Any]:
         """`fn` with its calls recorded; `finish` waits for a device that computes by itself."""
-        add, ident = self.add, threading.get_ident
+        add, ident, number = self.add, threading.get_ident, label.number
 
-        if label.bytes < 0:
-            def call(*args: Any) -> Any:
+        if label.bytes < 0:  # arithmetic of two small values: every nanosecond shows, and their memory does not
+            def call(a: Any, b: Any) -> Any:
                 t = now()
-                r = fn(*args)
-                add((label, t, now(), ident(), r.nbytes))
+                r = fn(a, b)
+                add((number, t, now(), ident(), None))
                 return r
         elif finish is None:
             def call(*args: Any) -> Any:
                 t = now()
                 r = fn(*args)
-                add((label, t, now(), ident(), None))
+                add((number, t, now(), ident(), None))
                 return r
         else:
             def call(*args: Any) -> Any:
                 t = now()
                 r = fn(*args)
                 finish()
-                add((label, t, now(), ident(), None))
+                add((number, t, now(), ident(), None))
                 return r
         call.profiled = fn  # type: ignore[attr-defined]
         return call
@@ -98,7 +112,7 @@ class Recorder:
                 self.thread_names[t.ident] = t.name
         while True:
             try:
-                return list(self.events)
+                return [(Label.by_number[n], *rest) for n, *rest in list(self.events)]
             except RuntimeError:  # another thread recorded meanwhile
                 continue
 

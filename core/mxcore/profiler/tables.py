@@ -52,9 +52,8 @@ def aggregate(recorder: Recorder) -> dict[str, Sections]:
                 add("Value", label.section, label.name, value)
         elif label.kind == "X":
             add("Time", label.section, label.name, (end - begin) / 1e6)
-            n = value if label.bytes < 0 else label.bytes
-            if n:
-                add("Memory", "operator outputs", label.name, n / 1000)
+            if label.bytes > 0:
+                add("Memory", "operator outputs", label.name, label.bytes / 1000)
         else:
             add("Value", label.section, label.name, 1)
     return found

@@ -27,9 +27,8 @@ def trace(recorder: Recorder) -> dict[str, Any]:
         args = dict(label.args or {})
         if label.kind == "X":
             row["dur"] = (end - begin) / 1000
-            n = value if label.bytes < 0 else label.bytes
-            if n:
-                args["bytes"] = n
+            if label.bytes > 0:
+                args["bytes"] = label.bytes
         elif label.kind == "C":
             args = {label.name: value}
         else:

@@ -6,6 +6,7 @@ import time
 
 from ... import autograd, gluon, init, kvstore, lr_scheduler, metric, ndarray, optimizer, random
 from ...base import error
+from ...contrib.events import EventWriter
 from . import checkpoint, networks
 from .data import Data
 from .options import RATES
@@ -50,6 +51,7 @@ class Run:
         self._complete()
         self.trainer = gluon.Trainer(self.net.collect_params(), rule, kvstore=store)
         self.schedule = lr_scheduler.CosineScheduler(args.epochs, base_lr=self.rate, final_lr=self.rate / 100)
+        self.board = None if args.tensorboard is None else EventWriter(args.tensorboard)
 
     def _optimizer(self):
         name = self.args.optimizer.lower()
@@ -78,6 +80,8 @@ class Run:
     def close(self):
         """Close the files."""
         self.data.close()
+        if getattr(self, "board", None) is not None:
+            self.board.close()
 
     # -- training ----------------------------------------------------------------------------------------------------
 
@@ -90,7 +94,15 @@ class Run:
             entry = self._one_epoch()
             self.epoch += 1
             self.history.append(entry)
+            self._show(entry)
             checkpoint.save(self)
+
+    def _show(self, entry):
+        """Tell TensorBoard of an epoch."""
+        if self.board is not None:
+            for name, value in {**entry, "learning_rate": self.trainer.learning_rate}.items():
+                if name != "epoch":
+                    self.board.add_scalar(name, value, entry["epoch"])
 
     def _one_epoch(self):
         start, seen, total = time.perf_counter(), 0, 0.0

@@ -78,4 +78,5 @@ def add_arguments(parser):
     add("--kvstore", default="local", metavar="TYPE", help="who adds up gradients and updates: local, device … (local)")
     add("--seed", type=number(int, 0), default=0, metavar="N", help="decides all chance (0)")
     add("--output", type=Path, default=Path("mxcore-train"), metavar="DIR", help="folder for what comes out (mxcore-train)")
+    add("--tensorboard", metavar="DIR", help="folder or URL for TensorBoard's event files: loss, accuracies, speed, learning rate")
     add("--resume", action="store_true", help="go on from the last checkpoint in --output")

@@ -114,7 +114,8 @@ class Loop:
         kept = self._kept.get(key) if k.shapes is not None else None
         if kept is not None:
             return kept[0].renew(), kept[1]
-        found = steps_for(self.graph, inputs, k, wrt, state.record or k.is_train, self.pairs)
+        found = steps_for(self.graph, inputs, k, wrt, state.record or k.is_train, self.pairs,
+                          frozenset(range(len(inputs))) - {*self.data, *self.carried} if rows > 1 else frozenset())
         made = found, _Buffers(k, found.specs, self.n_out, rows)
         if k.shapes is not None:
             for old in [o for o in self._kept if o[:2] == key[:2]]:
@@ -244,5 +245,7 @@ class Run:
                     found[i] = g.copy()
                 else:
                     found[i] = add(found[i], g, out=found[i]) if hasattr(add, "nin") else add(found[i], g)
+        if self.n:
+            found.update({i: g for i, g in self.steps.finish().items() if i in wanted})
         found.update({i: g for i, g in zip(loop.carried, carried) if g is not None and i in wanted})
         return found

@@ -86,7 +86,7 @@ foreach.dtype(lambda p, ins, outs: _foreach_facts(p, ins, "dtype"))
 
 
 _DOUBLING = Sample((1,), (2,), mxnet="holds graphs", params=dict(
-    cond=SampleGraph("i", lambda i: [i * i < 50]), func=SampleGraph("ix", lambda i, x: [x * i, i + 1, x * x]), num_args=2, num_outputs=3,
+    cond=SampleGraph("i", lambda i: [i * i < 50]), func=SampleGraph("ix", lambda i, x: [i * x, i + 1, x * x]), num_args=2, num_outputs=3,
     num_out_data=1, max_iterations=3, cond_input_locs=(0,), func_input_locs=(0, 1), func_var_locs=(0, 1)))
 
 

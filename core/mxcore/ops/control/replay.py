@@ -14,17 +14,28 @@ __all__ = ["cond_on_arrays", "foreach_on_arrays", "replay", "while_on_arrays"]
 def replay(on_arrays: Callable[[Any, Sequence[Any], Any], list[Any]]) -> Callable[..., list[Any]]:
     """A rule for gradients of gradients: runs the operator again by ``on_arrays(p, inputs, ctx)``."""
     def rule(k: Any, p: Any, dys: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        wanted = [x for x in inputs if x._entry is not None and x._entry[0].flows]
+        inputs = [_apart(x) for x in inputs]
+        wanted = [x for x in inputs if x._entry is not None]
         train, state.train = state.train, k.is_train
         try:
-            pairs = [(y, g) for y, g in zip(on_arrays(p, inputs, k.ctx), dys) if y._entry is not None and y._entry[0].flows]
+            # A gradient that never arrived is zero.
+            pairs = [(y, g) for y, g in zip(on_arrays(p, inputs, k.ctx), dys) if g is not None and y._entry is not None]
             found = tape.backward([y for y, _ in pairs], [g for _, g in pairs], create_graph=True, variables=wanted) if pairs else None
         finally:
             state.train = train
         grads = iter(found or ())
-        return [next(grads, None) if x._entry is not None and x._entry[0].flows else None for x in inputs]
+        return [next(grads, None) if x._entry is not None else None for x in inputs]
 
     return rule
+
+
+def _apart(x: Any) -> Any:
+    """The same array at a place of its own on the tape: one input may depend on another, whose gradient ends here."""
+    twin = x.twin()
+    if x._entry is not None and x._entry[0].flows:
+        op = registry.ops.get("_copy")
+        tape.record(op, op.parse({}), (x,), (twin,))
+    return twin
 
 
 def _part(x: Any, t: int) -> Any:

@@ -15,7 +15,7 @@ from ..._core.state import state
 
 __all__ = ["EagerSteps", "hooks", "input_names", "run_graph", "steps_for"]
 
-#: ``hooks["compile"]``, set by the executor: ``(graph, names, inputs, ctx, is_train, wrt, carried) -> steps or None``.
+#: ``hooks["compile"]``, set by the executor: ``(graph, names, inputs, ctx, is_train, wrt, carried, shared) -> steps or None``.
 hooks: dict[str, Callable[..., Any]] = {}
 
 
@@ -42,7 +42,7 @@ def run_graph(graph: Graph, values: dict[str, Any], ctx: Any = None) -> list[Any
 
 
 def steps_for(graph: Graph, inputs: Sequence[Any], k: Any, wrt: tuple[int, ...] | None, record: bool,
-              carried: Sequence[tuple[int, int]] = ()) -> Any:
+              carried: Sequence[tuple[int, int]] = (), shared: frozenset[int] = frozenset()) -> Any:
     """What runs a sub-graph on inputs like these device arrays.
 
     Parameters
@@ -58,13 +58,15 @@ def steps_for(graph: Graph, inputs: Sequence[Any], k: Any, wrt: tuple[int, ...] 
         Gradients may be wanted: what cannot be run again is recorded.
     carried : sequence of (int, int)
         Heads that become inputs at the next step, and must be like them in what is compiled: (head, input).
+    shared : frozenset of int
+        Inputs that are the same at every step of several, whose gradients add up.
 
     Returns
     -------
     EagerSteps, or something with the same methods
     """
     compile = hooks.get("compile")
-    found = None if compile is None else compile(graph, input_names(graph), inputs, k.ctx, k.is_train, wrt, carried)
+    found = None if compile is None else compile(graph, input_names(graph), inputs, k.ctx, k.is_train, wrt, carried, shared)
     return EagerSteps(graph, k.ctx, k.is_train, record or wrt is not None) if found is None else found
 
 
@@ -123,3 +125,7 @@ class EagerSteps:
         found = tape.backward([y for y, _ in pairs], [face(g, Storage(self.ctx)) for _, g in pairs], retain_graph=True,
                               train_mode=self.is_train, variables=[leaves[i] for i in wanted])
         return [g._data for g in found or ()]
+
+    def finish(self) -> dict[int, Any]:
+        """Gradients that `backward` left for the end: none."""
+        return {}

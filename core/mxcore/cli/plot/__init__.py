@@ -1,0 +1,57 @@
+"""``mxcore plot``: the graph of a model as a picture.
+
+`layout` gives each node its place, `svg` writes the picture where the program ``dot`` of graphviz is not installed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import PurePath
+
+from ... import symbol as sym
+from ..._io_files import write_atomic
+from ...base import error
+from ...visualization import drawn_edges, drawn_nodes, plot_network
+from ..arguments import named_shape
+from ..summary import named_shapes
+from .svg import picture
+
+__all__ = ["add_arguments", "main"]
+
+
+def add_arguments(parser):
+    """Declare the arguments."""
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="graph file, path or URL, such as resnet-symbol.json")
+    add("-o", "--output", default="plot.svg", metavar="FILE",
+        help="picture to write; its ending says how: .svg, .dot (graphviz's text), with the program dot also .pdf, .png … (plot.svg)")  # fmt: skip
+    add("--shape", metavar="NAME=N,C,H,W", type=named_shape, action="append", default=[],
+        help="shape of an input, such as data=1,3,224,224, to show shapes at the arrows; may be given several times")  # fmt: skip
+    add("--title", metavar="TEXT", help="name of the picture (name of the file)")
+    add("--weights", action="store_true", help="show arrows from weights too")
+
+
+def main(args):
+    """Write the picture."""
+    symbol = sym.load(args.model)
+    shapes = named_shapes(symbol, dict(args.shape)) or None
+    output = PurePath(args.output)
+    form = output.suffix[1:].lower()
+    title = args.title or output.stem
+    nodes, edges = drawn_nodes(symbol), drawn_edges(symbol, shapes, hide_weights=not args.weights)
+    if form in ("dot", "gv"):
+        data = plot_network(symbol, title, shape=shapes, hide_weights=not args.weights).source.encode()
+    elif shutil.which("dot"):
+        from graphviz import FORMATS
+
+        if form not in FORMATS:
+            raise error(ValueError, f"--output {args.output}: there is no format {form!r}; write .svg, .pdf, .png or .dot")
+        data = plot_network(symbol, title, save_format=form, shape=shapes, hide_weights=not args.weights).pipe()
+    elif form == "svg":
+        data = picture(nodes, edges, title).encode()
+    else:
+        raise error(ValueError, f"--output {args.output}: {'.' + form if form else 'a file without ending'} needs the program dot of "
+                                "graphviz, which is not installed; .svg and .dot do without it")  # fmt: skip
+    write_atomic(args.output, data)
+    print(f"{len(nodes)} nodes and {len(edges)} arrows in {args.output}")
+    return 0

@@ -1,0 +1,46 @@
+"""Metrics for TensorBoard, as ``mxnet.contrib.tensorboard``; neither TensorFlow nor TensorBoard is needed to write them."""
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from .events import EventWriter
+
+__all__ = ["LogMetricsCallback"]
+
+
+class LogMetricsCallback:
+    """Write the metric to an event file, at the end of a batch or of an evaluation.
+
+    Parameters
+    ----------
+    logging_dir : str
+        Folder or URL; give training and evaluation folders of their own to compare them.
+    prefix : str, optional
+        Comes before the names, with a hyphen.
+
+    Notes
+    -----
+    Look at it with ``tensorboard --logdir <folder>``. Each call is a step.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> log = mx.contrib.tensorboard.LogMetricsCallback("memory://doc/logs/train")
+    >>> acc = mx.metric.Accuracy()
+    >>> acc.update([mx.nd.array([1.0])], [mx.nd.array([[0.2, 0.8]])])
+    >>> log(mx.model.BatchEndParam(epoch=0, nbatch=0, eval_metric=acc, locals=None))
+    """
+
+    def __init__(self, logging_dir: str, prefix: str | None = None) -> None:
+        self.prefix = prefix
+        self.step = 0
+        self.summary_writer = EventWriter(logging_dir)
+        weakref.finalize(self, self.summary_writer.close)
+
+    def __call__(self, param: Any) -> None:
+        if param.eval_metric is None:
+            return
+        for name, value in param.eval_metric.get_name_value():
+            self.summary_writer.add_scalar(name if self.prefix is None else f"{self.prefix}-{name}", value, self.step)
+        self.step += 1

@@ -1,0 +1,284 @@
+"""Vectors for words, read from files: custom ones, GloVe's and fastText's."""
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import ndarray as nd
+from ... import registry
+from ..._io_files import open_read
+from ...base import error
+from .vocab import Vocabulary
+
+__all__ = ["CompositeEmbedding", "CustomEmbedding", "FastText", "GloVe", "create", "get_pretrained_file_names", "register"]
+
+#: Names of the published files, by class.
+_GLOVE = [f"glove.{c}.{d}d.txt" for c, ds in (("42B", (300,)), ("6B", (50, 100, 200, 300)), ("840B", (300,)),
+                                              ("twitter.27B", (25, 50, 100, 200))) for d in ds]
+_FASTTEXT = ["crawl-300d-2M.vec", *(f"wiki.{c}.vec" for c in (
+    "simple aa ab ar bg ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv ms nl no pl pt ro ru sk sl sr sv ta th tr uk ur "
+    "vi zh").split())]
+
+
+class _TokenEmbedding(Vocabulary):
+    """A vocabulary with a vector for each word; `idx_to_vec` holds them by number."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._idx_to_vec: Any = None
+        self._vec_len = 0
+
+    @property
+    def vec_len(self) -> int:
+        """Length of a vector."""
+        return self._vec_len
+
+    @property
+    def idx_to_vec(self) -> Any:
+        """All vectors, (words, length); the first is that of unknown words."""
+        return self._idx_to_vec
+
+    # -- reading -----------------------------------------------------------------------------------------------
+    def _load(self, path: str, delim: str, init_unknown_vec: Callable[..., Any], encoding: str) -> None:
+        """Read words and vectors, one word a line."""
+        known: dict[str, int] = {}
+        rows: list[Any] = []
+        unknown = None
+        with open_read(path) as raw, io.TextIOWrapper(raw, encoding=encoding) as file:
+            for n, line in enumerate(file, 1):
+                token, *numbers = line.rstrip().split(delim)
+                if n == 1 and len(numbers) == 1:
+                    continue  # fastText's first line: how many there are
+                try:
+                    vector = np.array([float(x) for x in numbers if x], dtype="float32")
+                except ValueError:
+                    raise error(ValueError, f"{path}, line {n}: the vector of {token!r} holds something that is no number") from None
+                if rows and len(vector) != len(rows[0]):
+                    raise error(ValueError, f"{path}, line {n}: {token!r} has {len(vector)} numbers, the words before have {len(rows[0])}")
+                if not len(vector):
+                    raise error(ValueError, f"{path}, line {n}: {token!r} has no vector; is {delim!r} between the numbers?")
+                if token == self.unknown_token and unknown is None:
+                    unknown = vector
+                elif token in known or token == self.unknown_token:
+                    warnings.warn(f"{path}, line {n}: {token!r} came before; the first vector counts", stacklevel=4)
+                else:
+                    known[token] = len(rows)
+                    rows.append(vector)
+        if not rows:
+            raise error(ValueError, f"{path} holds no word with a vector")
+        self._vec_len = len(rows[0])
+        first = init_unknown_vec(shape=self._vec_len) if unknown is None else nd.array(unknown)
+        if tuple(first.shape) != (self._vec_len,):
+            raise error(ValueError, f"init_unknown_vec gave shape {first.shape} for unknown words; ({self._vec_len},) is needed")
+        start = len(self._idx_to_token)
+        fresh = [t for t in known if t not in self._token_to_idx]
+        self._idx_to_token = [*self._idx_to_token, *fresh]
+        self._token_to_idx = {t: i for i, t in enumerate(self._idx_to_token)}
+        table = np.zeros((len(self._idx_to_token), self._vec_len), dtype="float32")
+        table[:start] = first.asnumpy()
+        for t, i in known.items():
+            table[self._token_to_idx[t]] = rows[i]
+        self._idx_to_vec = nd.array(table)
+
+    def _restrict(self, vocabulary: Vocabulary) -> None:
+        """Keep the words of a vocabulary only, under its numbers."""
+        vectors = self.get_vecs_by_tokens(vocabulary.idx_to_token)
+        unknown = self._idx_to_vec[0]
+        vectors[0] = unknown
+        self._adopt(vocabulary)
+        self._idx_to_vec = vectors
+
+    def _adopt(self, vocabulary: Vocabulary) -> None:
+        self._unknown_token, self._reserved_tokens = vocabulary.unknown_token, vocabulary.reserved_tokens
+        self._idx_to_token, self._token_to_idx = list(vocabulary.idx_to_token), dict(vocabulary.token_to_idx)
+
+    # -- vectors -----------------------------------------------------------------------------------------------
+    def get_vecs_by_tokens(self, tokens: Any, lower_case_backup: bool = False) -> Any:
+        """The vector of a word, or the vectors of a list of words.
+
+        Parameters
+        ----------
+        tokens : str or list of str
+        lower_case_backup : bool
+            Look for a word in small letters where it is not there as written.
+
+        Returns
+        -------
+        NDArray
+            (length,) or (words, length).
+        """
+        single = isinstance(tokens, str)
+        words = [tokens] if single else list(tokens)
+        known = self._token_to_idx
+        numbers = [known[t] if t in known else known.get(t.lower(), 0) if lower_case_backup else 0 for t in words]
+        vectors = nd.take(self._idx_to_vec, nd.array(numbers))
+        return vectors[0] if single else vectors
+
+    def update_token_vectors(self, tokens: Any, new_vectors: Any) -> None:
+        """Give words other vectors.
+
+        Parameters
+        ----------
+        tokens : str or list of str
+            Must be there.
+        new_vectors : NDArray
+            (length,) for one word, or (words, length).
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError) if a word is not there, or the shape does not fit.
+        """
+        words = [tokens] if isinstance(tokens, str) else list(tokens)
+        rows = new_vectors.reshape((1, -1)) if len(new_vectors.shape) == 1 else new_vectors
+        if tuple(rows.shape) != (len(words), self._vec_len):
+            raise error(ValueError, f"update_token_vectors: new_vectors have shape {new_vectors.shape}; for {len(words)} word(s) "
+                                    f"({len(words)}, {self._vec_len}) is needed")
+        missing = [t for t in words if t not in self._token_to_idx]
+        if missing:
+            raise error(ValueError, f"update_token_vectors: there are no words {missing[:5]}; name {self.unknown_token!r} for unknown words")
+        for i, t in enumerate(words):
+            self._idx_to_vec[self._token_to_idx[t]] = rows[i]
+
+
+class _Published(_TokenEmbedding):
+    """Embeddings that somebody published; the file must lie in `embedding_root` already."""
+
+    pretrained_file_name_sha1: dict[str, Any] = {}
+    pretrained_archive_name_sha1: dict[str, Any] = {}
+
+    def __init__(self, pretrained_file_name: str, embedding_root: str, init_unknown_vec: Callable[..., Any],
+                 vocabulary: Vocabulary | None, **kwargs: Any) -> None:
+        names = list(self.pretrained_file_name_sha1)
+        if pretrained_file_name not in names:
+            raise error(KeyError, f"{type(self).__name__}: {pretrained_file_name!r} is none of its files; there are {', '.join(names)}. "
+                                  "Read other files with CustomEmbedding")
+        path = os.path.join(os.path.expanduser(embedding_root), type(self).__name__.lower(), pretrained_file_name)
+        if not os.path.isfile(path):
+            raise error(FileNotFoundError, f"{type(self).__name__}: {path!r} is not there; mxcore does not download embeddings: get the "
+                                           "file from its authors and put it there, or read it with CustomEmbedding")
+        super().__init__(**kwargs)
+        self._load(path, " ", init_unknown_vec, "utf8")
+        if vocabulary is not None:
+            self._restrict(vocabulary)
+
+
+class GloVe(_Published):
+    """GloVe's vectors, from a file in ``<embedding_root>/glove``.
+
+    Parameters
+    ----------
+    pretrained_file_name : str
+    embedding_root : str
+    init_unknown_vec : callable
+        Makes the vector of unknown words from ``shape``, where the file has none.
+    vocabulary : Vocabulary, optional
+        Keep its words only.
+    """
+
+    pretrained_file_name_sha1 = dict.fromkeys(_GLOVE)
+
+    def __init__(self, pretrained_file_name: str = "glove.840B.300d.txt", embedding_root: str = os.path.join("~", ".mxnet", "embeddings"),
+                 init_unknown_vec: Callable[..., Any] = nd.zeros, vocabulary: Vocabulary | None = None, **kwargs: Any) -> None:
+        super().__init__(pretrained_file_name, embedding_root, init_unknown_vec, vocabulary, **kwargs)
+
+
+class FastText(_Published):
+    """fastText's vectors, from a file in ``<embedding_root>/fasttext``; parameters as in `GloVe`."""
+
+    pretrained_file_name_sha1 = dict.fromkeys(_FASTTEXT)
+
+    def __init__(self, pretrained_file_name: str = "wiki.simple.vec", embedding_root: str = os.path.join("~", ".mxnet", "embeddings"),
+                 init_unknown_vec: Callable[..., Any] = nd.zeros, vocabulary: Vocabulary | None = None, **kwargs: Any) -> None:
+        super().__init__(pretrained_file_name, embedding_root, init_unknown_vec, vocabulary, **kwargs)
+
+
+class CustomEmbedding(_TokenEmbedding):
+    """Vectors from a file of your own, one word a line: the word, then its numbers.
+
+    Parameters
+    ----------
+    pretrained_file_path : str
+        Path or URL.
+    elem_delim : str
+        Between the word and the numbers.
+    encoding : str
+    init_unknown_vec : callable
+        Makes the vector of unknown words from ``shape``, where the file has none.
+    vocabulary : Vocabulary, optional
+        Keep its words only.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) naming file and line, if a line does not fit.
+
+    Examples
+    --------
+    >>> from mxcore._io_files import write_atomic
+    >>> write_atomic("memory://doc/vectors.txt", b"hello 1 2\\nworld 3 4\\n")
+    >>> e = CustomEmbedding("memory://doc/vectors.txt")
+    >>> e.get_vecs_by_tokens(["world", "?"]).asnumpy().tolist()
+    [[3.0, 4.0], [0.0, 0.0]]
+    """
+
+    def __init__(self, pretrained_file_path: str, elem_delim: str = " ", encoding: str = "utf8",
+                 init_unknown_vec: Callable[..., Any] = nd.zeros, vocabulary: Vocabulary | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._load(pretrained_file_path, elem_delim, init_unknown_vec, encoding)
+        if vocabulary is not None:
+            self._restrict(vocabulary)
+
+
+class CompositeEmbedding(_TokenEmbedding):
+    """The words of a vocabulary, with the vectors of several embeddings one after the other.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    token_embeddings : embedding or list of them
+    """
+
+    def __init__(self, vocabulary: Vocabulary, token_embeddings: Any) -> None:
+        if not isinstance(vocabulary, Vocabulary):
+            raise error(TypeError, f"CompositeEmbedding: a Vocabulary is needed, got {type(vocabulary).__name__}")
+        parts: Sequence[Any] = token_embeddings if isinstance(token_embeddings, (list, tuple)) else [token_embeddings]
+        bad = [type(e).__name__ for e in parts if not isinstance(e, _TokenEmbedding)]
+        if bad or not parts:
+            raise error(TypeError, f"CompositeEmbedding: token_embeddings must be embeddings, got {bad or 'none'}")
+        super().__init__()
+        self._adopt(vocabulary)
+        self._idx_to_vec = nd.concat(*[e.get_vecs_by_tokens(vocabulary.idx_to_token) for e in parts], dim=1)
+        self._vec_len = self._idx_to_vec.shape[1]
+
+
+register = registry.get_register_func(_TokenEmbedding, "token embedding")
+_create = registry.get_create_func(_TokenEmbedding, "token embedding")
+for _cls in (GloVe, FastText, CustomEmbedding):
+    register(_cls)
+
+
+def create(embedding_name: str, **kwargs: Any) -> Any:
+    """Make an embedding by name: ``'glove'``, ``'fasttext'``, ``'customembedding'`` or one of :func:`register`."""
+    return _create(embedding_name, **kwargs)
+
+
+def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
+    """Names of the published files of an embedding, or of all by name of the embedding.
+
+    Raises
+    ------
+    MXNetError
+        (also KeyError) if there is no such embedding.
+    """
+    found = {c.__name__.lower(): list(c.pretrained_file_name_sha1) for c in (GloVe, FastText)}
+    if embedding_name is None:
+        return found
+    if embedding_name not in found:
+        raise error(KeyError, f"there are no published files of {embedding_name!r}; there are those of {', '.join(found)}")
+    return found[embedding_name]

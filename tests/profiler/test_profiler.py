@@ -1,0 +1,335 @@
+"""The profiler: what it records, what it writes, and that it leaves nothing behind."""
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore._core import arith, dispatch
+from mxcore.executor import instance
+from mxcore.profiler.config import Config, config
+from mxcore.profiler.record import recorder
+
+profiler = mx.profiler
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """Run a function under the profiler; gives the events of the trace."""
+    file = tmp_path / "p.json"
+
+    def run(fn, **settings):
+        profiler.set_config(filename=str(file), **settings)
+        profiler.set_state("run")
+        try:
+            fn()
+        finally:
+            profiler.set_state("stop")
+        profiler.dump()
+        return json.loads(file.read_text())["traceEvents"]
+
+    before = vars(config).copy()
+    yield run
+    profiler.stop()
+    recorder.clear()
+    vars(config).update(vars(Config()) | before)
+
+
+def named(events, name, ph="X"):
+    return [e for e in events if e["name"] == name and e["ph"] == ph]
+
+
+def bound():
+    x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=8, name="fc1")
+    return mx.sym.SoftmaxOutput(x, name="softmax").simple_bind(mx.cpu(), data=(4, 16))
+
+
+def test_eager_calls(trace):
+    a, big = mx.nd.ones((4, 4)), mx.nd.ones((300, 300))
+
+    def work():
+        for _ in range(5):
+            a + a  # noqa: B018
+        mx.nd.relu(big)
+        big * big  # noqa: B018
+
+    a + a  # noqa: B018  the short way is learnt before the profiler runs, too
+    events = trace(work)
+    assert len(named(events, "elemwise_add")) == 5 and len(named(events, "elemwise_mul")) == 1
+    relu, = named(events, "relu")
+    assert relu["args"] == {"shapes": "300x300", "bytes": 360000} and relu["dur"] > 0 and relu["cat"] == "operator"
+    process, = [e for e in events if e["name"] == "process_name" and e["pid"] == relu["pid"]]
+    assert process["args"]["name"] == "cpu/0"
+    thread = [e for e in events if e["name"] == "thread_name" and (e["pid"], e["tid"]) == (relu["pid"], relu["tid"])]
+    assert thread[0]["args"]["name"] == threading.current_thread().name
+
+
+def test_programs_name_their_nodes(trace):
+    exe = bound()
+
+    def work():
+        for _ in range(3):
+            exe.forward(is_train=True)
+            exe.backward()
+
+    events = trace(work)
+    assert len([e for e in named(events, "FullyConnected") if e["args"]["node"] == "fc1"]) == 3
+    assert len([e for e in events if e["ph"] == "X" and e["cat"] == "operator"]) > 6
+    net = mx.gluon.nn.Dense(3)
+    net.initialize()
+    net.hybridize()
+    net(mx.nd.ones((2, 5)))
+    assert len(named(trace(lambda: net(mx.nd.ones((2, 5)))), "FullyConnected")) == 1
+
+
+def test_results_are_the_same_and_errors_name_their_node(trace):
+    exe = bound()
+    exe.arg_dict["data"][:] = 1
+    exe.arg_dict["fc1_weight"][:] = mx.nd.arange(128).reshape((8, 16)) / 100
+    want = exe.forward()[0].asnumpy()
+    found = []
+    trace(lambda: found.append(exe.forward()[0].asnumpy()))
+    np.testing.assert_array_equal(found[0], want)
+
+    @mx.operator.register("profiled_failure")
+    class Prop(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            class Op(mx.operator.CustomOp):
+                def forward(self, is_train, req, in_data, out_data, aux):
+                    raise ValueError("broken on purpose")
+            return Op()
+
+    bad = mx.sym.Custom(mx.sym.exp(mx.sym.Variable("x")), op_type="profiled_failure", name="bad").simple_bind(mx.cpu(), x=(2,), grad_req="null")
+    with pytest.raises(mx.MXNetError, match="'bad'.*broken on purpose|broken on purpose"):
+        trace(lambda: bad.forward()[0].asnumpy())
+
+
+def test_only_what_was_asked_for(trace):
+    exe, a = bound(), mx.nd.ones((4, 4))
+
+    def work():
+        mx.nd.relu(a).asnumpy()
+        exe.forward()
+
+    off = dict(profile_symbolic=False, profile_imperative=False, profile_memory=False, profile_api=False)
+    kinds = {"symbolic": {"FullyConnected"}, "imperative": {"relu"}, "api": {"asnumpy"}, "memory": {"Memory: cpu/0"}}
+    known = set().union(*kinds.values())
+    for kind, names in kinds.items():
+        found = {e["name"] for e in trace(work, **{**off, f"profile_{kind}": True})}
+        assert found & known == names, kind
+    assert {e["name"] for e in trace(work, **off, profile_all=True)} >= known
+
+
+def test_it_leaves_nothing_behind(trace):
+    a, exe = mx.nd.ones((4, 4)), bound()
+    a + a  # noqa: B018
+    before = dispatch.make_plan, arith._learn, mx.nd.NDArray.asnumpy, mx.nd.NDArray.__dict__.get("asnumpy")
+    trace(lambda: (a + a, a * 2, exe.forward(), mx.nd.tanh(a)))
+    assert (dispatch.make_plan, arith._learn, mx.nd.NDArray.asnumpy, mx.nd.NDArray.__dict__.get("asnumpy")) == before
+    assert instance.on_run is None and not any(t.name.startswith("mxcore-profiler") for t in threading.enumerate())
+    assert not any(hasattr(entry[0], "profiled") for entry in mx.cpu().fast.values())
+    recorder.clear()
+    a + a, a * 2, exe.forward(), mx.nd.tanh(a)
+    assert not recorder.events
+
+
+def test_pause_and_resume(trace):
+    a = mx.nd.ones((4, 4))
+
+    def work():
+        mx.nd.relu(a)
+        profiler.pause()
+        mx.nd.tanh(a)
+        profiler.resume()
+        mx.nd.sigmoid(a)
+
+    names = {e["name"] for e in trace(work)}
+    assert {"relu", "sigmoid"} <= names and "tanh" not in names
+
+
+def test_objects_of_a_program(trace):
+    domain = profiler.Domain("loading")
+    task, frame, event = domain.new_task("decode"), domain.new_frame("batch"), profiler.Event("rest")
+    counter, marker = domain.new_counter("queue", 2), domain.new_marker("epoch")
+
+    def work():
+        for thing in (task, frame, event):
+            thing.start()
+            time.sleep(0.002)
+            thing.stop()
+        task.stop()  # was not started
+        nonlocal counter
+        counter.set_value(5)
+        counter += 3
+        counter -= 1
+        counter.decrement(2)
+        marker.mark("thread")
+        with task:
+            pass
+
+    events = trace(work)
+    assert [e["cat"] for e in named(events, "decode")] == ["loading"] * 2 and named(events, "decode")[0]["dur"] >= 2000
+    assert named(events, "batch")[0]["cat"] == "loading,frame" and named(events, "rest")[0]["cat"] == "event"
+    assert [e["args"]["queue"] for e in named(events, "queue", "C")] == [5, 8, 7, 5]
+    assert named(events, "epoch", "i")[0]["s"] == "t"
+    assert [str(o) for o in (domain, task, frame, event, counter, marker)] == ["loading", "decode", "batch", "rest", "queue", "epoch"]
+
+
+def test_scopes(trace):
+    def work():
+        with profiler.scope("encoder"), profiler.scope("layer1:"):
+            mx.nd.relu(mx.nd.ones(2))
+        with profiler.scope("a:"), profiler.scope("b:", append_mode=False):
+            pass
+
+    events = trace(work)
+    outer, inner = named(events, "encoder:")[0], named(events, "encoder:layer1:")[0]
+    relu = named(events, "relu")[0]
+    assert outer["ts"] <= inner["ts"] <= relu["ts"] and relu["ts"] + relu["dur"] <= inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"]
+    assert named(events, "b:") and not named(events, "a:b:")
+
+
+def test_tables(trace):
+    a, tables = mx.nd.ones((10, 10)), []
+
+    def work():
+        for _ in range(3):
+            mx.nd.relu(a)
+        mx.nd.tanh(a)
+        profiler.Domain("d").new_counter("c", 4)
+        for sort in ("total", "avg", "min", "max", "count"):
+            tables.append(profiler.dumps(sort_by=sort))
+        tables.append(profiler.dumps(format="json", sort_by="count", ascending=True))
+        tables.append(profiler.dumps(reset=True))
+        tables.append(profiler.dumps())
+
+    trace(work, aggregate_stats=True)
+    rows = [line.split() for line in tables[4].splitlines()]
+    operators = rows[rows.index(["operator"]):]
+    assert operators[2][:3] == ["Name", "Total", "Count"]
+    relu = next(r for r in operators if r and r[0] == "relu")
+    assert relu[1] == "3" and float(relu[2]) >= float(relu[4]) >= float(relu[5]) >= float(relu[3]) > 0
+    assert operators.index(relu) < next(i for i, r in enumerate(operators) if r and r[0] == "tanh")
+    found = json.loads(tables[5])
+    assert found["Unit"] == {"Time": "ms", "Memory": "kB"} and found["Time"]["operator"]["relu"]["Count"] == 3
+    assert found["Memory"]["operator outputs"]["relu"] == {"Count": 3, "Total": pytest.approx(1.2), "Min": 0.4, "Max": 0.4, "Avg": pytest.approx(0.4)}
+    assert found["Value"]["d"]["c"]["Max"] == 4 and "Memory: cpu/0" in found["Memory"]["Device Storage"]
+    assert list(found["Time"]["operator"])[-1] == "relu"  # ascending by count
+    assert "relu" in tables[6] and "relu" not in tables[7]
+
+
+def test_several_threads(trace):
+    def work():
+        threads = [threading.Thread(target=lambda: [mx.nd.relu(mx.nd.ones((3, 3))) for _ in range(20)], name=f"worker{i}") for i in range(3)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+
+    relus = named(trace(work), "relu")
+    assert len(relus) == 60
+
+
+def test_written_while_it_runs(tmp_path, trace):
+    file = tmp_path / "p.json"
+
+    def work():
+        deadline = time.time() + 10
+        while not file.exists() and time.time() < deadline:
+            mx.nd.relu(mx.nd.ones(2))
+            time.sleep(0.01)
+        assert named(json.loads(file.read_text())["traceEvents"], "relu")
+
+    trace(work, continuous_dump=True, dump_period=0.05)
+
+
+def test_dump_that_is_not_the_last(tmp_path, trace):
+    def work():
+        mx.nd.relu(mx.nd.ones(2))
+        profiler.dump(finished=False)
+        assert profiler.state() == "run" and named(json.loads((tmp_path / "p.json").read_text())["traceEvents"], "relu")
+        mx.nd.tanh(mx.nd.ones(2))
+
+    assert {"relu", "tanh"} <= {e["name"] for e in trace(work)}
+    assert profiler.state() == "stop" and not recorder.events
+
+
+def test_a_file_that_cannot_be_written_loses_nothing(tmp_path, trace):
+    profiler.set_config(filename=str(tmp_path / "nowhere" / "p.json"))
+    profiler.start()
+    mx.nd.relu(mx.nd.ones(2))
+    with pytest.raises(OSError, match="nowhere.*does not exist"):
+        profiler.dump()
+    profiler.set_config(filename=str(tmp_path / "p.json"))
+    profiler.dump()
+    assert named(json.loads((tmp_path / "p.json").read_text())["traceEvents"], "relu")
+
+
+def test_old_names(tmp_path, trace):
+    with pytest.warns(DeprecationWarning, match="set_config"):
+        profiler.profiler_set_config(mode="all", filename=str(tmp_path / "old.json"))
+    with pytest.warns(DeprecationWarning, match="set_state"):
+        profiler.profiler_set_state("run")
+    mx.nd.relu(mx.nd.ones(2))
+    with pytest.warns(DeprecationWarning, match="dump"):
+        profiler.dump_profile()
+    assert named(json.loads((tmp_path / "old.json").read_text())["traceEvents"], "relu") and profiler.state() == "stop"
+
+
+def test_autostart(tmp_path):
+    code = "import mxcore as mx; mx.nd.relu(mx.nd.ones((2, 2)))"
+    env = {**os.environ, "MXNET_PROFILER_AUTOSTART": "1"}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, check=True)
+    assert named(json.loads((tmp_path / "profile.json").read_text())["traceEvents"], "relu")
+
+
+BAD = {
+    "setting": (lambda: profiler.set_config(profile_al=True), ValueError, "no setting 'profile_al'.*profile_all"),
+    "flag": (lambda: profiler.set_config(profile_all="maybe"), ValueError, "True or False, got 'maybe'"),
+    "period": (lambda: profiler.set_config(dump_period=0), ValueError, "seconds above 0, got 0"),
+    "state": (lambda: profiler.set_state("pause"), ValueError, "'run' or 'stop', not 'pause'"),
+    "process": (lambda: profiler.set_state("run", "scheduler"), ValueError, "'worker' or 'server'"),
+    "server": (lambda: profiler.pause("server"), RuntimeError, "needs a distributed KVStore"),
+    "format": (lambda: profiler.dumps(format="xml"), ValueError, "'table' or 'json', not 'xml'"),
+    "order": (lambda: profiler.dumps(sort_by="name"), ValueError, "one of total, avg, min, max, count, not 'name'"),
+    "mark": (lambda: profiler.Domain("d").new_marker("m").mark("all"), ValueError, "one of process"),
+    "counter": (lambda: profiler.Domain("d").new_counter("c").set_value("many"), TypeError, "a number is needed, got 'many'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_wrong_arguments(name):
+    what, kind, text = BAD[name]
+    with pytest.raises(mx.MXNetError, match=text) as e:
+        what()
+    assert isinstance(e.value, kind)
+
+
+def test_settings_are_fixed_while_it_runs(trace):
+    def work():
+        with pytest.raises(RuntimeError, match="the profiler runs"):
+            profiler.set_config(profile_all=True)
+
+    assert trace(work) is not None
+
+
+def test_servers_are_reached_through_the_kvstore():
+    sent = []
+
+    class Store:
+        def profile_servers(self, *args):
+            sent.append(args)
+
+    profiler.set_kvstore_handle(Store())
+    try:
+        profiler.set_config(profile_process="server", profile_all=True)
+        profiler.set_state("run", "server")
+        profiler.dump(True, "server")
+    finally:
+        profiler.set_kvstore_handle(None)
+    assert sent == [("set_config", {"profile_all": True}), ("set_state", "run"), ("dump", True)] and profiler.state() == "stop"

@@ -1,0 +1,77 @@
+"""Tables and pictures of graphs, beside those of the real MXNet 1.9.1."""
+import builtins
+import json
+import pathlib
+
+import pytest
+
+import mxcore as mx
+
+from . import cases
+
+GOLDEN = json.loads((pathlib.Path(__file__).resolve().parent / "golden.json").read_text())
+
+
+@pytest.mark.parametrize("name", cases.TABLES)
+def test_table(name):
+    assert cases.table(mx, name) == GOLDEN["tables"][name]
+
+
+@pytest.mark.parametrize("name", cases.PLOTS)
+def test_plot(name):
+    def lines(text):
+        return [" ".join(line.split()) for line in text.strip().splitlines()]
+
+    assert lines(cases.plot(mx, name)) == lines(GOLDEN["plots"][name])
+
+
+def test_all_learnt_numbers_are_counted_once(capsys):
+    x, w = mx.sym.Variable("x"), mx.sym.Variable("w_weight")
+    net = mx.sym.Deconvolution(mx.sym.LeakyReLU(x, act_type="prelu", name="p"), kernel=(2, 2), num_filter=3, name="d")
+    net = mx.sym.Group([net, mx.sym.FullyConnected(x, w, num_hidden=4, no_bias=True), mx.sym.FullyConnected(x, w, num_hidden=4, no_bias=True)])
+    mx.viz.print_summary(net, {"x": (1, 2, 5, 5)})
+    assert f"Total params: {2 + 2 * 3 * 4 + 4 * 50}" in capsys.readouterr().out
+
+
+def test_without_shapes_what_is_known_is_shown(capsys):
+    mx.viz.print_summary(cases.net(mx))
+    assert "em(Embedding)" in capsys.readouterr().out
+
+
+def test_graph_of_several_heads(capsys):
+    x = mx.sym.Variable("x")
+    mx.viz.print_summary(mx.sym.Group([mx.sym.exp(x, name="e"), mx.sym.sqrt(x, name="s")]), {"x": (2, 3)})
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines() if "(" in line][1:] == ["x(null)", "e(exp)", "s(sqrt)"]
+
+
+NET = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+BAD = {
+    "table of a number": (lambda: mx.viz.print_summary(3), TypeError, "must be a Symbol, got int"),
+    "plot of a number": (lambda: mx.viz.plot_network(3), TypeError, "must be a Symbol, got int"),
+    "name": (lambda: mx.viz.print_summary(NET, {"dat": (2, 3)}), ValueError, "'dat'.*'data'"),
+    "name in a plot": (lambda: mx.viz.plot_network(NET, shape={"dat": (2, 3)}), ValueError, "'dat'.*'data'"),
+    "shape": (lambda: mx.viz.print_summary(NET, {"fc_bias": (3,)}), ValueError, "fc"),
+    "positions": (lambda: mx.viz.print_summary(NET, positions=[0.5, 1]), ValueError, "4 numbers"),
+    "attributes": (lambda: mx.viz.plot_network(NET, node_attrs=3), TypeError, "node_attrs must be a dict"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_wrong_arguments(name):
+    what, kind, text = BAD[name]
+    with pytest.raises(mx.MXNetError, match=text) as e:
+        what()
+    assert isinstance(e.value, kind)
+
+
+def test_graphviz_is_missing(monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name == "graphviz":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ImportError, match="pip install graphviz"):
+        mx.viz.plot_network(NET)
