@@ -52,8 +52,6 @@ def test_forward_backward_and_requests():
     ex.backward(mx.nd.array([1.0, 2.0]))  # a second one: adds to x, writes w
     np.testing.assert_allclose(grads["x"].asnumpy(), 1 + 2 * slope * [2.0, 3.0], rtol=1e-5)
     np.testing.assert_allclose(grads["w"].asnumpy(), slope * [0.5, -1.0], rtol=1e-4)
-    with pytest.raises(MXNetError, match="backward needs forward"):
-        graph().bind(mx.cpu(), v, {"w": mx.nd.ones((2,))}).backward()
     ex.forward(x=mx.nd.array([0.0, 0.0]))
     assert ex.outputs[0] is y and y.asnumpy().tolist() == [0, 0]
 
@@ -177,6 +175,44 @@ def test_foreach_eager_and_bound_agree():
         assert ex.grad_dict[n].asnumpy().tolist() == a.grad.asnumpy().tolist()
     with pytest.raises(MXNetError, match="the body does not use"):
         mx.sym.contrib.foreach(lambda d, st: (d, d), x, s)
+
+
+def test_backward_belongs_to_the_last_forward():
+    x = mx.sym.Variable("x")
+    net = mx.sym.tanh(x) * mx.sym.exp(x) * x
+
+    def slope(v):
+        t, e = np.tanh(v), np.exp(v)
+        return (1 - t * t) * e * v + t * e * v + t * e
+
+    grad = mx.nd.zeros((1,))
+    ex = net.bind(mx.cpu(), [mx.nd.array([1.0])], [grad])
+    ex.backward(mx.nd.ones((1,)))  # no forward at all
+    np.testing.assert_allclose(grad.asnumpy(), [slope(1)], rtol=1e-5)
+    ex.forward(is_train=True)
+    ex.forward(is_train=False, x=mx.nd.array([2.0]))
+    ex.backward(mx.nd.ones((1,)))
+    np.testing.assert_allclose(grad.asnumpy(), [slope(2)], rtol=1e-5)
+    drop = mx.sym.Dropout(x, p=0.5).bind(mx.cpu(), [mx.nd.ones((50,))], [mx.nd.zeros((50,))])
+    drop.forward()
+    drop.backward(mx.nd.ones((50,)))
+    assert (drop.grad_arrays[0].asnumpy() == 1).all()  # as in predict mode
+
+
+def test_storage_types_are_those_asked_for():
+    ex = mx.sym.dot(mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w")).simple_bind(mx.cpu(), x=(3, 4), w=(4, 2), grad_req="null")
+    assert ex.arg_dict["x"].stype == "csr" and ex.arg_dict["w"].stype == "default"
+    ex.arg_dict["x"][:] = mx.nd.sparse.csr_matrix(np.eye(3, 4, dtype=np.float32))
+    ex.arg_dict["w"][:] = 2
+    assert ex.forward()[0].asnumpy().tolist() == [[2, 2]] * 3
+
+
+def test_wrong_values_are_refused_where_they_come_in():
+    ex = graph().bind(mx.cpu(), values())
+    with pytest.raises(MXNetError, match=r"argument 'w' has shape \(2,\), the value given \(1,\)"):
+        ex.copy_params_from({"w": mx.nd.ones((1,))})
+    with pytest.raises(MXNetError, match=r"gradient of 'x' has shape \(3,\), the argument \(2,\)"):
+        graph().bind(mx.cpu(), values(), {"x": mx.nd.zeros((3,))})
 
 
 def test_a_gradient_that_forward_has_computed():

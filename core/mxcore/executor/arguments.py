@@ -120,7 +120,7 @@ def simple_arrays(symbol: Any, ctx: Context, reqs: Mapping[str, str], type_dict:
 
     old_args, old_grads, old_aux = ({}, {}, {}) if shared_exec is None else (
         shared_exec.arg_dict, shared_exec.grad_dict, shared_exec.aux_dict)
-    args = [make(n, old_args.get(n.name), "arg") for n in args_]
+    args = [make(n, old_args.get(n.name), "arg", stypes[n.name]) for n in args_]
     grads = [None if reqs[n.name] == "null" else make(n, old_grads.get(n.name), "grad", kinds.get(n.name, "default")) for n in args_]
     return args, grads, [make(n, old_aux.get(n.name), "aux") for n in aux_]
 

@@ -73,6 +73,9 @@ class Executor:
                 self._reqs[n] = "null"
             elif self._reqs[n] == "null":
                 self.grad_arrays[i] = None
+            elif tuple(self.grad_arrays[i].shape) != tuple(self.arg_arrays[i].shape):
+                raise error(ValueError, f"bind: the gradient of '{n}' has shape {self.grad_arrays[i].shape}, the argument "
+                                        f"{self.arg_arrays[i].shape}")
         self._wanted = [n for n in names if self._reqs[n] != "null"]
         self._monitor: Callable[[str, Any], None] | None = None
         self._monitor_all = False
@@ -81,7 +84,7 @@ class Executor:
         self._blocks: dict[Any, Any] = shared_exec._blocks if shared_exec is not None else {}
         #: Parameters of stateful operators, which live as long as the executor.
         self._own: dict[Node, Any] = {}
-        #: The last training run, the keys it drew, and whether its values are still whole.
+        #: The last training run, the keys it drew, and whether its values are still whole; None after a run in predict mode.
         self._pending: tuple[tuple[Compiled, Instance], list[Any], bool] | None = None
         pairs = [*zip(names, self.arg_arrays), *zip(aux, self.aux_arrays)]
         self._facts = ({n: tuple(a.shape) for n, a in pairs}, {n: a._data.dtype for n, a in pairs}, {n: a.stype for n, a in pairs})
@@ -171,12 +174,13 @@ class Executor:
         found = self._instance(train, is_train)
         keys = found[1].keys(0)
         self._run(found, 0, keys, [], self.outputs)
-        if train:
-            self._pending = found, keys, True
+        self._pending = (found, keys, True) if train else None
         return self.outputs
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
-        """Compute the gradients into `grad_arrays`, after ``forward(is_train=True)``.
+        """Compute the gradients into `grad_arrays`, best after ``forward(is_train=True)``.
+
+        After a forward in predict mode, or a second time, what the gradients need is computed again.
 
         Parameters
         ----------
@@ -186,12 +190,10 @@ class Executor:
         Raises
         ------
         MXNetError
-            Without a forward before, or if an output that is no loss gets no gradient.
+            If an output that is no loss gets no gradient.
         """
-        if self._pending is None:
-            if not self._wanted:
-                return
-            raise error(RuntimeError, "backward needs forward(is_train=True) before it")
+        if not self._wanted:
+            return
         if out_grads is None:
             given: list[Any] = [None] * len(self.outputs)
         elif isinstance(out_grads, Array):
@@ -202,6 +204,9 @@ class Executor:
             given = list(out_grads)
         if len(given) != len(self.outputs):
             raise error(ValueError, f"backward: {len(given)} gradients for {len(self.outputs)} outputs {self._output_names}")
+        if self._pending is None:
+            found = self._instance(True, False)
+            self._pending = found, found[1].keys(0), False
         found, keys, whole = self._pending
         head_grads = []
         for name, label, g, y in zip(found[0].head_grads, self._output_names, given, self.outputs):
@@ -212,7 +217,7 @@ class Executor:
                     raise error(ValueError, f"backward: output {label} is no loss and needs a gradient; pass out_grads, or make it a "
                                             "loss with mx.sym.make_loss()")
                 head_grads.append((name, g.as_in_context(y.context)))
-        if not whole:  # an earlier backward has used up the memory of what forward kept
+        if not whole:  # never computed, or an earlier backward has used up the memory
             self._run(found, 0, keys, [], self.outputs)
         self._pending = found, keys, False
         self._run(found, 1, found[1].keys(1), head_grads, [self.grad_arrays[self._arg_names.index(n)] for n in self._wanted])
@@ -357,6 +362,9 @@ class Executor:
         for given, have, kind in ((arg_params, self.arg_dict, "argument"), (aux_params or {}, self.aux_dict, "auxiliary state")):
             for name, value in given.items():
                 if name in have:
+                    if tuple(np.shape(value)) != tuple(have[name].shape):
+                        raise error(ValueError, f"copy_params_from: {kind} '{name}' has shape {have[name].shape}, the value given "
+                                                f"{tuple(np.shape(value))}")
                     write(have[name], value)
                 elif not allow_extra_params:
                     raise error(ValueError, f"copy_params_from: no {kind} is named {name!r}{suggest(name, have)}; "
@@ -380,7 +388,9 @@ class Executor:
                 continue
             rows = [(output_name((step.node, i)), slot) for i, slot in enumerate(step.outs[:step.p._sig.visible])]
             if self._monitor_all:
-                rows = [(f"{step.node.name}_{name}", slot) for name, slot in zip(step.p._sig.inputs, step.ins)] + rows
+                names = [m.name if m.op is None else f"{step.node.name}_{label}"
+                         for label, (m, _) in zip(step.p._sig.inputs, step.node.inputs)]
+                rows = [*zip(names, step.ins), *rows]
             for name, slot in rows:
                 if instance.env[slot] is not None:
                     self._monitor(name, transfer.wrap(instance.env[slot], step.ctx))

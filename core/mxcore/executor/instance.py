@@ -212,8 +212,9 @@ class Instance:
         calls = self._parts[part] if on_run is None else on_run(self, part)
         rest = iter(calls)
         try:
-            for call in rest:
-                call()
+            with np.errstate(all="ignore"):  # inf and NaN are results
+                for call in rest:
+                    call()
         except Exception as e:
             step = self.program.steps[self._where[part][len(calls) - rest.__length_hint__() - 1]]
             if step.op is None:
