@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from . import ndarray
+from ._ctext import py_str
 from .base import error
+from .ndarray import NDArray
 
-__all__ = ["Monitor"]
+__all__ = ["Monitor", "NDArray", "py_str", "sqrt"]
 
 
 def _size(x: Any) -> Any:

@@ -1,4 +1,7 @@
 """BucketingModule: one set of parameters and one memory for all lengths."""
+import gc
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -199,6 +202,31 @@ def test_rebinding_keeps_parameters_and_optimizer():
     mod.forward_backward(batch(4, size=8))
     mod.update()
     assert any((params_of(mod)[k] != v).any() for k, v in before.items())
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("is_train", [True, False])
+def test_ten_buckets_need_the_memory_of_the_longest(order, is_train):
+    size = 256
+
+    def arrays(lengths):
+        gc.collect()
+        tracemalloc.start()
+        try:
+            mod = mx.mod.BucketingModule(sym_gen, default_bucket_key=20)
+            mod.bind([("data", (size, 20))], [("softmax_label", (size,))])
+            mod.init_params()
+            for length in lengths:
+                mod.forward(batch(length, size=size), is_train=is_train)
+                if is_train:
+                    mod.backward()
+            mx.nd.waitall()
+            return sum(t.size for t in tracemalloc.take_snapshot().traces if t.domain == np.lib.tracemalloc_domain)
+        finally:
+            tracemalloc.stop()
+
+    arrays([20])  # whatever is made once
+    assert arrays(range(2, 22, 2)[::order]) <= 1.2 * arrays([20])
 
 
 def test_monitors_watch_all_buckets():

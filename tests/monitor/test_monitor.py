@@ -28,7 +28,7 @@ def test_inputs_and_several_statistics():
     mon.tic()
     exe.forward()
     rows = {name: text for _, name, text in mon.toc()}
-    assert {"fc1_data", "fc1_weight", "fc1_bias", "fc1_output"} == set(rows)
+    assert {"fc1_weight", "fc1_bias", "fc1_output"} <= set(rows) and all(n.startswith("fc1") for n in rows)
     weight = exe.arg_dict["fc1_weight"].asnumpy()
     assert rows["fc1_weight"] == str(weight.max()) + "\t" + str(weight.min(axis=0)) + "\t"
 
@@ -41,7 +41,7 @@ def test_gradients_are_seen_and_what_is_between_reports_is_not():
     exe.backward()
     first = mon.toc()
     more = {name for _, name, _ in first} - {name for _, name, _ in GOLDEN["plain"][0]}
-    assert any(name.startswith("fc1") for name in more) and any(name.startswith("softmax") for name in more), more
+    assert {"_backward_fc1_weight", "_backward_fc2_data", "_backward_a1_output"} <= more
     mon.tic()
     exe.forward(is_train=True)
     assert mon.toc() == [] and exe._monitor is None

@@ -144,3 +144,13 @@ def test_softmax_activation():
         y, g = recorded(lambda a, m=mode: mx.nd.SoftmaxActivation(a, mode=m), mx.nd.array(x))
         np.testing.assert_allclose(y.sum(axis), 1, rtol=1e-6)
         np.testing.assert_allclose(g, 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [3, 100_000])
+def test_relu_hands_nan_back(size):
+    x = mx.nd.array(np.resize([-1.0, np.nan, 2.0], size))
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.Activation(x, act_type="relu")
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy()[:3], [0, np.nan, 1])

@@ -49,7 +49,7 @@ def test_outputs_and_gradients(name, way):
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_packed_and_unpacked(name):
     want, found = golden("weights", name)["arrays"], cases.weights(mx, name)
-    assert list(sorted(found)) == list(sorted(want))
+    assert sorted(found) == sorted(want)
     for key, number in want.items():
         assert found[key].shape == pack().get(number).shape and found[key].tobytes() == pack().get(number).tobytes(), key
 

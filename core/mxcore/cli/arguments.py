@@ -9,10 +9,10 @@ __all__ = ["named_shape", "numbers"]
 
 
 def _sizes(text, lowest):
-    try:
-        sizes = tuple(int(n) for n in re.split(r"\s*[,x]\s*|\s+", text.strip("()[] ")) if n)
-    except ValueError:
+    parts = re.split(r"\s*[,x]\s*|\s+", re.sub(r",\s*$", "", text.strip("()[] ")))  # a tuple of one ends with a comma
+    if not all(map(str.isdecimal, parts)):
         return ()
+    sizes = tuple(map(int, parts))
     return sizes if all(n >= lowest for n in sizes) else ()
 
 

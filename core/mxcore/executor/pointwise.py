@@ -40,7 +40,7 @@ _LEAKY_BACK = {
 _ACTIVATION = {"relu": "relu(data)", "sigmoid": "sigmoid(data)", "tanh": "tanh(data)", "softrelu": "softplus(data)",
                "softsign": "data / (1 + abs(data))"}
 _ACTIVATION_BACK = {
-    "relu": "dy if out > 0 else 0", "sigmoid": "dy * out * (1 - out)", "tanh": "dy * (1 - out * out)", "softrelu": "dy * -expm1(-out)",
+    "relu": "dy * (1 if out > 0 else out)", "sigmoid": "dy * out * (1 - out)", "tanh": "dy * (1 - out * out)", "softrelu": "dy * -expm1(-out)",
     "softsign": "dy * square(1 - abs(out))"}
 #: Exponents with an expression of their own. NumPy treats most of them so too.
 _POWERS = {2.0: "square(data)", 1.0: "data", 0.5: "sqrt(data)", -1.0: "reciprocal(data)", 3.0: "data * data * data",

@@ -134,9 +134,10 @@ def clip(k, p, data):
     return k.xp.clip(data, *[v if data.dtype.kind not in "iub" else int(v) for v in (p.a_min, p.a_max)])
 
 
+# The gradient of relu is 0 where it gave 0; a NaN that it handed on comes back as one.
 #: act_type -> (function; over dy and the output: its gradient; the gradient's derivative for the output, over g * dy)
 _FORMS = {
-    "relu": (lambda xp, x: xp.maximum(x, x.dtype.type(0)), lambda xp, dy, y: dy * (y > 0), lambda F, g, y: None),
+    "relu": (lambda xp, x: xp.maximum(x, x.dtype.type(0)), lambda xp, dy, y: dy * xp.where(y > 0, y.dtype.type(1), y), lambda F, g, y: None),
     "sigmoid": (special.sigmoid, lambda xp, dy, y: dy * y * (1 - y), lambda F, g, y: g * (1 - 2 * y)),
     "tanh": (lambda xp, x: xp.tanh(x), lambda xp, dy, y: dy * (1 - y * y), lambda F, g, y: g * -2 * y),
     "softrelu": (special.softplus, lambda xp, dy, y: dy * -xp.expm1(-y), lambda F, g, y: g * F.exp(-y)),

@@ -9,6 +9,10 @@
 `hooks` exchanges functions while the profiler runs, so it costs nothing while it does not; `record` holds the events, `trace` and
 `tables` show them, `objects` are what a program adds of its own.
 """
+from typing import Any
+
+from .._ctext import c_str, c_str_array, check_call, py_str
+from . import control
 from .control import (
     autostart,
     dump,
@@ -28,6 +32,12 @@ from .control import (
 from .objects import Counter, Domain, Event, Frame, Marker, Task, scope
 
 __all__ = [
-    "Counter", "Domain", "Event", "Frame", "Marker", "Task", "autostart", "dump", "dump_profile", "dumps", "pause", "profiler_set_config",
-    "profiler_set_state", "resume", "scope", "set_config", "set_kvstore_handle", "set_state", "start", "state", "stop",
+    "Counter", "Domain", "Event", "Frame", "Marker", "Task", "autostart", "c_str", "c_str_array", "check_call", "dump", "dump_profile", "dumps",
+    "pause", "profiler_kvstore_handle", "profiler_set_config", "profiler_set_state", "py_str", "resume", "scope", "set_config", "set_kvstore_handle", "set_state", "start", "state", "stop",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "profiler_kvstore_handle":  # as it is now
+        return control.profiler_kvstore_handle
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import threading
 import warnings
@@ -19,7 +20,7 @@ __all__ = ["autostart", "dump", "dump_profile", "dumps", "pause", "profiler_set_
            "set_kvstore_handle", "set_state", "start", "state", "stop"]
 
 #: What the KVStore of a distributed job registers, to profile its servers.
-profiler_kvstore_handle: Any = None
+profiler_kvstore_handle: Any = ctypes.c_void_p()
 _lock = threading.RLock()
 _state = {"run": False, "paused": False}
 

@@ -468,7 +468,7 @@ class Symbol(SymbolBase):
 
     def __repr__(self) -> str:
         name = self.name
-        return f"<Symbol {name}>" if name is not None else f"<Symbol group [{', '.join(self.list_outputs())}]>"
+        return f"<Symbol {name}>" if name is not None else f"<Symbol group [{', '.join(n.name for n, _ in self._heads)}]>"
 
 
 def _from_json(text: str) -> Symbol:

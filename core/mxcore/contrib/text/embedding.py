@@ -13,9 +13,10 @@ from ... import ndarray as nd
 from ... import registry
 from ..._io_files import open_read
 from ...base import error
+from ...util import is_np_array
 from .vocab import Vocabulary
 
-__all__ = ["CompositeEmbedding", "CustomEmbedding", "FastText", "GloVe", "create", "get_pretrained_file_names", "register"]
+__all__ = ["CompositeEmbedding", "CustomEmbedding", "FastText", "GloVe", "create", "get_pretrained_file_names", "is_np_array", "register"]
 
 #: Names of the published files, by class.
 _GLOVE = [f"glove.{c}.{d}d.txt" for c, ds in (("42B", (300,)), ("6B", (50, 100, 200, 300)), ("840B", (300,)),
@@ -257,8 +258,15 @@ class CompositeEmbedding(_TokenEmbedding):
         self._vec_len = self._idx_to_vec.shape[1]
 
 
-register = registry.get_register_func(_TokenEmbedding, "token embedding")
+_register = registry.get_register_func(_TokenEmbedding, "token embedding")
 _create = registry.get_create_func(_TokenEmbedding, "token embedding")
+
+
+def register(embedding_cls: Any) -> Any:
+    """Let :func:`create` make embeddings of a class, by its name in small letters; a decorator."""
+    return _register(embedding_cls)
+
+
 for _cls in (GloVe, FastText, CustomEmbedding):
     register(_cls)
 

@@ -70,7 +70,7 @@ ACTIVATIONS = {name: _map("act_" + name, function, 1) for name, function in {
 
 #: Gradients: dy and the output y for the functions of UNARY, dy and the input x for those of ACTIVATIONS.
 GRADIENTS = {name: _map("grad_" + name, function, 2) for name, function in {
-    "relu": lambda dy, y, p: where(y > like(y, 0.0), dy, like(y, 0.0)),
+    "relu": lambda dy, y, p: dy * where(y > like(y, 0.0), like(y, 1.0), y),
     "sigmoid": lambda dy, y, p: dy * y * (like(y, 1.0) - y),
     "tanh": lambda dy, y, p: dy * (like(y, 1.0) - y * y),
     "softrelu": lambda dy, y, p: -dy * m.expm1(-y),

@@ -1,0 +1,108 @@
+"""Event files: read back by a reader of their own format, and by TensorBoard where it is installed."""
+import struct
+
+import pytest
+
+import mxcore as mx
+from mxcore.contrib.events import EventWriter, checksum
+from mxcore.model import BatchEndParam
+
+
+def fields(data):
+    """(number, value) of a message of protocol buffers."""
+    found, i = [], 0
+
+    def varint():
+        nonlocal i
+        n = shift = 0
+        while True:
+            b = data[i]
+            i += 1
+            n |= (b & 0x7F) << shift
+            shift += 7
+            if b < 0x80:
+                return n
+
+    while i < len(data):
+        key = varint()
+        if key & 7 == 0:
+            found.append((key >> 3, varint()))
+            continue
+        size = {1: 8, 5: 4}.get(key & 7) or varint()
+        found.append((key >> 3, data[i:i + size]))
+        i += size
+    return found
+
+
+def events(file):
+    """(step, tag, value) of all scalars; checks every checksum."""
+    data, i, found = file.read_bytes(), 0, []
+    while i < len(data):
+        head = data[i:i + 8]
+        n, = struct.unpack("<Q", head)
+        body = data[i + 12:i + 12 + n]
+        assert struct.unpack("<I", data[i + 8:i + 12]) == (checksum(head),)
+        assert struct.unpack("<I", data[i + 12 + n:i + 16 + n]) == (checksum(body),)
+        i += 16 + n
+        event = dict(fields(body))
+        assert struct.unpack("<d", event[1])[0] > 1.6e9
+        if 5 in event:
+            value = dict(fields(dict(fields(event[5]))[1]))
+            found.append((event.get(2, 0), value[1].decode(), struct.unpack("<f", value[2])[0]))
+        else:
+            assert event[3] == b"brain.Event:2"
+    return found
+
+
+def test_the_checksum_is_the_published_one():
+    # RFC 3720, B.4: 32 bytes of zeros, and 32 of ones, masked as the record format does.
+    for data, crc in ((bytes(32), 0x8A9136AA), (b"\xff" * 32, 0x62A8AB43)):
+        assert checksum(data) == ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def test_scalars(tmp_path):
+    with EventWriter(tmp_path / "logs" / "deep") as writer:
+        for tag, value, step in (("loss", 0.25, 0), ("loss", 3, 300), ("täg", -1e300, 2 ** 40), ("nan", float("nan"), 1)):
+            writer.add_scalar(tag, value, step)
+        with pytest.raises(TypeError, match="'loss' must be a number, got 'low'"):
+            writer.add_scalar("loss", "low", 1)
+    file, = (tmp_path / "logs" / "deep").iterdir()
+    assert file.name.startswith("events.out.tfevents.")
+    found = events(file)
+    assert found[:3] == [(0, "loss", 0.25), (300, "loss", 3.0), (2 ** 40, "täg", float("-inf"))]
+    assert found[3][:2] == (1, "nan") and found[3][2] != found[3][2]
+
+
+def test_metrics_of_a_training(tmp_path):
+    log = mx.contrib.tensorboard.LogMetricsCallback(str(tmp_path), prefix="train")
+    metric = mx.metric.create(["acc", "ce"])
+    for right in (0.9, 0.2):
+        metric.reset()
+        metric.update([mx.nd.array([1.0])], [mx.nd.array([[1 - right, right]])])
+        log(BatchEndParam(epoch=0, nbatch=0, eval_metric=metric, locals=None))
+    log(BatchEndParam(epoch=0, nbatch=0, eval_metric=None, locals=None))
+    found = events(next(tmp_path.iterdir()))
+    assert [row[:2] for row in found] == [(s, f"train-{n}") for s in (0, 1) for n in ("accuracy", "cross-entropy")]
+    assert [row[2] for row in found] == pytest.approx([1, 0.10536, 0, 1.60944], rel=1e-4)
+
+
+def test_two_writers_of_one_folder_have_files_of_their_own(tmp_path):
+    writers = [EventWriter(tmp_path) for _ in range(2)]
+    for w in writers:
+        w.close()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_tensorboard_reads_it(tmp_path):
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    with EventWriter(tmp_path) as writer:
+        writer.add_scalar("loss", 0.5, 7)
+    found = reader.EventAccumulator(str(tmp_path))
+    found.Reload()
+    assert [(e.step, e.value) for e in found.Scalars("loss")] == [(7, 0.5)]
+
+
+def test_a_folder_that_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="TensorBoard"):
+        EventWriter(tmp_path / "file" / "logs")

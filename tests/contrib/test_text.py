@@ -1,0 +1,112 @@
+"""Vocabularies and embeddings; what is right was seen in the real MXNet 1.9.1."""
+import collections
+
+import pytest
+
+import mxcore as mx
+
+text = mx.contrib.text
+WORDS = collections.Counter("a b b c c c d d e some_word".split())
+
+
+def file(tmp_path, content, name="e.txt"):
+    (tmp_path / name).write_text(content, encoding="utf8")
+    return str(tmp_path / name)
+
+
+def test_count():
+    found = text.utils.count_tokens_from_str(" Life is great ! \n life is good . \n", to_lower=True)
+    assert found == {"!": 1, ".": 1, "good": 1, "great": 1, "is": 2, "life": 2}
+    more = text.utils.count_tokens_from_str("*is*x*", r"\*", counter_to_update=found)
+    assert more is found and more["is"] == 3 and more["x"] == 1
+
+
+@pytest.mark.parametrize(("keywords", "tokens"), [
+    ({}, ["<unk>", "c", "b", "d", "a", "e", "some_word"]),
+    ({"most_freq_count": 3}, ["<unk>", "c", "b", "d"]),
+    ({"min_freq": 2}, ["<unk>", "c", "b", "d"]),
+    ({"most_freq_count": 2, "min_freq": 2, "unknown_token": "u", "reserved_tokens": ["<pad>", "a"]}, ["u", "<pad>", "a", "c", "b"]),
+])  # fmt: skip
+def test_vocabulary(keywords, tokens):
+    v = text.vocab.Vocabulary(WORDS, **keywords)
+    assert v.idx_to_token == tokens and len(v) == len(tokens) and v.token_to_idx == {t: i for i, t in enumerate(tokens)}
+    assert v.to_indices(["c", "?"]) == [tokens.index("c"), 0] and v.to_indices("b") == tokens.index("b")
+    assert v.to_tokens([0, 1]) == tokens[:2] and v.to_tokens(1) == tokens[1]
+    assert (v.unknown_token, v.reserved_tokens) == (keywords.get("unknown_token", "<unk>"), keywords.get("reserved_tokens"))
+
+
+@pytest.fixture
+def embedding(tmp_path):
+    with pytest.warns(UserWarning, match="line 5: 'hello' came before"):
+        return text.embedding.CustomEmbedding(file(tmp_path, "3 2\nhello 1 2\nworld 3 4\nWord 7 8\nhello 9 9\n"))
+
+
+def test_custom_embedding(embedding):
+    assert embedding.idx_to_token == ["<unk>", "hello", "world", "Word"] and embedding.vec_len == 2
+    assert embedding.idx_to_vec.asnumpy().tolist() == [[0, 0], [1, 2], [3, 4], [7, 8]]
+    assert embedding.get_vecs_by_tokens("WORLD", lower_case_backup=True).asnumpy().tolist() == [3, 4]
+    assert embedding.get_vecs_by_tokens(["hello", "WORLD"]).asnumpy().tolist() == [[1, 2], [0, 0]]
+    embedding.update_token_vectors("hello", mx.nd.array([5, 5]))
+    embedding.update_token_vectors(["world", "<unk>"], mx.nd.array([[6, 6], [7, 7]]))
+    assert embedding.idx_to_vec.asnumpy().tolist() == [[7, 7], [5, 5], [6, 6], [7, 8]]
+
+
+def test_unknown_words_and_vocabularies(tmp_path, embedding):
+    other = text.embedding.CustomEmbedding(file(tmp_path, "hello|5|6|1\n<unk>|9|9|9\nb|0|1|2\n", "b.txt"), elem_delim="|")
+    assert other.idx_to_vec.asnumpy().tolist() == [[9, 9, 9], [5, 6, 1], [0, 1, 2]]
+    v = text.vocab.Vocabulary(collections.Counter("hello b world".split()))
+    both = text.embedding.CompositeEmbedding(v, [embedding, other])
+    assert both.idx_to_token == ["<unk>", "b", "hello", "world"] and both.vec_len == 5
+    assert both.idx_to_vec.asnumpy().tolist() == [[0, 0, 9, 9, 9], [0, 0, 0, 1, 2], [1, 2, 5, 6, 1], [3, 4, 9, 9, 9]]
+    few = text.embedding.CustomEmbedding(str(tmp_path / "b.txt"), elem_delim="|", vocabulary=v)
+    assert few.idx_to_token == v.idx_to_token and few.idx_to_vec.asnumpy()[2].tolist() == [5, 6, 1]
+
+
+def test_published_files_are_read_from_their_folder(tmp_path):
+    (tmp_path / "glove").mkdir()
+    file(tmp_path / "glove", "the 1 2 3\n", "glove.6B.50d.txt")
+    found = text.embedding.create("glove", pretrained_file_name="glove.6B.50d.txt", embedding_root=str(tmp_path),
+                                  init_unknown_vec=mx.nd.ones)
+    assert type(found) is text.embedding.GloVe and found.idx_to_vec.asnumpy().tolist() == [[1, 1, 1], [1, 2, 3]]
+    assert "glove.6B.50d.txt" in text.embedding.get_pretrained_file_names("glove")
+    assert "wiki.simple.vec" in text.embedding.get_pretrained_file_names()["fasttext"]
+
+
+def test_an_embedding_of_ones_own():
+    @text.embedding.register
+    class Constant(text.embedding.CustomEmbedding):
+        def __init__(self):
+            text.vocab.Vocabulary.__init__(self)
+
+    assert type(text.embedding.create("constant")) is Constant
+
+
+V, E = text.vocab.Vocabulary, text.embedding
+BAD = {
+    "frequency": (lambda p: V(WORDS, min_freq=0), ValueError, "min_freq must be 1 or more"),
+    "reserved": (lambda p: V(WORDS, reserved_tokens=["a", "a"]), ValueError, "repeat"),
+    "unknown reserved": (lambda p: V(WORDS, reserved_tokens=["<unk>"]), ValueError, "which is the unknown_token"),
+    "counter": (lambda p: V(["a"]), TypeError, "collections.Counter, got list"),
+    "number": (lambda p: V(WORDS).to_tokens([99]), ValueError, "99 is no number of a word"),
+    "letters": (lambda p: E.CustomEmbedding(file(p, "a 1 x\n")), ValueError, "line 1: the vector of 'a'"),
+    "lengths": (lambda p: E.CustomEmbedding(file(p, "a 1 2\nb 1 2\nc 1\n")), ValueError, "line 3: 'c' has 1 numbers"),
+    "delimiter": (lambda p: E.CustomEmbedding(file(p, "a,1,2\n")), ValueError, "line 1: 'a,1,2' has no vector"),
+    "empty": (lambda p: E.CustomEmbedding(file(p, "")), ValueError, "holds no word"),
+    "no file": (lambda p: E.CustomEmbedding(str(p / "x.txt")), FileNotFoundError, "x.txt"),
+    "unknown vector": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n"), init_unknown_vec=lambda shape: mx.nd.ones(3)), ValueError,
+                       r"gave shape \(3,\)"),
+    "word": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n")).update_token_vectors("b", mx.nd.ones(2)), ValueError, r"no words \['b'\]"),
+    "shape": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n")).update_token_vectors("a", mx.nd.ones(3)), ValueError, r"\(1, 2\) is needed"),
+    "name": (lambda p: E.create("glove", pretrained_file_name="x"), KeyError, "none of its files"),
+    "download": (lambda p: E.create("fasttext", embedding_root=str(p)), FileNotFoundError, "does not download"),
+    "names": (lambda p: E.get_pretrained_file_names("bert"), KeyError, "glove, fasttext"),
+    "composite": (lambda p: E.CompositeEmbedding(V(WORDS), [V(WORDS)]), TypeError, "Vocabulary"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_wrong_arguments(name, tmp_path):
+    what, kind, message = BAD[name]
+    with pytest.raises(mx.MXNetError, match=message) as e:
+        what(tmp_path)
+    assert isinstance(e.value, kind)
