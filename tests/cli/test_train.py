@@ -50,6 +50,14 @@ def test_it_learns_and_leaves_files(train):
     assert (train.folder / "mlp-curve.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_tensorboard_gets_every_epoch(train, tmp_path):
+    assert train("--network", "mlp", "--epochs", 2, "--tensorboard", tmp_path / "logs")[0] == 0
+    file, = (tmp_path / "logs").iterdir()
+    found = file.read_bytes()
+    for name in (b"loss", b"train_accuracy", b"test_accuracy", b"samples_per_s", b"learning_rate"):
+        assert found.count(name) == 2, name
+
+
 def test_the_parameters_are_in_gluons_format(train):
     train("--network", "mlp", "--epochs", 1)
     stored = mx.nd.load(str(train.folder / "mlp-0001.params"))

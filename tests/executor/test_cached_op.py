@@ -136,6 +136,20 @@ def test_gradients_of_gradients():
     np.testing.assert_allclose(w.grad.asnumpy(), 2 * slope * (1 - t * t), rtol=1e-5)
 
 
+def test_gradients_of_gradients_where_inputs_and_outputs_are_related():
+    """An input that depends on another is no way around; an output nobody used has no gradient."""
+    a, b = sym.Variable("a"), sym.Variable("b")
+    _, product = whole(a * b)
+    _, pair = whole(sym.Group([a * a, a * a * a * 5]))
+    x = nd.array([2.0])
+    x.attach_grad()
+    for f, order in ((lambda: product({"a": x, "b": x * x})[0], (12, 12)), (lambda: pair({"a": x})[0], (4, 2))):
+        with autograd.record():
+            (g,) = autograd.grad([f()], [x], create_graph=True)
+        g.backward()
+        assert (g.asscalar(), x.grad.asscalar()) == order
+
+
 def test_a_result_of_unknown_shape():
     net = sym.contrib.boolean_mask(sym.Variable("x"), sym.Variable("m")) * 2
     _, f = whole(net)

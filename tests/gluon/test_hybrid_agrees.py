@@ -348,7 +348,6 @@ def test_control_flow(how):
     check_control_flow(how, True)
 
 
-@pytest.mark.xfail(strict=True, reason="in a program outside training mode loops keep no tape for their gradients")
 def test_control_flow_outside_training_mode():
     check_control_flow("foreach", False)
 

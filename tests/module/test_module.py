@@ -607,3 +607,8 @@ def test_monitors_watch_executors_of_all_shapes():
     mod.forward(some_batch(2), is_train=False)
     assert watcher.execs == 2
     assert [s for n, s in watcher.seen if n == "fc1_output"] == [(4, 4), (2, 4)]
+
+
+def test_a_list_of_groups_for_one_executor_is_told_where_it_belongs():
+    with pytest.raises(TypeError, match=r"mod\.Module\(group2ctxs="):
+        parted().simple_bind(mx.cpu(), group2ctx=[{"a": mx.cpu(1)}], data=(4, 5))

@@ -36,7 +36,7 @@ def checksum(data: bytes) -> int:
     """The masked CRC-32C of the record format.
 
     >>> hex(checksum(b"123456789"))
-    '0xc7819b40'
+    '0xc78ab0e5'
     """
     crc = 0xFFFFFFFF
     for b in data:

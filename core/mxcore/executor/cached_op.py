@@ -14,6 +14,7 @@ from .._core.errors import error
 from .._core.op import Op
 from .._core.state import state
 from ..ndarray import NDArray
+from ..ops.control.replay import replay
 from .compile import compile_graph
 from .instance import Instance
 from .interpret import interpret
@@ -67,7 +68,9 @@ class CachedOp:
         outputs = [f"output{i}" for i in range(len(self._heads))]
         op = self._op = Op("_CachedOp", None, inputs="data*", outputs=lambda p: outputs, stateful=True,
                            aux=lambda p: [f"arg{i}" for i, n in enumerate(self._names) if n in self._aux])
-        op.backward_rule, op.replay_rule = _backward, self._replay
+        op.backward_rule = _backward
+        # Gradients that can be differentiated again: the graph runs node by node, recorded.
+        op.replay_rule = replay(lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs))))
         self._params = op.parse({"num_args": len(self._names)})
 
     def __call__(self, *args: Any) -> list[Any]:
@@ -105,19 +108,6 @@ class CachedOp:
         else:
             self._signatures.move_to_end(key)
         return found
-
-    def _replay(self, k: Any, p: Any, dys: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        """Gradients that can be differentiated again: the graph runs node by node, recorded."""
-        wanted = [x for x in inputs if x._entry is not None and x._entry[0].flows]
-        train, state.train = state.train, k.is_train
-        try:
-            ys = interpret(self._heads, dict(zip(self._names, inputs)))
-            pairs = [(y, g) for y, g in zip(ys, dys) if y._entry is not None]
-            found = tape.backward([y for y, _ in pairs], [g for _, g in pairs], create_graph=True, variables=wanted)
-        finally:
-            state.train = train
-        grads = iter(found or ())
-        return [next(grads) if x._entry is not None and x._entry[0].flows else None for x in inputs]
 
     def register_op_hook(self, callback: Callable[[str, str, Any], None] | None, monitor_all: bool = False) -> None:
         """Call ``callback(name of the output, name of the operator, array)`` for every output inside; None stops it.

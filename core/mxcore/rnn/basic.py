@@ -126,7 +126,7 @@ class LSTMCell(_DenseCell):
     --------
     >>> import mxcore as mx
     >>> out, (h, c) = mx.rnn.LSTMCell(4)(mx.sym.Variable("x"), [mx.sym.Variable("h"), mx.sym.Variable("c")])
-    >>> c.infer_shape(x=(3, 5))[1]
+    >>> c.infer_shape(x=(3, 5), h=(3, 4))[1]
     [(3, 4)]
     """
 

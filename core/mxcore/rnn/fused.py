@@ -54,7 +54,7 @@ class FusedRNNCell(BaseRNNCell):
     >>> cell = mx.rnn.FusedRNNCell(4, num_layers=2, mode="lstm")
     >>> outputs, states = cell.unroll(3, mx.sym.Variable("x"), layout="TNC")
     >>> outputs.infer_shape(x=(3, 2, 5))[:2]
-    ([(3, 2, 5), (304,), (2, 2, 4), (2, 2, 4)], [(3, 2, 4)])
+    ([(3, 2, 5), (336,)], [(3, 2, 4)])
     """
 
     def __init__(self, num_hidden: int, num_layers: int = 1, mode: str = "lstm", bidirectional: bool = False, dropout: float = 0.0,
