@@ -64,6 +64,10 @@ def groups_of(group2ctx: Any) -> dict[str, Context]:
     if not isinstance(group2ctx or {}, Mapping):
         raise error(TypeError, f"group2ctx must be a dict of group to Context, got a {type(group2ctx).__name__}; a list, one dict for each "
                                "context of data parallelism, is for mx.mod.Module(group2ctxs=...)")
+    for g, c in (group2ctx or {}).items():
+        if not isinstance(c, (Context, str)):
+            raise error(TypeError, f"group2ctx: group '{g}' must have one Context, got {c!r}; lists, a context for each of data "
+                                   "parallelism, are for mx.mod.Module(group2ctxs=...)")
     return {g: Context(c) for g, c in (group2ctx or {}).items()}
 
 

@@ -145,6 +145,10 @@ class Executor:
             found = self._instances[key] = (compiled, instance)
         return found
 
+    def prepare(self, is_train: bool) -> None:
+        """Compile the program and take its memory now, instead of at the first forward."""
+        self._instance(is_train and bool(self._wanted), is_train)
+
     # -- running -----------------------------------------------------------------------------------------------
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[Any]:
         """Compute the outputs.

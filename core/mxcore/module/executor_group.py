@@ -285,7 +285,7 @@ class DataParallelExecutorGroup:
         is_train : bool
         """
         for e in self._default_execs:
-            e._instance(is_train and bool(e._wanted), is_train)
+            e.prepare(is_train)
 
     # -- parameters --------------------------------------------------------------------------------------------
     def set_params(self, arg_params, aux_params, allow_extra=False):

@@ -4,6 +4,7 @@ So it costs nothing while it is off, and a clock and a tuple a call while it is 
 """
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -97,28 +98,28 @@ class _Sampler(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="mxcore-profiler-memory", daemon=True)
         self._over = threading.Event()
+        self._look()
         self.start()
 
     def run(self) -> None:
-        labels: dict[str, Label] = {}
-        while True:
-            for where, n in _used():
-                label = labels.setdefault(where, Label(f"Memory: {where}", "memory", where, kind="C"))
-                t = now()
-                recorder.add((label.number, t, t, self.ident, n))
-            if self._over.wait(0.02):
-                return
+        while not self._over.wait(0.02):
+            self._look()
+
+    def _look(self) -> None:
+        for where, n in _used():
+            t = now()
+            recorder.add((Label(f"Memory: {where}", "memory", where, kind="C").number, t, t, threading.get_ident(), n))
 
     def stop(self) -> None:
+        """End, with a last look."""
         self._over.set()
         self.join()
+        self._look()
 
 
 def _used() -> list[tuple[str, int]]:
     found = []
     try:
-        import os
-
         with open("/proc/self/statm") as f:
             found.append(("cpu/0", int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")))
     except (OSError, ValueError, AttributeError):

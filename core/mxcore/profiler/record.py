@@ -54,7 +54,7 @@ class Label:
 
 
 class Recorder:
-    """The events: tuples of (number of the label, begin, end, thread, value), times in nanoseconds.
+    """The events: tuples of (number of the label, begin, end, thread) and of some a value; times in nanoseconds.
 
     Attributes
     ----------
@@ -87,20 +87,20 @@ class Recorder:
             def call(a: Any, b: Any) -> Any:
                 t = now()
                 r = fn(a, b)
-                add((number, t, now(), ident(), None))
+                add((number, t, now(), ident()))
                 return r
         elif finish is None:
             def call(*args: Any) -> Any:
                 t = now()
                 r = fn(*args)
-                add((number, t, now(), ident(), None))
+                add((number, t, now(), ident()))
                 return r
         else:
             def call(*args: Any) -> Any:
                 t = now()
                 r = fn(*args)
                 finish()
-                add((number, t, now(), ident(), None))
+                add((number, t, now(), ident()))
                 return r
         call.profiled = fn  # type: ignore[attr-defined]
         return call
@@ -112,7 +112,7 @@ class Recorder:
                 self.thread_names[t.ident] = t.name
         while True:
             try:
-                return [(Label.by_number[n], *rest) for n, *rest in list(self.events)]
+                return [(Label.by_number[e[0]], *e[1:4], e[4] if len(e) > 4 else None) for e in list(self.events)]
             except RuntimeError:  # another thread recorded meanwhile
                 continue
 
