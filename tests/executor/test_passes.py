@@ -179,3 +179,34 @@ def test_an_equal_graph_is_compiled_once():
     assert program(net, shapes) is first and program(mlp()[0], shapes) is first
     assert program(net, {"data": (6, 6)}) is not first
     assert len(module._cache) <= module._LIMIT
+
+
+@pytest.mark.parametrize("loop", ["cond", "foreach", "while_loop"])
+def test_mirroring_leaves_stateful_nodes_what_they_kept(loop, monkeypatch):
+    x = sym.Variable("data")
+    h = sym.tanh(x * 2, attr={"__force_mirroring__": "True"})
+    if loop == "cond":
+        y = sym.contrib.cond(sym.sum(h) > -100, lambda: h * h, lambda: h + 1)
+    elif loop == "foreach":
+        y, _ = sym.contrib.foreach(lambda row, s: (row * row + s, s + row), h, sym.Variable("start"))
+    else:
+        y, _ = sym.contrib.while_loop(lambda v: sym.sum(v) > -100, lambda v: (v * v, v * 0.5), [h], max_iterations=2)
+        y = y[0] if isinstance(y, list) else y
+    net = sym.tanh(sym.tanh(y))
+    shapes = {"data": (4, 4), **({"start": (4,)} if loop == "foreach" else {})}
+    found = []
+    for off in ((), ("mirror", "plan")):
+        with passes_off(*off) if off else passes_off("simplify"):
+            ex = net.simple_bind(mx.cpu(), **shapes)
+        for a in ex.arg_arrays:
+            a[:] = np.linspace(-1, 1, a.size).reshape(a.shape)
+        ex.forward(is_train=True)
+        ex.backward(mx.nd.ones(ex.outputs[0].shape))
+        found.append(ex.grad_dict["data"].asnumpy())
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-6)
+
+
+def test_a_misspelt_pass_in_the_environment_is_told(monkeypatch):
+    monkeypatch.setenv("MXCORE_DISABLE_PASSES", "fuze")
+    with pytest.warns(mx.base.MXNetWarning, match="no graph pass is named 'fuze', did you mean 'fuse'"):
+        assert "fuse" in enabled()

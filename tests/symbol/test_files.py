@@ -181,3 +181,17 @@ def test_damaged_files_are_errors_of_ours_or_other_graphs(symbol, data):
         assert S.load_json(damaged).list_outputs()
     except MXNetError as e:
         assert "the JSON text" in str(e)
+
+
+def test_names_beyond_ascii_are_written_as_they_are():
+    """MXNet's reader knows no escapes of characters."""
+    net = mx.sym.tanh(mx.sym.Variable("höhe"), name="größe")
+    text = net.tojson()
+    assert '"höhe"' in text and "\\u" not in text
+    assert mx.sym.load_json(text).list_outputs() == ["größe_output"]
+
+
+def test_a_misspelt_parameter_in_a_file_is_refused():
+    text = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3, name="f").tojson().replace('"num_hidden": "3"', '"num_hidden": "3", "no_bais": "1"')
+    with pytest.raises(mx.base.MXNetError, match="'f': operator FullyConnected takes no attribute 'no_bais'"):
+        mx.sym.load_json(text)

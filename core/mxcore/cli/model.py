@@ -124,6 +124,7 @@ class Model:
         """
         types = {n: a.dtype for n, a in self.params.items()}
         shapes = {n: tuple(a.shape) for n, a in self.params.items()}
+        ctx.device  # noqa: B018 - a missing device is an error of its own
         try:
             bound = self.symbol.simple_bind(ctx, grad_req="null", type_dict=types, **{**shapes, self.data: shape})
         except MXNetError as e:

@@ -44,7 +44,8 @@ def mirror(graph: Graph) -> Graph:
     kept = {id(n) for n in forward}
 
     def visit(n: Node, inputs: list[tuple[Node, int]], fact: object) -> Node | None:
-        if id(n) in kept or not any(id(m) in copies for m, _ in inputs):
+        # The backward of a stateful node reads what its forward kept, which is the originals.
+        if id(n) in kept or n.forward is not None or not any(id(m) in copies for m, _ in inputs):
             return None
         return Node(n.op, n.params, [(copies.get(id(m), m), i) for m, i in inputs], n.name, n.attrs, n.forward)
 

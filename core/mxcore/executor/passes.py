@@ -12,12 +12,13 @@ the graphs that are bound in a with-block. The results are the same; only speed 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 from typing import Any
 
 from .._core import registry
-from .._core.errors import MXNetError, error, suggest
+from .._core.errors import MXNetError, error, suggest, warn
 from .._core.graph import Graph
 from .._core.state import state
 
@@ -33,8 +34,18 @@ STOCK: dict[str, str] = {
 
 
 def _off() -> frozenset[str]:
-    names = os.environ.get("MXCORE_DISABLE_PASSES", "")
-    return frozenset(n.strip() for n in names.split(",") if n.strip()) | state.extra.get("passes_off", frozenset())
+    names = os.environ.get("MXCORE_DISABLE_PASSES")
+    return state.extra.get("passes_off", frozenset()) | (_listed(names) if names else frozenset())
+
+
+@functools.cache
+def _listed(names: str) -> frozenset[str]:
+    """The names in a list of the environment; the first look at one that is no pass warns."""
+    found = frozenset(n.strip() for n in names.split(",") if n.strip())
+    known = [*STOCK, *registry.names("graph_pass")]
+    for name in sorted(found - set(known)):
+        warn(f"MXCORE_DISABLE_PASSES: no graph pass is named {name!r}{suggest(name, known)}; there are {', '.join(known)}")
+    return found
 
 
 def enabled() -> frozenset[str]:

@@ -12,7 +12,7 @@ from .._core.graph import Graph, Node
 from .._core.manager import manager
 from .._core.op import Op
 from .._core.params import GraphParam
-from .attrs import kept
+from .attrs import kept, kept_by_op
 from .base import Entry
 from .compose import auto_variable
 from .legacy_json import give_to_inputs, texts_of, version_of
@@ -126,6 +126,7 @@ def _node(item: Any, before: list[Node], where: str, version: int) -> Node:
     added = {**attrs, **op.parser.strings(p)}
     inputs += [(auto_variable(f"{name}_{label}", op, label, added), 0) for label in wanted[len(inputs):]]
     give_to_inputs(op, wanted, inputs, attrs, version)
+    kept_by_op(op, attrs)  # a misspelt parameter must not pass for an attribute
     for label, (n, _) in zip(wanted, inputs):
         if n.op is not None and p._sig.index[label] in p._sig.aux:
             raise ValueError(f"operator {op_name} writes its input '{label}', which must be a variable; it is an output of '{n.name}'")

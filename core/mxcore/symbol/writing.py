@@ -75,12 +75,12 @@ def _graph(heads: Sequence[Entry], writes: dict[int, int]) -> dict[str, Any]:
 def _write(v: Any, depth: int) -> str:
     """MXNet's layout: objects of more than one item and lists of more than ten, or of objects, take a line an item."""
     if isinstance(v, dict):
-        items, brackets, long = [f"{json.dumps(k)}: {_write(x, depth + 1)}" for k, x in v.items()], "{}", len(v) > 1
+        items, brackets, long = [f"{json.dumps(k, ensure_ascii=False)}: {_write(x, depth + 1)}" for k, x in v.items()], "{}", len(v) > 1
     elif isinstance(v, list):
         items, brackets = [_write(x, depth + 1) for x in v], "[]"
         long = len(v) > 10 or any(isinstance(x, dict) for x in v)
     else:
-        return json.dumps(v)
+        return json.dumps(v, ensure_ascii=False)
     if not items:
         return brackets
     if not long:
