@@ -96,9 +96,12 @@ def test_an_output_may_overwrite_an_input(size):
 REDUCE = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min}
 
 
-@pytest.mark.parametrize(("how", "shape"), [
-    *(("sum", s) for s in [(40, 3, 700, 5), (1, 33), (30000,), (2, 40000), (40000, 2), (300, 1000), (2, 3, 30000)]),
-    *((how, (3, 4, 50, 2)) for how in REDUCE), ("max", (300, 1000)), ("min", (40000, 2))])
+#: Compiling each takes some tenths of a second.
+_MORE = [*(("sum", s) for s in [(40, 3, 700, 5), (1, 33), (30000,), (2, 40000), (40000, 2), (2, 3, 30000)]),
+         *((how, (3, 4, 50, 2)) for how in REDUCE), ("max", (300, 1000)), ("min", (40000, 2))]
+
+
+@pytest.mark.parametrize(("how", "shape"), [("sum", (300, 1000)), *(pytest.param(*case, marks=pytest.mark.slow) for case in _MORE)])
 def test_reductions_over_all_sets_of_axes(how, shape):
     rs = np.random.RandomState(0)
     x = rs.randn(*shape).astype("float32")
@@ -186,6 +189,7 @@ SHAPES = st.lists(st.integers(1, 9), min_size=1, max_size=4)
 
 
 # Each example compiles: a third of a second. Making a failing one smaller would take minutes.
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(chains(), SHAPES, st.data(), st.sampled_from(["float32", "float64"]))
 def test_random_chains(chain, shape, data, dtype):

@@ -161,6 +161,7 @@ def symbols(draw):
     return s.Group([h * 1 if h is X else h for h in heads])
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(symbols())
 def test_random_graphs_in_both_directions(symbol):
