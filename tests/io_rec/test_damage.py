@@ -131,7 +131,7 @@ def test_reading_by_key(path):
     lenient = MXIndexedRecordIO(idx, path, "r", on_error="skip")
     assert lenient.read_idx(3) is None and lenient.skipped == 1 and lenient.read_idx(2) == RECORDS[2]
     path.write_bytes(WHOLE[: STARTS[2]])
-    with pytest.raises(ValueError, match="do index and file belong together"):
+    with pytest.raises(ValueError, match="index and file may not belong together"):
         MXIndexedRecordIO(idx, path, "r").read_idx(4)
 
 

@@ -399,6 +399,10 @@ class Executor:
                 if instance.env[slot] is not None:
                     self._monitor(name, transfer.wrap(instance.env[slot], step.ctx))
 
+    def get_optimized_symbol(self) -> Any:
+        """The symbol as the passes of plugins left it; what the stock passes do shows in `debug_str`."""
+        return type(self._symbol)(self._heads)
+
     def debug_str(self) -> str:
         """The steps of the program with their memory, and the bytes that were planned.
 
