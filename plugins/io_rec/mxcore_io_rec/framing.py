@@ -211,7 +211,13 @@ def read_record(fetch, offset):
     """
     at, parts = offset, []
     while True:
-        part = _part(fetch, at, not parts)
+        try:
+            part = _part(fetch, at, not parts)
+        except Damage as damage:
+            if not parts:
+                raise
+            # What stands in the place of a part may be the start of a sound record: this one is the damaged one.
+            raise Damage(offset, f"at {at} {damage.what}") from None
         if part is None:
             return None, offset
         kind, n = part
