@@ -238,3 +238,42 @@ def test_own_optimizers():
 def test_errors_name_the_trouble(call, word):
     with pytest.raises(MXNetError, match=word):
         call()
+
+
+def test_a_bound_update_follows_what_changes():
+    """The same arrays with other numbers, then other arrays in their place, then another weight with the old one's id."""
+    rule = mx.optimizer.SGD(learning_rate=0.5, momentum=0.5)
+    weight, grad = mx.nd.ones((3,)), mx.nd.ones((3,))
+    state = rule.create_state(0, weight)
+    expected, moment = 1.0, 0.0
+    for lr in (0.5, 0.25, 0.125):
+        rule.set_learning_rate(lr)
+        rule.update(0, weight, grad, state)
+        moment = 0.5 * moment - lr
+        expected += moment
+        np.testing.assert_allclose(weight.asnumpy(), expected, rtol=1e-6)
+    rule.update(0, weight, mx.nd.ones((3,)) * 2, state)
+    moment = 0.5 * moment - 0.25
+    np.testing.assert_allclose(weight.asnumpy(), expected + moment, rtol=1e-6)
+    rule.clip_gradient = 0.5
+    rule.update(0, weight, grad, rule.create_state(0, weight))
+    np.testing.assert_allclose(weight.asnumpy(), expected + moment - 0.125 * 0.5, rtol=1e-6)
+    with pytest.raises(mx.base.MXNetError), mx.autograd.record():
+        x = mx.nd.ones((3,))
+        x.attach_grad()
+        rule.update(0, x, grad, rule.create_state(0, x))
+
+
+def test_bound_updates_hold_no_weights():
+    import gc
+
+    from mxcore.optimizer import _bound
+
+    gc.collect()
+    before = len(_bound._bound)
+    rule = mx.optimizer.Adam()
+    for _ in range(20):
+        weight = mx.nd.ones((3,))
+        rule.update(0, weight, mx.nd.ones((3,)), rule.create_state(0, weight))
+    del weight
+    assert len(_bound._bound) <= before

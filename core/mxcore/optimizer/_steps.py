@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 
 from .. import ndarray as nd
+from ._bound import update
 
 
 def aggregation_size(default):
@@ -23,8 +24,8 @@ def state_and_master(optimizer, index, weight):
 def move_one(weight, grad, state, master, name="sgd_mom_update", **kwargs):
     """Call the fused operator for one weight: ``[mp_]sgd_[mom_]update``, or operator `name` with momentum."""
     momentum, copy = state if master else (state, None)
-    operator = getattr(nd, ("mp_" if master else "") + (name if momentum is not None else "sgd_update"))
-    operator(weight, grad, *(a for a in (momentum, copy) if a is not None), out=weight, **kwargs)
+    name = ("mp_" if master else "") + (name if momentum is not None else "sgd_update")
+    update(name, weight, grad, *[a for a in (momentum, copy) if a is not None], **kwargs)
 
 
 def move_all(weights, grads, states, has_momentum, master, preloaded=(), **kwargs):

@@ -1,0 +1,97 @@
+"""Fused updates bound to their arrays: a step that meets the same arrays again goes straight to the kernel.
+
+An update is called thousands of times with the same weight, gradient and states, and other numbers each time. Parsing, planning and
+checking it anew costs more than moving a small weight.
+"""
+from __future__ import annotations
+
+import weakref
+
+from .. import ndarray as nd
+from .._core import registry
+from .._core.dispatch import context_k, make_plan
+from .._core.engine import engine
+from .._core.kernels import Spec
+from .._core.state import state
+
+__all__ = ["update"]
+
+#: Id of a weight -> (weak reference to it, its last update). A dictionary of arrays would compare them.
+_bound: dict = {}
+registry.on_change.append(_bound.clear)
+
+
+def update(name, *arrays, **numbers):
+    """``nd.<name>(*arrays, out=arrays[0], **numbers)``: move a weight in place by the operator `name`.
+
+    Parameters
+    ----------
+    name : str
+        A fused update, such as ``'sgd_mom_update'``.
+    *arrays : NDArray
+        The weight, its gradient, its states.
+    **numbers
+        Parameters of the operator.
+    """
+    weight = arrays[0]
+    ref, found = _bound.get(id(weight), (None, None))
+    if ref is None or ref() is not weight or not found.fits(name, arrays, numbers):
+        key = id(weight)
+        found = _Bound(name, arrays, numbers)
+        _bound[key] = weakref.ref(weight, lambda ref: _bound.pop(key, None)), found
+    if not found.run(arrays, numbers):
+        getattr(nd, name)(*arrays, out=weight, **numbers)
+
+
+class _Bound:
+    """One update: its kernel and arrays, where a kernel writes them in place at once; else only their identity."""
+
+    __slots__ = ("name", "datas", "fixed", "dynamic", "work", "call", "params", "parse")
+
+    def __init__(self, name, arrays, numbers):
+        op = registry.ops.get(name)
+        self.name = name
+        self.datas = [a._data for a in arrays]
+        self.dynamic = [n for n in numbers if n in op.parser.dynamic]
+        self.fixed = {n: v for n, v in numbers.items() if n not in op.parser.dynamic}
+        self.call = None
+        ctx = arrays[0]._st.ctx
+        if any(a.stype != "default" or a._st.ctx is not ctx for a in arrays) or ctx.device.async_:
+            return
+        p = self.params = op.parse(dict(numbers))
+        sig = p._sig
+        plan = make_plan(op, p, ctx.device, [Spec(d.shape, d.dtype) for d in self.datas])
+        if not plan.out or plan.sync or plan.n_out != 1 or op.alias.get(sig.inputs[0]) != sig.outputs[0] \
+                or plan.shape != self.datas[0].shape or plan.dtype != self.datas[0].dtype:
+            return
+        self.work = plan.work
+        self.parse = {n: op.params[n].parse for n in self.dynamic}
+        outs = [self.datas[0], *(self.datas[i] for i in sig.mutates)]
+        fn, k, datas = plan.fn, context_k(ctx, False), self.datas
+        self.call = lambda: fn(k, p, outs, *datas)
+
+    def fits(self, name, arrays, numbers):
+        """Whether a call is like the one that was bound, but for the numbers that change at every step."""
+        if name != self.name or len(numbers) != len(self.fixed) + len(self.dynamic):
+            return False
+        for n, v in self.fixed.items():
+            if n not in numbers or numbers[n] != v:
+                return False
+        return len(arrays) == len(self.datas) and all(a._data is d for a, d in zip(arrays, self.datas))
+
+    def run(self, arrays, numbers):
+        """Do it, unless it must go through the engine; tells whether it was done."""
+        if self.call is None or state.record or (engine.it.parallel and self.work > engine.it.work_limit):
+            return False
+        for a in arrays:
+            if a._st.write is not None or a._st.reads:
+                return False
+        values = self.params.__dict__
+        for n, parse in self.parse.items():
+            v = numbers[n]
+            values[n] = v if v.__class__ is float else parse(v)
+        self.call()
+        for a in arrays:
+            if a is not arrays[1]:
+                a._st.version += 1
+        return True
