@@ -263,8 +263,10 @@ class Program:
         last: dict[int, int] = {}
         n_variables = len(self.variables)
         for t, step in enumerate(self.steps):
-            for s in step.ins:
-                last[root[s]] = t
+            shapes_only = step.p._sig.like if step.head < 0 else ()
+            for j, s in enumerate(step.ins):
+                if j not in shapes_only:  # of those the place may hold something else by now
+                    last[root[s]] = t
             if step.view:
                 root[step.outs[0]] = root[step.ins[0]]
             else:

@@ -12,7 +12,7 @@ import numpy as np
 from mxcore.plugin import KernelSet
 
 from .kernels import convolution as conv
-from .kernels import elementwise, embedding, gemm, normalization, optimizer, pooling, softmax
+from .kernels import elementwise, embedding, gemm, normalization, optimizer, pick, pooling, softmax
 
 __all__ = ["cpu"]
 
@@ -242,6 +242,21 @@ def _embed(k, p, outs, data, weight):
 def _backward_embedding(k, p, outs, dy, data, weight):
     index = np.clip(data.reshape(-1).astype(np.int64), 0, p.input_dim - 1)
     embedding.add_rows(dy.reshape(-1, p.output_dim), index, outs[0])
+
+
+def _last_picked(p, data, index):
+    return (p.mode == "clip" and p.axis in (-1, data.ndim - 1) and data.ndim > 1 and data.shape[-1] > 0 and data.dtype in (np.float32, np.float64)
+            and index.dtype.kind in "fiu" and index.dtype.itemsize >= 4)
+
+
+@cpu.kernel("pick", when=_last_picked, out=True)
+def _pick(k, p, outs, data, index):
+    pick.pick_last(data, index, outs[0])
+
+
+@cpu.kernel("_backward_pick", when=lambda p, dy, like, index: _last_picked(p, like, index) and dy.dtype == like.dtype, out=True)
+def _backward_pick(k, p, outs, dy, like, index):
+    pick.place_last(dy, index, outs[0])
 
 
 # -- optimizers ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,61 @@
+"""One element of each row, and its gradient."""
+from __future__ import annotations
+
+import numpy as np
+
+from ..jit import kernel
+from ._arrays import flat
+from .embedding import _row
+
+__all__ = ["pick_last", "place_last"]
+
+
+@kernel(threshold=1 << 16)
+def _pick(first, last, n, data, index, out):
+    for i in range(first, last):
+        out[i] = data[i * n + _row(index[i], n)]
+
+
+@kernel(threshold=1 << 16)
+def _place(first, last, n, values, index, out):
+    for i in range(first, last):
+        row = out[i * n:(i + 1) * n]
+        row[:] = row.dtype.type(0)
+        row[_row(index[i], n)] = values[i]
+
+
+def pick_last(data: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
+    """Write ``data[..., index]``, one element of each row: (..., n), (...) -> (...).
+
+    Parameters
+    ----------
+    index : ndarray
+        Of any number type. Fractions are cut and what is out of range is clipped.
+    out : ndarray, C-contiguous
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 pick with mode 'clip'.
+
+    Examples
+    --------
+    >>> out = np.empty(2)
+    >>> pick_last(np.array([[1.0, 2], [3, 4]]), np.array([1, 0]), out)
+    >>> out
+    array([2., 3.])
+    """
+    _pick(out.size, data.shape[-1], flat(data), flat(index), out.reshape(-1))
+
+
+def place_last(values: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
+    """Write rows of zeros with one value each: the gradient of :func:`pick_last`.
+
+    Examples
+    --------
+    >>> out = np.empty((2, 2))
+    >>> place_last(np.array([5.0, 6]), np.array([1, 0]), out)
+    >>> out
+    array([[0., 5.],
+           [6., 0.]])
+    """
+    _place(values.size, out.shape[-1], flat(values), flat(index), out.reshape(-1))
