@@ -16,7 +16,7 @@ def test_no_two_live_intervals_meet(rows, share):
     made = [Interval(size, first, first + length) for size, first, length in rows]
     total = layout(made, share)
     for i, a in enumerate(made):
-        assert 0 <= a.offset and a.offset % 16 == 0 and a.offset + a.size <= total
+        assert a.offset >= 0 and a.offset % 16 == 0 and a.offset + a.size <= total
         for b in made[:i]:
             if overlap(a, b) or not share:
                 assert a.offset + a.size <= b.offset or b.offset + b.size <= a.offset or not a.size or not b.size

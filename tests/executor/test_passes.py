@@ -99,12 +99,12 @@ def test_a_graph_gives_what_its_nodes_give(make):
 
     found, ex = results(make, steps=1)
     values = {**ex.arg_dict, **{n: mx.nd.ones(a.shape) for n, a in ex.aux_dict.items()}}
-    for n, a in ex.arg_dict.items():
+    for a in ex.arg_arrays:
         a.attach_grad()
     mx.random.seed(5)
     with mx.autograd.record():
         ys = interpret(ex._symbol._heads, values)
-    mx.autograd.backward([y for y in ys])
+    mx.autograd.backward(ys)
     agree([y.asnumpy() for y in ys] + [a.grad.asnumpy() for a in ex.arg_arrays], found)
 
 
