@@ -210,3 +210,16 @@ def test_a_misspelt_pass_in_the_environment_is_told(monkeypatch):
     monkeypatch.setenv("MXCORE_DISABLE_PASSES", "fuze")
     with pytest.warns(mx.base.MXNetWarning, match="no graph pass is named 'fuze', did you mean 'fuse'"):
         assert "fuse" in enabled()
+
+
+def test_a_reduction_over_single_elements_is_a_reshape():
+    x = sym.Variable("data")
+    net = sym.mean(sym.sum(sym.sin(x), axis=1, keepdims=True), axis=0, exclude=True)
+    with passes_off("fuse"):
+        steps = program(net, {"data": (4, 1)}).steps
+    assert not {s.op.name for s in steps if s.op is not None} & {"mean", "sum", "_spread"}
+    ex = net.simple_bind(mx.cpu(), data=(4, 1))
+    ex.arg_dict["data"][:] = [[0], [1], [2], [3]]
+    np.testing.assert_allclose(ex.forward(is_train=True)[0].asnumpy(), np.sin([0, 1, 2, 3]), rtol=1e-6)
+    ex.backward(mx.nd.ones((4,)))
+    np.testing.assert_allclose(ex.grad_dict["data"].asnumpy()[:, 0], np.cos([0, 1, 2, 3]), rtol=1e-5)

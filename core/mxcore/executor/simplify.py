@@ -1,9 +1,11 @@
 """The pass "simplify": operators that change nothing vanish, equal ones are computed once."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+from .._core import infer, registry
 from .._core.graph import Graph, Node
 from .rewrite import rewrite
 
@@ -12,6 +14,15 @@ __all__ = ["simplify"]
 #: Operators that return their first input when shape and dtype agree, as they do in every graph without broadcasting.
 _SAME = frozenset("_sum_like broadcast_like broadcast_to broadcast_axis reshape_like Reshape Flatten _copy identity BlockGrad "
                   "make_loss _identity_with_attr_like_rhs Cast amp_cast".split())
+
+#: Operators over axes that only change the shape where those have the length 1, as the mean of a loss of one number a sample.
+_REDUCTIONS = frozenset("sum mean max min prod _spread".split())
+
+
+def _as_many(out: Any, data: Any) -> bool:
+    """Whether two facts are of equally many elements, at least one, and one dtype, dense."""
+    return (infer.known(out[0]) and infer.known(data[0]) and math.prod(out[0]) == math.prod(data[0]) > 0 and out[1] == data[1]
+            and out[2] == data[2] == "default")
 
 
 def simplify(graph: Graph) -> Graph:
@@ -35,6 +46,9 @@ def simplify(graph: Graph) -> Graph:
             return None
         if op.name in _SAME and sig.n_out == 1 and fact((n, 0)) == fact(n.inputs[0]):
             return [inputs[0]]
+        if op.name in _REDUCTIONS and _as_many(fact((n, 0)), fact(n.inputs[0])):
+            reshape = registry.ops.get("Reshape")
+            return Node(reshape, reshape.parse({"shape": fact((n, 0))[0]}), inputs[:1], n.name, n.attrs)
         key = (op, params_key(op, n.params), tuple((id(m), i) for m, i in inputs), place_key(n),
                None if inputs else tuple(str(fact((n, i))) for i in range(sig.n_out)))  # consumers may decide the shape of zeros
         first = seen.get(key)

@@ -129,12 +129,16 @@ for _op, _name in {n: n for n in "exp expm1 log log1p tanh sigmoid erf softsign 
     _unary(_op, _name)
 
 
-@cpu.kernel("Activation", dtypes=_FLOATS, when=_large, out=True)
+#: A call of a kernel costs about what NumPy needs for so many elements: its relu and tanh are fast, its gradients take several passes.
+_ACTIVATION_FROM = {"relu": 1 << 12, "tanh": 1 << 12}
+
+
+@cpu.kernel("Activation", dtypes=_FLOATS, when=lambda p, data: data.size >= _ACTIVATION_FROM.get(p.act_type, 1 << 7), out=True)
 def _activation(k, p, outs, data):
     elementwise.activation(p.act_type, data, outs[0])
 
 
-@cpu.kernel("_backward_Activation", dtypes=_FLOATS, when=_large, out=True)
+@cpu.kernel("_backward_Activation", dtypes=_FLOATS, when=lambda p, dy, out: dy.size >= 1 << 8, out=True)
 def _backward_activation(k, p, outs, dy, out):
     elementwise.activation_backward(p.act_type, dy, out, outs[0])
 
