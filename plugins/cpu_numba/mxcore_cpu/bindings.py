@@ -265,11 +265,15 @@ def _backward_pick(k, p, outs, dy, like, index):
 
 # -- optimizers ---------------------------------------------------------------------------------------------------------
 def _update(name):
+    fn, _, defaults = optimizer.UPDATES[name]
+    numbers = list(defaults)
+
     @cpu.kernel(name, dtypes=_FLOATS, when=lambda p, *specs: all(s.stype == "default" for s in specs), out=True)
     def kernel(k, p, outs, weight, grad, *states):
         if outs[0] is not weight:
             np.copyto(outs[0], weight)
-        optimizer.update(name, outs[0], grad, *outs[1:], **{n: v for n, v in p.__dict__.items() if isinstance(v, (int, float))})
+        given = p.__dict__
+        optimizer.move(fn, [outs[0], grad, *outs[1:]], [given[n] for n in numbers])
 
 
 for _name in optimizer.UPDATES:

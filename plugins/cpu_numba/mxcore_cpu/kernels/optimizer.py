@@ -5,6 +5,7 @@ The gradient is rescaled, clipped to [-clip_gradient, clip_gradient] where that 
 """
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..jit import Kernel, helper, kernel
 from ..math import like, where
 from ._arrays import flat, writable
 
-__all__ = ["UPDATES", "update"]
+__all__ = ["UPDATES", "move", "update"]
 
 
 @helper
@@ -260,6 +261,14 @@ def update(name: str, *arrays: np.ndarray, **numbers: float) -> None:
     values = [numbers.get(key, default) for key, default in defaults.items()]
     if None in values:
         raise TypeError(f"{name}: {list(defaults)[values.index(None)]} is required")
+    move(kernel, arrays, values)
+
+
+def move(kernel: Callable[..., None], arrays: Sequence[np.ndarray], numbers: Iterable[float]) -> None:
+    """Run the kernel of an update on its arrays, with its numbers in their order."""
+    if all(a.flags.c_contiguous for a in arrays):
+        kernel(arrays[0].size, *[a.reshape(-1) for a in arrays], *map(float, numbers))
+        return
     grad = flat(arrays[1])
     with writable(arrays[0], *arrays[2:]) as (weight, *states):
-        kernel(weight.size, weight.reshape(-1), grad, *(s.reshape(-1) for s in states), *map(float, values))
+        kernel(weight.size, weight.reshape(-1), grad, *(s.reshape(-1) for s in states), *map(float, numbers))
