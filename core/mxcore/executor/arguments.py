@@ -10,12 +10,12 @@ from .._core import infer
 from .._core.array import Array, Storage
 from .._core.context import Context
 from .._core.errors import error, suggest
-from .._core.gradient import gradient
-from .._core.graph import variable
+from .._core.graph import Node
 from .._core.params import as_dtype
 from ..ndarray import NDArray
 from ..ndarray import zeros as nd_zeros
-from .place import group_of
+from .joint import joint
+from .place import group_context
 from .program import infer_all
 
 __all__ = ["groups_of", "listed", "requests", "simple_arrays"]
@@ -112,10 +112,10 @@ def simple_arrays(symbol: Any, ctx: Context, reqs: Mapping[str, str], type_dict:
     stypes = {n.name: stype_dict.get(n.name) or _STYPES.get(n.attrs.get("__storage_type__", "0"), "default") for n in args_}
     kinds: dict[str, str] = {}
     if any(r != "null" for r in reqs.values()):
-        kinds = _grad_stypes(symbol, reqs, found, types, stypes)
+        kinds = _grad_stypes(heads, args_, reqs, found, types)
 
     def make(n: Any, old: Any, label: str, stype: str = "default") -> Any:
-        shape, dtype, where = found[n, 0], types[n, 0], groups.get(group_of(n) or "", ctx)
+        shape, dtype, where = found[n, 0], types[n, 0], group_context(n, ctx, groups)
         if old is not None and (label == "aux" or n.name in shared_names) and tuple(old.shape) == shape and old.dtype == dtype:
             return old
         if shared_buffer is None or stype != "default" or label == "aux" or n.name in shared_names:
@@ -140,21 +140,13 @@ def _from_buffer(buffer: dict[str, Any], name: str, shape: tuple[int, ...], dtyp
     return NDArray(old._data.reshape(-1)[:size].reshape(shape), old._st if isinstance(old._st, Storage) else Storage(ctx))
 
 
-def _grad_stypes(symbol: Any, reqs: Mapping[str, str], shapes: Any, types: Any, stypes: dict[str, str]) -> dict[str, str]:
+def _grad_stypes(heads: Sequence[Any], args: Sequence[Node], reqs: Mapping[str, str], shapes: Any, types: Any) -> dict[str, str]:
     """Storage types of the gradients, from the gradient graph."""
-    from ..symbol.inference import variables
-
-    args_, _ = variables(symbol._heads)
-    wrt = [(n, 0) for n in args_ if reqs[n.name] != "null"]
-    heads = [variable(f"_head_grad{i}") for i in range(len(symbol._heads))]
+    wanted = [n for n, r in reqs.items() if r != "null"]
+    facts = ({n.name: shapes[n, 0] for n in args}, {n.name: types[n, 0] for n in args}, {})
     try:
-        grads = gradient(symbol._heads, [(h, 0) for h in heads], wrt)
+        grads, _, facts = joint(heads, facts, wanted, shapes, types)
     except Exception:  # an operator without gradient: forward still works
         return {}
-    known = [g for g in grads if g is not None]
-    by_name = {n.name: shapes[n, 0] for n in args_}
-    by_name.update({h.name: shapes.get(e) for h, e in zip(heads, symbol._heads)})
-    names = {n.name: types[n, 0] for n in args_}
-    names.update({h.name: types.get(e) for h, e in zip(heads, symbol._heads)})
-    _, _, st = infer_all(known, by_name, names, {})
-    return {n.name: st[g] for (n, _), g in zip(wrt, grads) if g is not None}
+    _, _, st = infer_all([g for g in grads if g is not None], *facts)
+    return {n: st[g] for n, g in zip(wanted, grads) if g is not None}

@@ -12,12 +12,12 @@ from typing import Any
 
 from .._core import dispatch, registry, transfer
 from .._core.context import Context
-from .._core.gradient import gradient
 from .._core.graph import Graph, Node, topo, variable
 from .._core.kernels import Spec
 from ..ops.control import hooks
 from .compile import compile_graph
 from .instance import Instance
+from .joint import joint
 from .passes import enabled, run_passes
 from .program import Program, infer_all
 from .simplify import simplify
@@ -82,15 +82,8 @@ class Body:
     def _split(self, heads: Sequence[Entry], names: Sequence[str], facts: Any, ctx: Context, is_train: bool,
                wrt: tuple[int, ...], shared: frozenset[int]) -> tuple[list[Entry], list[Entry]]:
         """Compile the backward; returns the heads and what else the forward has to hand over."""
-        shapes, dtypes, stypes = facts
-        s, t, _ = infer_all(heads, *facts)
-        dys = [variable(f"_head_grad{i}") for i in range(len(heads))]
-        shapes = {**shapes, **{v.name: s[e] for v, e in zip(dys, heads)}}
-        dtypes = {**dtypes, **{v.name: t[e] for v, e in zip(dys, heads)}}
-        by_name = {n.name: n for n in topo(heads) if n.op is None}
-        here = [i for i in wrt if names[i] in by_name]
-        found = gradient(heads, [(v, 0) for v in dys], [(by_name[names[i]], 0) for i in here])
-        wanted = [i for i, e in zip(here, found) if e is not None]
+        found, _, (shapes, dtypes, stypes) = joint(heads, facts, [names[i] for i in wrt], *infer_all(heads, *facts)[:2])
+        wanted = [i for i, e in zip(wrt, found) if e is not None]
         graph = Graph([*heads, *[e for e in found if e is not None]])
         graph.shapes, graph.dtypes, graph.stypes = infer_all(graph.heads, shapes, dtypes, stypes)
         if "simplify" in enabled():
@@ -125,7 +118,6 @@ class Body:
         if grads:
             self.backward = compile_graph(grads, (shapes, dtypes, stypes), ctx, is_train).program
         return list(heads), [e for e in kept if e in read]
-
 
     def _postponed(self, wanted: Sequence[int], graph: Graph, n_heads: int, shared: frozenset[int]) -> list[Entry]:
         """The heads of `backward`: gradients of `wanted`, and what those that can wait for the last step are computed from."""

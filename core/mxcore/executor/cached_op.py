@@ -9,7 +9,6 @@ from .._core import tape
 from .._core.array import Storage, faces
 from .._core.context import Context
 from .._core.dispatch import context_k
-from .._core.engine import engine
 from .._core.errors import error
 from .._core.op import Op
 from .._core.state import state
@@ -18,6 +17,7 @@ from ..ops.control.replay import replay
 from .compile import compile_graph
 from .instance import Instance
 from .interpret import interpret
+from .launch import launch
 from .passes import run_passes
 from .program import fixed
 
@@ -179,9 +179,9 @@ class _Signature:
         targets = [(i, y._data) for i, y in enumerate(outs) if y is not None]
         keys = instance.keys(0)
 
-        def work() -> None:
+        def work(where: str) -> None:
             instance.bind(0, values, targets)
-            instance.run(0, keys)
+            instance.run(0, keys, where)
 
         # Heads of unknown shape exist only once the program has run; such programs run at once.
         memory.run(work, reads, [y._st for y in outs if y is not None], 0)
@@ -211,30 +211,12 @@ class _Memory:
         self.st = Storage(signature.ctx)
         self.grads: list[Any] | None = None
         #: The first part as it last ran, to be repeated where a second backward needs the values that the first used up.
-        self.forward: Callable[[], None] | None = None
+        self.forward: Callable[[str], None] | None = None
         self.used = False
 
-    def run(self, work: Callable[[], None], reads: list[Any], writes: list[Any], part: int) -> None:
+    def run(self, work: Callable[[str], None], reads: list[Any], writes: list[Any], part: int) -> None:
         """Do it now, or in the order of the engine."""
-        program, ctx = self.signature.program, self.signature.ctx
-        writes = [*writes, self.st]
-        if not (program.sync or ctx.device.async_):
-            busy = any(st.write is not None for st in reads) or any(st.write is not None or st.reads for st in writes)
-            if busy or (engine.it.parallel and program.work[part] > engine.it.work_limit):
-                engine.it.push(ctx, work, reads, writes, "program")
-                return
-        for st in reads:
-            if st.write is not None:
-                st.wait()
-        for st in writes:
-            if st.write is not None or st.reads:
-                st.wait_free()
-        mode = state.__dict__
-        record, mode["record"] = mode["record"], False
-        try:
-            work()
-        finally:
-            mode["record"] = record
+        launch(self.signature.program, part, self.signature.ctx, work, reads, [*writes, self.st])
 
     def backward(self, dys: Sequence[Any]) -> list[Any]:
         """Run the second part; the gradients are arrays of this memory, valid until it is used again."""
@@ -251,9 +233,9 @@ class _Memory:
         targets = [(h, g[0]) for h, g in zip(heads, self.grads) if g is not None]
         keys = instance.keys(1)
 
-        def work() -> None:
+        def work(where: str) -> None:
             instance.bind(1, values, targets)
-            instance.run(1, keys)
+            instance.run(1, keys, where)
 
         self.run(work, [dys[i]._st for _, i in s.head_grads], [g[1] for g in self.grads if g is not None], 1)
         found = []

@@ -7,20 +7,18 @@ from typing import Any
 
 from .._core import registry
 from .._core.context import Context
-from .._core.gradient import gradient
-from .._core.graph import Graph, Node, topo, variable
+from .._core.graph import Graph, Node, topo
 from .fuse import fuse
+from .joint import Facts, joint
 from .mirror import mirror
 from .passes import enabled
-from .place import group_of, place
+from .place import context_of, group_of, place
 from .program import Program, infer_all
 from .simplify import params_key, place_key, simplify
 
 __all__ = ["Compiled", "Facts", "compile_graph"]
 
 Entry = tuple[Node, int]
-#: Shapes, dtypes and storage types of variables by name.
-Facts = tuple[dict[str, Any], dict[str, Any], dict[str, str]]
 
 
 class Compiled:
@@ -99,17 +97,8 @@ def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt
     found: list[int | None] = []
     shapes, dtypes, stypes = facts
     if wrt is not None:
-        # Outputs decide what their gradients look like.
-        s, t, _ = infer_all(heads, *facts)
-        ins = [variable(f"_head_grad{i}") for i in range(n_first)]
-        places = {**places, **{v.name: _place_of(e, ctx, groups, places) for v, e in zip(ins, heads)}}
-        shapes, dtypes = {**shapes, **{v.name: s.get(e) for v, e in zip(ins, heads)}}, \
-            {**dtypes, **{v.name: t.get(e) for v, e in zip(ins, heads)}}
-        by_name = {n.name: n for n in topo(heads) if n.op is None}
-        grads: list[Any] = [None] * len(wrt)
-        here = [i for i, name in enumerate(wrt) if name in by_name]
-        for i, g in zip(here, gradient(heads, [(v, 0) for v in ins], [(by_name[wrt[i]], 0) for i in here])):
-            grads[i] = g
+        grads, ins, (shapes, dtypes, stypes) = joint(heads, facts, wrt, *infer_all(heads, *facts)[:2])
+        places = {**places, **{v.name: context_of(n, ctx, groups, places) for v, (n, _) in zip(ins, heads)}}
         found = []
         for name, g in zip(wrt, grads):
             if g is None:
@@ -135,11 +124,6 @@ def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt
         graph = fuse(graph, ctx.device, FUSE_FROM)
     program = Program(graph, ctx, is_train, n_first, frozenset(added), share="plan" in passes and not monitored)
     return Compiled(program, head_grads, found)
-
-
-def _place_of(e: Entry, ctx: Context, groups: Mapping[str, Context], places: Mapping[str, Context]) -> Context:
-    n = e[0]
-    return places.get(n.name, ctx) if n.op is None else groups.get(group_of(n) or "", ctx)
 
 
 def _rows(facts: Facts) -> list[tuple[str, Any, Any, Any]]:

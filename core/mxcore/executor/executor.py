@@ -10,10 +10,8 @@ from .._core import dispatch, infer, transfer
 from .._core.array import Array, Storage, faces
 from .._core.builtin import grad_add
 from .._core.context import Context, current_context
-from .._core.engine import engine
-from .._core.errors import error, suggest, user_line
+from .._core.errors import error, suggest
 from .._core.graph import Node, topo
-from .._core.state import state
 from ..ndarray import NDArray
 from ..ndarray import zeros as nd_zeros
 from ..ndarray.indexing import write
@@ -22,8 +20,9 @@ from .arguments import groups_of, listed, requests, simple_arrays
 from .compile import Compiled, compile_graph
 from .describe import describe
 from .instance import Instance
+from .launch import launch
 from .passes import run_passes
-from .place import group_of
+from .place import context_of, group_context
 from .program import fixed, infer_all
 
 __all__ = ["Executor"]
@@ -63,7 +62,8 @@ class Executor:
                 raise error(ValueError, f"bind: two {kind}s are named {twice!r}; names of variables must differ")
         self._arg_names, self._aux_names, self._output_names = names, aux, symbol.list_outputs()
         self._groups = groups_of(group2ctx)
-        at = self._expected(symbol)
+        #: Where the array of a variable should live.
+        at = {n.name: group_context(n, self._ctx, self._groups) for n in topo(symbol._heads) if n.op is None}.__getitem__
         self.arg_arrays = listed(args, names, "args", False, at)
         self.aux_arrays = listed(aux_states, aux, "aux_states", False, at)
         self._reqs = requests(grad_req, names)
@@ -91,11 +91,6 @@ class Executor:
         self._places = {n: a.context for n, a in pairs if a.context is not self._ctx}
         self._out_facts = infer_all(self._heads, *self._facts)
         self.outputs: list[Any] = self._make_outputs()
-
-    def _expected(self, symbol: Any) -> Callable[[str], Context]:
-        """Where the array of a variable should live."""
-        groups = {n.name: group_of(n) for n in topo(symbol._heads) if n.op is None} if self._groups else {}
-        return lambda name: self._groups.get(groups.get(name) or "", self._ctx)
 
     @classmethod
     def simple_bind(cls, symbol: Any, ctx: Any, grad_req: Any, type_dict: Mapping[str, Any] | None, shapes: Mapping[str, Any],
@@ -125,10 +120,7 @@ class Executor:
         return made
 
     def _head_context(self, e: Any) -> Context:
-        n = e[0]
-        if n.op is None:
-            return self._places.get(n.name, self._ctx)
-        return self._groups.get(group_of(n) or "", self._ctx)
+        return context_of(e[0], self._ctx, self._groups, self._places)
 
     def _instance(self, train: bool, is_train: bool) -> tuple[Compiled, Instance]:
         """The program for what is asked, bound to memory of its own."""
@@ -236,9 +228,8 @@ class Executor:
         reads = [a._st for _, a in given]
         writes = [a._st for a in (*targets, *self.aux_arrays) if a is not None]
         monitor = self._monitor
-        where = ""
 
-        def work() -> None:
+        def work(where: str) -> None:
             slots = program.variables
             instance.bind(part, [(slots[n], a._data) for n, a in given if n in slots],
                           [(h, a._data) for h, a in zip(heads, targets) if h is not None and a is not None and a.stype == "default"])
@@ -249,22 +240,7 @@ class Executor:
 
         for st in writes:
             st.version += 1
-        sync = program.sync or monitor is not None or self._ctx.device.async_
-        busy = any(st.write is not None for st in reads) or any(st.write is not None or st.reads for st in writes)
-        if not sync and (busy or (engine.it.parallel and program.work[part] > engine.it.work_limit)):
-            where = f", called at {user_line()}"  # the error surfaces elsewhere
-            engine.it.push(self._ctx, work, reads, writes, "program")
-            return
-        for st in reads:
-            st.wait()
-        for st in writes:
-            st.wait_free()
-        was = (state.record, state.train)
-        state.record, state.train = False, program.is_train  # what Python code inside sees
-        try:
-            work()
-        finally:
-            state.record, state.train = was
+        launch(program, part, self._ctx, work, reads, writes, now=monitor is not None, train=program.is_train)
         if monitor is not None:
             self._report(instance, part)
 

@@ -172,7 +172,7 @@ class Instance:
         outs = [env[s] for s in step.outs]
         crossing = getattr(op, "crossing", None)
         if crossing is not None:
-            return crossing(ins[0], self.program.steps[t].p.source, outs[0], step.ctx)  # type: ignore[no-any-return]
+            return crossing(ins[0], p.source, outs[0], step.ctx)  # type: ignore[no-any-return]
         mutated = [ins[i] for i in p._sig.mutates]
         chain = getattr(op, "fused", None)
         if chain is not None:

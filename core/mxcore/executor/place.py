@@ -10,7 +10,7 @@ from .._core.op import Op
 from .._core.params import Any_
 from .rewrite import rewrite
 
-__all__ = ["place", "group_of"]
+__all__ = ["context_of", "group_context", "group_of", "place"]
 
 
 def _bind_crossing(data: Any, source: Context, out: Any, ctx: Context) -> Callable[[], None]:
@@ -30,6 +30,16 @@ crossing.crossing = _bind_crossing  # type: ignore[attr-defined]
 def group_of(n: Node) -> str | None:
     """The group (``ctx_group``) of a node."""
     return n.attrs.get("__ctx_group__", n.attrs.get("ctx_group"))
+
+
+def group_context(n: Node, default: Context, groups: Mapping[str, Context]) -> Context:
+    """The context of a node's group, `default` if it has none or nobody placed it."""
+    return groups.get(group_of(n) or "", default)
+
+
+def context_of(n: Node, default: Context, groups: Mapping[str, Context], variables: Mapping[str, Context]) -> Context:
+    """Where an operator computes, by its group, or the array of a variable lives, by its name."""
+    return variables.get(n.name, default) if n.op is None else group_context(n, default, groups)
 
 
 def place(graph: Graph, default: Context, groups: Mapping[str, Context], variables: Mapping[str, Context]) -> Graph:
@@ -54,11 +64,11 @@ def place(graph: Graph, default: Context, groups: Mapping[str, Context], variabl
     copies: dict[tuple[int, int, Context], Node] = {}
 
     def visit(n: Node, inputs: list[tuple[Node, int]], fact: Callable[[Any], Any]) -> Node:
-        here = groups.get(group_of(n) or "", default)
+        here = context_of(n, default, groups, variables)
         local = []
         for e in inputs:
             m = e[0]
-            there = variables.get(m.name, default) if m.op is None else where[id(m)]
+            there = context_of(m, default, groups, variables) if m.op is None else where[id(m)]
             if there is not here:
                 key = (id(m), e[1], here)
                 copy = copies.get(key)
@@ -77,6 +87,6 @@ def place(graph: Graph, default: Context, groups: Mapping[str, Context], variabl
             for values in (new.shapes, new.dtypes, new.stypes):
                 values[n, 0] = values[n.inputs[0]]  # type: ignore[index]
         if n.op is None:
-            where[id(n)] = variables.get(n.name, default)
+            where[id(n)] = context_of(n, default, groups, variables)
     new.info["contexts"] = where
     return new

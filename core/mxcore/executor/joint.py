@@ -1,0 +1,56 @@
+"""The gradients of a graph's heads, and what the variables for the incoming gradients look like."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .._core.gradient import gradient
+from .._core.graph import Node, topo, variable
+
+__all__ = ["Facts", "Joint", "joint"]
+
+Entry = tuple[Node, int]
+#: Shapes, dtypes and storage types of variables by name.
+Facts = tuple[dict[str, Any], dict[str, Any], dict[str, str]]
+
+
+class Joint(NamedTuple):
+    """Gradients beside their graph.
+
+    Attributes
+    ----------
+    grads : list of entries or None
+        One for each variable asked for; None where nothing depends on it.
+    head_grads : list of Node
+        The variables that take the gradients of the heads.
+    facts : tuple of dict
+        Those of the graph's variables, and of `head_grads`.
+    """
+
+    grads: list[Entry | None]
+    head_grads: list[Node]
+    facts: Facts
+
+
+def joint(heads: Sequence[Entry], facts: Facts, wrt: Sequence[str], shapes: Mapping[Entry, Any], dtypes: Mapping[Entry, Any]) -> Joint:
+    """Gradients of `heads` with respect to variables.
+
+    Parameters
+    ----------
+    heads : sequence of entries
+    facts : tuple of dict
+        Of the variables.
+    wrt : sequence of str
+        Names of variables; the graph need not have them.
+    shapes, dtypes : dict
+        Those of the heads: they decide what their gradients look like.
+    """
+    head_grads = [variable(f"_head_grad{i}") for i in range(len(heads))]
+    by_name = {n.name: n for n in topo(heads) if n.op is None}
+    here = [i for i, name in enumerate(wrt) if name in by_name]
+    grads: list[Entry | None] = [None] * len(wrt)
+    for i, g in zip(here, gradient(heads, [(v, 0) for v in head_grads], [(by_name[wrt[i]], 0) for i in here])):
+        grads[i] = g
+    like = {v.name: e for v, e in zip(head_grads, heads)}
+    return Joint(grads, head_grads, ({**facts[0], **{n: shapes.get(e) for n, e in like.items()}},
+                                     {**facts[1], **{n: dtypes.get(e) for n, e in like.items()}}, facts[2]))

@@ -1,0 +1,53 @@
+"""Running a part of a program: at once, or in the order of the engine."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from .._core.array import Storage
+from .._core.context import Context
+from .._core.engine import engine
+from .._core.errors import user_line
+from .._core.state import state
+from .program import Program
+
+__all__ = ["launch"]
+
+
+def launch(program: Program, part: int, ctx: Context, work: Callable[[str], None], reads: Iterable[Storage], writes: Iterable[Storage],
+           now: bool = False, train: bool | None = None) -> None:
+    """Do the work of a part, or hand it to the engine if it would have to wait, or is heavy where others could go on meanwhile.
+
+    Parameters
+    ----------
+    program : Program
+    part : int
+    ctx : Context
+        Whose worker does it.
+    work : callable
+        Called with where in the user's code the call was, if that is not where its errors surface.
+    reads, writes : iterable of Storage
+    now : bool
+        Do it before returning.
+    train : bool, optional
+        The training mode that Python code inside sees; that of the caller unless told.
+    """
+    reads, writes = list(reads), list(writes)
+    if not (now or program.sync or ctx.device.async_):
+        busy = any(st.write is not None for st in reads) or any(st.write is not None or st.reads for st in writes)
+        if busy or (engine.it.parallel and program.work[part] > engine.it.work_limit):
+            where = f", called at {user_line()}"
+            engine.it.push(ctx, lambda: work(where), reads, writes, "program")
+            return
+    for st in reads:
+        if st.write is not None:
+            st.wait()
+    for st in writes:
+        if st.write is not None or st.reads:
+            st.wait_free()
+    mode = state.__dict__
+    was = mode["record"], mode["train"]
+    mode["record"], mode["train"] = False, was[1] if train is None else train
+    try:
+        work("")
+    finally:
+        mode["record"], mode["train"] = was
