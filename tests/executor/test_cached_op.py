@@ -10,7 +10,7 @@ from mxcore import autograd, nd
 from mxcore._core.engine import use_engine
 from mxcore.base import MXNetError
 from mxcore.executor import CachedOp
-from mxcore.executor.interpret import interpret
+from mxcore.ops.control import interpret
 
 sym = mx.sym
 
@@ -193,6 +193,16 @@ def test_a_hook_sees_every_output():
     seen.clear()
     f(arrays())
     assert not seen
+
+
+def test_constants_inside_are_made_where_the_inputs_are():
+    """In a program, and node by node under a hook."""
+    op, f = whole(sym.Variable("x") + sym.ones(shape=(2,)))
+    x = nd.array([1.0, 2.0], ctx=mx.cpu(1))
+    for hook in (None, lambda name, kind, array: None):
+        op.register_op_hook(hook)
+        (y,) = f({"x": x})
+        assert y.context is mx.cpu(1) and y.asnumpy().tolist() == [2, 3]
 
 
 @pytest.mark.parametrize("engine", ["NaiveEngine", "ThreadedEnginePerDevice"])

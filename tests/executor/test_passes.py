@@ -95,7 +95,7 @@ def test_off_and_on_agree(make, off, monkeypatch, fuse_all):
 @pytest.mark.parametrize("make", NETS, ids=lambda f: f.__name__)
 def test_a_graph_gives_what_its_nodes_give(make):
     """The program against eager execution of the same symbol on the tape."""
-    from mxcore.executor.interpret import interpret
+    from mxcore.ops.control import interpret
 
     found, ex = results(make, steps=1)
     values = {**ex.arg_dict, **{n: mx.nd.ones(a.shape) for n, a in ex.aux_dict.items()}}

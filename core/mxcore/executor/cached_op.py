@@ -13,10 +13,10 @@ from .._core.errors import error
 from .._core.op import Op
 from .._core.state import state
 from ..ndarray import NDArray
+from ..ops.control.interpret import interpret
 from ..ops.control.replay import replay
 from .compile import compile_graph
 from .instance import Instance
-from .interpret import interpret
 from .launch import launch
 from .passes import run_passes
 from .program import fixed
@@ -70,13 +70,13 @@ class CachedOp:
                            aux=lambda p: [f"arg{i}" for i, n in enumerate(self._names) if n in self._aux])
         op.backward_rule = _backward
         # Gradients that can be differentiated again: the graph runs node by node, recorded.
-        op.replay_rule = replay(lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs))))
+        op.replay_rule = replay(lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs)), ctx))
         self._params = op.parse({"num_args": len(self._names)})
 
     def __call__(self, *args: Any) -> list[Any]:
         """Compute the outputs from arrays in the order of ``symbol.list_inputs()``; recorded on the tape as one step."""
         if self._monitor is not None:
-            return interpret(self._heads, dict(zip(self._names, args)), self._report)
+            return interpret(self._heads, dict(zip(self._names, args)), args[0].context if args else None, self._report)
         if len(args) != len(self._names):
             raise error(TypeError, f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names[:8])} …), got {len(args)}")
         mode = state.__dict__

@@ -4,7 +4,8 @@ They run in the caller's thread, step by step. A sub-graph is compiled where exe
 operator otherwise; :mod:`.steps` has both under one roof. So each operator is written once for arrays, graphs and every device.
 """
 from .branch import cond
+from .interpret import interpret
 from .loops import foreach, while_loop
-from .steps import hooks, run_graph
+from .steps import hooks
 
-__all__ = ["cond", "foreach", "hooks", "run_graph", "while_loop"]
+__all__ = ["cond", "foreach", "hooks", "interpret", "while_loop"]

@@ -6,7 +6,8 @@ from typing import Any
 
 from ..._core import registry, tape
 from ..._core.state import state
-from .steps import input_names, run_graph
+from .interpret import interpret
+from .steps import input_names
 
 __all__ = ["cond_on_arrays", "foreach_on_arrays", "replay", "while_on_arrays"]
 
@@ -60,7 +61,7 @@ def foreach_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
     rows = []
     for t in range(inputs[0].shape[0] if n_d else 0):
         now.update({names[i]: _part(x, t) for i, x in zip(p.in_data_locs, inputs)})
-        heads = run_graph(p.fn, now, ctx)
+        heads = interpret(p.fn.heads, now, ctx)
         rows.append(heads[:p.num_out_data])
         now.update({names[i]: y for i, y in zip(p.in_state_locs, heads[p.num_out_data:])})
     return [_stacked(column, len(rows)) for column in zip(*rows)] + [now[names[i]] for i in p.in_state_locs][:n_s]
@@ -74,13 +75,13 @@ def while_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
     rows: list[Any] = []
     while len(rows) < p.max_iterations:
         given = {name: now[at[j]] if j in at else inputs[j] for name, j in zip(asked, p.cond_input_locs)}
-        if not run_graph(p.cond, given, ctx)[0].asnumpy().item():
+        if not interpret(p.cond.heads, given, ctx)[0].asnumpy().item():
             break
-        heads = run_graph(p.func, now, ctx)
+        heads = interpret(p.func.heads, now, ctx)
         rows.append(heads[:p.num_out_data])
         now.update({names[i]: y for i, y in zip(p.func_var_locs, heads[p.num_out_data:])})
     if not rows:  # only shapes are asked of these: nothing flows through them
-        rows = [run_graph(p.func, now, ctx)[:p.num_out_data]]
+        rows = [interpret(p.func.heads, now, ctx)[:p.num_out_data]]
         outs = [registry.ops.get("zeros_like")(_stacked(c, p.max_iterations)) for c in zip(*rows)]
     else:
         outs = [_stacked(c, p.max_iterations) for c in zip(*rows)]
@@ -90,7 +91,7 @@ def while_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
 def cond_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
     """``_cond``."""
     def run(graph: Any, locs: Sequence[int]) -> list[Any]:
-        return run_graph(graph, {name: inputs[j] for name, j in zip(input_names(graph), locs)}, ctx)
+        return interpret(graph.heads, {name: inputs[j] for name, j in zip(input_names(graph), locs)}, ctx)
 
     if run(p.cond, p.cond_input_locs)[0].asnumpy().item():
         return run(p.then_branch, p.then_input_locs)

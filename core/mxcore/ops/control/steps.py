@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._core import dispatch, tape
+from ..._core import tape
 from ..._core.array import Storage, faces
-from ..._core.graph import Graph, topo
+from ..._core.graph import Graph
 from ..._core.state import state
+from .interpret import interpret
 
-__all__ = ["EagerSteps", "hooks", "input_names", "run_graph", "steps_for"]
+__all__ = ["EagerSteps", "hooks", "input_names", "steps_for"]
 
 #: ``hooks["compile"]``, set by the executor: ``(graph, names, inputs, ctx, is_train, wrt, carried, shared) -> steps or None``.
 hooks: dict[str, Callable[..., Any]] = {}
@@ -25,20 +26,6 @@ def input_names(graph: Graph) -> list[str]:
     if found is None:
         found = graph.info["inputs"] = [n.name for n in graph.variables()]
     return found  # type: ignore[no-any-return]
-
-
-def run_graph(graph: Graph, values: dict[str, Any], ctx: Any = None) -> list[Any]:
-    """Run a graph on arrays, node by node; `values` are those of its variables, by name, `ctx` is where nodes without inputs run."""
-    env: dict[Any, Any] = {}
-    for n in topo(graph.heads):
-        if n.op is None:
-            env[n, 0] = values[n.name]
-            continue
-        out = dispatch.invoke(n.op, [env[e] for e in n.inputs], n.params, ctx=ctx)
-        outs = out if isinstance(out, list) else [out]
-        for i, y in enumerate(outs):
-            env[n, i] = y
-    return [env[e] for e in graph.heads]
 
 
 def steps_for(graph: Graph, inputs: Sequence[Any], k: Any, wrt: tuple[int, ...] | None, record: bool,
@@ -106,7 +93,7 @@ class EagerSteps:
             if self.recorded:
                 for x in leaves:
                     tape.mark(x, None, "write")
-            heads = run_graph(self.graph, dict(zip(self._names, leaves)), self.ctx)
+            heads = interpret(self.graph.heads, dict(zip(self._names, leaves)), self.ctx)
         finally:
             state.record, state.train = was
         for y in heads:

@@ -4,13 +4,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .._core import dispatch
-from .._core.graph import Node, topo
+from ..._core import dispatch
+from ..._core.graph import Node, topo
 
 __all__ = ["interpret"]
 
 
-def interpret(heads: Sequence[tuple[Node, int]], values: Mapping[str, Any],
+def interpret(heads: Sequence[tuple[Node, int]], values: Mapping[str, Any], ctx: Any = None,
               monitor: Callable[[Node, Sequence[Any], list[Any]], None] | None = None) -> list[Any]:
     """Compute heads from arrays for the variables; recorded like any eager calls.
 
@@ -19,6 +19,8 @@ def interpret(heads: Sequence[tuple[Node, int]], values: Mapping[str, Any],
     heads : sequence of entries
     values : dict of str to Array
         By name of the variable.
+    ctx : Context, optional
+        Where operators without inputs run; the current context unless told.
     monitor : callable, optional
         Called with (node, inputs, outputs) after each operator.
 
@@ -32,7 +34,7 @@ def interpret(heads: Sequence[tuple[Node, int]], values: Mapping[str, Any],
             done[id(n)] = [values[n.name]]
             continue
         inputs = [done[id(m)][i] for m, i in n.inputs]
-        found = dispatch.invoke(n.op, inputs, n.params)
+        found = dispatch.invoke(n.op, inputs, n.params, ctx=ctx)
         done[id(n)] = outputs = list(found) if isinstance(found, (list, tuple)) else [found]
         if monitor is not None:
             monitor(n, inputs, outputs)
