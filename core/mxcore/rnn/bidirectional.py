@@ -6,13 +6,14 @@ from typing import Any
 from .. import symbol
 from ..base import error
 from .base import BaseRNNCell
+from .container import Container
 from .params import RNNParams
 from .sequence import normalized
 
 __all__ = ["BidirectionalCell"]
 
 
-class BidirectionalCell(BaseRNNCell):
+class BidirectionalCell(Container):
     """Run one cell forward and one backward in time, and join their outputs.
 
     Parameters
@@ -50,30 +51,6 @@ class BidirectionalCell(BaseRNNCell):
         self.params._params.update(l_cell.params._params)
         self.params._params.update(r_cell.params._params)
         self._cells = [l_cell, r_cell]
-
-    def reset(self) -> None:
-        super().reset()
-        for cell in getattr(self, "_cells", ()):
-            cell.reset()
-
-    @property
-    def state_info(self) -> list[Any]:
-        return [info for cell in self._cells for info in cell.state_info]
-
-    def begin_state(self, **kwargs: Any) -> list[Any]:  # type: ignore[override]
-        if self._modified:
-            return super().begin_state(**kwargs)  # an error
-        return [state for cell in self._cells for state in cell.begin_state(**kwargs)]
-
-    def unpack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
-        for cell in self._cells:
-            args = cell.unpack_weights(args)
-        return args
-
-    def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
-        for cell in self._cells:
-            args = cell.pack_weights(args)
-        return args
 
     def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
         raise error(NotImplementedError, "BidirectionalCell has no single step: the backward cell begins at the end; call unroll()")

@@ -6,9 +6,9 @@ from typing import Any
 
 from .. import symbol
 from ..base import error
-from .base import BaseRNNCell, activated
-from .basic import gru_step, lstm_step, states_of
+from .base import BaseRNNCell
 from .params import RNNParams
+from .steps import GRUStep, LSTMStep, SimpleStep
 
 __all__ = ["BaseConvRNNCell", "ConvGRUCell", "ConvLSTMCell", "ConvRNNCell"]
 
@@ -30,7 +30,8 @@ class BaseConvRNNCell(BaseRNNCell):
         The convolution of the input.
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer : str or Initializer
     activation : str or callable
-    prefix : str
+    prefix : str, optional
+        That of the class, such as ``'ConvLSTM_'``, unless told.
     params : RNNParams, optional
     conv_layout : str
         ``'NCHW'`` or ``'NHWC'``.
@@ -41,14 +42,16 @@ class BaseConvRNNCell(BaseRNNCell):
         (also ValueError) for a kernel of even size, or an input shape that the convolution does not fit.
     """
 
-    def __init__(self, input_shape: Any, num_hidden: int, h2h_kernel: Any, h2h_dilate: Any, i2h_kernel: Any, i2h_stride: Any, i2h_pad: Any,
-                 i2h_dilate: Any, i2h_weight_initializer: Any, h2h_weight_initializer: Any, i2h_bias_initializer: Any,
-                 h2h_bias_initializer: Any, activation: Any, prefix: str = "", params: RNNParams | None = None,
-                 conv_layout: str = "NCHW") -> None:
+    _default_prefix = ""
+
+    def __init__(self, input_shape: Any, num_hidden: int, h2h_kernel: Any = (3, 3), h2h_dilate: Any = (1, 1), i2h_kernel: Any = (3, 3),
+                 i2h_stride: Any = (1, 1), i2h_pad: Any = (1, 1), i2h_dilate: Any = (1, 1), i2h_weight_initializer: Any = None,
+                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros",
+                 activation: Any = _leaky, prefix: str | None = None, params: RNNParams | None = None, conv_layout: str = "NCHW") -> None:
         if any(k % 2 == 0 for k in h2h_kernel):
             raise error(ValueError, f"{type(self).__name__}: h2h_kernel must have odd sizes, so that the state keeps its own, "
                                     f"got {tuple(h2h_kernel)}")
-        super().__init__(prefix=prefix, params=params)
+        super().__init__(prefix=self._default_prefix if prefix is None else prefix, params=params)
         self._num_hidden, self._activation, self._conv_layout = num_hidden, activation, conv_layout
         pad = tuple(d * (k - 1) // 2 for k, d in zip(h2h_kernel, h2h_dilate))
         self._h2h = {"kernel": h2h_kernel, "stride": (1,) * len(h2h_kernel), "pad": pad, "dilate": h2h_dilate}
@@ -63,13 +66,17 @@ class BaseConvRNNCell(BaseRNNCell):
     def state_info(self) -> list[Any]:
         return [{"shape": self._state_shape, "__layout__": self._conv_layout}]
 
+    @property
+    def _axis(self) -> dict[str, int]:
+        return {"axis": self._conv_layout.find("C")}
+
     def _products(self, inputs: Any, state: Any, name: str) -> tuple[Any, Any]:
         n, layout = self._num_hidden * self._num_gates, self._conv_layout
         return (symbol.Convolution(inputs, self._iW, self._iB, num_filter=n, layout=layout, name=f"{name}i2h", **self._i2h),
                 symbol.Convolution(state, self._hW, self._hB, num_filter=n, layout=layout, name=f"{name}h2h", **self._h2h))
 
 
-class ConvRNNCell(BaseConvRNNCell):
+class ConvRNNCell(SimpleStep, BaseConvRNNCell):
     """The simple cell with convolutions; parameters as in `BaseConvRNNCell`.
 
     Examples
@@ -80,70 +87,20 @@ class ConvRNNCell(BaseConvRNNCell):
     [(5, 4, 8, 8)]
     """
 
-    def __init__(self, input_shape: Any, num_hidden: int, h2h_kernel: Any = (3, 3), h2h_dilate: Any = (1, 1), i2h_kernel: Any = (3, 3),
-                 i2h_stride: Any = (1, 1), i2h_pad: Any = (1, 1), i2h_dilate: Any = (1, 1), i2h_weight_initializer: Any = None,
-                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros",
-                 activation: Any = _leaky, prefix: str = "ConvRNN_", params: RNNParams | None = None, conv_layout: str = "NCHW") -> None:
-        super().__init__(input_shape, num_hidden, h2h_kernel, h2h_dilate, i2h_kernel, i2h_stride, i2h_pad, i2h_dilate,
-                         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, activation,
-                         prefix, params, conv_layout)
-
-    @property
-    def _gate_names(self) -> Any:
-        return ("",)
-
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
-        state, = states_of(self, states)
-        name = self._step_name()
-        i2h, h2h = self._products(inputs, state, name)
-        output = activated(i2h + h2h, self._activation, name=f"{name}out")
-        return output, [output]
+    _default_prefix = "ConvRNN_"
 
 
-class ConvLSTMCell(BaseConvRNNCell):
+class ConvLSTMCell(LSTMStep, BaseConvRNNCell):
     """An LSTM with convolutions; parameters as in `BaseConvRNNCell`."""
 
-    def __init__(self, input_shape: Any, num_hidden: int, h2h_kernel: Any = (3, 3), h2h_dilate: Any = (1, 1), i2h_kernel: Any = (3, 3),
-                 i2h_stride: Any = (1, 1), i2h_pad: Any = (1, 1), i2h_dilate: Any = (1, 1), i2h_weight_initializer: Any = None,
-                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros",
-                 activation: Any = _leaky, prefix: str = "ConvLSTM_", params: RNNParams | None = None, conv_layout: str = "NCHW") -> None:
-        super().__init__(input_shape, num_hidden, h2h_kernel, h2h_dilate, i2h_kernel, i2h_stride, i2h_pad, i2h_dilate,
-                         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, activation,
-                         prefix, params, conv_layout)
-
-    @property
-    def state_info(self) -> list[Any]:
-        return super().state_info * 2
-
-    @property
-    def _gate_names(self) -> Any:
-        return ["_i", "_f", "_c", "_o"]
-
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
-        h, c = states_of(self, states)
-        name = self._step_name()
-        i2h, h2h = self._products(inputs, h, name)
-        return lstm_step(i2h + h2h, c, name, self._activation, {"axis": self._conv_layout.find("C")})
+    _default_prefix = "ConvLSTM_"
 
 
-class ConvGRUCell(BaseConvRNNCell):
+class ConvGRUCell(GRUStep, BaseConvRNNCell):
     """A GRU with convolutions; parameters as in `BaseConvRNNCell`."""
 
-    def __init__(self, input_shape: Any, num_hidden: int, h2h_kernel: Any = (3, 3), h2h_dilate: Any = (1, 1), i2h_kernel: Any = (3, 3),
-                 i2h_stride: Any = (1, 1), i2h_pad: Any = (1, 1), i2h_dilate: Any = (1, 1), i2h_weight_initializer: Any = None,
-                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros",
-                 activation: Any = _leaky, prefix: str = "ConvGRU_", params: RNNParams | None = None, conv_layout: str = "NCHW") -> None:
-        super().__init__(input_shape, num_hidden, h2h_kernel, h2h_dilate, i2h_kernel, i2h_stride, i2h_pad, i2h_dilate,
-                         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, activation,
-                         prefix, params, conv_layout)
+    _default_prefix = "ConvGRU_"
 
     @property
-    def _gate_names(self) -> Any:
-        return ["_r", "_z", "_o"]
-
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
-        state, = states_of(self, states)
-        name = self._step_name()
-        i2h, h2h = self._products(inputs, state, name)
-        channels = self._conv_layout.find("C")  # MXNet cuts along axis 1 in any layout
-        return gru_step(i2h, h2h, state, name, self._activation, {} if channels == 1 else {"axis": channels})
+    def _axis(self) -> dict[str, int]:
+        return {} if self._conv_layout.find("C") == 1 else super()._axis  # as in MXNet, which cuts along axis 1 in any layout

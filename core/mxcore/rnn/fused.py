@@ -10,12 +10,13 @@ from .. import initializer, ndarray, symbol
 from ..base import error
 from ..initializer.fused_rnn import GATES
 from .base import BaseRNNCell
-from .basic import GRUCell, LSTMCell, RNNCell, states_of
+from .basic import GRUCell, LSTMCell, RNNCell
 from .bidirectional import BidirectionalCell
 from .dropout import DropoutCell
 from .params import RNNParams
 from .sequence import normalized
 from .sequential import SequentialRNNCell
+from .steps import states_of
 
 __all__ = ["FusedRNNCell"]
 

@@ -5,14 +5,15 @@ from typing import Any
 
 from ..base import error
 from .base import BaseRNNCell
-from .basic import states_of
 from .bidirectional import BidirectionalCell
+from .container import Container
 from .params import RNNParams
+from .steps import states_of
 
 __all__ = ["SequentialRNNCell"]
 
 
-class SequentialRNNCell(BaseRNNCell):
+class SequentialRNNCell(Container):
     """A stack of cells; the states are those of all, from the lowest on.
 
     Parameters
@@ -36,11 +37,6 @@ class SequentialRNNCell(BaseRNNCell):
         self._override_cell_params = params is not None
         self._cells: list[BaseRNNCell] = []
 
-    def reset(self) -> None:
-        super().reset()
-        for cell in getattr(self, "_cells", ()):
-            cell.reset()
-
     def add(self, cell: BaseRNNCell) -> None:
         """Put a cell on top.
 
@@ -57,25 +53,6 @@ class SequentialRNNCell(BaseRNNCell):
             cell.params._params.update(self.params._params)
         self._cells.append(cell)
         self.params._params.update(cell.params._params)
-
-    @property
-    def state_info(self) -> list[Any]:
-        return [info for cell in self._cells for info in cell.state_info]
-
-    def begin_state(self, **kwargs: Any) -> list[Any]:  # type: ignore[override]
-        if self._modified:
-            return super().begin_state(**kwargs)  # an error
-        return [state for cell in self._cells for state in cell.begin_state(**kwargs)]
-
-    def unpack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
-        for cell in self._cells:
-            args = cell.unpack_weights(args)
-        return args
-
-    def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
-        for cell in self._cells:
-            args = cell.pack_weights(args)
-        return args
 
     def _shares(self, states: Any) -> list[tuple[BaseRNNCell, list[Any]]]:
         """Each cell with its states."""
