@@ -5,27 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._core.errors import error
-from ._core.state import state
+from ._seat import Seated
 
 __all__ = ["AttrScope", "current"]
 
 
-class _Current(type):
-    """Gives the class the attribute `current`: the scope of this thread."""
-
-    @property
-    def current(cls) -> AttrScope:
-        """The attribute scope of this thread."""
-        return current()
-
-    @current.setter
-    def current(cls, scope: AttrScope) -> None:
-        if not isinstance(scope, AttrScope):
-            raise error(TypeError, f"AttrScope.current must be an AttrScope, got {type(scope).__name__}")
-        state.extra["attr"] = scope
-
-
-class AttrScope(metaclass=_Current):
+class AttrScope(metaclass=Seated):
     """Attributes for symbols: ``with mx.AttrScope(ctx_group='dev1'):``; inner blocks add to outer ones.
 
     ``AttrScope.current`` is the scope of this thread.
@@ -47,6 +32,8 @@ class AttrScope(metaclass=_Current):
     'dev1'
     """
 
+    _seat = "attr"
+
     def __init__(self, **kwargs: str) -> None:
         _check(kwargs, "AttrScope: attributes")
         self._attr = kwargs
@@ -63,12 +50,12 @@ class AttrScope(metaclass=_Current):
         self._old.append(outer)
         self._full.append(self._attr)
         self._attr = {**outer._attr, **self._attr}
-        state.extra["attr"] = self
+        AttrScope.current = self
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._attr = self._full.pop()
-        state.extra["attr"] = self._old.pop()
+        AttrScope.current = self._old.pop()
 
 
 def _check(attrs: Mapping[str, Any], what: str) -> None:
@@ -79,7 +66,4 @@ def _check(attrs: Mapping[str, Any], what: str) -> None:
 
 def current() -> AttrScope:
     """The attribute scope of this thread."""
-    found: Any = state.extra.get("attr")
-    if found is None:
-        found = state.extra["attr"] = AttrScope()
-    return found  # type: ignore[no-any-return]
+    return AttrScope.current  # type: ignore[no-any-return]

@@ -1,30 +1,12 @@
 """Names of symbols that the user did not name, as ``mxnet.name``."""
 from __future__ import annotations
 
-from typing import Any
-
-from ._core.errors import error
-from ._core.state import state
+from ._seat import Seated
 
 __all__ = ["NameManager", "Prefix", "current"]
 
 
-class _Current(type):
-    """Gives the class the attribute `current`: the manager of this thread."""
-
-    @property
-    def current(cls) -> NameManager:
-        """The name manager of this thread."""
-        return current()
-
-    @current.setter
-    def current(cls, manager: NameManager) -> None:
-        if not isinstance(manager, NameManager):
-            raise error(TypeError, f"NameManager.current must be a NameManager, got {type(manager).__name__}")
-        state.extra["name"] = manager
-
-
-class NameManager(metaclass=_Current):
+class NameManager(metaclass=Seated):
     """Gives ``hint0``, ``hint1`` … to unnamed symbols; used as a with-block, which starts to count anew.
 
     ``NameManager.current`` is the manager of this thread.
@@ -36,6 +18,8 @@ class NameManager(metaclass=_Current):
     ...     (mx.sym.Variable("a") + 1).name
     '_plusscalar0'
     """
+
+    _seat = "name"
 
     def __init__(self) -> None:
         self._counter: dict[str, int] = {}
@@ -51,11 +35,11 @@ class NameManager(metaclass=_Current):
 
     def __enter__(self) -> NameManager:
         self._old.append(current())
-        state.extra["name"] = self
+        NameManager.current = self
         return self
 
     def __exit__(self, *exc: object) -> None:
-        state.extra["name"] = self._old.pop()
+        NameManager.current = self._old.pop()
 
 
 class Prefix(NameManager):
@@ -84,7 +68,4 @@ class Prefix(NameManager):
 
 def current() -> NameManager:
     """The name manager of this thread."""
-    found: Any = state.extra.get("name")
-    if found is None:
-        found = state.extra["name"] = NameManager()
-    return found  # type: ignore[no-any-return]
+    return NameManager.current  # type: ignore[no-any-return]
