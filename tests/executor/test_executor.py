@@ -1,5 +1,4 @@
 """Executors: bound graphs give what eager execution gives, and plugins' passes run."""
-import types
 
 import numpy as np
 import pytest
@@ -7,26 +6,7 @@ import pytest
 import mxcore as mx
 from mxcore._core.manager import manager
 from mxcore.base import MXNetError
-from mxcore.plugin import Graph, GraphPass, hookimpl
-
-
-@pytest.fixture
-def passes():
-    """Register graph passes for the time of a test."""
-    def add(*found):
-        plugin = types.ModuleType("passing")
-        plugin.API_VERSION = 1
-
-        def mxcore_graph_passes():
-            return found
-
-        plugin.mxcore_graph_passes = hookimpl(mxcore_graph_passes)
-        manager.load()
-        manager.register(plugin, "passing")
-
-    yield add
-    if "passing" in manager.origin:
-        manager.unregister("passing")
+from mxcore.plugin import Graph, GraphPass
 
 
 def graph():

@@ -334,8 +334,6 @@ class Loop(HybridBlock):
 
 
 def check_control_flow(how, mode):
-    if not (hasattr(mx.nd.contrib, how) and hasattr(mx.sym.contrib, how)):
-        pytest.skip(f"mx.nd.contrib.{how} or mx.sym.contrib.{how} does not exist yet")
     net = Loop(how)
     net.initialize()
     net.w.set_data(mx.nd.array([0.3, -0.7, 1.1]))

@@ -103,7 +103,7 @@ class RowSparseNDArray(BaseSparseNDArray):
     stype = "row_sparse"
 
     def check_format(self, full_check: bool = True) -> None:
-        """Check that the parts fit together: see `CSRNDArray.check_format`."""
+        """Check that the parts fit together: see `BaseSparseNDArray.check_format`."""
         rows, data = self.indices.asnumpy(), self.data
         if rows.ndim != 1 or data.shape != (len(rows), *self.shape[1:]):
             raise error(ValueError, f"check_format: {self._what} with indices {rows.shape} and data {data.shape}")
@@ -143,18 +143,7 @@ class CSRNDArray(BaseSparseNDArray):
         return scipy.sparse.csr_matrix((self.data.asnumpy(), self.indices.asnumpy(), self.indptr.asnumpy()), self.shape)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Check that the parts fit together.
-
-        Parameters
-        ----------
-        full_check : bool
-            Look at all indices as well, not only at the sizes.
-
-        Raises
-        ------
-        MXNetError
-            A ValueError that says what is wrong.
-        """
+        """Check that the parts fit together: see `BaseSparseNDArray.check_format`."""
         start, cols, data = self.indptr.asnumpy(), self.indices.asnumpy(), self.data
         if start.shape != (self.shape[0] + 1,) or start[0] != 0 or start[-1] != len(cols) or data.shape != cols.shape:
             raise error(ValueError, f"check_format: {self._what}: indptr {start.tolist()[:10]} does not fit {len(cols)} indices "

@@ -1,5 +1,5 @@
 """Follow the regularized leader."""
-from .. import ndarray as nd
+from ._bound import update
 from .base import Optimizer, zeros_like
 
 
@@ -46,5 +46,4 @@ class Ftrl(Optimizer):
 
     def update(self, index, weight, grad, state):
         lr, wd, _ = self._begin(index)
-        nd.ftrl_update(weight, grad, *state, out=weight, lr=lr, wd=wd, lamda1=self.lamda1, beta=self.beta,
-                       **self._common())
+        update("ftrl_update", weight, grad, *state, lr=lr, wd=wd, lamda1=self.lamda1, beta=self.beta, **self._common())

@@ -1,5 +1,5 @@
 """Steps over the root of the mean square."""
-from .. import ndarray as nd
+from ._bound import update
 from .base import Optimizer, zeros_like
 
 
@@ -69,6 +69,6 @@ class RMSProp(Optimizer):
             common["clip_weights"] = self.clip_weights
         if self.centered:
             common["gamma2"] = self.gamma2
-            nd.rmspropalex_update(weight, grad, *state, out=weight, lr=lr, wd=wd, **common)
+            update("rmspropalex_update", weight, grad, *state, lr=lr, wd=wd, **common)
         else:
-            nd.rmsprop_update(weight, grad, *state, out=weight, lr=lr, wd=wd, **common)
+            update("rmsprop_update", weight, grad, *state, lr=lr, wd=wd, **common)

@@ -1,5 +1,5 @@
 """Descent by signs."""
-from .. import ndarray as nd
+from ._bound import update
 from .base import Optimizer, zeros_like
 
 
@@ -48,7 +48,6 @@ class Signum(Optimizer):
         lr, wd, _ = self._begin(index)
         common = self._common()
         if state is None:
-            nd.signsgd_update(weight, grad, out=weight, lr=lr, wd=wd, **common)
+            update("signsgd_update", weight, grad, lr=lr, wd=wd, **common)
             return
-        nd.signum_update(weight, grad, state, out=weight, lr=lr, wd=wd, momentum=self.momentum,
-                         wd_lh=self.wd_lh, **common)
+        update("signum_update", weight, grad, state, lr=lr, wd=wd, momentum=self.momentum, wd_lh=self.wd_lh, **common)
