@@ -5,7 +5,7 @@ Two commands, the first in mxcore's environment, the second in MXNet's own::
     python -m mxcore.testing.catalogue --out samples.npz
     python tests/golden/make_golden.py samples.npz
 
-Each module of operators gets a file in ``data/``. What MXNet cannot run is kept there with its reason.
+Each module of operators in the samples gets a file in ``data/``; others stay (``--modules rnn norm`` of the first command chooses). What MXNet cannot run is kept there with its reason.
 """
 import ctypes
 import importlib.util

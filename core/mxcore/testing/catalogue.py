@@ -1,12 +1,12 @@
 """The catalogue of samples: every operator's uses with inputs and parameters, for programs that cannot import mxcore.
 
-``python -m mxcore.testing.catalogue --out samples.npz`` writes it; another program, such as the real MXNet with its old
+``python -m mxcore.testing.catalogue --out samples.npz`` writes it (`--modules norm rnn` leaves out all others); another program, such as the real MXNet with its old
 NumPy, reads it with :class:`Pack`, runs the same calls and packs what it got.
 """
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -59,8 +59,13 @@ def _skip(op: Any, sample: Sample) -> str:
     return sample.mxnet if isinstance(sample.mxnet, str) else "not the same in MXNet"
 
 
-def catalogue() -> Pack:
+def catalogue(only: Collection[str] = ()) -> Pack:
     """All samples of the stock operators.
+
+    Parameters
+    ----------
+    only : collection of str
+        Short names of modules of operators (``'norm'``); all if empty.
 
     Returns
     -------
@@ -70,7 +75,7 @@ def catalogue() -> Pack:
     """
     pack = Pack()
     for module, op in modules():
-        for number, sample in enumerate(op.samples):
+        for number, sample in enumerate(op.samples if not only or module in only else ()):
             entry: dict[str, Any] = {"module": module, "op": op.name, "number": number, "skip": _skip(op, sample)}
             if not entry["skip"]:
                 entry.update(_call(op, sample, pack))
@@ -105,8 +110,9 @@ def main(args: list[str] | None = None) -> None:
     """Write the catalogue to a file."""
     parser = argparse.ArgumentParser(prog="python -m mxcore.testing.catalogue", description=catalogue.__doc__.split("\n")[0])  # type: ignore[union-attr]
     parser.add_argument("--out", required=True, help="the file to write, .npz")
+    parser.add_argument("--modules", nargs="*", default=(), help="short names of modules of operators, all if left out")
     options = parser.parse_args(args)
-    pack = catalogue()
+    pack = catalogue(options.modules)
     pack.save(options.out)
     print(f"{len(pack.entries)} samples of {len({e['op'] for e in pack.entries})} operators in {options.out}")
 
