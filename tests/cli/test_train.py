@@ -37,15 +37,16 @@ def squares(tmp_path_factory):
     return folder / "a.rec"
 
 
-def test_it_learns_and_leaves_files(train):
-    status, out, _ = train("--network", "mlp", "--epochs", 3)
+@pytest.mark.parametrize("api, more", [("gluon", set()), ("module", {"mlp-symbol.json"})])
+def test_it_learns_and_leaves_files(train, api, more):
+    status, out, _ = train("--network", "mlp", "--epochs", 3, "--api", api)
     assert status == 0
     *epochs, last, files = out.splitlines()
     assert [line.split(":")[0] for line in epochs] == ["epoch 1/3", "epoch 2/3", "epoch 3/3"]
     assert all("samples/s" in line for line in epochs)
     assert float(re.match(r"test accuracy ([\d.]+) % after epoch 3, [\d.]+ s$", last)[1]) > 80
     names = {p.name for p in train.folder.iterdir()}
-    assert names == {"mlp-0003.params", "mlp-0003.states", "mlp-0003.json", "mlp-curve.png"}
+    assert names == {"mlp-0003.params", "mlp-0003.states", "mlp-0003.json", "mlp-curve.png"} | more
     assert all(str(train.folder / name) in files for name in ("mlp-0003.params", "mlp-curve.png"))
     assert (train.folder / "mlp-curve.png").read_bytes().startswith(b"\x89PNG")
 
@@ -66,8 +67,22 @@ def test_the_parameters_are_in_gluons_format(train):
     }  # fmt: skip
 
 
-def test_a_resumed_run_ends_like_an_uninterrupted_one(train, tmp_path, monkeypatch):
-    args = ["--network", "mlp", "--epochs", 3, "--optimizer", "adam"]
+def test_module_trains_as_gluon_does(train, tmp_path):
+    for api in ("gluon", "module"):
+        assert train("--network", "mlp", "--epochs", 2, "--api", api, output=tmp_path / api)[0] == 0
+    a, b = (json.loads((tmp_path / api / "mlp-0002.json").read_text())["history"] for api in ("gluon", "module"))
+    np.testing.assert_allclose([e["loss"] for e in b], [e["loss"] for e in a], rtol=0.02)
+
+
+def test_what_module_leaves_is_a_checkpoint(train):
+    train("--network", "mlp", "--epochs", 1, "--api", "module")
+    net, args, aux = mx.model.load_checkpoint(str(train.folder / "mlp"), 1)
+    assert net.list_outputs() == ["softmax_output"] and set(args) == set(net.list_arguments()) - {"data", "softmax_label"} and not aux
+
+
+@pytest.mark.parametrize("api", ["gluon", "module"])
+def test_a_resumed_run_ends_like_an_uninterrupted_one(train, tmp_path, monkeypatch, api):
+    args = ["--network", "mlp", "--epochs", 3, "--optimizer", "adam", "--api", api]
     assert train(*args, output=tmp_path / "whole")[0] == 0
     save = checkpoint.save
 
@@ -93,9 +108,10 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(train, tmp_path, monkeypat
     assert status == 0 and "after epoch 3" in out.splitlines()[-2]
 
 
-def test_own_records_on_two_contexts_give_what_one_gives(train, squares, tmp_path):
+@pytest.mark.parametrize("api", ["gluon", "module"])
+def test_own_records_on_two_contexts_give_what_one_gives(train, squares, tmp_path, api):
     args = ["--network", "lenet", "--rec", squares, "--val-rec", squares, "--data-shape", "3,16,16", "--num-classes", 2]
-    args += ["--batch-size", 8, "--epochs", 5, "--augment"]
+    args += ["--batch-size", 8, "--epochs", 5, "--augment", "--api", api]
     for folder, *where in (("one", "--ctx", "cpu"), ("two", "--ctx", "cpu(0),cpu(1)", "--kvstore", "device")):
         status, out, _ = train(*args, *where, output=tmp_path / folder)
         assert status == 0 and "test accuracy 100.00 %" in out
@@ -170,8 +186,9 @@ def test_a_damaged_checkpoint_is_named(train, text, words):
 
 def test_a_checkpoint_of_another_kind_is_refused(train, squares):
     train("--network", "mlp", "--epochs", 1)
-    status, _, err = train("--network", "mlp", "--num-classes", 12, "--resume")
-    assert status == 1 and "num_classes 10, not 12" in err
+    for args, words in ((("--num-classes", 12), "num_classes 10, not 12"), (("--api", "module"), "api 'gluon', not 'module'")):
+        status, _, err = train("--network", "mlp", *args, "--resume")
+        assert status == 1 and words in err
     status, out, _ = train("--network", "mlp", "--epochs", 2, "--batch-size", 32, "--resume")
     assert status == 0 and "note: the images come in another order" in out
 
@@ -185,7 +202,8 @@ def test_without_the_plugin_of_the_digits(train, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_main_job_reaches_its_figure(train):
-    status, out, _ = train()
+@pytest.mark.parametrize("api", ["gluon", "module"])
+def test_the_main_job_reaches_its_figure(train, api):
+    status, out, _ = train("--api", api)
     assert status == 0
     assert float(re.search(r"^test accuracy ([\d.]+) %", out, re.M)[1]) >= 97

@@ -612,3 +612,45 @@ def test_monitors_watch_executors_of_all_shapes():
 def test_a_list_of_groups_for_one_executor_is_told_where_it_belongs():
     with pytest.raises(TypeError, match=r"mod\.Module\(group2ctxs="):
         parted().simple_bind(mx.cpu(), group2ctx=[{"a": mx.cpu(1)}], data=(4, 5))
+
+
+@pytest.mark.parametrize("allow_missing", [False, True])
+def test_parameters_set_later_reach_a_store_that_updates(allow_missing):
+    net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1, no_bias=True, name="fc"), name="out")
+    mod = mx.mod.Module(net, label_names=["out_label"])
+    mod.bind([("data", (4, 2))], [("out_label", (4, 1))])
+    mod.init_params(mx.init.One())
+    mod.init_optimizer(mx.kv.create("local"), "sgd", {"learning_rate": 0.0})
+    batch = mx.io.DataBatch([mx.nd.ones((4, 2))], [mx.nd.zeros((4, 1))])
+    mod.set_params({"fc_weight": mx.nd.array([[5, 6]])}, {}, allow_missing=allow_missing)
+    mod.forward_backward(batch)
+    mod.update()
+    np.testing.assert_array_equal(mod.get_params()[0]["fc_weight"].asnumpy(), [[5, 6]])
+
+
+def test_states_may_hold_the_optimizer(tmp_path):
+    rs = np.random.RandomState(0)
+    batches = [mx.io.DataBatch([mx.nd.array(rs.rand(4, 5))], [mx.nd.array(rs.randint(0, 3, 4))]) for _ in range(6)]
+
+    def make():
+        net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc"), name="softmax")
+        mod = mx.mod.Module(net)
+        mod.bind([("data", (4, 5))], [("softmax_label", (4,))])
+        mod.init_params(mx.init.Xavier())
+        mod.init_optimizer(mx.kv.create("local"), "adam", {"learning_rate": 0.1})
+        return mod
+
+    def steps(mod, these):
+        for batch in these:
+            mod.forward_backward(batch)
+            mod.update()
+
+    first, second = make(), make()
+    steps(first, batches[:3])
+    first.save_optimizer_states(str(tmp_path / "states"), dump_optimizer=True)
+    second.set_params(*first.get_params())
+    second.load_optimizer_states(str(tmp_path / "states"))
+    for mod in (first, second):
+        steps(mod, batches[3:])
+    for name, value in first.get_params()[0].items():
+        np.testing.assert_allclose(second.get_params()[0][name].asnumpy(), value.asnumpy(), rtol=1e-6, atol=1e-7)

@@ -142,18 +142,20 @@ class Module(BaseModule):
             self.save_optimizer_states(state_name)
             self.logger.info('Saved optimizer state to "%s"', state_name)
 
-    def save_optimizer_states(self, fname):
+    def save_optimizer_states(self, fname, dump_optimizer=False):
         """Write the optimizer's states to a file.
 
         Parameters
         ----------
         fname : str
+        dump_optimizer : bool
+            Keep the optimizer, too, with its counts of updates (an addition to MXNet's): Adam goes on where it was, not from step 1.
         """
         self._require("save_optimizer_states", params=True, optimizer=True)
         if self._update_on_kvstore:
-            self._kvstore.save_optimizer_states(fname)
+            self._kvstore.save_optimizer_states(fname, dump_optimizer)
         else:
-            write_atomic(fname, self._updater.get_states())
+            write_atomic(fname, self._updater.get_states(dump_optimizer))
 
     def load_optimizer_states(self, fname):
         """Read the optimizer's states from a file.
@@ -168,6 +170,9 @@ class Module(BaseModule):
         else:
             with open_read(fname) as f:
                 self._updater.set_states(f.read())
+        # A file may hold the optimizer, too, which then is the one that updates.
+        updater = getattr(self._kvstore, "_updater", None) if self._update_on_kvstore else self._updater
+        self._optimizer = getattr(updater, "optimizer", self._optimizer)
 
     # -- descriptions ------------------------------------------------------------------------------------------
     @property
@@ -228,6 +233,7 @@ class Module(BaseModule):
         self.params_initialized = True
         self._params_dirty = False
         self._exec_group.set_params(self._arg_params, self._aux_params, allow_extra=allow_extra)
+        self._tell_store(self._arg_params)
 
     def set_params(self, arg_params, aux_params, allow_missing=False, force_init=True, allow_extra=False):
         if not allow_missing:
@@ -240,8 +246,15 @@ class Module(BaseModule):
         for needed, given, what in ((self._arg_params, arg_params, "arg_params"), (self._aux_params, aux_params, "aux_params")):
             check_params(needed, given, what, True, allow_extra)
         self._exec_group.set_params(arg_params or {}, aux_params or {}, allow_extra=allow_extra)
+        self._tell_store(arg_params or {})
         self._params_dirty = True
         self.params_initialized = True
+
+    def _tell_store(self, given):
+        """Hand new values to a store that updates, else its next update would bring the old ones back."""
+        values = [(n, given[n]) for n in self._param_names if n in given]
+        if self._update_on_kvstore and values and hasattr(self._kvstore, "_replace"):
+            self._kvstore._replace(values)
 
     def _sync_params_from_devices(self):
         """Take the means over all contexts, and sparse parameters from the store, into the module's own copies."""

@@ -49,7 +49,10 @@ class LocalKVStore(KVStore):
             if key in self._stored or key in fresh:
                 raise error(ValueError, f"kvstore: key {key!r} was initialised before; init and broadcast take a key once")
             fresh[key] = array
-        for key, array in fresh.items():
+        self._replace(fresh.items())
+
+    def _replace(self, values):
+        for key, array in values:
             home = self._home(key, [array])
             self._stored[key] = array.copy() if array.context is home else array.as_in_context(home)
 

@@ -34,7 +34,7 @@ def folder(where):
 
 def _about(run):
     """What must agree for a checkpoint to fit a run."""
-    return {"network": run.args.network, "num_classes": run.args.num_classes, "data_shape": list(run.shape)}
+    return {"api": run.args.api, "network": run.args.network, "num_classes": run.args.num_classes, "data_shape": list(run.shape)}
 
 
 def save(run):
@@ -44,8 +44,7 @@ def save(run):
     ----------
     run : Run
     """
-    run.net.save_parameters(str(path(run, ".params")))
-    run.trainer.save_states(str(path(run, ".states")))
+    run.learner.save(run.args.output / run.args.network, run.epoch)
     note = {**_about(run), "epoch": run.epoch, "history": run.history, "images": run.data.train.state_dict()}
     write_atomic(path(run, ".json"), json.dumps(note, indent=1).encode())
     for kind in reversed(KINDS):
@@ -77,8 +76,7 @@ def load(run):
     for name, mine in _about(run).items():
         if note[name] != mine:
             raise error(ValueError, f"--resume: {str(last)!r} was made with {name} {note[name]!r}, not {mine!r}")
-    run.net.load_parameters(str(last.with_suffix(".params")), ctx=run.args.ctx)
-    run.trainer.load_states(str(last.with_suffix(".states")))
+    run.learner.load(run.args.output / run.args.network, note["epoch"])
     run.epoch, run.history = note["epoch"], note["history"]
     try:
         run.data.train.load_state_dict(note["images"])
@@ -90,7 +88,7 @@ def _read(note):
     try:
         found = json.loads(note.read_bytes())
         if {"epoch", "history", "images", "network", "num_classes", "data_shape"} <= set(found):
-            return found
+            return {"api": "gluon"} | found
         problem = "it lacks what a checkpoint holds"
     except (ValueError, TypeError) as e:
         problem = str(e)

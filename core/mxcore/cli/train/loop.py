@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import time
 
-from ... import autograd, gluon, init, kvstore, lr_scheduler, metric, ndarray, optimizer, random
+from ... import kvstore, lr_scheduler, metric, optimizer, random
 from ...base import error
 from ...contrib.events import EventWriter
-from . import checkpoint, networks
+from . import by_gluon, by_module, checkpoint, networks
 from .data import Data
 from .options import RATES
 
 __all__ = ["Run"]
+
+#: What does the learning, by `--api`.
+LEARNERS = {"gluon": by_gluon.Learner, "module": by_module.Learner}
 
 #: What an optimizer gets beside learning rate and weight decay.
 FURTHER = {"sgd": {"momentum": 0.9}, "nag": {"momentum": 0.9}}
 
 
 class Run:
-    """Everything that trains: data, network, trainer, and the history of epochs.
+    """Everything that trains: data, learner, schedule, and the history of epochs.
 
     Parameters
     ----------
@@ -42,34 +45,19 @@ class Run:
             ctx.device  # noqa: B018  a device that is not there is an error here, not in the middle
         random.seed(args.seed)
         self.shape = args.data_shape or networks.image_shape(args.network)
-        self.net = networks.make(args.network, args.num_classes)
-        self.net.initialize(init.Xavier(magnitude=2.24), ctx=args.ctx)
-        self.loss = gluon.loss.SoftmaxCrossEntropyLoss()
         store = kvstore.create(args.kvstore)
         rule = self._optimizer()
+        self.learner = LEARNERS[args.api](args, self.shape, rule, store)
         self.data = Data(args, self.shape, store.rank, store.num_workers)
-        self._complete()
-        self.trainer = gluon.Trainer(self.net.collect_params(), rule, kvstore=store)
         self.schedule = lr_scheduler.CosineScheduler(args.epochs, base_lr=self.rate, final_lr=self.rate / 100)
         self.board = None if args.tensorboard is None else EventWriter(args.tensorboard)
 
     def _optimizer(self):
+        """Name and parameters of the optimizer; sets `rate`, the learning rate to begin with."""
         name = self.args.optimizer.lower()
-        rule = optimizer.create(name, wd=self.args.wd, **FURTHER.get(name, {}))
-        self.rate = self.args.lr or RATES.get(name) or rule.learning_rate
-        rule.set_learning_rate(self.rate)
-        return rule
-
-    def _complete(self):
-        """Let the parameters learn their shapes from one example."""
-        try:
-            self.net(ndarray.zeros((1, *self.shape), ctx=self.args.ctx[0]))
-        except ValueError as e:
-            self.close()
-            raise error(ValueError, f"network {self.args.network!r} cannot take images of shape {self.shape}: {e}") from e
-        except BaseException:
-            self.close()
-            raise
+        params = {"wd": self.args.wd, **FURTHER.get(name, {})}
+        self.rate = self.args.lr or RATES.get(name) or optimizer.create(name, **params).learning_rate
+        return name, {**params, "learning_rate": self.rate}
 
     def resume(self):
         """Take over the last checkpoint, if that was asked for."""
@@ -80,7 +68,7 @@ class Run:
     def close(self):
         """Close the files."""
         self.data.close()
-        if getattr(self, "board", None) is not None:
+        if self.board is not None:
             self.board.close()
 
     # -- training ----------------------------------------------------------------------------------------------------
@@ -100,19 +88,22 @@ class Run:
     def _show(self, entry):
         """Tell TensorBoard of an epoch."""
         if self.board is not None:
-            for name, value in {**entry, "learning_rate": self.trainer.learning_rate}.items():
+            for name, value in {**entry, "learning_rate": self.rate}.items():
                 if name != "epoch":
                     self.board.add_scalar(name, value, entry["epoch"])
 
     def _one_epoch(self):
         start, seen, total = time.perf_counter(), 0, 0.0
         accuracy = metric.Accuracy()
-        self.trainer.set_learning_rate(self.schedule(self.epoch))
+        self.rate = self.schedule(self.epoch)
+        self.learner.set_learning_rate(self.rate)
         with self._bar() as bar:
             self.data.train.reset()
             for batch in self.data.train:
                 count = self.args.batch_size - batch.pad
-                loss = self._step(batch, accuracy, count)
+                self._check(batch.label[0])
+                outputs, loss = self.learner.step(batch)
+                accuracy.update([batch.label[0][:count]], [outputs[:count]])
                 seen += count
                 total += loss * count
                 entry = {"epoch": self.epoch + 1, "loss": total / seen, "train_accuracy": accuracy.get()[1]}
@@ -133,21 +124,7 @@ class Run:
         return tqdm(total=self.data.count, desc=f"epoch {self.epoch + 1:2}/{self.args.epochs}", unit=" samples",
                     disable=None, dynamic_ncols=True)  # fmt: skip
 
-    def _step(self, batch, accuracy, count):
-        """One step; returns the mean loss."""
-        contexts, size = self.args.ctx, self.args.batch_size
-        images = gluon.utils.split_and_load(batch.data[0], contexts)
-        labels = gluon.utils.split_and_load(self._checked(batch.label[0]), contexts)
-        with autograd.record():
-            outputs = [self.net(x) for x in images]
-            losses = [self.loss(out, y) for out, y in zip(outputs, labels)]
-        autograd.backward(losses)
-        self.trainer.step(size)
-        predicted = ndarray.concat(*[out.as_in_context(contexts[0]) for out in outputs], dim=0)
-        accuracy.update([batch.label[0][:count]], [predicted[:count]])
-        return sum(float(loss.sum().asscalar()) for loss in losses) / size
-
-    def _checked(self, label):
+    def _check(self, label):
         if label.ndim != 1:
             raise error(ValueError, f"a classifier needs one label for each image, the records have {label.shape[1]}")
         values = label.asnumpy()
@@ -155,16 +132,14 @@ class Run:
         if low < 0 or high >= self.args.num_classes:
             bad = low if low < 0 else high
             raise error(ValueError, f"label {bad:g} is none of 0 to {self.args.num_classes - 1}; is --num-classes right?")
-        return label
 
     def test(self):
         """Return the accuracy on the held-out images."""
-        accuracy, first = metric.Accuracy(), self.args.ctx[0]
+        accuracy = metric.Accuracy()
         self.data.test.reset()
         for batch in self.data.test:
             count = self.args.batch_size - batch.pad
-            out = self.net(batch.data[0].as_in_context(first))
-            accuracy.update([batch.label[0][:count]], [out[:count]])
+            accuracy.update([batch.label[0][:count]], [self.learner.predict(batch)[:count]])
         return accuracy.get()[1]
 
 

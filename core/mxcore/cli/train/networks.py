@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from ... import gluon
 from ..._core.errors import suggest
 from ...base import error
 
-__all__ = ["make"]
+__all__ = ["image_shape", "make", "taking"]
 
 
 def lenet(classes):
@@ -73,3 +75,12 @@ def make(name, classes):
 def image_shape(name):
     """The shape of an image that a network is made for."""
     return OWN[name][1] if name in OWN else ZOO_SHAPE
+
+
+@contextlib.contextmanager
+def taking(name, shape):
+    """What a network is shown its first image in: an error names the network and the shape."""
+    try:
+        yield
+    except ValueError as e:
+        raise error(ValueError, f"network {name!r} cannot take images of shape {shape}: {e}") from e

@@ -57,11 +57,12 @@ def number(kind, low, above=False):
 def add_arguments(parser):
     """Declare the arguments."""
     parser.description = (
-        "Train an image classifier with Gluon. With no argument: LeNet on the bundled handwritten digits (1,438 to "
+        "Train an image classifier. With no argument: LeNet on the bundled handwritten digits (1,438 to "
         "train, 359 held out to test), which takes seconds."
     )
     positive = number(int, 1)
     add = parser.add_argument
+    add("--api", choices=("gluon", "module"), default="gluon", help="train with Gluon, or symbolically with Module (gluon)")
     add("--network", default="lenet", metavar="NAME", help="lenet, mlp or a model of gluon.model_zoo.vision (lenet)")
     add("--rec", metavar="FILE", help="record file to train with, path or URL, as `mxcore im2rec` makes it (the digits)")
     add("--val-rec", metavar="FILE", help="record file to test with; without it a --rec is trained, not tested")
