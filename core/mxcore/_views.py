@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ._borrowed import borrowed, sources
 from ._core import dispatch, registry
 from ._core.errors import suggest
 from ._core.op import Op
@@ -73,6 +74,7 @@ def namespace(where: dict[str, Any], sub: str, make: Callable[[str, Op], Any]) -
         (name, op) -> function.
     """
     cached: set[str] = set()
+    lent, borrow = sources(where["__name__"]), borrowed(where["__name__"])
 
     def forget() -> None:
         for n in cached:
@@ -89,6 +91,8 @@ def namespace(where: dict[str, Any], sub: str, make: Callable[[str, Op], Any]) -
                     fn = where[name] = make(name, op)
                     cached.add(name)
                     return fn
+        if name in lent:
+            return borrow(name)
         raise AttributeError(f"module {where['__name__']!r} has no attribute {name!r}"
                              + suggest(name, dir_() if not name.startswith("__") else ()))
 

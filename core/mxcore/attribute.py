@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ._borrowed import borrowed
 from ._core.errors import error
 from ._seat import Seated
 
@@ -67,3 +68,6 @@ def _check(attrs: Mapping[str, Any], what: str) -> None:
 def current() -> AttrScope:
     """The attribute scope of this thread."""
     return AttrScope.current  # type: ignore[no-any-return]
+
+
+__getattr__ = borrowed(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ._borrowed import borrowed
 from ._core import dispatch, tape
 from ._core.array import Array
 from ._core.errors import error
@@ -253,3 +254,6 @@ def _function_op(name: str, n_in: int, n_out: int) -> Op:
             outputs=lambda p: [f"y{i}" for i in range(n_out)], stateful=True)
     op.backward(run)
     return op
+
+
+__getattr__ = borrowed(__name__)

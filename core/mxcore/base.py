@@ -1,11 +1,14 @@
 """Errors and small things that MXNet keeps in ``mxnet.base``."""
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ._borrowed import borrowed
 from ._core.errors import MXNetError, MXNetWarning, error
 
-__all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "error", "integer_types", "mx_real_t", "numeric_types", "string_types"]
+__all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "classproperty", "error", "integer_types", "mx_real_t", "numeric_types",
+           "string_types", "with_metaclass"]  # fmt: skip
 
 #: What MXNet's Python 3 takes for text, numbers and integers, and its default dtype.
 string_types = (str,)
@@ -17,6 +20,27 @@ mx_real_t = np.float32
 def _as_list(obj: Any) -> list[Any]:
     """A list or tuple as it is, anything else as a list of one."""
     return obj if isinstance(obj, (list, tuple)) else [obj]  # type: ignore[return-value]
+
+
+class classproperty:
+    """A property of a class itself.
+
+    >>> class Net:
+    ...     depth = classproperty(lambda cls: 3)
+    >>> Net.depth
+    3
+    """
+
+    def __init__(self, func: Callable[[Any], Any]) -> None:
+        self.func = func
+
+    def __get__(self, obj: Any, cls: type) -> Any:
+        return self.func(cls)
+
+
+def with_metaclass(meta: type, *bases: type) -> type:
+    """A base class with a metaclass, as Python 2 and 3 both understood it."""
+    return meta("temporary_class", bases or (object,), {})  # type: ignore[no-any-return]
 
 
 class NotImplementedForSymbol(MXNetError, NotImplementedError, TypeError):
@@ -42,3 +66,6 @@ class NotImplementedForSymbol(MXNetError, NotImplementedError, TypeError):
 
     def __reduce__(self) -> Any:
         return type(self), (self.function, self.alias)
+
+
+__getattr__ = borrowed(__name__)

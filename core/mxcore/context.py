@@ -1,6 +1,7 @@
 """Contexts and what can be asked of devices, as ``mxnet.context``."""
 from __future__ import annotations
 
+from ._borrowed import borrowed
 from ._core.context import Context, cpu, cpu_pinned, cpu_shared, current_context, gpu
 from ._core.errors import error
 from ._core.registry import devices
@@ -30,3 +31,6 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
     if device_id >= num_gpus():
         raise error(ValueError, f"gpu({device_id}) does not exist: {num_gpus()} GPU(s) found")
     return tuple(gpu(device_id).device.memory(device_id))  # type: ignore[return-value]
+
+
+__getattr__ = borrowed(__name__)

@@ -1,6 +1,7 @@
 """Names of symbols that the user did not name, as ``mxnet.name``."""
 from __future__ import annotations
 
+from ._borrowed import borrowed
 from ._seat import Seated
 
 __all__ = ["NameManager", "Prefix", "current"]
@@ -69,3 +70,6 @@ class Prefix(NameManager):
 def current() -> NameManager:
     """The name manager of this thread."""
     return NameManager.current  # type: ignore[no-any-return]
+
+
+__getattr__ = borrowed(__name__)

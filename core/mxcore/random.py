@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._borrowed import borrowed
 from ._core import rng
 from ._core.context import Context
 from ._core.errors import error
@@ -40,10 +41,11 @@ def seed(seed_state: int, ctx: Any = "all") -> None:
         rng.seed(value, Context(ctx))
 
 
+_borrow = borrowed(__name__)
+
+
 def __getattr__(name: str) -> Any:
     from .ndarray import random as samplers
 
-    try:
-        return getattr(samplers, name)
-    except AttributeError:
-        raise AttributeError(f"module 'mxcore.random' has no attribute {name!r}") from None
+    found = getattr(samplers, name, None)
+    return _borrow(name) if found is None else found

@@ -87,7 +87,7 @@ def gradient(heads: Sequence[tuple[Node, int]], head_grads: Sequence[tuple[Node,
         if op.stateful and op.backward_rule is not None:
             back = _state_backward(n)
             setattr(back, STATE_BACKWARD, op)
-            node = Node(back, back.parse({}), [(F.zeros_like(y) if d is None else d).entry for d, y in zip(dys, outs)] + list(n.inputs),
+            node = Node(back, back.parse({}), [(F.zeros_like(y) if d is None or op.loss_rule(p) else d).entry for d, y in zip(dys, outs)] + list(n.inputs),
                         f"_backward_{n.name}", forward=n)
             result: list[Any] = [Value((node, i), F) for i in range(len(n.inputs))]
         else:

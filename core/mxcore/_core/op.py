@@ -166,6 +166,8 @@ class Op:
         self.backward_rule: Callable[..., Any] | None = None
         #: Of a stateful operator: ``(k, p, dys, ins) -> gradients`` that can be differentiated again.
         self.replay_rule: Callable[..., Any] | None = None
+        #: Of a stateful operator: whether its backward ignores the gradients of its outputs.
+        self.loss_rule: Callable[[Params], bool] = lambda p: False
         self.grad_rule: Any = grad
         self.doc = doc if doc is not None else (body.__doc__ if body is not None else None) or ""
         self.grad_plan: Any = None  # compiled by the tape on first use

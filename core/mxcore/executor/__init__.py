@@ -1,4 +1,5 @@
 """Executors: symbols bound to arrays, run as flat programs; as ``mxnet.executor``."""
+from .._borrowed import borrowed
 from .body import Body
 from .cached_op import CachedOp
 from .executor import Executor
@@ -6,3 +7,5 @@ from .passes import enabled, passes_off
 from .program import Program
 
 __all__ = ["Body", "CachedOp", "Executor", "Program", "enabled", "passes_off"]
+
+__getattr__ = borrowed(__name__)

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 
 from .. import optimizer as opt
+from .._borrowed import borrowed
 from .._io_files import naming, open_read, write_atomic
 from ..base import error
 from .parameter import Parameter, ParameterDict
@@ -407,10 +408,5 @@ def _as_list(params):
     return list(params)
 
 
-def __getattr__(name):
-    # Most training needs no store: it is not loaded for the sake of a name.
-    if name == "KVStore":
-        from ..kvstore import KVStore
-
-        return KVStore
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Most training needs no store: it is not loaded for the sake of a name.
+__getattr__ = borrowed(__name__)

@@ -8,6 +8,7 @@
 from math import sqrt
 
 from .. import registry as _registry
+from .._borrowed import borrowed
 from ..ndarray import NDArray, load
 from ._load import Load
 from .base import InitDesc, Initializer
@@ -32,9 +33,4 @@ __all__ = ["Bilinear", "Constant", "FusedRNN", "InitDesc", "Initializer", "LSTMB
            "load", "register", "sqrt"]  # fmt: skip
 
 
-def __getattr__(name):
-    if name == "is_np_array":       # a name that MXNet's module shows
-        from ..util import is_np_array
-
-        return is_np_array
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = borrowed(__name__)

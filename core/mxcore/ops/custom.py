@@ -112,6 +112,9 @@ def custom(k, p, *data):
     return [x._data for x in outs] + [None] * len(aux), (worker, ins, outs, aux)
 
 
+custom.loss_rule = lambda p: not getattr(prop_of(p), "need_top_grad_", True)
+
+
 @custom.backward
 def _(k, p, saved, dys, ins, outs):
     worker, in_data, out_data, aux = saved

@@ -8,6 +8,7 @@
 array([0.5, 2.5], dtype=float32)
 """
 from .. import registry as _registry
+from .._borrowed import borrowed
 from . import contrib
 from .adadelta import AdaDelta
 from .adagrad import AdaGrad
@@ -38,9 +39,4 @@ __all__ = ["AdaDelta", "AdaGrad", "Adam", "Adamax", "DCASGD", "FTML", "Ftrl", "L
            "contrib", "create", "get_updater", "register"]  # fmt: skip
 
 
-def __getattr__(name):
-    if name == "NDabs":         # a name that MXNet's module shows
-        from .. import ndarray
-
-        return ndarray.abs
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = borrowed(__name__)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-
+from ..._borrowed import borrowed
 from ...base import MXNetError
 from ...ndarray import NDArray
 from ..parameter import DeferredInitializationError, Parameter, ParameterDict
@@ -15,11 +14,4 @@ from .symbol_block import SymbolBlock
 __all__ = ["Block", "DeferredInitializationError", "HookHandle", "HybridBlock", "MXNetError", "NDArray",
            "Parameter", "ParameterDict", "SymbolBlock", "is_np_array"]  # fmt: skip
 
-#: Names that MXNet's module shows too, and where they are.
-_ELSEWHERE = {"Symbol": "symbol", "load_json": "symbol", "np_array": "util", "np_shape": "util"}
-
-
-def __getattr__(name):
-    if name in _ELSEWHERE:
-        return getattr(importlib.import_module(f"...{_ELSEWHERE[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = borrowed(__name__)

@@ -1,13 +1,13 @@
-"""Operators written in Python, as ``mxnet.operator``."""
+"""Operators in Python: what they compute (`CustomOp`) and what is known before (`CustomOpProp`)."""
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from .base import error
-from .ops.custom import enter
+from ..base import error
+from ..ops.custom import enter
 
-__all__ = ["CustomOp", "CustomOpProp", "register", "get_all_registered_operators"]
+__all__ = ["CustomOp", "CustomOpProp", "register"]
 
 
 class CustomOp:
@@ -107,11 +107,3 @@ def register(reg_name: str) -> Callable[[type], type]:
         return cls
 
     return deco
-
-
-def get_all_registered_operators() -> list[str]:
-    """Names of all operators, those of plugins included."""
-    from ._core.registry import ops
-
-    return ops.names()
-
