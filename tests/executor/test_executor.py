@@ -211,3 +211,34 @@ def test_a_gradient_that_forward_has_computed():
         instance.bind(part, [(program.variables["x"], data)], [(part, outs[part])])
         instance.run(part, [])
     np.testing.assert_allclose(outs, [2 * np.exp(data), np.exp(data)], rtol=1e-6)
+
+
+@pytest.mark.parametrize("req, times", [("write", 1), ("add", 2)])
+@pytest.mark.parametrize("stype", ["row_sparse", "csr"])
+def test_dense_gradients_go_into_sparse_arrays(stype, req, times):
+    a = mx.sym.Variable("a")
+    values = np.array([[1, 2], [0, 0], [3, 4]], np.float32)
+    ex = (a * a).bind(mx.cpu(), {"a": mx.nd.array(values)}, {"a": mx.nd.sparse.zeros(stype, (3, 2))}, req)
+    for _ in range(2):
+        ex.forward(is_train=True)
+        ex.backward(mx.nd.ones((3, 2)))
+    grad = ex.grad_dict["a"]
+    assert grad.stype == stype and grad.data.shape[0] == (2 if stype == "row_sparse" else 4)
+    np.testing.assert_array_equal(grad.asnumpy(), 2 * times * values)
+
+
+def test_simple_bind_knows_where_gradients_are_sparse():
+    net = mx.sym.sparse.dot(mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w", stype="row_sparse"))
+    ex = net.simple_bind(mx.cpu(), x=(3, 4), w=(4, 2))
+    assert ex.grad_dict["w"].stype == "row_sparse"
+
+
+def test_executors_that_share_share_their_outputs():
+    net = mx.sym.exp(mx.sym.Variable("x"))
+    large = net.simple_bind(mx.cpu(), x=(8, 4))
+    small = net.simple_bind(mx.cpu(), x=(3, 4), shared_exec=large)
+    other = net.simple_bind(mx.cpu(), x=(3, 4))
+    assert np.shares_memory(small.outputs[0]._data, large.outputs[0]._data) and not np.shares_memory(other.outputs[0]._data, large.outputs[0]._data)
+    for ex in (large, small, large):
+        ex.arg_dict["x"][:] = 0
+        assert (ex.forward()[0].asnumpy() == 1).all() and ex.outputs[0].shape == ex.arg_dict["x"].shape

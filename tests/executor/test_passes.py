@@ -1,4 +1,6 @@
 """Stock passes: with and without each of them a graph gives the same; what each is for shows in the program."""
+import re
+
 import numpy as np
 import pytest
 
@@ -179,6 +181,49 @@ def test_an_equal_graph_is_compiled_once():
     assert program(net, shapes) is first and program(mlp()[0], shapes) is first
     assert program(net, {"data": (6, 6)}) is not first
     assert len(module._cache) <= module._LIMIT
+
+
+def planned(net, mirror, monkeypatch, after=None, **shapes):
+    """Megabytes that a training step is planned to need; the variable has `after` once the graph is bound."""
+    monkeypatch.setenv("MXNET_BACKWARD_DO_MIRROR", mirror)
+    ex = net.simple_bind(mx.cpu(), **shapes)
+    monkeypatch.setenv("MXNET_BACKWARD_DO_MIRROR", mirror if after is None else after)
+    return int(re.search(r"Total (\d+) MB", ex.debug_str())[1])
+
+
+def gates(short_cut, attr=None, layers=12):
+    h = sym.Variable("data")
+    for _ in range(layers):
+        c = sym.FullyConnected(h, num_hidden=256)
+        new = c * sym.sigmoid(c, attr=attr)
+        h = h + new if short_cut else new
+    return sym.SoftmaxOutput(h)
+
+
+@pytest.mark.parametrize("short_cut", [False, True])
+def test_mirroring_everything_saves_memory_also_beside_short_cuts(short_cut, monkeypatch):
+    shapes = {"data": (1024, 256)}
+    without, with_ = (planned(gates(short_cut), v, monkeypatch, **shapes) for v in "01")
+    assert with_ <= 0.75 * without
+
+
+def test_mirroring_is_decided_when_a_graph_is_bound(monkeypatch):
+    shapes = {"data": (1024, 256)}
+    for bound in "01":
+        assert planned(gates(False), bound, monkeypatch, "10"[int(bound)], **shapes) == planned(gates(False), bound, monkeypatch, **shapes)
+
+
+def test_an_attribute_cannot_forbid_mirroring(monkeypatch):
+    found = [planned(gates(False, attr), "1", monkeypatch, data=(1024, 256)) for attr in (None, {"force_mirroring": "False"})]
+    assert found[0] == found[1]
+
+
+def test_equal_chains_of_a_graph_are_one_operator(fuse_all):
+    ex = gates(False).simple_bind(mx.cpu(), grad_req="null", data=(4, 256))
+    ex.forward()
+    (compiled, _), = ex._instances.values()
+    fused = [step.op for step in compiled.program.steps if step.op.name == "_fused"]
+    assert len(fused) == 12 and len(set(map(id, fused))) == 1
 
 
 @pytest.mark.parametrize("loop", ["cond", "foreach", "while_loop"])

@@ -122,3 +122,30 @@ def test_arguments_of_operators(name, names, types):
 def test_arguments_of_no_operator():
     with pytest.raises(MXNetError, match="FullyConected"):
         mx.operator.get_operator_arguments("FullyConected")
+
+
+@pytest.mark.parametrize("methods", [{"need_top_grad": False}, {"declare_backward_dependency": lambda self, dys, ins, outs: outs}], ids=list)
+def test_a_custom_loss_needs_no_gradient_from_above(methods):
+    class Loss(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0])
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            self.assign(in_grad[0], req[0], out_data[0] * 3)
+
+    class Prop(mx.operator.CustomOpProp):
+        def __init__(self):
+            super().__init__(methods.get("need_top_grad", True))
+
+        if "declare_backward_dependency" in methods:
+            declare_backward_dependency = methods["declare_backward_dependency"]
+
+        def create_operator(self, ctx, shapes, dtypes):
+            return Loss()
+
+    mx.operator.register("t_loss")(Prop)
+    bound = mx.sym.Custom(mx.sym.Variable("data"), op_type="t_loss").simple_bind(mx.cpu(), data=(2,))
+    bound.arg_dict["data"][:] = 3
+    bound.forward(is_train=True)
+    bound.backward()
+    assert bound.grad_dict["data"].asnumpy().tolist() == [9, 9]

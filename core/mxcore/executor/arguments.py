@@ -12,13 +12,13 @@ from .._core.context import Context
 from .._core.errors import error, suggest
 from .._core.graph import Node
 from .._core.params import as_dtype
-from ..ndarray import NDArray
+from ..ndarray import NDArray, empty
 from ..ndarray import zeros as nd_zeros
 from .joint import joint
 from .place import group_context
 from .program import infer_all
 
-__all__ = ["groups_of", "listed", "requests", "simple_arrays"]
+__all__ = ["from_buffer", "groups_of", "listed", "requests", "simple_arrays"]
 
 _STYPES = {"0": "default", "1": "row_sparse", "2": "csr"}
 
@@ -112,7 +112,7 @@ def simple_arrays(symbol: Any, ctx: Context, reqs: Mapping[str, str], type_dict:
     stypes = {n.name: stype_dict.get(n.name) or _STYPES.get(n.attrs.get("__storage_type__", "0"), "default") for n in args_}
     kinds: dict[str, str] = {}
     if any(r != "null" for r in reqs.values()):
-        kinds = _grad_stypes(heads, args_, reqs, found, types)
+        kinds = _grad_stypes(heads, args_, reqs, found, types, stypes)
 
     def make(n: Any, old: Any, label: str, stype: str = "default") -> Any:
         shape, dtype, where = found[n, 0], types[n, 0], group_context(n, ctx, groups)
@@ -120,7 +120,7 @@ def simple_arrays(symbol: Any, ctx: Context, reqs: Mapping[str, str], type_dict:
             return old
         if shared_buffer is None or stype != "default" or label == "aux" or n.name in shared_names:
             return nd_zeros(shape, ctx=where, dtype=dtype, stype=stype)  # type: ignore[call-overload]
-        return _from_buffer(shared_buffer, ("grad of " if label == "grad" else "") + n.name, shape, dtype, where)
+        return from_buffer(shared_buffer, ("grad of " if label == "grad" else "") + n.name, shape, dtype, where)
 
     old_args, old_grads, old_aux = ({}, {}, {}) if shared_exec is None else (
         shared_exec.arg_dict, shared_exec.grad_dict, shared_exec.aux_dict)
@@ -129,21 +129,22 @@ def simple_arrays(symbol: Any, ctx: Context, reqs: Mapping[str, str], type_dict:
     return args, grads, [make(n, old_aux.get(n.name), "aux") for n in aux_]
 
 
-def _from_buffer(buffer: dict[str, Any], name: str, shape: tuple[int, ...], dtype: Any, ctx: Context) -> Any:
-    """A view of a shared array, which is made anew if it is too small."""
+def from_buffer(buffer: dict[str, Any], name: str, shape: tuple[int, ...], dtype: Any, ctx: Context, fill: bool = True) -> Any:
+    """A view of a shared array, which is made anew if it is too small, of zeros unless `fill` is false."""
     size = int(np.prod(shape, dtype=np.int64))
     old = buffer.get(name)
     if old is None or old.size < size or old.dtype != dtype or old.context is not ctx:
-        buffer[name] = old = nd_zeros(shape, ctx=ctx, dtype=dtype)
+        buffer[name] = old = nd_zeros(shape, ctx=ctx, dtype=dtype) if fill else empty(shape, ctx=ctx, dtype=dtype)
     if tuple(old.shape) == shape:
         return old
     return NDArray(old._data.reshape(-1)[:size].reshape(shape), old._st if isinstance(old._st, Storage) else Storage(ctx))
 
 
-def _grad_stypes(heads: Sequence[Any], args: Sequence[Node], reqs: Mapping[str, str], shapes: Any, types: Any) -> dict[str, str]:
+def _grad_stypes(heads: Sequence[Any], args: Sequence[Node], reqs: Mapping[str, str], shapes: Any, types: Any,
+                 stypes: Mapping[str, str]) -> dict[str, str]:
     """Storage types of the gradients, from the gradient graph."""
     wanted = [n for n, r in reqs.items() if r != "null"]
-    facts = ({n.name: shapes[n, 0] for n in args}, {n.name: types[n, 0] for n in args}, {})
+    facts = ({n.name: shapes[n, 0] for n in args}, {n.name: types[n, 0] for n in args}, dict(stypes))
     try:
         grads, _, facts = joint(heads, facts, wanted, shapes, types)
     except Exception:  # an operator without gradient: forward still works

@@ -11,7 +11,7 @@ from .._core.graph import Graph, Node, topo
 from .fuse import fuse
 from .joint import Facts, joint
 from .mirror import mirror
-from .passes import enabled
+from .passes import Settings
 from .place import context_of, group_of, place
 from .program import Program, infer_all
 from .simplify import params_key, place_key, simplify
@@ -49,7 +49,7 @@ registry.on_change.append(_cache.clear)
 
 def compile_graph(heads: Sequence[Entry], facts: Facts, ctx: Context, is_train: bool, wrt: Sequence[str] | None = None,
                   adds: Sequence[str] = (), groups: Mapping[str, Context] | None = None,
-                  places: Mapping[str, Context] | None = None, monitored: bool = False) -> Compiled:
+                  places: Mapping[str, Context] | None = None, monitored: bool = False, settings: Settings | None = None) -> Compiled:
     """Lower a graph, or find the program of an equal one.
 
     Parameters
@@ -69,16 +69,18 @@ def compile_graph(heads: Sequence[Entry], facts: Facts, ctx: Context, is_train: 
         Variables that live elsewhere than on `ctx`.
     monitored : bool
         Every node's outputs are kept apart: no fusion, no shared memory.
+    settings : Settings, optional
+        The passes to run; what is set now unless told.
     """
-    passes = enabled()
+    settings = settings or Settings.now()
     if monitored:
-        passes -= {"fuse", "plan", "simplify", "mirror"}
+        settings = settings._replace(passes=settings.passes - {"fuse", "plan", "simplify", "mirror"})
     key = (_structure(heads), tuple((n, s, str(t), st) for n, s, t, st in _rows(facts)), ctx, is_train,
-           None if wrt is None else tuple(wrt), tuple(adds), passes, _mirroring(), tuple(sorted((groups or {}).items(), key=str)),
+           None if wrt is None else tuple(wrt), tuple(adds), settings, tuple(sorted((groups or {}).items(), key=str)),
            tuple(sorted((places or {}).items(), key=str)))
     found = _cache.get(key)
     if found is None:
-        found = _compile(list(heads), facts, ctx, is_train, wrt, adds, groups or {}, places or {}, passes, monitored)
+        found = _compile(list(heads), facts, ctx, is_train, wrt, adds, groups or {}, places or {}, settings, monitored)
         _cache[key] = found
         while len(_cache) > _LIMIT:
             _cache.popitem(last=False)
@@ -88,7 +90,8 @@ def compile_graph(heads: Sequence[Entry], facts: Facts, ctx: Context, is_train: 
 
 
 def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt: Sequence[str] | None, adds: Sequence[str],
-             groups: Mapping[str, Context], places: Mapping[str, Context], passes: frozenset[str], monitored: bool) -> Compiled:
+             groups: Mapping[str, Context], places: Mapping[str, Context], settings: Settings, monitored: bool) -> Compiled:
+    passes = settings.passes
     n_first = len(heads)
     every = list(heads)
     order: list[int] = []
@@ -119,7 +122,7 @@ def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt
     if groups or any(c is not ctx for c in places.values()):
         graph = place(graph, ctx, groups, places)
     if wrt is not None and "mirror" in passes:
-        graph = mirror(graph)
+        graph = mirror(graph, settings.mirror_all)
     if "fuse" in passes:
         graph = fuse(graph, ctx.device, FUSE_FROM)
     program = Program(graph, ctx, is_train, n_first, frozenset(added), share="plan" in passes and not monitored)
@@ -129,12 +132,6 @@ def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt
 def _rows(facts: Facts) -> list[tuple[str, Any, Any, Any]]:
     shapes, dtypes, stypes = facts
     return [(n, shapes[n], dtypes.get(n), stypes.get(n)) for n in shapes]
-
-
-def _mirroring() -> str | None:
-    import os
-
-    return os.environ.get("MXNET_BACKWARD_DO_MIRROR")
 
 
 def _structure(heads: Sequence[Entry]) -> tuple[Any, ...]:

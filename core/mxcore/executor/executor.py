@@ -16,12 +16,14 @@ from ..ndarray import NDArray
 from ..ndarray import zeros as nd_zeros
 from ..ndarray.indexing import write
 from ..ndarray.sparse import zeros
-from .arguments import groups_of, listed, requests, simple_arrays
+from ..ops.storage import to_csr, to_rows
+from . import watch
+from .arguments import from_buffer, groups_of, listed, requests, simple_arrays
 from .compile import Compiled, compile_graph
 from .describe import describe
 from .instance import Instance
 from .launch import launch
-from .passes import run_passes
+from .passes import Settings, run_passes
 from .place import context_of, group_context
 from .program import fixed, infer_all
 
@@ -80,8 +82,11 @@ class Executor:
         self._monitor: Callable[[str, Any], None] | None = None
         self._monitor_all = False
         self._instances: dict[Any, tuple[Compiled, Instance]] = {}
+        self._settings = Settings.now()
         #: Memory of temporary results, (training, context, dtype) -> block; executors that share have one dict.
         self._blocks: dict[Any, Any] = shared_exec._blocks if shared_exec is not None else {}
+        #: Memory of outputs, shared likewise.
+        self._room: dict[str, Any] = shared_exec._room if shared_exec is not None else {}
         #: Parameters of stateful operators, which live as long as the executor.
         self._own: dict[Node, Any] = {}
         #: The last training run, the keys it drew, and whether its values are still whole; None after a run in predict mode.
@@ -114,7 +119,7 @@ class Executor:
             if infer.known(shapes.get(e)) and stypes[e] == "default":
                 if ctx.device.async_:
                     ctx.device.activate(ctx.device_id)
-                made.append(NDArray(ctx.device.empty(shapes[e], dtypes[e], ctx.device_id), Storage(ctx)))
+                made.append(from_buffer(self._room, f"output {len(made)}", shapes[e], dtypes[e], ctx, fill=False))
             else:
                 made.append(None)
         return made
@@ -129,10 +134,21 @@ class Executor:
         found = self._instances.get(key)
         if found is None:
             wrt = self._wanted if train else None
-            compiled = compile_graph(self._heads, self._facts, self._ctx, is_train, wrt,
-                                     [n for n in self._wanted if self._reqs[n] == "add"], self._groups, self._places, monitored)
-            instance = Instance(compiled.program, {k[1:]: b for k, b in self._blocks.items() if k[0] == train}, self._own)
-            if not monitored:
+            heads, (shapes, dtypes, stypes) = self._heads, self._out_facts
+            if monitored:
+                heads = watch.probed(heads, dtypes, stypes) if train else [*heads, *watch.hidden(heads, shapes, stypes)]
+            compiled = compile_graph(heads, self._facts, self._ctx, is_train, wrt,
+                                     [n for n in self._wanted if self._reqs[n] == "add"], self._groups, self._places, monitored, self._settings)
+            program = compiled.program
+            watch.alias_states(self._own, program.steps)
+            instance = Instance(program, {k[1:]: b for k, b in self._blocks.items() if k[0] == train}, self._own)
+            if monitored:
+                for e, slot in list(zip(program.graph.heads, program.head_slots))[len(self.outputs):program.n_first]:
+                    spec, ctx = program.specs[slot], self._head_context(e)
+                    if ctx.device.async_:
+                        ctx.device.activate(ctx.device_id)
+                    instance.env[slot] = ctx.device.empty(spec.shape, spec.dtype, ctx.device_id)
+            else:
                 self._blocks.update({(train, *k): b for k, b in instance.blocks.items()})
             found = self._instances[key] = (compiled, instance)
         return found
@@ -231,8 +247,9 @@ class Executor:
 
         def work(where: str) -> None:
             slots = program.variables
-            instance.bind(part, [(slots[n], a._data) for n, a in given if n in slots],
-                          [(h, a._data) for h, a in zip(heads, targets) if h is not None and a is not None and a.stype == "default"])
+            places = [(h, a._data if a.stype == "default" else self._dense_place(program.specs[program.head_slots[h]], a.context))
+                      for h, a in zip(heads, targets) if h is not None and a is not None]
+            instance.bind(part, [(slots[n], a._data) for n, a in given if n in slots], [place for place in places if place[1] is not None])
             instance.run(part, keys, where)
             self._take(instance, part, heads, targets)
             if monitor is None and (part == 1 or len(program.steps) == program.split):
@@ -258,6 +275,11 @@ class Executor:
                 self._store_gradient(target, value, self._reqs[self._wanted[i]])
 
     @staticmethod
+    def _dense_place(spec: Any, ctx: Context) -> Any:
+        """Zeros where a dense gradient arrives that belongs into a sparse array; None for a sparse one."""
+        return ctx.device.xp.zeros(spec.shape, spec.dtype) if fixed(spec) else None
+
+    @staticmethod
     def _store_gradient(target: Any, value: Any, req: str) -> None:
         """Write or add a sparse gradient, or zeros if there is none."""
         ctx, data = target.context, target._data
@@ -267,6 +289,8 @@ class Executor:
             return
         if req == "add":
             value = grad_add.body(dispatch.K(ctx, True), None, data, value)  # type: ignore[misc]
+        if target.stype != "default" and getattr(value, "stype", "default") == "default":
+            value = (to_rows if target.stype == "row_sparse" else to_csr)(ctx.device.xp, value)
         transfer.store(ctx.device, value, target)
 
     # -- other shapes ------------------------------------------------------------------------------------------
@@ -351,29 +375,38 @@ class Executor:
                                             "pass allow_extra_params=True to ignore it")
 
     def set_monitor_callback(self, callback: Callable[[str, Any], None] | None, monitor_all: bool = False) -> None:
-        """Call ``callback(name, array)`` with every output of every node, and with `monitor_all` also with the inputs.
+        """Call ``callback(name, array)`` with every output of every node, hidden ones included, and with every gradient.
 
-        A monitored program computes every node by itself; None goes back to the fast one.
+        Names are MXNet's: ``fc1_output``, ``bn_mean``, ``fc1_backward_output1`` for the gradient of the second input of ``fc1``,
+        and ``sum_grad_output`` where the gradients of several readers are added. Gradients that nobody needs have no row.
+
+        Parameters
+        ----------
+        callback : callable or None
+            A monitored program computes every node by itself; None goes back to the fast one.
+        monitor_all : bool
+            Show the inputs of nodes too, as ``fc1_data``, and variables once more by their own names.
+
+        Examples
+        --------
+        >>> import mxcore as mx
+        >>> exe = mx.sym.exp(mx.sym.Variable("x"), name="e").simple_bind(mx.cpu(), x=(2,))
+        >>> exe.set_monitor_callback(lambda name, array: print(name, array.asnumpy()), monitor_all=True)
+        >>> _ = exe.forward()
+        x [0. 0.]
+        e_input0 [0. 0.]
+        e_output [1. 1.]
         """
         self._monitor, self._monitor_all = callback, monitor_all
 
     def _report(self, instance: Instance, part: int) -> None:
-        from ..symbol.base import output_name
-
         assert self._monitor is not None
         program = instance.program
-        steps = program.steps[:program.split] if part == 0 else program.steps[program.split:]
-        for step in steps:
-            if step.head >= 0:
-                continue
-            rows = [(output_name((step.node, i)), slot) for i, slot in enumerate(step.outs[:step.p._sig.visible])]
-            if self._monitor_all:
-                names = [m.name if m.op is None else f"{step.node.name}_{label}"
-                         for label, (m, _) in zip(step.p._sig.inputs, step.node.inputs)]
-                rows = [*zip(names, step.ins), *rows]
-            for name, slot in rows:
-                if instance.env[slot] is not None:
-                    self._monitor(name, transfer.wrap(instance.env[slot], step.ctx))
+        rows = watch.forward_rows(program.steps[:program.split], self._monitor_all) if part == 0 else \
+            watch.backward_rows(program.graph.heads[:program.n_first], program.steps[program.split:], self._wanted)
+        for name, slot, step in rows:
+            if instance.env[slot] is not None:
+                self._monitor(name, transfer.wrap(instance.env[slot], step.ctx))
 
     def get_optimized_symbol(self) -> Any:
         """The symbol as the passes of plugins left it; what the stock passes do shows in `debug_str`."""

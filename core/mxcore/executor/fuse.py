@@ -241,6 +241,7 @@ class _Fusion:
         result.info = dict(self.graph.info)
         if "contexts" in result.info:
             result.info["contexts"] = dict(result.info["contexts"])
+        made: dict[Any, Op] = {}
 
         def resolve(e: Entry) -> Entry:
             e = self.moved.get(e, e)
@@ -267,7 +268,7 @@ class _Fusion:
 
         def finish(item: Any) -> None:
             if isinstance(item, _Unit):
-                node, outs = item.node([new[resolve(e)] for e, _ in item.inputs])
+                node, outs = item.node([new[resolve(e)] for e, _ in item.inputs], made)
                 for i, part in enumerate(outs):
                     new[part.node, 0] = (node, i)
                     self._copy_facts(result, (part.node, 0), (node, i))
@@ -388,8 +389,8 @@ class _Unit:
         inside = {(part.node, 0) for part in parts}
         self.inputs: list[Any] = list(dict.fromkeys((e, s) for part in parts for e, s in part.operands if e not in inside))
 
-    def node(self, inputs: list[Entry]) -> tuple[Node, list[Part]]:
-        """The node over these entries, and the parts that its outputs are."""
+    def node(self, inputs: list[Entry], made: dict[Any, Op]) -> tuple[Node, list[Part]]:
+        """The node over these entries, and the parts that its outputs are; `made` are the operators of this graph's chains."""
         parts, outs = self.parts, self.outs
         first, tail = parts[0], parts[-1]
         names = {key: f"a{i}" for i, key in enumerate(self.inputs)}
@@ -425,7 +426,7 @@ class _Unit:
         pattern, dims = layout(first.shape, [*(s for _, s in self.inputs), *(part.kept for part in outs)])
         chain = Fused([f"a{i}" for i in range(len(inputs))], ends, first.dtype.name, scalars=[f"s{i}" for i in range(len(scalars))],
                       steps=steps, reduce=[part.reduce for part in outs], pattern=pattern, dims=dims)
-        op = _operator(chain, parts, outs, self.inputs, scalars)
+        op = _operator(chain, parts, outs, self.inputs, scalars, made)
         attrs = {k: v for k, v in first.node.attrs.items() if k.strip("_") == "ctx_group"}
         if all(MIRRORED in part.node.attrs for part in parts):
             attrs[MIRRORED] = "1"
@@ -433,34 +434,38 @@ class _Unit:
         return Node(op, params, inputs, tail.node.name, attrs), outs
 
 
-def _operator(chain: Fused, parts: list[Part], outs: list[Part], inputs: list[Any], scalars: list[Any]) -> Op:
-    """The operator of a chain; its body runs the parts."""
+def _operator(chain: Fused, parts: list[Part], outs: list[Part], inputs: list[Any], scalars: list[Any], made: dict[Any, Op]) -> Op:
+    """The operator of a chain; its body runs the parts. Equal chains of a graph, such as the steps of a loop, share it through `made`."""
+    n = len(inputs)
+    place = {e: i for i, (e, _) in reversed([*enumerate(inputs)])} | {(part.node, 0): n + i for i, part in enumerate(parts)}
+    dynamic: dict[int, dict[str, str]] = {}
+    for i, (_, param, part) in enumerate(scalars):
+        if param is not None:
+            dynamic.setdefault(id(part), {})[param] = f"s{i}"
+    # Nodes stay out of it: they would keep alive the whole graph that is fused here.
+    steps = [(part.recipe(), [place[e] for e, _ in part.operands], dynamic.get(id(part), {})) for part in parts]
+    ends, shapes = [place[part.node, 0] for part in outs], [part.out for part in outs]
+    key = (chain.key, chain.dims, tuple((r.key, tuple(read), tuple(names.items())) for r, read, names in steps), tuple(ends), tuple(shapes))
+    if key in made:
+        return made[key]
     alias, taken = [], set()
     for i, j in chain.inplace:
-        if i not in taken and j + len(inputs) not in taken:
-            taken |= {i, j + len(inputs)}
+        if i not in taken and j + n not in taken:
+            taken |= {i, j + n}
             alias.append(f"a{i}->o{j}")
-    shapes = [part.out for part in outs]
 
     def body(k: Any, p: Any, *arrays: Any) -> Any:
-        plain = dispatch.K(k.ctx, k.is_train)
-        env: dict[Any, Any] = {e: a for (e, _), a in zip(inputs, arrays)}
-        changed: dict[int, dict[str, float]] = {}
-        for i, (_, param, part) in enumerate(scalars):
-            if param is not None:
-                changed.setdefault(id(part), {})[param] = getattr(p, f"s{i}")
-        for part in parts:
-            params = part.node.params
-            if id(part) in changed:
-                params = params.with_dynamic(changed[id(part)])
-            env[part.node, 0] = part.compute(plain, params, [env[e] for e, _ in part.operands])
-        results = tuple(env[part.node, 0] for part in outs)
-        return results if len(results) > 1 else results[0]
+        plain, values = dispatch.K(k.ctx, k.is_train), [*arrays]
+        for recipe, read, names in steps:
+            params = recipe.params.with_dynamic({param: getattr(p, s) for param, s in names.items()}) if names else recipe.params
+            values.append(recipe.compute(plain, params, [values[i] for i in read]))
+        return tuple(values[i] for i in ends) if len(ends) > 1 else values[ends[0]]
 
     op = Op("_fused", body, inputs=" ".join(chain.inputs), outputs=" ".join(f"o{j}" for j in range(len(outs))), alias=" ".join(alias),
             params={name: Float(dynamic=True) for name in chain.scalars}, grad=None, doc=f"{chain!r}")
     op.shape(lambda p, ins: list(shapes))
-    work = float(math.prod(parts[0].shape) * len(parts))
+    work = float(math.prod(parts[0].shape) * len(steps))
     op.cost(lambda p, ins, outs: work)
     op.fused = chain  # type: ignore[attr-defined]
+    made[key] = op
     return op

@@ -15,14 +15,15 @@ import contextlib
 import functools
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._core import registry
 from .._core.errors import MXNetError, error, suggest, warn
 from .._core.graph import Graph
 from .._core.state import state
+from .mirror import mirror_all
 
-__all__ = ["STOCK", "enabled", "passes_off", "run_passes"]
+__all__ = ["STOCK", "Settings", "enabled", "passes_off", "run_passes"]
 
 #: Stock passes that can be switched off, in their order -> what they do.
 STOCK: dict[str, str] = {
@@ -57,6 +58,26 @@ def enabled() -> frozenset[str]:
     False
     """
     return frozenset(STOCK) - _off()
+
+
+class Settings(NamedTuple):
+    """What decides how a graph is compiled, as it is when an executor is bound.
+
+    Attributes
+    ----------
+    passes : frozenset of str
+        See `enabled`.
+    mirror_all : bool
+        See `mirror.mirror_all`.
+    """
+
+    passes: frozenset[str]
+    mirror_all: bool
+
+    @classmethod
+    def now(cls) -> Settings:
+        """Those of this thread and of the environment."""
+        return cls(enabled(), mirror_all())
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,6 +74,36 @@ CONSTANTS = {"zeros_like": 0.0, "ones_like": 1.0}
 _REDUCTIONS = {"sum": "sum", "mean": "mean", "max": "max", "min": "min", "_square_sum": "sum"}
 
 
+class Recipe(NamedTuple):
+    """What a part of a chain computes by its operator's own body; fields as those of `Part`."""
+
+    op: Any
+    params: Any
+    sources: tuple[Any, ...]
+    out: Shape
+    dtype: Any
+
+    @property
+    def key(self) -> Any:
+        """Equal for recipes that compute the same, but for dynamic parameters."""
+        return id(self.op), self.params._key, self.sources, self.out, self.dtype
+
+    def compute(self, k: Any, params: Any, arrays: list[Any]) -> Any:
+        """The output with these parameters, from an array for each operand."""
+        values = []
+        for source, shape in self.sources:
+            if type(source) is int:
+                values.append(arrays[source])
+            else:
+                values.append(Spec(shape, self.dtype) if source is None else k.xp.full(shape, source, self.dtype))
+        found = self.op.body(k, params, *values)
+        if isinstance(found, (tuple, list)):
+            found, = found
+        if found.dtype != self.dtype:
+            found = found.astype(self.dtype)
+        return found if found.shape == self.out else found.reshape(self.out)
+
+
 class Part:
     """One node as a step of a chain.
 
@@ -109,20 +139,9 @@ class Part:
         self.reduce: str | None = None
         self.work, self.folded = tree[0] not in ("name", "num"), any(type(source) is float for source, _ in sources)
 
-    def compute(self, k: Any, params: Any, arrays: list[Any]) -> Any:
-        """The output by the operator's own body, from an array for each operand."""
-        values = []
-        for source, shape in self.sources:
-            if type(source) is int:
-                values.append(arrays[source])
-            else:
-                values.append(Spec(shape, self.dtype) if source is None else k.xp.full(shape, source, self.dtype))
-        found = self.node.op.body(k, params, *values)
-        if isinstance(found, (tuple, list)):
-            found, = found
-        if found.dtype != self.dtype:
-            found = found.astype(self.dtype)
-        return found if found.shape == self.out else found.reshape(self.out)
+    def recipe(self) -> Recipe:
+        """What it computes, without the graph around it."""
+        return Recipe(self.node.op, self.node.params, tuple(self.sources), self.out, self.dtype)
 
 
 def _add_bias(k: Any, p: Any, data: Any, bias: Any) -> Any:

@@ -238,15 +238,6 @@ class KVStore(KVStoreBase):
             raise error(TypeError, f"an updater is a function of key, pushed and stored array, not {updater!r}")
         self._updater = updater
 
-    def _replace(self, values):
-        """Give keys other values, whatever the updater: ``values`` are pairs of key and array."""
-        updater = self._updater
-        self._set_updater(None)
-        try:
-            self.push([k for k, _ in values], [array for _, array in values])
-        finally:
-            self._set_updater(updater)
-
     @staticmethod
     def is_capable(capability):
         return capable(capability)

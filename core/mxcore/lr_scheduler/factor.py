@@ -56,5 +56,5 @@ class FactorScheduler(LRScheduler):
                 self.base_lr = self.stop_factor_lr
                 logging.info("Update[%d]: the learning rate stays at %0.5e now", num_update, self.base_lr)
             else:
-                logging.info("Update[%d]: the learning rate is now %0.5e", num_update, self.base_lr)
+                logging.info("Update[%d]: Change learning rate to %0.5e", num_update, self.base_lr)
         return self.base_lr

@@ -55,5 +55,5 @@ class MultiFactorScheduler(LRScheduler):
             self.count = self.step[self.cur_step_ind]
             self.cur_step_ind += 1
             self.base_lr *= self.factor
-            logging.info("Update[%d]: the learning rate is now %0.5e", num_update, self.base_lr)
+            logging.info("Update[%d]: Change learning rate to %0.5e", num_update, self.base_lr)
         return self.base_lr

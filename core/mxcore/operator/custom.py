@@ -90,7 +90,7 @@ class CustomOpProp:
         return tuple(["default"] * len(listed) for listed in (ograd_stype, in_stype, out_stype, igrad_stype, aux_stype))
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
-        """Which arrays `backward` reads; all are kept here, whatever this returns."""
+        """Which arrays `backward` reads; all are kept, but without any of `out_grad` it is a loss: nobody need give those."""
         return [*(out_grad if self.need_top_grad_ else []), *in_data, *out_data]
 
     def create_operator(self, ctx: Any, in_shapes: list[Any], in_dtypes: list[Any]) -> CustomOp:

@@ -112,7 +112,16 @@ def custom(k, p, *data):
     return [x._data for x in outs] + [None] * len(aux), (worker, ins, outs, aux)
 
 
-custom.loss_rule = lambda p: not getattr(prop_of(p), "need_top_grad_", True)
+def _ignores_grads(p: Params) -> bool:
+    """Whether the user's backward is a loss's, as ``declare_backward_dependency`` says."""
+    prop = prop_of(p)
+    n, n_out = len(prop.list_arguments()), len(prop.list_outputs())
+    dys, ins, outs = list(range(n_out)), list(range(n_out, n_out + n)), list(range(n_out + n, 2 * n_out + n))
+    with _user_code(p, "declare_backward_dependency"):
+        return set(dys).isdisjoint(prop.declare_backward_dependency(dys, ins, outs))
+
+
+custom.loss_rule = _ignores_grads
 
 
 @custom.backward
@@ -193,6 +202,7 @@ class _Twice:
     list_arguments = staticmethod(lambda: ["data"])
     list_outputs = staticmethod(lambda: ["output"])
     list_auxiliary_states = staticmethod(list)
+    declare_backward_dependency = staticmethod(lambda dys, ins, outs: dys)
     infer_shape = staticmethod(lambda shapes: (shapes, [shapes[0]], []))
     infer_type = staticmethod(lambda types: (types, [types[0]], []))
 

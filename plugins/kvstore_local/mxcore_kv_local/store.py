@@ -52,6 +52,7 @@ class LocalKVStore(KVStore):
         self._replace(fresh.items())
 
     def _replace(self, values):
+        """Give keys values, also other ones than they have; a Module uses it where there is one, as there is no such word in MXNet."""
         for key, array in values:
             home = self._home(key, [array])
             self._stored[key] = array.copy() if array.context is home else array.as_in_context(home)

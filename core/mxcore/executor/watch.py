@@ -1,0 +1,144 @@
+"""What a monitor is told: the values of a monitored program under MXNet's names."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._core.graph import Node, topo
+from .._core.op import Op
+from .program import Step
+
+__all__ = ["alias_states", "backward_rows", "forward_rows", "hidden", "probed"]
+
+Entry = tuple[Node, int]
+#: (name, slot, step) of a value.
+Row = tuple[str, int, Step]
+
+#: Probes hand a value on unchanged; the gradient of one is that of one input of one node.
+_probe = Op("_probe", lambda k, p, data: data, inputs="data", grad=lambda F, dy: F._mul_scalar(dy, scalar=1.0), view=True)
+#: Operators with a single input 'data' that MXNet calls so; that of all others is ``input0``.
+_NAMED = frozenset((
+    "Crop", "Dropout", "IdentityAttachKLSparseReg", "L2Normalization", "LRN", "LeakyReLU", "MakeLoss", "Pooling", "SequenceLast",
+    "SequenceMask", "SequenceReverse", "SliceChannel", "SwapAxis", "UpSampling", "diag", "log_softmax", "repeat", "softmax", "squeeze",
+    "tile"))
+#: Operators whose gradients MXNet calls by the names of the inputs.
+_GRADIENTS_NAMED = frozenset((
+    "BilinearSampler", "Correlation", "GridGenerator", "IdentityAttachKLSparseReg", "InstanceNorm", "L2Normalization", "MakeLoss",
+    "SVMOutput", "SequenceLast", "SequenceMask", "SequenceReverse", "SliceChannel", "SpatialTransformer", "SwapAxis"))
+
+
+def hidden(heads: Sequence[Entry], shapes: Mapping[Entry, Any], stypes: Mapping[Entry, str]) -> list[Entry]:
+    """Outputs that no user sees (``bn_mean``): as heads of a program they are computed although nothing reads them."""
+    return [(n, i) for n in topo(heads) if n.op is not None and not n.op.stateful
+            for i in range(n.params._sig.visible, n.params._sig.n_out) if shapes.get((n, i)) is not None and stypes[n, i] == "default"]
+
+
+def probed(heads: Sequence[Entry], dtypes: Mapping[Entry, Any], stypes: Mapping[Entry, str]) -> list[Entry]:
+    """The graph with a probe before each input through which a gradient may flow.
+
+    The gradient of an operator's input is any number of nodes, or none where it is handed on as it came; that of a probe is always
+    one node, a product with one.
+    """
+    nothing = _probe.parse({})
+    done: dict[int, Node] = {}
+    for n in topo(heads):
+        if n.op is None:
+            done[id(n)] = n
+            continue
+        sig = n.params._sig
+        own = [j for j in range(len(sig.inputs)) if j not in sig.aux]
+        inputs = []
+        for j, (m, i) in enumerate(n.inputs):
+            e: Entry = (done[id(m)], i)
+            if j in own and stypes[m, i] == "default" and np.issubdtype(dtypes[m, i], np.floating):
+                label = sig.inputs[j] if n.op.name in _GRADIENTS_NAMED else "output" if len(own) == 1 else f"output{own.index(j)}"
+                attrs = {k: v for k, v in n.attrs.items() if k.strip("_") == "ctx_group"}
+                e = (Node(_probe, nothing, [e], f"{n.name}_backward_{label}", attrs), 0)
+            inputs.append(e)
+        done[id(n)] = Node(n.op, n.params, inputs, n.name, n.attrs)
+    return [(done[id(n)], i) for n, i in heads]
+
+
+def alias_states(own: dict[Node, Any], steps: Sequence[Step]) -> None:
+    """Give stateful nodes of a program what nodes of the same name have in another program of the same executor."""
+    nodes = [s.node for s in steps if s.head < 0 and s.op.stateful]
+    names = [n.name for n in nodes]
+    for n in nodes:
+        if n not in own and names.count(n.name) == 1:
+            twin = next((m for m in own if m.name == n.name and m.op is n.op), None)
+            if twin is not None:
+                own[n] = own[twin]
+
+
+def forward_rows(steps: Sequence[Step], inputs: bool) -> Iterator[Row]:
+    """Outputs of all nodes as they were computed, the hidden ones too; with `inputs` before each what it read."""
+    from ..symbol.base import output_name
+
+    for step in steps:
+        if step.head >= 0 or step.op is _probe:
+            continue
+        n, labels = step.node, step.p._sig.inputs
+        if inputs:
+            single = len(labels) == 1 and labels[0] == "data" and n.op.name not in _NAMED
+            for label, slot, (m, _) in zip(labels, step.ins, n.inputs):
+                source = m.inputs[0][0] if m.op is _probe else m
+                if source.op is None:
+                    yield source.name, slot, step
+                yield f"{n.name}_{'input0' if single else label}", slot, step
+        for i, slot in enumerate(step.outs):
+            yield output_name((n, i)), slot, step
+
+
+def backward_rows(heads: Sequence[Entry], steps: Sequence[Step], wanted: Sequence[str]) -> list[Row]:
+    """Gradients of each node's inputs, and sums where a value is read several times, in the order in which MXNet computes them."""
+    nodes = topo(heads)
+    readers: dict[Entry, list[Node]] = {}
+    for n in reversed(nodes):
+        if n.op is not _probe:
+            for m, i in n.inputs:
+                readers.setdefault(m.inputs[0] if m.op is _probe else (m, i), []).append(n)
+    rank = _ranks([n for n in nodes if n.op is None and n.name in wanted], readers)
+    at: dict[str, tuple[int, int]] = {}
+    sums: dict[str, list[int]] = {}
+    for n in nodes:
+        for j, (m, _) in enumerate(n.inputs):
+            if m.op is _probe and n in rank:
+                at[f"_backward_{m.name}"] = (rank[n], j)
+        for i in range(n.n_out if n.op is not _probe else 0):
+            if len(readers.get((n, i), ())) > 1 and (n, i) in rank:
+                sums.setdefault(f"_sum_grad_{n.name}" if n.op is None else f"_backward_{n.name}", []).append(rank[n, i])
+    summed = {s for step in steps if step.head < 0 and step.op.name == "_grad_add" for s in step.ins}
+    found: list[tuple[tuple[int, int], Row]] = []
+    for step in steps:
+        if step.head >= 0:
+            continue
+        name = step.node.name
+        if name in at:
+            found.append((at[name], (name.removeprefix("_backward_"), step.outs[0], step)))
+        elif step.op.name == "_grad_add" and step.outs[0] not in summed:
+            ranks = sums.get(name) or sums.get(name.rpartition("_")[0]) or [len(rank)]
+            found.append(((ranks.pop(0) if len(ranks) > 1 else ranks[0], -1), ("sum_grad_output", step.outs[0], step)))
+    return [row for _, row in sorted(found, key=lambda pair: pair[0])]
+
+
+def _ranks(variables: Sequence[Node], readers: Mapping[Entry, Sequence[Node]]) -> dict[Any, int]:
+    """When the gradient of an entry is complete, and when that of a node's inputs is computed: depth first from the variables."""
+    def before(x: Any) -> Iterator[Any]:
+        return iter([(x, i) for i in range(x.n_out)] if isinstance(x, Node) else readers.get(x, ()))
+
+    rank: dict[Any, int] = {}
+    seen: set[Any] = set()
+    for v in variables:
+        stack = [((v, 0), before((v, 0)))]
+        while stack:
+            x, rest = stack[-1]
+            child = next((c for c in rest if c not in seen), None)
+            if child is None:
+                rank[x] = len(rank)
+                stack.pop()
+            else:
+                seen.add(child)
+                stack.append((child, before(child)))
+    return rank
