@@ -39,6 +39,18 @@ def module_checkpoint(mod: Any, prefix: str, period: int = 1, save_optimizer_sta
     -------
     callable
         For ``epoch_end_callback`` of ``fit``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mod = mx.mod.Module(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"), label_names=None)
+    >>> mod.bind([("data", (1, 3))])
+    >>> mod.init_params()
+    >>> save = mx.callback.module_checkpoint(mod, "memory://doc/mod", period=2)
+    >>> for epoch in range(2):
+    ...     save(epoch)
+    >>> sorted(mx.nd.load("memory://doc/mod-0002.params"))
+    ['arg:fc_bias', 'arg:fc_weight']
     """
     period = _every(period, "module_checkpoint")
 
@@ -93,6 +105,12 @@ def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[Any], N
     -------
     callable
         For ``batch_end_callback`` of ``fit``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> log = mx.callback.log_train_metric(100)
+    >>> log(mx.model.BatchEndParam(epoch=0, nbatch=100, eval_metric=mx.metric.Accuracy(), locals=None))
     """
     period = _every(period, "log_train_metric")
 
@@ -172,6 +190,13 @@ class ProgressBar:
     ------
     MXNetError
         (also ValueError) if `total` is below 1.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> bar = mx.callback.ProgressBar(total=20)
+    >>> bar.total, bar.bar_len
+    (20, 80)
     """
 
     def __init__(self, total: int, length: int = 80) -> None:
@@ -202,7 +227,14 @@ class ProgressBar:
 
 
 class LogValidationMetricsCallback:
-    """At the end of an evaluation: log its metrics; for ``eval_end_callback`` of ``fit``."""
+    """At the end of an evaluation: log its metrics; for ``eval_end_callback`` of ``fit``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> log = mx.callback.LogValidationMetricsCallback()
+    >>> log(mx.model.BatchEndParam(epoch=0, nbatch=3, eval_metric=mx.metric.Accuracy(), locals=None))
+    """
 
     def __call__(self, param: Any) -> None:
         if not param.eval_metric:

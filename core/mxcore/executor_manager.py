@@ -48,6 +48,17 @@ class DataParallelExecutorGroup:
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 ``mx.executor_manager.DataParallelExecutorGroup``. Modules have one of their own.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"), name="softmax")
+    >>> data = mx.io.NDArrayIter(mx.nd.ones((4, 3)), mx.nd.zeros(4), 4)
+    >>> group = DataParallelExecutorGroup(net, net.list_arguments(), ["fc_weight", "fc_bias"], [mx.cpu()], [slice(0, 4)], data)
+    >>> group.load_data_batch(next(data))
+    >>> group.forward()
+    >>> group.train_execs[0].outputs[0].shape
+    (4, 2)
     """
 
     def __init__(self, sym, arg_names, param_names, ctx, slices, train_data, shared_group=None):
@@ -82,7 +93,13 @@ class DataParallelExecutorGroup:
             slicing.load(data_batch.label or (), group.label_arrays, group.label_layouts, group.label_names)
 
     def forward(self, is_train=False):
-        """Compute the outputs of the loaded batch."""
+        """Compute the outputs of the loaded batch.
+
+        Parameters
+        ----------
+        is_train : bool
+            Whether gradients will be asked for.
+        """
         for e in self.train_execs:
             e.forward(is_train=is_train)
 
@@ -123,6 +140,19 @@ class DataParallelExecutorManager:
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 ``mx.executor_manager.DataParallelExecutorManager``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"), name="softmax")
+    >>> data = mx.io.NDArrayIter(mx.nd.ones((4, 3)), mx.nd.zeros(4), 4)
+    >>> both = [mx.cpu(0), mx.cpu(1)]
+    >>> manager = DataParallelExecutorManager(net, both, data, net.list_arguments(), ["fc_weight", "fc_bias"], [])
+    >>> manager.load_data_batch(next(data))
+    >>> manager.forward(is_train=True)
+    >>> manager.backward()
+    >>> [g.shape for g in manager.grad_arrays[0]]
+    [(2, 3), (2, 3)]
     """
 
     def __init__(self, symbol, ctx, train_data, arg_names, param_names, aux_names, work_load_list=None, logger=None, sym_gen=None):
@@ -141,7 +171,12 @@ class DataParallelExecutorManager:
         self.execgrp_bucket = {} if sym_gen is None else {train_data.default_bucket_key: self.execgrp}
 
     def install_monitor(self, monitor):
-        """Let a `Monitor` watch the executors; not with buckets."""
+        """Let a monitor watch the executors; not with buckets.
+
+        Parameters
+        ----------
+        monitor : Monitor
+        """
         if self.sym_gen is not None:
             raise error(NotImplementedError, "a monitor cannot watch FeedForward with buckets; use BucketingModule, which allows it")
         for e in self.execgrp.train_execs:
@@ -210,7 +245,13 @@ class DataParallelExecutorManager:
         return self.curr_execgrp
 
     def forward(self, is_train=False):
-        """Compute the outputs of the loaded batch."""
+        """Compute the outputs of the loaded batch.
+
+        Parameters
+        ----------
+        is_train : bool
+            Whether gradients will be asked for.
+        """
         self._current("forward").forward(is_train=is_train)
 
     def backward(self):
@@ -218,5 +259,13 @@ class DataParallelExecutorManager:
         self._current("backward").backward()
 
     def update_metric(self, metric, labels, pre_sliced=False):
-        """Take the outputs into a metric; see `DataParallelExecutorGroup.update_metric`."""
+        """Take the outputs into a metric.
+
+        Parameters
+        ----------
+        metric : EvalMetric
+        labels : list of NDArray
+            With `pre_sliced` a list of them for each context.
+        pre_sliced : bool
+        """
         self._current("update_metric").update_metric(metric, labels, pre_sliced)

@@ -9,6 +9,7 @@ import logging
 import time
 import warnings
 from collections import namedtuple
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,37 +18,46 @@ from . import context, initializer, io, metric
 from . import ndarray as nd
 from . import optimizer as opt
 from . import symbol as sym
+from ._borrowed import borrowed
 from .base import error
 
-__all__ = ["BatchEndParam", "FeedForward", "load_checkpoint", "load_params", "read_params", "save_checkpoint"]
+__all__ = ["BatchEndParam", "FeedForward", "checkpoint_file", "load_checkpoint", "load_params", "read_params", "save_checkpoint"]
 
-#: What callbacks at the end of a batch, and of a score, get.
+#: What callbacks at the end of a batch, and of a score, get: numbers of epoch and batch, the metric, and the variables of the loop.
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
 
-#: Names that MXNet's module shows and others define: module, and name there.
-_BORROWED = {
-    "Context": ("context", "Context"), "DataDesc": ("io", "DataDesc"), "Uniform": ("initializer", "Uniform"),
-    "cpu": ("context", "cpu"), "get_updater": ("optimizer", "get_updater"),
-    "DataParallelExecutorManager": ("executor_manager", "DataParallelExecutorManager"),
-    "_check_arguments": ("executor_manager", "_check_arguments"),
-    "LogValidationMetricsCallback": ("callback", "LogValidationMetricsCallback"),
-    "_create_kvstore": ("module.updates", "create_kvstore"),
-    "_initialize_kvstore": ("module.updates", "initialize_kvstore"),
-    "_update_params": ("module.updates", "update_params"),
-    "_update_params_on_kvstore": ("module.updates", "update_params_on_kvstore"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    import importlib
-
-    if name not in _BORROWED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attr = _BORROWED[name]
-    return getattr(importlib.import_module("." + module, __package__), attr)
+__getattr__ = borrowed(__name__)
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------------
+def checkpoint_file(prefix: str, epoch: int, ending: str = "params") -> str:
+    """The name of a file of a checkpoint: ``<prefix>-<epoch, four digits>.<ending>``.
+
+    Parameters
+    ----------
+    prefix : str
+    epoch : int
+    ending : str
+
+    Raises
+    ------
+    MXNetError
+        (also TypeError) if the epoch is no whole number.
+
+    Examples
+    --------
+    >>> checkpoint_file("net", 3), checkpoint_file("net", 3, "states")
+    ('net-0003.params', 'net-0003.states')
+    """
+    try:
+        number = int(epoch)
+    except (TypeError, ValueError):
+        number = None
+    if number is None or number != epoch:
+        raise error(TypeError, f"the epoch of checkpoint {str(prefix)!r} must be a whole number, got {epoch!r}")
+    return f"{prefix}-{number:04d}.{ending}"
+
+
 def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: dict[str, Any], aux_params: dict[str, Any],
                     remove_amp_cast: bool = True) -> None:
     """Write ``<prefix>-symbol.json`` (unless `symbol` is None) and ``<prefix>-<epoch>.params``.
@@ -63,37 +73,115 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: dict[str, 
     arg_params, aux_params : dict of str to NDArray
     remove_amp_cast : bool
         Leave out the casts of automatic mixed precision.
+
+    Raises
+    ------
+    MXNetError
+        (also TypeError) for arguments of other types; nothing is written then.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.model.save_checkpoint("memory://doc/s", 1, mx.sym.Variable("x"), {"w": mx.nd.ones(2)}, {})
+    >>> list(mx.nd.load("memory://doc/s-0001.params"))
+    ['arg:w']
     """
-    if symbol is not None:
-        symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
+    param_name = checkpoint_file(prefix, epoch)
+    for what, given in (("arg_params", arg_params), ("aux_params", aux_params)):
+        if not isinstance(given, Mapping):
+            raise error(TypeError, f"save_checkpoint: {what} must be a dict of names to NDArray, got {type(given).__name__}; {{}} for none")
+    if symbol is not None and not isinstance(symbol, sym.Symbol):
+        raise error(TypeError, f"save_checkpoint: symbol must be a Symbol or None, got {type(symbol).__name__}")
     named = {f"arg:{k}": v for k, v in arg_params.items()}
     named.update({f"aux:{k}": v for k, v in aux_params.items()})
-    param_name = f"{prefix}-{epoch:04d}.params"
+    if symbol is not None:
+        symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
     nd.save(param_name, named)
     logging.info('Saved checkpoint to "%s"', param_name)
 
 
-def read_params(fname: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read a file of parameters: (arguments, auxiliary states)."""
+def read_params(fname: str, strict: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read a file of parameters: (arguments, auxiliary states).
+
+    Parameters
+    ----------
+    fname : str
+    strict : bool
+        Refuse an entry ``<kind>:<name>`` of another kind than 'arg' and 'aux'; else leave it out.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if the arrays have no such names; (also FileNotFoundError) without the file.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.nd.save("memory://doc/r", {"arg:w": mx.nd.ones(2), "aux:m": mx.nd.ones(1)})
+    >>> [sorted(part) for part in read_params("memory://doc/r")]
+    [['w'], ['m']]
+    """
     loaded = nd.load(fname)
+    if not loaded:
+        logging.warning("Params file '%s' is empty", fname)
+        return {}, {}
     if not isinstance(loaded, dict):
         raise error(ValueError, f"{fname} holds a list of arrays without names; a checkpoint holds 'arg:…' and 'aux:…'")
     parts: dict[str, dict[str, Any]] = {"arg": {}, "aux": {}}
     for key, value in loaded.items():
         kind, _, rest = key.partition(":")
-        if kind not in parts or not rest:
+        if kind in parts and rest:
+            parts[kind][rest] = value
+        elif strict or not rest:
             raise error(ValueError, f"{fname}: entry {key!r} is neither 'arg:<name>' nor 'aux:<name>'")
-        parts[kind][rest] = value
     return parts["arg"], parts["aux"]
 
 
 def load_params(prefix: str, epoch: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read the arrays of a checkpoint: (arguments, auxiliary states)."""
-    return read_params(f"{prefix}-{epoch:04d}.params")
+    """Read the arrays of a checkpoint: (arguments, auxiliary states).
+
+    Parameters
+    ----------
+    prefix : str
+    epoch : int
+
+    Returns
+    -------
+    arg_params, aux_params : dict of str to NDArray
+        Both empty, with a warning in the log, if the file holds no arrays. Entries of other kinds are left out.
+
+    Raises
+    ------
+    MXNetError
+        (also FileNotFoundError) if there is no such file; (also ValueError) if its arrays are not named as a checkpoint's.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.model.save_checkpoint("memory://doc/p", 7, None, {"w": mx.nd.ones(2)}, {})
+    >>> mx.model.load_params("memory://doc/p", 7)[0]["w"].shape
+    (2,)
+    """
+    return read_params(checkpoint_file(prefix, epoch), strict=False)
 
 
 def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Read a checkpoint: (symbol, arguments, auxiliary states).
+
+    Parameters
+    ----------
+    prefix : str
+    epoch : int
+
+    Returns
+    -------
+    symbol : Symbol
+    arg_params, aux_params : dict of str to NDArray
+
+    Raises
+    ------
+    MXNetError
+        As `load_params`; (also FileNotFoundError) without ``<prefix>-symbol.json``.
 
     Examples
     --------
@@ -306,7 +394,7 @@ class FeedForward:
             if all(n in given and given[n].shape == s for n, s in shapes.items()):
                 return old
         made = self.symbol.simple_bind(self.ctx[0], grad_req="null", type_dict={d.name: d.dtype for d in inputs}, **shapes)
-        made.copy_params_from(self.arg_params, self.aux_params or {}, allow_extra_params=True)
+        made.copy_params_from(self.arg_params, self.aux_params or {}, allow_extra_params=self.allow_extra_params)
         lacking = [n for n in made.arg_dict if n not in shapes and n not in self.arg_params and n not in self._labels(X)]
         if lacking:
             raise error(ValueError, f"the model has no values for {lacking}; the data are {sorted(shapes)}")
@@ -380,15 +468,18 @@ class FeedForward:
         -------
         float
         """
+        from .module import arguments
+
         if not isinstance(eval_metric, metric.EvalMetric):
             eval_metric = metric.create(eval_metric)
+        batch_end_callback = arguments.callbacks(batch_end_callback, "batch_end_callback")
         X = self._init_iter(X, None, is_train=False)
         eval_metric.reset()
         for i, outputs, batch, _ in self._outputs(X, num_batch, reset):
             eval_metric.update(batch.label, outputs)
-            if batch_end_callback is not None:
+            if batch_end_callback:
                 batch_end_params = BatchEndParam(epoch=0, nbatch=i, eval_metric=eval_metric, locals=locals())
-                for callback in _as_list(batch_end_callback):
+                for callback in batch_end_callback:
                     callback(batch_end_params)
         return eval_metric.get()[1]
 
@@ -420,12 +511,17 @@ class FeedForward:
         MXNetError
             (also ValueError or TypeError) if data, labels and network do not fit.
         """
+        from .module import arguments
         from .module.updates import create_kvstore, names_of_indices
 
-        data = self._init_iter(X, y, is_train=True)
-        eval_data = self._init_eval_iter(eval_data)
         if self.num_epoch is None:
             raise error(ValueError, "fit: FeedForward(num_epoch=…) is needed")
+        arguments.epochs(self.begin_epoch, self.num_epoch)
+        callbacks = [arguments.callbacks(given, what) for given, what in (
+            (epoch_end_callback, "epoch_end_callback"), (batch_end_callback, "batch_end_callback"),
+            (eval_end_callback, "eval_end_callback"), (eval_batch_end_callback, "eval_batch_end_callback"))]
+        data = self._init_iter(X, y, is_train=True)
+        eval_data = self._init_eval_iter(eval_data)
         if self.sym_gen is not None:
             self.symbol = self.sym_gen(data.default_bucket_key)
             self._check_arguments()
@@ -451,19 +547,20 @@ class FeedForward:
         if eval_end_callback is None:
             from .callback import LogValidationMetricsCallback
 
-            eval_end_callback = LogValidationMetricsCallback()
+            callbacks[2] = [LogValidationMetricsCallback()]
         self._train(data, eval_data, arg_names, param_names, aux_names, optimizer, kvstore, update_on_kvstore, eval_metric,
-                    epoch_end_callback, batch_end_callback, logger or logging, work_load_list, monitor, eval_end_callback,
-                    eval_batch_end_callback)
+                    logger or logging, work_load_list, monitor, *callbacks)
 
     def _train(self, train_data, eval_data, arg_names, param_names, aux_names, optimizer, kvstore, update_on_kvstore, eval_metric,
-               epoch_end_callback, batch_end_callback, logger, work_load_list, monitor, eval_end_callback, eval_batch_end_callback):
+               logger, work_load_list, monitor, epoch_end_callback, batch_end_callback, eval_end_callback, eval_batch_end_callback):
         from .executor_manager import DataParallelExecutorManager
         from .module.updates import initialize_kvstore, update_params, update_params_on_kvstore
 
-        symbol, ctx, epoch_size, arg_params, aux_params = self.symbol, self.ctx, self.epoch_size, self.arg_params, self.aux_params
+        # Callbacks see these names: what MXNet's loop has.
+        symbol, sym_gen, ctx, arg_params, aux_params = self.symbol, self.sym_gen, self.ctx, self.arg_params, self.aux_params
+        begin_epoch, end_epoch, epoch_size = self.begin_epoch, self.num_epoch, self.epoch_size
         executor_manager = DataParallelExecutorManager(symbol, ctx, train_data, arg_names, param_names, aux_names, work_load_list,
-                                                       logger, self.sym_gen)
+                                                       logger, sym_gen)
         if monitor:
             executor_manager.install_monitor(monitor)
         executor_manager.set_params(arg_params, aux_params)
@@ -473,7 +570,7 @@ class FeedForward:
                 kvstore.set_optimizer(optimizer)
             initialize_kvstore(kvstore, executor_manager.param_arrays, arg_params, param_names, update_on_kvstore)
         train_data.reset()
-        for epoch in range(self.begin_epoch, self.num_epoch):
+        for epoch in range(begin_epoch, end_epoch):
             tic = time.time()
             eval_metric.reset()
             nbatch = 0
@@ -494,9 +591,9 @@ class FeedForward:
                         monitor.toc_print()
                     executor_manager.update_metric(eval_metric, data_batch.label)
                     nbatch += 1
-                    if batch_end_callback is not None:
+                    if batch_end_callback:
                         batch_end_params = BatchEndParam(epoch=epoch, nbatch=nbatch, eval_metric=eval_metric, locals=locals())
-                        for callback in _as_list(batch_end_callback):
+                        for callback in batch_end_callback:
                             callback(batch_end_params)
                     if epoch_size is not None and nbatch >= epoch_size:
                         do_reset = False  # the next epoch goes on from here
@@ -510,18 +607,17 @@ class FeedForward:
                     raise error(ValueError, f"fit: train_data gives no batches, and an epoch is to have {epoch_size}")
             toc = time.time()
             logger.info("Epoch[%d] Time cost=%.3f", epoch, toc - tic)
-            if epoch_end_callback or epoch + 1 == self.num_epoch:
+            if epoch_end_callback or epoch + 1 == end_epoch:
                 executor_manager.copy_to(arg_params, aux_params)
-            if epoch_end_callback is not None:
-                for callback in _as_list(epoch_end_callback):
-                    callback(epoch, symbol, arg_params, aux_params)
+            for callback in epoch_end_callback:
+                callback(epoch, symbol, arg_params, aux_params)
             if eval_data:
-                self._validate(executor_manager, eval_data, eval_metric, epoch, eval_end_callback, eval_batch_end_callback)
+                self._validate(locals(), executor_manager, eval_data, eval_metric, epoch, eval_end_callback, eval_batch_end_callback)
                 if eval_data is train_data:
                     train_data.reset()
 
     @staticmethod
-    def _validate(executor_manager, eval_data, eval_metric, epoch, eval_end_callback, eval_batch_end_callback):
+    def _validate(training, executor_manager, eval_data, eval_metric, epoch, eval_end_callback, eval_batch_end_callback):
         eval_metric.reset()
         eval_data.reset()
         total_num_batch = 0
@@ -529,14 +625,14 @@ class FeedForward:
             executor_manager.load_data_batch(eval_batch)
             executor_manager.forward(is_train=False)
             executor_manager.update_metric(eval_metric, eval_batch.label)
-            if eval_batch_end_callback is not None:
-                batch_end_params = BatchEndParam(epoch=epoch, nbatch=i, eval_metric=eval_metric, locals=locals())
-                for callback in _as_list(eval_batch_end_callback):
+            if eval_batch_end_callback:
+                batch_end_params = BatchEndParam(epoch=epoch, nbatch=i, eval_metric=eval_metric, locals={**training, **locals()})
+                for callback in eval_batch_end_callback:
                     callback(batch_end_params)
             total_num_batch += 1
-        if eval_end_callback is not None:
-            params = BatchEndParam(epoch=epoch, nbatch=total_num_batch, eval_metric=eval_metric, locals=locals())
-            for callback in _as_list(eval_end_callback):
+        if eval_end_callback:
+            params = BatchEndParam(epoch=epoch, nbatch=total_num_batch, eval_metric=eval_metric, locals={**training, **locals()})
+            for callback in eval_end_callback:
                 callback(params)
 
     # -- files --------------------------------------------------------------------------------------------------

@@ -45,7 +45,8 @@ class Monitor:
 
     Notes
     -----
-    Names are MXNet's: ``fc1_output``, ``fc1_weight``. Between reports executors run their fast programs, which share
+    Names are MXNet's: ``fc1_output``, ``bn_mean``, ``fc1_weight``, and for gradients ``fc1_backward_output1``, that of the second input
+    of ``fc1``; ``Executor.set_monitor_callback`` tells more. Between reports executors run their fast programs, which share
     memory and fuse operators; only a reported batch is computed operator by operator.
 
     Examples

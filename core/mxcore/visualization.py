@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ._core.graph import Node, topo
@@ -12,6 +14,8 @@ from .symbol.attrs import shown
 
 __all__ = ["plot_network", "print_summary"]
 
+#: Inputs of operators that are learnt, whatever they are called in a graph.
+_LEARNT = ("weight", "bias", "gamma", "beta", "alpha", "parameters")
 #: Endings of names of variables that are parameters, not inputs.
 _WEIGHTS = ("_weight", "_bias", "_beta", "_gamma", "_moving_var", "_moving_mean", "_running_var", "_running_mean")
 
@@ -24,7 +28,7 @@ def _by(sizes: Any) -> str:
 
 
 def _pooled(p: dict[str, str]) -> str:
-    return f"Pooling\n{p.get('pool_type', 'max')}, {_sizes(p.get('kernel'))}/{_sizes(p.get('stride'))}"
+    return f"Pooling\n{p.get('pool_type', 'max')}, {_sizes(p.get('kernel')) if 'kernel' in p else '[]'}/{_sizes(p.get('stride'))}"
 
 
 def _sizes(text: str | None) -> str:
@@ -43,7 +47,110 @@ _STYLES: dict[str, tuple[str, Callable[[dict[str, str]], str] | None]] = {
     "Pooling": ("pooling", _pooled),
     **dict.fromkeys(("Concat", "Flatten", "Reshape"), ("shape", None)),
     "Softmax": ("softmax", None),
+    "Custom": ("other", lambda p: p["op_type"]),
 }
+
+
+@dataclass
+class Layer:
+    """What there is to say of an operator, or of an input.
+
+    Attributes
+    ----------
+    name, kind : str
+        Kind is the operator, ``null`` for an input.
+    shapes : list of tuple or None
+        Of the outputs; 0 is an unknown dimension.
+    params : int or None
+        Learnt numbers that come in here and were not counted before; None if unknown.
+    states : int or None
+        The same of auxiliary states.
+    before : list of str
+        The layers and inputs it reads, one read twice also twice.
+    at_least : int
+        `params` of those arrays whose shapes are known.
+    """
+
+    name: str
+    kind: str
+    shapes: list[Any]
+    params: int | None
+    states: int | None
+    before: list[str]
+    at_least: int = 0
+
+
+def inputs_of(symbol: Any) -> list[str]:
+    """Names of the variables that are inputs and not parameters, as far as a graph tells.
+
+    >>> import mxcore as mx
+    >>> inputs_of(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc"))
+    ['data']
+    """
+    aux, learnt, order = set(symbol.list_auxiliary_states()), set(), []
+    for node in topo(symbol._heads):
+        if node.op is None:
+            order.append(node.name)
+            # Gluon notes factors of the learning rate on all its parameters, Module on those that have any.
+            if {"__init__", "__lr_mult__", "__wd_mult__"} & set(node.attrs) or node.name.endswith(_WEIGHTS):
+                learnt.add(node.name)
+            continue
+        for label, (source, _) in zip(node.params._sig.inputs, node.inputs):
+            if source.op is None and label in _LEARNT:
+                learnt.add(source.name)
+    return [n for n in order if n not in aux and n not in learnt]
+
+
+def layers(symbol: Any, shapes: dict[str, Any] | None = None, inputs: Iterable[str] | None = None) -> list[Layer]:
+    """What there is to say of each operator and each input, in the graph's order.
+
+    Parameters
+    ----------
+    symbol : Symbol
+    shapes : dict of str to tuple, optional
+        Of variables.
+    inputs : list of str, optional
+        Variables with a line of their own, instead of `inputs_of`.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if shapes contradict each other.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    >>> [(x.name, x.shapes, x.params) for x in layers(net, {"data": (2, 4)})]
+    [('data', [(2, 4)], 0), ('fc', [(2, 3)], 15)]
+    """
+    internals = symbol.get_internals()
+    arg, out, aux = internals.infer_shape_partial(**(shapes or {}))
+    sizes = {**dict(zip(internals.list_arguments(), arg)), **dict(zip(internals.list_auxiliary_states(), aux))}
+    states, inputs = set(internals.list_auxiliary_states()), set(inputs_of(symbol) if inputs is None else inputs)
+    outputs: dict[Any, list[Any]] = {}
+    counted, found = set(inputs), []
+    for (node, _), shape in zip(internals._heads, out):
+        outputs.setdefault(node, []).append(shape or None)
+    for node, its in outputs.items():
+        if node.op is None:
+            if node.name in inputs:
+                found.append(Layer(node.name, "null", its, 0, 0, []))
+            continue
+        sources = [source for source, _ in node.inputs]
+        before = [s.name for s in sources if s.op is not None or s.name in inputs]
+        new = list(dict.fromkeys(s.name for s in sources if s.op is None and s.name not in counted))
+        counted.update(new)
+        learnt = [sizes[n] for n in new if n not in states]
+        found.append(Layer(node.name, node.op.name, its, _total(learnt), _total(sizes[n] for n in new if n in states), before,
+                           sum(_total([s]) or 0 for s in learnt)))
+    return found
+
+
+def _total(shapes: Iterable[Any]) -> int | None:
+    """Numbers in arrays of these shapes, None if one is unknown."""
+    shapes = list(shapes)
+    return None if any(not s or 0 in s for s in shapes) else sum(map(math.prod, shapes))
 
 
 def _checked(symbol: Any, what: str) -> None:
@@ -105,7 +212,9 @@ def print_summary(symbol: Any, shape: dict[str, Any] | None = None, line_length:
     if len(positions) != 4:
         raise error(ValueError, f"print_summary: positions are 4 numbers, one a column, got {positions!r}")
     ends = [int(line_length * p) for p in positions] if positions[-1] <= 1 else list(positions)
-    shapes, _ = _inferred(symbol, shape)
+    _inferred(symbol, shape)
+    first = topo(symbol._heads)[0].name  # MXNet's table begins with it, whatever it is, and has no other variables
+    rows = [x for x in layers(symbol, shape, [first, *inputs_of(symbol)]) if x.kind != "null" or x.name == first]
 
     def show(cells: Sequence[Any]) -> None:
         line = ""
@@ -113,41 +222,19 @@ def print_summary(symbol: Any, shape: dict[str, Any] | None = None, line_length:
             line = (line + str(cell))[:int(end)].ljust(int(end))
         print(line)
 
-    nodes = topo(symbol._heads)
-    rows = [n for i, n in enumerate(nodes) if n.op is not None or i == 0]
-    counted: set[Node] = set(nodes[:1])
-    total = 0
+    kept = {x.name for x in rows}
     print("_" * line_length)
     show(("Layer (type)", "Output Shape", "Param #", "Previous Layer"))
     print("=" * line_length)
-    for n in rows:
-        count, before = 0, []
-        for i, (source, _) in enumerate(n.inputs):
-            if source.op is not None or source is nodes[0]:
-                before.append(source.name)
-            elif source not in counted:
-                counted.add(source)
-                if i not in n.params._sig.aux and _learnt(source.name, n.params._sig.inputs[i]):
-                    sizes = shapes.get((source, 0)) or ()
-                    count += math.prod(sizes) if sizes and min(sizes) > 0 else 0
-        total += count
-        single = n.op is None or n.params._sig.visible == 1
-        known = shapes.get((n, 0)) or () if single else ()
-        show((f"{n.name}({_op_name(n)})", _by(known[1:]) if known and min(known) > 0 else "", count, before[0] if before else ""))
+    for x in rows:
+        known = x.shapes[0] if len(x.shapes) == 1 and x.shapes[0] and 0 not in x.shapes[0] else ()
+        before = [name for name in x.before if name in kept]
+        show((f"{x.name}({x.kind})", _by(known[1:]), x.at_least, before[0] if before else ""))
         for name in before[1:]:
             show(("", "", "", name))
-        print(("=" if n is rows[-1] else "_") * line_length)
-    print(f"Total params: {total}")
+        print(("=" if x is rows[-1] else "_") * line_length)
+    print(f"Total params: {sum(x.at_least for x in rows)}")
     print("_" * line_length)
-
-
-def _learnt(name: str, role: str) -> bool:
-    """Whether a variable is a parameter, by its name or by what the operator takes it for."""
-    return name.endswith(_WEIGHTS) or role in ("weight", "bias", "gamma", "beta", "parameters")
-
-
-def _op_name(n: Node) -> str:
-    return "null" if n.op is None else str(n.op.name)
 
 
 def plot_network(symbol: Any, title: str = "plot", save_format: str = "pdf", shape: dict[str, Any] | None = None,
@@ -164,9 +251,9 @@ def plot_network(symbol: Any, title: str = "plot", save_format: str = "pdf", sha
     shape : dict of str to tuple of int, optional
         Shapes of the inputs; edges then show shapes, without the batch.
     dtype : dict of str to dtype, optional
-        Dtypes of the inputs; edges then show dtypes too.
+        Dtypes of the inputs; edges then show dtypes.
     node_attrs : dict of str to str, optional
-        Attributes of all nodes, such as ``{'shape': 'oval', 'fixedsize': 'false'}``.
+        Attributes of all nodes, such as ``{'shape': 'oval', 'fixedsize': 'false'}``; variables stay oval.
     hide_weights : bool
         Leave out the edges from weights, biases and statistics.
 
@@ -199,6 +286,11 @@ def plot_network(symbol: Any, title: str = "plot", save_format: str = "pdf", sha
     _checked(symbol, "plot_network")
     if node_attrs is not None and not isinstance(node_attrs, dict):
         raise error(TypeError, f"plot_network: node_attrs must be a dict, got {type(node_attrs).__name__}")
+    names = [n.name for n in topo(symbol._heads)]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        warnings.warn(f"plot_network: several nodes of the graph have one name, and become one in the picture: {', '.join(twice)}",
+                      RuntimeWarning, stacklevel=2)
     dot = Digraph(name=title, format=save_format)
     for name, label, attrs in drawn_nodes(symbol, node_attrs):
         dot.node(name=name, label=label, **attrs)
@@ -207,33 +299,49 @@ def plot_network(symbol: Any, title: str = "plot", save_format: str = "pdf", sha
     return dot
 
 
-def drawn_nodes(symbol: Any, node_attrs: dict[str, str] | None = None) -> list[tuple[str, str, dict[str, str]]]:
-    """Name, label and graphviz's attributes of what a picture shows: all operators, and variables that are no weights."""
+def told_apart(symbol: Any) -> dict[Node, str]:
+    """A name of its own for each node: its name, with a number where others have the same."""
+    found: dict[Node, str] = {}
+    count: dict[str, int] = {}
+    for n in topo(symbol._heads):
+        count[n.name] = count.get(n.name, 0) + 1
+        found[n] = n.name if count[n.name] == 1 else f"{n.name} ({count[n.name]})"
+    return found
+
+
+def drawn_nodes(symbol: Any, node_attrs: dict[str, str] | None = None,
+                keys: dict[Node, str] | None = None) -> list[tuple[str, str, dict[str, str]]]:
+    """Name (or key), label and graphviz's attributes of what a picture shows: all operators, and variables that are no weights."""
     found = []
     for n in topo(symbol._heads):
         if n.op is None:
             if n.name.endswith(_WEIGHTS):
                 continue
-            kind, label, form = "variable", n.name, "oval"
+            kind, label = "variable", n.name
         else:
             kind, text = _STYLES.get(n.op.name, ("other", None))
-            label, form = n.name if text is None else text(shown(n)), "box"
-        attrs = {"shape": form, "fixedsize": "true", "width": "1.3", "height": "0.8034", "style": "filled", **(node_attrs or {})}
-        found.append((n.name, label, {**attrs, "fillcolor": _COLOURS[kind]}))
+            label = n.name if text is None else text(shown(n))
+        attrs = {"shape": "box", "fixedsize": "true", "width": "1.3", "height": "0.8034", "style": "filled", **(node_attrs or {})}
+        if n.op is None:
+            attrs["shape"] = "oval"  # whatever was asked for: it tells variables from operators
+        found.append((keys[n] if keys else n.name, label, {**attrs, "fillcolor": _COLOURS[kind]}))
     return found
 
 
 def drawn_edges(symbol: Any, shape: dict[str, Any] | None = None, dtype: dict[str, Any] | None = None,
-                hide_weights: bool = True) -> list[tuple[str, str, str]]:
-    """User, source and label of each edge."""
-    shapes, types = _inferred(symbol, shape, dtype) if shape else ({}, {})
+                hide_weights: bool = True, keys: dict[Node, str] | None = None) -> list[tuple[str, str, str]]:
+    """User, source (names, or keys) and label of each edge."""
+    shapes, types = _inferred(symbol, shape, dtype) if shape or dtype else ({}, {})
     found = []
     for n in topo(symbol._heads):
-        for source, i in n.inputs:
+        shape_only = n.params._sig.like if n.op is not None else ()
+        for j, (source, i) in enumerate(n.inputs):
+            if j in shape_only and n.op.name == "_contrib_BilinearResize2D":
+                continue  # MXNet shows no arrow from what only lends its size
             if hide_weights and source.op is None and source.name.endswith(_WEIGHTS):
                 continue
             label = _by(shapes[source, i][1:]) if shape else ""
-            if shape and dtype:
+            if dtype:
                 label += f"({types[source, i].__name__})"
-            found.append((n.name, source.name, label))
+            found.append((keys[n], keys[source], label) if keys else (n.name, source.name, label))
     return found

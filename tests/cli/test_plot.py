@@ -34,6 +34,23 @@ def test_svg(model, tmp_path, capsys):
     assert len(set(boxes)) == len(boxes) and min(min(b) for b in boxes) >= 0
 
 
+def test_weights_are_drawn_on_request(model, tmp_path, capsys):
+    assert main(["plot", model, "-o", "net.svg", "--weights"]) == 0
+    root = ET.parse(tmp_path / "net.svg").getroot()
+    names = [g.find(SVG + "title").text for g in root.iter(SVG + "g")]
+    assert {"fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"} <= set(names) and len(names) == 11
+    assert len([p for p in root.iter(SVG + "path") if p.get("marker-end")]) == 11
+    assert "11 nodes and 11 arrows" in capsys.readouterr().out
+
+
+def test_nodes_of_one_name_stay_apart(model, tmp_path):
+    x = mx.sym.FullyConnected(mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3, name="f"), num_hidden=3, name="f")
+    x.save(f"{tmp_path}/twice-symbol.json")
+    assert main(["plot", "twice-symbol.json", "-o", "twice.svg"]) == 0
+    names = [g.find(SVG + "title").text for g in ET.parse(tmp_path / "twice.svg").getroot().iter(SVG + "g")]
+    assert sorted(names) == ["f", "f (2)", "x"]
+
+
 def test_graphviz_text(model, tmp_path):
     assert main(["plot", model, "-o", "net.dot", "--title", "mine", "--weights"]) == 0
     text = (tmp_path / "net.dot").read_text()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import mxcore as mx
+from mxcore import visualization as viz
 from mxcore.cli import main, summary
 from mxcore.gluon import nn
 
@@ -69,14 +70,14 @@ def test_without_shapes(show):
 
 def test_shapes_in_the_graph_are_used():
     x = mx.sym.var("data", shape=(0, 6))
-    (first, second) = summary.layers(mx.sym.FullyConnected(x, num_hidden=2, name="fc"))
+    (first, second) = viz.layers(mx.sym.FullyConnected(x, num_hidden=2, name="fc"))
     assert first.shapes == [(0, 6)] and (second.params, second.shapes) == (14, [(0, 2)])
     assert "(?, 2)" in "\n".join(summary.table([first, second]))
 
 
 def test_shared_parameters_count_once_and_inputs_are_told_apart(net):
-    found = {x.name: x for x in summary.layers(net, {"data": (2, 4)})}
-    assert summary.inputs_of(net) == ["data", "softmax_label"]
+    found = {x.name: x for x in viz.layers(net, {"data": (2, 4)})}
+    assert viz.inputs_of(net) == ["data", "softmax_label"]
     assert (found["a"].params, found["b"].params, found["bn"].params, found["bn"].states) == (20, 0, 8, 8)
     assert found["softmax"].before == ["bn", "softmax_label"] and found["softmax_label"].shapes == [(2,)]
     (plus,) = [x for x in found.values() if x.kind == "elemwise_add"]
@@ -97,12 +98,12 @@ def test_parameters_of_gluon_are_no_inputs():
 
     net = nn.HybridSequential()
     net.add(Scale())
-    (x, scale) = summary.layers(net(mx.sym.var("data")))
+    (x, scale) = viz.layers(net(mx.sym.var("data")))
     assert (x.name, scale.params, scale.before) == ("data", 3, ["data"])
 
 
 def test_several_outputs():
-    found = summary.layers(mx.sym.split(mx.sym.var("x"), num_outputs=2, name="s"), {"x": (2, 4)})
+    found = viz.layers(mx.sym.split(mx.sym.var("x"), num_outputs=2, name="s"), {"x": (2, 4)})
     assert found[1].shapes == [(2, 2), (2, 2)]
 
 

@@ -76,13 +76,13 @@ def test_scalars(tmp_path):
 def test_metrics_of_a_training(tmp_path):
     log = mx.contrib.tensorboard.LogMetricsCallback(str(tmp_path), prefix="train")
     metric = mx.metric.create(["acc", "ce"])
-    for right in (0.9, 0.2):
+    for epoch, right in ((4, 0.9), (5, 0.2)):
         metric.reset()
         metric.update([mx.nd.array([1.0])], [mx.nd.array([[1 - right, right]])])
-        log(BatchEndParam(epoch=0, nbatch=0, eval_metric=metric, locals=None))
+        log(BatchEndParam(epoch=epoch, nbatch=0, eval_metric=metric, locals=None))
     log(BatchEndParam(epoch=0, nbatch=0, eval_metric=None, locals=None))
     found = events(next(tmp_path.iterdir()))
-    assert [row[:2] for row in found] == [(s, f"train-{n}") for s in (0, 1) for n in ("accuracy", "cross-entropy")]
+    assert [row[:2] for row in found] == [(s, f"train-{n}") for s in (4, 5) for n in ("accuracy", "cross-entropy")]
     assert [row[2] for row in found] == pytest.approx([1, 0.10536, 0, 1.60944], rel=1e-4)
 
 

@@ -100,6 +100,7 @@ BAD = {
     "name": (lambda p: E.create("glove", pretrained_file_name="x"), KeyError, "none of its files"),
     "download": (lambda p: E.create("fasttext", embedding_root=str(p)), FileNotFoundError, "does not download"),
     "names": (lambda p: E.get_pretrained_file_names("bert"), KeyError, "glove, fasttext"),
+    "vocabulary": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n"), vocabulary=["a"]), TypeError, "vocabulary must be a Vocabulary, got list"),
     "composite": (lambda p: E.CompositeEmbedding(V(WORDS), [V(WORDS)]), TypeError, "Vocabulary"),
 }  # fmt: skip
 
@@ -110,3 +111,29 @@ def test_wrong_arguments(name, tmp_path):
     with pytest.raises(mx.MXNetError, match=message) as e:
         what(tmp_path)
     assert isinstance(e.value, kind)
+
+
+def test_headers_are_told_from_words(tmp_path):
+    found = text.embedding.CustomEmbedding(file(tmp_path, "2 3\na 1 2 3\nb 4 5 6\n"))
+    assert found.idx_to_token == ["<unk>", "a", "b"] and found.vec_len == 3
+    found = text.embedding.CustomEmbedding(file(tmp_path, "a 1\nb 2\n"))
+    assert found.idx_to_token == ["<unk>", "a", "b"] and found.idx_to_vec.asnumpy().tolist() == [[0], [1], [2]]
+
+
+def test_classes_of_users_read_files_too(tmp_path):
+    class Mine(text.embedding._TokenEmbedding):
+        def __init__(self, path, vocabulary=None):
+            super().__init__(unknown_token="?")
+            self._load_embedding(path, " ", mx.nd.ones)
+            self._build_embedding_for_vocabulary(vocabulary)
+
+    path = file(tmp_path, "a 1 2\nb 3 4\n")
+    assert Mine(path).idx_to_vec.asnumpy().tolist() == [[1, 1], [1, 2], [3, 4]] and Mine(path).unknown_token == "?"
+    few = Mine(path, text.vocab.Vocabulary(collections.Counter("b")))
+    assert (few.idx_to_token, few.idx_to_vec.asnumpy().tolist()) == (["<unk>", "b"], [[1, 1], [3, 4]])
+
+
+def test_all_published_files_are_known():
+    names = text.embedding.get_pretrained_file_names("fasttext")
+    assert len(names) == len(set(names)) == 327 and {"wiki-news-300d-1M.vec", "wiki.zu.vec", "wiki.zh_classical.vec"} <= set(names)
+    assert len(text.embedding.get_pretrained_file_names("glove")) == 10

@@ -170,7 +170,7 @@ def test_wrong_use_is_told(caplog):
     with pytest.raises(TypeError, match=r"sym_gen\(6\) must return"):
         mx.mod.BucketingModule(lambda key: sym_gen(key)[0], default_bucket_key=6)
     mod = mx.mod.BucketingModule(sym_gen, default_bucket_key=6)
-    assert mod.data_names == ["data"] and mod.output_names == ["softmax_output"]
+    assert list(mod.data_names) == ["data"] and mod.output_names == ["softmax_output"]
     for call in (lambda: mod.symbol, lambda: mod.forward(batch(3)), lambda: mod.switch_bucket(3, []), mod.get_params):
         with pytest.raises(AssertionError, match=r"bind\(\)"):
             call()

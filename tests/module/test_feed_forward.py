@@ -111,6 +111,24 @@ def test_extra_parameters():
     m = model(arg_params=given, num_epoch=1)
     m.fit(X, Y, eval_metric="mse")
     assert set(m.arg_params) == {"fc_weight", "fc_bias"}
+    with pytest.raises(ValueError, match="other"):
+        model(arg_params=given).predict(X)
+    assert model(arg_params=given, allow_extra_params=True).predict(X).shape == (40, 1)
+
+
+def test_callbacks_see_the_variables_of_the_loop(data_iter):
+    seen = {}
+
+    def note(where):
+        return lambda param: seen.setdefault(where, dict(param.locals))
+
+    m = model(mlp(), num_epoch=3, begin_epoch=1)
+    m.fit(data_iter, eval_data=data_iter, batch_end_callback=note("batch"), eval_batch_end_callback=note("eval"),
+          eval_end_callback=note("end"))
+    for found in seen.values():
+        assert found["symbol"] is m.symbol and (found["begin_epoch"], found["end_epoch"], found["epoch"]) == (1, 3, 1)
+        assert {"arg_params", "aux_params", "train_data", "executor_manager", "updater", "sym_gen"} <= found.keys()
+    assert "eval_batch" in seen["eval"] and seen["end"]["total_num_batch"] == 3
 
 
 def test_files(tmp_path):

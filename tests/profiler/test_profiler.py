@@ -297,6 +297,8 @@ BAD = {
     "server": (lambda: profiler.pause("server"), RuntimeError, "needs a distributed KVStore"),
     "format": (lambda: profiler.dumps(format="xml"), ValueError, "'table' or 'json', not 'xml'"),
     "order": (lambda: profiler.dumps(sort_by="name"), ValueError, "one of total, avg, min, max, count, not 'name'"),
+    "reset": (lambda: profiler.dumps(reset="yes"), ValueError, "reset must be True or False, not 'yes'"),
+    "direction": (lambda: profiler.dumps(ascending=2), ValueError, "ascending must be True or False, not 2"),
     "mark": (lambda: profiler.Domain("d").new_marker("m").mark("all"), ValueError, "one of process"),
     "counter": (lambda: profiler.Domain("d").new_counter("c").set_value("many"), TypeError, "a number is needed, got 'many'"),
 }
@@ -310,12 +312,53 @@ def test_wrong_arguments(name):
     assert isinstance(e.value, kind)
 
 
-def test_settings_are_fixed_while_it_runs(trace):
-    def work():
-        with pytest.raises(RuntimeError, match="the profiler runs"):
-            profiler.set_config(profile_all=True)
+def test_settings_change_while_it_runs(tmp_path, trace):
+    a = mx.nd.ones((4, 4))
 
-    assert trace(work) is not None
+    def work():
+        mx.nd.relu(a)
+        profiler.set_config(profile_all=False, profile_imperative=False, filename=str(tmp_path / "q.json"))
+        mx.nd.tanh(a)
+        profiler.set_config(profile_imperative=True, filename=str(tmp_path / "p.json"))
+        mx.nd.sigmoid(a)
+        with pytest.raises(ValueError, match="no setting"):
+            profiler.set_config(profile_imperativ=False)
+        mx.nd.exp(a)
+
+    events = trace(work)
+    assert [len(named(events, n)) for n in ("relu", "tanh", "sigmoid", "exp")] == [1, 0, 1, 1]
+
+
+def test_continuous_dump_asked_for_late(tmp_path, trace):
+    def work():
+        profiler.set_config(continuous_dump=True, dump_period=0.02)
+        deadline = time.time() + 10
+        while not (tmp_path / "p.json").exists() and time.time() < deadline:
+            time.sleep(0.01)
+        assert (tmp_path / "p.json").exists()
+
+    trace(work)
+
+
+def test_tables_have_the_columns_of_mxnet(trace):
+    def work():
+        mx.nd.relu(mx.nd.ones((2, 2)))
+        with profiler.Domain("Zoo").new_task("a name longer than its column"), profiler.Domain("Ant").new_task("a"):
+            pass
+
+    lines = []
+    trace(lambda: (work(), lines.extend(profiler.dumps().splitlines())))
+    assert lines[:3] == ["", "Profile Statistics:", "\tNote the difference in units for different entries."]
+    assert "Name                          Total Count        Time (ms)    Min Time (ms)    Max Time (ms)    Avg Time (ms)" in lines
+    assert "Name                          Total Count    Min Use  (kB)    Max Use  (kB)    Avg Use  (kB)" in lines
+    assert lines.index("Ant") < lines.index("Zoo") < lines.index("operator")
+    assert any(line.startswith("a name longer than its column" + " " * 15 + "1 ") for line in lines)
+    assert any(line.startswith("relu" + " " * 36 + "1 ") for line in lines)
+
+
+def test_threads_of_the_trace_have_names(trace):
+    names = {e["args"]["name"] for e in trace(lambda: mx.nd.relu(mx.nd.ones(2)), profile_memory=True) if e["name"] == "thread_name"}
+    assert "MainThread" in names and not any(n.startswith("thread ") for n in names)
 
 
 def test_servers_are_reached_through_the_kvstore():

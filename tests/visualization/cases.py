@@ -34,17 +34,37 @@ def odd_names(mx):
     return mx.sym.exp(mx.sym.Variable("data"), name='x y/z"q')
 
 
+def custom(mx):
+    """An operator of one's own, and pooling without a kernel."""
+    @mx.operator.register("drawn_custom")
+    class Prop(mx.operator.CustomOpProp):
+        pass
+
+    return mx.sym.Pooling(mx.sym.Custom(mx.sym.Variable("x"), op_type="drawn_custom", name="own"), global_pool=True, pool_type="avg", name="pool")
+
+
+def twice(mx):
+    """A value read twice, and a table whose first variable is a weight."""
+    w = mx.sym.Variable("w_weight")
+    t = mx.sym.tanh(w, name="t")
+    return mx.sym.FullyConnected(mx.sym.elemwise_mul(t, t, name="square"), num_hidden=2, name="fc")
+
+
 TABLES = {
     "net": (net, {"shape": {"data": (2, 1, 28, 28)}}),
     "narrow": (net, {"shape": {"data": (2, 1, 28, 28)}, "line_length": 80, "positions": [0.3, 0.6, 0.8, 1.0]}),
     "characters": (net, {"shape": {"data": (2, 1, 28, 28)}, "positions": [30, 60, 80, 100]}),
     "split": (split, {"shape": {"d": (2, 4, 5)}}),
+    "no shapes": (net, {}),
+    "twice": (twice, {"shape": {"w_weight": (2, 3)}}),
 }
 PLOTS = {
     "net": (net, {"shape": {"data": (2, 1, 28, 28)}}),
     "unknown": (net, {"title": "net", "save_format": "svg", "hide_weights": False, "node_attrs": {"shape": "oval", "fixedsize": "false"}}),
     "types": (net, {"shape": {"data": (2, 1, 28, 28)}, "dtype": {"data": "float64"}}),
     "split": (split, {"shape": {"d": (2, 4, 5)}}),
+    "types alone": (net, {"dtype": {"data": "float32"}}),
+    "custom": (custom, {"node_attrs": {"shape": "diamond"}}),
     "odd names": (odd_names, {"title": "a b"}),
 }
 

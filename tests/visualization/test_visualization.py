@@ -44,6 +44,17 @@ def test_graph_of_several_heads(capsys):
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines() if "(" in line][1:] == ["x(null)", "e(exp)", "s(sqrt)"]
 
 
+def test_nodes_of_one_name_are_told():
+    x = mx.sym.FullyConnected(mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=2, name="f"), num_hidden=2, name="f")
+    with pytest.warns(RuntimeWarning, match="have one name.*: f, f_bias, f_weight"):
+        mx.viz.plot_network(x)
+
+
+def test_what_lends_its_size_has_no_arrow():
+    x = mx.sym.contrib.BilinearResize2D(mx.sym.Variable("x"), mx.sym.Variable("y"), mode="like", name="r")
+    assert [e[:2] for e in mx.viz.drawn_edges(x)] == [("r", "x")]
+
+
 NET = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
 BAD = {
     "table of a number": (lambda: mx.viz.print_summary(3), TypeError, "must be a Symbol, got int"),

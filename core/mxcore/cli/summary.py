@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 from .. import symbol as sym
 from .._core.errors import suggest
-from .._core.graph import topo
 from ..base import error
+from ..visualization import inputs_of, layers
 from .arguments import named_shape
 from .model import load_params
 
-__all__ = ["add_arguments", "inputs_of", "layers", "main", "named_shapes", "table"]
+__all__ = ["add_arguments", "main", "named_shapes", "table"]
 
-#: Inputs of operators that are learnt, whatever they are called in a graph.
-_LEARNT = {"weight", "bias", "gamma", "beta", "alpha", "parameters"}
 _COLUMNS = ("Layer (type)", "Output Shape", "Param #", "Previous Layer")
 
 
@@ -28,88 +23,6 @@ def add_arguments(parser):
         "input. Without shapes, what the file says of its parameters is shown",
     )  # fmt: skip
     parser.add_argument("--params", metavar="FILE", help="parameters of the model, whose shapes are then known")
-
-
-@dataclass
-class Layer:
-    """A line of the table.
-
-    Attributes
-    ----------
-    name, kind : str
-        Kind is the operator, ``null`` for an input.
-    shapes : list of tuple or None
-        Of the outputs; 0 is an unknown dimension.
-    params : int or None
-        Learnt numbers that come in here and were not counted before; None if unknown.
-    states : int or None
-        The same of auxiliary states.
-    before : list of str
-        The layers and inputs it reads.
-    """
-
-    name: str
-    kind: str
-    shapes: list
-    params: int | None
-    states: int | None
-    before: list
-
-
-def inputs_of(symbol):
-    """Names of the variables that are inputs and not parameters, as far as a graph tells."""
-    aux, learnt, order = set(symbol.list_auxiliary_states()), set(), []
-    for node in topo(symbol._heads):
-        if node.op is None:
-            order.append(node.name)
-            # Gluon notes factors of the learning rate on all its parameters, Module on those that have any.
-            if {"__init__", "__lr_mult__", "__wd_mult__"} & set(node.attrs):
-                learnt.add(node.name)
-            continue
-        for label, (source, _) in zip(node.params._sig.inputs, node.inputs):
-            if source.op is None and label in _LEARNT:
-                learnt.add(source.name)
-    return [n for n in order if n not in aux and n not in learnt]
-
-
-def layers(symbol, shapes=None):
-    """What there is to say of each layer.
-
-    Parameters
-    ----------
-    symbol : Symbol
-    shapes : dict of str to tuple, optional
-        Of inputs.
-
-    Returns
-    -------
-    list of Layer
-
-    Raises
-    ------
-    MXNetError
-        (also ValueError) if a name is none of the graph's, or shapes contradict each other.
-    """
-    shapes = named_shapes(symbol, shapes or {})
-    internals = symbol.get_internals()
-    arg, out, aux = internals.infer_shape_partial(**shapes)
-    sizes = {**dict(zip(internals.list_arguments(), arg)), **dict(zip(internals.list_auxiliary_states(), aux))}
-    states, inputs = set(internals.list_auxiliary_states()), set(inputs_of(symbol))
-    outputs, counted, found = {}, set(inputs), []
-    for (node, _), shape in zip(internals._heads, out):
-        outputs.setdefault(node, []).append(shape or None)
-    for node, its in outputs.items():
-        if node.op is None:
-            if node.name in inputs:
-                found.append(Layer(node.name, "null", its, 0, 0, []))
-            continue
-        sources = list(dict.fromkeys(source for source, _ in node.inputs))
-        before = [s.name for s in sources if s.op is not None or s.name in inputs]
-        new = [s.name for s in sources if s.op is None and s.name not in counted]
-        counted.update(new)
-        params = _total(sizes[n] for n in new if n not in states)
-        found.append(Layer(node.name, node.op.name, its, params, _total(sizes[n] for n in new if n in states), before))
-    return found
 
 
 def named_shapes(symbol, shapes):
@@ -136,12 +49,6 @@ def named_shapes(symbol, shapes):
     return found
 
 
-def _total(shapes):
-    """Numbers in arrays of these shapes, None if one is unknown."""
-    shapes = list(shapes)
-    return None if any(not s or 0 in s for s in shapes) else sum(map(math.prod, shapes))
-
-
 def _text(shape):
     return "?" if not shape else "(" + ", ".join(str(d or "?") for d in shape) + ("," if len(shape) == 1 else "") + ")"
 
@@ -156,7 +63,7 @@ def table(found):
     rows = []
     for layer in found:
         cells = f"{layer.name}({layer.kind})", ", ".join(map(_text, layer.shapes)), _count(layer)
-        before = layer.before or [""]
+        before = list(dict.fromkeys(layer.before)) or [""]
         rows += [(*(cells if i == 0 else ("",) * 3), name) for i, name in enumerate(before)]
     widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows)]
     full = sum(widths) + 2 * (len(widths) - 1)
@@ -187,5 +94,5 @@ def main(args):
         if not shapes:
             raise error(ValueError, f"--params: {args.params} holds none of the parameters of {args.model}; it holds "
                                     f"{', '.join(list(arrays)[:6]) or 'nothing'} …")  # fmt: skip
-    print("\n".join(table(layers(symbol, {**shapes, **dict(args.shape)}))))
+    print("\n".join(table(layers(symbol, {**shapes, **named_shapes(symbol, dict(args.shape))}))))
     return 0

@@ -10,7 +10,7 @@ __all__ = ["LogMetricsCallback"]
 
 
 class LogMetricsCallback:
-    """Write the metric to an event file, at the end of a batch or of an evaluation.
+    """Write the metric to an event file, at the end of a batch or of an evaluation; the step is the number of the epoch.
 
     Parameters
     ----------
@@ -19,9 +19,15 @@ class LogMetricsCallback:
     prefix : str, optional
         Comes before the names, with a hyphen.
 
+    Raises
+    ------
+    MXNetError
+        (also OSError) if the folder or the file cannot be made.
+
     Notes
     -----
-    Look at it with ``tensorboard --logdir <folder>``. Each call is a step.
+    Look at it with ``tensorboard --logdir <folder>``. As in MXNet 1.9.1 all batches of an epoch have one step; they differ in time.
+    A training that goes on with ``begin_epoch`` goes on in the picture.
 
     Examples
     --------
@@ -34,7 +40,6 @@ class LogMetricsCallback:
 
     def __init__(self, logging_dir: str, prefix: str | None = None) -> None:
         self.prefix = prefix
-        self.step = 0
         self.summary_writer = EventWriter(logging_dir)
         weakref.finalize(self, self.summary_writer.close)
 
@@ -42,5 +47,4 @@ class LogMetricsCallback:
         if param.eval_metric is None:
             return
         for name, value in param.eval_metric.get_name_value():
-            self.summary_writer.add_scalar(name if self.prefix is None else f"{self.prefix}-{name}", value, self.step)
-        self.step += 1
+            self.summary_writer.add_scalar(name if self.prefix is None else f"{self.prefix}-{name}", value, param.epoch)

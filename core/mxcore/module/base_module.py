@@ -11,7 +11,7 @@ from ..base import error
 from ..initializer import Uniform
 from ..io import DataBatch, DataIter
 from ..model import BatchEndParam
-from .names import as_list as _as_list
+from . import arguments
 from .names import check_input_names as _check_input_names  # noqa: F401 (what derived modules import from here)
 from .names import check_names_match as _check_names_match  # noqa: F401
 from .names import parse_data_desc as _parse_data_desc  # noqa: F401
@@ -32,6 +32,23 @@ class BaseModule:
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 ``mx.mod.BaseModule``. Subclasses define what is said to be theirs below.
+
+    Examples
+    --------
+    The steps that `fit` takes, one by one:
+
+    >>> import mxcore as mx
+    >>> net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2), name="softmax")
+    >>> mod = mx.mod.Module(net)
+    >>> isinstance(mod, mx.mod.BaseModule)
+    True
+    >>> mod.bind([("data", (4, 3))], [("softmax_label", (4,))])
+    >>> mod.init_params()
+    >>> mod.init_optimizer(optimizer="sgd")
+    >>> mod.forward_backward(mx.io.DataBatch([mx.nd.ones((4, 3))], [mx.nd.zeros(4)]))
+    >>> mod.update()
+    >>> mod.get_outputs()[0].shape
+    (4, 2)
     """
 
     def __init__(self, logger=logging):
@@ -96,6 +113,9 @@ class BaseModule:
             (also ValueError) if the metric does not fit the outputs and labels; it names both.
         """
         self._require("score", params=True)
+        arguments.data_source(eval_data, "eval_data", *["reset"] * reset)
+        batch_end_callback = arguments.callbacks(batch_end_callback, "batch_end_callback")
+        score_end_callback = arguments.callbacks(score_end_callback, "score_end_callback")
         if reset:
             eval_data.reset()
         if not isinstance(eval_metric, metric.EvalMetric):
@@ -108,14 +128,14 @@ class BaseModule:
             self.prepare(eval_batch, sparse_row_id_fn=sparse_row_id_fn)
             self.forward(eval_batch, is_train=False)
             self._measure(eval_metric, eval_batch)
-            if batch_end_callback is not None:
+            if batch_end_callback:
                 batch_end_params = BatchEndParam(epoch=epoch, nbatch=nbatch, eval_metric=eval_metric, locals=locals())
-                for callback in _as_list(batch_end_callback):
+                for callback in batch_end_callback:
                     callback(batch_end_params)
             actual_num_batch += 1
         if score_end_callback:
             params = BatchEndParam(epoch=epoch, nbatch=actual_num_batch, eval_metric=eval_metric, locals=locals())
-            for callback in _as_list(score_end_callback):
+            for callback in score_end_callback:
                 callback(params)
         return eval_metric.get_global_name_value()
 
@@ -146,6 +166,7 @@ class BaseModule:
         batch : DataBatch
         """
         self._require("iter_predict", params=True)
+        arguments.data_source(eval_data, "eval_data", *["reset"] * reset)
         if reset:
             eval_data.reset()
         for nbatch, eval_batch in enumerate(eval_data):
@@ -244,8 +265,14 @@ class BaseModule:
         >>> mod.score(it, "mse")[0][1] < 1e-6
         True
         """
-        if num_epoch is None:
-            raise error(AssertionError, "fit: please specify the number of epochs, num_epoch=…")
+        arguments.epochs(begin_epoch, num_epoch)
+        arguments.data_source(train_data, "train_data", "provide_data", "provide_label", "reset")
+        if eval_data is not None:
+            arguments.data_source(eval_data, "eval_data", "reset")
+        batch_end_callback = arguments.callbacks(batch_end_callback, "batch_end_callback")
+        epoch_end_callback = arguments.callbacks(epoch_end_callback, "epoch_end_callback")
+        eval_end_callback = arguments.callbacks(eval_end_callback, "eval_end_callback")
+        eval_batch_end_callback = arguments.callbacks(eval_batch_end_callback, "eval_batch_end_callback")
         self.bind(data_shapes=train_data.provide_data, label_shapes=train_data.provide_label, for_training=True,
                   force_rebind=force_rebind)
         if monitor is not None:
@@ -259,7 +286,7 @@ class BaseModule:
         if not isinstance(eval_metric, metric.EvalMetric):
             eval_metric = metric.create(eval_metric)
 
-        for epoch in range(begin_epoch, num_epoch):
+        for epoch in arguments.epochs(begin_epoch, num_epoch):
             tic = time.time()
             eval_metric.reset()
             nbatch = 0
@@ -288,9 +315,9 @@ class BaseModule:
                     monitor.toc_print()
                 if end_of_batch:
                     eval_name_vals = eval_metric.get_global_name_value()
-                if batch_end_callback is not None:
+                if batch_end_callback:
                     batch_end_params = BatchEndParam(epoch=epoch, nbatch=nbatch, eval_metric=eval_metric, locals=locals())
-                    for callback in _as_list(batch_end_callback):
+                    for callback in batch_end_callback:
                         callback(batch_end_params)
                 nbatch += 1
 
@@ -301,9 +328,8 @@ class BaseModule:
             # Contexts may have drifted apart (batch statistics); all go on from the means.
             arg_params, aux_params = self.get_params()
             self.set_params(arg_params, aux_params)
-            if epoch_end_callback is not None:
-                for callback in _as_list(epoch_end_callback):
-                    callback(epoch, self.symbol, arg_params, aux_params)
+            for callback in epoch_end_callback:
+                callback(epoch, self.symbol, arg_params, aux_params)
             if eval_data is not None:
                 res = self.score(eval_data, validation_metric, score_end_callback=eval_end_callback,
                                  batch_end_callback=eval_batch_end_callback, epoch=epoch)
@@ -375,7 +401,23 @@ class BaseModule:
         raise self._absent("init_params()")
 
     def set_params(self, arg_params, aux_params, allow_missing=False, force_init=True, allow_extra=False):
-        """Give parameters new values; the arguments are those of `init_params`."""
+        """Give parameters new values.
+
+        Parameters
+        ----------
+        arg_params, aux_params : dict of str to NDArray
+        allow_missing : bool
+            Leave as they are what the dicts lack; else that is an error.
+        force_init : bool
+            Also where they have values already, which is the rule here.
+        allow_extra : bool
+            With `allow_missing`: leave out what the network does not have; else that is an error.
+
+        Raises
+        ------
+        MXNetError
+            As `init_params`.
+        """
         self.init_params(initializer=None, arg_params=arg_params, aux_params=aux_params, allow_missing=allow_missing,
                          force_init=force_init, allow_extra=allow_extra)
 
@@ -409,18 +451,40 @@ class BaseModule:
         self.set_params(arg_params, aux_params)
 
     def get_states(self, merge_multi_context=True):
-        """States, list of NDArray (of lists of them, one a context, if not merged); none unless a subclass has them."""
+        """States; none unless a subclass has them.
+
+        Parameters
+        ----------
+        merge_multi_context : bool
+            Put the parts of all contexts together; else give for each state a list of them.
+
+        Returns
+        -------
+        list of NDArray, or of list of NDArray
+        """
         self._require("get_states", params=True)
         return []
 
     def set_states(self, states=None, value=None):
-        """Set the states to arrays, or all to a number."""
+        """Set the states to arrays, or all to a number; one of the two is needed.
+
+        Parameters
+        ----------
+        states : list of list of NDArray, optional
+            As `get_states` or `get_outputs` give them, merged or not.
+        value : float, optional
+        """
         self._require("set_states", params=True)
         if states or value:
             raise error(ValueError, f"{type(self).__name__} has no states to set")
 
     def install_monitor(self, mon):
-        """Let a `Monitor` watch the executors."""
+        """Let a monitor watch the executors.
+
+        Parameters
+        ----------
+        mon : Monitor
+        """
         raise self._absent("install_monitor()")
 
     # -- computing ---------------------------------------------------------------------------------------------
@@ -461,11 +525,31 @@ class BaseModule:
         raise self._absent("backward()")
 
     def get_outputs(self, merge_multi_context=True):
-        """Outputs of the last `forward`, list of NDArray (of lists of them, one a context, if not merged)."""
+        """Outputs of the last `forward`; good until the next.
+
+        Parameters
+        ----------
+        merge_multi_context : bool
+            Put the parts of all contexts together; else give for each output a list of them.
+
+        Returns
+        -------
+        list of NDArray, or of list of NDArray
+        """
         raise self._absent("get_outputs()")
 
     def get_input_grads(self, merge_multi_context=True):
-        """Gradients of the data, in the form of `get_outputs`."""
+        """Gradients of the data, after `backward` of a module bound with ``inputs_need_grad=True``.
+
+        Parameters
+        ----------
+        merge_multi_context : bool
+            As in `get_outputs`.
+
+        Returns
+        -------
+        list of NDArray, or of list of NDArray
+        """
         raise self._absent("get_input_grads()")
 
     def update(self):

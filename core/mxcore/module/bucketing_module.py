@@ -9,7 +9,8 @@ from .. import ndarray
 from .. import symbol as _symbol
 from ..base import error
 from ..initializer import Uniform
-from ..model import load_params
+from ..model import checkpoint_file, load_params
+from . import arguments
 from .base_module import BaseModule
 from .module import Module
 from .names import as_list, check_input_names
@@ -54,8 +55,12 @@ class BucketingModule(BaseModule):
         super().__init__(logger)
         if default_bucket_key is None:
             raise error(AssertionError, "BucketingModule needs a default_bucket_key: the one of the largest bucket")
+        if not callable(sym_gen) or isinstance(sym_gen, _symbol.Symbol):
+            raise error(TypeError, "sym_gen must be a function of the bucket key that returns (symbol, data_names, label_names), got "
+                                   f"{type(sym_gen).__name__}")
         self._sym_gen, self._default_bucket_key = sym_gen, default_bucket_key
-        self._fixed_param_names, self._state_names = list(fixed_param_names or ()), list(state_names or ())
+        self._fixed_param_names, self._state_names = (arguments.names(n, what) for n, what in (
+            (fixed_param_names, "fixed_param_names"), (state_names, "state_names")))
         self._options = dict(logger=logger, context=context, work_load_list=work_load_list, group2ctxs=group2ctxs,
                              compression_params=compression_params, fixed_param_names=self._fixed_param_names,
                              state_names=self._state_names)
@@ -93,7 +98,7 @@ class BucketingModule(BaseModule):
         """
         if not self._buckets:
             raise error(AssertionError, "save_checkpoint: no bucket was bound yet; call bind() before")
-        self.save_params(f"{prefix}-{epoch:04d}.params")
+        self.save_params(checkpoint_file(prefix, epoch))
         keys = list(self._buckets)
         for key in keys:
             self._buckets[key].symbol.save(f"{prefix}-{key}-symbol.json", remove_amp_cast=remove_amp_cast)
@@ -175,7 +180,7 @@ class BucketingModule(BaseModule):
     # -- descriptions ------------------------------------------------------------------------------------------
     @property
     def data_names(self):
-        return self._curr_module.data_names if self.binded else list(self._call_sym_gen(self._default_bucket_key)[1])
+        return self._curr_module.data_names if self.binded else self._call_sym_gen(self._default_bucket_key)[1]
 
     @property
     def output_names(self):
@@ -299,8 +304,9 @@ class BucketingModule(BaseModule):
         data, labels = getattr(data_batch, "provide_data", None), getattr(data_batch, "provide_label", None)
         if data is None:
             data = [(d.name, a.shape, d.dtype, d.layout) for d, a in zip(default.data_shapes, data_batch.data)]
-            if data_batch.label and default.label_shapes:
-                labels = [(d.name, a.shape, d.dtype, d.layout) for d, a in zip(default.label_shapes, data_batch.label)]
+            given = getattr(data_batch, "label", None)
+            if given and default.label_shapes:
+                labels = [(d.name, a.shape, d.dtype, d.layout) for d, a in zip(default.label_shapes, given)]
         self.switch_bucket(key, data, labels)
 
     def init_optimizer(self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False):

@@ -11,6 +11,7 @@ from ..context import Context
 from ..io import DataDesc
 from ..ndarray import NDArray
 from . import slicing
+from .arguments import parts_of
 
 __all__ = ["DataParallelExecutorGroup"]
 
@@ -58,7 +59,9 @@ def groups_per_context(group2ctxs: Any, count: int) -> list[dict[str, Any] | Non
         raise error(TypeError, f"group2ctxs must be a dict of contexts or a list of dicts, got {group2ctxs!r}")
     found: list[dict[str, Any] | None] = [{} for _ in range(count)]
     for group, where in group2ctxs.items():
-        contexts = [where] if isinstance(where, (Context, str)) else list(where)
+        contexts = list(where) if isinstance(where, (list, tuple)) else [where]
+        if not all(isinstance(c, (Context, str)) for c in contexts):
+            raise error(TypeError, f"group2ctxs[{group!r}] must be a Context or a list of them, got {where!r}")
         if len(contexts) == 1:
             contexts *= count
         if len(contexts) != count:
@@ -129,7 +132,17 @@ class DataParallelExecutorGroup:
 
     # -- binding -----------------------------------------------------------------------------------------------
     def decide_slices(self, data_shapes):
-        """Cut the batch that descriptions tell of; returns the batch axes and sets `batch_size` and `slices`."""
+        """Cut the batch that descriptions tell of: sets `batch_size` and `slices`.
+
+        Parameters
+        ----------
+        data_shapes : list of DataDesc
+
+        Returns
+        -------
+        list of int
+            The batch axis of each array.
+        """
         size, axes = self._batch(data_shapes, self.batch_size)
         if size is None:
             raise error(ValueError, f"no array of the batch has a batch axis 'N' in its layout: {list(data_shapes)}")
@@ -231,7 +244,8 @@ class DataParallelExecutorGroup:
             wrong = [f"{n} {old.arg_dict[n].shape} -> {shapes[n]}" for n in self.param_names if shapes[n] != old.arg_dict[n].shape]
             if wrong:
                 raise error(ValueError, f"batches with {given} would change the shapes of parameters: {', '.join(wrong)}; the module "
-                                        f"was bound with {self._shapes(i, [*self.data_shapes, *(self.label_shapes or ())])}")
+                                        f"was bound with {self._shapes(i, [*self.data_shapes, *(self.label_shapes or ())])}. A label among them "
+                                        "is none: name it in label_names")
             inputs = {n: s for n, s in shapes.items() if n not in self.param_names}
             execs.append(old.reshape(allow_up_sizing=True, **inputs))
             _share_outputs(execs[-1], old)
@@ -309,6 +323,8 @@ class DataParallelExecutorGroup:
         """
         for names, arrays, into in ((self.param_names, self.param_arrays, arg_params), (self.aux_names, self.aux_arrays, aux_params)):
             for name, copies in zip(names, arrays):
+                if name not in into:  # a label that was not named as one
+                    continue
                 target = into[name]
                 whole = copies[0]
                 if len(copies) > 1:
@@ -349,6 +365,9 @@ class DataParallelExecutorGroup:
         if not self.for_training:
             raise error(AssertionError, "backward: the module was bound with for_training=False; bind it again for training")
         given = None if out_grads is None else list(out_grads) if isinstance(out_grads, (list, tuple)) else [out_grads]
+        wrong = next((g for g in given or () if g is not None and not hasattr(g, "shape")), None)
+        if wrong is not None:
+            raise error(TypeError, f"backward: out_grads must be an NDArray or a list with one for each output, got {wrong!r}")
         for e, rows in zip(self.execs, self.slices):
             if not given:
                 e.backward()
@@ -390,13 +409,25 @@ class DataParallelExecutorGroup:
         return slicing.merge(arrays, self.output_layouts[begin:end]) if merge_multi_context else arrays
 
     def get_input_grads(self, merge_multi_context=True):
-        """Gradients of the data, as `get_outputs` gives the outputs."""
+        """Gradients of the data.
+
+        Parameters
+        ----------
+        merge_multi_context : bool
+            As in `get_outputs`.
+        """
         if not self.inputs_need_grad:
             raise error(AssertionError, "get_input_grads: the module was bound with inputs_need_grad=False")
         return slicing.merge(self.input_grad_arrays, self.data_layouts) if merge_multi_context else self.input_grad_arrays
 
     def get_states(self, merge_multi_context=True):
-        """The states, as `get_outputs` gives the outputs."""
+        """The states.
+
+        Parameters
+        ----------
+        merge_multi_context : bool
+            As in `get_outputs`.
+        """
         return slicing.merge(self.state_arrays, [0] * len(self.state_arrays)) if merge_multi_context else self.state_arrays
 
     def set_states(self, states=None, value=None):
@@ -428,6 +459,10 @@ class DataParallelExecutorGroup:
             Over the whole batch; with `pre_sliced` a list of them for each context.
         pre_sliced : bool
         """
+        if not hasattr(eval_metric, "update_dict"):
+            raise error(TypeError, f"update_metric takes an EvalMetric, got {eval_metric!r}; mx.metric.create makes one")
+        if labels is not None and not isinstance(labels, (list, tuple)):
+            raise error(TypeError, f"update_metric: labels must be a list of NDArray, got {type(labels).__name__}; write [label]")
         for i, (e, rows) in enumerate(zip(self.execs, self.slices)):
             if pre_sliced:
                 mine = labels[i]
@@ -445,7 +480,14 @@ class DataParallelExecutorGroup:
                                   "output_names and label_names") from problem
 
     def install_monitor(self, mon):
-        """Let a monitor watch all executors, those of later shapes, too."""
+        """Let a monitor watch all executors, those of later shapes, too.
+
+        Parameters
+        ----------
+        mon : Monitor
+        """
+        if not hasattr(mon, "install"):
+            raise error(TypeError, f"install_monitor takes a Monitor, got {mon!r}")
         self._monitors.append(mon)
         for execs in self._kept.values():
             for e in execs:
@@ -462,10 +504,11 @@ def _share_outputs(executor, other):
 
 def _contents(data_batch):
     """Data and labels of a batch, or of one already cut for the contexts: then for each array a list of its parts."""
-    if not isinstance(data_batch, (list, tuple)):
+    parts = parts_of(data_batch)
+    if parts is None:
         return data_batch.data, getattr(data_batch, "label", None)
-    data = list(zip(*(b.data for b in data_batch)))
-    labels = [b.label for b in data_batch]
+    data = list(zip(*(b.data for b in parts)))
+    labels = [b.label for b in parts]
     return data, list(zip(*labels)) if all(labels) else None
 
 

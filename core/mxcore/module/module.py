@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from .. import context as _context
 from .. import ndarray, optimizer
@@ -10,10 +11,12 @@ from .._io_files import open_read, write_atomic
 from ..base import error
 from ..initializer import InitDesc, Uniform
 from ..io import DataDesc
-from ..model import load_checkpoint
+from ..model import checkpoint_file, load_checkpoint
+from ..symbol import Symbol
+from . import arguments
 from .base_module import BaseModule
 from .executor_group import DataParallelExecutorGroup, groups_per_context
-from .names import check_input_names, check_params, parse_data_desc
+from .names import check_input_names, check_params, labels_of, parse_data_desc
 from .updates import create_kvstore, initialize_kvstore, names_of_indices, update_params, update_params_on_kvstore
 
 __all__ = ["Module"]
@@ -66,14 +69,17 @@ class Module(BaseModule):
                  fixed_param_names=None, state_names=None, group2ctxs=None, compression_params=None):
         super().__init__(logger)
         context = _context.cpu() if context is None else context
-        self._context = list(context) if isinstance(context, (list, tuple)) else [context]
-        self._work_load_list = [1] * len(self._context) if work_load_list is None else list(work_load_list)
-        if len(self._work_load_list) != len(self._context):
-            raise error(AssertionError, f"work_load_list has {len(self._work_load_list)} entries for {len(self._context)} contexts")
+        if not isinstance(symbol, Symbol):
+            raise error(TypeError, f"Module takes a Symbol, got {type(symbol).__name__}")
+        self._context = arguments.contexts(context)
+        self._work_load_list = arguments.work_loads(work_load_list, len(self._context))
         groups_per_context(group2ctxs, len(self._context))
         self._group2ctxs = group2ctxs
         self._symbol = symbol
-        data, labels, states, fixed = (list(n) if n is not None else [] for n in (data_names, label_names, state_names, fixed_param_names))
+        data, labels, states, fixed = (arguments.names(n, what) for n, what in (
+            (data_names, "data_names"), (label_names, "label_names"), (state_names, "state_names"), (fixed_param_names, "fixed_param_names")))
+        if compression_params is not None:
+            arguments.options(compression_params, "compression_params")
         for names, kind, throw in ((data, "data", True), (labels, "label", False), (states, "state", True), (fixed, "fixed_param", True)):
             check_input_names(symbol, names, kind, throw)
         inputs = {*data, *labels, *states}
@@ -117,7 +123,7 @@ class Module(BaseModule):
         mod._arg_params, mod._aux_params = args, auxs
         mod.params_initialized = True
         if load_optimizer_states:
-            mod._preload_opt_states = f"{prefix}-{epoch:04d}.states"
+            mod._preload_opt_states = checkpoint_file(prefix, epoch, "states")
         return mod
 
     def save_checkpoint(self, prefix, epoch, save_optimizer_states=False, remove_amp_cast=True):
@@ -133,12 +139,11 @@ class Module(BaseModule):
         remove_amp_cast : bool
             Leave out the casts of automatic mixed precision.
         """
+        param_name, state_name = (checkpoint_file(prefix, epoch, ending) for ending in ("params", "states"))
         self._symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
-        param_name = f"{prefix}-{epoch:04d}.params"
         self.save_params(param_name)
         self.logger.info('Saved checkpoint to "%s"', param_name)
         if save_optimizer_states:
-            state_name = f"{prefix}-{epoch:04d}.states"
             self.save_optimizer_states(state_name)
             self.logger.info('Saved optimizer state to "%s"', state_name)
 
@@ -205,7 +210,7 @@ class Module(BaseModule):
 
     # -- parameters --------------------------------------------------------------------------------------------
     def get_params(self):
-        if self._arg_params is None:
+        if not self.params_initialized:  # a loaded module has them before it is bound
             self._require("get_params", params=True)
         if self._params_dirty:
             self._sync_params_from_devices()
@@ -217,6 +222,10 @@ class Module(BaseModule):
             warn("Parameters already initialized and force_init=False. init_params call ignored.")
             return
         self._require("init_params")
+        if initializer is not None:
+            arguments.initializer_of(initializer)
+        elif not allow_missing:
+            arg_params, aux_params = ({} if given is None else given for given in (arg_params, aux_params))  # all must be given, then
         # What is given beyond the network is left out here, as in MXNet: fine-tuning scripts pass whole checkpoints.
         for needed, given, what in ((self._arg_params, arg_params, "arg_params"), (self._aux_params, aux_params, "aux_params")):
             if given is not None:
@@ -243,12 +252,18 @@ class Module(BaseModule):
             warn("Parameters already initialized and force_init=False. set_params call ignored.")
             return
         self._require("set_params")
+        arg_params = self._without_inputs(arg_params)
         for needed, given, what in ((self._arg_params, arg_params, "arg_params"), (self._aux_params, aux_params, "aux_params")):
             check_params(needed, given, what, True, allow_extra)
         self._exec_group.set_params(arg_params or {}, aux_params or {}, allow_extra=allow_extra)
         self._tell_store(arg_params or {})
         self._params_dirty = True
         self.params_initialized = True
+
+    def _without_inputs(self, given):
+        """Parameters less arrays for inputs, which checkpoints of modules hold that did not name their labels."""
+        inputs = {*self._data_names, *self._label_names, *self._state_names}
+        return {n: a for n, a in given.items() if n not in inputs} if isinstance(given, Mapping) else given
 
     def _tell_store(self, given):
         """Hand new values to a store that updates, else its next update would bring the old ones back."""
@@ -315,10 +330,13 @@ class Module(BaseModule):
     def _take_params(self):
         """Bring in parameters that were there before binding."""
         group = self._exec_group
+        # Whoever predicts may leave labels unnamed, which are then parameters that no checkpoint holds.
+        labels = [] if self._label_names else labels_of(self._symbol)
+        self._arg_params = self._without_inputs(self._arg_params)
         try:
             for names, arrays, given, what in ((self._param_names, group.param_arrays, self._arg_params, "arg_params"),
                                                (self._aux_names, group.aux_arrays, self._aux_params, "aux_params")):
-                check_params({n: a[0] for n, a in zip(names, arrays)}, given, what, False, False)
+                check_params({n: a[0] for n, a in zip(names, arrays) if n in given or n not in labels}, given, what, False, False)
             group.set_params(self._arg_params, self._aux_params)
         except BaseException:
             self._reset_bind()
@@ -362,7 +380,7 @@ class Module(BaseModule):
         if kvstore and "dist" in kvstore.type and "_sync" in kvstore.type:
             batch_size *= kvstore.num_workers
         idx2name = names_of_indices(self._param_names, len(self._context), update_on_kvstore)
-        optimizer = self._made_optimizer(optimizer, dict(optimizer_params or ()), 1.0 / batch_size, idx2name)
+        optimizer = self._made_optimizer(optimizer, arguments.options(optimizer_params, "optimizer_params"), 1.0 / batch_size, idx2name)
         if kvstore:
             if self._compression_params:
                 kvstore.set_gradient_compression(self._compression_params)
@@ -397,6 +415,8 @@ class Module(BaseModule):
         ----------
         shared_module : Module
         """
+        if not isinstance(shared_module, Module):
+            raise error(TypeError, f"borrow_optimizer takes a Module, got {type(shared_module).__name__}")
         if not shared_module.optimizer_initialized:
             raise error(AssertionError, "borrow_optimizer: the other module has no optimizer; call its init_optimizer() before")
         self._optimizer, self._kvstore = shared_module._optimizer, shared_module._kvstore
@@ -417,10 +437,11 @@ class Module(BaseModule):
 
     def _adapt_to(self, data_batch):
         """Reshape if the batch is of other shapes than the last one."""
-        if isinstance(data_batch, (list, tuple)):
-            if not data_batch:
+        parts = arguments.parts_of(data_batch)
+        if parts is not None:
+            if not parts:
                 raise error(ValueError, "forward: an empty list of batches")
-            first, parts = data_batch[0], data_batch
+            first = parts[0]
             if len(parts) != len(self._context):
                 raise error(ValueError, f"forward: {len(parts)} batches for {len(self._context)} contexts")
             data = [_whole([b.data[i] for b in parts], d) for i, d in enumerate(self._data_shapes)]

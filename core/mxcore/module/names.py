@@ -1,6 +1,7 @@
 """Do names and shapes fit? What is asked of symbols, iterators and checkpoints, and answered with the names there are."""
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -8,10 +9,13 @@ from .._core.errors import suggest, warn
 from ..base import error
 from ..io import DataDesc
 
-__all__ = ["as_list", "check_input_names", "check_names_match", "check_params", "parse_data_desc"]
+__all__ = ["as_list", "check_input_names", "check_names_match", "check_params", "labels_of", "parse_data_desc"]
 
 #: Endings of names that are parameters, hence no candidates for inputs.
 _PARAMETER = ("_weight", "_bias", "_gamma", "_beta")
+
+#: Losses whose outputs do not depend on their labels.
+_LOSSES = ("SoftmaxOutput", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput", "SVMOutput")
 
 
 def as_list(value: Any) -> list[Any]:
@@ -89,11 +93,43 @@ def parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data_
     return data, labels
 
 
+def labels_of(symbol: Any) -> list[str]:
+    """Arguments whose values no output needs, as those of labels behind the usual losses, or that are called labels.
+
+    Parameters
+    ----------
+    symbol : Symbol
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> labels_of(mx.sym.SoftmaxOutput(mx.sym.Variable("x"), mx.sym.Reshape(mx.sym.Variable("y"), shape=(-1,))))
+    ['y']
+    """
+    needed, todo = set(), [node for node, _ in symbol._heads]
+    while todo:
+        node = todo.pop()
+        if node not in needed:
+            needed.add(node)
+            if node.op is not None:
+                names = node.params._sig.inputs
+                todo += [m for (m, _), n in zip(node.inputs, names) if n != "label" or node.op.name not in _LOSSES]
+    counting = {node.name for node in needed}
+    return [n for n in symbol.list_arguments() if n not in counting or n.endswith("label")]
+
+
 def _descriptions(shapes: Any, what: str) -> list[DataDesc]:
     try:
-        return [d if isinstance(d, DataDesc) else DataDesc(*d) for d in shapes]
+        found = [d if isinstance(d, DataDesc) else DataDesc(*d) for d in shapes]
     except TypeError:
-        raise error(TypeError, f"{what} must be a list of DataDesc or of (name, shape), got {shapes!r}") from None
+        found = None
+    if found is None or not all(isinstance(d.name, str) and all(isinstance(n, numbers.Integral) for n in d.shape) for d in found):
+        raise error(TypeError, f"{what} must be a list of DataDesc or of (name, shape), got {shapes!r}")
+    return found
 
 
 def check_params(needed: Mapping[str, Any], given: Mapping[str, Any] | None, what: str, allow_missing: bool, allow_extra: bool) -> None:
@@ -111,7 +147,11 @@ def check_params(needed: Mapping[str, Any], given: Mapping[str, Any] | None, wha
     MXNetError
         (also ValueError, or RuntimeError for missing ones) with every name and shape that differs.
     """
-    given = given or {}
+    given = {} if given is None else given
+    if not isinstance(given, Mapping) or not all(hasattr(a, "shape") for a in given.values()):
+        raise error(TypeError, f"{what} must be a dict of names to NDArray, got " + (
+            f"{type(given).__name__}; mx.model.load_params reads a checkpoint" if not isinstance(given, Mapping) else
+            f"{next(f'{type(a).__name__} for {n!r}' for n, a in given.items() if not hasattr(a, 'shape'))}"))
     wrong = [f"{n} has shape {tuple(given[n].shape)}, the network needs {tuple(a.shape)}" for n, a in needed.items()
              if n in given and tuple(given[n].shape) != tuple(a.shape)]
     missing = [n for n in needed if n not in given]

@@ -27,6 +27,22 @@ class PythonModule(BaseModule):
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 ``mx.mod.PythonModule``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> class Halve(mx.mod.PythonModule):
+    ...     def _compute_output_shapes(self):
+    ...         return [("half_output", self.data_shapes[0].shape)]
+    ...     def forward(self, data_batch, is_train=None):
+    ...         self.out = data_batch.data[0] / 2
+    ...     def get_outputs(self, merge_multi_context=True):
+    ...         return [self.out]
+    >>> mod = Halve(["data"], None, ["half_output"])
+    >>> mod.bind([("data", (2,))])
+    >>> mod.forward(mx.io.DataBatch([mx.nd.array([2, 4])]))
+    >>> mod.get_outputs()[0].asnumpy()
+    array([1., 2.], dtype=float32)
     """
 
     def __init__(self, data_names, label_names, output_names, logger=logging):

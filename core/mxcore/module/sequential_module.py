@@ -62,6 +62,8 @@ class SequentialModule(BaseModule):
         SequentialModule
             This one.
         """
+        if not isinstance(module, BaseModule):
+            raise error(TypeError, f"SequentialModule.add takes a module, got {type(module).__name__}")
         known = {self.META_TAKE_LABELS, self.META_AUTO_WIRING}
         for key in kwargs:
             if key not in known:

@@ -32,6 +32,16 @@ class Config:
 
     def set(self, given: dict[str, Any]) -> None:
         """Change settings; all are checked first."""
+        vars(self).update(self.check(given))
+
+    def check(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The values that settings would get.
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError) for a setting that there is not, or a wrong value.
+        """
         new: dict[str, Any] = {}
         for name, value in given.items():
             if not hasattr(self, name):
@@ -49,7 +59,7 @@ class Config:
                     raise error(ValueError, f"profiler: {name} must be seconds above 0, got {value!r}")
             else:
                 new[name] = str(value)
-        vars(self).update(new)
+        return new
 
     def wants(self, kind: str) -> bool:
         """Whether calls of a kind are recorded: 'symbolic', 'imperative', 'memory' or 'api'."""

@@ -46,7 +46,7 @@ def _process(profile_process: str, command: str, *args: Any) -> bool:
 
 
 def set_config(**kwargs: Any) -> None:
-    """Say what to record, before the profiler starts.
+    """Say what to record; while the profiler runs, from now on.
 
     Parameters
     ----------
@@ -86,9 +86,16 @@ def set_config(**kwargs: Any) -> None:
     if not _process(kwargs.pop("profile_process", "worker"), "set_config", kwargs):
         return
     with _lock:
-        if recorder.on:
-            raise error(RuntimeError, "profiler.set_config: the profiler runs; set_state('stop') first")
+        config.check(kwargs)
+        on, often = recorder.on, config.continuous_dump
+        if on:
+            waitall()
+            hooks.uninstall()
         config.set(kwargs)
+        if on:
+            hooks.install()
+        if _state["run"] and config.continuous_dump and not often:
+            _write_often()
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
@@ -98,6 +105,15 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     ------
     MXNetError
         (also ValueError) for another state.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.profiler.set_state("run")
+    >>> x = mx.nd.relu(mx.nd.ones((2, 2)))
+    >>> mx.profiler.set_state("stop")
+    >>> "relu" in mx.profiler.dumps(reset=True)
+    True
     """
     if state not in ("run", "stop"):
         raise error(ValueError, f"profiler.set_state: state must be 'run' or 'stop', not {state!r}")
@@ -126,7 +142,12 @@ def _switch() -> None:
 
 
 def state() -> str:
-    """``'run'`` or ``'stop'``."""
+    """``'run'`` or ``'stop'``.
+
+    >>> import mxcore as mx
+    >>> mx.profiler.state()
+    'stop'
+    """
     return "run" if _state["run"] else "stop"
 
 
@@ -141,12 +162,29 @@ def stop() -> None:
 
 
 def pause(profile_process: str = "worker") -> None:
-    """Record nothing until `resume`; without effect while the profiler is stopped."""
+    """Record nothing until `resume`; without effect while the profiler is stopped.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError or RuntimeError) if `profile_process` is unknown, or ``'server'`` without a distributed KVStore.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.profiler.set_state("run")
+    >>> mx.profiler.pause()
+    >>> x = mx.nd.tanh(mx.nd.ones((2, 2)))
+    >>> mx.profiler.resume()
+    >>> mx.profiler.set_state("stop")
+    >>> "tanh" in mx.profiler.dumps(reset=True)
+    False
+    """
     _hold(profile_process, "pause", True)
 
 
 def resume(profile_process: str = "worker") -> None:
-    """Go on after `pause`."""
+    """Go on after `pause`, which see."""
     _hold(profile_process, "resume", False)
 
 
@@ -172,6 +210,13 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
     ------
     MXNetError
         (also the matching OSError) if the file cannot be written; the events are kept then.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.profiler.set_config(filename="memory://doc/profile.json")
+    >>> mx.profiler.dump()
+    >>> mx.profiler.set_config(filename="profile.json")
     """
     if not _process(profile_process, "dump", finished):
         return
@@ -204,9 +249,18 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
     ------
     MXNetError
         (also ValueError) for another format or order.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> print(mx.profiler.dumps(reset=True).splitlines()[1])
+    Profile Statistics:
     """
     if format not in ("table", "json"):
         raise error(ValueError, f"profiler.dumps: format must be 'table' or 'json', not {format!r}")
+    for name, value in (("reset", reset), ("ascending", ascending)):
+        if value not in (True, False):
+            raise error(ValueError, f"profiler.dumps: {name} must be True or False, not {value!r}")
     with _lock:
         if recorder.on:
             waitall()
@@ -220,9 +274,9 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
 def _write_often() -> None:
     """Write the trace every `dump_period` seconds until the profiler stops."""
     def write() -> None:
-        while _state["run"]:
+        while _state["run"] and config.continuous_dump:
             over.wait(config.dump_period)
-            if _state["run"]:
+            if _state["run"] and config.continuous_dump:
                 write_trace(recorder, config.filename)
 
     over = threading.Event()

@@ -102,6 +102,7 @@ class _Sampler(threading.Thread):
         self.start()
 
     def run(self) -> None:
+        recorder.thread_names[threading.get_ident()] = self.name  # the trace is written when it is gone
         while not self._over.wait(0.02):
             self._look()
 

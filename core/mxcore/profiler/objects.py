@@ -85,6 +85,12 @@ class Task(_Span):
     ----------
     domain : Domain
     name : str
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> with mx.profiler.Task(mx.profiler.Domain("loading"), "decode"):
+    ...     pass
     """
 
     def __init__(self, domain: Domain, name: str) -> None:
@@ -99,6 +105,13 @@ class Frame(_Span):
     ----------
     domain : Domain
     name : str
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> frame = mx.profiler.Frame(mx.profiler.Domain("training"), "batch")
+    >>> frame.start()
+    >>> frame.stop()
     """
 
     def __init__(self, domain: Domain, name: str) -> None:
@@ -112,6 +125,13 @@ class Event(_Span):
     Parameters
     ----------
     name : str
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> event = mx.profiler.Event("waiting")
+    >>> event.start()
+    >>> event.stop()
     """
 
     def __init__(self, name: str) -> None:
@@ -127,6 +147,12 @@ class Counter:
     name : str
     value : number, optional
         The first value; 0, without a record, unless told.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> queue = mx.profiler.Counter(mx.profiler.Domain("loading"), "queue", 2)
+    >>> queue += 1
     """
 
     def __init__(self, domain: Domain, name: str, value: Any = None) -> None:
@@ -178,6 +204,11 @@ class Marker:
     ----------
     domain : Domain
     name : str
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.profiler.Marker(mx.profiler.Domain("training"), "epoch").mark()
     """
 
     def __init__(self, domain: Domain, name: str) -> None:
@@ -214,6 +245,12 @@ class scope(_Span):
     name : str
     append_mode : bool
         Put the names of the scopes around it before the name.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> with mx.profiler.scope("encoder:"):
+    ...     x = mx.nd.ones((2, 2))
     """
 
     _open = threading.local()

@@ -1,4 +1,4 @@
-"""The events in tables: how often, how long, how much memory."""
+"""The events in tables, in MXNet's form: how often, how long, how much memory."""
 from __future__ import annotations
 
 import json
@@ -81,9 +81,9 @@ def as_table(recorder: Recorder, sort_by: str = "total", ascending: bool = False
         heads = ("Total Count", *_HEADS[kind])
 
         def line(name: str, cells: Any, kind: str = kind) -> str:
-            return f"{name:<25.60} {cells[0]:>16}" + "".join(f" {c:>16}" for c in cells[1:])
+            return f"{name:<25.60}{cells[0]:>16}" + "".join(f" {c:>16}" for c in cells[1:])
 
-        for section, rows in sections.items():
+        for section, rows in sorted(sections.items()):
             lines += [section, "=================", line("Name", heads), line("----", ["-" * len(h) for h in heads])]
             for name, r in _sorted(rows, sort_by, ascending):
                 values = [r.total, r.min, r.max, r.avg] if kind == "Time" else [r.min, r.max, r.avg]
@@ -97,7 +97,7 @@ def as_json(recorder: Recorder, sort_by: str = "total", ascending: bool = False)
     _checked(sort_by)
     found: dict[str, Any] = {
         kind: {section: {name: {"Count": r.count, "Total": r.total, "Min": r.min, "Max": r.max, "Avg": r.avg}
-                         for name, r in _sorted(rows, sort_by, ascending)} for section, rows in sections.items()}
+                         for name, r in _sorted(rows, sort_by, ascending)} for section, rows in sorted(sections.items())}
         for kind, sections in aggregate(recorder).items()}
     found["Unit"] = {"Time": "ms", "Memory": "kB"}
     return json.dumps(found, indent=4)

@@ -33,6 +33,18 @@ class BaseRNNCell:
     -----
     A cell of your own has `state_info` and ``__call__(inputs, states)``, and `_gate_names` if its weights hold several
     gates. Behaviour matched: MXNet 1.9.1 ``mx.rnn``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> class Sum(mx.rnn.BaseRNNCell):
+    ...     state_info = [{"shape": (0, 4)}]
+    ...     def __call__(self, inputs, states):
+    ...         total = inputs + states[0]
+    ...         return total, [total]
+    >>> outputs, states = Sum("sum_").unroll(3, mx.sym.Variable("x"))
+    >>> outputs[2].eval(x=mx.nd.ones((1, 3, 4)))[0].asnumpy()
+    array([[3., 3., 3., 3.]], dtype=float32)
     """
 
     def __init__(self, prefix: str = "", params: RNNParams | None = None) -> None:
@@ -150,7 +162,29 @@ class BaseRNNCell:
         return args
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
-        """Join the weights again: the reverse of `unpack_weights`."""
+        """Join the weights again: the reverse of `unpack_weights`.
+
+        Parameters
+        ----------
+        args : dict of str to NDArray
+
+        Returns
+        -------
+        dict of str to NDArray
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError) if an array is missing.
+
+        Examples
+        --------
+        >>> import mxcore as mx
+        >>> cell = mx.rnn.RNNCell(2, prefix="r_")
+        >>> whole = {f"r_{n}": mx.nd.ones((2, 2) if "weight" in n else (2,)) for n in ("i2h_weight", "i2h_bias", "h2h_weight", "h2h_bias")}
+        >>> sorted(cell.pack_weights(cell.unpack_weights(whole))) == sorted(whole)
+        True
+        """
         args = dict(args)
         for group in ("i2h", "h2h") if self._gate_names else ():
             for kind in ("weight", "bias"):

@@ -100,6 +100,13 @@ class GRUCell(GRUStep, _DenseCell):
     prefix : str
     params : RNNParams, optional
         Variables to share with other cells.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> out, states = mx.rnn.GRUCell(4).unroll(2, mx.sym.Variable("x"), merge_outputs=True)
+    >>> out.infer_shape(x=(3, 2, 5))[1], len(states)
+    ([(3, 2, 4)], 1)
     """
 
     def __init__(self, num_hidden: int, prefix: str = "gru_", params: RNNParams | None = None) -> None:

@@ -40,6 +40,12 @@ class BaseConvRNNCell(BaseRNNCell):
     ------
     MXNetError
         (also ValueError) for a kernel of even size, or an input shape that the convolution does not fit.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.rnn.ConvRNNCell(input_shape=(1, 3, 9, 9), num_hidden=4, i2h_stride=(2, 2)).state_info[0]["shape"]
+    (0, 4, 5, 5)
     """
 
     _default_prefix = ""
@@ -91,13 +97,29 @@ class ConvRNNCell(SimpleStep, BaseConvRNNCell):
 
 
 class ConvLSTMCell(LSTMStep, BaseConvRNNCell):
-    """An LSTM with convolutions; parameters as in `BaseConvRNNCell`."""
+    """An LSTM with convolutions; parameters as in `BaseConvRNNCell`, its states are output and cell.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> out, states = mx.rnn.ConvLSTMCell((1, 3, 8, 8), 4).unroll(2, mx.sym.Variable("x"))
+    >>> out[1].infer_shape(x=(5, 2, 3, 8, 8))[1], len(states)
+    ([(5, 4, 8, 8)], 2)
+    """
 
     _default_prefix = "ConvLSTM_"
 
 
 class ConvGRUCell(GRUStep, BaseConvRNNCell):
-    """A GRU with convolutions; parameters as in `BaseConvRNNCell`."""
+    """A GRU with convolutions; parameters as in `BaseConvRNNCell`.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> out, states = mx.rnn.ConvGRUCell((1, 3, 8, 8), 4).unroll(2, mx.sym.Variable("x"))
+    >>> out[1].infer_shape(x=(5, 2, 3, 8, 8))[1]
+    [(5, 4, 8, 8)]
+    """
 
     _default_prefix = "ConvGRU_"
 

@@ -95,6 +95,14 @@ class FusedRNNCell(BaseRNNCell):
     def unpack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
         """Split the vector into one array a layer, direction, product and gate: ``<prefix>l0_i2h_i_weight`` …
 
+        Parameters
+        ----------
+        args : dict of str to NDArray
+
+        Returns
+        -------
+        dict of str to NDArray
+
         Raises
         ------
         MXNetError
@@ -116,6 +124,14 @@ class FusedRNNCell(BaseRNNCell):
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
         """Join the arrays of `unpack_weights` into the vector again.
+
+        Parameters
+        ----------
+        args : dict of str to NDArray
+
+        Returns
+        -------
+        dict of str to NDArray
 
         Raises
         ------

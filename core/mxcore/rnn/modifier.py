@@ -23,6 +23,17 @@ class ModifierCell(BaseRNNCell):
     ----------
     base_cell : BaseRNNCell
         From then on its `begin_state` is that of the modifier.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> class Double(mx.rnn.ModifierCell):
+    ...     def __call__(self, inputs, states):
+    ...         output, states = self.base_cell(inputs, states)
+    ...         return 2 * output, states
+    >>> outputs, states = Double(mx.rnn.RNNCell(4)).unroll(2, mx.sym.Variable("x"))
+    >>> outputs[1].infer_shape(x=(3, 2, 5))[1]
+    [(3, 4)]
     """
 
     def __init__(self, base_cell: BaseRNNCell) -> None:
@@ -42,7 +53,19 @@ class ModifierCell(BaseRNNCell):
         return self.base_cell.state_info
 
     def begin_state(self, init_sym: Callable[..., Any] = symbol.zeros, **kwargs: Any) -> list[Any]:  # type: ignore[override]
-        """States to begin with, those of the base cell; `init_sym` (or ``func``) makes each."""
+        """States to begin with, those of the base cell.
+
+        Parameters
+        ----------
+        init_sym : callable
+            Makes each, as `func` in the base cell's method; `func` is taken, too.
+        **kwargs
+            Given to it.
+
+        Returns
+        -------
+        list of Symbol
+        """
         if self._modified:
             return super().begin_state(**kwargs)  # an error
         self.base_cell._modified = False
@@ -123,6 +146,13 @@ class ResidualCell(ModifierCell):
     Notes
     -----
     Wu et al., "Google's Neural Machine Translation System" (2016). Behaviour matched: MXNet 1.9.1.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> outputs, states = mx.rnn.ResidualCell(mx.rnn.GRUCell(5)).unroll(2, mx.sym.Variable("x"), merge_outputs=True)
+    >>> outputs.infer_shape(x=(3, 2, 5))[1]
+    [(3, 2, 5)]
     """
 
     def __init__(self, base_cell: BaseRNNCell) -> None:

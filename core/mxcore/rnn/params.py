@@ -29,7 +29,19 @@ class RNNParams:
         self._params: dict[str, Any] = {}
 
     def get(self, name: str, **kwargs: Any) -> Any:
-        """The variable of this name; `kwargs` go to ``mx.sym.Variable`` when it is made."""
+        """The variable of this name.
+
+        Parameters
+        ----------
+        name : str
+            Without the prefix.
+        **kwargs
+            Arguments of ``mx.sym.Variable`` when it is made.
+
+        Returns
+        -------
+        Symbol
+        """
         name = self._prefix + name
         if name not in self._params:
             self._params[name] = symbol.Variable(name, **kwargs)

@@ -24,6 +24,11 @@ def rnn_unroll(cell: Any, length: int, inputs: Any = None, begin_state: Any = No
         Variables ``<input_prefix>t0_data`` … unless told.
     begin_state : list of Symbol, optional
     input_prefix, layout : str
+
+    Returns
+    -------
+    (Symbol or list of Symbol, list of Symbol)
+        As ``cell.unroll``.
     """
     warnings.warn("rnn_unroll is old; call cell.unroll", DeprecationWarning, stacklevel=2)
     if inputs is None:
@@ -49,6 +54,24 @@ def save_rnn_checkpoint(cells: Any, prefix: str, epoch: int, symbol: Any, arg_pa
     symbol : Symbol
     arg_params, aux_params : dict of str to NDArray
         As for ``mx.model.save_checkpoint``.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if a weight of a cell is missing.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> cell = mx.rnn.FusedRNNCell(2, prefix="f_")
+    >>> net, _ = cell.unroll(3, mx.sym.Variable("x"), layout="TNC")
+    >>> arrays = {"f_parameters": mx.nd.arange(56)}
+    >>> mx.rnn.save_rnn_checkpoint(cell, "memory://doc/rnn", 1, net, arrays, {})
+    >>> symbol, args, auxs = mx.rnn.load_rnn_checkpoint(cell, "memory://doc/rnn", 1)
+    >>> bool((args["f_parameters"] == arrays["f_parameters"]).asnumpy().all())
+    True
+    >>> sorted(mx.rnn.load_rnn_checkpoint(cell.unfuse(), "memory://doc/rnn", 1)[1])
+    ['f_l0_h2h_bias', 'f_l0_h2h_weight', 'f_l0_i2h_bias', 'f_l0_i2h_weight']
     """
     for cell in _cells(cells):
         arg_params = cell.unpack_weights(arg_params)
@@ -56,7 +79,25 @@ def save_rnn_checkpoint(cells: Any, prefix: str, epoch: int, symbol: Any, arg_pa
 
 
 def load_rnn_checkpoint(cells: Any, prefix: str, epoch: int) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """Read what `save_rnn_checkpoint` wrote, with the weights packed for `cells`: (symbol, arguments, auxiliary states)."""
+    """Read what `save_rnn_checkpoint` wrote, with the weights packed for `cells`.
+
+    Parameters
+    ----------
+    cells : BaseRNNCell or list of BaseRNNCell
+        Fused or single ones, whatever wrote the checkpoint.
+    prefix : str
+    epoch : int
+
+    Returns
+    -------
+    symbol : Symbol
+    arg_params, aux_params : dict of str to NDArray
+
+    Raises
+    ------
+    MXNetError
+        (also FileNotFoundError) without the files; (also ValueError) if a weight of a cell is missing.
+    """
     sym, arg, aux = load_checkpoint(prefix, epoch)
     for cell in _cells(cells):
         arg = cell.pack_weights(arg)
@@ -65,6 +106,12 @@ def load_rnn_checkpoint(cells: Any, prefix: str, epoch: int) -> tuple[Any, dict[
 
 def do_rnn_checkpoint(cells: Any, prefix: str, period: int = 1) -> Callable[..., None]:
     """A callback at the end of an epoch that saves every `period` epochs by `save_rnn_checkpoint`.
+
+    Parameters
+    ----------
+    cells : BaseRNNCell or list of BaseRNNCell
+    prefix : str
+    period : int
 
     Returns
     -------

@@ -40,6 +40,10 @@ class SequentialRNNCell(Container):
     def add(self, cell: BaseRNNCell) -> None:
         """Put a cell on top.
 
+        Parameters
+        ----------
+        cell : BaseRNNCell
+
         Raises
         ------
         MXNetError

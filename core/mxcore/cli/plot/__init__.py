@@ -11,7 +11,7 @@ from pathlib import PurePath
 from ... import symbol as sym
 from ..._io_files import write_atomic
 from ...base import error
-from ...visualization import drawn_edges, drawn_nodes, plot_network
+from ...visualization import drawn_edges, drawn_nodes, plot_network, told_apart
 from ..arguments import named_shape
 from ..summary import named_shapes
 from .svg import picture
@@ -38,7 +38,11 @@ def main(args):
     output = PurePath(args.output)
     form = output.suffix[1:].lower()
     title = args.title or output.stem
-    nodes, edges = drawn_nodes(symbol), drawn_edges(symbol, shapes, hide_weights=not args.weights)
+    keys = told_apart(symbol)
+    nodes, edges = drawn_nodes(symbol, keys=keys), drawn_edges(symbol, shapes, hide_weights=not args.weights, keys=keys)
+    known = {n for n, _, _ in nodes}
+    weights = dict.fromkeys(source for _, source, _ in edges if source not in known)
+    nodes = [*((w, w, {"shape": "oval", "fillcolor": "white"}) for w in weights), *nodes]  # as graphviz draws what only arrows name
     if form in ("dot", "gv"):
         data = plot_network(symbol, title, shape=shapes, hide_weights=not args.weights).source.encode()
     elif shutil.which("dot"):

@@ -67,21 +67,25 @@ class SVRGModule(Module):
 
     def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True, inputs_need_grad: bool = False,
              force_rebind: bool = False, shared_module: Any = None, grad_req: Any = "write") -> None:
+        """Bind this module and, for training, the one at the anchor; see :meth:`mxcore.module.Module.bind`."""
         super().bind(data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req)
         if for_training:
             self._mod_aux.bind(data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, None, grad_req)
 
     def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
+        """Bind both modules for other shapes; see :meth:`mxcore.module.Module.reshape`."""
         super().reshape(data_shapes, label_shapes)
         if self._mod_aux.binded:
             self._mod_aux.reshape(data_shapes, label_shapes)
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
+        """Compute the outputs, in training those at the anchor too; see :meth:`mxcore.module.Module.forward`."""
         super().forward(data_batch, is_train)
         if self._full is not None and (self.for_training if is_train is None else is_train):
             self._mod_aux.forward(data_batch, True)
 
     def backward(self, out_grads: Any = None) -> None:
+        """Compute the gradients, here and at the anchor; see :meth:`mxcore.module.Module.backward`."""
         super().backward(out_grads)
         if self._full is not None:
             self._mod_aux.backward(out_grads)
@@ -107,7 +111,13 @@ class SVRGModule(Module):
         Raises
         ------
         MXNetError
-            (also ValueError) if it has no batches.
+            (also ValueError) if it has no batches, or an AssertionError before `init_params`.
+
+        Notes
+        -----
+        The mean is that over batches, whose rows may be fewer than their size at the end (``pad``): with these the steps of an epoch
+        add up to plain ones. MXNet divides by a number of batches that leaves the repeated rows out, and adds to the mean of the
+        anchor before.
         """
         self._require("update_full_grads", params=True)
         arg, aux = self.get_params()
@@ -146,6 +156,7 @@ class SVRGModule(Module):
                     force_init, begin_epoch, num_epoch, validation_metric, monitor, sparse_row_id_fn)
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: Any = None) -> None:
+        """Make both modules ready for a batch; see :meth:`mxcore.module.Module.prepare`."""
         super().prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
         self._mod_aux.prepare(data_batch)
 

@@ -21,9 +21,18 @@ __all__ = ["CompositeEmbedding", "CustomEmbedding", "FastText", "GloVe", "create
 #: Names of the published files, by class.
 _GLOVE = [f"glove.{c}.{d}d.txt" for c, ds in (("42B", (300,)), ("6B", (50, 100, 200, 300)), ("840B", (300,)),
                                               ("twitter.27B", (25, 50, 100, 200))) for d in ds]
-_FASTTEXT = ["crawl-300d-2M.vec", *(f"wiki.{c}.vec" for c in (
-    "simple aa ab ar bg ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv ms nl no pl pt ro ru sk sl sr sv ta th tr uk ur "
-    "vi zh").split())]
+_FASTTEXT = ["crawl-300d-2M.vec", "wiki-news-300d-1M.vec", "wiki-news-300d-1M-subword.vec", *(f"wiki.{c}.vec" for c in """
+    aa ab ace ady af ak als am an ang ar arc arz as ast av ay az azb ba bar bat_smg bcl be bg bh bi bjn bm bn bo bpy br bs bug bxr
+    ca cbk_zam cdo ce ceb ch cho chr chy ckb co cr crh cs csb cu cv cy da de diq dsb dv dz ee el eml en eo es et eu ext fa ff fi
+    fiu_vro fj fo fr frp frr fur fy ga gag gan gd gl glk gn gom got gu gv ha hak haw he hi hif ho hr hsb ht hu hy hz ia id ie ig ii
+    ik ilo io is it iu ja jam jbo jv ka kaa kab kbd kg ki kj kk kl km kn ko koi kr krc ks ksh ku kv kw ky la lad lb lbe lez lg li
+    lij lmo ln lo lrc lt ltg lv mai map_bms mdf mg mh mhr mi min mk ml mn mo mr mrj ms mt multi.ar multi.bg multi.ca multi.cs
+    multi.da multi.de multi.el multi.en multi.es multi.et multi.fi multi.fr multi.he multi.hr multi.hu multi.id multi.it multi.mk
+    multi.nl multi.no multi.pl multi.pt multi.ro multi.ru multi.sk multi.sl multi.sv multi.tr multi.uk multi.vi mus mwl my myv mzn
+    na nah nap nds nds_nl ne new ng nl nn no nov nrm nso nv ny oc olo om or os pa pag pam pap pcd pdc pfl pi pih pl pms pnb pnt ps
+    pt qu rm rmy rn ro roa_rup roa_tara ru rue rw sa sah sc scn sco sd se sg sh si simple sk sl sm sn so sq sr srn ss st stq su sv
+    sw szl ta tcy te tet tg th ti tk tl tn to tpi tr ts tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo wa war wo wuu xal xh
+    xmf yi yo za zea zh zh_classical zh_min_nan zh_yue zu""".split())]
 
 
 class _TokenEmbedding(Vocabulary):
@@ -45,16 +54,18 @@ class _TokenEmbedding(Vocabulary):
         return self._idx_to_vec
 
     # -- reading -----------------------------------------------------------------------------------------------
-    def _load(self, path: str, delim: str, init_unknown_vec: Callable[..., Any], encoding: str) -> None:
-        """Read words and vectors, one word a line."""
+    def _load_embedding(self, pretrained_file_path: str, elem_delim: str, init_unknown_vec: Callable[..., Any],
+                        encoding: str = "utf8") -> None:
+        """Read words and vectors, one word a line; classes of users call it as well."""
+        path, delim = os.path.expanduser(pretrained_file_path), elem_delim
         known: dict[str, int] = {}
         rows: list[Any] = []
         unknown = None
         with open_read(path) as raw, io.TextIOWrapper(raw, encoding=encoding) as file:
             for n, line in enumerate(file, 1):
                 token, *numbers = line.rstrip().split(delim)
-                if n == 1 and len(numbers) == 1:
-                    continue  # fastText's first line: how many there are
+                if n == 1 and len(numbers) == 1 and token.isdecimal() and numbers[0].isdecimal():
+                    continue  # fastText's first line: how many there are, and how long
                 try:
                     vector = np.array([float(x) for x in numbers if x], dtype="float32")
                 except ValueError:
@@ -86,8 +97,12 @@ class _TokenEmbedding(Vocabulary):
             table[self._token_to_idx[t]] = rows[i]
         self._idx_to_vec = nd.array(table)
 
-    def _restrict(self, vocabulary: Vocabulary) -> None:
-        """Keep the words of a vocabulary only, under its numbers."""
+    def _build_embedding_for_vocabulary(self, vocabulary: Vocabulary | None) -> None:
+        """Keep the words of a vocabulary only, under its numbers; all for None."""
+        if vocabulary is None:
+            return
+        if not isinstance(vocabulary, Vocabulary):
+            raise error(TypeError, f"{type(self).__name__}: vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
         vectors = self.get_vecs_by_tokens(vocabulary.idx_to_token)
         unknown = self._idx_to_vec[0]
         vectors[0] = unknown
@@ -164,9 +179,8 @@ class _Published(_TokenEmbedding):
             raise error(FileNotFoundError, f"{type(self).__name__}: {path!r} is not there; mxcore does not download embeddings: get the "
                                            "file from its authors and put it there, or read it with CustomEmbedding")
         super().__init__(**kwargs)
-        self._load(path, " ", init_unknown_vec, "utf8")
-        if vocabulary is not None:
-            self._restrict(vocabulary)
+        self._load_embedding(path, " ", init_unknown_vec)
+        self._build_embedding_for_vocabulary(vocabulary)
 
 
 class GloVe(_Published):
@@ -180,6 +194,24 @@ class GloVe(_Published):
         Makes the vector of unknown words from ``shape``, where the file has none.
     vocabulary : Vocabulary, optional
         Keep its words only.
+
+    Raises
+    ------
+    MXNetError
+        (also KeyError, FileNotFoundError, TypeError or ValueError) if the name is none of GloVe's files, the file is not there, or
+        does not fit.
+
+    Examples
+    --------
+    >>> "glove.6B.50d.txt" in get_pretrained_file_names("glove")
+    True
+    >>> import pathlib, tempfile
+    >>> root = pathlib.Path(tempfile.mkdtemp())
+    >>> (root / "glove").mkdir()
+    >>> (root / "glove" / "glove.6B.50d.txt").write_text("hello 1 2\\n")
+    10
+    >>> GloVe("glove.6B.50d.txt", embedding_root=str(root)).idx_to_token
+    ['<unk>', 'hello']
     """
 
     pretrained_file_name_sha1 = dict.fromkeys(_GLOVE)
@@ -190,7 +222,13 @@ class GloVe(_Published):
 
 
 class FastText(_Published):
-    """fastText's vectors, from a file in ``<embedding_root>/fasttext``; parameters as in `GloVe`."""
+    """fastText's vectors, from a file in ``<embedding_root>/fasttext``; parameters and errors as in `GloVe`.
+
+    Examples
+    --------
+    >>> "wiki.simple.vec" in get_pretrained_file_names("fasttext")
+    True
+    """
 
     pretrained_file_name_sha1 = dict.fromkeys(_FASTTEXT)
 
@@ -231,9 +269,8 @@ class CustomEmbedding(_TokenEmbedding):
     def __init__(self, pretrained_file_path: str, elem_delim: str = " ", encoding: str = "utf8",
                  init_unknown_vec: Callable[..., Any] = nd.zeros, vocabulary: Vocabulary | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._load(pretrained_file_path, elem_delim, init_unknown_vec, encoding)
-        if vocabulary is not None:
-            self._restrict(vocabulary)
+        self._load_embedding(pretrained_file_path, elem_delim, init_unknown_vec, encoding)
+        self._build_embedding_for_vocabulary(vocabulary)
 
 
 class CompositeEmbedding(_TokenEmbedding):
@@ -243,6 +280,21 @@ class CompositeEmbedding(_TokenEmbedding):
     ----------
     vocabulary : Vocabulary
     token_embeddings : embedding or list of them
+
+    Raises
+    ------
+    MXNetError
+        (also TypeError) if an argument is none.
+
+    Examples
+    --------
+    >>> import collections
+    >>> from mxcore._io_files import write_atomic
+    >>> write_atomic("memory://doc/one.txt", b"hello 1 2\\nworld 3 4\\n")
+    >>> one = CustomEmbedding("memory://doc/one.txt")
+    >>> both = CompositeEmbedding(Vocabulary(collections.Counter(["world"])), [one, one])
+    >>> both.get_vecs_by_tokens("world").asnumpy().tolist()
+    [3.0, 4.0, 3.0, 4.0]
     """
 
     def __init__(self, vocabulary: Vocabulary, token_embeddings: Any) -> None:
@@ -263,7 +315,17 @@ _create = registry.get_create_func(_TokenEmbedding, "token embedding")
 
 
 def register(embedding_cls: Any) -> Any:
-    """Let :func:`create` make embeddings of a class, by its name in small letters; a decorator."""
+    """Let :func:`create` make embeddings of a class, by its name in small letters; a decorator.
+
+    Examples
+    --------
+    >>> @register
+    ... class MyWords(CustomEmbedding):
+    ...     def __init__(self):
+    ...         Vocabulary.__init__(self)
+    >>> type(create("mywords")).__name__
+    'MyWords'
+    """
     return _register(embedding_cls)
 
 
@@ -272,7 +334,20 @@ for _cls in (GloVe, FastText, CustomEmbedding):
 
 
 def create(embedding_name: str, **kwargs: Any) -> Any:
-    """Make an embedding by name: ``'glove'``, ``'fasttext'``, ``'customembedding'`` or one of :func:`register`."""
+    """Make an embedding by name: ``'glove'``, ``'fasttext'``, ``'customembedding'`` or one of :func:`register`.
+
+    Raises
+    ------
+    MXNetError
+        If there is no such embedding, or its class refuses the arguments.
+
+    Examples
+    --------
+    >>> from mxcore._io_files import write_atomic
+    >>> write_atomic("memory://doc/two.txt", b"hello 1 2\\n")
+    >>> create("customembedding", pretrained_file_path="memory://doc/two.txt").vec_len
+    2
+    """
     return _create(embedding_name, **kwargs)
 
 
@@ -283,6 +358,11 @@ def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
     ------
     MXNetError
         (also KeyError) if there is no such embedding.
+
+    Examples
+    --------
+    >>> get_pretrained_file_names("fasttext")[0]
+    'crawl-300d-2M.vec'
     """
     found = {c.__name__.lower(): list(c.pretrained_file_name_sha1) for c in (GloVe, FastText)}
     if embedding_name is None:
