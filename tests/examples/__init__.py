@@ -1,0 +1,1 @@
+"""The examples, each run as a user would run it."""

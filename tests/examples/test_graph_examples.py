@@ -1,0 +1,47 @@
+"""The examples about graphs of varying length, over several devices, and in little memory."""
+import re
+
+import pytest
+
+
+def figure(pattern, printed):
+    """The number that `printed` gives where `pattern` has its group."""
+    found = re.search(pattern, printed)
+    assert found, f"nothing like {pattern!r} in\n{printed}"
+    return float(found.group(1))
+
+
+@pytest.mark.parametrize("options", [(), ("--fused", "--layers", 2, "--hidden", 32)], ids=["cells", "fused"])
+def test_bucketing_lstm(example, tmp_path, options):
+    printed = example("bucketing_lstm", "--epochs", 10, "--prefix", "model", "--start", "that lay in", "--temperature", 0.1, *options)
+    assert figure(r"words' frequencies: (\S+)", printed) == pytest.approx(133.4, abs=0.1)
+    assert 1 < figure(r"perplexity of the LSTM: (\S+)", printed) < 5  # what is left to guess: which of several lines goes on
+    assert (tmp_path / "model-0010.params").exists()
+    assert printed.count("> that lay in the house that jack built\n") == 3  # by single cells, whatever trained
+
+
+def test_model_parallel(example):
+    printed = example("model_parallel")
+    assert dict(re.findall(r"^(\w+_weight) +on (\S+)$", printed, re.M)) == {
+        "embed_weight": "cpu(0)", "lstm_l0_i2h_weight": "cpu(0)", "lstm_l1_i2h_weight": "cpu(1)", "pred_weight": "cpu(1)"}
+    for way in ("simple_bind", "bind"):
+        assert figure(rf"(?m)^{way}: largest difference from one device: (\S+)", printed) < 1e-6
+    for way in ("on one device", "with data and model parallelism"):
+        assert figure(rf"accuracy {way}: (\S+)", printed) > 0.95
+    assert figure(r"parameters: largest difference after one epoch: (\S+)", printed) < 1e-3  # sums in another order
+
+
+def test_memonger(example):
+    printed = example("memonger", "--hidden", 128, "--examples", 1024, "--epochs", 3)
+    rows = {}
+    for way, *figures in re.findall(r"^(.*?): +(\d+) MB planned, .* s, loss (\S+) to (\S+), gradients differ by (\S+)$", printed, re.M):
+        rows[way] = [float(f) for f in figures]
+    memory = {way: row[0] for way, row in rows.items()}
+    # 64 layers keep three results each; one each is kept; 2·√64 stages and layers of a stage are.
+    assert memory["sublinear"] < memory["everything kept"] / 4
+    assert memory["sublinear"] < memory["cheap operators again"] < memory["everything kept"] * 0.75
+    _, first, last, _ = rows["everything kept"]
+    assert last < first / 2
+    for way in rows:
+        assert rows[way][1:3] == pytest.approx([first, last], rel=1e-2)
+        assert rows[way][3] < 1e-5
