@@ -52,3 +52,23 @@ def test_pixel_shuffle(kind, factor, factors, shape, text):
 def test_sparse_embedding():
     layer = cnn.SparseEmbedding(3, 4)
     assert repr(layer) == "SparseEmbedding(3 -> 4, float32)" and layer.weight.stype == "row_sparse"
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_sync_batch_norm(hybrid):
+    contexts = [mx.cpu(0), mx.cpu(1)]
+    layer = cnn.SyncBatchNorm(num_devices=2, momentum=0.5)
+    assert "ndev=2" in repr(layer) and layer.prefix.startswith("syncbatchnorm")
+    layer.initialize(ctx=contexts)
+    if hybrid:
+        layer.hybridize()
+    data = [np.full((2, 3), v, np.float32) + np.eye(2, 3, dtype=np.float32) for v in (0, 10)]
+    with mx.autograd.record():
+        outs = [layer(mx.nd.array(x, ctx=c)) for x, c in zip(data, contexts)]
+    for y in outs:
+        y.backward()
+    both, x = np.concatenate([y.asnumpy() for y in outs]), np.concatenate(data)
+    np.testing.assert_allclose(both, (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5), rtol=1e-4, atol=1e-5)
+    for c in contexts:
+        np.testing.assert_allclose(layer.running_mean.data(c).asnumpy(), x.mean(0) / 2, rtol=1e-5)
+    assert cnn.SyncBatchNorm()._kwargs["ndev"] == max(mx.num_gpus(), 1)

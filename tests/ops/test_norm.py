@@ -138,3 +138,150 @@ def test_lengths():
         mx.nd.L2Normalization(mx.nd.ones((2, 3)), mode="spatial")
     with pytest.raises(ValueError, match="nsize must be odd"):
         mx.nd.LRN(mx.nd.ones((1, 2, 3, 3)), nsize=2)
+
+
+# -- several contexts --------------------------------------------------------------------------------------------------
+
+CONTEXTS = (0, 1)
+
+
+def parts(sizes=(4, 4)):
+    """(data, head gradient) of each context."""
+    return [(wave((n, 3, 2), i + 1, 2.0) + i, wave((n, 3, 2), i + 5)) for i, n in enumerate(sizes)]
+
+
+def together(key, sizes=(4, 4), call=None, **params):
+    """Outputs, gradients of data, gamma and beta, and moving statistics, of each context."""
+    arrays, outs = [], []
+    for i, (x, _) in zip(CONTEXTS, parts(sizes)):
+        with mx.cpu(i):
+            found = [mx.nd.array(a) for a in (x, [0.5, 2, 1], [0.1, 0.2, 0.3], [0, 0, 0], [1, 1, 1])]
+        for a in found[:3]:
+            a.attach_grad()
+        arrays.append(found)
+    with mx.autograd.record():
+        for found in arrays:
+            outs.append(mx.nd.contrib.SyncBatchNorm(*found, key=key, ndev=2, fix_gamma=False, momentum=0.75, **params))
+    for y, i, (_, dy) in zip(outs, CONTEXTS, parts(sizes)):
+        y.backward(mx.nd.array(dy, ctx=mx.cpu(i)))
+    return [[y.asnumpy(), *[a.grad.asnumpy() for a in found[:3]], *[a.asnumpy() for a in found[3:]]] for y, found in zip(outs, arrays)]
+
+
+def whole(sizes):
+    """The same from one BatchNorm over all batches."""
+    x, gamma, beta, mean, var = (mx.nd.array(a) for a in (np.concatenate([x for x, _ in parts(sizes)]), [0.5, 2, 1], [0.1, 0.2, 0.3], [0, 0, 0], [1, 1, 1]))
+    for a in (x, gamma, beta):
+        a.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.BatchNorm(x, gamma, beta, mean, var, fix_gamma=False, momentum=0.75)
+    y.backward(mx.nd.array(np.concatenate([dy for _, dy in parts(sizes)])))
+    return [y.asnumpy(), x.grad.asnumpy(), gamma.grad.asnumpy(), beta.grad.asnumpy(), mean.asnumpy(), var.asnumpy()]
+
+
+@pytest.mark.parametrize("sizes", [(4, 4), (1, 6)])
+def test_contexts_normalize_together(sizes):
+    first, second = together(f"together {sizes}", sizes)
+    y, dx, d_gamma, d_beta, mean, var = whole(sizes)
+    for i, expected in ((0, y), (1, dx)):
+        np.testing.assert_allclose(np.concatenate([first[i], second[i]]), expected, rtol=1e-4, atol=1e-5)
+    for i, expected in ((2, d_gamma), (3, d_beta)):  # each context has its own share, as in MXNet
+        np.testing.assert_allclose(first[i] + second[i], expected, rtol=1e-4, atol=1e-5)
+    for found in (first, second):
+        np.testing.assert_allclose(found[4], mean, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found[5], var, rtol=1e-5)
+
+
+def test_contexts_meet_again_and_again():
+    once = together("again")
+    for _ in range(20):
+        for a, b in zip(once, together("again")):
+            assert all((x == y).all() for x, y in zip(a, b))
+
+
+def test_contexts_in_executors():
+    s = mx.sym.contrib.SyncBatchNorm(mx.sym.var("x"), key="executors", ndev=2, fix_gamma=False, momentum=0.75, name="bn")
+    assert s.list_outputs() == ["bn_output"] and s.list_auxiliary_states() == ["bn_moving_mean", "bn_moving_var"]
+    bound = [s.simple_bind(mx.cpu(i), x=(4, 3, 2)) for i in CONTEXTS]
+    for ex, (x, _) in zip(bound, parts()):
+        for name, v in (("x", x), ("bn_gamma", [0.5, 2, 1]), ("bn_beta", [0.1, 0.2, 0.3])):
+            ex.arg_dict[name][:] = np.asarray(v)
+        ex.aux_dict["bn_moving_mean"][:], ex.aux_dict["bn_moving_var"][:] = 0, 1
+    for ex in bound:
+        ex.forward(is_train=True)
+    for ex, i, (_, dy) in zip(bound, CONTEXTS, parts()):
+        ex.backward([mx.nd.array(dy, ctx=mx.cpu(i))])
+    y, dx, *_, mean, _ = whole((4, 4))
+    np.testing.assert_allclose(np.concatenate([ex.outputs[0].asnumpy() for ex in bound]), y, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(np.concatenate([ex.grad_dict["x"].asnumpy() for ex in bound]), dx, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(bound[1].aux_dict["bn_moving_mean"].asnumpy(), mean, rtol=1e-5, atol=1e-6)
+
+
+def test_threads_meet_without_the_engine():
+    """Under an engine that runs all at once, each context needs a thread."""
+    import threading
+
+    from mxcore._core.engine import use_engine
+
+    old = use_engine("NaiveEngine")
+    found = {}
+
+    def run(i):
+        x = mx.nd.array(parts()[i][0], ctx=mx.cpu(i))
+        with mx.autograd.record():
+            found[i] = mx.nd.contrib.SyncBatchNorm(x, *[mx.nd.ones((3,), ctx=mx.cpu(i))] * 4, key="threads", ndev=2).asnumpy()
+
+    try:
+        threads = [threading.Thread(target=run, args=(i,)) for i in CONTEXTS]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    finally:
+        use_engine(old)
+    both = np.concatenate([found[0], found[1]])
+    np.testing.assert_allclose(both.mean((0, 2)), 1, atol=1e-5)
+    assert abs(found[0].mean() - 1) > 0.1
+
+
+@pytest.mark.parametrize("engine", ["ThreadedEnginePerDevice", "NaiveEngine"])
+def test_nobody_waits_in_vain(engine, monkeypatch):
+    from mxcore._core.engine import use_engine
+
+    monkeypatch.setenv("MXCORE_SYNC_TIMEOUT", "0.2")
+    old = use_engine(engine)
+    x, three = mx.nd.ones((2, 3)), [mx.nd.ones((3,))] * 4
+    try:
+        for _ in range(2):  # what was left of a meeting does not count for the next
+            with mx.autograd.record(), pytest.raises(mx.MXNetError, match="the forward pass with key='lone' needs ndev=2 contexts, and only cpu.0. came"):
+                mx.nd.contrib.SyncBatchNorm(x, *three, key="lone", ndev=2).asnumpy()
+        assert mx.nd.contrib.SyncBatchNorm(x, *three, key="lone", ndev=2).shape == (2, 3)  # nobody waits when not training
+        with mx.autograd.record():
+            assert mx.nd.contrib.SyncBatchNorm(x, *three, key="lone", ndev=2, use_global_stats=True).asnumpy().shape == (2, 3)
+    finally:
+        use_engine(old)
+
+
+@pytest.mark.parametrize(("params", "says"), [
+    ({}, "needs parameter 'key'"), ({"key": "k", "ndev": 0}, "'ndev' must be int >= 1"), ({"key": "k", "axis": 1}, "has no parameter 'axis'"),
+])
+def test_sync_refusals(shapes, params, says):
+    with pytest.raises(mx.MXNetError, match=f"operator _contrib_SyncBatchNorm.*{says}"):
+        shapes("_contrib_SyncBatchNorm", [(4, 3, 2), *[None] * 4], **params)
+
+
+@pytest.mark.parametrize("axis", [1, -1])
+def test_positive_part(either, axis):
+    c = (4, 3, 2)[axis]
+    arrays = [mx.nd.array(a) for a in (wave((4, 3, 2), 1), wave((c,), 2), wave((c,), 3), np.zeros(c), np.ones(c))]
+    arrays[0].attach_grad()
+    found = []
+    for relu in (lambda *a, **k: mx.nd.contrib.BatchNormWithReLU(*a, **k), lambda *a, **k: mx.nd.relu(mx.nd.BatchNorm(*a, **k))):
+        with mx.autograd.record():
+            y = relu(*arrays[:3], *[a.copy() for a in arrays[3:]], fix_gamma=False, axis=axis)
+        y.backward(mx.nd.array(wave((4, 3, 2), 4)))
+        found.append((y.asnumpy(), arrays[0].grad.asnumpy()))
+    assert (found[0][0] == 0).any() and (found[0][0] > 0).any()
+    for a, b in zip(*found):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    s = mx.sym.contrib.BatchNormWithReLU(mx.sym.var("x"), name="b", output_mean_var=True)
+    assert s.list_outputs() == ["b_output", "b_mean", "b_var"] and s.list_auxiliary_states() == ["b_moving_mean", "b_moving_var"]

@@ -112,3 +112,35 @@ def test_make_loss_without_valid_elements():
 def test_svm_labels(shapes):
     assert shapes("SVMOutput", [(4, 3), None])[0] == [(4, 3), (4,)]
     assert shapes("SVMOutput", [(-1, 3), (4,)])[0] == [(4, 3), (4,)]
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 5)])
+def test_sparse_activations(shapes, shape):
+    x, average = mx.nd.array(np.abs(wave(shape, 1)) * 0.4 + 0.1), mx.nd.array([0.1, 0.2, 0.3])
+    x.attach_grad()
+    before = average.asnumpy()
+    with mx.autograd.record():
+        y = mx.nd.IdentityAttachKLSparseReg(x, average, sparseness_target=0.2, penalty=0.01, momentum=0.75)
+    assert (y.asnumpy() == x.asnumpy()).all() and (average.asnumpy() == before).all()
+    y.backward(mx.nd.ones(shape))
+    new = 0.75 * before + 0.25 * x.asnumpy().mean((0, *range(2, len(shape))))
+    np.testing.assert_allclose(average.asnumpy(), new, rtol=1e-5)
+    slope = (1 + 0.01 * (0.8 / (1 - new) - 0.2 / new)).reshape(3, *(1,) * (len(shape) - 2))
+    np.testing.assert_allclose(x.grad.asnumpy(), np.broadcast_to(slope, shape), rtol=1e-5)
+    assert shapes("IdentityAttachKLSparseReg", [shape, None]) == ([shape, (3,)], [shape])
+
+
+def test_sparse_activations_in_a_graph(shapes):
+    s = mx.sym.IdentityAttachKLSparseReg(mx.sym.var("x"), name="k", momentum=0.5, penalty=0.0)
+    assert s.list_auxiliary_states() == ["k_moving_avg"] and s.list_outputs() == ["k_output"]
+    ex = s.simple_bind(mx.cpu(), x=(2, 3))
+    ex.arg_dict["x"][:] = 0.5
+    ex.aux_dict["k_moving_avg"][:] = 0.1
+    ex.forward(is_train=True)
+    ex.backward([mx.nd.full((2, 3), 3)])
+    np.testing.assert_allclose(ex.aux_dict["k_moving_avg"].asnumpy(), [0.3] * 3, rtol=1e-6)
+    np.testing.assert_allclose(ex.grad_dict["x"].asnumpy(), 3, rtol=1e-6)
+    for ins, params, says in (([(3,), None], {}, "must have batch and channels"), ([(4, 3), (2,)], {}, r"moving_avg is \(2,\) where \(3,\)"),
+                              ([(4, 3), None], {"sparseness_target": 2}, "'sparseness_target' must be float >= 0 <= 1")):
+        with pytest.raises(mx.MXNetError, match=f"operator IdentityAttachKLSparseReg.*{says}"):
+            shapes("IdentityAttachKLSparseReg", ins, **params)

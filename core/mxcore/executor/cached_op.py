@@ -147,7 +147,7 @@ class _Signature:
         program = self.program = compiled.program
         #: (slot, input) of what the program reads, and those auxiliary states that it may write.
         self.slots = [(program.variables[n], i) for i, n in enumerate(names) if n in program.variables]
-        self.mutated = [i for i, n in enumerate(names) if n in owner._aux]
+        self.mutated = [i for i, n in enumerate(names) if n in owner._aux and n in program.variables] if train else []
         self.n_out = program.n_first
         self.specs = [program.specs[s] for s in program.head_slots]
         self.head_grads = [(program.variables[n], i) for i, n in enumerate(compiled.head_grads) if n is not None]
@@ -183,8 +183,11 @@ class _Signature:
             instance.bind(0, values, targets)
             instance.run(0, keys, where)
 
+        memory.moved = [args[i]._st for i in self.mutated]
+        for st in memory.moved:
+            st.version += 1
         # Heads of unknown shape exist only once the program has run; such programs run at once.
-        memory.run(work, reads, [y._st for y in outs if y is not None], 0)
+        memory.run(work, reads, [*(y._st for y in outs if y is not None), *memory.moved], 0)
         memory.forward = work
         for i, y in enumerate(outs):
             if y is None:
@@ -203,7 +206,7 @@ class _Signature:
 class _Memory:
     """An instance, with the arrays of its gradients; the engine orders its uses by `st`."""
 
-    __slots__ = ("signature", "instance", "st", "grads", "forward", "used")
+    __slots__ = ("signature", "instance", "st", "grads", "forward", "moved", "used")
 
     def __init__(self, signature: _Signature) -> None:
         self.signature = signature
@@ -212,6 +215,8 @@ class _Memory:
         self.grads: list[Any] | None = None
         #: The first part as it last ran, to be repeated where a second backward needs the values that the first used up.
         self.forward: Callable[[str], None] | None = None
+        #: The auxiliary states that it moves.
+        self.moved: list[Any] = []
         self.used = False
 
     def run(self, work: Callable[[str], None], reads: list[Any], writes: list[Any], part: int) -> None:
@@ -224,7 +229,7 @@ class _Memory:
         instance, program, ctx = self.instance, s.program, s.ctx
         heads = s.compiled.grads
         if self.used and self.forward is not None:
-            self.run(self.forward, [], [], 0)
+            self.run(self.forward, [], self.moved, 0)
         self.used = True
         if self.grads is None:
             self.grads = [None if h is None or not fixed(s.specs[h]) else

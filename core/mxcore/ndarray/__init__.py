@@ -47,11 +47,12 @@ from .creation import (
     zeros,
 )
 from .files import load, load_frombuffer, save
+from .legacy import imdecode
 from .ndarray import NDArray
 
 __all__ = [
     "NDArray", "_internal", "add", "arange", "array", "concatenate", "contrib", "divide", "empty", "equal", "eye", "from_dlpack", "from_numpy", "full",
-    "greater", "greater_equal", "histogram", "image", "lesser", "lesser_equal", "linalg", "linspace", "load", "load_frombuffer",
+    "greater", "greater_equal", "histogram", "image", "imdecode", "lesser", "lesser_equal", "linalg", "linspace", "load", "load_frombuffer",
     "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "modulo", "moveaxis", "multiply", "not_equal", "onehot_encode", "ones",
     "op", "power", "random", "save", "sparse", "split_v2", "subtract", "to_dlpack_for_read", "to_dlpack_for_write", "true_divide",
     "waitall", "zeros",

@@ -9,12 +9,14 @@ import numpy as np
 
 from .._core import registry
 from .._core.array import Array
+from .._core.context import current_context
 from .._core.errors import error
 from .._views import eager_function, namespace
+from .random import uniform
 from .updates import adamw_update, mp_adamw_update, multi_adamw_update, multi_lamb_update, multi_mp_adamw_update, multi_mp_lamb_update
 
-__all__ = ["adamw_update", "cond", "foreach", "isfinite", "isinf", "isnan", "mp_adamw_update", "multi_adamw_update", "multi_lamb_update",
-           "multi_mp_adamw_update", "multi_mp_lamb_update", "rand_zipfian", "while_loop"]
+__all__ = ["adamw_update", "cond", "current_context", "foreach", "isfinite", "isinf", "isnan", "mp_adamw_update", "multi_adamw_update", "multi_lamb_update",
+           "multi_mp_adamw_update", "multi_mp_lamb_update", "rand_zipfian", "uniform", "while_loop"]
 
 
 _FLOATS = {np.float16, np.float32, np.float64}

@@ -8,10 +8,11 @@ import numpy as np
 from .._core.infer import known, merge_shape
 from .._core.op import op
 from .._core.params import Bool, Enum, Float
-from ..testing.sample import Ints, Sample
+from ..testing.sample import Ints, Sample, Values
 from . import special
 from .activation import soft
 from .dense import given, wide
+from .floating import floating
 from .rules import one, size_of
 
 __all__: list[str] = []
@@ -291,6 +292,88 @@ def backward_svm_output(k, p, data, label):
 
 
 backward_svm_output.shape(lambda p, ins: [ins[0]])
+
+
+# -- sparseness -----------------------------------------------------------------------------------------------------
+
+_SPARSE = dict(sparseness_target=Float(0.1, ge=0, le=1), penalty=Float(0.001), momentum=Float(0.9, ge=0, le=1))
+
+
+@op("IdentityAttachKLSparseReg", inputs="data moving_avg", aux="moving_avg", **_SPARSE, samples=[
+    Sample(Values((4, 3), 0.1, 0.9), [0.1, 0.2, 0.3], train=True, grad=_FAKE),
+    Sample(Values((5, 2), 0.1, 0.9), [0.5, 0.1], params={"sparseness_target": 0.3, "penalty": 0.1, "momentum": 0.5}, train=True, grad=_FAKE),
+    Sample(Values((3, 4), 0.1, 0.9), [0.0] * 4, grad=_FAKE),
+    Sample(Values((2, 3, 2), 0.1, 0.9), [0.1, 0.2, 0.3], train=True, grad=_FAKE, mxnet="MXNet's backward takes two dimensions only")],
+    grad=lambda F, p, dy, data, moving_avg: (F._backward_IdentityAttachKLSparseReg(dy, data, moving_avg, **given(p, _SPARSE)), None))
+def identity_attach_kl_sparse_reg(k, p, data, moving_avg):
+    """Pass activations unchanged; add to their gradient that of the KL divergence between their mean and a wanted sparseness.
+
+    Parameters
+    ----------
+    data : array
+        Activations between 0 and 1, such as sigmoids, shape (N, C, ...).
+    moving_avg : array
+        Shape (C,), an auxiliary state: the moving average of the mean activation of each channel. It follows in the backward pass.
+    sparseness_target : float
+        The wanted mean activation, from 0 to 1.
+    penalty : float
+        Factor of the added gradient.
+    momentum : float
+        Share of the old value in an update of the moving average.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``IdentityAttachKLSparseReg``. Source: Hinton, "A practical guide to training restricted Boltzmann
+    machines", 2010.
+    """
+    return data.copy()
+
+
+def _channels(data: Any) -> Any:
+    """Shape of what there is one of for each channel."""
+    if data is None:
+        return None
+    if len(data) < 2:
+        raise ValueError(f"data {data} must have batch and channels")
+    return data[1:2]
+
+
+@identity_attach_kl_sparse_reg.shape
+def _(p, ins, outs):
+    data = merge_shape(ins[0], outs[0])
+    return [data, _channels(data)], [data]
+
+
+identity_attach_kl_sparse_reg.dtype(floating())
+identity_attach_kl_sparse_reg.input_attrs = {"moving_avg": {"__init__": '["zero", {}]'}}
+
+
+@op("_backward_IdentityAttachKLSparseReg", inputs="dy data moving_avg", outputs="data", aux="moving_avg", mutates="moving_avg", **_SPARSE,
+    samples=[Sample((4, 3), Values((4, 3), 0.1, 0.9), [0.1, 0.2, 0.3], grad=False, mxnet="internal")])
+def backward_identity_attach_kl_sparse_reg(k, p, dy_, data, moving_avg):
+    """Gradient of `IdentityAttachKLSparseReg`; moves the moving average.
+
+    Parameters
+    ----------
+    dy : array
+        The incoming gradient.
+    data : array
+        The input.
+    moving_avg : array
+        Updated, and used after that.
+    sparseness_target, penalty, momentum
+        As in `IdentityAttachKLSparseReg`.
+    """
+    x = wide(data)
+    axes = (0, *range(2, x.ndim))
+    mean = x.sum(axes) / max(size_of(x.shape[a] for a in axes), 1)
+    new = moving_avg * p.momentum + mean * (1 - p.momentum)
+    with np.errstate(all="ignore"):  # a mean of 0 or 1 has an infinite divergence
+        slope = p.penalty * ((1 - p.sparseness_target) / (1 - new) - p.sparseness_target / new)
+    return wide(dy_) + slope.reshape(-1, *(1,) * (x.ndim - 2)).astype(x.dtype), new
+
+
+backward_identity_attach_kl_sparse_reg.shape(lambda p, ins: [ins[1]])
 
 
 # -- losses ---------------------------------------------------------------------------------------------------------

@@ -9,12 +9,15 @@ from .. import attribute
 from .._core.errors import error
 from .._core.graph import Graph, Node, topo, variable
 from .._views import namespace
+from ..attribute import AttrScope
 from ..ndarray.contrib import _flat, iterations, loop_values, zipfian
 from . import symbol_function
+from .creation import full
+from .random import uniform
 from .symbol import Entry, Symbol, compose, output_name
 from .variable import Variable
 
-__all__ = ["cond", "foreach", "rand_zipfian", "while_loop"]
+__all__ = ["AttrScope", "adamw_update", "cond", "foreach", "mp_adamw_update", "rand_zipfian", "uniform", "while_loop"]
 
 #: The attribute that marks what was composed in the body of a loop; its value is unique to the loop.
 _MARK = "__subgraph_name__"
@@ -302,6 +305,41 @@ def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tupl
     from . import random
 
     return zipfian(random, true_classes, num_sampled, range_max, {})
+
+
+def _scale(rescale_grad: Any) -> Symbol:
+    """The factor on the gradient as a symbol."""
+    return rescale_grad if isinstance(rescale_grad, Symbol) else full((1,), float(rescale_grad))
+
+
+def adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, rescale_grad: Any, lr: float, eta: float, beta1: float = 0.9,
+                 beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: Any = None, name: str | None = None,
+                 **kwargs: Any) -> Symbol:
+    """A step of AdamW as a node; see ``mx.nd.contrib.adamw_update``.
+
+    Parameters
+    ----------
+    weight, grad, mean, var : Symbol
+        The weight, its gradient, and the two states, which are written.
+    rescale_grad : Symbol or float
+        Factor on the gradient; the step is left out where it is zero or not finite.
+    lr, eta, beta1, beta2, epsilon, wd, clip_gradient : float
+        Parameters of ``_adamw_update``.
+    out
+        Has no effect on symbols.
+    name : str, optional
+        Of the node.
+    """
+    return compose("_adamw_update", [weight, grad, mean, var, _scale(rescale_grad)], dict(
+        lr=lr, eta=eta, beta1=beta1, beta2=beta2, epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, name=name, **kwargs))
+
+
+def mp_adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, weight32: Symbol, rescale_grad: Any, lr: float, eta: float,
+                    beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: Any = None,
+                    name: str | None = None, **kwargs: Any) -> Symbol:
+    """`adamw_update` for a weight with a float32 master copy, `weight32`."""
+    return compose("_mp_adamw_update", [weight, grad, mean, var, weight32, _scale(rescale_grad)], dict(
+        lr=lr, eta=eta, beta1=beta1, beta2=beta2, epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, name=name, **kwargs))
 
 
 __getattr__, __dir__ = namespace(globals(), "contrib", symbol_function)

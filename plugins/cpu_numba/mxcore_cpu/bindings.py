@@ -11,8 +11,8 @@ import numpy as np
 
 from mxcore.plugin import KernelSet
 
+from .kernels import attention, elementwise, embedding, gemm, hawkes, normalization, optimizer, pick, pooling, roi, softmax, spatial
 from .kernels import convolution as conv
-from .kernels import elementwise, embedding, gemm, normalization, optimizer, pick, pooling, softmax
 
 __all__ = ["cpu"]
 
@@ -35,6 +35,7 @@ def _geometry(p, data):
     return dict(stride=_axes(p.stride, n, 1), pad=_axes(p.pad, n, 0), dilate=_axes(p.dilate, n, 1), groups=p.num_group)
 
 
+@cpu.kernel("Convolution_v1", dtypes=_FLOATS, when=_channels_first, out=True)
 @cpu.kernel("Convolution", dtypes=_FLOATS, when=_channels_first, out=True)
 def _convolution(k, p, outs, data, weight, bias=None):
     conv.convolution(data, weight, bias, outs[0], **_geometry(p, data))
@@ -114,6 +115,38 @@ def _backward_pool(k, p, outs, dy, data, out):
         pooling.average_pool_backward(dy, outs[0], **_windows(p, data), **_average(p))
 
 
+# -- places in images -------------------------------------------------------------------------------------------------
+@cpu.kernel("BilinearSampler", dtypes=_FLOATS, out=True)
+def _bilinear_sampler(k, p, outs, data, grid):
+    spatial.bilinear_sample(data, grid, outs[0])
+
+
+@cpu.kernel("_backward_BilinearSampler", dtypes=_FLOATS, out=True)
+def _backward_bilinear_sampler(k, p, outs, dy, data, grid):
+    spatial.bilinear_sample_backward(dy, data, grid, *outs)
+
+
+@cpu.kernel("SpatialTransformer", dtypes=_FLOATS, out=True)
+def _spatial_transformer(k, p, outs, data, loc):
+    spatial.bilinear_sample(data, spatial.affine_grid(loc, p.target_shape), outs[0])
+
+
+@cpu.kernel("_contrib_BilinearResize2D", dtypes=_FLOATS, out=True)
+def _bilinear_resize(k, p, outs, data, *like):
+    spatial.bilinear_resize(data, outs[0], align_corners=p.align_corners)
+
+
+@cpu.kernel("ROIPooling", dtypes=_FLOATS, out=True)
+def _roi_pool(k, p, outs, data, rois):
+    index = np.empty(outs[0].shape, np.int64) if outs[1] is None else outs[1]
+    roi.roi_pool(data, rois, outs[0], index, scale=p.spatial_scale)
+
+
+@cpu.kernel("_backward_ROIPooling", when=lambda p, dy, *rest: dy.dtype.kind == "f" and dy.dtype.itemsize >= 4, out=True)
+def _backward_roi_pool(k, p, outs, dy, like, index, rois):
+    roi.roi_pool_backward(dy, rois, index, outs[0])
+
+
 # -- elementwise ----------------------------------------------------------------------------------------------------
 def _large(p, data, *rest):
     return data.size >= _MANY
@@ -158,6 +191,31 @@ def _batch_norm(k, p, outs, data, gamma, beta, moving_mean, moving_var):
     np.add(inv, p.eps, out=inv)
     np.sqrt(inv, out=inv)
     np.divide(1, inv, out=inv)
+
+
+def _one_context(p, *specs):
+    return getattr(p, "ndev", 1) == 1
+
+
+def _plain_batch_norm(k, p, outs, data, gamma, beta, moving_mean, moving_var):
+    out = outs[0] if outs[0] is not None else np.empty_like(data)
+    mean, var = (np.empty_like(s) if o is None else o for o, s in zip(outs[1:3], (moving_mean, moving_var)))
+    if k.is_train and not p.use_global_stats:
+        normalization.batch_norm(data, gamma, beta, out, mean, var, eps=p.eps, axis=1, fix_gamma=p.fix_gamma)
+    else:
+        mean[...], var[...] = moving_mean, moving_var
+        normalization.batch_norm_inference(data, gamma, beta, mean, var, out, eps=p.eps, axis=1, fix_gamma=p.fix_gamma)
+
+
+for _op in ("BatchNorm_v1", "_contrib_SyncBatchNorm"):
+    cpu.kernel(_op, dtypes=_FLOATS, when=_one_context, out=True)(_plain_batch_norm)
+
+
+@cpu.kernel("_contrib_BatchNormWithReLU", dtypes=_FLOATS, out=True)
+def _batch_norm_relu(k, p, outs, data, *rest):
+    out = outs[0] if outs[0] is not None else np.empty_like(data)
+    _batch_norm(k, p, [out, *outs[1:]], data, *rest)
+    np.maximum(out, 0, out=out)
 
 
 @cpu.kernel("_backward_BatchNorm", dtypes=_FLOATS, when=lambda p, *specs: not p.use_global_stats, out=True)
@@ -261,6 +319,49 @@ def _pick(k, p, outs, data, index):
 @cpu.kernel("_backward_pick", when=lambda p, dy, like, index: _last_picked(p, like, index) and dy.dtype == like.dtype, out=True)
 def _backward_pick(k, p, outs, dy, like, index):
     pick.place_last(dy, index, outs[0])
+
+
+# -- attention and point processes --------------------------------------------------------------------------------------
+@cpu.kernel("_attention_scores", dtypes=_FLOATS, out=True)
+def _attention_scores(k, p, outs, a, b):
+    attention.scores(a, b, outs[0], p.heads, p.a_slot, p.b_slot, p.scaled)
+
+
+@cpu.kernel("_attention_sum", dtypes=_FLOATS, out=True)
+def _attention_sum(k, p, outs, weights, values):
+    attention.weighted_sum(weights, values, outs[0], p.heads, p.slot, p.out_slot, p.transpose, p.scaled)
+
+
+#: Which of how many projections of their first and last input the operators multiply; whose values they sum up.
+for _name, _slots in {"selfatt_qk": ((0, 3), (1, 3)), "encdec_qk": ((0, 1), (0, 2))}.items():
+    @cpu.kernel(f"_contrib_interleaved_matmul_{_name}", dtypes=_FLOATS, out=True)
+    def _interleaved_scores(k, p, outs, *ins, slots=_slots):
+        attention.scores(ins[0], ins[-1], outs[0], p.heads, *slots, True)
+
+for _name, _slot in {"selfatt_valatt": (2, 3), "encdec_valatt": (1, 2)}.items():
+    @cpu.kernel(f"_contrib_interleaved_matmul_{_name}", dtypes=_FLOATS, out=True)
+    def _interleaved_sum(k, p, outs, values, weights, slot=_slot):
+        attention.weighted_sum(weights, values, outs[0], p.heads, slot, (0, 1), False, False)
+
+
+@cpu.kernel("_backward_interleaved_matmul_selfatt_qk", dtypes=_FLOATS, out=True)
+def _backward_selfatt_qk(k, p, outs, dy, data):
+    attention.selfatt_qk_backward(dy, data, outs[0], p.heads)
+
+
+def _hawkes_types(p, *specs):
+    return all(s.dtype.str[1:] in ("f4", "f8", "i4") for s in specs)
+
+
+@cpu.kernel("_contrib_hawkesll", when=_hawkes_types, out=True)
+def _hawkesll(k, p, outs, *ins):
+    loglike, state = (np.empty(s, ins[0].dtype) if o is None else o for o, s in zip(outs, (ins[7].shape, ins[0].shape)))
+    hawkes.hawkes(*ins, loglike, state)
+
+
+@cpu.kernel("_contrib_backward_hawkesll", when=_hawkes_types, out=True)
+def _backward_hawkesll(k, p, outs, *ins):
+    hawkes.hawkes_backward(*ins, outs)
 
 
 # -- optimizers ---------------------------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ class Namespace:
 
     def __getattr__(self, name):
         got = getattr(self.module, name)
-        if name in ("linalg", "fft"):
+        if name in ("linalg", "fft") and not callable(got):
             return Namespace(got)
         if isinstance(got, type) or not callable(got):
             return got

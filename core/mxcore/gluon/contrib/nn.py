@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from ... import ndarray as nd
 from ...base import error
+from ...context import num_gpus
 from ..block import Block, HybridBlock
-from ..nn import HybridSequential, Sequential
+from ..nn import BatchNorm, HybridSequential, Sequential
 
 __all__ = ["Concurrent", "HybridConcurrent", "Identity", "PixelShuffle1D", "PixelShuffle2D", "PixelShuffle3D",
-           "SparseEmbedding"]  # fmt: skip
+           "SparseEmbedding", "SyncBatchNorm"]  # fmt: skip
 
 
 class Concurrent(Sequential):
@@ -92,6 +93,60 @@ class SparseEmbedding(Block):
 
     def forward(self, x):
         return nd.Embedding(x, self.weight.row_sparse_data(x), name="fwd", **self._kwargs)
+
+
+class SyncBatchNorm(BatchNorm):
+    """Batch normalisation over the batches of all contexts together (Zhang et al., 2018, arXiv:1803.08904).
+
+    Parameters
+    ----------
+    in_channels : int, default 0
+        Number of channels; 0 takes it from the first batch.
+    num_devices : int, optional
+        How many contexts take part; the number of GPUs, at least 1, unless told.
+    momentum : float, default 0.9
+        Of the moving averages of mean and variance.
+    epsilon : float, default 1e-5
+        Added to the variance.
+    center, scale : bool, default True
+        Learn an offset `beta`, a factor `gamma`. Without, they are 0 and 1.
+    use_global_stats : bool, default False
+        Use the moving averages also while training.
+    beta_initializer, gamma_initializer, running_mean_initializer, running_variance_initializer : optional
+        Initializers or their names.
+    **kwargs
+        prefix, params. The prefix also names the layer to the other contexts: it must be its own in the process.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.contrib.nn.SyncBatchNorm``. In training every batch must reach the layer on all
+    contexts, else those that came raise an error after a while; see the operator.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> layer = SyncBatchNorm(num_devices=2)
+    >>> layer.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
+    >>> parts = [mx.nd.full((1, 1), v, ctx=mx.cpu(i)) for i, v in enumerate((-1, 1))]
+    >>> with mx.autograd.record():
+    ...     outs = [layer(x) for x in parts]
+    >>> [round(float(y.asscalar()), 3) for y in outs]
+    [-1.0, 1.0]
+    """
+
+    def __init__(self, in_channels=0, num_devices=None, momentum=0.9, epsilon=1e-5, center=True, scale=True,
+                 use_global_stats=False, beta_initializer="zeros", gamma_initializer="ones",
+                 running_mean_initializer="zeros", running_variance_initializer="ones", **kwargs):  # fmt: skip
+        super().__init__(1, momentum, epsilon, center, scale, use_global_stats, beta_initializer,
+                         gamma_initializer, running_mean_initializer, running_variance_initializer,
+                         in_channels, **kwargs)  # fmt: skip
+        self._kwargs = {
+            "eps": epsilon, "momentum": momentum, "fix_gamma": not scale, "use_global_stats": use_global_stats,
+            "ndev": max(num_gpus(), 1) if num_devices is None else num_devices, "key": self.prefix,
+        }  # fmt: skip
+
+    def hybrid_forward(self, F, x, gamma, beta, running_mean, running_var):
+        return F.contrib.SyncBatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
 
 class _PixelShuffle(HybridBlock):

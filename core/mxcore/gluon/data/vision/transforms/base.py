@@ -1,4 +1,4 @@
-"""What the transforms share: NumPy for arrays, operators for symbols."""
+"""What the transforms share: they are operators, in eager calls as in graphs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..... import ndarray as nd
 from .....base import error
 from ....block import Block, HybridBlock
 
-__all__ = ["ImageBlock", "ImageHybridBlock", "draw", "draw_normal"]
+__all__ = ["ImageBlock", "ImageHybridBlock", "draw"]
 
 
 def draw(low, high):
@@ -16,44 +16,30 @@ def draw(low, high):
     return float(nd.random.uniform(low, high, shape=(1,)).asscalar())
 
 
-def draw_normal(scale, n):
-    """Normally distributed numbers that ``mxcore.random.seed`` decides."""
-    return nd.random.normal(0, scale, shape=(n,)).asnumpy()
+class _OfImages:
+    """A transform of images, of batches of them too if `_batches`."""
 
+    _batches = False
 
-class _OnHost:
-    """A transform in NumPy: loaded images are on the host, and a chain of transforms converts only once."""
-
-    def apply_numpy(self, image):
-        """Transform a NumPy array. Every transform of this kind defines its own."""
-        raise error(
-            NotImplementedError, f"{type(self).__name__} does not say what it does: define apply_numpy"
-        )
-
-    def _transform(self, x):
-        out = self.apply_numpy(x.asnumpy())
-        return nd.array(out, ctx=x.context, dtype=out.dtype)
-
-    def _check_image(self, image, batch=False):
-        if image.ndim != 3 and not (batch and image.ndim == 4):
-            axes = "(height, width, channels)" + (", or a batch of them" if batch else "")
+    def _check_image(self, image):
+        n = len(image.shape)
+        if n != 3 and not (self._batches and n == 4):
+            axes = "(height, width, channels)" + (", or a batch of them" if self._batches else "")
             raise error(
                 ValueError,
                 f"{type(self).__name__} takes an image {axes}, got an array of shape {image.shape}",
             )
 
 
-class ImageBlock(_OnHost, Block):
-    """A transform of images on the host."""
-
-    def forward(self, x):
-        return self._transform(x)
+class ImageBlock(_OfImages, Block):
+    """A transform that looks at its image's size, and so takes arrays only."""
 
 
-class ImageHybridBlock(_OnHost, HybridBlock):
-    """A transform of images on the host that becomes an operator in a graph."""
+class ImageHybridBlock(_OfImages, HybridBlock):
+    """A transform that is one operator or a few."""
 
     def forward(self, x, *args):
-        if isinstance(x, nd.NDArray):
-            return self._transform(x)
-        return super().forward(x, *args)
+        if args or not isinstance(x, nd.NDArray) or self._active:
+            return super().forward(x, *args)
+        self._check_image(x)
+        return self.hybrid_forward(nd, x)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .....base import error
-from .. import images
-from .base import ImageHybridBlock, draw, draw_normal
+from .base import ImageHybridBlock
 
 __all__ = ["RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomHue", "RandomLighting",
            "RandomSaturation"]  # fmt: skip
@@ -19,13 +18,6 @@ class _RandomFactor(ImageHybridBlock):
             raise error(ValueError, f"{type(self).__name__}: the amount must be 0 or more, got {amount}")
         self._range = (max(0, 1 - amount), 1 + amount)
 
-    def _change(self, image, factor):
-        raise error(NotImplementedError, f"{type(self).__name__} does not say what it changes")
-
-    def apply_numpy(self, image):
-        self._check_image(image)
-        return self._change(image, draw(*self._range))
-
 
 class RandomBrightness(_RandomFactor):
     """Make an image brighter or darker.
@@ -38,9 +30,6 @@ class RandomBrightness(_RandomFactor):
 
     def __init__(self, brightness):
         super().__init__(brightness)
-
-    def _change(self, image, factor):
-        return images.brightness(image, factor)
 
     def hybrid_forward(self, F, x):
         return F.image.random_brightness(x, *self._range)
@@ -58,9 +47,6 @@ class RandomContrast(_RandomFactor):
 
     def __init__(self, contrast):
         super().__init__(contrast)
-
-    def _change(self, image, factor):
-        return images.contrast(image, factor)
 
     def hybrid_forward(self, F, x):
         return F.image.random_contrast(x, *self._range)
@@ -83,9 +69,6 @@ class RandomSaturation(_RandomFactor):
     def __init__(self, saturation):
         super().__init__(saturation)
 
-    def _change(self, image, factor):
-        return images.saturation(image, factor)
-
     def hybrid_forward(self, F, x):
         return F.image.random_saturation(x, *self._range)
 
@@ -101,9 +84,6 @@ class RandomHue(_RandomFactor):
 
     def __init__(self, hue):
         super().__init__(hue)
-
-    def _change(self, image, factor):
-        return images.hue(image, factor - 1)
 
     def hybrid_forward(self, F, x):
         return F.image.random_hue(x, *self._range)
@@ -121,15 +101,6 @@ class RandomColorJitter(ImageHybridBlock):
     def __init__(self, brightness=0, contrast=0, saturation=0, hue=0):
         super().__init__()
         self._args = (brightness, contrast, saturation, hue)
-        kinds = (RandomBrightness, RandomContrast, RandomSaturation, RandomHue)
-        self._parts = tuple(kind(amount).apply_numpy for kind, amount in zip(kinds, self._args) if amount)
-
-    def apply_numpy(self, image):
-        self._check_image(image)
-        parts = list(self._parts)
-        while parts:
-            image = parts.pop(int(draw(0, len(parts))) if len(parts) > 1 else 0)(image)
-        return image
 
     def hybrid_forward(self, F, x):
         return F.image.random_color_jitter(x, *self._args)
@@ -147,10 +118,6 @@ class RandomLighting(ImageHybridBlock):
     def __init__(self, alpha):
         super().__init__()
         self._alpha = alpha
-
-    def apply_numpy(self, image):
-        self._check_image(image)
-        return images.lighting(image, draw_normal(self._alpha, 3)) if self._alpha else image
 
     def hybrid_forward(self, F, x):
         return F.image.random_lighting(x, self._alpha)

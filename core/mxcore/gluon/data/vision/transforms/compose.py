@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from ..... import autograd
-from ..... import ndarray as nd
 from ....block import Block, HybridBlock
 from ....nn import HybridSequential, Sequential
-from .base import _OnHost, draw
+from .base import draw
 
 __all__ = ["Compose", "RandomApply"]
-
-
-def _flat(blocks):
-    """The transforms inside containers, one after the other."""
-    for block in blocks:
-        if isinstance(block, (Sequential, HybridSequential)):
-            yield from _flat(block._children.values())
-        else:
-            yield block
 
 
 class Compose(Sequential):
@@ -57,18 +46,6 @@ class Compose(Sequential):
             run = []
             if block is not None:
                 self.add(block)
-
-    def forward(self, x, *args):
-        chain = list(_flat([self]))
-        if args or autograd.is_recording() or not all(isinstance(t, _OnHost) for t in chain):
-            return super().forward(x, *args)
-        if not isinstance(x, nd.NDArray) or any(t._forward_hooks or t._forward_pre_hooks for t in chain):
-            return super().forward(x)
-        # All of them work in NumPy: no need for an NDArray in between.
-        image = x.asnumpy()
-        for t in chain:
-            image = t.apply_numpy(image)
-        return nd.array(image, ctx=x.context, dtype=image.dtype)
 
 
 class RandomApply(Sequential):

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..... import ndarray as nd
 from .....base import error
 from .. import images
 from .base import ImageBlock, ImageHybridBlock, draw
@@ -19,9 +20,16 @@ def _pair(size):
     return (size, size) if isinstance(size, int) else tuple(size)
 
 
-def _each(function, image):
-    """Apply a function to an image or to each of a batch."""
-    return function(image) if image.ndim == 3 else np.stack([function(one) for one in image])
+def _resize(F, x, size, keep_ratio, interpolation):
+    """`F.image.resize`; of arrays also with the interpolations that depend on the sizes, or on chance."""
+    if interpolation > 4 and isinstance(x, nd.NDArray):
+        height, width = x.shape[-3:-1]
+        new = _pair(size)
+        if keep_ratio and isinstance(size, int):
+            short = min(height, width)
+            new = (width * size // short, height * size // short)
+        interpolation = images.method_for(interpolation, (height, width), new[::-1])
+    return F.image.resize(x, size, keep_ratio, interpolation)
 
 
 class Resize(ImageHybridBlock):
@@ -48,23 +56,16 @@ class Resize(ImageHybridBlock):
     (4, 5, 3)
     """
 
+    _batches = True
+
     def __init__(self, size, keep_ratio=False, interpolation=1):
         super().__init__()
         self._size = size
         self._keep = keep_ratio
         self._interpolation = interpolation
 
-    def apply_numpy(self, image):
-        self._check_image(image, batch=True)
-        height, width = image.shape[-3:-1]
-        new = _pair(self._size)
-        if self._keep and isinstance(self._size, int):
-            short = min(height, width)
-            new = (width * self._size // short, height * self._size // short)
-        return _each(lambda one: images.resize(one, *new, self._interpolation), image)
-
     def hybrid_forward(self, F, x):
-        return F.image.resize(x, self._size, self._keep, self._interpolation)
+        return _resize(F, x, self._size, self._keep, self._interpolation)
 
 
 class CropResize(ImageHybridBlock):
@@ -81,22 +82,17 @@ class CropResize(ImageHybridBlock):
         See `Resize`.
     """
 
+    _batches = True
+
     def __init__(self, x, y, width, height, size=None, interpolation=None):
         super().__init__()
         self._window = (x, y, width, height)
         self._size = size
         self._interpolation = 1 if interpolation is None else interpolation
 
-    def apply_numpy(self, image):
-        self._check_image(image, batch=True)
-        image = images.crop(image, *self._window)
-        if not self._size:
-            return np.ascontiguousarray(image)
-        return _each(lambda one: images.resize(one, *_pair(self._size), self._interpolation), image)
-
     def hybrid_forward(self, F, x):
         out = F.image.crop(x, *self._window)
-        return F.image.resize(out, self._size, False, self._interpolation) if self._size else out
+        return _resize(F, out, self._size, False, self._interpolation) if self._size else out
 
 
 def _center_crop(image, size, interpolation):
@@ -108,8 +104,8 @@ def _center_crop(image, size, interpolation):
     if w > width:
         w, h = width, h * width / w
     w, h = int(w), int(h)
-    image = images.crop(image, (width - w) // 2, (height - h) // 2, w, h)
-    return np.ascontiguousarray(image) if (w, h) == size else images.resize(image, *size, interpolation)
+    image = nd.image.crop(image, (width - w) // 2, (height - h) // 2, w, h)
+    return image if (w, h) == size else _resize(nd, image, size, False, interpolation)
 
 
 class CenterCrop(ImageBlock):
@@ -134,9 +130,9 @@ class CenterCrop(ImageBlock):
         self._size = _pair(size)
         self._interpolation = interpolation
 
-    def apply_numpy(self, image):
-        self._check_image(image)
-        return _center_crop(image, self._size, self._interpolation)
+    def forward(self, x):
+        self._check_image(x)
+        return _center_crop(x, self._size, self._interpolation)
 
 
 class RandomResizedCrop(ImageBlock):
@@ -167,44 +163,35 @@ class RandomResizedCrop(ImageBlock):
         self._ratio = ratio
         self._interpolation = interpolation
 
-    def apply_numpy(self, image):
-        self._check_image(image)
-        height, width = image.shape[:2]
+    def forward(self, x):
+        self._check_image(x)
+        height, width = x.shape[:2]
         for _ in range(10):
             area = draw(*self._scale) * height * width
             ratio = math.exp(draw(math.log(self._ratio[0]), math.log(self._ratio[1])))
             w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
             if 0 < w <= width and 0 < h <= height:
-                x, y = int(draw(0, width - w + 1)), int(draw(0, height - h + 1))
-                window = images.crop(image, min(x, width - w), min(y, height - h), w, h)
-                return images.resize(window, *self._size, self._interpolation)
-        return _center_crop(image, self._size, self._interpolation)
+                left, top = int(draw(0, width - w + 1)), int(draw(0, height - h + 1))
+                window = nd.image.crop(x, min(left, width - w), min(top, height - h), w, h)
+                return _resize(nd, window, self._size, False, self._interpolation)
+        return _center_crop(x, self._size, self._interpolation)
 
 
-class _RandomFlip(ImageHybridBlock):
-    _axis: int
+class RandomFlipLeftRight(ImageHybridBlock):
+    """Mirror an image left to right, every other time by chance."""
 
     def __init__(self):
         super().__init__()
-
-    def apply_numpy(self, image):
-        self._check_image(image)
-        return images.flip(image, self._axis) if draw(0, 1) < 0.5 else image
-
-
-class RandomFlipLeftRight(_RandomFlip):
-    """Mirror an image left to right, every other time by chance."""
-
-    _axis = 1
 
     def hybrid_forward(self, F, x):
         return F.image.random_flip_left_right(x)
 
 
-class RandomFlipTopBottom(_RandomFlip):
+class RandomFlipTopBottom(ImageHybridBlock):
     """Mirror an image top to bottom, every other time by chance."""
 
-    _axis = 0
+    def __init__(self):
+        super().__init__()
 
     def hybrid_forward(self, F, x):
         return F.image.random_flip_top_bottom(x)
@@ -239,17 +226,17 @@ class Rotate(ImageBlock):
         self._degrees = rotation_degrees
         self._zoom = (zoom_in, zoom_out)
 
-    def apply_numpy(self, image):
-        if image.dtype != np.float32:
+    def forward(self, x):
+        if x.dtype != np.float32:
             raise error(
                 TypeError, "This transformation only supports float32. Consider calling it after ToTensor"
             )
-        if image.ndim not in (3, 4):
+        if len(x.shape) not in (3, 4):
             raise error(
                 ValueError,
-                f"Rotate takes a tensor (channels, height, width) or a batch of them, got {image.shape}",
+                f"Rotate takes a tensor (channels, height, width) or a batch of them, got {x.shape}",
             )
-        return images.rotate(image, self._degrees, *self._zoom)
+        return nd.array(images.rotate(x.asnumpy(), self._degrees, *self._zoom), ctx=x.context)
 
 
 class RandomRotation(ImageBlock):
@@ -276,7 +263,7 @@ class RandomRotation(ImageBlock):
         self._zoom = (zoom_in, zoom_out)
         self._probability = rotate_with_proba
 
-    def apply_numpy(self, image):
+    def forward(self, x):
         if self._probability < 1 and draw(0, 1) > self._probability:
-            return image
-        return Rotate(draw(*self._limits), *self._zoom).apply_numpy(image)
+            return x
+        return Rotate(draw(*self._limits), *self._zoom)(x)

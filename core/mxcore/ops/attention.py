@@ -1,0 +1,327 @@
+"""Multi-head attention over projections that lie interleaved in one array: scores of pairs, and sums weighted by them.
+
+An array (length, batch, heads * n * d) holds `n` projections ("slots") of length `d` for every head. Two operators on slots do
+everything: `_attention_scores` multiplies two slots to one matrix a head, `_attention_sum` multiplies such a matrix with a slot
+and puts the result into a slot. Each one's gradients are the two again, so gradients exist to any order.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from .._core.op import op
+from .._core.params import Bool, Int, Shape
+from ..testing.sample import Sample
+from .dense import wide
+from .rules import size_of
+
+__all__ = ["width"]
+
+_HEADS = {"heads": Int(ge=1)}
+_ONE = (0, 1)  # a slot is (its place, how many there are)
+_FLOAT_ONLY = "the projections must be floats"
+
+
+def width(shape: tuple[int, ...], heads: int, slots: int) -> int:
+    """The length of one projection of one head."""
+    return shape[2] // (heads * slots)
+
+
+def _matrices(x: Any, heads: int, slot: tuple[int, ...]) -> Any:
+    """One slot as matrices (batch * heads, length, d): a view."""
+    n, b = x.shape[:2]
+    d = width(x.shape, heads, slot[1])
+    return x.reshape(n, b * heads, slot[1], d)[:, :, slot[0]].transpose(1, 0, 2)
+
+
+def _scores(xp: Any, a: Any, b: Any, heads: int, a_slot: tuple[int, ...], b_slot: tuple[int, ...], scaled: bool) -> Any:
+    x, y = _matrices(wide(a), heads, a_slot), _matrices(wide(b), heads, b_slot)
+    out = xp.matmul(x, xp.swapaxes(y, -1, -2))
+    return out * out.dtype.type(x.shape[2] ** -0.5) if scaled and x.shape[2] else out
+
+
+def _put(out: Any, part: Any, heads: int, slot: tuple[int, ...]) -> None:
+    """Write matrices (batch * heads, length, d) into a slot of an array (length, batch * heads, slots, d)."""
+    out[:, :, slot[0]] = part.transpose(1, 0, 2)
+
+
+def _sum(xp: Any, weights: Any, values: Any, heads: int, slot: tuple[int, ...], out_slot: tuple[int, ...], transpose: bool,
+         scaled: bool, out: Any = None) -> Any:
+    w, v = wide(weights), _matrices(wide(values), heads, slot)
+    y = xp.matmul(xp.swapaxes(w, -1, -2) if transpose else w, v)
+    if scaled and v.shape[2]:
+        y = y * y.dtype.type(v.shape[2] ** -0.5)
+    if out is None:
+        out = xp.zeros((y.shape[1], y.shape[0], out_slot[1], y.shape[2]), y.dtype)
+    _put(out, y, heads, out_slot)
+    return out
+
+
+def _flat(out: Any, batch: int) -> Any:
+    n, rows, slots, d = out.shape
+    return out.reshape(n, batch, (rows // batch if batch else 0) * slots * d)
+
+
+# -- shapes ---------------------------------------------------------------------------------------------------------
+
+def _projected(name: str, shape: tuple[int, ...], heads: int, slots: int) -> None:
+    """Raise ValueError for a shape that is not (length, batch, heads * slots * d)."""
+    if len(shape) != 3:
+        raise ValueError(f"{name} must be (length, batch, {slots if slots > 1 else ''}{' * ' if slots > 1 else ''}heads * d), got {shape}")
+    if shape[2] % (heads * slots):
+        what = f"{heads} heads" + (f" x {slots} projections" if slots > 1 else "")
+        raise ValueError(f"{name} {shape}: the last axis must be a multiple of {heads * slots} ({what})")
+
+
+def _pair_shape(names: tuple[str, str], p: Any, a: Any, b: Any, a_slots: int, b_slots: int) -> list[Any]:
+    _projected(names[0], a, p.heads, a_slots)
+    _projected(names[1], b, p.heads, b_slots)
+    if a[1] != b[1] or a[2] // a_slots != b[2] // b_slots:
+        raise ValueError(f"{names[0]} {a} and {names[1]} {b} differ in the batch or in the length of a projection")
+    return [(a[1] * p.heads, a[0], b[0])]
+
+
+def _weighted_shape(names: tuple[str, str], p: Any, values: Any, weights: Any, slots: int, out_slots: int, transpose: bool = False) -> list[Any]:
+    _projected(names[0], values, p.heads, slots)
+    n, m = (weights[-1], weights[-2]) if transpose and len(weights) == 3 else weights[-2:] if len(weights) == 3 else (0, 0)
+    if len(weights) != 3 or weights[0] != values[1] * p.heads or m != values[0]:
+        wanted = (values[1] * p.heads, *((values[0], "n") if transpose else ("n", values[0])))
+        raise ValueError(f"{names[1]} must be (batch * heads, ...) = ({', '.join(map(str, wanted))}) for {names[0]} {values}, got {weights}")
+    return [(n, values[1], values[2] // slots * out_slots)]
+
+
+def _floats(p: Any, ins: Any, outs: Any) -> Any:
+    known = next((t for t in (*ins, *outs) if t is not None), None)
+    if known is not None and known.kind not in "fV":
+        raise TypeError(f"{_FLOAT_ONLY}, got {known.name}")
+    return [known] * len(ins), [known] * len(outs)
+
+
+# -- the two operators on slots -------------------------------------------------------------------------------------
+
+def _scores_grads(F: Any, p: Any, dy: Any, a: Any, b: Any, needs: Any) -> Any:
+    kw = {"heads": p.heads, "scaled": p.scaled}
+    return (F._attention_sum(dy, b, slot=p.b_slot, out_slot=p.a_slot, **kw) if needs[0] else None,
+            F._attention_sum(dy, a, slot=p.a_slot, out_slot=p.b_slot, transpose=True, **kw) if needs[1] else None)
+
+
+@op("_attention_scores", inputs="a b", **_HEADS, a_slot=Shape(_ONE), b_slot=Shape(_ONE), scaled=Bool(True), grad=_scores_grads, samples=[
+    Sample((3, 2, 8), (4, 2, 24), params={"heads": 2, "b_slot": (1, 3)}, mxnet="internal"),
+    Sample((3, 2, 6), (4, 2, 6), params={"heads": 1, "a_slot": (1, 2), "b_slot": (0, 2), "scaled": False}, mxnet="internal")])
+def attention_scores(k, p, a, b):
+    """The products of all positions of two projections, a matrix for every head.
+
+    Parameters
+    ----------
+    a, b : array, (length, batch, heads * slots * d)
+    heads : int
+    a_slot, b_slot : (int, int)
+        Which projection of how many.
+    scaled : bool
+        Divide by the square root of d.
+    """
+    return _scores(k.xp, a, b, p.heads, p.a_slot, p.b_slot, p.scaled)
+
+
+attention_scores.shape(lambda p, ins: _pair_shape(("a", "b"), p, *ins, p.a_slot[1], p.b_slot[1]))
+
+
+def _sum_grads(F: Any, p: Any, dy: Any, weights: Any, values: Any, needs: Any) -> Any:
+    kw = {"heads": p.heads, "scaled": p.scaled}
+    dw = dv = None
+    if needs[0]:
+        pair = ((dy, p.out_slot), (values, p.slot))
+        (x, xs), (y, ys) = pair[::-1] if p.transpose else pair
+        dw = F._attention_scores(x, y, a_slot=xs, b_slot=ys, **kw)
+    if needs[1]:
+        dv = F._attention_sum(weights, dy, slot=p.out_slot, out_slot=p.slot, transpose=not p.transpose, **kw)
+    return dw, dv
+
+
+@op("_attention_sum", inputs="weights values", **_HEADS, slot=Shape(_ONE), out_slot=Shape(_ONE), transpose=Bool(False), scaled=Bool(False),
+    grad=_sum_grads, samples=[
+        Sample((4, 3, 5), (5, 2, 24), params={"heads": 2, "slot": (2, 3)}, mxnet="internal"),
+        Sample((4, 5, 3), (5, 2, 6), params={"heads": 2, "out_slot": (1, 2), "transpose": True, "scaled": True}, mxnet="internal")])
+def attention_sum(k, p, weights, values):
+    """Sums of a projection's positions, weighted by a matrix for every head; the other slots of the result are zero.
+
+    Parameters
+    ----------
+    weights : array, (batch * heads, n, length)
+    values : array, (length, batch, heads * slots * d)
+    heads : int
+    slot, out_slot : (int, int)
+        Which projection of how many: of `values`, of the result.
+    transpose : bool
+        Transpose the matrices of `weights` first.
+    scaled : bool
+        Divide by the square root of d.
+    """
+    return _flat(_sum(k.xp, weights, values, p.heads, p.slot, p.out_slot, p.transpose, p.scaled), values.shape[1])
+
+
+attention_sum.shape(lambda p, ins: _weighted_shape(("values", "weights"), p, ins[1], ins[0], p.slot[1], p.out_slot[1], p.transpose))
+
+
+# -- MXNet's four ---------------------------------------------------------------------------------------------------
+
+_QKV = "queries_keys_values"
+
+
+@op("_contrib_interleaved_matmul_selfatt_qk", inputs=_QKV, **_HEADS,
+    grad=lambda F, p, dy, queries_keys_values: F._backward_interleaved_matmul_selfatt_qk(dy, queries_keys_values, heads=p.heads),
+    samples=[Sample((3, 2, 24), params={"heads": 2}, dtypes="float32"), Sample((5, 1, 9), params={"heads": 3}, dtypes="float32"),
+             Sample((1, 3, 30), params={"heads": 1}, dtypes="float32"),
+             Sample((3, 2, 24), params={"heads": 2}, mxnet="float32 only"), Sample((0, 2, 6), params={"heads": 1}, mxnet="MXNet refuses empty data")])
+def selfatt_qk(k, p, queries_keys_values):
+    """The scores of self-attention: queries times keys, divided by the square root of their length.
+
+    Parameters
+    ----------
+    queries_keys_values : array, (length, batch, heads * 3 * d)
+        For every head its query, key and value.
+    heads : int
+
+    Returns
+    -------
+    array, (batch * heads, length, length)
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``interleaved_matmul_selfatt_qk``. MXNet takes float32 only on the CPU, and cuts off what `heads`
+    does not divide, which is an error here. Source: Vaswani et al., "Attention is all you need", 2017.
+    """
+    x = queries_keys_values
+    return _scores(k.xp, x, x, p.heads, (0, 3), (1, 3), True)
+
+
+selfatt_qk.shape(lambda p, ins: _pair_shape((_QKV, _QKV), p, ins[0], ins[0], 3, 3))
+
+
+def _both(xp: Any, dy: Any, x: Any, heads: int) -> Any:
+    """The gradient of the scores of self-attention: for queries and keys, zero for values."""
+    out = _sum(xp, dy, x, heads, (1, 3), (0, 3), False, True)
+    return _flat(_sum(xp, dy, x, heads, (0, 3), (1, 3), True, True, out), x.shape[1])
+
+
+def _both_grads(F: Any, p: Any, dys: Any, dy_: Any, data: Any) -> Any:
+    g, kw = dys[0], {"heads": p.heads}
+    return (F._attention_scores(g, data, a_slot=(0, 3), b_slot=(1, 3), **kw) + F._attention_scores(data, g, a_slot=(0, 3), b_slot=(1, 3), **kw),
+            F._backward_interleaved_matmul_selfatt_qk(dy_, g, **kw))
+
+
+@op("_backward_interleaved_matmul_selfatt_qk", inputs="dy data", **_HEADS, grad=_both_grads,
+    samples=[Sample((4, 3, 3), (3, 2, 24), params={"heads": 2}, mxnet="internal")])
+def backward_selfatt_qk(k, p, dy_, data):
+    """The gradient of `interleaved_matmul_selfatt_qk`.
+
+    Parameters
+    ----------
+    dy : array, (batch * heads, length, length)
+        Gradient of the scores.
+    data : array, (length, batch, heads * 3 * d)
+        The projections.
+    heads : int
+    """
+    return _both(k.xp, dy_, data, p.heads)
+
+
+backward_selfatt_qk.shape(lambda p, ins: [ins[1]])
+
+
+def _valatt_grads(F: Any, p: Any, dy: Any, values: Any, attention: Any, needs: Any, slot: tuple[int, int]) -> Any:
+    return (F._attention_sum(attention, dy, heads=p.heads, out_slot=slot, transpose=True) if needs[0] else None,
+            F._attention_scores(dy, values, heads=p.heads, b_slot=slot, scaled=False) if needs[1] else None)
+
+
+@op("_contrib_interleaved_matmul_selfatt_valatt", inputs="queries_keys_values attention", **_HEADS,
+    grad=lambda F, p, dy, queries_keys_values, attention, needs: _valatt_grads(F, p, dy, queries_keys_values, attention, needs, (2, 3)),
+    samples=[Sample((3, 2, 24), (4, 3, 3), params={"heads": 2}, dtypes="float32"), Sample((4, 1, 9), (3, 4, 4), params={"heads": 3}, dtypes="float32"),
+             Sample((3, 2, 24), (4, 3, 3), params={"heads": 2}, mxnet="float32 only")])
+def selfatt_valatt(k, p, queries_keys_values, attention):
+    """The output of self-attention: sums of the values, weighted by the attention.
+
+    Parameters
+    ----------
+    queries_keys_values : array, (length, batch, heads * 3 * d)
+        For every head its query, key and value.
+    attention : array, (batch * heads, length, length)
+    heads : int
+
+    Returns
+    -------
+    array, (length, batch, heads * d)
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``interleaved_matmul_selfatt_valatt``.
+    """
+    return _flat(_sum(k.xp, attention, queries_keys_values, p.heads, (2, 3), _ONE, False, False), queries_keys_values.shape[1])
+
+
+selfatt_valatt.shape(lambda p, ins: _weighted_shape((_QKV, "attention"), p, *ins, 3, 1))
+
+
+def _encdec_qk_grads(F: Any, p: Any, dy: Any, queries: Any, keys_values: Any, needs: Any) -> Any:
+    kw = {"heads": p.heads, "scaled": True}
+    return (F._attention_sum(dy, keys_values, slot=(0, 2), **kw) if needs[0] else None,
+            F._attention_sum(dy, queries, out_slot=(0, 2), transpose=True, **kw) if needs[1] else None)
+
+
+@op("_contrib_interleaved_matmul_encdec_qk", inputs="queries keys_values", **_HEADS, grad=_encdec_qk_grads,
+    samples=[Sample((5, 2, 8), (3, 2, 16), params={"heads": 2}, dtypes="float32"), Sample((1, 3, 5), (4, 3, 10), params={"heads": 1}, dtypes="float32"),
+             Sample((5, 2, 8), (3, 2, 16), params={"heads": 2}, mxnet="float32 only")])
+def encdec_qk(k, p, queries, keys_values):
+    """The scores of attention between two sequences: queries times keys, divided by the square root of their length.
+
+    Parameters
+    ----------
+    queries : array, (n, batch, heads * d)
+    keys_values : array, (m, batch, heads * 2 * d)
+        For every head its key and value.
+    heads : int
+
+    Returns
+    -------
+    array, (batch * heads, n, m)
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``interleaved_matmul_encdec_qk``.
+    """
+    return _scores(k.xp, queries, keys_values, p.heads, _ONE, (0, 2), True)
+
+
+encdec_qk.shape(lambda p, ins: _pair_shape(("queries", "keys_values"), p, *ins, 1, 2))
+
+
+@op("_contrib_interleaved_matmul_encdec_valatt", inputs="keys_values attention", **_HEADS,
+    grad=lambda F, p, dy, keys_values, attention, needs: _valatt_grads(F, p, dy, keys_values, attention, needs, (1, 2)),
+    samples=[Sample((3, 2, 16), (4, 5, 3), params={"heads": 2}, dtypes="float32"), Sample((4, 3, 10), (3, 1, 4), params={"heads": 1}, dtypes="float32"),
+             Sample((3, 2, 16), (4, 5, 3), params={"heads": 2}, mxnet="float32 only")])
+def encdec_valatt(k, p, keys_values, attention):
+    """The output of attention between two sequences: sums of the values, weighted by the attention.
+
+    Parameters
+    ----------
+    keys_values : array, (m, batch, heads * 2 * d)
+        For every head its key and value.
+    attention : array, (batch * heads, n, m)
+    heads : int
+
+    Returns
+    -------
+    array, (n, batch, heads * d)
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``interleaved_matmul_encdec_valatt``.
+    """
+    return _flat(_sum(k.xp, attention, keys_values, p.heads, (1, 2), _ONE, False, False), keys_values.shape[1])
+
+
+encdec_valatt.shape(lambda p, ins: _weighted_shape(("keys_values", "attention"), p, *ins, 2, 1))
+
+for _op in (attention_scores, attention_sum, selfatt_qk, backward_selfatt_qk, selfatt_valatt, encdec_qk, encdec_valatt):
+    _op.dtype(_floats)
+    # A product counts a tenth of a plain operation, as elsewhere.
+    _op.cost(lambda p, ins, outs: sum(map(size_of, ins)) + size_of(outs[0]) * 6)

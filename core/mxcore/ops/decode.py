@@ -1,0 +1,142 @@
+"""Images by OpenCV, as ``mx.image`` uses it: decoding, resizing, borders."""
+from __future__ import annotations
+
+import numpy as np
+
+from .._core.op import op
+from .._core.params import Bool, Float, Floats, Int
+from ..testing.sample import Ints, Sample
+from . import opencv
+from .image import resizable, resize_dtypes, resized
+
+__all__: list[str] = []
+
+_U1 = np.dtype("uint8")
+#: A PNG file of 2 x 1 pixels, (255, 0, 10) and (20, 30, 200).
+_PNG = np.frombuffer(bytes.fromhex("89504e470d0a1a0a0000000d49484452000000020000000108020000007b40e8dd0000000f49444154789c63f8cf"
+                                   "c02522770200076902047be11aa90000000049454e44ae426082"), np.uint8)
+
+
+def _image(shape: tuple[int, ...]) -> None:
+    if len(shape) != 3:
+        raise ValueError(f"src must be an image (height, width, channels), got {shape}")
+
+
+@op("_cvimdecode", inputs="buf", flag=Int(1, ge=0), to_rgb=Bool(True), grad=None, samples=[
+    Sample(_PNG, grad=False), Sample(_PNG, params={"flag": 0}, grad=False), Sample(_PNG, params={"to_rgb": False}, grad=False)])
+def imdecode(k, p, buf):
+    """Decode an image file.
+
+    Parameters
+    ----------
+    buf : array of uint8
+        The bytes of the file: JPEG, PNG or whatever else OpenCV reads.
+    flag : int
+        1 colour, 0 grey; others are OpenCV's.
+    to_rgb : bool
+        Colours in the order red, green, blue; else blue first.
+
+    Returns
+    -------
+    array of uint8, (height, width, channels)
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``_cvimdecode``. OpenCV works on the host: on other devices the bytes are copied there, and the
+    image back.
+    """
+    return k.xp.asarray(opencv.decode(k.device.to_host(buf), p.flag, "buf", p.to_rgb))
+
+
+imdecode.shape(lambda p, ins: [None])
+
+
+@imdecode.dtype
+def _(p, ins, outs):
+    if ins[0] is not None and ins[0] != _U1:
+        raise TypeError(f"buf must be uint8, the bytes of a file, got {ins[0].name}")
+    return [_U1], [_U1]
+
+
+@op("_cvimresize", inputs="src", w=Int(ge=1), h=Int(ge=1), interp=Int(1, ge=0, le=4), grad=None, samples=[
+    Sample(Ints((5, 6, 3), 0, 256, "uint8"), params={"w": 3, "h": 4, "interp": 0}, grad=False),
+    *(Sample((5, 6, 3), params={"w": 3, "h": 4, "interp": i}, grad=False, tol=5, dtypes=resize_dtypes(i)) for i in range(5)),
+    Sample((5, 6, 3), params={"w": 8, "h": 4}, grad=False, tol=5, dtypes="float32"), Sample((5, 6, 1), params={"w": 3, "h": 9, "interp": 2}, grad=False, tol=5,
+                                                                                            dtypes="float32")])
+def imresize(k, p, src):
+    """Resize an image.
+
+    Parameters
+    ----------
+    src : array, (height, width, channels)
+        uint8, int16, uint16 or floats.
+    w, h : int
+        The new width and height.
+    interp : int
+        0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``_cvimresize``.
+    """
+    return resized(k.xp, src, (p.h, p.w), p.interp)
+
+
+@imresize.shape
+def _(p, ins):
+    _image(ins[0])
+    if 0 in ins[0]:
+        raise ValueError(f"src {ins[0]} has no pixels")
+    return [(p.h, p.w, ins[0][2])]
+
+
+imresize.dtype(resizable("src"))
+
+_MODES = ("constant", "edge", "symmetric", "wrap", "reflect")
+_MARGINS = {n: Int(ge=0) for n in ("top", "bot", "left", "right")}
+
+
+@op("_cvcopyMakeBorder", inputs="src", params={**_MARGINS, "type": Int(0, ge=0, le=4), "value": Float(0.0), "values": Floats(())}, grad=None, samples=[
+    *(Sample(Ints((3, 4, 3), 0, 256, "uint8"), params={"top": 1, "bot": 0, "left": 2, "right": 1, "type": t, "value": 9.0}, grad=False)
+      for t in range(5)),
+    Sample((3, 4, 3), params={"top": 0, "bot": 2, "left": 0, "right": 1, "values": (1.0, 2.0, 3.0)}, grad=False)])
+def copy_make_border(k, p, src):
+    """Add a border to an image.
+
+    Parameters
+    ----------
+    src : array, (height, width, channels)
+    top, bot, left, right : int
+        Widths of the margins.
+    type : int
+        0 constant, 1 the nearest pixel, 2 mirrored, 3 repeated, 4 mirrored without its edge.
+    value : float
+        Fill of a constant border.
+    values : tuple of float
+        The same, a number for each channel; as in MXNet, only the first four count.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``_cvcopyMakeBorder``.
+    """
+    xp = k.xp
+    margins = ((p.top, p.bot), (p.left, p.right), (0, 0))
+    if p.type:
+        return xp.pad(src, margins, mode=_MODES[p.type])
+    h, w, channels = src.shape
+    fill = (*p.values[:4], *(0.0,) * channels)[:channels] if p.values else (p.value,) * channels
+    out = xp.empty((h + p.top + p.bot, w + p.left + p.right, channels), src.dtype)
+    out[p.top:p.top + h, p.left:p.left + w] = src
+    colour = xp.asarray(np.asarray(fill).astype(src.dtype))
+    for margin in (out[:p.top], out[p.top + h:], out[p.top:p.top + h, :p.left], out[p.top:p.top + h, p.left + w:]):
+        margin[...] = colour
+    return out
+
+
+@copy_make_border.shape
+def _(p, ins):
+    _image(ins[0])
+    h, w, channels = ins[0]
+    if p.type and (not h or not w):
+        raise ValueError(f"src {ins[0]} has no pixels to make a border of")
+    return [(h + p.top + p.bot, w + p.left + p.right, channels)]

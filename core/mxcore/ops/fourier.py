@@ -1,0 +1,193 @@
+"""Fourier transforms of the last axis, and count sketches, which such transforms multiply."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.builtin import add_rows
+from .._core.op import op
+from .._core.params import Int
+from ..testing.sample import Ints, Sample
+from .dense import wide
+from .rules import size_of
+
+__all__: list[str] = []
+
+_GPU = "on the GPU only"
+_SIZE = {"compute_size": Int(128, ge=1)}
+
+
+def _rows(name: str, shape: tuple[int, ...]) -> None:
+    if len(shape) not in (2, 4):
+        raise ValueError(f"{name} must be (n, d) or (n1, n2, n3, d), got {shape}")
+
+
+def _interleaved(xp: Any, z: Any, dtype: Any) -> Any:
+    """Complex numbers as pairs along the last axis."""
+    z = xp.ascontiguousarray(z)
+    return z.view(np.float64 if z.dtype.itemsize == 16 else np.float32).astype(dtype)
+
+
+def _complex(xp: Any, x: Any) -> Any:
+    """Pairs along the last axis as complex numbers."""
+    x = xp.ascontiguousarray(wide(x))
+    return x.view("complex128" if x.dtype.itemsize == 8 else "complex64")
+
+
+def _floats(p: Any, ins: Any, outs: Any) -> Any:
+    t = ins[0] if ins[0] is not None else outs[0]
+    if t is not None and t.kind != "f":
+        raise TypeError(f"data must be float16, float32 or float64, got {t.name}")
+    return [t] * len(ins), [t] * len(outs)
+
+
+# The transform of real numbers and the real part of the one back are each other's transpose, so each is the other's gradient.
+@op("_contrib_fft", inputs="data", **_SIZE, grad=lambda F, dy: F._contrib_ifft(dy),
+    samples=[Sample((2, 4), mxnet=_GPU), Sample((3, 7), params={"compute_size": 2}, mxnet=_GPU), Sample((2, 1, 3, 5), mxnet=_GPU)])
+def fft(k, p, data):
+    """The discrete Fourier transform of real numbers along the last axis.
+
+    Parameters
+    ----------
+    data : array, (n, d) or (n1, n2, n3, d)
+        Floats.
+    compute_size : int
+        How many rows MXNet transforms at a time; has no effect.
+
+    Returns
+    -------
+    array, (..., 2 * d)
+        Real and imaginary parts in turn.
+
+    Notes
+    -----
+    Behaviour matched: the documentation of MXNet 1.9.1 ``fft``, which runs on GPUs only.
+    """
+    xp = k.xp
+    if not data.size:
+        return xp.zeros((*data.shape[:-1], 2 * data.shape[-1]), data.dtype)
+    return _interleaved(xp, xp.fft.fft(wide(data)), data.dtype)
+
+
+@fft.shape
+def _(p, ins):
+    _rows("data", ins[0])
+    return [(*ins[0][:-1], 2 * ins[0][-1])]
+
+
+@op("_contrib_ifft", inputs="data", **_SIZE, grad=lambda F, dy: F._contrib_fft(dy),
+    samples=[Sample((2, 8), mxnet=_GPU), Sample((3, 14), params={"compute_size": 2}, mxnet=_GPU), Sample((2, 1, 3, 10), mxnet=_GPU)])
+def ifft(k, p, data):
+    """The real part of the inverse discrete Fourier transform along the last axis, not divided by the length.
+
+    Parameters
+    ----------
+    data : array, (n, 2 * d) or (n1, n2, n3, 2 * d)
+        Floats, real and imaginary parts in turn.
+    compute_size : int
+        How many rows MXNet transforms at a time; has no effect.
+
+    Returns
+    -------
+    array, (..., d)
+
+    Notes
+    -----
+    Behaviour matched: the documentation of MXNet 1.9.1 ``ifft``, which runs on GPUs only, by cuFFT; that does not divide by the
+    length, so ``ifft(fft(x))`` is ``d * x``.
+    """
+    xp = k.xp
+    d = data.shape[-1] // 2
+    if not data.size:
+        return xp.zeros((*data.shape[:-1], d), data.dtype)
+    # The real part of the unscaled inverse is that of the forward transform of the conjugate.
+    return _interleaved(xp, xp.fft.fft(_complex(xp, data).conj()), data.dtype)[..., ::2].copy()
+
+
+@ifft.shape
+def _(p, ins):
+    _rows("data", ins[0])
+    if ins[0][-1] % 2:
+        raise ValueError(f"data {ins[0]} must have an even last axis: real and imaginary parts in turn")
+    return [(*ins[0][:-1], ins[0][-1] // 2)]
+
+
+_SKETCH = {"out_dim": Int(ge=1), "processing_batch_size": Int(32, ge=1)}
+
+
+def _hashes(p: Any, d: int, h: Any, s: Any) -> None:
+    for name, shape in (("h", h), ("s", s)):
+        if size_of(shape) != d or shape[-1] != d:
+            raise ValueError(f"{name} must be (1, {d}) or ({d},), a number for each column of data, got {shape}")
+
+
+@op("_contrib_count_sketch", inputs="data h s", **_SKETCH,
+    grad=lambda F, p, dy, h, s: (F._backward_count_sketch(dy, h, s, out_dim=p.out_dim), None, None),
+    samples=[Sample((2, 3), [[0, 3, 4]], [[1, -1, 1]], params={"out_dim": 5}, grad=(True, False, False), mxnet=_GPU),
+             Sample((3, 6), Ints((6,), 0, 4), [1, -1, -1, 1, 1, -1], params={"out_dim": 4, "processing_batch_size": 2}, grad=(True, False, False),
+                    mxnet=_GPU)])
+def count_sketch(k, p, data, h, s):
+    """Rows projected to fewer columns: ``out[:, h[i]] += s[i] * data[:, i]``.
+
+    Parameters
+    ----------
+    data : array, (n, d)
+    h : array, (1, d) or (d,)
+        The column that each column goes to, from 0 to ``out_dim - 1``; others are clipped.
+    s : array, (1, d) or (d,)
+        1 or -1 for each column.
+    out_dim : int
+        Number of columns of the result.
+    processing_batch_size : int
+        How many rows MXNet works on at a time; has no effect.
+
+    Returns
+    -------
+    array, (n, out_dim)
+
+    Notes
+    -----
+    Behaviour matched: the documentation of MXNet 1.9.1 ``count_sketch``, which runs on GPUs only. Source: Pham and Pagh, "Fast and
+    scalable polynomial kernels via explicit feature maps", 2013.
+    """
+    xp = k.xp
+    at = xp.clip(h.reshape(-1).astype(np.int64), 0, p.out_dim - 1)
+    columns = (wide(data) * wide(s).reshape(1, -1)).T
+    return add_rows(xp, (p.out_dim, data.shape[0]), at, columns).T
+
+
+@count_sketch.shape
+def _(p, ins):
+    if len(ins[0]) != 2:
+        raise ValueError(f"data must be (n, d), got {ins[0]}")
+    _hashes(p, ins[0][1], *ins[1:])
+    return [(ins[0][0], p.out_dim)]
+
+
+@op("_backward_count_sketch", inputs="dy h s", out_dim=_SKETCH["out_dim"],
+    grad=lambda F, p, dys, h, s: (F._contrib_count_sketch(dys[0], h, s, out_dim=p.out_dim), None, None),
+    samples=[Sample((2, 5), [[0, 3, 4]], [[1, -1, 1]], params={"out_dim": 5}, grad=(True, False, False), mxnet="internal")])
+def backward_count_sketch(k, p, dy_, h, s):
+    """The gradient of `count_sketch`: ``out[:, i] = s[i] * dy[:, h[i]]``.
+
+    Parameters
+    ----------
+    dy : array, (n, out_dim)
+    h, s : array, (1, d) or (d,)
+        As in `count_sketch`.
+    out_dim : int
+        Number of columns of `dy`.
+    """
+    at = k.xp.clip(h.reshape(-1).astype(np.int64), 0, p.out_dim - 1)
+    return dy_[:, at] * s.reshape(1, -1).astype(dy_.dtype)
+
+
+backward_count_sketch.shape(lambda p, ins: [(ins[0][0], ins[1][-1])])
+
+for _op in (fft, ifft):
+    _op.dtype(_floats)
+    _op.cost(lambda p, ins, outs: 16 * size_of(ins[0]))
+for _op in (count_sketch, backward_count_sketch):
+    # The hashes may come in a dtype of their own.
+    _op.dtype(lambda p, ins, outs: ([ins[0] or outs[0], ins[1] or ins[0], ins[2] or ins[0]], [ins[0] or outs[0]]))
