@@ -69,13 +69,13 @@ def ctypes2numpy_shared(cptr: Any, shape: Sequence[int]) -> np.ndarray[Any, Any]
     return np.ctypeslib.as_array(cptr, tuple(shape))
 
 
-def py_str(x: bytes) -> str:
-    """The text of bytes in UTF-8.
+def py_str(x: bytes | str) -> str:
+    """The text of bytes in UTF-8; a text as it is, which is what callbacks get here.
 
     >>> py_str(b"weight")
     'weight'
     """
-    return x.decode("utf-8")
+    return x if isinstance(x, str) else x.decode("utf-8")
 
 
 def check_call(ret: int) -> None:
