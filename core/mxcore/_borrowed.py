@@ -26,6 +26,8 @@ BORROWED: dict[str, dict[str, str]] = {
                            "_update_params_on_kvstore=update_params_on_kvstore",
     },
     "name": {".base": "classproperty with_metaclass"},
+    "ndarray": {".executor": "CachedOp",
+                ".ndarray.keys": "get_indexing_dispatch_code get_oshape_of_gather_nd_op indexing_key_expand_implicit_axes"},
     "ndarray.random": {".base": "numeric_types"},
     "ndarray.sparse": {".base": "integer_types numeric_types", "._ctext": "c_array_buf check_call", "builtins": "py_sum=sum",
                        ".ndarray": "gs_retain=_internal._sparse_retain"},
@@ -33,6 +35,7 @@ BORROWED: dict[str, dict[str, str]] = {
                  "._ctext": "MXCallbackList c_array c_array_buf c_str check_call ctypes2numpy_shared py_str"},
     "optimizer": {".ndarray": "NDabs=abs"},
     "random": {".base": "integer_types", "._ctext": "check_call"},
+    "symbol.contrib": {"._ctext": "check_call"},
     "symbol.random": {".base": "numeric_types"},
 }  # fmt: skip
 
