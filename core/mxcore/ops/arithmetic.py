@@ -10,7 +10,7 @@ from typing import Any
 
 from .._core.op import op
 from ..families import binary, broadcast, scalar
-from ..testing.sample import Sample
+from ..testing.sample import Ints, Sample
 
 
 @op("_sum_like", inputs="data like~", grad=lambda F, dy, like_data: (F.broadcast_like(dy, like_data), None),
@@ -83,6 +83,10 @@ _ELEMENTWISE_NAMES = {
 }
 _BROADCAST_NAMES = {"add": ("broadcast_add", "broadcast_plus"), "sub": ("broadcast_sub", "broadcast_minus")}
 _POSITIVE = {"power": (0.5, 2.0), "div": (0.5, 2.0), "mod": (0.6, 3.0)}
+_HALF, _WHOLE = "float16 float32 float64", "int8 uint8 int32 int64"
+_INF, _NAN = float("inf"), float("nan")
+#: Every pair of these meets in a broadcasting operator.
+_SPECIAL = [-_INF, -2.5, -1.0, -0.0, 0.0, 1.0, 3.0, _INF, _NAN]
 
 
 def _elementwise_rule(g):
@@ -110,15 +114,23 @@ def _tables():
         domain = _POSITIVE.get(family, (-2.0, 2.0))
         name, *aliases = _ELEMENTWISE_NAMES[family]
         yield binary(name, fn, expr=expr, grad=_elementwise_rule(g), aliases=aliases,
-                     samples=[Sample((3, 4), (3, 4), domain=domain), Sample((0, 4), (0, 4), domain=domain)])
+                     samples=[Sample((3, 4), (3, 4), domain=domain, dtypes=_HALF), Sample((0, 4), (0, 4), domain=domain),
+                              Sample(Ints((3, 5), 1, 7), Ints((3, 5), 1, 4), dtypes=_WHOLE)])
         name, *aliases = _BROADCAST_NAMES.get(family, (f"broadcast_{family}",))
         yield broadcast(name, fn, expr=expr, grad=_broadcast_rule(g), aliases=aliases,
-                        samples=[Sample((2, 1, 4), (1, 3, 1), domain=domain), Sample((3, 4), (3, 4), domain=domain)])
+                        samples=[Sample((2, 1, 4), (1, 3, 1), domain=domain, dtypes=_HALF), Sample((3, 4), (3, 4), domain=domain),
+                                 Sample((3, 1), (3, 5), domain=domain), Sample((2, 3, 5), (1, 1, 1), domain=domain),
+                                 Sample((1,), (7,), domain=domain), Sample((2, 0, 3), (1, 1, 3), domain=domain),
+                                 Sample(Ints((3, 1), -5, 6), Ints((1, 4), 1, 4), dtypes="int8 int32 int64"),
+                                 Sample([[v] for v in _SPECIAL], [_SPECIAL], grad=False)])
     for family, (fn, expr) in _COMPARE.items():
         values = [[-1.0, 0.0, 2.0]], [[0.0, 0.0, 1.0]]
         name, *aliases = _ELEMENTWISE_NAMES[family]
-        yield binary(name, fn, expr=expr, grad=None, aliases=aliases, samples=[Sample(*values)])
-        yield broadcast(f"broadcast_{family}", fn, expr=expr, grad=None, samples=[Sample(values[0], [[0.0], [2.0]])])
+        whole = Sample(Ints((3, 5), 0, 3), Ints((3, 5), 0, 3), dtypes=_WHOLE)
+        yield binary(name, fn, expr=expr, grad=None, aliases=aliases, samples=[Sample(*values, dtypes=_HALF), whole, Sample((0, 2), (0, 2))])
+        yield broadcast(f"broadcast_{family}", fn, expr=expr, grad=None, samples=[
+            Sample(values[0], [[0.0], [2.0]], dtypes=_HALF), Sample([[v] for v in _SPECIAL], [_SPECIAL]),
+            Sample(Ints((2, 1, 3), -1, 2), Ints((1, 4, 1), -1, 2), dtypes="int8 int32 int64"), Sample((1, 3), (0, 3))])
 
 
 def _scalar_name(base: str) -> tuple[str, str]:
@@ -160,10 +172,16 @@ def _scalars():
     for base, (fn, expr, g) in _WITH_NUMBER.items():
         name, old = _scalar_name(base)
         yield scalar(name, fn, expr=expr, grad=g, aliases=[old],
-                     samples=[Sample((3, 4), params={"scalar": 1.5}, domain=(0.3, 2.7))])
+                     samples=[Sample((3, 4), params={"scalar": 1.5}, domain=(0.3, 2.7), dtypes=_HALF),
+                              Sample((3, 4), domain=(0.3, 2.7)), Sample((2, 0), params={"scalar": "2"}),
+                              Sample((5,), params={"scalar": 2, "is_int": False}, domain=(0.3, 1.7)),
+                              Sample([[-2.7, -1.3, -0.4, 0.4, 1.3, 3.4]], params={"scalar": -2.0}, grad=base != "rpower"),
+                              Sample(Ints((2, 5), 1, 6), params={"scalar": 2.6}, dtypes=_WHOLE), Sample([_SPECIAL], params={"scalar": 3.0}, grad=False)])
     for base, (fn, expr) in _NUMBER_COMPARE.items():
         name, old = _scalar_name(base)
-        yield scalar(name, fn, expr=expr, grad=None, aliases=[old], samples=[Sample([[-1.0, 0.0, 1.0]], params={"scalar": 1.0})])
+        yield scalar(name, fn, expr=expr, grad=None, aliases=[old], samples=[
+            Sample([[-1.0, 0.0, 1.0]], params={"scalar": 1.0}, dtypes=_HALF), Sample([_SPECIAL], params={"scalar": "0"}),
+            Sample(Ints((2, 5), 0, 3), params={"scalar": 1, "is_int": True}, dtypes=_WHOLE), Sample((0, 3), params={"scalar": float("nan")})])
 
 
 OPS = [*_tables(), *_scalars()]

@@ -117,7 +117,14 @@ def _matrix(p: Any, x: Any) -> Any:
     samples=[Sample((3, 5), (4, 5), (4,), params={"num_hidden": 4}),
              Sample((2, 3, 5), (4, 15), params={"num_hidden": 4, "no_bias": True}),
              Sample((2, 3, 5), (4, 5), (4,), params={"num_hidden": 4, "flatten": False}),
-             Sample((0, 5), (4, 5), (4,), params={"num_hidden": 4})])
+             Sample((0, 5), (4, 5), (4,), params={"num_hidden": 4}),
+             Sample((1, 2, 1, 3), (1, 6), (1,), params={"num_hidden": "1", "no_bias": "0"}),
+             Sample((2, 1, 3, 2), (3, 2), params={"num_hidden": 3, "no_bias": True, "flatten": "False"}),
+             Sample((4,), (2, 1), (2,), params={"num_hidden": 2}),
+             Sample((4,), (3, 4), (3,), params={"num_hidden": 3, "flatten": False}),
+             Sample((2, 0, 5), (4, 5), params={"num_hidden": 4, "flatten": False, "no_bias": True}),
+             Sample((3, 0), (4, 0), (4,), params={"num_hidden": 4}),
+             Sample((3, 5), (4, 5), (4,), params={"num_hidden": 4}, dtypes="float16", grad=False)])
 def fully_connected(k, p, data, weight, bias=None):
     """Multiply by a weight matrix and add a bias: ``data @ weight.T + bias``.
 

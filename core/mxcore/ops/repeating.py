@@ -11,11 +11,15 @@ from .rules import axis_of, size_of
 
 __all__: list[str] = []
 
+_ANY = "int8 uint8 int32 int64 float16 float32 float64"
+
 _TIMES = {"repeats": Int(ge=0), "axis": Int(None)}
 
 
 @op("repeat", inputs="data", **_TIMES, grad=lambda F, p, dy, like_data: F._repeat_sum(dy, like_data, repeats=p.repeats, axis=p.axis),
-    samples=[Sample((2, 3), params={"repeats": 2}), Sample((2, 3), params={"repeats": 3, "axis": 0}), Sample((2, 3), params={"repeats": 2, "axis": -1})])
+    samples=[Sample((2, 3), params={"repeats": 2}, dtypes=_ANY)] + [Sample(s, params={"repeats": n, "axis": a}) for s, n, a in (
+        ((2, 3), 3, 0), ((2, 3), 2, -1), ((2, 1, 3), 2, 1), ((2, 3, 2), 3, -3), ((5,), 2, None), ((5,), 1, 0), ((2, 3), "2", "None"), ((0, 3), 2, 1),
+        ((0, 3), 2, None), ((2, 3), 0, 1))])
 def repeat(k, p, data):
     """Repeat each element, one after the other.
 
@@ -67,7 +71,9 @@ def _tiled(reps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, ..
 
 
 @op("tile", inputs="data", reps=Shape(), grad=lambda F, p, dy, like_data: F._tile_sum(dy, like_data, reps=p.reps),
-    samples=[Sample((2, 3), params={"reps": (2,)}), Sample((2, 3), params={"reps": (2, 1, 2)}), Sample((2, 3), params={"reps": ()})])
+    samples=[Sample((2, 3), params={"reps": (2,)}, dtypes=_ANY)] + [Sample(s, params={"reps": r}) for s, r in (
+        ((2, 3), (2, 1, 2)), ((2, 3), ()), ((2, 3), (3, 2)), ((2, 1, 3), (2,)), ((5,), (2, 2, 3)), ((1,), (3,)), ((2, 3), "(1, 2)"), ((2, 3), 2),
+        ((0, 3), (2, 2)), ((2, 3), (0, 1)))])
 def tile(k, p, data):
     """Repeat the whole array.
 
@@ -132,7 +138,14 @@ _FOLDS = (0, 0, 0, 0, 1, 1, 2, 1)
 @op("Pad", "pad", inputs="data", **_PAD, grad=lambda F, p, dy, like_data: F._backward_Pad(dy, like_data, mode=p.mode, pad_width=p.pad_width),
     samples=[Sample((1, 2, 2, 3), params={"mode": "constant", "pad_width": _EDGES, "constant_value": 1.5}),
              Sample((1, 2, 2, 3), params={"mode": "edge", "pad_width": _EDGES}), Sample((1, 2, 2, 3), params={"mode": "reflect", "pad_width": _FOLDS}),
-             Sample((1, 1, 2, 2, 2), params={"mode": "edge", "pad_width": (0, 0, 0, 0, 1, 0, 0, 1, 1, 0)}),
+             *[Sample((1, 1, 2, 2, 2), params={"mode": m, "pad_width": (0, 0, 0, 0, 1, 0, 0, 1, 1, 1), "constant_value": v})
+               for m, v in (("constant", -2), ("edge", 0), ("reflect", 0))],
+             Sample((2, 1, 1, 3), params={"mode": "constant", "pad_width": "(0, 0, 0, 0, 0, 2, 3, 0)"}),
+             Sample((1, 1, 1, 3), params={"mode": "edge", "pad_width": (0, 0, 0, 0, 3, 1, 0, 4)}),
+             Sample((1, 1, 3, 4), params={"mode": "reflect", "pad_width": (0, 0, 0, 0, 2, 2, 3, 0)}),
+             Sample((1, 1, 2, 2), params={"mode": "constant", "pad_width": (0,) * 8}),
+             *[Sample((1, 1, 2, 3), params={"mode": m, "pad_width": _FOLDS}, dtypes="float16") for m in ("constant", "edge", "reflect")],
+             Sample((1, 1, 2, 3), params={"mode": "edge", "pad_width": _FOLDS}, dtypes="int32 uint8"),
              Sample((2, 3), params={"mode": "constant", "pad_width": (1, 0, 0, 2)}, mxnet="4 or 5 dimensions only")])
 def pad(k, p, data):
     """Add margins to an array.
@@ -205,7 +218,9 @@ def _stretched(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @op("broadcast_axis", "broadcast_axes", inputs="data", axis=Shape(()), size=Shape(()), grad=lambda F, dy, like_data: F._sum_like(dy, like_data),
-    samples=[Sample((1, 2, 1), params={"axis": (0, 2), "size": (3, 2)}), Sample((2, 1), params={"axis": 1, "size": 4})])
+    samples=[Sample((1, 2, 1), params={"axis": (0, 2), "size": (3, 2)}, dtypes=_ANY)] + [Sample(s, params={"axis": a, "size": n}) for s, a, n in (
+        ((2, 1), 1, 4), ((2, 1), -1, 3), ((1, 2, 1), (2, 0), (3, 2)), ((1,), 0, 5), ((1, 1), (0, 1), "(2, 3)"), ((2, 1, 3), 1, 1),
+        ((2, 1, 0), 1, 2), ((2, 1), 1, 0))] + [Sample((2, 3))])
 def broadcast_axis(k, p, data):
     """Repeat along axes of length 1.
 
@@ -224,7 +239,9 @@ broadcast_axis.shape(lambda p, ins: [_stretched(p, ins[0])])
 
 @op("add_n", "ElementWiseSum", "_sparse_add_n", "_sparse_ElementWiseSum", inputs="args*", params={"num_args": Int(ge=1)},
     grad=lambda F, p, dy: [[dy] * p.num_args],
-    samples=[Sample((2, 3), (2, 3), (2, 3), params={"num_args": 3}), Sample((2, 3), params={"num_args": 1})])
+    samples=[Sample(*[s] * n, params={"num_args": n}, dtypes=t) for s, n, t in (
+        ((2, 3), 3, _ANY), ((2, 3), 1, "float32 float64"), ((5,), 2, "float32 float64"), ((2, 1, 3), 9, "float32 float64"), ((0, 3), 2, "float32 float64"))]
+    + [Sample((2, 3), (2, 3))])
 def add_n(k, p, *args):
     """Sum arrays of one shape.
 
@@ -254,7 +271,8 @@ def _flat_join(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list
 
 
 @op("_rnn_param_concat", inputs="data*", dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
-    samples=[Sample((2,), (3,), params={"dim": 0, "num_args": 2})])
+    samples=[Sample((2,), (3,), params={"dim": 0, "num_args": 2}), Sample((2,), params={"dim": 0, "num_args": 1}),
+             Sample((2, 1), (2, 3), (2, 2), params={"num_args": 3}), Sample((2, 3, 1), (1, 3, 1), params={"num_args": "2", "dim": "0"})])
 def rnn_param_concat(k, p, *data):
     """Join the parameters of a recurrent layer into one vector.
 

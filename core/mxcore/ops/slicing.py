@@ -6,11 +6,13 @@ from typing import Any
 from .._core.infer import known
 from .._core.op import op
 from .._core.params import Bool, Float, Int, Shape
-from ..testing.sample import Sample
+from ..testing.sample import Ints, Sample
 from .rules import axis_of, first_dtype
 from .shape import RANGE, ranges_of, sliced
 
 __all__: list[str] = []
+
+_ANY = "int8 uint8 int32 int64 float16 float32 float64"
 
 
 def _along(ndim: int, axis: int, part: slice) -> tuple[slice, ...]:
@@ -33,7 +35,10 @@ _ON_AXIS = {"axis": Int(), "begin": Int(), "end": Int(None)}
 
 @op("slice_axis", inputs="data", **_ON_AXIS, view=True,
     grad=lambda F, p, dy, like_data: F._slice_axis_spread(dy, like_data, axis=p.axis, begin=p.begin, end=p.end),
-    samples=[Sample((3, 4), params={"axis": 1, "begin": 1, "end": 3}), Sample((3, 4), params={"axis": -2, "begin": -2, "end": None})])
+    samples=[Sample((3, 4), params={"axis": 1, "begin": 1, "end": 3}, dtypes=_ANY)]
+    + [Sample(s, params={"axis": a, "begin": b, "end": e}) for s, a, b, e in (
+        ((3, 4), -2, -2, None), ((3, 4), 0, 0, 1), ((2, 3, 4), -1, 1, -1), ((2, 3, 4), 1, -3, -2), ((5,), 0, 2, "None"), ((1, 3, 1), 2, 0, 1),
+        ((2, 3), 1, "-2", "3"), ((0, 3), 1, 1, 2), ((0, 3), 0, 0, None))])
 def slice_axis(k, p, data):
     """A range along one axis.
 
@@ -91,7 +96,9 @@ def _like_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ..
 
 
 @op("slice_like", inputs="data shape_like~", axes=Shape(()), view=True, grad=lambda F, dy, like_data: (F._corner_spread(dy, like_data), None),
-    samples=[Sample((3, 4), (2, 3)), Sample((3, 4), (2, 9), params={"axes": (0,)}), Sample((3, 4), (2, 1, 5), params={"axes": (-1,)})])
+    samples=[Sample((3, 4), (2, 3), dtypes=_ANY), Sample((3, 4), (3, 4)), Sample((2, 3, 4), (1, 1, 1)), Sample((2, 3), Ints((1, 2), 0, 3, "int32"))]
+    + [Sample(a, b, params={"axes": axes}) for a, b, axes in (
+        ((3, 4), (2, 9), (0,)), ((3, 4), (2, 1, 5), (-1,)), ((2, 3, 4), (1, 2, 3), (0, -1)), ((2, 3, 4), (9, 2), (1,)), ((2, 3, 4), (2, 1, 4), "(1,)"))])
 def slice_like(k, p, data, shape_like):
     """The leading part of `data` that is as long as another array.
 
@@ -151,8 +158,10 @@ _CROP = {"offset": Shape((0, 0)), "h_w": Shape((0, 0)), "center_crop": Bool(Fals
 
 @op("Crop", inputs="data*", **_CROP, grad=lambda F, p, dy, like_data: [[F._crop_spread(
         dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop), *[None] * (len(like_data) - 1)]],
-    samples=[Sample((1, 2, 4, 5), params={"num_args": 1, "offset": (1, 2), "h_w": (2, 3)}),
-             Sample((1, 2, 4, 5), (1, 1, 2, 2), params={"num_args": 2, "center_crop": True}, grad=(True, False))])
+    samples=[Sample((1, 2, 4, 5), params={"num_args": 1, **params}) for params in (
+        {"offset": (1, 2), "h_w": (2, 3)}, {"h_w": (2, 2)}, {"h_w": (3, 2), "center_crop": True}, {"offset": (3, 4), "h_w": (1, 1)}, {"h_w": (4, 5)})]
+    + [Sample((2, 1, 4, 5), other, params={"num_args": 2, **params}, grad=(True, False)) for other, params in (
+        ((2, 1, 2, 2), {"center_crop": True}), ((2, 3, 2, 3), {"offset": (1, 2)}), ((2, 1, 4, 5), {}), ((1, 1, 3, 2), {"offset": "(0, 1)"}))])
 def crop(k, p, *data):
     """Cut a part out of images.
 
@@ -238,8 +247,11 @@ def _cuts(p: Any, n: int) -> list[tuple[int, int]]:
 @op("_split_v2", inputs="data", indices=Shape(), axis=Int(1), squeeze_axis=Bool(False), sections=Int(0),
     outputs=lambda p: [f"output{i}" for i in range(p.sections if p.sections > 0 else len(p.indices))],
     grad=lambda F, p, dys: F.stack(*dys, axis=p.axis) if p.squeeze_axis else F.Concat(*dys, dim=p.axis),
-    samples=[Sample((2, 7), params={"indices": (0, 3, 5), "axis": 1}), Sample((7, 2), params={"indices": (), "axis": 0, "sections": 3}),
-             Sample((2, 3), params={"indices": (), "sections": 3, "squeeze_axis": True})])
+    samples=[Sample((2, 7), params={"indices": (0, 3, 5), "axis": 1}, dtypes=_ANY)] + [Sample(s, params=params) for s, params in (
+        ((7, 2), {"indices": (), "axis": 0, "sections": 3}), ((2, 3), {"indices": (), "sections": 3, "squeeze_axis": True}),
+        ((2, 3), {"indices": (0, 1, 2), "squeeze_axis": True}), ((2, 4, 3), {"indices": (0, 1), "axis": -1}), ((6,), {"indices": (0, 2), "axis": 0}),
+        ((2, 4), {"indices": (0,)}), ((2, 4), {"indices": (0, 2, 2)}), ((2, 3, 2), {"indices": "(0, 1)", "axis": "0", "squeeze_axis": "1"}),
+        ((3, 2), {"indices": (), "axis": -2, "sections": 1}))])
 def split_v2(k, p, data):
     """Split along an axis at indices, or into sections as equal as can be.
 
@@ -274,8 +286,10 @@ def _(p, ins):
 @op("_slice_assign", "_crop_assign", inputs="lhs rhs", **RANGE, alias="lhs->output", grad=lambda F, p, dy, like_rhs: (
         F._slice_assign_scalar(dy, begin=p.begin, end=p.end, step=p.step, scalar=0.0),
         F.slice(dy, begin=p.begin, end=p.end, step=p.step)),
-    samples=[Sample((4, 5), (2, 4), params={"begin": (1, 0), "end": (3, 4)}),
-             Sample((4, 5), (2, 2), params={"begin": (None, 4), "end": (None, 0), "step": (2, -2)})])
+    samples=[Sample((4, 5), (2, 4), params={"begin": (1, 0), "end": (3, 4)}, dtypes=_ANY)] + [Sample(a, b, params=params) for a, b, params in (
+        ((4, 5), (2, 2), {"begin": (None, 4), "end": (None, 0), "step": (2, -2)}), ((4, 5), (2, 5), {"begin": (1,), "end": (-1,)}),
+        ((2, 3, 4), (1, 2, 4), {"begin": (-1, 1, None), "end": (None, 3, None)}), ((5,), (2,), {"begin": (4,), "end": (0,), "step": (-2,)}),
+        ((2, 3), (2, 3), {"begin": (None, None), "end": (None, None)}), ((4, 5), (2, 2), {"begin": "(0, 1)", "end": "(3, 4)", "step": "(2, 2)"}))])
 def slice_assign(k, p, lhs, rhs):
     """`lhs` with a range of each dimension replaced by `rhs`.
 
@@ -300,7 +314,10 @@ def _(p, ins, outs):
 
 @op("_slice_assign_scalar", "_crop_assign_scalar", inputs="data", scalar=Float(0.0, dynamic=True), **RANGE, alias="data->output",
     grad=lambda F, p, dy: F._slice_assign_scalar(dy, begin=p.begin, end=p.end, step=p.step, scalar=0.0),
-    samples=[Sample((4, 5), params={"begin": (1, 0), "end": (3, 4), "scalar": 2.5})])
+    samples=[Sample((4, 5), params={"begin": (1, 0), "end": (3, 4), "scalar": 2.5}, dtypes=_ANY)] + [Sample(s, params=params) for s, params in (
+        ((4, 5), {"begin": (None, 4), "end": (None, 0), "step": (2, -2), "scalar": -1}), ((4, 5), {"begin": (1,), "end": (-1,)}),
+        ((2, 3, 4), {"begin": (-1, 1, None), "end": (None, 3, None), "scalar": 0.1}), ((5,), {"begin": (4,), "end": (0,), "step": (-2,), "scalar": 1e9}),
+        ((2, 3), {"begin": "(0, 1)", "end": "(2, 2)", "scalar": "7"}))])
 def slice_assign_scalar(k, p, data):
     """`data` with a range of each dimension set to a number.
 

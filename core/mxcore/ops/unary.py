@@ -6,7 +6,7 @@ import numpy as np
 from .._core.op import op
 from .._core.params import Bool, DType, Enum, Float
 from ..families import unary
-from ..testing.sample import Sample
+from ..testing.sample import Ints, Sample
 from . import special
 
 __all__ = ["OPS"]
@@ -14,9 +14,14 @@ __all__ = ["OPS"]
 
 def _u(name, fn, grad, expr=None, domain=(-2.0, 2.0), aliases=(), doc="", view=False):
     return unary(name, fn, grad=grad, expr=expr, aliases=aliases, doc=doc, view=view,
-                 samples=[Sample((3, 4), domain=domain), Sample((2, 0), domain=domain)])
+                 samples=[Sample((3, 4), domain=domain, dtypes=_HALF), Sample((2, 0), domain=domain),
+                          Sample(Ints((2, 3), 1, 5), dtypes="int8 uint8 int32 int64"), Sample([_SPECIAL], grad=False)])
 
 
+_HALF = "float16 float32 float64"
+_INF, _NAN = float("inf"), float("nan")
+#: Poles, edges and kinks of one function or another, and what lies outside of their domains.
+_SPECIAL = [-_INF, -30.0, -2.5, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.5, 30.0, _INF, _NAN]
 _ANY = (0.3, 0.9)
 _POS = (0.5, 3.0)
 _SHIFTED = [[-2.6, -1.4, -0.4, 0.4, 1.4, 2.6]]
@@ -24,7 +29,9 @@ _SHIFTED = [[-2.6, -1.4, -0.4, 0.4, 1.4, 2.6]]
 
 def _steps(name, fn, expr=None, doc=""):
     """A step function: its gradient is zero."""
-    return unary(name, fn, grad=None, expr=expr, doc=doc, samples=[Sample(_SHIFTED)])
+    return unary(name, fn, grad=None, expr=expr, doc=doc, samples=[
+        Sample(_SHIFTED, dtypes=_HALF), Sample([_SPECIAL]), Sample([[-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5]], dtypes=_HALF),
+        Sample(Ints((2, 3), 0, 5), dtypes="int8 uint8 int32 int64"), Sample((2, 0))])
 
 
 OPS = [

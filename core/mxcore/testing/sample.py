@@ -102,7 +102,7 @@ class Sample:
         """Which inputs take part in gradient checks."""
         if isinstance(self.grad, bool):
             return [self.grad and a.dtype.kind == "f" and not isinstance(s, Ints) for a, s in zip(arrays, self.inputs)]
-        return [bool(g) for g in self.grad]
+        return [bool(g) and a.dtype.kind not in "iub" for g, a in zip(self.grad, arrays)]
 
     def __repr__(self) -> str:
         ins = ", ".join(str(tuple(np.shape(i)) if not isinstance(i, (Values, tuple)) else getattr(i, "shape", i)) for i in self.inputs)
