@@ -10,7 +10,7 @@ from .._core.op import op
 from .._core.params import Bool, Enum, Float, Int
 from ..testing.sample import Sample
 from .dense import given, wide
-from .rnn_cells import CELLS, GATES, layout
+from .rnn_cells import CELLS, GATES, dropout, layout, limits
 from .rules import size_of
 
 __all__: list[str] = []
@@ -40,14 +40,6 @@ class _Sizes:
 
     def layout(self, p: Any, inputs: int) -> Any:
         return layout(p.mode, inputs, self.units, p.num_layers, self.directions, p.projection_size or 0)
-
-
-def _clip(p: Any) -> Any:
-    if p.lstm_state_clip_min is None and p.lstm_state_clip_max is None:
-        return None
-    if p.lstm_state_clip_min is None or p.lstm_state_clip_max is None or p.lstm_state_clip_min > p.lstm_state_clip_max:
-        raise ValueError(f"lstm_state_clip_min={p.lstm_state_clip_min} and lstm_state_clip_max={p.lstm_state_clip_max} must both be given, in order")
-    return p.lstm_state_clip_min, p.lstm_state_clip_max, p.lstm_state_clip_nan
 
 
 def _masks(xp: Any, p: Any, steps: int, lengths: Any) -> Any:
@@ -155,7 +147,7 @@ def rnn(k, p, *arrays):
     x, vector, state = wide(data), wide(ins["parameters"]), wide(ins["state"])
     lstm = p.mode == "lstm"
     steps, n = x.shape[:2]
-    masks, clip = _masks(xp, p, steps, ins.get("sequence_length")), _clip(p)
+    masks, clip = _masks(xp, p, steps, ins.get("sequence_length")), limits(p)
     plan, cell = sizes.layout(p, x.shape[2]), CELLS[p.mode]
 
     def reserve(width: int) -> Any:
@@ -168,7 +160,7 @@ def rnn(k, p, *arrays):
     last_c = xp.empty((sizes.rows, n, sizes.units), x.dtype) if lstm else None
     drop = None
     if p.p > 0 and p.num_layers > 1:
-        drop = _dropout(k, p, (p.num_layers - 1, steps, n, sizes.directions * sizes.state), x.dtype)
+        drop = dropout(k, p, (p.num_layers - 1, steps, n, sizes.directions * sizes.state), x.dtype)
     for layer in range(p.num_layers):
         for d in range(sizes.directions):
             i = layer * sizes.directions + d
@@ -183,14 +175,6 @@ def rnn(k, p, *arrays):
             x *= drop[layer]
     found = {"output": x, "state_output": last_h, "statecell_output": last_c, "gates": gates, "cells": cells, "hidden": hidden, "mask": drop}
     return [found[name] for name in p._sig.outputs]
-
-
-def _dropout(k: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    xp = k.xp
-    if not k.is_train:
-        return xp.broadcast_to(xp.ones((1,) * len(shape), dtype), shape)
-    keep = 1 - p.p
-    return (k.rng.uniform(shape, np.float32) < keep) * dtype.type(1 / keep if keep else 0)
 
 
 def _solve_inputs(p: Any, sizes: _Sizes, size: int) -> int:
@@ -284,7 +268,7 @@ lstm_state_clip_nan, use_sequence_length
     data, vector, state, hidden = ins["data"], ins["parameters"], ins["state"], ins["hidden"]
     gates, cells, drop = ins.get("gates"), ins.get("cells"), ins.get("mask")
     steps, n = data.shape[:2]
-    masks, clip = _masks(xp, p, steps, ins.get("sequence_length")), _clip(p)
+    masks, clip = _masks(xp, p, steps, ins.get("sequence_length")), limits(p)
     plan, cell = sizes.layout(p, data.shape[2]), CELLS[p.mode]
     d_vector = xp.empty(vector.shape, vector.dtype) if wanted[1] else None
     d_first = xp.empty(state.shape, state.dtype)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["GATES", "Layout", "layout", "CELLS"]
+import numpy as np
+
+__all__ = ["GATES", "Layout", "layout", "CELLS", "dropout", "limits"]
 
 #: mode -> number of gates
 GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
@@ -69,6 +71,24 @@ class Layout:
 def layout(mode: str, inputs: int, units: int, layers: int, directions: int, projected: int) -> Layout:
     """The (cached) layout for these sizes."""
     return Layout(mode, inputs, units, layers, directions, projected)
+
+
+def limits(p: Any) -> tuple[float, float, bool] | None:
+    """(lowest, highest, NaN too) of cell states, None where they have no limits."""
+    if p.lstm_state_clip_min is None and p.lstm_state_clip_max is None:
+        return None
+    if p.lstm_state_clip_min is None or p.lstm_state_clip_max is None or p.lstm_state_clip_min > p.lstm_state_clip_max:
+        raise ValueError(f"lstm_state_clip_min={p.lstm_state_clip_min} and lstm_state_clip_max={p.lstm_state_clip_max} must both be given, in order")
+    return p.lstm_state_clip_min, p.lstm_state_clip_max, p.lstm_state_clip_nan
+
+
+def dropout(k: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """What the inputs of the layers above the first one are multiplied by, (layers - 1, time, batch, width)."""
+    xp = k.xp
+    if not k.is_train:
+        return xp.broadcast_to(xp.ones((1,) * len(shape), dtype), shape)
+    keep = 1 - p.p
+    return (k.rng.uniform(shape, np.float32) < keep) * dtype.type(1 / keep if keep else 0)
 
 
 def _times(xp: Any, a: Any, w: Any) -> Any:

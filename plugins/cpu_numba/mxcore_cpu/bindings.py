@@ -5,13 +5,33 @@ small to pay) the operator's reference body over NumPy runs instead.
 """
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
 
+from mxcore.ops.rnn_cells import dropout, layout, limits
 from mxcore.plugin import KernelSet
 
-from .kernels import attention, elementwise, embedding, gemm, hawkes, normalization, optimizer, pick, pooling, roi, softmax, spatial
+from .kernels import (
+    attention,
+    elementwise,
+    embedding,
+    gemm,
+    hawkes,
+    many,
+    normalization,
+    optimizer,
+    ordering,
+    pick,
+    pooling,
+    response,
+    rnn,
+    roi,
+    sequence,
+    softmax,
+    spatial,
+)
 from .kernels import convolution as conv
 
 __all__ = ["cpu"]
@@ -254,8 +274,27 @@ def _stats(p, data):
     return data.shape[:axis] + (1,) + data.shape[axis + 1:]
 
 
+def _odd(p, *specs):
+    return p.nsize % 2 == 1
+
+
+def _response(p):
+    return dict(nsize=p.nsize, alpha=p.alpha, beta=p.beta, knorm=p.knorm)
+
+
+@cpu.kernel("LRN", dtypes=_FLOATS, when=_odd, out=True)
+def _lrn(k, p, outs, data):
+    response.local_response(data, outs[0], **_response(p))
+
+
+@cpu.kernel("_backward_LRN", dtypes=_FLOATS, when=_odd, out=True)
+def _backward_lrn(k, p, outs, dy, data):
+    response.local_response_backward(dy, data, outs[0], **_response(p))
+
+
 def _plain_softmax(p, *specs):
-    return not p.use_length and p.dtype is None
+    # The kernel takes the largest logit as that of the largest datum.
+    return not p.use_length and p.dtype is None and (p.temperature is None or p.temperature > 0)
 
 
 for _op in ("softmax", "log_softmax"):
@@ -306,6 +345,14 @@ def _backward_embedding(k, p, outs, dy, data, weight):
     embedding.add_rows(dy.reshape(-1, p.output_dim), index, outs[0])
 
 
+@cpu.kernel("_backward_take", out=True, when=lambda p, dy, indices, like: (
+    p.axis in (0, -len(like.shape)) and p.mode != "raise" and dy.dtype == like.dtype and like.dtype in (np.float32, np.float64) and dy.size > 0))
+def _backward_take(k, p, outs, dy, indices, like):
+    n = like.shape[0]
+    index = indices.reshape(-1)
+    embedding.add_rows(dy.reshape(index.size, -1), index.astype(np.int64) % n if p.mode == "wrap" else index, outs[0].reshape(n, -1))
+
+
 def _last_picked(p, data, index):
     return (p.mode == "clip" and p.axis in (-1, data.ndim - 1) and data.ndim > 1 and data.shape[-1] > 0 and data.dtype in (np.float32, np.float64)
             and index.dtype.kind in "fiu" and index.dtype.itemsize >= 4)
@@ -319,6 +366,40 @@ def _pick(k, p, outs, data, index):
 @cpu.kernel("_backward_pick", when=lambda p, dy, like, index: _last_picked(p, like, index) and dy.dtype == like.dtype, out=True)
 def _backward_pick(k, p, outs, dy, like, index):
     pick.place_last(dy, index, outs[0])
+
+
+@cpu.kernel("batch_take", dtypes="f4 f8 i4 i8", when=lambda p, a, indices: a.dtype.kind == "f" and a.shape[1] > 0, out=True)
+def _batch_take(k, p, outs, a, indices):
+    pick.pick_last(a, indices, outs[0])
+
+
+@cpu.kernel("one_hot", out=True)
+def _one_hot(k, p, outs, indices):
+    pick.one_hot(indices, outs[0], p.on_value, p.off_value)
+
+
+@cpu.kernel("SequenceMask", when=lambda p, data, *lengths: p.use_sequence_length and data.dtype in (np.float32, np.float64), out=True)
+def _sequence_mask(k, p, outs, data, lengths):
+    sequence.mask_steps(data, lengths, outs[0], axis=p.axis, value=p.value)
+
+
+def _last(p, out):
+    """An output with the axis of `topk` last, where the kernel has its rows."""
+    return out.reshape(1, -1) if p.axis is None else np.moveaxis(out, p.axis, -1)
+
+
+@cpu.kernel("topk", dtypes=_FLOATS, when=lambda p, data: data.size > 0 and ordering.few(
+    p.k, data.size if p.axis is None else data.shape[p.axis]), out=True)
+def _topk(k, p, outs, data):
+    values, places, lead = ordering.first_in_order(data, p.k, p.axis, p.is_ascend)
+    if p.ret_typ == "mask":
+        outs[0].fill(0)
+        np.put_along_axis(_last(p, outs[0]), places.reshape(*lead, p.k), 1, -1)
+        return
+    found = (places,) if p.ret_typ == "indices" else (values, places)
+    for out, rows in zip(outs, found):
+        if out is not None:
+            np.copyto(_last(p, out), rows.reshape(*lead, p.k), casting="unsafe")
 
 
 # -- attention and point processes --------------------------------------------------------------------------------------
@@ -364,6 +445,48 @@ def _backward_hawkesll(k, p, outs, *ins):
     hawkes.hawkes_backward(*ins, outs)
 
 
+# -- recurrent networks -------------------------------------------------------------------------------------------------
+@functools.lru_cache(64)
+def _layers(mode, inputs, units, layers, both, projected, clip):
+    directions = 2 if both else 1
+    parts = layout(mode, inputs, units, layers, directions, projected or 0).parts
+    return rnn.Network(mode, units, projected or units, layers, directions, tuple(map(tuple, parts)), clip)
+
+
+def _network(p, data):
+    return _layers(p.mode, data.shape[2], p.state_size, p.num_layers, p.bidirectional, p.projection_size, limits(p))
+
+
+def _sequences(p, *specs):
+    arrays = [s for name, s in zip(p._sig.inputs, specs) if name != "sequence_length"]
+    return arrays[0].dtype in (np.float32, np.float64) and all(s.dtype == arrays[0].dtype and s.size for s in arrays)
+
+
+@cpu.kernel("RNN", when=_sequences, out=True)
+def _rnn(k, p, outs, *ins):
+    given, made = dict(zip(p._sig.inputs, ins)), dict(zip(p._sig.outputs, outs))
+    data, net = given["data"], _network(p, given["data"])
+    shape = (*data.shape[:2], net.directions * net.width)
+    drop = None
+    if p.p > 0 and p.num_layers > 1:
+        drop, kept = dropout(k, p, (p.num_layers - 1, *shape), data.dtype), made["mask"]
+        if kept is not None:
+            kept[...] = drop
+        drop = drop if k.is_train else None
+    out = np.empty(shape, data.dtype) if made["output"] is None else made["output"]
+    rnn.forward(net, data, given["parameters"], given["state"], given.get("state_cell"), given.get("sequence_length"), drop, out,
+                *(made.get(name) for name in ("state_output", "statecell_output", "gates", "cells", "hidden")))
+
+
+@cpu.kernel("_backward_RNN", when=_sequences, out=True)
+def _backward_rnn(k, p, outs, *ins):
+    given, made = dict(zip(p._sig.inputs, ins)), dict(zip(p._sig.outputs, outs))
+    rnn.backward(_network(p, given["data"]),
+                 *(given.get(name) for name in ("dy", "d_state", "d_cell", "data", "parameters", "state", "state_cell", "sequence_length",
+                                                "gates", "cells", "hidden", "mask")),
+                 *(made.get(name) for name in ("data", "parameters", "state", "state_cell")))
+
+
 # -- optimizers ---------------------------------------------------------------------------------------------------------
 def _update(name):
     fn, _, defaults = optimizer.UPDATES[name]
@@ -381,3 +504,125 @@ for _name in optimizer.UPDATES:
     # AdamW takes its scale as an array, LAMB's first phase writes no weight, AdaGrad's is for sparse gradients: their bodies stay.
     if not _name.startswith(("_adamw", "lamb", "_sparse")):
         _update(_name)
+
+
+def _lamb_direction(k, p, outs, weight, grad, mean, var):
+    fn, _, defaults = optimizer.UPDATES["lamb_update_phase1"]
+    optimizer.move(fn, [outs[0], grad, mean, var, weight], [getattr(p, n) for n in defaults])
+
+
+cpu.kernel("lamb_update_phase1", dtypes=_FLOATS, out=True)(_lamb_direction)
+
+
+# -- many weights in one call, and weights with a master copy -------------------------------------------------------------
+def _movable(mixed, extra=0):
+    """Whether all arrays but the last few are such as kernels move."""
+    def fits(p, *specs):
+        types = [s.dtype for s in specs[:len(specs) - extra]]
+        if any(s.stype != "default" for s in specs):
+            return False
+        if mixed:
+            return types[0] == np.float16 and set(types) <= {np.dtype(np.float16), np.dtype(np.float32)} and many.halves()
+        return types[0] in (np.float32, np.float64) and len(set(types)) == 1
+    return fits
+
+
+def _groups(outs, data, n):
+    """For each weight its arrays, the weight itself replaced by the output, which starts as a copy of it."""
+    per = len(data) // n
+    groups = []
+    for i in range(n):
+        old, *rest = data[i * per:(i + 1) * per]
+        new = np.empty_like(old) if outs[i] is None else outs[i]
+        if new is not old and new.dtype != np.float16:  # that of a weight with a master copy is written only
+            np.copyto(new, old)
+        groups.append([new, *rest])
+    return groups
+
+
+def _one_each(n, **rates):
+    for name, values in rates.items():
+        if len(values) != n:
+            raise ValueError(f"{name} must hold {n} numbers, got {len(values)}")
+
+
+def _scaled(array):
+    """A factor on gradients given as an array; None where the step is left out."""
+    scale = float(array.reshape(-1)[0]) if array.size else 0.0
+    return scale if math.isfinite(scale) and scale else None
+
+
+def _adamw_numbers(p):
+    return {n: getattr(p, n) for n in ("beta1", "beta2", "epsilon", "clip_gradient")}
+
+
+def _still(groups):
+    """Weights that stay; one with a master copy is that copy rounded."""
+    for weight, *_, last in groups:
+        if weight.dtype == np.float16:
+            np.copyto(weight, last, casting="same_kind")
+
+
+def _move_many(name, rule, mixed, last):
+    def kernel(k, p, outs, *data):
+        n = p.num_weights
+        arrays = data[:len(data) - last]
+        lrs, wds = data[-2:] if last == 2 else (p.lrs, p.wds)
+        _one_each(n, lrs=lrs, wds=wds)
+        more = {"momentum": p.momentum, "nesterov": False} if rule == "sgd_mom" else {}
+        many.move(rule, _groups(outs[:n], arrays, n), {"lr": lrs, "wd": wds}, rescale_grad=p.rescale_grad, clip_gradient=p.clip_gradient, **more)
+
+    cpu.kernel(name, when=_movable(mixed, last), out=True)(kernel)
+
+
+def _move_one(name, rule, **more):
+    def kernel(k, p, outs, *data):
+        numbers = {"momentum": p.momentum, **more} if rule == "sgd_mom" else {}
+        many.move(rule, _groups(outs[:1], data, 1), {"lr": [p.lr], "wd": [p.wd]}, rescale_grad=p.rescale_grad, clip_gradient=p.clip_gradient,
+                  **numbers)
+
+    cpu.kernel(name, when=_movable(True), out=True)(kernel)
+
+
+def _move_adamw(name, mixed, several):
+    def kernel(k, p, outs, *data):
+        *arrays, factor = data
+        n = p.num_weights if several else 1
+        lrs, wds, etas = (p.lrs, p.wds, p.etas) if several else ([p.lr], [p.wd], [p.eta])
+        _one_each(n, lrs=lrs, wds=wds, etas=etas)
+        groups, scale = _groups(outs[:n], arrays, n), _scaled(factor)
+        if scale is None:
+            _still(groups)
+        else:
+            many.move("adamw", groups, {"lr": lrs, "wd": wds, "eta": etas}, rescale_grad=scale, **_adamw_numbers(p))
+
+    cpu.kernel(name, when=_movable(mixed, 1), out=True)(kernel)
+
+
+def _move_lamb(name, mixed):
+    names = "beta1 beta2 epsilon bias_correction lower_bound upper_bound rescale_grad clip_gradient".split()
+
+    def kernel(k, p, outs, *data):
+        n = p.num_tensors
+        _one_each(n, learning_rates=p.learning_rates, wds=p.wds, step_count=p.step_count)
+        many.lamb(_groups(outs[:n], data, n), p.learning_rates, p.wds, p.step_count, **{m: getattr(p, m) for m in names})
+
+    cpu.kernel(name, when=_movable(mixed), out=True)(kernel)
+
+
+for _mixed in ("", "mp_"):
+    for _rule in ("sgd", "sgd_mom"):
+        _move_many(f"multi_{_mixed}{_rule}_update", _rule, bool(_mixed), 0)
+        _move_many(f"preloaded_multi_{_mixed}{_rule}_update", _rule, bool(_mixed), 2)
+    _move_adamw(f"_{_mixed}adamw_update", bool(_mixed), several=False)
+    _move_adamw(f"_multi_{_mixed}adamw_update", bool(_mixed), several=True)
+    _move_lamb(f"_multi_{_mixed}lamb_update", bool(_mixed))
+_move_one("mp_sgd_update", "sgd")
+_move_one("mp_sgd_mom_update", "sgd_mom", nesterov=False)
+_move_one("mp_nag_mom_update", "sgd_mom", nesterov=True)
+
+
+@cpu.kernel("reset_arrays", out=True)
+def _reset_arrays(k, p, outs, *data):
+    for a in data:
+        a.fill(0)

@@ -8,6 +8,7 @@ product written in Numba.
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -130,8 +131,8 @@ def release(n: int) -> None:
         _holds.apply(before)
 
 
-class _Single:
-    """``with single:`` holds BLAS at one thread."""
+class _Single(contextlib.ContextDecorator):
+    """``with single:`` holds BLAS at one thread, ``@single`` while a function runs."""
 
     __slots__ = ()
 

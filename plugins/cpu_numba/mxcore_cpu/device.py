@@ -8,6 +8,8 @@ import numpy as np
 
 from mxcore.plugin import Device
 
+from .namespace import namespace
+
 __all__ = ["CPU", "CPUPinned", "CPUShared"]
 
 
@@ -16,7 +18,7 @@ class CPU(Device):
 
     type = "cpu"
     type_id = 1
-    xp = np
+    xp = namespace
     #: Functions for which compiled loops use vector instructions; chains of others are slower than NumPy's own.
     fused_functions = frozenset("""
         exp expm1 log log1p sqrt rsqrt tanh sigmoid erf softplus relu floor ceil trunc rint fix abs sign square reciprocal isnan isinf

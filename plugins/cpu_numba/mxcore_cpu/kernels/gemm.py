@@ -14,7 +14,7 @@ from .. import blas as _blas
 from ..jit import REORDER, helper, intrinsic, kernel, numba
 from ._arrays import dense
 
-__all__ = ["address", "fully_connected", "fully_connected_backward", "matmul", "multiply"]
+__all__ = ["address", "alone", "fully_connected", "fully_connected_backward", "matmul", "multiply"]
 
 
 @functools.cache
@@ -111,8 +111,8 @@ def multiply(blas, ta, tb, m, n, k, a, ao, lda, b, bo, ldb, add, c, co, ldc):
         _cblas32(-blas, ta, tb, m, n, k, a, ao, lda, b, bo, ldb, one if add else zero, c, co, ldc)
 
 
-@kernel(threshold=1 << 20, blas=True)
-def _matmul(first, last, row_parts, col_parts, blas, ta, tb, m, n, k, a, a_step, b, b_step, add, c):
+@kernel(threshold=1 << 22, blas=True)
+def _matmul(first, last, row_parts, col_parts, blas, ta, tb, m, n, k, a, a_step, b, b_step, add, c, ldc):
     lda, ldb = m if ta else k, k if tb else n
     for t in range(first, last):
         j, t = t % col_parts, t // col_parts
@@ -120,11 +120,44 @@ def _matmul(first, last, row_parts, col_parts, blas, ta, tb, m, n, k, a, a_step,
         i0, i1 = i * m // row_parts, (i + 1) * m // row_parts
         j0, j1 = j * n // col_parts, (j + 1) * n // col_parts
         multiply(blas, ta, tb, i1 - i0, j1 - j0, k, a, batch * a_step + (i0 if ta else i0 * lda), lda,
-                 b, batch * b_step + (j0 * ldb if tb else j0), ldb, add, c, (batch * m + i0) * n + j0, n)
+                 b, batch * b_step + (j0 * ldb if tb else j0), ldb, add, c, (batch * m + i0) * ldc + j0, ldc)
 
 
-#: Below this work BLAS does not wake its threads, and need not be told.
-_ALONE = 1 << 15
+@kernel(threshold=1 << 20, fastmath=REORDER)
+def _times_vector(first, last, transposed, rows, k, a, x, add, y):
+    part = y[first:last]
+    if not add:
+        part[:] = y.dtype.type(0)
+    if transposed:
+        for q in range(k):
+            line, v = a[q * rows + first:q * rows + last], x[q]
+            for i in range(part.size):
+                part[i] += v * line[i]
+    else:
+        for i in range(part.size):
+            line, s = a[(first + i) * k:(first + i + 1) * k], y.dtype.type(0)
+            for q in range(k):
+                s += line[q] * x[q]
+            part[i] += s
+
+
+#: Up to so many rows (or columns) of a result cost less as so many products of matrix and vector: BLAS would pack the matrix.
+_THIN = 4
+
+
+def _thin(workers: int, few: np.ndarray, matrix: np.ndarray, transposed: bool, out: np.ndarray, add: bool) -> None:
+    """Write the product of each row of `few` with a matrix, as stored or transposed: (f, k), (n, k) -> (f, n)."""
+    n = out.shape[1]
+    for x, y in zip(few, out):
+        _times_vector.run(workers, n, transposed, n, x.size, matrix.reshape(-1), x, add, y)
+
+
+def alone(m: int, n: int, k: int) -> bool:
+    """Tell whether BLAS computes a product of this size without waking its threads, whoever made it.
+
+    OpenBLAS has used them from 2 ** 18 multiplications on, for a matrix and a vector from 9,216.
+    """
+    return m * n * k <= (1 << 13 if m == 1 or n == 1 else 1 << 18)
 
 
 def _operand(a: np.ndarray, transposed: bool) -> tuple[np.ndarray, bool]:
@@ -135,7 +168,7 @@ def _operand(a: np.ndarray, transposed: bool) -> tuple[np.ndarray, bool]:
 
 
 def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray, transpose_a: bool = False,
-           transpose_b: bool = False, add: bool = False) -> None:
+           transpose_b: bool = False, add: bool = False, columns: int | None = None) -> None:
     """Write the product of two matrices, or of two equally long batches of matrices.
 
     Parameters
@@ -146,6 +179,8 @@ def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray, transpose_a: bool = Fa
     out : ndarray, (m, n) or (batch, m, n), C-contiguous
     add : bool
         Add to `out` instead of overwriting it.
+    columns : int, optional
+        The n of the product, where `out` has rows longer than that; it is written to their beginning.
 
     Examples
     --------
@@ -155,12 +190,16 @@ def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray, transpose_a: bool = Fa
     array([[1., 3.],
            [2., 4.]])
     """
+    whole, n = out, out.shape[-1]
+    if columns is not None:
+        n, out = columns, out[..., :columns]
     if out.size == 0:
         return
-    work = out.size * (a.shape[-2] if transpose_a else a.shape[-1])
-    workers = _matmul.workers(work)
+    k = a.shape[-2] if transpose_a else a.shape[-1]
+    thin = out.ndim == 2 and columns is None and min(out.shape) <= _THIN
+    workers = (_times_vector if thin else _matmul).workers(out.size * k)
     if workers == 1:
-        with _blas.single if work > _ALONE else contextlib.nullcontext():
+        with contextlib.nullcontext() if alone(out.shape[-2], n, k) else _blas.single:
             a, b = a.swapaxes(-1, -2) if transpose_a else a, b.swapaxes(-1, -2) if transpose_b else b
             if add:
                 np.add(out, np.matmul(a, b), out=out)
@@ -169,8 +208,15 @@ def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray, transpose_a: bool = Fa
         return
     a, transpose_a = _operand(a, transpose_a)
     b, transpose_b = _operand(b, transpose_b)
-    *lead, m, n = out.shape
-    k = a.shape[-2] if transpose_a else a.shape[-1]
+    *lead, m, _ = out.shape
+    if thin:
+        if m <= n:
+            _thin(workers, dense(a.T if transpose_a else a), b, not transpose_b, out, add)
+        else:
+            across = out.T.copy()
+            _thin(workers, dense(b if transpose_b else b.T), a, transpose_a, across, add)
+            out[...] = across.T
+        return
     batch = lead[0] if lead else 1
     rows = cols = 1
     if batch < workers:  # cut the longer side first; a block narrower than 32 is not worth a call
@@ -180,7 +226,7 @@ def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray, transpose_a: bool = Fa
         rows, cols = (first, second) if m > n else (second, first)
     _matmul.run(workers, batch * rows * cols, rows, cols, address(out.dtype), transpose_a, transpose_b,
                 m, n, k, a.reshape(-1), m * k if a.ndim > 2 else 0, b.reshape(-1), k * n if b.ndim > 2 else 0,
-                add, out.reshape(-1))
+                add, whole.reshape(-1), whole.shape[-1])
 
 
 def fully_connected(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, out: np.ndarray) -> None:
