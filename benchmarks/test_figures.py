@@ -16,7 +16,7 @@ from .figures import GRAPHS, WAYS, fastest, runner
 
 #: Names an interpreter that has MXNet 1.9.1.
 VARIABLE = "MXCORE_ORACLE_PYTHON"
-ROUNDS, STEPS = 6, 10
+ROUNDS, STEPS = 5, 5
 N = 1 << 24
 #: Share of the bandwidth of a copy that an update has to reach.
 SHARE = 0.7

@@ -100,7 +100,61 @@ def embedding_case():
     return lambda: add_rows(dy, index, table), reference
 
 
-CASES = (softmax_case, tanh_case, batch_norm_case, max_pool_case, convolution_case, adam_case, embedding_case)
+def depthwise_case():
+    from mxcore_cpu.kernels.convolution import convolution
+
+    x, weight, out = normal(8, 512, 7, 7), normal(512, 1, 3, 3), np.empty((8, 512, 7, 7), "f4")
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+
+    def reference():
+        return sum(padded[:, :, i:i + 7, j:j + 7] * weight[:, 0, i, j, None, None] for i in range(3) for j in range(3))
+
+    return lambda: convolution(x, weight, None, out, stride=(1, 1), pad=(1, 1), dilate=(1, 1), groups=512), reference
+
+
+def topk_case():
+    from mxcore_cpu.kernels.ordering import first_in_order
+
+    x = normal(64, 10_000)
+
+    def reference():
+        places = np.argpartition(x, -10, 1)[:, -10:]
+        order = np.argsort(-np.take_along_axis(x, places, 1), 1, kind="stable")
+        return np.take_along_axis(places, order, 1)
+
+    return lambda: first_in_order(x, 10, -1, False), reference
+
+
+def response_case():
+    from mxcore_cpu.kernels.response import local_response
+
+    x, out = normal(32, 64, 28, 28), np.empty((32, 64, 28, 28), "f4")
+
+    def reference():
+        square = np.pad(x * x, ((0, 0), (2, 2), (0, 0), (0, 0)))
+        near = sum(square[:, i:i + 64] for i in range(5))
+        return x * (2 + np.float32(2e-5) * near) ** np.float32(-0.75)
+
+    return lambda: local_response(x, out, nsize=5, alpha=1e-4, beta=0.75, knorm=2.0), reference
+
+
+def many_case():
+    from mxcore_cpu.kernels.many import move
+
+    shapes = [(64, 3, 7, 7), *[(64,), (64,), (64, 64, 3, 3)] * 4, *[(256,), (256,), (256, 256, 3, 3)] * 4]
+    groups = [[normal(*s) for _ in range(3)] for s in shapes]
+    rates, f = {"lr": [0.1] * len(groups), "wd": [1e-4] * len(groups)}, np.float32
+
+    def reference():
+        for w, g, m in groups:
+            m[:] = f(0.9) * m - f(0.1) * (g + f(1e-4) * w)
+            w += m
+
+    return lambda: move("sgd_mom", groups, rates, nesterov=False, momentum=0.9, rescale_grad=1.0, clip_gradient=-1.0), reference
+
+
+CASES = (softmax_case, tanh_case, batch_norm_case, max_pool_case, convolution_case, adam_case, embedding_case, depthwise_case, topk_case,
+         response_case, many_case)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda f: f.__name__.removesuffix("_case"))

@@ -15,13 +15,15 @@ def test_mask(axis, dtype, workers, monkeypatch):
     out = np.empty_like(x)
     sequence.mask_steps(x, lengths, out, axis=axis, value=-2.0)
     steps = np.arange(7).reshape((-1, 1, 1) if axis == 0 else (1, -1, 1))
-    inside = steps < lengths.reshape((1, -1, 1) if axis == 0 else (-1, 1, 1))
+    inside = steps < lengths.astype("i8").reshape((1, -1, 1) if axis == 0 else (-1, 1, 1))
     np.testing.assert_array_equal(out, np.where(inside, x, -2.0).astype(dtype))
 
 
-def test_mask_of_nothing():
-    out = np.empty((0, 3))
-    sequence.mask_steps(np.empty((0, 3)), np.ones(3), out, axis=0, value=0.0)
+def test_mask_of_nothing(monkeypatch):
+    monkeypatch.setattr(sequence._mask, "run", lambda *args: pytest.fail("there is nothing to run over"))
+    out = np.empty((3, 0))
+    sequence.mask_steps(np.empty((3, 0)), np.ones(0), out, axis=0, value=0.0)
+    assert out.shape == (3, 0)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "i4", "i8", "u1"])

@@ -172,14 +172,16 @@ def _large(p, data, *rest):
     return data.size >= _MANY
 
 
-def _unary(op, name):
-    @cpu.kernel(op, dtypes=_FLOATS, when=_large, out=True)
+def _unary(op, name, when=_large):
+    @cpu.kernel(op, dtypes=_FLOATS, when=when, out=True)
     def kernel(k, p, outs, data):
         elementwise.unary(name, data, outs[0])
 
 
 for _op, _name in {n: n for n in "exp expm1 log log1p tanh sigmoid erf softsign relu".split()}.items():
     _unary(_op, _name)
+for _op in "erfinv gamma gammaln _digamma".split():  # many passes of NumPy
+    _unary(_op, _op.lstrip("_"), None)
 
 
 #: A call of a kernel costs about what NumPy needs for so many elements: its relu and tanh are fast, its gradients take several passes.

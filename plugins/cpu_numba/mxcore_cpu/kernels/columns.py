@@ -15,7 +15,7 @@ import numpy as np
 
 from ..jit import helper, intrinsic
 
-__all__ = ["clear", "copy", "fill", "gather", "inside", "move", "pack", "same", "scatter"]
+__all__ = ["clear", "copy", "fill", "gather", "inside", "move", "pack", "prefetch", "same", "scatter"]
 
 U = np.uint64  # an index that cannot be negative spares the check for indices that count from the end
 
@@ -72,6 +72,29 @@ def same(typingctx, x, y):
         return builder.icmp_unsigned("==", a, b)
 
     return types.boolean(x, y), codegen
+
+
+@intrinsic
+def _fetch(typingctx, x, i):
+    """Ask for the cache line of x[i]; no address is wrong."""
+    from numba import types
+
+    def codegen(context, builder, signature, args):
+        from llvmlite import ir
+        i8p, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        f = builder.module.declare_intrinsic("llvm.prefetch.p0", (), ir.FunctionType(ir.VoidType(), [i8p, i32, i32, i32]))
+        builder.call(f, [builder.bitcast(builder.gep(data, [args[1]]), i8p), i32(0), i32(3), i32(1)])  # to read, to keep, data
+        return context.get_dummy_value()
+
+    return types.void(x, types.int64), codegen
+
+
+@helper
+def prefetch(x, x0, n):
+    """Bring n elements from x[x0] on into the cache while something else is computed."""
+    for i in range(x0, x0 + n, 64 // x.itemsize):
+        _fetch(x, i)
 
 
 @helper(inline=False)

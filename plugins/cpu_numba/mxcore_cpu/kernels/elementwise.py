@@ -56,6 +56,10 @@ UNARY = {name: _map(name, function, 1) for name, function in {
     "softrelu": lambda x, p: m.softplus(x),
     "softsign": lambda x, p: x / (like(x, 1.0) + abs(x)),
     "relu": lambda x, p: m.relu(x),
+    "erfinv": lambda x, p: m.erfinv(x),
+    "gamma": lambda x, p: m.gamma(x),
+    "gammaln": lambda x, p: m.lgamma(x),
+    "digamma": lambda x, p: m.digamma(x),
 }.items()}
 
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717

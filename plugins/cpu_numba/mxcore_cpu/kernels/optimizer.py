@@ -128,7 +128,7 @@ def _ftrl(first, last, w, g, z, n, lr, lamda1, beta, wd, rescale, clip):
         z[i] += v - (np.sqrt(total) - np.sqrt(n[i])) * w[i] / lr
         n[i] = total
         kept = (_sign(z[i]) * lamda1 - z[i]) / ((beta + np.sqrt(total)) / lr + wd)
-        w[i] = where(abs(z[i]) > lamda1, kept, real(0))
+        w[i] = where(abs(z[i]) <= lamda1, real(0), kept)
 
 
 @kernel(threshold=1 << 15)

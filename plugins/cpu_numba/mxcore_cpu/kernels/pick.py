@@ -1,4 +1,4 @@
-"""One element of each row, and its gradient."""
+"""One element of each row: taking it, its gradient, setting it."""
 from __future__ import annotations
 
 import numpy as np
@@ -7,7 +7,7 @@ from ..jit import kernel
 from ._arrays import flat
 from .embedding import _row
 
-__all__ = ["pick_last", "place_last"]
+__all__ = ["one_hot", "pick_last", "place_last"]
 
 
 @kernel(threshold=1 << 16)
@@ -59,3 +59,26 @@ def place_last(values: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
            [6., 0.]])
     """
     _place(values.size, out.shape[-1], flat(values), flat(index), out.reshape(-1))
+
+
+def one_hot(index: np.ndarray, out: np.ndarray, on: float, off: float) -> None:
+    """Write rows of `off` with `on` at the index-th element: (...) -> (..., n), of any dtype.
+
+    Parameters
+    ----------
+    index : ndarray
+        Of any number type. Fractions are cut; one out of range sets nothing.
+
+    Examples
+    --------
+    >>> out = np.empty((2, 3))
+    >>> one_hot(np.array([1, 7]), out, 1.0, 0.0)
+    >>> out
+    array([[0., 1., 0.],
+           [0., 0., 0.]])
+    """
+    n = out.shape[-1]
+    places = index.astype(np.int64).reshape(-1)
+    out.fill(off)
+    rows = np.flatnonzero((places >= 0) & (places < n))
+    out.reshape(-1)[rows * n + places[rows]] = on

@@ -1,0 +1,296 @@
+"""Optimizer updates of many weights in one call, and of weights with a master copy.
+
+The weights are cut into blocks, which are dealt to the threads whatever weight they belong to. A kernel finds its arrays in a
+table of addresses: one source serves any number of weights. Each block is moved by the very rule of :mod:`.optimizer`; where
+weight and gradient are float16, the gradient of a block is widened first, the rule moves the master copy, and that is
+narrowed to the weight.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..jit import REORDER, Kernel, helper, intrinsic, kernel
+from . import optimizer
+
+__all__ = ["RULES", "halves", "lamb", "move"]
+
+_BLOCK = 1 << 13  # elements: the gradient of a block stays in the cache between being widened and used
+
+
+@functools.cache
+def halves() -> bool:
+    """Tell whether this processor converts float16, which LLVM would otherwise leave to a library that is not there."""
+    import llvmlite.binding as llvm
+    return "aarch64" in llvm.get_default_triple() or bool(llvm.get_host_cpu_features().get("f16c"))
+
+
+@intrinsic
+def _at(typingctx, address, at, n, like):
+    """Return the n elements from the at-th on at an address, as an array like `like`."""
+    from numba import types
+
+    def codegen(context, builder, signature, args):
+        from numba.np.arrayobj import make_array, populate_array
+        kind = signature.return_type
+        out, real = make_array(kind)(context, builder), context.get_data_type(kind.dtype)
+        size = context.get_constant(types.intp, context.get_abi_sizeof(real))
+        data = builder.gep(builder.inttoptr(args[0], real.as_pointer()), [args[1]])
+        populate_array(out, data=data, shape=[args[2]], strides=[size], itemsize=size, meminfo=None)
+        return out._getvalue()
+
+    return like(types.int64, types.int64, types.int64, like), codegen
+
+
+@intrinsic
+def _cast(typingctx, x, like):
+    """Return x in the type of `like`; a uint16 stands for the float16 of its bits."""
+    from numba import types
+    half = types.uint16
+
+    def codegen(context, builder, signature, args):
+        from llvmlite import ir
+        source, target = signature.args
+        if source == target:
+            return args[0]
+        if source == half:
+            return builder.fpext(builder.bitcast(args[0], ir.HalfType()), context.get_value_type(target))
+        return builder.bitcast(builder.fptrunc(args[0], ir.HalfType()), context.get_value_type(half))
+
+    return like(x, like), codegen
+
+
+@helper(inline=False)
+def _convert(x, y):
+    for i in range(y.size):
+        y[i] = _cast(x[i], y[i])
+
+
+@helper
+def _gradient(address, at, n, mixed, low, held):
+    """Return the block of a gradient: itself, or widened."""
+    if not mixed:
+        return _at(address, at, n, held)
+    g = held[:n]
+    _convert(_at(address, at, n, low), g)
+    return g
+
+
+@helper
+def _find(item, t, starts):
+    """Return the weight, from the t-th on, that a block belongs to."""
+    while item >= starts[t + 1]:
+        t += 1
+    return t
+
+
+_sgd, _sgd_mom, _nag_mom, _adamw, _direction = (helper(k.function, inline=False) for k in (
+    optimizer._sgd, optimizer._sgd_mom, optimizer._nag_mom, optimizer._adamw, optimizer._lamb_phase1))
+
+# A row of `table`: number of elements, addresses of gradient, master (or weight), states, weight. A row of `rates`: what differs
+# from weight to weight.
+
+
+@kernel(threshold=1)
+def _sgd_all(first, last, starts, table, rates, mixed, low, real, rescale, clip):
+    held, t = np.empty(_BLOCK, real.dtype), 0
+    for item in range(first, last):
+        t = _find(item, t, starts)
+        at = (item - starts[t]) * _BLOCK
+        n = min(_BLOCK, table[t, 0] - at)
+        w = _at(table[t, 2], at, n, real)
+        _sgd(0, n, w, _gradient(table[t, 1], at, n, mixed, low, held), rates[t, 0], rates[t, 1], rescale, clip)
+        if mixed:
+            _convert(w, _at(table[t, 3], at, n, low))
+
+
+@kernel(threshold=1)
+def _momentum_all(first, last, starts, table, rates, mixed, low, real, nesterov, momentum, rescale, clip):
+    held, t = np.empty(_BLOCK, real.dtype), 0
+    for item in range(first, last):
+        t = _find(item, t, starts)
+        at = (item - starts[t]) * _BLOCK
+        n = min(_BLOCK, table[t, 0] - at)
+        w, g, m = _at(table[t, 2], at, n, real), _gradient(table[t, 1], at, n, mixed, low, held), _at(table[t, 3], at, n, real)
+        if nesterov:
+            _nag_mom(0, n, w, g, m, rates[t, 0], momentum, rates[t, 1], rescale, clip)
+        else:
+            _sgd_mom(0, n, w, g, m, rates[t, 0], momentum, rates[t, 1], rescale, clip)
+        if mixed:
+            _convert(w, _at(table[t, 4], at, n, low))
+
+
+@kernel(threshold=1)
+def _adamw_all(first, last, starts, table, rates, mixed, low, real, beta1, beta2, epsilon, rescale, clip):
+    held, t = np.empty(_BLOCK, real.dtype), 0
+    for item in range(first, last):
+        t = _find(item, t, starts)
+        at = (item - starts[t]) * _BLOCK
+        n = min(_BLOCK, table[t, 0] - at)
+        w, g = _at(table[t, 2], at, n, real), _gradient(table[t, 1], at, n, mixed, low, held)
+        _adamw(0, n, w, g, _at(table[t, 3], at, n, real), _at(table[t, 4], at, n, real), rates[t, 0], beta1, beta2, epsilon, rates[t, 1],
+               rates[t, 2], rescale, clip)
+        if mixed:
+            _convert(w, _at(table[t, 5], at, n, low))
+
+
+@helper(fastmath=REORDER, inline=False)
+def _square(x):
+    total = x.dtype.type(0)
+    for i in range(x.size):
+        total += x[i] * x[i]
+    return total
+
+
+@kernel(threshold=1)
+def _lamb_directions(first, last, starts, table, rates, mixed, low, steps, sums, beta1, beta2, epsilon, corrected, rescale, clip):
+    """Directions of all blocks, one after the other, and the sums of squares of weight and direction of each."""
+    held, t = np.empty(_BLOCK, steps.dtype), 0
+    for item in range(first, last):
+        t = _find(item, t, starts)
+        at = (item - starts[t]) * _BLOCK
+        n = min(_BLOCK, table[t, 0] - at)
+        w, g = _at(table[t, 2], at, n, steps), _gradient(table[t, 1], at, n, mixed, low, held)
+        step = steps[item * _BLOCK:item * _BLOCK + n]
+        _direction(0, n, step, g, _at(table[t, 3], at, n, steps), _at(table[t, 4], at, n, steps), w, beta1, beta2, epsilon, rates[t, 2],
+                   corrected, rates[t, 1], rescale, clip)
+        sums[item, 0], sums[item, 1] = _square(w), _square(step)
+
+
+@kernel(threshold=1)
+def _lamb_moves(first, last, starts, table, rates, mixed, low, steps):
+    t = 0
+    for item in range(first, last):
+        t = _find(item, t, starts)
+        at = (item - starts[t]) * _BLOCK
+        n = min(_BLOCK, table[t, 0] - at)
+        w, step, rate = _at(table[t, 2], at, n, steps), steps[item * _BLOCK:item * _BLOCK + n], steps.dtype.type(rates[t, 0])
+        for i in range(n):
+            w[i] -= rate * step[i]
+        if mixed:
+            _convert(w, _at(table[t, 5], at, n, low))
+
+
+class Rule(NamedTuple):
+    """A kernel, what of its rates differ from weight to weight, and the numbers that are common to all."""
+
+    kernel: Kernel
+    rates: str
+    numbers: str
+
+
+#: Rule -> what computes it.
+RULES = {
+    "sgd": Rule(_sgd_all, "lr wd", "rescale_grad clip_gradient"),
+    "sgd_mom": Rule(_momentum_all, "lr wd", "nesterov momentum rescale_grad clip_gradient"),
+    "adamw": Rule(_adamw_all, "lr wd eta", "beta1 beta2 epsilon rescale_grad clip_gradient"),
+}
+
+
+class _Job:
+    """The arrays of some weights as kernels want them; copies of scattered ones are written back at the end."""
+
+    def __init__(self, groups: Sequence[Sequence[np.ndarray]]) -> None:
+        self.mixed = groups[0][0].dtype == np.float16
+        self.back: list[tuple[np.ndarray, np.ndarray]] = []
+        self.held = []
+        rows = []
+        for weight, grad, *states in groups:
+            # With a master copy, which is the last state, the weight is what is written in the end.
+            master, states = (states[-1], [*states[:-1], weight]) if self.mixed else (weight, states)
+            arrays = [grad if grad.flags.c_contiguous else np.ascontiguousarray(grad), self._dense(master), *map(self._dense, states)]
+            self.held += arrays
+            rows.append([weight.size, *[a.__array_interface__["data"][0] for a in arrays]])
+        self.table = np.array(rows, np.int64)
+        self.starts = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum((self.table[:, 0] + _BLOCK - 1) // _BLOCK, out=self.starts[1:])
+        self.real = np.dtype(np.float32) if self.mixed else groups[0][0].dtype
+        self.low = np.empty(0, np.uint16 if self.mixed else self.real)
+
+    def _dense(self, a: np.ndarray) -> np.ndarray:
+        if a.flags.c_contiguous:
+            return a
+        copy = np.ascontiguousarray(a)
+        self.back.append((a, copy))
+        return copy
+
+    def run(self, kernel: Kernel, rates: np.ndarray, *numbers: object) -> None:
+        blocks, work = int(self.starts[-1]), int(self.table[:, 0].sum())
+        kernel.run(min(blocks, _LEAST.workers(work)), blocks, self.starts, self.table, rates, self.mixed, self.low, *numbers)
+
+    def finish(self) -> None:
+        for a, copy in self.back:
+            a[...] = copy
+
+
+_LEAST = optimizer._sgd  # knows how much work is worth a second thread
+
+
+def move(rule: str, groups: Sequence[Sequence[np.ndarray]], rates: Mapping[str, Sequence[float]], **numbers: float) -> None:
+    """Move many weights by one rule.
+
+    Parameters
+    ----------
+    rule : str
+        A key of :data:`RULES`.
+    groups : sequence of sequences of ndarray
+        For each weight: itself, its gradient, its states and, if it is float16 (as all are then), a float32 master copy. All but
+        the gradient are written; with a master copy the weight is not read.
+    rates : dict
+        For each name in ``RULES[rule].rates`` a number for each weight.
+    **numbers : float
+        Those of ``RULES[rule].numbers``.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``multi_sgd_update`` and kin, with ``out`` the weights.
+
+    Examples
+    --------
+    >>> a, b = np.array([1.0]), np.array([2.0, 3.0])
+    >>> move("sgd", [(a, np.ones(1)), (b, np.ones(2))], {"lr": [0.5, 1.0], "wd": [0.0, 0.0]}, rescale_grad=1.0, clip_gradient=-1.0)
+    >>> a, b
+    (array([0.5]), array([1., 2.]))
+    """
+    kernel, names, common = RULES[rule]
+    job = _Job(groups)
+    table = np.array([rates[n][:len(groups)] for n in names.split()], np.float64).T.copy()
+    job.run(kernel, table, np.empty(0, job.real), *[float(numbers[n]) for n in common.split()])
+    job.finish()
+
+
+def lamb(groups: Sequence[Sequence[np.ndarray]], lrs: Sequence[float], wds: Sequence[float], steps: Sequence[int], *, beta1: float,
+         beta2: float, epsilon: float, bias_correction: bool, lower_bound: float, upper_bound: float, rescale_grad: float,
+         clip_gradient: float) -> None:
+    """Move many weights by LAMB: directions first, then each weight along its own, by the ratio of their norms.
+
+    Parameters
+    ----------
+    groups
+        As for :func:`move`, with the states mean and var.
+    lrs, wds, steps : sequence
+        Learning rate, weight decay and number of the step, from 1, of each weight.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``_multi_lamb_update`` and ``_multi_mp_lamb_update``.
+    """
+    job, n = _Job(groups), len(groups)
+    rates = np.array([lrs[:n], wds[:n], steps[:n]], np.float64).T.copy()
+    blocks = int(job.starts[-1])
+    if not blocks:
+        return
+    ways, sums = np.empty(blocks * _BLOCK, job.real), np.zeros((blocks + 1, 2))
+    job.run(_lamb_directions, rates, ways, sums, float(beta1), float(beta2), float(epsilon), float(bias_correction), float(rescale_grad),
+            float(clip_gradient))
+    weight, way = np.sqrt(np.add.reduceat(sums, job.starts[:-1], axis=0)).T
+    if lower_bound >= 0:
+        weight = np.maximum(weight, lower_bound)
+    if upper_bound >= 0:
+        weight = np.minimum(weight, upper_bound)
+    rates[:, 0] *= np.divide(weight, way, out=np.ones(n), where=(weight != 0) & (way != 0))
+    job.run(_lamb_moves, rates, ways)
+    job.finish()

@@ -1,0 +1,62 @@
+"""Depthwise convolution against the path of all others, over geometries that its frame has to get right."""
+import numpy as np
+import pytest
+
+from mxcore_cpu.kernels import convolution as conv
+from mxcore_cpu.kernels import depthwise
+
+rng = np.random.default_rng(0)
+
+# images, channels, filters for each, size, kernel, stride, pad, dilate
+CASES = {
+    "line": (2, 3, 1, (50,), (5,), (1,), (2,), (1,)),
+    "line, stride three": (2, 3, 2, (50,), (5,), (3,), (1,), (2,)),
+    "no padding": (3, 4, 1, (7, 7), (3, 3), (1, 1), (0, 0), (1, 1)),
+    "small": (3, 4, 1, (7, 7), (3, 3), (1, 1), (1, 1), (1, 1)),
+    "even kernel, stride two": (2, 3, 1, (8, 9), (4, 4), (2, 2), (1, 1), (1, 1)),
+    "uneven in every way": (2, 3, 2, (9, 12), (2, 5), (3, 1), (0, 3), (2, 1)),
+    "rows and columns left over": (1, 2, 1, (11, 13), (3, 3), (4, 5), (1, 0), (1, 1)),
+    "stride beyond the kernel": (2, 2, 1, (9, 9), (1, 1), (3, 2), (0, 0), (1, 1)),
+    "dilation beyond the image": (1, 2, 1, (4, 4), (2, 2), (1, 1), (6, 6), (7, 9)),
+    "one position": (2, 3, 1, (5, 5), (5, 5), (1, 1), (0, 0), (1, 1)),
+    "volume": (2, 2, 2, (4, 5, 6), (3, 2, 3), (2, 1, 2), (1, 1, 1), (1, 2, 1)),
+    "wide": (1, 2, 1, (3, 200), (3, 3), (1, 1), (1, 1), (1, 1)),
+}
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("case", CASES)
+def test_as_others(case, dtype, workers, monkeypatch):
+    for kernel in (depthwise._forward, depthwise._data_gradient, depthwise._weight_gradient):
+        monkeypatch.setattr(kernel, "workers", lambda work: workers)
+    n, c, times, size, window, stride, pad, dilate = CASES[case]
+    out = [(s + 2 * p - (k - 1) * d - 1) // t + 1 for s, p, k, d, t in zip(size, pad, window, dilate, stride)]
+    g = conv.geometry((c, *size), window, stride, pad, dilate, out)
+    x, weight, bias = (rng.standard_normal(s).astype(dtype) for s in ((n, c, *size), (c * times, 1, *window), c * times))
+    dy, low = rng.standard_normal((n, c * times, *out)).astype(dtype), rng.standard_normal(c).astype(dtype)
+    close = dict(rtol=1e-4, atol=1e-4) if dtype == "f4" else dict(rtol=1e-11, atol=1e-11)
+    for b in (None, bias):
+        y, expected = np.full_like(dy, np.nan), np.empty_like(dy)
+        depthwise.forward(x, weight, b, y, g)
+        conv._run_forward(x, weight, b, expected, g, c)
+        np.testing.assert_allclose(y, expected, **close)
+    for b in (None, low):
+        dx, expected = np.full_like(x, np.nan), np.empty_like(x)
+        depthwise.data_gradient(dy, weight, b, dx, g)
+        conv._run_data_gradient(dy, weight, b, expected, g, c)
+        np.testing.assert_allclose(dx, expected, **close)
+    dw, expected = np.full_like(weight, np.nan), np.empty_like(weight)
+    depthwise.weight_gradient(x, dy, dw, g)
+    conv._run_weight_gradient(x, dy, expected, g, c)
+    np.testing.assert_allclose(dw, expected, **close)
+
+
+def test_what_lies_between_the_rows_does_not_show():
+    """An infinity in the image reaches the outputs whose windows hold it, and no others."""
+    x, weight, y = np.zeros((1, 1, 5, 5)), np.ones((1, 1, 3, 3)), np.empty((1, 1, 5, 5))
+    x[0, 0, 2, 4] = np.inf
+    depthwise.forward(x, weight, None, y, conv.geometry((1, 5, 5), (3, 3), (1, 1), (1, 1), (1, 1), (5, 5)))
+    expected = np.zeros((5, 5))
+    expected[1:4, 3:] = np.inf
+    np.testing.assert_array_equal(y[0, 0], expected)
