@@ -55,3 +55,16 @@ def test_labels_out_of_range():
     for bad in (7, -3):
         with pytest.raises(IndexError, match="operator CTCLoss"):
             mx.nd.CTCLoss(mx.nd.ones((5, 1, 3)), mx.nd.array([[bad, 1]]))
+
+
+def test_labels_that_do_not_fit():
+    """Two equal classes need a blank between them: with too few steps the loss is 0 and there is no gradient."""
+    x = mx.nd.array(wave((3, 3, 4), 1))
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.CTCLoss(x, mx.nd.array([[1, 1, 0], [1, 1, 2], [2, 2, 2]]))
+    y.backward()
+    assert y.asnumpy()[0] > 0 and y.asnumpy()[1:].tolist() == [0, 0]
+    assert x.grad.asnumpy()[:, 0].any() and not x.grad.asnumpy()[:, 1:].any()
+    none = mx.nd.CTCLoss(x, mx.nd.array([[1, 0, 0]] * 3), mx.nd.array([0, 1, 3]), use_data_lengths=True).asnumpy()
+    assert none[0] == 0 and none[1] > 0 and none[2] > 0

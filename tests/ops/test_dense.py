@@ -37,7 +37,7 @@ def test_half_precision_sums_in_single():
 
 
 def test_mixed_dtypes_are_refused():
-    with pytest.raises(TypeError, match="float32 and float64 differ"):
+    with pytest.raises(TypeError, match="weight is float64 where float32 is expected"):
         mx.nd.FullyConnected(mx.nd.ones((1, 2)), mx.nd.ones((1, 2), dtype="float64"), num_hidden=1, no_bias=True)
 
 

@@ -144,3 +144,24 @@ def test_sparse_activations_in_a_graph(shapes):
                               ([(4, 3), None], {"sparseness_target": 2}, "'sparseness_target' must be float >= 0 <= 1")):
         with pytest.raises(mx.MXNetError, match=f"operator IdentityAttachKLSparseReg.*{says}"):
             shapes("IdentityAttachKLSparseReg", ins, **params)
+
+
+def test_absolute_error_without_error():
+    """Where prediction and label agree the gradient is -1, as in MXNet."""
+    x = mx.nd.array([[1.0, 2.0, 3.0]])
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.MAERegressionOutput(x, mx.nd.array([[1.0, 1.0, 4.0]]), grad_scale=3)
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [[-1, 1, -1]]
+
+
+def test_faint_probabilities():
+    """No probability counts less than 1e-8; the gradient is that of the softmax all the same."""
+    x = mx.nd.array([[100.0, 0.0]])
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.softmax_cross_entropy(x, mx.nd.array([1.0]))
+    y.backward()
+    assert y.asnumpy()[0] == pytest.approx(8 * np.log(10), rel=1e-5)
+    assert x.grad.asnumpy().tolist() == [[1, -1]]

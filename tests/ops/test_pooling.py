@@ -87,3 +87,24 @@ def test_refusals(shapes, data, params, say):
 def test_the_power_is_required():
     with pytest.raises(ValueError, match="pool_type lp needs p_value"):
         mx.nd.Pooling(mx.nd.ones((1, 1, 4)), kernel=(2,), pool_type="lp")
+
+
+def test_norms_of_negative_numbers(either):
+    """MXNet takes no absolute values: the 1-norm is the sum."""
+    x = mx.nd.array([[[-1.0, 2.0, -3.0]]])
+    x.attach_grad()
+    for p, want, slope in ((1, -2.0, [1, 1, 1]), (2, 14**0.5, [-1 / 14**0.5, 2 / 14**0.5, -3 / 14**0.5]), (3, -(20 ** (1 / 3)), None)):
+        for how in ({"kernel": (3,)}, {"global_pool": True}):
+            with mx.autograd.record():
+                y = mx.nd.Pooling(x, pool_type="lp", p_value=p, **how)
+            y.backward()
+            np.testing.assert_allclose(y.asnumpy(), [[[want]]], rtol=1e-6)
+            if slope:
+                np.testing.assert_allclose(x.grad.asnumpy(), [[slope]], rtol=1e-5)
+
+
+def test_a_nan_is_no_maximum(either):
+    x = mx.nd.array([[[1.0, np.nan, np.nan, -2.0, np.nan, np.nan]]])
+    y = mx.nd.Pooling(x, kernel=(2,), stride=(2,)).asnumpy().ravel()
+    assert y.tolist() == [1, -2, np.finfo(np.float32).min]
+    assert mx.nd.Pooling(x, global_pool=True).asnumpy().ravel().tolist() == [1]

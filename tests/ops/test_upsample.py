@@ -31,7 +31,7 @@ def test_bilinear_of_a_constant_is_constant_inside():
 def test_refusals(shapes):
     kw = dict(scale=2, sample_type="nearest", num_args=2)
     assert shapes("UpSampling", [(1, 2, 3, 3), (1, 4, 6, 6)], **kw)[1] == [(1, 6, 6, 6)]
-    with pytest.raises(ValueError, match=r"cannot be enlarged to \(6, 6\) by a whole factor"):
+    with pytest.raises(ValueError, match=r"cannot be enlarged to \(6, 6\) by one whole factor"):
         shapes("UpSampling", [(1, 2, 3, 3), (1, 4, 4, 4)], **kw)
     with pytest.raises(ValueError, match="must be \\(N, C, H, W\\)"):
         shapes("UpSampling", [(1, 2, 3), None], **kw)

@@ -12,7 +12,8 @@ from .._core.params import Bool, Enum, Float, Int, Shape
 from ..testing.sample import Sample
 from . import special
 from .dense import given, wide
-from .rules import axis_of, same_shape, size_of
+from .floating import floating
+from .rules import axis_of, size_of
 
 __all__ = ["soft"]
 
@@ -39,7 +40,7 @@ def _below(xp: Any, x: Any) -> Any:
 
 def _leaky(xp: Any, p: Any, x: Any) -> Any:
     y = x * x.dtype.type(p.slope)
-    return xp.maximum(x, y, out=y) if 0 <= p.slope <= 1 else xp.where(x > 0, x, y)
+    return xp.maximum(x, y) if 0 <= p.slope <= 1 else xp.where(x > 0, x, y)
 
 
 #: act_type -> (value, gradient), functions of (xp, p, x) and (xp, p, x, dy).
@@ -88,7 +89,17 @@ _KINKED = [[-2.6, -1.2, -0.3, 0.4, 1.5]]
         Sample((2, 3, 4), [0.3], params={"act_type": "prelu"}, domain=(-0.9, -0.2)),
         Sample(_KINKED, params={"act_type": "rrelu", "lower_bound": 0.1, "upper_bound": 0.3}, train=True, check=_check_rrelu, grad=False,
                mxnet="MXNet 1.9.1 crashes"),
-        Sample((0, 3))])
+        Sample(_KINKED, params={"act_type": "rrelu", "lower_bound": 0.1, "upper_bound": 0.3}, grad=False,
+               mxnet="MXNet leaves the slopes unset"),
+        Sample((0, 3)), Sample(_KINKED, params={"slope": "-0.5"}, mxnet="MXNet's gradient in float64 goes by the sign of the output"),
+        Sample(_KINKED, params={"slope": 1.5}), Sample(_KINKED, params={"slope": 0}),
+        Sample(_KINKED, params={"act_type": "elu", "slope": 2.0}),
+        Sample((3,), [0.1, 0.2, 0.3], params={"act_type": "prelu"}, domain=(-0.9, -0.2)),
+        Sample((2, 3), (3,), params={"act_type": "prelu"}, domain=(-0.9, -0.2)),
+        Sample((4,), [0.1], params={"act_type": "prelu"}, domain=(-0.9, -0.2)),
+        Sample((1, 2, 2, 1, 2), [0.5, -1.5], params={"act_type": "prelu"}, domain=(-0.9, -0.2)),
+        *(Sample([0.0, -0.0, np.inf, -np.inf, 1e4, -1e4], params={"act_type": t}, grad=False) for t in ("leaky", "elu")),
+        *(Sample(_KINKED, params={"act_type": t}, dtypes="float16", grad=False) for t in ("leaky", "elu", "gelu"))])
 def leaky_relu(k, p, data, gamma=None):
     """Rectifiers that let something through below zero.
 
@@ -150,6 +161,7 @@ def _(p, ins, outs):
     return _prelu_shape([data, ins[1]]) if len(ins) == 2 else [data], [data] * len(outs)
 
 
+leaky_relu.dtype(floating())
 leaky_relu.cost(lambda p, ins, outs: size_of(ins[0]) * (2 if p.act_type in ("leaky", "prelu") else 10))
 
 
@@ -229,10 +241,10 @@ backward_prelu.shape(lambda p, ins: [ins[1], ins[2]])
 # -- Dropout --------------------------------------------------------------------------------------------------------
 
 def _mask_shape(p: Any, shape: Any) -> Any:
-    for a in p.axes:
-        if not 0 <= a < len(shape):
-            raise ValueError(f"axes {p.axes} must lie in [0, {len(shape)})")
-    return tuple(1 if i in p.axes else n for i, n in enumerate(shape))
+    axes = p.axes or ()
+    if any(not 0 <= a < len(shape) for a in axes):
+        raise ValueError(f"axes {axes} must lie in [0, {len(shape)})")
+    return tuple(1 if i in axes else n for i, n in enumerate(shape))
 
 
 def _check_dropout(inputs: Any, outputs: Any) -> None:
@@ -243,11 +255,16 @@ def _check_dropout(inputs: Any, outputs: Any) -> None:
 
 
 @op("Dropout", inputs="data", outputs="output mask", visible=1, random=lambda p: p.p > 0, p=Float(0.5, ge=0, le=1),
-    mode=Enum("always training", "training"), axes=Shape(()), cudnn_off=Bool(False),
+    mode=Enum("always training", "training"), axes=Shape((), optional=True), cudnn_off=Bool(False, optional=True),
     grad=lambda F, p, dy, out_mask: F.broadcast_mul(dy, out_mask) if p.axes else dy * out_mask,
     samples=[Sample((3, 4)), Sample((40, 30), train=True, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
              Sample((1200, 2), params={"mode": "always", "axes": (1,)}, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
-             Sample((3, 4), params={"p": 0.0}, train=True), Sample((0, 4), train=True, mxnet="MXNet refuses empty data")])
+             Sample((3, 4), params={"p": 0.0}, train=True), Sample((0, 4), train=True, mxnet="MXNet refuses empty data"),
+             Sample((3, 4), params={"p": "0.0", "mode": "always", "cudnn_off": None, "axes": None}),
+             Sample((2, 3), params={"axes": (0,), "p": 0.9}),
+             Sample((1200, 2), params={"mode": "always"}, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
+             Sample((40, 3, 30), params={"axes": "(1,)"}, train=True, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
+             Sample((2, 3), params={"p": 1.0}, train=True, grad=False, mxnet="MXNet gives NaN")])
 def dropout(k, p, data):
     """Set elements to zero at random and scale up the others, so that the mean stays.
 
@@ -284,12 +301,27 @@ def _(p, ins, outs):
     return [data], [data, None if data is None else _mask_shape(p, data)]
 
 
+dropout.dtype(floating())
 dropout.cost(lambda p, ins, outs: size_of(ins[0]) * 4)
 
 
 # -- the softmax family ---------------------------------------------------------------------------------------------
 
-_SOFT = dict(axis=Int(-1), temperature=Float(None), dtype=Enum("float16 float32 float64", None), use_length=Bool(False))
+_SOFT = dict(axis=Int(-1), temperature=Float(None), dtype=Enum("float16 float32 float64", None), use_length=Bool(False, optional=True))
+
+
+def _soft_samples() -> list[Sample]:
+    """Uses that softmax, softmin and log_softmax share."""
+    whole = [[1, 2, 0], [3, 3, 1]]
+    return [
+        Sample((4,)), Sample((3, 2), params={"axis": "0", "temperature": "0.5"}), Sample((2, 3, 4), params={"axis": -2}),
+        Sample((2, 1, 3, 2), params={"axis": -4, "temperature": None}), Sample((3, 1)),
+        Sample((2, 3, 1), params={"axis": 1, "temperature": 1.0}),
+        Sample((2, 3), params={"dtype": "float32"}, grad=False), Sample((2, 3), params={"dtype": "None", "use_length": False}),
+        Sample((2, 3), params={"dtype": "float16"}, dtypes="float32", grad=False, tol=50),
+        *(Sample(whole, params={"dtype": t, "axis": 0}, dtypes="uint8 int8 int32", grad=False) for t in ("float32", "float64")),
+        Sample([[1e4, 1e4 - 1, -1e4], [-700.0, 700.0, 0.0]], grad=False), Sample([[-np.inf, 0.0, 1.0]], grad=False), Sample((3, 0)),
+        Sample((3, 5), params={"axis": 0}, dtypes="float16", grad=False)]
 
 
 def soft(xp: Any, x: Any, axis: int) -> Any:
@@ -324,6 +356,8 @@ def _soft_dtype(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], lis
 
 
 def _soft_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    if p.use_length and len(ins) == 1:
+        raise ValueError("use_length is for softmax; this operator has no input for lengths")
     data = merge_shape(ins[0], outs[0])
     if data is None:
         return ins, outs
@@ -340,7 +374,13 @@ def _to_input(F: Any, p: Any, g: Any, like: Any) -> Any:
         _to_input(F, p, F._backward_softmax(dy, y, axis=p.axis, temperature=p.temperature), like_data), None)[:1 + p.use_length],
     samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5}), Sample((3, 4), params={"dtype": "float64"}, grad=False),
              Sample((2, 4, 3), np.array([[1, 2, 4], [3, 0, 1]], np.int32), params={"axis": 1, "use_length": True}, grad=(True, False)),
-             Sample((0, 3))])
+             Sample((0, 3)), *_soft_samples(),
+             Sample((3, 4), np.array([4, 1, 2], np.int64), params={"use_length": "True", "temperature": 0.5}, grad=(True, False)),
+             Sample((3, 2), np.array([3, 1], np.int32), params={"axis": 0, "use_length": True}, grad=(True, False)),
+             Sample((2, 3, 2), np.array([[1, 2, 2], [2, 0, 1]], np.int32), params={"axis": -1, "use_length": True, "dtype": "float64"},
+                    grad=False),
+             Sample((2, 3), np.array([5, 2], np.int32), params={"use_length": True}, grad=(True, False),
+                    mxnet="MXNet reads beyond the row")])
 def softmax(k, p, data, length=None):
     """Exponentials that sum to one along an axis.
 
@@ -378,7 +418,7 @@ def softmax(k, p, data, length=None):
 
 @op("softmin", inputs="data", **_SOFT,
     grad=lambda F, p, dy, like_data, y: _to_input(F, p, F._backward_softmax(-dy, y, axis=p.axis, temperature=p.temperature), like_data),
-    samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5})])
+    samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5}), *_soft_samples()])
 def softmin(k, p, data):
     """Softmax of the negative.
 
@@ -398,18 +438,12 @@ def softmin(k, p, data):
     -----
     Behaviour matched: MXNet 1.9.1 ``softmin``.
     """
-    _no_length(p)
     return soft(k.xp, _logits(p, data, -1), axis_of(p.axis, data.ndim))
-
-
-def _no_length(p: Any) -> None:
-    if p.use_length:
-        raise ValueError("use_length is for softmax; this operator has no input for lengths")
 
 
 @op("log_softmax", inputs="data", **_SOFT,
     grad=lambda F, p, dy, like_data, y: _to_input(F, p, F._backward_log_softmax(dy, y, axis=p.axis, temperature=p.temperature), like_data),
-    samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5}), Sample((0, 3))])
+    samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5}), Sample((0, 3)), *_soft_samples()])
 def log_softmax(k, p, data):
     """Logarithm of the softmax, computed without overflow.
 
@@ -429,7 +463,6 @@ def log_softmax(k, p, data):
     -----
     Behaviour matched: MXNet 1.9.1 ``log_softmax``.
     """
-    _no_length(p)
     xp, x = k.xp, _logits(p, data)
     axis = axis_of(p.axis, x.ndim)
     if not x.size:
@@ -494,7 +527,9 @@ def backward_log_softmax(k, p, dy_, out):
 
 @op("SoftmaxActivation", inputs="data", mode=Enum("channel instance", "instance"),
     grad=lambda F, p, dy, y: F._backward_softmax(dy, y, axis=1 if p.mode == "channel" else -1),
-    samples=[Sample((3, 5)), Sample((2, 3, 4), params={"mode": "channel"})])
+    samples=[Sample((3, 5)), Sample((2, 3, 4), params={"mode": "channel"}), Sample((2, 3), params={"mode": "channel"}), Sample((4, 1)),
+             Sample((1, 3, 2, 2), params={"mode": "channel"}), Sample((2, 3, 4), mxnet="MXNet's backward flattens, its forward does not"),
+             Sample([[1e4, 1e4 - 1, -1e4]], grad=False), Sample((3, 5), dtypes="float16", grad=False), Sample((0, 5))])
 def softmax_activation(k, p, data):
     """Softmax over the last axis, or over the channels.
 
@@ -513,9 +548,17 @@ def softmax_activation(k, p, data):
     return soft(k.xp, wide(data), axis_of(1 if p.mode == "channel" else -1, data.ndim))
 
 
+def _activation_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    data = merge_shape(ins[0], outs[0])
+    if data is not None and len(data) < (2 if p.mode == "channel" else 1):
+        raise ValueError(f"mode {p.mode} needs data of more dimensions than {data}")
+    return [data], [data]
+
+
 for _op in (softmax, softmin, log_softmax):
     _op.shape(_soft_shape)
     _op.dtype(_soft_dtype)
-softmax_activation.shape(same_shape)
+softmax_activation.shape(_activation_shape)
+softmax_activation.dtype(floating())
 for _op in (softmax, softmin, log_softmax, softmax_activation):
     _op.cost(lambda p, ins, outs: size_of(ins[0]) * 8)

@@ -15,6 +15,7 @@ from .._core.op import op
 from .._core.params import Bool, Enum, Int, Shape
 from ..testing.sample import Sample
 from .dense import linear_grad, linear_grad_grad, wide
+from .floating import floating
 from .rules import size_of
 
 __all__ = ["Geometry", "conv_forward", "conv_data", "conv_weight", "geometry", "padded", "windows"]
@@ -189,7 +190,7 @@ _PARAMS = dict(
     kernel=Shape(), stride=Shape(()), dilate=Shape(()), pad=Shape(()), num_filter=Int(ge=1), num_group=Int(1, ge=1),
     workspace=Int(1024, ge=0), no_bias=Bool(False), cudnn_tune=Enum("fastest limited_workspace off", None), cudnn_off=Bool(False),
     layout=Enum(_LAYOUTS, None))
-_DECONV = {**_PARAMS, "adj": Shape(()), "target_shape": Shape(()), "workspace": Int(512, ge=0), "no_bias": Bool(True)}
+_DECONV = {**_PARAMS, "adj": Shape(()), "target_shape": Shape((), optional=True), "workspace": Int(512, ge=0), "no_bias": Bool(True)}
 _DECONV = {n: _DECONV[n] for n in ("kernel", "stride", "dilate", "pad", "adj", "target_shape", "num_filter", "num_group", "workspace",
                                    "no_bias", "cudnn_tune", "cudnn_off", "layout")}
 
@@ -227,8 +228,8 @@ _CONV_SAMPLES = [
 
 
 def _why(params: dict[str, Any], inputs: list[Any]) -> Any:
-    if params.get("layout", "C")[-1] != "C" and False:
-        return "MXNet runs NHWC on the GPU only"
+    if params.get("layout", "NCW")[-1] == "C":
+        return "MXNet runs channels last on the GPU only"
     return "MXNet refuses an empty batch" if inputs[0][0] == 0 else True
 
 
@@ -289,6 +290,9 @@ def _(p, ins, outs):
         out = (out[0], p.num_filter, *out[2:])
     weight = _put(p, (p.num_filter, channels, *p.kernel))
     return [_put(p, data), weight, (p.num_filter,)][:len(ins)], [_put(p, out)]
+
+
+convolution.dtype(floating())
 
 
 @convolution.cost
@@ -358,6 +362,8 @@ def _transposed(p: Any, spatial: tuple[int, ...]) -> tuple[Geometry, tuple[int, 
         # The padding follows from the wanted shape; an odd rest is cut at the end.
         if len(p.target_shape) != n:
             raise ValueError(f"target_shape {p.target_shape} must have {n} numbers, as kernel {p.kernel} has {n} dimensions")
+        if min(p.target_shape) < 1:
+            raise ValueError(f"target_shape {p.target_shape} must be numbers above 0, or all of them 0, which means none")
         if -1 in spatial:
             return g, p.target_shape
         if any(t > w for t, w in zip(p.target_shape, whole)):
@@ -388,7 +394,7 @@ _DECONV_SAMPLES = [
     ([(1, 2, 3, 2), (2, 2, 2, 3), (2,)], _use(kernel=(2, 3), stride=(3, 2), pad=(0, 1), adj=(2, 1), num_filter=2, no_bias=False, layout="NCHW")),
     ([(2, 2, 2, 3), (2, 3, 1, 1)], _use(kernel=(1, 1), stride=(2, 2), num_filter=3, cudnn_tune="off", cudnn_off=True)),
     ([(1, 4, 3, 3), (4, 1, 3, 3), (2,)], _use(kernel=(3, 3), stride=(2, 1), pad=(1, 1), dilate=(1, 2), num_filter=2, num_group=2, no_bias=False)),
-    ([(1, 2, 3, 3), (2, 2, 3, 3)], _use(kernel=(3, 3), stride=(2, 2), num_filter=2, target_shape=(5, 0), pad=(1, 1))),
+    ([(1, 2, 3, 3), (2, 2, 3, 3)], _use(kernel=(3, 3), stride=(2, 2), num_filter=2, target_shape=(0, 0), pad=(1, 1))),
     ([(0, 2, 3, 3), (2, 2, 3, 3)], _use(kernel=(3, 3), num_filter=2)),
     ([(1, 2, 2, 3, 2), (2, 1, 2, 1, 3), (2,)], _use(kernel=(2, 1, 3), stride=(2, 1, 2), pad=(0, 0, 1), adj=(1, 0, 1), num_filter=2, num_group=2,
                                                    no_bias=False, layout="NCDHW")),
@@ -443,6 +449,7 @@ def deconvolution(k, p, data, weight, bias=None):
 
 @deconvolution.shape
 def _(p, ins, outs):
+    _of(p)
     data, out = _take(p, ins[0], "data"), _take(p, outs[0], "the output")
     filters = _grouped(p, p.num_filter, "num_filter")
     channels = -1
@@ -456,6 +463,9 @@ def _(p, ins, outs):
         out = (out[0], p.num_filter, *out[2:])
     weight = _put(p, (channels, filters, *p.kernel))
     return [_put(p, data), weight, (p.num_filter,)][:len(ins)], [_put(p, out)]
+
+
+deconvolution.dtype(floating())
 
 
 @deconvolution.cost

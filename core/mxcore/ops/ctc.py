@@ -8,7 +8,7 @@ import numpy as np
 from .._core.infer import merge_shape
 from .._core.op import op
 from .._core.params import Bool, Enum
-from ..testing.sample import Sample
+from ..testing.sample import Sample, Values
 from .dense import given, wide
 from .rules import size_of
 
@@ -33,6 +33,8 @@ class _Problem:
         (N,): number of time steps, and of places on the path.
     skip : array of bool
         (N, S): whether a path may come from two places before.
+    possible : array of bool
+        (N,): whether there are steps enough for the label, with a blank between repeated classes.
     """
 
     def __init__(self, xp: Any, blank_label: str, ins: dict[str, Any]) -> None:
@@ -51,11 +53,14 @@ class _Problem:
             lengths = xp.cumprod((label != padding).astype(np.int64), 1).sum(1)
         self.ends = 2 * lengths + 1
         inside = xp.arange(width)[None, :] < lengths[:, None]
+        given_steps = xp.clip(ins["data_lengths"].astype(np.int64), 0, steps) if "data_lengths" in ins else xp.full((n,), steps, np.int64)
+        self.steps = xp.maximum(given_steps, 1)
+        repeats = ((label[:, 1:] == label[:, :-1]) & inside[:, 1:]).sum(1)
+        self.possible = (given_steps > 0) & (lengths + repeats <= given_steps)
         # A label out of range on either side is an index out of range, which the device refuses.
         label = xp.where(inside, xp.where(label < 0, c, label), blank)
         self.path = xp.full((n, 2 * width + 1), blank, np.int64)
         self.path[:, 1::2] = label
-        self.steps = xp.clip(ins["data_lengths"].astype(np.int64), 1, steps) if "data_lengths" in ins else xp.full((n,), steps, np.int64)
         self.emit = xp.take_along_axis(self.logs, xp.broadcast_to(self.path[None], (steps, *self.path.shape)), 2)
         self.skip = xp.zeros(self.path.shape, np.bool_)
         self.skip[:, 2:] = (self.path[:, 2:] != blank) & (self.path[:, 2:] != self.path[:, :-2])
@@ -122,7 +127,22 @@ _SAMPLE = ([(5, 2, 4), [[1, 2, 0], [3, 3, 1]]], {})
     samples=[Sample((7, 2, 4), [[1, 2, 0], [3, 3, 1]], grad=(True, False)),
              Sample((6, 2, 4), [[1, 2, -1], [0, 0, 1]], params={"blank_label": "last"}, grad=(True, False)),
              Sample((7, 2, 4), [[1, 2, 1], [3, 3, 1]], [5, 7], [2, 3], params={"use_data_lengths": True, "use_label_lengths": True},
-                    grad=(True, False, False, False))])
+                    grad=(True, False, False, False)),
+             Sample((6, 2, 4), [[1, 2, 3], [3, 3, 1]], [4, 6], params={"use_data_lengths": True}, grad=(True, False, False)),
+             Sample((6, 2, 4), [[1, 2, 3], [0, 0, 1]], [2, 3], params={"use_label_lengths": True, "blank_label": "last"},
+                    grad=(True, False, False)),
+             Sample((6, 3, 4), [[1, 2], [-1, -1], [2, -1]], [5, 6, 3], params={"use_data_lengths": "True", "blank_label": "last"},
+                    grad=(True, False, False)),
+             Sample((5, 3, 4), [[0, 0], [1, 0], [2, 2]], grad=(True, False)),  # no label, one, one that needs a blank between
+             Sample((3, 1, 2), [[1, 1, 0]], grad=(True, False)), Sample((1, 2, 3), [[1], [2]], grad=(True, False)),
+             Sample((4, 1, 3), [[1, 2]], np.array([3], np.int32), np.array([1], np.int32), grad=(True, False, False, False),
+                    params={"use_data_lengths": True, "use_label_lengths": True}),
+             Sample(Values((5, 2, 4), -60.0, 60.0), [[1, 2, 0], [3, 3, 1]], grad=(True, False)),
+             Sample((6, 2, 4), np.array([[1, 2, 0], [3, 3, 1]], np.int32), grad=(True, False)),
+             *(Sample(*ins, params=q, grad=False, mxnet="MXNet leaves the gradient of labels that do not fit unset") for ins, q in (
+                 (((3, 3, 4), [[1, 1, 0], [1, 2, 1], [2, 2, 2]]), {}), (((3, 2, 3), [[1, 2], [2, 1]], [1, 0]),
+                     {"use_data_lengths": True}))),
+             Sample((5, 0, 4), (0, 3), grad=False)])
 def ctc_loss(k, p, *arrays):
     """Minus the log probability of a label sequence, summed over all ways to align it with the time steps.
 
@@ -144,13 +164,15 @@ def ctc_loss(k, p, *arrays):
     Returns
     -------
     array
-        The loss of each sample, (N,).
+        The loss of each sample, (N,); 0, with no gradient, where the steps are too few for the label.
 
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 ``CTCLoss``. Source: Graves et al., "Connectionist temporal classification", ICML 2006.
     """
-    return -_Problem(k.xp, p.blank_label, dict(zip(p._sig.inputs, arrays))).forward()[1]
+    problem = _Problem(k.xp, p.blank_label, dict(zip(p._sig.inputs, arrays)))
+    total = problem.forward()[1]
+    return k.xp.where(problem.possible, -total, total.dtype.type(0))
 
 
 @ctc_loss.shape
@@ -170,6 +192,8 @@ def _(p, ins, outs):
 @ctc_loss.dtype
 def _(p, ins, outs):
     t = ins[0] or outs[0]
+    if t is not None and t.kind in "biu":
+        raise TypeError(f"data are logits, of float16, float32 or float64, not {t.name}")
     return [t, *(v or t for v in ins[1:])], [t]
 
 
@@ -204,7 +228,7 @@ def backward_ctc_loss(k, p, dy_, *arrays):
     expected = xp.zeros((steps * n * c,), share.dtype)
     at = (xp.arange(steps * n) * c).reshape(steps, n, 1) + problem.path[None]
     xp.add.at(expected, at.reshape(-1), share.reshape(-1))
-    running = xp.arange(steps)[:, None] < problem.steps[None, :]
+    running = (xp.arange(steps)[:, None] < problem.steps[None, :]) & problem.possible[None, :]
     g = (xp.exp(problem.logs) - expected.reshape(steps, n, c)) * running[:, :, None]
     return g * wide(dy_)[None, :, None]
 

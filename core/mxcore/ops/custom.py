@@ -76,7 +76,9 @@ def _unrecorded(ctx: Any, train: bool) -> Iterator[None]:
     arg_names=lambda p: [*prop_of(p).list_arguments(), *prop_of(p).list_auxiliary_states()],
     outputs=lambda p: prop_of(p).list_outputs(), aux=lambda p: prop_of(p).list_auxiliary_states(),
     mutates=lambda p: prop_of(p).list_auxiliary_states(),
-    samples=[Sample((2, 3), params={"op_type": "_sample_twice"}, mxnet="needs a registered class")])
+    samples=[Sample((2, 3), params={"op_type": "_sample_twice"}, mxnet="needs a registered class"),
+             Sample((2, 3), (2, 3), params={"op_type": "_sample_blend", "part": 0.25}, mxnet="needs a registered class"),
+             Sample((4,), [0.0], params={"op_type": "_sample_count"}, mxnet="needs a registered class", grad=(1, 0), train=True)])
 def custom(k, p, *data):
     """Apply an operator written in Python.
 
@@ -197,7 +199,7 @@ custom.dtype(_rule("type", lambda t: (None if t is None else t.type, t is not No
 
 
 class _Twice:
-    """What the sample above runs; written without the base classes, which sit above the operators."""
+    """What a sample above runs; written without the base classes, which sit above the operators."""
 
     list_arguments = staticmethod(lambda: ["data"])
     list_outputs = staticmethod(lambda: ["output"])
@@ -216,4 +218,38 @@ class _Twice:
         in_grad[0][:] = out_grad[0] * 2
 
 
-PROPS["_sample_twice"] = _Twice
+class _Blend(_Twice):
+    """Two inputs, two outputs and a keyword, which comes as a string."""
+
+    list_arguments = staticmethod(lambda: ["first", "second"])
+    list_outputs = staticmethod(lambda: ["mixed", "difference"])
+    infer_shape = staticmethod(lambda shapes: (shapes, [shapes[0]] * 2, []))
+    infer_type = staticmethod(lambda types: (types, [types[0]] * 2, []))
+
+    def __init__(self, part):
+        self.part = float(part)
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        first, second = in_data
+        out_data[0][:] = first * self.part + second * (1 - self.part)
+        out_data[1][:] = first - second
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        mixed, difference = out_grad
+        in_grad[0][:] = mixed * self.part + difference
+        in_grad[1][:] = mixed * (1 - self.part) - difference
+
+
+class _Count(_Twice):
+    """An auxiliary state: how often it ran in training."""
+
+    list_auxiliary_states = staticmethod(lambda: ["count"])
+    infer_shape = staticmethod(lambda shapes: (shapes, [shapes[0]], [[1]]))
+    infer_type = staticmethod(lambda types: (types, [types[0]], [types[0]]))
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        super().forward(is_train, req, in_data, out_data, aux)
+        aux[0][:] += is_train
+
+
+PROPS.update(_sample_twice=_Twice, _sample_blend=_Blend, _sample_count=_Count)

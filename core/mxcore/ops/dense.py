@@ -8,6 +8,7 @@ import numpy as np
 from .._core.op import op
 from .._core.params import Bool, Int
 from ..testing.sample import Sample
+from .floating import floating
 from .rules import size_of
 
 __all__ = ["wide", "given", "linear_grad", "linear_grad_grad"]
@@ -180,6 +181,9 @@ def _(p, ins, outs):
         elif len(data) == 2 and data[1] == -1:
             data = (data[0], weight[1])
     return [data, (p.num_hidden, width), (p.num_hidden,)][:len(ins)], [out]
+
+
+fully_connected.dtype(floating())
 
 
 @fully_connected.cost

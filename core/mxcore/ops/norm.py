@@ -8,11 +8,11 @@ import numpy as np
 from .._core.infer import merge_shape
 from .._core.op import op
 from .._core.params import Bool, Enum, Float, Int, Str
-from ..testing.sample import Sample
+from ..testing.sample import Sample, Values
 from .dense import given, wide
 from .floating import floating
 from .meeting import expect, meet
-from .rules import axis_of, same_shape, size_of
+from .rules import axis_of, size_of
 
 __all__ = ["PLAIN", "batch_family", "plain_samples"]
 
@@ -22,6 +22,10 @@ __all__ = ["PLAIN", "batch_family", "plain_samples"]
 _BATCH = dict(
     eps=Float(1e-3), momentum=Float(0.9), fix_gamma=Bool(True), use_global_stats=Bool(False), output_mean_var=Bool(False), axis=Int(1),
     cudnn_off=Bool(False), min_calib_range=Float(None), max_calib_range=Float(None))
+
+
+#: Moving statistics of samples.
+_MEANS, _VARS = [0.1, -0.2, 0.3, 0.0], [1.0, 0.5, 2.0, 0.25]
 
 
 def _by_channel(p: Any, x: Any) -> Any:
@@ -46,7 +50,20 @@ def _column(v: Any) -> Any:
                     grad=(1, 1, 1, 0, 0)),
              Sample((4, 2, 3), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False, "axis": -1, "eps": 1e-2}, train=True,
                     grad=(1, 1, 1, 0, 0)),
-             Sample((4, 3), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, grad=False)])
+             Sample((4, 3), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, grad=False),
+             *(Sample(s, (c,), (c,), _MEANS[:c], _VARS[:c], params={**q}, train=train, grad=(1, not fixed, 1, 0, 0) if flows else False)
+               for s, c, q, train, fixed, flows in (
+                   ((3, 2, 2), 3, {"axis": 0, "momentum": 0.5, "fix_gamma": False}, True, False, True),
+                   ((2, 2, 3), 2, {"axis": -2, "cudnn_off": True, "eps": "0.01", "fix_gamma": "False"}, True, False, True),
+                   ((1, 2, 2, 1, 2), 2, {"momentum": 0.0, "min_calib_range": -1.0, "max_calib_range": 1.0}, True, True, True),
+                   ((3, 2, 2), 2, {"output_mean_var": True, "fix_gamma": False, "eps": 1e-2}, True, False, False),
+                   ((3, 2, 2), 2, {"output_mean_var": True, "eps": 1e-2}, False, True, False),
+                   ((2, 2, 3), 3, {"output_mean_var": True, "use_global_stats": True, "axis": 2}, True, True, False),
+                   ((4, 3), 3, {"use_global_stats": True}, False, True, False), ((4, 3), 3, {}, False, True, False),
+                   ((1, 3), 3, {"fix_gamma": False, "momentum": 1.0}, True, False, False), ((2, 1), 1, {"fix_gamma": False}, True, False, True))),
+             Sample((2, 2, 3), *[np.array(v, np.float32) for v in ([0.5, 1.5], [0.1, -0.1], [0.1, -0.2], [1.0, 0.5])],
+                    params={"fix_gamma": False}, dtypes="float16", train=True, grad=False),
+             Sample((0, 2, 3), (2,), (2,), [0.1, -0.2], [1.0, 0.5], train=True)])
 def batch_norm(k, p, data, gamma, beta, moving_mean, moving_var):
     """Normalize each channel by its mean and variance over the batch, then scale and shift it.
 
@@ -116,7 +133,7 @@ def _batch_dtype(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], li
 
 batch_norm.shape(_batch_shape)
 batch_norm.input_attrs = {"moving_mean": {"__init__": '["zero", {}]'}, "moving_var": {"__init__": '["one", {}]'}}
-batch_norm.dtype(_batch_dtype)
+batch_norm.dtype(floating(_batch_dtype))
 batch_norm.cost(lambda p, ins, outs: 4 * size_of(ins[0]))
 
 
@@ -459,7 +476,7 @@ def _layer(p: Any, shape: Any) -> _Form:
 def _group(p: Any, shape: Any) -> _Form:
     if len(shape) < 2:
         raise ValueError(f"data {shape} must have batch and channels")
-    if shape[1] % p.num_groups:
+    if shape[1] != -1 and shape[1] % p.num_groups:
         raise ValueError(f"{shape[1]} channels are no multiple of num_groups={p.num_groups}")
     rest = shape[1] // p.num_groups * size_of(shape[2:])
     return _Form((shape[0], p.num_groups, rest), (2,), 1, (shape[0], p.num_groups))
@@ -498,11 +515,8 @@ def _forward_shape(form: Any, length: Any) -> Any:
         data = merge_shape(ins[0], outs[0])
         if data is None:
             return ins, outs
-        n = length(p, data)
-        stats = None
-        if -1 not in data:
-            stats = form(p, data).stats
-        return [data, (n,), (n,)], [data, stats, stats]
+        stats = form(p, data).stats  # of unknown lengths only these make sense
+        return [data, *[(length(p, data),)] * 2], [data, stats, stats]
     return rule
 
 
@@ -518,6 +532,7 @@ def _family(name: str, form: Any, length: Any, visible: Any, params: dict[str, A
     forward = op(name, inputs="data gamma beta", outputs="output mean std", visible=visible, grad=rule, doc=doc, samples=samples,
                  **params)(_forward(form))
     forward.shape(_forward_shape(form, length))
+    forward.dtype(floating())
     forward.cost(lambda p, ins, outs: 5 * size_of(ins[0]))
     first = samples[0]
     shape, f = first.inputs[0], form(forward.parse(dict(first.params)), first.inputs[0])
@@ -547,7 +562,14 @@ _BACKWARD_DOC = """Gradients of `{0}` with respect to data, gamma and beta.
 LAYER_NORM = _family(
     "LayerNorm", _layer, lambda p, s: s[axis_of(p.axis, len(s))], _three,
     dict(axis=Int(-1), eps=Float(1e-5), output_mean_var=Bool(False)),
-    [Sample((3, 5), (5,), (5,)), Sample((2, 4, 3), (4,), (4,), params={"axis": 1, "eps": 1e-3}), Sample((0, 3), (3,), (3,), mxnet="MXNet refuses an empty batch")],
+    [Sample((3, 5), (5,), (5,)), Sample((2, 4, 3), (4,), (4,), params={"axis": 1, "eps": 1e-3}),
+     Sample((0, 3), (3,), (3,), mxnet="MXNet refuses an empty batch"),
+     Sample((4, 2, 3), (4,), (4,), params={"axis": 0}), Sample((2, 3, 2), (3,), (3,), params={"axis": "-2", "eps": "0.01"}),
+     Sample((5,), (5,), (5,)),
+     # gradients that come in for mean and deviation are ignored
+     *(Sample((2, 3, 2), (n,), (n,), params={"output_mean_var": True, **q}, grad=False) for n, q in ((2, {}), (3, {"axis": 1}))),
+     Sample((2, 1, 1, 7), (7,), (7,)), Sample((3, 1), (1,), (1,)), Sample([[2.0, 2.0, 2.0], [0.0, 0.0, 0.0]], (3,), (3,), grad=(0, 0, 1)),
+     Sample(Values((2, 4), 1000.0, 1010.0), (4,), (4,), tol=4), Sample((3, 5), (5,), (5,), dtypes="float16", grad=False)],
     """Normalize along one axis by its mean and variance, then scale and shift.
 
     Parameters
@@ -571,7 +593,13 @@ LAYER_NORM = _family(
 GROUP_NORM = _family(
     "GroupNorm", _group, lambda p, s: p.num_groups, _three,
     dict(num_groups=Int(1, ge=1), eps=Float(1e-5), output_mean_var=Bool(False)),
-    [Sample((2, 4, 3), (2,), (2,), params={"num_groups": 2}), Sample((3, 3, 2, 2), (1,), (1,))],
+    [Sample((2, 4, 3), (2,), (2,), params={"num_groups": 2}), Sample((3, 3, 2, 2), (1,), (1,)),
+     Sample((2, 3, 4), (3,), (3,), params={"num_groups": 3}),
+     Sample((2, 6), (3,), (3,), params={"num_groups": "3", "eps": "0.01"}),
+     Sample((2, 4, 1, 3, 2), (2,), (2,), params={"num_groups": 2, "eps": 1e-3}),
+     Sample((2, 4, 3), (2,), (2,), params={"num_groups": 2, "output_mean_var": True}, grad=False), Sample((1, 1, 5), (1,), (1,)),
+     Sample((2, 4, 3), (2,), (2,), params={"num_groups": 2}, dtypes="float16", grad=False),
+     Sample((0, 4, 3), (2,), (2,), params={"num_groups": 2})],
     """Normalize groups of channels of each sample, then scale and shift each group.
 
     Parameters
@@ -594,7 +622,11 @@ GROUP_NORM = _family(
 
 INSTANCE_NORM = _family(
     "InstanceNorm", _instance, lambda p, s: s[1] if len(s) > 1 else -1, 1, dict(eps=Float(1e-3)),
-    [Sample((2, 3, 4), (3,), (3,)), Sample((2, 2, 3, 4), (2,), (2,), params={"eps": 1e-2})],
+    [Sample((2, 3, 4), (3,), (3,)), Sample((2, 2, 3, 4), (2,), (2,), params={"eps": 1e-2}),
+     Sample((1, 1, 5), (1,), (1,), params={"eps": "1e-5"}),
+     Sample((1, 2, 2, 1, 3), (2,), (2,)), Sample((2, 2, 1), (2,), (2,), grad=(0, 1, 1)),
+     Sample((2, 3, 4), (3,), (3,), dtypes="float16", grad=False),
+     Sample((0, 3, 4), (3,), (3,))],
     """Normalize each channel of each sample over its spatial dimensions, then scale and shift.
 
     Parameters
@@ -627,7 +659,12 @@ def _unit_grad(F: Any, p: Any, dy: Any, data: Any) -> Any:
 
 
 @op("L2Normalization", inputs="data", eps=Float(1e-10), mode=Enum("channel instance spatial", "instance"), grad=_unit_grad,
-    samples=[Sample((2, 3, 4), params={"mode": m}) for m in _MODES] + [Sample((2, 3))])
+    samples=[Sample((2, 3, 4), params={"mode": m}) for m in _MODES] + [Sample((2, 3))] + [
+        Sample(s, params={"mode": m, "eps": e}) for s, m, e in (
+            ((2, 5), "channel", 0.1), ((3, 1), "instance", 1.0), ((1, 2, 3, 2), "spatial", "0.5"), ((2, 1, 2, 2), "instance", 1e-3),
+            ((2, 3, 2, 1), "channel", 1e-3))] + [
+        Sample([[[0.0, 0.0], [3.0, 4.0]]], params={"mode": "spatial"}, grad=False), Sample((2, 3), dtypes="float16", grad=False),
+        Sample((0, 3))])
 def l2_normalization(k, p, data):
     """Divide by the Euclidean length.
 
@@ -644,12 +681,20 @@ def l2_normalization(k, p, data):
     -----
     Behaviour matched: MXNet 1.9.1 ``L2Normalization``.
     """
-    need = {"instance": 1, "channel": 2, "spatial": 3}[p.mode]
-    if data.ndim < need:
-        raise ValueError(f"mode {p.mode} needs data of at least {need} dimensions, got {data.ndim}")
     x = wide(data)
     axes = {"instance": tuple(range(1, x.ndim)), "channel": (1,), "spatial": tuple(range(2, x.ndim))}[p.mode]
     return x / k.xp.sqrt((k.xp.square(x).sum(axes, keepdims=True) if axes else k.xp.square(x)) + p.eps)
+
+
+def _of_rank(least: int, who: str, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The shape rule of an output like the input, which has at least so many dimensions."""
+    data = merge_shape(ins[0], outs[0])
+    if data is not None and len(data) < least:
+        raise ValueError(f"{who} needs data of at least {least} dimensions, got {data}")
+    return [data], [data]
+
+
+l2_normalization.shape(lambda p, ins, outs: _of_rank({"instance": 1, "channel": 2, "spatial": 3}[p.mode], f"mode {p.mode}", ins, outs))
 
 
 def _near(xp: Any, x: Any, n: int) -> Any:
@@ -666,7 +711,14 @@ _LRN = dict(alpha=Float(1e-4), beta=Float(0.75), knorm=Float(2.0), nsize=Int(ge=
 
 
 @op("LRN", inputs="data", **_LRN, grad=lambda F, p, dy, data: F._backward_LRN(dy, data, **given(p, _LRN)),
-    samples=[Sample((2, 5, 3, 2), params={"nsize": 3, "alpha": 0.5}), Sample((1, 3, 2, 2), params={"nsize": 5, "beta": 0.5, "knorm": 1.0})])
+    samples=[Sample((2, 5, 3, 2), params={"nsize": 3, "alpha": 0.5}), Sample((1, 3, 2, 2), params={"nsize": 5, "beta": 0.5, "knorm": 1.0}),
+             Sample((2, 4, 1, 3), params={"nsize": "1", "alpha": "0.1"}),
+             Sample((1, 2, 2, 3), params={"nsize": 7, "alpha": 1.0, "beta": 1.0}),
+             Sample((1, 6, 2, 1), params={"nsize": 3, "alpha": 0.2, "knorm": 0.5}, domain=(0.5, 2.0)),
+             Sample((2, 5, 3), params={"nsize": 3, "alpha": 0.5}),
+             Sample((2, 5), params={"nsize": 3, "alpha": 0.5}),
+             Sample((1, 5, 2, 2), params={"nsize": 3, "alpha": 0.5}, dtypes="float16", grad=False),
+             Sample((0, 5, 2, 2), params={"nsize": 3})])
 def lrn(k, p, data):
     """Local response normalization: divide by a power of the sum of squares of neighbouring channels.
 
@@ -687,9 +739,14 @@ def lrn(k, p, data):
     return x * _lrn_base(k.xp, p, x) ** -p.beta
 
 
-def _lrn_base(xp: Any, p: Any, x: Any) -> Any:
+@lrn.shape
+def _(p, ins, outs):
     if p.nsize % 2 == 0:
         raise ValueError(f"nsize must be odd, got {p.nsize}")
+    return _of_rank(2, "the sum over channels", ins, outs)
+
+
+def _lrn_base(xp: Any, p: Any, x: Any) -> Any:
     return p.knorm + (p.alpha / p.nsize) * _near(xp, xp.square(x), p.nsize)
 
 
@@ -713,6 +770,6 @@ def backward_lrn(k, p, dy_, data):
 
 
 for _op in (l2_normalization, lrn):
-    _op.shape(same_shape)
+    _op.dtype(floating())
 for _op in (lrn, backward_lrn):
     _op.cost(lambda p, ins, outs: (p.nsize + 10) * size_of(ins[0]))

@@ -1,6 +1,7 @@
 """Output layers: a forward pass that predicts, and a gradient that is the loss's, whatever comes in from above."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -44,11 +45,38 @@ def _classes(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
     return shape[0], size_of(shape[1:]), 1
 
 
+def _softmax_samples() -> list[Sample]:
+    """What may come together: ignored labels, scales and smoothing, in each of the three forms of data."""
+    forms: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+        "plain": ((4, 3), [0, 2, 1, 1], {}), "many": ((2, 3, 2, 2), [[0, 2, 1, 1], [1, 1, 0, 2]], {"multi_output": True}),
+        "shaped": ((2, 2, 3), [[0, 2], [1, 1]], {"preserve_shape": "True"})}
+    rows: list[tuple[str, dict[str, Any]]] = [
+        *((f, {"normalization": n, "grad_scale": 0.5, **more}) for f in forms for n, more in (
+            ("batch", {}), ("valid", {"use_ignore": True, "ignore_label": 1}))),
+        ("plain", {"normalization": "valid", "ignore_label": "2.0"}),
+        ("many", {"use_ignore": True, "ignore_label": 0, "normalization": "batch"}),
+        ("plain", {"use_ignore": True, "ignore_label": 2.0}), ("plain", {"smooth_alpha": 0.1, "grad_scale": "3"}),
+        ("plain", {"smooth_alpha": 0.3, "use_ignore": True, "ignore_label": 1, "normalization": "valid"}),
+        ("many", {"smooth_alpha": 0.2}), ("shaped", {"smooth_alpha": 0.2})]
+    alike = {"grad": _FAKE}
+    return [Sample(forms[f][0], forms[f][1], params={**forms[f][2], **q}, **alike) for f, q in rows] + [
+        Sample((3, 2, 2), Ints((3, 2), 0, 2), params={"multi_output": True, "normalization": "valid"}, **alike),
+        Sample((2, 3, 2, 2), Ints((2, 2, 2), 0, 3), params={"multi_output": True}, **alike),
+        Sample((3, 2), [-1, 0, 1], params={"use_ignore": True}, **alike),
+        Sample((3, 2), [1, 1, 1], params={"use_ignore": True, "ignore_label": 1, "normalization": "valid"}, **alike),
+        Sample((4, 3), (4, 3), params={"grad_scale": 2.0, "normalization": "batch"}, domain=(0.0, 1.0), **alike),
+        Sample((2, 3, 2), (2, 3, 2), params={"multi_output": True}, domain=(0.0, 1.0), **alike),
+        Sample((2, 2, 3), (2, 2, 3), params={"preserve_shape": True}, domain=(0.0, 1.0), **alike),
+        Sample((2, 1), [0, 0], **alike), Sample([[1e4, -1e4, 0.0], [700.0, 701.0, 700.0]], [0, 1], **alike),
+        Sample((4, 3), [0, 2, 1, 1], params={"out_grad": True}, mxnet="MXNet multiplies by the output", **alike),
+        Sample((4, 3), [0, 2, 1, 1], dtypes="float16", **alike), Sample((0, 3), (0,), **alike)]
+
+
 @op("SoftmaxOutput", "Softmax", inputs="data label", **_SOFTMAX,
     grad=lambda F, p, dy, y, label: (F._backward_SoftmaxOutput(y, label, *([dy] if p.out_grad else []), **given(p, _SOFTMAX)), None),
     samples=[Sample((4, 3), [0, 2, 1, 1], grad=_FAKE), Sample((2, 3, 4), Ints((2, 4), 0, 3), params={"multi_output": True}, grad=_FAKE),
              Sample((2, 3, 4), Ints((2, 3), 0, 4), params={"preserve_shape": True}, grad=_FAKE),
-             Sample((4, 3), (4, 3), grad=_FAKE, domain=(0.0, 1.0))])
+             Sample((4, 3), (4, 3), grad=_FAKE, domain=(0.0, 1.0)), *_softmax_samples()])
 def softmax_output(k, p, data, label):
     """Softmax forward; backward the gradient of the cross entropy with the label, whatever gradient comes in.
 
@@ -85,12 +113,12 @@ def softmax_output(k, p, data, label):
 
 def _softmax_labels(p: Any, data: Any, label: Any) -> Any:
     """The label's shape for a data shape; as given where several are allowed."""
+    if len(data) < (2 if p.multi_output else 1):
+        raise ValueError(f"data {data} has no classes" + (" on axis 1, where multi_output needs them" if p.multi_output else ""))
     if label is not None and label == data:
         return label
     if not p.multi_output:
         return data[:-1]
-    if len(data) < 2:
-        raise ValueError(f"multi_output needs classes on axis 1, data is {data}")
     flat = (data[0], -1 if -1 in data[2:] else size_of(data[2:]))
     if label is None:
         return flat
@@ -105,11 +133,12 @@ def _softmax_labels(p: Any, data: Any, label: Any) -> Any:
 @softmax_output.shape
 def _(p, ins, outs):
     data, label = merge_shape(ins[0], outs[0]), ins[1]
-    if data is not None and data[0] == -1 and label:
+    if data and data[0] == -1 and label:
         data = (label[0], *data[1:])
     return [data, label if data is None else _softmax_labels(p, data, label)], [data]
 
 
+softmax_output.dtype(floating())
 softmax_output.cost(lambda p, ins, outs: size_of(ins[0]) * 8)
 
 
@@ -173,8 +202,8 @@ _REGRESSION: dict[str, tuple[Any, Any, str]] = {
                                "Predict the data itself; backward the gradient of half the squared error."),
     "LogisticRegressionOutput": (special.sigmoid, lambda xp, y, t: y - t,
                                  "Predict the sigmoid of the data; backward the gradient of the cross entropy."),
-    "MAERegressionOutput": (lambda xp, x: x.copy(), lambda xp, y, t: xp.sign(y - t),
-                            "Predict the data itself; backward the gradient of the absolute error."),
+    "MAERegressionOutput": (lambda xp, x: x.copy(), lambda xp, y, t: xp.where(y > t, y.dtype.type(1), y.dtype.type(-1)),
+                            "Predict the data itself; backward the gradient of the absolute error, -1 where there is none."),
 }
 
 _REGRESSION_DOC = """{0}
@@ -214,7 +243,12 @@ def _regression(name: str, predict: Any, direction: Any, doc: str) -> tuple[Any,
         return getattr(F, f"_backward_{name}")(y, label, grad_scale=p.grad_scale), None
 
     forward = op(name, inputs="data label", grad=rule, doc=_REGRESSION_DOC.format(doc, name),
-                 samples=[Sample((4, 3), (4, 3), grad=_FAKE), Sample((4, 1), (4,), params={"grad_scale": 2.0}, grad=_FAKE)],
+                 samples=[*(Sample(s, t, params=q, grad=_FAKE) for s, t, q in (
+                     ((4, 3), (4, 3), {}), ((4, 1), (4,), {"grad_scale": 2.0}), ((5,), (5,), {"grad_scale": "0.5"}),
+                     ((2, 3, 2), (2, 3, 2), {}),
+                     ((2, 3, 2), (2, 6), {}), ((3,), (3, 1), {}), ((2, 1, 3), (2, 3), {"grad_scale": -1.0}), ((0, 3), (0, 3), {}))),
+                     Sample([[0.5, -1.0], [30.0, -800.0]], [[0.5, 1.0], [0.0, 1.0]], grad=_FAKE),
+                     Sample((4, 3), (4, 3), dtypes="float16", grad=_FAKE)],
                  **_SCALE)(lambda k, p, data, label: predict(k.xp, data))
 
     def body(k, p, out, label):
@@ -225,6 +259,7 @@ def _regression(name: str, predict: Any, direction: Any, doc: str) -> tuple[Any,
         f"Gradient of `{name}` with respect to its data.\n\n    Parameters\n    ----------\n    out, label : array\n"
         "        What the forward pass returned, and the label.\n    grad_scale : float\n        Factor.\n    "), **_SCALE)(body)
     forward.shape(_regression_shape)
+    forward.dtype(floating())
     backward.shape(lambda p, ins: [ins[0]])
     return forward, backward
 
@@ -237,7 +272,11 @@ REGRESSION = [_regression(name, *row) for name, row in _REGRESSION.items()]
 _SVM = dict(margin=Float(1.0), regularization_coefficient=Float(1.0), use_linear=Bool(False))
 
 
-@op("SVMOutput", inputs="data label", **_SVM, samples=[Sample((4, 3), [0, 2, 1, 1], grad=_FAKE)],
+@op("SVMOutput", inputs="data label", **_SVM, samples=[Sample((4, 3), [0, 2, 1, 1], params=q, grad=_FAKE) for q in (
+    {}, {"use_linear": True}, {"margin": 0.5}, {"margin": "0.25", "use_linear": "1"}, {"regularization_coefficient": 0.1},
+    {"regularization_coefficient": "2", "use_linear": True, "margin": 2.0})] + [
+        Sample((3, 1), [0, 0, 0], grad=_FAKE), Sample((2, 3), [5, -1], grad=_FAKE),
+        Sample((4, 3), [0, 2, 1, 1], dtypes="float16", grad=_FAKE)],
     grad=lambda F, p, data, label: (F._backward_SVMOutput(data, label, **given(p, _SVM)), None))
 def svm_output(k, p, data, label):
     """Predict the data itself; backward the gradient of a one-against-all hinge loss.
@@ -265,9 +304,14 @@ def svm_output(k, p, data, label):
 @svm_output.shape
 def _(p, ins, outs):
     data = merge_shape(ins[0], outs[0])
+    if data is not None and not data:
+        raise ValueError("data must have at least one dimension")
     if data is not None and ins[1] and data[0] == -1:
         data = (ins[1][0], *data[1:])
     return [data, ins[1] if data is None else data[:-1]], [data]
+
+
+svm_output.dtype(floating())
 
 
 @op("_backward_SVMOutput", inputs="data label", **_SVM, samples=[
@@ -303,6 +347,9 @@ _SPARSE = dict(sparseness_target=Float(0.1, ge=0, le=1), penalty=Float(0.001), m
     Sample(Values((4, 3), 0.1, 0.9), [0.1, 0.2, 0.3], train=True, grad=_FAKE),
     Sample(Values((5, 2), 0.1, 0.9), [0.5, 0.1], params={"sparseness_target": 0.3, "penalty": 0.1, "momentum": 0.5}, train=True, grad=_FAKE),
     Sample(Values((3, 4), 0.1, 0.9), [0.0] * 4, grad=_FAKE),
+    Sample(Values((4, 2), 0.1, 0.9), [0.5, 0.1], params={"sparseness_target": "0.9", "penalty": "1", "momentum": "0.0"}, train=True,
+           grad=_FAKE),
+    Sample(Values((1, 3), 0.1, 0.9), [0.1, 0.2, 0.3], params={"momentum": 1.0, "penalty": 0.0}, train=True, grad=_FAKE),
     Sample(Values((2, 3, 2), 0.1, 0.9), [0.1, 0.2, 0.3], train=True, grad=_FAKE, mxnet="MXNet's backward takes two dimensions only")],
     grad=lambda F, p, dy, data, moving_avg: (F._backward_IdentityAttachKLSparseReg(dy, data, moving_avg, **given(p, _SPARSE)), None))
 def identity_attach_kl_sparse_reg(k, p, data, moving_avg):
@@ -382,7 +429,12 @@ _LOSS = dict(grad_scale=Float(1.0), valid_thresh=Float(0.0), normalization=Enum(
 
 
 @op("MakeLoss", inputs="data", **_LOSS, samples=[Sample((4, 3), params={"normalization": t, "grad_scale": 2.0}, grad=_FAKE)
-                                                 for t in ("null", "batch", "valid")],
+                                                 for t in ("null", "batch", "valid")] + [
+    Sample(s, params=q, grad=_FAKE) for s, q in (
+        ((5,), {}), ((2, 3, 2), {"normalization": "valid", "valid_thresh": 0.5}), ((2, 3), {"normalization": "valid", "valid_thresh": "9"}),
+        ((2, 3), {"grad_scale": "-0.5", "valid_thresh": 1.0}), ((3, 1, 2), {"normalization": "batch"}),
+        ((0, 3), {"normalization": "batch"}))] + [
+    Sample((4, 3), params={"normalization": "batch"}, dtypes="float16", grad=_FAKE)],
     grad=lambda F, p, data: F._backward_MakeLoss(data, **given(p, _LOSS)))
 def make_loss_layer(k, p, data):
     """Mark `data` as a loss: it passes unchanged, and its gradient is `grad_scale`, whatever comes in.
@@ -405,6 +457,9 @@ def make_loss_layer(k, p, data):
     return data.copy()
 
 
+make_loss_layer.dtype(floating())
+
+
 @op("_backward_MakeLoss", inputs="data", **_LOSS, samples=[Sample((4, 3), params={"normalization": "valid"}, grad=_FAKE, mxnet="internal")])
 def backward_make_loss(k, p, data):
     """Gradient of `MakeLoss`.
@@ -423,7 +478,16 @@ def backward_make_loss(k, p, data):
     return xp.full_like(data, p.grad_scale / (max(data.shape[0], 1) if p.normalization == "batch" else 1))
 
 
-@op("softmax_cross_entropy", inputs="data label", samples=[Sample((4, 3), [0, 2, 1, 1], grad=(True, False))],
+#: Logarithm of the smallest probability that counts.
+_FAINT = math.log(1e-8)
+
+
+@op("softmax_cross_entropy", inputs="data label", samples=[
+    Sample((4, 3), [0, 2, 1, 1], grad=(True, False)), Sample((1, 5), [4], grad=(True, False)),
+    Sample((3, 1), [0, 0, 0], grad=(True, False)),
+    Sample([[1e3, -1e3, 0.0], [80.0, 81.0, 80.0]], Ints((2,), 0, 3), grad=False),
+    Sample((4, 3), Ints((4,), 0, 3), dtypes="float16", grad=False),
+    Sample((2, 3), [3, -1], grad=False, mxnet="MXNet reads beyond the row"), Sample((0, 3), Ints((0,), 0, 3), grad=False)],
     grad=lambda F, dy, data, label: (F._backward_softmax_cross_entropy(dy, data, label), None))
 def softmax_cross_entropy(k, p, data, label):
     """Sum over the batch of minus the logarithm of the softmax at the label.
@@ -437,7 +501,8 @@ def softmax_cross_entropy(k, p, data, label):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``softmax_cross_entropy``; labels out of range take the nearest class, and have no place in the gradient.
+    Behaviour matched: MXNet 1.9.1 ``softmax_cross_entropy``, which counts no probability below 1e-8; labels out of range take the
+    nearest class, and have no place in the gradient.
     """
     xp, x = k.xp, wide(data)
     if not x.size:
@@ -445,7 +510,7 @@ def softmax_cross_entropy(k, p, data, label):
     d = x - x.max(1, keepdims=True)
     at, _ = _at(xp, label, x.shape[1])
     picked = xp.take_along_axis(d, at[:, None], 1)[:, 0] - xp.log(xp.exp(d).sum(1))
-    return -picked.sum().reshape(one)
+    return -xp.maximum(picked, x.dtype.type(_FAINT)).sum().reshape(one)
 
 
 @softmax_cross_entropy.shape
@@ -457,6 +522,9 @@ def _(p, ins, outs):
     if n is not None and len(n) != 1:
         raise ValueError(f"label must be (N,), got {n}")
     return [None if data is None else (n[0], data[1]), n], [one]
+
+
+softmax_cross_entropy.dtype(floating())
 
 
 @op("_backward_softmax_cross_entropy", inputs="dy data label", samples=[Sample((1,), (4, 3), [0, 2, 1, 1], grad=_FAKE, mxnet="internal")])

@@ -63,24 +63,46 @@ def _check_rnn(inputs: Any, outputs: Any) -> None:
     assert np.isfinite(outputs[0]).all() and np.abs(outputs[0]).max() <= 1
 
 
+#: Why MXNet cannot say what is right, by what a sample uses.
+_REASONS = {"projection_size": "MXNet trains projections on the GPU only", "use_sequence_length": "MXNet uses lengths on the GPU only",
+            "lstm_state_clip_min": "MXNet clips on the GPU only"}
+
+
+def _sample(mode: str, params: dict[str, Any], shape: tuple[int, int, int] = (3, 2, 4), lengths: Any = None, **kw: Any) -> Sample:
+    """One use: data (time, batch, inputs) of a shape, states and weights as the parameters need them."""
+    q = {"state_size": 3, "num_layers": 1, "mode": mode, **params}
+    units, layers, directions = int(q["state_size"]), int(q["num_layers"]), 2 if q.get("bidirectional") else 1
+    state = int(q.get("projection_size") or units)
+    size = layout(mode, shape[2], units, layers, directions, int(q.get("projection_size") or 0)).size
+    states = [(layers * directions, shape[1], n) for n in ([state, units] if mode == "lstm" else [state])]
+    given = [] if lengths is None else [lengths]
+    why = next((r for n, r in _REASONS.items() if n in q), True)
+    kw = {"domain": (-0.9, 0.9), "train": True, "mxnet": why, **({"grad": (1,) * (2 + len(states)) + (0,)} if given else {}), **kw}
+    return Sample(shape, (size,), *states, *given, params=q, **kw)
+
+
 def _samples() -> list[Sample]:
-    found = []
-    for mode, more in (("rnn_tanh", {}), ("rnn_relu", {"bidirectional": True}), ("gru", {"num_layers": 2, "bidirectional": True}),
-                       ("lstm", {"num_layers": 2, "state_outputs": True}), ("lstm", {"bidirectional": True, "state_outputs": True}),
-                       ("gru", {"state_outputs": True}), ("lstm", {"projection_size": 2, "state_outputs": True})):
-        q = {"state_size": 3, "num_layers": 1, "mode": mode, **more}
-        rows = q["num_layers"] * (2 if q.get("bidirectional") else 1)
-        size = layout(mode, 4, 3, q["num_layers"], 2 if q.get("bidirectional") else 1, q.get("projection_size", 0)).size
-        states = [(rows, 2, q.get("projection_size", 3))] + ([(rows, 2, 3)] if mode == "lstm" else [])
-        found.append(Sample((3, 2, 4), (size,), *states, params=q, domain=(-0.9, 0.9), train=True,
-                            mxnet="MXNet trains projections on the GPU only" if "projection_size" in q else True))
-    size = layout("gru", 4, 3, 2, 1, 0).size
-    found.append(Sample((3, 2, 4), (size,), (2, 2, 3), params={"state_size": 3, "num_layers": 2, "mode": "gru", "p": 0.5}, train=True,
-                        check=_check_rnn, grad=False, domain=(-0.5, 0.5)))
-    size = layout("lstm", 4, 3, 1, 2, 0).size
-    found.append(Sample((3, 2, 4), (size,), (2, 2, 3), (2, 2, 3), np.array([3, 1], np.int32), grad=(1, 1, 1, 1, 0), domain=(-0.9, 0.9), train=True,
-                        params={"state_size": 3, "num_layers": 1, "mode": "lstm", "bidirectional": True, "state_outputs": True,
-                                "use_sequence_length": True}, mxnet="MXNet uses lengths on the GPU only"))
+    both, last = {"bidirectional": True}, {"state_outputs": True}
+    found = [_sample(mode, more) for mode in ("rnn_relu", "rnn_tanh", "gru", "lstm") for more in (
+        {}, {**both, **last}, {"num_layers": 2}, {"num_layers": 2, **both, **last})]
+    found += [_sample(mode, {"num_layers": 3, **more}) for mode, more in (("gru", last), ("lstm", both))]
+    found += [_sample(mode, {"num_layers": 3}, dtypes="float32") for mode in ("rnn_tanh", "rnn_relu")]  # MXNet's float64 gradient is wrong
+    found += [_sample("lstm", {"state_size": "1", "num_layers": "1", "state_outputs": "True", "p": "0"}, (1, 1, 1)),
+              _sample("gru", {"state_size": 5}, (4, 1, 2)),
+              _sample("rnn_tanh", {"state_size": 1, **both}, (2, 3, 1)), _sample("gru", {**both, **last}, (1, 2, 3)),
+              _sample("lstm", {"num_layers": 2, "p": 0.5, **last}, train=False,
+                      mxnet="MXNet drops in prediction too, if it records in float64"),
+              _sample("gru", {"p": 0.5}),
+              _sample("lstm", {"projection_size": 2, **last}), _sample("lstm", {"projection_size": 2, "num_layers": 2, **both}),
+              _sample("lstm", {"lstm_state_clip_min": -0.2, "lstm_state_clip_max": 0.3, **last}, grad=False),
+              _sample("lstm", {"lstm_state_clip_min": "-0.2", "lstm_state_clip_max": "0.3", "lstm_state_clip_nan": "True", **both},
+                      grad=False),
+              _sample("gru", {"num_layers": 2, "p": 0.5}, check=_check_rnn, grad=False, domain=(-0.5, 0.5))]
+    lengths = {"use_sequence_length": True}
+    found += [_sample("lstm", {**both, **last, **lengths}, lengths=np.array([3, 1], np.int32)),
+              _sample("gru", {**last, **lengths}, lengths=np.array([2, 3], np.int32)),
+              _sample("rnn_tanh", {"num_layers": 2, **both, **lengths}, lengths=np.array([1, 3], np.int64)),
+              _sample("rnn_relu", lengths, lengths=[3, 2])]
     return found
 
 

@@ -8,6 +8,7 @@ from .._core.params import Enum, Int
 from ..testing.sample import Sample
 from .conv import conv_data, geometry
 from .dense import wide
+from .floating import floating
 from .rules import size_of
 
 __all__: list[str] = []
@@ -40,7 +41,17 @@ def _grad(F: Any, p: Any, dy: Any, data: Any, needs: Any) -> Any:
     Sample((1, 2, 3, 4), params={"scale": 2, "sample_type": "nearest", "num_args": 1}),
     Sample((1, 2, 2, 3), (1, 1, 4, 6), params={"scale": 4, "sample_type": "nearest", "num_args": 2}),
     Sample((1, 2, 2, 3), (1, 2, 4, 6), params={"scale": 2, "sample_type": "nearest", "num_args": 2, "multi_input_mode": "sum"}),
-    Sample((1, 2, 3, 4), (2, 1, 4, 4), params={"scale": 2, "sample_type": "bilinear", "num_filter": 2, "num_args": 2})])
+    Sample((1, 2, 3, 4), (2, 1, 4, 4), params={"scale": 2, "sample_type": "bilinear", "num_filter": 2, "num_args": 2}),
+    Sample((2, 1, 2, 3), params={"scale": "3", "sample_type": "nearest", "num_args": "1", "workspace": 128}),
+    Sample((1, 2, 2, 1), params={"scale": 1, "sample_type": "nearest", "num_args": 1}),
+    Sample((1, 1, 2, 2), (1, 2, 4, 4), (1, 3, 8, 8), params={"scale": 4, "sample_type": "nearest", "num_args": 3}),
+    Sample((1, 2, 2, 2), (1, 2, 1, 1), (1, 2, 4, 4), params={"scale": 2, "sample_type": "nearest", "num_args": 3,
+                                                             "multi_input_mode": "sum"}),
+    Sample((1, 1, 2, 3), (1, 1, 5, 5), params={"scale": 3, "sample_type": "bilinear", "num_filter": 1, "num_args": 2}),
+    Sample((1, 2, 2, 2), (2, 1, 1, 1), params={"scale": 1, "sample_type": "bilinear", "num_filter": "2", "num_args": 2}),
+    Sample((1, 1, 2, 2), (1, 1, 8, 8), params={"scale": 4, "sample_type": "bilinear", "num_filter": 1, "num_args": 2}),
+    Sample((1, 2, 2, 3), params={"scale": 2, "sample_type": "nearest", "num_args": 1}, dtypes="float16", grad=False),
+    Sample((0, 2, 2, 3), params={"scale": 2, "sample_type": "nearest", "num_args": 1})])
 def up_sampling(k, p, *data):
     """Enlarge images.
 
@@ -111,15 +122,37 @@ def _(p, ins, outs):
     size = tuple(-1 if d == -1 else d * p.scale for d in (h, w))
     if p.sample_type == "bilinear":
         return [(n, p.num_filter, h, w), (p.num_filter, 1, *_kernel(p)["kernel"])], [(n, p.num_filter, *size)]
-    channels = [None if s is None else s[1] for s in ins]
     for s in ins:
-        if s is not None and -1 not in s[2:] and -1 not in size and any(d == 0 or t % d for d, t in zip(s[2:], size)) and size_of(s):
-            raise ValueError(f"{s} cannot be enlarged to {size} by a whole factor")
+        _check_image(p, s, first, size)
+    channels = [None if s is None else s[1] for s in ins]
     if p.multi_input_mode == "sum":
         total = first[1]
     else:
         total = -1 if any(c in (None, -1) for c in channels) else sum(channels)
     return ins, [(n, total, *size)]
+
+
+_FLOATS = floating()
+
+
+@up_sampling.dtype
+def _(p, ins, outs):
+    if p.sample_type == "bilinear":
+        return _FLOATS(p, ins, outs)
+    t = next((v for v in (*ins, *outs) if v is not None), None)
+    return [t] * len(ins), [t]
+
+
+def _check_image(p: Any, s: Any, first: Any, size: tuple[int, ...]) -> None:
+    """Raise an error unless an image can join the first one, which is enlarged to `size`."""
+    if s is None:
+        return
+    if len(s) != 4:
+        raise ValueError(f"data must be (N, C, H, W), got {s}")
+    if -1 not in (s[0], first[0]) and s[0] != first[0] or p.multi_input_mode == "sum" and -1 not in (s[1], first[1]) and s[1] != first[1]:
+        raise ValueError(f"images {first} and {s} differ in {'batch' if s[0] != first[0] else 'channels, and are to be added'}")
+    if -1 not in (*s[2:], *size) and 0 not in s and (any(t % d for d, t in zip(s[2:], size)) or size[0] * s[3] != size[1] * s[2]):
+        raise ValueError(f"{s} cannot be enlarged to {size} by one whole factor")
 
 
 up_sampling.cost(lambda p, ins, outs: size_of(outs[0]) * (p.scale if p.sample_type == "bilinear" else 1))

@@ -15,9 +15,15 @@ from .samples import SampleGraph
 
 __all__ = ["cond"]
 
-_TWICE_OR_SQUARE = Sample((1,), (2,), mxnet="holds graphs", params=dict(
+_TWICE_OR_SQUARE = [Sample([i], (2,), grad=(0, 1), mxnet="holds graphs", params=dict(
     cond=SampleGraph("i", lambda i: [i > 0]), then_branch=SampleGraph("x", lambda x: [x * 2]), else_branch=SampleGraph("x", lambda x: [x * x]),
-    num_args=2, num_outputs=1, cond_input_locs=(0,), then_input_locs=(1,), else_input_locs=(1,)))
+    num_args=2, num_outputs=1, cond_input_locs=(0,), then_input_locs=(1,), else_input_locs=(1,))) for i in (1.0, -1.0)]
+
+#: Two outputs, and inputs that one branch alone reads.
+_SUM_OR_PRODUCT = Sample([0.0], (2, 3), (2, 3), grad=(0, 1, 1), mxnet="holds graphs", params=dict(
+    cond=SampleGraph("i", lambda i: [i > 0]), then_branch=SampleGraph("x", lambda x: [x + x, x * x]),
+    else_branch=SampleGraph("xy", lambda x, y: [x * y, y - x]), num_args=3, num_outputs=2, cond_input_locs=(0,), then_input_locs=(1,),
+    else_input_locs=(1, 2)))
 
 
 def _branch(graph: Graph) -> Loop:
@@ -25,8 +31,8 @@ def _branch(graph: Graph) -> Loop:
     return Loop(graph, len(graph.heads), (), (), "cond")
 
 
-@op("_cond", inputs="data*", cond=GraphParam(), then_branch=GraphParam(), else_branch=GraphParam(), num_outputs=Int(),
-    cond_input_locs=Shape(()), then_input_locs=Shape(()), else_input_locs=Shape(()), stateful=True, samples=[_TWICE_OR_SQUARE],
+@op("_cond", inputs="data*", cond=GraphParam(), then_branch=GraphParam(), else_branch=GraphParam(), num_args=Int(ge=0), num_outputs=Int(),
+    cond_input_locs=Shape(), then_input_locs=Shape(), else_input_locs=Shape(), stateful=True, samples=[*_TWICE_OR_SQUARE, _SUM_OR_PRODUCT],
     outputs=output_names)
 def cond(k, p, *data):
     """Run one of two sub-graphs, as a third one decides.

@@ -15,7 +15,7 @@ class SampleGraph(Graph):
     Parameters
     ----------
     names : str
-        One letter for each variable.
+        One letter for each variable, in the order in which the heads come upon them.
     compose : callable
         Values of the variables -> values of the heads.
     """
