@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from ._core.expr import Expr, Tree, print_with
-from ._core.infer import broadcast_shapes
+from ._core.infer import broadcast_shapes, merge_dtype
 from ._core.op import MISSING, Op
 from ._core.params import Bool, Float, Params
 
-__all__ = ["Fused", "layout", "wrapped", "unary", "binary", "broadcast", "scalar", "broadcast_rule"]
+__all__ = ["Fused", "layout", "number_dtype", "with_number", "wrapped", "unary", "binary", "broadcast", "scalar", "broadcast_rule"]
 
 Fn = str | Callable[..., Any]
+_INT64, _FLOAT64 = np.dtype("int64"), np.dtype("float64")
 
 
 def _doc(text: str, name: str, lines: Sequence[str]) -> str:
@@ -85,24 +86,45 @@ def scalar(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, a
            samples: Sequence[Any] = ()) -> Op:
     """Declare an operator of an array and a number; `expr` is over ``x`` and ``s``.
 
-    The number is cast to the array's dtype first, so an int32 array times 2.5 is a multiplication by 2.
+    The number is cast to the array's dtype first, so an int32 array times 2.5 is a multiplication by 2; with ``is_int=False`` an
+    array of whole numbers becomes float64 instead. Truth values count as int64.
     """
     f, direct = _named(fn)
 
     def body(k: Any, p: Params, data: Any) -> Any:
-        s: Any = p.scalar  # type: ignore[attr-defined]
-        return f(k.xp, data, s if data.dtype.kind not in "iub" else wrapped(s, data.dtype))
+        return f(k.xp, *with_number(p, data))
 
-    return Op(name, body, inputs="data", params={"scalar": Float(1.0, dynamic=True), "is_int": Bool(True)}, grad=grad,
+    op = Op(name, body, inputs="data", params={"scalar": Float(1.0, dynamic=True), "is_int": Bool(True)}, grad=grad,
               aliases=aliases, samples=samples, direct=direct, alias="data->output",
               expr=None if expr is None else _rename(expr, {"x": "data", "s": "scalar"}),
               doc=_doc(doc, name, ["data : array", "    Any shape.", "scalar : float", "    Cast to the dtype of `data`.",
-                                   "is_int : bool", "    Whether the number was given as an int; has no effect."]))
+                                   "is_int : bool", "    False makes whole numbers float64."]))
+    op.dtype(number_dtype)
+    return op
+
+
+def number_dtype(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Dtypes of an operator of an array and a number: alike, but for whole numbers where `is_int` is false, and for bools."""
+    t = ins[0]
+    if t is None or t.kind not in "iub":
+        t = merge_dtype(t, outs[0])
+        return [t], [t]
+    return ins, [_FLOAT64 if not p.is_int else _INT64 if t.kind == "b" else t]  # type: ignore[attr-defined]
+
+
+def with_number(p: Params, data: Any) -> tuple[Any, Any]:
+    """The array and its number, both as :func:`number_dtype` says."""
+    s: float = p.scalar  # type: ignore[attr-defined]
+    if data.dtype.kind not in "iub":
+        return data, s
+    to = number_dtype(p, [data.dtype], [None])[1][0]
+    return data.astype(to), s if to == _FLOAT64 else wrapped(s, to)
 
 
 def wrapped(value: float, dtype: Any) -> Any:
     """A number as an integer dtype holds it: cut towards zero, and wrapped around as C does."""
-    return np.float64(value).astype(np.int64).astype(dtype) if not isinstance(value, int) else np.int64(value).astype(dtype)
+    with np.errstate(invalid="ignore"):  # NaN, infinity
+        return (np.int64(value) if isinstance(value, int) and -2**63 <= value < 2**63 else np.float64(value).astype(np.int64)).astype(dtype)
 
 
 def _rename(expr: str, names: dict[str, str]) -> str:

@@ -15,6 +15,7 @@ from mxcore.testing.catalogue import modules
 from mxcore.testing.pack import Pack
 from mxcore.testing.tolerance import GOLDEN, compare
 
+_ = mx.nd  # arrays have their public face from here on
 DATA = pathlib.Path(__file__).resolve().parent / "data"
 
 

@@ -60,6 +60,32 @@ def test_a_linear_operator_whose_gradient_has_none(rule):
     assert failed(declare(lambda k, p, data: data * 2, grad=rule)) == {"second gradient"}
 
 
+def test_gradient_that_changes_from_call_to_call():
+    """Each backward of its own is right; together they do not add up."""
+    calls = []
+
+    def rule(F, dy):
+        calls.append(1)
+        return dy * (2 if len(calls) % 3 else 4)
+
+    assert failed(declare(lambda k, p, data: data * 2, grad=rule), checks=["grad_req"]) == {"grad_req"}
+
+
+def test_graph_gradient_that_changes_from_call_to_call():
+    """The same in a bound graph, whose gradient runs on without its rule."""
+    calls = []
+
+    def drifting(k, p, dy):
+        calls.append(1)
+        return dy * (2 + len(calls))
+
+    registry.ops.items["wrong_back"] = op("wrong_back", inputs="dy", grad=None)(drifting)
+    try:
+        assert failed(declare(lambda k, p, data: data * 2, grad=lambda F, dy: F.wrong_back(dy)), checks=["bound grad_req"]) == {"bound grad_req"}
+    finally:
+        del registry.ops.items["wrong_back"]
+
+
 def test_missing_gradient():
     assert "gradient" in failed(op("wrong", samples=SAMPLES)(lambda k, p, data: data * 2))
 

@@ -188,6 +188,7 @@ def test_diag(k):
 
 def test_diag_of_stacks():
     same(nd.diag(X, axis1=2, axis2=0, k=-1), np.diagonal(A, -1, 2, 0))
+    same(nd.diag(X, k=3), np.zeros((4, 0), "f4"))
     with pytest.raises(ValueError, match="no diagonal k=5"):
         nd.diag(X, k=5)
     with pytest.raises(ValueError, match="must differ"):

@@ -77,7 +77,7 @@ def test_one_weight_is_the_default():
 
 def test_too_few_rates():
     w = nd.ones((2,))
-    with pytest.raises(mx.MXNetError, match="lrs and wds must hold 2 numbers, got 1 and 1"):
+    with pytest.raises(mx.MXNetError, match="lrs must hold 2 numbers, one for each of num_weights, got 1"):
         nd.multi_sgd_update(w, w, w, w, lrs=(0.1,), wds=(0,), num_weights=2)
 
 

@@ -11,8 +11,7 @@ from .params import Params
 __all__ = ["bind", "not_an_array"]
 
 
-def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, need_all: bool = True) \
-        -> tuple[list[Any], Params]:
+def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, need_all: bool = True) -> tuple[list[Any], Params]:
     """Split a call into inputs, in declaration order, and parsed parameters.
 
     Positional arguments bind to inputs first; those left over, and anything that cannot be an input, bind to the
@@ -43,7 +42,7 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
         _positional_params(op, args[cut:], kwargs)
         p = op.parser(kwargs)
         want = len(p._sig.inputs)
-        if len(ins) != want and need_all:
+        if len(ins) > want or (need_all and len(ins) != want):
             raise error(TypeError, f"operator {op.name} takes {want} inputs with {op.count}={getattr(p, op.count)}, got {len(ins)}")
         return ins + [None] * (want - len(ins)), p
     n = len(names)
@@ -110,8 +109,7 @@ def _no_parameter(op: Op, name: str, values: Sequence[Any]) -> None:
         raise not_an_array(op.name, name, values[0])
 
 
-def _by_declared_names(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, need_all: bool) \
-        -> tuple[list[Any], Params]:
+def _by_declared_names(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, need_all: bool) -> tuple[list[Any], Params]:
     """A variadic operator whose parameters name its inputs (``Custom``)."""
     named = {k: kwargs.pop(k) for k in list(kwargs) if is_input(kwargs[k])}
     p = op.parser(kwargs)

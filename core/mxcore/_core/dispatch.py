@@ -354,10 +354,13 @@ def conform(k: K, v: Any, spec: Spec, datas: list[Any], share: bool) -> Any:
 def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list[Any] | None, cls: type[Array]) -> list[Any]:
     """Allocate the outputs and hand the work to the engine."""
     ctx, device = k.ctx, k.device
-    results = [outs[i] if outs is not None and i < len(outs)
-               else cls(device.empty(s.shape, s.dtype, ctx.device_id), Storage(ctx)) for i, s in enumerate(plan.specs)]
     sig = p._sig
     datas = [x._data for x in inputs]
+    try:
+        results = [outs[i] if outs is not None and i < len(outs) else cls(device.empty(s.shape, s.dtype, ctx.device_id), Storage(ctx))
+                   for i, s in enumerate(plan.specs)]
+    except MemoryError as e:
+        raise_in_op(e, op.name, sig.inputs, datas)
     if plan.sparse_in:
         datas = densified(k, datas)
     dest = [x._data for x in results] + [datas[i] for i in sig.mutates]
@@ -443,21 +446,28 @@ def call(op: Op, args: Sequence[Any], kwargs: dict[str, Any], cls: type[Array] |
         kwargs.pop("name", None)
         wanted = kwargs.pop("wanted", None)
         share = kwargs.pop("share", False)
+        if not op.input_slots and isinstance(out, Array):  # it decides what is left open
+            kwargs = {**{n: getattr(out._data, n) for n in [*op.params][len(args):] if n in ("shape", "dtype") and op.params[n].optional}, **kwargs}
     inputs, p = bind(op, args, kwargs, _is_array)
     ctx = None
     if not inputs:
         given = getattr(p, "ctx", None)
         if given:
-            ctx = given if isinstance(given, Context) else _parse_ctx(given)
+            ctx = given if isinstance(given, Context) else _parse_ctx(op, str(given))
         elif out is not None:
             ctx = (out[0] if isinstance(out, (list, tuple)) else out)._st.ctx
     return invoke(op, inputs, p, out, wanted, share, cls, ctx)
 
 
-def _parse_ctx(text: str) -> Context:
+def _parse_ctx(op: Op, text: str) -> Context:
     """``'cpu(0)'`` as MXNet writes contexts in parameters."""
-    kind, _, index = str(text).rstrip(")").partition("(")
-    return Context(kind, int(index or 0))
+    kind, _, index = text.rstrip(")").partition("(")
+    try:
+        ctx = Context(kind, int(index or 0))
+        _ = ctx.device
+    except (ValueError, MXNetError) as e:
+        raise error(type(e), f"operator {op.name}: parameter 'ctx' must be a context such as 'cpu(0)', got {text!r}: {e}") from None
+    return ctx
 
 
 Op.run = staticmethod(call)

@@ -24,8 +24,7 @@ class Task:
 
     __slots__ = ("fn", "ctx", "reads", "writes", "sources", "waiting", "dependents", "error", "done", "name", "seen")
 
-    def __init__(self, fn: Callable[[], None], ctx: Context, reads: tuple[Storage, ...], writes: tuple[Storage, ...],
-                 name: str) -> None:
+    def __init__(self, fn: Callable[[], None], ctx: Context, reads: tuple[Storage, ...], writes: tuple[Storage, ...], name: str) -> None:
         self.fn: Callable[[], None] | None = fn
         self.ctx, self.reads, self.writes, self.name = ctx, reads, writes, name
         self.sources: list[Task] = []
@@ -74,8 +73,7 @@ class Engine:
         """Hear that a context has begun to compute."""
         self.contexts.add(ctx)
 
-    def push(self, ctx: Context, fn: Callable[[], None], reads: Iterable[Storage], writes: Iterable[Storage],
-             name: str = "task") -> None:
+    def push(self, ctx: Context, fn: Callable[[], None], reads: Iterable[Storage], writes: Iterable[Storage], name: str = "task") -> None:
         raise NotImplementedError("an engine must define push()")
 
     def wait_all(self) -> None:
@@ -88,8 +86,7 @@ class Engine:
 class NaiveEngine(Engine):
     """Runs everything at once in the caller's thread."""
 
-    def push(self, ctx: Context, fn: Callable[[], None], reads: Iterable[Storage], writes: Iterable[Storage],
-             name: str = "task") -> None:
+    def push(self, ctx: Context, fn: Callable[[], None], reads: Iterable[Storage], writes: Iterable[Storage], name: str = "task") -> None:
         for st in reads:
             st.wait()
         fn()
@@ -109,11 +106,9 @@ class ThreadedEnginePerDevice(Engine):
         self.contexts.add(ctx)
         self.parallel = len(self.contexts) > 1
 
-    def push(self, ctx: Context, fn: Callable[[], None], reads: Iterable[Storage], writes: Iterable[Storage],
-             name: str = "task") -> None:
+    def push(self, ctx: Context, fn: Callable[[], None], reads: Iterable[Storage], writes: Iterable[Storage], name: str = "task") -> None:
         writes = tuple(dict.fromkeys(writes))
-        reads = tuple(st for st in dict.fromkeys(reads) if st not in writes) + tuple(
-            st for st in dict.fromkeys(reads) if st in writes)
+        reads = tuple(st for st in dict.fromkeys(reads) if st not in writes) + tuple(st for st in dict.fromkeys(reads) if st in writes)
         task = Task(fn, ctx, reads, writes, name)
         with self._lock:
             before: dict[Task, None] = {}

@@ -20,11 +20,8 @@ hookspec = pluggy.HookspecMarker("mxcore")
 hookimpl = pluggy.HookimplMarker("mxcore")
 
 #: hook -> kind of table, for hooks that return name -> class or ``"module:attr"``.
-NAMED_HOOKS = {
-    "mxcore_iterators": "iterator", "mxcore_optimizers": "optimizer", "mxcore_metrics": "metric",
-    "mxcore_initializers": "initializer", "mxcore_lr_schedulers": "lr_scheduler", "mxcore_kvstores": "kvstore",
-    "mxcore_cli": "cli",
-}
+NAMED_HOOKS = {"mxcore_iterators": "iterator", "mxcore_optimizers": "optimizer", "mxcore_metrics": "metric", "mxcore_cli": "cli",
+               "mxcore_initializers": "initializer", "mxcore_lr_schedulers": "lr_scheduler", "mxcore_kvstores": "kvstore"}
 
 
 @hookspec

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -111,23 +112,25 @@ def _show(v: Any) -> str:
         if isinstance(v, tuple) else np.dtype(v).name
 
 
-def op_shapes(op: Op, p: Params, ins: list[ShapeT], outs: list[ShapeT] | None = None, node: str = "") \
-        -> tuple[list[ShapeT], list[ShapeT]]:
+def op_shapes(op: Op, p: Params, ins: list[ShapeT], outs: list[ShapeT] | None = None, node: str = "") -> tuple[list[ShapeT], list[ShapeT]]:
     """Apply an operator's shape rule; raises an error that names the operator and its inputs."""
     outs = [None] * op.signature(p).n_out if outs is None else outs
     try:
-        return _apply(op.shape_rule, p, ins, outs, known, merge_shape)
-    except (ValueError, TypeError, IndexError) as e:
+        found = _apply(op.shape_rule, p, ins, outs, known, merge_shape)
+        for s in found[1]:
+            if s and (min(s) < -1 or prod(d for d in s if d > 0) >= 2**59):  # bytes are counted in an int64
+                raise ValueError(f"there is no array of shape {_show(s)}")
+        return found
+    except (ValueError, TypeError, IndexError, ArithmeticError) as e:
         raise _explain(op, p, "shapes", ins, outs, e, node) from None
 
 
-def op_dtypes(op: Op, p: Params, ins: list[Any], outs: list[Any] | None = None, node: str = "") \
-        -> tuple[list[Any], list[Any]]:
+def op_dtypes(op: Op, p: Params, ins: list[Any], outs: list[Any] | None = None, node: str = "") -> tuple[list[Any], list[Any]]:
     """Apply an operator's dtype rule; raises an error that names the operator, its inputs and their dtypes."""
     outs = [None] * op.signature(p).n_out if outs is None else outs
     try:
         return _apply(op.dtype_rule, p, ins, outs, lambda t: t is not None, merge_dtype)
-    except (ValueError, TypeError, IndexError) as e:
+    except (ValueError, TypeError, IndexError, ArithmeticError) as e:
         raise _explain(op, p, "dtypes", ins, outs, e, node) from None
 
 
@@ -153,8 +156,7 @@ def infer_graph(nodes: Sequence[Any], given: dict[Any, Any], what: str) -> dict[
     dict
         Entry -> shape or dtype; None or shapes with -1 where nothing could be inferred.
     """
-    apply, merge, done = (op_shapes, merge_shape, known) if what == "shape" else \
-        (op_dtypes, merge_dtype, lambda t: t is not None)
+    apply, merge, done = (op_shapes, merge_shape, known) if what == "shape" else (op_dtypes, merge_dtype, lambda t: t is not None)
     value: dict[Any, Any] = dict(given)
     work = [n for n in nodes if n.op is not None]
     closed: set[Any] = set()

@@ -36,9 +36,8 @@ DEFAULT_PLUGINS = {"ops": "mxcore.ops", "stock": "mxcore._defaults"}
 
 
 #: Hooks that return a list: what enters an item.
-_ONE_BY_ONE: dict[str, Any] = {
-    "mxcore_ops": registry.ops.add_op, "mxcore_devices": registry.devices.add_device,
-    "mxcore_graph_passes": lambda gp, owner: registry.tables["graph_pass"].add(gp.name, gp, owner)}
+_ONE_BY_ONE: dict[str, Any] = {"mxcore_ops": registry.ops.add_op, "mxcore_devices": registry.devices.add_device,
+                               "mxcore_graph_passes": lambda gp, owner: registry.tables["graph_pass"].add(gp.name, gp, owner)}
 
 
 def _listed(variable: str) -> set[str] | None:

@@ -130,8 +130,7 @@ class Op:
         visible: int | Callable[[Params], int] | None = None, random: bool | Callable[[Params], bool] = False, stateful: bool = False,
         view: bool = False, alias: str = "", count: str = "num_args",
         arg_names: Callable[[Params], list[str]] | None = None, expr: str | None = None, grad: Any = MISSING,
-        doc: str | None = None, direct: str | None = None, samples: Sequence[Any] = (), no_ctx: bool = False,
-    ) -> None:
+        doc: str | None = None, direct: str | None = None, samples: Sequence[Any] = (), no_ctx: bool = False) -> None:
         where = f"operator {name}"
         self.name, self.aliases = name, tuple(aliases)
         self.body = body
@@ -151,6 +150,8 @@ class Op:
         self.variadic = any(s.variadic for s in self.input_slots)
         if self.variadic and count not in specs and arg_names is None:
             specs[count] = Int(ge=0)
+        if self.variadic and isinstance(number := specs.get(count), Int):
+            number.le = 2**20  # every input has a name
         self.params = specs
         self.input_names = tuple(s.name for s in self.input_slots)
         clash = sorted(set(specs) & set(self.input_names))
@@ -247,8 +248,7 @@ class Op:
         return f"<Op {self.name}>"
 
 
-_OPTIONS = frozenset(
-    "inputs outputs aliases aux mutates visible random stateful view alias count arg_names expr grad doc direct samples "
+_OPTIONS = frozenset("inputs outputs aliases aux mutates visible random stateful view alias count arg_names expr grad doc direct samples "
     "params".split())
 
 

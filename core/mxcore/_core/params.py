@@ -9,10 +9,8 @@ import numpy as np
 
 from .errors import MXNetError, error, suggest
 
-__all__ = [
-    "Param", "Int", "Float", "Bool", "Str", "Enum", "Shape", "Floats", "DType", "GraphParam", "Any_", "Rest", "Params",
-    "Parser", "REQUIRED", "as_dtype", "dtype_name",
-]
+__all__ = ["Param", "Int", "Float", "Bool", "Str", "Enum", "Shape", "Floats", "DType", "GraphParam", "Any_", "Rest", "Params",
+           "Parser", "REQUIRED", "as_dtype", "dtype_name"]
 
 REQUIRED: Any = type("Required", (), {"__repr__": lambda s: "required", "__bool__": lambda s: False})()
 
@@ -38,7 +36,7 @@ def as_dtype(value: Any) -> np.dtype[Any]:
             value = ml_dtypes.bfloat16
         try:
             found = np.dtype(value)
-        except TypeError:
+        except (TypeError, ValueError, SyntaxError):
             raise error(TypeError, f"unknown dtype {value!r}; use one of {_NAMES}") from None
         if found.kind not in "biufcV" or found.names:
             raise error(TypeError, f"dtype {found} cannot be held by an array; use one of {_NAMES}")
@@ -68,7 +66,7 @@ class Param:
         One line for ``help()``.
     """
 
-    kind = "any"
+    kind, free = "any", False  # free: every float may be taken as it is
 
     def __init__(self, default: Any = REQUIRED, *, dynamic: bool = False, optional: bool = False, doc: str = "") -> None:
         self.default, self.dynamic, self.optional, self.doc = default, dynamic, optional or default is None, doc
@@ -128,7 +126,7 @@ class _Bounded(Param):
 
     def __init__(self, default: Any = REQUIRED, *, ge: float | None = None, le: float | None = None, **kw: Any) -> None:
         super().__init__(default, **kw)
-        self.ge, self.le = ge, le
+        self.ge, self.le, self.free = ge, le, self.kind == "float" and ge is None is le
 
     def allowed(self) -> str:
         low = "" if self.ge is None else f" >= {self.ge}"
@@ -264,6 +262,11 @@ class GraphParam(Param):
 
     kind = "graph"
 
+    def convert(self, value: Any) -> Any:
+        if not hasattr(value, "variables"):
+            raise TypeError(f"must be a graph, got {value!r}")
+        return value
+
 
 class Any_(Param):
     """Any hashable Python object; kept as it is."""
@@ -318,7 +321,7 @@ class Parser:
         if not dyn:
             return base
         try:
-            values: dict[str, Any] = {n: v if type(v) is float else self.specs[n].parse(v) for n, v in dyn.items()}
+            values: dict[str, Any] = {n: v if type(v) is float and self.specs[n].free else self.specs[n].parse(v) for n, v in dyn.items()}
         except (TypeError, ValueError) as e:
             raise self._refuse(dyn, e) from None
         values["_scalars"] = dyn

@@ -72,19 +72,16 @@ class Rng:
         """`n` uint64 words: Philox4x64-10 with key (seed, stream) and counter (0, 0, counter, 0) onwards."""
         if self._host is None:
             s, stream, counter = self.key
-            self._host = np.random.Philox(key=np.array([s, stream], np.uint64),
-                                          counter=np.array([0, 0, counter, 0], np.uint64))
+            self._host = np.random.Philox(key=np.array([s, stream], np.uint64), counter=np.array([0, 0, counter, 0], np.uint64))
         return self.device.from_host(self._host.random_raw(n), self.index)
 
     def uniform(self, shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
         """Uniform on [0, 1), of `dtype` float32 (24 random bits) or float64 (53)."""
-        xp = self.device.xp
         n = int(np.prod(shape, dtype=np.int64))
         if np.dtype(dtype) == np.float64:
             words = self.bits(n) >> np.uint64(11)
             return (words.astype(np.float64) * 2.0**-53).reshape(shape)
-        words = self.bits((n + 1) // 2)
-        words = xp.stack([words & np.uint64(0xFFFFFFFF), words >> np.uint64(32)], 1).reshape(-1)[:n] >> np.uint64(8)
+        words = self.bits((n + 1) // 2).view(np.uint32)[:n] >> np.uint32(8)  # the lower half of a word first
         u = words.astype(np.float32) * np.float32(2.0**-24)
         return u.astype(dtype).reshape(shape) if np.dtype(dtype) != np.float32 else u.reshape(shape)
 

@@ -369,6 +369,8 @@ def _write(leaf: Leaf, g: Any) -> None:
         raise error(TypeError, f"gradient {x.dtype} for a variable {y.dtype}")
     if a.ctx is not b.ctx:
         raise error(ValueError, f"gradient on {a.ctx} for a variable on {b.ctx}")
+    if x.shape != y.shape:
+        raise error(ValueError, f"gradient of shape {tuple(x.shape)} for a variable of shape {tuple(y.shape)}; some operator's rule is wrong")
     if leaf.req == "add":
         g = frontend.eager._grad_add(grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":

@@ -4,12 +4,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from .._core import dispatch, rng, transfer
-from .._core.errors import raise_in_op
+from .._core.errors import error, raise_in_op
 from .._core.graph import Node
 from .program import Program, Step, fixed
 
@@ -53,7 +54,7 @@ class Instance:
             if block is None or block.shape[0] < n:
                 if ctx.device.async_:
                     ctx.device.activate(ctx.device_id)
-                block = ctx.device.empty((n,), dtype, ctx.device_id)
+                block = self._room(ctx, n, dtype)
             self.blocks[where] = block
         for slot, (where, first) in program.places.items():
             spec = program.specs[slot]
@@ -77,6 +78,14 @@ class Instance:
         #: Part -> step of each call; step -> place of its call.
         self._where: list[list[int]] = [[], []]
         self._place: dict[int, int] = {}
+
+    def _room(self, ctx: Any, n: int, dtype: Any) -> Any:
+        try:
+            return ctx.device.empty((n,), dtype, ctx.device_id)
+        except (MemoryError, ValueError, OverflowError) as e:
+            size, step = max(((self.program.specs[s].size, t) for t in self.program.steps for s in t.outs if s in self.program.places), key=itemgetter(0))
+            raise error(MemoryError, f"no memory on {ctx} for the {n} {dtype} of a program; the largest result, {size} of them, is that of operator "
+                                     f"{step.op and step.op.name}, node '{step.node.name}': {e}") from e
 
     # -- binding -----------------------------------------------------------------------------------------------
     def bind(self, part: int, values: Iterable[tuple[int, Any]], targets: Iterable[tuple[int, Any]] = ()) -> None:
@@ -114,7 +123,12 @@ class Instance:
             t = heapq.heappop(queue)
             step, old = program.steps[t], self._calls[t]
             before = env[step.outs[0]] if step.view else None
-            new = self._calls[t] = self._build(t, step)
+            try:
+                new = self._calls[t] = self._build(t, step)
+            except Exception as e:
+                if step.op is None:
+                    raise
+                raise_in_op(e, step.op.name, step.p._sig.inputs, [env[s] for s in step.ins], f"node '{step.node.name}'")
             if step.view and env[step.outs[0]] is not before:
                 for u in program.users[step.outs[0]]:
                     if u > t and u not in dirty[u >= split]:
@@ -302,7 +316,7 @@ def _ufunc(op: Any, plan: Any, k: Any, p: Any, ins: Sequence[Any]) -> tuple[Any,
     name, _, order = op.direct.partition(":")
     fn = getattr(k.xp, name, None)
     dtype = plan.specs[0].dtype
-    if not _takes_out(fn) or any(v.dtype != dtype for v in ins):
+    if not _takes_out(fn) or dtype.kind == "b" or any(v.dtype != dtype for v in ins):
         return None
     args = list(ins)
     if "scalar" in op.params:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.params import REQUIRED, Int, Param, Rest
+from .._core.params import REQUIRED, Param, Rest
 from .._core.registry import ops
 
 __all__ = ["OperatorArguments", "get_all_registered_operators", "get_operator_arguments"]
@@ -53,11 +53,9 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
     (['data', 'act_type'], 'NDArray-or-Symbol')
     """
     op = ops.get(op_name)
-    inputs = ["data"] if op.variadic else list(op.input_names)
+    inputs = list(op.input_names)
     types = ["NDArray-or-Symbol" + ("[]" if op.variadic else "")] * len(inputs)
-    specs = {n: s for n, s in op.parser.specs.items() if not isinstance(s, Rest) and n != op.count}
-    if op.variadic and op.count:
-        specs = {op.count: Int(), **specs}
+    specs = {n: s for n, s in op.parser.specs.items() if not isinstance(s, Rest)}
     types += [_type(spec) for spec in specs.values()]
     return OperatorArguments(len(types), inputs + list(specs), types)
 
@@ -83,7 +81,7 @@ def _default(spec: Param) -> Any:
     if value is None:
         return repr("None") if spec.kind in ("int", "dtype") else None
     if spec.kind in ("shape", "floats"):
-        return "[" + ",".join(map(str, value)) + "]"
+        return "[" + ",".join(f"{v:.9g}" for v in value) + "]"
     if spec.kind == "bool":
         return int(value)
     return f"{np.float32(value):.9g}" if spec.kind == "float" else repr(spec.format(value))

@@ -8,13 +8,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from .._core.op import op
 from ..families import binary, broadcast, scalar
 from ..testing.sample import Ints, Sample
 
 
-@op("_sum_like", inputs="data like~", grad=lambda F, dy, like_data: (F.broadcast_like(dy, like_data), None),
-    samples=[Sample((2, 3, 4), (3, 1), mxnet="internal"), Sample((2, 3), (2, 3), mxnet="internal")])
+@op("_sum_like", inputs="data like~", grad=lambda F, dy, like_data: (F._broadcast_back(dy, like_data), None),
+    samples=[Sample(a, b, mxnet="internal") for a, b in (((2, 3, 4), (3, 1)), ((2, 3), (2, 3)), ((2, 3), (1, 1, 3)), ((2, 0), (2, 1)))])
 def sum_like(k, p, data, like):
     """Sum `data` over the axes along which it was broadcast from the shape of `like`.
 
@@ -29,13 +31,33 @@ def sum_like(k, p, data, like):
         return data
     lead = data.ndim - len(shape)
     if lead < 0:  # leading ones, dropped by an assignment
-        return data.sum(tuple(i for i, d in enumerate(shape[-lead:]) if d == 1 and data.shape[i] != 1)).reshape(shape)
-    axes = (*range(lead), *(i + lead for i, d in enumerate(shape) if d == 1 and data.shape[i + lead] != 1))
-    return data.sum(axes).reshape(shape)
+        axes = tuple(i for i, d in enumerate(shape[-lead:]) if d == 1 and data.shape[i] != 1)
+    else:
+        axes = (*range(lead), *(i + lead for i, d in enumerate(shape) if d == 1 and data.shape[i + lead] != 1))
+    with np.errstate(all="ignore"):  # array methods warn in NumPy's name, where nobody silences them
+        return data.sum(axes).reshape(shape)
 
 
 sum_like.shape(lambda p, ins: [ins[1]])
 sum_like.view = True  # equal shapes: the gradient itself, no copy
+
+
+@op("_broadcast_back", inputs="data like~", grad=lambda F, dy, like_data: (F._sum_like(dy, like_data), None),
+    samples=[Sample(a, b, mxnet="internal") for a, b in (((3, 1), (2, 3, 4)), ((2, 3), (2, 3)), ((1, 1, 3), (2, 3)))])
+def broadcast_back(k, p, data, like):
+    """Repeat `data` to the shape of `like`, which may lack its leading ones: the gradient of `_sum_like`.
+
+    Parameters
+    ----------
+    data : array
+    like : array
+        Only its shape is used.
+    """
+    shape = tuple(like.shape)
+    return k.xp.broadcast_to(data.reshape(data.shape[max(data.ndim - len(shape), 0):]), shape).copy()
+
+
+broadcast_back.shape(lambda p, ins: [ins[1]])
 
 
 def _div(xp, a, b):
@@ -46,7 +68,7 @@ def _div(xp, a, b):
 def _mod(xp, a, b):
     # MXNet: the sign of the divisor, and 0 where the divisor is 0.
     if a.dtype.kind not in "iub":
-        return xp.where(b == 0, xp.zeros_like(a), xp.mod(a, xp.where(b == 0, xp.ones_like(a), b)))
+        return xp.where(b == 0, a.dtype.type(0), xp.mod(a, b))
     safe = xp.where(b == 0, xp.ones_like(a), b)
     return xp.where(b == 0, xp.zeros_like(a), xp.mod(a, safe))
 
@@ -135,7 +157,8 @@ def _tables():
 
 def _scalar_name(base: str) -> tuple[str, str]:
     """The operator's name and the spelling of MXNet 0.x: ``_plus_scalar``, ``_PlusScalar``."""
-    return f"_{base}_scalar", "_" + "".join(w.capitalize() for w in base.split("_")) + "Scalar"
+    words = base[:1].upper() + base[1:].capitalize() if base[:1] == "r" and base[1:] in _WITH_NUMBER else "".join(map(str.capitalize, base.split("_")))
+    return f"_{base}_scalar", f"_{words}Scalar"
 
 
 #: base name -> (function over x and the number s, expr, gradient over F, p, dy, x)
@@ -151,8 +174,8 @@ _WITH_NUMBER: dict[str, tuple[Any, str, Any]] = {
              lambda F, p, dy, data: -dy * F.floor(p.scalar / data)),
     "power": ("power", "power(x, s)", lambda F, p, dy, data: dy * p.scalar * data ** (p.scalar - 1)),
     "rpower": ("power:swap", "power(s, x)", lambda F, p, dy, y: dy * y * _log(p.scalar)),
-    "maximum": ("maximum", "maximum(x, s)", lambda F, p, dy, data: dy * (data > p.scalar)),
-    "minimum": ("minimum", "minimum(x, s)", lambda F, p, dy, data: dy * (data < p.scalar)),
+    "maximum": ("maximum", "maximum(x, s)", lambda F, p, dy, data: dy * (data >= p.scalar)),
+    "minimum": ("minimum", "minimum(x, s)", lambda F, p, dy, data: dy * (data <= p.scalar)),
     "hypot": (lambda xp, x, s: xp.hypot(x, xp.full_like(x, s)), "hypot(x, s)", lambda F, dy, data, y: dy * data / y),
 }
 _NUMBER_COMPARE = {
@@ -175,13 +198,15 @@ def _scalars():
                      samples=[Sample((3, 4), params={"scalar": 1.5}, domain=(0.3, 2.7), dtypes=_HALF),
                               Sample((3, 4), domain=(0.3, 2.7)), Sample((2, 0), params={"scalar": "2"}),
                               Sample((5,), params={"scalar": 2, "is_int": False}, domain=(0.3, 1.7)),
-                              Sample([[-2.7, -1.3, -0.4, 0.4, 1.3, 3.4]], params={"scalar": -2.0}, grad=base != "rpower"),
-                              Sample(Ints((2, 5), 1, 6), params={"scalar": 2.6}, dtypes=_WHOLE), Sample([_SPECIAL], params={"scalar": 3.0}, grad=False)])
+                              Sample([[-2.7, -1.3, -0.45, 0.45, 1.3, 3.4]], params={"scalar": -2.0}, grad=base != "rpower"),
+                              Sample(Ints((2, 5), 1, 6), params={"scalar": 2.6}, dtypes=_WHOLE),
+                              Sample(Ints((2, 5), 1, 6), params={"scalar": 2.6, "is_int": False}, dtypes=_WHOLE), Sample(Ints((5,), 0, 2), params={"scalar": 2.0}, dtypes="bool"), Sample([_SPECIAL], params={"scalar": 3.0}, grad=False)])
     for base, (fn, expr) in _NUMBER_COMPARE.items():
         name, old = _scalar_name(base)
         yield scalar(name, fn, expr=expr, grad=None, aliases=[old], samples=[
             Sample([[-1.0, 0.0, 1.0]], params={"scalar": 1.0}, dtypes=_HALF), Sample([_SPECIAL], params={"scalar": "0"}),
-            Sample(Ints((2, 5), 0, 3), params={"scalar": 1, "is_int": True}, dtypes=_WHOLE), Sample((0, 3), params={"scalar": float("nan")})])
+            Sample(Ints((2, 5), 0, 3), params={"scalar": 1, "is_int": True}, dtypes=_WHOLE), Sample(Ints((2, 5), 0, 3), params={"scalar": 1.5, "is_int": False}, dtypes=_WHOLE),
+            Sample(Ints((5,), 0, 2), params={"scalar": 1.0}, dtypes="bool"), Sample((0, 3), params={"scalar": "inf"})])
 
 
 OPS = [*_tables(), *_scalars()]

@@ -72,6 +72,13 @@ def _projected(name: str, shape: tuple[int, ...], heads: int, slots: int) -> Non
         raise ValueError(f"{name} {shape}: the last axis must be a multiple of {heads * slots} ({what})")
 
 
+def _slots(**slots: tuple[int, ...]) -> None:
+    """Raise ValueError for what is no place and number of slots."""
+    for name, slot in slots.items():
+        if len(slot) != 2 or not 0 <= slot[0] < slot[1]:
+            raise ValueError(f"{name} {slot} must be a place and a number of places that is larger")
+
+
 def _pair_shape(names: tuple[str, str], p: Any, a: Any, b: Any, a_slots: int, b_slots: int) -> list[Any]:
     _projected(names[0], a, p.heads, a_slots)
     _projected(names[1], b, p.heads, b_slots)
@@ -122,7 +129,12 @@ def attention_scores(k, p, a, b):
     return _scores(k.xp, a, b, p.heads, p.a_slot, p.b_slot, p.scaled)
 
 
-attention_scores.shape(lambda p, ins: _pair_shape(("a", "b"), p, *ins, p.a_slot[1], p.b_slot[1]))
+@attention_scores.shape
+def _(p, ins):
+    _slots(a_slot=p.a_slot, b_slot=p.b_slot)
+    return _pair_shape(("a", "b"), p, *ins, p.a_slot[1], p.b_slot[1])
+
+
 
 
 def _sum_grads(F: Any, p: Any, dy: Any, weights: Any, values: Any, needs: Any) -> Any:
@@ -159,7 +171,12 @@ def attention_sum(k, p, weights, values):
     return _flat(_sum(k.xp, weights, values, p.heads, p.slot, p.out_slot, p.transpose, p.scaled), values.shape[1])
 
 
-attention_sum.shape(lambda p, ins: _weighted_shape(("values", "weights"), p, ins[1], ins[0], p.slot[1], p.out_slot[1], p.transpose))
+@attention_sum.shape
+def _(p, ins):
+    _slots(slot=p.slot, out_slot=p.out_slot)
+    return _weighted_shape(("values", "weights"), p, ins[1], ins[0], p.slot[1], p.out_slot[1], p.transpose)
+
+
 
 
 # -- MXNet's four ---------------------------------------------------------------------------------------------------

@@ -67,6 +67,8 @@ def contrast_offset(xp: Any, means: Any, factor: float) -> Any:
 
 def contrast(xp: Any, image: Any, factor: float) -> Any:
     """Differences from the mean grey of the image times a factor."""
+    if not image.size:
+        return image.copy()
     if _fast(image, np.uint8) or _fast(image, np.float32):
         means = opencv.means(image)
     else:

@@ -11,12 +11,12 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from .._core.op import op
+from .._core.op import Op, op
 from .._core.params import Bool, Enum, Int, Shape
 from ..testing.sample import Sample
 from .dense import linear_grad, linear_grad_grad, wide
 from .floating import floating
-from .rules import size_of
+from .rules import fits, size_of
 
 __all__ = ["Geometry", "conv_forward", "conv_data", "conv_weight", "geometry", "padded", "windows"]
 
@@ -341,15 +341,21 @@ def backward_convolution(k, p, dy_, data, weight):
     return _gradients(k, p, dy_, data, weight, False)
 
 
-def _gradient_shapes(p: Any, ins: list[Any]) -> list[Any]:
-    return [ins[1], ins[2], (p.num_filter,)][:2 if p.no_bias else 3]
+def _gradient_shapes(forward: Op) -> Any:
+    def rule(p: Any, ins: list[Any]) -> list[Any]:
+        dy, data, weight = ins
+        wanted, outs = forward.shape_rule(p, [data, weight], [None])  # type: ignore[misc]
+        fits("data weight dy", (data, weight, dy), (*wanted[:2], outs[0]))
+        return [data, weight, (p.num_filter,)][:2 if p.no_bias else 3]
+
+    return rule
 
 
 def _gradient_cost(p: Any, ins: list[Any], outs: list[Any]) -> float:
     return size_of(ins[0]) * size_of(ins[2]) / p.num_filter / 5
 
 
-backward_convolution.shape(_gradient_shapes)
+backward_convolution.shape(_gradient_shapes(convolution))
 backward_convolution.cost(_gradient_cost)
 
 
@@ -495,7 +501,7 @@ def backward_deconvolution(k, p, dy_, data, weight):
     return _gradients(k, p, dy_, data, weight, True)
 
 
-backward_deconvolution.shape(_gradient_shapes)
+backward_deconvolution.shape(_gradient_shapes(deconvolution))
 
 
 @backward_deconvolution.cost

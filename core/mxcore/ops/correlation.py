@@ -11,12 +11,12 @@ from ..testing.sample import Distinct, Sample
 from .conv import geometry, padded, windows
 from .dense import given, wide
 from .floating import floating
-from .rules import size_of
+from .rules import fits, size_of
 
 __all__: list[str] = []
 
 _PARAMS = dict(
-    kernel_size=Int(1, ge=1), max_displacement=Int(1, ge=0), stride1=Int(1, ge=1), stride2=Int(1, ge=1), pad_size=Int(0, ge=0),
+    kernel_size=Int(1, ge=1), max_displacement=Int(1, ge=0, le=2**20), stride1=Int(1, ge=1), stride2=Int(1, ge=1), pad_size=Int(0, ge=0),
     is_multiply=Bool(True))
 
 
@@ -177,5 +177,10 @@ def backward_correlation(k, p, dy_, data1, data2):
     return [None if g is None else xp.ascontiguousarray(g[:, :, q:q + h, q:q + w]) for g in grads]
 
 
-backward_correlation.shape(lambda p, ins: [ins[1], ins[2]])
+@backward_correlation.shape
+def _(p, ins):
+    fits("dy", ins, correlation.shape_rule(p, ins[1:], [None])[1])
+    return [ins[1], ins[2]]
+
+
 backward_correlation.cost(lambda p, ins, outs: 2 * size_of(ins[0]) * ins[1][1] * p.kernel_size**2)

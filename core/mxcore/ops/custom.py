@@ -33,7 +33,11 @@ def prop_of(p: Params) -> Any:
         if cls is None:
             raise error(KeyError, f"Custom: no operator is registered as {op_type!r}{suggest(op_type, PROPS)}; "
                                   "decorate its CustomOpProp with mx.operator.register")
-        found = p._prop = cls(**dict(p.rest))  # type: ignore[attr-defined]
+        given = dict(p.rest)  # type: ignore[attr-defined]
+        try:
+            found = p._prop = cls(**given)  # type: ignore[attr-defined]
+        except (TypeError, ValueError) as e:
+            raise error(type(e), f"Custom: {cls.__name__} of {op_type!r} cannot be made from {given or 'no parameters'}: {e}") from e
     return found
 
 

@@ -3,18 +3,28 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._core.op import op
 from .._core.params import Bool
 from ..testing.sample import Sample
 from .rules import size_of
-from .triangles import half_triangle, square, triangle
+from .triangles import half_triangle, square, triangle, wide_floats
 
 __all__: list[str] = []
 
+silent = np.errstate(all="ignore")  # numpy.linalg warns in its own name, where nobody silences it
+
 #: Well-conditioned matrices for samples: symmetric positive definite, a lower factor, and one that is neither.
 _SPD = [[4.0, 1.0, -0.5], [1.0, 3.0, 0.75], [-0.5, 0.75, 2.0]]
+_WIDE = [[9.0, -2.0, 0.5], [-2.0, 1.5, 0.25], [0.5, 0.25, 5.0]]
 _LOWER = [[2.0, 0.0, 0.0], [0.5, 1.5, 0.0], [-0.25, 0.75, 1.25]]
+_TURNED_LOWER = [[0.5, 0.0, 0.0], [-2.0, 3.0, 0.0], [1.0, 0.25, 1.5]]
+_UPPER = [[2.0, 0.5, -0.25], [0.0, 1.5, 0.75], [0.0, 0.0, 1.25]]
 _FULL = [[3.0, 1.0, -0.5], [-1.0, 2.5, 0.75], [0.5, -0.25, 2.0]]
+_TURNED = [[0.5, 1.0, -2.0], [-1.0, 0.25, 0.75], [3.0, -0.25, 0.5]]
+#: One element, and stacks of stacks of two by two.
+_SMALL = [Sample([[2.5]]), Sample([[[[2.0, 0.5], [0.25, 1.5]]], [[[1.5, -0.5], [0.75, 2.0]]]])]
 
 
 def _t(F: Any, x: Any) -> Any:
@@ -48,18 +58,23 @@ def _potrf_grad(F: Any, p: Any, dy: Any, y: Any) -> Any:
 
 
 @op("_linalg_potrf", "linalg_potrf", inputs="A", lower=Bool(True), grad=lambda F, p, dy, y: _potrf_grad(F, p, dy, y),
-    samples=[Sample(_SPD, grad=False), Sample([_SPD, _SPD], params={"lower": False}, grad=False)])
+    samples=[Sample(_SPD, grad=False), Sample([[4.0]]), Sample([[[_SPD]], [[_WIDE]]], grad=False), Sample((0, 2, 2))]
+    + [Sample(a, params={"lower": low}, grad=False) for a, low in (
+        ([_SPD, _WIDE], False), (_WIDE, True), (_SPD, "0"), (np.tril(_SPD).tolist(), True), (np.triu(_SPD).tolist(), False))])
+@silent
 def potrf(k, p, A):
     """The Cholesky factor L of symmetric positive definite matrices A = L L'.
 
     Parameters
     ----------
     A : array, (..., n, n)
+        Only its lower triangle is read, or the upper one.
     lower : bool
         The lower factor; else its transpose.
     """
-    low = k.xp.linalg.cholesky(A)
-    return low if p.lower else k.xp.ascontiguousarray(k.xp.swapaxes(low, -1, -2))
+    if p.lower:
+        return k.xp.linalg.cholesky(A)
+    return k.xp.ascontiguousarray(k.xp.swapaxes(k.xp.linalg.cholesky(k.xp.swapaxes(A, -1, -2)), -1, -2))
 
 
 def _potri_grad(F: Any, p: Any, dy: Any, A: Any, y: Any) -> Any:
@@ -70,7 +85,9 @@ def _potri_grad(F: Any, p: Any, dy: Any, A: Any, y: Any) -> Any:
 
 
 @op("_linalg_potri", "linalg_potri", inputs="A", lower=Bool(True), grad=lambda F, p, dy, A, y: _potri_grad(F, p, dy, A, y),
-    samples=[Sample(_LOWER, grad=False), Sample([_LOWER, _LOWER], grad=False)])
+    samples=[Sample(_LOWER, grad=False), Sample([_LOWER, _TURNED_LOWER], grad=False), Sample([[1.5]]), Sample([[[_LOWER]], [[_TURNED_LOWER]]], grad=False)]
+    + [Sample(_UPPER, params={"lower": False}, grad=False), Sample([_UPPER, _UPPER], params={"lower": "0"}, grad=False)])
+@silent
 def potri(k, p, A):
     """The inverse of the matrices whose Cholesky factors are given.
 
@@ -88,7 +105,8 @@ def potri(k, p, A):
 
 
 @op("_linalg_inverse", "linalg_inverse", inputs="A", grad=lambda F, dy, y: -_mul(F, _mul(F, y, dy, ta=True), y, tb=True),
-    samples=[Sample(_FULL), Sample([_FULL, _SPD])])
+    samples=[Sample(_FULL), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([[-0.5]]), Sample((0, 2, 2)), *_SMALL])
+@silent
 def inverse(k, p, A):
     """The inverse of square matrices.
 
@@ -109,7 +127,8 @@ def _spread(F: Any, g: Any, like: Any) -> Any:
 
 
 @op("_linalg_det", "linalg_det", inputs="A", grad=lambda F, dy, A, y: _spread(F, dy * y, A) * _t(F, F._linalg_inverse(A)),
-    samples=[Sample(_FULL), Sample([_FULL, _SPD])])
+    samples=[Sample(_FULL), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([_TURNED, _LOWER]), Sample([[-2.0]]), *_SMALL])
+@silent
 def det(k, p, A):
     """The determinant of square matrices.
 
@@ -122,7 +141,8 @@ def det(k, p, A):
 
 @op("_linalg_slogdet", "linalg_slogdet", inputs="A", outputs="sign logabsdet",
     grad=lambda F, d_logabsdet, A: _spread(F, d_logabsdet, A) * _t(F, F._linalg_inverse(A)),
-    samples=[Sample(_FULL), Sample([_FULL, _SPD])])
+    samples=[Sample(_FULL), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([_TURNED[::-1], _LOWER]), Sample([[-2.0]]), *_SMALL])
+@silent
 def slogdet(k, p, A):
     """Sign of the determinant of square matrices, and logarithm of its absolute value.
 
@@ -135,7 +155,9 @@ def slogdet(k, p, A):
 
 
 @op("_linalg_sumlogdiag", "linalg_sumlogdiag", inputs="A", grad=lambda F, dy, A:
-    _spread(F, dy, A) * F._linalg_makediag(1 / F._linalg_extractdiag(A)), samples=[Sample(_SPD), Sample([_SPD, _FULL])])
+    _spread(F, dy, A) * F._linalg_makediag(1 / F._linalg_extractdiag(A)), samples=[
+    Sample(_SPD), Sample([_SPD, _FULL]), Sample((0, 2, 2)), *_SMALL])
+@silent
 def sumlogdiag(k, p, A):
     """Sum of the logarithms of the diagonal of square matrices.
 
@@ -159,7 +181,8 @@ def _gelqf_grad(F: Any, d_Q: Any, d_L: Any, q: Any, low: Any) -> Any:
 
 
 @op("_linalg_gelqf", "linalg_gelqf", inputs="A", outputs="Q L", grad=lambda F, d_Q, d_L, out_Q, out_L: _gelqf_grad(F, d_Q, d_L, out_Q, out_L),
-    samples=[Sample(_FULL), Sample(_FULL[:2]), Sample([_FULL, _SPD])])
+    samples=[Sample(_FULL), Sample(_FULL[:2]), Sample(_FULL[:1]), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([_TURNED[:2], _SPD[:2]]), *_SMALL])
+@silent
 def gelqf(k, p, A):
     """The factors Q and L of matrices A = L Q: Q has orthonormal rows, L is lower triangular.
 
@@ -192,7 +215,9 @@ def _syevd_grad(F: Any, d_U: Any, d_L: Any, u: Any, values: Any) -> Any:
 
 
 @op("_linalg_syevd", "linalg_syevd", inputs="A", outputs="U L", grad=lambda F, d_U, d_L, out_U, out_L: _syevd_grad(F, d_U, d_L, out_U, out_L),
-    samples=[Sample(_SPD, grad=False), Sample([_SPD, _SPD], grad=False)])
+    samples=[Sample(_SPD, grad=False), Sample([_SPD, _WIDE], grad=False), Sample([[-2.0]]), Sample([[[_WIDE]], [[_SPD]]], grad=False),
+             Sample([[1.0, 2.0, 0.5], [2.0, -3.0, 0.25], [0.5, 0.25, 0.125]], grad=False)])
+@silent
 def syevd(k, p, A):
     """Eigenvectors and eigenvalues of symmetric matrices A = U' diag(L) U: the rows of U, and L in rising order.
 
@@ -218,3 +243,6 @@ def _(p, ins):
 
 
 syevd.cost(_cost)
+
+for _op in (potrf, potri, inverse, det, slogdet, sumlogdiag, gelqf, syevd):
+    _op.dtype(wide_floats)

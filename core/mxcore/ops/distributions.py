@@ -8,30 +8,72 @@ import numpy as np
 
 from .._core.rng import Rng
 
-__all__ = ["binomial", "exponential", "gamma", "integers", "permutation", "poisson"]
+__all__ = ["binomial", "exponential", "gamma", "integers", "permutation", "poisson", "table_of", "tabulated"]
 
 
-def _reject(rng: Rng, words: int, params: Sequence[Any], attempt: Callable[..., tuple[Any, Any]]) -> Any:
+def _mixed(words: Any) -> Any:
+    """Other random words in place of rejected ones: the finaliser of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014)."""
+    z = words + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def _reject(rng: Rng, words: int, params: Sequence[Any], attempt: Callable[..., tuple[Any, Any]], where: Any = None) -> Any:
     """Rejection sampling: rounds of ``attempt(uniforms, *params) -> (values, accepted)`` over those still left.
 
-    Every round draws for all elements, so that the numbers of one do not depend on the fate of the others. A
-    NaN counts as accepted; so bad parameters end.
+    Each element has random words of its own, and makes new ones from them; so the numbers of one do not depend on the fate
+    of the others. A NaN counts as accepted; so bad parameters end. Elements outside `where` are zero.
     """
     xp = rng.device.xp
     n = params[0].shape[0]
     found = xp.zeros(n, np.float64)
     left = xp.arange(n)
+    block = rng.bits(words * n).reshape(words, n)
+    if where is not None:
+        left = left[where]
+        block, params = block[:, left], [a[left] for a in params]
     for _ in range(64):
         if not left.shape[0]:
             break
-        block = rng.bits(words * n).reshape(words, n)
-        u = (((block if left.shape[0] == n else block[:, left]) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        u = (block >> np.uint64(11)).astype(np.float64)
+        u += 0.5
+        u *= 2.0**-53
         value, ok = attempt(u, *params)
-        ok = ok | xp.isnan(value)
-        found[left[ok]] = value[ok]
-        rest = ~ok
-        left, params = left[rest], [a[rest] for a in params]
+        ok |= xp.isnan(value)
+        if left.shape[0] == n:
+            found = xp.where(ok, value, 0.0)
+        else:
+            found[left[ok]] = value[ok]
+        rest = xp.nonzero(~ok)[0]
+        left, params, block = left[rest], [a[rest] for a in params], _mixed(block[:, rest])
     return found
+
+
+#: In how many parts the unit interval is cut to find the place of a number in a table.
+_CELLS = 4096
+
+
+def table_of(log_p: Callable[[Any], Any], last: float) -> tuple[Any, Any, Any]:
+    """What `tabulated` needs of a law on 0, 1, 2 … whose logarithms of probabilities are given, up to a last number.
+
+    Host arrays: the distribution function, the number at the beginning of each cell of [0, 1), whether that holds for the whole cell.
+    """
+    total = np.cumsum(np.exp(log_p(np.arange(int(last) + 1.0))))
+    edges = np.arange(_CELLS + 1) / _CELLS
+    first = np.searchsorted(total, edges[:-1], side="right")
+    return total, first, first == np.searchsorted(total, edges[1:], side="left")
+
+
+def tabulated(rng: Rng, shape: tuple[int, ...], table: tuple[Any, Any, Any]) -> Any:
+    """Variates of one law, by inversion in a table of `table_of`; float64."""
+    total, first, whole = (rng.device.from_host(a, rng.index) for a in table)
+    u = rng.uniform((int(np.prod(shape, dtype=np.int64)),), np.float64)
+    cell = (u * _CELLS).astype(np.int64)
+    found = first[cell]
+    at = rng.device.xp.nonzero(~whole[cell])[0]
+    found[at] = rng.device.xp.searchsorted(total, u[at], side="right")
+    return found.astype(np.float64).reshape(shape)
 
 
 def gamma(rng: Rng, alpha: Any) -> Any:
@@ -42,17 +84,21 @@ def gamma(rng: Rng, alpha: Any) -> Any:
     xp = rng.device.xp
     flat = alpha.reshape(-1)
     small = flat < 1
-    boost = xp.log1p(-rng.uniform(flat.shape, np.float64)) / xp.where(small & (flat > 0), flat, 1.0)
+    u = rng.uniform(flat.shape, np.float64)
     d = xp.where(small, flat + 1, flat) - 1.0 / 3.0
 
     def attempt(u: Any, d: Any) -> tuple[Any, Any]:
         x = xp.sqrt(-2 * xp.log(u[0])) * xp.cos(u[1] * (2 * np.pi))
-        v = (1 + x / xp.sqrt(9.0 * d)) ** 3
-        safe = xp.where(v > 0, v, 1.0)
-        return d * v, (v > 0) & (xp.log(u[2]) < 0.5 * x * x + d - d * v + d * xp.log(safe))
+        v = 1 + x / xp.sqrt(9.0 * d)
+        v = v * v * v
+        inside = v > 0
+        bound = 0.5 * x * x + d * (1 - v + xp.log(xp.where(inside, v, 1.0)))
+        return d * v, inside & (xp.log(u[2]) < bound)
 
     x = _reject(rng, 3, [xp.where(flat >= 0, d, np.nan)], attempt)
-    return xp.where(small, xp.where(flat == 0, 0.0, x * xp.exp(boost)), x).reshape(alpha.shape)
+    at = xp.nonzero(small & (flat > 0))[0]
+    x[at] = x[at] * xp.exp(xp.log1p(-u[at]) / flat[at])
+    return xp.where(flat == 0, 0.0, x).reshape(alpha.shape)
 
 
 def poisson(rng: Rng, lam: Any) -> Any:
@@ -65,7 +111,8 @@ def poisson(rng: Rng, lam: Any) -> Any:
     flat = lam.reshape(-1)
     big = flat >= 10
     u = rng.uniform(flat.shape, np.float64)
-    few = _inverted(xp, u, xp.exp(-xp.where(big, 1.0, flat)), lambda i: xp.where(big, 1.0, flat) / (i + 1), 60)
+    rate = xp.where(big, 0.0, flat)
+    few = _inverted(xp, u, xp.exp(-rate), [rate], lambda i, rate: rate / (i + 1))
 
     def attempt(u: Any, lam: Any) -> tuple[Any, Any]:
         b = 0.931 + 2.53 * xp.sqrt(lam)
@@ -74,7 +121,7 @@ def poisson(rng: Rng, lam: Any) -> Any:
         log_v = xp.log(u[1] * (1.1239 + 1.1328 / (b - 3.4)) / hat)
         return k, quick | ((k >= 0) & (log_v <= k * xp.log(lam) - lam - _log_factorial(xp, k)))
 
-    many = _reject(rng, 2, [xp.where(big, flat, 10.0)], attempt)
+    many = _reject(rng, 2, [flat], attempt, big)
     return xp.where(flat >= 0, xp.where(big, many, few), np.nan).reshape(lam.shape)
 
 
@@ -90,7 +137,7 @@ def binomial(rng: Rng, n: Any, q: Any) -> Any:
     big = size * less >= 10
     u = rng.uniform(size.shape, np.float64)
     m, r = xp.where(big, 1.0, size), xp.where(big, 0.5, less)
-    few = _inverted(xp, u, (1 - r) ** m, lambda i: (m - i) / (i + 1) * r / (1 - r), 60)
+    few = _inverted(xp, u, (1 - r) ** m, [m, r], lambda i, m, r: (m - i) / (i + 1) * r / (1 - r))
 
     def attempt(u: Any, n: Any, q: Any) -> tuple[Any, Any]:
         sd = xp.sqrt(n * q * (1 - q))
@@ -102,18 +149,23 @@ def binomial(rng: Rng, n: Any, q: Any) -> Any:
             sign * _log_factorial(xp, i) for i, sign in ((mode, 1), (n - mode, 1), (inside, -1), (n - inside, -1)))
         return k, (k == inside) & (quick | (xp.log(u[1] * (2.83 + 5.1 / b) * sd / hat) <= log_p))
 
-    many = _reject(rng, 2, [xp.where(big, size, 40.0), xp.where(big, less, 0.5)], attempt)
+    many = _reject(rng, 2, [size, less], attempt, big)
     found = xp.where(big, many, few)
     found = xp.where(prob > 0.5, size - found, found)
     return xp.where((size >= 0) & (prob >= 0) & (prob <= 1), found, np.nan).reshape(n.shape)
 
 
-def _inverted(xp: Any, u: Any, first: Any, ratio: Callable[[int], Any], terms: int) -> Any:
-    """The quantiles at `u` of a law on 0, 1, 2 … with P(0) = `first` and P(i + 1) = P(i) ratio(i)."""
-    found, term, total = xp.zeros(u.shape, np.float64), first, first
+def _inverted(xp: Any, u: Any, first: Any, params: Sequence[Any], ratio: Callable[..., Any], terms: int = 60) -> Any:
+    """The quantiles at `u` of a law on 0, 1, 2 … with P(0) = `first` and P(i + 1) = P(i) ratio(i, *params)."""
+    found, at, term, total = xp.zeros(u.shape, np.float64), xp.arange(u.shape[0]), first, first
     for i in range(terms):
-        found = found + (u >= total)
-        term = term * ratio(i)
+        over = u >= total
+        at = at[over]
+        if not at.shape[0]:
+            break
+        u, term, total, params = u[over], term[over], total[over], [a[over] for a in params]
+        found[at] = i + 1
+        term = term * ratio(i, *params)
         total = total + term
     return found
 
@@ -155,4 +207,12 @@ def integers(rng: Rng, low: int, high: int, shape: tuple[int, ...], dtype: Any =
 def permutation(rng: Rng, n: int) -> Any:
     """A random order of 0 … n-1."""
     xp = rng.device.xp
-    return xp.argsort(rng.bits(n) >> np.uint64(1))
+    if n >= 1 << 24:
+        return xp.argsort(rng.bits(n) >> np.uint64(1))
+    # Numbers below random bits: sorting them is faster than sorting by the bits, and 40 bits leave next to no ties.
+    low = np.uint64(24)
+    keys = rng.bits(n) >> low << low
+    keys |= xp.arange(n, dtype=np.uint64)
+    keys = xp.sort(keys)
+    keys &= np.uint64((1 << 24) - 1)
+    return keys.view(np.int64)

@@ -5,17 +5,23 @@ from typing import Any
 
 import numpy as np
 
+from .._core.infer import known
 from .._core.op import op
 from .._core.params import Bool, Float, Floats, Int
-from ..testing.sample import Sample
+from ..testing.sample import Ints, Sample
 from .rules import size_of
 
 __all__: list[str] = []
 
+_INF, _NAN = float("inf"), float("nan")
 _INT64, _F32 = np.dtype("int64"), np.dtype("float32")
 
 
-@op("shape_array", inputs="data~", grad=None, samples=[Sample((2, 3), grad=False)])
+_ANY = [Sample((2, 3), grad=False, dtypes="float16 float32 float64"), Sample((5,), grad=False), Sample((2, 1, 3, 2), grad=False), Sample((0, 3), grad=False),
+        Sample(Ints((4, 3), 0, 9), dtypes="uint8 int8 int32 int64")]
+
+
+@op("shape_array", inputs="data~", grad=None, samples=_ANY)
 def shape_array(k, p, data):
     """The shape, as an array of int64.
 
@@ -31,7 +37,7 @@ shape_array.shape(lambda p, ins: [(len(ins[0]),)])
 shape_array.dtype(lambda p, ins, outs: (ins, [_INT64]))
 
 
-@op("size_array", inputs="data~", grad=None, samples=[Sample((2, 3), grad=False)])
+@op("size_array", inputs="data~", grad=None, samples=_ANY)
 def size_array(k, p, data):
     """The number of elements, as an array of int64.
 
@@ -43,7 +49,7 @@ def size_array(k, p, data):
     return k.xp.full((1,), size_of(data.shape), np.int64)
 
 
-size_array.shape(lambda p, ins: [(1,)])
+size_array.shape(lambda p, ins, outs: (ins, [(1,)]))
 size_array.dtype(lambda p, ins, outs: (ins, [_INT64]))
 
 
@@ -55,7 +61,9 @@ def _finite(xp: Any, arrays: Any) -> Any:
 
 
 @op("all_finite", inputs="data", init_output=Bool(True), grad=None,
-    samples=[Sample((2, 3), grad=False), Sample([[1.0, float("nan")]], grad=False), Sample([[1.0, float("inf")]], grad=False)])
+    samples=[Sample((2, 3), grad=False), Sample([[1.0, float("nan")]], grad=False), Sample([[1.0, float("inf")]], grad=False),
+             Sample((2, 3), params={"init_output": False}, grad=False, mxnet="the result depends on what the output held"), Sample([-float("inf")], params={"init_output": "1"}, grad=False),
+             Sample((2, 3), grad=False, dtypes="float16"), Sample([65504.0, -65504.0], grad=False), Sample((2, 3, 2), params={"init_output": True}, grad=False)])
 def all_finite(k, p, data):
     """1 if no element is infinite or NaN, else 0; an array of one float32.
 
@@ -68,8 +76,11 @@ def all_finite(k, p, data):
     return _finite(k.xp, [data])
 
 
-@op("multi_all_finite", inputs="data*", count="num_arrays", init_output=Bool(True), params={"num_arrays": Int(1, ge=1)}, grad=None,
-    samples=[Sample((2, 3), (4,), params={"num_arrays": 2}, grad=False), Sample((2,), [float("inf")], params={"num_arrays": 2}, grad=False)])
+@op("multi_all_finite", inputs="data*", count="num_arrays", arg_names=lambda p: [f"array_{i}" for i in range(p.num_arrays)], init_output=Bool(True), params={"num_arrays": Int(1, ge=1)}, grad=None,
+    samples=[Sample((2, 3), (4,), params={"num_arrays": 2}, grad=False), Sample((2,), [float("inf")], params={"num_arrays": 2}, grad=False),
+             Sample((3, 1), params={"num_arrays": "1"}, grad=False, dtypes="float16 float32 float64"), Sample((3,), (2,), (1, 4), params={"num_arrays": 3, "init_output": "True"}, grad=False),
+             Sample((2,), [1.0, float("nan")], (3,), params={"num_arrays": 3}, grad=False),
+             Sample((2,), (2,), params={"num_arrays": 2, "init_output": False}, grad=False, mxnet="the result depends on what the output held")])
 def multi_all_finite(k, p, *data):
     """1 if no element of any array is infinite or NaN, else 0; an array of one float32.
 
@@ -85,12 +96,15 @@ def multi_all_finite(k, p, *data):
 
 
 for _op in (all_finite, multi_all_finite):
-    _op.shape(lambda p, ins: [(1,)])
+    _op.shape(lambda p, ins, outs: (ins, [(1,)]))
     _op.dtype(lambda p, ins, outs: (ins, [_F32]))
 
 
 @op("_contrib_allclose", inputs="a b", rtol=Float(1e-5), atol=Float(1e-8), equal_nan=Bool(True), grad=None,
-    samples=[Sample((2, 3), (2, 3), grad=False, mxnet="a result without dimensions")])
+    samples=[
+    Sample(*v, params=q, grad=False, mxnet="a result without dimensions") for v, q in (
+        (((2, 3), (2, 3)), {}), (([1.0, 2.0], [1.0, 2.0]), {}), (([1.0, 2.0], [1.001, 2.001]), {"rtol": 1e-2}), (([1.0, 2.0], [1.001, 2.001]), {"rtol": "0", "atol": "0.01"}),
+        (([1.0, _NAN], [1.0, _NAN]), {}), (([1.0, _NAN], [1.0, _NAN]), {"equal_nan": False}), (([_INF, -_INF], [_INF, _INF]), {}))])
 def allclose(k, p, a, b):
     """1 if two arrays are equal within tolerances, else 0; an array of one uint8.
 
@@ -118,7 +132,10 @@ allclose.dtype(lambda p, ins, outs: (ins, [np.dtype("uint8")]))
 
 @op("_histogram", inputs="data bins[bin_cnt is None]", bin_cnt=Int(None, ge=1), range=Floats(None), outputs="count edges", grad=None,
     samples=[Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], params={"bin_cnt": 3, "range": (0, 3)}, grad=False),
-             Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], [0.0, 1.0, 2.5, 3.0], grad=False)])
+             Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], [0.0, 1.0, 2.5, 3.0], grad=False), Sample((3, 9), params={"bin_cnt": 7, "range": (-1.5, 1.25)}, grad=False),
+             Sample((25,), params={"bin_cnt": "1", "range": "(-1, 1)"}, grad=False), Sample(Ints((4, 5), 0, 12), params={"bin_cnt": 4, "range": (0, 10)}, dtypes="int32 int64 float32 float64", grad=False),
+             Sample((5, 5), [-3.0, 3.0], grad=False), Sample([1.0, 1.0, 1.0], params={"bin_cnt": 3, "range": (1, 2)}, grad=False), Sample([0.7, 1.0, 1.3], params={"bin_cnt": 2, "range": (1, 1)}, grad=False),
+             Sample([3.0, 4.0, 5.0, 6.5], [3.0, 4.0, 4.5, 5.0, 6.5], grad=False), Sample(Ints((9,), 0, 6), np.array([0.0, 2.0, 4.0]).astype(np.int32), dtypes="int32", grad=False)])
 def histogram(k, p, data, bins=None):
     """Counts of the values in bins, and the edges of the bins; the last bin includes its right edge.
 
@@ -130,7 +147,7 @@ def histogram(k, p, data, bins=None):
     bin_cnt : int, optional
         Number of bins of one width over `range`.
     range : (float, float), optional
-        First and last edge.
+        First and last edge; of two equal ones half of one to either side.
 
     Notes
     -----
@@ -141,6 +158,8 @@ def histogram(k, p, data, bins=None):
     if bins is not None:
         return xp.histogram(x, bins)
     (low, high), n = p.range, p.bin_cnt
+    if low == high:
+        low, high = low - 0.5, high + 0.5
     edges = xp.linspace(low, high, n + 1).astype(data.dtype)
     x = x[(x >= low) & (x <= high)]
     at = xp.minimum(((x.astype(np.float64) - low) * n / (high - low)).astype(np.int64), n - 1)
@@ -150,14 +169,16 @@ def histogram(k, p, data, bins=None):
 
 
 @histogram.shape
-def _(p, ins):
+def _(p, ins, outs):
     if p.bin_cnt is None:
+        if not known(ins[1]):
+            return ins, outs
         if len(ins[1]) != 1 or ins[1][0] < 2:
             raise ValueError(f"bins {ins[1]} must be two or more edges")
-        return [(ins[1][0] - 1,), ins[1]]
-    if p.range is None or len(p.range) != 2 or not p.range[0] < p.range[1]:
+        return ins, [(ins[1][0] - 1,), ins[1]]
+    if p.range is None or len(p.range) != 2 or not p.range[0] <= p.range[1]:
         raise ValueError(f"bin_cnt needs a range (first, last) of rising edges, got {p.range}")
-    return [(p.bin_cnt,), (p.bin_cnt + 1,)]
+    return ins, [(p.bin_cnt,), (p.bin_cnt + 1,)]
 
 
 @histogram.dtype

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._core.builtin import add_rows
-from .._core.infer import known
+from .._core.infer import known, merge_dtype
 from .._core.op import op
 from .._core.params import Bool, DType, Enum, Float, Int, Shape
 from ..testing.sample import Ints, Sample
@@ -15,6 +15,7 @@ from .select import within
 
 __all__: list[str] = []
 
+_HALVES, _WHOLE = "float16 float32 float64", "uint8 int8 int32 int64"
 _PICK = {"axis": Int(-1, optional=True), "keepdims": Bool(False), "mode": Enum("clip wrap", "clip")}
 
 
@@ -33,7 +34,10 @@ def _pick_places(k: Any, p: Any, shape: tuple[int, ...], index: Any) -> tuple[An
 @op("pick", "choose_element_0index", inputs="data index", **_PICK, grad=lambda F, p, dy, like_data, index: (
         F._backward_pick(dy, like_data, index, axis=p.axis, keepdims=p.keepdims, mode=p.mode), None),
     samples=[Sample((3, 4), np.array([0, 3, 7])), Sample((3, 4), np.array([0, -1, 2, 4]), params={"axis": 0, "mode": "wrap"}),
-             Sample((2, 3, 2), Ints((2, 1, 2), 0, 3), params={"axis": 1, "keepdims": True}, grad=(True, False))])
+             Sample((2, 3, 2), Ints((2, 1, 2), 0, 3), params={"axis": 1, "keepdims": True}, grad=(True, False)),
+             Sample((3, 4), Ints((3, 1), 0, 4), dtypes=_HALVES, grad=(True, False)), Sample((2, 3, 4), Ints((2, 4), -2, 5, dtype="int32"), params={"axis": "-2", "mode": "clip"}),
+             Sample((2, 3, 4), Ints((3, 4), -5, 5, dtype="int64"), params={"axis": 0, "keepdims": "1", "mode": "wrap"}), Sample((5,), np.array([3], np.int32), params={"axis": 0}),
+             Sample((3, 4), [0.9, 1.7, -0.6], grad=(True, False)), Sample(Ints((3, 4), 0, 9), Ints((3,), 0, 4), dtypes=_WHOLE), Sample((2, 1), np.array([5, -5]))])
 def pick(k, p, data, index):
     """One element for each place along an axis.
 
@@ -60,14 +64,14 @@ def _(p, ins, outs):
     axis = _pick_axis(p, len(data))
     if known(data) and known(index) and index not in (reduced(data, (axis,), False), reduced(data, (axis,), True)):
         raise ValueError(f"index {index} must have the shape of data {data} without axis {p.axis}, or with length 1 there")
-    return ins, [reduced(data, (axis,), p.keepdims)]
+    return [data, reduced(data, (axis,), False) if index is None else index], [reduced(data, (axis,), p.keepdims)]
 
 
 pick.dtype(first_dtype)
 
 
-@op("_backward_pick", inputs="dy like~ index", **_PICK, grad=lambda F, p, d_output, index: (
-        F.pick(d_output, index, axis=p.axis, keepdims=p.keepdims, mode=p.mode), None, None),
+@op("_backward_pick", inputs="dy like~ index", **_PICK, grad=lambda F, p, d_output, index, like_dy: (
+        F.reshape_like(F.pick(d_output, index, axis=p.axis, keepdims=p.keepdims, mode=p.mode), like_dy), None, None),
     samples=[Sample((3,), (3, 4), np.array([0, 3, 7]), mxnet="internal", grad=(True, False, False))])
 def backward_pick(k, p, dy, like, index):
     """Zeros like `like` with the gradient at the elements picked.
@@ -89,12 +93,22 @@ def backward_pick(k, p, dy, like, index):
     return out
 
 
-backward_pick.shape(lambda p, ins: [ins[1]])
+@backward_pick.shape
+def _(p, ins):
+    dy, like, index = ins
+    n = size_of(reduced(like, (_pick_axis(p, len(like)),), False))
+    if size_of(dy) != n or size_of(index) != n:
+        raise ValueError(f"dy {dy} and index {index} must have an element for each of the {n} that are picked from {like}")
+    return [like]
+
+
 backward_pick.dtype(first_dtype)
 
 
 @op("batch_take", inputs="a indices", grad=lambda F, dy, like_a, indices: (F._backward_pick(dy, like_a, indices, axis=1), None),
-    samples=[Sample((3, 4), np.array([0, 3, 2], np.int32), mxnet="no gradient there")])
+    samples=[Sample((3, 4), np.array([0, 3, 2], np.int32), mxnet="no gradient there"),
+             *[Sample((3, 4), Ints(s, -1, 6, dtype="int32"), dtypes=_HALVES, mxnet="no gradient there") for s in ((3,), (3, 1))],
+             Sample(Ints((3, 4), 0, 9), np.array([0, 7, -2], np.int32), dtypes="uint8 int8 int32 int64"), Sample((1, 5), np.array([4], np.int32), mxnet="no gradient there")])
 def batch_take(k, p, a, indices):
     """One element of each row.
 
@@ -116,10 +130,23 @@ def _(p, ins):
     return [i]
 
 
-batch_take.dtype(first_dtype)
+@batch_take.dtype
+def _(p, ins, outs):
+    return [ins[0] or outs[0], ins[1] or np.dtype("int32")], [ins[0] or outs[0]]
 
 
-@op("fill_element_0index", inputs="lhs mhs rhs", samples=[Sample((2, 3), (2,), np.array([0.0, 2.0]), grad=False)])
+def _two_alike(*which: int) -> Any:
+    """A dtype rule: two of the inputs, and the output, have one dtype."""
+    def rule(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+        t = merge_dtype(merge_dtype(*[ins[i] for i in which]), outs[0])
+        return [t if i in which else old for i, old in enumerate(ins)], [t]
+
+    return rule
+
+
+@op("fill_element_0index", inputs="lhs mhs rhs", samples=[
+    Sample((2, 3), (2,), np.array([0.0, 2.0]), grad=False), Sample((4, 3), (4,), [2.0, 0.0, 1.0, 1.0], grad=False),
+    Sample((1, 1), (1,), [0.0], grad=False), Sample((3, 5), (3,), [4.9, 0.3, 2.5], grad=False)])
 def fill_element_0index(k, p, lhs, mhs, rhs):
     """`lhs` with one element of each row replaced.
 
@@ -146,12 +173,16 @@ def _(p, ins):
     return [lhs]
 
 
-fill_element_0index.dtype(lambda p, ins, outs: ([ins[0] or ins[1], ins[1] or ins[0], ins[2]], [ins[0] or ins[1]]))
+fill_element_0index.dtype(_two_alike(0, 1))
 
 
 @op("one_hot", inputs="indices", depth=Int(ge=0), on_value=Float(1.0), off_value=Float(0.0), dtype=DType(np.dtype("float32")), grad=None,
     samples=[Sample(np.array([0.0, 2.0, -1.0, 5.0, 1.7]), params={"depth": 3}, grad=False),
-             Sample(Ints((2, 3), 0, 4), params={"depth": 4, "on_value": 2, "off_value": -1, "dtype": "int32"}, grad=False)])
+             Sample(Ints((2, 3), 0, 4), params={"depth": 4, "on_value": 2, "off_value": -1, "dtype": "int32"}, grad=False),
+             Sample(Ints((3,), 0, 4, dtype="int32"), params={"depth": "4", "on_value": "0.25", "off_value": "0.5"}, grad=False),
+             Sample(Ints((2, 1, 2), 0, 3, dtype="int64"), params={"depth": 3, "dtype": "float16"}, grad=False), Sample(Ints((3,), 0, 9), params={"depth": 5, "dtype": "uint8"}, dtypes=_WHOLE),
+             Sample(Ints((4,), 0, 3), params={"depth": 1, "dtype": "float64", "on_value": -3}, grad=False), Sample(Ints((0, 2), 0, 3), params={"depth": 2}, grad=False),
+             Sample(Ints((2,), 0, 3), params={"depth": 3, "on_value": 3.7, "off_value": -1.5, "dtype": "int64"}, grad=False)])
 def one_hot(k, p, indices):
     """Rows with one element set: the index-th.
 
@@ -174,7 +205,11 @@ def one_hot(k, p, indices):
 
 
 one_hot.shape(lambda p, ins: [(*ins[0], p.depth)])
-one_hot.dtype(lambda p, ins, outs: (ins, [p.dtype]))
+@one_hot.dtype
+def _(p, ins, outs):
+    if p.dtype.kind in "iu" and not (np.isfinite(p.on_value) and np.isfinite(p.off_value)):
+        raise ValueError(f"on_value={p.on_value} and off_value={p.off_value} must be finite for dtype {p.dtype}")
+    return ins, [p.dtype]
 
 
 def _places(indices: Any) -> tuple[Any, ...]:
@@ -196,7 +231,10 @@ _ONCE = np.array([[0, 1], [1, 2]])
 
 
 @op("gather_nd", inputs="data indices", grad=lambda F, dy, like_data, indices: (F._backward_gather_nd(dy, indices, like_data), None),
-    samples=[Sample((2, 3), _AT), Sample((2, 3, 2), _AT), Sample((3, 2), np.array([[[0, 2], [1, 1]]]))])
+    samples=[Sample((2, 3), _AT), Sample((2, 3, 2), _AT), Sample((3, 2), np.array([[[0, 2], [1, 1]]])),
+             Sample((2, 3, 2), np.array([[0, 1], [1, 2], [0, 1]], np.int32), dtypes=_HALVES), Sample((4,), np.array([[3, 0, 3, 3]], np.int64)), Sample((2, 3), [[0.0, 1.0], [2.0, 1.0]], grad=(True, False)),
+             Sample((2, 3), np.array([[[0], [1]], [[1], [2]]])), Sample((2, 3), np.array([[-1, 0], [-3, -1]]), grad=(True, False), mxnet="its gradient aborts"),
+             Sample(Ints((2, 3), 0, 9), _AT, dtypes=_WHOLE)])
 def gather_nd(k, p, data, indices):
     """The elements (or sub-arrays) at given coordinates; coordinates out of range are an error.
 
@@ -244,7 +282,10 @@ def _scattered(shape: tuple[int, ...], data: tuple[int, ...], indices: tuple[int
 
 
 @op("scatter_nd", inputs="data indices", shape=Shape(), grad=lambda F, dy, indices: (F.gather_nd(dy, indices), None),
-    samples=[Sample((2,), _ONCE, params={"shape": (2, 3)}), Sample((2, 2), np.array([[2, 0]]), params={"shape": (3, 2)})])
+    samples=[Sample((2,), _ONCE, params={"shape": (2, 3)}), Sample((2, 2), np.array([[2, 0]]), params={"shape": (3, 2)}),
+             Sample((2,), _ONCE.astype(np.int32), params={"shape": "(2, 3)"}, dtypes=_HALVES), Sample((2, 2), np.array([[[0, 1], [2, 3]]]), params={"shape": 5}),
+             Sample((2, 2, 1), np.array([[0, 1], [1, 1]]), params={"shape": (2, 3, 2, 1)}), Sample((2,), [[0.0, 1.0], [2.0, 0.0]], params={"shape": (2, 3)}, grad=(True, False)),
+             Sample(Ints((2,), 1, 9), _ONCE, params={"shape": (2, 3)}, dtypes=_WHOLE)])
 def scatter_nd(k, p, data, indices):
     """Zeros with elements (or sub-arrays) at given coordinates; of equal coordinates the last wins.
 
@@ -261,7 +302,11 @@ def scatter_nd(k, p, data, indices):
     return out
 
 
-scatter_nd.shape(lambda p, ins: [_scattered(p.shape, *ins)])
+@scatter_nd.shape
+def _(p, ins, outs):
+    if known(ins[0]) and known(ins[1]):
+        _scattered(p.shape, *ins)
+    return ins, [p.shape]
 scatter_nd.dtype(first_dtype)
 
 
@@ -287,7 +332,7 @@ def scatter_set_nd(k, p, lhs, rhs, indices):
 
 
 scatter_set_nd.shape(lambda p, ins: [_scattered(*ins)])
-scatter_set_nd.dtype(lambda p, ins, outs: ([ins[0] or ins[1], ins[1] or ins[0], ins[2]], [ins[0] or ins[1]]))
+scatter_set_nd.dtype(_two_alike(0, 1))
 
 
 def _strides(shape: tuple[int, ...]) -> list[int]:
@@ -295,7 +340,10 @@ def _strides(shape: tuple[int, ...]) -> list[int]:
 
 
 @op("_ravel_multi_index", "ravel_multi_index", inputs="data", shape=Shape(None), grad=None,
-    samples=[Sample(np.array([[1, 0], [2, 1]]), params={"shape": (2, 3)}, grad=False)])
+    samples=[Sample(np.array([[1, 0], [2, 1]]), params={"shape": (2, 3)}, grad=False)]
+    + [Sample(Ints(s, 0, 3), params={"shape": q}, grad=False, dtypes="int32 int64 float32 float64") for s, q in (
+        ((2, 5), "(4, 3)"), ((3, 4), (5, 3, 3)), ((2, 3), (-1, 3)), ((1, 4), 3), ((2, 1), (3, 3)))]
+    + [Sample(Ints((2, 2, 3), 0, 3), params={"shape": (3, 4)}, grad=False, mxnet="wrong for more than one dimension")])
 def ravel_multi_index(k, p, data):
     """Coordinates to places in the flattened array.
 
@@ -314,15 +362,21 @@ def ravel_multi_index(k, p, data):
 
 
 @ravel_multi_index.shape
-def _(p, ins):
-    if not p.shape or ins[0][:1] != (len(p.shape),):
-        raise ValueError(f"data {ins[0]} must have one row for each dimension of shape {p.shape}")
-    return [ins[0][1:] or (1,)]
+def _(p, ins, outs):
+    data, flat = ins[0], outs[0]
+    if not p.shape:
+        raise ValueError("the parameter shape is missing")
+    if data is None:
+        return [None if flat is None else (len(p.shape), *flat)], outs
+    if data[:1] not in ((len(p.shape),), (-1,)):
+        raise ValueError(f"data {data} must have one row for each dimension of shape {p.shape}")
+    return [(len(p.shape), *data[1:])], [data[1:] or (1,)]
 
 
 @op("_unravel_index", "unravel_index", inputs="data", shape=Shape(None), grad=None, samples=[
     Sample(np.array([5, 1, 7]), params={"shape": (2, 3)}, grad=False),
-    Sample(np.array([[5, 1], [7, 2]]), params={"shape": (3, 2, 2)}, grad=False, mxnet="wrong for more than one dimension")])
+    Sample(np.array([[5, 1], [7, 2]]), params={"shape": (3, 2, 2)}, grad=False, mxnet="wrong for more than one dimension")]
+    + [Sample(Ints((4,), 0, 12), params={"shape": q}, grad=False, dtypes="int32 int64 float32 float64") for q in ("(4, 3)", (3, 2, 2), (-1, 3), 12, (20, 1))])
 def unravel_index(k, p, data):
     """Places in the flattened array to coordinates.
 
@@ -338,15 +392,18 @@ def unravel_index(k, p, data):
 
 
 @unravel_index.shape
-def _(p, ins):
+def _(p, ins, outs):
     if not p.shape:
         raise ValueError("the parameter shape is missing")
-    return [(len(p.shape), *ins[0])]
+    flat = ins[0] if ins[0] is not None else outs[0] and outs[0][1:]
+    return [flat], [flat and (len(p.shape), *flat)]
 
 
 @op("_contrib_index_copy", inputs="old_tensor index_vector new_tensor", grad=lambda F, dy, index_vector, like_new_tensor: (
         F._contrib_index_copy(dy, index_vector, F.zeros_like(like_new_tensor)), None, F.take(dy, index_vector, axis=0)),
-    samples=[Sample((3, 2), np.array([2, 0], np.int32), (2, 2))])
+    samples=[Sample((3, 2), np.array([2, 0], np.int32), (2, 2)), Sample((3, 2), np.array([1], np.int64), (1, 2), dtypes="float32 float64"),
+             Sample((4,), np.array([3, 0, 1], np.int32), (3,)), Sample((2, 2, 3), np.array([1, 0], np.int32), (2, 2, 3)),
+             Sample(Ints((3, 2), 0, 9), np.array([0, 1], np.int32), Ints((2, 2), 0, 9), dtypes=_WHOLE)])
 def index_copy(k, p, old_tensor, index_vector, new_tensor):
     """An array with rows replaced.
 
@@ -371,11 +428,12 @@ def _(p, ins):
     return [old]
 
 
-index_copy.dtype(lambda p, ins, outs: ([ins[0] or ins[2], ins[1], ins[2] or ins[0]], [ins[0] or ins[2]]))
+index_copy.dtype(_two_alike(0, 2))
 
 
 @op("_contrib_index_array", inputs="data~", axes=Shape(None), grad=None,
-    samples=[Sample((2, 3), grad=False), Sample((2, 3, 2), params={"axes": (2, 0)}, grad=False)])
+    samples=[Sample((2, 3), grad=False), Sample((2, 3, 2), params={"axes": (2, 0)}, grad=False), Sample((4,), grad=False), Sample((2, 3, 2), params={"axes": "(-1,)"}, grad=False),
+             Sample((2, 3), params={"axes": (0, 0)}, grad=False), Sample((2, 1, 3), params={"axes": 1}, grad=False), Sample(Ints((3, 2), 0, 5), params={"axes": "None"}, dtypes=_WHOLE)])
 def index_array(k, p, data):
     """The coordinates of every element.
 
@@ -394,5 +452,10 @@ def index_array(k, p, data):
     return out
 
 
-index_array.shape(lambda p, ins: [(*ins[0], len(ins[0]) if p.axes is None else len(p.axes))])
+@index_array.shape
+def _(p, ins):
+    n = len(ins[0])
+    return [(*ins[0], n if p.axes is None else len([axis_of(a, n) for a in p.axes]))]
+
+
 index_array.dtype(lambda p, ins, outs: (ins, [np.dtype("int64")]))

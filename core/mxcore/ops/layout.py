@@ -3,10 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._core.infer import merge_shape
 from .._core.op import op
 from .._core.params import Int, Shape
 from ..testing.sample import Sample
-from .rules import axes_of, axis_of
+from .rules import axes_of, axis_of, partly, times, undoing
 
 __all__: list[str] = []
 
@@ -61,7 +62,7 @@ def _squeezed(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     if p.axis is None:
         out = tuple(d for d in shape if d != 1)
     else:
-        axes = axes_of(p.axis, len(shape))
+        axes = axes_of(p.axis, len(shape)) if p.axis else ()
         for a in axes:
             if shape[a] not in (1, -1):
                 raise ValueError(f"axis {a} has length {shape[a]}; only axes of length 1 can be removed")
@@ -72,7 +73,7 @@ def _squeezed(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 @op("squeeze", inputs="data", axis=Shape(None), view=True, grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
     samples=[Sample((1, 2, 1), dtypes=_ANY), Sample((1, 1)), Sample((2, 3)), Sample((1,)), Sample((1, 0, 1))]
     + [Sample(s, params={"axis": a}) for s, a in (
-        ((1, 2, 1), 0), ((1, 2, 1), -1), ((1, 2, 1), (0, -1)), ((1, 2, 1, 3, 1), (2, 0)), ((1, 1), (0, 1)), ((2, 1, 3), "(1,)"), ((1, 2), None))])
+        ((1, 2, 1), 0), ((1, 2, 1), -1), ((1, 2, 1), (0, -1)), ((1, 2, 1, 3, 1), (2, 0)), ((1, 1), (0, 1)), ((2, 1, 3), "(1,)"), ((1, 2), None), ((1, 2), ()))])
 def squeeze(k, p, data):
     """Remove dimensions of length 1.
 
@@ -80,7 +81,7 @@ def squeeze(k, p, data):
     ----------
     data : array
     axis : int or tuple of int, optional
-        Which; all of length 1 unless told.
+        Which; all of length 1 unless told, none if ().
     """
     return data.reshape(_squeezed(p, data.shape))
 
@@ -105,9 +106,11 @@ def reverse(k, p, data):
 
 
 @reverse.shape
-def _(p, ins):
-    axes_of(p.axis, len(ins[0]))
-    return [ins[0]]
+def _(p, ins, outs):
+    shape = merge_shape(ins[0], outs[0])
+    if shape is not None:
+        axes_of(p.axis, len(shape))
+    return [shape], [shape]
 
 
 def _blocks(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
@@ -118,16 +121,16 @@ def _blocks(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
 
 def _deep_to_wide(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     n, c, h, w = _blocks(p, shape)
-    if c % p.block_size**2:
+    if c != -1 and c % p.block_size**2:
         raise ValueError(f"{c} channels are no multiple of block_size**2 = {p.block_size**2}")
-    return n, c // p.block_size**2, h * p.block_size, w * p.block_size
+    return n, c // p.block_size**2, times(p.block_size, h), times(p.block_size, w)
 
 
 def _wide_to_deep(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     n, c, h, w = _blocks(p, shape)
-    if h % p.block_size or w % p.block_size:
+    if any(d != -1 and d % p.block_size for d in (h, w)):
         raise ValueError(f"height {h} and width {w} must be multiples of block_size = {p.block_size}")
-    return n, c * p.block_size**2, h // p.block_size, w // p.block_size
+    return n, times(p.block_size**2, c), h // p.block_size, w // p.block_size
 
 
 @op("depth_to_space", inputs="data", block_size=Int(ge=1), grad=lambda F, p, dy: F.space_to_depth(dy, block_size=p.block_size),
@@ -148,7 +151,7 @@ def depth_to_space(k, p, data):
     return blocks.reshape(_deep_to_wide(p, data.shape))
 
 
-depth_to_space.shape(lambda p, ins: [_deep_to_wide(p, ins[0])])
+depth_to_space.shape(partly(_deep_to_wide))
 
 
 @op("space_to_depth", inputs="data", block_size=Int(ge=1), grad=lambda F, p, dy: F.depth_to_space(dy, block_size=p.block_size),
@@ -169,7 +172,7 @@ def space_to_depth(k, p, data):
     return blocks.reshape(_wide_to_deep(p, data.shape))
 
 
-space_to_depth.shape(lambda p, ins: [_wide_to_deep(p, ins[0])])
+space_to_depth.shape(partly(_wide_to_deep))
 
 
 def _diagonal_axes(p: Any, ndim: int) -> tuple[int, int]:
@@ -184,7 +187,7 @@ def _diagonal_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (shape[0] + abs(p.k),) * 2
     i, j = _diagonal_axes(p, len(shape))
     n = min(shape[i], shape[j] - p.k) if p.k >= 0 else min(shape[i] + p.k, shape[j])
-    if n <= 0:
+    if n < 0:
         raise ValueError(f"a matrix of shape {(shape[i], shape[j])} has no diagonal k={p.k}")
     return (*(d for a, d in enumerate(shape) if a not in (i, j)), n)
 
@@ -197,7 +200,7 @@ _DIAG = {"k": Int(0), "axis1": Int(0), "axis2": Int(1)}
     + [Sample(s, params=params) for s, params in (
         ((2,), {"k": -1}), ((2,), {"k": 2}), ((1,), {"k": 1}), ((3, 4), {"k": 2}), ((4, 3), {"k": -2}), ((4, 3), {"k": 1}),
         ((2, 3, 4), {"axis1": 2, "axis2": 0, "k": 1}), ((2, 3, 4), {"axis1": -1, "axis2": -2}), ((2, 3, 4, 2), {"axis1": 1, "axis2": 2, "k": -1}),
-        ((3, 4), {"axis1": 1, "axis2": 0, "k": 2}))])
+        ((3, 4), {"axis1": 1, "axis2": 0, "k": 2}), ((2, 3), {"k": 3}), ((2, 3), {"k": -2}))])
 def diag(k, p, data):
     """A diagonal of the matrices that two axes make; of a 1-D array, the matrix with it on the diagonal.
 
@@ -242,4 +245,4 @@ def diag_spread(k, p, data, like):
     return out
 
 
-diag_spread.shape(lambda p, ins: [ins[1]])
+diag_spread.shape(undoing(_diagonal_shape))

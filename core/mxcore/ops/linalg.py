@@ -3,12 +3,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._core.infer import merge_shape
 from .._core.op import op
 from .._core.params import Bool, Float, Int
 from ..testing.sample import Sample
 from .rules import axis_of, size_of
-from .triangles import square, triangle
+from .triangles import floats, square, triangle, wide_floats
 
 __all__: list[str] = []
 
@@ -59,9 +61,12 @@ _GEMM2 = {"transpose_a": Bool(False), "transpose_b": Bool(False), "alpha": Float
 
 
 @op("_linalg_gemm2", "linalg_gemm2", inputs="A B", **_GEMM2, grad=lambda F, p, dy, A, B: _gemm_grads(F, p, dy, A, B),
-    samples=[Sample((2, 3), (3, 4)), Sample((2, 2, 3), (2, 4, 3), params={"transpose_b": True, "alpha": 0.5}),
-             Sample((3, 2), (4, 3), params={"transpose_a": True, "transpose_b": True}),
-             Sample((2, 5, 3), (3, 5, 4), params={"axis": 0}), Sample((3, 2), (3, 4), params={"transpose_a": True})])
+    samples=[Sample((2, 3), (3, 4)), Sample((1, 1), (1, 1)), Sample((2, 1, 3), (2, 3, 2)), Sample((2, 2, 1, 2), (2, 2, 2, 3)), Sample((0, 2, 3), (0, 3, 2))]
+    + [Sample(a, b, params=params) for a, b, params in (
+        ((2, 2, 3), (2, 4, 3), {"transpose_b": True, "alpha": 0.5}), ((3, 2), (4, 3), {"transpose_a": True, "transpose_b": True}),
+        ((2, 5, 3), (3, 5, 4), {"axis": 0}), ((3, 2), (3, 4), {"transpose_a": True}), ((2, 3, 2, 2), (2, 2, 2, 3), {"axis": 1}),
+        ((2, 2, 3), (4, 2, 3), {"axis": -3, "transpose_b": True}), ((2, 2, 3), (3, 2, 4), {"axis": 0, "alpha": -1.5}),
+        ((3, 2, 2), (3, 2, 4), {"axis": 0, "transpose_a": True}), ((2, 3), (3, 2), {"alpha": "0", "transpose_a": "False"}))])
 def gemm2(k, p, A, B):
     """alpha * op(A) @ op(B), for each pair of matrices of two stacks.
 
@@ -81,11 +86,13 @@ gemm2.shape(lambda p, ins: [_gemm_shape(p, *ins)])
 gemm2.cost(lambda p, ins, outs: size_of(outs[0]) * (ins[0][p.axis] if p.transpose_a else ins[0][-1]) / 10)
 
 
-@op("_linalg_gemm", "linalg_gemm", inputs="A B C", **_GEMM2, beta=Float(1.0),
+@op("_linalg_gemm", "linalg_gemm", inputs="A B C", **{n: _GEMM2[n] for n in ("transpose_a", "transpose_b", "alpha")}, beta=Float(1.0), axis=_GEMM2["axis"],
     grad=lambda F, p, dy, A, B: (*_gemm_grads(F, p, dy, A, B), dy * p.beta),
-    samples=[Sample((2, 3), (3, 4), (2, 4), params={"alpha": 2.0, "beta": 0.5}),
-             Sample((2, 3, 2), (2, 4, 3), (2, 2, 4), params={"transpose_a": True, "transpose_b": True}),
-             Sample((2, 5, 3), (3, 5, 4), (2, 5, 4), params={"axis": 0})])
+    samples=[Sample((2, 3), (3, 4), (2, 4)), Sample((1, 1), (1, 1), (1, 1))] + [Sample(a, b, c, params=params) for a, b, c, params in (
+        ((2, 3), (3, 4), (2, 4), {"alpha": 2.0, "beta": 0.5}), ((2, 3, 2), (2, 4, 3), (2, 2, 4), {"transpose_a": True, "transpose_b": True}),
+        ((2, 5, 3), (3, 5, 4), (2, 5, 4), {"axis": 0}), ((2, 3), (3, 2), (2, 2), {"beta": 0.0}), ((2, 3), (3, 2), (2, 2), {"alpha": "0", "beta": "-1"}),
+        ((3, 2, 2), (4, 2, 3), (2, 2, 4), {"axis": 0, "transpose_a": True, "transpose_b": True, "alpha": 0.5}),
+        ((2, 2, 3), (2, 4, 3), (2, 2, 4), {"transpose_b": True, "axis": 1}), ((2, 2, 3, 1), (2, 2, 3, 2), (2, 2, 1, 2), {"transpose_a": True}))])
 def gemm(k, p, A, B, C):
     """alpha * op(A) @ op(B) + beta * C, for each triple of matrices of three stacks.
 
@@ -110,7 +117,8 @@ def _(p, ins):
 
 
 @op("_linalg_syrk", "linalg_syrk", inputs="A", transpose=Bool(False), alpha=Float(1.0), grad=lambda F, p, dy, A: _syrk_grad(F, p, dy, A),
-    samples=[Sample((2, 3)), Sample((2, 3, 2), params={"transpose": True, "alpha": 0.5})])
+    samples=[Sample((2, 3)), Sample((1, 1)), Sample((3, 1)), Sample((2, 1, 2, 3)), Sample((0, 2, 3))] + [Sample(s, params=params) for s, params in (
+        ((2, 3, 2), {"transpose": True, "alpha": 0.5}), ((3, 2), {"transpose": True}), ((2, 3), {"alpha": -2.0}), ((1, 3), {"transpose": "1", "alpha": "0"}))])
 def syrk(k, p, A):
     """alpha * A @ A', or alpha * A' @ A, for each matrix of a stack.
 
@@ -142,10 +150,13 @@ def _(p, ins):
 
 _TRI = {"transpose": Bool(False), "rightside": Bool(False), "lower": Bool(True), "alpha": Float(1.0)}
 _TRIANGULAR = [[2.0, 0.3, -0.2], [0.5, 1.5, 0.1], [-0.25, 0.75, 1.25]]
-_TRI_SAMPLES = [
-    Sample(_TRIANGULAR, (3, 2)), Sample(_TRIANGULAR, (2, 3), params={"rightside": True, "alpha": 2.0}),
-    Sample(_TRIANGULAR, (3, 2), params={"transpose": True, "lower": False}),
-    Sample([_TRIANGULAR, _TRIANGULAR], (2, 2, 3), params={"transpose": True, "rightside": True, "alpha": 0.5})]
+_TRI_SAMPLES = [Sample(_TRIANGULAR, (3, 2)), Sample(_TRIANGULAR, (3, 1)), Sample([[1.5]], (1, 3)), Sample([[_TRIANGULAR], [_TRIANGULAR]], (2, 1, 3, 2))]
+_TRI_SAMPLES += [Sample(_TRIANGULAR, (2, 3) if right else (3, 2), params={"transpose": t, "rightside": right, "lower": low, "alpha": -1.5})
+                 for t in (False, True) for right in (False, True) for low in (False, True)]
+_SINGULAR = [[2.0, 0.5, 1.0], [1.0, 0.0, 0.25], [-0.5, 0.75, 1.0]]
+_TRI_SAMPLES += [
+    Sample([_TRIANGULAR, _TRIANGULAR], (2, 2, 3), params={"transpose": True, "rightside": True, "alpha": 0.5}),
+    Sample([_TRIANGULAR, _TRIANGULAR], (2, 3, 1), params={"lower": "0", "alpha": "2"})]
 
 
 def _op_of(xp: Any, p: Any, A: Any) -> Any:
@@ -197,7 +208,10 @@ def _cross(F: Any, p: Any, x: Any, g: Any, alpha: float) -> Any:
     return F._linalg_gemm2(x, g, transpose_b=True, alpha=alpha)
 
 
-@op("_linalg_trsm", "linalg_trsm", inputs="A B", **_TRI, grad=lambda F, p, dy, A, y: _trsm_grads(F, p, dy, A, y), samples=_TRI_SAMPLES)
+@op("_linalg_trsm", "linalg_trsm", inputs="A B", **_TRI, grad=lambda F, p, dy, A, y: _trsm_grads(F, p, dy, A, y), samples=[
+    *_TRI_SAMPLES, *[Sample(_SINGULAR, [[1.0, 2.0, 3.0]] if right else [[1.0], [2.0], [3.0]], params={"lower": low, "rightside": right}, grad=False)
+                     for low in (False, True) for right in (False, True)]])
+@np.errstate(all="ignore")  # numpy.linalg warns in its own name, where nobody silences it
 def trsm(k, p, A, B):
     """The X with op(A) @ X = alpha * B, or X @ op(A) = alpha * B, for triangular matrices A.
 
@@ -215,9 +229,24 @@ def trsm(k, p, A, B):
     alpha : float
     """
     xp = k.xp
-    a = _op_of(xp, p, A)
-    out = _t(xp, xp.linalg.solve(_t(xp, a), _t(xp, B))) if p.rightside else xp.linalg.solve(a, B)
+    a, b = _op_of(xp, p, A), B
+    if p.rightside:
+        a, b = _t(xp, a), _t(xp, b)
+    try:
+        out = xp.linalg.solve(a, b)
+    except np.linalg.LinAlgError:  # a zero on the diagonal: infinity
+        out = _substituted(xp, a, b, p.lower ^ p.transpose ^ p.rightside)
+    out = _t(xp, out) if p.rightside else out
     return xp.ascontiguousarray(out if p.alpha == 1.0 else out * out.dtype.type(p.alpha))
+
+
+def _substituted(xp: Any, a: Any, b: Any, lower: bool) -> Any:
+    """The solution of triangular systems row by row."""
+    n = a.shape[-1]
+    x = xp.zeros_like(b)
+    for i in range(n) if lower else reversed(range(n)):
+        x[..., i, :] = (b[..., i, :] - xp.matmul(a[..., i:i + 1, :], x)[..., 0, :]) / a[..., i:i + 1, i]
+    return x
 
 
 def _trsm_grads(F: Any, p: Any, dy: Any, A: Any, y: Any) -> tuple[Any, Any]:
@@ -228,3 +257,8 @@ def _trsm_grads(F: Any, p: Any, dy: Any, A: Any, y: Any) -> tuple[Any, Any]:
 for _op in (trmm, trsm):
     _op.shape(_tri_shape)
     _op.cost(lambda p, ins, outs: size_of(outs[0]) * ins[0][-1] / 10)
+
+
+for _op in (gemm, gemm2, syrk, trmm):
+    _op.dtype(floats)
+trsm.dtype(wide_floats)

@@ -64,9 +64,14 @@ def _right_matrix(p: Any, b: Any) -> Any:
 
 
 @op("dot", "_sparse_dot", inputs="lhs rhs", **_FLAGS, grad=lambda F, p, dy, lhs, rhs, needs: _dot_grads(F, p, dy, lhs, rhs, needs),
-    samples=[Sample((2, 3), (3, 4)), Sample((3, 2), (4, 3), params={"transpose_a": True, "transpose_b": True}), Sample((3,), (3,)),
-             Sample((2, 3), (3,)), Sample((3,), (3, 2)), Sample((2, 3, 4), (4, 2, 3)), Sample((4, 2, 3), (2, 3, 4), params={
-                 "transpose_a": True, "transpose_b": True}), Sample((2, 3), (2,), params={"transpose_a": True})])
+    samples=[Sample((2, 3), (3, 4)), Sample((2, 3), (3, 4), dtypes="float16 int32", grad=False, mxnet="float32 and float64 only")]
+    + [Sample(a, b) for a, b in (((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3, 4), (4, 2, 3)), ((1, 1), (1, 1)), ((5, 1), (1, 3)), ((1, 5), (5,)), ((0, 2), (2, 3)))]
+    + [Sample((2, 0), (0, 3), mxnet="aborts")]
+    + [Sample(a, b, params=params) for a, b, params in (
+        ((3, 2), (4, 3), {"transpose_a": True, "transpose_b": True}), ((4, 2, 3), (2, 3, 4), {"transpose_a": True, "transpose_b": True}),
+        ((2, 3), (2,), {"transpose_a": True}), ((3, 2), (3, 4), {"transpose_a": "True"}), ((2, 3), (4, 3), {"transpose_b": "1"}),
+        ((3,), (2, 3), {"transpose_b": True}), ((2, 3, 4), (5, 4), {"transpose_b": True}), ((3, 2, 2), (3, 5), {"transpose_a": True}),
+        ((2, 3), (3, 2), {"forward_stype": "default"}), ((2, 3), (3, 2), {"forward_stype": "None"}))])
 def dot(k, p, lhs, rhs):
     """The product of two matrices; of arrays, the last axis of the one contracted with the first axis of the other.
 
@@ -115,6 +120,14 @@ def _sparse_product(xp: Any, p: Any, a: CSR, b: Any) -> Any:
     return add_rows(xp, (shape[0], bm.shape[1]), give, parts).astype(a.dtype).reshape(shape)
 
 
+def _factor(p: Any, dy: tuple[int, ...], factors: list[Any], which: int) -> tuple[int, ...]:
+    """The shape of one factor, if `dy` has that of the product."""
+    want = _dot_shape(p, factors)[0]
+    if dy != want:
+        raise ValueError(f"dy {dy} must have the shape of the product, {want}")
+    return factors[which]  # type: ignore[no-any-return]
+
+
 _TRANSPOSED = {"transpose_a": Bool(False), "transpose_b": Bool(False)}
 
 
@@ -141,7 +154,7 @@ def dot_left(k, p, dy, rhs, like):
     return out.astype(dy.dtype).reshape(shape)
 
 
-dot_left.shape(lambda p, ins: [ins[2]])
+dot_left.shape(lambda p, ins: [_factor(p, ins[0], [ins[2], ins[1]], 0)])
 dot_left.storage(lambda p, stypes: ["default"])
 
 
@@ -181,7 +194,7 @@ def _sparse_right(xp: Any, p: Any, dy: Any, lhs: CSR, shape: tuple[int, ...]) ->
     return merge_rows(xp, shape, give, parts.reshape(parts.shape[0], *shape[1:]))
 
 
-dot_right.shape(lambda p, ins: [ins[2]])
+dot_right.shape(lambda p, ins: [_factor(p, ins[0], [ins[1], ins[2]], 1)])
 dot_right.storage(lambda p, stypes: ["row_sparse" if stypes[1] == "csr" else "default"])
 
 
@@ -198,13 +211,13 @@ def _right_grads(F: Any, p: Any, g: Any, dy: Any, lhs: Any) -> tuple[Any, Any, N
 
 def _batch_dot_shape(p: Any, ins: list[Any]) -> list[Any]:
     a, b = ins
-    if len(a) != len(b) or len(a) < 3 or a[:-2] != b[:-2]:
+    if len(a) != len(b) or len(a) < 3 or any(-1 not in pair and pair[0] != pair[1] for pair in zip(a[:-2], b[:-2])):
         raise ValueError(f"lhs {a} and rhs {b} must be stacks of matrices, of three or more dimensions, alike but in the last two")
     m, n = (a[-1], a[-2]) if p.transpose_a else a[-2:]
     r, c = (b[-1], b[-2]) if p.transpose_b else b[-2:]
-    if n != r:
+    if n != r and -1 not in (n, r):
         raise ValueError(f"the inner lengths {n} and {r} of lhs {a} and rhs {b} differ")
-    return [(*a[:-2], m, c)]
+    return [(*map(max, a[:-2], b[:-2]), m, c)]
 
 
 def _batch_dot_grads(F: Any, p: Any, dy: Any, lhs: Any, rhs: Any, needs: Any) -> tuple[Any, Any]:
@@ -219,8 +232,12 @@ def _batch_dot_grads(F: Any, p: Any, dy: Any, lhs: Any, rhs: Any, needs: Any) ->
 
 
 @op("batch_dot", inputs="lhs rhs", **_FLAGS, grad=lambda F, p, dy, lhs, rhs, needs: _batch_dot_grads(F, p, dy, lhs, rhs, needs),
-    samples=[Sample((2, 3, 4), (2, 4, 5)), Sample((2, 4, 3), (2, 5, 4), params={"transpose_a": True, "transpose_b": True}),
-             Sample((2, 4, 3), (2, 4, 5), params={"transpose_a": True}), Sample((2, 1, 3, 4), (2, 1, 5, 4), params={"transpose_b": True})])
+    samples=[Sample((2, 3, 4), (2, 4, 5)), Sample((1, 1, 3), (1, 3, 1)), Sample((3, 2, 1), (3, 1, 4)),
+             Sample((2, 2, 3, 4), (2, 2, 4, 1)), Sample((2, 0, 3), (2, 3, 2)), Sample((2, 2, 0), (2, 0, 3))]
+    + [Sample(a, b, params=params) for a, b, params in (
+        ((2, 4, 3), (2, 5, 4), {"transpose_a": True, "transpose_b": True}), ((2, 4, 3), (2, 4, 5), {"transpose_a": True}),
+        ((2, 1, 3, 4), (2, 1, 5, 4), {"transpose_b": True}), ((2, 2, 3), (2, 1, 3), {"transpose_b": "1"}),
+        ((1, 2, 3), (1, 3, 2), {"forward_stype": "default"}))])
 def batch_dot(k, p, lhs, rhs):
     """The product of each pair of matrices of two stacks.
 
@@ -238,12 +255,13 @@ def batch_dot(k, p, lhs, rhs):
     return out.astype(lhs.dtype) if out.dtype != lhs.dtype else out
 
 
-batch_dot.shape(_batch_dot_shape)
+batch_dot.shape(lambda p, ins, outs: (ins, outs if None in ins else _batch_dot_shape(p, ins)))
 batch_dot.cost(lambda p, ins, outs: size_of(outs[0]) * ins[0][-2 if p.transpose_a else -1] / 10)
 
 
-@op("khatri_rao", inputs="args*", samples=[Sample((2, 3), (4, 3), params={"num_args": 2}, grad=False),
-                                           Sample((2, 2), (3, 2), (2, 2), params={"num_args": 3}, grad=False)])
+@op("khatri_rao", inputs="args*", samples=[Sample((2, 3), (4, 3), params={"num_args": 2}, grad=False)]
+    + [Sample(*shapes, params={"num_args": len(shapes)}, grad=False) for shapes in (((2, 2), (3, 2), (2, 2)), ((3, 2),), ((1, 1), (1, 1)), ((4, 1), (2, 1)))]
+    + [Sample((2, 3), (3, 3), grad=False), Sample((2, 3), (3, 3), dtypes="float16 int32 int64", mxnet="float32 and float64 only")])
 def khatri_rao(k, p, *args):
     """The Khatri-Rao product: for each column, the Kronecker product of the columns of all matrices.
 
@@ -269,7 +287,8 @@ def _(p, ins):
     return [(rows, ins[0][1])]
 
 
-@op("_contrib_div_sqrt_dim", inputs="data", grad=lambda F, dy: F._contrib_div_sqrt_dim(dy), samples=[Sample((2, 3))])
+@op("_contrib_div_sqrt_dim", inputs="data", grad=lambda F, dy: F._contrib_div_sqrt_dim(dy), samples=[
+    Sample((2, 3), dtypes="float16 float32 float64"), Sample((5,)), Sample((2, 1)), Sample((1, 2, 4)), Sample((0, 3))])
 def div_sqrt_dim(k, p, data):
     """Divide by the square root of the length of the last axis.
 
@@ -278,3 +297,11 @@ def div_sqrt_dim(k, p, data):
     data : array
     """
     return data / data.dtype.type(np.sqrt(data.shape[-1]))
+
+
+@div_sqrt_dim.shape
+def _(p, ins, outs):
+    shape = ins[0] if ins[0] is not None else outs[0]
+    if shape == ():
+        raise ValueError("data must have at least one dimension")
+    return [shape], [shape]

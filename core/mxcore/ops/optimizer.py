@@ -1,7 +1,7 @@
 """Optimizer updates: one step of one weight, which may have a float32 master copy.
 
-One weight at a time; :mod:`.optimizer_multi` has the operators over many. Each rule is a function ``(xp, p, lr, wd, weight, grad, *states) -> (weight, *states)``; the operators around it are made
-by tables. Scalars of a step (``lr``, ``wd`` …) are dynamic, so a decaying rate fills no cache. States are inputs that
+One weight at a time; :mod:`.optimizer_multi` has the operators over many. Each rule is a function
+``(xp, p, lr, wd, weight, grad, *states) -> (weight, *states)``; the operators around it are made by tables. Scalars of a step (``lr``, ``wd`` …) are dynamic, so a decaying rate fills no cache. States are inputs that
 the operator writes; the new weight is its output, usually given as ``out=weight``.
 """
 from __future__ import annotations
@@ -22,6 +22,10 @@ _F32 = np.dtype("float32")
 
 def _f(*default):
     return Float(*default, dynamic=True)
+
+
+def _share(default):
+    return Float(default, ge=0, le=1, dynamic=True)
 
 
 def _clipped(xp, p, x, bound=None):
@@ -57,13 +61,18 @@ def _nag_mom(xp, p, lr, wd, w, g, mom):
     return new, p.momentum * mom - lr * (g + wd * new)
 
 
+def _sign(x):
+    """1, 0 or -1; 0 for NaN, as in MXNet."""
+    return (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
+
+
 def _signsgd(xp, p, lr, wd, w, g):
-    return (1 - lr * wd) * w - lr * xp.sign(g),
+    return (1 - lr * wd) * w - lr * _sign(g),
 
 
 def _signum(xp, p, lr, wd, w, g, mom):
     mom = p.momentum * mom - (1 - p.momentum) * (wd * w + _grad(xp, p, g))
-    return (1 - lr * p.wd_lh) * w + lr * xp.sign(mom), mom
+    return (1 - lr * p.wd_lh) * w + lr * _sign(mom), mom
 
 
 def _adam_moments(p, g, mean, var):
@@ -88,7 +97,7 @@ def _ftrl(xp, p, lr, wd, w, g, z, n):
     grown = n + g * g
     z = z + g - (xp.sqrt(grown) - xp.sqrt(n)) * w / lr
     w = (xp.sign(z) * p.lamda1 - z) / ((p.beta + xp.sqrt(grown)) / lr + wd)
-    return xp.where(xp.abs(z) > p.lamda1, w, 0), z, grown
+    return xp.where(xp.abs(z) <= p.lamda1, 0, w), z, grown
 
 
 def _bounded(xp, p, w):
@@ -193,9 +202,22 @@ def _master(rule):
     return body
 
 
+def _real(t):
+    """The dtype of a weight, checked."""
+    if t is not None and t.kind != "f":
+        raise TypeError(f"weights must be float16, float32 or float64, got {t.name}")
+    return t
+
+
+def _alike(p, ins, outs):
+    """Everything has one dtype, a float."""
+    t = _real(next((t for t in (*ins, *outs) if t is not None), None))
+    return [t] * len(ins), [t] * len(outs)
+
+
 def _master_dtypes(p, ins, outs):
     """weight, gradient and output are alike, everything else float32."""
-    t = ins[0] or ins[1] or outs[0]
+    t = _real(ins[0] or ins[1] or (outs[0] if outs else None))
     return [t, t, *[_F32] * (len(ins) - 2)], [t] * len(outs)
 
 
@@ -214,18 +236,43 @@ def _inputs(names, shape, mixed=False):
     return made
 
 
+#: Values of parameters that are exact in every dtype.
+_EXACT = {"lr": 0.25, "momentum": 0.5, "wd": 0.125, "rescale_grad": 0.5, "beta1": 0.5, "beta2": 0.75, "gamma1": 0.75, "gamma2": 0.5, "t": 3,
+          "epsilon": 0.0625, "lamda1": 0.25, "beta": 0.5, "wd_lh": 0.125, "clip_gradient": 0.75, "clip_grad": 0.75, "eta": 0.5}
+_PLAIN = {"wd": 0.0, "clip_gradient": -1.0, "clip_grad": -1.0, "momentum": 0.0, "wd_lh": 0.0, "lazy_update": False}
+_ODD_GRAD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0])
+
+
+def _uses(names, params, choices=({},), mixed=False, mxnet=True):
+    """Samples of an update: all parameters away from their defaults, none, as strings; clips; shapes; what is not finite."""
+    given = {n: _EXACT.get(n, s.default) for n, s in params.items()}
+    plain = {**given, **{n: v for n, v in _PLAIN.items() if n in params}}
+    clip = next((n for n in params if n.startswith("clip_grad")), None)
+    dtypes = {"dtypes": "float32"} if mixed else {}
+
+    def use(shape, values, **more):
+        return Sample(*_inputs(names, shape, mixed), params=values, grad=False, **{"mxnet": mxnet, **dtypes, **more})
+
+    yield from (use((3, 4), {**given, **c}) for c in choices)
+    yield use((5,), _needed(params), dtypes="float32")  # MXNet keeps parameters in float32 even where the weight is float64
+    yield use((2, 1, 3), plain)
+    yield use((1,), {n: str(v) for n, v in given.items()})
+    if clip is not None:
+        yield use((7,), {**given, clip: 0.0})
+        yield use((7, 1), {**plain, clip: 1.0, "rescale_grad": 4.0})
+    if not mixed:
+        yield use((3, 5), given, dtypes="float16", tol=4)
+        weight, _, *states = _inputs(names, (6,))
+        yield Sample(weight, _ODD_GRAD, *states, params=given, grad=False, mxnet=mxnet)
+    yield use((0, 4), _needed(params))
+
+
 def _update(name, rule, states, params, head, aliases=(), lazy=None, choices=({},), mixed=False, mxnet=True):
     """Declare the operator of a rule; with `lazy` for row_sparse arrays too; if `mixed`, also its form with a master copy."""
     names = ["weight", "grad", *states]
-    base = {**{n: s.default if not s.required else 0.25 for n, s in params.items()}, "lr": 0.25}
-    exact = {"momentum": 0.5, "wd": 0.125, "rescale_grad": 0.5, "beta1": 0.5, "beta2": 0.75, "gamma1": 0.75, "gamma2": 0.5, "t": 3,
-             "epsilon": 0.0625, "lamda1": 0.25, "beta": 0.5, "wd_lh": 0.125, "clip_gradient": 0.75, "clip_grad": 0.75}
-    given = {n: exact.get(n, v) for n, v in base.items()}
-    every = [{**given, **c} for c in choices]
     o = Op(name, _body(rule, lazy), inputs=" ".join(names), mutates=" ".join(states), params=params, alias="weight->output", aliases=aliases,
-           doc=_doc(head, names, params), samples=[
-               *[Sample(*_inputs(names, (3, 4)), params=c, grad=False, mxnet=mxnet) for c in every],
-               Sample(*_inputs(names, (0, 4)), params={"lr": 0.25, **_needed(params)}, grad=False, mxnet=False)])
+           doc=_doc(head, names, params), samples=list(_uses(names, params, choices, mxnet=mxnet)))
+    o.dtype(_alike)
     if lazy:
         o.storage(lambda p, stypes: [stypes[0]])
     yield o
@@ -233,7 +280,7 @@ def _update(name, rule, states, params, head, aliases=(), lazy=None, choices=({}
         names = [*names, "weight32"]
         low = Op("mp_" + name, _master(rule), inputs=" ".join(names), mutates=" ".join(names[2:]), params=params,
                  doc=_doc(head + " The weight has a master copy in float32.", names, params),
-                 samples=[Sample(*_inputs(names, (3, 4), True), params=given, dtypes="float32", grad=False)])
+                 samples=list(_uses(names, params, choices, mixed=True)))
         low.dtype(_master_dtypes)
         yield low
 
@@ -256,29 +303,30 @@ def _if_sparse(p, weight):
 
 _BETAS = {"beta1": _f(0.9), "beta2": _f(0.999), "epsilon": _f(1e-8)}
 _NO_CLIP = {"clip_gradient": -1.0}
+_EAGER = {"lazy_update": False}
 
 OPS = [
     *_update("sgd_update", _sgd, [], {"lr": _f(), **_stepping(), **_LAZY}, "A step of gradient descent.", ["_sparse_sgd_update"], _if_told,
-             choices=[{}, _NO_CLIP], mixed=True),
+             choices=[{}, _NO_CLIP, _EAGER], mixed=True),
     *_update("sgd_mom_update", _sgd_mom, ["mom"], {"lr": _f(), "momentum": _f(0.0), **_stepping(), **_LAZY},
-             "A step of gradient descent with momentum.", ["_sparse_sgd_mom_update"], _if_told, choices=[{}, _NO_CLIP], mixed=True),
+             "A step of gradient descent with momentum.", ["_sparse_sgd_mom_update"], _if_told, choices=[{}, _NO_CLIP, _EAGER], mixed=True),
     *_update("nag_mom_update", _nag_mom, ["mom"], {"lr": _f(), "momentum": _f(0.0), **_stepping()},
              "A step of Nesterov's accelerated gradient.", mixed=True),
     *_update("signsgd_update", _signsgd, [], {"lr": _f(), **_stepping()}, "A step along the signs of the gradient."),
     *_update("signum_update", _signum, ["mom"], {"lr": _f(), "momentum": _f(0.0), **_stepping(), "wd_lh": _f(0.0)},
              "A step along the signs of the momentum."),
     *_update("adam_update", _adam, ["mean", "var"], {"lr": _f(), **_BETAS, **_stepping(), **_LAZY}, "A step of Adam.",
-             ["_sparse_adam_update"], _if_told, choices=[{}, _NO_CLIP]),
+             ["_sparse_adam_update"], _if_told, choices=[{}, _NO_CLIP, _EAGER]),
     *_update("ftml_update", _ftml, ["d", "v", "z"],
-             {"lr": _f(), "beta1": _f(0.6), "beta2": _f(0.999), "epsilon": _f(1e-8), "t": Int(dynamic=True), **_stepping("clip_grad")},
+             {"lr": _f(), "beta1": _share(0.6), "beta2": _share(0.999), "epsilon": _f(1e-8), "t": Int(dynamic=True), **_stepping("clip_grad")},
              "A step of FTML, Follow the Moving Leader."),
     *_update("ftrl_update", _ftrl, ["z", "n"], {"lr": _f(), "lamda1": _f(0.01), "beta": _f(1.0), **_stepping()},
              "A step of FTRL, Follow the Regularized Leader.", ["_sparse_ftrl_update"], _if_sparse),
     *_update("rmsprop_update", _rmsprop, ["n"], {"lr": _f(), "gamma1": _f(0.95), "epsilon": _f(1e-8), **_stepping(), "clip_weights": _f(-1.0)},
-             "A step of RMSProp, by Tieleman and Hinton.", choices=[{}, {"clip_weights": 0.75}]),
+             "A step of RMSProp, by Tieleman and Hinton.", choices=[{}, {"clip_weights": 0.75}, {"clip_weights": 0.0}]),
     *_update("rmspropalex_update", _rmspropalex, ["n", "g", "delta"],
              {"lr": _f(), "gamma1": _f(0.95), "gamma2": _f(0.9), "epsilon": _f(1e-8), **_stepping(), "clip_weights": _f(-1.0)},
-             "A step of RMSProp, centred and with momentum, by Graves.", choices=[{}, {"clip_weights": 0.75}]),
+             "A step of RMSProp, centred and with momentum, by Graves.", choices=[{}, {"clip_weights": 0.75}, {"clip_weights": 0.0}]),
     *_update("_sparse_adagrad_update", _adagrad, ["history"], {"lr": _f(), "epsilon": _f(1e-7), **_stepping()}, "A step of AdaGrad.",
              lazy=_always, mxnet=_ROWS),
 ]
@@ -306,6 +354,7 @@ def group_adagrad_update(k, p, weight, grad, history):
     return _body(_group_adagrad)(k, p, weight, grad, history)
 
 
+group_adagrad_update.dtype(_alike)
 group_adagrad_update.storage(lambda p, stypes: [stypes[0]])
 
 

@@ -5,8 +5,8 @@ import numpy as np
 
 from .._core.op import Op, op
 from .._core.params import Bool, Float, Floats, Int, Shape
-from ..testing.sample import Sample, Values
-from .optimizer import _adam_moments, _clipped, _doc, _f, _grad, _inputs, _master_dtypes, _sgd, _sgd_mom
+from ..testing.sample import Ints, Sample, Values
+from .optimizer import _EXACT, _adam_moments, _alike, _clipped, _doc, _f, _grad, _inputs, _master_dtypes, _real, _sgd, _sgd_mom, _uses
 
 __all__ = ["MANY"]
 
@@ -38,7 +38,6 @@ _BETAS = {"beta1": _f(0.9), "beta2": _f(0.999)}
 _PHASE1 = {**_BETAS, "epsilon": _f(1e-6), "t": Int(dynamic=True), "bias_correction": Bool(True), "wd": _f(), "rescale_grad": _f(1.0),
            "clip_gradient": _f(-1.0)}
 _PHASE2 = {"lr": _f(), "lower_bound": _f(-1.0), "upper_bound": _f(-1.0)}
-_EXACT = {"beta1": 0.5, "beta2": 0.75, "epsilon": 0.0625, "wd": 0.125}
 
 
 def _phase1(k, p, weight, grad, mean, var, weight32=None):
@@ -58,27 +57,37 @@ def _phase2_mixed(k, p, weight, g, r1, r2, weight32):
 def _phases():
     first = ["weight", "grad", "mean", "var"]
     head = "The direction of a step of LAMB; a second operator scales it. The output is the direction."
-    given = [{**_EXACT, "t": 3, "rescale_grad": 0.5, "clip_gradient": 0.75}, {**_EXACT, "t": 3, "bias_correction": False}]
+    choices = ({}, {"bias_correction": False}, {"clip_gradient": -1.0, "t": 1})
     for mixed in (False, True):
         names = [*first, "weight32"] if mixed else first
         o = Op("mp_" * mixed + "lamb_update_phase1", _phase1, inputs=" ".join(names), mutates="mean var", params=_PHASE1, doc=_doc(head, names, _PHASE1),
-               samples=[Sample(*_inputs(names, (3, 4), mixed), params=c, grad=False, dtypes="float32" if mixed else "float32 float64") for c in given])
+               samples=list(_uses(names, _PHASE1, choices, mixed)))
         if mixed:
             o.dtype(lambda p, ins, outs: (_master_dtypes(p, ins, [])[0], [_F32]))
+        else:
+            o.dtype(_alike)
         yield o
     second = ["weight", "g", "r1", "r2"]
     head = "A step of LAMB along `g`, scaled by the ratio of r1 (norm of the weight) to r2 (norm of `g`)."
     for mixed in (False, True):
         names = [*second, "weight32"] if mixed else second
-        shapes = [Values((3, 4), dtype="float16") if mixed else (3, 4), (3, 4), [2.0], [4.0], *([(3, 4)] if mixed else [])]
+
+        def use(shape, r1, r2, values, mixed=mixed):
+            arrays = [Values(shape, dtype="float16") if mixed else shape, shape, [r1], [r2], *([shape] if mixed else [])]
+            return Sample(*arrays, params=values, grad=False, dtypes="float32" if mixed else "float32 float64",
+                          mxnet="leaves weight32 as it was" if mixed else True)
+
         o = Op("mp_" * mixed + "lamb_update_phase2", _phase2_mixed if mixed else _phase2, inputs=" ".join(names), params=_PHASE2,
                mutates="weight32" if mixed else "", alias="weight->output", doc=_doc(head, names, _PHASE2),
-               samples=[Sample(*shapes, params={"lr": 0.25, **c}, grad=False, dtypes="float32" if mixed else "float32 float64",
-                               mxnet="leaves weight32 as it was" if mixed else True)
-                        for c in ({}, {"lower_bound": 3.0}, {"upper_bound": 1.0})])
+               samples=[use((3, 4), 2.0, 4.0, {"lr": 0.25, **c}) for c in ({}, {"lower_bound": 3.0}, {"upper_bound": 1.0})]
+               + [use((5,), 2.0, 4.0, {"lr": "0.25", "lower_bound": "0.5", "upper_bound": "8.0"}), use((1,), 0.0, 4.0, {"lr": 0.5}),
+                  use((2, 1, 3), 2.0, 0.0, {"lr": 0.5}), use((2, 2), 0.0, 4.0, {"lr": 0.5, "lower_bound": 1.0}),
+                  use((3,), 2.0, 4.0, {"lr": 0.5, "upper_bound": 0.0})])
         o.shape(_phase2_shape)
         if mixed:
-            o.dtype(lambda p, ins, outs: ([ins[0] or outs[0], *[_F32] * 4], [ins[0] or outs[0]]))
+            o.dtype(lambda p, ins, outs: ([_real(ins[0] or outs[0]), *[_F32] * 4], [ins[0] or outs[0]]))
+        else:
+            o.dtype(_alike)
         yield o
 
 
@@ -120,11 +129,16 @@ _MANY_MEANING = {
     "num_weights": "int\n    How many weights.", "num_tensors": "int\n    How many weights."}
 
 
+#: Outputs may be the weights themselves; 256 are more than is ever updated at once.
+_IN_PLACE = " ".join(f"weight_{i}->output{i}" for i in range(256))
+
+
 def _many(name, rule, states, params, head, count="num_weights", last=(), rates=("lrs", "wds"), sample=None):
     """Declare ``name`` over the weights of one dtype and ``name % 'mp_'`` over weights with master copies.
 
     `last` are arrays after all the weights; those named in `rates` may be among them.
     """
+    lists = [m for m, s in params.items() if isinstance(s, Shape)]
     for mixed in (False, True):
         names = ["weight", "grad", *states, *(["weight32"] if mixed else [])]
         own = {count: Int(1, ge=1)}
@@ -133,8 +147,7 @@ def _many(name, rule, states, params, head, count="num_weights", last=(), rates=
             xp, per, n = k.xp, len(names), getattr(p, count)
             more = dict(zip(last, data[n * per:]))
             lrs, wds = (more[r] if r in more else getattr(p, r) for r in rates)
-            if not last and min(len(lrs), len(wds)) < n:
-                raise ValueError(f"{rates[0]} and {rates[1]} must hold {n} numbers, got {len(lrs)} and {len(wds)}")
+            _one_each(p, count, lists)
             outs, written = [], []
             for i in range(n):
                 w, g, *old = data[i * per:(i + 1) * per]
@@ -160,9 +173,9 @@ def _many(name, rule, states, params, head, count="num_weights", last=(), rates=
                          f"data : {words['data']}", *[line for n in specs for line in _word(n)], "", "Notes", "-----",
                          "Behaviour matched: MXNet 1.9.1's operator of this name."])
         o = Op(name % ("mp_" if mixed else ""), body, inputs="data*", count=count, arg_names=arguments, mutates=written, params=specs, doc=doc,
-               outputs=lambda p: [f"output{i}" for i in range(getattr(p, count))],
-               samples=[_many_sample(names, sample, count, last, mixed)])
-        _rules(o, names, count, last, mixed)
+               outputs=lambda p: ["output"] if getattr(p, count) == 1 else [f"output{i}" for i in range(getattr(p, count))],
+               alias=_IN_PLACE, samples=list(_many_samples(names, specs, sample, count, last, rates, mixed)))
+        _rules(o, names, count, last, mixed, lists)
         yield o
 
 
@@ -172,18 +185,47 @@ def _word(n):
     return _doc("", [], [n]).splitlines()[4:-4]
 
 
-def _many_sample(names, params, count, last, mixed):
-    tail = {"lrs": [0.25, 0.5], "wds": [0.125, 0.25], "rescale_grad": [0.5]}
-    return Sample(*_inputs(names, (3, 4), mixed), *_inputs(names, (5,), mixed), *[np.array(tail[n], np.float32) for n in last],
-                  params={**params, count: 2}, dtypes="float32" if mixed or last else "float32 float64", grad=False)
+def _many_samples(names, specs, given, count, last, rates, mixed):
+    """Two weights with everything; one, and three, with next to nothing; clips; strings; float16."""
+    tail = {"lrs": [0.25, 0.5, 0.125], "wds": [0.125, 0.25, 0.0], "rescale_grad": [0.5]}
+    needed = {n: s for n, s in specs.items() if s.required}
+
+    def use(shapes, values, dtypes="float32" if mixed or last else "float32 float64", **more):
+        n = len(shapes)
+        cut = {k: v[:n] if isinstance(v, tuple) else v for k, v in values.items()}
+        ends = [np.array(tail[m][:n if m in rates else 1], np.float32) for m in last]
+        return Sample(*[a for s in shapes for a in _inputs(names, s, mixed)], *ends, params={**cut, count: n}, dtypes=dtypes, grad=False, **more)
+
+    few = {n: (0.25, 0.5, 0.125) if isinstance(s, Floats) else (3, 1, 2) for n, s in needed.items()}
+    yield use([(3, 4), (5,)], given)
+    yield use([(2, 3)], few, "float32")  # MXNet keeps parameters in float32 even where the weights are float64
+    yield use([(2,), (1, 3), (2, 1, 2)], few, "float32")
+    if "clip_gradient" in specs:
+        yield use([(4,), (1,)], {**given, "clip_gradient": -1.0})
+        yield use([(2, 2), (3,)], {**given, "clip_gradient": 0.0})
+    yield use([(3,), (2, 1)], {n: v if isinstance(v, tuple) else str(v) for n, v in given.items()})
+    for n in ("bias_correction", "lower_bound", "upper_bound"):
+        if n in specs:
+            yield use([(3,), (2, 2)], {**given, "upper_bound": -1.0, n: {"bias_correction": False}.get(n, 3.0)})
+    if not mixed and not last:
+        yield use([(3, 2), (4,)], given, "float16")
 
 
-def _rules(o, names, count, last, mixed):
+def _one_each(p, count, lists):
+    """Raise ValueError unless each of these parameters holds a number for every weight."""
+    n = getattr(p, count)
+    for m in lists:
+        if len(getattr(p, m)) != n:
+            raise ValueError(f"{m} must hold {n} numbers, one for each of {count}, got {len(getattr(p, m))}")
+
+
+def _rules(o, names, count, last, mixed, lists):
     per = len(names)
 
     @o.shape
     def _(p, ins, outs):
         n = getattr(p, count)
+        _one_each(p, count, lists)
         new_ins, new_outs = [], []
         for i in range(n):
             group = ins[i * per:(i + 1) * per]
@@ -196,15 +238,16 @@ def _rules(o, names, count, last, mixed):
     def _(p, ins, outs):
         n = getattr(p, count)
         given = [t for i in range(n) for t in (*ins[i * per:i * per + (2 if mixed else per)], outs[i])]
-        one = next((t for t in given if t is not None), None)
+        one = _real(next((t for t in given if t is not None), None))
         group = [one, one, *[_F32 if mixed else one] * (per - 2)]
-        return group * n + list(ins[n * per:]), [one] * n
+        return group * n + [_F32] * len(last), [one] * n
 
 
 _SGD = {"rescale_grad": _f(1.0), "clip_gradient": _f(-1.0)}
 _MOM = {"momentum": _f(0.0), **_SGD}
 _RATES = {"lrs": Floats(dynamic=True), "wds": Floats(dynamic=True)}
 _GIVEN = {"rescale_grad": 0.5, "clip_gradient": 0.75}
+_MOMENTS = {n: _EXACT[n] for n in ("beta1", "beta2", "epsilon")}
 _GIVEN_RATES = {"lrs": (0.25, 0.5), "wds": (0.125, 0.25)}
 
 MANY = [
@@ -220,12 +263,12 @@ MANY = [
            {"learning_rates": Floats(dynamic=True), **_BETAS, "epsilon": _f(1e-6), "wds": Floats(dynamic=True), "rescale_grad": _f(1.0),
             "lower_bound": _f(-1.0), "upper_bound": _f(-1.0), "clip_gradient": _f(-1.0), "bias_correction": Bool(True),
             "step_count": Shape(dynamic=True)}, "A step of LAMB for many weights.", count="num_tensors", rates=("learning_rates", "wds"),
-           sample={**{n: v for n, v in _EXACT.items() if n != "wd"}, "learning_rates": (0.25, 0.5), "wds": (0.125, 0.25), "step_count": (3, 4),
+           sample={**_MOMENTS, "learning_rates": (0.25, 0.5), "wds": (0.125, 0.25), "step_count": (3, 4),
                    "rescale_grad": 0.5, "clip_gradient": 0.75, "upper_bound": 2.0}),
     *_many("_multi_%sadamw_update", _adamw_rule, ["mean", "var"],
            {"lrs": Floats(dynamic=True), **_BETAS, "epsilon": _f(1e-8), "wds": Floats(dynamic=True), "etas": Floats(dynamic=True),
             "clip_gradient": _f(-1.0)}, "A step of AdamW for many weights.", last=("rescale_grad",),
-           sample={**{n: v for n, v in _EXACT.items() if n != "wd"}, **_GIVEN_RATES, "etas": (0.5, 0.25), "clip_gradient": 0.75}),
+           sample={**_MOMENTS, **_GIVEN_RATES, "etas": (0.5, 0.25), "clip_gradient": 0.75}),
 ]
 
 _ADAMW = {"lr": _f(), **_BETAS, "epsilon": _f(1e-8), "wd": _f(0.0), "eta": _f(), "clip_gradient": _f(-1.0)}
@@ -241,27 +284,26 @@ def _adamw_mixed(k, p, weight, grad, mean, var, weight32, rescale_grad):
 
 
 def _adamw_ops():
+    given = {n: _EXACT[n] for n in _ADAMW}
     for mixed in (False, True):
         names = ["weight", "grad", "mean", "var", *(["weight32"] if mixed else [])]
         o = Op("_mp_adamw_update" if mixed else "_adamw_update", _adamw_mixed if mixed else _adamw_body, params=_ADAMW, alias="weight->output",
                inputs=" ".join([*names, "rescale_grad"]), mutates=" ".join(names[2:]),
                doc=_doc("A step of AdamW; left out where `rescale_grad` is zero or not finite.", [*names, "rescale_grad"], _ADAMW),
-               samples=[Sample(*_inputs(names, (3, 4), mixed), np.array([0.5], np.float32), params={**_EXACT, "lr": 0.25, "eta": 0.5, **c},
-                               grad=False, dtypes="float32") for c in ({}, {"clip_gradient": 0.75})])
+               samples=[Sample(*_inputs(names, shape, mixed), np.array([scale], np.float32), params={**given, **c}, grad=False, dtypes="float32")
+                        for shape, scale, c in (
+                            ((3, 4), 0.5, {}), ((3, 4), 0.5, {"clip_gradient": -1.0}), ((5,), 0.5, {"wd": 0.0, "clip_gradient": 0.0}), ((2, 3), 0.0, {}),
+                            ((2, 1, 3), np.inf, {}), ((4,), np.nan, {}), ((1,), 4.0, {"eta": "2.0", "lr": "0.5", "beta1": "0.25", "wd": "0.5"}))]
+               + [Sample(*_inputs(names, (5,), mixed), np.array([1.0], np.float32), params={"lr": 0.25, "eta": 0.5}, grad=False, dtypes="float32")])
         o.shape(lambda p, ins, outs: ([ins[0] or outs[0]] * (len(ins) - 1) + [ins[-1]], [ins[0] or outs[0]]))
-        rule = _master_dtypes if mixed else _first_dtypes
+        rule = _master_dtypes if mixed else _alike
         o.dtype(lambda p, ins, outs, rule=rule: _but_last(rule, p, ins, outs))
         yield o
 
 
-def _first_dtypes(p, ins, outs):
-    t = ins[0] or ins[1] or outs[0]
-    return [t] * len(ins), [t]
-
-
 def _but_last(rule, p, ins, outs):
     found, outs = rule(p, ins[:-1], outs)
-    return [*found, ins[-1]], outs
+    return [*found, _F32], outs
 
 
 ADAMW = [*_adamw_ops()]
@@ -269,7 +311,9 @@ ADAMW = [*_adamw_ops()]
 
 @op("multi_lars", inputs="lrs weights_sum_sq grads_sum_sq wds", alias="lrs->output", eta=Float(), eps=Float(), rescale_grad=_f(1.0), samples=[
     Sample(*[Values((4,), 0.5, 2.0)] * 4, params={"eta": 0.25, "eps": 0.5, "rescale_grad": 0.5}, grad=False),
-    Sample([1.0, 1.0], [4.0, 0.0], [0.0, 4.0], [0.5, 0.5], params={"eta": 0.25, "eps": 0.5}, grad=False)])
+    Sample([1.0, 1.0], [4.0, 0.0], [0.0, 4.0], [0.5, 0.5], params={"eta": 0.25, "eps": 0.5}, grad=False),
+    Sample(*[Values((1,), 0.5, 2.0)] * 4, params={"eta": "0.25", "eps": "0.0"}, grad=False),
+    Sample(*[Values((7,), 0.5, 2.0)] * 4, params={"eta": 1.0, "eps": 0.0, "rescale_grad": -2.0}, grad=False, dtypes="float32 float64")])
 def multi_lars(k, p, lrs, weights_sum_sq, grads_sum_sq, wds):
     """Learning rates of LARS: scaled by the ratio of the norms of weights and gradients; as they are where one is zero.
 
@@ -290,10 +334,16 @@ def multi_lars(k, p, lrs, weights_sum_sq, grads_sum_sq, wds):
     """
     xp = k.xp
     w, g = xp.sqrt(weights_sum_sq), xp.sqrt(grads_sum_sq) * p.rescale_grad
-    return xp.where((w > 0) & (g > 0), lrs * p.eta * w / (g + wds * w + p.eps), lrs)
+    return xp.where((w > 0) & (grads_sum_sq > 0), lrs * p.eta * w / (g + wds * w + p.eps), lrs)
 
 
-@op("multi_sum_sq", inputs="data*", count="num_arrays", samples=[Sample((3, 4), (5,), params={"num_arrays": 2}, grad=False, tol=4)])
+multi_lars.dtype(_alike)
+
+
+@op("multi_sum_sq", inputs="data*", count="num_arrays", num_arrays=Int(ge=1, le=1 << 16), arg_names=lambda p: [f"array_{i}" for i in range(p.num_arrays)],
+    samples=[
+    Sample((3, 4), (5,), params={"num_arrays": 2}, grad=False, tol=4, dtypes="float16 float32 float64"),
+    Sample((2, 1, 3), params={"num_arrays": "1"}, grad=False, tol=4), Sample((1,), (2, 2), (3,), params={"num_arrays": 3}, grad=False, tol=4)])
 def multi_sum_sq(k, p, *data):
     """The sum of squares of each array, in one float32 array.
 
@@ -306,11 +356,13 @@ def multi_sum_sq(k, p, *data):
 
 
 multi_sum_sq.shape(lambda p, ins, outs: (ins, [(p.num_arrays,)]))
-multi_sum_sq.dtype(lambda p, ins, outs: (ins, [_F32]))
+multi_sum_sq.dtype(lambda p, ins, outs: (_alike(p, ins, [])[0], [_F32]))
 
 
 @op("reset_arrays", inputs="data*", outputs="", count="num_arrays", mutates=lambda p: [f"arg{i}" for i in range(p.num_arrays)], samples=[
-    Sample((3, 4), (5,), params={"num_arrays": 2}, grad=False)])
+    Sample((3, 4), (5,), params={"num_arrays": 2}, grad=False, dtypes="float16 float32 float64"),
+    Sample((2, 1, 2), params={"num_arrays": "1"}, grad=False),
+    Sample(Ints((2, 3), -5, 5), params={"num_arrays": 1}, grad=False, dtypes="int32 uint8")])
 def reset_arrays(k, p, *data):
     """Fill arrays with zeros.
 

@@ -7,7 +7,7 @@ from .._core.op import op
 from .._core.params import Shape
 from ..testing.sample import Sample
 from .conv import Geometry, geometry, padded, windows
-from .rules import size_of
+from .rules import size_of, undoing
 
 __all__: list[str] = []
 
@@ -32,7 +32,12 @@ _P = {"kernel": (2, 3), "stride": (2, 1), "pad": (1, 1)}
 
 
 @op("im2col", inputs="data", **_WINDOW, grad=lambda F, p, dy, like_data: F._col2im_like(dy, like_data, **_given(p)),
-    samples=[Sample((2, 3, 4, 5), params=_P), Sample((1, 1, 5, 5), params={"kernel": (2, 2), "dilate": (2, 2)})])
+    samples=[Sample((2, 3, 4, 5), params=_P, dtypes="float16 float32 float64"), Sample((2, 2, 4, 3), params={"kernel": (2, 2)}, dtypes="int32 uint8")]
+    + [Sample(s, params=params) for s, params in (
+        ((1, 1, 5, 5), {"kernel": (2, 2), "dilate": (2, 2)}), ((1, 2, 3, 3), {"kernel": (1, 1)}), ((1, 2, 3, 4), {"kernel": (3, 4)}),
+        ((1, 1, 2, 3), {"kernel": (2, 2), "pad": (2, 1)}), ((1, 1, 5, 4), {"kernel": (3, 2), "stride": (3, 3)}),
+        ((1, 2, 6, 5), {"kernel": (3, 2), "stride": (2, 1), "dilate": (2, 3), "pad": (1, 2)}), ((2, 1, 4, 4), {"kernel": "(2, 2)", "stride": "(2, 2)"}))]
+    + [Sample((1, 2, 5), params={"kernel": (2,), "stride": (2,), "pad": (1,)}), Sample((1, 1, 3, 2, 3), params={"kernel": (2, 1, 2), "dilate": (2, 1, 1)})])
 def im2col(k, p, data):
     """The patches that a convolution sees, as columns.
 
@@ -85,7 +90,7 @@ def col2im_like(k, p, data, like):
     return _images(k.xp, p, data, tuple(like.shape))
 
 
-col2im_like.shape(lambda p, ins: [ins[1]])
+col2im_like.shape(undoing(_column_shape))
 
 
 def _image_shape(p: Any, cols: tuple[int, ...]) -> tuple[int, ...]:
@@ -100,7 +105,15 @@ def _image_shape(p: Any, cols: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @op("col2im", inputs="data", output_size=Shape(), **_WINDOW, grad=lambda F, p, dy: F.im2col(dy, **_given(p)),
-    samples=[Sample((1, 4, 9), params={"output_size": (4, 4), "kernel": (2, 2)}), Sample((2, 6, 15), params={"output_size": (4, 5), **_P})])
+    samples=[Sample((1, 4, 9), params={"output_size": (4, 4), "kernel": (2, 2)}, dtypes="float16 float32 float64")]
+    + [Sample(s, params=params) for s, params in (
+        ((2, 6, 15), {"output_size": (4, 5), **_P}), ((1, 8, 9), {"output_size": (5, 5), "kernel": (2, 2), "dilate": (2, 2)}),
+        ((1, 2, 6), {"output_size": (2, 3), "kernel": (1, 1)}), ((1, 12, 2), {"output_size": (3, 5), "kernel": (3, 4)}),
+        ((1, 6, 1), {"output_size": (5, 4), "kernel": (3, 2), "stride": (3, 3)}),
+        ((1, 12, 12), {"output_size": (6, 5), "kernel": (3, 2), "stride": (2, 1), "dilate": (2, 3), "pad": (1, 2)}),
+        ((1, 4, 4), {"output_size": "(4, 4)", "kernel": "(2, 2)", "stride": "(2, 2)"}))]
+    + [Sample((1, 4, 4), params={"output_size": (4, 4), "kernel": (2, 2), "stride": (2, 2)}, dtypes="int32 uint8"),
+       Sample((1, 4, 3), params={"output_size": (5,), "kernel": (2,), "stride": (2,), "pad": (1,)})])
 def col2im(k, p, data):
     """Add columns of patches up to images.
 

@@ -9,6 +9,7 @@ from .._core.op import op
 from .._core.params import Float
 from ..testing.sample import Ints, Sample, Values
 from .dense import wide
+from .rules import fits
 
 __all__: list[str] = []
 
@@ -50,13 +51,13 @@ def _samples(n: int, length: int, marks: int, lengths: list[int], **kw: Any) -> 
                   **_EVENTS, **kw)
 
 
-def _grad(F: Any, p: Any, d_loglike: Any, d_out_state: Any, lda: Any, alpha: Any, beta: Any, state_: Any, lags: Any, marks: Any,
+def _grad(F: Any, p: Any, d_output: Any, d_out_state: Any, lda: Any, alpha: Any, beta: Any, state_: Any, lags: Any, marks: Any,
           valid_length: Any, max_time: Any) -> Any:
-    a, b, c, d, e, f = F._contrib_backward_hawkesll(d_loglike, d_out_state, lda, alpha, beta, state_, lags, marks, valid_length, max_time)
+    a, b, c, d, e, f = F._contrib_backward_hawkesll(d_output, d_out_state, lda, alpha, beta, state_, lags, marks, valid_length, max_time)
     return a, b, c, d, e, None, None, f
 
 
-@op("_contrib_hawkesll", inputs=_INPUTS, outputs="loglike out_state", grad=_grad, samples=[
+@op("_contrib_hawkesll", inputs=_INPUTS, outputs="output out_state", grad=_grad, samples=[
     _samples(3, 5, 2, [5, 2, 0]), _samples(1, 4, 3, [4]), _samples(4, 1, 1, [1, 1, 0, 1])])
 def hawkesll(k, p, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     """The log likelihood of events under Hawkes processes with exponential decay, one process for each mark.
@@ -177,7 +178,12 @@ def backward_hawkesll(k, p, d_loglike, d_out_state, lda, alpha, beta, state, lag
     return g_lda, g_alpha.sum(0), g_beta.sum(0), g_s, g_lags, g_max
 
 
-backward_hawkesll.shape(lambda p, ins: [ins[2], ins[3], ins[4], ins[5], ins[6], ins[9]])
+@backward_hawkesll.shape
+def _(p, ins):
+    fits("d_loglike d_out_state", ins, hawkesll.shape_rule(p, ins[2:]))
+    return [ins[2], ins[3], ins[4], ins[5], ins[6], ins[9]]
+
+
 
 
 @backward_hawkesll.dtype

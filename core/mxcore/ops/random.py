@@ -4,16 +4,20 @@ The distributions are one table; the numbers come from ``k.rng``, so they follow
 """
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+
 import numpy as np
 
 from .._core.op import Op, op
 from .._core.params import Bool, DType, Float, Int, Shape, Str
 from ..testing.sample import Ints, Sample, Values
-from . import distributions
+from . import distributions, special
 
 __all__ = ["OPS"]
 
 _F32, _F64, _I32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
+_FLOATS = "float16 float32 float64"
 
 
 def _wide(dtype):
@@ -42,54 +46,99 @@ def _gamma(xp, rng, shape, t, alpha, beta):
     return distributions.gamma(rng, _full(xp, alpha, shape)) * beta
 
 
+#: Laws of which more numbers than these come are not tabulated.
+_TABLE, _SUCCESSES = 1 << 14, 1e4
+
+
+@lru_cache(64)
+def _poisson_table(lam):
+    last = lam + 12 * lam**0.5 + 40
+    if last > _TABLE or not lam:
+        return None
+    return distributions.table_of(lambda i: i * math.log(lam) - lam - special.gammaln(np, i + 1), last)
+
+
+@lru_cache(64)
+def _binomial_table(count, p):
+    """Of the negative binomial law; also for counts that are not whole."""
+    mean = count * (1 - p) / p
+    last = mean + 12 * (mean / p) ** 0.5 + (40 / -math.log1p(-p) if p < 1 else 0) + 40
+    if last > _TABLE or count > _SUCCESSES or not count or p == 1:
+        return None
+    return distributions.table_of(lambda i: special.gammaln(np, i + count) - special.gammaln(np, i + 1) - math.lgamma(count)
+                                  + count * math.log(p) + i * math.log1p(-p), last)
+
+
 def _poisson(xp, rng, shape, t, lam):
-    return distributions.poisson(rng, _full(xp, lam, shape))
+    table = _poisson_table(lam) if isinstance(lam, (int, float)) else None
+    return distributions.poisson(rng, _full(xp, lam, shape)) if table is None else distributions.tabulated(rng, shape, table)
 
 
 def _negative_binomial(xp, rng, shape, t, count, p):
+    table = _binomial_table(count, p) if isinstance(p, (int, float)) else None
+    if table is not None:
+        return distributions.tabulated(rng, shape, table)
     # A Poisson variate whose rate is a gamma variate.
     return distributions.poisson(rng, distributions.gamma(rng, _full(xp, count, shape)) * ((1 - p) / p))
 
 
 def _generalized_negative_binomial(xp, rng, shape, t, mu, alpha):
+    if isinstance(alpha, (int, float)):
+        return _negative_binomial(xp, rng, shape, t, 1 / alpha, 1 / (mu * alpha + 1)) if alpha else _poisson(xp, rng, shape, t, mu)
     alpha = _full(xp, alpha, shape)
     plain = alpha == 0  # no dispersion: Poisson
     rate = distributions.gamma(rng, 1 / xp.where(plain, 1.0, alpha)) * alpha
     return distributions.poisson(rng, xp.where(plain, 1.0, rate) * mu)
 
 
-class _Law:
-    """A distribution: its parameters (name, name in the array form, default, values in the samples, least value), its moments."""
+#: What a parameter must be: the test, in words.
+_ANY = (lambda v: v == v, "a number")
+_POSITIVE = (lambda v: v > 0, "above 0")
+_NOT_NEGATIVE = (lambda v: v >= 0, "0 or more")
+_CHANCE = (lambda v: 0 < v <= 1, "above 0 and at most 1")
 
-    def __init__(self, draw, doc, parameters, moments, short=True):
+
+class _Law:
+    """A distribution: its parameters (name, name in the array form, default, values in the samples, what it must be), its moments."""
+
+    def __init__(self, draw, doc, parameters, moments, short=False):
         self.draw, self.doc, self.parameters, self.moments, self.short = draw, doc, parameters, moments, short
 
     def check(self, values):
         """Raise ValueError for numbers that are no parameters of the distribution."""
-        for (name, _, _, _, least), v in zip(self.parameters, values):
-            if least is not None and not v >= least:
-                raise ValueError(f"{name} must be {least} or more, got {v}")
+        for (name, _, _, _, (fits, words)), v in zip(self.parameters, values):
+            if not fits(v):
+                raise ValueError(f"{name} must be {words}, got {v}")
+        if self.draw is _uniform and values[1] < values[0]:
+            raise ValueError(f"low must not be above high, got low {values[0]} and high {values[1]}")
+
+    def numbers(self, k, shape, t, values):
+        """Variates of dtype `t` for parameters that are numbers."""
+        self.check(values)
+        x = self.draw(k.xp, k.rng, shape, _wide(t), *values).astype(t)
+        if self.draw is _uniform and values[0] < values[1]:  # the upper end may come by rounding only
+            x = k.xp.minimum(x, np.nextafter(t.type(values[1]), t.type(values[0])))
+        return x
 
 
 _LAWS = {
     "uniform": _Law(_uniform, "the uniform distribution on [low, high)",
-                    [("low", "low", 0.0, (-1.0, 0.0), None), ("high", "high", 1.0, (1.0, 3.0), None)],
-                    lambda a, b: ((a + b) / 2, (b - a) ** 2 / 12)),
+                    [("low", "low", 0.0, (-1.0, 0.0), _ANY), ("high", "high", 1.0, (1.0, 3.0), _ANY)],
+                    lambda a, b: ((a + b) / 2, (b - a) ** 2 / 12), short=True),
     "normal": _Law(_normal, "the normal distribution, of a mean and a standard deviation",
-                   [("loc", "mu", 0.0, (-1.0, 1.0), None), ("scale", "sigma", 1.0, (0.5, 2.0), 0)], lambda m, s: (m, s * s)),
-    "exponential": _Law(_exponential, "the exponential distribution of rate lam", [("lam", "lam", 1.0, (0.5, 2.0), 0)],
+                   [("loc", "mu", 0.0, (-1.0, 1.0), _ANY), ("scale", "sigma", 1.0, (0.5, 2.0), _POSITIVE)], lambda m, s: (m, s * s), short=True),
+    "exponential": _Law(_exponential, "the exponential distribution of rate lam", [("lam", "lam", 1.0, (0.5, 2.0), _POSITIVE)],
                         lambda lam: (1 / lam, 1 / lam**2)),
     "gamma": _Law(_gamma, "the gamma distribution of shape alpha and scale beta",
-                  [("alpha", "alpha", 1.0, (0.5, 3.0), 0), ("beta", "beta", 1.0, (0.5, 2.0), 0)],
-                  lambda a, b: (a * b, a * b * b), short=False),
-    "poisson": _Law(_poisson, "the Poisson distribution of rate lam", [("lam", "lam", 1.0, (0.5, 30.0), 0)], lambda lam: (lam, lam),
-                    short=False),
+                  [("alpha", "alpha", 1.0, (0.5, 3.0), _POSITIVE), ("beta", "beta", 1.0, (0.5, 2.0), _POSITIVE)],
+                  lambda a, b: (a * b, a * b * b)),
+    "poisson": _Law(_poisson, "the Poisson distribution of rate lam", [("lam", "lam", 1.0, (0.5, 30.0), _NOT_NEGATIVE)], lambda lam: (lam, lam)),
     "negative_binomial": _Law(_negative_binomial, "the number of failures before the k-th success, where a success has probability p",
-                              [("k", "k", 1, (1, 6), 0), ("p", "p", 1.0, (0.3, 0.8), 0)],
+                              [("k", "k", 1, (1, 6), _NOT_NEGATIVE), ("p", "p", 1.0, (0.3, 0.8), _CHANCE)],
                               lambda k, p: (k * (1 - p) / p, k * (1 - p) / p**2)),
     "generalized_negative_binomial": _Law(
         _generalized_negative_binomial, "the negative binomial distribution of mean mu and dispersion alpha (0: Poisson)",
-        [("mu", "mu", 1.0, (1.0, 4.0), 0), ("alpha", "alpha", 1.0, (0.2, 1.0), 0)], lambda m, a: (m, m + a * m * m)),
+        [("mu", "mu", 1.0, (1.0, 4.0), _NOT_NEGATIVE), ("alpha", "alpha", 1.0, (0.2, 1.0), _NOT_NEGATIVE)], lambda m, a: (m, m + a * m * m)),
 }
 
 
@@ -106,7 +155,7 @@ def _plausible(x, mean, var, what=""):
 
 def _moments(law, values):
     """A sample's check: the outputs have the moments of the law with these parameters."""
-    return lambda inputs, outputs: _plausible(outputs[0], *law.moments(*values), law.doc)
+    return lambda inputs, outputs: _plausible(outputs[0], *law.moments(*map(float, values)), law.doc)
 
 
 def _moments_each(law):
@@ -159,20 +208,21 @@ def _numbers(name, law):
     names = [n for n, *_ in law.parameters]
 
     def body(k, p):
-        values = [getattr(p, n) for n in names]
-        law.check(values)
-        t = p.dtype or _F32
-        return law.draw(k.xp, k.rng, _decided(k, p), _wide(t), *values).astype(t)
+        return law.numbers(k, _decided(k, p), p.dtype or _F32, [getattr(p, n) for n in names])
 
-    some = [v[2][0] if isinstance(v[2], tuple) else v[3][1] for v in law.parameters]
-    given = dict(zip(names, some))
+    some, others, usual = [v[3][1] for v in law.parameters], [v[3][0] for v in law.parameters], [v[2] for v in law.parameters]
+
+    def sample(values, shape, **more):
+        given = {} if values is usual else dict(zip(names, values))
+        return Sample(params={**given, "shape": shape, **more}, grad=False, check=_moments(law, values))
+
     o = Op(f"_random_{name}", body, inputs="", random=True, grad=None,
            aliases=(f"random_{name}", *([name] if law.short else [])),
            params={**_parameters(law), "shape": Shape(None), "ctx": Str(""), "dtype": DType(None)},
            doc=_doc(f"Draw from {law.doc}.", [f"{n} : float" for n in names], _ASKED_DOC),
-           samples=[Sample(params={**given, "shape": (40, 50)}, grad=False, check=_moments(law, some)),
-                    Sample(params={**given, "shape": (7,), "dtype": "float64"}, grad=False, check=_moments(law, some)),
-                    Sample(params={**given, "shape": (2, 0)}, grad=False, check=_moments(law, some), mxnet="0 means unknown")])
+           samples=[sample(some, (40, 50)), sample(some, (7,), dtype="float64"), sample(others, (30, 1, 41), dtype="float64"),
+                    sample(some, (50, 30), dtype="float16"), sample(usual, 1501), sample([*map(str, others)], "(21, 70)", dtype="float32"),
+                    Sample(params={**dict(zip(names, some)), "shape": (2, 0)}, grad=False, check=_moments(law, some), mxnet="0 means unknown")])
     o.shape(_shape_asked)
     o.dtype(lambda p, ins, outs: (ins, [_float_dtype(p, name)]))
     return o
@@ -183,15 +233,15 @@ def _like(name, law):
     names = [n for n, *_ in law.parameters]
 
     def body(k, p, data):
-        values = [getattr(p, n) for n in names]
-        law.check(values)
-        return law.draw(k.xp, k.rng, tuple(data.shape), _wide(data.dtype), *values).astype(data.dtype)
+        return law.numbers(k, tuple(data.shape), data.dtype, [getattr(p, n) for n in names])
 
-    some = [v[3][1] for v in law.parameters]
+    some, others, usual = [v[3][1] for v in law.parameters], [v[3][0] for v in law.parameters], [v[2] for v in law.parameters]
     return Op(f"_random_{name}_like", body, inputs="data~", random=True, grad=None, params=_parameters(law),
               doc=_doc(f"Draw from {law.doc}, in the shape and dtype of `data`.", [f"{n} : float" for n in names],
                        "data : array\n    Only its shape and dtype are used."),
-              samples=[Sample((30, 40), params=dict(zip(names, some)), grad=False, check=_moments(law, some))])
+              samples=[Sample((30, 40), params=dict(zip(names, some)), grad=False, check=_moments(law, some), dtypes=_FLOATS),
+                       Sample((9, 31, 3), params=dict(zip(names, map(str, others))), grad=False, check=_moments(law, others)),
+                       Sample((1200,), grad=False, check=_moments(law, usual)), Sample((1,), grad=False, check=lambda i, o: None)])
 
 
 def _arrays(name, law):
@@ -216,31 +266,39 @@ def _arrays(name, law):
                     "    Of one shape.\nshape : tuple of int\n    Shape of what is drawn for each element, appended to that of the "
                     "parameters.\ndtype : dtype\n    float32 unless told."),
            samples=[Sample(*[spec(v, (3,)) for v in law.parameters], params={"shape": (40, 50)}, grad=False, check=check),
-                    Sample(*[spec(v, (2, 2)) for v in law.parameters], grad=False, check=lambda i, o: None)])
+                    Sample(*[spec(v, (2, 2)) for v in law.parameters], grad=False, check=lambda i, o: None),
+                    Sample(*[spec(v, (2, 1, 2)) for v in law.parameters], params={"shape": 700, "dtype": "float64"}, grad=False, check=check),
+                    Sample(*[spec(v, (1,)) for v in law.parameters], params={"shape": "(30, 1, 30)", "dtype": "float16"}, grad=False, check=check),
+                    Sample(*[spec(v, (3,)) for v in law.parameters], params={"shape": (600,)}, grad=False, check=check, dtypes="float16")])
 
     @o.shape
     def _(p, ins, outs):
         shape = next((s for s in ins if s is not None), None)
         return [shape] * len(ins), [None if shape is None else (*shape, *p.shape)]
 
-    o.dtype(lambda p, ins, outs: (ins, [_float_dtype(p, name)]))
+    o.dtype(lambda p, ins, outs: ([next((t for t in ins if t is not None), None)] * len(ins), [_float_dtype(p, name)]))
     return o
 
 
 OPS = [make(name, law) for name, law in _LAWS.items() for make in (_numbers, _like, _arrays)]
 
 
-def _in_range(inputs, outputs):
-    x = np.asarray(outputs[0])
-    assert x.size == 0 or (x.min() >= -3 and x.max() < 17)
-    if x.size > 100:
-        _plausible(x, 6.5, 399 / 12)
+def _whole(low, high, shape, **more):
+    """A sample of `randint`, with its check."""
+    def check(inputs, outputs):
+        x = np.asarray(outputs[0])
+        assert x.size == 0 or (x.min() >= low and x.max() < high)
+        if x.size > 100:
+            _plausible(x, (low + high - 1) / 2, ((high - low) ** 2 - 1) / 12)
+
+    return Sample(params={"low": low, "high": high, "shape": shape, **more}, grad=False, check=check)
 
 
 @op("_random_randint", "random_randint", inputs="", random=True, grad=None, low=Int(dynamic=True), high=Int(dynamic=True),
     shape=Shape(None), ctx=Str(""), dtype=DType(None),
-    samples=[Sample(params={"low": -3, "high": 17, "shape": (30, 40)}, grad=False, check=_in_range),
-             Sample(params={"low": -3, "high": 17, "shape": (7,), "dtype": "int64"}, grad=False, check=_in_range)])
+    samples=[_whole(-3, 17, (30, 40)), _whole(-3, 17, (7,), dtype="int64"), _whole(0, 2, 900, dtype="int32"), _whole(4, 5, (3, 1, 2)),
+             _whole(-2**31, 2**31 - 1, (40, 30)), _whole(-2**40, 2**41, (40, 30), dtype="int64"),
+             Sample(params={"low": "-3", "high": "17", "shape": "(2, 3)"}, grad=False, check=lambda i, o: None)])
 def randint(k, p):
     """Draw whole numbers from [low, high), all equally likely.
 
@@ -254,7 +312,11 @@ def randint(k, p):
     """
     if p.high <= p.low:
         raise ValueError(f"high must be above low, got low {p.low} and high {p.high}")
-    return distributions.integers(k.rng, p.low, p.high, _decided(k, p), p.dtype or _I32)
+    t = p.dtype or _I32
+    held = np.iinfo(t)
+    if p.low < held.min or p.high - 1 > held.max:
+        raise ValueError(f"{t.name} holds {held.min} to {held.max}, got low {p.low} and high {p.high}")
+    return distributions.integers(k.rng, p.low, p.high, _decided(k, p), t)
 
 
 randint.shape(_shape_asked)
@@ -291,16 +353,19 @@ _CHANCES = [[0.1, 0.2, 0.7], [0.5, 0.0, 0.5]]
     grad=lambda F, p, dys, data, y: F._backward_sample_multinomial(dys[1], data, y) if p.get_prob else None,
     samples=[Sample([[0.1, 0.2, 0.7], [0.25, 0.5, 0.25]], params={"shape": (20, 30), "get_prob": True}, grad=False, check=_frequencies),
              Sample([0.3, 0.7], params={"dtype": "float32"}, grad=False, check=lambda i, o: None),
-             Sample(_CHANCES, params={"shape": 600}, grad=False, check=_frequencies)])
+             Sample(_CHANCES, params={"shape": 600}, grad=False, check=_frequencies),
+             Sample([_CHANCES, _CHANCES], params={"shape": "(20, 20)", "dtype": "uint8"}, grad=False, check=_frequencies),
+             Sample([[1.0]], params={"shape": (3,), "dtype": "float64", "get_prob": "True"}, grad=False, check=_frequencies),
+             Sample([0.25, 0.25, 0.5], params={"shape": 900, "dtype": "float16"}, grad=False, check=_frequencies, dtypes=_FLOATS)])
 def sample_multinomial(k, p, data):
     """Draw indices with the probabilities in the last axis of `data`.
 
     Parameters
     ----------
-    data : array (k,) or (n, k)
+    data : array (..., k)
         Each row sums to 1.
     shape : tuple of int
-        How many to draw from each row; the result has shape (n, \\*shape).
+        How many to draw from each row; the result has shape (..., \\*shape).
     get_prob : bool
         Also give the logarithms of the probabilities of what was drawn; the gradient flows through these.
     dtype : dtype
@@ -331,16 +396,23 @@ def _drawn_shape(data, more):
 
 @sample_multinomial.shape
 def _(p, ins):
-    if len(ins[0]) not in (1, 2):
-        raise ValueError("data must have one or two dimensions")
+    if not ins[0] or not ins[0][-1]:
+        raise ValueError(f"data must hold a probability at least, got shape {ins[0]}")
     return [_drawn_shape(ins[0], p.shape)] * (1 + p.get_prob)
 
 
-sample_multinomial.dtype(lambda p, ins, outs: (ins, [p.dtype, ins[0]][:1 + p.get_prob]))
+@sample_multinomial.dtype
+def _(p, ins, outs):
+    if ins[0] is not None and ins[0].kind != "f":
+        raise TypeError(f"data must be float16, float32 or float64, got {ins[0].name}")
+    if p.dtype.kind not in "iuf":
+        raise TypeError(f"dtype must be that of a number, got {p.dtype.name}")
+    return ins, [p.dtype, ins[0]][:1 + p.get_prob]
 
 
 @op("_backward_sample_multinomial", inputs="dy data sample", samples=[
-    Sample((2, 4), Values((2, 3), 0.2, 0.9), Ints((2, 4), 0, 3, dtype="int32"), grad=False, mxnet="internal")])
+    Sample((2, 4), Values((2, 3), 0.2, 0.9), Ints((2, 4), 0, 3, dtype="int32"), grad=False, mxnet="internal"),
+    Sample((5,), Values((4,), 0.2, 0.9), Ints((5,), 0, 4, dtype="int32"), grad=False, mxnet="internal")])
 def backward_sample_multinomial(k, p, dy, data, sample):
     """The gradient of the log-probabilities of drawn indices: dy / probability at each index.
 
@@ -348,7 +420,7 @@ def backward_sample_multinomial(k, p, dy, data, sample):
     ----------
     dy : array
         Gradient of the log-probabilities.
-    data : array (k,) or (n, k)
+    data : array (..., k)
     sample : array
         The drawn indices.
     """
@@ -372,7 +444,9 @@ def _same_rows(inputs, outputs):
 
 
 @op("_shuffle", "shuffle", inputs="data", random=True, samples=[
-    Sample((20, 3), grad=False, check=_same_rows), Sample((1,), grad=False, check=_same_rows)])
+    Sample((20, 3), grad=False, check=_same_rows, dtypes=_FLOATS), Sample((1,), grad=False, check=_same_rows),
+    Sample(Ints((31,), 0, 9), grad=False, check=_same_rows, dtypes="int8 uint8 int32 int64"), Sample((12, 1, 2, 3), grad=False, check=_same_rows),
+    Sample((0, 3), grad=False, check=lambda i, o: None)])
 def shuffle(k, p, data):
     """Put the rows of `data` in random order.
 
@@ -386,11 +460,13 @@ def shuffle(k, p, data):
 def _distinct(inputs, outputs):
     drawn, tries = (np.asarray(a) for a in outputs)
     for row, n in zip(drawn, tries):
-        assert len(set(row)) == len(row) <= n and row.min() >= 0 and row.max() < 50
+        assert len(set(row)) == len(row) <= n and row.min(initial=0) >= 0 and row.max(initial=0) < 50
 
 
 @op("_sample_unique_zipfian", inputs="", outputs="samples num_tries", random=True, grad=None, range_max=Int(ge=1), shape=Shape(None),
-    samples=[Sample(params={"range_max": 50, "shape": (3, 8)}, grad=False, check=_distinct)])
+    samples=[Sample(params={"range_max": 50, "shape": (3, 8)}, grad=False, check=_distinct),
+             Sample(params={"range_max": "8", "shape": "(2, 8)"}, grad=False, check=_distinct),
+             Sample(params={"range_max": 50, "shape": (1, 1)}, grad=False, check=_distinct)])
 def sample_unique_zipfian(k, p):
     """Draw different whole numbers from [0, range_max), i with probability near 1 / (i + 1).
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from .._core.op import Op, op
 from .._core.params import Bool
 from ..testing.sample import Ints, Sample, Values
@@ -39,6 +41,7 @@ def _(p, ins):
 
 @op("_trailing_sum", inputs="data like~", grad=lambda F, dy, like_data: (F._trailing_like(dy, like_data), None), samples=[
     Sample((2, 3), (2,), mxnet="internal"), Sample((2, 3), (2, 3), mxnet="internal")])
+@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
 def trailing_sum(k, p, data, like):
     """Sum `data` over the dimensions that it has beyond those of `like`.
 
@@ -114,20 +117,48 @@ _TABLE = {
 }
 
 
+#: Shapes of the samples in the samples, of the parameters.
+_SHAPES = (((2, 3), (2,)), ((2, 3, 2), (2,)), ((2, 3), (2, 3)), ((1, 5), (1,)), ((2, 1, 2), (2, 1)))
+
+
+def _spread(inputs):
+    """Uses of a density: both forms, over shapes and dtypes."""
+    first, *others = [v if isinstance(v, Values) else Values(v) for v in inputs]
+
+    def given(sample, parameters):
+        return [type(v)(shape, v.low, v.high) for v, shape in ((first, sample), *((v, parameters) for v in others))]
+
+    for i, shapes in enumerate(_SHAPES):
+        for is_log in (False, True) if i == 0 else (bool(i % 2),):
+            yield Sample(*given(*shapes), params={"is_log": str(is_log) if i > 2 else is_log})
+    yield Sample(*given((3, 4), (3,)), grad=False, dtypes="float16")
+    yield Sample(*given((0, 3), (0,)), grad=False)
+
+
+def _real(p, ins, outs):
+    """One dtype for all, a float."""
+    t = next((t for t in (*ins, *outs) if t is not None), None)
+    if t is not None and t.kind != "f":
+        raise TypeError(f"samples and parameters must be float16, float32 or float64, got {t.name}")
+    return [t] * len(ins), [t]
+
+
 def _density(name, parameters, log, rule, inputs):
     names = parameters.split()
 
+    @np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
     def body(k, p, sample, *values):
         values = [v.reshape(tuple(v.shape) + (1,) * (sample.ndim - v.ndim)) for v in values]
         found = log(k.xp, sample, *values)
         return found if p.is_log else k.xp.exp(found)
 
     o = Op(f"_random_pdf_{name}", body, grad=rule, inputs=" ".join(["sample", *names]), params={"is_log": Bool(False)},
-           aliases=(f"random_pdf_{name}",), samples=[Sample(*inputs, params={"is_log": is_log}) for is_log in (False, True)], doc="\n".join([
+           aliases=(f"random_pdf_{name}",), samples=list(_spread(inputs)), doc="\n".join([
                f"The density of the {name.replace('_', ' ')} distribution at `sample`.", "", "Parameters", "----------", "sample : array",
                "    Shape of the parameters, then any further dimensions.", f"{', '.join(names)} : array", "    Parameters of the distribution.",
                "is_log : bool", "    Give the logarithm."]))
     o.shape(_shape)
+    o.dtype(_real)
     return o
 
 
@@ -172,6 +203,7 @@ def middle_like(k, p, data, like):
 
 @op("_middle_sum", inputs="data like~", grad=lambda F, dy, like_data: (F._middle_like(dy, like_data), None), samples=[
     Sample((2, 3, 4), (2, 4), mxnet="internal"), Sample((3, 4), (4,), mxnet="internal")])
+@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
 def middle_sum(k, p, data, like):
     """Sum `data` over the dimensions that it has more than `like`, before the last one.
 
@@ -189,7 +221,10 @@ middle_sum.shape(lambda p, ins: [ins[1]])
 
 
 @op("_random_pdf_dirichlet", "random_pdf_dirichlet", inputs="sample alpha", is_log=Bool(False), grad=_dirichlet_slopes, samples=[
-    Sample(Values((2, 3, 4), 0.1, 0.5), Values((2, 4), 0.5, 3), params={"is_log": is_log}) for is_log in (False, True)])
+    *[Sample(Values((*first, *more, n), 0.1, 0.5), Values((*first, n), 0.5, 3), params={"is_log": is_log}, tol=4)  # MXNet's digamma is coarse
+      for first, more, n in (((2,), (3,), 4), ((2,), (), 3), ((2, 1), (2,), 2), ((1,), (2, 2), 3)) for is_log in (False, True)],
+    Sample(Values((2, 3), 0.1, 0.5), Values((2, 3), 0.5, 3), params={"is_log": "True"}, grad=False, dtypes="float16")])
+@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
 def pdf_dirichlet(k, p, sample, alpha):
     """The density of the Dirichlet distribution at `sample`.
 
@@ -215,3 +250,5 @@ def _(p, ins):
     if not alpha or sample[-1:] != alpha[-1:] or sample[:len(alpha) - 1] != alpha[:-1]:
         raise ValueError(f"samples of shape {sample} do not fit alpha of shape {alpha}")
     return [sample[:-1] or (1,)]
+
+pdf_dirichlet.dtype(_real)

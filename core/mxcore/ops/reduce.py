@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from .._core.infer import known, merge_shape
 from .._core.op import Op, op
 from .._core.params import Bool, DType, Int, Shape
-from ..testing.sample import Distinct, Sample
+from ..testing.sample import Distinct, Ints, Sample
 from .rules import axes_of, axis_of, reduced, size_of
 
 __all__ = ["OPS"]
@@ -74,42 +75,57 @@ _DOC = """{}
     exclude : bool
         Reduce all axes but `axis`.
     """
+_HALVES, _INF, _NAN = "float16 float32 float64", float("inf"), float("nan")
 _SAMPLES = [
-    Sample((2, 3, 4)), Sample((2, 3, 4), params={"axis": 1}), Sample((2, 3, 4), params={"axis": (0, 2), "keepdims": True}),
+    Sample((2, 3, 4), dtypes=_HALVES), Sample((2, 3, 4), params={"axis": 1}), Sample((2, 3, 4), params={"axis": (0, 2), "keepdims": True}),
     Sample((2, 3, 4), params={"axis": 1, "exclude": True}), Sample((1, 5), params={"axis": -1}),
+    Sample((2, 3, 4), params={"keepdims": True}, dtypes=_HALVES), Sample((2, 3, 4), params={"axis": (-1, 0)}, dtypes=_HALVES),
+    Sample((2, 3, 2, 2), params={"axis": "(-2, 1)", "exclude": "1", "keepdims": "True"}), Sample((7,), params={"axis": 0}),
+    Sample((3, 1, 2), params={"axis": "()", "keepdims": False}), Sample((2, 3), params={"axis": (0, 1)}), Sample((4, 3), params={"axis": "None"}),
 ]
-_DISTINCT = [Sample(Distinct((2, 3, 4)), params=s.params) for s in _SAMPLES]
+_DISTINCT = [Sample(Distinct(s.inputs[0]), params=s.params, dtypes=" ".join(s.dtypes)) for s in _SAMPLES]
+#: Whole numbers with ties, and arrays that hold nothing, of which a sum is 0 and a product 1.
+_WHOLE = [Sample(Ints((3, 4), 1, 4), params=q, dtypes="uint8 int8 int32 int64") for q in ({"axis": 1}, {"axis": 0, "keepdims": True})]
+_NOTHING = [Sample((0, 3), params={"axis": 0}), Sample((2, 0), params={"axis": 0}), Sample((0, 3), params={"keepdims": True})]
+_TIES = [Sample([[2.0, 1.0, 2.0], [0.0, 0.0, -1.0]], params=q, grad=False, dtypes=_HALVES) for q in ({}, {"axis": 1}, {"axis": 0})]
+_EDGES = [Sample([[-_INF, 1.0, 2.0], [_INF, 0.5, -1.5]], params=q, grad=False) for q in ({"axis": 1}, {"axis": 0})]
+_NANS = [Sample([[_NAN, 1.0, 2.0], [3.0, _NAN, -_INF], [-1.0, 0.0, _NAN]], params=q, grad=False) for q in ({"axis": 1}, {"axis": 0})]
 _HOLES = [Sample([[1.0, float("nan"), 2.0], [float("nan"), 0.5, -1.5]], params=q, grad=False) for q in ({}, {"axis": 1})]
 
 
 #: name, further names -> (function over xp, data, axes; gradient; samples; first line of the documentation)
 _TABLE: dict[str, tuple[Any, Any, list[Sample], str]] = {
     "sum sum_axis _sparse_sum": (
-        lambda xp, x, a: x.sum(a, _wide(x)), lambda F, p, dy, like_data: _back(F, p, dy, like_data), _SAMPLES, "Sum over axes."),
+        lambda xp, x, a: x.sum(a, _wide(x)), lambda F, p, dy, like_data: _back(F, p, dy, like_data),
+        [*_SAMPLES, *_WHOLE, *_NOTHING, *_EDGES], "Sum over axes."),
     "mean _sparse_mean": (
-        lambda xp, x, a: xp.mean(x, a), lambda F, p, dy, like_data: _back(F, p, dy, like_data, mean=True), _SAMPLES, "Mean over axes."),
+        lambda xp, x, a: xp.mean(x, a) if x.size else x.sum(a) / 0.0, lambda F, p, dy, like_data: _back(F, p, dy, like_data, mean=True),
+        [*_SAMPLES, *_WHOLE, *_EDGES], "Mean over axes."),
     "prod": (
         lambda xp, x, a: xp.prod(x, a, dtype=_wide(x)), lambda F, p, dy, data: _prod_grad(F, p, dy, data, data != data),
-        [*_SAMPLES, Sample([[2.0, 0.0, 3.0], [0.0, 4.0, 0.0]], params={"axis": 1}, mxnet="the gradient at zeros is NaN")],
+        [*_SAMPLES, *_WHOLE, *_NOTHING, Sample([[2.0, 0.0, 3.0], [0.0, 4.0, 0.0]], params={"axis": 1}, mxnet="the gradient at zeros is NaN")],
         "Product over axes."),
     "nansum": (
         lambda xp, x, a: xp.nansum(x, a, dtype=_wide(x)), lambda F, p, dy, data: _back(F, p, dy, data) * (data == data),
-        [*_SAMPLES, *_HOLES], "Sum over axes, NaNs counted as 0."),
+        [*_SAMPLES, *_WHOLE, *_HOLES, *_NOTHING], "Sum over axes, NaNs counted as 0."),
     "nanprod": (
         lambda xp, x, a: xp.nanprod(x, a, dtype=_wide(x)), lambda F, p, dy, data: _prod_grad(F, p, dy, data, data != data),
-        [*_SAMPLES, *_HOLES], "Product over axes, NaNs counted as 1."),
+        [*_SAMPLES, *_WHOLE, *_HOLES, *_NOTHING], "Product over axes, NaNs counted as 1."),
     "max max_axis": (
-        lambda xp, x, a: xp.max(x, a), lambda F, p, dy, data, y: _extreme_grad(F, p, dy, data, y), _DISTINCT, "Maximum over axes."),
+        lambda xp, x, a: xp.max(x, a), lambda F, p, dy, data, y: _extreme_grad(F, p, dy, data, y),
+        [*_DISTINCT, *_WHOLE, *_TIES, *_EDGES, *_NANS], "Maximum over axes."),
     "min min_axis": (
-        lambda xp, x, a: xp.min(x, a), lambda F, p, dy, data, y: _extreme_grad(F, p, dy, data, y), _DISTINCT, "Minimum over axes."),
+        lambda xp, x, a: xp.min(x, a), lambda F, p, dy, data, y: _extreme_grad(F, p, dy, data, y),
+        [*_DISTINCT, *_WHOLE, *_TIES, *_EDGES, *_NANS], "Minimum over axes."),
 }
 
 
 def _reduction(names: str, fn: Any, grad: Any, samples: list[Sample], doc: str) -> Op:
     def body(k: Any, p: Any, data: Any) -> Any:
-        if p.axis is None and not p.keepdims:
-            return fn(k.xp, data.reshape((1, -1)), 1)  # a result of shape (1,), without a scalar on the way
-        return _over(data, axes_of(p.axis, data.ndim, p.exclude), p.keepdims, lambda x, axes: fn(k.xp, x, axes))
+        with np.errstate(all="ignore"):  # array methods warn in NumPy's name, where nobody silences them
+            if p.axis is None and not p.keepdims:
+                return fn(k.xp, data.reshape((1, -1)), 1)  # a result of shape (1,), without a scalar on the way
+            return _over(data, axes_of(p.axis, data.ndim, p.exclude), p.keepdims, lambda x, axes: fn(k.xp, x, axes))
 
     name, *aliases = names.split()
     new = Op(name, body, inputs="data", params={**_AXES, "exclude": Bool(False)}, aliases=aliases, grad=grad, samples=samples,
@@ -152,7 +168,15 @@ def spread(k, p, data, like):
     return out
 
 
-spread.shape(lambda p, ins: [ins[1]])
+@spread.shape
+def _(p, ins):
+    data, like = ins
+    kept = reduced(like, axes_of(p.axis, len(like), p.exclude), True)
+    if size_of(data) != size_of(kept):
+        raise ValueError(f"data {data} must have the elements of {like} reduced to {kept}")
+    return [like]
+
+
 spread.dtype(lambda p, ins, outs: ([ins[0], ins[1]], [ins[0]]))
 
 
@@ -169,7 +193,13 @@ def _norm_grad(F: Any, p: Any, dy: Any, data: Any, y: Any) -> Any:
 @op("norm", "_sparse_norm", inputs="data", ord=Int(2, ge=1, le=2), axis=Shape(None), out_dtype=DType(None), keepdims=Bool(False),
     grad=lambda F, p, dy, data, y: _norm_grad(F, p, dy, data, y), samples=[
         Sample((2, 3, 4)), Sample((2, 3, 4), params={"axis": (0, 2)}), Sample((2, 3, 4), params={"axis": -1, "keepdims": True}),
-        Sample((2, 3), params={"ord": 1, "axis": 0}, domain=(0.3, 2.0))])
+        Sample((2, 3), params={"ord": 1, "axis": 0}, domain=(0.3, 2.0)), Sample((2, 3), params={"ord": 1}, domain=(-2.0, -0.2)),
+        Sample((2, 3, 4), params={"ord": "1", "axis": "(1, -1)", "keepdims": "1"}, domain=(0.3, 2.0)), Sample((2, 3, 4), params={"axis": (-2, 0)}),
+        Sample((2, 3, 4), params={"keepdims": True}, dtypes=_HALVES), Sample((2, 3), params={"axis": 1}, dtypes=_HALVES), Sample((7,), params={"axis": "None"}),
+        Sample((2, 3), params={"axis": 1, "out_dtype": "float64"}), Sample((2, 3), params={"axis": 1, "out_dtype": "float32"}, dtypes="float16", grad=False),
+        Sample(Ints((2, 3), 0, 6), params={"ord": 1, "axis": 1}, dtypes="int32 int64"), Sample((0, 3), params={"axis": 0}),
+        Sample([[3e18, -4e18], [0.0, 1.0]], params={"axis": 1}, grad=False), Sample([[_INF, 1.0], [_NAN, 1.0]], params={"axis": 1}, grad=False),
+        Sample([[0.0, -2.0], [0.5, 0.0]], params={"ord": 1, "axis": 0}, grad=False)])
 def norm(k, p, data):
     """Norm over axes: the root of the sum of squares, or the sum of absolute values.
 
@@ -193,7 +223,8 @@ def norm(k, p, data):
         x = x.astype(np.float64) if x.dtype.kind != "f" else x.astype(np.float32) if x.dtype == _HALF else x
         return xp.sqrt(xp.sum(x * x, axes))
 
-    return _over(data, axes_of(p.axis, data.ndim), p.keepdims, fn)
+    with np.errstate(all="ignore"):
+        return _over(data, axes_of(p.axis, data.ndim), p.keepdims, fn)
 
 
 norm.shape(_axes_shape)
@@ -225,7 +256,9 @@ square_sum.shape(_axes_shape)
 @op("moments", inputs="data", outputs="mean var", axes=Shape(None), keepdims=Bool(False), grad=lambda F, p, d_mean, d_var, data, out_mean: (
         F._spread(d_mean, data, axis=p.axes, mean=True)
         + 2 * F._spread(d_var, data, axis=p.axes, mean=True) * (data - F._spread(out_mean, data, axis=p.axes))),
-    samples=[Sample((2, 3, 4), params={"axes": (0, 2)}), Sample((2, 3, 4), params={"axes": (1,), "keepdims": True})])
+    samples=[Sample((2, 3, 4), params={"axes": (0, 2)}), Sample((2, 3, 4), params={"axes": (1,), "keepdims": True}),
+             Sample((2, 3, 4), params={"axes": -1}, dtypes=_HALVES), Sample((2, 3, 4), params={"axes": "(-3, 1, 2)"}), Sample((2, 1, 5), params={"axes": 1}),
+             Sample((2, 3, 4), params={"axes": (2, 0), "keepdims": "True"}), Sample((9,), params={"axes": 0}, domain=(1e3, 1e3 + 1))])
 def moments(k, p, data):
     """Mean and variance over axes.
 
@@ -238,11 +271,12 @@ def moments(k, p, data):
     """
     shape, axes = data.shape, axes_of(p.axes, data.ndim)
     x = data.astype(np.float32) if data.dtype == _HALF else data
-    mean = x.mean(axes)
-    wide = mean.reshape(reduced(shape, axes, True))
-    target = reduced(shape, axes, p.keepdims)
-    x = x - wide
-    return mean.reshape(target), (x * x).mean(axes).reshape(target)
+    with np.errstate(all="ignore"):
+        mean = x.mean(axes)
+        wide = mean.reshape(reduced(shape, axes, True))
+        target = reduced(shape, axes, p.keepdims)
+        x = x - wide
+        return mean.reshape(target), (x * x).mean(axes).reshape(target)
 
 
 @moments.shape
@@ -263,7 +297,11 @@ def _arg(name: str, which: str) -> Op:
         return i if p.axis is not None and not p.keepdims and data.ndim > 1 else i.reshape(_arg_shape(p, [data.shape])[0])
 
     new = Op(name, body, inputs="data", params={"axis": Int(None), "keepdims": Bool(False)}, grad=None, samples=[
-        Sample(Distinct((2, 3, 4)), params=q, grad=False) for q in ({}, {"axis": 1}, {"axis": -1, "keepdims": True})],
+        Sample(Distinct((2, 3, 4)), params=q, grad=False, dtypes=_HALVES) for q in ({}, {"axis": 1}, {"axis": -1, "keepdims": True})] + [
+        Sample(Distinct((2, 3)), params=q, grad=False) for q in ({"keepdims": True}, {"axis": "None"}, {"axis": "-2", "keepdims": "0"})] + [
+        Sample([[1.0, 3.0, 3.0], [0.0, 0.0, -1.0]], params={"axis": 1}, grad=False), Sample([[1.0, _INF, _INF], [-_INF, 0.0, -_INF]], params={"axis": 1}, grad=False),
+        Sample([[1.0, _NAN, 3.0], [_NAN, 0.0, 5.0]], params={"axis": 1}, grad=False), Sample((1, 1), params={"axis": 0}, grad=False),
+        Sample(Ints((3, 5), 0, 9), params={"axis": 1}, grad=False, dtypes="uint8 int8 int32 int64"), Sample(Distinct((5,)), params={"axis": 0}, grad=False)],
         doc=f"""Place of the {which} along an axis, as a number of the dtype of `data`; the first of equal ones.
 
     Parameters
@@ -281,7 +319,9 @@ def _arg(name: str, which: str) -> Op:
 ARGS = [_arg("argmax", "maximum"), _arg("argmin", "minimum")]
 
 
-@op("argmax_channel", inputs="data", grad=None, samples=[Sample(Distinct((2, 3)), grad=False), Sample(Distinct((2, 3, 2)), grad=False)])
+@op("argmax_channel", inputs="data", grad=None, samples=[
+    Sample(Distinct((2, 3)), grad=False, dtypes=_HALVES), Sample(Distinct((2, 3, 2)), grad=False), Sample(Ints((2, 7), 0, 3), dtypes="uint8 int32 int64"),
+    Sample(Distinct((2, 3, 1, 2)), grad=False), Sample([[_NAN, 1.0], [2.0, _NAN], [_INF, _INF]], grad=False), Sample(Distinct((3, 1)), grad=False)])
 def argmax_channel(k, p, data):
     """Place of the maximum along axis 1, as a number of the dtype of `data`.
 
@@ -305,7 +345,10 @@ def _cumsum_grad(F: Any, p: Any, dy: Any, like: Any) -> Any:
 
 
 @op("_np_cumsum", "cumsum", inputs="a", axis=Int(None), dtype=DType(None), grad=lambda F, p, dy, like_a: _cumsum_grad(F, p, dy, like_a),
-    samples=[Sample((2, 3)), Sample((2, 3, 2), params={"axis": 1}), Sample((2, 3), params={"axis": 0, "dtype": "float64"})])
+    samples=[Sample((2, 3), dtypes=_HALVES), Sample((2, 3, 2), params={"axis": 1}), Sample((2, 3), params={"axis": 0, "dtype": "float64"}),
+             Sample((2, 3, 2), params={"axis": -1}), Sample((2, 3), params={"axis": "None", "dtype": "None"}), Sample((2, 3), params={"dtype": "float16"}, grad=False),
+             Sample(Ints((2, 3), 0, 9), params={"axis": 1}, dtypes="int8 int32 int64"), Sample(Ints((2, 3), 0, 2), params={"axis": 1}, dtypes="bool"), Sample(Ints((2, 3), 0, 9), params={"axis": 1, "dtype": "float32"}, dtypes="int32"),
+             Sample((2, 3), params={"axis": 1, "dtype": "int32"}, grad=False), Sample((0, 3), params={"axis": 1}), Sample([[1.0, _NAN, 2.0], [_INF, -_INF, 0.0]], params={"axis": 1}, grad=False)])
 def cumsum(k, p, a):
     """Sums of the elements up to each one, along an axis.
 
@@ -315,17 +358,20 @@ def cumsum(k, p, a):
     axis : int, optional
         The flattened array unless told.
     dtype : dtype, optional
-        Of the result; that of `a` unless told.
+        Of the result; that of `a` unless told, int64 for bools.
     """
-    return k.xp.cumsum(a, None if p.axis is None else axis_of(p.axis, a.ndim), dtype=p.dtype or _wide(a))
+    with np.errstate(all="ignore"):
+        return k.xp.cumsum(a, None if p.axis is None else axis_of(p.axis, a.ndim), dtype=p.dtype or (np.int64 if a.dtype == np.bool_ else _wide(a)))
 
 
 @cumsum.shape
-def _(p, ins):
+def _(p, ins, outs):
     if p.axis is None:
-        return [(size_of(ins[0]),)]
-    axis_of(p.axis, len(ins[0]))
-    return [ins[0]]
+        return ins, [(size_of(ins[0]),) if known(ins[0]) else outs[0]]
+    one = merge_shape(ins[0], outs[0])
+    if one is not None:
+        axis_of(p.axis, len(one))
+    return [one], [one]
 
 
-cumsum.dtype(lambda p, ins, outs: (ins, [p.dtype or ins[0]]))
+cumsum.dtype(lambda p, ins, outs: (ins, [p.dtype or (ins[0] if ins[0] != np.bool_ else np.dtype("int64"))]))

@@ -3,13 +3,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._core.infer import merge_shape
 from .._core.op import op
 from .._core.params import Enum, Float, Int, Shape
 from ..testing.sample import Sample
-from .rules import axis_of, size_of
+from .rules import axes_of, axis_of, partly, size_of, times, undoing
 
 __all__: list[str] = []
+
+silent = np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
 
 _ANY = "int8 uint8 int32 int64 float16 float32 float64"
 
@@ -19,7 +23,7 @@ _TIMES = {"repeats": Int(ge=0), "axis": Int(None)}
 @op("repeat", inputs="data", **_TIMES, grad=lambda F, p, dy, like_data: F._repeat_sum(dy, like_data, repeats=p.repeats, axis=p.axis),
     samples=[Sample((2, 3), params={"repeats": 2}, dtypes=_ANY)] + [Sample(s, params={"repeats": n, "axis": a}) for s, n, a in (
         ((2, 3), 3, 0), ((2, 3), 2, -1), ((2, 1, 3), 2, 1), ((2, 3, 2), 3, -3), ((5,), 2, None), ((5,), 1, 0), ((2, 3), "2", "None"), ((0, 3), 2, 1),
-        ((0, 3), 2, None), ((2, 3), 0, 1))])
+        ((0, 3), 2, None))] + [Sample((2, 3), params={"repeats": 0, "axis": 1}, mxnet="its result has the shape (0,)")])
 def repeat(k, p, data):
     """Repeat each element, one after the other.
 
@@ -34,17 +38,19 @@ def repeat(k, p, data):
     return k.xp.repeat(data, p.repeats, None if p.axis is None else axis_of(p.axis, data.ndim))
 
 
-@repeat.shape
-def _(p, ins):
-    shape = ins[0]
+def _repeated(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     if p.axis is None:
-        return [(size_of(shape) * p.repeats,)]
+        return (-1 if -1 in shape else size_of(shape) * p.repeats,)
     axis = axis_of(p.axis, len(shape))
-    return [shape[:axis] + (shape[axis] * p.repeats,) + shape[axis + 1:]]
+    return shape[:axis] + (times(p.repeats, shape[axis]),) + shape[axis + 1:]
+
+
+repeat.shape(partly(_repeated))
 
 
 @op("_repeat_sum", inputs="data like~", **_TIMES, grad=lambda F, p, dy: (F.repeat(dy, repeats=p.repeats, axis=p.axis), None),
     samples=[Sample((12,), (2, 3), params={"repeats": 2}, mxnet="internal"), Sample((6, 3), (2, 3), params={"repeats": 3, "axis": 0}, mxnet="internal")])
+@silent
 def repeat_sum(k, p, data, like):
     """Sum over the repetitions that `repeat` made: its gradient.
 
@@ -61,7 +67,7 @@ def repeat_sum(k, p, data, like):
     return data.reshape(shape[:at] + (p.repeats,) + shape[at:]).sum(at)
 
 
-repeat_sum.shape(lambda p, ins: [ins[1]])
+repeat_sum.shape(undoing(_repeated))
 
 
 def _tiled(reps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -86,15 +92,18 @@ def tile(k, p, data):
     return k.xp.tile(data, p.reps)
 
 
-@tile.shape
-def _(p, ins):
+def _tiled_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     if any(r < 0 for r in p.reps):
         raise ValueError(f"reps {p.reps} must not be negative")
-    return [tuple(r * d for r, d in zip(*_tiled(p.reps, ins[0])))]
+    return tuple(times(r, d) for r, d in zip(*_tiled(p.reps, shape)))
+
+
+tile.shape(partly(_tiled_shape))
 
 
 @op("_tile_sum", inputs="data like~", reps=Shape(), grad=lambda F, p, dy: (F.tile(dy, reps=p.reps), None),
     samples=[Sample((2, 2, 6), (2, 3), params={"reps": (2, 1, 2)}, mxnet="internal")])
+@silent
 def tile_sum(k, p, data, like):
     """Sum over the repetitions that `tile` made: its gradient.
 
@@ -111,7 +120,7 @@ def tile_sum(k, p, data, like):
     return data.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(shape)
 
 
-tile_sum.shape(lambda p, ins: [ins[1]])
+tile_sum.shape(undoing(_tiled_shape))
 
 
 _PAD = {"mode": Enum("constant edge reflect"), "pad_width": Shape(), "constant_value": Float(0.0)}
@@ -126,7 +135,7 @@ def _margins(p: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
         raise ValueError(f"pad_width {w} must not be negative")
     pairs = list(zip(w[::2], w[1::2]))
     for i, (d, (b, a)) in enumerate(zip(shape, pairs)):
-        if p.mode != "constant" and (b or a) and max(b, a) >= (d if p.mode == "reflect" else max(b, a) + d):
+        if p.mode != "constant" and d != -1 and (b or a) and max(b, a) >= (d if p.mode == "reflect" else max(b, a) + d):
             raise ValueError(f"mode '{p.mode}' cannot pad axis {i} of length {d} by ({b}, {a})")
     return pairs
 
@@ -147,6 +156,7 @@ _FOLDS = (0, 0, 0, 0, 1, 1, 2, 1)
              *[Sample((1, 1, 2, 3), params={"mode": m, "pad_width": _FOLDS}, dtypes="float16") for m in ("constant", "edge", "reflect")],
              Sample((1, 1, 2, 3), params={"mode": "edge", "pad_width": _FOLDS}, dtypes="int32 uint8"),
              Sample((2, 3), params={"mode": "constant", "pad_width": (1, 0, 0, 2)}, mxnet="4 or 5 dimensions only")])
+@silent
 def pad(k, p, data):
     """Add margins to an array.
 
@@ -166,12 +176,17 @@ def pad(k, p, data):
     return k.xp.pad(data, pairs, mode=p.mode)
 
 
-pad.shape(lambda p, ins: [tuple(b + d + a for d, (b, a) in zip(ins[0], _margins(p, ins[0])))])
+def _padded(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(-1 if d == -1 else b + d + a for d, (b, a) in zip(shape, _margins(p, shape)))
+
+
+pad.shape(partly(_padded))
 
 
 @op("_backward_Pad", inputs="dy like~", **_PAD, grad=lambda F, p, dy: (F.Pad(dy, mode=p.mode, pad_width=p.pad_width), None),
     samples=[Sample((1, 2, 5, 7), (1, 2, 2, 3), params={"mode": m, "pad_width": _EDGES}, mxnet="internal") for m in ("constant", "edge")]
     + [Sample((1, 2, 4, 6), (1, 2, 2, 3), params={"mode": "reflect", "pad_width": _FOLDS}, mxnet="internal")])
+@silent
 def backward_pad(k, p, dy, like):
     """Bring the gradient of the margins back to the elements that filled them.
 
@@ -202,15 +217,18 @@ def backward_pad(k, p, dy, like):
     return dy
 
 
-backward_pad.shape(lambda p, ins: [ins[1]])
+backward_pad.shape(undoing(_padded))
 
 
 def _stretched(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     if len(p.axis) != len(p.size):
         raise ValueError(f"axis {p.axis} and size {p.size} have different lengths")
     out = list(shape)
+    axes_of(p.axis, len(shape))
     for a, n in zip(p.axis, p.size):
         i = axis_of(a, len(shape))
+        if n < 0:
+            raise ValueError(f"size {p.size} must not be negative")
         if shape[i] != 1:
             raise ValueError(f"axis {a} has length {shape[i]}; only axes of length 1 can be broadcast")
         out[i] = n
@@ -237,7 +255,7 @@ def broadcast_axis(k, p, data):
 broadcast_axis.shape(lambda p, ins: [_stretched(p, ins[0])])
 
 
-@op("add_n", "ElementWiseSum", "_sparse_add_n", "_sparse_ElementWiseSum", inputs="args*", params={"num_args": Int(ge=1)},
+@op("add_n", "ElementWiseSum", "_sparse_add_n", "_sparse_ElementWiseSum", inputs="args*", params={"num_args": Int(ge=1, le=1 << 16)},
     grad=lambda F, p, dy: [[dy] * p.num_args],
     samples=[Sample(*[s] * n, params={"num_args": n}, dtypes=t) for s, n, t in (
         ((2, 3), 3, _ANY), ((2, 3), 1, "float32 float64"), ((5,), 2, "float32 float64"), ((2, 1, 3), 9, "float32 float64"), ((0, 3), 2, "float32 float64"))]
@@ -270,7 +288,7 @@ def _flat_join(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list
     return ins, [common[:axis] + (sum(s[axis] for s in ins),) + common[axis + 1:]]
 
 
-@op("_rnn_param_concat", inputs="data*", dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
+@op("_rnn_param_concat", inputs="data*", num_args=Int(ge=0, le=1 << 16), dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
     samples=[Sample((2,), (3,), params={"dim": 0, "num_args": 2}), Sample((2,), params={"dim": 0, "num_args": 1}),
              Sample((2, 1), (2, 3), (2, 2), params={"num_args": 3}), Sample((2, 3, 1), (1, 3, 1), params={"num_args": "2", "dim": "0"})])
 def rnn_param_concat(k, p, *data):

@@ -17,7 +17,7 @@ def resolve_shape(source: Sequence[int], target: Sequence[int], reverse: bool = 
         Lengths, or codes: 0 copies a dimension, -1 is inferred, -2 copies all that remain, -3 merges two, -4 splits one
         into the next two (of which one may be -1).
     reverse : bool
-        Match from right to left.
+        Read all from right to left, the codes as well: the two lengths of a -4 then stand before it.
 
     Raises
     ------
@@ -30,11 +30,13 @@ def resolve_shape(source: Sequence[int], target: Sequence[int], reverse: bool = 
     (6, 4)
     >>> resolve_shape((2, 3, 4), (0, -4, -1, 3, -2))
     (2, 1, 3, 4)
+    >>> resolve_shape((2, 12), (0, 4, 3, -4), reverse=True)
+    (2, 4, 3)
     """
     src, codes = list(source), [int(d) for d in target]
     if reverse:
         src.reverse()
-        codes = _reverse_codes(codes)
+        codes.reverse()
     out: list[int] = []
     i, infer = 0, -1
     at = iter(range(len(codes)))
@@ -63,8 +65,6 @@ def resolve_shape(source: Sequence[int], target: Sequence[int], reverse: bool = 
             if j + 2 >= len(codes):
                 raise ValueError(f"code -4 in shape {tuple(target)} needs two lengths behind it")
             whole, (a, b) = _take(src, i, codes), codes[j + 1:j + 3]
-            if reverse:
-                a, b = b, a
             if a == -1 and b == -1:
                 raise ValueError("code -4 can infer one of its two lengths only")
             if whole != -1:
@@ -74,7 +74,7 @@ def resolve_shape(source: Sequence[int], target: Sequence[int], reverse: bool = 
                     b = whole // a
                 if a * b != whole:
                     raise ValueError(f"code -4 cannot split {whole} into {a} x {b}")
-            out += [b, a] if reverse else [a, b]
+            out += [a, b]
             next(at), next(at)
             i += 1
         else:
@@ -104,14 +104,3 @@ def _take(src: list[int], i: int, codes: list[int]) -> int:
     if i >= len(src):
         raise ValueError(f"shape code number {i + 1} finds no dimension: the array has {len(src)}")
     return src[i]
-
-
-def _reverse_codes(codes: list[int]) -> list[int]:
-    """Codes from right to left, the two lengths behind each -4 kept behind it."""
-    groups: list[list[int]] = []
-    i = 0
-    while i < len(codes):
-        n = 3 if codes[i] == -4 else 1
-        groups.append(codes[i:i + n])
-        i += n
-    return [c for g in reversed(groups) for c in g]

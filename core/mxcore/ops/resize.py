@@ -189,7 +189,7 @@ def _stretched(xp: Any, x: Any, size: Any, align_corners: bool) -> Any:
         low, high, share = shares(xp, x.shape[axis], m, align_corners, x.dtype)
         if axis == 2:
             share = share.reshape(-1, 1)
-        x = xp.take(x, low, axis) * (x.dtype.type(1) - share) + xp.take(x, high, axis) * share
+        x = xp.take(x, low, axis) * (1 - share) + xp.take(x, high, axis) * share
     return x
 
 

@@ -11,7 +11,7 @@ from .._core.params import Bool, Enum, Float, Int
 from ..testing.sample import Sample
 from .dense import given, wide
 from .rnn_cells import CELLS, GATES, dropout, layout, limits
-from .rules import size_of
+from .rules import fits, size_of
 
 __all__: list[str] = []
 
@@ -229,14 +229,19 @@ def _(p, ins, outs):
     steps, inputs = y[0], data[2]
     if vector is not None and len(vector) == 1 and vector[0] != -1 and inputs == -1:
         inputs = _solve_inputs(p, s, vector[0])
-    shapes = {
+    shapes = _shapes(p, s, steps, n, inputs)
+    return [shapes[name] for name in at], [shapes[name] for name in out]
+
+
+def _shapes(p: Any, s: Any, steps: int, n: int, inputs: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of all inputs and outputs by name."""
+    return {
         "data": (steps, n, inputs), "parameters": (-1 if inputs == -1 else s.layout(p, inputs).size,),
         "state": (s.rows, n, s.state), "state_cell": (s.rows, n, s.units), "sequence_length": (n,),
         "output": (steps, n, s.directions * s.state), "state_output": (s.rows, n, s.state), "statecell_output": (s.rows, n, s.units),
         "gates": (s.rows, steps, n, 4 * s.units), "cells": (s.rows, steps, n, s.units), "hidden": (s.rows, steps, n, s.state),
         "mask": (p.num_layers - 1, steps, n, s.directions * s.state),
     }
-    return [shapes[name] for name in at], [shapes[name] for name in out]
 
 
 def _free_lengths(names: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -341,8 +346,13 @@ lstm_state_clip_nan, use_sequence_length
 
 @backward_rnn.shape
 def _(p, ins):
-    at = {name: i for i, name in enumerate(p._sig.inputs)}
-    return [ins[at[name]] for name in p._sig.outputs]
+    given = dict(zip(p._sig.inputs, ins))
+    if len(given["data"]) != 3:
+        raise ValueError(f"data {given['data']} must be (time, batch, inputs)")
+    shapes = _shapes(p, _Sizes(p), *given["data"])
+    shapes.update(dy=shapes["output"], d_state=shapes["state_output"], d_cell=shapes["statecell_output"])
+    fits(" ".join(given), ins, [shapes[name] for name in given])
+    return [given[name] for name in p._sig.outputs]
 
 
 backward_rnn.dtype(lambda p, ins, outs: _free_lengths(p._sig.inputs, ins, outs))

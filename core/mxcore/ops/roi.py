@@ -11,7 +11,7 @@ from .._core.params import Float, Shape
 from ..testing.sample import Distinct, Sample
 from .dense import wide
 from .floating import floating
-from .rules import size_of
+from .rules import fits, size_of
 
 __all__: list[str] = []
 
@@ -148,12 +148,18 @@ def backward_roi_pooling(k, p, dy_, data, maxidx, rois):
     if dy.size and flat.size:
         image = xp.clip(wide(rois)[:, 0].astype(np.int64), 0, n - 1)
         plane = ((image * c).reshape(-1, 1) + xp.arange(c)).reshape(-1, c, 1, 1) * (h * w)
-        found = maxidx >= 0
+        found = (maxidx >= 0) & (maxidx < h * w)
         xp.add.at(flat, (plane + xp.where(found, maxidx, 0)).reshape(-1), xp.where(found, dy, dy.dtype.type(0)).reshape(-1))
     return flat.reshape(data.shape)
 
 
-backward_roi_pooling.shape(lambda p, ins: [ins[1]])
+@backward_roi_pooling.shape
+def _(p, ins):
+    dy, data, maxidx, rois = ins
+    if len(dy) != 4 or len(data) != 4:
+        raise ValueError(f"dy {dy} and data {data} must have 4 dimensions")
+    fits("dy maxidx rois", (dy, maxidx, rois), ((dy[0], data[1], *dy[2:]), dy, (dy[0], 5)))
+    return [data]
 
 
 @backward_roi_pooling.dtype

@@ -1,9 +1,12 @@
 """Shape and dtype rules that several operators share."""
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["axes_of", "axis_of", "reduced", "same_shape", "first_dtype", "size_of", "one"]
+from .._core.infer import known
+
+__all__ = ["axes_of", "axis_of", "reduced", "same_shape", "first_dtype", "fits", "partly", "size_of", "one", "times", "undoing"]
 
 #: Legacy arrays have no scalars: a full reduction has this shape.
 one = (1,)
@@ -54,3 +57,35 @@ def size_of(shape: Any) -> int:
     for d in shape:
         n *= d
     return n
+
+
+def undoing(forward: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """The shape rule of ``data like~ ...``: `data` has the shape ``forward(p, like)``, and the result that of `like`."""
+    def rule(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+        like = outs[0] if ins[1] is None else ins[1]
+        return [forward(p, like) if known(like) else None, like, *ins[2:]], [like]
+
+    return rule
+
+
+def fits(names: str, given: Sequence[Any], wanted: Sequence[Any]) -> None:
+    """Raise ValueError for the first of some inputs that has another shape than it must have."""
+    for name, a, b in zip(names.split(), given, wanted):
+        if a != b:
+            raise ValueError(f"{name} is {a} where {b} is expected")
+
+
+def partly(forward: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """The shape rule of an operator of one input from ``forward(p, shape)``, which can do with unknown dimensions (-1)."""
+    def rule(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+        if ins[0] is None:
+            return ins, outs
+        found = forward(p, ins[0])
+        return ins, found if isinstance(found, list) else [found]
+
+    return rule
+
+
+def times(n: int, d: int) -> int:
+    """A number times a length, which may be unknown (-1)."""
+    return -1 if d == -1 else n * d

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from .._core.infer import merge_dtype, merge_shape
 from .._core.op import op
 from .._core.params import Bool, Float, Int
-from ..testing.sample import Sample
+from ..families import wrapped
+from ..testing.sample import Ints, Sample
 from .rules import first_dtype
 
 __all__: list[str] = []
@@ -17,26 +19,46 @@ _PARAMS = {"use_sequence_length": Bool(False), "axis": Int(0, ge=0, le=1)}
 _LENGTHS = np.array([1.0, 3.0])
 
 
-def _samples(**more: Any) -> list[Sample]:
-    return [Sample((3, 2, 2), _LENGTHS, params={"use_sequence_length": True, **more}, grad=(True, False)),
-            Sample((2, 3), np.array([0.0, 2.0, 1.0]), params={"use_sequence_length": True, **more}, grad=(True, False), mxnet="a length of 0"),
-            Sample((3, 2), params=more, mxnet="without lengths its gradient may crash")]
+def _samples(*axes: int, mxnet: Any = True, zero: Any = None, plain: Any = None, **more: Any) -> list[Sample]:
+    """Lengths of every kind over all `axes`; `mxnet`, `zero` and `plain` are about MXNet: in general, a length of 0, no lengths."""
+    given = {"use_sequence_length": True, **more}
+
+    def along(axis: int, time: int, batch: int, *rest: int) -> tuple[int, ...]:
+        return (batch, time, *rest) if axis else (time, batch, *rest)
+
+    return [sample for axis in axes for sample in (
+        Sample(along(axis, 3, 2, 2), _LENGTHS, params={**given, "axis": axis}, grad=(True, False), dtypes="float16 float32 float64", mxnet=mxnet),
+        Sample(along(axis, 4, 3), np.array([4, 2, 1], "int32"), params={**given, "axis": axis}, grad=(True, False), mxnet=mxnet),
+        Sample(along(axis, 2, 3), [0, 2, 1], params={**given, "axis": axis}, grad=(True, False), mxnet=zero or mxnet),
+        Sample(along(axis, 3, 4), [1.5, 0.5, 2.75, 3.0] if zero is None else [1.5, 2.0, 2.75, 1.25], params={**given, "axis": axis}, grad=(True, False),
+               mxnet=mxnet),
+        Sample(along(axis, 1, 2, 1, 3), [1, 1], params={**given, "axis": axis}, grad=(True, False), mxnet=mxnet),
+        Sample(along(axis, 3, 2), params={"axis": axis, **more}, mxnet=plain or mxnet))]
 
 
-def _checked(p: Any, ins: list[Any]) -> tuple[int, int]:
-    """Axes of time and batch."""
-    data = ins[0]
+def _inputs(p: Any, data: Any, lengths: list[Any]) -> tuple[Any, list[Any]]:
+    """The shapes of the data and of the lengths, if there are any, as far as each tells the other."""
+    if data is None:
+        return None, lengths
     if len(data) < 2:
         raise ValueError(f"data {data} must have at least two dimensions, time and batch")
     batch = data[1 - p.axis]
-    if p.use_sequence_length and ins[1] != (batch,):
-        raise ValueError(f"sequence_length {ins[1]} must hold one length for each of the {batch} sequences")
-    return p.axis, 1 - p.axis
+    for given in lengths:
+        if given is not None and (len(given) != 1 or -1 not in (batch, *given) and given[0] != batch):
+            raise ValueError(f"sequence_length {given} must hold one length for each of the {batch} sequences")
+        batch = max(batch, given[0]) if given else batch
+    return tuple(batch if i == 1 - p.axis else d for i, d in enumerate(data)), [(batch,)] * len(lengths)
 
 
-def _same(p: Any, ins: list[Any]) -> list[Any]:
-    _checked(p, ins)
-    return [ins[0]]
+def _same(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    data, lengths = _inputs(p, merge_shape(ins[0], outs[0]), ins[1:])
+    return [data, *lengths], [data]
+
+
+def _as_data(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The dtype of the data; lengths may have another, and have the same if nothing else is known of them."""
+    t = merge_dtype(ins[0], outs[0])
+    return [t, *(t if n is None else n for n in ins[1:])], [t]
 
 
 def _per_sequence(p: Any, x: Any, ndim: int) -> Any:
@@ -55,8 +77,9 @@ def _again(F: Any, name: str, p: Any, dy: Any, lengths: Any) -> Any:
     return getattr(F, name)(*inputs, use_sequence_length=p.use_sequence_length, axis=p.axis), None
 
 
-@op("SequenceMask", inputs=_INPUTS, **_PARAMS, value=Float(0.0), samples=_samples() + [Sample(
-        (2, 3), _LENGTHS, params={"use_sequence_length": True, "axis": 1, "value": -1.0}, grad=(True, False))],
+@op("SequenceMask", inputs=_INPUTS, use_sequence_length=Bool(False), value=Float(0.0), axis=_PARAMS["axis"], samples=_samples(0, 1) + _samples(1, value=-1.5) + [Sample(
+        (3, 2), [1, 2], params={"use_sequence_length": "True", "axis": "0", "value": "7"}, dtypes="int32 int64", grad=False),
+    Sample((3, 2), Ints((2,), 1, 3, "int32"), params={"use_sequence_length": True, "value": -300.7}, dtypes="int8 uint8 int32", grad=False)],
     grad=lambda F, p, dy, sequence_length: _again(F, "SequenceMask", p, dy, sequence_length))
 def sequence_mask(k, p, data, sequence_length=None):
     """Overwrite what lies beyond the end of each sequence.
@@ -76,11 +99,11 @@ def sequence_mask(k, p, data, sequence_length=None):
     if sequence_length is None:
         return data.copy()
     inside = _times(k.xp, p, data) < _per_sequence(p, sequence_length, data.ndim)
-    return k.xp.where(inside, data, data.dtype.type(p.value))
+    return k.xp.where(inside, data, data.dtype.type(p.value) if data.dtype.kind not in "iub" else wrapped(p.value, data.dtype))
 
 
 sequence_mask.shape(_same)
-sequence_mask.dtype(first_dtype)
+sequence_mask.dtype(_as_data)
 
 
 def _last(xp: Any, p: Any, shape: tuple[int, ...], lengths: Any) -> Any:
@@ -93,8 +116,8 @@ def _last(xp: Any, p: Any, shape: tuple[int, ...], lengths: Any) -> Any:
     return (at, batch) if p.axis == 0 else (batch, at)
 
 
-@op("SequenceLast", inputs=_INPUTS, **_PARAMS, samples=_samples() + [Sample(
-        (2, 3, 2), _LENGTHS, params={"use_sequence_length": True, "axis": 1}, grad=(True, False))],
+@op("SequenceLast", inputs=_INPUTS, **_PARAMS, samples=_samples(
+    0, 1, zero="a length of 0 reads beyond the array", plain="without lengths its gradient may crash"),
     grad=lambda F, p, dy, like_data, sequence_length: (F._sequence_last_spread(
         dy, like_data, *((sequence_length,) if p.use_sequence_length else ()), use_sequence_length=p.use_sequence_length, axis=p.axis), None))
 def sequence_last(k, p, data, sequence_length=None):
@@ -113,15 +136,24 @@ def sequence_last(k, p, data, sequence_length=None):
     return data[_last(k.xp, p, data.shape, sequence_length)]
 
 
+def _last_shape(p: Any, ins: list[Any]) -> tuple[list[Any], Any]:
+    data, lengths = _inputs(p, ins[0], ins[1:])
+    if data is None:
+        return [data, *lengths], None
+    if not data[p.axis]:
+        raise ValueError(f"data {data} has no steps")
+    return [data, *lengths], (data[1 - p.axis], *data[2:])
+
+
 @sequence_last.shape
-def _(p, ins):
-    time, batch = _checked(p, ins)
-    if not ins[0][time]:
-        raise ValueError(f"data {ins[0]} has no steps")
-    return [(ins[0][batch], *ins[0][2:])]
+def _(p, ins, outs):
+    found, out = _last_shape(p, ins)
+    return found, [out]
 
 
-sequence_last.dtype(first_dtype)
+
+
+sequence_last.dtype(_as_data)
 
 
 @op("_sequence_last_spread", inputs="data like~ sequence_length[use_sequence_length]", **_PARAMS, samples=[Sample(
@@ -145,11 +177,18 @@ def sequence_last_spread(k, p, data, like, sequence_length=None):
     return out
 
 
-sequence_last_spread.shape(lambda p, ins: [ins[1]])
+@sequence_last_spread.shape
+def _(p, ins):
+    want = _last_shape(p, ins[1:])[1]
+    if ins[0] != want:
+        raise ValueError(f"data {ins[0]} must have the shape of the last steps, {want}")
+    return [ins[1]]
+
+
 sequence_last_spread.dtype(first_dtype)
 
 
-@op("SequenceReverse", inputs=_INPUTS, **_PARAMS, samples=_samples(),
+@op("SequenceReverse", inputs=_INPUTS, **_PARAMS, samples=_samples(0) + _samples(1, mxnet="axis 0 only"),
     grad=lambda F, p, dy, sequence_length: _again(F, "SequenceReverse", p, dy, sequence_length))
 def sequence_reverse(k, p, data, sequence_length=None):
     """Each sequence backwards; what lies beyond its end stays.
@@ -176,4 +215,4 @@ def sequence_reverse(k, p, data, sequence_length=None):
 
 
 sequence_reverse.shape(_same)
-sequence_reverse.dtype(first_dtype)
+sequence_reverse.dtype(_as_data)

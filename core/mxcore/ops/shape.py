@@ -6,11 +6,13 @@ from typing import Any
 from .._core.infer import known, merge_shape
 from .._core.op import op
 from .._core.params import Bool, Int, Shape
-from ..testing.sample import Sample
+from ..testing.sample import Ints, Sample
 from .reshape_codes import resolve_shape
 from .rules import axis_of, size_of
 
 __all__ = ["RANGE", "ranges_of", "sliced"]
+
+_HALVES, _WHOLE = "float16 float32 float64", "uint8 int8 int32 int64"
 
 
 def _target(p: Any) -> tuple[tuple[int, ...], bool]:
@@ -21,10 +23,17 @@ def _target(p: Any) -> tuple[tuple[int, ...], bool]:
     return ((0, *codes[1:]) if p.keep_highest else codes), False
 
 
-@op("Reshape", "reshape", inputs="data", shape=Shape(()), reverse=Bool(False), target_shape=Shape(()), keep_highest=Bool(False),
+@op("Reshape", "reshape", inputs="data", shape=Shape(()), reverse=Bool(False), target_shape=Shape((), optional=True), keep_highest=Bool(False),
     view=True, grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
     samples=[Sample((2, 3, 4), params={"shape": (-3, 0)}), Sample((2, 3, 4), params={"shape": (0, -4, 3, 1, -2)}),
-             Sample((2, 3, 4), params={"shape": (-1, 0), "reverse": True}), Sample((2, 3), params={"shape": (-1,)})])
+             Sample((2, 3, 4), params={"shape": (-1, 0), "reverse": True}), Sample((2, 3), params={"shape": (-1,)}, dtypes=_HALVES)]
+    + [Sample((2, 3, 4), params={"shape": s}) for s in (
+        "(4, 6)", (0, -1), (-2,), (-1, 0, 0), (-2, 1, 1), (0, -3), (-3, -1), (2, 12), (-4, -1, 2, -2), (0, 0, -4, 2, -1), (-3, -4, 1, 4))]
+    + [Sample((2, 3, 4, 5), params={"shape": s, "reverse": True}) for s in (
+        (0, -1), (0, -3, 0), (-1, -3), (-2, 5), (-2, 1, -1, -4), (0, 0, 2, -1, -4, 0), (0, 3, 1, -4, 0, 0), (8, 3, 5), (-3, -3))]
+    + [Sample((2, 3, 4), params={"target_shape": (0, 6)}),
+       Sample((2, 3, 4), params={"target_shape": (2, 0)}), Sample((2, 3, 4), params={"target_shape": "(9, 0)", "keep_highest": "1"}),
+       Sample(Ints((2, 6), 0, 9), params={"shape": [3, -1]}, dtypes=_WHOLE), Sample((1,), params={"shape": 1}), Sample((0, 3), params={"shape": (3, -1)})])
 def reshape(k, p, data):
     """Give the elements another shape.
 
@@ -34,7 +43,7 @@ def reshape(k, p, data):
     shape : tuple of int
         Lengths, or codes: 0 copies a dimension, -1 is inferred, -2 copies all that remain, -3 merges two, -4 splits one.
     reverse : bool
-        Read the codes from right to left.
+        Read the codes from right to left; the two lengths of a -4 then stand before it.
     target_shape, keep_highest
         The spelling of MXNet 0.x.
     """
@@ -58,7 +67,10 @@ def _(p, ins, outs):
 
 @op("reshape_like", inputs="lhs rhs~", lhs_begin=Int(None), lhs_end=Int(None), rhs_begin=Int(None), rhs_end=Int(None), view=True,
     grad=lambda F, dy, like_lhs: (F.reshape_like(dy, like_lhs), None),
-    samples=[Sample((2, 6), (3, 4)), Sample((30, 7), (15, 2, 4), params={"lhs_begin": 0, "lhs_end": 1, "rhs_begin": 0, "rhs_end": 2})])
+    samples=[Sample((2, 6), (3, 4)), Sample((30, 7), (15, 2, 4), params={"lhs_begin": 0, "lhs_end": 1, "rhs_begin": 0, "rhs_end": 2}),
+             Sample((30, 7), (15, 2, 4), params={"lhs_end": "1", "rhs_end": 2}), Sample((2, 3, 4), (6, 4), params={"lhs_begin": "None", "lhs_end": -1, "rhs_end": -1}),
+             Sample((5, 6), (4, 2, 3), params={"lhs_begin": 1, "rhs_begin": -2}), Sample((2, 6), Ints((12,), 0, 4, dtype="int32"), dtypes=_HALVES),
+             Sample((0, 2), (2, 0)), Sample(Ints((6,), 0, 9), Ints((3, 2), 0, 9), dtypes=_WHOLE)])
 def reshape_like(k, p, lhs, rhs):
     """Reshape `lhs` to the shape of `rhs`, or a range of its dimensions to a range of those of `rhs`.
 
@@ -74,12 +86,24 @@ def reshape_like(k, p, lhs, rhs):
 
 
 def _like_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    ab, ae, _ = slice(p.lhs_begin, p.lhs_end).indices(len(a))
-    bb, be, _ = slice(p.rhs_begin, p.rhs_end).indices(len(b))
+    (ab, ae), (bb, be) = _dimensions(p, "lhs", len(a)), _dimensions(p, "rhs", len(b))
     out = a[:ab] + b[bb:be] + a[ae:]
     if size_of(out) != size_of(a):
         raise ValueError(f"{a} cannot be reshaped to {out}")
     return out
+
+
+def _dimensions(p: Any, side: str, ndim: int) -> tuple[int, int]:
+    """The range of dimensions that `<side>_begin` and `<side>_end` give."""
+    found = []
+    for name, default in (("begin", 0), ("end", ndim)):
+        d = getattr(p, f"{side}_{name}")
+        if d is not None and not -ndim <= d <= ndim:
+            raise ValueError(f"{side}_{name}={d} is out of range for the {ndim} dimensions of {side}")
+        found.append(default if d is None else d + ndim if d < 0 else d)
+    if found[0] > found[1]:
+        raise ValueError(f"{side}_begin={found[0]} lies behind {side}_end={found[1]}")
+    return found[0], found[1]
 
 
 @reshape_like.shape
@@ -92,7 +116,7 @@ reshape_like.dtype(lambda p, ins, outs: ([ins[0] or outs[0], ins[1]], [ins[0] or
 
 
 @op("Flatten", "flatten", inputs="data", view=True, grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
-    samples=[Sample((2, 3, 4)), Sample((5,))])
+    samples=[Sample((2, 3, 4), dtypes=_HALVES), Sample((5,)), Sample((2, 3)), Sample((3, 1, 2, 2)), Sample((0, 2, 3)), Sample(Ints((2, 3, 2), 0, 9), dtypes=_WHOLE)])
 def flatten(k, p, data):
     """Collapse all dimensions but the first.
 
@@ -112,9 +136,12 @@ def ranges_of(p: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
         raise ValueError(f"begin {p.begin} and end {p.end} have different lengths")
     if len(p.begin) > len(shape):
         raise ValueError(f"begin {p.begin} has more items than the {len(shape)} dimensions")
-    step = p.step + (None,) * (len(p.begin) - len(p.step))
+    step = p.step or ()
+    if len(step) > len(p.begin):
+        raise ValueError(f"step {step} has more items than begin {p.begin}")
     if 0 in step:
-        raise ValueError(f"step {p.step} holds a zero")
+        raise ValueError(f"step {step} holds a zero")
+    step += (None,) * (len(p.begin) - len(step))
     return tuple(slice(b, e, s) for b, e, s in zip(p.begin, p.end, step))
 
 
@@ -124,13 +151,17 @@ def sliced(shape: tuple[int, ...], ranges: tuple[slice, ...]) -> tuple[int, ...]
 
 
 #: Parameters of operators over ranges of all dimensions.
-RANGE = {"begin": Shape(none=True), "end": Shape(none=True), "step": Shape((), none=True)}
+RANGE = {"begin": Shape(none=True), "end": Shape(none=True), "step": Shape((), none=True, optional=True)}
 
 
 @op("slice", "crop", "_sparse_slice", inputs="data", **RANGE, view=True,
     grad=lambda F, p, dy, like_data: F._slice_spread(dy, like_data, begin=p.begin, end=p.end, step=p.step),
     samples=[Sample((4, 5), params={"begin": (1, 0), "end": (3, 4)}), Sample((4, 5), params={"begin": (None, 4), "end": (None, 0), "step": (2, -2)}),
-             Sample((4, 5, 2), params={"begin": (1,), "end": (3,)})])
+             Sample((4, 5, 2), params={"begin": (1,), "end": (3,)}), Sample((4, 5), params={"begin": (-3, None), "end": (None, -1)}, dtypes=_HALVES),
+             Sample((4, 5), params={"begin": "(None, 1)", "end": "(None, 9)", "step": "(3, None)"}), Sample((7,), params={"begin": (None,), "end": (None,), "step": (-1,)}),
+             Sample((7,), params={"begin": (5,), "end": (1,), "step": (-3,)}), Sample((4, 5), params={"begin": (0, 1), "end": (-1, 2), "step": (2,)}, mxnet="as many steps as begins"),
+             Sample((4, 5), params={"begin": (), "end": ()}), Sample(Ints((4, 5), 0, 9), params={"begin": 1, "end": 3}, dtypes=_WHOLE),
+             Sample((4, 0), params={"begin": (1, None), "end": (3, None)}), Sample((2, 3), params={"begin": (-9, 0), "end": (1, 3)})])
 def slice_(k, p, data):
     """A range of each dimension.
 
@@ -191,8 +222,11 @@ def _join_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], lis
     return [full(n) for n in lengths], [full(total)]
 
 
-@op("Concat", "concat", "_sparse_concat", inputs="data*", dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
-    samples=[Sample((2, 3), (2, 1), (2, 2), params={"dim": 1, "num_args": 3}), Sample((2, 3), (4, 3), params={"dim": 0, "num_args": 2})])
+@op("Concat", "concat", "_sparse_concat", inputs="data*", num_args=Int(ge=0, le=1 << 16), dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
+    samples=[Sample((2, 3), (2, 1), (2, 2), params={"dim": 1, "num_args": 3}), Sample((2, 3), (4, 3), params={"dim": 0, "num_args": 2}, dtypes=_HALVES),
+             Sample((2, 3), params={"num_args": 1}), Sample((2, 3, 2), (2, 1, 2), params={"dim": -2, "num_args": "2"}), Sample((3,), (2,), params={"dim": "0"}),
+             Sample((2, 1, 3), (2, 1, 3), params={"dim": -1}), Sample(Ints((2, 3), 0, 9), Ints((2, 2), 0, 9), dtypes=_WHOLE),
+             Sample((2, 0), (2, 3)), Sample((0, 3), (2, 3), (0, 3), params={"dim": 0}), Sample(*[(1, 2)] * 7, params={"dim": 0})])
 def concat(k, p, *data):
     """Join arrays along an existing axis.
 
@@ -245,10 +279,13 @@ def _split_axis(p: Any, shape: tuple[int, ...]) -> int:
     return axis
 
 
-@op("SliceChannel", "split", inputs="data", num_outputs=Int(ge=1), axis=Int(1), squeeze_axis=Bool(False),
-    outputs=lambda p: ["output"] if p.num_outputs == 1 else [f"output{i}" for i in range(p.num_outputs)],
+@op("SliceChannel", "split", inputs="data", num_outputs=Int(ge=1, le=1 << 16), axis=Int(1), squeeze_axis=Bool(False),
+    outputs=lambda p: [f"output{i}" for i in range(p.num_outputs)],
     grad=lambda F, p, dys: F.stack(*dys, axis=p.axis) if p.squeeze_axis else F.Concat(*dys, dim=p.axis),
-    samples=[Sample((2, 6), params={"num_outputs": 3}), Sample((3, 2, 2), params={"num_outputs": 3, "axis": 0, "squeeze_axis": True})])
+    samples=[Sample((2, 6), params={"num_outputs": 3}), Sample((3, 2, 2), params={"num_outputs": 3, "axis": 0, "squeeze_axis": True}),
+             Sample((2, 4), params={"num_outputs": 1}), Sample((2, 3, 4), params={"num_outputs": "2", "axis": "-1"}, dtypes=_HALVES), Sample((6,), params={"num_outputs": 2, "axis": 0}),
+             Sample((2, 3, 2), params={"num_outputs": 3, "axis": -2, "squeeze_axis": "1"}), Sample((2, 3), params={"num_outputs": 3, "squeeze_axis": False}),
+             Sample(Ints((2, 6), 0, 9), params={"num_outputs": 2}, dtypes=_WHOLE), Sample((2, 1), params={"num_outputs": 1, "squeeze_axis": True}), Sample((0, 4), params={"num_outputs": 2})])
 def slice_channel(k, p, data):
     """Split along an axis into equal parts.
 
@@ -294,7 +331,9 @@ def _(p, ins, outs):
 
 
 @op("stack", inputs="data*", axis=Int(0), grad=lambda F, p, dy: [_unstack(F, p, dy)],
-    samples=[Sample((2, 3), (2, 3), params={"axis": 1, "num_args": 2}), Sample((2,), (2,), (2,), params={"axis": -1, "num_args": 3})])
+    samples=[Sample((2, 3), (2, 3), params={"axis": 1, "num_args": 2}), Sample((2,), (2,), (2,), params={"axis": -1, "num_args": 3}),
+             Sample((2, 3), params={"num_args": 1}), Sample((2, 3), (2, 3), params={"axis": "2"}, dtypes=_HALVES), Sample((2, 3), (2, 3), params={"axis": -3}),
+             Sample(Ints((2, 3), 0, 9), Ints((2, 3), 0, 9), dtypes=_WHOLE), Sample((0, 3), (0, 3), params={"axis": 1}), Sample((1,), (1,))])
 def stack(k, p, *data):
     """Join arrays along a new axis.
 
@@ -342,7 +381,9 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @op("transpose", inputs="data", axes=Shape(()), grad=lambda F, p, dy: F.transpose(dy, axes=_inverse(tuple(a % len(p.axes) for a in p.axes))),
-    samples=[Sample((2, 3, 4)), Sample((2, 3, 4), params={"axes": (1, 2, 0)})])
+    samples=[Sample((2, 3, 4), dtypes=_HALVES), Sample((2, 3, 4), params={"axes": (1, 2, 0)}), Sample((2, 3), params={"axes": "(1, 0)"}), Sample((5,)),
+             Sample((2, 3, 2, 2), params={"axes": (0, 2, 3, 1)}), Sample((2, 3, 1, 2, 2), params={"axes": (4, 0, 3, 1, 2)}), Sample((2, 3), params={"axes": "()"}),
+             Sample((2, 3, 4), params={"axes": (0, -1, 1)}, mxnet="no negative axes"), Sample((1, 1), params={"axes": [0, 1]}), Sample(Ints((2, 3), 0, 9), dtypes=_WHOLE), Sample((2, 0, 3))])
 def transpose(k, p, data):
     """Permute the axes.
 
@@ -368,7 +409,8 @@ def _(p, ins, outs):
 
 
 @op("expand_dims", inputs="data", axis=Int(), view=True, grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
-    samples=[Sample((2, 3), params={"axis": 1}), Sample((2, 3), params={"axis": -1})])
+    samples=[Sample((2, 3), params={"axis": 1}, dtypes=_HALVES), Sample((2, 3), params={"axis": -1}), Sample((2, 3), params={"axis": "0"}), Sample((2, 3), params={"axis": -3}),
+             Sample((2, 3), params={"axis": 2}), Sample((0, 3), params={"axis": 1}), Sample(Ints((5,), 0, 9), params={"axis": 0}, dtypes=_WHOLE)])
 def expand_dims(k, p, data):
     """Insert a dimension of length 1.
 
@@ -404,7 +446,9 @@ def _wide(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @op("broadcast_to", inputs="data", shape=Shape(()), grad=lambda F, dy, like_data: F._sum_like(dy, like_data),
-    samples=[Sample((2, 1, 3), params={"shape": (0, 4, 3)})])
+    samples=[Sample((2, 1, 3), params={"shape": (0, 4, 3)}, dtypes=_HALVES), Sample((1, 1), params={"shape": "(3, 2)"}), Sample((2, 3), params={"shape": (2, 0)}),
+             Sample((1, 3, 1, 2), params={"shape": (5, 0, 3, 2)}), Sample((1,), params={"shape": 4}), Sample(Ints((1, 3), 0, 9), params={"shape": (2, 3)}, dtypes=_WHOLE),
+             Sample((0, 1), params={"shape": (0, 3)})])
 def broadcast_to(k, p, data):
     """Repeat along dimensions of length 1.
 
@@ -424,7 +468,9 @@ def _(p, ins, outs):
 
 @op("broadcast_like", inputs="lhs rhs~", lhs_axes=Shape(None), rhs_axes=Shape(None),
     grad=lambda F, dy, like_lhs: (F._sum_like(dy, like_lhs), None),
-    samples=[Sample((1, 3), (4, 3)), Sample((9, 1), (1, 9, 2), params={"lhs_axes": (1,), "rhs_axes": (-1,)})])
+    samples=[Sample((1, 3), (4, 3)), Sample((9, 1), (1, 9, 2), params={"lhs_axes": (1,), "rhs_axes": (-1,)}),
+             Sample((1, 3, 1), (2, 3, 4), dtypes=_HALVES), Sample((2, 3), (2, 3)), Sample((1, 3, 1), (4, 5), params={"lhs_axes": "(0, 2)", "rhs_axes": "(1, 0)"}),
+             Sample((2, 1), (3, 4), params={"lhs_axes": (-1,), "rhs_axes": (0,)}), Sample((1, 2), (0, 2)), Sample(Ints((1, 3), 0, 9), Ints((2, 3), 0, 9), dtypes=_WHOLE)])
 def broadcast_like(k, p, lhs, rhs):
     """Repeat `lhs` along dimensions of length 1 up to the shape of `rhs`.
 
@@ -440,6 +486,8 @@ def broadcast_like(k, p, lhs, rhs):
 
 
 def _broadcast_like(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    if (p.lhs_axes is None) != (p.rhs_axes is None) or len(p.lhs_axes or ()) != len(p.rhs_axes or ()):
+        raise ValueError(f"lhs_axes={p.lhs_axes} and rhs_axes={p.rhs_axes} must be given together and have one length")
     if p.lhs_axes is None:
         if len(a) > len(b) or any(x not in (y, 1) for x, y in zip(a[::-1], b[::-1])):
             raise ValueError(f"{a} cannot be broadcast to {b}")
@@ -456,3 +504,6 @@ def _broadcast_like(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int
 @broadcast_like.shape
 def _(p, ins, outs):
     return ins, [_broadcast_like(p, *ins) if known(ins[0]) and known(ins[1]) else None]
+
+
+broadcast_like.dtype(reshape_like.dtype_rule)

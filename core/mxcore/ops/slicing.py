@@ -3,11 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core.infer import known
+from .._core.errors import error
 from .._core.op import op
 from .._core.params import Bool, Float, Int, Shape
+from ..families import wrapped
 from ..testing.sample import Ints, Sample
-from .rules import axis_of, first_dtype
+from .rules import axis_of, first_dtype, partly, undoing
 from .shape import RANGE, ranges_of, sliced
 
 __all__: list[str] = []
@@ -30,7 +31,7 @@ def _axis_range(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
     return axis, begin, end
 
 
-_ON_AXIS = {"axis": Int(), "begin": Int(), "end": Int(None)}
+_ON_AXIS = {"axis": Int(), "begin": Int(), "end": Int(optional=True)}
 
 
 @op("slice_axis", inputs="data", **_ON_AXIS, view=True,
@@ -55,10 +56,15 @@ def slice_axis(k, p, data):
     return data[_along(data.ndim, axis, slice(begin, end))]
 
 
-@slice_axis.shape
-def _(p, ins):
-    axis, begin, end = _axis_range(p, ins[0])
-    return [ins[0][:axis] + (end - begin,) + ins[0][axis + 1:]]
+def _axis_part(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    axis = axis_of(p.axis, len(shape))
+    if shape[axis] == -1:
+        return shape
+    _, begin, end = _axis_range(p, shape)
+    return shape[:axis] + (end - begin,) + shape[axis + 1:]
+
+
+slice_axis.shape(partly(_axis_part))
 
 
 @op("_slice_axis_spread", inputs="data like~", **_ON_AXIS,
@@ -79,7 +85,7 @@ def slice_axis_spread(k, p, data, like):
     return out
 
 
-slice_axis_spread.shape(lambda p, ins: [ins[1]])
+slice_axis_spread.shape(undoing(_axis_part))
 
 
 def _like_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -89,7 +95,7 @@ def _like_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ..
     for i in p.axes or range(len(a)):
         j = axis_of(i, len(a))
         n = b[axis_of(j, len(b))]
-        if n > a[j]:
+        if n > a[j] != -1:
             raise ValueError(f"axis {i} of data has length {a[j]}, less than the {n} of shape_like")
         out[j] = n
     return tuple(out)
@@ -115,7 +121,7 @@ def slice_like(k, p, data, shape_like):
 
 @slice_like.shape
 def _(p, ins, outs):
-    return ins, [_like_shape(p, *ins) if known(ins[0]) and known(ins[1]) else None]
+    return ins, [None if None in ins else _like_shape(p, *ins)]
 
 
 slice_like.dtype(first_dtype)
@@ -135,7 +141,12 @@ def corner_spread(k, p, data, like):
     return out
 
 
-corner_spread.shape(lambda p, ins: [ins[1]])
+@corner_spread.shape
+def _(p, ins):
+    data, like = ins
+    if len(data) != len(like) or any(n > d for n, d in zip(data, like)):
+        raise ValueError(f"data {data} is no corner of {like}")
+    return [like]
 
 
 def _crop_box(p: Any, ins: Any) -> tuple[int, int, int, int]:
@@ -156,7 +167,7 @@ def _crop_box(p: Any, ins: Any) -> tuple[int, int, int, int]:
 _CROP = {"offset": Shape((0, 0)), "h_w": Shape((0, 0)), "center_crop": Bool(False)}
 
 
-@op("Crop", inputs="data*", **_CROP, grad=lambda F, p, dy, like_data: [[F._crop_spread(
+@op("Crop", inputs="data*", num_args=Int(ge=0, le=1 << 16), **_CROP, grad=lambda F, p, dy, like_data: [[F._crop_spread(
         dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop), *[None] * (len(like_data) - 1)]],
     samples=[Sample((1, 2, 4, 5), params={"num_args": 1, **params}) for params in (
         {"offset": (1, 2), "h_w": (2, 3)}, {"h_w": (2, 2)}, {"h_w": (3, 2), "center_crop": True}, {"offset": (3, 4), "h_w": (1, 1)}, {"h_w": (4, 5)})]
@@ -205,7 +216,12 @@ def crop_spread(k, p, part, *data):
     return out
 
 
-crop_spread.shape(lambda p, ins: [ins[1]])
+@crop_spread.shape
+def _(p, ins):
+    part = (*ins[1][:2], *_crop_box(p, ins[1:])[2:])
+    if ins[0] != part:
+        raise ValueError(f"part {ins[0]} must have the shape of what Crop keeps, {part}")
+    return [ins[1]]
 
 
 @op("_crop_again", inputs="images data~*", **_CROP,
@@ -227,7 +243,11 @@ def crop_again(k, p, images, *data):
     return images[:, :, top:top + h, left:left + w].copy()
 
 
-crop_again.shape(lambda p, ins: [(*ins[0][:2], *_crop_box(p, ins[1:])[2:])])
+@crop_again.shape
+def _(p, ins):
+    if ins[0] != ins[1]:
+        raise ValueError(f"images {ins[0]} must have the shape of the first of data, {ins[1]}")
+    return [(*ins[0][:2], *_crop_box(p, ins[1:])[2:])]
 
 
 def _cuts(p: Any, n: int) -> list[tuple[int, int]]:
@@ -244,9 +264,23 @@ def _cuts(p: Any, n: int) -> list[tuple[int, int]]:
     return list(zip(begins, ends))
 
 
-@op("_split_v2", inputs="data", indices=Shape(), axis=Int(1), squeeze_axis=Bool(False), sections=Int(0),
-    outputs=lambda p: [f"output{i}" for i in range(p.sections if p.sections > 0 else len(p.indices))],
-    grad=lambda F, p, dys: F.stack(*dys, axis=p.axis) if p.squeeze_axis else F.Concat(*dys, dim=p.axis),
+def _parts(p: Any) -> list[str]:
+    n = p.sections if p.sections > 0 else len(p.indices)
+    if not n:
+        raise error(ValueError, "operator _split_v2: needs indices, or a positive number of sections")
+    return ["output"] if n == 1 else [f"output{i}" for i in range(n)]
+
+
+def _joined(F: Any, p: Any, dys: Any, like: Any) -> Any:
+    """The gradient of a split: the parts side by side, and zeros before the first."""
+    whole = F.stack(*dys, axis=p.axis) if p.squeeze_axis else F.Concat(*dys, dim=p.axis)
+    first = 0 if p.sections > 0 else p.indices[0]
+    return F._slice_axis_spread(whole, like, axis=p.axis, begin=first, end=None) if first else whole
+
+
+@op("_split_v2", inputs="data", indices=Shape(), axis=Int(1), squeeze_axis=Bool(False), sections=Int(0, le=2**20),
+    outputs=lambda p: _parts(p),
+    grad=lambda F, p, dys, like_data: _joined(F, p, dys, like_data),
     samples=[Sample((2, 7), params={"indices": (0, 3, 5), "axis": 1}, dtypes=_ANY)] + [Sample(s, params=params) for s, params in (
         ((7, 2), {"indices": (), "axis": 0, "sections": 3}), ((2, 3), {"indices": (), "sections": 3, "squeeze_axis": True}),
         ((2, 3), {"indices": (0, 1, 2), "squeeze_axis": True}), ((2, 4, 3), {"indices": (0, 1), "axis": -1}), ((6,), {"indices": (0, 2), "axis": 0}),
@@ -259,7 +293,7 @@ def split_v2(k, p, data):
     ----------
     data : array
     indices : tuple of int
-        Where each part begins; the first is 0.
+        Where each part begins; what lies before the first is left out.
     axis : int
     squeeze_axis : bool
         Drop the axis; its parts must have length 1.
@@ -271,16 +305,19 @@ def split_v2(k, p, data):
     return [x.squeeze(axis) for x in parts] if p.squeeze_axis else parts
 
 
-@split_v2.shape
-def _(p, ins):
-    shape = ins[0]
+def _part_shapes(p: Any, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     axis = axis_of(p.axis, len(shape))
+    if shape[axis] == -1:
+        return [shape[:axis] + shape[axis + p.squeeze_axis:]] * len(_parts(p))
     lengths = [e - b for b, e in _cuts(p, shape[axis])]
     if p.squeeze_axis:
         if any(n != 1 for n in lengths):
             raise ValueError(f"squeeze_axis needs parts of length 1, they have {lengths}")
         return [shape[:axis] + shape[axis + 1:]] * len(lengths)
     return [shape[:axis] + (n,) + shape[axis + 1:] for n in lengths]
+
+
+split_v2.shape(partly(_part_shapes))
 
 
 @op("_slice_assign", "_crop_assign", inputs="lhs rhs", **RANGE, alias="lhs->output", grad=lambda F, p, dy, like_rhs: (
@@ -316,7 +353,7 @@ def _(p, ins, outs):
     grad=lambda F, p, dy: F._slice_assign_scalar(dy, begin=p.begin, end=p.end, step=p.step, scalar=0.0),
     samples=[Sample((4, 5), params={"begin": (1, 0), "end": (3, 4), "scalar": 2.5}, dtypes=_ANY)] + [Sample(s, params=params) for s, params in (
         ((4, 5), {"begin": (None, 4), "end": (None, 0), "step": (2, -2), "scalar": -1}), ((4, 5), {"begin": (1,), "end": (-1,)}),
-        ((2, 3, 4), {"begin": (-1, 1, None), "end": (None, 3, None), "scalar": 0.1}), ((5,), {"begin": (4,), "end": (0,), "step": (-2,), "scalar": 1e9}),
+        ((2, 3, 4), {"begin": (-1, 1, None), "end": (None, 3, None), "scalar": 0.1}), ((5,), {"begin": (4,), "end": (0,), "step": (-2,), "scalar": 3000.5}),
         ((2, 3), {"begin": "(0, 1)", "end": "(2, 2)", "scalar": "7"}))])
 def slice_assign_scalar(k, p, data):
     """`data` with a range of each dimension set to a number.
@@ -329,5 +366,13 @@ def slice_assign_scalar(k, p, data):
         As in `slice`.
     """
     out = data.copy()
-    out[ranges_of(p, data.shape)] = p.scalar if data.dtype.kind not in "iub" else int(p.scalar)
+    out[ranges_of(p, data.shape)] = p.scalar if data.dtype.kind not in "iub" else wrapped(p.scalar, data.dtype)
     return out
+
+
+@slice_assign_scalar.shape
+def _(p, ins, outs):
+    shape = ins[0] if ins[0] is not None else outs[0]
+    if shape is not None:
+        ranges_of(p, shape)
+    return [shape], [shape]

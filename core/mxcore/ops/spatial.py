@@ -11,7 +11,7 @@ from .._core.params import Bool, Enum, Shape
 from ..testing.sample import Sample
 from .dense import given, wide
 from .floating import floating
-from .rules import size_of
+from .rules import fits, size_of
 
 __all__ = ["affine_grid", "sample", "sample_gradients"]
 
@@ -135,7 +135,7 @@ def _axis(xp: Any, place: Any, n: int) -> tuple[Any, Any, Any]:
     at = (place + real(1)) * real((n - 1) / 2)
     low = xp.floor(at)
     after = at - low
-    return low, real(1) - after, after
+    return low, 1 - after, after
 
 
 def _corners(xp: Any, grid: Any, h: int, w: int) -> list[tuple[Any, Any, Any, Any, Any, Any]]:
@@ -255,7 +255,12 @@ def backward_bilinear_sampler(k, p, dy_, data, grid):
     return sample_gradients(k.xp, dy_, data, grid, k.wanted or (True, True))
 
 
-backward_bilinear_sampler.shape(lambda p, ins: [ins[1], ins[2]])
+@backward_bilinear_sampler.shape
+def _(p, ins):
+    dy, data, grid = ins
+    wanted, outs = bilinear_sampler.shape_rule(p, [data, grid], [None])
+    fits("data grid dy", (data, grid, dy), (*wanted, outs[0]))
+    return [data, grid]
 
 # -- both -----------------------------------------------------------------------------------------------------------
 

@@ -21,13 +21,14 @@ def softplus(xp, x):
 
 def rint(xp, x):
     """Nearest integer; MXNet takes the lower of two equally near ones."""
-    f, c = xp.floor(x), xp.ceil(x)
-    return xp.where(x - f <= c - x, f, c)
+    y = xp.rint(x)  # the even one of two
+    return y - (y - x == 0.5)
 
 
 def half_away(xp, x):
     """Nearest integer, halves away from zero, as C's round."""
-    return xp.where(x >= 0, xp.floor(x + 0.5), xp.ceil(x - 0.5))
+    y = xp.trunc(x)
+    return y + (x - y >= 0.5) - (y - x >= 0.5)  # not x + 0.5, which is itself rounded
 
 
 def _poly(x, coefficients):
@@ -108,7 +109,7 @@ def gammaln(xp, x):
     base = _log_gamma_positive(xp, xp.where(low, 1 - x, x))
     sine = xp.abs(xp.sin(np.pi * x))
     y = xp.where(low, xp.log(np.pi / xp.where(sine == 0, 1.0, sine)) - base, base)
-    y = xp.where((x <= 0) & (x == xp.floor(x)), np.inf, y)
+    y = xp.where((x <= 0) & (x == xp.floor(x)) | (x == np.inf), np.inf, y)
     return xp.where((x == 1) | (x == 2), 0.0, y).astype(kind)
 
 
@@ -122,6 +123,7 @@ def gamma(xp, x):
     y = xp.where((x < 0) & (odd == 1), -size, size)
     whole = (x == xp.floor(x)) & (x > 0) & (x < 20)
     y = xp.where(whole, xp.rint(y), y)
+    y = xp.where(x == 0, 1 / x, y)  # the two zeros lie on the two sides of the pole
     return xp.where((x < 0) & (x == xp.floor(x)), np.nan, y).astype(kind)
 
 
@@ -139,6 +141,6 @@ def digamma(xp, x):
     w = 1 / (z * z)
     series = w * _poly(w, (1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12))
     y = y + xp.log(z) - 0.5 / z - series
-    tangent = xp.tan(np.pi * x)
-    y = xp.where(low, y - np.pi / xp.where(tangent == 0, np.nan, tangent), y)
+    pole = (x <= 0) & (x == xp.floor(x))
+    y = xp.where(low, y - np.pi / xp.where(pole, np.nan, xp.tan(np.pi * x)), y)
     return y.astype(kind)

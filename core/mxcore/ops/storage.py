@@ -8,7 +8,8 @@ import numpy as np
 from .._core.array import CSR, RowSparse
 from .._core.op import Op, op
 from .._core.params import Bool, Enum, Float, Int
-from ..testing.sample import Sample
+from ..families import number_dtype, with_number
+from ..testing.sample import Ints, Sample
 from .rules import first_dtype, size_of
 
 __all__ = ["ON_STORED", "dense_of", "to_csr", "to_rows"]
@@ -40,7 +41,10 @@ def to_csr(xp: Any, x: Any) -> CSR:
 
 @op("cast_storage", "_sparse_cast_storage", inputs="data", stype=Enum("csr default row_sparse"), grad=lambda dy: dy,
     samples=[Sample((3, 4), params={"stype": "default"}, grad=False), Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params={"stype": "csr"}, grad=False),
-             Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params={"stype": "row_sparse"}, grad=False)])
+             Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params={"stype": "row_sparse"}, grad=False)]
+    + [Sample(*v, params={"stype": t}, grad=False) for t in ("default", "row_sparse", "csr") for v in ([np.zeros((3, 2))], [(1, 5)])]
+    + [Sample(np.arange(12.0).reshape(3, 2, 2) - 3, params={"stype": "row_sparse"}, grad=False, dtypes="float16 float32 float64"),
+       Sample(Ints((3, 4), 0, 2), params={"stype": "csr"}, dtypes="uint8 int32 int64"), Sample((5,), params={"stype": "row_sparse"}, grad=False)])
 def cast_storage(k, p, data):
     """The values in another storage type.
 
@@ -61,7 +65,8 @@ cast_storage.storage(lambda p, stypes: [p.stype])
 
 
 @op("_sparse_retain", inputs="data indices", grad=lambda F, dy, indices: (F._sparse_retain(dy, indices), None),
-    samples=[Sample((4, 3), np.array([2.0, 0.0]), grad=False, mxnet="row_sparse input only")])
+    samples=[Sample((4, 3), i, grad=False, mxnet="row_sparse input only") for i in (
+        np.array([2.0, 0.0]), np.array([1], np.int32), np.array([0, 1, 2, 3], np.int64), np.array([2.0, 2.0]), np.zeros(0, np.int64))])
 def sparse_retain(k, p, data, indices):
     """Some rows of an array; the others become zero.
 
@@ -95,7 +100,8 @@ sparse_retain.storage(lambda p, stypes: ["row_sparse"])
 
 
 @op("_contrib_getnnz", inputs="data", axis=Int(None, ge=0, le=1), grad=None,
-    samples=[Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params={"axis": 1}, grad=False, mxnet="csr input only")])
+    samples=[Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params=q, grad=False, mxnet="csr input only")
+             for q in ({"axis": 1}, {"axis": 0}, {}, {"axis": "None"})])
 def getnnz(k, p, data):
     """Number of stored values of a csr matrix; of other arrays, of values that are not zero.
 
@@ -122,14 +128,18 @@ getnnz.storage(lambda p, stypes: ["default"])
 
 def _on_stored(name: str, sign: int, what: str) -> Op:
     def body(k: Any, p: Any, data: Any) -> Any:
-        s = p.scalar if data.dtype.kind not in "iub" else int(p.scalar)
+        def moved(values: Any) -> Any:
+            values, s = with_number(p, values)
+            return values + s if sign > 0 else values - s
+
         if isinstance(data, (CSR, RowSparse)):
             *where, values = data.parts
-            return data.with_parts(*where, values + sign * s)
-        return data + sign * s
+            return data.with_parts(*where, moved(values))
+        return moved(data)
 
     new = Op(name, body, inputs="data", params={"scalar": Float(1.0, dynamic=True), "is_int": Bool(True)}, grad=lambda dy: dy,
-             samples=[Sample((2, 3), params={"scalar": 1.5})], doc=f"""{what} the stored values only; the others stay zero.
+             samples=[Sample((2, 3), params={"scalar": 1.5}, dtypes="float16 float32 float64"), Sample((2, 3)), Sample((1, 5), params={"scalar": "-2", "is_int": False}),
+                      Sample(Ints((2, 3), 3, 9), params={"scalar": 2.6}, dtypes="uint8 int8 int32 int64"), Sample(Ints((2, 3), 3, 9), params={"scalar": 2.5, "is_int": False}, dtypes="int8 int64"), Sample((0, 3), params={"scalar": 2})], doc=f"""{what} the stored values only; the others stay zero.
 
     Parameters
     ----------
@@ -137,8 +147,9 @@ def _on_stored(name: str, sign: int, what: str) -> Op:
         Of any storage type; a dense array stores all values.
     scalar : float
     is_int : bool
-        Whether the number was given as an int; has no effect.
+        False makes whole numbers float64.
     """)
+    new.dtype(number_dtype)
     new.storage(lambda p, stypes: stypes[:1])
     return new
 
@@ -147,7 +158,8 @@ ON_STORED = [_on_stored("_scatter_plus_scalar", 1, "Add a number to"), _on_store
 
 
 @op("_scatter_elemwise_div", inputs="lhs rhs", grad=lambda F, dy, lhs, rhs: (dy / rhs, -dy * lhs / (rhs * rhs)),
-    samples=[Sample((2, 3), (2, 3), domain=(0.5, 2.0))])
+    samples=[Sample((2, 3), (2, 3), domain=(0.5, 2.0), dtypes="float16 float32 float64"), Sample((4, 1), (4, 1), domain=(-2.0, -0.5)),
+             Sample((7,), (7,), domain=(0.5, 2.0)), Sample([[1.0, 0.0]], [[0.0, 0.0]], grad=False)])
 def scatter_elemwise_div(k, p, lhs, rhs):
     """Divide; of a row_sparse `lhs`, the stored rows only.
 

@@ -4,11 +4,30 @@ from __future__ import annotations
 from math import isqrt
 from typing import Any
 
+from .._core.infer import merge_dtype
 from .._core.op import op
 from .._core.params import Bool, Int
 from ..testing.sample import Sample
 
-__all__ = ["half_triangle", "square", "triangle"]
+__all__ = ["floats", "half_triangle", "square", "triangle", "wide_floats"]
+
+
+def floats(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The dtype rule of products: one dtype of numbers with a point; whole numbers would lose what `alpha` multiplies."""
+    one: Any = None
+    for t in (*ins, *outs):
+        one = merge_dtype(one, t)
+    if one is not None and one.kind in "iub":
+        raise TypeError(f"{one.name} is none that linear algebra computes in; cast to float32 or float64")
+    return [one] * len(ins), [one] * len(outs)
+
+
+def wide_floats(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The dtype rule of factorisations: one dtype, float32 or float64, which is what LAPACK has."""
+    ins, outs = floats(p, ins, outs)
+    if ins[0] is not None and ins[0].itemsize < 4:
+        raise TypeError(f"{ins[0].name} is too narrow for a factorisation; cast to float32 or float64")
+    return ins, outs
 
 
 def square(shape: tuple[int, ...]) -> int:
@@ -35,7 +54,8 @@ def _diagonal(xp: Any, n: int, offset: int) -> tuple[Any, Any]:
 
 
 @op("_linalg_extractdiag", "linalg_extractdiag", inputs="A", offset=Int(0), grad=lambda F, p, dy: F._linalg_makediag(dy, offset=p.offset),
-    samples=[Sample((3, 3)), Sample((2, 3, 3), params={"offset": 1}), Sample((3, 3), params={"offset": -2})])
+    samples=[Sample((3, 3)), Sample((1, 1)), Sample((2, 3, 3)), Sample((0, 3, 3))] + [Sample(s, params={"offset": n}) for s, n in (
+        ((2, 3, 3), 1), ((3, 3), -2), ((3, 3), 2), ((2, 1, 3, 3), -1), ((4, 4), "1"))])
 def extractdiag(k, p, A):
     """A diagonal of square matrices.
 
@@ -57,7 +77,8 @@ def _(p, ins):
 
 
 @op("_linalg_makediag", "linalg_makediag", inputs="A", offset=Int(0), grad=lambda F, p, dy: F._linalg_extractdiag(dy, offset=p.offset),
-    samples=[Sample((3,)), Sample((2, 3), params={"offset": -1})])
+    samples=[Sample((3,)), Sample((1,)), Sample((2, 3)), Sample((0, 2))] + [Sample(s, params={"offset": n}) for s, n in (
+        ((2, 3), -1), ((3,), 2), ((1,), 1), ((2, 1, 2), -2), ((2,), "1"))])
 def makediag(k, p, A):
     """Square matrices with vectors on a diagonal.
 
@@ -84,7 +105,9 @@ def _corner(xp: Any, n: int, offset: int, lower: bool) -> tuple[Any, Any]:
 
 @op("_linalg_extracttrian", "linalg_extracttrian", inputs="A", offset=Int(0), lower=Bool(True),
     grad=lambda F, p, dy: F._linalg_maketrian(dy, offset=p.offset, lower=p.lower),
-    samples=[Sample((3, 3)), Sample((2, 3, 3), params={"lower": False}), Sample((3, 3), params={"offset": 1}), Sample((3, 3), params={"offset": -1})])
+    samples=[Sample((3, 3)), Sample((1, 1)), Sample((0, 3, 3))] + [Sample(s, params={"offset": n, "lower": low}) for s, n, low in (
+        ((2, 3, 3), 0, False), ((3, 3), 1, True), ((3, 3), -1, True), ((3, 3), 1, False), ((3, 3), -1, False), ((2, 4, 4), 2, True), ((2, 1, 4, 4), -2, True),
+        ((3, 3), 2, True), ((4, 4), "0", "0"))])
 def extracttrian(k, p, A):
     """A triangle of square matrices, as vectors: the lower one row by row, the upper one column by column.
 
@@ -117,7 +140,9 @@ def _side(p: Any, length: int) -> int:
 
 @op("_linalg_maketrian", "linalg_maketrian", inputs="A", offset=Int(0), lower=Bool(True),
     grad=lambda F, p, dy: F._linalg_extracttrian(dy, offset=p.offset, lower=p.lower),
-    samples=[Sample((6,)), Sample((2, 3), params={"lower": False}), Sample((3,), params={"offset": 1}), Sample((3,), params={"offset": -1})])
+    samples=[Sample((6,)), Sample((1,)), Sample((0, 3))] + [Sample(s, params={"offset": n, "lower": low}) for s, n, low in (
+        ((2, 3), 0, False), ((3,), 1, True), ((3,), -1, True), ((6,), 1, False), ((6,), -1, False), ((2, 3), 2, True), ((2, 1, 3), -2, True), ((1,), 3, True),
+        ((10,), "0", "0"))])
 def maketrian(k, p, A):
     """Square matrices with vectors in a triangle: the lower one row by row, the upper one column by column.
 

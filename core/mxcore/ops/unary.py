@@ -1,6 +1,8 @@
 """Elementwise functions of one array: one row of a table each."""
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .._core.op import op
@@ -8,20 +10,28 @@ from .._core.params import Bool, DType, Enum, Float
 from ..families import unary
 from ..testing.sample import Ints, Sample
 from . import special
+from .floating import floating
 
 __all__ = ["OPS"]
+
+
+#: Functions that whole numbers above 0 are outside the domain of, or at its edge.
+_WITHIN_ONE = frozenset("arcsin arccos arctanh erfinv".split())
+#: Functions whose gradients MXNet gets wrong at their poles.
+_POLES = frozenset("gamma gammaln".split())
 
 
 def _u(name, fn, grad, expr=None, domain=(-2.0, 2.0), aliases=(), doc="", view=False):
     return unary(name, fn, grad=grad, expr=expr, aliases=aliases, doc=doc, view=view,
                  samples=[Sample((3, 4), domain=domain, dtypes=_HALF), Sample((2, 0), domain=domain),
-                          Sample(Ints((2, 3), 1, 5), dtypes="int8 uint8 int32 int64"), Sample([_SPECIAL], grad=False)])
+                          Sample(Ints((2, 3), *((0, 1) if name in _WITHIN_ONE else (1, 3))), dtypes="int8 uint8 int32 int64"),
+                          Sample([_SPECIAL], grad=False, mxnet="other gradients at poles" if name in _POLES else True)])
 
 
 _HALF = "float16 float32 float64"
 _INF, _NAN = float("inf"), float("nan")
 #: Poles, edges and kinks of one function or another, and what lies outside of their domains.
-_SPECIAL = [-_INF, -30.0, -2.5, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.5, 30.0, _INF, _NAN]
+_SPECIAL = [-_INF, -9.0, -2.5, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.5, 8.0, _INF, _NAN]
 _ANY = (0.3, 0.9)
 _POS = (0.5, 3.0)
 _SHIFTED = [[-2.6, -1.4, -0.4, 0.4, 1.4, 2.6]]
@@ -31,7 +41,12 @@ def _steps(name, fn, expr=None, doc=""):
     """A step function: its gradient is zero."""
     return unary(name, fn, grad=None, expr=expr, doc=doc, samples=[
         Sample(_SHIFTED, dtypes=_HALF), Sample([_SPECIAL]), Sample([[-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5]], dtypes=_HALF),
+        Sample([[0.49999997, -0.49999997, 8388609.0, -8388609.0]]),
         Sample(Ints((2, 3), 0, 5), dtypes="int8 uint8 int32 int64"), Sample((2, 0))])
+
+
+def _relu_grad(F, dy, y):
+    return F._backward_Activation(dy, y, act_type="relu")  # a NaN comes back as one
 
 
 OPS = [
@@ -63,7 +78,7 @@ OPS = [
     _u("arctanh", "arctanh", lambda F, dy, data: dy / (1 - data * data), "arctanh(x)", (-0.7, 0.7)),
     _u("degrees", "degrees", lambda F, dy: dy * float(180 / np.pi), "x * 57.29577951308232", doc="Radians to degrees."),
     _u("radians", "radians", lambda F, dy: dy * float(np.pi / 180), "x * 0.017453292519943295", doc="Degrees to radians."),
-    _u("relu", lambda xp, x: xp.maximum(x, x.dtype.type(0)), lambda F, dy, y: dy * (y > 0), "relu(x)", _ANY, doc="max(x, 0)."),
+    _u("relu", lambda xp, x: xp.maximum(x, x.dtype.type(0)), _relu_grad, "relu(x)", _ANY, doc="max(x, 0)."),
     _u("sigmoid", special.sigmoid, lambda F, dy, y: dy * y * (1 - y), "sigmoid(x)", doc="1 / (1 + exp(-x))."),
     _u("softsign", lambda xp, x: x / (1 + xp.abs(x)), lambda F, dy, data: dy / F.square(1 + F.abs(data)), "x / (1 + abs(x))", _ANY,
        doc="x / (1 + abs(x))."),
@@ -75,7 +90,8 @@ OPS = [
        doc="Logarithm of the absolute value of the gamma function."),
     unary("_digamma", special.digamma, expr="digamma(x)", samples=[Sample((3, 4), domain=_POS, grad=False, mxnet="internal")],
           doc="Logarithmic derivative of the gamma function; the gradient of `gammaln`."),
-    _steps("sign", "sign", "sign(x)"),
+    _steps("sign", lambda xp, x: xp.subtract(x > 0, x < 0, dtype=x.dtype), "where(x > 0, 1, where(x < 0, -1, 0))",
+           doc="-1, 0 or 1; of a NaN 0, as in MXNet."),
     _steps("floor", "floor", "floor(x)"),
     _steps("ceil", "ceil", "ceil(x)"),
     _steps("trunc", "trunc", "trunc(x)", doc="Round towards zero."),
@@ -85,16 +101,21 @@ OPS = [
     _steps("logical_not", lambda xp, x: x == 0, "not (x != 0)", doc="1 where zero, else 0."),
 ]
 
+_COPIES = [Sample((3, 4), dtypes=_HALF), Sample(Ints((5,), 0, 9), dtypes="uint8 int8 int32 int64"), Sample((0, 2))]
 copy = unary("_copy", lambda xp, x: x.copy(), grad=lambda F, dy: dy, expr="x", aliases=("identity",), doc="A copy.",
-             samples=[Sample((3, 4))])
+             samples=_COPIES)
 block_grad = unary("BlockGrad", lambda xp, x: x.copy(), grad=None, aliases=("stop_gradient",), doc="The same values, no gradient.",
-                   samples=[Sample((3, 4))])
+                   samples=_COPIES)
 make_loss = unary("make_loss", lambda xp, x: x.copy(), grad=lambda F, like_data: F.ones_like(like_data), doc=
-                  "Mark `data` as a loss: its gradient is one, whatever comes in.", samples=[Sample((3, 4), grad=False)])
+                  "Mark `data` as a loss: its gradient is one, whatever comes in.",
+                  samples=[Sample((3, 4), grad=False, dtypes=_HALF), Sample((1,), grad=False), Sample((0, 2), grad=False)])
 
 
 @op("Cast", "cast", inputs="data", dtype=DType(), grad=lambda F, dy, like_data: F._cast_like(dy, like_data),
-    samples=[Sample(_SHIFTED, params={"dtype": "int32"}, grad=False), Sample((3, 4), params={"dtype": "float64"}, grad=False)])
+    samples=[Sample(_SHIFTED, params={"dtype": t}, grad=False) for t in ("int32", "int8", "int64", "float16", "float32", "float64")]
+    + [Sample(Ints((2, 3), 0, 9), params={"dtype": t}, dtypes="uint8 int8 int32 int64 float16") for t in ("uint8", "int32", "float32", "float16")]
+    + [Sample([[0.0, 0.5, -2.0, 0.0]], params={"dtype": "bool"}, grad=False), Sample((0, 3), params={"dtype": "int32"}),
+       Sample([[-_INF, _INF, _NAN, 70000.0]], params={"dtype": "float16"}, grad=False)])
 def cast(k, p, data):
     """Convert to another dtype; fractions are cut off.
 
@@ -128,8 +149,11 @@ cast_like.dtype(lambda p, ins, outs: ([ins[0], ins[1]], [ins[1]]))
 
 
 @op("clip", inputs="data", a_min=Float(), a_max=Float(), expr="minimum(maximum(data, a_min), a_max)",
-    grad=lambda F, p, dy, data: dy * (data >= p.a_min) * (data <= p.a_max),
-    samples=[Sample([[-3.0, -0.5, 0.2, 2.6]], params={"a_min": -1.0, "a_max": 1.5})])
+    grad=lambda F, p, dy, data: dy * ((data < p.a_min) + (data > p.a_max) == 0),
+    samples=[Sample([[-3.0, -0.5, 0.2, 2.6]], params={"a_min": -1.0, "a_max": 1.5}, dtypes=_HALF), Sample((2, 0), params={"a_min": 0, "a_max": 1}),
+             Sample([_SPECIAL], params={"a_min": "-1", "a_max": 2.5}, grad=False), Sample((2, 3), params={"a_min": -_INF, "a_max": 0.4}),
+             Sample(Ints((3, 5), 0, 9), params={"a_min": 2, "a_max": 5}, dtypes="uint8 int8 int32 int64"),
+             Sample(Ints((3, 5), -9, 9), params={"a_min": -2.6, "a_max": 3.7}, dtypes="int8 int32 int64")])
 def clip(k, p, data):
     """Limit values to [a_min, a_max].
 
@@ -155,7 +179,13 @@ _FORMS = {
 
 @op("Activation", inputs="data", act_type=Enum("relu sigmoid tanh softrelu softsign"), alias="data->output",
     grad=lambda F, p, dy, y: F._backward_Activation(dy, y, act_type=p.act_type),
-    samples=[Sample((3, 4), params={"act_type": t}, domain=_ANY) for t in _FORMS])
+    samples=[Sample((3, 4), params={"act_type": t}, domain=_ANY, dtypes=_HALF) for t in _FORMS]
+    + [Sample([_SPECIAL], params={"act_type": t}, grad=False) for t in ("sigmoid", "tanh", "softrelu")]
+    # MXNet's relu in float32 turns NaNs into 0; its gradient of softsign at infinity is 0, though its value is NaN.
+    + [Sample([_SPECIAL], params={"act_type": "relu"}, grad=False, dtypes="float64"),
+       Sample([_SPECIAL[1:-2]], params={"act_type": "softsign"}, grad=False)]
+    + [Sample((2, 3, 2, 3), params={"act_type": "tanh"}), Sample((7, 40), params={"act_type": "softsign"}, domain=_ANY),
+       Sample((2, 0), params={"act_type": "relu"})])
 def activation(k, p, data):
     """Apply an activation function.
 
@@ -166,6 +196,9 @@ def activation(k, p, data):
         softrelu is log(1 + exp(x)).
     """
     return _FORMS[p.act_type][0](k.xp, data)
+
+
+activation.dtype(floating())
 
 
 @op("_backward_Activation", inputs="dy out", act_type=Enum("relu sigmoid tanh softrelu softsign"), alias="dy->output",
@@ -184,7 +217,9 @@ def backward_activation(k, p, dy_, out):
 
 
 @op("hard_sigmoid", inputs="data", alpha=Float(0.2), beta=Float(0.5), expr="minimum(maximum(alpha * data + beta, 0), 1)",
-    grad=lambda F, p, dy, y: dy * p.alpha * (y > 0) * (y < 1), samples=[Sample((3, 4), domain=_ANY)])
+    grad=lambda F, p, dy, y: dy * p.alpha * (y > 0) * (y < 1), samples=[
+        Sample((3, 4), domain=_ANY, dtypes=_HALF), Sample([_SPECIAL], grad=False), Sample((3, 4), params={"alpha": 0.7, "beta": 0.4}),
+        Sample((3, 4), params={"alpha": -0.3, "beta": "0"}, domain=(-5.0, 4.0)), Sample((0, 2), params={"alpha": 1})])
 def hard_sigmoid(k, p, data):
     """max(0, min(1, alpha * x + beta)).
 
@@ -197,8 +232,14 @@ def hard_sigmoid(k, p, data):
     return k.xp.clip(p.alpha * data + p.beta, 0, 1)
 
 
+hard_sigmoid.dtype(floating())
+
+
 @op("smooth_l1", inputs="data", scalar=Float(1.0, dynamic=True), is_int=Bool(True), grad=lambda F, p, dy, data:
-    dy * F.clip(data * (p.scalar * p.scalar), a_min=-1, a_max=1), samples=[Sample([[-2.0, -0.4, 0.3, 1.7]], params={"scalar": 1.0})])
+    dy * F.clip(data * (p.scalar * p.scalar), a_min=-1, a_max=1), samples=[
+        Sample([[-2.0, -0.4, 0.3, 1.7]], params={"scalar": 1.0}, dtypes=_HALF), Sample([_SPECIAL], grad=False), Sample((0, 2)),
+        Sample([[-2.0, -0.2, 0.1, 0.3, 1.7]], params={"scalar": 2.5}), Sample((3, 4), params={"scalar": "0.5", "is_int": False}), Sample((3, 4), params={"scalar": 0}),
+        Sample(Ints((2, 3), -4, 5), params={"scalar": 1.0}, dtypes="int8 int32 int64")])
 def smooth_l1(k, p, data):
     """Quadratic below 1 / scalar**2, linear beyond: (s x)**2 / 2, else abs(x) - 1 / (2 s**2).
 
@@ -212,6 +253,6 @@ def smooth_l1(k, p, data):
     """
     xp, s2 = k.xp, p.scalar * p.scalar
     a = xp.abs(data)
-    return xp.where(a < 1 / s2, 0.5 * s2 * data * data, a - 0.5 / s2)
+    return xp.where(a * s2 < 1, 0.5 * s2 * data * data, a - (0.5 / s2 if s2 else math.inf))
 
 

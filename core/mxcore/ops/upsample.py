@@ -14,7 +14,7 @@ from .rules import size_of
 __all__: list[str] = []
 
 _PARAMS = dict(scale=Int(ge=1), num_filter=Int(0, ge=0), sample_type=Enum("bilinear nearest"), multi_input_mode=Enum("concat sum", "concat"),
-               num_args=Int(ge=1), workspace=Int(512, ge=0))
+               num_args=Int(ge=1, le=1 << 16), workspace=Int(512, ge=0))
 
 
 def _kernel(p: Any) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _two(called: str, left: Any, right: Any, both: str, scalar: str, reverse: st
 
 def pow(base: Any, exp: Any) -> Any:
     """`base` to the power of `exp`, each a Symbol or a number; of two numbers a number."""
-    return _two("pow", base, exp, "_Power", "_PowerScalar", "_RpowerScalar", lambda b, e: b ** e)
+    return _two("pow", base, exp, "_Power", "_PowerScalar", "_RPowerScalar", lambda b, e: b ** e)
 
 
 power = pow

@@ -8,7 +8,7 @@ from typing import Any
 from .. import _io_files
 from .._core import registry
 from .._core.arith import COMPARISONS, OPERATORS
-from .._core.errors import error, suggest
+from .._core.errors import MXNetError, error, suggest
 from .._core.graph import Node, topo
 from .._core.op import Op
 from .._core.params import as_dtype, dtype_name
@@ -325,7 +325,10 @@ class Symbol(SymbolBase):
         """
         from ..executor import Executor
 
-        return Executor(self, ctx, args, args_grad, grad_req, aux_states, group2ctx=group2ctx, shared_exec=shared_exec)
+        try:
+            return Executor(self, ctx, args, args_grad, grad_req, aux_states, group2ctx=group2ctx, shared_exec=shared_exec)
+        except MemoryError as e:
+            raise e if isinstance(e, MXNetError) else error(MemoryError, f"bind: no memory for the outputs of {self!r}: {e}") from None
 
     def simple_bind(self, ctx: Any = None, grad_req: Any = "write", type_dict: Any = None, stype_dict: Any = None,
                     group2ctx: Any = None, shared_arg_names: Any = None, shared_exec: Any = None, shared_buffer: Any = None,

@@ -73,7 +73,7 @@ def declared(case: Case) -> None:
     texts = case.op.parser.strings(case.p)
     # Files hold parameters as they were written; of other values than plain ones the parameter makes the text.
     for written in () if case.op.parser.rest else (texts, {n: case.op.params[n].format(getattr(case.p, n)) for n in texts}):
-        again = case.op.parse(dict(written))
+        again = case.op.parse({n: getattr(case.p, n) if type(case.op.params[n]) in _NO_TEXT else text for n, text in written.items()})
         for n in case.op.params:
             a, b = getattr(case.p, n), getattr(again, n)
             if type(case.op.params[n]) not in _NO_TEXT and a != b and not (a is None or isinstance(a, float) and abs(a - b) < 1e-6 * abs(a)):
@@ -285,7 +285,7 @@ def second_gradient(case: Case) -> None:
 
 @check("grad_req")
 def grad_req(case: Case) -> None:
-    """'write' replaces, 'add' adds to, and 'null' leaves the gradient."""
+    """'write' replaces, 'add' adds to, however often, and 'null' leaves the gradient."""
     wants = _flow(case)
     if wants is None:
         return
@@ -296,11 +296,15 @@ def grad_req(case: Case) -> None:
             if w:
                 x.attach_grad(req)
                 x.grad[:] = 2
-        outs = case.record(xs, ["none"] * len(xs))
-        case.backward(outs)
-        found[req] = [x.grad.asnumpy() for x, w in zip(xs, wants) if w]
-    for a, b in zip(found["write"], found["add"]):
-        compare(b, a.astype(np.float64) + 2, case.dtype, "gradient with grad_req='add' onto 2", 4 * case.sample.tol)
+        for times in (1, 2):
+            for i in case.sig.mutates:
+                xs[i][:] = case.array(case.host[i])
+            case.backward(case.record(xs, ["none"] * len(xs)))
+            found[f"{req} {times}"] = [x.grad.asnumpy() for x, w in zip(xs, wants) if w]
+    for first, again, once, twice in zip(*found.values()):
+        compare(again, first, case.dtype, "gradient with grad_req='write' of a second backward", 4 * case.sample.tol)
+        for times, got in ((1, once), (2, twice)):
+            compare(got, times * first.astype(np.float64) + 2, case.dtype, f"gradient with grad_req='add' of {times} backward onto 2", 4 * case.sample.tol)
     xs = case.arrays()
     outs = case.record(xs, ["null" if w else "none" for w in wants])
     marked = [x for x, w in zip(xs, wants) if w and x.grad is not None]
@@ -313,7 +317,7 @@ def grad_req(case: Case) -> None:
         if first and sum(wants) > 1:  # one variable alone: the other gradients must not be needed for it
             xs = case.arrays()
             case.backward(case.record(xs, ["write" if j == i else "none" for j in range(len(xs))]))
-            compare(xs[i].grad.asnumpy(), found["write"][sum(wants[:i])], case.dtype,
+            compare(xs[i].grad.asnumpy(), found["write 1"][sum(wants[:i])], case.dtype,
                     f"gradient of {case.sig.inputs[i]} asked for alone", 4 * case.sample.tol)
 
 
@@ -346,16 +350,21 @@ def rule(case: Case) -> None:
                                      "which needs values; keep the input itself, or use an operator that takes it with '~'")
 
 
+def _node(case: Case) -> tuple[list[str], Any]:
+    """Names of variables, and a symbol that runs the operator on them."""
+    from .. import symbol
+
+    names = [f"in{i}" for i in range(len(case.host))]
+    return names, symbol.compose(case.op.name, [symbol.Variable(n) for n in names], {**case.kwargs, "name": "node"}, case.op)
+
+
 @check("graph")
 def graph(case: Case) -> None:
     """In a graph, outputs and gradients are those of eager execution."""
-    from .. import symbol
-
     if case.sig.visible == 0 or any(a.size == 0 for a in case.host):  # a zero in a shape means unknown there
         return
     wants = _flow(case) or [False] * len(case.host)
-    names = [f"in{i}" for i in range(len(case.host))]
-    sym = symbol.compose(case.op.name, [symbol.Variable(n) for n in names], {**case.kwargs, "name": "node"}, case.op)
+    names, sym = _node(case)
     modes = {case.sample.train, True} if any(wants) else {case.sample.train}
     for train in modes:  # gradients of a graph need the training mode
         xs = case.arrays()
@@ -375,6 +384,32 @@ def graph(case: Case) -> None:
             for i in (i for i, w in enumerate(wants) if w):
                 compare(room[names[i]].asnumpy(), xs[i].grad.asnumpy(), case.dtype, f"gradient of {case.sig.inputs[i]} in a graph",
                         4 * case.sample.tol)
+
+
+@check("bound grad_req")
+def bound_grad_req(case: Case) -> None:
+    """The same in a bound graph, of two forwards and backwards each."""
+    wants = _flow(case)
+    if wants is None or case.dtype != case.sample.dtypes[-1] or case.sig.visible == 0 or any(a.size == 0 for a in case.host):
+        return
+    names, sym = _node(case)
+    found: dict[str, list[Any]] = {}
+    for req in ("write", "add", "null"):
+        room = {n: case.array(np.full_like(a, 2)) for n, a, w in zip(names, case.host, wants) if w}
+        args = dict(zip(names, case.arrays()))
+        states = {n: args.pop(n) for n in sym.list_auxiliary_states()}
+        bound = sym.bind(case.ctx, args, args_grad=room, grad_req={n: req if n in room else "null" for n in args}, aux_states=states)
+        for _ in range(2):
+            for i in case.sig.mutates:
+                {**args, **states}[names[i]][:] = case.array(case.host[i])
+            rng.seed(7)
+            outs = bound.forward(is_train=True)
+            bound.backward(case.head_grads(outs))
+        found[req] = [g.asnumpy() for g in room.values()]
+    for name, wrote, added, left in zip([n for n, w in zip(case.sig.inputs, wants) if w], *found.values()):
+        compare(added, 2 * wrote.astype(np.float64) + 2, case.dtype, f"gradient of {name} with grad_req='add', twice onto 2", 4 * case.sample.tol)
+        if (left != 2).any():
+            raise AssertionError(f"the gradient of {name} with grad_req='null' was written in a graph")
 
 
 @check("leak")

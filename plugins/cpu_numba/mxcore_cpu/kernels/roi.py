@@ -74,7 +74,7 @@ def _gradient(first, last, n, c, pixels, regions, bins, rois, at, dy, dx):
             if image >= 0:
                 plane, q = U((image * c + ch) * pixels), U((r * c + ch) * bins)
                 for z in range(U(bins)):
-                    if at[q + z] >= 0:
+                    if at[q + z] >= 0 and at[q + z] < pixels:
                         dx[plane + U(at[q + z])] += dy[q + z]
 
 
