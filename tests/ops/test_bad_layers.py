@@ -122,7 +122,7 @@ BAD = {
     "BatchNorm": [*_BATCH_NORMS, *_AXES],
     "_contrib_BatchNormWithReLU": [*_BATCH_NORMS, *_AXES],
     "_contrib_SyncBatchNorm": [*_BATCH_NORMS, ([(3,), *C3], "must have batch and channels"),
-                               ({"ndev": 0}, "'ndev' must be int >= 1, got 0")],
+                               ({"ndev": 0}, "'ndev' must be int >= 1 <= 1024, got 0")],
     "LayerNorm": [
         ({"axis": 2}, "axis 2 is out of range for 2 dimensions"), ({"axis": "q"}, "'axis' 'q' is no int"),
         ({"eps": None}, "'eps' must be float, not None"),

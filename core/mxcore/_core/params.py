@@ -38,7 +38,7 @@ def as_dtype(value: Any) -> np.dtype[Any]:
             found = np.dtype(value)
         except (TypeError, ValueError, SyntaxError):
             raise error(TypeError, f"unknown dtype {value!r}; use one of {_NAMES}") from None
-        if found.kind not in "biufcV" or found.names:
+        if found.kind not in "biufcV" or found.type is np.void:
             raise error(TypeError, f"dtype {found} cannot be held by an array; use one of {_NAMES}")
         if len(_DTYPES) < 256:
             _DTYPES[value] = found

@@ -182,7 +182,7 @@ class Instance:
             if (v is ins[0] or k.device.shares(v, ins[0])) and getattr(getattr(v, "flags", None), "c_contiguous", True):
                 env[step.outs[0]] = v
                 return None
-            env[step.outs[0]] = v.copy()  # rows that do not lie together: copied at every run
+            env[step.outs[0]] = k.xp.asarray(v).copy()  # rows that do not lie together: copied at every run
         outs = [env[s] for s in step.outs]
         crossing = getattr(op, "crossing", None)
         if crossing is not None:

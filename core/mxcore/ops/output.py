@@ -475,7 +475,7 @@ def backward_make_loss(k, p, data):
     if p.normalization == "valid":
         count = xp.maximum((data > p.valid_thresh).sum(), 1).astype(data.dtype)
         return xp.zeros_like(data) + p.grad_scale / count
-    return xp.full_like(data, p.grad_scale / (max(data.shape[0], 1) if p.normalization == "batch" else 1))
+    return xp.full_like(data, data.dtype.type(p.grad_scale / (max(data.shape[0], 1) if p.normalization == "batch" else 1)))
 
 
 #: Logarithm of the smallest probability that counts.

@@ -16,7 +16,7 @@ from .rules import fits, size_of
 __all__: list[str] = []
 
 _PARAMS = dict(
-    state_size=Int(ge=1), num_layers=Int(ge=1), bidirectional=Bool(False), mode=Enum("gru lstm rnn_relu rnn_tanh"), p=Float(0.0, ge=0, le=1),
+    state_size=Int(ge=1), num_layers=Int(ge=1, le=4096), bidirectional=Bool(False), mode=Enum("gru lstm rnn_relu rnn_tanh"), p=Float(0.0, ge=0, le=1),
     state_outputs=Bool(False), projection_size=Int(None, ge=1), lstm_state_clip_min=Float(None), lstm_state_clip_max=Float(None),
     lstm_state_clip_nan=Bool(False), use_sequence_length=Bool(False))
 

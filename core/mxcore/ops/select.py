@@ -10,7 +10,7 @@ from .._core.infer import known, merge_shape
 from .._core.op import op
 from .._core.params import Bool, DType, Enum, Int
 from ..testing.sample import Ints, Sample
-from .rules import axis_of, first_dtype, size_of
+from .rules import axis_of, first_dtype, fits, size_of
 
 __all__ = ["within"]
 
@@ -177,7 +177,12 @@ def backward_embedding(k, p, dy, data, weight):
     return add_rows(k.xp, shape, rows, values)
 
 
-backward_embedding.shape(lambda p, ins: [ins[2]])
+@backward_embedding.shape
+def _(p, ins):
+    fits("dy weight", (ins[0], ins[2]), ((*ins[1], p.output_dim), (p.input_dim, p.output_dim)))
+    return [ins[2]]
+
+
 backward_embedding.dtype(first_dtype)
 backward_embedding.storage(lambda p, s: ["row_sparse" if p.sparse_grad else "default"])
 
