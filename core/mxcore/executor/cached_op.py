@@ -242,7 +242,9 @@ class _Memory:
             instance.bind(1, values, targets)
             instance.run(1, keys, where)
 
-        self.run(work, [dys[i]._st for _, i in s.head_grads], [g[1] for g in self.grads if g is not None], 1)
+        for st in self.moved:  # some operators move them in their backward
+            st.version += 1
+        self.run(work, [dys[i]._st for _, i in s.head_grads], [*(g[1] for g in self.grads if g is not None), *self.moved], 1)
         found = []
         for h, g in zip(heads, self.grads):
             if g is not None:
