@@ -163,7 +163,6 @@ SHAPES = [
     ("_linalg_det", [(2, 3)], {}, "square"),
     ("_linalg_gelqf", [(3, 2)], {}, "no more rows than columns"),
     ("_linalg_syevd", [(1, 2, 3)], {}, "square"),
-    ("_contrib_div_sqrt_dim", [()], {}, "at least one dimension"),
     ("im2col", [(1, 2, 4)], {"kernel": (2, 2)}, "2 dimensions after batch and channel"),
     ("im2col", [(1, 2, 4, 4)], {"kernel": (5, 2)}, "covers 5"),
     ("im2col", [(1, 2, 4, 4)], {"kernel": (2, 2), "stride": (0, 1)}, "stride (0, 1)"),
@@ -177,8 +176,6 @@ SHAPES = [
 @BOTH
 @pytest.mark.parametrize("name, shapes, params, words", SHAPES)
 def test_shapes_and_ranges(call, name, shapes, params, words):
-    if call is eager and () in shapes:
-        pytest.skip("arrays of the legacy face have dimensions")
     if OPS[name].variadic:
         params = {OPS[name].count: len(shapes), **params}
     refused(call, OPS[name], [np.ones(s, np.float32) for s in shapes], params, words)
@@ -227,6 +224,10 @@ def test_mixed_dtypes(call, name):
     if len(arrays) < 2:
         arrays, params = op.samples[0].arrays("float32") * 2, {**params, op.count: 2}
     refused(call, op, [arrays[0], *[a.astype("float64") for a in arrays[1:]]], params, "float32", "float64", kind=TypeError)
+
+
+def test_no_dimensions():
+    refused(inferred, OPS["_contrib_div_sqrt_dim"], [np.ones(())], {}, "at least one dimension")
 
 
 def test_singular_and_indefinite_matrices():

@@ -12,7 +12,7 @@ from .._core.op import op
 from .._core.params import Bool, Int, Shape
 from ..testing.sample import Sample
 from .dense import wide
-from .rules import size_of
+from .rules import fits, size_of
 
 __all__ = ["width"]
 
@@ -242,7 +242,12 @@ def backward_selfatt_qk(k, p, dy_, data):
     return _both(k.xp, dy_, data, p.heads)
 
 
-backward_selfatt_qk.shape(lambda p, ins: [ins[1]])
+@backward_selfatt_qk.shape
+def _(p, ins):
+    fits("dy", ins, selfatt_qk.shape_rule(p, ins[1:]))
+    return [ins[1]]
+
+
 
 
 def _valatt_grads(F: Any, p: Any, dy: Any, values: Any, attention: Any, needs: Any, slot: tuple[int, int]) -> Any:

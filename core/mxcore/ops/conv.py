@@ -11,6 +11,8 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from .._core.op import Op, op
 from .._core.params import Bool, Enum, Int, Shape
 from ..testing.sample import Sample
@@ -300,6 +302,7 @@ def _(p, ins, outs):
     return size_of(outs[0]) * size_of(ins[1]) / p.num_filter / 10
 
 
+@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
 def _gradients(k: Any, p: Any, dy: Any, data: Any, weight: Any, transposed: bool) -> list[Any]:
     """Gradients of data, weight and bias as far as they are wanted; for the transposed convolution if so told."""
     xp, wanted = k.xp, k.wanted or (True,) * 3

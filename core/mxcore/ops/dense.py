@@ -85,6 +85,7 @@ def bias_like(k, p, data, like):
 @op("_bias_sum", inputs="data like~", axis=Int(1), grad=lambda F, p, dy, like_data: (F._bias_like(dy, like_data, axis=p.axis), None),
     samples=[Sample((2, 3, 4), (3,), mxnet="internal"), Sample((2, 3, 4), (4,), params={"axis": -1}, mxnet="internal"),
              Sample((5,), (1,), mxnet="internal")])
+@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
 def bias_sum(k, p, data, like):
     """Sum over all axes but one, or over all: the adjoint of `_bias_like`.
 

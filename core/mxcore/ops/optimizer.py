@@ -31,7 +31,7 @@ def _share(default):
 def _clipped(xp, p, x, bound=None):
     """Values limited to the clip bound, if there is one."""
     bound = p.clip_gradient if bound is None else bound
-    return xp.clip(x, -bound, bound) if bound >= 0 else x
+    return xp.clip(x, x.dtype.type(-bound), x.dtype.type(bound)) if bound >= 0 else x
 
 
 def _grad(xp, p, g):

@@ -397,6 +397,7 @@ identity_attach_kl_sparse_reg.input_attrs = {"moving_avg": {"__init__": '["zero"
 
 @op("_backward_IdentityAttachKLSparseReg", inputs="dy data moving_avg", outputs="data", aux="moving_avg", mutates="moving_avg", **_SPARSE,
     samples=[Sample((4, 3), Values((4, 3), 0.1, 0.9), [0.1, 0.2, 0.3], grad=False, mxnet="internal")])
+@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
 def backward_identity_attach_kl_sparse_reg(k, p, dy_, data, moving_avg):
     """Gradient of `IdentityAttachKLSparseReg`; moves the moving average.
 

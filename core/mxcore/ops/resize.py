@@ -54,6 +54,7 @@ def _averages(xp: Any, n: int, parts: int, dtype: Any) -> Any:
     Sample((1, 2, 3, 2), params={"output_size": (5, 3)}), Sample((1, 1, 4, 6), params={"output_size": 2}),
     Sample((0, 2, 4, 4), params={"output_size": (2, 2)}, mxnet="MXNet refuses an empty batch")],
     grad=lambda F, p, dy, like_data: F._backward_AdaptiveAvgPooling2D(dy, like_data))
+@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
 def adaptive_avg_pooling(k, p, data):
     """Average images over as many parts as wanted.
 
@@ -92,6 +93,7 @@ def _(p, ins, outs):
 
 @op("_backward_AdaptiveAvgPooling2D", inputs="dy data~", samples=[Sample((2, 1, 2, 3), (2, 1, 5, 4), mxnet="internal")],
     grad=lambda F, p, dys, like_dy: (F._forward_AdaptiveAvgPooling2D(dys[0], like_dy), None))
+@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
 def backward_adaptive_avg_pooling(k, p, dy_, data):
     """Gradient of `_contrib_AdaptiveAvgPooling2D`.
 
@@ -111,6 +113,7 @@ def backward_adaptive_avg_pooling(k, p, dy_, data):
 
 @op("_forward_AdaptiveAvgPooling2D", inputs="data like~", samples=[Sample((2, 1, 5, 4), (2, 1, 2, 3), mxnet="internal")],
     grad=lambda F, p, dy, like_data: (F._backward_AdaptiveAvgPooling2D(dy, like_data), None))
+@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
 def forward_adaptive_avg_pooling(k, p, data, like):
     """Average images over as many parts as another array has elements.
 
@@ -169,7 +172,7 @@ def shares(xp: Any, n: int, m: int, align_corners: bool, dtype: Any) -> tuple[An
     if align_corners:
         at = at * dtype.type((n - 1) / (m - 1) if m > 1 else 0)
     else:
-        at = xp.maximum(dtype.type(n / max(m, 1)) * (at + dtype.type(0.5)) - dtype.type(0.5), dtype.type(0))
+        at = xp.maximum((at + dtype.type(0.5)) * dtype.type(n / max(m, 1)) - dtype.type(0.5), dtype.type(0))
     low = xp.minimum(at.astype(np.int64), max(n - 1, 0))
     return low, xp.minimum(low + 1, max(n - 1, 0)), at - low.astype(dtype)
 
@@ -178,7 +181,7 @@ def _matrix(xp: Any, n: int, m: int, align_corners: bool, dtype: Any) -> Any:
     """The interpolation along one axis as a matrix (m, n)."""
     low, high, share = (v.reshape(-1, 1) for v in shares(xp, n, m, align_corners, dtype))
     at = xp.arange(n).reshape(1, -1)
-    return (at == low).astype(dtype) * (dtype.type(1) - share) + (at == high).astype(dtype) * share
+    return (at == low).astype(dtype) * (1 - share) + (at == high).astype(dtype) * share
 
 
 def _stretched(xp: Any, x: Any, size: Any, align_corners: bool) -> Any:

@@ -162,7 +162,7 @@ def clip(k, p, data):
     data : array
     a_min, a_max : float
     """
-    return k.xp.clip(data, *[v if data.dtype.kind not in "iub" else int(v) for v in (p.a_min, p.a_max)])
+    return k.xp.clip(data, *[data.dtype.type(v) if data.dtype.kind not in "iub" else int(v) for v in (p.a_min, p.a_max)])
 
 
 # The gradient of relu is 0 where it gave 0; a NaN that it handed on comes back as one.

@@ -110,7 +110,8 @@ def hawkes_backward(d_loglike: np.ndarray, d_state: np.ndarray, lda: np.ndarray,
     _backward.run(_backward.workers(8 * lags.size), lags.shape[0], flat(d_loglike), dense(d_state), dense(lda), flat(alpha), flat(beta), dense(state),
                   dense(lags), dense(marks), flat(lengths), flat(ends), np.empty(like, kind), np.empty(like, kind), np.empty((*lags.shape, 2), kind),
                   *own)
-    own[1], own[2] = own[1].sum(0), own[2].sum(0)
+    with np.errstate(all="ignore"):  # sums warn in NumPy's name, where nobody silences them
+        own[1], own[2] = own[1].sum(0), own[2].sum(0)
     for grad, value in zip(grads, own):
         if grad is not None:
             grad[...] = value
