@@ -14,6 +14,7 @@ from . import special
 from .dense import given, wide
 from .floating import floating
 from .rules import axis_of, size_of
+from .silent import silent
 
 __all__ = ["soft"]
 
@@ -201,7 +202,7 @@ def backward_rrelu(k, p, dy_, data, mask):
 @op("_backward_prelu", inputs="dy data gamma", outputs="data gamma", samples=[
     Sample((2, 3, 2), (2, 3, 2), (3,), domain=(-0.9, -0.2), mxnet="internal"), Sample((2, 3), (2, 3), [0.3], domain=(0.2, 0.9), mxnet="internal")],
     grad=lambda F, dys, dy_, data, gamma: _prelu_grad_grad(F, dys, dy_, data, gamma))
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def backward_prelu(k, p, dy_, data, gamma):
     """Gradients of `LeakyReLU` with learned slopes, with respect to data and slopes.
 

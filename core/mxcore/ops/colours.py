@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import opencv
+from .silent import silent
 
 __all__ = ["COMPONENTS", "GREY", "as_image", "brightness", "contrast", "contrast_offset", "hue", "lighting", "saturation", "scaled"]
 
@@ -59,14 +60,14 @@ def brightness(xp: Any, image: Any, factor: float) -> Any:
     return scaled(xp, image, factor)
 
 
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def contrast_offset(xp: Any, means: Any, factor: float) -> Any:
     """What `contrast` adds: from the mean of each channel."""
     grey = (means * (GREY if isinstance(means, np.ndarray) else xp.asarray(GREY))).sum() if means.shape[0] == 3 else means[0]
     return grey * np.float32(1 - factor)
 
 
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def contrast(xp: Any, image: Any, factor: float) -> Any:
     """Differences from the mean grey of the image times a factor."""
     if not image.size:

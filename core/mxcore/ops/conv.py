@@ -11,14 +11,13 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from .._core.op import Op, op
 from .._core.params import Bool, Enum, Int, Shape
 from ..testing.sample import Sample
 from .dense import linear_grad, linear_grad_grad, wide
 from .floating import floating
 from .rules import fits, size_of
+from .silent import silent
 
 __all__ = ["Geometry", "conv_forward", "conv_data", "conv_weight", "geometry", "padded", "windows"]
 
@@ -302,7 +301,7 @@ def _(p, ins, outs):
     return size_of(outs[0]) * size_of(ins[1]) / p.num_filter / 10
 
 
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def _gradients(k: Any, p: Any, dy: Any, data: Any, weight: Any, transposed: bool) -> list[Any]:
     """Gradients of data, weight and bias as far as they are wanted; for the transposed convolution if so told."""
     xp, wanted = k.xp, k.wanted or (True,) * 3

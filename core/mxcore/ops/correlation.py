@@ -4,8 +4,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from .._core.infer import merge_shape
 from .._core.op import op
 from .._core.params import Bool, Int
@@ -14,6 +12,7 @@ from .conv import geometry, padded, windows
 from .dense import given, wide
 from .floating import floating
 from .rules import fits, size_of
+from .silent import silent
 
 __all__: list[str] = []
 
@@ -81,7 +80,7 @@ def _samples() -> list[Any]:
 
 @op("Correlation", inputs="data1 data2", **_PARAMS, samples=_samples(),
     grad=lambda F, p, dy, data1, data2, needs: F._backward_Correlation(dy, data1, data2, wanted=tuple(needs), **given(p, _PARAMS)))
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def correlation(k, p, data1, data2):
     """Compare patches of one stack of images with moved patches of another.
 
@@ -143,7 +142,7 @@ correlation.cost(lambda p, ins, outs: size_of(outs[0]) * ins[0][1] * p.kernel_si
 
 @op("_backward_Correlation", inputs="dy data1 data2", outputs="data1 data2", **_PARAMS, samples=[
     Sample((1, 9, 4, 5), (1, 2, 4, 5), (1, 2, 4, 5), params={"pad_size": 1}, grad=False, mxnet="internal")])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def backward_correlation(k, p, dy_, data1, data2):
     """Gradients of `Correlation` with respect to both its inputs.
 

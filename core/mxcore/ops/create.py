@@ -9,6 +9,7 @@ from .._core.params import Bool, DType, Float, Int, Shape, Str
 from ..families import wrapped
 from ..testing.sample import Ints, Sample
 from .rules import axis_of, size_of
+from .silent import silent
 
 __all__: list[str] = []
 
@@ -182,7 +183,7 @@ eye.dtype(_asked)
     + [Sample(params=q, grad=False) for q in (
         {"start": 3, "stop": -1, "num": 9, "dtype": "float64"}, {"start": 2.5, "stop": 9, "num": 1}, {"start": "0", "stop": "7", "num": "3", "dtype": "int32"},
         {"start": -2, "stop": 2, "num": 7, "dtype": "float16", "endpoint": "0"}, {"start": 1, "stop": 1, "num": 3}, {"start": 1, "stop": 9.5, "num": 4, "dtype": "int64"})])
-@np.errstate(all="ignore")
+@silent
 def linspace(k, p):
     """A given number of evenly spaced values.
 

@@ -11,6 +11,7 @@ from .._core.params import Bool, Enum
 from ..testing.sample import Sample, Values
 from .dense import given, wide
 from .rules import size_of
+from .silent import silent
 
 __all__: list[str] = []
 
@@ -143,7 +144,7 @@ _SAMPLE = ([(5, 2, 4), [[1, 2, 0], [3, 3, 1]]], {})
                  (((3, 3, 4), [[1, 1, 0], [1, 2, 1], [2, 2, 2]]), {}), (((3, 2, 3), [[1, 2], [2, 1]], [1, 0]),
                      {"use_data_lengths": True}))),
              Sample((5, 0, 4), (0, 3), grad=False)])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def ctc_loss(k, p, *arrays):
     """Minus the log probability of a label sequence, summed over all ways to align it with the time steps.
 
@@ -208,7 +209,7 @@ ctc_loss.cost(_cost)
 
 @op("_backward_ctc_loss", inputs="dy " + _INPUTS, **_PARAMS, samples=[
     Sample((2,), *_SAMPLE[0], params=_SAMPLE[1], grad=False, mxnet="internal")])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def backward_ctc_loss(k, p, dy_, *arrays):
     """Gradient of `CTCLoss` with respect to its logits.
 

@@ -9,11 +9,10 @@ from .._core.op import op
 from .._core.params import Bool
 from ..testing.sample import Sample
 from .rules import size_of
+from .silent import silent
 from .triangles import half_triangle, square, triangle, wide_floats
 
 __all__: list[str] = []
-
-silent = np.errstate(all="ignore")  # numpy.linalg warns in its own name, where nobody silences it
 
 #: Well-conditioned matrices for samples: symmetric positive definite, a lower factor, and one that is neither.
 _SPD = [[4.0, 1.0, -0.5], [1.0, 3.0, 0.75], [-0.5, 0.75, 2.0]]

@@ -10,6 +10,7 @@ from .._core.params import Bool, Int
 from ..testing.sample import Sample
 from .floating import floating
 from .rules import size_of
+from .silent import silent
 
 __all__ = ["wide", "given", "linear_grad", "linear_grad_grad"]
 
@@ -85,7 +86,7 @@ def bias_like(k, p, data, like):
 @op("_bias_sum", inputs="data like~", axis=Int(1), grad=lambda F, p, dy, like_data: (F._bias_like(dy, like_data, axis=p.axis), None),
     samples=[Sample((2, 3, 4), (3,), mxnet="internal"), Sample((2, 3, 4), (4,), params={"axis": -1}, mxnet="internal"),
              Sample((5,), (1,), mxnet="internal")])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def bias_sum(k, p, data, like):
     """Sum over all axes but one, or over all: the adjoint of `_bias_like`.
 

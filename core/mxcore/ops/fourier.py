@@ -11,6 +11,7 @@ from .._core.params import Int
 from ..testing.sample import Ints, Sample
 from .dense import wide
 from .rules import size_of
+from .silent import silent
 
 __all__: list[str] = []
 
@@ -45,7 +46,7 @@ def _floats(p: Any, ins: Any, outs: Any) -> Any:
 # The transform of real numbers and the real part of the one back are each other's transpose, so each is the other's gradient.
 @op("_contrib_fft", inputs="data", **_SIZE, grad=lambda F, dy: F._contrib_ifft(dy),
     samples=[Sample((2, 4), mxnet=_GPU), Sample((3, 7), params={"compute_size": 2}, mxnet=_GPU), Sample((2, 1, 3, 5), mxnet=_GPU)])
-@np.errstate(all="ignore")  # transforms warn in NumPy's name, where nobody silences them
+@silent
 def fft(k, p, data):
     """The discrete Fourier transform of real numbers along the last axis.
 
@@ -79,7 +80,7 @@ def _(p, ins):
 
 @op("_contrib_ifft", inputs="data", **_SIZE, grad=lambda F, dy: F._contrib_fft(dy),
     samples=[Sample((2, 8), mxnet=_GPU), Sample((3, 14), params={"compute_size": 2}, mxnet=_GPU), Sample((2, 1, 3, 10), mxnet=_GPU)])
-@np.errstate(all="ignore")  # transforms warn in NumPy's name, where nobody silences them
+@silent
 def ifft(k, p, data):
     """The real part of the inverse discrete Fourier transform along the last axis, not divided by the length.
 

@@ -10,6 +10,7 @@ from .._core.op import op
 from .._core.params import Bool, Float, Int
 from ..testing.sample import Sample
 from .rules import axis_of, size_of
+from .silent import silent
 from .triangles import floats, square, triangle, wide_floats
 
 __all__: list[str] = []
@@ -211,7 +212,7 @@ def _cross(F: Any, p: Any, x: Any, g: Any, alpha: float) -> Any:
 @op("_linalg_trsm", "linalg_trsm", inputs="A B", **_TRI, grad=lambda F, p, dy, A, y: _trsm_grads(F, p, dy, A, y), samples=[
     *_TRI_SAMPLES, *[Sample(_SINGULAR, [[1.0, 2.0, 3.0]] if right else [[1.0], [2.0], [3.0]], params={"lower": low, "rightside": right}, grad=False)
                      for low in (False, True) for right in (False, True)]])
-@np.errstate(all="ignore")  # numpy.linalg warns in its own name, where nobody silences it
+@silent
 def trsm(k, p, A, B):
     """The X with op(A) @ X = alpha * B, or X @ op(A) = alpha * B, for triangular matrices A.
 

@@ -13,6 +13,7 @@ from .dense import given, wide
 from .floating import floating
 from .meeting import expect, meet
 from .rules import axis_of, size_of
+from .silent import silent
 
 __all__ = ["PLAIN", "batch_family", "plain_samples"]
 
@@ -64,7 +65,7 @@ def _column(v: Any) -> Any:
              Sample((2, 2, 3), *[np.array(v, np.float32) for v in ([0.5, 1.5], [0.1, -0.1], [0.1, -0.2], [1.0, 0.5])],
                     params={"fix_gamma": False}, dtypes="float16", train=True, grad=False),
              Sample((0, 2, 3), (2,), (2,), [0.1, -0.2], [1.0, 0.5], train=True)])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def batch_norm(k, p, data, gamma, beta, moving_mean, moving_var):
     """Normalize each channel by its mean and variance over the batch, then scale and shift it.
 
@@ -142,7 +143,7 @@ batch_norm.cost(lambda p, ins, outs: 4 * size_of(ins[0]))
     mutates="moving_mean moving_var", **_BATCH, samples=[
         Sample((4, 3, 2), (4, 3, 2), (3,), (3,), [1.0, 2.0, 0.5], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0], params={"fix_gamma": False}, train=True,
                grad=False, mxnet="internal")])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def backward_batch_norm(k, p, dy_, data, gamma, mean, var, moving_mean, moving_var):
     """Gradients of `BatchNorm` with respect to data, gamma and beta; moves the moving statistics.
 
@@ -224,7 +225,7 @@ def _together(k: Any, p: Any, stage: str, values: Any) -> Any:
     return k.device.from_host(np.stack(parts), k.ctx.device_id)
 
 
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def plain_batch_norm(k: Any, p: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any) -> tuple[Any, Any, Any]:
     """Output, mean and variance; the statistics of a batch are those of all contexts that share `p.key`."""
     xp, x = k.xp, _columns(data)
@@ -248,7 +249,7 @@ def plain_batch_norm(k: Any, p: Any, data: Any, gamma: Any, beta: Any, moving_me
     return y.astype(data.dtype).reshape(data.shape), mean, var
 
 
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def plain_batch_gradients(k: Any, p: Any, dy: Any, data: Any, gamma: Any, mean: Any, var: Any, moving_mean: Any, moving_var: Any) -> list[Any]:
     """Gradients of data, gamma and beta, then the new moving statistics."""
     xp, wanted = k.xp, k.wanted or (True,) * 3
@@ -402,7 +403,7 @@ SYNC_BATCH_NORM = batch_family(
                grad=(1, 1, 1, 0, 0)),
         Sample((4, 2, 3), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False, "axis": -1}, train=True, grad=(1, 1, 1, 0, 0)),
         Sample((4, 3, 2, 2), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, grad=False)])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def batch_norm_relu(k, p, data, gamma, beta, moving_mean, moving_var):
     """`BatchNorm` followed by the positive part.
 
@@ -494,7 +495,7 @@ def _instance(p: Any, shape: Any) -> _Form:
 
 
 def _forward(form: Any) -> Any:
-    @np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+    @silent
     def body(k, p, data, gamma, beta):
         f = form(p, data.shape)
         z, mean, std = _standard(k.xp, wide(data).reshape(f.view), f.axes, p.eps)
@@ -505,7 +506,7 @@ def _forward(form: Any) -> Any:
 
 
 def _backward(form: Any) -> Any:
-    @np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+    @silent
     def body(k, p, dy_, data, gamma, mean, std):
         wanted = k.wanted or (True,) * 3
         f = form(p, data.shape)
@@ -672,7 +673,7 @@ def _unit_grad(F: Any, p: Any, dy: Any, data: Any) -> Any:
             ((2, 3, 2, 1), "channel", 1e-3))] + [
         Sample([[[0.0, 0.0], [3.0, 4.0]]], params={"mode": "spatial"}, grad=False), Sample((2, 3), dtypes="float16", grad=False),
         Sample((0, 3))])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def l2_normalization(k, p, data):
     """Divide by the Euclidean length.
 

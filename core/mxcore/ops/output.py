@@ -15,6 +15,7 @@ from .activation import soft
 from .dense import given, wide
 from .floating import floating
 from .rules import one, size_of
+from .silent import silent
 
 __all__: list[str] = []
 
@@ -397,7 +398,7 @@ identity_attach_kl_sparse_reg.input_attrs = {"moving_avg": {"__init__": '["zero"
 
 @op("_backward_IdentityAttachKLSparseReg", inputs="dy data moving_avg", outputs="data", aux="moving_avg", mutates="moving_avg", **_SPARSE,
     samples=[Sample((4, 3), Values((4, 3), 0.1, 0.9), [0.1, 0.2, 0.3], grad=False, mxnet="internal")])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def backward_identity_attach_kl_sparse_reg(k, p, dy_, data, moving_avg):
     """Gradient of `IdentityAttachKLSparseReg`; moves the moving average.
 
@@ -416,8 +417,7 @@ def backward_identity_attach_kl_sparse_reg(k, p, dy_, data, moving_avg):
     axes = (0, *range(2, x.ndim))
     mean = x.sum(axes) / max(size_of(x.shape[a] for a in axes), 1)
     new = moving_avg * p.momentum + mean * (1 - p.momentum)
-    with np.errstate(all="ignore"):  # a mean of 0 or 1 has an infinite divergence
-        slope = p.penalty * ((1 - p.sparseness_target) / (1 - new) - p.sparseness_target / new)
+    slope = p.penalty * ((1 - p.sparseness_target) / (1 - new) - p.sparseness_target / new)
     return wide(dy_) + slope.reshape(-1, *(1,) * (x.ndim - 2)).astype(x.dtype), new
 
 

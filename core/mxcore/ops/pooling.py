@@ -13,6 +13,7 @@ from .conv import Geometry, geometry, padded, windows
 from .dense import given, wide
 from .floating import floating
 from .rules import size_of
+from .silent import silent
 
 __all__: list[str] = []
 
@@ -156,7 +157,7 @@ def _samples() -> list[Sample]:
 
 @op("Pooling", inputs="data", **_PARAMS, grad=lambda F, p, dy, data, y: F._backward_Pooling(dy, data, y, **given(p, _PARAMS)),
     samples=_samples())
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def pooling(k, p, data):
     """Reduce windows of the spatial dimensions to one value each.
 
@@ -256,7 +257,7 @@ def _(p, ins, outs):
 
 @op("_backward_Pooling", inputs="dy data out", **_PARAMS, samples=[
     Sample((2, 2, 3), Distinct((2, 2, 5)), (2, 2, 3), params=dict(kernel=(3,), pool_type="avg"), grad=False, mxnet="internal")])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def backward_pooling(k, p, dy_, data, out):
     """Gradient of `Pooling` with respect to its data; the first of several equal maxima of a window gets all.
 

@@ -10,6 +10,7 @@ from .._core.params import Float
 from ..testing.sample import Ints, Sample, Values
 from .dense import wide
 from .rules import fits
+from .silent import silent
 
 __all__: list[str] = []
 
@@ -59,7 +60,7 @@ def _grad(F: Any, p: Any, d_output: Any, d_out_state: Any, lda: Any, alpha: Any,
 
 @op("_contrib_hawkesll", inputs=_INPUTS, outputs="output out_state", grad=_grad, samples=[
     _samples(3, 5, 2, [5, 2, 0]), _samples(1, 4, 3, [4]), _samples(4, 1, 1, [1, 1, 0, 1])])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def hawkesll(k, p, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     """The log likelihood of events under Hawkes processes with exponential decay, one process for each mark.
 
@@ -134,7 +135,7 @@ hawkesll.cost(lambda p, ins, outs: 30 * ins[4][0] * ins[4][1])
 
 @op("_contrib_backward_hawkesll", inputs="d_loglike d_out_state " + _INPUTS, outputs="lda alpha beta state lags max_time", samples=[
     Sample((2,), (2, 2), *_samples(2, 3, 2, [3, 2]).inputs, grad=False, mxnet="internal")])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def backward_hawkesll(k, p, d_loglike, d_out_state, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     """The gradients of `hawkesll`.
 

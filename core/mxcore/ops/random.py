@@ -13,6 +13,7 @@ from .._core.op import Op, op
 from .._core.params import Bool, DType, Float, Int, Shape, Str
 from ..testing.sample import Ints, Sample, Values
 from . import distributions, special
+from .silent import silent
 
 __all__ = ["OPS"]
 
@@ -357,7 +358,7 @@ _CHANCES = [[0.1, 0.2, 0.7], [0.5, 0.0, 0.5]]
              Sample([_CHANCES, _CHANCES], params={"shape": "(20, 20)", "dtype": "uint8"}, grad=False, check=_frequencies),
              Sample([[1.0]], params={"shape": (3,), "dtype": "float64", "get_prob": "True"}, grad=False, check=_frequencies),
              Sample([0.25, 0.25, 0.5], params={"shape": 900, "dtype": "float16"}, grad=False, check=_frequencies, dtypes=_FLOATS)])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def sample_multinomial(k, p, data):
     """Draw indices with the probabilities in the last axis of `data`.
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from .._core.op import Op, op
 from .._core.params import Bool
 from ..testing.sample import Ints, Sample, Values
 from . import special
+from .silent import silent
 
 __all__ = ["OPS"]
 
@@ -41,7 +40,7 @@ def _(p, ins):
 
 @op("_trailing_sum", inputs="data like~", grad=lambda F, dy, like_data: (F._trailing_like(dy, like_data), None), samples=[
     Sample((2, 3), (2,), mxnet="internal"), Sample((2, 3), (2, 3), mxnet="internal")])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def trailing_sum(k, p, data, like):
     """Sum `data` over the dimensions that it has beyond those of `like`.
 
@@ -146,7 +145,7 @@ def _real(p, ins, outs):
 def _density(name, parameters, log, rule, inputs):
     names = parameters.split()
 
-    @np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+    @silent
     def body(k, p, sample, *values):
         values = [v.reshape(tuple(v.shape) + (1,) * (sample.ndim - v.ndim)) for v in values]
         found = log(k.xp, sample, *values)
@@ -203,7 +202,7 @@ def middle_like(k, p, data, like):
 
 @op("_middle_sum", inputs="data like~", grad=lambda F, dy, like_data: (F._middle_like(dy, like_data), None), samples=[
     Sample((2, 3, 4), (2, 4), mxnet="internal"), Sample((3, 4), (4,), mxnet="internal")])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def middle_sum(k, p, data, like):
     """Sum `data` over the dimensions that it has more than `like`, before the last one.
 
@@ -224,7 +223,7 @@ middle_sum.shape(lambda p, ins: [ins[1]])
     *[Sample(Values((*first, *more, n), 0.1, 0.5), Values((*first, n), 0.5, 3), params={"is_log": is_log}, tol=4)  # MXNet's digamma is coarse
       for first, more, n in (((2,), (3,), 4), ((2,), (), 3), ((2, 1), (2,), 2), ((1,), (2, 2), 3)) for is_log in (False, True)],
     Sample(Values((2, 3), 0.1, 0.5), Values((2, 3), 0.5, 3), params={"is_log": "True"}, grad=False, dtypes="float16")])
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def pdf_dirichlet(k, p, sample, alpha):
     """The density of the Dirichlet distribution at `sample`.
 

@@ -11,6 +11,7 @@ from .._core.op import Op, op
 from .._core.params import Bool, DType, Int, Shape
 from ..testing.sample import Distinct, Ints, Sample
 from .rules import axes_of, axis_of, reduced, size_of
+from .silent import silent
 
 __all__ = ["OPS"]
 
@@ -121,11 +122,11 @@ _TABLE: dict[str, tuple[Any, Any, list[Sample], str]] = {
 
 
 def _reduction(names: str, fn: Any, grad: Any, samples: list[Sample], doc: str) -> Op:
+    @silent
     def body(k: Any, p: Any, data: Any) -> Any:
-        with np.errstate(all="ignore"):  # array methods warn in NumPy's name, where nobody silences them
-            if p.axis is None and not p.keepdims:
-                return fn(k.xp, data.reshape((1, -1)), 1)  # a result of shape (1,), without a scalar on the way
-            return _over(data, axes_of(p.axis, data.ndim, p.exclude), p.keepdims, lambda x, axes: fn(k.xp, x, axes))
+        if p.axis is None and not p.keepdims:
+            return fn(k.xp, data.reshape((1, -1)), 1)  # a result of shape (1,), without a scalar on the way
+        return _over(data, axes_of(p.axis, data.ndim, p.exclude), p.keepdims, lambda x, axes: fn(k.xp, x, axes))
 
     name, *aliases = names.split()
     new = Op(name, body, inputs="data", params={**_AXES, "exclude": Bool(False)}, aliases=aliases, grad=grad, samples=samples,
@@ -200,6 +201,7 @@ def _norm_grad(F: Any, p: Any, dy: Any, data: Any, y: Any) -> Any:
         Sample(Ints((2, 3), 0, 6), params={"ord": 1, "axis": 1}, dtypes="int32 int64"), Sample((0, 3), params={"axis": 0}),
         Sample([[3e18, -4e18], [0.0, 1.0]], params={"axis": 1}, grad=False), Sample([[_INF, 1.0], [_NAN, 1.0]], params={"axis": 1}, grad=False),
         Sample([[0.0, -2.0], [0.5, 0.0]], params={"ord": 1, "axis": 0}, grad=False)])
+@silent
 def norm(k, p, data):
     """Norm over axes: the root of the sum of squares, or the sum of absolute values.
 
@@ -223,8 +225,7 @@ def norm(k, p, data):
         x = x.astype(np.float64) if x.dtype.kind != "f" else x.astype(np.float32) if x.dtype == _HALF else x
         return xp.sqrt(xp.sum(x * x, axes))
 
-    with np.errstate(all="ignore"):
-        return _over(data, axes_of(p.axis, data.ndim), p.keepdims, fn)
+    return _over(data, axes_of(p.axis, data.ndim), p.keepdims, fn)
 
 
 norm.shape(_axes_shape)
@@ -259,6 +260,7 @@ square_sum.shape(_axes_shape)
     samples=[Sample((2, 3, 4), params={"axes": (0, 2)}), Sample((2, 3, 4), params={"axes": (1,), "keepdims": True}),
              Sample((2, 3, 4), params={"axes": -1}, dtypes=_HALVES), Sample((2, 3, 4), params={"axes": "(-3, 1, 2)"}), Sample((2, 1, 5), params={"axes": 1}),
              Sample((2, 3, 4), params={"axes": (2, 0), "keepdims": "True"}), Sample((9,), params={"axes": 0}, domain=(1e3, 1e3 + 1))])
+@silent
 def moments(k, p, data):
     """Mean and variance over axes.
 
@@ -271,12 +273,11 @@ def moments(k, p, data):
     """
     shape, axes = data.shape, axes_of(p.axes, data.ndim)
     x = data.astype(np.float32) if data.dtype == _HALF else data
-    with np.errstate(all="ignore"):
-        mean = x.mean(axes)
-        wide = mean.reshape(reduced(shape, axes, True))
-        target = reduced(shape, axes, p.keepdims)
-        x = x - wide
-        return mean.reshape(target), (x * x).mean(axes).reshape(target)
+    mean = x.mean(axes)
+    wide = mean.reshape(reduced(shape, axes, True))
+    target = reduced(shape, axes, p.keepdims)
+    x = x - wide
+    return mean.reshape(target), (x * x).mean(axes).reshape(target)
 
 
 @moments.shape
@@ -349,6 +350,7 @@ def _cumsum_grad(F: Any, p: Any, dy: Any, like: Any) -> Any:
              Sample((2, 3, 2), params={"axis": -1}), Sample((2, 3), params={"axis": "None", "dtype": "None"}), Sample((2, 3), params={"dtype": "float16"}, grad=False),
              Sample(Ints((2, 3), 0, 9), params={"axis": 1}, dtypes="int8 int32 int64"), Sample(Ints((2, 3), 0, 2), params={"axis": 1}, dtypes="bool"), Sample(Ints((2, 3), 0, 9), params={"axis": 1, "dtype": "float32"}, dtypes="int32"),
              Sample((2, 3), params={"axis": 1, "dtype": "int32"}, grad=False), Sample((0, 3), params={"axis": 1}), Sample([[1.0, _NAN, 2.0], [_INF, -_INF, 0.0]], params={"axis": 1}, grad=False)])
+@silent
 def cumsum(k, p, a):
     """Sums of the elements up to each one, along an axis.
 
@@ -360,8 +362,7 @@ def cumsum(k, p, a):
     dtype : dtype, optional
         Of the result; that of `a` unless told, int64 for bools.
     """
-    with np.errstate(all="ignore"):
-        return k.xp.cumsum(a, None if p.axis is None else axis_of(p.axis, a.ndim), dtype=p.dtype or (np.int64 if a.dtype == np.bool_ else _wide(a)))
+    return k.xp.cumsum(a, None if p.axis is None else axis_of(p.axis, a.ndim), dtype=p.dtype or (np.int64 if a.dtype == np.bool_ else _wide(a)))
 
 
 @cumsum.shape

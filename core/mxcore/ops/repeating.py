@@ -3,17 +3,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .._core.infer import merge_shape
 from .._core.op import op
 from .._core.params import Enum, Float, Int, Shape
 from ..testing.sample import Sample
 from .rules import axes_of, axis_of, partly, size_of, times, undoing
+from .silent import silent
 
 __all__: list[str] = []
-
-silent = np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
 
 _ANY = "int8 uint8 int32 int64 float16 float32 float64"
 

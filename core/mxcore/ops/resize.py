@@ -15,6 +15,7 @@ from ..testing.sample import Sample
 from .dense import given, wide
 from .floating import floating
 from .rules import size_of
+from .silent import silent
 
 __all__ = ["shares"]
 
@@ -54,7 +55,7 @@ def _averages(xp: Any, n: int, parts: int, dtype: Any) -> Any:
     Sample((1, 2, 3, 2), params={"output_size": (5, 3)}), Sample((1, 1, 4, 6), params={"output_size": 2}),
     Sample((0, 2, 4, 4), params={"output_size": (2, 2)}, mxnet="MXNet refuses an empty batch")],
     grad=lambda F, p, dy, like_data: F._backward_AdaptiveAvgPooling2D(dy, like_data))
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def adaptive_avg_pooling(k, p, data):
     """Average images over as many parts as wanted.
 
@@ -93,7 +94,7 @@ def _(p, ins, outs):
 
 @op("_backward_AdaptiveAvgPooling2D", inputs="dy data~", samples=[Sample((2, 1, 2, 3), (2, 1, 5, 4), mxnet="internal")],
     grad=lambda F, p, dys, like_dy: (F._forward_AdaptiveAvgPooling2D(dys[0], like_dy), None))
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def backward_adaptive_avg_pooling(k, p, dy_, data):
     """Gradient of `_contrib_AdaptiveAvgPooling2D`.
 
@@ -113,7 +114,7 @@ def backward_adaptive_avg_pooling(k, p, dy_, data):
 
 @op("_forward_AdaptiveAvgPooling2D", inputs="data like~", samples=[Sample((2, 1, 5, 4), (2, 1, 2, 3), mxnet="internal")],
     grad=lambda F, p, dy, like_data: (F._backward_AdaptiveAvgPooling2D(dy, like_data), None))
-@np.errstate(all="ignore")  # sums warn in NumPy's name, where nobody silences them
+@silent
 def forward_adaptive_avg_pooling(k, p, data, like):
     """Average images over as many parts as another array has elements.
 
