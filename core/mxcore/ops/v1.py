@@ -6,10 +6,10 @@ from typing import Any
 from .._core.op import op
 from .._core.params import Bool, Enum, Shape
 from ..testing.sample import Distinct, Sample
+from .batch_norm import PLAIN, batch_family, plain_samples
 from .conv import Geometry, convolution, geometry, padded, windows
 from .dense import given, linear_grad, wide
 from .floating import floating
-from .norm import PLAIN, batch_family, plain_samples
 from .rules import size_of
 
 __all__: list[str] = []
