@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import _io_files
 from .._core import registry
-from .._core.context import cpu
 from ..base import error
+from ..context import cpu
 from ..ops import opencv
 from .creation import array
 from .ndarray import NDArray
