@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import numbers
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from .._core.array import Array, Storage
 from .._core.context import Context, current_context
 from .._core.engine import engine
 from .._core.errors import error
-from .._core.params import as_dtype
+from .._core.params import DType, Parser, Shape
 from .ndarray import NDArray
 
 __all__ = [
@@ -56,11 +55,10 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
         return sparse.array(source_array, ctx, dtype)
     if isinstance(source_array, Array):
-        ctx = ctx or source_array.context
-        wanted = source_array._data.dtype if dtype is None else as_dtype(dtype)
+        ctx = place("operator array", ctx, source_array)
+        wanted = source_array._data.dtype if dtype is None else _read(_ARRAY, dtype=dtype).dtype
         return _put(source_array.asnumpy().astype(wanted, copy=False), ctx)
-    ctx = ctx or current_context()
-    wanted = as_dtype(dtype)
+    ctx, wanted = place("operator array", ctx), _read(_ARRAY, dtype=dtype).dtype
     try:
         host = np.array(source_array, dtype=wanted)
     except (TypeError, ValueError) as e:
@@ -77,18 +75,31 @@ def np_shape() -> bool:
     return state.np_shape
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
-    try:
-        return tuple(operator.index(d) for d in ((shape,) if isinstance(shape, numbers.Integral) else shape))
-    except TypeError:
-        raise error(TypeError, f"a shape is an int or a tuple of ints, got {shape!r}") from None
+def place(where: str, ctx: Any, out: Any = None) -> Context:
+    """The context that a function was given, that of its `out`, or the current one; `where` is the function, for errors."""
+    if isinstance(ctx, Context):
+        return ctx
+    if ctx is None:
+        return current_context() if out is None else out.context  # type: ignore[no-any-return]
+    return dispatch.parse_ctx(where, str(ctx))
 
 
-def _filled(op: str, shape: Any, ctx: Any, dtype: Any, out: Any = None, **params: Any) -> NDArray:
-    where = Context(ctx) if isinstance(ctx, str) else ctx or (out.context if out is not None else current_context())
+#: What functions that are no operators read their parameters with.
+_ARRAY = Parser("array", {"dtype": DType(np.dtype("float32"))})
+_EMPTY = Parser("empty", {"shape": Shape(), "dtype": DType(np.dtype("float32"))})
+
+
+def _read(parser: Parser, **given: Any) -> Any:
+    """The parameters of a function, checked; a dtype of None is the default."""
+    if given["dtype"] is None:
+        del given["dtype"]
+    return parser(given)
+
+
+def _made(op: str, params: dict[str, Any], ctx: Any, dtype: Any, out: Any = None) -> NDArray:
+    """What an operator without inputs makes; its own parameters say what is wrong with them."""
     o = registry.ops.get(op)
-    p = o.parse({"shape": _shape(shape), "dtype": as_dtype(dtype), **params})
-    return dispatch.invoke(o, (), p, out, cls=NDArray, ctx=where)  # type: ignore[no-any-return]
+    return dispatch.invoke(o, (), _read(o.parser, **params, dtype=dtype), out, cls=NDArray, ctx=place(f"operator {op}", ctx, out))  # type: ignore[no-any-return]
 
 
 def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
@@ -105,8 +116,10 @@ def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str 
     """
     if stype not in (None, "default"):
         return zeros(shape, ctx, dtype, stype)
-    where = ctx or current_context()
-    return NDArray(where.device.empty(_shape(shape), as_dtype(dtype), where.device_id), Storage(where))
+    p, where = _read(_EMPTY, shape=shape, dtype=dtype), place("operator empty", ctx)
+    if min(p.shape, default=0) < 0:
+        raise error(ValueError, f"operator empty: parameter 'shape' {p.shape} holds a length below 0")
+    return NDArray(where.device.empty(p.shape, p.dtype, where.device_id), Storage(where))
 
 
 def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, out: Any = None, **kwargs: Any) -> NDArray:
@@ -115,17 +128,17 @@ def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str 
         from . import sparse
 
         return sparse.zeros(stype, shape, ctx=ctx, dtype=dtype)  # type: ignore[no-any-return]
-    return _filled("_zeros", shape, ctx, dtype, out)
+    return _made("_zeros", {"shape": shape}, ctx, dtype, out)
 
 
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
     """An array of ones; parameters as in `empty`."""
-    return _filled("_ones", shape, ctx, dtype, out)
+    return _made("_ones", {"shape": shape}, ctx, dtype, out)
 
 
 def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.float32, out: Any = None) -> NDArray:
     """An array filled with `val`; further parameters as in `empty`."""
-    return _filled("_full", shape, ctx, dtype, out, value=float(val))
+    return _made("_full", {"shape": shape, "value": val}, ctx, dtype, out)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: Any = None,
@@ -138,20 +151,18 @@ def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: i
     """
     if stop is None:
         start, stop = 0, start
-    o = registry.ops.get("_arange")
-    p = o.parse({"start": float(start), "stop": float(stop), "step": float(step), "repeat": int(repeat), "dtype": as_dtype(dtype)})
-    return dispatch.invoke(o, (), p, cls=NDArray, ctx=ctx or current_context())  # type: ignore[no-any-return]
+    return _made("_arange", {"start": start, "stop": stop, "step": step, "repeat": repeat}, ctx, dtype)
 
 
 def linspace(start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None,
              dtype: Any = np.float32) -> NDArray:
     """`num` evenly spaced values from `start` to `stop`."""
-    return _put(np.linspace(start, stop, int(num), endpoint=endpoint).astype(as_dtype(dtype)), ctx or current_context())  # type: ignore[no-any-return]
+    return _made("_linspace", {"start": start, "stop": stop, "num": num, "endpoint": endpoint}, ctx, dtype)
 
 
 def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """A matrix of N rows and M (N if 0) columns with ones on the `k`-th diagonal."""
-    return _put(np.eye(int(N), int(M) or None, int(k), dtype=as_dtype(dtype)), ctx or current_context())  # type: ignore[no-any-return]
+    return _made("_eye", {"N": N, "M": M, "k": k}, ctx, dtype)
 
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:

@@ -242,7 +242,7 @@ class NDArray(Array):
             except ValueError as e:
                 raise error(ValueError, f"reshape of an array of shape {self.shape}: {e}") from None
             return self.__class__(self._data.reshape(target), self._st)
-        return _op("Reshape")(self, shape=shape, reverse=reverse, share=True)  # type: ignore[no-any-return]
+        return dispatch.call(_op("Reshape"), (self,), {"shape": shape, "reverse": reverse}, share=True)  # type: ignore[no-any-return]
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> NDArray:
         """Same as `reshape`."""
@@ -254,11 +254,11 @@ class NDArray(Array):
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
         """Insert a dimension of length 1; `inplace` gives a view."""
-        return _op("expand_dims")(self, axis=axis, share=inplace)  # type: ignore[no-any-return]
+        return dispatch.call(_op("expand_dims"), (self,), {"axis": axis}, share=inplace)  # type: ignore[no-any-return]
 
     def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
         """Remove dimensions of length 1; `inplace` gives a view."""
-        return _op("squeeze")(self, axis=axis, share=inplace)  # type: ignore[no-any-return]
+        return dispatch.call(_op("squeeze"), (self,), {"axis": axis}, share=inplace)  # type: ignore[no-any-return]
 
     def broadcast_to(self, shape: Any) -> NDArray:
         """Repeat along dimensions of length 1 (or new leading ones) up to `shape`; 0 keeps a length."""
