@@ -39,7 +39,7 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
             raise not_an_array(op.name, names[-1], args[cut])
         ins = list(args[:cut])
         if not ins and need_all and getattr(op.params[op.count], "ge", 0):
-            raise error(TypeError, f"operator {op.name} needs an input at least ({names[-1]})")
+            raise error(TypeError, f"operator {op.name} needs at least one input ({names[-1]})")
         if not ins or (op.count not in kwargs and op.params[op.count].required):
             kwargs.setdefault(op.count, max(cut - fixed, 0))
         _positional_params(op, args[cut:], kwargs)

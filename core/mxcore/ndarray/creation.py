@@ -167,6 +167,8 @@ def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any =
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
     """Join arrays along an existing axis; one array is returned as it is if `always_copy` is off."""
+    if not isinstance(arrays, (list, tuple)):
+        raise error(TypeError, f"concatenate: arrays must be a list of NDArrays, got {type(arrays).__name__}")
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
     return registry.ops.get("Concat")(*arrays, dim=axis)  # type: ignore[no-any-return]

@@ -9,7 +9,6 @@ from .._core import arith, dispatch, registry, tape, transfer
 from .._core.array import Array, Storage, faces
 from .._core.context import Context
 from .._core.errors import error, warn
-from .._core.params import as_dtype
 from .._core.state import state
 from ..ops.reshape_codes import resolve_shape
 from . import indexing
@@ -201,10 +200,11 @@ class NDArray(Array):
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
         """The values in another dtype; with ``copy=False`` the array itself if it has that dtype."""
-        wanted = as_dtype(dtype)
-        if not copy and wanted == self._data.dtype:
+        op = _op("Cast")
+        p = op.parse({"dtype": "float32" if dtype is None else dtype})
+        if not copy and p.dtype == self._data.dtype:
             return self
-        return _op("Cast")(self, dtype=wanted)  # type: ignore[no-any-return]
+        return dispatch.invoke(op, (self,), p)  # type: ignore[no-any-return]
 
     def as_nd_ndarray(self) -> NDArray:
         """This array (the form of the legacy namespace)."""
@@ -374,6 +374,8 @@ def _op(name: str) -> Any:
 def _copy_to(x: NDArray, ctx: Context) -> NDArray:
     if ctx is x._st.ctx:
         return x.copy()
+    if not isinstance(ctx, Context):
+        raise error(TypeError, f"as_in_context needs a Context such as mx.cpu(0), got {ctx!r}")
     return transfer.to_context(x, ctx)  # type: ignore[no-any-return]
 
 

@@ -309,7 +309,16 @@ dropout.cost(lambda p, ins, outs: size_of(ins[0]) * 4)
 
 # -- the softmax family ---------------------------------------------------------------------------------------------
 
-_SOFT = dict(axis=Int(-1), temperature=Float(None), dtype=Enum("float16 float32 float64", None), use_length=Bool(False, optional=True))
+class _NotZero(Float):
+    """A number to divide by."""
+
+    def check(self, x: Any) -> Any:
+        if x == 0:
+            raise ValueError(f"must be a float other than 0, got {x}")
+        return x
+
+
+_SOFT = dict(axis=Int(-1), temperature=_NotZero(None), dtype=Enum("float16 float32 float64", None), use_length=Bool(False, optional=True))
 
 
 def _soft_samples() -> list[Sample]:
@@ -474,7 +483,7 @@ def log_softmax(k, p, data):
     return d
 
 
-_BACK = dict(axis=Int(-1), temperature=Float(None))
+_BACK = dict(axis=Int(-1), temperature=_NotZero(None))
 
 
 def _cool(p: Any, g: Any) -> Any:

@@ -285,7 +285,7 @@ def _flat_join(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list
     return ins, [common[:axis] + (sum(s[axis] for s in ins),) + common[axis + 1:]]
 
 
-@op("_rnn_param_concat", inputs="data*", num_args=Int(ge=0, le=1 << 16), dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
+@op("_rnn_param_concat", inputs="data*", num_args=Int(ge=1, le=1 << 16), dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
     samples=[Sample((2,), (3,), params={"dim": 0, "num_args": 2}), Sample((2,), params={"dim": 0, "num_args": 1}),
              Sample((2, 1), (2, 3), (2, 2), params={"num_args": 3}), Sample((2, 3, 1), (1, 3, 1), params={"num_args": "2", "dim": "0"})])
 def rnn_param_concat(k, p, *data):

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._core.infer import known
+from .._core.infer import known, show
 
 __all__ = ["axes_of", "axis_of", "reduced", "same_shape", "first_dtype", "fits", "partly", "size_of", "one", "times", "undoing"]
 
@@ -12,10 +12,10 @@ __all__ = ["axes_of", "axis_of", "reduced", "same_shape", "first_dtype", "fits",
 one = (1,)
 
 
-def axis_of(axis: int, ndim: int) -> int:
-    """An axis counted from the front; raises ValueError if it is out of range."""
+def axis_of(axis: int, ndim: int, of: str = "") -> int:
+    """An axis counted from the front; raises ValueError if it is out of range `of` something."""
     if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of range for {ndim} dimensions")
+        raise ValueError(f"axis {axis} is out of range for {ndim} dimensions{of}" + (f"; use {-ndim} to {ndim - 1}" if ndim else ""))
     return axis + ndim if axis < 0 else axis
 
 
@@ -72,7 +72,7 @@ def fits(names: str, given: Sequence[Any], wanted: Sequence[Any]) -> None:
     """Raise ValueError for the first of some inputs that has another shape than it must have."""
     for name, a, b in zip(names.split(), given, wanted):
         if a != b:
-            raise ValueError(f"{name} is {a} where {b} is expected")
+            raise ValueError(f"{name} is {show(a)} where {show(b)} is expected")
 
 
 def partly(forward: Callable[[Any, Any], Any]) -> Callable[..., Any]:
