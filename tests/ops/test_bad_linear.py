@@ -6,48 +6,11 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core.params import Any_, Bool, Enum, Float, Int, Shape
 from mxcore.base import MXNetError
-from mxcore.testing.catalogue import modules
 
-MODULES = "layout slicing repeating sequence matrix linalg triangles decompose patches".split()
-OPS = {op.name: op for m, op in modules() if m in MODULES}
-#: What no parameter of a kind takes, and a word for what it does.
-WRONG = {Int: ("abc", "int"), Float: ("abc", "float"), Bool: ("perhaps", "True or False"), Shape: ("abc", "tuple of ints"), Enum: ("abc", "one of")}
+from .bad_input import BOTH, eager, first, inferred, operators, refused, wrong_parameters
 
-
-def eager(op, arrays, params):
-    """Run an operator on arrays."""
-    y = op(*[mx.nd.array(a, dtype=a.dtype) for a in arrays], **params)
-    for part in y if isinstance(y, list) else [y]:
-        part.wait_to_read()
-
-
-def inferred(op, arrays, params):
-    """Infer an operator's shapes and dtypes in a symbol."""
-    names = [f"x{i}" for i in range(len(arrays))]
-    y = mx.sym.compose(op.name, [mx.sym.Variable(n) for n in names], {**params, "name": "node"}, op)
-    with mx.util.np_shape(True):
-        y.infer_shape(**{n: a.shape for n, a in zip(names, arrays)})
-    y.infer_type(**{n: a.dtype for n, a in zip(names, arrays)})
-
-
-BOTH = pytest.mark.parametrize("call", [eager, inferred], ids=["array", "symbol"])
-
-
-def refused(call, op, arrays, params, *words, kind=MXNetError):
-    """The call fails with an error that names the operator and holds the words."""
-    with pytest.raises(kind) as e:
-        call(op, arrays, params)
-    assert isinstance(e.value, MXNetError)
-    missing = [w for w in (op.name, *words) if str(w) not in str(e.value)]
-    assert not missing, f"{missing} not in: {e.value}"
-
-
-def first(op):
-    """(inputs, parameters) of an operator's first sample."""
-    arrays = op.samples[0].arrays("float32")
-    return arrays, {**({op.count: len(arrays)} if op.variadic else {}), **op.samples[0].params}
+OPS = operators("layout slicing repeating sequence matrix linalg triangles decompose patches")
 
 
 @pytest.mark.parametrize("name", OPS)
@@ -67,19 +30,8 @@ def test_number_of_inputs(name):
 def test_parameters(name, call):
     op = OPS[name]
     arrays, params = first(op)
-    refused(call, op, arrays, {**params, "no_such": 1}, "no_such", kind=TypeError)
-    for n, spec in op.params.items():
-        refused(call, op, arrays, {**params, n: object()}, n)
-        value, allowed = WRONG[type(spec)]
-        refused(call, op, arrays, {**params, n: value}, n, value, allowed)
-        if spec.required and type(spec) is not Any_ and not (op.variadic and n == op.count):
-            refused(call, op, arrays, {k: v for k, v in params.items() if k != n}, n, kind=TypeError)
-        if not spec.optional:
-            refused(call, op, arrays, {**params, n: None}, n, "None", kind=TypeError)
-        for bound, step in (("ge", -1), ("le", 1)):
-            edge = getattr(spec, bound, None)
-            if edge is not None:
-                refused(call, op, arrays, {**params, n: edge + step}, n, edge + step, kind=ValueError)
+    for wrong, words, kind in wrong_parameters(op, params):
+        refused(call, op, arrays, wrong, *words, kind=kind)
 
 
 #: operator, shapes of inputs, parameters, what the message says
@@ -135,7 +87,7 @@ SHAPES = [
     ("_rnn_param_concat", [(2, 3)], {"dim": 2}, "axis 2"),
     ("SequenceMask", [(4,)], {}, "at least two dimensions"),
     ("SequenceMask", [(4, 3), (4,)], {"use_sequence_length": True}, "one length for each of the 3 sequences"),
-    ("SequenceMask", [(4, 3)], {"axis": 2}, "'axis' must be int >= 0 <= 1, got 2"),
+    ("SequenceMask", [(4, 3)], {"axis": 2}, "'axis' must be int between 0 and 1, got 2"),
     ("SequenceLast", [(0, 3)], {}, "has no steps"),
     ("SequenceReverse", [(4, 3), (3, 1)], {"use_sequence_length": True}, "sequence_length (3, 1)"),
     ("dot", [(2, 3), (2, 3)], {}, "3 and 2"),
@@ -231,9 +183,24 @@ def test_no_dimensions():
 
 
 def test_singular_and_indefinite_matrices():
-    ones, zeros = np.ones((2, 2), np.float32), np.zeros((2, 2), np.float32)
-    refused(eager, OPS["_linalg_inverse"], [ones], {}, "Singular matrix", kind=ValueError)
-    refused(eager, OPS["_linalg_potri"], [zeros], {}, "Singular matrix", kind=ValueError)
-    refused(eager, OPS["_linalg_potrf"], [-np.eye(2, dtype=np.float32)], {}, "not positive definite", kind=ValueError)
+    eye = np.eye(2, dtype=np.float32)
+    stack = np.stack([[eye, eye, eye], [eye, 0 * eye, eye]])
+    for name, low, what in (("inverse", 0 * eye, "singular"), ("potri", 0 * eye, "singular: a factor has no zeros on its diagonal"),
+                            ("potrf", -eye, "not positive definite")):
+        op = OPS[f"_linalg_{name}"]
+        refused(eager, op, [low], {}, f"the matrix A is {what}", kind=ValueError)
+        stack[1, 1] = low
+        refused(eager, op, [stack], {}, f"the matrix A[1, 1] is {what}", kind=ValueError)
+        if name != "inverse":
+            refused(eager, op, [stack], {"lower": False}, f"the matrix A[1, 1] is {what}", kind=ValueError)
     assert mx.nd.linalg.trsm(mx.nd.zeros((2, 2)), mx.nd.ones((2, 1))).asnumpy().ravel().tolist()[0] == np.inf
     assert mx.nd.linalg.det(mx.nd.ones((2, 2))).asscalar() == 0
+
+
+@pytest.mark.parametrize("name, lengths, words", [
+    ("SequenceLast", [0, 2], "sequence_length holds 0; a length must lie between 1 and 3"), ("SequenceLast", [1, 4], "holds 4"),
+    ("SequenceReverse", [4, 2], "sequence_length holds 4; a length must lie between 0 and 3"), ("SequenceReverse", [1, -1], "holds -1")])
+def test_lengths_of_sequences(name, lengths, words):
+    for axis, shape in ((0, (3, 2)), (1, (2, 3))):
+        arrays = [np.ones(shape, np.float32), np.array(lengths, np.float32)]
+        refused(eager, OPS[name], arrays, {"use_sequence_length": True, "axis": axis}, words, kind=ValueError)

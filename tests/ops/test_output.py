@@ -141,7 +141,7 @@ def test_sparse_activations_in_a_graph(shapes):
     np.testing.assert_allclose(ex.aux_dict["k_moving_avg"].asnumpy(), [0.3] * 3, rtol=1e-6)
     np.testing.assert_allclose(ex.grad_dict["x"].asnumpy(), 3, rtol=1e-6)
     for ins, params, says in (([(3,), None], {}, "must have batch and channels"), ([(4, 3), (2,)], {}, r"moving_avg is \(2,\) where \(3,\)"),
-                              ([(4, 3), None], {"sparseness_target": 2}, "'sparseness_target' must be float >= 0 <= 1")):
+                              ([(4, 3), None], {"sparseness_target": 2}, "'sparseness_target' must be float between 0 and 1")):
         with pytest.raises(mx.MXNetError, match=f"operator IdentityAttachKLSparseReg.*{says}"):
             shapes("IdentityAttachKLSparseReg", ins, **params)
 

@@ -79,7 +79,7 @@ class Param:
 
     def parse(self, value: Any) -> Any:
         """The checked Python value; raises ValueError or TypeError with what is allowed."""
-        if value is None or value == "None":
+        if value is None or isinstance(value, str) and value == "None":
             if self.optional:
                 return None
             raise TypeError(f"must be {self.allowed()}, not None")

@@ -330,7 +330,7 @@ def _(p, ins, outs):
     return [src], [part] * len(outs)
 
 
-@op("stack", inputs="data*", num_args=Int(ge=1), axis=Int(0), grad=lambda F, p, dy: [_unstack(F, p, dy)],
+@op("stack", inputs="data*", axis=Int(0), num_args=Int(ge=1), grad=lambda F, p, dy: [_unstack(F, p, dy)],
     samples=[Sample((2, 3), (2, 3), params={"axis": 1, "num_args": 2}), Sample((2,), (2,), (2,), params={"axis": -1, "num_args": 3}),
              Sample((2, 3), params={"num_args": 1}), Sample((2, 3), (2, 3), params={"axis": "2"}, dtypes=_HALVES), Sample((2, 3), (2, 3), params={"axis": -3}),
              Sample(Ints((2, 3), 0, 9), Ints((2, 3), 0, 9), dtypes=_WHOLE), Sample((0, 3), (0, 3), params={"axis": 1}), Sample((1,), (1,))])
