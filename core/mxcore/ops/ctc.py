@@ -10,7 +10,7 @@ from .._core.op import op
 from .._core.params import Bool, Enum
 from ..testing.sample import Sample, Values
 from .dense import given, wide
-from .rules import size_of
+from .rules import gradient_of, size_of
 from .silent import silent
 
 __all__: list[str] = []
@@ -236,7 +236,7 @@ def backward_ctc_loss(k, p, dy_, *arrays):
     return g * wide(dy_)[None, :, None]
 
 
-backward_ctc_loss.shape(lambda p, ins: [ins[1]])
+backward_ctc_loss.shape(gradient_of(lambda p, ins: ctc_loss.shape_rule(p, ins, [None])[1][0]))
 
 
 @backward_ctc_loss.dtype

@@ -14,7 +14,7 @@ from . import special
 from .activation import soft
 from .dense import given, wide
 from .floating import floating
-from .rules import one, size_of
+from .rules import fits, gradient_of, one, size_of
 from .silent import silent
 
 __all__: list[str] = []
@@ -421,7 +421,11 @@ def backward_identity_attach_kl_sparse_reg(k, p, dy_, data, moving_avg):
     return wide(dy_) + slope.reshape(-1, *(1,) * (x.ndim - 2)).astype(x.dtype), new
 
 
-backward_identity_attach_kl_sparse_reg.shape(lambda p, ins: [ins[1]])
+@backward_identity_attach_kl_sparse_reg.shape
+def _(p, ins):
+    fits("dy data moving_avg", ins, [ins[1], ins[1], _channels(ins[1])])
+    return [ins[1]]
+
 
 
 # -- losses ---------------------------------------------------------------------------------------------------------
@@ -547,4 +551,4 @@ def backward_softmax_cross_entropy(k, p, dy_, data, label):
     return g * wide(dy_)
 
 
-backward_softmax_cross_entropy.shape(lambda p, ins: [ins[1]])
+backward_softmax_cross_entropy.shape(gradient_of(lambda p, ins: softmax_cross_entropy.shape_rule(p, ins, [None])[1][0]))

@@ -8,7 +8,7 @@ from .._core.op import op
 from .._core.params import Bool, Int, Shape
 from ..testing.sample import Ints, Sample
 from .reshape_codes import resolve_shape
-from .rules import axis_of, size_of
+from .rules import axis_of, gradient_of, size_of
 
 __all__ = ["RANGE", "ranges_of", "sliced"]
 
@@ -196,7 +196,7 @@ def slice_spread(k, p, data, like):
     return out
 
 
-slice_spread.shape(lambda p, ins: [ins[1]])
+slice_spread.shape(gradient_of(lambda p, ins: sliced(ins[0], ranges_of(p, ins[0]))))
 
 
 def _join_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
