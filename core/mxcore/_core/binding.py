@@ -35,10 +35,10 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
             cut = _numbered(op, args, cut, kwargs, is_input)
             if isinstance(cut, list):
                 args, cut = cut, len(cut)
-        if len(args) > cut and (getattr(args[cut], "ndim", 0) or not cut):
+        if len(args) > cut and (getattr(args[cut], "ndim", False) or not cut):
             raise not_an_array(op.name, names[-1], args[cut])
         ins = list(args[:cut])
-        if not ins and need_all and getattr(op.params[op.count], "ge", 0):
+        if not ins and need_all and getattr(op.params[op.count], "ge", None):
             raise error(TypeError, f"operator {op.name} needs at least one input ({names[-1]})")
         if not ins or (op.count not in kwargs and op.params[op.count].required):
             kwargs.setdefault(op.count, max(cut - fixed, 0))
@@ -53,7 +53,7 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
     rest = args[n:]
     for i, a in enumerate(given):
         if a is not None and not is_input(a):
-            if getattr(a, "ndim", 0) or op.input_slots[i].condition is None and names[i] not in kwargs:
+            if getattr(a, "ndim", False) or op.input_slots[i].condition is None and names[i] not in kwargs:
                 raise not_an_array(op.name, names[i], a)  # which would be taken for a parameter
             rest = (*given[i:], *rest)
             given = given[:i]

@@ -13,6 +13,7 @@ from .._core.array import Array
 from .._core.context import current_context
 from .._core.errors import error
 from .._views import eager_function, namespace
+from .checks import arrays
 from .random import uniform
 from .updates import adamw_update, mp_adamw_update, multi_adamw_update, multi_lamb_update, multi_mp_adamw_update, multi_mp_lamb_update
 
@@ -62,16 +63,16 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
     6.0
     """
     callables("foreach", body=body)
-    arrays, rebuild = _arrays(data, "foreach: data")
+    parts, rebuild = _arrays(data, "foreach: data")
     _arrays(init_states, "foreach: init_states")
-    lengths = {a.shape[0] if a.shape else 0 for a in arrays}
+    lengths = {a.shape[0] if a.shape else 0 for a in parts}
     if len(lengths) != 1:
         raise error(ValueError, f"foreach: all data must have one length along axis 0, got {sorted(lengths)}")
     states = init_states
     collected: list[list[Any]] = []
     outs_back: Any = None
     for t in range(lengths.pop()):
-        outs, states = two("foreach: body", "(outputs, states)", body(rebuild([a[t] for a in arrays]), states))
+        outs, states = two("foreach: body", "(outputs, states)", body(rebuild([a[t] for a in parts]), states))
         flat, outs_back = _arrays(outs, "foreach: outputs")
         _arrays(states, "foreach: states")
         if collected and [x.shape for x in flat] != [x.shape for x in collected[0]]:
@@ -243,6 +244,7 @@ def isinf(data: Any) -> Any:
 
 
 def _infinite(data: Any) -> Any:
+    arrays("isinf", data=data)
     return data.abs() == float("inf") if data.dtype in _FLOATS else data.zeros_like()
 
 
@@ -253,6 +255,7 @@ def isfinite(data: Any) -> Any:
     >>> mx.nd.contrib.isfinite(mx.nd.array([1, float("nan"), float("inf")])).asnumpy().tolist()
     [1.0, 0.0, 0.0]
     """
+    arrays("isfinite", data=data)
     return (data == data) * (1 - _infinite(data))
 
 
@@ -263,6 +266,7 @@ def isnan(data: Any) -> Any:
     >>> mx.nd.contrib.isnan(mx.nd.array([1, float("nan")])).asnumpy().tolist()
     [0.0, 1.0]
     """
+    arrays("isnan", data=data)
     return data != data
 
 
@@ -311,6 +315,7 @@ def rand_zipfian(true_classes: Any, num_sampled: int, range_max: int, ctx: Any =
     """
     from . import random
 
+    arrays("rand_zipfian", true_classes=true_classes)
     return zipfian(random, true_classes, num_sampled, range_max, {"ctx": ctx or true_classes.context})
 
 

@@ -13,6 +13,8 @@ from .._core.context import Context, current_context
 from .._core.engine import engine
 from .._core.errors import error
 from .._core.params import DType, Parser, Shape
+from .checks import arrays as only_arrays
+from .checks import place
 from .ndarray import NDArray
 
 __all__ = [
@@ -55,10 +57,10 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
         return sparse.array(source_array, ctx, dtype)
     if isinstance(source_array, Array):
-        ctx = place("operator array", ctx, source_array)
+        ctx = place("array", ctx, source_array)
         wanted = source_array._data.dtype if dtype is None else _read(_ARRAY, dtype=dtype).dtype
         return _put(source_array.asnumpy().astype(wanted, copy=False), ctx)
-    ctx, wanted = place("operator array", ctx), _read(_ARRAY, dtype=dtype).dtype
+    ctx, wanted = place("array", ctx), _read(_ARRAY, dtype=dtype).dtype
     try:
         host = np.array(source_array, dtype=wanted)
     except (TypeError, ValueError) as e:
@@ -75,18 +77,13 @@ def np_shape() -> bool:
     return state.np_shape
 
 
-def place(where: str, ctx: Any, out: Any = None) -> Context:
-    """The context that a function was given, that of its `out`, or the current one; `where` is the function, for errors."""
-    if isinstance(ctx, Context):
-        return ctx
-    if ctx is None:
-        return current_context() if out is None else out.context  # type: ignore[no-any-return]
-    return dispatch.parse_ctx(where, str(ctx))
-
-
 #: What functions that are no operators read their parameters with.
 _ARRAY = Parser("array", {"dtype": DType(np.dtype("float32"))})
 _EMPTY = Parser("empty", {"shape": Shape(), "dtype": DType(np.dtype("float32"))})
+
+
+_MOVE = Parser("moveaxis", {"source": Shape(), "destination": Shape()})
+_SPLIT = Parser("split_v2", {"indices_or_sections": Shape()})
 
 
 def _read(parser: Parser, **given: Any) -> Any:
@@ -99,7 +96,7 @@ def _read(parser: Parser, **given: Any) -> Any:
 def _made(op: str, params: dict[str, Any], ctx: Any, dtype: Any, out: Any = None) -> NDArray:
     """What an operator without inputs makes; its own parameters say what is wrong with them."""
     o = registry.ops.get(op)
-    return dispatch.invoke(o, (), _read(o.parser, **params, dtype=dtype), out, cls=NDArray, ctx=place(f"operator {op}", ctx, out))  # type: ignore[no-any-return]
+    return dispatch.invoke(o, (), _read(o.parser, **params, dtype=dtype), out, cls=NDArray, ctx=place(op, ctx, out))  # type: ignore[no-any-return]
 
 
 def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
@@ -116,7 +113,7 @@ def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str 
     """
     if stype not in (None, "default"):
         return zeros(shape, ctx, dtype, stype)
-    p, where = _read(_EMPTY, shape=shape, dtype=dtype), place("operator empty", ctx)
+    p, where = _read(_EMPTY, shape=shape, dtype=dtype), place("empty", ctx)
     if min(p.shape, default=0) < 0:
         raise error(ValueError, f"operator empty: parameter 'shape' {p.shape} holds a length below 0")
     return NDArray(where.device.empty(p.shape, p.dtype, where.device_id), Storage(where))
@@ -181,8 +178,9 @@ def stack_arrays(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
 
 def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
     """Move axes to other places; the rest keep their order."""
-    src = [source] if isinstance(source, int) else list(source)
-    dst = [destination] if isinstance(destination, int) else list(destination)
+    only_arrays("moveaxis", tensor=tensor)
+    p: Any = _MOVE({"source": source, "destination": destination})
+    src, dst = list(p.source), list(p.destination)
     if len(src) != len(dst):
         raise error(ValueError, f"moveaxis: {len(src)} source axes, {len(dst)} destinations")
     n = tensor.ndim
@@ -203,17 +201,21 @@ def waitall() -> None:
 
 def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     """Write one-hot rows of `indices` into `out`."""
+    only_arrays("onehot_encode", indices=indices, out=out)
+    if len(out.shape) != 2:
+        raise error(ValueError, f"onehot_encode: out must be a matrix, (indices, classes), got shape {out.shape}")
     return registry.ops.get("one_hot")(indices, depth=out.shape[1], dtype=out.dtype, out=out)  # type: ignore[no-any-return]
 
 
 def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
     """Split at indices (a tuple) or into equal sections (an int)."""
-    if isinstance(indices_or_sections, int):
-        n, where = indices_or_sections, ()
-        if ary.shape[axis] % n:
-            raise error(ValueError, f"split_v2: axis {axis} has length {ary.shape[axis]}, not a multiple of {n}")
-    else:
-        n, where = 0, (0, *indices_or_sections)
+    only_arrays("split_v2", ary=ary)
+    given: Any = _SPLIT({"indices_or_sections": indices_or_sections})
+    n, where = 0, (0, *given.indices_or_sections)
+    if isinstance(indices_or_sections, numbers.Integral):
+        (n,), where = given.indices_or_sections, ()
+        if n < 1:
+            raise error(ValueError, f"operator split_v2: parameter 'indices_or_sections' must be int >= 1 or indices, got {n}")
     return registry.ops.get("_split_v2")(ary, indices=where, axis=axis, squeeze_axis=squeeze_axis, sections=n)
 
 
@@ -240,6 +242,7 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
     >>> count.asnumpy().tolist(), edges.asnumpy().tolist()
     ([0, 1, 2], [0.0, 1.0, 2.0, 3.0])
     """
+    only_arrays("histogram", a=a)
     op = registry.ops.get("_histogram")
     if isinstance(bins, NDArray):
         return op(a, bins)
@@ -263,6 +266,8 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls:
     MXNetError
         If the memory cannot be shared: it must be C-contiguous.
     """
+    if not isinstance(ndarray, np.ndarray):
+        raise error(TypeError, f"from_numpy: a NumPy array is needed, got {type(ndarray).__name__}")
     ctx = Context("cpu", 0)
     if not zero_copy:
         return _put(np.array(ndarray), ctx, array_cls)
@@ -282,9 +287,11 @@ def from_dlpack(dlpack: Any) -> NDArray:
 
 def to_dlpack_for_read(data: NDArray) -> Any:
     """A DLPack capsule of the memory of `data`."""
+    only_arrays("to_dlpack_for_read", data=data)
     return data.to_dlpack_for_read()
 
 
 def to_dlpack_for_write(data: NDArray) -> Any:
     """A DLPack capsule of the memory of `data`, for writing."""
+    only_arrays("to_dlpack_for_write", data=data)
     return data.to_dlpack_for_write()

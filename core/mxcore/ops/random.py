@@ -12,8 +12,7 @@ import numpy as np
 from .._core.op import Op, op
 from .._core.params import Bool, DType, Float, Int, Shape, Str
 from ..testing.sample import Ints, Sample, Values
-from . import distributions, special
-from .rules import fits
+from . import distributions, rules, special
 from .silent import silent
 
 __all__ = ["OPS"]
@@ -439,7 +438,7 @@ def backward_sample_multinomial(k, p, dy, data, sample):
 @backward_sample_multinomial.shape
 def _(p, ins):
     dy, data, sample = ins
-    fits("dy", ins, [sample])
+    rules.fits("dy", ins, [sample])
     if data[:-1] not in (sample[:len(data) - 1], ()):
         raise ValueError(f"sample {sample} must begin with the shape of the distributions, {data[:-1]}")
     return [data]
