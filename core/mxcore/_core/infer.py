@@ -96,21 +96,20 @@ def _agreed(merge: Callable[[Any, Any], Any], given: Any, wanted: Any, name: str
 
 
 def _explain(op: Op, p: Params, ins: Sequence[Any], outs: Sequence[Any], e: Exception, node: str) -> MXNetError:
-    names = op.signature(p).inputs
-    seen = ", ".join(f"{n} {show(v)}" for n, v in zip(names, ins))
+    text, seen = str(e), ", ".join(f"{n} {show(v)}" for n, v in zip(p._sig.inputs, ins))
+    for v in [v for v in ins if isinstance(v, tuple) and -1 in v]:
+        text = text.replace(str(v), show(v))  # in the words of a rule
     wanted = ", ".join(show(v) for v in outs if v is not None)
     at = f" of node '{node}'" if node else ""
     kind = type(e) if isinstance(e, (ValueError, TypeError, IndexError)) and not isinstance(e, MXNetError) else ValueError
-    return error(kind, f"operator {op.name}{at}: {e}; inputs: {seen or 'none'}{asked(p)}"
-                       + (f"; outputs wanted: {wanted}" if wanted else ""))
+    return error(kind, f"operator {op.name}{at}: {text}; inputs: {seen or 'none'}{asked(p)}" + (f"; outputs wanted: {wanted}" if wanted else ""))
 
 
 def show(v: Any) -> str:
     """A shape, with ``?`` for an unknown dimension, or a dtype, as errors name it."""
     if v is None:
         return "unknown"
-    return "(" + ", ".join("?" if d == -1 else str(d) for d in v) + ("," if len(v) == 1 else "") + ")" \
-        if isinstance(v, tuple) else np.dtype(v).name
+    return f"({', '.join('?' if d == -1 else str(d) for d in v)}{',' * (len(v) == 1)})" if isinstance(v, tuple) else np.dtype(v).name
 
 
 def op_shapes(op: Op, p: Params, ins: list[ShapeT], outs: list[ShapeT] | None = None, node: str = "") -> tuple[list[ShapeT], list[ShapeT]]:

@@ -216,6 +216,9 @@ def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis
         (n,), where = given.indices_or_sections, ()
         if n < 1:
             raise error(ValueError, f"operator split_v2: parameter 'indices_or_sections' must be int >= 1 or indices, got {n}")
+        # The operator itself makes unequal sections, and says what is wrong with an axis.
+        if isinstance(axis, numbers.Integral) and -ary.ndim <= axis < ary.ndim and ary.shape[int(axis)] % n:
+            raise error(ValueError, f"operator split_v2: axis {axis} has length {ary.shape[int(axis)]}, not a multiple of {n}")
     return registry.ops.get("_split_v2")(ary, indices=where, axis=axis, squeeze_axis=squeeze_axis, sections=n)
 
 

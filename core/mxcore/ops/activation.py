@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.infer import merge_shape
+from .._core.infer import merge_shape, show
 from .._core.op import op
 from .._core.params import Bool, Enum, Float, Int, Shape
 from ..testing.sample import Sample
@@ -150,7 +150,7 @@ def _prelu_shape(ins: list[Any]) -> list[Any]:
         return [data, gamma]
     channels = data[1] if len(data) > 1 else data[0] if data else 1
     if gamma is not None and (len(gamma) != 1 or gamma[0] not in (-1, channels) and channels != -1):
-        raise ValueError(f"gamma {gamma} must have shape ({channels},) or (1,) for data {data}")
+        raise ValueError(f"gamma {gamma} must have shape {show((channels,))} or (1,) for data {data}")
     return [data, (channels,)]
 
 

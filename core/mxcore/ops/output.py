@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.infer import known, merge_shape
+from .._core.infer import known, merge_shape, show
 from .._core.op import op
 from .._core.params import Bool, Enum, Float
 from ..testing.sample import Ints, Sample, Values
@@ -128,7 +128,7 @@ def _softmax_labels(p: Any, data: Any, label: Any) -> Any:
             return merge_shape(label, allowed)
         except ValueError:
             pass
-    raise ValueError(f"label {label} must be {flat}, {(data[0], *data[2:])} or, with probabilities, {data}")
+    raise ValueError(f"label {label} must be {show(flat)}, {show((data[0], *data[2:]))} or, with probabilities, {data}")
 
 
 @softmax_output.shape

@@ -15,7 +15,7 @@ one = (1,)
 def axis_of(axis: int, ndim: int, of: str = "") -> int:
     """An axis counted from the front; raises ValueError if it is out of range `of` something."""
     if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of range for {ndim} dimensions{of}" + (f"; use {-ndim} to {ndim - 1}" if ndim else ""))
+        raise ValueError(f"axis {axis} is out of range for {ndim} dimension{'s' * (ndim != 1)}{of}" + (f"; use {-ndim} to {ndim - 1}" if ndim else ""))
     return axis + ndim if axis < 0 else axis
 
 

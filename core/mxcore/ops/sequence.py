@@ -45,7 +45,7 @@ def _inputs(p: Any, data: Any, lengths: list[Any]) -> tuple[Any, list[Any]]:
     batch = data[1 - p.axis]
     for given in lengths:
         if given is not None and (len(given) != 1 or -1 not in (batch, *given) and given[0] != batch):
-            raise ValueError(f"sequence_length {given} must hold one length for each of the {batch} sequences")
+            raise ValueError(f"sequence_length {given} must hold one length for each sequence of data {data}")
         batch = max(batch, given[0]) if given else batch
     return tuple(batch if i == 1 - p.axis else d for i, d in enumerate(data)), [(batch,)] * len(lengths)
 
