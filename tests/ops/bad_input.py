@@ -64,7 +64,8 @@ def refused(call, op, arrays, params, *words, kind=MXNetError):
 
 def wrong_parameters(op, params):
     """Parameters of which one is wrong, with words of the error and its kind."""
-    yield {**params, "no_such": 1}, ["has no parameter 'no_such'"], TypeError
+    if op.parser.rest is None:
+        yield {**params, "no_such": 1}, ["has no parameter 'no_such'"], TypeError
     for n, spec in op.params.items():
         kind = next((k for k in type(spec).__mro__ if k in WRONG), None)
         if kind is None:

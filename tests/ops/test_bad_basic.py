@@ -1,34 +1,13 @@
 """Bad input to elementwise operators, reductions, shapes, creation, indexing, order and storage: errors that say what is wrong.
 
-What holds for every operator is tried on all of them, from their samples; what belongs to one stands in a table. All is tried on
-arrays and on symbols, whose errors come with inference at the latest.
+All is tried on arrays and on symbols, whose errors come with inference at the latest.
 """
 import numpy as np
 import pytest
 
-from .bad_input import BOTH, eager, first, inferred, operators, refused, wrong_parameters
+from .bad_input import BOTH, eager, operators, refused
 
 OPS = operators("arithmetic unary reduce shape create indexing select gather ordering facts amp storage")
-
-
-@pytest.mark.parametrize("name", OPS)
-def test_number_of_inputs(name):
-    op = OPS[name]
-    arrays, params = first(op)
-    # A symbol makes variables of missing inputs, as in MXNet.
-    if arrays:
-        refused(eager, op, arrays[:-1], params, *() if op.variadic else [op.parse(dict(params))._sig.inputs[-1]])
-    for run in (eager, inferred):
-        refused(run, op, [*arrays, np.ones((2, 3), np.float32)], params, "input")
-
-
-@BOTH
-@pytest.mark.parametrize("name", OPS)
-def test_parameters(name, call):
-    op = OPS[name]
-    arrays, params = first(op)
-    for wrong, words, kind in wrong_parameters(op, params):
-        refused(call, op, arrays, wrong, *words, kind=kind)
 
 
 #: operator, shapes of inputs (or arrays), parameters, what the message says

@@ -95,7 +95,8 @@ def _checked(op: Op, names: Sequence[str], values: list[Any], is_input: Any, nee
     """The inputs, if all are there and arrays."""
     for name, v in zip(names, values):
         if v is None and need_all:
-            raise error(TypeError, f"operator {op.name} needs input '{name}' ({', '.join(names)})")
+            listed = f"{', '.join(names[:8])}{f', … {len(names)} in all' if len(names) > 8 else ''}"
+            raise error(TypeError, f"operator {op.name} needs input '{name}' ({listed})")
         if v is not None and not is_input(v):
             raise not_an_array(op.name, name, v)
     return values

@@ -12,7 +12,7 @@ from .._core.array import Array, Storage
 from .._core.context import Context, current_context
 from .._core.engine import engine
 from .._core.errors import error
-from .._core.params import DType, Parser, Shape
+from .._core.params import DType, Parser, Shape, as_dtype
 from .checks import arrays as only_arrays
 from .checks import place
 from .ndarray import NDArray
@@ -58,9 +58,9 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         return sparse.array(source_array, ctx, dtype)
     if isinstance(source_array, Array):
         ctx = place("array", ctx, source_array)
-        wanted = source_array._data.dtype if dtype is None else _read(_ARRAY, dtype=dtype).dtype
+        wanted = source_array._data.dtype if dtype is None else _dtype(dtype)
         return _put(source_array.asnumpy().astype(wanted, copy=False), ctx)
-    ctx, wanted = place("array", ctx), _read(_ARRAY, dtype=dtype).dtype
+    ctx, wanted = current_context() if ctx is None else place("array", ctx), _dtype(dtype)
     try:
         host = np.array(source_array, dtype=wanted)
     except (TypeError, ValueError) as e:
@@ -78,12 +78,18 @@ def np_shape() -> bool:
 
 
 #: What functions that are no operators read their parameters with.
-_ARRAY = Parser("array", {"dtype": DType(np.dtype("float32"))})
 _EMPTY = Parser("empty", {"shape": Shape(), "dtype": DType(np.dtype("float32"))})
 
 
 _MOVE = Parser("moveaxis", {"source": Shape(), "destination": Shape()})
 _SPLIT = Parser("split_v2", {"indices_or_sections": Shape()})
+
+
+def _dtype(dtype: Any) -> np.dtype[Any]:
+    try:
+        return as_dtype(dtype)
+    except TypeError as e:
+        raise error(TypeError, f"operator array: parameter 'dtype' must be a dtype: {e}") from None
 
 
 def _read(parser: Parser, **given: Any) -> Any:

@@ -152,7 +152,8 @@ def _(p, ins):
     if channels not in (1, 3):
         raise ValueError(f"data {ins[0]} must have 1 or 3 channels, as its axis before height and width")
     _channels("mean", p.mean, channels, 0.0)
-    _channels("std", p.std, channels, 1.0)
+    if 0 in _channels("std", p.std, channels, 1.0):
+        raise ValueError(f"std must not hold 0, got {p.std}")
     return [ins[0]]
 
 
