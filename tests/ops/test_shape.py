@@ -280,7 +280,7 @@ def test_sequences_without_lengths():
     same(nd.SequenceMask(x), A)
     same(nd.SequenceReverse(x), A[::-1])
     same(nd.SequenceLast(x, axis=1), A[:, -1])
-    with pytest.raises(ValueError, match="one length for each of the 3 sequences"):
+    with pytest.raises(ValueError, match="one length for each sequence of data"):
         nd.SequenceMask(x, nd.array([1, 2]), use_sequence_length=True)
     with pytest.raises(ValueError, match="at least two dimensions"):
         nd.SequenceLast(nd.ones((3,)))

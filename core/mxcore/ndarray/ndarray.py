@@ -241,6 +241,8 @@ class NDArray(Array):
                 target = resolve_shape(self._data.shape, shape, reverse)
             except ValueError as e:
                 raise error(ValueError, f"reshape of an array of shape {self.shape}: {e}") from None
+            except TypeError:
+                raise error(TypeError, f"reshape of an array of shape {self.shape}: a tuple of ints is needed, got {shape!r}") from None
             return self.__class__(self._data.reshape(target), self._st)
         return dispatch.call(_op("Reshape"), (self,), {"shape": shape, "reverse": reverse}, share=True)  # type: ignore[no-any-return]
 
@@ -269,6 +271,8 @@ class NDArray(Array):
 
     def broadcast_like(self, other: NDArray) -> NDArray:
         """Repeat up to the shape of `other`."""
+        if not isinstance(other, NDArray):
+            raise error(TypeError, f"broadcast_like: other must be an NDArray, got {type(other).__name__}")
         return self.broadcast_to(other.shape)
 
     def transpose(self, *axes: Any, **kwargs: Any) -> NDArray:
