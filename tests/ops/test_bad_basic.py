@@ -5,7 +5,7 @@ All is tried on arrays and on symbols, whose errors come with inference at the l
 import numpy as np
 import pytest
 
-from .bad_input import BOTH, eager, operators, refused
+from .bad_input import BOTH, check_refused, eager, operators
 
 OPS = operators("arithmetic unary reduce shape create indexing select gather ordering facts amp storage")
 
@@ -117,7 +117,7 @@ def test_shapes(name, shapes, params, words, call):
     op = OPS[name]
     if op.variadic and not op.arg_names:
         params = {**params, op.count: len(arrays)}
-    refused(call, op, arrays, params, words)
+    check_refused(call, op, arrays, params, words)
 
 
 #: operator, dtypes of inputs of shape (2, 3) (or as given), parameters, what the message says
@@ -140,7 +140,7 @@ DTYPES = [
 @pytest.mark.parametrize("name, inputs, params, words", DTYPES, ids=[row[0] for row in DTYPES])
 def test_dtypes(name, inputs, params, words, call):
     arrays = [np.ones((2, 3), t) if isinstance(t, str) else np.ones(t[1], t[0]) for t in inputs]
-    refused(call, OPS[name], arrays, params, words, kind=TypeError)
+    check_refused(call, OPS[name], arrays, params, words, kind=TypeError)
 
 
 #: What only values tell: operator, inputs, parameters, kind, what the message says
@@ -170,4 +170,4 @@ VALUES = [
 @pytest.mark.parametrize("name, inputs, params, kind, words", VALUES, ids=[f"{i}-{row[0]}" for i, row in enumerate(VALUES)])
 def test_values(name, inputs, params, kind, words):
     arrays = [np.asarray(a, np.int64 if isinstance(a, list) else np.float32) for a in inputs]
-    refused(eager, OPS[name], arrays, params, words, kind=kind)
+    check_refused(eager, OPS[name], arrays, params, words, kind=kind)

@@ -4,7 +4,7 @@ import pytest
 
 from mxcore.testing.catalogue import modules
 
-from .bad_input import BOTH, eager, first, inferred, refused, wrong_parameters
+from .bad_input import BOTH, check_refused, eager, first, inferred, wrong_parameters
 
 OPS = {op.name: op for _, op in modules() if op.samples}
 EVERY = pytest.mark.parametrize("name", OPS)
@@ -15,11 +15,11 @@ def test_inputs(name):
     op = OPS[name]
     arrays, params = first(op)
     if arrays:  # a symbol makes variables of missing inputs, as in MXNet
-        refused(eager, op, arrays[:-1], params, *() if op.variadic and not op.arg_names else [op.parse(dict(params))._sig.inputs[-1]])
+        check_refused(eager, op, arrays[:-1], params, *() if op.variadic and not op.arg_names else [op.parse(dict(params))._sig.inputs[-1]])
     for call in (eager, inferred):
-        refused(call, op, [*arrays, np.ones((2, 3), np.float32)], params)
+        check_refused(call, op, [*arrays, np.ones((2, 3), np.float32)], params)
     for foreign in (1.5, "x", [1.0]) if arrays else ():
-        refused(eager, op, [foreign, *arrays[1:]], params, kind=TypeError)
+        check_refused(eager, op, [foreign, *arrays[1:]], params, kind=TypeError)
 
 
 @BOTH
@@ -28,4 +28,4 @@ def test_parameters(name, call):
     op = OPS[name]
     arrays, params = first(op)
     for wrong, words, kind in wrong_parameters(op, params):
-        refused(call, op, arrays, wrong, *words, kind=kind)
+        check_refused(call, op, arrays, wrong, *words, kind=kind)

@@ -4,7 +4,7 @@ import pytest
 
 from mxcore._core import registry
 
-from .bad_input import BOTH, refused
+from .bad_input import BOTH, check_refused
 
 _POOL = {"kernel": (2, 2), "stride": (2, 2), "pool_type": "avg"}
 _ROWS, _PART = (("a", 0),), (("s", 1, 3, None), 2)
@@ -48,4 +48,4 @@ CASES = [
 @pytest.mark.parametrize("name, shapes, params, words", CASES, ids=[f"{i}-{row[0]}" for i, row in enumerate(CASES)])
 def test_inputs_that_do_not_fit(name, shapes, params, words, call):
     arrays = [np.ones(s, np.float32) for s in shapes]
-    refused(call, registry.ops.get(name), arrays, params, words, kind=ValueError)
+    check_refused(call, registry.ops.get(name), arrays, params, words, kind=ValueError)

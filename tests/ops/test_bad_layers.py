@@ -220,7 +220,7 @@ def refused(name, shapes, params, says, dtypes=None, graph=True):
     arrays = [np.ones(s, t) for s, t in zip(shapes, dtypes or ["float32"] * len(shapes))]
     for call in (eager, inferred)[:1 + graph]:
         with mx.util.np_shape(True):
-            bad_input.refused(call, registry.ops.get(name), arrays, params, re.compile(f"(?s){says}"))
+            bad_input.check_refused(call, registry.ops.get(name), arrays, params, re.compile(f"(?s){says}"))
 
 
 @pytest.mark.parametrize(("name", "shapes", "params", "says"), ROWS)

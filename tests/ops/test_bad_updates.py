@@ -21,7 +21,7 @@ def use(name):
 
 def refused(op, arrays, params, words):
     """The call is refused with an error that these words match."""
-    bad_input.refused(eager, op, arrays, params, re.compile(words))
+    bad_input.check_refused(eager, op, arrays, params, re.compile(words))
 
 
 @pytest.mark.parametrize("name", OPS)
