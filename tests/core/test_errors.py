@@ -30,12 +30,12 @@ def test_a_numpy_array_where_an_array_is_expected(call, name):
 
 
 def test_a_list_where_an_array_is_expected():
-    with pytest.raises(TypeError, match=r"exp takes inputs \(data\), which are arrays, and then parameters \(none\); there is no place for \[1, 2\]"):
+    with pytest.raises(TypeError, match=r"exp: input 'data' must be an array: .* got list"):
         nd.exp([1, 2])
 
 
 def test_which_input_does_not_fit_and_what_was_expected():
-    with pytest.raises(ValueError, match=r"operator Convolution: inconsistent shapes: weight is \(4, 3, 3, 3\) where \(4, 4, 3, 3\) is expected"):
+    with pytest.raises(ValueError, match=r"operator Convolution: weight is \(4, 3, 3, 3\) where \(4, 4, 3, 3\) is expected"):
         nd.Convolution(nd.ones((1, 4, 8, 8)), nd.ones((4, 3, 3, 3)), no_bias=True, kernel=(3, 3), num_filter=4)
     with pytest.raises(TypeError, match="inconsistent dtypes: .*float32.*float64|inconsistent dtypes: .*float64.*float32"):
         nd.dot(nd.ones((2, 2)), nd.ones((2, 2), dtype="float64"))
@@ -43,7 +43,7 @@ def test_which_input_does_not_fit_and_what_was_expected():
 
 @pytest.mark.parametrize("shape", [(2.5,), "ab", None, [1, "x"]])
 def test_what_is_no_shape(shape):
-    with pytest.raises(TypeError, match="a shape is an int or a tuple of ints, got"):
+    with pytest.raises(TypeError, match="operator _zeros: parameter 'shape' must be a? ?tuple of ints"):
         nd.zeros(shape)
 
 

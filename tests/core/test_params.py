@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mxcore as mx
 from mxcore._core.params import as_dtype
 from mxcore.plugin import Bool, DType, Enum, Float, Floats, Int, MXNetError, Shape, Str, op
 
@@ -21,8 +22,8 @@ def test_parse(spec, given_, value):
 
 
 @pytest.mark.parametrize("spec, given_, text", [
-    (Int(), "x", "no int"), (Int(), 2.5, "must be int"), (Int(ge=1), 0, "int >= 1, got 0"), (Int(le=3), 4, "<= 3"), (Float(ge=0), -1, ">= 0"),
-    (Float(), "x", "must be float"), (Bool(), "maybe", "True or False"), (Bool(), 1.5, "True or False"), (Enum("relu tanh"), "reul", "did you mean 'relu'"),
+    (Int(), "x", "must be int, got 'x'"), (Int(), True, "got True"), (Int(), np.array([1, 2]), "must be int"), (Float(ge=0, le=1), 2, "between 0 and 1, got 2"), (Int(), 2.5, "must be int"), (Int(ge=1), 0, "int >= 1, got 0"), (Int(le=3), 4, "<= 3"), (Float(ge=0), -1, ">= 0"),
+    (Float(), "x", "must be float"), (Bool(), "maybe", "True or False"), (Bool(), 1.5, "True or False"), (Bool(), 2, "True or False"), (Enum("relu tanh"), "reul", "did you mean 'relu'"),
     (Shape(), "(1,", "tuple of ints"), (Shape(), (1, None), "tuple of ints"), (Shape(), object(), "tuple of ints"), (Int(), None, "not None"),
     (DType(), "flaot32", "unknown dtype"), (DType(), "U4", "cannot be held"),
 ])
@@ -53,10 +54,23 @@ def test_cache_tells_types_apart_and_is_bounded():
     one, true = o.parse({"n": 1}), o.parse({"flag": True})
     assert one.n == 1 and true.flag is True and one._key != true._key
     assert o.parse({"n": 1}) is one
-    assert o.parse({"n": True})._key != one._key  # equal, but another type
+    assert o.parse({"n": 1.0})._key != one._key  # equal, but another type
     for i in range(5000):
         o.parse({"n": i})
     assert len(o.parser.cache) <= o.parser.LIMIT
+
+
+def test_a_parameter_given_as_an_array_is_read_anew():
+    x, n = mx.nd.ones((2, 3)), mx.nd.array([2])
+    assert mx.nd.repeat(x, repeats=n).shape == (12,)
+    n[:] = 3
+    assert mx.nd.repeat(x, repeats=n).shape == (18,)
+
+
+def test_one_name_for_each_dtype():
+    for other in ("q", "longlong", ">i8", np.dtype("q")):
+        assert as_dtype(other) is np.dtype("int64")
+    assert mx.nd.zeros(2, dtype=">f4").asnumpy().dtype.isnative
 
 
 def test_dynamic_scalars_share_one_key():

@@ -42,7 +42,7 @@ def test_dropout_of_everything_and_nothing():
     x = mx.nd.ones((3, 4))
     assert not recorded(lambda a: mx.nd.Dropout(a, p=1), x)[0].any()
     assert recorded(lambda a: mx.nd.Dropout(a, p=0), x)[1].all()
-    with pytest.raises(ValueError, match="operator Dropout: parameter 'p' must be float >= 0 <= 1, got 1.5"):
+    with pytest.raises(ValueError, match="operator Dropout: parameter 'p' must be float between 0 and 1, got 1.5"):
         mx.nd.Dropout(x, p=1.5)
 
 

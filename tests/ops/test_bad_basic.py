@@ -1,93 +1,13 @@
 """Bad input to elementwise operators, reductions, shapes, creation, indexing, order and storage: errors that say what is wrong.
 
-What holds for every operator is tried on all of them, from their samples; what belongs to one stands in a table. All is tried on
-arrays and on symbols, whose errors come with inference at the latest.
+All is tried on arrays and on symbols, whose errors come with inference at the latest.
 """
 import numpy as np
 import pytest
 
-import mxcore as mx
-from mxcore._core.params import Any_, Bool, DType, Enum, Float, Floats, Int, Shape
-from mxcore.base import MXNetError
-from mxcore.testing.catalogue import modules
+from .bad_input import BOTH, check_refused, eager, operators
 
-MODULES = "arithmetic unary reduce shape create indexing select gather ordering facts amp storage".split()
-OPS = {op.name: op for m, op in modules() if m in MODULES}
-#: What no parameter of a kind takes, and a word for what it does.
-WRONG = {Int: ("abc", "int"), Float: ("abc", "float"), Bool: ("perhaps", "True or False"), Shape: ("abc", "tuple of ints"),
-         Floats: ("abc", "tuple of floats"), Enum: ("abc", "one of"), DType: ("float31", "float32")}
-
-
-def use(op):
-    """(inputs, parameters) of an operator's first sample."""
-    sample = op.samples[0]
-    arrays = sample.arrays("float32")
-    params = dict(sample.params)
-    if op.variadic and not op.arg_names:
-        params.setdefault(op.count, len(arrays))
-    return arrays, params
-
-
-def eager(op, arrays, params):
-    """Run an operator on arrays."""
-    y = op(*[mx.nd.array(a, dtype=a.dtype) for a in arrays], **params)
-    for part in y if isinstance(y, list) else [y]:
-        part.wait_to_read()
-
-
-def composed(op, arrays, params):
-    """Infer an operator's shapes and dtypes in a symbol."""
-    names = [f"x{i}" for i in range(len(arrays))]
-    y = mx.sym.compose(op.name, [mx.sym.Variable(n) for n in names], {**params, "name": "node"}, op)
-    y.infer_shape(**{n: a.shape for n, a in zip(names, arrays)})
-    y.infer_type(**{n: a.dtype for n, a in zip(names, arrays)})
-
-
-@pytest.fixture(params=[eager, composed], ids=["array", "symbol"])
-def call(request):
-    return request.param
-
-
-def refused(call, op, arrays, params, *words, kind=MXNetError):
-    """The call fails with an error that names the operator and holds the words."""
-    with pytest.raises(kind) as e:
-        call(op, arrays, params)
-    assert isinstance(e.value, MXNetError)
-    text = str(e.value)
-    missing = [w for w in (op.name, *words) if str(w) not in text]
-    assert not missing, f"{missing} not in: {text}"
-
-
-@pytest.mark.parametrize("name", OPS)
-def test_number_of_inputs(name):
-    op = OPS[name]
-    arrays, params = use(op)
-    # A symbol makes variables of missing inputs, as in MXNet.
-    if arrays:
-        refused(eager, op, arrays[:-1], params, *() if op.variadic else [op.parse(dict(params))._sig.inputs[-1]])
-    for run in (eager, composed):
-        refused(run, op, [*arrays, np.ones((2, 3), np.float32)], params, "input")
-
-
-@pytest.mark.parametrize("name", OPS)
-def test_parameters(name, call):
-    op = OPS[name]
-    arrays, params = use(op)
-    refused(call, op, arrays, {**params, "no_such": 1}, "no_such")
-    for n, spec in op.params.items():
-        if type(spec) in WRONG:
-            value, allowed = WRONG[type(spec)]
-            refused(call, op, arrays, {**params, n: value}, n, value, allowed)
-            refused(call, op, arrays, {**params, n: object()}, n)
-        counted = op.variadic and n == op.count  # for the caller
-        if spec.required and type(spec) is not Any_ and not counted:
-            refused(call, op, arrays, {k: v for k, v in params.items() if k != n}, n, kind=TypeError)
-        if not spec.optional and type(spec) in WRONG and type(spec) is not DType:
-            refused(call, op, arrays, {**params, n: None}, n, "None", kind=TypeError)
-        for bound, step in (("ge", -1), ("le", 1)):
-            edge = getattr(spec, bound, None)
-            if edge is not None:
-                refused(call, op, arrays, {**params, n: edge + step}, n, edge + step, kind=ValueError)
+OPS = operators("arithmetic unary reduce shape create indexing select gather ordering facts amp storage")
 
 
 #: operator, shapes of inputs (or arrays), parameters, what the message says
@@ -134,7 +54,7 @@ SHAPES = [
     ("stack", [(2, 3), (2, 3)], {"axis": 3}, "axis 3"),
     ("transpose", [(2, 3)], {"axes": (0, 0)}, "axes (0, 0)"),
     ("transpose", [(2, 3)], {"axes": (0, 1, 2)}, "axis 2"),
-    ("expand_dims", [(2, 3)], {"axis": 3}, "axis 3"),
+    ("expand_dims", [(2, 3)], {"axis": 3}, "axis 3 is out of range for 3 dimensions of the result; use -3 to 2"),
     ("broadcast_to", [(2, 3)], {"shape": (2, 6)}, "(2, 6)"),
     ("broadcast_to", [(2, 3)], {"shape": (3,)}, "as many dimensions"),
     ("broadcast_like", [(2, 3), (2, 4)], {}, "(2, 4)"),
@@ -180,17 +100,24 @@ SHAPES = [
     ("_sparse_retain", [(4, 3), (2, 2)], {}, "indices (2, 2)"),
     ("_scatter_elemwise_div", [(4, 3), (4, 2)], {}, "(4, 2)"),
     ("clip", [(2,)], {"a_min": 0}, "a_max"),
+    ("clip", [(2,)], {"a_min": 5, "a_max": 1}, "a_min must not be above a_max, got 5.0 and 1.0"),
+    ("clip", [(2,)], {"a_min": float("nan"), "a_max": 1}, "got nan and 1.0"),
+    *[(name, shapes, params, words) for name in ("max", "min", "argmax", "argmin") for shapes, params, words in (
+        ([(2, 0)], {"axis": 1}, "data (2, 0) has no elements along axis 1 to choose from"), ([(0, 2)], {"axis": 0}, "axis 0"),
+        ([(2, 0)], {}, "axis 1"), ([(0, 2)], {"axis": 0, "keepdims": True}, "axis 0"))],
+    ("argmax_channel", [(2, 0)], {}, "data (2, 0) has no elements along axis 1"),
     ("Activation", [(2,)], {"act_type": "rectify"}, "relu"),
 ]
 
 
+@BOTH
 @pytest.mark.parametrize("name, shapes, params, words", SHAPES, ids=[f"{i}-{row[0]}" for i, row in enumerate(SHAPES)])
 def test_shapes(name, shapes, params, words, call):
     arrays = [np.ones(s, np.float32) for s in shapes]
     op = OPS[name]
     if op.variadic and not op.arg_names:
         params = {**params, op.count: len(arrays)}
-    refused(call, op, arrays, params, words)
+    check_refused(call, op, arrays, params, words)
 
 
 #: operator, dtypes of inputs of shape (2, 3) (or as given), parameters, what the message says
@@ -209,10 +136,11 @@ DTYPES = [
 ]
 
 
+@BOTH
 @pytest.mark.parametrize("name, inputs, params, words", DTYPES, ids=[row[0] for row in DTYPES])
 def test_dtypes(name, inputs, params, words, call):
     arrays = [np.ones((2, 3), t) if isinstance(t, str) else np.ones(t[1], t[0]) for t in inputs]
-    refused(call, OPS[name], arrays, params, words, kind=TypeError)
+    check_refused(call, OPS[name], arrays, params, words, kind=TypeError)
 
 
 #: What only values tell: operator, inputs, parameters, kind, what the message says
@@ -227,6 +155,12 @@ VALUES = [
     ("_advanced_index", [np.ones((3, 1)), [3]], {"index": (("a", 0),), "num_args": 1}, IndexError, "out of bounds"),
     ("_sparse_retain", [np.ones((3, 1)), [3]], {}, IndexError, "out of bounds"),
     ("_zeros", [], {"shape": (2, -3)}, ValueError, "(2, -3)"),
+    ("_unravel_index", [[5, 6]], {"shape": (2, 3)}, IndexError, "in shape (2, 3), place 6 is out of range [0, 6)"),
+    ("_unravel_index", [[-1]], {"shape": (2, 3)}, IndexError, "place -1 is out of range"),
+    ("_unravel_index", [[-1]], {"shape": (-1, 3)}, IndexError, "place -1 is out of range: it must not be below 0"),
+    ("_ravel_multi_index", [[[0], [3]]], {"shape": (2, 3)}, IndexError, "on axis 1 of shape (2, 3), coordinate 3 is out of range [0, 3)"),
+    ("_ravel_multi_index", [[[2], [0]]], {"shape": (2, 3)}, IndexError, "on axis 0 of shape (2, 3), coordinate 2"),
+    ("_ravel_multi_index", [[[-1], [0]]], {"shape": (-1, 3)}, IndexError, "coordinate -1"),
     ("_arange", [], {"start": 1, "infer_range": True}, ValueError, "infer_range"),
     ("one_hot", [[0, 1]], {"depth": 2, "on_value": float("nan"), "dtype": "int32"}, ValueError, "on_value=nan"),
     ("cast_storage", [np.ones((2, 3, 4))], {"stype": "csr"}, ValueError, "3 dimensions"),
@@ -236,4 +170,4 @@ VALUES = [
 @pytest.mark.parametrize("name, inputs, params, kind, words", VALUES, ids=[f"{i}-{row[0]}" for i, row in enumerate(VALUES)])
 def test_values(name, inputs, params, kind, words):
     arrays = [np.asarray(a, np.int64 if isinstance(a, list) else np.float32) for a in inputs]
-    refused(eager, OPS[name], arrays, params, words, kind=kind)
+    check_refused(eager, OPS[name], arrays, params, words, kind=kind)

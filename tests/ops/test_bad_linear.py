@@ -6,80 +6,10 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core.params import Any_, Bool, Enum, Float, Int, Shape
-from mxcore.base import MXNetError
-from mxcore.testing.catalogue import modules
 
-MODULES = "layout slicing repeating sequence matrix linalg triangles decompose patches".split()
-OPS = {op.name: op for m, op in modules() if m in MODULES}
-#: What no parameter of a kind takes, and a word for what it does.
-WRONG = {Int: ("abc", "int"), Float: ("abc", "float"), Bool: ("perhaps", "True or False"), Shape: ("abc", "tuple of ints"), Enum: ("abc", "one of")}
+from .bad_input import BOTH, check_refused, eager, first, inferred, operators
 
-
-def eager(op, arrays, params):
-    """Run an operator on arrays."""
-    y = op(*[mx.nd.array(a, dtype=a.dtype) for a in arrays], **params)
-    for part in y if isinstance(y, list) else [y]:
-        part.wait_to_read()
-
-
-def inferred(op, arrays, params):
-    """Infer an operator's shapes and dtypes in a symbol."""
-    names = [f"x{i}" for i in range(len(arrays))]
-    y = mx.sym.compose(op.name, [mx.sym.Variable(n) for n in names], {**params, "name": "node"}, op)
-    with mx.util.np_shape(True):
-        y.infer_shape(**{n: a.shape for n, a in zip(names, arrays)})
-    y.infer_type(**{n: a.dtype for n, a in zip(names, arrays)})
-
-
-BOTH = pytest.mark.parametrize("call", [eager, inferred], ids=["array", "symbol"])
-
-
-def refused(call, op, arrays, params, *words, kind=MXNetError):
-    """The call fails with an error that names the operator and holds the words."""
-    with pytest.raises(kind) as e:
-        call(op, arrays, params)
-    assert isinstance(e.value, MXNetError)
-    missing = [w for w in (op.name, *words) if str(w) not in str(e.value)]
-    assert not missing, f"{missing} not in: {e.value}"
-
-
-def first(op):
-    """(inputs, parameters) of an operator's first sample."""
-    arrays = op.samples[0].arrays("float32")
-    return arrays, {**({op.count: len(arrays)} if op.variadic else {}), **op.samples[0].params}
-
-
-@pytest.mark.parametrize("name", OPS)
-def test_number_of_inputs(name):
-    op = OPS[name]
-    arrays, params = first(op)
-    refused(eager, op, arrays[:-1], params)  # a symbol makes variables of missing inputs
-    for call in (eager, inferred):
-        refused(call, op, [*arrays, np.ones((2, 3), np.float32)], params, "input")
-    for foreign in (1.5, "x", [1.0]):
-        with pytest.raises(MXNetError, match=op.name):
-            op(foreign, *[mx.nd.array(a) for a in arrays[1:]], **params)
-
-
-@BOTH
-@pytest.mark.parametrize("name", OPS)
-def test_parameters(name, call):
-    op = OPS[name]
-    arrays, params = first(op)
-    refused(call, op, arrays, {**params, "no_such": 1}, "no_such", kind=TypeError)
-    for n, spec in op.params.items():
-        refused(call, op, arrays, {**params, n: object()}, n)
-        value, allowed = WRONG[type(spec)]
-        refused(call, op, arrays, {**params, n: value}, n, value, allowed)
-        if spec.required and type(spec) is not Any_ and not (op.variadic and n == op.count):
-            refused(call, op, arrays, {k: v for k, v in params.items() if k != n}, n, kind=TypeError)
-        if not spec.optional:
-            refused(call, op, arrays, {**params, n: None}, n, "None", kind=TypeError)
-        for bound, step in (("ge", -1), ("le", 1)):
-            edge = getattr(spec, bound, None)
-            if edge is not None:
-                refused(call, op, arrays, {**params, n: edge + step}, n, edge + step, kind=ValueError)
+OPS = operators("layout slicing repeating sequence matrix linalg triangles decompose patches")
 
 
 #: operator, shapes of inputs, parameters, what the message says
@@ -94,7 +24,7 @@ SHAPES = [
     ("depth_to_space", [(4, 2, 2)], {"block_size": 2}, "4 dimensions"),
     ("depth_to_space", [(1, 6, 2, 2)], {"block_size": 2}, "6 channels are no multiple of block_size**2 = 4"),
     ("depth_to_space", [(1, 4, 2, 2)], {"block_size": 0}, "block_size"),
-    ("space_to_depth", [(1, 4, 3, 2)], {"block_size": 2}, "height 3 and width 2"),
+    ("space_to_depth", [(1, 4, 3, 2)], {"block_size": 2}, "height and width of (1, 4, 3, 2) must be multiples of block_size = 2"),
     ("diag", [(2, 3)], {"k": 4}, "no diagonal k=4"),
     ("diag", [(2, 3)], {"axis1": 1, "axis2": -1}, "must differ"),
     ("diag", [(2, 3)], {"axis2": 2}, "axis 2"),
@@ -134,8 +64,8 @@ SHAPES = [
     ("_rnn_param_concat", [(2, 3), (3, 3)], {"dim": 1}, "dimension 0"),
     ("_rnn_param_concat", [(2, 3)], {"dim": 2}, "axis 2"),
     ("SequenceMask", [(4,)], {}, "at least two dimensions"),
-    ("SequenceMask", [(4, 3), (4,)], {"use_sequence_length": True}, "one length for each of the 3 sequences"),
-    ("SequenceMask", [(4, 3)], {"axis": 2}, "'axis' must be int >= 0 <= 1, got 2"),
+    ("SequenceMask", [(4, 3), (4,)], {"use_sequence_length": True}, "one length for each sequence of data (4, 3)"),
+    ("SequenceMask", [(4, 3)], {"axis": 2}, "'axis' must be int between 0 and 1, got 2"),
     ("SequenceLast", [(0, 3)], {}, "has no steps"),
     ("SequenceReverse", [(4, 3), (3, 1)], {"use_sequence_length": True}, "sequence_length (3, 1)"),
     ("dot", [(2, 3), (2, 3)], {}, "3 and 2"),
@@ -178,7 +108,7 @@ SHAPES = [
 def test_shapes_and_ranges(call, name, shapes, params, words):
     if OPS[name].variadic:
         params = {OPS[name].count: len(shapes), **params}
-    refused(call, OPS[name], [np.ones(s, np.float32) for s in shapes], params, words)
+    check_refused(call, OPS[name], [np.ones(s, np.float32) for s in shapes], params, words)
 
 
 #: The gradients' own operators, whose inputs must fit each other.
@@ -201,7 +131,7 @@ SPREADS = [
 @BOTH
 @pytest.mark.parametrize("name, shapes, params, words", SPREADS)
 def test_inputs_of_gradients(call, name, shapes, params, words):
-    refused(call, OPS[name], [np.ones(s, np.float32) for s in shapes], params, words)
+    check_refused(call, OPS[name], [np.ones(s, np.float32) for s in shapes], params, words)
 
 
 FACTORS = "potrf potri inverse det slogdet sumlogdiag gelqf syevd trsm".split()
@@ -213,7 +143,7 @@ def test_dtypes_of_linear_algebra(call, name):
     op = OPS[f"_linalg_{name}"]
     arrays = [np.eye(2)] * len(op.input_names)
     for dtype in ["int32", "uint8", "bool", *(["float16"] if name in FACTORS else [])]:
-        refused(call, op, [a.astype(dtype) for a in arrays], {}, dtype, "float32 or float64", kind=TypeError)
+        check_refused(call, op, [a.astype(dtype) for a in arrays], {}, dtype, "float32 or float64", kind=TypeError)
 
 
 @BOTH
@@ -223,17 +153,32 @@ def test_mixed_dtypes(call, name):
     arrays, params = first(op)
     if len(arrays) < 2:
         arrays, params = op.samples[0].arrays("float32") * 2, {**params, op.count: 2}
-    refused(call, op, [arrays[0], *[a.astype("float64") for a in arrays[1:]]], params, "float32", "float64", kind=TypeError)
+    check_refused(call, op, [arrays[0], *[a.astype("float64") for a in arrays[1:]]], params, "float32", "float64", kind=TypeError)
 
 
 def test_no_dimensions():
-    refused(inferred, OPS["_contrib_div_sqrt_dim"], [np.ones(())], {}, "at least one dimension")
+    check_refused(inferred, OPS["_contrib_div_sqrt_dim"], [np.ones(())], {}, "at least one dimension")
 
 
 def test_singular_and_indefinite_matrices():
-    ones, zeros = np.ones((2, 2), np.float32), np.zeros((2, 2), np.float32)
-    refused(eager, OPS["_linalg_inverse"], [ones], {}, "Singular matrix", kind=ValueError)
-    refused(eager, OPS["_linalg_potri"], [zeros], {}, "Singular matrix", kind=ValueError)
-    refused(eager, OPS["_linalg_potrf"], [-np.eye(2, dtype=np.float32)], {}, "not positive definite", kind=ValueError)
+    eye = np.eye(2, dtype=np.float32)
+    stack = np.stack([[eye, eye, eye], [eye, 0 * eye, eye]])
+    for name, low, what in (("inverse", 0 * eye, "singular"), ("potri", 0 * eye, "singular: a factor has no zeros on its diagonal"),
+                            ("potrf", -eye, "not positive definite")):
+        op = OPS[f"_linalg_{name}"]
+        check_refused(eager, op, [low], {}, f"the matrix A is {what}", kind=ValueError)
+        stack[1, 1] = low
+        check_refused(eager, op, [stack], {}, f"the matrix A[1, 1] is {what}", kind=ValueError)
+        if name != "inverse":
+            check_refused(eager, op, [stack], {"lower": False}, f"the matrix A[1, 1] is {what}", kind=ValueError)
     assert mx.nd.linalg.trsm(mx.nd.zeros((2, 2)), mx.nd.ones((2, 1))).asnumpy().ravel().tolist()[0] == np.inf
     assert mx.nd.linalg.det(mx.nd.ones((2, 2))).asscalar() == 0
+
+
+@pytest.mark.parametrize("name, lengths, words", [
+    ("SequenceLast", [0, 2], "sequence_length holds 0; a length must lie between 1 and 3"), ("SequenceLast", [1, 4], "holds 4"),
+    ("SequenceReverse", [4, 2], "sequence_length holds 4; a length must lie between 0 and 3"), ("SequenceReverse", [1, -1], "holds -1")])
+def test_lengths_of_sequences(name, lengths, words):
+    for axis, shape in ((0, (3, 2)), (1, (2, 3))):
+        arrays = [np.ones(shape, np.float32), np.array(lengths, np.float32)]
+        check_refused(eager, OPS[name], arrays, {"use_sequence_length": True, "axis": axis}, words, kind=ValueError)

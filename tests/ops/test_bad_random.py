@@ -1,8 +1,12 @@
 """Random operators and densities refuse bad input: the error names the operator, what was wrong, its value and what is allowed."""
+import re
+
 import numpy as np
 import pytest
 
 import mxcore as mx
+
+from .bad_input import refusal
 
 nd, sym = mx.nd, mx.sym
 
@@ -75,10 +79,8 @@ CALLS = [
 
 @pytest.mark.parametrize("op, call, words", CALLS, ids=[f"{i}-{row[0]}" for i, row in enumerate(CALLS)])
 def test_refused(op, call, words):
-    with pytest.raises(mx.MXNetError, match=words) as info:
-        y = call()
-        (y[0] if isinstance(y, list) else y).wait_to_read()
-    assert op in str(info.value) or op.removeprefix("_") in str(info.value)
+    text = refusal(call)
+    assert re.search(words, text) and (op in text or op.removeprefix("_") in text), text
 
 
 SYMBOLS = [

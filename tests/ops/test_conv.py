@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore._core.frontend import eager
 from mxcore.ops import conv
 from mxcore.testing.gradcheck import check_grads
 
@@ -48,7 +49,7 @@ def test_adjoints(either, shape, weight, params):
     x, w = mx.nd.array(wave(shape, 1)), mx.nd.array(wave(weight, 2))
     kw = dict(params, num_filter=weight[0], no_bias=True)
     y = mx.nd.array(wave(mx.nd.Convolution(x, w, **kw).shape, 3))
-    dx, dw = mx.nd._internal._backward_Convolution(y, x, w, **kw)
+    dx, dw = eager._backward_Convolution(y, x, w, **kw)
     other_x, other_w = mx.nd.array(wave(shape, 4)), mx.nd.array(wave(weight, 5))
     for a, b in (((dx * other_x), mx.nd.Convolution(other_x, w, **kw) * y), ((dw * other_w), mx.nd.Convolution(x, other_w, **kw) * y)):
         assert a.sum().asscalar() == pytest.approx(b.sum().asscalar(), rel=1e-4, abs=1e-4)
@@ -61,7 +62,7 @@ def test_deconvolution_is_the_gradient_of_convolution(either):
     y = mx.nd.Deconvolution(x, w, num_filter=3, **kw)
     like = mx.nd.zeros(y.shape)
     assert y.shape == (2, 3, 5, 6)
-    same = mx.nd._internal._backward_Convolution(x, like, w, num_filter=4, wanted=(True, False), **kw)[0]
+    same = eager._backward_Convolution(x, like, w, num_filter=4, wanted=(True, False), **kw)[0]
     np.testing.assert_allclose(y.asnumpy(), same.asnumpy(), rtol=1e-6, atol=1e-6)
 
 

@@ -235,7 +235,7 @@ X, T = mx.nd.ones((5, 6, 3)), mx.nd.ones((3, 5, 6))
     (lambda: I.resize(X), r"size must be one positive number or \(width, height\), got \(\)"),
     (lambda: I.resize(X, (1, 2, 3)), r"got \(1, 2, 3\)"),
     (lambda: I.resize(X, -1), r"got \(-1,\)"),
-    (lambda: I.resize(X, 3, interp=7), "'interp' must be int >= 0 <= 4, got 7"),
+    (lambda: I.resize(X, 3, interp=7), "'interp' must be int between 0 and 4, got 7"),
     (lambda: I.resize(mx.nd.ones((5, 6)), 3), "data must be"),
     (lambda: I.resize(X.astype("int32"), 3), "got int32; cast it"),
     (lambda: I.crop(X, 4, 0, 3, 2), r"a window of 3x2 at \(4, 0\) is not inside an image of 6x5"),

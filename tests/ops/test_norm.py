@@ -85,7 +85,7 @@ def test_half_precision_keeps_single_statistics(dtypes):
     assert dtypes("BatchNorm", [None] * 5, ["float64", None, None])[0] == ["float64"] * 5
     x = mx.nd.ones((4, 3), dtype="float16")
     assert mx.nd.BatchNorm(x, *[mx.nd.ones((3,))] * 4).dtype == np.float16
-    with pytest.raises(TypeError, match="operator BatchNorm: inconsistent dtypes"):
+    with pytest.raises(TypeError, match="operator BatchNorm: gamma is float16 where float32 is expected"):
         mx.nd.BatchNorm(x, *[mx.nd.ones((3,), dtype="float16")] * 4)
 
 
@@ -262,7 +262,7 @@ def test_nobody_waits_in_vain(engine, monkeypatch):
 
 
 @pytest.mark.parametrize(("params", "says"), [
-    ({}, "needs parameter 'key'"), ({"key": "k", "ndev": 0}, "'ndev' must be int >= 1"), ({"key": "k", "axis": 1}, "has no parameter 'axis'"),
+    ({}, "needs parameter 'key'"), ({"key": "k", "ndev": 0}, "'ndev' must be int between 1 and 1024"), ({"key": "k", "axis": 1}, "has no parameter 'axis'"),
 ])
 def test_sync_refusals(shapes, params, says):
     with pytest.raises(mx.MXNetError, match=f"operator _contrib_SyncBatchNorm.*{says}"):

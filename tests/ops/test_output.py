@@ -66,7 +66,7 @@ def test_softmax_labels(shapes):
     assert shapes("SoftmaxOutput", [(-1, 3), (4,)]) == ([(4, 3), (4,)], [(4, 3)])
     assert shapes("SoftmaxOutput", [None, None], [(4, 3)])[0] == [(4, 3), (4,)]
     assert shapes("SoftmaxOutput", [(4, 3), (4, 3)])[0] == [(4, 3), (4, 3)]
-    with pytest.raises(ValueError, match=r"operator SoftmaxOutput: inconsistent shapes: label is \(5,\) where \(4,\) is expected"):
+    with pytest.raises(ValueError, match=r"operator SoftmaxOutput: label is \(5,\) where \(4,\) is expected"):
         shapes("SoftmaxOutput", [(4, 3), (5,)])
     with pytest.raises(ValueError, match=r"label \(20,\) must be \(4, 10\), \(4, 5, 2\) or"):
         shapes("SoftmaxOutput", [data, (20,)], multi_output=True)
@@ -141,7 +141,7 @@ def test_sparse_activations_in_a_graph(shapes):
     np.testing.assert_allclose(ex.aux_dict["k_moving_avg"].asnumpy(), [0.3] * 3, rtol=1e-6)
     np.testing.assert_allclose(ex.grad_dict["x"].asnumpy(), 3, rtol=1e-6)
     for ins, params, says in (([(3,), None], {}, "must have batch and channels"), ([(4, 3), (2,)], {}, r"moving_avg is \(2,\) where \(3,\)"),
-                              ([(4, 3), None], {"sparseness_target": 2}, "'sparseness_target' must be float >= 0 <= 1")):
+                              ([(4, 3), None], {"sparseness_target": 2}, "'sparseness_target' must be float between 0 and 1")):
         with pytest.raises(mx.MXNetError, match=f"operator IdentityAttachKLSparseReg.*{says}"):
             shapes("IdentityAttachKLSparseReg", ins, **params)
 

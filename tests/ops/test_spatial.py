@@ -120,9 +120,9 @@ def test_refusals(shapes, name, ins, params, says):
 def test_wrong_number_of_inputs_and_dtypes():
     with pytest.raises(mx.MXNetError, match="BilinearSampler needs input 'grid'"):
         mx.nd.BilinearSampler(mx.nd.ones((1, 1, 2, 2)))
-    with pytest.raises(TypeError, match="GridGenerator: inconsistent dtypes: int32 numbers are whole; the operator works on float16"):
+    with pytest.raises(TypeError, match="GridGenerator: int32 numbers are whole; the operator works on float16"):
         mx.nd.GridGenerator(mx.nd.ones((1, 6), dtype="int32"), transform_type="affine", target_shape=(2, 2))
-    with pytest.raises(TypeError, match="BilinearSampler: inconsistent dtypes"):
+    with pytest.raises(TypeError, match="BilinearSampler: grid is float64 where float32 is expected"):
         mx.nd.BilinearSampler(mx.nd.ones((1, 1, 2, 2)), mx.nd.ones((1, 2, 2, 2), dtype="float64"))
 
 

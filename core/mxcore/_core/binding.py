@@ -35,8 +35,11 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
             cut = _numbered(op, args, cut, kwargs, is_input)
             if isinstance(cut, list):
                 args, cut = cut, len(cut)
-        _no_parameter(op, names[-1], args[cut:])
+        if len(args) > cut and (getattr(args[cut], "ndim", False) or not cut):
+            raise not_an_array(op.name, names[-1], args[cut])
         ins = list(args[:cut])
+        if not ins and need_all and getattr(op.params[op.count], "ge", None):
+            raise error(TypeError, f"operator {op.name} needs at least one input ({names[-1]})")
         if not ins or (op.count not in kwargs and op.params[op.count].required):
             kwargs.setdefault(op.count, max(cut - fixed, 0))
         _positional_params(op, args[cut:], kwargs)
@@ -50,7 +53,8 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
     rest = args[n:]
     for i, a in enumerate(given):
         if a is not None and not is_input(a):
-            _no_parameter(op, names[i], (a,))
+            if getattr(a, "ndim", False) or op.input_slots[i].condition is None and names[i] not in kwargs:
+                raise not_an_array(op.name, names[i], a)  # which would be taken for a parameter
             rest = (*given[i:], *rest)
             given = given[:i]
             break
@@ -91,7 +95,8 @@ def _checked(op: Op, names: Sequence[str], values: list[Any], is_input: Any, nee
     """The inputs, if all are there and arrays."""
     for name, v in zip(names, values):
         if v is None and need_all:
-            raise error(TypeError, f"operator {op.name} needs input '{name}' ({', '.join(names)})")
+            listed = f"{', '.join(names[:8])}{f', … {len(names)} in all' if len(names) > 8 else ''}"
+            raise error(TypeError, f"operator {op.name} needs input '{name}' ({listed})")
         if v is not None and not is_input(v):
             raise not_an_array(op.name, name, v)
     return values
@@ -101,12 +106,6 @@ def not_an_array(op: str, name: str, value: Any) -> MXNetError:
     """The error for an input that is no array of ours."""
     return error(TypeError, f"operator {op}: input '{name}' must be an array: an NDArray (mx.nd.array makes one), or a Symbol in a "
                             f"graph; got {type(value).__module__}.{type(value).__name__}".replace("builtins.", ""))
-
-
-def _no_parameter(op: Op, name: str, values: Sequence[Any]) -> None:
-    """Refuse a foreign array in the place of an input, which would be taken for a parameter."""
-    if len(values) and getattr(values[0], "ndim", 0):
-        raise not_an_array(op.name, name, values[0])
 
 
 def _by_declared_names(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, need_all: bool) -> tuple[list[Any], Params]:

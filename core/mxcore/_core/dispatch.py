@@ -19,7 +19,7 @@ from .rng import next_key
 from .state import state
 from .transfer import guard_write, store
 
-__all__ = ["K", "Plan", "call", "invoke", "context_k", "make_plan"]
+__all__ = ["K", "Plan", "call", "invoke", "context_k", "make_plan", "parse_ctx"]
 
 
 class K:
@@ -209,7 +209,7 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
                     v, = v
                 v = conform(k, v, plan.specs[0], [x._data for x in inputs], share and op.view)
         except Exception as e:
-            raise_in_op(e, op.name, p._sig.inputs, [x._data for x in inputs])
+            raise_in_op(e, op.name, p, [x._data for x in inputs])
         result = cls(v, _view_storage(k, v, x)) if share and op.view else fresh(cls, v, ctx)
         if mode["record"]:
             tape.record(op, p, inputs, (result,))
@@ -257,7 +257,7 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
         try:
             values, saved_state = run_kernel(op, plan, k, p, datas, given, share)
         except Exception as e:
-            raise_in_op(e, op.name, sig.inputs, datas)
+            raise_in_op(e, op.name, p, datas)
         for i, new in zip(sig.mutates, values[plan.n_out:]):
             if new is not None:
                 old = inputs[i]._data
@@ -360,7 +360,7 @@ def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list
         results = [outs[i] if outs is not None and i < len(outs) else cls(device.empty(s.shape, s.dtype, ctx.device_id), Storage(ctx))
                    for i, s in enumerate(plan.specs)]
     except MemoryError as e:
-        raise_in_op(e, op.name, sig.inputs, datas)
+        raise_in_op(e, op.name, p, datas)
     if plan.sparse_in:
         datas = densified(k, datas)
     dest = [x._data for x in results] + [datas[i] for i in sig.mutates]
@@ -377,7 +377,7 @@ def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list
                 if v is not None and v is not d:
                     device.copy(v, d)
         except Exception as e:
-            raise_in_op(e, op.name, sig.inputs, datas, where)
+            raise_in_op(e, op.name, p, datas, where)
 
     writes = [x._st for x in results] + [inputs[i]._st for i in sig.mutates]
     engine.it.push(ctx, work, [x._st for x in inputs], writes, op.name)
@@ -386,8 +386,7 @@ def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list
 
 def _same(data: Any, spec: Spec) -> bool:
     # A kernel that writes gets whole arrays: it may look at them in another shape.
-    return bool(data.shape == spec.shape and data.dtype == spec.dtype
-                and getattr(getattr(data, "flags", None), "c_contiguous", True))
+    return bool(data.shape == spec.shape and data.dtype == spec.dtype and getattr(getattr(data, "flags", None), "c_contiguous", True))
 
 
 def _usable(op: Op, plan: Plan, sig: Any, outs: list[Any], inputs: Sequence[Any]) -> list[Any]:
@@ -417,8 +416,7 @@ def _check_outs(op: Op, plan: Plan, outs: list[Any], ctx: Context) -> None:
 
 def _mixed_contexts(op: Op, p: Params, inputs: Sequence[Any]) -> MXNetError:
     where = ", ".join(f"{n} on {x._st.ctx}" for n, x in zip(op.signature(p).inputs, inputs))
-    return error(ValueError, f"operator {op.name}: inputs live on different devices ({where}); "
-                             "copy one with as_in_context() first")
+    return error(ValueError, f"operator {op.name}: inputs live on different devices ({where}); copy one with as_in_context() first")
 
 
 def _is_array(x: Any) -> bool:
@@ -430,8 +428,9 @@ def _no_array(op: Op, p: Params, inputs: Sequence[Any]) -> MXNetError:
     return not_an_array(op.name, name, x)
 
 
-def call(op: Op, args: Sequence[Any], kwargs: dict[str, Any], cls: type[Array] | None = None) -> Any:
-    """Call an operator as a function: ``op(data, weight, num_hidden=3, out=y)``."""
+def call(op: Op, args: Sequence[Any], kwargs: dict[str, Any], cls: type[Array] | None = None, share: bool = False,
+         wanted: tuple[bool, ...] | None = None) -> Any:
+    """Call an operator as a function: ``op(data, weight, num_hidden=3, out=y)``; `share` and `wanted` as in `invoke`."""
     plain = op.plain
     if not kwargs:
         if plain is not None and len(args) == len(op.input_slots) and args:
@@ -439,13 +438,11 @@ def call(op: Op, args: Sequence[Any], kwargs: dict[str, Any], cls: type[Array] |
                 if not isinstance(x, (Array, Like)):
                     break
             else:
-                return invoke(op, args, plain, cls=cls)
-        out, wanted, share = None, None, False
+                return invoke(op, args, plain, None, wanted, share, cls)
+        out = None
     else:
         out = kwargs.pop("out", None)
         kwargs.pop("name", None)
-        wanted = kwargs.pop("wanted", None)
-        share = kwargs.pop("share", False)
         if not op.input_slots and isinstance(out, Array):  # it decides what is left open
             kwargs = {**{n: getattr(out._data, n) for n in [*op.params][len(args):] if n in ("shape", "dtype") and op.params[n].optional}, **kwargs}
     inputs, p = bind(op, args, kwargs, _is_array)
@@ -453,20 +450,20 @@ def call(op: Op, args: Sequence[Any], kwargs: dict[str, Any], cls: type[Array] |
     if not inputs:
         given = getattr(p, "ctx", None)
         if given:
-            ctx = given if isinstance(given, Context) else _parse_ctx(op, str(given))
+            ctx = given if isinstance(given, Context) else parse_ctx(f"operator {op.name}", str(given))
         elif out is not None:
             ctx = (out[0] if isinstance(out, (list, tuple)) else out)._st.ctx
     return invoke(op, inputs, p, out, wanted, share, cls, ctx)
 
 
-def _parse_ctx(op: Op, text: str) -> Context:
-    """``'cpu(0)'`` as MXNet writes contexts in parameters."""
+def parse_ctx(where: str, text: str) -> Context:
+    """``'cpu(0)'`` as MXNet writes contexts in parameters; `where` is whose parameter it is, for errors."""
     kind, _, index = text.rstrip(")").partition("(")
     try:
         ctx = Context(kind, int(index or 0))
         _ = ctx.device
     except (ValueError, MXNetError) as e:
-        raise error(type(e), f"operator {op.name}: parameter 'ctx' must be a context such as 'cpu(0)', got {text!r}: {e}") from None
+        raise error(type(e), f"{where}: parameter 'ctx' must be a context such as 'cpu(0)', got {text!r}: {e}") from None
     return ctx
 
 

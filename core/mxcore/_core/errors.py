@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import difflib
 import os
+import reprlib
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-__all__ = ["MXNetError", "MXNetWarning", "error", "suggest", "describe", "raise_in_op", "user_line", "warn", "caught"]
+__all__ = ["MXNetError", "MXNetWarning", "error", "suggest", "describe", "asked", "raise_in_op", "user_line", "warn", "caught"]
 
 
 class MXNetError(RuntimeError):
@@ -92,14 +93,20 @@ def caught(exc: BaseException) -> Exception:
     return exc if isinstance(exc, Exception) else error(RuntimeError, f"it ended with {type(exc).__name__}({exc})")
 
 
-def raise_in_op(exc: BaseException, op: str, names: Sequence[str], values: Sequence[Any], where: str = "") -> NoReturn:
+def asked(p: Any) -> str:
+    """``; parameters: axis=1, k=2`` for the parameters that the caller gave, if there are any."""
+    given = ", ".join(f"{n}={reprlib.repr(v)}" for n, v in {**p._given, **p._scalars}.items())
+    return f"; parameters: {given}" if given else ""
+
+
+def raise_in_op(exc: BaseException, op: str, p: Any, values: Sequence[Any], where: str = "") -> NoReturn:
     """Raise again what a kernel or rule raised, with the operator and its inputs' shapes and dtypes; once is enough."""
     if getattr(exc, "_in_op", False):
         raise exc
     kinds = (ValueError, TypeError, IndexError, KeyError, MemoryError, ZeroDivisionError, NotImplementedError)
     kind = next((c for c in kinds if isinstance(exc, c)), RuntimeError)
     at = f" [{where}]" if where else ""
-    new = error(kind, f"operator {op}{at} with {describe(names, values)}: {exc}")
+    new = error(kind, f"operator {op}{at} with {describe(p._sig.inputs, values)}{asked(p)}: {exc}")
     new._in_op = True  # type: ignore[attr-defined]
     # An error of ours says all there is; of anything else the traceback helps.
     raise new from (exc.__cause__ if isinstance(exc, MXNetError) else exc)

@@ -21,9 +21,7 @@ class Eager:
         def fn(*args: Any, **kwargs: Any) -> Any:
             if not kwargs and plain is not None:
                 return invoke(op, args, plain, None, None, share)
-            if share:
-                kwargs["share"] = True
-            return call(op, args, kwargs)
+            return call(op, args, kwargs, None, share, kwargs.pop("wanted", None))
 
         fn.__name__ = name
         self.__dict__[name] = fn

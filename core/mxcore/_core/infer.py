@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .errors import MXNetError, error
+from .errors import MXNetError, asked, error
 from .op import Op
 from .params import Params
 
-__all__ = ["known", "merge_shape", "merge_dtype", "op_shapes", "op_dtypes", "op_stypes", "infer_graph", "broadcast_shapes"]
+__all__ = ["known", "show", "merge_shape", "merge_dtype", "op_shapes", "op_dtypes", "op_stypes", "infer_graph", "broadcast_shapes"]
 
 ShapeT = Any  # tuple of ints with -1 for unknown dimensions, or None
 
@@ -28,11 +28,11 @@ def merge_shape(a: ShapeT, b: ShapeT) -> ShapeT:
     if b is None or a == b:
         return tuple(a)
     if len(a) != len(b):
-        raise ValueError(f"{tuple(a)} and {tuple(b)} have different ranks")
+        raise ValueError(f"inconsistent shapes: {show(tuple(a))} and {show(tuple(b))} have different ranks")
     out = []
     for i, (x, y) in enumerate(zip(a, b)):
         if x != y and x != -1 and y != -1:
-            raise ValueError(f"{tuple(a)} and {tuple(b)} differ in dimension {i}")
+            raise ValueError(f"inconsistent shapes: {show(tuple(a))} and {show(tuple(b))} differ in dimension {i}")
         out.append(y if x == -1 else x)
     return tuple(out)
 
@@ -42,7 +42,7 @@ def merge_dtype(a: Any, b: Any) -> Any:
     if a is None or b is None:
         return b if a is None else a
     if a != b:
-        raise TypeError(f"{np.dtype(a).name} and {np.dtype(b).name} differ")
+        raise TypeError(f"inconsistent dtypes: {show(a)} and {show(b)} differ")
     return a
 
 
@@ -63,7 +63,7 @@ def broadcast_shapes(a: ShapeT, b: ShapeT) -> ShapeT:
         elif -1 in (x, y):
             out.append(max(x, y))  # the known one: 1 was ruled out above
         else:
-            raise ValueError(f"{a} and {b} cannot be broadcast together")
+            raise ValueError(f"{show(a)} and {show(b)} cannot be broadcast together")
     return tuple(out)
 
 
@@ -92,24 +92,24 @@ def _agreed(merge: Callable[[Any, Any], Any], given: Any, wanted: Any, name: str
     try:
         return merge(given, wanted)
     except (ValueError, TypeError) as e:
-        raise type(e)(f"{name} is {_show(given)} where {_show(wanted)} is expected") from None
+        raise type(e)(f"{name} is {show(given)} where {show(wanted)} is expected") from None
 
 
-def _explain(op: Op, p: Params, what: str, ins: Sequence[Any], outs: Sequence[Any], e: Exception, node: str) -> MXNetError:
-    names = op.signature(p).inputs
-    seen = ", ".join(f"{n} {_show(v)}" for n, v in zip(names, ins))
-    wanted = ", ".join(_show(v) for v in outs if v is not None)
+def _explain(op: Op, p: Params, ins: Sequence[Any], outs: Sequence[Any], e: Exception, node: str) -> MXNetError:
+    text, seen = str(e), ", ".join(f"{n} {show(v)}" for n, v in zip(p._sig.inputs, ins))
+    for v in [v for v in ins if isinstance(v, tuple) and -1 in v]:
+        text = text.replace(str(v), show(v))  # in the words of a rule
+    wanted = ", ".join(show(v) for v in outs if v is not None)
     at = f" of node '{node}'" if node else ""
     kind = type(e) if isinstance(e, (ValueError, TypeError, IndexError)) and not isinstance(e, MXNetError) else ValueError
-    return error(kind, f"operator {op.name}{at}: inconsistent {what}: {e}; inputs: {seen or 'none'}"
-                       + (f"; outputs wanted: {wanted}" if wanted else ""))
+    return error(kind, f"operator {op.name}{at}: {text}; inputs: {seen or 'none'}{asked(p)}" + (f"; outputs wanted: {wanted}" if wanted else ""))
 
 
-def _show(v: Any) -> str:
+def show(v: Any) -> str:
+    """A shape, with ``?`` for an unknown dimension, or a dtype, as errors name it."""
     if v is None:
         return "unknown"
-    return "(" + ", ".join("?" if d == -1 else str(d) for d in v) + ("," if len(v) == 1 else "") + ")" \
-        if isinstance(v, tuple) else np.dtype(v).name
+    return f"({', '.join('?' if d == -1 else str(d) for d in v)}{',' * (len(v) == 1)})" if isinstance(v, tuple) else np.dtype(v).name
 
 
 def op_shapes(op: Op, p: Params, ins: list[ShapeT], outs: list[ShapeT] | None = None, node: str = "") -> tuple[list[ShapeT], list[ShapeT]]:
@@ -119,10 +119,10 @@ def op_shapes(op: Op, p: Params, ins: list[ShapeT], outs: list[ShapeT] | None = 
         found = _apply(op.shape_rule, p, ins, outs, known, merge_shape)
         for s in found[1]:
             if s and (min(s) < -1 or prod(d for d in s if d > 0) >= 2**59):  # bytes are counted in an int64
-                raise ValueError(f"there is no array of shape {_show(s)}")
+                raise ValueError(f"there is no array of shape {show(s)}")
         return found
     except (ValueError, TypeError, IndexError, ArithmeticError) as e:
-        raise _explain(op, p, "shapes", ins, outs, e, node) from None
+        raise _explain(op, p, ins, outs, e, node) from None
 
 
 def op_dtypes(op: Op, p: Params, ins: list[Any], outs: list[Any] | None = None, node: str = "") -> tuple[list[Any], list[Any]]:
@@ -131,7 +131,7 @@ def op_dtypes(op: Op, p: Params, ins: list[Any], outs: list[Any] | None = None, 
     try:
         return _apply(op.dtype_rule, p, ins, outs, lambda t: t is not None, merge_dtype)
     except (ValueError, TypeError, IndexError, ArithmeticError) as e:
-        raise _explain(op, p, "dtypes", ins, outs, e, node) from None
+        raise _explain(op, p, ins, outs, e, node) from None
 
 
 def op_stypes(op: Op, p: Params, ins: Sequence[str]) -> list[str]:
@@ -176,7 +176,7 @@ def infer_graph(nodes: Sequence[Any], given: dict[Any, Any], what: str) -> dict[
                     try:
                         value[e] = merge(value.get(e), new)
                     except (ValueError, TypeError) as x:  # one entry fed to two inputs of the operator
-                        raise _explain(n.op, n.params, what + "s", ins, outs, x, n.name) from None
+                        raise _explain(n.op, n.params, ins, outs, x, n.name) from None
                     changed = True
             if all(map(done, new_ins)) and all(map(done, new_outs)):
                 closed.add(n)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -36,6 +37,7 @@ def as_dtype(value: Any) -> np.dtype[Any]:
             value = ml_dtypes.bfloat16
         try:
             found = np.dtype(value)
+            found = _DTYPES.get(found.name, found)  # 'q' and '>i8' are int64
         except (TypeError, ValueError, SyntaxError):
             raise error(TypeError, f"unknown dtype {value!r}; use one of {_NAMES}") from None
         if found.kind not in "biufcV" or found.type is np.void:
@@ -77,7 +79,7 @@ class Param:
 
     def parse(self, value: Any) -> Any:
         """The checked Python value; raises ValueError or TypeError with what is allowed."""
-        if value is None or value == "None":
+        if value is None or isinstance(value, str) and value == "None":
             if self.optional:
                 return None
             raise TypeError(f"must be {self.allowed()}, not None")
@@ -108,15 +110,14 @@ def _plain(v: Any) -> bool:
     return v is None or v.__class__ in (str, int, float, bool) or v.__class__ in (tuple, list) and all(map(_plain, v))
 
 
-def _number(value: Any, what: str) -> Any:
+def _number(value: Any) -> Any:
+    """A number given as text or as an array of one element; anything else as it is."""
     if isinstance(value, str):
         try:
             return ast.literal_eval(value.strip().rstrip("LlFf") if value.strip()[:1] in "-+.0123456789" else value)
         except (ValueError, SyntaxError):
-            if what == "float":
-                return float(value)
-            raise TypeError(f"{value!r} is no {what}") from None
-    if isinstance(value, np.ndarray) or hasattr(value, "asscalar"):
+            return value
+    elif getattr(value, "size", 0) == 1 and not isinstance(value, np.generic):
         return value.item() if isinstance(value, np.ndarray) else value.asscalar()
     return value
 
@@ -129,8 +130,9 @@ class _Bounded(Param):
         self.ge, self.le, self.free = ge, le, self.kind == "float" and ge is None is le
 
     def allowed(self) -> str:
-        low = "" if self.ge is None else f" >= {self.ge}"
-        return self.kind + low + ("" if self.le is None else f" <= {self.le}")
+        if None not in (self.ge, self.le):
+            return f"{self.kind} between {self.ge} and {self.le}"
+        return self.kind + ("" if self.ge is None else f" >= {self.ge}") + ("" if self.le is None else f" <= {self.le}")
 
     def check(self, x: Any) -> Any:
         """The number, if it is within the bounds (a NaN is not)."""
@@ -145,14 +147,14 @@ class Int(_Bounded):
     kind = "int"
 
     def convert(self, value: Any) -> int:
-        value = _number(value, "int")
         try:
-            n = value.__index__()
-        except AttributeError:
-            if not isinstance(value, (float, np.floating)) or not float(value).is_integer():
-                raise TypeError(f"must be {self.allowed()}, got {value!r}") from None
-            n = value
-        return int(self.check(int(n)))
+            n = _number(value)
+            if isinstance(n, (bool, np.bool_)):
+                raise TypeError  # True is no number, as in MXNet
+            n = operator.index(int(n) if isinstance(n, (float, np.floating)) and float(n).is_integer() else n)
+        except (TypeError, ValueError):
+            raise TypeError(f"must be {self.allowed()}, got {value!r}") from None
+        return int(self.check(n))
 
 
 class Float(_Bounded):
@@ -162,7 +164,7 @@ class Float(_Bounded):
 
     def convert(self, value: Any) -> float:
         try:
-            x = float(_number(value, "float"))
+            x = float(_number(value))
         except (TypeError, ValueError):
             raise TypeError(f"must be {self.allowed()}, got {value!r}") from None
         return float(self.check(x))
@@ -172,17 +174,13 @@ class Bool(Param):
     """A truth value; MXNet's files write ``True``/``False``, old ones ``1``/``0``."""
 
     kind = "bool"
-    _WORDS = {"true": True, "1": True, "false": False, "0": False, "yes": True, "no": False}
+    _WORDS: dict[Any, bool] = {"true": True, "1": True, 1: True, "yes": True, "false": False, "0": False, 0: False, "no": False}
 
     def convert(self, value: Any) -> bool:
-        if isinstance(value, str):
-            try:
-                return self._WORDS[value.strip().lower()]
-            except KeyError:
-                raise TypeError(f"must be True or False, got {value!r}") from None
-        if isinstance(value, (bool, int, np.bool_, np.integer)):
-            return bool(value)
-        raise TypeError(f"must be True or False, got {value!r}")
+        word = value.strip().lower() if isinstance(value, str) else value if isinstance(value, (int, np.integer, np.bool_)) else None
+        if word not in self._WORDS:
+            raise TypeError(f"must be True or False, got {value!r}")
+        return self._WORDS[word]
 
 
 class Str(Param):
@@ -222,9 +220,8 @@ class Shape(Param):
 
     def convert(self, value: Any) -> tuple[Any, ...]:
         if isinstance(value, str):
-            text = value.strip().replace("L", "")
             try:
-                value = ast.literal_eval(text if text not in ("", "()") else "()")
+                value = ast.literal_eval(value.strip().replace("L", "") or "()")
             except (ValueError, SyntaxError):
                 raise TypeError(f"must be a {self.allowed()}, got {value!r}") from None
         if isinstance(value, (int, float, np.integer, np.floating)):
@@ -251,7 +248,10 @@ class DType(Param):
     kind = "dtype"
 
     def convert(self, value: Any) -> np.dtype[Any]:
-        return as_dtype(value)
+        try:
+            return as_dtype(value)
+        except TypeError as e:
+            raise TypeError(f"must be a dtype: {e}") from None
 
     def format(self, value: Any) -> str:
         return "None" if value is None else dtype_name(value)
@@ -341,7 +341,8 @@ class Parser:
             found = self._parse(kwargs, dyn)
             if len(self.cache) >= self.LIMIT:
                 self.cache.clear()
-            self.cache[key] = found
+            if not any(hasattr(v, "asscalar") for v in kwargs.values()):  # an array may have another value next time
+                self.cache[key] = found
         return found
 
     def _parse(self, kwargs: Mapping[str, Any], dyn: Mapping[str, Any]) -> Params:

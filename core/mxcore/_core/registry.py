@@ -102,7 +102,7 @@ class DeviceTable(Table):
         found = self.find(name)
         if found is None:
             hint = "; pip install mxcore-cuda" if name == "gpu" else suggest(name, self.items)
-            raise error(RuntimeError, f"no plugin provides device '{name}'{hint}{_failures()}")
+            raise error(RuntimeError, f"no plugin provides device '{name}'{hint}; there are: {', '.join(self.names())}{_failures()}")
         return found  # type: ignore[no-any-return]
 
 

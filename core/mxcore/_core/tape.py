@@ -302,7 +302,7 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
         except MXNetError:
             raise
         except Exception as e:
-            raise_in_op(e, n.op.name, n.params._sig.inputs, [x for x in ins if x is not None], "gradient")
+            raise_in_op(e, n.op.name, n.params, [x for x in ins if x is not None], "gradient")
 
 
 def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph: bool) -> Sequence[Any]:

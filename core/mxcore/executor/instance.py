@@ -128,7 +128,7 @@ class Instance:
             except Exception as e:
                 if step.op is None:
                     raise
-                raise_in_op(e, step.op.name, step.p._sig.inputs, [env[s] for s in step.ins], f"node '{step.node.name}'")
+                raise_in_op(e, step.op.name, step.p, [env[s] for s in step.ins], f"node '{step.node.name}'")
             if step.view and env[step.outs[0]] is not before:
                 for u in program.users[step.outs[0]]:
                     if u > t and u not in dirty[u >= split]:
@@ -233,7 +233,7 @@ class Instance:
             step = self.program.steps[self._where[part][len(calls) - rest.__length_hint__() - 1]]
             if step.op is None:
                 raise
-            raise_in_op(e, step.op.name, step.p._sig.inputs, [self.env[s] for s in step.ins], f"node '{step.node.name}'{where}")
+            raise_in_op(e, step.op.name, step.p, [self.env[s] for s in step.ins], f"node '{step.node.name}'{where}")
 
     def forget(self) -> None:
         """Drop loose values and states; those of fixed places stay until the next run."""

@@ -3,6 +3,7 @@ from typing import Any
 
 from . import _internal as _internal
 from . import arithmetic as arithmetic
+from . import checks as checks
 from . import contrib as contrib
 from . import creation as creation
 from . import files as files

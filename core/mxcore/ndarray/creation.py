@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import numbers
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,9 @@ from .._core.array import Array, Storage
 from .._core.context import Context, current_context
 from .._core.engine import engine
 from .._core.errors import error
-from .._core.params import as_dtype
+from .._core.params import DType, Parser, Shape, as_dtype
+from .checks import arrays as only_arrays
+from .checks import place
 from .ndarray import NDArray
 
 __all__ = [
@@ -56,11 +57,10 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
         return sparse.array(source_array, ctx, dtype)
     if isinstance(source_array, Array):
-        ctx = ctx or source_array.context
-        wanted = source_array._data.dtype if dtype is None else as_dtype(dtype)
+        ctx = place("array", ctx, source_array)
+        wanted = source_array._data.dtype if dtype is None else _dtype(dtype)
         return _put(source_array.asnumpy().astype(wanted, copy=False), ctx)
-    ctx = ctx or current_context()
-    wanted = as_dtype(dtype)
+    ctx, wanted = current_context() if ctx is None else place("array", ctx), _dtype(dtype)
     try:
         host = np.array(source_array, dtype=wanted)
     except (TypeError, ValueError) as e:
@@ -77,18 +77,32 @@ def np_shape() -> bool:
     return state.np_shape
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
+#: What functions that are no operators read their parameters with.
+_EMPTY = Parser("empty", {"shape": Shape(), "dtype": DType(np.dtype("float32"))})
+
+
+_MOVE = Parser("moveaxis", {"source": Shape(), "destination": Shape()})
+_SPLIT = Parser("split_v2", {"indices_or_sections": Shape()})
+
+
+def _dtype(dtype: Any) -> np.dtype[Any]:
     try:
-        return tuple(operator.index(d) for d in ((shape,) if isinstance(shape, numbers.Integral) else shape))
-    except TypeError:
-        raise error(TypeError, f"a shape is an int or a tuple of ints, got {shape!r}") from None
+        return as_dtype(dtype)
+    except TypeError as e:
+        raise error(TypeError, f"operator array: parameter 'dtype' must be a dtype: {e}") from None
 
 
-def _filled(op: str, shape: Any, ctx: Any, dtype: Any, out: Any = None, **params: Any) -> NDArray:
-    where = Context(ctx) if isinstance(ctx, str) else ctx or (out.context if out is not None else current_context())
+def _read(parser: Parser, **given: Any) -> Any:
+    """The parameters of a function, checked; a dtype of None is the default."""
+    if given["dtype"] is None:
+        del given["dtype"]
+    return parser(given)
+
+
+def _made(op: str, params: dict[str, Any], ctx: Any, dtype: Any, out: Any = None) -> NDArray:
+    """What an operator without inputs makes; its own parameters say what is wrong with them."""
     o = registry.ops.get(op)
-    p = o.parse({"shape": _shape(shape), "dtype": as_dtype(dtype), **params})
-    return dispatch.invoke(o, (), p, out, cls=NDArray, ctx=where)  # type: ignore[no-any-return]
+    return dispatch.invoke(o, (), _read(o.parser, **params, dtype=dtype), out, cls=NDArray, ctx=place(op, ctx, out))  # type: ignore[no-any-return]
 
 
 def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
@@ -105,8 +119,10 @@ def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str 
     """
     if stype not in (None, "default"):
         return zeros(shape, ctx, dtype, stype)
-    where = ctx or current_context()
-    return NDArray(where.device.empty(_shape(shape), as_dtype(dtype), where.device_id), Storage(where))
+    p, where = _read(_EMPTY, shape=shape, dtype=dtype), place("empty", ctx)
+    if min(p.shape, default=0) < 0:
+        raise error(ValueError, f"operator empty: parameter 'shape' {p.shape} holds a length below 0")
+    return NDArray(where.device.empty(p.shape, p.dtype, where.device_id), Storage(where))
 
 
 def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, out: Any = None, **kwargs: Any) -> NDArray:
@@ -115,17 +131,17 @@ def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str 
         from . import sparse
 
         return sparse.zeros(stype, shape, ctx=ctx, dtype=dtype)  # type: ignore[no-any-return]
-    return _filled("_zeros", shape, ctx, dtype, out)
+    return _made("_zeros", {"shape": shape}, ctx, dtype, out)
 
 
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
     """An array of ones; parameters as in `empty`."""
-    return _filled("_ones", shape, ctx, dtype, out)
+    return _made("_ones", {"shape": shape}, ctx, dtype, out)
 
 
 def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.float32, out: Any = None) -> NDArray:
     """An array filled with `val`; further parameters as in `empty`."""
-    return _filled("_full", shape, ctx, dtype, out, value=float(val))
+    return _made("_full", {"shape": shape, "value": val}, ctx, dtype, out)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: Any = None,
@@ -138,24 +154,24 @@ def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: i
     """
     if stop is None:
         start, stop = 0, start
-    o = registry.ops.get("_arange")
-    p = o.parse({"start": float(start), "stop": float(stop), "step": float(step), "repeat": int(repeat), "dtype": as_dtype(dtype)})
-    return dispatch.invoke(o, (), p, cls=NDArray, ctx=ctx or current_context())  # type: ignore[no-any-return]
+    return _made("_arange", {"start": start, "stop": stop, "step": step, "repeat": repeat}, ctx, dtype)
 
 
 def linspace(start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None,
              dtype: Any = np.float32) -> NDArray:
     """`num` evenly spaced values from `start` to `stop`."""
-    return _put(np.linspace(start, stop, int(num), endpoint=endpoint).astype(as_dtype(dtype)), ctx or current_context())  # type: ignore[no-any-return]
+    return _made("_linspace", {"start": start, "stop": stop, "num": num, "endpoint": endpoint}, ctx, dtype)
 
 
 def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """A matrix of N rows and M (N if 0) columns with ones on the `k`-th diagonal."""
-    return _put(np.eye(int(N), int(M) or None, int(k), dtype=as_dtype(dtype)), ctx or current_context())  # type: ignore[no-any-return]
+    return _made("_eye", {"N": N, "M": M, "k": k}, ctx, dtype)
 
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
     """Join arrays along an existing axis; one array is returned as it is if `always_copy` is off."""
+    if not isinstance(arrays, (list, tuple)):
+        raise error(TypeError, f"concatenate: arrays must be a list of NDArrays, got {type(arrays).__name__}")
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
     return registry.ops.get("Concat")(*arrays, dim=axis)  # type: ignore[no-any-return]
@@ -168,8 +184,9 @@ def stack_arrays(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
 
 def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
     """Move axes to other places; the rest keep their order."""
-    src = [source] if isinstance(source, int) else list(source)
-    dst = [destination] if isinstance(destination, int) else list(destination)
+    only_arrays("moveaxis", tensor=tensor)
+    p: Any = _MOVE({"source": source, "destination": destination})
+    src, dst = list(p.source), list(p.destination)
     if len(src) != len(dst):
         raise error(ValueError, f"moveaxis: {len(src)} source axes, {len(dst)} destinations")
     n = tensor.ndim
@@ -190,17 +207,24 @@ def waitall() -> None:
 
 def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     """Write one-hot rows of `indices` into `out`."""
+    only_arrays("onehot_encode", indices=indices, out=out)
+    if len(out.shape) != 2:
+        raise error(ValueError, f"onehot_encode: out must be a matrix, (indices, classes), got shape {out.shape}")
     return registry.ops.get("one_hot")(indices, depth=out.shape[1], dtype=out.dtype, out=out)  # type: ignore[no-any-return]
 
 
 def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
     """Split at indices (a tuple) or into equal sections (an int)."""
-    if isinstance(indices_or_sections, int):
-        n, where = indices_or_sections, ()
-        if ary.shape[axis] % n:
-            raise error(ValueError, f"split_v2: axis {axis} has length {ary.shape[axis]}, not a multiple of {n}")
-    else:
-        n, where = 0, (0, *indices_or_sections)
+    only_arrays("split_v2", ary=ary)
+    given: Any = _SPLIT({"indices_or_sections": indices_or_sections})
+    n, where = 0, (0, *given.indices_or_sections)
+    if isinstance(indices_or_sections, numbers.Integral):
+        (n,), where = given.indices_or_sections, ()
+        if n < 1:
+            raise error(ValueError, f"operator split_v2: parameter 'indices_or_sections' must be int >= 1 or indices, got {n}")
+        # The operator itself makes unequal sections, and says what is wrong with an axis.
+        if isinstance(axis, numbers.Integral) and -ary.ndim <= axis < ary.ndim and ary.shape[int(axis)] % n:
+            raise error(ValueError, f"operator split_v2: axis {axis} has length {ary.shape[int(axis)]}, not a multiple of {n}")
     return registry.ops.get("_split_v2")(ary, indices=where, axis=axis, squeeze_axis=squeeze_axis, sections=n)
 
 
@@ -227,6 +251,7 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
     >>> count.asnumpy().tolist(), edges.asnumpy().tolist()
     ([0, 1, 2], [0.0, 1.0, 2.0, 3.0])
     """
+    only_arrays("histogram", a=a)
     op = registry.ops.get("_histogram")
     if isinstance(bins, NDArray):
         return op(a, bins)
@@ -250,6 +275,8 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls:
     MXNetError
         If the memory cannot be shared: it must be C-contiguous.
     """
+    if not isinstance(ndarray, np.ndarray):
+        raise error(TypeError, f"from_numpy: a NumPy array is needed, got {type(ndarray).__name__}")
     ctx = Context("cpu", 0)
     if not zero_copy:
         return _put(np.array(ndarray), ctx, array_cls)
@@ -269,9 +296,11 @@ def from_dlpack(dlpack: Any) -> NDArray:
 
 def to_dlpack_for_read(data: NDArray) -> Any:
     """A DLPack capsule of the memory of `data`."""
+    only_arrays("to_dlpack_for_read", data=data)
     return data.to_dlpack_for_read()
 
 
 def to_dlpack_for_write(data: NDArray) -> Any:
     """A DLPack capsule of the memory of `data`, for writing."""
+    only_arrays("to_dlpack_for_write", data=data)
     return data.to_dlpack_for_write()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import registry, transfer
+from .._core import dispatch, registry, transfer
 from .._core.array import Array, Storage
 from .._core.engine import engine
 from .._core.errors import error
@@ -144,7 +144,7 @@ def get_item(x: Any, key: Any) -> Any:
     op = registry.ops.get("_basic_index")
     if scalar:  # legacy arrays have no scalars: one element has shape (1,)
         items = (*items[:-1], slice(items[-1], items[-1] + 1 or None))
-    return op(x, index=_code(items), share=run)
+    return dispatch.call(op, (x,), {"index": _code(items)}, share=run)
 
 
 def _advanced(x: Any, items: tuple[Any, ...]) -> Any:

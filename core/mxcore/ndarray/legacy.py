@@ -8,13 +8,21 @@ import numpy as np
 
 from .. import _io_files
 from .._core import registry
+from .._core.params import Float, Int, Parser
 from ..base import error
 from ..context import cpu
 from ..ops import opencv
+from .checks import arrays
 from .creation import array
 from .ndarray import NDArray
 
 __all__ = ["imdecode", "_cvimread", "_imdecode", "_onehot_encode", "_set_value"]
+
+
+#: What they read their numbers with.
+_FLAG = Parser("_cvimread", {"flag": Int(1, ge=0)})
+_SOURCE = Parser("_set_value", {"src": Float(0.0)})
+_DECODE = Parser("_imdecode", {n: Int(ge=0) for n in ("index", "x0", "y0", "x1", "y1", "c", "size")})
 
 
 def imdecode(str_img: bytes, clip_rect: tuple[int, int, int, int] = (0, 0, 0, 0), out: NDArray | None = None, index: int = 0,
@@ -81,7 +89,10 @@ def imdecode(str_img: bytes, clip_rect: tuple[int, int, int, int] = (0, 0, 0, 0)
 def _imdecode(mean: NDArray | None = None, index: int = 0, x0: int = 0, y0: int = 0, x1: int = 0, y1: int = 0, c: int = 3, size: int = 0,
               str_img: bytes = b"", out: NDArray | None = None, **kwargs: Any) -> NDArray:
     """`imdecode` by its old names: `c` channels, the first `size` bytes of `str_img` (all if 0)."""
-    return imdecode(str_img[:size] if size else str_img, (int(x0), int(y0), int(x1), int(y1)), out, int(index), int(c),
+    p: Any = _DECODE({"index": index, "x0": x0, "y0": y0, "x1": x1, "y1": y1, "c": c, "size": size})
+    if mean is not None:
+        arrays("_imdecode", mean=mean)
+    return imdecode(str_img[:p.size] if p.size else str_img, (p.x0, p.y0, p.x1, p.y1), out, p.index, p.c,
                     mean if mean is not None and mean.size and mean.shape != (0,) else None)
 
 
@@ -97,12 +108,13 @@ def _cvimread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | 
     to_rgb : bool
         Colours in the order red, green, blue; else blue first.
     """
-    if int(flag) < 0:
-        raise error(ValueError, f"operator _cvimread: parameter 'flag' must be int >= 0, got {flag}")
+    flag = int(_FLAG({"flag": flag}).flag)  # type: ignore[attr-defined]
+    if not isinstance(filename, (str, os.PathLike)):
+        raise error(TypeError, f"operator _cvimread: parameter 'filename' must be a path, got {type(filename).__name__}")
     name = os.fspath(filename)
     with _io_files.open_read(name) as f:
         data = f.read()
-    image = opencv.decode(data, int(flag), name, bool(to_rgb))
+    image = opencv.decode(data, flag, name, bool(to_rgb))
     result = array(image, ctx=cpu(), dtype="uint8")
     if out is None:
         return result
@@ -116,13 +128,15 @@ def _set_value(src: float = 0.0, out: NDArray | None = None, **kwargs: Any) -> N
     """Fill `out` with a number."""
     if out is None:
         raise error(TypeError, "operator _set_value needs out=, the array to fill")
-    out[:] = float(src)
+    arrays("_set_value", out=out)
+    out[:] = _SOURCE({"src": src}).src  # type: ignore[attr-defined]
     return out
 
 
 def _onehot_encode(lhs: NDArray, rhs: NDArray, out: NDArray | None = None, **kwargs: Any) -> NDArray:
     """Write one-hot rows of the indices `lhs` into `rhs`, and return it."""
     target = rhs if out is None else out
+    arrays("_onehot_encode", lhs=lhs, rhs=target)
     if len(target.shape) != 2 or lhs.shape != target.shape[:1]:
         raise error(ValueError, f"operator _onehot_encode: indices (n,) and rows (n, classes) are needed, got {lhs.shape} and {target.shape}")
     registry.ops.get("one_hot")(lhs, depth=target.shape[1], dtype=target.dtype, out=target)

@@ -9,7 +9,6 @@ from .._core import arith, dispatch, registry, tape, transfer
 from .._core.array import Array, Storage, faces
 from .._core.context import Context
 from .._core.errors import error, warn
-from .._core.params import as_dtype
 from .._core.state import state
 from ..ops.reshape_codes import resolve_shape
 from . import indexing
@@ -201,10 +200,11 @@ class NDArray(Array):
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
         """The values in another dtype; with ``copy=False`` the array itself if it has that dtype."""
-        wanted = as_dtype(dtype)
-        if not copy and wanted == self._data.dtype:
+        op = _op("Cast")
+        p = op.parse({"dtype": "float32" if dtype is None else dtype})
+        if not copy and p.dtype == self._data.dtype:
             return self
-        return _op("Cast")(self, dtype=wanted)  # type: ignore[no-any-return]
+        return dispatch.invoke(op, (self,), p)  # type: ignore[no-any-return]
 
     def as_nd_ndarray(self) -> NDArray:
         """This array (the form of the legacy namespace)."""
@@ -241,8 +241,10 @@ class NDArray(Array):
                 target = resolve_shape(self._data.shape, shape, reverse)
             except ValueError as e:
                 raise error(ValueError, f"reshape of an array of shape {self.shape}: {e}") from None
+            except TypeError:
+                raise error(TypeError, f"reshape of an array of shape {self.shape}: a tuple of ints is needed, got {shape!r}") from None
             return self.__class__(self._data.reshape(target), self._st)
-        return _op("Reshape")(self, shape=shape, reverse=reverse, share=True)  # type: ignore[no-any-return]
+        return dispatch.call(_op("Reshape"), (self,), {"shape": shape, "reverse": reverse}, share=True)  # type: ignore[no-any-return]
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> NDArray:
         """Same as `reshape`."""
@@ -254,11 +256,11 @@ class NDArray(Array):
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
         """Insert a dimension of length 1; `inplace` gives a view."""
-        return _op("expand_dims")(self, axis=axis, share=inplace)  # type: ignore[no-any-return]
+        return dispatch.call(_op("expand_dims"), (self,), {"axis": axis}, share=inplace)  # type: ignore[no-any-return]
 
     def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
         """Remove dimensions of length 1; `inplace` gives a view."""
-        return _op("squeeze")(self, axis=axis, share=inplace)  # type: ignore[no-any-return]
+        return dispatch.call(_op("squeeze"), (self,), {"axis": axis}, share=inplace)  # type: ignore[no-any-return]
 
     def broadcast_to(self, shape: Any) -> NDArray:
         """Repeat along dimensions of length 1 (or new leading ones) up to `shape`; 0 keeps a length."""
@@ -269,6 +271,8 @@ class NDArray(Array):
 
     def broadcast_like(self, other: NDArray) -> NDArray:
         """Repeat up to the shape of `other`."""
+        if not isinstance(other, NDArray):
+            raise error(TypeError, f"broadcast_like: other must be an NDArray, got {type(other).__name__}")
         return self.broadcast_to(other.shape)
 
     def transpose(self, *axes: Any, **kwargs: Any) -> NDArray:
@@ -374,6 +378,8 @@ def _op(name: str) -> Any:
 def _copy_to(x: NDArray, ctx: Context) -> NDArray:
     if ctx is x._st.ctx:
         return x.copy()
+    if not isinstance(ctx, Context):
+        raise error(TypeError, f"as_in_context needs a Context such as mx.cpu(0), got {ctx!r}")
     return transfer.to_context(x, ctx)  # type: ignore[no-any-return]
 
 

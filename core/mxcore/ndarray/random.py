@@ -1,13 +1,15 @@
 """Random arrays (``mx.nd.random``): numbers or arrays as parameters of the distributions."""
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 from .._core import dispatch, registry
+from .._core.arith import Arithmetic
 from .._core.array import Array
-from .._core.context import current_context
 from .._core.errors import error
 from .._views import eager_function, namespace
+from .checks import arrays, place
 from .ndarray import NDArray
 
 __all__ = [
@@ -27,29 +29,40 @@ _DISTRIBUTIONS: dict[str, tuple[tuple[str, str, str, float], ...]] = {
 }
 
 
+def rate(scale: Any) -> Any:
+    """What the operators of the exponential distribution take instead of the scale that the functions take."""
+    if isinstance(scale, numbers.Real):
+        if not scale > 0:
+            raise error(ValueError, f"random.exponential: scale must be above 0, got {scale}")
+    elif not isinstance(scale, Arithmetic):
+        raise error(TypeError, f"random.exponential: scale must be a number, an NDArray or a Symbol, got {type(scale).__name__}")
+    return 1.0 / scale
+
+
 def _draw(name: str, values: list[Any], shape: Any, dtype: Any, ctx: Any, out: Any) -> NDArray:
     specs = _DISTRIBUTIONS[name]
     if name == "exponential":
-        values = [1.0 / values[0]]  # MXNet's function takes the scale, its operators the rate
-    arrays = [isinstance(v, Array) for v in values]
-    if all(arrays):
+        values = [rate(values[0])]
+    given = [isinstance(v, Array) for v in values]
+    if all(given):
         op = registry.ops.get(f"_sample_{name}")
-        params = {} if shape in (None, ()) else {"shape": shape}
+        params = {} if shape is None or isinstance(shape, (tuple, list)) and not shape else {"shape": shape}
         if dtype is not None:
             params["dtype"] = dtype
         return op(*values, **params, out=out)  # type: ignore[no-any-return]
-    if any(arrays):
+    if any(given):
         raise error(TypeError, f"random.{name}: parameters must be all numbers or all arrays, "
                                f"got {', '.join(type(v).__name__ for v in values)}")
     op = registry.ops.get(f"_random_{name}")
+    if out is not None:
+        arrays(op.name, out=out)
     kwargs: dict[str, Any] = {s[1]: v for s, v in zip(specs, values)}
     if shape is None:
         shape = out.shape if out is not None else (1,)
     kwargs["shape"] = shape
     if dtype is not None or out is not None:
         kwargs["dtype"] = out.dtype if dtype is None else dtype
-    ctx = ctx or (out.context if out is not None else current_context())
-    return dispatch.invoke(op, (), op.parse(kwargs), out, cls=NDArray, ctx=ctx)  # type: ignore[no-any-return]
+    return dispatch.invoke(op, (), op.parse(kwargs), out, cls=NDArray, ctx=place(op.name, ctx, out))  # type: ignore[no-any-return]
 
 
 def uniform(low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
@@ -126,11 +139,13 @@ def shuffle(data: NDArray, **kwargs: Any) -> NDArray:
     return registry.ops.get("_shuffle")(data, **kwargs)  # type: ignore[no-any-return]
 
 
-def randint(low: int, high: int, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
+def randint(low: int, high: Any = None, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
     """Draw integers from [low, high), int32 unless told; rest as in `uniform`."""
     op = registry.ops.get("_random_randint")
+    if out is not None:
+        arrays(op.name, out=out)
     params = {"low": low, "high": high, "shape": (out.shape if out is not None else (1,)) if shape is None else shape, "dtype": dtype or (out.dtype if out is not None else "int32")}
-    return dispatch.invoke(op, (), op.parse(params), out, cls=NDArray, ctx=ctx or current_context())  # type: ignore[no-any-return]
+    return dispatch.invoke(op, (), op.parse(params), out, cls=NDArray, ctx=place("_random_randint", ctx, out))  # type: ignore[no-any-return]
 
 
 __getattr__, __dir__ = namespace(globals(), "random", eager_function)

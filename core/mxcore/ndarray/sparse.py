@@ -8,11 +8,12 @@ import numpy as np
 
 from .._core import arith, registry, transfer
 from .._core.array import CSR, RowSparse, Storage, faces
-from .._core.context import Context, current_context
+from .._core.context import Context
 from .._core.errors import error
-from .._core.params import as_dtype
+from .._core.params import Parser, Shape, as_dtype
 from .._views import eager_function, namespace
 from . import indexing
+from .checks import place
 from .ndarray import NDArray
 
 __all__ = ["BaseSparseNDArray", "RowSparseNDArray", "CSRNDArray", "row_sparse_array", "csr_matrix", "zeros", "array", "empty",
@@ -169,8 +170,11 @@ def _unpickle(stype: str, shape: tuple[int, ...], parts: list[np.ndarray[Any, An
 
 
 def _host(x: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
-    a = x.asnumpy() if hasattr(x, "asnumpy") else np.asarray(x)
-    return np.ascontiguousarray(a, dtype=dtype)
+    try:
+        a = x.asnumpy() if hasattr(x, "asnumpy") else np.asarray(x)
+        return np.ascontiguousarray(a, dtype=dtype)
+    except (TypeError, ValueError) as e:
+        raise error(TypeError, f"an array of numbers is needed, got {type(x).__name__}: {e}") from None
 
 
 def _plain_dtype(given: Any, dtype: Any) -> Any:
@@ -196,7 +200,7 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
     >>> a.asnumpy().tolist()
     [[0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]
     """
-    ctx = ctx or current_context()
+    ctx = place("row_sparse_array", ctx)
     if isinstance(arg1, tuple) and len(arg1) == 2 and not all(isinstance(d, int) for d in arg1):
         dt = _plain_dtype(arg1[0], dtype)
         data, rows = _host(arg1[0], dt), _host(arg1[1], np.int64)
@@ -227,7 +231,7 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
     arg1 : (data, indices, indptr), (data, (row, col)), array_like, NDArray or tuple of int
         The compressed parts; coordinates; a full matrix; or a shape, for a matrix of zeros.
     """
-    ctx = ctx or current_context()
+    ctx = place("csr_matrix", ctx)
     if isinstance(arg1, tuple) and len(arg1) == 3:
         data, cols, ptr = _host(arg1[0], _plain_dtype(arg1[0], dtype)), _host(arg1[1], np.int64), _host(arg1[2], np.int64)
         full = tuple(shape) if shape is not None else (len(ptr) - 1, int(cols.max()) + 1 if len(cols) else 0)
@@ -246,11 +250,16 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
         else:
             dense = _host(arg1.toarray() if hasattr(arg1, "toarray") else arg1, _plain_dtype(arg1, dtype))
             full = dense.shape
+            if len(full) != 2:
+                raise error(ValueError, f"csr_matrix: a matrix is needed, got shape {full}")
         r, cols = np.nonzero(dense)
         data, cols = dense[r, cols], cols.astype(np.int64)
         ptr = np.concatenate([[0], np.cumsum(np.bincount(r, minlength=full[0]))]).astype(np.int64)
     put = ctx.device.from_host
     return CSRNDArray(CSR(full, put(ptr, ctx.device_id), put(cols, ctx.device_id), put(data, ctx.device_id)), Storage(ctx))
+
+
+_ZEROS = Parser("zeros", {"shape": Shape()})
 
 
 def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
@@ -262,7 +271,8 @@ def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None,
     make = {"row_sparse": row_sparse_array, "csr": csr_matrix}.get(stype)
     if make is None:
         raise error(ValueError, f"unknown storage type {stype!r}; use 'default', 'row_sparse' or 'csr'")
-    return make(tuple(int(d) for d in shape), ctx=ctx, dtype=dtype)  # type: ignore[return-value]
+    p: Any = _ZEROS({"shape": shape})
+    return make(p.shape, ctx=ctx, dtype=dtype)  # type: ignore[no-any-return, operator]
 
 
 def empty(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:

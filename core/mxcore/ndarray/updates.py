@@ -1,12 +1,14 @@
 """AdamW and LAMB over lists of arrays, as ``mx.nd.contrib`` has them."""
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
 from .._core import registry
 from ..base import error
+from .checks import arrays
 from .creation import full
 from .ndarray import NDArray
 
@@ -15,15 +17,22 @@ __all__ = ["adamw_update", "mp_adamw_update", "multi_adamw_update", "multi_mp_ad
 
 def _scale(rescale_grad: Any, like: NDArray) -> NDArray:
     """The factor on the gradient as an array beside the weight."""
+    arrays("adamw_update", weight=like)
     if isinstance(rescale_grad, NDArray):
         return rescale_grad.as_in_context(like.context)
-    return full((1,), float(rescale_grad), ctx=like.context)
+    if not isinstance(rescale_grad, numbers.Real):
+        raise error(TypeError, f"adamw_update: rescale_grad must be a number or an NDArray, got {rescale_grad!r}")
+    return full((1,), rescale_grad, ctx=like.context)
 
 
 def _flat(*lists: Sequence[NDArray]) -> list[NDArray]:
     """First items of all lists, then the second ones …"""
+    for x in lists:
+        if not isinstance(x, (list, tuple)) or not x:
+            got = "none" if isinstance(x, (list, tuple)) else type(x).__name__
+            raise error(TypeError, f"weights, gradients and states must be lists of one NDArray or more, got {got}")
     if len({len(x) for x in lists}) != 1:
-        raise error(ValueError, f"the lists of arrays must have one length, got {[len(x) for x in lists]}")
+        raise error(ValueError, f"the lists of weights, gradients and states must have one length, got {[len(x) for x in lists]}")
     return list(chain.from_iterable(zip(*lists)))
 
 

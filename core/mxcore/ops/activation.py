@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.infer import merge_shape
+from .._core.infer import merge_shape, show
 from .._core.op import op
 from .._core.params import Bool, Enum, Float, Int, Shape
 from ..testing.sample import Sample
@@ -150,7 +150,7 @@ def _prelu_shape(ins: list[Any]) -> list[Any]:
         return [data, gamma]
     channels = data[1] if len(data) > 1 else data[0] if data else 1
     if gamma is not None and (len(gamma) != 1 or gamma[0] not in (-1, channels) and channels != -1):
-        raise ValueError(f"gamma {gamma} must have shape ({channels},) or (1,) for data {data}")
+        raise ValueError(f"gamma {gamma} must have shape {show((channels,))} or (1,) for data {data}")
     return [data, (channels,)]
 
 
@@ -309,7 +309,16 @@ dropout.cost(lambda p, ins, outs: size_of(ins[0]) * 4)
 
 # -- the softmax family ---------------------------------------------------------------------------------------------
 
-_SOFT = dict(axis=Int(-1), temperature=Float(None), dtype=Enum("float16 float32 float64", None), use_length=Bool(False, optional=True))
+class _NotZero(Float):
+    """A number to divide by."""
+
+    def check(self, x: Any) -> Any:
+        if x == 0:
+            raise ValueError(f"must be a float other than 0, got {x}")
+        return x
+
+
+_SOFT = dict(axis=Int(-1), temperature=_NotZero(None), dtype=Enum("float16 float32 float64", None), use_length=Bool(False, optional=True))
 
 
 def _soft_samples() -> list[Sample]:
@@ -474,7 +483,7 @@ def log_softmax(k, p, data):
     return d
 
 
-_BACK = dict(axis=Int(-1), temperature=Float(None))
+_BACK = dict(axis=Int(-1), temperature=_NotZero(None))
 
 
 def _cool(p: Any, g: Any) -> Any:

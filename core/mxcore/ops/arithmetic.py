@@ -13,6 +13,7 @@ import numpy as np
 from .._core.op import op
 from ..families import binary, broadcast, scalar
 from ..testing.sample import Ints, Sample
+from .rules import spread_from
 
 
 @op("_sum_like", inputs="data like~", grad=lambda F, dy, like_data: (F._broadcast_back(dy, like_data), None),
@@ -38,7 +39,13 @@ def sum_like(k, p, data, like):
         return data.sum(axes).reshape(shape)
 
 
-sum_like.shape(lambda p, ins: [ins[1]])
+@sum_like.shape
+def _(p, ins):
+    spread_from(*ins, "like")
+    return [ins[1]]
+
+
+
 sum_like.view = True  # equal shapes: the gradient itself, no copy
 
 
@@ -57,7 +64,11 @@ def broadcast_back(k, p, data, like):
     return k.xp.broadcast_to(data.reshape(data.shape[max(data.ndim - len(shape), 0):]), shape).copy()
 
 
-broadcast_back.shape(lambda p, ins: [ins[1]])
+@broadcast_back.shape
+def _(p, ins):
+    spread_from(*ins[::-1], "data")
+    return [ins[1]]
+
 
 
 def _div(xp, a, b):

@@ -38,7 +38,7 @@ backward_index_copy.dtype(lambda p, ins, outs: (ins, [ins[0], ins[0]]))
 def _joined(p: Any, ins: Any) -> Any:
     first = ins[0]
     if p.squeeze_axis:
-        axis = axis_of(p.axis, len(first) + 1)
+        axis = axis_of(p.axis, len(first) + 1, " of the result")
         return [(*first[:axis], len(ins), *first[axis:])]
     axis = axis_of(p.axis, len(first))
     if any(s[:axis] + s[axis + 1:] != first[:axis] + first[axis + 1:] for s in ins):

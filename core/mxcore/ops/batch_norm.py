@@ -19,7 +19,7 @@ __all__ = ["PLAIN", "batch_family", "plain_samples", "with_statistics"]
 
 
 _BATCH = dict(
-    eps=Float(1e-3), momentum=Float(0.9), fix_gamma=Bool(True), use_global_stats=Bool(False), output_mean_var=Bool(False), axis=Int(1),
+    eps=Float(1e-3, ge=0), momentum=Float(0.9), fix_gamma=Bool(True), use_global_stats=Bool(False), output_mean_var=Bool(False), axis=Int(1),
     cudnn_off=Bool(False), min_calib_range=Float(None), max_calib_range=Float(None))
 
 

@@ -10,7 +10,7 @@ from .._core.op import op
 from .._core.params import Bool, Enum
 from ..testing.sample import Sample, Values
 from .dense import given, wide
-from .rules import size_of
+from .rules import gradient_of, size_of
 from .silent import silent
 
 __all__: list[str] = []
@@ -58,8 +58,9 @@ class _Problem:
         self.steps = xp.maximum(given_steps, 1)
         repeats = ((label[:, 1:] == label[:, :-1]) & inside[:, 1:]).sum(1)
         self.possible = (given_steps > 0) & (lengths + repeats <= given_steps)
-        # A label out of range on either side is an index out of range, which the device refuses.
-        label = xp.where(inside, xp.where(label < 0, c, label), blank)
+        label = xp.where(inside, label, blank)
+        if label.size and not (label.min().item() >= 0 and label.max().item() < c):
+            raise IndexError(f"labels from {label.min().item()} to {label.max().item()} are given, there are classes from 0 to {c - 1}")
         self.path = xp.full((n, 2 * width + 1), blank, np.int64)
         self.path[:, 1::2] = label
         self.emit = xp.take_along_axis(self.logs, xp.broadcast_to(self.path[None], (steps, *self.path.shape)), 2)
@@ -236,7 +237,7 @@ def backward_ctc_loss(k, p, dy_, *arrays):
     return g * wide(dy_)[None, :, None]
 
 
-backward_ctc_loss.shape(lambda p, ins: [ins[1]])
+backward_ctc_loss.shape(gradient_of(lambda p, ins: ctc_loss.shape_rule(p, ins, [None])[1][0]))
 
 
 @backward_ctc_loss.dtype

@@ -48,6 +48,20 @@ def _over_matrix(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape[:-2] or (1,)
 
 
+def _each(fn: Any, matrices: Any, what: str) -> Any:
+    """``fn(matrices)``; where that fails, an error that says for which of them."""
+    try:
+        return fn(matrices)
+    except np.linalg.LinAlgError:
+        for at in np.ndindex(matrices.shape[:-2]):
+            try:
+                fn(matrices[at])
+            except np.linalg.LinAlgError:
+                place = f"A[{', '.join(map(str, at))}]" if at else "A"
+                raise ValueError(f"the matrix {place} is {what}") from None
+        raise
+
+
 def _potrf_grad(F: Any, p: Any, dy: Any, y: Any) -> Any:
     """Murray, "Differentiation of the Cholesky decomposition", 2016, section 4; the gradient is symmetric."""
     low, g = (y, dy) if p.lower else (_t(F, y), _t(F, dy))
@@ -71,9 +85,8 @@ def potrf(k, p, A):
     lower : bool
         The lower factor; else its transpose.
     """
-    if p.lower:
-        return k.xp.linalg.cholesky(A)
-    return k.xp.ascontiguousarray(k.xp.swapaxes(k.xp.linalg.cholesky(k.xp.swapaxes(A, -1, -2)), -1, -2))
+    low = _each(k.xp.linalg.cholesky, A if p.lower else k.xp.swapaxes(A, -1, -2), "not positive definite")
+    return low if p.lower else k.xp.ascontiguousarray(k.xp.swapaxes(low, -1, -2))
 
 
 def _potri_grad(F: Any, p: Any, dy: Any, A: Any, y: Any) -> Any:
@@ -99,7 +112,7 @@ def potri(k, p, A):
     """
     xp = k.xp
     low = xp.tril(A) if p.lower else xp.swapaxes(xp.triu(A), -1, -2)
-    inv = xp.linalg.inv(low)
+    inv = _each(xp.linalg.inv, low, "singular: a factor has no zeros on its diagonal")
     return xp.matmul(xp.swapaxes(inv, -1, -2), inv)
 
 
@@ -113,7 +126,7 @@ def inverse(k, p, A):
     ----------
     A : array, (..., n, n)
     """
-    return k.xp.linalg.inv(A)
+    return _each(k.xp.linalg.inv, A, "singular")
 
 
 for _op in (potrf, potri, inverse):

@@ -103,8 +103,15 @@ def bias_sum(k, p, data, like):
     return total.sum().reshape(1) if like.shape[0] == 1 else total
 
 
-for _op in (bias_like, bias_sum):
-    _op.shape(lambda p, ins: [ins[1]])
+def _bias_shape(p, ins, bias, whole):
+    """The bias has one element, or one for each place on the axis."""
+    if bias not in ((1,), whole[_upon(p, len(whole)):][:1]):
+        raise ValueError(f"the bias {bias} must have one element, or one for each place on axis {p.axis} of {whole}")
+    return [ins[1]]
+
+
+bias_like.shape(lambda p, ins: _bias_shape(p, ins, *ins))
+bias_sum.shape(lambda p, ins: _bias_shape(p, ins, *ins[::-1]))
 
 _PARAMS = dict(num_hidden=Int(ge=1), no_bias=Bool(False), flatten=Bool(True))
 

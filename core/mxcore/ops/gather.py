@@ -335,6 +335,16 @@ scatter_set_nd.shape(lambda p, ins: [_scattered(*ins)])
 scatter_set_nd.dtype(_two_alike(0, 1))
 
 
+def _inside(places: Any, n: int, what: str) -> Any:
+    """Whole numbers from 0 to below `n`, which is open if it is below 0."""
+    i = places.astype(np.int64)
+    if i.size:
+        low, high = i.min().item(), i.max().item()
+        if low < 0 or high >= n >= 0:
+            raise IndexError(f"{what} {low if low < 0 else high} is out of range" + (f" [0, {n})" if n >= 0 else ": it must not be below 0"))
+    return i
+
+
 def _strides(shape: tuple[int, ...]) -> list[int]:
     return [size_of(shape[i + 1:]) for i in range(len(shape))]
 
@@ -350,14 +360,13 @@ def ravel_multi_index(k, p, data):
     Parameters
     ----------
     data : array, (len(shape), ...)
-        Row i holds the coordinates along axis i; they are not checked.
+        Row i holds the coordinates along axis i.
     shape : tuple of int
-        Of the array; the first length has no effect and may be -1.
+        Of the array; the first length may be -1, and is as long as it takes then.
     """
-    i = data.astype(np.int64)
     flat: Any = 0
-    for axis, stride in enumerate(_strides(p.shape)):
-        flat = flat + i[axis:axis + 1] * stride
+    for axis, (d, stride) in enumerate(zip(p.shape, _strides(p.shape))):
+        flat = flat + _inside(data[axis:axis + 1], d, f"on axis {axis} of shape {p.shape}, coordinate") * stride
     return flat.reshape(data.shape[1:] or (1,))
 
 
@@ -374,7 +383,7 @@ def _(p, ins, outs):
 
 
 @op("_unravel_index", "unravel_index", inputs="data", shape=Shape(None), grad=None, samples=[
-    Sample(np.array([5, 1, 7]), params={"shape": (2, 3)}, grad=False),
+    Sample(np.array([5, 1, 4]), params={"shape": (2, 3)}, grad=False),
     Sample(np.array([[5, 1], [7, 2]]), params={"shape": (3, 2, 2)}, grad=False, mxnet="wrong for more than one dimension")]
     + [Sample(Ints((4,), 0, 12), params={"shape": q}, grad=False, dtypes="int32 int64 float32 float64") for q in ("(4, 3)", (3, 2, 2), (-1, 3), 12, (20, 1))])
 def unravel_index(k, p, data):
@@ -384,9 +393,9 @@ def unravel_index(k, p, data):
     ----------
     data : array
     shape : tuple of int
-        Of the array; the first length has no effect and may be -1.
+        Of the array; the first length may be -1, and is as long as it takes then.
     """
-    flat = data.astype(np.int64)
+    flat = _inside(data, size_of(p.shape), f"in shape {p.shape}, place")
     rows = [flat // stride % d if i else flat // stride for i, (d, stride) in enumerate(zip(p.shape, _strides(p.shape)))]
     return k.xp.stack(rows, 0)
 

@@ -17,7 +17,7 @@ from .._core.rng import Rng
 from ..testing.sample import Ints, Sample, Values
 from . import colours, opencv, resampling
 from .dense import wide
-from .rules import size_of
+from .rules import gradient_of, size_of
 
 __all__ = ["OPS", "chance", "resizable", "resize_dtypes", "resized"]
 
@@ -99,7 +99,7 @@ def backward_to_tensor(k, p, dy_, like):
     return k.xp.moveaxis(dy_, -3, -1) * np.float32(1 / 255)
 
 
-backward_to_tensor.shape(lambda p, ins: [ins[1]])
+backward_to_tensor.shape(gradient_of(lambda p, ins: to_tensor.shape_rule(p, ins)[0]))
 backward_to_tensor.dtype(lambda p, ins, outs: (ins, [ins[1] or outs[0]]))
 
 
@@ -152,7 +152,8 @@ def _(p, ins):
     if channels not in (1, 3):
         raise ValueError(f"data {ins[0]} must have 1 or 3 channels, as its axis before height and width")
     _channels("mean", p.mean, channels, 0.0)
-    _channels("std", p.std, channels, 1.0)
+    if 0 in _channels("std", p.std, channels, 1.0):
+        raise ValueError(f"std must not hold 0, got {p.std}")
     return [ins[0]]
 
 
@@ -217,7 +218,7 @@ def backward_crop(k, p, dy_, like):
     return out
 
 
-backward_crop.shape(lambda p, ins: [ins[1]])
+backward_crop.shape(gradient_of(lambda p, ins: crop.shape_rule(p, ins)[0]))
 
 
 def resized(xp: Any, data: Any, new: tuple[int, int], method: int) -> Any:
@@ -311,7 +312,7 @@ def backward_resize(k, p, dy_, like):
     return resampling.apply(xp, y.T, w.T, x)
 
 
-backward_resize.shape(lambda p, ins: [ins[1]])
+backward_resize.shape(gradient_of(lambda p, ins: resize.shape_rule(p, ins)[0]))
 
 
 # -- flips ----------------------------------------------------------------------------------------------------------

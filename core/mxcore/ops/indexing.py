@@ -8,7 +8,7 @@ import numpy as np
 from .._core.op import op
 from .._core.params import Any_
 from ..testing.sample import Ints, Sample
-from .rules import first_dtype, size_of
+from .rules import first_dtype, gradient_of, size_of
 
 __all__: list[str] = []
 
@@ -106,7 +106,7 @@ def basic_index_spread(k, p, data, like):
     return out
 
 
-basic_index_spread.shape(lambda p, ins: [ins[1]])
+basic_index_spread.shape(gradient_of(lambda p, ins: _basic_shape(p.index, ins[0])))
 
 
 _I = np.array([[0, 2], [2, 0]])
@@ -166,7 +166,7 @@ def advanced_index_spread(k, p, data, like, *indices):
     return out.reshape(shape)
 
 
-advanced_index_spread.shape(lambda p, ins: [ins[1]])
+advanced_index_spread.shape(gradient_of(lambda p, ins: _advanced_shape(p.index, ins[0], ins[1:])))
 advanced_index_spread.dtype(first_dtype)
 
 

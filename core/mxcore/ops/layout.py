@@ -129,7 +129,7 @@ def _deep_to_wide(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 def _wide_to_deep(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     n, c, h, w = _blocks(p, shape)
     if any(d != -1 and d % p.block_size for d in (h, w)):
-        raise ValueError(f"height {h} and width {w} must be multiples of block_size = {p.block_size}")
+        raise ValueError(f"height and width of {shape} must be multiples of block_size = {p.block_size}")
     return n, times(p.block_size**2, c), h // p.block_size, w // p.block_size
 
 

@@ -145,7 +145,7 @@ _BACKWARD_DOC = """Gradients of `{0}` with respect to data, gamma and beta.
 
 LAYER_NORM = _family(
     "LayerNorm", _layer, lambda p, s: s[axis_of(p.axis, len(s))], with_statistics,
-    dict(axis=Int(-1), eps=Float(1e-5), output_mean_var=Bool(False)),
+    dict(axis=Int(-1), eps=Float(1e-5, ge=0), output_mean_var=Bool(False)),
     [Sample((3, 5), (5,), (5,)), Sample((2, 4, 3), (4,), (4,), params={"axis": 1, "eps": 1e-3}),
      Sample((0, 3), (3,), (3,), mxnet="MXNet refuses an empty batch"),
      Sample((4, 2, 3), (4,), (4,), params={"axis": 0}), Sample((2, 3, 2), (3,), (3,), params={"axis": "-2", "eps": "0.01"}),
@@ -176,7 +176,7 @@ LAYER_NORM = _family(
 
 GROUP_NORM = _family(
     "GroupNorm", _group, lambda p, s: p.num_groups, with_statistics,
-    dict(num_groups=Int(1, ge=1), eps=Float(1e-5), output_mean_var=Bool(False)),
+    dict(num_groups=Int(1, ge=1), eps=Float(1e-5, ge=0), output_mean_var=Bool(False)),
     [Sample((2, 4, 3), (2,), (2,), params={"num_groups": 2}), Sample((3, 3, 2, 2), (1,), (1,)),
      Sample((2, 3, 4), (3,), (3,), params={"num_groups": 3}),
      Sample((2, 6), (3,), (3,), params={"num_groups": "3", "eps": "0.01"}),
@@ -205,7 +205,7 @@ GROUP_NORM = _family(
     """)
 
 INSTANCE_NORM = _family(
-    "InstanceNorm", _instance, lambda p, s: s[1] if len(s) > 1 else -1, 1, dict(eps=Float(1e-3)),
+    "InstanceNorm", _instance, lambda p, s: s[1] if len(s) > 1 else -1, 1, dict(eps=Float(1e-3, ge=0)),
     [Sample((2, 3, 4), (3,), (3,)), Sample((2, 2, 3, 4), (2,), (2,), params={"eps": 1e-2}),
      Sample((1, 1, 5), (1,), (1,), params={"eps": "1e-5"}),
      Sample((1, 2, 2, 1, 3), (2,), (2,)), Sample((2, 2, 1), (2,), (2,), grad=(0, 1, 1)),
@@ -242,7 +242,7 @@ def _unit_grad(F: Any, p: Any, dy: Any, data: Any) -> Any:
     return F.broadcast_mul(dy - F.broadcast_mul(y, F.sum(dy * y, **along)), inv)
 
 
-@op("L2Normalization", inputs="data", eps=Float(1e-10), mode=Enum("channel instance spatial", "instance"), grad=_unit_grad,
+@op("L2Normalization", inputs="data", eps=Float(1e-10, ge=0), mode=Enum("channel instance spatial", "instance"), grad=_unit_grad,
     samples=[Sample((2, 3, 4), params={"mode": m}) for m in _MODES] + [Sample((2, 3))] + [
         Sample(s, params={"mode": m, "eps": e}) for s, m, e in (
             ((2, 5), "channel", 0.1), ((3, 1), "instance", 1.0), ((1, 2, 3, 2), "spatial", "0.5"), ((2, 1, 2, 2), "instance", 1e-3),

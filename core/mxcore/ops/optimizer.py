@@ -318,7 +318,7 @@ OPS = [
     *_update("adam_update", _adam, ["mean", "var"], {"lr": _f(), **_BETAS, **_stepping(), **_LAZY}, "A step of Adam.",
              ["_sparse_adam_update"], _if_told, choices=[{}, _NO_CLIP, _EAGER]),
     *_update("ftml_update", _ftml, ["d", "v", "z"],
-             {"lr": _f(), "beta1": _share(0.6), "beta2": _share(0.999), "epsilon": _f(1e-8), "t": Int(dynamic=True), **_stepping("clip_grad")},
+             {"lr": _f(), "beta1": _share(0.6), "beta2": _share(0.999), "epsilon": _f(1e-8), "t": Int(ge=1, dynamic=True), **_stepping("clip_grad")},
              "A step of FTML, Follow the Moving Leader."),
     *_update("ftrl_update", _ftrl, ["z", "n"], {"lr": _f(), "lamda1": _f(0.01), "beta": _f(1.0), **_stepping()},
              "A step of FTRL, Follow the Regularized Leader.", ["_sparse_ftrl_update"], _if_sparse),

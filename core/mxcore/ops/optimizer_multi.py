@@ -13,6 +13,12 @@ __all__ = ["MANY"]
 _F32 = np.dtype("float32")
 
 
+class _Steps(Shape):
+    """Numbers of steps, which are counted from 1."""
+
+    element = staticmethod(Int(ge=1).convert)
+
+
 # -- LAMB: the direction, then the step by the ratio of two norms -------------------------------------------------
 def _direction(xp, p, t, wd, w, g, mean, var):
     mean, var = _adam_moments(p, _grad(xp, p, g), mean, var)
@@ -35,7 +41,7 @@ def _norm(xp, x):
 
 
 _BETAS = {"beta1": _f(0.9), "beta2": _f(0.999)}
-_PHASE1 = {**_BETAS, "epsilon": _f(1e-6), "t": Int(dynamic=True), "bias_correction": Bool(True), "wd": _f(), "rescale_grad": _f(1.0),
+_PHASE1 = {**_BETAS, "epsilon": _f(1e-6), "t": Int(ge=1, dynamic=True), "bias_correction": Bool(True), "wd": _f(), "rescale_grad": _f(1.0),
            "clip_gradient": _f(-1.0)}
 _PHASE2 = {"lr": _f(), "lower_bound": _f(-1.0), "upper_bound": _f(-1.0)}
 
@@ -262,7 +268,7 @@ MANY = [
     *_many("_multi_%slamb_update", _lamb_rule, ["mean", "var"],
            {"learning_rates": Floats(dynamic=True), **_BETAS, "epsilon": _f(1e-6), "wds": Floats(dynamic=True), "rescale_grad": _f(1.0),
             "lower_bound": _f(-1.0), "upper_bound": _f(-1.0), "clip_gradient": _f(-1.0), "bias_correction": Bool(True),
-            "step_count": Shape(dynamic=True)}, "A step of LAMB for many weights.", count="num_tensors", rates=("learning_rates", "wds"),
+            "step_count": _Steps(dynamic=True)}, "A step of LAMB for many weights.", count="num_tensors", rates=("learning_rates", "wds"),
            sample={**_MOMENTS, "learning_rates": (0.25, 0.5), "wds": (0.125, 0.25), "step_count": (3, 4),
                    "rescale_grad": 0.5, "clip_gradient": 0.75, "upper_bound": 2.0}),
     *_many("_multi_%sadamw_update", _adamw_rule, ["mean", "var"],

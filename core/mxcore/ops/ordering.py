@@ -8,7 +8,7 @@ import numpy as np
 from .._core.op import op
 from .._core.params import Bool, DType, Enum, Int
 from ..testing.sample import Distinct, Ints, Sample
-from .rules import axis_of, first_dtype, size_of
+from .rules import axis_of, first_dtype, fits, size_of
 
 __all__: list[str] = []
 
@@ -163,7 +163,14 @@ def order_spread(k, p, data, places, like):
     return _scattered(k.xp, tuple(like.shape), p.axis, places, data)
 
 
-order_spread.shape(lambda p, ins: [ins[2]])
+@order_spread.shape
+def _(p, ins):
+    fits("data", ins, [ins[1]])
+    _places_shape(p, ins[1], ins[2])
+    return [ins[2]]
+
+
+
 order_spread.dtype(first_dtype)
 
 
@@ -184,7 +191,15 @@ def order_pick(k, p, data, places):
     return k.xp.take_along_axis(data, places.astype(np.int64), axis_of(p.axis, data.ndim))
 
 
-order_pick.shape(lambda p, ins: [ins[1]])
+def _places_shape(p, places, shape):
+    """The shape of places along an axis, or of any in the flattened array."""
+    if p.axis is not None:
+        axis = axis_of(p.axis, len(shape))
+        fits("places", [places[:axis] + places[axis + 1:]], [shape[:axis] + shape[axis + 1:]])
+    return [places]
+
+
+order_pick.shape(lambda p, ins: _places_shape(p, ins[1], ins[0]))
 order_pick.dtype(first_dtype)
 
 

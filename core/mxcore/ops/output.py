@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.infer import known, merge_shape
+from .._core.infer import known, merge_shape, show
 from .._core.op import op
 from .._core.params import Bool, Enum, Float
 from ..testing.sample import Ints, Sample, Values
@@ -14,7 +14,7 @@ from . import special
 from .activation import soft
 from .dense import given, wide
 from .floating import floating
-from .rules import one, size_of
+from .rules import fits, gradient_of, one, size_of
 from .silent import silent
 
 __all__: list[str] = []
@@ -128,7 +128,7 @@ def _softmax_labels(p: Any, data: Any, label: Any) -> Any:
             return merge_shape(label, allowed)
         except ValueError:
             pass
-    raise ValueError(f"label {label} must be {flat}, {(data[0], *data[2:])} or, with probabilities, {data}")
+    raise ValueError(f"label {label} must be {show(flat)}, {show((data[0], *data[2:]))} or, with probabilities, {data}")
 
 
 @softmax_output.shape
@@ -421,7 +421,11 @@ def backward_identity_attach_kl_sparse_reg(k, p, dy_, data, moving_avg):
     return wide(dy_) + slope.reshape(-1, *(1,) * (x.ndim - 2)).astype(x.dtype), new
 
 
-backward_identity_attach_kl_sparse_reg.shape(lambda p, ins: [ins[1]])
+@backward_identity_attach_kl_sparse_reg.shape
+def _(p, ins):
+    fits("dy data moving_avg", ins, [ins[1], ins[1], _channels(ins[1])])
+    return [ins[1]]
+
 
 
 # -- losses ---------------------------------------------------------------------------------------------------------
@@ -547,4 +551,4 @@ def backward_softmax_cross_entropy(k, p, dy_, data, label):
     return g * wide(dy_)
 
 
-backward_softmax_cross_entropy.shape(lambda p, ins: [ins[1]])
+backward_softmax_cross_entropy.shape(gradient_of(lambda p, ins: softmax_cross_entropy.shape_rule(p, ins, [None])[1][0]))

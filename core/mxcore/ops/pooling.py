@@ -12,7 +12,7 @@ from ..testing.sample import Distinct, Sample
 from .conv import Geometry, geometry, padded, windows
 from .dense import given, wide
 from .floating import floating
-from .rules import size_of
+from .rules import fits, size_of
 from .silent import silent
 
 __all__: list[str] = []
@@ -316,7 +316,11 @@ def _norm_slope(xp: Any, x: Any, y: Any, n: int) -> Any:
     return xp.where(y == 0, y.dtype.type(0), (x / xp.where(y == 0, y.dtype.type(1), y)) ** (n - 1))
 
 
-backward_pooling.shape(lambda p, ins: [ins[1]])
+@backward_pooling.shape
+def _(p, ins):
+    fits("dy data out", ins, [_shape(p, ins[1]), ins[1], _shape(p, ins[1])])
+    return [ins[1]]
+
 
 
 @backward_pooling.cost

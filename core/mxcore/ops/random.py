@@ -12,7 +12,7 @@ import numpy as np
 from .._core.op import Op, op
 from .._core.params import Bool, DType, Float, Int, Shape, Str
 from ..testing.sample import Ints, Sample, Values
-from . import distributions, special
+from . import distributions, rules, special
 from .silent import silent
 
 __all__ = ["OPS"]
@@ -435,7 +435,16 @@ def backward_sample_multinomial(k, p, dy, data, sample):
     return found.reshape(data.shape)
 
 
-backward_sample_multinomial.shape(lambda p, ins: [ins[1]])
+@backward_sample_multinomial.shape
+def _(p, ins):
+    dy, data, sample = ins
+    rules.fits("dy", ins, [sample])
+    if data[:-1] not in (sample[:len(data) - 1], ()):
+        raise ValueError(f"sample {sample} must begin with the shape of the distributions, {data[:-1]}")
+    return [data]
+
+
+
 backward_sample_multinomial.dtype(lambda p, ins, outs: (ins, [ins[1]]))
 
 

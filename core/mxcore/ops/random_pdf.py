@@ -34,7 +34,7 @@ def trailing_like(k, p, data, like):
 @trailing_like.shape
 def _(p, ins):
     if ins[1][:len(ins[0])] != ins[0]:
-        raise ValueError(f"{ins[1]} does not begin with {ins[0]}")
+        raise ValueError(f"like {ins[1]} does not begin with data {ins[0]}")
     return [ins[1]]
 
 
@@ -53,7 +53,12 @@ def trailing_sum(k, p, data, like):
     return data.sum(tuple(range(like.ndim, data.ndim)))
 
 
-trailing_sum.shape(lambda p, ins: [ins[1]])
+@trailing_sum.shape
+def _(p, ins):
+    if ins[0][:len(ins[1])] != ins[1]:
+        raise ValueError(f"data {ins[0]} does not begin with like {ins[1]}")
+    return [ins[1]]
+
 
 
 def _chain(F, p, dy, y, sample, parameters, slopes):
@@ -215,8 +220,14 @@ def middle_sum(k, p, data, like):
     return data.sum(tuple(range(like.ndim - 1, data.ndim - 1)))
 
 
-middle_like.shape(lambda p, ins: [ins[1]])
-middle_sum.shape(lambda p, ins: [ins[1]])
+def _around(ins, short, long):
+    if not short or long[:len(short) - 1] != short[:-1] or long[-1:] != short[-1:]:
+        raise ValueError(f"{long} must be {short} with further dimensions before the last")
+    return [ins[1]]
+
+
+middle_like.shape(lambda p, ins: _around(ins, *ins))
+middle_sum.shape(lambda p, ins: _around(ins, *ins[::-1]))
 
 
 @op("_random_pdf_dirichlet", "random_pdf_dirichlet", inputs="sample alpha", is_log=Bool(False), grad=_dirichlet_slopes, samples=[

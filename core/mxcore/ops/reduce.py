@@ -31,6 +31,18 @@ def _over(data: Any, axes: tuple[int, ...], keepdims: bool, fn: Callable[..., An
     return fn(data, axes).reshape(reduced(data.shape, axes, keepdims))
 
 
+def _some(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """Refuse to choose among no elements, unless there is nothing to choose for."""
+    kept = size_of(d for i, d in enumerate(shape) if i not in axes)
+    if kept and not all(shape[a] for a in axes):
+        raise ValueError(f"data {shape} has no elements along axis {', '.join(str(a) for a in axes if not shape[a])} to choose from")
+
+
+def _extreme_shape(p: Any, ins: list[Any]) -> list[Any]:
+    _some(ins[0], axes_of(p.axis, len(ins[0]), p.exclude))
+    return _axes_shape(p, ins)
+
+
 def _axes_shape(p: Any, ins: list[Any]) -> list[Any]:
     return [reduced(ins[0], axes_of(p.axis, len(ins[0]), getattr(p, "exclude", False)), p.keepdims)]
 
@@ -131,7 +143,7 @@ def _reduction(names: str, fn: Any, grad: Any, samples: list[Sample], doc: str) 
     name, *aliases = names.split()
     new = Op(name, body, inputs="data", params={**_AXES, "exclude": Bool(False)}, aliases=aliases, grad=grad, samples=samples,
              doc=_DOC.format(doc))
-    new.shape(_axes_shape)
+    new.shape(_extreme_shape if name in ("max", "min") else _axes_shape)
     return new
 
 
@@ -289,6 +301,7 @@ def _(p, ins):
 
 def _arg_shape(p: Any, ins: list[Any]) -> list[Any]:
     axes = tuple(range(len(ins[0]))) if p.axis is None else (axis_of(p.axis, len(ins[0])),)
+    _some(ins[0], axes)
     return [reduced(ins[0], axes, p.keepdims)]
 
 
@@ -336,6 +349,7 @@ def argmax_channel(k, p, data):
 @argmax_channel.shape
 def _(p, ins):
     axis_of(1, len(ins[0]))
+    _some(ins[0], (1,))
     return [ins[0][:1] + ins[0][2:]]
 
 

@@ -86,6 +86,8 @@ def tile(k, p, data):
     reps : tuple of int
         How often along each axis, counted from the last; more items than axes add leading axes.
     """
+    if len(p.reps) > 1:  # it works axis by axis: a size beyond all memory is an error before any work
+        k.xp.empty(_tiled_shape(p, data.shape), data.dtype)
     return k.xp.tile(data, p.reps)
 
 
@@ -285,7 +287,7 @@ def _flat_join(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list
     return ins, [common[:axis] + (sum(s[axis] for s in ins),) + common[axis + 1:]]
 
 
-@op("_rnn_param_concat", inputs="data*", num_args=Int(ge=0, le=1 << 16), dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
+@op("_rnn_param_concat", inputs="data*", num_args=Int(ge=1, le=1 << 16), dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
     samples=[Sample((2,), (3,), params={"dim": 0, "num_args": 2}), Sample((2,), params={"dim": 0, "num_args": 1}),
              Sample((2, 1), (2, 3), (2, 2), params={"num_args": 3}), Sample((2, 3, 1), (1, 3, 1), params={"num_args": "2", "dim": "0"})])
 def rnn_param_concat(k, p, *data):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 
 __all__ = ["resolve_shape"]
 
@@ -33,7 +34,7 @@ def resolve_shape(source: Sequence[int], target: Sequence[int], reverse: bool = 
     >>> resolve_shape((2, 12), (0, 4, 3, -4), reverse=True)
     (2, 4, 3)
     """
-    src, codes = list(source), [int(d) for d in target]
+    src, codes = list(source), [index(d) for d in target]
     if reverse:
         src.reverse()
         codes.reverse()

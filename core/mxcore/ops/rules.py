@@ -4,18 +4,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._core.infer import known
+from .._core.infer import known, show
 
-__all__ = ["axes_of", "axis_of", "reduced", "same_shape", "first_dtype", "fits", "partly", "size_of", "one", "times", "undoing"]
+__all__ = ["axes_of", "axis_of", "reduced", "same_shape", "first_dtype", "fits", "gradient_of", "spread_from", "partly", "size_of", "one", "times", "undoing"]
 
 #: Legacy arrays have no scalars: a full reduction has this shape.
 one = (1,)
 
 
-def axis_of(axis: int, ndim: int) -> int:
-    """An axis counted from the front; raises ValueError if it is out of range."""
+def axis_of(axis: int, ndim: int, of: str = "") -> int:
+    """An axis counted from the front; raises ValueError if it is out of range `of` something."""
     if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of range for {ndim} dimensions")
+        raise ValueError(f"axis {axis} is out of range for {ndim} dimension{'s' * (ndim != 1)}{of}" + (f"; use {-ndim} to {ndim - 1}" if ndim else ""))
     return axis + ndim if axis < 0 else axis
 
 
@@ -72,7 +72,23 @@ def fits(names: str, given: Sequence[Any], wanted: Sequence[Any]) -> None:
     """Raise ValueError for the first of some inputs that has another shape than it must have."""
     for name, a, b in zip(names.split(), given, wanted):
         if a != b:
-            raise ValueError(f"{name} is {a} where {b} is expected")
+            raise ValueError(f"{name} is {show(a)} where {show(b)} is expected")
+
+
+def gradient_of(forward: Callable[[Any, list[Any]], Any]) -> Callable[..., Any]:
+    """The shape rule of ``dy data ...``: `dy` has the shape ``forward(p, [data, ...])``, and the result that of `data`."""
+    def rule(p: Any, ins: list[Any]) -> list[Any]:
+        fits(p._sig.inputs[0], ins, [forward(p, ins[1:])])
+        return [ins[1]]
+
+    return rule
+
+
+def spread_from(whole: tuple[int, ...], part: tuple[int, ...], name: str) -> None:
+    """Raise ValueError unless `part`, but for leading ones, can be broadcast to `whole`; `name` is that of the part."""
+    n = max(len(part) - len(whole), 0)
+    if any(d != 1 for d in part[:n]) or any(d not in (1, w) for d, w in zip(part[n:][::-1], whole[::-1])):
+        raise ValueError(f"{name} {part} cannot be broadcast to {whole}")
 
 
 def partly(forward: Callable[[Any, Any], Any]) -> Callable[..., Any]:

@@ -238,7 +238,17 @@ def backward_boolean_mask(k, p, dy, like, index):
     return out
 
 
-backward_boolean_mask.shape(lambda p, ins, outs: (ins, [ins[1]]))
+@backward_boolean_mask.shape
+def _(p, ins, outs):
+    dy, like, index = ins
+    if all(map(known, ins)):
+        axis = axis_of(p.axis, len(like))
+        some = like[:axis] + dy[axis:axis + 1] + like[axis + 1:]  # only the values tell how many
+        fits("dy index", [dy, index], [some, like[axis:axis + 1]])
+    return ins, [like]
+
+
+
 backward_boolean_mask.dtype(first_dtype)
 
 

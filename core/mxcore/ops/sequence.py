@@ -19,8 +19,8 @@ _PARAMS = {"use_sequence_length": Bool(False), "axis": Int(0, ge=0, le=1)}
 _LENGTHS = np.array([1.0, 3.0])
 
 
-def _samples(*axes: int, mxnet: Any = True, zero: Any = None, plain: Any = None, **more: Any) -> list[Sample]:
-    """Lengths of every kind over all `axes`; `mxnet`, `zero` and `plain` are about MXNet: in general, a length of 0, no lengths."""
+def _samples(*axes: int, mxnet: Any = True, zero: bool = True, plain: Any = None, **more: Any) -> list[Sample]:
+    """Lengths of every kind over all `axes`, of `zero` too; `mxnet` and `plain` are about MXNet: in general, and without lengths."""
     given = {"use_sequence_length": True, **more}
 
     def along(axis: int, time: int, batch: int, *rest: int) -> tuple[int, ...]:
@@ -29,8 +29,8 @@ def _samples(*axes: int, mxnet: Any = True, zero: Any = None, plain: Any = None,
     return [sample for axis in axes for sample in (
         Sample(along(axis, 3, 2, 2), _LENGTHS, params={**given, "axis": axis}, grad=(True, False), dtypes="float16 float32 float64", mxnet=mxnet),
         Sample(along(axis, 4, 3), np.array([4, 2, 1], "int32"), params={**given, "axis": axis}, grad=(True, False), mxnet=mxnet),
-        Sample(along(axis, 2, 3), [0, 2, 1], params={**given, "axis": axis}, grad=(True, False), mxnet=zero or mxnet),
-        Sample(along(axis, 3, 4), [1.5, 0.5, 2.75, 3.0] if zero is None else [1.5, 2.0, 2.75, 1.25], params={**given, "axis": axis}, grad=(True, False),
+        Sample(along(axis, 2, 3), [0 if zero else 1, 2, 1], params={**given, "axis": axis}, grad=(True, False), mxnet=mxnet),
+        Sample(along(axis, 3, 4), [1.5, 0.5, 2.75, 3.0] if zero else [1.5, 2.0, 2.75, 1.25], params={**given, "axis": axis}, grad=(True, False),
                mxnet=mxnet),
         Sample(along(axis, 1, 2, 1, 3), [1, 1], params={**given, "axis": axis}, grad=(True, False), mxnet=mxnet),
         Sample(along(axis, 3, 2), params={"axis": axis, **more}, mxnet=plain or mxnet))]
@@ -45,7 +45,7 @@ def _inputs(p: Any, data: Any, lengths: list[Any]) -> tuple[Any, list[Any]]:
     batch = data[1 - p.axis]
     for given in lengths:
         if given is not None and (len(given) != 1 or -1 not in (batch, *given) and given[0] != batch):
-            raise ValueError(f"sequence_length {given} must hold one length for each of the {batch} sequences")
+            raise ValueError(f"sequence_length {given} must hold one length for each sequence of data {data}")
         batch = max(batch, given[0]) if given else batch
     return tuple(batch if i == 1 - p.axis else d for i, d in enumerate(data)), [(batch,)] * len(lengths)
 
@@ -62,8 +62,17 @@ def _as_data(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[A
 
 
 def _per_sequence(p: Any, x: Any, ndim: int) -> Any:
-    """One number per sequence, shaped to broadcast with the data."""
-    return x.astype(np.int64).reshape(tuple(-1 if i == 1 - p.axis else 1 for i in range(ndim)))
+    """One whole number per sequence, shaped to broadcast with the data."""
+    return x.reshape(tuple(-1 if i == 1 - p.axis else 1 for i in range(ndim)))
+
+
+def _lengths(lengths: Any, low: int, steps: int) -> Any:
+    """The lengths as whole numbers, if they lie between `low` and the number of steps."""
+    n = lengths.astype(np.int64)
+    if n.size and not (n.min().item() >= low and n.max().item() <= steps):
+        bad = n.min().item() if n.min().item() < low else n.max().item()
+        raise ValueError(f"sequence_length holds {bad}; a length must lie between {low} and {steps}, the number of steps")
+    return n
 
 
 def _times(xp: Any, p: Any, data: Any) -> Any:
@@ -98,7 +107,7 @@ def sequence_mask(k, p, data, sequence_length=None):
     """
     if sequence_length is None:
         return data.copy()
-    inside = _times(k.xp, p, data) < _per_sequence(p, sequence_length, data.ndim)
+    inside = _times(k.xp, p, data) < _per_sequence(p, sequence_length.astype(np.int64), data.ndim)
     return k.xp.where(inside, data, data.dtype.type(p.value) if data.dtype.kind not in "iub" else wrapped(p.value, data.dtype))
 
 
@@ -111,13 +120,13 @@ def _last(xp: Any, p: Any, shape: tuple[int, ...], lengths: Any) -> Any:
     n = shape[p.axis]
     if lengths is None:
         return (slice(None),) * p.axis + (n - 1,)
-    at = xp.clip(lengths.astype(np.int64) - 1, 0, n - 1)
+    at = _lengths(lengths, 1, n) - 1
     batch = xp.arange(shape[1 - p.axis])
     return (at, batch) if p.axis == 0 else (batch, at)
 
 
 @op("SequenceLast", inputs=_INPUTS, **_PARAMS, samples=_samples(
-    0, 1, zero="a length of 0 reads beyond the array", plain="without lengths its gradient may crash"),
+    0, 1, zero=False, plain="without lengths its gradient may crash"),
     grad=lambda F, p, dy, like_data, sequence_length: (F._sequence_last_spread(
         dy, like_data, *((sequence_length,) if p.use_sequence_length else ()), use_sequence_length=p.use_sequence_length, axis=p.axis), None))
 def sequence_last(k, p, data, sequence_length=None):
@@ -127,7 +136,7 @@ def sequence_last(k, p, data, sequence_length=None):
     ----------
     data : array, (time, batch, ...)
     sequence_length : array, (batch,)
-        Length of each sequence; a length of 0 counts as 1.
+        Length of each sequence, at least 1.
     use_sequence_length : bool
         Whether there are lengths; without them the last step of all is taken.
     axis : {0, 1}
@@ -207,7 +216,7 @@ def sequence_reverse(k, p, data, sequence_length=None):
     if sequence_length is None:
         return xp.flip(data, p.axis).copy()
     steps = _times(xp, p, data)
-    lengths = xp.minimum(_per_sequence(p, sequence_length, data.ndim), data.shape[p.axis])
+    lengths = _per_sequence(p, _lengths(sequence_length, 0, data.shape[p.axis]), data.ndim)
     source = xp.where(steps < lengths, lengths - 1 - steps, steps)
     batch = xp.arange(data.shape[1 - p.axis]).reshape(-1, 1) if p.axis else xp.arange(data.shape[1])
     source = source.reshape(source.shape[:2])

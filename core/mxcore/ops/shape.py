@@ -8,7 +8,7 @@ from .._core.op import op
 from .._core.params import Bool, Int, Shape
 from ..testing.sample import Ints, Sample
 from .reshape_codes import resolve_shape
-from .rules import axis_of, size_of
+from .rules import axis_of, gradient_of, size_of
 
 __all__ = ["RANGE", "ranges_of", "sliced"]
 
@@ -196,7 +196,7 @@ def slice_spread(k, p, data, like):
     return out
 
 
-slice_spread.shape(lambda p, ins: [ins[1]])
+slice_spread.shape(gradient_of(lambda p, ins: sliced(ins[0], ranges_of(p, ins[0]))))
 
 
 def _join_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -222,7 +222,7 @@ def _join_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], lis
     return [full(n) for n in lengths], [full(total)]
 
 
-@op("Concat", "concat", "_sparse_concat", inputs="data*", num_args=Int(ge=0, le=1 << 16), dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
+@op("Concat", "concat", "_sparse_concat", inputs="data*", num_args=Int(ge=1, le=1 << 16), dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
     samples=[Sample((2, 3), (2, 1), (2, 2), params={"dim": 1, "num_args": 3}), Sample((2, 3), (4, 3), params={"dim": 0, "num_args": 2}, dtypes=_HALVES),
              Sample((2, 3), params={"num_args": 1}), Sample((2, 3, 2), (2, 1, 2), params={"dim": -2, "num_args": "2"}), Sample((3,), (2,), params={"dim": "0"}),
              Sample((2, 1, 3), (2, 1, 3), params={"dim": -1}), Sample(Ints((2, 3), 0, 9), Ints((2, 2), 0, 9), dtypes=_WHOLE),
@@ -321,7 +321,7 @@ def _(p, ins, outs):
             part = merge_shape(part, src[:axis] + (n,) + src[axis + 1:])
     if part is not None:
         if p.squeeze_axis:
-            axis = axis_of(p.axis, len(part) + 1)
+            axis = axis_of(p.axis, len(part) + 1, " of the result")
             src = merge_shape(src, part[:axis] + (p.num_outputs,) + part[axis:])
         else:
             axis = axis_of(p.axis, len(part))
@@ -330,7 +330,7 @@ def _(p, ins, outs):
     return [src], [part] * len(outs)
 
 
-@op("stack", inputs="data*", axis=Int(0), grad=lambda F, p, dy: [_unstack(F, p, dy)],
+@op("stack", inputs="data*", axis=Int(0), num_args=Int(ge=1), grad=lambda F, p, dy: [_unstack(F, p, dy)],
     samples=[Sample((2, 3), (2, 3), params={"axis": 1, "num_args": 2}), Sample((2,), (2,), (2,), params={"axis": -1, "num_args": 3}),
              Sample((2, 3), params={"num_args": 1}), Sample((2, 3), (2, 3), params={"axis": "2"}, dtypes=_HALVES), Sample((2, 3), (2, 3), params={"axis": -3}),
              Sample(Ints((2, 3), 0, 9), Ints((2, 3), 0, 9), dtypes=_WHOLE), Sample((0, 3), (0, 3), params={"axis": 1}), Sample((1,), (1,))])
@@ -346,7 +346,7 @@ def stack(k, p, *data):
     axis : int
         Where the new axis goes.
     """
-    return k.xp.stack(data, axis_of(p.axis, data[0].ndim + 1))
+    return k.xp.stack(data, axis_of(p.axis, data[0].ndim + 1, " of the result"))
 
 
 def _unstack(F: Any, p: Any, dy: Any) -> list[Any]:
@@ -364,7 +364,7 @@ def _(p, ins, outs):
         axis = axis_of(p.axis, len(out))
         one = merge_shape(one, out[:axis] + out[axis + 1:])
     if one is not None:
-        axis = axis_of(p.axis, len(one) + 1)
+        axis = axis_of(p.axis, len(one) + 1, " of the result")
         out = one[:axis] + (p.num_args,) + one[axis:]
     return [one] * len(ins), [out]
 
@@ -420,14 +420,14 @@ def expand_dims(k, p, data):
     axis : int
         Where, in the result.
     """
-    axis = axis_of(p.axis, data.ndim + 1)
+    axis = axis_of(p.axis, data.ndim + 1, " of the result")
     return data.reshape(data.shape[:axis] + (1,) + data.shape[axis:])
 
 
 @expand_dims.shape
 def _(p, ins, outs):
     if ins[0] is not None:
-        axis = axis_of(p.axis, len(ins[0]) + 1)
+        axis = axis_of(p.axis, len(ins[0]) + 1, " of the result")
         return ins, [ins[0][:axis] + (1,) + ins[0][axis:]]
     if outs[0] is not None:
         axis = axis_of(p.axis, len(outs[0]))

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
+from .._core.infer import merge_shape
 from .._core.op import op
 from .._core.params import Bool, DType, Enum, Float
 from ..families import unary
@@ -162,7 +164,25 @@ def clip(k, p, data):
     data : array
     a_min, a_max : float
     """
-    return k.xp.clip(data, *[data.dtype.type(v) if data.dtype.kind not in "iub" else int(v) for v in (p.a_min, p.a_max)])
+    if data.dtype.kind not in "iub":
+        return k.xp.clip(data, data.dtype.type(p.a_min), data.dtype.type(p.a_max))
+    return k.xp.clip(data, *[_whole(v, data.dtype) for v in (p.a_min, p.a_max)])
+
+
+def _whole(bound: float, dtype: Any) -> int:
+    """A bound for whole numbers."""
+    if math.isfinite(bound):
+        return int(bound)
+    limits = np.iinfo(dtype) if dtype.kind != "b" else np.iinfo("uint8")
+    return int(limits.max if bound > 0 else limits.min)
+
+
+@clip.shape
+def _(p, ins, outs):
+    if not p.a_min <= p.a_max:
+        raise ValueError(f"a_min must not be above a_max, got {p.a_min} and {p.a_max}")
+    shape = merge_shape(ins[0], outs[0])
+    return [shape], [shape]
 
 
 # The gradient of relu is 0 where it gave 0; a NaN that it handed on comes back as one.

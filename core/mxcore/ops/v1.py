@@ -10,7 +10,7 @@ from .batch_norm import PLAIN, batch_family, plain_samples
 from .conv import Geometry, convolution, geometry, padded, windows
 from .dense import given, linear_grad, wide
 from .floating import floating
-from .rules import size_of
+from .rules import fits, size_of
 
 __all__: list[str] = []
 
@@ -225,7 +225,13 @@ def backward_pooling_v1(k, p, dy_, data, out):
     return xp.ascontiguousarray(dx[(slice(None), slice(None), *(slice(q, q + n) for q, n in zip(g.pad, x.shape[2:])))])
 
 
+def _pooled_back(p, ins):
+    size = pooling_v1.shape_rule(p, ins[1:2], [None])[1][0]
+    fits("dy data out", ins, [size, ins[1], size])
+    return [ins[1]]
+
+
 pooling_v1.dtype(floating())
-backward_pooling_v1.shape(lambda p, ins: [ins[1]])
+backward_pooling_v1.shape(_pooled_back)
 for _op in (pooling_v1, backward_pooling_v1):
     _op.cost(lambda p, ins, outs: size_of(ins[0]) * (size_of(p.kernel) + 1))

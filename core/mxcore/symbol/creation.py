@@ -2,17 +2,17 @@
 from __future__ import annotations
 
 import math
+import numbers
 from typing import Any
 
 from .._core.errors import error
-from .._core.params import as_dtype, dtype_name
 from .symbol import Symbol, compose
 
 __all__ = ["arange", "eye", "full", "histogram", "hypot", "linspace", "maximum", "minimum", "ones", "pow", "power", "split_v2", "zeros"]
 
 
-def _dtype(dtype: Any) -> str:
-    return dtype_name(as_dtype(dtype))
+def _dtype(dtype: Any) -> Any:
+    return "float32" if dtype is None else dtype
 
 
 def zeros(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
@@ -43,7 +43,7 @@ def ones(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
 
 def full(shape: Any, val: float, dtype: Any = None, **kwargs: Any) -> Symbol:
     """The number `val` everywhere; further parameters as in `zeros`."""
-    return compose("_full", (), {"shape": shape, "dtype": _dtype(dtype), "value": float(val), **kwargs})
+    return compose("_full", (), {"shape": shape, "dtype": _dtype(dtype), "value": float(val) if isinstance(val, numbers.Real) else val, **kwargs})
 
 
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,

@@ -6,7 +6,7 @@ from typing import Any
 
 from .._core.errors import error
 from .._views import namespace
-from ..ndarray.random import _DISTRIBUTIONS
+from ..ndarray.random import _DISTRIBUTIONS, rate
 from . import symbol_function
 from .symbol import Symbol, compose
 
@@ -67,8 +67,7 @@ def poisson(lam: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -
 
 def exponential(scale: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
     """Draw from the exponential distribution with mean `scale`; rest as in `uniform`."""
-    # MXNet's function takes the scale, its operators the rate.
-    return _draw("exponential", [1.0 / scale], shape, dtype, kwargs)
+    return _draw("exponential", [rate(scale)], shape, dtype, kwargs)
 
 
 def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
@@ -98,7 +97,7 @@ def shuffle(data: Symbol, **kwargs: Any) -> Symbol:
     return compose("_shuffle", (data,), kwargs)
 
 
-def randint(low: int, high: int, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
+def randint(low: int, high: Any = None, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
     """Draw integers from [low, high), int32 unless told; rest as in `uniform`."""
     given = {k: v for k, v in (("shape", shape), ("dtype", dtype)) if v is not None}
     return compose("_random_randint", (), {"low": low, "high": high, **given, **kwargs})

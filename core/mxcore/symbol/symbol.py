@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .. import _io_files
@@ -501,9 +501,9 @@ def Group(symbols: Sequence[Symbol], create_fn: Any = Symbol) -> Symbol:
     create_fn : callable, optional
         Makes the symbol from its heads.
     """
-    symbols = list(symbols)
-    if not symbols or not all(isinstance(s, SymbolBase) for s in symbols):
-        raise error(TypeError, f"Group takes a list of one or more Symbols, got {[type(s).__name__ for s in symbols]}")
+    if not isinstance(symbols, Iterable) or not (symbols := list(symbols)) or not all(isinstance(s, SymbolBase) for s in symbols):
+        got = [type(s).__name__ for s in symbols] if isinstance(symbols, list) else type(symbols).__name__
+        raise error(TypeError, f"Group takes a list of one or more Symbols, got {got}")
     return create_fn([e for s in symbols for e in s._heads])  # type: ignore[no-any-return]
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._core.array import Array
 from .._core.errors import error
 from .._core.graph import Node, variable
 from .symbol import Symbol
@@ -12,6 +13,8 @@ __all__ = ["from_tape"]
 
 def from_tape(x: Any) -> Symbol:
     """The graph that the tape holds for an array; variables are named ``var0``, ``var1`` …"""
+    if not isinstance(x, Array):
+        raise error(TypeError, f"get_symbol: x must be an NDArray, got {type(x).__name__}")
     if x._entry is None:
         raise error(ValueError, "get_symbol: the array is not in a recorded graph")
     done: dict[int, Node] = {}

@@ -6,7 +6,7 @@ from typing import Any
 from .. import attribute
 from .._core.errors import error
 from .._core.graph import variable
-from .._core.params import as_dtype, dtype_name
+from .._core.params import Shape, as_dtype, dtype_name
 from .attrs import is_wrapped, kept
 from .inference import TYPE_CODES
 from .symbol import Symbol
@@ -54,6 +54,11 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: Any = None, l
     """
     if not isinstance(name, str):
         raise error(TypeError, f"Variable: name must be a str, got {type(name).__name__}")
+    if shape is not None:
+        try:
+            Shape(none=True).convert(shape)
+        except TypeError as e:
+            raise error(TypeError, f"Variable: parameter 'shape' {e}") from None
     attrs = kept(attribute.current().get(attr))
     for key, value in (("shape", shape), ("lr_mult", lr_mult), ("wd_mult", wd_mult), ("profiler_scope", profiler_scope)):
         if value is not None:
