@@ -1,8 +1,7 @@
 """Write how MXNet 1.9.1 saves graphs: those of ``symbol_cases.py``, and every operator with the parameters of the catalogue.
 
-Two commands, the first in mxcore's environment, the second in MXNet's own::
+``tools/make_golden.py`` runs it in MXNet's own environment, as::
 
-    python -m mxcore.testing.catalogue --out samples.npz
     python tests/golden/make_symbol_golden.py samples.npz
 
 The file ``data/scripts/symbols.npz`` holds texts only.
