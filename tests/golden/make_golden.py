@@ -79,7 +79,7 @@ def differentiated(entry, pack, dtype, reqs):
     arrays = inputs(entry, pack, dtype)
     for x, req, start in zip(arrays, reqs, drawn(13, [x.shape for x in arrays])):
         if req != "null":
-            x.attach_grad(req)
+            x.attach_grad(req, "row_sparse" if entry["params"].get("sparse_grad") in ("True", "1") else None)
             if req == "add":
                 x.grad[:] = mx.nd.array(start, dtype=x.dtype)
     outputs = forward(entry, arrays, dtype, entry["grad_train"])
@@ -92,15 +92,25 @@ def differentiated(entry, pack, dtype, reqs):
         return arrays, found, first_line(e)
 
 
+def choices(entry, pack, dtype):
+    """Lists of grad_req to try: for all inputs that may be variables, then for those that MXNet differentiates by themselves."""
+    found = [["write" if wants and np.dtype(t).kind == "f" else "null" for wants, t in zip(variables, entry["dtypes"][dtype])]
+             for variables in entry["variables"]]
+    found = [reqs for reqs in found if "write" in reqs]
+    yield from found
+    alone = [["write" if i == j else "null" for i in range(len(reqs))] for reqs in found[:1] for j, req in enumerate(reqs) if req == "write"]
+    good = [reqs for reqs in alone if len(alone) > 1 and not isinstance(differentiated(entry, pack, dtype, reqs)[2], str)]
+    if good:
+        yield ["write" if "write" in reqs else "null" for reqs in zip(*good)]
+
+
 def run(entry, pack, dtype):
     """What MXNet gives for one sample in one dtype: outputs, written inputs, gradients (None where there is none)."""
     found = {}
-    for variables in entry["variables"]:
-        reqs = ["write" if wants and np.dtype(t).kind == "f" else "null" for wants, t in zip(variables, entry["dtypes"][dtype])]
-        if "write" in reqs:
-            arrays, found["out"], found["grads"] = differentiated(entry, pack, dtype, reqs)
-            if not isinstance(found["grads"], str):
-                break
+    for reqs in choices(entry, pack, dtype):
+        arrays, found["out"], found["grads"] = differentiated(entry, pack, dtype, reqs)
+        if not isinstance(found["grads"], str):
+            break
     if "out" not in found or entry["train"] != entry["grad_train"]:
         arrays = inputs(entry, pack, dtype)
         found["out"] = [y.asnumpy() for y in forward(entry, arrays, dtype, entry["train"])]

@@ -18,7 +18,8 @@ OUT = pathlib.Path(__file__).resolve().parent / "data" / "scripts" / "symbols.np
 #: MXNet cannot compose these, or ends the process.
 BROKEN = {"multi_sgd_mom_update", "preloaded_multi_sgd_mom_update", "reset_arrays"}
 #: What MXNet calls inputs of these that are left out: one name for several inputs, or names that nothing else uses.
-UNNAMED = {"multi_all_finite", "multi_sum_sq", "_multi_lamb_update", "_multi_mp_lamb_update"}
+UNNAMED = {"multi_all_finite", "multi_sum_sq", "_multi_lamb_update", "_multi_mp_lamb_update", "_multi_adamw_update", "_multi_mp_adamw_update",
+           "_cvimdecode", "_cvimresize", "_cvcopyMakeBorder"}
 
 
 def main(path):

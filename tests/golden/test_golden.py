@@ -22,13 +22,15 @@ DATA = pathlib.Path(__file__).resolve().parent / "data"
 #: from its own run with 'write', plus what was there.
 ODD = {
     **dict.fromkeys("Crop SVMOutput SoftmaxOutput SpatialTransformer _np_cumsum _split_v2 clip reverse".split(), "'add' overwrites what was there"),
-    **dict.fromkeys("_linalg_inverse _linalg_syevd _linalg_trsm amp_multicast".split(), "'add' leaves what was there"),
-    **dict.fromkeys("_linalg_gelqf _linalg_gemm _linalg_gemm2 _linalg_trmm".split(), "'add' mixes up intermediate results"),
+    **dict.fromkeys("_linalg_inverse _linalg_syevd _linalg_trsm".split(), "'add' leaves what was there"),
+    **dict.fromkeys("_contrib_hawkesll _linalg_gelqf _linalg_gemm _linalg_gemm2 _linalg_trmm".split(), "'add' mixes up intermediate results"),
     **dict.fromkeys("LinearRegressionOutput LogisticRegressionOutput MAERegressionOutput mean moments".split(), "'add' scales what was there"),
     "_contrib_boolean_mask": "'add' forgets what was there in rows that are left out",
     **dict.fromkeys("FullyConnected _contrib_interleaved_matmul_encdec_qk _contrib_interleaved_matmul_selfatt_valatt".split(),
                     "wrong gradients where another input is 'null'"),
 }
+#: What MXNet 1.9.1 leaves out of gradients: operator -> (inputs that get none, outputs that do not count).
+LEFT_OUT = {"_contrib_hawkesll": ({3}, {1})}
 
 
 @functools.cache
@@ -57,6 +59,8 @@ def inputs(pack, entry, dtype):
 
 def check(got, want, dtype, entry, what):
     """Compare with MXNet's number."""
+    if want.shape == () and got.shape == (1,):  # MXNet's few arrays without dimensions have one here
+        want = want.reshape(1)
     tol = registry.ops.get(entry["op"]).samples[entry["number"]].tol
     compare(got, want, dtype, f"{entry['op']} #{entry['number']} {dtype}, {what}", tol, GOLDEN)
 
@@ -68,13 +72,17 @@ def flows(y):
 
 def ways(pack, entry):
     """(dtype, grad_req of the inputs, their gradients) of all runs with gradients."""
-    for dtype, run in entry["runs"].items():
-        if "grads" in run:
-            yield dtype, ["null" if g is None else "write" for g in run["grads"]], [None if g is None else pack.get(g) for g in run["grads"]]
-    for more in entry.get("more", ()):
-        if "grads" in more:
-            grads = [None if g is None else pack.get(g) for g in more["grads"]]
-            yield more["dtype"], more["reqs"], due(pack, entry, more) if entry["op"] in ODD else grads
+    runs = [{"dtype": t, "reqs": ["null" if g is None else "write" for g in run["grads"]], **run} for t, run in entry["runs"].items() if "grads" in run]
+    for run in runs + [more for more in entry.get("more", ()) if "grads" in more]:
+        grads = due(pack, entry, run) if entry["op"] in ODD else [None if g is None else pack.get(g) for g in run["grads"]]
+        none = LEFT_OUT.get(entry["op"], ((), ()))[0]
+        yield run["dtype"], ["null" if i in none else req for i, req in enumerate(run["reqs"])], [None if i in none else g for i, g in enumerate(grads)]
+
+
+def heads(entry, outputs):
+    """The gradients that `make_golden.py` drew for outputs."""
+    none = LEFT_OUT.get(entry["op"], ((), ()))[1]
+    return [mx.nd.array((i not in none) * g, dtype=y.dtype) for i, (y, g) in enumerate(zip(outputs, drawn(11, [y.shape for y in outputs])))]
 
 
 def due(pack, entry, more):
@@ -119,8 +127,8 @@ def test_eager(pack, samples):
         done = set()
         for dtype, reqs, grads in ways(pack, entry):
             xs, ys = record(op, pack, entry, dtype, entry["grad_train"], reqs)
-            heads = [(y, mx.nd.array(g, dtype=y.dtype)) for y, g in zip(ys, drawn(11, [y.shape for y in ys])) if flows(y)]
-            mx.autograd.backward([y for y, _ in heads], [g for _, g in heads], train_mode=entry["grad_train"])
+            flowing = [(y, g) for y, g in zip(ys, heads(entry, ys)) if flows(y)]
+            mx.autograd.backward([y for y, _ in flowing], [g for _, g in flowing], train_mode=entry["grad_train"])
             for i, (x, g) in enumerate(zip(xs, grads)):
                 if g is not None:
                     check(x.grad.asnumpy(), g, dtype, entry, f"gradient {i} with grad_req {reqs}")
@@ -175,7 +183,7 @@ def in_graph(pack, entry, dtype, reqs, grads):
     train = bool(grads) or entry["train"]
     ys = bound.forward(is_train=train)
     if grads:
-        bound.backward([mx.nd.array(g, dtype=y.dtype) for y, g in zip(ys, drawn(11, [y.shape for y in ys]))])
+        bound.backward(heads(entry, ys))
         for n, g in zip(names, grads):
             if n in room:
                 check(room[n].asnumpy(), g, dtype, entry, f"gradient of {n} with grad_req {reqs} in a graph")

@@ -53,7 +53,7 @@ def _image_or_images(p: Any, ins: Any) -> Any:
 
 @op("_image_to_tensor", inputs="data", grad=lambda F, dy, like_data: F._backward_image_to_tensor(dy, like_data), samples=[
     Sample(Values((4, 5, 3), 0, 255), grad=False), Sample(Ints((3, 2, 1), 0, 256, "uint8")), Sample(Values((2, 3, 4, 5), 0, 255), dtypes="float32", grad=False),
-    Sample(Ints((2, 2, 3), -5, 300, "int32"))])
+    Sample(Ints((2, 2, 3), -5, 300, "int32")), Sample((0, 2, 3), grad=False)])
 def to_tensor(k, p, data):
     """An image of values from 0 to 255 as a float32 tensor of values from 0 to 1, channels first.
 
@@ -123,7 +123,8 @@ def _moments(mean: tuple[float, ...], std: tuple[float, ...], channels: int, dty
     grad=lambda F, p, dy: F._image_normalize(dy, mean=(0.0,), std=p.std), samples=[
         Sample((3, 2, 4), params={"mean": (0.0, 1.0, 2.0), "std": (3.0, 2.0, 1.0)}), Sample((2, 1, 3, 2), params={"mean": (0.5,), "std": (0.25,)}),
         Sample((2, 3, 3, 2), params={"mean": (0.5,), "std": (0.25, 0.5, 2.0)}), Sample((3, 2, 4), mxnet="MXNet refuses its own defaults"),
-        Sample(Ints((3, 2, 4), 3, 200, "uint8"), params={"mean": (1.0,), "std": (2.0,)})])
+        Sample(Ints((3, 2, 4), 3, 200, "uint8"), params={"mean": (1.0,), "std": (2.0,)}), Sample((0, 3, 2, 4), params={"mean": (0.5,), "std": (0.25,)}),
+        Sample((1, 5, 1), params={"mean": "(0.5,)", "std": "(0.25,)"})])
 def normalize(k, p, data):
     """``(data - mean) / std``, a mean and a standard deviation for each channel.
 
@@ -323,8 +324,8 @@ def _mirrored(xp: Any, data: Any, axis: int) -> Any:
 
 
 def _flip(name: str, axis: int, doc: str) -> Op:
-    samples = [Sample((3, 4, 3), mxnet="its gradient is not flipped"),
-               Sample((2, 3, 4, 3), mxnet="single images only"), Sample(Ints((6, 4, 3), 0, 256, "uint8")), Sample(Ints((4, 2, 1), -9, 9, "int32")),
+    samples = [Sample((4, 4, 3), mxnet="forward only: MXNet's gradient is not flipped"),
+               Sample((2, 3, 4, 3), mxnet="single images only"), Sample(Ints((6, 4, 3), 0, 256, "uint8")), Sample(Ints((4, 2, 1), -9, 9, "int32")), Sample((2, 6, 1), mxnet="forward only: MXNet's gradient is not flipped"),
                Sample(Ints((3, 5, 2), -9, 9, "int32"), mxnet="it leaves the middle of odd lengths uninitialised")]
     o = Op(f"_image_{name}", lambda k, p, data: _mirrored(k.xp, data, axis), inputs="data", samples=samples,
            grad=lambda F, dy: getattr(F, f"_image_{name}")(dy),
@@ -517,7 +518,7 @@ Notes
 -----
 Behaviour matched: MXNet 1.9.1 ``image.adjust_lighting``. Source: Krizhevsky, Sutskever and Hinton, "ImageNet classification with deep
 convolutional neural networks", 2012.
-""", [Sample(_PIXELS, params={"alpha": (0.1, -0.2, 0.3)}, tol=4), Sample(Ints((3, 4, 3), 0, 256, "uint8"), params={"alpha": (0.1, 0.2, 0.3)}),
+""", [Sample(_PIXELS, params={"alpha": (0.1, -0.2, 0.3)}, tol=4), Sample(Ints((3, 4, 3), 0, 256, "uint8"), params={"alpha": (0.1, 0.2, 0.3)}), Sample(Values((1, 7, 3), -50, 300), params={"alpha": "(-0.5, 0.0, 0.25)"}, tol=4),
       Sample(Values((3, 4, 1), 0, 255), params={"alpha": (0.1, 0.2, 0.3)}, mxnet="MXNet leaves the result uninitialised")],
             random=False, alpha=Floats()),
     _colour("_image_random_lighting", _random_lighting, """Move colours at random along the principal components of the colours of ImageNet.

@@ -260,7 +260,7 @@ batch_dot.cost(lambda p, ins, outs: size_of(outs[0]) * ins[0][-2 if p.transpose_
 
 
 @op("khatri_rao", inputs="args*", samples=[Sample((2, 3), (4, 3), params={"num_args": 2}, grad=False)]
-    + [Sample(*shapes, params={"num_args": len(shapes)}, grad=False) for shapes in (((2, 2), (3, 2), (2, 2)), ((3, 2),), ((1, 1), (1, 1)), ((4, 1), (2, 1)))]
+    + [Sample(*shapes, params={"num_args": len(shapes)}, grad=False) for shapes in (((2, 2), (3, 2), (2, 2)), ((3, 2),), ((1, 1), (1, 1)), ((4, 1), (2, 1)), ((0, 2), (3, 2)))]
     + [Sample((2, 3), (3, 3), grad=False), Sample((2, 3), (3, 3), dtypes="float16 int32 int64", mxnet="float32 and float64 only")])
 def khatri_rao(k, p, *args):
     """The Khatri-Rao product: for each column, the Kronecker product of the columns of all matrices.

@@ -75,7 +75,7 @@ def _phases():
         def use(shape, r1, r2, values, mixed=mixed):
             arrays = [Values(shape, dtype="float16") if mixed else shape, shape, [r1], [r2], *([shape] if mixed else [])]
             return Sample(*arrays, params=values, grad=False, dtypes="float32" if mixed else "float32 float64",
-                          mxnet="leaves weight32 as it was" if mixed else True)
+                          mxnet="outputs only: MXNet leaves weight32 as it was" if mixed else True)
 
         o = Op("mp_" * mixed + "lamb_update_phase2", _phase2_mixed if mixed else _phase2, inputs=" ".join(names), params=_PHASE2,
                mutates="weight32" if mixed else "", alias="weight->output", doc=_doc(head, names, _PHASE2),
@@ -343,7 +343,8 @@ multi_lars.dtype(_alike)
 @op("multi_sum_sq", inputs="data*", count="num_arrays", num_arrays=Int(ge=1, le=1 << 16), arg_names=lambda p: [f"array_{i}" for i in range(p.num_arrays)],
     samples=[
     Sample((3, 4), (5,), params={"num_arrays": 2}, grad=False, tol=4, dtypes="float16 float32 float64"),
-    Sample((2, 1, 3), params={"num_arrays": "1"}, grad=False, tol=4), Sample((1,), (2, 2), (3,), params={"num_arrays": 3}, grad=False, tol=4)])
+    Sample((2, 1, 3), params={"num_arrays": "1"}, grad=False, tol=4), Sample((1,), (2, 2), (3,), params={"num_arrays": 3}, grad=False, tol=4),
+    Sample((0, 3), (2,), params={"num_arrays": 2}, grad=False)])
 def multi_sum_sq(k, p, *data):
     """The sum of squares of each array, in one float32 array.
 
@@ -362,7 +363,8 @@ multi_sum_sq.dtype(lambda p, ins, outs: (_alike(p, ins, [])[0], [_F32]))
 @op("reset_arrays", inputs="data*", outputs="", count="num_arrays", mutates=lambda p: [f"arg{i}" for i in range(p.num_arrays)], samples=[
     Sample((3, 4), (5,), params={"num_arrays": 2}, grad=False, dtypes="float16 float32 float64"),
     Sample((2, 1, 2), params={"num_arrays": "1"}, grad=False),
-    Sample(Ints((2, 3), -5, 5), params={"num_arrays": 1}, grad=False, dtypes="int32 uint8")])
+    Sample(Ints((2, 3), -5, 5), params={"num_arrays": 1}, grad=False, dtypes="int32 uint8"), Sample((0, 3), (2,), params={"num_arrays": 2}, grad=False),
+    Sample((5,), (1, 1), (2, 3), params={"num_arrays": "3"}, grad=False, domain=(-1e30, 1e30))])
 def reset_arrays(k, p, *data):
     """Fill arrays with zeros.
 

@@ -15,10 +15,10 @@ import numpy as np
 from .pack import ASKED, GRAIN, Pack
 from .sample import Distinct, Ints, Sample, Values
 
-__all__ = ["FORWARD_ONLY", "catalogue", "main", "modules", "stale"]
+__all__ = ["PARTLY", "catalogue", "main", "modules", "stale"]
 
-#: What `Sample(mxnet=)` begins with where MXNet's forward computation is comparable and its gradient is not.
-FORWARD_ONLY = "forward only: "
+#: What `Sample(mxnet=)` begins with where MXNet's numbers are comparable but for its gradients, or for gradients and written inputs.
+PARTLY = ("forward only: ", "outputs only: ")
 
 
 def modules() -> Iterator[tuple[str, Any]]:
@@ -55,7 +55,7 @@ def _inputs(sample: Sample, dtype: str) -> list[np.ndarray[Any, Any]]:
 def _skip(sample: Sample) -> str:
     """Why MXNet cannot run this sample; an empty string if it can."""
     if isinstance(sample.mxnet, str):
-        return "" if sample.mxnet.startswith(FORWARD_ONLY) else sample.mxnet
+        return "" if sample.mxnet.startswith(PARTLY) else sample.mxnet
     return "" if sample.mxnet else "not the same in MXNet"
 
 
@@ -102,7 +102,7 @@ def _call(op: Any, sample: Sample, pack: Pack) -> dict[str, Any]:
         # MXNet can have arrays without elements, and without dimensions, in this mode only.
         "np_shape": any(0 in a.shape for a in first) or any(s == () or 0 in (s or ()) for s in shapes),
         # Without workspaces of a training forward, some of MXNet's backwards read what is not there.
-        "train": sample.train, "grad_train": sample.train or not op.random, "random": sample.check is not None, "mutates": list(p._sig.mutates),
+        "train": sample.train, "grad_train": sample.train or not op.random, "random": sample.check is not None, "mutates": [] if str(sample.mxnet).startswith(PARTLY[1]) else list(p._sig.mutates),
         # Inputs that may be variables; the second choice leaves out those that some operator of MXNet's will not have.
         "variables": [v for v in ([a.dtype.kind == "f" and not isinstance(s, Ints) for a, s in zip(first, sample.inputs)], sample.wants_grad(first))
                       if differentiable and any(v)],
