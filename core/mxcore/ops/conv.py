@@ -233,7 +233,8 @@ def _why(params: dict[str, Any]) -> Any:
 
 
 @op("Convolution", inputs="data weight bias[not no_bias]", **_PARAMS, grad=linear_grad("Convolution", _PARAMS),
-    samples=[Sample(*ins, params=q, mxnet=_why(q)) for ins, q in _CONV_SAMPLES])
+    samples=[*(Sample(*ins, params=q, mxnet=_why(q)) for ins, q in _CONV_SAMPLES),
+             *(Sample(*ins, params=q, dtypes="float16") for ins, q in _CONV_SAMPLES[:2])])
 def convolution(k, p, data, weight, bias=None):
     """Convolve over one, two or three spatial dimensions (a correlation: the kernel is not flipped).
 

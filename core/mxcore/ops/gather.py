@@ -180,7 +180,7 @@ fill_element_0index.dtype(_two_alike(0, 1))
 
 
 @op("one_hot", inputs="indices", depth=Int(ge=0), on_value=Float(1.0), off_value=Float(0.0), dtype=DType(np.dtype("float32")), grad=None,
-    samples=[Sample(np.array([0.0, 2.0, -1.0, 5.0, 1.7]), params={"depth": 3}, grad=False),
+    samples=[Sample(np.array([0.0, 2.0, -1.0, 5.0, 1.7]), params={"depth": 3}, grad=False, dtypes=_HALVES),
              Sample(Ints((2, 3), 0, 4), params={"depth": 4, "on_value": 2, "off_value": -1, "dtype": "int32"}, grad=False),
              Sample(Ints((3,), 0, 4, dtype="int32"), params={"depth": "4", "on_value": "0.25", "off_value": "0.5"}, grad=False),
              Sample(Ints((2, 1, 2), 0, 3, dtype="int64"), params={"depth": 3, "dtype": "float16"}, grad=False), Sample(Ints((3,), 0, 9), params={"depth": 5, "dtype": "uint8"}, dtypes=_WHOLE),
@@ -406,7 +406,7 @@ def _(p, ins, outs):
 @op("_contrib_index_copy", inputs="old_tensor index_vector new_tensor", grad=lambda F, dy, index_vector, like_new_tensor: (
         F._contrib_index_copy(dy, index_vector, F.zeros_like(like_new_tensor)), None, F.take(dy, index_vector, axis=0)),
     samples=[Sample((3, 2), np.array([2, 0], np.int32), (2, 2)), Sample((3, 2), np.array([1], np.int64), (1, 2), dtypes="float32 float64"),
-             Sample((4,), np.array([3, 0, 1], np.int32), (3,)), Sample((2, 2, 3), np.array([1, 0], np.int32), (2, 2, 3)),
+             Sample((4,), np.array([3, 0, 1], np.int32), (3,), dtypes=_HALVES), Sample((2, 2, 3), np.array([1, 0], np.int32), (2, 2, 3)),
              Sample(Ints((3, 2), 0, 9), np.array([0, 1], np.int32), Ints((2, 2), 0, 9), dtypes=_WHOLE),
              Sample((3, 2), Ints((0,), 0, 3, dtype="int32"), (0, 2))])
 def index_copy(k, p, old_tensor, index_vector, new_tensor):
@@ -437,7 +437,7 @@ index_copy.dtype(_two_alike(0, 2))
 
 
 @op("_contrib_index_array", inputs="data~", axes=Shape(None), grad=None,
-    samples=[Sample((2, 3), grad=False), Sample((2, 3, 2), params={"axes": (2, 0)}, grad=False), Sample((4,), grad=False), Sample((2, 3, 2), params={"axes": "(-1,)"}, grad=False),
+    samples=[Sample((2, 3), grad=False), Sample((2, 3, 2), params={"axes": (2, 0)}, grad=False), Sample((4,), grad=False), Sample((2, 3, 2), params={"axes": "(-1,)"}, grad=False, dtypes=_HALVES),
              Sample((2, 3), params={"axes": (0, 0)}, grad=False), Sample((2, 1, 3), params={"axes": 1}, grad=False), Sample(Ints((3, 2), 0, 5), params={"axes": "None"}, dtypes=_WHOLE),
              Sample((0, 3), grad=False)])
 def index_array(k, p, data):

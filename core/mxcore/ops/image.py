@@ -170,7 +170,7 @@ def _window(p: Any) -> Any:
 @op("_image_crop", inputs="data", params=_WINDOW, grad=lambda F, p, dy, like_data: F._backward_image_crop(
     dy, like_data, x=p.x, y=p.y, width=p.width, height=p.height), samples=[
     Sample((5, 6, 3), params=_AT), Sample((2, 5, 6, 1), params={**_AT, "width": 5}), Sample(Ints((5, 6, 3), 0, 256, "uint8"), params=_AT),
-    Sample((5, 6, 3), params={"x": 0, "y": 0, "width": 6, "height": 5})])
+    Sample((5, 6, 3), params={"x": 0, "y": 0, "width": 6, "height": 5}, dtypes="float16 float32 float64")])
 def crop(k, p, data):
     """Cut a window out of an image or a batch of images.
 
@@ -255,7 +255,8 @@ _RESIZE = {"size": Shape(()), "keep_ratio": Bool(False), "interp": Int(1, ge=0, 
     *(Sample((5, 6, 3), params={"size": (4, 3), "interp": i}, tol=5, dtypes=resize_dtypes(i)) for i in range(5)),
     *(Sample((4, 3, 1), params={"size": (7, 5), "interp": i}, tol=5, dtypes=resize_dtypes(i)) for i in range(5)),
     Sample((5, 7, 3), params={"size": (3,), "keep_ratio": True}, tol=5, dtypes="float32"), Sample((7, 4, 2), params={"size": (6,), "keep_ratio": True}, tol=5, dtypes="float32"),
-    Sample((2, 4, 4, 3), params={"size": (2,)}), Sample((3, 4, 5), params={"size": (4, 3)}, tol=5, dtypes="float32")])
+    Sample((2, 4, 4, 3), params={"size": (2,)}), Sample(Ints((7, 6, 3), 0, 256, "uint8"), params={"size": (3, 5)}, dtypes="float32"),
+    Sample(Ints((3, 4, 1), 0, 256, "uint8"), params={"size": (9, 5), "interp": 0}, dtypes="float32"), Sample((3, 4, 5), params={"size": (4, 3)}, tol=5, dtypes="float32")])
 def resize(k, p, data):
     """Resize an image or a batch of images.
 
@@ -432,6 +433,8 @@ def _factor(name: str, change: Callable[..., Any], what: str, note: str = "", sh
                       dtypes="float32" if shift else "float32 float64") for f in (1.0, 1.3, 0.4)]
     samples += [Sample(Values((4, 5, 1), 0, 255), params={"min_factor": 1.5, "max_factor": 1.5}, grad=False,
                        mxnet="MXNet leaves the result uninitialised" if shift else True)]
+    if name != "hue":
+        samples += [Sample(Ints((3, 2, 1), 0, 256, "uint8"), params={"min_factor": "0.7", "max_factor": "0.7"}, grad=False, dtypes="float32")]
     if name == "brightness":
         samples += [Sample(Values((4, 5, 3), 10, 255), params={"min_factor": 0.5, "max_factor": 1.5}, grad=False, check=_within(0.5, 1.5)),
                     Sample(Ints((4, 5, 3), 0, 256, "uint8"), params={"min_factor": 1.3, "max_factor": 1.3}, grad=False)]
@@ -504,7 +507,8 @@ Notes
 Behaviour matched: MXNet 1.9.1 ``image.random_color_jitter``. {_STRAIGHT}
 """, [Sample(_PIXELS, params=_NONE, grad=False, mxnet=_PALE),
       Sample(Values((4, 5, 3), 50, 200), params={**_NONE, "brightness": 0.2}, grad=False, check=_within(0.8, 1.2)),
-      Sample(Values((4, 5, 3), 50, 200), params=dict.fromkeys(_NONE, 0.1), grad=False, check=_near)], **{n: Float() for n in _NONE}),
+      Sample(Values((4, 5, 3), 50, 200), params=dict.fromkeys(_NONE, 0.1), grad=False, check=_near),
+      Sample(Values((4, 5, 3), 50, 200), params={**_NONE, "contrast": 0.1}, grad=False, check=_near)], **{n: Float() for n in _NONE}),
     _colour("_image_adjust_lighting", _adjust, """Move colours along the principal components of the colours of ImageNet.
 
 Parameters
@@ -533,6 +537,6 @@ alpha_std : float
 Notes
 -----
 Behaviour matched: MXNet 1.9.1 ``image.random_lighting``.
-""", [Sample(_PIXELS, params={"alpha_std": 0.0}), Sample(Values((2, 3, 3), 50, 200), params={"alpha_std": 0.1}, check=_near),
+""", [Sample(_PIXELS, params={"alpha_std": 0.0}), Sample(Values((2, 3, 3), 50, 200), params={"alpha_std": 0.1}, check=_near), Sample(Ints((2, 5, 3), 0, 256, "uint8"), params={"alpha_std": "0.0"}),
       Sample(Values((2, 3, 3), 50, 200), check=_near)], alpha_std=Float(0.05)),
 ]

@@ -82,7 +82,7 @@ def _phases():
                samples=[use((3, 4), 2.0, 4.0, {"lr": 0.25, **c}) for c in ({}, {"lower_bound": 3.0}, {"upper_bound": 1.0})]
                + [use((5,), 2.0, 4.0, {"lr": "0.25", "lower_bound": "0.5", "upper_bound": "8.0"}), use((1,), 0.0, 4.0, {"lr": 0.5}),
                   use((2, 1, 3), 2.0, 0.0, {"lr": 0.5}), use((2, 2), 0.0, 4.0, {"lr": 0.5, "lower_bound": 1.0}),
-                  use((3,), 2.0, 4.0, {"lr": 0.5, "upper_bound": 0.0})])
+                  use((3,), 2.0, 4.0, {"lr": 0.5, "upper_bound": 0.0}), use((0, 3), 2.0, 4.0, {"lr": 0.5})])
         o.shape(_phase2_shape)
         if mixed:
             o.dtype(lambda p, ins, outs: ([_real(ins[0] or outs[0]), *[_F32] * 4], [ins[0] or outs[0]]))
@@ -200,6 +200,7 @@ def _many_samples(names, specs, given, count, last, rates, mixed):
     yield use([(3, 4), (5,)], given)
     yield use([(2, 3)], few, "float32")  # MXNet keeps parameters in float32 even where the weights are float64
     yield use([(2,), (1, 3), (2, 1, 2)], few, "float32")
+    yield use([(0, 3), (2,)], few, "float32")
     if "clip_gradient" in specs:
         yield use([(4,), (1,)], {**given, "clip_gradient": -1.0})
         yield use([(2, 2), (3,)], {**given, "clip_gradient": 0.0})

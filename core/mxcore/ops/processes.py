@@ -210,7 +210,7 @@ def _cut(x: Any, dtype: Any) -> Any:
 
 @op("_contrib_quadratic", inputs="data", params=_ABC, alias="data->output", expr="a * data * data + b * data + c",
     grad=lambda F, p, dy, data: F._contrib_backward_quadratic(dy, data, a=p.a, b=p.b, c=p.c),
-    samples=[Sample((2, 3), params={"a": 2.0, "b": -3.0, "c": 1.5}), Sample((2, 3)), Sample((2, 3), params={"b": 0.5}), Sample(
+    samples=[Sample((2, 3), params={"a": 2.0, "b": -3.0, "c": 1.5}), Sample((2, 3)), Sample((2, 3), params={"b": 0.5}, dtypes="float16 float32 float64"), Sample(
         np.array([-2, 0, 3, 200], np.int32), params={"a": 2.0, "b": 3.0, "c": 1.5}, grad=False), Sample(
         (0, 3), params={"a": 1.0})])
 def quadratic(k, p, data):
