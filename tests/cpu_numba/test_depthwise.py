@@ -60,3 +60,55 @@ def test_what_lies_between_the_rows_does_not_show():
     expected = np.zeros((5, 5))
     expected[1:4, 3:] = np.inf
     np.testing.assert_array_equal(y[0, 0], expected)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_infinity_reaches_the_gradients_that_it_meets(dtype, stride):
+    """An infinity at an edge is no reason for NaN: not every tap meets it."""
+    x, dy = np.ones((1, 20, 6, 7), dtype), np.ones((1, 20, 5 // stride + 1, 6 // stride + 1), dtype)
+    weight, dw, dx = np.ones((20, 1, 3, 3), dtype), np.empty((20, 1, 3, 3), dtype), np.empty_like(x)
+    g = conv.geometry((20, 6, 7), (3, 3), (stride, stride), (1, 1), (1, 1), dy.shape[2:])
+    x[0, 17, 0, 6] = np.inf
+    depthwise.weight_gradient(x, dy, dw, g)
+    meets = {1: [(1, 1), (1, 2), (0, 1), (0, 2)], 2: [(1, 1)], 3: [(1, 1)]}[stride]
+    assert sorted(map(tuple, np.argwhere(np.isinf(dw))[:, 2:])) == sorted(meets) and not np.isnan(dw).any()
+    assert np.isfinite(dw[:17]).all() and np.isfinite(dw[18:]).all()
+    dy[0, 17, 0, -1] = np.inf
+    depthwise.data_gradient(dy, weight, None, dx, g)
+    last = (dy.shape[3] - 1) * stride
+    expected = np.zeros((6, 7), bool)
+    expected[:2, last - 1:last + 2] = True
+    np.testing.assert_array_equal(np.isinf(dx[0, 17]), expected)
+    assert not np.isnan(dx).any() and np.isfinite(dx[0, :17]).all() and np.isfinite(dx[0, 18:]).all()
+
+
+@pytest.mark.parametrize("n", [1, 7, 16, 17, 37])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_rows_end_where_they_should(dtype, n):
+    """A row that is laid leaves zeros behind it within the space it may use; one that is put leaves all behind it as it was."""
+    from mxcore_cpu.jit import kernel
+    from mxcore_cpu.kernels import vectors
+
+    lay, lay_halves, put, put_halves = vectors.lay, vectors.lay_halves, vectors.put, vectors.put_halves
+
+    @kernel
+    def rows(first, last, n, x, laid, halves, back, joined):
+        lay(x, 1, n, laid, 2)
+        lay_halves(x, 1, n, halves, 0, 100)
+        put(laid, 2, n, back, 3)
+        put_halves(halves, 0, 100, n, joined, 3)
+
+    x = np.arange(1, n + 2, dtype=dtype)
+    laid, halves, back, joined = (np.full(200, -1, dtype) for _ in range(4))
+    rows(1, n, x, laid, halves, back, joined)
+    data = x[1:]
+    np.testing.assert_array_equal(laid[2:2 + n], data)
+    behind = laid[2 + n:]
+    zeros = np.argmin(behind == 0)
+    assert (laid[:2] == -1).all() and zeros < vectors.SPARE and (behind[zeros:] == -1).all()
+    np.testing.assert_array_equal(halves[:(n + 1) // 2], data[::2])
+    np.testing.assert_array_equal(halves[100:100 + n // 2], data[1::2])
+    for given in (back, joined):
+        np.testing.assert_array_equal(given[3:3 + n], data)
+        assert (given[:3] == -1).all() and (given[3 + n:] == -1).all()

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..jit import REORDER, helper, kernel
+from ..jit import helper, kernel
 from ._arrays import flat, writable
-from .columns import U, copy, fill, inside
+from .columns import U, fill, inside
+from .vectors import SPARE, STEP, dot, dot_three, lay, lay_halves, put, put_halves, weigh
 
 __all__ = ["data_gradient", "fits", "forward", "weight_gradient"]
-
-_STEP = 32  # long rows end at a multiple of this: unrolled vectors leave nothing over
+_TOGETHER = 16  # filters whose gradients are summed side by side: their planes are neighbours in each image
 
 
 def fits(g: Sequence[int], weight_shape: Sequence[int], groups: int) -> bool:
@@ -31,8 +31,13 @@ def _sizes(g):
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     layers, rows, columns = (d + 2 * pd + sd - 1) // sd, (h + 2 * ph + sh - 1) // sh, (w + 2 * pw + sw - 1) // sw
     used = ((od - 1) * rows + oh - 1) * columns + ow
-    length = (used + _STEP - 1) // _STEP * _STEP
-    return sd * sh * sw * layers * rows * columns + length - used, length, layers, rows, columns
+    return sd * sh * sw * _area(layers, rows, columns) + STEP, (used + STEP - 1) // STEP * STEP, layers, rows, columns
+
+
+@helper
+def _area(layers, rows, columns):
+    """Return the elements of a phase, with space for what its last row writes behind itself."""
+    return layers * rows * columns + SPARE
 
 
 @helper
@@ -40,117 +45,93 @@ def _spot(a, b, e, g, layers, rows, columns):
     """Return where the frame has what is `a` layers, `b` rows and `e` columns from its corner."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     phase = (a % sd * sh + b % sh) * sw + e % sw
-    return ((phase * layers + a // sd) * rows + b // sh) * columns + e // sw
-
-
-@helper
-def _tap(t, g, layers, rows, columns):
-    """Return by how many places a tap moves the frame."""
-    c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
-    return _spot(t // (kw * kh) * dd, t // kw % kh * dh, t % kw * dw, g, layers, rows, columns)
+    return phase * _area(layers, rows, columns) + (a // sd * rows + b // sh) * columns + e // sw
 
 
 @helper(inline=False)
-def _lay(x, x0, g, layers, rows, columns, frame):
-    """Copy a plane of the image, from x[x0] on, into the frame."""
+def _taps(g, layers, rows, columns):
+    """Return by how many places each tap moves the frame."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
+    at = np.empty(kd * kh * kw, np.int64)
+    for t in range(at.size):
+        at[t] = _spot(t // (kw * kh) * dd, t // kw % kh * dh, t % kw * dw, g, layers, rows, columns)
+    return at
+
+
+@helper(inline=False)
+def _places(g, layers, rows, columns):
+    """Return where the frame has each row of the image, padding included, and from there each of the first columns of that."""
+    c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
+    down, across = np.empty(d * h, np.int64), np.empty(max(sw, pw + 2), np.int64)
     for i in range(d):
         for j in range(h):
-            s = x0 + (i * h + j) * w
-            if sw == 1:
-                copy(x, s, w, frame, _spot(i + pd, j + ph, pw, g, layers, rows, columns))
-                continue
-            for r in range(sw):
-                left, right = inside(r - pw, sw, w, columns)
-                at, first = U(_spot(i + pd, j + ph, r, g, layers, rows, columns) + left), U(s + left * sw + r - pw)
-                for z in range(U(right - left)):
-                    frame[at + z] = x[first + z * U(sw)]
+            down[i * h + j] = _spot(i + pd, j + ph, 0, g, layers, rows, columns)
+    for e in range(across.size):
+        across[e] = _spot(0, 0, e, g, layers, rows, columns)
+    return down, across
 
 
 @helper(inline=False)
-def _lift(frame, g, layers, rows, columns, x, x0):
+def _lay(x, x0, g, down, across, columns, frame):
+    """Copy a plane of the image, from x[x0] on, into the frame, from its first row to its last: each writes zeros behind itself."""
+    c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
+    for i in range(U(d * h)):
+        s, at = x0 + i * w, down[i]
+        if sw == 1:
+            lay(x, s, w, frame, at + pw)
+        elif sw == 2:
+            lay_halves(x, s, w, frame, at + across[pw], at + across[pw + 1])
+        else:
+            for r in range(sw):
+                left, right = inside(r - pw, sw, w, columns)
+                to, first = U(at + across[r] + left), U(s + left * sw + r - pw)
+                for z in range(U(right - left)):
+                    frame[to + z] = x[first + z * U(sw)]
+
+
+@helper(inline=False)
+def _lift(frame, g, down, across, columns, x, x0):
     """Copy the frame back to a plane of the image."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
-    for i in range(d):
-        for j in range(h):
-            s = x0 + (i * h + j) * w
-            if sw == 1:
-                copy(frame, _spot(i + pd, j + ph, pw, g, layers, rows, columns), w, x, s)
-                continue
+    for i in range(U(d * h)):
+        s, at = x0 + i * w, down[i]
+        if sw == 1:
+            put(frame, at + pw, w, x, s)
+        elif sw == 2:
+            put_halves(frame, at + across[pw], at + across[pw + 1], w, x, s)
+        else:
             for r in range(sw):
                 left, right = inside(r - pw, sw, w, columns)
-                at, first = U(_spot(i + pd, j + ph, r, g, layers, rows, columns) + left), U(s + left * sw + r - pw)
+                to, first = U(at + across[r] + left), U(s + left * sw + r - pw)
                 for z in range(U(right - left)):
-                    x[first + z * U(sw)] = frame[at + z]
+                    x[first + z * U(sw)] = frame[to + z]
 
 
 @helper(inline=False)
 def _line_up(y, y0, g, rows, columns, lead, line):
-    """Copy a plane of the output, from y[y0] on, to a long row from line[lead] on; what is between its rows stays."""
+    """Copy a plane of the output, from y[y0] on, to a long row from line[lead] on, zeros between its rows."""
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     for i in range(od):
         for j in range(oh):
-            copy(y, y0 + (i * oh + j) * ow, ow, line, lead + (i * rows + j) * columns)
-
-
-@helper(inline=False)
-def _add(a, u, y):
-    for i in range(y.size // _STEP * _STEP):  # a length that LLVM knows to be whole vectors spares 40 ns
-        y[i] += u * a[i]
-
-
-@helper(inline=False)
-def _add_three(a, b, c, u, v, w, y):
-    for i in range(y.size // _STEP * _STEP):
-        y[i] += u * a[i] + v * b[i] + w * c[i]
-
-
-@helper(inline=False)
-def _sum(x, at, v, count, y):
-    """y += the sum over taps of v[t] * x[at[t]:], three at a time: loads and stores of y cost as much as the products."""
-    n = y.size
-    for t in range(0, count - 2, 3):
-        i, j, k = at[t], at[t + 1], at[t + 2]
-        _add_three(x[i:i + n], x[j:j + n], x[k:k + n], v[t], v[t + 1], v[t + 2], y)
-    for t in range(count - count % 3, count):
-        _add(x[at[t]:at[t] + n], v[t], y)
-
-
-@helper(fastmath=REORDER, inline=False)
-def _dot(a, y):
-    u = y.dtype.type(0)
-    for i in range(y.size // _STEP * _STEP):
-        u += a[i] * y[i]
-    return u
-
-
-@helper(fastmath=REORDER, inline=False)
-def _dot_three(a, b, c, y):
-    u, v, w = y.dtype.type(0), y.dtype.type(0), y.dtype.type(0)
-    for i in range(y.size // _STEP * _STEP):
-        u += a[i] * y[i]
-        v += b[i] * y[i]
-        w += c[i] * y[i]
-    return u, v, w
+            lay(y, y0 + (i * oh + j) * ow, ow, line, lead + (i * rows + j) * columns)
 
 
 @kernel(threshold=1 << 15)
 def _forward(first, last, g, times, x, weight, bias, y):
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
-    taps, at = kd * kh * kw, np.empty(kd * kh * kw, np.int64)
     size, length, layers, rows, columns = _sizes(g)
-    frame, line = np.zeros(size, x.dtype), np.empty(length, x.dtype)
-    for t in range(taps):
-        at[t] = _tap(t, g, layers, rows, columns)
+    taps, at = kd * kh * kw, _taps(g, layers, rows, columns)
+    down, across = _places(g, layers, rows, columns)
+    frame, line = np.zeros(size, x.dtype), np.empty(length + SPARE, x.dtype)
     for plane in range(first, last):
         f = plane % (c * times)
         if plane == first or f % times == 0:
-            _lay(x, plane // times * d * h * w, g, layers, rows, columns, frame)
+            _lay(x, plane // times * d * h * w, g, down, across, columns, frame)
         line[:] = bias[f] if bias.size > 0 else x.dtype.type(0)
-        _sum(frame, at, weight[f * taps:(f + 1) * taps], taps, line)
+        weigh(frame, at, weight[f * taps:(f + 1) * taps], taps, line, 0, length)
         for i in range(od):
             for j in range(oh):
-                copy(line, (i * rows + j) * columns, ow, y, ((plane * od + i) * oh + j) * ow)
+                put(line, (i * rows + j) * columns, ow, y, ((plane * od + i) * oh + j) * ow)
 
 
 @kernel(threshold=1 << 15)
@@ -158,17 +139,17 @@ def _data_gradient(first, last, g, times, dy, weight, bias, dx):
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     taps, phases = kd * kh * kw, sd * sh * sw
     _, _, layers, rows, columns = _sizes(g)
-    area = layers * rows * columns
-    length = (area + _STEP - 1) // _STEP * _STEP
+    area, spots = _area(layers, rows, columns), _taps(g, layers, rows, columns)
+    down, across = _places(g, layers, rows, columns)
+    length = (area - SPARE + STEP - 1) // STEP * STEP
     # A place of the frame gets from the long row what is a tap before it; the gaps of the row are wide enough to be met instead of its start.
     lead = ((kd - 1) * dd // sd * rows + (kh - 1) * dh // sh) * columns + (kw - 1) * dw // sw
-    frame, line = np.empty(phases * area + length - area, dy.dtype), np.zeros(lead + length, dy.dtype)
+    frame, line = np.empty(phases * area + STEP, dy.dtype), np.zeros(lead + length + SPARE, dy.dtype)
     at, v, counts = np.empty(phases * taps, np.int64), np.empty(taps, dy.dtype), np.zeros(phases, np.int64)
     which = np.empty(phases * taps, np.int64)
     for t in range(taps):
-        spot = _tap(t, g, layers, rows, columns)
-        phase = spot // area
-        at[phase * taps + counts[phase]] = lead - spot % area
+        phase = spots[t] // area
+        at[phase * taps + counts[phase]] = lead - spots[t] % area
         which[phase * taps + counts[phase]] = t
         counts[phase] += 1
     for plane in range(first, last):
@@ -179,32 +160,36 @@ def _data_gradient(first, last, g, times, dy, weight, bias, dx):
             for phase in range(phases):
                 for t in range(counts[phase]):
                     v[t] = weight[f * taps + which[phase * taps + t]]
-                _sum(line, at[phase * taps:(phase + 1) * taps], v, counts[phase], frame[phase * area:phase * area + length])
-        _lift(frame, g, layers, rows, columns, dx, plane * d * h * w)
+                weigh(line, at[phase * taps:(phase + 1) * taps], v, counts[phase], frame, phase * area, length)
+        _lift(frame, g, down, across, columns, dx, plane * d * h * w)
 
 
 @kernel(threshold=1 << 15)
 def _weight_gradient(first, last, g, times, n, x, dy, out):
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
-    taps, at = kd * kh * kw, np.empty(kd * kh * kw, np.int64)
     size, length, layers, rows, columns = _sizes(g)
-    frame, line = np.zeros(size, x.dtype), np.zeros(length, x.dtype)
-    for t in range(taps):
-        at[t] = _tap(t, g, layers, rows, columns)
-    for f in range(first, last):
-        sums = out[f * taps:(f + 1) * taps]
-        sums[:] = out.dtype.type(0)
+    taps, at = kd * kh * kw, _taps(g, layers, rows, columns)
+    down, across = _places(g, layers, rows, columns)
+    frame, line, sums = np.zeros(size, x.dtype), np.zeros(length + SPARE, x.dtype), np.empty(_TOGETHER * taps * SPARE, x.dtype)
+    counts = np.zeros(length, np.int8)  # what lies between the rows does not: zero times infinity would show
+    for i in range(od):
+        for j in range(oh):
+            fill(counts, (i * rows + j) * columns, ow, 1)
+    for f0 in range(first, last, _TOGETHER):
+        f1 = min(last, f0 + _TOGETHER)
+        sums[:] = x.dtype.type(0)
         for image in range(n):
-            _lay(x, (image * c + f // times) * d * h * w, g, layers, rows, columns, frame)
-            _line_up(dy, (image * c * times + f) * od * oh * ow, g, rows, columns, 0, line)
-            for t in range(0, taps - 2, 3):
-                i, j, k = at[t], at[t + 1], at[t + 2]
-                u, v, s = _dot_three(frame[i:i + length], frame[j:j + length], frame[k:k + length], line)
-                sums[t] += u
-                sums[t + 1] += v
-                sums[t + 2] += s
-            for t in range(taps - taps % 3, taps):
-                sums[t] += _dot(frame[at[t]:at[t] + length], line)
+            for f in range(f0, f1):
+                if f == f0 or f % times == 0:
+                    _lay(x, (image * c + f // times) * d * h * w, g, down, across, columns, frame)
+                _line_up(dy, (image * c * times + f) * od * oh * ow, g, rows, columns, 0, line)
+                own = sums[(f - f0) * taps * SPARE:]
+                for t in range(0, taps - 2, 3):
+                    dot_three(frame, at, t, line, counts, length, own)
+                for t in range(taps - taps % 3, taps):
+                    dot(frame, at, t, line, counts, length, own)
+        for t in range((f1 - f0) * taps):
+            out[f0 * taps + t] = sums[t * SPARE:(t + 1) * SPARE].sum()
 
 
 def _optional(bias: np.ndarray | None, dtype: np.dtype) -> np.ndarray:
