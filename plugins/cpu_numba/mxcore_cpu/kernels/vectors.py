@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..jit import intrinsic
 
-__all__ = ["SPARE", "STEP", "dot", "dot_three", "lay", "lay_halves", "put", "put_halves", "weigh"]
+__all__ = ["SPARE", "STEP", "add", "dot", "dot_block", "dot_three", "lay", "lay_halves", "put", "put_halves", "weigh", "weigh_four", "window"]
 
 #: Elements that an array must have behind a row that is laid into it or put from it.
 SPARE = 16
@@ -61,10 +61,10 @@ class _Code:
         kind = self.vector(len(places), self.ir.IntType(32))
         return self.builder.shuffle_vector(a, b, self.ir.Constant(kind, list(places)))
 
-    def below(self, count, lanes):
+    def below(self, count, lanes, test="<"):
         """A mask of the first `count` elements."""
         i32 = self.ir.IntType(32)
-        return self.builder.icmp_signed("<", self.ir.Constant(self.vector(lanes, i32), list(range(lanes))),
+        return self.builder.icmp_signed(test, self.ir.Constant(self.vector(lanes, i32), list(range(lanes))),
                                         self.splat(self.builder.trunc(count, i32), lanes))
 
     def _call(self, name, result, *others):
@@ -89,6 +89,32 @@ class _Code:
 
     def multiply_add(self, a, b, c):
         return self._call(f"llvm.fmuladd.{self._spelled(a.type)}", a.type, a, b, c)
+
+
+    def sums(self, count, step, firsts, body):
+        """What the vectors `firsts` are after `body(i, vectors)` has made new ones of them for every i in range(0, count, step)."""
+        b = self.builder
+        start = b.block
+        head, inside, end = (b.append_basic_block(n) for n in ("sums", "term", "summed"))
+        b.branch(head)
+        b.position_at_end(head)
+        i, totals = b.phi(self.ir.IntType(64)), [b.phi(f.type) for f in firsts]
+        b.cbranch(b.icmp_signed("<", i, count), inside, end)
+        b.position_at_end(inside)
+        more, following = body(i, totals), b.add(i, self.whole(step))
+        for phi, first, next_ in zip([i, *totals], [self.whole(0), *firsts], [following, *more]):
+            phi.add_incoming(first, start)
+            phi.add_incoming(next_, b.block)
+        b.branch(head)
+        b.position_at_end(end)
+        return totals
+
+    def total(self, vector):
+        """The sum of a vector's elements."""
+        while vector.type.count > 1:
+            half = vector.type.count // 2
+            vector = self.builder.fadd(self.shuffle(vector, vector, range(half)), self.shuffle(vector, vector, range(half, 2 * half)))
+        return self.builder.extract_element(vector, self.ir.IntType(32)(0))
 
 
 def _written(arity):
@@ -153,64 +179,83 @@ def put_halves(c):
 
 
 @_written(7)
-def weigh(c):
-    """weigh(x, at, v, count, y, y0, n): add the sum of v[t] * x[at[t]:] over `count` taps to y[y0:], n elements, a multiple of STEP."""
-    x, at, v, y, b = c.data(0), c.data(1), c.data(2), c.data(4), c.builder
-    kind = c.vector(STEP)
-    with c.each(c.args[6], STEP) as (z, _):
-        place = b.add(c.args[5], z)
-        start, first = b.block, c.load(y, place, kind)
-        head, body, end = (b.append_basic_block(n) for n in ("taps", "tap", "summed"))
-        b.branch(head)
-        b.position_at_end(head)
-        t, total = b.phi(c.ir.IntType(64)), b.phi(kind)
-        t.add_incoming(c.whole(0), start)
-        total.add_incoming(first, start)
-        b.cbranch(b.icmp_signed("<", t, c.args[3]), body, end)
-        b.position_at_end(body)
-        moved = c.load(x, b.add(b.load(b.gep(at, [t])), z), kind)
-        more = c.multiply_add(c.splat(b.load(b.gep(v, [t])), STEP), moved, total)
-        t.add_incoming(b.add(t, c.whole(1)), body)
-        total.add_incoming(more, body)
-        b.branch(head)
-        b.position_at_end(end)
-        c.store(total, y, place)
+def window(c):
+    """window(x, x0, n, low, high, y, y0): write n elements from y[y0] on: those from x[x0] on in [low, high), 0 elsewhere; x is read only there."""
+    x, y, b, lanes = c.data(0), c.data(5), c.builder, c.lanes
+    with c.each(c.args[2], lanes) as (z, _):
+        inside = b.and_(c.below(b.sub(c.args[3], z), lanes, ">="), c.below(b.sub(c.args[4], z), lanes))
+        row = c.load_some(x, b.add(c.args[1], z), inside)
+        c.store_some(row, y, b.add(c.args[6], z), c.below(b.sub(c.args[2], z), lanes))
 
 
-def _dots(count):
+@_written(5)
+def add(c):
+    """add(x, x0, n, y, y0): add n elements from x[x0] on to those from y[y0] on; nothing behind them is touched."""
+    x, y, b = c.data(0), c.data(3), c.builder
+    with c.each(c.args[2], c.lanes) as (z, _):
+        own, place = c.below(b.sub(c.args[2], z), c.lanes), b.add(c.args[4], z)
+        c.store_some(b.fadd(c.load_some(y, place, own), c.load_some(x, b.add(c.args[1], z), own)), y, place, own)
+
+
+def _weighs(filters):
     def write(c):
-        x, at, y, counts, sums, b = c.data(0), c.data(1), c.data(3), c.data(4), c.data(6), c.builder
-        kind, lanes = c.vector(SPARE), SPARE
-        places = [b.load(b.gep(at, [b.add(c.args[2], c.whole(k))])) for k in range(count)]
-        slots = [b.mul(b.add(c.args[2], c.whole(k)), c.whole(lanes)) for k in range(count)]
-        start, firsts = b.block, [c.load(sums, s, kind) for s in slots]
-        head, body, end = (b.append_basic_block(n) for n in ("blocks", "block", "done"))
-        b.branch(head)
-        b.position_at_end(head)
-        z, totals = b.phi(c.ir.IntType(64)), [b.phi(kind) for _ in slots]
-        z.add_incoming(c.whole(0), start)
-        for total, first in zip(totals, firsts):
-            total.add_incoming(first, start)
-        b.cbranch(b.icmp_signed("<", z, c.args[5]), body, end)
-        b.position_at_end(body)
-        i8 = c.vector(lanes, c.ir.IntType(8))
-        real = b.icmp_signed("!=", b.load(c.at(counts, z, i8), align=1), c.ir.Constant(i8, None))
-        other = c.load(y, z, kind)
-        for place, total in zip(places, totals):
-            one = b.select(real, c.load(x, b.add(place, z), kind), c.ir.Constant(kind, None))
-            total.add_incoming(c.multiply_add(one, other, total), body)
-        z.add_incoming(b.add(z, c.whole(lanes)), body)
-        b.branch(head)
-        b.position_at_end(end)
-        for slot, total in zip(slots, totals):
-            c.store(total, sums, slot)
+        x, at, v, y, b = c.data(0), c.data(1), c.data(2), c.data(5), c.builder
+        kind, wide = c.vector(STEP), range(filters)
+        with c.each(c.args[8], STEP) as (z, _):
+            places = [b.add(b.add(c.args[6], z), b.mul(c.args[7], c.whole(f))) for f in wide]
+            firsts = [b.add(c.args[3], b.mul(c.args[4], c.whole(f))) for f in wide]
 
-    write.__name__ = {1: "dot", 3: "dot_three"}[count]
-    write.__doc__ = f"""{write.__name__}(x, at, t, y, counts, n, sums): add the products of x[at[t]:] and y to the SPARE sums from sums[t * SPARE] on.
+            def tap(t, totals):
+                moved = c.load(x, b.add(b.load(b.gep(at, [t])), z), kind)
+                return [c.multiply_add(c.splat(b.load(b.gep(v, [b.add(first, t)])), STEP), moved, total) for first, total in zip(firsts, totals)]
 
-    So for {count} tap(s) from t on. n is a multiple of SPARE; where the bytes `counts` are 0, x is not looked at.
+            for total, place in zip(c.sums(c.args[4], 1, [c.load(y, p, kind) for p in places], tap), places):
+                c.store(total, y, place)
+
+    write.__name__ = {1: "weigh", 4: "weigh_four"}[filters]
+    write.__doc__ = f"""{write.__name__}(x, at, v, v0, count, y, y0, pitch, n): add to y[y0:], n elements, the sum of v[v0 + t] * x[at[t]:] over `count` taps.
+
+    So for {filters} filter(s): weights are one after the other, outputs `pitch` elements apart. n is a multiple of STEP.
     """
-    return _written(7)(write)
+    return _written(9)(write)
 
 
-dot, dot_three = _dots(1), _dots(3)
+weigh, weigh_four = _weighs(1), _weighs(4)
+
+
+def _dots(taps, filters):
+    def write(c):
+        x, at, y, counts, out, b = c.data(0), c.data(1), c.data(5), c.data(9), c.data(12), c.builder
+        lanes, pairs = c.lanes, [(f, k) for f in range(filters) for k in range(taps)]
+        kind, bytes_ = c.vector(lanes), c.vector(lanes, c.ir.IntType(8))
+        xs = [b.add(c.args[3], b.load(b.gep(at, [b.add(c.args[2], c.whole(k))]))) for k in range(taps)]
+        ys = [b.add(c.args[6], b.mul(c.args[7], c.whole(f))) for f in range(filters)]
+
+        def image(i, totals):
+            left, right = b.mul(i, c.args[4]), b.mul(i, c.args[8])
+
+            def block(z, totals):
+                real = b.icmp_signed("!=", b.load(c.at(counts, z, bytes_), align=1), c.ir.Constant(bytes_, None))
+                at_x, at_y = b.add(left, z), b.add(right, z)
+                ones = [b.select(real, c.load(x, b.add(p, at_x), kind), c.ir.Constant(kind, None)) for p in xs]
+                others = [c.load(y, b.add(p, at_y), kind) for p in ys]
+                return [c.multiply_add(ones[k], others[f], total) for (f, k), total in zip(pairs, totals)]
+
+            return c.sums(c.args[10], lanes, totals, block)
+
+        totals = c.sums(c.args[11], 1, [c.ir.Constant(kind, None)] * len(pairs), image)
+        for (f, k), total in zip(pairs, totals):
+            place = b.gep(out, [b.add(b.add(c.args[13], c.args[2]), b.add(b.mul(c.args[14], c.whole(f)), c.whole(k)))])
+            b.store(b.fadd(b.load(place), c.total(total)), place)
+
+    write.__name__ = {(3, 4): "dot_block", (3, 1): "dot_three", (1, 1): "dot"}[taps, filters]
+    write.__doc__ = f"""{write.__name__}(x, at, t, x0, x_step, y, y0, pitch, y_step, counts, n, images, out, o0, o_pitch): products of moved rows, summed.
+
+    Add to out[o0 + t] the sum of x[x0 + at[t]:] * y[y0:] over n elements, a multiple of SPARE, of each of some images, `x_step` and `y_step`
+    elements apart. So for {taps} tap(s) from t on and {filters} filter(s): rows of y `pitch`, results `o_pitch` elements apart. Where the
+    bytes `counts` are 0, x does not count, whatever it is.
+    """
+    return _written(15)(write)
+
+
+dot, dot_three, dot_block = _dots(1, 1), _dots(3, 1), _dots(3, 4)

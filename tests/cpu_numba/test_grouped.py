@@ -1,13 +1,13 @@
-"""Depthwise convolution against the path of all others, over geometries that its frame has to get right."""
+"""Convolution in groups of few channels against the path of all others, over geometries that its frame has to get right."""
 import numpy as np
 import pytest
 
 from mxcore_cpu.kernels import convolution as conv
-from mxcore_cpu.kernels import depthwise
+from mxcore_cpu.kernels import grouped
 
 rng = np.random.default_rng(0)
 
-# images, channels, filters for each, size, kernel, stride, pad, dilate
+# images, groups, filters for each channel, size, kernel, stride, pad, dilate
 CASES = {
     "line": (2, 3, 1, (50,), (5,), (1,), (2,), (1,)),
     "line, stride three": (2, 3, 2, (50,), (5,), (3,), (1,), (2,)),
@@ -24,39 +24,60 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("per", [1, 2, 5])
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("case", CASES)
-def test_as_others(case, dtype, workers, monkeypatch):
-    for kernel in (depthwise._forward, depthwise._data_gradient, depthwise._weight_gradient):
+def test_as_others(case, dtype, workers, per, monkeypatch):
+    for kernel in (grouped._forward, grouped._data_gradient, grouped._weight_gradient):
         monkeypatch.setattr(kernel, "workers", lambda work: workers)
-    n, c, times, size, window, stride, pad, dilate = CASES[case]
+    n, groups, times, size, window, stride, pad, dilate = CASES[case]
     out = [(s + 2 * p - (k - 1) * d - 1) // t + 1 for s, p, k, d, t in zip(size, pad, window, dilate, stride)]
+    c, filters = groups * per, groups * (times + per - 1)
     g = conv.geometry((c, *size), window, stride, pad, dilate, out)
-    x, weight, bias = (rng.standard_normal(s).astype(dtype) for s in ((n, c, *size), (c * times, 1, *window), c * times))
-    dy, low = rng.standard_normal((n, c * times, *out)).astype(dtype), rng.standard_normal(c).astype(dtype)
+    x, weight, bias = (rng.standard_normal(s).astype(dtype) for s in ((n, c, *size), (filters, per, *window), filters))
+    dy, low = rng.standard_normal((n, filters, *out)).astype(dtype), rng.standard_normal(c).astype(dtype)
     close = dict(rtol=1e-4, atol=1e-4) if dtype == "f4" else dict(rtol=1e-11, atol=1e-11)
     for b in (None, bias):
         y, expected = np.full_like(dy, np.nan), np.empty_like(dy)
-        depthwise.forward(x, weight, b, y, g)
-        conv._run_forward(x, weight, b, expected, g, c)
+        grouped.forward(x, weight, b, y, g, groups)
+        conv._run_forward(x, weight, b, expected, g, groups)
         np.testing.assert_allclose(y, expected, **close)
     for b in (None, low):
         dx, expected = np.full_like(x, np.nan), np.empty_like(x)
-        depthwise.data_gradient(dy, weight, b, dx, g)
-        conv._run_data_gradient(dy, weight, b, expected, g, c)
+        grouped.data_gradient(dy, weight, b, dx, g, groups)
+        conv._run_data_gradient(dy, weight, b, expected, g, groups)
         np.testing.assert_allclose(dx, expected, **close)
     dw, expected = np.full_like(weight, np.nan), np.empty_like(weight)
-    depthwise.weight_gradient(x, dy, dw, g)
-    conv._run_weight_gradient(x, dy, expected, g, c)
+    grouped.weight_gradient(x, dy, dw, g, groups)
+    conv._run_weight_gradient(x, dy, expected, g, groups)
     np.testing.assert_allclose(dw, expected, **close)
+
+
+def test_threads_do_not_show(monkeypatch):
+    """However many threads share the work, every bit is the same."""
+    x, dy = (rng.standard_normal((9, 60, 9, 9)).astype("f4") for _ in range(2))
+    g, results = conv.geometry((60, 9, 9), (3, 3), (1, 1), (1, 1), (1, 1), (9, 9)), []
+    for workers in (1, 2, 7):
+        monkeypatch.setattr(grouped._weight_gradient, "workers", lambda work: workers)
+        results.append(np.empty((60, 3, 3, 3), "f4"))
+        grouped.weight_gradient(x, dy, results[-1], g, 20)
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
+@pytest.mark.parametrize(("shape", "groups", "window", "yes"), [
+    ((8, 7, 7), 8, (3, 3), True), ((64, 56, 56), 4, (3, 3), True), ((64, 56, 56), 4, (1, 1), False), ((96, 27, 27), 2, (5, 5), False),
+    ((512, 14, 14), 32, (3, 3), True), ((8, 7, 7), 1, (3, 3), False), ((8, 600, 600), 2, (3, 3), False)])
+def test_which_convolutions_it_takes(shape, groups, window, yes):
+    assert grouped.fits(conv.geometry(shape, window, (1, 1), (0, 0), (1, 1), (1, 1)), shape[0], groups) is yes
 
 
 def test_what_lies_between_the_rows_does_not_show():
     """An infinity in the image reaches the outputs whose windows hold it, and no others."""
     x, weight, y = np.zeros((1, 1, 5, 5)), np.ones((1, 1, 3, 3)), np.empty((1, 1, 5, 5))
     x[0, 0, 2, 4] = np.inf
-    depthwise.forward(x, weight, None, y, conv.geometry((1, 5, 5), (3, 3), (1, 1), (1, 1), (1, 1), (5, 5)))
+    grouped.forward(x, weight, None, y, conv.geometry((1, 5, 5), (3, 3), (1, 1), (1, 1), (1, 1), (5, 5)), 1)
     expected = np.zeros((5, 5))
     expected[1:4, 3:] = np.inf
     np.testing.assert_array_equal(y[0, 0], expected)
@@ -70,12 +91,12 @@ def test_infinity_reaches_the_gradients_that_it_meets(dtype, stride):
     weight, dw, dx = np.ones((20, 1, 3, 3), dtype), np.empty((20, 1, 3, 3), dtype), np.empty_like(x)
     g = conv.geometry((20, 6, 7), (3, 3), (stride, stride), (1, 1), (1, 1), dy.shape[2:])
     x[0, 17, 0, 6] = np.inf
-    depthwise.weight_gradient(x, dy, dw, g)
+    grouped.weight_gradient(x, dy, dw, g, 20)
     meets = {1: [(1, 1), (1, 2), (0, 1), (0, 2)], 2: [(1, 1)], 3: [(1, 1)]}[stride]
     assert sorted(map(tuple, np.argwhere(np.isinf(dw))[:, 2:])) == sorted(meets) and not np.isnan(dw).any()
     assert np.isfinite(dw[:17]).all() and np.isfinite(dw[18:]).all()
     dy[0, 17, 0, -1] = np.inf
-    depthwise.data_gradient(dy, weight, None, dx, g)
+    grouped.data_gradient(dy, weight, None, dx, g, 20)
     last = (dy.shape[3] - 1) * stride
     expected = np.zeros((6, 7), bool)
     expected[:2, last - 1:last + 2] = True
