@@ -10,11 +10,13 @@ import math
 
 import numpy as np
 
+from mxcore.ops.random import LAWS
 from mxcore.ops.rnn_cells import dropout, layout, limits
 from mxcore.plugin import KernelSet
 
 from .kernels import (
     attention,
+    counting,
     elementwise,
     embedding,
     gemm,
@@ -31,6 +33,7 @@ from .kernels import (
     sequence,
     softmax,
     spatial,
+    variates,
 )
 from .kernels import convolution as conv
 
@@ -182,6 +185,23 @@ for _op, _name in {n: n for n in "exp expm1 log log1p tanh sigmoid erf softsign 
     _unary(_op, _name)
 for _op in "erfinv gamma gammaln _digamma".split():  # many passes of NumPy
     _unary(_op, _op.lstrip("_"), None)
+
+
+for _op, _name in {"_hypot": "hypot", "broadcast_hypot": "hypot", "_mod": "modulo", "broadcast_mod": "modulo"}.items():
+    @cpu.kernel(_op, dtypes=_FLOATS, when=lambda p, a, b: a.shape == b.shape, out=True)
+    def _binary(k, p, outs, a, b, name=_name):
+        elementwise.binary(name, a, b, outs[0])
+
+for _op, _name in {"_hypot_scalar": "hypot", "_mod_scalar": "modulo"}.items():
+    @cpu.kernel(_op, dtypes=_FLOATS, when=lambda p, a: a.size >= 1 << 7, out=True)
+    def _with_number(k, p, outs, a, name=_name):
+        elementwise.binary(name, a, p.scalar, outs[0])
+
+
+@cpu.kernel("_histogram", dtypes=_FLOATS, when=lambda p, data, *bins: not bins and p.bin_cnt <= 1 << 16, out=True)
+def _histogram(k, p, outs, data):
+    count, edges = (np.empty(n, t) if o is None else o for o, n, t in zip(outs, (p.bin_cnt, p.bin_cnt + 1), (np.int64, data.dtype)))
+    counting.histogram(data, *p.range, p.bin_cnt, count, edges)
 
 
 #: A call of a kernel costs about what NumPy needs for so many elements: its relu and tanh are fast, its gradients take several passes.
@@ -402,6 +422,57 @@ def _topk(k, p, outs, data):
     for out, rows in zip(outs, found):
         if out is not None:
             np.copyto(_last(p, out), rows.reshape(*lead, p.k), casting="unsafe")
+
+
+# -- random numbers ---------------------------------------------------------------------------------------------------
+def _draw_gamma(rng, each, alpha, beta):
+    x = variates.gamma(rng, alpha.astype(np.float64), each)
+    return x * np.repeat(beta.reshape(-1), each)
+
+
+def _draw_poisson(rng, each, lam):
+    return variates.poisson(rng, lam.astype(np.float64), each)
+
+
+def _draw_negative_binomial(rng, each, count, p):
+    rate = variates.gamma(rng, count.astype(np.float64), each)
+    return variates.poisson(rng, rate * np.repeat(((1 - p) / p).reshape(-1), each), 1)
+
+
+def _draw_generalized(rng, each, mu, alpha):
+    alpha = alpha.astype(np.float64)
+    plain = alpha == 0
+    rate = variates.gamma(rng, 1 / np.where(plain, 1.0, alpha), each) * np.repeat(alpha.reshape(-1), each)
+    rate[np.repeat(plain.reshape(-1), each)] = 1.0
+    return variates.poisson(rng, rate * np.repeat(mu.reshape(-1), each), 1)
+
+
+def _wide_floats(p, *specs):
+    return all(s.dtype.kind == "f" for s in specs)
+
+
+for _name, _draw in {"gamma": _draw_gamma, "poisson": _draw_poisson, "negative_binomial": _draw_negative_binomial,
+                     "generalized_negative_binomial": _draw_generalized}.items():
+    @cpu.kernel("_sample_" + _name, when=_wide_floats, out=True)
+    def _sample(k, p, outs, *values, draw=_draw):
+        wide = np.float64 if outs[0].dtype == np.float64 else np.float32
+        with np.errstate(all="ignore"):
+            outs[0][...] = draw(k.rng, math.prod(p.shape), *[v.astype(wide) for v in values]).reshape(outs[0].shape)
+
+
+def _gamma_numbers(k, p, outs, *like):
+    values = p.alpha, p.beta
+    LAWS["gamma"].check(values)
+    outs[0][...] = (variates.gamma(k.rng, np.array([float(p.alpha)]), outs[0].size) * p.beta).reshape(outs[0].shape)
+
+
+for _name in ("_random_gamma", "_random_gamma_like"):
+    cpu.kernel(_name, when=_wide_floats, out=True)(_gamma_numbers)
+
+
+@cpu.kernel("_shuffle", when=lambda p, data: data.dtype.kind in "fiu" and data.dtype.itemsize >= 4 and 0 < data.shape[0] < 1 << 24, out=True)
+def _shuffle(k, p, outs, data):
+    variates.shuffled(k.rng, data, outs[0])
 
 
 # -- attention and point processes --------------------------------------------------------------------------------------
