@@ -15,7 +15,7 @@ from ..testing.sample import Ints, Sample, Values
 from . import distributions, rules, special
 from .silent import silent
 
-__all__ = ["OPS"]
+__all__ = ["LAWS", "OPS"]
 
 _F32, _F64, _I32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
 _FLOATS = "float16 float32 float64"
@@ -122,7 +122,7 @@ class _Law:
         return x
 
 
-_LAWS = {
+LAWS = {
     "uniform": _Law(_uniform, "the uniform distribution on [low, high)",
                     [("low", "low", 0.0, (-1.0, 0.0), _ANY), ("high", "high", 1.0, (1.0, 3.0), _ANY)],
                     lambda a, b: ((a + b) / 2, (b - a) ** 2 / 12), short=True),
@@ -283,7 +283,7 @@ def _arrays(name, law):
     return o
 
 
-OPS = [make(name, law) for name, law in _LAWS.items() for make in (_numbers, _like, _arrays)]
+OPS = [make(name, law) for name, law in LAWS.items() for make in (_numbers, _like, _arrays)]
 
 
 def _whole(low, high, shape, **more):
