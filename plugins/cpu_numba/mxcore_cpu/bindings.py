@@ -426,7 +426,7 @@ def _length(p, data):
 
 
 def _sortable(p, data):
-    return data.dtype == np.float32 and _LONG_ROWS <= _length(p, data) and 0 < data.size < 1 << 32
+    return data.dtype == np.float32 and _length(p, data) >= _LONG_ROWS and 0 < data.size < 1 << 32
 
 
 def _place(p, outs, found, shape):
