@@ -10,6 +10,7 @@ import ctypes
 import importlib.util
 import os
 import pathlib
+import re
 import sys
 
 os.environ.setdefault("MXNET_ENGINE_TYPE", "NaiveEngine")  # every operator runs in a forked process
@@ -121,7 +122,7 @@ def run(entry, pack, dtype):
 def first_line(e):
     """The telling line of an error of MXNet's."""
     lines = [s.strip() for s in str(e).splitlines() if s.strip() and "Traceback" not in s and "File " not in s]
-    return (lines[0] if lines else type(e).__name__)[:160]
+    return re.sub(r"\[[0-9:]+\] ", "", lines[0] if lines else type(e).__name__)[:160]  # without the time
 
 
 def moments(values):

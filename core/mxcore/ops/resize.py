@@ -207,7 +207,7 @@ def _resize_samples() -> list[Sample]:
         *[([(1, 2, 5, 4)], {"mode": m}) for m in _MODES.split()[3:]],
     ]
     # MXNet keeps the ratio of lengths in single precision, also for float64: hence the tolerance.
-    return [*(Sample(*ins, params=q, tol=10) for ins, q in uses),
+    return [*(Sample(*ins, params=q, tol=10, mxnet="MXNet writes beyond a smaller batch" if ins[-1][0] < ins[0][0] else True) for ins, q in uses),
             Sample((0, 2, 4, 4), params={"height": 2, "width": 2}), Sample((1, 2, 3, 4), params={"height": 5, "width": 3}, dtypes="float16", grad=False)]
 
 

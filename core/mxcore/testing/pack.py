@@ -63,7 +63,7 @@ class Pack:
         for a in self._arrays:
             flat.setdefault(str(a.dtype), []).append(a.ravel())
         index = {"entries": self.entries, "arrays": [[str(a.dtype), list(a.shape)] for a in self._arrays]}
-        text = np.frombuffer(json.dumps(index, separators=(",", ":")).encode(), np.uint8)
+        text = np.frombuffer(json.dumps(index, separators=(",", ":"), sort_keys=True).encode(), np.uint8)
         np.savez_compressed(path, index=text, **{k: np.concatenate(v) for k, v in flat.items()})
 
     @classmethod
