@@ -8,6 +8,7 @@ import pytest
 
 import mxcore as mx
 
+from .peer import VARIABLE, fastest, peer
 from .table import Row, lines, seconds
 
 ROWS = pytest.StashKey[list]()
@@ -69,6 +70,28 @@ def compare(benchmark, row):
         benchmark.extra_info.update(ratio=ratio, at_most=at_most, reference_s=other)
         row(name, seconds=mine, against=f"{against} {seconds(other)}", ratio=ratio, at_most=at_most)
         return ratio
+
+    return measure
+
+
+@pytest.fixture
+def beside(row):
+    """Measure a workload here and in MXNet in turns: ``beside(name, ours, workloads, case, number, at_most=…)``.
+
+    Each round makes `number` calls on each side; the fastest call of all rounds counts.
+    """
+
+    def measure(name, ours, workloads, case, number, rounds=8, at_most=None):
+        mine, other = [], []
+        with peer(workloads) as theirs:
+            for _ in range(rounds):  # in turns, so that both meet the same machine
+                if theirs is not None:
+                    other.append(theirs(case, number))
+                mine.append(fastest(ours, number))
+        if not other:
+            row(name, seconds=min(mine), value=f"set {VARIABLE} to compare")
+        else:
+            row(name, seconds=min(mine), against=f"MXNet {seconds(min(other))}", ratio=min(mine) / min(other), at_most=at_most)
 
     return measure
 

@@ -1,13 +1,11 @@
 """Graphs of the figures of single operators, written so that MXNet and mxcore run the same lines.
 
-Run by an interpreter that has MXNet, this file is its side of the comparison: for each line ``graph way number`` read from
-the standard input it makes so many runs and writes the fastest one's seconds.
+Run by an interpreter that has MXNet, it is MXNet's side of the comparison.
 """
 
 from __future__ import annotations
 
-import sys
-import time
+from .peer import serve
 
 ROWS, WIDTH = 8192, 1024
 
@@ -67,23 +65,7 @@ def _bound(mx, build, arrays, head, back):
     return run
 
 
-def fastest(run, number):
-    """Seconds of the fastest of some runs."""
-    times = []
-    for _ in range(number):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 if __name__ == "__main__":
     import mxnet
 
-    name = run = None
-    for line in sys.stdin:
-        *words, way, number = line.split()
-        if name != line:
-            name, run = line, runner(mxnet, " ".join(words), way.replace("_", " "))
-            run()
-        print(fastest(run, int(number)), flush=True)
+    serve(lambda graph, way: runner(mxnet, graph, way))

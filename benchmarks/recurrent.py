@@ -1,13 +1,11 @@
 """Training steps of recurrent networks, written so that MXNet and mxcore run the same lines.
 
-Run by an interpreter that has MXNet, this file is its side of the comparison: for each line ``case number`` read from the
-standard input it makes so many steps and writes the fastest one's seconds.
+Run by an interpreter that has MXNet, it is MXNet's side of the comparison.
 """
 
 from __future__ import annotations
 
-import sys
-import time
+from .peer import serve
 
 #: Name -> (how it is run, mode, time steps, batch, inputs, units, layers, in both directions)
 CASES = {
@@ -86,23 +84,7 @@ def _size(inputs, units, layers):
     return sum(4 * units * ((inputs if i == 0 else units) + units + 2) for i in range(layers))
 
 
-def fastest(step, number):
-    """Seconds of the fastest of some steps."""
-    times = []
-    for _ in range(number):
-        start = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 if __name__ == "__main__":
     import mxnet
 
-    steps = {}
-    for line in sys.stdin:
-        name, number = line.rsplit(None, 1)
-        if name not in steps:
-            steps[name], _ = stepper(mxnet, name)
-            steps[name]()
-        print(fastest(steps[name], int(number)), flush=True)
+    serve(lambda case: stepper(mxnet, case)[0])

@@ -2,61 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mxcore as mx
 
-from .figures import GRAPHS, WAYS, fastest, runner
+from . import figures
 
-#: Names an interpreter that has MXNet 1.9.1.
-VARIABLE = "MXCORE_ORACLE_PYTHON"
-ROUNDS, STEPS = 5, 5
 N = 1 << 24
 #: Share of the bandwidth of a copy that an update has to reach.
 SHARE = 0.7
 
 
-@pytest.fixture(scope="module")
-def theirs():
-    """A function that asks MXNet for the fastest of some runs of a graph, or None."""
-    python = os.environ.get(VARIABLE)
-    if not python:
-        yield None
-        return
-    script = Path(__file__).with_name("figures.py")
-    with subprocess.Popen([python, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-
-        def ask(*words):
-            process.stdin.write(" ".join(map(str, words)) + "\n")
-            process.stdin.flush()
-            return float(process.stdout.readline())
-
-        yield ask
-        process.stdin.close()
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_normalization(row, ctx, theirs, graph, way):
-    name = f"{graph}, 8192 x 1024, {way}"
+@pytest.mark.parametrize("way", figures.WAYS)
+@pytest.mark.parametrize("graph", figures.GRAPHS)
+def test_normalization(beside, ctx, graph, way):
     with ctx:
-        run = runner(mx, graph, way)
+        run = figures.runner(mx, graph, way)
         assert np.isfinite(run().asnumpy()).all()
-        mine, other = [], []
-        for _ in range(ROUNDS):  # in turns, so that both meet the same machine
-            if theirs is not None:
-                other.append(theirs(graph, way.replace(" ", "_"), STEPS))
-            mine.append(fastest(run, STEPS))
-    if theirs is None:
-        row(name, seconds=min(mine), value=f"set {VARIABLE} to compare")
-    else:
-        row(name, seconds=min(mine), against=f"MXNet {min(other) * 1e3:.2f} ms", ratio=min(mine) / min(other), at_most=1)
+        beside(f"{graph}, 8192 x 1024, {way}", run, figures, (graph, way), 5, rounds=5, at_most=1)
 
 
 def test_update(row):

@@ -1,13 +1,11 @@
 """Training steps of small networks, written so that MXNet and mxcore run the same lines.
 
-Run by an interpreter that has MXNet, this file is its side of the comparison: for each line ``network number`` read from
-the standard input it makes so many steps and writes the fastest one's seconds.
+Run by an interpreter that has MXNet, it is MXNet's side of the comparison.
 """
 
 from __future__ import annotations
 
-import sys
-import time
+from .peer import serve
 
 BATCH = 64
 
@@ -56,22 +54,7 @@ def stepper(mx, network, hybridize):
     return step
 
 
-def fastest(step, number):
-    """Seconds of the fastest of some steps."""
-    times = []
-    for _ in range(number):
-        start = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 if __name__ == "__main__":
     import mxnet
 
-    steppers = {name: stepper(mxnet, name, hybridize=True) for name in NETWORKS}
-    for step in steppers.values():
-        step()
-    for line in sys.stdin:
-        name, number = line.split()
-        print(fastest(steppers[name], int(number)), flush=True)
+    serve(lambda network: stepper(mxnet, network, hybridize=True))

@@ -2,11 +2,31 @@
 from __future__ import annotations
 
 from ._borrowed import borrowed
-from ._core.context import Context, cpu, cpu_pinned, cpu_shared, current_context, gpu
+from ._core.context import Context, current_context
 from ._core.errors import error
 from ._core.registry import devices
 
 __all__ = ["Context", "cpu", "cpu_pinned", "cpu_shared", "gpu", "num_gpus", "gpu_memory_info", "current_context"]
+
+
+def cpu(device_id: int = 0) -> Context:
+    """The CPU context with the given index (all share the host's memory)."""
+    return Context("cpu", device_id)
+
+
+def cpu_pinned(device_id: int = 0) -> Context:
+    """Page-locked host memory, for fast transfers to a GPU."""
+    return Context("cpu_pinned", device_id)
+
+
+def cpu_shared(device_id: int = 0) -> Context:
+    """Host memory shared between processes."""
+    return Context("cpu_shared", device_id)
+
+
+def gpu(device_id: int = 0) -> Context:
+    """The GPU context with the given index; needs the plugin ``mxcore-cuda``."""
+    return Context("gpu", device_id)
 
 
 def num_gpus() -> int:

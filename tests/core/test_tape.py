@@ -142,6 +142,70 @@ def test_views_of_a_gradient_see_the_next_backward():
     assert part.asnumpy().tolist() == [[5, 5]]
 
 
+#: Elements of a gradient that is large enough for its buffer to be handed over instead of copied.
+LARGE = 1 << 15
+
+
+def large(factor, head=None):
+    x = mx.nd.ones((LARGE,))
+    x.attach_grad()
+    with autograd.record():
+        y = x * factor
+    return x, y
+
+
+def test_a_large_gradient_that_nobody_shares_becomes_the_variables_own():
+    x, y = large(3)
+    grad, buffer, version = x.grad, weakref.ref(x.grad._data), x.grad._st.version
+    y.backward()
+    assert buffer() is None, "it was copied"
+    assert x.grad is grad and grad._st.version == version + 1 and (grad.asnumpy() == 3).all()
+
+
+@pytest.mark.parametrize("other", [
+    lambda g: g[2:4], lambda g: g.reshape((2, -1)), lambda g: g.detach(), lambda g: mx.nd.from_dlpack(g.to_dlpack_for_write()),
+], ids=["view", "reshaped", "detached", "dlpack"])  # fmt: skip
+def test_who_shares_a_large_gradient_sees_the_next_backward(other):
+    x, y = large(3)
+    seen = other(x.grad)
+    y.backward()
+    assert (seen.asnumpy() == 3).all()
+
+
+def test_a_large_gradient_that_somebody_holds_is_copied():
+    x, y = large(1)
+    head = mx.nd.ones((LARGE,)) * 2
+    kept = []
+    double = mx.nd.ones((LARGE,))
+    double.attach_grad()
+    with autograd.record():
+        y, z = mx.nd.identity(x), mx.nd.identity(double)
+    mx.autograd.backward([y, z], [head, head])  # the rule hands the head's gradient on to both
+    kept.append(x.grad.detach())
+    x.grad[:] = 7
+    assert (head.asnumpy() == 2).all() and (double.grad.asnumpy() == 2).all() and (kept[0].asnumpy() == 7).all()
+    with autograd.record():
+        y = x + double  # one array for both
+    y.backward(head)
+    x.grad[:] = 7
+    assert (head.asnumpy() == 2).all() and (double.grad.asnumpy() == 2).all()
+    with autograd.record():
+        y = (x + double) * 2
+    y.backward()
+    x.grad[:] = 7
+    assert (double.grad.asnumpy() == 2).all()
+
+
+def test_a_large_gradient_is_added_where_that_is_asked_for():
+    x = mx.nd.ones((LARGE,))
+    x.attach_grad("add")
+    for _ in range(2):
+        with autograd.record():
+            y = x * 3
+        y.backward()
+    assert (x.grad.asnumpy() == 6).all()
+
+
 def test_writing_to_an_array_of_the_graph_is_an_error():
     x = var([1, 2])
     with autograd.record():

@@ -41,7 +41,7 @@ def call(f, values, head=1.0):
 def whole(net):
     names = net.list_inputs()
     op = CachedOp(net)
-    return op, lambda values: op(*[values[n] for n in names])
+    return op, lambda values: op.outputs(*[values[n] for n in names])
 
 
 def agree(a, b):
@@ -236,3 +236,23 @@ def test_threads_and_contexts(engine):
         assert not wrong, wrong[0]
     finally:
         use_engine(old)
+
+
+def test_a_call_gives_what_mxnets_gives():
+    x = mx.sym.Variable("x")
+    one, two = CachedOp(x * 2), CachedOp(mx.sym.Group([x * 2, x + 1]))
+    data, room = mx.nd.ones((2,)), [mx.nd.zeros((2,)), mx.nd.zeros((2,))]
+    data.attach_grad()
+    assert one(data).asnumpy().tolist() == [2, 2] and [y.asnumpy().tolist() for y in two(data)] == [[2, 2], [2, 2]]
+    assert one(data, out=room[0]) is room[0] and two(data, out=room) is room and room[1].asnumpy().tolist() == [2, 2]
+    with autograd.record():
+        one(data, out=room[0])
+    room[0].backward()
+    assert data.grad.asnumpy().tolist() == [2, 2]
+    with pytest.raises(mx.MXNetError, match="CachedOp has 2 outputs, got 1 arrays as out"):
+        two(data, out=room[0])
+    with pytest.raises(mx.MXNetError, match="out has shape"):
+        one(data, out=mx.nd.zeros((3,)))
+    zeros = CachedOp(mx.sym.zeros((2,)))
+    assert zeros(default_ctx=mx.cpu(1)).context == mx.cpu(1)
+    assert one.handle == one.handle != two.handle and not one.is_np_sym

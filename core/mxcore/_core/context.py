@@ -9,7 +9,7 @@ from .state import state
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["Context", "cpu", "cpu_pinned", "cpu_shared", "gpu", "current_context", "TYPE_IDS"]
+__all__ = ["Context", "current_context", "TYPE_IDS"]
 
 #: MXNet's numbers, which its files hold. Device plugins may add further types with their own `type_id`.
 TYPE_IDS: dict[str, int] = {"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5}
@@ -125,26 +125,6 @@ def reset_devices() -> None:
         ctx._device = None
         ctx.fast.clear()
         ctx.k.clear()
-
-
-def cpu(device_id: int = 0) -> Context:
-    """The CPU context with the given index (all share the host's memory)."""
-    return Context("cpu", device_id)
-
-
-def cpu_pinned(device_id: int = 0) -> Context:
-    """Page-locked host memory, for fast transfers to a GPU."""
-    return Context("cpu_pinned", device_id)
-
-
-def cpu_shared(device_id: int = 0) -> Context:
-    """Host memory shared between processes."""
-    return Context("cpu_shared", device_id)
-
-
-def gpu(device_id: int = 0) -> Context:
-    """The GPU context with the given index; needs the plugin ``mxcore-cuda``."""
-    return Context("gpu", device_id)
 
 
 def current_context() -> Context:

@@ -11,6 +11,7 @@ import operator
 import warnings
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from sys import getrefcount
 from typing import Any
 
 from . import dispatch, frontend, transfer  # circular, used at call time only
@@ -154,8 +155,8 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
         if goal is not None:
             return goal.gradients(leaves)
         mode["record"] = False
-        for leaf, g in leaves.items():
-            _write(leaf, g)
+        for leaf in leaves:
+            _write(leaf, leaves)
         if dropped:
             _write_zeros(dropped, leaves)
         return None
@@ -354,27 +355,41 @@ def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any]) -> None:
         if n.op is not None:
             stack += [e[0] for e in n.inputs or () if e is not None and e[0].flows]
         elif n not in leaves and n.req == "write" and n.grad is not None:
-            _write(n, frontend.eager.zeros_like(n.grad))
+            _write(n, {n: frontend.eager.zeros_like(n.grad)})
 
 
-def _write(leaf: Leaf, g: Any) -> None:
-    """Write a gradient where its variable wants it."""
+def _holders(grads: dict[Leaf, Any], leaf: Leaf) -> tuple[int, int, int]:
+    """References to the gradient that has arrived for a leaf, to its data, and to the data that the leaf wants it in."""
+    return getrefcount(grads[leaf]), getrefcount(grads[leaf]._data), getrefcount(leaf.grad._data)  # type: ignore[union-attr]
+
+
+#: What :func:`_holders` counts where nobody else holds any of them; interpreters count their own references differently.
+_lone = Leaf(Array(object(), Storage(None)), "null")  # type: ignore[arg-type]
+_ALONE = _holders({_lone: Array(object(), Storage(None))}, _lone)  # type: ignore[arg-type]
+#: Bytes from which on it pays to ask.
+_LARGE = 1 << 16
+
+
+def _write(leaf: Leaf, grads: dict[Leaf, Any]) -> None:
+    """Write the gradient in `grads` where its variable wants it; a large one whose buffer nobody shares is not copied but becomes it."""
     grad = leaf.grad
     if grad is None:
         return
     leaf.fresh = True
+    alone = grad.stype == "default" and grad._data.nbytes >= _LARGE and _holders(grads, leaf) == _ALONE
+    g = grads[leaf]
     a, b = g._st, grad._st
     x, y = g._data, grad._data
-    if x.dtype is not y.dtype and x.dtype != y.dtype:
-        raise error(TypeError, f"gradient {x.dtype} for a variable {y.dtype}")
-    if a.ctx is not b.ctx:
-        raise error(ValueError, f"gradient on {a.ctx} for a variable on {b.ctx}")
-    if x.shape != y.shape:
-        raise error(ValueError, f"gradient of shape {tuple(x.shape)} for a variable of shape {tuple(y.shape)}; some operator's rule is wrong")
+    if a.ctx is not b.ctx or x.shape != y.shape or x.dtype is not y.dtype and x.dtype != y.dtype:
+        raise error(ValueError, f"gradient of shape {tuple(x.shape)}, {x.dtype}, {a.ctx} for a variable of shape {tuple(y.shape)}, "
+                                f"{y.dtype}, {b.ctx}; some operator's rule is wrong")
     if leaf.req == "add":
         g = frontend.eager._grad_add(grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
-        b.ctx._device.copy(x, y)
+        if alone and x.base is y.base is None and x.flags.c_contiguous:
+            grad._data = x
+        else:
+            b.ctx._device.copy(x, y)
         b.version += 1
         return
     transfer.assign(grad, g if grad.stype in (g.stype, "default") else frontend.eager.cast_storage(g, stype=grad.stype))

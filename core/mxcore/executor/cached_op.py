@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from .._core import tape
@@ -12,7 +13,7 @@ from .._core.dispatch import context_k
 from .._core.errors import error
 from .._core.op import Op
 from .._core.state import state
-from ..ndarray import NDArray
+from ..ndarray import NDArray, op
 from ..ops.control.interpret import interpret
 from ..ops.control.replay import replay
 from .compile import compile_graph
@@ -51,9 +52,12 @@ class CachedOp:
     >>> import mxcore as mx
     >>> from mxcore.executor import CachedOp
     >>> op = CachedOp(mx.sym.tanh(mx.sym.Variable("x")) * 2)
-    >>> op(mx.nd.zeros((2,)))[0].asnumpy().tolist()
+    >>> op(mx.nd.zeros((2,))).asnumpy().tolist()
     [0.0, 0.0]
     """
+
+    #: Whether it computes arrays of ``mx.np``.
+    is_np_sym = False
 
     def __init__(self, symbol: Any, flags: Any = ()) -> None:
         self.symbol = symbol
@@ -66,15 +70,42 @@ class CachedOp:
         self._monitor: Callable[[str, str, Any], None] | None = None
         self._monitor_all = False
         outputs = [f"output{i}" for i in range(len(self._heads))]
-        op = self._op = Op("_CachedOp", None, inputs="data*", outputs=lambda p: outputs, stateful=True,
+        core = self._op = Op("_CachedOp", None, inputs="data*", outputs=lambda p: outputs, stateful=True,
                            aux=lambda p: [f"arg{i}" for i, n in enumerate(self._names) if n in self._aux])
-        op.backward_rule = _backward
+        core.backward_rule = _backward
         # Gradients that can be differentiated again: the graph runs node by node, recorded.
-        op.replay_rule = replay(lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs)), ctx))
-        self._params = op.parse({"num_args": len(self._names)})
+        core.replay_rule = replay(lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs)), ctx))
+        self._params = core.parse({"num_args": len(self._names)})
 
-    def __call__(self, *args: Any) -> list[Any]:
-        """Compute the outputs from arrays in the order of ``symbol.list_inputs()``; recorded on the tape as one step."""
+    def __call__(self, *args: Any, out: Any = None, default_ctx: Context | None = None) -> Any:
+        """Compute the outputs from arrays in the order of ``symbol.list_inputs()``; recorded on the tape as one step.
+
+        Parameters
+        ----------
+        *args : NDArray
+        out : NDArray or sequence of NDArray, optional
+            What to write the outputs to.
+        default_ctx : Context, optional
+            Where a graph without inputs runs; by default the current context.
+
+        Returns
+        -------
+        NDArray or list of NDArray
+            The only output, or a list of them; `out` if it is given.
+        """
+        with default_ctx or nullcontext():
+            outs = self.outputs(*args)
+        if out is None:
+            return outs[0] if len(outs) == 1 else outs
+        into = [out] if isinstance(out, NDArray) else out
+        if len(into) != len(outs):
+            raise error(ValueError, f"CachedOp has {len(outs)} outputs, got {len(into)} arrays as out")
+        for x, y in zip(into, outs):
+            op.identity(y, out=x)
+        return out
+
+    def outputs(self, *args: Any) -> list[Any]:
+        """What a call gives, as a list in every case."""
         if self._monitor is not None:
             return interpret(self._heads, dict(zip(self._names, args)), args[0].context if args else None, self._report)
         if len(args) != len(self._names):
@@ -108,6 +139,11 @@ class CachedOp:
         else:
             self._signatures.move_to_end(key)
         return found
+
+    @property
+    def handle(self) -> int:
+        """An integer that identifies the operator, for code that compares handles."""
+        return id(self)
 
     def register_op_hook(self, callback: Callable[[str, str, Any], None] | None, monitor_all: bool = False) -> None:
         """Call ``callback(name of the output, name of the operator, array)`` for every output inside; None stops it.

@@ -8,9 +8,9 @@ import numpy as np
 
 from .. import _io_files
 from .._core import registry
-from .._core.context import cpu
 from .._core.params import Float, Int, Parser
 from ..base import error
+from ..context import cpu
 from ..ops import opencv
 from .checks import arrays
 from .creation import array

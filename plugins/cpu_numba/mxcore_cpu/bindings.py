@@ -1,6 +1,6 @@
 """Which kernel computes which operator on the CPU, and when: a row or a few lines each.
 
-Every kernel writes into given arrays. Where it does not fit (another layout, a dtype that Numba does not know, an array too
+All but a few kernels write into given arrays. Where one does not fit (another layout, a dtype that Numba does not know, an array too
 small to pay) the operator's reference body over NumPy runs instead.
 """
 from __future__ import annotations
@@ -383,6 +383,13 @@ def _one_hot(k, p, outs, indices):
 @cpu.kernel("SequenceMask", when=lambda p, data, *lengths: p.use_sequence_length and data.dtype in (np.float32, np.float64), out=True)
 def _sequence_mask(k, p, outs, data, lengths):
     sequence.mask_steps(data, lengths, outs[0], axis=p.axis, value=p.value)
+
+
+@cpu.kernel("sum", dtypes=_FLOATS, when=lambda p, data: p.axis is None and not p.keepdims)
+def _total(k, p, data):
+    # What most losses end in. NumPy's ufunc, called at once, warns in this module's name, which is filtered: the reference body's guard against
+    # warnings costs as much as a small sum.
+    return np.add.reduce(data.reshape(-1), 0, None, None, True)
 
 
 def _last(p, out):

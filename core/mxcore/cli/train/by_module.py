@@ -9,23 +9,7 @@ __all__ = ["Learner"]
 
 
 class Learner:
-    """A network and what trains it, as `by_gluon.Learner`; checkpoints are those of ``mx.model``, with the symbol.
-
-    Parameters
-    ----------
-    args : argparse.Namespace
-        The options.
-    image_shape : tuple of int
-        (channels, height, width).
-    rule : (str, dict)
-        Name and parameters of the optimizer.
-    store : KVStore
-
-    Raises
-    ------
-    MXNetError
-        (also ValueError) if the network cannot take images of this shape.
-    """
+    """A network and what trains it, with the arguments and errors of `by_gluon.Learner`; checkpoints are those of ``mx.model``, with the symbol."""
 
     def __init__(self, args, image_shape, rule, store):
         scores = networks.make(args.network, args.num_classes)(symbol.Variable("data"))

@@ -72,7 +72,7 @@ class CachedCall:
                 check_contexts(leaves)
             if at is not None:
                 given[at] = x
-        outs = self.op(*given)
+        outs = self.op.outputs(*given)
         return outs[0] if self.out_format == 0 else regroup(iter(outs), self.out_format)
 
     def _fetch(self, ctx):

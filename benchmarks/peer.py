@@ -1,0 +1,59 @@
+"""The real MXNet as a peer: a child process that measures the same workload in turns with ours.
+
+A module of workloads (`training`, `recurrent`, `figures`) holds functions of ``mx`` and a case; run as a script by an
+interpreter that has MXNet, it calls `serve`, and is MXNet's side of the comparison. Nothing here imports mxcore.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+#: Names an interpreter that has MXNet 1.9.1.
+VARIABLE = "MXCORE_ORACLE_PYTHON"
+
+
+def fastest(run, number):
+    """Seconds of the fastest of some calls."""
+    times = []
+    for _ in range(number):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def serve(prepare):
+    """Answer ``[case, number]`` on each line of the standard input with the seconds of the fastest of so many calls of ``prepare(*case)``."""
+    last = run = None
+    for line in sys.stdin:
+        case, number = json.loads(line)
+        if case != last:
+            last, run = case, None  # before the next one is made, for its memory
+            run = prepare(*case)
+            run()
+        print(fastest(run, number), flush=True)
+
+
+@contextmanager
+def peer(workloads):
+    """A function ``ask(case, number)`` that measures a case of a module of workloads in MXNet; None if `VARIABLE` names no interpreter."""
+    python = os.environ.get(VARIABLE)
+    if not python:
+        yield None
+        return
+    command, root = [python, "-m", workloads.__name__], Path(__file__).parents[1]
+    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+        def ask(case, number):
+            process.stdin.write(json.dumps([case, number]) + "\n")
+            process.stdin.flush()
+            return float(process.stdout.readline())
+
+        yield ask
+        process.stdin.close()
