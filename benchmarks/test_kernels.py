@@ -112,6 +112,20 @@ def depthwise_case():
     return lambda: convolution(x, weight, None, out, stride=(1, 1), pad=(1, 1), dilate=(1, 1), groups=512), reference
 
 
+def grouped_case():
+    from mxcore_cpu.kernels.convolution import convolution
+
+    x, weight, out = normal(8, 512, 14, 14), normal(512, 16, 3, 3), np.empty((8, 512, 14, 14), "f4")
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+
+    def reference():
+        columns = windows.transpose(0, 1, 4, 5, 2, 3).reshape(8, 32, 144, 196)
+        return weight.reshape(32, 16, 144) @ columns
+
+    return lambda: convolution(x, weight, None, out, stride=(1, 1), pad=(1, 1), dilate=(1, 1), groups=32), reference
+
+
 def topk_case():
     from mxcore_cpu.kernels.ordering import first_in_order
 
@@ -153,8 +167,8 @@ def many_case():
     return lambda: move("sgd_mom", groups, rates, nesterov=False, momentum=0.9, rescale_grad=1.0, clip_gradient=-1.0), reference
 
 
-CASES = (softmax_case, tanh_case, batch_norm_case, max_pool_case, convolution_case, adam_case, embedding_case, depthwise_case, topk_case,
-         response_case, many_case)
+CASES = (softmax_case, tanh_case, batch_norm_case, max_pool_case, convolution_case, adam_case, embedding_case, depthwise_case, grouped_case,
+         topk_case, response_case, many_case)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda f: f.__name__.removesuffix("_case"))

@@ -4,7 +4,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 from mxcore_cpu.kernels import convolution as conv
-from mxcore_cpu.kernels import depthwise
+from mxcore_cpu.kernels import grouped
 
 rng = np.random.default_rng(0)
 
@@ -43,7 +43,7 @@ def reference(x, w, b, stride, pad, dilate, groups):
 @pytest.fixture(params=[1, 3])
 def workers(request, monkeypatch):
     """Run every kernel here with this many threads."""
-    for module in (conv, depthwise):
+    for module in (conv, grouped):
         for name in ("_forward", "_weight_gradient", "_data_gradient"):
             monkeypatch.setattr(getattr(module, name), "workers", lambda work: request.param)
     return request.param

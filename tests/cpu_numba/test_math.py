@@ -103,6 +103,56 @@ def test_known_values(name, points, expected):
     np.testing.assert_allclose(apply(name, np.array(points)), expected, rtol=1e-14)
 
 
+def test_float32_erfinv():
+    from math import erf
+
+    y = np.linspace(-3.9, 3.9, 20011)
+    x = np.vectorize(erf)(y).astype("f4")
+    x = x[abs(x) < 1]
+    exact = apply("erfinv", x.astype("f8"))
+    np.testing.assert_allclose(apply("erfinv", x), exact, rtol=2e-7)
+    assert np.isnan(apply("erfinv", np.array([-1.5, np.nan, 2], "f4"))).all()
+    assert apply("erfinv", np.array([-1, 1, 0], "f4")).tolist() == [-np.inf, np.inf, 0]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_functions_of_two(dtype):
+    from mxcore_cpu.kernels.elementwise import binary
+
+    special = np.array([0.0, -0.0, 1, -1, 3, -3, np.inf, -np.inf, np.nan, 1e-30, 3e38, 1e30, 0.1, 7.5], dtype)
+    a, b = (v.ravel() for v in np.meshgrid(special, special))
+    some = np.random.default_rng(0).standard_normal((2, 5000)).astype(dtype)
+    a, b = np.concatenate([a, some[0] * 100]), np.concatenate([b, some[1]])
+    out = np.empty_like(a)
+    with np.errstate(all="ignore"):
+        binary("hypot", a, b, out)
+        np.testing.assert_allclose(out, np.hypot(a, b), rtol=1e-6 if dtype == "f4" else 1e-14)
+        binary("modulo", a, b, out)
+        expected = np.where(b == 0, 0, np.mod(a, b))
+        np.testing.assert_array_equal(out, expected)
+        for number in (3.0, -0.5):
+            binary("modulo", a, number, out)
+            np.testing.assert_array_equal(out, np.mod(a, np.array(number, dtype)))
+            binary("hypot", a, number, out)
+            np.testing.assert_allclose(out, np.hypot(a, np.array(number, dtype)), rtol=1e-6 if dtype == "f4" else 1e-14)
+
+
+@pytest.mark.parametrize("threads_", [1, 3])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_histogram(dtype, threads_, monkeypatch):
+    from mxcore_cpu.kernels import counting
+
+    monkeypatch.setattr(counting._count, "workers", lambda work: threads_)
+    x = np.concatenate([np.linspace(-2, 2, 4001), [np.nan, np.inf, -np.inf, 1.5, -1.5], np.random.default_rng(0).standard_normal(9000)]).astype(dtype)
+    for low, high, n in ((-1.5, 1.5, 30), (0.1, 0.7, 7), (1, 1, 3)):
+        counts, edges = np.empty(n, np.int64), np.empty(n + 1, dtype)
+        counting.histogram(x, low, high, n, counts, edges)
+        about = np.linspace(low, high, n + 1).astype(dtype) if low < high else np.linspace(low - 0.5, high + 0.5, n + 1).astype(dtype)
+        np.testing.assert_array_equal(edges, about)
+        inside = x[(x >= about[0]) & (x <= about[-1])]
+        np.testing.assert_array_equal(counts, [((inside >= a) & ((inside < b) | (b == about[-1]))).sum() for a, b in zip(about, about[1:])])
+
+
 def test_erfinv_beyond_its_range():
     assert apply("erfinv", np.array([1.0, -1.0])).tolist() == [np.inf, -np.inf]
     assert np.isnan(apply("erfinv", np.array([1.5, np.nan]))).all()

@@ -44,3 +44,39 @@ def test_axes(axis):
     rows = x.reshape(1, -1) if axis is None else np.moveaxis(x, axis, -1)
     assert lead == rows.shape[:-1]
     np.testing.assert_array_equal(values.reshape(*lead, 2), -np.sort(-rows, -1)[..., :2])
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("ascend", [False, True])
+@pytest.mark.parametrize("kind", DATA)
+def test_whole_rows(kind, ascend, workers, monkeypatch):
+    monkeypatch.setattr(ordering._keys, "workers", lambda work: workers)
+    rows = DATA[kind].astype("f4")
+    rows[:, ::7] *= -0.0 if kind == "ties" else 1  # zeros of both signs are equal
+    values, places, lead = ordering.order(rows, -1, ascend)
+    assert lead == rows.shape[:1]
+    np.testing.assert_array_equal(places, stable(rows, rows.shape[1], ascend))
+    np.testing.assert_array_equal(values, np.take_along_axis(rows, places, 1))
+    assert ordering.order(rows, -1, ascend, False)[0].size == 0
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+def test_whole_axes(axis):
+    x = rng.standard_normal((30, 40, 20)).astype("f4")
+    values, places, lead = ordering.order(x, axis, True)
+    moved = x.reshape(1, -1) if axis is None else np.moveaxis(x, axis, -1)
+    assert lead == moved.shape[:-1]
+    np.testing.assert_array_equal(values.reshape(moved.shape), np.sort(moved, -1))
+    np.testing.assert_array_equal(places.reshape(moved.shape), np.argsort(moved, -1, kind="stable"))
+
+
+@pytest.mark.parametrize(("name", "params"), [
+    ("sort", {"axis": 0}), ("sort", {"is_ascend": False}), ("argsort", {"axis": None, "dtype": "int32"}), ("argsort", {"axis": 1}),
+    ("topk", {"k": 25, "ret_typ": "both"}), ("topk", {"k": 0, "axis": 0, "ret_typ": "value"}), ("topk", {"k": 20, "ret_typ": "mask", "axis": None})])
+def test_operators_as_their_bodies(name, params):
+    import mxcore as mx
+
+    x = np.round(rng.standard_normal((17, 40)), 1)
+    got, expected = (getattr(mx.nd, name)(mx.nd.array(x, dtype=t), **params) for t in ("float32", "float64"))  # float64 has no kernel
+    for a, b in zip(*(v if isinstance(v, list) else [v] for v in (got, expected))):
+        np.testing.assert_array_equal(a.asnumpy(), b.asnumpy().astype(a.dtype))

@@ -1,8 +1,7 @@
 """Ask the real MXNet 1.9.1 what its operators are called, what they take and give, and keep the answers.
 
-Two commands, the first in mxcore's environment, the second in MXNet's own::
+``tools/make_golden.py`` runs it in MXNet's own environment, as::
 
-    python -m mxcore.testing.catalogue --out samples.npz
     python tests/golden/make_operator_facts.py samples.npz
 
 ``data/operators.json`` then holds one row per operator that mxcore has too::

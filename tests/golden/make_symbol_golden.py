@@ -1,8 +1,7 @@
 """Write how MXNet 1.9.1 saves graphs: those of ``symbol_cases.py``, and every operator with the parameters of the catalogue.
 
-Two commands, the first in mxcore's environment, the second in MXNet's own::
+``tools/make_golden.py`` runs it in MXNet's own environment, as::
 
-    python -m mxcore.testing.catalogue --out samples.npz
     python tests/golden/make_symbol_golden.py samples.npz
 
 The file ``data/scripts/symbols.npz`` holds texts only.
@@ -19,7 +18,8 @@ OUT = pathlib.Path(__file__).resolve().parent / "data" / "scripts" / "symbols.np
 #: MXNet cannot compose these, or ends the process.
 BROKEN = {"multi_sgd_mom_update", "preloaded_multi_sgd_mom_update", "reset_arrays"}
 #: What MXNet calls inputs of these that are left out: one name for several inputs, or names that nothing else uses.
-UNNAMED = {"multi_all_finite", "multi_sum_sq", "_multi_lamb_update", "_multi_mp_lamb_update"}
+UNNAMED = {"multi_all_finite", "multi_sum_sq", "_multi_lamb_update", "_multi_mp_lamb_update", "_multi_adamw_update", "_multi_mp_adamw_update",
+           "_cvimdecode", "_cvimresize", "_cvcopyMakeBorder"}
 
 
 def main(path):

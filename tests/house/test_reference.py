@@ -29,7 +29,7 @@ def test_the_table_is_fresh():
 
 def test_cells(tool):
     def cells(name):
-        return [c.strip() for c in tool["row"](registry.ops.get(name), {name: (3, ["x"])}).strip("|").split(" | ")]
+        return [c.strip() for c in tool["row"](registry.ops.get(name), {name: (3, 3)}).strip("|").split(" | ")]
 
     assert cells("tanh")[2:] == ["second order", "kernel (float32, float64)" if registry.kernels.of("cpu", registry.ops.get("tanh")) else "reference",
                                  "array namespace", "`tanh(data)`", "3"]
@@ -37,7 +37,18 @@ def test_cells(tool):
     assert cells("_random_normal")[:2] == ["`_random_normal` (`normal`, `random_normal`)", "yes, random"]
     assert cells("sgd_mom_update")[1] == "yes, writes mom, sparse"
     assert cells("Convolution")[3] == "kernel (float32, float64)"
-    assert tool["row"](registry.ops.get("tanh"), {"tanh": (0, ["a | b"])}).endswith("| none: a \\| b |")
+    assert cells("pick")[3] == "kernel (float32, float64)"  # which its kernel says by `when` alone
+    assert cells("one_hot")[3] == "kernel (all dtypes)"
+    assert cells("Embedding")[3] == "kernel (float32, float64)"  # for large tables
+    assert cells("sum")[3] == "reference"
+    assert tool["row"](registry.ops.get("tanh"), {"tanh": (2, 5)}).endswith("| 2 of 5 |")
+    assert tool["row"](registry.ops.get("tanh"), {}).endswith("| 0 |")
+
+
+def test_what_is_not_compared_is_listed(tool):
+    found = tool["compared_not"]({"RNN", "gather_nd", "tanh"})
+    assert found["MXNet uses lengths on the GPU only"] == {"RNN": 4} and found["forward only: its gradient aborts"] == {"gather_nd": 1}
+    assert not any("tanh" in ops for ops in found.values())
 
 
 def test_every_left_out_name_has_a_reason(tool, monkeypatch):

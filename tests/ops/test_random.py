@@ -6,8 +6,8 @@ import pytest
 
 import mxcore as mx
 from mxcore._core import registry
-from mxcore._core.context import cpu
 from mxcore._core.rng import Rng
+from mxcore.context import cpu
 from mxcore.ops import distributions
 
 nd = mx.nd

@@ -46,12 +46,12 @@ def _(p, ins, outs):
 @op("amp_multicast", inputs="data*", count="num_outputs", arg_names=lambda p: [f"data_{i}" for i in range(p.num_outputs)], params={"num_outputs": Int(ge=1, le=1 << 16)}, cast_narrow=Bool(False),
     outputs=lambda p: ["output"] if p.num_outputs == 1 else [f"output{i}" for i in range(p.num_outputs)],
     grad=lambda F, dys, like_data: [[F._cast_like(g, x) for g, x in zip(dys, like_data)]],
-    samples=[Sample(Values((2, 3), dtype="float16"), (2, 3), params={"num_outputs": 2, "cast_narrow": n}, mxnet="refused by its CPU backend")
+    samples=[Sample(Values((2, 3), dtype="float16"), (2, 3), params={"num_outputs": 2, "cast_narrow": n})
              for n in (False, True)]
-    + [Sample(Values((2,), dtype=a), Values((1, 3), dtype=b), Values((2, 2), dtype=c), params={"num_outputs": 3, "cast_narrow": n}, mxnet="refused by its CPU backend")
+    + [Sample(Values((2,), dtype=a), Values((1, 3), dtype=b), Values((2, 2), dtype=c), params={"num_outputs": 3, "cast_narrow": n})
        for a, b, c, n in (("float64", "float16", "float32", "1"), ("float32", "float32", "float64", "False"))]
-    + [Sample((2, 3), Ints((2,), 0, 9, dtype="int32"), params={"num_outputs": "2"}, mxnet="refused by its CPU backend"),
-       Sample((2, 3), params={"num_outputs": 1}), Sample((2, 3), (1, 3), params={"num_outputs": 2, "cast_narrow": "0"})])
+    + [Sample((2, 3), Ints((2,), 0, 9, dtype="int32"), params={"num_outputs": "2"}),
+       Sample((2, 3), params={"num_outputs": 1}), Sample((0, 3), (2,), params={"num_outputs": 2}), Sample((2, 3), (1, 3), params={"num_outputs": 2, "cast_narrow": "0"})])
 def amp_multicast(k, p, *data):
     """Convert float32, float16 and bfloat16 arrays to the widest dtype among them, or to the narrowest; others stay as they are.
 

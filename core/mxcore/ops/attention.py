@@ -56,9 +56,9 @@ def _sum(xp: Any, weights: Any, values: Any, heads: int, slot: tuple[int, ...], 
     return out
 
 
-def _flat(out: Any, batch: int) -> Any:
-    n, rows, slots, d = out.shape
-    return out.reshape(n, batch, (rows // batch if batch else 0) * slots * d)
+def _flat(out: Any, batch: int, heads: int) -> Any:
+    n, _, slots, d = out.shape
+    return out.reshape(n, batch, heads * slots * d)
 
 
 # -- shapes ---------------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def attention_sum(k, p, weights, values):
     scaled : bool
         Divide by the square root of d.
     """
-    return _flat(_sum(k.xp, weights, values, p.heads, p.slot, p.out_slot, p.transpose, p.scaled), values.shape[1])
+    return _flat(_sum(k.xp, weights, values, p.heads, p.slot, p.out_slot, p.transpose, p.scaled), values.shape[1], p.heads)
 
 
 @attention_sum.shape
@@ -188,7 +188,9 @@ _QKV = "queries_keys_values"
     grad=lambda F, p, dy, queries_keys_values: F._backward_interleaved_matmul_selfatt_qk(dy, queries_keys_values, heads=p.heads),
     samples=[Sample((3, 2, 24), params={"heads": 2}, dtypes="float32"), Sample((5, 1, 9), params={"heads": 3}, dtypes="float32"),
              Sample((1, 3, 30), params={"heads": 1}, dtypes="float32"),
-             Sample((3, 2, 24), params={"heads": 2}, mxnet="float32 only"), Sample((0, 2, 6), params={"heads": 1}, mxnet="MXNet refuses empty data")])
+             Sample((3, 2, 24), params={"heads": 2}), Sample((0, 2, 6), params={"heads": 1}),
+             Sample((7, 3, 36), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)), Sample((2, 1, 3), params={"heads": 1}, dtypes="float32"),
+             Sample((3, 0, 12), params={"heads": 2}, dtypes="float32")])
 def selfatt_qk(k, p, queries_keys_values):
     """The scores of self-attention: queries times keys, divided by the square root of their length.
 
@@ -217,7 +219,7 @@ selfatt_qk.shape(lambda p, ins: _pair_shape((_QKV, _QKV), p, ins[0], ins[0], 3, 
 def _both(xp: Any, dy: Any, x: Any, heads: int) -> Any:
     """The gradient of the scores of self-attention: for queries and keys, zero for values."""
     out = _sum(xp, dy, x, heads, (1, 3), (0, 3), False, True)
-    return _flat(_sum(xp, dy, x, heads, (0, 3), (1, 3), True, True, out), x.shape[1])
+    return _flat(_sum(xp, dy, x, heads, (0, 3), (1, 3), True, True, out), x.shape[1], heads)
 
 
 def _both_grads(F: Any, p: Any, dys: Any, dy_: Any, data: Any) -> Any:
@@ -258,7 +260,8 @@ def _valatt_grads(F: Any, p: Any, dy: Any, values: Any, attention: Any, needs: A
 @op("_contrib_interleaved_matmul_selfatt_valatt", inputs="queries_keys_values attention", **_HEADS,
     grad=lambda F, p, dy, queries_keys_values, attention, needs: _valatt_grads(F, p, dy, queries_keys_values, attention, needs, (2, 3)),
     samples=[Sample((3, 2, 24), (4, 3, 3), params={"heads": 2}, dtypes="float32"), Sample((4, 1, 9), (3, 4, 4), params={"heads": 3}, dtypes="float32"),
-             Sample((3, 2, 24), (4, 3, 3), params={"heads": 2}, mxnet="float32 only")])
+             Sample((3, 2, 24), (4, 3, 3), params={"heads": 2}), Sample((7, 3, 36), (12, 7, 7), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
+             Sample((1, 1, 3), (1, 1, 1), params={"heads": 1}, dtypes="float32"), Sample((3, 0, 12), (0, 3, 3), params={"heads": 2}, dtypes="float32")])
 def selfatt_valatt(k, p, queries_keys_values, attention):
     """The output of self-attention: sums of the values, weighted by the attention.
 
@@ -277,7 +280,7 @@ def selfatt_valatt(k, p, queries_keys_values, attention):
     -----
     Behaviour matched: MXNet 1.9.1 ``interleaved_matmul_selfatt_valatt``.
     """
-    return _flat(_sum(k.xp, attention, queries_keys_values, p.heads, (2, 3), _ONE, False, False), queries_keys_values.shape[1])
+    return _flat(_sum(k.xp, attention, queries_keys_values, p.heads, (2, 3), _ONE, False, False), queries_keys_values.shape[1], p.heads)
 
 
 selfatt_valatt.shape(lambda p, ins: _weighted_shape((_QKV, "attention"), p, *ins, 3, 1))
@@ -291,7 +294,8 @@ def _encdec_qk_grads(F: Any, p: Any, dy: Any, queries: Any, keys_values: Any, ne
 
 @op("_contrib_interleaved_matmul_encdec_qk", inputs="queries keys_values", **_HEADS, grad=_encdec_qk_grads,
     samples=[Sample((5, 2, 8), (3, 2, 16), params={"heads": 2}, dtypes="float32"), Sample((1, 3, 5), (4, 3, 10), params={"heads": 1}, dtypes="float32"),
-             Sample((5, 2, 8), (3, 2, 16), params={"heads": 2}, mxnet="float32 only")])
+             Sample((5, 2, 8), (3, 2, 16), params={"heads": 2}), Sample((2, 3, 12), (7, 3, 24), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
+             Sample((1, 1, 1), (1, 1, 2), params={"heads": 1}, dtypes="float32"), Sample((3, 0, 4), (2, 0, 8), params={"heads": 2}, dtypes="float32")])
 def encdec_qk(k, p, queries, keys_values):
     """The scores of attention between two sequences: queries times keys, divided by the square root of their length.
 
@@ -319,7 +323,8 @@ encdec_qk.shape(lambda p, ins: _pair_shape(("queries", "keys_values"), p, *ins, 
 @op("_contrib_interleaved_matmul_encdec_valatt", inputs="keys_values attention", **_HEADS,
     grad=lambda F, p, dy, keys_values, attention, needs: _valatt_grads(F, p, dy, keys_values, attention, needs, (1, 2)),
     samples=[Sample((3, 2, 16), (4, 5, 3), params={"heads": 2}, dtypes="float32"), Sample((4, 3, 10), (3, 1, 4), params={"heads": 1}, dtypes="float32"),
-             Sample((3, 2, 16), (4, 5, 3), params={"heads": 2}, mxnet="float32 only")])
+             Sample((3, 2, 16), (4, 5, 3), params={"heads": 2}), Sample((7, 3, 24), (12, 2, 7), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
+             Sample((1, 1, 2), (1, 1, 1), params={"heads": 1}, dtypes="float32"), Sample((2, 0, 8), (0, 3, 2), params={"heads": 2}, dtypes="float32")])
 def encdec_valatt(k, p, keys_values, attention):
     """The output of attention between two sequences: sums of the values, weighted by the attention.
 
@@ -338,7 +343,7 @@ def encdec_valatt(k, p, keys_values, attention):
     -----
     Behaviour matched: MXNet 1.9.1 ``interleaved_matmul_encdec_valatt``.
     """
-    return _flat(_sum(k.xp, attention, keys_values, p.heads, (1, 2), _ONE, False, False), keys_values.shape[1])
+    return _flat(_sum(k.xp, attention, keys_values, p.heads, (1, 2), _ONE, False, False), keys_values.shape[1], p.heads)
 
 
 encdec_valatt.shape(lambda p, ins: _weighted_shape(("keys_values", "attention"), p, *ins, 2, 1))

@@ -212,7 +212,8 @@ backward_batch_norm.cost(lambda p, ins, outs: 6 * size_of(ins[1]))
         Sample((5, 3, 1, 2), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False, "use_global_stats": True}, train=True,
                grad=(1, 1, 1, 0, 0)),
         Sample((4, 2, 3), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False, "axis": -1}, train=True, grad=(1, 1, 1, 0, 0)),
-        Sample((4, 3, 2, 2), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, grad=False)])
+        Sample((4, 3, 2, 2), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, grad=False),
+        Sample((0, 3, 2, 2), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, grad=False)])
 @silent
 def batch_norm_relu(k, p, data, gamma, beta, moving_mean, moving_var):
     """`BatchNorm` followed by the positive part.
@@ -394,7 +395,7 @@ def plain_samples(**kw: Any) -> list[Any]:
                    grad=flags if train and "output_mean_var" not in q else False) for s, q, train in (
         ((4, 2, 2), {"fix_gamma": False}, True), ((2, 3, 1), {}, True), ((3, 1, 4), {"fix_gamma": False, "use_global_stats": True}, True),
         ((2, 2, 2), {"fix_gamma": False, "eps": 1e-2, "momentum": 0.5, "output_mean_var": True}, True), ((4,), {"fix_gamma": False}, True),
-        ((2, 2, 2), {"fix_gamma": False}, False))]
+        ((2, 2, 2), {"fix_gamma": False}, False), ((0, 2), {"fix_gamma": False}, False))]
 
 
 SYNC_BATCH_NORM = batch_family(

@@ -73,7 +73,7 @@ def _samples() -> list[Any]:
         ((1, 2, 6, 7), dict(kernel_size=3, max_displacement=2, pad_size=3)),
         ((2, 1, 8, 7), dict(kernel_size=3, max_displacement=4, stride1=2, stride2=3, pad_size=5, is_multiply=False)),
         ((1, 2, 5, 4), dict(max_displacement=0, stride1=2, is_multiply=False)),
-        ((1, 4, 5, 6), dict(max_displacement=2, stride1=3, stride2=2, pad_size=2)),
+        ((1, 4, 5, 6), dict(max_displacement=2, stride1=3, stride2=2, pad_size=2)), ((0, 2, 4, 5), {}),
     ]
     return [Sample(Distinct(s, -2.0, 2.0), Distinct(s, -1.9, 2.3), params=q) for s, q in rows]
 

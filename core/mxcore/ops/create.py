@@ -207,7 +207,8 @@ linspace.dtype(_asked)
     samples=[Sample((2, 3), grad=False), Sample((2, 3), params={"axis": 1, "start": 2.0, "step": 0.5}, grad=False),
              Sample((2, 3), params={"repeat": 2}, grad=False), Sample((2, 3), params={"axis": -1, "repeat": 1}, grad=False), Sample((4, 3), params={"axis": 0, "repeat": 2}, grad=False),
              Sample((7,), params={"step": -0.5, "start": "3", "axis": "None"}, grad=False), Sample((7,), params={"step": 2}, grad=False, dtypes="float16"),
-             Sample(Ints((2, 3), 0, 9), params={"start": 1.9, "step": 2.5}, dtypes="int32 int64"), Sample((2, 1, 3), params={"axis": 1}, grad=False)])
+             Sample(Ints((2, 3), 0, 9), params={"start": 1.9, "step": 2.5}, dtypes="int32 int64"), Sample((2, 1, 3), params={"axis": 1}, grad=False), Sample((0, 3), grad=False),
+             Sample((0, 3), params={"axis": 1}, grad=False)])
 def arange_like(k, p, data):
     """Evenly spaced values, as many as an array has elements or as long as one of its axes.
 

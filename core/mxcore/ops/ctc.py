@@ -141,7 +141,7 @@ _SAMPLE = ([(5, 2, 4), [[1, 2, 0], [3, 3, 1]]], {})
                     params={"use_data_lengths": True, "use_label_lengths": True}),
              Sample(Values((5, 2, 4), -60.0, 60.0), [[1, 2, 0], [3, 3, 1]], grad=(True, False)),
              Sample((6, 2, 4), np.array([[1, 2, 0], [3, 3, 1]], np.int32), grad=(True, False)),
-             *(Sample(*ins, params=q, grad=False, mxnet="MXNet leaves the gradient of labels that do not fit unset") for ins, q in (
+             *(Sample(*ins, params=q, grad=False, mxnet="forward only: MXNet leaves the gradient of labels that do not fit unset") for ins, q in (
                  (((3, 3, 4), [[1, 1, 0], [1, 2, 1], [2, 2, 2]]), {}), (((3, 2, 3), [[1, 2], [2, 1]], [1, 0]),
                      {"use_data_lengths": True}))),
              Sample((5, 0, 4), (0, 3), grad=False)])

@@ -22,8 +22,8 @@ _TURNED_LOWER = [[0.5, 0.0, 0.0], [-2.0, 3.0, 0.0], [1.0, 0.25, 1.5]]
 _UPPER = [[2.0, 0.5, -0.25], [0.0, 1.5, 0.75], [0.0, 0.0, 1.25]]
 _FULL = [[3.0, 1.0, -0.5], [-1.0, 2.5, 0.75], [0.5, -0.25, 2.0]]
 _TURNED = [[0.5, 1.0, -2.0], [-1.0, 0.25, 0.75], [3.0, -0.25, 0.5]]
-#: One element, and stacks of stacks of two by two.
-_SMALL = [Sample([[2.5]]), Sample([[[[2.0, 0.5], [0.25, 1.5]]], [[[1.5, -0.5], [0.75, 2.0]]]])]
+#: One element, stacks of stacks of two by two, and no matrices.
+_SMALL = [Sample([[2.5]]), Sample([[[[2.0, 0.5], [0.25, 1.5]]], [[[1.5, -0.5], [0.75, 2.0]]]]), Sample((0, 2, 2))]
 
 
 def _t(F: Any, x: Any) -> Any:
@@ -98,7 +98,7 @@ def _potri_grad(F: Any, p: Any, dy: Any, A: Any, y: Any) -> Any:
 
 @op("_linalg_potri", "linalg_potri", inputs="A", lower=Bool(True), grad=lambda F, p, dy, A, y: _potri_grad(F, p, dy, A, y),
     samples=[Sample(_LOWER, grad=False), Sample([_LOWER, _TURNED_LOWER], grad=False), Sample([[1.5]]), Sample([[[_LOWER]], [[_TURNED_LOWER]]], grad=False)]
-    + [Sample(_UPPER, params={"lower": False}, grad=False), Sample([_UPPER, _UPPER], params={"lower": "0"}, grad=False)])
+    + [Sample(_UPPER, params={"lower": False}, grad=False), Sample([_UPPER, _UPPER], params={"lower": "0"}, grad=False), Sample((0, 2, 2))])
 @silent
 def potri(k, p, A):
     """The inverse of the matrices whose Cholesky factors are given.

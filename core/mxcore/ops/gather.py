@@ -37,7 +37,8 @@ def _pick_places(k: Any, p: Any, shape: tuple[int, ...], index: Any) -> tuple[An
              Sample((2, 3, 2), Ints((2, 1, 2), 0, 3), params={"axis": 1, "keepdims": True}, grad=(True, False)),
              Sample((3, 4), Ints((3, 1), 0, 4), dtypes=_HALVES, grad=(True, False)), Sample((2, 3, 4), Ints((2, 4), -2, 5, dtype="int32"), params={"axis": "-2", "mode": "clip"}),
              Sample((2, 3, 4), Ints((3, 4), -5, 5, dtype="int64"), params={"axis": 0, "keepdims": "1", "mode": "wrap"}), Sample((5,), np.array([3], np.int32), params={"axis": 0}),
-             Sample((3, 4), [0.9, 1.7, -0.6], grad=(True, False)), Sample(Ints((3, 4), 0, 9), Ints((3,), 0, 4), dtypes=_WHOLE), Sample((2, 1), np.array([5, -5]))])
+             Sample((3, 4), [0.9, 1.7, -0.6], grad=(True, False)), Sample(Ints((3, 4), 0, 9), Ints((3,), 0, 4), dtypes=_WHOLE), Sample((2, 1), np.array([5, -5])),
+             Sample((0, 4), Ints((0,), 0, 4)), Sample((3, 4), Ints((3,), -9, 9), params={"axis": -1, "mode": "wrap"}, dtypes=_HALVES)])
 def pick(k, p, data, index):
     """One element for each place along an axis.
 
@@ -106,9 +107,10 @@ backward_pick.dtype(first_dtype)
 
 
 @op("batch_take", inputs="a indices", grad=lambda F, dy, like_a, indices: (F._backward_pick(dy, like_a, indices, axis=1), None),
-    samples=[Sample((3, 4), np.array([0, 3, 2], np.int32), mxnet="no gradient there"),
-             *[Sample((3, 4), Ints(s, -1, 6, dtype="int32"), dtypes=_HALVES, mxnet="no gradient there") for s in ((3,), (3, 1))],
-             Sample(Ints((3, 4), 0, 9), np.array([0, 7, -2], np.int32), dtypes="uint8 int8 int32 int64"), Sample((1, 5), np.array([4], np.int32), mxnet="no gradient there")])
+    samples=[Sample((3, 4), np.array([0, 3, 2], np.int32)),
+             *[Sample((3, 4), Ints(s, -1, 6, dtype="int32"), dtypes=_HALVES) for s in ((3,), (3, 1))],
+             Sample(Ints((3, 4), 0, 9), np.array([0, 7, -2], np.int32), dtypes="uint8 int8 int32 int64"), Sample((1, 5), np.array([4], np.int32)),
+             Sample((5, 1), Ints((5,), -3, 3, dtype="int32")), Sample((0, 4), Ints((0,), 0, 4, dtype="int32"))])
 def batch_take(k, p, a, indices):
     """One element of each row.
 
@@ -146,7 +148,8 @@ def _two_alike(*which: int) -> Any:
 
 @op("fill_element_0index", inputs="lhs mhs rhs", samples=[
     Sample((2, 3), (2,), np.array([0.0, 2.0]), grad=False), Sample((4, 3), (4,), [2.0, 0.0, 1.0, 1.0], grad=False),
-    Sample((1, 1), (1,), [0.0], grad=False), Sample((3, 5), (3,), [4.9, 0.3, 2.5], grad=False)])
+    Sample((1, 1), (1,), [0.0], grad=False), Sample((3, 5), (3,), [4.9, 0.3, 2.5], grad=False),
+    Sample((0, 3), (0,), Ints((0,), 0, 3), grad=False)])
 def fill_element_0index(k, p, lhs, mhs, rhs):
     """`lhs` with one element of each row replaced.
 
@@ -177,7 +180,7 @@ fill_element_0index.dtype(_two_alike(0, 1))
 
 
 @op("one_hot", inputs="indices", depth=Int(ge=0), on_value=Float(1.0), off_value=Float(0.0), dtype=DType(np.dtype("float32")), grad=None,
-    samples=[Sample(np.array([0.0, 2.0, -1.0, 5.0, 1.7]), params={"depth": 3}, grad=False),
+    samples=[Sample(np.array([0.0, 2.0, -1.0, 5.0, 1.7]), params={"depth": 3}, grad=False, dtypes=_HALVES),
              Sample(Ints((2, 3), 0, 4), params={"depth": 4, "on_value": 2, "off_value": -1, "dtype": "int32"}, grad=False),
              Sample(Ints((3,), 0, 4, dtype="int32"), params={"depth": "4", "on_value": "0.25", "off_value": "0.5"}, grad=False),
              Sample(Ints((2, 1, 2), 0, 3, dtype="int64"), params={"depth": 3, "dtype": "float16"}, grad=False), Sample(Ints((3,), 0, 9), params={"depth": 5, "dtype": "uint8"}, dtypes=_WHOLE),
@@ -233,8 +236,8 @@ _ONCE = np.array([[0, 1], [1, 2]])
 @op("gather_nd", inputs="data indices", grad=lambda F, dy, like_data, indices: (F._backward_gather_nd(dy, indices, like_data), None),
     samples=[Sample((2, 3), _AT), Sample((2, 3, 2), _AT), Sample((3, 2), np.array([[[0, 2], [1, 1]]])),
              Sample((2, 3, 2), np.array([[0, 1], [1, 2], [0, 1]], np.int32), dtypes=_HALVES), Sample((4,), np.array([[3, 0, 3, 3]], np.int64)), Sample((2, 3), [[0.0, 1.0], [2.0, 1.0]], grad=(True, False)),
-             Sample((2, 3), np.array([[[0], [1]], [[1], [2]]])), Sample((2, 3), np.array([[-1, 0], [-3, -1]]), grad=(True, False), mxnet="its gradient aborts"),
-             Sample(Ints((2, 3), 0, 9), _AT, dtypes=_WHOLE)])
+             Sample((2, 3), np.array([[[0], [1]], [[1], [2]]])), Sample((2, 3), np.array([[-1, 0], [-3, -1]]), grad=(True, False), mxnet="forward only: its gradient aborts"),
+             Sample(Ints((2, 3), 0, 9), _AT, dtypes=_WHOLE), Sample((2, 3), Ints((2, 0), 0, 2)), Sample((3, 0), Ints((1, 2), 0, 3))])
 def gather_nd(k, p, data, indices):
     """The elements (or sub-arrays) at given coordinates; coordinates out of range are an error.
 
@@ -285,7 +288,7 @@ def _scattered(shape: tuple[int, ...], data: tuple[int, ...], indices: tuple[int
     samples=[Sample((2,), _ONCE, params={"shape": (2, 3)}), Sample((2, 2), np.array([[2, 0]]), params={"shape": (3, 2)}),
              Sample((2,), _ONCE.astype(np.int32), params={"shape": "(2, 3)"}, dtypes=_HALVES), Sample((2, 2), np.array([[[0, 1], [2, 3]]]), params={"shape": 5}),
              Sample((2, 2, 1), np.array([[0, 1], [1, 1]]), params={"shape": (2, 3, 2, 1)}), Sample((2,), [[0.0, 1.0], [2.0, 0.0]], params={"shape": (2, 3)}, grad=(True, False)),
-             Sample(Ints((2,), 1, 9), _ONCE, params={"shape": (2, 3)}, dtypes=_WHOLE)])
+             Sample(Ints((2,), 1, 9), _ONCE, params={"shape": (2, 3)}, dtypes=_WHOLE), Sample((0,), Ints((2, 0), 0, 2), params={"shape": (2, 3)})])
 def scatter_nd(k, p, data, indices):
     """Zeros with elements (or sub-arrays) at given coordinates; of equal coordinates the last wins.
 
@@ -352,7 +355,7 @@ def _strides(shape: tuple[int, ...]) -> list[int]:
 @op("_ravel_multi_index", "ravel_multi_index", inputs="data", shape=Shape(None), grad=None,
     samples=[Sample(np.array([[1, 0], [2, 1]]), params={"shape": (2, 3)}, grad=False)]
     + [Sample(Ints(s, 0, 3), params={"shape": q}, grad=False, dtypes="int32 int64 float32 float64") for s, q in (
-        ((2, 5), "(4, 3)"), ((3, 4), (5, 3, 3)), ((2, 3), (-1, 3)), ((1, 4), 3), ((2, 1), (3, 3)))]
+        ((2, 5), "(4, 3)"), ((3, 4), (5, 3, 3)), ((2, 3), (-1, 3)), ((1, 4), 3), ((2, 1), (3, 3)), ((2, 0), (3, 4)))]
     + [Sample(Ints((2, 2, 3), 0, 3), params={"shape": (3, 4)}, grad=False, mxnet="wrong for more than one dimension")])
 def ravel_multi_index(k, p, data):
     """Coordinates to places in the flattened array.
@@ -385,7 +388,8 @@ def _(p, ins, outs):
 @op("_unravel_index", "unravel_index", inputs="data", shape=Shape(None), grad=None, samples=[
     Sample(np.array([5, 1, 4]), params={"shape": (2, 3)}, grad=False),
     Sample(np.array([[5, 1], [7, 2]]), params={"shape": (3, 2, 2)}, grad=False, mxnet="wrong for more than one dimension")]
-    + [Sample(Ints((4,), 0, 12), params={"shape": q}, grad=False, dtypes="int32 int64 float32 float64") for q in ("(4, 3)", (3, 2, 2), (-1, 3), 12, (20, 1))])
+    + [Sample(Ints((4,), 0, 12), params={"shape": q}, grad=False, dtypes="int32 int64 float32 float64") for q in ("(4, 3)", (3, 2, 2), (-1, 3), 12, (20, 1))]
+    + [Sample(Ints((0,), 0, 12), params={"shape": (4, 3)}, grad=False)])
 def unravel_index(k, p, data):
     """Places in the flattened array to coordinates.
 
@@ -411,8 +415,9 @@ def _(p, ins, outs):
 @op("_contrib_index_copy", inputs="old_tensor index_vector new_tensor", grad=lambda F, dy, index_vector, like_new_tensor: (
         F._contrib_index_copy(dy, index_vector, F.zeros_like(like_new_tensor)), None, F.take(dy, index_vector, axis=0)),
     samples=[Sample((3, 2), np.array([2, 0], np.int32), (2, 2)), Sample((3, 2), np.array([1], np.int64), (1, 2), dtypes="float32 float64"),
-             Sample((4,), np.array([3, 0, 1], np.int32), (3,)), Sample((2, 2, 3), np.array([1, 0], np.int32), (2, 2, 3)),
-             Sample(Ints((3, 2), 0, 9), np.array([0, 1], np.int32), Ints((2, 2), 0, 9), dtypes=_WHOLE)])
+             Sample((4,), np.array([3, 0, 1], np.int32), (3,), dtypes=_HALVES), Sample((2, 2, 3), np.array([1, 0], np.int32), (2, 2, 3)),
+             Sample(Ints((3, 2), 0, 9), np.array([0, 1], np.int32), Ints((2, 2), 0, 9), dtypes=_WHOLE),
+             Sample((3, 2), Ints((0,), 0, 3, dtype="int32"), (0, 2))])
 def index_copy(k, p, old_tensor, index_vector, new_tensor):
     """An array with rows replaced.
 
@@ -441,8 +446,9 @@ index_copy.dtype(_two_alike(0, 2))
 
 
 @op("_contrib_index_array", inputs="data~", axes=Shape(None), grad=None,
-    samples=[Sample((2, 3), grad=False), Sample((2, 3, 2), params={"axes": (2, 0)}, grad=False), Sample((4,), grad=False), Sample((2, 3, 2), params={"axes": "(-1,)"}, grad=False),
-             Sample((2, 3), params={"axes": (0, 0)}, grad=False), Sample((2, 1, 3), params={"axes": 1}, grad=False), Sample(Ints((3, 2), 0, 5), params={"axes": "None"}, dtypes=_WHOLE)])
+    samples=[Sample((2, 3), grad=False), Sample((2, 3, 2), params={"axes": (2, 0)}, grad=False), Sample((4,), grad=False), Sample((2, 3, 2), params={"axes": "(-1,)"}, grad=False, dtypes=_HALVES),
+             Sample((2, 3), params={"axes": (0, 0)}, grad=False), Sample((2, 1, 3), params={"axes": 1}, grad=False), Sample(Ints((3, 2), 0, 5), params={"axes": "None"}, dtypes=_WHOLE),
+             Sample((0, 3), grad=False)])
 def index_array(k, p, data):
     """The coordinates of every element.
 

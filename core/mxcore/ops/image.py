@@ -53,7 +53,7 @@ def _image_or_images(p: Any, ins: Any) -> Any:
 
 @op("_image_to_tensor", inputs="data", grad=lambda F, dy, like_data: F._backward_image_to_tensor(dy, like_data), samples=[
     Sample(Values((4, 5, 3), 0, 255), grad=False), Sample(Ints((3, 2, 1), 0, 256, "uint8")), Sample(Values((2, 3, 4, 5), 0, 255), dtypes="float32", grad=False),
-    Sample(Ints((2, 2, 3), -5, 300, "int32"))])
+    Sample(Ints((2, 2, 3), -5, 300, "int32")), Sample((0, 2, 3), grad=False)])
 def to_tensor(k, p, data):
     """An image of values from 0 to 255 as a float32 tensor of values from 0 to 1, channels first.
 
@@ -123,7 +123,8 @@ def _moments(mean: tuple[float, ...], std: tuple[float, ...], channels: int, dty
     grad=lambda F, p, dy: F._image_normalize(dy, mean=(0.0,), std=p.std), samples=[
         Sample((3, 2, 4), params={"mean": (0.0, 1.0, 2.0), "std": (3.0, 2.0, 1.0)}), Sample((2, 1, 3, 2), params={"mean": (0.5,), "std": (0.25,)}),
         Sample((2, 3, 3, 2), params={"mean": (0.5,), "std": (0.25, 0.5, 2.0)}), Sample((3, 2, 4), mxnet="MXNet refuses its own defaults"),
-        Sample(Ints((3, 2, 4), 3, 200, "uint8"), params={"mean": (1.0,), "std": (2.0,)})])
+        Sample(Ints((3, 2, 4), 3, 200, "uint8"), params={"mean": (1.0,), "std": (2.0,)}), Sample((0, 3, 2, 4), params={"mean": (0.5,), "std": (0.25,)}),
+        Sample((1, 5, 1), params={"mean": "(0.5,)", "std": "(0.25,)"})])
 def normalize(k, p, data):
     """``(data - mean) / std``, a mean and a standard deviation for each channel.
 
@@ -170,7 +171,7 @@ def _window(p: Any) -> Any:
 @op("_image_crop", inputs="data", params=_WINDOW, grad=lambda F, p, dy, like_data: F._backward_image_crop(
     dy, like_data, x=p.x, y=p.y, width=p.width, height=p.height), samples=[
     Sample((5, 6, 3), params=_AT), Sample((2, 5, 6, 1), params={**_AT, "width": 5}), Sample(Ints((5, 6, 3), 0, 256, "uint8"), params=_AT),
-    Sample((5, 6, 3), params={"x": 0, "y": 0, "width": 6, "height": 5})])
+    Sample((5, 6, 3), params={"x": 0, "y": 0, "width": 6, "height": 5}, dtypes="float16 float32 float64")])
 def crop(k, p, data):
     """Cut a window out of an image or a batch of images.
 
@@ -255,7 +256,8 @@ _RESIZE = {"size": Shape(()), "keep_ratio": Bool(False), "interp": Int(1, ge=0, 
     *(Sample((5, 6, 3), params={"size": (4, 3), "interp": i}, tol=5, dtypes=resize_dtypes(i)) for i in range(5)),
     *(Sample((4, 3, 1), params={"size": (7, 5), "interp": i}, tol=5, dtypes=resize_dtypes(i)) for i in range(5)),
     Sample((5, 7, 3), params={"size": (3,), "keep_ratio": True}, tol=5, dtypes="float32"), Sample((7, 4, 2), params={"size": (6,), "keep_ratio": True}, tol=5, dtypes="float32"),
-    Sample((2, 4, 4, 3), params={"size": (2,)}), Sample((3, 4, 5), params={"size": (4, 3)}, tol=5, dtypes="float32")])
+    Sample((2, 4, 4, 3), params={"size": (2,)}), Sample(Ints((7, 6, 3), 0, 256, "uint8"), params={"size": (3, 5)}, dtypes="float32"),
+    Sample(Ints((3, 4, 1), 0, 256, "uint8"), params={"size": (9, 5), "interp": 0}, dtypes="float32"), Sample((3, 4, 5), params={"size": (4, 3)}, tol=5, dtypes="float32")])
 def resize(k, p, data):
     """Resize an image or a batch of images.
 
@@ -324,8 +326,8 @@ def _mirrored(xp: Any, data: Any, axis: int) -> Any:
 
 
 def _flip(name: str, axis: int, doc: str) -> Op:
-    samples = [Sample((3, 4, 3), mxnet="its gradient is not flipped"),
-               Sample((2, 3, 4, 3), mxnet="single images only"), Sample(Ints((6, 4, 3), 0, 256, "uint8")), Sample(Ints((4, 2, 1), -9, 9, "int32")),
+    samples = [Sample((4, 4, 3), mxnet="forward only: MXNet's gradient is not flipped"),
+               Sample((2, 3, 4, 3), mxnet="single images only"), Sample(Ints((6, 4, 3), 0, 256, "uint8")), Sample(Ints((4, 2, 1), -9, 9, "int32")), Sample((2, 6, 1), mxnet="forward only: MXNet's gradient is not flipped"),
                Sample(Ints((3, 5, 2), -9, 9, "int32"), mxnet="it leaves the middle of odd lengths uninitialised")]
     o = Op(f"_image_{name}", lambda k, p, data: _mirrored(k.xp, data, axis), inputs="data", samples=samples,
            grad=lambda F, dy: getattr(F, f"_image_{name}")(dy),
@@ -432,6 +434,8 @@ def _factor(name: str, change: Callable[..., Any], what: str, note: str = "", sh
                       dtypes="float32" if shift else "float32 float64") for f in (1.0, 1.3, 0.4)]
     samples += [Sample(Values((4, 5, 1), 0, 255), params={"min_factor": 1.5, "max_factor": 1.5}, grad=False,
                        mxnet="MXNet leaves the result uninitialised" if shift else True)]
+    if name != "hue":
+        samples += [Sample(Ints((3, 2, 1), 0, 256, "uint8"), params={"min_factor": "0.7", "max_factor": "0.7"}, grad=False, dtypes="float32")]
     if name == "brightness":
         samples += [Sample(Values((4, 5, 3), 10, 255), params={"min_factor": 0.5, "max_factor": 1.5}, grad=False, check=_within(0.5, 1.5)),
                     Sample(Ints((4, 5, 3), 0, 256, "uint8"), params={"min_factor": 1.3, "max_factor": 1.3}, grad=False)]
@@ -504,7 +508,8 @@ Notes
 Behaviour matched: MXNet 1.9.1 ``image.random_color_jitter``. {_STRAIGHT}
 """, [Sample(_PIXELS, params=_NONE, grad=False, mxnet=_PALE),
       Sample(Values((4, 5, 3), 50, 200), params={**_NONE, "brightness": 0.2}, grad=False, check=_within(0.8, 1.2)),
-      Sample(Values((4, 5, 3), 50, 200), params=dict.fromkeys(_NONE, 0.1), grad=False, check=_near)], **{n: Float() for n in _NONE}),
+      Sample(Values((4, 5, 3), 50, 200), params=dict.fromkeys(_NONE, 0.1), grad=False, check=_near),
+      Sample(Values((4, 5, 3), 50, 200), params={**_NONE, "contrast": 0.1}, grad=False, check=_near)], **{n: Float() for n in _NONE}),
     _colour("_image_adjust_lighting", _adjust, """Move colours along the principal components of the colours of ImageNet.
 
 Parameters
@@ -518,7 +523,7 @@ Notes
 -----
 Behaviour matched: MXNet 1.9.1 ``image.adjust_lighting``. Source: Krizhevsky, Sutskever and Hinton, "ImageNet classification with deep
 convolutional neural networks", 2012.
-""", [Sample(_PIXELS, params={"alpha": (0.1, -0.2, 0.3)}, tol=4), Sample(Ints((3, 4, 3), 0, 256, "uint8"), params={"alpha": (0.1, 0.2, 0.3)}),
+""", [Sample(_PIXELS, params={"alpha": (0.1, -0.2, 0.3)}, tol=4), Sample(Ints((3, 4, 3), 0, 256, "uint8"), params={"alpha": (0.1, 0.2, 0.3)}), Sample(Values((1, 7, 3), -50, 300), params={"alpha": "(-0.5, 0.0, 0.25)"}, tol=4),
       Sample(Values((3, 4, 1), 0, 255), params={"alpha": (0.1, 0.2, 0.3)}, mxnet="MXNet leaves the result uninitialised")],
             random=False, alpha=Floats()),
     _colour("_image_random_lighting", _random_lighting, """Move colours at random along the principal components of the colours of ImageNet.
@@ -533,6 +538,6 @@ alpha_std : float
 Notes
 -----
 Behaviour matched: MXNet 1.9.1 ``image.random_lighting``.
-""", [Sample(_PIXELS, params={"alpha_std": 0.0}), Sample(Values((2, 3, 3), 50, 200), params={"alpha_std": 0.1}, check=_near),
+""", [Sample(_PIXELS, params={"alpha_std": 0.0}), Sample(Values((2, 3, 3), 50, 200), params={"alpha_std": 0.1}, check=_near), Sample(Ints((2, 5, 3), 0, 256, "uint8"), params={"alpha_std": "0.0"}),
       Sample(Values((2, 3, 3), 50, 200), check=_near)], alpha_std=Float(0.05)),
 ]

@@ -135,7 +135,7 @@ def _wide_to_deep(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @op("depth_to_space", inputs="data", block_size=Int(ge=1), grad=lambda F, p, dy: F.space_to_depth(dy, block_size=p.block_size),
     samples=[Sample((2, 8, 1, 3), params={"block_size": 2}, dtypes=_ANY)]
-    + [Sample(s, params={"block_size": b}) for s, b in (((1, 9, 2, 1), 3), ((2, 4, 2, 3), "2"), ((1, 3, 2, 2), 1))])
+    + [Sample(s, params={"block_size": b}) for s, b in (((1, 9, 2, 1), 3), ((2, 4, 2, 3), "2"), ((1, 3, 2, 2), 1), ((0, 4, 2, 3), 2))])
 def depth_to_space(k, p, data):
     """Lay channels out as blocks of pixels.
 
@@ -156,7 +156,7 @@ depth_to_space.shape(partly(_deep_to_wide))
 
 @op("space_to_depth", inputs="data", block_size=Int(ge=1), grad=lambda F, p, dy: F.depth_to_space(dy, block_size=p.block_size),
     samples=[Sample((2, 2, 2, 6), params={"block_size": 2}, dtypes=_ANY)]
-    + [Sample(s, params={"block_size": b}) for s, b in (((1, 1, 3, 6), 3), ((2, 1, 4, 2), "2"), ((1, 3, 2, 2), 1))])
+    + [Sample(s, params={"block_size": b}) for s, b in (((1, 1, 3, 6), 3), ((2, 1, 4, 2), "2"), ((1, 3, 2, 2), 1), ((0, 1, 4, 2), 2))])
 def space_to_depth(k, p, data):
     """Lay blocks of pixels out as channels.
 
@@ -200,7 +200,7 @@ _DIAG = {"k": Int(0), "axis1": Int(0), "axis2": Int(1)}
     + [Sample(s, params=params) for s, params in (
         ((2,), {"k": -1}), ((2,), {"k": 2}), ((1,), {"k": 1}), ((3, 4), {"k": 2}), ((4, 3), {"k": -2}), ((4, 3), {"k": 1}),
         ((2, 3, 4), {"axis1": 2, "axis2": 0, "k": 1}), ((2, 3, 4), {"axis1": -1, "axis2": -2}), ((2, 3, 4, 2), {"axis1": 1, "axis2": 2, "k": -1}),
-        ((3, 4), {"axis1": 1, "axis2": 0, "k": 2}), ((2, 3), {"k": 3}), ((2, 3), {"k": -2}))])
+        ((3, 4), {"axis1": 1, "axis2": 0, "k": 2}), ((2, 3), {"k": 3}), ((2, 3), {"k": -2}), ((0,), {}), ((0, 3), {"k": 1}), ((2, 3, 0), {}))])
 def diag(k, p, data):
     """A diagonal of the matrices that two axes make; of a 1-D array, the matrix with it on the diagonal.
 

@@ -232,7 +232,7 @@ def _batch_dot_grads(F: Any, p: Any, dy: Any, lhs: Any, rhs: Any, needs: Any) ->
 
 
 @op("batch_dot", inputs="lhs rhs", **_FLAGS, grad=lambda F, p, dy, lhs, rhs, needs: _batch_dot_grads(F, p, dy, lhs, rhs, needs),
-    samples=[Sample((2, 3, 4), (2, 4, 5)), Sample((1, 1, 3), (1, 3, 1)), Sample((3, 2, 1), (3, 1, 4)),
+    samples=[Sample((2, 3, 4), (2, 4, 5)), Sample((1, 1, 3), (1, 3, 1), dtypes="float16 float32 float64"), Sample((3, 2, 1), (3, 1, 4)),
              Sample((2, 2, 3, 4), (2, 2, 4, 1)), Sample((2, 0, 3), (2, 3, 2)), Sample((2, 2, 0), (2, 0, 3))]
     + [Sample(a, b, params=params) for a, b, params in (
         ((2, 4, 3), (2, 5, 4), {"transpose_a": True, "transpose_b": True}), ((2, 4, 3), (2, 4, 5), {"transpose_a": True}),
@@ -260,7 +260,7 @@ batch_dot.cost(lambda p, ins, outs: size_of(outs[0]) * ins[0][-2 if p.transpose_
 
 
 @op("khatri_rao", inputs="args*", samples=[Sample((2, 3), (4, 3), params={"num_args": 2}, grad=False)]
-    + [Sample(*shapes, params={"num_args": len(shapes)}, grad=False) for shapes in (((2, 2), (3, 2), (2, 2)), ((3, 2),), ((1, 1), (1, 1)), ((4, 1), (2, 1)))]
+    + [Sample(*shapes, params={"num_args": len(shapes)}, grad=False) for shapes in (((2, 2), (3, 2), (2, 2)), ((3, 2),), ((1, 1), (1, 1)), ((4, 1), (2, 1)), ((0, 2), (3, 2)))]
     + [Sample((2, 3), (3, 3), grad=False), Sample((2, 3), (3, 3), dtypes="float16 int32 int64", mxnet="float32 and float64 only")])
 def khatri_rao(k, p, *args):
     """The Khatri-Rao product: for each column, the Kronecker product of the columns of all matrices.

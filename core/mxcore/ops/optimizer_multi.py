@@ -81,14 +81,14 @@ def _phases():
         def use(shape, r1, r2, values, mixed=mixed):
             arrays = [Values(shape, dtype="float16") if mixed else shape, shape, [r1], [r2], *([shape] if mixed else [])]
             return Sample(*arrays, params=values, grad=False, dtypes="float32" if mixed else "float32 float64",
-                          mxnet="leaves weight32 as it was" if mixed else True)
+                          mxnet="outputs only: MXNet leaves weight32 as it was" if mixed else True)
 
         o = Op("mp_" * mixed + "lamb_update_phase2", _phase2_mixed if mixed else _phase2, inputs=" ".join(names), params=_PHASE2,
                mutates="weight32" if mixed else "", alias="weight->output", doc=_doc(head, names, _PHASE2),
                samples=[use((3, 4), 2.0, 4.0, {"lr": 0.25, **c}) for c in ({}, {"lower_bound": 3.0}, {"upper_bound": 1.0})]
                + [use((5,), 2.0, 4.0, {"lr": "0.25", "lower_bound": "0.5", "upper_bound": "8.0"}), use((1,), 0.0, 4.0, {"lr": 0.5}),
                   use((2, 1, 3), 2.0, 0.0, {"lr": 0.5}), use((2, 2), 0.0, 4.0, {"lr": 0.5, "lower_bound": 1.0}),
-                  use((3,), 2.0, 4.0, {"lr": 0.5, "upper_bound": 0.0})])
+                  use((3,), 2.0, 4.0, {"lr": 0.5, "upper_bound": 0.0}), use((0, 3), 2.0, 4.0, {"lr": 0.5})])
         o.shape(_phase2_shape)
         if mixed:
             o.dtype(lambda p, ins, outs: ([_real(ins[0] or outs[0]), *[_F32] * 4], [ins[0] or outs[0]]))
@@ -206,6 +206,7 @@ def _many_samples(names, specs, given, count, last, rates, mixed):
     yield use([(3, 4), (5,)], given)
     yield use([(2, 3)], few, "float32")  # MXNet keeps parameters in float32 even where the weights are float64
     yield use([(2,), (1, 3), (2, 1, 2)], few, "float32")
+    yield use([(0, 3), (2,)], few, "float32")
     if "clip_gradient" in specs:
         yield use([(4,), (1,)], {**given, "clip_gradient": -1.0})
         yield use([(2, 2), (3,)], {**given, "clip_gradient": 0.0})
@@ -349,7 +350,8 @@ multi_lars.dtype(_alike)
 @op("multi_sum_sq", inputs="data*", count="num_arrays", num_arrays=Int(ge=1, le=1 << 16), arg_names=lambda p: [f"array_{i}" for i in range(p.num_arrays)],
     samples=[
     Sample((3, 4), (5,), params={"num_arrays": 2}, grad=False, tol=4, dtypes="float16 float32 float64"),
-    Sample((2, 1, 3), params={"num_arrays": "1"}, grad=False, tol=4), Sample((1,), (2, 2), (3,), params={"num_arrays": 3}, grad=False, tol=4)])
+    Sample((2, 1, 3), params={"num_arrays": "1"}, grad=False, tol=4), Sample((1,), (2, 2), (3,), params={"num_arrays": 3}, grad=False, tol=4),
+    Sample((0, 3), (2,), params={"num_arrays": 2}, grad=False)])
 def multi_sum_sq(k, p, *data):
     """The sum of squares of each array, in one float32 array.
 
@@ -368,7 +370,8 @@ multi_sum_sq.dtype(lambda p, ins, outs: (_alike(p, ins, [])[0], [_F32]))
 @op("reset_arrays", inputs="data*", outputs="", count="num_arrays", mutates=lambda p: [f"arg{i}" for i in range(p.num_arrays)], samples=[
     Sample((3, 4), (5,), params={"num_arrays": 2}, grad=False, dtypes="float16 float32 float64"),
     Sample((2, 1, 2), params={"num_arrays": "1"}, grad=False),
-    Sample(Ints((2, 3), -5, 5), params={"num_arrays": 1}, grad=False, dtypes="int32 uint8")])
+    Sample(Ints((2, 3), -5, 5), params={"num_arrays": 1}, grad=False, dtypes="int32 uint8"), Sample((0, 3), (2,), params={"num_arrays": 2}, grad=False),
+    Sample((5,), (1, 1), (2, 3), params={"num_arrays": "3"}, grad=False, domain=(-1e30, 1e30))])
 def reset_arrays(k, p, *data):
     """Fill arrays with zeros.
 

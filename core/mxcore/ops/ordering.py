@@ -94,9 +94,10 @@ _FAR = [[1.0, float("inf"), -float("inf"), 0.0, 2.0]]
        Sample(_D, params={"k": 3, "ret_typ": "both", "is_ascend": "1", "dtype": "int64"}), Sample(_D, params={"k": 3, "ret_typ": "mask", "axis": "None"}, grad=False),
        Sample(_D, params={"k": 2, "ret_typ": "mask", "axis": -2, "is_ascend": True}, grad=False), Sample(_D, params={"k": -1, "ret_typ": "value"}),
        Sample(Distinct((2, 3, 4)), params={"k": 2, "axis": 1, "ret_typ": "both"}), Sample(Distinct((2, 3, 4)), params={"k": 1, "axis": 0, "dtype": "float64"}, grad=False),
-       Sample(_D, params={"k": 2, "dtype": "float16"}, grad=False), Sample(_D, params={"k": 4, "dtype": "uint8", "axis": None}, grad=False), Sample(Distinct((7,)), params={"ret_typ": "value", "k": 7}),
+       Sample(_D, params={"k": 2, "dtype": "float16"}, grad=False), Sample(_D, params={"k": 4, "dtype": "uint8", "axis": None}, grad=False), Sample(Distinct((7,)), params={"ret_typ": "value", "k": 7}, dtypes=_HALVES),
        Sample(_FAR, params={"k": 4, "ret_typ": "both"}, grad=False), Sample(Ints((3, 5), 0, 100), params={"k": 2, "ret_typ": "value"}, dtypes=_WHOLE),
-       Sample(_TIES, params={"k": 3, "ret_typ": "both"}, grad=False), Sample(_TIES, params={"k": 4, "ret_typ": "both", "is_ascend": True}, grad=False), Sample((1, 1), params={"k": 1}, grad=False)])
+       Sample(_TIES, params={"k": 3, "ret_typ": "both"}, grad=False), Sample(_TIES, params={"k": 4, "ret_typ": "both", "is_ascend": True}, grad=False), Sample((1, 1), params={"k": 1}, grad=False),
+       Sample((0, 3), params={"k": 2, "ret_typ": "value"})])
 def topk(k, p, data):
     """The k largest (or smallest) elements along an axis, in order.
 
@@ -215,11 +216,12 @@ def _sort_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @op("sort", inputs="data", **_SORT, outputs="output0 output1", visible=1, grad=lambda F, p, d_output0, like_data, out_output1:
     F._order_spread(d_output0, out_output1, like_data, axis=p.axis),
-    samples=[Sample(_D, params={"axis": -1}), Sample(_D, params={"axis": 0, "is_ascend": False}), Sample(_D, params={"axis": None}, mxnet="no gradient there"),
-             Sample(Distinct((2, 3, 4)), params={"axis": "1"}), Sample(Distinct((2, 3, 4)), params={"axis": -3, "is_ascend": "0"}), Sample(Distinct((9,)), params={"axis": 0}),
+    samples=[Sample(_D, params={"axis": -1}), Sample(_D, params={"axis": 0, "is_ascend": False}), Sample(_D, params={"axis": None}),
+             Sample(Distinct((2, 3, 4)), params={"axis": "1"}), Sample(Distinct((2, 3, 4)), params={"axis": -3, "is_ascend": "0"}), Sample(Distinct((9,)), params={"axis": 0}, dtypes=_HALVES),
              Sample(_FAR, params={"axis": 1}, grad=False), Sample(Ints((3, 5), 0, 4), dtypes=_WHOLE), Sample(Ints((3, 5), 0, 9), params={"axis": "None", "is_ascend": False}, dtypes="uint8 int32 int64"),
              Sample(_TIES, params={"axis": 1}, grad=False), Sample(_TIES, params={"axis": -1, "is_ascend": False}, grad=False),
-             Sample((1, 1), params={"axis": 0}), Sample((3, 1), params={"axis": 1}), Sample(_D, mxnet="no gradient unless the axis is given")])
+             Sample((1, 1), params={"axis": 0}), Sample((3, 1), params={"axis": 1}), Sample(_D, mxnet="forward only: no gradient unless the axis is given"),
+             Sample((0, 3), params={"axis": 1})])
 def sort(k, p, data):
     """The elements in order along an axis.
 
@@ -246,8 +248,9 @@ sort.dtype(lambda p, ins, outs: ([ins[0] or outs[0]], [ins[0] or outs[0], np.dty
     samples=[Sample(_D, grad=False), Sample(_D, params={"axis": 0, "is_ascend": False, "dtype": "int32"}, grad=False),
              Sample(_D, params={"axis": None}, grad=False), Sample([[1.0, 0.0, 1.0, 0.0]], params={"is_ascend": False}, grad=False),
              Sample(_TIES, grad=False), Sample(_FAR, params={"axis": "-1", "is_ascend": "0"}, grad=False), Sample(Distinct((2, 3, 4)), params={"axis": 1, "dtype": "int64"}, grad=False),
-             Sample(Distinct((2, 3, 4)), params={"axis": -3, "dtype": "float64"}, grad=False), Sample(Distinct((9,)), params={"axis": 0, "dtype": "uint8"}, grad=False),
-             Sample(_D, params={"dtype": "float16"}, grad=False), Sample(Ints((3, 5), 0, 99), params={"axis": 1}, dtypes=_WHOLE), Sample(_D, params={"axis": "None", "is_ascend": False, "dtype": "int32"}, grad=False)])
+             Sample(Distinct((2, 3, 4)), params={"axis": -3, "dtype": "float64"}, grad=False), Sample(Distinct((9,)), params={"axis": 0, "dtype": "uint8"}, grad=False, dtypes=_HALVES),
+             Sample(_D, params={"dtype": "float16"}, grad=False), Sample(Ints((3, 5), 0, 99), params={"axis": 1}, dtypes=_WHOLE), Sample(_D, params={"axis": "None", "is_ascend": False, "dtype": "int32"}, grad=False),
+             Sample((0, 3), params={"axis": 1}, grad=False)])
 def argsort(k, p, data):
     """The places that put the elements in order along an axis; equal elements keep their order.
 

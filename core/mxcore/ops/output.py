@@ -69,7 +69,7 @@ def _softmax_samples() -> list[Sample]:
         Sample((2, 3, 2), (2, 3, 2), params={"multi_output": True}, domain=(0.0, 1.0), **alike),
         Sample((2, 2, 3), (2, 2, 3), params={"preserve_shape": True}, domain=(0.0, 1.0), **alike),
         Sample((2, 1), [0, 0], **alike), Sample([[1e4, -1e4, 0.0], [700.0, 701.0, 700.0]], [0, 1], **alike),
-        Sample((4, 3), [0, 2, 1, 1], params={"out_grad": True}, mxnet="MXNet multiplies by the output", **alike),
+        Sample((4, 3), [0, 2, 1, 1], params={"out_grad": True}, mxnet="forward only: MXNet multiplies by the output", **alike),
         Sample((4, 3), [0, 2, 1, 1], dtypes="float16", **alike), Sample((0, 3), (0,), **alike)]
 
 
@@ -276,7 +276,7 @@ _SVM = dict(margin=Float(1.0), regularization_coefficient=Float(1.0), use_linear
 @op("SVMOutput", inputs="data label", **_SVM, samples=[Sample((4, 3), [0, 2, 1, 1], params=q, grad=_FAKE) for q in (
     {}, {"use_linear": True}, {"margin": 0.5}, {"margin": "0.25", "use_linear": "1"}, {"regularization_coefficient": 0.1},
     {"regularization_coefficient": "2", "use_linear": True, "margin": 2.0})] + [
-        Sample((3, 1), [0, 0, 0], grad=_FAKE), Sample((2, 3), [5, -1], grad=_FAKE),
+        Sample((3, 1), [0, 0, 0], grad=_FAKE), Sample((2, 3), [5, -1], grad=_FAKE), Sample((0, 3), Ints((0,), 0, 3), grad=_FAKE),
         Sample((4, 3), [0, 2, 1, 1], dtypes="float16", grad=_FAKE)],
     grad=lambda F, p, data, label: (F._backward_SVMOutput(data, label, **given(p, _SVM)), None))
 def svm_output(k, p, data, label):
@@ -351,7 +351,7 @@ _SPARSE = dict(sparseness_target=Float(0.1, ge=0, le=1), penalty=Float(0.001), m
     Sample(Values((4, 2), 0.1, 0.9), [0.5, 0.1], params={"sparseness_target": "0.9", "penalty": "1", "momentum": "0.0"}, train=True,
            grad=_FAKE),
     Sample(Values((1, 3), 0.1, 0.9), [0.1, 0.2, 0.3], params={"momentum": 1.0, "penalty": 0.0}, train=True, grad=_FAKE),
-    Sample(Values((2, 3, 2), 0.1, 0.9), [0.1, 0.2, 0.3], train=True, grad=_FAKE, mxnet="MXNet's backward takes two dimensions only")],
+    Sample(Values((2, 3, 2), 0.1, 0.9), [0.1, 0.2, 0.3], train=True, grad=_FAKE), Sample((0, 3), [0.1, 0.2, 0.3], grad=_FAKE)],
     grad=lambda F, p, dy, data, moving_avg: (F._backward_IdentityAttachKLSparseReg(dy, data, moving_avg, **given(p, _SPARSE)), None))
 def identity_attach_kl_sparse_reg(k, p, data, moving_avg):
     """Pass activations unchanged; add to their gradient that of the KL divergence between their mean and a wanted sparseness.

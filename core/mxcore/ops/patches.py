@@ -36,7 +36,7 @@ _P = {"kernel": (2, 3), "stride": (2, 1), "pad": (1, 1)}
     + [Sample(s, params=params) for s, params in (
         ((1, 1, 5, 5), {"kernel": (2, 2), "dilate": (2, 2)}), ((1, 2, 3, 3), {"kernel": (1, 1)}), ((1, 2, 3, 4), {"kernel": (3, 4)}),
         ((1, 1, 2, 3), {"kernel": (2, 2), "pad": (2, 1)}), ((1, 1, 5, 4), {"kernel": (3, 2), "stride": (3, 3)}),
-        ((1, 2, 6, 5), {"kernel": (3, 2), "stride": (2, 1), "dilate": (2, 3), "pad": (1, 2)}), ((2, 1, 4, 4), {"kernel": "(2, 2)", "stride": "(2, 2)"}))]
+        ((1, 2, 6, 5), {"kernel": (3, 2), "stride": (2, 1), "dilate": (2, 3), "pad": (1, 2)}), ((2, 1, 4, 4), {"kernel": "(2, 2)", "stride": "(2, 2)"}), ((0, 2, 4, 3), {"kernel": (2, 2)}))]
     + [Sample((1, 2, 5), params={"kernel": (2,), "stride": (2,), "pad": (1,)}), Sample((1, 1, 3, 2, 3), params={"kernel": (2, 1, 2), "dilate": (2, 1, 1)})])
 def im2col(k, p, data):
     """The patches that a convolution sees, as columns.
@@ -111,7 +111,7 @@ def _image_shape(p: Any, cols: tuple[int, ...]) -> tuple[int, ...]:
         ((1, 2, 6), {"output_size": (2, 3), "kernel": (1, 1)}), ((1, 12, 2), {"output_size": (3, 5), "kernel": (3, 4)}),
         ((1, 6, 1), {"output_size": (5, 4), "kernel": (3, 2), "stride": (3, 3)}),
         ((1, 12, 12), {"output_size": (6, 5), "kernel": (3, 2), "stride": (2, 1), "dilate": (2, 3), "pad": (1, 2)}),
-        ((1, 4, 4), {"output_size": "(4, 4)", "kernel": "(2, 2)", "stride": "(2, 2)"}))]
+        ((1, 4, 4), {"output_size": "(4, 4)", "kernel": "(2, 2)", "stride": "(2, 2)"}), ((0, 4, 9), {"output_size": (4, 4), "kernel": (2, 2)}))]
     + [Sample((1, 4, 4), params={"output_size": (4, 4), "kernel": (2, 2), "stride": (2, 2)}, dtypes="int32 uint8"),
        Sample((1, 4, 3), params={"output_size": (5,), "kernel": (2,), "stride": (2,), "pad": (1,)})])
 def col2im(k, p, data):

@@ -15,7 +15,7 @@ from ..testing.sample import Ints, Sample, Values
 from . import distributions, rules, special
 from .silent import silent
 
-__all__ = ["OPS"]
+__all__ = ["LAWS", "OPS"]
 
 _F32, _F64, _I32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
 _FLOATS = "float16 float32 float64"
@@ -122,7 +122,7 @@ class _Law:
         return x
 
 
-_LAWS = {
+LAWS = {
     "uniform": _Law(_uniform, "the uniform distribution on [low, high)",
                     [("low", "low", 0.0, (-1.0, 0.0), _ANY), ("high", "high", 1.0, (1.0, 3.0), _ANY)],
                     lambda a, b: ((a + b) / 2, (b - a) ** 2 / 12), short=True),
@@ -242,7 +242,8 @@ def _like(name, law):
                        "data : array\n    Only its shape and dtype are used."),
               samples=[Sample((30, 40), params=dict(zip(names, some)), grad=False, check=_moments(law, some), dtypes=_FLOATS),
                        Sample((9, 31, 3), params=dict(zip(names, map(str, others))), grad=False, check=_moments(law, others)),
-                       Sample((1200,), grad=False, check=_moments(law, usual)), Sample((1,), grad=False, check=lambda i, o: None)])
+                       Sample((1200,), grad=False, check=_moments(law, usual)), Sample((1,), grad=False, check=lambda i, o: None),
+                       Sample((0, 3), grad=False, check=lambda i, o: None)])
 
 
 def _arrays(name, law):
@@ -270,7 +271,8 @@ def _arrays(name, law):
                     Sample(*[spec(v, (2, 2)) for v in law.parameters], grad=False, check=lambda i, o: None),
                     Sample(*[spec(v, (2, 1, 2)) for v in law.parameters], params={"shape": 700, "dtype": "float64"}, grad=False, check=check),
                     Sample(*[spec(v, (1,)) for v in law.parameters], params={"shape": "(30, 1, 30)", "dtype": "float16"}, grad=False, check=check),
-                    Sample(*[spec(v, (3,)) for v in law.parameters], params={"shape": (600,)}, grad=False, check=check, dtypes="float16")])
+                    Sample(*[spec(v, (3,)) for v in law.parameters], params={"shape": (600,)}, grad=False, check=check, dtypes="float16"),
+                    Sample(*[spec(v, (0, 2)) for v in law.parameters], params={"shape": (3,)}, grad=False, check=lambda i, o: None)])
 
     @o.shape
     def _(p, ins, outs):
@@ -281,7 +283,7 @@ def _arrays(name, law):
     return o
 
 
-OPS = [make(name, law) for name, law in _LAWS.items() for make in (_numbers, _like, _arrays)]
+OPS = [make(name, law) for name, law in LAWS.items() for make in (_numbers, _like, _arrays)]
 
 
 def _whole(low, high, shape, **more):
@@ -357,7 +359,8 @@ _CHANCES = [[0.1, 0.2, 0.7], [0.5, 0.0, 0.5]]
              Sample(_CHANCES, params={"shape": 600}, grad=False, check=_frequencies),
              Sample([_CHANCES, _CHANCES], params={"shape": "(20, 20)", "dtype": "uint8"}, grad=False, check=_frequencies),
              Sample([[1.0]], params={"shape": (3,), "dtype": "float64", "get_prob": "True"}, grad=False, check=_frequencies),
-             Sample([0.25, 0.25, 0.5], params={"shape": 900, "dtype": "float16"}, grad=False, check=_frequencies, dtypes=_FLOATS)])
+             Sample([0.25, 0.25, 0.5], params={"shape": 900, "dtype": "float16"}, grad=False, check=_frequencies, dtypes=_FLOATS),
+             Sample((0, 3), params={"shape": 2}, grad=False, check=lambda i, o: None)])
 @silent
 def sample_multinomial(k, p, data):
     """Draw indices with the probabilities in the last axis of `data`.

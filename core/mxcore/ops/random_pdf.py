@@ -233,7 +233,8 @@ middle_sum.shape(lambda p, ins: _around(ins, *ins[::-1]))
 @op("_random_pdf_dirichlet", "random_pdf_dirichlet", inputs="sample alpha", is_log=Bool(False), grad=_dirichlet_slopes, samples=[
     *[Sample(Values((*first, *more, n), 0.1, 0.5), Values((*first, n), 0.5, 3), params={"is_log": is_log}, tol=4)  # MXNet's digamma is coarse
       for first, more, n in (((2,), (3,), 4), ((2,), (), 3), ((2, 1), (2,), 2), ((1,), (2, 2), 3)) for is_log in (False, True)],
-    Sample(Values((2, 3), 0.1, 0.5), Values((2, 3), 0.5, 3), params={"is_log": "True"}, grad=False, dtypes="float16")])
+    Sample(Values((2, 3), 0.1, 0.5), Values((2, 3), 0.5, 3), params={"is_log": "True"}, grad=False, dtypes="float16"),
+    Sample((0, 3), Values((0, 3), 0.5, 3))])
 @silent
 def pdf_dirichlet(k, p, sample, alpha):
     """The density of the Dirichlet distribution at `sample`.

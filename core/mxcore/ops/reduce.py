@@ -100,6 +100,8 @@ _DISTINCT = [Sample(Distinct(s.inputs[0]), params=s.params, dtypes=" ".join(s.dt
 #: Whole numbers with ties, and arrays that hold nothing, of which a sum is 0 and a product 1.
 _WHOLE = [Sample(Ints((3, 4), 1, 4), params=q, dtypes="uint8 int8 int32 int64") for q in ({"axis": 1}, {"axis": 0, "keepdims": True})]
 _NOTHING = [Sample((0, 3), params={"axis": 0}), Sample((2, 0), params={"axis": 0}), Sample((0, 3), params={"keepdims": True})]
+#: Reductions over another axis than the one that holds nothing: results without elements.
+_NONE = [Sample((0, 3), params={"axis": 1}), Sample((2, 0, 3), params={"axis": (0, 2), "keepdims": True})]
 _TIES = [Sample([[2.0, 1.0, 2.0], [0.0, 0.0, -1.0]], params=q, grad=False, dtypes=_HALVES) for q in ({}, {"axis": 1}, {"axis": 0})]
 _EDGES = [Sample([[-_INF, 1.0, 2.0], [_INF, 0.5, -1.5]], params=q, grad=False) for q in ({"axis": 1}, {"axis": 0})]
 _NANS = [Sample([[_NAN, 1.0, 2.0], [3.0, _NAN, -_INF], [-1.0, 0.0, _NAN]], params=q, grad=False) for q in ({"axis": 1}, {"axis": 0})]
@@ -113,10 +115,10 @@ _TABLE: dict[str, tuple[Any, Any, list[Sample], str]] = {
         [*_SAMPLES, *_WHOLE, *_NOTHING, *_EDGES], "Sum over axes."),
     "mean _sparse_mean": (
         lambda xp, x, a: xp.mean(x, a) if x.size else x.sum(a) / 0.0, lambda F, p, dy, like_data: _back(F, p, dy, like_data, mean=True),
-        [*_SAMPLES, *_WHOLE, *_EDGES], "Mean over axes."),
+        [*_SAMPLES, *_WHOLE, *_EDGES, *_NONE], "Mean over axes."),
     "prod": (
         lambda xp, x, a: xp.prod(x, a, dtype=_wide(x)), lambda F, p, dy, data: _prod_grad(F, p, dy, data, data != data),
-        [*_SAMPLES, *_WHOLE, *_NOTHING, Sample([[2.0, 0.0, 3.0], [0.0, 4.0, 0.0]], params={"axis": 1}, mxnet="the gradient at zeros is NaN")],
+        [*_SAMPLES, *_WHOLE, *_NOTHING, Sample([[2.0, 0.0, 3.0], [0.0, 4.0, 0.0]], params={"axis": 1}, mxnet="forward only: MXNet's gradient at zeros is NaN")],
         "Product over axes."),
     "nansum": (
         lambda xp, x, a: xp.nansum(x, a, dtype=_wide(x)), lambda F, p, dy, data: _back(F, p, dy, data) * (data == data),
@@ -126,10 +128,10 @@ _TABLE: dict[str, tuple[Any, Any, list[Sample], str]] = {
         [*_SAMPLES, *_WHOLE, *_HOLES, *_NOTHING], "Product over axes, NaNs counted as 1."),
     "max max_axis": (
         lambda xp, x, a: xp.max(x, a), lambda F, p, dy, data, y: _extreme_grad(F, p, dy, data, y),
-        [*_DISTINCT, *_WHOLE, *_TIES, *_EDGES, *_NANS], "Maximum over axes."),
+        [*_DISTINCT, *_WHOLE, *_TIES, *_EDGES, *_NANS, *_NONE], "Maximum over axes."),
     "min min_axis": (
         lambda xp, x, a: xp.min(x, a), lambda F, p, dy, data, y: _extreme_grad(F, p, dy, data, y),
-        [*_DISTINCT, *_WHOLE, *_TIES, *_EDGES, *_NANS], "Minimum over axes."),
+        [*_DISTINCT, *_WHOLE, *_TIES, *_EDGES, *_NANS, *_NONE], "Minimum over axes."),
 }
 
 
@@ -271,7 +273,8 @@ square_sum.shape(_axes_shape)
         + 2 * F._spread(d_var, data, axis=p.axes, mean=True) * (data - F._spread(out_mean, data, axis=p.axes))),
     samples=[Sample((2, 3, 4), params={"axes": (0, 2)}), Sample((2, 3, 4), params={"axes": (1,), "keepdims": True}),
              Sample((2, 3, 4), params={"axes": -1}, dtypes=_HALVES), Sample((2, 3, 4), params={"axes": "(-3, 1, 2)"}), Sample((2, 1, 5), params={"axes": 1}),
-             Sample((2, 3, 4), params={"axes": (2, 0), "keepdims": "True"}), Sample((9,), params={"axes": 0}, domain=(1e3, 1e3 + 1))])
+             Sample((2, 3, 4), params={"axes": (2, 0), "keepdims": "True"}), Sample((9,), params={"axes": 0}, domain=(1e3, 1e3 + 1)),
+             Sample((0, 3), params={"axes": 1})])
 @silent
 def moments(k, p, data):
     """Mean and variance over axes.
@@ -315,7 +318,8 @@ def _arg(name: str, which: str) -> Op:
         Sample(Distinct((2, 3)), params=q, grad=False) for q in ({"keepdims": True}, {"axis": "None"}, {"axis": "-2", "keepdims": "0"})] + [
         Sample([[1.0, 3.0, 3.0], [0.0, 0.0, -1.0]], params={"axis": 1}, grad=False), Sample([[1.0, _INF, _INF], [-_INF, 0.0, -_INF]], params={"axis": 1}, grad=False),
         Sample([[1.0, _NAN, 3.0], [_NAN, 0.0, 5.0]], params={"axis": 1}, grad=False), Sample((1, 1), params={"axis": 0}, grad=False),
-        Sample(Ints((3, 5), 0, 9), params={"axis": 1}, grad=False, dtypes="uint8 int8 int32 int64"), Sample(Distinct((5,)), params={"axis": 0}, grad=False)],
+        Sample(Ints((3, 5), 0, 9), params={"axis": 1}, grad=False, dtypes="uint8 int8 int32 int64"), Sample(Distinct((5,)), params={"axis": 0}, grad=False),
+        Sample((0, 3), params={"axis": 1}, grad=False)],
         doc=f"""Place of the {which} along an axis, as a number of the dtype of `data`; the first of equal ones.
 
     Parameters
@@ -335,7 +339,8 @@ ARGS = [_arg("argmax", "maximum"), _arg("argmin", "minimum")]
 
 @op("argmax_channel", inputs="data", grad=None, samples=[
     Sample(Distinct((2, 3)), grad=False, dtypes=_HALVES), Sample(Distinct((2, 3, 2)), grad=False), Sample(Ints((2, 7), 0, 3), dtypes="uint8 int32 int64"),
-    Sample(Distinct((2, 3, 1, 2)), grad=False), Sample([[_NAN, 1.0], [2.0, _NAN], [_INF, _INF]], grad=False), Sample(Distinct((3, 1)), grad=False)])
+    Sample(Distinct((2, 3, 1, 2)), grad=False), Sample([[_NAN, 1.0], [2.0, _NAN], [_INF, _INF]], grad=False), Sample(Distinct((3, 1)), grad=False),
+    Sample((0, 3), grad=False)])
 def argmax_channel(k, p, data):
     """Place of the maximum along axis 1, as a number of the dtype of `data`.
 

@@ -154,6 +154,7 @@ _FOLDS = (0, 0, 0, 0, 1, 1, 2, 1)
              Sample((1, 1, 2, 2), params={"mode": "constant", "pad_width": (0,) * 8}),
              *[Sample((1, 1, 2, 3), params={"mode": m, "pad_width": _FOLDS}, dtypes="float16") for m in ("constant", "edge", "reflect")],
              Sample((1, 1, 2, 3), params={"mode": "edge", "pad_width": _FOLDS}, dtypes="int32 uint8"),
+             Sample((0, 2, 2, 3), params={"mode": "constant", "pad_width": _EDGES}),
              Sample((2, 3), params={"mode": "constant", "pad_width": (1, 0, 0, 2)}, mxnet="4 or 5 dimensions only")])
 @silent
 def pad(k, p, data):

@@ -88,7 +88,7 @@ def _samples() -> list[Sample]:
     found += [_sample(mode, {"num_layers": 3, **more}) for mode, more in (("gru", last), ("lstm", both))]
     found += [_sample(mode, {"num_layers": 3}, dtypes="float32") for mode in ("rnn_tanh", "rnn_relu")]  # MXNet's float64 gradient is wrong
     found += [_sample("lstm", {"state_size": "1", "num_layers": "1", "state_outputs": "True", "p": "0"}, (1, 1, 1)),
-              _sample("gru", {"state_size": 5}, (4, 1, 2)),
+              _sample("gru", {"state_size": 5}, (4, 1, 2)), _sample("lstm", last, (3, 0, 2)), _sample("rnn_relu", {}, (2, 0, 3)),
               _sample("rnn_tanh", {"state_size": 1, **both}, (2, 3, 1)), _sample("gru", {**both, **last}, (1, 2, 3)),
               _sample("lstm", {"num_layers": 2, "p": 0.5, **last}, train=False,
                       mxnet="MXNet drops in prediction too, if it records in float64"),
@@ -326,11 +326,11 @@ lstm_state_clip_nan, use_sequence_length
             d_first[i] = dh
             if lstm:
                 d_cells[i] = dc
-            flat, flat_state = at_input.reshape(steps * n, -1), at_state.reshape(steps * n, -1)
+            flat, flat_state, flat_x, flat_before = (a.reshape(steps * n, a.shape[-1]) for a in (at_input, at_state, x, before))
             if d_vector is not None:
                 d_x, d_h, d_r, d_bx, d_bh = plan.views(d_vector, i)
-                d_x[...] = xp.matmul(flat.T, x.reshape(steps * n, -1))
-                d_h[...] = xp.matmul(flat_state.T, before.reshape(steps * n, -1))
+                d_x[...] = xp.matmul(flat.T, flat_x)
+                d_h[...] = xp.matmul(flat_state.T, flat_before)
                 d_bx[...] = flat.sum(0)
                 d_bh[...] = flat_state.sum(0)
                 if d_r is not None:

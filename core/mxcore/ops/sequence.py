@@ -33,7 +33,8 @@ def _samples(*axes: int, mxnet: Any = True, zero: bool = True, plain: Any = None
         Sample(along(axis, 3, 4), [1.5, 0.5, 2.75, 3.0] if zero else [1.5, 2.0, 2.75, 1.25], params={**given, "axis": axis}, grad=(True, False),
                mxnet=mxnet),
         Sample(along(axis, 1, 2, 1, 3), [1, 1], params={**given, "axis": axis}, grad=(True, False), mxnet=mxnet),
-        Sample(along(axis, 3, 2), params={"axis": axis, **more}, mxnet=plain or mxnet))]
+        Sample(along(axis, 3, 2), params={"axis": axis, **more}, mxnet=plain or mxnet),
+        Sample(along(axis, 3, 0, 2), Ints((0,), 1, 3), params={**given, "axis": axis}, grad=(True, False), mxnet=mxnet))]
 
 
 def _inputs(p: Any, data: Any, lengths: list[Any]) -> tuple[Any, list[Any]]:
@@ -126,7 +127,7 @@ def _last(xp: Any, p: Any, shape: tuple[int, ...], lengths: Any) -> Any:
 
 
 @op("SequenceLast", inputs=_INPUTS, **_PARAMS, samples=_samples(
-    0, 1, zero=False, plain="without lengths its gradient may crash"),
+    0, 1, zero=False, plain="forward only: without lengths MXNet's gradient may crash"),
     grad=lambda F, p, dy, like_data, sequence_length: (F._sequence_last_spread(
         dy, like_data, *((sequence_length,) if p.use_sequence_length else ()), use_sequence_length=p.use_sequence_length, axis=p.axis), None))
 def sequence_last(k, p, data, sequence_length=None):

@@ -104,7 +104,7 @@ def _like_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ..
 @op("slice_like", inputs="data shape_like~", axes=Shape(()), view=True, grad=lambda F, dy, like_data: (F._corner_spread(dy, like_data), None),
     samples=[Sample((3, 4), (2, 3), dtypes=_ANY), Sample((3, 4), (3, 4)), Sample((2, 3, 4), (1, 1, 1)), Sample((2, 3), Ints((1, 2), 0, 3, "int32"))]
     + [Sample(a, b, params={"axes": axes}) for a, b, axes in (
-        ((3, 4), (2, 9), (0,)), ((3, 4), (2, 1, 5), (-1,)), ((2, 3, 4), (1, 2, 3), (0, -1)), ((2, 3, 4), (9, 2), (1,)), ((2, 3, 4), (2, 1, 4), "(1,)"))])
+        ((3, 4), (2, 9), (0,)), ((3, 4), (2, 1, 5), (-1,)), ((2, 3, 4), (1, 2, 3), (0, -1)), ((2, 3, 4), (9, 2), (1,)), ((2, 3, 4), (2, 1, 4), "(1,)"), ((0, 4), (0, 2), (1,)))])
 def slice_like(k, p, data, shape_like):
     """The leading part of `data` that is as long as another array.
 
@@ -172,7 +172,8 @@ _CROP = {"offset": Shape((0, 0)), "h_w": Shape((0, 0)), "center_crop": Bool(Fals
     samples=[Sample((1, 2, 4, 5), params={"num_args": 1, **params}) for params in (
         {"offset": (1, 2), "h_w": (2, 3)}, {"h_w": (2, 2)}, {"h_w": (3, 2), "center_crop": True}, {"offset": (3, 4), "h_w": (1, 1)}, {"h_w": (4, 5)})]
     + [Sample((2, 1, 4, 5), other, params={"num_args": 2, **params}, grad=(True, False)) for other, params in (
-        ((2, 1, 2, 2), {"center_crop": True}), ((2, 3, 2, 3), {"offset": (1, 2)}), ((2, 1, 4, 5), {}), ((1, 1, 3, 2), {"offset": "(0, 1)"}))])
+        ((2, 1, 2, 2), {"center_crop": True}), ((2, 3, 2, 3), {"offset": (1, 2)}), ((2, 1, 4, 5), {}), ((1, 1, 3, 2), {"offset": "(0, 1)"}))]
+    + [Sample((0, 2, 4, 5), params={"num_args": 1, "h_w": (2, 3)})])
 def crop(k, p, *data):
     """Cut a part out of images.
 

@@ -204,9 +204,9 @@ _SAMPLER = dict(cudnn_off=Bool(None))
 
 
 @op("BilinearSampler", inputs="data grid", **_SAMPLER, samples=[
-    Sample((2, 3, 4, 5), (2, 2, 3, 4), domain=(-0.9, 0.9)), Sample((1, 2, 5, 4), (1, 2, 4, 6), domain=(-1.7, 1.7), params={"cudnn_off": True}),
+    Sample((2, 3, 4, 5), (2, 2, 3, 4), domain=(-0.9, 0.9)), Sample((1, 2, 5, 4), (1, 2, 4, 6), domain=(-1.7, 1.7), params={"cudnn_off": True}, dtypes="float16 float32 float64"),
     Sample((2, 1, 3, 3), (2, 2, 1, 2), domain=(-3.0, 3.0)), Sample((1, 2, 1, 4), (1, 2, 2, 3), domain=(-0.9, 0.9)),
-    Sample((1, 1, 3, 3), [[[[-1.0, 1.0, 0.0, 3.0]], [[-1.0, 1.0, 0.0, 0.0]]]], grad=False)],
+    Sample((1, 1, 3, 3), [[[[-1.0, 1.0, 0.0, 3.0]], [[-1.0, 1.0, 0.0, 0.0]]]], grad=False), Sample((0, 2, 3, 3), (0, 2, 2, 2))],
     grad=lambda F, p, dy, data, grid, needs: F._backward_BilinearSampler(dy, data, grid, wanted=tuple(needs)))
 def bilinear_sampler(k, p, data, grid):
     """Sample images at places between theirs, by bilinear interpolation; outside they are zero.
@@ -270,9 +270,12 @@ _AFFINE = {"transform_type": "affine", "sampler_type": "bilinear"}
 
 @op("SpatialTransformer", inputs="data loc", **_TRANSFORMER, samples=[
     Sample((2, 3, 4, 5), (2, 6), domain=(-0.6, 0.6), params={**_AFFINE, "target_shape": (3, 4)}),
-    Sample((1, 2, 5, 3), (1, 6), params={**_AFFINE, "target_shape": (4, 7), "cudnn_off": True}),
+    Sample((1, 2, 5, 3), (1, 6), params={**_AFFINE, "target_shape": (4, 7), "cudnn_off": True}, dtypes="float16 float32 float64"),
+    Sample((3, 1, 3, 7), (3, 6), domain=(-2.0, 2.0), params={**_AFFINE, "target_shape": "(5, 2)"}), Sample((1, 3, 2, 6), (1, 6), domain=(-0.8, 0.8), params={**_AFFINE, "target_shape": (2, 9)}),
+    Sample((2, 2, 4, 4), [[0.9, 0.1, 0.05, -0.2, -1.1, 0.3], [0.3, 0.7, -0.2, 0.4, 0.2, 0.1]], params={**_AFFINE, "target_shape": (3, 3)}, grad=False),
+    Sample((0, 2, 4, 4), (0, 6), params={**_AFFINE, "target_shape": (3, 3)}),
     Sample((1, 1, 4, 4), [[1.0, 0.0, 0.0, 0.0, 1.0, 0.0]], params={**_AFFINE, "target_shape": (4, 4)}, grad=False,
-           mxnet="at a place of the image, rounding decides for one of two slopes")])
+           mxnet="forward only: at a place of the image, rounding decides for one of two slopes")])
 def spatial_transformer(k, p, data, loc):
     """Move, turn and scale images: `BilinearSampler` at the places that `GridGenerator` makes of affine maps.
 

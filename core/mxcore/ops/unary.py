@@ -27,7 +27,7 @@ def _u(name, fn, grad, expr=None, domain=(-2.0, 2.0), aliases=(), doc="", view=F
     return unary(name, fn, grad=grad, expr=expr, aliases=aliases, doc=doc, view=view,
                  samples=[Sample((3, 4), domain=domain, dtypes=_HALF), Sample((2, 0), domain=domain),
                           Sample(Ints((2, 3), *((0, 1) if name in _WITHIN_ONE else (1, 3))), dtypes="int8 uint8 int32 int64"),
-                          Sample([_SPECIAL], grad=False, mxnet="other gradients at poles" if name in _POLES else True)])
+                          Sample([_SPECIAL], grad=False, mxnet="forward only: MXNet has other gradients at poles" if name in _POLES else True)])
 
 
 _HALF = "float16 float32 float64"

@@ -12,7 +12,8 @@ __all__ = ["count", "label"]
 _COUNTS: dict[str, Callable[[Any], int]] = {
     "Pooling": lambda p: 1 + (p.pool_type == "max" and bool(p.kernel) and not str(p.layout).endswith("C")),
     "RNN": lambda p: int(p._sig.visible), "L2Normalization": lambda p: 2, "LRN": lambda p: 2, "CTCLoss": lambda p: 2,
-    "_linalg_det": lambda p: 3, "_linalg_slogdet": lambda p: 4,
+    "_linalg_det": lambda p: 3, "_linalg_slogdet": lambda p: 4, "GridGenerator": lambda p: 2, "BilinearSampler": lambda p: 2,
+    "SpatialTransformer": lambda p: 3, "Correlation": lambda p: 3, "_contrib_BatchNormWithReLU": lambda p: 4,
 }
 #: Operators whose outputs have names here, and numbers in MXNet.
 _NUMBERED = frozenset("""

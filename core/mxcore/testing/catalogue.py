@@ -1,24 +1,24 @@
 """The catalogue of samples: every operator's uses with inputs and parameters, for programs that cannot import mxcore.
 
 ``python -m mxcore.testing.catalogue --out samples.npz`` writes it (`--modules norm rnn` leaves out all others); another program, such as the real MXNet with its old
-NumPy, reads it with :class:`Pack`, runs the same calls and packs what it got.
+NumPy, reads it with :class:`Pack`, runs the same calls and packs what it got. :func:`stale` says which answers no longer fit.
 """
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from .pack import Pack
+from .pack import ASKED, GRAIN, Pack
 from .sample import Distinct, Ints, Sample, Values
 
-__all__ = ["catalogue", "main", "modules"]
+__all__ = ["PARTLY", "catalogue", "main", "modules", "stale"]
 
-#: Drawn inputs are multiples of this, so that they compress, and are the same in every dtype.
-GRAIN = 256
+#: What `Sample(mxnet=)` begins with where MXNet's numbers are comparable but for its gradients, or for gradients and written inputs.
+PARTLY = ("forward only: ", "outputs only: ")
 
 
 def modules() -> Iterator[tuple[str, Any]]:
@@ -52,11 +52,11 @@ def _inputs(sample: Sample, dtype: str) -> list[np.ndarray[Any, Any]]:
     return found
 
 
-def _skip(op: Any, sample: Sample) -> str:
+def _skip(sample: Sample) -> str:
     """Why MXNet cannot run this sample; an empty string if it can."""
-    if sample.mxnet is True:
-        return ""
-    return sample.mxnet if isinstance(sample.mxnet, str) else "not the same in MXNet"
+    if isinstance(sample.mxnet, str):
+        return "" if sample.mxnet.startswith(PARTLY) else sample.mxnet
+    return "" if sample.mxnet else "not the same in MXNet"
 
 
 def catalogue(only: Collection[str] = ()) -> Pack:
@@ -70,13 +70,13 @@ def catalogue(only: Collection[str] = ()) -> Pack:
     Returns
     -------
     Pack
-        Entries with the keys ``module op number skip`` and, where there is nothing to skip, ``params inputs dtypes outs
-        shapes train grad_train random tol mutates variables in_place gradient``.
+        Entries with the keys ``module op number skip`` and, where there is nothing to skip, ``inputs outs shapes in_place``
+        and those of `ASKED`.
     """
     pack = Pack()
     for module, op in modules():
         for number, sample in enumerate(op.samples if not only or module in only else ()):
-            entry: dict[str, Any] = {"module": module, "op": op.name, "number": number, "skip": _skip(op, sample)}
+            entry: dict[str, Any] = {"module": module, "op": op.name, "number": number, "skip": _skip(sample)}
             if not entry["skip"]:
                 entry.update(_call(op, sample, pack))
             pack.entries.append(entry)
@@ -93,17 +93,60 @@ def _call(op: Any, sample: Sample, pack: Pack) -> dict[str, Any]:
     from .._core import infer
 
     shapes = infer.op_shapes(op, p, [a.shape for a in first])[1]
+    differentiable = (op.grad_rule or op.backward_rule is not None) and sample.mxnet is True
     return {
         "params": op.parser.strings(p), "inputs": [pack.add(a) for a in first],
         "dtypes": {t: [str(a.dtype) for a in arrays] for t, arrays in runs.items()},
         "outs": {t: [str(np.dtype(d)) for d in infer.op_dtypes(op, p, [a.dtype for a in arrays])[1]] for t, arrays in runs.items()},
         "shapes": [list(s) if infer.known(s) else None for s in shapes],
+        # MXNet can have arrays without elements, and without dimensions, in this mode only.
+        "np_shape": any(0 in a.shape for a in first) or any(s == () or 0 in (s or ()) for s in shapes),
         # Without workspaces of a training forward, some of MXNet's backwards read what is not there.
-        "train": sample.train, "grad_train": sample.train or not op.random, "random": sample.check is not None, "tol": sample.tol, "mutates": list(p._sig.mutates),
+        "train": sample.train, "grad_train": sample.train or not op.random, "random": sample.check is not None, "mutates": [] if str(sample.mxnet).startswith(PARTLY[1]) else list(p._sig.mutates),
         # Inputs that may be variables; the second choice leaves out those that some operator of MXNet's will not have.
-        "variables": [[a.dtype.kind == "f" and not isinstance(s, Ints) for a, s in zip(first, sample.inputs)], sample.wants_grad(first)],
-        "in_place": p._sig.index["weight"] if op.alias.get("weight") and not op.grad_rule else None, "gradient": bool(op.grad_rule) or op.backward_rule is not None,
+        "variables": [v for v in ([a.dtype.kind == "f" and not isinstance(s, Ints) for a, s in zip(first, sample.inputs)], sample.wants_grad(first))
+                      if differentiable and any(v)],
+        "in_place": p._sig.index["weight"] if op.alias.get("weight") and not op.grad_rule else None,
     }
+
+
+def stale(asked: Pack, answers: Mapping[str, Pack]) -> dict[str, list[str]]:
+    """Where answers of another program do not fit the catalogue.
+
+    Parameters
+    ----------
+    asked : Pack
+        A catalogue.
+    answers : mapping
+        Module -> what the other program said about its samples.
+
+    Returns
+    -------
+    dict
+        Module -> ``["<operator> #<number of its sample>: <what differs>", ...]``, for those that do not fit.
+    """
+    left = {(m, e["op"], e["number"]): (pack, e) for m, pack in answers.items() for e in pack.entries}
+    found: dict[str, list[str]] = {}
+    for e in asked.entries:
+        pack, answer = left.pop((e["module"], e["op"], e["number"]), (asked, {}))
+        why = "has no answer" if not answer else _change(asked, e, pack, answer)
+        if why:
+            found.setdefault(e["module"], []).append(f"{e['op']} #{e['number']}: {why}")
+    for module, op, number in left:
+        found.setdefault(module, []).append(f"{op} #{number}: there is no such sample")
+    return found
+
+
+def _change(asked: Pack, e: dict[str, Any], pack: Pack, answer: dict[str, Any]) -> str:
+    """What differs between a question and the one that was answered."""
+    keys = [k for k in ("skip", *(() if e["skip"] else ASKED)) if e[k] != answer.get(k)]
+    if keys:
+        return f"{keys[0]} is {e[keys[0]]!r}, was {answer.get(keys[0])!r}"
+    if not e["skip"]:
+        now, then = ([p.get(i) for i in x["inputs"]] for p, x in ((asked, e), (pack, answer)))
+        if len(now) != len(then) or not all(a.shape == b.shape and np.allclose(a, b, equal_nan=True) for a, b in zip(now, then)):
+            return "its inputs are others"
+    return ""
 
 
 def main(args: list[str] | None = None) -> None:

@@ -1,12 +1,27 @@
-"""Many small arrays and a list of plain entries in one compressed file. NumPy only, of any version."""
+"""Many small arrays and a list of plain entries in one compressed file: what mxcore asks another program, and what that answers.
+
+NumPy only, of any version, and nothing else of mxcore, so that the other program can load this file by itself.
+"""
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Pack"]
+__all__ = ["ASKED", "GRAIN", "Pack", "drawn"]
+
+#: Drawn numbers are multiples of 1/256, so that they compress, and are the same in every dtype.
+GRAIN = 256
+#: What an answer repeats of the question about a sample; a golden file is stale once these differ from the catalogue.
+ASKED = ("params", "dtypes", "train", "grad_train", "np_shape", "random", "mutates", "variables")
+
+
+def drawn(seed: int, shapes: Iterable[Any]) -> list[np.ndarray[Any, Any]]:
+    """Numbers between -1 and 1 for arrays of these shapes, the same wherever they are drawn."""
+    rs = np.random.RandomState(seed)
+    return [np.round(rs.uniform(-1, 1, s) * GRAIN) / GRAIN for s in shapes]
 
 
 class Pack:

@@ -69,7 +69,8 @@ class Sample:
     check : callable, optional
         For random operators: ``check(inputs, outputs)`` raises if the outputs are implausible; values are not compared.
     mxnet : bool or str
-        Whether the real MXNet 1.9.1 can run it the same way; else False or the reason.
+        Whether the real MXNet 1.9.1 can run it the same way; else False or the reason, which begins with ``forward only:``
+        where all but gradients is comparable, and with ``outputs only:`` where written inputs are not, either.
     tol : float
         Factor on the tolerances of the dtype.
     """

@@ -10,11 +10,13 @@ import math
 
 import numpy as np
 
+from mxcore.ops.random import LAWS
 from mxcore.ops.rnn_cells import dropout, layout, limits
 from mxcore.plugin import KernelSet
 
 from .kernels import (
     attention,
+    counting,
     elementwise,
     embedding,
     gemm,
@@ -31,6 +33,7 @@ from .kernels import (
     sequence,
     softmax,
     spatial,
+    variates,
 )
 from .kernels import convolution as conv
 
@@ -182,6 +185,23 @@ for _op, _name in {n: n for n in "exp expm1 log log1p tanh sigmoid erf softsign 
     _unary(_op, _name)
 for _op in "erfinv gamma gammaln _digamma".split():  # many passes of NumPy
     _unary(_op, _op.lstrip("_"), None)
+
+
+for _op, _name in {"_hypot": "hypot", "broadcast_hypot": "hypot", "_mod": "modulo", "broadcast_mod": "modulo"}.items():
+    @cpu.kernel(_op, dtypes=_FLOATS, when=lambda p, a, b: a.shape == b.shape, out=True)
+    def _binary(k, p, outs, a, b, name=_name):
+        elementwise.binary(name, a, b, outs[0])
+
+for _op, _name in {"_hypot_scalar": "hypot", "_mod_scalar": "modulo"}.items():
+    @cpu.kernel(_op, dtypes=_FLOATS, when=lambda p, a: a.size >= 1 << 7, out=True)
+    def _with_number(k, p, outs, a, name=_name):
+        elementwise.binary(name, a, p.scalar, outs[0])
+
+
+@cpu.kernel("_histogram", dtypes=_FLOATS, when=lambda p, data, *bins: not bins and p.bin_cnt <= 1 << 16, out=True)
+def _histogram(k, p, outs, data):
+    count, edges = (np.empty(n, t) if o is None else o for o, n, t in zip(outs, (p.bin_cnt, p.bin_cnt + 1), (np.int64, data.dtype)))
+    counting.histogram(data, *p.range, p.bin_cnt, count, edges)
 
 
 #: A call of a kernel costs about what NumPy needs for so many elements: its relu and tanh are fast, its gradients take several passes.
@@ -397,18 +417,102 @@ def _last(p, out):
     return out.reshape(1, -1) if p.axis is None else np.moveaxis(out, p.axis, -1)
 
 
-@cpu.kernel("topk", dtypes=_FLOATS, when=lambda p, data: data.size > 0 and ordering.few(
-    p.k, data.size if p.axis is None else data.shape[p.axis]), out=True)
-def _topk(k, p, outs, data):
-    values, places, lead = ordering.first_in_order(data, p.k, p.axis, p.is_ascend)
-    if p.ret_typ == "mask":
-        outs[0].fill(0)
-        np.put_along_axis(_last(p, outs[0]), places.reshape(*lead, p.k), 1, -1)
-        return
-    found = (places,) if p.ret_typ == "indices" else (values, places)
+#: Rows shorter than this NumPy sorts as fast without keys.
+_LONG_ROWS = 16
+
+
+def _length(p, data):
+    return data.size if p.axis is None else data.shape[p.axis]
+
+
+def _sortable(p, data):
+    return data.dtype == np.float32 and _LONG_ROWS <= _length(p, data) and 0 < data.size < 1 << 32
+
+
+def _place(p, outs, found, shape):
+    """Write rows to outputs, of any dtype, that have the axis where the data had it."""
     for out, rows in zip(outs, found):
         if out is not None:
-            np.copyto(_last(p, out), rows.reshape(*lead, p.k), casting="unsafe")
+            np.copyto(_last(p, out), rows.reshape(shape), casting="unsafe")
+
+
+@cpu.kernel("sort", when=_sortable, out=True)
+def _sort(k, p, outs, data):
+    values, places, lead = ordering.order(data, p.axis, p.is_ascend, outs[0] is not None)
+    _place(p, outs, (values, places), (*lead, _length(p, data)))
+
+
+@cpu.kernel("argsort", when=_sortable, out=True)
+def _argsort(k, p, outs, data):
+    _, places, lead = ordering.order(data, p.axis, p.is_ascend, False)
+    _place(p, outs, (places,), (*lead, _length(p, data)))
+
+
+@cpu.kernel("topk", dtypes=_FLOATS, when=lambda p, data: data.size > 0 and ordering.few(p.k, _length(p, data)) or _sortable(p, data), out=True)
+def _topk(k, p, outs, data):
+    n = _length(p, data)
+    count = p.k if p.k > 0 else n
+    if ordering.few(count, n):
+        values, places, lead = ordering.first_in_order(data, count, p.axis, p.is_ascend)
+    else:
+        values, places, lead = ordering.order(data, p.axis, p.is_ascend)
+        values, places = values[:, :count], places[:, :count]
+    if p.ret_typ == "mask":
+        outs[0].fill(0)
+        np.put_along_axis(_last(p, outs[0]), places.reshape(*lead, count), 1, -1)
+        return
+    _place(p, outs, (places,) if p.ret_typ == "indices" else (values, places), (*lead, count))
+
+
+# -- random numbers ---------------------------------------------------------------------------------------------------
+def _draw_gamma(rng, each, alpha, beta):
+    x = variates.gamma(rng, alpha.astype(np.float64), each)
+    return x * np.repeat(beta.reshape(-1), each)
+
+
+def _draw_poisson(rng, each, lam):
+    return variates.poisson(rng, lam.astype(np.float64), each)
+
+
+def _draw_negative_binomial(rng, each, count, p):
+    rate = variates.gamma(rng, count.astype(np.float64), each)
+    return variates.poisson(rng, rate * np.repeat(((1 - p) / p).reshape(-1), each), 1)
+
+
+def _draw_generalized(rng, each, mu, alpha):
+    alpha = alpha.astype(np.float64)
+    plain = alpha == 0
+    rate = variates.gamma(rng, 1 / np.where(plain, 1.0, alpha), each) * np.repeat(alpha.reshape(-1), each)
+    rate[np.repeat(plain.reshape(-1), each)] = 1.0
+    return variates.poisson(rng, rate * np.repeat(mu.reshape(-1), each), 1)
+
+
+def _wide_floats(p, *specs):
+    return all(s.dtype.kind == "f" for s in specs)
+
+
+for _name, _draw in {"gamma": _draw_gamma, "poisson": _draw_poisson, "negative_binomial": _draw_negative_binomial,
+                     "generalized_negative_binomial": _draw_generalized}.items():
+    @cpu.kernel("_sample_" + _name, when=_wide_floats, out=True)
+    def _sample(k, p, outs, *values, draw=_draw):
+        wide = np.float64 if outs[0].dtype == np.float64 else np.float32
+        with np.errstate(all="ignore"):
+            outs[0][...] = draw(k.rng, math.prod(p.shape), *[v.astype(wide) for v in values]).reshape(outs[0].shape)
+
+
+def _gamma_numbers(k, p, outs, *like):
+    values = p.alpha, p.beta
+    LAWS["gamma"].check(values)
+    outs[0][...] = (variates.gamma(k.rng, np.array([float(p.alpha)]), outs[0].size) * p.beta).reshape(outs[0].shape)
+
+
+for _name in ("_random_gamma", "_random_gamma_like"):
+    cpu.kernel(_name, when=_wide_floats, out=True)(_gamma_numbers)
+
+
+@cpu.kernel("_shuffle", when=lambda p, data: data.dtype.kind in "fiu" and data.dtype.itemsize >= 4 and 0 < data.shape[0] < 1 << 24, out=True)
+def _shuffle(k, p, outs, data):
+    variates.shuffled(k.rng, data, outs[0])
 
 
 # -- attention and point processes --------------------------------------------------------------------------------------

@@ -40,6 +40,12 @@ class CPU(Device):
     def copy(self, a, dst):
         dst[...] = a
 
+    def rng(self, key, index):
+        """Random numbers whose words are used as they were made."""
+        rng = super().rng(key, index)
+        rng.device = _FRESH
+        return rng
+
     def compile_fused(self, chain):
         """Compile an elementwise chain with Numba; None where Numba is missing."""
         from .fused import compile_chain
@@ -59,6 +65,16 @@ class CPU(Device):
             return page * os.sysconf("SC_AVPHYS_PAGES"), page * total
         except (AttributeError, ValueError, OSError):
             return (0, 0)
+
+
+class _Fresh(CPU):
+    """The device of arrays that nobody else holds, or writes: they need no copy."""
+
+    def from_host(self, a, index):
+        return a
+
+
+_FRESH = _Fresh()
 
 
 class CPUPinned(CPU):

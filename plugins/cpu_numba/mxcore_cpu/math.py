@@ -398,16 +398,59 @@ def _erfinv(x):
 
 
 @helper
-def erfinv(x):
-    """The inverse of :func:`erf`."""
-    return like(x, _erfinv(np.float64(x)))
+def _erfinv32(x):
+    """x times a polynomial of w = -log(1 - x * x), or of its root for large w (fitted for this module); in float64."""
+    a = np.float64(x)
+    w = -_log64((1.0 - a) * (1.0 + a))
+    v, s = w - 2.5, np.sqrt(w) - 3.25
+    p = -3.4346306128e-06 + v * (4.65899669415e-07 + v * (1.804144516e-08 + v * (-8.77342589961e-09 + v * 3.35219537097e-10)))
+    p = -0.00125274461446 + v * (0.000218282663567 + v * (-4.96194302299e-06 + v * p))
+    p = 1.50140935351 + v * (0.246640287617 + v * (-0.00417733942206 + v * p))
+    q = 0.000966094075887 + s * (-0.000366997539497 + s * (1.46273485513e-06 + s * (8.52325565955e-05 + s * -3.04323561131e-05)))
+    q = -0.00375189413962 + s * (0.00248826517278 + s * (-0.00168397085796 + s * q))
+    q = 3.08388560649 + s * (1.00525899978 + s * (0.0053711971887 + s * q))
+    y = a * (p if w <= 5.0 else q)
+    return F(y if math.fabs(a) < 1.0 else (a * np.inf if math.fabs(a) == 1.0 else np.nan))
+
+
+@helper
+def _hypot32(x, y):
+    a, b = np.float64(x), np.float64(y)
+    endless = (math.fabs(x) == F(np.inf)) | (math.fabs(y) == F(np.inf))
+    return F(np.inf) if endless else F(np.sqrt(a * a + b * b))
+
+
+@helper
+def _hypot64(x, y):
+    return math.hypot(x, y)
+
+
+@helper
+def _modulo32(x, y):
+    a, b = np.float64(x), np.float64(y)
+    q = np.floor(a / b)
+    if math.fabs(q) < 536870912.0 and math.fabs(b) < np.inf:  # then q * b is exact
+        r = a - q * b
+        return F(r + b if r * b < 0.0 else (r if r != 0.0 else copysign(0.0, b)))
+    return F(0.0) if y == F(0.0) else np.mod(x, y)
+
+
+@helper
+def _modulo64(x, y):
+    return 0.0 if y == 0.0 else np.mod(x, y)
+
+
+#: The inverse of :func:`erf`; the length of a vector; the remainder with the divisor's sign, 0 where that is 0.
+erfinv = typed(np.vectorize(lambda x: _erfinv(x)), _erfinv32, _erfinv)
+hypot = typed(np.hypot, _hypot32, _hypot64)
+modulo = typed(lambda x, y: np.where(y == 0, 0, np.mod(x, np.where(y == 0, 1, y))), _modulo32, _modulo64)
 
 
 #: What NumPy calls by the same name (or nearly) and Numba compiles as it stands.
 (log2, log10, sqrt, cbrt, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, arcsinh, arccosh, arctanh,
- floor, ceil, trunc, rint, abs, sign, square, reciprocal, isnan, isinf, maximum, minimum, hypot, arctan2,
+ floor, ceil, trunc, rint, abs, sign, square, reciprocal, isnan, isinf, maximum, minimum, arctan2,
  fmod, mod, fix, floordiv) = (
     np.log2, np.log10, np.sqrt, np.cbrt, np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.sinh,
     np.cosh, np.arcsinh, np.arccosh, np.arctanh, np.floor, np.ceil, np.trunc, np.rint, np.abs, np.sign,
-    np.square, np.reciprocal, np.isnan, np.isinf, np.maximum, np.minimum, np.hypot, np.arctan2, np.fmod,
+    np.square, np.reciprocal, np.isnan, np.isinf, np.maximum, np.minimum, np.arctan2, np.fmod,
     np.mod, np.trunc, np.floor_divide)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..jit import helper, intrinsic
+from .vectors import add, window
 
 __all__ = ["clear", "copy", "fill", "gather", "inside", "move", "pack", "prefetch", "same", "scatter"]
 
@@ -141,47 +142,29 @@ def gather(x, x0, g, r0, r1, p0, p1, cols, c0, ld):
     ch, a, b, e = r0 // (kd * kh * kw), r0 // (kh * kw) % kd, r0 // kw % kh, r0 % kw
     line0, line1 = p0 // ow, (p1 - 1) // ow
     i0, j0 = line0 // oh, line0 % oh
-    whole = sw == 1 and p0 % ow == 0 and p1 % ow == 0
     for r in range(r0, r1):
         offset = e * dw - pw
         left, right = inside(offset, sw, w, ow)
         i, j = i0, j0
         at = c0 + (r - r0) * ld - p0  # where column 0 would be
-        if whole and left == 0 and right == ow:
-            q = U(at + p0)
-            for line in range(line0, line1 + 1):
-                iz, iy = i * sd - pd + a * dd, j * sh - ph + b * dh
-                if 0 <= iz < d and 0 <= iy < h:
-                    s = U(x0 + ((ch * d + iz) * h + iy) * w + offset)
-                    for z in range(U(ow)):
-                        cols[q + z] = x[s + z]
-                else:
-                    clear(cols, at + line * ow, ow)
-                q += U(ow)
-                j += 1
-                if j == oh:
-                    i, j = i + 1, 0
-            ch, a, b, e = _next_row(ch, a, b, e, kd, kh, kw)
-            continue
         for line in range(line0, line1 + 1):
             z0, z1 = max(0, p0 - line * ow), min(ow, p1 - line * ow)
-            q = U(at + line * ow)
+            q = at + line * ow
             iz, iy = i * sd - pd + a * dd, j * sh - ph + b * dh
-            if 0 <= iz < d and 0 <= iy < h:
+            if not (0 <= iz < d and 0 <= iy < h):
+                clear(cols, q + z0, z1 - z0)
+            elif sw == 1:
+                window(x, x0 + ((ch * d + iz) * h + iy) * w + offset + z0, z1 - z0, left - z0, right - z0, cols, q + z0)
+            else:
                 m0 = min(max(left, z0), z1)
                 m1 = max(m0, min(right, z1))
-                s = x0 + ((ch * d + iz) * h + iy) * w + offset
+                s = U(x0 + ((ch * d + iz) * h + iy) * w + offset)
                 if z0 < m0:
-                    clear(cols, at + line * ow + z0, m0 - z0)
-                if sw == 1:
-                    copy(x, s + m0, m1 - m0, cols, at + line * ow + m0)
-                else:
-                    for z in range(U(m0), U(m1)):
-                        cols[q + z] = x[U(s) + z * U(sw)]
+                    clear(cols, q + z0, m0 - z0)
+                for z in range(U(m0), U(m1)):
+                    cols[U(q) + z] = x[s + z * U(sw)]
                 if m1 < z1:
-                    clear(cols, at + line * ow + m1, z1 - m1)
-            else:
-                clear(cols, at + line * ow + z0, z1 - z0)
+                    clear(cols, q + m1, z1 - m1)
             j += 1
             if j == oh:
                 i, j = i + 1, 0
@@ -205,14 +188,12 @@ def scatter(cols, c0, ld, g, r0, r1, p0, p1, x, x0):
             if 0 <= iz < d and 0 <= iy < h:
                 m0 = max(left, p0 - line * ow)
                 m1 = max(m0, min(right, p1 - line * ow))
-                q = U(at + line * ow)
-                s = U(x0 + ((ch * d + iz) * h + iy) * w + offset)
+                q, s = at + line * ow, x0 + ((ch * d + iz) * h + iy) * w + offset
                 if sw == 1:
-                    for z in range(U(m0), U(m1)):
-                        x[s + z] += cols[q + z]
+                    add(cols, q + m0, m1 - m0, x, s + m0)
                 else:
                     for z in range(U(m0), U(m1)):
-                        x[s + z * U(sw)] += cols[q + z]
+                        x[U(s) + z * U(sw)] += cols[U(q) + z]
             j += 1
             if j == oh:
                 i, j = i + 1, 0

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..jit import helper, kernel
-from . import depthwise
+from . import grouped
 from ._arrays import flat, lines, writable
 from .columns import fill, gather, move, pack, scatter
 from .gemm import address, multiply
@@ -260,8 +260,8 @@ def convolution(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, o
     if out.size == 0:
         return
     g = geometry(data.shape[1:], weight.shape[2:], stride, pad, dilate, out.shape[2:])
-    if depthwise.fits(g, weight.shape, groups):
-        depthwise.forward(data, weight, bias, out, g)
+    if grouped.fits(g, weight.shape[0], groups):
+        grouped.forward(data, weight, bias, out, g, groups)
     else:
         _run_forward(data, weight, bias, out, g, groups)
 
@@ -271,15 +271,15 @@ def convolution_backward(dy: np.ndarray, data: np.ndarray, weight: np.ndarray, d
                          pad: Sequence[int], dilate: Sequence[int], groups: int = 1) -> None:
     """Write those gradients of :func:`convolution` that are not None, given that of its output."""
     g = geometry(data.shape[1:], weight.shape[2:], stride, pad, dilate, dy.shape[2:])
-    deep = depthwise.fits(g, weight.shape, groups)
+    deep = grouped.fits(g, weight.shape[0], groups)
     if d_data is not None and d_data.size:
         if deep:
-            depthwise.data_gradient(dy, weight, None, d_data, g)
+            grouped.data_gradient(dy, weight, None, d_data, g, groups)
         else:
             _run_data_gradient(dy, weight, None, d_data, g, groups)
     if d_weight is not None and d_weight.size:
         if deep:
-            depthwise.weight_gradient(data, dy, d_weight, g)
+            grouped.weight_gradient(data, dy, d_weight, g, groups)
         else:
             _run_weight_gradient(data, dy, d_weight, g, groups)
     if d_bias is not None:
@@ -301,8 +301,8 @@ def deconvolution(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None,
     if out.size == 0:
         return
     g = geometry(out.shape[1:], weight.shape[2:], stride, pad, dilate, data.shape[2:])
-    if depthwise.fits(g, weight.shape, groups):
-        depthwise.data_gradient(data, weight, bias, out, g)
+    if grouped.fits(g, weight.shape[0], groups):
+        grouped.data_gradient(data, weight, bias, out, g, groups)
     else:
         _run_data_gradient(data, weight, bias, out, g, groups)
 

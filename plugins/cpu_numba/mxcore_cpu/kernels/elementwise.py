@@ -11,8 +11,8 @@ from ..math import like, where
 from ._arrays import flat, writable
 from .columns import same
 
-__all__ = ["ACTIVATIONS", "GRADIENTS", "UNARY", "activation", "activation_backward", "dropout", "prelu",
-           "prelu_backward", "unary"]
+__all__ = ["ACTIVATIONS", "BINARY", "GRADIENTS", "UNARY", "WITH_NUMBER", "activation", "activation_backward", "binary", "dropout",
+           "prelu", "prelu_backward", "unary"]
 
 
 def _map(name: str, function: Callable[..., object], arrays: int) -> Kernel:
@@ -62,6 +62,16 @@ UNARY = {name: _map(name, function, 1) for name, function in {
     "digamma": lambda x, p: m.digamma(x),
 }.items()}
 
+#: Functions of two elements; `p` is not used. Those of an element and a number are of the same names.
+BINARY = {name: _map(name, function, 2) for name, function in {
+    "hypot": lambda x, y, p: m.hypot(x, y),
+    "modulo": lambda x, y, p: m.modulo(x, y),
+}.items()}
+WITH_NUMBER = {name: _map(name + "_number", function, 1) for name, function in {
+    "hypot": lambda x, p: m.hypot(x, p),
+    "modulo": lambda x, p: m.modulo(x, p),
+}.items()}
+
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
 
 #: Functions of x and a slope: the types of LeakyReLU.
@@ -100,6 +110,15 @@ def unary(name: str, data: np.ndarray, out: np.ndarray) -> None:
     """
     with writable(out) as (y,):
         UNARY[name](data.size, flat(data), y.reshape(-1), 0.0)
+
+
+def binary(name: str, a: np.ndarray, b: np.ndarray | float, out: np.ndarray) -> None:
+    """Write a function of :data:`BINARY` of two arrays of one shape, or of an array and a number."""
+    with writable(out) as (y,):
+        if isinstance(b, np.ndarray):
+            BINARY[name](a.size, flat(a), flat(b), y.reshape(-1), 0.0)
+        else:
+            WITH_NUMBER[name](a.size, flat(a), y.reshape(-1), float(b))
 
 
 def activation(name: str, data: np.ndarray, out: np.ndarray, slope: float = 0.25) -> None:
