@@ -7,8 +7,9 @@ from .._core import dispatch
 from .._core.array import Array
 from .._core.binding import not_an_array
 from .._core.context import Context, current_context
+from .._core.errors import error
 
-__all__ = ["arrays", "place"]
+__all__ = ["arrays", "callables", "place", "two"]
 
 
 def arrays(where: str, **given: Any) -> None:
@@ -28,3 +29,18 @@ def place(where: str, ctx: Any, out: Any = None) -> Context:
         return current_context()
     arrays(where, out=out)
     return out._st.ctx  # type: ignore[no-any-return]
+
+
+def callables(name: str, **functions: Any) -> None:
+    """Refuse what is no function in the place of one."""
+    for n, f in functions.items():
+        if not callable(f):
+            raise error(TypeError, f"{name}: {n} must be a function, got {type(f).__name__}")
+
+
+def two(who: str, what: str, result: Any) -> tuple[Any, Any]:
+    """The two things that a user's function returns."""
+    if not isinstance(result, (list, tuple)) or len(result) != 2:
+        n = f"{len(result)} values" if isinstance(result, (list, tuple)) else type(result).__name__
+        raise error(ValueError, f"{who} must return {what}, got {n}")
+    return result[0], result[1]

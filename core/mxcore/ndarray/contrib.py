@@ -13,7 +13,7 @@ from .._core.array import Array
 from .._core.context import current_context
 from .._core.errors import error
 from .._views import eager_function, namespace
-from .checks import arrays
+from . import checks
 from .random import uniform
 from .updates import adamw_update, mp_adamw_update, multi_adamw_update, multi_lamb_update, multi_mp_adamw_update, multi_mp_lamb_update
 
@@ -62,7 +62,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
     >>> last.asscalar().item()
     6.0
     """
-    callables("foreach", body=body)
+    checks.callables("foreach", body=body)
     parts, rebuild = _arrays(data, "foreach: data")
     _arrays(init_states, "foreach: init_states")
     lengths = {a.shape[0] if a.shape else 0 for a in parts}
@@ -72,7 +72,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
     collected: list[list[Any]] = []
     outs_back: Any = None
     for t in range(lengths.pop()):
-        outs, states = two("foreach: body", "(outputs, states)", body(rebuild([a[t] for a in parts]), states))
+        outs, states = checks.two("foreach: body", "(outputs, states)", body(rebuild([a[t] for a in parts]), states))
         flat, outs_back = _arrays(outs, "foreach: outputs")
         _arrays(states, "foreach: states")
         if collected and [x.shape for x in flat] != [x.shape for x in collected[0]]:
@@ -83,21 +83,6 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
         return [], states
     stack = registry.ops.get("stack")
     return outs_back([stack(*step, axis=0) for step in zip(*collected)]), states
-
-
-def callables(name: str, **functions: Any) -> None:
-    """Refuse what is no function in the place of one."""
-    for n, f in functions.items():
-        if not callable(f):
-            raise error(TypeError, f"{name}: {n} must be a function, got {type(f).__name__}")
-
-
-def two(who: str, what: str, result: Any) -> tuple[Any, Any]:
-    """The two things that a user's function returns."""
-    if not isinstance(result, (list, tuple)) or len(result) != 2:
-        n = f"{len(result)} values" if isinstance(result, (list, tuple)) else type(result).__name__
-        raise error(ValueError, f"{who} must return {what}, got {n}")
-    return result[0], result[1]
 
 
 def iterations(max_iterations: Any) -> int:
@@ -112,7 +97,7 @@ def iterations(max_iterations: Any) -> int:
 
 def loop_values(result: Any) -> tuple[Any, Any]:
     """What ``func`` of a while loop returned, as (outputs, loop variables); None stands for an empty list."""
-    outs, new_vars = two("while_loop: func", "(outputs, loop_vars)", result)
+    outs, new_vars = checks.two("while_loop: func", "(outputs, loop_vars)", result)
     return [] if outs is None else outs, [] if new_vars is None else new_vars
 
 
@@ -173,7 +158,7 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
     >>> out.asnumpy().ravel().tolist(), last.asscalar().item()
     ([1.0, 4.0, 0.0, 0.0], 3.0)
     """
-    callables("while_loop", cond=cond, func=func)
+    checks.callables("while_loop", cond=cond, func=func)
     most = iterations(max_iterations)
     flat, back = _arrays(loop_vars, "while_loop: loop_vars")
     if not flat:
@@ -229,7 +214,7 @@ def cond(pred: Any, then_func: Callable[[], Any], else_func: Callable[[], Any]) 
     >>> mx.nd.contrib.cond(x > 2, lambda: x * 2, lambda: x).asscalar().item()
     6.0
     """
-    callables("cond", then_func=then_func, else_func=else_func)
+    checks.callables("cond", then_func=then_func, else_func=else_func)
     return then_func() if _truth(pred, "cond: pred") else else_func()
 
 
@@ -244,7 +229,7 @@ def isinf(data: Any) -> Any:
 
 
 def _infinite(data: Any) -> Any:
-    arrays("isinf", data=data)
+    checks.arrays("isinf", data=data)
     return data.abs() == float("inf") if data.dtype in _FLOATS else data.zeros_like()
 
 
@@ -255,7 +240,7 @@ def isfinite(data: Any) -> Any:
     >>> mx.nd.contrib.isfinite(mx.nd.array([1, float("nan"), float("inf")])).asnumpy().tolist()
     [1.0, 0.0, 0.0]
     """
-    arrays("isfinite", data=data)
+    checks.arrays("isfinite", data=data)
     return (data == data) * (1 - _infinite(data))
 
 
@@ -266,7 +251,7 @@ def isnan(data: Any) -> Any:
     >>> mx.nd.contrib.isnan(mx.nd.array([1, float("nan")])).asnumpy().tolist()
     [0.0, 1.0]
     """
-    arrays("isnan", data=data)
+    checks.arrays("isnan", data=data)
     return data != data
 
 
@@ -315,7 +300,7 @@ def rand_zipfian(true_classes: Any, num_sampled: int, range_max: int, ctx: Any =
     """
     from . import random
 
-    arrays("rand_zipfian", true_classes=true_classes)
+    checks.arrays("rand_zipfian", true_classes=true_classes)
     return zipfian(random, true_classes, num_sampled, range_max, {"ctx": ctx or true_classes.context})
 
 

@@ -9,7 +9,7 @@ from .._core.arith import Arithmetic
 from .._core.array import Array
 from .._core.errors import error
 from .._views import eager_function, namespace
-from .checks import arrays, place
+from . import checks
 from .ndarray import NDArray
 
 __all__ = [
@@ -29,7 +29,7 @@ _DISTRIBUTIONS: dict[str, tuple[tuple[str, str, str, float], ...]] = {
 }
 
 
-def rate(scale: Any) -> Any:
+def _rate(scale: Any) -> Any:
     """What the operators of the exponential distribution take instead of the scale that the functions take."""
     if isinstance(scale, numbers.Real):
         if not scale > 0:
@@ -42,7 +42,7 @@ def rate(scale: Any) -> Any:
 def _draw(name: str, values: list[Any], shape: Any, dtype: Any, ctx: Any, out: Any) -> NDArray:
     specs = _DISTRIBUTIONS[name]
     if name == "exponential":
-        values = [rate(values[0])]
+        values = [_rate(values[0])]
     given = [isinstance(v, Array) for v in values]
     if all(given):
         op = registry.ops.get(f"_sample_{name}")
@@ -55,14 +55,14 @@ def _draw(name: str, values: list[Any], shape: Any, dtype: Any, ctx: Any, out: A
                                f"got {', '.join(type(v).__name__ for v in values)}")
     op = registry.ops.get(f"_random_{name}")
     if out is not None:
-        arrays(op.name, out=out)
+        checks.arrays(op.name, out=out)
     kwargs: dict[str, Any] = {s[1]: v for s, v in zip(specs, values)}
     if shape is None:
         shape = out.shape if out is not None else (1,)
     kwargs["shape"] = shape
     if dtype is not None or out is not None:
         kwargs["dtype"] = out.dtype if dtype is None else dtype
-    return dispatch.invoke(op, (), op.parse(kwargs), out, cls=NDArray, ctx=place(op.name, ctx, out))  # type: ignore[no-any-return]
+    return dispatch.invoke(op, (), op.parse(kwargs), out, cls=NDArray, ctx=checks.place(op.name, ctx, out))  # type: ignore[no-any-return]
 
 
 def uniform(low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
@@ -143,9 +143,9 @@ def randint(low: int, high: Any = None, shape: Any = None, dtype: Any = None, ct
     """Draw integers from [low, high), int32 unless told; rest as in `uniform`."""
     op = registry.ops.get("_random_randint")
     if out is not None:
-        arrays(op.name, out=out)
+        checks.arrays(op.name, out=out)
     params = {"low": low, "high": high, "shape": (out.shape if out is not None else (1,)) if shape is None else shape, "dtype": dtype or (out.dtype if out is not None else "int32")}
-    return dispatch.invoke(op, (), op.parse(params), out, cls=NDArray, ctx=place("_random_randint", ctx, out))  # type: ignore[no-any-return]
+    return dispatch.invoke(op, (), op.parse(params), out, cls=NDArray, ctx=checks.place("_random_randint", ctx, out))  # type: ignore[no-any-return]
 
 
 __getattr__, __dir__ = namespace(globals(), "random", eager_function)

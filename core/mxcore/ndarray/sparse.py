@@ -12,8 +12,7 @@ from .._core.context import Context
 from .._core.errors import error
 from .._core.params import Parser, Shape, as_dtype
 from .._views import eager_function, namespace
-from . import indexing
-from .checks import place
+from . import checks, indexing
 from .ndarray import NDArray
 
 __all__ = ["BaseSparseNDArray", "RowSparseNDArray", "CSRNDArray", "row_sparse_array", "csr_matrix", "zeros", "array", "empty",
@@ -200,7 +199,7 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
     >>> a.asnumpy().tolist()
     [[0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]
     """
-    ctx = place("row_sparse_array", ctx)
+    ctx = checks.place("row_sparse_array", ctx)
     if isinstance(arg1, tuple) and len(arg1) == 2 and not all(isinstance(d, int) for d in arg1):
         dt = _plain_dtype(arg1[0], dtype)
         data, rows = _host(arg1[0], dt), _host(arg1[1], np.int64)
@@ -231,7 +230,7 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
     arg1 : (data, indices, indptr), (data, (row, col)), array_like, NDArray or tuple of int
         The compressed parts; coordinates; a full matrix; or a shape, for a matrix of zeros.
     """
-    ctx = place("csr_matrix", ctx)
+    ctx = checks.place("csr_matrix", ctx)
     if isinstance(arg1, tuple) and len(arg1) == 3:
         data, cols, ptr = _host(arg1[0], _plain_dtype(arg1[0], dtype)), _host(arg1[1], np.int64), _host(arg1[2], np.int64)
         full = tuple(shape) if shape is not None else (len(ptr) - 1, int(cols.max()) + 1 if len(cols) else 0)

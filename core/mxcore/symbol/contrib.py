@@ -10,7 +10,8 @@ from .._core.errors import error
 from .._core.graph import Graph, Node, topo, variable
 from .._views import namespace
 from ..attribute import AttrScope
-from ..ndarray.contrib import _flat, callables, iterations, loop_values, two, zipfian
+from ..ndarray import checks
+from ..ndarray.contrib import _flat, iterations, loop_values, zipfian
 from . import symbol_function
 from .creation import full
 from .random import uniform
@@ -122,13 +123,13 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
     -----
     Behaviour matched: MXNet 1.9.1 ``sym.contrib.foreach``, names and files included.
     """
-    callables("foreach", body=body)
+    checks.callables("foreach", body=body)
     arrays, data_back = _symbols(data, "foreach: data")
     states, states_back = _symbols(init_states, "foreach: states")
     mark, taken = _unique(name), set[str]()
     with attribute.AttrScope(**{_MARK: mark}):
         ins = _inside([*arrays, *states], taken)
-        outs, new_states = two("foreach: body", "(outputs, states)", body(data_back(ins[:len(arrays)]), states_back(ins[len(arrays):])))
+        outs, new_states = checks.two("foreach: body", "(outputs, states)", body(data_back(ins[:len(arrays)]), states_back(ins[len(arrays):])))
         flat_outs, outs_back = _symbols(outs, "foreach: outputs")
         flat_states, _ = _symbols(new_states, "foreach: states")
         if len(flat_states) != len(states):
@@ -205,7 +206,7 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
     Behaviour matched: MXNet 1.9.1 ``sym.contrib.while_loop``, names and files included; what it leaves undefined after the last step
     is zero, and shapes are inferred.
     """
-    callables("while_loop", cond=cond, func=func)
+    checks.callables("while_loop", cond=cond, func=func)
     most = iterations(max_iterations)
     states, states_back = _symbols(loop_vars, "while_loop: loop_vars")
     if not states:
@@ -279,7 +280,7 @@ def cond(pred: Any, then_func: Callable[[], Any], else_func: Callable[[], Any], 
     """
     if not isinstance(pred, Symbol) or len(pred) != 1:
         raise error(TypeError, f"cond: pred must be a Symbol of one output, got {type(pred).__name__}")
-    callables("cond", then_func=then_func, else_func=else_func)
+    checks.callables("cond", then_func=then_func, else_func=else_func)
     inputs, graphs, locs, backs = _Inputs(), [], [], []
     for kind, make in (("pred", lambda: pred), ("then", then_func), ("else", else_func)):
         mark = _unique(f"{name}_{kind}")

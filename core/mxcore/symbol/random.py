@@ -6,7 +6,7 @@ from typing import Any
 
 from .._core.errors import error
 from .._views import namespace
-from ..ndarray.random import _DISTRIBUTIONS, rate
+from ..ndarray.random import _DISTRIBUTIONS, _rate
 from . import symbol_function
 from .symbol import Symbol, compose
 
@@ -67,7 +67,7 @@ def poisson(lam: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -
 
 def exponential(scale: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
     """Draw from the exponential distribution with mean `scale`; rest as in `uniform`."""
-    return _draw("exponential", [rate(scale)], shape, dtype, kwargs)
+    return _draw("exponential", [_rate(scale)], shape, dtype, kwargs)
 
 
 def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
