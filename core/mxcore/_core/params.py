@@ -212,7 +212,7 @@ class Shape(Param):
     """A tuple of ints; a single int stands for a tuple of one. ``none=True`` allows None as an element."""
 
     kind = "shape"
-    element: Any = staticmethod(lambda v: Int().convert(v))
+    element: Any = staticmethod(lambda v: Int().convert(+v if v.__class__ is bool else v))  # (2, True) == (2, 1), which the cache cannot tell apart
 
     def __init__(self, default: Any = REQUIRED, *, none: bool = False, **kw: Any) -> None:
         super().__init__(default, **kw)

@@ -507,7 +507,7 @@ def _gamma_numbers(k, p, outs, *like):
 
 
 for _name in ("_random_gamma", "_random_gamma_like"):  # a length of 0 is one that is not known yet
-    cpu.kernel(_name, when=lambda p, *specs: _wide_floats(p, *specs) and 0 not in getattr(p, "shape", ()), out=True)(_gamma_numbers)
+    cpu.kernel(_name, when=lambda p, *specs: _wide_floats(p, *specs) and 0 not in (getattr(p, "shape", None) or ()), out=True)(_gamma_numbers)
 
 
 @cpu.kernel("_shuffle", when=lambda p, data: data.dtype.kind in "fiu" and data.dtype.itemsize >= 4 and 0 < data.shape[0] < 1 << 24, out=True)
