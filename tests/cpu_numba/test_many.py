@@ -119,3 +119,11 @@ def test_a_step_of_adamw_is_left_out(factor):
     arrays = [mx.nd.array([1.0, 2.0]) for _ in range(4)]
     out = mx.nd._internal._adamw_update(*arrays, mx.nd.array([factor]), lr=0.1, eta=1.0)
     assert [a.asnumpy().tolist() for a in (out, *arrays)] == [[1.0, 2.0]] * 5
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_sums_of_squares(dtype):
+    arrays = [np.random.default_rng(i).standard_normal(n).astype(dtype) for i, n in enumerate((3, 0, 20_000, 1, 0))] + [np.ones((300, 200), dtype).T]
+    out = np.full(len(arrays), np.nan)
+    many.sums_of_squares(arrays, out)
+    np.testing.assert_allclose(out, [(a.astype("f8") ** 2).sum() for a in arrays], rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Batch and layer normalization against float64 formulas and finite differences."""
+"""Normalizations against float64 formulas and finite differences."""
 import numpy as np
 import pytest
 
@@ -19,7 +19,7 @@ def batch(x, gamma, beta, axis, mean=None, var=None):
 
 @pytest.fixture(params=[1, 3])
 def workers(request, monkeypatch):
-    for name in ("_sums", "_combine", "_apply", "_layer", "_layer_gradient"):
+    for name in ("_sums", "_combine", "_apply", "_layer", "_layer_gradient", "_group", "_group_gradient", "_unit"):
         monkeypatch.setattr(getattr(norm, name), "workers", lambda work: request.param)
 
 
@@ -99,3 +99,37 @@ def test_layer_norm(shape, axis, workers):
         expected = slope(lambda a, f=f: (dy * f(a)).sum(), 0 * v, v)
         np.testing.assert_allclose((got * v).sum(), expected, rtol=1e-5, atol=1e-6)
     norm.layer_norm_backward(dy, x, gamma, mean, std, dx, None, None, axis=axis)
+
+
+def grouped(x, gamma, beta):
+    z = x.reshape(len(x), gamma.size, -1)
+    y = (z - z.mean(2, keepdims=True)) / np.sqrt(z.var(2, keepdims=True) + EPS) * gamma[:, None] + beta[:, None]
+    return y.reshape(x.shape)
+
+
+@pytest.mark.parametrize("shape, groups", [((3, 6, 5), 2), ((2, 4, 3, 3), 4), ((5, 3), 1), ((1, 1, 1), 1)])
+def test_group_norm(shape, groups, workers):
+    x, dy = rng.standard_normal(shape) + 100, rng.standard_normal(shape)
+    gamma, beta = rng.standard_normal(groups), rng.standard_normal(groups)
+    out, mean, std = np.empty_like(x), np.empty((shape[0], groups)), np.empty((shape[0], groups))
+    norm.group_norm(x, gamma, beta, out, mean, std, eps=EPS)
+    rows = x.reshape(shape[0], groups, -1)
+    np.testing.assert_allclose(out, grouped(x, gamma, beta), atol=1e-10)
+    np.testing.assert_allclose(mean, rows.mean(2))
+    np.testing.assert_allclose(std, np.sqrt(rows.var(2) + EPS))
+    dx, dgamma, dbeta = (np.full_like(a, np.nan) for a in (x, gamma, beta))
+    norm.group_norm_backward(dy, x, gamma, mean, std, dx, dgamma, dbeta)
+    for got, v, f in ((dx, rng.standard_normal(shape), lambda a: grouped(x + a, gamma, beta)),
+                      (dgamma, rng.standard_normal(groups), lambda a: grouped(x, gamma + a, beta)),
+                      (dbeta, rng.standard_normal(groups), lambda a: grouped(x, gamma, beta + a))):
+        expected = slope(lambda a, f=f: (dy * f(a)).sum(), 0 * v, v)
+        np.testing.assert_allclose((got * v).sum(), expected, rtol=1e-5, atol=1e-6)
+    again = np.empty_like(dgamma)
+    norm.group_norm_backward(dy, x, gamma, mean, std, None, again, None)
+    np.testing.assert_array_equal(again, dgamma)
+
+
+def test_unit_length(workers):
+    x, out = rng.standard_normal((4, 3, 50)), np.empty((4, 3, 50))
+    norm.unit_length(x, 12, 0.5, out)
+    np.testing.assert_allclose(out, x / np.sqrt((x * x).sum(2, keepdims=True) + 0.5))

@@ -85,3 +85,24 @@ def test_softmax_output(normalization, ignore, shape, axis, workers):
     if ignore:
         expected = np.where(np.expand_dims(label, axis) == 1, 0, expected)
     np.testing.assert_allclose(dx, expected, atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_lengths(dtype, workers):
+    x = (rng.standard_normal((7, 41)) * 5).astype(dtype)
+    lengths, out = np.array([41, 0, 1, 17, -3, 99, 16]), np.full((7, 41), np.nan, dtype)
+    x[2, 1:] = np.nan  # what does not count does not matter
+    x[6, :16] = -np.inf
+    soft.softmax_of_lengths(x, lengths, out, 2.0)
+    for row, n in enumerate(np.clip(lengths, 0, 41)):
+        expected = np.zeros(41)
+        if n and row != 6:
+            expected[:n] = reference(x[row, :n].astype("f8"), -1, 2.0)
+        np.testing.assert_allclose(out[row], expected, rtol=1e-5 if dtype == "f4" else 1e-13)
+
+
+@pytest.mark.parametrize("shape, axis", SHAPES)
+def test_of_the_negative(shape, axis, workers):
+    x, out = rng.standard_normal(shape) * 300, np.empty(shape)
+    soft.softmax(x, out, axis, -2.0)
+    np.testing.assert_allclose(out, reference(-x / 2, axis), rtol=1e-12, atol=1e-300)

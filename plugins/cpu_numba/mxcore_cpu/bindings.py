@@ -17,6 +17,7 @@ from mxcore.plugin import KernelSet
 from .kernels import (
     attention,
     counting,
+    ctc,
     elementwise,
     embedding,
     gemm,
@@ -296,6 +297,26 @@ def _stats(p, data):
     return data.shape[:axis] + (1,) + data.shape[axis + 1:]
 
 
+def _standardized(k, p, outs, data, gamma, beta):
+    stats = (data.shape[0], gamma.size)
+    out = np.empty_like(data) if outs[0] is None else outs[0]
+    normalization.group_norm(data, gamma, beta, out, *[np.empty(stats, data.dtype) if o is None else o for o in outs[1:]], eps=p.eps)
+
+
+def _backward_standardized(k, p, outs, dy, data, gamma, mean, std):
+    normalization.group_norm_backward(dy, data, gamma, mean, std, *outs)
+
+
+for _op in ("GroupNorm", "InstanceNorm"):
+    cpu.kernel(_op, dtypes=_FLOATS, when=lambda p, data, *rest: data.size > 0, out=True)(_standardized)
+    cpu.kernel("_backward_" + _op, dtypes=_FLOATS, when=lambda p, dy, *rest: dy.size > 0, out=True)(_backward_standardized)
+
+
+@cpu.kernel("L2Normalization", dtypes=_FLOATS, when=lambda p, data: p.mode != "channel" and data.size >= 1 << 9, out=True)
+def _unit_length(k, p, outs, data):
+    normalization.unit_length(data, data.shape[0] * (data.shape[1] if p.mode == "spatial" else 1), p.eps, outs[0])
+
+
 def _odd(p, *specs):
     return p.nsize % 2 == 1
 
@@ -316,22 +337,46 @@ def _backward_lrn(k, p, outs, dy, data):
 
 def _plain_softmax(p, *specs):
     # The kernel takes the largest logit as that of the largest datum.
-    return not p.use_length and p.dtype is None and (p.temperature is None or p.temperature > 0)
+    return p.dtype is None and (p.temperature is None or p.temperature > 0)
+
+
+def _softmax_that_fits(p, data, *length):
+    return _plain_softmax(p) and data.dtype in (np.float32, np.float64) and all(
+        s.dtype.kind in "iu" and p.axis in (-1, data.ndim - 1) for s in length)
+
+
+@cpu.kernel("softmax", when=_softmax_that_fits, out=True)
+def _softmax(k, p, outs, data, length=None):
+    if length is None:
+        softmax.softmax(data, outs[0], p.axis, p.temperature)
+    else:
+        softmax.softmax_of_lengths(data, length, outs[0], p.temperature)
+
+
+@cpu.kernel("softmin", dtypes=_FLOATS, when=_plain_softmax, out=True)
+def _softmin(k, p, outs, data):
+    softmax.softmax(data, outs[0], p.axis, -(p.temperature or 1.0))
+
+
+@cpu.kernel("log_softmax", dtypes=_FLOATS, when=_plain_softmax, out=True)
+def _log_softmax(k, p, outs, data):
+    softmax.log_softmax(data, outs[0], p.axis, p.temperature)
+
+
+@cpu.kernel("SoftmaxActivation", dtypes=_FLOATS, out=True)
+def _softmax_activation(k, p, outs, data):
+    softmax.softmax(data, outs[0], 1 if p.mode == "channel" else -1)
 
 
 for _op in ("softmax", "log_softmax"):
-    def _pair(op=_op):
-        forward, backward = getattr(softmax, op), getattr(softmax, op + "_backward")
-
-        @cpu.kernel(op, dtypes=_FLOATS, when=_plain_softmax, out=True)
-        def kernel(k, p, outs, data):
-            forward(data, outs[0], p.axis, p.temperature)
+    def _backwards(op=_op):
+        backward = getattr(softmax, op + "_backward")
 
         @cpu.kernel("_backward_" + op, dtypes=_FLOATS, out=True)
         def kernel_backward(k, p, outs, dy, out):
             backward(dy, out, outs[0], p.axis, p.temperature)
 
-    _pair()
+    _backwards()
 
 
 def _class_rows(p, data, *rest):
@@ -348,6 +393,25 @@ def _softmax_output(k, p, outs, data, label):
 def _backward_softmax_output(k, p, outs, out, label):
     softmax.softmax_output_backward(out, label, outs[0], grad_scale=p.grad_scale, use_ignore=p.use_ignore,
                                     ignore_label=p.ignore_label, normalization=p.normalization, smooth_alpha=p.smooth_alpha)
+
+
+def _alignable(p, *specs):
+    """Whether the logits, which follow the gradient in backward, are such as the kernel takes."""
+    names = p._sig.inputs
+    data = specs[names.index("data")]
+    return data.dtype in (np.float32, np.float64) and all(s.size > 0 for s in specs) and all(s.dtype == data.dtype for s in specs[:names.index("label")])
+
+
+@cpu.kernel("CTCLoss", when=_alignable, out=True)
+def _ctc_loss(k, p, outs, *ins):
+    given = dict(zip(p._sig.inputs, ins))
+    ctc.loss(given["data"], given["label"], given.get("data_lengths"), given.get("label_lengths"), p.blank_label == "first", outs[0])
+
+
+@cpu.kernel("_backward_ctc_loss", when=_alignable, out=True)
+def _backward_ctc_loss(k, p, outs, dy, *ins):
+    given = dict(zip(p._sig.inputs[1:], ins))
+    ctc.loss_backward(dy, given["data"], given["label"], given.get("data_lengths"), given.get("label_lengths"), p.blank_label == "first", outs[0])
 
 
 def _table_rows(p, data, weight):
@@ -733,6 +797,11 @@ for _mixed in ("", "mp_"):
 _move_one("mp_sgd_update", "sgd")
 _move_one("mp_sgd_mom_update", "sgd_mom", nesterov=False)
 _move_one("mp_nag_mom_update", "sgd_mom", nesterov=True)
+
+
+@cpu.kernel("multi_sum_sq", dtypes=_FLOATS, out=True)
+def _multi_sum_sq(k, p, outs, *data):
+    many.sums_of_squares(data, outs[0])
 
 
 @cpu.kernel("reset_arrays", out=True)

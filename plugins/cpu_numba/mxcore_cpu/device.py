@@ -8,6 +8,7 @@ import numpy as np
 
 from mxcore.plugin import Device
 
+from . import memory
 from .namespace import namespace
 
 __all__ = ["CPU", "CPUPinned", "CPUShared"]
@@ -36,6 +37,13 @@ class CPU(Device):
 
     def from_host(self, a, index):
         return np.array(a, order="C")
+
+    def empty(self, shape, dtype, index):
+        return memory.empty(shape, dtype)
+
+    def empty_cache(self, index):
+        """Give the memory of dropped arrays back to the system."""
+        memory.clear()
 
     def copy(self, a, dst):
         dst[...] = a

@@ -16,7 +16,7 @@ import numpy as np
 from ..jit import REORDER, Kernel, helper, intrinsic, kernel
 from . import optimizer
 
-__all__ = ["RULES", "halves", "lamb", "move"]
+__all__ = ["RULES", "halves", "lamb", "move", "sums_of_squares"]
 
 _BLOCK = 1 << 13  # elements: the gradient of a block stays in the cache between being widened and used
 
@@ -143,6 +143,16 @@ def _square(x):
     for i in range(x.size):
         total += x[i] * x[i]
     return total
+
+
+@kernel(threshold=1)
+def _squares(first, last, starts, table, real, sums):
+    """The sum of squares of each block."""
+    t = 0
+    for item in range(first, last):
+        t = _find(item, t, starts)
+        at = (item - starts[t]) * _BLOCK
+        sums[item] = _square(_at(table[t, 1], at, min(_BLOCK, table[t, 0] - at), real))
 
 
 @kernel(threshold=1)
@@ -294,3 +304,23 @@ def lamb(groups: Sequence[Sequence[np.ndarray]], lrs: Sequence[float], wds: Sequ
     rates[:, 0] *= np.divide(weight, way, out=np.ones(n), where=(weight != 0) & (way != 0))
     job.run(_lamb_moves, rates, ways)
     job.finish()
+
+
+def sums_of_squares(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
+    """Write the sum of squares of each array, all of one dtype.
+
+    Examples
+    --------
+    >>> out = np.empty(2)
+    >>> sums_of_squares([np.ones(3), np.full(2, 2.0)], out)
+    >>> out
+    array([3., 8.])
+    """
+    held = [np.ascontiguousarray(a) for a in arrays]
+    table = np.array([[a.size, a.__array_interface__["data"][0]] for a in held], np.int64)
+    starts = np.zeros(len(held) + 1, np.int64)
+    np.cumsum((table[:, 0] + _BLOCK - 1) // _BLOCK, out=starts[1:])
+    blocks = int(starts[-1])
+    sums = np.zeros(blocks + 1)
+    _squares.run(min(blocks, _LEAST.workers(int(table[:, 0].sum()))), blocks, starts, table, np.empty(0, held[0].dtype), sums)
+    out[...] = np.where(table[:, 0] > 0, np.add.reduceat(sums, starts[:-1]), 0)

@@ -1,4 +1,4 @@
-"""Batch and layer normalization.
+"""Batch, layer, group and instance normalization, and to unit length.
 
 Batch normalization sees its data as (outer, channels, inner). Sums over a channel are taken by chunks of the
 outer axis, each in the data's type over one line and in float64 beyond it, and twice: the second pass is
@@ -11,7 +11,8 @@ import numpy as np
 from ..jit import REORDER, helper, kernel
 from ._arrays import flat, normal_axis, spread, writable
 
-__all__ = ["batch_norm", "batch_norm_backward", "batch_norm_inference", "layer_norm", "layer_norm_backward"]
+__all__ = ["batch_norm", "batch_norm_backward", "batch_norm_inference", "group_norm", "group_norm_backward", "layer_norm",
+           "layer_norm_backward", "unit_length"]
 
 
 @helper(fastmath=REORDER, inline=False)
@@ -187,19 +188,23 @@ def batch_norm_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, mea
                          _per_channel(-scale * one / count, t), dx.reshape(-1))
 
 
+@helper(fastmath=REORDER, inline=False)
+def _statistics(a, eps):
+    """Return the mean of a row and its standard deviation, ``sqrt(var + eps)``."""
+    total, count = a.dtype.type(0), a.dtype.type(a.size)
+    for i in range(a.size):
+        total += a[i]
+    center = total / count
+    one, two = _line_sums(a, a, center, True)
+    one /= count
+    return center + one, np.sqrt(two / count - one * one + a.dtype.type(eps))
+
+
 @kernel(threshold=1 << 14, fastmath=REORDER)
 def _layer(first, last, n, eps, x, gamma, beta, y, mean, std):
-    zero, count = x.dtype.type(0), x.dtype.type(n)
     for row in range(first, last):
         a, b = x[row * n:(row + 1) * n], y[row * n:(row + 1) * n]
-        total = zero
-        for i in range(n):
-            total += a[i]
-        center = total / count
-        one, two = _line_sums(a, a, center, True)
-        one /= count
-        center += one
-        deviation = np.sqrt(two / count - one * one + x.dtype.type(eps))
+        center, deviation = _statistics(a, eps)
         for i in range(n):
             b[i] = (a[i] - center) / deviation * gamma[i] + beta[i]
         mean[row], std[row] = center, deviation
@@ -259,3 +264,75 @@ def layer_norm_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, mea
     for out, total in zip((d_gamma, d_beta), sums.sum(axis=0)):
         if out is not None:
             out[...] = total
+
+
+@kernel(threshold=1 << 14)
+def _group(first, last, groups, n, eps, x, gamma, beta, y, mean, std):
+    for row in range(first, last):
+        a, b = x[row * n:(row + 1) * n], y[row * n:(row + 1) * n]
+        center, deviation = _statistics(a, eps)
+        scale, shift = gamma[row % groups] / deviation, beta[row % groups]
+        for i in range(n):
+            b[i] = (a[i] - center) * scale + shift
+        mean[row], std[row] = center, deviation
+
+
+@kernel(threshold=1 << 14)
+def _group_gradient(first, last, groups, n, x, gamma, mean, std, dy, dx, sums):
+    """The sums of dy, and of dy times the standardized values, of each row; dx if it is not empty."""
+    for row in range(first, last):
+        a, g = x[row * n:(row + 1) * n], dy[row * n:(row + 1) * n]
+        inverse = x.dtype.type(1) / std[row]
+        one, two = _line_sums(g, a, mean[row], False)
+        two *= inverse
+        sums[row, 0], sums[row, 1] = one, two
+        if dx.size > 0:
+            d, center = dx[row * n:(row + 1) * n], mean[row]
+            scale = gamma[row % groups] * inverse
+            less, slope = one / x.dtype.type(n), two * inverse / x.dtype.type(n)
+            for i in range(n):
+                d[i] = (g[i] - less - (a[i] - center) * slope) * scale
+
+
+def group_norm(data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, out: np.ndarray, mean: np.ndarray, std: np.ndarray, *,
+               eps: float) -> None:
+    """Normalize parts of each sample, one after the other, and write the mean and the standard deviation ``sqrt(var + eps)`` as well.
+
+    Parameters
+    ----------
+    gamma, beta : ndarray, (groups,)
+        For each part of a sample.
+    mean, std : ndarray, (samples, groups)
+    """
+    with writable(out, mean, std) as (y, center, deviation):
+        _group.run(_group.workers(data.size), mean.size, gamma.size, data.size // mean.size, float(eps), flat(data), flat(gamma), flat(beta),
+                   y.reshape(-1), center.reshape(-1), deviation.reshape(-1))
+
+
+def group_norm_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, mean: np.ndarray, std: np.ndarray, d_data: np.ndarray | None,
+                        d_gamma: np.ndarray | None, d_beta: np.ndarray | None) -> None:
+    """Write those gradients of :func:`group_norm` that are not None."""
+    sums = np.empty((mean.size, 2))
+    with writable(np.empty(0, data.dtype) if d_data is None else d_data) as (dx,):
+        _group_gradient.run(_group_gradient.workers(data.size), mean.size, gamma.size, data.size // mean.size, flat(data), flat(gamma),
+                            flat(mean), flat(std), flat(dy), dx.reshape(-1), sums)
+    for out, total in zip((d_beta, d_gamma), sums.reshape(-1, gamma.size, 2).sum(axis=0).T):
+        if out is not None:
+            out[...] = total
+
+
+@kernel(threshold=1 << 14, fastmath=REORDER)
+def _unit(first, last, n, eps, x, y):
+    for row in range(first, last):
+        a, b, total = x[row * n:(row + 1) * n], y[row * n:(row + 1) * n], x.dtype.type(eps)
+        for i in range(n):
+            total += a[i] * a[i]
+        scale = x.dtype.type(1) / np.sqrt(total)
+        for i in range(n):
+            b[i] = a[i] * scale
+
+
+def unit_length(data: np.ndarray, rows: int, eps: float, out: np.ndarray) -> None:
+    """Divide each of so many rows by its Euclidean length; `eps` is added to its square."""
+    with writable(out) as (y,):
+        _unit.run(_unit.workers(data.size), rows, data.size // rows, float(eps), flat(data), y.reshape(-1))

@@ -14,7 +14,7 @@ from ._arrays import flat, normal_axis, spread, writable
 from .columns import copy, fill, prefetch, same
 
 __all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward", "softmax_cross_entropy",
-           "softmax_cross_entropy_backward", "softmax_output_backward"]
+           "softmax_cross_entropy_backward", "softmax_of_lengths", "softmax_output_backward"]
 
 _BLOCK = 128  # softmaxes side by side
 _SHORT = 1 << 12  # elements of a row that is fetched while the row before it is computed
@@ -69,6 +69,15 @@ def _largest(x):
 
 
 @helper(fastmath=REORDER, inline=False)
+def _smallest(x):
+    """As `_largest`, of the negative."""
+    best = -x[0]
+    for i in range(x.size):
+        best = _greater(-x[i], best)
+    return -best
+
+
+@helper(fastmath=REORDER, inline=False)
 def _exponentials(x, largest, scale, logarithm, y):
     """Write z = (x - largest) * scale, or without `logarithm` exp(z), and return the sum of exp(z)."""
     total = x.dtype.type(0)
@@ -89,8 +98,9 @@ def _sum_of_exponentials(x, largest, scale):
 
 
 @kernel(threshold=1 << 13)
-def _rows(first, last, n, inverse_temperature, logarithm, x, y):
-    scale, one = x.dtype.type(inverse_temperature), x.dtype.type(1)
+def _rows(first, last, n, inverse_temperature, logarithm, lengths, x, y):
+    """With `lengths`, one for each row, only so many of its elements count, and the rest is 0."""
+    scale, one, zero = x.dtype.type(inverse_temperature), x.dtype.type(1), x.dtype.type(0)
     in_place = same(x, y)  # loops over overlapping arrays do not vectorise
     held = np.empty(n if in_place else 0, x.dtype)
     for row in range(first, last):
@@ -98,24 +108,35 @@ def _rows(first, last, n, inverse_temperature, logarithm, x, y):
         if in_place:
             copy(x, row * n, n, held, 0)
             a = held
-        largest = _largest(a)
+        if lengths.size > 0:
+            count = min(max(lengths[row], 0), n)
+            fill(y, row * n + count, n - count, zero)
+            a, b = a[:count], b[:count]
+            if count == 0 or _largest(a) == -np.inf:
+                fill(y, row * n, count, zero)
+                continue
+        largest = _largest(a) if scale >= zero else _smallest(a)
         if n <= _SHORT and row + 1 < last:
             prefetch(x, (row + 1) * n, n)
         total = _exponentials(a, largest, scale, logarithm, b)
         if logarithm:
             total = m.log(total)
-            for i in range(n):
+            for i in range(b.size):
                 b[i] -= total
         else:
             total = one / total
-            for i in range(n):
+            for i in range(b.size):
                 b[i] *= total
 
 
 @helper(inline=False)
-def _raise(x, largest):
-    for i in range(x.size):
-        largest[i] = where(x[i] > largest[i], x[i], largest[i])
+def _raise(x, falling, largest):
+    if falling:
+        for i in range(x.size):
+            largest[i] = where(x[i] < largest[i], x[i], largest[i])
+    else:
+        for i in range(x.size):
+            largest[i] = where(x[i] > largest[i], x[i], largest[i])
 
 
 @helper(inline=False)
@@ -149,7 +170,7 @@ def _columns(first, last, n, inner, inverse_temperature, logarithm, x, y):
         copy(x, begin, width, largest, 0)
         fill(total, 0, width, x.dtype.type(0))
         for at in range(begin + inner, begin + n * inner, inner):
-            _raise(x[at:at + width], largest)
+            _raise(x[at:at + width], scale < x.dtype.type(0), largest)
         for at in range(begin, begin + n * inner, inner):
             _shift(x[at:at + width], largest, scale, total, y[at:at + width])
         for i in range(width):
@@ -225,14 +246,17 @@ def _columns_gradient(first, last, n, inner, inverse_temperature, logarithm, dy,
             _spread_gradient(logarithm, scale, dy[at:at + width], y[at:at + width], total, dx[at:at + width])
 
 
-def _forward(data, out, axis, temperature, logarithm) -> None:
+_ALL = np.empty(0, np.int64)
+
+
+def _forward(data, out, axis, temperature, logarithm, lengths=_ALL) -> None:
     if data.size == 0:
         return
     outer, n, inner = spread(data.shape, normal_axis(axis, data.ndim))
     scale = 1.0 / (temperature or 1.0)
     with writable(out) as (y,):
         if inner == 1:
-            _rows.run(_rows.workers(data.size), outer, n, scale, logarithm, flat(data), y.reshape(-1))
+            _rows.run(_rows.workers(data.size), outer, n, scale, logarithm, lengths, flat(data), y.reshape(-1))
         else:
             _columns.run(_columns.workers(data.size), outer * -(-inner // _BLOCK), n, inner, scale, logarithm,
                          flat(data), y.reshape(-1))
@@ -253,7 +277,7 @@ def _backward(dy, out, d_data, axis, temperature, logarithm) -> None:
 
 
 def softmax(data: np.ndarray, out: np.ndarray, axis: int = -1, temperature: float | None = None) -> None:
-    """Write the softmax of ``data / temperature`` along an axis; `out` may be `data`.
+    """Write the softmax of ``data / temperature``, which may be negative, along an axis; `out` may be `data`.
 
     Examples
     --------
@@ -263,6 +287,24 @@ def softmax(data: np.ndarray, out: np.ndarray, axis: int = -1, temperature: floa
     array([[0.5, 0.5]])
     """
     _forward(data, out, axis, temperature, False)
+
+
+def softmax_of_lengths(data: np.ndarray, lengths: np.ndarray, out: np.ndarray, temperature: float | None = None) -> None:
+    """Write the softmax along the last axis of the first few elements of each row, and 0 behind them.
+
+    Parameters
+    ----------
+    lengths : ndarray of whole numbers
+        One for each row; where it is 0, or all that counts is minus infinity, the whole row is 0.
+
+    Examples
+    --------
+    >>> out = np.empty((1, 3))
+    >>> softmax_of_lengths(np.zeros((1, 3)), np.array([2]), out)
+    >>> out
+    array([[0.5, 0.5, 0. ]])
+    """
+    _forward(data, out, -1, temperature, False, flat(lengths.astype(np.int64)))
 
 
 def softmax_backward(dy: np.ndarray, out: np.ndarray, d_data: np.ndarray, axis: int = -1,

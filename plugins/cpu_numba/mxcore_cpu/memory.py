@@ -1,0 +1,97 @@
+"""Large buffers that are used again: fresh memory from the system is filled with zeros first, which takes as long as many a kernel.
+
+A step that makes an array of 32 MB and drops it would have it mapped, cleared and unmapped every time. Here its memory is kept for the next
+array of that size, up to a limit, the longest unused leaving first.
+"""
+from __future__ import annotations
+
+import math
+import os
+import threading
+from typing import Any
+
+import numpy as np
+
+__all__ = ["clear", "empty", "held"]
+
+#: Smaller arrays are the C library's business, which keeps theirs.
+_LARGE = 1 << 20
+#: Bytes that are kept in reserve at most.
+LIMIT = 1 << 28
+
+
+class _Reserve:
+    """Memory that nobody uses, by size; what came last is used first."""
+
+    def __init__(self) -> None:
+        # A block may be dropped by the garbage collector in the midst of `take` or `put` of the same thread.
+        self.lock, self.bytes = threading.RLock(), 0
+        self.free: list[np.ndarray] = []
+
+    def take(self, size: int) -> np.ndarray:
+        with self.lock:
+            for i in range(len(self.free) - 1, -1, -1):
+                if self.free[i].size == size:
+                    self.bytes -= size
+                    return self.free.pop(i)
+        return np.empty(size, np.uint8)
+
+    def put(self, memory: np.ndarray) -> None:
+        with self.lock:
+            self.free.append(memory)
+            self.bytes += memory.size
+            while self.bytes > LIMIT:
+                self.bytes -= self.free.pop(0).size
+
+    def clear(self) -> None:
+        with self.lock:
+            self.free, self.bytes = [], 0
+
+
+_reserve = _Reserve()
+
+
+def _after_fork() -> None:
+    _reserve.lock = threading.RLock()  # its owner may not exist here
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class _Block:
+    """Owner of an array's memory, which goes back to the reserve with the last view of it."""
+
+    __slots__ = ("__array_interface__", "memory")
+
+    def __init__(self, memory: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        self.memory = memory
+        self.__array_interface__ = {"version": 3, "shape": shape, "typestr": dtype.str, "data": (memory.ctypes.data, False)}
+
+    def __del__(self, put=_reserve.put) -> None:  # when Python ends, this module's names may be gone
+        put(self.memory)
+
+
+def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Return a new array whose values are whatever they are.
+
+    Examples
+    --------
+    >>> empty((2, 3), "float32").shape
+    (2, 3)
+    """
+    dtype = np.dtype(dtype)
+    size = math.prod(shape) * dtype.itemsize
+    if not _LARGE <= size <= LIMIT // 2 or dtype.kind not in "fiub":
+        return np.empty(shape, dtype)
+    return np.asarray(_Block(_reserve.take(size), shape, dtype))
+
+
+def held() -> int:
+    """Return how many bytes are kept in reserve."""
+    return _reserve.bytes
+
+
+def clear() -> None:
+    """Give the reserve back to the system."""
+    _reserve.clear()
