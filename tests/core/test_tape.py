@@ -142,20 +142,22 @@ def test_views_of_a_gradient_see_the_next_backward():
     assert part.asnumpy().tolist() == [[5, 5]]
 
 
-#: Elements of a gradient that is large enough for its buffer to be handed over instead of copied.
+#: Elements of gradients that are large enough for their buffers to be handed over instead of copied; the CPU uses the memory of the larger one again.
 LARGE = 1 << 15
+SIZES = (LARGE, 1 << 18)
 
 
-def large(factor, head=None):
-    x = mx.nd.ones((LARGE,))
+def large(factor, size=LARGE):
+    x = mx.nd.ones((size,))
     x.attach_grad()
     with autograd.record():
         y = x * factor
     return x, y
 
 
-def test_a_large_gradient_that_nobody_shares_becomes_the_variables_own():
-    x, y = large(3)
+@pytest.mark.parametrize("size", SIZES)
+def test_a_large_gradient_that_nobody_shares_becomes_the_variables_own(size):
+    x, y = large(3, size)
     grad, buffer, version = x.grad, weakref.ref(x.grad._data), x.grad._st.version
     y.backward()
     assert buffer() is None, "it was copied"
@@ -165,8 +167,9 @@ def test_a_large_gradient_that_nobody_shares_becomes_the_variables_own():
 @pytest.mark.parametrize("other", [
     lambda g: g[2:4], lambda g: g.reshape((2, -1)), lambda g: g.detach(), lambda g: mx.nd.from_dlpack(g.to_dlpack_for_write()),
 ], ids=["view", "reshaped", "detached", "dlpack"])  # fmt: skip
-def test_who_shares_a_large_gradient_sees_the_next_backward(other):
-    x, y = large(3)
+@pytest.mark.parametrize("size", SIZES)
+def test_who_shares_a_large_gradient_sees_the_next_backward(other, size):
+    x, y = large(3, size)
     seen = other(x.grad)
     y.backward()
     assert (seen.asnumpy() == 3).all()

@@ -118,5 +118,9 @@ class Device:
         base_a, base_b = getattr(a, "base", None), getattr(b, "base", None)
         return a is b or base_a is b or (base_b is not None and (base_b is a or base_b is base_a))
 
+    def owns(self, a: Any) -> bool:
+        """Whether an array has its memory for itself and its own views, in C order, so that another NDArray may take it over."""
+        return getattr(a, "base", a) is None and bool(a.flags.c_contiguous)
+
     def __repr__(self) -> str:
         return f"<Device {self.type}>"

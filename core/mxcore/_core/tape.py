@@ -378,18 +378,18 @@ def _write(leaf: Leaf, grads: dict[Leaf, Any]) -> None:
     leaf.fresh = True
     alone = grad.stype == "default" and grad._data.nbytes >= _LARGE and _holders(grads, leaf) == _ALONE
     g = grads[leaf]
-    a, b = g._st, grad._st
-    x, y = g._data, grad._data
+    a, b, x, y = g._st, grad._st, g._data, grad._data
     if a.ctx is not b.ctx or x.shape != y.shape or x.dtype is not y.dtype and x.dtype != y.dtype:
         raise error(ValueError, f"gradient of shape {tuple(x.shape)}, {x.dtype}, {a.ctx} for a variable of shape {tuple(y.shape)}, "
                                 f"{y.dtype}, {b.ctx}; some operator's rule is wrong")
     if leaf.req == "add":
         g = frontend.eager._grad_add(grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
-        if alone and x.base is y.base is None and x.flags.c_contiguous:
+        device = b.ctx._device
+        if alone and device.owns(x) and device.owns(y):
             grad._data = x
         else:
-            b.ctx._device.copy(x, y)
+            device.copy(x, y)
         b.version += 1
         return
     transfer.assign(grad, g if grad.stype in (g.stype, "default") else frontend.eager.cast_storage(g, stype=grad.stype))

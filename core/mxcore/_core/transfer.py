@@ -21,15 +21,13 @@ def guard_write(x: Array, what: str) -> None:
 
 
 def store(device: Any, v: Any, out: Array) -> None:
-    sparse_v, sparse_o = getattr(v, "stype", "default"), out.stype
-    if sparse_o != "default":
-        if sparse_v != sparse_o:
-            raise error(TypeError, f"a {sparse_v} result cannot be written to a {sparse_o} array")
+    stype = getattr(v, "stype", "default")
+    if out.stype == "default":
+        device.copy(v if stype == "default" else v.todense(device.xp), out._data)
+    elif out.stype == stype:
         out._data = v
-    elif sparse_v != "default":
-        device.copy(v.todense(device.xp), out._data)
     else:
-        device.copy(v, out._data)
+        raise error(TypeError, f"a {stype} result cannot be written to a {out.stype} array")
 
 
 def assign(dst: Array, src: Array) -> None:

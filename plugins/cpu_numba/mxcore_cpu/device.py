@@ -45,6 +45,9 @@ class CPU(Device):
         """Give the memory of dropped arrays back to the system."""
         memory.clear()
 
+    def owns(self, a):
+        return memory.is_own(a)
+
     def copy(self, a, dst):
         dst[...] = a
 

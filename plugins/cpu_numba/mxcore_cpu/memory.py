@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["clear", "empty", "held"]
+__all__ = ["clear", "empty", "held", "is_own"]
 
 #: Smaller arrays are the C library's business, which keeps theirs.
 _LARGE = 1 << 20
@@ -85,6 +85,11 @@ def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     if not _LARGE <= size <= LIMIT // 2 or dtype.kind not in "fiub":
         return np.empty(shape, dtype)
     return np.asarray(_Block(_reserve.take(size), shape, dtype))
+
+
+def is_own(a: np.ndarray) -> bool:
+    """Return whether an array has its memory for itself and its own views, from here or from NumPy, in C order."""
+    return (a.base is None or a.base.__class__ is _Block) and a.flags.c_contiguous
 
 
 def held() -> int:
