@@ -139,6 +139,81 @@ def topk_case():
     return lambda: first_in_order(x, 10, -1, False), reference
 
 
+def sort_case():
+    from mxcore_cpu.kernels.ordering import order
+
+    x = normal(2000, 1000)
+    return lambda: order(x, -1, True), lambda: np.take_along_axis(x, np.argsort(x, 1, kind="stable"), 1)
+
+
+def lengths_case():
+    from mxcore_cpu.kernels.softmax import softmax_of_lengths
+
+    x, lengths, out = normal(2000, 1000), rng.integers(1, 1000, 2000), np.empty((2000, 1000), "f4")
+    outside = np.arange(1000) >= lengths[:, None]
+
+    def reference():
+        low = np.where(outside, -np.inf, x)
+        e = np.exp(low - low.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    return lambda: softmax_of_lengths(x, lengths, out), reference
+
+
+def group_norm_case():
+    from mxcore_cpu.kernels.normalization import group_norm
+
+    x, gamma, beta = normal(8, 64, 56, 56), normal(8), normal(8)
+    out, mean, std = np.empty_like(x), np.empty((8, 8), "f4"), np.empty((8, 8), "f4")
+
+    def reference():
+        rows = x.reshape(8, 8, -1)
+        d = rows - rows.mean(2, keepdims=True)
+        return d / np.sqrt((d * d).mean(2, keepdims=True) + np.float32(1e-5)) * gamma[:, None] + beta[:, None]
+
+    return lambda: group_norm(x, gamma, beta, out, mean, std, eps=1e-5), reference
+
+
+def _beside_its_body(name, params, *arrays):
+    """A kernel beside the operator's body, which is what it replaces."""
+    import types
+
+    from mxcore._core import registry
+    from mxcore_cpu.device import CPU
+
+    op = registry.ops.get(name)
+    k, p = types.SimpleNamespace(xp=np), op.parser(params)
+
+    def body():
+        k.rng = CPU().rng((0, 0, 0), 0)
+        return op.body(k, p, *arrays)
+
+    return body
+
+
+def ctc_case():
+    from mxcore_cpu.kernels.ctc import loss_backward
+
+    x, label, dy = normal(100, 32, 80), rng.integers(1, 80, (32, 30)), normal(32)
+    out = np.empty_like(x)
+    return lambda: loss_backward(dy, x, label, None, None, True, out), _beside_its_body("_backward_ctc_loss", {}, dy, x, label)
+
+
+def gamma_case():
+    from mxcore_cpu.device import CPU
+    from mxcore_cpu.kernels.variates import gamma
+
+    alpha = rng.random(1000) * 3
+    return lambda: gamma(CPU().rng((0, 0, 0), 0), alpha, 1000), _beside_its_body("_sample_gamma", {"shape": 1000}, alpha, np.ones(1000))
+
+
+def erfinv_case():
+    from mxcore_cpu.kernels.elementwise import unary
+
+    x, out = np.tanh(normal(1_000_000)), np.empty(1_000_000, "f4")
+    return lambda: unary("erfinv", x, out), _beside_its_body("erfinv", {}, x)
+
+
 def response_case():
     from mxcore_cpu.kernels.response import local_response
 
@@ -168,7 +243,7 @@ def many_case():
 
 
 CASES = (softmax_case, tanh_case, batch_norm_case, max_pool_case, convolution_case, adam_case, embedding_case, depthwise_case, grouped_case,
-         topk_case, response_case, many_case)
+         topk_case, sort_case, lengths_case, group_norm_case, ctc_case, gamma_case, erfinv_case, response_case, many_case)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda f: f.__name__.removesuffix("_case"))

@@ -307,9 +307,14 @@ def _backward_standardized(k, p, outs, dy, data, gamma, mean, std):
     normalization.group_norm_backward(dy, data, gamma, mean, std, *outs)
 
 
+def _consistent(p, dy, data, gamma, mean, std):
+    stats = (data.shape[0], *gamma.shape)
+    return data.size > 0 and dy.shape == data.shape and mean.shape == std.shape == stats and data.size % math.prod(stats) == 0
+
+
 for _op in ("GroupNorm", "InstanceNorm"):
     cpu.kernel(_op, dtypes=_FLOATS, when=lambda p, data, *rest: data.size > 0, out=True)(_standardized)
-    cpu.kernel("_backward_" + _op, dtypes=_FLOATS, when=lambda p, dy, *rest: dy.size > 0, out=True)(_backward_standardized)
+    cpu.kernel("_backward_" + _op, dtypes=_FLOATS, when=_consistent, out=True)(_backward_standardized)
 
 
 @cpu.kernel("L2Normalization", dtypes=_FLOATS, when=lambda p, data: p.mode != "channel" and data.size >= 1 << 9, out=True)
@@ -397,9 +402,13 @@ def _backward_softmax_output(k, p, outs, out, label):
 
 def _alignable(p, *specs):
     """Whether the logits, which follow the gradient in backward, are such as the kernel takes."""
-    names = p._sig.inputs
-    data = specs[names.index("data")]
-    return data.dtype in (np.float32, np.float64) and all(s.size > 0 for s in specs) and all(s.dtype == data.dtype for s in specs[:names.index("label")])
+    given = dict(zip(p._sig.inputs, specs))
+    data, label = given["data"], given["label"]
+    if data.ndim != 3 or label.ndim != 2 or data.dtype not in (np.float32, np.float64):
+        return False
+    each = [s for name, s in given.items() if name not in ("data", "label")]
+    return (data.size > 0 and label.size > 0 and label.shape[0] == data.shape[1] and all(s.shape == (data.shape[1],) for s in each)
+            and given.get("dy", data).dtype == data.dtype)
 
 
 @cpu.kernel("CTCLoss", when=_alignable, out=True)
@@ -570,8 +579,8 @@ def _gamma_numbers(k, p, outs, *like):
     outs[0][...] = (variates.gamma(k.rng, np.array([float(p.alpha)]), outs[0].size) * p.beta).reshape(outs[0].shape)
 
 
-for _name in ("_random_gamma", "_random_gamma_like"):  # a length of 0 is one that is not known yet
-    cpu.kernel(_name, when=lambda p, *specs: _wide_floats(p, *specs) and 0 not in (getattr(p, "shape", None) or ()), out=True)(_gamma_numbers)
+cpu.kernel("_random_gamma", when=lambda p: bool(p.shape) and all(p.shape), out=True)(_gamma_numbers)  # 0: a length that a graph decides
+cpu.kernel("_random_gamma_like", when=_wide_floats, out=True)(_gamma_numbers)
 
 
 @cpu.kernel("_shuffle", when=lambda p, data: data.dtype.kind in "fiu" and data.dtype.itemsize >= 4 and 0 < data.shape[0] < 1 << 24, out=True)
