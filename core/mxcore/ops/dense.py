@@ -9,7 +9,7 @@ from .._core.op import op
 from .._core.params import Bool, Int
 from ..testing.sample import Sample
 from .floating import floating
-from .rules import size_of
+from .rules import fits, size_of
 from .silent import silent
 
 __all__ = ["wide", "given", "linear_grad", "linear_grad_grad"]
@@ -227,7 +227,11 @@ def backward_fully_connected(k, p, dy_, data, weight):
     return grads
 
 
-backward_fully_connected.shape(lambda p, ins: [ins[1], ins[2], (p.num_hidden,)][:2 if p.no_bias else 3])
+@backward_fully_connected.shape
+def _(p, ins):
+    dy, data, weight = ins
+    fits("dy weight", (dy, weight), (_out(p, data), (p.num_hidden, size_of(data[1:] if p.flatten else data[-1:]))))
+    return [data, weight, (p.num_hidden,)][:2 if p.no_bias else 3]
 
 
 @backward_fully_connected.cost

@@ -12,7 +12,7 @@ from ..testing.sample import Sample, Values
 from .batch_norm import with_statistics
 from .dense import given, wide
 from .floating import floating
-from .rules import axis_of, size_of
+from .rules import axis_of, fits, size_of
 from .silent import silent
 
 # -- over axes of each sample --------------------------------------------------------------------------------------
@@ -104,8 +104,12 @@ def _forward_shape(form: Any, length: Any) -> Any:
     return rule
 
 
-def _backward_shape(p: Any, ins: list[Any]) -> list[Any]:
-    return [ins[1], ins[2], ins[2]]
+def _backward_shape(form: Any, length: Any) -> Any:
+    def rule(p, ins):
+        data, gamma, stats = ins[1], (length(p, ins[1]),), form(p, ins[1]).stats
+        fits("dy gamma mean std", (ins[0], *ins[2:]), (data, gamma, stats, stats))
+        return [data, gamma, gamma]
+    return rule
 
 
 def _family(name: str, form: Any, length: Any, visible: Any, params: dict[str, Any], samples: list[Any], doc: str) -> tuple[Any, Any]:
@@ -123,7 +127,7 @@ def _family(name: str, form: Any, length: Any, visible: Any, params: dict[str, A
     backward = op(f"_backward_{name}", inputs="dy data gamma mean std", outputs="data gamma beta", doc=_BACKWARD_DOC.format(name, ", ".join(params)),
                   samples=[Sample(shape, shape, first.inputs[1], f.stats, np.ones(f.stats), params=first.params, grad=False, mxnet="internal")],
                   **params)(_backward(form))
-    backward.shape(_backward_shape)
+    backward.shape(_backward_shape(form, length))
     backward.cost(lambda p, ins, outs: 8 * size_of(ins[1]))
     return forward, backward
 

@@ -169,7 +169,7 @@ def backward_softmax_output(k, p, out, label, dy_=None):
         raise ValueError(f"{label.shape[0]} labels for {n} samples; use preserve_shape or multi_output for data of more than two dimensions")
     at, hit = _at(xp, label, c)
     spread = 0.0 if p.multi_output else p.smooth_alpha
-    rest = spread / max(c - 1, 1)
+    rest = spread / (c - 1) if c > 1 else 0.0
     if rest:
         g -= g.dtype.type(rest)
     if g.size:
@@ -189,7 +189,16 @@ def _outgoing(p: Any, g: Any, dy: Any) -> Any:
     return g * wide(dy) if p.out_grad else g
 
 
-backward_softmax_output.shape(lambda p, ins: [ins[0]])
+@backward_softmax_output.shape
+def _(p, ins):
+    out, label, *dy = ins
+    wanted = _softmax_labels(p, out, label)
+    if size_of(label) != size_of(wanted):  # MXNet's graphs hold labels in other shapes, too
+        fits("label", [label], [wanted])
+    fits("dy", dy, [out])
+    return [out]
+
+
 backward_softmax_output.cost(lambda p, ins, outs: size_of(ins[0]) * 4)
 
 

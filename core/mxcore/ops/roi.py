@@ -145,9 +145,10 @@ def backward_roi_pooling(k, p, dy_, data, maxidx, rois):
     n, c, h, w = data.shape
     flat = xp.zeros(n * c * h * w, dy.dtype)
     if dy.size and flat.size:
-        image = xp.clip(wide(rois)[:, 0].astype(np.int64), 0, n - 1)
-        plane = ((image * c).reshape(-1, 1) + xp.arange(c)).reshape(-1, c, 1, 1) * (h * w)
-        found = (maxidx >= 0) & (maxidx < h * w)
+        named = wide(rois)[:, :1]
+        image = xp.clip(named.astype(np.int64), 0, n - 1)
+        plane = (image * c + xp.arange(c)).reshape(-1, c, 1, 1) * (h * w)
+        found = (maxidx >= 0) & (maxidx < h * w) & ((named >= 0) & (named < n)).reshape(-1, 1, 1, 1)
         xp.add.at(flat, (plane + xp.where(found, maxidx, 0)).reshape(-1), xp.where(found, dy, dy.dtype.type(0)).reshape(-1))
     return flat.reshape(data.shape)
 

@@ -66,13 +66,18 @@ def _places(xp: Any, p: Any, indices: Any, n: int) -> Any:
     return within(xp, indices, n, p.mode)
 
 
+def _taken(p: Any, a: Any, indices: Any) -> Any:
+    """The shape of what is taken: that of the indices in the place of the axis."""
+    axis = axis_of(p.axis, len(a))
+    return a[:axis] + indices + a[axis + 1:]
+
+
 @take.shape
 def _(p, ins, outs):
     a, i = ins
     if a is None or i is None:
         return ins, outs
-    axis = axis_of(p.axis, len(a))
-    return ins, [a[:axis] + i + a[axis + 1:]]
+    return ins, [_taken(p, a, i)]
 
 
 take.dtype(first_dtype)
@@ -103,7 +108,13 @@ def backward_take(k, p, dy, indices, like):
     return xp.ascontiguousarray(xp.moveaxis(total, 0, 1)).reshape(shape)
 
 
-backward_take.shape(lambda p, ins: [ins[2]])
+@backward_take.shape
+def _(p, ins):
+    dy, indices, like = ins
+    fits("dy", [dy], [_taken(p, like, indices)])
+    return [like]
+
+
 backward_take.dtype(first_dtype)
 
 
