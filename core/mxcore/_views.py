@@ -97,7 +97,7 @@ def namespace(where: dict[str, Any], sub: str, make: Callable[[str, Op], Any]) -
                              + suggest(name, dir_() if not name.startswith("__") else ()))
 
     def dir_() -> list[str]:
-        shown = {n for n in where if not n.startswith("__")}
+        shown = {*where.get("__all__", ()), *cached}
         for prefix in PREFIXES[sub]:
             for n in registry.ops.names():
                 if n.startswith(prefix) and not (prefix == "" and n.startswith("_")):

@@ -162,6 +162,16 @@ def test_without_numba_kernels_are_not_offered():
                   NUMBA_DISABLE_JIT="1") == "False NUMBA_DISABLE_JIT is set"
 
 
+def test_where_numba_will_not_work_the_bodies_compute(monkeypatch):
+    import mxcore_cpu
+
+    assert python("import mxcore as mx; print(mx.nd.sort(mx.nd.array([3, 1, 2])).asnumpy(), mx.nd.softmax(mx.nd.zeros((1, 2))).asnumpy())",
+                  NUMBA_DISABLE_JIT="1") == "[1. 2. 3.] [[0.5 0.5]]"
+    assert mxcore_cpu.mxcore_kernels()
+    monkeypatch.setattr(mxcore_cpu.importlib.metadata, "requires", lambda name: ["llvmlite<0.51", "numpy<1.24,>=1.22"])
+    assert mxcore_cpu.mxcore_kernels() == {}, "it refuses a newer NumPy"
+
+
 def test_declaring_kernels_does_not_import_numba():
     assert python("""
     import sys

@@ -242,3 +242,11 @@ def test_executors_that_share_share_their_outputs():
     for ex in (large, small, large):
         ex.arg_dict["x"][:] = 0
         assert (ex.forward()[0].asnumpy() == 1).all() and ex.outputs[0].shape == ex.arg_dict["x"].shape
+
+
+def test_a_gradient_that_is_bound_but_not_wanted_is_shown_and_left_alone():
+    grad = mx.nd.ones((2,)) * 7
+    ex = (mx.sym.Variable("x") * 2).bind(mx.cpu(), {"x": mx.nd.ones((2,))}, args_grad={"x": grad}, grad_req={"x": "null"})
+    ex.forward(is_train=True)
+    ex.backward([mx.nd.ones((2,))])
+    assert ex.grad_dict["x"] is grad and grad.asnumpy().tolist() == [7, 7]

@@ -103,6 +103,12 @@ def test_numpy_and_dlpack():
     host = np.ones(3, "float32")
     mine = nd.from_numpy(host)
     assert not host.flags.writeable and mine.asnumpy().tolist() == [1, 1, 1]
+    again = nd.from_numpy(host)
+    again += 1
+    assert not host.flags.writeable and mine.asnumpy().tolist() == [2, 2, 2]
+    with pytest.raises(mx.MXNetError, match="from_numpy: an array of >f4 is in another byte order"):
+        nd.from_numpy(np.ones(3, ">f4"))
+    assert (nd.from_numpy(np.ones(3, ">f4"), zero_copy=False) + nd.ones(3)).asnumpy().tolist() == [2, 2, 2]
 
 
 def test_in_compares_elements():

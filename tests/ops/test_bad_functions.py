@@ -73,6 +73,7 @@ CALLS = [
     *[(call, ValueError, "random.exponential: scale must be above 0, got 0") for call in (
         lambda: nd.random.exponential(0), lambda: sym.random.exponential(0), lambda: mx.random.exponential(0))],
     (lambda: nd.random.exponential("a"), TypeError, "random.exponential: scale must be a number, an NDArray or a Symbol, got str"),
+    *[(call, TypeError, "random.randn: a shape is needed") for call in (nd.random.randn, sym.random.randn)],
     (lambda: nd.random.uniform(out=3), TypeError, "operator _random_uniform: input 'out' must be an array"),
     (lambda: nd.random.normal(X, X, X), MXNetError, "parameter 'shape'"),
     (lambda: nd.contrib.rand_zipfian(X, 0, 5), ValueError, "rand_zipfian: num_sampled must be int >= 1, got 0"),

@@ -106,6 +106,7 @@ def test_bad_parameters(call, message):
 def test_shapes():
     assert nd.random_uniform(shape=3).shape == (3,)
     assert nd.random_normal(shape=(0, 2)).shape == (0, 2)
+    assert nd.random.exponential(nd.array([1, 5]), shape=4).shape == mx.random.exponential(nd.array([1, 5]), shape=4).shape == (2, 4)
     assert nd.sample_normal(nd.array([1, 2]), nd.array([1, 1]), shape=(4,)).shape == (2, 4)
     assert nd.sample_multinomial(nd.array([0.5, 0.5])).shape == (1,)
     assert nd.sample_multinomial(nd.array([[0.5, 0.5]]), shape=(2, 3)).shape == (1, 2, 3)

@@ -234,6 +234,7 @@ def test_optimizers(stypes):
 def test_optimizers_states_and_several_weights():
     t.compare_optimizer(sgd(multi_precision=True), sgd(multi_precision=True), (3, 4), np.float16, rtol=1e-2)
     t.compare_optimizer(sgd(), sgd(), [(3, 4), (2,)], "float32", ntensors=2)
+    t.compare_optimizer(sgd(), sgd(), [(3, 4)], "float32")
     adam, other = (mx.optimizer.Adam(learning_rate=0.0, beta1=v) for v in (0.9, 0.5))
     with pytest.raises(AssertionError):
         t.compare_optimizer(adam, other, (3, 4), "float32")

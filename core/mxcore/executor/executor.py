@@ -73,9 +73,7 @@ class Executor:
         for i, n in enumerate(names):
             if self.grad_arrays[i] is None:
                 self._reqs[n] = "null"
-            elif self._reqs[n] == "null":
-                self.grad_arrays[i] = None
-            elif tuple(self.grad_arrays[i].shape) != tuple(self.arg_arrays[i].shape):
+            elif self._reqs[n] != "null" and tuple(self.grad_arrays[i].shape) != tuple(self.arg_arrays[i].shape):
                 raise error(ValueError, f"bind: the gradient of '{n}' has shape {self.grad_arrays[i].shape}, the argument "
                                         f"{self.arg_arrays[i].shape}")
         self._wanted = [n for n in names if self._reqs[n] != "null"]
@@ -347,7 +345,7 @@ class Executor:
 
     @property
     def grad_dict(self) -> dict[str, Any]:
-        """Gradients by name of their argument; None where none is wanted."""
+        """Gradients by name of their argument: the arrays that were bound, or None."""
         return dict(zip(self._arg_names, self.grad_arrays))
 
     @property

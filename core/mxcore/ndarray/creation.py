@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -279,9 +280,13 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls:
         raise error(TypeError, f"from_numpy: a NumPy array is needed, got {type(ndarray).__name__}")
     ctx = Context("cpu", 0)
     if not zero_copy:
-        return _put(np.array(ndarray), ctx, array_cls)
+        return _put(np.array(ndarray, ndarray.dtype.newbyteorder("=")), ctx, array_cls)
     if not ndarray.flags.c_contiguous:
         raise error(ValueError, "from_numpy: only a C-contiguous array can be shared; pass zero_copy=False")
+    if not ndarray.dtype.isnative:
+        raise error(TypeError, f"from_numpy: an array of {ndarray.dtype.str} is in another byte order than this machine's; pass zero_copy=False")
+    with suppress(ValueError):  # which the memory itself may refuse
+        ndarray.flags.writeable = True  # it may have been shared before
     view = ndarray[...]
     ndarray.flags.writeable = False
     return array_cls(view, Storage(ctx))

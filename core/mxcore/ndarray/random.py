@@ -34,7 +34,7 @@ def _rate(scale: Any) -> Any:
     if isinstance(scale, numbers.Real):
         if not scale > 0:
             raise error(ValueError, f"random.exponential: scale must be above 0, got {scale}")
-    elif not isinstance(scale, Arithmetic):
+    elif not isinstance(scale, (Array, Arithmetic)):
         raise error(TypeError, f"random.exponential: scale must be a number, an NDArray or a Symbol, got {type(scale).__name__}")
     return 1.0 / scale
 
@@ -89,6 +89,8 @@ def normal(loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, c
 
 def randn(*shape: int, **kwargs: Any) -> NDArray:
     """Draw an array of the given shape from the normal distribution; keywords loc, scale, dtype, ctx, out."""
+    if not shape:
+        raise error(TypeError, "random.randn: a shape is needed, such as randn(2, 3)")
     return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), shape, **kwargs)
 
 

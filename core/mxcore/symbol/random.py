@@ -57,6 +57,8 @@ def normal(loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, *
 
 def randn(*shape: int, **kwargs: Any) -> Symbol:
     """Draw an array of the given shape from the normal distribution; keywords loc, scale, dtype, name."""
+    if not shape:
+        raise error(TypeError, "random.randn: a shape is needed, such as randn(2, 3)")
     return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), shape, kwargs.pop("dtype", None), **kwargs)
 
 

@@ -21,7 +21,7 @@ def compare_optimizer(opt1: Any, opt2: Any, shape: Sequence[Any], dtype: Any, w_
     ----------
     opt1, opt2 : Optimizer
     shape : tuple of int, or list of these
-        Of the weight; of more weights, one for each.
+        Of the weight; or of each weight, as many as `ntensors`.
     dtype : dtype
     w_stype, g_stype : {'default', 'row_sparse', 'csr'}
         Storage types of the weight and, of single weights, its gradient.
@@ -47,7 +47,7 @@ def compare_optimizer(opt1: Any, opt2: Any, shape: Sequence[Any], dtype: Any, w_
         if stype not in ("default", "row_sparse", "csr"):
             raise error(ValueError, f"compare_optimizer: {what} must be 'default', 'row_sparse' or 'csr', got {stype!r}")
     several = ntensors > 1
-    shapes = list(shape) if several else [shape]
+    shapes = list(shape) if several or np.ndim(shape[0]) else [shape]
     if len(shapes) != ntensors or any(np.ndim(s) != 1 for s in shapes):
         raise error(AssertionError, f"compare_optimizer: {ntensors} weights need a list of as many shapes, got {shape}")
     # Weights with rows missing are no weights: every row is stored.

@@ -1,7 +1,12 @@
 """Device 'cpu': NumPy buffers, Numba kernels and fused code. Numba is imported by the first kernel that needs it."""
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
+import os
+import re
+
+import numpy as np
 
 from mxcore.plugin import hookimpl
 
@@ -18,7 +23,7 @@ def mxcore_devices():
 @hookimpl
 def mxcore_kernels():
     # Without Numba the reference bodies compute, and `mxcore info` says so.
-    if importlib.util.find_spec("numba") is None:
+    if not _compiles():
         return {}
     return dict.fromkeys(("cpu", "cpu_pinned", "cpu_shared"), "mxcore_cpu.bindings:cpu")
 
@@ -29,3 +34,15 @@ def mxcore_report():
 
     state = "Numba kernels" if jit.available() else f"NumPy only: {jit.reason()}"
     return [f"cpu: {state}, {threads.count()} compute thread(s), compiled code in {jit.cache_dir()}"]
+
+
+def _compiles():
+    """Whether Numba will work, as far as can be told without its import, which takes longer than that of all of mxcore."""
+    if importlib.util.find_spec("numba") is None or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return False
+    try:
+        needs = importlib.metadata.requires("numba") or []
+    except importlib.metadata.PackageNotFoundError:
+        return True
+    below = next((m for m in (re.match(r"numpy\b.*?<\s*(\d+)\.(\d+)", r) for r in needs) if m), None)  # it refuses a newer NumPy
+    return below is None or tuple(map(int, np.__version__.split(".")[:2])) < (int(below[1]), int(below[2]))
