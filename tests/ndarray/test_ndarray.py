@@ -108,6 +108,9 @@ def test_numpy_and_dlpack():
     assert not host.flags.writeable and mine.asnumpy().tolist() == [2, 2, 2]
     with pytest.raises(mx.MXNetError, match="from_numpy: an array of >f4 is in another byte order"):
         nd.from_numpy(np.ones(3, ">f4"))
+    for bad in ("complex64", "U3", object):
+        with pytest.raises(mx.MXNetError, match="dtype .* cannot be held by an array"):
+            nd.from_numpy(np.ones(3).astype(bad))
     assert (nd.from_numpy(np.ones(3, ">f4"), zero_copy=False) + nd.ones(3)).asnumpy().tolist() == [2, 2, 2]
 
 

@@ -40,7 +40,7 @@ def as_dtype(value: Any) -> np.dtype[Any]:
             found = _DTYPES.get(found.name, found)  # 'q' and '>i8' are int64
         except (TypeError, ValueError, SyntaxError):
             raise error(TypeError, f"unknown dtype {value!r}; use one of {_NAMES}") from None
-        if found.kind not in "biufcV" or found.type is np.void:
+        if found.kind not in "biufV" or found.type is np.void:
             raise error(TypeError, f"dtype {found} cannot be held by an array; use one of {_NAMES}")
         if len(_DTYPES) < 256:
             _DTYPES[value] = found

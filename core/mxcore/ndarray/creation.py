@@ -278,6 +278,7 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls:
     """
     if not isinstance(ndarray, np.ndarray):
         raise error(TypeError, f"from_numpy: a NumPy array is needed, got {type(ndarray).__name__}")
+    as_dtype(ndarray.dtype)  # an error for what an array cannot hold
     ctx = Context("cpu", 0)
     if not zero_copy:
         return _put(np.array(ndarray, ndarray.dtype.newbyteorder("=")), ctx, array_cls)
