@@ -56,13 +56,13 @@ def read_labels(xp: Any, shape: tuple[int, ...], label: Any, data_lengths: Any, 
         # The first padding ends a label.
         lengths = xp.cumprod((classes != padding).astype(np.int64), 1).sum(1)
     inside = xp.arange(width)[None, :] < lengths[:, None]
-    if (inside & ~((label > -1) & (label < c))).any():
-        low, high = label[inside].min().item(), label[inside].max().item()
+    if (inside & ~((label > -1) & (label < c))).any().item():
+        low, high = xp.where(inside, label, np.inf).min().item(), xp.where(inside, label, -np.inf).max().item()
         which = f"from {low:.12g} to {high:.12g}" if low == low else "that are NaN"
         raise IndexError(f"labels {which} are given, there are classes from 0 to {c - 1}")
     given_steps = xp.full((n,), steps, np.int64) if data_lengths is None else xp.clip(data_lengths.astype(np.int64), 0, steps)
     repeats = ((classes[:, 1:] == classes[:, :-1]) & inside[:, 1:]).sum(1)
-    return Labels(blank, xp.ascontiguousarray(xp.where(inside, classes, blank)), lengths, xp.maximum(given_steps, 1),
+    return Labels(blank, xp.where(inside, classes, blank), lengths, xp.maximum(given_steps, 1),
                   (given_steps > 0) & (lengths + repeats <= given_steps))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mxcore.ops.ctc import read_labels
+from mxcore.ops.ctc import Labels, read_labels
 
 from .. import math as m
 from ..jit import helper, kernel
@@ -127,6 +127,11 @@ def _gradients(first, last, times, classes, blank, logs, labels, lengths, steps,
                 _beside(logs[at:at + classes], d_loss[i], out[at:at + classes])
 
 
+def _plain(labels: Labels) -> tuple[np.ndarray, ...]:
+    """What the kernels take of labels but for the blank; NumPy keeps the order of arrays that lie otherwise."""
+    return tuple(np.ascontiguousarray(v) for v in labels[1:])
+
+
 def _logarithms(data: np.ndarray) -> np.ndarray:
     logs = np.empty(data.shape, data.dtype)
     log_softmax(data, logs)
@@ -158,7 +163,7 @@ def loss(data: np.ndarray, label: np.ndarray, data_lengths: np.ndarray | None, l
     _, samples, classes = data.shape
     work = data.shape[0] * samples * (2 * label.shape[1] + 1)
     with writable(out) as (y,):
-        _losses.run(_losses.workers(work), samples, data.shape[0], classes, labels.blank, _logarithms(data), *labels[1:], y)
+        _losses.run(_losses.workers(work), samples, data.shape[0], classes, labels.blank, _logarithms(data), *_plain(labels), y)
 
 
 def loss_backward(d_loss: np.ndarray, data: np.ndarray, label: np.ndarray, data_lengths: np.ndarray | None, label_lengths: np.ndarray | None,
@@ -168,5 +173,5 @@ def loss_backward(d_loss: np.ndarray, data: np.ndarray, label: np.ndarray, data_
     _, samples, classes = data.shape
     work = data.shape[0] * samples * (2 * label.shape[1] + 1)
     with writable(d_data) as (dx,):
-        _gradients.run(_gradients.workers(work), samples, data.shape[0], classes, labels.blank, _logarithms(data), *labels[1:], flat(d_loss),
+        _gradients.run(_gradients.workers(work), samples, data.shape[0], classes, labels.blank, _logarithms(data), *_plain(labels), flat(d_loss),
                        dx.reshape(-1))
