@@ -102,7 +102,7 @@ class _Problem:
         n, width = labels.classes.shape
         self.path = xp.full((n, 2 * width + 1), labels.blank, np.int64)
         self.path[:, 1::2] = labels.classes
-        self.emit = xp.take_along_axis(self.logs, xp.broadcast_to(self.path[None], (len(x), *self.path.shape)), 2)
+        self.emit = xp.take_along_axis(self.logs, xp.broadcast_to(self.path[None], (x.shape[0], *self.path.shape)), 2)
         self.skip = xp.zeros(self.path.shape, np.bool_)
         self.skip[:, 2:] = (self.path[:, 2:] != labels.blank) & (self.path[:, 2:] != self.path[:, :-2])
 
