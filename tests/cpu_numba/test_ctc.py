@@ -44,8 +44,25 @@ def test_as_the_body(dtype, first, data_lengths, label_lengths, workers, monkeyp
     np.testing.assert_allclose(gradient, backward.body(k, backward.parser(params), dy, *given), **close)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_minus_infinity_as_the_body(dtype):
+    """Logits of classes that cannot be, on the path of the label and beside it, and labels that cannot be at all."""
+    data, label, *_, dy = problem(dtype, True, False, False)
+    data[0, 0], data[2, 2, label[2, 0]], data[:4, 3, 0], data[:, 4, label[4, 1]], data[3:5, 5, 0] = 0, -np.inf, -np.inf, -np.inf, -np.inf
+    data[:, 1, label[1, 0]] = -1e31
+    backward, k, gradient, loss = registry.ops.get("_backward_ctc_loss"), types.SimpleNamespace(xp=np), np.empty_like(data), np.empty(SAMPLES, dtype)
+    ctc.loss(data, label, None, None, True, loss)
+    assert np.isinf(loss).tolist() == [i in (3, 4) for i in range(SAMPLES)] and loss[1] >= 1e30  # label 3 is empty: blanks only
+    ctc.loss_backward(dy, data, label, None, None, True, gradient)
+    expected = backward.body(k, backward.parser({}), dy, data, label)
+    assert np.isfinite(expected).all()
+    np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=2e-5)
+    chance = np.exp(data[:, 4] - np.logaddexp.reduce(data[:, 4], axis=1, keepdims=True))
+    np.testing.assert_allclose(gradient[:, 4], chance * dy[4], rtol=1e-4, err_msg="no alignment is left: only the chances of the classes")
+
+
 def test_a_class_that_is_none():
     data, label, *_ = problem("f4", True, False, False)
     label[1, 0] = CLASSES
-    with pytest.raises(IndexError, match="label 5 is not one of the 5 classes"):
+    with pytest.raises(IndexError, match="labels from 1 to 5 are given, there are classes from 0 to 4"):
         ctc.loss(data, label, None, None, True, np.empty(SAMPLES, "f4"))

@@ -43,6 +43,27 @@ def test_gradient():
     check_grads(lambda x: mx.nd.CTCLoss(x, label, data_lengths, use_data_lengths=True), [wave((5, 2, 3), 1)])
 
 
+def loss_and_gradient(x, label, dtype):
+    x = mx.nd.array(x, dtype=dtype)
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.CTCLoss(x, mx.nd.array(label))
+    y.backward()
+    return y.asnumpy(), x.grad.asnumpy()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])  # by a kernel, by the body
+def test_a_class_that_cannot_be(dtype):
+    """Its logit is minus infinity: all is as if it were not there, and a label that holds it is impossible."""
+    x = wave((4, 2, 3), 1)
+    loss, gradient = loss_and_gradient(np.insert(x, 2, -np.inf, axis=2), [[1, 3], [2, 1]], dtype)
+    expected_loss, expected = loss_and_gradient(x, [[1, 2], [0, 0]], dtype)
+    np.testing.assert_allclose(loss, [expected_loss[0], np.inf], rtol=2e-3)
+    np.testing.assert_allclose(gradient[:, 0], np.insert(expected[:, 0], 2, 0, axis=1), atol=2e-3)
+    chance = np.exp(x[:, 1]) / np.exp(x[:, 1]).sum(1, keepdims=True)
+    np.testing.assert_allclose(gradient[:, 1], np.insert(chance, 2, 0, axis=1), atol=2e-3)
+
+
 def test_shapes(shapes):
     assert shapes("CTCLoss", [(5, -1, 3), (2, 4)]) == ([(5, 2, 3), (2, 4)], [(2,)])
     with pytest.raises(ValueError, match="labels of length 4 are longer than the 3 time steps"):
@@ -52,9 +73,10 @@ def test_shapes(shapes):
 
 
 def test_labels_out_of_range():
-    for bad in (7, -3):
-        with pytest.raises(IndexError, match="operator CTCLoss"):
-            mx.nd.CTCLoss(mx.nd.ones((5, 1, 3)), mx.nd.array([[bad, 1]]))
+    for dtype in ("float32", "float16"):  # by a kernel, by the body
+        for bad, words in ((7, "from 1 to 7"), (-3, "from -3 to 1"), (np.nan, "that are NaN"), (np.inf, "from 1 to inf")):
+            with pytest.raises(IndexError, match=f"operator CTCLoss.*: labels {words} are given, there are classes from 0 to 2"):
+                mx.nd.CTCLoss(mx.nd.ones((5, 1, 3), dtype=dtype), mx.nd.array([[bad, 1]])).wait_to_read()
 
 
 def test_labels_that_do_not_fit():

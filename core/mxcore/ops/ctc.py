@@ -1,7 +1,8 @@
 """Connectionist temporal classification."""
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,10 +14,63 @@ from .dense import given, wide
 from .rules import gradient_of, size_of
 from .silent import silent
 
-__all__: list[str] = []
+__all__ = ["Labels", "read_labels"]
 
 _PARAMS = dict(use_data_lengths=Bool(False), use_label_lengths=Bool(False), blank_label=Enum("first last", "first"))
 _INPUTS = "data label data_lengths[use_data_lengths] label_lengths[use_label_lengths]"
+
+
+class Labels(NamedTuple):
+    """What the labels are, and where each sequence ends.
+
+    Attributes
+    ----------
+    blank : int
+        The class of the blank.
+    classes : array of int
+        (N, L): the labels, and the blank behind their ends.
+    lengths : array of int
+        (N,): number of labels.
+    steps : array of int
+        (N,): number of time steps, at least one.
+    possible : array of bool
+        (N,): whether there are steps enough for the label, with a blank between repeated classes.
+    """
+
+    blank: int
+    classes: Any
+    lengths: Any
+    steps: Any
+    possible: Any
+
+
+@silent
+def read_labels(xp: Any, shape: tuple[int, ...], label: Any, data_lengths: Any, label_lengths: Any, blank_first: bool) -> Labels:
+    """The labels of data of a shape (T, N, C); an error if one is no class. Either of the lengths may be None."""
+    steps, n, c = shape
+    classes, width = label.astype(np.int64), label.shape[1]
+    blank, padding = (0, 0) if blank_first else (c - 1, -1)
+    if label_lengths is not None:
+        lengths = xp.clip(label_lengths.astype(np.int64), 0, width)
+    else:
+        # The first padding ends a label.
+        lengths = xp.cumprod((classes != padding).astype(np.int64), 1).sum(1)
+    inside = xp.arange(width)[None, :] < lengths[:, None]
+    if (inside & ~((label > -1) & (label < c))).any().item():
+        low, high = xp.where(inside, label, np.inf).min().item(), xp.where(inside, label, -np.inf).max().item()
+        which = f"from {low:.12g} to {high:.12g}" if low == low else "that are NaN"
+        raise IndexError(f"labels {which} are given, there are classes from 0 to {c - 1}")
+    given_steps = xp.full((n,), steps, np.int64) if data_lengths is None else xp.clip(data_lengths.astype(np.int64), 0, steps)
+    repeats = ((classes[:, 1:] == classes[:, :-1]) & inside[:, 1:]).sum(1)
+    return Labels(blank, xp.where(inside, classes, blank), lengths, xp.maximum(given_steps, 1),
+                  (given_steps > 0) & (lengths + repeats <= given_steps))
+
+
+def _log_sum(xp: Any, *terms: Any) -> Any:
+    """Logarithm of the sum of what the terms are logarithms of; minus infinity is that of zero."""
+    top = functools.reduce(xp.maximum, terms)
+    top = xp.where(top == -np.inf, 0.0, top)
+    return top + xp.log(sum(xp.exp(t - top) for t in terms))
 
 
 class _Problem:
@@ -35,48 +89,31 @@ class _Problem:
     skip : array of bool
         (N, S): whether a path may come from two places before.
     possible : array of bool
-        (N,): whether there are steps enough for the label, with a blank between repeated classes.
+        (N,): as of `Labels`.
     """
 
     def __init__(self, xp: Any, blank_label: str, ins: dict[str, Any]) -> None:
         self.xp = xp
         x = wide(ins["data"])
-        steps, n, c = x.shape
         shifted = x - x.max(2, keepdims=True)
         self.logs = shifted - xp.log(xp.exp(shifted).sum(2, keepdims=True))
-        label = ins["label"].astype(np.int64)
-        blank, padding = (0, 0) if blank_label == "first" else (c - 1, -1)
-        width = label.shape[1]
-        if "label_lengths" in ins:
-            lengths = xp.clip(ins["label_lengths"].astype(np.int64), 0, width)
-        else:
-            # The first padding ends a label.
-            lengths = xp.cumprod((label != padding).astype(np.int64), 1).sum(1)
-        self.ends = 2 * lengths + 1
-        inside = xp.arange(width)[None, :] < lengths[:, None]
-        given_steps = xp.clip(ins["data_lengths"].astype(np.int64), 0, steps) if "data_lengths" in ins else xp.full((n,), steps, np.int64)
-        self.steps = xp.maximum(given_steps, 1)
-        repeats = ((label[:, 1:] == label[:, :-1]) & inside[:, 1:]).sum(1)
-        self.possible = (given_steps > 0) & (lengths + repeats <= given_steps)
-        label = xp.where(inside, label, blank)
-        if label.size and not (label.min().item() >= 0 and label.max().item() < c):
-            raise IndexError(f"labels from {label.min().item()} to {label.max().item()} are given, there are classes from 0 to {c - 1}")
-        self.path = xp.full((n, 2 * width + 1), blank, np.int64)
-        self.path[:, 1::2] = label
-        self.emit = xp.take_along_axis(self.logs, xp.broadcast_to(self.path[None], (steps, *self.path.shape)), 2)
+        labels = read_labels(xp, x.shape, ins["label"], ins.get("data_lengths"), ins.get("label_lengths"), blank_label == "first")
+        self.steps, self.ends, self.possible = labels.steps, 2 * labels.lengths + 1, labels.possible
+        n, width = labels.classes.shape
+        self.path = xp.full((n, 2 * width + 1), labels.blank, np.int64)
+        self.path[:, 1::2] = labels.classes
+        self.emit = xp.take_along_axis(self.logs, xp.broadcast_to(self.path[None], (x.shape[0], *self.path.shape)), 2)
         self.skip = xp.zeros(self.path.shape, np.bool_)
-        self.skip[:, 2:] = (self.path[:, 2:] != blank) & (self.path[:, 2:] != self.path[:, :-2])
+        self.skip[:, 2:] = (self.path[:, 2:] != labels.blank) & (self.path[:, 2:] != self.path[:, :-2])
 
     def merged(self, a: Any, step: int, skip: Any) -> Any:
         """Log of the sum of what can come to each place: from itself, its neighbour, and where allowed the one after."""
         xp = self.xp
         one = self._moved(a, step)
-        two = xp.where(skip, self._moved(one, step), _NEVER)
-        top = xp.maximum(xp.maximum(a, one), two)
-        return top + xp.log(xp.exp(a - top) + xp.exp(one - top) + xp.exp(two - top))
+        return _log_sum(xp, a, one, xp.where(skip, self._moved(one, step), -np.inf))
 
     def _moved(self, a: Any, step: int) -> Any:
-        b = self.xp.full_like(a, _NEVER)
+        b = self.xp.full_like(a, -np.inf)
         if step > 0:
             b[:, 1:] = a[:, :-1]
         else:
@@ -88,15 +125,13 @@ class _Problem:
         xp = self.xp
         alpha = xp.empty(self.emit.shape, self.emit.dtype)
         place = xp.arange(self.path.shape[1])[None, :]
-        alpha[0] = xp.where((place < 2) & (place < self.ends[:, None]), self.emit[0], _NEVER)
+        alpha[0] = xp.where((place < 2) & (place < self.ends[:, None]), self.emit[0], -np.inf)
         for t in range(1, alpha.shape[0]):
-            alpha[t] = xp.maximum(self.merged(alpha[t - 1], 1, self.skip) + self.emit[t], _NEVER)
+            alpha[t] = self.merged(alpha[t - 1], 1, self.skip) + self.emit[t]
         at_end = alpha[self.steps - 1, xp.arange(alpha.shape[1])]
         last = xp.take_along_axis(at_end, (self.ends - 1)[:, None], 1)[:, 0]
         other = xp.take_along_axis(at_end, xp.maximum(self.ends - 2, 0)[:, None], 1)[:, 0]
-        other = xp.where(self.ends > 1, other, _NEVER)
-        top = xp.maximum(last, other)
-        return alpha, top + xp.log(xp.exp(last - top) + xp.exp(other - top))
+        return alpha, _log_sum(xp, last, xp.where(self.ends > 1, other, -np.inf))
 
     def backward(self) -> Any:
         """Log probabilities of reaching the end from each place at each time, what it emits included."""
@@ -108,18 +143,25 @@ class _Problem:
         skip = xp.zeros(self.skip.shape, np.bool_)
         skip[:, :-2] = self.skip[:, 2:]
         for t in range(steps - 1, -1, -1):
-            start = xp.where(final, self.emit[t], _NEVER)
+            start = xp.where(final, self.emit[t], -np.inf)
             if t < steps - 1:
-                onward = xp.maximum(self.merged(beta[t + 1], -1, skip) + self.emit[t], _NEVER)
-                beta[t] = xp.where((self.steps == t + 1)[:, None], start, xp.where((self.steps > t + 1)[:, None], onward, _NEVER))
+                onward = self.merged(beta[t + 1], -1, skip) + self.emit[t]
+                beta[t] = xp.where((self.steps == t + 1)[:, None], start, xp.where((self.steps > t + 1)[:, None], onward, -np.inf))
             else:
-                beta[t] = xp.where((self.steps == t + 1)[:, None], start, _NEVER)
+                beta[t] = xp.where((self.steps == t + 1)[:, None], start, -np.inf)
         return beta
 
 
-#: Logarithm of a probability that is as good as zero, and can still be added to.
-_NEVER = -1e30
 
+def _without(shape: tuple[int, ...], *places: Any, value: float = -np.inf) -> Any:
+    """Logits of which some are minus infinity, or another value."""
+    x = np.random.RandomState(7).uniform(-2.0, 2.0, shape)
+    for place in places:
+        x[place] = value
+    return x
+
+
+_ALL = slice(None)
 _SAMPLE = ([(5, 2, 4), [[1, 2, 0], [3, 3, 1]]], {})
 
 
@@ -141,6 +183,11 @@ _SAMPLE = ([(5, 2, 4), [[1, 2, 0], [3, 3, 1]]], {})
                     params={"use_data_lengths": True, "use_label_lengths": True}),
              Sample(Values((5, 2, 4), -60.0, 60.0), [[1, 2, 0], [3, 3, 1]], grad=(True, False)),
              Sample((6, 2, 4), np.array([[1, 2, 0], [3, 3, 1]], np.int32), grad=(True, False)),
+             # Logits of classes that cannot be: some of a path's, of the blank, a label's (one of two) at all times; numbers beyond reason.
+             *(Sample(_without(*q), [[2, 1], [1, 3]], grad=False, dtypes="float32") for q in (
+                 ((3, 2, 4), (0, 0, 2), (slice(1, 3), 1, 0)), ((4, 2, 4), (slice(1, 3), _ALL, 0)), ((4, 2, 4), (_ALL, _ALL, 2)))),
+             Sample(_without((5, 2, 4), (1, 0, 3), (2, 0, 0), (2, 1, 3)), [[2, 1], [0, 1]], params={"blank_label": "last"}, grad=False),
+             Sample(_without((3, 1, 4), (_ALL, 0, 2), value=-1e31), [[2, 1]], grad=False, dtypes="float32"),
              *(Sample(*ins, params=q, grad=False, mxnet="forward only: MXNet leaves the gradient of labels that do not fit unset") for ins, q in (
                  (((3, 3, 4), [[1, 1, 0], [1, 2, 1], [2, 2, 2]]), {}), (((3, 2, 3), [[1, 2], [2, 1]], [1, 0]),
                      {"use_data_lengths": True}))),
@@ -167,7 +214,8 @@ def ctc_loss(k, p, *arrays):
     Returns
     -------
     array
-        The loss of each sample, (N,); 0, with no gradient, where the steps are too few for the label.
+        The loss of each sample, (N,); 0, with no gradient, where the steps are too few for the label; infinity where logits
+        of minus infinity leave no alignment.
 
     Notes
     -----
@@ -227,14 +275,16 @@ def backward_ctc_loss(k, p, dy_, *arrays):
     problem = _Problem(xp, p.blank_label, dict(zip(p._sig.inputs[1:], arrays)))
     alpha, total = problem.forward()
     beta = problem.backward()
-    share = xp.exp(xp.minimum(alpha + beta - problem.emit - total[None, :, None], 0.0))
+    share = xp.exp(alpha + beta - problem.emit - xp.where(total == -np.inf, 0.0, total)[None, :, None])
+    share = xp.where((alpha == -np.inf) | (beta == -np.inf), 0.0, share)
     steps, n, c = problem.logs.shape
     expected = xp.zeros((steps * n * c,), share.dtype)
     at = (xp.arange(steps * n) * c).reshape(steps, n, 1) + problem.path[None]
     xp.add.at(expected, at.reshape(-1), share.reshape(-1))
     running = (xp.arange(steps)[:, None] < problem.steps[None, :]) & problem.possible[None, :]
-    g = (xp.exp(problem.logs) - expected.reshape(steps, n, c)) * running[:, :, None]
-    return g * wide(dy_)[None, :, None]
+    # A class is expected once at most; what rounding adds where the logits are huge is cut off.
+    g = (xp.exp(problem.logs) - xp.minimum(expected.reshape(steps, n, c), 1.0)) * wide(dy_)[None, :, None]
+    return xp.where(running[:, :, None], g, 0.0)
 
 
 backward_ctc_loss.shape(gradient_of(lambda p, ins: ctc_loss.shape_rule(p, ins, [None])[1][0]))

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from mxcore.ops.ctc import Labels, read_labels
+
 from .. import math as m
 from ..jit import helper, kernel
 from ._arrays import flat, writable
+from .columns import fill
 from .softmax import log_softmax
 
 __all__ = ["loss", "loss_backward"]
-
-_NEVER = -1e30  # logarithm of a probability that is as good as zero, and can still be added to
 
 
 @helper(inline=False)
@@ -34,20 +35,20 @@ def _emitted(logs, at, path, row):
 
 @helper(inline=False)
 def _merge(a, b, c, skip, emitted, out):
-    """out = log(exp(a) + exp(b) + exp(c where it is allowed)) + emitted"""
-    never = out.dtype.type(_NEVER)
+    """out = log(exp(a) + exp(b) + exp(c where it is allowed)) + emitted; minus infinity is the logarithm of what cannot be."""
+    never, zero = out.dtype.type(-np.inf), out.dtype.type(0)
     for s in range(out.size):
         x, y, z = a[s], b[s], m.where(skip[s], c[s], never)
         top = m.where(x < y, y, x)
         top = m.where(top < z, z, top)
-        merged = top + m.log(m.exp(x - top) + m.exp(y - top) + m.exp(z - top)) + emitted[s]
-        out[s] = m.where(merged < never, never, merged)
+        top = m.where(top == never, zero, top)
+        out[s] = top + m.log(m.exp(x - top) + m.exp(y - top) + m.exp(z - top)) + emitted[s]
 
 
 @helper(inline=False)
 def _forward(logs, at, stride, steps, path, skip, ends, row, alpha):
     """Fill alpha, whose places begin behind two that cannot be, and return the logarithm of the probability of the label."""
-    never = logs.dtype.type(_NEVER)
+    never, zero = logs.dtype.type(-np.inf), logs.dtype.type(0)
     alpha[:, :] = never
     for s in range(min(ends, 2)):
         alpha[0, 2 + s] = logs[at + path[s]]
@@ -56,22 +57,24 @@ def _forward(logs, at, stride, steps, path, skip, ends, row, alpha):
         before = alpha[t - 1]
         _merge(before[2:], before[1:], before, skip, row, alpha[t, 2:2 + ends])
     x, y = alpha[steps - 1, ends + 1], alpha[steps - 1, ends]
-    top = max(x, y)
+    top = x if x > y else y
+    top = zero if top == never else top
     return top + m.log(m.exp(x - top) + m.exp(y - top))
 
 
 @helper(inline=False)
 def _likely(alpha, beta, emitted, total, share):
-    zero = share.dtype.type(0)
+    never, zero = share.dtype.type(-np.inf), share.dtype.type(0)
+    reached = zero if total == never else total
     for s in range(share.size):
-        x = alpha[s] + beta[s] - emitted[s] - total
-        share[s] = m.exp(m.where(x > zero, zero, x))
+        x = m.exp(alpha[s] + beta[s] - emitted[s] - reached)
+        share[s] = m.where((alpha[s] == never) | (beta[s] == never), zero, x)
 
 
 @helper(inline=False)
 def _share(logs, at, stride, steps, path, skip, ends, total, alpha, beta, row, share, out):
-    """Subtract from `out`, laid out as `logs`, the probability of being at each class at each time, given the label."""
-    beta[:, :] = logs.dtype.type(_NEVER)
+    """Add to `out`, laid out as `logs`, the probability of being at each class at each time, given the label."""
+    beta[:, :] = logs.dtype.type(-np.inf)
     for t in range(steps - 1, -1, -1):
         now, after, here = beta[t % 2], beta[(t + 1) % 2], at + t * stride
         _emitted(logs, here, path, row[:ends])
@@ -82,7 +85,15 @@ def _share(logs, at, stride, steps, path, skip, ends, total, alpha, beta, row, s
             _merge(after, after[1:], after[2:], skip[2:], row, now[:ends])
         _likely(alpha[t, 2:], now, row, total, share[:ends])
         for s in range(ends):
-            out[here + path[s]] -= share[s]
+            out[here + path[s]] += share[s]
+
+
+@helper(inline=False)
+def _beside(logs, factor, out):
+    """out = (probabilities - out) * factor; a class is expected once at most: what rounding adds where the logits are huge is cut off."""
+    one = out.dtype.type(1)
+    for k in range(out.size):
+        out[k] = (m.exp(logs[k]) - m.where(out[k] > one, one, out[k])) * factor
 
 
 @kernel(threshold=1 << 10)
@@ -105,36 +116,20 @@ def _gradients(first, last, times, classes, blank, logs, labels, lengths, steps,
     for i in range(first, last):
         running = steps[i] if possible[i] else 0
         for t in range(times):
-            at = t * stride + i * classes
-            x, y = logs[at:at + classes], out[at:at + classes]
-            for k in range(classes):
-                y[k] = m.exp(x[k]) if t < running else zero
+            fill(out, t * stride + i * classes, classes, zero)
         if running:
             ends = 2 * lengths[i] + 1
             _lay_out(labels[i], lengths[i], blank, path, skip)
             total = _forward(logs, i * classes, stride, running, path, skip, ends, row, alpha)
             _share(logs, i * classes, stride, running, path, skip, ends, total, alpha, beta, row, share, out)
             for t in range(running):
-                y = out[t * stride + i * classes:t * stride + (i + 1) * classes]
-                for k in range(classes):
-                    y[k] *= d_loss[i]
+                at = t * stride + i * classes
+                _beside(logs[at:at + classes], d_loss[i], out[at:at + classes])
 
 
-def _facts(data: np.ndarray, label: np.ndarray, data_lengths: np.ndarray | None, label_lengths: np.ndarray | None, blank_first: bool):
-    """Return (blank, labels, their lengths, steps, whether these are enough) of each sample; None if a class is out of range."""
-    times, samples, classes = data.shape
-    labels, width = np.ascontiguousarray(label, dtype=np.int64), label.shape[1]
-    blank, padding = (0, 0) if blank_first else (classes - 1, -1)
-    if label_lengths is not None:
-        lengths = np.clip(label_lengths.astype(np.int64), 0, width)
-    else:
-        lengths = np.cumprod(labels != padding, axis=1).sum(axis=1)
-    inside = np.arange(width) < lengths[:, None]
-    if ((labels < 0) | (labels >= classes))[inside].any():
-        raise IndexError(f"label {labels[inside & ((labels < 0) | (labels >= classes))][0]} is not one of the {classes} classes")
-    given = np.full(samples, times) if data_lengths is None else np.clip(data_lengths.astype(np.int64), 0, times)
-    repeats = ((labels[:, 1:] == labels[:, :-1]) & inside[:, 1:]).sum(axis=1)
-    return blank, labels, lengths, np.maximum(given, 1), (given > 0) & (lengths + repeats <= given)
+def _plain(labels: Labels) -> tuple[np.ndarray, ...]:
+    """What the kernels take of labels but for the blank; NumPy keeps the order of arrays that lie otherwise."""
+    return tuple(np.ascontiguousarray(v) for v in labels[1:])
 
 
 def _logarithms(data: np.ndarray) -> np.ndarray:
@@ -157,25 +152,26 @@ def loss(data: np.ndarray, label: np.ndarray, data_lengths: np.ndarray | None, l
     blank_first : bool
         The blank is class 0, not the last.
     out : ndarray (samples,)
-        Minus the logarithm of the label's probability; 0 where the steps are too few for it.
+        Minus the logarithm of the label's probability; 0 where the steps are too few for it, infinity where logits of
+        minus infinity leave no alignment.
 
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 CTCLoss.
     """
-    facts = _facts(data, label, data_lengths, label_lengths, blank_first)
+    labels = read_labels(np, data.shape, label, data_lengths, label_lengths, blank_first)
     _, samples, classes = data.shape
     work = data.shape[0] * samples * (2 * label.shape[1] + 1)
     with writable(out) as (y,):
-        _losses.run(_losses.workers(work), samples, data.shape[0], classes, facts[0], _logarithms(data), *facts[1:], y)
+        _losses.run(_losses.workers(work), samples, data.shape[0], classes, labels.blank, _logarithms(data), *_plain(labels), y)
 
 
 def loss_backward(d_loss: np.ndarray, data: np.ndarray, label: np.ndarray, data_lengths: np.ndarray | None, label_lengths: np.ndarray | None,
                   blank_first: bool, d_data: np.ndarray) -> None:
     """Write the gradient of :func:`loss` with respect to the logits."""
-    facts = _facts(data, label, data_lengths, label_lengths, blank_first)
+    labels = read_labels(np, data.shape, label, data_lengths, label_lengths, blank_first)
     _, samples, classes = data.shape
     work = data.shape[0] * samples * (2 * label.shape[1] + 1)
     with writable(d_data) as (dx,):
-        _gradients.run(_gradients.workers(work), samples, data.shape[0], classes, facts[0], _logarithms(data), *facts[1:], flat(d_loss),
+        _gradients.run(_gradients.workers(work), samples, data.shape[0], classes, labels.blank, _logarithms(data), *_plain(labels), flat(d_loss),
                        dx.reshape(-1))

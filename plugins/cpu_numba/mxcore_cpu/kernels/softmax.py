@@ -112,8 +112,7 @@ def _rows(first, last, n, inverse_temperature, logarithm, lengths, x, y):
             count = min(max(lengths[row], 0), n)
             fill(y, row * n + count, n - count, zero)
             a, b = a[:count], b[:count]
-            if count == 0 or _largest(a) == -np.inf:
-                fill(y, row * n, count, zero)
+            if count == 0:
                 continue
         largest = _largest(a) if scale >= zero else _smallest(a)
         if n <= _SHORT and row + 1 < last:
@@ -295,7 +294,7 @@ def softmax_of_lengths(data: np.ndarray, lengths: np.ndarray, out: np.ndarray, t
     Parameters
     ----------
     lengths : ndarray of whole numbers
-        One for each row; where it is 0, or all that counts is minus infinity, the whole row is 0.
+        One for each row; where it is 0, the whole row is 0.
 
     Examples
     --------
