@@ -188,7 +188,7 @@ def _(p, ins, outs):
             raise ValueError(f"bins {ins[1]} must be two or more edges")
         return ins, [(ins[1][0] - 1,), ins[1]]
     if p.range is None or len(p.range) != 2 or not 0 <= p.range[1] - p.range[0] < _INF:
-        raise ValueError(f"bin_cnt needs a range (first, last) of rising, finite edges, got {p.range}")
+        raise ValueError(f"bin_cnt needs a range (first, last) of finite, rising edges, got {p.range}")
     return ins, [(p.bin_cnt,), (p.bin_cnt + 1,)]
 
 
