@@ -28,7 +28,7 @@ def _named(fn: Fn) -> tuple[Callable[..., Any], str | None]:
         if order == "swap":
             return (lambda xp, a, b: getattr(xp, name)(b, a)), fn
         return (lambda xp, *a: getattr(xp, name)(*a)), fn
-    return fn, None
+    return fn, getattr(fn, "direct", None)
 
 
 def unary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, aliases: Iterable[str] = (), doc: str = "",

@@ -1,6 +1,7 @@
 """Seeds, and the samplers of ``mx.nd.random`` under their old names, as ``mxnet.random``."""
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 from ._borrowed import borrowed
@@ -29,10 +30,9 @@ def seed(seed_state: int, ctx: Any = "all") -> None:
     >>> bool((a == mx.nd.random.uniform(shape=(2,)).asnumpy()).all())
     True
     """
-    try:
-        value = int(seed_state)
-    except (TypeError, ValueError):
-        raise error(TypeError, f"random.seed: seed_state must be an int, got {seed_state!r}") from None
+    if not isinstance(seed_state, numbers.Integral):
+        raise error(TypeError, f"random.seed: seed_state must be an int, got {seed_state!r}")
+    value = int(seed_state)
     if isinstance(ctx, str):
         if ctx != "all":
             raise error(ValueError, f"random.seed: ctx must be a Context or 'all', got {ctx!r}")

@@ -147,10 +147,12 @@ def test_histogram(dtype, threads_, monkeypatch):
     for low, high, n in ((-1.5, 1.5, 30), (0.1, 0.7, 7), (1, 1, 3)):
         counts, edges = np.empty(n, np.int64), np.empty(n + 1, dtype)
         counting.histogram(x, low, high, n, counts, edges)
-        about = np.linspace(low, high, n + 1).astype(dtype) if low < high else np.linspace(low - 0.5, high + 0.5, n + 1).astype(dtype)
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        about = np.array([(low * (n - i) + high * i) / n for i in range(n + 1)], dtype)
         np.testing.assert_array_equal(edges, about)
-        inside = x[(x >= about[0]) & (x <= about[-1])]
-        np.testing.assert_array_equal(counts, [((inside >= a) & ((inside < b) | (b == about[-1]))).sum() for a, b in zip(about, about[1:])])
+        inside = x[(x >= np.float64(low)) & (x <= np.float64(high))]
+        np.testing.assert_array_equal(counts, [(((inside >= a) | (a == about[0])) & ((inside < b) | (b == about[-1]))).sum() for a, b in zip(about, about[1:])])
 
 
 def test_erfinv_beyond_its_range():

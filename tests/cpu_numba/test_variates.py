@@ -6,15 +6,17 @@ import pytest
 
 import mxcore as mx
 from mxcore._core import registry
+from mxcore.ops import distributions
 from mxcore_cpu.device import CPU
+from mxcore_cpu.kernels import variates
 
 rng = np.random.default_rng(0)
 COUNT = 800
 
-#: Operator -> arrays of parameters, those that are impossible or need nothing drawn among them.
+#: Operator -> arrays of parameters, those that need nothing drawn among them.
 PARAMETERS = {
-    "_sample_poisson": [np.concatenate([[0.0, -1.0, np.nan, 9.9999, 10.0], rng.random(COUNT) * 12, rng.random(COUNT) * 300])],
-    "_sample_gamma": [np.concatenate([[0.0, -1.0, np.nan, 1.0], rng.random(COUNT) * 3]), np.concatenate([np.ones(4), rng.random(COUNT)])],
+    "_sample_poisson": [np.concatenate([[0.0, 9.9999, 10.0], rng.random(COUNT) * 12, rng.random(COUNT) * 300])],
+    "_sample_gamma": [np.concatenate([[1.0], 1e-3 + rng.random(COUNT) * 3]), rng.random(COUNT + 1) + 1e-3],
     "_sample_negative_binomial": [rng.integers(0, 20, COUNT), rng.random(COUNT) * 0.9 + 0.05],
     "_sample_generalized_negative_binomial": [rng.random(COUNT) * 20, np.maximum(rng.random(COUNT) - 0.2, 0)],
 }
@@ -39,6 +41,23 @@ def test_arrays_of_parameters(name, dtype, shape):
     arrays = [a.astype("f4") for a in PARAMETERS[name]]
     got, expected = ours(name, {"shape": shape, "dtype": dtype}, *arrays), reference(name, {"shape": shape, "dtype": dtype}, *arrays)
     np.testing.assert_allclose(got, expected, rtol=1e-3 if dtype == "float16" else 1e-6 if dtype == "float32" else 1e-12)
+
+
+@pytest.mark.parametrize("name, value", [("_sample_poisson", -1.0), ("_sample_gamma", 0.0), ("_sample_gamma", np.nan), ("_sample_negative_binomial", -1.0),
+                                         ("_sample_generalized_negative_binomial", -1.0)])
+def test_impossible_parameters_are_refused_by_both(name, value):
+    arrays = [np.full(3, 0.5, "f4") for _ in PARAMETERS[name]]
+    arrays[0][1] = value
+    for draw in (ours, reference):
+        with pytest.raises(ValueError, match=rf"must be .*, got {value} \(element 1\)"):
+            draw(name, {}, *arrays)
+
+
+@pytest.mark.parametrize("kind", ["gamma", "poisson"])
+def test_without_a_law_the_kernel_gives_what_the_reference_gives(kind):
+    values = np.array([0.0, -1.0, np.nan, 1.0, 30.0])
+    expected = getattr(distributions, kind)(CPU().rng((7, 0, 0), 0), values)
+    np.testing.assert_allclose(getattr(variates, kind)(CPU().rng((7, 0, 0), 0), values, 1), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 40.0])

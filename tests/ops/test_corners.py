@@ -28,3 +28,27 @@ def test_corner(i, golden):
     assert f"{i}.{len(found)}" not in golden
     for a, b in zip(found, expected):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("dtype, infinity", [("int8", 0), ("int32", -2**31), ("int64", -2**63)])
+def test_whole_numbers_to_negative_powers(dtype, infinity):
+    """As MXNet: the power is cut towards zero, and infinity is what C makes of it."""
+    base, power = [2, 1, 0, -1, -2], [-1, -2, -3, -3, -1]
+    want = [0, 1, infinity, -1, 0]
+    a, b = mx.nd.array(base, dtype=dtype), mx.nd.array(power, dtype=dtype)
+    for _ in range(2):  # the second time on the short way
+        assert (a**b).asnumpy().tolist() == want and (a**b).dtype == np.dtype(dtype)
+    assert mx.nd.broadcast_power(a.reshape((5, 1)), b.reshape((1, 5))).asnumpy()[:, 0].tolist() == want
+    assert (a**-1).asnumpy().tolist() == want and (a**2).asnumpy().tolist() == [4, 1, 0, 1, 4]
+    assert (2 ** mx.nd.array([-1, 2], dtype=dtype)).asnumpy().tolist() == [0, 4]
+    assert (0**b).asnumpy().tolist() == [infinity] * 5
+    x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
+    assert mx.sym._power(x, y).bind(mx.cpu(), {"x": a, "y": b}).forward()[0].asnumpy().tolist() == want
+
+
+def test_whole_powers_are_exact_and_what_does_not_fit_is_the_lowest_number():
+    a = mx.nd.array(np.array([3, -3, 2, -2, 2]), dtype="int64")
+    b = mx.nd.array(np.array([39, 39, 62, 63, 63]), dtype="int64")
+    assert (a**b).asnumpy().tolist() == [3**39, -3**39, 2**62, -2**63, -2**63]
+    assert (mx.nd.array([2, 7, -2], dtype="int32") ** 40).asnumpy().tolist() == [-2**31] * 3
+    assert (mx.nd.array([2, 7, 3], dtype="uint8") ** 3).asnumpy().tolist() == [8, 343 - 256, 27]

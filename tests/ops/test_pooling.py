@@ -108,3 +108,30 @@ def test_a_nan_is_no_maximum(either):
     y = mx.nd.Pooling(x, kernel=(2,), stride=(2,)).asnumpy().ravel()
     assert y.tolist() == [1, -2, np.finfo(np.float32).min]
     assert mx.nd.Pooling(x, global_pool=True).asnumpy().ravel().tolist() == [1]
+
+
+@pytest.mark.parametrize("value", [-np.inf, np.nan])
+@pytest.mark.parametrize("how, grad", [  # MXNet's
+    ({"kernel": (2, 2), "stride": (2, 2)}, [1, 0, 2, 0, 0, 0, 0, 0, 3, 0, 4, 0, 0, 0, 0, 0]),
+    ({"kernel": (3, 3), "stride": (1, 1), "pad": (1, 1)}, [6, 7, 8, 0, 10, 11, 12, 0, 14, 15, 16, 0, 0, 0, 0, 0]),
+    ({"kernel": (2, 2), "stride": (2, 2), "pad": (1, 1)}, [0, 0, 0, 0, 0, 5, 0, 6, 0, 0, 0, 0, 0, 8, 0, 9]),
+    ({"global_pool": True}, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+    ({"kernel": (3, 3), "stride": (2, 2), "pooling_convention": "full"}, [1, 0, 2, 0, 0, 0, 0, 0, 3, 0, 4, 0, 0, 0, 0, 0])])
+def test_the_first_place_takes_the_gradient_where_there_is_no_maximum(either, how, grad, value):
+    x = mx.nd.full((1, 1, 4, 4), value)
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.Pooling(x, **how)
+    y.backward(mx.nd.arange(1, y.size + 1).reshape(y.shape))
+    assert (y.asnumpy() == np.finfo("f4").min).all()
+    assert x.grad.asnumpy().ravel().tolist() == grad
+
+
+def test_a_nan_beside_the_maximum_takes_no_gradient(either):
+    x = mx.nd.array([[[np.nan, 1.0, np.nan, -2.0]]])
+    x.attach_grad()
+    for how, grad in (({"kernel": (2,), "stride": (2,)}, [0, 1, 0, 1]), ({"global_pool": True}, [0, 1, 0, 0])):
+        with mx.autograd.record():
+            y = mx.nd.Pooling(x, **how)
+        y.backward()
+        assert x.grad.asnumpy().ravel().tolist() == grad

@@ -307,3 +307,46 @@ def test_without_elements(call, shape):
     x = nd.array(np.zeros((0, 3)), ctx=mx.cpu(1))
     y = call(x)
     assert y.shape == shape and y.context == mx.cpu(1)
+
+
+@pytest.mark.parametrize("dtype, low, high, bins, data, want", [  # MXNet's counts
+    ("float64", 0, 1, 10, np.arange(11) / 10.0, [1, 1, 1, 1, 1, 1, 1, 1, 1, 2]),
+    ("float64", -1, 1, 7, np.linspace(-1, 1, 29), [4, 5, 4, 4, 4, 4, 4]),
+    ("int32", 0.5, 10.7, 5, np.arange(12), [1, 2, 2, 2, 3]),
+    ("int8", 0, 11, 5, np.arange(12), [2, 2, 2, 2, 4])])
+def test_round_numbers_fall_into_the_bins_of_mxnet(either, dtype, low, high, bins, data, want):
+    counts, edges = nd.histogram(nd.array(data, dtype=dtype), bins=bins, range=(low, high))
+    assert counts.asnumpy().tolist() == want
+    assert edges.asnumpy().tolist() == [np.dtype(dtype).type((low * (bins - i) + high * i) / bins) for i in range(bins + 1)]
+
+
+def test_the_ends_of_a_histogram_are_not_rounded_to_the_dtype_of_the_data(either):
+    high = 8.976636599379372
+    over = np.float32(high)
+    assert np.float64(over) > high
+    counts, edges = nd.histogram(nd.array([1, np.nextafter(over, np.float32(0)), over]), bins=1, range=(0.0, high))
+    assert counts.asnumpy().tolist() == [2] and edges.asnumpy()[1] == over
+    low, high, n = 451.1470682029788, 653.7232060973898, 37
+    counts, edges = nd.histogram(nd.array([low, high], dtype="float64"), bins=n, range=(low, high))
+    assert np.float64(edges.asnumpy()[0]) > low and counts.asnumpy().tolist() == [1, *[0] * (n - 2), 1]
+
+
+@pytest.mark.parametrize("edges, words", [([3, 2, 1], "got 3.0 and 2.0 as edges 0 and 1"), ([0, 2, 1], "got 2.0 and 1.0 as edges 1 and 2"),
+                                          ([0, np.nan, 1], "got 0.0 and nan as edges 0 and 1")])
+def test_edges_must_rise(edges, words):
+    with pytest.raises(mx.MXNetError, match=f"_histogram.*must rise and not be NaN, {words}"):
+        nd.histogram(nd.array([1, 2]), bins=nd.array(edges))
+    assert nd.histogram(nd.array([0, 1, 2]), bins=nd.array([1, 1, 2]))[0].asnumpy().tolist() == [0, 2]
+
+
+def test_without_a_range_the_edges_are_those_of_numpy():
+    x = np.random.default_rng(3).normal(size=200).round(1)
+    for bins in (3, 10, 18):
+        counts, edges = nd.histogram(nd.array(x, dtype="float64"), bins=bins)
+        wanted = np.histogram(x, bins)
+        np.testing.assert_array_equal(counts.asnumpy(), wanted[0])
+        np.testing.assert_array_equal(edges.asnumpy(), wanted[1].astype("f4"))
+    with pytest.raises(mx.MXNetError, match="the values go from 1.0 to inf"):
+        nd.histogram(nd.array([1, np.inf]))
+    with pytest.raises(mx.MXNetError, match="bin_cnt.*0"):
+        nd.histogram(nd.array([1, 2]), bins=0)

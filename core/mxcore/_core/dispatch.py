@@ -400,8 +400,8 @@ def _usable(op: Op, plan: Plan, sig: Any, outs: list[Any], inputs: Sequence[Any]
 
 
 def _check_outs(op: Op, plan: Plan, outs: list[Any], ctx: Context) -> None:
-    if len(outs) > plan.n_out:
-        raise error(ValueError, f"operator {op.name}: {len(outs)} arrays given as out, it has {plan.n_out} outputs")
+    if not plan.visible <= len(outs) <= plan.n_out:
+        raise error(ValueError, f"operator {op.name}: {len(outs)} arrays given as out, it has {plan.visible} outputs")
     for o, spec in zip(outs, plan.specs):
         if not isinstance(o, Array):
             raise error(TypeError, f"operator {op.name}: out must be an array, got {type(o).__name__}")

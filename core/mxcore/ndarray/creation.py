@@ -243,7 +243,7 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
     Returns
     -------
     [NDArray, NDArray]
-        Counts as int64 and edges with the dtype of `a`; without a `range` both are float32, as in MXNet.
+        Counts as int64 and edges with the dtype of `a`; without a `range` both are float32 and the edges NumPy's, as in MXNet.
 
     Examples
     --------
@@ -258,14 +258,14 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
         return op(a, bins)
     if not isinstance(bins, numbers.Integral):
         raise error(ValueError, f"histogram: bins must be an int or an NDArray of edges, got {type(bins).__name__}")
-    if range is not None:
+    if range is not None or bins < 1:
         return op(a, bin_cnt=int(bins), range=range)
     if np.dtype(a.dtype).kind != "f":
         a = a.astype("float64")
-    low, high = (float(a.min().asscalar()), float(a.max().asscalar())) if a.size else (0.0, 1.0)
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    return [y.astype("float32") for y in op(a, bin_cnt=int(bins), range=(low, high))]
+    values = a.asnumpy().astype("float64")
+    if not np.isfinite(values).all():
+        raise error(ValueError, f"histogram: the values go from {values.min()} to {values.max()}, which are no edges; give range=(first, last)")
+    return [y.astype("float32") for y in op(a, array(np.histogram_bin_edges(values, int(bins)), ctx=a.ctx, dtype=a.dtype))]
 
 
 def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls: type[Any] = NDArray) -> Any:

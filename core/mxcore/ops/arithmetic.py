@@ -84,6 +84,22 @@ def _mod(xp, a, b):
     return xp.where(b == 0, xp.zeros_like(a), xp.mod(a, safe))
 
 
+def _power(xp, a, b):
+    # Of whole numbers, MXNet cuts the floating power: a half is 0, and what does not fit, infinity too, is the lowest int32 or int64, of which
+    # smaller types keep the low bits. What fits is exact here.
+    if isinstance(b, float) or b.dtype.kind not in "iu":
+        return xp.power(a, b)
+    t = b.dtype
+    held, end = (_INT64, 2.0**63) if t.itemsize == 8 else (_INT32, 2.0**31)
+    about = xp.power(a.astype(np.float64), b)
+    fits = abs(about) < end
+    return xp.where(fits & (b >= 0), xp.power(a, xp.maximum(b, t.type(0))), xp.where(fits, about, -end).astype(held).astype(t))
+
+
+#: What it is of floats.
+_power.direct = "power"
+
+
 def _logic(fn):
     return lambda xp, a, b: getattr(xp, fn)(a != 0, b != 0)
 
@@ -95,7 +111,7 @@ _MATH: dict[str, tuple[Any, str, Any]] = {
     "mul": ("multiply", "a * b", lambda F, dy, a, b: (dy * b, dy * a)),
     "div": (_div, "a / b", lambda F, dy, a, b: (dy / b, -dy * a / (b * b))),
     "mod": (_mod, "mod(a, b)", lambda F, dy, a, b: (dy, -dy * F.floor(a / b))),
-    "power": ("power", "power(a, b)", lambda F, dy, a, b: (dy * b * a ** (b - 1), dy * F.log(a) * a**b)),
+    "power": (_power, "power(a, b)", lambda F, dy, a, b: (dy * b * a ** (b - 1), dy * F.log(a) * a**b)),
     "maximum": ("maximum", "maximum(a, b)", lambda F, dy, a, b: (dy * (a >= b), dy * (a < b))),
     "minimum": ("minimum", "minimum(a, b)", lambda F, dy, a, b: (dy * (a <= b), dy * (a > b))),
     "hypot": ("hypot", "hypot(a, b)", lambda F, dy, a, b: (dy * a / F.broadcast_hypot(a, b), dy * b / F.broadcast_hypot(a, b))),
@@ -118,8 +134,11 @@ _BROADCAST_NAMES = {"add": ("broadcast_add", "broadcast_plus"), "sub": ("broadca
 _POSITIVE = {"power": (0.5, 2.0), "div": (0.5, 2.0), "mod": (0.6, 3.0)}
 _HALF, _WHOLE = "float16 float32 float64", "int8 uint8 int32 int64"
 _INF, _NAN = float("inf"), float("nan")
+_INT32, _INT64 = np.dtype("int32"), np.dtype("int64")
 #: Every pair of these meets in a broadcasting operator.
 _SPECIAL = [-_INF, -2.5, -1.0, -0.0, 0.0, 1.0, 3.0, _INF, _NAN]
+#: Every base meets every power; some results do not fit.
+_WHOLE_POWERS = Sample(*np.meshgrid([-3, -2, -1, 0, 1, 2, 7], [-3, -2, -1, 0, 1, 2, 70]), dtypes="int8 int32 int64", grad=False)
 
 
 def _elementwise_rule(g):
@@ -148,14 +167,14 @@ def _tables():
         name, *aliases = _ELEMENTWISE_NAMES[family]
         yield binary(name, fn, expr=expr, grad=_elementwise_rule(g), aliases=aliases,
                      samples=[Sample((3, 4), (3, 4), domain=domain, dtypes=_HALF), Sample((0, 4), (0, 4), domain=domain),
-                              Sample(Ints((3, 5), 1, 7), Ints((3, 5), 1, 4), dtypes=_WHOLE)])
+                              Sample(Ints((3, 5), 1, 7), Ints((3, 5), 1, 4), dtypes=_WHOLE), *([_WHOLE_POWERS] if family == "power" else [])])
         name, *aliases = _BROADCAST_NAMES.get(family, (f"broadcast_{family}",))
         yield broadcast(name, fn, expr=expr, grad=_broadcast_rule(g), aliases=aliases,
                         samples=[Sample((2, 1, 4), (1, 3, 1), domain=domain, dtypes=_HALF), Sample((3, 4), (3, 4), domain=domain),
                                  Sample((3, 1), (3, 5), domain=domain), Sample((2, 3, 5), (1, 1, 1), domain=domain),
                                  Sample((1,), (7,), domain=domain), Sample((2, 0, 3), (1, 1, 3), domain=domain),
                                  Sample(Ints((3, 1), -5, 6), Ints((1, 4), 1, 4), dtypes="int8 int32 int64"),
-                                 Sample([[v] for v in _SPECIAL], [_SPECIAL], grad=False)])
+                                 Sample([[v] for v in _SPECIAL], [_SPECIAL], grad=False), *([_WHOLE_POWERS] if family == "power" else [])])
     for family, (fn, expr) in _COMPARE.items():
         values = [[-1.0, 0.0, 2.0]], [[0.0, 0.0, 1.0]]
         name, *aliases = _ELEMENTWISE_NAMES[family]
@@ -164,6 +183,13 @@ def _tables():
         yield broadcast(f"broadcast_{family}", fn, expr=expr, grad=None, samples=[
             Sample(values[0], [[0.0], [2.0]], dtypes=_HALF), Sample([[v] for v in _SPECIAL], [_SPECIAL]),
             Sample(Ints((2, 1, 3), -1, 2), Ints((1, 4, 1), -1, 2), dtypes="int8 int32 int64"), Sample((1, 3), (0, 3))])
+
+
+def _rpower(xp, x, s):
+    return _power(xp, s, x)
+
+
+_rpower.direct = "power:swap"
 
 
 def _scalar_name(base: str) -> tuple[str, str]:
@@ -183,8 +209,8 @@ _WITH_NUMBER: dict[str, tuple[Any, str, Any]] = {
     "mod": (lambda xp, x, s: _mod(xp, x, xp.full_like(x, x.dtype.type(s))), "mod(x, s)", lambda F, dy: dy),
     "rmod": (lambda xp, x, s: _mod(xp, xp.full_like(x, x.dtype.type(s)), x), "mod(s, x)",
              lambda F, p, dy, data: -dy * F.floor(p.scalar / data)),
-    "power": ("power", "power(x, s)", lambda F, p, dy, data: dy * p.scalar * data ** (p.scalar - 1)),
-    "rpower": ("power:swap", "power(s, x)", lambda F, p, dy, y: dy * y * _log(p.scalar)),
+    "power": (_power, "power(x, s)", lambda F, p, dy, data: dy * p.scalar * data ** (p.scalar - 1)),
+    "rpower": (_rpower, "power(s, x)", lambda F, p, dy, y: dy * y * _log(p.scalar)),
     "maximum": ("maximum", "maximum(x, s)", lambda F, p, dy, data: dy * (data >= p.scalar)),
     "minimum": ("minimum", "minimum(x, s)", lambda F, p, dy, data: dy * (data <= p.scalar)),
     "hypot": (lambda xp, x, s: xp.hypot(x, xp.full_like(x, x.dtype.type(s))), "hypot(x, s)", lambda F, dy, data, y: dy * data / y),
@@ -211,7 +237,9 @@ def _scalars():
                               Sample((5,), params={"scalar": 2, "is_int": False}, domain=(0.3, 1.7)),
                               Sample([[-2.7, -1.3, -0.45, 0.45, 1.3, 3.4]], params={"scalar": -2.0}, grad=base != "rpower"),
                               Sample(Ints((2, 5), 1, 6), params={"scalar": 2.6}, dtypes=_WHOLE),
-                              Sample(Ints((2, 5), 1, 6), params={"scalar": 2.6, "is_int": False}, dtypes=_WHOLE), Sample(Ints((5,), 0, 2), params={"scalar": 2.0}, dtypes="bool"), Sample([_SPECIAL], params={"scalar": 3.0}, grad=False)])
+                              Sample(Ints((2, 5), 1, 6), params={"scalar": 2.6, "is_int": False}, dtypes=_WHOLE), Sample(Ints((5,), 0, 2), params={"scalar": 2.0}, dtypes="bool"), Sample([_SPECIAL], params={"scalar": 3.0}, grad=False),
+                              *[Sample(np.arange(-3, 8), params={"scalar": s}, dtypes="int8 int32 int64", grad=False)
+                                for s in (-3, -1, 0, 2, 7) if "power" in base]])
     for base, (fn, expr) in _NUMBER_COMPARE.items():
         name, old = _scalar_name(base)
         yield scalar(name, fn, expr=expr, grad=None, aliases=[old], samples=[

@@ -135,7 +135,10 @@ allclose.dtype(lambda p, ins, outs: (ins, [np.dtype("uint8")]))
              Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], [0.0, 1.0, 2.5, 3.0], grad=False), Sample((3, 9), params={"bin_cnt": 7, "range": (-1.5, 1.25)}, grad=False),
              Sample((25,), params={"bin_cnt": "1", "range": "(-1, 1)"}, grad=False), Sample(Ints((4, 5), 0, 12), params={"bin_cnt": 4, "range": (0, 10)}, dtypes="int32 int64 float32 float64", grad=False),
              Sample((5, 5), [-3.0, 3.0], grad=False), Sample([1.0, 1.0, 1.0], params={"bin_cnt": 3, "range": (1, 2)}, grad=False), Sample([0.7, 1.0, 1.3], params={"bin_cnt": 2, "range": (1, 1)}, grad=False),
-             Sample([3.0, 4.0, 5.0, 6.5], [3.0, 4.0, 4.5, 5.0, 6.5], grad=False), Sample(Ints((9,), 0, 6), np.array([0.0, 2.0, 4.0]).astype(np.int32), dtypes="int32", grad=False)])
+             Sample([3.0, 4.0, 5.0, 6.5], [3.0, 4.0, 4.5, 5.0, 6.5], grad=False), Sample(Ints((9,), 0, 6), np.array([0.0, 2.0, 4.0]).astype(np.int32), dtypes="int32", grad=False),
+             *[Sample(np.linspace(low, high, 4 * n + 1), params={"bin_cnt": n, "range": (low, high)}, dtypes="float32 float64", grad=False)
+               for low, high, n in ((0, 1, 10), (-1, 1, 7), (-0.3, 0.7, 10), (0.1, 0.9, 13))],
+             Sample(Ints((40,), -9, 9), params={"bin_cnt": 7, "range": (-8.5, 7.2)}, dtypes="int8 int32 int64", grad=False)])
 def histogram(k, p, data, bins=None):
     """Counts of the values in bins, and the edges of the bins; the last bin includes its right edge.
 
@@ -151,19 +154,27 @@ def histogram(k, p, data, bins=None):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``_histogram``. The edges have the dtype of the data, so those of integers are cut off, and a value
+    Behaviour matched: MXNet 1.9.1 ``_histogram``. Edge i of n is (low * (n - i) + high * i) / n in float64, so that both ends are exact.
+    The edges have the dtype of the data, so those of integers are cut off, and a value
     counts in the bin between such edges, though no further than one from the bin that it would be in.
     """
     xp, x = k.xp, data.reshape(-1)
     if bins is not None:
+        rise = bins[1:] >= bins[:-1]
+        if not rise.all().item():
+            at = rise.argmin().item()
+            raise ValueError(f"the edges in bins must rise and not be NaN, got {bins[at].item()} and {bins[at + 1].item()} as edges {at} and {at + 1}")
         return xp.histogram(x, bins)
     (low, high), n = p.range, p.bin_cnt
     if low == high:
         low, high = low - 0.5, high + 0.5
-    edges = xp.linspace(low, high, n + 1).astype(data.dtype)
-    x = x[(x >= low) & (x <= high)]
-    at = xp.minimum(((x.astype(np.float64) - low) * n / (high - low)).astype(np.int64), n - 1)
-    at = at - (x < edges[at])
+    place = xp.arange(n + 1)
+    edges = ((low * (n - place) + high * place) / n).astype(data.dtype)
+    exact = x.astype(np.float64)  # the ends are not rounded to the dtype of the data
+    inside = (exact >= low) & (exact <= high)
+    x, exact = x[inside], exact[inside]
+    at = xp.minimum(((exact - low) * n / (high - low)).astype(np.int64), n - 1)
+    at = at - ((x < edges[at]) & (at > 0))
     at = at + ((x >= edges[at + 1]) & (at != n - 1))
     return xp.bincount(at, minlength=n), edges
 
@@ -176,8 +187,8 @@ def _(p, ins, outs):
         if len(ins[1]) != 1 or ins[1][0] < 2:
             raise ValueError(f"bins {ins[1]} must be two or more edges")
         return ins, [(ins[1][0] - 1,), ins[1]]
-    if p.range is None or len(p.range) != 2 or not p.range[0] <= p.range[1]:
-        raise ValueError(f"bin_cnt needs a range (first, last) of rising edges, got {p.range}")
+    if p.range is None or len(p.range) != 2 or not 0 <= p.range[1] - p.range[0] < _INF:
+        raise ValueError(f"bin_cnt needs a range (first, last) of finite, rising edges, got {p.range}")
     return ins, [(p.bin_cnt,), (p.bin_cnt + 1,)]
 
 

@@ -261,6 +261,8 @@ def _(p, ins, outs):
 def backward_pooling(k, p, dy_, data, out):
     """Gradient of `Pooling` with respect to its data; the first of several equal maxima of a window gets all.
 
+    Where a window holds nothing above the lowest number, its first place does; if that is padding, nobody.
+
     Parameters
     ----------
     dy : array
@@ -277,6 +279,9 @@ def backward_pooling(k, p, dy_, data, out):
     sizes = _sizes(p, g, spatial)
     if not x.size or not y.size:
         return xp.zeros(data.shape, data.dtype)
+    low = _lowest(x.dtype) if p.pool_type == "max" else 0
+    if p.pool_type == "max":
+        x = xp.where(x > x.dtype.type(low), x, x.dtype.type(low))  # as the forward pass saw it
     if p.pool_type == "max" and p.global_pool:
         flat = x.reshape(*x.shape[:2], size_of(spatial))
         dx = xp.zeros(flat.shape, dy.dtype)
@@ -292,7 +297,7 @@ def backward_pooling(k, p, dy_, data, out):
         for _, see in windows(g, sizes):
             dx[(slice(None), slice(None), *see)] += dy
     else:
-        full = padded(xp, x, g.pad, after, _lowest(x.dtype) if p.pool_type == "max" else 0)
+        full = padded(xp, x, g.pad, after, low)
         free = None
         for _, see in windows(g, sizes):
             at = (slice(None), slice(None), *see)

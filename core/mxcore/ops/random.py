@@ -96,7 +96,16 @@ def _generalized_negative_binomial(xp, rng, shape, t, mu, alpha):
 _ANY = (lambda v: v == v, "a number")
 _POSITIVE = (lambda v: v > 0, "above 0")
 _NOT_NEGATIVE = (lambda v: v >= 0, "0 or more")
-_CHANCE = (lambda v: 0 < v <= 1, "above 0 and at most 1")
+_CHANCE = (lambda v: (v > 0) & (v <= 1), "above 0 and at most 1")
+#: What else may be in an array of parameters: a normal distribution without spread is a number.
+_IN_ARRAYS = {"sigma": _NOT_NEGATIVE}
+
+
+def _all_fit(good, message, *values):
+    """Raise ValueError with the first of the values that are not good."""
+    if not good.all().item():
+        at = good.reshape(-1).argmin().item()
+        raise ValueError(f"{message} {' and '.join(str(v.reshape(-1)[at].item()) for v in values)}" + f" (element {at})" * (good.size > 1))
 
 
 class _Law:
@@ -112,6 +121,14 @@ class _Law:
                 raise ValueError(f"{name} must be {words}, got {v}")
         if self.draw is _uniform and values[1] < values[0]:
             raise ValueError(f"low must not be above high, got low {values[0]} and high {values[1]}")
+
+    def check_arrays(self, values):
+        """Raise ValueError for arrays in which there are numbers that are no parameters of the distribution."""
+        for (_, name, _, _, usual), v in zip(self.parameters, values):
+            fits, words = _IN_ARRAYS.get(name, usual)
+            _all_fit(fits(v), f"{name} must be {words}, got", v)
+        if self.draw is _uniform:
+            _all_fit(values[1] >= values[0], "low must not be above high, got low and high", *values)
 
     def numbers(self, k, shape, t, values):
         """Variates of dtype `t` for parameters that are numbers."""
@@ -254,6 +271,7 @@ def _arrays(name, law):
         more, t = p.shape, p.dtype or _F32
         first = tuple(values[0].shape)
         ends = first + (1,) * len(more)
+        law.check_arrays(values)
         values = [v.astype(_wide(t)).reshape(ends) for v in values]
         return law.draw(k.xp, k.rng, (*first, *more), _wide(t), *values).astype(t)
 
@@ -380,6 +398,12 @@ def sample_multinomial(k, p, data):
     rows = data.reshape(-1, data.shape[-1])
     n, width = rows.shape
     total = xp.cumsum(rows.astype(_F64), axis=1)
+    last = total[:, -1]
+    good = (rows >= 0).all(1) & (last > 0) & (last < math.inf)
+    if not good.all().item():
+        row = good.argmin().item()
+        raise ValueError("probabilities must be 0 or more, and those of a row have a finite sum above 0, "
+                         f"got {rows[row].min().item()} as the least and {last[row].item()} as the sum of row {row}")
     # One search for all rows: row i lies on [i, i + 1).
     at = xp.arange(n).reshape(n, 1)
     u = k.rng.uniform((n, _size(p.shape)), _F64) + at

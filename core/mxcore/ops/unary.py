@@ -179,7 +179,10 @@ def _whole(bound: float, dtype: Any) -> int:
 
 @clip.shape
 def _(p, ins, outs):
-    if not p.a_min <= p.a_max:
+    for name in ("a_min", "a_max"):
+        if math.isnan(getattr(p, name)):
+            raise ValueError(f"{name} must be a number, got nan; use -inf and inf for no bound")
+    if p.a_min > p.a_max:
         raise ValueError(f"a_min must not be above a_max, got {p.a_min} and {p.a_max}")
     shape = merge_shape(ins[0], outs[0])
     return [shape], [shape]

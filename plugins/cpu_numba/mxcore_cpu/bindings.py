@@ -567,7 +567,8 @@ def _wide_floats(p, *specs):
 for _name, _draw in {"gamma": _draw_gamma, "poisson": _draw_poisson, "negative_binomial": _draw_negative_binomial,
                      "generalized_negative_binomial": _draw_generalized}.items():
     @cpu.kernel("_sample_" + _name, when=_wide_floats, out=True)
-    def _sample(k, p, outs, *values, draw=_draw):
+    def _sample(k, p, outs, *values, draw=_draw, law=LAWS[_name]):
+        law.check_arrays(values)
         wide = np.float64 if outs[0].dtype == np.float64 else np.float32
         with np.errstate(all="ignore"):
             outs[0][...] = draw(k.rng, math.prod(p.shape), *[v.astype(wide) for v in values]).reshape(outs[0].shape)

@@ -20,7 +20,7 @@ def _count(first, last, chunks, low, high, x, edges, counts):
             v = x[i]
             if v >= low and v <= high:
                 at = min(np.int64((np.float64(v) - low) * n / (high - low)), n - 1)
-                at -= v < edges[at]
+                at -= v < edges[at] and at > 0
                 at += v >= edges[at + 1] and at != n - 1
                 own[at] += 1
 
@@ -34,7 +34,8 @@ def histogram(data: np.ndarray, low: float, high: float, bins: int, counts: np.n
     """
     if low == high:
         low, high = low - 0.5, high + 0.5
-    edges[...] = np.linspace(low, high, bins + 1)
+    place = np.arange(bins + 1)
+    edges[...] = (low * (bins - place) + high * place) / bins
     workers = _count.workers(data.size)
     found = np.empty((workers, bins), np.int64)
     _count.run(workers, workers, workers, float(low), float(high), flat(data), flat(edges), found)

@@ -74,8 +74,10 @@ def _max_gradient(first, last, g, lowest, x, dy, dx):
                 for k in range(ow):
                     e0, e1 = _reach(k, sw, pw, kw, w)
                     corner = U(((plane * d + a0) * h + b0) * w + e0)
-                    _, at = _largest(x, x.dtype.type(lowest), corner, a1 - a0, b1 - b0, e1 - e0, h, w)
-                    if a0 < a1 and b0 < b1 and e0 < e1:
+                    best, at = _largest(x, x.dtype.type(lowest), corner, a1 - a0, b1 - b0, e1 - e0, h, w)
+                    # Where nothing is above the lowest number, the first place counts, which may be padding.
+                    outside = best == x.dtype.type(lowest) and (i * sd < pd or j * sh < ph or k * sw < pw)
+                    if a0 < a1 and b0 < b1 and e0 < e1 and not outside:
                         dx[at] += dy[q]
                     q += U(1)
 
@@ -147,7 +149,7 @@ def max_pool(data: np.ndarray, out: np.ndarray, *, window: Sequence[int], stride
 
 def max_pool_backward(dy: np.ndarray, data: np.ndarray, d_data: np.ndarray, *, window: Sequence[int],
                       stride: Sequence[int], pad: Sequence[int]) -> None:
-    """Write the gradient of :func:`max_pool`; of equal maxima the first in the window takes it all."""
+    """Write the gradient of :func:`max_pool`; of equal maxima the first in the window takes it all, padding included."""
     g = geometry(data.shape[1:], window, stride, pad, (1,) * len(window), dy.shape[2:])
     planes, lowest = data.shape[0] * data.shape[1], float(np.finfo(data.dtype).min)
     with writable(d_data) as (dx,):
