@@ -25,7 +25,7 @@ PARAMETERS = {
 def reference(name, params, *arrays, key=(7, 0, 0)):
     """What the operator's body gives for a key."""
     op = registry.ops.get(name)
-    k = types.SimpleNamespace(xp=np, rng=CPU().rng(key, 0), shapes=[params["shape"]] if "shape" in params else None)
+    k = types.SimpleNamespace(xp=np, device=CPU(), rng=CPU().rng(key, 0), shapes=[params["shape"]] if "shape" in params else None)
     return op.body(k, op.parser(params), *arrays)
 
 

@@ -312,6 +312,7 @@ def test_without_elements(call, shape):
 @pytest.mark.parametrize("dtype, low, high, bins, data, want", [  # MXNet's counts
     ("float64", 0, 1, 10, np.arange(11) / 10.0, [1, 1, 1, 1, 1, 1, 1, 1, 1, 2]),
     ("float64", -1, 1, 7, np.linspace(-1, 1, 29), [4, 5, 4, 4, 4, 4, 4]),
+    ("float32", -0.3, 0.7, 10, np.linspace(-0.3, 0.7, 41), [3, 4, 4, 4, 4, 4, 4, 4, 4, 5]),
     ("int32", 0.5, 10.7, 5, np.arange(12), [1, 2, 2, 2, 3]),
     ("int8", 0, 11, 5, np.arange(12), [2, 2, 2, 2, 4])])
 def test_round_numbers_fall_into_the_bins_of_mxnet(either, dtype, low, high, bins, data, want):
