@@ -17,8 +17,9 @@ CHOICES = st.randoms(use_true_random=False)
 
 
 @pytest.fixture(autouse=True)
-def little_memory():
-    """Parameters of any size meet a limit instead of the machine's last byte."""
+def limits(monkeypatch):
+    """Parameters of any size meet a limit instead of the machine's last byte; who waits for contexts that never come gives up soon."""
+    monkeypatch.setenv("MXCORE_SYNC_TIMEOUT", "0.1")
     with bounded_memory():
         yield
 
