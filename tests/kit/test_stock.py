@@ -43,6 +43,14 @@ _ASK_THE_HOST = {
     "take": "mode='raise' compares indices with the length before it takes",
     "_linalg_trsm": "a zero on the diagonal shows as an exception of the solver, which a queue raises too late",
     "_histogram": "the edges of its bins are given as numbers",
+    "CTCLoss": "numbers out of range are an error",
+    "SequenceLast": "numbers out of range are an error",
+    "SequenceReverse": "numbers out of range are an error",
+    "_backward_ctc_loss": "numbers out of range are an error",
+    "_image_resize": "numbers out of range are an error",
+    "_ravel_multi_index": "numbers out of range are an error",
+    "_sequence_last_spread": "numbers out of range are an error",
+    "_unravel_index": "numbers out of range are an error",
 }
 
 
