@@ -584,7 +584,7 @@ cpu.kernel("_random_gamma", when=lambda p: bool(p.shape) and all(p.shape), out=T
 cpu.kernel("_random_gamma_like", when=_wide_floats, out=True)(_gamma_numbers)
 
 
-@cpu.kernel("_shuffle", when=lambda p, data: data.dtype.kind in "fiu" and data.dtype.itemsize >= 4 and 0 < data.shape[0] < 1 << 24, out=True)
+@cpu.kernel("_shuffle", when=lambda p, data: data.ndim > 0 and data.dtype.kind in "fiu" and data.dtype.itemsize >= 4 and 0 < data.shape[0] < 1 << 24, out=True)
 def _shuffle(k, p, outs, data):
     variates.shuffled(k.rng, data, outs[0])
 
