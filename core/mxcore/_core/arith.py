@@ -79,7 +79,7 @@ def _learn(ctx: Any, op: Any, dtype: Any, p: Any, plan_fn: Any, two: bool) -> No
     fn = getattr(device.xp, name)
     one = device.xp.ones((1,), dtype)
     got = fn(one, one) if two else fn(one, 1.0)
-    if got.dtype == dtype and (dtype.kind == "f" or two and name != "power"):  # whole powers: not NumPy's
+    if got.dtype == dtype and (dtype.kind == "f" or two and order != "float"):
         ctx.fast[op.name, dtype] = [fn, op, p, order == "swap", (None, p)]
 
 

@@ -142,6 +142,7 @@ class Op:
         self.visible, self.random, self.stateful, self.view = visible, random, stateful, view
         self.alias = dict(pair.split("->") for pair in alias.split())
         self.count, self.arg_names = count, arg_names
+        #: The array function that means the same: ``name``, ``name:swap`` with arguments swapped, ``name:float`` of floats only.
         self.direct, self.samples = direct, list(samples)
         #: Attributes that symbols give the variable of an input that was left out, e.g. how to initialise a state.
         self.input_attrs: dict[str, dict[str, str]] = {}

@@ -70,10 +70,13 @@ class Rng:
 
     def bits(self, n: int) -> Any:
         """`n` uint64 words: Philox4x64-10 with key (seed, stream) and counter (0, 0, counter, 0) onwards."""
+        return self.device.from_host(self.host_bits(n), self.index)
+
+    def host_bits(self, n: int) -> Any:
+        """The same words in the host's memory, in an array that nobody else holds."""
         if self._host is None:
-            s, stream, counter = self.key
-            self._host = np.random.Philox(key=np.array([s, stream], np.uint64), counter=np.array([0, 0, counter, 0], np.uint64))
-        return self.device.from_host(self._host.random_raw(n), self.index)
+            self._host = np.random.Philox(key=np.array(self.key[:2], np.uint64), counter=np.array([0, 0, self.key[2], 0], np.uint64))
+        return self._host.random_raw(n)
 
     def uniform(self, shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
         """Uniform on [0, 1), of `dtype` float32 (24 random bits) or float64 (53)."""
@@ -94,5 +97,4 @@ class Rng:
         u = self.uniform((2, half), wide)
         r = xp.sqrt(-2 * xp.log1p(-u[0]))
         a = u[1] * wide(2 * np.pi)
-        z = xp.concatenate([r * xp.cos(a), r * xp.sin(a)])[:n].reshape(shape)
-        return z.astype(dtype)
+        return xp.concatenate([r * xp.cos(a), r * xp.sin(a)])[:n].reshape(shape).astype(dtype)

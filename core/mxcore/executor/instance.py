@@ -316,8 +316,7 @@ def _ufunc(op: Any, plan: Any, k: Any, p: Any, ins: Sequence[Any]) -> tuple[Any,
     name, _, order = op.direct.partition(":")
     fn = getattr(k.xp, name, None)
     dtype = plan.specs[0].dtype
-    whole_power = name == "power" and dtype.kind != "f"  # which is not NumPy's
-    if not _takes_out(fn) or dtype.kind == "b" or whole_power or any(v.dtype != dtype for v in ins):
+    if not _takes_out(fn) or dtype.kind == "b" or order == "float" and dtype.kind != "f" or any(v.dtype != dtype for v in ins):
         return None
     args = list(ins)
     if "scalar" in op.params:

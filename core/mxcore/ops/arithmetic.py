@@ -45,7 +45,6 @@ def _(p, ins):
     return [ins[1]]
 
 
-
 sum_like.view = True  # equal shapes: the gradient itself, no copy
 
 
@@ -68,7 +67,6 @@ def broadcast_back(k, p, data, like):
 def _(p, ins):
     spread_from(*ins[::-1], "data")
     return [ins[1]]
-
 
 
 def _div(xp, a, b):
@@ -96,8 +94,7 @@ def _power(xp, a, b):
     return xp.where(fits & (b >= 0), xp.power(a, xp.maximum(b, t.type(0))), xp.where(fits, about, -end).astype(held).astype(t))
 
 
-#: What it is of floats.
-_power.direct = "power"
+_power.direct = "power:float"
 
 
 def _logic(fn):

@@ -67,7 +67,7 @@ def table_of(log_p: Callable[[Any], Any], last: float) -> tuple[Any, Any, Any]:
 
 def tabulated(rng: Rng, shape: tuple[int, ...], table: tuple[Any, Any, Any]) -> Any:
     """Variates of one law, by inversion in a table of `table_of`; float64."""
-    total, first, whole = (rng.device.from_host(a, rng.index) for a in table)
+    total, first, whole = map(rng.device.xp.asarray, table)
     u = rng.uniform((int(np.prod(shape, dtype=np.int64)),), np.float64)
     cell = (u * _CELLS).astype(np.int64)
     found = first[cell]

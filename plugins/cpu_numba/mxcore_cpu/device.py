@@ -6,12 +6,18 @@ import sys
 
 import numpy as np
 
-from mxcore.plugin import Device
+from mxcore.plugin import Device, Rng
 
 from . import memory
 from .namespace import namespace
 
 __all__ = ["CPU", "CPUPinned", "CPUShared"]
+
+
+class HostRng(Rng):
+    """Random numbers whose words are used where they were made."""
+
+    bits = Rng.host_bits
 
 
 class CPU(Device):
@@ -52,10 +58,7 @@ class CPU(Device):
         dst[...] = a
 
     def rng(self, key, index):
-        """Random numbers whose words are used as they were made."""
-        rng = super().rng(key, index)
-        rng.device = _FRESH
-        return rng
+        return HostRng(self, key, index)
 
     def compile_fused(self, chain):
         """Compile an elementwise chain with Numba; None where Numba is missing."""
@@ -76,16 +79,6 @@ class CPU(Device):
             return page * os.sysconf("SC_AVPHYS_PAGES"), page * total
         except (AttributeError, ValueError, OSError):
             return (0, 0)
-
-
-class _Fresh(CPU):
-    """The device of arrays that nobody else holds, or writes: they need no copy."""
-
-    def from_host(self, a, index):
-        return a
-
-
-_FRESH = _Fresh()
 
 
 class CPUPinned(CPU):

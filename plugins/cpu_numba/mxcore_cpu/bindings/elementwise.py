@@ -1,0 +1,42 @@
+"""Functions of each element."""
+from __future__ import annotations
+
+from ..kernels import elementwise
+from .common import FLOATS, cpu, large
+
+
+def _unary(op, name, when=large):
+    @cpu.kernel(op, dtypes=FLOATS, when=when, out=True)
+    def kernel(k, p, outs, data):
+        elementwise.unary(name, data, outs[0])
+
+
+for _op, _name in {n: n for n in "exp expm1 log log1p tanh sigmoid erf softsign relu".split()}.items():
+    _unary(_op, _name)
+for _op in "erfinv gamma gammaln _digamma".split():  # many passes of NumPy
+    _unary(_op, _op.lstrip("_"), None)
+
+
+for _op, _name in {"_hypot": "hypot", "broadcast_hypot": "hypot", "_mod": "modulo", "broadcast_mod": "modulo"}.items():
+    @cpu.kernel(_op, dtypes=FLOATS, when=lambda p, a, b: a.shape == b.shape, out=True)
+    def _binary(k, p, outs, a, b, name=_name):
+        elementwise.binary(name, a, b, outs[0])
+
+for _op, _name in {"_hypot_scalar": "hypot", "_mod_scalar": "modulo"}.items():
+    @cpu.kernel(_op, dtypes=FLOATS, when=lambda p, a: a.size >= 1 << 7, out=True)
+    def _with_number(k, p, outs, a, name=_name):
+        elementwise.binary(name, a, p.scalar, outs[0])
+
+
+#: A call of a kernel costs about what NumPy needs for so many elements: its relu and tanh are fast, its gradients take several passes.
+_ACTIVATION_FROM = {"relu": 1 << 12, "tanh": 1 << 12}
+
+
+@cpu.kernel("Activation", dtypes=FLOATS, when=lambda p, data: data.size >= _ACTIVATION_FROM.get(p.act_type, 1 << 7), out=True)
+def _activation(k, p, outs, data):
+    elementwise.activation(p.act_type, data, outs[0])
+
+
+@cpu.kernel("_backward_Activation", dtypes=FLOATS, when=lambda p, dy, out: dy.size >= 1 << 8, out=True)
+def _backward_activation(k, p, outs, dy, out):
+    elementwise.activation_backward(p.act_type, dy, out, outs[0])

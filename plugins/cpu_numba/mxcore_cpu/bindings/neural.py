@@ -1,0 +1,93 @@
+"""Layers with weights, and pooling."""
+from __future__ import annotations
+
+import math
+
+from ..kernels import convolution as conv
+from ..kernels import gemm, pooling
+from .common import FLOATS, axes, channels_first, cpu
+
+
+def _geometry(p, data):
+    n = data.ndim - 2
+    return dict(stride=axes(p.stride, n, 1), pad=axes(p.pad, n, 0), dilate=axes(p.dilate, n, 1), groups=p.num_group)
+
+
+@cpu.kernel("Convolution_v1", dtypes=FLOATS, when=channels_first, out=True)
+@cpu.kernel("Convolution", dtypes=FLOATS, when=channels_first, out=True)
+def _convolution(k, p, outs, data, weight, bias=None):
+    conv.convolution(data, weight, bias, outs[0], **_geometry(p, data))
+
+
+@cpu.kernel("_backward_Convolution", dtypes=FLOATS, when=channels_first, out=True)
+def _backward_convolution(k, p, outs, dy, data, weight):
+    d_bias = None if p.no_bias else outs[2]
+    conv.convolution_backward(dy, data, weight, outs[0], outs[1], d_bias, **_geometry(p, data))
+
+
+# MXNet gives the target shape of a transposed convolution or lets it follow from pad and adj; only the latter maps here.
+def _transposed(p, *specs):
+    return channels_first(p) and not p.target_shape
+
+
+@cpu.kernel("Deconvolution", dtypes=FLOATS, when=_transposed, out=True)
+def _deconvolution(k, p, outs, data, weight, bias=None):
+    conv.deconvolution(data, weight, bias, outs[0], **_geometry(p, data))
+
+
+@cpu.kernel("_backward_Deconvolution", dtypes=FLOATS, when=_transposed, out=True)
+def _backward_deconvolution(k, p, outs, dy, data, weight):
+    d_bias = None if p.no_bias else outs[2]
+    conv.deconvolution_backward(dy, data, weight, outs[0], outs[1], d_bias, **_geometry(p, data))
+
+
+@cpu.kernel("FullyConnected", dtypes=FLOATS, out=True)
+def _fully_connected(k, p, outs, data, weight, bias=None):
+    gemm.fully_connected(_rows(p, data), weight, bias, outs[0].reshape(-1, weight.shape[0]))
+
+
+@cpu.kernel("_backward_FullyConnected", dtypes=FLOATS, out=True)
+def _backward_fully_connected(k, p, outs, dy, data, weight):
+    d_data = None if outs[0] is None else _rows(p, outs[0])
+    gemm.fully_connected_backward(dy.reshape(-1, weight.shape[0]), _rows(p, data), weight, d_data, outs[1],
+                                  None if p.no_bias else outs[2])
+
+
+def _rows(p, data):
+    width = math.prod(data.shape[1:]) if p.flatten else data.shape[-1]
+    return data.reshape(data.size // width if width else data.shape[0], width)
+
+
+def _poolable(p, data, *rest):
+    return channels_first(p) and (p.global_pool or p.pooling_convention != "same") and 3 <= data.ndim <= 5
+
+
+def _windows(p, data):
+    n = data.ndim - 2
+    if p.global_pool:
+        return dict(window=data.shape[2:], stride=(1,) * n, pad=(0,) * n)
+    return dict(window=p.kernel, stride=axes(p.stride, n, 1), pad=axes(p.pad, n, 0))
+
+
+def _average(p):
+    return dict(average=p.pool_type == "avg", include_pad=p.count_include_pad is not False)
+
+
+@cpu.kernel("Pooling", dtypes=FLOATS, when=_poolable, out=True)
+def _pool(k, p, outs, data):
+    if p.pool_type == "max":
+        pooling.max_pool(data, outs[0], **_windows(p, data))
+    elif p.pool_type == "lp":
+        pooling.lp_pool(data, outs[0], p=p.p_value, **_windows(p, data))
+    else:
+        pooling.average_pool(data, outs[0], **_windows(p, data), **_average(p))
+
+
+@cpu.kernel("_backward_Pooling", dtypes=FLOATS, when=lambda p, dy, data, out: _poolable(p, data), out=True)
+def _backward_pool(k, p, outs, dy, data, out):
+    if p.pool_type == "max":
+        pooling.max_pool_backward(dy, data, outs[0], **_windows(p, data))
+    elif p.pool_type == "lp":
+        pooling.lp_pool_backward(dy, data, out, outs[0], p=p.p_value, **_windows(p, data))
+    else:
+        pooling.average_pool_backward(dy, outs[0], **_windows(p, data), **_average(p))

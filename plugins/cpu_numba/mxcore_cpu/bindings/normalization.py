@@ -1,0 +1,118 @@
+"""Layers that normalize."""
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels import normalization, response
+from .common import FLOATS, cpu, large
+
+
+@cpu.kernel("BatchNorm", dtypes=FLOATS, out=True)
+def _batch_norm(k, p, outs, data, gamma, beta, moving_mean, moving_var):
+    out = outs[0] if outs[0] is not None else np.empty_like(data)
+    mean, inv = (np.empty_like(s) if o is None else o for o, s in zip(outs[1:3], (moving_mean, moving_var)))
+    how = dict(eps=p.eps, axis=p.axis, fix_gamma=p.fix_gamma)
+    if k.is_train and not p.use_global_stats:
+        normalization.batch_norm(data, gamma, beta, out, mean, inv, **how)
+    else:
+        mean[...], inv[...] = moving_mean, moving_var
+        normalization.batch_norm_inference(data, gamma, beta, mean, inv, out, **how)
+    # The operator's third output is the reciprocal standard deviation.
+    np.add(inv, p.eps, out=inv)
+    np.sqrt(inv, out=inv)
+    np.divide(1, inv, out=inv)
+
+
+def _one_context(p, *specs):
+    return getattr(p, "ndev", 1) == 1
+
+
+def _plain_batch_norm(k, p, outs, data, gamma, beta, moving_mean, moving_var):
+    out = outs[0] if outs[0] is not None else np.empty_like(data)
+    mean, var = (np.empty_like(s) if o is None else o for o, s in zip(outs[1:3], (moving_mean, moving_var)))
+    if k.is_train and not p.use_global_stats:
+        normalization.batch_norm(data, gamma, beta, out, mean, var, eps=p.eps, axis=1, fix_gamma=p.fix_gamma)
+    else:
+        mean[...], var[...] = moving_mean, moving_var
+        normalization.batch_norm_inference(data, gamma, beta, mean, var, out, eps=p.eps, axis=1, fix_gamma=p.fix_gamma)
+
+
+for _op in ("BatchNorm_v1", "_contrib_SyncBatchNorm"):
+    cpu.kernel(_op, dtypes=FLOATS, when=_one_context, out=True)(_plain_batch_norm)
+
+
+@cpu.kernel("_contrib_BatchNormWithReLU", dtypes=FLOATS, out=True)
+def _batch_norm_relu(k, p, outs, data, *rest):
+    out = outs[0] if outs[0] is not None else np.empty_like(data)
+    _batch_norm(k, p, [out, *outs[1:]], data, *rest)
+    np.maximum(out, 0, out=out)
+
+
+@cpu.kernel("_backward_BatchNorm", dtypes=FLOATS, when=lambda p, *specs: not p.use_global_stats, out=True)
+def _backward_batch_norm(k, p, outs, dy, data, gamma, mean, inv, moving_mean, moving_var):
+    if not k.is_train:
+        mean, var = moving_mean, moving_var
+    else:
+        var = 1 / (inv * inv) - inv.dtype.type(p.eps)
+    normalization.batch_norm_backward(dy, data, gamma, mean, var, *outs[:3], eps=p.eps, axis=p.axis, fix_gamma=p.fix_gamma,
+                                      use_global_stats=not k.is_train)
+    if k.is_train:
+        for moving, new in ((outs[3], mean), (outs[4], var)):
+            moving *= moving.dtype.type(p.momentum)
+            moving += new * moving.dtype.type(1 - p.momentum)
+
+
+@cpu.kernel("LayerNorm", dtypes=FLOATS, when=large, out=True)
+def _layer_norm(k, p, outs, data, gamma, beta):
+    stats = [np.empty(s, data.dtype) if o is None else o for o, s in zip(outs[1:], (_stats(p, data),) * 2)]
+    out = np.empty_like(data) if outs[0] is None else outs[0]
+    normalization.layer_norm(data, gamma, beta, out, *stats, eps=p.eps, axis=p.axis)
+
+
+@cpu.kernel("_backward_LayerNorm", dtypes=FLOATS, when=large, out=True)
+def _backward_layer_norm(k, p, outs, dy, data, gamma, mean, std):
+    d_data = np.empty_like(data) if outs[0] is None else outs[0]
+    normalization.layer_norm_backward(dy, data, gamma, mean, std, d_data, outs[1], outs[2], axis=p.axis)
+
+
+def _stats(p, data):
+    axis = p.axis % data.ndim
+    return data.shape[:axis] + (1,) + data.shape[axis + 1:]
+
+
+def _standardized(k, p, outs, data, gamma, beta):
+    stats = (data.shape[0], gamma.size)
+    out = np.empty_like(data) if outs[0] is None else outs[0]
+    normalization.group_norm(data, gamma, beta, out, *[np.empty(stats, data.dtype) if o is None else o for o in outs[1:]], eps=p.eps)
+
+
+def _backward_standardized(k, p, outs, dy, data, gamma, mean, std):
+    normalization.group_norm_backward(dy, data, gamma, mean, std, *outs)
+
+
+for _op in ("GroupNorm", "InstanceNorm"):
+    cpu.kernel(_op, dtypes=FLOATS, when=lambda p, data, *rest: data.size > 0, out=True)(_standardized)
+    cpu.kernel("_backward_" + _op, dtypes=FLOATS, when=lambda p, dy, data, *rest: data.size > 0, out=True)(_backward_standardized)
+
+
+@cpu.kernel("L2Normalization", dtypes=FLOATS, when=lambda p, data: p.mode != "channel" and data.size >= 1 << 9, out=True)
+def _unit_length(k, p, outs, data):
+    normalization.unit_length(data, data.shape[0] * (data.shape[1] if p.mode == "spatial" else 1), p.eps, outs[0])
+
+
+def _odd(p, *specs):
+    return p.nsize % 2 == 1
+
+
+def _response(p):
+    return dict(nsize=p.nsize, alpha=p.alpha, beta=p.beta, knorm=p.knorm)
+
+
+@cpu.kernel("LRN", dtypes=FLOATS, when=_odd, out=True)
+def _lrn(k, p, outs, data):
+    response.local_response(data, outs[0], **_response(p))
+
+
+@cpu.kernel("_backward_LRN", dtypes=FLOATS, when=_odd, out=True)
+def _backward_lrn(k, p, outs, dy, data):
+    response.local_response_backward(dy, data, outs[0], **_response(p))

@@ -1,0 +1,154 @@
+"""Updates of weights, one by one and many in one call."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..kernels import many, optimizer
+from .common import FLOATS, cpu
+
+
+def _update(name):
+    fn, _, defaults = optimizer.UPDATES[name]
+    numbers = list(defaults)
+
+    @cpu.kernel(name, dtypes=FLOATS, when=lambda p, *specs: all(s.stype == "default" for s in specs), out=True)
+    def kernel(k, p, outs, weight, grad, *states):
+        if outs[0] is not weight:
+            np.copyto(outs[0], weight)
+        given = p.__dict__
+        optimizer.move(fn, [outs[0], grad, *outs[1:]], [given[n] for n in numbers])
+
+
+for _name in optimizer.UPDATES:
+    # AdamW takes its scale as an array, LAMB's first phase writes no weight, AdaGrad's is for sparse gradients: their bodies stay.
+    if not _name.startswith(("_adamw", "lamb", "_sparse")):
+        _update(_name)
+
+
+def _lamb_direction(k, p, outs, weight, grad, mean, var):
+    fn, _, defaults = optimizer.UPDATES["lamb_update_phase1"]
+    optimizer.move(fn, [outs[0], grad, mean, var, weight], [getattr(p, n) for n in defaults])
+
+
+cpu.kernel("lamb_update_phase1", dtypes=FLOATS, out=True)(_lamb_direction)
+
+
+# -- many weights in one call, and weights with a master copy -------------------------------------------------------------
+def _movable(mixed, extra=0):
+    """Whether all arrays but the last few are such as kernels move."""
+    def fits(p, *specs):
+        types = [s.dtype for s in specs[:len(specs) - extra]]
+        if any(s.stype != "default" for s in specs):
+            return False
+        if mixed:
+            return types[0] == np.float16 and set(types) <= {np.dtype(np.float16), np.dtype(np.float32)} and many.halves()
+        return types[0] in (np.float32, np.float64) and len(set(types)) == 1
+    return fits
+
+
+def _groups(outs, data, n):
+    """For each weight its arrays, the weight itself replaced by the output, which starts as a copy of it."""
+    per = len(data) // n
+    groups = []
+    for i in range(n):
+        old, *rest = data[i * per:(i + 1) * per]
+        new = np.empty_like(old) if outs[i] is None else outs[i]
+        if new is not old and new.dtype != np.float16:  # that of a weight with a master copy is written only
+            np.copyto(new, old)
+        groups.append([new, *rest])
+    return groups
+
+
+def _one_each(n, **rates):
+    for name, values in rates.items():
+        if len(values) != n:
+            raise ValueError(f"{name} must hold {n} numbers, got {len(values)}")
+
+
+def _scaled(array):
+    """A factor on gradients given as an array; None where the step is left out."""
+    scale = float(array.reshape(-1)[0]) if array.size else 0.0
+    return scale if math.isfinite(scale) and scale else None
+
+
+def _adamw_numbers(p):
+    return {n: getattr(p, n) for n in ("beta1", "beta2", "epsilon", "clip_gradient")}
+
+
+def _still(groups):
+    """Weights that stay; one with a master copy is that copy rounded."""
+    for weight, *_, last in groups:
+        if weight.dtype == np.float16:
+            np.copyto(weight, last, casting="same_kind")
+
+
+def _move_many(name, rule, mixed, last):
+    def kernel(k, p, outs, *data):
+        n = p.num_weights
+        arrays = data[:len(data) - last]
+        lrs, wds = data[-2:] if last == 2 else (p.lrs, p.wds)
+        _one_each(n, lrs=lrs, wds=wds)
+        more = {"momentum": p.momentum, "nesterov": False} if rule == "sgd_mom" else {}
+        many.move(rule, _groups(outs[:n], arrays, n), {"lr": lrs, "wd": wds}, rescale_grad=p.rescale_grad, clip_gradient=p.clip_gradient, **more)
+
+    cpu.kernel(name, when=_movable(mixed, last), out=True)(kernel)
+
+
+def _move_one(name, rule, **more):
+    def kernel(k, p, outs, *data):
+        numbers = {"momentum": p.momentum, **more} if rule == "sgd_mom" else {}
+        many.move(rule, _groups(outs[:1], data, 1), {"lr": [p.lr], "wd": [p.wd]}, rescale_grad=p.rescale_grad, clip_gradient=p.clip_gradient,
+                  **numbers)
+
+    cpu.kernel(name, when=_movable(True), out=True)(kernel)
+
+
+def _move_adamw(name, mixed, several):
+    def kernel(k, p, outs, *data):
+        *arrays, factor = data
+        n = p.num_weights if several else 1
+        lrs, wds, etas = (p.lrs, p.wds, p.etas) if several else ([p.lr], [p.wd], [p.eta])
+        _one_each(n, lrs=lrs, wds=wds, etas=etas)
+        groups, scale = _groups(outs[:n], arrays, n), _scaled(factor)
+        if scale is None:
+            _still(groups)
+        else:
+            many.move("adamw", groups, {"lr": lrs, "wd": wds, "eta": etas}, rescale_grad=scale, **_adamw_numbers(p))
+
+    cpu.kernel(name, when=_movable(mixed, 1), out=True)(kernel)
+
+
+def _move_lamb(name, mixed):
+    names = "beta1 beta2 epsilon bias_correction lower_bound upper_bound rescale_grad clip_gradient".split()
+
+    def kernel(k, p, outs, *data):
+        n = p.num_tensors
+        _one_each(n, learning_rates=p.learning_rates, wds=p.wds, step_count=p.step_count)
+        many.lamb(_groups(outs[:n], data, n), p.learning_rates, p.wds, p.step_count, **{m: getattr(p, m) for m in names})
+
+    cpu.kernel(name, when=_movable(mixed), out=True)(kernel)
+
+
+for _mixed in ("", "mp_"):
+    for _rule in ("sgd", "sgd_mom"):
+        _move_many(f"multi_{_mixed}{_rule}_update", _rule, bool(_mixed), 0)
+        _move_many(f"preloaded_multi_{_mixed}{_rule}_update", _rule, bool(_mixed), 2)
+    _move_adamw(f"_{_mixed}adamw_update", bool(_mixed), several=False)
+    _move_adamw(f"_multi_{_mixed}adamw_update", bool(_mixed), several=True)
+    _move_lamb(f"_multi_{_mixed}lamb_update", bool(_mixed))
+_move_one("mp_sgd_update", "sgd")
+_move_one("mp_sgd_mom_update", "sgd_mom", nesterov=False)
+_move_one("mp_nag_mom_update", "sgd_mom", nesterov=True)
+
+
+@cpu.kernel("multi_sum_sq", dtypes=FLOATS, out=True)
+def _multi_sum_sq(k, p, outs, *data):
+    many.sums_of_squares(data, outs[0])
+
+
+@cpu.kernel("reset_arrays", out=True)
+def _reset_arrays(k, p, outs, *data):
+    for a in data:
+        a.fill(0)

@@ -1,0 +1,62 @@
+"""Random numbers."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mxcore.ops.random import LAWS
+
+from ..kernels import variates
+from .common import cpu
+
+
+def _draw_gamma(rng, each, alpha, beta):
+    x = variates.gamma(rng, alpha.astype(np.float64), each)
+    return x * np.repeat(beta.reshape(-1), each)
+
+
+def _draw_poisson(rng, each, lam):
+    return variates.poisson(rng, lam.astype(np.float64), each)
+
+
+def _draw_negative_binomial(rng, each, count, p):
+    rate = variates.gamma(rng, count.astype(np.float64), each)
+    return variates.poisson(rng, rate * np.repeat(((1 - p) / p).reshape(-1), each), 1)
+
+
+def _draw_generalized(rng, each, mu, alpha):
+    alpha = alpha.astype(np.float64)
+    plain = alpha == 0
+    rate = variates.gamma(rng, 1 / np.where(plain, 1.0, alpha), each) * np.repeat(alpha.reshape(-1), each)
+    rate[np.repeat(plain.reshape(-1), each)] = 1.0
+    return variates.poisson(rng, rate * np.repeat(mu.reshape(-1), each), 1)
+
+
+def _wide_floats(p, *specs):
+    return all(s.dtype.kind == "f" for s in specs)
+
+
+for _name, _draw in {"gamma": _draw_gamma, "poisson": _draw_poisson, "negative_binomial": _draw_negative_binomial,
+                     "generalized_negative_binomial": _draw_generalized}.items():
+    @cpu.kernel("_sample_" + _name, when=_wide_floats, out=True)
+    def _sample(k, p, outs, *values, draw=_draw, law=LAWS[_name]):
+        law.check_arrays(values)
+        wide = np.float64 if outs[0].dtype == np.float64 else np.float32
+        with np.errstate(all="ignore"):
+            outs[0][...] = draw(k.rng, math.prod(p.shape), *[v.astype(wide) for v in values]).reshape(outs[0].shape)
+
+
+def _gamma_numbers(k, p, outs, *like):
+    values = p.alpha, p.beta
+    LAWS["gamma"].check(values)
+    outs[0][...] = (variates.gamma(k.rng, np.array([float(p.alpha)]), outs[0].size) * p.beta).reshape(outs[0].shape)
+
+
+cpu.kernel("_random_gamma", when=lambda p: bool(p.shape) and all(p.shape), out=True)(_gamma_numbers)  # 0: a length that a graph decides
+cpu.kernel("_random_gamma_like", when=_wide_floats, out=True)(_gamma_numbers)
+
+
+@cpu.kernel("_shuffle", when=lambda p, data: data.ndim > 0 and data.dtype.kind in "fiu" and data.dtype.itemsize >= 4 and 0 < data.shape[0] < 1 << 24, out=True)
+def _shuffle(k, p, outs, data):
+    variates.shuffled(k.rng, data, outs[0])

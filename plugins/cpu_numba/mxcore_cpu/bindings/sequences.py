@@ -1,0 +1,99 @@
+"""Recurrent networks, attention, point processes, masks of steps."""
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from mxcore.ops.rnn_cells import dropout, layout, limits
+
+from ..kernels import attention, hawkes, rnn, sequence
+from .common import FLOATS, cpu
+
+
+@functools.lru_cache(64)
+def _layers(mode, inputs, units, layers, both, projected, clip):
+    directions = 2 if both else 1
+    parts = layout(mode, inputs, units, layers, directions, projected or 0).parts
+    return rnn.Network(mode, units, projected or units, layers, directions, tuple(map(tuple, parts)), clip)
+
+
+def _network(p, data):
+    return _layers(p.mode, data.shape[2], p.state_size, p.num_layers, p.bidirectional, p.projection_size, limits(p))
+
+
+def _sequences(p, *specs):
+    arrays = [s for name, s in zip(p._sig.inputs, specs) if name != "sequence_length"]
+    return arrays[0].dtype in (np.float32, np.float64) and all(s.dtype == arrays[0].dtype and s.size for s in arrays)
+
+
+@cpu.kernel("RNN", when=_sequences, out=True)
+def _rnn(k, p, outs, *ins):
+    given, made = dict(zip(p._sig.inputs, ins)), dict(zip(p._sig.outputs, outs))
+    data, net = given["data"], _network(p, given["data"])
+    shape = (*data.shape[:2], net.directions * net.width)
+    drop = None
+    if p.p > 0 and p.num_layers > 1:
+        drop, kept = dropout(k, p, (p.num_layers - 1, *shape), data.dtype), made["mask"]
+        if kept is not None:
+            kept[...] = drop
+        drop = drop if k.is_train else None
+    out = np.empty(shape, data.dtype) if made["output"] is None else made["output"]
+    rnn.forward(net, data, given["parameters"], given["state"], given.get("state_cell"), given.get("sequence_length"), drop, out,
+                *(made.get(name) for name in ("state_output", "statecell_output", "gates", "cells", "hidden")))
+
+
+@cpu.kernel("_backward_RNN", when=_sequences, out=True)
+def _backward_rnn(k, p, outs, *ins):
+    given, made = dict(zip(p._sig.inputs, ins)), dict(zip(p._sig.outputs, outs))
+    rnn.backward(_network(p, given["data"]),
+                 *(given.get(name) for name in ("dy", "d_state", "d_cell", "data", "parameters", "state", "state_cell", "sequence_length",
+                                                "gates", "cells", "hidden", "mask")),
+                 *(made.get(name) for name in ("data", "parameters", "state", "state_cell")))
+
+
+@cpu.kernel("_attention_scores", dtypes=FLOATS, out=True)
+def _attention_scores(k, p, outs, a, b):
+    attention.scores(a, b, outs[0], p.heads, p.a_slot, p.b_slot, p.scaled)
+
+
+@cpu.kernel("_attention_sum", dtypes=FLOATS, out=True)
+def _attention_sum(k, p, outs, weights, values):
+    attention.weighted_sum(weights, values, outs[0], p.heads, p.slot, p.out_slot, p.transpose, p.scaled)
+
+
+#: Which of how many projections of their first and last input the operators multiply; whose values they sum up.
+for _name, _slots in {"selfatt_qk": ((0, 3), (1, 3)), "encdec_qk": ((0, 1), (0, 2))}.items():
+    @cpu.kernel(f"_contrib_interleaved_matmul_{_name}", dtypes=FLOATS, out=True)
+    def _interleaved_scores(k, p, outs, *ins, slots=_slots):
+        attention.scores(ins[0], ins[-1], outs[0], p.heads, *slots, True)
+
+for _name, _slot in {"selfatt_valatt": (2, 3), "encdec_valatt": (1, 2)}.items():
+    @cpu.kernel(f"_contrib_interleaved_matmul_{_name}", dtypes=FLOATS, out=True)
+    def _interleaved_sum(k, p, outs, values, weights, slot=_slot):
+        attention.weighted_sum(weights, values, outs[0], p.heads, slot, (0, 1), False, False)
+
+
+@cpu.kernel("_backward_interleaved_matmul_selfatt_qk", dtypes=FLOATS, out=True)
+def _backward_selfatt_qk(k, p, outs, dy, data):
+    attention.selfatt_qk_backward(dy, data, outs[0], p.heads)
+
+
+def _hawkes_types(p, *specs):
+    return all(s.dtype.str[1:] in ("f4", "f8", "i4") for s in specs)
+
+
+@cpu.kernel("_contrib_hawkesll", when=_hawkes_types, out=True)
+def _hawkesll(k, p, outs, *ins):
+    loglike, state = (np.empty(s, ins[0].dtype) if o is None else o for o, s in zip(outs, (ins[7].shape, ins[0].shape)))
+    hawkes.hawkes(*ins, loglike, state)
+
+
+@cpu.kernel("_contrib_backward_hawkesll", when=_hawkes_types, out=True)
+def _backward_hawkesll(k, p, outs, *ins):
+    hawkes.hawkes_backward(*ins, outs)
+
+
+@cpu.kernel("SequenceMask", when=lambda p, data, *lengths: p.use_sequence_length and data.dtype in (np.float32, np.float64), out=True)
+def _sequence_mask(k, p, outs, data, lengths):
+    sequence.mask_steps(data, lengths, outs[0], axis=p.axis, value=p.value)
