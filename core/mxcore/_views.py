@@ -2,15 +2,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._borrowed import borrowed, sources
 from ._core import dispatch, registry
-from ._core.errors import suggest
+from ._core.errors import error, suggest
 from ._core.op import Op
 
-__all__ = ["PREFIXES", "eager_function", "namespace", "signature", "docstring"]
+__all__ = ["PREFIXES", "eager_function", "namespace", "places", "signature", "take_last", "docstring"]
 
 #: Namespace below ``mx.nd`` and ``mx.sym`` -> prefixes of operator names that it drops.
 PREFIXES: dict[str, tuple[str, ...]] = {
@@ -19,8 +20,8 @@ PREFIXES: dict[str, tuple[str, ...]] = {
 }
 
 
-def signature(op: Op, output: str) -> inspect.Signature:
-    """The Python signature of an operator's function: inputs, parameters, `output` (``out`` or ``name``)."""
+def signature(op: Op, last: Sequence[str]) -> inspect.Signature:
+    """The Python signature of an operator's function: inputs, parameters, and what comes last (``out``, ``name``)."""
     P = inspect.Parameter
     items: dict[str, inspect.Parameter] = {}
     for s in op.input_slots:
@@ -32,8 +33,8 @@ def signature(op: Op, output: str) -> inspect.Signature:
     for n, spec in op.params.items():
         if n not in items:
             items[n] = P(n, kind, default=None if spec.required else spec.default)
-    for n in (output, "name"):
-        items.setdefault(n, P(n, P.KEYWORD_ONLY, default=None))
+    for n in last:
+        items.setdefault(n, P(n, kind, default=None))
     items["kwargs"] = P("kwargs", P.VAR_KEYWORD)
     return inspect.Signature(list(items.values()))
 
@@ -47,17 +48,41 @@ def docstring(op: Op) -> str:
     return "\n".join(lines)
 
 
+def places(op: Op) -> int:
+    """How many arguments of an operator's function stand before its last ones; more than there can be of one with any number of inputs."""
+    return sys.maxsize if op.variadic else len({*op.input_names, *op.params})
+
+
+def take_last(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], last: Sequence[str]) -> tuple[Any, ...]:
+    """Move arguments given by position behind inputs and parameters, as ``out`` in ``nd.clip(x, 0, 1, out)``, to `kwargs`."""
+    n = places(op)
+    if len(args) > n + len(last):
+        raise error(TypeError, f"operator {op.name} takes at most {n + len(last)} arguments ({', '.join([*signature(op, last).parameters][:-1])}), "
+                               f"got {len(args)}")
+    for name, value in zip(last, args[n:]):
+        if name in kwargs:
+            raise error(TypeError, f"operator {op.name}: '{name}' is given twice")
+        kwargs[name] = value
+    return args[:n]
+
+
+#: What MXNet's functions over arrays take last.
+_LAST = ("out", "name")
+
+
 def eager_function(name: str, op: Op) -> Callable[..., Any]:
     """The function ``mx.nd.<name>``: inputs and parameters by position or name, ``out=`` to write into arrays."""
-    call = dispatch.call
+    call, most = dispatch.call, places(op)
 
     def fn(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > most:
+            args = take_last(op, args, kwargs, _LAST)
         return call(op, args, kwargs)
 
     fn.__name__ = fn.__qualname__ = name
     fn.__module__ = "mxcore.ndarray"
     fn.__doc__ = docstring(op)
-    fn.__signature__ = signature(op, "out")  # type: ignore[attr-defined]
+    fn.__signature__ = signature(op, _LAST)  # type: ignore[attr-defined]
     return fn
 
 

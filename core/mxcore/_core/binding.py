@@ -49,8 +49,7 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
             raise error(TypeError, f"operator {op.name} takes {want} inputs with {op.count}={getattr(p, op.count)}, got {len(ins)}")
         return ins + [None] * (want - len(ins)), p
     n = len(names)
-    given: list[Any] = list(args[:n])
-    rest = args[n:]
+    given, rest = list(args[:n]), args[n:]
     for i, a in enumerate(given):
         if a is not None and not is_input(a):
             if getattr(a, "ndim", False) or op.input_slots[i].condition is None and names[i] not in kwargs:
@@ -64,7 +63,8 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
             by[name] = kwargs.pop(name)
     if rest:
         if any(map(is_input, rest)):
-            raise error(TypeError, f"operator {op.name} takes {n} input(s) ({', '.join(names) or 'none'}), got {len(args)}")
+            raise error(TypeError, f"operator {op.name} takes {n} input(s) ({', '.join(names) or 'none'}), got {sum(map(is_input, args))}; "
+                                   f"its parameters ({', '.join(op.params) or 'none'}) take no arrays")
         _positional_params(op, rest, kwargs)
     p = op.parser(kwargs)
     sig = p._sig
@@ -119,9 +119,8 @@ def _by_declared_names(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_i
         if name in named:
             raise error(TypeError, f"operator {op.name}: input '{name}' is given twice")
         named[name] = v
-    unknown = sorted(set(named) - set(names))
-    if unknown:
-        raise error(TypeError, f"operator {op.name} takes no input '{unknown[0]}'; its inputs: {', '.join(names)}")
+    for name in sorted({*named} - {*names}):
+        raise error(TypeError, f"operator {op.name} takes no input '{name}'; its inputs: {', '.join(names)}")
     return _checked(op, names, [named.get(n) for n in names], is_input, need_all), p
 
 

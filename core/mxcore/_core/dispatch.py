@@ -283,8 +283,8 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
             t.version += 1
     if state.record:
         tape.record(op, p, inputs, results, (k, saved_state) if op.stateful else None)
-    if plan.visible == 1:
-        return results[0]
+    if out is not None or plan.visible == 1:
+        return results[0] if out is None else out
     return results if plan.visible == plan.n_out else results[:plan.visible]
 
 

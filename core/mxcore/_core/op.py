@@ -158,7 +158,7 @@ class Op:
         clash = sorted(set(specs) & set(self.input_names))
         if clash:
             raise error(ValueError, f"{where}: '{clash[0]}' is both an input and a parameter")
-        self.parser = Parser(name, specs, self._finish)
+        self.parser = Parser(name, specs, self._finish, [s.name for s in self.input_slots])
         self.expr = None if expr is None else Expr(expr, {*self.input_names, *specs})
         self.shape_rule: Callable[..., Any] | None = None
         self.dtype_rule: Callable[..., Any] | None = None

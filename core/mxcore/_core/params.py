@@ -243,9 +243,12 @@ class Floats(Shape):
 
 
 class DType(Param):
-    """A dtype, by name or NumPy type. `extra` lists words allowed beside dtypes, e.g. ``'None'``."""
+    """A dtype, by name or NumPy type; None means the default."""
 
     kind = "dtype"
+
+    def parse(self, value: Any) -> Any:
+        return super().parse(self.default if value is None and not self.required else value)
 
     def convert(self, value: Any) -> np.dtype[Any]:
         try:
@@ -309,8 +312,8 @@ class Parser:
     LIMIT = 1024
     _serial = iter(range(1, 1 << 62))
 
-    def __init__(self, op: str, specs: Mapping[str, Param], finish: Callable[[Params], None] | None = None) -> None:
-        self.op, self.specs, self.finish = op, dict(specs), finish
+    def __init__(self, op: str, specs: Mapping[str, Param], finish: Callable[[Params], None] | None = None, inputs: Iterable[str] = ()) -> None:
+        self.op, self.specs, self.finish, self.inputs = op, dict(specs), finish, [*inputs]
         self.dynamic = frozenset(n for n, s in self.specs.items() if s.dynamic)
         self.rest = next((n for n, s in self.specs.items() if isinstance(s, Rest)), None)
         self.cache: dict[Any, Params] = {}
@@ -354,8 +357,8 @@ class Parser:
             kwargs = {**{n: v for n, v in kwargs.items() if n in self.specs}, self.rest: more}
         for name in kwargs:
             if name not in self.specs:
-                raise error(TypeError, f"operator {self.op} has no parameter '{name}'{suggest(name, self.specs)}; "
-                                       f"its parameters: {', '.join(self.specs) or 'none'}")
+                raise error(TypeError, f"operator {self.op} has no parameter '{name}'{suggest(name, [*self.specs, *self.inputs])}; "
+                                       f"its inputs: {', '.join(self.inputs) or 'none'}; its parameters: {', '.join(self.specs) or 'none'}")
         for name, spec in self.specs.items():
             if name in kwargs:
                 try:

@@ -85,8 +85,7 @@ class Rng:
             words = self.bits(n) >> np.uint64(11)
             return (words.astype(np.float64) * 2.0**-53).reshape(shape)
         words = self.bits((n + 1) // 2).view(np.uint32)[:n] >> np.uint32(8)  # the lower half of a word first
-        u = words.astype(np.float32) * np.float32(2.0**-24)
-        return u.astype(dtype).reshape(shape) if np.dtype(dtype) != np.float32 else u.reshape(shape)
+        return (words.astype(np.float32) * np.float32(2.0**-24)).astype(dtype, copy=False).reshape(shape)
 
     def normal(self, shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
         """Standard normal, by the Box–Muller transform."""

@@ -120,7 +120,7 @@ def generalized_negative_binomial(mu: Any = 1, alpha: Any = 1, shape: Any = None
     return _draw("generalized_negative_binomial", [mu, alpha], shape, dtype, ctx, out)
 
 
-def multinomial(data: NDArray, shape: Any = (), get_prob: bool = False, dtype: Any = "int32", **kwargs: Any) -> Any:
+def multinomial(data: NDArray, shape: Any = (), get_prob: bool = False, out: Any = None, dtype: Any = "int32", **kwargs: Any) -> Any:
     """Draw indices from the distributions in the last axis of `data`; with their log-probabilities if `get_prob`.
 
     Parameters
@@ -130,10 +130,12 @@ def multinomial(data: NDArray, shape: Any = (), get_prob: bool = False, dtype: A
     shape : int or tuple of int
         How many to draw from each row: the result has shape ``(n, *shape)``, without it (n,).
     get_prob : bool
+    out : NDArray
+        Where the indices go; with `get_prob` a list, for the log-probabilities too.
     dtype : dtype
         Of the indices.
     """
-    return registry.ops.get("_sample_multinomial")(data, shape=shape, get_prob=get_prob, dtype=dtype, **kwargs)
+    return registry.ops.get("_sample_multinomial")(data, shape=shape, get_prob=get_prob, out=out, dtype=dtype, **kwargs)
 
 
 def shuffle(data: NDArray, **kwargs: Any) -> NDArray:

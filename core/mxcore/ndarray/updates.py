@@ -36,7 +36,9 @@ def _flat(*lists: Sequence[NDArray]) -> list[NDArray]:
     return list(chain.from_iterable(zip(*lists)))
 
 
-def adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, rescale_grad: Any, lr: float, eta: float, **kwargs: Any) -> Any:
+def adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, rescale_grad: Any, lr: float, eta: float, beta1: float = 0.9,
+                 beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: Any = None, name: Any = None,
+                 **kwargs: Any) -> Any:
     """A step of AdamW, left out where `rescale_grad` is zero or not finite.
 
     Parameters
@@ -47,27 +49,36 @@ def adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, re
         Factor on the gradient.
     lr, eta : float
         Learning rate, and a factor on the whole step.
-    **kwargs
-        beta1, beta2, epsilon, wd, clip_gradient, out.
+    beta1, beta2 : float
+        What the states keep of what they were.
+    epsilon, wd : float
+        Added to the denominator; weight decay.
+    clip_gradient : float
+        Limit of the gradient's absolute values; negative: none.
+    out : NDArray
+        Where the new weight goes, most often `weight`.
     """
-    return registry.ops.get("_adamw_update")(weight, grad, mean, var, _scale(rescale_grad, weight), lr=lr, eta=eta, **kwargs)
+    return registry.ops.get("_adamw_update")(weight, grad, mean, var, _scale(rescale_grad, weight), lr=lr, eta=eta, beta1=beta1, beta2=beta2,
+                                             epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, out=out, name=name, **kwargs)
 
 
 def mp_adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, weight32: NDArray, rescale_grad: Any, lr: float, eta: float,
-                    **kwargs: Any) -> Any:
+                    beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: Any = None,
+                    name: Any = None, **kwargs: Any) -> Any:
     """`adamw_update` for a weight with a float32 master copy, `weight32`."""
-    return registry.ops.get("_mp_adamw_update")(weight, grad, mean, var, weight32, _scale(rescale_grad, weight), lr=lr, eta=eta, **kwargs)
+    return registry.ops.get("_mp_adamw_update")(weight, grad, mean, var, weight32, _scale(rescale_grad, weight), lr=lr, eta=eta, beta1=beta1,
+                                                beta2=beta2, epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, out=out, name=name, **kwargs)
 
 
 def multi_adamw_update(weights: Any, grads: Any, mean: Any, var: Any, rescale_grad: Any, lrs: Any, wds: Any, etas: Any, out: Any = None,
-                       size: int = 0, **kwargs: Any) -> Any:
+                       name: Any = None, size: int = 0, **kwargs: Any) -> Any:
     """`adamw_update` for lists of arrays, with one rate, decay and factor for each."""
     return registry.ops.get("_multi_adamw_update")(*_flat(weights, grads, mean, var), _scale(rescale_grad, weights[0]), lrs=lrs, wds=wds,
                                                    etas=etas, out=out, num_weights=size or len(weights), **kwargs)
 
 
 def multi_mp_adamw_update(weights: Any, grads: Any, mean: Any, var: Any, weights32: Any, rescale_grad: Any, lrs: Any, wds: Any, etas: Any,
-                          out: Any = None, size: int = 0, **kwargs: Any) -> Any:
+                          out: Any = None, name: Any = None, size: int = 0, **kwargs: Any) -> Any:
     """`multi_adamw_update` for weights with float32 master copies, `weights32`."""
     return registry.ops.get("_multi_mp_adamw_update")(*_flat(weights, grads, mean, var, weights32), _scale(rescale_grad, weights[0]), lrs=lrs,
                                                       wds=wds, etas=etas, out=out, num_weights=size or len(weights), **kwargs)

@@ -1,0 +1,61 @@
+"""The functions over arrays and symbols: what may be given where, and what they return."""
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore import nd, sym
+
+X = nd.array([[1, 2], [3, -4]])
+
+
+@pytest.mark.parametrize("call", [
+    lambda y: nd.clip(X, -1, 1, y), lambda y: nd.abs(X, y), lambda y: nd.broadcast_add(X, X, y), lambda y: nd.sum(X, 1, True, False, y),
+    lambda y: nd.clip(X, -1, 1, y, "a name"), lambda y: nd.random_uniform(1, 2, (2, 2), "cpu(0)", "float32", y),
+    lambda y: nd.random.multinomial(X.abs() / 10, 1, False, y),
+    lambda y: nd.contrib.adamw_update(X, X, X.copy(), X.abs(), 1, .1, 1, .9, .99, 1e-8, 0, -1, y),
+    lambda y: nd.contrib.mp_adamw_update(X.astype("float16"), X.astype("float16"), X.copy(), X.abs(), X.copy(), 1, .1, 1, .9, .99, 1e-8, 0, -1, y),
+])
+def test_out_is_given_by_position(call):
+    shown = call(None)
+    y = nd.full(shown.shape, 7, dtype=shown.dtype)
+    assert call(y) is y and (y.asnumpy() != 7).any()
+
+
+def test_what_comes_last_is_given_once():
+    with pytest.raises(mx.MXNetError, match=r"clip takes at most 5 arguments \(data, a_min, a_max, out, name\), got 6"):
+        nd.clip(X, 0, 1, None, "a", 1)
+    with pytest.raises(mx.MXNetError, match="clip: 'out' is given twice"):
+        nd.clip(X, 0, 1, X.copy(), out=X.copy())
+
+
+def test_symbols_take_name_and_attributes_last():
+    x = sym.var("x")
+    y = sym.clip(x, 0, 1, "foo", {"__lr_mult__": "2"})
+    assert y.name == "foo" and y.attr("__lr_mult__") == "2"
+    with pytest.raises(mx.MXNetError, match=r"clip takes at most 6 arguments \(data, a_min, a_max, name, attr, out\), got 7"):
+        sym.clip(x, 0, 1, "foo", None, None, 3)
+
+
+def test_a_list_given_as_out_comes_back():
+    out = [nd.zeros((1, 2)), nd.zeros((1, 2))]
+    assert nd.split(X, num_outputs=2, axis=0, out=out) is out and (out[1].asnumpy() == [[3, -4]]).all()
+    weights = [nd.ones((2,))]
+    assert nd.multi_sgd_update(weights[0], nd.ones((2,)), lrs=(.5,), wds=(0,), num_weights=1, out=weights) is weights
+    assert (weights[0].asnumpy() == .5).all()
+
+
+def test_no_dtype_is_the_default():
+    i = nd.array([1, 0])
+    for call, dtype in ((lambda: nd.topk(X, dtype=None), np.float32), (lambda: nd.argsort(X, dtype=None), np.float32),
+                        (lambda: nd.one_hot(i, 2, dtype=None), np.float32), (lambda: nd.Embedding(i, X, 2, 2, dtype=None), np.float32),
+                        (lambda: nd.random.multinomial(X.abs() / 10, dtype=None), np.int32), (lambda: nd.random.uniform(dtype=None), np.float32)):
+        assert call().dtype == dtype
+    with pytest.raises(mx.MXNetError, match="Cast"):
+        nd.cast(X, dtype=None)
+
+
+def test_arrays_for_parameters_and_misnamed_inputs():
+    with pytest.raises(mx.MXNetError, match=r"clip takes 1 input\(s\) \(data\), got 2; its parameters \(a_min, a_max\) take no arrays"):
+        nd.clip(X, nd.array([1.]), 2)
+    with pytest.raises(mx.MXNetError, match="sum has no parameter 'x'; its inputs: data; its parameters: axis"):
+        nd.sum(x=X)
