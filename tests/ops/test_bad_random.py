@@ -70,7 +70,7 @@ CALLS = [
     ("_sample_generalized_negative_binomial", lambda: nd.sample_generalized_negative_binomial(A(1), A(-1)), "alpha must be 0 or more, got -1.0"),
     ("_sample_multinomial", lambda: nd.sample_multinomial(A(1), get_prob=2.5), "parameter 'get_prob' must be True or False, got 2.5"),
     ("_shuffle", lambda: nd.shuffle(), "needs input 'data'"),
-    ("_shuffle", lambda: nd.shuffle(A(1), A(2)), "takes 1 input"),
+    ("_shuffle", lambda: nd.shuffle(A(1), A(2), "name", 4), "takes at most 3 arguments"),
     ("_sample_unique_zipfian", lambda: nd._internal._sample_unique_zipfian(range_max=0, shape=(1, 1)), "'range_max' must be int >= 1, got 0"),
     ("_sample_unique_zipfian", lambda: nd._internal._sample_unique_zipfian(range_max=3, shape=(3,)), r"\(rows, numbers per row\), got \(3,\)"),
     ("_sample_unique_zipfian", lambda: nd._internal._sample_unique_zipfian(range_max=3, shape=(1, 4)), "4 different numbers .* range_max 3"),

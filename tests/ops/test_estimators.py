@@ -54,4 +54,4 @@ def test_refusals():
     with pytest.raises(mx.MXNetError, match="round_ste"):
         mx.nd.contrib.round_ste()
     with pytest.raises(mx.MXNetError, match="sign_ste"):
-        mx.nd.contrib.sign_ste(mx.nd.ones((1,)), mx.nd.ones((1,)))
+        mx.nd.contrib.sign_ste(mx.nd.ones((1,)), mx.nd.ones((1,)), "name", 4)
