@@ -1,6 +1,7 @@
 """The public views of operators: functions, their signatures for ``help()``, and the modules that show them."""
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Sequence
@@ -11,8 +12,10 @@ from ._core import dispatch, registry
 from ._core.errors import error, suggest
 from ._core.op import Op
 
-__all__ = ["PREFIXES", "eager_function", "namespace", "places", "signature", "take_last", "docstring"]
+__all__ = ["LAST", "LAST_OF_SYMBOLS", "PREFIXES", "eager_function", "namespace", "signature", "take_last", "docstring"]
 
+#: What MXNet's functions take last: those over arrays, those over symbols.
+LAST, LAST_OF_SYMBOLS = ("out", "name"), ("name", "attr", "out")
 #: Namespace below ``mx.nd`` and ``mx.sym`` -> prefixes of operator names that it drops.
 PREFIXES: dict[str, tuple[str, ...]] = {
     "op": ("",), "_internal": ("_", ""), "contrib": ("_contrib_",), "linalg": ("_linalg_", "linalg_"), "image": ("_image_",),
@@ -48,14 +51,17 @@ def docstring(op: Op) -> str:
     return "\n".join(lines)
 
 
+@functools.cache
 def places(op: Op) -> int:
     """How many arguments of an operator's function stand before its last ones; more than there can be of one with any number of inputs."""
     return sys.maxsize if op.variadic else len({*op.input_names, *op.params})
 
 
-def take_last(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], last: Sequence[str]) -> tuple[Any, ...]:
+def take_last(op: Op, args: Sequence[Any], kwargs: dict[str, Any], last: Sequence[str] = LAST) -> Sequence[Any]:
     """Move arguments given by position behind inputs and parameters, as ``out`` in ``nd.clip(x, 0, 1, out)``, to `kwargs`."""
     n = places(op)
+    if len(args) <= n:
+        return args
     if len(args) > n + len(last):
         raise error(TypeError, f"operator {op.name} takes at most {n + len(last)} arguments ({', '.join([*signature(op, last).parameters][:-1])}), "
                                f"got {len(args)}")
@@ -66,23 +72,19 @@ def take_last(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], last: Seque
     return args[:n]
 
 
-#: What MXNet's functions over arrays take last.
-_LAST = ("out", "name")
-
-
 def eager_function(name: str, op: Op) -> Callable[..., Any]:
     """The function ``mx.nd.<name>``: inputs and parameters by position or name, ``out=`` to write into arrays."""
     call, most = dispatch.call, places(op)
 
     def fn(*args: Any, **kwargs: Any) -> Any:
         if len(args) > most:
-            args = take_last(op, args, kwargs, _LAST)
+            return call(op, take_last(op, args, kwargs), kwargs)
         return call(op, args, kwargs)
 
     fn.__name__ = fn.__qualname__ = name
     fn.__module__ = "mxcore.ndarray"
     fn.__doc__ = docstring(op)
-    fn.__signature__ = signature(op, _LAST)  # type: ignore[attr-defined]
+    fn.__signature__ = signature(op, LAST)  # type: ignore[attr-defined]
     return fn
 
 

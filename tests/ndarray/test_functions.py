@@ -10,7 +10,7 @@ X = nd.array([[1, 2], [3, -4]])
 
 @pytest.mark.parametrize("call", [
     lambda y: nd.clip(X, -1, 1, y), lambda y: nd.abs(X, y), lambda y: nd.broadcast_add(X, X, y), lambda y: nd.sum(X, 1, True, False, y),
-    lambda y: nd.clip(X, -1, 1, y, "a name"), lambda y: nd.random_uniform(1, 2, (2, 2), "cpu(0)", "float32", y),
+    lambda y: nd.clip(X, -1, 1, y, "a name"), lambda y: X.clip(-1, 1, y), lambda y: X.abs(y), lambda y: nd.random_uniform(1, 2, (2, 2), "cpu(0)", "float32", y),
     lambda y: nd.random.multinomial(X.abs() / 10, 1, False, y),
     lambda y: nd.contrib.adamw_update(X, X, X.copy(), X.abs(), 1, .1, 1, .9, .99, 1e-8, 0, -1, y),
     lambda y: nd.contrib.mp_adamw_update(X.astype("float16"), X.astype("float16"), X.copy(), X.abs(), X.copy(), 1, .1, 1, .9, .99, 1e-8, 0, -1, y),
@@ -31,7 +31,7 @@ def test_what_comes_last_is_given_once():
 def test_symbols_take_name_and_attributes_last():
     x = sym.var("x")
     y = sym.clip(x, 0, 1, "foo", {"__lr_mult__": "2"})
-    assert y.name == "foo" and y.attr("__lr_mult__") == "2"
+    assert y.name == "foo" and y.attr("__lr_mult__") == "2" and x.clip(0, 1, "bar").name == "bar"
     with pytest.raises(mx.MXNetError, match=r"clip takes at most 6 arguments \(data, a_min, a_max, name, attr, out\), got 7"):
         sym.clip(x, 0, 1, "foo", None, None, 3)
 

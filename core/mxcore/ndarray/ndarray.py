@@ -10,6 +10,7 @@ from .._core.array import Array, Storage, faces
 from .._core.context import Context
 from .._core.errors import error, warn
 from .._core.state import state
+from .._views import take_last
 from ..ops.reshape_codes import resolve_shape
 from . import indexing
 from .methods import OP_METHODS
@@ -385,7 +386,8 @@ def _copy_to(x: NDArray, ctx: Context) -> NDArray:
 
 def _method(name: str, op_name: str) -> Any:
     def method(self: NDArray, *args: Any, **kwargs: Any) -> Any:
-        return dispatch.call(_op(op_name), (self, *args), kwargs)
+        op = _op(op_name)
+        return dispatch.call(op, take_last(op, (self, *args), kwargs), kwargs)
 
     method.__name__, method.__qualname__ = name, f"NDArray.{name}"
     method.__doc__ = f"Same as ``mx.nd.{op_name}`` of this array; the arguments follow."

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.op import Op
-from .._views import docstring, namespace, places, signature, take_last
+from .._views import LAST_OF_SYMBOLS, docstring, namespace, signature
 from .creation import arange, eye, full, histogram, hypot, linspace, maximum, minimum, ones, pow, power, split_v2, zeros
 from .files import fromjson, load, load_json
 from .symbol import Group, Symbol, compose
@@ -17,23 +17,15 @@ __all__ = [
 ]
 
 
-#: What MXNet's functions over symbols take last.
-_LAST = ("name", "attr", "out")
-
-
 def symbol_function(name: str, op: Op) -> Any:
     """The function ``mx.sym.<name>``: inputs are symbols, ``name=`` names the node."""
-    most = places(op)
-
     def fn(*args: Any, **kwargs: Any) -> Symbol:
-        if len(args) > most:
-            args = take_last(op, args, kwargs, _LAST)
         return compose(name, args, kwargs, op)
 
     fn.__name__ = fn.__qualname__ = name
     fn.__module__ = "mxcore.symbol"
     fn.__doc__ = docstring(op)
-    fn.__signature__ = signature(op, _LAST)  # type: ignore[attr-defined]
+    fn.__signature__ = signature(op, LAST_OF_SYMBOLS)  # type: ignore[attr-defined]
     return fn
 
 

@@ -10,6 +10,7 @@ from .._core import binding, registry
 from .._core.errors import error, suggest
 from .._core.graph import Node, topo, variable
 from .._core.op import Op
+from .._views import LAST_OF_SYMBOLS, take_last
 from .attrs import HIDDEN, is_wrapped, kept_by_op
 from .base import Entry, SymbolBase
 
@@ -28,6 +29,7 @@ def entries(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
     and attributes, ``lr_mult`` or ``__like_this__``.
     """
     op = op or registry.ops.get(op_name)
+    args = take_last(op, args, kwargs, LAST_OF_SYMBOLS)
     name, attr = kwargs.pop("name", None), kwargs.pop("attr", None)
     kwargs.pop("out", None)
     attrs = attribute.current().get(attr)
