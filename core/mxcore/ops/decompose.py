@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.infer import known, merge_shape
 from .._core.op import op
 from .._core.params import Bool
 from ..testing.sample import Sample
@@ -41,9 +42,11 @@ def _cost(p: Any, ins: list[Any], outs: list[Any]) -> float:
     return size_of(ins[0]) * ins[0][-1] / 2
 
 
-def _same_square(p: Any, ins: list[Any]) -> list[Any]:
-    square(ins[0])
-    return [ins[0]]
+def _same_square(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    one = merge_shape(ins[0], outs[0])
+    if known(one):
+        square(one)
+    return [one], [one]
 
 
 def _over_matrix(shape: tuple[int, ...]) -> tuple[int, ...]:
