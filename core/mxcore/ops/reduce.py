@@ -196,9 +196,9 @@ def _(p, ins):
 spread.dtype(lambda p, ins, outs: ([ins[0], ins[1]], [ins[0]]))
 
 
-def _norm_grad(F: Any, p: Any, dy: Any, data: Any, y: Any) -> Any:
+def _norm_rule(F: Any, p: Any, dy: Any, data: Any, y: Any) -> Any:
     if p.ord == 2:
-        return F._backward_norm(dy, data, y, axis=p.axis)
+        return F._norm_grad(dy, data, y, axis=p.axis)
     return F._spread(dy if p.out_dtype is None else F._cast_like(dy, data), data, axis=p.axis) * F.sign(data)
 
 
@@ -231,7 +231,7 @@ def _euclid(k: Any, x: Any, axes: Any) -> Any:
 
 
 @op("norm", "_sparse_norm", inputs="data", ord=Int(2, ge=1, le=2), axis=Shape(None), out_dtype=DType(None), keepdims=Bool(False),
-    grad=lambda F, p, dy, data, y: _norm_grad(F, p, dy, data, y), samples=[
+    grad=lambda F, p, dy, data, y: _norm_rule(F, p, dy, data, y), samples=[
         Sample((2, 3, 4)), Sample((2, 3, 4), params={"axis": (0, 2)}), Sample((2, 3, 4), params={"axis": -1, "keepdims": True}),
         Sample((2, 3), params={"ord": 1, "axis": 0}, domain=(0.3, 2.0)), Sample((2, 3), params={"ord": 1}, domain=(-2.0, -0.2)),
         Sample((2, 3, 4), params={"ord": "1", "axis": "(1, -1)", "keepdims": "1"}, domain=(0.3, 2.0)), Sample((2, 3, 4), params={"axis": (-2, 0)}),
@@ -277,16 +277,16 @@ norm.dtype(lambda p, ins, outs: (ins, [p.out_dtype or ins[0]]))
 
 def _second_norm_grads(F: Any, p: Any, dys: Any, dy_: Any, data: Any, length: Any) -> Any:
     """The gradient is linear in `dy`, and but for `length` in `data`."""
-    toward = F.reshape_like(F.sum(F._backward_norm(F.ones_like(length), data, length, axis=p.axis) * F._cast_like(dys[0], data), axis=p.axis), length)
+    toward = F.reshape_like(F.sum(F._norm_grad(F.ones_like(length), data, length, axis=p.axis) * F._cast_like(dys[0], data), axis=p.axis), length)
     toward = F._cast_like(toward, length)
-    return toward, F._backward_norm(dy_, dys[0], length, axis=p.axis), -toward * dy_ / (length + (length == 0))
+    return toward, F._norm_grad(dy_, dys[0], length, axis=p.axis), -toward * dy_ / (length + (length == 0))
 
 
-@op("_backward_norm", inputs="dy data length", axis=Shape(None), grad=_second_norm_grads, samples=[
+@op("_norm_grad", inputs="dy data length", axis=Shape(None), grad=_second_norm_grads, samples=[
     Sample((2, 4), (2, 3, 4), Values((2, 4), 0.5, 2.0), params={"axis": 1}, mxnet="internal"),
     Sample((2, 1), (2, 3), Values((2, 1), 0.5, 2.0), params={"axis": 1}, mxnet="internal"),
     Sample((1,), (2, 3), Values((1,), 0.5, 2.0), mxnet="internal", dtypes=_HALVES)])
-def backward_norm(k, p, dy_, data, length):
+def norm_grad(k, p, dy_, data, length):
     """The gradient of the Euclidean norm: ``dy * data / length``, zero where the norm is zero.
 
     Parameters
@@ -307,7 +307,7 @@ def backward_norm(k, p, dy_, data, length):
     return out
 
 
-@backward_norm.shape
+@norm_grad.shape
 def _(p, ins):
     dy_, data, length = ins
     kept = reduced(data, axes_of(p.axis, len(data)), True)
@@ -316,7 +316,7 @@ def _(p, ins):
     return [data]
 
 
-backward_norm.dtype(lambda p, ins, outs: (ins, [ins[1]]))
+norm_grad.dtype(lambda p, ins, outs: (ins, [ins[1]]))
 
 
 @op("_square_sum", inputs="data", **_AXES, exclude=Bool(False), grad=lambda F, p, dy, data: _back(F, p, dy, data) * 2 * data,
