@@ -83,14 +83,14 @@ def _backward_selfatt_qk(k, p, outs, dy, data):
 
 
 def _hawkes_types(p, *specs):
-    return all(s.dtype.str[1:] in ("f4", "f8", "i4") for s in specs)
+    return all(s.dtype.str[1:] in ("f4", "f8", "i4") and s.size for s in specs)
 
 
 @cpu.kernel("_contrib_hawkesll", when=_hawkes_types, out=True)
 def _hawkesll(k, p, outs, *ins):
-    check_events(k, ins[1].size, *ins[5:7])
     loglike, state = (np.empty(s, ins[0].dtype) if o is None else o for o, s in zip(outs, (ins[7].shape, ins[0].shape)))
-    hawkes.hawkes(*ins, loglike, state)
+    if not hawkes.hawkes(*ins, loglike, state):
+        check_events(k, ins[1].size, *ins[5:7])
 
 
 @cpu.kernel("_contrib_backward_hawkesll", when=_hawkes_types, out=True)
