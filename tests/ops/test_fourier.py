@@ -73,6 +73,8 @@ def test_count_sketch(hash_dtype):
     (lambda: C.count_sketch(mx.nd.ones((2, 3)), mx.nd.ones((1, 3)), mx.nd.ones((2, 3)), out_dim=2), r"s must be \(1, 3\).*got \(2, 3\)"),
     (lambda: C.count_sketch(mx.nd.ones((2, 3)), mx.nd.ones((1, 3)), mx.nd.ones((1, 3))), "needs parameter 'out_dim'"),
     (lambda: C.count_sketch(mx.nd.ones((2, 3)), mx.nd.ones((1, 3)), mx.nd.ones((1, 3)), out_dim=0), "'out_dim' must be int >= 1"),
+    *[(lambda h=h: C.count_sketch(mx.nd.ones((1, 2)), mx.nd.array([[0, h]]), mx.nd.ones((1, 2)), out_dim=3), "count_sketch .*h holds .*; a column must lie between 0 and 2")
+      for h in (9, 3, -1, float("nan"))],
 ])
 def test_refusals(call, words):
     with pytest.raises(mx.MXNetError, match=words):

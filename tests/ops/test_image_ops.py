@@ -249,6 +249,8 @@ X, T = mx.nd.ones((5, 6, 3)), mx.nd.ones((3, 5, 6))
     (lambda: I.random_contrast(X, -1, 1), "'min_factor' must be float >= 0, got -1"),
     (lambda: I.random_saturation(X), "needs parameter 'min_factor'"),
     (lambda: I.adjust_lighting(X, (1, 2)), r"alpha must be three numbers.*got \(1.0, 2.0\)"),
+    *[(lambda args=args: I.random_color_jitter(X, *args), "'(brightness|hue)' must be float >= 0, got (-1.0|nan)")
+      for args in ((-1, 0, 0, 0), (0, 0, 0, -1), (float("nan"), 0, 0, 0))],
     (lambda: I.random_color_jitter(X, 0.1), "needs parameter 'contrast'"),
     (lambda: I.to_tensor(X, X), "to_tensor"),
 ])

@@ -236,6 +236,28 @@ def test_determinants():
     close(L.sumlogdiag(f64(SPD)), np.log(np.diagonal(SPD, 0, 1, 2)).sum(-1))
 
 
+@pytest.mark.parametrize("f, want", [(L.det, [[2, 0], [0, 2]]), (lambda x: L.slogdet(x)[1], [[0.5, 0], [0, 0.5]])])
+@pytest.mark.parametrize("others", [[np.ones((2, 2))], [[[1, 2], [2, 4]], np.zeros((2, 2))], []])
+def test_singular_matrices_have_no_gradient(f, want, others):
+    x = f64([np.eye(2) * 2, *others])
+    zeros = np.zeros((len(others), 2, 2)).tolist()
+    x.attach_grad()
+    with autograd.record():
+        y = f(x)
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [want, *zeros]
+    with autograd.record():
+        (g,) = autograd.grad(f(x), x, create_graph=True)
+        (g * g).sum().backward()
+    assert x.grad.asnumpy()[1:].tolist() == zeros and x.grad.asnumpy()[0].any()
+    alone = f64(np.ones((2, 2)))
+    alone.attach_grad()
+    with autograd.record():
+        y = f(alone)
+    y.backward()
+    assert alone.grad.asnumpy().tolist() == [[0, 0], [0, 0]]
+
+
 @pytest.mark.parametrize("offset", [-2, -1, 0, 1, 2])
 @pytest.mark.parametrize("lower", [False, True])
 def test_triangles_and_diagonals_come_back(offset, lower):

@@ -82,11 +82,21 @@ def test_gradients(either):
     ({"lda": mx.nd.ones((3, 2))}, r"lda must be \(2, 2\).*got \(3, 2\)"), ({"alpha": mx.nd.ones((3,))}, r"got"),
     ({"lags": mx.nd.ones((3,))}, r"lags must be \(N, T\), got \(3,\)"), ({"marks": mx.nd.ones((2, 3))}, "marks must be int32, got float32"),
     ({"marks": mx.nd.ones((2, 2), dtype="int32")}, r"marks must be \(2, 3\)"), ({"max_time": mx.nd.ones((1,))}, r"max_time must be \(2,\)"),
+    *[({"valid_length": mx.nd.array([3, n])}, f"valid_length holds {n}.*; a length must lie between 0 and 3") for n in (9, -1, float("nan"))],
+    *[({"marks": mx.nd.array([[0, m, 1], [0, 0, 0]], dtype="int32")}, f"marks holds {m}; a mark must lie between 0 and 1") for m in (7, -1)],
     ({"valid_length": mx.nd.ones((2, 1))}, r"valid_length must be \(2,\)"), ({"state": mx.nd.ones((2, 3))}, r"state must be \(2, 2\)"),
 ])
-def test_refusals(change, words):
+def test_refusals(change, words, either):
     with pytest.raises(mx.MXNetError, match=words):
         mx.nd.contrib.hawkesll(**{**case(), **change})
+
+
+def test_marks_behind_the_end_are_not_read(either):
+    marks, lengths = np.array([[0, 1, -1], [1, 9, 9]], np.int32), mx.nd.array([2, 1])
+    got = mx.nd.contrib.hawkesll(**{**case(), "marks": mx.nd.array(marks, dtype="int32"), "valid_length": lengths})
+    want = mx.nd.contrib.hawkesll(**{**case(), "marks": mx.nd.array(marks.clip(0, 1), dtype="int32"), "valid_length": lengths})
+    for a, b in zip(got, want):
+        assert np.array_equal(a.asnumpy(), b.asnumpy())
 
 
 def test_the_graph_fills_in_shapes():

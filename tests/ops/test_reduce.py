@@ -103,6 +103,47 @@ def test_norm():
         nd.norm(x, ord=3)
 
 
+@pytest.mark.parametrize("dtype, scale", [("float32", 1e30), ("float32", 1e-25), ("float32", 2.0 ** -145), ("float64", 1e200), ("float64", 1e-320), ("float16", 2.0 ** -23)])
+def test_norm_where_squares_are_out_of_range(dtype, scale):
+    x = nd.array(np.array([[3, 4], [0, 0], [-8, 6], [0, 1]]) * scale, dtype=dtype)
+    x.attach_grad()
+    with autograd.record():
+        rows, row, kept = nd.norm(x, axis=1), nd.norm(x[0]), nd.norm(x, axis=0, keepdims=True)
+        (rows.sum() + row + 0 * kept.sum()).backward()
+    tol = dict(rtol=2e-3 if dtype == "float16" else 1e-6)
+    np.testing.assert_allclose(rows.asnumpy(), (np.array([5, 0, 10, 1]) * scale).astype(dtype), **tol)
+    np.testing.assert_allclose(row.asnumpy(), np.array([5 * scale], dtype), **tol)
+    np.testing.assert_allclose(kept.asnumpy(), (np.array([[73.0, 53.0]]) ** 0.5 * scale).astype(dtype), rtol=0.07 if scale in (1e-320, 2.0 ** -145) else tol["rtol"])
+    np.testing.assert_allclose(x.grad.asnumpy(), [[1.2, 1.6], [0, 0], [-0.8, 0.6], [0, 1]], **tol)
+
+
+def test_norm_among_ordinary_rows_and_of_infinities():
+    inf, nan = np.inf, np.nan
+    x = nd.array([[3e30, 4e30], [3, 4], [inf, 1], [-inf, inf], [nan, inf], [3e38, 3e38]])
+    x.attach_grad()
+    with autograd.record():
+        y = nd.norm(x, axis=1)
+    y.backward()
+    np.testing.assert_allclose(y.asnumpy(), [5e30, 5, inf, inf, nan, inf], rtol=1e-6)
+    np.testing.assert_allclose(x.grad.asnumpy(), [[0.6, 0.8], [0.6, 0.8], [nan, 0], [nan, nan], [nan, nan], [0, 0]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
+def test_second_gradient_of_norm_in_full_range(scale):
+    x = f64([3 * scale, 4 * scale])
+    x.attach_grad()
+    with autograd.record():
+        (g,) = autograd.grad(nd.norm(x), x, create_graph=True)
+        y = (g * f64([1.0, 2.0])).sum()
+    y.backward()  # w'(I - uu') / |x|, with u = (0.6, 0.8), w = (1, 2)
+    np.testing.assert_allclose(x.grad.asnumpy() * scale, (np.array([1, 2]) - 2.2 * np.array([0.6, 0.8])) / 5, rtol=1e-9)
+
+
+@pytest.mark.parametrize("more", [{}, {"axis": 1}, {"axis": (0, -1), "keepdims": True}], ids=str)
+def test_first_and_second_gradients_of_norm(more):
+    check_grads(lambda x: nd.norm(x, **more), [DATA], order=(1, 2))
+
+
 def test_norm_of_zeros_has_a_zero_gradient():
     x = f64([[0, 0], [3, 4]])
     x.attach_grad()

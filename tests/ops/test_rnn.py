@@ -93,6 +93,16 @@ def test_lengths_are_shorter_sequences(mode, directions):
             np.testing.assert_allclose(a[:, i], b[:, 0], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("mode", ["lstm", "rnn_tanh"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])  # by the kernel and by the body
+@pytest.mark.parametrize("bad", [99, 4, -1, float("nan")])
+def test_lengths_that_no_sequence_has(mode, dtype, bad):
+    arrays, params = network(mode)
+    inputs = [mx.nd.array(a, dtype=dtype) for a in arrays]
+    with pytest.raises(mx.MXNetError, match=f"RNN .*sequence_length holds {bad}.*; a length must lie between 0 and 3"):
+        mx.nd.RNN(*inputs, mx.nd.array([3, bad]), **params, use_sequence_length=True)
+
+
 def test_lengths_have_their_own_dtype(dtypes):
     params = dict(mode="gru", num_layers=1, state_size=3, use_sequence_length=True)
     assert dtypes("RNN", ["float64", None, None, "int32"], **params)[0] == ["float64", "float64", "float64", "int32"]

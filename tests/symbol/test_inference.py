@@ -23,6 +23,27 @@ def test_shapes_from_outputs_and_attributes(a, b):
     assert S.BatchNorm(a).infer_shape(a=(2, 7, 4))[2] == [(7,), (7,)]
 
 
+@pytest.mark.parametrize("a, b, c, more", [
+    ((2, 3), (3, 4), (2, 4), {}), ((5, 3, 2), (5, 4, 3), (5, 2, 4), {"transpose_a": True, "transpose_b": True}), ((2, 5, 3), (3, 5, 4), (2, 5, 4), {"axis": 0})])
+def test_shapes_of_what_is_added_to_a_product(a, b, c, more):
+    v = S.Variable
+    added = S.linalg.gemm(v("a"), v("b"), v("c"), **more)
+    assert added.infer_shape(a=a, b=b) == ([a, b, c], [c], [])
+    assert added.simple_bind(mx.cpu(), a=a, b=b).forward()[0].shape == c
+    with pytest.raises(MXNetError, match="C .* must have the shape of the product"):
+        added.infer_shape(a=a, b=b, c=(*c[:-1], 9))
+
+
+def test_shapes_of_factors_from_either_side(a, b):
+    L = S.linalg
+    for f in (L.potrf, L.potri, L.inverse):
+        assert (f(a) + f(b)).infer_shape(a=(2, 2)) == ([(2, 2), (2, 2)], [(2, 2)], [])
+    with pytest.raises(MXNetError, match="square"):
+        (L.inverse(a) + b).infer_shape(b=(2, 3))
+    assert L.gemm(a, b, S.Variable("c")).infer_shape_partial(a=(2, 3), b=(3, 0)) == ([(2, 3), (3, 0), (2, 0)], [(2, 0)], [])
+    assert L.syrk(a).infer_shape_partial(a=(2, 0)) == ([(2, 0)], [(2, 2)], [])
+
+
 def test_what_cannot_be_decided_is_warned_of(fc):
     with pytest.warns(UserWarning, match=r"cannot decide the shapes of data \(\), fc_weight \(3, 0\) \(0 is an unknown dimension\); give them too"):
         assert fc.infer_shape() == (None, None, None)

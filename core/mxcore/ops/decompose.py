@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from .._core.infer import known, merge_shape
 from .._core.op import op
 from .._core.params import Bool
 from ..testing.sample import Sample
-from .rules import size_of
+from .rules import fits, size_of
 from .silent import silent
 from .triangles import half_triangle, square, triangle, wide_floats
 
@@ -24,6 +25,9 @@ _FULL = [[3.0, 1.0, -0.5], [-1.0, 2.5, 0.75], [0.5, -0.25, 2.0]]
 _TURNED = [[0.5, 1.0, -2.0], [-1.0, 0.25, 0.75], [3.0, -0.25, 0.5]]
 #: One element, stacks of stacks of two by two, and no matrices.
 _SMALL = [Sample([[2.5]]), Sample([[[[2.0, 0.5], [0.25, 1.5]]], [[[1.5, -0.5], [0.75, 2.0]]]]), Sample((0, 2, 2))]
+#: Singular matrices, alone and among others.
+_ONES = [[1.0, 1.0], [1.0, 1.0]]
+_SOME = [Sample([[[2.0, 0.0], [0.0, 2.0]], _ONES], grad=False), Sample(_ONES, grad=False), Sample([[0.0]], grad=False)]
 
 
 def _t(F: Any, x: Any) -> Any:
@@ -38,9 +42,11 @@ def _cost(p: Any, ins: list[Any], outs: list[Any]) -> float:
     return size_of(ins[0]) * ins[0][-1] / 2
 
 
-def _same_square(p: Any, ins: list[Any]) -> list[Any]:
-    square(ins[0])
-    return [ins[0]]
+def _same_square(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    one = merge_shape(ins[0], outs[0])
+    if known(one):
+        square(one)
+    return [one], [one]
 
 
 def _over_matrix(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -129,6 +135,36 @@ def inverse(k, p, A):
     return _each(k.xp.linalg.inv, A, "singular")
 
 
+@op("_inverse_or_zeros", inputs="A det", grad=lambda F, dy, y: (-_mul(F, _mul(F, y, dy, ta=True), y, tb=True), None), samples=[
+    Sample([_FULL, _SPD], [10.0, -0.5], grad=(True, False), mxnet="internal"),
+    Sample([_FULL, [[1.0] * 3] * 3], [1.0, 0.0], grad=(True, False), mxnet="internal"), Sample([[0.0]], [0.0], grad=(True, False), mxnet="internal")])
+@silent
+def inverse_or_zeros(k, p, A, det):
+    """The inverse of square matrices, and zeros in the place of those whose determinant is zero.
+
+    Parameters
+    ----------
+    A : array, (..., n, n)
+    det : array, (...)
+        The determinants, or their signs.
+    """
+    xp = k.xp
+    gone = (det == 0).reshape(*A.shape[:-2], 1, 1)
+    if not k.device.async_ and not gone.any().item():
+        return _each(xp.linalg.inv, A, "singular")
+    inv = _each(xp.linalg.inv, xp.where(gone, xp.eye(A.shape[-1], dtype=A.dtype), A), "singular")
+    return xp.where(gone, xp.zeros_like(inv), inv)
+
+
+@inverse_or_zeros.shape
+def _(p, ins):
+    fits("det", ins[1:], [_over_matrix(ins[0])])
+    return [ins[0]]
+
+
+inverse_or_zeros.cost(_cost)
+
+
 for _op in (potrf, potri, inverse):
     _op.shape(_same_square)
     _op.cost(_cost)
@@ -138,11 +174,11 @@ def _spread(F: Any, g: Any, like: Any) -> Any:
     return F._spread(g, like, axis=(-2, -1))
 
 
-@op("_linalg_det", "linalg_det", inputs="A", grad=lambda F, dy, A, y: _spread(F, dy * y, A) * _t(F, F._linalg_inverse(A)),
-    samples=[Sample(_FULL), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([_TURNED, _LOWER]), Sample([[-2.0]]), *_SMALL])
+@op("_linalg_det", "linalg_det", inputs="A", grad=lambda F, dy, A, y: _spread(F, dy * y, A) * _t(F, F._inverse_or_zeros(A, y)),
+    samples=[Sample(_FULL), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([_TURNED, _LOWER]), Sample([[-2.0]]), *_SMALL, *_SOME])
 @silent
 def det(k, p, A):
-    """The determinant of square matrices.
+    """The determinant of square matrices; its gradient is zero where the determinant is.
 
     Parameters
     ----------
@@ -152,11 +188,13 @@ def det(k, p, A):
 
 
 @op("_linalg_slogdet", "linalg_slogdet", inputs="A", outputs="sign logabsdet",
-    grad=lambda F, d_logabsdet, A: _spread(F, d_logabsdet, A) * _t(F, F._linalg_inverse(A)),
-    samples=[Sample(_FULL), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([_TURNED[::-1], _LOWER]), Sample([[-2.0]]), *_SMALL])
+    grad=lambda F, d_logabsdet, A, out_sign: _spread(F, d_logabsdet, A) * _t(F, F._inverse_or_zeros(A, out_sign)),
+    samples=[Sample(_FULL), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([_TURNED[::-1], _LOWER]), Sample([[-2.0]]), *_SMALL, *_SOME])
 @silent
 def slogdet(k, p, A):
     """Sign of the determinant of square matrices, and logarithm of its absolute value.
+
+    Where the matrix is singular, sign and gradient are zero.
 
     Parameters
     ----------
@@ -256,5 +294,5 @@ def _(p, ins):
 
 syevd.cost(_cost)
 
-for _op in (potrf, potri, inverse, det, slogdet, sumlogdiag, gelqf, syevd):
+for _op in (potrf, potri, inverse, inverse_or_zeros, det, slogdet, sumlogdiag, gelqf, syevd):
     _op.dtype(wide_floats)

@@ -10,7 +10,7 @@ from .._core.op import op
 from .._core.params import Int
 from ..testing.sample import Ints, Sample
 from .dense import wide
-from .rules import size_of
+from .rules import size_of, within_limits
 from .silent import silent
 
 __all__: list[str] = []
@@ -125,6 +125,14 @@ def _hashes(p: Any, d: int, h: Any, s: Any) -> None:
             raise ValueError(f"{name} must be (1, {d}) or ({d},), a number for each column of data, got {shape}")
 
 
+def _columns(k: Any, p: Any, h: Any) -> Any:
+    """The columns as indices; out of range they are an error, or clipped where nobody may look."""
+    at = h.reshape(-1).astype(np.int64)
+    if not k.device.async_:
+        within_limits("h", at, 0, p.out_dim - 1, "a column", IndexError)
+    return k.xp.clip(at, 0, p.out_dim - 1)
+
+
 @op("_contrib_count_sketch", inputs="data h s", **_SKETCH,
     grad=lambda F, p, dy, h, s: (F._backward_count_sketch(dy, h, s, out_dim=p.out_dim), None, None),
     samples=[Sample((2, 3), [[0, 3, 4]], [[1, -1, 1]], params={"out_dim": 5}, grad=(True, False, False), mxnet=_GPU),
@@ -137,7 +145,7 @@ def count_sketch(k, p, data, h, s):
     ----------
     data : array, (n, d)
     h : array, (1, d) or (d,)
-        The column that each column goes to, from 0 to ``out_dim - 1``; others are clipped.
+        The column that each column goes to, from 0 to ``out_dim - 1``.
     s : array, (1, d) or (d,)
         1 or -1 for each column.
     out_dim : int
@@ -155,7 +163,7 @@ def count_sketch(k, p, data, h, s):
     scalable polynomial kernels via explicit feature maps", 2013.
     """
     xp = k.xp
-    at = xp.clip(h.reshape(-1).astype(np.int64), 0, p.out_dim - 1)
+    at = _columns(k, p, h)
     columns = (wide(data) * wide(s).reshape(1, -1)).T
     return add_rows(xp, (p.out_dim, data.shape[0]), at, columns).T
 
@@ -182,7 +190,7 @@ def backward_count_sketch(k, p, dy_, h, s):
     out_dim : int
         Number of columns of `dy`.
     """
-    at = k.xp.clip(h.reshape(-1).astype(np.int64), 0, p.out_dim - 1)
+    at = _columns(k, p, h)
     return dy_[:, at] * s.reshape(1, -1).astype(dy_.dtype)
 
 

@@ -8,8 +8,9 @@ import numpy as np
 from .._core.builtin import add_rows
 from .._core.infer import known, merge_dtype
 from .._core.op import op
-from .._core.params import Bool, DType, Enum, Float, Int, Shape
+from .._core.params import Bool, Enum, Float, Int, Shape
 from ..testing.sample import Ints, Sample
+from .dtypes import Among
 from .rules import axis_of, first_dtype, reduced, size_of
 from .select import within
 
@@ -179,7 +180,7 @@ def _(p, ins):
 fill_element_0index.dtype(_two_alike(0, 1))
 
 
-@op("one_hot", inputs="indices", depth=Int(ge=0), on_value=Float(1.0), off_value=Float(0.0), dtype=DType(np.dtype("float32")), grad=None,
+@op("one_hot", inputs="indices", depth=Int(ge=0), on_value=Float(1.0), off_value=Float(0.0), dtype=Among("float32", names="uint8 int8 int32 int64 float16 float32 float64 bfloat16"), grad=None,
     samples=[Sample(np.array([0.0, 2.0, -1.0, 5.0, 1.7]), params={"depth": 3}, grad=False, dtypes=_HALVES),
              Sample(Ints((2, 3), 0, 4), params={"depth": 4, "on_value": 2, "off_value": -1, "dtype": "int32"}, grad=False),
              Sample(Ints((3,), 0, 4, dtype="int32"), params={"depth": "4", "on_value": "0.25", "off_value": "0.5"}, grad=False),

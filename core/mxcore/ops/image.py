@@ -500,7 +500,7 @@ Parameters
 ----------
 data : array, (height, width, channels)
     1 or 3 channels, values from 0 to 255; integers saturate.
-brightness, contrast, saturation, hue : float
+brightness, contrast, saturation, hue : float, 0 or more
     The factors are drawn evenly between 1 - x and 1 + x, the turn of the hue between -x and x; 0 leaves that change out.
 
 Notes
@@ -509,7 +509,7 @@ Behaviour matched: MXNet 1.9.1 ``image.random_color_jitter``. {_STRAIGHT}
 """, [Sample(_PIXELS, params=_NONE, grad=False, mxnet=_PALE),
       Sample(Values((4, 5, 3), 50, 200), params={**_NONE, "brightness": 0.2}, grad=False, check=_within(0.8, 1.2)),
       Sample(Values((4, 5, 3), 50, 200), params=dict.fromkeys(_NONE, 0.1), grad=False, check=_near),
-      Sample(Values((4, 5, 3), 50, 200), params={**_NONE, "contrast": 0.1}, grad=False, check=_near)], **{n: Float() for n in _NONE}),
+      Sample(Values((4, 5, 3), 50, 200), params={**_NONE, "contrast": 0.1}, grad=False, check=_near)], **{n: Float(ge=0) for n in _NONE}),
     _colour("_image_adjust_lighting", _adjust, """Move colours along the principal components of the colours of ImageNet.
 
 Parameters

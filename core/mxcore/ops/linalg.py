@@ -9,7 +9,7 @@ from .._core.infer import merge_shape
 from .._core.op import op
 from .._core.params import Bool, Float, Int
 from ..testing.sample import Sample
-from .rules import axis_of, size_of
+from .rules import axis_of, partly, size_of
 from .silent import silent
 from .triangles import floats, square, triangle, wide_floats
 
@@ -83,7 +83,21 @@ def gemm2(k, p, A, B):
     return _rows_back(k.xp, _gemm(k, p, A, B), p.axis)
 
 
-gemm2.shape(lambda p, ins: [_gemm_shape(p, *ins)])
+def _product_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The shape of the product, and of what is added to it, as far as both factors tell."""
+    a, b, *added = ins
+    if a is None or b is None:
+        return ins, outs
+    out = _gemm_shape(p, a, b)
+    for c in added:
+        try:
+            out = merge_shape(out, c)
+        except ValueError:
+            raise ValueError(f"C {c} must have the shape of the product, {out}") from None
+    return [a, b, *(out for c in added)], [out]
+
+
+gemm2.shape(_product_shape)
 gemm2.cost(lambda p, ins, outs: size_of(outs[0]) * (ins[0][p.axis] if p.transpose_a else ins[0][-1]) / 10)
 
 
@@ -109,12 +123,7 @@ def gemm(k, p, A, B, C):
     return _rows_back(k.xp, _gemm(k, p, A, B), p.axis) + C * C.dtype.type(p.beta)
 
 
-@gemm.shape
-def _(p, ins):
-    out = _gemm_shape(p, ins[0], ins[1])
-    if ins[2] != out:
-        raise ValueError(f"C {ins[2]} must have the shape of the product, {out}")
-    return [out]
+gemm.shape(_product_shape)
 
 
 @op("_linalg_syrk", "linalg_syrk", inputs="A", transpose=Bool(False), alpha=Float(1.0), grad=lambda F, p, dy, A: _syrk_grad(F, p, dy, A),
@@ -141,12 +150,14 @@ def _syrk_grad(F: Any, p: Any, dy: Any, A: Any) -> Any:
     return F._linalg_gemm2(A, g, alpha=p.alpha) if p.transpose else F._linalg_gemm2(g, A, alpha=p.alpha)
 
 
-@syrk.shape
-def _(p, ins):
-    if len(ins[0]) < 2:
-        raise ValueError(f"A {ins[0]} must have at least two dimensions")
-    n = ins[0][-1 if p.transpose else -2]
-    return [(*ins[0][:-2], n, n)]
+def _syrk_shape(p: Any, a: tuple[int, ...]) -> tuple[int, ...]:
+    if len(a) < 2:
+        raise ValueError(f"A {a} must have at least two dimensions")
+    n = a[-1 if p.transpose else -2]
+    return (*a[:-2], n, n)
+
+
+syrk.shape(partly(_syrk_shape))
 
 
 _TRI = {"transpose": Bool(False), "rightside": Bool(False), "lower": Bool(True), "alpha": Float(1.0)}

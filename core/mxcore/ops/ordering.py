@@ -6,13 +6,15 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Bool, DType, Enum, Int
+from .._core.params import Bool, Enum, Int
 from ..testing.sample import Distinct, Ints, Sample
+from .dtypes import Among
 from .rules import axis_of, first_dtype, fits, size_of
 
 __all__: list[str] = []
 
-_F32 = np.dtype("float32")
+#: What places may be counted in.
+_PLACES = Among("float32", names="uint8 int32 int64 float16 float32 float64")
 
 
 def _best(xp: Any, rows: Any, k: int, ascend: bool) -> Any:
@@ -82,7 +84,7 @@ _FAR = [[1.0, float("inf"), -float("inf"), 0.0, 2.0]]
 
 
 @op("topk", inputs="data", axis=Int(-1, optional=True), k=Int(1), ret_typ=Enum("both indices mask value", "indices"),
-    is_ascend=Bool(False), dtype=DType(_F32), outputs="output0 output1[ret_typ in ('both', 'value')]",
+    is_ascend=Bool(False), dtype=_PLACES, outputs="output0 output1[ret_typ in ('both', 'value')]",
     visible=lambda p: 2 if p.ret_typ == "both" else 1,
     grad=lambda F, p, d_output0, like_data, out_output1: None if out_output1 is None else
     F._order_spread(d_output0, out_output1, like_data, axis=p.axis),
@@ -112,7 +114,7 @@ def topk(k, p, data):
         The elements, their places, an array of ones where they are, or elements and places.
     is_ascend : bool
         The smallest instead.
-    dtype : dtype
+    dtype : {'uint8', 'int32', 'int64', 'float16', 'float32', 'float64'}
         Of the places.
     """
     xp = k.xp
@@ -244,7 +246,7 @@ sort.shape(lambda p, ins: [_sort_shape(p, ins[0])] * 2)
 sort.dtype(lambda p, ins, outs: ([ins[0] or outs[0]], [ins[0] or outs[0], np.dtype("int64")]))
 
 
-@op("argsort", inputs="data", **_SORT, dtype=DType(_F32), grad=None,
+@op("argsort", inputs="data", **_SORT, dtype=_PLACES, grad=None,
     samples=[Sample(_D, grad=False), Sample(_D, params={"axis": 0, "is_ascend": False, "dtype": "int32"}, grad=False),
              Sample(_D, params={"axis": None}, grad=False), Sample([[1.0, 0.0, 1.0, 0.0]], params={"is_ascend": False}, grad=False),
              Sample(_TIES, grad=False), Sample(_FAR, params={"axis": "-1", "is_ascend": "0"}, grad=False), Sample(Distinct((2, 3, 4)), params={"axis": 1, "dtype": "int64"}, grad=False),
@@ -261,7 +263,7 @@ def argsort(k, p, data):
         None: of the flattened array.
     is_ascend : bool
         Smallest first.
-    dtype : dtype
+    dtype : {'uint8', 'int32', 'int64', 'float16', 'float32', 'float64'}
         Of the places.
     """
     if not data.size:

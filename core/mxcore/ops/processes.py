@@ -9,10 +9,10 @@ from .._core.op import op
 from .._core.params import Float
 from ..testing.sample import Ints, Sample, Values
 from .dense import wide
-from .rules import fits
+from .rules import fits, within_limits
 from .silent import silent
 
-__all__: list[str] = []
+__all__ = ["check_events"]
 
 _INPUTS = "lda alpha beta state lags marks valid_length max_time"
 _I4 = np.dtype("int32")
@@ -20,6 +20,17 @@ _I4 = np.dtype("int32")
 
 def _marks(xp: Any, marks: Any, n_marks: int, j: int) -> Any:
     return xp.clip(marks[:, j].astype(np.int64), 0, n_marks - 1)
+
+
+def check_events(k: Any, n_marks: int, marks: Any, valid_length: Any) -> None:
+    """Raise an error for lengths and marks that cannot be, where values may be looked at. Marks behind the end are not read."""
+    n, length = marks.shape
+    if k.device.async_ or not n:
+        return
+    within_limits("valid_length", valid_length, 0, length, "a length")
+    if length and not (marks.min().item() >= 0 and marks.max().item() < n_marks):
+        ends = valid_length.reshape(-1, 1)
+        within_limits("marks", marks[k.xp.arange(length).reshape(1, -1) < ends], 0, n_marks - 1, "a mark", IndexError)
 
 
 def _steps(xp: Any, lda: Any, alpha: Any, beta: Any, state: Any, lags: Any, marks: Any, valid_length: Any) -> Any:
@@ -77,9 +88,9 @@ def hawkesll(k, p, lda, alpha, beta, state, lags, marks, valid_length, max_time)
     lags : array, (N, T)
         Time since the event before, of any mark.
     marks : array of int32, (N, T)
-        From 0 to K - 1; others are clipped.
+        From 0 to K - 1, as far as the sequences go.
     valid_length : array, (N,)
-        How many events each sequence has.
+        How many events each sequence has, from 0 to T.
     max_time : array, (N,)
         How long it was observed.
 
@@ -95,6 +106,7 @@ def hawkesll(k, p, lda, alpha, beta, state, lags, marks, valid_length, max_time)
     of both outputs. Source: Bacry, Mastromatteo and Muzy, "Hawkes processes in finance", 2015.
     """
     xp, dtype = k.xp, lags.dtype
+    check_events(k, alpha.shape[0], marks, valid_length)
     lda, alpha, beta, state, lags, max_time = map(wide, (lda, alpha, beta, state, lags, max_time))
     s, last, seen = _steps(xp, lda, alpha, beta, state, lags, marks, valid_length)
     rows = xp.arange(lags.shape[0])

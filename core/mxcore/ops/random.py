@@ -13,6 +13,7 @@ from .._core.op import Op, op
 from .._core.params import Bool, DType, Float, Int, Shape, Str
 from ..testing.sample import Ints, Sample, Values
 from . import distributions, rules, special
+from .dtypes import Among
 from .silent import silent
 
 __all__ = ["LAWS", "OPS"]
@@ -94,8 +95,11 @@ def _generalized_negative_binomial(xp, rng, shape, t, mu, alpha):
 
 #: What a parameter must be: the test, in words.
 _ANY = (lambda v: v == v, "a number")
+_FINITE = (lambda v: (v > -math.inf) & (v < math.inf), "a finite number")
 _POSITIVE = (lambda v: v > 0, "above 0")
 _NOT_NEGATIVE = (lambda v: v >= 0, "0 or more")
+_ABOVE = (lambda v: (v > 0) & (v < math.inf), "above 0 and finite")
+_FROM = (lambda v: (v >= 0) & (v < math.inf), "0 or more and finite")
 _CHANCE = (lambda v: (v > 0) & (v <= 1), "above 0 and at most 1")
 #: What else may be in an array of parameters: a normal distribution without spread is a number.
 _IN_ARRAYS = {"sigma": _NOT_NEGATIVE}
@@ -141,22 +145,22 @@ class _Law:
 
 LAWS = {
     "uniform": _Law(_uniform, "the uniform distribution on [low, high)",
-                    [("low", "low", 0.0, (-1.0, 0.0), _ANY), ("high", "high", 1.0, (1.0, 3.0), _ANY)],
+                    [("low", "low", 0.0, (-1.0, 0.0), _FINITE), ("high", "high", 1.0, (1.0, 3.0), _FINITE)],
                     lambda a, b: ((a + b) / 2, (b - a) ** 2 / 12), short=True),
     "normal": _Law(_normal, "the normal distribution, of a mean and a standard deviation",
                    [("loc", "mu", 0.0, (-1.0, 1.0), _ANY), ("scale", "sigma", 1.0, (0.5, 2.0), _POSITIVE)], lambda m, s: (m, s * s), short=True),
     "exponential": _Law(_exponential, "the exponential distribution of rate lam", [("lam", "lam", 1.0, (0.5, 2.0), _POSITIVE)],
                         lambda lam: (1 / lam, 1 / lam**2)),
     "gamma": _Law(_gamma, "the gamma distribution of shape alpha and scale beta",
-                  [("alpha", "alpha", 1.0, (0.5, 3.0), _POSITIVE), ("beta", "beta", 1.0, (0.5, 2.0), _POSITIVE)],
+                  [("alpha", "alpha", 1.0, (0.5, 3.0), _ABOVE), ("beta", "beta", 1.0, (0.5, 2.0), _POSITIVE)],
                   lambda a, b: (a * b, a * b * b)),
-    "poisson": _Law(_poisson, "the Poisson distribution of rate lam", [("lam", "lam", 1.0, (0.5, 30.0), _NOT_NEGATIVE)], lambda lam: (lam, lam)),
+    "poisson": _Law(_poisson, "the Poisson distribution of rate lam", [("lam", "lam", 1.0, (0.5, 30.0), _FROM)], lambda lam: (lam, lam)),
     "negative_binomial": _Law(_negative_binomial, "the number of failures before the k-th success, where a success has probability p",
-                              [("k", "k", 1, (1, 6), _NOT_NEGATIVE), ("p", "p", 1.0, (0.3, 0.8), _CHANCE)],
+                              [("k", "k", 1, (1, 6), _FROM), ("p", "p", 1.0, (0.3, 0.8), _CHANCE)],
                               lambda k, p: (k * (1 - p) / p, k * (1 - p) / p**2)),
     "generalized_negative_binomial": _Law(
         _generalized_negative_binomial, "the negative binomial distribution of mean mu and dispersion alpha (0: Poisson)",
-        [("mu", "mu", 1.0, (1.0, 4.0), _NOT_NEGATIVE), ("alpha", "alpha", 1.0, (0.2, 1.0), _NOT_NEGATIVE)], lambda m, a: (m, m + a * m * m)),
+        [("mu", "mu", 1.0, (1.0, 4.0), _FROM), ("alpha", "alpha", 1.0, (0.2, 1.0), _FROM)], lambda m, a: (m, m + a * m * m)),
 }
 
 
@@ -371,7 +375,7 @@ _CHANCES = [[0.1, 0.2, 0.7], [0.5, 0.0, 0.5]]
 
 
 @op("_sample_multinomial", "sample_multinomial", inputs="data", outputs="output prob[get_prob]", random=True,
-    shape=Shape(()), get_prob=Bool(False), dtype=DType(_I32),
+    shape=Shape(()), get_prob=Bool(False), dtype=Among("int32", names="uint8 int32 int64 float16 float32 float64"),
     grad=lambda F, p, dys, data, y: F._backward_sample_multinomial(dys[1], data, y) if p.get_prob else None,
     samples=[Sample([[0.1, 0.2, 0.7], [0.25, 0.5, 0.25]], params={"shape": (20, 30), "get_prob": True}, grad=False, check=_frequencies),
              Sample([0.3, 0.7], params={"dtype": "float32"}, grad=False, check=lambda i, o: None),
@@ -435,8 +439,6 @@ def _(p, ins):
 def _(p, ins, outs):
     if ins[0] is not None and ins[0].kind != "f":
         raise TypeError(f"data must be float16, float32 or float64, got {ins[0].name}")
-    if p.dtype.kind not in "iuf":
-        raise TypeError(f"dtype must be that of a number, got {p.dtype.name}")
     return ins, [p.dtype, ins[0]][:1 + p.get_prob]
 
 

@@ -1,6 +1,7 @@
 """Reductions: a table for those that differ in one function, then norm, moments, argmax and cumulative sums."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from .._core.infer import known, merge_shape
 from .._core.op import Op, op
 from .._core.params import Bool, DType, Int, Shape
-from ..testing.sample import Distinct, Ints, Sample
+from ..testing.sample import Distinct, Ints, Sample, Values
 from .rules import axes_of, axis_of, reduced, size_of
 from .silent import silent
 
@@ -195,25 +196,51 @@ def _(p, ins):
 spread.dtype(lambda p, ins, outs: ([ins[0], ins[1]], [ins[0]]))
 
 
-def _norm_grad(F: Any, p: Any, dy: Any, data: Any, y: Any) -> Any:
-    def wide(g: Any) -> Any:
-        g = g if p.out_dtype is None else F._cast_like(g, data)
-        return F._spread(g, data, axis=p.axis)
+def _norm_rule(F: Any, p: Any, dy: Any, data: Any, y: Any) -> Any:
+    if p.ord == 2:
+        return F._norm_grad(dy, data, y, axis=p.axis)
+    return F._spread(dy if p.out_dtype is None else F._cast_like(dy, data), data, axis=p.axis) * F.sign(data)
 
-    if p.ord == 1:
-        return wide(dy) * F.sign(data)
-    return data * wide(dy / (y + (y == 0)))  # zero where the norm is zero
+
+#: dtype -> the norm below which what squares lose at the lower end of its range could show.
+_FAINT = {np.dtype(t): float(np.finfo(t).tiny) ** 0.5 * 2.0 ** 13 for t in ("float32", "float64")}
+
+
+def _scaled_norm(xp: Any, x: Any, axes: Any) -> Any:
+    """The norm of what is too large or too small to be squared."""
+    top = xp.max(xp.abs(x), axes, keepdims=True)
+    top = xp.where((top > 0) & (top < math.inf), top, xp.ones_like(top))
+    x = x / top
+    y = xp.sqrt(xp.sum(x * x, axes))
+    return top.reshape(y.shape) * y
+
+
+def _euclid(k: Any, x: Any, axes: Any) -> Any:
+    """The root of the sum of squares, done again with scaled numbers where a square is out of range."""
+    xp, faint = k.xp, _FAINT[x.dtype]
+    y = xp.sqrt(xp.sum(x * x, axes))
+    if not x.size:
+        return y
+    look = not k.device.async_
+    if look and axes is None and faint <= y.item() < math.inf:
+        return y
+    good = (y >= faint) & (y < math.inf)
+    if look and good.all().item():
+        return y
+    return xp.where(good, y, _scaled_norm(xp, x, axes))
 
 
 @op("norm", "_sparse_norm", inputs="data", ord=Int(2, ge=1, le=2), axis=Shape(None), out_dtype=DType(None), keepdims=Bool(False),
-    grad=lambda F, p, dy, data, y: _norm_grad(F, p, dy, data, y), samples=[
+    grad=lambda F, p, dy, data, y: _norm_rule(F, p, dy, data, y), samples=[
         Sample((2, 3, 4)), Sample((2, 3, 4), params={"axis": (0, 2)}), Sample((2, 3, 4), params={"axis": -1, "keepdims": True}),
         Sample((2, 3), params={"ord": 1, "axis": 0}, domain=(0.3, 2.0)), Sample((2, 3), params={"ord": 1}, domain=(-2.0, -0.2)),
         Sample((2, 3, 4), params={"ord": "1", "axis": "(1, -1)", "keepdims": "1"}, domain=(0.3, 2.0)), Sample((2, 3, 4), params={"axis": (-2, 0)}),
         Sample((2, 3, 4), params={"keepdims": True}, dtypes=_HALVES), Sample((2, 3), params={"axis": 1}, dtypes=_HALVES), Sample((7,), params={"axis": "None"}),
         Sample((2, 3), params={"axis": 1, "out_dtype": "float64"}), Sample((2, 3), params={"axis": 1, "out_dtype": "float32"}, dtypes="float16", grad=False),
         Sample(Ints((2, 3), 0, 6), params={"ord": 1, "axis": 1}, dtypes="int32 int64"), Sample((0, 3), params={"axis": 0}),
-        Sample([[3e18, -4e18], [0.0, 1.0]], params={"axis": 1}, grad=False), Sample([[_INF, 1.0], [_NAN, 1.0]], params={"axis": 1}, grad=False),
+        Sample([[3e18, -4e18], [0.0, 1.0]], params={"axis": 1}, grad=False), Sample([[3e30, -4e30], [1e-25, 0.0], [3.0, 4.0], [3e-21, 4e-21]], params={"axis": 1}, grad=False),
+        Sample([3e30, 4e30], grad=False), Sample([[0.0, -3e-22], [4e-22, 0.0]], params={"keepdims": True}, grad=False),
+        Sample([[_INF, 1.0], [_NAN, 1.0]], params={"axis": 1}, grad=False),
         Sample([[0.0, -2.0], [0.5, 0.0]], params={"ord": 1, "axis": 0}, grad=False)])
 @silent
 def norm(k, p, data):
@@ -236,7 +263,9 @@ def norm(k, p, data):
     def fn(x: Any, axes: Any) -> Any:
         if p.ord == 1:
             return xp.sum(xp.abs(x), axes, dtype=_wide(x))
-        x = x.astype(np.float64) if x.dtype.kind != "f" else x.astype(np.float32) if x.dtype == _HALF else x
+        if x.dtype in _FAINT:
+            return _euclid(k, x, axes)
+        x = x.astype(np.float32 if x.dtype == _HALF else np.float64)  # where no square is out of range
         return xp.sqrt(xp.sum(x * x, axes))
 
     return _over(data, axes_of(p.axis, data.ndim), p.keepdims, fn)
@@ -244,6 +273,50 @@ def norm(k, p, data):
 
 norm.shape(_axes_shape)
 norm.dtype(lambda p, ins, outs: (ins, [p.out_dtype or ins[0]]))
+
+
+def _second_norm_grads(F: Any, p: Any, dys: Any, dy_: Any, data: Any, length: Any) -> Any:
+    """The gradient is linear in `dy`, and but for `length` in `data`."""
+    toward = F.reshape_like(F.sum(F._norm_grad(F.ones_like(length), data, length, axis=p.axis) * F._cast_like(dys[0], data), axis=p.axis), length)
+    toward = F._cast_like(toward, length)
+    return toward, F._norm_grad(dy_, dys[0], length, axis=p.axis), -toward * dy_ / (length + (length == 0))
+
+
+@op("_norm_grad", inputs="dy data length", axis=Shape(None), grad=_second_norm_grads, samples=[
+    Sample((2, 4), (2, 3, 4), Values((2, 4), 0.5, 2.0), params={"axis": 1}, mxnet="internal"),
+    Sample((2, 1), (2, 3), Values((2, 1), 0.5, 2.0), params={"axis": 1}, mxnet="internal"),
+    Sample((1,), (2, 3), Values((1,), 0.5, 2.0), mxnet="internal", dtypes=_HALVES)])
+def norm_grad(k, p, dy_, data, length):
+    """The gradient of the Euclidean norm: ``dy * data / length``, zero where the norm is zero.
+
+    Parameters
+    ----------
+    dy : array
+        Gradient of the norm.
+    data : array
+    length : array
+        The norm.
+    axis : tuple of int, optional
+        As in `norm`.
+    """
+    kept = reduced(data.shape, axes_of(p.axis, data.ndim), True)
+    wide = _wide(data) or data.dtype
+    length, dy_ = length.reshape(kept).astype(wide), dy_.reshape(kept).astype(wide)
+    out = data / (length + (length == 0))  # before the product with dy: 1 / length may be out of range
+    out *= dy_
+    return out
+
+
+@norm_grad.shape
+def _(p, ins):
+    dy_, data, length = ins
+    kept = reduced(data, axes_of(p.axis, len(data)), True)
+    if size_of(dy_) != size_of(kept) or size_of(length) != size_of(kept):
+        raise ValueError(f"dy {dy_} and length {length} must have the elements of data {data} reduced to {kept}")
+    return [data]
+
+
+norm_grad.dtype(lambda p, ins, outs: (ins, [ins[1]]))
 
 
 @op("_square_sum", inputs="data", **_AXES, exclude=Bool(False), grad=lambda F, p, dy, data: _back(F, p, dy, data) * 2 * data,

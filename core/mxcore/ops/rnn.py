@@ -11,9 +11,9 @@ from .._core.params import Bool, Enum, Float, Int
 from ..testing.sample import Sample
 from .dense import given, wide
 from .rnn_cells import CELLS, GATES, dropout, layout, limits
-from .rules import fits, size_of
+from .rules import fits, size_of, within_limits
 
-__all__: list[str] = []
+__all__ = ["check_lengths"]
 
 _PARAMS = dict(
     state_size=Int(ge=1), num_layers=Int(ge=1, le=4096), bidirectional=Bool(False), mode=Enum("gru lstm rnn_relu rnn_tanh"), p=Float(0.0, ge=0, le=1),
@@ -46,6 +46,12 @@ def _masks(xp: Any, p: Any, steps: int, lengths: Any) -> Any:
     if not p.use_sequence_length:
         return None
     return (xp.arange(steps)[:, None] < lengths[None, :])[:, :, None]
+
+
+def check_lengths(k: Any, steps: int, lengths: Any) -> None:
+    """Raise ValueError for lengths that no sequence of so many steps has, where values may be looked at."""
+    if lengths is not None and not k.device.async_:
+        within_limits("sequence_length", lengths, 0, steps, "a length")
 
 
 def _steps(n: int, direction: int) -> range:
@@ -133,7 +139,7 @@ def rnn(k, p, *arrays):
     state_cell : array
         For ``lstm``: first cell states, (num_layers * directions, N, state_size).
     sequence_length : array
-        With `use_sequence_length`: how many steps each sequence has, (N,). After them the output is zero and the state stays.
+        With `use_sequence_length`: how many steps each sequence has, (N,), from 0 to all of them. After them the output is zero and the state stays.
     state_size : int
         Units of a layer.
     num_layers : int
@@ -169,6 +175,7 @@ def rnn(k, p, *arrays):
     x, vector, state = wide(data), wide(ins["parameters"]), wide(ins["state"])
     lstm = p.mode == "lstm"
     steps, n = x.shape[:2]
+    check_lengths(k, steps, ins.get("sequence_length"))
     masks, clip = _masks(xp, p, steps, ins.get("sequence_length")), limits(p)
     plan, cell = sizes.layout(p, x.shape[2]), CELLS[p.mode]
 

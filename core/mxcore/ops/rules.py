@@ -6,7 +6,7 @@ from typing import Any
 
 from .._core.infer import known, show
 
-__all__ = ["axes_of", "axis_of", "reduced", "same_shape", "first_dtype", "fits", "gradient_of", "spread_from", "partly", "size_of", "one", "times", "undoing"]
+__all__ = ["axes_of", "axis_of", "reduced", "same_shape", "first_dtype", "fits", "gradient_of", "spread_from", "partly", "size_of", "one", "within_limits", "times", "undoing"]
 
 #: Legacy arrays have no scalars: a full reduction has this shape.
 one = (1,)
@@ -73,6 +73,14 @@ def fits(names: str, given: Sequence[Any], wanted: Sequence[Any]) -> None:
     for name, a, b in zip(names.split(), given, wanted):
         if a != b:
             raise ValueError(f"{name} is {show(a)} where {show(b)} is expected")
+
+
+def within_limits(name: str, values: Any, low: float, high: float, what: str, kind: type[Exception] = ValueError) -> None:
+    """Raise an error unless all numbers of an array lie between two; NaN does not. `what` they are stands in the error."""
+    if size_of(values.shape):
+        least, most = values.min().item(), values.max().item()
+        if not (least >= low and most <= high):
+            raise kind(f"{name} holds {most if least >= low else least}; {what} must lie between {low} and {high}")
 
 
 def gradient_of(forward: Callable[[Any, list[Any]], Any]) -> Callable[..., Any]:

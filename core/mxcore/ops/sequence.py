@@ -10,7 +10,7 @@ from .._core.op import op
 from .._core.params import Bool, Float, Int
 from ..families import wrapped
 from ..testing.sample import Ints, Sample
-from .rules import first_dtype
+from .rules import first_dtype, within_limits
 
 __all__: list[str] = []
 
@@ -70,9 +70,7 @@ def _per_sequence(p: Any, x: Any, ndim: int) -> Any:
 def _lengths(lengths: Any, low: int, steps: int) -> Any:
     """The lengths as whole numbers, if they lie between `low` and the number of steps."""
     n = lengths.astype(np.int64)
-    if n.size and not (n.min().item() >= low and n.max().item() <= steps):
-        bad = n.min().item() if n.min().item() < low else n.max().item()
-        raise ValueError(f"sequence_length holds {bad}; a length must lie between {low} and {steps}, the number of steps")
+    within_limits("sequence_length", n, low, steps, "a length")
     return n
 
 

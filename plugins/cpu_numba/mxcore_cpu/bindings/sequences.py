@@ -5,6 +5,8 @@ import functools
 
 import numpy as np
 
+from mxcore.ops.processes import check_events
+from mxcore.ops.rnn import check_lengths
 from mxcore.ops.rnn_cells import dropout, layout, limits
 
 from ..kernels import attention, hawkes, rnn, sequence
@@ -31,6 +33,7 @@ def _sequences(p, *specs):
 def _rnn(k, p, outs, *ins):
     given, made = dict(zip(p._sig.inputs, ins)), dict(zip(p._sig.outputs, outs))
     data, net = given["data"], _network(p, given["data"])
+    check_lengths(k, data.shape[0], given.get("sequence_length"))
     shape = (*data.shape[:2], net.directions * net.width)
     drop = None
     if p.p > 0 and p.num_layers > 1:
@@ -80,13 +83,14 @@ def _backward_selfatt_qk(k, p, outs, dy, data):
 
 
 def _hawkes_types(p, *specs):
-    return all(s.dtype.str[1:] in ("f4", "f8", "i4") for s in specs)
+    return all(s.dtype.str[1:] in ("f4", "f8", "i4") and s.size for s in specs)
 
 
 @cpu.kernel("_contrib_hawkesll", when=_hawkes_types, out=True)
 def _hawkesll(k, p, outs, *ins):
     loglike, state = (np.empty(s, ins[0].dtype) if o is None else o for o, s in zip(outs, (ins[7].shape, ins[0].shape)))
-    hawkes.hawkes(*ins, loglike, state)
+    if not hawkes.hawkes(*ins, loglike, state):
+        check_events(k, ins[1].size, *ins[5:7])
 
 
 @cpu.kernel("_contrib_backward_hawkesll", when=_hawkes_types, out=True)

@@ -17,7 +17,7 @@ def _mark(marks, i, j, n):
 
 
 @kernel(threshold=1 << 12)
-def _forward(first, last, lda, alpha, beta, state, lags, marks, lengths, ends, times, loglike, s):
+def _forward(first, last, lda, alpha, beta, state, lags, marks, lengths, ends, times, loglike, s, wrong):
     one, zero = loglike.dtype.type(1.0), loglike.dtype.type(0.0)
     n_marks = alpha.size
     for i in range(first, last):
@@ -25,10 +25,16 @@ def _forward(first, last, lda, alpha, beta, state, lags, marks, lengths, ends, t
         for c in range(n_marks):
             s[i, c] = state[i, c]
             times[i, c] = zero
+        if not (lengths[i] >= 0 and lengths[i] <= lags.shape[1]):
+            wrong[0] = True
+            continue
         for j in range(lags.shape[1]):
             if not lengths[i] > j:
                 break
-            c = _mark(marks, i, j, n_marks)
+            c = np.int64(marks[i, j])
+            if c < 0 or c >= n_marks:
+                wrong[0] = True
+                break
             t += lags[i, j]
             d = t - times[i, c]
             e = math.exp(-beta[c] * d)
@@ -94,11 +100,16 @@ def _backward(first, last, d_loglike, d_state, lda, alpha, beta, state, lags, ma
 
 
 def hawkes(lda: np.ndarray, alpha: np.ndarray, beta: np.ndarray, state: np.ndarray, lags: np.ndarray, marks: np.ndarray, lengths: np.ndarray,
-           ends: np.ndarray, loglike: np.ndarray, out_state: np.ndarray) -> None:
-    """Write log likelihoods (n,) and final states (n, marks); `marks` is int32, see the operator ``_contrib_hawkesll``."""
+           ends: np.ndarray, loglike: np.ndarray, out_state: np.ndarray) -> bool:
+    """Write log likelihoods (n,) and final states (n, marks); `marks` is int32, see the operator ``_contrib_hawkesll``.
+
+    False where lengths or marks are out of range: then the results are nothing to go by.
+    """
+    wrong = np.zeros(1, np.bool_)
     with writable(loglike, out_state) as (y, s):
         _forward.run(_forward.workers(4 * lags.size), lags.shape[0], dense(lda), flat(alpha), flat(beta), dense(state), dense(lags), dense(marks),
-                     flat(lengths), flat(ends), np.empty_like(s), y, s)
+                     flat(lengths), flat(ends), np.empty_like(s), y, s, wrong)
+    return not wrong[0]
 
 
 def hawkes_backward(d_loglike: np.ndarray, d_state: np.ndarray, lda: np.ndarray, alpha: np.ndarray, beta: np.ndarray, state: np.ndarray,
