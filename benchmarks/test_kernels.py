@@ -214,6 +214,20 @@ def erfinv_case():
     return lambda: unary("erfinv", x, out), _beside_its_body("erfinv", {}, x)
 
 
+def gelu_case():
+    from mxcore_cpu.kernels.elementwise import activation
+
+    x, out = normal(512, 1024), np.empty((512, 1024), "f4")
+    return lambda: activation("gelu", x, out), _beside_its_body("LeakyReLU", {"act_type": "gelu"}, x)
+
+
+def gelu_gradient_case():
+    from mxcore_cpu.kernels.elementwise import activation_backward
+
+    x, dy, out = normal(512, 1024), normal(512, 1024), np.empty((512, 1024), "f4")
+    return lambda: activation_backward("gelu", dy, x, out), _beside_its_body("_backward_LeakyReLU", {"act_type": "gelu"}, dy, x)
+
+
 def response_case():
     from mxcore_cpu.kernels.response import local_response
 
@@ -243,7 +257,7 @@ def many_case():
 
 
 CASES = (softmax_case, tanh_case, batch_norm_case, max_pool_case, convolution_case, adam_case, embedding_case, depthwise_case, grouped_case,
-         topk_case, sort_case, lengths_case, group_norm_case, ctc_case, gamma_case, erfinv_case, response_case, many_case)
+         topk_case, sort_case, lengths_case, group_norm_case, ctc_case, gamma_case, erfinv_case, gelu_case, gelu_gradient_case, response_case, many_case)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda f: f.__name__.removesuffix("_case"))
