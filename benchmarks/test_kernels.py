@@ -272,8 +272,8 @@ def many_case():
 
 
 CASES = (softmax_case, tanh_case, batch_norm_case, max_pool_case, convolution_case, adam_case, embedding_case, depthwise_case, grouped_case,
-         topk_case, sort_case, lengths_case, group_norm_case, ctc_case, gamma_case, erfinv_case, gelu_case, gelu_gradient_case, triangular_case,
-         transpose_case, response_case, many_case)
+         topk_case, sort_case, lengths_case, group_norm_case, ctc_case, gamma_case, erfinv_case, gelu_case, gelu_gradient_case,
+         triangular_case, transpose_case, response_case, many_case)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda f: f.__name__.removesuffix("_case"))

@@ -4,6 +4,7 @@ import itertools
 import numpy as np
 import pytest
 
+import mxcore as mx
 from mxcore_cpu import threads
 from mxcore_cpu.kernels import triangular as tri
 
@@ -49,6 +50,8 @@ def test_any_layout():
 def test_nothing(shape, rhs):
     out = np.empty(rhs)
     tri.solve(np.ones(shape), np.ones(rhs), out)
+    a, b = mx.nd.array(np.ones(shape)), mx.nd.array(np.ones(rhs))
+    assert mx.nd.linalg.trsm(a, b).shape == rhs
 
 
 def test_zero_on_the_diagonal():
