@@ -59,3 +59,27 @@ def test_zero_on_the_diagonal():
     with np.errstate(all="ignore"):
         tri.solve(np.array([[2.0, 0, 0], [1, 0, 0], [-0.5, 0, 1]]), np.array([[1.0], [2], [3]]), out)
     np.testing.assert_array_equal(out, [[0.5], [np.inf], [np.nan]])
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (128, 128), (129, 129), (2, 300, 300)])
+@pytest.mark.parametrize("dtype, tolerance", [("f4", 1e-4), ("f8", 1e-12)])
+def test_factor(shape, dtype, tolerance):
+    g = rng.standard_normal(shape)
+    a = (g @ g.swapaxes(-1, -2) / shape[-1] + np.eye(shape[-1])).astype(dtype)
+    out = np.full_like(a, np.nan)
+    tri.factor(np.tril(a) + np.triu(np.full_like(a, np.nan), 1), out)
+    np.testing.assert_allclose(out, np.linalg.cholesky(a), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_the_operator_factors_large_matrices(lower, monkeypatch):
+    used = []
+    monkeypatch.setattr(tri, "_factor", lambda *a, f=tri._factor: (used.append(a), f(*a)))
+    g = rng.standard_normal((2, 520, 520))
+    a = g @ g.swapaxes(-1, -2) / 520 + np.eye(520)
+    y = mx.nd.linalg.potrf(mx.nd.array(a, dtype="float64"), lower=lower).asnumpy()
+    np.testing.assert_allclose(y if lower else y.swapaxes(-1, -2), np.linalg.cholesky(a), rtol=1e-11, atol=1e-12)
+    assert len(used) == 2
+    a[1, 400, 400] = -1
+    with pytest.raises(mx.MXNetError, match=r"operator _linalg_potrf.*: the matrix A\[1\] is not positive definite"):
+        mx.nd.linalg.potrf(mx.nd.array(a), lower=lower).asnumpy()

@@ -13,6 +13,15 @@ def _trsm(k, p, outs, A, B):
         triangular.solve(A, B, outs[0], transpose=p.transpose, right=p.rightside, lower=p.lower, alpha=p.alpha)
 
 
+@cpu.kernel("_linalg_potrf", dtypes=FLOATS, when=lambda p, A: A.shape[-1] >= 512, out=True)
+def _potrf(k, p, outs, A):
+    with np.errstate(all="ignore"):
+        if p.lower:
+            triangular.factor(A, outs[0])
+        else:
+            triangular.factor(A.swapaxes(-1, -2), outs[0].swapaxes(-1, -2))
+
+
 def _axes(p, n):
     """The order of axes that `transpose` is asked for."""
     return tuple(a % n for a in p.axes) or (*range(n),)[::-1]

@@ -1,4 +1,4 @@
-"""Triangular systems in stacks: substitution in blocks of rows, and products between the blocks."""
+"""Triangular systems in stacks, and large Cholesky factors: small blocks, and products of matrices between them."""
 from __future__ import annotations
 
 import math
@@ -9,12 +9,14 @@ from ..jit import helper, kernel
 from ..namespace import namespace
 from ._arrays import dense, writable
 
-__all__ = ["solve"]
+__all__ = ["factor", "solve"]
 
 #: Rows of a triangle that are substituted; larger ones are cut, and most of their work are products of matrices.
 _ROWS = 64
 #: Right-hand sides that are taken at a time: a panel of so many stays in the first cache.
 _WIDTH = 64
+#: Rows of a block of a Cholesky factor, which is left to LAPACK.
+_BLOCK = 128
 
 
 @helper
@@ -135,3 +137,34 @@ def solve(a: np.ndarray, b: np.ndarray, out: np.ndarray, *, transpose: bool = Fa
                 x[..., rest, :] -= namespace.matmul(op[..., rest, k:end], x[..., k:end, :])
         if alpha != 1.0:
             x *= x.dtype.type(alpha)
+
+
+def factor(a: np.ndarray, out: np.ndarray) -> None:
+    """Write the lower Cholesky factor of each of a stack of matrices, of which only the lower triangle is read.
+
+    LAPACK would compute large ones in BLAS's own threads, which keep the cores from the kernels that follow.
+
+    Raises
+    ------
+    ValueError
+        If a matrix is not positive definite.
+    """
+    for at in np.ndindex(a.shape[:-2]):
+        try:
+            _factor(a[at], out[at])
+        except np.linalg.LinAlgError:
+            place = f"A[{', '.join(map(str, at))}]" if at else "A"
+            raise ValueError(f"the matrix {place} is not positive definite") from None
+
+
+def _factor(a: np.ndarray, out: np.ndarray) -> None:
+    n, left = len(a), np.array(a, order="C")
+    for k in range(0, n, _BLOCK):
+        end = min(k + _BLOCK, n)
+        out[k:end, k:end] = top = namespace.linalg.cholesky(left[k:end, k:end])
+        out[k:end, end:] = 0
+        if end < n:
+            below = np.empty((n - end, end - k), a.dtype)
+            solve(top, left[end:, k:end], below, transpose=True, right=True)
+            out[end:, k:end] = below
+            left[end:, end:] -= namespace.matmul(below, below.T)
