@@ -214,6 +214,35 @@ def erfinv_case():
     return lambda: unary("erfinv", x, out), _beside_its_body("erfinv", {}, x)
 
 
+def gelu_case():
+    from mxcore_cpu.kernels.elementwise import activation
+
+    x, out = normal(512, 1024), np.empty((512, 1024), "f4")
+    return lambda: activation("gelu", x, out), _beside_its_body("LeakyReLU", {"act_type": "gelu"}, x)
+
+
+def gelu_gradient_case():
+    from mxcore_cpu.kernels.elementwise import activation_backward
+
+    x, dy, out = normal(512, 1024), normal(512, 1024), np.empty((512, 1024), "f4")
+    return lambda: activation_backward("gelu", dy, x, out), _beside_its_body("_backward_LeakyReLU", {"act_type": "gelu"}, dy, x)
+
+
+def triangular_case():
+    from mxcore_cpu.kernels.triangular import solve
+
+    a, b = np.tril(normal(2000, 8, 8)) + 8 * np.eye(8, dtype="f4"), normal(2000, 8, 8)
+    out = np.empty_like(b)
+    return lambda: solve(a, b, out), _beside_its_body("_linalg_trsm", {}, a, b)
+
+
+def transpose_case():
+    from mxcore_cpu.kernels.layout import transpose
+
+    x, out = normal(1500, 1000), np.empty((1000, 1500), "f4")
+    return lambda: transpose(x, (1, 0), out), lambda: np.ascontiguousarray(x.T)
+
+
 def response_case():
     from mxcore_cpu.kernels.response import local_response
 
@@ -243,7 +272,8 @@ def many_case():
 
 
 CASES = (softmax_case, tanh_case, batch_norm_case, max_pool_case, convolution_case, adam_case, embedding_case, depthwise_case, grouped_case,
-         topk_case, sort_case, lengths_case, group_norm_case, ctc_case, gamma_case, erfinv_case, response_case, many_case)
+         topk_case, sort_case, lengths_case, group_norm_case, ctc_case, gamma_case, erfinv_case, gelu_case, gelu_gradient_case,
+         triangular_case, transpose_case, response_case, many_case)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda f: f.__name__.removesuffix("_case"))

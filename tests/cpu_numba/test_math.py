@@ -75,6 +75,30 @@ def test_float64(name):
         assert (np.abs(got - expected)[fine] <= tolerance * np.abs(expected[fine]) + 5e-324).all()
 
 
+@pytest.mark.parametrize("name", ["exp", "expm1"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_of_nothing_above_zero(name, dtype):
+    x = -np.abs(np.concatenate([np.linspace(0, 800, 100_001), 10.0 ** np.linspace(-300, 2, 1001), SPECIAL]).astype(dtype))
+    with np.errstate(all="ignore"):
+        expected, got = getattr(np, name)(x.astype("f8")), apply(name + "_below", x)
+        off = np.abs(got - expected) / np.spacing(np.abs(expected.astype(dtype)))
+    assert np.array_equal(np.isnan(got), np.isnan(x)) and np.array_equal(np.signbit(got), np.signbit(expected))
+    assert np.nanmax(off) <= 3
+
+
+def test_the_normal_distribution():
+    x = np.concatenate([np.linspace(-12, 12, 100_001), [0.0, -0.0, np.inf, -np.inf, np.nan, 40, -40, 1e-45, 3e38, -3e38]])
+    for name in ("gate", "density"):
+        for dtype, at_most in (("f4", 1e-5), ("f8", 1e-13)):
+            given = x.astype(dtype)
+            with np.errstate(all="ignore"):
+                expected = getattr(m, name)(given.astype("f8"))
+            # From the squared argument comes a relative error that grows with it; near zero and above there is none.
+            np.testing.assert_allclose(apply(name, given), expected, at_most, 1e-16 if dtype == "f8" else 1e-38)
+            near = np.abs(given) < 1
+            np.testing.assert_allclose(apply(name, given[near]), expected[near], 5 * np.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_power_follows_c(dtype):
     values = [0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, 2.5, -2.5, np.inf, -np.inf, np.nan, 10, 1e-3]

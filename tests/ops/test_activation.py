@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore._core import registry
+from mxcore.plugin import Spec
 from mxcore.testing.gradcheck import check_grads
 
 from .golden.corners import wave
@@ -73,6 +75,44 @@ def test_random_slopes():
 @pytest.mark.parametrize(("act_type", "slope"), [("leaky", 0.25), ("elu", 0.25), ("selu", 0.25), ("gelu", 0.25)])
 def test_gradients_of_gradients(act_type, slope):
     check_grads(lambda x: mx.nd.LeakyReLU(x, act_type=act_type, slope=slope) ** 2, [[-1.5, -0.4, 0.6, 1.7]], order=2)
+
+
+@pytest.mark.parametrize(("act_type", "slope"), [
+    ("leaky", 0.25), ("leaky", 0.0), ("leaky", -0.5), ("leaky", 1.5), ("elu", 0.25), ("elu", 2.0), ("selu", 0.25), ("gelu", 0.25)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_large_arrays_are_as_small_ones(act_type, slope, dtype):
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30, -1e-30, 1e30, -1e30, *np.linspace(-8, 8, 55)], dtype)
+    dy = np.linspace(-2, 2, x.size).astype(dtype)
+
+    def both(times):
+        a = mx.nd.array(np.tile(x, times), dtype=dtype)
+        a.attach_grad()
+        with mx.autograd.record():
+            y = mx.nd.LeakyReLU(a, act_type=act_type, slope=slope)
+        y.backward(mx.nd.array(np.tile(dy, times), dtype=dtype))
+        return [v.asnumpy().reshape(times, -1) for v in (y, a.grad)]
+
+    for few, many in zip(both(1), both(200)):
+        assert (np.signbit(few) == np.signbit(many))[~np.isnan(many)].all()
+        # 1 + erf(x) cancels far below zero.
+        np.testing.assert_allclose(few, many[:1], *((2e-6, 5e-7) if dtype == "float32" else (1e-13, 1e-15)))
+        np.testing.assert_array_equal(many, many[:1].repeat(200, 0))
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.25, 1.0])
+def test_infinity_stays(slope):
+    y = mx.nd.LeakyReLU(mx.nd.array([np.inf, -1.0]), slope=slope)
+    np.testing.assert_array_equal(y.asnumpy(), [np.inf, -slope])
+
+
+@pytest.mark.parametrize("act_type", ["leaky", "elu", "selu", "gelu"])
+def test_the_cpu_has_loops_for_slopes(act_type):
+    pytest.importorskip("mxcore_cpu.jit")
+    x = np.empty((100, 100), np.float32)
+    for name, ins in (("LeakyReLU", [x]), ("_backward_LeakyReLU", [x, x])):
+        op = registry.ops.get(name)
+        found = registry.kernels.resolve(op, mx.cpu().device, op.parser({"act_type": act_type}), [Spec(a.shape, a.dtype) for a in ins])
+        assert found[0] is not op.body, name
 
 
 @pytest.mark.parametrize("gamma", [(3,), (1,)])

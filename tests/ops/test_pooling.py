@@ -23,6 +23,10 @@ def test_conventions(shapes, convention, count):
     assert mx.nd.Pooling(mx.nd.ones((2, 3, 7)), **params).shape == (2, 3, count)
 
 
+def test_convention_same_over_everything_ignores_the_pad():
+    assert mx.nd.Pooling(mx.nd.ones((1, 1, 4)), global_pool=True, pooling_convention="same", kernel=(2,), pad=(1,)).asnumpy().tolist() == [[[1]]]
+
+
 def test_shapes(shapes):
     assert shapes("Pooling", [(-1, 3, 7, -1)], [(2, 3, 3, 4)], kernel=(3, 3), stride=(2, 2))[0] == [(2, 3, 7, -1)]
     assert shapes("Pooling", [(2, 7, 6, 3)], kernel=(3, 3), layout="NHWC")[1] == [(2, 5, 4, 3)]
@@ -77,6 +81,8 @@ def test_norm_of_zeros_has_gradient_zero(either):
     ((2, 3, 8), dict(kernel=(3, 3)), r"kernel \(3, 3\) must have 1 numbers"),
     ((2, 3), dict(kernel=(3,)), "must have batch, channels and 1, 2 or 3 spatial dimensions"),
     ((2, 3, 8), dict(kernel=(3,), layout="NHWC"), "layout NHWC does not fit data"),
+    ((1, 1, 3, 3), dict(kernel=(2, 2), pad=(1, 1), pooling_convention="same"), r"pad \(1, 1\) must be \(0, 0\) with pooling_convention same"),
+    ((1, 1, 9), dict(kernel=(3,), stride=(2,), pad=(1,), pooling_convention="same"), r"pad \(1,\) must be \(0,\)"),
     ((2, 3, 8, 8), {}, r"kernel \(\) must have 2 numbers"),
 ])
 def test_refusals(shapes, data, params, say):

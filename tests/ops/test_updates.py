@@ -131,6 +131,17 @@ def test_mp_lamb_keeps_the_master_copy():
     assert w16.asnumpy().tolist() == [0.9375, 2.03125]
 
 
+@pytest.mark.parametrize("n", [1, 2000])
+@pytest.mark.parametrize("out", ["weight", "other", None])
+def test_nesterov_does_not_depend_on_where_the_weight_goes(out, n):
+    """The numbers are MXNet's with ``out=weight``."""
+    weight, grad, mom, other = [nd.array([*v] * n) for v in ((1.0, 2), (3, 4), (5, 6), (0, 0))]
+    y = nd.nag_mom_update(weight, grad, mom, lr=0.1, momentum=0.9, wd=0.1, out={"weight": weight, "other": other}.get(out))
+    np.testing.assert_allclose(y.asnumpy(), [4.461, 6.062] * n, rtol=1e-6)
+    np.testing.assert_allclose(mom.asnumpy(), [4.15539, 4.93938] * n, rtol=1e-6)
+    np.testing.assert_array_equal(weight.asnumpy(), y.asnumpy() if out == "weight" else [1, 2] * n)
+
+
 def test_reset_arrays():
     a, b = nd.ones((2,)), nd.ones((3, 1))
     assert nd.reset_arrays(a, b, num_arrays=2) == []

@@ -35,13 +35,13 @@ def _density(xp: Any, x: Any) -> Any:
 
 
 def _below(xp: Any, x: Any) -> Any:
-    """The negative part."""
-    return xp.minimum(x, x.dtype.type(0))
+    """The negative part; minimum would lose the sign of -0."""
+    return xp.where(x > 0, x.dtype.type(0), x)
 
 
 def _leaky(xp: Any, p: Any, x: Any) -> Any:
     y = x * x.dtype.type(p.slope)
-    return xp.maximum(x, y) if 0 <= p.slope <= 1 else xp.where(x > 0, x, y)
+    return xp.maximum(x, y) if 0 < p.slope <= 1 else xp.where(x > 0, x, y)  # inf * 0 is NaN
 
 
 #: act_type -> (value, gradient), functions of (xp, p, x) and (xp, p, x, dy).

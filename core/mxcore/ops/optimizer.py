@@ -54,7 +54,7 @@ def _sgd_mom(xp, p, lr, wd, w, g, mom):
 
 
 def _nag_mom(xp, p, lr, wd, w, g, mom):
-    # MXNet writes the weight first and, in place as everybody calls it, decays the momentum by the new one.
+    # MXNet writes the weight first and, in place as everybody calls it, decays the momentum by the new one (elsewhere by the old one).
     g = _grad(xp, p, g)
     step = lr * (g + wd * w)
     new = w + p.momentum * (p.momentum * mom - step) - step

@@ -46,6 +46,8 @@ def _geometry(p: Any, spatial: tuple[int, ...]) -> Geometry:
     g = geometry(p.kernel, p.stride, (), p.pad)
     if any(q >= k for q, k in zip(g.pad, g.kernel)):
         raise ValueError(f"pad {g.pad} must be smaller than kernel {g.kernel}: a window would see padding only")
+    if p.pooling_convention == "same" and any(g.pad):  # as MXNet has it
+        raise ValueError(f"pad {g.pad} must be {(0,) * len(g.pad)} with pooling_convention same: the last windows would see padding only")
     return g
 
 
@@ -55,7 +57,7 @@ def _sizes(p: Any, g: Geometry, spatial: tuple[int, ...]) -> tuple[int, ...]:
         return g.out(spatial)
     g.out(spatial)  # refuses windows larger than the data
     if p.pooling_convention == "same":
-        return tuple(-1 if n == -1 else -(-(n + 2 * q) // s) for n, s, q in zip(spatial, g.stride, g.pad))
+        return tuple(-1 if n == -1 else -(-n // s) for n, s in zip(spatial, g.stride))
     return tuple(-1 if n == -1 else -(-(n + 2 * q - k) // s) + 1 for n, k, s, q in zip(spatial, g.kernel, g.stride, g.pad))
 
 
@@ -174,7 +176,8 @@ def pooling(k, p, data):
     cudnn_off : bool
         A hint of MXNet's own backend; no effect.
     pooling_convention : {'valid', 'full', 'same'}
-        The number of windows in n padded elements: ``floor((n - k) / s) + 1``, ``ceil((n - k) / s) + 1`` or ``ceil(n / s)``.
+        The number of windows in n padded elements: ``floor((n - k) / s) + 1``, ``ceil((n - k) / s) + 1`` or, without padding,
+        ``ceil(n / s)``.
     stride, pad : tuple of int
         Step between windows (1), padding at both ends (0).
     p_value : {1, 2, 3}, optional

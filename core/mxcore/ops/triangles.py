@@ -6,7 +6,7 @@ from typing import Any
 
 from .._core.infer import merge_dtype
 from .._core.op import op
-from .._core.params import Bool, Int
+from .._core.params import Bool, Float, Int
 from ..testing.sample import Sample
 
 __all__ = ["floats", "half_triangle", "square", "triangle", "wide_floats"]
@@ -39,12 +39,39 @@ def square(shape: tuple[int, ...]) -> int:
 
 def triangle(F: Any, x: Any, lower: bool = True) -> Any:
     """Matrices with all beyond a triangle set to zero, in operators."""
-    return F._linalg_maketrian(F._linalg_extracttrian(x, lower=lower), lower=lower)
+    return F._triangle(x, lower=lower)
 
 
 def half_triangle(F: Any, x: Any) -> Any:
     """The lower triangle with half its diagonal: a matrix that, added to its transpose, is symmetric."""
-    return triangle(F, x) - F._linalg_makediag(F._linalg_extractdiag(x)) * 0.5
+    return F._triangle(x, diagonal=0.5)
+
+
+@op("_triangle", inputs="A", lower=Bool(True), diagonal=Float(1.0), grad=lambda F, p, dy: F._triangle(dy, lower=p.lower, diagonal=p.diagonal),
+    samples=[Sample((3, 3), mxnet="internal"), Sample((2, 4, 4), params={"lower": False, "diagonal": 0.5}, mxnet="internal"), Sample((0, 2, 2), mxnet="internal")])
+def only_triangle(k, p, A):
+    """Square matrices with zeros beyond a triangle.
+
+    Parameters
+    ----------
+    A : array, (..., n, n)
+    lower : bool
+        Which triangle stays.
+    diagonal : float
+        Factor on the diagonal.
+    """
+    xp = k.xp
+    out = xp.tril(A) if p.lower else xp.triu(A)
+    if p.diagonal != 1.0:
+        at = (..., *_diagonal(xp, A.shape[-1], 0))
+        out[at] = A[at] * A.dtype.type(p.diagonal)
+    return out
+
+
+@only_triangle.shape
+def _(p, ins):
+    square(ins[0])
+    return [ins[0]]
 
 
 def _diagonal(xp: Any, n: int, offset: int) -> tuple[Any, Any]:

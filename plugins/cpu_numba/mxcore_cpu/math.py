@@ -149,6 +149,25 @@ def _exp64(x):
     return _scale(1.0 + _em1_64(r), t)
 
 
+# Of nothing above zero: 2**n needs no two steps, and what lies above zero gives garbage.
+@helper
+def _exp32_below(x):
+    x = F(-104.0) if x < F(-104.0) else x
+    t = x * F(1.4426950408889634) + F(12582912.0)
+    n = t - F(12582912.0)
+    r = (x - n * F(0.693359375)) - n * F(-2.12194440e-4)
+    return _two_to(t + F(64.0)) * (F(1.0) + _em1_32(r)) * F(2.0**-64)  # the last factor may make it denormal
+
+
+@helper
+def _exp64_below(x):
+    x = -746.0 if x < -746.0 else x
+    t = x * 1.4426950408889634 + 6755399441055744.0
+    n = t - 6755399441055744.0
+    r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
+    return _two_to(t + 512.0) * (1.0 + _em1_64(r)) * 2.0**-512
+
+
 @helper
 def _expm1_32(x):
     a = F(89.0) if x > F(89.0) else (F(-20.0) if x < F(-20.0) else x)
@@ -167,6 +186,26 @@ def _expm1_64(x):
     r = (a - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
     y = _scale(_em1_64(r) + (1.0 - _scale(1.0, 13510798882111488.0 - t)), t)
     return x if x == 0.0 else y
+
+
+@helper
+def _expm1_32_below(x):
+    a = F(-20.0) if x < F(-20.0) else x
+    t = a * F(1.4426950408889634) + F(12582912.0)
+    n = t - F(12582912.0)
+    r = (a - n * F(0.693359375)) - n * F(-2.12194440e-4)
+    s = _two_to(t)
+    return x if x == F(0.0) else s * _em1_32(r) + (s - F(1.0))
+
+
+@helper
+def _expm1_64_below(x):
+    a = -40.0 if x < -40.0 else x
+    t = a * 1.4426950408889634 + 6755399441055744.0
+    n = t - 6755399441055744.0
+    r = (a - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
+    s = _two_to(t)
+    return x if x == 0.0 else s * _em1_64(r) + (s - 1.0)
 
 
 # ---------------------------------------------------------------------------------------------------- log and
@@ -251,24 +290,24 @@ def _tanh64(x):
 
 @helper
 def _sigmoid32(x):
-    e = _exp32(-math.fabs(x))
+    e = _exp32_below(-math.fabs(x))
     return (e if x < F(0.0) else F(1.0)) / (F(1.0) + e)
 
 
 @helper
 def _sigmoid64(x):
-    e = _exp64(-math.fabs(x))
+    e = _exp64_below(-math.fabs(x))
     return (e if x < 0.0 else 1.0) / (1.0 + e)
 
 
 @helper
 def _softplus32(x):
-    return (F(0.0) if x < F(0.0) else x) + _log1p32(_exp32(-math.fabs(x)))
+    return (F(0.0) if x < F(0.0) else x) + _log1p32(_exp32_below(-math.fabs(x)))
 
 
 @helper
 def _softplus64(x):
-    return (0.0 if x < 0.0 else x) + _log1p64(_exp64(-math.fabs(x)))
+    return (0.0 if x < 0.0 else x) + _log1p64(_exp64_below(-math.fabs(x)))
 
 
 @helper
@@ -281,13 +320,47 @@ def _erf32(x):
     q = F(1.148225960e-4) + b * (F(-1.949508308e-5) + b * F(1.212246536e-6))
     q = F(0.02293585288) + b * (F(-0.002826418556) + b * (F(-1.050597993e-4) + b * q))
     q = F(7.733002245e-5) + b * (F(-1.128928265) + b * (F(-0.6348875511) + b * (F(-0.1059679385) + b * q)))
-    far = F(1.0) - _exp32(q)
+    far = F(1.0) - _exp32_below(q)
     return near if a < F(0.9) else copysign(far, x)
 
 
 @helper
 def _erf64(x):
     return math.erf(x)
+
+
+# The normal distribution: below zero, gate / density is a polynomial of (|x| - 3) / (|x| + 3), so that both cost one exp.
+@helper
+def _bell32(x):
+    a = math.fabs(x)
+    a = F(15.0) if a > F(15.0) else a  # where it is 0
+    return _exp32_below(F(-0.5) * a * a)
+
+
+@helper
+def _gate32(x):
+    a = math.fabs(x)
+    a = F(15.0) if a > F(15.0) else a
+    t = (a - F(3.0)) / (a + F(3.0))
+    p = F(-0.0009828225208) + t * (F(-0.0003385464281) + t * (F(0.0001145047418) + t * F(5.267678308e-05)))
+    p = F(-0.04621323451) + t * (F(0.006131811288) + t * (F(0.002904213928) + t * p))
+    p = (F(0.1215139474) + t * (F(-0.2064026219) + t * (F(0.1232250523) + t * p))) * _bell32(x)
+    return p if x < F(0.0) else F(1.0) - p
+
+
+@helper
+def _gate64(x):
+    return 0.5 * (1.0 + math.erf(x * 0.7071067811865476))
+
+
+@helper
+def _density32(x):
+    return F(0.3989422804014327) * _bell32(x)
+
+
+@helper
+def _density64(x):
+    return 0.3989422804014327 * _exp64_below(-0.5 * x * x)
 
 
 @helper
@@ -319,12 +392,16 @@ def _sigmoid(x):
 #: The names under which kernels and fused source call these functions; each takes float32 or float64.
 exp = typed(np.exp, _exp32, _exp64)
 expm1 = typed(np.expm1, _expm1_32, _expm1_64)
+exp_below = typed(np.exp, _exp32_below, _exp64_below)  # for no argument above zero
+expm1_below = typed(np.expm1, _expm1_32_below, _expm1_64_below)
 log = typed(np.log, _log32, _log64)
 log1p = typed(np.log1p, _log1p32, _log1p64)
 tanh = typed(np.tanh, _tanh32, _tanh64)
 sigmoid = typed(_sigmoid, _sigmoid32, _sigmoid64)
 softplus = typed(lambda x: np.logaddexp(x, 0), _softplus32, _softplus64)
 erf = typed(np.vectorize(math.erf), _erf32, _erf64)
+gate = typed(np.vectorize(lambda x: 0.5 * math.erfc(-x * math.sqrt(0.5))), _gate32, _gate64)  # the normal distribution function
+density = typed(lambda x: np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi), _density32, _density64)  # its derivative
 power = typed(np.power, _power32, _power64)
 
 # ------------------------------------------------------------------------ the rest of the names an expression

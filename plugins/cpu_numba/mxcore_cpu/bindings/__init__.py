@@ -3,7 +3,7 @@
 All but a few kernels write into given arrays. Where one does not fit (another layout, a dtype that Numba does not know, an array too
 small to pay) the operator's reference body over NumPy runs instead.
 """
-from . import elementwise, indexing, neural, normalization, optimizers, ordering, random, reductions, sequences, softmax, spatial  # noqa: F401
+from . import elementwise, indexing, matrices, neural, normalization, optimizers, ordering, random, reductions, sequences, softmax, spatial  # noqa: F401
 from .common import cpu
 
 __all__ = ["cpu"]

@@ -40,3 +40,21 @@ def _activation(k, p, outs, data):
 @cpu.kernel("_backward_Activation", dtypes=FLOATS, when=lambda p, dy, out: dy.size >= 1 << 8, out=True)
 def _backward_activation(k, p, outs, dy, out):
     elementwise.activation_backward(p.act_type, dy, out, outs[0])
+
+
+#: The types of LeakyReLU with a loop of their own, and elements from which it pays: NumPy's maximum is fast, its erf takes many passes.
+_LEAKY_FROM = {"leaky": 1 << 12, "elu": 1 << 8, "selu": 1 << 8, "gelu": 1 << 4}
+
+
+def _leaky(p, data, *rest):
+    return data.size >= _LEAKY_FROM.get(p.act_type, data.size + 1)
+
+
+@cpu.kernel("LeakyReLU", dtypes=FLOATS, when=_leaky, out=True)
+def _leaky_relu(k, p, outs, data, gamma=None):
+    elementwise.activation(p.act_type, data, outs[0], p.slope)
+
+
+@cpu.kernel("_backward_LeakyReLU", dtypes=FLOATS, when=_leaky, out=True)
+def _backward_leaky_relu(k, p, outs, dy, data):
+    elementwise.activation_backward(p.act_type, dy, data, outs[0], p.slope)

@@ -77,9 +77,9 @@ _SELU_SCALE, _SELU_ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772
 #: Functions of x and a slope: the types of LeakyReLU.
 ACTIVATIONS = {name: _map("act_" + name, function, 1) for name, function in {
     "leaky": lambda x, p: where(x > like(x, 0.0), x, x * p),
-    "elu": lambda x, p: where(x > like(x, 0.0), x, p * m.expm1(x)),
-    "selu": lambda x, p: like(x, _SELU_SCALE) * where(x > like(x, 0.0), x, like(x, _SELU_ALPHA) * m.expm1(x)),
-    "gelu": lambda x, p: x * like(x, 0.5) * (like(x, 1.0) + m.erf(x * like(x, 0.7071067811865476))),
+    "elu": lambda x, p: where(x > like(x, 0.0), x, p * m.expm1_below(x)),
+    "selu": lambda x, p: like(x, _SELU_SCALE) * where(x > like(x, 0.0), x, like(x, _SELU_ALPHA) * m.expm1_below(x)),
+    "gelu": lambda x, p: x * m.gate(x),
 }.items()}
 
 #: Gradients: dy and the output y for the functions of UNARY, dy and the input x for those of ACTIVATIONS.
@@ -90,11 +90,10 @@ GRADIENTS = {name: _map("grad_" + name, function, 2) for name, function in {
     "softrelu": lambda dy, y, p: -dy * m.expm1(-y),
     "softsign": lambda dy, y, p: dy * (like(y, 1.0) - abs(y)) * (like(y, 1.0) - abs(y)),
     "leaky": lambda dy, x, p: where(x > like(x, 0.0), dy, dy * p),
-    "elu": lambda dy, x, p: where(x > like(x, 0.0), dy, dy * p * m.exp(x)),
+    "elu": lambda dy, x, p: where(x > like(x, 0.0), dy, dy * (p * m.exp_below(x))),
     "selu": lambda dy, x, p: dy * like(x, _SELU_SCALE) * where(
-        x > like(x, 0.0), like(x, 1.0), like(x, _SELU_ALPHA) * m.exp(x)),
-    "gelu": lambda dy, x, p: dy * (like(x, 0.5) * (like(x, 1.0) + m.erf(x * like(x, 0.7071067811865476)))
-                                   + x * m.exp(like(x, -0.5) * x * x) * like(x, 0.3989422804014327)),
+        x > like(x, 0.0), like(x, 1.0), like(x, _SELU_ALPHA) * m.exp_below(x)),
+    "gelu": lambda dy, x, p: dy * (m.gate(x) + x * m.density(x)),
 }.items()}
 
 
