@@ -59,3 +59,19 @@ def test_arrays_for_parameters_and_misnamed_inputs():
         nd.clip(X, nd.array([1.]), 2)
     with pytest.raises(mx.MXNetError, match="sum has no parameter 'x'; its inputs: data; its parameters: axis"):
         nd.sum(x=X)
+
+
+def test_numbers_that_come_again_and_change():
+    x = nd.array([1, -2])
+    x.attach_grad()
+    for number in (2, 2, 2.0, 3, 2, 0.0, -0.0, 0, 0, -0.0, np.inf, 2, 1e40, 1e40, 2):
+        with mx.autograd.record():
+            y = x * number
+        y.backward()
+        with np.errstate(over="ignore", invalid="ignore"):
+            wanted = np.array([1, -2], np.float32) * np.float32(number)
+            assert (x.grad.asnumpy() == np.float32(number)).all()
+        np.testing.assert_array_equal(y.asnumpy(), wanted)
+        assert (np.signbit(y.asnumpy()) == np.signbit(wanted)).all() and y.dtype == np.float32
+    for number in (np.nan, np.nan):
+        assert np.isnan((x * number).asnumpy()).all()

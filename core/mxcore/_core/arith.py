@@ -73,14 +73,14 @@ _FAST_NUMBERS = (float, int)
 def _learn(ctx: Any, op: Any, dtype: Any, p: Any, plan_fn: Any, two: bool) -> None:
     """Enter (function, op, params) for an operator whose reference is one array function of the right dtype."""
     device = ctx.device
-    if op.direct is None or device.async_ or plan_fn is not op.body or ctx.device.xp is None:
+    if op.direct is None or device.async_ or plan_fn is not op.body or device.xp is None:
         return
     name, _, order = op.direct.partition(":")
     fn = getattr(device.xp, name)
     one = device.xp.ones((1,), dtype)
     got = fn(one, one) if two else fn(one, 1.0)
     if got.dtype == dtype and (dtype.kind == "f" or two and order != "float"):
-        ctx.fast[op.name, dtype] = [fn, op, p, order == "swap", (None, p)]
+        ctx.fast[op.name, dtype] = [fn, op, p, order == "swap", [None, None, None]]
 
 
 def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) -> Callable[[Any, Any], Any]:
@@ -90,27 +90,24 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
 
     def slow(self: Any, other: Any) -> Any:
         if isinstance(other, Array):
-            same = self._data.shape == other._data.shape
+            d, e = self._data, other._data
+            same = d.shape == e.shape
             # A dense array on the left keeps the result dense.
             op = registry.ops.get(elementwise if same and (self.stype != "default" or other.stype == "default") else broadcast)
             p = op.parse({})
             out = invoke(op, (self, other), p)
-            if same and self._data.shape and self.stype == other.stype == "default":
-                key = (p._key, self._st.ctx.device_type, self._data.shape, self._data.dtype, self._data.__class__,
-                       other._data.shape, other._data.dtype, other._data.__class__)
-                plan = op.plans.get(key)
-                if plan is not None:
-                    _learn(self._st.ctx, op, self._data.dtype, p, plan.fn, True)
+            if same and d.shape and self.stype == other.stype == "default":
+                plan = op.plans.get((p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__, e.shape, e.dtype, e.__class__))
+                _learn(self._st.ctx, op, d.dtype, p, plan and plan.fn, True)
             return out
         if isinstance(other, numbers.Number) or (hasattr(other, "dtype") and getattr(other, "shape", None) == ()):
             op = registry.ops.get(scalar_op)
             p = op.parse({"scalar": other})
             out = invoke(op, (self,), p)
-            if self.stype == "default":
-                d = self._data
+            d = self._data
+            if self.stype == "default" and d.shape:
                 plan = op.plans.get((p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__))
-                if d.shape and plan is not None:
-                    _learn(self._st.ctx, op, d.dtype, p, plan.fn, False)
+                _learn(self._st.ctx, op, d.dtype, p, plan and plan.fn, False)
             return out
         if other is None or isinstance(other, (str, bytes)):
             return NotImplemented
@@ -138,12 +135,15 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             elif other.__class__ in _FAST_NUMBERS:
                 found = ctx.fast.get((scalar_op, dtype))
                 if found is not None and a.ndim and a.size <= SMALL:
-                    out = fresh(cls, found[0](other, a) if found[3] else found[0](a, other), ctx)
+                    last = found[4]  # most often a constant in the code: as an array, which is faster, and as parameters it can be kept
+                    if last[0] is not other and (last[0] != other or not other):  # zeros differ in their sign
+                        last = found[4] = [other, other, None]
+                    elif last[1] is last[0]:
+                        last[1] = ctx.device.xp.asarray(other, dtype)
+                    out = fresh(cls, found[0](last[1], a) if found[3] else found[0](a, last[1]), ctx)
                     if self._entry is not None and state.record:
-                        last = found[4]
-                        if last[0] is not other:  # most often a constant in the code: its parameters can be kept
-                            last = found[4] = other, found[2].with_dynamic({"scalar": float(other)})
-                        tape.record(found[1], last[1], (self,), (out,))
+                        last[2] = last[2] or found[2].with_dynamic({"scalar": float(other)})
+                        tape.record(found[1], last[2], (self,), (out,))
                     return out
         return slow(self, other)
 
