@@ -39,6 +39,13 @@ def _rate(scale: Any) -> Any:
     return 1.0 / scale
 
 
+def _given(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that `randn` is called with, if it is."""
+    if not shape:
+        raise error(TypeError, "random.randn: a shape is needed, such as randn(2, 3)")
+    return shape
+
+
 def _draw(name: str, values: list[Any], shape: Any, dtype: Any, ctx: Any, out: Any) -> NDArray:
     specs = _DISTRIBUTIONS[name]
     if name == "exponential":
@@ -89,9 +96,7 @@ def normal(loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, c
 
 def randn(*shape: int, **kwargs: Any) -> NDArray:
     """Draw an array of the given shape from the normal distribution; keywords loc, scale, dtype, ctx, out."""
-    if not shape:
-        raise error(TypeError, "random.randn: a shape is needed, such as randn(2, 3)")
-    return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), shape, **kwargs)
+    return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), _given(shape), **kwargs)
 
 
 def poisson(lam: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any) -> NDArray:

@@ -152,7 +152,6 @@ class _Problem:
         return beta
 
 
-
 def _without(shape: tuple[int, ...], *places: Any, value: float = -np.inf) -> Any:
     """Logits of which some are minus infinity, or another value."""
     x = np.random.RandomState(7).uniform(-2.0, 2.0, shape)

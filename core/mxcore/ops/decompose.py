@@ -11,7 +11,7 @@ from .._core.params import Bool
 from ..testing.sample import Sample
 from .rules import fits, size_of
 from .silent import silent
-from .triangles import half_triangle, square, triangle, wide_floats
+from .triangles import half_triangle, square, wide_floats
 
 __all__: list[str] = []
 
@@ -98,8 +98,8 @@ def potrf(k, p, A):
 def _potri_grad(F: Any, p: Any, dy: Any, A: Any, y: Any) -> Any:
     w = _mul(F, _mul(F, y, dy), y)
     w = -(w + _t(F, w))
-    a = triangle(F, A, p.lower)
-    return triangle(F, _mul(F, w, a) if p.lower else _mul(F, a, w), p.lower)
+    a = F._triangle(A, lower=p.lower)
+    return F._triangle(_mul(F, w, a) if p.lower else _mul(F, a, w), lower=p.lower)
 
 
 @op("_linalg_potri", "linalg_potri", inputs="A", lower=Bool(True), grad=lambda F, p, dy, A, y: _potri_grad(F, p, dy, A, y),

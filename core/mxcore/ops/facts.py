@@ -11,7 +11,7 @@ from .._core.params import Bool, Float, Floats, Int
 from ..testing.sample import Ints, Sample
 from .rules import size_of
 
-__all__: list[str] = []
+__all__ = ["even_edges"]
 
 _INF, _NAN = float("inf"), float("nan")
 _INT64, _F32 = np.dtype("int64"), np.dtype("float32")
@@ -130,6 +130,14 @@ def _(p, ins):
 allclose.dtype(lambda p, ins, outs: (ins, [np.dtype("uint8")]))
 
 
+def even_edges(xp: Any, low: float, high: float, bins: int) -> tuple[float, float, Any]:
+    """Both ends of a histogram's range, which is never empty, and the edges of its bins in float64; both ends among them are exact."""
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    place = xp.arange(bins + 1)
+    return low, high, (low * (bins - place) + high * place) / bins
+
+
 @op("_histogram", inputs="data bins[bin_cnt is None]", bin_cnt=Int(None, ge=1), range=Floats(None), outputs="count edges", grad=None,
     samples=[Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], params={"bin_cnt": 3, "range": (0, 3)}, grad=False),
              Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], [0.0, 1.0, 2.5, 3.0], grad=False), Sample((3, 9), params={"bin_cnt": 7, "range": (-1.5, 1.25)}, grad=False),
@@ -166,10 +174,8 @@ def histogram(k, p, data, bins=None):
             raise ValueError(f"the edges in bins must rise and not be NaN, got {bins[at].item()} and {bins[at + 1].item()} as edges {at} and {at + 1}")
         return xp.histogram(x, bins)
     (low, high), n = p.range, p.bin_cnt
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    place = xp.arange(n + 1)
-    edges = ((low * (n - place) + high * place) / n).astype(data.dtype)
+    low, high, edges = even_edges(xp, low, high, n)
+    edges = edges.astype(data.dtype)
     exact = x.astype(np.float64)  # the ends are not rounded to the dtype of the data
     inside = (exact >= low) & (exact <= high)
     x, exact = x[inside], exact[inside]

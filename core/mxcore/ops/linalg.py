@@ -11,7 +11,7 @@ from .._core.params import Bool, Float, Int
 from ..testing.sample import Sample
 from .rules import axis_of, partly, size_of
 from .silent import silent
-from .triangles import floats, square, triangle, wide_floats
+from .triangles import floats, square, wide_floats
 
 __all__: list[str] = []
 
@@ -208,7 +208,7 @@ def trmm(k, p, A, B):
 
 def _trmm_grads(F: Any, p: Any, dy: Any, A: Any, B: Any) -> tuple[Any, Any]:
     db = F._linalg_trmm(A, dy, transpose=not p.transpose, rightside=p.rightside, lower=p.lower, alpha=p.alpha)
-    return triangle(F, _cross(F, p, B, dy, p.alpha), p.lower), db
+    return F._triangle(_cross(F, p, B, dy, p.alpha), lower=p.lower), db
 
 
 def _cross(F: Any, p: Any, x: Any, g: Any, alpha: float) -> Any:
@@ -263,7 +263,7 @@ def _substituted(xp: Any, a: Any, b: Any, lower: bool) -> Any:
 
 def _trsm_grads(F: Any, p: Any, dy: Any, A: Any, y: Any) -> tuple[Any, Any]:
     g = F._linalg_trsm(A, dy, transpose=not p.transpose, rightside=p.rightside, lower=p.lower)
-    return triangle(F, _cross(F, p, y, g, -1.0), p.lower), g * p.alpha
+    return F._triangle(_cross(F, p, y, g, -1.0), lower=p.lower), g * p.alpha
 
 
 for _op in (trmm, trsm):

@@ -9,7 +9,7 @@ from .._core.op import op
 from .._core.params import Bool, Float, Int
 from ..testing.sample import Sample
 
-__all__ = ["floats", "half_triangle", "square", "triangle", "wide_floats"]
+__all__ = ["floats", "half_triangle", "square", "wide_floats"]
 
 
 def floats(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -37,11 +37,6 @@ def square(shape: tuple[int, ...]) -> int:
     return shape[-1]
 
 
-def triangle(F: Any, x: Any, lower: bool = True) -> Any:
-    """Matrices with all beyond a triangle set to zero, in operators."""
-    return F._triangle(x, lower=lower)
-
-
 def half_triangle(F: Any, x: Any) -> Any:
     """The lower triangle with half its diagonal: a matrix that, added to its transpose, is symmetric."""
     return F._triangle(x, diagonal=0.5)
@@ -49,7 +44,7 @@ def half_triangle(F: Any, x: Any) -> Any:
 
 @op("_triangle", inputs="A", lower=Bool(True), diagonal=Float(1.0), grad=lambda F, p, dy: F._triangle(dy, lower=p.lower, diagonal=p.diagonal),
     samples=[Sample((3, 3), mxnet="internal"), Sample((2, 4, 4), params={"lower": False, "diagonal": 0.5}, mxnet="internal"), Sample((0, 2, 2), mxnet="internal")])
-def only_triangle(k, p, A):
+def triangle(k, p, A):
     """Square matrices with zeros beyond a triangle.
 
     Parameters
@@ -68,7 +63,7 @@ def only_triangle(k, p, A):
     return out
 
 
-@only_triangle.shape
+@triangle.shape
 def _(p, ins):
     square(ins[0])
     return [ins[0]]

@@ -6,7 +6,7 @@ from typing import Any
 
 from .._core.errors import error
 from .._views import namespace
-from ..ndarray.random import _DISTRIBUTIONS, _rate
+from ..ndarray.random import _DISTRIBUTIONS, _given, _rate
 from . import symbol_function
 from .symbol import Symbol, compose
 
@@ -57,9 +57,7 @@ def normal(loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, *
 
 def randn(*shape: int, **kwargs: Any) -> Symbol:
     """Draw an array of the given shape from the normal distribution; keywords loc, scale, dtype, name."""
-    if not shape:
-        raise error(TypeError, "random.randn: a shape is needed, such as randn(2, 3)")
-    return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), shape, kwargs.pop("dtype", None), **kwargs)
+    return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), _given(shape), kwargs.pop("dtype", None), **kwargs)
 
 
 def poisson(lam: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:

@@ -47,7 +47,7 @@ _LEAKY_FROM = {"leaky": 1 << 12, "elu": 1 << 8, "selu": 1 << 8, "gelu": 1 << 4}
 
 
 def _leaky(p, data, *rest):
-    return data.size >= _LEAKY_FROM.get(p.act_type, data.size + 1)
+    return p.act_type in _LEAKY_FROM and data.size >= _LEAKY_FROM[p.act_type]
 
 
 @cpu.kernel("LeakyReLU", dtypes=FLOATS, when=_leaky, out=True)

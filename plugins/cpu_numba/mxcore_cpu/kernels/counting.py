@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mxcore.ops.facts import even_edges
+
 from ..jit import kernel
 from ._arrays import flat
 
@@ -32,10 +34,7 @@ def histogram(data: np.ndarray, low: float, high: float, bins: int, counts: np.n
     -----
     Behaviour matched: MXNet 1.9.1 ``_histogram``, which looks at the edges in the type of the data.
     """
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    place = np.arange(bins + 1)
-    edges[...] = (low * (bins - place) + high * place) / bins
+    low, high, edges[...] = even_edges(np, low, high, bins)
     workers = _count.workers(data.size)
     found = np.empty((workers, bins), np.int64)
     _count.run(workers, workers, workers, float(low), float(high), flat(data), flat(edges), found)
