@@ -50,7 +50,7 @@ def _bound(mx, build, arrays, head, back):
     symbol = build(mx.sym, *map(mx.sym.var, ("x", "gamma", "beta")))
     given = {n: a for n, a in zip(("x", "gamma", "beta"), arrays) if n in symbol.list_arguments()}
     grads = {n: mx.nd.zeros(a.shape) for n, a in given.items()} if back else None
-    executor = symbol.bind(mx.cpu(), given, args_grad=grads, grad_req="write" if back else "null")
+    executor = symbol.bind(mx.current_context(), given, args_grad=grads, grad_req="write" if back else "null")
 
     def run():
         outs = executor.forward(is_train=back)

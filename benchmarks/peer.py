@@ -53,7 +53,10 @@ def peer(workloads):
         def ask(case, number):
             process.stdin.write(json.dumps([case, number]) + "\n")
             process.stdin.flush()
-            return float(process.stdout.readline())
+            answer = process.stdout.readline()
+            if not answer:
+                raise RuntimeError(f"{python} -m {workloads.__name__} ended without an answer to {case}; {VARIABLE} has to name an interpreter with MXNet")
+            return float(answer)
 
         yield ask
         process.stdin.close()

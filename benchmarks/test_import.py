@@ -12,9 +12,9 @@ def import_time(module):
     return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
 
 
-def test_import(row):
+def test_import(row, few):
     times = {"numpy": [], "mxcore": [], "mxcore.ndarray": []}
-    for _ in range(9):  # in turns
+    for _ in range(few(9)):  # in turns
         for module, taken in times.items():
             taken.append(import_time(module))
     other, mine, arrays = map(min, times.values())

@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import mxcore as mx
+from mxcore._core import registry
+from mxcore._core.dispatch import K
+
 jit = pytest.importorskip("mxcore_cpu.jit")
 if not jit.available():
     pytest.skip(jit.reason(), allow_module_level=True)
@@ -176,19 +180,9 @@ def group_norm_case():
 
 def _beside_its_body(name, params, *arrays):
     """A kernel beside the operator's body, which is what it replaces."""
-    import types
-
-    from mxcore._core import registry
-    from mxcore_cpu.device import CPU
-
     op = registry.ops.get(name)
-    k, p = types.SimpleNamespace(xp=np), op.parser(params)
-
-    def body():
-        k.rng = CPU().rng((0, 0, 0), 0)
-        return op.body(k, p, *arrays)
-
-    return body
+    p = op.parser(params)
+    return lambda: op.body(K(mx.cpu(), True, None, (0, 0, 0)), p, *arrays)
 
 
 def ctc_case():
@@ -277,7 +271,8 @@ CASES = (softmax_case, tanh_case, batch_norm_case, max_pool_case, convolution_ca
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda f: f.__name__.removesuffix("_case"))
-def test_kernel(compare, case):
+@pytest.mark.backends("cpu")
+def test_kernel(compare, ctx, case):
     ours, reference = case()
     name = case.__name__.removesuffix("_case").replace("_", " ")
     assert compare(f"kernel: {name}", ours, reference, rounds=7, at_most=1.0) > 0

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import pytest
 
 import mxcore as mx
 
-from .training import BATCH, fastest, stepper
+from .child import child
+from .peer import fastest
+from .table import seconds
+from .training import BATCH, stepper
 
 ROUNDS = 8
 LENGTHS = [10 * (i + 1) for i in range(10)]
@@ -37,15 +38,20 @@ def module_step(ctx):
     return step
 
 
-def test_lenet_step(row, ctx):
+def test_lenet_step(row, ctx, few):
     with ctx:
         gluon, module = stepper(mx, "lenet", hybridize=True), module_step(ctx)
         gluon(), module()
         theirs, ours = [], []
-        for _ in range(ROUNDS):
-            theirs.append(fastest(gluon, 10))
-            ours.append(fastest(module, 10))
-    row("lenet step, Module", seconds=min(ours), against=f"hybridised {min(theirs) * 1e3:.2f} ms", ratio=min(ours) / min(theirs), at_most=1.2)
+        number = few(10, module, most=3)
+
+        def both():
+            theirs.append(fastest(gluon, number))
+            ours.append(fastest(module, number))
+
+        for _ in range(few(ROUNDS, both, most=3)):
+            both()
+    row("lenet step, Module", seconds=min(ours), against=f"hybridised {seconds(min(theirs))}", ratio=min(ours) / min(theirs), at_most=1.2)
 
 
 def peak():
@@ -87,10 +93,7 @@ def train_buckets(lengths):
 
 
 @pytest.mark.slow
-def test_ten_buckets(row):
-    def grown(lengths):
-        code = f"from benchmarks.test_module import train_buckets; print(train_buckets({lengths}))"
-        return int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
-
-    ten, longest = grown(LENGTHS), grown(LENGTHS[-1:])
+@pytest.mark.backends("cpu")  # the memory of other devices does not show in that of the process
+def test_ten_buckets(row, ctx):
+    ten, longest = (child("test_module", f"train_buckets({lengths})") for lengths in (LENGTHS, LENGTHS[-1:]))
     row("memory of 10 buckets", value=f"{ten / 1e6:.0f} MB", against=f"the longest {longest / 1e6:.0f} MB", ratio=ten / longest, at_most=1.2)

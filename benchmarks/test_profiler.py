@@ -12,7 +12,7 @@ from .table import seconds
 
 
 @pytest.fixture
-def both(row, tmp_path):
+def both(row, few, finish, tmp_path):
     """Measure a function with the profiler on and off, in turns; the fastest round of each counts."""
     profiler = mx.profiler
     profiler.set_config(filename=str(tmp_path / "p.json"))
@@ -22,13 +22,15 @@ def both(row, tmp_path):
         start = time.perf_counter()
         for _ in range(number):
             fn()
+        finish()
         return (time.perf_counter() - start) / number
 
     def measure(name, fn, number, rounds=30):
+        number = few(number, fn, most=number // 10)
         timed(fn, number)
         off = on = float("inf")
         try:
-            for _ in range(rounds):
+            for _ in range(few(rounds)):
                 off = min(off, timed(fn, number))
                 profiler.start()
                 on = min(on, timed(fn, number))

@@ -17,12 +17,12 @@ LIMITS = {"cold": 60, "warm": 25}
 ACCURACY, MEMORY = 97, 700
 
 
-def train(folder):
-    """Run the command; returns seconds, test accuracy in % and the largest resident memory in MB."""
+def train(folder, ctx):
+    """Run the command on a context; returns seconds, test accuracy in % and the largest resident memory in MB."""
     env = os.environ | {name: str(folder / "cache") for name in ("XDG_CACHE_HOME", "MXCORE_CACHE_DIR", "MPLCONFIGDIR")}
     start = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "mxcore", "train", "--output", str(folder / "out")], env=env,
+        [sys.executable, "-m", "mxcore", "train", "--ctx", str(ctx), "--output", str(folder / "out")], env=env,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     text = process.stdout.read()
@@ -34,9 +34,9 @@ def train(folder):
     return time.perf_counter() - start, accuracy, usage.ru_maxrss / 1e3
 
 
-def test_train(row, tmp_path):
+def test_train(row, ctx, tmp_path):
     for name, limit in LIMITS.items():
-        seconds, accuracy, memory = train(tmp_path)
+        seconds, accuracy, memory = train(tmp_path, ctx)
         row(f"mxcore train, {name}", seconds=seconds, value=f"{accuracy:.2f} %, {memory:.0f} MB",
             wanted=f"{limit} s, {ACCURACY} %, {MEMORY} MB",
             met=seconds <= limit and accuracy >= ACCURACY and memory <= MEMORY)  # fmt: skip

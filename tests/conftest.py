@@ -5,6 +5,17 @@ import pytest
 
 from mxcore._core.manager import manager
 from mxcore.plugin import API_VERSION, hookimpl
+from mxcore.testing.ways import both_ways
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """What is marked ``both_ways`` runs once more over the reference bodies, where it chose a kernel."""
+    if pyfuncitem.get_closest_marker("both_ways") is None:
+        return None
+    args = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    both_ways(lambda: pyfuncitem.obj(**args))
+    return True
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from mxcore.cli.skeleton import type_id
+
 ROOT = Path(__file__).resolve().parent.parent
 TOYS = ROOT / "tests" / "toy_plugins"
 TEMPLATES = ROOT / "core" / "mxcore" / "cli" / "templates"
@@ -23,6 +25,7 @@ def to_template(text: str, name: str) -> str:
         (name, "name"),
         (name.replace("_", "-"), "dist"),
         (name.title().replace("_", ""), "Name"),
+        (str(type_id(name)), "type_id"),
     ):
         text = text.replace(word, f"${{{place}}}")
     return text

@@ -1,4 +1,4 @@
-"""The plugin ``stock``: optimizers, metrics, initializers, learning-rate schedulers and iterators of the library itself.
+"""The plugin ``stock``: optimizers, metrics, initializers, learning-rate schedulers, iterators and commands of the library itself.
 
 They come through the same hooks as everybody's. The tables hold names of classes, not classes: looking one up
 imports its package, listing the names imports nothing.
@@ -21,8 +21,18 @@ INITIALIZERS = "Bilinear Constant FusedRNN LSTMBias MSRAPrelu Normal One=ones Or
 LR_SCHEDULERS = """
     CosineScheduler=cosine FactorScheduler=factor MultiFactorScheduler=multifactor PolyScheduler=poly
 """
+#: Commands: name -> (what it does, module).
+COMMANDS = {
+    "train": ("train an image classifier; with no argument LeNet on handwritten digits", "mxcore.cli.train"),
+    "predict": ("run a saved model on images, arrays or records", "mxcore.cli.predict"),
+    "summary": ("show the layers of a saved model, with shapes and parameters", "mxcore.cli.summary"),
+    "plot": ("draw the graph of a saved model", "mxcore.cli.plot"),
+    "run": ("run a script that says `import mxnet`, unchanged", "mxcore.cli.run"),
+    "info": ("show versions, devices, threads and plugins", "mxcore.cli.info"),
+    "plugins": ("list the plugins, or write the skeleton of a new one", "mxcore.cli.plugins"),
+}
 #: Iterators go by the name that they have in ``mx.io``.
-ITERATORS = ("CSVIter", "MNISTIter", "NDArrayIter")
+ITERATORS = ("CSVIter", "MNISTIter", "MXDataIter", "NDArrayIter", "PrefetchingIter", "ResizeIter")
 
 
 def _named(module: str, classes: str) -> dict[str, str]:
@@ -58,3 +68,8 @@ def mxcore_lr_schedulers():
 @hookimpl
 def mxcore_iterators():
     return {name: f"mxcore.io:{name}" for name in ITERATORS}
+
+
+@hookimpl
+def mxcore_cli():
+    return {name: module for name, (_, module) in COMMANDS.items()}

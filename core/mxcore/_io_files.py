@@ -9,23 +9,21 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
 import stat
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
 from .base import MXNetError, error
 
-__all__ = ["atomic_writer", "is_url", "local_path", "naming", "open_read", "open_write", "write_atomic"]
+__all__ = ["is_url", "local_path", "naming", "open_read", "open_write", "read_text", "read_whole", "reading", "write_atomic"]
 
 PathLike = str | os.PathLike
 
+#: How much is read at a time of what may have no end, where that ends at the latest, and the longest JSON.
+_PIECE, _ENDLESS, _LONGEST_TEXT = 1 << 20, 1 << 32, 1 << 28
+
 # Two letters at least, so that a Windows drive ("C:\\x") is a path.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
-
-# Stores where an object appears only once its upload is complete: a rename there is a second full copy.
-_OBJECT_STORES = frozenset(("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "obs", "oci"))
 
 
 @contextlib.contextmanager
@@ -126,10 +124,118 @@ def open_read(path: PathLike) -> BinaryIO:
         return open(local_path(name), "rb")
 
 
+@contextlib.contextmanager
+def reading(path: PathLike) -> Iterator[BinaryIO]:
+    """Give a file as `open_read` does, to read it within a ``with`` block, where disks and networks may fail, too.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or an fsspec URL.
+
+    Yields
+    ------
+    binary file object
+
+    Raises
+    ------
+    MXNetError
+        (also the matching OSError) naming the file and the reason.
+
+    Examples
+    --------
+    >>> write_atomic("memory://doc/f.bin", b"abc")
+    >>> with reading("memory://doc/f.bin") as f:
+    ...     f.read(2)
+    b'ab'
+    """
+    name = _checked(path)
+    with open_read(name) as file, _explained(name, "read", foreign=is_url(name)):
+        yield file
+
+
+def read_whole(path: PathLike, most: int | None = None, what: str = "such file",
+               begins: Callable[[bytes], bool] | None = None) -> bytes:
+    """Read all of a file that must be in memory at once; what has no end, such as ``/dev/zero``, is refused in time.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or an fsspec URL.
+    most : int, optional
+        How many bytes it may have. By default as many as a regular file has, and 4 GiB of anything else.
+    what : str
+        What kind of file it is, for errors.
+    begins : callable, optional
+        Tells from the first bytes whether it can be such a file at all.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    MXNetError
+        (also the matching OSError) if it cannot be read, (also ValueError) if it is longer or begins otherwise, (also MemoryError) if it
+        does not fit into memory.
+
+    Examples
+    --------
+    >>> write_atomic("memory://doc/d.bin", b"abc")
+    >>> read_whole("memory://doc/d.bin")
+    b'abc'
+    """
+    name = path
+    with reading(path) as file:
+        first = file.read(_PIECE)
+        if begins is not None and first and not begins(first):
+            raise error(ValueError, f"{name} is no {what}: it begins with {first[:12]!r}")
+        limit = _ENDLESS if most is None and not _is_regular(file) else most
+        pieces, size = [first], len(first)
+        try:
+            while pieces[-1] and (limit is None or size <= limit):
+                pieces.append(file.read(_PIECE if limit is not None else -1))
+                size += len(pieces[-1])
+            if limit is not None and size > limit:
+                raise error(ValueError, f"{name} is no {what}: it is longer than {limit} bytes")
+            return b"".join(pieces)
+        except MemoryError:
+            raise error(MemoryError, f"{name}: it does not fit into memory, {size} bytes were read") from None
+
+
+def read_text(path: PathLike) -> bytes:
+    """Read a JSON file: `read_whole`, which refuses what is no text, or far longer than any graph.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or an fsspec URL.
+
+    Returns
+    -------
+    bytes
+
+    Examples
+    --------
+    >>> write_atomic("memory://doc/e.json", b"{}")
+    >>> read_text("memory://doc/e.json")
+    b'{}'
+    """
+    return read_whole(path, most=_LONGEST_TEXT, what="JSON text", begins=lambda first: b"\0" not in first)
+
+
+def _is_regular(file: BinaryIO) -> bool:
+    """Whether a file has a size: a regular one, or an object in a store."""
+    try:
+        return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+    except (OSError, AttributeError):
+        return True
+
+
 def open_write(path: PathLike) -> BinaryIO:
     """Open a local file or a URL for writing bytes as they come, emptying what was there.
 
-    For streams that grow for hours, such as RecordIO; use `write_atomic` for everything else.
+    For files that others read while they grow, such as event files; use `write_atomic` for everything else.
 
     Parameters
     ----------
@@ -178,48 +284,24 @@ def write_atomic(path: PathLike, data: bytes | bytearray | memoryview | Iterable
     --------
     >>> write_atomic("memory://doc/b.bin", [b"ab", b"c"])
     """
+    from .drafts import atomic_writer  # which stands on what is here
+
     pieces = (data,) if isinstance(data, (bytes, bytearray, memoryview)) else data
     with atomic_writer(path) as file:
         for piece in pieces:
             file.write(piece)
 
 
-@contextlib.contextmanager
-def atomic_writer(path: PathLike) -> Iterator[BinaryIO]:
-    """Give a binary file whose content takes the place of `path` when the ``with`` block ends well.
-
-    Locally the content goes to a temporary file in the same folder, reaches the disk (fsync) and is renamed
-    over the old file; if the block or the disk fails, the old file stays as it was. For URLs the content is
-    staged locally and uploaded once complete.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        A local path or an fsspec URL.
-
-    Yields
-    ------
-    binary file object
-
-    Raises
-    ------
-    MXNetError
-        (also the matching OSError) naming the file and the reason.
-
-    Examples
-    --------
-    >>> with atomic_writer("memory://doc/c.bin") as f:
-    ...     _ = f.write(b"abc")
-    """
-    name = _checked(path)
-    with (_staged if is_url(name) else _replaced)(name) as file:
-        yield file
-
-
 def _checked(path: PathLike) -> str:
     name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
     if not isinstance(name, str) or not name:
         raise error(TypeError, f"a file name must be a non-empty string or a path, not {name!r}")
+    try:
+        possible = b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise error(ValueError, f"no file can have the name {ascii(name)}")
     return name
 
 
@@ -236,7 +318,10 @@ def _explained(name: str, verb: str, foreign: bool = False) -> Iterator[None]:
     except OSError as problem:
         new = error(type(problem), f"cannot {verb} {name!r}: {_reason(name, problem)}")
         new.errno = problem.errno
-        raise new from problem
+        try:
+            raise new from problem
+        finally:
+            del new  # else its traceback holds this frame, and with it all that its callers have open
     except Exception as problem:
         if not foreign:
             raise
@@ -271,71 +356,3 @@ def _filesystem(url: str):
         raise error(ImportError, f"{url!r}: the store {scheme!r} is not installed: {problem}") from problem
     except ValueError as problem:
         raise error(ValueError, f"cannot open {url!r}: {problem}") from problem
-
-
-@contextlib.contextmanager
-def _replaced(name: str) -> Iterator[BinaryIO]:
-    target = os.path.realpath(local_path(name))     # a link keeps pointing where it did
-    with _explained(name, "write"):
-        mode = os.stat(target).st_mode if os.path.exists(target) else None
-    if mode is not None and not stat.S_ISREG(mode):
-        # A pipe or a device cannot be replaced; a folder is refused by open().
-        with _explained(name, "write"), open_write(target) as file:  # closing may be what fails
-            yield file
-        return
-    temporary = os.path.join(os.path.dirname(target), f".mxcore-{secrets.token_hex(8)}.tmp")
-    with _explained(name, "write"):
-        # os.open and not tempfile: the new file's mode follows the umask.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        file = os.fdopen(os.open(temporary, flags, 0o666), "wb")
-    try:
-        with _explained(name, "write"), file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        with _explained(name, "write"):
-            if mode is not None:
-                os.chmod(temporary, stat.S_IMODE(mode))
-            os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    _sync_folder(os.path.dirname(target))
-
-
-def _sync_folder(folder: str) -> None:
-    """Make a rename survive a power cut, where the system can."""
-    if hasattr(os, "O_DIRECTORY"):
-        with contextlib.suppress(OSError):
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-
-
-@contextlib.contextmanager
-def _staged(url: str) -> Iterator[BinaryIO]:
-    fs, inner = _filesystem(url)
-    with tempfile.TemporaryDirectory(prefix="mxcore-") as folder:
-        stage = os.path.join(folder, "upload")
-        with _explained(url, "write"), open(stage, "wb") as file:
-            yield file
-        with _explained(url, "write", foreign=True):
-            _upload(fs, stage, inner, url)
-
-
-def _upload(fs, stage: str, inner: str, url: str) -> None:
-    if _SCHEME.match(url).group(1).lower() in _OBJECT_STORES:
-        fs.put_file(stage, inner)
-        return
-    folder, slash, _ = inner.rpartition("/")
-    temporary = f"{folder}{slash}.mxcore-{secrets.token_hex(8)}.tmp"
-    try:
-        fs.put_file(stage, temporary)
-        fs.mv(temporary, inner)
-    except BaseException:
-        with contextlib.suppress(Exception):
-            fs.rm_file(temporary)
-        raise

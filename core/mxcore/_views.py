@@ -120,8 +120,9 @@ def namespace(where: dict[str, Any], sub: str, make: Callable[[str, Op], Any]) -
                     return fn
         if name in lent:
             return borrow(name)
-        raise AttributeError(f"module {where['__name__']!r} has no attribute {name!r}"
-                             + suggest(name, dir_() if not name.startswith("__") else ()))
+        if name.startswith("__"):  # what inspection asks for
+            raise AttributeError(f"module {where['__name__']!r} has no attribute {name!r}")
+        raise AttributeError(f"module {where['__name__']!r} has no attribute {name!r}{suggest(name, dir_())}{registry.why()}")
 
     def dir_() -> list[str]:
         shown = {*where.get("__all__", ()), *cached}

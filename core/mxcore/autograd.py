@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._borrowed import borrowed
-from ._core import dispatch, tape
+from ._core import dispatch, frontend, tape
 from ._core.array import Array
 from ._core.errors import error
 from ._core.op import Op
@@ -245,7 +245,8 @@ class Function:
 
 def _function_op(name: str, n_in: int, n_out: int) -> Op:
     def run(k: Any, p: Params, fn: Function, dys: list[Any], ins: Any, outs: Any) -> list[Any]:
-        grads = _listed(fn.backward(*dys))
+        # Copies: the same gradient may be on its way to other operators, and `backward` may write to what it gets.
+        grads = _listed(fn.backward(*[frontend.eager._copy(g) if g.stype == "default" else g for g in dys]))
         if len(grads) != n_in:
             raise error(ValueError, f"{name}.backward returned {len(grads)} gradients for {n_in} inputs")
         return grads

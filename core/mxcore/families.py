@@ -1,17 +1,19 @@
-"""Families of operators as tables: unary, elementwise binary, broadcasting binary, array with scalar."""
+"""Families of operators as tables: unary, elementwise binary, broadcasting binary, array with scalar; and what devices print of them."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from ._core.expr import Expr, Tree, print_with
-from ._core.infer import broadcast_shapes, merge_dtype
+from ._core.expr import Expr, Tree
+from ._core.infer import merge_dtype, show
 from ._core.op import MISSING, Op
 from ._core.params import Bool, Float, Params
 
-__all__ = ["Fused", "layout", "number_dtype", "with_number", "wrapped", "unary", "binary", "broadcast", "scalar", "broadcast_rule"]
+__all__ = ["Fused", "binary", "broadcast", "broadcast_rule", "broadcast_shapes", "declarations", "layout", "number_dtype", "print_numba", "print_with",
+           "scalar", "unary", "with_number", "wrapped"]
 
 Fn = str | Callable[..., Any]
 _INT64, _FLOAT64 = np.dtype("int64"), np.dtype("float64")
@@ -44,6 +46,14 @@ def unary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, al
         Gradient rule, e.g. ``lambda F, dy, y: dy * (1 - y * y)``; None: zero.
     expr : str
         The meaning over the name ``x``, for fusion.
+    aliases : iterable of str
+        Further names.
+    doc : str
+        Documentation in front of that of the inputs.
+    samples : sequence of Sample
+        What the conformance kit runs.
+    view : bool
+        It returns its input's memory.
     """
     f, direct = _named(fn)
     text = None if expr is None else expr.replace("x", "data") if expr == "x" else _rename(expr, {"x": "data"})
@@ -56,7 +66,24 @@ def unary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, al
 
 def binary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, aliases: Iterable[str] = (), doc: str = "",
            samples: Sequence[Any] = ()) -> Op:
-    """Declare an elementwise operator of two inputs of one shape, `lhs` and `rhs`; `expr` is over ``a`` and ``b``."""
+    """Declare an elementwise operator of two inputs of one shape, `lhs` and `rhs`.
+
+    Parameters
+    ----------
+    name : str
+    fn : str or callable
+        ``(xp, a, b) -> array``, or the name of a function of the array namespace.
+    grad : callable or None
+        Gradient rule, e.g. ``lambda F, dy, lhs, rhs: (dy * rhs, dy * lhs)``; None: zero.
+    expr : str
+        The meaning over ``a`` and ``b``, for fusion.
+    aliases : iterable of str
+        Further names.
+    doc : str
+        Documentation in front of that of the inputs.
+    samples : sequence of Sample
+        What the conformance kit runs.
+    """
     f, direct = _named(fn)
     return Op(name, lambda k, p, lhs, rhs: f(k.xp, lhs, rhs), inputs="lhs rhs", grad=grad, aliases=aliases, samples=samples,
               expr=None if expr is None else _rename(expr, {"a": "lhs", "b": "rhs"}), direct=direct, alias="lhs->output",
@@ -65,7 +92,24 @@ def binary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, a
 
 def broadcast(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, aliases: Iterable[str] = (), doc: str = "",
               samples: Sequence[Any] = ()) -> Op:
-    """Declare a broadcasting operator of two inputs, `lhs` and `rhs`; `expr` is over ``a`` and ``b``."""
+    """Declare a broadcasting operator of two inputs, `lhs` and `rhs`.
+
+    Parameters
+    ----------
+    name : str
+    fn : str or callable
+        ``(xp, a, b) -> array``, or the name of a function of the array namespace.
+    grad : callable or None
+        Gradient rule, over `lhs` and `rhs`, whose gradients have their shapes; None: zero.
+    expr : str
+        The meaning over ``a`` and ``b``, for fusion.
+    aliases : iterable of str
+        Further names.
+    doc : str
+        Documentation in front of that of the inputs.
+    samples : sequence of Sample
+        What the conformance kit runs.
+    """
     f, direct = _named(fn)
     op = Op(name, lambda k, p, lhs, rhs: f(k.xp, lhs, rhs), inputs="lhs rhs", grad=grad, aliases=aliases, samples=samples,
             expr=None if expr is None else _rename(expr, {"a": "lhs", "b": "rhs"}), direct=direct, alias="lhs->output",
@@ -84,10 +128,26 @@ def broadcast_rule(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any
 
 def scalar(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, aliases: Iterable[str] = (), doc: str = "",
            samples: Sequence[Any] = ()) -> Op:
-    """Declare an operator of an array and a number; `expr` is over ``x`` and ``s``.
+    """Declare an operator of an array and a number.
 
     The number is cast to the array's dtype first, so an int32 array times 2.5 is a multiplication by 2; with ``is_int=False`` an
     array of whole numbers becomes float64 instead. Truth values count as int64.
+
+    Parameters
+    ----------
+    name : str
+    fn : str or callable
+        ``(xp, x, s) -> array``, or the name of a function of the array namespace.
+    grad : callable or None
+        Gradient rule, e.g. ``lambda F, p, dy: dy * p.scalar``; None: zero.
+    expr : str
+        The meaning over ``x`` and ``s``, for fusion.
+    aliases : iterable of str
+        Further names.
+    doc : str
+        Documentation in front of that of the inputs.
+    samples : sequence of Sample
+        What the conformance kit runs.
     """
     f, direct = _named(fn)
 
@@ -301,3 +361,106 @@ def layout(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> tuple[tup
 
 def _text(tree: Tree) -> str:
     return print_with(tree, str, lambda fn, args: f"{fn}({', '.join(args)})")
+
+
+def declarations(*modules: ModuleType) -> list[Op]:
+    """All operators declared in the given modules, also those in module-level lists, tuples and dicts.
+
+    Parameters
+    ----------
+    *modules : module
+    """
+    found: dict[int, Op] = {}
+
+    def take(v: Any, depth: int = 0) -> None:
+        if isinstance(v, Op):
+            found[id(v)] = v
+        elif isinstance(v, (list, tuple, dict)) and depth < 3:
+            for x in v.values() if isinstance(v, dict) else v:
+                take(x, depth + 1)
+
+    for m in modules:
+        for key, v in list(vars(m).items()):
+            if not key.startswith("__"):
+                take(v)
+    return list(found.values())
+
+
+def broadcast_shapes(a: Any, b: Any) -> Any:
+    """NumPy's broadcast of two shapes `a` and `b` with unknown dimensions; raises ValueError if they do not fit."""
+    if a is None or b is None:
+        return None
+    if a == b:
+        return a
+    n = max(len(a), len(b))
+    a, b = (1,) * (n - len(a)) + tuple(a), (1,) * (n - len(b)) + tuple(b)
+    out = []
+    for x, y in zip(a, b):
+        if x == y or y == 1:
+            out.append(x)
+        elif x == 1:
+            out.append(y)
+        elif -1 in (x, y):
+            out.append(max(x, y))  # the known one: 1 was ruled out above
+        else:
+            raise ValueError(f"{show(a)} and {show(b)} cannot be broadcast together")
+    return tuple(out)
+
+
+def print_with(tree: Tree, name: Callable[[str], str], call: Callable[[str, list[str]], str],
+               number: Callable[[float], str] = repr, words: Mapping[str, str] | None = None) -> str:
+    """Print a tree with a language's names, calls, numbers and words for and/or/not.
+
+    Parameters
+    ----------
+    tree : tuple
+        Of an :class:`Expr`, or a step of a :class:`Fused`.
+    name : callable
+        A name -> its text.
+    call : callable
+        A function of the expression language and the texts of its arguments -> the text of the call.
+    number : callable
+        A number -> its text.
+    words : mapping
+        The language's ``'and'``, ``'or'`` and ``'not'``; Python's unless told.
+    """
+    w = words or {"and": "and", "or": "or", "not": "not "}
+
+    def go(t: Tree) -> str:
+        kind = t[0]
+        if kind == "name":
+            return name(t[1])
+        if kind == "num":
+            return number(t[1])
+        if kind == "neg":
+            return f"(-{go(t[1])})"
+        if kind == "not":
+            return f"({w['not']}{go(t[1])})"
+        if kind in ("+", "-", "*", "/"):
+            return f"({go(t[1])} {kind} {go(t[2])})"
+        if kind == "cmp":
+            return f"({go(t[2])} {t[1]} {go(t[3])})"
+        if kind in ("and", "or"):
+            return f"({go(t[1])} {w[kind]} {go(t[2])})"
+        return call(t[1], [go(x) for x in t[2:]])
+
+    return go(tree)
+
+
+def print_numba(expr: Expr, names: Mapping[str, str], dtype: str = "float32", prefix: str = "m.") -> str:
+    """Print an expression as Numba source over scalars.
+
+    Parameters
+    ----------
+    expr : Expr
+    names : mapping
+        Free name -> scalar variable or literal in the generated source.
+    dtype : {'float32', 'float64'}
+        Type of the arithmetic; literals are wrapped so that float32 stays float32.
+    prefix : str
+        Where the functions of :data:`FUNCTIONS` are found, e.g. ``'m.'`` for a module imported as ``m``.
+    """
+    def number(v: float) -> str:
+        return f"{dtype}({float(v)!r})"
+
+    return print_with(expr.tree, names.__getitem__, lambda fn, a: f"{prefix}{fn}({', '.join(a)})", number)

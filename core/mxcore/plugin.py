@@ -8,21 +8,22 @@ from ._core.builtin import merge_rows
 from ._core.context import Context
 from ._core.device import Device
 from ._core.errors import MXNetError, error
-from ._core.expr import Expr, print_numba, print_with
-from ._core.graph import Graph, GraphPass
+from ._core.expr import Expr
+from ._core.graph import Graph, GraphF, GraphPass, Node, Value
 from ._core.hookspecs import hookimpl
-from ._core.infer import broadcast_shapes, known, merge_dtype, merge_shape
+from ._core.infer import known, merge_dtype, merge_shape
 from ._core.kernels import KernelSet, Spec
 from ._core.manager import API_VERSION
-from ._core.op import Op, declarations, op
+from ._core.op import Op, op
 from ._core.params import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Param, Params, Rest, Shape, Str
 from ._core.rng import Rng
-from .families import Fused, binary, broadcast, scalar, unary
+from .families import Fused, binary, broadcast, broadcast_shapes, declarations, print_numba, print_with, scalar, unary
+from .rewriting import rewrite
 from .testing.sample import Sample
 
 __all__ = [
-    "API_VERSION", "Any_", "Bool", "CSR", "Context", "DType", "Device", "Enum", "Expr", "Float", "Floats", "Fused", "Graph", "GraphParam", "GraphPass", "Int",
-    "KernelSet", "MXNetError", "Op", "Param", "Params", "Rest", "Rng", "RowSparse", "Sample", "Shape", "Spec", "Str", "binary", "broadcast",
+    "API_VERSION", "Any_", "Bool", "CSR", "Context", "DType", "Device", "Enum", "Expr", "Float", "Floats", "Fused", "Graph", "GraphF", "GraphParam", "GraphPass",
+    "Int", "KernelSet", "MXNetError", "Node", "Op", "Param", "Params", "Rest", "Rng", "RowSparse", "Sample", "Shape", "Spec", "Str", "Value", "binary", "broadcast",
     "broadcast_shapes", "declarations", "error", "hookimpl", "known", "merge_dtype", "merge_rows", "merge_shape", "op",
-    "print_numba", "print_with", "scalar", "unary",
+    "print_numba", "print_with", "rewrite", "scalar", "unary",
 ]

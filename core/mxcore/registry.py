@@ -5,12 +5,12 @@ tables that plugins fill; any other base gets a table of its own.
 """
 from __future__ import annotations
 
-import json
 import warnings
 
 from ._core import registry as _shared
 from ._core.errors import suggest
-from .base import error
+from ._json import decode
+from .base import MXNetError, error
 
 __all__ = ["get_alias_func", "get_create_func", "get_register_func", "get_registry"]
 
@@ -200,7 +200,13 @@ def get_create_func(base_class, nickname):
             raise error(TypeError, f"give a {nickname} by name or as a {base_class.__name__}, not {name!r}")
         if alone:
             config = _decoded(nickname, name)
-            return create(config[0], **config[1]) if isinstance(config, list) else create(**config)
+            try:
+                return create(config[0], **config[1]) if isinstance(config, list) else create(**config)
+            except MXNetError:
+                raise
+            except (TypeError, ValueError, KeyError, RecursionError) as problem:  # a text may come from a file
+                kind = TypeError if isinstance(problem, TypeError) else ValueError
+                raise error(kind, f"{nickname} {name[:200]!r}: {problem}") from problem
         return _find(base_class, nickname, name.lower())(*args, **kwargs)
 
     create.__doc__ = f"Create a `{base_class.__name__}` by name, from a dictionary or from JSON."
@@ -208,10 +214,8 @@ def get_create_func(base_class, nickname):
 
 
 def _decoded(nickname, text):
-    try:
-        config = json.loads(text)
-    except ValueError as problem:
-        raise error(ValueError, f"{nickname} {text!r} is no valid JSON: {problem}") from None
-    if isinstance(config, list) and (len(config) != 2 or not isinstance(config[1], dict)):
-        raise error(ValueError, f'{nickname} {text!r} must have the form ["name", {{"argument": value}}]')
+    shown = text if len(text) < 200 else f"{text[:200]} …"
+    config = decode(text, f"{nickname} {shown!r}")
+    if isinstance(config, list) and (len(config) != 2 or not isinstance(config[0], str) or not isinstance(config[1], dict)):
+        raise error(ValueError, f'{nickname} {shown!r} must have the form ["name", {{"argument": value}}]')
     return config

@@ -9,6 +9,7 @@ import pytest
 import mxcore as mx
 from mxcore.cli import main
 from mxcore.cli.model import Model
+from mxcore.cli.predict.inputs import npy
 from mxcore.gluon import SymbolBlock, nn
 
 EXPORTED = Path(__file__).parents[1] / "gluon" / "golden"
@@ -105,6 +106,29 @@ def test_arrays(predict, folder, tmp_path):
     assert lines[::2] == ["two.npy[0]", "two.npy[1]", "one.npy"] and [r[1] for r in rows(lines)] == [1, 2, 2]
     status, _, err = predict(*checkpoint, tmp_path / "one.npy", "--shape", "3,9,9")
     assert status == 1 and "one.npy has shape (3, 5, 4); --shape (3, 9, 9)" in err
+
+
+def npy_bytes(shape, extra=b"", descr="<f4"):
+    head = repr({"descr": descr, "fortran_order": False, "shape": shape}).encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + extra
+
+
+@pytest.mark.parametrize("data, match", [
+    (npy_bytes((10**12,)), "its header tells of shape"), (npy_bytes((2, 2), bytes(12)), "12 bytes follow"), (npy_bytes((2, 2), bytes(20)), "20 bytes follow"),
+    (npy_bytes((10**30,)), "its header tells"), (npy_bytes((-1,)), "its header tells"), (npy_bytes((2,), bytes(16), "|O"), "not an array of numbers"),
+    (npy_bytes((), bytes(4)), "not an array of numbers"), (b"\x93NUMPY\x01\x00\xff\xff{", "is no .npy file"), (b"\x93NUMPY\x09\x00", "is no .npy file"), (b"PK\x03\x04", "is no .npy file: it begins with"),
+    (npy_bytes("(" * 90), "is no .npy file"), (npy_bytes((2,), bytes(8)).replace(b"{", b"("), "is no .npy file"), (b"", "is no .npy file"),
+])
+def test_damaged_arrays(tmp_path, data, match):
+    (tmp_path / "a.npy").write_bytes(data)
+    with pytest.raises(mx.base.MXNetError, match=f"a.npy.*{match}"):
+        npy(str(tmp_path / "a.npy"))
+
+
+def test_sound_arrays(tmp_path):
+    for a in (np.arange(6).reshape(2, 3), np.asfortranarray(np.ones((2, 3), ">f8")), np.ones(2, bool)):
+        np.save(tmp_path / "a.npy", a)
+        assert npy(str(tmp_path / "a.npy")).tolist() == a.tolist()
 
 
 def test_records(predict, folder):

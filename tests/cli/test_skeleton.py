@@ -1,5 +1,6 @@
 """``mxcore plugins new``: skeletons that install, and that equal the toy plugins of the tests."""
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -60,17 +61,41 @@ def test_existing_folders_are_kept(tmp_path, capsys):
     assert list((tmp_path / "my_op").iterdir()) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", skeleton.kinds())
-def test_skeletons_install_and_pass_their_tests(kind, tmp_path):
-    made = skeleton.write("my_thing", kind, tmp_path)
-    site = tmp_path / "site"
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site), str(made)]
-    subprocess.run(pip, check=True)
+@pytest.fixture(scope="module", params=skeleton.kinds())
+def installed(request, tmp_path_factory):
+    """(kind, project, function that runs Python with it installed) of each skeleton."""
+    folder = tmp_path_factory.mktemp(request.param)
+    made = skeleton.write("my_thing", request.param, folder)
+    site = folder / "site"
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site), str(made)], check=True)
     env = {**os.environ, "PYTHONPATH": str(site), "MXCORE_STRICT_PLUGINS": "1"}
-    tests = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(made)]
-    out = subprocess.run(tests, env=env, capture_output=True, text=True, cwd=tmp_path)
+    return request.param, made, lambda *args: subprocess.run([sys.executable, *args], env=env, capture_output=True, text=True, cwd=folder)
+
+
+@pytest.mark.slow
+def test_skeletons_install_and_pass_their_tests(installed):
+    _, made, run = installed
+    out = run("-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(made))
     assert out.returncode == 0 and " passed" in out.stdout, out.stdout + out.stderr
-    plugins = [sys.executable, "-m", "mxcore", "plugins"]
-    listed = subprocess.run(plugins, env=env, capture_output=True, text=True)
-    assert "my_thing  my-thing 0.1.0  loaded" in listed.stdout, listed.stdout + listed.stderr
+    listed = run("-m", "mxcore", "plugins", "--check")
+    assert listed.returncode == 0 and "my_thing  my-thing 0.1.0  loaded" in listed.stdout, listed.stdout + listed.stderr
+
+
+@pytest.mark.slow
+def test_skeletons_pass_the_whole_conformance_kit(installed):
+    """Every operator on the new device, the new operator on the CPU: nothing fails, nothing is left out."""
+    kind, _, run = installed
+    what = {"op": "--ops=my_thing", "device": "--device=my_thing(1)"}[kind]
+    out = run("-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "mxcore.testing.conformance",
+              "-p", "mxcore.testing.plugin", what)
+    result = out.stdout.splitlines()[-1]
+    assert out.returncode == 0 and " passed" in result and "skipped" not in result and "xfailed" not in result, out.stdout[-5000:] + out.stderr
+
+
+def test_two_authors_get_two_numbers():
+    files = {name: skeleton.render(name, "device")[f"{name}.py"] for name in ("my_board", "my_other_board")}
+    numbers = {name: int(re.search(r"type_id, xp, async_ = .*?, (\d+),", text).group(1)) for name, text in files.items()}
+    assert numbers == {name: skeleton.type_id(name) for name in files}
+    assert len(set(numbers.values())) == 2 and all(100 < n < 2**31 for n in numbers.values())
+    # It stands in files: no later version may derive another.
+    assert numbers["my_board"] == 881_892_715

@@ -2,6 +2,7 @@
 
 import json
 import re
+import types
 
 import numpy as np
 import pytest
@@ -117,6 +118,16 @@ def test_own_records_on_two_contexts_give_what_one_gives(train, squares, tmp_pat
         assert status == 0 and "test accuracy 100.00 %" in out
     one, two = (json.loads((tmp_path / n / "lenet-0005.json").read_text())["history"] for n in ("one", "two"))
     np.testing.assert_allclose([e["loss"] for e in two], [e["loss"] for e in one], rtol=1e-4)
+
+
+def test_the_rate_is_that_of_the_images_of_an_epoch(train, squares, monkeypatch):
+    """40 images in three batches, the last of them filled up; what testing takes does not count."""
+    clock = iter([100.0, 108.0, 200.0, 204.0])
+    monkeypatch.setattr("mxcore.cli.train.loop.time", types.SimpleNamespace(perf_counter=lambda: next(clock)))
+    status, out, _ = train("--network", "mlp", "--rec", squares, "--val-rec", squares, "--data-shape", "3x8x8", "--num-classes", 2,
+                           "--batch-size", 16, "--epochs", 2)  # fmt: skip
+    assert status == 0 and re.findall(r"^epoch (\d)/2: .*, (\d+) samples/s$", out, re.M) == [("1", "5"), ("2", "10")]
+    assert [e["samples_per_s"] for e in json.loads((train.folder / "mlp-0002.json").read_text())["history"]] == [5, 10]
 
 
 def test_without_a_test_file_the_training_accuracy_is_told(train, squares):

@@ -113,6 +113,23 @@ def test_wrong_arguments(name, tmp_path):
     assert isinstance(e.value, kind)
 
 
+@pytest.mark.parametrize("data, encoding, text", [
+    (b"a 1 2\nb\xe9 1 2\n", "utf8", r"a\.txt, line 2: .*is not in utf8"), (b"".join(b"%d 1 2\n" % i for i in range(5000)) + b"\xff 1 2\n", "utf8", r"a\.txt, line 5001: "),
+    (b"a 1\n\xed\xa0\x80 1\n", "utf8", r"a\.txt, line 2: "), ("a 1 2\nb 3 4\n".encode("utf-16")[:-1], "utf-16", r"a\.txt, behind line \d: .*truncated"),
+    (b"a 1 2\n", "no such", r"a\.txt: unknown encoding"), (b"x" * (1 << 25), "utf8", r"a\.txt, line 1: it is longer than 16777216"),
+])
+def test_errors_of_encodings_name_file_and_line(data, encoding, text, tmp_path):
+    (tmp_path / "a.txt").write_bytes(data)
+    with pytest.raises(mx.base.MXNetError, match=text):
+        mx.contrib.text.embedding.CustomEmbedding(str(tmp_path / "a.txt"), encoding=encoding)
+
+
+def test_numbers_that_are_too_large_are_infinite(tmp_path):
+    (tmp_path / "a.txt").write_text("a 1e300 -1e999\n")
+    found = mx.contrib.text.embedding.CustomEmbedding(str(tmp_path / "a.txt"))
+    assert found.get_vecs_by_tokens("a").asnumpy().tolist() == [float("inf"), float("-inf")]
+
+
 def test_headers_are_told_from_words(tmp_path):
     found = text.embedding.CustomEmbedding(file(tmp_path, "2 3\na 1 2 3\nb 4 5 6\n"))
     assert found.idx_to_token == ["<unk>", "a", "b"] and found.vec_len == 3

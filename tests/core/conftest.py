@@ -1,4 +1,8 @@
 """Throwaway plugins for the tests of the microkernel."""
+import os
+import subprocess
+import sys
+import textwrap
 import types
 
 import pytest
@@ -37,3 +41,29 @@ def plug():
     for name in names:
         if name in manager.origin:
             manager.unregister(name)
+
+
+class Site:
+    """A folder with installed plugins, and Python run beside it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def add(self, name, code, dist=None, entries=None):
+        """Install module `name`, by default as the plugin `name` of the distribution `name`."""
+        dist = dist or name
+        (self.folder / f"{name}.py").write_text(textwrap.dedent(code))
+        info = self.folder / f"{dist}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {dist}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_bytes((entries or f"[mxcore]\n{name} = {name}\n").encode("latin-1"))
+
+    def __call__(self, code, *options, **env):
+        env = {**os.environ, "PYTHONPATH": str(self.folder), **env}
+        return subprocess.run([sys.executable, *options, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=env, timeout=300)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """An empty :class:`Site`."""
+    return Site(tmp_path)

@@ -3,8 +3,8 @@ import math
 
 import pytest
 
-from mxcore._core.expr import FUNCTIONS, Expr, print_numba
-from mxcore.plugin import Float, MXNetError, op
+from mxcore._core.expr import FUNCTIONS, Expr
+from mxcore.plugin import Float, MXNetError, op, print_numba
 
 
 @pytest.mark.parametrize("text, values, result", [

@@ -1,4 +1,4 @@
-"""Training with a decaying learning rate neither grows a cache nor leaks."""
+"""Training with a decaying learning rate, or with ever new shapes, neither grows a cache nor leaks."""
 import os
 import subprocess
 import sys
@@ -32,3 +32,42 @@ print(rss() - before)
 def test_no_growth_over_many_steps():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert int(done.stdout) < 1 << 20, done.stdout + done.stderr
+
+
+SHAPES = """
+import os
+import random
+import mxcore as mx
+from mxcore.gluon import nn
+
+def rss():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+net = nn.HybridSequential()
+net.add(nn.Dense(8, activation="relu", flatten=False, in_units=4), nn.Dense(2, flatten=False, in_units=8))
+net.initialize()
+net.hybridize()
+shapes = [(a, b, 4) for a in range(1, 150) for b in range(1, 150)]
+random.Random(0).shuffle(shapes)
+
+def steps(first, last):
+    for shape in shapes[first:last]:
+        x = mx.nd.ones(shape)
+        x.attach_grad()
+        with mx.autograd.record():
+            y = net(x).sum()
+        y.backward()
+
+steps(0, 1000)
+before = rss()
+steps(1000, 4000)
+print(rss() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads its memory from /proc")
+def test_no_growth_over_many_shapes():
+    """Arrays of ever new sizes use the memory of those before."""
+    done = subprocess.run([sys.executable, "-c", SHAPES], capture_output=True, text=True)
+    assert int(done.stdout) < 40, done.stdout + done.stderr

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mxcore as mx
-from mxcore._core.params import as_dtype
+from mxcore._core.params import Parser, as_dtype
 from mxcore.plugin import Bool, DType, Enum, Float, Floats, Int, MXNetError, Shape, Str, op
 
 
@@ -113,3 +113,18 @@ def test_strings_of_scalars_are_those_of_the_call():
 
 def test_bfloat16():
     assert as_dtype("bfloat16").itemsize == 2
+
+
+@pytest.mark.parametrize("text", ["-" * 300_000, "(" * 300, "(" * 60_000, "(1," * 3000, "1" + " " * 70_000 + "x", "[" * 200, "\0"])
+@pytest.mark.parametrize("spec", [Int(), Float(), Shape(), Floats()])
+def test_texts_of_any_length_and_depth(spec, text):
+    parse = Parser("op", {"p": spec})
+    with pytest.raises(MXNetError, match="operator op: parameter 'p' must be") as caught:
+        parse({"p": text})
+    assert len(str(caught.value)) < 1100
+
+
+@pytest.mark.parametrize("value", [10**400, "1" + "0" * 400])
+def test_numbers_that_no_float_holds(value):
+    with pytest.raises(MXNetError, match="operator op: parameter 'p' must be float"):
+        Parser("op", {"p": Float(dynamic=True)})({"p": value})

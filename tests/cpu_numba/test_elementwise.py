@@ -4,6 +4,9 @@ import math
 import numpy as np
 import pytest
 
+import mxcore as mx
+from mxcore._core import registry
+from mxcore.plugin import Spec
 from mxcore_cpu import threads
 from mxcore_cpu.kernels import elementwise as ew
 
@@ -90,3 +93,12 @@ def test_dropout():
     np.testing.assert_allclose(out, np.where(u < 0.7, x / 0.7, 0))
     ew.dropout(np.full(3, np.nan), np.array([0.1, 0.9, 0.9]), 0.7, out[:3])
     assert np.isnan(out[0]) and out[1] == out[2] == 0
+
+
+@pytest.mark.parametrize("act_type", ["leaky", "elu", "selu", "gelu"])
+def test_slopes_have_loops(act_type):
+    x = np.empty((100, 100), np.float32)
+    for name, ins in (("LeakyReLU", [x]), ("_backward_LeakyReLU", [x, x])):
+        op = registry.ops.get(name)
+        found = registry.kernels.resolve(op, mx.cpu().device, op.parser({"act_type": act_type}), [Spec(a.shape, a.dtype) for a in ins])
+        assert found[0] is not op.body, name

@@ -1,5 +1,7 @@
 """Large arrays get the memory of those that are gone, and only theirs."""
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -31,6 +33,25 @@ def test_what_is_dropped_is_used_again():
     assert memory.held() == 1 << 21
     c = memory.empty((1 << 18,), np.int64)  # of the same size
     assert address(c) == where and c.dtype == np.int64 and c.flags.carray and memory.held() == 0
+
+
+def test_sizes_that_differ_a_little_use_the_same_memory():
+    """The reserve of a program whose arrays always have another shape is bounded by what is in use at once."""
+    r = np.random.RandomState(0)
+    for n in r.randint(1 << 20, 1 << 23, 600):
+        a = memory.empty((n,), np.uint8)
+        a[-1] = 1
+        del a
+    assert memory.held() <= sum((8 + i) << 17 << octave for octave in range(3) for i in range(1, 9))  # each of eight sizes an octave once
+
+
+def test_what_nobody_asks_for_any_more_goes_back():
+    del_ = [memory.empty((n << 20,), np.uint8) for n in (1, 3, 5)]
+    del del_
+    assert memory.held() == 9 << 20
+    for _ in range(memory.PATIENCE + 3):
+        memory.empty((2 << 20,), np.uint8)
+    assert memory.held() == 2 << 20
 
 
 def test_small_and_odd_arrays_are_plain():
@@ -69,3 +90,28 @@ def test_a_forked_child_allocates():
             del a
             os._exit(memory.held() != 1 << 21)
     assert os.waitpid(pid, 0)[1] == 0
+
+
+PROGRAM = """
+import os
+import subprocess
+import sys
+import numpy as np, mxcore as mx
+
+def rss():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+mx.cpu().empty_cache()
+arrays = [np.ones(12_000) for _ in range(1500)]  # 140 MB in pieces of the C library's heap
+pin = arrays[-1]
+del arrays
+before = rss()
+mx.cpu().empty_cache()
+print(before - rss())
+"""
+
+
+@pytest.mark.skipif(memory._trim() is None or not os.path.exists("/proc/self/statm"), reason="a C library that gives memory back")
+def test_freed_pieces_between_blocks_in_use_go_back_to_the_system():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=100)
+    assert int(done.stdout) > 100, done.stderr

@@ -459,3 +459,62 @@ def test_a_dropped_network_is_freed_without_the_collector():
         assert alive() is None
     finally:
         gc.enable()
+
+
+def test_blocks_nested_too_deep_are_a_clear_error():
+    net = nn.Sequential()
+    for _ in range(400):
+        outer = nn.Sequential()
+        outer.add(net)
+        net = outer
+    with pytest.raises(mx.MXNetError, match="nested deeper"):
+        net(mx.nd.ones((1, 2)))
+
+
+class Inside(HybridBlock):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def hybrid_forward(self, F, x):
+        return self.inner(x)
+
+
+@pytest.fixture(scope="module")
+def pits():
+    """Networks as deep as nothing can go."""
+    chain, stack = nn.Dense(2, in_units=2), nn.HybridSequential()
+    for _ in range(1600):
+        outer = nn.HybridSequential()
+        outer.add(stack)
+        chain, stack = Inside(chain), outer
+    return chain, stack
+
+
+@pytest.mark.parametrize("what", [
+    repr, copy.deepcopy, lambda net: net.collect_params(), lambda net: net.collect_params(".*weight"), lambda net: net.initialize(),
+    lambda net: net.apply(lambda block: None), lambda net: net.cast("float16"), lambda net: net.hybridize(),
+    lambda net: net.register_op_hook(lambda *a: None), lambda net: net.summary(mx.nd.ones((1, 2))), lambda net: net(mx.nd.ones((1, 2))),
+    lambda net: net.save_parameters("never.params"), lambda net: net.load_parameters("never.params"), lambda net: net.save("never"),
+])  # fmt: skip
+def test_whatever_walks_through_blocks_nested_too_deep_says_so(pits, what, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mx.nd.save("never.params", {"weight": mx.nd.ones((2, 2))})
+    for net in pits:
+        with pytest.raises(mx.MXNetError, match="blocks are nested deeper than Python's limit of .* calls, or one is inside itself"):
+            what(net)
+
+
+def test_a_copy_of_a_network_shares_nothing_with_it():
+    net = nn.HybridSequential()
+    net.add(nn.Dense(2, in_units=2), nn.BatchNorm(in_channels=2))
+    net.add(net[0])
+    net.initialize()
+    net.hybridize()
+    x = mx.nd.ones((1, 2))
+    before = net(x).asnumpy()
+    twin = copy.deepcopy(net)
+    assert twin[0] is twin[2] and twin[0] is not net[0] and type(twin) is type(net)
+    twin[0].weight.set_data(twin[0].weight.data() * 3)
+    np.testing.assert_array_equal(net(x).asnumpy(), before)
+    assert not np.array_equal(twin(x).asnumpy(), before)

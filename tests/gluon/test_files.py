@@ -11,6 +11,7 @@ import pytest
 
 import mxcore as mx
 from mxcore.gluon import SymbolBlock, nn
+from mxcore.ndarray import serialization
 
 from . import cases
 
@@ -183,7 +184,7 @@ def test_block_save_and_load(data, tmp_path):
     with pytest.raises(ValueError, match="again-model.json.*children '0', '1'"):
         wrong.load(str(tmp_path / "again"))
     (tmp_path / "again-model.json").write_text("{")
-    with pytest.raises(ValueError, match="again-model.json is no structure file"):
+    with pytest.raises(ValueError, match="again-model.json is no JSON"):
         other.load(str(tmp_path / "again"))
 
 
@@ -196,6 +197,31 @@ class Tied(mx.gluon.HybridBlock):
 
     def hybrid_forward(self, F, x):
         return self.c(self.a(x) + self.b(x))
+
+
+@pytest.mark.parametrize("text, match", [
+    ("[]", "expected an object with the block by its name"), ("{}", "expected an object"), ('{"a": 3}', "must be an object"), ('{"a": {"children": 3}}', "must be an object"),
+    ('{"a": {"children": {"x": [1]}}}', "has children"), ("[" * 100000, "is no JSON"), ("\xff", "is no JSON"), ('{"a": {"children": {"x": "\\ud800"}}}', "half of a character"),
+])
+def test_structure_files_that_are_none(text, match, tmp_path):
+    net = nn.HybridSequential()
+    net.add(nn.Dense(1, in_units=1))
+    net.initialize()
+    net.save(str(tmp_path / "a"))
+    (tmp_path / "a-model.json").write_text(text, encoding="latin-1")
+    with pytest.raises(mx.base.MXNetError, match=f"a-model.json.*{match}"):
+        net.load(str(tmp_path / "a"))
+
+
+def test_entries_without_array_are_named(tmp_path):
+    net, path = nn.Dense(1, in_units=1), str(tmp_path / "a.params")
+    serialization.save_file(path, [None, None], ["weight", "bias"])
+    with pytest.raises(mx.base.MXNetError, match=r"a\.params' has no array under 'weight', 'bias'"):
+        net.load_parameters(path)
+    full = list(net.collect_params().keys())
+    serialization.save_file(path, [None, None], full)
+    with pytest.raises(mx.base.MXNetError, match=r"a\.params has no array under"):
+        net.collect_params().load(path)
 
 
 def test_shared_parameters_once_or_twice(tmp_path):

@@ -2,7 +2,7 @@
 
 The files in ``data/`` are made by ``tools/make_golden.py``; they hold inputs and parameters too. Tolerances are
 `mxcore.testing.tolerance.GOLDEN`, widened by a sample's own factor. Gradients are compared for ``grad_req='write'``, and for a spread
-of samples with ``'add'`` and ``'null'`` as well.
+of samples with ``'add'`` and ``'null'`` as well. What chooses a kernel runs again over the reference bodies.
 """
 import functools
 import pathlib
@@ -16,6 +16,7 @@ from mxcore.testing.catalogue import catalogue, stale
 from mxcore.testing.pack import ASKED, Pack, drawn
 from mxcore.testing.tolerance import GOLDEN, compare
 
+pytestmark = pytest.mark.both_ways
 _ = mx.nd  # arrays have their public face from here on
 DATA = pathlib.Path(__file__).resolve().parent / "data"
 #: Gradients that MXNet 1.9.1 gets wrong for other values of grad_req than 'write' alone. What these operators should give is taken

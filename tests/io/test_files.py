@@ -61,6 +61,38 @@ def test_csv_types(table, dtype):
     assert it.provide_data[0].dtype == np.dtype(dtype) and next(it).data[0].dtype == np.dtype(dtype)
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32"])
+@pytest.mark.parametrize("bad", ["\U0007a478", "\U00020000", "\u0661", "\xa0", "\0", "x", "", "1_0", "0x10", "9" * 5000 + "x"])
+def test_csv_takes_no_other_characters_for_numbers(table, dtype, bad):
+    """NumPy's parser ends the process at some of these, and takes others for digits."""
+    table.write_text(f"1,2\n\n3,{bad}\n", encoding="utf-8")
+    with pytest.raises(MXNetError, match=r"a\.csv', line (3|0: a byte 0)") as caught:
+        mx.io.CSVIter(data_csv=table, data_shape=(2,), batch_size=1, dtype=dtype)
+    assert len(str(caught.value)) < 800
+
+
+@pytest.mark.parametrize("text", ["1.5,2\n", "3000000000,1\n", "-2147483649,1\n", "nan,1\n"])
+def test_csv_integers_that_do_not_fit(table, text):
+    table.write_text(text)
+    with pytest.raises(MXNetError, match=r"a\.csv', line 1: could not convert"):
+        mx.io.CSVIter(data_csv=table, data_shape=(2,), batch_size=1, dtype="int32")
+
+
+@pytest.mark.parametrize("text", [b"\xef\xbb\xbf1,2\r\n\r\n3,4\r\n", b"1,2\r3,4\r", b"1,2\n3,4"])
+def test_csv_ends_of_lines_and_marks(table, text, monkeypatch):
+    monkeypatch.setattr("mxcore.io.csv_iter._PIECE", 4)  # so that ends of lines fall between pieces
+    table.write_bytes(text)
+    it = mx.io.CSVIter(data_csv=table, data_shape=(2,), batch_size=2)
+    assert next(it).data[0].asnumpy().tolist() == [[1, 2], [3, 4]]
+
+
+def test_csv_lines_without_end(table, monkeypatch):
+    monkeypatch.setattr("mxcore.io.csv_iter._LONGEST", 1 << 21)
+    table.write_bytes(b"1,2\n" + b"1" * (1 << 23))
+    with pytest.raises(MXNetError, match=r"a\.csv', line 1: .*a line of more than 2097152 bytes"):
+        mx.io.CSVIter(data_csv=table, data_shape=(2,), batch_size=1)
+
+
 def test_csv_folders_and_stores(table):
     (table.parent / "b.csv").write_text("7,70\n")
     it = mx.io.CSVIter(data_csv=table.parent, data_shape=(2,), batch_size=8)
@@ -148,7 +180,8 @@ def test_mnist_gzipped(digits):
         (lambda b: b[:100], "ends at byte 100, but its header"),
         (lambda b: b"\0\0\x09" + b[3:], "starts with 00 00 09"),
         (lambda b: b"", "starts with nothing"),
-        (lambda b: struct.pack(">IIII", 2051, 9, 4, 5) + b[16:], "9 images, but .* 10 labels"),
+        (lambda b: struct.pack(">IIII", 2051, 9, 4, 5) + b[16:-20], "9 images, but .* 10 labels"),
+        (lambda b: b + b"x", "goes on, but its header"),
         (lambda b: struct.pack(">IIII", 2051, 2**32 - 1, 2**32 - 1, 2) + b[16:], "ends at byte"),
     ],
 )

@@ -47,6 +47,7 @@ def read_all(path, policy):
 
 @settings(max_examples=400, deadline=None)
 @example(7, b" ")  # the first record turns into the beginning of a longer one
+@example(4, bytes([STARTS[2] + 16 - 8]))  # its length ends where the third one goes on
 @given(st.integers(0, len(WHOLE) - 1), st.binary(min_size=1, max_size=12))
 def test_any_damage_is_survived(path, position, junk):
     """The records that the damage did not touch are found, in order, but for one before it at most."""

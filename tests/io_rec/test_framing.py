@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 
 from mxcore.base import MXNetError
 from mxcore_io_rec import framing
-from mxcore_io_rec.framing import Damage, find_record, frame, read_record, skip_record
+from mxcore_io_rec.framing import Damage, Window, find_record, frame, read_record, skip_record
 
 from .cases import MAGIC, payloads
 
@@ -15,8 +15,23 @@ PIECE = st.sampled_from([MAGIC, MAGIC[:3], MAGIC[1:], b"\0", b"ab", b"xyz1"]) | 
 PAYLOAD = st.lists(PIECE, max_size=8).map(b"".join)
 
 
-def fetch_from(data):
-    return lambda position, n: data[position : position + n]
+class Held:
+    """Bytes in memory as a source."""
+
+    block = 1 << 16
+
+    def __init__(self, data):
+        self.data = data
+
+    def read(self, position, n):
+        return self.data[position : position + n]
+
+    def size(self):
+        return len(self.data)
+
+
+def fetch_from(data, block=None):
+    return Window(Held(data), block)
 
 
 def read_all(data):
@@ -38,7 +53,7 @@ def test_records_come_back(records):
     at, starts = 0, []
     while at is not None:
         starts.append(at)
-        at = skip_record(fetch_from(data), at, len(data))
+        at = skip_record(fetch_from(data), at)
     assert starts[-1] == len(data) and len(starts) == len(records) + 1
 
 
@@ -58,7 +73,7 @@ def test_the_next_record_is_found_from_anywhere(records, position, block):
     starts = [sum(map(len, framed[:i])) for i in range(len(framed))]
     data = b"".join(framed)
     expected = next((s for s in starts if s >= position), None)
-    assert find_record(fetch_from(data), position, block + 8) == expected
+    assert find_record(fetch_from(data, block + 8), position) == expected
 
 
 @pytest.mark.parametrize("bad", [3, "text", None, [1]])

@@ -76,7 +76,8 @@ def test_header_looks_and_travels_as_mxnets():
 
 
 @pytest.mark.parametrize(
-    "header", [IRHeader(0, 1, -1, 0), (0, 1, 2), IRHeader(0, "x", 1, 0), IRHeader(0, 1, 2**64, 0)]
+    "header",
+    [IRHeader(0, 1, -1, 0), (0, 1, 2), IRHeader(0, "x", 1, 0), IRHeader(0, 1, 2**64, 0), IRHeader(0, [1e300, 1], 0, 0)]
 )
 def test_headers_that_do_not_fit(header):
     with pytest.raises(MXNetError, match="pack"):
@@ -353,3 +354,34 @@ def test_the_public_face_is_the_plugins():
     assert {"pack", "unpack_img", "MXIndexedRecordIO"} <= set(dir(mx.recordio))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         mx.recordio.nonsense  # noqa: B018
+
+
+def test_records_and_index_are_two_files(tmp_path):
+    with pytest.raises(ValueError, match="name two files"):
+        MXIndexedRecordIO(str(tmp_path / "a"), str(tmp_path / ".." / tmp_path.name / "a"), "w")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_that_share_a_hash_are_no_keys(tmp_path):
+    """A table of them takes quadratic time: 5 MB of an index, minutes."""
+    from mxcore_io_rec.labels import read_labels
+
+    with MXRecordIO(str(tmp_path / "a.rec"), "w") as record:
+        record.write(b"one")
+    (tmp_path / "a.idx").write_bytes(b"".join(b"%d\t0\n" % (i * ((1 << 61) - 1)) for i in range(30)))
+    with pytest.raises(ValueError, match="line 10 of the index .* more than 64 bits"):
+        MXIndexedRecordIO(str(tmp_path / "a.idx"), str(tmp_path / "a.rec"), "r")
+    (tmp_path / "a.lst").write_bytes(b"%d\t1\ta.jpg\n" % (1 << 64))
+    with pytest.raises(ValueError, match="line 1 of the list .* more than 64 bits"):
+        read_labels(str(tmp_path / "a.lst"))
+
+
+@pytest.mark.parametrize("name", ["a\0b.idx", "\ud800.idx"])
+@pytest.mark.parametrize("flag", ["r", "w"])
+def test_an_index_whose_name_no_file_can_have(name, flag, tmp_path):
+    with MXRecordIO(str(tmp_path / "a.rec"), "w") as record:
+        record.write(b"one")
+    with pytest.raises(ValueError) as caught:
+        MXIndexedRecordIO(str(tmp_path / name), str(tmp_path / "a.rec"), flag)
+    assert isinstance(caught.value, MXNetError)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.rec"]

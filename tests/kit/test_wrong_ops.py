@@ -300,7 +300,15 @@ def kernel():
         table = KernelSet("cpu")
         table.kernel(o, **kw)(fn)
         registry.kernels.sets.setdefault("cpu", {}).setdefault("wrong", []).extend(table.entries)
-        registry.kernels.sets["cpu"]["wrong"].sort(key=lambda k: -k.priority)
+        registry.changed()
 
     yield enter
     registry.kernels.sets["cpu"].pop("wrong", None)
+    registry.changed()
+
+
+def test_a_device_that_does_not_tell_what_overlaps(monkeypatch):
+    right = declare(lambda k, p, data: data * 2)
+    check_op(right, mx.cpu(), checks=["overlap"])
+    monkeypatch.setattr(type(mx.cpu().device), "shares", lambda self, a, b: False)
+    assert failed(right, checks=["overlap"]) == {"overlap"}

@@ -63,6 +63,17 @@ def test_jumps_after_loading(name):
     assert kind(base_lr=0.4, **arguments)(31) == pytest.approx(formula(31, 0))
 
 
+@pytest.mark.parametrize("factor", [1, 0.5])
+def test_a_jump_over_very_many_steps_is_no_walk(factor, caplog):
+    """A file may tell of 2**62 updates."""
+    caplog.set_level("INFO")
+    schedule = mx.lr_scheduler.FactorScheduler(3, factor, base_lr=1.0, stop_factor_lr=1e-8)
+    assert schedule(2**62) == (1.0 if factor == 1 else 1e-8) and schedule.count == (2**62 - 1) // 3 * 3 and len(caplog.records) < 40
+    schedule.step = 0
+    with pytest.raises(MXNetError, match="step must be an integer of at least 1"):
+        schedule(2**63)
+
+
 def test_an_optimizer_sets_the_base_rate():
     schedule = FactorScheduler(step=2, factor=0.5, base_lr=0.3)
     rule = mx.optimizer.SGD(learning_rate=0.8, lr_scheduler=schedule)

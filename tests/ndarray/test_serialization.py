@@ -4,11 +4,13 @@ import json
 import pathlib
 import pickle
 import struct
+import tracemalloc
 import zipfile
 
 import numpy as np
 import pytest
 
+import mxcore as mx
 from mxcore.base import MXNetError
 from mxcore.ndarray import serialization
 from mxcore.ndarray.serialization import Record, dump, dump_record, load, load_file, load_record, save_file
@@ -121,6 +123,67 @@ def test_absurd_sizes_are_never_allocated(shape, known_length):
         serialization._Reader(stream, size, "x").read_list()
 
 
+@pytest.mark.parametrize("shape", [(2**32 - 1,) * 32, (2**31, 2**31), (0, *(2**32 - 1,) * 3)])
+def test_absurd_shapes_of_the_first_versions(shape):
+    data = struct.pack(f"<QQQI{len(shape)}Iiii", 0x112, 0, 1, len(shape), *shape, 1, 0, 0) + bytes(30)
+    with pytest.raises(MXNetError, match=r"absurd shape .*offset 28, while reading the shape of array 0 of 1|truncated"):
+        load(data)
+
+
+def test_millions_of_empty_entries_take_little():
+    """They are one object, and no text is made for any of them."""
+    many = 200_000
+    data = struct.pack("<QQQ", 0x112, 0, many) + bytes(4 * many) + bytes(8)
+    records, names = load(data)
+    assert len(records) == many and len({id(r) for r in records}) == 1 and records[0].data is None and names == []
+    tracemalloc.start()
+    load(data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40 * many
+    with pytest.raises(MXNetError, match=f"4 bytes expected, 0 left.*while reading the kind of array {many - 1} of {many}|truncated"):
+        load(data[:-12])
+
+
+@pytest.mark.parametrize("more", [b"\0", bytes(8), b"junk" * 100])
+def test_bytes_behind_the_end_are_refused(more):
+    whole = dump([np.ones(2, "f4")], ["a"])
+    with pytest.raises(MXNetError, match=rf"{len(more)} bytes follow the last entry.*offset {len(whole)}, while reading the end"):
+        load(whole + more)
+    with pytest.raises(MXNetError, match="more bytes follow"):
+        serialization._Reader(io.BytesIO(whole + more), None, "pipe").read_list()
+    with pytest.raises(MXNetError, match="bytes follow"):
+        load_record(dump_record(np.ones(2, "f4")) + more)
+
+
+def test_two_arrays_of_one_name_are_refused():
+    one, other = np.ones(2, "f4"), np.zeros(3, "f4")
+    data = dump([one, other], ["a", "b"]).replace(b"b", b"a")
+    with pytest.raises(MXNetError, match="two arrays are named 'a', one would be lost"):
+        load(data)
+    assert load(dump([one, other]))[1] == []
+
+
+def test_names_that_no_file_can_hold():
+    with pytest.raises(MXNetError, match="name of an array holds half of a character"):
+        dump([np.ones(2, "f4")], ["\ud800"])
+
+
+@pytest.mark.parametrize("value", [None, "abc", 3])
+def test_what_is_no_bytes(value):
+    with pytest.raises(MXNetError, match="arrays are read from bytes"):
+        load(value)
+
+
+def test_a_sparse_array_may_be_larger_than_memory_as_long_as_it_is_sparse(tmp_path):
+    path = tmp_path / "a.params"
+    save_file(path, [Record(np.ones(1, "f4"), (3, 1 << 50), "csr", (np.array([0, 1, 1, 1]), np.array([5])))])
+    found, = mx.nd.load(str(path))
+    assert found.shape == (3, 1 << 50) and found.indices.asnumpy().tolist() == [5]
+    with pytest.raises(MXNetError, match=r"csr array of shape \(3, 1125899906842624\) does not fit into memory"):
+        found.asnumpy()
+
+
 def test_absurd_counts():
     with pytest.raises(MXNetError, match="truncated"):
         load(struct.pack("<QQQ", 0x112, 0, 1 << 60))
@@ -213,3 +276,20 @@ def test_a_failed_save_keeps_the_file(tmp_path):
     with pytest.raises(MXNetError, match="complex"):
         save_file(path, [np.ones(300, "f4"), np.ones(3, "complex64")], ["v", "w"])
     assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["w.params"]
+
+
+def test_operators_without_room_for_a_dense_array_say_so():
+    """A sparse array of a few bytes may have any shape."""
+    wide = mx.nd.sparse.csr_matrix((np.ones(1, "float32"), [1 << 49], [0, 1]), shape=(1, 1 << 50))
+    for use in (lambda: wide.sum(), lambda: wide + 1, lambda: mx.nd.cos(wide)):
+        # Where several contexts are in use, the result is made before the array is turned dense.
+        with pytest.raises(MemoryError, match="csr array of shape .* does not fit into memory|operator .*Unable to allocate") as caught:
+            use()
+        assert isinstance(caught.value, MXNetError)
+
+
+@pytest.mark.parametrize("shape, kind", [((10**12, 10**4), MemoryError), ((1,) * 501, ValueError)])
+def test_room_that_there_is_not_is_refused_by_name(shape, kind):
+    with pytest.raises(kind, match="operator empty with shape") as caught:
+        mx.nd.empty(shape)
+    assert isinstance(caught.value, MXNetError)

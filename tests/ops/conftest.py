@@ -1,22 +1,17 @@
-"""Fixtures of the operator tests."""
+"""Fixtures of the operator tests, and how they run: with kernels, and over the reference bodies."""
+import pathlib
+
 import pytest
 
 from mxcore._core import registry
 
-
-def _forget_plans():
-    for name in registry.ops.names():
-        registry.ops.get(name).plans.clear()
+HERE = pathlib.Path(__file__).parent
 
 
-@pytest.fixture(params=["kernels", "bodies"])
-def either(request, monkeypatch):
-    """Run a test with the device's kernels, then with the reference bodies alone."""
-    if request.param == "bodies":
-        monkeypatch.setattr(registry.kernels, "of", lambda device, op: [])
-    _forget_plans()
-    yield request.param
-    _forget_plans()
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker("both_ways")
 
 
 @pytest.fixture

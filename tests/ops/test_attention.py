@@ -24,7 +24,7 @@ def joined(y, batch):
 
 @pytest.mark.parametrize("dtype, tol", [("float16", 1e-2), ("float32", 1e-5), ("float64", 1e-12)])
 @pytest.mark.parametrize("n, m, batch, heads, d", [(5, 3, 2, 3, 4), (1, 7, 1, 1, 5), (33, 17, 3, 2, 8)])
-def test_values(either, n, m, batch, heads, d, dtype, tol):
+def test_values(n, m, batch, heads, d, dtype, tol):
     qkv, q, kv = (wave(s, i).astype(dtype) for i, s in enumerate([(n, batch, heads * 3 * d), (n, batch, heads * d), (m, batch, heads * 2 * d)]))
     weights, cross = wave((batch * heads, n, n), 4).astype(dtype), wave((batch * heads, n, m), 5).astype(dtype)
     wide = [x.astype("float64") for x in (qkv, q, kv, weights, cross)]
@@ -40,7 +40,7 @@ def test_values(either, n, m, batch, heads, d, dtype, tol):
         np.testing.assert_allclose(got.asnumpy(), want, rtol=tol, atol=tol)
 
 
-def test_gradients_through_a_whole_attention(either):
+def test_gradients_through_a_whole_attention():
     def attend(x):
         scores = mx.nd.softmax(C.interleaved_matmul_selfatt_qk(x, heads=2))
         return C.interleaved_matmul_selfatt_valatt(x, scores, heads=2)

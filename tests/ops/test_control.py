@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore._core import registry
 
 
 def run(outputs, train=False, **arrays):
@@ -144,6 +145,14 @@ def test_what_branches_must_not_do_is_told():
         y.infer_type(x="float32", i="float32")
     with pytest.raises(ValueError, match="pred must give one number, it gave an array of shape"):
         run([cond(S, lambda: X, lambda: X * 2)], s=START, x=DATA)
+
+
+@pytest.mark.parametrize("name", ["_foreach", "_while_loop", "_cond"])
+def test_a_graph_without_outputs_is_refused(name):
+    sample = registry.ops.get(name).samples[0]
+    arrays = [mx.nd.array(a) for a in sample.arrays("float32")]
+    with pytest.raises(ValueError, match=f"{name}: parameter 'num_outputs'.*1"):
+        getattr(mx.nd._internal, name)(*arrays, **{**sample.params, "num_outputs": 0})
 
 
 def test_shapes_and_dtypes_pass_through_both_ways():

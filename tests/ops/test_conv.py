@@ -36,7 +36,7 @@ def convolve(x, w, kernel, stride=(), dilate=(), pad=(), num_group=1):
 
 
 @pytest.mark.parametrize(("shape", "weight", "params"), GEOMETRIES)
-def test_definition(either, shape, weight, params):
+def test_definition(shape, weight, params):
     x, w, b = wave(shape, 1), wave(weight, 2), wave(weight[:1], 3)
     y = mx.nd.Convolution(mx.nd.array(x), mx.nd.array(w), mx.nd.array(b), num_filter=weight[0], **params).asnumpy()
     expected = convolve(x, w, **params) + b.reshape(-1, *(1,) * (len(shape) - 2))
@@ -44,7 +44,7 @@ def test_definition(either, shape, weight, params):
 
 
 @pytest.mark.parametrize(("shape", "weight", "params"), GEOMETRIES)
-def test_adjoints(either, shape, weight, params):
+def test_adjoints(shape, weight, params):
     """<conv(x, w), y> is what the gradients say when x or w is exchanged."""
     x, w = mx.nd.array(wave(shape, 1)), mx.nd.array(wave(weight, 2))
     kw = dict(params, num_filter=weight[0], no_bias=True)
@@ -55,7 +55,7 @@ def test_adjoints(either, shape, weight, params):
         assert a.sum().asscalar() == pytest.approx(b.sum().asscalar(), rel=1e-4, abs=1e-4)
 
 
-def test_deconvolution_is_the_gradient_of_convolution(either):
+def test_deconvolution_is_the_gradient_of_convolution():
     w = mx.nd.array(wave((4, 3, 3, 2), 2))
     kw = dict(kernel=(3, 2), stride=(2, 1), pad=(1, 0), no_bias=True)
     x = mx.nd.array(wave((2, 4, 3, 5), 1))
@@ -67,7 +67,7 @@ def test_deconvolution_is_the_gradient_of_convolution(either):
 
 
 @pytest.mark.parametrize("name", ["Convolution", "Deconvolution"])
-def test_channels_last(either, name):
+def test_channels_last(name):
     weight = (4, 3, 3, 2) if name == "Convolution" else (3, 4, 3, 2)
     x, w, b = wave((2, 3, 6, 5), 1), wave(weight, 2), wave((4,), 3)
     kw = dict(kernel=(3, 2), stride=(2, 1), num_filter=4, no_bias=False)
@@ -105,7 +105,7 @@ def test_second_order():
     check_grads(lambda x, w: mx.nd.tanh(mx.nd.Deconvolution(x, w, stride=(2,), **kw)), [wave((2, 3, 3), 1), wave((3, 2, 3), 2)], order=2)
 
 
-def test_empty_batch(either):
+def test_empty_batch():
     x, w = mx.nd.zeros((0, 2, 5, 5)), mx.nd.ones((3, 2, 3, 3))
     w.attach_grad()
     with mx.autograd.record():

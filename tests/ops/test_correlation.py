@@ -31,14 +31,14 @@ def by_loops(a, b, kernel_size=1, max_displacement=1, stride1=1, stride2=1, pad_
     {}, {"kernel_size": 3, "pad_size": 2}, {"max_displacement": 4, "stride2": 3, "pad_size": 3, "stride1": 2}, {"max_displacement": 0},
     {"kernel_size": 3, "max_displacement": 2, "stride1": 3, "pad_size": 1, "is_multiply": False}, {"stride2": 3},
 ])
-def test_the_definition(either, params):
+def test_the_definition(params):
     a, b = wave((2, 3, 7, 8), 1), wave((2, 3, 7, 8), 2)
     y = mx.nd.Correlation(mx.nd.array(a), mx.nd.array(b), **params)
     np.testing.assert_allclose(y.asnumpy(), by_loops(a, b, **params), rtol=1e-4, atol=1e-6)
     check_grads(lambda a, b: mx.nd.Correlation(a, b, **params), [a, b])
 
 
-def test_equal_elements(either):
+def test_equal_elements():
     a, b = mx.nd.array([[[[1, 2]]]]), mx.nd.array([[[[1, 3]]]])
     for x in (a, b):
         x.attach_grad()

@@ -14,7 +14,7 @@ def batch_norm_inputs():
     return x, gamma, beta, mx.nd.zeros((3,)), mx.nd.ones((3,))
 
 
-def test_statistics_move_in_backward(either):
+def test_statistics_move_in_backward():
     x, gamma, beta, mean, var = batch_norm_inputs()
     with mx.autograd.record():
         y = mx.nd.BatchNorm(x, gamma, beta, mean, var, momentum=0.75)
@@ -25,7 +25,7 @@ def test_statistics_move_in_backward(either):
     np.testing.assert_allclose(var.asnumpy(), 0.75 + 0.25 * batch.var((0, 2)), rtol=1e-5)
 
 
-def test_statistics_shared_by_two_calls_move_twice(either):
+def test_statistics_shared_by_two_calls_move_twice():
     x, gamma, beta, mean, var = batch_norm_inputs()
     with mx.autograd.record():
         y = mx.nd.BatchNorm(x, gamma, beta, mean, var, momentum=0.5) + mx.nd.BatchNorm(x, gamma, beta, mean, var, momentum=0.5)
@@ -34,7 +34,7 @@ def test_statistics_shared_by_two_calls_move_twice(either):
 
 
 @pytest.mark.parametrize(("train", "params"), [(False, {}), (True, {"use_global_stats": True})])
-def test_statistics_stay(either, train, params):
+def test_statistics_stay(train, params):
     x, gamma, beta, mean, var = batch_norm_inputs()
     with mx.autograd.record(train_mode=train):
         y = mx.nd.BatchNorm(x, gamma, beta, mean, var, fix_gamma=False, eps=0.0, **params)
@@ -45,7 +45,7 @@ def test_statistics_stay(either, train, params):
     np.testing.assert_allclose(x.grad.asnumpy(), np.broadcast_to(gamma.asnumpy().reshape(column), x.shape), rtol=1e-5)
 
 
-def test_fixed_gamma(either):
+def test_fixed_gamma():
     x, gamma, beta, mean, var = batch_norm_inputs()
     before = gamma.asnumpy()
     gamma.grad[:] = 7
@@ -113,7 +113,7 @@ def test_shapes_within_samples(shapes):
 @pytest.mark.parametrize(("name", "axes", "view", "params"), [
     ("LayerNorm", (2,), (3, 4, 5), {}), ("GroupNorm", (2,), (3, 2, 10), {"num_groups": 2}), ("InstanceNorm", (2,), (3, 4, 5), {}),
 ])
-def test_standardized(either, name, axes, view, params):
+def test_standardized(name, axes, view, params):
     x = wave((3, 4, 5), 1, 3.0) + 100
     n = {"LayerNorm": 5, "GroupNorm": 2, "InstanceNorm": 4}[name]
     y = getattr(mx.nd, name)(mx.nd.array(x), mx.nd.ones((n,)), mx.nd.zeros((n,)), **params).asnumpy().reshape(view)
@@ -121,7 +121,7 @@ def test_standardized(either, name, axes, view, params):
     np.testing.assert_allclose(y.std(axes), 1, rtol=1e-3)
 
 
-def test_zero_size(either):
+def test_zero_size():
     empty = mx.nd.zeros((0, 3, 2))
     with mx.autograd.record():
         y = mx.nd.BatchNorm(empty, *[mx.nd.ones((3,))] * 4)
@@ -270,7 +270,7 @@ def test_sync_refusals(shapes, params, says):
 
 
 @pytest.mark.parametrize("axis", [1, -1])
-def test_positive_part(either, axis):
+def test_positive_part(axis):
     c = (4, 3, 2)[axis]
     arrays = [mx.nd.array(a) for a in (wave((4, 3, 2), 1), wave((c,), 2), wave((c,), 3), np.zeros(c), np.ones(c))]
     arrays[0].attach_grad()

@@ -19,7 +19,7 @@ def gradient(name, x, *label, head=None, **params):
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_the_incoming_gradient_is_ignored(either, name):
+def test_the_incoming_gradient_is_ignored(name):
     x = wave((4, 3), 1)
     label = {"SoftmaxOutput": [[0, 2, 1, 1]], "SVMOutput": [[0, 2, 1, 1]]}.get(name, [] if "oss" in name else [wave((4, 3), 2)])
     a, b = gradient(name, x, *label), gradient(name, x, *label, head=wave((4, 3), 5))
@@ -38,14 +38,14 @@ def test_labels_get_no_gradient(name):
     assert x.grad.asnumpy().any() and not label.grad.asnumpy().any()
 
 
-def test_out_grad_multiplies(either):
+def test_out_grad_multiplies():
     x, label, head = wave((4, 3), 1), [0, 2, 1, 1], wave((4, 3), 5)
     np.testing.assert_allclose(gradient("SoftmaxOutput", x, label, head=head, out_grad=True), gradient("SoftmaxOutput", x, label) * head, rtol=1e-6)
     soft = np.abs(wave((4, 3), 2))
     np.testing.assert_allclose(gradient("SoftmaxOutput", x, soft, head=head, out_grad=True), gradient("SoftmaxOutput", x, soft) * head, rtol=1e-6)
 
 
-def test_softmax_output_is_the_gradient_of_its_loss(either):
+def test_softmax_output_is_the_gradient_of_its_loss():
     x, label = wave((4, 3), 1).astype(np.float64), [0, 2, 1, 1]
 
     def loss(a):
@@ -72,7 +72,7 @@ def test_softmax_labels(shapes):
         shapes("SoftmaxOutput", [data, (20,)], multi_output=True)
 
 
-def test_more_labels_than_samples(either):
+def test_more_labels_than_samples():
     with pytest.raises(ValueError, match="8 labels for 4 samples; use preserve_shape or multi_output"):
         gradient("SoftmaxOutput", wave((4, 2, 3), 1), np.zeros((4, 2), np.float32))
 
@@ -165,3 +165,18 @@ def test_faint_probabilities():
     y.backward()
     assert y.asnumpy()[0] == pytest.approx(8 * np.log(10), rel=1e-5)
     assert x.grad.asnumpy().tolist() == [[1, -1]]
+
+
+@pytest.mark.parametrize("label, by", [([1, -1, -1], 1), ([1, 0, -1], 2)])
+def test_softmax_output_is_shared_by_the_valid_labels(label, by):
+    def gradient(**params):
+        x = mx.nd.array([[1, 2, 0.5], [0, 1, -1], [2, 0, 1]])
+        x.attach_grad()
+        with mx.autograd.record():
+            y = mx.nd.SoftmaxOutput(x, mx.nd.array(label), use_ignore=True, ignore_label=-1, **params)
+        y.backward()
+        return x.grad.asnumpy()
+
+    whole = gradient()
+    assert abs(whole).max() > 0.1
+    np.testing.assert_allclose(gradient(normalization="valid"), whole / by, rtol=1e-6)

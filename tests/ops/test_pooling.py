@@ -34,7 +34,7 @@ def test_shapes(shapes):
     assert shapes("Pooling", [None], kernel=(2,)) == ([None], [None])
 
 
-def test_what_averages_count(either):
+def test_what_averages_count():
     x = mx.nd.ones((1, 1, 4))
     params = dict(kernel=(3,), stride=(2,), pad=(1,), pool_type="avg", pooling_convention="full")
     third = 2 / 3
@@ -44,19 +44,19 @@ def test_what_averages_count(either):
 
 
 @pytest.mark.parametrize("global_pool", [False, True])
-def test_the_first_of_equal_maxima_gets_the_gradient(either, global_pool):
+def test_the_first_of_equal_maxima_gets_the_gradient(global_pool):
     x = np.array([[[[1, 5, 5], [5, 2, 5]]]], np.float32)
     _, g = gradient(x, np.array([[[[3.0]]]], np.float32), kernel=(2, 3), global_pool=global_pool)
     assert g.tolist() == [[[[0, 3, 0], [0, 0, 0]]]]
 
 
-def test_padding_never_wins(either):
+def test_padding_never_wins():
     y, g = gradient(-np.ones((1, 1, 3), np.float32), np.ones((1, 1, 3), np.float32), kernel=(3,), pad=(1,))
     assert y.tolist() == [[[-1, -1, -1]]] and g.sum() == 3
 
 
 @pytest.mark.parametrize("pool_type", ["max", "avg", "sum", "lp"])
-def test_channels_last(either, pool_type):
+def test_channels_last(pool_type):
     params = dict(kernel=(3, 2), stride=(2, 1), pad=(1, 0), pool_type=pool_type, p_value=2)
     x, dy = wave((2, 3, 6, 5), 1), wave((2, 3, 3, 4), 2)
     first = gradient(x, dy, **params)
@@ -65,12 +65,12 @@ def test_channels_last(either, pool_type):
         np.testing.assert_allclose(a, b.transpose(0, 3, 1, 2), rtol=1e-6, atol=1e-6)
 
 
-def test_gradient_where_windows_leave_a_rest(either):
+def test_gradient_where_windows_leave_a_rest():
     _, g = gradient(wave((1, 1, 6), 1), np.ones((1, 1, 2), np.float32), kernel=(2,), stride=(3,), pool_type="sum")
     assert g.tolist() == [[[1, 1, 0, 1, 1, 0]]]
 
 
-def test_norm_of_zeros_has_gradient_zero(either):
+def test_norm_of_zeros_has_gradient_zero():
     _, g = gradient(np.zeros((1, 1, 4), np.float32), np.ones((1, 1, 2), np.float32), kernel=(2,), stride=(2,), pool_type="lp", p_value=2)
     assert g.tolist() == [[[0, 0, 0, 0]]]
 
@@ -95,7 +95,7 @@ def test_the_power_is_required():
         mx.nd.Pooling(mx.nd.ones((1, 1, 4)), kernel=(2,), pool_type="lp")
 
 
-def test_norms_of_negative_numbers(either):
+def test_norms_of_negative_numbers():
     """MXNet takes no absolute values: the 1-norm is the sum."""
     x = mx.nd.array([[[-1.0, 2.0, -3.0]]])
     x.attach_grad()
@@ -109,7 +109,7 @@ def test_norms_of_negative_numbers(either):
                 np.testing.assert_allclose(x.grad.asnumpy(), [[slope]], rtol=1e-5)
 
 
-def test_a_nan_is_no_maximum(either):
+def test_a_nan_is_no_maximum():
     x = mx.nd.array([[[1.0, np.nan, np.nan, -2.0, np.nan, np.nan]]])
     y = mx.nd.Pooling(x, kernel=(2,), stride=(2,)).asnumpy().ravel()
     assert y.tolist() == [1, -2, np.finfo(np.float32).min]
@@ -123,7 +123,7 @@ def test_a_nan_is_no_maximum(either):
     ({"kernel": (2, 2), "stride": (2, 2), "pad": (1, 1)}, [0, 0, 0, 0, 0, 5, 0, 6, 0, 0, 0, 0, 0, 8, 0, 9]),
     ({"global_pool": True}, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
     ({"kernel": (3, 3), "stride": (2, 2), "pooling_convention": "full"}, [1, 0, 2, 0, 0, 0, 0, 0, 3, 0, 4, 0, 0, 0, 0, 0])])
-def test_the_first_place_takes_the_gradient_where_there_is_no_maximum(either, how, grad, value):
+def test_the_first_place_takes_the_gradient_where_there_is_no_maximum(how, grad, value):
     x = mx.nd.full((1, 1, 4, 4), value)
     x.attach_grad()
     with mx.autograd.record():
@@ -133,7 +133,7 @@ def test_the_first_place_takes_the_gradient_where_there_is_no_maximum(either, ho
     assert x.grad.asnumpy().ravel().tolist() == grad
 
 
-def test_a_nan_beside_the_maximum_takes_no_gradient(either):
+def test_a_nan_beside_the_maximum_takes_no_gradient():
     x = mx.nd.array([[[np.nan, 1.0, np.nan, -2.0]]])
     x.attach_grad()
     for how, grad in (({"kernel": (2,), "stride": (2,)}, [0, 1, 0, 1]), ({"global_pool": True}, [0, 1, 0, 0])):

@@ -13,7 +13,7 @@ RESIZE, POOL = "_contrib_BilinearResize2D", "_contrib_AdaptiveAvgPooling2D"
 
 
 @pytest.mark.parametrize("size", [(2, 3), (5, 1), (7, 9), (1, 1), (6, 5)])
-def test_averages_of_parts(either, size):
+def test_averages_of_parts(size):
     x = wave((2, 2, 6, 5), 1)
     y = mx.nd.contrib.AdaptiveAvgPooling2D(mx.nd.array(x), output_size=size).asnumpy()
     for i in range(size[0]):
@@ -28,14 +28,14 @@ def test_averages_of_parts(either, size):
     ({"height": 1, "width": 4, "align_corners": False}, [[1, 1.25, 1.75, 2]]),
     ({"height": 1, "width": 1}, [[0]]), ({"height": 1, "width": 1, "align_corners": False}, [[1.5]]),
 ])
-def test_places(either, params, expected):
+def test_places(params, expected):
     x = mx.nd.array([[[[0, 1], [2, 3]]]])
     np.testing.assert_allclose(mx.nd.contrib.BilinearResize2D(x, **params).asnumpy()[0, 0], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("align", [True, False])
 @pytest.mark.parametrize("size", [(5, 7), (2, 9), (4, 3), (1, 1)])
-def test_gradients(either, size, align):
+def test_gradients(size, align):
     check_grads(lambda a: mx.nd.contrib.BilinearResize2D(a, height=size[0], width=size[1], align_corners=align), [wave((2, 1, 4, 3), 1)], order=2)
 
 
@@ -52,7 +52,7 @@ def test_lengths(shapes, mode, scale, lengths):
         assert mx.nd.contrib.BilinearResize2D(mx.nd.ones((1, 1, n, n)), **how).shape == (1, 1, m, m)
 
 
-def test_like(either, shapes):
+def test_like(shapes):
     x, like = mx.nd.array(wave((1, 1, 3, 3), 1)), mx.nd.ones((2, 4, 2, 5))
     x.attach_grad()
     like.attach_grad()

@@ -24,13 +24,13 @@ IMAGE = np.arange(36).reshape(1, 1, 6, 6)
     ((0, 0, 0, 3, 3), [7, 9, 19, 21]), ((0, 4, 4, 2, 2), [28] * 4), ((0, 7, 7, 9, 9), [0] * 4), ((0, 0.5, 1.5, 2.5, 3.5), [20, 21, 26, 27]),
     ((0, -3, -3, 1, 1), [0, 0, 0, 7]), ((-1, 0, 0, 3, 3), [0] * 4), ((1, 0, 0, 3, 3), [0] * 4),
 ])
-def test_regions(either, roi, expected):
+def test_regions(roi, expected):
     y, dx = pool(IMAGE, roi, grad=True)
     assert y.ravel().tolist() == expected
     assert dx.sum() == sum(v > 0 for v in expected)
 
 
-def test_against_loops(either):
+def test_against_loops():
     """Bins as the paper defines them, element by element."""
     x, scale, (ph, pw) = wave((2, 3, 9, 7), 1), 0.5, (3, 2)
     rs = np.random.RandomState(3)
@@ -53,14 +53,14 @@ def test_against_loops(either):
     np.testing.assert_array_equal(dx, d_expected)
 
 
-def test_the_first_of_equals(either):
+def test_the_first_of_equals():
     _, dx = pool(np.ones((1, 1, 4, 4)), (0, 0, 0, 3, 3), grad=True)
     assert dx[0, 0].tolist() == [[1, 0, 1, 0], [0] * 4, [1, 0, 1, 0], [0] * 4]
     image = np.array([[[[1, 2, 5], [5, 1, 1], [1, 5, 1]]]])  # a later column, but an earlier row
     assert pool(image, (0, 0, 0, 2, 2), (1, 1), grad=True)[1][0, 0].tolist() == [[0, 0, 1], [0] * 3, [0] * 3]
 
 
-def test_no_regions(either):
+def test_no_regions():
     y, dx = pool(IMAGE, np.zeros((0, 5)), grad=True)
     assert y.shape == (0, 1, 2, 2) and not dx.any()
 

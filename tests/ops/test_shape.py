@@ -315,13 +315,13 @@ def test_without_elements(call, shape):
     ("float32", -0.3, 0.7, 10, np.linspace(-0.3, 0.7, 41), [3, 4, 4, 4, 4, 4, 4, 4, 4, 5]),
     ("int32", 0.5, 10.7, 5, np.arange(12), [1, 2, 2, 2, 3]),
     ("int8", 0, 11, 5, np.arange(12), [2, 2, 2, 2, 4])])
-def test_round_numbers_fall_into_the_bins_of_mxnet(either, dtype, low, high, bins, data, want):
+def test_round_numbers_fall_into_the_bins_of_mxnet(dtype, low, high, bins, data, want):
     counts, edges = nd.histogram(nd.array(data, dtype=dtype), bins=bins, range=(low, high))
     assert counts.asnumpy().tolist() == want
     assert edges.asnumpy().tolist() == [np.dtype(dtype).type((low * (bins - i) + high * i) / bins) for i in range(bins + 1)]
 
 
-def test_the_ends_of_a_histogram_are_not_rounded_to_the_dtype_of_the_data(either):
+def test_the_ends_of_a_histogram_are_not_rounded_to_the_dtype_of_the_data():
     high = 8.976636599379372
     over = np.float32(high)
     assert np.float64(over) > high

@@ -12,7 +12,7 @@ from .golden.corners import wave
 AFFINE = {"transform_type": "affine", "sampler_type": "bilinear"}
 
 
-def test_the_identity_names_every_place(either):
+def test_the_identity_names_every_place():
     theta = mx.nd.array([[1, 0, 0, 0, 1, 0]])
     grid = mx.nd.GridGenerator(theta, transform_type="affine", target_shape=(3, 5))
     assert grid.asnumpy()[0, 0].tolist() == [[-1, -0.5, 0, 0.5, 1]] * 3
@@ -22,27 +22,34 @@ def test_the_identity_names_every_place(either):
     np.testing.assert_allclose(mx.nd.SpatialTransformer(x, theta, target_shape=(3, 5), **AFFINE).asnumpy(), x.asnumpy(), rtol=1e-6)
 
 
-def test_a_flow_moves_places(either):
+@pytest.mark.parametrize("shape", [(1, 3), (3, 1), (1, 1)])
+def test_one_place_along_an_axis_has_no_coordinate(shape):
+    """From -1 to 1 in no step, as in MXNet 1.9.1."""
+    grid = mx.nd.GridGenerator(mx.nd.array([[0.5, 0.25, 0.1, -0.3, 2, 0.2]]), transform_type="affine", target_shape=shape)
+    assert grid.shape == (1, 2, *shape) and np.isnan(grid.asnumpy()).all()
+
+
+def test_a_flow_moves_places():
     x, flow = mx.nd.array(np.arange(12).reshape(1, 1, 3, 4)), np.zeros((1, 2, 3, 4), np.float32)
     flow[:, 0] = 1  # one to the right
     y = mx.nd.BilinearSampler(x, mx.nd.GridGenerator(mx.nd.array(flow), transform_type="warp")).asnumpy()
     np.testing.assert_allclose(y[0, 0], [[1, 2, 3, 0], [5, 6, 7, 0], [9, 10, 11, 0]], atol=1e-5)
 
 
-def test_half_way_and_outside(either):
+def test_half_way_and_outside():
     x = mx.nd.array([[[[1, 3], [5, 7]]]])
     places = np.array([[0, -1, -2, -3, np.nan, np.inf], [0, 0, 0, 0, 0, 0]], np.float32).reshape(1, 2, 1, 6)
     y = mx.nd.BilinearSampler(x, mx.nd.array(places)).asnumpy().ravel()
     assert y[:4].tolist() == [4, 3, 1.5, 0] and np.isnan(y[4:]).all()
 
 
-def test_infinities_outside_do_not_leak(either):
+def test_infinities_outside_do_not_leak():
     x = mx.nd.array([[[[np.inf, 3, 5]]]])
     y = mx.nd.BilinearSampler(x, mx.nd.array(np.array([[1.5, 4.0], [0, 0]]).reshape(1, 2, 1, 2)))
     assert y.asnumpy().ravel().tolist() == [2.5, 0]
 
 
-def test_gradients_add_up_where_places_coincide(either):
+def test_gradients_add_up_where_places_coincide():
     x, grid = mx.nd.array(wave((1, 1, 3, 3), 1)), mx.nd.zeros((1, 2, 2, 2))
     for a in (x, grid):
         a.attach_grad()
@@ -56,11 +63,11 @@ def test_gradients_add_up_where_places_coincide(either):
     np.testing.assert_allclose(grid.grad.asnumpy()[0, 0], np.full((2, 2), slope), rtol=1e-5)
 
 
-def test_gradients_of_the_transformer(either):
+def test_gradients_of_the_transformer():
     check_grads(lambda x, t: mx.nd.SpatialTransformer(x, t, target_shape=(3, 4), **AFFINE), [wave((2, 3, 5, 4), 1), wave((2, 6), 2, 0.35)])
 
 
-def test_only_one_gradient_is_wanted(either):
+def test_only_one_gradient_is_wanted():
     x, theta = mx.nd.array(wave((1, 1, 3, 3), 1)), mx.nd.array([[0.5, 0.1, 0, 0, 0.6, 0]])
     theta.attach_grad()
     with mx.autograd.record():

@@ -34,6 +34,22 @@ def test_row_sparse_gradients(name, lazy, expected, stype):
         np.testing.assert_allclose(got.asnumpy().ravel(), want, rtol=0, atol=6e-4)
 
 
+@pytest.mark.parametrize("stype", ["default", "row_sparse"])
+@pytest.mark.parametrize("name, lazy, expected", MXNET)
+def test_row_sparse_gradients_are_the_dense_ones_where_there_are_rows(name, lazy, expected, stype):
+    """From weights and states that are all different."""
+    starts = [np.random.RandomState(i).uniform(0.5, 2, (4, 2)) for i in range(len(expected))]
+    weight, *states = [nd.array(a).tostype(stype) for a in starts]
+    getattr(nd, name)(weight, nd.array(GRAD).tostype("row_sparse"), *states, out=weight, lazy_update=lazy, **USUAL)
+    dense = [nd.array(a) for a in starts]
+    getattr(nd, name)(dense[0], nd.array(GRAD), *dense[1:], out=dense[0], **USUAL)
+    for got, want, start in zip([weight, *states], dense, starts):
+        want = want.asnumpy()
+        if lazy:
+            want[[1, 3]] = start[[1, 3]]
+        np.testing.assert_allclose(got.asnumpy(), want, rtol=1e-6)
+
+
 def test_row_sparse_adagrad():
     grad = nd.array(GRAD).tostype("row_sparse")
     common = dict(lr=0.5, rescale_grad=0.5, epsilon=0.25, clip_gradient=1.5)

@@ -54,14 +54,14 @@ def test_everything_in_one_window(kind):
     np.testing.assert_allclose(y[:, :, 0, 0], {"max": x.max, "avg": x.mean, "sum": x.sum}[kind]((2, 3)), rtol=1e-4, atol=1e-5)
 
 
-def test_convolution_agrees_with_its_successor(either):
+def test_convolution_agrees_with_its_successor():
     x, w, b = (mx.nd.array(wave(s, i)) for i, s in enumerate([(2, 4, 5, 6), (6, 2, 3, 2), (6,)]))
     how = {"kernel": (3, 2), "stride": (2, 1), "pad": (1, 1), "num_filter": 6, "num_group": 2}
     np.testing.assert_allclose(mx.nd.Convolution_v1(x, w, b, **how).asnumpy(), mx.nd.Convolution(x, w, b, **how).asnumpy(), rtol=1e-5)
     check_grads(lambda x, w, b: mx.nd.Convolution_v1(x, w, b, **how), [a.asnumpy() for a in (x, w, b)])
 
 
-def test_batch_statistics(either):
+def test_batch_statistics():
     x, gamma, beta = mx.nd.array(wave((4, 3, 2), 1)), mx.nd.array([0.5, 2, 1]), mx.nd.array([0.1, 0.2, 0.3])
     mean, var = mx.nd.zeros((3,)), mx.nd.ones((3,))
     gamma.attach_grad()

@@ -277,3 +277,11 @@ def test_bound_updates_hold_no_weights():
         rule.update(0, weight, mx.nd.ones((3,)), rule.create_state(0, weight))
     del weight
     assert len(_bound._bound) <= before
+
+
+def test_a_wrong_size_of_aggregation_says_so(monkeypatch):
+    monkeypatch.setenv("MXNET_OPTIMIZER_AGGREGATION_SIZE", "many")
+    with pytest.raises(ValueError, match="MXNET_OPTIMIZER_AGGREGATION_SIZE must be a whole number above -1, got 'many'"):
+        mx.optimizer.SGD()
+    monkeypatch.setenv("MXNET_OPTIMIZER_AGGREGATION_SIZE", "0")
+    assert mx.optimizer.SGD().aggregate_num == 0

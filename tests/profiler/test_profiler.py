@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core import arith, dispatch
+from mxcore._core import dispatch
 from mxcore.executor import instance
+from mxcore.ndarray import operators
 from mxcore.profiler.config import Config, config
 from mxcore.profiler.record import recorder
 
@@ -128,9 +129,9 @@ def test_only_what_was_asked_for(trace):
 def test_it_leaves_nothing_behind(trace):
     a, exe = mx.nd.ones((4, 4)), bound()
     a + a
-    before = dispatch.make_plan, arith._learn, mx.nd.NDArray.asnumpy, mx.nd.NDArray.__dict__.get("asnumpy")
+    before = dispatch.make_plan, operators._learn, mx.nd.NDArray.asnumpy, mx.nd.NDArray.__dict__.get("asnumpy")
     trace(lambda: (a + a, a * 2, exe.forward(), mx.nd.tanh(a)))
-    assert (dispatch.make_plan, arith._learn, mx.nd.NDArray.asnumpy, mx.nd.NDArray.__dict__.get("asnumpy")) == before
+    assert (dispatch.make_plan, operators._learn, mx.nd.NDArray.asnumpy, mx.nd.NDArray.__dict__.get("asnumpy")) == before
     assert instance.on_run is None and not any(t.name.startswith("mxcore-profiler") for t in threading.enumerate())
     assert not any(hasattr(entry[0], "profiled") for entry in mx.cpu().fast.values())
     recorder.clear()
@@ -376,3 +377,17 @@ def test_servers_are_reached_through_the_kvstore():
     finally:
         profiler.set_kvstore_handle(None)
     assert sent == [("set_config", {"profile_all": True}), ("set_state", "run"), ("dump", True)] and profiler.state() == "stop"
+
+
+def test_objects_leave_nothing_behind_while_the_profiler_is_off():
+    from mxcore.profiler.record import Label
+
+    before = len(Label.by_number)
+    domain = mx.profiler.Domain("growth")
+    for i in range(50):
+        with domain.new_task(f"task{i}"):
+            domain.new_counter(f"counter{i}", i)
+            domain.new_marker(f"marker{i}").mark()
+        with mx.profiler.scope(f"scope{i}:"):
+            pass
+    assert len(Label.by_number) == before

@@ -46,6 +46,10 @@ def test_the_sound_file_is_read():
     (second(op="FullyConnected", attrs={"num_hidden": "many"}), "node 1 'bent': .*parameter 'num_hidden'"),
     (second(op="BatchNorm", inputs=[[0, 0, 0]], subgraphs=[graph()]), "operator BatchNorm holds 0 sub-graphs, the file gives 1"),
     (second(op="null"), "a variable has no inputs"), (graph(heads=[[2, 0, 0]]), r"heads: \[2, 0, 0\] points to node 2"), (graph(heads=[[1, 1, 0]]), "heads: .*asks for output 1 of 'bent'"),
+    (graph(arg_nodes=True), "'arg_nodes' must be a list of numbers of nodes, got True"), (graph(arg_nodes=[10**30]), "arg_nodes lists 1000"),
+    (second(subgraphs=True), "'subgraphs' must be a list of graphs, got True"), (graph(heads=[[10**30, 0, 0]]), "points to node 1000"),
+    (second(op="sum", attrs={"axis": "-" * 300000}), "parameter 'axis' must be a tuple of ints"), (second(op="sum", attrs={"axis": "(" * 300}), "parameter 'axis'"),
+    (second(op="clip", attrs={"a_min": "1" + "0" * 400, "a_max": "1"}), "parameter 'a_min'"), ("[" * 100000, "is no JSON"), (second(name="\ud800"), "half of a character"),
     (graph(arg_nodes=[1]), "arg_nodes lists 1, which is no variable among its 2 nodes"), (graph(arg_nodes=[5]), "arg_nodes lists 5"),
 ])
 def test_bad_files_are_explained(tmp_path, content, text):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from .context import Context
+from .errors import error
 
 __all__ = ["Storage", "Array", "Like", "Sparse", "RowSparse", "CSR", "faces", "fresh"]
 
@@ -166,11 +167,23 @@ class Sparse:
         """The values in another dtype."""
         return self.with_parts(*self.parts[:-1], self.parts[-1].astype(dtype))
 
+    def _zeros(self, xp: Any) -> Any:
+        try:
+            return xp.zeros(self.shape, self.dtype)
+        except MemoryError as e:
+            raise error(MemoryError, f"a {self.stype} array of shape {self.shape} does not fit into memory when it is dense: {e}; "
+                                     "use its parts, such as x.data and x.indices") from None
+
 
 class RowSparse(Sparse):
     """Some rows of a larger array, the others zero: ``RowSparse(shape, indices, values)``.
 
-    `indices` are sorted and unique, ``values[i]`` is row ``indices[i]``.
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the full array.
+    *parts : array
+        `indices`, sorted and unique, and `values`: ``values[i]`` is row ``indices[i]``.
     """
 
     __slots__ = ()
@@ -182,14 +195,22 @@ class RowSparse(Sparse):
 
     def todense(self, xp: Any) -> Any:
         """The full array."""
-        full = xp.zeros(self.shape, self.dtype)
+        full = self._zeros(xp)
         if self.indices.shape[0]:
             full[self.indices] = self.values
         return full
 
 
 class CSR(Sparse):
-    """Compressed sparse rows of a matrix: ``CSR(shape, indptr, indices, values)``."""
+    """Compressed sparse rows of a matrix: ``CSR(shape, indptr, indices, values)``.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Of the full matrix.
+    *parts : array
+        `indptr`, `indices` and `values`: row i has ``values[indptr[i]:indptr[i + 1]]`` in the columns ``indices[…]`` of the same places.
+    """
 
     __slots__ = ()
     stype = "csr"
@@ -204,7 +225,7 @@ class CSR(Sparse):
 
     def todense(self, xp: Any) -> Any:
         """The full matrix."""
-        full = xp.zeros(self.shape, self.dtype)
+        full = self._zeros(xp)
         rows = xp.repeat(xp.arange(self.shape[0]), xp.diff(self.indptr))
         full[rows, self.indices] = self.values
         return full

@@ -25,7 +25,19 @@ def add_rows(xp: Any, shape: tuple[int, ...], index: Any, values: Any) -> Any:
 
 
 def merge_rows(xp: Any, shape: tuple[int, ...], indices: Any, values: Any) -> RowSparse:
-    """A row-sparse value from rows with repeated indices: equal rows are summed, indices sorted."""
+    """A row-sparse value from rows with repeated indices: equal rows are summed, indices sorted.
+
+    Parameters
+    ----------
+    xp : module
+        The array namespace.
+    shape : tuple of int
+        Of the full array.
+    indices : array, (n,)
+        In any order, and repeated.
+    values : array, (n, ...)
+        The rows.
+    """
     rows, place = xp.unique(indices, return_inverse=True)
     return RowSparse(shape, rows, add_rows(xp, (rows.shape[0], *shape[1:]), place.reshape(-1), values))
 

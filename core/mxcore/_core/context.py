@@ -55,6 +55,10 @@ class Context:
         if isinstance(device_type, Context):
             return device_type
         if isinstance(device_type, int):
+            if device_type not in cls.devtype2str:
+                from .registry import devices
+
+                devices.names()  # a plugin may bring it
             device_type = cls.devtype2str.get(device_type, device_type)
         key = (device_type, device_id)
         self = _INTERNED.get(key)

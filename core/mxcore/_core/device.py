@@ -51,7 +51,8 @@ class Device:
     type : str
         Name used in contexts, e.g. ``'cpu'``.
     type_id : int
-        Number in MXNet's files; third parties choose one above 100.
+        Number in MXNet's files. Third parties choose one above 100 (and below 2**31) that no other device has; `mxcore plugins new`
+        derives one from the name. Two devices with one number are an error that names both, so that one of them takes another.
     xp : module
         The array namespace (NumPy's functions listed in :data:`XP_FUNCTIONS`); may be a lazy property.
     async_ : bool
@@ -114,13 +115,25 @@ class Device:
         return None
 
     def shares(self, a: Any, b: Any) -> bool:
-        """Whether two arrays of this device lie in the same buffer."""
+        """Whether two arrays of this device may have memory in common.
+
+        It is asked wherever one of them is written to, or handed out. Override it where arrays are neither NumPy's nor have a
+        `base`, or where two of them can meet in memory that neither made.
+        """
+        if a is b:
+            return True
         base_a, base_b = getattr(a, "base", None), getattr(b, "base", None)
-        return a is b or base_a is b or (base_b is not None and (base_b is a or base_b is base_a))
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+            return (base_a is not None or base_b is not None) and np.may_share_memory(a, b)
+        return base_a is b or (base_b is not None and (base_b is a or base_b is base_a))
+
+    def writable(self, a: Any) -> bool:
+        """Whether an array of this device may be written to."""
+        return bool(getattr(getattr(a, "flags", None), "writeable", True))
 
     def owns(self, a: Any) -> bool:
         """Whether an array has its memory for itself and its own views, in C order, so that another NDArray may take it over."""
-        return getattr(a, "base", a) is None and bool(a.flags.c_contiguous)
+        return getattr(a, "base", a) is None and bool(getattr(getattr(a, "flags", None), "c_contiguous", False))
 
     def __repr__(self) -> str:
         return f"<Device {self.type}>"

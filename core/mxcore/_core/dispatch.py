@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from . import infer, registry, tape
-from .array import Array, Like, Storage, faces, fresh
+from .array import Array, Like, Sparse, Storage, faces, fresh
 from .binding import bind, not_an_array
 from .context import Context, current_context
 from .engine import engine
@@ -17,7 +18,7 @@ from .op import Op
 from .params import Params
 from .rng import next_key
 from .state import state
-from .transfer import guard_write, store
+from .transfer import apart, check_writable, guard_write, overlaps, store
 
 __all__ = ["K", "Plan", "call", "invoke", "context_k", "make_plan", "parse_ctx"]
 
@@ -203,8 +204,8 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
                 v = plan.fn(k, p, d, e)
             else:
                 v = plan.fn(k, p, *[x._data for x in inputs])
-            if (v.__class__ is not d.__class__ or v.dtype is not plan.dtype or v.shape != plan.shape
-                    or getattr(v, "base", v) is not None or v is d):
+            # Only NumPy's own arrays tell for certain that nobody shares their memory; of others the device is asked.
+            if v.__class__ is not ndarray or v.dtype is not plan.dtype or v.shape != plan.shape or v.base is not None or v is d:
                 if v.__class__ is tuple or v.__class__ is list:
                     v, = v
                 v = conform(k, v, plan.specs[0], [x._data for x in inputs], share and op.view)
@@ -233,8 +234,11 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
         for x in inputs:
             x._st.wait()
         pending = False
-    targets = None
+    targets, mixed = None, False
     if outs is not None or sig.mutates:
+        mixed = not apart(k.device, [*inputs, *(outs or ())])
+        for i in sig.mutates:
+            check_writable(inputs[i], f"operator {op.name} updates its input '{sig.inputs[i]}'")
         targets = [x._st for x in outs or ()] + [inputs[i]._st for i in sig.mutates]
         if any(t.write is not None or t.reads for t in targets):
             if plan.sync or device.async_:
@@ -243,7 +247,7 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
             else:
                 pending = True
     if (pending or (eng.parallel and plan.work > eng.work_limit)) and not (plan.sync or device.async_ or (op.view and share)):
-        results = _push(op, plan, k, p, inputs, outs, cls)
+        results = _push(op, plan, k, p, inputs, outs, cls, mixed)
         saved_state = None
     else:
         if device.async_:
@@ -253,9 +257,9 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
             datas = densified(k, datas)
         given = None
         if outs is not None and plan.out:
-            given = _usable(op, plan, sig, outs, inputs)
+            given = _usable(op, plan, device, sig, outs, inputs, mixed)
         try:
-            values, saved_state = run_kernel(op, plan, k, p, datas, given, share)
+            values, saved_state = run_kernel(op, plan, k, p, datas, given, share, mixed)
         except Exception as e:
             raise_in_op(e, op.name, p, datas)
         for i, new in zip(sig.mutates, values[plan.n_out:]):
@@ -263,8 +267,10 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
                 old = inputs[i]._data
                 if new is not old:
                     store(device, new, inputs[i])
-        results = []
-        for i in range(plan.n_out):
+        # A view of what is still being computed will show it; what is no view here has read it too early.
+        early = pending and not device.shares(values[0], datas[0])
+        results = _push(op, plan, k, p, inputs, outs, cls, mixed) if early else []
+        for i in range(0 if early else plan.n_out):
             v = values[i]
             if outs is not None and i < len(outs):
                 if v is not outs[i]._data:
@@ -288,9 +294,19 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
     return results if plan.visible == plan.n_out else results[:plan.visible]
 
 
-def run_kernel(op: Op, plan: Plan, k: K, p: Params, datas: list[Any], given: list[Any] | None, share: bool) -> tuple[list[Any], Any]:
-    """Run the kernel; returns outputs followed by mutated values, of declared dtype and shape, and the state."""
+def run_kernel(op: Op, plan: Plan, k: K, p: Params, datas: list[Any], given: list[Any] | None, share: bool,
+               mixed: bool = True) -> tuple[list[Any], Any]:
+    """Run the kernel; returns outputs followed by mutated values, of declared dtype and shape, and the state.
+
+    `mixed`: different arrays may overlap.
+    """
     saved = None
+    mutates = p._sig.mutates
+    mixed = bool(mutates) and (mixed or len({*map(id, datas)}) < len(datas))
+    if mixed:  # what lies in memory that it updates is read from a copy
+        written = [datas[i] for i in mutates]
+        datas = [d.copy() if i not in mutates and not isinstance(d, (Like, Sparse)) and overlaps(k.device, d, written) else d
+                 for i, d in enumerate(datas)]
     if plan.out:
         outs: list[Any] = []
         empty = k.device.empty
@@ -302,7 +318,10 @@ def run_kernel(op: Op, plan: Plan, k: K, p: Params, datas: list[Any], given: lis
                 outs.append(None)
             else:
                 outs.append(empty(spec.shape, spec.dtype, index))
-        outs += [datas[i] for i in p._sig.mutates]
+        for j, i in enumerate(mutates if mixed else ()):
+            if overlaps(k.device, datas[i], written[:j]):
+                datas[i] = datas[i].copy()  # written back afterwards
+        outs += [datas[i] for i in mutates]
         r = plan.fn(k, p, outs, *datas)
         return (outs, r) if op.stateful else (outs, None)
     r = plan.fn(k, p, *datas)
@@ -344,14 +363,10 @@ def conform(k: K, v: Any, spec: Spec, datas: list[Any], share: bool) -> Any:
             v = v.reshape(spec.shape)
         else:
             raise error(ValueError, f"its body returned shape {tuple(v.shape)}; {spec.shape} is declared")
-    if not share:
-        for d in datas:
-            if v is d or (getattr(v, "base", None) is not None and k.device.shares(v, d)):
-                return v.copy()
-    return v
+    return v.copy() if not share and overlaps(k.device, v, datas) else v
 
 
-def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list[Any] | None, cls: type[Array]) -> list[Any]:
+def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list[Any] | None, cls: type[Array], mixed: bool) -> list[Any]:
     """Allocate the outputs and hand the work to the engine."""
     ctx, device = k.ctx, k.device
     sig = p._sig
@@ -364,15 +379,14 @@ def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list
     if plan.sparse_in:
         datas = densified(k, datas)
     dest = [x._data for x in results] + [datas[i] for i in sig.mutates]
-    # The kernel may write straight into the destinations unless one of them is also read.
-    clash = outs is not None and any(device.shares(o._data, d) for o in outs for d in datas)
-    given = None if clash else [d if _same(d, s) else None for d, s in zip(dest, plan.specs)]
+    usable = _usable(op, plan, device, sig, outs or (), inputs, mixed)
+    given = [*usable, *dest[len(usable):plan.n_out]]
 
     where = f"called at {user_line()}"  # the error surfaces elsewhere
 
     def work() -> None:
         try:
-            values, _ = run_kernel(op, plan, k, p, datas, given, False)
+            values, _ = run_kernel(op, plan, k, p, datas, given, False, mixed)
             for v, d in zip(values, dest):
                 if v is not None and v is not d:
                     device.copy(v, d)
@@ -389,13 +403,24 @@ def _same(data: Any, spec: Spec) -> bool:
     return bool(data.shape == spec.shape and data.dtype == spec.dtype and getattr(getattr(data, "flags", None), "c_contiguous", True))
 
 
-def _usable(op: Op, plan: Plan, sig: Any, outs: list[Any], inputs: Sequence[Any]) -> list[Any]:
-    """The given outputs that a kernel may write directly: of the right kind, and not read by it unless declared."""
-    usable = []
-    for i, o in enumerate(outs):
+def _usable(op: Op, plan: Plan, device: Any, sig: Any, outs: Sequence[Any], inputs: Sequence[Any], mixed: bool) -> list[Any]:
+    """The given outputs that a kernel may write directly: of the right kind, and not read by it unless declared.
+
+    Of those that overlap one another, the later ones are written afterwards, in their order. `mixed`: different arrays may overlap.
+    """
+    datas = [x._data for x in inputs]
+    readers: dict[int, list[str]] = {}
+    for d, name in zip(datas, sig.inputs):
+        readers.setdefault(id(d), []).append(name)
+    usable: list[Any] = []
+    written: dict[int, Any] = {}
+    for o, spec, name in zip(outs, plan.specs, sig.outputs):
         data = o._data
-        free = all(o._st is not x._st or (op.alias.get(sig.inputs[j]) == sig.outputs[i] and x._data is data) for j, x in enumerate(inputs))
-        usable.append(data if free and _same(data, plan.specs[i]) else None)
+        free = id(data) not in written and all(op.alias.get(n) == name for n in readers.get(id(data), ()))
+        if free and mixed:
+            free = not overlaps(device, data, [d for d in (*datas, *written.values()) if d is not data])
+        usable.append(data if free and _same(data, spec) else None)
+        written[id(data)] = data
     return usable
 
 

@@ -13,7 +13,8 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-__all__ = ["MXNetError", "MXNetWarning", "error", "suggest", "describe", "asked", "raise_in_op", "user_line", "warn", "caught"]
+__all__ = ["MXNetError", "MXNetWarning", "error", "suggest", "describe", "asked", "raise_in_op", "user_line", "warn", "caught",
+           "in_a_line"]
 
 
 class MXNetError(RuntimeError):
@@ -42,6 +43,13 @@ def _class_for(kind: type[Exception]) -> type[MXNetError]:
 
 def error(kind: type[Exception], text: str) -> MXNetError:
     """Make an error that is an `MXNetError` and a `kind` at once.
+
+    Parameters
+    ----------
+    kind : type
+        A built-in exception.
+    text : str
+        What was wrong, where, what was expected, what to do.
 
     >>> from mxcore.base import MXNetError, error
     >>> e = error(ValueError, "bad")
@@ -90,7 +98,16 @@ def caught(exc: BaseException) -> Exception:
     """What a plugin's code raised, as an Exception: nothing in it may end the process, except the user with Ctrl-C."""
     if isinstance(exc, KeyboardInterrupt):
         raise exc
-    return exc if isinstance(exc, Exception) else error(RuntimeError, f"it ended with {type(exc).__name__}({exc})")
+    return exc if isinstance(exc, Exception) else error(RuntimeError, f"it ended with {in_a_line(exc)}")
+
+
+def in_a_line(exc: BaseException) -> str:
+    """``ValueError: what it says``, without the class if it is ours: the first line, also where it cannot tell its message."""
+    try:
+        text = str(exc).strip() or "no message"
+    except Exception:
+        text = "its message cannot be shown"
+    return f"{'' if isinstance(exc, MXNetError) else type(exc).__name__ + ': '}{text.splitlines()[0]}"
 
 
 def asked(p: Any) -> str:

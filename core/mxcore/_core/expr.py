@@ -10,12 +10,12 @@ Grammar: names (inputs, parameters), numbers, ``+ - * / % **``, unary minus, com
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from .errors import error, suggest
 
-__all__ = ["Expr", "FUNCTIONS", "print_numba", "print_with"]
+__all__ = ["Expr", "FUNCTIONS"]
 
 #: name -> number of arguments. Each printer maps every one of them.
 FUNCTIONS: dict[str, int] = dict.fromkeys(
@@ -35,10 +35,15 @@ Tree = tuple[Any, ...]
 class Expr:
     """A parsed expression.
 
-    Attributes
+    Parameters
     ----------
     text : str
-        As declared.
+        Python source over names, numbers, operators and the functions of :data:`FUNCTIONS`.
+    allowed : iterable of str, optional
+        The names that may stand in it; all unless told.
+
+    Attributes
+    ----------
     tree : tuple
         Nested tuples; the first item is the kind of node.
     names : frozenset of str
@@ -50,11 +55,10 @@ class Expr:
     def __init__(self, text: str, allowed: Iterable[str] | None = None) -> None:
         self.text = text
         try:
-            body = ast.parse(text, mode="eval").body
-        except SyntaxError as e:
-            raise error(ValueError, f"expr {text!r}: {e.msg}") from None
-        self.tree = self._walk(body)
-        self.names = frozenset(_names(self.tree))
+            self.tree = self._walk(ast.parse(text, mode="eval").body)
+            self.names = frozenset(_names(self.tree))
+        except (SyntaxError, RecursionError, MemoryError) as e:  # the parser's own limit is a MemoryError
+            raise error(ValueError, f"expr {text[:200]!r}: {getattr(e, 'msg', 'it is nested too deep')}") from None
         if allowed is not None:
             unknown = sorted(self.names - set(allowed))
             if unknown:
@@ -104,48 +108,3 @@ def _names(tree: Tree) -> Iterable[str]:
     for t in tree[1:]:
         if isinstance(t, tuple):
             yield from _names(t)
-
-
-def print_with(tree: Tree, name: Callable[[str], str], call: Callable[[str, list[str]], str],
-               number: Callable[[float], str] = repr, words: Mapping[str, str] | None = None) -> str:
-    """Print a tree with a language's names, calls, numbers and words for and/or/not."""
-    w = words or {"and": "and", "or": "or", "not": "not "}
-
-    def go(t: Tree) -> str:
-        kind = t[0]
-        if kind == "name":
-            return name(t[1])
-        if kind == "num":
-            return number(t[1])
-        if kind == "neg":
-            return f"(-{go(t[1])})"
-        if kind == "not":
-            return f"({w['not']}{go(t[1])})"
-        if kind in ("+", "-", "*", "/"):
-            return f"({go(t[1])} {kind} {go(t[2])})"
-        if kind == "cmp":
-            return f"({go(t[2])} {t[1]} {go(t[3])})"
-        if kind in ("and", "or"):
-            return f"({go(t[1])} {w[kind]} {go(t[2])})"
-        return call(t[1], [go(x) for x in t[2:]])
-
-    return go(tree)
-
-
-def print_numba(expr: Expr, names: Mapping[str, str], dtype: str = "float32", prefix: str = "m.") -> str:
-    """Print an expression as Numba source over scalars.
-
-    Parameters
-    ----------
-    expr : Expr
-    names : mapping
-        Free name -> scalar variable or literal in the generated source.
-    dtype : {'float32', 'float64'}
-        Type of the arithmetic; literals are wrapped so that float32 stays float32.
-    prefix : str
-        Where the functions of :data:`FUNCTIONS` are found, e.g. ``'m.'`` for a module imported as ``m``.
-    """
-    def number(v: float) -> str:
-        return f"{dtype}({float(v)!r})"
-
-    return print_with(expr.tree, names.__getitem__, lambda fn, a: f"{prefix}{fn}({', '.join(a)})", number)

@@ -8,10 +8,11 @@ from typing import Any
 from . import registry
 from .arith import Arithmetic
 from .binding import bind
+from .errors import error
 from .op import Op
 from .params import Params
 
-__all__ = ["Node", "Graph", "Value", "GraphF", "topo", "GraphPass", "variable"]
+__all__ = ["Node", "Graph", "Value", "GraphF", "topo", "GraphPass", "STOCK_PASSES", "variable"]
 
 
 class Node:
@@ -117,6 +118,15 @@ class Graph:
         return [n for n in self.nodes if n.op is None]
 
 
+#: The passes of the executor, in their order -> what they do. They are switched off by their names, so no other pass may have them.
+STOCK_PASSES: dict[str, str] = {
+    "simplify": "operators that change nothing vanish; equal ones are computed once",
+    "mirror": "results are computed again in backward instead of being kept (MXNET_BACKWARD_DO_MIRROR, force_mirroring)",
+    "fuse": "chains of elementwise operators become one kernel",
+    "plan": "results share memory where their lifetimes allow it",
+}
+
+
 class GraphPass:
     """A named graph pass.
 
@@ -128,14 +138,32 @@ class GraphPass:
         (``Symbol.optimize_for``, ``hybridize(backend=...)``).
     fn : callable
         Graph -> Graph.
+
+    Raises
+    ------
+    MXNetError
+        If the name is that of a stock pass, or an argument is of another kind.
     """
 
     def __init__(self, name: str, order: int | None, fn: Callable[[Graph], Graph]) -> None:
+        if not (name and isinstance(name, str) and (order is None or isinstance(order, (int, float))) and callable(fn)):
+            raise error(TypeError, f"GraphPass({name!r}, {order!r}, {fn!r}): it takes a name, a number or None, and a function")
+        if name in STOCK_PASSES:
+            raise error(ValueError, f"graph pass '{name}': mxcore's own pass has this name (as {', '.join(STOCK_PASSES)} have), by which it is "
+                                    "switched off; choose another one")
         self.name, self.order, self.fn = name, order, fn
 
 
 class Value(Arithmetic):
-    """An entry that composes further nodes with Python operators: what gradient rules see in a graph."""
+    """An entry that composes further nodes with Python operators: what gradient rules see in a graph.
+
+    Parameters
+    ----------
+    entry : (Node, int)
+        A node and the number of one of its outputs.
+    F : GraphF
+        Makes the further nodes.
+    """
 
     __slots__ = ("entry", "F")
 
@@ -157,7 +185,15 @@ class Value(Arithmetic):
 
 
 class GraphF:
-    """Operators by name, composed into nodes. `name` prefixes the names of the nodes it makes."""
+    """Operators by name, composed into nodes: ``F.relu(value)`` makes a node and gives its output, or a list of them.
+
+    Parameters
+    ----------
+    name : str
+        Of the first node; the next ones are called ``<name>_2``, ``<name>_3``, …
+    forward : Node, optional
+        The node whose gradient the nodes belong to.
+    """
 
     def __init__(self, name: str, forward: Node | None = None) -> None:
         self._name, self._forward, self._count = name, forward, 0

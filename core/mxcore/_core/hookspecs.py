@@ -4,6 +4,8 @@ Registration hooks take no argument and return inert declarations; the manager e
 plugin's name and takes them out again when the plugin goes or fails. Plugins are modules (or objects) with functions
 decorated by ``mxcore.plugin.hookimpl`` and an attribute ``API_VERSION``.
 """
+# A specification is its docstring: no body returns anything.
+# mypy: disable-error-code="empty-body"
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -26,73 +28,66 @@ NAMED_HOOKS = {"mxcore_iterators": "iterator", "mxcore_optimizers": "optimizer",
 
 @hookspec
 def mxcore_devices() -> Iterable[Device]:
-    """Return device objects (:class:`mxcore.plugin.Device`). It must not touch a driver: `count()` may."""
-    return ()
+    """Return device objects (:class:`mxcore.plugin.Device`). It must not touch a driver: `count()` may.
+
+    Two devices with one name, or with one `type_id`, are an error that names both plugins.
+    """
 
 
 @hookspec
 def mxcore_ops() -> Iterable[Op]:
     """Return operator declarations, e.g. ``declarations(my_module)``."""
-    return ()
 
 
 @hookspec
 def mxcore_kernels() -> Mapping[str, KernelSet | str]:
     """Return device type -> :class:`mxcore.plugin.KernelSet`, or ``"module:attr"`` of one.
 
-    A string is imported when that device first runs an operator, so that heavy compilers stay out of the import.
+    A string is imported when that device first runs an operator, so that heavy compilers stay out of the import. A set may
+    serve several devices. Kernels for operators that do not exist are told of with a warning then.
     """
-    return {}
 
 
 @hookspec
 def mxcore_iterators() -> Mapping[str, Any]:
-    """Return data iterators: name in ``mx.io`` -> class or ``"module:attr"``."""
-    return {}
+    """Return data iterators: name in ``mx.io``, as it is written -> class or ``"module:attr"``."""
 
 
 @hookspec
 def mxcore_optimizers() -> Mapping[str, Any]:
     """Return optimizers: name for ``mx.optimizer.create`` (lower case) -> class or ``"module:attr"``."""
-    return {}
 
 
 @hookspec
 def mxcore_metrics() -> Mapping[str, Any]:
     """Return metrics: name for ``mx.metric.create`` (lower case) -> class or ``"module:attr"``."""
-    return {}
 
 
 @hookspec
 def mxcore_initializers() -> Mapping[str, Any]:
     """Return initializers: name for ``mx.init.create`` (lower case) -> class or ``"module:attr"``."""
-    return {}
 
 
 @hookspec
 def mxcore_lr_schedulers() -> Mapping[str, Any]:
     """Return learning-rate schedulers: name -> class or ``"module:attr"``."""
-    return {}
 
 
 @hookspec
 def mxcore_kvstores() -> Mapping[str, Any]:
     """Return KVStores: type name for ``mx.kv.create`` (``'local'``) -> class or ``"module:attr"``; called with that name."""
-    return {}
 
 
 @hookspec
 def mxcore_graph_passes() -> Iterable[Any]:
     """Return graph passes (:class:`mxcore.plugin.GraphPass`): a name, an order (None: run by name only) and a function
     Graph -> Graph."""
-    return ()
 
 
 @hookspec
 def mxcore_cli() -> Mapping[str, Any]:
     """Return sub-commands of ``mxcore``: name -> object or ``"module:attr"`` of an object with ``help`` (one line),
     ``add_arguments(parser)`` and ``main(args) -> int``."""
-    return {}
 
 
 @hookspec
@@ -108,4 +103,3 @@ def mxcore_unconfigure() -> None:
 @hookspec
 def mxcore_report() -> list[str]:
     """Return lines for ``mxcore info``."""
-    return []

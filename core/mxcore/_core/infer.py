@@ -11,18 +11,18 @@ from .errors import MXNetError, asked, error
 from .op import Op
 from .params import Params
 
-__all__ = ["known", "show", "merge_shape", "merge_dtype", "op_shapes", "op_dtypes", "op_stypes", "infer_graph", "broadcast_shapes"]
+__all__ = ["known", "show", "merge_shape", "merge_dtype", "op_shapes", "op_dtypes", "op_stypes", "infer_graph"]
 
 ShapeT = Any  # tuple of ints with -1 for unknown dimensions, or None
 
 
 def known(shape: ShapeT) -> bool:
-    """Whether every dimension is known."""
+    """Whether every dimension of `shape` is known: it is neither None, nor has it a -1."""
     return shape is not None and -1 not in shape
 
 
 def merge_shape(a: ShapeT, b: ShapeT) -> ShapeT:
-    """The shape that satisfies both; raises ValueError if none does."""
+    """The shape that satisfies both `a` and `b`, which may be unknown in part or whole; raises ValueError if none does."""
     if a is None:
         return None if b is None else tuple(b)
     if b is None or a == b:
@@ -38,33 +38,12 @@ def merge_shape(a: ShapeT, b: ShapeT) -> ShapeT:
 
 
 def merge_dtype(a: Any, b: Any) -> Any:
-    """The dtype that satisfies both; raises TypeError if they differ."""
+    """The dtype that satisfies both `a` and `b`, either of which may be None; raises TypeError if they differ."""
     if a is None or b is None:
         return b if a is None else a
     if a != b:
         raise TypeError(f"inconsistent dtypes: {show(a)} and {show(b)} differ")
     return a
-
-
-def broadcast_shapes(a: ShapeT, b: ShapeT) -> ShapeT:
-    """NumPy's broadcast of two shapes with unknown dimensions; raises ValueError if they do not fit."""
-    if a is None or b is None:
-        return None
-    if a == b:
-        return a
-    n = max(len(a), len(b))
-    a, b = (1,) * (n - len(a)) + tuple(a), (1,) * (n - len(b)) + tuple(b)
-    out = []
-    for x, y in zip(a, b):
-        if x == y or y == 1:
-            out.append(x)
-        elif x == 1:
-            out.append(y)
-        elif -1 in (x, y):
-            out.append(max(x, y))  # the known one: 1 was ruled out above
-        else:
-            raise ValueError(f"{show(a)} and {show(b)} cannot be broadcast together")
-    return tuple(out)
 
 
 def _alike(merge: Callable[[Any, Any], Any], ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .errors import error, in_a_line
+
 if TYPE_CHECKING:
     from .op import Op
     from .params import Params
@@ -14,7 +16,15 @@ __all__ = ["Kernel", "KernelSet", "Spec"]
 
 
 class Spec:
-    """Shape, dtype and storage type of an array, without the array."""
+    """Shape, dtype and storage type of an array, without the array: what the `when` of a kernel gets.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    stype : str
+        ``'default'``, ``'row_sparse'`` or ``'csr'``.
+    """
 
     __slots__ = ("shape", "dtype", "stype")
 
@@ -50,7 +60,14 @@ class Kernel:
         """Whether it may run on inputs like these."""
         if self.dtypes is not None and any(s.dtype not in self.dtypes for s in specs):
             return False
-        return self.when is None or bool(self.when(p, *specs))
+        try:
+            return self.when is None or bool(self.when(p, *specs))
+        except Exception as e:
+            raise error(RuntimeError, f"operator {self.op}: `when` of its kernel by {self.owner} failed on {', '.join(map(repr, specs))}: {in_a_line(e)}") from e
+
+    def overlaps(self, other: Kernel) -> bool:
+        """Whether there may be inputs that both fit."""
+        return self.dtypes is None or other.dtypes is None or not self.dtypes.isdisjoint(other.dtypes)
 
     def __repr__(self) -> str:
         return f"<Kernel {self.op} of {self.owner or '?'}>"

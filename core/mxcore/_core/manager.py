@@ -7,9 +7,10 @@ warned about once and told to whoever misses something later.
 Environment
 -----------
 MXCORE_PLUGINS
-    Comma-separated allow-list of installed plugins; empty means none at all, not even the stock operators.
+    Comma-separated allow-list of installed plugins (or distributions). Those that come with mxcore itself load in any case,
+    unless it is empty: that means none at all, not even the stock operators.
 MXCORE_DISABLE_PLUGINS
-    Comma-separated names to leave out.
+    Comma-separated plugins (or distributions) to leave out.
 MXCORE_STRICT_PLUGINS
     ``1``: a plugin that fails raises instead of warning.
 """
@@ -17,14 +18,16 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 from importlib import import_module, metadata
 from typing import Any
 
 import pluggy
 
 from . import hookspecs, registry
-from .errors import MXNetError, caught, error, suggest, warn
+from .device import Device
+from .errors import MXNetError, caught, error, in_a_line, suggest, warn
+from .graph import GraphPass
+from .op import Op
 
 __all__ = ["API_VERSION", "Manager", "manager", "DEFAULT_PLUGINS"]
 
@@ -35,79 +38,94 @@ API_VERSION = 1
 DEFAULT_PLUGINS = {"ops": "mxcore.ops", "stock": "mxcore._defaults"}
 
 
-#: Hooks that return a list: what enters an item.
-_ONE_BY_ONE: dict[str, Any] = {"mxcore_ops": registry.ops.add_op, "mxcore_devices": registry.devices.add_device,
-                               "mxcore_graph_passes": lambda gp, owner: registry.tables["graph_pass"].add(gp.name, gp, owner)}
+#: How many seconds a thread waits for another that loads the plugins.
+PATIENCE = 300.0
 
 
-def _listed(variable: str) -> set[str] | None:
-    text = os.environ.get(variable)
-    return None if text is None else {n.strip() for n in text.split(",") if n.strip()}
+#: Hooks that return a list: of what, and what enters an item.
+_ONE_BY_ONE: dict[str, tuple[type, Any]] = {
+    "mxcore_ops": (Op, registry.ops.add_op), "mxcore_devices": (Device, registry.devices.add_device),
+    "mxcore_graph_passes": (GraphPass, lambda gp, owner: registry.tables["graph_pass"].add(gp.name, gp, owner))}
 
 
 class Manager:
     """Loads plugins and enters what they return in the registries."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._loaded = False
-        self._loading = False
-        self.reset()
-
-    def reset(self) -> None:
+        self._lock = registry.lock
+        #: Whether all plugins have been looked at.
+        self.loaded = False
+        self._loading = ""  # what is being loaded
         self.pm = pluggy.PluginManager("mxcore")
         self.pm.add_hookspecs(hookspecs)
         #: name -> (distribution, version)
         self.origin: dict[str, tuple[str, str]] = {}
         #: name -> (distribution, error)
         self.failed: dict[str, tuple[str, BaseException]] = {}
+        #: Names of installed plugins that the environment switches off.
+        self.left_out: set[str] = set()
 
     # -- discovery ---------------------------------------------------------------------------------------------
     def load(self) -> None:
         """Load the default and the installed plugins, once."""
-        if self._loaded or (self._loading and self._lock._is_owned()):  # type: ignore[attr-defined]
+        if self.loaded or (self._loading and self._lock._is_owned()):  # type: ignore[attr-defined]
             return
-        with self._lock:
-            if self._loaded or self._loading:
-                return
-            self._loading = True
-            try:
+        if not self._lock.acquire(timeout=PATIENCE):
+            raise error(RuntimeError, f"plugin '{self._loading}' is being loaded in another thread and does not come to an end; "
+                                      "what a plugin does while it is imported must not wait for other threads that use mxcore")
+        try:
+            if not self.loaded:
                 self._discover()
-                self._loaded = True
-            finally:
-                self._loading = False
-            self._event("mxcore_configure")
-            atexit.register(self._event, "mxcore_unconfigure")
-            # Only now: a warning may be an error, and the registries must be whole by then.
-            for name, (dist, e) in self.failed.items():
-                warn(f"plugin '{name}' of {dist} was not loaded: {type(e).__name__}: {e} "
-                     "(`mxcore plugins` shows all; MXCORE_DISABLE_PLUGINS leaves it out)")
+                self.loaded = True
+                self._event("mxcore_configure")
+                atexit.register(self._event, "mxcore_unconfigure")
+                # Only now: a warning may be an error, and the registries must be whole by then.
+                for name, (dist, e) in self.failed.items():
+                    warn(f"plugin '{name}' of {dist} was not loaded: {in_a_line(e)} "
+                         "(`mxcore plugins` shows all; MXCORE_DISABLE_PLUGINS leaves it out)")
+        finally:
+            self._loading = ""
+            self._lock.release()
 
     def _discover(self) -> None:
-        allowed, denied = _listed("MXCORE_PLUGINS"), _listed("MXCORE_DISABLE_PLUGINS") or set()
-        if allowed is None or allowed:
-            version = _version("mxcore")
-            for name, module in DEFAULT_PLUGINS.items():
-                if name not in denied:
-                    self._attempt(name, lambda module=module: import_module(module), "mxcore", version)
-        found = sorted(metadata.entry_points(group="mxcore"), key=lambda e: e.name)
-        for name in (allowed or set()) - {*DEFAULT_PLUGINS, *(ep.name for ep in found)}:
-            self.failed[name] = ("MXCORE_PLUGINS", error(KeyError, f"no plugin has this name{suggest(name, [ep.name for ep in found])}"))
-        for ep in found:
-            if ep.name in denied or (allowed is not None and ep.name not in allowed):
-                continue
-            dist = ep.dist
-            self._attempt(ep.name, ep.load, dist.name if dist else ep.value, dist.version if dist else "?")
+        allowed, denied = registry.listed("MXCORE_PLUGINS"), registry.listed("MXCORE_DISABLE_PLUGINS")
+        all_of, none_at_all = "MXCORE_PLUGINS" not in os.environ, "MXCORE_PLUGINS" in os.environ and not allowed
+        installed = sorted(self._installed(), key=lambda f: (f[2] != "mxcore", f[0]))
+        version = next((v for _, _, dist, v in installed if dist == "mxcore"), "?")
+        found = [*((n, lambda m=m: import_module(m), "mxcore", version) for n, m in DEFAULT_PLUGINS.items()), *installed]
+        for name, load, dist, version in found:
+            wanted = all_of or dist == "mxcore" or name in allowed or dist in allowed
+            if none_at_all or not wanted or name in denied or dist in denied:
+                self.left_out.add(name)
+            else:
+                self._attempt(name, load, dist, version)
+        known = {w for name, _, dist, _ in found for w in (name, dist)}
+        for name in sorted({*allowed} - known):
+            self.failed[name] = ("MXCORE_PLUGINS", error(KeyError, f"no plugin has this name{suggest(name, known)}"))
+
+    def _installed(self) -> list[tuple[str, Any, str, str]]:
+        """(name, function that loads it, distribution, version) of every entry point of the group ``mxcore``."""
+        try:
+            entries = [*metadata.entry_points(group="mxcore")]
+        except Exception:  # the files of one distribution, of whatever kind, are damaged; the others are not
+            entries = []
+            for d in {d.metadata["Name"]: d for d in metadata.distributions()}.values():
+                try:
+                    entries += d.entry_points.select(group="mxcore")
+                except Exception as e:
+                    self.failed[str(d.metadata["Name"])] = ("entry_points.txt", e)
+        return [(e.name, e.load, e.dist and e.dist.name or e.value, e.dist.version if e.dist else "?") for e in entries]
 
     def _attempt(self, name: str, load: Any, dist: str, version: str) -> None:
-        if name in self.origin:
+        if self.origin.get(name) == (dist, version):
             return
+        self._loading = name
         try:
             self.register(load(), name, dist, version)
         except BaseException as e:  # such as sys.exit() at import
-            self.failed[name] = (f"{dist} {version}", caught(e))
+            self.failed[f"{name} ({dist})" if name in self.origin else name] = (f"{dist} {version}", caught(e))
             if os.environ.get("MXCORE_STRICT_PLUGINS") == "1":
-                raise self.failed[name][1] from e.__cause__
+                raise caught(e) from e.__cause__
 
     # -- one plugin --------------------------------------------------------------------------------------------
     def register(self, plugin: Any, name: str | None = None, dist: str = "", version: str = "") -> None:
@@ -122,7 +140,8 @@ class Manager:
         name = name or str(getattr(plugin, "__name__", type(plugin).__name__))
         with self._lock:
             if name in self.origin:
-                raise error(ValueError, f"a plugin named '{name}' is already registered by {self.origin[name][0]}")
+                raise error(ValueError, f"a plugin named '{name}' is already registered by {self.origin[name][0]}; another name is needed, or "
+                                        "MXCORE_DISABLE_PLUGINS with the distribution that is to be left out")
             spoken = getattr(plugin, "API_VERSION", None)
             if spoken != API_VERSION:
                 says = "states no API_VERSION" if spoken is None else f"speaks plugin API {spoken}"
@@ -137,7 +156,7 @@ class Manager:
                 raise
             self.failed.pop(name, None)
             registry.changed()
-            if self._loaded:
+            if self.loaded:
                 self._event("mxcore_configure", plugin)
 
     def _collect(self, plugin: Any, name: str) -> None:
@@ -157,12 +176,21 @@ class Manager:
     def _enter(self, hook: str, result: Any, owner: str) -> None:
         try:
             if hook in _ONE_BY_ONE:
+                kind_of, add = _ONE_BY_ONE[hook]
                 for item in result:
-                    _ONE_BY_ONE[hook](item, owner)
+                    if not isinstance(item, kind_of):
+                        raise TypeError(f"{item!r} is no {kind_of.__name__} object")
+                    add(item, owner)
+            elif hook == "mxcore_kernels":
+                for device, kernels in result.items():
+                    registry.kernels.add(device, kernels, owner)
             else:
-                add = registry.kernels.add if hook == "mxcore_kernels" else registry.tables[hookspecs.NAMED_HOOKS[hook]].add
+                kind = hookspecs.NAMED_HOOKS[hook]
                 for key, value in result.items():
-                    add(key, value, owner)
+                    if not (key and isinstance(key, str) and (isinstance(value, str) or callable(value) or kind == "cli")):
+                        raise TypeError(f"{key!r}: {value!r} is not a name with a class or 'module:attr'")
+                    # Only these two are looked up as they are written; see `mx.registry`.
+                    registry.tables[kind].add(key if kind in ("iterator", "cli") else key.lower(), value, owner)
         except (AttributeError, TypeError) as e:
             if isinstance(e, MXNetError):
                 raise
@@ -190,7 +218,7 @@ class Manager:
                 try:
                     impl.function()
                 except BaseException as e:
-                    warn(f"{hook} of plugin '{impl.plugin_name}' failed: {caught(e)}")
+                    warn(f"{hook} of plugin '{impl.plugin_name}' failed: {in_a_line(caught(e))}")
 
     # -- questions ---------------------------------------------------------------------------------------------
     def distribution(self, owner: str) -> str:
@@ -203,11 +231,16 @@ class Manager:
         return [line for lines in self.pm.hook.mxcore_report() for line in lines]
 
 
-def _version(dist: str) -> str:
-    try:
-        return metadata.version(dist)
-    except metadata.PackageNotFoundError:
-        return "?"
-
-
 manager = Manager()
+
+_held: list[bool] = []
+
+
+def _after_fork() -> None:
+    if _held and _held.pop():  # there is nothing if this was imported in the midst of a fork
+        registry.lock.release()
+
+
+# A child has no thread that would end what another one had begun to load: let it end first.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=lambda: _held.append(registry.lock.acquire(timeout=30)), after_in_parent=_after_fork, after_in_child=_after_fork)

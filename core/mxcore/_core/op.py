@@ -2,14 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import CodeType, ModuleType
+from types import CodeType
 from typing import Any
 
 from .errors import error
 from .expr import Expr
 from .params import Int, Param, Params, Parser
 
-__all__ = ["Op", "Signature", "op", "declarations", "MISSING"]
+__all__ = ["Op", "Signature", "op", "MISSING"]
 
 #: Marks "no gradient rule", as opposed to ``grad=None``: "the gradient is zero".
 MISSING: Any = type("Missing", (), {"__repr__": lambda s: "missing", "__bool__": lambda s: False})()
@@ -130,7 +130,7 @@ class Op:
         visible: int | Callable[[Params], int] | None = None, random: bool | Callable[[Params], bool] = False, stateful: bool = False,
         view: bool = False, alias: str = "", count: str = "num_args",
         arg_names: Callable[[Params], list[str]] | None = None, expr: str | None = None, grad: Any = MISSING,
-        doc: str | None = None, direct: str | None = None, samples: Sequence[Any] = (), no_ctx: bool = False) -> None:
+        doc: str | None = None, direct: str | None = None, samples: Sequence[Any] = ()) -> None:
         where = f"operator {name}"
         self.name, self.aliases = name, tuple(aliases)
         self.body = body
@@ -259,13 +259,21 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
     Parameters
     ----------
     name : str
-        MXNet's name, the key in the registry; further names follow as `aliases`.
+        MXNet's name, the key in the registry.
+    *aliases : str
+        Further names.
     inputs, outputs : str
-        Names separated by blanks. ``bias[not no_bias]`` depends on parameters, ``args*`` takes any number (counted
-        by the parameter `count`, ``num_args`` unless told), ``lhs~`` uses shape and dtype only. `outputs` may also be
-        a function of the parameters.
-    aux, mutates : str
-        Inputs that are auxiliary states; inputs for which the body returns new values after its outputs.
+        Names separated by blanks, ``data`` and ``output`` unless told. ``bias[not no_bias]`` depends on parameters, ``args*``
+        takes any number, ``lhs~`` uses shape and dtype only. `outputs` may also be a function of the parameters.
+    count : str
+        The parameter that counts the inputs of ``args*``: ``num_args`` unless told. It is declared by itself.
+    arg_names : callable
+        Parameters -> names of the inputs of ``args*``, where neither ``arg0``, ``arg1``, … nor a count will do.
+    params : dict of str to Param
+        Parameters of the operator whose names are options of this function; all others are simply keywords.
+    aux, mutates : str or callable
+        Inputs that are auxiliary states; inputs for which the body returns new values after its outputs. Names separated by
+        blanks, or a function from parameters to a sequence of them.
     visible : int or callable
         How many outputs a user sees (all).
     random : bool or callable
@@ -276,6 +284,15 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
         ``'data->output'``: the output may overwrite that input.
     expr : str
         The elementwise meaning, for fusion (see :mod:`mxcore._core.expr`).
+    grad : callable or None
+        The gradient rule, as :meth:`Op.grad` attaches it; None says that the gradient is zero, nothing that there is none.
+    doc : str
+        Documentation, in the place of the body's docstring.
+    direct : str
+        The function of the array namespace that means the same, for a quicker call: ``'tanh'``, ``'divide:swap'`` with the
+        arguments swapped, ``'exp:float'`` where that holds for floats only.
+    samples : sequence of Sample
+        Uses of the operator: what the conformance kit runs.
     **kw : Param
         Every other keyword is a parameter of the operator.
 
@@ -295,21 +312,3 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
         if not isinstance(v, Param):
             raise error(TypeError, f"operator {name}: {k}={v!r} is neither an option nor a parameter declaration")
     return lambda body: Op(name, body, params=params, aliases=(*aliases, *options.pop("aliases", ())), **options)
-
-
-def declarations(*modules: ModuleType) -> list[Op]:
-    """All operators declared in the given modules, also those in module-level lists, tuples and dicts."""
-    found: dict[int, Op] = {}
-
-    def take(v: Any, depth: int = 0) -> None:
-        if isinstance(v, Op):
-            found[id(v)] = v
-        elif isinstance(v, (list, tuple, dict)) and depth < 3:
-            for x in v.values() if isinstance(v, dict) else v:
-                take(x, depth + 1)
-
-    for m in modules:
-        for key, v in list(vars(m).items()):
-            if not key.startswith("__"):
-                take(v)
-    return list(found.values())

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .errors import MXNetError, error, suggest
+from .errors import error, suggest
 
 __all__ = ["Param", "Int", "Float", "Bool", "Str", "Enum", "Shape", "Floats", "DType", "GraphParam", "Any_", "Rest", "Params",
-           "Parser", "REQUIRED", "as_dtype", "dtype_name"]
+           "Parser", "REQUIRED", "as_dtype", "dtype_name", "literal"]
 
 REQUIRED: Any = type("Required", (), {"__repr__": lambda s: "required", "__bool__": lambda s: False})()
 
@@ -110,12 +110,20 @@ def _plain(v: Any) -> bool:
     return v is None or v.__class__ in (str, int, float, bool) or v.__class__ in (tuple, list) and all(map(_plain, v))
 
 
+def literal(text: str) -> Any:
+    """The value that a text writes in Python; raises ValueError if it writes none, or is longer than any parameter of a file."""
+    try:
+        return ast.literal_eval(text if len(text) <= 1 << 16 else "")
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two from texts that are nested too deep
+        raise ValueError(f"{text[:60]!r} is no number, tuple or text of Python") from None
+
+
 def _number(value: Any) -> Any:
     """A number given as text or as an array of one element; anything else as it is."""
     if isinstance(value, str):
         try:
-            return ast.literal_eval(value.strip().rstrip("LlFf") if value.strip()[:1] in "-+.0123456789" else value)
-        except (ValueError, SyntaxError):
+            return literal(value.strip().rstrip("LlFf") if value.strip()[:1] in "-+.0123456789" else value)
+        except ValueError:
             return value
     elif getattr(value, "size", 0) == 1 and not isinstance(value, np.generic):
         return value.item() if isinstance(value, np.ndarray) else value.asscalar()
@@ -142,7 +150,7 @@ class _Bounded(Param):
 
 
 class Int(_Bounded):
-    """A whole number, with optional bounds `ge` and `le`."""
+    """A whole number, with optional bounds `ge` and `le`; `default` and the rest as for `Param`."""
 
     kind = "int"
 
@@ -158,14 +166,14 @@ class Int(_Bounded):
 
 
 class Float(_Bounded):
-    """A real number, with optional bounds `ge` and `le`; ``dynamic=True`` for per-step scalars."""
+    """A real number, with optional bounds `ge` and `le`; ``dynamic=True`` for per-step scalars; `default` and the rest as for `Param`."""
 
     kind = "float"
 
     def convert(self, value: Any) -> float:
         try:
             x = float(_number(value))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise TypeError(f"must be {self.allowed()}, got {value!r}") from None
         return float(self.check(x))
 
@@ -193,7 +201,15 @@ class Str(Param):
 
 
 class Enum(Param):
-    """One of a few words."""
+    """One of a few words.
+
+    Parameters
+    ----------
+    choices : str or iterable of str
+        The words; in a text they are separated by blanks.
+    default
+        As for `Param`.
+    """
 
     def __init__(self, choices: Iterable[str], default: Any = REQUIRED, **kw: Any) -> None:
         super().__init__(default, **kw)
@@ -209,7 +225,7 @@ class Enum(Param):
 
 
 class Shape(Param):
-    """A tuple of ints; a single int stands for a tuple of one. ``none=True`` allows None as an element."""
+    """A tuple of ints; a single int stands for a tuple of one. ``none=True`` allows None as an element; `default` and the rest as for `Param`."""
 
     kind = "shape"
     element: Any = staticmethod(lambda v: Int().convert(+v if v.__class__ is bool else v))  # (2, True) == (2, 1), which the cache cannot tell apart
@@ -221,8 +237,8 @@ class Shape(Param):
     def convert(self, value: Any) -> tuple[Any, ...]:
         if isinstance(value, str):
             try:
-                value = ast.literal_eval(value.strip().replace("L", "") or "()")
-            except (ValueError, SyntaxError):
+                value = literal(value.strip().replace("L", "") or "()")
+            except ValueError:
                 raise TypeError(f"must be a {self.allowed()}, got {value!r}") from None
         if isinstance(value, (int, float, np.integer, np.floating)):
             value = (value,)
@@ -323,10 +339,7 @@ class Parser:
         base = self._static(kwargs, dyn)
         if not dyn:
             return base
-        try:
-            values: dict[str, Any] = {n: v if type(v) is float and self.specs[n].free else self.specs[n].parse(v) for n, v in dyn.items()}
-        except (TypeError, ValueError) as e:
-            raise self._refuse(dyn, e) from None
+        values: dict[str, Any] = {n: v if type(v) is float and self.specs[n].free else self._read(n, v) for n, v in dyn.items()}
         values["_scalars"] = dyn
         return base.with_dynamic(values)
 
@@ -344,7 +357,8 @@ class Parser:
             found = self._parse(kwargs, dyn)
             if len(self.cache) >= self.LIMIT:
                 self.cache.clear()
-            if not any(hasattr(v, "asscalar") for v in kwargs.values()):  # an array may have another value next time
+            # An array may have another value next time; a graph does not come again, and would be kept alive with its programs.
+            if not any(hasattr(v, "asscalar") or hasattr(v, "variables") for v in kwargs.values()):
                 self.cache[key] = found
         return found
 
@@ -361,10 +375,7 @@ class Parser:
                                        f"its inputs: {', '.join(self.inputs) or 'none'}; its parameters: {', '.join(self.specs) or 'none'}")
         for name, spec in self.specs.items():
             if name in kwargs:
-                try:
-                    value = spec.parse(kwargs[name])
-                except (TypeError, ValueError) as e:
-                    raise self._refuse({name: kwargs[name]}, e) from None
+                value = self._read(name, kwargs[name])
             elif spec.required and name not in dyn:
                 raise error(TypeError, f"operator {self.op} needs parameter '{name}' ({spec.allowed()})")
             else:
@@ -374,14 +385,12 @@ class Parser:
             self.finish(p)
         return p
 
-    def _refuse(self, given: Mapping[str, Any], e: Exception) -> MXNetError:
-        for name, value in given.items():
-            try:
-                self.specs[name].parse(value)
-            except (TypeError, ValueError):
-                kind = TypeError if isinstance(e, TypeError) else ValueError
-                return error(kind, f"operator {self.op}: parameter '{name}' {e}")
-        return error(ValueError, f"operator {self.op}: {e}")
+    def _read(self, name: str, value: Any) -> Any:
+        try:
+            return self.specs[name].parse(value)
+        except (TypeError, ValueError) as e:
+            said = str(e) if len(str(e)) < 1000 else f"{str(e)[:500]} …"
+            raise error(TypeError if isinstance(e, TypeError) else ValueError, f"operator {self.op}: parameter '{name}' {said}") from None
 
     def strings(self, p: Params) -> dict[str, str]:
         """The given parameters as MXNet's JSON holds them: as they were written."""

@@ -1,25 +1,39 @@
-"""The tables of everything that plugins bring. Each entry knows its owner; only the manager and `register` write here."""
+"""The tables of everything that plugins bring. Each entry knows its owner; only the manager and `register` write here.
+
+Environment
+-----------
+MXCORE_PREFER
+    Comma-separated plugins (or distributions): where two bring one name, the one that stands first here has it.
+MXCORE_KERNEL_ORDER
+    Comma-separated plugins (or distributions): whose kernels go first where priorities are equal.
+"""
 from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from .context import TYPE_IDS, Context, reset_devices
 from .device import Device
-from .errors import caught, error, suggest, warn
+from .errors import MXNetError, caught, error, in_a_line, suggest, warn
 from .kernels import Kernel, KernelSet, Spec
 from .op import Op
 
 if TYPE_CHECKING:
     from .params import Params
 
-__all__ = ["KINDS", "Table", "ops", "devices", "kernels", "tables", "register", "lookup", "names", "drop_owner", "changed"]
+__all__ = ["KINDS", "Table", "ops", "devices", "kernels", "tables", "broken", "register", "lookup", "names", "resolve", "why", "drop_owner",
+           "changed"]
 
 #: Kinds of named things, each with its hook ``mxcore_<kind>s``.
 KINDS = ("iterator", "optimizer", "metric", "initializer", "lr_scheduler", "kvstore", "graph_pass", "cli")
 USER = "user code"
+#: Held while plugins are looked for and their targets imported; one lock, as each of the two may lead to the other.
+lock = threading.RLock()
 
 
 def _load_plugins() -> None:
@@ -28,27 +42,60 @@ def _load_plugins() -> None:
     manager.load()
 
 
-def _failures() -> str:
+def why() -> str:
+    """What may explain that something is missing, to end an error with: plugins that failed to load, and those left out."""
     from .manager import manager
 
-    bad = [f"plugin '{n}' failed to load: {e}" for n, (_, e) in manager.failed.items()]
-    bad += [f"{v} is set to '{os.environ[v]}'" for v in ("MXCORE_PLUGINS", "MXCORE_DISABLE_PLUGINS") if v in os.environ]
-    return ("; " + "; ".join(bad)) if bad else ""
+    bad = [f"plugin '{n}' failed to load: {in_a_line(e)}" for n, (_, e) in manager.failed.items()]
+    switches = [v for v in ("MXCORE_PLUGINS", "MXCORE_DISABLE_PLUGINS") if v in os.environ]
+    if manager.left_out:
+        bad.append(f"installed but switched off by {' and '.join(switches)}: {', '.join(sorted(manager.left_out))}")
+    return "".join(f"; {b}" for b in bad)
+
+
+def listed(variable: str) -> list[str]:
+    """The comma-separated names in a variable of the environment."""
+    return [n.strip() for n in os.environ.get(variable, "").split(",") if n.strip()]
+
+
+def _place(owner: str, variable: str) -> int:
+    """Where a variable lists a plugin, by its name or its distribution's; behind all others if it does not."""
+    from .manager import manager
+
+    order = listed(variable)
+    return min((order.index(n) for n in (owner, manager.distribution(owner)) if n in order), default=len(order))
 
 
 class Table:
-    """Names of one kind. A miss loads the plugins; a name belongs to one owner."""
+    """Names of one kind. A miss loads the plugins; a name has one owner, chosen by MXCORE_PREFER where several claim it."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.items: dict[str, Any] = {}
         self.owners: dict[str, str] = {}
+        #: name -> owner -> value: all who bring a name; `items` and `owners` show the one that counts.
+        self.claims: dict[str, dict[str, Any]] = {}
 
     def add(self, name: str, value: Any, owner: str) -> None:
-        """Enter `name`; equal names from two owners are an error that names both."""
-        if name in self.items:
-            raise error(ValueError, f"{self.kind} '{name}' of {owner} is already registered by {self.owners[name]}")
-        self.items[name], self.owners[name] = value, owner
+        """Enter `name`; equal names from two owners are an error that names both, unless a preference chooses."""
+        for other in self.claims.get(name, ()):
+            if _rank(other) == _rank(owner):
+                both = "" if other == owner else f"; MXCORE_PREFER={other} or MXCORE_PREFER={owner} says whose counts"
+                raise error(ValueError, f"{self.kind} '{name}' of {owner} is already registered by {other}{both}")
+        self.put(name, value, owner)
+
+    def put(self, name: str, value: Any, owner: str) -> None:
+        """Enter or replace what `owner` calls `name`."""
+        self.claims.setdefault(name, {})[owner] = value
+        self._settle(name)
+
+    def _settle(self, name: str) -> None:
+        claims = self.claims[name]
+        if claims:
+            owner = self.owners[name] = min(claims, key=_rank)
+            self.items[name] = claims[owner]
+        else:
+            del self.claims[name], self.items[name], self.owners[name]
 
     def find(self, name: str) -> Any:
         """The entry or None, after loading plugins if needed."""
@@ -60,7 +107,7 @@ class Table:
         """The entry; raises an error with near names and the plugins that failed to load."""
         found = self.find(name)
         if found is None:
-            raise error(KeyError, f"no {self.kind} is named {name!r}{suggest(name, self.items)}{_failures()}")
+            raise error(KeyError, f"no {self.kind} is named {name!r}{suggest(name, self.items)}{why()}")
         return found
 
     def names(self) -> list[str]:
@@ -68,16 +115,20 @@ class Table:
         return sorted(self.items)
 
     def drop(self, owner: str) -> None:
-        for name in [n for n, o in self.owners.items() if o == owner]:
-            del self.items[name], self.owners[name]
+        for name in [n for n, claims in self.claims.items() if owner in claims]:
+            del self.claims[name][owner]
+            self._settle(name)
+
+
+def _rank(owner: str) -> int:
+    """Who comes first where a name is claimed twice: the user, then as MXCORE_PREFER says."""
+    return -1 if owner == USER else _place(owner, "MXCORE_PREFER")
 
 
 class OpTable(Table):
     """Operators, under all their names."""
 
     def add_op(self, op: Op, owner: str) -> None:
-        if not isinstance(op, Op):
-            raise error(TypeError, f"hook mxcore_ops of {owner} returned {op!r}; it must return operator declarations")
         if op.body is None and op.direct is None and not op.stateful:
             raise error(ValueError, f"operator {op.name} of {owner} has no body")
         for name in (op.name, *op.aliases):
@@ -88,70 +139,99 @@ class DeviceTable(Table):
     """Device types."""
 
     def add_device(self, device: Device, owner: str) -> None:
-        if not isinstance(device, Device) or not device.type:
-            raise error(TypeError, f"hook mxcore_devices of {owner} returned {device!r}; it must return Device objects with a type")
-        for d in self.items.values():
-            if d.type_id == device.type_id:
-                raise error(ValueError, f"device '{device.type}' of {owner} uses type_id {d.type_id} of device '{d.type}'")
-        if TYPE_IDS.get(device.type, device.type_id) != device.type_id:
-            raise error(ValueError, f"device '{device.type}' of {owner} must keep type_id {TYPE_IDS[device.type]}")
+        number, kept = device.type_id, TYPE_IDS.get(device.type)
+        for other, d in self.items.items():
+            if d.type_id == number and other != device.type:
+                raise error(ValueError, f"device '{device.type}' of {owner} uses type_id {number} of device '{other}' of {self.owners[other]}; "
+                                        "files hold this number, so one of the two must take another (see mxcore.plugin.Device)")
+        if kept is not None and number != kept:
+            raise error(ValueError, f"device '{device.type}' of {owner} must keep type_id {kept}")
+        if not device.type or kept is None and not (isinstance(number, int) and 100 < number < 2**31):
+            raise error(ValueError, f"device {device.type!r} of {owner} has type_id {number!r}; it needs a name, and a number above 100 and below 2**31")
         self.add(device.type, device, owner)
-        Context.devtype2str.setdefault(device.type_id, device.type)
+        Context.devtype2str[number] = device.type
 
     def get(self, name: str) -> Device:
         found = self.find(name)
         if found is None:
             hint = "; pip install mxcore-cuda" if name == "gpu" else suggest(name, self.items)
-            raise error(RuntimeError, f"no plugin provides device '{name}'{hint}; there are: {', '.join(self.names())}{_failures()}")
+            raise error(RuntimeError, f"no plugin provides device '{name}'{hint}; there are: {', '.join(self.names())}{why()}")
         return found  # type: ignore[no-any-return]
 
 
 class KernelTable:
-    """Device type -> operator name -> kernels, best first."""
+    """Device type -> operator name -> kernels."""
 
     def __init__(self) -> None:
         self.pending: dict[str, list[tuple[str, str]]] = {}
         self.sets: dict[str, dict[str, list[Kernel]]] = {}
-        self.warned: set[tuple[str, ...]] = set()
-        self.failed: dict[str, str] = {}
+        #: Devices that have kernels which nobody asked for yet.
+        self._fresh: set[str] = set()
+        self._told: set[Any] = set()
+        #: (device, names of an operator, preference of the environment) -> kernels, best first; sorting for each node of a graph shows.
+        self._ranked: dict[Any, list[Kernel]] = {}
+        on_change.append(self._ranked.clear)
 
     def add(self, device: str, value: KernelSet | str, owner: str) -> None:
+        if not (device and isinstance(device, str)):
+            raise error(TypeError, f"hook mxcore_kernels of {owner}: {device!r} is not the name of a device type")
         if isinstance(value, str):
             self.pending.setdefault(device, []).append((value, owner))
-            return
-        if not isinstance(value, KernelSet):
+        elif not isinstance(value, KernelSet):
             raise error(TypeError, f"hook mxcore_kernels of {owner}: {value!r} is neither a KernelSet nor 'module:attr'")
-        table = self.sets.setdefault(device, {})
-        for k in value.entries:
-            k.owner = owner
-            table.setdefault(k.op, []).append(k)
-            self._sort(table[k.op])
+        else:
+            table = self.sets.setdefault(device, {})
+            for k in value.entries:
+                k.owner = owner
+                table.setdefault(k.op, []).append(k)
+        self._fresh.add(device)
+        self._ranked.clear()
 
-    def _sort(self, entries: list[Kernel]) -> None:
+    def _open(self, device: str) -> None:
+        """Import the device's kernel modules, and tell of kernels for operators that do not exist."""
         from .manager import manager
 
-        order = [n.strip() for n in os.environ.get("MXCORE_KERNEL_ORDER", "").split(",") if n.strip()]
-        # Distribution names decide ties, so the outcome does not depend on the order of installation.
-        dist = {k.owner: manager.distribution(k.owner) for k in entries}
-        rank = {o: (order.index(dist[o]) if dist[o] in order else len(order), dist[o]) for o in dist}
-        entries.sort(key=lambda k: (-k.priority, rank[k.owner]))
-        for a, b in zip(entries, entries[1:]):
-            tie = (a.op, a.owner, b.owner)
-            if a.owner != b.owner and a.priority == b.priority and tie not in self.warned:
-                self.warned.add(tie)
-                warn(f"kernels of operator {a.op} from {dist[a.owner]} and {dist[b.owner]} have equal priority "
-                     f"{a.priority}; {dist[a.owner]} goes first (MXCORE_KERNEL_ORDER overrules)")
+        with lock:
+            for target, owner in self.pending.pop(device, ()):
+                what = f"kernels of {owner} for device '{device}'"
+                try:
+                    self.add(device, resolve(target, what), owner)
+                except MXNetError as e:  # one plugin's kernels must not take the reference bodies away
+                    broken.setdefault(target, in_a_line(e))
+                    self.pending.setdefault(device, []).append((target, owner))
+                    warn(f"{e}; reference bodies are used instead")
+            if not manager.loaded:
+                return  # a plugin that computes while others are still to come
+            self._fresh.discard(device)
+            lost = {(k.owner, op) for op, found in self.sets.get(device, {}).items() if op not in ops.items for k in found} - self._told
+            self._told |= lost
+            for owner in sorted({o for o, _ in lost}):
+                named = [f"'{op}'{suggest(op, ops.items)}" for o, op in sorted(lost) if o == owner]
+                warn(f"kernels of {owner} for device '{device}' are for operators that do not exist: {'; '.join(named)}")
 
     def of(self, device: str, op: Op) -> list[Kernel]:
         """Kernels of an operator, best first; imports the device's kernel modules on first use."""
-        for ref, owner in self.pending.pop(device, ()):
-            try:
-                self.add(device, resolve(ref), owner)
-            except BaseException as e:  # one plugin's kernels must not take the reference bodies away
-                self.failed[ref] = f"{type(e).__name__}: {caught(e)}"
-                warn(f"kernels {ref} of {owner} for device '{device}' failed to load: {caught(e)}; reference bodies are used instead")
-        table = self.sets.get(device, {})
-        return [k for name in (op.name, *op.aliases) for k in table.get(name, ())]
+        from .manager import manager
+
+        if device in self._fresh:
+            self._open(device)
+        table, by_place = self.sets.get(device, {}), "MXCORE_KERNEL_ORDER"
+        key = device, op.name, op.aliases, os.environ.get(by_place)
+        if key in self._ranked:
+            return self._ranked[key]
+        # Distribution names decide ties, so the outcome does not depend on the order of installation.
+        found = sorted((k for name in (op.name, *op.aliases) for k in table.get(name, ())),
+                       key=lambda k: (-k.priority, _place(k.owner, by_place), manager.distribution(k.owner), k.owner))
+        for a, b in combinations(found, 2):
+            pair = (device, a.owner, b.owner)
+            if a.overlaps(b) and a.owner != b.owner and a.priority == b.priority and pair not in self._told \
+                    and _place(a.owner, by_place) == _place(b.owner, by_place):
+                self._told.add(pair)
+                one, two = (f"{k.owner} ({manager.distribution(k.owner)})" for k in (a, b))
+                warn(f"kernels of {one} and {two} for device '{device}' have equal priority {a.priority}, for operator {op.name} first; "
+                     f"those of {a.owner} are used (MXCORE_KERNEL_ORDER overrules, `mxcore plugins` lists all)")
+        self._ranked[key] = found
+        return found
 
     def resolve(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> tuple[Any, bool, str]:
         """(function, writes into outs, owner) for inputs like these; the reference body comes last."""
@@ -162,7 +242,7 @@ class KernelTable:
                 return k.fn, k.out, k.owner
         if op.body is not None and device.xp is not None:
             return op.body, False, "reference"
-        offers = sorted({k.owner for t in self.sets.values() for k in t.get(op.name, ())})
+        offers = sorted({k.owner for t in self.sets.values() for n in (op.name, *op.aliases) for k in t.get(n, ())})
         raise error(NotImplementedError, f"operator {op.name} has no kernel for device '{device.type}'"
                                          f" (offered for other devices by: {', '.join(offers) or 'no plugin'})")
 
@@ -171,6 +251,8 @@ class KernelTable:
             for name in list(table):
                 table[name] = [k for k in table[name] if k.owner != owner]
         self.pending = {d: [(r, o) for r, o in v if o != owner] for d, v in self.pending.items()}
+        self._told = {t for t in self._told if owner not in t}
+        self._ranked.clear()
 
 
 #: Called when the set of plugins changes, by whoever caches what the tables gave.
@@ -180,76 +262,65 @@ ops = OpTable("operator")
 devices = DeviceTable("device")
 kernels = KernelTable()
 tables: dict[str, Table] = {k: Table(k) for k in KINDS}
+#: Targets ``"module:attr"`` that could not be imported when they were asked for, with the reason.
+broken: dict[str, str] = {}
 
 
-def resolve(value: Any) -> Any:
-    """Import ``"module:attr"``; anything else is returned as it is."""
-    if not isinstance(value, str):
-        return value
-    module, _, attr = value.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in attr.split(".") if attr else ():
-        found = getattr(found, part)
+def resolve(target: str, what: str) -> Any:
+    """Import ``"module:attr"``, which is `what`; a failure is remembered in :data:`broken`."""
+    module, _, attr = target.partition(":")
+    try:
+        found = importlib.import_module(module)
+        found = attrgetter(attr)(found) if attr else found
+    except BaseException as e:
+        broken[target] = in_a_line(caught(e))
+        raise error(ImportError, f"{what} cannot be imported from '{target}': {broken[target]}") from e
+    broken.pop(target, None)
     return found
 
 
-def register(kind: str, name: str, value: Any, owner: str = USER) -> None:
+def register(kind: str, name: str, value: Any) -> None:
     """Enter a class under a name from user code (``mx.optimizer.register`` and kin).
 
-    A second registration replaces the first with a warning, as in MXNet.
+    It takes the place of what was there before with a warning, as in MXNet.
     """
-    table = _table(kind)
+    table = tables[kind]
     _load_plugins()
-    if name in table.items and table.items[name] is not value:
-        warn(f"{kind} '{name}' of {owner} replaces the one of {table.owners[name]}")
-        del table.items[name], table.owners[name]
-    if name not in table.items:
-        table.add(name, value, owner)
-
-
-def _table(kind: str) -> Table:
-    try:
-        return tables[kind]
-    except KeyError:
-        raise error(KeyError, f"no kind {kind!r}{suggest(kind, KINDS)}; kinds: {', '.join(KINDS)}") from None
+    if table.items.get(name, value) is not value:
+        warn(f"{kind} '{name}' of {USER} replaces the one of {table.owners[name]}")
+    table.put(name, value, USER)
 
 
 def lookup(kind: str, name: str) -> Any:
     """The object registered under `name`, imported if it was given as ``"module:attr"``."""
-    table = _table(kind)
+    table = tables[kind]
     found = table.get(name)
     if isinstance(found, str):
-        try:
-            found = resolve(found)
-        except (ImportError, AttributeError, SystemExit) as e:
-            raise error(ImportError, f"{kind} '{name}' of {table.owners[name]} cannot be imported: {caught(e)}") from e
-        table.items[name] = found
+        owner, target = table.owners[name], found
+        found = resolve(target, f"{kind} '{name}' of plugin '{owner}'")
+        if kind != "cli" and not callable(found):
+            broken[target] = f"it is {found!r}, neither a class nor a function"
+            raise error(TypeError, f"{kind} '{name}' of plugin '{owner}', '{target}': {broken[target]}")
+        table.put(name, found, owner)
     return found
 
 
 def names(kind: str) -> list[str]:
     """All names of a kind, sorted."""
-    return _table(kind).names()
-
-
-def owned(owner: str) -> dict[str, list[str]]:
-    """What an owner registered, kind by kind; kernels as references or as their number."""
-    found = {t.kind: sorted(n for n, o in t.owners.items() if o == owner) for t in (ops, devices, *tables.values())}
-    n = sum(k.owner == owner for t in kernels.sets.values() for ks in t.values() for k in ks)
-    found["kernels"] = [f"{n} kernels"] * bool(n) + sorted({r for v in kernels.pending.values() for r, o in v if o == owner})
-    return {k: v for k, v in found.items() if v}
+    return tables[kind].names()
 
 
 def drop_owner(owner: str) -> None:
     """Remove everything that `owner` registered."""
+    gone = set(ops.items.values())
     for t in (ops, devices, kernels, *tables.values()):
         t.drop(owner)  # type: ignore[attr-defined]
-    changed()
+    changed(gone)
 
 
-def changed() -> None:
-    """Forget what was memoised from the tables."""
-    for op in set(ops.items.values()):
+def changed(gone: Iterable[Op] = ()) -> None:
+    """Forget what was memoised from the tables; somebody may still hold operators that are `gone`."""
+    for op in {*ops.items.values(), *gone}:
         op.plans.clear()
         op.grad_plan = None
     reset_devices()

@@ -61,6 +61,15 @@ class Rng:
     """The random numbers of one key. Each method draws the next numbers of the key's stream.
 
     A device overrides :meth:`bits` with its own Philox; the distributions follow from the bits.
+
+    Parameters
+    ----------
+    device : Device
+        Where the numbers go.
+    key : (int, int, int)
+        Seed, stream and counter.
+    index : int
+        Index of the device.
     """
 
     def __init__(self, device: Device, key: tuple[int, int, int], index: int) -> None:

@@ -108,6 +108,8 @@ def mark(x: Array, grad: Array | None, req: str) -> None:
     """Make `x` a variable: gradients end in it and are written to `grad`."""
     if req not in ("write", "add", "null"):
         raise error(ValueError, f"grad_req must be 'write', 'add' or 'null', got {req!r}")
+    if grad is not None:
+        transfer.check_writable(grad, "a variable's gradient")
     x._entry = (Leaf(grad, req), 0)
 
 
@@ -228,13 +230,16 @@ class _Goal:
     def gradients(self, leaves: dict[Leaf, Any]) -> list[Any]:
         """The gradients of the variables; zeros where none arrived."""
         result: list[Any] = []
+        found = self.found
         for v in self.variables:
             node, i = v._entry
-            g = leaves.get(node) if node.op is None else self.found.get((id(node), i))
-            if g is None:
-                g = frontend.eager.zeros_like(v)
-            if any(g is c for c in (*result, *_ONES.values())):  # rules may hand on one array twice; callers may write
-                g, entry = g.dense(g._data.copy(), Storage(g._st.ctx)), g._entry
+            key = id(node), i
+            if node in leaves:
+                found[key] = leaves.pop(node)
+            alone = key in found and _holders(found, key) == _ALONE and (found[key].stype != "default" or v._st.ctx.device.owns(found[key]._data))
+            g = found[key] if key in found else frontend.eager.zeros_like(v)
+            if not alone and key in found:  # its memory may be anybody's, and callers may write to it; sparse values are never written in place
+                g, entry = frontend.eager._copy(g.twin()) if g.stype == "default" else g.twin(), g._entry
                 g._entry = entry
             result.append(g)
         return result
@@ -358,14 +363,13 @@ def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any]) -> None:
             _write(n, {n: frontend.eager.zeros_like(n.grad)})
 
 
-def _holders(grads: dict[Leaf, Any], leaf: Leaf) -> tuple[int, int, int]:
-    """References to the gradient that has arrived for a leaf, to its data, and to the data that the leaf wants it in."""
-    return getrefcount(grads[leaf]), getrefcount(grads[leaf]._data), getrefcount(leaf.grad._data)  # type: ignore[union-attr]
+def _holders(arrays: dict[Any, Any], key: Any) -> tuple[int, int, int]:
+    """References to an array, to its data and to its storage."""
+    return getrefcount(arrays[key]), getrefcount(arrays[key]._data), getrefcount(arrays[key]._st)
 
 
 #: What :func:`_holders` counts where nobody else holds any of them; interpreters count their own references differently.
-_lone = Leaf(Array(object(), Storage(None)), "null")  # type: ignore[arg-type]
-_ALONE = _holders({_lone: Array(object(), Storage(None))}, _lone)  # type: ignore[arg-type]
+_ALONE = _holders({0: Array(object(), Storage(None))}, 0)  # type: ignore[arg-type]
 #: Bytes from which on it pays to ask.
 _LARGE = 1 << 16
 
@@ -376,7 +380,8 @@ def _write(leaf: Leaf, grads: dict[Leaf, Any]) -> None:
     if grad is None:
         return
     leaf.fresh = True
-    alone = grad.stype == "default" and grad._data.nbytes >= _LARGE and _holders(grads, leaf) == _ALONE
+    alone = (grad.stype == "default" and grad._data.nbytes >= _LARGE and _holders(grads, leaf) == _ALONE
+             and getrefcount(grad._data) == _ALONE[1])
     g = grads[leaf]
     a, b, x, y = g._st, grad._st, g._data, grad._data
     if a.ctx is not b.ctx or x.shape != y.shape or x.dtype is not y.dtype and x.dtype != y.dtype:

@@ -1,20 +1,46 @@
 """Values from array to array: writing, copying between contexts, and who may be written to."""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from numpy import ndarray
+
 from . import dispatch, registry, tape  # circular, used at call time only
-from .array import Array, Storage, faces
+from .array import Array, Like, Sparse, Storage, faces
 from .context import Context
 from .engine import engine
 from .errors import error
 from .state import state
 
-__all__ = ["assign", "guard_write", "store", "to_context", "wrap"]
+__all__ = ["apart", "assign", "check_writable", "guard_write", "overlaps", "store", "to_context", "wrap"]
+
+
+def check_writable(x: Array, what: str) -> None:
+    """Refuse to write to read-only memory."""
+    d = x._data
+    if not (d.flags.writeable if d.__class__ is ndarray else x._st.ctx.device.writable(d)):
+        raise error(ValueError, f"{what}: the array's memory is read-only (such as from_numpy or from_dlpack bring along); write to a copy() of it")
+
+
+def apart(device: Any, arrays: Iterable[Array | Like]) -> bool:
+    """Whether no two different ones of some arrays can overlap, by a quick look at each; if not, `overlaps` tells of two."""
+    owns = device.owns
+    for x in arrays:
+        d = x._data
+        if not (d.__class__ is Like or isinstance(d, Sparse) or owns(d)):
+            return False
+    return True
+
+
+def overlaps(device: Any, a: Any, others: Iterable[Any]) -> bool:
+    """Whether a value may have memory in common with one of others; `Like` has none, that of sparse ones is never written to."""
+    return not isinstance(a, Sparse) and any(not isinstance(b, (Like, Sparse)) and device.shares(a, b) for b in others)
 
 
 def guard_write(x: Array, what: str) -> None:
-    """Refuse to write to an array of the graph while recording, as MXNet does."""
+    """Refuse to write to read-only memory and, while recording, to an array of the graph, as MXNet does."""
+    check_writable(x, what)
     if state.record and x._entry is not None and tape.differentiable(x._entry):
         raise error(RuntimeError, f"{what}: inplace operations (+=, -=, x[:]=, out=) are not supported on an array of the graph "
                                   "while recording; use a new array, or leave autograd.record()")
@@ -37,6 +63,7 @@ def assign(dst: Array, src: Array) -> None:
     a, b = src._data, dst._data
     if a is b:
         return
+    check_writable(dst, "writing to an array")
     if (ss.write is None and sd.write is None and not sd.reads) or device.async_ or dst.stype != "default" or src.stype != "default":
         if ss.write is not None:
             ss.wait()

@@ -7,20 +7,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-#: name -> (what it does, module)
-COMMANDS = {
-    "train": ("train an image classifier; with no argument LeNet on handwritten digits", "mxcore.cli.train"),
-    "predict": ("run a saved model on images, arrays or records", "mxcore.cli.predict"),
-    "summary": ("show the layers of a saved model, with shapes and parameters", "mxcore.cli.summary"),
-    "plot": ("draw the graph of a saved model", "mxcore.cli.plot"),
-    "run": ("run a script that says `import mxnet`, unchanged", "mxcore.cli.run"),
-    "info": ("show versions, devices, threads and plugins", "mxcore.cli.info"),
-    "plugins": ("list the plugins, or write the skeleton of a new one", "mxcore.cli.plugins"),
-}
+from .._defaults import COMMANDS
+from ..base import MXNetError, error
 
 
 def _plugin_help(name: str) -> str:
@@ -29,7 +22,7 @@ def _plugin_help(name: str) -> str:
 
     try:
         return str(registry.lookup("cli", name).help)
-    except Exception as e:
+    except Exception as e:  # of whatever kind: it is another's code
         return f"cannot be loaded: {e}"
 
 
@@ -50,11 +43,14 @@ def _find(name: str) -> tuple[str, Any] | None:
     """Help line and object of a sub-command, or None."""
     from .._core import registry
 
-    if name in COMMANDS:
+    # Stock commands work whatever plugins do, and must not load them: scripts may yet set what decides about plugins.
+    if name in COMMANDS and ("MXCORE_PREFER" not in os.environ or registry.tables["cli"].find(name) in (None, COMMANDS[name][1])):
         text, module = COMMANDS[name]
         return text, importlib.import_module(module)
     if name in registry.names("cli"):
         command = registry.lookup("cli", name)
+        if lacking := [a for a in ("help", "add_arguments", "main") if not hasattr(command, a)]:
+            raise error(TypeError, f"it is {command!r} of plugin '{registry.tables['cli'].owners[name]}', which has no {' and no '.join(lacking)}")
         return command.help, command
     return None
 
@@ -79,8 +75,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     mxcore 0.1.0
     0
     """
-    from ..base import MXNetError
-
     args = list(sys.argv[1:] if argv is None else argv)
     if not args or args[0] in ("-h", "--help", "help"):
         print(_usage())
@@ -94,7 +88,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         found = _find(name)
         if found is None:
-            print(f"mxcore: there is no command {name!r}\n\n{_usage()}", file=sys.stderr)
+            from .._core.errors import suggest
+            from .._core.registry import names, why
+
+            near = suggest(name, [*COMMANDS, *names("cli")])
+            print(f"mxcore: there is no command {name!r}{near}{why()}\n\n{_usage()}", file=sys.stderr)
             return 2
         text, command = found
         parser = argparse.ArgumentParser(prog=f"mxcore {name}", description=text[:1].upper() + text[1:] + ".")

@@ -12,6 +12,7 @@ from .. import __version__
 from .._core import registry
 from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
+from . import plugins
 
 #: What is shown of the rest of the environment: distributions, by what they serve.
 _DISTRIBUTIONS = (
@@ -60,9 +61,9 @@ def _threads() -> Iterator[tuple[str, str]]:
 def _plugins() -> Iterator[tuple[str, str]]:
     manager.load()
     for name, (dist, version) in sorted(manager.origin.items()):
-        yield name, f"{dist} {version}"
-    for name, (dist, reason) in sorted(manager.failed.items()):
-        yield name, f"{dist}, failed: {type(reason).__name__}: {reason}"
+        bad = plugins.problems(name)
+        yield name, f"{dist} {version}{f', {len(bad)} broken (`mxcore plugins` tells)' if bad else ''}"
+    yield from plugins.failures()
 
 
 def table(title: str, rows: Iterable[tuple[str, str]]) -> list[str]:

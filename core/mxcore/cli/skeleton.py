@@ -1,14 +1,15 @@
 """Skeletons of new plugins, from the folders of templates beside this module.
 
 A template is a file whose name ends in ``.tmpl``. In its text and in its path these words are replaced, after
-`$` in the text and bare in the path: ``$name`` (``my_op``, NAME in a path), ``$dist`` (``my-op``) and
-``$Name`` (``MyOp``).
+`$` in the text and bare in the path: ``$name`` (``my_op``, NAME in a path), ``$dist`` (``my-op``), ``$Name`` (``MyOp``)
+and ``$type_id``, the number of a device (see `type_id`).
 """
 from __future__ import annotations
 
 import keyword
 import shutil
 import tempfile
+import zlib
 from pathlib import Path
 from string import Template
 
@@ -22,9 +23,18 @@ def kinds() -> list[str]:
     return sorted(p.name for p in TEMPLATES.iterdir() if p.is_dir())
 
 
+def type_id(name: str) -> int:
+    """The number of a new device in files: derived from its name, so that two authors hardly ever choose the same.
+
+    >>> type_id("my_board") == type_id("my_board") > 100
+    True
+    """
+    return 1000 + zlib.crc32(name.encode()) % 2_000_000_000
+
+
 def render(name: str, kind: str) -> dict[str, str]:
     """Return path -> text of every file of a skeleton, for a plugin module of the given name."""
-    words = {"name": name, "dist": name.replace("_", "-"), "Name": name.title().replace("_", "")}
+    words = {"name": name, "dist": name.replace("_", "-"), "Name": name.title().replace("_", ""), "type_id": type_id(name)}
     root = TEMPLATES / kind
     return {
         path.relative_to(root).as_posix().removesuffix(".tmpl").replace("NAME", name): Template(

@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from .._io_files import is_url, local_path, open_write
+from .._json import encode
 from ..base import error
 
 __all__ = ["EventWriter", "checksum"]
@@ -124,7 +125,7 @@ class EventWriter:
             raise error(TypeError, f"add_scalar: {tag!r} must be a number, got {value!r}") from None
         except OverflowError:  # beyond single precision
             number = struct.pack("<f", float("inf") if value > 0 else float("-inf"))
-        self._write(_event(step=int(step), summary=_field(1, _field(1, str(tag).encode()) + b"\x15" + number)))
+        self._write(_event(step=int(step), summary=_field(1, _field(1, encode(str(tag), "the tag of a summary")) + b"\x15" + number)))
 
     def close(self) -> None:
         """End the file."""

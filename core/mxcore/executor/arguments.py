@@ -20,6 +20,8 @@ from .program import infer_all
 
 __all__ = ["from_buffer", "groups_of", "listed", "requests", "simple_arrays"]
 
+#: So many missing arguments are named, each with the nearest names given.
+_SHOWN = 10
 _STYPES = {"0": "default", "1": "row_sparse", "2": "csr"}
 
 
@@ -42,8 +44,9 @@ def listed(given: Any, names: list[str], what: str, optional: bool, at: Callable
     if isinstance(given, dict):
         missing = [n for n in names if n not in given]
         if missing and not optional:
-            near = {n: suggest(n, [g for g in given if g not in names]) for n in missing}
-            raise error(ValueError, f"bind: {what} lacks {', '.join(repr(n) + near[n] for n in missing)}; given: {sorted(given)}")
+            free = list(set(given).difference(names))
+            near = ", ".join(repr(n) + suggest(n, free) for n in missing[:_SHOWN]) + f" … {len(missing)} in all" * (len(missing) > _SHOWN)
+            raise error(ValueError, f"bind: {what} lacks {near}; given: {sorted(given)}")
         arrays = [given.get(n) for n in names]
     else:
         arrays = list(given)

@@ -1,18 +1,20 @@
 """The class CachedOp: a graph that is called like an operator."""
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from .._core import tape
+from .._core import registry, tape
 from .._core.array import Storage, faces
 from .._core.context import Context
 from .._core.dispatch import context_k
 from .._core.errors import error
 from .._core.op import Op
 from .._core.state import state
+from .._core.transfer import check_writable
 from ..ndarray import NDArray, op
 from ..ops.control.interpret import interpret
 from ..ops.control.replay import replay
@@ -62,20 +64,34 @@ class CachedOp:
     def __init__(self, symbol: Any, flags: Any = ()) -> None:
         self.symbol = symbol
         self.flags = dict(flags)
-        self._heads = run_passes(symbol._heads)
+        self._passed: Any = None
         self._names = symbol.list_inputs()
         self._aux = frozenset(symbol.list_auxiliary_states())
         self._last: _Signature | None = None
         self._signatures: OrderedDict[Any, _Signature] = OrderedDict()
         self._monitor: Callable[[str, str, Any], None] | None = None
         self._monitor_all = False
-        outputs = [f"output{i}" for i in range(len(self._heads))]
+        outputs = [f"output{i}" for i in range(len(symbol._heads))]
         core = self._op = Op("_CachedOp", None, inputs="data*", outputs=lambda p: outputs, stateful=True,
                            aux=lambda p: [f"arg{i}" for i, n in enumerate(self._names) if n in self._aux])
         core.backward_rule = _backward
         # Gradients that can be differentiated again: the graph runs node by node, recorded.
         core.replay_rule = replay(lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs)), ctx))
         self._params = core.parse({"num_args": len(self._names)})
+        _ = self._heads  # passes that cannot take the graph say so now
+        _all.add(self)
+
+    @property
+    def _heads(self) -> Any:
+        """The heads of the graph as the passes of plugins leave it."""
+        if self._passed is None:
+            self._passed = run_passes(self.symbol._heads)
+        return self._passed
+
+    def _forget(self) -> None:
+        """Compile anew at the next call: passes or kernels have come or gone."""
+        self._passed = self._last = None
+        self._signatures.clear()
 
     def __call__(self, *args: Any, out: Any = None, default_ctx: Context | None = None) -> Any:
         """Compute the outputs from arrays in the order of ``symbol.list_inputs()``; recorded on the tape as one step.
@@ -162,6 +178,17 @@ class CachedOp:
             self._monitor(f"{node.name}_{name}", node.op.name, y)
 
 
+_all: weakref.WeakSet[CachedOp] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for found in list(_all):
+        found._forget()
+
+
+registry.on_change.append(_forget_all)
+
+
 def _current() -> Context:
     from .._core.context import current_context
 
@@ -205,34 +232,18 @@ class _Signature:
         """Run the first part on new output arrays."""
         memory = self.free.pop() if self.free else _Memory(self)
         instance, program, ctx = memory.instance, self.program, self.ctx
-        device = ctx.device
-        if device.async_:
-            device.activate(ctx.device_id)
-        outs: list[Any] = [NDArray(device.empty(spec.shape, spec.dtype, ctx.device_id), Storage(ctx)) if fixed(spec) else None
-                           for spec in self.specs[:self.n_out]]
-        reads = [x._st for x in args]
-        values = [(slot, datas[i]) for slot, i in self.slots]
-        targets = [(i, y._data) for i, y in enumerate(outs) if y is not None]
-        keys = instance.keys(0)
-
-        def work(where: str) -> None:
-            instance.bind(0, values, targets)
-            instance.run(0, keys, where)
-
+        if ctx.device.async_:
+            ctx.device.activate(ctx.device_id)
+        for i in self.mutated:
+            check_writable(args[i], f"training moves the auxiliary state '{owner._names[i]}'")
+        memory.reads = [x._st for x in args]
         memory.moved = [args[i]._st for i in self.mutated]
-        for st in memory.moved:
-            st.version += 1
-        # Heads of unknown shape exist only once the program has run; such programs run at once.
-        memory.run(work, reads, [*(y._st for y in outs if y is not None), *memory.moved], 0)
-        memory.forward = work
-        for i, y in enumerate(outs):
-            if y is None:
-                value = instance.env[program.head_slots[i]]
-                outs[i] = faces[getattr(value, "stype", "default")](value, Storage(ctx))
+        memory.again = [(slot, datas[i]) for slot, i in self.slots], instance.keys(0)
+        outs = memory.run(0, *memory.again, range(self.n_out))
         if self.needs is None:
             if program.sync:
                 instance.forget()
-            memory.forward = None
+            memory.again = None
             self.free.append(memory)
         else:
             tape.record(owner._op, owner._params, args, outs, (self.k, _Pending(memory)))
@@ -240,56 +251,58 @@ class _Signature:
 
 
 class _Memory:
-    """An instance, with the arrays of its gradients; the engine orders its uses by `st`."""
+    """An instance; the engine orders its uses by `st`."""
 
-    __slots__ = ("signature", "instance", "st", "grads", "forward", "moved", "used")
+    __slots__ = ("signature", "instance", "st", "again", "reads", "moved", "used")
 
     def __init__(self, signature: _Signature) -> None:
         self.signature = signature
         self.instance = Instance(signature.program)
         self.st = Storage(signature.ctx)
-        self.grads: list[Any] | None = None
-        #: The first part as it last ran, to be repeated where a second backward needs the values that the first used up.
-        self.forward: Callable[[str], None] | None = None
+        #: Values and keys of the first part, which is repeated where a second backward needs what the first used up.
+        self.again: tuple[Any, Any] | None = None
+        #: The inputs, which the second part reads too.
+        self.reads: list[Any] = []
         #: The auxiliary states that it moves.
         self.moved: list[Any] = []
         self.used = False
 
-    def run(self, work: Callable[[str], None], reads: list[Any], writes: list[Any], part: int) -> None:
-        """Do it now, or in the order of the engine."""
-        launch(self.signature.program, part, self.signature.ctx, work, reads, [*writes, self.st])
+    def run(self, part: int, values: Any, keys: Any, heads: Iterable[int | None], more: Iterable[Any] = ()) -> list[Any]:
+        """Run a part now, or in the order of the engine; `more` is what it reads beside the inputs.
 
-    def backward(self, dys: Sequence[Any]) -> list[Any]:
-        """Run the second part; the gradients are arrays of this memory, valid until it is used again."""
-        s = self.signature
-        instance, program, ctx = self.instance, s.program, s.ctx
-        heads = s.compiled.grads
-        if self.used and self.forward is not None:
-            self.run(self.forward, [], self.moved, 0)
-        self.used = True
-        if self.grads is None:
-            self.grads = [None if h is None or not fixed(s.specs[h]) else
-                          (ctx.device.empty(s.specs[h].shape, s.specs[h].dtype, ctx.device_id), Storage(ctx)) for h in heads]
-        values = [(slot, dys[i]._data) for slot, i in s.head_grads]
-        targets = [(h, g[0]) for h, g in zip(heads, self.grads) if g is not None]
-        keys = instance.keys(1)
+        Returns
+        -------
+        list
+            The heads, in new arrays, as who gets them owns them; None for None.
+        """
+        s, instance = self.signature, self.instance
+        ctx, heads = s.ctx, list(heads)
+        outs: list[Any] = [NDArray(ctx.device.empty(s.specs[h].shape, s.specs[h].dtype, ctx.device_id), Storage(ctx))
+                           if h is not None and fixed(s.specs[h]) else None for h in heads]
+        targets = [(h, y._data) for h, y in zip(heads, outs) if y is not None]
 
         def work(where: str) -> None:
-            instance.bind(1, values, targets)
-            instance.run(1, keys, where)
+            instance.bind(part, values, targets)
+            instance.run(part, keys, where)
 
         for st in self.moved:  # some operators move them in their backward
             st.version += 1
-        self.run(work, [dys[i]._st for _, i in s.head_grads], [*(g[1] for g in self.grads if g is not None), *self.moved], 1)
-        found = []
-        for h, g in zip(heads, self.grads):
-            if g is not None:
-                g[1].version += 1
-                found.append(NDArray(*g))
-            else:
-                value = None if h is None else instance.env[program.head_slots[h]]
-                found.append(None if value is None else faces[getattr(value, "stype", "default")](value, Storage(ctx)))
-        return found
+        launch(s.program, part, ctx, work, [*self.reads, *more], [*(y._st for y in outs if y is not None), *self.moved, self.st])
+        # Heads of unknown shape exist only once the program has run; such programs run at once.
+        for i, h in enumerate(heads):
+            value = None if h is None or outs[i] is not None else instance.loose(h)
+            if value is not None:
+                outs[i] = faces[getattr(value, "stype", "default")](value, Storage(ctx))
+        return outs
+
+    def backward(self, dys: Sequence[Any]) -> list[Any]:
+        """Run the second part."""
+        s = self.signature
+        if self.used and self.again is not None:
+            self.run(0, *self.again, range(s.n_out))  # not to the first outputs: they are the caller's
+        self.used = True
+        return self.run(1, [(slot, dys[i]._data) for slot, i in s.head_grads], self.instance.keys(1), s.compiled.grads,
+                        [dys[i]._st for _, i in s.head_grads])
 
 
 class _Pending:
@@ -304,7 +317,7 @@ class _Pending:
         signature = self.memory.signature
         if signature.program.sync:
             self.memory.instance.forget()
-        self.memory.forward, self.memory.used = None, False
+        self.memory.again, self.memory.reads, self.memory.used = None, [], False
         signature.free.append(self.memory)
 
 

@@ -1,6 +1,7 @@
 """The class Executor: a symbol bound to arrays."""
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -59,10 +60,11 @@ class Executor:
         self._ctx = Context(ctx) if ctx is not None else current_context()
         names, aux = symbol.list_arguments(), symbol.list_auxiliary_states()
         for kind, found in (("argument", names), ("auxiliary state", aux)):
-            twice = next((n for n in found if found.count(n) > 1), None)
+            twice = next((n for n, times in Counter(found).items() if times > 1), None)
             if twice:
                 raise error(ValueError, f"bind: two {kind}s are named {twice!r}; names of variables must differ")
         self._arg_names, self._aux_names, self._output_names = names, aux, symbol.list_outputs()
+        self._place_of = {n: i for i, n in enumerate(names)}
         self._groups = groups_of(group2ctx)
         #: Where the array of a variable should live.
         at = {n.name: group_context(n, self._ctx, self._groups) for n in topo(symbol._heads) if n.op is None}.__getitem__
@@ -76,6 +78,8 @@ class Executor:
             elif self._reqs[n] != "null" and tuple(self.grad_arrays[i].shape) != tuple(self.arg_arrays[i].shape):
                 raise error(ValueError, f"bind: the gradient of '{n}' has shape {self.grad_arrays[i].shape}, the argument "
                                         f"{self.arg_arrays[i].shape}")
+            elif self._reqs[n] != "null":
+                transfer.check_writable(self.grad_arrays[i], f"bind: the gradient of '{n}'")
         self._wanted = [n for n in names if self._reqs[n] != "null"]
         self._monitor: Callable[[str, Any], None] | None = None
         self._monitor_all = False
@@ -172,9 +176,9 @@ class Executor:
             The outputs; the same arrays at every call.
         """
         for name, value in kwargs.items():
-            if name not in self._arg_names:
+            if name not in self._place_of:
                 raise error(TypeError, f"forward: no argument is named {name!r}{suggest(name, self._arg_names)}")
-            target = self.arg_arrays[self._arg_names.index(name)]
+            target = self.arg_arrays[self._place_of[name]]
             if tuple(np.shape(value)) != tuple(target.shape):
                 raise error(ValueError, f"forward: '{name}' has shape {tuple(np.shape(value))}, it was bound with {target.shape}; "
                                         "use reshape()")
@@ -230,7 +234,7 @@ class Executor:
         if not whole:  # never computed, or an earlier backward has used up the memory
             self._run(found, 0, keys, [], self.outputs)
         self._pending = found, keys, False
-        self._run(found, 1, found[1].keys(1), head_grads, [self.grad_arrays[self._arg_names.index(n)] for n in self._wanted])
+        self._run(found, 1, found[1].keys(1), head_grads, [self.grad_arrays[self._place_of[n]] for n in self._wanted])
 
     def _run(self, found: tuple[Compiled, Instance], part: int, keys: list[Any], head_grads: list[tuple[str, Any]],
              targets: list[Any]) -> None:
@@ -242,6 +246,9 @@ class Executor:
         reads = [a._st for _, a in given]
         writes = [a._st for a in (*targets, *self.aux_arrays) if a is not None]
         monitor = self._monitor
+        if program.is_train:
+            for name, a in zip(self._aux_names, self.aux_arrays):
+                transfer.check_writable(a, f"training moves the auxiliary state '{name}'")
 
         def work(where: str) -> None:
             slots = program.variables
@@ -266,7 +273,7 @@ class Executor:
             slot = None if head is None else program.head_slots[head]
             if slot is not None and fixed(program.specs[slot]) and target.stype == "default":
                 continue
-            value = None if slot is None else instance.env[slot]
+            value = None if head is None else instance.loose(head)
             if part == 0:
                 self.outputs[i] = faces[getattr(value, "stype", "default")](value, Storage(self._head_context(self._heads[i])))
             else:
@@ -403,8 +410,9 @@ class Executor:
         rows = watch.forward_rows(program.steps[:program.split], self._monitor_all) if part == 0 else \
             watch.backward_rows(program.graph.heads[:program.n_first], program.steps[program.split:], self._wanted)
         for name, slot, step in rows:
-            if instance.env[slot] is not None:
-                self._monitor(name, transfer.wrap(instance.env[slot], step.ctx))
+            value = instance.env[slot]
+            if value is not None:  # the next run writes to it again, and the callback may keep what it gets
+                self._monitor(name, transfer.wrap(value.copy() if getattr(value, "stype", "default") == "default" else value, step.ctx))
 
     def get_optimized_symbol(self) -> Any:
         """The symbol as the passes of plugins left it; what the stock passes do shows in `debug_str`."""

@@ -6,6 +6,7 @@ matrix product or convolution moves into the chain that follows.
 """
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -28,6 +29,8 @@ Entry = tuple[Node, int]
 
 #: More parts or operands than this make no chain faster, but slow to compile.
 _MAX_PARTS, _MAX_OPERANDS = 64, 24
+#: Nodes among which groups are looked for, in the order of the graph.
+_WINDOW = 4096
 #: Elements from which one operator alone is worth compiling, where the device has no kernel of its own and the array library
 #: is slow: at reductions; at broadcasting, at comparisons (which it makes of truth values first) and at functions of several steps.
 _ALONE_REDUCED, _ALONE = 1 << 12, 1 << 14
@@ -83,7 +86,7 @@ class _Fusion:
         self.order = graph.nodes
         n_first = graph.info.get("n_first")
         self.first = {id(n) for n in topo(graph.heads[:n_first])} if n_first is not None else set()
-        self.places: dict[int, Any] = graph.info.get("contexts") or {}
+        self.places: dict[int, Any] = dict(graph.info.get("contexts") or {})
         self.facts = Graph(graph.heads)
         self.facts.shapes, self.facts.dtypes, self.facts.stypes = dict(graph.shapes), dict(graph.dtypes), dict(graph.stypes)
         #: Entry of a heavy node -> that of its bias, added behind it; the heavy node of each such node.
@@ -132,7 +135,7 @@ class _Fusion:
                 if id(n) in self.first:
                     self.first.add(id(new))
                 if id(n) in self.places:
-                    self.places = {**self.places, id(new): self.places[id(n)]}
+                    self.places[id(new)] = self.places[id(n)]
             self.moved[n, 0], self.heavy[id(bias)] = (bias, 0), n
             order[-1:] = [product, bias]
         self.order = order
@@ -190,9 +193,11 @@ class _Fusion:
         """Whether anybody outside a group reads the first output of a node."""
         users = self._users()
         entry = (n, 0)
-        return entry in self._heads() or any(id(m) not in inside for m in users.get(entry, ()))
+        return entry in self._heads or any(id(m) not in inside for m in users.get(entry, ()))
 
+    @functools.cached_property
     def _heads(self) -> set[Entry]:
+        """What the graph is for; biases have been moved before anybody asks."""
         return {self.moved.get(e, e) for e in self.graph.heads}
 
     def _users(self) -> dict[Entry, list[Node]]:
@@ -225,7 +230,6 @@ class _Fusion:
 
     # -- the new graph -----------------------------------------------------------------------------------------
     def _rebuilt(self, groups: list[list[Part]]) -> Graph:
-        heads = self._heads()
         unit: dict[int, _Unit] = {}
         for group in groups:
             inside = {id(part.node) for part in group}
@@ -307,7 +311,6 @@ class _Fusion:
                 else:
                     finish(item)
                     stack.pop()
-        assert heads
         result.heads = [new[e] for e in wanted]
         return result
 
@@ -336,24 +339,30 @@ class _Fusion:
 
 
 class _Reach:
-    """Which nodes are above and below which, while groups become one; sets of nodes are the bits of integers."""
+    """Which nodes are above and below which, while groups become one; sets of nodes are the bits of integers.
+
+    Such sets of all nodes would take memory and time that grow with the square of the graph, so the order is cut into windows, and
+    no group goes over a cut. Within a window nothing is lost: a path leads upwards in the order, so that one between two nodes of a
+    window stays there, also when groups have become one.
+    """
 
     def __init__(self, order: Sequence[Node], inputs: Callable[[Node], Sequence[Entry]]) -> None:
         self.bit = {id(n): i for i, n in enumerate(order)}
         self.leader = list(range(len(order)))
         n = len(order)
-        self.above, self.below, self.own = [0] * n, [0] * n, [1 << i for i in range(n)]
+        self.above, self.below, self.own = [0] * n, [0] * n, [1 << i % _WINDOW for i in range(n)]
         users: list[list[int]] = [[] for _ in order]
         for i, node in enumerate(order):
             before = {self.bit[id(m)] for m, _ in inputs(node)} if node.op is not None else set()
             if node.forward is not None:
                 before.add(self.bit[id(node.forward)])
             for j in before:
-                self.above[i] |= self.above[j] | 1 << j
-                users[j].append(i)
+                if i // _WINDOW == j // _WINDOW:
+                    self.above[i] |= self.above[j] | self.own[j]
+                    users[j].append(i)
         for i in reversed(range(n)):
             for j in users[i]:
-                self.below[i] |= self.below[j] | 1 << j
+                self.below[i] |= self.below[j] | self.own[j]
 
     def _find(self, i: int) -> int:
         while self.leader[i] != i:
@@ -364,6 +373,9 @@ class _Reach:
     def join(self, a: int, b: int) -> bool:
         """Make one group of two (given by the ids of nodes), unless a path between them goes over a third node."""
         i, j = self._find(self.bit[a]), self._find(self.bit[b])
+        window = i // _WINDOW
+        if window != j // _WINDOW:
+            return False
         own = self.own[i] | self.own[j]
         if (self.below[i] & self.above[j] | self.below[j] & self.above[i]) & ~own:
             return False
@@ -373,7 +385,7 @@ class _Reach:
             rest = whole & ~some
             while rest:
                 low = rest & -rest
-                at = self._find(low.bit_length() - 1)
+                at = self._find(window * _WINDOW + low.bit_length() - 1)
                 mine[at] |= more
                 rest &= ~(low | self.own[at])
         self.leader[j] = i

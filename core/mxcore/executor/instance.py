@@ -113,7 +113,10 @@ class Instance:
                 slot = program.head_slots[head]
                 if program.claimed.get(slot) == head:
                     env[slot] = v
-                for t in program.users[slot]:
+                    touched = program.users[slot]
+                else:  # only the step that hands the value over; a value may go to thousands of heads
+                    touched = [program.handed[head]]
+                for t in touched:
                     dirty[t >= split].add(t)
         if not dirty[part]:
             return
@@ -240,14 +243,22 @@ class Instance:
         for s in self._loose:
             self.env[s] = None
 
+    def loose(self, head: int) -> Any:
+        """The value of a head whose shape or storage type is known only now, for the caller to keep."""
+        slots = self.program.head_slots
+        v = self.env[slots[head]]
+        handed = slots[head] in slots[:head] and getattr(v, "stype", "default") == "default"
+        return v.copy() if handed else v
+
     def _loose_call(self, step: Step, k: Any, p: Any) -> None:
         """A step whose inputs or outputs are known only now, or that keeps a state."""
         env = self.env
         datas = [env[s] for s in step.ins]
         if step.plan.sparse_in:
             datas = dispatch.densified(k, datas)
-        # Views may share: nobody but the program sees its slots.
-        values, state = dispatch.run_kernel(step.op, step.plan, k, p, datas, None, step.op.view)
+        # Views may share where nobody but the program sees them.
+        share = step.op.view and self.program.head_slots.count(step.outs[0]) == 0
+        values, state = dispatch.run_kernel(step.op, step.plan, k, p, datas, None, share)
         if step.state >= 0:
             env[step.state] = state
         self._store(step, values)

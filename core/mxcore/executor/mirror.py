@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from .._core.graph import Graph, Node, topo
-from .rewrite import rewrite
+from ..rewriting import rewrite
 
 __all__ = ["MIRRORED", "mirror", "mirror_all"]
 

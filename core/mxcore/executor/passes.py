@@ -19,19 +19,14 @@ from typing import Any, NamedTuple
 
 from .._core import registry
 from .._core.errors import MXNetError, error, suggest, warn
-from .._core.graph import Graph
+from .._core.graph import STOCK_PASSES, Graph
 from .._core.state import state
 from .mirror import mirror_all
 
 __all__ = ["STOCK", "Settings", "enabled", "passes_off", "run_passes"]
 
 #: Stock passes that can be switched off, in their order -> what they do.
-STOCK: dict[str, str] = {
-    "simplify": "operators that change nothing vanish; equal ones are computed once",
-    "mirror": "results are computed again in backward instead of being kept (MXNET_BACKWARD_DO_MIRROR, force_mirroring)",
-    "fuse": "chains of elementwise operators become one kernel",
-    "plan": "results share memory where their lifetimes allow it",
-}
+STOCK = STOCK_PASSES
 
 
 def _off() -> frozenset[str]:
@@ -45,7 +40,7 @@ def _listed(names: str) -> frozenset[str]:
     found = frozenset(n.strip() for n in names.split(",") if n.strip())
     known = [*STOCK, *registry.names("graph_pass")]
     for name in sorted(found - set(known)):
-        warn(f"MXCORE_DISABLE_PASSES: no graph pass is named {name!r}{suggest(name, known)}; there are {', '.join(known)}")
+        warn(f"MXCORE_DISABLE_PASSES: no graph pass is named {name!r}{suggest(name, known)}; there are {', '.join(known)}{registry.why()}")
     return found
 
 
@@ -97,7 +92,7 @@ def passes_off(*names: str) -> Iterator[None]:
     known = [*STOCK, *registry.names("graph_pass")]
     for name in names:
         if name not in known:
-            raise error(ValueError, f"no graph pass is named {name!r}{suggest(name, known)}; there are {', '.join(known)}")
+            raise error(ValueError, f"no graph pass is named {name!r}{suggest(name, known)}; there are {', '.join(known)}{registry.why()}")
     old = state.extra.get("passes_off", frozenset())
     state.extra["passes_off"] = old | frozenset(names or STOCK)
     try:

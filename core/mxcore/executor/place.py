@@ -8,7 +8,7 @@ from .._core.context import Context
 from .._core.graph import Graph, Node
 from .._core.op import Op
 from .._core.params import Any_
-from .rewrite import rewrite
+from ..rewriting import rewrite
 
 __all__ = ["context_of", "group_context", "group_of", "place"]
 

@@ -42,6 +42,10 @@ _ACTIVATION = {"relu": "relu(data)", "sigmoid": "sigmoid(data)", "tanh": "tanh(d
 _ACTIVATION_BACK = {
     "relu": "dy * (1 if out > 0 else out)", "sigmoid": "dy * out * (1 - out)", "tanh": "dy * (1 - out * out)", "softrelu": "dy * -expm1(-out)",
     "softsign": "dy * square(1 - abs(out))"}
+#: Terms of a sum that one expression holds; more operands than this make no chain.
+_TERMS = 24
+#: Levels of an expression that is fused; the body computes a deeper one.
+_DEPTH = 100
 #: Exponents with an expression of their own. NumPy treats most of them so too.
 _POWERS = {2.0: "square(data)", 1.0: "data", 0.5: "sqrt(data)", -1.0: "reciprocal(data)", 3.0: "data * data * data",
            -0.5: "rsqrt(data)"}
@@ -54,7 +58,7 @@ EXPRESSIONS: dict[str, str | Callable[[Any], str | None]] = {
     "_backward_LeakyReLU": lambda p: _LEAKY_BACK.get(p.act_type),
     "_backward_rrelu": "dy if data > 0 else dy * mask",
     "where": "x if condition != 0 else y",
-    "add_n": lambda p: " + ".join(f"arg{i}" for i in range(p.num_args)),
+    "add_n": lambda p: " + ".join(f"arg{i}" for i in range(p.num_args)) if p.num_args <= _TERMS else None,
     "smooth_l1": "0.5 * scalar * scalar * data * data if abs(data) * (scalar * scalar) < 1 else abs(data) - 0.5 / (scalar * scalar)",
     "_power_scalar": lambda p: _POWERS.get(float(p.scalar), "power(data, scalar)"),
     # MXNet's rules for a divisor of zero and for halves.
@@ -183,7 +187,17 @@ def _expression(node: Node) -> Tree | None:
     if known_ is not None:
         text = known_(node.params) if callable(known_) else known_
         return None if text is None else tree_of(text)
-    return None if op.expr is None else op.expr.tree
+    return None if op.expr is None or _deep(op.expr.tree) else op.expr.tree
+
+
+def _deep(tree: Tree) -> bool:
+    """Whether a tree is deeper than those who walk it, recursively and maybe deep in the stack already, should go."""
+    level = [tree]
+    for _ in range(_DEPTH):
+        level = [t for node in level for t in node[1:] if isinstance(t, tuple)]
+        if not level:
+            return False
+    return True
 
 
 def part_of(node: Node, graph: Graph, entries: Callable[[Any], Any] = lambda e: e) -> Part | None:

@@ -170,6 +170,8 @@ class Program:
                 self.split = len(self.steps)
         #: Slot of the value of each head; slot -> head for those written straight into the caller's array.
         self.head_slots = [self.slot[e] for e in heads]
+        #: Head -> the step that hands a value to it.
+        self.handed = {step.head: t for t, step in enumerate(self.steps) if step.head >= 0}
         self.claimed = {self.slot[e]: i for e, i in claimed.items()}
         self.sync = any(s.head < 0 and (s.op.stateful or s.back is not None or any(not fixed(x) for x in s.plan.specs))
                         for s in self.steps)
@@ -261,7 +263,6 @@ class Program:
         root = list(range(self.n_slots))  # of a view: the slot whose memory it is
         made: dict[int, int] = {}
         last: dict[int, int] = {}
-        n_variables = len(self.variables)
         for t, step in enumerate(self.steps):
             shapes_only = step.p._sig.like if step.head < 0 else ()
             for j, s in enumerate(step.ins):
@@ -277,13 +278,18 @@ class Program:
             if step.view or step.head >= 0:
                 continue
             wanted = step.k.wanted
+            lent: dict[str, list[int]] = {}  # output -> the inputs that it may overwrite
+            if self.share and step.op.alias:
+                for j, name in enumerate(step.p._sig.inputs):
+                    if name in step.op.alias:
+                        lent.setdefault(step.op.alias[name], []).append(j)
             for i, s in enumerate(step.outs):
                 spec = self.specs[s]
                 if s in self.claimed or not fixed(spec) or (wanted is not None and not wanted[i]):
                     continue
                 where = (step.ctx, np.dtype(spec.dtype))
                 end = last.get(s, t)
-                old = self._reusable(step, i, t, root, last, at, where, n_variables) if self.share else None
+                old = self._reusable(step, lent[step.p._sig.outputs[i]], i, t, root, last, at, where) if lent.get(step.p._sig.outputs[i]) else None
                 if old is not None:
                     old.last = end
                     at[s] = (where, old)
@@ -295,13 +301,10 @@ class Program:
             self.sizes[where] = layout(intervals, self.share)
         self.places = {s: (where, interval.offset) for s, (where, interval) in at.items()}
 
-    def _reusable(self, step: Step, i: int, t: int, root: list[int], last: dict[int, int], at: dict[int, Any], where: Any,
-                  n_variables: int) -> Interval | None:
-        """The memory of an input that an output may overwrite: the operator allows it, and nobody reads the input later."""
-        sig = step.p._sig
-        for j, name in enumerate(sig.inputs):
-            if step.op.alias.get(name) != sig.outputs[i]:
-                continue
+    def _reusable(self, step: Step, lent: list[int], i: int, t: int, root: list[int], last: dict[int, int], at: dict[int, Any],
+                  where: Any) -> Interval | None:
+        """The memory of one of the inputs that the operator lets an output overwrite, if nobody reads that later."""
+        for j in lent:
             r = root[step.ins[j]]
             if r not in at or last.get(r) != t or at[r][0] != where or self.specs[r].size != self.specs[step.outs[i]].size:
                 continue

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._core import infer, registry
 from .._core.graph import Graph, Node
-from .rewrite import rewrite
+from ..rewriting import rewrite
 
 __all__ = ["simplify"]
 
@@ -44,7 +44,7 @@ def simplify(graph: Graph) -> Graph:
         op, sig = n.op, n.params._sig
         if sig.random or op.stateful or sig.mutates or sig.aux or n.forward is not None:
             return None
-        if op.name in _SAME and sig.n_out == 1 and fact((n, 0)) == fact(n.inputs[0]):
+        if op.name in _SAME and sig.n_out == 1 and fact((n, 0)) == fact(n.inputs[0]) and infer.known(fact((n, 0))[0]):
             return [inputs[0]]
         if op.name in _REDUCTIONS and _as_many(fact((n, 0)), fact(n.inputs[0])):
             reshape = registry.ops.get("Reshape")

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import optimizer as opt
 from .._borrowed import borrowed
-from .._io_files import naming, open_read, write_atomic
+from .._io_files import write_atomic
 from ..base import error
 from .parameter import Parameter, ParameterDict
 
@@ -385,11 +385,8 @@ class Trainer:
             self._kvstore.load_optimizer_states(fname)
             self._optimizer = self._kvstore._updater.optimizer
         else:
-            with open_read(fname) as f:
-                states = f.read()
             for updater in self._updaters:
-                with naming(fname):
-                    updater.set_states(states)
+                updater.load(fname)
                 updater.optimizer = self._updaters[0].optimizer
             self._optimizer = self._updaters[0].optimizer
         self._optimizer.param_dict = dict(enumerate(self._params))

@@ -7,7 +7,6 @@ import itertools
 import math
 import os
 import shutil
-import tempfile
 import time
 import urllib.error
 import urllib.parse
@@ -18,6 +17,7 @@ import weakref
 from .. import ndarray as nd
 from .._core.state import state
 from ..base import error
+from ..drafts import atomic_writer
 
 __all__ = ["HookHandle", "check_sha1", "clip_global_norm", "download", "is_np_array", "is_np_shape",
            "replace_file", "shape_is_known", "split_and_load", "split_data"]  # fmt: skip
@@ -255,8 +255,23 @@ def check_sha1(filename, sha1_hash):
     with open(filename, "rb") as f:
         while chunk := f.read(1 << 20):
             digest.update(chunk)
-    found = digest.hexdigest()
-    return found[: max(8, len(sha1_hash))] == sha1_hash.lower()
+    return _agrees(digest, sha1_hash)
+
+
+def _agrees(digest, expected):
+    """Whether a digest begins as expected, with eight digits at least."""
+    return digest.hexdigest()[: max(8, len(expected))] == expected.lower()
+
+
+class _Hashed:
+    """Writes to a file, and keeps the SHA-1 digest of what was written."""
+
+    def __init__(self, file):
+        self.file, self.digest = file, hashlib.sha1()
+
+    def write(self, data):
+        self.digest.update(data)
+        self.file.write(data)
 
 
 def replace_file(src, dst):
@@ -338,17 +353,15 @@ def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_
     if not overwrite and os.path.exists(target) and (not sha1_hash or check_sha1(target, sha1_hash)):
         return target
 
-    folder = os.path.dirname(os.path.abspath(target))
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
     tries = 1 if _local_path(url) is not None else retries + 1
     for attempt in itertools.count(1):
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=os.path.basename(target) + ".")
         try:
-            with os.fdopen(handle, "wb") as out:
-                _fetch(url, out, verify_ssl)
-            if sha1_hash and not check_sha1(temporary, sha1_hash):
-                raise OSError(f"its SHA-1 digest is not the expected {sha1_hash}")
-            replace_file(temporary, target)
+            with atomic_writer(target) as out:
+                hashed = _Hashed(out)
+                _fetch(url, hashed, verify_ssl)
+                if sha1_hash and not _agrees(hashed.digest, sha1_hash):
+                    raise OSError(f"its SHA-1 digest is not the expected {sha1_hash}")
             return target
         except (OSError, ValueError) as e:
             reason = getattr(e, "reason", None) or e
@@ -361,6 +374,3 @@ def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_
                     "Without a network, put the file there yourself.",
                 ) from e
             time.sleep(min(0.05 * 2**attempt, 2.0))
-        finally:
-            if os.path.exists(temporary):
-                os.remove(temporary)

@@ -11,6 +11,8 @@ the hook ``mxcore_iterators`` and appear under their names.
 
 from __future__ import annotations
 
+from .._core import registry as _registry
+from ..base import MXNetError
 from .csv_iter import CSVIter
 from .cursor import BatchCursor
 from .data_batch import DataBatch
@@ -26,23 +28,35 @@ __all__ = ["BatchCursor", "CSVIter", "DataBatch", "DataDesc", "DataIter", "MNIST
            "NDArrayIter", "PrefetchingIter", "ResizeIter"]  # fmt: skip
 
 
+_STOCK = {name: globals()[name] for name in __all__}
+
+
+def _prefer():
+    """Show the plugins' iterators that MXCORE_PREFER puts in the place of ours."""
+    owners = _registry.tables["iterator"].owners
+    for name, ours in _STOCK.items():
+        try:
+            globals()[name] = ours if owners.get(name, "stock") == "stock" else _registry.lookup("iterator", name)
+        except MXNetError:  # the registry remembers why
+            globals()[name] = ours
+
+
+_registry.on_change.append(_prefer)
+
+
 def __getattr__(name):
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .._core import registry
-
-    if name in registry.names("iterator"):
-        return registry.lookup("iterator", name)
+    if name in _registry.names("iterator"):
+        return _registry.lookup("iterator", name)
     from .._core.errors import suggest
 
-    known = {*__all__, *registry.names("iterator")}
+    known = {*__all__, *_registry.names("iterator")}
     raise AttributeError(
         f"module {__name__!r} has no attribute {name!r}{suggest(name, known)}; iterators of "
-        "plugins appear once the plugin is installed (`mxcore plugins` lists them)"
+        f"plugins appear once the plugin is installed (`mxcore plugins` lists them){_registry.why()}"
     )
 
 
 def __dir__():
-    from .._core import registry
-
-    return sorted({*globals(), *registry.names("iterator")})
+    return sorted({*globals(), *_registry.names("iterator")})

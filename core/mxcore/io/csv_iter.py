@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import warnings
 
 import numpy as np
 
-from .._io_files import is_url, local_path, open_read
-from ..base import error
+from .._io_files import is_url, local_path, reading
+from ..base import MXNetError, error
 from .cursor import BatchCursor
 from .data_desc import DataDesc
 from .mx_data_iter import MXDataIter
@@ -18,6 +17,8 @@ from .mx_data_iter import MXDataIter
 __all__ = ["CSVIter"]
 
 _TYPES = ("float32", "int32", "int64")
+#: What some programs put before a text, how much is read at a time, and the longest line, in bytes.
+_BOM, _PIECE, _LONGEST = b"\xef\xbb\xbf", 1 << 20, 1 << 24
 
 
 def _files(path):
@@ -27,22 +28,63 @@ def _files(path):
     return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
 
 
+class _Lines:
+    """The lines of a file for NumPy's parser, which must see nothing but ASCII: it reads beyond its tables else.
+
+    `number` is that of the line given last.
+    """
+
+    def __init__(self, file, name):
+        self.file, self.name, self.number = file, name, 0
+
+    def __iter__(self):
+        rest = self.file.read(len(_BOM))
+        rest = b"" if rest == _BOM else rest
+        while block := self.file.read(_PIECE):
+            if block.endswith(b"\r"):
+                block += self.file.read(1)  # an end of line may be two bytes
+            if len(rest) > _LONGEST or b"\0" in block:
+                raise self.error(f"a byte 0, or a line of more than {_LONGEST} bytes, follows; is this a text?")
+            whole = (rest + block).splitlines()
+            rest = b"" if block.endswith((b"\r", b"\n")) else whole.pop()
+            yield from self._checked(whole)
+        yield from self._checked(rest.splitlines())
+
+    def _checked(self, lines):
+        text = b"\n".join(lines)
+        if lines and text.isascii():
+            for plain in text.decode().split("\n"):
+                self.number += 1
+                yield plain
+            return
+        for line in lines:
+            self.number += 1
+            for part in line.split(b","):
+                if not part.isascii():
+                    raise self.error(f"{part.decode('utf-8', 'replace').strip()[:40]!r} is no number")
+            yield line.decode()
+
+    def error(self, text):
+        return error(ValueError, f"CSVIter: {os.fspath(self.name)!r}, line {self.number}: {text}")
+
+
 def _read(path, shape, dtype):
     """All rows of a file or of a folder's files, each reshaped."""
     width, parts = math.prod(shape), []
     for name in _files(path):
-        with open_read(name) as f:
-            text = f.read().decode("utf-8", "replace")
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # a file without rows adds none
-                rows = np.loadtxt(io.StringIO(text), dtype, comments=None, delimiter=",", ndmin=2)
-        except ValueError as e:
-            raise error(
-                ValueError,
-                f"CSVIter: {os.fspath(name)!r}: {e}; every line must hold the same number of "
-                f"{dtype.name} values with commas between",
-            ) from e
+        with reading(name) as f:
+            lines = _Lines(f, name)
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)  # a file without rows adds none
+                    warnings.simplefilter("error", DeprecationWarning)  # a fraction among integers
+                    rows = np.loadtxt(lines, dtype, comments=None, delimiter=",", ndmin=2)
+            except MXNetError:
+                raise
+            except (ValueError, OverflowError, DeprecationWarning) as e:
+                raise lines.error(f"{_said(e)}; every line must hold the same number of {dtype.name} values with commas between") from e
+            except MemoryError:
+                raise error(MemoryError, f"CSVIter: {os.fspath(name)!r} does not fit into memory; {lines.number} lines were read") from None
         if rows.size and rows.shape[1] != width:
             raise error(
                 ValueError,
@@ -54,6 +96,11 @@ def _read(path, shape, dtype):
     if not len(rows):
         raise error(ValueError, f"CSVIter: {os.fspath(path)!r} holds no row")
     return rows
+
+
+def _said(problem):
+    text = str(problem).split("; use `usecols`")[0]
+    return text if len(text) < 300 else f"{text[:300]} …"
 
 
 class CSVIter(MXDataIter):

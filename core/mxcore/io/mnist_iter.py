@@ -2,46 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import math
 import os
 
 import numpy as np
 
-from .._io_files import open_read
 from ..base import error
+from ._idx import read_idx
 from .data_desc import DataDesc
 from .mx_data_iter import MXDataIter
 
 __all__ = ["MNISTIter"]
-
-
-def _read(path, ndim):
-    """Read a file of the IDX format with uint8 values."""
-    with open_read(path) as f:
-        data = f.read()
-    name = os.fspath(path)
-    if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError) as e:
-            raise error(ValueError, f"MNISTIter: {name!r} is a damaged gzip file: {e}; get it anew") from e
-    magic, head = bytes((0, 0, 8, ndim)), 4 + 4 * ndim
-    if data[:4] != magic or len(data) < head:
-        raise error(
-            ValueError,
-            f"MNISTIter: {name!r} starts with {data[:4].hex(' ') or 'nothing'}, but a file of "
-            f"{'images' if ndim == 3 else 'labels'} starts with {magic.hex(' ')}",
-        )
-    shape = tuple(np.frombuffer(data, ">u4", ndim, 4).tolist())
-    size = math.prod(shape)
-    if len(data) < head + size:
-        raise error(
-            ValueError,
-            f"MNISTIter: {name!r} ends at byte {len(data)}, but its header tells of {shape}, "
-            f"which ends at {head + size}; get it anew",
-        )
-    return np.frombuffer(data, np.uint8, size, head).reshape(shape)
 
 
 class MNISTIter(MXDataIter):
@@ -73,7 +43,8 @@ class MNISTIter(MXDataIter):
     Raises
     ------
     MXNetError
-        (also OSError) if a file cannot be read, (also ValueError) if it is damaged.
+        (also OSError) if a file cannot be read, (also ValueError) if it is damaged or holds more than
+        ``MXCORE_MAX_UNPACKED_BYTES`` (see `mxcore.limits`).
 
     Notes
     -----
@@ -111,7 +82,7 @@ class MNISTIter(MXDataIter):
             raise error(ValueError, f"MNISTIter: batch_size must be at least 1, got {batch_size}")
         if not 0 <= part_index < num_parts:
             raise error(ValueError, f"MNISTIter: part_index {part_index} is none of the {num_parts} parts")
-        images, labels = _read(image, 3), _read(label, 1)
+        images, labels = read_idx(image, 3, "MNISTIter"), read_idx(label, 1, "MNISTIter")
         if len(images) != len(labels):
             raise error(
                 ValueError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import optimizer as opt
 from .._core import registry
 from .._core.errors import suggest
-from .._io_files import naming, open_read, write_atomic
+from .._io_files import write_atomic
 from ..autograd import pause
 from ..base import error
 from .base import KVStoreBase, capable
@@ -247,8 +247,7 @@ class KVStore(KVStoreBase):
 
     def load_optimizer_states(self, fname):
         updater = self._states("load")
-        with open_read(fname) as f, naming(fname):
-            updater.set_states(f.read())
+        updater.load(fname)
 
     def _states(self, verb):
         if not isinstance(self._updater, opt.Updater):
@@ -321,5 +320,5 @@ def create(name="local"):
     known = sorted({*registry.names("kvstore"), *KVStoreBase.kv_registry})
     if name not in known:
         raise error(KeyError, f"no kvstore is of type {name!r}{suggest(name, known)}; known types: {', '.join(known)}"
-                    + ("; the distributed ones are planned" if name.startswith("dist") else ""))
+                    + ("; the distributed ones are planned" if name.startswith("dist") else "") + registry.why())
     return registry.lookup("kvstore", name)(name)

@@ -50,11 +50,13 @@ class FactorScheduler(LRScheduler):
         if num_update < self.warmup_steps:
             return self.get_warmup_lr(num_update)
         while num_update > self.count + self.step:      # more than one step after loading a checkpoint
-            self.count += self.step
-            self.base_lr *= self.factor
-            if self.base_lr < self.stop_factor_lr:
-                self.base_lr = self.stop_factor_lr
+            before = self.base_lr
+            self.base_lr = max(before * self.factor, self.stop_factor_lr)
+            if self.base_lr == self.stop_factor_lr:
                 logging.info("Update[%d]: the learning rate stays at %0.5e now", num_update, self.base_lr)
             else:
                 logging.info("Update[%d]: Change learning rate to %0.5e", num_update, self.base_lr)
+            # Where it stays the same, so it does in all further steps.
+            steps = 1 if self.base_lr != before else (num_update - self.count - 1) // whole("step", self.step, at_least=1)
+            self.count += steps * self.step
         return self.base_lr

@@ -57,8 +57,8 @@ class EvalMetric:
     """A figure accumulated over batches: a total, and the number of things it is the mean of.
 
     Each metric keeps two accounts: the local one starts anew at each `reset_local` (a progress display),
-    the global one at each `reset` (an epoch). Subclasses define `update`; most need only
-    `PairMetric.measure`.
+    the global one at each `reset` (an epoch). Subclasses define `update`, which adds to `sum_metric` and `num_inst`, and,
+    if they say ``has_global_stats=True``, to `global_sum_metric` and `global_num_inst`, too.
 
     Parameters
     ----------
@@ -79,7 +79,8 @@ class EvalMetric:
     --------
     >>> class Mean(EvalMetric):
     ...     def update(self, labels, preds):
-    ...         self._tally(sum(preds), len(preds))
+    ...         self.sum_metric += sum(preds)
+    ...         self.num_inst += len(preds)
     >>> m = Mean("mean")
     >>> m.update(None, [1, 2, 6])
     >>> m.get()

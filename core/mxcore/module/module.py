@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from .. import context as _context
 from .. import ndarray, optimizer
 from .._core.errors import warn
-from .._io_files import open_read, write_atomic
+from .._io_files import write_atomic
 from ..base import error
 from ..initializer import InitDesc, Uniform
 from ..io import DataDesc
@@ -173,8 +173,7 @@ class Module(BaseModule):
         if self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
         else:
-            with open_read(fname) as f:
-                self._updater.set_states(f.read())
+            self._updater.load(fname)
         # A file may hold the optimizer, too, which then is the one that updates.
         updater = getattr(self._kvstore, "_updater", None) if self._update_on_kvstore else self._updater
         self._optimizer = getattr(updater, "optimizer", self._optimizer)
@@ -487,7 +486,10 @@ class Module(BaseModule):
         if self._update_on_kvstore:
             update_params_on_kvstore(group.param_arrays, group.grad_arrays, self._kvstore, self._param_names)
         else:
-            numbers = None if self._numbered is self._param_names else [self._numbered.index(n) for n in self._param_names]
+            numbers = None
+            if self._numbered is not self._param_names:
+                number = {n: i for i, n in enumerate(self._numbered)}
+                numbers = [number[n] for n in self._param_names]
             update_params(group.param_arrays, group.grad_arrays, self._updater, len(self._context), self._kvstore, self._param_names,
                           numbers)
 

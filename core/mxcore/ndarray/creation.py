@@ -123,7 +123,11 @@ def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str 
     p, where = _read(_EMPTY, shape=shape, dtype=dtype), place("empty", ctx)
     if min(p.shape, default=0) < 0:
         raise error(ValueError, f"operator empty: parameter 'shape' {p.shape} holds a length below 0")
-    return NDArray(where.device.empty(p.shape, p.dtype, where.device_id), Storage(where))
+    try:
+        return NDArray(where.device.empty(p.shape, p.dtype, where.device_id), Storage(where))
+    except (MemoryError, ValueError) as e:
+        kind = MemoryError if isinstance(e, MemoryError) else ValueError
+        raise error(kind, f"operator empty with shape {str(p.shape)[:200]} and dtype {np.dtype(p.dtype).name}: {e}") from None
 
 
 def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, out: Any = None, **kwargs: Any) -> NDArray:

@@ -203,6 +203,7 @@ def set_item(x: Any, key: Any, value: Any) -> None:
         target = x if everything else x.__class__(x._data[items], st)
         write(target, value)
     else:
+        transfer.check_writable(x, "x[key] = value")
         pattern, arrays = _index_arrays(x, items)
         for a in arrays:
             a._st.wait()
@@ -263,6 +264,7 @@ def write(x: Any, value: Any) -> None:
     """Write a number, an array of any context, or anything NumPy understands into an array, broadcasting."""
     if x.stype != "default":
         return _write_sparse(x, value)
+    transfer.check_writable(x, "writing to an array")
     st = x._st
     ctx = st.ctx
     device = ctx.device

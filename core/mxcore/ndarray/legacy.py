@@ -112,8 +112,7 @@ def _cvimread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | 
     if not isinstance(filename, (str, os.PathLike)):
         raise error(TypeError, f"operator _cvimread: parameter 'filename' must be a path, got {type(filename).__name__}")
     name = os.fspath(filename)
-    with _io_files.open_read(name) as f:
-        data = f.read()
+    data = _io_files.read_whole(name)
     image = opencv.decode(data, flag, name, bool(to_rgb))
     result = array(image, ctx=cpu(), dtype="uint8")
     if out is None:

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from .._core import arith, dispatch, registry, tape, transfer
+from .._core import dispatch, registry, tape, transfer
 from .._core.array import Array, Storage, faces
 from .._core.context import Context
 from .._core.errors import error, warn
 from .._core.state import state
 from .._views import take_last
 from ..ops.reshape_codes import resolve_shape
-from . import indexing
+from . import indexing, operators
 from .methods import OP_METHODS
 
 __all__ = ["NDArray"]
@@ -400,5 +400,5 @@ for _name, _target in OP_METHODS.items():
 
 NDArray.dense = NDArray
 faces["default"] = NDArray
-arith.install(NDArray)
+operators.install(NDArray)
 

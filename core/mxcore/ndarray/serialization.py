@@ -19,12 +19,14 @@ from __future__ import annotations
 import io
 import math
 import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
 import numpy as np
 
+from .._json import encode
 from ..base import error
 
 __all__ = ["Record", "dump", "dump_chunks", "dump_record", "load", "load_file", "load_record", "save_file"]
@@ -88,6 +90,9 @@ class Record:
         if self.shape is None and self.data is not None:
             object.__setattr__(self, "shape", tuple(self.data.shape))
 
+
+#: An entry without array, as the first versions wrote it.
+_NOTHING = Record(None)
 
 ArrayLike = Record | np.ndarray | None
 Buffer = bytes | bytearray | memoryview
@@ -157,7 +162,7 @@ def dump_chunks(arrays: Iterable[ArrayLike], names: Sequence[str] = (),
     for name in names:
         if not isinstance(name, str):
             raise error(TypeError, f"array names must be strings, not {name!r}")
-        encoded = name.encode("utf-8")
+        encoded = encode(name, "the name of an array")
         yield struct.pack("<Q", len(encoded)) + encoded
 
 
@@ -278,7 +283,7 @@ def load(buffer: Buffer, called: str = "the buffer") -> tuple:
     >>> load(dump([np.zeros(2, "float32"), np.ones(3, "int8")]))[0][1].shape
     (3,)
     """
-    view = memoryview(buffer).cast("B")
+    view = _viewed(buffer)
     return _Reader(io.BytesIO(view), len(view), called).read_list()
 
 
@@ -306,8 +311,8 @@ def load_file(path) -> tuple:
     >>> load_file("memory://doc/one.params")[0][0].shape
     (2,)
     """
-    from .._io_files import open_read
-    with open_read(path) as file:
+    from .._io_files import reading
+    with reading(path) as file:
         return _Reader(file, _length(file), repr(str(path))).read_list()
 
 
@@ -356,8 +361,18 @@ def load_record(buffer: Buffer) -> Record:
     >>> load_record(dump_record(np.arange(2, dtype="int64"))).data
     array([0, 1])
     """
-    view = memoryview(buffer).cast("B")
-    return _Reader(io.BytesIO(view), len(view), "the buffer").read_record("the array")
+    view = _viewed(buffer)
+    reader = _Reader(io.BytesIO(view), len(view), "the buffer")
+    record = reader.read_record()
+    reader.check_end()
+    return record
+
+
+def _viewed(buffer: Buffer) -> memoryview:
+    try:
+        return memoryview(buffer).cast("B")
+    except TypeError:
+        raise error(TypeError, f"arrays are read from bytes, not from a {type(buffer).__name__}") from None
 
 
 def _length(file: BinaryIO) -> int | None:
@@ -386,13 +401,15 @@ class _Reader:
     def __init__(self, file: BinaryIO, size: int | None, called: str):
         self.file, self.size, self.called = file, size, called
         self.at = 0
-        self.what = "the header"
+        self.what: str | tuple = "the header"   # or the number of an array, and how many there are
 
     # -- errors
 
     def fail(self, text: str, at: int | None = None) -> Exception:
-        return error(ValueError, f"{self.called}: {text} (offset {self.at if at is None else at}, "
-                                 f"while reading {self.what})")
+        what = self.what
+        if isinstance(what, tuple):
+            what = "the kind of " + ("the array" if what[0] is None else f"array {what[0]} of {what[1]}")
+        return error(ValueError, f"{self.called}: {text} (offset {self.at if at is None else at}, while reading {what})")
 
     def truncated(self, wanted: int, have: int) -> Exception:
         return self.fail(f"truncated: {wanted} bytes expected, {have} left; the file is cut or damaged")
@@ -455,12 +472,27 @@ class _Reader:
         self.must_hold(4 * count)           # each array takes four bytes at least
         records = []
         for i in range(count):
-            records.append(self.read_record(f"array {i} of {count}"))
+            records.append(self.read_record(i, count))
         self.what = "the number of names"
         names_count, = self.take("<Q")
         if names_count not in (0, count):
             raise self.fail(f"{count} arrays but {names_count} names; the file is damaged")
-        return records, [self.read_name(i, count) for i in range(names_count)]
+        self.must_hold(8 * names_count)
+        names = [self.read_name(i, count) for i in range(names_count)]
+        self.check_names(names)
+        self.check_end()
+        return records, names
+
+    def check_names(self, names: list) -> None:
+        if len(set(names)) < len(names):
+            double = next(n for n, times in Counter(names).items() if times > 1)
+            raise self.fail(f"two arrays are named {double[:100]!r}, one would be lost; the file is damaged")
+
+    def check_end(self) -> None:
+        self.what = "the end"
+        rest = self.size - self.at if self.size is not None else len(self.file.read(1))
+        if rest:
+            raise self.fail(f"{rest if self.size is not None else 'more'} bytes follow the last entry; the file is damaged, or two were joined")
 
     def read_name(self, i: int, count: int) -> str:
         self.what = f"name {i} of {count}"
@@ -471,17 +503,19 @@ class _Reader:
         except UnicodeDecodeError:
             raise self.fail(f"the name {raw[:40]!r} is not UTF-8; the file is damaged") from None
 
-    def read_record(self, called: str) -> Record:
-        self.what = f"the kind of {called}"
-        start = self.at
+    def read_record(self, i: int | None = None, count: int = 1) -> Record:
+        start, self.what = self.at, (i, count)
         magic, = self.take("<I")
+        if not magic:
+            return _NOTHING  # no text is made, and nothing else: a file may hold millions of them
+        called = "the array" if i is None else f"array {i} of {count}"
         if magic in (V2, V3):
             return self._current(called, magic == V3)
         self.what = f"the shape of {called}"
         if magic == V1:
             shape = self.shape()
         elif magic <= _MAX_NDIM:
-            shape = self.take(f"<{magic}I")
+            shape = self.checked(self.take(f"<{magic}I"), 4)
         else:
             raise self.fail(f"{magic:#x} begins no array that MXNet writes; the file is damaged", at=start)
         if not shape:
@@ -519,11 +553,14 @@ class _Reader:
             return None
         if not 0 <= ndim <= _MAX_NDIM:
             raise self.fail(f"{ndim} dimensions; the file is damaged", at=self.at - 4)
-        shape = self.take(f"<{ndim}q")
+        return self.checked(self.take(f"<{ndim}q"), 8)
+
+    def checked(self, shape: tuple, width: int) -> tuple:
+        """A shape of numbers of `width` bytes, unless no array can have it."""
         if any(d < 0 for d in shape):
-            raise self.fail(f"negative dimension in shape {shape}; the file is damaged", self.at - 8 * ndim)
+            raise self.fail(f"negative dimension in shape {shape}; the file is damaged", self.at - width * len(shape))
         if math.prod(d for d in shape if d) > _MAX_SIZE:        # also beside a zero: NumPy refuses it too
-            raise self.fail(f"absurd shape {shape}; the file is damaged", self.at - 8 * ndim)
+            raise self.fail(f"absurd shape {shape}; the file is damaged", self.at - width * len(shape))
         return shape
 
     def device_and_dtype(self, called: str) -> tuple:

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from .._core import arith, registry, transfer
+from .._core import registry, transfer
+from .._core.arith import OPERATORS
 from .._core.array import CSR, RowSparse, Storage, faces
 from .._core.context import Context
 from .._core.errors import error
 from .._core.params import Parser, Shape, as_dtype
 from .._views import eager_function, namespace
-from . import checks, indexing
+from . import checks, indexing, operators
 from .ndarray import NDArray
 
 __all__ = ["BaseSparseNDArray", "RowSparseNDArray", "CSRNDArray", "row_sparse_array", "csr_matrix", "zeros", "array", "empty",
@@ -308,7 +309,7 @@ def _two(python: str, what: str) -> Any:
 
 
 add, subtract, multiply, divide = (_two(*names) for names in (("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "divide")))
-arith.install(BaseSparseNDArray, fast=False)
+operators.install(BaseSparseNDArray, fast=False)
 
 
 def _in_place(python: str) -> Any:
@@ -325,7 +326,7 @@ def _in_place(python: str) -> Any:
     return method
 
 
-for _name in arith.OPERATORS:
+for _name in OPERATORS:
     setattr(BaseSparseNDArray, f"__i{_name}__", _in_place(_name))
 for _cls in (RowSparseNDArray, CSRNDArray):
     _cls.dense = NDArray

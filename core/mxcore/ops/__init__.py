@@ -8,7 +8,7 @@ from importlib import import_module
 
 from mxcore._core import dispatch  # noqa: F401  before `transfer`, which needs it and which it needs
 from mxcore._core.hookspecs import hookimpl
-from mxcore._core.op import declarations
+from mxcore.families import declarations
 
 API_VERSION = 1
 

@@ -99,7 +99,8 @@ def custom(k, p, *data):
     """
     prop = prop_of(p)
     n = len(prop.list_arguments())
-    arrays = [_array(d, k.ctx) for d in data]
+    # A program uses its memory again, and user code may keep what it gets.
+    arrays = [_array(d.copy() if k.shapes is not None and i < n and not k.device.owns(d) else d, k.ctx) for i, d in enumerate(data)]
     ins, aux = arrays[:n], arrays[n:]
     shapes, dtypes = [list(x.shape) for x in arrays], [x.dtype for x in arrays]
     out_shapes, out_types = _infer(p, "shape", shapes[:n])[1], _infer(p, "type", dtypes[:n])[1]
@@ -133,8 +134,11 @@ custom.loss_rule = _ignores_grads
 @custom.backward
 def _(k, p, saved, dys, ins, outs):
     worker, in_data, out_data, aux = saved
+    for x in (*dys, *ins):
+        x.wait_to_read()
     grads = [_array(k.xp.zeros(x.shape, x._data.dtype), k.ctx) for x in in_data]
     req = ["write" if wanted else "null" for wanted in (k.wanted or [True] * len(grads))[:len(grads)]]
+    dys = [_array(g._data.copy(), k.ctx) if g.stype == "default" else g for g in dys]  # others get the same ones, and `backward` may write to them
     with _unrecorded(k.ctx, state.train), _user_code(p, "backward"):
         worker.backward(req=req, out_grad=dys, in_data=in_data, out_data=out_data, in_grad=grads, aux=aux)
         for x in (*grads, *aux):

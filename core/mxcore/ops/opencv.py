@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..base import error
+from ..limits import check_picture
 
 __all__ = ["decode", "flip", "look_up", "means", "mix", "opencv", "resize"]
 
@@ -45,9 +46,15 @@ def decode(data: Any, flag: int = 1, name: str = "image", rgb: bool = True) -> n
     -------
     numpy.ndarray of uint8
         ``(height, width, channels)``.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if it is no image, or has more than ``MXCORE_MAX_IMAGE_PIXELS`` pixels (see `mxcore.limits`).
     """
     cv2 = opencv()
     raw = np.frombuffer(data, np.uint8) if not isinstance(data, np.ndarray) else np.ascontiguousarray(data).reshape(-1)
+    check_picture(data if isinstance(data, bytes) else raw, name)
     try:
         image = cv2.imdecode(raw, flag) if raw.size else None
     except cv2.error as e:

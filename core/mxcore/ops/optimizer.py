@@ -333,7 +333,8 @@ OPS = [
 
 @op("_contrib_group_adagrad_update", inputs="weight grad history", mutates="history", alias="weight->output", lr=_f(), rescale_grad=_f(1.0),
     clip_gradient=_f(-1.0), epsilon=_f(1e-5), samples=[
-        Sample((3, 4), (3, 4), Values((3, 1), 0.2, 2.0), params={"lr": 0.25, "epsilon": 0.0625}, grad=False, mxnet=_ROWS)])
+        Sample((3, 4), (3, 4), Values((3, 1), 0.2, 2.0), params={"lr": 0.25, "epsilon": 0.0625, **more}, grad=False, mxnet=_ROWS)
+        for more in ({}, {"rescale_grad": 0.75, "clip_gradient": 0.5})])
 def group_adagrad_update(k, p, weight, grad, history):
     """A step of AdaGrad with one rate for each row.
 

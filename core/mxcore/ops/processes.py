@@ -222,8 +222,8 @@ def _cut(x: Any, dtype: Any) -> Any:
 
 @op("_contrib_quadratic", inputs="data", params=_ABC, alias="data->output", expr="a * data * data + b * data + c",
     grad=lambda F, p, dy, data: F._contrib_backward_quadratic(dy, data, a=p.a, b=p.b, c=p.c),
-    samples=[Sample((2, 3), params={"a": 2.0, "b": -3.0, "c": 1.5}), Sample((2, 3)), Sample((2, 3), params={"b": 0.5}, dtypes="float16 float32 float64"), Sample(
-        np.array([-2, 0, 3, 200], np.int32), params={"a": 2.0, "b": 3.0, "c": 1.5}, grad=False), Sample(
+    samples=[Sample((2, 3), params={"a": 3.0, "b": -5.0, "c": 1.5}), Sample((2, 3)), Sample((2, 3), params={"b": 0.5}, dtypes="float16 float32 float64"), Sample(
+        np.array([-2, 0, 3, 200], np.int32), params={"a": 3.0, "b": 5.0, "c": 1.5}, grad=False), Sample(
         (0, 3), params={"a": 1.0})])
 def quadratic(k, p, data):
     """``a * x**2 + b * x + c`` of each element.
@@ -247,7 +247,7 @@ def _quadratic_grads(F: Any, p: Any, dys: Any, dy_: Any, data: Any) -> Any:
 
 
 @op("_contrib_backward_quadratic", inputs="dy data", params=_ABC, alias="dy->output", grad=_quadratic_grads,
-    samples=[Sample((2, 3), (2, 3), params={"a": 2.0, "b": -3.0, "c": 1.5}, mxnet="internal")])
+    samples=[Sample((2, 3), (2, 3), params={"a": 3.0, "b": -5.0, "c": 1.5}, mxnet="internal")])
 def backward_quadratic(k, p, dy_, data):
     """The gradient of `quadratic`: ``dy * (2 * a * x + b)``.
 

@@ -188,7 +188,7 @@ class LSTM(Cell):
         slope[..., 2 * n:3 * n] = 1 - xp.square(gates[..., 2 * n:3 * n])
         out = gates[..., 3 * n:]
         down = out * (1 - curved * curved)
-        inside = None if clip is None else (cells > _low(clip)) & (cells < _high(clip))
+        inside = None if clip is None else (cells > clip[0]) & (cells < clip[1])
         dz = xp.empty(gates.shape, dy.dtype)
         d_state = None if w_r is None else xp.empty(hidden.shape, dy.dtype)
         for j in range(len(steps) - 1, -1, -1):
@@ -273,18 +273,10 @@ class GRU(Cell):
         return dx, dz, dh, dc, None
 
 
-def _low(clip: Any) -> float:
-    return -float("inf") if clip[0] is None else clip[0]
-
-
-def _high(clip: Any) -> float:
-    return float("inf") if clip[1] is None else clip[1]
-
-
 def _clipped(xp: Any, c: Any, clip: Any) -> Any:
     """Cell states limited to an interval; NaN too, if so told."""
-    limited = xp.clip(c, _low(clip), _high(clip))
-    return xp.where(xp.isnan(c), c.dtype.type(_low(clip)), limited) if clip[2] else limited
+    limited = xp.clip(c, clip[0], clip[1])
+    return xp.where(xp.isnan(c), c.dtype.type(clip[0]), limited) if clip[2] else limited
 
 
 CELLS: dict[str, Cell] = {"rnn_relu": Cell(relu=True), "rnn_tanh": Cell(), "lstm": LSTM(), "gru": GRU()}

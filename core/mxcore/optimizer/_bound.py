@@ -13,6 +13,7 @@ from .._core.dispatch import context_k, make_plan
 from .._core.engine import engine
 from .._core.kernels import Spec
 from .._core.state import state
+from .._core.transfer import overlaps
 
 __all__ = ["update"]
 
@@ -46,7 +47,7 @@ def update(name, *arrays, **numbers):
 class _Bound:
     """One update: its kernel and arrays, where a kernel writes them in place at once; else only their identity."""
 
-    __slots__ = ("name", "datas", "fixed", "dynamic", "work", "call", "params", "parse")
+    __slots__ = ("name", "datas", "ctx", "written", "fixed", "dynamic", "work", "call", "params", "parse")
 
     def __init__(self, name, arrays, numbers):
         op = registry.ops.get(name)
@@ -55,7 +56,7 @@ class _Bound:
         self.dynamic = [n for n in numbers if n in op.parser.dynamic]
         self.fixed = {n: v for n, v in numbers.items() if n not in op.parser.dynamic}
         self.call = None
-        ctx = arrays[0]._st.ctx
+        ctx = self.ctx = arrays[0]._st.ctx
         if any(a.stype != "default" or a._st.ctx is not ctx for a in arrays) or ctx.device.async_:
             return
         p = self.params = op.parse(dict(numbers))
@@ -64,9 +65,12 @@ class _Bound:
         if not plan.out or plan.sync or plan.n_out != 1 or op.alias.get(sig.inputs[0]) != sig.outputs[0] \
                 or plan.shape != self.datas[0].shape or plan.dtype != self.datas[0].dtype:
             return
+        outs = self.written = [self.datas[0], *(self.datas[i] for i in sig.mutates)]
+        read = [d for i, d in enumerate(self.datas) if i and i not in sig.mutates]
+        if not all(map(ctx.device.writable, outs)) or any(overlaps(ctx.device, d, [*read, *outs[:i]]) for i, d in enumerate(outs)):
+            return
         self.work = plan.work
         self.parse = {n: op.params[n].parse for n in self.dynamic}
-        outs = [self.datas[0], *(self.datas[i] for i in sig.mutates)]
         fn, k, datas = plan.fn, context_k(ctx, False), self.datas
         self.call = lambda: fn(k, p, outs, *datas)
 
@@ -77,7 +81,18 @@ class _Bound:
         for n, v in self.fixed.items():
             if n not in numbers or numbers[n] != v:
                 return False
-        return len(arrays) == len(self.datas) and all(a._data is d for a, d in zip(arrays, self.datas))
+        datas = self.datas
+        if len(arrays) != len(datas):
+            return False
+        for i, a in enumerate(arrays):
+            new, old = a._data, datas[i]
+            if new is not old:
+                # The gradient is another array of its kind wherever backward has handed over its own.
+                if (i != 1 or self.call is None or new.shape != old.shape or new.dtype != old.dtype or new.__class__ is not old.__class__
+                        or a._st.ctx is not self.ctx or overlaps(self.ctx.device, new, self.written)):
+                    return False
+                datas[i] = new
+        return True
 
     def run(self, arrays, numbers):
         """Do it, unless it must go through the engine; tells whether it was done."""

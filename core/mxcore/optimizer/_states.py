@@ -17,6 +17,8 @@ from ..base import MXNetError, error
 from ..lr_scheduler import LRScheduler
 from ..ndarray.files import from_record, to_record
 from ..ndarray.serialization import dump_record, load_record
+from ._pickle import INSTRUCTIONS, Named, Pending, read
+from ._whole import check
 from .base import Optimizer
 
 #: Storage type -> where MXNet has the class of such arrays.
@@ -33,33 +35,18 @@ MODULES = {
     "mxnet.lr_scheduler": "mxcore.lr_scheduler",
 }
 
-#: What a state may name besides arrays, optimizers and schedulers: plain data only.
-PLAIN = {
-    "builtins": {"bool", "bytearray", "bytes", "complex", "dict", "float", "frozenset", "int", "list",
-                 "object", "range", "set", "slice", "str", "tuple"},
-    "collections": {"OrderedDict", "defaultdict", "deque"},
-    "copyreg": {"_reconstructor"},
-    "_codecs": {"encode"},
-    "numpy": {"bool_", "dtype", "float16", "float32", "float64", "int32", "int64", "int8", "ndarray",
-              "uint8"},
-    "numpy.core.multiarray": {"_reconstruct", "scalar"},
-    "numpy._core.multiarray": {"_reconstruct", "scalar"},
-    "numpy.core.numeric": {"_frombuffer"},
-    "numpy._core.numeric": {"_frombuffer"},
-}
+#: Where MXNet had these before 1.4.
+OLD_MODULES = {"mxnet.ndarray": "mxnet.ndarray.ndarray", "mxnet.optimizer": "mxnet.optimizer.optimizer"}
+
+#: Modules of optimizers and schedulers, ours; they are imported if a file names them.
+_OURS = ("mxcore.optimizer", "mxcore.lr_scheduler")
 _THEIRS = {ours: theirs for theirs, ours in MODULES.items()}
-_OBJECTS = (Optimizer, LRScheduler, nd.NDArray)
-_PYTHON2 = {"__builtin__": "builtins", "copy_reg": "copyreg"}
+#: How deep a state may be, and how many values all of them may hold.
+DEEPEST, MOST_VALUES = 64, 1 << 20
 
 
 class _Array:
-    """Stands for an array while it is read or written; the classes below are one for each storage type."""
-
-    def __init__(self, _=None):
-        self.handle = None
-
-    def __setstate__(self, state):
-        self.handle = state["handle"]
+    """Stands for the class of an array while it is written; the classes below are one for each storage type."""
 
 
 _STAND_INS = {stype: type(name, (_Array,), {}) for stype, (_, name) in ARRAYS.items()}
@@ -76,15 +63,25 @@ def dumps(states):
 def loads(data, home):
     """Read (states, optimizer or None); classes of `home`, the module of the present optimizer, may occur."""
     try:
-        found = _restored(_Unpickler(io.BytesIO(data), home).load())
-    except MXNetError:
-        raise
-    except Exception as problem:    # damaged pickles raise anything
-        raise error(ValueError, f"these {len(data)} bytes are no optimizer states: {problem}") from problem
-    states, optimizer = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
-    if not isinstance(states, dict) or not isinstance(optimizer, (Optimizer, type(None))):
-        raise error(TypeError, f"optimizer states are a dictionary, not a {type(states).__name__}")
+        data = data if isinstance(data, bytes) else bytes(memoryview(data))
+    except TypeError:
+        raise error(TypeError, f"optimizer states are bytes, not a {type(data).__name__}") from None
+    try:
+        found = read(data, lambda module, name: _found(module, name, home), _build)
+        states, optimizer = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+        if not isinstance(states, dict) or not isinstance(optimizer, (Optimizer, type(None))):
+            raise error(TypeError, f"they must be a dictionary, not a {type(states).__name__}")
+        _check_depth(states)
+        if optimizer is not None:
+            check(optimizer)
+    except MXNetError as e:
+        raise error(type(e), f"these {len(data)} bytes are no optimizer states: {e}") from None
     return states, optimizer
+
+
+def is_pickle(first):
+    """Whether a file that begins so may hold states."""
+    return first[:1] in INSTRUCTIONS
 
 
 class _Pickler(pickle._Pickler):        # the one in C refuses names that it cannot import
@@ -112,38 +109,63 @@ def _mxnet_place(obj):
     return theirs and (theirs, obj.__qualname__)
 
 
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, file, home):
-        super().__init__(file, encoding="latin1")
-        self.home = home
-
-    def find_class(self, module, name):
-        """Resolve a name to a stand-in, to plain data, or to a class of optimizers or schedulers."""
-        for cls, place in _GLOBALS.items():
-            if (module, name) == place:
-                return cls
-        module = _PYTHON2.get(module, module)
-        if name in PLAIN.get(module, ()):
-            return super().find_class(module, name)
-        module = MODULES.get(module, module)
-        # Nothing is imported for a file, except from here.
-        own = importlib.import_module(module) if module.startswith("mxcore.") else sys.modules.get(module)
-        found = getattr(own, name, None)
-        if isinstance(found, type) and (found.__module__ == self.home or issubclass(found, _OBJECTS)):
-            return found
-        raise error(TypeError, f"optimizer states name {module}.{name}, but hold only arrays, optimizers, "
-                               "schedulers and plain data; import a module of own optimizers first")
+def _found(module, name, home):
+    """What a file means by a name: an array, or a class of optimizers or schedulers."""
+    module = OLD_MODULES.get(module, module)
+    if (module, name) in ARRAYS.values():
+        return Named(f"{module}.{name}", call=lambda handle=None: Pending("an array", _array))
+    module = MODULES.get(module, module)
+    # Nothing is imported for a file, except from here.
+    if module in _OURS or module.startswith(tuple(f"{m}." for m in _OURS)):
+        try:
+            found = getattr(importlib.import_module(module), name, None)
+        except ImportError:
+            found = None
+    else:
+        found = vars(sys.modules.get(module, object)).get(name)
+    if isinstance(found, type) and (found.__module__ == home or issubclass(found, (Optimizer, LRScheduler))):
+        return Named(f"{module}.{name}", found, new=lambda *args: _empty(found, *args))
+    raise error(TypeError, f"they name {module[:80]}.{name[:80]}, but hold only arrays, optimizers, schedulers and plain data; "
+                           "import a module of own optimizers first")
 
 
-def _restored(found):
-    """Put arrays in the place of their stand-ins."""
-    if isinstance(found, _Array):
-        return from_record(load_record(found.handle))
-    if isinstance(found, dict):
-        for key, value in found.items():
-            found[key] = _restored(value)
-    elif type(found) in (list, tuple):
-        return type(found)(_restored(value) for value in found)
-    elif isinstance(found, Optimizer):
-        _restored(found.__dict__)
-    return found
+def _array(state):
+    handle = state.get("handle") if isinstance(state, dict) else None
+    if not isinstance(handle, (bytes, bytearray, str)):
+        raise error(ValueError, "an array lacks its bytes")
+    return from_record(load_record(handle.encode("latin-1") if isinstance(handle, str) else handle))
+
+
+def _empty(cls, *args):
+    """An object without its state; only named tuples are made of arguments."""
+    if issubclass(cls, tuple):
+        return tuple.__new__(cls, args[0] if len(args) == 1 and isinstance(args[0], tuple) and len(args[0]) == len(cls._fields) else args)
+    if args:
+        raise error(TypeError, f"a {cls.__name__} is made of its attributes, not of {len(args)} arguments")
+    return cls.__new__(cls)
+
+
+def _build(target, state):
+    if isinstance(state, tuple) and len(state) == 2:    # __dict__ and __slots__
+        state = {**(state[0] or {}), **(state[1] or {})}
+    if not isinstance(state, dict) or not all(isinstance(k, str) for k in state):
+        raise error(TypeError, f"the attributes of a {type(target).__name__} must be a dictionary, not a {type(state).__name__}")
+    if hasattr(target, "__setstate__"):
+        target.__setstate__(state)
+    else:
+        for name, value in state.items():
+            object.__setattr__(target, name, value)
+
+
+def _check_depth(states):
+    """Refuse values that hold themselves, or one another without end."""
+    left, seen = [(states, 0)], 0
+    while left:
+        value, depth = left.pop()
+        seen += 1
+        if depth > DEEPEST or seen > MOST_VALUES:
+            raise error(ValueError, f"the states are nested deeper than {DEEPEST}, or hold more than {MOST_VALUES} values")
+        if isinstance(value, (list, tuple)):
+            left += [(v, depth + 1) for v in value]
+        elif isinstance(value, dict):
+            left += [(v, depth + 1) for v in value.values()]

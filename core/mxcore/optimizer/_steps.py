@@ -1,15 +1,14 @@
 """What SGD and its relatives share: the order of their states and the calls of their fused operators."""
 from __future__ import annotations
 
-import os
-
 from .. import ndarray as nd
+from ..limits import whole_number
 from ._bound import update
 
 
 def aggregation_size(default):
     """Return how many weights one call of `update` takes."""
-    return int(os.environ.get("MXNET_OPTIMIZER_AGGREGATION_SIZE", default))
+    return whole_number("MXNET_OPTIMIZER_AGGREGATION_SIZE", default, least=0)
 
 
 def state_and_master(optimizer, index, weight):

@@ -285,7 +285,7 @@ class Optimizer:
         if not self.sym_info:
             return {}
         attrs, names = self.sym_info
-        return {n: float(attrs[n][key]) for n in names if key in attrs.get(n, ())}
+        return {n: _number(n, key, attrs[n][key]) for n in names if key in attrs.get(n, ())}
 
     def _set_current_context(self, device_id):
         """Count updates for one device: each has its own replica of the parameters."""
@@ -346,6 +346,13 @@ class Optimizer:
         if self.clip_gradient is None:
             return grad
         return nd.clip(grad, -self.clip_gradient, self.clip_gradient)
+
+
+def _number(name, key, text):
+    try:
+        return float(text)
+    except ValueError:
+        raise error(ValueError, f"variable {name!r}: attribute {key} must be a number, got {text[:60]!r}") from None
 
 
 def zeros_like(weight, stype="default"):

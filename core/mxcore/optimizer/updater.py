@@ -1,8 +1,10 @@
 """An optimizer together with the states of the weights that it moves."""
 from __future__ import annotations
 
+from .._io_files import naming, read_whole
 from ..ndarray import NDArray
-from ._states import dumps, loads
+from ._states import dumps, is_pickle, loads
+from ._whole import check_state
 
 
 class Updater:
@@ -57,8 +59,9 @@ class Updater:
                 states[i] = optimizer.create_state_multi_precision(i, w)
                 self.states_synced[i] = True
             elif not self.states_synced[i]:
-                states[i] = self.sync_state_context(states[i], w.context)
-                self.states_synced[i] = True
+                state = self.sync_state_context(states[i], w.context)
+                check_state(optimizer, i, w, state)
+                states[i], self.states_synced[i] = state, True
         if not self.aggregate_updates:
             for i, w, g in zip(index, weight, grad):
                 optimizer.update_multi_precision(i, w, g, states[i])
@@ -111,6 +114,23 @@ class Updater:
             self.aggregate_updates = optimizer.aggregate_num > 0
         self.states = found
         self.states_synced = dict.fromkeys(found, False)
+
+    def load(self, fname):
+        """Take over the states of a file: `set_states`, whose errors then name it.
+
+        Parameters
+        ----------
+        fname : str or os.PathLike
+            A path or URL.
+
+        Raises
+        ------
+        MXNetError
+            As `set_states`; (also OSError) if the file cannot be read.
+        """
+        data = read_whole(fname, what="file of optimizer states", begins=is_pickle)
+        with naming(fname):
+            self.set_states(data)
 
     def get_states(self, dump_optimizer=False):
         """Return the states as bytes, in the form of MXNet's.

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .._core import arith, context, dispatch, registry
+from .._core import context, dispatch, registry
 from ..executor import instance
-from ..ndarray import NDArray
+from ..ndarray import NDArray, operators
 from .config import config
 from .record import Label, now, recorder
 
 __all__ = ["install", "uninstall"]
 
-_make_plan, _learn = dispatch.make_plan, arith._learn
+_make_plan, _learn = dispatch.make_plan, operators._learn
 #: Methods that wait or copy, recorded as calls of the API.
 _API = ("asnumpy", "backward", "wait_to_read")
 _methods: dict[str, Any] = {}
@@ -139,7 +139,7 @@ def install() -> None:
     recorder.on = True
     if config.wants("imperative"):
         dispatch.make_plan = _planned
-        arith._learn = _learnt
+        operators._learn = _learnt
         for ctx in context._INTERNED.values():
             for key in ctx.fast:
                 _shorten(ctx, key)
@@ -162,7 +162,7 @@ def uninstall() -> None:
         _sampler.stop()
         _sampler = None
     if dispatch.make_plan is _planned:
-        dispatch.make_plan, arith._learn = _make_plan, _learn
+        dispatch.make_plan, operators._learn = _make_plan, _learn
         for ctx in context._INTERNED.values():
             for entry in ctx.fast.values():
                 entry[0] = getattr(entry[0], "profiled", entry[0])

@@ -5,7 +5,7 @@ import threading
 from typing import Any
 
 from ..base import error
-from .record import Label, now, recorder
+from .record import now, recorder
 from .trace import _SCOPES
 
 __all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task", "scope"]
@@ -54,7 +54,7 @@ class _Span:
 
     def __init__(self, name: str, section: str) -> None:
         self.name = name
-        self._label = Label(name, section)
+        self._label = name, section
         self._begun = threading.local()
 
     def start(self) -> None:
@@ -157,7 +157,7 @@ class Counter:
 
     def __init__(self, domain: Domain, name: str, value: Any = None) -> None:
         self.name, self.domain = name, domain
-        self._label = Label(name, str(domain), kind="C")
+        self._label = name, str(domain), "python", 0, None, "C"
         self._lock = threading.Lock()
         self._value: Any = 0
         if value is not None:
@@ -213,7 +213,7 @@ class Marker:
 
     def __init__(self, domain: Domain, name: str) -> None:
         self.name, self.domain = name, domain
-        self._label = Label(name, f"{domain},instant_marker", kind="i")
+        self._label = name, f"{domain},instant_marker", "python", 0, None, "i"
 
     def mark(self, scope: str = "process") -> None:
         """Set the mark.
@@ -264,7 +264,7 @@ class scope(_Span):
         around = scope._open.__dict__.setdefault("names", [])
         self.name = (around[-1] if around and self._append else "") + self._given
         around.append(self.name)
-        self._label = Label(self.name, "scope")
+        self._label = self.name, "scope"
         return super().__enter__()
 
     def __exit__(self, *exc: object) -> None:

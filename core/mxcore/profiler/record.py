@@ -74,9 +74,10 @@ class Recorder:
         """Forget all events."""
         self.events.clear()
 
-    def mark(self, label: Label, begin: int, end: int, value: Any = None) -> None:
-        """Record something that is not a timed call, if the profiler is on."""
+    def mark(self, label: Label | tuple[Any, ...], begin: int, end: int, value: Any = None) -> None:
+        """Record something that is not a timed call, if the profiler is on; instead of a label, which is kept, its arguments will do."""
         if self.on:
+            label = label if isinstance(label, Label) else Label(*label)
             self.add((label.number, begin, end, threading.get_ident(), value))
 
     def timed(self, fn: Callable[..., Any], label: Label, finish: Callable[[], None] | None = None) -> Callable[..., Any]:

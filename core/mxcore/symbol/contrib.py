@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -151,7 +152,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
 def _names(graph: Graph, what: str) -> list[str]:
     """Names of a sub-graph's inputs, which must differ."""
     names = [n.name for n in graph.variables()]
-    twice = next((n for n in names if names.count(n) > 1), None)
+    twice = next((n for n, times in Counter(names).items() if times > 1), None)
     if twice is not None:
         raise error(ValueError, f"{what} are named {twice!r}; name the symbols it uses differently")
     return names

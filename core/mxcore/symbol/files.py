@@ -4,7 +4,6 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _io_files
-from .._core.errors import error
 from .reading import read_json
 from .symbol import Symbol
 
@@ -39,10 +38,4 @@ def load(fname: Any) -> Symbol:
     MXNetError
         As `load_json`, with the name of the file.
     """
-    with _io_files.open_read(fname) as f:
-        data = f.read()
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as e:
-        raise error(ValueError, f"{fname} is no JSON text: {e}") from None
-    return Symbol(read_json(text, str(fname)))
+    return Symbol(read_json(_io_files.read_text(fname), str(fname)))

@@ -1,7 +1,6 @@
 """Shapes and dtypes of symbols from those of some arguments, in both directions."""
 from __future__ import annotations
 
-import ast
 import numbers
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,7 @@ import numpy as np
 from .._core import infer
 from .._core.errors import MXNetError, error, suggest
 from .._core.graph import Node, topo
-from .._core.params import as_dtype
+from .._core.params import as_dtype, literal
 from .._core.state import state
 from .base import Entry
 
@@ -42,7 +41,7 @@ def unknown_dims(shape: Any) -> tuple[int, ...] | None:
         raise error(TypeError, f"a shape is a tuple of ints, got {shape!r}")
     try:
         dims = tuple(int(d) for d in shape)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise error(TypeError, f"a shape is a tuple of ints, got {shape!r}") from None
     if state.np_shape:
         return dims
@@ -57,9 +56,9 @@ def named(heads: Sequence[Entry], args: Sequence[Any], kwargs: Mapping[str, Any]
         raise error(ValueError, "give shapes or types by position or by name, not both")
     if len(args) > len(arguments):
         raise error(ValueError, f"{len(args)} shapes or types for {len(arguments)} arguments: {', '.join(arguments)}")
-    found = {}
+    found, known = {}, {*arguments, *aux}
     for k, v in (zip(arguments, args) if args else kwargs.items()):
-        if k not in arguments and k not in aux:
+        if k not in known:
             if strict:
                 near = suggest(k, [*arguments, *aux])
                 raise error(ValueError, f"no argument is named {k!r}{near}; there are: {', '.join([*arguments, *aux])}")
@@ -78,9 +77,9 @@ def _hint(n: Node, what: str) -> Any:
     if text is None:
         return None
     try:
-        return unknown_dims(ast.literal_eval(text)) if what == "shape" else as_dtype(TYPE_CODES[int(text)] if text.isdigit() else text)
-    except (KeyError, SyntaxError, TypeError, ValueError) as e:
-        raise error(ValueError, f"variable '{n.name}': attribute {key}={text!r} cannot be read: {e}") from None
+        return unknown_dims(literal(text)) if what == "shape" else as_dtype(TYPE_CODES[int(text)] if text.isdigit() else text)
+    except (KeyError, TypeError, ValueError) as e:
+        raise error(ValueError, f"variable '{n.name}': attribute {key}={text[:200]!r} cannot be read: {e}") from None
 
 
 # -- the fixpoint --------------------------------------------------------------------------------------------------

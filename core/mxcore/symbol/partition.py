@@ -29,7 +29,7 @@ def run_backend(heads: Sequence[Entry], backend: str, facts: Mapping[str, Mappin
     known = table.names()
     if backend not in known:
         raise error(ValueError, f"no graph pass is named {backend!r}{suggest(str(backend), known)}; registered: "
-                                f"{', '.join(known) or 'none'} (plugins bring them through the hook mxcore_graph_passes)")
+                                f"{', '.join(known) or 'none'} (plugins bring them through the hook mxcore_graph_passes){registry.why()}")
     graph = Graph(heads)
     graph.info.update(info)
     if not skip_infer:

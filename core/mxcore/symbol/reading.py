@@ -1,17 +1,14 @@
 """Graphs from MXNet's JSON, that of older versions included."""
 from __future__ import annotations
 
-import json
-import os
-from importlib import metadata
 from typing import Any
 
 from .._core import registry
 from .._core.errors import MXNetError, error
 from .._core.graph import Graph, Node
-from .._core.manager import manager
 from .._core.op import Op
 from .._core.params import GraphParam
+from .._json import decode
 from .attrs import kept, kept_by_op
 from .base import Entry
 from .compose import auto_variable
@@ -20,12 +17,12 @@ from .legacy_json import give_to_inputs, texts_of, version_of
 __all__ = ["read_json"]
 
 
-def read_json(text: str, called: str = "the JSON text") -> list[Entry]:
+def read_json(text: str | bytes, called: str = "the JSON text") -> list[Entry]:
     """The heads of a graph.
 
     Parameters
     ----------
-    text : str
+    text : str or bytes
     called : str
         What errors call it, the name of a file most often.
 
@@ -35,12 +32,7 @@ def read_json(text: str, called: str = "the JSON text") -> list[Entry]:
         If it is no JSON or no graph; names the node by number and name. If it needs an operator that nobody registered; names the
         plugins that failed or are switched off.
     """
-    if not isinstance(text, (str, bytes)):
-        raise error(TypeError, f"{called}: JSON is read from a str, got {type(text).__name__}")
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as e:
-        raise error(ValueError, f"{called} is no JSON: {e}") from None
+    data = decode(text, called)
     return _read(data, called, version_of(data) if isinstance(data, dict) else 0)
 
 
@@ -56,10 +48,13 @@ def _read(data: Any, called: str, version: int) -> list[Entry]:
         where = f"{called}, node {i}" + (f" '{name}'" if isinstance(name, str) else "")
         try:
             nodes.append(_node(item, nodes, where, version))
-        except (KeyError, TypeError, ValueError, IndexError) as e:
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as e:
             kind = type(e) if isinstance(e, MXNetError) else ValueError
             raise error(kind, str(e) if str(e).startswith(where) else f"{where}: {e}") from None
-    for i in data.get("arg_nodes") or ():
+    listed = data.get("arg_nodes") or []
+    if not isinstance(listed, list):
+        raise error(ValueError, f"{called}: 'arg_nodes' must be a list of numbers of nodes, got {listed!r}")
+    for i in listed:
         if not isinstance(i, int) or not 0 <= i < len(nodes) or nodes[i].op is not None:
             raise error(ValueError, f"{called}: arg_nodes lists {i!r}, which is no variable among its {len(nodes)} nodes")
     try:
@@ -110,7 +105,9 @@ def _node(item: Any, before: list[Node], where: str, version: int) -> Node:
     params: dict[str, Any] = {k: v for k, v in texts.items() if k in op.params or (op.parser.rest and not k.startswith("__"))}
     attrs = kept({k: v for k, v in texts.items() if k not in params})
     keys = [key for key, spec in op.params.items() if isinstance(spec, GraphParam)]
-    graphs = list(item.get("subgraphs", ()))
+    graphs = item.get("subgraphs") or []
+    if not isinstance(graphs, list):
+        raise ValueError(f"'subgraphs' must be a list of graphs, got {graphs!r}")
     if len(graphs) != len(keys):
         raise ValueError(f"operator {op_name} holds {len(keys)} sub-graphs, the file gives {len(graphs)}")
     for i, (key, graph) in enumerate(zip(keys, graphs)):
@@ -137,14 +134,4 @@ def _operator(name: str) -> Op:
     try:
         return registry.ops.get(name)  # type: ignore[no-any-return]
     except KeyError as e:
-        raise error(KeyError, f"{e}{_switched_off()}") from None
-
-
-def _switched_off() -> str:
-    """Which installed plugins are not loaded because a variable of the environment says so."""
-    listed = {e.name for e in metadata.entry_points(group="mxcore")}
-    off = sorted(listed - set(manager.origin) - set(manager.failed))
-    variables = [v for v in ("MXCORE_PLUGINS", "MXCORE_DISABLE_PLUGINS") if os.environ.get(v) is not None]
-    if off and variables:
-        return f"; installed but switched off by {' and '.join(variables)}: {', '.join(off)}"
-    return "; if a plugin provides it, install that (`mxcore plugins` lists those present)"
+        raise error(KeyError, f"{e}; if a plugin provides it, install that (`mxcore plugins` lists those present)") from None

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._core.errors import error
 from .._core.graph import Node, topo
+from .._json import encode
 from . import outputs
 from .attrs import kept, param_texts, sub_graphs
 from .base import Entry
@@ -22,7 +23,9 @@ def to_json(heads: Sequence[Entry], remove_amp_cast: bool = True) -> str:
     """The graph as text; without the casts of mixed precision, as MXNet does it: those that are outputs stay."""
     if remove_amp_cast:
         heads = _without_amp(heads)
-    return _write({**_graph(heads, {}), "attrs": {"mxnet_version": _VERSION}}, 0)
+    text = _write({**_graph(heads, {}), "attrs": {"mxnet_version": _VERSION}}, 0)
+    encode(text, "the symbol")  # or no reader could have it
+    return text
 
 
 def _without_amp(heads: Sequence[Entry]) -> Sequence[Entry]:

@@ -7,12 +7,14 @@ import os
 import shutil
 import urllib.parse
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..base import error
+from ..drafts import atomic_writer
 
 __all__ = ["download", "download_model", "get_bz2_data", "get_cifar10", "get_im2rec_path", "get_mnist", "get_mnist_iterator",
            "get_mnist_pkl", "get_mnist_ubyte", "get_zip_data"]
@@ -164,16 +166,11 @@ def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str)
 
 def _unpack(path: str, target: str, opener: Callable[..., Any]) -> None:
     """Unpack one file; it appears under its name only once it is complete."""
-    partial = f"{target}.{os.getpid()}.part"
     try:
-        with opener(path, "rb") as source, open(partial, "wb") as out:
+        with opener(path, "rb") as source, atomic_writer(target) as out:
             shutil.copyfileobj(source, out, 1 << 20)
-        os.replace(partial, target)
-    except (OSError, EOFError) as e:
+    except (OSError, EOFError, zlib.error) as e:
         raise error(ValueError, f"{path} is damaged: {e}. Delete it to have it downloaded again.") from e
-    finally:
-        if os.path.exists(partial):
-            os.remove(partial)
 
 
 def _mnist_root() -> str:

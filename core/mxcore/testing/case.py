@@ -1,6 +1,7 @@
 """One sample of an operator in one dtype on one device: its inputs, its reference results and its runs."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -120,6 +121,12 @@ class Case:
         frame[..., 1::2] = a
         whole = self.array(frame)
         return NDArray(whole._data[..., 1::2], whole._st), whole
+
+    def two_over_one(self, a: np.ndarray[Any, Any], shape: tuple[int, ...], first: int) -> tuple[NDArray, NDArray]:
+        """An array of these values, and one of a shape that begins at their element `first`, in one memory, which nothing but the device knows."""
+        n = math.prod(shape)
+        whole = self.device.from_host(np.concatenate([a.reshape(-1), np.zeros(max(first + n - a.size, 0), a.dtype)]), self.ctx.device_id)
+        return tuple(NDArray(part.reshape(s), Storage(self.ctx)) for part, s in ((whole[:a.size], a.shape), (whole[first:first + n], shape)))
 
     def run(self, inputs: Sequence[NDArray], train: bool | None = None, **more: Any) -> list[NDArray]:
         """Call the operator; its visible outputs. Random keys are the same in every call."""

@@ -26,7 +26,7 @@ def modules() -> Iterator[tuple[str, Any]]:
     from .._core import registry
     from .._core.builtin import OWNER
     from .._core.manager import manager
-    from .._core.op import declarations
+    from ..families import declarations
     from ..ops import MODULES
 
     manager.load()

@@ -53,7 +53,7 @@ def _named(case: Case) -> list[str]:
 def _compare(case: Case, got: list[Any], want: list[Any], what: str, factor: float = 1.0) -> None:
     for name, a, b in zip(_named(case), got, want):
         if a is not None and b is not None:
-            compare(a, b, case.dtype, f"{what}, {name}", case.sample.tol * case.widen * factor)
+            compare(a, b, case.dtype, f"{what}, {name}", case.sample.tol * case.widen * factor, step=case.sample.step)
 
 
 def _same_bytes(a: Any, b: Any) -> bool:
@@ -229,6 +229,23 @@ def out(case: Case) -> None:
             if inputs[i].shape == want[j].shape and inputs[i].dtype == want[j].dtype and len(want) == 1:
                 case.run(inputs, out=inputs[i])
                 _compare(case, [None] * j + [inputs[i].asnumpy()], want, f"with out={source}", 4)
+
+
+@check("overlap")
+def overlap(case: Case) -> None:
+    """``out=`` that lies in the memory of an input, as another array over it, gets the same values; the device tells that they overlap."""
+    want = [y.asnumpy() for y in case.run(case.arrays())]
+    if len(want) != 1 or not want[0].size:
+        return
+    for i, a in enumerate(case.host):
+        if a.dtype != want[0].dtype or i in case.sig.like or i in case.sig.mutates or not a.size:
+            continue
+        inputs = case.arrays()
+        inputs[i], given = case.two_over_one(a, want[0].shape, min(1, a.size - 1))
+        if not case.device.shares(inputs[i]._data, given._data):
+            raise AssertionError(f"Device.shares of {case.device.type!r} does not tell that two views of one array have memory in common")
+        case.run(inputs, out=given)
+        _compare(case, [given.asnumpy()], want, f"with out= in the memory of input {case.sig.inputs[i]}", 4)
 
 
 @check("wanted")

@@ -73,15 +73,17 @@ class Sample:
         where all but gradients is comparable, and with ``outputs only:`` where written inputs are not, either.
     tol : float
         Factor on the tolerances of the dtype.
+    step : int
+        How far whole numbers in the outputs may be off: 1 where they are rounded from numbers that may lie between two of them.
     """
 
     def __init__(self, *inputs: Any, params: dict[str, Any] | None = None, domain: tuple[float, float] = (-2.0, 2.0),
                  dtypes: str = "float32 float64", grad: bool | Sequence[bool] = True, train: bool = False,
                  check: Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None] | None = None,
-                 mxnet: bool | str = True, tol: float = 1.0) -> None:
+                 mxnet: bool | str = True, tol: float = 1.0, step: int = 0) -> None:
         self.inputs, self.params, self.domain = inputs, dict(params or {}), domain
         self.dtypes = tuple(dtypes.split())
-        self.grad, self.train, self.check, self.mxnet, self.tol = grad, train, check, mxnet, tol
+        self.grad, self.train, self.check, self.mxnet, self.tol, self.step = grad, train, check, mxnet, tol, step
 
     def arrays(self, dtype: str, salt: int = 0) -> list[np.ndarray]:
         """The inputs in `dtype`; the same for the same sample, dtype and salt."""
@@ -90,12 +92,13 @@ class Sample:
         for spec in self.inputs:
             if isinstance(spec, tuple) and all(isinstance(d, int) for d in spec):
                 spec = Values(spec, *self.domain)
-            if isinstance(spec, Values):
-                a = spec.draw(rs).astype(spec.dtype or dtype)
-            else:
-                a = np.asarray(spec)
-                if not isinstance(spec, np.ndarray) or a.dtype == np.float64:
-                    a = a.astype(dtype)
+            with np.errstate(over="ignore"):  # what float16 cannot hold is infinite there
+                if isinstance(spec, Values):
+                    a = spec.draw(rs).astype(spec.dtype or dtype)
+                else:
+                    a = np.asarray(spec)
+                    if not isinstance(spec, np.ndarray) or a.dtype == np.float64:
+                        a = a.astype(dtype)
             out.append(np.ascontiguousarray(a))
         return out
 

@@ -18,13 +18,13 @@ GOLDEN: dict[str, tuple[float, float]] = {
 
 
 def compare(got: Any, want: Any, dtype: Any, what: str, factor: float = 1.0,
-            table: dict[str, tuple[float, float]] = TOLERANCES) -> None:
+            table: dict[str, tuple[float, float]] = TOLERANCES, step: int = 0) -> None:
     """Raise AssertionError unless `got` is `want` within the tolerance of `dtype`.
 
     Parameters
     ----------
     got, want : array_like
-        Integers and bools must agree exactly; NaN equals NaN.
+        Integers and bools must agree exactly, or up to `step`; NaN equals NaN.
     dtype : dtype
         What it was computed in; this or the dtype of `got`, whichever is coarser, picks the tolerance.
     what : str
@@ -33,12 +33,14 @@ def compare(got: Any, want: Any, dtype: Any, what: str, factor: float = 1.0,
         Widens the tolerance.
     table : dict
         :data:`TOLERANCES` or :data:`GOLDEN`.
+    step : int
+        How far integers may be off.
     """
     got, want = np.asarray(got), np.asarray(want)
     if got.shape != want.shape:
         raise AssertionError(f"{what}: shape {got.shape}, expected {want.shape}")
     if got.dtype.kind in "iub" and want.dtype.kind in "iub":
-        bad = got != want
+        bad = got != want if not step else np.abs(got.astype(np.int64) - want.astype(np.int64)) > step
     else:
         rtol, atol = max(table.get(np.dtype(t).name, (0.0, 0.0)) for t in (dtype, got.dtype))
         a, b = got.astype(np.float64), want.astype(np.float64)

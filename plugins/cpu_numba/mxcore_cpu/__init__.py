@@ -30,10 +30,10 @@ def mxcore_kernels():
 
 @hookimpl
 def mxcore_report():
-    from . import jit, threads
+    from . import cache, jit, threads
 
     state = "Numba kernels" if jit.available() else f"NumPy only: {jit.reason()}"
-    return [f"cpu: {state}, {threads.count()} compute thread(s), compiled code in {jit.cache_dir()}"]
+    return [f"cpu: {state}, {threads.count()} compute thread(s), compiled code in {cache.folder()}"]
 
 
 def _compiles():

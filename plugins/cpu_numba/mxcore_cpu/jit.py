@@ -13,8 +13,7 @@ would compile each of them four times over). The serial twin runs
 choice).
 
 Compiled code lives in ``MXCORE_CACHE_DIR`` (by default the user's cache folder), in a folder named by a hash
-of this kernels' sources: Numba itself watches only the file of a kernel, not the files of the helpers that it
-inlines.
+of all kernels' sources, since a kernel inlines helpers of other files; see :mod:`.cache`.
 
 Three habits make loops in kernels vectorise: slice arrays to the range first and count from 0, or index with
 unsigned integers (a signed index might count from the end); give constants the arrays' type
@@ -24,20 +23,17 @@ unsigned integers (a signed index might count from the end); give constants the 
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
-import sys
 import threading
 import types
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import blas, threads
+from . import blas, cache, threads
 
-__all__ = ["CONTRACT", "REORDER", "Kernel", "available", "cache_dir", "helper", "intrinsic", "kernel",
+__all__ = ["CONTRACT", "REORDER", "Kernel", "available", "helper", "intrinsic", "kernel",
            "numba", "reason", "typed"]
 
 prange = range  # in Python; `numba.prange` where the driver is compiled
@@ -47,7 +43,7 @@ CONTRACT = frozenset({"contract"})
 #: Sums may also be reordered, which is what makes them vectorise.
 REORDER = frozenset({"contract", "reassoc"})
 
-_lock, _config_lock = threading.Lock(), threading.Lock()
+_lock = threading.Lock()
 _reason: str | None = None
 
 
@@ -93,64 +89,8 @@ def numba() -> types.ModuleType:
     return module
 
 
-@functools.cache
-def cache_dir() -> Path:
-    """Return the folder of compiled code: ``numba-<hash>`` in ``MXCORE_CACHE_DIR`` or the user's cache folder."""
-    root = os.environ.get("MXCORE_CACHE_DIR")
-    if not root:
-        if sys.platform == "win32":
-            base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-        elif sys.platform == "darwin":
-            base = "~/Library/Caches"
-        else:
-            base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        root = os.path.join(base, "mxcore")
-    digest = hashlib.sha256()
-    folder = Path(__file__).parent
-    for path in (folder / "jit.py", folder / "math.py", *sorted((folder / "kernels").glob("*.py"))):
-        digest.update(path.name.encode())
-        digest.update(path.read_bytes())
-    return Path(root).expanduser() / f"numba-{digest.hexdigest()[:16]}"
-
-
-@functools.cache
-def _cache_class() -> type:
-    from numba.core.caching import FunctionCache
-
-    class SafeCache(FunctionCache):
-        """A damaged or full cache costs a compilation; it never stops a kernel."""
-
-        def load_overload(self, sig: Any, target_context: Any) -> Any:
-            try:
-                return super().load_overload(sig, target_context)
-            except Exception:
-                return None
-
-        def save_overload(self, sig: Any, data: Any) -> None:
-            try:
-                super().save_overload(sig, data)
-            except Exception:
-                self.disable()
-
-    return SafeCache
-
-
 def _njit(function: Callable[..., Any], **options: Any) -> Any:
     return numba().njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
-
-
-def _with_cache(dispatcher: Any) -> Any:
-    config = numba().config
-    with _config_lock:
-        saved = config.CACHE_DIR
-        try:  # Numba reads this setting while the cache object is made, and only then
-            config.CACHE_DIR = str(cache_dir())
-            dispatcher._cache = _cache_class()(dispatcher.py_func)
-        except (OSError, RuntimeError):
-            pass  # nowhere to write: compile in memory
-        finally:
-            config.CACHE_DIR = saved
-    return dispatcher
 
 
 class _Lazy:
@@ -314,7 +254,7 @@ def _driver() -> int:
     nb = numba()
     twin = types.FunctionType(_drive.__code__, dict(_drive.__globals__, prange=nb.prange), "_drive")
     twin.__module__ = __name__
-    compiled = _with_cache(nb.njit(nogil=True, error_model="numpy", parallel=True)(twin))
+    compiled = cache.attach(nb.njit(nogil=True, error_model="numpy", parallel=True)(twin), __name__)
     compiled.compile((nb.int64,) * 4)
     [result] = compiled.overloads.values()
     return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
@@ -375,7 +315,7 @@ class Kernel:
                     co_filename=f.__code__.co_filename, co_firstlineno=f.__code__.co_firstlineno)
                 launch = types.FunctionType(code, {"split": _split, "body": body}, f.__name__)
                 launch.__qualname__, launch.__module__ = f.__qualname__, f.__module__
-                self._compiled = _with_cache(_njit(launch))
+                self._compiled = cache.attach(_njit(launch), cache.source_stamp(f, sorted(self.fastmath)))
         return self._compiled
 
 

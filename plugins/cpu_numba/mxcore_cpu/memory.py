@@ -1,10 +1,13 @@
 """Large buffers that are used again: fresh memory from the system is filled with zeros first, which takes as long as many a kernel.
 
 A step that makes an array of 32 MB and drops it would have it mapped, cleared and unmapped every time. Here its memory is kept for the next
-array of that size, up to a limit, the longest unused leaving first.
+array of about that size, up to a limit, the longest unused leaving first. Sizes are rounded up to one of eight in an octave, so that
+arrays of ever new shapes (sentences, pictures) use the memory of those before; what is left over is never touched, and costs nothing.
 """
 from __future__ import annotations
 
+import ctypes
+import functools
 import math
 import os
 import threading
@@ -18,6 +21,8 @@ __all__ = ["clear", "empty", "held", "is_own"]
 _LARGE = 1 << 20
 #: Bytes that are kept in reserve at most.
 LIMIT = 1 << 28
+#: Memory that nobody has asked for while so many arrays were dropped goes back.
+PATIENCE = 1000
 
 
 class _Reserve:
@@ -25,27 +30,32 @@ class _Reserve:
 
     def __init__(self) -> None:
         # A block may be dropped by the garbage collector in the midst of `take` or `put` of the same thread.
-        self.lock, self.bytes = threading.RLock(), 0
+        self.lock, self.bytes, self.puts = threading.RLock(), 0, 0
         self.free: list[np.ndarray] = []
+        self.since: list[int] = []  # of each: how many had been put when it came
 
     def take(self, size: int) -> np.ndarray:
         with self.lock:
             for i in range(len(self.free) - 1, -1, -1):
                 if self.free[i].size == size:
                     self.bytes -= size
+                    del self.since[i]
                     return self.free.pop(i)
         return np.empty(size, np.uint8)
 
     def put(self, memory: np.ndarray) -> None:
         with self.lock:
             self.free.append(memory)
+            self.since.append(self.puts)
             self.bytes += memory.size
-            while self.bytes > LIMIT:
+            self.puts += 1
+            while self.free and (self.bytes > LIMIT or self.puts - self.since[0] > PATIENCE):
+                del self.since[0]
                 self.bytes -= self.free.pop(0).size
 
     def clear(self) -> None:
         with self.lock:
-            self.free, self.bytes = [], 0
+            self.free, self.since, self.bytes = [], [], 0
 
 
 _reserve = _Reserve()
@@ -84,7 +94,8 @@ def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     size = math.prod(shape) * dtype.itemsize
     if not _LARGE <= size <= LIMIT // 2 or dtype.kind not in "fiub":
         return np.empty(shape, dtype)
-    return np.asarray(_Block(_reserve.take(size), shape, dtype))
+    step = 1 << int(size).bit_length() - 4
+    return np.asarray(_Block(_reserve.take(-(-size // step) * step), shape, dtype))
 
 
 def is_own(a: np.ndarray) -> bool:
@@ -98,5 +109,16 @@ def held() -> int:
 
 
 def clear() -> None:
-    """Give the reserve back to the system."""
+    """Give the reserve back to the system, and what the C library keeps of freed memory between blocks that are in use."""
     _reserve.clear()
+    trim = _trim()
+    if trim is not None:
+        trim(0)
+
+
+@functools.cache
+def _trim() -> Any:
+    try:
+        return ctypes.CDLL(None).malloc_trim  # glibc has it
+    except (AttributeError, OSError, TypeError):
+        return None

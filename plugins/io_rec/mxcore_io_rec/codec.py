@@ -7,6 +7,7 @@ import functools
 import numpy as np
 
 from mxcore.base import error
+from mxcore.limits import check_picture
 
 __all__ = ["decode", "encode", "opencv"]
 
@@ -68,7 +69,8 @@ def decode(data, flag=AS_STORED):
     Raises
     ------
     MXNetError
-        (also ValueError) if it is no image.
+        (also ValueError) if it is no image, or has more pixels than ``MXCORE_MAX_IMAGE_PIXELS`` (see
+        `mxcore.limits`), which its header tells before anything is decoded.
 
     Examples
     --------
@@ -77,6 +79,7 @@ def decode(data, flag=AS_STORED):
     """
     cv2 = opencv()
     buffer = np.frombuffer(data, np.uint8)
+    check_picture(data, "the image")
     try:
         image = cv2.imdecode(buffer, flag) if buffer.size else None
     except cv2.error as e:

@@ -49,7 +49,7 @@ class Objects:
 
     def __init__(self, label):
         label = np.atleast_1d(label)
-        head, width = (int(label[0]), int(label[1])) if label.size > 1 else (0, 0)
+        head, width = map(int, label[:2]) if label.size > 1 and np.isfinite(label[:2]).all() else (0, 0)
         if head < 2 or width < 5 or (label.size - head) % width or label.size < head:
             raise error(
                 ValueError,

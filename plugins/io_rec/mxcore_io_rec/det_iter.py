@@ -7,7 +7,7 @@ import numpy as np
 from mxcore.base import error
 
 from .det_augment import DetAugmenter, Objects
-from .header import HEADER_SIZE
+from .header import HEADER_SIZE, unpack
 from .image_iter import mean_image
 from .normalize import Normalizer
 from .params import BATCH, DET_AUGMENT, DET_LABEL, SOURCE, documented
@@ -71,10 +71,13 @@ class ImageDetRecordIter(RecordIter):
         longest = 1
         for i in range(len(self.records)):
             try:
-                longest = max(longest, int.from_bytes(self.records.read(i, HEADER_SIZE)[:4], "little"))
-            except ValueError:
+                labels = int.from_bytes(self.records.read(i, HEADER_SIZE)[:4], "little")
+                if 4 * labels > self.records.room(i) - HEADER_SIZE:  # so many do not fit, unless they are there
+                    labels = np.size(unpack(self.records.read(i))[0].label)
+                longest = max(longest, labels)
+            except ValueError as e:
                 if self.params.on_error == "raise":
-                    raise
+                    raise self._explained(e, i) from e
         return longest
 
     def label_shape(self):

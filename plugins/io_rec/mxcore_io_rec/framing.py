@@ -26,6 +26,7 @@ __all__ = [
     "frame",
     "read_record",
     "skip_record",
+    "starts_record",
     "whole_length",
 ]
 
@@ -35,6 +36,7 @@ WHOLE, FIRST, MIDDLE, LAST = range(4)
 
 _WORD = struct.pack("<I", MAGIC)
 _HEAD = struct.Struct("<II")
+_LOOK = 1 << 20  # bytes to look through at a time for the next record
 _PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")
 
 
@@ -47,11 +49,15 @@ class Damage(Exception):
         Where the record starts, in bytes.
     what : str
         What is wrong with it.
+    behind : int, optional
+        From where to look for the next record. Parts whose headers were sound lie before it: looking through
+        them again for every record that seems to start there would take quadratic time.
     """
 
-    def __init__(self, offset, what):
+    def __init__(self, offset, what, behind=None):
         super().__init__(offset, what)
         self.offset, self.what = offset, what
+        self.behind = offset + 4 if behind is None else behind
 
 
 def _cuts(payload):
@@ -125,15 +131,16 @@ class Window:
     Notes
     -----
     Called with a position and a length it returns the bytes there, fewer only where the source ends. It
-    belongs to one thread at a time.
+    belongs to one thread at a time. However its methods are called with rising positions, what they read is
+    a few times the length of the source at most, and a few bytes for each call.
     """
 
-    __slots__ = ("_block", "_data", "_source", "_start")
+    __slots__ = ("_block", "_data", "_short", "_source", "_start")
 
     def __init__(self, source, block=None):
         self._source = source
         self._block = block or source.block
-        self._start, self._data = 0, b""
+        self._start, self._data, self._short = 0, b"", False
 
     def __call__(self, position, n):
         """Return the `n` bytes at `position`."""
@@ -142,16 +149,50 @@ class Window:
             return self._data[at : at + n]
         if n >= self._block:
             return self._source.read(position, n)
-        self._start, self._data = position, self._source.read(position, self._block)
+        self._load(position, self._block)
         return self._data[:n]
 
+    def _load(self, position, block):
+        self._start, self._data = position, self._source.read(position, block)
+        self._short = len(self._data) < block
 
-def _part(fetch, at, first):
-    """Kind and length of the part that starts at `at`, checked; None where the file ends."""
-    head = fetch(at, 8)
+    def _at_end(self):
+        """Whether the block reaches to the end of the source, as it is now."""
+        return self._short and self._start + len(self._data) >= self._source.size()
+
+    def peek(self, position, since):
+        """Return the 8 bytes at `position`, which are to be judged before what lies from `since` on is read."""
+        at = position - self._start
+        if at >= 0 and (at + 8 <= len(self._data) or self._at_end()):
+            return self._data[at : at + 8]
+        if position + 8 - since > self._block // 2:
+            return self._source.read(position, 8)
+        self._load(since, self._block)
+        return self._data[position - since : position - since + 8]
+
+    def find(self, word, position):
+        """Return where `word` stands next, with 8 bytes there at least, or None."""
+        while True:
+            at = position - self._start
+            if 0 <= at <= len(self._data):
+                found = self._data.find(word, at)
+                if 0 <= found <= len(self._data) - 8:
+                    return self._start + found
+                if self._at_end():
+                    return None
+                position = self._start + (found if found >= 0 else max(at, len(self._data) - len(word) + 1))
+            self._load(position, max(self._block, _LOOK))
+            if len(self._data) < 8:
+                return None
+
+    def size(self):
+        """Length of the source in bytes."""
+        return self._source.size()
+
+
+def _judged(head, at, first):
+    """Kind and length of the part whose header stands at `at`, checked."""
     if len(head) < 8:
-        if first and not head:
-            return None
         raise Damage(at, "the file ends inside a record's header")
     magic, word = _HEAD.unpack(head)
     kind = word >> 29
@@ -163,19 +204,53 @@ def _part(fetch, at, first):
     return kind, word & MAX_LENGTH
 
 
-def _goes_on(fetch, at):
-    """Whether the file ends at `at` or a part starts there, if need be one whose magic word is damaged."""
-    word = fetch(at, 4)
-    if word == _WORD or not word:
+def _goes_on(fetch, head, at, since):
+    """Whether the file ends at `at`, or a part starts there whose magic word is damaged."""
+    word = head[:4]
+    if not word:
         return True
-    head = fetch(at, 8)
     if len(head) < 8:
         return _WORD.startswith(word)  # the file is cut here: the damage is the next record's
     if sum(a == b for a, b in zip(word, _WORD)) < 2:
         return False  # too little of a magic word to call it a damaged one
     after = at + 8 + ((_HEAD.unpack(head)[1] & MAX_LENGTH) + 3 & ~3)
-    beyond = fetch(after - 1, 5)
-    return beyond[1:] == _WORD or len(beyond) == 1
+    beyond = fetch.peek(after, since)
+    return beyond[:4] == _WORD or (not beyond and len(fetch.peek(after - 1, since)) == 1)
+
+
+def _parts(fetch, offset):
+    """Positions and lengths of the payloads of the record at `offset`, and where it ends, by the headers alone.
+
+    None where the file ends.
+    """
+    head = fetch(offset, 8)
+    if not head:
+        return None
+    at, parts = offset, []
+    while True:
+        try:
+            kind, n = _judged(head, at, not parts)
+        except Damage as damage:
+            if not parts:
+                raise
+            # What stands in the place of a part may be the start of a sound record: this one is the damaged one.
+            raise Damage(offset, f"at {at} {damage.what}", parts[-1][0] - 4) from None
+        parts.append((at + 8, n))
+        after = at + 8 + (n + 3 & ~3)
+        head = fetch.peek(after, at)
+        if head[:4] != _WORD:
+            if not head and n and not fetch.peek(at + 7 + n, at):
+                there = max(fetch.size() - at - 8, 0)
+                what = f"{n} bytes should follow its header, but the file ends after {there}"
+                raise Damage(offset, what, at + 4)
+            if not _goes_on(fetch, head, after, at):
+                raise Damage(offset, f"no record follows where this one should end, at {after}", at + 4)
+        elif kind in (WHOLE, LAST) and head[7:] and head[7] >> 5 in (MIDDLE, LAST):
+            # A wrong length that ends in the midst of a later record.
+            raise Damage(offset, f"a record goes on where this one should end, at {after}", at + 4)
+        at = after
+        if kind in (WHOLE, LAST):
+            return parts, at
 
 
 def read_record(fetch, offset):
@@ -183,8 +258,8 @@ def read_record(fetch, offset):
 
     Parameters
     ----------
-    fetch : callable
-        ``fetch(position, n)`` returns the bytes there, as `Window` does.
+    fetch : Window
+        Gives the bytes of the file.
     offset : int
         Where the record starts, in bytes.
 
@@ -197,7 +272,7 @@ def read_record(fetch, offset):
     ------
     Damage
         If there is no sound record at `offset`. A wrong length is noticed, too, as another record or the end
-        of the file must follow.
+        of the file must follow, and before anything of that length is read.
 
     Notes
     -----
@@ -205,48 +280,35 @@ def read_record(fetch, offset):
 
     Examples
     --------
-    >>> data = frame(b"abc") + frame(b"de")
-    >>> read_record(lambda position, n: data[position:position + n], 12)
+    >>> from mxcore_io_rec.source import open_source
+    >>> import fsspec
+    >>> with fsspec.open("memory://doc/read", "wb") as f:
+    ...     _ = f.write(frame(b"abc") + frame(b"de"))
+    >>> read_record(Window(open_source("memory://doc/read")), 12)
     (b'de', 24)
     """
-    at, parts = offset, []
-    while True:
-        try:
-            part = _part(fetch, at, not parts)
-        except Damage as damage:
-            if not parts:
-                raise
-            # What stands in the place of a part may be the start of a sound record: this one is the damaged one.
-            raise Damage(offset, f"at {at} {damage.what}") from None
-        if part is None:
-            return None, offset
-        kind, n = part
-        data = fetch(at + 8, n)
-        if len(data) < n:
-            raise _cut_short(offset, n, len(data))
-        at += 8 + (n + 3 & ~3)
-        parts.append(data)
-        if fetch(at, 4) != _WORD and not _goes_on(fetch, at):
-            raise Damage(offset, f"no record follows where this one should end, at {at}")
-        if kind == WHOLE:
-            return data, at
-        if kind == LAST:
-            return _WORD.join(parts), at
+    found = _parts(fetch, offset)
+    if found is None:
+        return None, offset
+    parts, end = found
+    if len(parts) == 1:
+        payload, length = fetch(*parts[0]), parts[0][1]
+    else:
+        payload, length = _WORD.join([fetch(at, n) for at, n in parts]), sum(n + 4 for _, n in parts) - 4
+    if len(payload) < length:
+        raise Damage(offset, "the file became shorter while it was read")
+    return payload, end
 
 
-def _cut_short(offset, n, there):
-    return Damage(offset, f"{n} bytes should follow its header, but the file ends after {there}")
-
-
-def skip_record(fetch, offset, size):
+def skip_record(fetch, offset):
     """Return where the record after the one at `offset` starts, reading headers only.
 
     Parameters
     ----------
-    fetch : callable
+    fetch : Window
         As in `read_record`.
-    offset, size : int
-        Where the record starts, and the length of the file.
+    offset : int
+        Where the record starts.
 
     Returns
     -------
@@ -256,20 +318,15 @@ def skip_record(fetch, offset, size):
     Raises
     ------
     Damage
-        If there is no record at `offset`, or it reaches beyond the end of the file.
+        As in `read_record`.
     """
-    at, first = offset, True
-    while True:
-        part = _part(fetch, at, first)
-        if part is None:
-            return None
-        kind, n = part
-        if at + 8 + n > size:
-            raise _cut_short(offset, n, size - at - 8)
-        at += 8 + (n + 3 & ~3)
-        if kind in (WHOLE, LAST):
-            return at
-        first = False
+    found = _parts(fetch, offset)
+    return None if found is None else found[1]
+
+
+def starts_record(head):
+    """Whether a record may start with these 8 bytes."""
+    return len(head) == 8 and head[:4] == _WORD and head[7] >> 5 in (WHOLE, FIRST)
 
 
 def whole_length(head):
@@ -280,40 +337,32 @@ def whole_length(head):
     return word if magic == MAGIC and word >> 29 == WHOLE else None
 
 
-def find_record(fetch, position, block=1 << 20):
+def find_record(fetch, position):
     """Find where the next record starts, at or after `position`.
 
     Parameters
     ----------
-    fetch : callable
+    fetch : Window
         As in `read_record`.
     position : int
         Where to start.
-    block : int
-        Bytes to look through at a time.
 
     Returns
     -------
     int or None
         None if the file holds no more.
     """
-    while True:
-        data = fetch(position, block)
-        at = data.find(_WORD)
-        while 0 <= at <= len(data) - 8:
-            start = position + at
-            # Bytes lost from the file shift what follows off the multiples of 4. There payloads may hold the
-            # magic word, so only a record that leads to another one counts.
-            if data[at + 7] >> 5 in (WHOLE, FIRST) and (start % 4 == 0 or _leads_on(fetch, start)):
-                return start
-            at = data.find(_WORD, at + 1)
-        if len(data) < block:
-            return None
-        position += len(data) - 7
-
-
-def _leads_on(fetch, start):
-    try:
-        return read_record(fetch, start)[0] is not None
-    except Damage:
-        return False
+    while (start := fetch.find(_WORD, position)) is not None:
+        position = start + 4
+        if not starts_record(fetch.peek(start, start)):
+            continue
+        if start % 4 == 0:
+            return start
+        # Bytes lost from the file shift what follows off the multiples of 4. There payloads may hold the
+        # magic word, so only a record that leads to another one counts.
+        try:
+            _parts(fetch, start)
+            return start
+        except Damage as damage:
+            position = damage.behind
+    return None

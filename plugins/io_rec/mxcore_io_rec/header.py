@@ -76,9 +76,10 @@ def pack(header, s):
         _, label, number, number2 = header
         if isinstance(label, numbers.Number):
             return b"".join((_FORMAT.pack(0, label, number, number2), s))
-        labels = np.asarray(label, dtype="<f4")
+        with np.errstate(over="raise"):
+            labels = np.asarray(label, dtype="<f4")
         return b"".join((_FORMAT.pack(labels.size, 0, number, number2), labels.tobytes(), s))
-    except (struct.error, OverflowError, ValueError) as e:
+    except (struct.error, ArithmeticError, ValueError) as e:
         raise error(ValueError, f"pack: {header!r} does not fit uint32, float32, uint64, uint64: {e}") from e
     except TypeError as e:
         raise error(

@@ -17,10 +17,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mxcore.base import error
+from mxcore.drafts import atomic_writer
 
 from . import codec
 from .augment import crop, resize_short
 from .recordio import IRHeader, MXIndexedRecordIO, pack
+from .source import read_all
 
 __all__ = ["add_arguments", "find_images", "help", "main", "make_list", "make_record", "read_list"]
 
@@ -176,8 +178,9 @@ def make_list(args):
 
 def _write_list(path, lines):
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    with open(path, "w", encoding="utf-8", newline="\n") as f:
-        f.writelines(f"{i}\t{label:f}\t{name}\n" for i, label, name in lines)
+    with atomic_writer(path) as f:
+        for i, label, name in lines:
+            f.write(f"{i}\t{label:f}\t{name}\n".encode(errors="surrogateescape"))
     return path
 
 
@@ -208,26 +211,27 @@ def read_list(path):
     [(7, [1.0, 2.5], 'cat.jpg')]
     """
     lines = []
-    with open(path, encoding="utf-8", errors="surrogateescape") as f:
-        for number, line in enumerate(f, 1):
-            fields = [field.strip() for field in line.rstrip("\r\n").split("\t")]
-            if fields == [""]:
-                continue
-            try:
-                if len(fields) < 3:
-                    raise ValueError("there are fewer than three fields")
-                lines.append((int(fields[0]), [float(field) for field in fields[1:-1]], fields[-1]))
-            except ValueError as e:
-                where = f"line {number} of {os.fspath(path)!r} is {line[:80]!r}"
-                raise error(ValueError, f"{where}: {e}; expected number, labels, path, tabs between") from e
+    # Names of files may be any bytes.
+    for number, line in enumerate(read_all(path).decode(errors="surrogateescape").split("\n"), 1):
+        fields = [field.strip() for field in line.split("\t")]
+        if fields == [""]:
+            continue
+        try:
+            if len(fields) < 3:
+                raise ValueError("there are fewer than three fields")
+            if not 0 <= (index := int(fields[0])) < 1 << 64:
+                raise ValueError("the number must be at least 0 and less than 2**64")
+            lines.append((index, [float(field) for field in fields[1:-1]], fields[-1]))
+        except ValueError as e:
+            where = f"line {number} of {os.fspath(path)!r} is {line[:80]!r}"
+            raise error(ValueError, f"{where}: {e}; expected number, labels, path, tabs between") from e
     return lines
 
 
 def _record(line, args):
     """The record of one line of a list."""
     number, labels, name = line
-    with open(os.path.join(args.root, name), "rb") as f:
-        data = f.read()
+    data = read_all(os.path.join(args.root, name))
     if not args.pass_through:
         image = codec.decode(data, args.color)
         if args.center_crop:
@@ -304,32 +308,21 @@ def make_record(path, args):
     """
     lines = read_list(path)
     stem = os.path.splitext(path)[0]
-    unfinished = [f"{stem}.idx.part", f"{stem}.rec.part"]
     stored, unreadable = 0, []
-    try:
-        with MXIndexedRecordIO(*unfinished, "w") as record:
-            results = _in_order(lambda line: _record(line, args), lines, args.num_thread)
-            with contextlib.closing(results):
-                for line, (data, problem) in zip(
-                    lines, _progress(results, len(lines), os.path.basename(stem))
-                ):
-                    if problem is None:
-                        record.write_idx(line[0], data)
-                        stored += 1
-                        continue
-                    if args.strict or not isinstance(problem, (OSError, ValueError)):
-                        raise error(
-                            type(problem) if type(problem) in (ValueError, OSError) else ValueError,
-                            f"im2rec: image {line[2]!r} of {path!r} cannot be read: {problem}",
-                        ) from problem
-                    unreadable.append((line[2], str(problem)))
-        for name in unfinished:
-            os.replace(name, name.removesuffix(".part"))
-    except BaseException:
-        for name in unfinished:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-        raise
+    with MXIndexedRecordIO(f"{stem}.idx", f"{stem}.rec", "w") as record:
+        results = _in_order(lambda line: _record(line, args), lines, args.num_thread)
+        with contextlib.closing(results):
+            for line, (data, problem) in zip(lines, _progress(results, len(lines), os.path.basename(stem))):
+                if problem is None:
+                    record.write_idx(line[0], data)
+                    stored += 1
+                    continue
+                if args.strict or not isinstance(problem, (OSError, ValueError)):
+                    raise error(
+                        type(problem) if type(problem) in (ValueError, OSError) else ValueError,
+                        f"im2rec: image {line[2]!r} of {path!r} cannot be read: {problem}",
+                    ) from problem
+                unreadable.append((line[2], str(problem)))
     return stored, unreadable
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from mxcore.base import error
 
+from .recordio import check_number
 from .source import read_all
 
 __all__ = ["read_labels"]
@@ -35,23 +36,24 @@ def read_labels(path, width=-1):
 
     Examples
     --------
-    >>> from mxcore_io_rec.source import Sink
-    >>> sink = Sink("memory://doc/a.lst")
-    >>> sink.write(b"7\\t1\\t2\\tcat.jpg\\n"); sink.close()
+    >>> from mxcore.drafts import atomic_writer
+    >>> with atomic_writer("memory://doc/a.lst") as file:
+    ...     file.write(b"7\\t1\\t2\\tcat.jpg\\n")
     >>> read_labels("memory://doc/a.lst")
     {7: array([1., 2.], dtype=float32)}
     """
     labels = {}
-    for number, line in enumerate(read_all(path).decode("utf-8", "replace").split("\n"), 1):
+    for number, line in enumerate(read_all(path).split(b"\n"), 1):
         if not line.strip():
             continue
-        fields = line.split("\t")
+        fields = line.split(b"\t")
         found = fields[1:-1] if width < 0 else fields[1 : 1 + width]
         try:
             if len(found) < max(width, 1):
                 raise ValueError(f"{len(found)} labels instead of {max(width, 1)}")
-            labels[int(fields[0])] = np.array([float(field) for field in found], np.float32)
+            with np.errstate(over="ignore"):  # what is too large is infinite, as in MXNet
+                labels[check_number(int(fields[0]))] = np.array([float(field) for field in found], np.float32)
         except ValueError as e:
-            where = f"line {number} of the list {os.fspath(path)!r} is {line[:80]!r}"
+            where = f"line {number} of the list {os.fspath(path)!r} is {line[:80].decode(errors='replace')!r}"
             raise error(ValueError, f"{where}: {e}; expected id, labels, path with tabs between") from e
     return labels

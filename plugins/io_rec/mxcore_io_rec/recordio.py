@@ -13,21 +13,25 @@ import os
 import threading
 import warnings
 import weakref
+from multiprocessing.util import Finalize
 
 import numpy as np
 
 from mxcore.base import MXNetWarning, error
+from mxcore.drafts import Draft, commit, settle
 
-from .framing import Damage, Window, find_record, frame, read_record
+from .framing import Damage, Window, find_record, frame, read_record, starts_record
 from .header import IRHeader, pack, pack_img, unpack, unpack_img
-from .source import Sink, open_source, read_all
+from .source import open_pair, open_source, read_all, resolve
 
 __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "read_index", "unpack",
            "unpack_img"]  # fmt: skip
 
 POLICIES = ("raise", "warn", "skip")
+_LOOKS = 5  # offsets that are looked at to tell another file's index
 
 _OPEN = weakref.WeakSet()
+_UNPICKLED = ("_after", "_drafts", "_lock", "_sink", "_source", "_unclosed", "_window")
 
 
 def _after_fork():
@@ -57,12 +61,21 @@ def damaged(uri, which, damage):
     return e
 
 
-def report(policy, problem):
-    """Raise, warn or keep silent about a problem, as the policy says."""
+def report(policy, uri, which, damage):
+    """Raise, warn or keep silent about a damaged record, as the policy says."""
     if policy == "raise":
-        raise problem
+        raise damaged(uri, which, damage)
     if policy == "warn":
-        warnings.warn(f"left out: {problem}", MXNetWarning, stacklevel=3)
+        warnings.warn(f"left out: {damaged(uri, which, damage)}", MXNetWarning, stacklevel=3)
+
+
+def _complete(drafts):
+    """Complete what was written and never closed, unless the disk did not take it, which was told then."""
+    if any(draft.failed for draft in drafts):
+        for draft in drafts:
+            draft.discard()
+    else:
+        commit(*drafts)
 
 
 class MXRecordIO:
@@ -89,6 +102,10 @@ class MXRecordIO:
     record going to one of them; a forked child goes on reading where its parent stood (but may not write);
     and the object is an iterator and a context manager.
 
+    What is written is a draft beside the file, and takes its place, whole, by `close`, or when the object is
+    collected or the process ends without it. Until then readers see the old file, and so they do for good if
+    the process is killed, the disk does not take everything, or a ``with`` block ends by an exception.
+
     Examples
     --------
     >>> with MXRecordIO("memory://doc/b.rec", "w") as record:
@@ -113,13 +130,23 @@ class MXRecordIO:
         self.writable = self.flag == "w"
         self._lock = threading.Lock()
         if self.writable:
-            self._sink = Sink(self.uri)
+            self._write_anew()
         else:
-            self._source = open_source(self.uri)
+            self._find_source()
             self._rewind()
         self.pid = os.getpid()
         self.is_open = True
         _OPEN.add(self)
+
+    def _write_anew(self):
+        self._sink = Draft(resolve(self.uri)[0])
+        self._drafts = [self._sink]
+        # Not __del__: this also runs when the process ends, as one of multiprocessing's too, and never in a child
+        # that inherited the object.
+        self._unclosed = Finalize(self, _complete, (self._drafts,), exitpriority=0)
+
+    def _find_source(self):
+        self._source = open_source(self.uri)
 
     def _rewind(self):
         self._window = Window(self._source)
@@ -127,17 +154,26 @@ class MXRecordIO:
         self._number = 0  # of the next record; None where that is not known
 
     def close(self):
-        """Close the file. A written file is complete only then."""
+        """Close the file. What was written takes its place only now, whole."""
         if not self.is_open:
             return
         self.is_open = False
         if not self.writable:
             self._source.close()
-        elif self.pid == os.getpid():  # what a child has inherited in its buffer is its parent's to write
-            self._sink.close()
+        elif self.pid == os.getpid():  # what a child has inherited is its parent's to write
+            self._unclosed.cancel()
+            commit(*self._drafts)
+
+    def discard(self):
+        """Close the file and forget what was written: the old file stays as it was."""
+        if self.is_open and self.writable and self.pid == os.getpid():
+            self._unclosed.cancel()
+            for draft in self._drafts:
+                draft.discard()
+        self.close()
 
     def reset(self):
-        """Go back to the first record; a file being written is emptied."""
+        """Go back to the first record; a file that is written is completed, and then written anew."""
         self.close()
         self.open()
 
@@ -209,12 +245,12 @@ class MXRecordIO:
     def _pass_over(self, damage):
         """Stand before the next record behind the damage, count it, and do what the policy says."""
         which = "a record" if self._number is None else f"record {self._number}"
-        after = find_record(self._window, damage.offset + 4)
+        after = find_record(self._window, damage.behind)
         self._at = self._source.size() if after is None else after
         if self._number is not None:
             self._number += 1
         self.skipped += 1
-        report(self.on_error, damaged(self.uri, which, damage))
+        report(self.on_error, self.uri, which, damage)
 
     def __iter__(self):
         return self
@@ -228,18 +264,17 @@ class MXRecordIO:
     def __enter__(self):
         return self
 
-    def __exit__(self, *exc):
-        self.close()
-
-    def __del__(self):
-        if getattr(self, "is_open", False):
+    def __exit__(self, kind, *exc):
+        if kind is None:
             self.close()
+        else:
+            self.discard()
 
     def __getstate__(self):
         """A copy in another process opens the file anew, at its beginning."""
         if self.writable:
             raise error(TypeError, f"{os.fspath(self.uri)!r} is open for writing and cannot be pickled")
-        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_source", "_window", "_after")}
+        return {k: v for k, v in self.__dict__.items() if k not in _UNPICKLED}
 
     def __setstate__(self, state):
         self.__dict__.update(state)
@@ -274,24 +309,59 @@ def read_index(idx_path, key_type=int):
 
     Examples
     --------
-    >>> sink = Sink("memory://doc/c.idx")
-    >>> sink.write(b"7\\t0\\n"); sink.close()
+    >>> index = Draft("memory://doc/c.idx")
+    >>> index.write(b"7\\t0\\n"); index.commit()
     >>> read_index("memory://doc/c.idx")
     [(7, 0)]
     """
+    return parse_index(read_all(idx_path), idx_path, key_type)
+
+
+def parse_index(text, idx_path, key_type=int):
+    """Read the text of an index file, which `idx_path` names in errors; see `read_index`."""
     entries = []
-    for number, line in enumerate(read_all(idx_path).decode("utf-8", "replace").split("\n"), 1):
+    for number, line in enumerate(text.split(b"\n"), 1):
         if not line.strip():
             continue
-        key, tab, offset = line.partition("\t")
+        key, tab, offset = line.partition(b"\t")
         try:
-            if not tab or int(offset) < 0:
-                raise ValueError("expected a key, a tab and an offset")
-            entries.append((key_type(key), int(offset)))
-        except (TypeError, ValueError) as e:
-            where = f"line {number} of the index {os.fspath(idx_path)!r} is {line[:80]!r}"
+            if not tab or not 0 <= (at := int(offset)) < 1 << 62:
+                raise ValueError("expected a key, a tab and an offset, at least 0 and less than 2**62")
+            entries.append((check_number(key_type(key.decode())), at))
+        except (TypeError, ValueError, OverflowError) as e:
+            where = f"line {number} of the index {os.fspath(idx_path)!r} is {line[:80].decode(errors='replace')!r}"
             raise error(ValueError, f"{where}: {e}; mxcore_io_rec.make_index remakes an index") from e
     return entries
+
+
+def check_number(key):
+    """Return a key; whole numbers of more than 64 bits could be chosen to share one hash, so that looking for them takes quadratic time."""
+    if isinstance(key, int) and key.bit_length() > 64:
+        raise ValueError("the number has more than 64 bits")
+    return key
+
+
+def check_index(source, offsets, uri, idx_path, policy):
+    """Look whether an index is that of its record file, at a few of the offsets, which are sorted.
+
+    One that is wrong may stand for a damaged record; most of them wrong mean an index of another file.
+    """
+    rest = len(offsets) - (len(offsets) > 1)  # 0, the first, is in every index
+    if policy == "skip" or not rest:
+        return
+    looked = sorted({int(offsets[-1 - rest * i // _LOOKS]) for i in range(_LOOKS)})
+    wrong = [offset for offset in looked if not starts_record(source.read(offset, 8))]
+    if 2 * len(wrong) > len(looked):
+        problem = error(
+            ValueError,
+            f"{os.fspath(uri)!r} and {os.fspath(idx_path)!r}: index and file may not belong together, since {len(wrong)} "
+            f"of {len(looked)} records that were looked for are not there (the first at {wrong[0]}; the file ends at "
+            f"{source.size()}). Take the index that was made with the file, remake it with mxcore_io_rec.make_index, or "
+            "read what is there with on_error='skip'",
+        )
+        if policy == "raise":
+            raise problem
+        warnings.warn(str(problem), MXNetWarning, stacklevel=4)
 
 
 class MXIndexedRecordIO(MXRecordIO):
@@ -313,12 +383,12 @@ class MXIndexedRecordIO(MXRecordIO):
     Raises
     ------
     MXNetError
-        (also OSError, ValueError) if a file cannot be opened or the index is not one.
+        (also OSError, ValueError) if a file cannot be opened, the index is not one, or that of another file.
 
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 ``recordio.MXIndexedRecordIO``. Beyond it, `read_idx` may be called from
-    any number of threads and forked processes at once.
+    any number of threads and forked processes at once, and both files are completed together.
 
     Examples
     --------
@@ -337,27 +407,36 @@ class MXIndexedRecordIO(MXRecordIO):
         self.fidx = None
         super().__init__(uri, flag, on_error)
 
-    def open(self):
-        super().open()
+    def _write_anew(self):
+        if os.path.abspath(resolve(self.uri)[0]) == os.path.abspath(resolve(self.idx_path)[0]):
+            raise error(ValueError, f"records and their index cannot both be {os.fspath(self.uri)!r}; name two files")
+        settle(resolve(self.idx_path)[0], resolve(self.uri)[0])
+        super()._write_anew()
         try:
-            if self.writable:
-                self.idx, self.keys = {}, []
-                self.fidx = Sink(self.idx_path)
-            else:
-                entries = read_index(self.idx_path, self.key_type)
-                self.idx, self.keys = dict(entries), [key for key, _ in entries]
-                self._after = None
+            self.fidx = Draft(resolve(self.idx_path)[0])
         except BaseException:
-            super().close()
+            self._unclosed.cancel()
+            self._sink.discard()
+            raise
+        self._drafts.append(self.fidx)
+        self.idx, self.keys = {}, []
+
+    def _find_source(self):
+        self._source, text = open_pair(self.uri, self.idx_path)
+        try:
+            entries = parse_index(text, self.idx_path, self.key_type)
+            self.idx, self.keys = dict(entries), [key for key, _ in entries]
+            self._after = None
+            check_index(self._source, self._offsets(), self.uri, self.idx_path, self.on_error)
+        except BaseException:
+            self._source.close()
             raise
 
     def close(self):
         try:
-            if self.is_open and self.fidx is not None and self.pid == os.getpid():
-                self.fidx.close()
+            super().close()
         finally:
             self.fidx = None
-            super().close()
 
     def __getstate__(self):
         return super().__getstate__() | {"fidx": None}
@@ -419,17 +498,22 @@ class MXIndexedRecordIO(MXRecordIO):
         except Damage as damage:
             with self._lock:
                 self.skipped += 1
-            report(self.on_error, damaged(self.uri, f"the record of key {idx!r}", damage))
+            report(self.on_error, self.uri, f"the record of key {idx!r}", damage)
             return None
         self._at, self._number = after, None
         return payload
 
-    def _reach(self, offset):
-        """How many bytes to read for the record at `offset`: up to the next one's magic word."""
+    def _offsets(self):
+        """The offsets of all records, in their order."""
         if self._after is None:
             self._after = np.unique(np.fromiter(self.idx.values(), np.int64, len(self.idx)))
-        i = int(np.searchsorted(self._after, offset, "right"))
-        end = int(self._after[i]) if i < len(self._after) else self._source.size()
+        return self._after
+
+    def _reach(self, offset):
+        """How many bytes to read for the record at `offset`: up to the next one's magic word."""
+        after = self._offsets()
+        i = int(np.searchsorted(after, offset, "right"))
+        end = int(after[i]) if i < len(after) else self._source.size()
         return min(max(end - offset, 4) + 4, 1 << 18)
 
     def write_idx(self, idx, buf):
@@ -446,9 +530,13 @@ class MXIndexedRecordIO(MXRecordIO):
         key, framed = self.key_type(idx), frame(buf)
         if isinstance(key, str) and any(c in key for c in "\t\r\n"):
             raise error(ValueError, f"the key {key!r} holds a tab or a line break, which an index cannot")
+        try:
+            text = f"{key}\t".encode()
+        except UnicodeEncodeError as e:
+            raise error(ValueError, f"the key {key!r} cannot be written: {e}") from e
         with self._lock:
             offset = self._sink.position
             self._sink.write(framed)
-            self.fidx.write(f"{key}\t{offset}\n".encode())
+            self.fidx.write(b"%b%d\n" % (text, offset))
             self.idx[key] = offset
             self.keys.append(key)

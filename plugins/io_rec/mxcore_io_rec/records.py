@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import io
 import os
 import threading
@@ -11,26 +12,28 @@ from array import array
 import numpy as np
 
 from mxcore.base import error
+from mxcore.drafts import atomic_writer, settle
 
 from .framing import Damage, Window, find_record, read_record, skip_record, whole_length
-from .recordio import check_policy, damaged, read_index, report
-from .source import Sink, list_files, open_source, read_all, resolve
+from .recordio import check_index, check_policy, damaged, parse_index, report
+from .source import list_files, open_pair, open_source, resolve
 
 __all__ = ["RecordFile", "Records", "make_index"]
 
 
-def _sorted_index(idx_path):
-    """Keys and offsets of an index as arrays, in the order of the file that it is for."""
-    text = read_all(idx_path)
+def _sorted_index(text, idx_path):
+    """Keys and offsets of the text of an index as arrays, in the order of the file that it is for."""
     if not text.strip():
         raise error(ValueError, f"the index {os.fspath(idx_path)!r} is empty")
     try:  # numbers as keys: many times faster, and millions of them fit in memory
+        if not text.isascii():
+            raise ValueError("a key is no number")
         table = np.loadtxt(io.BytesIO(text), np.int64, delimiter="\t", ndmin=2, comments=None)
         keys, offsets = table[:, 0], table[:, 1]
         if offsets.min() < 0:
             raise ValueError("an offset is negative")
     except (ValueError, IndexError):
-        entries = read_index(idx_path, str)  # which also says what is wrong, and in which line
+        entries = parse_index(text, idx_path, str)  # which also says what is wrong, and in which line
         keys = np.array([key for key, _ in entries], object)
         offsets = np.array([offset for _, offset in entries], np.int64)
     order = np.argsort(offsets, kind="stable")
@@ -67,27 +70,38 @@ class RecordFile:
         self.uri = uri
         self.on_error = check_policy(on_error)
         self.skipped = 0
-        self._source = open_source(uri)
-        self._size = self._source.size()
         self._lock = threading.Lock()
         self._keys = None
         self._offsets = array("q")
-        self._scan = Window(self._source, 4096 if self._source.block <= 1 << 20 else None)
         self._next = 0  # offset of the next record to find; None when all are found
-        if idx_path:
-            self._keys, self._offsets = _sorted_index(idx_path)
-            self._next = None
+        given, text = bool(idx_path), None
+        if given:
+            self._source, text = open_pair(uri, idx_path)
         elif neighbour:
-            self._take_neighbour()
+            idx_path = os.path.splitext(uri)[0] + ".idx"
+            with contextlib.suppress(OSError):
+                self._source, text = open_pair(uri, idx_path)
+        if text is None:
+            self._source = open_source(uri)
+        self._size = self._source.size()
+        self._scan = Window(self._source, 4096 if self._source.block <= 1 << 20 else None)
+        if text is not None:
+            (self._take if given else self._take_neighbour)(text, idx_path)
 
-    def _take_neighbour(self):
+    def _take(self, text, idx_path):
+        """Use the index that was given."""
+        self._keys, self._offsets = _sorted_index(text, idx_path)
+        check_index(self._source, np.unique(self._offsets), self.uri, idx_path, self.on_error)
+        self._next = None
+
+    def _take_neighbour(self, text, idx_path):
         """Use the index beside the file, if it belongs to the file as it is now."""
         try:
-            keys, offsets = _sorted_index(os.path.splitext(self.uri)[0] + ".idx")
-            if offsets[0] == 0 and skip_record(self._scan, int(offsets[-1]), self._size) == self._size:
+            keys, offsets = _sorted_index(text, idx_path)
+            if offsets[0] == 0 and skip_record(self._scan, int(offsets[-1])) == self._size:
                 self._keys, self._offsets, self._next = keys, offsets, None
-        except (OSError, ValueError, Damage):
-            pass  # there is none, or it is another file's
+        except (ValueError, Damage):
+            pass  # it is another file's
 
     def known(self, upto):
         """Return how many records are known, having looked for `upto` of them."""
@@ -99,11 +113,11 @@ class RecordFile:
 
     def _find(self):
         try:
-            after = skip_record(self._scan, self._next, self._size)
+            after = skip_record(self._scan, self._next)
         except Damage as damage:
-            self._next = find_record(self._scan, damage.offset + 4)
+            self._next = find_record(self._scan, damage.behind)
             self.skipped += 1
-            report(self.on_error, damaged(self.uri, f"record {len(self._offsets)}", damage))
+            report(self.on_error, self.uri, f"record {len(self._offsets)}", damage)
         else:
             if after is not None:
                 self._offsets.append(self._next)
@@ -278,10 +292,10 @@ def make_index(uri, idx_path, on_error="raise"):
     >>> read_index("memory://doc/i.idx")
     [(0, 0), (1, 12)]
     """
-    records = RecordFile(resolve(uri)[0], on_error=on_error, neighbour=False)
-    count = records.known(1 << 62)
-    sink = Sink(idx_path)
-    sink.write(b"".join(b"%d\t%d\n" % (i, records.offset(i)) for i in range(count)))
-    sink.close()
-    records.close()
+    name, path = resolve(uri)[0], resolve(idx_path)[0]
+    with contextlib.closing(RecordFile(name, on_error=on_error, neighbour=False)) as records:
+        count = records.known(1 << 62)
+        settle(path, name)  # what is left of a killed writer is not to outlive the new index
+        with atomic_writer(path) as index:
+            index.write(b"".join(b"%d\t%d\n" % (i, records.offset(i)) for i in range(count)))
     return count

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import threading
 
-from mxcore.base import error
+from mxcore.base import MXNetError, error
+from mxcore.drafts import settle
 
-__all__ = ["LocalFile", "RemoteFile", "Sink", "list_files", "open_source", "read_all", "resolve"]
+__all__ = ["LocalFile", "RemoteFile", "list_files", "open_pair", "open_source", "read_all", "resolve"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")  # two letters at least: "C:\\x" is a path
 
@@ -93,9 +95,16 @@ class LocalFile:
     def __init__(self, path):
         self.name = path
         try:
+            mode = os.stat(path).st_mode  # before open, which would wait for the other end of a pipe
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                raise error(OSError, f"cannot read {path!r}: it is a pipe or a device, not a file with a length")
             self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed by close)
+        except MXNetError:
+            raise
         except OSError as e:
             raise failed("read", path, e) from e
+        except ValueError as e:  # a name that no file can have
+            raise error(ValueError, f"cannot read {path!r}: {e}") from None
         self._lock = threading.Lock()
         self._positional = hasattr(os, "pread")
 
@@ -122,6 +131,13 @@ class LocalFile:
     def size(self):
         """Length of the file in bytes, as it is now."""
         return os.fstat(self._file.fileno()).st_size
+
+    def current(self):
+        """Whether the name still stands for this file."""
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self.name))
+        except OSError:
+            return False
 
     def close(self):
         """Close the file."""
@@ -186,6 +202,10 @@ class RemoteFile:
         """Length of the file in bytes when it was opened."""
         return self._size
 
+    def current(self):
+        """Whether the name still stands for this file, as far as can be told."""
+        return True
+
     def close(self):
         """Nothing is held open."""
 
@@ -219,6 +239,45 @@ def read_all(uri):
         return source.read(0, source.size())
     finally:
         source.close()
+
+
+def open_pair(uri, idx_path):
+    """Open a record file and read the index that belongs to it, also while another process replaces both.
+
+    Parameters
+    ----------
+    uri, idx_path : str or os.PathLike
+        The record file and its index, paths or fsspec URLs.
+
+    Returns
+    -------
+    (LocalFile or RemoteFile, bytes)
+
+    Examples
+    --------
+    >>> open_pair("missing.rec", "missing.idx")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    mxcore.base.MXNetFileNotFoundError: cannot read 'missing.rec': No such file or directory
+    """
+    for _ in range(100):
+        source = open_source(uri)
+        try:
+            name = resolve(idx_path)[0]
+            text = read_all(settle(name, resolve(uri)[0]))
+        except FileNotFoundError:
+            source.close()
+            if os.path.exists(name):
+                continue  # it was renamed between the look and the reading
+            raise
+        except BaseException:
+            source.close()
+            raise
+        if source.current():
+            break
+        source.close()
+    else:
+        raise error(OSError, f"{os.fspath(uri)!r} is replaced again and again; read it when its writer is done")
+    return source, text
 
 
 def list_files(uri, suffix):
@@ -263,59 +322,3 @@ def _folder(name, remote):
         fs, path = _filesystem(name)
         return [fs.unstrip_protocol(p) for p in sorted(fs.ls(path, detail=False))] if fs.isdir(path) else None
     return [os.path.join(name, p) for p in sorted(os.listdir(name))] if os.path.isdir(name) else None
-
-
-class Sink:
-    """A file that is written from its beginning, local or behind an fsspec URL.
-
-    Parameters
-    ----------
-    uri : str or os.PathLike
-        A local path or an fsspec URL. What was there before is replaced.
-
-    Raises
-    ------
-    MXNetError
-        (also the matching OSError) if it cannot be written.
-
-    Examples
-    --------
-    >>> sink = Sink("memory://doc/sink")
-    >>> sink.write(b"abc"); sink.position
-    3
-    >>> sink.close()
-    """
-
-    def __init__(self, uri):
-        self.name, remote = resolve(uri)
-        self.position = 0
-        try:
-            if remote:
-                fs, path = _filesystem(self.name)
-                self._file = fs.open(path, "wb")
-            else:
-                self._file = open(self.name, "wb", buffering=1 << 18)  # noqa: SIM115 (closed by close)
-        except OSError as e:
-            raise failed("write", uri, e) from e
-
-    def write(self, data):
-        """Append bytes."""
-        try:
-            self._file.write(data)
-        except OSError as e:
-            raise failed("write", self.name, e) from e
-        self.position += len(data)
-
-    def flush(self):
-        """Hand what is buffered to the system, where the store can."""
-        try:
-            self._file.flush()
-        except OSError as e:
-            raise failed("write", self.name, e) from e
-
-    def close(self):
-        """Write what is buffered and close the file."""
-        try:
-            self._file.close()
-        except OSError as e:
-            raise failed("write", self.name, e) from e

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io as std_io
+import math
 import os
 
 import numpy as np
 
 from ... import io
-from ..._io_files import open_read
+from ..._io_files import read_whole
 from ...base import error
 from ...gluon.data.vision import images
 
@@ -49,29 +50,22 @@ class Prepare:
             raise error(ValueError, f"{path}: an image needs --shape CHANNELS,HEIGHT,WIDTH, got {self.shape}")
         if self.channels not in (1, 3, None):
             raise error(ValueError, f"{path}: the network takes {self.channels} channels, an image has 1 or 3; give an .npy file")
-        with open_read(path) as f:
-            pixels = images.decode(f.read(), 0 if self.channels == 1 else 1, path)
+        pixels = images.read(path, 0 if self.channels == 1 else 1)
         if self.shape is not None:
             pixels = _fitted(pixels, *self.shape[1:])
         return self.normal(np.moveaxis(pixels, -1, 0)[None].astype("float32"))
 
     def array(self, path):
         """Read an array of one sample or a batch of them: an array with the batch first."""
-        with open_read(path) as f:
-            data = f.read()
-        try:
-            x = np.load(std_io.BytesIO(data), allow_pickle=False)
-        except (ValueError, EOFError, OSError) as e:
-            raise error(ValueError, f"{path} is no .npy file: {e}") from None
-        if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiub" or x.ndim == 0:
-            raise error(ValueError, f"{path} holds {getattr(x, 'dtype', type(x).__name__)}, not an array of numbers")
+        x = npy(path)
         if self.shape is not None:
             if x.shape != self.shape and x.shape[1:] != self.shape:
                 raise error(ValueError, f"{path} has shape {x.shape}; --shape {self.shape} needs that, or a batch of it")
             x = x if x.shape[1:] == self.shape else x[None]
         elif x.ndim == 3 and x.shape[0] == self.channels:
             x = x[None]
-        return self.normal(x.astype("float32", copy=False))
+        with np.errstate(over="ignore"):  # infinities are numbers
+            return self.normal(x.astype("float32", copy=False))
 
     def normal(self, x):
         """``(x - mean) / std * scale`` of a batch, by channel."""
@@ -82,6 +76,30 @@ class Prepare:
         places = (-1, *(1,) * (x.ndim - 2))
         mean, std = (np.asarray(v, "float32").reshape(places) for v in (self.mean, self.std))
         return (x - mean) / std * np.float32(self.scale)
+
+
+def npy(path):
+    """The array of an .npy file: numbers, with a dimension at least.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) naming the file, if it is none, or holds more or less than its header tells.
+    """
+    data = read_whole(path, what=".npy file", begins=lambda first: first.startswith(b"\x93NUMPY"))
+    file = std_io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(file)
+        header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+        shape, fortran, dtype = header(file)
+    except Exception as e:  # damaged headers raise anything
+        raise error(ValueError, f"{path} is no .npy file: {e}") from None
+    if dtype.kind not in "fiub" or not shape:
+        raise error(ValueError, f"{path} holds {dtype} of shape {shape}, not an array of numbers")
+    at = file.tell()
+    if not all(0 <= d < 1 << 59 for d in shape) or len(data) - at != math.prod(shape) * dtype.itemsize:
+        raise error(ValueError, f"{path}: its header tells of shape {shape} and {dtype}, and {len(data) - at} bytes follow; it is cut or damaged")
+    return np.frombuffer(data, dtype, offset=at).reshape(shape, order="F" if fortran else "C")
 
 
 def _fitted(pixels, height, width):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ..._io_files import write_atomic
+from ..._io_files import read_text, write_atomic
+from ..._json import decode
 from ...base import error
 
 __all__ = ["folder", "load", "path", "save"]
@@ -86,7 +87,7 @@ def load(run):
 
 def _read(note):
     try:
-        found = json.loads(note.read_bytes())
+        found = decode(read_text(note), "it")
         if {"epoch", "history", "images", "network", "num_classes", "data_shape"} <= set(found):
             return {"api": "gluon"} | found
         problem = "it lacks what a checkpoint holds"

@@ -3,15 +3,16 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from ... import ndarray as nd
 from ... import registry
-from ..._io_files import open_read
+from ..._io_files import reading
 from ...base import error
 from ...util import is_np_array
 from .vocab import Vocabulary
@@ -33,6 +34,29 @@ _FASTTEXT = ["crawl-300d-2M.vec", "wiki-news-300d-1M.vec", "wiki-news-300d-1M-su
     pt qu rm rmy rn ro roa_rup roa_tara ru rue rw sa sah sc scn sco sd se sg sh si simple sk sl sm sn so sq sr srn ss st stq su sv
     sw szl ta tcy te tet tg th ti tk tl tn to tpi tr ts tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo wa war wo wuu xal xh
     xmf yi yo za zea zh zh_classical zh_min_nan zh_yue zu""".split())]
+
+
+#: The longest line, in characters; and what bytes become that are no character.
+_LONGEST, _STRAY = 1 << 24, re.compile("[\\ud800-\\udfff]")
+
+
+def _lines(raw: BinaryIO, path: str, encoding: str) -> Iterator[tuple[int, str]]:
+    """The lines of a text with their numbers; errors name file and line."""
+    n = 0
+    try:
+        with io.TextIOWrapper(raw, encoding=encoding, errors="surrogateescape") as file:
+            while line := file.readline(_LONGEST + 1):
+                n += 1
+                if len(line) > _LONGEST:
+                    raise error(ValueError, f"{path}, line {n}: it is longer than {_LONGEST} characters; is this a file of words and vectors?")
+                if not line.isascii() and _STRAY.search(line):
+                    raise error(ValueError, f"{path}, line {n}: {line[:40].encode('ascii', 'backslashreplace').decode()!r} is not in {encoding}; give the "
+                                            "encoding of the file, or decode it anew")
+                yield n, line
+    except UnicodeError as e:
+        raise error(ValueError, f"{path}, behind line {n}: {e}; give the encoding of the file") from None
+    except LookupError as e:
+        raise error(LookupError, f"{path}: {e}") from None
 
 
 class _TokenEmbedding(Vocabulary):
@@ -61,15 +85,15 @@ class _TokenEmbedding(Vocabulary):
         known: dict[str, int] = {}
         rows: list[Any] = []
         unknown = None
-        with open_read(path) as raw, io.TextIOWrapper(raw, encoding=encoding) as file:
-            for n, line in enumerate(file, 1):
+        with reading(path) as raw, np.errstate(over="ignore"):
+            for n, line in _lines(raw, path, encoding):
                 token, *numbers = line.rstrip().split(delim)
                 if n == 1 and len(numbers) == 1 and token.isdecimal() and numbers[0].isdecimal():
                     continue  # fastText's first line: how many there are, and how long
                 try:
                     vector = np.array([float(x) for x in numbers if x], dtype="float32")
                 except ValueError:
-                    raise error(ValueError, f"{path}, line {n}: the vector of {token!r} holds something that is no number") from None
+                    raise error(ValueError, f"{path}, line {n}: the vector of {token[:80]!r} holds something that is no number") from None
                 if rows and len(vector) != len(rows[0]):
                     raise error(ValueError, f"{path}, line {n}: {token!r} has {len(vector)} numbers, the words before have {len(rows[0])}")
                 if not len(vector):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import warnings
 from collections import OrderedDict
 
-from ...base import error
+from ...base import MXNetError, error
 from ..parameter import Parameter, ParameterDict
 from ..utils import HookHandle
 from . import files
+from .depth import explained, too_deep
 from .naming import NameScope
 
 __all__ = ["Block"]
@@ -62,11 +64,12 @@ class Block:
         self._forward_pre_hooks = OrderedDict()
 
     def __repr__(self):
-        parts = "\n".join(
-            f"  ({key}): {_indent(repr(block))}"
-            for key, block in self.__dict__.items()
-            if isinstance(block, Block)
-        )
+        with explained(self):
+            parts = "\n".join(
+                f"  ({key}): {_indent(repr(block))}"
+                for key, block in self.__dict__.items()
+                if isinstance(block, Block)
+            )
         return f"{type(self).__name__}(\n{parts}\n)"
 
     def __setattr__(self, name, value):
@@ -89,6 +92,10 @@ class Block:
                     )
                 self._reg_params[name] = value
         super().__setattr__(name, value)
+
+    def __deepcopy__(self, memo):
+        with explained(self):
+            return copy._reconstruct(self, memo, *self.__reduce_ex__(4))  # as for any other object
 
     def _alias(self):
         """What names of this kind of block begin with."""
@@ -134,8 +141,9 @@ class Block:
         if pattern is not None:
             own = {name: p for name, p in own.items() if pattern.match(name)}
         found.update(own)
-        for child in self._children.values():
-            found.update(child.collect_params(select))
+        with explained(self):
+            for child in self._children.values():
+                found.update(child.collect_params(select))
         return found
 
     def _warn_of_containers(self):
@@ -157,8 +165,9 @@ class Block:
         """Parameters by structural name, e.g. ``features.0.weight``."""
         prefix = prefix + "." if prefix else ""
         found = {prefix + name: p for name, p in self._reg_params.items()}
-        for name, child in self._children.items():
-            found.update(child._collect_params_with_prefix(prefix + name))
+        with explained(self):
+            for name, child in self._children.items():
+                found.update(child._collect_params_with_prefix(prefix + name))
         return found
 
     def register_child(self, block, name=None):
@@ -167,8 +176,9 @@ class Block:
 
     def apply(self, fn):
         """Call ``fn(block)`` on every block inside, children first, then on this one; returns this block."""
-        for child in self._children.values():
-            child.apply(fn)
+        with explained(self):
+            for child in self._children.values():
+                child.apply(fn)
         fn(self)
         return self
 
@@ -178,15 +188,17 @@ class Block:
 
     def cast(self, dtype):
         """Cast all parameters inside to another dtype."""
-        for child in self._children.values():
-            child.cast(dtype)
+        with explained(self):
+            for child in self._children.values():
+                child.cast(dtype)
         for p in self.params.values():
             p.cast(dtype)
 
     def hybridize(self, active=True, **kwargs):
         """Hybridise the hybrid blocks inside; see `HybridBlock.hybridize`."""
-        for child in self._children.values():
-            child.hybridize(active, **kwargs)
+        with explained(self):
+            for child in self._children.values():
+                child.hybridize(active, **kwargs)
 
     # -- running ---------------------------------------------------------------------------------------------
 
@@ -194,7 +206,12 @@ class Block:
         if self._forward_pre_hooks:
             for hook in tuple(self._forward_pre_hooks.values()):
                 hook(self, args)
-        out = self.forward(*args)
+        try:
+            out = self.forward(*args)
+        except RecursionError as e:
+            if isinstance(e, MXNetError):  # from a block inside, which has said it
+                raise
+            raise too_deep(self) from None
         if self._forward_hooks:
             for hook in tuple(self._forward_hooks.values()):
                 hook(self, args, out)
@@ -231,8 +248,9 @@ class Block:
         monitor_all : bool, default False
             Show the operators' inputs too.
         """
-        for child in self._children.values():
-            child.register_op_hook(callback, monitor_all)
+        with explained(self):
+            for child in self._children.values():
+                child.register_op_hook(callback, monitor_all)
 
     def summary(self, *inputs):
         """Run once on `inputs` and print a table of layers, output shapes and numbers of parameters.
@@ -249,7 +267,8 @@ class Block:
         """
         from .summary import summary
 
-        summary(self, inputs)
+        with explained(self):
+            summary(self, inputs)
 
     # -- files -----------------------------------------------------------------------------------------------
 

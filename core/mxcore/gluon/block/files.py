@@ -6,10 +6,12 @@ import itertools
 import json
 
 from ... import ndarray as nd
-from ..._io_files import open_read, write_atomic
+from ..._io_files import read_text, write_atomic
+from ..._json import decode, encode
 from ...base import error
 from ..parameter.pairing import likely_pairs
 from ..parameter.parameter_dict import brief, load_matching
+from .depth import explained
 
 __all__ = ["load", "load_parameters", "save", "save_parameters"]
 
@@ -79,9 +81,10 @@ def _describe(block, numbers):
             inputs=[i.tojson() for i in inputs],
             symbol=out.tojson(),
         )
-    for attribute, child in block._children.items():
-        entry["children"][child.name] = attribute
-        entry[f"{type(child).__name__.lower()}{next(numbers)}"] = _describe(child, numbers)
+    with explained(block):
+        for attribute, child in block._children.items():
+            entry["children"][child.name] = attribute
+            entry[f"{type(child).__name__.lower()}{next(numbers)}"] = _describe(child, numbers)
     return entry
 
 
@@ -90,24 +93,29 @@ def save(block, prefix):
     numbers = itertools.count()
     structure = {f"{type(block).__name__.lower()}{next(numbers)}": _describe(block, numbers)}
     save_parameters(block, f"{prefix}-model.params", False)
-    write_atomic(f"{prefix}-model.json", json.dumps(structure).encode())
+    with explained(block):
+        text = json.dumps(structure, ensure_ascii=False)
+    write_atomic(f"{prefix}-model.json", encode(text, "the structure of the block"))
 
 
 _FIELDS = {"orig_name", "hybridized", "children", "in_format", "out_format", "inputs", "symbol"}
 
 
 def _restore(block, entry, path, filename):
+    if not isinstance(entry, dict) or not isinstance(entry.get("children", {}), dict):
+        raise error(ValueError, f"{filename}: block {path or 'at the top'} must be an object, its 'children' another one; the file is damaged")
     parts = [value for key, value in entry.items() if key not in _FIELDS and isinstance(value, dict)]
     # One child under two names stands in the file twice, but with one entry among the names.
     names = list(entry.get("children", {}).values())
-    if len(parts) != len(block._children) or not set(names) <= set(block._children):
+    if len(parts) != len(block._children) or not all(isinstance(n, str) and n in block._children for n in names):
         raise error(
             ValueError,
             f"{filename}: block {path or 'at the top'} has children {brief(names)} in the file, "
             f"but {brief(block._children)} in the network.",
         )
-    for part, (name, child) in zip(parts, block._children.items()):
-        _restore(child, part, f"{path}.{name}" if path else name, filename)
+    with explained(block):
+        for part, (name, child) in zip(parts, block._children.items()):
+            _restore(child, part, f"{path}.{name}" if path else name, filename)
     if entry.get("hybridized") and hasattr(block, "_active"):
         block._active = True
 
@@ -115,11 +123,9 @@ def _restore(block, entry, path, filename):
 def load(block, prefix):
     """Read what `save` wrote into a block of the same structure."""
     filename = f"{prefix}-model.json"
-    with open_read(filename) as f:
-        text = f.read()
-    try:
-        (entry,) = json.loads(text).values()
-    except ValueError as e:
-        raise error(ValueError, f"{filename} is no structure file of a block: {e}") from e
+    structure = decode(read_text(filename), filename)
+    if not isinstance(structure, dict) or len(structure) != 1:
+        raise error(ValueError, f"{filename} is no structure file of a block: expected an object with the block by its name")
+    (entry,) = structure.values()
     _restore(block, entry, "", filename)
     load_parameters(block, f"{prefix}-model.params", None, False, False, False, "current")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import zipfile
+import zlib
 
+from ..._io_files import write_atomic
 from ...base import error
+from ...limits import check_unpacked
 from .._repository import data_dir, fetch
-from ..utils import check_sha1
 
 __all__ = ["get_model_file", "purge", "short_hash"]
 
@@ -85,16 +88,16 @@ def get_model_file(name, root=None):
     archive = fetch(f"gluon/models/{stem}.zip", root, None, f"pretrained model {name}")
     path = os.path.join(root, stem + ".params")
     try:
-        with zipfile.ZipFile(archive) as z, open(path + ".part", "wb") as out:
-            out.write(z.read(stem + ".params"))
-    except (zipfile.BadZipFile, KeyError) as e:
+        with zipfile.ZipFile(archive) as z:
+            check_unpacked(z.getinfo(stem + ".params").file_size, archive)
+            data = z.read(stem + ".params")
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as e:
         raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
-    if not check_sha1(path + ".part", _SHA1[name]):
-        os.remove(path + ".part")
+    if hashlib.sha1(data).hexdigest() != _SHA1[name]:
         raise error(
             ValueError, f"{archive} does not hold the published {stem}.params. Delete it to try again."
         )
-    os.replace(path + ".part", path)
+    write_atomic(path, data)
     os.remove(archive)
     return path
 

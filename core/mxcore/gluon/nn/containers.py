@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from ..block import Block, HybridBlock
+from ..block.depth import explained
 
 __all__ = ["HybridSequential", "Sequential"]
 
@@ -18,9 +19,10 @@ class _Stack:
             self.register_child(block)
 
     def __repr__(self):
-        parts = "\n".join(
-            f"  ({key}): {block!r}".replace("\n", "\n  ") for key, block in self._children.items()
-        )
+        with explained(self):
+            parts = "\n".join(
+                f"  ({key}): {block!r}".replace("\n", "\n  ") for key, block in self._children.items()
+            )
         return f"{type(self).__name__}(\n{parts}\n)"
 
     def __getitem__(self, key):

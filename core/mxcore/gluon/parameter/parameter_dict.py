@@ -347,6 +347,9 @@ def load_matching(params, values, source, ctx, cast_dtype, dtype_source):
     A file for another network is then refused with one list of differences, and nothing is half loaded.
     """
     wrong = []
+    empty = [name for name in params if values[name] is None]
+    if empty:
+        raise error(ValueError, f"{source} has no array under {brief(empty)}, only the name; the file is damaged or was saved before initialize()")
     for name, p in params.items():
         have, got = p.shape, tuple(values[name].shape)
         if have is not None and (len(have) != len(got) or any(a > 0 and a != b for a, b in zip(have, got))):

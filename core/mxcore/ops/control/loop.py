@@ -30,6 +30,8 @@ def owned(k: Any, p: Any, make: Callable[[], Any]) -> Any:
 
 def gradients(run: Run, dys: Sequence[Any], places: Sequence[int], wanted: Sequence[bool] | None, ins: Sequence[Any]) -> list[Any]:
     """Gradients of an operator's inputs, as arrays; `places` tells which input of the sub-graph each is, -1 for none."""
+    for x in (*dys, *ins):
+        x.wait_to_read()  # what follows looks at values, in the caller's thread
     needed = [i for j, i in enumerate(places) if i >= 0 and (wanted is None or wanted[j])]
     found = run.backward(dys, needed)
     return [wrap(found[i], x._st.ctx) if i in found else None for i, x in zip(places, ins)]
@@ -247,5 +249,6 @@ class Run:
                     found[i] = add(found[i], g, out=found[i]) if hasattr(add, "nin") else add(found[i], g)
         if self.n:
             found.update({i: g for i, g in self.steps.finish().items() if i in wanted})
-        found.update({i: g for i, g in zip(loop.carried, carried) if g is not None and i in wanted})
+        # The steps use their arrays again, and a state that passes through untouched has the head's gradient: copies go out.
+        found.update({i: g.copy() for i, g in zip(loop.carried, carried) if g is not None and i in wanted})
         return found

@@ -1,20 +1,17 @@
-"""Fused elementwise chains: Numba source printed from expressions, written to a module file and compiled once.
-
-Numba caches compiled code for modules only, never for text given to exec, so the source goes to a file named by its hash
-in the cache folder and is imported from there.
-"""
+"""Fused elementwise chains: Numba source printed from expressions and compiled once; the compiled code is kept on disk (:mod:`mxcore_cpu.cache`)."""
 from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
 import os
 import sys
 import threading
+import types
 import warnings
+from collections import OrderedDict
 from pathlib import Path
 
-from .. import jit
+from .. import cache, jit
 from .bound import Code, Compiled
 from .source import print_source
 
@@ -22,7 +19,9 @@ __all__ = ["compile_chain"]
 
 _lock = threading.RLock()
 _codes: dict = {}
-_compiled: dict = {}
+#: Chain and sizes -> what :func:`compile_chain` gives; it binds the code of the chain to sizes, and is made again in no time.
+_compiled: OrderedDict = OrderedDict()
+_LIMIT = 512
 
 
 def _after_fork() -> None:
@@ -43,6 +42,9 @@ def compile_chain(chain):
     with _lock:
         if key not in _compiled:
             _compiled[key] = _make(chain)
+            if len(_compiled) > _LIMIT:
+                _compiled.popitem(last=False)
+        _compiled.move_to_end(key)
         return _compiled[key]
 
 
@@ -81,42 +83,22 @@ def _version() -> str:
     return digest.hexdigest()
 
 
-def _module(text: str):
-    """The text as a module from the cache folder, or, where nothing can be written there, from memory."""
-    name = "mxcore_fused_" + hashlib.sha256((_version() + text).encode()).hexdigest()[:20]
+def _module(text: str, name: str):
+    """The text as a module. It has to be found by its name when compiled code is loaded, and code of two chains must not share one."""
     module = sys.modules.get(name)
-    if module is not None:
-        return module
-    folder = jit.cache_dir() / "fused"
-    path = folder / f"{name}.py"
-    try:
-        if not path.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            part = path.with_suffix(f".{os.getpid()}.tmp")
-            part.write_text(text, encoding="utf-8")
-            part.replace(path)  # another process may be writing the same text
-    except OSError:
-        import types
-
+    if module is None:
         module = types.ModuleType(name)
-        exec(compile(text, name, "exec"), module.__dict__)
+        exec(compile(text, f"<{name}>", "exec"), module.__dict__)
         sys.modules[name] = module
-        return module
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
     return module
 
 
 def _build(chain) -> Code:
-    module = _module(print_source(chain))
+    text = print_source(chain)
+    stamp = hashlib.sha256((_version() + text).encode()).hexdigest()
+    body = _module(text, "mxcore_fused_" + stamp[:20]).body
     nb = jit.numba()
-    compiled = jit._with_cache(nb.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, fastmath=set(jit.CONTRACT))(module.body))
+    compiled = cache.attach(nb.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, fastmath=set(jit.CONTRACT))(body), stamp)
     compiled.compile((nb.int64,) * 3)
     [result] = compiled.overloads.values()
     return Code(chain, result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name), compiled)

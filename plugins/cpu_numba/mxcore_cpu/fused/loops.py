@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 
-from .. import jit
+from .. import cache, jit
 from ..jit import _call_part, _Lazy, helper, intrinsic
 
 __all__ = ["FINISH", "HEADER", "KINDS", "RECORD", "add_partial", "launch", "line_of", "real", "value", "word"]
@@ -309,6 +309,6 @@ def launch():
     nb = jit.numba()
     function = types.FunctionType(_launch.__code__, dict(globals(), _SINGLE=np.float32), "_launch")
     function.__module__ = __name__
-    compiled = jit._with_cache(jit._njit(function))
+    compiled = cache.attach(jit._njit(function), cache.source_stamp(_launch))
     compiled.compile(nb.void(*[nb.int64] * 3))
     return compiled

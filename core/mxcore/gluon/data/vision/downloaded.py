@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import struct
+import shutil
 import tarfile
 
 import numpy as np
 
 from .... import ndarray as nd
 from ....base import error
+from ....drafts import atomic_writer
+from ....io._idx import read_idx
 from ..._repository import data_dir, fetch
 from ..dataset import Dataset
 
@@ -47,30 +48,6 @@ class _DownloadedDataset(Dataset):
 
     def _get_data(self):
         raise error(NotImplementedError, f"{type(self).__name__} does not say where its data are")
-
-
-def _read_idx(path, axes):
-    """Array of bytes from a file in the IDX format, gzipped or not."""
-    with open(path, "rb") as f:
-        opened = gzip.open if f.read(2) == b"\x1f\x8b" else open
-    try:
-        with opened(path, "rb") as f:
-            raw = f.read()
-    except (OSError, EOFError) as e:
-        raise error(ValueError, f"{path} is damaged: {e}. Delete it to have it downloaded again.") from e
-    head = 4 + 4 * axes
-    if len(raw) < head or raw[:4] != bytes((0, 0, 8, axes)):
-        raise error(
-            ValueError, f"{path} is no IDX file of bytes with {axes} axes: it begins with {raw[:4]!r}"
-        )
-    shape = struct.unpack(f">{axes}I", raw[4:head])
-    size = int(np.prod(shape))
-    if len(raw) != head + size:
-        raise error(
-            ValueError,
-            f"{path} is cut short or too long: {len(raw)} bytes, {head + size} expected for shape {shape}",
-        )
-    return np.frombuffer(raw, np.uint8, size, head).reshape(shape)
 
 
 class MNIST(_DownloadedDataset):
@@ -119,7 +96,7 @@ class MNIST(_DownloadedDataset):
         name = f"{'train' if self._train else 't10k'}-{kind}-ubyte.gz"
         unpacked = os.path.join(self._root, name[:-3])
         path = unpacked if os.path.exists(unpacked) else self._fetch(name, self._files[name])
-        return _read_idx(path, axes)
+        return read_idx(path, axes, type(self).__name__)
 
 
 class FashionMNIST(MNIST):
@@ -183,8 +160,8 @@ class CIFAR10(_DownloadedDataset):
                 for member in tar:
                     name = os.path.basename(member.name)
                     if member.isfile() and name in wanted:
-                        with open(os.path.join(self._root, name), "wb") as out:
-                            out.write(tar.extractfile(member).read())
+                        with atomic_writer(os.path.join(self._root, name)) as out:
+                            shutil.copyfileobj(tar.extractfile(member), out, 1 << 20)
                         wanted.remove(name)
         except (tarfile.TarError, OSError, EOFError) as e:
             raise error(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...._io_files import read_whole
 from ....base import error
 from ....ops import opencv
 
@@ -31,8 +32,7 @@ def decode(data, flag=1, name="image"):
 
 def read(path, flag=1):
     """Decode an image file; see `decode`."""
-    with open(path, "rb") as f:
-        return decode(f.read(), flag, path)
+    return decode(read_whole(path), flag, path)
 
 
 def method_for(interpolation, old, new):

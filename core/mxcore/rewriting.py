@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._core.graph import Graph, Node, topo
+from ._core.graph import Graph, Node, topo
 
 __all__ = ["rewrite"]
 

@@ -1,0 +1,505 @@
+"""Drafts: files that are written aside and take their place whole, or not at all.
+
+The one mechanism behind every writer of the library and its plugins. Locally a draft is a file beside its target; it is
+locked while its writer lives, and reaches the disk (fsync) before it is renamed over the target. A writer that is killed
+leaves the old file as it was, and a draft that nobody holds, which the next writer of that file removes.
+
+Two files that belong together, such as records and their index, are completed by :func:`commit`. Between the two renames
+the second waits under a name that is made of what the first now is, so that :func:`settle` can finish what a killed writer
+had begun.
+"""
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import stat
+import time
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from ._io_files import _SCHEME, _checked, _explained, _filesystem, is_url, local_path
+
+try:
+    import fcntl
+except ImportError:  # Windows, where a file that is open cannot be removed
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["Draft", "atomic_writer", "commit", "settle"]
+
+_BUFFER = 1 << 18
+
+# Stores where an object appears only once its upload is complete: a rename there is a second full copy.
+_OBJECT_STORES = frozenset(("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "obs", "oci"))
+
+
+class Draft:
+    """A file that is being written and takes the place of `path` when it is committed.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or an fsspec URL; a link is written through. Pipes, devices and files in folders that take no new
+        ones are written in place.
+
+    Raises
+    ------
+    MXNetError
+        (also the matching OSError) naming the file and the reason, by every method. The old file is then untouched.
+
+    Notes
+    -----
+    The mode and owner of an old file are kept, other names of it (hard links) keep the old content. A forked child that inherits a draft can neither write nor complete it.
+
+    Examples
+    --------
+    >>> draft = Draft("memory://doc/draft")
+    >>> draft.write(b"abc")
+    >>> draft.position
+    3
+    >>> draft.commit()
+    """
+
+    __slots__ = ("_pid", "_place", "done", "file", "name", "position")
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name = _checked(path)
+        self.position = 0
+        self.done = False
+        self._pid = os.getpid()
+        self._place: Any = _Remote(self.name) if is_url(self.name) else _local(self.name)
+        #: The binary file object that `write` writes to.
+        self.file = self._place.file
+
+    def write(self, data: Any) -> None:
+        """Append bytes."""
+        try:
+            self.file.write(data)
+        except Exception as e:
+            with self._explained():
+                raise e
+        self.position += memoryview(data).nbytes
+
+    def flush(self) -> None:
+        """Hand what is buffered to the system; readers still see the old file."""
+        with self._explained():
+            self.file.flush()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a write has failed, so that the draft can only be discarded."""
+        return self._place.problem is not None
+
+    def commit(self) -> None:
+        """Complete the file: it takes its place."""
+        commit(self)
+
+    def discard(self) -> None:
+        """Leave everything as it was before."""
+        if not self.done:
+            self.done = True
+            self._place.drop(mine=self._pid == os.getpid())
+
+    def _explained(self) -> Any:
+        return _explained(self.name, "write", foreign=is_url(self.name))
+
+
+def commit(*drafts: Draft) -> None:
+    """Complete drafts that belong together, all or none.
+
+    Parameters
+    ----------
+    *drafts : Draft
+        One, or two of which the second describes the first, as an index does records. What a writer that is killed
+        between the two leaves, `settle` finishes.
+
+    Examples
+    --------
+    >>> records, index = Draft("memory://doc/a"), Draft("memory://doc/b")
+    >>> commit(records, index)
+    """
+    todo = [draft for draft in drafts if not draft.done]
+    if any(draft._pid != os.getpid() for draft in todo):  # inherited: they are the parent's to complete
+        for draft in todo:
+            draft.discard()
+        return
+    waiting = False
+    try:
+        for draft in todo:
+            with draft._explained():
+                if draft.failed:
+                    raise draft._place.problem
+                draft._place.seal()
+        with todo[0]._place.alone() if len(todo) == 2 else contextlib.nullcontext():
+            if len(todo) == 2:
+                with todo[1]._explained():
+                    waiting = todo[1]._place.wait_for(todo[0]._place)
+            for draft in todo:
+                with draft._explained():
+                    draft._place.put()
+                draft.done = True
+    except BaseException:
+        if waiting and todo[0]._place.placed():  # also if a signal came right behind the first renaming
+            todo[1]._place.kept = True  # the two belong together: whoever reads or writes them next completes them
+        for draft in todo:
+            draft.discard()
+        raise
+
+
+def settle(path: str | os.PathLike[str], owner: str | os.PathLike[str]) -> str:
+    """Finish what a writer of two files began that was killed between them.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The second file, such as an index.
+    owner : str or os.PathLike
+        The first, which the second describes.
+
+    Returns
+    -------
+    str
+        Where the file that belongs to `owner` can be read: `path`, as a rule.
+
+    Examples
+    --------
+    >>> settle("memory://doc/b", "memory://doc/a")
+    'memory://doc/b'
+    """
+    path = os.fspath(path)
+    if is_url(path) or is_url(owner):
+        return path
+    try:
+        first, target = (_target(local_path(name)) for name in (owner, path))
+        if first is None or target is None or not os.path.exists(_waiting(target, os.stat(first))):
+            return path
+        with _alone(os.path.dirname(first)):
+            waiting = _waiting(target, os.stat(first))
+            try:
+                if _unless_alive(waiting, lambda: os.replace(waiting, target)):
+                    _sync_folder(os.path.dirname(target))
+                    return path
+            except FileNotFoundError:
+                return path  # another has finished it
+            except OSError:
+                pass  # a folder that cannot be written
+        return waiting
+    except (OSError, ValueError):  # nothing there, or a name that no file can have
+        return path
+
+
+@contextlib.contextmanager
+def atomic_writer(path: str | os.PathLike[str]) -> Iterator[Draft]:
+    """Give a draft whose content takes the place of `path` when the ``with`` block ends well.
+
+    If the block or the disk fails, the old file stays as it was.
+
+    Parameters
+    ----------
+    path : str or os.str | os.PathLike[str]
+        A local path or an fsspec URL.
+
+    Yields
+    ------
+    Draft
+        To `write` bytes to.
+
+    Raises
+    ------
+    MXNetError
+        (also the matching OSError) naming the file and the reason.
+
+    Examples
+    --------
+    >>> with atomic_writer("memory://doc/c.bin") as f:
+    ...     _ = f.write(b"abc")
+    """
+    draft = Draft(path)
+    try:
+        yield draft
+        draft.commit()
+    except BaseException:
+        draft.discard()
+        raise
+
+
+class _Raw(io.FileIO):
+    """A descriptor that is written by the process that opened it, until a write fails."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor, "wb")
+        self.problem: OSError | None = None
+        self._pid = os.getpid()
+
+    def write(self, data: Any) -> int:
+        if self.problem is not None or self._pid != os.getpid():
+            return memoryview(data).nbytes  # what a child finds in an inherited buffer is not its own
+        try:
+            return super().write(data)
+        except OSError as e:
+            self.problem = e
+            raise
+
+
+class _InPlace:
+    """A pipe, a device, a file that nothing can be put beside."""
+
+    def __init__(self, path: str) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+        self._raw = _Raw(os.open(path, flags, 0o666))
+        self.file = io.BufferedWriter(self._raw, _BUFFER)
+
+    @property
+    def problem(self) -> OSError | None:
+        return self._raw.problem
+
+    def seal(self) -> None:
+        self.file.flush()
+
+    def alone(self) -> Any:
+        return contextlib.nullcontext()
+
+    def wait_for(self, other: Any) -> bool:
+        return False
+
+    def put(self) -> None:
+        self.file.close()
+
+    def drop(self, mine: bool) -> None:
+        with contextlib.suppress(OSError):
+            self.file.close()
+
+
+class _Beside(_InPlace):
+    """A file beside a local target, under a lock."""
+
+    def __init__(self, target: str, old: os.stat_result | None) -> None:
+        self.target, self.kept = target, False
+        _sweep(target)
+        descriptor, self.path = _create(target, 0o666 if old is None else 0o600)  # nobody opens it before it has the old mode
+        try:
+            if old is not None:
+                _take_over(descriptor, self.path, old)
+        except BaseException:
+            os.close(descriptor)
+            os.unlink(self.path)
+            raise
+        self._raw = _Raw(descriptor)
+        self.file = io.BufferedWriter(self._raw, _BUFFER)
+
+    def seal(self) -> None:
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+    def alone(self) -> Any:
+        return _alone(os.path.dirname(self.target))
+
+    def wait_for(self, other: Any) -> bool:
+        if not isinstance(other, _Beside):
+            return False
+        waiting = _waiting(self.target, os.fstat(other.file.fileno()))
+        os.replace(self.path, waiting)
+        self.path = waiting
+        return True
+
+    def placed(self) -> bool:
+        """Whether the draft has been renamed: nobody else has a reason to touch its name."""
+        return not os.path.lexists(self.path)
+
+    def put(self) -> None:
+        if fcntl is None:
+            self.file.close()  # an open file cannot be renamed
+        os.replace(self.path, self.target)
+        self.file.close()
+        _sync_folder(os.path.dirname(self.target))
+
+    def drop(self, mine: bool) -> None:
+        if mine and not self.kept and fcntl is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
+        super().drop(mine)
+        if mine and not self.kept and fcntl is None:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
+
+
+class _Remote:
+    """A file in a store: written under another name and moved, or uploaded, where that shows only when it is complete."""
+
+    def __init__(self, url: str) -> None:
+        self._fs, self._path = _filesystem(url)
+        found = _SCHEME.match(url)
+        self._moved = found is None or found.group(1).lower() not in _OBJECT_STORES
+        folder, slash, _ = self._path.rpartition("/")
+        self._at = f"{folder}{slash}.mxcore-{_token()}.tmp" if self._moved else self._path
+        self.problem = None
+        with _explained(url, "write", foreign=True):
+            self.file = self._fs.open(self._at, "wb")
+
+    def seal(self) -> None:
+        """There is no step before the last one."""
+
+    def alone(self) -> Any:
+        return contextlib.nullcontext()
+
+    def wait_for(self, other: Any) -> bool:
+        return False
+
+    def put(self) -> None:
+        self.file.close()
+        if self._moved:
+            self._fs.mv(self._at, self._path)
+
+    def drop(self, mine: bool) -> None:
+        with contextlib.suppress(Exception):
+            self.file.discard()
+        with contextlib.suppress(Exception):
+            self.file.closed = True  # else it would complete itself when it is collected
+        if mine and self._moved:
+            with contextlib.suppress(Exception):
+                self._fs.rm_file(self._at)
+
+
+def _local(name: str) -> _InPlace:
+    path = local_path(name)
+    with _explained(name, "write"):
+        if path.endswith((os.sep, os.altsep or os.sep)):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        target = _target(path)
+        try:
+            old = os.stat(path)
+        except FileNotFoundError:
+            old = None
+        if target is None or (old is not None and not stat.S_ISREG(old.st_mode)):
+            return _InPlace(path)
+        if old is not None and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        try:
+            return _Beside(target, old)
+        except PermissionError:
+            if old is None:
+                raise
+            return _InPlace(path)  # the folder takes no new file, but the file may be written
+
+
+def _target(path: str) -> str | None:
+    """What a path names behind all links; None for a descriptor of a process, such as /dev/stdout."""
+    path = os.path.abspath(path)
+    for _ in range(40):
+        folder = os.path.realpath(os.path.dirname(path))
+        if folder.startswith(("/proc/", "/dev/fd")):
+            return None
+        path = os.path.join(folder, os.path.basename(path))
+        try:
+            path = os.path.join(folder, os.readlink(path))
+        except OSError:
+            return path
+    return path  # a ring of links, which opening will tell
+
+
+def _prefix(target: str) -> str:
+    """How the names of all drafts of a file begin."""
+    return f".mxcore-{zlib.crc32(os.fsencode(os.path.basename(target))):08x}-"
+
+
+def _token() -> str:
+    return os.urandom(8).hex()
+
+
+def _waiting(target: str, owner: os.stat_result) -> str:
+    """Where the second file waits, until it is renamed too, once the first one is this."""
+    key = f"{owner.st_ino:x}-{owner.st_size:x}-{owner.st_mtime_ns:x}"
+    return os.path.join(os.path.dirname(target), f"{_prefix(target)}{key}.tmp")
+
+
+def _create(target: str, mode: int) -> tuple[int, str]:
+    """Make a draft and lock it."""
+    # os.open and not tempfile: the new file's mode follows the umask.
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    while True:
+        path = os.path.join(os.path.dirname(target), f"{_prefix(target)}{_token()}.tmp")
+        descriptor = os.open(path, flags, mode)
+        if fcntl is None:
+            return descriptor, path
+        with contextlib.suppress(OSError):  # a file system without locks: nobody else can tell that we live
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if _same(descriptor, path):
+            return descriptor, path
+        os.close(descriptor)  # another writer took it for a dead one's before it was locked
+
+
+def _take_over(descriptor: int, path: str, old: os.stat_result) -> None:
+    """Give a draft the mode and owner of the file that it replaces."""
+    if hasattr(os, "fchown"):
+        new = os.fstat(descriptor)
+        if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+            with contextlib.suppress(OSError):  # only some may give files away
+                os.fchown(descriptor, old.st_uid, old.st_gid)
+    os.chmod(path, stat.S_IMODE(old.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))  # as every write to a file clears them
+
+
+def _same(descriptor: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
+    except FileNotFoundError:
+        return False
+
+
+def _sweep(target: str) -> None:
+    """Remove the drafts of a file whose writers are dead."""
+    folder, prefix = os.path.dirname(target), _prefix(target)
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for path in [entry.path for entry in entries if entry.name.startswith(prefix)]:
+            with contextlib.suppress(OSError):
+                _unless_alive(path, lambda path=path: os.unlink(path))  # type: ignore[misc]
+
+
+def _unless_alive(path: str, action: Any) -> bool:
+    """Do something with a draft if its writer is dead."""
+    if fcntl is None:
+        action()
+        return True
+    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _same(descriptor, path):
+            action()
+        return True
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """Keep others from renaming two files of a folder at the same time, where the system can, a second long at most."""
+    handle = None
+    with contextlib.suppress(OSError):
+        if fcntl is not None:
+            handle = os.open(folder, os.O_RDONLY)
+            for _ in range(200):
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    time.sleep(0.005)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            with contextlib.suppress(OSError):
+                os.close(handle)
+
+
+def _sync_folder(folder: str) -> None:
+    """Make a rename survive a power cut, where the system can."""
+    if hasattr(os, "O_DIRECTORY"):
+        with contextlib.suppress(OSError):
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)

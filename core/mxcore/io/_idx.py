@@ -1,0 +1,83 @@
+"""Files in the IDX format, in which MNIST is published: a header with a shape, then bytes; gzipped or not."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+import zlib
+
+import numpy as np
+
+from .._io_files import reading
+from ..base import MXNetError, error
+from ..limits import check_unpacked, read_up_to
+
+__all__ = ["read_idx"]
+
+
+def read_idx(path, axes, owner):
+    """Read an array of bytes: the header first, then as much as that tells of.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A path or an fsspec URL.
+    axes : int
+        How many the array has to have.
+    owner : str
+        Who asks, for messages.
+
+    Returns
+    -------
+    numpy.ndarray of uint8
+
+    Raises
+    ------
+    MXNetError
+        (also OSError) if it cannot be read, (also ValueError) if it is damaged, something else, or unfolds to
+        more than ``MXCORE_MAX_UNPACKED_BYTES``.
+
+    Examples
+    --------
+    >>> from mxcore._io_files import write_atomic
+    >>> write_atomic("memory://doc/idx", bytes((0, 0, 8, 1, 0, 0, 0, 2, 7, 9)))
+    >>> read_idx("memory://doc/idx", 1, "example").tolist()
+    [7, 9]
+    """
+    name = f"{owner}: {os.fspath(path)!r}"
+    with reading(path) as f:
+        packed = f.read(2) == b"\x1f\x8b"
+        f.seek(0)
+        if not packed:
+            return _content(f, axes, name, False)
+        try:
+            with gzip.GzipFile(fileobj=f) as unpacked:
+                return _content(unpacked, axes, name, True)
+        except MXNetError:
+            raise
+        except (OSError, EOFError, zlib.error) as e:
+            raise error(ValueError, f"{name} is a damaged gzip file: {e}; get it anew") from e
+
+
+def _content(file, axes, name, packed):
+    magic, head = bytes((0, 0, 8, axes)), 4 + 4 * axes
+    start = file.read(head)
+    if start[:4] != magic or len(start) < head:
+        raise error(
+            ValueError,
+            f"{name} starts with {start[:4].hex(' ') or 'nothing'}, but an IDX file of bytes with {axes} axes "
+            f"starts with {magic.hex(' ')}",
+        )
+    shape = tuple(np.frombuffer(start, ">u4", axes, 4).tolist())
+    size = math.prod(shape)
+    if packed:
+        check_unpacked(size, name)
+    data = read_up_to(file, size)
+    if len(data) < size or file.read(1):  # the end of a gzip file holds its checksum
+        where = f"ends at byte {head + len(data)}" if len(data) < size else "goes on"
+        raise error(
+            ValueError,
+            f"{name} {where}, but its header tells of {shape}, which ends at {head + size}; get it anew",
+        )
+    return np.frombuffer(data, np.uint8).reshape(shape)

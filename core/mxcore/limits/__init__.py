@@ -1,0 +1,150 @@
+"""How much a file may ask for: a few hundred bytes must not take the memory of the machine.
+
+Each limit is a variable of the environment, read when it is needed. It bounds what is made *of* a file, such as the
+pixels that a small picture unfolds to; what merely is as large as the file has no limit.
+
+>>> limit("MXCORE_MAX_IMAGE_PIXELS")
+134217728
+"""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..base import error
+from .pictures import picture_size
+
+__all__ = ["DEFAULTS", "check_picture", "check_unpacked", "limit", "picture_size", "read_up_to", "whole_number"]
+
+#: Variable -> the limit without it: pixels of a picture, and bytes that a compressed file unfolds to.
+DEFAULTS = {"MXCORE_MAX_IMAGE_PIXELS": 1 << 27, "MXCORE_MAX_UNPACKED_BYTES": 1 << 31}
+
+_PIECE = 1 << 22
+#: Scans of a JPEG file: each takes a dozen bytes, and as long as the whole picture. Progressive ones have about ten.
+_MOST_SCANS = 500
+
+
+def limit(variable: str) -> int:
+    """The limit that a variable of the environment gives, or its default.
+
+    Parameters
+    ----------
+    variable : str
+        One of `DEFAULTS`.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if the variable holds no whole number above 0.
+    """
+    return whole_number(variable, DEFAULTS[variable])
+
+
+def whole_number(variable: str, default: int, least: int = 1) -> int:
+    """The whole number in a variable of the environment, or `default` without it.
+
+    Parameters
+    ----------
+    variable : str
+    default : int
+    least : int
+        What it must be at least.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if it holds anything else.
+
+    Examples
+    --------
+    >>> whole_number("A_VARIABLE_THAT_IS_NOT_SET", 4)
+    4
+    """
+    text = os.environ.get(variable)
+    if text is None:
+        return default
+    try:
+        if (value := int(text)) < least:
+            raise ValueError(f"it is below {least}")
+    except ValueError:
+        raise error(ValueError, f"{variable} must be a whole number above {least - 1}, got {text[:40]!r}") from None
+    return value
+
+
+def check_picture(data: Any, name: str = "image") -> None:
+    """Refuse a picture with more pixels than ``MXCORE_MAX_IMAGE_PIXELS``, by its header, before it is decoded.
+
+    Parameters
+    ----------
+    data : bytes-like
+        The file of the picture.
+    name : str
+        For messages.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if it has too many, or is in a known format and its header does not tell how many, or if it is a JPEG file of
+        more scans than any encoder makes.
+
+    Examples
+    --------
+    >>> check_picture(b"P5 3 2 255 ......")
+    """
+    data = data if isinstance(data, bytes) else bytes(data)
+    size = picture_size(data)
+    most = limit("MXCORE_MAX_IMAGE_PIXELS")
+    if size == (0, 0):
+        raise error(ValueError, f"{name} of {len(data)} bytes begins like a picture ({bytes(data[:4]).hex(' ')}), but has no header that tells "
+                                "its width and height; it is damaged")
+    if size is not None and size[0] * size[1] > most:
+        raise error(ValueError, f"{name} of {len(data)} bytes is a picture of {size[0]} x {size[1]} pixels, more than the {most} that are "
+                                "decoded; set MXCORE_MAX_IMAGE_PIXELS to allow it")
+    if data[:2] == b"\xff\xd8" and (scans := data.count(b"\xff\xda")) > _MOST_SCANS:
+        raise error(ValueError, f"{name} of {len(data)} bytes is a picture in {scans} scans, more than the {_MOST_SCANS} that are decoded; "
+                                "encode it anew")
+
+
+def check_unpacked(n: int, name: str) -> None:
+    """Refuse a compressed file that tells of more than ``MXCORE_MAX_UNPACKED_BYTES``, before it is unfolded.
+
+    Parameters
+    ----------
+    n : int
+        How many bytes the header of the content tells of.
+    name : str
+        Of the file, for messages.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if they are more.
+
+    Examples
+    --------
+    >>> check_unpacked(1 << 20, "a.gz")
+    """
+    most = limit("MXCORE_MAX_UNPACKED_BYTES")
+    if n > most:
+        raise error(ValueError, f"{name} tells of {n} bytes, more than the {most} that compressed files are unfolded to; "
+                                "set MXCORE_MAX_UNPACKED_BYTES to allow it")
+
+
+def read_up_to(file: Any, n: int) -> bytes:
+    """Read `n` bytes, or as many as there are; no memory is taken for those that a header merely tells of.
+
+    Parameters
+    ----------
+    file : file object
+    n : int
+
+    Examples
+    --------
+    >>> import io
+    >>> read_up_to(io.BytesIO(b"abc"), 1 << 60)
+    b'abc'
+    """
+    data = bytearray()
+    while len(data) < n and (piece := file.read(min(_PIECE, n - len(data)))):
+        data += piece
+    return bytes(data)

@@ -1,0 +1,222 @@
+"""The size of a picture, read from its header: every format that OpenCV decodes, none of the pixels.
+
+Each reader takes the bytes of a file and returns (width, height), or raises where they end or make no sense. They find the
+size where OpenCV's decoders find it, with their idea of comments and blanks; where a file gives several, the largest counts.
+"""
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator
+
+__all__ = ["picture_size"]
+
+Size = tuple[int, int]
+
+
+def _at(layout: str, offset: int) -> Callable[[bytes], Size]:
+    """A reader of formats whose width and height stand at a fixed place."""
+    return lambda data: struct.unpack_from(layout, data, offset)  # type: ignore[return-value]
+
+
+def _jpeg(data: bytes) -> Size:
+    at = 2
+    while True:
+        at = data.index(b"\xff", at) + 1
+        while data[at] == 0xFF:
+            at += 1
+        marker = data[at]
+        at += 1
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):  # a start of frame
+            height, width = struct.unpack_from(">HH", data, at + 3)
+            return width, height
+        if marker not in (0x00, 0x01, *range(0xD0, 0xD9)):  # those have no length
+            at += struct.unpack_from(">H", data, at)[0]
+
+
+def _bmp(data: bytes) -> Size:
+    old = struct.unpack_from("<I", data, 14)[0] == 12
+    width, height = struct.unpack_from("<HH" if old else "<ii", data, 18)
+    return abs(width), abs(height)
+
+
+def _gif(data: bytes) -> Size:
+    """The screen, or the first picture if that is larger."""
+    width, height, flags = struct.unpack_from("<HHB", data, 6)
+    at = 13 + (3 << (flags & 7) + 1 if flags & 0x80 else 0)
+    while data[at:at + 1] == b"!":  # extensions: a kind, then blocks until an empty one
+        at += 2
+        while data[at]:
+            at += 1 + data[at]
+        at += 1
+    if data[at:at + 1] == b",":
+        left, top, own_width, own_height = struct.unpack_from("<HHHH", data, at + 1)
+        return max(width, left + own_width), max(height, top + own_height)
+    return width, height
+
+
+def _webp(data: bytes) -> Size:
+    kind = data[12:16]
+    if kind == b"VP8X":
+        width, height = struct.unpack("<I", data[24:27] + b"\0")[0], struct.unpack("<I", data[27:30] + b"\0")[0]
+        return width + 1, height + 1
+    if kind == b"VP8L":
+        bits = struct.unpack_from("<I", data, 21)[0]
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    width, height = struct.unpack_from("<HH", data, 26)
+    return width & 0x3FFF, height & 0x3FFF
+
+
+_TIFF_TYPES = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 16: "Q", 17: "q"}
+_WIDTH, _HEIGHT, _TILE_WIDTH, _TILE_HEIGHT = 256, 257, 322, 323
+
+
+def _tiff(data: bytes) -> Size:
+    """The first page, which is the one that is decoded, or its tiles if they are larger."""
+    order = "<" if data[:2] == b"II" else ">"
+    big = data[2:4] in (b"+\0", b"\0+")
+    at, count, head, entry, field, inline = (8, "Q", 8, 20, "Q", 12) if big else (4, "H", 2, 12, "I", 8)
+    page = struct.unpack_from(order + field, data, at)[0]
+    entries = min(struct.unpack_from(order + count, data, page)[0], len(data) // entry)
+    tags: dict[int, int] = {}
+    for place in range(page + head, page + head + entries * entry, entry):
+        tag, kind = struct.unpack_from(order + "HH", data, place)
+        if tag in (_WIDTH, _HEIGHT, _TILE_WIDTH, _TILE_HEIGHT) and kind in _TIFF_TYPES:
+            value = place + inline
+            if kind in (16, 17) and not big:  # 8 bytes, which stand elsewhere
+                value = struct.unpack_from(order + "I", data, value)[0]
+            tags[tag] = max(tags.get(tag, 0), struct.unpack_from(order + _TIFF_TYPES[kind], data, value)[0])
+    return max(tags.get(_WIDTH, 0), tags.get(_TILE_WIDTH, 0)), max(tags.get(_HEIGHT, 0), tags.get(_TILE_HEIGHT, 0))
+
+
+_GAP = re.compile(rb"\s+|#[^\r\n]*[\r\n]")
+_NUMBER = re.compile(rb"(\d+)(?=\D)")
+_PAM_LINE = re.compile(rb"\s*(?:#[^\r\n]*|(\S+)(?:[^\S\r\n]+(\d+))?[^\r\n]*)")
+_RADIANCE = re.compile(rb"-Y\s*\+?(\d+)\s*\+X\s*\+?(\d+)")
+
+
+def _netpbm(data: bytes) -> Size:
+    """PBM, PGM, PPM and PFM: numbers in a text with comments."""
+    at, sizes = 2, []
+    for _ in range(2):
+        while gap := _GAP.match(data, at):  # not one pattern for all: it would keep a place to return to for each
+            at = gap.end()
+        number = _NUMBER.match(data, at)
+        if number is None:
+            return 0, 0
+        sizes.append(int(number[1]))
+        at = number.end() + 1
+    return sizes[0], sizes[1]
+
+
+def _pam(data: bytes) -> Size:
+    """Lines of a name and a value, up to one of ENDHDR."""
+    sizes = {b"WIDTH": 0, b"HEIGHT": 0}
+    at = 2
+    while (line := _PAM_LINE.match(data, at)) and line[1] != b"ENDHDR":
+        if line[1] in sizes and line[2]:
+            sizes[line[1]] = max(sizes[line[1]], int(line[2]))
+        at = line.end()
+    return sizes[b"WIDTH"], sizes[b"HEIGHT"]
+
+
+def _radiance(data: bytes) -> Size:
+    """A line of two numbers, after others that may look like it."""
+    return _largest((int(found[2]), int(found[1])) for found in _RADIANCE.finditer(data))
+
+
+def _largest(sizes: Iterable[Size]) -> Size:
+    return max(sizes, key=lambda size: size[0] * size[1], default=(0, 0))
+
+
+def _boxes(data: bytes, at: int, end: int) -> Iterator[tuple[bytes, int, int]]:
+    """Kind, beginning and end of the boxes of a JP2 or AVIF file."""
+    while at + 8 <= end:
+        n, kind = struct.unpack_from(">I4s", data, at)
+        head = 8
+        if n == 1:
+            n, head = struct.unpack_from(">Q", data, at + 8)[0], 16
+        stop = end if n == 0 else at + n
+        yield kind, at + head, min(stop, end)
+        at = max(stop, at + head)
+
+
+def _codestream(data: bytes, at: int = 0) -> Size:
+    """JPEG 2000: the reference grid."""
+    return struct.unpack_from(">II", data, at + 8)  # type: ignore[return-value]
+
+
+def _jp2(data: bytes) -> Size:
+    return _largest(_codestream(data, at) for kind, at, _ in _boxes(data, 0, len(data)) if kind == b"jp2c")
+
+
+#: Boxes that hold the size of an AVIF file -> how much stands in them before the boxes inside.
+_NESTED = {b"meta": 4, b"iprp": 0, b"ipco": 0}
+
+
+def _avif(data: bytes) -> Size:
+    return _largest(_properties(data, 0, len(data), tuple(_NESTED)))
+
+
+def _properties(data: bytes, at: int, end: int, below: tuple[bytes, ...]) -> Iterator[Size]:
+    for kind, begin, stop in _boxes(data, at, end):
+        if below and kind == below[0]:
+            yield from _properties(data, begin + _NESTED[kind], stop, below[1:])
+        elif not below and kind == b"ispe":
+            yield struct.unpack_from(">II", data, begin + 4)
+
+
+def _openexr(data: bytes) -> Size:
+    at = data.index(b"dataWindow\0box2i\0") + 21
+    left, top, right, bottom = struct.unpack_from("<iiii", data, at)
+    return right - left + 1, bottom - top + 1
+
+
+#: What a file starts with (a pattern) -> who reads its size.
+_FORMATS: tuple[tuple[bytes, Callable[[bytes], Size]], ...] = (
+    (rb"\xff\xd8", _jpeg),
+    (rb"\x89PNG", _at(">II", 16)),
+    (rb"BM", _bmp),
+    (rb"GIF8", _gif),
+    (rb"RIFF....WEBP", _webp),
+    (rb"...\x9d\x01\x2a", lambda data: _webp(bytes(20) + data)),  # WebP without its container, both kinds
+    (rb"/...[\0-\x1f]", lambda data: _webp(bytes(12) + b"VP8L" + bytes(4) + data)),
+    (rb"II[*+]\0|MM\0[*+]", _tiff),
+    (rb"P[1-6fF]", _netpbm),
+    (rb"P7", _pam),
+    (rb"#\?R", _radiance),
+    (rb"\x59\xa6\x6a\x95", _at(">II", 4)),  # Sun raster
+    (rb"\xff\x4f\xff\x51", _codestream),
+    (rb"....jP  ", _jp2),
+    (rb"....ftyp", _avif),
+    (rb"\x76\x2f\x31\x01", _openexr),
+)
+_TABLE = tuple((re.compile(pattern, re.S), reader) for pattern, reader in _FORMATS)
+
+
+def picture_size(data: bytes) -> Size | None:
+    """Width and height of a picture, read from its header.
+
+    Parameters
+    ----------
+    data : bytes-like
+        The file.
+
+    Returns
+    -------
+    (int, int) or None
+        None if it is in no known format; (0, 0) if it is, but its header tells no size, or ends before.
+
+    Examples
+    --------
+    >>> picture_size(b"P5 3 2 255 ......")
+    (3, 2)
+    """
+    for pattern, reader in _TABLE:
+        if pattern.match(data):
+            try:
+                width, height = reader(data)
+            except (struct.error, ValueError, IndexError):
+                return 0, 0
+            return (width, height) if width > 0 and height > 0 else (0, 0)
+    return None

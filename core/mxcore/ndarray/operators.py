@@ -1,0 +1,147 @@
+"""Python's operators over arrays, with a short way for small dense ones."""
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+from .._core import registry, tape
+from .._core.arith import COMPARISONS, OPERATORS
+from .._core.array import Array, fresh
+from .._core.dispatch import invoke
+from .._core.errors import error
+from .._core.state import state
+from .._core.transfer import guard_write
+
+__all__ = ["install"]
+
+#: Arrays of more elements take the general path, where the device's kernels and the engine decide.
+SMALL = 16384
+_FAST_NUMBERS = (float, int)
+
+
+def _learn(ctx: Any, op: Any, dtype: Any, p: Any, plan_fn: Any, two: bool) -> None:
+    """Enter (function, op, params) for an operator whose reference is one array function of the right dtype."""
+    device = ctx.device
+    if op.direct is None or device.async_ or plan_fn is not op.body or device.xp is None:
+        return
+    name, _, order = op.direct.partition(":")
+    fn = getattr(device.xp, name)
+    one = device.xp.ones((1,), dtype)
+    got = fn(one, one) if two else fn(one, 1.0)
+    if got.dtype == dtype and (dtype.kind == "f" or two and order != "float"):
+        ctx.fast[op.name, dtype] = [fn, op, p, order == "swap", [None, None, None]]
+
+
+def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) -> Callable[[Any, Any], Any]:
+    def slow(self: Any, other: Any) -> Any:
+        if isinstance(other, Array):
+            d, e = self._data, other._data
+            same = d.shape == e.shape
+            # A dense array on the left keeps the result dense.
+            op = registry.ops.get(elementwise if same and (self.stype != "default" or other.stype == "default") else broadcast)
+            p = op.parse({})
+            out = invoke(op, (self, other), p)
+            if same and d.shape and self.stype == other.stype == "default":
+                plan = op.plans.get((p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__, e.shape, e.dtype, e.__class__))
+                _learn(self._st.ctx, op, d.dtype, p, plan and plan.fn, True)
+            return out
+        if isinstance(other, numbers.Number) or (hasattr(other, "dtype") and getattr(other, "shape", None) == ()):
+            op = registry.ops.get(scalar_op)
+            p = op.parse({"scalar": other})
+            out = invoke(op, (self,), p)
+            d = self._data
+            if self.stype == "default" and d.shape:
+                plan = op.plans.get((p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__))
+                _learn(self._st.ctx, op, d.dtype, p, plan and plan.fn, False)
+            return out
+        if other is None or isinstance(other, (str, bytes)):
+            return NotImplemented
+        raise error(TypeError, f"{elementwise}: an array cannot be combined with {type(other).__name__}; "
+                               "use an array (mx.nd.array(x, ctx=...)) or a number")
+
+    def method(self: Any, other: Any) -> Any:
+        cls = self.__class__
+        st = self._st
+        if st.write is None:
+            ctx = st.ctx
+            a = self._data
+            dtype = a.dtype
+            if other.__class__ is cls:
+                b = other._data
+                found = ctx.fast.get((elementwise, dtype))
+                if found is not None and dtype is b.dtype:
+                    shape = a.shape
+                    so = other._st
+                    if shape and shape == b.shape and a.size <= SMALL and so.write is None and so.ctx is ctx:
+                        out = fresh(cls, found[0](a, b), ctx)
+                        if state.record:
+                            tape.record(found[1], found[2], (self, other), (out,))
+                        return out
+            elif other.__class__ in _FAST_NUMBERS:
+                found = ctx.fast.get((scalar_op, dtype))
+                if found is not None and a.ndim and a.size <= SMALL:
+                    last = found[4]  # most often a constant in the code: as an array, which is faster, and as parameters it can be kept
+                    if last[0] is not other and (last[0] != other or not other):  # zeros differ in their sign
+                        last = found[4] = [other, other, None]
+                    elif last[1] is last[0]:
+                        last[1] = ctx.device.xp.asarray(other, dtype)
+                    out = fresh(cls, found[0](last[1], a) if found[3] else found[0](a, last[1]), ctx)
+                    if self._entry is not None and state.record:
+                        last[2] = last[2] or found[2].with_dynamic({"scalar": float(other)})
+                        tape.record(found[1], last[2], (self,), (out,))
+                    return out
+        return slow(self, other)
+
+    return method if fast else slow
+
+
+def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        if isinstance(other, Array):
+            op = registry.ops.get(elementwise if self._data.shape == other._data.shape else broadcast)
+            invoke(op, (self, other), op.parse({}), self)
+            return self
+        if isinstance(other, numbers.Number) or getattr(other, "shape", None) == ():
+            op = registry.ops.get(scalar_op)
+            guard_write(self, op.name)
+            invoke(op, (self,), op.parse({"scalar": other}), self)
+            return self
+        return NotImplemented
+
+    return method
+
+
+def install(cls: type, fast: bool = True) -> None:
+    """Give an array class Python's operators; `fast` adds the short way of small dense arrays."""
+    for name, (e, b, s, r) in OPERATORS.items():
+        forward = _eager_binary(e, b, s, fast)
+        backward = _eager_binary(e, b, r, fast)
+        setattr(cls, f"__{name}__", _named(forward, f"__{name}__"))
+        setattr(cls, f"__r{name}__", _named(_reflected(forward, backward), f"__r{name}__"))
+        setattr(cls, f"__i{name}__", _named(_eager_inplace(e, b, s), f"__i{name}__"))
+    for name, (e, b, s) in COMPARISONS.items():
+        setattr(cls, f"__{name}__", _named(_eager_binary(e, b, s, fast), f"__{name}__"))
+    for name, op_name in (("__neg__", "negative"), ("__abs__", "abs")):
+        setattr(cls, name, _named(_eager_unary(op_name), name))
+    cls.__hash__ = object.__hash__  # type: ignore[assignment, method-assign]
+
+
+def _eager_unary(name: str) -> Callable[[Any], Any]:
+    def method(self: Any) -> Any:
+        op = registry.ops.get(name)
+        return invoke(op, (self,), op.plain)
+
+    return method
+
+
+def _reflected(forward: Callable[[Any, Any], Any], backward: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        return forward(other, self) if isinstance(other, Array) else backward(self, other)
+
+    return method
+
+
+def _named(fn: Any, name: str) -> Any:
+    fn.__name__ = fn.__qualname__ = name
+    return fn

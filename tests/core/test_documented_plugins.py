@@ -1,0 +1,83 @@
+"""The plugins in the pages for authors, each installed and used by its public names, as an outside author would."""
+import re
+
+from tests.house.files import ROOT
+from tests.house.test_examples import python_blocks
+
+USE = {
+    "mxcore_ops": """
+        x = mx.nd.array([1.0, 2.0])
+        x.attach_grad()
+        with mx.autograd.record():
+            y = mx.nd.swish_like(x, beta=2.0)
+        y.backward()
+        assert abs(y.asnumpy() - [0.8808, 1.9640]).max() < 1e-4 and abs(x.grad.asnumpy() - [1.0908, 1.0527]).max() < 1e-4
+        net = mx.sym.swish_like(mx.sym.Variable("x"))
+        assert net.list_arguments() == ["x"]
+        """,
+    "mxcore_kernels": "assert mx.nd.relu(mx.nd.array([-1.0, 2.0])).asnumpy().tolist() == [0, 2]",
+    "mxcore_devices": """
+        x = mx.nd.ones((2,), ctx=mx.Context("board")) * 3
+        assert str(x.context) == "board(0)" and x.asnumpy().tolist() == [3, 3]
+        """,
+    "mxcore_optimizers": """
+        trainer_of = lambda net: gluon.Trainer(net.collect_params(), "signdescent", {"learning_rate": 0.5}, kvstore=store)
+        from mxcore import gluon
+        for store in (None, "local"):
+            net = gluon.nn.Dense(1, use_bias=False, in_units=2)
+            net.initialize(mx.init.One())
+            with mx.autograd.record():
+                loss = net(mx.nd.ones((1, 2))).sum()
+            loss.backward()
+            trainer_of(net).step(1)
+            assert net.weight.data().asnumpy().tolist() == [[0.5, 0.5]]
+        metric = mx.metric.create(["largest", "mse"])
+        metric.update([mx.nd.ones((2,))], [mx.nd.array([1.0, 3.0])])
+        assert dict(metric.get_name_value())["largest"] == 3.0
+        it = mx.io.RampIter(2)
+        assert [b.data[0].asnumpy().tolist() for b in it] == [[0, 1], [2, 3], [4, 5]]
+        it.reset()
+        assert next(it).data[0].shape == (2,) and "RampIter" in dir(mx.io)
+        """,
+    "mxcore_kvstores": """
+        from mxcore import gluon
+        net = gluon.nn.Dense(1, use_bias=False, in_units=2)
+        net.initialize(mx.init.One(), ctx=[mx.cpu(0), mx.cpu(1)])
+        trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0}, kvstore=mx.kv.create("Adding"))
+        with mx.autograd.record():
+            losses = [net(mx.nd.ones((1, 2), ctx=c)).sum() for c in (mx.cpu(0), mx.cpu(1))]
+        mx.autograd.backward(losses)
+        trainer.step(1)
+        assert [net.weight.data(c).asnumpy().tolist() for c in (mx.cpu(0), mx.cpu(1))] == [[[-1.0, -1.0]]] * 2
+        """,
+    "mxcore_graph_passes": """
+        net = mx.sym.tanh(mx.sym.Variable("x"), name="t").optimize_for("tanh_to_softsign")
+        assert net.bind(mx.cpu(), {"x": mx.nd.ones((1,))}).forward()[0].asnumpy().tolist() == [0.5]
+        assert net.name == "t" and net.list_outputs() == ["t_output"]
+        from mxcore import gluon
+        block = gluon.nn.HybridLambda("tanh")
+        block.hybridize(backend="tanh_to_softsign")
+        assert block(mx.nd.ones((1,))).asnumpy().tolist() == [0.5]
+        """,
+    "mxcore_cli": """
+        from mxcore import cli
+        mx.nd.save("some.params", {"a": mx.nd.ones((2, 3)), "b": mx.nd.ones((4,))})
+        assert cli.main(["count", "some.params"]) == 0 and cli.main(["help"]) == 0
+        """,
+}
+
+
+def test_each_documented_plugin_works_as_installed(folder, tmp_path_factory, monkeypatch):
+    blocks = [b for page in ("CONTRIBUTING.md", "docs/plugins.md") for b in python_blocks((ROOT / page).read_text(encoding="utf-8"))]
+    assert len(blocks) >= 7
+    used = set()
+    for i, block in enumerate(blocks):
+        folder.add(f"plugin_{i}", block)
+        used |= {*re.findall(r"^def (mxcore_\w+)", block, re.M)}
+    assert used >= {*USE}
+    monkeypatch.chdir(tmp_path_factory.mktemp("here"))
+    code = "import mxcore as mx\n" + "\n".join(__import__("textwrap").dedent(c) for c in USE.values())
+    done = folder(code + "\nfrom mxcore import cli\nassert cli.main(['plugins', '--check']) == 0\n", "-W", "error")
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert done.stdout.startswith("10\n") and "count the parameters in a file" in done.stdout
+    assert "kernels for cpu (5) " in done.stdout, "the relu of CONTRIBUTING.md meets the stock one"

@@ -1,0 +1,165 @@
+"""Plugins that fail, in every way that was thought of: none takes another with it, nor the process, and each says why."""
+import pytest
+
+HEAD = "from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\n"
+FINE = HEAD + """
+@op("site_fine")
+def thing(k, p, data):
+    "Return data."
+    return data + 1
+@hookimpl
+def mxcore_ops():
+    return [thing]
+"""
+HOOK = HEAD + "@hookimpl\ndef mxcore_ops({args}):\n    {body}\n"
+#: name -> (code of the module, what is said about it)
+BAD = {
+    "raises": ("raise ImportError('no libmagic here\\nand a second line')", "ImportError: no libmagic here"),
+    "syntax": ("def f(:", "SyntaxError: invalid syntax"),
+    "leaves": ("import sys; sys.exit(3)", "it ended with SystemExit: 3"),
+    "recursion": ("def f(): f()\nf()", "RecursionError: maximum recursion depth exceeded"),
+    "mute": ("class Mute(Exception):\n    def __str__(self):\n        raise ValueError\nraise Mute", "Mute: its message cannot be shown"),
+    "empty": ("raise ValueError", "ValueError: no message"),
+    "circular": ("import circular_too", "ImportError: cannot import name"),
+    "future": ("API_VERSION = 2", "plugin 'future' speaks plugin API 2; this mxcore speaks 1"),
+    "versionless": ("x = 1", "plugin 'versionless' states no API_VERSION"),
+    "hook_raises": (HOOK.format(args="", body="1 / 0"), "ZeroDivisionError: division by zero"),
+    "hook_leaves": (HOOK.format(args="", body="raise SystemExit('bye')"), "it ended with SystemExit: bye"),
+    "hook_asks": (HOOK.format(args="what", body="return []"), "PluginValidationError: "),
+    "hook_none": (HOOK.format(args="", body="pass"), "hook mxcore_ops of plugin 'hook_none' returned None"),
+    "hook_stops": (HOOK.format(args="", body="yield op('site_half')(lambda k, p, data: data); raise OSError('no disk')"), "OSError: no disk"),
+    "hook_mute": (HOOK.format(args="", body="return [type('R', (), {'__repr__': lambda s: 1 / 0})()]"), "ZeroDivisionError"),
+    "hook_misspelt": (HEAD + "@hookimpl\ndef mxcore_op():\n    return []\n", "unknown hook mxcore_op, did you mean 'mxcore_ops'"),
+    "clash": (HOOK.format(args="", body="return [op(n)(lambda k, p, data: data) for n in ('site_half', 'tanh')]"),
+              "operator 'tanh' of clash is already registered by ops"),
+}
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory):
+    """All of them, with one plugin before and one behind them that are fine, and a damaged distribution."""
+    from .conftest import Site
+
+    site = Site(tmp_path_factory.mktemp("crowd"))
+    for name, (code, _) in BAD.items():
+        site.add(name, code)
+    (site.folder / "circular_too.py").write_text("from circular import x")
+    site.add("aa_fine", FINE)
+    site.add("zz_fine", FINE.replace("site_fine", "site_last"))
+    site.add("nowhere", "", entries="[mxcore]\nnowhere = no_such_module_here\n")
+    site.add("malformed", "", entries="[mxcore]\nmalformed = a b c\n")
+    site.add("other", FINE.replace("site_fine", "site_other"), dist="a-second", entries="[mxcore]\nzz_fine = other\n")
+    site.add("usurper", FINE.replace("site_fine", "site_usurper"), entries="[mxcore]\nops = usurper\n")
+    site.add("broken_file", "", entries="[mxcore]\nno equals sign\n")
+    site.add("broken_text", "", entries="[mxcore]\nbroken_text = \xff\n")
+    return site
+
+
+def test_they_leave_the_others_alone_and_say_why(crowd):
+    done = crowd("""
+        import mxcore as mx
+        print([round(float(f(mx.nd.ones((1,))).asscalar()), 4) for f in (mx.nd.site_fine, mx.nd.tanh, mx.nd.relu)])
+        print(mx.nd.site_last(mx.nd.ones((1,))).asscalar() if hasattr(mx.nd, "site_last") else mx.nd.site_other(mx.nd.ones((1,))).asscalar())
+        from mxcore import cli
+        cli.main(["trein"])
+        print(hasattr(mx.nd, "site_half"), hasattr(mx.nd, "site_usurper"))
+        for ask in (lambda: mx.nd.site_usurper, lambda: mx.sym.site_usurper, lambda: mx.nd.contrib.site_usurper, lambda: mx.io.SiteIter,
+                    lambda: mx.optimizer.create("site"), lambda: mx.metric.create("site"), lambda: mx.init.create("site"),
+                    lambda: mx.lr_scheduler.create("site"), lambda: mx.kv.create("site"), lambda: mx.Context("site").device,
+                    lambda: mx.sym.Variable("x").optimize_for("site"), lambda: mx.executor.passes_off("site").__enter__(),
+                    lambda: mx.sym.load_json('{"nodes": [{"op": "site", "name": "a", "inputs": []}], "arg_nodes": [], "heads": [[0, 0, 0]]}')):
+            try:
+                print("FOUND", ask())
+            except Exception as e:
+                print(type(e).__name__, "plugin 'raises' failed to load: ImportError: no libmagic here;" in str(e))
+    """, PYTHONWARNINGS="always")
+    assert done.returncode == 0, done.stderr
+    values, last, seen, *misses = done.stdout.splitlines()
+    assert (values, last, seen) == ("[2.0, 0.7616, 1.0]", "2.0", "False False")
+    assert len(misses) == 13 and all(m.endswith(" True") for m in misses), misses
+    expected = {**{name: text for name, (_, text) in BAD.items()}, "nowhere": "ModuleNotFoundError: No module named 'no_such_module_here'",
+                "malformed": "AttributeError", "broken_file": "", "broken_text": "UnicodeDecodeError",
+                "ops (usurper)": "a plugin named 'ops' is already registered by mxcore"}
+    assert "there is no command 'trein', did you mean 'train'" in done.stderr and "'raises' failed to load" in done.stderr
+    told = {name: done.stderr.count(f"plugin '{name}' of ") for name in expected}
+    assert set(told.values()) == {1}, (told, done.stderr)
+    assert [t for t in expected.values() if t not in done.stderr] == []
+    assert "a plugin named 'zz_fine' is already registered by" in done.stderr and "MXCORE_DISABLE_PLUGINS with the distribution" in done.stderr
+
+
+def test_the_command_lists_them_with_the_line_that_failed(crowd):
+    done = crowd("import sys; from mxcore import cli; sys.exit(cli.main(['plugins', '--check']))", "-W", "error")
+    assert done.returncode == 1 and not done.stderr
+    assert f"raises  raises 1.0  failed: ImportError: no libmagic here [{crowd.folder / 'raises.py'}:1]" in done.stdout
+    for name, (_, text) in BAD.items():
+        assert any(line.startswith(f"{name}  ") and "failed" in line and text in line for line in done.stdout.splitlines()), name
+
+
+def test_they_can_be_left_out_by_distribution(crowd):
+    names = ",".join([*BAD, "nowhere", "malformed", "a-second", "usurper", "mxcore"])
+    done = crowd("from mxcore._core.manager import manager as m; m.load(); print(sorted(m.origin), sorted(m.failed))", MXCORE_DISABLE_PLUGINS=names,
+                 PYTHONWARNINGS="ignore")
+    assert done.stdout == "['aa_fine', 'zz_fine'] ['broken_file', 'broken_text']\n", done.stderr
+
+
+def test_warnings_as_errors_hit_the_first_use_only(crowd):
+    done = crowd("""
+        import warnings; warnings.simplefilter("error")
+        import mxcore as mx
+        try:
+            mx.nd.ones((1,))
+        except mx.base.MXNetWarning as e:
+            print("told")
+        print(mx.nd.site_fine(mx.nd.ones((1,))).asscalar())
+    """)
+    assert done.stdout == "told\n2.0\n", done.stderr
+
+
+def test_a_plugin_may_compute_while_it_is_imported(folder):
+    """Stock parts come first, whatever the plugin is called."""
+    folder.add("aa", HEAD + "import mxcore as mx\nfrom mxcore import gluon\nprint('noise')\nseven = mx.nd.relu(mx.nd.ones((1,)) * 7).asscalar()\n"
+               "@op('site_seven')\ndef thing(k, p, data):\n    'Return data.'\n    return data * seven\n"
+               "@hookimpl\ndef mxcore_ops():\n    mx.nd.waitall()\n    return [thing]\n")
+    done = folder("import mxcore as mx; print(mx.nd.site_seven(mx.nd.ones((1,))).asscalar(), hasattr(mx.sym, 'site_seven'))", "-W", "error")
+    assert done.stdout == "noise\n7.0 True\n", done.stderr
+
+
+def test_threads_that_start_together_load_everything_once(folder):
+    folder.add("slow", "import time; print('once'); time.sleep(0.3)\n" + FINE)
+    done = folder("""
+        import threading
+        import mxcore as mx
+        start, seen = threading.Barrier(12), []
+        def work(i):
+            start.wait()
+            ask = [lambda: mx.nd.site_fine(mx.nd.ones((1,))).asscalar(), lambda: mx.sym.site_fine(mx.sym.Variable("x")).name[:4] == "site" and 2.0,
+                   lambda: 2.0 * isinstance(mx.optimizer.create("adam"), mx.optimizer.Adam)][i % 3]
+            seen.append(float(ask()))
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(12)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        print(seen == [2.0] * 12 or seen)
+    """)
+    assert done.stdout == "once\nTrue\n", done.stderr
+
+
+def test_a_plugin_that_waits_for_another_thread_does_not_hang_it(folder):
+    folder.add("waits", "import threading, mxcore as mx\nfailed = []\n"
+               "def work():\n    try:\n        mx.nd.no_such_operator\n    except RuntimeError as e:\n        failed.append(e)\n"
+               "t = threading.Thread(target=work); t.start(); t.join()\nraise failed[0]\n")
+    done = folder("""
+        from mxcore._core import manager
+        manager.PATIENCE = 0.5
+        import mxcore as mx
+        print(mx.nd.ones((1,)).asscalar())
+    """)
+    assert done.stdout == "1.0\n"
+    assert "plugin 'waits' is being loaded in another thread and does not come to an end; what a plugin does while" in done.stderr
+
+
+def test_a_number_of_a_device_is_known_before_its_plugin_is_loaded(folder):
+    folder.add("board", "import numpy as np\nfrom mxcore.plugin import Device, hookimpl\nAPI_VERSION = 1\n"
+               "class Board(Device):\n    type, type_id, xp = 'site_board', 70001, np\n    count = lambda self: 1\n"
+               "@hookimpl\ndef mxcore_devices():\n    return [Board()]\n")
+    done = folder("import mxcore as mx; print(mx.Context(70001), mx.Context('site_board').device_typeid)\ntry: mx.Context(70002)\nexcept mx.MXNetError as e: print(e)")
+    assert done.stdout.startswith("site_board(0) 70001\n") and "70002" in done.stdout, done.stderr

@@ -1,0 +1,226 @@
+"""Compiled code on disk: what is damaged, foreign or in the way costs a compilation, and nothing is written where it does not belong."""
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import mxcore_cpu
+from mxcore_cpu import cache
+
+PROGRAM = """
+import numpy as np
+from mxcore_cpu import cache
+from mxcore_cpu.kernels import elementwise
+relu = elementwise.UNARY["relu"]
+for dtype in ("f4", "f8"):
+    x = np.array([-1.0, 2.0], dtype)
+    y = np.empty_like(x)
+    relu(2, x, y, 0.0)
+    assert y.tolist() == [0, 2], y
+print(sum(relu._compiled.stats.cache_hits.values()), cache.places().write)
+"""
+
+
+def run(folder, **environment):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "MXCORE_CACHE_DIR": str(folder), **environment}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    hits, write = done.stdout.split()
+    return int(hits), Path(write), done.stderr
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder that is used in this process."""
+    monkeypatch.setattr(cache, "places", lambda: cache.Places((tmp_path,), tmp_path))
+    return tmp_path
+
+
+def test_an_entry_is_given_back_as_it_was_written(here):
+    assert cache.load("a.code") is None
+    cache.save("a.code", b"one")
+    cache.save("a.code", b"two" * 1000)
+    assert cache.load("a.code") == b"two" * 1000
+    assert [p.name for p in here.iterdir()] == ["a.code"]
+
+
+def test_a_flipped_bit_or_a_missing_end_is_seen(here):
+    content = bytes(range(256)) * 4
+    cache.save("a.code", content)
+    whole = (here / "a.code").read_bytes()
+    rng = random.Random(0)
+    for at in [*range(60), *rng.sample(range(60, len(whole)), 60)]:
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << rng.randrange(8)
+        (here / "a.code").write_bytes(damaged)
+        assert cache.load("a.code") is None, at
+    for end in (0, 1, 13, 14, 40, 46, 47, len(whole) - 1):
+        (here / "a.code").write_bytes(whole[:end])
+        assert cache.load("a.code") is None, end
+    (here / "a.code").write_bytes(whole + b"\0")
+    assert cache.load("a.code") is None
+    (here / "b.code").write_bytes(whole)  # the code of another kernel
+    assert cache.load("b.code") is None
+    (here / "a.code").write_bytes(whole)
+    assert cache.load("a.code") == content
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_file_that_others_may_have_written_is_not_read(here):
+    cache.save("a.code", b"x")
+    assert cache.load("a.code") == b"x"
+    os.chmod(here / "a.code", 0o666)
+    assert cache.load("a.code") is None
+
+
+def test_writers_of_one_entry_do_not_disturb_each_other(here):
+    contents = [bytes([i]) * 100_000 for i in range(4)]
+    seen = set()
+
+    def work(content):
+        for _ in range(20):
+            cache.save("a.code", content)
+            seen.add(cache.load("a.code"))
+
+    workers = [threading.Thread(target=work, args=(c,)) for c in contents]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    assert seen <= {*contents}
+    assert [p.name for p in here.iterdir()] == ["a.code"]
+
+
+def test_what_killed_writers_left_is_removed(here):
+    old, new = here / ".0.tmp", here / ".1.tmp"
+    old.touch()
+    new.touch()
+    os.utime(old, (time.time() - 7200,) * 2)
+    cache.save("a.code", b"x")
+    assert {p.name for p in here.iterdir()} == {".1.tmp", "a.code"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_folder_of_ones_own_is_closed_to_others(tmp_path):
+    made = tmp_path / "made"
+    assert cache._unfit(made / "inner") is None and made.stat().st_mode & 0o777 == 0o700
+    os.chmod(made, 0o777)
+    assert cache._unfit(made) is None and made.stat().st_mode & 0o022 == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_folder_of_somebody_else_is_not_used(tmp_path, monkeypatch):
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    if os.geteuid() == 0:
+        os.chown(theirs, 12345, -1)
+    else:
+        uid = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
+    assert "another user" in cache._unfit(theirs)
+
+
+def test_damaged_code_is_compiled_again(tmp_path):
+    assert run(tmp_path)[0] == 0
+    hits, write, _ = run(tmp_path)
+    files = sorted(write.glob("*.code"))
+    assert hits == 2 and len(files) == 2 and write.parent == tmp_path
+    damaged = bytearray(files[0].read_bytes())
+    for at in range(100, len(damaged), 97):
+        damaged[at] ^= 16
+    files[0].write_bytes(damaged)
+    whole_and_wrong = b"not a pickle"
+    files[1].write_bytes(cache._MAGIC + cache._digest(files[1].name, whole_and_wrong) + whole_and_wrong)
+    assert run(tmp_path)[0] == 0
+    assert run(tmp_path)[0] == 2
+    assert sorted(write.glob("*")) == files
+
+
+def test_a_folder_that_cannot_be_written_is_replaced_by_a_private_one_and_said_once(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    (tmp_path / "temporary").mkdir()
+    hits, write, said = run(blocked, TMPDIR=str(tmp_path / "temporary"))
+    assert hits == 0 and said.count("MXCORE_CACHE_DIR") == 1 and str(blocked) in said
+    assert tmp_path / "temporary" in write.parents and len(list(write.glob("*.code"))) == 2
+    assert run(blocked, TMPDIR=str(tmp_path / "temporary"))[0] == 2
+    package = Path(mxcore_cpu.__file__).parent
+    assert not [p for p in package.rglob("*") if p.suffix in (".nbi", ".nbc", ".code")]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes with a name are POSIX")
+def test_an_entry_that_is_no_file_is_not_waited_for(here):
+    os.mkfifo(here / "a.code")
+    (here / "b.code").mkdir()
+    (here / "c.code").symlink_to("c.code")
+    assert [cache.load(f"{name}.code") for name in "abc"] == [None] * 3
+    cache.save("a.code", b"new")
+    assert cache.load("a.code") == b"new"
+
+
+def test_without_home_and_temporary_files_code_is_kept_in_memory(tmp_path, monkeypatch):
+    def none():
+        raise FileNotFoundError("no usable temporary folder")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a user whom the system does not know
+    monkeypatch.delenv("MXCORE_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(cache.tempfile, "gettempdir", none)
+    monkeypatch.setattr(cache.tempfile, "mkdtemp", lambda prefix: none())
+    monkeypatch.setattr(cache.sys, "platform", "linux")
+    monkeypatch.setattr(cache, "folder", cache.folder.__wrapped__)
+    with pytest.warns(UserWarning, match="in memory only.*no home folder"):
+        assert cache.places.__wrapped__() == cache.Places((), None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_relative_folder_stays_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MXCORE_CACHE_DIR", "here")
+    assert cache.folder.__wrapped__().parent == tmp_path / "here"
+
+
+FACTORY = """
+import sys
+import numpy as np
+from mxcore_cpu.jit import kernel
+from helpers import shifted
+
+def scaled(factor, **options):
+    @kernel(**options)
+    def body(first, last, x, y):
+        for i in range(first, last):
+            y[i] = shifted(x[i]) * factor
+    return body
+
+def results():
+    found, x = [], np.ones(2)
+    kernels = [scaled(2.0), scaled(3.0), scaled(3.0, fastmath=frozenset(("contract", "reassoc")))]
+    for body in kernels:
+        y = np.empty(2)
+        body(2, x, y)
+        found.append(y[0])
+    return found, [sum(body._compiled.stats.cache_hits.values()) for body in kernels]
+"""
+HELPER = "from mxcore_cpu.jit import helper\nSHIFT = {shift}\n@helper\ndef shifted(x):\n    return x + SHIFT\n"
+
+
+def test_kernels_of_one_source_and_changed_helpers_are_told_apart(tmp_path):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), *filter(None, sys.path))), "MXCORE_CACHE_DIR": str(tmp_path / "cache")}
+    (tmp_path / "factory.py").write_text(FACTORY)
+
+    def run_factory(shift):
+        (tmp_path / "helpers.py").write_text(HELPER.format(shift=shift))
+        done = subprocess.run([sys.executable, "-c", "import factory; print(factory.results())"], env=env, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        return eval(done.stdout, {"np": __import__("numpy")})
+
+    assert run_factory(0.0) == ([2, 3, 3], [0, 0, 0])
+    assert run_factory(0.0) == ([2, 3, 3], [1, 1, 1])
+    assert run_factory(10.0) == ([22, 33, 33], [0, 0, 0])

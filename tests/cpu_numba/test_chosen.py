@@ -1,0 +1,40 @@
+"""For which inputs a kernel is taken: one that is never taken would be missed by nobody, for the reference bodies give the same."""
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore._core import registry
+from mxcore.plugin import Spec
+from mxcore.testing.case import cases
+from mxcore_cpu import jit
+
+pytestmark = pytest.mark.skipif(not jit.available(), reason="nothing is compiled here")
+
+#: Operators whose kernels take over where arrays are larger than those of samples.
+LARGE = set("""_mod_scalar _hypot_scalar exp expm1 log log1p tanh relu sigmoid softsign erf _backward_Activation transpose Embedding sort argsort
+SwapAxis _linalg_potrf LayerNorm _backward_LayerNorm L2Normalization LeakyReLU _backward_LeakyReLU""".split())
+
+
+def chosen(op, p, specs):
+    return registry.kernels.resolve(op, mx.cpu().device, p, specs)[2]
+
+
+def test_samples_reach_the_kernels():
+    ops = {o.name: o for o in map(registry.ops.get, registry.ops.names()) if registry.kernels.of("cpu", o)}
+    reached = {name for name, op in ops.items() for c in cases(op, mx.cpu())
+               if chosen(op, c.p, [Spec(a.shape, a.dtype) for a in c.host]) == "cpu_numba"}
+    assert set(ops) - reached == LARGE
+
+
+@pytest.mark.parametrize("codes, owner", [("f4 f4 f4 f4", "cpu_numba"), ("f8 f8 f8 f8", "cpu_numba"), ("f2 f2 f2 f2", "reference"),
+                                          ("i4 i4 i4 i4", "reference"), ("f4 f4 f8 f8", "reference"), ("f8 f4 f8 f4", "reference")])
+def test_updates_of_many_weights_take_one_dtype(codes, owner):
+    op = registry.ops.get("multi_sgd_update")
+    p = op.parse({"lrs": (0.5, 0.5), "wds": (0, 0), "num_weights": 2})
+    assert chosen(op, p, [Spec((3,), np.dtype(code)) for code in codes.split()]) == owner
+
+
+@pytest.mark.parametrize("nsize", [3, 5, 9])
+def test_normalisation_over_an_odd_number_of_channels(nsize):
+    op = registry.ops.get("LRN")
+    assert chosen(op, op.parse({"nsize": nsize}), [Spec((2, 9, 3, 3), np.dtype("f4"))]) == "cpu_numba"

@@ -1,0 +1,368 @@
+"""`mxcore.drafts`: what a draft keeps, whom it waits for, what it leaves."""
+import errno
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from mxcore import drafts
+from mxcore.base import MXNetError
+from mxcore.drafts import Draft, atomic_writer, commit, settle
+
+posix = pytest.mark.skipif(os.name == "nt", reason="links, modes and descriptors are POSIX")
+
+
+def left(folder):
+    return sorted(name for name in os.listdir(folder) if name.startswith(".mxcore-"))
+
+
+@pytest.fixture
+def old(tmp_path):
+    path = tmp_path / "f.bin"
+    path.write_bytes(b"old")
+    return path
+
+
+def test_a_draft_is_seen_when_it_is_committed(old):
+    draft = Draft(old)
+    draft.write(b"new")
+    draft.flush()
+    assert old.read_bytes() == b"old" and draft.position == 3 and not draft.failed
+    draft.commit()
+    assert old.read_bytes() == b"new" and left(old.parent) == []
+    draft.commit()
+    draft.discard()
+    assert old.read_bytes() == b"new"
+
+
+def test_the_draft_of_a_dead_writer_is_removed_and_that_of_a_living_one_is_not(old):
+    script = "import os, sys\nfrom mxcore.drafts import Draft\nDraft(sys.argv[1]).write(b'x')\nos._exit(0)"
+    subprocess.run([sys.executable, "-c", script, str(old)], check=True)
+    [dead] = left(old.parent)
+    first, second = Draft(old), Draft(old)
+    assert len(left(old.parent)) == 2 and dead not in left(old.parent)
+    second.write(b"second")
+    second.commit()
+    first.write(b"first")
+    first.commit()
+    assert old.read_bytes() == b"first" and left(old.parent) == []
+
+
+def test_drafts_of_other_files_are_left_alone(old):
+    other = old.parent / drafts._prefix(str(old.parent / "g.bin"))
+    other = other.with_name(other.name + "x.tmp")
+    other.write_bytes(b"")
+    with atomic_writer(old) as file:
+        file.write(b"new")
+    assert left(old.parent) == [other.name]
+
+
+def test_many_writers_at_once(old):
+    def write(i):
+        for _ in range(20):
+            with atomic_writer(old) as file:
+                file.write(b"%d" % i * 1000)
+
+    threads = [threading.Thread(target=write, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    content = old.read_bytes()
+    assert len(content) == 1000 and len(set(content)) == 1 and left(old.parent) == []
+
+
+@posix
+def test_an_old_files_mode_holds_from_the_first_moment(old):
+    old.chmod(0o600)
+    draft = Draft(old)
+    [name] = left(old.parent)
+    assert stat.S_IMODE((old.parent / name).stat().st_mode) == 0o600
+    draft.discard()
+
+
+@posix
+def test_an_old_files_owner_is_kept(old, monkeypatch):
+    if os.getuid() != 0:
+        pytest.skip("only root may give files away")
+    os.chown(old, 1234, 4321)
+    with atomic_writer(old) as file:
+        file.write(b"new")
+    assert (old.stat().st_uid, old.stat().st_gid) == (1234, 4321)
+
+
+@posix
+def test_a_file_that_may_not_be_written_is_refused(old, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(PermissionError, match="cannot write '.*f.bin'") as caught:
+        Draft(old)
+    assert isinstance(caught.value, MXNetError) and left(old.parent) == []
+
+
+@posix
+def test_where_the_folder_takes_no_file_an_old_one_is_written_in_place(old, monkeypatch):
+    os_open = os.open
+
+    def refuse(path, flags, *args, **kwargs):
+        if flags & os.O_EXCL:
+            raise PermissionError(errno.EACCES, "no")
+        return os_open(path, flags, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", refuse)
+    inode = old.stat().st_ino
+    with atomic_writer(old) as file:
+        file.write(b"new")
+    assert old.read_bytes() == b"new" and old.stat().st_ino == inode
+    with pytest.raises(PermissionError):
+        Draft(old.parent / "fresh")
+
+
+@posix
+def test_links_are_written_through(old):
+    folder = old.parent / "elsewhere"
+    folder.mkdir()
+    (folder / "link").symlink_to("../f.bin")
+    (folder / "dangling").symlink_to(old.parent / "made")
+    for name, target in (("link", old), ("dangling", old.parent / "made")):
+        with atomic_writer(folder / name) as file:
+            file.write(b"new")
+        assert (folder / name).is_symlink() and target.read_bytes() == b"new"
+    (folder / "ring").symlink_to("ring")
+    with pytest.raises(OSError, match="ring"):
+        Draft(folder / "ring")
+
+
+@posix
+@pytest.mark.parametrize("kind", ["pipe", "file"])
+def test_standard_output_is_written_not_replaced(kind, tmp_path):
+    if not os.path.exists("/dev/stdout"):
+        pytest.skip("needs /dev/stdout")
+    script = (
+        "import sys\nfrom mxcore.drafts import atomic_writer\nprint('a', flush=True)\n"
+        "with atomic_writer('/dev/stdout') as f:\n    f.write(b'b')\n"
+    )
+    if kind == "pipe":
+        out = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout
+    else:
+        with open(tmp_path / "out", "ab") as file:
+            inode = os.fstat(file.fileno()).st_ino
+            subprocess.run([sys.executable, "-c", script], stdout=file, check=True)
+        assert (tmp_path / "out").stat().st_ino == inode and os.listdir(tmp_path) == ["out"]
+        out = (tmp_path / "out").read_bytes()
+    assert out.endswith(b"b")
+
+
+@posix
+def test_a_named_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    got = []
+    reader = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    with atomic_writer(tmp_path / "pipe") as file:
+        file.write(b"through")
+    reader.join()
+    assert got == [b"through"] and stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_neither_writes_nor_completes(old):
+    draft = Draft(old)
+    draft.write(b"parent")
+    pid = os.fork()
+    if pid == 0:
+        try:
+            draft.write(b"child" * 100000)
+            draft.commit()
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    assert old.read_bytes() == b"old" and len(left(old.parent)) == 1
+    draft.commit()
+    assert old.read_bytes() == b"parent" and left(old.parent) == []
+
+
+def test_a_draft_that_failed_is_not_committed(old, monkeypatch):
+    draft = Draft(old)
+    monkeypatch.setattr(draft._place._raw, "problem", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    assert draft.failed
+    with pytest.raises(MXNetError, match="cannot write '.*f.bin'.*No space left") as caught:
+        draft.commit()
+    assert isinstance(caught.value, OSError) and old.read_bytes() == b"old" and left(old.parent) == []
+
+
+# -- two files that belong together -------------------------------------------------------------------
+
+
+def pair(folder, content):
+    both = Draft(folder / "a.rec"), Draft(folder / "a.idx")
+    for draft in both:
+        draft.write(content)
+    return both
+
+
+def read(folder):
+    return (folder / "a.rec").read_bytes(), Path(settle(folder / "a.idx", folder / "a.rec")).read_bytes()
+
+
+def test_two_files_are_completed_together(tmp_path, monkeypatch):
+    commit(*pair(tmp_path, b"one"))
+    assert read(tmp_path) == (b"one", b"one")
+    replace, done = os.replace, []
+
+    def stuck(a, b):
+        """The disk fails after the first file has been renamed."""
+        if str(b).endswith((".rec", ".idx")):
+            done.append(b)
+        if len(done) == 2:
+            raise OSError(errno.EIO, "no more")
+        replace(a, b)
+
+    with monkeypatch.context() as m:
+        m.setattr(os, "replace", stuck)
+        with pytest.raises(OSError, match="a.idx"):
+            commit(*pair(tmp_path, b"two"))
+        assert (tmp_path / "a.idx").read_bytes() == b"one"
+        assert read(tmp_path) == (b"two", b"two")  # from where it waits
+    assert read(tmp_path) == (b"two", b"two") and (tmp_path / "a.idx").read_bytes() == b"two"
+    assert left(tmp_path) == []
+
+
+@posix
+def test_two_writers_of_two_files_do_not_mix_them(tmp_path, monkeypatch):
+    other, replace, begun = pair(tmp_path, b"other"), os.replace, []
+
+    def meanwhile(a, b):
+        """Another writer comes when the first of the two files has been renamed."""
+        replace(a, b)
+        if str(b).endswith(".rec") and not begun:
+            begun.append(threading.Thread(target=commit, args=other))
+            begun[0].start()
+            begun[0].join(0.2)
+
+    mine = pair(tmp_path, b"mine")
+    monkeypatch.setattr(os, "replace", meanwhile)
+    commit(*mine)
+    begun[0].join()
+    assert read(tmp_path) == (b"other", b"other") and left(tmp_path) == []
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_two_files_of_which_one_cannot_be_completed(nth, tmp_path, monkeypatch):
+    commit(*pair(tmp_path, b"one"))
+    both, calls = pair(tmp_path, b"two"), []
+
+    def full(descriptor):
+        calls.append(descriptor)
+        if len(calls) == nth:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        commit(*both)
+    assert read(tmp_path) == (b"one", b"one") and left(tmp_path) == []
+
+
+def test_what_waits_for_another_file_is_not_taken(tmp_path):
+    commit(*pair(tmp_path, b"one"))
+    waiting = drafts._waiting(str(tmp_path / "a.idx"), os.stat(tmp_path / "a.rec"))
+    with open(waiting, "wb") as file:
+        file.write(b"waited")
+    (tmp_path / "a.rec").write_bytes(b"rewritten")
+    assert read(tmp_path)[1] == b"one"
+    with atomic_writer(tmp_path / "a.idx") as file:
+        file.write(b"new")
+    assert left(tmp_path) == []
+
+
+def test_in_stores():
+    commit(*(both := (Draft("memory://drafts/a"), Draft("memory://drafts/b"))))
+    assert all(draft.done for draft in both)
+    with pytest.raises(ZeroDivisionError), atomic_writer("memory://drafts/a") as file:
+        file.write(b"new")
+        raise ZeroDivisionError
+    import fsspec
+
+    fs = fsspec.filesystem("memory")
+    assert sorted(os.path.basename(p) for p in fs.ls("/drafts", detail=False)) == ["a", "b"]
+    assert fs.cat_file("/drafts/a") == b""
+
+
+def test_an_interrupt_behind_the_first_renaming_leaves_what_belongs_together(tmp_path, monkeypatch):
+    commit(*pair(tmp_path, b"one"))
+    replace = os.replace
+
+    def interrupted(a, b):
+        replace(a, b)
+        if str(b).endswith(".rec"):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as m:
+        m.setattr(os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            commit(*pair(tmp_path, b"two"))
+    assert read(tmp_path) == (b"two", b"two") and left(tmp_path) == []
+
+
+@posix
+def test_bits_that_every_write_clears_are_not_kept(old):
+    old.chmod(0o6755)
+    with atomic_writer(old) as file:
+        file.write(b"new")
+    assert stat.S_IMODE(old.stat().st_mode) == 0o755
+
+
+@posix
+def test_a_draft_of_an_old_file_is_closed_to_others_from_its_first_moment(old, monkeypatch):
+    old.chmod(0o600)
+    made, create = [], os.open
+
+    def seen(path, flags, mode=0o777, **more):
+        descriptor = create(path, flags, mode, **more)
+        if flags & os.O_CREAT:
+            made.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        return descriptor
+
+    monkeypatch.setattr(os, "open", seen)
+    Draft(old).discard()
+    assert made == [0o600]
+
+
+def test_a_name_that_ends_like_a_folders_is_no_file(tmp_path):
+    with pytest.raises(IsADirectoryError, match="Is a directory") as caught:
+        Draft(f"{tmp_path}{os.sep}new{os.sep}")
+    assert isinstance(caught.value, MXNetError) and os.listdir(tmp_path) == []
+
+
+def test_a_position_is_counted_in_bytes(old):
+    import numpy as np
+
+    with atomic_writer(old) as file:
+        file.write(np.ones(3))
+        assert file.position == 24
+
+
+def test_an_error_holds_nothing_that_its_callers_have_open(tmp_path):
+    import gc
+    import weakref
+
+    class Opened:
+        """What a caller has open when its next file fails."""
+
+    def fails():
+        opened = Opened()
+        seen.append(weakref.ref(opened))
+        Draft(tmp_path / "missing" / "f.bin")
+
+    seen: list = []
+    gc.disable()
+    try:
+        with pytest.raises(FileNotFoundError) as caught:
+            fails()
+        del caught
+        assert seen[0]() is None
+    finally:
+        gc.enable()

@@ -1,0 +1,238 @@
+"""Every writer of the library as a pair of functions: write a generation of a file, and tell which one is there.
+
+Run as a script, it is the process in which children write and are killed: it imports once, and forks for each.
+"""
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+RECORDS = 40
+
+
+def payload(generation, i):
+    return b"%d:%d;" % (generation, i) * (generation % 5 * 20 + 1)
+
+
+def one(found):
+    """The one generation that all parts are of."""
+    [generation] = set(found)
+    return generation
+
+
+def _recordio():
+    from mxcore_io_rec import make_index, recordio
+
+    return recordio, make_index
+
+
+def write_records(folder, generation):
+    record = _recordio()[0].MXRecordIO(f"{folder}/a.rec", "w")
+    for i in range(RECORDS):
+        record.write(payload(generation, i))
+    record.close()
+
+
+def read_records(folder):
+    found = list(_recordio()[0].MXRecordIO(f"{folder}/a.rec", "r"))
+    generation = int(found[0].partition(b":")[0])
+    assert found == [payload(generation, i) for i in range(RECORDS)]
+    return generation
+
+
+def write_pair(folder, generation):
+    """All records are equally long, and every generation has other keys: a wrong index would fit, and lie."""
+    record = _recordio()[0].MXIndexedRecordIO(f"{folder}/a.idx", f"{folder}/a.rec", "w")
+    for i in range(RECORDS):
+        record.write_idx((i + generation) % RECORDS, b"%08d:%08d" % (generation, (i + generation) % RECORDS))
+    record.close()
+
+
+def read_pair(folder):
+    record = _recordio()[0].MXIndexedRecordIO(f"{folder}/a.idx", f"{folder}/a.rec", "r")
+    found = [record.read_idx(i).split(b":") for i in range(RECORDS)]
+    assert [int(key) for _, key in found] == list(range(RECORDS))
+    return one(int(generation) for generation, _ in found)
+
+
+def write_index(folder, generation):
+    if not os.path.exists(f"{folder}/a.rec"):
+        write_records(folder, 1)
+    _recordio()[1](f"{folder}/a.rec", f"{folder}/a.idx")
+
+
+def read_index(folder):
+    recordio, _ = _recordio()
+    record = recordio.MXIndexedRecordIO(f"{folder}/a.idx", f"{folder}/a.rec", "r")
+    assert [record.read_idx(i) for i in range(RECORDS)] == [payload(1, i) for i in range(RECORDS)]
+    return 1
+
+
+def write_list(folder, generation):
+    """``im2rec``, of files that are passed through."""
+    import argparse
+
+    from mxcore_io_rec import im2rec
+
+    names = [f"{generation % 3}-{i}.png" for i in range(RECORDS)]
+    for name in names:
+        if not os.path.exists(f"{folder}/{name}"):
+            with open(f"{folder}/{name}", "wb") as file:
+                file.write(name.encode())
+    parser = argparse.ArgumentParser()
+    im2rec.add_arguments(parser)
+    with open(f"{folder}/a.lst", "w") as file:
+        file.writelines(f"{i}\t{generation % 3}\t{name}\n" for i, name in enumerate(names))
+    im2rec.make_record(f"{folder}/a.lst", parser.parse_args([f"{folder}/a", folder, "--pass-through"]))
+
+
+def read_list(folder):
+    recordio, _ = _recordio()
+    record = recordio.MXIndexedRecordIO(f"{folder}/a.idx", f"{folder}/a.rec", "r")
+    found = [recordio.unpack(record.read_idx(i)) for i in range(RECORDS)]
+    assert [data for _, data in found] == [b"%d-%d.png" % (header.label, i) for i, (header, _) in enumerate(found)]
+    return one(header.label for header, _ in found)
+
+
+def write_arrays(folder, generation):
+    import mxcore as mx
+
+    mx.nd.save(f"{folder}/a.params", {f"w{i}": mx.nd.array(np.full(2000, generation)) for i in range(9)})
+
+
+def read_arrays(folder):
+    import mxcore as mx
+
+    found = mx.nd.load(f"{folder}/a.params")
+    assert len(found) == 9
+    return one(v for a in found.values() for v in set(a.asnumpy().tolist()))
+
+
+def write_checkpoint(folder, generation):
+    import mxcore as mx
+
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=generation, name="fc")
+    mx.model.save_checkpoint(f"{folder}/a", 1, net, {"fc_bias": mx.nd.ones((generation,))}, {})
+
+
+def read_checkpoint(folder):
+    """Symbol and parameters are two files with two promises."""
+    import mxcore as mx
+
+    net = mx.sym.load(f"{folder}/a-symbol.json")
+    shape = mx.nd.load(f"{folder}/a-0001.params")["arg:fc_bias"].shape
+    assert shape[0] > 0 and int(net.attr_dict()["fc"]["num_hidden"]) > 0
+    return shape[0]
+
+
+WRITERS = {
+    "records": (write_records, read_records),
+    "pair": (write_pair, read_pair),
+    "index": (write_index, read_index),
+    "im2rec": (write_list, read_list),
+    "arrays": (write_arrays, read_arrays),
+    "checkpoint": (write_checkpoint, read_checkpoint),
+}
+
+
+def in_child(work):
+    """Run a function in a forked child, and return the child's number."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return pid
+
+
+def finished(pid):
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def drafts(folder):
+    return [name for name in os.listdir(folder) if name.startswith(".mxcore-")]
+
+
+def check(name, folder, before, after):
+    """What must hold after a kill: a whole file, and after the next write no draft."""
+    write, read = WRITERS[name]
+    left = len(drafts(folder))
+    found = read(folder)
+    assert before is None or found in (before, *after) or name in ("im2rec", "index"), (found, before, after)
+    assert finished(in_child(lambda: write(folder, 7))) == 0
+    assert read(folder) == 7 or name in ("im2rec", "index")
+    assert drafts(folder) == [], drafts(folder)
+    return left
+
+
+def at_random(name, folder, seed, times):
+    """Kill a child that writes one generation after the other, at random moments."""
+    write, _ = WRITERS[name]
+    rng, left = random.Random(seed), 0
+
+    def forever():
+        for generation in range(8, 1 << 20):
+            write(folder, generation % 200 + 1)
+
+    finished(in_child(lambda: write(folder, 7)))
+    for _ in range(times):
+        pid = in_child(forever)
+        time.sleep(rng.random() ** 2 * 0.06)
+        os.kill(pid, signal.SIGKILL)
+        assert finished(pid) == -signal.SIGKILL
+        left += check(name, folder, None, ())
+    return left
+
+
+def at_every_step(name, folder):
+    """Kill a child before and after each call to the system that a write is made of."""
+    import fcntl
+
+    write, _ = WRITERS[name]
+    calls = [(os, "open"), (os, "fsync"), (os, "replace"), (os, "unlink"), (fcntl, "flock")]
+
+    def dying(step):
+        count = 0
+
+        def counted(call):
+            def stepped(*args, **kwargs):
+                nonlocal count
+                for part in (lambda: None, lambda: call(*args, **kwargs)):
+                    out = part()
+                    if count == step:
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    count += 1
+                return out
+
+            return stepped
+
+        for module, call in calls:
+            setattr(module, call, counted(getattr(module, call)))
+        write(folder, 8)
+
+    finished(in_child(lambda: write(folder, 7)))
+    left = kills = 0
+    while finished(in_child(lambda step=kills: dying(step))) == -signal.SIGKILL:
+        left += check(name, folder, 7, (8,))
+        kills += 1
+    return {"kills": kills, "left": left}
+
+
+if __name__ == "__main__":
+    what, which, where, *rest = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as elsewhere:  # what is imported and made once need not be in every child
+        WRITERS[which][0](elsewhere, 7)
+        WRITERS[which][1](elsewhere)
+    print(json.dumps(at_every_step(which, where) if what == "steps" else at_random(which, where, *map(int, rest))))

@@ -1,0 +1,400 @@
+"""What a hybridised block or the tape hands out belongs to the taker: nothing writes to it again.
+
+Every way is compared with plain eager execution, under reuse, nesting and threads.
+"""
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore import autograd, gluon, nd
+from mxcore.gluon import nn
+
+
+def dense(hybrid, units=3, inputs=4):
+    net = nn.HybridSequential()
+    net.add(nn.Dense(units, activation="tanh", in_units=inputs), nn.Dense(1, in_units=units))
+    net.initialize(mx.init.Constant(0.25))
+    net.hybridize(hybrid)
+    return net
+
+
+def leaf(*shape, seed=0):
+    x = nd.array(np.random.RandomState(seed).uniform(-1, 1, shape))
+    x.attach_grad()
+    return x
+
+
+def gradient(net, x, scale=1.0):
+    with autograd.record():
+        y = (net(x) * scale).sum()
+    return autograd.grad(y, x)[0]
+
+
+@pytest.mark.parametrize("rows", [2, 9000])  # small gradients are copied where they are written, large ones handed over
+def test_a_later_backward_leaves_earlier_gradients_alone(rows):
+    net, x, z = dense(True), leaf(rows, 4), leaf(rows, 4, seed=1)
+    a = gradient(net, x)
+    kept = a.asnumpy()
+    b = gradient(net, z, 3.0)
+    np.testing.assert_array_equal(a.asnumpy(), kept)
+    np.testing.assert_allclose(b.asnumpy(), gradient(dense(False), z, 3.0).asnumpy(), rtol=1e-5)
+    weight = net[0].weight
+    with autograd.record():
+        y = net(x).sum()
+    y.backward()
+    first, seen = weight.grad(), weight.grad().asnumpy()
+    held = first.copy()
+    view = first[0:1]
+    with autograd.record():
+        y = (net(x) * 2).sum()
+    y.backward()
+    np.testing.assert_array_equal(held.asnumpy(), seen)
+    np.testing.assert_allclose(first.asnumpy(), 2 * seen, rtol=1e-5)  # the variable's own array sees the next backward, so do views of it
+    np.testing.assert_array_equal(view.asnumpy(), first.asnumpy()[0:1])
+
+
+@pytest.mark.parametrize("rows", [2, 9000])
+def test_writing_to_a_gradient_leaves_the_next_one_alone(rows):
+    net, x = dense(True), leaf(rows, 4)
+    wanted = gradient(dense(False), x).asnumpy()
+    for _ in range(3):
+        g = gradient(net, x)
+        np.testing.assert_allclose(g.asnumpy(), wanted, rtol=1e-5)
+        g[:] = 100
+
+
+class Nested(autograd.Function):
+    """The identity, whose backward runs (and differentiates) a block on something else before it answers."""
+
+    def __init__(self, net, other):
+        super().__init__()
+        self.net, self.other = net, other
+
+    def forward(self, x):
+        return x * 1
+
+    def backward(self, dy):
+        with autograd.record():
+            y = (self.net(self.other) * 100).sum()
+        y.backward()
+        return dy
+
+
+@pytest.mark.parametrize("rows", [2, 9000])
+@pytest.mark.parametrize("way", ["backward", "grad"])
+def test_a_function_whose_backward_runs_the_same_block(rows, way):
+    found = []
+    for hybrid in (False, True):
+        net, x, other = dense(hybrid), leaf(rows, 4), leaf(rows, 4, seed=1)
+        with autograd.record():
+            h = Nested(net, other)(x)  # reached after the block's own gradients have been handed out
+            y = net(h).sum()
+            y = y + (Nested(net, other)(x) * 2).sum()
+        if way == "grad":
+            found.append([g.asnumpy() for g in autograd.grad(y, [x, h, net[0].weight.data()])])
+        else:
+            y.backward()
+            found.append([x.grad.asnumpy(), other.grad.asnumpy()])
+    assert all(abs(a).sum() > 0 for a in found[0])
+    for a, b in zip(*found):
+        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-6)
+
+
+def by_grad(net, x, scale):
+    return gradient(net, x, scale)
+
+
+def by_backward(net, x, scale):
+    with autograd.record():
+        y = (net(x) * scale).sum()
+    y.backward()
+    return x.grad
+
+
+@pytest.mark.parametrize("way", [by_grad, by_backward])
+def test_threads_that_differentiate_one_block(way):
+    """Each thread gets, in its own arrays, what its own calls gave."""
+    net, plain = dense(True), dense(False)
+    for block in (net, plain):
+        block.collect_params().setattr("grad_req", "null")
+    wanted = {s: way(plain, leaf(5, 4, seed=s), s + 1).asnumpy() for s in range(4)}
+    wrong = []
+    interval = sys.getswitchinterval()
+
+    def work(s):
+        x = leaf(5, 4, seed=s)
+        for _ in range(150):
+            g = way(net, x, s + 1).asnumpy()
+            if not np.allclose(g, wanted[s], rtol=1e-4):
+                wrong.append((s, g))
+
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(s,)) for s in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong, wrong[0]
+
+
+class Keeps(autograd.Function):
+    """The identity; its backward gives away an array that it keeps."""
+
+    def __init__(self, kept):
+        super().__init__()
+        self.kept = kept
+
+    def forward(self, x):
+        return x * 1
+
+    def backward(self, dy):
+        return self.kept
+
+
+def results_of(case, x, z, head, kept):
+    with autograd.record():
+        y = {"sum of views": lambda: x.reshape((4, 2)) + z.reshape((4, 2)),
+             "head gradient": lambda: x + 0 * z,
+             "kept by a function": lambda: Keeps(kept)(x) + z}[case]()
+    heads = head.reshape(y.shape)
+    found = autograd.grad(y, [x, z], heads)
+    return found, heads
+
+
+@pytest.mark.parametrize("case", ["sum of views", "head gradient", "kept by a function"])
+def test_gradients_share_no_memory_with_anything(case):
+    x, z, head, kept = leaf(2, 4), leaf(2, 4, seed=1), nd.ones((2, 4)) * 3, nd.ones((2, 4)) * 7
+    found, heads = results_of(case, x, z, head, kept)
+    everything = [*found, x, z, head, heads, kept]
+    values = [a.asnumpy() for a in everything]
+    for i in range(len(found)):
+        found[i][:] = -1
+        for j, a in enumerate(everything):
+            np.testing.assert_array_equal(a.asnumpy(), -1 if j <= i else values[j])
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_results_of_a_block_share_no_memory(hybrid):
+    """One value handed out twice, an input handed through, and views of a value are arrays of their own."""
+
+    class Ways(nn.HybridSequential):
+        def hybrid_forward(self, F, x):
+            y = x * 2
+            return y, y, x, F.reshape(y, shape=(-1,)), F.identity(x), y.reshape((-1,))
+
+    net = Ways()
+    net.hybridize(hybrid)
+    x = nd.ones((2, 3))
+    for _ in range(2):
+        found = net(x)
+        values = [a.asnumpy() for a in found]
+        if hybrid:
+            for i, y in enumerate(found):
+                y[:] = 9
+                for later, value in zip(found[i + 1:], values[i + 1:]):
+                    np.testing.assert_array_equal(later.asnumpy(), value)
+            assert x.asnumpy().tolist() == np.ones((2, 3)).tolist()
+
+
+def test_a_dynamic_block_hands_out_arrays_of_their_own():
+    """Values whose shape is known only by running leave the program too."""
+
+    class Masked(nn.HybridSequential):
+        def hybrid_forward(self, F, x, m):
+            y = F.contrib.boolean_mask(x, m)
+            return y, y.reshape((-1,)), F.identity(y)
+
+    net = Masked()
+    net.hybridize()
+    x, m = nd.ones((3, 2)), nd.array([1, 0, 1])
+    x.attach_grad()
+    with autograd.record():
+        a, b, c = net(x, m)
+        total = a.sum() + b.sum() + 2 * c.sum()
+    a[:] = 5
+    assert b.asnumpy().tolist() == [1] * 4 and c.asnumpy().tolist() == [[1, 1]] * 2
+    b[:] = 6
+    assert c.asnumpy().tolist() == [[1, 1]] * 2
+    (g,) = autograd.grad(total, x, retain_graph=True)
+    kept = g.asnumpy()
+    g[:] = 50
+    (again,) = autograd.grad(total, x)
+    np.testing.assert_array_equal(again.asnumpy(), kept)
+
+
+class Doubles(autograd.Function):
+    """The identity, whose backward writes to the gradient that it gets."""
+
+    def forward(self, x):
+        return x * 1
+
+    def backward(self, dy):
+        dy *= 2
+        return dy
+
+
+@mx.operator.register("test_doubles")
+class DoublesProp(mx.operator.CustomOpProp):
+    def __init__(self):
+        super().__init__(need_top_grad=True)
+
+    def create_operator(self, ctx, shapes, dtypes):
+        return DoublesOp()
+
+
+class DoublesOp(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0])
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        out_grad[0][:] = out_grad[0] * 2
+        self.assign(in_grad[0], req[0], out_grad[0])
+
+
+@pytest.mark.parametrize("f", [lambda x: Doubles()(x), lambda x: nd.Custom(x, op_type="test_doubles")], ids=["Function", "Custom"])
+def test_user_code_may_write_to_the_gradients_that_it_gets(f):
+    for _ in range(2):  # what is kept for the heads of later graphs stays as it is
+        x, z = leaf(1), leaf(1, seed=1)
+        with autograd.record():
+            y = f(x) + z  # both get the gradient of the sum
+        y.backward()
+        assert x.grad.asnumpy().tolist() == [2] and z.grad.asnumpy().tolist() == [1]
+    x, z, head = leaf(3), leaf(3, seed=1), nd.ones((3,))
+    with autograd.record():
+        y = f(x) + z
+    y.backward(head)
+    assert head.asnumpy().tolist() == [1] * 3 and z.grad.asnumpy().tolist() == [1] * 3
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_custom_operators_of_graphs_may_write_to_their_gradients(hybrid):
+    class Both(nn.HybridSequential):
+        def hybrid_forward(self, F, x):
+            return F.Custom(x, op_type="test_doubles") + x * 3
+
+    net, x = Both(), leaf(3)
+    net.hybridize(hybrid)
+    for _ in range(2):
+        assert gradient(net, x).asnumpy().tolist() == [5] * 3
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_gradients_of_loops_stay_as_they_are(steps):
+    def run(x, s, scale):
+        with autograd.record():
+            outs, last = nd.contrib.foreach(lambda d, h: (h * d, h * 2), x, s) if steps else (None, s * 1)
+            y = last * scale if outs is None else outs.sum() * scale + last.sum()
+        return autograd.grad(y, [s], retain_graph=True)[0], y
+
+    s = leaf(2)
+    x = nd.ones((max(steps, 1), 2))
+    first, y = run(x, s, 1.0)
+    kept = first.asnumpy()
+    again = autograd.grad(y, [s], nd.ones(y.shape) * 10, retain_graph=True)[0]
+    run(x, s, 5.0)
+    np.testing.assert_array_equal(first.asnumpy(), kept)
+    np.testing.assert_allclose(again.asnumpy(), 10 * kept, rtol=1e-6)
+    first[:] = -1
+    np.testing.assert_allclose(autograd.grad(y, [s])[0].asnumpy(), kept)
+
+
+def test_what_a_monitor_gets_stays_as_it_is():
+    e = mx.sym.tanh(mx.sym.Variable("x") * 2, name="t").simple_bind(mx.cpu(), x=(2,))
+    seen = []
+    e.set_monitor_callback(lambda name, array: seen.append((array, array.asnumpy())), monitor_all=True)
+    for v in (0.5, -1.0):
+        e.forward(is_train=True, x=nd.full((2,), v))
+        e.backward(nd.ones((2,)))
+    assert len(seen) >= 6
+    for array, value in seen:
+        np.testing.assert_array_equal(array.asnumpy(), value)
+
+
+class Both(gluon.HybridBlock):
+    def hybrid_forward(self, F, x):
+        return F.exp(x) * 2, F.sin(x)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_a_second_backward_leaves_the_outputs_alone(hybrid):
+    """What the first backward used up is computed again, but not into arrays that were handed out."""
+    net = Both()
+    net.hybridize(hybrid)
+    x = leaf(3, 4)
+    with autograd.record():
+        y, z = net(x)
+    autograd.backward([y, z], retain_graph=True)
+    kept = x.grad.asnumpy()
+    y[:], z[:] = 7, 5
+    for _ in range(2):
+        autograd.backward([y, z], retain_graph=True)
+        assert (y.asnumpy() == 7).all() and (z.asnumpy() == 5).all()
+        np.testing.assert_allclose(x.grad.asnumpy(), kept, rtol=1e-6)
+
+
+class Hoarder(mx.operator.CustomOp):
+    seen = []
+
+    def note(self, *arrays):
+        self.seen.extend((a, a.asnumpy()) for a in arrays)
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0] * 2)
+        self.note(*in_data, *out_data)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0] * 2)
+        self.note(*out_grad, *in_data, *out_data, *in_grad)
+
+
+@mx.operator.register("test_hoarder")
+class HoarderProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        return Hoarder()
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_what_a_custom_operator_gets_stays_as_it_is(hybrid):
+    class Net(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.exp(F.Custom(F.sin(x), op_type="test_hoarder"))
+
+    net = Net()
+    net.hybridize(hybrid)
+    Hoarder.seen.clear()
+    for s in range(3):
+        x = leaf(3, 4, seed=s)
+        with autograd.record():
+            y = net(x)
+        y.backward()
+        x.grad[:], y[:] = 99, 55
+    assert len(Hoarder.seen) == 18
+    for a, value in Hoarder.seen:
+        np.testing.assert_array_equal(a.asnumpy(), value)
+
+
+def test_gradients_from_memory_of_the_function():
+    """`grad` does not hand out memory in which a function computes its next gradient."""
+    memory = np.zeros(3, np.float32)
+
+    class Reusing(autograd.Function):
+        def forward(self, x):
+            return x * 2
+
+        def backward(self, dy):
+            memory[:] = dy.asnumpy() * 2
+            return nd.from_dlpack(memory)
+
+    x = leaf(3)
+    found = []
+    for s in (1, 2):
+        with autograd.record():
+            y = Reusing()(x)
+        found += autograd.grad(y, [x], [nd.ones(3) * s])
+    assert [g.asnumpy().tolist() for g in found] == [[2] * 3, [4] * 3]

@@ -1,0 +1,355 @@
+"""The formats that are read: for each, sound files, and how they are read.
+
+A format is one entry of `FORMATS`: a function that gives sound samples, each a dictionary of file names to bytes, and one that
+reads such files from a folder as a user would. It returns, or raises an MXNetError; anything else is a defect.
+"""
+from __future__ import annotations
+
+import functools
+import gzip
+import io
+import itertools
+import json
+import struct
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+__all__ = ["FORMATS", "Format"]
+
+TESTS = Path(__file__).resolve().parents[1]
+Sample = dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files.
+
+    Parameters
+    ----------
+    samples : callable
+        () -> list of sound samples.
+    read : callable
+        folder -> None; reads a sample, and raises what its reader raises.
+    """
+
+    samples: Callable[[], list[Sample]]
+    read: Callable[[Path], None]
+
+
+def _files(*paths: Path, called: str) -> list[Sample]:
+    return [{called: p.read_bytes()} for p in paths]
+
+
+# -- arrays ------------------------------------------------------------------------------------------------------------
+def _params() -> list[Sample]:
+    return _files(*sorted((TESTS / "ndarray" / "golden_params").glob("*.params")), called="a.params")
+
+
+def _read_params(folder: Path) -> None:
+    import mxcore as mx
+
+    found = mx.nd.load(str(folder / "a.params"))
+    for a in found.values() if isinstance(found, dict) else found:
+        if a is not None:
+            a.asnumpy()
+            if a.stype != "default":
+                a.check_format()
+    mx.nd.load_frombuffer((folder / "a.params").read_bytes())
+
+
+def _npy() -> list[Sample]:
+    found = []
+    for a in (np.arange(6, dtype="f4").reshape(1, 6), np.ones((2, 6)), np.ones((3, 6), "u1", order="F")):
+        out = io.BytesIO()
+        np.save(out, a)
+        found.append({"a.npy": out.getvalue()})
+    return found
+
+
+def _read_npy(folder: Path) -> None:
+    from mxcore.base import MXNetError
+    from mxcore.cli.predict.inputs import Prepare
+
+    prepare = Prepare(types.SimpleNamespace(channels=lambda: None), (6,), (0.0,), (1.0,), 1)
+    try:
+        prepare.array(str(folder / "a.npy"))
+    except MXNetError as e:
+        assert "a.npy" in str(e), f"the error does not name the file: {e}"
+        raise
+
+
+# -- graphs ------------------------------------------------------------------------------------------------------------
+@functools.cache
+def _net():
+    import mxcore as mx
+
+    x = mx.sym.Variable("data", shape=(2, 3), lr_mult=2)
+    x = mx.sym.FullyConnected(x, num_hidden=4, name="fc")
+    x = mx.sym.BatchNorm(x, name="bn")
+    x = mx.sym.reshape(mx.sym.SliceChannel(x, num_outputs=2, name="cut")[1], shape=(-1, 2))
+    return mx.sym.SoftmaxOutput(mx.sym.sum(x * 2.5, axis=(1,), keepdims=True), name="softmax")
+
+
+def _loop():
+    import mxcore as mx
+
+    out, states = mx.sym.contrib.foreach(lambda x, s: (x + s, x * s), mx.sym.Variable("x"), mx.sym.Variable("s"))
+    return mx.sym.Group([out, states])
+
+
+#: As MXNet 0.8 wrote it: pairs, ``param`` and ``attr``, no version, no auxiliary states.
+_OLD = {"nodes": [{"op": "null", "param": {}, "name": "data", "inputs": [], "backward_source_id": -1, "attr": {"ctx_group": "a"}},
+                  {"op": "null", "param": {}, "name": "fc_weight", "inputs": [], "backward_source_id": -1},
+                  {"op": "null", "param": {}, "name": "fc_bias", "inputs": [], "backward_source_id": -1},
+                  {"op": "FullyConnected", "param": {"no_bias": "False", "num_hidden": "3"}, "name": "fc", "inputs": [[0, 0], [1, 0], [2, 0]], "backward_source_id": -1},
+                  {"op": "BatchNorm", "param": {"eps": "0.001"}, "name": "bn", "inputs": [[3, 0]], "backward_source_id": -1},
+                  {"op": "Reshape", "param": {"target_shape": "(0, 3)"}, "name": "r", "inputs": [[4, 0]], "backward_source_id": -1}],
+        "arg_nodes": [0, 1, 2], "heads": [[5, 0]]}  # fmt: skip
+
+
+def _symbols() -> list[Sample]:
+    golden = (TESTS / "gluon" / "golden" / "exported-symbol.json").read_bytes()
+    return [{"a.json": data} for data in (_net().tojson().encode(), _loop().tojson().encode(), json.dumps(_OLD).encode(), golden)]
+
+
+def _use_symbol(symbol) -> None:
+    symbol.list_arguments(), symbol.list_outputs(), symbol.list_auxiliary_states(), symbol.attr_dict(), symbol.debug_str()
+    symbol.tojson()
+    symbol.infer_shape_partial()
+    symbol.infer_type_partial()
+
+
+def _read_symbol(folder: Path) -> None:
+    import mxcore as mx
+
+    _use_symbol(mx.sym.load(str(folder / "a.json")))
+
+
+@functools.cache
+def _checkpoint() -> list[Sample]:
+    import mxcore as mx
+
+    mod = mx.mod.Module(_net(), label_names=("softmax_label",))
+    mod.bind([("data", (2, 3))], [("softmax_label", (2,))])
+    mod.init_params()
+    mod.init_optimizer(optimizer="adam")
+    mod.forward_backward(mx.io.DataBatch([mx.nd.ones((2, 3))], [mx.nd.ones((2,))]))
+    mod.update()
+    mod.save_checkpoint("memory://fuzz/a", 1, save_optimizer_states=True)
+    from mxcore._io_files import open_read
+
+    return [{name: open_read(f"memory://fuzz/{name}").read() for name in ("a-symbol.json", "a-0001.params", "a-0001.states")}]
+
+
+def _read_checkpoint(folder: Path) -> None:
+    import mxcore as mx
+
+    mod = mx.mod.Module.load(str(folder / "a"), 1, load_optimizer_states=True, label_names=("softmax_label",))
+    mod.bind([("data", (2, 3))], [("softmax_label", (2,))])
+    mod.init_optimizer(optimizer="adam")
+    mod.forward_backward(mx.io.DataBatch([mx.nd.ones((2, 3))], [mx.nd.ones((2,))]))
+    mod.update()
+    mod.get_outputs()[0].asnumpy()
+
+
+def _gluon() -> list[Sample]:
+    folder = TESTS / "gluon" / "golden"
+    return [{"a-symbol.json": (folder / "exported-symbol.json").read_bytes(), "a-0000.params": (folder / "exported-0002.params").read_bytes()}]
+
+
+def _read_gluon(folder: Path) -> None:
+    import mxcore as mx
+
+    mx.gluon.SymbolBlock.imports(str(folder / "a-symbol.json"), ["data"], str(folder / "a-0000.params"))
+
+
+def _block():
+    import mxcore as mx
+
+    net = mx.gluon.nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(mx.gluon.nn.Dense(3, in_units=2), mx.gluon.nn.Dense(1, in_units=3))
+    net.initialize()
+    return net
+
+
+def _blocks() -> list[Sample]:
+    from mxcore._io_files import open_read
+
+    net = _block()
+    net.save("memory://fuzz/b")
+    return [{name: open_read(f"memory://fuzz/{name}").read() for name in ("b-model.json", "b-model.params")}]
+
+
+def _read_block(folder: Path) -> None:
+    net = _block()
+    net.load(str(folder / "b"))
+    net.load_parameters(str(folder / "b-model.params"))
+
+
+def _configs() -> list[Sample]:
+    texts = ['["xavier", {"rnd_type": "gaussian", "magnitude": 2}]', '{"metric": "accuracy", "axis": 1}', '["mixed", {"patterns": [".*"], "initializers": ["zeros"]}]']
+    return [{"a.json": t.encode()} for t in texts]
+
+
+def _read_config(folder: Path) -> None:
+    import mxcore as mx
+    from mxcore.base import MXNetError, error
+
+    try:
+        text = (folder / "a.json").read_bytes().decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as e:
+        raise error(ValueError, str(e)) from None
+    for create in (mx.init.create, mx.metric.create):
+        try:
+            create(text)
+        except MXNetError:
+            pass
+
+
+# -- optimizers --------------------------------------------------------------------------------------------------------
+def _states() -> list[Sample]:
+    with np.load(TESTS / "golden" / "data" / "states.npz") as file:
+        return [{"a.states": file[key].tobytes()} for key in file.files if not key.endswith("leaves")]
+
+
+def _read_states(folder: Path) -> None:
+    import mxcore as mx
+
+    update = mx.optimizer.get_updater(mx.optimizer.create("adam"))
+    update.set_states((folder / "a.states").read_bytes())
+    update.get_states(True)
+    if isinstance(update.optimizer, mx.optimizer.Optimizer) and isinstance(update.optimizer.learning_rate, float):
+        update.optimizer.set_lr_mult({})
+
+
+# -- records and images ------------------------------------------------------------------------------------------------
+def _pair(stem: str) -> list[Sample]:
+    folder = TESTS / "io_rec" / "golden"
+    return [{"a.rec": (folder / f"{stem}.rec").read_bytes(), "a.idx": (folder / f"{stem}.idx").read_bytes()}]
+
+
+def _read_records(folder: Path) -> None:
+    import mxcore as mx
+    from mxcore.base import MXNetError
+
+    rec, idx = str(folder / "a.rec"), str(folder / "a.idx")
+    for policy in ("skip", "raise"):
+        reader = mx.recordio.MXRecordIO(rec, "r", on_error=policy)
+        for _ in range(1000):
+            try:
+                record = reader.read()
+            except MXNetError:
+                continue
+            if record is None:
+                break
+            try:
+                mx.recordio.unpack(record)
+            except MXNetError:
+                pass
+    keyed = mx.recordio.MXIndexedRecordIO(idx, rec, "r")
+    for key in keyed.keys[:100]:
+        try:
+            keyed.read_idx(key)
+        except MXNetError:
+            pass
+
+
+def _batches(kind: str, folder: Path, **parameters) -> None:
+    import mxcore as mx
+
+    for lenient in ({}, {"path_imgidx": str(folder / "a.idx"), "shuffle": True}):
+        it = getattr(mx.io, kind)(path_imgrec=str(folder / "a.rec"), data_shape=(3, 16, 16), batch_size=2, preprocess_threads=1, verbose=False, **parameters, **lenient)
+        for batch in itertools.islice(it, 50):  # an index may name one image ten thousand times
+            batch.data[0].asnumpy(), batch.label[0].asnumpy()
+
+
+def _images() -> list[Sample]:
+    import cv2
+
+    y, x = np.mgrid[:20, :30]
+    picture = np.stack([x * 8, y * 12, (x + y) * 5], -1).astype(np.uint8)
+    kinds = ((".png", picture), (".jpg", picture), (".bmp", picture), (".png", picture[..., 0]), (".webp", picture), (".tiff", picture))
+    return [{"a.img": cv2.imencode(ending, p)[1].tobytes()} for ending, p in kinds]
+
+
+def _read_image(folder: Path) -> None:
+    import mxcore as mx
+    from mxcore.gluon.data.vision import images
+
+    data = (folder / "a.img").read_bytes()
+    for flag in (1, 0):
+        images.decode(data, flag)
+    mx.nd.imdecode(data) if hasattr(mx.nd, "imdecode") else None
+
+
+def _idx_files(wrap: Callable[[bytes], bytes]) -> list[Sample]:
+    images = struct.pack(">IIII", 2051, 5, 4, 3) + bytes(range(60))
+    return [{"images": wrap(images), "labels": wrap(struct.pack(">II", 2049, 5) + bytes(range(5)))}]
+
+
+def _read_mnist(folder: Path) -> None:
+    import mxcore as mx
+
+    for batch in mx.io.MNISTIter(image=str(folder / "images"), label=str(folder / "labels"), batch_size=2):
+        batch.data[0].asnumpy()
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+def _csv() -> list[Sample]:
+    return [{"a.csv": b"1,2\n3,4\n5,6\n", "l.csv": b"1\n2\n0\n"}, {"a.csv": b"1.5,-2e3\r\n\r\nnan,inf\r\n1,2", "l.csv": b"1\n2\n3\n"}]
+
+
+def _read_csv(folder: Path) -> None:
+    import mxcore as mx
+    from mxcore.base import MXNetError
+
+    said = None
+    for dtype in ("int32", "int64", "float32"):
+        try:
+            for batch in mx.io.CSVIter(data_csv=str(folder / "a.csv"), label_csv=str(folder / "l.csv"), data_shape=(2,), batch_size=2, dtype=dtype):
+                batch.data[0].asnumpy()
+        except MXNetError as e:
+            assert ".csv" in str(e), f"the error does not name the file: {e}"
+            said = e if dtype == "float32" else None
+    if said is not None:
+        raise said
+
+
+def _embeddings() -> list[Sample]:
+    return [{"a.txt": b"hello 1 2\nworld 3 4\n<unk> 0 0\n"}, {"a.txt": "2 3\nhällo 1 2.5 -3e-2\nw 1 2 3\n".encode()}]
+
+
+def _read_embedding(folder: Path) -> None:
+    import mxcore as mx
+    from mxcore.base import MXNetError
+
+    try:
+        mx.contrib.text.embedding.CustomEmbedding(str(folder / "a.txt")).get_vecs_by_tokens(["hello", "x"]).asnumpy()
+    except MXNetError as e:
+        assert "a.txt" in str(e), f"the error does not name the file: {e}"
+        raise
+
+
+FORMATS: dict[str, Format] = {
+    "params": Format(_params, _read_params),
+    "npy": Format(_npy, _read_npy),
+    "symbol": Format(_symbols, _read_symbol),
+    "checkpoint": Format(_checkpoint, _read_checkpoint),
+    "gluon": Format(_gluon, _read_gluon),
+    "block": Format(_blocks, _read_block),
+    "config": Format(_configs, _read_config),
+    "states": Format(_states, _read_states),
+    "records": Format(lambda: _pair("framing"), _read_records),
+    "image records": Format(lambda: _pair("images"), lambda folder: _batches("ImageRecordIter", folder)),
+    "object records": Format(lambda: _pair("objects"), lambda folder: _batches("ImageDetRecordIter", folder)),
+    "images": Format(_images, _read_image),
+    "mnist": Format(lambda: _idx_files(bytes), _read_mnist),
+    "mnist gz": Format(lambda: _idx_files(lambda b: gzip.compress(b, mtime=0)), _read_mnist),
+    "csv": Format(_csv, _read_csv),
+    "embeddings": Format(_embeddings, _read_embedding),
+}

@@ -1,0 +1,105 @@
+"""Pictures whose headers tell one size to a careless reader and another to OpenCV's decoders."""
+
+import struct
+
+import cv2
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore.base import MXNetError
+from mxcore.limits import check_picture, picture_size
+
+WIDTH, HEIGHT = 30, 20
+SIZE = b"%d %d" % (WIDTH, HEIGHT)
+PIXELS = bytes(WIDTH * HEIGHT * 4)
+PAM = b"WIDTH %d\nHEIGHT %d\nDEPTH 3\nMAXVAL 255\nTUPLTYPE RGB\nENDHDR\n" % (WIDTH, HEIGHT) + PIXELS
+HDR = b"FORMAT=32-bit_rle_rgbe\n"
+
+
+def tiff(*sizes, after=b""):
+    """A grey picture of classic TIFF: entries of sizes as (tag, kind, four bytes), then the pixels."""
+    entries = sorted([*sizes, *((tag, 4, struct.pack("<I", v)) for tag, v in
+                                ((258, 8), (259, 1), (262, 1), (277, 1), (278, HEIGHT), (279, WIDTH * HEIGHT)))], key=lambda e: e[0])
+    behind = 8 + 2 + 12 * (len(entries) + 1) + 4
+    entries.append((273, 4, struct.pack("<I", behind)))
+    body = b"".join(struct.pack("<HHI", tag, kind, 1) + value for tag, kind, value in sorted(entries, key=lambda e: e[0]))
+    return b"II*\0" + struct.pack("<IH", 8, len(entries)) + body + bytes(4) + PIXELS[:WIDTH * HEIGHT] + after
+
+
+def tiff_of(kind, layout):
+    return tiff((256, kind, struct.pack(layout, WIDTH)), (257, kind, struct.pack(layout, HEIGHT)))
+
+
+def webp(quality):
+    done, data = cv2.imencode(".webp", np.random.RandomState(0).randint(0, 256, (HEIGHT, WIDTH, 3)).astype("u1"),
+                              [cv2.IMWRITE_WEBP_QUALITY, quality])
+    assert done
+    return data.tobytes()[20:]  # without the container
+
+
+ELSEWHERE = 8 + 2 + 12 * 9 + 4 + WIDTH * HEIGHT
+PICTURES = {
+    "a comment that ends in CR": b"P5 #\r" + SIZE + b" 255 #\n1 1 255 " + PIXELS,
+    "a # behind a number": b"P5 %d#\n%d 255 " % (WIDTH, HEIGHT) + PIXELS,
+    "ENDHDR in a comment": b"P7\n# ENDHDR\n" + PAM,
+    "a long comment": b"P7\n#" + b"x" * 70000 + b"\n" + PAM,
+    "a PAM comment that ends in CR": b"P7\n#\r" + PAM,
+    "a line that looks like the last": b"#?RADIANCE\n-Y 1 +X 1\n" + HDR + b"\n-Y %d +X %d\n" % (HEIGHT, WIDTH) + PIXELS,
+    "two blanks": b"#?RADIANCE\n" + HDR + b"\n-Y  %d\t+X  %d\n" % (HEIGHT, WIDTH) + PIXELS,
+    "a long header": b"#?RADIANCE\n" + HDR + (b"#" * 60 + b"\n") * 1200 + b"\n-Y %d +X %d\n" % (HEIGHT, WIDTH) + PIXELS,
+    "signed bytes": tiff_of(6, "<bxxx"),
+    "signed 16 bits": tiff_of(8, "<hxx"),
+    "signed 32 bits": tiff_of(9, "<i"),
+    "64 bits elsewhere": tiff((256, 16, struct.pack("<I", ELSEWHERE)), (257, 3, struct.pack("<I", HEIGHT)), after=struct.pack("<Q", WIDTH)),
+    "each size twice": tiff(*((tag, 3, struct.pack("<I", v)) for tag, v in ((256, WIDTH), (256, 1), (257, HEIGHT), (257, 1)))),
+    "WebP without a container": webp(80),
+    "lossless WebP without a container": webp(101),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_sizes_are_found_where_opencv_finds_them(name, monkeypatch):
+    data = PICTURES[name]
+    image = cv2.imdecode(np.frombuffer(data, np.uint8), -1)
+    if image is not None:  # this OpenCV
+        assert image.shape[:2] == (HEIGHT, WIDTH)
+    assert picture_size(data) == (WIDTH, HEIGHT)
+    monkeypatch.setenv("MXCORE_MAX_IMAGE_PIXELS", str(WIDTH * HEIGHT - 1))
+    with pytest.raises(ValueError, match=f"{WIDTH} x {HEIGHT} pixels"):
+        mx.nd.imdecode(data)
+
+
+@pytest.mark.parametrize("data", [b"P5 +3 +2 255 ", b"P7\nDEPTH 1\nENDHDR\n", b"#?RADIANCE\n", b"\xff\xd8\xff\xd9",
+                                  b"\x89PNG\r\n\x1a\n", tiff((257, 3, struct.pack("<I", 2))), b"RIFF\0\0\0\0WEBPVP8X"])
+def test_pictures_that_do_not_tell_their_size_are_not_decoded(data):
+    assert picture_size(data) == (0, 0)
+    with pytest.raises(ValueError, match="no header that tells") as caught:
+        check_picture(data)
+    assert isinstance(caught.value, MXNetError)
+
+
+def test_boxes_nested_without_end():
+    nested = b"".join(struct.pack(">I4sI", 0, b"meta", 0) for _ in range(3000))
+    assert picture_size(b"\0\0\0\x08ftyp" + nested) == (0, 0)
+
+
+def test_a_header_of_blanks_takes_no_memory_for_each():
+    import tracemalloc
+
+    data = b"P5 " + b" " * (1 << 22)
+    tracemalloc.start()
+    try:
+        assert picture_size(data) == (0, 0)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_progressive_jpeg_of_many_scans():
+    done, data = cv2.imencode(".jpg", np.zeros((64, 64, 3), "u1"), [cv2.IMWRITE_JPEG_PROGRESSIVE, 1])
+    data = data.tobytes()
+    assert done and mx.nd.imdecode(data).size == 64 * 64 * 3
+    last = data[data.rindex(b"\xff\xda"):-2]
+    with pytest.raises(ValueError, match="scans, more than"):
+        mx.nd.imdecode(data[:-2] + last * 600 + b"\xff\xd9")
