@@ -250,3 +250,38 @@ def test_a_gradient_that_is_bound_but_not_wanted_is_shown_and_left_alone():
     ex.forward(is_train=True)
     ex.backward([mx.nd.ones((2,))])
     assert ex.grad_dict["x"] is grad and grad.asnumpy().tolist() == [7, 7]
+
+
+@pytest.mark.parametrize("req", ["write", "add"])
+@pytest.mark.parametrize("where", ["same", "others", "views", "parts"])
+def test_gradients_may_lie_in_the_memory_of_arguments(where, req):
+    """Each is computed from the arguments as they were, and the memory has the gradients in the end."""
+    net = mx.sym.make_loss(mx.sym.dot(mx.sym.dot(mx.sym.var("x"), mx.sym.var("y")), mx.sym.var("z")))
+    block = np.float32([1.5, 2, -0.5, 3, 0.5, -1, 0.25, 2, 0.75, 1, -2, 0.5])
+
+    def lie(first):
+        return mx.nd.from_numpy(block[first:first + 4].reshape(2, 2))
+
+    a, b, c = (block[i:i + 4].reshape(2, 2).copy() for i in (0, 4, 8))
+    args = {"x": lie(0), "y": lie(4), "z": lie(8)}
+    grads = {"same": args, "others": {"x": args["z"], "y": args["x"], "z": args["y"]}, "views": {"x": lie(0), "y": lie(8), "z": lie(4)},
+             "parts": {"x": lie(2), "y": mx.nd.zeros((2, 2)), "z": lie(6)}}[where]
+    before = {n: g.asnumpy() * (req == "add") for n, g in grads.items()}
+    bound = net.bind(mx.cpu(), args, args_grad=grads, grad_req=req)
+    bound.forward(is_train=True)
+    bound.backward()
+    ones = np.ones((2, 2), "f4")
+    for name, wanted in {"x": ones @ (b @ c).T, "y": a.T @ ones @ c.T, "z": (a @ b).T @ ones}.items():
+        np.testing.assert_allclose(grads[name].asnumpy(), before[name] + wanted, rtol=1e-5)
+
+
+def test_head_gradients_may_lie_in_the_memory_of_gradients():
+    x, y = mx.sym.var("x"), mx.sym.var("y")
+    args = {"x": mx.nd.array([1.5, 2, 3]), "y": mx.nd.array([0.5, -1, 0.25])}
+    grads = {"x": mx.nd.array([2, 3, 5]), "y": mx.nd.zeros(3)}
+    net = (x * mx.sym.tanh(y)).bind(mx.cpu(), args, args_grad=grads)
+    a, b, g = args["x"].asnumpy(), args["y"].asnumpy(), grads["x"].asnumpy()
+    net.forward(is_train=True)
+    net.backward(grads["x"])
+    np.testing.assert_allclose(grads["x"].asnumpy(), g * np.tanh(b), rtol=1e-6)
+    np.testing.assert_allclose(grads["y"].asnumpy(), g * a * (1 - np.tanh(b) ** 2), rtol=1e-6)

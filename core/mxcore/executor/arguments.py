@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import infer
+from .._core import infer, transfer
 from .._core.array import Array, Storage
 from .._core.context import Context
 from .._core.errors import error, suggest
@@ -18,7 +18,7 @@ from .joint import joint
 from .place import group_context
 from .program import infer_all
 
-__all__ = ["from_buffer", "groups_of", "listed", "requests", "simple_arrays"]
+__all__ = ["entangled", "from_buffer", "groups_of", "listed", "requests", "simple_arrays"]
 
 #: So many missing arguments are named, each with the nearest names given.
 _SHOWN = 10
@@ -60,6 +60,29 @@ def listed(given: Any, names: list[str], what: str, optional: bool, at: Callable
         if a.context is not at(n):
             raise error(ValueError, f"bind: {what} '{n}' lives on {a.context}, the executor on {at(n)}")
     return arrays
+
+
+def entangled(grads: Mapping[str, Any], others: Sequence[Any]) -> set[str]:
+    """The gradients that have memory in common with one another or with other arrays, by name: they cannot be written as they come.
+
+    Parameters
+    ----------
+    grads : mapping of str to NDArray
+    others : sequence of NDArray
+        Arguments and auxiliary states.
+    """
+    found = set()
+    arrays = [a for a in (*others, *grads.values()) if a.stype == "default"]
+    bare = [not a.context.device.owns(a._data) for a in arrays]
+    for name, g in grads.items():
+        if g.stype == "default":
+            device = g.context.device
+            own = device.owns(g._data)
+            # An array that owns its memory can only meet views, and itself.
+            near = [a._data for a, view in zip(arrays, bare) if a is not g and (view or not own or a._data is g._data) and a.context.device is device]
+            if transfer.overlaps(device, g._data, near) or sum(a is g for a in arrays) > 1:
+                found.add(name)
+    return found
 
 
 def groups_of(group2ctx: Any) -> dict[str, Context]:

@@ -19,7 +19,7 @@ from ..ndarray.indexing import write
 from ..ndarray.sparse import zeros
 from ..ops.storage import to_csr, to_rows
 from . import watch
-from .arguments import from_buffer, groups_of, listed, requests, simple_arrays
+from .arguments import entangled, from_buffer, groups_of, listed, requests, simple_arrays
 from .compile import Compiled, compile_graph
 from .describe import describe
 from .instance import Instance
@@ -54,7 +54,7 @@ class Executor:
     """
 
     def __init__(self, symbol: Any, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any,
-                 group2ctx: Mapping[str, Any] | None = None, shared_exec: Executor | None = None) -> None:
+                 group2ctx: Mapping[str, Any] | None = None, shared_exec: Executor | None = None, made: bool = False) -> None:
         self._symbol = symbol
         self._heads = run_passes(symbol._heads)
         self._ctx = Context(ctx) if ctx is not None else current_context()
@@ -81,6 +81,10 @@ class Executor:
             elif self._reqs[n] != "null":
                 transfer.check_writable(self.grad_arrays[i], f"bind: the gradient of '{n}'")
         self._wanted = [n for n in names if self._reqs[n] != "null"]
+        #: Gradients that are computed elsewhere and copied in the end, since arguments or others lie in their memory; none among arrays `made` here.
+        self._entangled: set[str] = set() if shared_exec is None else shared_exec._entangled.intersection(self._wanted)
+        if not made:
+            self._entangled = entangled({n: self.grad_arrays[self._place_of[n]] for n in self._wanted}, [*self.arg_arrays, *self.aux_arrays])
         self._monitor: Callable[[str, Any], None] | None = None
         self._monitor_all = False
         self._instances: dict[Any, tuple[Compiled, Instance]] = {}
@@ -110,7 +114,7 @@ class Executor:
         reqs = requests(grad_req, symbol.list_arguments())
         args, grads, aux = simple_arrays(symbol, ctx, reqs, type_dict or {}, shapes, groups, stype_dict or {}, shared_exec,
                                          shared_buffer, shared_arg_names or ())
-        return cls(symbol, ctx, args, grads, reqs, aux, group2ctx, shared_exec)
+        return cls(symbol, ctx, args, grads, reqs, aux, group2ctx, shared_exec, made=True)
 
     # -- programs ----------------------------------------------------------------------------------------------
     def _make_outputs(self) -> list[Any]:
@@ -231,10 +235,16 @@ class Executor:
                     raise error(ValueError, f"backward: output {label} is no loss and needs a gradient; pass out_grads, or make it a "
                                             "loss with mx.sym.make_loss()")
                 head_grads.append((name, g.as_in_context(y.context)))
+        targets = {n: self.grad_arrays[self._place_of[n]] for n in self._wanted}
+        written = [a._data for a in targets.values()]
+        head_grads = [(n, g.copy() if transfer.overlaps(g.context.device, g._data, written) else g) for n, g in head_grads]
+        places = {n: a.copy() if n in self._entangled else a for n, a in targets.items()}
         if not whole:  # never computed, or an earlier backward has used up the memory
             self._run(found, 0, keys, [], self.outputs)
         self._pending = found, keys, False
-        self._run(found, 1, found[1].keys(1), head_grads, [self.grad_arrays[self._place_of[n]] for n in self._wanted])
+        self._run(found, 1, found[1].keys(1), head_grads, [*places.values()])
+        for n in self._entangled:
+            write(targets[n], places[n])
 
     def _run(self, found: tuple[Compiled, Instance], part: int, keys: list[Any], head_grads: list[tuple[str, Any]],
              targets: list[Any]) -> None:

@@ -51,8 +51,17 @@ def check(obj, of="the optimizer"):
         bad = next((v for v in have.get(name, {}).values() if not isinstance(v, entry)), None)
         if bad is not None:
             raise error(TypeError, f"{of}, a {kind}, has a {type(bad).__name__} in its table {name!r}; the file is damaged")
+    if have.get("sym_info") and not _symbol_info(have["sym_info"]):
+        raise error(TypeError, f"{of}, a {kind}, has 'sym_info' that is not the attributes and the argument names of a symbol; the file is damaged")
     if isinstance(have.get("lr_scheduler"), LRScheduler):
         check(have["lr_scheduler"], "the scheduler")
+
+
+def _symbol_info(info):
+    """Whether it is (attributes by node's name, names of arguments)."""
+    if len(info) != 2 or not isinstance(info[0], dict) or not isinstance(info[1], (list, tuple)):
+        return False
+    return all(isinstance(a, dict) for a in info[0].values()) and all(isinstance(n, str) for n in info[1])
 
 
 def check_state(optimizer, index, weight, state):
