@@ -104,6 +104,40 @@ def test_what_a_body_returns_is_held_to_the_declaration(plug):
         assert x.asnumpy().tolist() == [1, 2, 3]
 
 
+@pytest.fixture
+def kernel(plug):
+    """Give operator test_itself or test_wrong_count a kernel of the plugin 'fast'."""
+    plug("bodies", mxcore_ops=[itself, wrong_count])
+
+    def give(name, fn):
+        found = KernelSet("cpu")
+        found.kernel(name)(fn)
+        plug("fast", mxcore_kernels={"cpu": found})
+
+    return give
+
+
+def each_way(name):
+    """Calls of an operator: eager, bound."""
+    x = mx.nd.array([1, 2, 3])
+    yield lambda: getattr(mx.nd, name)(x)
+    bound = getattr(mx.sym, name)(mx.sym.var("x")).bind(mx.cpu(), {"x": x})
+    yield bound.forward
+
+
+@pytest.mark.parametrize("name, returned, text", [
+    ("test_itself", lambda x: (x, x), "its body returned 2 values; 1 are declared"), ("test_itself", lambda x: [], "its body returned 0 values; 1 are declared"),
+    ("test_wrong_count", lambda x: [x], "its body returned 1 values; 2 are declared"),
+    ("test_wrong_count", lambda x: (x, x, x), "its body returned 3 values; 2 are declared"), ("test_itself", lambda x: x.nothing, "no attribute 'nothing'"),
+])
+def test_what_a_kernel_does_wrong_is_told_with_its_plugin(kernel, name, returned, text):
+    kernel(name, lambda k, p, data: returned(data))
+    for call in each_way(name):
+        with pytest.raises(MXNetError, match=rf"operator {name} \[(node '\w+', )?kernel of fast\] with data float32 \(3,\): .*{text}"):
+            call()
+
+
+
 def test_out():
     x, y = mx.nd.array([1, 2]), mx.nd.zeros((2,))
     same = mx.nd.square(x, out=y)

@@ -73,7 +73,7 @@ def context_k(ctx: Context, is_train: bool) -> K:
 class Plan:
     """How one operator runs for inputs of given shapes and dtypes: kernel, output specs, estimated work."""
 
-    __slots__ = ("fn", "out", "specs", "mutated", "work", "sync", "visible", "n_out", "n_all", "sparse_in", "lean", "shape", "dtype")
+    __slots__ = ("fn", "out", "specs", "mutated", "work", "sync", "visible", "n_out", "n_all", "sparse_in", "lean", "shape", "dtype", "owner")
 
     fn: Any
     out: bool
@@ -88,6 +88,7 @@ class Plan:
     lean: bool
     shape: Any
     dtype: Any
+    owner: str
 
     LIMIT = 512
 
@@ -107,7 +108,7 @@ def make_plan(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> Plan:
         raise error(TypeError, f"operator {op.name}: the dtype of its output cannot be inferred from {describe(sig.inputs, ins)}")
     plan.specs = [Spec(s if infer.known(s) else None, t, st) for s, t, st in zip(shapes, dtypes, stypes)]
     plan.mutated = [ins[i] for i in sig.mutates]
-    plan.fn, plan.out, _ = registry.kernels.resolve(op, device, p, list(ins))
+    plan.fn, plan.out, plan.owner = registry.kernels.resolve(op, device, p, list(ins))
     plan.sync = op.stateful or any(s.shape is None or s.stype != "default" for s in plan.specs)
     if plan.out and plan.sync and not op.stateful and any(s.shape is None for s in plan.specs):
         raise error(ValueError, f"operator {op.name}: a kernel with out=True needs known output shapes")
@@ -207,10 +208,10 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
             # Only NumPy's own arrays tell for certain that nobody shares their memory; of others the device is asked.
             if v.__class__ is not ndarray or v.dtype is not plan.dtype or v.shape != plan.shape or v.base is not None or v is d:
                 if v.__class__ is tuple or v.__class__ is list:
-                    v, = v
+                    v, = listed(v, 1)
                 v = conform(k, v, plan.specs[0], [x._data for x in inputs], share and op.view)
         except Exception as e:
-            raise_in_op(e, op.name, p, [x._data for x in inputs])
+            raise_in_op(e, op.name, p, [x._data for x in inputs], owner=plan.owner)
         result = cls(v, _view_storage(k, v, x)) if share and op.view else fresh(cls, v, ctx)
         if mode["record"]:
             tape.record(op, p, inputs, (result,))
@@ -261,7 +262,7 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
         try:
             values, saved_state = run_kernel(op, plan, k, p, datas, given, share, mixed)
         except Exception as e:
-            raise_in_op(e, op.name, p, datas)
+            raise_in_op(e, op.name, p, datas, owner=plan.owner)
         for i, new in zip(sig.mutates, values[plan.n_out:]):
             if new is not None:
                 old = inputs[i]._data
@@ -327,15 +328,21 @@ def run_kernel(op: Op, plan: Plan, k: K, p: Params, datas: list[Any], given: lis
     r = plan.fn(k, p, *datas)
     if op.stateful:
         r, saved = r
-    values = [r] if plan.n_all == 1 and not isinstance(r, (tuple, list)) else list(r)
-    if len(values) != plan.n_all:
-        raise error(ValueError, f"its body returned {len(values)} values; {plan.n_all} are declared")
+    values = listed(r, plan.n_all)
     for i, v in enumerate(values):
         if v is None:
             continue
         spec = plan.specs[i] if i < plan.n_out else plan.mutated[i - plan.n_out]
         values[i] = conform(k, v, spec, datas, share and op.view)
     return values, saved
+
+
+def listed(r: Any, n: int) -> list[Any]:
+    """What a body returned, as the list of the `n` values that are declared."""
+    values = list(r) if isinstance(r, (tuple, list)) else [r]
+    if len(values) != n:
+        raise error(ValueError, f"its body returned {len(values)} values; {n} are declared")
+    return values
 
 
 def densified(k: K, datas: list[Any]) -> list[Any]:
@@ -375,7 +382,7 @@ def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list
         results = [outs[i] if outs is not None and i < len(outs) else cls(device.empty(s.shape, s.dtype, ctx.device_id), Storage(ctx))
                    for i, s in enumerate(plan.specs)]
     except MemoryError as e:
-        raise_in_op(e, op.name, p, datas)
+        raise_in_op(e, op.name, p, datas, owner=plan.owner)
     if plan.sparse_in:
         datas = densified(k, datas)
     dest = [x._data for x in results] + [datas[i] for i in sig.mutates]
@@ -391,7 +398,7 @@ def _push(op: Op, plan: Plan, k: K, p: Params, inputs: Sequence[Any], outs: list
                 if v is not None and v is not d:
                     device.copy(v, d)
         except Exception as e:
-            raise_in_op(e, op.name, p, datas, where)
+            raise_in_op(e, op.name, p, datas, where, plan.owner)
 
     writes = [x._st for x in results] + [inputs[i]._st for i in sig.mutates]
     engine.it.push(ctx, work, [x._st for x in inputs], writes, op.name)

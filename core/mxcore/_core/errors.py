@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 __all__ = ["MXNetError", "MXNetWarning", "error", "suggest", "describe", "asked", "raise_in_op", "user_line", "warn", "caught",
-           "in_a_line"]
+           "in_a_line", "REFERENCE"]
 
 
 class MXNetError(RuntimeError):
@@ -24,6 +24,9 @@ class MXNetError(RuntimeError):
 class MXNetWarning(UserWarning):
     """Base of the warnings that mxcore gives where work can go on."""
 
+
+#: Who the kernels belong to that are the operators' own bodies.
+REFERENCE = "reference"
 
 _CLASSES: dict[type[Exception], type[MXNetError]] = {}
 
@@ -116,14 +119,14 @@ def asked(p: Any) -> str:
     return f"; parameters: {given}" if given else ""
 
 
-def raise_in_op(exc: BaseException, op: str, p: Any, values: Sequence[Any], where: str = "") -> NoReturn:
-    """Raise again what a kernel or rule raised, with the operator and its inputs' shapes and dtypes; once is enough."""
+def raise_in_op(exc: BaseException, op: str, p: Any, values: Sequence[Any], where: str = "", owner: str = REFERENCE) -> NoReturn:
+    """Raise again what a kernel or rule raised, with the operator, the kernel's owner, and its inputs' shapes and dtypes; once is enough."""
     if getattr(exc, "_in_op", False):
         raise exc
     kinds = (ValueError, TypeError, IndexError, KeyError, MemoryError, ZeroDivisionError, NotImplementedError)
     kind = next((c for c in kinds if isinstance(exc, c)), RuntimeError)
-    at = f" [{where}]" if where else ""
-    new = error(kind, f"operator {op}{at} with {describe(p._sig.inputs, values)}{asked(p)}: {exc}")
+    at = ", ".join(filter(None, (where, "" if owner == REFERENCE else f"kernel of {owner}")))
+    new = error(kind, f"operator {op}{at and f' [{at}]'} with {describe(p._sig.inputs, values)}{asked(p)}: {exc}")
     new._in_op = True  # type: ignore[attr-defined]
     # An error of ours says all there is; of anything else the traceback helps.
     raise new from (exc.__cause__ if isinstance(exc, MXNetError) else exc)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from .context import TYPE_IDS, Context, reset_devices
 from .device import Device
-from .errors import MXNetError, caught, error, in_a_line, suggest, warn
+from .errors import REFERENCE, MXNetError, caught, error, in_a_line, suggest, warn
 from .kernels import Kernel, KernelSet, Spec
 from .op import Op
 
@@ -236,12 +236,12 @@ class KernelTable:
     def resolve(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> tuple[Any, bool, str]:
         """(function, writes into outs, owner) for inputs like these; the reference body comes last."""
         if op.sparse_body is not None and any(s.stype != "default" for s in specs):
-            return op.sparse_body, False, "reference"
+            return op.sparse_body, False, REFERENCE
         for k in self.of(device.type, op):
             if k.fits(p, specs):
                 return k.fn, k.out, k.owner
         if op.body is not None and device.xp is not None:
-            return op.body, False, "reference"
+            return op.body, False, REFERENCE
         offers = sorted({k.owner for t in self.sets.values() for n in (op.name, *op.aliases) for k in t.get(n, ())})
         raise error(NotImplementedError, f"operator {op.name} has no kernel for device '{device.type}'"
                                          f" (offered for other devices by: {', '.join(offers) or 'no plugin'})")

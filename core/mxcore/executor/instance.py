@@ -131,7 +131,7 @@ class Instance:
             except Exception as e:
                 if step.op is None:
                     raise
-                raise_in_op(e, step.op.name, step.p, [env[s] for s in step.ins], f"node '{step.node.name}'")
+                raise_in_op(e, step.op.name, step.p, [env[s] for s in step.ins], f"node '{step.node.name}'", step.plan.owner)
             if step.view and env[step.outs[0]] is not before:
                 for u in program.users[step.outs[0]]:
                     if u > t and u not in dirty[u >= split]:
@@ -181,7 +181,7 @@ class Instance:
                 any(getattr(v, "stype", "default") != "default" for v in ins):
             return lambda: self._loose_call(step, k, p)
         if step.view:
-            v = _only(plan.fn(k, p, *ins))
+            v, = dispatch.listed(plan.fn(k, p, *ins), 1)
             if (v is ins[0] or k.device.shares(v, ins[0])) and getattr(getattr(v, "flags", None), "c_contiguous", True):
                 env[step.outs[0]] = v
                 return None
@@ -236,7 +236,7 @@ class Instance:
             step = self.program.steps[self._where[part][len(calls) - rest.__length_hint__() - 1]]
             if step.op is None:
                 raise
-            raise_in_op(e, step.op.name, step.p, [self.env[s] for s in step.ins], f"node '{step.node.name}'{where}")
+            raise_in_op(e, step.op.name, step.p, [self.env[s] for s in step.ins], f"node '{step.node.name}'{where}", step.plan.owner)
 
     def forget(self) -> None:
         """Drop loose values and states; those of fixed places stay until the next run."""
@@ -287,16 +287,14 @@ class Instance:
                 device.copy(v, place)
 
 
-def _only(v: Any) -> Any:
-    return v[0] if isinstance(v, (tuple, list)) else v
-
-
 def _one_result(fn: Any, k: Any, p: Any, ins: Sequence[Any], out: Any, spec: Any) -> Call:
-    copy, conform = k.device.copy, dispatch.conform
+    copy, conform, listed = k.device.copy, dispatch.conform, dispatch.listed
     dtype, shape = spec.dtype, spec.shape
 
     def call() -> None:
-        v = _only(fn(k, p, *ins))
+        v = fn(k, p, *ins)
+        if v.__class__ is tuple or v.__class__ is list:
+            v, = listed(v, 1)
         if v.__class__ is not out.__class__ or v.dtype != dtype or v.shape != shape:
             v = conform(k, v, spec, (), True)  # type: ignore[arg-type]
         copy(v, out)
@@ -305,10 +303,10 @@ def _one_result(fn: Any, k: Any, p: Any, ins: Sequence[Any], out: Any, spec: Any
 
 
 def _several_results(fn: Any, k: Any, p: Any, ins: Sequence[Any], outs: Sequence[Any], specs: Sequence[Any]) -> Call:
-    copy, conform = k.device.copy, dispatch.conform
+    copy, conform, listed = k.device.copy, dispatch.conform, dispatch.listed
 
     def call() -> None:
-        for v, out, spec in zip(fn(k, p, *ins), outs, specs):
+        for v, out, spec in zip(listed(fn(k, p, *ins), len(specs)), outs, specs):
             if v is not None and out is not None and v is not out:
                 copy(conform(k, v, spec, (), True), out)  # type: ignore[arg-type]
 

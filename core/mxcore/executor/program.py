@@ -18,6 +18,7 @@ import numpy as np
 
 from .._core import dispatch, infer, registry
 from .._core.context import Context
+from .._core.errors import REFERENCE
 from .._core.gradient import STATE_BACKWARD
 from .._core.graph import Graph, Node, topo
 from .._core.kernels import Spec
@@ -235,12 +236,12 @@ class Program:
         plan.specs = [self._spec((n, i)) for i in range(sig.n_out)]
         plan.mutated, plan.n_out, plan.n_all = [ins[i] for i in sig.mutates], sig.n_out, sig.n_all
         # Shapes known only by running leave the reference, which decides nothing beforehand.
-        plan.fn, plan.out = op.body, False
+        plan.fn, plan.out, plan.owner = op.body, False, REFERENCE
         if step.back is None and all(s.shape is not None for s in ins):
             specs = [Spec(s.shape, s.dtype) for s in ins] if plan.sparse_in else ins
-            fn, out, _ = registry.kernels.resolve(op, step.ctx.device, p, specs)
+            fn, out, owner = registry.kernels.resolve(op, step.ctx.device, p, specs)
             if not out or all(map(fixed, plan.specs)):
-                plan.fn, plan.out = fn, out
+                plan.fn, plan.out, plan.owner = fn, out, owner
         plan.work = _work(op, p, ins, plan.specs)
         wanted = tuple((n, i) in self._used for i in range(sig.n_out))
         dispatch.context_k(step.ctx, self.is_train)

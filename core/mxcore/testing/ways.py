@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .._core import registry
+from .._core.errors import REFERENCE
 
 __all__ = ["both_ways", "kernels_reached", "reference_bodies"]
 
@@ -50,7 +51,7 @@ def kernels_reached() -> Iterator[set[str]]:
 
     def noted(op: Any, *args: Any) -> Any:
         chosen = resolve(op, *args)
-        if chosen[2] != "reference":
+        if chosen[2] != REFERENCE:
             found.add(op.name)
         return chosen
 
