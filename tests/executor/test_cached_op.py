@@ -57,6 +57,35 @@ def test_forward_and_backward_give_what_nodes_give():
     assert len(op._signatures) == 2
 
 
+def test_backward_has_a_training_mode_of_its_own():
+    net = graph()
+    op = CachedOp(net)
+    for modes in (False, True), (False, False), (True, False), (True, True), (False, True):  # one memory, bound anew
+        found = []
+        for f in (lambda v: op(*[v[n] for n in net.list_inputs()]), lambda v: interpret(net._heads, v, mx.cpu())):
+            v = arrays()
+            with autograd.record(train_mode=modes[0]):
+                ys = f(v)
+            autograd.backward(ys, [nd.arange(y.size).reshape(y.shape) for y in ys], train_mode=modes[1])
+            found.append([y.asnumpy() for y in ys] + [a.asnumpy() if a.grad is None else a.grad.asnumpy() for a in v.values()])
+        for one, other in zip(*found):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5, err_msg=f"record, backward: {modes}")
+
+
+@pytest.mark.parametrize("modes", [(False, False), (True, False), (False, True)])
+def test_gradients_to_be_differentiated_again_follow_backwards_mode(modes):
+    net = graph()
+    found = []
+    for f in (lambda v: CachedOp(net)(*[v[n] for n in net.list_inputs()]), lambda v: interpret(net._heads, v, mx.cpu())):
+        v = arrays()
+        wanted = [v["x"], v["w"], v["bn_gamma"]]
+        with autograd.record(train_mode=modes[0]):
+            ys = f(v)
+            found.append(autograd.grad(ys, wanted, [nd.arange(y.size).reshape(y.shape) for y in ys], create_graph=True, train_mode=modes[1]))
+    for one, other in zip(*found):
+        np.testing.assert_allclose(one.asnumpy(), other.asnumpy(), rtol=1e-5, atol=1e-5)
+
+
 def test_outputs_are_new_at_every_call():
     _, f = whole(graph())
     first = f(arrays(seed=1))

@@ -179,6 +179,28 @@ def test_backward_belongs_to_the_last_forward():
     assert (drop.grad_arrays[0].asnumpy() == 1).all()  # as in predict mode
 
 
+@pytest.mark.parametrize("forward", [False, True])
+@pytest.mark.parametrize("backward", [False, True])
+def test_backward_has_a_training_mode_of_its_own(forward, backward):
+    e = mx.sym.BatchNorm(mx.sym.Variable("x"), fix_gamma=False, name="bn").simple_bind(mx.cpu(), x=(4, 2))
+    x = mx.nd.array(np.random.RandomState(0).uniform(-1, 1, (4, 2)))
+    dy = mx.nd.arange(8).reshape((4, 2))
+    e.copy_params_from({"x": x, "bn_gamma": mx.nd.ones(2), "bn_beta": mx.nd.zeros(2)},
+                       {"bn_moving_mean": mx.nd.array([0.1, 0.2]), "bn_moving_var": mx.nd.array([0.5, 2.0])})
+    values = [e.arg_dict["x"].copy(), *[e.arg_dict[n].copy() for n in ("bn_gamma", "bn_beta")], *[a.copy() for a in e.aux_arrays]]
+    for v in values[:3]:
+        v.attach_grad()
+    with mx.autograd.record(train_mode=forward):
+        y = mx.nd.BatchNorm(*values, fix_gamma=False)
+    y.backward(dy, train_mode=backward)
+    e.forward(is_train=forward)
+    e.backward(dy, is_train=backward)
+    for name, v in zip(("x", "bn_gamma", "bn_beta"), values):
+        np.testing.assert_allclose(e.grad_dict[name].asnumpy(), v.grad.asnumpy(), rtol=1e-5, atol=1e-6)
+    for a, v in zip(e.aux_arrays, values[3:]):
+        np.testing.assert_allclose(a.asnumpy(), v.asnumpy(), rtol=1e-6)
+
+
 def test_storage_types_are_those_asked_for():
     ex = mx.sym.dot(mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w")).simple_bind(mx.cpu(), x=(3, 4), w=(4, 2), grad_req="null")
     assert ex.arg_dict["x"].stype == "csr" and ex.arg_dict["w"].stype == "default"

@@ -63,6 +63,21 @@ def test_a_long_chain_that_fuses_is_right_and_in_pieces():
     assert len(sizes) >= 75 and max(sizes) <= 64
 
 
+def test_arguments_and_gradients_that_are_parts_of_one_array():
+    def work(n):
+        names = [f"v{i}" for i in range(n)]
+        xs, dxs = mx.nd.arange(n), mx.nd.zeros(n)
+        net = mx.sym.Group([mx.sym.Variable(v) * 2 for v in names])
+        e = net.bind(mx.cpu(), {v: xs[i:i + 1] for i, v in enumerate(names)}, {v: dxs[i:i + 1] for i, v in enumerate(names)})
+        assert not e._entangled
+        e.forward(is_train=True)
+        e.backward([xs[i:i + 1] for i in range(n)])
+        assert np.array_equal(dxs.asnumpy(), 2 * np.arange(n))
+        e.reshape(**dict.fromkeys(names, (1,)))
+
+    linear(work, 200)
+
+
 def test_arguments_heads_and_readers():
     def arguments(n):
         names = [f"v{i}" for i in range(n)]

@@ -1,7 +1,9 @@
 """What an executor is given, checked and put in order, and the arrays that simple_bind makes."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -62,27 +64,42 @@ def listed(given: Any, names: list[str], what: str, optional: bool, at: Callable
     return arrays
 
 
-def entangled(grads: Mapping[str, Any], others: Sequence[Any]) -> set[str]:
-    """The gradients that have memory in common with one another or with other arrays, by name: they cannot be written as they come.
+def entangled(named: Mapping[Any, Any], others: Iterable[Any]) -> set[Any]:
+    """The arrays that have memory in common with one another or with other ones, by name; time grows with their number.
 
     Parameters
     ----------
-    grads : mapping of str to NDArray
-    others : sequence of NDArray
-        Arguments and auxiliary states.
+    named : mapping to NDArray
+        Gradients, which then cannot be written as they come, or what is read while gradients are written.
+    others : iterable of NDArray
     """
+    dense = [(n, a._data, a.context.device) for n, a in (*((None, a) for a in others), *named.items()) if a.stype == "default"]
+    times = Counter(id(d) for _, d, _ in dense)
+    views = [row for row in dense if not row[2].owns(row[1])]
+    if not views and len(times) == len(dense):
+        return set()
     found = set()
-    arrays = [a for a in (*others, *grads.values()) if a.stype == "default"]
-    bare = [not a.context.device.owns(a._data) for a in arrays]
-    for name, g in grads.items():
-        if g.stype == "default":
-            device = g.context.device
-            own = device.owns(g._data)
-            # An array that owns its memory can only meet views, and itself.
-            near = [a._data for a, view in zip(arrays, bare) if a is not g and (view or not own or a._data is g._data) and a.context.device is device]
-            if transfer.overlaps(device, g._data, near) or sum(a is g for a in arrays) > 1:
+    host = sorted(((*_span(d), n) for n, d, _ in dense if isinstance(d, np.ndarray) and d.size), key=itemgetter(0))
+    # Whatever meets one further left meets the one that reaches furthest from there.
+    end, whose = 0, None
+    for low, high, name in host:
+        if low < end:
+            found |= {name, whose}
+        if high > end:
+            end, whose = high, name
+    for name, d, device in dense:
+        if name is not None and not isinstance(d, np.ndarray):  # one that owns its memory can only meet views, and itself
+            near = [e for _, e, where in (views if device.owns(d) else dense) if e is not d and where is device]
+            if times[id(d)] > 1 or transfer.overlaps(device, d, near):
                 found.add(name)
-    return found
+    return found - {None}
+
+
+def _span(d: Any) -> tuple[int, int]:
+    """The addresses that a NumPy array lies between."""
+    first = d.__array_interface__["data"][0]
+    steps = [(n - 1) * stride for n, stride in zip(d.shape, d.strides)]
+    return first + sum(v for v in steps if v < 0), first + sum(v for v in steps if v > 0) + d.itemsize
 
 
 def groups_of(group2ctx: Any) -> dict[str, Context]:

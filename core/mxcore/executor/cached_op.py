@@ -208,9 +208,10 @@ class _Signature:
         self.datas = list(datas)
         compiled = self.compiled = compile_graph(owner._heads, facts, ctx, train, self.wrt)
         program = self.program = compiled.program
-        #: (slot, input) of what the program reads, and those auxiliary states that it may write.
+        self.names = names
+        #: (slot, input) of what the program reads, and those auxiliary states that it may write in training.
         self.slots = [(program.variables[n], i) for i, n in enumerate(names) if n in program.variables]
-        self.mutated = [i for i, n in enumerate(names) if n in owner._aux and n in program.variables] if train else []
+        self.mutated = [i for i, n in enumerate(names) if n in owner._aux and n in program.variables]
         self.n_out = program.n_first
         self.specs = [program.specs[s] for s in program.head_slots]
         self.head_grads = [(program.variables[n], i) for i, n in enumerate(compiled.head_grads) if n is not None]
@@ -234,10 +235,8 @@ class _Signature:
         instance, program, ctx = memory.instance, self.program, self.ctx
         if ctx.device.async_:
             ctx.device.activate(ctx.device_id)
-        for i in self.mutated:
-            check_writable(args[i], f"training moves the auxiliary state '{owner._names[i]}'")
         memory.reads = [x._st for x in args]
-        memory.moved = [args[i]._st for i in self.mutated]
+        memory.moved = [args[i] for i in self.mutated]
         memory.again = [(slot, datas[i]) for slot, i in self.slots], instance.keys(0)
         outs = memory.run(0, *memory.again, range(self.n_out))
         if self.needs is None:
@@ -280,14 +279,18 @@ class _Memory:
         outs: list[Any] = [NDArray(ctx.device.empty(s.specs[h].shape, s.specs[h].dtype, ctx.device_id), Storage(ctx))
                            if h is not None and fixed(s.specs[h]) else None for h in heads]
         targets = [(h, y._data) for h, y in zip(heads, outs) if y is not None]
+        train = state.train if part else s.train  # backward has a mode of its own
+        moved = self.moved if train else []
+        for x, i in zip(moved, s.mutated):
+            check_writable(x, f"training moves the auxiliary state '{s.names[i]}'")
 
         def work(where: str) -> None:
-            instance.bind(part, values, targets)
+            instance.bind(part, values, targets, train)
             instance.run(part, keys, where)
 
-        for st in self.moved:  # some operators move them in their backward
-            st.version += 1
-        launch(s.program, part, ctx, work, [*self.reads, *more], [*(y._st for y in outs if y is not None), *self.moved, self.st])
+        for x in moved:  # some operators move them in their backward
+            x._st.version += 1
+        launch(s.program, part, ctx, work, [*self.reads, *more], [*(y._st for y in outs if y is not None), *(x._st for x in moved), self.st], train=train)
         # Heads of unknown shape exist only once the program has run; such programs run at once.
         for i, h in enumerate(heads):
             value = None if h is None or outs[i] is not None else instance.loose(h)

@@ -204,6 +204,8 @@ class Executor:
         ----------
         out_grads : NDArray, list or dict of NDArray, optional
             Gradients of the outputs; only loss operators do without.
+        is_train : bool
+            The training mode of gradient operators, whatever that of `forward` was: ``BatchNorm``'s depends on it.
 
         Raises
         ------
@@ -236,27 +238,28 @@ class Executor:
                                             "loss with mx.sym.make_loss()")
                 head_grads.append((name, g.as_in_context(y.context)))
         targets = {n: self.grad_arrays[self._place_of[n]] for n in self._wanted}
-        written = [a._data for a in targets.values()]
-        head_grads = [(n, g.copy() if transfer.overlaps(g.context.device, g._data, written) else g) for n, g in head_grads]
+        overwritten = entangled({id(g._data): g for _, g in head_grads}, targets.values())
+        head_grads = [(n, g.copy() if id(g._data) in overwritten else g) for n, g in head_grads]
         places = {n: a.copy() if n in self._entangled else a for n, a in targets.items()}
         if not whole:  # never computed, or an earlier backward has used up the memory
             self._run(found, 0, keys, [], self.outputs)
         self._pending = found, keys, False
-        self._run(found, 1, found[1].keys(1), head_grads, [*places.values()])
+        self._run(found, 1, found[1].keys(1), head_grads, [*places.values()], bool(is_train))
         for n in self._entangled:
             write(targets[n], places[n])
 
     def _run(self, found: tuple[Compiled, Instance], part: int, keys: list[Any], head_grads: list[tuple[str, Any]],
-             targets: list[Any]) -> None:
+             targets: list[Any], is_train: bool | None = None) -> None:
         """Run one part, inline or through the engine; `targets` are what it writes beside auxiliary states."""
         compiled, instance = found
         program = compiled.program
+        train = program.is_train if is_train is None else is_train
         given = [*zip(self._arg_names, self.arg_arrays), *zip(self._aux_names, self.aux_arrays), *head_grads]
         heads = range(len(self.outputs)) if part == 0 else compiled.grads
         reads = [a._st for _, a in given]
         writes = [a._st for a in (*targets, *self.aux_arrays) if a is not None]
         monitor = self._monitor
-        if program.is_train:
+        if train:
             for name, a in zip(self._aux_names, self.aux_arrays):
                 transfer.check_writable(a, f"training moves the auxiliary state '{name}'")
 
@@ -264,7 +267,7 @@ class Executor:
             slots = program.variables
             places = [(h, a._data if a.stype == "default" else self._dense_place(program.specs[program.head_slots[h]], a.context))
                       for h, a in zip(heads, targets) if h is not None and a is not None]
-            instance.bind(part, [(slots[n], a._data) for n, a in given if n in slots], [place for place in places if place[1] is not None])
+            instance.bind(part, [(slots[n], a._data) for n, a in given if n in slots], [place for place in places if place[1] is not None], train)
             instance.run(part, keys, where)
             self._take(instance, part, heads, targets)
             if monitor is None and (part == 1 or len(program.steps) == program.split):
@@ -272,7 +275,7 @@ class Executor:
 
         for st in writes:
             st.version += 1
-        launch(program, part, self._ctx, work, reads, writes, now=monitor is not None, train=program.is_train)
+        launch(program, part, self._ctx, work, reads, writes, now=monitor is not None, train=train)
         if monitor is not None:
             self._report(instance, part)
 

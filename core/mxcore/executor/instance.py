@@ -12,6 +12,7 @@ import numpy as np
 from .._core import dispatch, rng, transfer
 from .._core.errors import error, raise_in_op
 from .._core.graph import Node
+from .mirror import MIRRORED
 from .program import Program, Step, fixed
 
 __all__ = ["Instance"]
@@ -59,6 +60,8 @@ class Instance:
         for slot, (where, first) in program.places.items():
             spec = program.specs[slot]
             self.env[slot] = self.blocks[where][first:first + spec.size].reshape(spec.shape)
+        #: The training mode of the second part's gradient operators.
+        self._mode = program.is_train
         #: Call contexts of the random steps of both parts, in program order.
         self._random: tuple[list[Any], list[Any]] = ([], [])
         self._ks: list[Any] = []
@@ -88,7 +91,7 @@ class Instance:
                                      f"{step.op and step.op.name}, node '{step.node.name}': {e}") from e
 
     # -- binding -----------------------------------------------------------------------------------------------
-    def bind(self, part: int, values: Iterable[tuple[int, Any]], targets: Iterable[tuple[int, Any]] = ()) -> None:
+    def bind(self, part: int, values: Iterable[tuple[int, Any]], targets: Iterable[tuple[int, Any]] = (), train: bool | None = None) -> None:
         """Take the caller's arrays, and bind the steps of a part that they touch.
 
         Parameters
@@ -99,8 +102,12 @@ class Instance:
             Variables.
         targets : iterable of (head, device array)
             Where heads are written; a loose head has none.
+        train : bool, optional
+            The training mode of gradient operators, for the second part; as it is unless told.
         """
         env, program, split = self.env, self.program, self.program.split
+        if part and train not in (None, self._mode):
+            self._change_mode()
         dirty = self._dirty
         for slot, v in values:
             if env[slot] is not v:
@@ -145,6 +152,20 @@ class Instance:
         dirty[part].clear()
         if moved:
             self._collect(part)
+
+    def _change_mode(self) -> None:
+        """Bind gradient operators for the other training mode; what backward computes again, and states, keep that of forward."""
+        self._mode = not self._mode
+        for t in range(self.program.split, len(self._ks)):
+            step, k = self.program.steps[t], self._ks[t]
+            if k is None or step.back is not None or MIRRORED in step.node.attrs:
+                continue
+            if step.random:  # a context of this instance's own
+                k.is_train = self._mode
+                continue
+            self._ks[t] = dispatch.K(step.ctx, self._mode, k.wanted)
+            self._ks[t].shapes = k.shapes
+            self._dirty[1].add(t)
 
     def _collect(self, part: int) -> None:
         """The calls of a part, without the steps that vanished."""

@@ -21,7 +21,7 @@ def replay(on_arrays: Callable[[Any, Sequence[Any], Any], list[Any]]) -> Callabl
         try:
             # A gradient that never arrived is zero.
             pairs = [(y, g) for y, g in zip(on_arrays(p, inputs, k.ctx), dys) if g is not None and y._entry is not None]
-            found = tape.backward([y for y, _ in pairs], [g for _, g in pairs], create_graph=True, variables=wanted) if pairs else None
+            found = tape.backward([y for y, _ in pairs], [g for _, g in pairs], create_graph=True, train_mode=train, variables=wanted) if pairs else None
         finally:
             state.train = train
         grads = iter(found or ())
