@@ -222,7 +222,7 @@ class DetRandomCropAug(_Window):
         left, top, w, h = window
         if w * h < _SMALLEST:
             return None
-        frame = np.array([left / width, top / height, (left + w) / width, (top + h) / height])
+        frame = np.array([left / width, top / height, (left + w) / width, (top + h) / height], label.dtype)
         boxes = label[:, 1:5]
         size = areas(boxes)
         seen = size * width * height > _SMALLEST
@@ -232,7 +232,7 @@ class DetRandomCropAug(_Window):
         if not shares.size or shares.min() <= self.min_object_covered:
             return None
         out = label.copy()
-        out[:, 1:5] = np.clip((boxes - np.tile(frame[:2], 2)) / np.tile(frame[2:] - frame[:2], 2), 0, 1)
+        out[:, 1:5] = np.clip((boxes - np.tile(frame[:2], 2)) / np.array([w / width, h / height] * 2, label.dtype), 0, 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = areas(out[:, 1:5]) * (w / width) * (h / height) / size
         out = out[(areas(out[:, 1:5]) > 0) & (share > self.min_eject_coverage)]
