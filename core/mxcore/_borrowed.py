@@ -18,6 +18,7 @@ BORROWED: dict[str, dict[str, str]] = {
     "executor": {".ndarray": "NDArray", "._ctext": "c_array_buf c_handle_array c_str_array check_call py_str"},
     "gluon.block": {".symbol": "Symbol load_json", ".util": "np_array np_shape"},
     "gluon.trainer": {".kvstore": "KVStore"},
+    "image": {".util": "is_np_array", ".base": "numeric_types"},
     "initializer": {".util": "is_np_array"},
     "model": {
         ".context": "Context cpu", ".io": "DataDesc", ".initializer": "Uniform", ".optimizer": "get_updater",

@@ -335,6 +335,23 @@ def _read_embedding(folder: Path) -> None:
         raise
 
 
+def _lists() -> list[Sample]:
+    picture = (TESTS / "golden" / "data" / "images" / "0.png").read_bytes()
+    return [{"ImageIter.lst": b"0\t1.0\ta.png\n1\t0\ta.png\n", "a.png": picture}, {"ImageDetIter.lst": b"7\t2\t5\t0\t0.1\t0.2\t0.5\t0.6\ta.png\n", "a.png": picture}]
+
+
+def _read_list(folder: Path) -> None:
+    import mxcore as mx
+
+    for kind in ("ImageIter", "ImageDetIter"):
+        path = folder / f"{kind}.lst"
+        if path.exists():
+            try:
+                getattr(mx.image, kind)(2, (3, 20, 20), path_imglist=str(path), path_root=str(folder)).next()
+            except StopIteration:  # every image was left out
+                pass
+
+
 FORMATS: dict[str, Format] = {
     "params": Format(_params, _read_params),
     "npy": Format(_npy, _read_npy),
@@ -351,5 +368,6 @@ FORMATS: dict[str, Format] = {
     "mnist": Format(lambda: _idx_files(bytes), _read_mnist),
     "mnist gz": Format(lambda: _idx_files(lambda b: gzip.compress(b, mtime=0)), _read_mnist),
     "csv": Format(_csv, _read_csv),
+    "image lists": Format(_lists, _read_list),
     "embeddings": Format(_embeddings, _read_embedding),
 }

@@ -5,6 +5,7 @@ resizes it; it is loaded when it is first needed.
 """
 from __future__ import annotations
 
+from .._borrowed import borrowed
 from .augmenters import (
     Augmenter,
     BrightnessJitterAug,
@@ -61,3 +62,5 @@ __all__ = [
     "color_normalize", "copyMakeBorder", "fixed_crop", "imdecode", "imread", "imresize", "imrotate", "random_crop", "random_rotate",
     "random_size_crop", "resize_short", "scale_down",
 ]  # fmt: skip
+
+__getattr__ = borrowed(__name__)
