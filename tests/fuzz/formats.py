@@ -320,6 +320,16 @@ def _read_csv(folder: Path) -> None:
         raise said
 
 
+def _libsvm() -> list[Sample]:
+    return [{"a.svm": b"1 0:0.5 2:1.25\n-2\n3.5 1:2 3:4\n"}, {"a.svm": b"# none\n1 qid:3 1:-1e-1 # more\n0 3\n"}]
+
+
+def _read_libsvm(folder: Path) -> None:
+    import mxcore as mx
+
+    mx.io.LibSVMIter(data_libsvm=str(folder / "a.svm"), data_shape=(4,), batch_size=2).next().data[0].check_format()
+
+
 def _embeddings() -> list[Sample]:
     return [{"a.txt": b"hello 1 2\nworld 3 4\n<unk> 0 0\n"}, {"a.txt": "2 3\nhällo 1 2.5 -3e-2\nw 1 2 3\n".encode()}]
 
@@ -368,6 +378,7 @@ FORMATS: dict[str, Format] = {
     "mnist": Format(lambda: _idx_files(bytes), _read_mnist),
     "mnist gz": Format(lambda: _idx_files(lambda b: gzip.compress(b, mtime=0)), _read_mnist),
     "csv": Format(_csv, _read_csv),
+    "libsvm": Format(_libsvm, _read_libsvm),
     "image lists": Format(_lists, _read_list),
     "embeddings": Format(_embeddings, _read_embedding),
 }
