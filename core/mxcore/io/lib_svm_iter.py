@@ -30,7 +30,7 @@ class _Rows:
 
     def __init__(self, path, width):
         self.path, self.width = path, width
-        labels, values, columns, ends = array("d"), array("f"), array("q"), array("q", [0])
+        labels, values, columns, ends = array("f"), array("f"), array("q"), array("q", [0])
         folder = None if is_url(path) else local_path(path)
         names = [path] if folder is None or not os.path.isdir(folder) else [os.path.join(folder, n) for n in sorted(os.listdir(folder))]
         for name in names:
