@@ -15,8 +15,8 @@ __version__ = "0.1.0"
 _LAZY: dict[str, str] = {
     **{n: "mxcore." + n for n in (
         "attribute autograd base callback compat context contrib engine executor executor_manager gluon image initializer io "
-        "kvstore log lr_scheduler metric model module monitor name ndarray operator optimizer plugin profiler random recordio "
-        "registry rnn runtime symbol test_utils testing util visualization").split()},
+        "kvstore libinfo library log lr_scheduler metric model module monitor name ndarray operator optimizer plugin profiler random recordio "
+        "registry rnn rtc runtime symbol test_utils testing util visualization").split()},
     "nd": "mxcore.ndarray", "sym": "mxcore.symbol", "mod": "mxcore.module", "kv": "mxcore.kvstore", "init": "mxcore.initializer",
     "img": "mxcore.image", "mon": "mxcore.monitor", "viz": "mxcore.visualization", "rnd": "mxcore.random", "opt": "mxcore.optimizer",
     **{n: "mxcore.context:" + n for n in "Context cpu cpu_pinned gpu num_gpus current_context gpu_memory_info".split()},

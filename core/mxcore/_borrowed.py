@@ -15,10 +15,14 @@ BORROWED: dict[str, dict[str, str]] = {
     "base": {"._ctext": "MXCallbackList c_array c_array_buf c_handle_array c_str c_str_array check_call ctypes2buffer ctypes2numpy_shared "
                         "mx_float_p py_str"},
     "context": {".base": "classproperty with_metaclass", "._ctext": "check_call"},
+    "contrib.autograd": {".ndarray": "NDArray zeros_like", ".base": "string_types", "._ctext": "c_array c_array_buf c_handle_array check_call"},
+    "engine": {"._ctext": "check_call"},
     "executor": {".ndarray": "NDArray", "._ctext": "c_array_buf c_handle_array c_str_array check_call py_str"},
     "gluon.block": {".symbol": "Symbol load_json", ".util": "np_array np_shape"},
     "gluon.trainer": {".kvstore": "KVStore"},
+    "image": {".util": "is_np_array", ".base": "numeric_types"},
     "initializer": {".util": "is_np_array"},
+    "library": {"._ctext": "check_call"},
     "model": {
         ".context": "Context cpu", ".io": "DataDesc", ".initializer": "Uniform", ".optimizer": "get_updater",
         ".executor_manager": "DataParallelExecutorManager _check_arguments", ".callback": "LogValidationMetricsCallback",
@@ -35,6 +39,7 @@ BORROWED: dict[str, dict[str, str]] = {
                  "._ctext": "MXCallbackList c_array c_array_buf c_str check_call ctypes2numpy_shared py_str"},
     "optimizer": {".ndarray": "NDabs=abs"},
     "random": {".base": "integer_types", "._ctext": "check_call"},
+    "rtc": {".ndarray": "NDArray", ".base": "numeric_types string_types", "._ctext": "c_array c_array_buf c_str c_str_array check_call"},
     "symbol.contrib": {"._ctext": "check_call"},
     "symbol.random": {".base": "numeric_types"},
 }  # fmt: skip

@@ -320,6 +320,16 @@ def _read_csv(folder: Path) -> None:
         raise said
 
 
+def _libsvm() -> list[Sample]:
+    return [{"a.svm": b"1 0:0.5 2:1.25\n-2\n3.5 1:2 3:4\n"}, {"a.svm": b"# none\n1 qid:3 1:-1e-1 # more\n0 3\n"}]
+
+
+def _read_libsvm(folder: Path) -> None:
+    import mxcore as mx
+
+    mx.io.LibSVMIter(data_libsvm=str(folder / "a.svm"), data_shape=(4,), batch_size=2).next().data[0].check_format()
+
+
 def _embeddings() -> list[Sample]:
     return [{"a.txt": b"hello 1 2\nworld 3 4\n<unk> 0 0\n"}, {"a.txt": "2 3\nhällo 1 2.5 -3e-2\nw 1 2 3\n".encode()}]
 
@@ -333,6 +343,23 @@ def _read_embedding(folder: Path) -> None:
     except MXNetError as e:
         assert "a.txt" in str(e), f"the error does not name the file: {e}"
         raise
+
+
+def _lists() -> list[Sample]:
+    picture = (TESTS / "golden" / "data" / "images" / "0.png").read_bytes()
+    return [{"ImageIter.lst": b"0\t1.0\ta.png\n1\t0\ta.png\n", "a.png": picture}, {"ImageDetIter.lst": b"7\t2\t5\t0\t0.1\t0.2\t0.5\t0.6\ta.png\n", "a.png": picture}]
+
+
+def _read_list(folder: Path) -> None:
+    import mxcore as mx
+
+    for kind in ("ImageIter", "ImageDetIter"):
+        path = folder / f"{kind}.lst"
+        if path.exists():
+            try:
+                getattr(mx.image, kind)(2, (3, 20, 20), path_imglist=str(path), path_root=str(folder)).next()
+            except StopIteration:  # every image was left out
+                pass
 
 
 FORMATS: dict[str, Format] = {
@@ -351,5 +378,7 @@ FORMATS: dict[str, Format] = {
     "mnist": Format(lambda: _idx_files(bytes), _read_mnist),
     "mnist gz": Format(lambda: _idx_files(lambda b: gzip.compress(b, mtime=0)), _read_mnist),
     "csv": Format(_csv, _read_csv),
+    "libsvm": Format(_libsvm, _read_libsvm),
+    "image lists": Format(_lists, _read_list),
     "embeddings": Format(_embeddings, _read_embedding),
 }

@@ -7,9 +7,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from ..base import error
-
-#: What code asks for that was written against MXNet 1.9.1 (GluonCV and GluonNLP compare it).
-VERSION = "1.9.1"
+from ..libinfo import __version__ as VERSION  # what code asks for that was written against MXNet 1.9.1 (GluonCV and GluonNLP compare it)
 
 # Modules in which MXNet keeps what the package around them shows. Pickles and a few scripts name them; where
 # mxcore has no module of that name, the package itself answers.

@@ -20,7 +20,7 @@ from .parameter import Constant, DeferredInitializationError, Parameter, Paramet
 from .trainer import Trainer
 
 #: Loaded when first asked for: a script that only trains needs none of the rest.
-_LAZY = ("contrib", "data", "loss", "model_zoo", "nn")
+_LAZY = ("contrib", "data", "loss", "model_zoo", "nn", "rnn")
 
 __all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter", "ParameterDict",
            "SymbolBlock", "Trainer", "block", "parameter", "tensor_types", "trainer", "utils",
@@ -30,8 +30,7 @@ __all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "P
 def __getattr__(name):
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")
-    planned = " yet: gluon.rnn is planned (README.md, Status)" if name == "rnn" else ""
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{planned}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():

@@ -18,13 +18,14 @@ from .cursor import BatchCursor
 from .data_batch import DataBatch
 from .data_desc import DataDesc
 from .data_iter import DataIter
+from .lib_svm_iter import LibSVMIter
 from .mnist_iter import MNISTIter
 from .mx_data_iter import MXDataIter
 from .nd_array_iter import NDArrayIter
 from .prefetching_iter import PrefetchingIter
 from .resize_iter import ResizeIter
 
-__all__ = ["BatchCursor", "CSVIter", "DataBatch", "DataDesc", "DataIter", "MNISTIter", "MXDataIter",
+__all__ = ["BatchCursor", "CSVIter", "DataBatch", "DataDesc", "DataIter", "LibSVMIter", "MNISTIter", "MXDataIter",
            "NDArrayIter", "PrefetchingIter", "ResizeIter"]  # fmt: skip
 
 

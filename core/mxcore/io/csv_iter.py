@@ -126,6 +126,8 @@ class CSVIter(MXDataIter):
         Names of the arrays.
     prefetch_buffer, ctx : optional
         Taken for MXNet's sake; the rows lie in memory.
+    **unknown
+        Other parameters are left out, with one warning.
 
     Raises
     ------
@@ -161,8 +163,10 @@ class CSVIter(MXDataIter):
         label_name="softmax_label",
         prefetch_buffer=4,
         ctx="cpu",
+        **unknown,
     ):
         super().__init__(batch_size, data_name, label_name)
+        self.leave_out(unknown)
         if dtype is not None and np.dtype(dtype).name not in _TYPES:
             raise error(TypeError, f"CSVIter: dtype must be one of {', '.join(_TYPES)}; got {dtype!r}")
         kind = np.dtype("float32" if dtype is None else dtype)

@@ -39,6 +39,8 @@ class MNISTIter(MXDataIter):
         Taken for MXNet's sake; the images lie in memory.
     dtype : {'float32'}, optional
         Type of the images; nothing else is offered, as in MXNet.
+    **unknown
+        Other parameters are left out, with one warning.
 
     Raises
     ------
@@ -74,8 +76,10 @@ class MNISTIter(MXDataIter):
         prefetch_buffer=4,
         ctx="cpu",
         dtype=None,
+        **unknown,
     ):
         super().__init__(batch_size, data_name, label_name)
+        self.leave_out(unknown)
         if dtype is not None and np.dtype(dtype) != np.float32:
             raise error(TypeError, f"MNISTIter: dtype must be float32, got {dtype!r}")
         if batch_size < 1:

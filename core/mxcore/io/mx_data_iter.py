@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._core.errors import warn
 from ..base import error
 from .data_batch import DataBatch
 from .data_iter import DataIter
@@ -43,6 +44,18 @@ class MXDataIter(DataIter):
         self.provide_data, self.provide_label = [], []
         self._current = None
         self._repeat = None
+
+    def leave_out(self, unknown):
+        """Tell of parameters that there are none of, in one warning; MXNet's iterators leave them out without a word.
+
+        Parameters
+        ----------
+        unknown : iterable of str
+            Their names.
+        """
+        if unknown:
+            names = ", ".join(map(repr, unknown))
+            warn(f"{type(self).__name__} has no parameter {names}: left out")
 
     def next_arrays(self):
         """Return the next batch as NumPy arrays.
@@ -101,4 +114,4 @@ class MXDataIter(DataIter):
 def _wrap(array):
     from .. import ndarray as nd
 
-    return nd.from_numpy(array)
+    return array if isinstance(array, nd.NDArray) else nd.from_numpy(array)

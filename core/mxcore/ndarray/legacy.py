@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _io_files
 from .._core import registry
+from .._core.errors import suggest
 from .._core.params import Float, Int, Parser
 from ..base import error
 from ..context import cpu
@@ -108,6 +109,8 @@ def _cvimread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | 
     to_rgb : bool
         Colours in the order red, green, blue; else blue first.
     """
+    for unknown in kwargs.keys() - {"name"}:
+        raise error(TypeError, f"operator _cvimread: no parameter is named {unknown!r}{suggest(unknown, ['filename', 'flag', 'to_rgb', 'out'])}")
     flag = int(_FLAG({"flag": flag}).flag)  # type: ignore[attr-defined]
     if not isinstance(filename, (str, os.PathLike)):
         raise error(TypeError, f"operator _cvimread: parameter 'filename' must be a path, got {type(filename).__name__}")

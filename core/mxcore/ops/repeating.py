@@ -278,14 +278,23 @@ def add_n(k, p, *args):
 
 
 def _flat_join(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Shapes of a joint vector of parameters; inputs may have any rank that the consumer decides."""
-    if any(s is None or -1 in s for s in ins):
+    """Shapes of a joint vector of parameters; inputs may have any rank that the consumer decides.
+
+    Where the whole is known, open inputs share what is left in equal parts: of a recurrent layer they are the weights of both directions
+    for an input whose size nobody told.
+    """
+    if any(s is None for s in ins):
         return ins, outs
-    axis = axis_of(p.dim, len(ins[0]))
+    axis, whole = axis_of(p.dim, len(ins[0])), outs[0]
     common: Any = None
     for s in ins:
         common = merge_shape(common, s[:axis] + (-1,) + s[axis + 1:])
-    return ins, [common[:axis] + (sum(s[axis] for s in ins),) + common[axis + 1:]]
+    sizes = [s[axis] for s in ins]
+    rest, n = (whole[axis] if whole is not None else -1) - sum(i for i in sizes if i >= 0), sizes.count(-1)
+    if n and rest >= 0 and rest % n == 0:
+        sizes = [rest // n if i < 0 else i for i in sizes]
+    full = -1 if -1 in sizes else sum(sizes)
+    return [common[:axis] + (i,) + common[axis + 1:] for i in sizes], [common[:axis] + (full,) + common[axis + 1:]]
 
 
 @op("_rnn_param_concat", inputs="data*", num_args=Int(ge=1, le=1 << 16), dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),

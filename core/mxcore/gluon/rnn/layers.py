@@ -1,0 +1,329 @@
+"""Whole recurrent layers on the fused operator ``RNN``: simple, LSTM, GRU."""
+
+from __future__ import annotations
+
+import re
+
+from ... import ndarray as nd
+from ...base import error
+from ..block import HybridBlock
+from . import cells
+from .containers import BidirectionalCell, HybridSequentialRNNCell
+from .modifiers import DropoutCell
+from .sequences import face, is_one
+
+__all__ = ["GRU", "LSTM", "RNN"]
+
+#: Gates of each mode of the operator, and the cell that does the same.
+_GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
+_LAYOUTS = ("TNC", "NTC")
+#: Attributes of parameters: direction, layer, product, kind.
+_NAME = re.compile(r"([lr])(\d+)_(i2h|h2h|h2r)_(weight|bias)")
+
+
+class _RNNLayer(HybridBlock):
+    """Base of the layers: their parameters, states and calls."""
+
+    def __init__(self, hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer, h2h_weight_initializer,
+                 i2h_bias_initializer, h2h_bias_initializer, mode, projection_size=None, h2r_weight_initializer=None, lstm_state_clip_min=None,
+                 lstm_state_clip_max=None, lstm_state_clip_nan=False, dtype="float32", use_sequence_length=False, **kwargs):  # fmt: skip
+        super().__init__(**kwargs)
+        if layout not in _LAYOUTS:
+            raise error(ValueError, f"{type(self).__name__}: layout must be one of {' and '.join(_LAYOUTS)}, got {layout!r}")
+        if projection_size and mode != "lstm":
+            raise error(TypeError, f"{type(self).__name__}: only an LSTM takes projection_size")
+        self._hidden_size, self._projection_size, self._num_layers = hidden_size, projection_size or None, num_layers
+        self._mode, self._layout, self._dropout, self._dir = mode, layout, dropout, 2 if bidirectional else 1
+        self._input_size, self._gates = input_size, _GATES[mode]
+        self._lstm_state_clip = {"lstm_state_clip_min": lstm_state_clip_min, "lstm_state_clip_max": lstm_state_clip_max,
+                                 "lstm_state_clip_nan": lstm_state_clip_nan}  # fmt: skip
+        self._dtype, self._use_sequence_length = dtype, use_sequence_length
+        rows, out = self._gates * hidden_size, self._out_size
+        for i in range(num_layers):
+            for d in self._directions:
+                width = input_size if i == 0 else out * self._dir
+                for name, shape, init in ((f"{d}{i}_i2h_weight", (rows, width), i2h_weight_initializer), (f"{d}{i}_h2h_weight", (rows, out), h2h_weight_initializer),
+                                          (f"{d}{i}_i2h_bias", (rows,), i2h_bias_initializer), (f"{d}{i}_h2h_bias", (rows,), h2h_bias_initializer),
+                                          *([(f"{d}{i}_h2r_weight", (out, hidden_size), h2r_weight_initializer)] if self._projection_size else ())):  # fmt: skip
+                    setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True, dtype=dtype))
+
+    @property
+    def _directions(self):
+        return "lr"[:self._dir]
+
+    @property
+    def _out_size(self):
+        return self._projection_size or self._hidden_size
+
+    def __repr__(self):
+        width = self.l0_i2h_weight.shape[1] if self._num_layers else None
+        more = f", num_layers={self._num_layers}" if self._num_layers != 1 else ""
+        more += f", dropout={self._dropout}" if self._dropout else ""
+        more += ", bidirectional" if self._dir == 2 else ""
+        return f"{type(self).__name__}({width or None} -> {self._hidden_size}, {self._layout}{more})"
+
+    def _collect_params_with_prefix(self, prefix=""):
+        """Parameters under the names that MXNet's files have: those of the cells that do the same."""
+        prefix += "." if prefix else ""
+        found = {}
+        for name, parameter in self._reg_params.items():
+            d, layer, product, kind = _NAME.fullmatch(name).groups()
+            cell = f"{d}_cell." if self._dir == 2 else ""
+            found[f"{prefix}_unfused.{layer}.{cell}{product}_{kind}"] = parameter
+        return found
+
+    def state_info(self, batch_size=0):
+        """Shape, layout and dtype of each state.
+
+        Parameters
+        ----------
+        batch_size : int
+
+        Returns
+        -------
+        list of dict
+            Shapes are ``(layers * directions, batch, size)``.
+        """
+        layers = self._num_layers * self._dir
+        sizes = [self._out_size, *([self._hidden_size] if self._mode == "lstm" else ())]
+        return [{"shape": (layers, batch_size, size), "__layout__": "LNC", "dtype": self._dtype} for size in sizes]
+
+    def begin_state(self, batch_size=0, func=nd.zeros, **kwargs):
+        """States to begin with.
+
+        Parameters
+        ----------
+        batch_size : int
+            0 where symbols are made, which find it out.
+        func : callable
+            Makes each: ``mx.nd.zeros``, ``mx.sym.var`` …
+        **kwargs
+            For `func`, as ``ctx`` and ``dtype``.
+
+        Returns
+        -------
+        list of NDArray or Symbol
+        """
+        return [func(name=f"{self.prefix}h0_{i}", **{**info, **kwargs}) for i, info in enumerate(self.state_info(batch_size))]
+
+    def cast(self, dtype):
+        super().cast(dtype)
+        self._dtype = dtype
+
+    def infer_shape(self, inputs, *args):
+        if len(inputs.shape) != 3:
+            raise error(ValueError, f"{type(self).__name__} '{self.name}': inputs must have three axes ({self._layout}), got {inputs.shape}")
+        for d in self._directions:
+            getattr(self, f"{d}0_i2h_weight").shape = self._gates * self._hidden_size, inputs.shape[2]
+
+    def __call__(self, inputs, states=None, sequence_length=None, **kwargs):
+        given = states
+        if given is None:
+            F = face(inputs)
+            if F is nd:
+                batch = inputs.shape[self._layout.find("N")] if inputs.ndim == 3 else 0
+                states = self.begin_state(batch, ctx=inputs.context, dtype=inputs.dtype)
+            else:
+                states = self.begin_state(0, func=F.zeros)
+        states = [states] if is_one(states) else list(states)
+        if isinstance(inputs, nd.NDArray):
+            self._check(inputs, states)
+        more = ()
+        if self._use_sequence_length:
+            if sequence_length is None:
+                raise error(ValueError, f"{type(self).__name__} '{self.name}' was made with use_sequence_length=True: sequence_length is missing")
+            more = (sequence_length,)
+        elif sequence_length is not None:
+            raise error(ValueError, f"{type(self).__name__} '{self.name}' takes no sequence_length: make it with use_sequence_length=True")
+        outputs, states = super().__call__(inputs, states, *more, **kwargs)
+        return outputs if given is None else (outputs, states)
+
+    def _check(self, inputs, states):
+        what = f"{type(self).__name__} '{self.name}'"
+        if inputs.ndim != 3:
+            raise error(ValueError, f"{what}: inputs must have three axes ({self._layout}), got {inputs.shape}")
+        batch = inputs.shape[self._layout.find("N")]
+        wanted = [info["shape"] for info in self.state_info(batch)]
+        got = [getattr(s, "shape", type(s).__name__) for s in states]
+        if got != wanted:
+            raise error(ValueError, f"{what}: states must be {', '.join(map(str, wanted))} for a batch of {batch}, got {', '.join(map(str, got))}; "
+                                    f"begin_state({batch}) makes them")
+
+    def hybrid_forward(self, F, inputs, states, sequence_length=None, **kwargs):
+        if self._layout == "NTC":
+            inputs = F.swapaxes(inputs, dim1=0, dim2=1)
+        order = [(d, i, g, t) for t in ("weight", "bias") for i in range(self._num_layers) for d in self._directions for g in ("i2h", "h2h", "h2r")]
+        flat = [F.reshape(kwargs[name], shape=(-1,)) for name in ("{}{}_{}_{}".format(*o) for o in order) if name in kwargs]
+        rnn = F.RNN(inputs, F._internal._rnn_param_concat(*flat, dim=0), *states, *([] if sequence_length is None else [sequence_length]),
+                    use_sequence_length=self._use_sequence_length, state_size=self._hidden_size, projection_size=self._projection_size,
+                    num_layers=self._num_layers, bidirectional=self._dir == 2, p=self._dropout, state_outputs=True, mode=self._mode,
+                    **self._lstm_state_clip)  # fmt: skip
+        outputs, *states = rnn
+        return F.swapaxes(outputs, dim1=0, dim2=1) if self._layout == "NTC" else outputs, states
+
+    def _unfuse(self):
+        """Cells that do the same, with the same parameters.
+
+        Returns
+        -------
+        HybridSequentialRNNCell
+        """
+        if self._projection_size:
+            raise error(NotImplementedError, f"{type(self).__name__} '{self.name}' projects its states, which no cell of gluon.rnn does; "
+                                             "gluon.contrib.rnn.LSTMPCell is the one")
+        if any(v is not None and v is not False for v in self._lstm_state_clip.values()):
+            raise error(NotImplementedError, f"{type(self).__name__} '{self.name}' clips its states, which no cell does")
+        make = {"rnn_relu": lambda **k: cells.RNNCell(self._hidden_size, activation="relu", **k),
+                "rnn_tanh": lambda **k: cells.RNNCell(self._hidden_size, activation="tanh", **k),
+                "lstm": lambda **k: cells.LSTMCell(self._hidden_size, **k), "gru": lambda **k: cells.GRUCell(self._hidden_size, **k)}[self._mode]  # fmt: skip
+        stack = HybridSequentialRNNCell(prefix=self.prefix, params=self.params)
+        with stack.name_scope():
+            width = self._input_size
+            for i in range(self._num_layers):
+                layer = [make(prefix=f"{d}{i}_", input_size=width) for d in self._directions]
+                stack.add(BidirectionalCell(*layer) if self._dir == 2 else layer[0])
+                if self._dropout > 0 and i != self._num_layers - 1:
+                    stack.add(DropoutCell(self._dropout))
+                width = self._hidden_size * self._dir
+        return stack
+
+
+class RNN(_RNNLayer):
+    r"""Simple recurrent layers: :math:`h_t = act(W_i x_t + b_i + W_h h_{t-1} + b_h)`.
+
+    Parameters
+    ----------
+    hidden_size : int
+        Size of the output of each direction.
+    num_layers : int, default 1
+    activation : {'relu', 'tanh'}, default 'relu'
+    layout : {'TNC', 'NTC'}, default 'TNC'
+        Time, batch and channels of inputs and outputs.
+    dropout : float, default 0
+        On the outputs of all layers but the last, in training.
+    bidirectional : bool, default False
+        Outputs of both directions are joined.
+    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
+    input_size : int, default 0
+        0 takes it from the first input.
+    dtype : str, default 'float32'
+        Of parameters and of states to begin with.
+    **kwargs
+        use_sequence_length: the layer takes a third input, how many steps each item has. prefix, params.
+
+    Notes
+    -----
+    Called with inputs, it gives outputs; called with inputs and states, outputs and states, ``(layers * directions, batch, size)``.
+    Elman, "Finding Structure in Time" (1990). Behaviour matched: MXNet 1.9.1, which takes lengths of an LSTM on GPUs only.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> layer = mx.gluon.rnn.RNN(4, num_layers=2)
+    >>> layer.initialize()
+    >>> layer(mx.nd.ones((5, 2, 3))).shape
+    (5, 2, 4)
+    """
+
+    def __init__(self, hidden_size, num_layers=1, activation="relu", layout="TNC", dropout=0, bidirectional=False, i2h_weight_initializer=None,
+                 h2h_weight_initializer=None, i2h_bias_initializer="zeros", h2h_bias_initializer="zeros", input_size=0, dtype="float32", **kwargs):  # fmt: skip
+        if f"rnn_{activation}" not in _GATES:
+            raise error(ValueError, f"RNN: activation must be 'relu' or 'tanh', got {activation!r}; an RNNCell takes any")
+        super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer, h2h_weight_initializer,
+                         i2h_bias_initializer, h2h_bias_initializer, f"rnn_{activation}", dtype=dtype, **kwargs)  # fmt: skip
+
+
+class LSTM(_RNNLayer):
+    r"""Layers of long short-term memory; the states are output and memory.
+
+    Parameters
+    ----------
+    hidden_size : int
+        Size of the memory, and of the output of each direction unless it is projected.
+    num_layers : int, default 1
+    layout : {'TNC', 'NTC'}, default 'TNC'
+        Time, batch and channels of inputs and outputs.
+    dropout : float, default 0
+        On the outputs of all layers but the last, in training.
+    bidirectional : bool, default False
+        Outputs of both directions are joined.
+    input_size : int, default 0
+        0 takes it from the first input.
+    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, h2r_weight_initializer : Initializer or str, optional
+        ``mx.init.LSTMBias`` begins with an open forget gate.
+    projection_size : int, optional
+        Outputs are brought to this size by a matrix (Sak et al., 2014).
+    state_clip_min, state_clip_max : float, optional
+        Limits of the memory.
+    state_clip_nan : bool, default False
+        NaN of the memory becomes its lower limit.
+    dtype : str, default 'float32'
+        Of parameters and of states to begin with.
+    **kwargs
+        use_sequence_length: the layer takes a third input, how many steps each item has. prefix, params.
+
+    Notes
+    -----
+    Called with inputs, it gives outputs; called with inputs and states, outputs and states, ``(layers * directions, batch, size)``.
+    Hochreiter and Schmidhuber, "Long Short-Term Memory" (1997). Behaviour matched: MXNet 1.9.1; what that does on GPUs only (lengths,
+    clipping, training projections) works everywhere.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> layer = mx.gluon.rnn.LSTM(4, bidirectional=True)
+    >>> layer.initialize()
+    >>> outputs, states = layer(mx.nd.ones((5, 2, 3)), layer.begin_state(batch_size=2))
+    >>> outputs.shape, [s.shape for s in states]
+    ((5, 2, 8), [(2, 2, 4), (2, 2, 4)])
+    """
+
+    def __init__(self, hidden_size, num_layers=1, layout="TNC", dropout=0, bidirectional=False, input_size=0, i2h_weight_initializer=None,
+                 h2h_weight_initializer=None, i2h_bias_initializer="zeros", h2h_bias_initializer="zeros", projection_size=None,
+                 h2r_weight_initializer=None, state_clip_min=None, state_clip_max=None, state_clip_nan=False, dtype="float32", **kwargs):  # fmt: skip
+        super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer, h2h_weight_initializer,
+                         i2h_bias_initializer, h2h_bias_initializer, "lstm", projection_size, h2r_weight_initializer, state_clip_min, state_clip_max,
+                         state_clip_nan, dtype, **kwargs)  # fmt: skip
+
+
+class GRU(_RNNLayer):
+    r"""Layers of gated recurrent units, in cuDNN's form.
+
+    Parameters
+    ----------
+    hidden_size : int
+        Size of the output of each direction.
+    num_layers : int, default 1
+    layout : {'TNC', 'NTC'}, default 'TNC'
+        Time, batch and channels of inputs and outputs.
+    dropout : float, default 0
+        On the outputs of all layers but the last, in training.
+    bidirectional : bool, default False
+        Outputs of both directions are joined.
+    input_size : int, default 0
+        0 takes it from the first input.
+    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer : Initializer or str, optional
+    dtype : str, default 'float32'
+        Of parameters and of states to begin with.
+    **kwargs
+        use_sequence_length: the layer takes a third input, how many steps each item has. prefix, params.
+
+    Notes
+    -----
+    Called with inputs, it gives outputs; called with inputs and states, outputs and states, ``(layers * directions, batch, size)``.
+    Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder" (2014). Behaviour matched: MXNet 1.9.1, which takes lengths of
+    an LSTM on GPUs only.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> layer = mx.gluon.rnn.GRU(4, layout="NTC")
+    >>> layer.initialize()
+    >>> layer(mx.nd.ones((2, 5, 3))).shape
+    (2, 5, 4)
+    """
+
+    def __init__(self, hidden_size, num_layers=1, layout="TNC", dropout=0, bidirectional=False, input_size=0, i2h_weight_initializer=None,
+                 h2h_weight_initializer=None, i2h_bias_initializer="zeros", h2h_bias_initializer="zeros", dtype="float32", **kwargs):  # fmt: skip
+        super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer, h2h_weight_initializer,
+                         i2h_bias_initializer, h2h_bias_initializer, "gru", dtype=dtype, **kwargs)  # fmt: skip

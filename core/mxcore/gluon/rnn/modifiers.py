@@ -1,0 +1,222 @@
+"""Cells that change what another cell does, and dropout between cells."""
+
+from __future__ import annotations
+
+from numbers import Number
+
+from ... import ndarray as nd
+from ...base import error
+from .containers import BidirectionalCell, SequentialRNNCell
+from .recurrent_cell import HybridRecurrentCell
+from .sequences import formatted, is_one, masked
+
+__all__ = ["DropoutCell", "ModifierCell", "ResidualCell", "ZoneoutCell"]
+
+
+class DropoutCell(HybridRecurrentCell):
+    """Dropout on the inputs, in training; it has no state.
+
+    Parameters
+    ----------
+    rate : float
+        Share of values that become zero.
+    axes : tuple of int, default ()
+        Axes along which values are dropped together.
+    prefix : str, optional
+    params : ParameterDict, optional
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1. A sequence that is one array is dropped at once.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> cell = mx.gluon.rnn.DropoutCell(0.5)
+    >>> cell(mx.nd.ones((2, 3)), [])[0].shape
+    (2, 3)
+    """
+
+    def __init__(self, rate, axes=(), prefix=None, params=None):
+        super().__init__(prefix, params)
+        if not isinstance(rate, Number):
+            raise error(TypeError, f"DropoutCell: rate must be a number, got {type(rate).__name__}")
+        self._rate, self._axes = rate, axes
+
+    def __repr__(self):
+        return f"{type(self).__name__}(rate={self._rate}, axes={self._axes})"
+
+    def state_info(self, batch_size=0):
+        return []
+
+    def _alias(self):
+        return "dropout"
+
+    def hybrid_forward(self, F, inputs, states):
+        if self._rate > 0:
+            inputs = F.Dropout(inputs, p=self._rate, axes=self._axes, name=f"t{self._counter}_fwd")
+        return inputs, states
+
+    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
+        self.reset()
+        inputs, _, F, _ = formatted(length, inputs, layout, merge_outputs)
+        if is_one(inputs):
+            return self.hybrid_forward(F, inputs, begin_state or [])
+        return super().unroll(length, inputs, begin_state=begin_state, layout=layout, merge_outputs=merge_outputs, valid_length=None)
+
+
+class ModifierCell(HybridRecurrentCell):
+    """Base of cells around another, whose parameters and states they use.
+
+    Parameters
+    ----------
+    base_cell : RecurrentCell
+        From then on only the modifier is to be called.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> class Double(mx.gluon.rnn.ModifierCell):
+    ...     def hybrid_forward(self, F, inputs, states):
+    ...         output, states = self.base_cell(inputs, states)
+    ...         return 2 * output, states
+    >>> cell = Double(mx.gluon.rnn.RNNCell(4))
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((2, 3)), cell.begin_state(batch_size=2))[0].shape
+    (2, 4)
+    """
+
+    def __init__(self, base_cell):
+        if base_cell._modified:
+            raise error(ValueError, f"{type(base_cell).__name__} '{base_cell.name}' is used by a modifier cell already; one cell cannot be used twice")
+        base_cell._modified = True
+        super().__init__(prefix=base_cell.prefix + self._alias(), params=None)
+        self.base_cell = base_cell
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.base_cell!r})"
+
+    @property
+    def params(self):
+        return self.base_cell.params
+
+    def state_info(self, batch_size=0):
+        return self.base_cell.state_info(batch_size)
+
+    def begin_state(self, func=nd.zeros, **kwargs):
+        """States to begin with, those of the base cell; see `RecurrentCell.begin_state`."""
+        self._check_free()
+        with _Free(self.base_cell):
+            return self.base_cell.begin_state(func=func, **kwargs)
+
+    def hybrid_forward(self, F, inputs, states):
+        raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward(self, F, inputs, states)")
+
+
+class _Free:
+    """A cell that may be called inside, though a modifier uses it."""
+
+    def __init__(self, cell):
+        self.cell = cell
+
+    def __enter__(self):
+        self.cell._modified = False
+
+    def __exit__(self, *exc):
+        self.cell._modified = True
+
+
+class ZoneoutCell(ModifierCell):
+    """Keep some values of the step before, at random, in training.
+
+    Parameters
+    ----------
+    base_cell : RecurrentCell
+        A cell that can be stepped: no bidirectional one.
+    zoneout_outputs, zoneout_states : float, default 0
+        Share of values kept.
+
+    Notes
+    -----
+    Krueger et al., "Zoneout: Regularizing RNNs by Randomly Preserving Hidden Activations" (2017). Behaviour matched: MXNet 1.9.1.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> cell = mx.gluon.rnn.ZoneoutCell(mx.gluon.rnn.RNNCell(4), zoneout_states=0.2)
+    >>> cell.initialize()
+    >>> cell.unroll(5, mx.nd.ones((2, 5, 3)), merge_outputs=True)[0].shape
+    (2, 5, 4)
+    """
+
+    def __init__(self, base_cell, zoneout_outputs=0.0, zoneout_states=0.0):
+        cells = base_cell._children.values() if isinstance(base_cell, SequentialRNNCell) else (base_cell,)
+        if any(isinstance(c, BidirectionalCell) for c in cells):
+            raise error(ValueError, "ZoneoutCell: a BidirectionalCell has no steps to change; put ZoneoutCell around the cells in it")
+        super().__init__(base_cell)
+        self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
+        self._prev_output = None
+
+    def __repr__(self):
+        return f"{type(self).__name__}(p_out={self.zoneout_outputs}, p_state={self.zoneout_states}, {self.base_cell!r})"
+
+    def _alias(self):
+        return "zoneout"
+
+    def reset(self):
+        super().reset()
+        self._prev_output = None
+
+    def hybrid_forward(self, F, inputs, states):
+        def kept(share, new, old):
+            return F.where(F.Dropout(F.ones_like(new), p=share), new, old) if share else new
+
+        with _Free(self.base_cell):
+            output, new_states = self.base_cell(inputs, states)
+        before = F.zeros_like(output) if self._prev_output is None else self._prev_output
+        output = kept(self.zoneout_outputs, output, before)
+        new_states = [kept(self.zoneout_states, new, old) for new, old in zip(new_states, states)]
+        self._prev_output = output
+        return output, new_states
+
+
+class ResidualCell(ModifierCell):
+    """Add the input to the output of a cell; both have one size.
+
+    Parameters
+    ----------
+    base_cell : RecurrentCell
+
+    Notes
+    -----
+    Wu et al., "Google's Neural Machine Translation System" (2016). Behaviour matched: MXNet 1.9.1.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> cell = mx.gluon.rnn.ResidualCell(mx.gluon.rnn.GRUCell(3))
+    >>> cell.initialize()
+    >>> cell.unroll(5, mx.nd.ones((2, 5, 3)), merge_outputs=True)[0].shape
+    (2, 5, 3)
+    """
+
+    def __init__(self, base_cell):
+        super().__init__(base_cell)
+
+    def hybrid_forward(self, F, inputs, states):
+        with _Free(self.base_cell):
+            output, states = self.base_cell(inputs, states)
+        return F.elemwise_add(output, inputs, name=f"t{self._counter}_fwd"), states
+
+    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
+        self.reset()
+        with _Free(self.base_cell):
+            outputs, states = self.base_cell.unroll(length, inputs=inputs, begin_state=begin_state, layout=layout, merge_outputs=merge_outputs,
+                                                    valid_length=valid_length)  # fmt: skip
+        merge = is_one(outputs) if merge_outputs is None else merge_outputs
+        inputs, axis, F, _ = formatted(length, inputs, layout, merge)
+        if valid_length is not None:
+            inputs = masked(F, inputs, length, valid_length, axis, merge)
+        if merge:
+            return F.elemwise_add(outputs, inputs), states
+        return [F.elemwise_add(a, b) for a, b in zip(outputs, inputs)], states

@@ -1,0 +1,214 @@
+"""`RecurrentCell` and `HybridRecurrentCell`: what every cell can do."""
+
+from __future__ import annotations
+
+from ... import ndarray as nd
+from ...base import error
+from ..block import Block, HybridBlock
+from .sequences import formatted, is_one, last, masked
+
+__all__ = ["HybridRecurrentCell", "RecurrentCell", "activated", "check_states", "states_for"]
+
+#: Activations that are operators of their own.
+_OPERATORS = {"tanh", "relu", "sigmoid", "softsign"}
+
+
+def activated(F, x, activation, name):
+    """Apply an activation: a name, or a block."""
+    if not isinstance(activation, str):
+        return activation(x)
+    return getattr(F, activation)(x, name=name) if activation in _OPERATORS else F.Activation(x, act_type=activation, name=name)
+
+
+def states_for(cell, F, given, inputs, batch_size):
+    """The states given, or the cell's own to begin with, where the inputs are."""
+    if given is not None:
+        return given
+    if F is nd:
+        first = inputs if is_one(inputs) else inputs[0]
+        with first.context:
+            return cell.begin_state(func=F.zeros, batch_size=batch_size)
+    return cell.begin_state(func=F.zeros, batch_size=batch_size)
+
+
+def check_states(cell, states):
+    """The states as a list, if they are as many as the cell has and of its sizes.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) that names the cell.
+    """
+    states = [states] if is_one(states) else list(states)
+    wanted = cell.state_info(0)
+    if len(states) != len(wanted):
+        raise error(ValueError, f"{type(cell).__name__} '{cell.name}' has {len(wanted)} state(s), got {len(states)}; begin_state() makes them")
+    for i, (state, info) in enumerate(zip(states, wanted)):
+        shape = getattr(state, "shape", None) if isinstance(state, nd.NDArray) else None
+        if shape is not None and shape[1:] != tuple(info["shape"])[1:]:
+            raise error(ValueError, f"{type(cell).__name__} '{cell.name}': state {i} must be (batch, {', '.join(map(str, info['shape'][1:]))}), got {shape}")
+    return states
+
+
+class RecurrentCell(Block):
+    """Base of cells: one step of a recurrent network.
+
+    A subclass has `state_info` and says in `forward` (of a `HybridRecurrentCell`, in `hybrid_forward`) how inputs and states give an
+    output and new states.
+
+    Parameters
+    ----------
+    prefix : str, optional
+        Goes before the names of the parameters.
+    params : ParameterDict, optional
+        Parameters to share.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``gluon.rnn.RecurrentCell``.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> cell = mx.gluon.rnn.LSTMCell(4)
+    >>> cell.initialize()
+    >>> output, states = cell(mx.nd.ones((2, 3)), cell.begin_state(batch_size=2))
+    >>> outputs, states = cell.unroll(5, mx.nd.ones((2, 5, 3)), merge_outputs=True)
+    >>> output.shape, outputs.shape
+    ((2, 4), (2, 5, 4))
+    """
+
+    def __init__(self, prefix=None, params=None):
+        super().__init__(prefix=prefix, params=params)
+        #: Whether a modifier cell uses this one, which is then not to be called by others.
+        self._modified = False
+        self.reset()
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.name})"
+
+    def reset(self):
+        """Forget what was counted, and what cells keep from step to step, before another sequence is unrolled."""
+        self._init_counter = -1
+        self._counter = -1
+        for cell in self._children.values():
+            cell.reset()
+
+    def state_info(self, batch_size=0):
+        """Shape and layout of each state.
+
+        Parameters
+        ----------
+        batch_size : int
+
+        Returns
+        -------
+        list of dict
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define state_info(batch_size=0)")
+
+    def begin_state(self, batch_size=0, func=nd.zeros, **kwargs):
+        """States to begin with.
+
+        Parameters
+        ----------
+        batch_size : int
+            0 where symbols are made, which find it out.
+        func : callable
+            Makes each: ``mx.nd.zeros``, ``mx.sym.var`` …
+        **kwargs
+            For `func`, as ``ctx`` and ``dtype``.
+
+        Returns
+        -------
+        list of NDArray or Symbol
+        """
+        self._check_free()
+        states = []
+        for info in self.state_info(batch_size):
+            self._init_counter += 1
+            states.append(func(name=f"{self._prefix}begin_state_{self._init_counter}", **{**(info or {}), **kwargs}))
+        return states
+
+    def _check_free(self):
+        if self._modified:
+            raise error(ValueError, f"{type(self).__name__} '{self.name}' is used by a modifier cell (as ZoneoutCell): call that instead")
+
+    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
+        """Run the cell over a sequence.
+
+        Parameters
+        ----------
+        length : int or None
+            Number of steps; None where `inputs` tell it.
+        inputs : NDArray, Symbol or list of them
+            One array in `layout`, or one ``(batch, size)`` a step.
+        begin_state : list of NDArray or Symbol, optional
+            `begin_state()` otherwise.
+        layout : str
+            Where time and batch are: ``"NTC"`` or ``"TNC"``.
+        merge_outputs : bool, optional
+            True: outputs are one array in `layout`; False: a list; None: whatever is easier.
+        valid_length : NDArray or Symbol, optional
+            How many steps each item of the batch has, ``(batch,)``. Outputs behind are zero, states are those of the last one.
+
+        Returns
+        -------
+        NDArray, Symbol or list of them
+            The outputs.
+        list of NDArray or Symbol
+            The states after the last step.
+
+        Raises
+        ------
+        MXNetError
+            (also ValueError) if the sequence has another length, or states do not fit.
+        """
+        self.reset()
+        inputs, axis, F, batch_size = formatted(length, inputs, layout, False)
+        states = states_for(self, F, begin_state, inputs, batch_size)
+        outputs, all_states = [], []
+        for step in inputs:
+            output, states = self(step, states)
+            outputs.append(output)
+            all_states.append(states)
+        if valid_length is not None:
+            states = [last(F, steps, valid_length) for steps in zip(*all_states)]
+            outputs = masked(F, outputs, len(inputs), valid_length, axis, True)
+        return formatted(len(inputs), outputs, layout, merge_outputs)[0], states
+
+    def forward(self, inputs, states):
+        """One step.
+
+        Parameters
+        ----------
+        inputs : NDArray or Symbol
+            ``(batch, size)``.
+        states : list of NDArray or Symbol
+
+        Returns
+        -------
+        NDArray or Symbol
+            The output.
+        list of NDArray or Symbol
+            The new states.
+        """
+        self._counter += 1
+        return super().forward(inputs, states)
+
+
+class HybridRecurrentCell(RecurrentCell, HybridBlock):
+    """Base of cells that can be hybridised; see `RecurrentCell`.
+
+    Parameters
+    ----------
+    prefix : str, optional
+    params : ParameterDict, optional
+    """
+
+    def __init__(self, prefix=None, params=None):
+        super().__init__(prefix=prefix, params=params)
+
+    def hybrid_forward(self, F, x, *args, **kwargs):
+        """One step, of operators of `F`; every cell defines its own."""
+        raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward(self, F, inputs, states)")

@@ -1,0 +1,68 @@
+"""Where the samples of an image iterator come from: a record file, a list file, or a list; by key or in the order of the file."""
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from .. import ndarray as nd
+from .. import recordio
+from .._io_files import reading
+from ..base import error
+
+__all__ = ["listed", "open_records", "read_list"]
+
+
+def open_records(path, index, owner):
+    """A record file, with its keys if there is an index.
+
+    Returns
+    -------
+    MXRecordIO or MXIndexedRecordIO
+    list of int or None
+    """
+    if not index:
+        return recordio.MXRecordIO(path, "r"), None
+    records = recordio.MXIndexedRecordIO(index, path, "r")
+    if not records.keys:
+        raise error(ValueError, f"{owner}: the index {os.fspath(index)!r} has no entry")
+    return records, list(records.keys)
+
+
+def read_list(path, owner):
+    """A list file: lines of key, label and file name with tabs between, as ``im2rec`` writes them.
+
+    Returns
+    -------
+    dict of int to (NDArray, str)
+        Label and file name by key.
+    """
+    found = {}
+    with reading(path) as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                key, *label, name = line.decode().strip().split("\t")
+                if not label:
+                    raise ValueError(f"{line[:40]!r} has no label")
+                found[int(key)] = nd.array([float(x) for x in label]), name
+            except ValueError as e:
+                raise error(ValueError, f"{owner}: {os.fspath(path)!r}, line {number}: {e}; a line must hold a whole number, a label of numbers "
+                                        "and a file name, with tabs between") from None
+    return found
+
+
+def listed(entries, owner):
+    """A list in memory, whose entries are ``[label, …, file name]``; keys are "1", "2" and so on, as in MXNet."""
+    found = {}
+    for number, entry in enumerate(entries, 1):
+        try:
+            *label, name = entry
+            values = np.asarray(label[0] if len(label) == 1 else label, "float32")
+        except (TypeError, ValueError) as e:
+            raise error(ValueError, f"{owner}: entry {number} of imglist is {entry!r}: {e}; it must be [label, …, file name]") from None
+        if not label or not isinstance(name, (str, os.PathLike)):
+            raise error(ValueError, f"{owner}: entry {number} of imglist is {entry!r}; it must be [label, …, file name]")
+        found[str(number)] = nd.array(values.reshape(-1)), name
+    return found

@@ -1,0 +1,167 @@
+"""`LibSVMIter`: batches of sparse rows of LibSVM files."""
+
+from __future__ import annotations
+
+import math
+import os
+from array import array
+
+import numpy as np
+
+from .._io_files import is_url, local_path, reading
+from ..base import error
+from .cursor import BatchCursor
+from .data_desc import DataDesc
+from .mx_data_iter import MXDataIter
+
+__all__ = ["LibSVMIter"]
+
+
+class _Rows:
+    """The rows of a file: their labels, and their sparse values one behind the other.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A file, a folder of files, or an fsspec URL.
+    width : int
+        Numbers of a row.
+    """
+
+    def __init__(self, path, width):
+        self.path, self.width = path, width
+        labels, values, columns, ends = array("f"), array("f"), array("q"), array("q", [0])
+        folder = None if is_url(path) else local_path(path)
+        names = [path] if folder is None or not os.path.isdir(folder) else [os.path.join(folder, n) for n in sorted(os.listdir(folder))]
+        for name in names:
+            with reading(name) as file:
+                for number, line in enumerate(file, 1):
+                    words = line.partition(b"#")[0].split()
+                    if not words:
+                        continue
+                    try:
+                        labels.append(float(words[0]))
+                        for word in words[1:]:
+                            column, _, value = word.partition(b":")
+                            if column == b"qid":
+                                continue
+                            if not column.isdigit() or not 0 <= int(column) < width:
+                                raise ValueError(f"{word[:40].decode('ascii', 'replace')!r} is no column below {width} with its value; columns count from 0")
+                            columns.append(int(column))
+                            values.append(float(value) if value else 1.0)
+                    except ValueError as e:
+                        raise error(ValueError, f"LibSVMIter: {os.fspath(name)!r}, line {number}: {e}; a line must be a label and column:value ...") from None
+                    ends.append(len(columns))
+        if not labels:
+            raise error(ValueError, f"LibSVMIter: {os.fspath(path)!r} holds no row")
+        self.labels, self.values = np.array(labels, np.float32), np.array(values, np.float32)
+        self.columns, self.ends = np.array(columns, np.int64), np.array(ends, np.int64)
+
+    def __len__(self):
+        return len(self.labels)
+
+    def take(self, rows):
+        """Some of them as a CSRNDArray."""
+        from ..ndarray.sparse import csr_matrix
+
+        first, last = self.ends[rows], self.ends[rows + 1]
+        places = np.concatenate([np.arange(a, b) for a, b in zip(first, last)])
+        indptr = np.concatenate([[0], np.cumsum(last - first)])
+        return csr_matrix((self.values[places], self.columns[places], indptr), shape=(len(rows), self.width), dtype="float32")
+
+
+class LibSVMIter(MXDataIter):
+    """Iterate over the rows of LibSVM files, as sparse arrays.
+
+    A line is a label and ``column:value`` for each value that is not zero; columns count from 0.
+
+    Parameters
+    ----------
+    data_libsvm : str or os.PathLike
+        A file, a folder of files, or an fsspec URL.
+    data_shape : tuple of int
+        (columns,) of data.
+    batch_size : int
+        Examples per batch.
+    label_libsvm : str or os.PathLike, optional
+        The same for labels, which then are sparse rows, too; the labels of `data_libsvm` without it.
+    label_shape : tuple of int
+        (columns,) of labels.
+    num_parts, part_index : int
+        Read only this of so many equal parts.
+    round_batch : bool
+        Fill the last batch from the next epoch, which then starts behind those rows; nothing else is offered, as in MXNet.
+    dtype : {'float32'}, optional
+        Type of data and labels.
+    data_name, label_name : str
+        Names of the arrays.
+    prefetch_buffer, ctx : optional
+        Taken for MXNet's sake; the rows lie in memory.
+    **unknown
+        Other parameters are left out, with one warning.
+
+    Raises
+    ------
+    MXNetError
+        (also OSError) if a file cannot be read, (also ValueError) naming file and line, if it holds something else.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``io.LibSVMIter``. Data are CSRNDArrays, labels dense unless `label_libsvm` is given.
+
+    Examples
+    --------
+    >>> import fsspec
+    >>> with fsspec.open("memory://doc/a.svm", "w") as f:
+    ...     _ = f.write("1 0:0.5 2:1.5\\n0 1:2\\n")
+    >>> batch = LibSVMIter(data_libsvm="memory://doc/a.svm", data_shape=(3,), batch_size=2).next()
+    >>> batch.data[0].asnumpy().tolist(), batch.label[0].asnumpy().tolist()
+    ([[0.5, 0.0, 1.5], [0.0, 2.0, 0.0]], [1.0, 0.0])
+    """
+
+    def __init__(
+        self,
+        *,
+        data_libsvm,
+        data_shape,
+        batch_size,
+        label_libsvm=None,
+        label_shape=(1,),
+        num_parts=1,
+        part_index=0,
+        round_batch=True,
+        dtype=None,
+        data_name="data",
+        label_name="softmax_label",
+        prefetch_buffer=4,
+        ctx="cpu",
+        **unknown,
+    ):
+        super().__init__(batch_size, data_name, label_name)
+        self.leave_out(unknown)
+        if dtype is not None and np.dtype(dtype) != np.float32:
+            raise error(TypeError, f"LibSVMIter: dtype must be float32, got {dtype!r}")
+        if not round_batch:
+            raise error(ValueError, "LibSVMIter: batches of sparse rows are filled from the next epoch; round_batch must be True, as in MXNet")
+        if len(data_shape) != 1 or len(label_shape) != 1:
+            raise error(ValueError, f"LibSVMIter: data_shape and label_shape must be (columns,), got {tuple(data_shape)} and {tuple(label_shape)}")
+        if not 0 <= part_index < num_parts:
+            raise error(ValueError, f"LibSVMIter: part_index {part_index} is none of the {num_parts} parts")
+        self._data = _Rows(data_libsvm, math.prod(data_shape))
+        self._label = None if label_libsvm in (None, "NULL") else _Rows(label_libsvm, math.prod(label_shape))
+        if self._label is not None and len(self._label) < len(self._data):
+            raise error(ValueError, f"LibSVMIter: {os.fspath(data_libsvm)!r} has {len(self._data)} rows, but {os.fspath(label_libsvm)!r} only {len(self._label)}")
+        total = len(self._data)
+        self._first, end = total * part_index // num_parts, total * (part_index + 1) // num_parts
+        self._cursor = BatchCursor(end - self._first, batch_size, True)
+        self.provide_data = [DataDesc(data_name, (batch_size, self._data.width), np.float32)]
+        self.provide_label = [DataDesc(label_name, (batch_size,) if self._label is None else (batch_size, self._label.width), np.float32)]
+
+    def reset(self):
+        self._cursor.reset()
+
+    def next_arrays(self):
+        spans, pad = self._cursor.next()
+        rows = self._first + np.concatenate([np.arange(begin, end) for _, begin, end in spans])
+        label = self._data.labels[rows] if self._label is None else self._label.take(rows)
+        return [self._data.take(rows)], [label], pad, rows.astype(np.uint64)

@@ -1,0 +1,106 @@
+"""Small modules of MXNet's face: the old autograd, the loader as an iterator, engine, library, libinfo, rtc."""
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore import gluon, nd
+from mxcore.base import MXNetError
+from mxcore.contrib import autograd
+from mxcore.contrib.io import DataLoaderIter
+
+
+def test_the_old_autograd():
+    assert autograd.set_is_training(True) is False and mx.autograd.is_recording() and autograd.set_is_training(False) is True
+    assert not mx.autograd.is_recording()
+    x, g = nd.array([1, 2, 3]), nd.zeros(3)
+    autograd.mark_variables([x], [g])
+    with autograd.train_section():
+        y = x * x
+        with autograd.test_section():
+            assert not mx.autograd.is_training() and not mx.autograd.is_recording()
+        assert mx.autograd.is_training() and mx.autograd.is_recording()
+    autograd.backward([y], [nd.array([1, 1, 10])])
+    assert g.asnumpy().tolist() == [2, 4, 60]
+    with pytest.raises(ZeroDivisionError), autograd.train_section():
+        1 / 0  # noqa: B018
+    assert not mx.autograd.is_training()
+
+
+@pytest.mark.parametrize("argnum, wanted", [(None, [[3, 4], [1, 2]]), (0, [[3, 4]]), ([1], [[1, 2]]), ([1, 0], [[1, 2], [3, 4]])])
+def test_functions_of_gradients(argnum, wanted):
+    a, b = nd.array([1, 2]), nd.array([3, 4])
+    gradients, loss = autograd.grad_and_loss(lambda a, b: a * b, argnum)(a, b)
+    assert [g.asnumpy().tolist() for g in gradients] == wanted and loss.asnumpy().tolist() == [3, 8]
+    assert [g.asnumpy().tolist() for g in autograd.grad(lambda a, b: a * b, argnum)(a, b)] == wanted
+    for call in (lambda: autograd.grad(lambda a: a, "a"), lambda: autograd.grad(lambda a: a)(3), lambda: autograd.compute_gradient(a)):
+        with pytest.raises(MXNetError):
+            call()
+
+
+def test_a_loader_trains_a_module():
+    x = np.random.RandomState(0).randn(50, 4).astype("float32")
+    data = gluon.data.ArrayDataset(nd.array(x), nd.array(x.sum(1) > 0))
+    it = DataLoaderIter(gluon.data.DataLoader(data, 16), label_name="softmax_label")
+    assert [tuple(d.shape) for d in it.provide_data + it.provide_label] == [(16, 4), (16,)] and it.batch_size == 16
+    for _ in range(2):
+        batches = list(it)
+        assert [b.pad for b in batches] == [0, 0, 0, 14] and not batches[-1].data[0][2:].asnumpy().any()
+        np.testing.assert_array_equal(np.concatenate([b.data[0].asnumpy() for b in batches])[:50], x)
+        it.reset()
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2), name="softmax")
+    module = mx.mod.Module(net)
+    module.fit(it, num_epoch=30, optimizer_params={"learning_rate": 0.5})
+    assert module.score(it, "acc")[0][1] > 0.9
+    assert DataLoaderIter(gluon.data.DataLoader(data, 16), dtype="float64").next().data[0].dtype == np.float64
+    for loader, text in (([], "no batch"), ([3], "pairs of arrays .* got int"), ([[nd.ones(2)]], "got 1 parts")):
+        with pytest.raises(MXNetError, match=text):
+            DataLoaderIter(loader)
+
+
+def test_bulk():
+    old = mx.engine.set_bulk_size(7)
+    with pytest.raises(ZeroDivisionError), mx.engine.bulk(3):
+        assert mx.engine.set_bulk_size(3) == 3
+        1 / 0  # noqa: B018
+    assert mx.engine.set_bulk_size(old) == 7
+    for wrong in (-1, 1.5):
+        with pytest.raises(ValueError, match="set_bulk_size"):
+            mx.engine.set_bulk_size(wrong)
+
+
+def test_a_plugin_file_loads(tmp_path, capsys):
+    path = tmp_path / "small_plugin.py"
+    path.write_text("from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\n@op('small_thrice')\ndef thrice(k, p, data):\n    'Thrice.'\n"
+                    "    return data * 3\n@hookimpl\ndef mxcore_ops():\n    return [thrice]\n")
+    from mxcore._core.manager import manager
+
+    mx.library.load(str(path))
+    try:
+        assert "small_plugin" in capsys.readouterr().out
+        assert nd.small_thrice(nd.ones(2)).asnumpy().tolist() == [3, 3] == mx.sym.small_thrice(mx.sym.var("x")).eval(x=nd.ones(2))[0].asnumpy().tolist()
+        with pytest.raises(ValueError, match="already registered"):
+            mx.library.load(str(path), verbose=False)
+    finally:
+        manager.unregister("small_plugin")
+
+
+@pytest.mark.parametrize("name, text, kind, match", [
+    ("lib.so", "", ValueError, "no Python file.*C\\+\\+ code"), ("gone.py", None, FileNotFoundError, "there is no file"),
+    ("broken.py", "1 / 0", ImportError, "broken.py' cannot be imported: ZeroDivisionError"), ("plain.py", "x = 1", RuntimeError, "states no API_VERSION"),
+])
+def test_what_cannot_be_loaded(tmp_path, name, text, kind, match):
+    import sys
+
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(kind, match=match) as caught:
+        mx.library.load(str(path))
+    assert isinstance(caught.value, MXNetError) and name.partition(".")[0] not in sys.modules
+
+
+def test_what_needs_compiled_code_says_so():
+    assert mx.libinfo.__version__ == "1.9.1" and len(mx.libinfo.find_lib_path()) == 1
+    for call in (mx.libinfo.find_include_path, mx.libinfo.find_conf_path, lambda: mx.rtc.CudaModule("code"), lambda: mx.rtc.CudaKernel(0, "k", [], [])):
+        with pytest.raises(MXNetError, match="mxcore|CUDA"):
+            call()

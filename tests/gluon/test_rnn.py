@@ -1,0 +1,288 @@
+"""Recurrent layers and cells: hybridised as eager, layers as cells, lengths, contexts, errors that name the cell."""
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore import autograd, gluon, nd
+from mxcore.base import MXNetError
+from mxcore.gluon import rnn
+
+from ..golden import rnn_cases
+
+LAYERS = [rnn.RNN, rnn.LSTM, rnn.GRU]
+
+
+def made(block):
+    block.initialize(mx.init.Uniform(0.5))
+    return block
+
+
+def data(steps=5, batch=2, size=3):
+    return nd.array(np.random.RandomState(1).randn(steps, batch, size))
+
+
+def close(a, b, tol=1e-5):
+    np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=tol, atol=tol)
+
+
+class Through(gluon.HybridBlock):
+    """A cell unrolled, or a layer, between dense layers."""
+
+    def __init__(self, inner, **kwargs):
+        super().__init__(**kwargs)
+        self.inner, self.out = inner, gluon.nn.Dense(2, flatten=False)
+
+    def hybrid_forward(self, F, x):
+        if isinstance(self.inner, rnn.RecurrentCell):
+            x = self.inner.unroll(5, x, layout="TNC", merge_outputs=True)[0]
+        else:
+            x = self.inner(x)
+        return self.out(x)
+
+
+@pytest.mark.parametrize("name", [n for n in rnn_cases.CELLS if n not in ("stack", "zoneout", "dropout")] + [c.__name__ for c in LAYERS])
+def test_hybridised_as_eager(name):
+    inner = rnn_cases.CELLS[name](mx) if name in rnn_cases.CELLS else getattr(rnn, name)(3, num_layers=2, bidirectional=True)
+    net, x = made(Through(inner)), data()
+    x.attach_grad()
+    found = []
+    for hybrid in (False, True):
+        if hybrid:
+            net.hybridize()
+        for _ in range(2):
+            with autograd.record():
+                y = net(x)
+                loss = (y * y).sum()
+            loss.backward()
+            found.append([y, x.grad.copy(), *(p.grad().copy() for p in net.collect_params().values())])
+    for other in found[1:]:
+        for a, b in zip(found[0], other):
+            close(a, b)
+
+
+@pytest.mark.parametrize("states", [False, True])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_calls_with_and_without_states_take_turns(layer, states):
+    """MXNet's hybridised layer goes on as its first call was."""
+    net, x = made(layer(4)), data()
+    plain, (outputs, after) = net(x), net(x, net.begin_state(2))
+    net.hybridize()
+    for given in (states, not states, states):
+        if given:
+            y, s = net(x, net.begin_state(2))
+            close(y, outputs)
+            for a, b in zip(s, after):
+                close(a, b)
+        else:
+            close(net(x), plain)
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"num_layers": 2, "dropout": 0.3}, {"bidirectional": True}, {"num_layers": 2, "bidirectional": True}])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_layers_and_cells_share_weights(layer, kwargs, tmp_path):
+    net, x = made(layer(4, input_size=3, prefix="p_", **kwargs)), data()
+    cells = net._unfuse()
+    close(net(x), cells.unroll(5, x, layout="TNC", merge_outputs=True)[0])
+    assert list(cells.collect_params()) == list(net.collect_params())
+    path = str(tmp_path / "a.params")
+    net.save_parameters(path)
+    other = layer(4, **kwargs)
+    other.load_parameters(path)
+    close(net(x), other(x))
+    wrapped = gluon.nn.HybridSequential()
+    wrapped.add(net)
+    wrapped.save_parameters(path)
+    assert all(k.startswith(("0._unfused.0.", "0._unfused.1.")) for k in nd.load(path))
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_lengths(layer, bidirectional, hybrid):
+    """Each item as if it were alone and as long as it is; zeros behind."""
+    net, x, lengths = made(layer(4, use_sequence_length=True, bidirectional=bidirectional)), data(), [3, 5]
+    alone = layer(4, params=net.collect_params(), prefix=net.prefix, bidirectional=bidirectional)
+    if hybrid:
+        net.hybridize()
+    y, states = net(x, net.begin_state(2), nd.array(lengths))
+    close(net(x, sequence_length=nd.array(lengths)), y)
+    for i, n in enumerate(lengths):
+        one, after = alone(x[:n, i:i + 1], alone.begin_state(1))
+        close(y[:n, i:i + 1], one)
+        assert not y[n:, i].asnumpy().any()
+        for a, b in zip(states, after):
+            close(a[:, i:i + 1], b)
+
+
+@pytest.mark.parametrize("name", ["rnn", "lstm", "gru", "both ways", "deep both ways", "residual", "hybrid stack"])
+@pytest.mark.parametrize("merge", [True, False])
+def test_unrolled_lengths(name, merge):
+    cell, x, lengths = rnn_cases.filled(mx, rnn_cases.CELLS[name](mx)), rnn_cases.inputs(mx), [3, 5]
+    y, states = cell.unroll(5, x, valid_length=nd.array(lengths), merge_outputs=merge)
+    y = y if merge else nd.stack(*y, axis=1)
+    for i, n in enumerate(lengths):
+        one, after = cell.unroll(n, x[i:i + 1, :n], merge_outputs=True)
+        close(y[i:i + 1, :n], one)
+        assert not y[i, n:].asnumpy().any()
+        for a, b in zip(states, after):
+            close(a[i:i + 1], b)
+
+
+def test_projection_and_clipping_train():
+    net, x = made(rnn.LSTM(4, projection_size=2, state_clip_min=-0.05, state_clip_max=0.05)), data()
+    y, (_, memory) = net(x, net.begin_state(2))
+    assert y.shape == (5, 2, 2) and memory.shape == (1, 2, 4) and abs(memory.asnumpy()).max() <= np.float32(0.05)
+    net = made(rnn.LSTM(4, projection_size=2))
+    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.05})
+    losses = []
+    for _ in range(30):
+        with autograd.record():
+            loss = ((net(x) - 0.3) ** 2).mean()
+        loss.backward()
+        trainer.step(1)
+        losses.append(loss.asscalar())
+    assert losses[-1] < losses[0] / 5
+
+
+def test_states_to_begin_with():
+    layer, cell = rnn.LSTM(4, prefix="p_"), rnn.GRUCell(4, prefix="c_")
+    assert [s.sum().asscalar() for s in layer.begin_state(2, func=nd.ones)] == [8, 8]
+    assert layer.begin_state(2, dtype="float64")[0].dtype == np.float64
+    assert [s.name for s in layer.begin_state(func=mx.sym.var)] == ["p_h0_0", "p_h0_1"]
+    assert [s.name for s in cell.begin_state(func=mx.sym.var) + cell.begin_state(func=mx.sym.var)] == ["c_begin_state_0", "c_begin_state_1"]
+    assert cell.begin_state(3, ctx=mx.cpu(1))[0].context == mx.cpu(1)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_several_contexts(hybrid):
+    contexts = [mx.cpu(0), mx.cpu(1)]
+    nets = [rnn.LSTM(4), rnn_cases.stack(mx, True, lambda r: r.LSTMCell(4), lambda r: r.GRUCell(3))]
+    for net in nets:
+        net.initialize(mx.init.Uniform(0.5), ctx=contexts)
+        if hybrid:
+            net.hybridize()
+        found = []
+        for ctx in contexts:
+            x = data().as_in_context(ctx)
+            y = net(x) if isinstance(net, rnn.LSTM) else net.unroll(5, x, layout="TNC", merge_outputs=True)[0]
+            assert y.context == ctx
+            found.append(y.as_in_context(mx.cpu()))
+        close(*found)
+
+
+@pytest.mark.parametrize("dtype, tol", [("float64", 1e-6), ("float16", 0.02)])
+def test_cast(dtype, tol):
+    for net in (made(rnn.GRU(4, input_size=3)), made(rnn.GRUCell(4, input_size=3))):
+        x = data() if isinstance(net, rnn.GRU) else data()[0]
+        states = net.begin_state(2)
+        want = net(x, states)[0]
+        net.cast(dtype)
+        got = net(x.astype(dtype), [s.astype(dtype) for s in states])[0]
+        assert got.dtype == np.dtype(dtype)
+        close(got.astype("float32"), want, tol)
+
+
+def test_graphs_are_exported(tmp_path):
+    net, x = made(Through(rnn.LSTM(4, num_layers=2))), data()
+    net.hybridize()
+    y = net(x)
+    net.export(str(tmp_path / "lstm"))
+    again = gluon.SymbolBlock.imports(str(tmp_path / "lstm-symbol.json"), ["data"], str(tmp_path / "lstm-0000.params"))
+    close(again(x), y)
+    longer = data(7)
+    close(again(longer), net(longer))
+
+
+def test_zoneout_keeps_some_values():
+    cell = made(rnn.ZoneoutCell(rnn.RNNCell(200), zoneout_outputs=0.3, zoneout_states=0.5))
+    x = nd.random.normal(shape=(20, 2, 3))
+    with autograd.train_mode():
+        y = cell.unroll(2, x, merge_outputs=True)[0]
+    kept = (y[:, 0] == 0).asnumpy()  # the step before the first is zero
+    assert 0.25 < kept.mean() < 0.35
+    plain = cell.unroll(2, x, merge_outputs=True)[0]
+    assert (plain != 0).asnumpy().all()
+    cell.hybridize()
+    close(cell.unroll(2, x, merge_outputs=True)[0], plain)
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_dropout_between_cells(merged):
+    cell, x = rnn.DropoutCell(0.5), nd.ones((50, 4, 10))
+    with autograd.train_mode():
+        y, states = cell.unroll(4, x if merged else [x[:, i] for i in range(4)], merge_outputs=True)
+    assert states == [] and 0.4 < (y == 0).asnumpy().mean() < 0.6
+    with autograd.train_mode():
+        y = rnn.DropoutCell(0.5, axes=(1,))(nd.ones((50, 10)), [])[0].asnumpy()
+    assert (y.min(1) == y.max(1)).all() and len(np.unique(y)) == 2
+
+
+def test_learning_from_batch_to_batch():
+    """A state carried over, detached, trains as in every language model."""
+    net = made(rnn.GRU(8))
+    out = made(gluon.nn.Dense(1, flatten=False))
+    trainer = gluon.Trainer({**net.collect_params(), **out.collect_params()}, "adam", {"learning_rate": 0.02})
+    wave = nd.array(np.sin(np.arange(400) * 0.3)).reshape((400, 1, 1))
+    losses = []
+    for _ in range(6):
+        states, total = net.begin_state(1), 0.0
+        for i in range(0, 380, 20):
+            states = [s.detach() for s in states]
+            with autograd.record():
+                y, states = net(wave[i:i + 20], states)
+                loss = ((out(y) - wave[i + 1:i + 21]) ** 2).mean()
+            loss.backward()
+            trainer.step(1)
+            total += loss.asscalar()
+        losses.append(total)
+    assert losses[-1] < losses[0] / 5
+
+
+@pytest.mark.parametrize("call, kind, text", [
+    (lambda: rnn.LSTM(4, prefix="p_")(nd.ones((5, 2))), ValueError, r"LSTM 'p': inputs must have three axes \(TNC\), got \(5, 2\)"),
+    (lambda: rnn.LSTM(4, prefix="p_")(data(), [nd.ones((1, 3, 4))] * 2), ValueError, r"LSTM 'p': states must be \(1, 2, 4\), \(1, 2, 4\) for a batch of 2"),
+    (lambda: rnn.LSTM(4, prefix="p_")(data(), nd.ones((1, 2, 4))), ValueError, r"got \(1, 2, 4\); begin_state\(2\)"),
+    (lambda: rnn.GRU(4, layout="TCN"), ValueError, "layout must be one of TNC and NTC"), (lambda: rnn.RNN(4, activation="sig"), ValueError, "'relu' or 'tanh'"),
+    (lambda: rnn.GRU(4, projection_size=2), TypeError, "GRU: only an LSTM takes projection_size"),
+    (lambda: rnn.GRU(4, prefix="g_")(data(), None, nd.ones(2)), ValueError, "GRU 'g' takes no sequence_length"),
+    (lambda: rnn.GRU(4, prefix="g_", use_sequence_length=True)(data()), ValueError, "sequence_length is missing"),
+    (lambda: rnn.LSTMCell(4, prefix="c_")(data()[0], [nd.ones((2, 4))]), ValueError, r"LSTMCell 'c' has 2 state\(s\), got 1"),
+    (lambda: rnn.LSTMCell(4, prefix="c_")(data()[0], [nd.ones((2, 5))] * 2), ValueError, r"LSTMCell 'c': state 0 must be \(batch, 4\), got \(2, 5\)"),
+    (lambda: rnn.RNNCell(4).unroll(4, data(), layout="TNC"), ValueError, r"\(5, 2, 3\) have 5 steps in axis 0, length is 4"),
+    (lambda: rnn.RNNCell(4).unroll(4, [data()[0]]), ValueError, "inputs are 1 steps, length is 4"),
+    (lambda: rnn.RNNCell(4).unroll(4, data(), layout="CC"), ValueError, "layout 'CC' must have the axes T"),
+    (lambda: rnn.RNNCell(4).unroll(1, [3]), TypeError, "inputs must be an array or symbol, or a list of them, got int"),
+    (lambda: rnn.RNNCell(4).unroll(None, mx.sym.var("x")), ValueError, "give length"),
+    (lambda: both()(data()[0], []), NotImplementedError, "cannot be stepped"), (lambda: rnn.ZoneoutCell(both()), ValueError, "no steps to change"),
+    (lambda: rnn.ResidualCell(rnn.ResidualCell(rnn.GRUCell(3, prefix="c_")).base_cell), ValueError, "GRUCell 'c' is used by a modifier cell already"),
+    (lambda: rnn.ResidualCell(rnn.GRUCell(3, prefix="c_")).base_cell.begin_state(), ValueError, "call that instead"),
+    (lambda: rnn.DropoutCell("a"), TypeError, "rate must be a number, got str"),
+    (lambda: stacked().unroll(5, data(), [nd.ones((2, 3))], layout="TNC"), ValueError, "HybridSequentialRNNCell 's' has 3 states, got 1"),
+    (lambda: rnn.LSTM(4, projection_size=2)._unfuse(), NotImplementedError, "LSTMPCell"),
+])  # fmt: skip
+def test_what_does_not_fit_is_refused(call, kind, text):
+    with pytest.raises(kind, match=text) as caught:
+        call()
+    assert isinstance(caught.value, MXNetError)
+
+
+def both():
+    return rnn_cases.both(rnn)
+
+
+def stacked():
+    return rnn_cases.CELLS["hybrid stack"](mx)
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"num_layers": 2}, {"bidirectional": True}, {"num_layers": 2, "bidirectional": True}, {"layout": "NTC"}])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_graphs_find_the_size_of_the_input(layer, kwargs):
+    net = layer(4, prefix="p_", **kwargs)
+    symbol = net(mx.sym.var("data"))
+    shapes = dict(zip(symbol.list_arguments(), symbol.infer_shape(data=(5, 2, 3))[0]))
+    made(net)(nd.ones((5, 2, 3)))
+    assert {n: shapes[n] for n in net.collect_params()} == {n: p.shape for n, p in net.collect_params().items()}
+    outer = gluon.nn.HybridSequential()
+    outer.add(layer(4, **kwargs))
+    made(outer).hybridize()
+    assert outer(nd.ones((5, 2, 3))).shape == (5, 2, 4 * (1 + kwargs.get("bidirectional", False)))

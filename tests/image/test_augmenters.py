@@ -1,0 +1,103 @@
+"""Functions and augmenters of images: what golden files do not show."""
+import json
+import random
+
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore.base import MXNetError
+
+from ..golden.image_cases import IMAGES
+
+
+@pytest.fixture
+def picture():
+    return mx.image.imread(IMAGES / "0.png")
+
+
+def test_own_augmenters(picture):
+    class Cut(mx.image.Augmenter):
+        def __init__(self, much, by):
+            super().__init__(much=much, by=by)
+
+        def __call__(self, src):
+            return src[:10]
+
+    one = Cut(mx.nd.array([1, 2]), np.float32(3))
+    assert json.loads(one.dumps()) == ["cut", {"much": [1.0, 2.0], "by": 3.0}]
+    assert mx.image.SequentialAug([one, mx.image.CastAug()])(picture).shape == (10, 60, 3)
+    for base, args in ((mx.image.Augmenter, (picture,)), (mx.image.DetAugmenter, (picture, None))):
+        with pytest.raises(NotImplementedError, match="must define __call__"):
+            base()(*args)
+
+
+def test_sizes_that_are_kept_are_not_copied_twice(picture):
+    assert mx.image.fixed_crop(picture, 0, 0, 60, 40, (60, 40)).shape == (40, 60, 3)
+    out = mx.image.center_crop(picture, (20, 10))[0]
+    before = picture.asnumpy()
+    out = mx.image.CastAug()(out)
+    out *= 0
+    np.testing.assert_array_equal(picture.asnumpy(), before)
+
+
+@pytest.mark.parametrize("call, kind, text", [
+    (lambda x: mx.image.resize_short(x, 10, 11), ValueError, "interp must be 0 to 4, 9 or 10, got 11"),
+    (lambda x: mx.image.resize_short(x[0], 10), ValueError, r"resize_short: src must be an image \(height, width, channels\), got \(60, 3\)"),
+    (lambda x: mx.image.center_crop(3, (1, 1)), ValueError, "center_crop: src must be an image .*got int"),
+    (lambda x: mx.image.random_size_crop(x, (20, 10), 0.3, (1, 2), are=1), TypeError, "'are', did you mean 'area'"),
+    (lambda x: mx.image.RandomSizedCropAug((20, 10), 0.3, (1, 2), foo=1), TypeError, "foo"),
+    (lambda x: mx.image.imdecode("abc"), ValueError, "imdecode: buf must be the bytes of an image file .*got str"),
+    (lambda x: mx.image.imdecode(b"abc"), MXNetError, "3 bytes.*no image that OpenCV can decode"),
+    (lambda x: mx.image.imread("/no/such.png"), FileNotFoundError, "such.png"),
+    (lambda x: mx.image.imread(IMAGES / "0.png", colour=1), TypeError, "colour"),
+    (lambda x: mx.image.imrotate(x, 3), TypeError, "float32"), (lambda x: mx.image.imrotate(x.astype("float32")[0], 3), ValueError, r"\(60, 3\)"),
+    (lambda x: mx.image.imrotate(x.astype("float32"), 3, True, True), ValueError, "exclude one another"),
+    (lambda x: mx.image.imrotate(x.astype("float32"), mx.nd.array([3])), TypeError, "one image is turned by one number"),
+    (lambda x: mx.image.imrotate(x.astype("float32").expand_dims(0), [3, 4]), ValueError, r"1 images need as many angles, got \(2,\)"),
+    (lambda x: mx.image.random_rotate(x.astype("float32"), 3), TypeError, "angle_limits"),
+    (lambda x: mx.image.CreateAugmenter((3, 2, 2), rand_resize=True), ValueError, "rand_crop=True"),
+    (lambda x: mx.image.CreateAugmenter((3, 2, 2), mean=3), TypeError, "mean must be True or an array"),
+    (lambda x: mx.image.CreateDetAugmenter((3, 2, 2), std=np.ones(2)), TypeError, r"std must be True or an array of 1 or 3 numbers, got \(2,\)"),
+    (lambda x: mx.image.DetBorrowAug(3), TypeError, "an Augmenter is needed, got int"),
+    (lambda x: mx.image.DetRandomSelectAug([mx.image.CastAug()]), ValueError, "DetAugmenters, got CastAug"),
+    (lambda x: mx.image.DetRandomPadAug(pad_val="a"), TypeError, "pad_val"),
+    (lambda x: mx.image.CreateMultiRandCropAugmenter([0.1, 0.5], area_range=[(0.1, 1)] * 3), ValueError, "2 values where another argument has 3"),
+])  # fmt: skip
+def test_what_does_not_fit_is_refused(picture, call, kind, text):
+    with pytest.raises(kind, match=text):
+        call(picture)
+
+
+@pytest.mark.parametrize("kind, kwargs", [
+    (mx.image.DetRandomCropAug, {"area_range": (2, 1)}), (mx.image.DetRandomCropAug, {"area_range": (-1, 0)}),
+    (mx.image.DetRandomCropAug, {"aspect_ratio_range": (2, 1)}), (mx.image.DetRandomCropAug, {"aspect_ratio_range": (0, 1)}),
+    (mx.image.DetRandomPadAug, {"area_range": 0.5}), (mx.image.DetRandomPadAug, {"area_range": (3, 2)}),
+])
+def test_ranges_without_sense_switch_an_augmenter_off(picture, kind, kwargs):
+    with pytest.warns(UserWarning, match="does nothing"):
+        off = kind(**kwargs)
+    label = np.array([[0, 0.1, 0.2, 0.5, 0.6]])
+    out, rows = off(picture, label)
+    assert not off.enabled and out is picture and rows is label
+
+
+def test_the_old_name_of_area(picture):
+    random.seed(3)
+    with pytest.warns(DeprecationWarning, match="min_area"):
+        out, place = mx.image.random_size_crop(picture, (5, 4), None, (1, 1), min_area=0.3)
+    assert out.shape == (4, 5, 3) and place[2] == place[3] >= 26
+
+
+def test_windows_hold_what_they_promise(picture):
+    label = np.array([[0, 0.1, 0.2, 0.5, 0.6], [1, 0.3, 0.3, 0.9, 0.95]], "float32")
+    cut = mx.image.DetRandomCropAug(0.3, (0.5, 2), (0.1, 0.9), 0.4)
+    changed = 0
+    for _ in range(200):
+        out, rows = cut(picture, label)
+        assert 1 <= len(rows) <= 2 and (rows[:, 1:] >= 0).all() and (rows[:, 1:] <= 1).all() and (rows[:, 3:] > rows[:, 1:3]).all()
+        changed += out.shape != picture.shape
+        height, width = out.shape[:2]
+        assert out.shape == picture.shape or 0.1 * 2400 <= height * width <= 0.9 * 2400
+    assert changed > 100
+    assert mx.image.DetRandomCropAug(1.0)(picture, label)[0] is picture  # no window holds more than all

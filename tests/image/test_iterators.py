@@ -1,0 +1,233 @@
+"""Image iterators: sources, epochs, what subclasses override, errors that name the image."""
+import numpy as np
+import pytest
+
+import mxcore as mx
+from mxcore.base import MXNetError
+
+from ..golden.image_cases import IMAGES, NAMES, OBJECTS
+
+FILES = [(IMAGES / n).read_bytes() for n in NAMES] + [(IMAGES / NAMES[0]).read_bytes()]
+SHAPE = 3, 20, 20
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Five images as files, as records with and without an index, and as a list; four with objects."""
+    folder = tmp_path_factory.mktemp("images")
+    indexed = mx.recordio.MXIndexedRecordIO(str(folder / "a.idx"), str(folder / "a.rec"), "w")
+    objects = mx.recordio.MXIndexedRecordIO(str(folder / "d.idx"), str(folder / "d.rec"), "w")
+    for i, data in enumerate(FILES):
+        (folder / f"{i}.png").write_bytes(data)
+        indexed.write_idx(i, mx.recordio.pack(mx.recordio.IRHeader(0, float(i), i, 0), data))
+    for i, label in enumerate(OBJECTS):
+        objects.write_idx(i, mx.recordio.pack(mx.recordio.IRHeader(0, np.array(label, "float32"), i, 0), FILES[i]))
+    indexed.close()
+    objects.close()
+    (folder / "a.lst").write_text("".join(f"{i}\t{float(10 + i)}\t{i}.png\n" for i in range(5)))
+    return folder
+
+
+def images(folder, kind, batch_size=2, **more):
+    """An iterator over the five."""
+    given = {"records": {"path_imgrec": str(folder / "a.rec")}, "index": {"path_imgrec": str(folder / "a.rec"), "path_imgidx": str(folder / "a.idx")},
+             "list": {"path_imglist": str(folder / "a.lst"), "path_root": str(folder)},
+             "memory": {"imglist": [[float(i), f"{i}.png"] for i in range(5)], "path_root": str(folder)},
+             "both": {"path_imgrec": str(folder / "a.rec"), "path_imgidx": str(folder / "a.idx"), "path_imglist": str(folder / "a.lst")}}[kind]
+    return mx.image.ImageIter(batch_size, SHAPE, **given, **more)
+
+
+def labels(it):
+    """Labels and pad of each batch of an epoch."""
+    return [(*b.label[0].asnumpy().tolist(), b.pad) for b in it]
+
+
+@pytest.mark.parametrize("kind", ["records", "index", "list", "memory", "both"])
+def test_sources(folder, kind):
+    it = images(folder, kind)
+    shift = 10 if kind in ("list", "both") else 0
+    wanted = [(shift, shift + 1, 0), (shift + 2, shift + 3, 0), (shift + 4, shift, 1)]
+    assert labels(it) == wanted and labels(it) == []
+    it.reset()
+    batch = it.next()
+    middle = mx.image.imread(str(folder / "1.png"))
+    middle = mx.image.center_crop(middle, (20, 20))[0].asnumpy().transpose(2, 0, 1)
+    np.testing.assert_array_equal(batch.data[0][1].asnumpy(), middle)
+    assert it.provide_data == [("data", (2, *SHAPE))] and it.provide_label == [("softmax_label", (2,))]
+
+
+@pytest.mark.parametrize("handle, epochs", [
+    ("pad", [[(0, 1, 0), (2, 3, 0), (4, 0, 1)]] * 2), ("discard", [[(0, 1, 0), (2, 3, 0)]] * 2),
+    ("roll_over", [[(0, 1, 0), (2, 3, 0)], [(4, 0, 0), (1, 2, 0), (3, 4, 0)], [(0, 1, 0), (2, 3, 0)]]),
+])
+@pytest.mark.parametrize("kind", ["records", "memory"])
+def test_last_batches(folder, kind, handle, epochs):
+    it = images(folder, kind, last_batch_handle=handle)
+    for wanted in epochs:
+        assert labels(it) == wanted
+        it.reset()
+
+
+def test_a_hard_reset_forgets_what_is_left_over(folder):
+    it = images(folder, "memory", last_batch_handle="roll_over")
+    labels(it)
+    it.hard_reset()
+    assert labels(it)[0] == (0, 1, 0)
+
+
+@pytest.mark.parametrize("kind", ["records", "memory"])
+def test_batches_larger_than_the_data(folder, kind):
+    assert labels(images(folder, kind, 12)) == [(0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 7)]
+    assert labels(images(folder, kind, 12, last_batch_handle="discard")) == []
+    it, rounds = images(folder, kind, 12, last_batch_handle="roll_over"), []
+    for _ in range(3):
+        rounds.append(labels(it))
+        it.reset()
+    assert rounds == [[], [], [(0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 0)]]
+
+
+def test_a_batch_that_is_kept_is_not_changed_by_the_next(folder):
+    it = images(folder, "memory", last_batch_handle="roll_over")
+    kept = [(b, b.data[0].asnumpy(), b.label[0].asnumpy()) for b in it]
+    it.reset()
+    kept += [(b, b.data[0].asnumpy(), b.label[0].asnumpy()) for b in it]
+    for batch, data, label in kept:
+        np.testing.assert_array_equal(batch.data[0].asnumpy(), data)
+        np.testing.assert_array_equal(batch.label[0].asnumpy(), label)
+
+
+def test_order_and_parts(folder):
+    it = images(folder, "index", 1, shuffle=True)
+    seen = []
+    for _ in range(8):
+        seen.append([b.label[0].asscalar() for b in it])
+        it.reset()
+    assert all(sorted(s) == [0, 1, 2, 3, 4] for s in seen) and len({tuple(s) for s in seen}) > 1
+    parts = [[b.label[0].asscalar() for b in images(folder, "index", 1, num_parts=2, part_index=i)] for i in range(2)]
+    assert parts == [[0, 1], [2, 3]]
+
+
+def test_subclasses_change_each_step(folder):
+    class Own(mx.image.ImageIter):
+        def next_sample(self):
+            label, data = super().next_sample()
+            return label + 100, data
+
+        def read_image(self, fname):
+            return super().read_image(fname.replace("9.png", "0.png"))
+
+        def imdecode(self, s):
+            return 255 - super().imdecode(s)
+
+        def check_valid_image(self, data):
+            if data[0].shape[0] == 61:  # the second
+                raise RuntimeError("too high")
+
+        def augmentation_transform(self, data):
+            return super().augmentation_transform(data) * 2
+
+        def postprocess_data(self, datum):
+            return super().postprocess_data(datum) + 1
+
+    it = Own(2, SHAPE, path_root=str(folder), imglist=[[i, f"{i}.png"] for i in (9, 1, 2)])
+    batch = it.next()
+    assert batch.label[0].asnumpy().tolist() == [109, 102]
+    middle = mx.image.center_crop(mx.image.imread(str(folder / "0.png")), (20, 20))[0].asnumpy().transpose(2, 0, 1).astype("float32")
+    np.testing.assert_array_equal(batch.data[0][0].asnumpy(), (255 - middle) * 2 + 1)
+
+
+@pytest.mark.parametrize("kwargs, text", [
+    ({}, "path_imgrec, path_imglist or imglist"), ({"path_imgrec": "A.rec", "shuffle": True}, "give path_imgidx"),
+    ({"path_imgrec": "A.rec", "num_parts": 2}, "give path_imgidx"), ({"path_imgrec": "missing.rec"}, "missing.rec"),
+    ({"path_imgrec": "A.rec", "path_imgidx": "A.idx", "num_parts": 2, "part_index": 2}, "part_index must be from 0 to num_parts - 1 = 1"),
+    ({"path_imgrec": "A.rec", "path_imgidx": "A.idx", "num_parts": 9}, "5 images cannot be split into 9 parts"),
+    ({"imglist": []}, "there is no image"), ({"imglist": [3]}, "entry 1 of imglist is 3"), ({"imglist": [["x.png"]]}, "entry 1 of imglist"),
+    ({"imglist": [["a", "x.png"]]}, "entry 1 of imglist"), ({"path_imglist": "bad.lst"}, "line 2"), ({"path_imglist": "bare.lst"}, "has no label"),
+    ({"path_imgrec": "A.rec", "last_batch_handle": "keep"}, "last_batch_handle"), ({"path_imgrec": "A.rec", "dtype": "uint8"}, "dtype"),
+    ({"path_imgrec": "A.rec", "data_shape": (20, 20)}, "data_shape"), ({"path_imgrec": "A.rec", "data_shape": (1, 20, 20)}, "3 channels"),
+    ({"path_imgrec": "A.rec", "batch_size": 0}, "batch_size"),
+])  # fmt: skip
+def test_what_does_not_fit_is_refused(folder, kwargs, text):
+    (folder / "bad.lst").write_text("0\t1.0\t0.png\n1\tx\t1.png\n")
+    (folder / "bare.lst").write_text("0 1.0 0.png\n1\t1.png\n"[12:])
+    given = {k: str(folder / v.replace("A.", "a.")) if k.startswith("path") else v for k, v in kwargs.items()}
+    with pytest.raises(MXNetError, match=text):
+        mx.image.ImageIter(**{"batch_size": 2, "data_shape": SHAPE, **given})
+    with pytest.raises(TypeError, match="colour"):
+        mx.image.ImageIter(2, SHAPE, path_imgrec=str(folder / "a.rec"), colour=1)
+
+
+def test_images_that_do_not_fit_are_named(folder):
+    (folder / "bad.png").write_bytes(b"nothing")
+    it = mx.image.ImageIter(1, SHAPE, path_root=str(folder), imglist=[[0, "0.png"], [1, "bad.png"]])
+    it.next()
+    with pytest.raises(RuntimeError, match=r"ImageIter: 'bad.png', the 2. of 2 images, cannot be decoded: .*7 bytes"):
+        it.next()
+    it = mx.image.ImageIter(2, SHAPE, path_root=str(folder), imglist=[[0, "0.png"], [1, "gone.png"]])
+    with pytest.raises(FileNotFoundError, match=r"gone.png"):
+        it.next()
+    with pytest.raises(MXNetError, match=r"ImageIter: '0.png', the 1. of 5 images, has a label of 1 numbers, label_width is 2"):
+        images(folder, "memory", label_width=2).next()
+    with pytest.raises(MXNetError, match=r"record 0 of '.*a.rec', the 1. in the order of the file, is \(3, 40, 60\) after augmentation"):
+        images(folder, "records", aug_list=[]).next()
+    it = mx.image.ImageIter(2, SHAPE, path_imgrec=str(folder / "a.rec"), path_imgidx=str(folder / "a.idx"), imglist=[[0, "0.png"]])
+    with pytest.raises(KeyError, match="is not in the list, which names 1 images"):
+        it.next()
+
+
+# -- objects
+
+
+def objects(folder, batch_size=2, **more):
+    return mx.image.ImageDetIter(batch_size, SHAPE, path_imgrec=str(folder / "d.rec"), path_imgidx=str(folder / "d.idx"), **more)
+
+
+def test_objects_are_padded_with_rows_of_minus_one(folder):
+    it = objects(folder)
+    assert it.label_shape == (3, 5) and it.provide_label == [("label", (2, 3, 5))]
+    label = it.next().label[0].asnumpy()
+    np.testing.assert_allclose(label[1], [[0, 0, 0.2, 0.5, 0.7], [1, 0.1, 0.2, 0.6, 0.7], [-1] * 5], rtol=1e-6)
+    assert [b.pad for b in it] == [0]
+
+
+def test_shapes_of_labels(folder):
+    it, other = objects(folder), objects(folder)
+    it.reshape(label_shape=(6, 5))
+    assert it.sync_label_shape(other, verbose=True) is other and other.label_shape == (6, 5) == it.next().label[0].shape[1:]
+    for shape, text in (((1, 5), "6 objects do not fit"), ((9, 6), "5 numbers"), ((9,), "label_shape must be")):
+        with pytest.raises(ValueError, match=text):
+            it.reshape(label_shape=shape)
+    with pytest.raises(TypeError, match="ImageDetIter is needed"):
+        it.sync_label_shape(3)
+    it.reshape((3, 24, 24))
+    with pytest.raises(ValueError, match=r"is \(3, 20, 20\) after augmentation"):
+        it.next()
+
+
+@pytest.mark.parametrize("label, text", [
+    ([2, 5], "a label of 2 numbers"), ([2], "1 numbers"), ([0, 0.1, 0.2, 0.5, 0.6], "begins with"), ([2, 4, 0, 0.1, 0.2, 0.5], "6 numbers"),
+    ([2, 5, 0, 0.1, 0.2, 0.5, 0.6, 7], "8 numbers"), ([2, 5, 0, 0.5, 0.2, 0.1, 0.6], "no object"), ([float("nan")] * 7, "7 numbers"),
+    ([2, 5, 0, 0.1, 0.2, float("nan"), 0.6], "no object"),
+])
+def test_labels_that_are_none(folder, label, text):
+    with pytest.raises(RuntimeError, match=f"ImageDetIter: '0.png', the 1. of 1 images, has .*{text}"):
+        mx.image.ImageDetIter(1, SHAPE, path_root=str(folder), imglist=[[label, "0.png"]])
+
+
+def test_images_that_lose_their_objects_are_left_out(folder):
+    class Lose(mx.image.DetAugmenter):
+        def __call__(self, src, label):
+            return src, label[:0] if len(label) == 2 else label
+
+    it = objects(folder, 3, aug_list=[Lose(), mx.image.DetBorrowAug(mx.image.ForceResizeAug((20, 20)))])
+    assert [(b.label[0][:, :, 0].asnumpy() >= 0).sum(1).tolist() for b in it] == [[1, 3, 1]]
+
+
+def test_drawing(folder):
+    plain = list(objects(folder).draw_next(color=(255, 0, 0), thickness=1))
+    assert len(plain) == 4 and all(p.shape == (20, 20, 3) and p.dtype == np.uint8 for p in plain)
+    np.testing.assert_array_equal(plain[0][4, 1:10], [[255, 0, 0]] * 9)  # the upper edge, at 0.2 of the height
+    named = list(objects(folder, mean=True, std=True).draw_next(color=(255, 0, 0), thickness=1, mean=True, std=True, id2labels={0: "cat"}))
+    assert np.abs(named[0][0].astype(int) - plain[0][0]).max() <= 1 and (named[0] != plain[0]).any()
+    with pytest.raises(ValueError, match="color"):
+        next(objects(folder).draw_next(color=3))
