@@ -46,6 +46,9 @@ CELLS = {
     "residual": lambda mx: mx.gluon.rnn.ResidualCell(mx.gluon.rnn.GRUCell(HIDDEN, prefix="c_")),
     "zoneout": lambda mx: mx.gluon.rnn.ZoneoutCell(mx.gluon.rnn.LSTMCell(HIDDEN, prefix="c_"), 0.3, 0.2),
     "dropout": lambda mx: mx.gluon.rnn.DropoutCell(0.3, prefix="d_"),
+    "projected": lambda mx: mx.gluon.contrib.rnn.LSTMPCell(4, 2, prefix="c_"),
+    "variational": lambda mx: mx.gluon.contrib.rnn.VariationalDropoutCell(mx.gluon.rnn.LSTMCell(HIDDEN, prefix="c_"), 0.3, 0.2, 0.1),
+    "variational outside": lambda mx: mx.gluon.contrib.rnn.VariationalDropoutCell(mx.gluon.rnn.GRUCell(HIDDEN, prefix="c_"), 0.3, 0, 0.1),
     "both ways": lambda mx: both(mx.gluon.rnn),
     "deep both ways": lambda mx: stack(mx, True, both, lambda r: r.RNNCell(HIDDEN, prefix="q_")),
 }
@@ -135,7 +138,38 @@ def layer(mx, name):
     return found
 
 
-CASES = {**{f"cell {n}": (cell, n) for n in CELLS}, **{f"layer {n}": (layer, n) for n in LAYERS}}
+def convolution(mx, name):
+    """A convolutional cell: three kinds of kernels, channels first."""
+    dims, kind = name
+    sizes, found = (6, 5, 4)[:dims], []
+    x = mx.nd.array(np.random.RandomState(0).randn(2, 3, 2, *sizes))
+    for kwargs in ({"i2h_kernel": 3, "h2h_kernel": 3}, {"i2h_kernel": 2, "h2h_kernel": 3, "h2h_dilate": 2, "i2h_dilate": (1, 2, 1)[:dims], "i2h_pad": 1},
+                   {"i2h_kernel": (2, 3, 2)[:dims], "h2h_kernel": (3, 1, 3)[:dims], "i2h_pad": (1,) * dims, "activation": "relu"}):
+        one = filled(mx, getattr(mx.gluon.contrib.rnn, f"Conv{dims}D{kind}Cell")(input_shape=(2, *sizes), hidden_channels=3, prefix="c_", **kwargs))
+        x.attach_grad()
+        with mx.autograd.record():
+            outputs, states = one.unroll(3, x, merge_outputs=True)
+            loss = (outputs * outputs).mean() + sum((s * s).mean() for s in states)
+        loss.backward()
+        found += [text(repr(one)), text(names(one)), text(repr(one.state_info(2)[0]["shape"])), outputs, *states, x.grad,
+                  *(p.grad() for p in one.collect_params().values())]
+    return found
+
+
+def looped(mx, layout):
+    """`dynamic_unroll`, with and without lengths."""
+    unroll = mx.gluon.contrib.rnn.rnn_cell.dynamic_unroll
+    one, x = filled(mx, CELLS["stack"](mx)), inputs(mx)
+    x = x if layout == "NTC" else x.swapaxes(0, 1)
+    found = []
+    for more in ({}, {"valid_length": mx.nd.array([3, 5])}, {"drop_inputs": 0.2, "drop_outputs": 0.3}):
+        found += flat(unroll(one, x, one.begin_state(batch_size=BATCH, func=mx.nd.ones), layout=layout, **more), [])
+    return found
+
+
+CASES = {**{f"loop {layout}": (looped, layout) for layout in ("TNC", "NTC")},
+         **{f"conv {n}{k}": (convolution, (n, k)) for n in (1, 2, 3) for k in ("RNN", "LSTM", "GRU")},
+         **{f"cell {n}": (cell, n) for n in CELLS}, **{f"layer {n}": (layer, n) for n in LAYERS}}
 
 
 def run(mx, name):

@@ -10,10 +10,10 @@ __all__ = ["GRUCell", "LSTMCell", "RNNCell"]
 class _Cell(HybridRecurrentCell):
     """What the three have in common: products with input and state for some gates.
 
-    `_gates` is the number of gates, `_states` that of states.
+    `_gates` is the number of gates, `_states` that of states, `_axis` where gates lie one behind the other.
     """
 
-    _gates = _states = 1
+    _gates = _states = _axis = 1
 
     def __init__(self, hidden_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, input_size,
                  prefix, params):  # fmt: skip
@@ -133,7 +133,7 @@ class LSTMCell(_Cell):
 
     def hybrid_forward(self, F, inputs, states, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
         step, i2h, h2h = self._products(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
-        gates = F.SliceChannel(F.elemwise_add(i2h, h2h, name=f"{step}plus0"), num_outputs=4, name=f"{step}slice")
+        gates = F.SliceChannel(F.elemwise_add(i2h, h2h, name=f"{step}plus0"), num_outputs=4, axis=self._axis, name=f"{step}slice")
         enter, forget, leave = (activated(F, gates[i], self._recurrent_activation, step + n) for i, n in ((0, "i"), (1, "f"), (3, "o")))
         new = activated(F, gates[2], self._activation, f"{step}c")
         memory = F.elemwise_add(F.elemwise_mul(forget, states[1], name=f"{step}mul0"), F.elemwise_mul(enter, new, name=f"{step}mul1"), name=f"{step}state")
@@ -169,7 +169,7 @@ class GRUCell(_Cell):
     (2, 4)
     """
 
-    _gates = 3
+    _gates, _activation = 3, "tanh"
 
     def __init__(self, hidden_size, i2h_weight_initializer=None, h2h_weight_initializer=None, i2h_bias_initializer="zeros",
                  h2h_bias_initializer="zeros", input_size=0, prefix=None, params=None):  # fmt: skip
@@ -180,12 +180,11 @@ class GRUCell(_Cell):
 
     def hybrid_forward(self, F, inputs, states, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
         step, i2h, h2h = self._products(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
-        i_reset, i_update, i_new = F.SliceChannel(i2h, num_outputs=3, name=f"{step}i2h_slice")
-        h_reset, h_update, h_new = F.SliceChannel(h2h, num_outputs=3, name=f"{step}h2h_slice")
+        i_reset, i_update, i_new = F.SliceChannel(i2h, num_outputs=3, axis=self._axis, name=f"{step}i2h_slice")
+        h_reset, h_update, h_new = F.SliceChannel(h2h, num_outputs=3, axis=self._axis, name=f"{step}h2h_slice")
         reset = F.Activation(F.elemwise_add(i_reset, h_reset, name=f"{step}plus0"), act_type="sigmoid", name=f"{step}r_act")
         update = F.Activation(F.elemwise_add(i_update, h_update, name=f"{step}plus1"), act_type="sigmoid", name=f"{step}z_act")
-        new = F.Activation(F.elemwise_add(i_new, F.elemwise_mul(reset, h_new, name=f"{step}mul0"), name=f"{step}plus2"), act_type="tanh",
-                           name=f"{step}h_act")  # fmt: skip
+        new = activated(F, F.elemwise_add(i_new, F.elemwise_mul(reset, h_new, name=f"{step}mul0"), name=f"{step}plus2"), self._activation, f"{step}h_act")
         output = F.elemwise_add(F.elemwise_mul(1.0 - update, new, name=f"{step}mul1"), F.elemwise_mul(update, states[0], name=f"{step}mul20"),
                                 name=f"{step}out")  # fmt: skip
         return output, [output]
