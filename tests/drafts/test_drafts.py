@@ -366,3 +366,48 @@ def test_an_error_holds_nothing_that_its_callers_have_open(tmp_path):
         assert seen[0]() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("name", ["f.bin", "memory://drafts/closed"])
+@pytest.mark.parametrize("end", [Draft.commit, Draft.discard])
+def test_what_has_ended_takes_no_more(tmp_path, monkeypatch, name, end):
+    monkeypatch.chdir(tmp_path)
+    draft = Draft(name)
+    end(draft)
+    for action in (lambda: draft.write(b"late"), draft.flush):
+        with pytest.raises(ValueError, match=f"cannot write '{name}': its draft was committed or discarded") as e:
+            action()
+        assert isinstance(e.value, MXNetError)
+
+
+def test_a_draft_takes_bytes(old):
+    draft = Draft(old)
+    with pytest.raises(MXNetError, match=r"cannot write '.*f\.bin': bytes are needed, not str"):
+        draft.write("text")
+    draft.commit()
+    assert old.read_bytes() == b""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device without room")
+def test_a_draft_that_failed_holds_nothing_that_its_callers_have_open(old):
+    import gc
+    import weakref
+
+    class Opened:
+        """What a caller has open when the disk is full."""
+
+    def fails(draft):
+        opened = Opened()
+        seen.append(weakref.ref(opened))
+        draft.write(b"x" * (1 << 20))
+
+    seen: list = []
+    draft = Draft(old)
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, draft.file.fileno())
+    os.close(full)
+    with pytest.raises(MXNetError, match="No space left"):
+        fails(draft)
+    gc.collect()
+    assert seen[0]() is None and draft.failed
+    draft.discard()
