@@ -184,10 +184,12 @@ def settle(path: str | os.PathLike[str], owner: str | os.PathLike[str]) -> str:
         return path
     try:
         first, target = (_target(local_path(name)) for name in (owner, path))
-        if first is None or target is None or not os.path.exists(_waiting(target, os.stat(first))):
+        if first is None or target is None or not _trusted(_waiting(target, os.stat(first)), os.stat(first)):
             return path
         with _alone(os.path.dirname(first)):
             waiting = _waiting(target, os.stat(first))
+            if not _trusted(waiting, os.stat(first)):
+                return path  # another has finished it
             try:
                 if _unless_alive(waiting, lambda: os.replace(waiting, target)):
                     _sync_folder(os.path.dirname(target))
@@ -428,6 +430,15 @@ def _waiting(target: str, owner: os.stat_result) -> str:
     """Where the second file waits, until it is renamed too, once the first one is this."""
     key = f"{owner.st_ino:x}-{owner.st_size:x}-{owner.st_mtime_ns:x}"
     return os.path.join(os.path.dirname(target), f"{_prefix(target)}{key}.tmp")
+
+
+def _trusted(waiting: str, owner: os.stat_result) -> bool:
+    """Whether what waits is a file by the first one's owner, by this user or by root: in a folder such as /tmp anybody may take the name."""
+    try:
+        found = os.lstat(waiting)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(found.st_mode) and (not hasattr(os, "geteuid") or found.st_uid in (owner.st_uid, os.geteuid(), 0))
 
 
 def _create(target: str, mode: int) -> tuple[int, str]:

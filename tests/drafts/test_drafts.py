@@ -411,3 +411,26 @@ def test_a_draft_that_failed_holds_nothing_that_its_callers_have_open(old):
     gc.collect()
     assert seen[0]() is None and draft.failed
     draft.discard()
+
+
+@posix
+@pytest.mark.parametrize("kind", ["link", "other user's"])
+def test_what_others_put_where_an_index_would_wait_is_not_read(tmp_path, monkeypatch, kind):
+    records, index = tmp_path / "a.rec", tmp_path / "a.idx"
+    records.write_bytes(b"records")
+    index.write_bytes(b"right")
+    waiting = Path(drafts._waiting(str(index), os.stat(records)))
+    planted = tmp_path / "planted"
+    planted.write_bytes(b"wrong")
+    if kind == "link":
+        waiting.symlink_to(planted)
+    else:
+        planted.rename(waiting)
+        real, stranger = os.lstat, os.geteuid() + 1
+
+        def owned(path):
+            found = real(path)
+            return os.stat_result((*found[:4], stranger, *found[5:])) if os.fspath(path) == str(waiting) else found
+
+        monkeypatch.setattr(drafts.os, "lstat", owned)
+    assert settle(index, records) == str(index) and index.read_bytes() == b"right"
