@@ -329,7 +329,12 @@ class _Beside(_InPlace):
     def put(self) -> None:
         if fcntl is None:
             self.file.close()  # an open file cannot be renamed
-        os.replace(self.path, self.target)
+        try:
+            os.replace(self.path, self.target)
+        except FileNotFoundError:
+            # Where a machine sees no locks of others, as on some network disks, a reader there may have settled it already.
+            if fcntl is None or not _same(self.file.fileno(), self.target):
+                raise
         self.file.close()
         _sync_folder(os.path.dirname(self.target))
 

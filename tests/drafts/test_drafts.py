@@ -250,6 +250,20 @@ def test_two_writers_of_two_files_do_not_mix_them(tmp_path, monkeypatch):
     assert read(tmp_path) == (b"other", b"other") and left(tmp_path) == []
 
 
+@posix
+def test_a_reader_that_sees_no_locks_may_settle_first(tmp_path, monkeypatch):
+    both, replace = pair(tmp_path, b"new"), os.replace
+
+    def meanwhile(a, b):
+        replace(a, b)
+        if str(b).endswith(".rec"):
+            replace(drafts._waiting(str(tmp_path / "a.idx"), os.stat(b)), tmp_path / "a.idx")
+
+    monkeypatch.setattr(os, "replace", meanwhile)
+    commit(*both)
+    assert read(tmp_path) == (b"new", b"new") and left(tmp_path) == [] and both[1].done
+
+
 @pytest.mark.parametrize("nth", [1, 2])
 def test_two_files_of_which_one_cannot_be_completed(nth, tmp_path, monkeypatch):
     commit(*pair(tmp_path, b"one"))
