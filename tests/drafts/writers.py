@@ -81,8 +81,9 @@ def write_list(folder, generation):
 
     names = [f"{generation % 3}-{i}.png" for i in range(RECORDS)]
     for name in names:
-        if not os.path.exists(f"{folder}/{name}"):
-            with open(f"{folder}/{name}", "wb") as file:
+        path = f"{folder}/{name}"
+        if not os.path.exists(path) or os.path.getsize(path) < len(name):  # a child that was killed may have left it empty
+            with open(path, "wb") as file:
                 file.write(name.encode())
     parser = argparse.ArgumentParser()
     im2rec.add_arguments(parser)
