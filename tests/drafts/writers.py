@@ -233,6 +233,12 @@ def at_every_step(name, folder):
 
 if __name__ == "__main__":
     what, which, where, *rest = sys.argv[1:]
+    if which == "im2rec":  # whose progress bar has a lock for all children: one that is killed would keep it
+        import threading
+
+        from tqdm import tqdm
+
+        tqdm.set_lock(threading.RLock())
     with tempfile.TemporaryDirectory() as elsewhere:  # what is imported and made once need not be in every child
         WRITERS[which][0](elsewhere, 7)
         WRITERS[which][1](elsewhere)
