@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from .base import MXNetError, error
 
-__all__ = ["is_url", "local_path", "naming", "open_read", "open_write", "read_text", "read_whole", "reading", "write_atomic"]
+__all__ = ["checked", "is_url", "local_path", "naming", "open_read", "open_write", "read_text", "read_whole", "reading", "write_atomic"]
 
 PathLike = str | os.PathLike
 
@@ -52,7 +52,7 @@ def is_url(path: PathLike) -> bool:
     >>> is_url("s3://bucket/a.params"), is_url("C:/a.params"), is_url("file:///a.params")
     (True, False, False)
     """
-    found = _SCHEME.match(os.fspath(path))
+    found = _SCHEME.match(_text(path))
     return found is not None and found.group(1).lower() != "file"
 
 
@@ -78,12 +78,7 @@ def local_path(path: PathLike) -> str:
     >>> local_path("file:///data/a.params")
     '/data/a.params'
     """
-    try:
-        text = os.fspath(path)
-    except TypeError:
-        text = path
-    if not isinstance(text, str):
-        raise error(TypeError, f"a file name must be a string or a path, not {type(path).__name__}: {path!r}")
+    text = _text(path)
     if text[:7].lower() == "file://":
         text = text[7:]
         if re.match(r"/[A-Za-z]:[\\/]", text):
@@ -116,7 +111,7 @@ def open_read(path: PathLike) -> BinaryIO:
     ...     f.read()
     b'abc'
     """
-    name = _checked(path)
+    name = checked(path)
     with _explained(name, "read", foreign=is_url(name)):
         if is_url(name):
             fs, inner = _filesystem(name)
@@ -149,7 +144,7 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
     ...     f.read(2)
     b'ab'
     """
-    name = _checked(path)
+    name = checked(path)
     with open_read(name) as file, _explained(name, "read", foreign=is_url(name)):
         yield file
 
@@ -257,7 +252,7 @@ def open_write(path: PathLike) -> BinaryIO:
     ...     f.write(b"abc")
     3
     """
-    name = _checked(path)
+    name = checked(path)
     with _explained(name, "write", foreign=is_url(name)):
         if is_url(name):
             fs, inner = _filesystem(name)
@@ -292,10 +287,41 @@ def write_atomic(path: PathLike, data: bytes | bytearray | memoryview | Iterable
             file.write(piece)
 
 
-def _checked(path: PathLike) -> str:
+def _text(path: PathLike, what: str = "a file name") -> str:
     name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
-    if not isinstance(name, str) or not name:
-        raise error(TypeError, f"a file name must be a non-empty string or a path, not {name!r}")
+    if not isinstance(name, str):
+        raise error(TypeError, f"{what} must be a non-empty string or a path, not {type(name).__name__}: {name!r}")
+    return name
+
+
+def checked(path: PathLike, what: str = "a file name", empty: bool = False) -> str:
+    """Return what names a file as a string, or say that it cannot.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+    what : str
+        The argument, for errors.
+    empty : bool
+        Whether it may be empty, as what file names begin with may.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    MXNetError
+        (also TypeError) if it is neither a string nor a path, or empty; (also ValueError) if no file can have such a name.
+
+    Examples
+    --------
+    >>> checked("a.params")
+    'a.params'
+    """
+    name = _text(path, what)
+    if not name and not empty:
+        raise error(TypeError, f"{what} must be a non-empty string or a path, not {name!r}")
     try:
         possible = b"\0" not in os.fsencode(name)
     except UnicodeEncodeError:

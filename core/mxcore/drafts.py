@@ -20,7 +20,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from ._io_files import _SCHEME, _checked, _explained, _filesystem, is_url, local_path
+from ._io_files import _SCHEME, _explained, _filesystem, checked, is_url, local_path
+from .base import error
 
 try:
     import fcntl
@@ -65,7 +66,7 @@ class Draft:
     __slots__ = ("_pid", "_place", "done", "file", "name", "position")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.name = _checked(path)
+        self.name = checked(path)
         self.position = 0
         self.done = False
         self._pid = os.getpid()
@@ -75,15 +76,21 @@ class Draft:
 
     def write(self, data: Any) -> None:
         """Append bytes."""
+        self._still_open()
+        try:
+            size = memoryview(data).nbytes
+        except TypeError:
+            raise error(TypeError, f"cannot write {self.name!r}: bytes are needed, not {type(data).__name__}") from None
         try:
             self.file.write(data)
         except Exception as e:
             with self._explained():
                 raise e
-        self.position += memoryview(data).nbytes
+        self.position += size
 
     def flush(self) -> None:
         """Hand what is buffered to the system; readers still see the old file."""
+        self._still_open()
         with self._explained():
             self.file.flush()
 
@@ -101,6 +108,10 @@ class Draft:
         if not self.done:
             self.done = True
             self._place.drop(mine=self._pid == os.getpid())
+
+    def _still_open(self) -> None:
+        if self.done:
+            raise error(ValueError, f"cannot write {self.name!r}: its draft was committed or discarded; begin another Draft")
 
     def _explained(self) -> Any:
         return _explained(self.name, "write", foreign=is_url(self.name))
@@ -130,7 +141,7 @@ def commit(*drafts: Draft) -> None:
         for draft in todo:
             with draft._explained():
                 if draft.failed:
-                    raise draft._place.problem
+                    raise _again(draft._place.problem)
                 draft._place.seal()
         with todo[0]._place.alone() if len(todo) == 2 else contextlib.nullcontext():
             if len(todo) == 2:
@@ -173,10 +184,12 @@ def settle(path: str | os.PathLike[str], owner: str | os.PathLike[str]) -> str:
         return path
     try:
         first, target = (_target(local_path(name)) for name in (owner, path))
-        if first is None or target is None or not os.path.exists(_waiting(target, os.stat(first))):
+        if first is None or target is None or not _trusted(_waiting(target, os.stat(first)), os.stat(first)):
             return path
         with _alone(os.path.dirname(first)):
             waiting = _waiting(target, os.stat(first))
+            if not _trusted(waiting, os.stat(first)):
+                return path  # another has finished it
             try:
                 if _unless_alive(waiting, lambda: os.replace(waiting, target)):
                     _sync_folder(os.path.dirname(target))
@@ -198,7 +211,7 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[Draft]:
 
     Parameters
     ----------
-    path : str or os.str | os.PathLike[str]
+    path : str or os.PathLike
         A local path or an fsspec URL.
 
     Yields
@@ -225,6 +238,11 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[Draft]:
         raise
 
 
+def _again(e: OSError) -> OSError:
+    """The same error without a traceback."""
+    return type(e)(*e.args)
+
+
 class _Raw(io.FileIO):
     """A descriptor that is written by the process that opened it, until a write fails."""
 
@@ -239,7 +257,7 @@ class _Raw(io.FileIO):
         try:
             return super().write(data)
         except OSError as e:
-            self.problem = e
+            self.problem = _again(e)  # not the error itself: its traceback holds what all callers have open
             raise
 
 
@@ -311,7 +329,12 @@ class _Beside(_InPlace):
     def put(self) -> None:
         if fcntl is None:
             self.file.close()  # an open file cannot be renamed
-        os.replace(self.path, self.target)
+        try:
+            os.replace(self.path, self.target)
+        except FileNotFoundError:
+            # Where a machine sees no locks of others, as on some network disks, a reader there may have settled it already.
+            if fcntl is None or not _same(self.file.fileno(), self.target):
+                raise
         self.file.close()
         _sync_folder(os.path.dirname(self.target))
 
@@ -412,6 +435,15 @@ def _waiting(target: str, owner: os.stat_result) -> str:
     """Where the second file waits, until it is renamed too, once the first one is this."""
     key = f"{owner.st_ino:x}-{owner.st_size:x}-{owner.st_mtime_ns:x}"
     return os.path.join(os.path.dirname(target), f"{_prefix(target)}{key}.tmp")
+
+
+def _trusted(waiting: str, owner: os.stat_result) -> bool:
+    """Whether what waits is a file by the first one's owner, by this user or by root: in a folder such as /tmp anybody may take the name."""
+    try:
+        found = os.lstat(waiting)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(found.st_mode) and (not hasattr(os, "geteuid") or found.st_uid in (owner.st_uid, os.geteuid(), 0))
 
 
 def _create(target: str, mode: int) -> tuple[int, str]:

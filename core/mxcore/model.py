@@ -19,6 +19,7 @@ from . import ndarray as nd
 from . import optimizer as opt
 from . import symbol as sym
 from ._borrowed import borrowed
+from ._io_files import checked
 from .base import error
 
 __all__ = ["BatchEndParam", "FeedForward", "checkpoint_file", "load_checkpoint", "load_params", "read_params", "save_checkpoint"]
@@ -42,19 +43,20 @@ def checkpoint_file(prefix: str, epoch: int, ending: str = "params") -> str:
     Raises
     ------
     MXNetError
-        (also TypeError) if the epoch is no whole number.
+        (also TypeError) if the prefix is neither a string nor a path, or the epoch no whole number.
 
     Examples
     --------
     >>> checkpoint_file("net", 3), checkpoint_file("net", 3, "states")
     ('net-0003.params', 'net-0003.states')
     """
+    prefix = checked(prefix, "the prefix of a checkpoint", empty=True)
     try:
         number = int(epoch)
     except (TypeError, ValueError):
         number = None
     if number is None or number != epoch:
-        raise error(TypeError, f"the epoch of checkpoint {str(prefix)!r} must be a whole number, got {epoch!r}")
+        raise error(TypeError, f"the epoch of checkpoint {prefix!r} must be a whole number, got {epoch!r}")
     return f"{prefix}-{number:04d}.{ending}"
 
 
@@ -192,6 +194,7 @@ def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, Any], dict[
     >>> symbol.list_arguments(), list(arg)
     (['data', 'fc_weight', 'fc_bias'], ['fc_weight'])
     """
+    checkpoint_file(prefix, epoch)  # which says what is wrong with either
     return (sym.load(f"{prefix}-symbol.json"), *load_params(prefix, epoch))
 
 

@@ -160,12 +160,17 @@ def _checked(symbol: Any, what: str) -> None:
 
 def _inferred(symbol: Any, shape: dict[str, Any] | None, dtype: dict[str, Any] | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """Entry -> shape and entry -> dtype, as far as they are known; all must be, if shapes are given."""
-    internals = symbol.get_internals()
+    # Internals list what is visible; an edge of a graph from a file may come from any output, such as the mean of a BatchNorm.
+    read = (e for n in topo(symbol._heads) for e in n.inputs)
+    internals = Symbol(list(dict.fromkeys([*symbol.get_internals()._heads, *read])))
     shapes = dict(zip(internals._heads, internals.infer_shape(**shape)[1] or () if shape else internals.infer_shape_partial()[1]))
     if shape and not shapes:
         raise error(ValueError, f"the shapes given ({', '.join(f'{k}={tuple(v)}' for k, v in shape.items())}) do not decide all others; "
                                 f"the variables are {', '.join(symbol.list_inputs())}")
     types = dict(zip(internals._heads, internals.infer_type(**dtype)[1] or ())) if dtype else {}
+    if dtype and not types:
+        raise error(ValueError, f"the dtypes given ({', '.join(f'{k}={v}' for k, v in dtype.items())}) do not decide all others; "
+                                f"the variables are {', '.join(symbol.list_inputs())}")
     return shapes, types
 
 

@@ -1,4 +1,7 @@
 """The command ``mxcore``: its table, ``info`` and ``plugins``."""
+import os
+import subprocess
+import sys
 import types
 
 import pytest
@@ -109,3 +112,29 @@ def test_plugins_left_out_are_listed(capsys, monkeypatch):
     monkeypatch.setattr(manager, "left_out", ["shy"])
     assert cli.main(["plugins"]) == 0
     assert "shy  left out by MXCORE_PLUGINS" in capsys.readouterr().out
+
+
+def ran(*args, **options):
+    return subprocess.run([sys.executable, "-m", "mxcore", *args], capture_output=True, env={**os.environ, **options.pop("env", {})}, **options)
+
+
+def test_names_that_the_terminal_cannot_show(tmp_path):
+    mxcore.sym.FullyConnected(mxcore.sym.Variable("data"), num_hidden=2, name="f\xe9").save(str(tmp_path / "net.json"))
+    done = ran("summary", str(tmp_path / "net.json"), "--shape", "2,3", env={"PYTHONIOENCODING": "ascii:strict"})
+    assert done.returncode == 0 and b"f\\xe9" in done.stdout, done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes are POSIX")
+def test_a_reader_that_leaves_early():
+    here, there = os.pipe()
+    os.close(here)
+    with os.fdopen(there, "wb") as out:
+        done = subprocess.run([sys.executable, "-m", "mxcore", "plugins"], stdout=out, stderr=subprocess.PIPE)
+    assert done.returncode == 141 and done.stderr == b""
+
+
+def test_info_survives_a_device_that_cannot_count(plugin, capsys, monkeypatch):
+    device = registry.devices.get("cpu")
+    monkeypatch.setattr(device, "count", lambda: None)
+    assert cli.main(["info"]) == 0
+    assert "broken: TypeError" in capsys.readouterr().out

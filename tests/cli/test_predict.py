@@ -117,7 +117,7 @@ def npy_bytes(shape, extra=b"", descr="<f4"):
     (npy_bytes((10**12,)), "its header tells of shape"), (npy_bytes((2, 2), bytes(12)), "12 bytes follow"), (npy_bytes((2, 2), bytes(20)), "20 bytes follow"),
     (npy_bytes((10**30,)), "its header tells"), (npy_bytes((-1,)), "its header tells"), (npy_bytes((2,), bytes(16), "|O"), "not an array of numbers"),
     (npy_bytes((), bytes(4)), "not an array of numbers"), (b"\x93NUMPY\x01\x00\xff\xff{", "is no .npy file"), (b"\x93NUMPY\x09\x00", "is no .npy file"), (b"PK\x03\x04", "is no .npy file: it begins with"),
-    (npy_bytes("(" * 90), "is no .npy file"), (npy_bytes((2,), bytes(8)).replace(b"{", b"("), "is no .npy file"), (b"", "is no .npy file"),
+    (npy_bytes((True,), bytes(4)), "its header tells"), (npy_bytes("(" * 90), "is no .npy file"), (npy_bytes((2,), bytes(8)).replace(b"{", b"("), "is no .npy file"), (b"", "is no .npy file"),
 ])
 def test_damaged_arrays(tmp_path, data, match):
     (tmp_path / "a.npy").write_bytes(data)

@@ -99,3 +99,15 @@ def test_two_authors_get_two_numbers():
     assert len(set(numbers.values())) == 2 and all(100 < n < 2**31 for n in numbers.values())
     # It stands in files: no later version may derive another.
     assert numbers["my_board"] == 881_892_715
+
+
+@pytest.mark.parametrize("name", ["numpy", "json", "mxcore"])
+def test_a_plugin_hides_no_other_module(name, tmp_path, capsys):
+    assert cli.main(["plugins", "new", name, "--dir", str(tmp_path)]) == 1
+    assert f"there is a module '{name}' already" in capsys.readouterr().err and os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_cannot_be(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert cli.main(["plugins", "new", "my_thing", "--dir", str(tmp_path / "file")]) == 1
+    assert "mxcore plugins: cannot write" in capsys.readouterr().err

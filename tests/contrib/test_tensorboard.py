@@ -1,9 +1,11 @@
 """Event files: read back by a reader of their own format, and by TensorBoard where it is installed."""
+import os
 import struct
 
 import pytest
 
 import mxcore as mx
+from mxcore.base import MXNetError
 from mxcore.contrib.events import EventWriter, checksum
 from mxcore.model import BatchEndParam
 
@@ -106,3 +108,26 @@ def test_a_folder_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="TensorBoard"):
         EventWriter(tmp_path / "file" / "logs")
+
+
+def test_what_cannot_be_written_names_the_file(tmp_path):
+    writer = EventWriter(tmp_path)
+    for step in ("two", None, float("nan")):
+        with pytest.raises(MXNetError, match="the step of 'loss' must be a whole number"):
+            writer.add_scalar("loss", 1.0, step)
+    writer.close()
+    with pytest.raises(ValueError, match="tfevents.* is closed") as e:
+        writer.add_scalar("loss", 1.0)
+    assert isinstance(e.value, MXNetError)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device without room")
+def test_a_full_disk_is_an_error_of_ours(tmp_path):
+    writer = EventWriter(tmp_path)
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, writer._file.fileno())
+    os.close(full)
+    for action in (lambda: writer.add_scalar("loss", 1.0), writer.close):
+        with pytest.raises(OSError, match="cannot write .*tfevents.*No space left") as e:
+            action()
+        assert isinstance(e.value, MXNetError)

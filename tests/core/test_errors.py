@@ -62,3 +62,9 @@ def test_small_names_of_mxnet():
     assert base.mx_real_t is np.float32 and base._as_list(1) == [1] and base._as_list([1]) == [1]
     assert module._DTYPE_NP_TO_MX[np.float16] == 2 and module._DTYPE_MX_TO_NP[6] is np.int64
     assert mx.is_np_shape() is False
+
+
+@pytest.mark.parametrize("arguments", [([],), ({"a": 1},), (None,), ("cpu", []), ("cpu", float("inf")), ("cpu", "one")], ids=repr)
+def test_what_is_no_context(arguments):
+    with pytest.raises(MXNetError, match="Context: device_(type|id) must be"):
+        mx.Context(*arguments)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import mxcore as mx
 from mxcore._core import infer
-from mxcore.plugin import MXNetError, broadcast_shapes
+from mxcore.plugin import MXNetError, broadcast_shapes, op
 
 
 @given(st.lists(st.integers(0, 5), max_size=4), st.data())
@@ -77,3 +77,45 @@ def test_simple_bind_names_what_it_cannot_infer():
     s = mx.sym.Variable("a") * 2 + mx.sym.Variable("b") * 3
     with pytest.raises(MXNetError, match=r"shapes of \['a', 'b'\] cannot be inferred"):
         s.simple_bind(mx.cpu())
+
+
+def lost(*arguments):
+    raise KeyError("lost")
+
+
+@pytest.mark.parametrize("rule, wrong, text", [
+    ("shape", lost, "its rule failed: KeyError: 'lost'; inputs: data"), ("dtype", lost, "its rule failed: KeyError: 'lost'; inputs: data"),
+    ("storage", lost, "its storage rule failed: KeyError: 'lost'; storage types of inputs: default"),
+    ("storage", lambda p, s: None, "its storage rule failed: TypeError"), ("storage", lambda p, s: ["dense"], r"its storage rule returned \['dense'\]; one of default"),
+    ("storage", lambda p, s: ["default"] * 2, r"its storage rule returned .* for each of 1 output"),
+])
+def test_a_rule_that_fails_names_its_operator(plug, rule, wrong, text):
+    @op("test_ruled")
+    def body(k, p, data):
+        """Return the data."""
+        return data
+
+    getattr(body, rule)(wrong)
+    plug("ruler", mxcore_ops=[body])
+    for call in (lambda: mx.nd.test_ruled(mx.nd.ones(3)), lambda: mx.sym.test_ruled(mx.sym.var("x")).simple_bind(mx.cpu(), x=(3,), grad_req="null").forward()):
+        with pytest.raises(MXNetError, match=f"operator test_ruled.*: {text}"):
+            call()
+
+
+@pytest.mark.parametrize("wrong", [lost, lambda F, dy: "zero"])
+def test_a_gradient_rule_that_fails_is_told(plug, wrong):
+    @op("test_ruled")
+    def body(k, p, data):
+        """Return the data."""
+        return data
+
+    body.grad(lambda F, dy: wrong(F, dy))
+    plug("ruler", mxcore_ops=[body])
+    with pytest.raises(MXNetError, match=r"operator test_ruled \[gradient of node 'it'\].*(lost|its rule returned \['zero'\])"):
+        mx.sym.test_ruled(mx.sym.var("x"), name="it").simple_bind(mx.cpu(), x=(3,)).forward(is_train=True)
+    x = mx.nd.ones(3)
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.test_ruled(x)
+    with pytest.raises(MXNetError, match="operator test_ruled .gradient.*lost|gradient 'zero' for a variable .* some operator's rule is wrong"):
+        y.backward()

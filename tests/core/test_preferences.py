@@ -121,9 +121,11 @@ def test_iterators_of_mx_io_can_be_preferred(plug, monkeypatch):
 def test_preferences_for_nobody_are_listed(monkeypatch, capsys):
     monkeypatch.setenv("MXCORE_PREFER", "ops, nobody")
     monkeypatch.setenv("MXCORE_KERNEL_ORDER", "mxcore, no-one")
+    monkeypatch.setenv("MXCORE_DISABLE_PLUGINS", "nothing")
     assert cli.main(["plugins"]) == 0
     told = [line for line in capsys.readouterr().out.splitlines() if "neither a plugin here" in line]
-    assert [line.split()[:3] for line in told] == [["MXCORE_PREFER", "names", "'nobody',"], ["MXCORE_KERNEL_ORDER", "names", "'no-one',"]]
+    assert [line.split()[:3] for line in told] == [["MXCORE_PREFER", "names", "'nobody',"], ["MXCORE_KERNEL_ORDER", "names", "'no-one',"],
+                                                         ["MXCORE_DISABLE_PLUGINS", "names", "'nothing',"]]
 
 
 def test_what_the_user_registers_comes_first_and_goes_alone(plug):

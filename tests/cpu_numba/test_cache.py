@@ -106,6 +106,26 @@ def test_what_killed_writers_left_is_removed(here):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_what_nobody_has_used_for_long_is_removed(tmp_path, monkeypatch):
+    mine, old, empty, used, foreign = (tmp_path / name for name in ("numba-" + "0" * 16, "numba-" + "1" * 16, "numba-" + "2" * 16, "numba-" + "3" * 16, "numba-mine"))
+    monkeypatch.setattr(cache, "places", lambda: cache.Places((mine,), mine))
+    long_ago = time.time() - 100 * 86400
+    for place in (mine, old, empty, used, foreign):
+        place.mkdir()
+    for path in (mine / "gone.code", old / "a.code", used / "a.code", used / "b.code", foreign / "a.code", tmp_path / "notes.code", old / "b.code"):
+        path.write_bytes(b"x")
+        os.utime(path, (long_ago, long_ago))
+    os.utime(used / "b.code")
+    cache.save("kept.code", b"here")
+    os.utime(mine / "kept.code", (long_ago, long_ago))
+    assert cache.load("kept.code") == b"here"  # so it is in use
+    cache._sweep.cache_clear()
+    cache.save("new.code", b"here")
+    assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.code")) == sorted(
+        ["notes.code", "numba-mine/a.code", f"{used.name}/b.code", f"{mine.name}/kept.code", f"{mine.name}/new.code"])
+    assert not old.exists() and empty.exists()
+
+
 def test_a_folder_of_ones_own_is_closed_to_others(tmp_path):
     made = tmp_path / "made"
     assert cache._unfit(made / "inner") is None and made.stat().st_mode & 0o777 == 0o700

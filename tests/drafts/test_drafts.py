@@ -250,6 +250,20 @@ def test_two_writers_of_two_files_do_not_mix_them(tmp_path, monkeypatch):
     assert read(tmp_path) == (b"other", b"other") and left(tmp_path) == []
 
 
+@posix
+def test_a_reader_that_sees_no_locks_may_settle_first(tmp_path, monkeypatch):
+    both, replace = pair(tmp_path, b"new"), os.replace
+
+    def meanwhile(a, b):
+        replace(a, b)
+        if str(b).endswith(".rec"):
+            replace(drafts._waiting(str(tmp_path / "a.idx"), os.stat(b)), tmp_path / "a.idx")
+
+    monkeypatch.setattr(os, "replace", meanwhile)
+    commit(*both)
+    assert read(tmp_path) == (b"new", b"new") and left(tmp_path) == [] and both[1].done
+
+
 @pytest.mark.parametrize("nth", [1, 2])
 def test_two_files_of_which_one_cannot_be_completed(nth, tmp_path, monkeypatch):
     commit(*pair(tmp_path, b"one"))
@@ -366,3 +380,71 @@ def test_an_error_holds_nothing_that_its_callers_have_open(tmp_path):
         assert seen[0]() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("name", ["f.bin", "memory://drafts/closed"])
+@pytest.mark.parametrize("end", [Draft.commit, Draft.discard])
+def test_what_has_ended_takes_no_more(tmp_path, monkeypatch, name, end):
+    monkeypatch.chdir(tmp_path)
+    draft = Draft(name)
+    end(draft)
+    for action in (lambda: draft.write(b"late"), draft.flush):
+        with pytest.raises(ValueError, match=f"cannot write '{name}': its draft was committed or discarded") as e:
+            action()
+        assert isinstance(e.value, MXNetError)
+
+
+def test_a_draft_takes_bytes(old):
+    draft = Draft(old)
+    with pytest.raises(MXNetError, match=r"cannot write '.*f\.bin': bytes are needed, not str"):
+        draft.write("text")
+    draft.commit()
+    assert old.read_bytes() == b""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device without room")
+def test_a_draft_that_failed_holds_nothing_that_its_callers_have_open(old):
+    import gc
+    import weakref
+
+    class Opened:
+        """What a caller has open when the disk is full."""
+
+    def fails(draft):
+        opened = Opened()
+        seen.append(weakref.ref(opened))
+        draft.write(b"x" * (1 << 20))
+
+    seen: list = []
+    draft = Draft(old)
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, draft.file.fileno())
+    os.close(full)
+    with pytest.raises(MXNetError, match="No space left"):
+        fails(draft)
+    gc.collect()
+    assert seen[0]() is None and draft.failed
+    draft.discard()
+
+
+@posix
+@pytest.mark.parametrize("kind", ["link", "other user's"])
+def test_what_others_put_where_an_index_would_wait_is_not_read(tmp_path, monkeypatch, kind):
+    records, index = tmp_path / "a.rec", tmp_path / "a.idx"
+    records.write_bytes(b"records")
+    index.write_bytes(b"right")
+    waiting = Path(drafts._waiting(str(index), os.stat(records)))
+    planted = tmp_path / "planted"
+    planted.write_bytes(b"wrong")
+    if kind == "link":
+        waiting.symlink_to(planted)
+    else:
+        planted.rename(waiting)
+        real, stranger = os.lstat, os.geteuid() + 1
+
+        def owned(path):
+            found = real(path)
+            return os.stat_result((*found[:4], stranger, *found[5:])) if os.fspath(path) == str(waiting) else found
+
+        monkeypatch.setattr(drafts.os, "lstat", owned)
+    assert settle(index, records) == str(index) and index.read_bytes() == b"right"

@@ -81,8 +81,9 @@ def write_list(folder, generation):
 
     names = [f"{generation % 3}-{i}.png" for i in range(RECORDS)]
     for name in names:
-        if not os.path.exists(f"{folder}/{name}"):
-            with open(f"{folder}/{name}", "wb") as file:
+        path = f"{folder}/{name}"
+        if not os.path.exists(path) or os.path.getsize(path) < len(name):  # a child that was killed may have left it empty
+            with open(path, "wb") as file:
                 file.write(name.encode())
     parser = argparse.ArgumentParser()
     im2rec.add_arguments(parser)
@@ -232,6 +233,12 @@ def at_every_step(name, folder):
 
 if __name__ == "__main__":
     what, which, where, *rest = sys.argv[1:]
+    if which == "im2rec":  # whose progress bar has a lock for all children: one that is killed would keep it
+        import threading
+
+        from tqdm import tqdm
+
+        tqdm.set_lock(threading.RLock())
     with tempfile.TemporaryDirectory() as elsewhere:  # what is imported and made once need not be in every child
         WRITERS[which][0](elsewhere, 7)
         WRITERS[which][1](elsewhere)

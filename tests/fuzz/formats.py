@@ -5,6 +5,7 @@ reads such files from a folder as a user would. It returns, or raises an MXNetEr
 """
 from __future__ import annotations
 
+import contextlib
 import functools
 import gzip
 import io
@@ -211,6 +212,38 @@ def _read_config(folder: Path) -> None:
             pass
 
 
+def _command(*lines: list[str]) -> None:
+    """Call `mxcore` with each of these lines; one that fails is an error."""
+    from mxcore.base import error
+    from mxcore.cli import main
+
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        ended = [main(line) for line in lines]
+    if any(ended):
+        raise error(ValueError, said.getvalue())
+
+
+def _commands() -> list[Sample]:
+    import mxcore as mx
+    from mxcore._io_files import open_read
+
+    net = _net()
+    arg_shapes, _, aux_shapes = net.infer_shape(data=(2, 3))
+    mx.model.save_checkpoint("memory://fuzz/c", 0, net, {n: mx.nd.ones(s) for n, s in zip(net.list_arguments(), arg_shapes) if n not in ("data", "softmax_label")},
+                             {n: mx.nd.ones(s) for n, s in zip(net.list_auxiliary_states(), aux_shapes)})
+    out = io.BytesIO()
+    np.save(out, np.ones((2, 3), "f4"))
+    names = {"c-symbol.json": "a-symbol.json", "c-0000.params": "a-0000.params"}
+    return [{new: open_read(f"memory://fuzz/{old}").read() for old, new in names.items()} | {"x.npy": out.getvalue(), "labels.txt": b"cat\ndog\n"}]
+
+
+def _read_command(folder: Path) -> None:
+    graph, params = str(folder / "a-symbol.json"), str(folder / "a-0000.params")
+    _command(["summary", graph, "--params", params], ["summary", graph, "--shape", "data=2,3"], ["plot", graph, "--shape", "data=2,3", "-o", str(folder / "plot.svg")],
+             ["predict", graph, params, "--input", str(folder / "x.npy"), "--shape", "data=3", "--labels", str(folder / "labels.txt")])
+
+
 # -- optimizers --------------------------------------------------------------------------------------------------------
 def _states() -> list[Sample]:
     with np.load(TESTS / "golden" / "data" / "states.npz") as file:
@@ -274,7 +307,10 @@ def _images() -> list[Sample]:
     y, x = np.mgrid[:20, :30]
     picture = np.stack([x * 8, y * 12, (x + y) * 5], -1).astype(np.uint8)
     kinds = ((".png", picture), (".jpg", picture), (".bmp", picture), (".png", picture[..., 0]), (".webp", picture), (".tiff", picture))
-    return [{"a.img": cv2.imencode(ending, p)[1].tobytes()} for ending, p in kinds]
+    found = [cv2.imencode(ending, p)[1].tobytes() for ending, p in kinds]
+    tiff = b"II*\0\x08\0\0\0" + struct.pack("<HHHIHHI", 1, 0x112, 3, 1, 6, 0, 0)  # turned by 90 degrees
+    exif = b"\xff\xe1" + struct.pack(">H", 8 + len(tiff)) + b"Exif\0\0" + tiff
+    return [{"a.img": data} for data in (*found, found[1][:2] + exif + found[1][2:])]
 
 
 def _read_image(folder: Path) -> None:
@@ -285,6 +321,31 @@ def _read_image(folder: Path) -> None:
     for flag in (1, 0):
         images.decode(data, flag)
     mx.nd.imdecode(data) if hasattr(mx.nd, "imdecode") else None
+
+
+def _lists() -> list[Sample]:
+    folder = TESTS / "io_rec" / "golden"
+    return [{"a.rec": (folder / "images.rec").read_bytes(), "a.idx": (folder / "images.idx").read_bytes(), "a.lst": b"0\t1\ta.jpg\n1\t2\tb.jpg\n2\t3.5\tc.jpg\n"}]
+
+
+def _read_list(folder: Path) -> None:
+    import mxcore as mx
+
+    it = mx.io.ImageRecordIter(path_imgrec=str(folder / "a.rec"), path_imglist=str(folder / "a.lst"), data_shape=(3, 16, 16), batch_size=2, preprocess_threads=1, verbose=False)
+    for batch in itertools.islice(it, 50):
+        batch.data[0].asnumpy(), batch.label[0].asnumpy()
+    ds = mx.gluon.data.vision.ImageRecordDataset(str(folder / "a.rec"))
+    for i in range(min(20, len(ds))):
+        ds[i]
+
+
+def _im2rec() -> list[Sample]:
+    image = _images()
+    return [{"a.lst": b"0\t1\ta.jpg\n1\t2\tb.png\n", "a.jpg": image[1]["a.img"], "b.png": image[0]["a.img"]}]
+
+
+def _run_im2rec(folder: Path) -> None:
+    _command(["im2rec", str(folder / "a"), str(folder), "--resize", "8"])
 
 
 def _idx_files(wrap: Callable[[bytes], bytes]) -> list[Sample]:
@@ -375,6 +436,9 @@ FORMATS: dict[str, Format] = {
     "image records": Format(lambda: _pair("images"), lambda folder: _batches("ImageRecordIter", folder)),
     "object records": Format(lambda: _pair("objects"), lambda folder: _batches("ImageDetRecordIter", folder)),
     "images": Format(_images, _read_image),
+    "lists": Format(_lists, _read_list),
+    "im2rec": Format(_im2rec, _run_im2rec),
+    "commands": Format(_commands, _read_command),
     "mnist": Format(lambda: _idx_files(bytes), _read_mnist),
     "mnist gz": Format(lambda: _idx_files(lambda b: gzip.compress(b, mtime=0)), _read_mnist),
     "csv": Format(_csv, _read_csv),

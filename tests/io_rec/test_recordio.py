@@ -91,6 +91,13 @@ def test_records_too_short_to_unpack(record):
     assert isinstance(caught.value, MXNetError)
 
 
+@pytest.mark.parametrize("record", [None, 5, "text" * 10, [1] * 30])
+def test_what_is_no_record(record):
+    for read in (unpack, unpack_img):
+        with pytest.raises(MXNetError, match="unpack: a record must be bytes, not (NoneType|int|str|list)"):
+            read(record)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 3, 4]), st.integers(0, 2**32 - 1))
 def test_images_come_back(height, width, channels, seed):

@@ -9,6 +9,7 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+import mxcore as mx
 from mxcore._io_files import is_url, local_path, open_read, open_write, write_atomic
 from mxcore.base import MXNetError
 from mxcore.drafts import atomic_writer
@@ -183,3 +184,60 @@ def test_without_fsspec(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(MXNetError, match="pip install fsspec"):
         open_read("memory://a/b")
+
+
+NAMELESS = [None, 5, 1.5, b"bytes", [], {}, "a\0b"]
+
+
+@pytest.mark.parametrize("name", NAMELESS, ids=repr)
+def test_what_is_no_file_name_is_told_by_its_argument(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("1\n")
+    net = mx.gluon.nn.Dense(1, in_units=1)
+    net.initialize()
+    net.hybridize()
+    net(mx.nd.ones((1, 1)))
+    vision, symbol = mx.gluon.data.vision, mx.sym.Variable("x")
+    module = mx.mod.Module(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1), label_names=None)
+    module.bind([("data", (1, 1))])
+    module.init_params()
+    calls = {
+        "the prefix of a checkpoint": [lambda: mx.model.save_checkpoint(name, 0, symbol, {}, {}), lambda: mx.model.load_checkpoint(name, 0), lambda: net.export(name),
+                                       lambda: mx.mod.Module.load(name, 0), lambda: module.save_checkpoint(name, 0), lambda: mx.callback.do_checkpoint(name)(0, symbol, {}, {})],
+        "the prefix of a block's files": [lambda: net.save(name), lambda: net.load(name)],
+        "CSVIter: data_csv": [lambda: mx.io.CSVIter(data_csv=name, data_shape=(1,), batch_size=1)],
+        "MNISTIter: image": [lambda: mx.io.MNISTIter(image=name, label="l", batch_size=1)],
+        "MNISTIter: label": [lambda: mx.io.MNISTIter(image="i", label=name, batch_size=1)],
+        "the file of an embedding": [lambda: mx.contrib.text.embedding.CustomEmbedding(name)],
+        "RecordFileDataset: filename": [lambda: mx.gluon.data.RecordFileDataset(name), lambda: vision.ImageRecordDataset(name)],
+        "ImageFolderDataset: root": [lambda: vision.ImageFolderDataset(name)],
+        "the folder for TensorBoard": [lambda: mx.contrib.tensorboard.LogMetricsCallback(name)],
+        "check_sha1: filename": [lambda: mx.gluon.utils.check_sha1(name, "0" * 8)],
+        "download: url": [lambda: mx.gluon.utils.download(name)],
+    }
+    if name is not None:
+        calls["CSVIter: label_csv"] = [lambda: mx.io.CSVIter(data_csv="a.csv", label_csv=name, data_shape=(1,), batch_size=1)]
+        calls["MNIST: root"] = [lambda: vision.MNIST(root=name)]
+        calls["root, the folder of the models,"] = [lambda: mx.gluon.model_zoo.vision.resnet18_v1(pretrained=True, root=name)]
+        calls["download: path"] = [lambda: mx.gluon.utils.download("a.csv", path=name)]
+    kind, text = (ValueError, "no file can have the name ") if isinstance(name, str) else (TypeError, " must be a non-empty string or a path, not ")
+    for argument, ways in calls.items():
+        for call in ways:
+            with pytest.raises(kind) as e:
+                call()
+            assert isinstance(e.value, MXNetError) and text in str(e.value) and (kind is ValueError or str(e.value).startswith(argument)), (argument, e.value)
+    assert os.listdir() == ["a.csv"]
+
+
+def test_a_prefix_may_be_a_path(tmp_path):
+    mx.model.save_checkpoint(tmp_path / "net", 1, mx.sym.Variable("x"), {"w": mx.nd.ones(2)}, {})
+    assert list(mx.model.load_checkpoint(tmp_path / "net", 1)[1]) == ["w"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="descriptors are POSIX")
+def test_a_number_is_no_file_and_stays_open():
+    here, there = os.pipe()
+    with pytest.raises(MXNetError):
+        mx.gluon.utils.check_sha1(there, "0" * 8)
+    assert os.write(there, b"x") == 1
+    os.close(here), os.close(there)

@@ -260,6 +260,13 @@ def test_dump_that_is_not_the_last(tmp_path, trace):
     assert profiler.state() == "stop" and not recorder.events
 
 
+@pytest.mark.parametrize("setting, words", [({"filename": n}, "profiler: filename must be a non-empty string") for n in (None, 5, b"x", "")] + [
+    ({"dump_period": p}, "profiler: dump_period must be seconds above 0") for p in (float("nan"), float("inf"), 1e300, 0)])
+def test_settings_that_cannot_be(setting, words):
+    with pytest.raises(mx.base.MXNetError, match=words):
+        profiler.set_config(**setting)
+
+
 def test_a_file_that_cannot_be_written_loses_nothing(tmp_path, trace):
     profiler.set_config(filename=str(tmp_path / "nowhere" / "p.json"))
     profiler.start()

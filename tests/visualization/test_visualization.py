@@ -55,6 +55,20 @@ def test_what_lends_its_size_has_no_arrow():
     assert [e[:2] for e in mx.viz.drawn_edges(x)] == [("r", "x")]
 
 
+def test_edges_from_outputs_that_are_not_visible():
+    graph = json.loads(mx.sym.exp(mx.sym.BatchNorm(mx.sym.Variable("x"), name="bn"), name="e").tojson())
+    graph["nodes"][-1]["inputs"] = [[len(graph["nodes"]) - 2, 1, 0]]  # the mean
+    net = mx.sym.load_json(json.dumps(graph))
+    assert [e for e in mx.viz.drawn_edges(net, {"x": (2, 3, 4)}, {"x": "float32"}) if e[0] == "e"] == [("e", "bn", "(float32)")]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_dtypes_that_leave_some_open():
+    net = mx.sym.Group([mx.sym.exp(mx.sym.Variable("x")), mx.sym.exp(mx.sym.Variable("y"))])
+    with pytest.raises(mx.base.MXNetError, match=r"the dtypes given \(x=float32\) do not decide all others; the variables are x, y"):
+        mx.viz.drawn_edges(net, None, {"x": "float32"})
+
+
 NET = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
 BAD = {
     "table of a number": (lambda: mx.viz.print_summary(3), TypeError, "must be a Symbol, got int"),

@@ -60,14 +60,16 @@ class Context:
 
                 devices.names()  # a plugin may bring it
             device_type = cls.devtype2str.get(device_type, device_type)
-        key = (device_type, device_id)
-        self = _INTERNED.get(key)
+        try:
+            self = _INTERNED.get((device_type, device_id))
+        except TypeError:  # what cannot be looked up is no name or no number, as is said below
+            self = None
         if self is None:
             if not isinstance(device_type, str) or not device_type:
                 raise error(TypeError, f"Context: device_type must be a device name such as 'cpu', got {device_type!r}")
             try:
                 index = int(device_id)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise error(TypeError, f"Context: device_id must be an int, got {device_id!r}") from None
             if index < 0:
                 raise error(ValueError, f"Context: device_id must be 0 or more, got {device_id!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .errors import error
+from .errors import MXNetError, error, raise_in_op
 from .gradplan import plan_of
 from .graph import GraphF, Node, Value, topo
 from .op import Op
@@ -91,7 +91,14 @@ def gradient(heads: Sequence[tuple[Node, int]], head_grads: Sequence[tuple[Node,
                         f"_backward_{n.name}", forward=n)
             result: list[Any] = [Value((node, i), F) for i in range(len(n.inputs))]
         else:
-            result = list(plan.gradients(p, F, needs, dys, ins, outs, outs))
+            try:
+                result = list(plan.gradients(p, F, needs, dys, ins, outs, outs))
+                if any(g is not None and not isinstance(g, Value) for g in result):
+                    raise TypeError(f"its rule returned {result}; a gradient or None is needed for each input")
+            except MXNetError:
+                raise
+            except Exception as x:
+                raise_in_op(x, op.name, p, (), f"gradient of node '{n.name}'")
         for e, g, wants in zip(n.inputs, result, needs):
             if wants and g is not None:
                 add(e, g)

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .errors import MXNetError, asked, error
+from .errors import MXNetError, asked, error, in_a_line
 from .op import Op
 from .params import Params
 
 __all__ = ["known", "show", "merge_shape", "merge_dtype", "op_shapes", "op_dtypes", "op_stypes", "infer_graph"]
 
+_STYPES = ("default", "row_sparse", "csr")
 ShapeT = Any  # tuple of ints with -1 for unknown dimensions, or None
 
 
@@ -80,7 +81,10 @@ def _explain(op: Op, p: Params, ins: Sequence[Any], outs: Sequence[Any], e: Exce
         text = text.replace(str(v), show(v))  # in the words of a rule
     wanted = ", ".join(show(v) for v in outs if v is not None)
     at = f" of node '{node}'" if node else ""
-    kind = type(e) if isinstance(e, (ValueError, TypeError, IndexError)) and not isinstance(e, MXNetError) else ValueError
+    known = isinstance(e, (ValueError, TypeError, IndexError))
+    kind = type(e) if known and not isinstance(e, MXNetError) else ValueError
+    if not known and not isinstance(e, (ArithmeticError, MXNetError)):
+        text = f"its rule failed: {in_a_line(e)}"
     return error(kind, f"operator {op.name}{at}: {text}; inputs: {seen or 'none'}{asked(p)}" + (f"; outputs wanted: {wanted}" if wanted else ""))
 
 
@@ -102,6 +106,10 @@ def op_shapes(op: Op, p: Params, ins: list[ShapeT], outs: list[ShapeT] | None = 
         return found
     except (ValueError, TypeError, IndexError, ArithmeticError) as e:
         raise _explain(op, p, ins, outs, e, node) from None
+    except MXNetError:
+        raise
+    except Exception as e:  # no rule of mxcore's: its author wants the traceback
+        raise _explain(op, p, ins, outs, e, node) from e
 
 
 def op_dtypes(op: Op, p: Params, ins: list[Any], outs: list[Any] | None = None, node: str = "") -> tuple[list[Any], list[Any]]:
@@ -111,12 +119,27 @@ def op_dtypes(op: Op, p: Params, ins: list[Any], outs: list[Any] | None = None, 
         return _apply(op.dtype_rule, p, ins, outs, lambda t: t is not None, merge_dtype)
     except (ValueError, TypeError, IndexError, ArithmeticError) as e:
         raise _explain(op, p, ins, outs, e, node) from None
+    except MXNetError:
+        raise
+    except Exception as e:
+        raise _explain(op, p, ins, outs, e, node) from e
 
 
 def op_stypes(op: Op, p: Params, ins: Sequence[str]) -> list[str]:
     """Storage types of the outputs."""
     n = op.signature(p).n_out
-    return ["default"] * n if op.storage_rule is None else list(op.storage_rule(p, list(ins)))
+    if op.storage_rule is None:
+        return ["default"] * n
+    try:
+        found = list(op.storage_rule(p, list(ins)))
+        if len(found) != n or not {*found} <= {*_STYPES}:
+            raise ValueError(f"its storage rule returned {found}; one of {', '.join(_STYPES)} is needed for each of {n} output(s)")
+        return found
+    except MXNetError:
+        raise
+    except Exception as e:
+        raise error(ValueError, f"operator {op.name}: {e if isinstance(e, ValueError) else 'its storage rule failed: ' + in_a_line(e)}; "
+                                f"storage types of inputs: {', '.join(ins) or 'none'}{asked(p)}") from e
 
 
 def infer_graph(nodes: Sequence[Any], given: dict[Any, Any], what: str) -> dict[Any, Any]:

@@ -383,6 +383,8 @@ def _write(leaf: Leaf, grads: dict[Leaf, Any]) -> None:
     alone = (grad.stype == "default" and grad._data.nbytes >= _LARGE and _holders(grads, leaf) == _ALONE
              and getrefcount(grad._data) == _ALONE[1])
     g = grads[leaf]
+    if not isinstance(g, Array):
+        raise error(TypeError, f"gradient {g!r} for a variable of shape {tuple(grad.shape)} is no array; some operator's rule is wrong")
     a, b, x, y = g._st, grad._st, g._data, grad._data
     if a.ctx is not b.ctx or x.shape != y.shape or x.dtype is not y.dtype and x.dtype != y.dtype:
         raise error(ValueError, f"gradient of shape {tuple(x.shape)}, {x.dtype}, {a.ctx} for a variable of shape {tuple(y.shape)}, "

@@ -80,6 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(_usage())
         return 0 if args else 2
     name, *rest = args
+    if argv is None and name != "run" and hasattr(sys.stdout, "reconfigure"):  # a script that is run has Python's own output
+        sys.stdout.reconfigure(errors="backslashreplace")  # names in files and of files may be anything
     if name == "--version":
         from .. import __version__
 
@@ -97,10 +99,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         text, command = found
         parser = argparse.ArgumentParser(prog=f"mxcore {name}", description=text[:1].upper() + text[1:] + ".")
         command.add_arguments(parser)
-        return int(command.main(parser.parse_args(rest)) or 0)
+        status = int(command.main(parser.parse_args(rest)) or 0)
+        sys.stdout.flush()
+        return status
     except MXNetError as e:
         print(f"mxcore {name}: {e}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # as of `mxcore summary … | head`
+        if argv is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter fails at its end as well
+        return 141  # as a program that the signal ends
     except KeyboardInterrupt:
         print(f"mxcore {name}: interrupted", file=sys.stderr)
         return 130

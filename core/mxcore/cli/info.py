@@ -43,11 +43,12 @@ def _devices() -> Iterator[tuple[str, str]]:
         try:
             device = registry.devices.get(name)
             count = device.count()
+            number = f"{count if count < 1 << 20 else 'any number'}"
             owner = registry.devices.owners[name]
         except Exception as e:  # a broken driver may raise anything; it is what this command is for
             yield name, f"missing: {e}" if isinstance(e, MXNetError) else f"broken: {type(e).__name__}: {e}"
         else:
-            yield name, f"{count if count < 1 << 20 else 'any number'} (type id {device.type_id}, plugin {owner})"
+            yield name, f"{number} (type id {device.type_id}, plugin {owner})"
 
 
 def _threads() -> Iterator[tuple[str, str]]:

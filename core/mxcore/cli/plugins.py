@@ -186,7 +186,7 @@ def describe(check: bool = False) -> tuple[list[str], bool]:
             lines += [f"    {line}" for line in (*odd, *overrides(name))]
     lines += [f"{name}  {text}" for name, text in failures()]
     known = {*manager.origin, *manager.left_out, *(dist for dist, _ in manager.origin.values())}
-    for variable in ("MXCORE_PREFER", "MXCORE_KERNEL_ORDER"):
+    for variable in ("MXCORE_PREFER", "MXCORE_KERNEL_ORDER", "MXCORE_DISABLE_PLUGINS"):
         lines += [f"{variable} names '{n}', which is neither a plugin here nor a distribution of one" for n in registry.listed(variable)
                   if n not in known]
     for name in sorted(manager.left_out):

@@ -6,6 +6,7 @@ and ``$type_id``, the number of a device (see `type_id`).
 """
 from __future__ import annotations
 
+import importlib.util
 import keyword
 import shutil
 import tempfile
@@ -13,6 +14,7 @@ import zlib
 from pathlib import Path
 from string import Template
 
+from .._io_files import _explained
 from ..base import error
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -64,7 +66,7 @@ def write(name: str, kind: str, folder: Path) -> Path:
     Raises
     ------
     MXNetError
-        If the name is no module name, or the folder exists.
+        If the name is no module name, or one that is taken, or the folder exists or cannot be written.
 
     Examples
     --------
@@ -79,12 +81,16 @@ def write(name: str, kind: str, folder: Path) -> Path:
     target = folder / name
     if target.exists():
         raise error(FileExistsError, f"{target} exists already; choose another name or --dir")
-    folder.mkdir(parents=True, exist_ok=True)
+    found = importlib.util.find_spec(name)
+    if found is not None and found.origin is not None:  # a folder without modules is none
+        raise error(ValueError, f"there is a module {name!r} already, which the plugin's would hide; choose another name")
     # Written beside and renamed: an interruption leaves no half a project behind.
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        for path, text in render(name, kind).items():
-            file = Path(scratch, name, path)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
-        shutil.move(Path(scratch, name), target)
+    with _explained(str(target), "write"):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            for path, text in render(name, kind).items():
+                file = Path(scratch, name, path)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8")
+            shutil.move(Path(scratch, name), target)
     return target

@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any
 
-from .._io_files import is_url, local_path, open_write
+from .._io_files import _explained, checked, is_url, local_path, open_write
 from .._json import encode
 from ..base import error
 
@@ -92,7 +92,7 @@ class EventWriter:
     """
 
     def __init__(self, logdir: str) -> None:
-        self.logdir = os.fspath(logdir)
+        self.logdir = checked(logdir, "the folder for TensorBoard")
         if not is_url(self.logdir):
             try:
                 os.makedirs(local_path(self.logdir), exist_ok=True)
@@ -107,7 +107,9 @@ class EventWriter:
     def _write(self, event: bytes) -> None:
         length = struct.pack("<Q", len(event))
         record = length + struct.pack("<I", checksum(length)) + event + struct.pack("<I", checksum(event))
-        with self._lock:
+        with self._lock, _explained(self.path, "write", foreign=is_url(self.path)):
+            if self._file.closed:
+                raise error(ValueError, f"{self.path!r} is closed; make another EventWriter")
             self._file.write(record)
             self._file.flush()
 
@@ -117,19 +119,25 @@ class EventWriter:
         Raises
         ------
         MXNetError
-            (also TypeError) if it is no number.
+            (also TypeError) if it or the step is no number, (also OSError) if the disk does not take it, (also ValueError) if the file
+            is closed.
         """
+        try:
+            step = int(step)
+        except (TypeError, ValueError, OverflowError):
+            raise error(TypeError, f"add_scalar: the step of {tag!r} must be a whole number, got {step!r}") from None
         try:
             number = struct.pack("<f", float(value))
         except (TypeError, ValueError):
             raise error(TypeError, f"add_scalar: {tag!r} must be a number, got {value!r}") from None
         except OverflowError:  # beyond single precision
             number = struct.pack("<f", float("inf") if value > 0 else float("-inf"))
-        self._write(_event(step=int(step), summary=_field(1, _field(1, encode(str(tag), "the tag of a summary")) + b"\x15" + number)))
+        self._write(_event(step=step, summary=_field(1, _field(1, encode(str(tag), "the tag of a summary")) + b"\x15" + number)))
 
     def close(self) -> None:
         """End the file."""
-        self._file.close()
+        with _explained(self.path, "write", foreign=is_url(self.path)):
+            self._file.close()
 
     def __enter__(self) -> EventWriter:
         return self

@@ -16,6 +16,7 @@ import weakref
 
 from .. import ndarray as nd
 from .._core.state import state
+from .._io_files import checked, reading
 from ..base import error
 from ..drafts import atomic_writer
 
@@ -252,7 +253,7 @@ def check_sha1(filename, sha1_hash):
     True
     """
     digest = hashlib.sha1()
-    with open(filename, "rb") as f:
+    with reading(checked(filename, "check_sha1: filename")) as f:
         while chunk := f.read(1 << 20):
             digest.update(chunk)
     return _agrees(digest, sha1_hash)
@@ -340,11 +341,12 @@ def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_
     Behaviour matched: MXNet 1.9.1 ``gluon.utils.download``. The file appears under its name only once
     complete.
     """
+    url = checked(url, "download: url")
     name = os.path.basename(urllib.parse.urlsplit(url).path) or os.path.basename(url)
     if path is None:
         target = name
     else:
-        path = os.path.expanduser(path)
+        path = os.path.expanduser(checked(path, "download: path"))
         target = os.path.join(path, name) if os.path.isdir(path) else path
     if not os.path.basename(target):
         raise error(ValueError, f"download: cannot tell a file name from {url!r}; give path=")

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from .._io_files import is_url, local_path, reading
+from .._io_files import checked, is_url, local_path, reading
 from ..base import MXNetError, error
 from .cursor import BatchCursor
 from .data_desc import DataDesc
@@ -170,12 +170,12 @@ class CSVIter(MXDataIter):
         if dtype is not None and np.dtype(dtype).name not in _TYPES:
             raise error(TypeError, f"CSVIter: dtype must be one of {', '.join(_TYPES)}; got {dtype!r}")
         kind = np.dtype("float32" if dtype is None else dtype)
-        self._data = _read(data_csv, tuple(data_shape), kind)
+        self._data = _read(checked(data_csv, "CSVIter: data_csv"), tuple(data_shape), kind)
         label_shape = () if tuple(label_shape) == (1,) else tuple(label_shape)
         if label_csv in (None, "NULL"):
             self._label = np.zeros((len(self._data), *label_shape), kind)
         else:
-            self._label = _read(label_csv, label_shape, kind)
+            self._label = _read(checked(label_csv, "CSVIter: label_csv"), label_shape, kind)
         if len(self._label) < len(self._data):
             raise error(
                 ValueError,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
+from .._io_files import checked
 from ..base import error
 from ._idx import read_idx
 from .data_desc import DataDesc
@@ -86,11 +85,12 @@ class MNISTIter(MXDataIter):
             raise error(ValueError, f"MNISTIter: batch_size must be at least 1, got {batch_size}")
         if not 0 <= part_index < num_parts:
             raise error(ValueError, f"MNISTIter: part_index {part_index} is none of the {num_parts} parts")
+        image, label = checked(image, "MNISTIter: image"), checked(label, "MNISTIter: label")
         images, labels = read_idx(image, 3, "MNISTIter"), read_idx(label, 1, "MNISTIter")
         if len(images) != len(labels):
             raise error(
                 ValueError,
-                f"MNISTIter: {os.fspath(image)!r} has {len(images)} images, but {os.fspath(label)!r} has "
+                f"MNISTIter: {image!r} has {len(images)} images, but {label!r} has "
                 f"{len(labels)} labels",
             )
         part = slice(len(images) * part_index // num_parts, len(images) * (part_index + 1) // num_parts)

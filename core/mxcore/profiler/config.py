@@ -1,9 +1,11 @@
 """What the profiler is to record, and where it writes."""
 from __future__ import annotations
 
+from threading import TIMEOUT_MAX
 from typing import Any
 
 from .._core.errors import suggest
+from .._io_files import checked
 from ..base import error
 
 __all__ = ["Config", "config"]
@@ -40,7 +42,7 @@ class Config:
         Raises
         ------
         MXNetError
-            (also ValueError) for a setting that there is not, or a wrong value.
+            (also ValueError) for a setting that there is not, or a wrong value, (also TypeError) for what is no file name.
         """
         new: dict[str, Any] = {}
         for name, value in given.items():
@@ -55,10 +57,10 @@ class Config:
                     new[name] = float(value)
                 except (TypeError, ValueError):
                     new[name] = 0.0
-                if new[name] <= 0:
+                if not 0 < new[name] <= TIMEOUT_MAX:
                     raise error(ValueError, f"profiler: {name} must be seconds above 0, got {value!r}")
             else:
-                new[name] = str(value)
+                new[name] = checked(value, f"profiler: {name}")
         return new
 
     def wants(self, kind: str) -> bool:

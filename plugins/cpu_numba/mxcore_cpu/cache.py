@@ -5,7 +5,7 @@ overload of a kernel is one file, which begins with a digest over its name and a
 before that digest has been found right. A file that is damaged, cut short or of another making counts as missing: the kernel
 is compiled again, and the file replaced. The name holds all that the code depends on: the kernel's source, the functions and constants that it names, types of
 arguments, processor, and the versions of Python, Numba, llvmlite and NumPy. Files are written aside and renamed, so
-that processes that write one entry at once do no harm.
+that processes that write one entry at once do no harm. Entries that nobody has used for three months go, those of other versions too.
 
 A digest proves that nothing was damaged, not who wrote it, and code that is loaded can do anything. So the folder and
 each file must belong to the user (or to root), and nobody else may write there. A folder of one's own that others may write to is
@@ -20,6 +20,7 @@ import hashlib
 import os
 import pickle
 import platform
+import re
 import stat
 import sys
 import tempfile
@@ -37,8 +38,10 @@ __all__ = ["Places", "attach", "folder", "load", "places", "save", "source_stamp
 
 _MAGIC = b"mxcore-code-1\n"
 _DIGEST = 32
-#: Seconds after which a file that was never renamed has lost its writer.
-_ORPHAN = 3600
+#: Seconds after which a file that was never renamed has lost its writer; after which use of an entry is noted again; and after
+#: which an entry that was not used is of a version, or of a network, that is gone.
+_ORPHAN, _NOTED, _UNUSED = 3600, 86400, 90 * 86400
+_FOLDER = re.compile("numba-[0-9a-f]{16}")
 _HERE = Path(__file__).parent
 
 
@@ -141,6 +144,9 @@ def load(name: str) -> bytes | None:
             continue
         begin = len(_MAGIC) + _DIGEST
         if data[:begin] == _MAGIC + _digest(name, data[begin:]):
+            if found.st_mtime < time.time() - _NOTED:
+                with contextlib.suppress(OSError):
+                    os.utime(where / name)
             return data[begin:]
     return None
 
@@ -173,12 +179,20 @@ def _digest(name: str, content: bytes) -> bytes:
 
 @functools.cache
 def _sweep(where: Path) -> None:
-    """Remove what writers that were killed have left; once in a process."""
-    with contextlib.suppress(OSError):
-        for path in where.glob(".*.tmp"):
-            with contextlib.suppress(OSError):
-                if path.stat().st_mtime < time.time() - _ORPHAN:
+    """Remove what writers that were killed have left, and what nobody uses, also beside, where other versions keep theirs; once in a process."""
+    now = time.time()
+    beside = where.parent.glob("numba-*") if _FOLDER.fullmatch(where.name) else ()
+    for place in {where, *(p for p in beside if _FOLDER.fullmatch(p.name))}:
+        with contextlib.suppress(OSError):
+            found = os.lstat(place)
+            if not stat.S_ISDIR(found.st_mode) or not _ours(found):
+                continue
+            old = [p for p in place.iterdir() if p.lstat().st_mtime < now - (_ORPHAN if p.suffix == ".tmp" else _UNUSED)]
+            for path in old:
+                if path.suffix in (".tmp", ".code"):
                     path.unlink()
+            if old and place != where:
+                place.rmdir()  # if nothing is left in it
 
 
 # -- Numba --------------------------------------------------------------------------------------------------------

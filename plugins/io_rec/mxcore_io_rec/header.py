@@ -115,6 +115,8 @@ def unpack(s):
     >>> unpack(pack(IRHeader(0, 3.0, 7, 0), b"image"))
     (HEADER(flag=0, label=3.0, id=7, id2=0), b'image')
     """
+    if not isinstance(s, (bytes, bytearray, memoryview)):
+        raise error(TypeError, f"unpack: a record must be bytes, not {type(s).__name__}")
     if len(s) < HEADER_SIZE:
         raise error(
             ValueError,

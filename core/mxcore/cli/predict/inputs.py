@@ -97,7 +97,7 @@ def npy(path):
     if dtype.kind not in "fiub" or not shape:
         raise error(ValueError, f"{path} holds {dtype} of shape {shape}, not an array of numbers")
     at = file.tell()
-    if not all(0 <= d < 1 << 59 for d in shape) or len(data) - at != math.prod(shape) * dtype.itemsize:
+    if not all(type(d) is int and 0 <= d < 1 << 59 for d in shape) or len(data) - at != math.prod(shape) * dtype.itemsize:
         raise error(ValueError, f"{path}: its header tells of shape {shape} and {dtype}, and {len(data) - at} bytes follow; it is cut or damaged")
     return np.frombuffer(data, dtype, offset=at).reshape(shape, order="F" if fortran else "C")
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import ndarray as nd
 from ... import registry
-from ..._io_files import reading
+from ..._io_files import checked, reading
 from ...base import error
 from ...util import is_np_array
 from .vocab import Vocabulary
@@ -81,7 +81,7 @@ class _TokenEmbedding(Vocabulary):
     def _load_embedding(self, pretrained_file_path: str, elem_delim: str, init_unknown_vec: Callable[..., Any],
                         encoding: str = "utf8") -> None:
         """Read words and vectors, one word a line; classes of users call it as well."""
-        path, delim = os.path.expanduser(pretrained_file_path), elem_delim
+        path, delim = os.path.expanduser(checked(pretrained_file_path, "the file of an embedding")), elem_delim
         known: dict[str, int] = {}
         rows: list[Any] = []
         unknown = None
@@ -198,7 +198,7 @@ class _Published(_TokenEmbedding):
         if pretrained_file_name not in names:
             raise error(KeyError, f"{type(self).__name__}: {pretrained_file_name!r} is none of its files; there are {', '.join(names)}. "
                                   "Read other files with CustomEmbedding")
-        path = os.path.join(os.path.expanduser(embedding_root), type(self).__name__.lower(), pretrained_file_name)
+        path = os.path.join(os.path.expanduser(checked(embedding_root, "embedding_root")), type(self).__name__.lower(), pretrained_file_name)
         if not os.path.isfile(path):
             raise error(FileNotFoundError, f"{type(self).__name__}: {path!r} is not there; mxcore does not download embeddings: get the "
                                            "file from its authors and put it there, or read it with CustomEmbedding")

@@ -6,7 +6,7 @@ import itertools
 import json
 
 from ... import ndarray as nd
-from ..._io_files import read_text, write_atomic
+from ..._io_files import checked, read_text, write_atomic
 from ..._json import decode, encode
 from ...base import error
 from ..parameter.pairing import likely_pairs
@@ -90,6 +90,7 @@ def _describe(block, numbers):
 
 def save(block, prefix):
     """Write ``prefix-model.params`` and ``prefix-model.json``."""
+    prefix = checked(prefix, "the prefix of a block's files", empty=True)
     numbers = itertools.count()
     structure = {f"{type(block).__name__.lower()}{next(numbers)}": _describe(block, numbers)}
     save_parameters(block, f"{prefix}-model.params", False)
@@ -122,6 +123,7 @@ def _restore(block, entry, path, filename):
 
 def load(block, prefix):
     """Read what `save` wrote into a block of the same structure."""
+    prefix = checked(prefix, "the prefix of a block's files", empty=True)
     filename = f"{prefix}-model.json"
     structure = decode(read_text(filename), filename)
     if not isinstance(structure, dict) or len(structure) != 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ... import ndarray as nd
+from ..._io_files import checked
 from ...base import error
 from .sampler import FilterSampler, Sampler, SequentialSampler
 
@@ -230,7 +231,7 @@ class RecordFileDataset(Dataset):
     def __init__(self, filename):
         from ...recordio import MXIndexedRecordIO
 
-        self.filename = filename
+        self.filename = filename = checked(filename, "RecordFileDataset: filename")
         self.idx_file = os.path.splitext(filename)[0] + ".idx"
         self._record = MXIndexedRecordIO(self.idx_file, filename, "r")
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import zipfile
-import zlib
 
-from ..._io_files import write_atomic
-from ...base import error
+from ..._io_files import checked, local_path, write_atomic
+from ...base import MXNetError, error
 from ...limits import check_unpacked
 from .._repository import data_dir, fetch
 
@@ -79,7 +78,7 @@ def get_model_file(name, root=None):
     MXNetError (FileNotFoundError)
         If the file is not there and cannot be downloaded.
     """
-    root = os.path.expanduser(data_dir("models") if root is None else root)
+    root = local_path(checked(data_dir("models") if root is None else root, "root, the folder of the models,"))
     stem = f"{name}-{short_hash(name)}"
     for candidate in (stem, name):
         path = os.path.join(root, candidate + ".params")
@@ -91,7 +90,9 @@ def get_model_file(name, root=None):
         with zipfile.ZipFile(archive) as z:
             check_unpacked(z.getinfo(stem + ".params").file_size, archive)
             data = z.read(stem + ".params")
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as e:
+    except MXNetError:
+        raise
+    except Exception as e:  # damaged archives raise anything
         raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
     if hashlib.sha1(data).hexdigest() != _SHA1[name]:
         raise error(
@@ -104,7 +105,7 @@ def get_model_file(name, root=None):
 
 def purge(root=None):
     """Delete all parameter files in a folder, by default the one where they are kept."""
-    root = os.path.expanduser(data_dir("models") if root is None else root)
+    root = local_path(checked(data_dir("models") if root is None else root, "root, the folder of the models,"))
     for name in os.listdir(root) if os.path.isdir(root) else ():
         if name.endswith(".params"):
             os.remove(os.path.join(root, name))

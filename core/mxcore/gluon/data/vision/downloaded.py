@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
+import zlib
 
 import numpy as np
 
 from .... import ndarray as nd
-from ....base import error
+from ...._io_files import checked, local_path
+from ....base import MXNetError, error
 from ....drafts import atomic_writer
 from ....io._idx import read_idx
 from ..._repository import data_dir, fetch
@@ -25,7 +27,7 @@ class _DownloadedDataset(Dataset):
 
     def __init__(self, root, transform):
         self._transform = transform
-        self._root = os.path.expanduser(root)
+        self._root = local_path(checked(root, f"{type(self).__name__}: root"))
         self._data = None
         self._label = None
         os.makedirs(self._root, exist_ok=True)
@@ -163,7 +165,9 @@ class CIFAR10(_DownloadedDataset):
                         with atomic_writer(os.path.join(self._root, name)) as out:
                             shutil.copyfileobj(tar.extractfile(member), out, 1 << 20)
                         wanted.remove(name)
-        except (tarfile.TarError, OSError, EOFError) as e:
+        except MXNetError:  # of the disk that it is unpacked to
+            raise
+        except (tarfile.TarError, OSError, EOFError, zlib.error) as e:
             raise error(
                 ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again."
             ) from e

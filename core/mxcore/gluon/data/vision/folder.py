@@ -6,6 +6,7 @@ import os
 import warnings
 
 from .... import ndarray as nd
+from ...._io_files import checked, local_path
 from ....base import error
 from ..dataset import Dataset
 from .images import read
@@ -47,7 +48,7 @@ class ImageFolderDataset(Dataset):
     _endings = (".jpg", ".jpeg", ".png")
 
     def __init__(self, root, flag=1, transform=None):
-        self._root = os.path.expanduser(root)
+        self._root = local_path(checked(root, "ImageFolderDataset: root"))
         self._flag = flag
         self._transform = transform
         if not os.path.isdir(self._root):
