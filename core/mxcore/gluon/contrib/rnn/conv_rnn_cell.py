@@ -9,8 +9,8 @@ from ...rnn.recurrent_cell import HybridRecurrentCell
 __all__ = ["Conv1DGRUCell", "Conv1DLSTMCell", "Conv1DRNNCell", "Conv2DGRUCell", "Conv2DLSTMCell", "Conv2DRNNCell", "Conv3DGRUCell",
            "Conv3DLSTMCell", "Conv3DRNNCell"]  # fmt: skip
 
-#: Layouts by number of dimensions: channels first, channels last.
-_LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
+#: Layouts by number of dimensions, those of the operator: channels first, channels last.
+_LAYOUTS = {1: ("NCW",), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
 class _ConvCell:
