@@ -57,6 +57,16 @@ def test_short_names_are_modules_too(mxnet):
     assert importlib.import_module("mxnet.nd") is mxcore.nd
 
 
+@pytest.mark.parametrize("package, name", [
+    ("gluon.data.vision", "datasets"), ("gluon.nn", "basic_layers"), ("gluon.nn", "conv_layers"), ("gluon.rnn", "rnn_cell"), ("gluon.rnn", "rnn_layer"),
+    ("image", "detection"), ("image", "image"), ("optimizer", "optimizer"),
+])
+def test_inner_modules_are_imported_from_their_package(mxnet, package, name):
+    found = {}
+    exec(f"from mxnet.{package} import {name}", found)
+    assert found[name] is importlib.import_module(f"mxnet.{package}.{name}")
+
+
 def test_mxcore_modules_keep_their_own_identity(mxnet):
     importlib.import_module("mxnet.base")
     assert mxcore.base.__name__ == mxcore.base.__spec__.name == "mxcore.base"

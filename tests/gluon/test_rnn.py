@@ -238,8 +238,67 @@ def test_learning_from_batch_to_batch():
     assert losses[-1] < losses[0] / 5
 
 
+def test_graphs_have_the_names_of_mxnet():
+    with mx.name.NameManager():
+        steps, _ = rnn.RNNCell(4, prefix="c_").unroll(2, mx.sym.var("data"), merge_outputs=False, valid_length=mx.sym.var("lengths"))
+    assert [s.list_outputs() for s in steps] == [["split1_output0"], ["split1_output1"]]
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_hooks_see_what_the_call_gives(hybrid):
+    layer, seen = made(rnn.LSTM(4)), []
+    layer.hybridize(hybrid)
+    layer.register_forward_hook(lambda block, inputs, outputs: seen.append(outputs))
+    outputs = layer(data())
+    both = layer(data(), layer.begin_state(2))
+    assert seen[0] is outputs and seen[1] is both and len(both) == 2
+
+
+def test_activations_may_be_blocks():
+    cell = made(rnn.LSTMCell(4, activation=gluon.nn.LeakyReLU(0.5), recurrent_activation=gluon.nn.Activation("sigmoid"), input_size=3))
+    eager = cell.unroll(5, data(), layout="TNC", merge_outputs=True)[0].asnumpy()
+    cell.hybridize()
+    np.testing.assert_allclose(cell.unroll(5, data(), layout="TNC", merge_outputs=True)[0].asnumpy(), eager, rtol=1e-5)
+
+
+def test_cells_of_others_use_what_ours_use():
+    class Gate(rnn.HybridRecurrentCell):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.dense = gluon.nn.Dense(3, in_units=3)
+
+        def state_info(self, batch_size=0):
+            return [{"shape": (batch_size, 3), "__layout__": "NC"}]
+
+        def hybrid_forward(self, F, inputs, states):
+            out = self._get_activation(F, self.dense(inputs + states[0]), "softsign", name=f"t{self._counter}_out")
+            return self._get_activation(F, out, gluon.nn.LeakyReLU(0.5)), [out]
+
+        def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
+            self.reset()
+            inputs, axis, F, batch = rnn.rnn_cell._format_sequence(length, inputs, layout, False)
+            states, outputs = rnn.rnn_cell._get_begin_state(self, F, begin_state, inputs, batch), []
+            for x in inputs:
+                output, states = self(x, states)
+                outputs.append(output)
+            return rnn.rnn_cell._mask_sequence_variable_length(F, outputs, length, valid_length, axis, True), states
+
+    cell = made(Gate(prefix="g_"))
+    lengths = nd.array([2, 5])
+    outputs, _ = cell.unroll(5, data(), layout="TNC", valid_length=lengths)
+    usual, _ = rnn.HybridRecurrentCell.unroll(cell, 5, data(), layout="TNC", valid_length=lengths, merge_outputs=True)
+    np.testing.assert_array_equal(outputs.asnumpy(), usual.asnumpy())
+    x = data()[0]
+    y = cell.dense(x).asnumpy()
+    y /= 1 + abs(y)
+    np.testing.assert_allclose(cell(x, cell.begin_state(2))[0].asnumpy(), np.where(y < 0, y / 2, y), rtol=1e-6)
+    assert "(dense): Dense(3 -> 3, linear)" in repr(cell)
+    assert isinstance(rnn.GRU(3), rnn.rnn_layer._RNNLayer)
+
+
 @pytest.mark.parametrize("call, kind, text", [
     (lambda: rnn.LSTM(4, prefix="p_")(nd.ones((5, 2))), ValueError, r"LSTM 'p': inputs must have three axes \(TNC\), got \(5, 2\)"),
+    (lambda: made(rnn.LSTM(4, prefix="p_", input_size=4))(data()), ValueError, r"LSTM 'p': inputs \(5, 2, 3\) have 3 channels, the layer was made for 4"),
     (lambda: rnn.LSTM(4, prefix="p_")(data(), [nd.ones((1, 3, 4))] * 2), ValueError, r"LSTM 'p': states must be \(1, 2, 4\), \(1, 2, 4\) for a batch of 2"),
     (lambda: rnn.LSTM(4, prefix="p_")(data(), nd.ones((1, 2, 4))), ValueError, r"got \(1, 2, 4\); begin_state\(2\)"),
     (lambda: rnn.GRU(4, layout="TCN"), ValueError, "layout must be one of TNC and NTC"), (lambda: rnn.RNN(4, activation="sig"), ValueError, "'relu' or 'tanh'"),

@@ -101,3 +101,8 @@ def test_windows_hold_what_they_promise(picture):
         assert out.shape == picture.shape or 0.1 * 2400 <= height * width <= 0.9 * 2400
     assert changed > 100
     assert mx.image.DetRandomCropAug(1.0)(picture, label)[0] is picture  # no window holds more than all
+
+
+@pytest.mark.parametrize("sizes, method", [((), 2), ((4, 4, 8, 8), 2), ((8, 8, 4, 4), 3), ((8, 4, 4, 8), 1), ((4, 4, 4, 4), 1)])
+def test_methods_that_other_libraries_ask_for(sizes, method):  # GluonCV
+    assert mx.image.image._get_interp_method(9, sizes) == method and mx.image.image._get_interp_method(4, sizes) == 4

@@ -231,3 +231,27 @@ def test_drawing(folder):
     assert np.abs(named[0][0].astype(int) - plain[0][0]).max() <= 1 and (named[0] != plain[0]).any()
     with pytest.raises(ValueError, match="color"):
         next(objects(folder).draw_next(color=3))
+
+
+@pytest.mark.parametrize("kind, more", [("memory", {}), ("list", {}), ("memory", {"dtype": "int32"}), ("list", {"dtype": "float64"})])
+def test_labels_have_their_dtype(folder, kind, more):
+    it = images(folder, kind, **more)
+    assert {label.dtype for label, _ in it.imglist.values()} == {np.dtype(more.get("dtype", "float32")).type}
+
+
+def test_whole_numbers_as_labels(folder):
+    it = mx.image.ImageIter(2, SHAPE, imglist=[[1.7, "0.png"], [3, "1.png"]], path_root=str(folder), dtype="int32")
+    assert it.next().label[0].asnumpy().tolist() == [1, 3]
+    with pytest.raises(ValueError, match="entry 1 of imglist"):
+        mx.image.ImageIter(2, SHAPE, imglist=[[float("inf"), "0.png"]], path_root=str(folder), dtype="int32")
+
+
+def test_subclasses_change_batches(folder):
+    class Shifted(mx.image.ImageIter):
+        def _batchify(self, batch_data, batch_label, start=0):
+            count = super()._batchify(batch_data, batch_label, start)
+            batch_label += 10
+            return count
+
+    it = Shifted(2, SHAPE, path_imgrec=str(folder / "a.rec"), last_batch_handle="discard")
+    assert labels(it) == [(10, 11, 0), (12, 13, 0)]

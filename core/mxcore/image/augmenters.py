@@ -143,7 +143,7 @@ class ForceResizeAug(Augmenter):
 
     def __call__(self, src):
         w, h = self.size
-        return imresize(src, w, h, interp=interpolation(self.interp, size_of(src, type(self).__name__), (h, w)))
+        return imresize(src, w, h, interp=interpolation(self.interp, (*size_of(src, type(self).__name__), h, w)))
 
 
 class _Crop(Augmenter):

@@ -27,15 +27,15 @@ def size_of(src, function):
     return shape[0], shape[1]
 
 
-def interpolation(interp, old=None, new=None):
+def interpolation(interp, sizes=()):
     """The number of one of OpenCV's methods.
 
     Parameters
     ----------
     interp : int
         0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos; 9 cubic to grow, area to shrink, bilinear else; 10 any of the first five by chance.
-    old, new : (int, int), optional
-        (height, width) before and after; cubic is taken for 9 without them.
+    sizes : (int, int, int, int), optional
+        Height and width before, and after; cubic is taken for 9 without them.
 
     Raises
     ------
@@ -43,9 +43,10 @@ def interpolation(interp, old=None, new=None):
         (also ValueError) for other numbers.
     """
     if interp == 9:
-        if not old or all(n > o for o, n in zip(old, new)):
+        changes = list(zip(sizes[:2], sizes[2:]))
+        if all(n > o for o, n in changes):
             return 2
-        return 3 if all(n < o for o, n in zip(old, new)) else 1
+        return 3 if all(n < o for o, n in changes) else 1
     if interp == 10:
         return random.randint(0, 4)
     if interp not in range(5):
@@ -241,7 +242,7 @@ def resize_short(src, size, interp=2):
     """
     h, w = size_of(src, "resize_short")
     new = (size * h // w, size) if h > w else (size, size * w // h)
-    return imresize(src, new[1], new[0], interp=interpolation(interp, (h, w), new))
+    return imresize(src, new[1], new[0], interp=interpolation(interp, (h, w, *new)))
 
 
 def fixed_crop(src, x0, y0, w, h, size=None, interp=2):
@@ -273,7 +274,7 @@ def fixed_crop(src, x0, y0, w, h, size=None, interp=2):
     size_of(src, "fixed_crop")
     out = src[y0:y0 + h, x0:x0 + w]
     if size is not None and (w, h) != tuple(size):
-        out = imresize(out, *size, interp=interpolation(interp, (h, w), (size[1], size[0])))
+        out = imresize(out, *size, interp=interpolation(interp, (h, w, size[1], size[0])))
     return out
 
 

@@ -103,7 +103,7 @@ class ImageIter(DataIter):
             raise error(ValueError, f"{owner}: batch_size must be a positive whole number, got {batch_size!r}")
         self.check_data_shape(data_shape)
         self.imgrec, self.imgidx = open_records(path_imgrec, path_imgidx, owner) if path_imgrec else (None, None)
-        self.imglist = read_list(path_imglist, owner) if path_imglist else listed(imglist, owner) if isinstance(imglist, list) else None
+        self.imglist = read_list(path_imglist, owner, dtype) if path_imglist else listed(imglist, owner, dtype) if isinstance(imglist, list) else None
         self.path_root = path_root
         self.shuffle = shuffle
         if self.imgrec is None:
@@ -177,7 +177,7 @@ class ImageIter(DataIter):
         if data is None:
             data, label = nd.empty(self.provide_data[0][1]), self._empty_label()
         self._begun = None, None, 0
-        count = self._fill(data, label, start)
+        count = self._batchify(data, label, start)
         pad = self.batch_size - count
         if pad:
             self._over = True
@@ -188,14 +188,14 @@ class ImageIter(DataIter):
                 raise StopIteration
             while count < self.batch_size:  # an epoch may be shorter than a batch
                 self._rewind()
-                count = self._fill(data, label, count)
+                count = self._batchify(data, label, count)
             self._over = True
         return DataBatch([data], [label], pad=pad)
 
     def _empty_label(self):
         return nd.empty(self.provide_label[0][1])
 
-    def _fill(self, data, label, start):
+    def _batchify(self, data, label, start):
         """Write samples into a batch from `start` on; returns how many it has then."""
         i = start
         while i < self.batch_size:

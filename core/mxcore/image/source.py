@@ -29,7 +29,7 @@ def open_records(path, index, owner):
     return records, list(records.keys)
 
 
-def read_list(path, owner):
+def read_list(path, owner, dtype):
     """A list file: lines of key, label and file name with tabs between, as ``im2rec`` writes them.
 
     Returns
@@ -46,23 +46,23 @@ def read_list(path, owner):
                 key, *label, name = line.decode().strip().split("\t")
                 if not label:
                     raise ValueError(f"{line[:40]!r} has no label")
-                found[int(key)] = nd.array([float(x) for x in label]), name
+                found[int(key)] = nd.array([float(x) for x in label], dtype=dtype), name
             except ValueError as e:
                 raise error(ValueError, f"{owner}: {os.fspath(path)!r}, line {number}: {e}; a line must hold a whole number, a label of numbers "
                                         "and a file name, with tabs between") from None
     return found
 
 
-def listed(entries, owner):
+def listed(entries, owner, dtype):
     """A list in memory, whose entries are ``[label, …, file name]``; keys are "1", "2" and so on, as in MXNet."""
     found = {}
     for number, entry in enumerate(entries, 1):
         try:
             *label, name = entry
-            values = np.asarray(label[0] if len(label) == 1 else label, "float32")
-        except (TypeError, ValueError) as e:
+            values = np.asarray(label[0] if len(label) == 1 else label, dtype)
+        except (TypeError, ValueError, OverflowError) as e:
             raise error(ValueError, f"{owner}: entry {number} of imglist is {entry!r}: {e}; it must be [label, …, file name]") from None
         if not label or not isinstance(name, (str, os.PathLike)):
             raise error(ValueError, f"{owner}: entry {number} of imglist is {entry!r}; it must be [label, …, file name]")
-        found[str(number)] = nd.array(values.reshape(-1)), name
+        found[str(number)] = nd.array(values.reshape(-1), dtype=dtype), name
     return found

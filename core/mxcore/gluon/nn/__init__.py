@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..._borrowed import borrowed
 from ..block import Block, HybridBlock, SymbolBlock
 from .activations import ELU, GELU, SELU, Activation, LeakyReLU, PReLU, Swish
 from .containers import HybridSequential, Sequential
@@ -34,3 +35,5 @@ __all__ = [
     "HybridSequential", "InstanceNorm", "Lambda", "LayerNorm", "LeakyReLU", "MaxPool1D", "MaxPool2D",
     "MaxPool3D", "PReLU", "ReflectionPad2D", "SELU", "Sequential", "Swish", "SymbolBlock",
 ]  # fmt: skip
+
+__getattr__ = borrowed(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .recurrent_cell import HybridRecurrentCell, activated, check_states
+from .recurrent_cell import HybridRecurrentCell, check_states
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell"]
 
@@ -83,7 +83,7 @@ class RNNCell(_Cell):
 
     def hybrid_forward(self, F, inputs, states, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
         step, i2h, h2h = self._products(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
-        output = activated(F, F.elemwise_add(i2h, h2h, name=f"{step}plus0"), self._activation, f"{step}out")
+        output = self._get_activation(F, F.elemwise_add(i2h, h2h, name=f"{step}plus0"), self._activation, name=f"{step}out")
         return output, [output]
 
 
@@ -134,10 +134,10 @@ class LSTMCell(_Cell):
     def hybrid_forward(self, F, inputs, states, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
         step, i2h, h2h = self._products(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         gates = F.SliceChannel(F.elemwise_add(i2h, h2h, name=f"{step}plus0"), num_outputs=4, axis=self._axis, name=f"{step}slice")
-        enter, forget, leave = (activated(F, gates[i], self._recurrent_activation, step + n) for i, n in ((0, "i"), (1, "f"), (3, "o")))
-        new = activated(F, gates[2], self._activation, f"{step}c")
+        enter, forget, leave = (self._get_activation(F, gates[i], self._recurrent_activation, name=step + n) for i, n in ((0, "i"), (1, "f"), (3, "o")))
+        new = self._get_activation(F, gates[2], self._activation, name=f"{step}c")
         memory = F.elemwise_add(F.elemwise_mul(forget, states[1], name=f"{step}mul0"), F.elemwise_mul(enter, new, name=f"{step}mul1"), name=f"{step}state")
-        output = F.elemwise_mul(leave, activated(F, memory, self._activation, f"{step}activation0"), name=f"{step}out")
+        output = F.elemwise_mul(leave, self._get_activation(F, memory, self._activation, name=f"{step}activation0"), name=f"{step}out")
         return output, [output, memory]
 
 
@@ -184,7 +184,8 @@ class GRUCell(_Cell):
         h_reset, h_update, h_new = F.SliceChannel(h2h, num_outputs=3, axis=self._axis, name=f"{step}h2h_slice")
         reset = F.Activation(F.elemwise_add(i_reset, h_reset, name=f"{step}plus0"), act_type="sigmoid", name=f"{step}r_act")
         update = F.Activation(F.elemwise_add(i_update, h_update, name=f"{step}plus1"), act_type="sigmoid", name=f"{step}z_act")
-        new = activated(F, F.elemwise_add(i_new, F.elemwise_mul(reset, h_new, name=f"{step}mul0"), name=f"{step}plus2"), self._activation, f"{step}h_act")
+        new = self._get_activation(F, F.elemwise_add(i_new, F.elemwise_mul(reset, h_new, name=f"{step}mul0"), name=f"{step}plus2"), self._activation,
+                                   name=f"{step}h_act")  # fmt: skip
         output = F.elemwise_add(F.elemwise_mul(1.0 - update, new, name=f"{step}mul1"), F.elemwise_mul(update, states[0], name=f"{step}mul20"),
                                 name=f"{step}out")  # fmt: skip
         return output, [output]

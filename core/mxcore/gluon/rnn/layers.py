@@ -21,6 +21,10 @@ _LAYOUTS = ("TNC", "NTC")
 _NAME = re.compile(r"([lr])(\d+)_(i2h|h2h|h2r)_(weight|bias)")
 
 
+class _Zeros(list):
+    """States to begin with that a layer made itself: nobody wants those after the last step."""
+
+
 class _RNNLayer(HybridBlock):
     """Base of the layers: their parameters, states and calls."""
 
@@ -117,15 +121,15 @@ class _RNNLayer(HybridBlock):
             getattr(self, f"{d}0_i2h_weight").shape = self._gates * self._hidden_size, inputs.shape[2]
 
     def __call__(self, inputs, states=None, sequence_length=None, **kwargs):
-        given = states
-        if given is None:
+        if states is None:
             F = face(inputs)
             if F is nd:
                 batch = inputs.shape[self._layout.find("N")] if inputs.ndim == 3 else 0
-                states = self.begin_state(batch, ctx=inputs.context, dtype=inputs.dtype)
+                states = _Zeros(self.begin_state(batch, ctx=inputs.context, dtype=inputs.dtype))
             else:
-                states = self.begin_state(0, func=F.zeros)
-        states = [states] if is_one(states) else list(states)
+                states = _Zeros(self.begin_state(0, func=F.zeros))
+        else:
+            states = [states] if is_one(states) else list(states)
         if isinstance(inputs, nd.NDArray):
             self._check(inputs, states)
         more = ()
@@ -135,13 +139,19 @@ class _RNNLayer(HybridBlock):
             more = (sequence_length,)
         elif sequence_length is not None:
             raise error(ValueError, f"{type(self).__name__} '{self.name}' takes no sequence_length: make it with use_sequence_length=True")
-        outputs, states = super().__call__(inputs, states, *more, **kwargs)
-        return outputs if given is None else (outputs, states)
+        return super().__call__(inputs, states, *more, **kwargs)
+
+    def forward(self, x, *args):
+        found = super().forward(x, *args)
+        return found[0] if args and isinstance(args[0], _Zeros) else found
 
     def _check(self, inputs, states):
         what = f"{type(self).__name__} '{self.name}'"
         if inputs.ndim != 3:
             raise error(ValueError, f"{what}: inputs must have three axes ({self._layout}), got {inputs.shape}")
+        width = self.l0_i2h_weight.shape[1] if self._num_layers else 0
+        if width and inputs.shape[2] != width:
+            raise error(ValueError, f"{what}: inputs {inputs.shape} have {inputs.shape[2]} channels, the layer was made for {width}")
         batch = inputs.shape[self._layout.find("N")]
         wanted = [info["shape"] for info in self.state_info(batch)]
         got = [getattr(s, "shape", type(s).__name__) for s in states]

@@ -7,17 +7,10 @@ from ...base import error
 from ..block import Block, HybridBlock
 from .sequences import formatted, is_one, last, masked
 
-__all__ = ["HybridRecurrentCell", "RecurrentCell", "activated", "check_states", "states_for"]
+__all__ = ["HybridRecurrentCell", "RecurrentCell", "check_states", "states_for"]
 
 #: Activations that are operators of their own.
 _OPERATORS = {"tanh", "relu", "sigmoid", "softsign"}
-
-
-def activated(F, x, activation, name):
-    """Apply an activation: a name, or a block."""
-    if not isinstance(activation, str):
-        return activation(x)
-    return getattr(F, activation)(x, name=name) if activation in _OPERATORS else F.Activation(x, act_type=activation, name=name)
 
 
 def states_for(cell, F, given, inputs, batch_size):
@@ -84,15 +77,13 @@ class RecurrentCell(Block):
         self._modified = False
         self.reset()
 
-    def __repr__(self):
-        return f"{type(self).__name__}({self.name})"
-
     def reset(self):
         """Forget what was counted, and what cells keep from step to step, before another sequence is unrolled."""
         self._init_counter = -1
         self._counter = -1
-        for cell in self._children.values():
-            cell.reset()
+        for child in self._children.values():
+            if isinstance(child, RecurrentCell):  # an activation, or a layer of somebody's own cell, has nothing to forget
+                child.reset()
 
     def state_info(self, batch_size=0):
         """Shape and layout of each state.
@@ -133,6 +124,12 @@ class RecurrentCell(Block):
     def _check_free(self):
         if self._modified:
             raise error(ValueError, f"{type(self).__name__} '{self.name}' is used by a modifier cell (as ZoneoutCell): call that instead")
+
+    def _get_activation(self, F, inputs, activation, **kwargs):
+        """Apply an activation, a name or a block; subclasses outside of this package call it, too."""
+        if not isinstance(activation, str):
+            return activation(inputs)
+        return getattr(F, activation)(inputs, **kwargs) if activation in _OPERATORS else F.Activation(inputs, act_type=activation, **kwargs)
 
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
         """Run the cell over a sequence.

@@ -88,7 +88,7 @@ def formatted(length, inputs, layout, merge, in_layout=None):
             if length is None:
                 raise error(ValueError, "unroll: a symbol does not tell how many steps it has; give length")
         if merge is False:
-            return as_list(F.SliceChannel(inputs, axis=in_axis, num_outputs=length, squeeze_axis=1)), axis, F, batch
+            return as_list(F.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=True)), axis, F, batch
     else:
         if length is not None and len(inputs) != length:
             raise error(ValueError, f"unroll: inputs are {len(inputs)} steps, length is {length}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....base import error
 from ...rnn.containers import BidirectionalCell, SequentialRNNCell
 from ...rnn.modifiers import ModifierCell, _Free
-from ...rnn.recurrent_cell import HybridRecurrentCell, activated, check_states
+from ...rnn.recurrent_cell import HybridRecurrentCell, check_states
 from ...rnn.sequences import face, formatted, is_one, masked, time_axis
 
 __all__ = ["LSTMPCell", "VariationalDropoutCell", "dynamic_unroll"]
@@ -146,7 +146,7 @@ class LSTMPCell(HybridRecurrentCell):
         h2h = F.FullyConnected(states[0], h2h_weight, h2h_bias, num_hidden=rows, name=f"{step}h2h")
         gates = F.SliceChannel(i2h + h2h, num_outputs=4, name=f"{step}slice")
         enter, forget, leave = (F.Activation(gates[i], act_type="sigmoid", name=step + n) for i, n in ((0, "i"), (1, "f"), (3, "o")))
-        memory = F.elemwise_add(forget * states[1], enter * activated(F, gates[2], "tanh", f"{step}c"), name=f"{step}state")
+        memory = F.elemwise_add(forget * states[1], enter * F.Activation(gates[2], act_type="tanh", name=f"{step}c"), name=f"{step}state")
         hidden = F.elemwise_mul(leave, F.Activation(memory, act_type="tanh"), name=f"{step}hidden")
         output = F.FullyConnected(hidden, h2r_weight, num_hidden=self._projection_size, no_bias=True, name=f"{step}out")
         return output, [output, memory]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...._borrowed import borrowed
 from . import transforms
 from .downloaded import CIFAR10, CIFAR100, MNIST, FashionMNIST
 from .folder import ImageFolderDataset
@@ -16,3 +17,5 @@ __all__ = [
     "ImageRecordDataset",
     "transforms",
 ]
+
+__getattr__ = borrowed(__name__)
