@@ -1,5 +1,9 @@
 """Plugins that fail, in every way that was thought of: none takes another with it, nor the process, and each says why."""
+import numpy as np
 import pytest
+
+import mxcore as mx
+from mxcore.plugin import Device
 
 HEAD = "from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\n"
 FINE = HEAD + """
@@ -163,3 +167,52 @@ def test_a_number_of_a_device_is_known_before_its_plugin_is_loaded(folder):
                "@hookimpl\ndef mxcore_devices():\n    return [Board()]\n")
     done = folder("import mxcore as mx; print(mx.Context(70001), mx.Context('site_board').device_typeid)\ntry: mx.Context(70002)\nexcept mx.MXNetError as e: print(e)")
     assert done.stdout.startswith("site_board(0) 70001\n") and "70002" in done.stdout, done.stderr
+
+
+def test_what_a_device_raises_names_it(plug):
+    class Loose(Device):
+        type, type_id, xp, broken = "loose", 70003, np, ""
+
+        def count(self):
+            return 1
+
+        def to_host(self, a):
+            self.fail("to_host")
+            return np.array(a)
+
+        def from_host(self, a, index):
+            self.fail("from_host")
+            return np.array(a)
+
+        def copy(self, a, dst):
+            self.fail("copy")
+            dst[...] = a
+
+        def empty(self, shape, dtype, index):
+            self.fail("empty")
+            return np.empty(shape, dtype)
+
+        def shares(self, a, b):
+            self.fail("shares")
+            return np.may_share_memory(a, b)
+
+        def owns(self, a):
+            self.fail("owns")
+            return False
+
+        def fail(self, name):
+            if name == self.broken:
+                raise KeyError("a wire")
+
+    device = Loose()
+    plug(mxcore_devices=[device])
+    ctx = mx.Context("loose")
+    x, y = mx.nd.ones((2, 2), ctx=ctx), mx.nd.ones((2, 2), ctx=ctx)
+    for name, work in {"to_host": x.asnumpy, "from_host": lambda: mx.nd.ones((2,)).as_in_context(ctx), "copy": lambda: x.copyto(y), "empty": lambda: mx.nd.empty((2, 2), ctx=ctx),
+                       "shares": lambda: mx.nd.relu(x[:1], out=x[1:]), "owns": lambda: mx.nd.relu(x, out=y)}.items():
+        device.broken = name
+        with pytest.raises(mx.MXNetError, match=rf"device 'loose': {name}\(\) raised KeyError: 'a wire'") as e:
+            work()
+        assert "a wire" in str(e.value)
+        device.broken = ""
+        assert (x + 1).asnumpy().tolist() == [[2, 2], [2, 2]]

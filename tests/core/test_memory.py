@@ -294,7 +294,7 @@ WRITES = {
     "several outputs": (lambda: nd.SliceChannel(nd.ones((2, 2)), num_outputs=2, out=[nd.ones((2, 1)), read_only(2, 1)]), "operator SliceChannel with out="),
     "weight": (lambda: nd.sgd_update(read_only(4), nd.ones((4,)), lr=0.1, out=read_only(4)), "operator sgd_update with out="),
     "state": (lambda: nd.sgd_mom_update(nd.ones((4,)), nd.ones((4,)), read_only(4), lr=0.1, out=nd.ones((4,))), "operator sgd_mom_update updates its input 'mom'"),
-    "optimizer": (lambda: mx.optimizer.get_updater(mx.optimizer.Adam())(0, nd.ones((4,)), read_only(4)), "operator adam_update with out="),
+    "optimizer": (lambda: mx.optimizer.get_updater(mx.optimizer.Adam())(0, nd.ones((4,)), read_only(4)), "Adam, parameter 0: its weight"),
     "draws": (lambda: nd.random.uniform(shape=(4,), out=read_only(4)), "operator _random_uniform with out="),
     "all": (lambda: _set(read_only(4), slice(None), 1), "writing to an array"),
     "part": (lambda: _set(read_only(4), slice(1, 2), nd.ones((1,))), "writing to an array"),
@@ -303,7 +303,7 @@ WRITES = {
     "in place": (lambda: read_only(4).__iadd__(1), "_plus_scalar"),
     "in place by an array": (lambda: read_only(4).__iadd__(nd.ones((4,))), "operator elemwise_add with out="),
     "copyto": (lambda: nd.ones((4,)).copyto(read_only(4)), "writing to an array"),
-    "pull": (_store, "writing to an array"),
+    "pull": (_store, "kvstore: pull of key 'a'"),
     "marked": (lambda: mx.autograd.mark_variables([nd.ones((4,))], [read_only(4)]), "a variable's gradient"),
     "bound gradient": (_executor, "bind: the gradient of 'x'"),
     "hybridised statistics": (_hybrid, "training moves the auxiliary state '.*running_mean'"),
@@ -318,6 +318,43 @@ def test_writing_to_read_only_memory_says_who_wanted_to(name):
         write()
         nd.waitall()
     assert isinstance(e.value, mx.MXNetError)
+
+
+@pytest.mark.parametrize("name", ["adadelta", "adamax", "nadam", "sgd", "test"])
+@pytest.mark.parametrize("frozen", ["weight", "state"])
+def test_an_optimizer_that_cannot_write_everything_writes_nothing(name, frozen):
+    update = mx.optimizer.get_updater(mx.optimizer.create(name, **({"momentum": 0.9} if name == "sgd" else {})))
+    grads, weights = [nd.ones((4,)) for _ in range(2)], [nd.ones((4,)) for _ in range(2)]
+    update([0, 1], grads, weights)
+    counted = update.optimizer.num_update
+    arrays = [*weights, *(a for i in range(2) for a in (update.states[i] if isinstance(update.states[i], tuple) else [update.states[i]]))]
+    before = [a.asnumpy() for a in arrays]
+    arrays[1 if frozen == "weight" else -1]._data.flags.writeable = False
+    with pytest.raises(mx.MXNetError, match=f"parameter 1: its {frozen}: the array's memory is read-only"):
+        update([0, 1], grads, weights)
+    for a, b in zip(arrays, before):
+        np.testing.assert_array_equal(a.asnumpy(), b)
+    assert update.optimizer.num_update == counted
+
+
+@pytest.mark.parametrize("verb", ["pull", "pushpull", "broadcast"])
+def test_a_store_that_cannot_fill_everything_fills_nothing(verb):
+    kv, out = mx.kv.create("local"), nd.zeros((4,))
+    new = verb == "broadcast"
+    if not new:
+        kv.init("a", nd.ones((4,)))
+    with pytest.raises(mx.MXNetError, match=f"kvstore: {verb} of key 'a': the array's memory is read-only"):
+        getattr(kv, verb)("a", *([nd.full((4,), 5)] if verb != "pull" else []), out=[out, read_only(4)])
+    assert not out.asnumpy().any()
+    kv.broadcast("a", nd.ones((4,)), out) if new else kv.pull("a", out=out)
+    assert out.asnumpy().tolist() == [1] * 4
+
+
+def test_clipping_that_cannot_scale_everything_scales_nothing():
+    x = nd.full((4,), 9)
+    with pytest.raises(mx.MXNetError, match="clip_global_norm: array 1: the array's memory is read-only"):
+        mx.gluon.utils.clip_global_norm([x, read_only(4)], 1.0)
+    assert x.asnumpy().tolist() == [9] * 4
 
 
 def test_read_only_memory_is_read():

@@ -398,3 +398,25 @@ def test_gradients_from_memory_of_the_function():
             y = Reusing()(x)
         found += autograd.grad(y, [x], [nd.ones(3) * s])
     assert [g.asnumpy().tolist() for g in found] == [[2] * 3, [4] * 3]
+
+
+def test_auxiliary_states_over_an_argument_move_after_backward_has_read_it():
+    """Training moves the statistics in backward, which still needs the argument as forward saw it."""
+    a, b = mx.sym.var("a"), mx.sym.var("b")
+    s = mx.sym.dot(mx.sym.tanh(mx.sym.BatchNorm(a * b, name="bn", momentum=0.5)), b)
+    shapes = {"a": (4, 4), "b": (4, 4), "bn_gamma": (4,), "bn_beta": (4,)}
+
+    def train(together):
+        buffer = nd.array(np.random.RandomState(0).uniform(0.2, 1, 40))
+        args = {n: buffer[16 * (n == "b"):][:16].reshape((4, 4)) if len(shape) == 2 else nd.ones(shape) for n, shape in shapes.items()}
+        aux = {"bn_moving_mean": buffer[2:6], "bn_moving_var": buffer[20:24]}
+        if not together:
+            args, aux = ({n: x.copy() for n, x in part.items()} for part in (args, aux))
+        grads = {n: nd.zeros(shape) for n, shape in shapes.items()}
+        e = s.bind(mx.cpu(), args, grads, "write", aux)
+        e.forward(is_train=True)
+        e.backward(nd.ones((4, 4)))
+        return [x.asnumpy() for x in (*e.outputs, *grads.values(), *aux.values())]
+
+    for x, y in zip(train(True), train(False)):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)

@@ -114,6 +114,52 @@ def test_numpy_and_dlpack():
     assert (nd.from_numpy(np.ones(3, ">f4"), zero_copy=False) + nd.ones(3)).asnumpy().tolist() == [2, 2, 2]
 
 
+class _Older:
+    """What offers its memory without a version, as libraries did before there was one."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, stream=None):
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+def test_memory_offered_without_a_version_is_written_to():
+    for offer in (lambda x: x.to_dlpack_for_write(), lambda x: x.to_dlpack_for_read(), lambda x: _Older(np.from_dlpack(x)), lambda x: x):
+        x = nd.arange(12).reshape((3, 4))
+        y = nd.from_dlpack(offer(x[1:]))
+        y[:] = y * 2
+        assert x.asnumpy().ravel().tolist() == [0, 1, 2, 3, *range(8, 24, 2)]
+        del x
+        assert y.asnumpy()[1, 3] == 22
+
+
+def test_read_only_memory_is_offered_as_such():
+    x = nd.from_numpy(np.frombuffer(np.ones(3, "float32").tobytes(), "float32"))
+    with pytest.raises(mx.MXNetError, match="to_dlpack_for_write: the array's memory is read-only"):
+        x.to_dlpack_for_write()
+    for y in (nd.from_dlpack(x.to_dlpack_for_read()), nd.from_dlpack(x)):
+        with pytest.raises(mx.MXNetError, match="read-only"):
+            y[:] = 2
+        assert y.asnumpy().tolist() == [1, 1, 1]
+
+
+def test_what_dlpack_cannot_bring_says_so():
+    capsule = nd.ones((3,)).to_dlpack_for_read()
+    nd.from_dlpack(capsule)
+    with pytest.raises(mx.MXNetError, match="from_dlpack: PyCapsule offers nothing .* a capsule can be taken only once"):
+        nd.from_dlpack(capsule)
+    with pytest.raises(mx.MXNetError, match="from_dlpack: ndarray offers nothing"):
+        nd.from_dlpack(np.ones(3, "datetime64[s]"))
+    with pytest.raises(mx.MXNetError, match="dtype complex64 cannot be held by an array"):
+        nd.from_dlpack(np.ones(3, "complex64"))
+    with pytest.raises(mx.MXNetError, match="to_dlpack_for_read: an array of .*bfloat16.* cannot be offered"):
+        nd.ones((3,)).astype("bfloat16").to_dlpack_for_read()
+
+
 def test_in_compares_elements():
     assert 1 in nd.array([1, 2]) and 3 not in nd.array([1, 2]) and nd.array([2]) in nd.array([1, 2])
 

@@ -1,9 +1,13 @@
 """The device contract, and the array functions that reference bodies may use."""
 from __future__ import annotations
 
+from functools import wraps
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from .errors import MXNetError, error, in_a_line
 
 if TYPE_CHECKING:
     from .rng import Rng
@@ -43,8 +47,29 @@ LINALG_FUNCTIONS = frozenset("cholesky inv solve qr eigh svd det slogdet norm ei
 FFT_FUNCTIONS = frozenset("fft ifft".split())
 
 
+#: Methods whose failures users meet.
+_METHODS = frozenset("to_host from_host copy empty activate synchronize memory empty_cache rng shares writable owns".split())
+
+
+def _naming(name: str, method: Any) -> Any:
+    """A method of a device, whose exceptions become errors that name both."""
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **kw: Any) -> Any:
+        try:
+            return method(self, *args, **kw)
+        except MXNetError:
+            raise
+        except Exception as e:
+            raise error(MemoryError if isinstance(e, MemoryError) else RuntimeError, f"device {self.type!r}: {name}() raised {in_a_line(e)}") from e
+
+    return call
+
+
 class Device:
     """A kind of device. Plugins subclass it and return instances from ``mxcore_devices``; making one opens nothing.
+
+    What a method of a subclass raises reaches users as an `MXNetError` that names device and method.
 
     Attributes
     ----------
@@ -63,6 +88,14 @@ class Device:
     type_id: int = 0
     async_: bool = False
     xp: Any = None
+
+    def __init_subclass__(cls, **kw: Any) -> None:
+        super().__init_subclass__(**kw)
+        if cls.type_id in (1, 3, 5):  # the host's memory fails as NumPy does, and is asked most
+            return
+        for name in _METHODS & vars(cls).keys():
+            if isinstance(vars(cls)[name], FunctionType):
+                setattr(cls, name, _naming(name, vars(cls)[name]))
 
     def count(self) -> int:
         """How many devices of this type there are; 0 if none can be used (never raises)."""

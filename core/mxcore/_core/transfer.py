@@ -10,17 +10,22 @@ from . import dispatch, registry, tape  # circular, used at call time only
 from .array import Array, Like, Sparse, Storage, faces
 from .context import Context
 from .engine import engine
-from .errors import error
+from .errors import MXNetError, error
 from .state import state
 
-__all__ = ["apart", "assign", "check_writable", "guard_write", "overlaps", "store", "to_context", "wrap"]
+__all__ = ["apart", "assign", "check_writable", "guard_write", "overlaps", "read_only", "store", "to_context", "wrap"]
 
 
 def check_writable(x: Array, what: str) -> None:
     """Refuse to write to read-only memory."""
     d = x._data
     if not (d.flags.writeable if d.__class__ is ndarray else x._st.ctx.device.writable(d)):
-        raise error(ValueError, f"{what}: the array's memory is read-only (such as from_numpy or from_dlpack bring along); write to a copy() of it")
+        raise read_only(what)
+
+
+def read_only(what: str) -> MXNetError:
+    """The error of whoever wants to write to read-only memory."""
+    return error(ValueError, f"{what}: the array's memory is read-only (such as from_numpy or from_dlpack bring along); write to a copy() of it")
 
 
 def apart(device: Any, arrays: Iterable[Array | Like]) -> bool:

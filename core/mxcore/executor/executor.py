@@ -83,7 +83,10 @@ class Executor:
         self._wanted = [n for n in names if self._reqs[n] != "null"]
         #: Gradients that are computed elsewhere and copied in the end, since arguments or others lie in their memory; none among arrays `made` here.
         self._entangled: set[str] = set() if shared_exec is None else shared_exec._entangled.intersection(self._wanted)
+        #: Auxiliary states that training moves elsewhere, since arguments that backward reads, or others, lie in their memory.
+        self._meeting: set[str] = set() if shared_exec is None else shared_exec._meeting.intersection(aux)
         if not made:
+            self._meeting = entangled(dict(zip(aux, self.aux_arrays)), self.arg_arrays)
             self._entangled = entangled({n: self.grad_arrays[self._place_of[n]] for n in self._wanted}, [*self.arg_arrays, *self.aux_arrays])
         self._monitor: Callable[[str, Any], None] | None = None
         self._monitor_all = False
@@ -254,10 +257,11 @@ class Executor:
         compiled, instance = found
         program = compiled.program
         train = program.is_train if is_train is None else is_train
-        given = [*zip(self._arg_names, self.arg_arrays), *zip(self._aux_names, self.aux_arrays), *head_grads]
+        states = {n: a.copy() if train and n in self._meeting else a for n, a in zip(self._aux_names, self.aux_arrays)}
+        given = [*zip(self._arg_names, self.arg_arrays), *states.items(), *head_grads]
         heads = range(len(self.outputs)) if part == 0 else compiled.grads
         reads = [a._st for _, a in given]
-        writes = [a._st for a in (*targets, *self.aux_arrays) if a is not None]
+        writes = [a._st for a in (*targets, *states.values()) if a is not None]
         monitor = self._monitor
         if train:
             for name, a in zip(self._aux_names, self.aux_arrays):
@@ -276,6 +280,9 @@ class Executor:
         for st in writes:
             st.version += 1
         launch(program, part, self._ctx, work, reads, writes, now=monitor is not None, train=train)
+        for n, a in zip(self._aux_names, self.aux_arrays):
+            if states[n] is not a:
+                write(a, states[n])
         if monitor is not None:
             self._report(instance, part)
 

@@ -16,6 +16,7 @@ import weakref
 
 from .. import ndarray as nd
 from .._core.state import state
+from .._core.transfer import check_writable
 from .._io_files import checked, reading
 from ..base import error
 from ..drafts import atomic_writer
@@ -217,6 +218,8 @@ def clip_global_norm(arrays, max_norm, check_isfinite=True):
     """
     if not arrays:
         raise error(AssertionError, "clip_global_norm: arrays must hold at least one array")
+    for i, a in enumerate(arrays):
+        check_writable(a, f"clip_global_norm: array {i}")  # before any is scaled
     home = arrays[0].context
     squares = [nd.sum(nd.square(a)).reshape((1,)).astype("float32").as_in_context(home) for a in arrays]
     total = nd.sqrt(nd.add_n(*squares) if len(squares) > 1 else squares[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import optimizer as opt
 from .._core import registry
 from .._core.errors import suggest
+from .._core.transfer import check_writable
 from .._io_files import write_atomic
 from ..autograd import pause
 from ..base import error
@@ -150,19 +151,19 @@ class KVStore(KVStoreBase):
         MXNetError
             (also KeyError or ValueError) if a key has no value yet, or an array has another shape.
         """
-        groups = group(key, _given("out", out))
+        groups = _targets("pull", key, _given("out", out))
         with pause():
             self._pull(groups, priority, ignore_sparse)
 
     def pushpull(self, key, value, out=None, priority=0):
         groups = group(key, value)
-        outs = groups if out is None else group(key, out)
+        outs = _targets("pushpull", key, value if out is None else out)
         with pause():
             self._push(groups, priority)
             self._pull(outs, priority, True)
 
     def broadcast(self, key, value, out, priority=0):
-        outs = group(key, _given("out", out))
+        outs = _targets("broadcast", key, _given("out", out))
         self.init(key, value)
         with pause():
             self._pull(outs, priority, True)
@@ -281,6 +282,15 @@ def _given(name, value):
     if value is None:
         raise error(ValueError, f"kvstore: {name} is needed")
     return value
+
+
+def _targets(verb, key, out):
+    """Arrays by key that can all be written to: none is filled, and nothing is pushed, if one cannot."""
+    groups = group(key, out)
+    for k, arrays in groups.items():
+        for a in arrays:
+            check_writable(a, f"kvstore: {verb} of key {k!r}")
+    return groups
 
 
 def create(name="local"):

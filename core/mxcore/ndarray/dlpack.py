@@ -1,6 +1,7 @@
 """Arrays over memory that other libraries offer through DLPack."""
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -8,16 +9,17 @@ import numpy as np
 from .._core.array import Storage
 from .._core.context import Context
 from .._core.errors import error
+from .._core.params import as_dtype
 from .ndarray import NDArray
 
-__all__ = ["from_dlpack"]
+__all__ = ["from_dlpack", "to_capsule"]
 
 #: DLPack's device types that are MXNet contexts.
 _CONTEXTS = {1: "cpu", 2: "gpu", 3: "cpu_pinned"}
 
 
 class _Capsule:
-    """Gives a bare CPU capsule the methods that NumPy asks for."""
+    """Gives a CPU capsule the methods that NumPy asks for."""
 
     def __init__(self, capsule: Any) -> None:
         self.capsule = capsule
@@ -29,15 +31,51 @@ class _Capsule:
         return (1, 0)
 
 
+class _Open:
+    """The memory of an array, to be written to; the array stays alive with it."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
 def from_dlpack(source: Any) -> NDArray:
     """An array over the memory of `source`, which has ``__dlpack__`` or is a capsule of CPU memory."""
-    if type(source).__name__ == "PyCapsule":
-        source = _Capsule(source)
-    if not hasattr(source, "__dlpack__"):
+    bare = type(source).__name__ == "PyCapsule"
+    if not bare and not hasattr(source, "__dlpack__"):
         raise error(TypeError, f"from_dlpack needs an object with __dlpack__ or a DLPack capsule, got {type(source).__name__}")
-    kind, index = source.__dlpack_device__()
+    kind, index = (1, 0) if bare else source.__dlpack_device__()
     if kind not in _CONTEXTS:
         raise error(ValueError, f"from_dlpack: no context stands for DLPack device type {kind}")
     ctx = Context(_CONTEXTS[kind], index)
-    module = ctx.device.xp if kind == 2 else np
-    return NDArray(module.from_dlpack(source), Storage(ctx))
+    if kind == 2:
+        return NDArray(ctx.device.xp.from_dlpack(source), Storage(ctx))
+    return NDArray(_from_host(source, bare), Storage(ctx))
+
+
+def _capsule_of(source: Any) -> Any:
+    try:
+        return source.__dlpack__(max_version=(1, 0))
+    except TypeError:  # older than versions
+        return source.__dlpack__()
+
+
+def _from_host(source: Any, bare: bool) -> np.ndarray[Any, Any]:
+    try:
+        capsule = source if bare else _capsule_of(source)
+        # Only capsules with a version can say that their memory is read-only; NumPy takes all others to be, MXNet none.
+        silent = ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(capsule), b"dltensor")
+        array = np.from_dlpack(_Capsule(capsule))
+    except (BufferError, ValueError, RuntimeError) as e:
+        once = "; a capsule can be taken only once" if bare else ""
+        raise error(ValueError, f"from_dlpack: {type(source).__name__} offers nothing that an array can lie over: {e}{once}") from e
+    as_dtype(array.dtype)  # an error for what an array cannot hold
+    return np.asarray(_Open(array)) if silent and not array.flags.writeable else array
+
+
+def to_capsule(x: Any, verb: str) -> Any:
+    """A capsule of the memory of an array; one with a version where that is read-only, since others cannot say so."""
+    try:
+        return x._data.__dlpack__(**({} if x.writable else {"max_version": (1, 0)}))
+    except BufferError as e:
+        raise error(ValueError, f"to_dlpack_for_{verb}: an array of {x.dtype} cannot be offered: {e}") from e

@@ -72,8 +72,9 @@ class NDArray(Array):
 
     @property
     def writable(self) -> bool:
-        """Whether the array may be written to: always."""
-        return True
+        """Whether the array may be written to: always, unless it lies over read-only memory."""
+        d = self._data
+        return d.flags.writeable if d.__class__ is np.ndarray else bool(self._st.ctx.device.writable(d))
 
     @property
     def handle(self) -> int:
@@ -143,14 +144,19 @@ class NDArray(Array):
 
     def to_dlpack_for_read(self) -> Any:
         """A DLPack capsule of the memory, once it can be read."""
+        from .dlpack import to_capsule
+
         self.wait_to_read()
-        return self._data.__dlpack__()
+        return to_capsule(self, "read")
 
     def to_dlpack_for_write(self) -> Any:
         """A DLPack capsule of the memory, once nobody reads or writes it."""
+        from .dlpack import to_capsule
+
+        transfer.check_writable(self, "to_dlpack_for_write")
         self._st.wait_free()
         self._st.version += 1
-        return self._data.__dlpack__()
+        return to_capsule(self, "write")
 
     def __reduce__(self) -> tuple[Any, ...]:
         from .creation import _from_pickle

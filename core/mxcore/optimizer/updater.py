@@ -1,6 +1,7 @@
 """An optimizer together with the states of the weights that it moves."""
 from __future__ import annotations
 
+from .._core.transfer import check_writable, read_only
 from .._io_files import naming, read_whole
 from ..ndarray import NDArray
 from ._states import dumps, is_pickle, loads
@@ -62,6 +63,11 @@ class Updater:
                 state = self.sync_state_context(states[i], w.context)
                 check_state(optimizer, i, w, state)
                 states[i], self.states_synced[i] = state, True
+        for i, w in zip(index, weight):     # before any of them moves
+            if not (w.writable and _writable(states[i])):
+                name = f"{type(optimizer).__name__}, parameter {i!r}: its "
+                check_writable(w, name + "weight")
+                raise read_only(name + "state")
         if not self.aggregate_updates:
             for i, w, g in zip(index, weight, grad):
                 optimizer.update_multi_precision(i, w, g, states[i])
@@ -170,6 +176,12 @@ def get_updater(optimizer):
     {}
     """
     return Updater(optimizer)
+
+
+def _writable(state):
+    if isinstance(state, NDArray):
+        return state.writable
+    return not isinstance(state, (list, tuple)) or all(map(_writable, state))
 
 
 def _classic(array):
