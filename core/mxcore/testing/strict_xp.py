@@ -1,6 +1,6 @@
 """A strict array namespace, and a device on it: NumPy, less everything that a reference body may not rely on.
 
-It has the functions, methods and attributes listed in :mod:`mxcore._core.device` and no others; its arrays neither turn
+It has the functions, methods and attributes listed below and no others; its arrays neither turn
 into NumPy arrays nor mix with them, and have no truth value. A body that runs here runs on every device.
 """
 from __future__ import annotations
@@ -10,9 +10,41 @@ from typing import Any
 
 import numpy as np
 
-from .._core.device import ARRAY_ATTRIBUTES, ARRAY_METHODS, FFT_FUNCTIONS, LINALG_FUNCTIONS, XP_CONSTANTS, XP_FUNCTIONS, Device
+from .._core.device import Device
 
-__all__ = ["StrictArray", "StrictDevice", "xp"]
+__all__ = ["ARRAY_ATTRIBUTES", "ARRAY_METHODS", "FFT_FUNCTIONS", "LINALG_FUNCTIONS", "StrictArray", "StrictDevice", "XP_CONSTANTS", "XP_FUNCTIONS", "xp"]
+
+#: Functions of a device's array namespace that reference bodies may call, with NumPy's meaning.
+XP_FUNCTIONS = frozenset("""
+    empty zeros ones full arange linspace eye asarray ascontiguousarray array empty_like zeros_like ones_like full_like copyto
+    add subtract multiply divide true_divide floor_divide mod fmod power negative absolute abs sign square sqrt cbrt reciprocal
+    exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh
+    hypot floor ceil trunc rint fix degrees radians maximum minimum fmax fmin clip where isnan isinf isfinite sum prod mean max min
+    amax amin var std nansum nanprod all any argmax argmin argsort sort argpartition partition cumsum cumprod
+    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor logical_not bitwise_and
+    bitwise_or bitwise_xor left_shift right_shift invert reshape transpose swapaxes moveaxis expand_dims squeeze broadcast_to broadcast_arrays
+    concatenate stack split array_split tile repeat flip roll pad diag diagonal tril triu nonzero flatnonzero unique searchsorted
+    take take_along_axis put_along_axis matmul dot tensordot einsum outer bincount histogram diff nan_to_num ravel atleast_1d
+    result_type can_cast unravel_index ravel_multi_index meshgrid indices tri isclose allclose count_nonzero lexsort
+""".split())
+
+#: Constants and types of the namespace.
+XP_CONSTANTS = frozenset("""
+    float16 float32 float64 uint8 int8 int16 int32 int64 uint16 uint32 uint64 bool_ dtype pi inf nan newaxis e
+""".split())
+
+#: Methods of arrays that reference bodies may call.
+ARRAY_METHODS = frozenset("""
+    reshape transpose astype copy sum prod max min mean argmax argmin argsort sort cumsum any all ravel flatten swapaxes squeeze take
+    repeat clip view fill item dot round nonzero diagonal conj
+""".split())
+
+#: Attributes of arrays that reference bodies may read.
+ARRAY_ATTRIBUTES = frozenset("shape dtype ndim size T itemsize nbytes".split())
+
+#: Sub-modules: ``xp.linalg.X``, ``xp.fft.X`` and ``xp.add.at`` (the only ufunc method).
+LINALG_FUNCTIONS = frozenset("cholesky inv solve qr eigh svd det slogdet norm eigvalsh".split())
+FFT_FUNCTIONS = frozenset("fft ifft".split())
 
 #: Functions that take host data on purpose.
 _FROM_HOST = frozenset({"asarray", "array", "ascontiguousarray"})
@@ -39,7 +71,7 @@ class StrictArray:
         if name in ARRAY_METHODS:
             method = getattr(self.value, name)
             return lambda *args, **kw: _wrap(method(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kw.items()}))
-        raise AttributeError(f"arrays of devices have no {name!r} that bodies may use; see ARRAY_METHODS of mxcore._core.device")
+        raise AttributeError(f"arrays of devices have no {name!r} that bodies may use; see ARRAY_METHODS of mxcore.testing.strict_xp")
 
     @property
     def base(self) -> Any:
