@@ -85,6 +85,7 @@ def test_what_is_collected(args, some, none):
     assert "--benchmark" not in args or "tests/" not in done.stdout
 
 
+@pytest.mark.slow
 def test_every_backend_has_its_rows_beside_mxnet(site, tmp_path):
     """Run from elsewhere, with pytest-benchmark's own options, and with ourselves in the place of MXNet."""
     file, names = tmp_path / "b.json", "test_add or mlp or (test_operator and sum)"

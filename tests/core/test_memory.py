@@ -213,6 +213,7 @@ def called(case, arrays, out=None):
     return [y.asnumpy() for y in (found if isinstance(found, (list, tuple)) else [found])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0, 1])
 def test_outputs_that_overlap_one_another(shift):
     """They hold what they would if each were written when all are computed, in their order."""

@@ -11,6 +11,8 @@ JOBS = """
 import json, os, signal, sys, time
 from apart import apart
 
+import pytest
+
 def work(what):
     if what == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -47,6 +49,7 @@ def command(*args):
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_command():
     assert command("--check") == (0, "")
     code, text = command("--modules", "norm")

@@ -133,8 +133,9 @@ def _ways(use: Use) -> tuple[list[str], str]:
         """Whether there is a result; enters exceptions that are not clear errors."""
         if not isinstance(found, Exception):
             return True
-        if not isinstance(found, MXNetError):
-            wrong.append(f"{way}, it raises {type(found).__name__}: {found}")
+        fault = found.__cause__ if "rule failed: " in str(found) else found  # dispatch explains what a rule raises, whatever it is
+        if not isinstance(fault, MXNetError):
+            wrong.append(f"{way}, it raises {type(fault).__name__}: {fault}")
         elif names and use.op.name not in str(found) and not (inner and "operator " in str(found)):
             wrong.append(f"{way}, its error does not name the operator: {found}")
         return False
