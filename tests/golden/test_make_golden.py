@@ -5,13 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 #: A program with jobs of every fate. It is a process of its own since forks and the threads of the other tests do not mix.
 JOBS = """
 import json, os, signal, sys, time
 from apart import apart
-
-import pytest
 
 def work(what):
     if what == "kill":
