@@ -241,8 +241,9 @@ class Executor:
                                             "loss with mx.sym.make_loss()")
                 head_grads.append((name, g.as_in_context(y.context)))
         targets = {n: self.grad_arrays[self._place_of[n]] for n in self._wanted}
-        overwritten = entangled({id(g._data): g for _, g in head_grads}, targets.values())
-        head_grads = [(n, g.copy() if id(g._data) in overwritten else g) for n, g in head_grads]
+        if head_grads:  # losses have none
+            overwritten = entangled({id(g._data): g for _, g in head_grads}, targets.values())
+            head_grads = [(n, g.copy() if id(g._data) in overwritten else g) for n, g in head_grads]
         places = {n: a.copy() if n in self._entangled else a for n, a in targets.items()}
         if not whole:  # never computed, or an earlier backward has used up the memory
             self._run(found, 0, keys, [], self.outputs)

@@ -16,7 +16,7 @@ from .functions import center_crop, color_normalize, imresize, interpolation, ra
 
 __all__ = ["Augmenter", "BrightnessJitterAug", "CastAug", "CenterCropAug", "ColorJitterAug", "ColorNormalizeAug", "ContrastJitterAug",
            "CreateAugmenter", "ForceResizeAug", "HorizontalFlipAug", "HueJitterAug", "LightingAug", "RandomCropAug", "RandomGrayAug",
-           "RandomOrderAug", "RandomSizedCropAug", "ResizeAug", "SaturationJitterAug", "SequentialAug", "colour_augmenters", "statistics"]
+           "RandomOrderAug", "RandomSizedCropAug", "ResizeAug", "SaturationJitterAug", "SequentialAug", "Told", "colour_augmenters", "statistics"]
 
 #: Weights of red, green and blue in brightness (ITU-R BT.601).
 _LUMA = (0.299, 0.587, 0.114)
@@ -32,7 +32,24 @@ _EIGVEC = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.
 _MEAN, _STD = np.array([123.68, 116.28, 103.53]), np.array([58.395, 57.12, 57.375])
 
 
-class Augmenter:
+class Told:
+    """What can be told in JSON: a name and parameters. Base of augmenters of images, with objects and without."""
+
+    def __init__(self, **kwargs):
+        self._kwargs = {name: _plain(value) for name, value in kwargs.items()}
+
+    def dumps(self):
+        """Name and parameters, as JSON.
+
+        Returns
+        -------
+        str
+            Or, of an augmenter that holds others, a list of its name and theirs.
+        """
+        return json.dumps([type(self).__name__.lower(), self._kwargs])
+
+
+class Augmenter(Told):
     """Base of augmenters: a callable image -> image.
 
     Parameters
@@ -49,19 +66,6 @@ class Augmenter:
     >>> Invert(much=1).dumps()
     '["invert", {"much": 1}]'
     """
-
-    def __init__(self, **kwargs):
-        self._kwargs = {name: _plain(value) for name, value in kwargs.items()}
-
-    def dumps(self):
-        """Name and parameters, as JSON.
-
-        Returns
-        -------
-        str
-            Or, of an augmenter that holds others, a list of its name and theirs.
-        """
-        return json.dumps([type(self).__name__.lower(), self._kwargs])
 
     def __call__(self, src):
         raise NotImplementedError(f"{type(self).__name__} must define __call__(src), which returns the changed image")
@@ -109,7 +113,15 @@ class RandomOrderAug(SequentialAug):
         return super().__call__(src)
 
 
-class ResizeAug(Augmenter):
+class _Sized(Augmenter):
+    """A size and a method of interpolation; subclasses say what is brought to it."""
+
+    def __init__(self, size, interp=2):
+        super().__init__(size=size, interp=interp)
+        self.size, self.interp = size, interp
+
+
+class ResizeAug(_Sized):
     """Bring the shorter side to a length; see `resize_short`.
 
     Parameters
@@ -118,15 +130,11 @@ class ResizeAug(Augmenter):
     interp : int
     """
 
-    def __init__(self, size, interp=2):
-        super().__init__(size=size, interp=interp)
-        self.size, self.interp = size, interp
-
     def __call__(self, src):
         return resize_short(src, self.size, self.interp)
 
 
-class ForceResizeAug(Augmenter):
+class ForceResizeAug(_Sized):
     """Bring the image to a size, whatever its proportions.
 
     Parameters
@@ -137,24 +145,12 @@ class ForceResizeAug(Augmenter):
         See `resize_short`.
     """
 
-    def __init__(self, size, interp=2):
-        super().__init__(size=size, interp=interp)
-        self.size, self.interp = size, interp
-
     def __call__(self, src):
         w, h = self.size
         return imresize(src, w, h, interp=interpolation(self.interp, (*size_of(src, type(self).__name__), h, w)))
 
 
-class _Crop(Augmenter):
-    """A window of a size; subclasses say which."""
-
-    def __init__(self, size, interp=2):
-        super().__init__(size=size, interp=interp)
-        self.size, self.interp = size, interp
-
-
-class RandomCropAug(_Crop):
+class RandomCropAug(_Sized):
     """Cut a window from a place taken by chance; see `random_crop`.
 
     Parameters
@@ -168,7 +164,7 @@ class RandomCropAug(_Crop):
         return random_crop(src, self.size, self.interp)[0]
 
 
-class CenterCropAug(_Crop):
+class CenterCropAug(_Sized):
     """Cut a window from the middle; see `center_crop`.
 
     Parameters

@@ -5,7 +5,6 @@ Chance is Python's ``random``, drawn in MXNet's order.
 """
 from __future__ import annotations
 
-import json
 import math
 import numbers
 import random
@@ -15,7 +14,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from ..base import error
-from .augmenters import Augmenter, ForceResizeAug, ResizeAug, _plain, colour_augmenters
+from .augmenters import Augmenter, ForceResizeAug, ResizeAug, Told, colour_augmenters
 from .functions import copyMakeBorder, fixed_crop, size_of
 
 __all__ = ["CreateDetAugmenter", "CreateMultiRandCropAugmenter", "DetAugmenter", "DetBorrowAug", "DetHorizontalFlipAug", "DetRandomCropAug",
@@ -27,7 +26,7 @@ _SMALLEST = 2
 _HALF = 0.499999
 
 
-class DetAugmenter:
+class DetAugmenter(Told):
     """Base of augmenters for images with objects: a callable (image, label) -> (image, label).
 
     Parameters
@@ -35,13 +34,6 @@ class DetAugmenter:
     **kwargs
         What `dumps` tells: numbers, texts, arrays.
     """
-
-    def __init__(self, **kwargs):
-        self._kwargs = {name: _plain(value) for name, value in kwargs.items()}
-
-    def dumps(self):
-        """Name and parameters, as JSON; of an augmenter that holds others, a list of its name and theirs."""
-        return json.dumps([type(self).__name__.lower(), self._kwargs])
 
     def __call__(self, src, label):
         raise NotImplementedError(f"{type(self).__name__} must define __call__(src, label), which returns both, changed")

@@ -164,10 +164,7 @@ class ImageDetIter(ImageIter):
         most, width = self.label_shape
         if len(rows) > most or rows.shape[1] > width:
             raise error(ValueError, f"{self._where()} has objects {rows.shape} after augmentation, label_shape is {self.label_shape}")
-        image = self.postprocess_data(image)
-        if image.shape != self.data_shape:
-            raise error(ValueError, f"{self._where()} is {image.shape} after augmentation, data_shape is {self.data_shape}")
-        data[i] = image
+        self._write(data, i, image)
         full = np.full((most, width), -1, "float32")
         full[:len(rows), :rows.shape[1]] = rows
         label[i] = full

@@ -216,15 +216,19 @@ class ImageIter(DataIter):
 
     def _place(self, data, label, i, image, numbers):
         """Augment a sample and write it to place `i`; False if it is left out."""
-        image = self.postprocess_data(self.augmentation_transform(image))
-        if image.shape != self.data_shape:
-            raise error(ValueError, f"{self._where()} is {image.shape} after augmentation, data_shape is {self.data_shape}")
-        data[i] = image
+        self._write(data, i, self.augmentation_transform(image))
         numbers = numbers.asnumpy() if isinstance(numbers, nd.NDArray) else np.asarray(numbers, "float32")
         if numbers.size != self.label_width:
             raise error(ValueError, f"{self._where()} has a label of {numbers.size} numbers, label_width is {self.label_width}")
         label[i] = numbers.reshape(label.shape[1:])
         return True
+
+    def _write(self, data, i, image):
+        """Write an augmented image to place `i` of a batch."""
+        image = self.postprocess_data(image)
+        if image.shape != self.data_shape:
+            raise error(ValueError, f"{self._where()} is {image.shape} after augmentation, data_shape is {self.data_shape}")
+        data[i] = image
 
     def _skipped(self, why):
         """A place for subclasses and logs: an image is left out."""

@@ -14,14 +14,15 @@ from .cursor import BatchCursor
 from .data_desc import DataDesc
 from .mx_data_iter import MXDataIter
 
-__all__ = ["CSVIter"]
+__all__ = ["CSVIter", "files_of"]
 
 _TYPES = ("float32", "int32", "int64")
 #: What some programs put before a text, how much is read at a time, and the longest line, in bytes.
 _BOM, _PIECE, _LONGEST = b"\xef\xbb\xbf", 1 << 20, 1 << 24
 
 
-def _files(path):
+def files_of(path):
+    """The files that a path names: itself, or those of a folder, in the order of their names."""
     if is_url(path) or not os.path.isdir(local_path(path)):
         return [path]
     folder = local_path(path)
@@ -71,7 +72,7 @@ class _Lines:
 def _read(path, shape, dtype):
     """All rows of a file or of a folder's files, each reshaped."""
     width, parts = math.prod(shape), []
-    for name in _files(path):
+    for name in files_of(path):
         with reading(name) as f:
             lines = _Lines(f, name)
             try:

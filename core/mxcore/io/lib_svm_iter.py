@@ -8,8 +8,9 @@ from array import array
 
 import numpy as np
 
-from .._io_files import is_url, local_path, reading
+from .._io_files import reading
 from ..base import error
+from .csv_iter import files_of
 from .cursor import BatchCursor
 from .data_desc import DataDesc
 from .mx_data_iter import MXDataIter
@@ -31,9 +32,7 @@ class _Rows:
     def __init__(self, path, width):
         self.path, self.width = path, width
         labels, values, columns, ends = array("f"), array("f"), array("q"), array("q", [0])
-        folder = None if is_url(path) else local_path(path)
-        names = [path] if folder is None or not os.path.isdir(folder) else [os.path.join(folder, n) for n in sorted(os.listdir(folder))]
-        for name in names:
+        for name in files_of(path):
             with reading(name) as file:
                 for number, line in enumerate(file, 1):
                     words = line.partition(b"#")[0].split()
