@@ -75,3 +75,14 @@ def test_numbers_that_come_again_and_change():
         assert (np.signbit(y.asnumpy()) == np.signbit(wanted)).all() and y.dtype == np.float32
     for number in (np.nan, np.nan):
         assert np.isnan((x * number).asnumpy()).all()
+
+
+@pytest.mark.parametrize("call, names", [
+    (lambda x: nd.zeros_like(x, dtype="int32"), "zeros_like .*: 'dtype'"), (lambda x: nd.broadcast_maximum(x, x, axis=1), "broadcast_maximum .*: 'axis'"),
+    (lambda x: x.exp(axis=1, keepdims=np.ones(2)), "exp .*: 'axis', 'keepdims'"), (lambda x: nd.relu(x, out=x, a=None), "relu .*: 'a'")])
+def test_operators_without_parameters_ignore_keywords_as_in_mxnet(call, names):
+    with pytest.warns(UserWarning, match=f"^operator {names}$") as told:
+        assert call(nd.ones((2,))).dtype == np.float32
+    assert len(told) == 1 and told[0].filename == __file__
+    with pytest.raises(mx.MXNetError, match="exp has no parameter 'y'"):
+        nd.exp(nd.ones((2,)), y=nd.ones((2,)))  # an array is no parameter

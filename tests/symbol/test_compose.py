@@ -148,3 +148,12 @@ def test_names_and_attributes_belong_to_threads(a):
         t.join()
         assert S.Variable("v").attr("ctx_group") == "here"
     assert found == [("_plusscalar0", {})]
+
+
+def test_operators_without_parameters_keep_what_they_ignore_as_attributes():
+    with pytest.warns(UserWarning, match=r"^operator relu has no parameters; ignored: 'axis', 'shape'$") as told:
+        y = S.relu(S.Variable("a"), axis=1, shape=(1, 2), name="r")
+    assert len(told) == 1 and y.list_attr() == {"axis": "1", "shape": "(1, 2)"}
+    assert S.load_json(y.tojson()).tojson() == y.tojson()
+    with pytest.raises(mx.MXNetError, match="relu has no parameter 'x'"):
+        S.relu(x=S.Variable("a"))  # an input by another name is no parameter
