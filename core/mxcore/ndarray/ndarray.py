@@ -12,7 +12,7 @@ from .._core.errors import error, warn
 from .._core.state import state
 from .._views import take_last
 from ..ops.reshape_codes import resolve_shape
-from . import indexing, operators
+from . import indexing, operators, protocols
 from .methods import OP_METHODS
 
 __all__ = ["NDArray"]
@@ -42,9 +42,9 @@ class NDArray(Array):
     """
 
     __slots__ = ()
-    #: NumPy leaves mixed expressions to us.
     __array_priority__ = 1000.0
-    __array_ufunc__ = None
+    __array_ufunc__ = protocols.array_ufunc
+    __array_function__ = protocols.array_function
 
     # -- facts -------------------------------------------------------------------------------------------------
     @property
