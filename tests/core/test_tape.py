@@ -434,3 +434,27 @@ def test_get_symbol():
     s = autograd.get_symbol(y)
     assert s.list_arguments() == ["var0"]
     assert np.allclose(s.eval(var0=mx.nd.array([1.0]))[0].asnumpy(), np.tanh(2))
+
+
+@pytest.mark.parametrize("dtype, other", [("float64", "float32"), ("float32", "float64"), ("float16", "float32"), ("float32", "int32")])
+def test_head_gradients_of_another_dtype_are_cast(dtype, other):
+    for f in (lambda x: mx.nd.tanh(x * 2) + x, lambda x: x.sum(), lambda x: x[0:1], mx.nd.softmax, lambda x: x + 1):
+        found = []
+        for d in (dtype, other):
+            x = mx.nd.array([0.5, 1.0], dtype=dtype)
+            x.attach_grad()
+            with autograd.record():
+                y = f(x)
+            y.backward(mx.nd.array([2.0] * y.size, dtype=d).reshape(y.shape))
+            found.append(x.grad.asnumpy())
+        assert found[0].dtype == dtype and found[0].tolist() == found[1].tolist()
+
+
+@pytest.mark.parametrize("name", ["shape_array", "size_array", "argmax", "sign", "BlockGrad", "zeros_like"])
+def test_head_gradients_that_nobody_reads_may_have_any_shape(name):
+    x = var([[1.0, 2], [3, 4]])
+    x.grad[:] = 7
+    with autograd.record():
+        y = getattr(mx.nd, name)(x)
+    y.backward(mx.nd.ones((3,)))
+    assert x.grad.asnumpy().tolist() == [[0, 0], [0, 0]]

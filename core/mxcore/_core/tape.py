@@ -186,10 +186,17 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
 
 
 def _head_grads(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
+    found = []
     for i, (h, g) in enumerate(zip(heads, head_grads)):
-        if g is not None and tuple(g.shape) != tuple(h.shape):
-            raise error(ValueError, f"head gradient {i} has shape {tuple(g.shape)}, its head {tuple(h.shape)}")
-    return [_ones(h) if g is None else g for h, g in zip(heads, head_grads)]
+        n, j = h._entry
+        if g is None:
+            g = _ones(h)
+        elif n.plan is None or n.plan.reads(n.params, j):  # what a rule ignores may be anything, as in MXNet
+            if tuple(g.shape) != tuple(h.shape):
+                raise error(ValueError, f"head gradient {i} has shape {tuple(g.shape)}, its head {tuple(h.shape)}")
+            g = g if g._data.dtype == h._data.dtype else frontend.eager.Cast(g, dtype=h._data.dtype)
+        found.append(g)
+    return found
 
 
 _ONES: dict[Any, Array] = {}

@@ -224,22 +224,24 @@ class Executor:
         elif isinstance(out_grads, dict):
             given = [out_grads.get(n) for n in self._output_names]
         else:
-            given = list(out_grads)
-        if len(given) != len(self.outputs):
-            raise error(ValueError, f"backward: {len(given)} gradients for {len(self.outputs)} outputs {self._output_names}")
+            given = [*out_grads] if isinstance(out_grads, (list, tuple)) else [out_grads]
+        given += [None] * (len(self.outputs) - len(given))  # as in MXNet losses may be left out at the end, and hidden outputs be listed there
         if self._pending is None:
             found = self._instance(True, False)
             self._pending = found, found[1].keys(0), False
         found, keys, whole = self._pending
         head_grads = []
         for name, label, g, y in zip(found[0].head_grads, self._output_names, given, self.outputs):
-            if g is not None and tuple(g.shape) != tuple(y.shape):
+            if name is None:
+                continue  # nothing reads it
+            if g is None:
+                raise error(ValueError, f"backward: output {label} is no loss and needs a gradient; pass out_grads, or make it a "
+                                        "loss with mx.sym.make_loss()")
+            if not isinstance(g, Array):
+                raise error(TypeError, f"backward: gradient of {label} must be an NDArray, got {type(g).__name__}")
+            if tuple(g.shape) != tuple(y.shape):
                 raise error(ValueError, f"backward: gradient of {label} has shape {tuple(g.shape)}, the output {y.shape}")
-            if name is not None:
-                if g is None:
-                    raise error(ValueError, f"backward: output {label} is no loss and needs a gradient; pass out_grads, or make it a "
-                                            "loss with mx.sym.make_loss()")
-                head_grads.append((name, g.as_in_context(y.context)))
+            head_grads.append((name, g.as_in_context(y.context).astype(y.dtype, copy=False)))  # type: ignore[attr-defined]
         targets = {n: self.grad_arrays[self._place_of[n]] for n in self._wanted}
         if head_grads:  # losses have none
             overwritten = entangled({id(g._data): g for _, g in head_grads}, targets.values())
@@ -314,7 +316,7 @@ class Executor:
                 transfer.store(ctx.device, zeros(target.stype, target.shape, ctx, data.dtype)._data, target)
             return
         if req == "add":
-            value = grad_add.body(dispatch.K(ctx, True), None, data, value)  # type: ignore[misc]
+            value = grad_add.sparse_body(dispatch.K(ctx, True), None, data, value)  # type: ignore[misc]
         if target.stype != "default" and getattr(value, "stype", "default") == "default":
             value = (to_rows if target.stype == "row_sparse" else to_csr)(ctx.device.xp, value)
         transfer.store(ctx.device, value, target)

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from .._core.array import CSR, Array, RowSparse, Storage, faces
+from .._core.array import Array, Storage, faces
 from .._core.context import Context, current_context
 from .._core.errors import error
 from .._core.state import state
+from ..stypes import CSR, RowSparse
 from . import serialization
 from .ndarray import NDArray
 from .serialization import Record

@@ -8,11 +8,12 @@ import numpy as np
 
 from .._core import registry, transfer
 from .._core.arith import OPERATORS
-from .._core.array import CSR, RowSparse, Storage, faces
+from .._core.array import Storage, faces
 from .._core.context import Context
 from .._core.errors import error
 from .._core.params import Parser, Shape, as_dtype
 from .._views import eager_function, namespace
+from ..stypes import CSR, RowSparse
 from . import checks, indexing, operators
 from .ndarray import NDArray
 

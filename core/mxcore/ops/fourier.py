@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.op import op
 from .._core.params import Int
-from ..rows import add_rows
+from ..stypes import add_rows
 from ..testing.sample import Ints, Sample
 from .dense import wide
 from .rules import size_of, within_limits

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from .._core.array import CSR
 from .._core.op import op
 from .._core.params import Bool, Enum
-from ..rows import add_rows, merge_rows
+from ..stypes import CSR, add_rows, merge_rows
 from ..testing.sample import Sample
 from .dense import wide
 from .rules import size_of

@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from .._core.array import RowSparse
 from .._core.op import Op, op
 from .._core.params import Bool, Float, Int
+from ..stypes import RowSparse
 from ..testing.sample import Sample, Values
 
 __all__ = ["OPS"]

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._core import builtin
-from .._core.array import CSR, RowSparse
 from .._core.op import Op
-from ..rows import merge_rows
+from ..stypes import CSR, RowSparse, merge_rows
 from . import arithmetic, repeating, shape, unary
 from .storage import dense_of
 from .unary import block_grad, clip, copy, make_loss
