@@ -134,6 +134,8 @@ def slope(op: Op) -> str:
         return "zero"
     if op.stateful:
         return "second order" if op.replay_rule is not None else "yes"
+    if op.higher_rule is not None:
+        return "second order"
     uses = [s for s in op.samples if any(s.wants_grad(s.arrays(s.dtypes[-1])))]
     return "second order" if uses and all(_smooth(o) for s in uses for o in _derived(op, s)) else "yes"
 

@@ -9,7 +9,7 @@ from .errors import error
 from .op import RULE_WORDS, Op
 from .params import Params
 
-__all__ = ["GradPlan", "plan_of"]
+__all__ = ["GradPlan", "higher_of", "plan_of"]
 
 
 class GradPlan:
@@ -27,13 +27,15 @@ class GradPlan:
     keeps_inputs, likes : frozenset of int
         Places in the declaration of inputs to keep, as arrays or by shape and dtype.
     keeps_outputs : tuple of int
+    higher : GradPlan or None
+        The rule that stands in under ``create_graph``, compiled on first use.
     """
 
-    __slots__ = ("op", "rule", "call", "keep", "keeps_inputs", "keeps_outputs", "likes", "reads_dys", "short", "flat", "single", "n_in")
+    __slots__ = ("op", "rule", "call", "keep", "keeps_inputs", "keeps_outputs", "likes", "reads_dys", "short", "flat", "single", "n_in", "higher")
 
-    def __init__(self, op: Op) -> None:
-        rule = op.grad_rule
+    def __init__(self, op: Op, rule: Any) -> None:
         self.op = op
+        self.higher: GradPlan | None = None
         self.rule: Any = rule
         self.call: Any = None
         self.keep: Any = None
@@ -187,5 +189,15 @@ def plan_of(op: Op) -> GradPlan:
     """The compiled gradient rule of an operator."""
     plan = op.grad_plan
     if plan is None:
-        plan = op.grad_plan = GradPlan(op)
+        plan = op.grad_plan = GradPlan(op, op.grad_rule)
     return plan  # type: ignore[no-any-return]
+
+
+def higher_of(op: Op) -> GradPlan:
+    """The compiled rule of gradients that can be differentiated again."""
+    plan = plan_of(op)
+    if op.higher_rule is not None and plan.higher is None:
+        plan.higher = found = GradPlan(op, op.higher_rule)
+        if not (found.keeps_inputs <= plan.keeps_inputs and {*found.keeps_outputs} <= {*plan.keeps_outputs}):
+            raise error(TypeError, f"operator {op.name}: its rule for create_graph asks for more than its gradient rule keeps")
+    return plan.higher or plan

@@ -17,7 +17,7 @@ from typing import Any
 from . import dispatch, frontend, transfer  # circular, used at call time only
 from .array import Array, Like, Storage
 from .errors import MXNetError, MXNetWarning, error, raise_in_op
-from .gradplan import GradPlan, plan_of
+from .gradplan import GradPlan, higher_of, plan_of
 from .op import Op
 from .params import Params
 from .state import state
@@ -350,10 +350,11 @@ def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph:
         own = None if own is None else {j: _placed(y, (n, j)) for j, y in own.items()}
     needs = tuple([e is not None and e[0].flows if goal is None else goal.needs(e) for e in n.inputs])
     if op.backward_rule is None:
-        return n.plan.gradients(p, F, needs, dys, keep, own, n.specs, n.call and n.call[1])
+        plan = higher_of(op) if create_graph else n.plan
+        return plan.gradients(p, F, needs, dys, keep, own, n.specs, n.call and n.call[1])
     k, saved = n.call
     if create_graph and op.replay_rule is not None:
-        return op.replay_rule(k, p, dys, keep)  # type: ignore[no-any-return]
+        return op.replay_rule(k, p, dys, keep, saved)  # type: ignore[no-any-return]
     dys = [F.zeros_like(n.specs[i]) if g is None else g for i, g in enumerate(dys)]
     found = op.backward_rule(dispatch.K(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
     if create_graph:  # a gradient of this gradient must be an error, not a zero
