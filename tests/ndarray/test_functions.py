@@ -120,3 +120,30 @@ def test_what_numpy_leaves_to_arrays_stays_ours():
                   lambda: np.concatenate([x, x], out=x)):
         with pytest.raises(TypeError, match="cannot write to an NDArray"):
             write()
+
+
+def test_numbers_make_arrays_without_dimensions():
+    for value in (5, 5.0, np.float32(5), np.array(5), np.array(5, "int64")):
+        x = nd.array(value)
+        assert x.shape == () and x.dtype == np.float32 and float(x) == 5 and x.asscalar() == 5
+    assert repr(x) == "\n5.0\n<NDArray  @cpu(0)>"
+    assert (x + 1).asscalar() == 6 and (x * x).shape == () and (x * nd.ones((2,))).asnumpy().tolist() == [5, 5] and x.sum().shape == (1,)
+    x.attach_grad()
+    with autograd.record():
+        y = nd.exp(x) * 2
+    y.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), 2 * np.exp(5), rtol=1e-6)
+    with pytest.raises(TypeError, match="without dimensions"):
+        len(x)
+
+
+@pytest.mark.parametrize("source, destination", [((0, 0), (1, 2)), ((0, 1), (1, 1)), ((0, -3), (1, 2)), ((0, 1), (-1, 2))])
+def test_moveaxis_refuses_repeated_axes(source, destination):
+    with pytest.raises(ValueError, match="moveaxis: an axis is repeated"):
+        nd.moveaxis(nd.zeros((2, 3, 4)), source, destination)
+
+
+def test_copies_of_arrays_go_to_the_current_context():
+    x = nd.ones((2,), ctx=mx.cpu(0))
+    with mx.cpu(1):
+        assert nd.array(x).context == mx.cpu(1) and nd.array(x, ctx=mx.cpu(0)).context == mx.cpu(0)

@@ -58,7 +58,7 @@ class Array:
     stype = "default"
     dense: type[Array]
 
-    def __init__(self, data: Any, st: Storage) -> None:
+    def __init__(self, data: Any, st: Storage = None) -> None:  # type: ignore[assignment]  # which unpickling sets later
         self._data = data
         self._st = st
         self._entry: Any = None

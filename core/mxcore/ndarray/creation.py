@@ -29,11 +29,17 @@ def _put(host: np.ndarray[Any, Any], ctx: Context, cls: type[Any] = NDArray) -> 
 
 
 def _from_pickle(cls: type[Any], host: np.ndarray[Any, Any], ctx: Context) -> Any:
+    return _put(host, present(ctx), cls)
+
+
+def present(ctx: Context) -> Context:
+    """A context on which an array was saved, or the current one where its device is missing."""
     try:
-        ctx.device  # noqa: B018  the device may be missing here
-    except Exception:
-        ctx = current_context()
-    return _put(host, ctx, cls)
+        if ctx.device_id < ctx.device.count():
+            return ctx
+    except Exception:  # no plugin provides it, or its driver does not answer
+        pass
+    return current_context()
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
@@ -58,7 +64,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
         return sparse.array(source_array, ctx, dtype)
     if isinstance(source_array, Array):
-        ctx = place("array", ctx, source_array)
+        ctx = place("array", ctx)
         wanted = source_array._data.dtype if dtype is None else _dtype(dtype)
         return _put(source_array.asnumpy().astype(wanted, copy=False), ctx)
     ctx, wanted = current_context() if ctx is None else place("array", ctx), _dtype(dtype)
@@ -66,16 +72,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         host = np.array(source_array, dtype=wanted)
     except (TypeError, ValueError) as e:
         raise error(TypeError, f"nd.array cannot make a {wanted} array of a {type(source_array).__name__}: {e}") from None
-    if host.ndim == 0 and not np_shape():
-        host = host.reshape(1)
     return _put(host, ctx)  # type: ignore[no-any-return]
-
-
-def np_shape() -> bool:
-    """Whether shapes have NumPy's meaning in this thread."""
-    from .._core.state import state
-
-    return state.np_shape
 
 
 #: What functions that are no operators read their parameters with.
@@ -199,6 +196,8 @@ def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
         if not -n <= a < n:
             raise error(ValueError, f"moveaxis: axis {a} is out of range for {n} dimensions")
     src, dst = [a % n for a in src], [a % n for a in dst]
+    if len({*src}) < len(src) or len({*dst}) < len(dst):
+        raise error(ValueError, f"moveaxis: an axis is repeated in source {p.source} or destination {p.destination}")
     order = [a for a in range(n) if a not in src]
     for d, s in sorted(zip(dst, src)):
         order.insert(d, s)

@@ -34,6 +34,8 @@ def from_record(record: Record, ctx: Context | None = None) -> NDArray | None:
     """An array from its file form, on the current context; None for an entry without array."""
     if record.data is None:
         return None
+    if record.np_shape and not state.np_shape:
+        raise error(ValueError, f"an array of shape {record.shape} was saved under np_shape and can be loaded only there: use `with mx.util.np_shape():`")
     ctx = ctx or current_context()
 
     def put(a: np.ndarray[Any, Any]) -> Any:

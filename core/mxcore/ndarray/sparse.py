@@ -15,6 +15,7 @@ from .._core.params import Parser, Shape, as_dtype
 from .._views import eager_function, namespace
 from ..stypes import CSR, RowSparse
 from . import checks, indexing, operators
+from .creation import present
 from .ndarray import NDArray
 
 __all__ = ["BaseSparseNDArray", "RowSparseNDArray", "CSRNDArray", "row_sparse_array", "csr_matrix", "zeros", "array", "empty",
@@ -166,6 +167,7 @@ class CSRNDArray(BaseSparseNDArray):
 
 
 def _unpickle(stype: str, shape: tuple[int, ...], parts: list[np.ndarray[Any, Any]], ctx: Context) -> Any:
+    ctx = present(ctx)
     put = [ctx.device.from_host(p, ctx.device_id) for p in parts]
     return faces[stype]({"row_sparse": RowSparse, "csr": CSR}[stype](shape, *put), Storage(ctx))
 
