@@ -147,3 +147,12 @@ def test_copies_of_arrays_go_to_the_current_context():
     x = nd.ones((2,), ctx=mx.cpu(0))
     with mx.cpu(1):
         assert nd.array(x).context == mx.cpu(1) and nd.array(x, ctx=mx.cpu(0)).context == mx.cpu(0)
+
+
+def test_lengths_that_are_unknown_outside_of_np_shape():
+    for make in (lambda: nd.zeros(()), lambda: nd.ones((0, 3)), lambda: nd.zeros(0), lambda: nd.zeros([2, 0]), lambda: nd.full((), 1)):
+        with pytest.raises(ValueError, match=r"holds an unknown length; nd.empty makes an empty array"):
+            make()
+        with mx.util.np_shape():
+            assert make().size in (0, 1)
+    assert nd.empty((0, 3)).shape == (0, 3) and nd.full((0, 3), 1).shape == (0, 3)

@@ -14,6 +14,7 @@ from .._core.context import Context, current_context
 from .._core.engine import engine
 from .._core.errors import error
 from .._core.params import DType, Parser, Shape, as_dtype
+from .._core.state import state
 from .checks import arrays as only_arrays
 from .checks import place
 from .ndarray import NDArray
@@ -127,23 +128,32 @@ def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str 
         raise error(kind, f"operator empty with shape {str(p.shape)[:200]} and dtype {np.dtype(p.dtype).name}: {e}") from None
 
 
+def _filled(op: str, shape: Any, ctx: Any, dtype: Any, out: Any, **params: Any) -> NDArray:
+    """What `_made` gives; outside of ``np_shape`` no length may be unknown, as MXNet has it."""
+    lengths = (shape,) if isinstance(shape, numbers.Integral) else shape
+    if not state.np_shape and isinstance(lengths, (tuple, list)) and (not lengths or op != "_full" and 0 in lengths):
+        raise error(ValueError, f"nd.{op[1:]}: shape {shape} holds an unknown length; nd.empty makes an empty array, and under "
+                                "`with mx.util.np_shape():` 0 is a length like others")
+    return _made(op, {"shape": shape, **params}, ctx, dtype, out)
+
+
 def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, out: Any = None, **kwargs: Any) -> NDArray:
     """An array of zeros; parameters as in `empty`."""
     if stype not in (None, "default"):
         from . import sparse
 
         return sparse.zeros(stype, shape, ctx=ctx, dtype=dtype)  # type: ignore[no-any-return]
-    return _made("_zeros", {"shape": shape}, ctx, dtype, out)
+    return _filled("_zeros", shape, ctx, dtype, out)
 
 
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
     """An array of ones; parameters as in `empty`."""
-    return _made("_ones", {"shape": shape}, ctx, dtype, out)
+    return _filled("_ones", shape, ctx, dtype, out)
 
 
 def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.float32, out: Any = None) -> NDArray:
     """An array filled with `val`; further parameters as in `empty`."""
-    return _made("_full", {"shape": shape, "value": val}, ctx, dtype, out)
+    return _filled("_full", shape, ctx, dtype, out, value=val)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: Any = None,

@@ -119,11 +119,12 @@ def batch_norm(k, p, data, gamma, beta, moving_mean, moving_var):
 
 
 def _batch_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    data, channels = merge_shape(ins[0], outs[0]), -1
-    if data is not None:
-        if not data:
-            raise ValueError("data has no dimensions")
-        channels = data[axis_of(p.axis, len(data))]
+    data = merge_shape(ins[0], outs[0])
+    if data is None:
+        return ins, outs
+    if not data:
+        raise ValueError("data has no dimensions")
+    channels = data[axis_of(p.axis, len(data))]
     return [data, *[(channels,)] * 4], [data, (channels,), (channels,)]
 
 
