@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ._borrowed import borrowed
+from ._lent import lent
 from ._core.errors import error
 from ._seat import Seated
 
@@ -70,4 +70,4 @@ def current() -> AttrScope:
     return AttrScope.current  # type: ignore[no-any-return]
 
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

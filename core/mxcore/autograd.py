@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ._borrowed import borrowed
+from ._lent import lent
 from ._core import dispatch, frontend, tape
 from ._core.array import Array
 from ._core.errors import error
@@ -257,4 +257,4 @@ def _function_op(name: str, n_in: int, n_out: int) -> Op:
     return op
 
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ._borrowed import borrowed
+from ._lent import lent
 from ._core.errors import MXNetError, MXNetWarning, error
 
 __all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "classproperty", "error", "integer_types", "mx_real_t", "numeric_types",
@@ -68,4 +68,4 @@ class NotImplementedForSymbol(MXNetError, NotImplementedError, TypeError):
         return type(self), (self.function, self.alias)
 
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)
