@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._lent import lent
 from ._core import dispatch, registry
 from ._core.errors import error, suggest
 from ._core.op import Op
+from ._lent import lent
 
 __all__ = ["LAST", "LAST_OF_SYMBOLS", "PREFIXES", "eager_function", "namespace", "signature", "take_last", "docstring"]
 

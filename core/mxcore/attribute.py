@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ._lent import lent
 from ._core.errors import error
+from ._lent import lent
 from ._seat import Seated
 
 __all__ = ["AttrScope", "current"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ._lent import lent
 from ._core import dispatch, frontend, tape
 from ._core.array import Array
 from ._core.errors import error
 from ._core.op import Op
 from ._core.params import Params
 from ._core.state import state
+from ._lent import lent
 
 __all__ = [
     "set_recording", "set_training", "is_recording", "is_training", "record", "pause", "train_mode", "predict_mode",

@@ -18,8 +18,8 @@ from . import context, initializer, io, metric
 from . import ndarray as nd
 from . import optimizer as opt
 from . import symbol as sym
-from ._lent import lent
 from ._io_files import checked
+from ._lent import lent
 from .base import error
 
 __all__ = ["BatchEndParam", "FeedForward", "checkpoint_file", "load_checkpoint", "load_params", "read_params", "save_checkpoint"]

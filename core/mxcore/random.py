@@ -4,10 +4,10 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from ._lent import lent
 from ._core import rng
 from ._core.context import Context
 from ._core.errors import error
+from ._lent import lent
 
 __all__ = ["seed"]
 

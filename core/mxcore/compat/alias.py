@@ -7,12 +7,12 @@ from importlib.machinery import ModuleSpec
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from ..base import error
+from .._core.errors import error
 from ..libinfo import __version__ as VERSION  # what code asks for that was written against MXNet 1.9.1 (GluonCV and GluonNLP compare it)
 from . import names
 
 #: What a module keeps once it was asked for; other values may change where they live.
-_KEPT = (type, FunctionType, BuiltinFunctionType, ModuleType)
+_KEPT = (ModuleType, type, FunctionType, BuiltinFunctionType)  # modules first: a lazy one loads when more is asked of it
 
 
 def _own(module: ModuleType) -> dict[str, Any]:
@@ -39,13 +39,16 @@ class _MXNet(ModuleType):
             value = names.find(own, name)
         if isinstance(value, _KEPT):
             ModuleType.__setattr__(self, name, value)
-            if isinstance(value, FunctionType):
+            if type(value) is FunctionType:
                 _forget_later(self, name)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # Parts of the package, which the import system hangs up here, are not for mxcore's module.
-        if not isinstance(value, _MXNet) and not name.startswith("__"):
+        if type(value) is _MXNet:  # a part of the package, which the import system hangs up here: not for mxcore's module
+            known = names.facts(self.__name__)
+            if known and known.sources.get(name, ("", ""))[1]:
+                return  # a function of that name hides it, as `vision.alexnet`
+        elif not name.startswith("__"):
             setattr(_home(self, name), name, value)
         ModuleType.__setattr__(self, name, value)
 

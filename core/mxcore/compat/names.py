@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import json
-from pathlib import Path
+import os
+import sys
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -48,6 +50,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "gluon.utils": {"compat.helpers": "_brief_print_list _get_repo_file_url _get_repo_url _indent"},
     "image.image": {"image.functions": "_get_interp_method=interpolation"},
     "io.utils": {"compat.helpers": "_getdata_by_idx _has_instance _init_data _slice_along_batch_axis"},
+    "misc": {"lr_scheduler": "FactorScheduler LearningRateScheduler=LRScheduler"},
     "metric": {"metric": "_create=_create_by_name"},
     "model": {"module.updates": "_create_kvstore=create_kvstore _initialize_kvstore=initialize_kvstore _update_params=update_params "
                                 "_update_params_on_kvstore=update_params_on_kvstore",
@@ -68,10 +71,15 @@ HOMES = {f"{kind}.gen_{part}": f"{kind}.{part.replace('__', '_')}" for kind in (
 #: Modules that are doors to C and nothing else, or come later: why there are none here.
 ABSENT = {
     "_cy3": "it is compiled code", "_ffi": "it calls into MXNet's C library", "cython": "it is compiled code",
+    "_ctypes.space": "it tunes operators compiled with TVM", "space": "it tunes operators compiled with TVM",
     "torch": "it calls Torch 7 through MXNet's C library", "tvmop": "it is for operators compiled with TVM",
     "ndarray.numpy": "mx.np is planned", "ndarray.numpy_extension": "mx.npx is planned", "numpy": "mx.np is planned",
     "numpy_extension": "mx.npx is planned", "symbol.numpy": "mx.np is planned", "symbol.numpy_extension": "mx.npx is planned",
 }  # fmt: skip
+
+
+#: Packages that take long to import.
+LARGE = {"pandas", "scipy", "sklearn"}
 
 
 class Facts(NamedTuple):
@@ -83,7 +91,8 @@ class Facts(NamedTuple):
 
 @functools.cache
 def _file() -> dict[str, dict[str, Any]]:
-    return json.loads((Path(__file__).with_name("namespace.json")).read_text())
+    with open(os.path.join(os.path.dirname(__file__), "namespace.json"), encoding="utf-8") as file:
+        return json.load(file)
 
 
 @functools.cache
@@ -127,7 +136,7 @@ def homes(module: str) -> list[ModuleType]:
     except ModuleNotFoundError as e:
         if not f"mxcore.{path}.".startswith(f"{e.name}."):
             raise  # the module is there and lacks something else
-    found = getattr((around or homes("mxnet"))[0], last, None)
+    found = vars(around[0]).get(last) if around else getattr(homes("mxnet")[0], last, None)
     if isinstance(found, ModuleType) and found.__name__.startswith("mxcore"):
         return [found, *around]
     return around if facts(module) else []
@@ -148,10 +157,22 @@ def _taken(module: str, name: str) -> Any:
     if source == module:
         raise AttributeError
     if not defined:
-        return importlib.import_module(source)
+        return _module(source)
     if source.partition(".")[0] == "mxnet":
         return find(source, defined)
     return functools.reduce(getattr, defined.split("."), importlib.import_module(source))
+
+
+def _module(name: str) -> ModuleType:
+    """Import a module; large ones of others only when something of them is used, since ``import *`` asks for every name."""
+    if name in sys.modules:
+        return sys.modules[name]
+    if name.partition(".")[0] not in LARGE or (spec := importlib.util.find_spec(name)) is None or spec.loader is None:
+        return importlib.import_module(name)
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _source(module: str, name: str) -> tuple[str, str]:
@@ -200,7 +221,7 @@ def _has(module: str, name: str) -> bool:
 
 
 def lent(module: str, name: str) -> Any:
-    """What ``mxcore.x`` shows because MXNet's module has it in its public face, though another defines it.
+    """What a module of mxcore shows because MXNet's module has it in its public face, though another defines it.
 
     Raises
     ------

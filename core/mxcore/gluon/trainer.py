@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 
 from .. import optimizer as opt
-from .._lent import lent
 from .._io_files import write_atomic
+from .._lent import lent
 from ..base import error
 from .parameter import Parameter, ParameterDict
 

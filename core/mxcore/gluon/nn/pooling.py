@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...base import error
 from ..block import HybridBlock
 from .convolution import dimensions, spread
 
