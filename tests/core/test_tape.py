@@ -477,3 +477,24 @@ def test_head_gradients_that_nobody_reads_may_have_any_shape(name):
         y = getattr(mx.nd, name)(x)
     y.backward(mx.nd.ones((3,)))
     assert x.grad.asnumpy().tolist() == [[0, 0], [0, 0]]
+
+
+def test_a_rule_for_higher_gradients_stands_in_under_create_graph():
+    @op("test_cube", grad=lambda F, p, dy, data: F._backward_test_cube(dy, data))
+    def cube(k, p, data):
+        """The third power."""
+        return data**3
+
+    cube.higher(lambda F, p, dy, data: 3 * dy * data * data)
+    x = var([2.0])
+    with autograd.record():
+        (g,) = autograd.grad(cube(x), [x], create_graph=True)
+        (h,) = autograd.grad(g, [x], create_graph=True)
+    h.backward()
+    assert [float(v.asscalar()) for v in (g, h, x.grad)] == [12, 12, 6]
+
+    cube.grad(lambda F, p, dy, y: dy)  # which keeps no input
+    with autograd.record():
+        y = cube(x)
+    with pytest.raises(MXNetError, match="test_cube: its rule for create_graph asks for more than its gradient rule keeps"):
+        autograd.grad(y, [x], create_graph=True)
