@@ -202,6 +202,13 @@ def test_early_stopping_by_a_loss():
     assert stop.stopped_epoch == 0
 
 
+def test_training_until_a_handler_stops_it():
+    made, lines = learner(mx)
+    stop = est.EarlyStoppingHandler(made.train_metrics[0], mode="max", patience=1)
+    made.fit(loader(mx), epochs=np.inf, event_handlers=stop)
+    assert stop.stop_training and lines[1] == "Train for inf epochs."
+
+
 def test_monitors_without_a_value(tmp_path):
     made, _ = learner(mx)
     apart = mx.metric.Accuracy()
@@ -307,7 +314,9 @@ def test_bad_trainings():
         (((mx.nd.ones((2, 4)),), {"epochs": 1}), "train_data must be a gluon.data.DataLoader, got NDArray"),
         (((data,), {}), "give epochs or batches, and not both, got epochs=None and batches=None"),
         (((data,), {"epochs": 1, "batches": 2}), "got epochs=1 and batches=2"),
-        (((data,), {"epochs": -1}), "must be above 0, got -1"),
+        (((data,), {"epochs": -1}), "must be whole numbers above 0, got -1"),
+        (((data,), {"epochs": 1.5}), "got 1.5"),
+        (((data,), {"batches": "3"}), "got '3'"),
         (((data, [1]), {"epochs": 1}), "val_data must be a gluon.data.DataLoader, got list"),
         (((data,), {"epochs": 1, "event_handlers": [print]}), "event_handlers must be an EventHandler or a list"),
         (((data,), {"epochs": 1, "event_handlers": 4}), "event_handlers must be .* got 4"),

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
-import zipfile
 from itertools import chain
 
 import numpy as np
 
 from .... import ndarray as nd
 from ...._io_files import read_whole
-from ....base import MXNetError, error
+from ....base import error
 from ....contrib import text
-from ....drafts import atomic_writer
-from ....limits import check_unpacked
-from ..._repository import data_dir
+from ..._repository import data_dir, unpack
 from ...data.vision.downloaded import _DownloadedDataset
 from ._constants import EOS_TOKEN
 
@@ -65,7 +61,7 @@ class _WikiText(_LanguageModelDataset):
     def _get_data(self):
         path = os.path.join(self._root, self._files[self._segment])
         if not os.path.exists(path):
-            self._unpack(self._fetch(*self._archive))
+            unpack(self._fetch(*self._archive), self._files.values(), self._root)
         numbers = self._numbers(path)
         rows = (len(numbers) - 1) // self._seq_len
         if rows < 1:
@@ -85,25 +81,6 @@ class _WikiText(_LanguageModelDataset):
         lines = filter(None, map(str.split, content.splitlines()))
         numbers = (self._vocab.to_indices([*line, EOS_TOKEN]) for line in lines)
         return np.fromiter(chain.from_iterable(numbers), np.int32)
-
-    def _unpack(self, archive):
-        """Take the texts out of the archive, and nothing else, whatever folders it has."""
-        wanted = set(self._files.values())
-        try:
-            with zipfile.ZipFile(archive) as z:
-                for member in z.infolist():
-                    name = os.path.basename(member.filename)
-                    if name in wanted:
-                        check_unpacked(member.file_size, archive)
-                        with z.open(member) as source, atomic_writer(os.path.join(self._root, name)) as out:
-                            shutil.copyfileobj(source, out, 1 << 20)
-                        wanted.remove(name)
-        except MXNetError:  # of the disk that it is unpacked to, or of what is too large
-            raise
-        except Exception as e:  # damaged archives raise anything
-            raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
-        if wanted:
-            raise error(ValueError, f"{archive} lacks {', '.join(sorted(wanted))}")
 
 
 class WikiText2(_WikiText):

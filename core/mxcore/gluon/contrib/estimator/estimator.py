@@ -6,6 +6,9 @@ import copy
 import logging
 import sys
 import warnings
+from numbers import Number
+
+import numpy as np
 
 from ....base import MXNetError, error
 from ....context import Context, cpu, gpu, num_gpus
@@ -295,8 +298,9 @@ class Estimator:
             raise error(
                 ValueError, f"fit: give epochs or batches, and not both, got epochs={epochs!r} and batches={batches!r}"
             )
-        if (epochs or batches) < 0:
-            raise error(ValueError, f"fit: epochs and batches must be above 0, got {epochs or batches}")
+        count = epochs or batches
+        if not isinstance(count, Number) or count <= 0 or (count % 1 and count != np.inf):
+            raise error(ValueError, f"fit: epochs and batches must be whole numbers above 0, got {count!r}")
         self.max_epoch, self.max_batch = epochs, batches
         self.batch_axis = batch_axis
         handlers = self._categorize_handlers(self._prepare_default_handlers(val_data, event_handlers))

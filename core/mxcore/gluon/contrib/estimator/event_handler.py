@@ -247,9 +247,9 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
             trainer.learning_rate,
         )
         if estimator.max_epoch:
-            estimator.logger.info("Train for %d epochs.", estimator.max_epoch)
+            estimator.logger.info("Train for %s epochs.", estimator.max_epoch)
         else:
-            estimator.logger.info("Train for %d batches.", estimator.max_batch)
+            estimator.logger.info("Train for %s batches.", estimator.max_batch)
         self._start()
 
     def train_end(self, estimator, *args, **kwargs):
