@@ -81,7 +81,7 @@ def test_archives_that_unfold_too_far_are_refused(nowhere, monkeypatch):
     with zipfile.ZipFile(nowhere / "wikitext-2-v1.zip", "w", zipfile.ZIP_DEFLATED) as z:
         z.writestr("wiki.train.tokens", " " * 5000)
     monkeypatch.setenv("MXCORE_MAX_UNPACKED_BYTES", "4000")
-    with pytest.raises(ValueError, match="wikitext-2-v1.zip.*5000.*4000|wikitext-2-v1.zip"):
+    with pytest.raises(ValueError, match="wikitext-2-v1.zip"):
         text.WikiText2(nowhere)
     assert not (nowhere / "wiki.train.tokens").exists()
 
