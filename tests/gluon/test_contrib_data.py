@@ -285,6 +285,10 @@ def test_functions_of_boxes():
     assert utils.bbox_iou(BOXES, BOXES).tolist() == [[1, 0], [0, 1]]
     assert utils.bbox_iou(np.zeros((1, 4)), np.zeros((1, 4))).tolist() == [[0]]
     assert utils.bbox_iou(np.array([[0, 0, 1, 1]]), np.array([[0, 0, 1, 3]]), 1).tolist() == [[0.5]]
+    some = np.random.RandomState(0).randint(0, 30, (20, 4)).astype("float64")
+    some[:, 2:] += some[:, :2]
+    window = np.array([[5, 6, 25, 21]])
+    np.testing.assert_allclose(list(utils._overlaps(some.tolist(), (5, 6, 20, 15))), utils.bbox_iou(some, window)[:, 0])
     many = np.array([[1, 2, 10, 6], [0, 0, 0, 0]])
     assert utils.bbox_xyxy_to_xywh(many).tolist() == [[1, 2, 10, 5], [0, 0, 1, 1]]
     assert utils.bbox_xywh_to_xyxy(utils.bbox_xyxy_to_xywh(many)).tolist() == many.tolist()

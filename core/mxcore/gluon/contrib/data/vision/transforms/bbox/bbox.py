@@ -183,7 +183,8 @@ class ImageBboxRandomExpand(_OfImageAndBoxes):
         across = random.uniform(1, self._max_ratio)
         down = across if self._keep_ratio else random.uniform(1, self._max_ratio)
         canvas = np.empty((int(height * down), int(width * across), channels), img.dtype)
-        canvas[:] = fill
+        canvas[0] = fill
+        canvas[1:] = canvas[0]  # rows are copied faster than pixels
         top, left = random.randint(0, canvas.shape[0] - height), random.randint(0, canvas.shape[1] - width)
         canvas[top : top + height, left : left + width] = img.asnumpy()
         return nd.array(canvas, dtype=img.dtype, ctx=img.context), bbox_translate(boxes, left, top)

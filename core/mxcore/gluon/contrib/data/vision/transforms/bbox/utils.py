@@ -244,6 +244,16 @@ def bbox_clip_xyxy(xyxy, width, height):
     return np.clip(xyxy, 0, np.array([width - 1, height - 1] * 2))
 
 
+def _overlaps(rows, window):
+    """`bbox_iou` of boxes, as lists, with a window: of a few boxes, hundreds of times an image, NumPy's calls would take longest."""
+    left, top, width, height = window
+    for x0, y0, x1, y1 in rows:
+        across, down = min(x1, left + width) - max(x0, left), min(y1, top + height) - max(y0, top)
+        both = across * down if across > 0 and down > 0 else 0.0
+        either = max(x1 - x0, 0) * max(y1 - y0, 0) + width * height - both
+        yield both / either
+
+
 def bbox_random_crop_with_constraints(bbox, size, min_scale=0.3, max_scale=1, max_aspect_ratio=2, constraints=None, max_trial=50):
     """A window by chance that meets boxes far enough (Liu et al., SSD: Single Shot MultiBox Detector, 2016).
 
@@ -289,13 +299,13 @@ def bbox_random_crop_with_constraints(bbox, size, min_scale=0.3, max_scale=1, ma
 
     if not len(bbox):
         return bbox.copy(), window()
-    found = [(0, 0, width, height)]
+    found, rows = [(0, 0, width, height)], bbox[:, :4].tolist()
     for least, most in _CONSTRAINTS if constraints is None else constraints:
+        low, high = -math.inf if least is None else least, math.inf if most is None else most
         for _ in range(max_trial):
-            left, top, w, h = window()
-            overlap = bbox_iou(bbox, np.array([[left, top, left + w, top + h]]))
-            if (least is None or least <= overlap.min()) and (most is None or overlap.max() <= most):
-                found.append((left, top, w, h))
+            crop = window()
+            if all(low <= share <= high for share in _overlaps(rows, crop)):
+                found.append(crop)
                 break
     random.shuffle(found)
     for crop in found:
