@@ -263,6 +263,19 @@ class Pair(est.BatchProcessor):
         return data, [mx.nd.one_hot(y, 2) for y in label]
 
 
+def test_a_subclass_with_a_loop_of_its_own():
+    class Once(est.Estimator):
+        def fit(self, data, handlers):
+            *_, batch_end, epoch_end, train_end = self._categorize_handlers(handlers)
+            data, label = self._get_data_and_label(next(iter(data)), self.context)
+            return [len(batch_end), len(epoch_end), len(train_end)], [x.shape for x in data + label]
+
+    made, _ = learner(mx, [mx.cpu(0), mx.cpu(1)])
+    once = Once(made.net, made.loss, trainer=made.trainer, context=made.context)
+    handlers = [est.LoggingHandler(), est.GradientUpdateHandler()]
+    assert once.fit(loader(mx), handlers) == ([2, 1, 1], [(10, 4), (10, 4), (10,), (10,)])
+
+
 @pytest.mark.filterwarnings("ignore:Parameter .* is already initialized")
 def test_what_is_not_initialised_is():
     net = nn.HybridSequential()

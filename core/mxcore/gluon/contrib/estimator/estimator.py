@@ -255,7 +255,7 @@ class Estimator:
         self._check_data(val_data, "evaluate: val_data")
         for metric in self.val_metrics:
             metric.reset()
-        handlers = self._categorize_handlers(self._prepare_default_validation_handlers(event_handlers))
+        handlers = self._by_event(self._prepare_default_validation_handlers(event_handlers))
         self._fire("epoch_begin", handlers)
         for batch in val_data:
             self._fire("batch_begin", handlers, batch=batch)
@@ -303,7 +303,7 @@ class Estimator:
             raise error(ValueError, f"fit: epochs and batches must be whole numbers above 0, got {count!r}")
         self.max_epoch, self.max_batch = epochs, batches
         self.batch_axis = batch_axis
-        handlers = self._categorize_handlers(self._prepare_default_handlers(val_data, event_handlers))
+        handlers = self._by_event(self._prepare_default_handlers(val_data, event_handlers))
         self._fire("train_begin", handlers)
         while True:
             self._fire("epoch_begin", handlers)
@@ -374,11 +374,14 @@ class Estimator:
         return sorted([*given, *added], key=lambda handler: getattr(handler, "priority", 0))
 
     def _categorize_handlers(self, event_handlers):
-        """The handlers of each event, by its name."""
-        return {
-            event: [handler for handler in event_handlers if isinstance(handler, kind)]
-            for event, kind in _EVENTS.items()
-        }
+        """The handlers of train_begin, epoch_begin, batch_begin, batch_end, epoch_end and train_end."""
+        return tuple([handler for handler in event_handlers if isinstance(handler, kind)] for kind in _EVENTS.values())
+
+    def _by_event(self, event_handlers):
+        return dict(zip(_EVENTS, self._categorize_handlers(event_handlers)))
+
+    # What subclasses that have a loop of their own split batches with.
+    _get_data_and_label = BatchProcessor._get_data_and_label
 
 
 def _lacking(handlers):
