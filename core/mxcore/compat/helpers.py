@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import io
+import multiprocessing
 import os
 import pickle
 import re
@@ -41,6 +42,7 @@ class NotSupportedForSparseNDArray(MXNetError):
         super().__init__(f"Function {name} with arguments {[type(a).__name__ for a in args]} is not supported for sparse arrays")
 
 
+_Null = None  # what is not given
 error_types: dict[str, type] = {e.__name__: e for e in (InternalError, ValueError, TypeError, AttributeError, IndexError, NotImplementedError)}
 
 
@@ -143,6 +145,7 @@ def _infer_weight_shape(op_name: str, data_shape: Sequence[int], kwargs: Mapping
 
 # -- mxnet.gluon.data.dataloader --------------------------------------------------------------------------------------
 
+Queue, SimpleQueue = multiprocessing.Queue, multiprocessing.SimpleQueue  # arrays travel pickled, as everything does
 _worker_dataset: Any = None
 
 

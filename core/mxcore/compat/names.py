@@ -23,14 +23,14 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "autograd": {"autograd": "_RecordingStateScope=_Scope _parse_head=_heads"},
     "base": {"compat.ctext": "MXCallbackList c_array c_array_buf c_handle_array c_str c_str_array check_call ctypes2buffer ctypes2numpy_shared "
                        "mx_float_p py_str",
-             "compat.helpers": "NotSupportedForSparseNDArray build_param_doc data_dir data_dir_default error_types register_error"},
+             "compat.helpers": "NotSupportedForSparseNDArray _Null build_param_doc data_dir data_dir_default error_types register_error"},
     "contrib.text._constants": {"compat.helpers": "APACHE_REPO_URL=apache_repo_url UNKNOWN_IDX"},
     "engine": {"engine": "_BulkScope=bulk"},
     "error": {"compat.helpers": "InternalError"},
     "executor_manager": {"compat.helpers": "_load_data _load_general _load_label"},
     "gluon.block": {"compat.helpers": "_flatten _regroup"},
     "gluon.contrib.rnn.rnn_cell": {"compat.helpers": "tensor_types"},
-    "gluon.data.dataloader": {"compat.helpers": "_MultiWorkerIter _as_in_context _thread_worker_fn _thread_worker_initializer _worker_fn "
+    "gluon.data.dataloader": {"compat.helpers": "Queue SimpleQueue _MultiWorkerIter _as_in_context _thread_worker_fn _thread_worker_initializer _worker_fn "
                                                 "_worker_initializer"},
     "gluon.data.dataset": {"gluon.data.dataset": "_FilteredDataset=_SampledDataset _LazyTransformDataset=_TransformedDataset "
                                                  "_TransformFirstClosure=_First",
