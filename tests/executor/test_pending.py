@@ -195,3 +195,67 @@ def test_methods_of_strided_memory_wait_for_it(f):
     x = transfer.wrap(memory, mx.cpu(), nd.NDArray)
     late([x])
     np.testing.assert_array_equal(f(x).asnumpy(), wanted)
+
+
+def push_all():
+    """As with several contexts and heavy operators: the engine gets whatever may go to it."""
+    for i in range(2):
+        engine.it.note(mx.cpu(i))
+    engine.it.work_limit = -1.0
+
+
+def test_a_gradient_of_nothing_is_zero(monkeypatch):
+    """The worker that runs a program hands over the zeros itself."""
+    push_all()
+    x, grad, dy = mx.sym.Variable("x"), nd.full((3, 4), 5), nd.full((3, 4), 7)
+    monkeypatch.setattr(mx.cpu().device, "empty", lambda shape, dtype, index: np.full(shape, 9, dtype))  # new memory holds anything
+    exe = mx.sym.broadcast_lesser_equal(x, x).bind(mx.cpu(), {"x": nd.ones((3, 4))}, args_grad={"x": grad})
+    exe.forward(is_train=True)
+    exe.backward([dy])
+    np.testing.assert_array_equal(grad.asnumpy(), np.zeros((3, 4)))
+
+
+class Loop(gluon.HybridBlock):
+    """A loop whose steps share weights."""
+
+    def __init__(self, normalised):
+        super().__init__()
+        self.normalised = normalised
+        self.weight = self.params.get("weight", shape=(6, 6))
+        self.bias = self.params.get("bias", shape=(6,))
+        self.mean = self.params.get("mean", shape=(6,), grad_req="null", init="zeros")
+        self.var = self.params.get("var", shape=(6,), grad_req="null", init="ones")
+
+    def hybrid_forward(self, F, x, weight, bias, mean, var):
+        def step(d, state):
+            y = F.FullyConnected(d + state, weight, bias, num_hidden=6)
+            if self.normalised:  # an operator that keeps the body from being compiled
+                y = F.BatchNorm(y, bias, bias, mean, var, fix_gamma=False)
+            return F.tanh(y), state + d
+        y, _ = F.contrib.foreach(step, x, F.zeros((4, 6)))
+        return F.broadcast_add(y, 0 * (mean + var).reshape((1, 1, 6)))
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("normalised", [False, True])
+def test_gradients_of_a_loop_wait_for_what_its_steps_handed_to_the_engine(normalised, hybrid):
+    def results():
+        net = Loop(normalised)
+        net.initialize()
+        rs = np.random.RandomState(3)
+        for name in ("weight", "bias"):
+            p = getattr(net, name)
+            p.set_data(nd.array(rs.uniform(-1, 1, p.shape)))
+        net.hybridize(hybrid)
+        x = nd.array(rs.uniform(-1, 1, (5, 4, 6)))
+        x.attach_grad()
+        for _ in range(3):
+            with autograd.record():
+                y = net(x)
+            y.backward(nd.array(rs.uniform(-1, 1, y.shape)))
+        return [y, x.grad, net.weight.grad(), net.bias.grad(), net.mean.data(), net.var.data()]
+
+    want = [a.asnumpy() for a in results()]
+    push_all()
+    for a, b in zip(results(), want):
+        np.testing.assert_allclose(a.asnumpy(), b, rtol=1e-4, atol=1e-5)
