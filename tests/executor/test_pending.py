@@ -259,3 +259,30 @@ def test_gradients_of_a_loop_wait_for_what_its_steps_handed_to_the_engine(normal
     push_all()
     for a, b in zip(results(), want):
         np.testing.assert_allclose(a.asnumpy(), b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("use", [lambda g: g.tostype("default"), lambda g: g * 2 / 2, lambda g: -nd.sgd_update(nd.zeros(g.shape), g, lr=1), lambda g: g.data.sum()])
+def test_a_sparse_gradient_is_there_after_backward(use):
+    """Whoever reads a sparse array takes its parts at the call."""
+    a, dy = mx.sym.Variable("a"), nd.ones((3, 2))
+    exe = (a * a).bind(mx.cpu(), {"a": nd.array([[1, 2], [0, 0], [3, 4]])}, {"a": nd.sparse.zeros("row_sparse", (3, 2))})
+    exe.forward(is_train=True)
+    gate = later(dy, 1.0)
+    threading.Timer(0.05, gate.set).start()
+    exe.backward(dy)
+    assert use(exe.grad_dict["a"]).asnumpy().sum() == 20
+
+
+def test_a_run_of_an_executor_does_not_overtake_the_one_before():
+    """Backward waits for its head gradient, while all that the next forward reads is there."""
+    x, grad, dy = mx.sym.Variable("x"), nd.zeros(1), nd.zeros(1)
+    exe = (mx.sym.exp(x) * x).bind(mx.cpu(), [nd.array([1.0])], [grad])
+    push_all()
+    y = exe.forward(is_train=True)[0].asscalar()
+    gate = later(dy, 1.0)
+    threading.Timer(0.05, gate.set).start()
+    exe.backward(dy)
+    other = exe.reshape(x=(1,))  # shares the memory
+    other.arg_arrays[0] = nd.array([5.0])
+    other.forward(is_train=True)
+    np.testing.assert_allclose(grad.asscalar(), 2 * y, rtol=1e-5)

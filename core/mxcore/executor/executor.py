@@ -282,7 +282,9 @@ class Executor:
 
         for st in writes:
             st.version += 1
-        launch(program, part, self._ctx, work, reads, writes, now=monitor is not None, train=train)
+        # A sparse array gets other parts, which readers take at once: it must never be with the engine.
+        now = monitor is not None or any(a is not None and a.stype != "default" for a in targets)
+        launch(program, part, self._ctx, work, reads, writes, now=now, train=train)
         for n, a in zip(self._aux_names, self.aux_arrays):
             if states[n] is not a:
                 write(a, states[n])
