@@ -346,3 +346,8 @@ def test_graphs_find_the_size_of_the_input(layer, kwargs):
     outer.add(layer(4, **kwargs))
     made(outer).hybridize()
     assert outer(nd.ones((5, 2, 3))).shape == (5, 2, 4 * (1 + kwargs.get("bidirectional", False)))
+
+
+def test_an_empty_batch_begins_with_empty_states():
+    layer = made(rnn.LSTM(4, input_size=3))
+    assert layer(nd.empty((5, 0, 3))).shape == (5, 0, 4)
