@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._core.params import as_dtype
 from . import lists, loss_scaler
 from .casting import init
 from .convert import convert_bucketing_module, convert_hybrid_block, convert_model, convert_symbol
@@ -49,3 +50,9 @@ list_loss_output_functions = _list("list_loss_output_functions", "losses", "Name
 list_lp16_use_fp32_params = _list("list_lp16_use_fp32_params", "keep", "Operator -> inputs that stay float32 in the narrow dtype; None for float16.")
 #: The older name.
 list_fp16_ops = list_lp16_ops
+
+
+def __getattr__(name: str) -> Any:
+    if name == "bfloat16":  # what MXNet's module calls the dtype; it needs ml_dtypes
+        return as_dtype("bfloat16")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
