@@ -90,6 +90,24 @@ def test_calls_on_arrays_cast(target):
         nd.FullyConnected(nd.ones((2, 4), dtype="float64"), w, no_bias=True, num_hidden=3)
 
 
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_operators_without_a_rule_that_take_one_dtype(target, hybrid):
+    """They compute in the widest dtype, where MXNet fails."""
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(2, 1, in_channels=2), nn.PReLU(), gluon.contrib.cnn.ModulatedDeformableConvolution(3, 3, in_channels=2))
+    net.initialize()
+    net.hybridize(hybrid)
+    x = nd.ones((1, 2, 4, 4))
+    with autograd.record():
+        y = net(x)
+    y.backward()
+    assert y.dtype == F32 and net[1].alpha.grad().dtype == F32
+    narrow = nd.Convolution(x, nd.ones((2, 2, 1, 1)), kernel=(1, 1), num_filter=2, no_bias=True)
+    assert nd.BilinearSampler(narrow, nd.zeros((1, 2, 2, 2))).dtype == F32
+    lists = amp.list_lp16_fp32_ops(target)
+    assert np.dtype(nd.SequenceMask(narrow, nd.ones(2), use_sequence_length=True).dtype) == (target if "SequenceMask" in lists else F32)  # any dtypes will do
+
+
 def test_bfloat16_batch_norm_keeps_its_parameters():
     amp.init("bfloat16", target_precision_ops=["BatchNorm"])
     try:

@@ -35,7 +35,7 @@ class _Casting:
     # -- arrays ------------------------------------------------------------------------------------------------
     def run(self, op: Op, args: Any, kwargs: dict[str, Any], *more: Any) -> Any:
         """In the place of `dispatch.call`."""
-        if op.name not in self.rules or _QUIET in state.extra:
+        if not self.rules.concerns(op) or _QUIET in state.extra:
             return dispatch.call(op, args, kwargs, *more)
         out = kwargs.pop("out", None)
         kwargs.pop("name", None)
@@ -44,11 +44,11 @@ class _Casting:
 
     def apply(self, op: Op, inputs: Any, p: Any, out: Any = None, *more: Any) -> Any:
         """In the place of `dispatch.invoke`."""
-        if op.name not in self.rules or _QUIET in state.extra:
+        if not self.rules.concerns(op) or _QUIET in state.extra:
             return dispatch.invoke(op, inputs, p, out, *more)
         if op.name in self.rules.losses:
             p = op.parse({**{k: v for k, v in p._given.items() if v is not ...}, **p._scalars, "grad_scale": p.grad_scale * self.scaler.loss_scale})
-        kind = self.rules.of(op, p)
+        kind = self.rules.of_call(op, p)
         if kind is None or not all(isinstance(x, Array) for x in inputs):
             return dispatch.invoke(op, inputs, p, out, *more)
         cast = self._arrays(kind, inputs, self.rules.castable(op, p))
@@ -80,11 +80,11 @@ class _Casting:
     # -- symbols -----------------------------------------------------------------------------------------------
     def before(self, op: Op, p: Any, found: list[Entry]) -> list[Entry]:
         """The inputs of a new node, behind casts where it needs them."""
-        if op.name not in self.rules:
+        if not self.rules.concerns(op):
             return found
         if op.name in self.rules.losses:
             logging.warning("%s does not support dynamic loss scaling in symbolic and hybridized execution.", op.name)
-        kind, places = self.rules.of(op, p), self.rules.castable(op, p)
+        kind, places = self.rules.of_call(op, p), self.rules.castable(op, p)
         if kind is None or not places:
             return found
         found = list(found)

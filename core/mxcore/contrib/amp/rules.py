@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import registry
-from ..._core.errors import suggest
+from ..._core import infer, registry
+from ..._core.errors import MXNetError, suggest
 from ..._core.params import as_dtype
 from ...base import error
 from .lists import symbol_bf16, symbol_fp16
@@ -90,6 +90,8 @@ class Rules:
                                             f"of amp.lists for {self.target}: give it, too, without them")
         self.losses = {_canonical(n) for n in stock["losses"]}
         keep = stock["keep"] or {}
+        #: (operator, key of its parameters) -> whether it refuses inputs of different dtypes.
+        self._one_dtype: dict[Any, bool] = {}
         self._keep = {_canonical(n): frozenset(filter(None, inputs)) for n, inputs in keep.items()}
 
     def _enter(self, names: Iterable[str], kind: Any) -> None:
@@ -108,8 +110,24 @@ class Rules:
             return FLOAT32 if op.parser.strings(p).get(param, str(getattr(p, param, None))) in values else self._kinds.get(op.name)
         return self._kinds.get(op.name)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._kinds or name in self._conditions or name in self.losses
+    def concerns(self, op: Any) -> bool:
+        """Whether calls of an operator may need casts."""
+        return op.name in self._kinds or op.name in self._conditions or op.name in self.losses or not op.variadic and len(op.input_slots) > 1
+
+    def of_call(self, op: Any, p: Any) -> Any:
+        """As `of`, for calls whose inputs may have any dtypes: what has no rule, but takes one dtype only, computes in the widest."""
+        kind = self.of(op, p)
+        if kind is not None or op.variadic or len(op.input_slots) < 2:
+            return kind
+        key = op.name, p._key
+        if key not in self._one_dtype:
+            places = [i for i in self.castable(op, p) if i not in p._sig.like]
+            mixed = [self.dtype if i == places[0] else FLOAT32 for i in range(len(p._sig.inputs))] if len(places) > 1 else []
+            try:
+                self._one_dtype[key] = bool(mixed) and not p._sig.mutates and not infer.op_dtypes(op, p, mixed)
+            except MXNetError:
+                self._one_dtype[key] = True
+        return WIDEST if self._one_dtype[key] else None
 
     def is_conditional(self, op: Any) -> bool:
         """Whether what it computes in depends on a parameter."""
