@@ -38,7 +38,7 @@ PLANNED_NAMES = set("np_array np_symbol np_ufunc_legal_option reset_np set_modul
                     "wrap_np_unary_func".split())
 PLANNED_MODULES = ("mxnet.numpy_", "mxnet.onnx", "mxnet.contrib.onnx", "mxnet.contrib.quantization", "mxnet.ndarray.contrib", "mxnet.ndarray.gen_",
                    "mxnet.symbol.contrib", "mxnet.symbol.gen_", "mxnet.contrib.ndarray", "mxnet.contrib.symbol", "mxnet.contrib.svrg", "mxnet.ndarray._internal",
-                   "mxnet.symbol._internal", "mxnet.contrib.amp.lists")
+                   "mxnet.symbol._internal")
 #: Packages that not everybody has.
 OTHERS = {"requests", "h5py", "onnx", "pd", "bokeh", "ss", "spsp", "scipy", "cv2", "BaseEstimator", "SKLEARN_INSTALLED", "Pandas_Failed_To_Import",
           "Bokeh_Failed_To_Import"}

@@ -122,6 +122,9 @@ class Op:
 
     #: Runs an operator on arrays; dispatch enters it here, so that declarations do not depend on execution.
     run: Callable[..., Any]
+    #: The same for inputs and parameters that are bound already, as those of Python's operators are. What changes users' calls
+    #: (mixed precision) puts itself in the place of both; gradient rules, bodies and programs go past them.
+    apply: Callable[..., Any]
 
     def __init__(
         self, name: str, body: Callable[..., Any] | None, *, inputs: str = "data",
@@ -132,8 +135,7 @@ class Op:
         arg_names: Callable[[Params], list[str]] | None = None, expr: str | None = None, grad: Any = MISSING,
         doc: str | None = None, direct: str | None = None, samples: Sequence[Any] = ()) -> None:
         where = f"operator {name}"
-        self.name, self.aliases = name, tuple(aliases)
-        self.body = body
+        self.name, self.aliases, self.body = name, tuple(aliases), body
         self.input_slots = _slots(inputs, where)
         self.outputs: Any = outputs if callable(outputs) else _slots(outputs, where)
         self.aux = aux if callable(aux) else tuple(aux.split())

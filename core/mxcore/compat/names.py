@@ -136,7 +136,9 @@ def homes(module: str) -> list[ModuleType]:
     except ModuleNotFoundError as e:
         if not f"mxcore.{path}.".startswith(f"{e.name}."):
             raise  # the module is there and lacks something else
-    found = vars(around[0]).get(last) if around else getattr(homes("mxnet")[0], last, None)
+    owner = (around or homes("mxnet"))[0]
+    # Among operators one would be looked for, and all of them loaded.
+    found = vars(owner).get(last) if owner.__name__ in ("mxcore.ndarray", "mxcore.symbol") else getattr(owner, last, None)
     if isinstance(found, ModuleType) and found.__name__.startswith("mxcore"):
         return [found, *around]
     return around if facts(module) else []

@@ -9,6 +9,7 @@ from .._core import dispatch, registry, tape, transfer
 from .._core.array import Array, Storage, faces
 from .._core.context import Context
 from .._core.errors import error, warn
+from .._core.op import Op
 from .._core.state import state
 from .._views import take_last
 from ..ops.reshape_codes import resolve_shape
@@ -386,7 +387,7 @@ class NDArray(Array):
         """Sum over axes; see ``mx.nd.sum``."""
         op = _op("sum")
         if not args and not kwargs:
-            return dispatch.invoke(op, (self,), op.plain)  # type: ignore[no-any-return]
+            return Op.apply(op, (self,), op.plain)  # type: ignore[no-any-return]
         return op(self, *args, **kwargs)  # type: ignore[no-any-return]
 
 
@@ -405,7 +406,7 @@ def _copy_to(x: NDArray, ctx: Context) -> NDArray:
 def _method(name: str, op_name: str) -> Any:
     def method(self: NDArray, *args: Any, **kwargs: Any) -> Any:
         op = _op(op_name)
-        return dispatch.call(op, take_last(op, (self, *args), kwargs), kwargs)
+        return Op.run(op, take_last(op, (self, *args), kwargs), kwargs)
 
     method.__name__, method.__qualname__ = name, f"NDArray.{name}"
     method.__doc__ = f"Same as ``mx.nd.{op_name}`` of this array; the arguments follow."

@@ -16,8 +16,8 @@ __all__ = ["wide", "given", "linear_grad", "linear_grad_grad"]
 
 
 def wide(a: Any) -> Any:
-    """Half precision as float32: sums are kept in it, and only there BLAS is fast."""
-    return a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind == "f" else a
+    """Half precision, bfloat16 too, as float32: sums are kept in it, and only there BLAS is fast."""
+    return a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a
 
 
 def given(p: Any, names: Any) -> dict[str, Any]:

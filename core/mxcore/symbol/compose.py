@@ -64,6 +64,8 @@ def entries(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
         elif i in p._sig.aux or i in p._sig.mutates:
             raise error(ValueError, f"operator {op.name} writes its input '{label}', which must be a Variable; "
                                     f"it is the output '{x.list_outputs()[0]}'")
+    if SymbolBase.before is not None:
+        found = SymbolBase.before(op, p, found)
     node = Node(op, p, found, name, attrs)
     return [(node, i) for i in range(p._sig.visible)]
 
