@@ -144,6 +144,8 @@ class Executor:
         if found is None:
             wrt = self._wanted if train else None
             heads, (shapes, dtypes, stypes) = self._heads, self._out_facts
+            if monitored and train:  # a monitor is told all gradients of an operator, also those that nobody wants
+                wrt = [*self._wanted, *(n for n in self._arg_names if n not in self._wanted and self._facts[1][n].kind == "f")]
             if monitored:
                 heads = watch.probed(heads, dtypes, stypes) if train else [*heads, *watch.hidden(heads, shapes, stypes)]
             compiled = compile_graph(heads, self._facts, self._ctx, is_train, wrt,
@@ -152,8 +154,11 @@ class Executor:
             watch.alias_states(self._own, program.steps)
             instance = Instance(program, {k[1:]: b for k, b in self._blocks.items() if k[0] == train}, self._own)
             if monitored:
-                for e, slot in list(zip(program.graph.heads, program.head_slots))[len(self.outputs):program.n_first]:
+                own = {*range(len(self.outputs)), *compiled.grads[:len(self._wanted)]} if train else set(range(len(self.outputs)))
+                for i, (e, slot) in enumerate(zip(program.graph.heads, program.head_slots)):
                     spec, ctx = program.specs[slot], self._head_context(e)
+                    if i in own or program.claimed.get(slot) != i:
+                        continue
                     if ctx.device.async_:
                         ctx.device.activate(ctx.device_id)
                     instance.env[slot] = ctx.device.empty(spec.shape, spec.dtype, ctx.device_id)
@@ -429,9 +434,11 @@ class Executor:
         assert self._monitor is not None
         program = instance.program
         rows = watch.forward_rows(program.steps[:program.split], self._monitor_all) if part == 0 else \
-            watch.backward_rows(program.graph.heads[:program.n_first], program.steps[program.split:], self._wanted)
+            watch.backward_rows(program.graph.heads[:program.n_first], program.steps[:program.split], program.steps[program.split:], self._wanted)
         for name, slot, step in rows:
             value = instance.env[slot]
+            if part and step.op is watch.probe:  # nothing flows there
+                value = step.ctx.device.xp.zeros(value.shape, value.dtype)
             if value is not None:  # the next run writes to it again, and the callback may keep what it gets
                 self._monitor(name, transfer.wrap(value.copy() if getattr(value, "stype", "default") == "default" else value, step.ctx))
 
