@@ -17,7 +17,6 @@ from ..ndarray import NDArray
 from ..ndarray import zeros as nd_zeros
 from ..ndarray.indexing import write
 from ..ndarray.sparse import zeros
-from ..ops.storage import to_csr, to_rows
 from . import watch
 from .arguments import entangled, from_buffer, groups_of, listed, requests, simple_arrays
 from .compile import Compiled, compile_graph
@@ -320,8 +319,6 @@ class Executor:
             return
         if req == "add":
             value = grad_add.body(dispatch.K(ctx, True), None, data, value)  # type: ignore[misc]
-        if target.stype != "default" and getattr(value, "stype", "default") == "default":
-            value = (to_rows if target.stype == "row_sparse" else to_csr)(ctx.device.xp, value)
         transfer.store(ctx.device, value, target)
 
     # -- other shapes ------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from .._core.context import Context
 from .._core.errors import error
 from .._core.params import Parser, Shape, as_dtype
 from .._views import eager_function, namespace
+from ..ops.storage import to_csr, to_rows
 from . import checks, indexing, operators
 from .ndarray import NDArray
 
@@ -102,6 +103,7 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     __slots__ = ()
     stype = "row_sparse"
+    packed = staticmethod(to_rows)
 
     def check_format(self, full_check: bool = True) -> None:
         """Check that the parts fit together: see `BaseSparseNDArray.check_format`."""
@@ -124,6 +126,7 @@ class CSRNDArray(BaseSparseNDArray):
 
     __slots__ = ()
     stype = "csr"
+    packed = staticmethod(to_csr)
 
     def __getitem__(self, key: Any) -> NDArray:
         """A row, as a matrix of one row, or a range of rows; both are copies in csr storage.
