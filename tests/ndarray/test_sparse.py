@@ -252,3 +252,7 @@ def test_products_whose_shape_is_not_that_of_the_sparse_factor():
     other = nd.array([[4, 0], [0, 12]], dtype="int8").tostype("csr")
     assert nd._internal._hypot(whole, other).asnumpy().tolist() == [[5, 0], [0, 13]]
     assert nd._internal._hypot(whole, whole).dtype == np.int8 and nd._internal._hypot(whole, whole).asnumpy()[0, 0] == 4
+
+
+def test_subclasses_know_how_many_arrays_tell_the_places():
+    assert sparse(X, "csr")._num_aux == 2 and sparse(X, "row_sparse")._num_aux == 1

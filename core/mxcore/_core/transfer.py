@@ -58,7 +58,7 @@ def store(device: Any, v: Any, out: Array) -> None:
     if out.stype == "default":
         device.copy(v, out._data)
     else:
-        out._data = v if stype == out.stype else out.packed(device.xp, v)
+        out._data = v if stype == out.stype else out.packed(device.xp, v)  # type: ignore[attr-defined]
 
 
 def assign(dst: Array, src: Array) -> None:

@@ -22,8 +22,9 @@ from ..ops.control.replay import replay
 from .compile import compile_graph
 from .instance import Instance
 from .launch import launch
-from .passes import run_passes
+from .passes import Settings, run_passes
 from .program import fixed
+from .simplify import merge_equal
 from .watch import hook_labels, input_labels
 
 __all__ = ["CachedOp"]
@@ -130,7 +131,8 @@ class CachedOp:
     def outputs(self, *args: Any) -> list[Any]:
         """What a call gives, as a list in every case."""
         if self._monitor is not None:
-            return interpret(self._heads, dict(zip(self._names, args)), args[0].context if args else None, self._report)
+            heads = merge_equal(self._heads) if Settings.now().merge else self._heads
+            return interpret(heads, dict(zip(self._names, args)), args[0].context if args else None, self._report)
         if len(args) != len(self._names):
             raise error(TypeError, f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names[:8])} …), got {len(args)}")
         mode = state.__dict__

@@ -24,8 +24,9 @@ from .describe import describe
 from .instance import Instance
 from .launch import launch
 from .passes import Settings, run_passes
-from .place import context_of, group_context
+from .place import context_of, group_of
 from .program import fixed, infer_all
+from .simplify import merge_equal
 
 __all__ = ["Executor"]
 
@@ -65,12 +66,15 @@ class Executor:
         self._arg_names, self._aux_names, self._output_names = names, aux, symbol.list_outputs()
         self._place_of = {n: i for i, n in enumerate(names)}
         self._groups = groups_of(group2ctx)
-        #: Where the array of a variable should live.
-        at = {n.name: group_context(n, self._ctx, self._groups) for n in topo(symbol._heads) if n.op is None}.__getitem__
+        #: Where the array of a variable may live: where its group does; anywhere in the graph if it has none.
+        somewhere = list(dict.fromkeys((self._ctx, *self._groups.values())))
+        at = {n.name: [self._groups[group_of(n)]] if group_of(n) in self._groups else somewhere
+              for n in topo(symbol._heads) if n.op is None}.__getitem__
         self.arg_arrays = listed(args, names, "args", False, at)
         self.aux_arrays = listed(aux_states, aux, "aux_states", False, at)
         self._reqs = requests(grad_req, names)
-        self.grad_arrays = listed(args_grad, names, "args_grad", True, at)
+        beside = {n: [a.context] for n, a in zip(names, self.arg_arrays)}
+        self.grad_arrays = listed(args_grad, names, "args_grad", True, beside.__getitem__)
         for i, n in enumerate(names):
             if self.grad_arrays[i] is None:
                 self._reqs[n] = "null"
@@ -142,7 +146,8 @@ class Executor:
         found = self._instances.get(key)
         if found is None:
             wrt = self._wanted if train else None
-            heads, (shapes, dtypes, stypes) = self._heads, self._out_facts
+            heads = self._shown_heads() if monitored else self._heads
+            shapes, dtypes, stypes = infer_all(heads, *self._facts) if monitored else self._out_facts
             if monitored and train:  # a monitor is told all gradients of an operator, also those that nobody wants
                 wrt = [*self._wanted, *(n for n in self._arg_names if n not in self._wanted and self._facts[1][n].kind == "f")]
             if monitored:
@@ -439,9 +444,13 @@ class Executor:
             if value is not None:  # the next run writes to it again, and the callback may keep what it gets
                 self._monitor(name, transfer.wrap(value.copy() if getattr(value, "stype", "default") == "default" else value, step.ctx))
 
+    def _shown_heads(self) -> Any:
+        """The graph as MXNet would show it: what is equal is there once."""
+        return merge_equal(self._heads) if self._settings.merge else self._heads
+
     def get_optimized_symbol(self) -> Any:
-        """The symbol as the passes of plugins left it; what the stock passes do shows in `debug_str`."""
-        return type(self._symbol)(self._heads)
+        """The symbol as the passes of plugins left it, with equal operators made one; what else is done shows in `debug_str`."""
+        return type(self._symbol)(self._shown_heads())
 
     def debug_str(self) -> str:
         """The steps of the program with their memory, and the bytes that were planned, in the third line from the end.

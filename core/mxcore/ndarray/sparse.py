@@ -26,6 +26,11 @@ class BaseSparseNDArray(NDArray):
 
     __slots__ = ()
 
+    @property
+    def _num_aux(self) -> int:
+        """How many arrays tell where the values stand."""
+        return len(self._data.parts) - 1
+
     def _part(self, part: Any) -> NDArray:
         self._st.wait()
         return NDArray(part, Storage(self._st.ctx))

@@ -140,7 +140,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
     names = _names(graph, "foreach: two inputs of the body")
     unused = [str(s.name) for s, v in zip((*arrays, *states), ins) if v.name not in names]
     if unused:
-        raise error(ValueError, f"foreach: the body does not use {', '.join(unused)}; leave it out")
+        raise error(AssertionError, f"foreach: the body does not use {', '.join(unused)}; leave it out")
     rest = [n for n in names if n not in taken]
     result = list(compose("_foreach", (*arrays, *states, *[Symbol([outside[n]]) for n in rest]), dict(
         fn=graph, num_outputs=len(heads), num_out_data=len(flat_outs),
