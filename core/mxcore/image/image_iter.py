@@ -9,7 +9,7 @@ import numpy as np
 from .. import ndarray as nd
 from .. import recordio
 from .._io_files import is_url, read_whole
-from ..base import error
+from ..base import asserted, error
 from ..io import DataBatch, DataIter
 from .augmenters import CreateAugmenter
 from .functions import imdecode
@@ -94,7 +94,7 @@ class ImageIter(DataIter):
         super().__init__()
         owner = type(self).__name__
         if not (path_imgrec or path_imglist or isinstance(imglist, list)):
-            raise error(ValueError, f"{owner}: images come from path_imgrec, path_imglist or imglist; none was given")
+            raise asserted(ValueError, f"{owner}: images come from path_imgrec, path_imglist or imglist; none was given")
         if dtype not in _DTYPES:
             raise error(ValueError, f"{owner}: dtype, of labels, must be one of {', '.join(_DTYPES)}, got {dtype!r}")
         if last_batch_handle not in _HANDLES:

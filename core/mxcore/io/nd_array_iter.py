@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.errors import warn
-from ..base import error
+from ..base import asserted, error
 from .data_desc import DataDesc
 from .data_iter import DataIter
 
@@ -55,7 +55,7 @@ def _sources(arrays, what, default_name):
     else:
         named = {default_name: arrays}
     if what == "data" and (not named or arrays is None or isinstance(arrays, (str, bytes))):
-        raise error(
+        raise asserted(
             TypeError,
             f"NDArrayIter: data must be an array, a list of arrays or a dict of them, got {arrays!r}",
         )

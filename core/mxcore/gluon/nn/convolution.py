@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...base import error
+from ...base import asserted, error
 from ..block import HybridBlock
 from .dense import activation_or_none
 
@@ -17,7 +17,7 @@ def spread(value, ndim, what):
         return (value,) * ndim
     value = tuple(value)
     if len(value) != ndim:
-        raise error(ValueError, f"{what} must be a number or {ndim} of them, got {value}")
+        raise asserted(ValueError, f"{what} must be a number or {ndim} of them, got {value}")
     return value
 
 
@@ -33,7 +33,7 @@ class _Conv(HybridBlock):
         super().__init__(prefix=prefix, params=params)
         ndim, kind = self._ndim, type(self).__name__
         if layout not in _LAYOUTS[ndim]:
-            raise error(ValueError, f"{kind}: layout must be one of {_LAYOUTS[ndim]}, got {layout!r}")
+            raise asserted(ValueError, f"{kind}: layout must be one of {_LAYOUTS[ndim]}, got {layout!r}")
         self._channels = channels
         self._in_channels = in_channels
         self._layout = layout

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Number
 
 from ... import ndarray as nd
-from ...base import error
+from ...base import asserted, error
 from .containers import BidirectionalCell, SequentialRNNCell
 from .recurrent_cell import HybridRecurrentCell
 from .sequences import formatted, is_one, masked
@@ -152,7 +152,7 @@ class ZoneoutCell(ModifierCell):
     def __init__(self, base_cell, zoneout_outputs=0.0, zoneout_states=0.0):
         cells = base_cell._children.values() if isinstance(base_cell, SequentialRNNCell) else (base_cell,)
         if any(isinstance(c, BidirectionalCell) for c in cells):
-            raise error(ValueError, "ZoneoutCell: a BidirectionalCell has no steps to change; put ZoneoutCell around the cells in it")
+            raise asserted(ValueError, "ZoneoutCell: a BidirectionalCell has no steps to change; put ZoneoutCell around the cells in it")
         super().__init__(base_cell)
         self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
         self._prev_output = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ... import ndarray as nd
-from ...base import error
+from ...base import asserted, error
 
 __all__ = ["as_list", "face", "formatted", "is_one", "last", "masked", "reverse", "time_axis"]
 
@@ -91,7 +91,7 @@ def formatted(length, inputs, layout, merge, in_layout=None):
             return as_list(F.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=True)), axis, F, batch
     else:
         if length is not None and len(inputs) != length:
-            raise error(ValueError, f"unroll: inputs are {len(inputs)} steps, length is {length}")
+            raise asserted(ValueError, f"unroll: inputs are {len(inputs)} steps, length is {length}")
         if F is nd:
             batch = inputs[0].shape[0]
         if not merge:
