@@ -1,4 +1,5 @@
 """Errors and small things that MXNet keeps in ``mxnet.base``."""
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -7,8 +8,8 @@ import numpy as np
 from ._borrowed import borrowed
 from ._core.errors import MXNetError, MXNetWarning, error
 
-__all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "asserted", "classproperty", "error", "integer_types", "mx_real_t",
-           "numeric_types", "string_types", "with_metaclass"]  # fmt: skip
+__all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "NotSupportedForSparseNDArray", "asserted", "classproperty", "data_dir",
+           "data_dir_default", "error", "integer_types", "mx_real_t", "numeric_types", "string_types", "with_metaclass"]  # fmt: skip
 
 #: What MXNet's Python 3 takes for text, numbers and integers, and its default dtype.
 string_types = (str,)
@@ -73,6 +74,42 @@ class classproperty:
 def with_metaclass(meta: type, *bases: type) -> type:
     """A base class with a metaclass, as Python 2 and 3 both understood it."""
     return meta("temporary_class", bases or (object,), {})  # type: ignore[no-any-return]
+
+
+class NotSupportedForSparseNDArray(MXNetError, TypeError):
+    """A function of dense arrays was called on a sparse one.
+
+    Parameters
+    ----------
+    function : callable
+    alias : str, optional
+        How the function is also written.
+    *args
+        What it was called with.
+    """
+
+    def __init__(self, function: Any, alias: str | None = None, *args: Any) -> None:
+        super().__init__(function, alias, *args)
+        self.function, self.alias = getattr(function, "__name__", str(function)), alias
+
+    def __str__(self) -> str:
+        name = self.function if self.alias is None else f"{self.function} ({self.alias})"
+        return f"{name} is not for sparse arrays; use tostype('default') first"
+
+
+def data_dir_default() -> str:
+    """The folder of data sets and models, unless ``MXNET_HOME`` names another."""
+    return os.path.join(os.path.expanduser("~"), ".mxnet")
+
+
+def data_dir() -> str:
+    """The folder of data sets and models.
+
+    >>> import os
+    >>> os.path.isabs(data_dir())
+    True
+    """
+    return os.getenv("MXNET_HOME", data_dir_default())
 
 
 class NotImplementedForSymbol(MXNetError, NotImplementedError, TypeError):

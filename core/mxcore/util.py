@@ -7,9 +7,42 @@ from collections.abc import Callable
 from typing import Any
 
 from ._core.state import state
+from ._ctext import c_str, check_call, py_str
 from .context import gpu_memory_info, num_gpus
 
-__all__ = ["get_gpu_count", "get_gpu_memory", "is_np_array", "is_np_shape", "makedirs", "np_shape", "set_np_shape", "use_np_shape"]
+__all__ = ["c_str", "check_call", "get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape", "makedirs", "np_shape", "py_str",
+           "set_module", "set_np_shape", "setenv", "use_np_shape"]  # fmt: skip
+
+
+def getenv(name: str) -> str | None:
+    """A variable of the environment; None if it is not set.
+
+    >>> getenv("no such variable") is None
+    True
+    """
+    return os.environ.get(name)
+
+
+def setenv(name: str, value: str | None) -> None:
+    """Set a variable of the environment for this process; None takes it out."""
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def set_module(module: str | None) -> Callable[[Any], Any]:
+    """Decorate a function or class that is to be shown as one of another module.
+
+    >>> set_module("mine")(lambda: 0).__module__
+    'mine'
+    """
+    def decorator(func: Any) -> Any:
+        if module is not None:
+            func.__module__ = module
+        return func
+
+    return decorator
 
 
 def makedirs(d: str) -> None:

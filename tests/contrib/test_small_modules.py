@@ -104,3 +104,16 @@ def test_what_needs_compiled_code_says_so():
     for call in (mx.libinfo.find_include_path, mx.libinfo.find_conf_path, lambda: mx.rtc.CudaModule("code"), lambda: mx.rtc.CudaKernel(0, "k", [], [])):
         with pytest.raises(MXNetError, match="mxcore|CUDA"):
             call()
+
+
+def test_variables_and_names_of_util(monkeypatch):
+    monkeypatch.delenv("MXCORE_NO_SUCH", raising=False)
+    mx.util.setenv("MXCORE_NO_SUCH", "3")
+    assert mx.util.getenv("MXCORE_NO_SUCH") == "3"
+    mx.util.setenv("MXCORE_NO_SUCH", None)
+    assert mx.util.getenv("MXCORE_NO_SUCH") is None
+    assert mx.util.set_module("a.b")(lambda: 0).__module__ == "a.b" and mx.util.set_module(None)(test_variables_and_names_of_util)
+    monkeypatch.setenv("MXNET_HOME", "here")
+    assert mx.base.data_dir() == "here" and mx.base.data_dir_default().endswith(".mxnet")
+    with pytest.raises(mx.base.NotSupportedForSparseNDArray, match="reshape is not for sparse arrays"):
+        mx.nd.zeros((2, 3), stype="csr").reshape((3, 2))

@@ -280,7 +280,11 @@ class ImageIter(DataIter):
         self.cur += 1
         if self.imgrec is None:
             label, name = self.imglist[key]
-            return label, self.read_image(name)
+            try:
+                return label, self.read_image(name)
+            except OSError as e:
+                kind = FileNotFoundError if isinstance(e, FileNotFoundError) else OSError
+                raise error(kind, f"{type(self).__name__}: {name!r}, the {self.cur}. of {len(self.seq)} images of the list: {e}") from None
         header, image = recordio.unpack(self.imgrec.read_idx(key))
         if self.imglist is None:
             return header.label, image

@@ -13,6 +13,7 @@ from .._core.context import Context
 from .._core.errors import error
 from .._core.params import Parser, Shape, as_dtype
 from .._views import eager_function, namespace
+from ..base import NotSupportedForSparseNDArray
 from ..ops.storage import to_csr, to_rows
 from . import checks, indexing, operators
 from .ndarray import NDArray
@@ -75,7 +76,7 @@ class BaseSparseNDArray(NDArray):
         return f"\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
 
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
-        raise error(TypeError, f"a {self.stype} array cannot be reshaped; use tostype('default') first")
+        raise NotSupportedForSparseNDArray(self.reshape, None, *shape)
 
     def copy(self) -> NDArray:
         """A new array with the same values."""

@@ -7,7 +7,7 @@ from numbers import Number
 from ... import ndarray as nd
 from ...base import asserted, error
 from .containers import BidirectionalCell, SequentialRNNCell
-from .recurrent_cell import HybridRecurrentCell
+from .recurrent_cell import HybridRecurrentCell, RecurrentCell
 from .sequences import formatted, is_one, masked
 
 __all__ = ["DropoutCell", "ModifierCell", "ResidualCell", "ZoneoutCell"]
@@ -87,6 +87,8 @@ class ModifierCell(HybridRecurrentCell):
     """
 
     def __init__(self, base_cell):
+        if not isinstance(base_cell, RecurrentCell):
+            raise error(TypeError, f"{type(self).__name__} goes around a cell: base_cell must be a RecurrentCell, got {type(base_cell).__name__}")
         if base_cell._modified:
             raise error(ValueError, f"{type(base_cell).__name__} '{base_cell.name}' is used by a modifier cell already; one cell cannot be used twice")
         base_cell._modified = True

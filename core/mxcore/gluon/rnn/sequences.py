@@ -30,7 +30,9 @@ def face(x):
     MXNetError
         (also TypeError) if it is neither.
     """
-    first = x[0] if isinstance(x, (list, tuple)) and x else x
+    if isinstance(x, (list, tuple)) and not x:
+        raise asserted(ValueError, "unroll: inputs are an empty list; give an array or a symbol for each step")
+    first = x[0] if isinstance(x, (list, tuple)) else x
     if isinstance(first, nd.NDArray):
         return nd
     if not is_one(first):
@@ -122,6 +124,11 @@ def reverse(F, steps, lengths=None):
         return list(reversed(steps))
     whole = F.SequenceReverse(F.stack(*steps, axis=0), sequence_length=lengths, use_sequence_length=True)
     return as_list(F.split(whole, axis=0, num_outputs=len(steps), squeeze_axis=True))
+
+
+def _reverse_sequences(sequences, unroll_step, valid_length=None):
+    """As `reverse`, under the name by which cells written elsewhere take it; `unroll_step` is the number of steps."""
+    return reverse(face(sequences), sequences, valid_length)
 
 
 def last(F, steps, lengths):
