@@ -1,15 +1,14 @@
 """Errors and small things that MXNet keeps in ``mxnet.base``."""
-import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ._borrowed import borrowed
 from ._core.errors import MXNetError, MXNetWarning, error
+from ._lent import lent
 
-__all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "NotSupportedForSparseNDArray", "asserted", "classproperty", "data_dir",
-           "data_dir_default", "error", "integer_types", "mx_real_t", "numeric_types", "string_types", "with_metaclass"]  # fmt: skip
+__all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "asserted", "classproperty",
+           "error", "integer_types", "mx_real_t", "numeric_types", "string_types", "with_metaclass"]  # fmt: skip
 
 #: What MXNet's Python 3 takes for text, numbers and integers, and its default dtype.
 string_types = (str,)
@@ -76,42 +75,6 @@ def with_metaclass(meta: type, *bases: type) -> type:
     return meta("temporary_class", bases or (object,), {})  # type: ignore[no-any-return]
 
 
-class NotSupportedForSparseNDArray(MXNetError, TypeError):
-    """A function of dense arrays was called on a sparse one.
-
-    Parameters
-    ----------
-    function : callable
-    alias : str, optional
-        How the function is also written.
-    *args
-        What it was called with.
-    """
-
-    def __init__(self, function: Any, alias: str | None = None, *args: Any) -> None:
-        super().__init__(function, alias, *args)
-        self.function, self.alias = getattr(function, "__name__", str(function)), alias
-
-    def __str__(self) -> str:
-        name = self.function if self.alias is None else f"{self.function} ({self.alias})"
-        return f"{name} is not for sparse arrays; use tostype('default') first"
-
-
-def data_dir_default() -> str:
-    """The folder of data sets and models, unless ``MXNET_HOME`` names another."""
-    return os.path.join(os.path.expanduser("~"), ".mxnet")
-
-
-def data_dir() -> str:
-    """The folder of data sets and models.
-
-    >>> import os
-    >>> os.path.isabs(data_dir())
-    True
-    """
-    return os.getenv("MXNET_HOME", data_dir_default())
-
-
 class NotImplementedForSymbol(MXNetError, NotImplementedError, TypeError):
     """A function of arrays was called on a symbol, which has no numbers.
 
@@ -137,4 +100,4 @@ class NotImplementedForSymbol(MXNetError, NotImplementedError, TypeError):
         return type(self), (self.function, self.alias)
 
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

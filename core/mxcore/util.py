@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ._core.state import state
-from ._ctext import c_str, check_call, py_str
 from .context import gpu_memory_info, num_gpus
 
-__all__ = ["c_str", "check_call", "get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape", "makedirs", "np_shape", "py_str",
-           "set_module", "set_np_shape", "setenv", "use_np_shape"]  # fmt: skip
+__all__ = ["get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape", "makedirs", "np_shape", "set_module", "set_np_shape",
+           "setenv", "use_np_shape"]  # fmt: skip
 
 
 def getenv(name: str) -> str | None:

@@ -5,6 +5,7 @@ import pytest
 import mxcore as mx
 from mxcore import autograd, gluon, nd
 from mxcore.base import MXNetError
+from mxcore.compat.names import find
 from mxcore.gluon import rnn
 
 from ..golden import rnn_cases
@@ -276,12 +277,12 @@ def test_cells_of_others_use_what_ours_use():
 
         def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
             self.reset()
-            inputs, axis, F, batch = rnn.rnn_cell._format_sequence(length, inputs, layout, False)
-            states, outputs = rnn.rnn_cell._get_begin_state(self, F, begin_state, inputs, batch), []
+            inputs, axis, F, batch = find("mxnet.gluon.rnn.rnn_cell", "_format_sequence")(length, inputs, layout, False)
+            states, outputs = find("mxnet.gluon.rnn.rnn_cell", "_get_begin_state")(self, F, begin_state, inputs, batch), []
             for x in inputs:
                 output, states = self(x, states)
                 outputs.append(output)
-            return rnn.rnn_cell._mask_sequence_variable_length(F, outputs, length, valid_length, axis, True), states
+            return find("mxnet.gluon.rnn.rnn_cell", "_mask_sequence_variable_length")(F, outputs, length, valid_length, axis, True), states
 
     cell = made(Gate(prefix="g_"))
     lengths = nd.array([2, 5])
@@ -293,7 +294,7 @@ def test_cells_of_others_use_what_ours_use():
     y /= 1 + abs(y)
     np.testing.assert_allclose(cell(x, cell.begin_state(2))[0].asnumpy(), np.where(y < 0, y / 2, y), rtol=1e-6)
     assert "(dense): Dense(3 -> 3, linear)" in repr(cell)
-    assert isinstance(rnn.GRU(3), rnn.rnn_layer._RNNLayer)
+    assert isinstance(rnn.GRU(3), find("mxnet.gluon.rnn.rnn_layer", "_RNNLayer"))
 
 
 @pytest.mark.parametrize("call, kind, text", [
@@ -353,12 +354,16 @@ def test_graphs_find_the_size_of_the_input(layer, kwargs):
 
 
 def test_cells_written_elsewhere_find_the_helpers():
-    from mxcore.gluon.rnn import rnn_cell
-
+    info, begin, backwards = (find("mxnet.gluon.rnn.rnn_cell", n) for n in ("_cells_state_info", "_cells_begin_state", "_reverse_sequences"))
     cells = [rnn.LSTMCell(3, input_size=2), rnn.GRUCell(4, input_size=2)]
-    assert [info["shape"] for info in rnn_cell._cells_state_info(cells, 5)] == [(5, 3), (5, 3), (5, 4)]
-    assert [s.shape for s in rnn_cell._cells_begin_state(cells, batch_size=5)] == [(5, 3), (5, 3), (5, 4)]
+    assert [i["shape"] for i in info(cells, 5)] == [(5, 3), (5, 3), (5, 4)]
+    assert [s.shape for s in begin(cells, batch_size=5)] == [(5, 3), (5, 3), (5, 4)]
     steps = [nd.array([[i, 10 + i]]).T for i in range(3)]
-    assert [s.asnumpy()[:, 0].tolist() for s in rnn_cell._reverse_sequences(steps, 3)] == [[2, 12], [1, 11], [0, 10]]
-    backwards = rnn_cell._reverse_sequences(steps, 3, nd.array([3, 2]))
-    assert [s.asnumpy()[:, 0].tolist() for s in backwards] == [[2, 11], [1, 10], [0, 12]]
+    assert [s.asnumpy()[:, 0].tolist() for s in backwards(steps, 3)] == [[2, 12], [1, 11], [0, 10]]
+    ends = backwards(steps, 3, nd.array([3, 2]))
+    assert [s.asnumpy()[:, 0].tolist() for s in ends] == [[2, 11], [1, 10], [0, 12]]
+
+
+def test_an_empty_batch_begins_with_empty_states():
+    layer = made(rnn.LSTM(4, input_size=3))
+    assert layer(nd.empty((5, 0, 3))).shape == (5, 0, 4)

@@ -159,3 +159,12 @@ def test_an_operator_is_taken_out_of_a_graph():
     assert (mx.sym.Variable("a") * 3)._gen_atomic_symbol()(mx.sym.Variable("b")).eval(b=mx.nd.ones(1))[0].asscalar() == 3
     with pytest.raises(ValueError, match="is a variable"):
         mx.sym.Variable("v")._gen_atomic_symbol()
+
+
+def test_operators_without_parameters_keep_what_they_ignore_as_attributes():
+    with pytest.warns(UserWarning, match=r"^operator relu has no parameters; ignored: 'axis', 'shape'$") as told:
+        y = S.relu(S.Variable("a"), axis=1, shape=(1, 2), name="r")
+    assert len(told) == 1 and y.list_attr() == {"axis": "1", "shape": "(1, 2)"}
+    assert S.load_json(y.tojson()).tojson() == y.tojson()
+    with pytest.raises(mx.MXNetError, match="relu has no parameter 'x'"):
+        S.relu(x=S.Variable("a"))  # an input by another name is no parameter

@@ -499,4 +499,4 @@ def parse_ctx(where: str, text: str) -> Context:
     return ctx
 
 
-Op.run = staticmethod(call)
+Op.run, Op.apply = staticmethod(call), staticmethod(invoke)

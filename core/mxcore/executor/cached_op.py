@@ -84,7 +84,8 @@ class CachedOp:
                            aux=lambda p: [f"arg{i}" for i, n in enumerate(self._names) if n in self._aux])
         core.backward_rule = _backward
         # Gradients that can be differentiated again: the graph runs node by node, recorded.
-        core.replay_rule = replay(lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs)), ctx))
+        core.replay_rule = replay(lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs)), ctx),
+                                   lambda pending: pending.memory.again[1])
         self._params = core.parse({"num_args": len(self._names)})
         _ = self._heads  # passes that cannot take the graph say so now
         _all.add(self)

@@ -97,6 +97,8 @@ class Executor:
         self._settings = Settings.now()
         #: Memory of temporary results, (training, context, dtype) -> block; executors that share have one dict.
         self._blocks: dict[Any, Any] = shared_exec._blocks if shared_exec is not None else {}
+        #: Stands for both for the engine, which orders the runs by it.
+        self._memory: Storage = shared_exec._memory if shared_exec is not None else Storage(self._ctx)
         #: Memory of outputs, shared likewise.
         self._room: dict[str, Any] = shared_exec._room if shared_exec is not None else {}
         #: Parameters of stateful operators, which live as long as the executor.
@@ -233,22 +235,24 @@ class Executor:
         elif isinstance(out_grads, dict):
             given = [out_grads.get(n) for n in self._output_names]
         else:
-            given = list(out_grads)
-        if len(given) != len(self.outputs):
-            raise error(ValueError, f"backward: {len(given)} gradients for {len(self.outputs)} outputs {self._output_names}")
+            given = [*out_grads] if isinstance(out_grads, (list, tuple)) else [out_grads]
+        given += [None] * (len(self.outputs) - len(given))  # as in MXNet losses may be left out at the end, and hidden outputs be listed there
         if self._pending is None:
             found = self._instance(True, False)
             self._pending = found, found[1].keys(0), False
         found, keys, whole = self._pending
         head_grads = []
         for name, label, g, y in zip(found[0].head_grads, self._output_names, given, self.outputs):
-            if g is not None and tuple(g.shape) != tuple(y.shape):
+            if name is None:
+                continue  # nothing reads it
+            if g is None:
+                raise error(ValueError, f"backward: output {label} is no loss and needs a gradient; pass out_grads, or make it a "
+                                        "loss with mx.sym.make_loss()")
+            if not isinstance(g, Array):
+                raise error(TypeError, f"backward: gradient of {label} must be an NDArray, got {type(g).__name__}")
+            if tuple(g.shape) != tuple(y.shape):
                 raise error(ValueError, f"backward: gradient of {label} has shape {tuple(g.shape)}, the output {y.shape}")
-            if name is not None:
-                if g is None:
-                    raise error(ValueError, f"backward: output {label} is no loss and needs a gradient; pass out_grads, or make it a "
-                                            "loss with mx.sym.make_loss()")
-                head_grads.append((name, g.as_in_context(y.context)))
+            head_grads.append((name, g.as_in_context(y.context).astype(y.dtype, copy=False)))  # type: ignore[attr-defined]
         targets = {n: self.grad_arrays[self._place_of[n]] for n in self._wanted}
         if head_grads:  # losses have none
             overwritten = entangled({id(g._data): g for _, g in head_grads}, targets.values())
@@ -271,7 +275,7 @@ class Executor:
         given = [*zip(self._arg_names, self.arg_arrays), *states.items(), *head_grads]
         heads = range(len(self.outputs)) if part == 0 else compiled.grads
         reads = [a._st for _, a in given]
-        writes = [a._st for a in (*targets, *states.values()) if a is not None]
+        writes = [*(a._st for a in (*targets, *states.values()) if a is not None), self._memory]
         monitor = self._monitor
         if train:
             for name, a in zip(self._aux_names, self.aux_arrays):
@@ -289,7 +293,9 @@ class Executor:
 
         for st in writes:
             st.version += 1
-        launch(program, part, self._ctx, work, reads, writes, now=monitor is not None, train=train)
+        # A sparse array gets other parts, which readers take at once: it must never be with the engine.
+        now = monitor is not None or any(a is not None and a.stype != "default" for a in targets)
+        launch(program, part, self._ctx, work, reads, writes, now=now, train=train)
         for n, a in zip(self._aux_names, self.aux_arrays):
             if states[n] is not a:
                 write(a, states[n])
@@ -320,10 +326,12 @@ class Executor:
         ctx, data = target.context, target._data
         if value is None:
             if req == "write":
-                transfer.store(ctx.device, zeros(target.stype, target.shape, ctx, data.dtype)._data, target)
+                # An operator would be handed to the engine, maybe to the very worker that runs this.
+                nothing = ctx.device.xp.zeros(target.shape, data.dtype) if target.stype == "default" else zeros(target.stype, target.shape, ctx, data.dtype)._data
+                transfer.store(ctx.device, nothing, target)
             return
         if req == "add":
-            value = grad_add.body(dispatch.K(ctx, True), None, data, value)  # type: ignore[misc]
+            value = grad_add.sparse_body(dispatch.K(ctx, True), None, data, value)  # type: ignore[misc]
         transfer.store(ctx.device, value, target)
 
     # -- other shapes ------------------------------------------------------------------------------------------

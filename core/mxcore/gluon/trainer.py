@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 
 from .. import optimizer as opt
-from .._borrowed import borrowed
 from .._io_files import write_atomic
+from .._lent import lent
 from ..base import error
 from .parameter import Parameter, ParameterDict
 
@@ -71,6 +71,8 @@ class Trainer:
         self._contexts = self._check_contexts()
         self._init_optimizer(optimizer, optimizer_params or {})
         self._scale = self._optimizer.rescale_grad
+        #: Of mixed precision (`contrib.amp.init_trainer`): who tells of gradients that overflowed.
+        self._amp_loss_scaler = None
         self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
         self._reset_kvstore()
 
@@ -158,6 +160,22 @@ class Trainer:
         self._kvstore = kv
         self._update_on_kvstore = bool(update) if kv is not None else None
         self._kv_initialized = True
+
+    def _update_by_itself(self, where):
+        """Take the update from the store, where that is free to choose."""
+        wanted, kv = self._kvstore_params["update_on_kvstore"], self._kvstore_params["kvstore"]
+        kind = str(kv if isinstance(kv, str) else getattr(kv, "type", ""))
+        if wanted or self._contains_sparse_weight or "async" in kind or self._kv_initialized and self._update_on_kvstore and self._distributed:
+            why = ("it was made with update_on_kvstore=True" if wanted else "it has parameters with row_sparse weights" if self._contains_sparse_weight
+                   else "its store is asynchronous" if "async" in kind else "its distributed store has begun to")
+            raise error(
+                ValueError,
+                f"{where}: the store of this trainer updates the parameters ({why}), and nobody could stop it when gradients overflow; "
+                "make a trainer with update_on_kvstore=False",
+            )
+        self._kvstore_params["update_on_kvstore"] = False
+        if self._update_on_kvstore:
+            self._reset_kvstore()
 
     @staticmethod
     def _must_update(wanted, why):
@@ -315,6 +333,8 @@ class Trainer:
                 kv.pull(i, out, priority=-i, ignore_sparse=self._distributed)
 
     def _update(self, ignore_stale_grad=False):
+        if self._amp_loss_scaler is not None and self._amp_loss_scaler.has_overflow(self._params):
+            return
         live = [
             (i, p, p._check_and_get(p._data, list))
             for i, p in enumerate(self._params)
@@ -405,4 +425,4 @@ def _as_list(params):
 
 
 # Most training needs no store: it is not loaded for the sake of a name.
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

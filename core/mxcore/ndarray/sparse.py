@@ -8,14 +8,15 @@ import numpy as np
 
 from .._core import registry, transfer
 from .._core.arith import OPERATORS
-from .._core.array import CSR, RowSparse, Storage, faces
+from .._core.array import Storage, faces
 from .._core.context import Context
 from .._core.errors import error
 from .._core.params import Parser, Shape, as_dtype
 from .._views import eager_function, namespace
-from ..base import NotSupportedForSparseNDArray
 from ..ops.storage import to_csr, to_rows
+from ..stypes import CSR, RowSparse
 from . import checks, indexing, operators
+from .creation import present
 from .ndarray import NDArray
 
 __all__ = ["BaseSparseNDArray", "RowSparseNDArray", "CSRNDArray", "row_sparse_array", "csr_matrix", "zeros", "array", "empty",
@@ -32,9 +33,9 @@ class BaseSparseNDArray(NDArray):
         """How many arrays tell where the values stand."""
         return len(self._data.parts) - 1
 
-    def _part(self, part: Any) -> NDArray:
-        self._st.wait()
-        return NDArray(part, Storage(self._st.ctx))
+    def _part(self, name: str) -> NDArray:
+        self._st.wait()  # whoever writes to the array replaces its parts
+        return NDArray(getattr(self._data, name), Storage(self._st.ctx))
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """The full array as a NumPy array."""
@@ -76,7 +77,7 @@ class BaseSparseNDArray(NDArray):
         return f"\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
 
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
-        raise NotSupportedForSparseNDArray(self.reshape, None, *shape)
+        raise error(TypeError, f"a {self.stype} array cannot be reshaped; use tostype('default') first")
 
     def copy(self) -> NDArray:
         """A new array with the same values."""
@@ -91,12 +92,12 @@ class BaseSparseNDArray(NDArray):
     @property
     def indices(self) -> NDArray:
         """The stored indices (int64)."""
-        return self._part(self._data.indices)
+        return self._part("indices")
 
     @property
     def data(self) -> NDArray:
         """The stored values."""
-        return self._part(self._data.values)
+        return self._part("values")
 
     def __reduce__(self) -> tuple[Any, ...]:
         device = self._st.ctx.device
@@ -170,10 +171,11 @@ class CSRNDArray(BaseSparseNDArray):
     @property
     def indptr(self) -> NDArray:
         """Where each row begins in `data` and `indices`."""
-        return self._part(self._data.indptr)
+        return self._part("indptr")
 
 
 def _unpickle(stype: str, shape: tuple[int, ...], parts: list[np.ndarray[Any, Any]], ctx: Context) -> Any:
+    ctx = present(ctx)
     put = [ctx.device.from_host(p, ctx.device_id) for p in parts]
     return faces[stype]({"row_sparse": RowSparse, "csr": CSR}[stype](shape, *put), Storage(ctx))
 

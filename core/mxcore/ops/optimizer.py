@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from .._core.array import CSR, RowSparse
 from .._core.op import Op, op
 from .._core.params import Bool, Float, Int
+from ..stypes import CSR, RowSparse
 from ..testing.sample import Sample, Values
 from .storage import dense_of, to_csr
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._core import builtin
-from .._core.array import CSR, RowSparse
 from .._core.op import Op
+from ..stypes import CSR, RowSparse, merge_rows
 from . import arithmetic, repeating, shape, unary
 from .storage import dense_of, to_csr
 from .unary import block_grad, clip, copy, make_loss
@@ -141,6 +141,22 @@ def _ranges(p: Any, full: tuple[int, ...]) -> list[range]:
     return [range(d)[s] for d, s in zip(full, [*cuts, *[slice(None)] * (len(full) - len(cuts))])]
 
 
+def _sum_of_gradients(k: Any, p: Any, lhs: Any, rhs: Any) -> Any:
+    """The sum of two gradients, one of them sparse; row-sparse ones stay so."""
+    lhs, rhs = (x.todense(k.xp) if isinstance(x, CSR) else x for x in (lhs, rhs))
+    a, b = isinstance(lhs, RowSparse), isinstance(rhs, RowSparse)
+    if not a and not b:
+        return k.xp.add(lhs, rhs)
+    if a and b:
+        xp = k.xp
+        return merge_rows(xp, lhs.shape, xp.concatenate([lhs.indices, rhs.indices]), xp.concatenate([lhs.values, rhs.values]))
+    dense, sparse = (rhs, lhs) if a else (lhs, rhs)
+    total = dense.copy()
+    if sparse.indices.shape[0]:
+        total[sparse.indices] += sparse.values
+    return total
+
+
 def _keep(op: Op, rule: Any, stored: Any) -> None:
     """Give an operator its storage rule and a body on stored values; where the rule says dense, its inputs are made so."""
     def body(k: Any, p: Any, *values: Any) -> Any:
@@ -159,6 +175,7 @@ for _op in (*unary.OPS, *arithmetic.OPS, copy, block_grad, make_loss):
         _keep(_op, _product if _op.name == "elemwise_mul" else _alike, _of_two(_op))
     elif _op.name in ("broadcast_mul", "broadcast_div"):
         _keep(_op, _csr_first, _with_dense(_op))
+_keep(builtin.grad_add, lambda p, stypes: ["row_sparse" if {*stypes} == {"row_sparse"} else "default"], _sum_of_gradients)
 _keep(builtin.zeros_like, lambda p, stypes: stypes, _empty)
 _keep(clip, lambda p, stypes: stypes if p.a_min <= 0 <= p.a_max else ["default"], _on_values(clip))
 _keep(shape.concat, lambda p, stypes: ["csr" if {*stypes} == {"csr"} and p.dim in (0, -2) else "default"], _stacked)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._borrowed import borrowed
+from ..._lent import lent
 from .cells import GRUCell, LSTMCell, RNNCell
 from .containers import BidirectionalCell, HybridSequentialRNNCell, SequentialRNNCell, _cells_begin_state, _cells_state_info  # noqa: F401 (cells elsewhere)
 from .layers import GRU, LSTM, RNN
@@ -13,4 +13,4 @@ from .sequences import _reverse_sequences  # noqa: F401 (cells elsewhere take it
 __all__ = ["GRU", "LSTM", "RNN", "BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell", "HybridSequentialRNNCell", "LSTMCell",
            "ModifierCell", "RNNCell", "RecurrentCell", "ResidualCell", "SequentialRNNCell", "ZoneoutCell"]  # fmt: skip
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

@@ -22,6 +22,10 @@ _LAYOUTS = ("TNC", "NTC")
 _NAME = re.compile(r"([lr])(\d+)_(i2h|h2h|h2r)_(weight|bias)")
 
 
+def _no_state(shape, ctx, dtype, **_):
+    return nd.full(shape, 0, ctx, dtype)  # which takes an empty batch
+
+
 class _Zeros(list):
     """States to begin with that a layer made itself: nobody wants those after the last step."""
 
@@ -129,7 +133,7 @@ class _RNNLayer(HybridBlock):
             F = face(inputs)
             if F is nd:
                 batch = inputs.shape[self._layout.find("N")] if inputs.ndim == 3 else 0
-                states = _Zeros(self.begin_state(batch, ctx=inputs.context, dtype=inputs.dtype))
+                states = _Zeros(self.begin_state(batch, _no_state, ctx=inputs.context, dtype=inputs.dtype))
             else:
                 states = _Zeros(self.begin_state(0, func=F.zeros))
         else:
