@@ -113,6 +113,8 @@ def test_variables_and_names_of_util(monkeypatch):
     mx.util.setenv("MXCORE_NO_SUCH", None)
     assert mx.util.getenv("MXCORE_NO_SUCH") is None
     assert mx.util.set_module("a.b")(lambda: 0).__module__ == "a.b" and mx.util.set_module(None)(test_variables_and_names_of_util)
+    with pytest.raises(ValueError, match="takes the context of a GPU"):
+        mx.util.get_cuda_compute_capability(mx.cpu())
 
 
 def test_modules_that_refuse():
