@@ -106,6 +106,17 @@ def test_what_needs_compiled_code_says_so():
             call()
 
 
+def test_variables_and_names_of_util(monkeypatch):
+    monkeypatch.delenv("MXCORE_NO_SUCH", raising=False)
+    mx.util.setenv("MXCORE_NO_SUCH", "3")
+    assert mx.util.getenv("MXCORE_NO_SUCH") == "3"
+    mx.util.setenv("MXCORE_NO_SUCH", None)
+    assert mx.util.getenv("MXCORE_NO_SUCH") is None
+    assert mx.util.set_module("a.b")(lambda: 0).__module__ == "a.b" and mx.util.set_module(None)(test_variables_and_names_of_util)
+    with pytest.raises(ValueError, match="takes the context of a GPU"):
+        mx.util.get_cuda_compute_capability(mx.cpu())
+
+
 def test_modules_that_refuse():
     """What is not there says why, and what to use instead."""
     from mxcore.contrib import onnx, quantization

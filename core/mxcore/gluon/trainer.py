@@ -39,8 +39,9 @@ class Trainer:
     compression_params : dict, optional
         Gradient compression, e.g. ``{'type': '2bit', 'threshold': 0.5}``.
     update_on_kvstore : bool, optional
-        Whether the store updates the parameters, or the trainer does. By default the store, where it can;
-        the environment variable ``MXNET_UPDATE_ON_KVSTORE=0`` changes the default.
+        Whether the store updates the parameters, or the trainer does. By default the store, where there is one that
+        can, but not for row_sparse gradients of dense parameters, unless the store is distributed; the environment
+        variable ``MXNET_UPDATE_ON_KVSTORE=0`` changes the default.
 
     Notes
     -----
@@ -131,6 +132,9 @@ class Trainer:
         self._distributed = kv is not None and "dist" in kv.type
         wanted = config["update_on_kvstore"]
         if self._contains_sparse_weight:
+            if kv is None:
+                raise error(TypeError, f"Trainer: rows of row_sparse parameters live in a store, but kvstore is {config['kvstore']!r}; name one, "
+                                       "such as 'device', or give a KVStore object.")
             update = self._must_update(wanted, "parameters with row_sparse weights")
         elif self._distributed and "async" in kv.type:
             update = self._must_update(wanted, "an asynchronous store")
@@ -138,6 +142,8 @@ class Trainer:
             update = self._must_update(wanted, "row_sparse gradients on a distributed store")
         elif wanted is not None:
             update = wanted
+        elif self._contains_sparse_grad:
+            update = False
         if kv is not None:
             if update and not kv.is_capable("optimizer"):
                 if wanted:
@@ -151,13 +157,6 @@ class Trainer:
                 kv.set_gradient_compression(self._compression_params)
             if update:
                 kv.set_optimizer(self._optimizer)
-        elif wanted:
-            raise error(
-                ValueError,
-                "Trainer: update_on_kvstore=True needs a store, but none is used for kvstore="
-                f"{config['kvstore']!r} on {len(self._contexts)} context(s). Give a KVStore object or leave "
-                "it out.",
-            )
         self._kvstore = kv
         self._update_on_kvstore = bool(update) if kv is not None else None
         self._kv_initialized = True

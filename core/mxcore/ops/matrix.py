@@ -90,7 +90,7 @@ def dot(k, p, lhs, rhs):
     to = _dot_stype(p, [getattr(x, "stype", "default") for x in (lhs, rhs)])[0]
     am, bm = _left_matrix(p, dense_of(xp, lhs)), _right_matrix(p, dense_of(xp, rhs))
     out = xp.matmul(wide(am), wide(bm)).astype(lhs.dtype).reshape(_dot_shape(p, [lhs.shape, rhs.shape])[0])
-    return to_csr(xp, out) if to == "csr" else out
+    return to_csr(xp, out) if to == "csr" and out.ndim == 2 else out
 
 
 dot.shape(lambda p, ins, outs: (ins, outs if None in ins else _dot_shape(p, ins)))

@@ -13,7 +13,7 @@ from .._core import builtin
 from .._core.op import Op
 from ..stypes import CSR, RowSparse, merge_rows
 from . import arithmetic, repeating, shape, unary
-from .storage import dense_of
+from .storage import dense_of, to_csr
 from .unary import block_grad, clip, copy, make_loss
 
 __all__: list[str] = []
@@ -62,12 +62,12 @@ def _of_two(op: Op) -> Any:
         xp = k.xp
         if isinstance(lhs, RowSparse) and isinstance(rhs, RowSparse):
             rows, (a, b) = _united(xp, [lhs.indices, rhs.indices], [lhs.values, rhs.values])
-            return RowSparse(lhs.shape, rows, op.body(k, p, a, b))  # type: ignore[misc]
+            return RowSparse(lhs.shape, rows, op.body(k, p, a, b).astype(a.dtype))  # type: ignore[misc]
         if isinstance(lhs, CSR) and isinstance(rhs, CSR):
             n = max(lhs.shape[1], 1)
             keys = [rows * n + cols for rows, cols in (_coordinates(xp, lhs), _coordinates(xp, rhs))]
             places, (a, b) = _united(xp, keys, [lhs.values, rhs.values])
-            values = op.body(k, p, a, b)  # type: ignore[misc]
+            values = op.body(k, p, a, b).astype(a.dtype)  # type: ignore[misc]
             kept = xp.flatnonzero(values)
             return _csr(xp, lhs.shape, places[kept] // n, places[kept] % n, values[kept])
         return _with_dense(op)(k, p, lhs, rhs)
@@ -81,7 +81,10 @@ def _with_dense(op: Op) -> Any:
         xp = k.xp
         swap = not isinstance(lhs, (CSR, RowSparse))
         data, other = (rhs, lhs) if swap else (lhs, rhs)
-        other = xp.broadcast_to(dense_of(xp, other), data.shape)
+        other = dense_of(xp, other)
+        if np.broadcast_shapes(data.shape, other.shape) != data.shape:
+            return to_csr(xp, op.body(k, p, *(dense_of(xp, x) for x in (lhs, rhs))))  # type: ignore[misc]
+        other = xp.broadcast_to(other, data.shape)
         other = other[_coordinates(xp, data)] if isinstance(data, CSR) else other[data.indices]
         *where, values = data.parts
         return data.with_parts(*[a.copy() for a in where], op.body(k, p, *((other, values) if swap else (values, other))))  # type: ignore[misc]
