@@ -8,6 +8,7 @@ from typing import Any
 
 from ._core.errors import error
 from ._core.state import state
+from ._lent import lent
 from .context import gpu_memory_info, num_gpus
 
 __all__ = ["get_cuda_compute_capability", "get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape", "makedirs", "np_shape", "set_module",
@@ -115,3 +116,6 @@ def use_np_shape(func: Callable[..., Any]) -> Callable[..., Any]:
             return func(*args, **kwargs)
 
     return wrapper
+
+
+__getattr__ = lent(__name__)
