@@ -11,6 +11,7 @@ import pytest
 import mxcore
 from mxcore.base import MXNetError
 from mxcore.compat import alias, install_as_mxnet
+from mxcore.gluon.block.seen import as_seen_by
 
 
 @pytest.fixture
@@ -71,6 +72,34 @@ def test_mxcore_modules_keep_their_own_identity(mxnet):
     importlib.import_module("mxnet.base")
     assert mxcore.base.__name__ == mxcore.base.__spec__.name == "mxcore.base"
     assert importlib.reload(importlib.import_module("mxcore.compat.stdlib")).__name__ == "mxcore.compat.stdlib"
+
+
+@pytest.mark.parametrize("kind", ["block", "function", "cell", "transform"])
+def test_blocks_of_the_program_get_its_own_modules(mxnet, kind):
+    mx, seen = importlib.import_module("mxnet"), []
+
+    def asks(self, F, x, *args):
+        seen.append(("nd",) * (F is mx.nd) + ("sym",) * (F is mx.sym))
+        return (F.relu(x), []) if kind == "cell" else F.relu(x)
+
+    gluon, x = mx.gluon, mx.nd.ones((1, 2, 3))
+    if kind == "function":
+        block = gluon.nn.HybridLambda(lambda F, x: asks(None, F, x))
+    elif kind == "cell":
+        cell = type("Mine", (gluon.rnn.HybridRecurrentCell,), {"hybrid_forward": asks, "state_info": lambda self, n=0: [], "_alias": lambda self: "mine"})()
+        cell(x[0], [])
+        cell(mx.sym.var("x"), [])
+        assert seen == [("nd",), ("sym",)]
+        return
+    else:
+        base = gluon.HybridBlock if kind == "block" else mxcore.gluon.data.vision.transforms.base.ImageHybridBlock
+        block = type("Mine", (base,), {"hybrid_forward": asks})()
+    block(x)
+    block(mx.sym.var("x"))
+    block.hybridize()
+    block(x)
+    assert seen == [("nd",), ("sym",), ("sym",)]
+    assert as_seen_by(mxcore.gluon.nn.Dense, mxcore.nd) is mxcore.nd
 
 
 def test_presence_can_be_asked(mxnet):

@@ -12,6 +12,7 @@ from ..parameter import DeferredInitializationError
 from ..utils import shape_is_known
 from .block import Block
 from .cached_call import check_contexts, check_kinds
+from .seen import as_seen_by
 from .structure import arrays_in, flatten
 from .tracing import build, trace
 
@@ -179,21 +180,22 @@ class HybridBlock(Block):
         return found[0].context if isinstance(found[0], nd.NDArray) else None
 
     def _forward_eager(self, ctx, x, *args):
+        F = as_seen_by(type(self), nd)
         if not self._reg_params:
-            return self.hybrid_forward(nd, x, *args)
+            return self.hybrid_forward(F, x, *args)
         try:
             params = {name: p.data(ctx) for name, p in self._reg_params.items()}
         except DeferredInitializationError:
             self._finish_deferred(self._reg_params.values(), x, *args)
             params = {name: p.data(ctx) for name, p in self._reg_params.items()}
-        return self.hybrid_forward(nd, x, *args, **params)
+        return self.hybrid_forward(F, x, *args, **params)
 
     def _forward_symbol(self, x, *args):
         from ... import symbol
 
         params = {name: p.var() for name, p in self._reg_params.items()}
         with self.name_scope():
-            return self.hybrid_forward(symbol, x, *args, **params)
+            return self.hybrid_forward(as_seen_by(type(self), symbol), x, *args, **params)
 
     def _call_cached_op(self, *args):
         """Run the graph, which the first call traces."""

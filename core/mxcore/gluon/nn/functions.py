@@ -5,6 +5,7 @@ from __future__ import annotations
 from ... import ndarray as nd
 from ...base import error
 from ..block import Block, HybridBlock
+from ..block.seen import as_seen_by
 
 __all__ = ["Flatten", "HybridLambda", "Lambda", "ReflectionPad2D"]
 
@@ -97,7 +98,7 @@ class HybridLambda(HybridBlock):
     def hybrid_forward(self, F, x, *args):
         if isinstance(self._function, str):
             return getattr(F, self._function)(x, *args)
-        return self._function(F, x, *args)
+        return self._function(as_seen_by(self._function, F), x, *args)
 
 
 class ReflectionPad2D(HybridBlock):

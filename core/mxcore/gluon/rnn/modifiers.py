@@ -6,6 +6,7 @@ from numbers import Number
 
 from ... import ndarray as nd
 from ...base import asserted, error
+from ..block.seen import as_seen_by
 from .containers import BidirectionalCell, SequentialRNNCell
 from .recurrent_cell import HybridRecurrentCell, RecurrentCell
 from .sequences import formatted, is_one, masked
@@ -61,7 +62,7 @@ class DropoutCell(HybridRecurrentCell):
         self.reset()
         inputs, _, F, _ = formatted(length, inputs, layout, merge_outputs)
         if is_one(inputs):
-            return self.hybrid_forward(F, inputs, begin_state or [])
+            return self.hybrid_forward(as_seen_by(type(self), F), inputs, begin_state or [])
         return super().unroll(length, inputs, begin_state=begin_state, layout=layout, merge_outputs=merge_outputs, valid_length=None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..... import ndarray as nd
 from .....base import error
 from ....block import Block, HybridBlock
+from ....block.seen import as_seen_by
 
 __all__ = ["ImageBlock", "ImageHybridBlock", "draw"]
 
@@ -42,4 +43,4 @@ class ImageHybridBlock(_OfImages, HybridBlock):
         if args or not isinstance(x, nd.NDArray) or self._active:
             return super().forward(x, *args)
         self._check_image(x)
-        return self.hybrid_forward(nd, x)
+        return self.hybrid_forward(as_seen_by(type(self), nd), x)
