@@ -107,6 +107,28 @@ def test_a_failed_operator_poisons_its_outputs_only(threaded, failing):
     assert bad.asnumpy().tolist() == [11, 11]
 
 
+VALUES = [1, [1, 1], np.ones(2, np.float32), mx.nd.ones((2,)), mx.nd.ones((2,), ctx=CPU1)]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=["number", "list", "numpy", "array", "array elsewhere"])
+def test_what_is_written_anew_has_not_failed(threaded, failing, value):
+    y = failing(mx.nd.full((2,), 11))
+    with pytest.raises(MXNetError, match="beyond ten"):
+        y.wait_to_read()
+    y[:] = value
+    assert y.asnumpy().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("value", [1, [1], mx.nd.ones((1,))], ids=["number", "list", "array"])
+def test_a_part_that_is_written_anew_mends_nothing_else(threaded, failing, value):
+    y = failing(mx.nd.full((2,), 11))
+    with pytest.raises(MXNetError, match="beyond ten"):
+        y[0] = value
+        y.asnumpy()
+    with pytest.raises(MXNetError, match="beyond ten"):
+        y[1:].asnumpy()
+
+
 def test_waitall_raises_a_failure_that_nobody_saw(threaded, failing):
     failing(mx.nd.full((2,), 11))
     with pytest.raises(MXNetError, match="beyond ten"):
