@@ -255,3 +255,10 @@ def test_subclasses_change_batches(folder):
 
     it = Shifted(2, SHAPE, path_imgrec=str(folder / "a.rec"), last_batch_handle="discard")
     assert labels(it) == [(10, 11, 0), (12, 13, 0)]
+
+
+def test_a_missing_file_is_named_with_its_place_in_the_list(tmp_path):
+    (tmp_path / "l.lst").write_text("0\t1\ta.jpg\n1\t1\tb.jpg\n")
+    it = mx.image.ImageIter(1, (3, 4, 4), path_imglist=str(tmp_path / "l.lst"), path_root=str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"ImageIter: 'a.jpg', the 1. of 2 images of the list: cannot read"):
+        it.next()
