@@ -134,7 +134,8 @@ def test_a_finalizer_may_push_while_its_thread_does(threaded, monkeypatch):
         Rubbish()
         return x + 1
 
-    monkeypatch.setattr(threaded, "_lock", Collecting(type(threaded._lock)()))  # a lock of its own: a failure stops nobody else
+    mx.nd.waitall()
+    monkeypatch.setattr(threaded, "_lock", Collecting(ThreadedEnginePerDevice()._lock))  # a lock of its own: a failure stops nobody else
     found = []
     thread = threading.Thread(target=lambda: found.append(work().asnumpy().tolist()), daemon=True)
     thread.start()
