@@ -97,7 +97,8 @@ class ThreadedEnginePerDevice(Engine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lock = threading.Lock()
+        # The garbage collector may run a finalizer that pushes in the midst of `push` or `_run` of the same thread.
+        self._lock = threading.RLock()
         self._queues: dict[Context, queue.SimpleQueue[Task | None]] = {}
         self._open: weakref.WeakSet[Task] | set[Task] = set()
         self._failed: list[Task] = []
