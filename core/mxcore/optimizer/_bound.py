@@ -11,9 +11,11 @@ from .. import ndarray as nd
 from .._core import registry
 from .._core.dispatch import context_k, make_plan
 from .._core.engine import engine
+from .._core.errors import raise_in_op
 from .._core.kernels import Spec
 from .._core.state import state
 from .._core.transfer import overlaps
+from ..executor.instance import written
 
 __all__ = ["update"]
 
@@ -47,7 +49,7 @@ def update(name, *arrays, **numbers):
 class _Bound:
     """One update: its kernel and arrays, where a kernel writes them in place at once; else only their identity."""
 
-    __slots__ = ("name", "datas", "ctx", "written", "fixed", "dynamic", "work", "call", "params", "parse")
+    __slots__ = ("name", "datas", "ctx", "written", "fixed", "dynamic", "work", "call", "params", "parse", "owner")
 
     def __init__(self, name, arrays, numbers):
         op = registry.ops.get(name)
@@ -69,10 +71,9 @@ class _Bound:
         read = [d for i, d in enumerate(self.datas) if i and i not in sig.mutates]
         if not all(map(ctx.device.writable, outs)) or any(overlaps(ctx.device, d, [*read, *outs[:i]]) for i, d in enumerate(outs)):
             return
-        self.work = plan.work
+        self.work, self.owner = plan.work, plan.owner
         self.parse = {n: op.params[n].parse for n in self.dynamic}
-        fn, k, datas = plan.fn, context_k(ctx, False), self.datas
-        self.call = lambda: fn(k, p, outs, *datas)
+        self.call = written(plan.fn, context_k(ctx, False), p, outs, self.datas)
 
     def fits(self, name, arrays, numbers):
         """Whether a call is like the one that was bound, but for the numbers that change at every step."""
@@ -105,7 +106,10 @@ class _Bound:
         for n, parse in self.parse.items():
             v = numbers[n]
             values[n] = v if v.__class__ is float else parse(v)
-        self.call()
+        try:
+            self.call()
+        except Exception as e:
+            raise_in_op(e, self.name, self.params, self.datas, owner=self.owner)
         for a in arrays:
             if a is not arrays[1]:
                 a._st.version += 1
