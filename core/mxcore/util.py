@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from typing import Any
 
 from ._core.state import state
+from ._io_files import make_folder
 from .context import gpu_memory_info, num_gpus
 
 __all__ = ["get_gpu_count", "get_gpu_memory", "is_np_array", "is_np_shape", "makedirs", "np_shape", "set_np_shape", "use_np_shape"]
@@ -14,7 +14,7 @@ __all__ = ["get_gpu_count", "get_gpu_memory", "is_np_array", "is_np_shape", "mak
 
 def makedirs(d: str) -> None:
     """Make a folder and those above it, if they do not exist."""
-    os.makedirs(os.path.expanduser(d), exist_ok=True)
+    make_folder(d)
 
 
 def get_gpu_count() -> int:

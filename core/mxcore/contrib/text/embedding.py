@@ -95,13 +95,13 @@ class _TokenEmbedding(Vocabulary):
                 except ValueError:
                     raise error(ValueError, f"{path}, line {n}: the vector of {token[:80]!r} holds something that is no number") from None
                 if rows and len(vector) != len(rows[0]):
-                    raise error(ValueError, f"{path}, line {n}: {token!r} has {len(vector)} numbers, the words before have {len(rows[0])}")
+                    raise error(ValueError, f"{path}, line {n}: {token[:80]!r} has {len(vector)} numbers, the words before have {len(rows[0])}")
                 if not len(vector):
-                    raise error(ValueError, f"{path}, line {n}: {token!r} has no vector; is {delim!r} between the numbers?")
+                    raise error(ValueError, f"{path}, line {n}: {token[:80]!r} has no vector; is {delim!r} between the numbers?")
                 if token == self.unknown_token and unknown is None:
                     unknown = vector
                 elif token in known or token == self.unknown_token:
-                    warnings.warn(f"{path}, line {n}: {token!r} came before; the first vector counts", stacklevel=4)
+                    warnings.warn(f"{path}, line {n}: {token[:80]!r} came before; the first vector counts", stacklevel=4)
                 else:
                     known[token] = len(rows)
                     rows.append(vector)
