@@ -19,7 +19,7 @@ from ..ndarray.indexing import write
 from ..ndarray.sparse import zeros
 from ..ops.storage import to_csr, to_rows
 from . import watch
-from .arguments import entangled, from_buffer, groups_of, listed, requests, simple_arrays
+from .arguments import entangled, from_buffer, groups_of, listed, naming_memory, requests, simple_arrays
 from .compile import Compiled, compile_graph
 from .describe import describe
 from .instance import Instance
@@ -128,7 +128,8 @@ class Executor:
             if infer.known(shapes.get(e)) and stypes[e] == "default":
                 if ctx.device.async_:
                     ctx.device.activate(ctx.device_id)
-                made.append(from_buffer(self._room, f"output {len(made)}", shapes[e], dtypes[e], ctx, fill=False))
+                with naming_memory(f"output {e[1]} of node '{e[0].name}'"):
+                    made.append(from_buffer(self._room, f"output {len(made)}", shapes[e], dtypes[e], ctx, fill=False))
             else:
                 made.append(None)
         return made
