@@ -319,6 +319,7 @@ def test_an_output_that_is_missing_is_named(plug, use):
 @WAYS
 @pytest.mark.parametrize("kind, value, text", [
     ("shape", [(2.0, 3)], "there is no array of shape (2.0, 3)"), ("shape", [5], "output is unknown where 5 is expected"),
+    ("shape", [(True, 3)], "there is no array of shape (True, 3)"), ("dtype", [None], "the dtype of its output cannot be inferred"),
     ("shape", [], "its rule gave [(2, 3)] for 1 input(s), [] for 1 output(s)"), ("shape", [(2, 3)] * 2, "[(2, 3), (2, 3)] for 1 output(s)"), ("shape", None, "not iterable"),
     ("dtype", ["zz"], "unknown dtype 'zz'"), ("dtype", [np.dtype(complex)], "dtype complex128 cannot be held"), ("dtype", [], "[] for 1 output(s)"),
 ])

@@ -79,7 +79,7 @@ def _apply(op: Op, p: Params, ins: list[Any], outs: list[Any] | None, node: str,
 
 
 def _possible(shape: ShapeT) -> ShapeT:
-    if shape and (not all(isinstance(d, (int, np.integer)) and d >= -1 for d in shape) or prod(d for d in shape if d > 0) >= 2**59):
+    if shape and (not all(isinstance(d, (int, np.integer)) and d >= -1 and d.__class__ is not bool for d in shape) or prod(d for d in shape if d > 0) >= 2**59):
         raise ValueError(f"there is no array of shape {show(shape)}")  # bytes are counted in an int64
     return shape
 

@@ -125,6 +125,8 @@ class Executor:
         made: list[Any] = []
         for e in self._heads:
             ctx = self._head_context(e)
+            if dtypes.get(e) is None and e[0].op is not None:
+                raise error(TypeError, f"operator {e[0].op.name} of node '{e[0].name}': the dtype of its output cannot be inferred")
             if infer.known(shapes.get(e)) and stypes[e] == "default":
                 if ctx.device.async_:
                     ctx.device.activate(ctx.device_id)
