@@ -6,6 +6,7 @@ imports its package, listing the names imports nothing.
 
 from __future__ import annotations
 
+from ._commands import COMMANDS
 from ._core.hookspecs import hookimpl
 
 API_VERSION = 1
@@ -21,16 +22,6 @@ INITIALIZERS = "Bilinear Constant FusedRNN LSTMBias MSRAPrelu Normal One=ones Or
 LR_SCHEDULERS = """
     CosineScheduler=cosine FactorScheduler=factor MultiFactorScheduler=multifactor PolyScheduler=poly
 """
-#: Commands: name -> (what it does, module).
-COMMANDS = {
-    "train": ("train an image classifier; with no argument LeNet on handwritten digits", "mxcore.cli.train"),
-    "predict": ("run a saved model on images, arrays or records", "mxcore.cli.predict"),
-    "summary": ("show the layers of a saved model, with shapes and parameters", "mxcore.cli.summary"),
-    "plot": ("draw the graph of a saved model", "mxcore.cli.plot"),
-    "run": ("run a script that says `import mxnet`, unchanged", "mxcore.cli.run"),
-    "info": ("show versions, devices, threads and plugins", "mxcore.cli.info"),
-    "plugins": ("list the plugins, or write the skeleton of a new one", "mxcore.cli.plugins"),
-}
 #: Iterators go by the name that they have in ``mx.io``.
 ITERATORS = ("CSVIter", "MNISTIter", "MXDataIter", "NDArrayIter", "PrefetchingIter", "ResizeIter")
 

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._borrowed import borrowed, sources
 from ._core import dispatch, registry
 from ._core.errors import error, suggest
 from ._core.op import Op
+from ._lent import lent
 
 __all__ = ["LAST", "LAST_OF_SYMBOLS", "PREFIXES", "eager_function", "namespace", "signature", "take_last", "docstring"]
 
@@ -101,7 +101,7 @@ def namespace(where: dict[str, Any], sub: str, make: Callable[[str, Op], Any]) -
         (name, op) -> function.
     """
     cached: set[str] = set()
-    lent, borrow = sources(where["__name__"]), borrowed(where["__name__"])
+    others = lent(where["__name__"])
 
     def forget() -> None:
         for n in cached:
@@ -118,10 +118,11 @@ def namespace(where: dict[str, Any], sub: str, make: Callable[[str, Op], Any]) -
                     fn = where[name] = make(name, op)
                     cached.add(name)
                     return fn
-        if name in lent:
-            return borrow(name)
-        if name.startswith("__"):  # what inspection asks for
-            raise AttributeError(f"module {where['__name__']!r} has no attribute {name!r}")
+        try:
+            return others(name)
+        except AttributeError:
+            if name.startswith("__"):  # what inspection asks for
+                raise
         raise AttributeError(f"module {where['__name__']!r} has no attribute {name!r}{suggest(name, dir_())}{registry.why()}")
 
     def dir_() -> list[str]:

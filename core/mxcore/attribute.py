@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ._borrowed import borrowed
 from ._core.errors import error
+from ._lent import lent
 from ._seat import Seated
 
 __all__ = ["AttrScope", "current"]
@@ -70,4 +70,4 @@ def current() -> AttrScope:
     return AttrScope.current  # type: ignore[no-any-return]
 
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

@@ -4,13 +4,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ._borrowed import borrowed
 from ._core import dispatch, frontend, tape
 from ._core.array import Array
 from ._core.errors import error
 from ._core.op import Op
 from ._core.params import Params
 from ._core.state import state
+from ._lent import lent
 
 __all__ = [
     "set_recording", "set_training", "is_recording", "is_training", "record", "pause", "train_mode", "predict_mode",
@@ -257,4 +257,4 @@ def _function_op(name: str, n_in: int, n_out: int) -> Op:
     return op
 
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ._borrowed import borrowed
 from ._core.errors import MXNetError, MXNetWarning, error
+from ._lent import lent
 
 __all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "classproperty", "error", "integer_types", "mx_real_t", "numeric_types",
            "string_types", "with_metaclass"]  # fmt: skip
@@ -68,4 +68,4 @@ class NotImplementedForSymbol(MXNetError, NotImplementedError, TypeError):
         return type(self), (self.function, self.alias)
 
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

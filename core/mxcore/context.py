@@ -1,10 +1,10 @@
 """Contexts and what can be asked of devices, as ``mxnet.context``."""
 from __future__ import annotations
 
-from ._borrowed import borrowed
 from ._core.context import Context, current_context
 from ._core.errors import error
 from ._core.registry import devices
+from ._lent import lent
 
 __all__ = ["Context", "cpu", "cpu_pinned", "cpu_shared", "gpu", "num_gpus", "gpu_memory_info", "current_context"]
 
@@ -53,4 +53,4 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
     return tuple(gpu(device_id).device.memory(device_id))  # type: ignore[return-value]
 
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

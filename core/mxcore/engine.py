@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ._borrowed import borrowed
+from ._lent import lent
 from .base import error
 
 __all__ = ["bulk", "set_bulk_size"]
@@ -52,4 +52,4 @@ def bulk(size: int) -> Iterator[None]:
         set_bulk_size(old)
 
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

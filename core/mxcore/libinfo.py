@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 
-from .base import error
+from ._core.errors import error
 
 __all__ = ["__version__", "find_conf_path", "find_include_path", "find_lib_path"]
 

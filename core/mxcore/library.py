@@ -6,7 +6,7 @@ import os
 import sys
 from types import ModuleType
 
-from ._borrowed import borrowed
+from ._lent import lent
 from .base import MXNetError, error
 
 __all__ = ["MXNetError", "load"]
@@ -82,4 +82,4 @@ def load(path: str, verbose: bool = True) -> ModuleType:
     return module
 
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

@@ -18,8 +18,8 @@ from . import context, initializer, io, metric
 from . import ndarray as nd
 from . import optimizer as opt
 from . import symbol as sym
-from ._borrowed import borrowed
 from ._io_files import checked
+from ._lent import lent
 from .base import error
 from .drafts import atomic_writers, settle
 from .ndarray.files import chunks
@@ -30,7 +30,7 @@ __all__ = ["BatchEndParam", "FeedForward", "checkpoint_file", "load_checkpoint",
 #: What callbacks at the end of a batch, and of a score, get: numbers of epoch and batch, the metric, and the variables of the loop.
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------------

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from . import ndarray
-from ._ctext import py_str
+from ._lent import lent
 from .base import error
 from .ndarray import NDArray
 
-__all__ = ["Monitor", "NDArray", "py_str", "sqrt"]
+__all__ = ["Monitor", "NDArray", "sqrt"]
+
+__getattr__ = lent(__name__)
 
 
 def _size(x: Any) -> Any:

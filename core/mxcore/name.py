@@ -1,7 +1,7 @@
 """Names of symbols that the user did not name, as ``mxnet.name``."""
 from __future__ import annotations
 
-from ._borrowed import borrowed
+from ._lent import lent
 from ._seat import Seated
 
 __all__ = ["NameManager", "Prefix", "current"]
@@ -72,4 +72,4 @@ def current() -> NameManager:
     return NameManager.current  # type: ignore[no-any-return]
 
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

@@ -4,10 +4,10 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from ._borrowed import borrowed
 from ._core import rng
 from ._core.context import Context
 from ._core.errors import error
+from ._lent import lent
 
 __all__ = ["seed"]
 
@@ -41,7 +41,7 @@ def seed(seed_state: int, ctx: Any = "all") -> None:
         rng.seed(value, Context(ctx))
 
 
-_borrow = borrowed(__name__)
+_borrow = lent(__name__)
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ._borrowed import borrowed
+from ._lent import lent
 from .base import error
 
 __all__ = ["CudaKernel", "CudaModule"]
@@ -48,4 +48,4 @@ class CudaKernel:
         _refuse("CudaKernel")
 
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

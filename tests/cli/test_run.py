@@ -67,7 +67,7 @@ def test_children_find_mxnet(script, tmp_path):
         "    sys.stdout.flush()\n    subprocess.run([sys.executable, '-c', code], check=True)\n"
     )
     out = run(path, cwd=tmp_path)
-    assert out.stdout == "[(6, True)]\nmxcore.base <class 'float'>\n", out.stderr
+    assert out.stdout == "[(6, True)]\nmxnet.base <class 'float'>\n", out.stderr
 
 
 def test_missing_script_is_told(tmp_path):

@@ -35,7 +35,7 @@ def mxnet(clean):
 
 def test_top_module_says_its_version_and_delegates(mxnet):
     assert mxnet.__version__ == "1.9.1" != mxcore.__version__
-    assert mxnet.nd is mxcore.nd and mxnet.cpu(0) is mxcore.cpu(0)
+    assert mxnet.nd.NDArray is mxcore.nd.NDArray and mxnet.cpu(0) is mxcore.cpu(0)
     assert "nd" in dir(mxnet)
     with pytest.raises(AttributeError, match="mxnet.*no_such_thing"):
         _ = mxnet.no_such_thing
@@ -48,13 +48,13 @@ def test_every_form_of_import_gives_the_same_objects(mxnet):
     from mxnet.base import MXNetError as error_class
     from mxnet.ndarray import NDArray
 
-    assert base is mxcore.base and sys.modules["mxnet.base"] is sys.modules["mxcore.base"]
-    assert nd is mxnet.ndarray is mxcore.nd and NDArray is mxcore.nd.NDArray
+    assert base is mxnet.base is sys.modules["mxnet.base"] and base.MXNetError is mxcore.base.MXNetError
+    assert nd is mxnet.ndarray is mxnet.nd and NDArray is mxcore.nd.NDArray
     assert error_class is MXNetError
 
 
 def test_short_names_are_modules_too(mxnet):
-    assert importlib.import_module("mxnet.nd") is mxcore.nd
+    assert importlib.import_module("mxnet.nd") is mxnet.ndarray
 
 
 @pytest.mark.parametrize("package, name", [
@@ -91,15 +91,50 @@ def test_foreign_modules_are_not_lent(mxnet):
         importlib.import_module("mxnet._core.errors.sys")
 
 
-def test_inner_modules_of_mxnet_are_answered_by_the_package(mxnet, monkeypatch):
-    package = types.ModuleType("mxcore.notebook")
-    package.__path__ = []
-    package.LogMetrics = object()
-    monkeypatch.setitem(sys.modules, "mxcore.notebook", package)
-    monkeypatch.setitem(alias._INNER, "notebook", "callback")
-    assert importlib.import_module("mxnet.notebook.callback").LogMetrics is package.LogMetrics
-    with pytest.raises(ModuleNotFoundError):
-        importlib.import_module("mxnet.notebook.other")
+def test_what_is_written_to_a_module_reaches_mxcores(mxnet, monkeypatch):
+    import mxnet.gluon.utils
+
+    def mine(x):
+        return x
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mxnet.gluon.utils, "download", mine)
+        assert mxcore.gluon.utils.download is mine is mxnet.gluon.utils.download
+    assert mxcore.gluon.utils.download is mxnet.gluon.utils.download is not mine
+    mxnet.nd.mine = mine
+    assert mxcore.nd.mine is mine is mxnet.nd.mine
+    del mxnet.nd.mine
+    assert not hasattr(mxcore.nd, "mine") and not hasattr(mxnet.nd, "mine")
+
+
+def test_parts_of_a_package_do_not_reach_mxcore(mxnet):
+    importlib.import_module("mxnet.gluon.nn.basic_layers")
+    assert mxnet.gluon.nn.basic_layers.Dense is mxcore.gluon.nn.Dense
+    assert "basic_layers" not in vars(mxcore.gluon.nn) and mxcore.gluon.nn.__name__ == "mxcore.gluon.nn"
+
+
+def test_functions_hide_parts_of_their_name(mxnet):
+    importlib.import_module("mxnet.gluon.model_zoo.vision.alexnet")
+    assert mxnet.gluon.model_zoo.vision.alexnet is mxcore.gluon.model_zoo.vision.alexnet
+    assert callable(mxnet.gluon.model_zoo.vision.alexnet)
+
+
+def test_modules_show_what_they_hold(mxnet):
+    assert {"SGD", "Adam", "create"} <= set(vars(mxnet.optimizer)) and vars(mxnet.optimizer)["SGD"] is mxcore.optimizer.SGD
+    assert {"SGD", "NDabs"} <= set(dir(mxnet.optimizer))
+    assert mxnet.gluon.nn.__doc__ == mxcore.gluon.nn.__doc__ and mxnet.gluon.nn.__file__ == mxcore.gluon.nn.__file__
+    assert importlib.reload(mxnet.gluon.nn).Dense is mxcore.gluon.nn.Dense
+    assert pickle.loads(pickle.dumps(mxnet.gluon.nn)) is mxnet.gluon.nn
+
+
+def test_plugins_that_come_later_replace_operators(mxnet):
+    from mxcore._core import registry
+
+    before = mxnet.nd.relu
+    assert mxnet.nd.relu is before and "relu" in alias._own(mxnet.nd)
+    registry.changed()
+    assert "relu" not in alias._own(mxnet.nd)
+    assert mxnet.nd.relu(mxnet.nd.ones(1)).asscalar() == 1
 
 
 def test_missing_dependency_of_a_module_is_told_as_such(mxnet, monkeypatch, tmp_path):

@@ -330,6 +330,25 @@ def test_modes():
     assert autograd.set_recording(True) is False and autograd.set_recording(False) is True
 
 
+def test_functions_add_to_gradients_that_are_added_up():
+    class Product(autograd.Function):
+        def forward(self, x, y):
+            self.save_for_backward(x, y)
+            return x * y
+
+        def backward(self, dz):
+            x, y = self.saved_tensors
+            return dz * y, dz * x
+
+    x, y = var([2.0]), var([3.0])
+    y.attach_grad(grad_req="add")
+    for _ in range(2):
+        with autograd.record():
+            z = Product()(x, y) * 5
+        z.backward()
+    assert (x.grad.asscalar(), y.grad.asscalar()) == (15, 20)
+
+
 def test_function_is_used_once_and_checks_its_gradients():
     class Two(autograd.Function):
         def forward(self, x, y):

@@ -45,3 +45,29 @@ def test_memonger(example):
     for way in rows:
         assert rows[way][1:3] == pytest.approx([first, last], rel=1e-2)
         assert rows[way][3] < 1e-5
+
+
+def curves(printed):
+    """The perplexities of training and validation, epoch by epoch."""
+    rows = re.findall(r"^epoch \d+: perplexity (\S+), validation perplexity (\S+), \d+ words/s$", printed, re.M)
+    return [[float(row[side]) for row in rows] for side in (0, 1)]
+
+
+@pytest.mark.parametrize("options", [(), ("--tied", "--layers", 2, "--dropout", 0)], ids=["plain", "tied"])
+def test_word_language_model(example, options):
+    printed = example("word_language_model", "--epochs", 6, *options)
+    assert figure(r"epoch 0: validation perplexity (\S+)", printed) == pytest.approx(662, abs=2)  # as many as there are words
+    train, valid = curves(printed)
+    assert len(train) == 6 and train == sorted(train, reverse=True) and train[-1] < (70 if options else 25)
+    assert valid[-1] < min(valid[0], 110 if options else 40)
+    assert len(re.findall(r"^> this is the\b", printed, re.M)) == 3
+
+
+def test_word_language_model_goes_on_from_its_file(example, tmp_path):
+    (tmp_path / "text.txt").write_text("one two three four\ntwo four six\n" * 40)
+    (tmp_path / "valid.txt").write_text("two four six\n" * 20)
+    common = "--text", "text.txt", "--valid-text", "valid.txt", "--start", "one two", "--temperature", 0.1
+    first = example("word_language_model", *common, "--epochs", 8, "--save", "m.params")
+    second = example("word_language_model", *common, "--epochs", 0, "--load", "m.params")
+    assert figure(r"epoch 0: validation perplexity (\S+)", second) == min(curves(first)[1]) < 2
+    assert second.count("> one two three four\n") == 3

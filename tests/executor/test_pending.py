@@ -196,3 +196,94 @@ def test_methods_of_strided_memory_wait_for_it(f):
     x = transfer.wrap(memory, mx.cpu(), nd.NDArray)
     late([x])
     np.testing.assert_array_equal(f(x).asnumpy(), wanted)
+
+
+def push_all():
+    """As with several contexts and heavy operators: the engine gets whatever may go to it."""
+    for i in range(2):
+        engine.it.note(mx.cpu(i))
+    engine.it.work_limit = -1.0
+
+
+def test_a_gradient_of_nothing_is_zero(monkeypatch):
+    """The worker that runs a program hands over the zeros itself."""
+    push_all()
+    x, grad, dy = mx.sym.Variable("x"), nd.full((3, 4), 5), nd.full((3, 4), 7)
+    monkeypatch.setattr(mx.cpu().device, "empty", lambda shape, dtype, index: np.full(shape, 9, dtype))  # new memory holds anything
+    exe = mx.sym.broadcast_lesser_equal(x, x).bind(mx.cpu(), {"x": nd.ones((3, 4))}, args_grad={"x": grad})
+    exe.forward(is_train=True)
+    exe.backward([dy])
+    np.testing.assert_array_equal(grad.asnumpy(), np.zeros((3, 4)))
+
+
+class Loop(gluon.HybridBlock):
+    """A loop whose steps share weights."""
+
+    def __init__(self, normalised):
+        super().__init__()
+        self.normalised = normalised
+        self.weight = self.params.get("weight", shape=(6, 6))
+        self.bias = self.params.get("bias", shape=(6,))
+        self.mean = self.params.get("mean", shape=(6,), grad_req="null", init="zeros")
+        self.var = self.params.get("var", shape=(6,), grad_req="null", init="ones")
+
+    def hybrid_forward(self, F, x, weight, bias, mean, var):
+        def step(d, state):
+            y = F.FullyConnected(d + state, weight, bias, num_hidden=6)
+            if self.normalised:  # an operator that keeps the body from being compiled
+                y = F.BatchNorm(y, bias, bias, mean, var, fix_gamma=False)
+            return F.tanh(y), state + d
+        y, _ = F.contrib.foreach(step, x, F.zeros((4, 6)))
+        return F.broadcast_add(y, 0 * (mean + var).reshape((1, 1, 6)))
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("normalised", [False, True])
+def test_gradients_of_a_loop_wait_for_what_its_steps_handed_to_the_engine(normalised, hybrid):
+    def results():
+        net = Loop(normalised)
+        net.initialize()
+        rs = np.random.RandomState(3)
+        for name in ("weight", "bias"):
+            p = getattr(net, name)
+            p.set_data(nd.array(rs.uniform(-1, 1, p.shape)))
+        net.hybridize(hybrid)
+        x = nd.array(rs.uniform(-1, 1, (5, 4, 6)))
+        x.attach_grad()
+        for _ in range(3):
+            with autograd.record():
+                y = net(x)
+            y.backward(nd.array(rs.uniform(-1, 1, y.shape)))
+        return [y, x.grad, net.weight.grad(), net.bias.grad(), net.mean.data(), net.var.data()]
+
+    want = [a.asnumpy() for a in results()]
+    push_all()
+    for a, b in zip(results(), want):
+        np.testing.assert_allclose(a.asnumpy(), b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("use", [lambda g: g.tostype("default"), lambda g: g * 2 / 2, lambda g: -nd.sgd_update(nd.zeros(g.shape), g, lr=1), lambda g: g.data.sum()])
+def test_a_sparse_gradient_is_there_after_backward(use):
+    """Whoever reads a sparse array takes its parts at the call."""
+    a, dy = mx.sym.Variable("a"), nd.ones((3, 2))
+    exe = (a * a).bind(mx.cpu(), {"a": nd.array([[1, 2], [0, 0], [3, 4]])}, {"a": nd.sparse.zeros("row_sparse", (3, 2))})
+    exe.forward(is_train=True)
+    gate = later(dy, 1.0)
+    threading.Timer(0.05, gate.set).start()
+    exe.backward(dy)
+    assert use(exe.grad_dict["a"]).asnumpy().sum() == 20
+
+
+def test_a_run_of_an_executor_does_not_overtake_the_one_before():
+    """Backward waits for its head gradient, while all that the next forward reads is there."""
+    x, grad, dy = mx.sym.Variable("x"), nd.zeros(1), nd.zeros(1)
+    exe = (mx.sym.exp(x) * x).bind(mx.cpu(), [nd.array([1.0])], [grad])
+    push_all()
+    y = exe.forward(is_train=True)[0].asscalar()
+    gate = later(dy, 1.0)
+    threading.Timer(0.05, gate.set).start()
+    exe.backward(dy)
+    other = exe.reshape(x=(1,))  # shares the memory
+    other.arg_arrays[0] = nd.array([5.0])
+    other.forward(is_train=True)
+    np.testing.assert_allclose(grad.asscalar(), 2 * y, rtol=1e-5)

@@ -5,6 +5,7 @@ import pytest
 import mxcore as mx
 from mxcore import autograd, gluon, nd
 from mxcore.base import MXNetError
+from mxcore.compat.names import find
 from mxcore.gluon import rnn
 
 from ..golden import rnn_cases
@@ -276,12 +277,12 @@ def test_cells_of_others_use_what_ours_use():
 
         def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
             self.reset()
-            inputs, axis, F, batch = rnn.rnn_cell._format_sequence(length, inputs, layout, False)
-            states, outputs = rnn.rnn_cell._get_begin_state(self, F, begin_state, inputs, batch), []
+            inputs, axis, F, batch = find("mxnet.gluon.rnn.rnn_cell", "_format_sequence")(length, inputs, layout, False)
+            states, outputs = find("mxnet.gluon.rnn.rnn_cell", "_get_begin_state")(self, F, begin_state, inputs, batch), []
             for x in inputs:
                 output, states = self(x, states)
                 outputs.append(output)
-            return rnn.rnn_cell._mask_sequence_variable_length(F, outputs, length, valid_length, axis, True), states
+            return find("mxnet.gluon.rnn.rnn_cell", "_mask_sequence_variable_length")(F, outputs, length, valid_length, axis, True), states
 
     cell = made(Gate(prefix="g_"))
     lengths = nd.array([2, 5])
@@ -293,7 +294,7 @@ def test_cells_of_others_use_what_ours_use():
     y /= 1 + abs(y)
     np.testing.assert_allclose(cell(x, cell.begin_state(2))[0].asnumpy(), np.where(y < 0, y / 2, y), rtol=1e-6)
     assert "(dense): Dense(3 -> 3, linear)" in repr(cell)
-    assert isinstance(rnn.GRU(3), rnn.rnn_layer._RNNLayer)
+    assert isinstance(rnn.GRU(3), find("mxnet.gluon.rnn.rnn_layer", "_RNNLayer"))
 
 
 @pytest.mark.parametrize("call, kind, text", [

@@ -7,6 +7,7 @@ import pytest
 
 import mxcore as mx
 from mxcore.base import MXNetError
+from mxcore.image.functions import interpolation
 
 from ..golden.image_cases import IMAGES
 
@@ -105,4 +106,4 @@ def test_windows_hold_what_they_promise(picture):
 
 @pytest.mark.parametrize("sizes, method", [((), 2), ((4, 4, 8, 8), 2), ((8, 8, 4, 4), 3), ((8, 4, 4, 8), 1), ((4, 4, 4, 4), 1)])
 def test_methods_that_other_libraries_ask_for(sizes, method):  # GluonCV
-    assert mx.image.image._get_interp_method(9, sizes) == method and mx.image.image._get_interp_method(4, sizes) == 4
+    assert interpolation(9, sizes) == method and interpolation(4, sizes) == 4

@@ -52,3 +52,22 @@ def test_whole_powers_are_exact_and_what_does_not_fit_is_the_lowest_number():
     assert (a**b).asnumpy().tolist() == [3**39, -3**39, 2**62, -2**63, -2**63]
     assert (mx.nd.array([2, 7, -2], dtype="int32") ** 40).asnumpy().tolist() == [-2**31] * 3
     assert (mx.nd.array([2, 7, 3], dtype="uint8") ** 3).asnumpy().tolist() == [8, 343 - 256, 27]
+
+
+def _slopes(f, values):
+    x = mx.nd.array(values)
+    x.attach_grad()
+    with mx.autograd.record():
+        y = f(x)
+    y.backward()
+    return x.grad.asnumpy().tolist()
+
+
+@pytest.mark.parametrize("f", [mx.nd.gammaln, mx.nd.gamma])
+def test_the_gamma_function_rises_without_end(f):
+    assert _slopes(f, [np.inf]) == [np.inf]
+
+
+def test_slopes_of_the_powers_of_zero():
+    """As of ``power(array, array)``, and in MXNet: the logarithm of 0 is minus infinity."""
+    assert _slopes(lambda x: 0**x, [-2.0, -0.5, 0.0]) == [-np.inf] * 3

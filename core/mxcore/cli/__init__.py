@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from .._defaults import COMMANDS
-from ..base import MXNetError, error
+from .._commands import COMMANDS
+from .._core.errors import MXNetError, error  # `base` needs NumPy, and scripts should not wait for it twice
 
 
 def _plugin_help(name: str) -> str:
@@ -41,11 +41,13 @@ _HINT = "`mxcore COMMAND --help` says more."
 
 def _find(name: str) -> tuple[str, Any] | None:
     """Help line and object of a sub-command, or None."""
+    text, module = COMMANDS.get(name, ("", ""))
+    # Stock commands work whatever plugins do, and must not load them: scripts may yet set what decides about plugins.
+    if module and "MXCORE_PREFER" not in os.environ:
+        return text, importlib.import_module(module)
     from .._core import registry
 
-    # Stock commands work whatever plugins do, and must not load them: scripts may yet set what decides about plugins.
-    if name in COMMANDS and ("MXCORE_PREFER" not in os.environ or registry.tables["cli"].find(name) in (None, COMMANDS[name][1])):
-        text, module = COMMANDS[name]
+    if module and registry.tables["cli"].find(name) in (None, module):
         return text, importlib.import_module(module)
     if name in registry.names("cli"):
         command = registry.lookup("cli", name)

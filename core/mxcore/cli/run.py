@@ -6,7 +6,7 @@ import os
 import runpy
 import sys
 
-from ..base import MXNetError, error
+from .._core.errors import MXNetError, error
 from ..compat import install_as_mxnet, legacy_names
 
 

@@ -1,94 +1,120 @@
-"""``import mxnet`` answered by mxcore: a meta-path finder maps each ``mxnet.…`` to a module of mxcore."""
+"""``import mxnet`` answered by mxcore: a meta-path finder makes a module for each ``mxnet.…`` that shows what MXNet's shows."""
 from __future__ import annotations
 
 import importlib
 import sys
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
 
-from ..base import error
+from .._core.errors import error
 from ..libinfo import __version__ as VERSION  # what code asks for that was written against MXNet 1.9.1 (GluonCV and GluonNLP compare it)
+from . import names
 
-# Modules in which MXNet keeps what the package around them shows. Pickles and a few scripts name them; where
-# mxcore has no module of that name, the package itself answers.
-_INNER = {
-    "contrib": "ndarray symbol",
-    "contrib.amp": "amp lists loss_scaler",
-    "gluon": "block parameter trainer utils",
-    "gluon.contrib.cnn": "conv_layers",
-    "gluon.contrib.data": "sampler text",
-    "gluon.contrib.estimator": "batch_processor estimator event_handler utils",
-    "gluon.contrib.nn": "basic_layers",
-    "gluon.contrib.rnn": "conv_rnn_cell rnn_cell",
-    "gluon.data": "dataloader dataset sampler",
-    "gluon.data.vision": "datasets",
-    "gluon.model_zoo.vision": "alexnet densenet inception mobilenet resnet squeezenet vgg",
-    "gluon.nn": "activations basic_layers conv_layers",
-    "gluon.rnn": "rnn_cell rnn_layer",
-    "image": "detection image",
-    "io": "io utils",
-    "kvstore": "base kvstore",
-    "module": "base_module bucketing_module executor_group module python_module sequential_module",
-    "ndarray": "_internal ndarray op register utils",
-    "ndarray.numpy": "_op",
-    "ndarray.numpy_extension": "_op",
-    "numpy": "multiarray utils",
-    "optimizer": "contrib optimizer",
-    "rnn": "io rnn rnn_cell",
-    "symbol": "_internal op register symbol",
-    "symbol.numpy": "_symbol",
-}
+#: What a module keeps once it was asked for; other values may change where they live.
+_KEPT = (ModuleType, type, FunctionType, BuiltinFunctionType)  # modules first: a lazy one loads when more is asked of it
+
+
+def _own(module: ModuleType) -> dict[str, Any]:
+    """What a module holds itself."""
+    return ModuleType.__dict__["__dict__"].__get__(module)
+
+
+def _home(module: ModuleType, name: str | None = None) -> ModuleType:
+    """The module of mxcore that holds what a module shows: the one that knows the name, else the first; an empty one where there is none."""
+    owners = names.homes(module.__name__)
+    return next((o for o in owners if name is not None and name in vars(o)), owners[0] if owners else ModuleType(module.__name__))
 
 
 class _MXNet(ModuleType):
-    """The module ``mxnet``: its own version, and everything else from mxcore."""
+    """A module ``mxnet.x.y``: its names are looked up when asked for, what is written to it reaches mxcore's module."""
 
-    def __getattr__(self, name: str) -> object:
-        try:
-            return getattr(importlib.import_module("mxcore"), name)
-        except AttributeError as e:
-            raise AttributeError(f"module 'mxnet' (answered by mxcore) has no attribute {name!r}") from e
+    def __getattr__(self, name: str) -> Any:
+        own = self.__name__
+        if name == "__all__":
+            value: Any = names.listed(own)
+        elif name.startswith("__") and name.endswith("__"):
+            value = getattr(_home(self), name)
+        else:
+            value = names.find(own, name)
+        if isinstance(value, _KEPT):
+            ModuleType.__setattr__(self, name, value)
+            if type(value) is FunctionType:
+                _forget_later(self, name)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if type(value) is _MXNet:  # a part of the package, which the import system hangs up here: not for mxcore's module
+            known = names.facts(self.__name__)
+            if known and known.sources.get(name, ("", ""))[1]:
+                return  # a function of that name hides it, as `vision.alexnet`
+        elif not name.startswith("__"):
+            setattr(_home(self, name), name, value)
+        ModuleType.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in vars(owner := _home(self, name)):
+            delattr(owner, name)
+        if name in _own(self):
+            ModuleType.__delattr__(self, name)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(importlib.import_module("mxcore"))})
+        return sorted({*_own(self), *dir(_home(self)), *names.listed(self.__name__)})
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        """Everything by name, for programs that pick from ``vars(mx.optimizer)``."""
+        return {**{n: getattr(self, n) for n in names.listed(self.__name__)}, **_own(self)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return importlib.import_module, (self.__name__,)
+
+
+_kept: list[tuple[ModuleType, str]] = []
+
+
+def _forget_later(module: ModuleType, name: str) -> None:
+    """Keep a function only until plugins come or go, which may put another operator in its place."""
+    if not _kept:
+        on_change = importlib.import_module("mxcore._core.registry").on_change
+        if _forget not in on_change:
+            on_change.append(_forget)
+    _kept.append((module, name))
+
+
+def _forget() -> None:
+    for module, name in _kept:
+        _own(module).pop(name, None)
+    _kept.clear()
 
 
 def top() -> ModuleType:
     """Make the module ``mxnet``."""
     module = _MXNet("mxnet", importlib.import_module("mxcore").__doc__)
-    module.__version__ = VERSION  # type: ignore[attr-defined]
+    ModuleType.__setattr__(module, "__version__", VERSION)
     module.__path__ = []  # a package, whose parts only the finder below knows
-    module.__spec__ = ModuleSpec("mxnet", None, is_package=True)
+    module.__spec__ = ModuleSpec("mxnet", _Loader(), is_package=True)  # type: ignore[arg-type]
     return module
 
 
-def _resolve(path: str) -> ModuleType | None:
-    """Find mxcore's module for ``gluon.nn``: a real one, an attribute (``nd``), or the package around it."""
-    try:
-        return importlib.import_module(f"mxcore.{path}")
-    except ModuleNotFoundError as e:
-        if not f"mxcore.{path}.".startswith(f"{e.name}."):
-            raise  # the module is there and lacks something else
-    parent, _, last = path.rpartition(".")
-    package = _resolve(parent) if parent else importlib.import_module("mxcore")
-    found = getattr(package, last, None)
-    if isinstance(found, ModuleType) and found.__name__.startswith("mxcore"):
-        return found
-    return package if last in _INNER.get(parent, "").split() else None
+class _Loader:
+    """Loader of the modules below ``mxnet``."""
 
-
-class _Alias:
-    """Loader that puts a ready module under a second name and leaves the module itself as it is."""
-
-    def __init__(self, module: ModuleType) -> None:
-        self.module = module
-
-    def create_module(self, spec: ModuleSpec) -> None:
-        """Let the import system make its empty module, which `exec_module` then replaces."""
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Make the module, or say why mxcore has nothing for it."""
+        if spec.name == "mxnet":
+            return top()
+        why = names.reason(spec.name)
+        if why:
+            raise ModuleNotFoundError(f"No module named {spec.name!r}: MXNet 1.9.1 has it, mxcore does not: {why}", name=spec.name)
+        return _MXNet(spec.name, getattr(next(iter(names.homes(spec.name)), None), "__doc__", None))
 
     def exec_module(self, module: ModuleType) -> None:
-        """Replace the fresh module; the import system looks into `sys.modules` again after this call."""
-        sys.modules[module.__name__] = self.module
+        """Put another module in the place of this one where MXNet shows that under a short name, as ``mxnet.nd``."""
+        parent, _, last = module.__name__.rpartition(".")
+        known = names.facts(parent)
+        if known and names.facts(module.__name__) is None and known.sources.get(last, ("", last))[1] == "":
+            sys.modules[module.__name__] = importlib.import_module(known.sources[last][0])
 
 
 class _Finder:
@@ -97,20 +123,23 @@ class _Finder:
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Return the spec of an alias, or None for other names and for what mxcore does not have."""
         if name == "mxnet":
-            return ModuleSpec(name, _Alias(top()), is_package=True)
+            return ModuleSpec(name, _Loader(), is_package=True)  # type: ignore[arg-type]
         if not name.startswith("mxnet."):
             return None
-        module = _resolve(name.removeprefix("mxnet."))
-        return module and ModuleSpec(name, _Alias(module), is_package=hasattr(module, "__path__"))
+        owners = names.homes(name)
+        if not owners and names.facts(name) is None:
+            return None
+        return ModuleSpec(name, _Loader(), is_package=names.is_package(name) or any(hasattr(o, "__path__") for o in owners[:1]))  # type: ignore[arg-type]
 
 
 def install_as_mxnet() -> None:
     """Make ``import mxnet`` in this process give mxcore.
 
     ``import mxnet.x.y``, ``from mxnet.x import y`` and pickles that name ``mxnet.…`` classes resolve when
-    they are met, to mxcore's own modules and classes: ``mxnet.gluon is mxcore.gluon``. Only ``mxnet`` itself
-    is a thin module of its own, with ``__version__ == "1.9.1"``. An installed MXNet is passed over, not
-    touched. A second call changes nothing.
+    they are met: each module shows what MXNet's module of that name shows, mxcore's own classes and functions
+    (``mxnet.nd.NDArray is mxcore.nd.NDArray``), also names that it merely imports (``mxnet.test_utils.np``) and
+    ``import *``. What a program writes to a module (``mx.nd.relu = mine``) reaches mxcore's. ``mxnet.__version__``
+    is ``"1.9.1"``. An installed MXNet is passed over, not touched. A second call changes nothing.
 
     Raises
     ------

@@ -1,69 +1,17 @@
-"""Names that newer Python and NumPy removed and MXNet-era scripts use, put back for one process."""
+"""Names that newer Python and NumPy removed and MXNet-era scripts use, put back for one process.
+
+What belongs to a module that is loaded is put back at once, the rest when that module is imported: a script pays for what it uses.
+"""
 from __future__ import annotations
 
-import base64
-import collections
-import collections.abc
-import configparser
-import errno
-import fractions
 import importlib
-import inspect
-import math
-import os
+import importlib.util
 import sys
 import threading
-import time
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
-
-import numpy as np
-
-from . import stdlib
-
-
-def _asfarray(a: Any, dtype: Any = np.float64) -> Any:
-    return np.asarray(a, dtype if np.issubdtype(dtype, np.inexact) else np.float64)
-
-
-def _in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) -> Any:
-    return np.isin(np.ravel(ar1), ar2, assume_unique=assume_unique, invert=invert)
-
-
-# Text names another member of NumPy. Methods that ndarray lost (tostring, itemset, newbyteorder) cannot be
-# put back: the type is closed.
-_NUMPY: dict[str, Any] = {
-    # builtins (NumPy 2 has types named bool and long again)
-    "int": int, "float": float, "complex": complex, "object": object, "str": str, "unicode": str,
-    # scalar types
-    "bool8": "bool_", "int0": "intp", "uint0": "uintp", "float_": "float64", "cfloat": "complex128",
-    "complex_": "complex128", "singlecomplex": "complex64", "longfloat": "longdouble",
-    "longcomplex": "clongdouble", "clongfloat": "clongdouble", "string_": "bytes_", "bytes0": "bytes_",
-    "unicode_": "str_", "str0": "str_", "object0": "object_", "void0": "void", "typeDict": "sctypeDict",
-    # constants
-    "Inf": "inf", "Infinity": "inf", "infty": "inf", "PINF": "inf", "NINF": -np.inf, "NaN": "nan",
-    "NAN": "nan", "PZERO": 0.0, "NZERO": -0.0,
-    # functions
-    "product": "prod", "cumproduct": "cumprod", "sometrue": "any", "alltrue": "all", "round_": "round",
-    "rank": "ndim", "mat": "asmatrix", "row_stack": "vstack", "trapz": "trapezoid",
-    "asscalar": lambda a: np.asarray(a).item(),
-    "asfarray": _asfarray,
-    "in1d": _in1d,
-    "msort": lambda a: np.sort(a, axis=0),
-    "issubclass_": lambda a, b: isinstance(a, type) and issubclass(a, b),
-}  # fmt: skip
-
-_ATTRIBUTES: list[tuple[Any, dict[str, Any]]] = [
-    (collections, {name: getattr(collections.abc, name) for name in collections.abc.__all__}),
-    (inspect, {"getargspec": stdlib.getargspec, "ArgSpec": stdlib.ArgSpec}),
-    (fractions, {"gcd": math.gcd}),
-    (time, {"clock": time.perf_counter}),
-    (os, {"errno": errno}),
-    (base64, {"encodestring": base64.encodebytes, "decodestring": base64.decodebytes}),
-    (configparser, {"SafeConfigParser": configparser.ConfigParser}),
-    (threading.Thread, {"isAlive": threading.Thread.is_alive}),
-]
 
 
 def _add(owner: Any, names: dict[str, Any]) -> list[str]:
@@ -76,40 +24,121 @@ def _add(owner: Any, names: dict[str, Any]) -> list[str]:
     return [f"{label}.{name}" for name in missing]
 
 
+def _numpy(np: Any) -> list[str]:
+    from . import numpy1
+
+    put_back = [n for owner, names in numpy1.names() for n in _add(owner, names)] + numpy1.methods()
+    for name, function in numpy1.replaced().items():
+        setattr(np, name, function)
+    np.set_printoptions(legacy="1.25")  # numbers in lists print as numbers
+    return put_back
+
+
+def _asnumpy(module: Any) -> list[str]:
+    from .numpy1 import with_old_arrays
+
+    for kind in (vars(module)[n] for n in ("Array", "BaseSparseNDArray") if n in vars(module)):  # asking would look for an operator
+        kind.asnumpy = with_old_arrays(kind.asnumpy)
+    return []
+
+
+def _inspect(module: Any) -> list[str]:
+    from . import argspec
+
+    return _add(module, {"getargspec": argspec.getargspec, "ArgSpec": argspec.ArgSpec})
+
+
+#: Module -> what puts its names back.
+_AFTER: dict[str, Callable[[Any], list[str]]] = {
+    "collections": lambda m: _add(m, {n: getattr(importlib.import_module("collections.abc"), n) for n in m.abc.__all__}),
+    "inspect": _inspect,
+    "fractions": lambda m: _add(m, {"gcd": importlib.import_module("math").gcd}),
+    "time": lambda m: _add(m, {"clock": m.perf_counter}),
+    "os": lambda m: _add(m, {"errno": importlib.import_module("errno")}),
+    "base64": lambda m: _add(m, {"encodestring": m.encodebytes, "decodestring": m.decodebytes}),
+    "configparser": lambda m: _add(m, {"SafeConfigParser": m.ConfigParser}),
+    "threading": lambda m: _add(m.Thread, {"isAlive": m.Thread.is_alive}),
+    "numpy": _numpy,
+    "mxcore._core.array": _asnumpy,
+    "mxcore.ndarray.sparse": _asnumpy,
+}
+
+
+class _After:
+    """Meta-path finder, asked first, that adds to modules once they are loaded."""
+
+    def __init__(self) -> None:
+        self._here = threading.local()
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return the spec that the others find, with a loader that does more."""
+        if name not in _AFTER or getattr(self._here, "finding", "") == name:
+            return None
+        self._here.finding = name
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._here.finding = ""
+        if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
+            return None
+        load = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            load(module)
+            _AFTER[name](module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+#: Modules that the standard library no longer has; `stdlib.MODULES` makes what they hold.
+_LOST = {"distutils", "distutils.version", "distutils.util", "distutils.dir_util", "distutils.spawn", "distutils.sysconfig", "imp", "pipes",
+         "xml.etree.cElementTree"}  # fmt: skip
+#: Modules of NumPy that are gone -> where their functions are.
+_MOVED = {
+    **{f"numpy.lib.{n}": "numpy" for n in "arraysetops function_base index_tricks nanfunctions polynomial shape_base twodim_base type_check".split()},
+    "numpy.linalg.linalg": "numpy.linalg", "numpy.testing.utils": "numpy.testing",
+}  # fmt: skip
+
+
 class _LostModules:
-    """Meta-path finder, asked last, for modules that the standard library no longer has."""
+    """Meta-path finder, asked last, for modules that the standard library and NumPy no longer have."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Return a spec for a lost module, else None."""
-        if name not in stdlib.MODULES:
+        if name not in _LOST and name not in _MOVED:
             return None
-        return ModuleSpec(name, self, is_package=any(m.startswith(name + ".") for m in stdlib.MODULES))  # type: ignore[arg-type]
+        return ModuleSpec(name, self, is_package=any(m.startswith(name + ".") for m in _LOST))  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Let the import system make the module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Fill the module from the table."""
-        vars(module).update(stdlib.MODULES[module.__name__])
+        """Fill the module from the tables."""
+        from . import stdlib
+
+        moved = _MOVED.get(module.__name__)
+        vars(module).update(vars(importlib.import_module(moved)) if moved else stdlib.MODULES[module.__name__]())
 
 
 def legacy_names() -> list[str]:
-    """Put back names that newer Python and NumPy removed, where they are missing, for this process.
+    """Put back what newer Python and NumPy removed, where it is missing, for this process.
 
-    Covers NumPy's aliases (``np.float``, ``np.int``, ``np.float_``, ``np.product``, ``np.in1d`` …), the
-    abstract classes in `collections`, ``inspect.getargspec``, ``fractions.gcd``, ``time.clock``, ``os.errno``
-    and the modules `distutils`, `imp`, `pipes` and ``xml.etree.cElementTree`` as far as scripts (not
-    installers) use them. What exists is left alone.
+    Covers NumPy's aliases (``np.float``, ``np.int``, ``np.NaN``, ``np.product``, ``np.in1d`` …), methods of arrays (``tostring``,
+    ``itemset``), binary ``np.fromstring``, ragged ``np.array`` and its ``copy=False``; the conversion to a number of arrays with one element
+    that come from `NDArray.asnumpy`; the abstract classes in `collections`, ``inspect.getargspec``, ``fractions.gcd``, ``time.clock``,
+    ``os.errno`` and the modules `distutils`, `imp`, `pipes` and ``xml.etree.cElementTree`` as far as scripts (not installers) use them.
+    Names that exist are left alone.
 
     Returns
     -------
     list of str
-        The names put back, as ``'numpy.float'``. Missing modules are given when imported and are not listed.
+        The names put back at once, as ``'numpy.float'``. Modules that are not loaded get theirs when they are imported, lost modules
+        are given when they are.
 
     Notes
     -----
-    It changes modules that the whole process shares, so libraries should not call it; ``mxcore run`` does,
-    for a script.
+    It changes modules that the whole process shares, so libraries should not call it; ``mxcore run`` does, for a script.
 
     Examples
     --------
@@ -119,16 +148,8 @@ def legacy_names() -> list[str]:
     >>> np.float is float
     True
     """
-    numpy_names = {}
-    for name, value in _NUMPY.items():
-        if not isinstance(value, str):
-            numpy_names[name] = value
-        elif hasattr(np, value):
-            numpy_names[name] = getattr(np, value)
-    put_back = _add(np, numpy_names)
-    for owner, names in _ATTRIBUTES:
-        put_back += _add(owner, names)
-    if not any(isinstance(f, _LostModules) for f in sys.meta_path):
+    if not any(isinstance(f, _After) for f in sys.meta_path):
+        sys.meta_path.insert(0, _After())  # type: ignore[arg-type]
         sys.meta_path.append(_LostModules())  # type: ignore[arg-type]
         importlib.invalidate_caches()
-    return put_back
+    return [name for module, put_back in _AFTER.items() if module in sys.modules for name in put_back(sys.modules[module])]

@@ -4,34 +4,18 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-import inspect
 import os
 import re
-import shlex
 import shutil
 import sys
 import sysconfig
 import types
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+from .argspec import ArgSpec, getargspec
 
-class ArgSpec(NamedTuple):
-    """What `getargspec` returns."""
-
-    args: list[str]
-    varargs: str | None
-    keywords: str | None
-    defaults: tuple[Any, ...] | None
-
-
-def getargspec(func: Callable[..., Any]) -> ArgSpec:
-    """Names and defaults of a function's arguments; keyword-only arguments are a ValueError."""
-    spec = inspect.getfullargspec(func)
-    if spec.kwonlyargs or spec.annotations:
-        raise ValueError("getargspec: keyword-only arguments or annotations; use inspect.signature")
-    return ArgSpec(spec.args, spec.varargs, spec.varkw, spec.defaults)
+__all__ = ["MODULES", "ArgSpec", "LooseVersion", "StrictVersion", "copy_tree", "getargspec", "load_source", "mkpath", "strtobool"]
 
 
 @functools.total_ordering
@@ -114,20 +98,21 @@ def load_source(name: str, pathname: str, file: Any = None) -> types.ModuleType:
     return module
 
 
-#: The modules and what they hold.
-MODULES: dict[str, dict[str, Any]] = {
-    "distutils": {"__version__": ".".join(map(str, sys.version_info[:3]))},
-    "distutils.version": {"LooseVersion": LooseVersion, "StrictVersion": StrictVersion},
-    "distutils.util": {"strtobool": strtobool, "get_platform": sysconfig.get_platform},
-    "distutils.dir_util": {"copy_tree": copy_tree, "mkpath": mkpath, "remove_tree": shutil.rmtree},
-    "distutils.spawn": {"find_executable": shutil.which},
-    "distutils.sysconfig": {
+#: The modules, and what makes the names that each holds.
+MODULES: dict[str, Callable[[], dict[str, Any]]] = {
+    "distutils": lambda: {"__version__": ".".join(map(str, sys.version_info[:3]))},
+    "distutils.version": lambda: {"LooseVersion": LooseVersion, "StrictVersion": StrictVersion},
+    "distutils.util": lambda: {"strtobool": strtobool, "get_platform": sysconfig.get_platform},
+    "distutils.dir_util": lambda: {"copy_tree": copy_tree, "mkpath": mkpath, "remove_tree": shutil.rmtree},
+    "distutils.spawn": lambda: {"find_executable": shutil.which},
+    "distutils.sysconfig": lambda: {
         "get_python_lib": lambda *a, **k: sysconfig.get_path("purelib"),
         "get_python_inc": lambda *a, **k: sysconfig.get_path("include"),
         "get_config_var": sysconfig.get_config_var,
         "get_config_vars": sysconfig.get_config_vars,
     },
-    "imp": {"load_source": load_source, "reload": importlib.reload, "new_module": types.ModuleType},
-    "pipes": {"quote": shlex.quote},
-    "xml.etree.cElementTree": {n: getattr(ElementTree, n) for n in ElementTree.__all__},
+    "imp": lambda: {"load_source": load_source, "reload": importlib.reload, "new_module": types.ModuleType},
+    "pipes": lambda: {"quote": importlib.import_module("shlex").quote},
+    "xml.etree.cElementTree": lambda: {n: getattr(importlib.import_module("xml.etree.ElementTree"), n)
+                                       for n in importlib.import_module("xml.etree.ElementTree").__all__},
 }

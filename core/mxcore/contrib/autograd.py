@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import autograd
-from .._borrowed import borrowed
+from .._lent import lent
 from ..base import error
 from ..ndarray import NDArray, zeros_like
 
@@ -138,4 +138,4 @@ def grad(func: Callable[..., Any], argnum: int | Sequence[int] | None = None) ->
     return wrapped
 
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

@@ -1,5 +1,5 @@
 """Executors: symbols bound to arrays, run as flat programs; as ``mxnet.executor``."""
-from .._borrowed import borrowed
+from .._lent import lent
 from .body import Body
 from .cached_op import CachedOp
 from .executor import Executor
@@ -8,4 +8,4 @@ from .program import Program
 
 __all__ = ["Body", "CachedOp", "Executor", "Program", "enabled", "passes_off"]
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

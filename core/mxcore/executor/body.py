@@ -251,7 +251,9 @@ class CompiledSteps:
             weight = transfer.wrap(self._inputs[0][self.body.names.index(n.inputs[2][0].name)], ctx)
             wanted = tuple(j in outs for j in range(n.n_out))
             values = dispatch.invoke(n.op, [*rows, weight], n.params, wanted=wanted)
-            found.update({i: values[j]._data for j, i in outs.items()})
+            for j, i in outs.items():
+                values[j].wait_to_read()  # the product may be with the engine
+                found[i] = values[j]._data
         return found
 
     def _gradient(self, head: int, parity: int) -> Any:

@@ -94,6 +94,8 @@ class Executor:
         self._settings = Settings.now()
         #: Memory of temporary results, (training, context, dtype) -> block; executors that share have one dict.
         self._blocks: dict[Any, Any] = shared_exec._blocks if shared_exec is not None else {}
+        #: Stands for both for the engine, which orders the runs by it.
+        self._memory: Storage = shared_exec._memory if shared_exec is not None else Storage(self._ctx)
         #: Memory of outputs, shared likewise.
         self._room: dict[str, Any] = shared_exec._room if shared_exec is not None else {}
         #: Parameters of stateful operators, which live as long as the executor.
@@ -265,7 +267,7 @@ class Executor:
         given = [*zip(self._arg_names, self.arg_arrays), *states.items(), *head_grads]
         heads = range(len(self.outputs)) if part == 0 else compiled.grads
         reads = [a._st for _, a in given]
-        writes = [a._st for a in (*targets, *states.values()) if a is not None]
+        writes = [*(a._st for a in (*targets, *states.values()) if a is not None), self._memory]
         monitor = self._monitor
         if train:
             for name, a in zip(self._aux_names, self.aux_arrays):
@@ -283,7 +285,9 @@ class Executor:
 
         for st in writes:
             st.version += 1
-        launch(program, part, self._ctx, work, reads, writes, now=monitor is not None, train=train)
+        # A sparse array gets other parts, which readers take at once: it must never be with the engine.
+        now = monitor is not None or any(a is not None and a.stype != "default" for a in targets)
+        launch(program, part, self._ctx, work, reads, writes, now=now, train=train)
         for n, a in zip(self._aux_names, self.aux_arrays):
             if states[n] is not a:
                 write(a, states[n])
@@ -314,7 +318,9 @@ class Executor:
         ctx, data = target.context, target._data
         if value is None:
             if req == "write":
-                transfer.store(ctx.device, zeros(target.stype, target.shape, ctx, data.dtype)._data, target)
+                # An operator would be handed to the engine, maybe to the very worker that runs this.
+                nothing = ctx.device.xp.zeros(target.shape, data.dtype) if target.stype == "default" else zeros(target.stype, target.shape, ctx, data.dtype)._data
+                transfer.store(ctx.device, nothing, target)
             return
         if req == "add":
             value = grad_add.body(dispatch.K(ctx, True), None, data, value)  # type: ignore[misc]

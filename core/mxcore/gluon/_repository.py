@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tarfile
+import zipfile
 
-from ..base import error
+from ..base import MXNetError, error
+from ..drafts import atomic_writer
+from ..limits import check_unpacked
 from .utils import download
 
-__all__ = ["data_dir", "fetch"]
+__all__ = ["data_dir", "fetch", "unpack"]
 
 _PUBLISHED = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
 
@@ -49,3 +54,50 @@ def fetch(remote, root, sha1_hash, what):
             f"{what}: {path} is not there and cannot be downloaded. Put the file there, or name the folder "
             f"that has it with root=. ({e})",
         ) from e
+
+
+def unpack(archive, names, root):
+    """Take files out of a tar or zip archive, and nothing else, whatever folders it has.
+
+    Parameters
+    ----------
+    archive : str
+    names : iterable of str
+        Names of the files, without folders.
+    root : str
+        Folder to put them.
+
+    Raises
+    ------
+    MXNetError (ValueError)
+        If the archive is damaged or lacks a file.
+    """
+    wanted = set(names)
+    try:
+        for name, size, source in _files(archive, wanted):
+            check_unpacked(size, archive)
+            with source, atomic_writer(os.path.join(root, name)) as out:
+                shutil.copyfileobj(source, out, 1 << 20)
+            wanted.remove(name)
+    except MXNetError:  # of the disk that it is unpacked to, or of what is too large
+        raise
+    except Exception as e:  # damaged archives raise anything
+        raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
+    if wanted:
+        raise error(ValueError, f"{archive} lacks {', '.join(sorted(wanted))}")
+
+
+def _files(archive, wanted):
+    """(name, size, open file) of the first file of each name."""
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as z:
+            for member in z.infolist():
+                name = os.path.basename(member.filename)
+                if name in wanted:
+                    yield name, member.file_size, z.open(member)
+    else:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                name = os.path.basename(member.name)
+                if member.isfile() and name in wanted:
+                    yield name, member.size, tar.extractfile(member)

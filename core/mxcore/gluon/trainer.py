@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 
 from .. import optimizer as opt
-from .._borrowed import borrowed
 from .._io_files import write_atomic
+from .._lent import lent
 from ..base import error
 from .parameter import Parameter, ParameterDict
 
@@ -406,4 +406,4 @@ def _as_list(params):
 
 
 # Most training needs no store: it is not loaded for the sake of a name.
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

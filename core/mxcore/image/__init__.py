@@ -5,7 +5,7 @@ resizes it; it is loaded when it is first needed.
 """
 from __future__ import annotations
 
-from .._borrowed import borrowed
+from .._lent import lent
 from .augmenters import (
     Augmenter,
     BrightnessJitterAug,
@@ -63,4 +63,4 @@ __all__ = [
     "random_size_crop", "resize_short", "scale_down",
 ]  # fmt: skip
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

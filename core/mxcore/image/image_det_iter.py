@@ -9,6 +9,7 @@ from ..ops.opencv import opencv
 from .augmenters import _MEAN, _STD
 from .det_augmenters import CreateDetAugmenter, areas
 from .image_iter import ImageIter
+from .source import objects
 
 __all__ = ["ImageDetIter"]
 
@@ -82,12 +83,7 @@ class ImageDetIter(ImageIter):
 
     def _parse_label(self, label):
         """The rows of a label whose boxes are not empty."""
-        raw = np.ravel(label.asnumpy() if isinstance(label, nd.NDArray) else np.asarray(label, "float32"))
-        head, width = map(int, raw[:2]) if raw.size > 1 and np.isfinite(raw[:2]).all() else (0, 0)
-        if head < 2 or width < 5 or raw.size <= head or (raw.size - head) % width:
-            raise error(RuntimeError, f"{self._where()} has a label of {raw.size} numbers that begins with {raw[:4].tolist()}; it must be [A, B, A - 2 "
-                                      "numbers, rows of B >= 5 numbers]")
-        rows = raw[head:].reshape(-1, width)
+        rows = objects(label, self._where())
         rows = rows[areas(rows[:, 1:5]) > 0]
         if not len(rows):
             raise error(RuntimeError, f"{self._where()} has no object whose box is not empty")

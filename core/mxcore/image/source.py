@@ -10,7 +10,7 @@ from .. import recordio
 from .._io_files import lines_of
 from ..base import error
 
-__all__ = ["listed", "open_records", "read_list"]
+__all__ = ["listed", "objects", "open_records", "read_list"]
 
 
 def open_records(path, index, owner):
@@ -65,3 +65,13 @@ def listed(entries, owner, dtype):
             raise error(ValueError, f"{owner}: entry {number} of imglist is {entry!r}; it must be [label, …, file name]")
         found[str(number)] = nd.array(values.reshape(-1), dtype=dtype), name
     return found
+
+
+def objects(label, where):
+    """The rows of a label of objects: a head of A >= 2 numbers, the first two A and B, then B >= 5 numbers for each object."""
+    raw = np.ravel(label.asnumpy() if isinstance(label, nd.NDArray) else np.asarray(label, "float32"))
+    head, width = map(int, raw[:2]) if raw.size > 1 and np.isfinite(raw[:2]).all() else (0, 0)
+    if head < 2 or width < 5 or raw.size <= head or (raw.size - head) % width:
+        raise error(RuntimeError, f"{where} has a label of {raw.size} numbers that begins with {raw[:4].tolist()}; it must be [A, B, A - 2 "
+                                  "numbers, rows of B >= 5 numbers]")
+    return raw[head:].reshape(-1, width)

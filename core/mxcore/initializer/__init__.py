@@ -8,7 +8,7 @@
 from math import sqrt
 
 from .. import registry as _registry
-from .._borrowed import borrowed
+from .._lent import lent
 from ..ndarray import NDArray, load
 from ._load import Load
 from .base import InitDesc, Initializer
@@ -33,4 +33,4 @@ __all__ = ["Bilinear", "Constant", "FusedRNN", "InitDesc", "Initializer", "LSTMB
            "load", "register", "sqrt"]  # fmt: skip
 
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

@@ -25,9 +25,9 @@ class BaseSparseNDArray(NDArray):
 
     __slots__ = ()
 
-    def _part(self, part: Any) -> NDArray:
-        self._st.wait()
-        return NDArray(part, Storage(self._st.ctx))
+    def _part(self, name: str) -> NDArray:
+        self._st.wait()  # whoever writes to the array replaces its parts
+        return NDArray(getattr(self._data, name), Storage(self._st.ctx))
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """The full array as a NumPy array."""
@@ -84,12 +84,12 @@ class BaseSparseNDArray(NDArray):
     @property
     def indices(self) -> NDArray:
         """The stored indices (int64)."""
-        return self._part(self._data.indices)
+        return self._part("indices")
 
     @property
     def data(self) -> NDArray:
         """The stored values."""
-        return self._part(self._data.values)
+        return self._part("values")
 
     def __reduce__(self) -> tuple[Any, ...]:
         device = self._st.ctx.device
@@ -161,7 +161,7 @@ class CSRNDArray(BaseSparseNDArray):
     @property
     def indptr(self) -> NDArray:
         """Where each row begins in `data` and `indices`."""
-        return self._part(self._data.indptr)
+        return self._part("indptr")
 
 
 def _unpickle(stype: str, shape: tuple[int, ...], parts: list[np.ndarray[Any, Any]], ctx: Context) -> Any:

@@ -1,5 +1,5 @@
 """Operators written in Python, and facts about all operators, as ``mxnet.operator``."""
-from .._borrowed import borrowed
+from .._lent import lent
 from .custom import CustomOp, CustomOpProp, register
 from .facts import OperatorArguments, get_all_registered_operators, get_operator_arguments
 from .python_op import NDArrayOp, NumpyOp, PythonOp
@@ -7,4 +7,4 @@ from .python_op import NDArrayOp, NumpyOp, PythonOp
 __all__ = ["CustomOp", "CustomOpProp", "NDArrayOp", "NumpyOp", "OperatorArguments", "PythonOp", "get_all_registered_operators",
            "get_operator_arguments", "register"]  # fmt: skip
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

@@ -222,7 +222,7 @@ _NUMBER_COMPARE = {
 
 
 def _log(s):
-    return math.log(s) if s > 0 else math.nan
+    return math.log(s) if s > 0 else -math.inf if s == 0 else math.nan
 
 
 def _scalars():

@@ -133,7 +133,7 @@ def digamma(xp, x):
     x = x.astype(np.float64)
     low = x < 0.5
     z = xp.where(low, 1 - x, x)
-    y = x * 0
+    y = xp.zeros_like(x)
     for _ in range(6):
         step = z < 6
         y = y - xp.where(step, 1 / z, 0.0)

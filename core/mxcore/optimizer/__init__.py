@@ -8,7 +8,7 @@
 array([0.5, 2.5], dtype=float32)
 """
 from .. import registry as _registry
-from .._borrowed import borrowed
+from .._lent import lent
 from . import contrib
 from .adadelta import AdaDelta
 from .adagrad import AdaGrad
@@ -39,4 +39,4 @@ __all__ = ["AdaDelta", "AdaGrad", "Adam", "Adamax", "DCASGD", "FTML", "Ftrl", "L
            "contrib", "create", "get_updater", "register"]  # fmt: skip
 
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

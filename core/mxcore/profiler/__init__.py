@@ -11,7 +11,7 @@
 """
 from typing import Any
 
-from .._ctext import c_str, c_str_array, check_call, py_str
+from .._lent import lent
 from . import control
 from .control import (
     autostart,
@@ -32,12 +32,12 @@ from .control import (
 from .objects import Counter, Domain, Event, Frame, Marker, Task, scope
 
 __all__ = [
-    "Counter", "Domain", "Event", "Frame", "Marker", "Task", "autostart", "c_str", "c_str_array", "check_call", "dump", "dump_profile", "dumps",
-    "pause", "profiler_kvstore_handle", "profiler_set_config", "profiler_set_state", "py_str", "resume", "scope", "set_config", "set_kvstore_handle", "set_state", "start", "state", "stop",
+    "Counter", "Domain", "Event", "Frame", "Marker", "Task", "autostart", "dump", "dump_profile", "dumps",
+    "pause", "profiler_kvstore_handle", "profiler_set_config", "profiler_set_state", "resume", "scope", "set_config", "set_kvstore_handle", "set_state", "start", "state", "stop",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name == "profiler_kvstore_handle":  # as it is now
         return control.profiler_kvstore_handle
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return lent(__name__)(name)

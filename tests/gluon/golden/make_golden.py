@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import tempfile
 import warnings
 import zlib
 
@@ -11,9 +12,17 @@ import numpy as np
 
 warnings.simplefilter("ignore")
 HERE = os.path.dirname(os.path.abspath(__file__))
-_spec = importlib.util.spec_from_file_location("cases", os.path.join(HERE, "..", "cases.py"))
-cases = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(cases)
+
+
+def beside(name):
+    """A module of the folder above, which is no package here."""
+    spec = importlib.util.spec_from_file_location(name, os.path.join(HERE, "..", f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+cases, estimator_cases = beside("cases"), beside("estimator_cases")
 nn = mx.gluon.nn
 
 
@@ -73,8 +82,16 @@ def zoo():
         json.dump(found, f, indent=0)
 
 
+def estimators():
+    with tempfile.TemporaryDirectory() as folder:
+        found = estimator_cases.stories(mx, folder)
+    with open(path("estimator.json"), "w") as f:
+        json.dump(found, f, indent=0)
+
+
 if __name__ == "__main__":
     layers()
     losses()
     files()
     zoo()
+    estimators()

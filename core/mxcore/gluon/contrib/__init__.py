@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-_LAZY = ("data", "nn", "rnn")
+_LAZY = ("data", "estimator", "nn", "rnn")
 
 __all__ = [*_LAZY]
 

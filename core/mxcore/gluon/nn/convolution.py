@@ -21,19 +21,25 @@ def spread(value, ndim, what):
     return value
 
 
+def dimensions(layer, layout):
+    """How many dimensions a layer has, from its class or its layout, which is checked."""
+    allowed = _LAYOUTS.get(layer._ndim, sum(_LAYOUTS.values(), ()))
+    if layout not in allowed:
+        raise error(ValueError, f"{type(layer).__name__}: layout must be one of {allowed}, got {layout!r}")
+    return len(layout) - 2
+
+
 class _Conv(HybridBlock):
-    """All convolutions; the subclasses say how many dimensions and which operator."""
+    """All convolutions. Toolkits derive their own from it: parameters and attributes are MXNet's."""
 
-    _ndim: int
-    _op = "Convolution"
+    _ndim: int | None = None
 
-    def __init__(self, channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
-                 activation, use_bias, weight_initializer, bias_initializer, output_padding=None, prefix=None,
-                 params=None):  # fmt: skip
+    def __init__(self, channels, kernel_size, strides, padding, dilation, groups, layout, in_channels=0, activation=None,
+                 use_bias=True, weight_initializer=None, bias_initializer="zeros", op_name="Convolution", adj=None,
+                 prefix=None, params=None):  # fmt: skip
         super().__init__(prefix=prefix, params=params)
-        ndim, kind = self._ndim, type(self).__name__
-        if layout not in _LAYOUTS[ndim]:
-            raise error(ValueError, f"{kind}: layout must be one of {_LAYOUTS[ndim]}, got {layout!r}")
+        ndim, kind = dimensions(self, layout), type(self).__name__
+        self._op_name = op_name
         self._channels = channels
         self._in_channels = in_channels
         self._layout = layout
@@ -47,8 +53,8 @@ class _Conv(HybridBlock):
             "no_bias": not use_bias,
             "layout": layout,
         }
-        if output_padding is not None:
-            self._kwargs["adj"] = spread(output_padding, ndim, f"{kind}: output_padding")
+        if adj is not None:
+            self._kwargs["adj"] = spread(adj, ndim, f"{kind}: output_padding")
         with self.name_scope():
             self.weight = self.params.get(
                 "weight",
@@ -72,7 +78,7 @@ class _Conv(HybridBlock):
                 f"cut into {groups} groups",
             )
         first, second = self._channels, in_channels // groups
-        if self._op == "Deconvolution":
+        if self._op_name == "Deconvolution":
             first, second = in_channels, self._channels // groups
         return (first, *kernel, second) if self._layout.endswith("C") else (first, second, *kernel)
 
@@ -80,7 +86,7 @@ class _Conv(HybridBlock):
         return "conv"
 
     def __repr__(self):
-        k, n, shape = self._kwargs, self._ndim, self.weight.shape
+        k, n, shape = self._kwargs, len(self._layout) - 2, self.weight.shape
         parts = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={k['kernel']}", f"stride={k['stride']}"]
         parts += [f"padding={k['pad']}"] if k["pad"] != (0,) * n else []
         parts += [f"dilation={k['dilate']}"] if k["dilate"] != (1,) * n else []
@@ -90,7 +96,7 @@ class _Conv(HybridBlock):
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def infer_shape(self, x, *args):
-        if len(x.shape) != self._ndim + 2:
+        if len(x.shape) != len(self._layout):
             raise error(
                 ValueError,
                 f"{type(self).__name__} takes input with axes {self._layout}, got an array of shape "
@@ -99,7 +105,7 @@ class _Conv(HybridBlock):
         self.weight.shape = self._weight_shape(x.shape[self._layout.index("C")])
 
     def hybrid_forward(self, F, x, weight, bias=None):
-        op = getattr(F, self._op)
+        op = getattr(F, self._op_name)
         if bias is None:
             y = op(x, weight, name="fwd", **self._kwargs)
         else:
@@ -229,14 +235,13 @@ class Conv1DTranspose(_Conv):
     """
 
     _ndim = 1
-    _op = "Deconvolution"
 
     def __init__(self, channels, kernel_size, strides=1, padding=0, output_padding=0, dilation=1, groups=1,
                  layout="NCW", activation=None, use_bias=True, weight_initializer=None,
                  bias_initializer="zeros", in_channels=0, **kwargs):  # fmt: skip
         super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
-                         activation, use_bias, weight_initializer, bias_initializer, output_padding,
-                         **kwargs)  # fmt: skip
+                         activation, use_bias, weight_initializer, bias_initializer, "Deconvolution",
+                         output_padding, **kwargs)  # fmt: skip
 
 
 class Conv2DTranspose(_Conv):
@@ -252,14 +257,13 @@ class Conv2DTranspose(_Conv):
     """
 
     _ndim = 2
-    _op = "Deconvolution"
 
     def __init__(self, channels, kernel_size, strides=(1, 1), padding=(0, 0), output_padding=(0, 0),
                  dilation=(1, 1), groups=1, layout="NCHW", activation=None, use_bias=True,
                  weight_initializer=None, bias_initializer="zeros", in_channels=0, **kwargs):  # fmt: skip
         super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
-                         activation, use_bias, weight_initializer, bias_initializer, output_padding,
-                         **kwargs)  # fmt: skip
+                         activation, use_bias, weight_initializer, bias_initializer, "Deconvolution",
+                         output_padding, **kwargs)  # fmt: skip
 
 
 class Conv3DTranspose(_Conv):
@@ -275,11 +279,10 @@ class Conv3DTranspose(_Conv):
     """
 
     _ndim = 3
-    _op = "Deconvolution"
 
     def __init__(self, channels, kernel_size, strides=(1, 1, 1), padding=(0, 0, 0), output_padding=(0, 0, 0),
                  dilation=(1, 1, 1), groups=1, layout="NCDHW", activation=None, use_bias=True,
                  weight_initializer=None, bias_initializer="zeros", in_channels=0, **kwargs):  # fmt: skip
         super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
-                         activation, use_bias, weight_initializer, bias_initializer, output_padding,
-                         **kwargs)  # fmt: skip
+                         activation, use_bias, weight_initializer, bias_initializer, "Deconvolution",
+                         output_padding, **kwargs)  # fmt: skip

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ...base import error
 from ..block import HybridBlock
-from .convolution import _LAYOUTS, spread
+from .convolution import dimensions, spread
 
 __all__ = ["AvgPool1D", "AvgPool2D", "AvgPool3D", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D",
            "GlobalMaxPool1D", "GlobalMaxPool2D", "GlobalMaxPool3D", "MaxPool1D", "MaxPool2D",
@@ -12,24 +11,21 @@ __all__ = ["AvgPool1D", "AvgPool2D", "AvgPool3D", "GlobalAvgPool1D", "GlobalAvgP
 
 
 class _Pooling(HybridBlock):
-    """All pooling layers; the subclasses say how many dimensions and which kind."""
+    """All pooling layers. Toolkits derive their own from it: parameters and attributes are MXNet's."""
 
-    _ndim: int
-    _type: str
+    _ndim: int | None = None
 
-    def __init__(self, pool_size, strides, padding, ceil_mode, global_pool, layout, count_include_pad=None,
+    def __init__(self, pool_size, strides, padding, ceil_mode, global_pool, pool_type, layout, count_include_pad=None,
                  prefix=None, params=None):  # fmt: skip
         super().__init__(prefix=prefix, params=params)
-        ndim, kind = self._ndim, type(self).__name__
-        if layout not in _LAYOUTS[ndim]:
-            raise error(ValueError, f"{kind}: layout must be one of {_LAYOUTS[ndim]}, got {layout!r}")
+        ndim, kind = dimensions(self, layout), type(self).__name__
         kernel = spread(pool_size, ndim, f"{kind}: pool_size")
         self._kwargs = {
             "kernel": kernel,
             "stride": kernel if strides is None else spread(strides, ndim, f"{kind}: strides"),
             "pad": spread(padding, ndim, f"{kind}: padding"),
             "global_pool": global_pool,
-            "pool_type": self._type,
+            "pool_type": pool_type,
             "layout": layout,
             "pooling_convention": "full" if ceil_mode else "valid",
         }
@@ -79,32 +75,29 @@ class MaxPool1D(_Pooling):
     """
 
     _ndim = 1
-    _type = "max"
 
     def __init__(self, pool_size=2, strides=None, padding=0, layout="NCW", ceil_mode=False, **kwargs):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, layout, **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
 class MaxPool2D(_Pooling):
     """Maximum pooling in 2 dimensions; parameters as for `MaxPool1D`."""
 
     _ndim = 2
-    _type = "max"
 
     def __init__(self, pool_size=(2, 2), strides=None, padding=0, layout="NCHW", ceil_mode=False, **kwargs):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, layout, **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
 class MaxPool3D(_Pooling):
     """Maximum pooling in 3 dimensions; parameters as for `MaxPool1D`."""
 
     _ndim = 3
-    _type = "max"
 
     def __init__(
         self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False, layout="NCDHW", **kwargs
     ):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, layout, **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
 class AvgPool1D(_Pooling):
@@ -137,33 +130,30 @@ class AvgPool1D(_Pooling):
     """
 
     _ndim = 1
-    _type = "avg"
 
     def __init__(self, pool_size=2, strides=None, padding=0, layout="NCW", ceil_mode=False,
                  count_include_pad=True, **kwargs):  # fmt: skip
-        super().__init__(pool_size, strides, padding, ceil_mode, False, layout, count_include_pad, **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
 
 
 class AvgPool2D(_Pooling):
     """Average pooling in 2 dimensions; parameters as for `AvgPool1D`."""
 
     _ndim = 2
-    _type = "avg"
 
     def __init__(self, pool_size=(2, 2), strides=None, padding=0, ceil_mode=False, layout="NCHW",
                  count_include_pad=True, **kwargs):  # fmt: skip
-        super().__init__(pool_size, strides, padding, ceil_mode, False, layout, count_include_pad, **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
 
 
 class AvgPool3D(_Pooling):
     """Average pooling in 3 dimensions; parameters as for `AvgPool1D`."""
 
     _ndim = 3
-    _type = "avg"
 
     def __init__(self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False, layout="NCDHW",
                  count_include_pad=True, **kwargs):  # fmt: skip
-        super().__init__(pool_size, strides, padding, ceil_mode, False, layout, count_include_pad, **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
 
 
 class GlobalMaxPool1D(_Pooling):
@@ -184,30 +174,27 @@ class GlobalMaxPool1D(_Pooling):
     """
 
     _ndim = 1
-    _type = "max"
 
     def __init__(self, layout="NCW", **kwargs):
-        super().__init__(1, None, 0, True, True, layout, **kwargs)
+        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
 
 
 class GlobalMaxPool2D(_Pooling):
     """Maximum over all positions of 2 dimensions; parameters as for `GlobalMaxPool1D`."""
 
     _ndim = 2
-    _type = "max"
 
     def __init__(self, layout="NCHW", **kwargs):
-        super().__init__(1, None, 0, True, True, layout, **kwargs)
+        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
 
 
 class GlobalMaxPool3D(_Pooling):
     """Maximum over all positions of 3 dimensions; parameters as for `GlobalMaxPool1D`."""
 
     _ndim = 3
-    _type = "max"
 
     def __init__(self, layout="NCDHW", **kwargs):
-        super().__init__(1, None, 0, True, True, layout, **kwargs)
+        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
 
 
 class GlobalAvgPool1D(_Pooling):
@@ -228,27 +215,24 @@ class GlobalAvgPool1D(_Pooling):
     """
 
     _ndim = 1
-    _type = "avg"
 
     def __init__(self, layout="NCW", **kwargs):
-        super().__init__(1, None, 0, True, True, layout, **kwargs)
+        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
 
 
 class GlobalAvgPool2D(_Pooling):
     """Average over all positions of 2 dimensions; parameters as for `GlobalAvgPool1D`."""
 
     _ndim = 2
-    _type = "avg"
 
     def __init__(self, layout="NCHW", **kwargs):
-        super().__init__(1, None, 0, True, True, layout, **kwargs)
+        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
 
 
 class GlobalAvgPool3D(_Pooling):
     """Average over all positions of 3 dimensions; parameters as for `GlobalAvgPool1D`."""
 
     _ndim = 3
-    _type = "avg"
 
     def __init__(self, layout="NCDHW", **kwargs):
-        super().__init__(1, None, 0, True, True, layout, **kwargs)
+        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._borrowed import borrowed
+from ..._lent import lent
 from .cells import GRUCell, LSTMCell, RNNCell
 from .containers import BidirectionalCell, HybridSequentialRNNCell, SequentialRNNCell
 from .layers import GRU, LSTM, RNN
@@ -12,4 +12,4 @@ from .recurrent_cell import HybridRecurrentCell, RecurrentCell
 __all__ = ["GRU", "LSTM", "RNN", "BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell", "HybridSequentialRNNCell", "LSTMCell",
            "ModifierCell", "RNNCell", "RecurrentCell", "ResidualCell", "SequentialRNNCell", "ZoneoutCell"]  # fmt: skip
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

@@ -57,6 +57,12 @@ def steps_for(graph: Graph, inputs: Sequence[Any], k: Any, wrt: tuple[int, ...] 
     return EagerSteps(graph, k.ctx, k.is_train, record or wrt is not None) if found is None else found
 
 
+def _finish(results: Sequence[Any], leaves: Sequence[Any]) -> None:
+    """Wait for what a run computed, and for inputs that it moves: only their memory goes out, of which the engine knows nothing."""
+    for x in (*results, *leaves):
+        x.wait_to_read()
+
+
 class EagerSteps:
     """Runs a sub-graph operator by operator, each run on a tape of its own.
 
@@ -96,8 +102,7 @@ class EagerSteps:
             heads = interpret(self.graph.heads, dict(zip(self._names, leaves)), self.ctx)
         finally:
             state.record, state.train = was
-        for y in heads:
-            y.wait_to_read()
+        _finish(heads, leaves)
         if self.recorded:
             self._runs[t] = leaves, heads
         return [y._data for y in heads]
@@ -110,8 +115,9 @@ class EagerSteps:
             return [None] * len(wanted)
         face = faces["default"]
         found = tape.backward([y for y, _ in pairs], [face(g, Storage(self.ctx)) for _, g in pairs], retain_graph=True,
-                              train_mode=self.is_train, variables=[leaves[i] for i in wanted])
-        return [g._data for g in found or ()]
+                              train_mode=self.is_train, variables=[leaves[i] for i in wanted]) or ()
+        _finish(found, leaves)
+        return [g._data for g in found]
 
     def finish(self) -> dict[int, Any]:
         """Gradients that `backward` left for the end: none."""

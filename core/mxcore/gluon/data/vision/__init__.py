@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...._borrowed import borrowed
+from ...._lent import lent
 from . import transforms
 from .downloaded import CIFAR10, CIFAR100, MNIST, FashionMNIST
 from .folder import ImageFolderDataset
@@ -18,4 +18,4 @@ __all__ = [
     "transforms",
 ]
 
-__getattr__ = borrowed(__name__)
+__getattr__ = lent(__name__)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tarfile
-import zlib
 
 import numpy as np
 
 from .... import ndarray as nd
 from ...._io_files import checked, local_path, make_folder, read_whole
-from ....base import MXNetError, error
-from ....drafts import atomic_writer
+from ....base import error
 from ....io._idx import read_idx
-from ..._repository import data_dir, fetch
+from ..._repository import data_dir, fetch, unpack
 from ..dataset import Dataset
 
 __all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST"]
@@ -149,30 +145,10 @@ class CIFAR10(_DownloadedDataset):
     def _get_data(self):
         names = self._parts[self._train]
         if not all(os.path.exists(os.path.join(self._root, n)) for n in names):
-            self._unpack(self._fetch(*self._archive))
+            unpack(self._fetch(*self._archive), {n for part in self._parts.values() for n in part}, self._root)
         rows = np.concatenate([self._read(os.path.join(self._root, n)) for n in names])
         images = rows[:, self._label_bytes :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
         self._take(np.ascontiguousarray(images), rows[:, self._label_at])
-
-    def _unpack(self, archive):
-        """Take the data files out of the archive, and nothing else, whatever folders it has."""
-        wanted = {n for names in self._parts.values() for n in names}
-        try:
-            with tarfile.open(archive) as tar:
-                for member in tar:
-                    name = os.path.basename(member.name)
-                    if member.isfile() and name in wanted:
-                        with atomic_writer(os.path.join(self._root, name)) as out:
-                            shutil.copyfileobj(tar.extractfile(member), out, 1 << 20)
-                        wanted.remove(name)
-        except MXNetError:  # of the disk that it is unpacked to
-            raise
-        except (tarfile.TarError, OSError, EOFError, zlib.error) as e:
-            raise error(
-                ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again."
-            ) from e
-        if wanted:
-            raise error(ValueError, f"{archive} lacks {', '.join(sorted(wanted))}")
 
     def _read(self, path):
         raw = np.frombuffer(read_whole(path, most=1 << 30, what="file of CIFAR"), np.uint8)

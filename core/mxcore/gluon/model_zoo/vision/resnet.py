@@ -216,13 +216,15 @@ _BASIC, _BOTTLENECK = [64, 64, 128, 256, 512], [64, 256, 512, 1024, 2048]
 
 #: Number of layers -> kind of block, blocks a stage, channels.
 _SPEC = {
-    18: (0, [2, 2, 2, 2], _BASIC),
-    34: (0, [3, 4, 6, 3], _BASIC),
-    50: (1, [3, 4, 6, 3], _BOTTLENECK),
-    101: (1, [3, 4, 23, 3], _BOTTLENECK),
-    152: (1, [3, 8, 36, 3], _BOTTLENECK),
+    18: ("basic_block", [2, 2, 2, 2], _BASIC),
+    34: ("basic_block", [3, 4, 6, 3], _BASIC),
+    50: ("bottle_neck", [3, 4, 6, 3], _BOTTLENECK),
+    101: ("bottle_neck", [3, 4, 23, 3], _BOTTLENECK),
+    152: ("bottle_neck", [3, 8, 36, 3], _BOTTLENECK),
 }
-_VERSIONS = {1: (ResNetV1, (BasicBlockV1, BottleneckV1)), 2: (ResNetV2, (BasicBlockV2, BottleneckV2))}
+#: By version.
+_NETWORKS = [ResNetV1, ResNetV2]
+_BLOCKS = [{"basic_block": BasicBlockV1, "bottle_neck": BottleneckV1}, {"basic_block": BasicBlockV2, "bottle_neck": BottleneckV2}]
 
 
 def get_resnet(version, num_layers, pretrained=False, ctx=None, root=None, **kwargs):
@@ -243,16 +245,15 @@ def get_resnet(version, num_layers, pretrained=False, ctx=None, root=None, **kwa
     """
     if num_layers not in _SPEC:
         raise error(AssertionError, f"Invalid number of layers: {num_layers}. Options are {list(_SPEC)}")
-    if version not in _VERSIONS:
+    if version not in (1, 2):
         raise error(AssertionError, f"Invalid resnet version: {version}. Options are 1 and 2.")
     kind, layers, channels = _SPEC[num_layers]
-    network, blocks = _VERSIONS[version]
-    net = network(blocks[kind], layers, channels, **kwargs)
+    net = _NETWORKS[version - 1](_BLOCKS[version - 1][kind], layers, channels, **kwargs)
     return pretrained_or_not(net, f"resnet{num_layers}_v{version}", pretrained, ctx, root)
 
 
 VARIANTS = variants(
-    __name__, "ResNet", get_resnet, **{f"resnet{n}_v{v}": (v, n) for v in _VERSIONS for n in _SPEC}
+    __name__, "ResNet", get_resnet, **{f"resnet{n}_v{v}": (v, n) for v in (1, 2) for n in _SPEC}
 )
 globals().update(VARIANTS)
 __all__ += VARIANTS

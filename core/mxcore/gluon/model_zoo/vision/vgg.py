@@ -10,8 +10,8 @@ from .parts import in_sequence, pretrained_or_not, variants
 __all__ = ["VGG", "get_vgg"]
 
 #: Number of layers -> convolutions a stage.
-_DEPTHS = {11: [1, 1, 2, 2, 2], 13: [2, 2, 2, 2, 2], 16: [2, 2, 3, 3, 3], 19: [2, 2, 4, 4, 4]}
 _CHANNELS = [64, 128, 256, 512, 512]
+_SPEC = {11: ([1, 1, 2, 2, 2], _CHANNELS), 13: ([2, 2, 2, 2, 2], _CHANNELS), 16: ([2, 2, 3, 3, 3], _CHANNELS), 19: ([2, 2, 4, 4, 4], _CHANNELS)}
 
 
 class VGG(HybridBlock):
@@ -69,7 +69,7 @@ def get_vgg(num_layers, pretrained=False, ctx=None, root=None, **kwargs):
     **kwargs
         batch_norm, classes and other arguments of the network.
     """
-    net = VGG(_DEPTHS[num_layers], _CHANNELS, **kwargs)
+    net = VGG(*_SPEC[num_layers], **kwargs)
     name = f"vgg{num_layers}{'_bn' if kwargs.get('batch_norm') else ''}"
     return pretrained_or_not(net, name, pretrained, ctx, root)
 
@@ -80,7 +80,7 @@ def _vgg(num_layers, batch_norm, **kwargs):
 
 VARIANTS = variants(
     __name__, "VGG", _vgg,
-    **{f"vgg{n}": (n, False) for n in _DEPTHS}, **{f"vgg{n}_bn": (n, True) for n in _DEPTHS},
+    **{f"vgg{n}": (n, False) for n in _SPEC}, **{f"vgg{n}_bn": (n, True) for n in _SPEC},
 )  # fmt: skip
 globals().update(VARIANTS)
 __all__ += VARIANTS

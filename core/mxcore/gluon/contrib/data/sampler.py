@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...base import error
-from ..data.sampler import Sampler
+from ....base import error
+from ...data.sampler import Sampler
 
 __all__ = ["IntervalSampler"]
 

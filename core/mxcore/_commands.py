@@ -1,0 +1,15 @@
+"""The commands of the library itself: a table that is read before anything else is loaded."""
+from __future__ import annotations
+
+__all__ = ["COMMANDS"]
+
+#: Commands: name -> (what it does, module).
+COMMANDS = {
+    "train": ("train an image classifier; with no argument LeNet on handwritten digits", "mxcore.cli.train"),
+    "predict": ("run a saved model on images, arrays or records", "mxcore.cli.predict"),
+    "summary": ("show the layers of a saved model, with shapes and parameters", "mxcore.cli.summary"),
+    "plot": ("draw the graph of a saved model", "mxcore.cli.plot"),
+    "run": ("run a script that says `import mxnet`, unchanged", "mxcore.cli.run"),
+    "info": ("show versions, devices, threads and plugins", "mxcore.cli.info"),
+    "plugins": ("list the plugins, or write the skeleton of a new one", "mxcore.cli.plugins"),
+}

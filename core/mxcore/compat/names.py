@@ -1,0 +1,237 @@
+"""The names that MXNet's modules show: facts about MXNet 1.9.1 (`namespace.json`), and where mxcore has the same.
+
+An entry of the file says what a module defines (``here``), what it takes from others (``from``: module -> names,
+``shown=defined`` where they differ), which modules it shows, and its ``__all__``.
+"""
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import json
+import os
+import sys
+from types import ModuleType
+from typing import Any, NamedTuple
+
+__all__ = ["Facts", "facts", "find", "homes", "is_package", "lent", "listed", "reason"]
+
+#: What mxcore keeps elsewhere or under another name: MXNet's module -> {mxcore's module: names, ``shown=defined`` where they differ}.
+ELSEWHERE: dict[str, dict[str, str]] = {
+    "_ctypes.ndarray": {"executor": "CachedOp", "ndarray": "NDArrayBase=NDArray"},
+    "_ctypes.symbol": {"symbol": "SymbolBase=Symbol"},
+    "autograd": {"autograd": "_RecordingStateScope=_Scope _parse_head=_heads"},
+    "base": {"compat.ctext": "MXCallbackList c_array c_array_buf c_handle_array c_str c_str_array check_call ctypes2buffer ctypes2numpy_shared "
+                       "mx_float_p py_str",
+             "compat.helpers": "NotSupportedForSparseNDArray _Null build_param_doc data_dir data_dir_default error_types register_error"},
+    "contrib.text._constants": {"compat.helpers": "APACHE_REPO_URL=apache_repo_url UNKNOWN_IDX"},
+    "engine": {"engine": "_BulkScope=bulk"},
+    "error": {"compat.helpers": "InternalError"},
+    "executor_manager": {"compat.helpers": "_load_data _load_general _load_label"},
+    "gluon.block": {"compat.helpers": "_flatten _regroup"},
+    "gluon.contrib.rnn.rnn_cell": {"compat.helpers": "tensor_types"},
+    "gluon.data.dataloader": {"compat.helpers": "Queue SimpleQueue _MultiWorkerIter _as_in_context _thread_worker_fn _thread_worker_initializer _worker_fn "
+                                                "_worker_initializer"},
+    "gluon.data.dataset": {"gluon.data.dataset": "_FilteredDataset=_SampledDataset _LazyTransformDataset=_TransformedDataset "
+                                                 "_TransformFirstClosure=_First",
+                           "gluon.data.vision.downloaded": "_DownloadedDataset"},
+    "gluon.loss": {"compat.helpers": "_apply_weighting _reshape_like"},
+    "gluon.model_zoo.model_store": {"compat.helpers": "_url_format apache_repo_url", "gluon.model_zoo.model_store": "_model_sha1=_SHA1"},
+    "gluon.model_zoo.vision.densenet": {"gluon.model_zoo.vision.densenet": "densenet_spec=_SPEC"},
+    "gluon.model_zoo.vision.resnet": {"gluon.model_zoo.vision.resnet": "resnet_block_versions=_BLOCKS resnet_net_versions=_NETWORKS "
+                                                                       "resnet_spec=_SPEC"},
+    "gluon.model_zoo.vision.vgg": {"gluon.model_zoo.vision.vgg": "vgg_spec=_SPEC"},
+    "gluon.nn.basic_layers": {"gluon.nn.normalization": "_BatchNorm=BatchNorm"},
+    "gluon.nn.conv_layers": {"gluon.nn.convolution": "_Conv", "gluon.nn.pooling": "_Pooling", "compat.helpers": "_infer_weight_shape"},
+    "gluon.rnn.rnn_cell": {"gluon.rnn.recurrent_cell": "_get_begin_state=states_for",
+                           "gluon.rnn.sequences": "_format_sequence=formatted _mask_sequence_variable_length=masked",
+                           "compat.helpers": "tensor_types"},
+    "gluon.rnn.rnn_layer": {"gluon.rnn.layers": "_RNNLayer", "compat.helpers": "tensor_types"},
+    "gluon.utils": {"compat.helpers": "_brief_print_list _get_repo_file_url _get_repo_url _indent"},
+    "image.image": {"image.functions": "_get_interp_method=interpolation"},
+    "io.utils": {"compat.helpers": "_getdata_by_idx _has_instance _init_data _slice_along_batch_axis"},
+    "misc": {"lr_scheduler": "FactorScheduler LearningRateScheduler=LRScheduler"},
+    "metric": {"metric": "_create=_create_by_name"},
+    "model": {"module.updates": "_create_kvstore=create_kvstore _initialize_kvstore=initialize_kvstore _update_params=update_params "
+                                "_update_params_on_kvstore=update_params_on_kvstore",
+              "compat.helpers": "_create_sparse_kvstore _multiple_callbacks"},
+    "module.executor_group": {"compat.helpers": "_load_data _load_general _load_label", "module.slicing": "_merge_multi_context=merge"},
+    "ndarray.ndarray": {"ndarray.keys": "get_indexing_dispatch_code get_oshape_of_gather_nd_op indexing_key_expand_implicit_axes",
+                        "compat.helpers": "_GRAD_REQ_MAP _get_broadcast_shape check_boolean_array_dimension"},
+    "ndarray.sparse": {"compat.helpers": "_STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ROW_SPARSE _STORAGE_TYPE_STR_TO_ID "
+                                         "_STORAGE_TYPE_UNDEFINED"},
+    "operator": {"compat.helpers": "_STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ID_TO_STR _STORAGE_TYPE_ROW_SPARSE "
+                                   "_STORAGE_TYPE_STR_TO_ID _STORAGE_TYPE_UNDEFINED c_int_p"},
+    "symbol.symbol": {"compat.helpers": "_GRAD_REQ_MAP _STORAGE_TYPE_STR_TO_ID"},
+    "visualization": {"compat.helpers": "_str2tuple"},
+}  # fmt: skip
+#: Modules of MXNet that answer under a name that says nothing of their place.
+HOMES = {f"{kind}.gen_{part}": f"{kind}.{part.replace('__', '_')}" for kind in ("ndarray", "symbol")
+         for part in ("_internal", "contrib", "image", "linalg", "op", "random", "sparse")}  # fmt: skip
+#: Modules that are doors to C and nothing else, or come later: why there are none here.
+ABSENT = {
+    "_cy3": "it is compiled code", "_ffi": "it calls into MXNet's C library", "cython": "it is compiled code",
+    "_ctypes.space": "it tunes operators compiled with TVM", "space": "it tunes operators compiled with TVM",
+    "torch": "it calls Torch 7 through MXNet's C library", "tvmop": "it is for operators compiled with TVM",
+    "ndarray.numpy": "mx.np is planned", "ndarray.numpy_extension": "mx.npx is planned", "numpy": "mx.np is planned",
+    "numpy_extension": "mx.npx is planned", "symbol.numpy": "mx.np is planned", "symbol.numpy_extension": "mx.npx is planned",
+}  # fmt: skip
+
+
+#: Packages that take long to import.
+LARGE = {"pandas", "scipy", "sklearn"}
+
+
+class Facts(NamedTuple):
+    """What a module of MXNet shows."""
+
+    sources: dict[str, tuple[str, str]]  #: name -> (module that defines it, name there); modules have an empty name there
+    listed: list[str] | None  #: its ``__all__``
+
+
+@functools.cache
+def _file() -> dict[str, dict[str, Any]]:
+    with open(os.path.join(os.path.dirname(__file__), "namespace.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+@functools.cache
+def facts(module: str) -> Facts | None:
+    """What ``mxnet`` or ``mxnet.x.y`` shows, or None where MXNet has no such module."""
+    entry = _file().get(module)
+    if entry is None:
+        return None
+    sources = {n: (module, n) for n in entry.get("here", "").split()}
+    for source, names in entry.get("from", {}).items():
+        for shown, _, defined in (n.partition("=") for n in names.split()):
+            sources[shown] = source, defined or shown
+    for shown, _, defined in (n.partition("=") for n in entry.get("modules", "").split()):
+        sources[shown] = defined or shown, ""
+    return Facts(sources, entry["all"].split() if "all" in entry else None)
+
+
+def is_package(module: str) -> bool:
+    """Whether MXNet has modules below this one."""
+    return any(m.startswith(module + ".") for m in _file())
+
+
+def reason(module: str) -> str | None:
+    """Why mxcore has nothing for a module that MXNet has, or None."""
+    path = module.removeprefix("mxnet.")
+    return next((why for absent, why in ABSENT.items() if f"{path}.".startswith(absent + ".")), None)
+
+
+@functools.cache
+def homes(module: str) -> list[ModuleType]:
+    """mxcore's modules that answer for one of MXNet: that of the same name, and the package around it, whose face shows what its parts define."""
+    if module == "mxnet":
+        return [importlib.import_module("mxcore")]
+    parent, _, last = module.rpartition(".")
+    if reason(module):
+        return []
+    path = HOMES.get(module.removeprefix("mxnet."), module.removeprefix("mxnet."))
+    around = homes(parent)[:1] if parent != "mxnet" else []
+    try:
+        return [importlib.import_module(f"mxcore.{path}"), *around]
+    except ModuleNotFoundError as e:
+        if not f"mxcore.{path}.".startswith(f"{e.name}."):
+            raise  # the module is there and lacks something else
+    found = vars(around[0]).get(last) if around else getattr(homes("mxnet")[0], last, None)
+    if isinstance(found, ModuleType) and found.__name__.startswith("mxcore"):
+        return [found, *around]
+    return around if facts(module) else []
+
+
+@functools.cache
+def _elsewhere(module: str) -> dict[str, tuple[str, str]]:
+    found = {}
+    for source, names in ELSEWHERE.get(module.removeprefix("mxnet."), {}).items():
+        for shown, _, defined in (n.partition("=") for n in names.split()):
+            found[shown] = "mxcore." + source, defined or shown
+    return found
+
+
+def _taken(module: str, name: str) -> Any:
+    """What a module of MXNet shows and mxcore's module of that name does not hold: kept elsewhere here, or another module's there."""
+    source, defined = _elsewhere(module).get(name) or _source(module, name)
+    if source == module:
+        raise AttributeError
+    if not defined:
+        return _module(source)
+    if source.partition(".")[0] == "mxnet":
+        return find(source, defined)
+    return functools.reduce(getattr, defined.split("."), importlib.import_module(source))
+
+
+def _module(name: str) -> ModuleType:
+    """Import a module; large ones of others only when something of them is used, since ``import *`` asks for every name."""
+    if name in sys.modules:
+        return sys.modules[name]
+    if name.partition(".")[0] not in LARGE or (spec := importlib.util.find_spec(name)) is None or spec.loader is None:
+        return importlib.import_module(name)
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _source(module: str, name: str) -> tuple[str, str]:
+    known = facts(module)
+    return known.sources.get(name, (module, name)) if known else (module, name)
+
+
+def find(module: str, name: str) -> Any:
+    """What ``mxnet.x.y`` shows under a name.
+
+    Raises
+    ------
+    AttributeError
+        If mxcore has nothing for it.
+    """
+    try:
+        return _taken(module, name)
+    except (AttributeError, ImportError) as e:
+        why = f": {e}" if str(e) else ""
+    known = facts(module)
+    has = ", which MXNet 1.9.1 has there" if known and name in known.sources else ""
+    for owner in homes(module)[: 2 if has else 1]:
+        try:
+            return getattr(owner, name)
+        except AttributeError as e:
+            why = why or str(e).partition(repr(name))[2]  # what is planned, names that are near
+    raise AttributeError(f"module {module!r} (answered by mxcore) has no attribute {name!r}{has}{why}")
+
+
+def listed(module: str) -> list[str]:
+    """What ``from mxnet.x.y import *`` gives: MXNet's names, as far as mxcore has them; its own where MXNet has no such module."""
+    known = facts(module)
+    if known is None:
+        owner = homes(module)[0]
+        return list(getattr(owner, "__all__", None) or (n for n in dir(owner) if not n.startswith("_")))
+    names = known.listed if known.listed is not None else sorted(n for n in known.sources if not n.startswith("_"))
+    return [n for n in names if _has(module, n)]
+
+
+def _has(module: str, name: str) -> bool:
+    try:
+        find(module, name)
+    except AttributeError:
+        return False
+    return True
+
+
+def lent(module: str, name: str) -> Any:
+    """What a module of mxcore shows because MXNet's module has it in its public face, though another defines it.
+
+    Raises
+    ------
+    AttributeError
+        If there is no such name.
+    """
+    ours = "mxnet" + module.removeprefix("mxcore")
+    try:
+        if _source(ours, name)[1]:  # modules are not part of the face
+            return _taken(ours, name)
+    except (AttributeError, ImportError):
+        pass
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")
