@@ -255,3 +255,8 @@ def test_subclasses_change_batches(folder):
 
     it = Shifted(2, SHAPE, path_imgrec=str(folder / "a.rec"), last_batch_handle="discard")
     assert labels(it) == [(10, 11, 0), (12, 13, 0)]
+
+
+def test_a_root_that_is_no_name_of_a_folder():
+    with pytest.raises(mx.MXNetError, match="ImageIter: path_root must be a non-empty string or a path, not bytes"):
+        mx.image.ImageIter(1, SHAPE, path_root=b"/data", imglist=[[1.0, "a.png"]])
