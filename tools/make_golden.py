@@ -38,7 +38,8 @@ def ask(python: str, samples: Path, modules: list[str]) -> None:
     """Run the scripts that write golden files in MXNet's environment."""
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "MXNET_CPU_WORKER_NTHREADS")}
     given = str(samples)
-    for script, args in (("make_golden", [given, *modules]), ("make_operator_facts", [given]), ("make_symbol_golden", [given]), ("make_model_golden", [])):
+    for script, args in (("make_golden", [given, *modules]), ("make_operator_facts", [given]), ("make_symbol_golden", [given]), ("make_model_golden", []),
+                         ("make_amp_golden", [])):
         subprocess.run([python, str(GOLDEN / f"{script}.py"), *args], env=env, check=True)
 
 

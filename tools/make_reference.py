@@ -50,8 +50,8 @@ LEFT_OUT = {
     "`mx.np` and `mx.npx`: the NumPy interface is not there yet.": r"_np_|_npi_|_npx_",
     "Graphs of DGL: they sample graphs kept in sparse matrices, for a library that no longer uses MXNet.": r"_contrib_(dgl_|edge_id)",
     "Quantisation to int8: not there yet.": r"_contrib_(quantize|quantized_|dequantize|requantize|calibrate_entropy)",
-    "Detection and deformable layers: not there yet.":
-        r"_contrib_(MultiBox|box_|bipartite_matching|(RR|R)OIAlign|Proposal|MultiProposal|PSROIPooling|Deformable|ModulatedDeformable)",
+    "Detection: not there yet.":
+        r"_contrib_(MultiBox|box_|bipartite_matching|(RR|R)OIAlign|Proposal|MultiProposal|PSROIPooling|DeformablePSROIPooling)",
     "Sparse gradients of embeddings: `Embedding(sparse_grad=True)` does the same.": r"_contrib_SparseEmbedding",
 }
 
@@ -134,6 +134,8 @@ def slope(op: Op) -> str:
         return "zero"
     if op.stateful:
         return "second order" if op.replay_rule is not None else "yes"
+    if op.higher_rule is not None:
+        return "second order"
     uses = [s for s in op.samples if any(s.wants_grad(s.arrays(s.dtypes[-1])))]
     return "second order" if uses and all(_smooth(o) for s in uses for o in _derived(op, s)) else "yes"
 

@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 _LAZY: dict[str, str] = {
     **{n: "mxcore." + n for n in (
         "attribute autograd base callback compat context contrib engine executor executor_manager gluon image initializer io "
-        "kvstore libinfo library log lr_scheduler metric model module monitor name ndarray operator optimizer plugin profiler random recordio "
+        "kvstore libinfo library log lr_scheduler metric model module monitor name ndarray onnx operator optimizer plugin profiler random recordio "
         "registry rnn rtc runtime symbol test_utils testing util visualization").split()},
     "nd": "mxcore.ndarray", "sym": "mxcore.symbol", "mod": "mxcore.module", "kv": "mxcore.kvstore", "init": "mxcore.initializer",
     "img": "mxcore.image", "mon": "mxcore.monitor", "viz": "mxcore.visualization", "rnd": "mxcore.random", "opt": "mxcore.optimizer",

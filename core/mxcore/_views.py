@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._core import dispatch, registry
+from ._core import registry
 from ._core.errors import error, suggest
 from ._core.op import Op
 from ._lent import lent
@@ -74,7 +74,7 @@ def take_last(op: Op, args: Sequence[Any], kwargs: dict[str, Any], last: Sequenc
 
 def eager_function(name: str, op: Op) -> Callable[..., Any]:
     """The function ``mx.nd.<name>``: inputs and parameters by position or name, ``out=`` to write into arrays."""
-    call, most = dispatch.call, places(op)
+    call, most = Op.run, places(op)
 
     def fn(*args: Any, **kwargs: Any) -> Any:
         if len(args) > most:

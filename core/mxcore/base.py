@@ -7,14 +7,46 @@ import numpy as np
 from ._core.errors import MXNetError, MXNetWarning, error
 from ._lent import lent
 
-__all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "classproperty", "error", "integer_types", "mx_real_t", "numeric_types",
-           "string_types", "with_metaclass"]  # fmt: skip
+__all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "asserted", "classproperty",
+           "error", "integer_types", "mx_real_t", "numeric_types", "string_types", "with_metaclass"]  # fmt: skip
 
 #: What MXNet's Python 3 takes for text, numbers and integers, and its default dtype.
 string_types = (str,)
 integer_types = (int, np.int32, np.int64)
 numeric_types = (float, int, np.generic)
 mx_real_t = np.float32
+
+
+class _AssertedKeyError(KeyError, AssertionError):
+    """A KeyError where MXNet asserts."""
+
+
+class _AssertedTypeError(TypeError, AssertionError):
+    """A TypeError where MXNet asserts."""
+
+
+class _AssertedValueError(ValueError, AssertionError):
+    """A ValueError where MXNet asserts."""
+
+
+_ASSERTED: dict[type[Exception], type[Exception]] = {KeyError: _AssertedKeyError, TypeError: _AssertedTypeError, ValueError: _AssertedValueError}
+
+
+def asserted(kind: type[Exception], text: str) -> MXNetError:
+    """As `error`, where MXNet has an ``assert``: scripts may catch an AssertionError, too.
+
+    Parameters
+    ----------
+    kind : {KeyError, TypeError, ValueError}
+    text : str
+        As for `error`.
+
+    >>> from mxcore.base import asserted
+    >>> e = asserted(ValueError, "bad")
+    >>> isinstance(e, MXNetError) and isinstance(e, ValueError) and isinstance(e, AssertionError)
+    True
+    """
+    return error(_ASSERTED[kind], text)
 
 
 def _as_list(obj: Any) -> list[Any]:

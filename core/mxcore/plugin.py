@@ -3,8 +3,7 @@
 A plugin is a module with functions marked :data:`hookimpl` (see :mod:`mxcore._core.hookspecs` for the hooks) and the
 line ``API_VERSION = 1``, announced by an entry point of the group ``mxcore``.
 """
-from ._core.array import CSR, RowSparse
-from ._core.builtin import merge_rows
+from ._core import builtin as _builtin  # noqa: F401  # its operators enter the registry
 from ._core.context import Context
 from ._core.device import Device
 from ._core.errors import MXNetError, error
@@ -19,6 +18,7 @@ from ._core.params import Any_, Bool, DType, Enum, Float, Floats, GraphParam, In
 from ._core.rng import Rng
 from .families import Fused, binary, broadcast, broadcast_shapes, declarations, print_numba, print_with, scalar, unary
 from .rewriting import rewrite
+from .stypes import CSR, RowSparse, merge_rows
 from .testing.sample import Sample
 
 __all__ = [

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import importlib
 
+from ._lent import lent
+
 _PLUGIN = "mxcore_io_rec.recordio"
 
 __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]  # noqa: F822 (found by __getattr__)
@@ -31,7 +33,7 @@ def __getattr__(name):
     try:
         found = getattr(plugin, name)
     except AttributeError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+        return lent(__name__)(name)
     globals()[name] = found  # found directly from now on
     return found
 

@@ -10,7 +10,7 @@ import warnings
 from ._core import registry as _shared
 from ._core.errors import suggest
 from ._json import decode
-from .base import MXNetError, error
+from .base import MXNetError, asserted, error
 
 __all__ = ["get_alias_func", "get_create_func", "get_register_func", "get_registry"]
 
@@ -40,10 +40,13 @@ def _put(base_class, nickname, name, klass):
 
 def _find(base_class, nickname, name):
     if _is_shared(base_class, nickname):
-        return _shared.lookup(nickname, name)
+        try:
+            return _shared.lookup(nickname, name)
+        except KeyError as e:
+            raise asserted(KeyError, str(e)) from None
     table = _OWN.get(base_class, {})
     if name not in table:
-        raise error(KeyError, f"no {nickname} is named {name!r}{suggest(name, table)}; register it with "
+        raise asserted(KeyError, f"no {nickname} is named {name!r}{suggest(name, table)}; register it with "
                               f"{nickname}.register")
     return table[name]
 
@@ -197,7 +200,7 @@ def get_create_func(base_class, nickname):
         if isinstance(name, dict):
             return create(**name)
         if not isinstance(name, string_types):
-            raise error(TypeError, f"give a {nickname} by name or as a {base_class.__name__}, not {name!r}")
+            raise asserted(TypeError, f"give a {nickname} by name or as a {base_class.__name__}, not {name!r}")
         if alone:
             config = _decoded(nickname, name)
             try:

@@ -34,6 +34,10 @@ class CudaModule:
     def __init__(self, source: str, options: Any = (), exports: Any = ()) -> None:
         _refuse("CudaModule")
 
+    def get_kernel(self, name: str, signature: str) -> Any:
+        """The kernel of a name, whose arguments the signature of C describes."""
+        _refuse("CudaModule.get_kernel")
+
 
 class CudaKernel:
     """A kernel of a `CudaModule`, whose `get_kernel` makes it.
@@ -46,6 +50,10 @@ class CudaKernel:
 
     def __init__(self, handle: Any, name: str, is_ndarray: Any, dtypes: Any) -> None:
         _refuse("CudaKernel")
+
+    def launch(self, args: Any, ctx: Any, grid_dims: Any, block_dims: Any, shared_mem: int = 0) -> None:
+        """Run the kernel."""
+        _refuse("CudaKernel.launch")
 
 
 __getattr__ = lent(__name__)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._core import registry
+from ._lent import lent
 from .base import error
 
 __all__ = ["Feature", "Features", "feature_list"]
@@ -149,3 +150,6 @@ class Features(OrderedDict):  # type: ignore[type-arg]
         if found is None:
             raise error(RuntimeError, f"feature {feature_name!r} is unknown; known are {', '.join(self)}")
         return bool(found.enabled)
+
+
+__getattr__ = lent(__name__)

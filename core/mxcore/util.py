@@ -2,14 +2,49 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from typing import Any
 
+from ._core.errors import error
 from ._core.state import state
 from ._io_files import make_folder
+from ._lent import lent
 from .context import gpu_memory_info, num_gpus
 
-__all__ = ["get_gpu_count", "get_gpu_memory", "is_np_array", "is_np_shape", "makedirs", "np_shape", "set_np_shape", "use_np_shape"]
+__all__ = ["get_cuda_compute_capability", "get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape", "makedirs", "np_shape", "set_module",
+           "set_np_shape", "setenv", "use_np_shape"]  # fmt: skip
+
+
+def getenv(name: str) -> str | None:
+    """A variable of the environment; None if it is not set.
+
+    >>> getenv("no such variable") is None
+    True
+    """
+    return os.environ.get(name)
+
+
+def setenv(name: str, value: str | None) -> None:
+    """Set a variable of the environment for this process; None takes it out."""
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def set_module(module: str | None) -> Callable[[Any], Any]:
+    """Decorate a function or class that is to be shown as one of another module.
+
+    >>> set_module("mine")(lambda: 0).__module__
+    'mine'
+    """
+    def decorator(func: Any) -> Any:
+        if module is not None:
+            func.__module__ = module
+        return func
+
+    return decorator
 
 
 def makedirs(d: str) -> None:
@@ -20,6 +55,16 @@ def makedirs(d: str) -> None:
 def get_gpu_count() -> int:
     """How many GPUs can be used."""
     return num_gpus()
+
+
+def get_cuda_compute_capability(ctx: Any) -> int:
+    """The compute capability of a GPU, such as 86; raises for other contexts, and where no plugin's device tells it."""
+    if getattr(ctx, "device_type", None) != "gpu":
+        raise error(ValueError, f"get_cuda_compute_capability takes the context of a GPU, got {ctx!r}")
+    tell = getattr(ctx.device, "compute_capability", None)
+    if tell is None:
+        raise error(NotImplementedError, f"get_cuda_compute_capability: the device of {ctx} does not tell it")
+    return int(tell(ctx.device_id))
 
 
 def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
@@ -72,3 +117,6 @@ def use_np_shape(func: Callable[..., Any]) -> Callable[..., Any]:
             return func(*args, **kwargs)
 
     return wrapper
+
+
+__getattr__ = lent(__name__)

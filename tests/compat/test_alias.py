@@ -70,7 +70,7 @@ def test_inner_modules_are_imported_from_their_package(mxnet, package, name):
 def test_mxcore_modules_keep_their_own_identity(mxnet):
     importlib.import_module("mxnet.base")
     assert mxcore.base.__name__ == mxcore.base.__spec__.name == "mxcore.base"
-    assert importlib.reload(mxcore.compat.stdlib).__name__ == "mxcore.compat.stdlib"
+    assert importlib.reload(importlib.import_module("mxcore.compat.stdlib")).__name__ == "mxcore.compat.stdlib"
 
 
 def test_presence_can_be_asked(mxnet):

@@ -17,7 +17,6 @@ FILE = names._file()
 #: Public names that have no meaning here -> where MXNet shows them. All else must be there.
 WITHOUT = {
     "structures and messages of C": {
-        "mxnet.base": "add_fileline_to_docstring c2pyerror get_last_ffi_error",
         "mxnet.ndarray.ndarray": "DLContext DLDataType DLManagedTensor DLTensor DeleterFunc PyCapsuleDestructor dl_managed_tensor_deleter",
     },
     "texts of MXNet's own documentation": {
@@ -38,7 +37,7 @@ PLANNED_NAMES = set("np_array np_symbol np_ufunc_legal_option reset_np set_modul
                     "wrap_np_unary_func".split())
 PLANNED_MODULES = ("mxnet.numpy_", "mxnet.onnx", "mxnet.contrib.onnx", "mxnet.contrib.quantization", "mxnet.ndarray.contrib", "mxnet.ndarray.gen_",
                    "mxnet.symbol.contrib", "mxnet.symbol.gen_", "mxnet.contrib.ndarray", "mxnet.contrib.symbol", "mxnet.contrib.svrg", "mxnet.ndarray._internal",
-                   "mxnet.symbol._internal", "mxnet.contrib.amp.lists")
+                   "mxnet.symbol._internal")
 #: Packages that not everybody has.
 OTHERS = {"requests", "h5py", "onnx", "pd", "bokeh", "ss", "spsp", "scipy", "cv2", "BaseEstimator", "SKLEARN_INSTALLED", "Pandas_Failed_To_Import",
           "Bokeh_Failed_To_Import"}
@@ -195,6 +194,23 @@ def test_texts():
     assert helpers.build_param_doc(["a", "b", "a"], ["int", "float, optional", "int"], ["first", "", "again"]) == (
         "Parameters\n----------\na : int\n    first\nb : float, optional\n")
     assert helpers._get_repo_file_url("gluon/x", "y.zip").endswith(".com/gluon/x/y.zip")
+
+
+def test_errors_of_c():
+    said = "ValueError: bad thing\nStack trace:\n  [bt] a\n  [bt] b"
+    assert helpers.c2pyerror(said) == ("Traceback (most recent call last):\n  [bt] b\n  [bt] a\nValueError: bad thing", "ValueError")
+    assert helpers.c2pyerror("[10:10] a.cc:3: hello") == ("[10:10] a.cc:3: hello", None) and helpers.c2pyerror("plain") == ("plain", None)
+    assert isinstance(helpers.get_last_ffi_error(), mx.MXNetError)
+
+
+def test_places_in_documentation(tmp_path, monkeypatch):
+    (tmp_path / "documented.py").write_text('def f():\n    "F."\n\n\nclass C:\n    "C."\n\n    def m(self):\n        "M."\n\n    def n(self):\n        pass\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("documented")
+    for _ in range(2):
+        helpers.add_fileline_to_docstring(module)
+    assert module.f.__doc__ == f"F.\n\nFrom:{tmp_path / 'documented.py'}:1" and module.C.m.__doc__.endswith("documented.py:8")
+    assert module.C.n.__doc__ is None
 
 
 def test_places(monkeypatch, tmp_path):

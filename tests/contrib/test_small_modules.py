@@ -114,3 +114,53 @@ def test_what_needs_compiled_code_says_so():
     for call in (mx.libinfo.find_include_path, mx.libinfo.find_conf_path, lambda: mx.rtc.CudaModule("code"), lambda: mx.rtc.CudaKernel(0, "k", [], [])):
         with pytest.raises(MXNetError, match="mxcore|CUDA"):
             call()
+
+
+def test_variables_and_names_of_util(monkeypatch):
+    monkeypatch.delenv("MXCORE_NO_SUCH", raising=False)
+    mx.util.setenv("MXCORE_NO_SUCH", "3")
+    assert mx.util.getenv("MXCORE_NO_SUCH") == "3"
+    mx.util.setenv("MXCORE_NO_SUCH", None)
+    assert mx.util.getenv("MXCORE_NO_SUCH") is None
+    assert mx.util.set_module("a.b")(lambda: 0).__module__ == "a.b" and mx.util.set_module(None)(test_variables_and_names_of_util)
+    with pytest.raises(ValueError, match="takes the context of a GPU"):
+        mx.util.get_cuda_compute_capability(mx.cpu())
+
+
+def test_modules_that_refuse():
+    """What is not there says why, and what to use instead."""
+    from mxcore.contrib import onnx, quantization
+
+    for call in (lambda: quantization.quantize_model(None, {}, {}), lambda: quantization.quantize_net(None), lambda: quantization.quantize_net_v2(None),
+                 lambda: quantization.quantize_graph(None, {}, {}), lambda: quantization.calib_graph(None, {}, {}, None),
+                 lambda: quantization.quantize_model_mkldnn(None, {}, {})):
+        with pytest.raises(NotImplementedError, match="no operators for int8 here .*use float16 or bfloat16: mx.contrib.amp"):
+            call()
+    with pytest.raises(ImportError, match="onnx.export_model: .*MXNet 1.9.1, in an environment of its own, makes an ONNX file of them"):
+        mx.onnx.export_model("net-symbol.json", "net-0000.params")
+    assert onnx.export_model is mx.onnx.export_model and mx.onnx.get_operator_support() == []
+    for call in (lambda: onnx.import_model("x"), lambda: onnx.get_model_metadata("x"), lambda: onnx.import_to_gluon("x", mx.cpu())):
+        with pytest.raises(MXNetError, match="load its files here, by mx.model.load_checkpoint"):
+            call()
+
+
+def test_histograms_are_combined():
+    old = np.array([1, 2, 3]), np.array([-3.0, -1.0, 1.0, 3.0]), 0.0, 3.0, 3.0
+    counts, edges, *rest = mx.contrib.quantization.combine_histogram(old, np.array([1.0, 2.0, 9.0]), 1.0, 9.0, 9.0)
+    assert counts.tolist() == [0, 0, 0, 0, 1, 2, 5, 0, 0, 0, 1] and edges[0] == -11 and rest == [0, 9, 11]  # MXNet's numbers
+    counts, edges, *rest = mx.contrib.quantization.combine_histogram(old, np.array([-2.0, 0.5]), -2.0, 0.5, 2.0)
+    assert counts.tolist() == [2, 3, 3] and edges.tolist() == [-3, -1, 1, 3] and rest == [-2, 3, 3]
+
+
+def test_tensorrt_settings(monkeypatch):
+    trt = mx.contrib.tensorrt
+    monkeypatch.delenv("MXNET_TENSORRT_USE_FP16", raising=False)
+    assert trt.get_use_fp16() is True
+    for value in (False, True):
+        trt.set_use_fp16(value)
+        assert trt.get_use_fp16() is value
+    w = nd.ones(1)
+    args, aux = trt.init_tensorrt_params(mx.sym.Variable("x"), {"w": w}, {})
+    assert args["w"] is w and aux == {}
+    with pytest.raises(TypeError, match="sym must be a Symbol"):
+        trt.init_tensorrt_params(3, {}, {})

@@ -1,5 +1,6 @@
 """Vocabularies and embeddings; what is right was seen in the real MXNet 1.9.1."""
 import collections
+import pickle
 
 import pytest
 
@@ -89,7 +90,9 @@ BAD = {
     "counter": (lambda p: V(["a"]), TypeError, "collections.Counter, got list"),
     "number": (lambda p: V(WORDS).to_tokens([99]), ValueError, "99 is no number of a word"),
     "letters": (lambda p: E.CustomEmbedding(file(p, "a 1 x\n")), ValueError, "line 1: the vector of 'a'"),
-    "lengths": (lambda p: E.CustomEmbedding(file(p, "a 1 2\nb 1 2\nc 1\n")), ValueError, "line 3: 'c' has 1 numbers"),
+    "lengths": (lambda p: E.CustomEmbedding(file(p, "a 1 2\nb 1 2\nc 1 2 3\n")), ValueError, "line 3: 'c' has 3 numbers"),
+    "no array": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n")).update_token_vectors("a", [1, 2]), TypeError, "must be an NDArray, got list"),
+    "kind": (lambda p: E.create("nobody"), KeyError, "no token embedding is named 'nobody'"),
     "delimiter": (lambda p: E.CustomEmbedding(file(p, "a,1,2\n")), ValueError, "line 1: 'a,1,2' has no vector"),
     "empty": (lambda p: E.CustomEmbedding(file(p, "")), ValueError, "holds no word"),
     "no file": (lambda p: E.CustomEmbedding(str(p / "x.txt")), FileNotFoundError, "x.txt"),
@@ -154,3 +157,32 @@ def test_all_published_files_are_known():
     names = text.embedding.get_pretrained_file_names("fasttext")
     assert len(names) == len(set(names)) == 327 and {"wiki-news-300d-1M.vec", "wiki.zu.vec", "wiki.zh_classical.vec"} <= set(names)
     assert len(text.embedding.get_pretrained_file_names("glove")) == 10
+
+
+#: Those of the above for which MXNet has an assertion.
+ASSERTED = {"lengths", "shape", "vocabulary", "composite", "no array", "kind"}
+
+
+@pytest.mark.parametrize("name", sorted(ASSERTED))
+def test_scripts_may_catch_what_mxnet_asserts(name, tmp_path):
+    with pytest.raises(AssertionError) as e:
+        BAD[name][0](tmp_path)
+    assert isinstance(e.value, BAD[name][1]) and isinstance(pickle.loads(pickle.dumps(e.value)), (AssertionError, mx.MXNetError))
+
+
+@pytest.mark.parametrize("made", [dict(min_freq=0), dict(reserved_tokens=["x", "x"]), dict(reserved_tokens=["<unk>"]), dict(counter={"a": 1})])
+def test_vocabularies_assert_too(made):
+    with pytest.raises(AssertionError):
+        V(**{"counter": WORDS, **made})
+
+
+def test_lines_with_one_number_are_left_out_with_a_warning(tmp_path):
+    for text, message in (("a 1 2\nb 3\nc 5 6\n", "line 2: 'b' has one number"), ("x 3\na 1 2\nc 5 6\n", "before line 2 have one number")):
+        with pytest.warns(UserWarning, match=message):
+            e = E.CustomEmbedding(file(tmp_path, text))
+        assert e.idx_to_token == ["<unk>", "a", "c"] and e.idx_to_vec.asnumpy().tolist() == [[0, 0], [1, 2], [5, 6]]
+    assert E.CustomEmbedding(file(tmp_path, "a 1\nb 2\n")).vec_len == 1
+
+
+def test_numbers_of_anything_and_bounds_below_zero():
+    assert V(WORDS).to_indices(3) == 0 and V(WORDS, most_freq_count=-1).idx_to_token == V(WORDS).idx_to_token

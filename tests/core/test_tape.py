@@ -1,5 +1,6 @@
 """The tape: gradients, memory, errors."""
 import gc
+import threading
 import weakref
 
 import numpy as np
@@ -56,6 +57,73 @@ def test_a_graph_is_freed_by_backward_unless_retained():
     y.backward()
     with pytest.raises(MXNetError, match="retain_graph=True"):
         y.backward()
+
+
+def test_what_backward_freed_is_a_constant_in_later_graphs():
+    w, h, seen = var([0.5]), mx.nd.array([1.0]), []
+    for _ in range(3):  # a recurrent state that goes on to the next batch
+        with autograd.record():
+            h = mx.nd.tanh(h * w)
+        h.backward()
+        seen.append(float(w.grad.asscalar()))
+    np.testing.assert_allclose(seen, [0.7864477, 0.4382979, 0.2241320], rtol=1e-5)  # MXNet's
+
+    with autograd.record():
+        (g,) = autograd.grad(h * w, [w])
+        a, b = mx.nd.split(mx.nd.concat(w * 2, w * 3, dim=0), 2, axis=0)
+    assert g.asnumpy() == h.asnumpy()
+    a.backward()
+    with autograd.record():
+        h[:] = 2  # writing to a constant is no matter
+        y = h * w + b  # the other output of what was freed
+    assert len(autograd.get_symbol(y).list_inputs()) == 3
+    y.backward()
+    assert w.grad.asnumpy().tolist() == [2]
+
+
+def test_a_graph_that_was_recorded_before_its_root_was_freed_is_refused():
+    w, v = var([0.5]), var([2.0])
+    with autograd.record():
+        h = mx.nd.tanh(w)
+        a, b = h * 3, h * v
+    a.backward()
+    with pytest.raises(MXNetError, match="tanh was freed by an earlier backward"):
+        b.backward()
+    with autograd.record():
+        c, d = h * v, h * 2
+    with pytest.raises(MXNetError, match="tanh was freed"):
+        autograd.grad(c, [h])
+    with pytest.raises(MXNetError, match="not in a computational graph"):
+        d.backward()  # of constants only
+    with pytest.raises(MXNetError, match="freed"):
+        autograd.get_symbol(h)
+    with pytest.raises(MXNetError, match="tanh was freed"):
+        h.backward()
+
+
+def test_states_freed_in_one_thread_are_constants_in_others():
+    w, states = var([0.5]), []
+    for _ in range(8):
+        with autograd.record():
+            h = mx.nd.tanh(w * 1)
+        h.backward()
+        states.append(h)
+    found = []
+
+    def use(h):
+        v = var([2.0])
+        for _ in range(50):
+            with autograd.record():
+                y = h * v
+            y.backward()
+        found.append(v.grad.asscalar() == h.asscalar())
+
+    threads = [threading.Thread(target=use, args=(h,)) for h in states]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert found == [True] * 8
 
 
 def test_outside_record_there_is_no_graph():
@@ -385,3 +453,48 @@ def test_get_symbol():
     s = autograd.get_symbol(y)
     assert s.list_arguments() == ["var0"]
     assert np.allclose(s.eval(var0=mx.nd.array([1.0]))[0].asnumpy(), np.tanh(2))
+
+
+@pytest.mark.parametrize("dtype, other", [("float64", "float32"), ("float32", "float64"), ("float16", "float32"), ("float32", "int32")])
+def test_head_gradients_of_another_dtype_are_cast(dtype, other):
+    for f in (lambda x: mx.nd.tanh(x * 2) + x, lambda x: x.sum(), lambda x: x[0:1], mx.nd.softmax, lambda x: x + 1):
+        found = []
+        for d in (dtype, other):
+            x = mx.nd.array([0.5, 1.0], dtype=dtype)
+            x.attach_grad()
+            with autograd.record():
+                y = f(x)
+            y.backward(mx.nd.array([2.0] * y.size, dtype=d).reshape(y.shape))
+            found.append(x.grad.asnumpy())
+        assert found[0].dtype == dtype and found[0].tolist() == found[1].tolist()
+
+
+@pytest.mark.parametrize("name", ["shape_array", "size_array", "argmax", "sign", "BlockGrad", "zeros_like"])
+def test_head_gradients_that_nobody_reads_may_have_any_shape(name):
+    x = var([[1.0, 2], [3, 4]])
+    x.grad[:] = 7
+    with autograd.record():
+        y = getattr(mx.nd, name)(x)
+    y.backward(mx.nd.ones((3,)))
+    assert x.grad.asnumpy().tolist() == [[0, 0], [0, 0]]
+
+
+def test_a_rule_for_higher_gradients_stands_in_under_create_graph():
+    @op("test_cube", grad=lambda F, p, dy, data: F._backward_test_cube(dy, data))
+    def cube(k, p, data):
+        """The third power."""
+        return data**3
+
+    cube.higher(lambda F, p, dy, data: 3 * dy * data * data)
+    x = var([2.0])
+    with autograd.record():
+        (g,) = autograd.grad(cube(x), [x], create_graph=True)
+        (h,) = autograd.grad(g, [x], create_graph=True)
+    h.backward()
+    assert [float(v.asscalar()) for v in (g, h, x.grad)] == [12, 12, 6]
+
+    cube.grad(lambda F, p, dy, y: dy)  # which keeps no input
+    with autograd.record():
+        y = cube(x)
+    with pytest.raises(MXNetError, match="test_cube: its rule for create_graph asks for more than its gradient rule keeps"):
+        autograd.grad(y, [x], create_graph=True)

@@ -317,3 +317,35 @@ def test_where_memory_ends_it_is_told_for_what(net, text):
     with pytest.raises(MemoryError, match=text) as caught:
         net(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(2, 3))
     assert isinstance(caught.value, mx.MXNetError)
+
+
+def _gradient(y, x, out_grads):
+    exe = y.bind(mx.cpu(), {"x": x}, {"x": mx.nd.zeros(x.shape, dtype=x.dtype)})
+    exe.forward(is_train=True)
+    exe.backward(out_grads)
+    return exe.grad_dict["x"].asnumpy().tolist()
+
+
+def test_head_gradients_are_asked_for_and_compared_where_they_are_read():
+    v, x = mx.sym.Variable("x"), mx.nd.array([[1.0, 2], [3, 4]])
+    one = mx.nd.ones((2, 2))
+    for y in (mx.sym.shape_array(v), mx.sym.argmax(v, axis=1), mx.sym.zeros_like(v)):
+        for g in (None, [], mx.nd.ones((7,)), [mx.nd.ones((1,), dtype="int64")]):
+            assert _gradient(y, x, g) == [[0, 0], [0, 0]]
+    assert _gradient(mx.sym.MakeLoss(v), x, [mx.nd.ones((3,))]) == [[1, 1], [1, 1]]
+    hidden = mx.sym.Dropout(v, p=0.0)  # its mask is an output, too
+    assert _gradient(hidden, x, [one, one]) == _gradient(hidden, x, one) == [[1, 1], [1, 1]]
+    both = mx.sym.Group([v * 2, mx.sym.make_loss(v)])
+    assert _gradient(both, x, [one]) == [[3, 3], [3, 3]]
+    for g, words in (([], "output _mulscalar.*_output is no loss"), ([one.asnumpy()], "must be an NDArray, got ndarray"), (one.asnumpy(), "must be an NDArray"),
+                     ([mx.nd.ones((3,))], r"has shape \(3,\), the output \(2, 2\)")):
+        with pytest.raises(mx.MXNetError, match=words):
+            _gradient(both, x, g)
+
+
+@pytest.mark.parametrize("dtype, other", [("float32", "float16"), ("float64", "float32"), ("float32", "float64"), ("float16", "float64")])
+def test_head_gradients_of_another_dtype_are_cast(dtype, other):
+    v, x = mx.sym.Variable("x"), mx.nd.array([[1.0, 2], [3, 4]], dtype=dtype)
+    for y in (mx.sym.softmax(v), mx.sym.tanh(v * 2) + v, mx.sym.where(mx.sym.cast(v > 2, "int32"), mx.sym.tanh(v), v)):
+        g = mx.nd.array([[1.0, 2], [3, 4]], dtype=dtype)
+        assert _gradient(y, x, g.astype(other)) == _gradient(y, x, g)

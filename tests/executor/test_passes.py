@@ -167,7 +167,8 @@ def test_planned_memory_is_told():
     ex = net.simple_bind(mx.cpu(), **shapes)
     text = ex.debug_str()
     assert "Convolution conv0(data, conv0_weight, conv0_bias)" in text and "-- backward" in text
-    assert f"Planned {ex._instance(True, True)[0].program.nbytes} bytes" in text and "MB allocated" in text
+    assert f"Planned {ex._instance(True, True)[0].program.nbytes} bytes" in text
+    assert re.fullmatch(r"Total \d+ MB allocated", text.split("\n")[-3])  # where scripts that plan memory read it
     with passes_off("plan"):
         other = net.simple_bind(mx.cpu(), **shapes)
         assert other._instance(True, True)[0].program.nbytes > 1.3 * ex._instance(True, True)[0].program.nbytes
@@ -268,3 +269,26 @@ def test_a_reduction_over_single_elements_is_a_reshape():
     np.testing.assert_allclose(ex.forward(is_train=True)[0].asnumpy(), np.sin([0, 1, 2, 3]), rtol=1e-6)
     ex.backward(mx.nd.ones((4,)))
     np.testing.assert_allclose(ex.grad_dict["data"].asnumpy()[:, 0], np.cos([0, 1, 2, 3]), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("variable", "names"), [("1", ["a_output", "_mul0_output"]), ("0", ["a_output", "b_output", "_mul0_output", "c_output"])])
+def test_equal_operators_are_shown_once_unless_told_otherwise(monkeypatch, variable, names):
+    monkeypatch.setenv("MXNET_ELIMINATE_COMMON_EXPR", variable)
+    x = sym.Variable("x")
+    with mx.name.NameManager():
+        net = sym.Group([sym.exp(x, name="a") * sym.exp(x, name="b"), sym.exp(x, name="c")])
+    ex = net.simple_bind(mx.cpu(), x=(2,))
+    assert ("exp b(" in ex.debug_str()) == (variable == "0")
+    assert ex.get_optimized_symbol().get_internals().list_outputs() == ["x", *names]
+    seen = []
+    ex.set_monitor_callback(lambda name, array: seen.append((name, array.asnumpy().tolist())))
+    want = [y.asnumpy() for y in ex.forward(is_train=True)]
+    assert [n for n, _ in seen] == names and seen[0][1] == [1, 1]
+    ex.backward([mx.nd.ones(2)] * 2)
+    assert ex.grad_dict["x"].asnumpy().tolist() == [3, 3] and (want[0] == 1).all()
+    block = mx.gluon.SymbolBlock(net, [x])
+    block.hybridize()
+    del seen[:]
+    block.register_op_hook(lambda name, op, array: seen.append(name))
+    block(mx.nd.ones((2,)))
+    assert len(seen) == len(names)

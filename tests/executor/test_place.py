@@ -1,5 +1,6 @@
 """Groups of nodes on contexts of their own: group2ctx."""
 import numpy as np
+import pytest
 
 import mxcore as mx
 
@@ -50,3 +51,24 @@ def test_a_value_crosses_once():
     ex.arg_dict["x"][:] = 1
     s = np.sin(np.float32(1))
     np.testing.assert_allclose(ex.forward()[0].asnumpy(), [np.cos(s) * np.sqrt(s) + s] * 3, rtol=1e-6)
+
+
+def test_variables_without_group_may_live_on_any_context_of_the_graph():
+    x, v = mx.sym.Variable("x"), mx.sym.Variable("v")
+    with mx.AttrScope(ctx_group="a"):
+        y = mx.sym.exp(x)
+    with mx.AttrScope(ctx_group="b"):
+        z = mx.sym.broadcast_mul(y, v)
+    at, groups = {"x": mx.cpu(1), "v": mx.cpu(2)}, {"a": mx.cpu(1), "b": mx.cpu(2)}
+    for at in ({"x": mx.cpu(1), "v": mx.cpu(2)}, {"x": mx.cpu(2), "v": mx.cpu(0)}, {"x": mx.cpu(0), "v": mx.cpu(0)}):
+        args, grads = ({n: f((2,), ctx=c) for n, c in at.items()} for f in (mx.nd.ones, mx.nd.zeros))
+        ex = z.bind(mx.cpu(0), args, args_grad=grads, group2ctx=groups)
+        out = ex.forward(is_train=True)[0]
+        ex.backward(mx.nd.ones((2,), ctx=out.context))
+        assert out.context == mx.cpu(2)
+        for n in at:
+            np.testing.assert_allclose(grads[n].asnumpy(), [np.e] * 2, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"args 'x' lives on cpu\(3\), the executor on cpu\(0\) or cpu\(1\) or cpu\(2\)"):
+        z.bind(mx.cpu(0), {"x": mx.nd.ones((2,), ctx=mx.cpu(3)), "v": mx.nd.ones((2,))}, group2ctx=groups)
+    with pytest.raises(ValueError, match="args_grad 'x' lives on"):
+        z.bind(mx.cpu(0), {n: mx.nd.ones((2,)) for n in at}, args_grad={"x": mx.nd.ones((2,), ctx=mx.cpu(1))}, group2ctx=groups)

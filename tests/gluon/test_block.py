@@ -398,6 +398,32 @@ def test_op_hook_sees_every_operator():
     ]
 
 
+def test_op_hooks_call_what_has_no_name_as_mxnet_does():
+    net, seen = nn.HybridSequential(prefix="net_"), []
+    with net.name_scope():
+        net.add(nn.Dense(2, activation="relu"), nn.HybridLambda(lambda F, x: F.softmax(F.squeeze(x * 2 + x)), prefix="f_"))
+    net.initialize()
+    net.hybridize()
+    net.register_op_hook(lambda name, op, array: seen.append(name), monitor_all=True)
+    net(mx.nd.ones((2, 3)))
+    assert seen[4:] == [
+        "net_dense0_relu_fwd_input0", "net_dense0_relu_fwd_output", "net_f__mulscalar0_input0", "net_f__mulscalar0_0", "net_f__plus0_lhs",
+        "net_f__plus0_rhs", "net_f__plus0_output", "net_f_squeeze0_data", "net_f_squeeze0_0", "net_f_softmax0_data", "net_f_softmax0_output",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("flag", [{"inline_limit": "abc"}, {"inline_limit": 2.5}, {"forward_bulk_size": "x"}, {"static_alloc": "x"}])
+def test_flags_of_the_graph_are_checked(flag):
+    net = nn.HybridSequential()
+    net.add(nn.Dense(2))
+    net.initialize()
+    net.hybridize(inline_limit="3")
+    assert net(mx.nd.ones((2, 3))).shape == (2, 2)
+    net.hybridize(**flag)
+    with pytest.raises(mx.MXNetError, match=next(iter(flag))):
+        net(mx.nd.ones((2, 3)))
+
+
 def test_hybridizing_with_hooks_warns():
     net = nn.Flatten()
     net.register_forward_hook(lambda *a: None)

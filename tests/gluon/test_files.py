@@ -188,6 +188,33 @@ def test_block_save_and_load(data, tmp_path):
         other.load(str(tmp_path / "again"))
 
 
+class Chain(mx.gluon.HybridBlock):
+    """Layers under names of one's own."""
+
+    def __init__(self, **layers):
+        super().__init__()
+        for name, layer in layers.items():
+            setattr(self, name, layer)
+
+    def hybrid_forward(self, F, x):
+        for layer in self._children.values():
+            x = layer(x)
+        return x
+
+
+def test_block_load_matches_children_by_their_order(tmp_path):
+    net = Chain(a=nn.Dense(3, in_units=4), b=nn.Dense(2, in_units=3))
+    net.initialize(mx.init.Uniform())
+    x = mx.nd.ones((2, 4))
+    net.save(str(tmp_path / "net"))
+    other = Chain(first=nn.Dense(3, in_units=4), second=nn.Dense(2, in_units=3))
+    other.load(str(tmp_path / "net"))
+    np.testing.assert_array_equal(other(x).asnumpy(), net(x).asnumpy())
+    assert list(other._collect_params_with_prefix()) == ["a.weight", "a.bias", "b.weight", "b.bias"] and other.first is other._children["a"]
+    with pytest.raises(AssertionError, match="shape incompatible"):  # the names fit, the places do not
+        Chain(b=nn.Dense(2, in_units=3), a=nn.Dense(3, in_units=4)).load(str(tmp_path / "net"))
+
+
 class Tied(mx.gluon.HybridBlock):
     def __init__(self, wide=4, **kw):
         super().__init__(**kw)

@@ -699,3 +699,19 @@ def test_a_dropped_block_is_gone(net):
         assert alive() is None and array() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_states_go_on_to_the_next_batch_as_constants(hybrid):
+    cell = mx.gluon.rnn.LSTMCell(3)
+    cell.initialize(mx.init.One())
+    cell.hybridize(hybrid)
+    states, seen = cell.begin_state(2), []
+    for _ in range(3):
+        with mx.autograd.record():
+            y, states = cell(ones(2, 3), states)
+        y.backward()
+        seen.append(float(cell.h2h_weight.grad().sum().asscalar()))
+    np.testing.assert_allclose(seen, [0, 0.0841896, 0.0499872], rtol=1e-5)  # MXNet's
+    with pytest.raises(mx.MXNetError, match="freed"):
+        y.backward()

@@ -128,3 +128,21 @@ def test_missing_pretrained_file_is_explained(monkeypatch, tmp_path):
         vision.alexnet(pretrained=True, root=str(tmp_path))
     with pytest.raises(ValueError, match="mobilenet0.1 is not available"):
         vision.get_mobilenet(0.1, pretrained=True, root=str(tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("name", sorted(GOLDEN))
+def test_every_network_takes_a_gradient_penalty(name, hybrid):
+    net = vision.get_model(name, classes=2)
+    net.initialize(mx.init.Xavier())
+    net.hybridize(hybrid)
+    size = next((s for n, s in (("alexnet", 67), ("dense", 224), ("incep", 299), ("squeeze", 224)) if name.startswith(n)), 64)
+    x = mx.nd.random.uniform(-1, 1, (2, 3, size, size))
+    x.attach_grad()
+    with mx.autograd.record():
+        (g,) = mx.autograd.grad(net(x).sum(), [x], create_graph=True)
+        penalty = ((g * g).sum(axis=(1, 2, 3)).sqrt() - 1) ** 2
+    penalty.backward()
+    grads = [p.grad() for p in net.collect_params(".*weight").values()]
+    assert all(bool(mx.nd.contrib.isfinite(g).min().asscalar()) for g in grads) and any(float(g.abs().max().asscalar()) > 0 for g in grads)

@@ -348,3 +348,13 @@ def test_load_dict_takes_checkpoints():
     d = pair()
     d.load_dict({"arg:n_a": mx.nd.zeros((2,)), "aux:n_b": mx.nd.zeros((2,))})
     assert all((p.data().asnumpy() == 0).all() for p in d.values())
+
+
+def test_no_dimensions_are_a_shape_under_np_shape_only():
+    for value in (5, mx.nd.array(5)):
+        with pytest.raises(ValueError, match=r"Cannot initialize Parameter 'c' because it has invalid shape: \(\)"):
+            mx.gluon.Constant("c", value).initialize()
+        with mx.util.np_shape():
+            c = mx.gluon.Constant("c", value)
+            c.initialize()
+            assert c.data().shape == () and c.data().asscalar() == 5

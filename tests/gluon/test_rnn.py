@@ -317,6 +317,11 @@ def test_cells_of_others_use_what_ours_use():
     (lambda: rnn.ResidualCell(rnn.ResidualCell(rnn.GRUCell(3, prefix="c_")).base_cell), ValueError, "GRUCell 'c' is used by a modifier cell already"),
     (lambda: rnn.ResidualCell(rnn.GRUCell(3, prefix="c_")).base_cell.begin_state(), ValueError, "call that instead"),
     (lambda: rnn.DropoutCell("a"), TypeError, "rate must be a number, got str"),
+    (lambda: rnn.ResidualCell(5), TypeError, "ResidualCell goes around a cell: base_cell must be a RecurrentCell, got int"),
+    (lambda: rnn.ZoneoutCell(5), TypeError, "base_cell must be a RecurrentCell, got int"),
+    (lambda: rnn.LSTM(4, 0), ValueError, "LSTM: num_layers must be a whole number from 1, got 0"),
+    (lambda: rnn.GRU(2.5), ValueError, "GRU: hidden_size must be a whole number from 1, got 2.5"),
+    (lambda: rnn.LSTMCell(3).unroll(0, []), ValueError, "inputs are an empty list"),
     (lambda: stacked().unroll(5, data(), [nd.ones((2, 3))], layout="TNC"), ValueError, "HybridSequentialRNNCell 's' has 3 states, got 1"),
     (lambda: rnn.LSTM(4, projection_size=2)._unfuse(), NotImplementedError, "LSTMPCell"),
 ])  # fmt: skip
@@ -346,3 +351,19 @@ def test_graphs_find_the_size_of_the_input(layer, kwargs):
     outer.add(layer(4, **kwargs))
     made(outer).hybridize()
     assert outer(nd.ones((5, 2, 3))).shape == (5, 2, 4 * (1 + kwargs.get("bidirectional", False)))
+
+
+def test_cells_written_elsewhere_find_the_helpers():
+    info, begin, backwards = (find("mxnet.gluon.rnn.rnn_cell", n) for n in ("_cells_state_info", "_cells_begin_state", "_reverse_sequences"))
+    cells = [rnn.LSTMCell(3, input_size=2), rnn.GRUCell(4, input_size=2)]
+    assert [i["shape"] for i in info(cells, 5)] == [(5, 3), (5, 3), (5, 4)]
+    assert [s.shape for s in begin(cells, batch_size=5)] == [(5, 3), (5, 3), (5, 4)]
+    steps = [nd.array([[i, 10 + i]]).T for i in range(3)]
+    assert [s.asnumpy()[:, 0].tolist() for s in backwards(steps, 3)] == [[2, 12], [1, 11], [0, 10]]
+    ends = backwards(steps, 3, nd.array([3, 2]))
+    assert [s.asnumpy()[:, 0].tolist() for s in ends] == [[2, 11], [1, 10], [0, 12]]
+
+
+def test_an_empty_batch_begins_with_empty_states():
+    layer = made(rnn.LSTM(4, input_size=3))
+    assert layer(nd.empty((5, 0, 3))).shape == (5, 0, 4)

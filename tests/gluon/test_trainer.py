@@ -191,8 +191,9 @@ def test_no_store_for_one_context():
     trainer = Trainer(net.collect_params(), "sgd", kvstore="device")
     trainer._init_kvstore()
     assert trainer._kvstore is None and not trainer._update_on_kvstore
-    with pytest.raises(ValueError, match="update_on_kvstore=True needs a store"):
-        Trainer(net.collect_params(), "sgd", update_on_kvstore=True)._init_kvstore()
+    trainer = Trainer(net.collect_params(), "sgd", update_on_kvstore=True)  # there is none that could
+    trainer._init_kvstore()
+    assert trainer._kvstore is None and not trainer._update_on_kvstore
 
 
 def test_store_object():
@@ -323,3 +324,21 @@ def test_sparse_weights_live_in_the_store():
         other = mx.gluon.contrib.nn.SparseEmbedding(5, 2)
         other.initialize()
         Trainer(other.collect_params(), "sgd", update_on_kvstore=False)._init_kvstore()
+    other = mx.gluon.contrib.nn.SparseEmbedding(5, 2)
+    other.initialize()
+    with pytest.raises(TypeError, match="rows of row_sparse parameters live in a store, but kvstore is None"):
+        Trainer(other.collect_params(), "sgd", kvstore=None)._init_kvstore()
+
+
+@pytest.mark.parametrize("wanted", [None, True, False])
+def test_sparse_gradients_are_summed_by_a_store_and_used_by_the_trainer(wanted):
+    net, contexts = nn.Embedding(5, 2, sparse_grad=True), [mx.cpu(0), mx.cpu(1)]
+    net.initialize(mx.init.One(), ctx=contexts)
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, update_on_kvstore=wanted)
+    with mx.autograd.record():
+        losses = [net(mx.nd.array([1, 3 - i], ctx=c)).sum() for i, c in enumerate(contexts)]
+    mx.autograd.backward(losses)
+    trainer.step(1)
+    assert trainer._kvstore is not None and trainer._update_on_kvstore is bool(wanted)
+    for c in contexts:
+        assert net.weight.data(c).asnumpy()[:, 0].tolist() == [1, 0, 0.5, 0.5, 1]

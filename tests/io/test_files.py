@@ -198,3 +198,39 @@ def test_mnist_damaged_files(digits, change, word):
 def test_mnist_wrong_arguments(digits, parameters):
     with pytest.raises(MXNetError, match="MNISTIter: (batch_size|part_index|dtype)"):
         mx.io.MNISTIter(**digits, **parameters)
+
+
+def test_iterators_over_files_take_mxnets_strings_and_check_them(tmp_path):
+    (tmp_path / "d.csv").write_text("1,2,3,4\n" * 7)
+    made = dict(data_csv=str(tmp_path / "d.csv"), batch_size="3")
+    for shape, want in (("(4,)", (3, 4)), ("(2,2)", (3, 2, 2)), ("[2, 2]", (3, 2, 2)), (4, (3, 4)), ("4", (3, 4))):
+        it = mx.io.CSVIter(data_shape=shape, label_shape="(1,)", round_batch="1", prefetch_buffer="2", dtype="None", ctx="gpu", **made)
+        assert it.iter_next() and it.getdata().shape == want == it.provide_data[0].shape and it.getlabel().shape == (3,)
+    (tmp_path / "d.svm").write_text("1 0:1 2:3\n0 1:2\n" * 3)
+    assert mx.io.LibSVMIter(data_libsvm=str(tmp_path / "d.svm"), data_shape="(3,)", num_parts="2", batch_size="2").next().data[0].shape == (2, 3)
+    for wrong in ({"round_batch": "x"}, {"batch_size": 2.5}, {"batch_size": 0}, {"prefetch_buffer": "x"}, {"ctx": "tpu"}, {"label_shape": "x"}):
+        with pytest.raises(mx.MXNetError, match=f"CSVIter: {next(iter(wrong))} must be"):
+            mx.io.CSVIter(data_shape=(4,), **{**made, **wrong})
+    for wrong in ({"flat": "x"}, {"num_parts": 0}, {"part_index": -1}, {"seed": "x"}, {"silent": 3}, {"shuffle": "x"}):
+        with pytest.raises(mx.MXNetError, match=f"MNISTIter: {next(iter(wrong))} must be"):
+            mx.io.MNISTIter(image="i", label="l", **wrong)
+    with pytest.raises(ValueError, match="LibSVMIter: part_index 2 is none of the 2 parts"):
+        mx.io.LibSVMIter(data_libsvm="d", data_shape=(3,), batch_size=1, num_parts=2, part_index="2")
+
+
+def test_the_first_batch_is_there_before_it_is_taken(tmp_path, caplog):
+    (tmp_path / "d.csv").write_text("".join(f"{i},{i}\n" for i in range(4)))
+    it = mx.io.CSVIter(data_csv=str(tmp_path / "d.csv"), data_shape=(2,), batch_size=2)
+    for _ in range(2):
+        first = it.first_batch
+        assert first is it.first_batch and first.data[0].asnumpy()[:, 0].tolist() == [0, 1]
+        assert it.next() is first and it.first_batch is None
+        assert [b.data[0].asnumpy()[0, 0] for b in it] == [2]
+        it.reset()
+    _ = it.first_batch
+    it.reset()
+    assert len(list(it)) == 2
+    it.reset()
+    with caplog.at_level("INFO"):
+        it.debug_skip_load()
+    assert "simply return first batch" in caplog.text and it.next() is it.next()

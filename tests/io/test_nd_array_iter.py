@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore.base import MXNetError
+from mxcore.base import MXNetError, MXNetWarning
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "io_rec" / "golden" / "batches.json").read_text())
 CASES = [name for name in GOLDEN if name.startswith("array")]
@@ -131,3 +131,19 @@ def test_wrong_arguments(kind, arguments, word):
     with pytest.raises(kind, match=word) as caught:
         mx.io.NDArrayIter(**{"data": np.zeros((4, 2)), "batch_size": 2, **arguments})
     assert isinstance(caught.value, MXNetError)
+
+
+def test_longer_arrays_are_cut_and_shorter_ones_refused():
+    data = {"a": np.arange(10.0).reshape(5, 2), "b": np.arange(14.0).reshape(7, 2)}
+    with pytest.warns(MXNetWarning, match="the first array has 5 examples") as told:
+        it = mx.io.NDArrayIter(data, np.arange(8), batch_size=3)
+    assert len(told) == 1 and it.num_data == 5
+    assert [(b.data[1].asnumpy()[:, 0].tolist(), b.label[0].asnumpy().tolist(), b.pad) for b in it] == [
+        ([0, 2, 4], [0, 1, 2], 0), ([6, 8, 0], [3, 4, 0], 1)]
+    for label in (np.arange(8), np.arange(3)):
+        with pytest.raises(ValueError, match="differ in their number of examples"):
+            mx.io.NDArrayIter({"a": data["b"], "b": data["a"]}, label)
+
+
+def test_the_number_of_examples_does_not_depend_on_the_rest():
+    assert mx.io.NDArrayIter(np.arange(5), batch_size=3, last_batch_handle="discard").num_data == 5

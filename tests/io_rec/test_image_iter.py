@@ -115,8 +115,8 @@ def test_the_face_of_a_data_iter(ten):
     batch = it.next()
     assert isinstance(batch.data[0], mx.nd.NDArray) and batch.data[0].shape == (4, 1, 2, 2)
     assert batch.index.tolist() == [100, 101, 102, 103] and batch.index.dtype == np.uint64
-    assert it.iter_next() and it.getpad() == 0 and it.getlabel()[0].asnumpy().tolist() == [4, 5, 6, 7]
-    assert it.getdata()[0].shape == (4, 1, 2, 2) and it.getindex().tolist() == [104, 105, 106, 107]
+    assert it.iter_next() and it.getpad() == 0 and it.getlabel().asnumpy().tolist() == [4, 5, 6, 7]
+    assert it.getdata().shape == (4, 1, 2, 2) and it.getindex().tolist() == [104, 105, 106, 107]
     assert len(list(it)) == 1 and not it.iter_next()
     it.close()
 

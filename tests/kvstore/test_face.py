@@ -151,3 +151,11 @@ def test_a_subclass_needs_only_what_it_can_do():
     ]:
         with pytest.raises(MXNetError, match=word):
             call()
+
+
+def test_nobody_becomes_a_server_by_hand():
+    from mxcore.kvstore import kvstore_server
+
+    assert kvstore_server._init_kvstore_server_module() is None
+    with pytest.raises(NotImplementedError, match="KVStoreServer.run"):
+        mx.kvstore.KVStoreServer(mx.kv.create("local")).run()

@@ -87,6 +87,20 @@ def test_buckets_compute_as_modules_of_their_own():
             np.testing.assert_allclose(a[0].asnumpy(), b[0].asnumpy(), rtol=1e-5, atol=1e-7)
 
 
+def test_nodes_without_names_are_called_alike_in_every_bucket():
+    def unnamed(length):
+        x = mx.sym.mean(mx.sym.Embedding(mx.sym.Variable("data"), input_dim=9, output_dim=4), axis=1)
+        return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(x, num_hidden=2), name="softmax"), ("data",), ("softmax_label",)
+
+    with mx.name.Prefix("around_"):
+        mod = mx.mod.BucketingModule(unnamed, default_bucket_key=6)
+    mod.bind([("data", (6, 6))], [("softmax_label", (6,))])
+    mod.init_params()
+    for length in (6, 3, 5):
+        mod.forward(batch(length), is_train=False)
+    assert sorted(params_of(mod)) == ["embedding0_weight", "fullyconnected0_bias", "fullyconnected0_weight"]
+
+
 @pytest.mark.parametrize("contexts", [1, 2])
 def test_fit_over_buckets_learns(contexts):
     data = Lengths([6, 3, 4, 3, 5, 6])

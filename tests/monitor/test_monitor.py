@@ -131,10 +131,42 @@ def test_gradients_are_seen_and_what_is_between_reports_is_not():
     exe.backward()
     first = mon.toc()
     more = {name for _, name, _ in first} - {name for _, name, _ in GOLDEN["reports"]["plain"][0]}
-    assert more == {"softmax_backward_output0", "a1_backward_output", *(f"fc{i}_backward_output{j}" for i in (1, 2) for j in range(3))}
+    assert more == {*(f"softmax_backward_output{j}" for j in range(2)), "a1_backward_output", *(f"fc{i}_backward_output{j}" for i in (1, 2) for j in range(3))}
     mon.tic()
     exe.forward(is_train=True)
     assert mon.toc() == [] and exe._monitor is None
+
+
+def test_all_gradients_of_an_operator_are_told_and_none_of_others():
+    x, label = mx.sym.Variable("data"), mx.sym.Variable("label")
+    shared = mx.sym.elemwise_add(mx.sym.exp(x, name="e"), x, name="sum")
+    fc = mx.sym.FullyConnected(mx.sym.where(mx.sym.Variable("c"), shared, x, name="w"), num_hidden=2, name="fc")
+    exe = mx.sym.SoftmaxOutput(fc, label, name="softmax").simple_bind(
+        mx.cpu(), data=(3, 4), c=(3, 4), label=(3,), grad_req={"fc_weight": "write", "fc_bias": "add"})
+    exe.arg_dict["fc_weight"][:] = [[1] * 4, [-1] * 4]
+    found = dict(told(exe))
+    assert sorted(n for n in found if "backward" in n or "sum_grad" in n) == [  # neither of the branch that nobody trains
+        *(f"fc_backward_output{j}" for j in range(3)), *(f"softmax_backward_output{j}" for j in range(2))]
+    np.testing.assert_allclose(found["fc_backward_output0"], found["softmax_backward_output0"] @ exe.arg_dict["fc_weight"].asnumpy())
+    assert found["softmax_backward_output1"].tolist() == [0, 0, 0] and not exe.grad_dict["label"]
+    mod = mx.mod.Module(mx.sym.SoftmaxOutput(mx.sym.FullyConnected(x, num_hidden=2, name="fc"), name="softmax"))
+    mod.bind([("data", (2, 4))], [("softmax_label", (2,))])
+    mod.init_params()
+    mon = mx.mon.Monitor(1, pattern=".*backward")
+    mod.install_monitor(mon)
+    mon.tic()
+    mod.forward_backward(mx.io.DataBatch([mx.nd.ones((2, 4))], [mx.nd.ones(2)]))
+    assert [name for _, name, _ in mon.toc()] == ["softmax_backward_output0", "softmax_backward_output1",
+                                                  *(f"fc_backward_output{j}" for j in range(3))]
+
+
+def test_gradients_of_branches_are_counted_without_conditions():
+    x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
+    exe = mx.sym.make_loss(mx.sym.where(mx.sym.Variable("c"), x, y, name="w"), name="l").simple_bind(mx.cpu(), x=(2,), y=(2,), c=(2,))
+    exe.arg_dict["c"][:] = [1, 0]
+    found = dict(told(exe))
+    assert found["w_backward_output0"].tolist() == [1, 0] and found["w_backward_output1"].tolist() == [0, 1]
+    assert "w_backward_output2" not in found
 
 
 def test_toc_print_logs(caplog):

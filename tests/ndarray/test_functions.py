@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore import nd, sym
+from mxcore import autograd, nd, sym
 
 X = nd.array([[1, 2], [3, -4]])
 
@@ -75,3 +75,84 @@ def test_numbers_that_come_again_and_change():
         assert (np.signbit(y.asnumpy()) == np.signbit(wanted)).all() and y.dtype == np.float32
     for number in (np.nan, np.nan):
         assert np.isnan((x * number).asnumpy()).all()
+
+
+@pytest.mark.parametrize("call, names", [
+    (lambda x: nd.zeros_like(x, dtype="int32"), "zeros_like .*: 'dtype'"), (lambda x: nd.broadcast_maximum(x, x, axis=1), "broadcast_maximum .*: 'axis'"),
+    (lambda x: x.exp(axis=1, keepdims=np.ones(2)), "exp .*: 'axis', 'keepdims'"), (lambda x: nd.relu(x, out=x, a=None), "relu .*: 'a'")])
+def test_operators_without_parameters_ignore_keywords_as_in_mxnet(call, names):
+    with pytest.warns(UserWarning, match=f"^operator {names}$") as told:
+        assert call(nd.ones((2,))).dtype == np.float32
+    assert len(told) == 1 and told[0].filename == __file__
+    with pytest.raises(mx.MXNetError, match="exp has no parameter 'y'"):
+        nd.exp(nd.ones((2,)), y=nd.ones((2,)))  # an array is no parameter
+
+
+def test_functions_of_numpy_compute_on_copies():
+    x = nd.array([[1, 2], [3, 4]])
+    host = x.asnumpy()
+    for fn in (np.sqrt, np.isnan, np.mean, np.std, np.sign, np.cumsum, np.sort, np.argsort, np.unique, np.transpose, lambda v: np.all(v == 3), lambda v: np.any(v > 3),
+               lambda v: np.mean(v, axis=0, keepdims=True), lambda v: np.round(v, 1), lambda v: np.add(v, 1), lambda v: np.add(v, v), lambda v: np.add.reduce(v),
+               lambda v: np.maximum(v, 2), lambda v: np.stack([v, v]), lambda v: np.where(v > 2, v, 0), lambda v: np.take(v, [1]), lambda v: np.repeat(v, 2),
+               lambda v: np.ones((2, 2)) @ v, lambda v: np.multiply.outer(v, v), lambda v: np.exp(v, out=np.zeros((2, 2)))):
+        np.testing.assert_array_equal(fn(x), fn(host))
+    assert type(np.sqrt(x)) is np.ndarray and type(np.sqrt(x.tostype("csr"))) is np.ndarray
+    total = np.zeros((2, 2))
+    total += x
+    assert total.tolist() == host.tolist()
+    assert (np.shape(x), np.ndim(x), np.size(x)) == ((2, 2), 2, 4)
+
+
+def test_what_numpy_leaves_to_arrays_stays_ours():
+    x = nd.array([[1, 2], [3, 4]])
+    with autograd.record():
+        x.attach_grad()
+        y = np.float32(2) * x - np.int64(1)
+        z = np.sum(np.float64(1) / y)
+    z.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), -2 / (2 * x.asnumpy() - 1) ** 2, rtol=1e-6)
+    for got in (np.float32(2) < x, np.float32(2) == x, np.float32(2) ** x, np.int32(3) % x, np.array(3.0) * x, np.max(x, axis=0), np.argmax(x, 1), np.clip(x, 2, 3), np.round(x)):
+        assert type(got) is nd.NDArray and got.dtype == np.float32
+    assert (np.float32(2) < x).asnumpy().tolist() == [[0, 0], [1, 1]] and (np.float32(2) >= x).asnumpy().tolist() == [[1, 1], [0, 0]]
+    with pytest.raises(TypeError, match="cannot be combined with ndarray"):
+        np.ones((2, 2)) * x
+    for write in (lambda: np.exp(np.ones((2, 2)), out=x), lambda: np.copyto(x, 3), lambda: np.add.at(x, 0, 1), lambda: np.fill_diagonal(x, 0),
+                  lambda: np.concatenate([x, x], out=x)):
+        with pytest.raises(TypeError, match="cannot write to an NDArray"):
+            write()
+
+
+def test_numbers_make_arrays_without_dimensions():
+    for value in (5, 5.0, np.float32(5), np.array(5), np.array(5, "int64")):
+        x = nd.array(value)
+        assert x.shape == () and x.dtype == np.float32 and float(x) == 5 and x.asscalar() == 5
+    assert repr(x) == "\n5.0\n<NDArray  @cpu(0)>"
+    assert (x + 1).asscalar() == 6 and (x * x).shape == () and (x * nd.ones((2,))).asnumpy().tolist() == [5, 5] and x.sum().shape == (1,)
+    x.attach_grad()
+    with autograd.record():
+        y = nd.exp(x) * 2
+    y.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), 2 * np.exp(5), rtol=1e-6)
+    with pytest.raises(TypeError, match="without dimensions"):
+        len(x)
+
+
+@pytest.mark.parametrize("source, destination", [((0, 0), (1, 2)), ((0, 1), (1, 1)), ((0, -3), (1, 2)), ((0, 1), (-1, 2))])
+def test_moveaxis_refuses_repeated_axes(source, destination):
+    with pytest.raises(ValueError, match="moveaxis: an axis is repeated"):
+        nd.moveaxis(nd.zeros((2, 3, 4)), source, destination)
+
+
+def test_copies_of_arrays_go_to_the_current_context():
+    x = nd.ones((2,), ctx=mx.cpu(0))
+    with mx.cpu(1):
+        assert nd.array(x).context == mx.cpu(1) and nd.array(x, ctx=mx.cpu(0)).context == mx.cpu(0)
+
+
+def test_lengths_that_are_unknown_outside_of_np_shape():
+    for make in (lambda: nd.zeros(()), lambda: nd.ones((0, 3)), lambda: nd.zeros(0), lambda: nd.zeros([2, 0]), lambda: nd.full((), 1)):
+        with pytest.raises(ValueError, match=r"holds an unknown length; nd.empty makes an empty array"):
+            make()
+        with mx.util.np_shape():
+            assert make().size in (0, 1)
+    assert nd.empty((0, 3)).shape == (0, 3) and nd.full((0, 3), 1).shape == (0, 3)

@@ -241,3 +241,32 @@ def test_a_number_is_no_file_and_stays_open():
         mx.gluon.utils.check_sha1(there, "0" * 8)
     assert os.write(there, b"x") == 1
     os.close(here), os.close(there)
+
+
+def test_what_was_saved_under_np_shape_is_loaded_there_only(tmp_path):
+    path = str(tmp_path / "a")
+    with mx.util.np_shape():
+        mx.nd.save(path, [mx.nd.array(5), mx.nd.zeros((0, 3)), mx.nd.ones((2,))])
+        assert [x.shape for x in mx.nd.load(path)] == [(), (0, 3), (2,)]
+    with pytest.raises(ValueError, match=r"shape \(\) was saved under np_shape .* use `with mx.util.np_shape\(\):`"):
+        mx.nd.load(path)
+    for x in (mx.nd.array([[1.0, 2, 3]])[0:0], mx.nd.array([]), mx.nd.empty((0, 3))):  # legacy files hold empty arrays
+        mx.nd.save(path, [x])
+        assert mx.nd.load(path)[0].shape == x.shape
+
+
+def test_pickles_from_other_machines_load_on_the_current_context():
+    values = [mx.nd.array([1.0, 2]), mx.nd.array(5), mx.nd.array([[1.0, 0], [0, 2]]).tostype("csr"), mx.nd.array([[1.0, 0], [0, 2]]).tostype("row_sparse")]
+    for x in values:
+        make, (*args, _) = x.__reduce__()
+        for ctx in (mx.gpu(7), mx.cpu(1)):
+            y = make(*args, ctx)
+            assert y.context == (ctx if ctx.device_type == "cpu" else mx.cpu()) and y.stype == x.stype and y.asnumpy().tolist() == x.asnumpy().tolist()
+
+
+@pytest.mark.parametrize("device", [1, 2])
+def test_the_state_that_pickles_of_mxnet_hold(device):
+    x = mx.nd.NDArray(None)  # what `pickle` makes first
+    x.__setstate__({"handle": None})
+    x.__setstate__({"handle": bytearray.fromhex(f"c9fa93f900000000010000000200000000000000{device:02x}000000" "00000000" "00000000" "0000803f00000040")})
+    assert x.asnumpy().tolist() == [1, 2] and x.context == mx.cpu() and (x + 1).asnumpy().tolist() == [2, 3]

@@ -193,3 +193,66 @@ def test_graphs_keep_it_too(text):
     y = eval(text, {"mx": mx, "s": s})
     got, want = (y.bind(mx.cpu(), {"s": x}, grad_req="null").forward()[0] for x in (sparse(X, "csr"), nd.array(X)))
     assert got.stype == ("default" if "clip" in text else "csr") and np.array_equal(got.asnumpy(), want.asnumpy())
+
+
+@pytest.mark.parametrize("out", [*KINDS, "default"])
+@pytest.mark.parametrize("given", [*KINDS, "default"])
+def test_results_are_written_into_any_storage(given, out):
+    x, dense = sparse(X, given) if given != "default" else nd.array(X), nd.array(Y + 1)
+    for operator, want in ((lambda o: nd.exp(x, out=o), np.exp(X)), (lambda o: nd.elemwise_add(x, x, out=o), X + X),
+                           (lambda o: nd.broadcast_mul(dense, nd.ones((1, 3)), out=o), Y + 1), (lambda o: nd.square(x, out=o), X * X),
+                           (lambda o: nd.add_n(dense, x, out=o), X + Y + 1), (lambda o: nd.zeros((4, 3), out=o), 0 * X),
+                           (lambda o: nd._internal._mul_scalar(x, scalar=2, out=o), 2 * X)):
+        o = nd.zeros((4, 3), stype=out)
+        assert operator(o) is o and o.stype == out
+        if out != "default":
+            o.check_format()
+        np.testing.assert_allclose(o.asnumpy(), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("stype", KINDS)
+def test_a_sparse_result_of_long_work_is_whole(stype):
+    x, o = nd.ones((700, 700)), nd.zeros((700, 700), stype=stype)
+    for _ in range(3):
+        nd.dot(x, x, out=o)
+    assert (o.asnumpy() == 700).all() and o.stype == stype
+
+
+@pytest.mark.parametrize("grad", KINDS)
+@pytest.mark.parametrize("weight", [*KINDS, "default"])
+@pytest.mark.parametrize("name", ["sgd", "adam", "nag", "rmsprop"])
+def test_weights_and_gradients_of_any_storage_are_updated(name, weight, grad):
+    found = []
+    for w, g in ((weight, grad), ("default", "default")):
+        options = {"lazy_update": False} if name in ("sgd", "adam") else {}
+        update = mx.optimizer.get_updater(mx.optimizer.create(name, learning_rate=0.1, wd=0, **options))
+        array = nd.array(Y).tostype(w)
+        for scale in (1, 2):
+            update(0, nd.array(X * scale).tostype(g), array)
+        assert array.stype == w
+        found.append(array.asnumpy())
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-6)
+
+
+def test_rows_without_gradient_are_left_alone_where_mxnet_does():
+    for w, moved in (("default", False), ("row_sparse", False), ("csr", True)):
+        for name in ("sgd", "adam", "lbsgd"):
+            update, array = mx.optimizer.get_updater(mx.optimizer.create(name, learning_rate=0.1, wd=0.1)), nd.array(X + 1).tostype(w)
+            update(0, sparse(np.eye(4, 3, dtype="f"), "row_sparse"), array)
+            assert (array.asnumpy()[3] != X[3] + 1).all() == moved, (name, w)
+
+
+def test_products_whose_shape_is_not_that_of_the_sparse_factor():
+    column = sparse(np.array([[1], [0], [2]], np.float32), "csr")
+    wide = nd.broadcast_mul(column, nd.array([[1, 2]]))
+    assert wide.stype == "csr" and wide.asnumpy().tolist() == [[1, 2], [0, 0], [2, 4]]
+    vector = nd.dot(nd.array([1, 2, 3]), column)
+    assert vector.stype == "default" and vector.asnumpy().tolist() == [7]
+    whole = nd.array([[3, 0], [0, 5]], dtype="int8").tostype("csr")
+    other = nd.array([[4, 0], [0, 12]], dtype="int8").tostype("csr")
+    assert nd._internal._hypot(whole, other).asnumpy().tolist() == [[5, 0], [0, 13]]
+    assert nd._internal._hypot(whole, whole).dtype == np.int8 and nd._internal._hypot(whole, whole).asnumpy()[0, 0] == 4
+
+
+def test_subclasses_know_how_many_arrays_tell_the_places():
+    assert sparse(X, "csr")._num_aux == 2 and sparse(X, "row_sparse")._num_aux == 1

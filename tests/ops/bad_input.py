@@ -64,7 +64,7 @@ def check_refused(call, op, arrays, params, *words, kind=MXNetError):
 
 def wrong_parameters(op, params):
     """Parameters of which one is wrong, with words of the error and its kind."""
-    if op.parser.rest is None:
+    if op.params and op.parser.rest is None:  # operators without any take, and ignore, what they are given
         yield {**params, "no_such": 1}, ["has no parameter 'no_such'"], TypeError
     for n, spec in op.params.items():
         kind = next((k for k in type(spec).__mro__ if k in WRONG), None)

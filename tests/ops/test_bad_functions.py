@@ -51,7 +51,7 @@ CALLS = [
     (lambda: nd.random.multinomial(3), TypeError, "operator _sample_multinomial: input 'data' must be an array"),
     (lambda: nd.relu(3), TypeError, "operator relu: input 'data' must be an array"), (lambda: sym.relu(3), TypeError, "operator relu: input 'data' must be an array"),
     (lambda: nd.Dropout(X, 2.0), ValueError, "operator Dropout: parameter 'p' must be float between 0 and 1, got 2.0"),
-    (lambda: nd.relu(X, share=True), TypeError, "operator relu has no parameter 'share'"), (lambda: nd.relu(X, wanted=(True,)), TypeError, "'wanted'"),
+    (lambda: nd.sum(X, share=True), TypeError, "operator sum has no parameter 'share'"), (lambda: nd.sum(X, wanted=(True,)), TypeError, "'wanted'"),
     (lambda: nd.moveaxis(X, "a", 1), TypeError, "operator moveaxis: parameter 'source' must be a tuple of ints, got 'a'"),
     (lambda: nd.split_v2(X, "a"), TypeError, "operator split_v2: parameter 'indices_or_sections' must be a tuple of ints, got 'a'"),
     (lambda: nd.split_v2(X, 0), ValueError, "operator split_v2: parameter 'indices_or_sections' must be int >= 1 or indices, got 0"),

@@ -68,7 +68,7 @@ CALLS = [
     ("_sample_multinomial", lambda: nd.sample_multinomial(A(1, 2, dtype="int32")), "data must be float16, float32 or float64, got int32"),
     ("_sample_multinomial", lambda: nd.sample_multinomial(A(1, 2), dtype="bool"), "parameter 'dtype' must be one of the dtypes uint8, .*, float64; got bool"),
     ("_sample_multinomial", lambda: nd.sample_multinomial(A(1, 2), dtype="int8"), "got int8"),
-    ("_sample_multinomial", lambda: nd.sample_multinomial(nd.zeros((2, 0))), "a probability at least"),
+    ("_sample_multinomial", lambda: nd.sample_multinomial(nd.empty((2, 0))), "a probability at least"),
     *[("_sample_multinomial", lambda row=row: nd.sample_multinomial(A([1, 1], row)), f"0 or more.*finite sum above 0, got {least} as the least and .* of row 1")
       for row, least in (([float("nan"), 1], "nan"), ([-1, 3], "-1.0"), ([0, 0], "0.0"), ([1, float("inf")], "1.0"))],
     ("_sample_normal", lambda: nd.sample_normal(A(0), A(-1)), "sigma must be 0 or more, got -1.0"),

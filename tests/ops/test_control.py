@@ -174,7 +174,7 @@ def test_no_step_gives_zeros_and_the_gradients_of_the_variables():
     assert ys[0].asnumpy().tolist() == [[0, 0]] * 4 and ys[1].asnumpy().tolist() == [3, 3]
     ex.backward([mx.nd.ones((4, 2)), mx.nd.array([7, 8])])
     assert ex.grad_dict["s"].asnumpy().tolist() == [7, 8]
-    data = mx.nd.zeros((0, 2))
+    data = mx.nd.empty((0, 2))
     out, last = mx.sym.contrib.foreach(lambda d, s: (d + s, s * 2), X, S)
     found = run([out, last], x=data, s=START)
     assert found[0].shape == (0, 2) and found[1].tolist() == [1, 2]

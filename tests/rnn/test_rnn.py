@@ -142,3 +142,39 @@ def test_wrong_arguments(name):
     with pytest.raises(mx.MXNetError, match=text) as e:
         what()
     assert isinstance(e.value, kind)
+
+
+def test_cells_of_ones_own_use_what_mxnets_have():
+    class Mine(mx.rnn.BaseRNNCell):
+        state_info = [{"shape": (0, 4), "__layout__": "NC"}]
+
+        def __call__(self, inputs, states):
+            self._counter += 1
+            out = self._get_activation(inputs + states[0], "tanh", name=f"{self._prefix}t{self._counter}_out")
+            return out, [self._get_activation(out, lambda x, **kw: x * 2)]
+
+    outputs, _ = Mine("my_").unroll(2, mx.sym.Variable("x"))
+    assert mx.sym.Group(outputs).list_outputs() == ["my_t0_out_output", "my_t1_out_output"]
+
+    class Loud(mx.rnn.LSTMCell):
+        def _get_activation(self, inputs, activation, **kwargs):
+            return super()._get_activation(inputs, "relu" if activation == "tanh" else activation, **kwargs)
+
+    nodes = mx.sym.Group(Loud(3).unroll(2, mx.sym.Variable("x"))[0]).tojson()
+    assert '"relu"' in nodes and '"tanh"' not in nodes
+
+    class Seen(mx.rnn.ConvLSTMCell):
+        def convolved(self):
+            return self._conv_forward(mx.sym.Variable("x"), self.begin_state(), "c_")
+
+    assert [s.name for s in Seen((1, 2, 5, 5), 3).convolved()] == ["c_i2h", "c_h2h"]
+
+
+def test_parts_of_a_fused_vector_are_views():
+    cell = mx.rnn.FusedRNNCell(4, num_layers=2, mode="lstm", prefix="f_")
+    vector = mx.nd.arange(4 * (3 + 4 + 2) * 4 + 4 * (4 + 4 + 2) * 4)
+    parts = cell._slice_weights(vector, 3, 4)
+    assert parts["f_l0_i2h_f_weight"].shape == (4, 3) and parts["f_l0_i2h_f_weight"][0, 0].asscalar() == 12
+    assert parts["f_l1_h2h_o_bias"].asnumpy().tolist() == [300, 301, 302, 303]
+    parts["f_l1_h2h_o_bias"][:] = -1
+    assert vector[-1].asscalar() == -1

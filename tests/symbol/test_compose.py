@@ -148,3 +148,23 @@ def test_names_and_attributes_belong_to_threads(a):
         t.join()
         assert S.Variable("v").attr("ctx_group") == "here"
     assert found == [("_plusscalar0", {})]
+
+
+def test_an_operator_is_taken_out_of_a_graph():
+    fc = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3, name="fc", attr={"__mood__": "good"})
+    alone = fc._gen_atomic_symbol()
+    again = alone(data=mx.sym.Variable("q"), weight=mx.sym.Variable("w"), no_bias=True, name="new")
+    assert alone.list_arguments() == [] and again.list_arguments() == ["q", "w"] and again.list_outputs() == ["new_output"]
+    assert again.attr_dict()["new"] == {"num_hidden": "3", "no_bias": "True", "__mood__": "good"}
+    assert (mx.sym.Variable("a") * 3)._gen_atomic_symbol()(mx.sym.Variable("b")).eval(b=mx.nd.ones(1))[0].asscalar() == 3
+    with pytest.raises(ValueError, match="is a variable"):
+        mx.sym.Variable("v")._gen_atomic_symbol()
+
+
+def test_operators_without_parameters_keep_what_they_ignore_as_attributes():
+    with pytest.warns(UserWarning, match=r"^operator relu has no parameters; ignored: 'axis', 'shape'$") as told:
+        y = S.relu(S.Variable("a"), axis=1, shape=(1, 2), name="r")
+    assert len(told) == 1 and y.list_attr() == {"axis": "1", "shape": "(1, 2)"}
+    assert S.load_json(y.tojson()).tojson() == y.tojson()
+    with pytest.raises(mx.MXNetError, match="relu has no parameter 'x'"):
+        S.relu(x=S.Variable("a"))  # an input by another name is no parameter

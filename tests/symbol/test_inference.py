@@ -1,4 +1,6 @@
 """Shapes and types of symbols: both ways, in part, with explanations."""
+import json
+
 import numpy as np
 import pytest
 
@@ -45,9 +47,9 @@ def test_shapes_of_factors_from_either_side(a, b):
 
 
 def test_what_cannot_be_decided_is_warned_of(fc):
-    with pytest.warns(UserWarning, match=r"cannot decide the shapes of data \(\), fc_weight \(3, 0\) \(0 is an unknown dimension\); give them too"):
+    with pytest.warns(UserWarning, match=r"cannot decide the shapes of data \(\), fc_weight \(\), fc_bias \(\) \(0 is an unknown dimension\); give them too"):
         assert fc.infer_shape() == (None, None, None)
-    assert fc.infer_shape_partial() == ([(), (3, 0), (3,)], [()], [])
+    assert fc.infer_shape_partial() == ([(), (), ()], [()], [])
     with pytest.warns(UserWarning, match="cannot decide the types of data, fc_weight, fc_bias"):
         assert fc.infer_type() == (None, None, None)
     assert fc.infer_type_partial() == ([None] * 3, [None], [])
@@ -129,3 +131,38 @@ def test_two_variables_of_one_name_cannot_be_bound():
     assert s.infer_shape(x=(2,))[0] == [(2,), (2,)]
     with pytest.raises(MXNetError, match="two arguments are named 'x'"):
         s.eval(x=mx.nd.ones(2))
+
+
+def test_what_is_unknown_altogether_and_what_is_known_in_part(a, b, fc):
+    c = S.Variable("c")
+    for s, given, want in (
+            (S.Convolution(a, kernel=(3, 3), num_filter=4), {}, ([(), (), ()], [()], [])), (S.BatchNorm(a), {}, ([(), (), ()], [()], [(), ()])),
+            (S.where(c, a, b), {"a": (0, 3)}, ([(), (0, 3), ()], [()], [])), (S.where(c, a, b), {"a": (2, 3), "c": (2,)}, ([(2,), (2, 3), (2, 3)], [(2, 3)], [])),
+            (S.dot(a, b), {"a": (0, 3), "b": (3, 4)}, ([(0, 3), (3, 4)], [(0, 4)], [])), (S.sum(a, axis=0), {"a": (0, 4)}, ([(0, 4)], [(4,)], [])),
+            (S.ones(shape=[-1, 3]) + a, {}, ([(0, 3)], [(0, 3)], [])), (S.ones(shape=[-1, 3]) + a, {"a": (2, 0)}, ([(2, 3)], [(2, 3)], []))):
+        assert s.infer_shape_partial(**given) == want
+    with mx.util.np_shape():
+        assert fc.infer_shape_partial() == ([None, None, None], [None], [])
+        assert S.dot(a, b).infer_shape_partial(a=(-1, 3), b=(3, 4)) == ([(-1, 3), (3, 4)], [(-1, 4)], [])
+        assert S.dot(a, b).infer_shape(a=(0, 3), b=(3, 4)) == ([(0, 3), (3, 4)], [(0, 4)], [])
+
+
+@pytest.mark.parametrize("unknown", [-1, 0])
+def test_variables_with_unknown_dimensions_are_filled_both_ways(a, unknown):
+    x = S.Variable("x", shape=(128, unknown))
+    assert (x + a).infer_shape(a=(128, 4)) == ([(128, 4)] * 2, [(128, 4)], [])
+    assert (x + S.Variable("y", shape=(unknown, 4))).infer_shape() == ([(128, 4)] * 2, [(128, 4)], [])
+    dense = S.FullyConnected(x, num_hidden=3, name="f")
+    assert dense.infer_shape(f_weight=(3, 5)) == dense.infer_shape(x=(128, 5)) == ([(128, 5), (3, 5), (3,)], [(128, 3)], [])
+
+
+def test_graphs_say_under_which_meaning_of_zero_they_were_made(b):
+    y = S.Variable("x", shape=(128, 0)) + b
+    old = y.tojson()
+    assert "is_np_shape" not in old
+    with mx.util.np_shape():
+        new = (S.Variable("x", shape=(0, 3)) + b).tojson()
+        assert json.loads(new)["attrs"] == {"is_np_shape": ["int", 1], "mxnet_version": ["int", 10901]}
+        assert S.load_json(new).infer_shape() == ([(0, 3)] * 2, [(0, 3)], [])
+        assert S.load_json(old).infer_shape(b=(128, 3))[1] == [(128, 3)]  # 0 was unknown there
+    assert S.load_json(old).infer_shape(b=(128, 3))[1] == [(128, 3)]

@@ -8,7 +8,7 @@ import numpy as np
 from .context import Context
 from .errors import error
 
-__all__ = ["Storage", "Array", "Like", "Sparse", "RowSparse", "CSR", "faces", "fresh"]
+__all__ = ["Storage", "Array", "Like", "Sparse", "faces", "fresh"]
 
 
 class Storage:
@@ -58,7 +58,7 @@ class Array:
     stype = "default"
     dense: type[Array]
 
-    def __init__(self, data: Any, st: Storage) -> None:
+    def __init__(self, data: Any, st: Storage = None) -> None:  # type: ignore[assignment]  # which unpickling sets later
         self._data = data
         self._st = st
         self._entry: Any = None
@@ -173,59 +173,3 @@ class Sparse:
         except MemoryError as e:
             raise error(MemoryError, f"a {self.stype} array of shape {self.shape} does not fit into memory when it is dense: {e}; "
                                      "use its parts, such as x.data and x.indices") from None
-
-
-class RowSparse(Sparse):
-    """Some rows of a larger array, the others zero: ``RowSparse(shape, indices, values)``.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the full array.
-    *parts : array
-        `indices`, sorted and unique, and `values`: ``values[i]`` is row ``indices[i]``.
-    """
-
-    __slots__ = ()
-    stype = "row_sparse"
-
-    @property
-    def indices(self) -> Any:
-        return self.parts[0]
-
-    def todense(self, xp: Any) -> Any:
-        """The full array."""
-        full = self._zeros(xp)
-        if self.indices.shape[0]:
-            full[self.indices] = self.values
-        return full
-
-
-class CSR(Sparse):
-    """Compressed sparse rows of a matrix: ``CSR(shape, indptr, indices, values)``.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Of the full matrix.
-    *parts : array
-        `indptr`, `indices` and `values`: row i has ``values[indptr[i]:indptr[i + 1]]`` in the columns ``indices[…]`` of the same places.
-    """
-
-    __slots__ = ()
-    stype = "csr"
-
-    @property
-    def indptr(self) -> Any:
-        return self.parts[0]
-
-    @property
-    def indices(self) -> Any:
-        return self.parts[1]
-
-    def todense(self, xp: Any) -> Any:
-        """The full matrix."""
-        full = self._zeros(xp)
-        rows = xp.repeat(xp.arange(self.shape[0]), xp.diff(self.indptr))
-        full[rows, self.indices] = self.values
-        return full

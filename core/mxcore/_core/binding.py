@@ -4,11 +4,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .errors import MXNetError, error
+from .errors import MXNetError, error, warn
 from .op import Op
 from .params import Params
 
-__all__ = ["bind", "not_an_array"]
+__all__ = ["bind", "ignored", "not_an_array"]
 
 
 def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, need_all: bool = True) -> tuple[list[Any], Params]:
@@ -48,6 +48,8 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
         if len(ins) > want or (need_all and len(ins) != want):
             raise error(TypeError, f"operator {op.name} takes {want} inputs with {op.count}={getattr(p, op.count)}, got {len(ins)}")
         return ins + [None] * (want - len(ins)), p
+    if kwargs and not op.params:
+        ignored(op, kwargs, is_input)
     n = len(names)
     given, rest = list(args[:n]), args[n:]
     for i, a in enumerate(given):
@@ -89,6 +91,14 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
             raise error(TypeError, f"operator {op.name} takes no input '{name}' with these parameters")
         # None for an input that is switched off is fine.
     return _checked(op, sig.inputs, result, is_input, need_all), p
+
+
+def ignored(op: Op, kwargs: dict[str, Any], is_input: Any) -> dict[str, Any]:
+    """Take out, with a warning, the keywords that an operator without any parameter ignores, as in MXNet: all but inputs."""
+    found = {k: kwargs.pop(k) for k in [*kwargs] if not op.params and k not in op.input_names and not is_input(kwargs[k])}
+    if found:
+        warn(f"operator {op.name} has no parameters; ignored: {', '.join(map(repr, found))}")
+    return found
 
 
 def _checked(op: Op, names: Sequence[str], values: list[Any], is_input: Any, need_all: bool) -> list[Any]:

@@ -109,7 +109,7 @@ def make_plan(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> Plan:
     plan.specs = [Spec(s if infer.known(s) else None, t, st) for s, t, st in zip(shapes, dtypes, stypes)]
     plan.mutated = [ins[i] for i in sig.mutates]
     plan.fn, plan.out, plan.owner = registry.kernels.resolve(op, device, p, list(ins))
-    plan.sync = op.stateful or any(s.shape is None or s.stype != "default" for s in plan.specs)
+    plan.sync = op.stateful or plan.sparse_in or any(s.shape is None or s.stype != "default" for s in [*plan.specs, *plan.mutated])
     if plan.out and plan.sync and not op.stateful and any(s.shape is None for s in plan.specs):
         raise error(ValueError, f"operator {op.name}: a kernel with out=True needs known output shapes")
     # One dense output straight from a body that returns it: the common case, with a short way through `invoke`.
@@ -226,9 +226,9 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
     outs = None if out is None else (list(out) if isinstance(out, (list, tuple)) else [out])
     if outs is not None:
         _check_outs(op, plan, outs, ctx)
-    eng = engine.it
-    device = k.device
-    if pending and (plan.sync or device.async_):
+    eng, device = engine.it, k.device
+    now = plan.sync or device.async_ or outs is not None and any(o.stype != "default" for o in outs)
+    if pending and now:
         for x in inputs:
             x._st.wait()
         pending = False
@@ -239,12 +239,12 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
             check_writable(inputs[i], f"operator {op.name} updates its input '{sig.inputs[i]}'")
         targets = [x._st for x in outs or ()] + [inputs[i]._st for i in sig.mutates]
         if any(t.write is not None or t.reads for t in targets):
-            if plan.sync or device.async_:
+            if now:
                 for t in targets:
                     t.wait_free()
             else:
                 pending = True
-    if (pending or (eng.parallel and plan.work > eng.work_limit)) and not (plan.sync or device.async_ or (op.view and share)):
+    if (pending or (eng.parallel and plan.work > eng.work_limit)) and not (now or (op.view and share)):
         results = _push(op, plan, k, p, inputs, outs, cls, mixed)
         saved_state = None
     else:
@@ -279,7 +279,7 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
             else:
                 spec = plan.specs[i]
                 if spec.stype != "default":
-                    results.append(faces[spec.stype](v, Storage(ctx)))
+                    results.append(faces[getattr(v, "stype", "default")](v, Storage(ctx)))
                 else:
                     results.append(cls(v, _view_storage(k, v, inputs[0]) if share and op.view else Storage(ctx)))
     if targets is not None:
@@ -431,7 +431,7 @@ def _usable(op: Op, plan: Plan, device: Any, sig: Any, outs: Sequence[Any], inpu
     written: dict[int, Any] = {}
     for o, spec, name in zip(outs, plan.specs, sig.outputs):
         data = o._data
-        free = id(data) not in written and all(op.alias.get(n) == name for n in readers.get(id(data), ()))
+        free = not isinstance(data, Sparse) and id(data) not in written and all(op.alias.get(n) == name for n in readers.get(id(data), ()))
         if free and mixed:
             free = not overlaps(device, data, [d for d in (*datas, *written.values()) if d is not data])
         usable.append(data if free and _same(data, spec) else None)
@@ -507,4 +507,4 @@ def parse_ctx(where: str, text: str) -> Context:
     return ctx
 
 
-Op.run = staticmethod(call)
+Op.run, Op.apply = staticmethod(call), staticmethod(invoke)

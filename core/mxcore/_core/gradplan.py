@@ -9,7 +9,7 @@ from .errors import error
 from .op import RULE_WORDS, Op
 from .params import Params
 
-__all__ = ["GradPlan", "plan_of"]
+__all__ = ["GradPlan", "higher_of", "plan_of"]
 
 
 class GradPlan:
@@ -27,13 +27,15 @@ class GradPlan:
     keeps_inputs, likes : frozenset of int
         Places in the declaration of inputs to keep, as arrays or by shape and dtype.
     keeps_outputs : tuple of int
+    higher : GradPlan or None
+        The rule that stands in under ``create_graph``, compiled on first use.
     """
 
-    __slots__ = ("op", "rule", "call", "keep", "keeps_inputs", "keeps_outputs", "likes", "reads_dys", "short", "flat", "single", "n_in")
+    __slots__ = ("op", "rule", "call", "keep", "keeps_inputs", "keeps_outputs", "likes", "reads_dys", "short", "flat", "single", "n_in", "higher")
 
-    def __init__(self, op: Op) -> None:
-        rule = op.grad_rule
+    def __init__(self, op: Op, rule: Any) -> None:
         self.op = op
+        self.higher: GradPlan | None = None
         self.rule: Any = rule
         self.call: Any = None
         self.keep: Any = None
@@ -47,7 +49,7 @@ class GradPlan:
         self.flat = not op.variadic and not any(s.condition for s in op.input_slots)
         self.single = self.flat and self.n_in == 1
         if op.backward_rule is not None:
-            self.keeps_inputs = frozenset(range(self.n_in))
+            self.keeps_inputs, self.reads_dys = frozenset(range(self.n_in)), None
         elif rule:  # neither None nor missing
             args = [self._source(op, n) for n in rule.__code__.co_varnames[:rule.__code__.co_argcount]]
             # One expression instead of a loop over argument kinds at every call.
@@ -85,6 +87,10 @@ class GradPlan:
         own = {j: outputs[j].twin() for j in map(p._sig.out_at.get, self.keeps_outputs) if j is not None}
         return keep, own or None, versions if self.keeps_inputs else None
 
+    def reads(self, p: Params, output: int) -> bool:
+        """Whether the gradient of an output makes any difference."""
+        return self.reads_dys is None or any(p._sig.out_at.get(i) == output for i in self.reads_dys)
+
     def _source(self, op: Op, name: str) -> tuple[str, str, int]:
         """(expression for an argument of the rule, kind, index)."""
         if name in ("F", "p", "needs", "state"):
@@ -117,8 +123,7 @@ class GradPlan:
         raise error(TypeError, f"gradient rule of operator {op.name}: '{name}' is no input, output or rule word "
                                f"({', '.join(sorted(RULE_WORDS))}, d_<output>, out_<output>, like_<input>)")
 
-    def gradients(self, p: Params, F: Any, needs: Any, dys: list[Any], ins: Any, outs: Any, likes: Any,
-                  saved_state: Any = None) -> Sequence[Any]:
+    def gradients(self, p: Params, F: Any, needs: Any, dys: list[Any], ins: Any, outs: Any, likes: Any, state: Any = None) -> Sequence[Any]:
         """Run the rule; one gradient (or None) per input.
 
         `dys` are the incoming gradients, None where none arrived; `likes` what zeros for those are made like.
@@ -132,7 +137,7 @@ class GradPlan:
                 j: Any = i if self.reads_dys is None else p._sig.out_at.get(i)
                 if j is not None and dys[j] is None and likes[j] is not None:  # None: never computed
                     dys[j] = F.zeros_like(likes[j])
-        return self.arranged(p, self.call(self.rule, F, p, needs, dys, ins, outs, saved_state))
+        return self.arranged(p, self.call(self.rule, F, p, needs, dys, ins, outs, state))
 
     def arranged(self, p: Params, result: Any) -> Sequence[Any]:
         """What a rule returned as one gradient (or None) per input."""
@@ -184,5 +189,15 @@ def plan_of(op: Op) -> GradPlan:
     """The compiled gradient rule of an operator."""
     plan = op.grad_plan
     if plan is None:
-        plan = op.grad_plan = GradPlan(op)
+        plan = op.grad_plan = GradPlan(op, op.grad_rule)
     return plan  # type: ignore[no-any-return]
+
+
+def higher_of(op: Op) -> GradPlan:
+    """The compiled rule of gradients that can be differentiated again."""
+    plan = plan_of(op)
+    if op.higher_rule is not None and plan.higher is None:
+        plan.higher = found = GradPlan(op, op.higher_rule)
+        if not (found.keeps_inputs <= plan.keeps_inputs and {*found.keeps_outputs} <= {*plan.keeps_outputs}):
+            raise error(TypeError, f"operator {op.name}: its rule for create_graph asks for more than its gradient rule keeps")
+    return plan.higher or plan

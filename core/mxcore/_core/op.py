@@ -122,6 +122,9 @@ class Op:
 
     #: Runs an operator on arrays; dispatch enters it here, so that declarations do not depend on execution.
     run: Callable[..., Any]
+    #: The same for inputs and parameters that are bound already, as those of Python's operators are. What changes users' calls
+    #: (mixed precision) puts itself in the place of both; gradient rules, bodies and programs go past them.
+    apply: Callable[..., Any]
 
     def __init__(
         self, name: str, body: Callable[..., Any] | None, *, inputs: str = "data",
@@ -132,8 +135,7 @@ class Op:
         arg_names: Callable[[Params], list[str]] | None = None, expr: str | None = None, grad: Any = MISSING,
         doc: str | None = None, direct: str | None = None, samples: Sequence[Any] = ()) -> None:
         where = f"operator {name}"
-        self.name, self.aliases = name, tuple(aliases)
-        self.body = body
+        self.name, self.aliases, self.body = name, tuple(aliases), body
         self.input_slots = _slots(inputs, where)
         self.outputs: Any = outputs if callable(outputs) else _slots(outputs, where)
         self.aux = aux if callable(aux) else tuple(aux.split())
@@ -166,13 +168,14 @@ class Op:
         self.sparse_body: Callable[..., Any] | None = None
         self.cost_rule: Callable[..., Any] | None = None
         self.backward_rule: Callable[..., Any] | None = None
-        #: Of a stateful operator: ``(k, p, dys, ins) -> gradients`` that can be differentiated again.
+        #: Of a stateful operator: ``(k, p, dys, ins, state) -> gradients`` that can be differentiated again.
         self.replay_rule: Callable[..., Any] | None = None
         #: Of a stateful operator: whether its backward ignores the gradients of its outputs.
         self.loss_rule: Callable[[Params], bool] = lambda p: False
         self.grad_rule: Any = grad
         self.doc = doc if doc is not None else (body.__doc__ if body is not None else None) or ""
         self.grad_plan: Any = None  # compiled by the tape on first use
+        self.higher_rule: Callable[..., Any] | None = None
         self.plans: dict[Any, Any] = {}  # memoised by dispatch
         #: Parameters of a call without any, and how many inputs it takes; None where parameters are required.
         self.plain: Params | None = None
@@ -221,6 +224,15 @@ class Op:
         input (a list for a variadic one), None for zero.
         """
         self.grad_rule, self.grad_plan = rule, None
+        return rule
+
+    def higher(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Attach a gradient rule made of differentiable operators, which stands in for `grad` under ``create_graph``.
+
+        It has the arguments of `grad`, may ask only for inputs and outputs that `grad` keeps, and sees arrays, so that it may
+        read shapes. Operators whose `grad` is differentiable need none.
+        """
+        self.higher_rule = rule
         return rule
 
     def cost(self, rule: Callable[..., Any]) -> Callable[..., Any]:

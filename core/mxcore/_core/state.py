@@ -22,6 +22,8 @@ class ThreadState(threading.local):
         Zero means a zero-sized dimension instead of an unknown one (``mx.util.set_np_shape``).
     __dict__ : dict
         The attributes of the running thread; where several are needed, one look at it is cheaper than one for each.
+    keys : list
+        Random keys to take before new ones are drawn: those of a calculation that is repeated.
     extra : dict
         Seats for the faces: name managers, attribute scopes, profiler scopes.
     """
@@ -29,6 +31,7 @@ class ThreadState(threading.local):
     def __init__(self) -> None:
         self.record = self.train = self.np_shape = False
         self.ctx: list[Any] = []
+        self.keys: list[Any] = []
         self.extra: dict[str, Any] = {}
 
 

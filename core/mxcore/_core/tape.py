@@ -17,7 +17,7 @@ from typing import Any
 from . import dispatch, frontend, transfer  # circular, used at call time only
 from .array import Array, Like, Storage
 from .errors import MXNetError, MXNetWarning, error, raise_in_op
-from .gradplan import GradPlan, plan_of
+from .gradplan import GradPlan, higher_of, plan_of
 from .op import Op
 from .params import Params
 from .state import state
@@ -67,6 +67,20 @@ class TapeNode:
         return self.serial > other.serial  # a heap gives the latest first
 
 
+class Freed(TapeNode):
+    """A node that a backward has used up: what was recorded before cannot be differentiated any more, to what is recorded
+    from now on its outputs are constants. `dys` tells when; a node becomes one by assignment to its class.
+    """
+
+    __slots__ = ()
+    flows = False
+    plan = None  # type: ignore[assignment]  # as a leaf's
+
+    @property
+    def op(self) -> Op:
+        return TapeNode.__dict__["plan"].__get__(self).op  # type: ignore[no-any-return]
+
+
 def differentiable(entry: Any) -> bool:
     """Whether gradients flow through this place on the tape."""
     return bool(entry[0].flows)
@@ -113,9 +127,10 @@ def mark(x: Array, grad: Array | None, req: str) -> None:
     x._entry = (Leaf(grad, req), 0)
 
 
-def _freed(n: TapeNode) -> MXNetError:
-    return error(RuntimeError, f"the graph of operator {n.op.name} was freed by an earlier backward(); "
-                               "pass retain_graph=True to the first one")
+def _constant(n: Any, used: int = 0) -> None:
+    """Refuse a node that was freed after its use by what was recorded as `used`; by default one that was freed at all."""
+    if n.__class__ is Freed and n.dys > used:
+        raise error(RuntimeError, f"the graph of operator {n.op.name} was freed by an earlier backward(); pass retain_graph=True to the first one")
 
 
 def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, *, retain_graph: bool = False,
@@ -144,6 +159,8 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
     entries = [*map(_entry, heads)]
     for e in entries:
         if e is None or not e[0].flows:
+            if e is not None:
+                _constant(e[0])
             raise error(RuntimeError, f"cannot differentiate head {entries.index(e)}: it is not in a computational graph; compute "
                                       "it inside autograd.record() from arrays with attach_grad()")
     grads = [*map(_ones, heads)] if head_grads is None else _head_grads(heads, head_grads)
@@ -169,10 +186,17 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
 
 
 def _head_grads(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
+    found = []
     for i, (h, g) in enumerate(zip(heads, head_grads)):
-        if g is not None and tuple(g.shape) != tuple(h.shape):
-            raise error(ValueError, f"head gradient {i} has shape {tuple(g.shape)}, its head {tuple(h.shape)}")
-    return [_ones(h) if g is None else g for h, g in zip(heads, head_grads)]
+        n, j = h._entry
+        if g is None:
+            g = _ones(h)
+        elif n.plan is None or n.plan.reads(n.params, j):  # what a rule ignores may be anything, as in MXNet
+            if tuple(g.shape) != tuple(h.shape):
+                raise error(ValueError, f"head gradient {i} has shape {tuple(g.shape)}, its head {tuple(h.shape)}")
+            g = g if g._data.dtype == h._data.dtype else frontend.eager.Cast(g, dtype=h._data.dtype)
+        found.append(g)
+    return found
 
 
 _ONES: dict[Any, Array] = {}
@@ -195,7 +219,9 @@ class _Goal:
 
     def __init__(self, heads: Sequence[Any], variables: Sequence[Array]) -> None:
         for i, v in enumerate(variables):
-            if v._entry is None:
+            if v._entry is not None:
+                _constant(v._entry[0])
+            else:
                 raise error(RuntimeError, f"cannot differentiate with respect to variable {i}: it is not in the graph; "
                                           "call attach_grad() on it before autograd.record()")
         self.variables = variables
@@ -207,11 +233,12 @@ class _Goal:
         stack = [e[0] for e in heads]
         while stack:
             n = stack.pop()
-            if id(n) not in seen and n.op is not None:
-                if n.inputs is None:
-                    raise _freed(n)
+            if id(n) not in seen and n.plan is not None:
                 seen[id(n)] = n
-                stack += [e[0] for e in n.inputs if e is not None]
+                for e in n.inputs:
+                    if e is not None:
+                        _constant(e[0], n.serial)
+                        stack.append(e[0])
         for n in sorted(seen.values(), key=lambda n: n.serial):
             if any(map(self.needs, n.inputs)):
                 self.need.add(id(n))
@@ -256,6 +283,7 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
     F = frontend.eager
     leaves: dict[Leaf, Any] = {}
     dropped: list[Any] = []
+    node: Any = None
     while True:
         for e, g in zip(entries, grads):
             if e is None:
@@ -269,6 +297,8 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
                     leaves[n] = F._grad_add(leaves[n], g)
                 elif n.flows or goal is not None:
                     leaves[n] = g
+                else:
+                    _constant(n, node.serial)
             elif n.dys is None:
                 n.dys = [g] if n.specs is None else [g if j == i else None for j in range(len(n.specs))]
                 heappush(queue, n)
@@ -277,37 +307,37 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
                 n.dys[i] = g if old is None else F._grad_add(old, g)
         if not queue:
             return leaves, dropped
-        n = heappop(queue)
-        dys = n.dys
-        n.dys = None
-        if goal is not None and not goal.passes(n, dys):
+        node = heappop(queue)
+        dys = node.dys
+        node.dys = None
+        if goal is not None and not goal.passes(node, dys):
             entries = ()
             continue
-        entries = n.inputs
-        if entries is None:
-            raise _freed(n)
-        plan = n.plan
-        ins, outs, versions = n.saved
+        entries = node.inputs
+        plan = node.plan
+        ins, outs, versions = node.saved
         try:
             if versions is not None:
                 for x, v in zip(ins, versions):
                     if v >= 0 and x._st.version != v:
-                        _rewritten(n)
+                        _rewritten(node)
                         break
             if create_graph or not plan.short:
-                grads = _step(n, F, dys, goal, create_graph)
+                grads = _step(node, F, dys, goal, create_graph)
             else:
-                grads = plan.call(plan.rule, F, n.params, None, dys, ins, outs, None)
+                grads = plan.call(plan.rule, F, node.params, None, dys, ins, outs, None)
                 if grads.__class__ is not tuple:
-                    grads = (grads,) if plan.single and grads.__class__ is not list else plan.arranged(n.params, grads)
+                    grads = (grads,) if plan.single and grads.__class__ is not list else plan.arranged(node.params, grads)
                 elif len(grads) != plan.n_in:
-                    plan.arranged(n.params, grads)  # an error that names the rule
+                    plan.arranged(node.params, grads)  # an error that names the rule
             if not retain:
-                n.inputs = n.saved = n.call = None
+                node.inputs = node.saved = node.call = None
+                node.dys = next(_serial)
+                node.__class__ = Freed
         except MXNetError:
             raise
         except Exception as e:
-            raise_in_op(e, n.op.name, n.params, [x for x in ins if x is not None], "gradient")
+            raise_in_op(e, node.op.name, node.params, [x for x in ins if x is not None], "gradient")
 
 
 def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph: bool) -> Sequence[Any]:
@@ -320,10 +350,11 @@ def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph:
         own = None if own is None else {j: _placed(y, (n, j)) for j, y in own.items()}
     needs = tuple([e is not None and e[0].flows if goal is None else goal.needs(e) for e in n.inputs])
     if op.backward_rule is None:
-        return n.plan.gradients(p, F, needs, dys, keep, own, n.specs, n.call and n.call[1])
+        plan = higher_of(op) if create_graph else n.plan
+        return plan.gradients(p, F, needs, dys, keep, own, n.specs, n.call and n.call[1])
     k, saved = n.call
     if create_graph and op.replay_rule is not None:
-        return op.replay_rule(k, p, dys, keep)  # type: ignore[no-any-return]
+        return op.replay_rule(k, p, dys, keep, saved)  # type: ignore[no-any-return]
     dys = [F.zeros_like(n.specs[i]) if g is None else g for i, g in enumerate(dys)]
     found = op.backward_rule(dispatch.K(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
     if create_graph:  # a gradient of this gradient must be an error, not a zero

@@ -53,12 +53,12 @@ def guard_write(x: Array, what: str) -> None:
 
 def store(device: Any, v: Any, out: Array) -> None:
     stype = getattr(v, "stype", "default")
+    if stype not in ("default", out.stype):
+        v = v.todense(device.xp)
     if out.stype == "default":
-        device.copy(v if stype == "default" else v.todense(device.xp), out._data)
-    elif out.stype == stype:
-        out._data = v
+        device.copy(v, out._data)
     else:
-        raise error(TypeError, f"a {stype} result cannot be written to a {out.stype} array")
+        out._data = v if stype == out.stype else out.packed(device.xp, v)  # type: ignore[attr-defined]
 
 
 def assign(dst: Array, src: Array) -> None:

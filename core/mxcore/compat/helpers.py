@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import io
 import multiprocessing
 import os
@@ -56,6 +57,35 @@ def register_error(func_name: Any = None, cls: type | None = None) -> Any:
         return kind
 
     return enter if cls is None else enter(cls)
+
+
+def c2pyerror(err_msg: str) -> tuple[str, str | None]:
+    """The text of an error of MXNet's C library and the name of its type, which stands before a colon."""
+    head, *trace = err_msg.split("\n")
+    kind = re.match(r"([A-Za-z_]\w*)(?=: )", head)
+    lines = [line for line in trace if line.strip().startswith("[bt]")]
+    text = "\n".join(["Traceback (most recent call last):", *reversed(lines), head]) if lines else err_msg
+    return text, kind.group(1) if kind else None
+
+
+def get_last_ffi_error() -> MXNetError:
+    """The last error of MXNet's C library, of which there is none here."""
+    return MXNetError("no call of a C library has failed")
+
+
+def add_fileline_to_docstring(module: Any, incursive: bool = True) -> None:
+    """Write to the documentation of a module's functions and classes, and with `incursive` of their methods, where they are defined."""
+    kinds = [found for found in vars(module).values() if inspect.isclass(found) and found.__module__ == module.__name__]
+    methods = [method for kind in kinds for method in vars(kind).values() if inspect.isfunction(method)] if incursive else []
+    for found in [*vars(module).values(), *methods]:
+        if getattr(found, "__module__", None) != module.__name__ or not getattr(found, "__doc__", None):
+            continue
+        try:
+            where, line = inspect.getsourcefile(found), inspect.getsourcelines(found)[1]
+        except (OSError, TypeError):
+            continue  # it was not read from a file
+        if "\n\nFrom:" not in found.__doc__:
+            found.__doc__ += f"\n\nFrom:{where}:{line}"
 
 
 def build_param_doc(arg_names: Sequence[str], arg_types: Sequence[str], arg_descs: Sequence[str], remove_dup: bool = True) -> str:

@@ -23,7 +23,8 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "autograd": {"autograd": "_RecordingStateScope=_Scope _parse_head=_heads"},
     "base": {"compat.ctext": "MXCallbackList c_array c_array_buf c_handle_array c_str c_str_array check_call ctypes2buffer ctypes2numpy_shared "
                        "mx_float_p py_str",
-             "compat.helpers": "NotSupportedForSparseNDArray _Null build_param_doc data_dir data_dir_default error_types register_error"},
+             "compat.helpers": "NotSupportedForSparseNDArray _Null add_fileline_to_docstring build_param_doc c2pyerror data_dir "
+                               "data_dir_default error_types get_last_ffi_error register_error"},
     "contrib.text._constants": {"compat.helpers": "APACHE_REPO_URL=apache_repo_url UNKNOWN_IDX"},
     "engine": {"engine": "_BulkScope=bulk"},
     "error": {"compat.helpers": "InternalError"},
@@ -136,7 +137,9 @@ def homes(module: str) -> list[ModuleType]:
     except ModuleNotFoundError as e:
         if not f"mxcore.{path}.".startswith(f"{e.name}."):
             raise  # the module is there and lacks something else
-    found = vars(around[0]).get(last) if around else getattr(homes("mxnet")[0], last, None)
+    owner = (around or homes("mxnet"))[0]
+    # Among operators one would be looked for, and all of them loaded.
+    found = vars(owner).get(last) if owner.__name__ in ("mxcore.ndarray", "mxcore.symbol") else getattr(owner, last, None)
     if isinstance(found, ModuleType) and found.__name__.startswith("mxcore"):
         return [found, *around]
     return around if facts(module) else []

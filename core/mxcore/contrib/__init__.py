@@ -8,7 +8,7 @@ from typing import Any
 #: Name -> module, where it is another.
 _ELSEWHERE = {"nd": "mxcore.ndarray.contrib", "ndarray": "mxcore.ndarray.contrib", "sym": "mxcore.symbol.contrib",
               "symbol": "mxcore.symbol.contrib"}
-_HERE = ("amp", "autograd", "io", "onnx", "quantization", "svrg_optimization", "tensorboard", "text")
+_HERE = ("amp", "autograd", "io", "onnx", "quantization", "svrg_optimization", "tensorboard", "tensorrt", "text")
 
 
 def __getattr__(name: str) -> Any:

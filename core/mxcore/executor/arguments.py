@@ -28,7 +28,7 @@ _SHOWN = 10
 _STYPES = {"0": "default", "1": "row_sparse", "2": "csr"}
 
 
-def listed(given: Any, names: list[str], what: str, optional: bool, at: Callable[[str], Context]) -> list[Any]:
+def listed(given: Any, names: list[str], what: str, optional: bool, at: Callable[[str], Sequence[Context]]) -> list[Any]:
     """Arrays given as a list or by name, in the order of the names.
 
     Parameters
@@ -40,7 +40,7 @@ def listed(given: Any, names: list[str], what: str, optional: bool, at: Callable
     optional : bool
         Arrays may be missing.
     at : callable
-        Name -> the context that the array must live on.
+        Name -> the contexts that the array may live on, the usual one first.
     """
     if given is None:
         given = [None] * len(names) if optional or not names else {}
@@ -60,8 +60,8 @@ def listed(given: Any, names: list[str], what: str, optional: bool, at: Callable
             continue
         if not isinstance(a, Array):
             raise error(TypeError, f"bind: {what} '{n}' must be an NDArray, got {type(a).__name__}")
-        if a.context is not at(n):
-            raise error(ValueError, f"bind: {what} '{n}' lives on {a.context}, the executor on {at(n)}")
+        if a.context not in at(n):
+            raise error(ValueError, f"bind: {what} '{n}' lives on {a.context}, the executor on {' or '.join(map(str, at(n)))}")
     return arrays
 
 

@@ -13,6 +13,7 @@ from .._core.context import Context
 from .._core.dispatch import context_k
 from .._core.errors import error
 from .._core.op import Op
+from .._core.params import Bool, Int
 from .._core.state import state
 from .._core.transfer import check_writable
 from ..ndarray import NDArray, op
@@ -21,11 +22,16 @@ from ..ops.control.replay import replay
 from .compile import compile_graph
 from .instance import Instance
 from .launch import launch
-from .passes import run_passes
+from .passes import Settings, run_passes
 from .program import fixed
+from .simplify import merge_equal
+from .watch import hook_labels, input_labels
 
 __all__ = ["CachedOp"]
 
+#: What flags there are, and which values they take.
+_flags = Op("CachedOp", None, inputs="", params={"static_alloc": Bool(False), "static_shape": Bool(False), "inline_limit": Int(2),
+                                                 "forward_bulk_size": Int(15), "backward_bulk_size": Int(15)})
 #: So many programs (one per shapes, dtypes, mode and wanted gradients) are kept for one graph.
 _LIMIT = 32
 
@@ -42,11 +48,12 @@ class CachedOp:
     symbol : Symbol
     flags : dict or sequence of pairs, optional
         MXNet's: ``static_alloc``, ``static_shape``, ``inline_limit``, ``forward_bulk_size``, ``backward_bulk_size``.
-        Accepted for its sake: memory is always planned and kept.
+        Checked and kept for its sake: memory is always planned and kept.
 
     Raises
     ------
     MXNetError
+        If a flag is unknown or no such value.
         At a call: if the number of arrays, their contexts or shapes do not fit; names node and inputs.
 
     Examples
@@ -64,6 +71,7 @@ class CachedOp:
     def __init__(self, symbol: Any, flags: Any = ()) -> None:
         self.symbol = symbol
         self.flags = dict(flags)
+        _flags.parse(dict(self.flags))
         self._passed: Any = None
         self._names = symbol.list_inputs()
         self._aux = frozenset(symbol.list_auxiliary_states())
@@ -76,7 +84,8 @@ class CachedOp:
                            aux=lambda p: [f"arg{i}" for i, n in enumerate(self._names) if n in self._aux])
         core.backward_rule = _backward
         # Gradients that can be differentiated again: the graph runs node by node, recorded.
-        core.replay_rule = replay(lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs)), ctx))
+        core.replay_rule = replay(lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs)), ctx),
+                                   lambda pending: pending.memory.again[1])
         self._params = core.parse({"num_args": len(self._names)})
         _ = self._heads  # passes that cannot take the graph say so now
         _all.add(self)
@@ -123,7 +132,8 @@ class CachedOp:
     def outputs(self, *args: Any) -> list[Any]:
         """What a call gives, as a list in every case."""
         if self._monitor is not None:
-            return interpret(self._heads, dict(zip(self._names, args)), args[0].context if args else None, self._report)
+            heads = merge_equal(self._heads) if Settings.now().merge else self._heads
+            return interpret(heads, dict(zip(self._names, args)), args[0].context if args else None, self._report)
         if len(args) != len(self._names):
             raise error(TypeError, f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names[:8])} …), got {len(args)}")
         mode = state.__dict__
@@ -170,11 +180,10 @@ class CachedOp:
 
     def _report(self, node: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         assert self._monitor is not None
-        sig = node.params._sig
         if self._monitor_all:
-            for name, x in zip(sig.inputs, inputs):
+            for name, x in zip(input_labels(node), inputs):
                 self._monitor(f"{node.name}_{name}", node.op.name, x)
-        for name, y in zip(sig.outputs, outputs):
+        for name, y in zip(hook_labels(node), outputs):
             self._monitor(f"{node.name}_{name}", node.op.name, y)
 
 
@@ -231,7 +240,10 @@ class _Signature:
 
     def call(self, owner: CachedOp, args: Sequence[Any], datas: Sequence[Any]) -> list[Any]:
         """Run the first part on new output arrays."""
-        memory = self.free.pop() if self.free else _Memory(self)
+        try:
+            memory = self.free.pop()  # not after a look at it: another thread may take the last
+        except IndexError:
+            memory = _Memory(self)
         instance, program, ctx = memory.instance, self.program, self.ctx
         if ctx.device.async_:
             ctx.device.activate(ctx.device_id)

@@ -118,7 +118,7 @@ def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt
     graph.shapes, graph.dtypes, graph.stypes = infer_all(every, shapes, dtypes, stypes)
     graph.info.update(n_first=n_first, order=order)
     if "simplify" in passes:
-        graph = simplify(graph)
+        graph = simplify(graph, settings.merge)
     if groups or any(c is not ctx for c in places.values()):
         graph = place(graph, ctx, groups, places)
     if wrt is not None and "mirror" in passes:

@@ -17,7 +17,6 @@ from ..ndarray import NDArray
 from ..ndarray import zeros as nd_zeros
 from ..ndarray.indexing import write
 from ..ndarray.sparse import zeros
-from ..ops.storage import to_csr, to_rows
 from . import watch
 from .arguments import entangled, from_buffer, groups_of, listed, naming_memory, requests, simple_arrays
 from .compile import Compiled, compile_graph
@@ -25,8 +24,9 @@ from .describe import describe
 from .instance import Instance
 from .launch import launch
 from .passes import Settings, run_passes
-from .place import context_of, group_context
+from .place import context_of, group_of
 from .program import fixed, infer_all
+from .simplify import merge_equal
 
 __all__ = ["Executor"]
 
@@ -66,12 +66,15 @@ class Executor:
         self._arg_names, self._aux_names, self._output_names = names, aux, symbol.list_outputs()
         self._place_of = {n: i for i, n in enumerate(names)}
         self._groups = groups_of(group2ctx)
-        #: Where the array of a variable should live.
-        at = {n.name: group_context(n, self._ctx, self._groups) for n in topo(symbol._heads) if n.op is None}.__getitem__
+        #: Where the array of a variable may live: where its group does; anywhere in the graph if it has none.
+        somewhere = list(dict.fromkeys((self._ctx, *self._groups.values())))
+        at = {n.name: [self._groups[group_of(n)]] if group_of(n) in self._groups else somewhere
+              for n in topo(symbol._heads) if n.op is None}.__getitem__
         self.arg_arrays = listed(args, names, "args", False, at)
         self.aux_arrays = listed(aux_states, aux, "aux_states", False, at)
         self._reqs = requests(grad_req, names)
-        self.grad_arrays = listed(args_grad, names, "args_grad", True, at)
+        beside = {n: [a.context] for n, a in zip(names, self.arg_arrays)}
+        self.grad_arrays = listed(args_grad, names, "args_grad", True, beside.__getitem__)
         for i, n in enumerate(names):
             if self.grad_arrays[i] is None:
                 self._reqs[n] = "null"
@@ -148,7 +151,10 @@ class Executor:
         found = self._instances.get(key)
         if found is None:
             wrt = self._wanted if train else None
-            heads, (shapes, dtypes, stypes) = self._heads, self._out_facts
+            heads = self._shown_heads() if monitored else self._heads
+            shapes, dtypes, stypes = infer_all(heads, *self._facts) if monitored else self._out_facts
+            if monitored and train:  # a monitor is told all gradients of an operator, also those that nobody wants
+                wrt = [*self._wanted, *(n for n in self._arg_names if n not in self._wanted and self._facts[1][n].kind == "f")]
             if monitored:
                 heads = watch.probed(heads, dtypes, stypes) if train else [*heads, *watch.hidden(heads, shapes, stypes)]
             compiled = compile_graph(heads, self._facts, self._ctx, is_train, wrt,
@@ -157,8 +163,11 @@ class Executor:
             watch.alias_states(self._own, program.steps)
             instance = Instance(program, {k[1:]: b for k, b in self._blocks.items() if k[0] == train}, self._own)
             if monitored:
-                for e, slot in list(zip(program.graph.heads, program.head_slots))[len(self.outputs):program.n_first]:
+                own = {*range(len(self.outputs)), *compiled.grads[:len(self._wanted)]} if train else set(range(len(self.outputs)))
+                for i, (e, slot) in enumerate(zip(program.graph.heads, program.head_slots)):
                     spec, ctx = program.specs[slot], self._head_context(e)
+                    if i in own or program.claimed.get(slot) != i:
+                        continue
                     if ctx.device.async_:
                         ctx.device.activate(ctx.device_id)
                     instance.env[slot] = ctx.device.empty(spec.shape, spec.dtype, ctx.device_id)
@@ -229,22 +238,24 @@ class Executor:
         elif isinstance(out_grads, dict):
             given = [out_grads.get(n) for n in self._output_names]
         else:
-            given = list(out_grads)
-        if len(given) != len(self.outputs):
-            raise error(ValueError, f"backward: {len(given)} gradients for {len(self.outputs)} outputs {self._output_names}")
+            given = [*out_grads] if isinstance(out_grads, (list, tuple)) else [out_grads]
+        given += [None] * (len(self.outputs) - len(given))  # as in MXNet losses may be left out at the end, and hidden outputs be listed there
         if self._pending is None:
             found = self._instance(True, False)
             self._pending = found, found[1].keys(0), False
         found, keys, whole = self._pending
         head_grads = []
         for name, label, g, y in zip(found[0].head_grads, self._output_names, given, self.outputs):
-            if g is not None and tuple(g.shape) != tuple(y.shape):
+            if name is None:
+                continue  # nothing reads it
+            if g is None:
+                raise error(ValueError, f"backward: output {label} is no loss and needs a gradient; pass out_grads, or make it a "
+                                        "loss with mx.sym.make_loss()")
+            if not isinstance(g, Array):
+                raise error(TypeError, f"backward: gradient of {label} must be an NDArray, got {type(g).__name__}")
+            if tuple(g.shape) != tuple(y.shape):
                 raise error(ValueError, f"backward: gradient of {label} has shape {tuple(g.shape)}, the output {y.shape}")
-            if name is not None:
-                if g is None:
-                    raise error(ValueError, f"backward: output {label} is no loss and needs a gradient; pass out_grads, or make it a "
-                                            "loss with mx.sym.make_loss()")
-                head_grads.append((name, g.as_in_context(y.context)))
+            head_grads.append((name, g.as_in_context(y.context).astype(y.dtype, copy=False)))  # type: ignore[attr-defined]
         targets = {n: self.grad_arrays[self._place_of[n]] for n in self._wanted}
         if head_grads:  # losses have none
             overwritten = entangled({id(g._data): g for _, g in head_grads}, targets.values())
@@ -323,9 +334,7 @@ class Executor:
                 transfer.store(ctx.device, nothing, target)
             return
         if req == "add":
-            value = grad_add.body(dispatch.K(ctx, True), None, data, value)  # type: ignore[misc]
-        if target.stype != "default" and getattr(value, "stype", "default") == "default":
-            value = (to_rows if target.stype == "row_sparse" else to_csr)(ctx.device.xp, value)
+            value = grad_add.sparse_body(dispatch.K(ctx, True), None, data, value)  # type: ignore[misc]
         transfer.store(ctx.device, value, target)
 
     # -- other shapes ------------------------------------------------------------------------------------------
@@ -438,24 +447,30 @@ class Executor:
         assert self._monitor is not None
         program = instance.program
         rows = watch.forward_rows(program.steps[:program.split], self._monitor_all) if part == 0 else \
-            watch.backward_rows(program.graph.heads[:program.n_first], program.steps[program.split:], self._wanted)
+            watch.backward_rows(program.graph.heads[:program.n_first], program.steps[:program.split], program.steps[program.split:], self._wanted)
         for name, slot, step in rows:
             value = instance.env[slot]
+            if part and step.op is watch.probe:  # nothing flows there
+                value = step.ctx.device.xp.zeros(value.shape, value.dtype)
             if value is not None:  # the next run writes to it again, and the callback may keep what it gets
                 self._monitor(name, transfer.wrap(value.copy() if getattr(value, "stype", "default") == "default" else value, step.ctx))
 
+    def _shown_heads(self) -> Any:
+        """The graph as MXNet would show it: what is equal is there once."""
+        return merge_equal(self._heads) if self._settings.merge else self._heads
+
     def get_optimized_symbol(self) -> Any:
-        """The symbol as the passes of plugins left it; what the stock passes do shows in `debug_str`."""
-        return type(self._symbol)(self._heads)
+        """The symbol as the passes of plugins left it, with equal operators made one; what else is done shows in `debug_str`."""
+        return type(self._symbol)(self._shown_heads())
 
     def debug_str(self) -> str:
-        """The steps of the program with their memory, and the bytes that were planned.
+        """The steps of the program with their memory, and the bytes that were planned, in the third line from the end.
 
         Examples
         --------
         >>> import mxcore as mx
         >>> net = mx.sym.tanh(mx.sym.Variable("x"), name="t")
-        >>> print(net.simple_bind(mx.cpu(), x=(2, 2), grad_req="null").debug_str().splitlines()[-1])
+        >>> print(net.simple_bind(mx.cpu(), x=(2, 2), grad_req="null").debug_str().split("\\n")[-3])
         Total 0 MB allocated
         """
         compiled, _ = self._instance(bool(self._wanted), bool(self._wanted))

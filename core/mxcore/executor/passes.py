@@ -64,15 +64,18 @@ class Settings(NamedTuple):
         See `enabled`.
     mirror_all : bool
         See `mirror.mirror_all`.
+    merge : bool
+        Whether equal operators are computed once: ``MXNET_ELIMINATE_COMMON_EXPR``.
     """
 
     passes: frozenset[str]
     mirror_all: bool
+    merge: bool
 
     @classmethod
     def now(cls) -> Settings:
         """Those of this thread and of the environment."""
-        return cls(enabled(), mirror_all())
+        return cls(enabled(), mirror_all(), os.environ.get("MXNET_ELIMINATE_COMMON_EXPR", "1") not in ("0", "false", "False"))
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from .._core import infer, registry
 from .._core.graph import Graph, Node
 from ..rewriting import rewrite
 
-__all__ = ["simplify"]
+__all__ = ["merge_equal", "simplify"]
 
 #: Operators that return their first input when shape and dtype agree, as they do in every graph without broadcasting.
 _SAME = frozenset("_sum_like broadcast_like broadcast_to broadcast_axis reshape_like Reshape Flatten _copy identity BlockGrad "
@@ -25,13 +25,15 @@ def _as_many(out: Any, data: Any) -> bool:
             and out[2] == data[2] == "default")
 
 
-def simplify(graph: Graph) -> Graph:
+def simplify(graph: Graph, merge: bool = True) -> Graph:
     """Remove identities and common subexpressions; what nobody reads vanishes with them.
 
     Parameters
     ----------
     graph : Graph
         With shapes and dtypes.
+    merge : bool
+        Compute common subexpressions once.
 
     Returns
     -------
@@ -42,22 +44,38 @@ def simplify(graph: Graph) -> Graph:
 
     def visit(n: Node, inputs: list[Any], fact: Callable[[Any], Any]) -> Any:
         op, sig = n.op, n.params._sig
-        if sig.random or op.stateful or sig.mutates or sig.aux or n.forward is not None:
+        if _alone(n):
             return None
         if op.name in _SAME and sig.n_out == 1 and fact((n, 0)) == fact(n.inputs[0]) and infer.known(fact((n, 0))[0]):
             return [inputs[0]]
         if op.name in _REDUCTIONS and _as_many(fact((n, 0)), fact(n.inputs[0])):
             reshape = registry.ops.get("Reshape")
             return Node(reshape, reshape.parse({"shape": fact((n, 0))[0]}), inputs[:1], n.name, n.attrs)
-        key = (op, params_key(op, n.params), tuple((id(m), i) for m, i in inputs), place_key(n),
-               None if inputs else tuple(str(fact((n, i))) for i in range(sig.n_out)))  # consumers may decide the shape of zeros
-        first = seen.get(key)
-        if first is not None:
-            return [(first, i) for i in range(sig.n_out)]
-        new = seen[key] = n if all(a == b for a, b in zip(inputs, n.inputs)) else Node(op, n.params, inputs, n.name, n.attrs)
-        return new
+        # Consumers may decide the shape of zeros.
+        return _first(seen, n, inputs, None if inputs else tuple(str(fact((n, i))) for i in range(sig.n_out))) if merge else None
 
     return rewrite(graph, visit)
+
+
+def merge_equal(heads: Any) -> Any:
+    """The heads of a graph in which equal operators are one, as MXNet shows it to monitors; identities stay."""
+    seen: dict[Any, Node] = {}
+    return rewrite(Graph(heads), lambda n, inputs, fact: None if _alone(n) or not inputs else _first(seen, n, inputs)).heads
+
+
+def _alone(n: Node) -> bool:
+    """Whether a node stays as it is, for it may compute something else every time."""
+    sig = n.params._sig
+    return bool(sig.random or n.op.stateful or sig.mutates or sig.aux or n.forward is not None)
+
+
+def _first(seen: dict[Any, Node], n: Node, inputs: list[Any], facts: Any = None) -> Any:
+    """The outputs of the node that computes the same, which may be this one."""
+    key = (n.op, params_key(n.op, n.params), tuple((id(m), i) for m, i in inputs), place_key(n), facts)
+    first = seen.get(key)
+    if first is None:
+        first = seen[key] = n if all(a == b for a, b in zip(inputs, n.inputs)) else Node(n.op, n.params, inputs, n.name, n.attrs)
+    return [(first, i) for i in range(first.n_out)]
 
 
 def params_key(op: Any, p: Any) -> tuple[Any, ...]:

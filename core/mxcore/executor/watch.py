@@ -10,19 +10,30 @@ from .._core.graph import Node, topo
 from .._core.op import Op
 from .program import Step
 
-__all__ = ["alias_states", "backward_rows", "forward_rows", "hidden", "probed"]
+__all__ = ["alias_states", "backward_rows", "forward_rows", "hidden", "hook_labels", "input_labels", "probe", "probed"]
 
 Entry = tuple[Node, int]
 #: (name, slot, step) of a value.
 Row = tuple[str, int, Step]
 
 #: Probes hand a value on unchanged; the gradient of one is that of one input of one node.
-_probe = Op("_probe", lambda k, p, data: data, inputs="data", grad=lambda F, dy: F._mul_scalar(dy, scalar=1.0), view=True)
+probe = Op("_probe", lambda k, p, data: data, inputs="data", grad=lambda F, dy: F._mul_scalar(dy, scalar=1.0), view=True)
 #: Operators with a single input 'data' that MXNet calls so; that of all others is ``input0``.
-_NAMED = frozenset((
-    "Crop", "Dropout", "IdentityAttachKLSparseReg", "L2Normalization", "LRN", "LeakyReLU", "MakeLoss", "Pooling", "SequenceLast",
-    "SequenceMask", "SequenceReverse", "SliceChannel", "SwapAxis", "UpSampling", "diag", "log_softmax", "repeat", "softmax", "squeeze",
-    "tile"))
+_INPUTS_NAMED = frozenset("""
+    Crop Dropout GridGenerator IdentityAttachKLSparseReg L2Normalization LRN LeakyReLU MakeLoss Pad Pooling Pooling_v1 SequenceLast
+    SequenceMask SequenceReverse SliceChannel SwapAxis UpSampling _contrib_BilinearResize2D _contrib_index_array _contrib_quadratic
+    _image_normalize _image_to_tensor _ravel_multi_index _split_v2 _unravel_index col2im depth_to_space diag im2col log_softmax moments
+    repeat reverse softmax space_to_depth squeeze tile
+""".split())
+#: Operators whose outputs MXNet names to hooks; those of all others have numbers.
+_OUTPUTS_NAMED = frozenset("""
+    Activation BatchNorm BatchNorm_v1 BilinearSampler Concat Convolution Convolution_v1 Correlation Crop Custom Deconvolution Dropout
+    FullyConnected GridGenerator GroupNorm IdentityAttachKLSparseReg InstanceNorm L2Normalization LRN LayerNorm LeakyReLU MakeLoss Pad
+    Pooling Pooling_v1 RNN ROIPooling SVMOutput SequenceLast SequenceMask SequenceReverse SliceChannel SoftmaxActivation SoftmaxOutput
+    SpatialTransformer SwapAxis UpSampling _contrib_BatchNormWithReLU _contrib_SyncBatchNorm _contrib_hawkesll _contrib_index_array
+    _contrib_interleaved_matmul_encdec_qk _contrib_interleaved_matmul_encdec_valatt _contrib_interleaved_matmul_selfatt_qk
+    _contrib_interleaved_matmul_selfatt_valatt _rnn_param_concat col2im elemwise_add im2col make_loss softmax softmin
+""".split())
 #: Operators whose gradients MXNet calls by the names of the inputs.
 _GRADIENTS_NAMED = frozenset((
     "BilinearSampler", "Correlation", "GridGenerator", "IdentityAttachKLSparseReg", "InstanceNorm", "L2Normalization", "MakeLoss",
@@ -41,21 +52,21 @@ def probed(heads: Sequence[Entry], dtypes: Mapping[Entry, Any], stypes: Mapping[
     The gradient of an operator's input is any number of nodes, or none where it is handed on as it came; that of a probe is always
     one node, a product with one.
     """
-    nothing = _probe.parse({})
+    nothing = probe.parse({})
     done: dict[int, Node] = {}
     for n in topo(heads):
         if n.op is None:
             done[id(n)] = n
             continue
         sig = n.params._sig
-        own = [j for j in range(len(sig.inputs)) if j not in sig.aux]
+        own = [j for j in range(len(sig.inputs)) if j not in sig.aux and (n.op.name, j) != ("where", 0)]  # conditions do not count
         inputs = []
         for j, (m, i) in enumerate(n.inputs):
             e: Entry = (done[id(m)], i)
             if j in own and stypes[m, i] == "default" and np.issubdtype(dtypes[m, i], np.floating):
                 label = sig.inputs[j] if n.op.name in _GRADIENTS_NAMED else "output" if len(own) == 1 else f"output{own.index(j)}"
                 attrs = {k: v for k, v in n.attrs.items() if k.strip("_") == "ctx_group"}
-                e = (Node(_probe, nothing, [e], f"{n.name}_backward_{label}", attrs), 0)
+                e = (Node(probe, nothing, [e], f"{n.name}_backward_{label}", attrs), 0)
             inputs.append(e)
         done[id(n)] = Node(n.op, n.params, inputs, n.name, n.attrs)
     return [(done[id(n)], i) for n, i in heads]
@@ -72,54 +83,80 @@ def alias_states(own: dict[Node, Any], steps: Sequence[Step]) -> None:
                 own[n] = own[twin]
 
 
+def input_labels(n: Node) -> Sequence[str]:
+    """What MXNet calls the inputs of a node."""
+    labels: Sequence[str] = n.params._sig.inputs
+    return ("input0",) if [*labels] == ["data"] and n.op.name not in _INPUTS_NAMED else labels
+
+
+def hook_labels(n: Node) -> list[str]:
+    """What MXNet calls the outputs of a node in hooks of hybridised blocks; to monitors of executors it calls them as symbols do."""
+    from ..symbol.outputs import label
+
+    named = n.op.name in _OUTPUTS_NAMED
+    return [label(n, i) if named else str(i) for i in range(n.n_out)]
+
+
 def forward_rows(steps: Sequence[Step], inputs: bool) -> Iterator[Row]:
     """Outputs of all nodes as they were computed, the hidden ones too; with `inputs` before each what it read."""
     from ..symbol.base import output_name
 
     for step in steps:
-        if step.head >= 0 or step.op is _probe:
+        if step.head >= 0 or step.op is probe:
             continue
-        n, labels = step.node, step.p._sig.inputs
+        n = step.node
         if inputs:
-            single = len(labels) == 1 and labels[0] == "data" and n.op.name not in _NAMED
-            for label, slot, (m, _) in zip(labels, step.ins, n.inputs):
-                source = m.inputs[0][0] if m.op is _probe else m
+            for label, slot, (m, _) in zip(input_labels(n), step.ins, n.inputs):
+                source = m.inputs[0][0] if m.op is probe else m
                 if source.op is None:
                     yield source.name, slot, step
-                yield f"{n.name}_{'input0' if single else label}", slot, step
+                yield f"{n.name}_{label}", slot, step
         for i, slot in enumerate(step.outs):
             yield output_name((n, i)), slot, step
 
 
-def backward_rows(heads: Sequence[Entry], steps: Sequence[Step], wanted: Sequence[str]) -> list[Row]:
-    """Gradients of each node's inputs, and sums where a value is read several times, in the order in which MXNet computes them."""
+def backward_rows(heads: Sequence[Entry], first: Sequence[Step], second: Sequence[Step], wanted: Sequence[str]) -> list[Row]:
+    """Gradients of each node's inputs, and sums where a value is read several times, in the order in which MXNet computes them.
+
+    An input through which nothing flows, such as a label, beside others through which something does, has the row of its probe.
+    """
     nodes = topo(heads)
     readers: dict[Entry, list[Node]] = {}
     for n in reversed(nodes):
-        if n.op is not _probe:
+        if n.op is not probe:
             for m, i in n.inputs:
-                readers.setdefault(m.inputs[0] if m.op is _probe else (m, i), []).append(n)
+                readers.setdefault(m.inputs[0] if m.op is probe else (m, i), []).append(n)
     rank = _ranks([n for n in nodes if n.op is None and n.name in wanted], readers)
     at: dict[str, tuple[int, int]] = {}
     sums: dict[str, list[int]] = {}
+    strange = set()  # sums below nodes that no wanted variable reaches
     for n in nodes:
         for j, (m, _) in enumerate(n.inputs):
-            if m.op is _probe and n in rank:
+            if m.op is probe and n in rank:
                 at[f"_backward_{m.name}"] = (rank[n], j)
-        for i in range(n.n_out if n.op is not _probe else 0):
-            if len(readers.get((n, i), ())) > 1 and (n, i) in rank:
-                sums.setdefault(f"_sum_grad_{n.name}" if n.op is None else f"_backward_{n.name}", []).append(rank[n, i])
-    summed = {s for step in steps if step.head < 0 and step.op.name == "_grad_add" for s in step.ins}
+        for i in range(n.n_out if n.op is not probe else 0):
+            if len(readers.get((n, i), ())) > 1:
+                name = f"_sum_grad_{n.name}" if n.op is None else f"_backward_{n.name}"
+                if (n, i) in rank:
+                    sums.setdefault(name, []).append(rank[n, i])
+                else:
+                    strange.add(name)
+    summed = {s for step in second if step.head < 0 and step.op.name == "_grad_add" for s in step.ins}
     found: list[tuple[tuple[int, int], Row]] = []
-    for step in steps:
+    for step in second:
         if step.head >= 0:
             continue
         name = step.node.name
         if name in at:
             found.append((at[name], (name.removeprefix("_backward_"), step.outs[0], step)))
-        elif step.op.name == "_grad_add" and step.outs[0] not in summed:
+        elif step.op.name == "_grad_add" and step.outs[0] not in summed and not {name, name.rpartition("_")[0]} & (strange - sums.keys()):
             ranks = sums.get(name) or sums.get(name.rpartition("_")[0]) or [len(rank)]
             found.append(((ranks.pop(0) if len(ranks) > 1 else ranks[0], -1), ("sum_grad_output", step.outs[0], step)))
+    told, flowing = {row[0] for _, row in found}, {key[0] for key, _ in found}
+    for step in first:
+        key = at.get(f"_backward_{step.node.name}")
+        if step.head < 0 and step.op is probe and key and key[0] in flowing and step.node.name not in told:
+            found.append((key, (step.node.name, step.outs[0], step)))
     return [row for _, row in sorted(found, key=lambda pair: pair[0])]
 
 

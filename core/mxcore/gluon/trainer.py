@@ -39,8 +39,9 @@ class Trainer:
     compression_params : dict, optional
         Gradient compression, e.g. ``{'type': '2bit', 'threshold': 0.5}``.
     update_on_kvstore : bool, optional
-        Whether the store updates the parameters, or the trainer does. By default the store, where it can;
-        the environment variable ``MXNET_UPDATE_ON_KVSTORE=0`` changes the default.
+        Whether the store updates the parameters, or the trainer does. By default the store, where there is one that
+        can, but not for row_sparse gradients of dense parameters, unless the store is distributed; the environment
+        variable ``MXNET_UPDATE_ON_KVSTORE=0`` changes the default.
 
     Notes
     -----
@@ -70,6 +71,8 @@ class Trainer:
         self._contexts = self._check_contexts()
         self._init_optimizer(optimizer, optimizer_params or {})
         self._scale = self._optimizer.rescale_grad
+        #: Of mixed precision (`contrib.amp.init_trainer`): who tells of gradients that overflowed.
+        self._amp_loss_scaler = None
         self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
         self._reset_kvstore()
 
@@ -129,6 +132,9 @@ class Trainer:
         self._distributed = kv is not None and "dist" in kv.type
         wanted = config["update_on_kvstore"]
         if self._contains_sparse_weight:
+            if kv is None:
+                raise error(TypeError, f"Trainer: rows of row_sparse parameters live in a store, but kvstore is {config['kvstore']!r}; name one, "
+                                       "such as 'device', or give a KVStore object.")
             update = self._must_update(wanted, "parameters with row_sparse weights")
         elif self._distributed and "async" in kv.type:
             update = self._must_update(wanted, "an asynchronous store")
@@ -136,6 +142,8 @@ class Trainer:
             update = self._must_update(wanted, "row_sparse gradients on a distributed store")
         elif wanted is not None:
             update = wanted
+        elif self._contains_sparse_grad:
+            update = False
         if kv is not None:
             if update and not kv.is_capable("optimizer"):
                 if wanted:
@@ -149,16 +157,25 @@ class Trainer:
                 kv.set_gradient_compression(self._compression_params)
             if update:
                 kv.set_optimizer(self._optimizer)
-        elif wanted:
-            raise error(
-                ValueError,
-                "Trainer: update_on_kvstore=True needs a store, but none is used for kvstore="
-                f"{config['kvstore']!r} on {len(self._contexts)} context(s). Give a KVStore object or leave "
-                "it out.",
-            )
         self._kvstore = kv
         self._update_on_kvstore = bool(update) if kv is not None else None
         self._kv_initialized = True
+
+    def _update_by_itself(self, where):
+        """Take the update from the store, where that is free to choose."""
+        wanted, kv = self._kvstore_params["update_on_kvstore"], self._kvstore_params["kvstore"]
+        kind = str(kv if isinstance(kv, str) else getattr(kv, "type", ""))
+        if wanted or self._contains_sparse_weight or "async" in kind or self._kv_initialized and self._update_on_kvstore and self._distributed:
+            why = ("it was made with update_on_kvstore=True" if wanted else "it has parameters with row_sparse weights" if self._contains_sparse_weight
+                   else "its store is asynchronous" if "async" in kind else "its distributed store has begun to")
+            raise error(
+                ValueError,
+                f"{where}: the store of this trainer updates the parameters ({why}), and nobody could stop it when gradients overflow; "
+                "make a trainer with update_on_kvstore=False",
+            )
+        self._kvstore_params["update_on_kvstore"] = False
+        if self._update_on_kvstore:
+            self._reset_kvstore()
 
     @staticmethod
     def _must_update(wanted, why):
@@ -316,6 +333,8 @@ class Trainer:
                 kv.pull(i, out, priority=-i, ignore_sparse=self._distributed)
 
     def _update(self, ignore_stale_grad=False):
+        if self._amp_loss_scaler is not None and self._amp_loss_scaler.has_overflow(self._params):
+            return
         live = [
             (i, p, p._check_and_get(p._data, list))
             for i, p in enumerate(self._params)

@@ -52,7 +52,7 @@ def shape_is_known(shape):
     >>> shape_is_known((3, 0)), shape_is_known((3, 4))
     (False, True)
     """
-    if shape is None:
+    if shape is None or shape == () and not is_np_shape():
         return False
     lowest = 0 if is_np_shape() else 1
     return all(d >= lowest for d in shape)

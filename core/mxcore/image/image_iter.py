@@ -9,7 +9,7 @@ import numpy as np
 from .. import ndarray as nd
 from .. import recordio
 from .._io_files import checked, is_url, read_whole
-from ..base import error
+from ..base import asserted, error
 from ..io import DataBatch, DataIter
 from .augmenters import CreateAugmenter
 from .functions import imdecode
@@ -94,7 +94,7 @@ class ImageIter(DataIter):
         super().__init__()
         owner = type(self).__name__
         if not (path_imgrec or path_imglist or isinstance(imglist, list)):
-            raise error(ValueError, f"{owner}: images come from path_imgrec, path_imglist or imglist; none was given")
+            raise asserted(ValueError, f"{owner}: images come from path_imgrec, path_imglist or imglist; none was given")
         if dtype not in _DTYPES:
             raise error(ValueError, f"{owner}: dtype, of labels, must be one of {', '.join(_DTYPES)}, got {dtype!r}")
         if last_batch_handle not in _HANDLES:
@@ -280,7 +280,11 @@ class ImageIter(DataIter):
         self.cur += 1
         if self.imgrec is None:
             label, name = self.imglist[key]
-            return label, self.read_image(name)
+            try:
+                return label, self.read_image(name)
+            except OSError as e:
+                kind = FileNotFoundError if isinstance(e, FileNotFoundError) else OSError
+                raise error(kind, f"{type(self).__name__}: {name!r}, the {self.cur}. of {len(self.seq)} images of the list: {e}") from None
         header, image = recordio.unpack(self.imgrec.read_idx(key))
         if self.imglist is None:
             return header.label, image

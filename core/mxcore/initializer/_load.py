@@ -2,7 +2,7 @@
 import logging
 import re
 
-from ..base import error
+from ..base import asserted, error
 from ..ndarray import load
 
 
@@ -56,6 +56,6 @@ class Load:
         elif self.default_init is not None:
             self.default_init(name, arr)
         else:
-            raise error(KeyError, f"{name} was not saved, and there is no default_init for it")
+            raise asserted(KeyError, f"{name} was not saved, and there is no default_init for it")
         if self.verbose:
             logging.info("Initialized %s by %s", name, "default" if saved is None else "loading")

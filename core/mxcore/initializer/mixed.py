@@ -1,7 +1,7 @@
 """Different initializers for different names."""
 import re
 
-from ..base import error
+from ..base import asserted, error
 
 
 class Mixed:
@@ -34,7 +34,7 @@ class Mixed:
 
     def __init__(self, patterns, initializers):
         if len(patterns) != len(initializers):
-            raise error(ValueError, f"{len(patterns)} patterns, but {len(initializers)} initializers")
+            raise asserted(ValueError, f"{len(patterns)} patterns, but {len(initializers)} initializers")
         self.map = [(re.compile(pattern), init) for pattern, init in zip(patterns, initializers)]
 
     def __call__(self, name, arr):

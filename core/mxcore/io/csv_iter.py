@@ -166,13 +166,17 @@ class CSVIter(MXDataIter):
         ctx="cpu",
         **unknown,
     ):
+        p = self.parameters(batch_size=batch_size, data_shape=data_shape, label_shape=label_shape, round_batch=round_batch,
+                            prefetch_buffer=prefetch_buffer, ctx=ctx)  # fmt: skip
+        batch_size = p.batch_size
         super().__init__(batch_size, data_name, label_name)
         self.leave_out(unknown)
-        if dtype is not None and np.dtype(dtype).name not in _TYPES:
+        kind = "float32" if dtype in (None, "None") else dtype if isinstance(dtype, str) else np.dtype(dtype).name
+        if kind not in _TYPES:
             raise error(TypeError, f"CSVIter: dtype must be one of {', '.join(_TYPES)}; got {dtype!r}")
-        kind = np.dtype("float32" if dtype is None else dtype)
-        self._data = _read(checked(data_csv, "CSVIter: data_csv"), tuple(data_shape), kind)
-        label_shape = () if tuple(label_shape) == (1,) else tuple(label_shape)
+        kind = np.dtype(kind)
+        self._data = _read(checked(data_csv, "CSVIter: data_csv"), p.data_shape, kind)
+        label_shape = () if p.label_shape == (1,) else p.label_shape
         if label_csv in (None, "NULL"):
             self._label = np.zeros((len(self._data), *label_shape), kind)
         else:
@@ -183,11 +187,12 @@ class CSVIter(MXDataIter):
                 f"CSVIter: {os.fspath(data_csv)!r} has {len(self._data)} rows, but "
                 f"{os.fspath(label_csv)!r} only {len(self._label)}",
             )
-        self._cursor = BatchCursor(len(self._data), batch_size, round_batch)
+        self._cursor = BatchCursor(len(self._data), batch_size, p.round_batch)
         self.provide_data = [DataDesc(data_name, (batch_size, *self._data.shape[1:]), kind.type)]
         self.provide_label = [DataDesc(label_name, (batch_size, *self._label.shape[1:]), kind.type)]
 
     def reset(self):
+        super().reset()
         self._cursor.reset()
 
     def next_arrays(self):

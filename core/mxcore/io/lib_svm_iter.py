@@ -135,16 +135,19 @@ class LibSVMIter(MXDataIter):
         ctx="cpu",
         **unknown,
     ):
+        p = self.parameters(
+            batch_size=batch_size, data_shape=data_shape, label_shape=label_shape, num_parts=num_parts, part_index=part_index,
+            round_batch=round_batch, prefetch_buffer=prefetch_buffer, ctx=ctx,
+        )  # fmt: skip
+        batch_size, data_shape, label_shape, num_parts, part_index = p.batch_size, p.data_shape, p.label_shape, p.num_parts, p.part_index
         super().__init__(batch_size, data_name, label_name)
         self.leave_out(unknown)
-        if dtype is not None and np.dtype(dtype) != np.float32:
+        if dtype not in (None, "None", "float32", np.float32, np.dtype("float32")):
             raise error(TypeError, f"LibSVMIter: dtype must be float32, got {dtype!r}")
-        if not round_batch:
+        if not p.round_batch:
             raise error(ValueError, "LibSVMIter: batches of sparse rows are filled from the next epoch; round_batch must be True, as in MXNet")
         if len(data_shape) != 1 or len(label_shape) != 1:
             raise error(ValueError, f"LibSVMIter: data_shape and label_shape must be (columns,), got {tuple(data_shape)} and {tuple(label_shape)}")
-        if not 0 <= part_index < num_parts:
-            raise error(ValueError, f"LibSVMIter: part_index {part_index} is none of the {num_parts} parts")
         self._data = _Rows(data_libsvm, math.prod(data_shape))
         self._label = None if label_libsvm in (None, "NULL") else _Rows(label_libsvm, math.prod(label_shape))
         if self._label is not None and len(self._label) < len(self._data):
@@ -156,6 +159,7 @@ class LibSVMIter(MXDataIter):
         self.provide_label = [DataDesc(label_name, (batch_size,) if self._label is None else (batch_size, self._label.width), np.float32)]
 
     def reset(self):
+        super().reset()
         self._cursor.reset()
 
     def next_arrays(self):

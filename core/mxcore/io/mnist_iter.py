@@ -77,14 +77,15 @@ class MNISTIter(MXDataIter):
         dtype=None,
         **unknown,
     ):
+        p = self.parameters(
+            batch_size=batch_size, shuffle=shuffle, flat=flat, seed=seed, silent=silent, num_parts=num_parts, part_index=part_index,
+            prefetch_buffer=prefetch_buffer, ctx=ctx,
+        )  # fmt: skip
+        batch_size, num_parts, part_index = p.batch_size, p.num_parts, p.part_index
         super().__init__(batch_size, data_name, label_name)
         self.leave_out(unknown)
-        if dtype is not None and np.dtype(dtype) != np.float32:
+        if dtype not in (None, "None", "float32", np.float32, np.dtype("float32")):
             raise error(TypeError, f"MNISTIter: dtype must be float32, got {dtype!r}")
-        if batch_size < 1:
-            raise error(ValueError, f"MNISTIter: batch_size must be at least 1, got {batch_size}")
-        if not 0 <= part_index < num_parts:
-            raise error(ValueError, f"MNISTIter: part_index {part_index} is none of the {num_parts} parts")
         image, label = checked(image, "MNISTIter: image"), checked(label, "MNISTIter: label")
         images, labels = read_idx(image, 3, "MNISTIter"), read_idx(label, 1, "MNISTIter")
         if len(images) != len(labels):
@@ -95,15 +96,16 @@ class MNISTIter(MXDataIter):
             )
         part = slice(len(images) * part_index // num_parts, len(images) * (part_index + 1) // num_parts)
         self._rows = np.arange(len(images))[part]
-        if shuffle:
-            self._rows = np.random.RandomState(seed).permutation(self._rows)
-        self._images = images.reshape(len(images), -1) if flat else images[:, None]
+        if p.shuffle:
+            self._rows = np.random.RandomState(p.seed & 0xFFFFFFFF).permutation(self._rows)
+        self._images = images.reshape(len(images), -1) if p.flat else images[:, None]
         self._labels = labels
         self._at = 0
         self.provide_data = [DataDesc(data_name, (batch_size, *self._images.shape[1:]))]
         self.provide_label = [DataDesc(label_name, (batch_size,))]
 
     def reset(self):
+        super().reset()
         self._at = 0
 
     def next_arrays(self):

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+from types import SimpleNamespace
+
 from .._core.errors import warn
+from .._core.params import Bool, Enum, Int, Shape
 from ..base import error
 from .data_batch import DataBatch
 from .data_iter import DataIter
 
 __all__ = ["MXDataIter"]
+
+#: Parameters of the iterators over files, those that only MXNet has a use for included.
+_SPECS = {
+    "batch_size": Int(ge=1), "shuffle": Bool(), "flat": Bool(), "seed": Int(), "silent": Bool(), "num_parts": Int(ge=1),
+    "part_index": Int(ge=0), "prefetch_buffer": Int(ge=0), "ctx": Enum("cpu gpu"), "round_batch": Bool(), "data_shape": Shape(),
+    "label_shape": Shape(),
+}  # fmt: skip
 
 
 class MXDataIter(DataIter):
@@ -44,6 +55,36 @@ class MXDataIter(DataIter):
         self.provide_data, self.provide_label = [], []
         self._current = None
         self._repeat = None
+        self._ahead = None
+        self._taken = False
+
+    @classmethod
+    def parameters(cls, **given):
+        """Parameters, checked, from values or from MXNet's strings, such as ``"(1, 28, 28)"``.
+
+        Parameters
+        ----------
+        **given
+            By name; `batch_size`, `shuffle`, `num_parts` …
+
+        Returns
+        -------
+        types.SimpleNamespace
+
+        Raises
+        ------
+        MXNetError
+            (also TypeError or ValueError) naming iterator and parameter.
+        """
+        found = SimpleNamespace()
+        for name, value in given.items():
+            try:
+                setattr(found, name, _SPECS[name].parse(value))
+            except (TypeError, ValueError) as e:
+                raise error(type(e), f"{cls.__name__}: {name} {e}") from None
+        if getattr(found, "part_index", 0) >= getattr(found, "num_parts", 1):
+            raise error(ValueError, f"{cls.__name__}: part_index {found.part_index} is none of the {found.num_parts} parts")
+        return found
 
     def leave_out(self, unknown):
         """Tell of parameters that there are none of, in one warning; MXNet's iterators leave them out without a word.
@@ -72,16 +113,30 @@ class MXDataIter(DataIter):
         """
         raise StopIteration
 
+    def reset(self):
+        """Start the next epoch; a subclass does so, and calls this."""
+        self._ahead, self._taken = None, False
+
+    @property
+    def first_batch(self):
+        """The first batch of the epoch, read ahead; None once it was taken."""
+        if self._ahead is None and not self._taken:
+            self._ahead = self.next()
+        return self._ahead
+
     def debug_skip_load(self):
         """Return the first batch again and again, to measure what a training step costs without reading."""
         self._repeat = self.next()
+        logging.info("Set debug_skip_load to be true, will simply return first batch")
 
     def next(self):
         if self._repeat is not None:
             return self._repeat
-        self._current = None
-        data, label, pad, index = self.next_arrays()
-        self._current = DataBatch([_wrap(a) for a in data], [_wrap(a) for a in label], pad=pad, index=index)
+        self._taken, self._current = True, self._ahead
+        if self._ahead is None:
+            data, label, pad, index = self.next_arrays()
+            self._current = DataBatch([_wrap(a) for a in data], [_wrap(a) for a in label], pad=pad, index=index)
+        self._ahead = None
         return self._current
 
     def iter_next(self):
@@ -99,16 +154,21 @@ class MXDataIter(DataIter):
         return self._current
 
     def getdata(self):
-        return self._batch().data
+        return _only(self._batch().data)
 
     def getlabel(self):
-        return self._batch().label
+        return _only(self._batch().label)
 
     def getindex(self):
         return self._batch().index
 
     def getpad(self):
         return self._batch().pad
+
+
+def _only(arrays):
+    """The array where there is one, as in MXNet, whose iterators never have more."""
+    return arrays[0] if len(arrays) == 1 else arrays
 
 
 def _wrap(array):

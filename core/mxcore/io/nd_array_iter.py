@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base import error
+from .._core.errors import warn
+from ..base import asserted, error
 from .data_desc import DataDesc
 from .data_iter import DataIter
 
@@ -54,7 +55,7 @@ def _sources(arrays, what, default_name):
     else:
         named = {default_name: arrays}
     if what == "data" and (not named or arrays is None or isinstance(arrays, (str, bytes))):
-        raise error(
+        raise asserted(
             TypeError,
             f"NDArrayIter: data must be an array, a list of arrays or a dict of them, got {arrays!r}",
         )
@@ -102,7 +103,8 @@ class NDArrayIter(DataIter):
     Raises
     ------
     MXNetError
-        (also TypeError, ValueError) if the arrays are none, or differ in their number of examples.
+        (also TypeError, ValueError) if the arrays are none, or one has fewer examples than the first. Of longer ones the first
+        examples are used, and a warning says so.
 
     Notes
     -----
@@ -139,9 +141,11 @@ class NDArrayIter(DataIter):
         self._data, self._label = _sources(data, "data", data_name), _sources(label, "label", label_name)
         every = self._data + self._label
         counts = {name: source.shape[0] for name, source in every}
-        if len(set(counts.values())) > 1:
-            raise error(ValueError, f"NDArrayIter: the arrays differ in their number of examples: {counts}")
         total = every[0][1].shape[0]
+        if min(counts.values()) < total:
+            raise error(ValueError, f"NDArrayIter: the arrays differ in their number of examples: {counts}")
+        if max(counts.values()) > total:
+            warn(f"NDArrayIter: the first array has {total} examples, and only so many of each are used: {counts}")
         if total == 0:
             raise error(ValueError, "NDArrayIter: the arrays hold no example")
         if last_batch_handle != "discard":
@@ -155,7 +159,9 @@ class NDArrayIter(DataIter):
         self.idx = np.arange(total)
         self._order = self.idx.copy()
         self.shuffle, self.last_batch_handle, self.layout = shuffle, last_batch_handle, layout
-        self.num_data = total - total % batch_size if last_batch_handle == "discard" else total
+        self.num_data = total
+        #: Examples before which an epoch ends.
+        self._end = total - total % batch_size if last_batch_handle == "discard" else total
         self.num_source = len(every)
         self.hard_reset()
 
@@ -203,20 +209,20 @@ class NDArrayIter(DataIter):
 
     def iter_next(self):
         self.cursor += self.batch_size
-        if self.last_batch_handle == "roll_over" and self.cursor + self.batch_size > self.num_data:
-            if self.cursor < self.num_data:
+        if self.last_batch_handle == "roll_over" and self.cursor + self.batch_size > self._end:
+            if self.cursor < self._end:
                 self._left = self._chosen()
             return False
-        return self.cursor < self.num_data
+        return self.cursor < self._end
 
     def _chosen(self):
         """Numbers of the examples of the current batch."""
         begin, end = self.cursor, self.cursor + self.batch_size
         if begin < 0:
             return np.concatenate([self._first, self._order[:end]])
-        rows = self._order[begin : min(end, self.num_data)]
-        if self.last_batch_handle == "pad" and end > self.num_data:
-            rows = np.concatenate([rows, np.resize(self._order, end - self.num_data)])
+        rows = self._order[begin : min(end, self._end)]
+        if self.last_batch_handle == "pad" and end > self._end:
+            rows = np.concatenate([rows, np.resize(self._order, end - self._end)])
         return rows
 
     def getdata(self):
@@ -231,5 +237,5 @@ class NDArrayIter(DataIter):
         if self.last_batch_handle == "roll_over":
             return max(0, -self.cursor)
         if self.last_batch_handle == "pad":
-            return max(0, self.cursor + self.batch_size - self.num_data)
+            return max(0, self.cursor + self.batch_size - self._end)
         return 0

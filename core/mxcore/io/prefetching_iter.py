@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 
-from ..base import error
+from ..base import asserted, error
 from .data_batch import DataBatch
 from .data_desc import DataDesc
 from .data_iter import DataIter
@@ -56,7 +56,7 @@ class PrefetchingIter(DataIter):
         self.n_iter = len(self.iters)
         self.rename_data, self.rename_label = rename_data, rename_label
         if not self.iters:
-            raise error(ValueError, "PrefetchingIter: needs at least one iterator")
+            raise asserted(ValueError, "PrefetchingIter: needs at least one iterator")
         for name, maps in (("rename_data", rename_data), ("rename_label", rename_label)):
             if maps is not None and len(maps) != self.n_iter:
                 raise error(

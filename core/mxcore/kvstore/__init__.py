@@ -15,8 +15,9 @@ array([2., 2.], dtype=float32)
 
 from __future__ import annotations
 
-from . import base, kvstore
+from . import base, kvstore, kvstore_server
 from .base import KVStoreBase
 from .kvstore import KVStore, create
+from .kvstore_server import KVStoreServer
 
-__all__ = ["KVStore", "KVStoreBase", "base", "create", "kvstore"]
+__all__ = ["KVStore", "KVStoreBase", "KVStoreServer", "base", "create", "kvstore", "kvstore_server"]

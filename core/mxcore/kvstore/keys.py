@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..base import error
+from ..base import asserted, error
 from ..ndarray import NDArray
 
 __all__ = ["group", "pairs"]
@@ -63,7 +63,7 @@ def _key(key: Any) -> int | str:
     try:
         return operator.index(key)
     except TypeError:
-        raise error(TypeError, f"kvstore: a key is an int or a str, got {_kind(key)} {key!r}") from None
+        raise asserted(TypeError, f"kvstore: a key is an int or a str, got {_kind(key)} {key!r}") from None
 
 
 def _arrays(key: Any, value: Any) -> list[NDArray]:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import ndarray as nd
-from .._core.array import RowSparse
 from .._core.transfer import assign, wrap
 from ..base import error
 from ..context import Context
 from ..ndarray import NDArray
+from ..stypes import RowSparse
 
 __all__ = ["add", "pick_rows", "write"]
 

@@ -1,7 +1,7 @@
 """The base of learning-rate schedules, with their warm-up."""
 from __future__ import annotations
 
-from ..base import error
+from ..base import asserted, error
 
 WARMUP_MODES = ("linear", "constant")
 
@@ -75,5 +75,5 @@ class LRScheduler:
 def whole(name, value, at_least):
     """Return `value`, which must be an integer of at least `at_least`; `name` is for the error."""
     if not hasattr(value, "__index__") or value < at_least:
-        raise error(ValueError, f"{name} must be an integer of at least {at_least}, not {value!r}")
+        raise asserted(ValueError, f"{name} must be an integer of at least {at_least}, not {value!r}")
     return value

@@ -1,7 +1,7 @@
 """Geometric decay at given updates."""
 import logging
 
-from ..base import error
+from ..base import asserted, error
 from .base import LRScheduler, whole
 
 
@@ -36,7 +36,7 @@ class MultiFactorScheduler(LRScheduler):
     def __init__(self, step, factor=1, base_lr=0.01, warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"):
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(step, list) or not step:
-            raise error(TypeError, f"step must be a list of numbers of updates, not {step!r}")
+            raise asserted(TypeError, f"step must be a list of numbers of updates, not {step!r}")
         for i, s in enumerate(step):
             whole(f"step[{i}]", s, at_least=1)
             if i and s <= step[i - 1]:

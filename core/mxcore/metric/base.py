@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base import error
+from ..base import asserted, error
 
 
 def check_label_shapes(labels, preds, wrap=False, shape=False):
@@ -242,7 +242,7 @@ class PairMetric(EvalMetric):
 def same_length(label, pred):
     """Raise an error unless two arrays have the same number of rows."""
     if len(label) != len(pred):
-        raise error(ValueError, f"labels of shape {label.shape} do not fit predictions of shape {pred.shape}")
+        raise asserted(ValueError, f"labels of shape {label.shape} do not fit predictions of shape {pred.shape}")
 
 
 def _picked(arrays, names, kind):

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from ..base import error
+from ..base import asserted, error
 from .base import EvalMetric, host
 
 
@@ -44,7 +44,7 @@ class Perplexity(EvalMetric):
         for label, pred in zip(labels, preds):
             label, pred = host(label, "int32").ravel(), np.moveaxis(host(pred), self.axis, -1)
             if label.size * pred.shape[-1] != pred.size:
-                raise error(ValueError, f"{label.size} labels do not fit predictions with axes {pred.shape}")
+                raise asserted(ValueError, f"{label.size} labels do not fit predictions with axes {pred.shape}")
             classes = pred.shape[-1]
             # Labels out of range take the nearest class, as the operator pick does.
             chosen = pred.reshape(-1, classes)[np.arange(label.size), label.clip(0, classes - 1)]

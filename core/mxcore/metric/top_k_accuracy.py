@@ -1,7 +1,7 @@
 """The share of labels among the k best guesses."""
 import numpy as np
 
-from ..base import error
+from ..base import asserted
 from .base import PairMetric, check_label_shapes
 
 
@@ -33,12 +33,12 @@ class TopKAccuracy(PairMetric):
         super().__init__(name, output_names, label_names, top_k=top_k)
         self.top_k = top_k
         if top_k <= 1:
-            raise error(ValueError, f"top_k must be at least 2, not {top_k}; for 1 use Accuracy")
+            raise asserted(ValueError, f"top_k must be at least 2, not {top_k}; for 1 use Accuracy")
         self.name += f"_{top_k}"
 
     def measure(self, label, pred):
         if pred.ndim > 2:
-            raise error(ValueError, f"predictions must have at most 2 dimensions, not shape {pred.shape}")
+            raise asserted(ValueError, f"predictions must have at most 2 dimensions, not shape {pred.shape}")
         label = label.astype("int32").ravel()
         check_label_shapes(label, pred)
         if pred.ndim == 1:

@@ -10,6 +10,7 @@ from .. import symbol as _symbol
 from ..base import error
 from ..initializer import Uniform
 from ..model import checkpoint_file, load_params
+from ..name import NameManager
 from . import arguments
 from .base_module import BaseModule
 from .module import Module
@@ -76,7 +77,8 @@ class BucketingModule(BaseModule):
         self._grad_req = None
 
     def _call_sym_gen(self, bucket_key):
-        made = self._sym_gen(bucket_key)
+        with NameManager():  # what has no name is called alike in every bucket
+            made = self._sym_gen(bucket_key)
         if not isinstance(made, (list, tuple)) or len(made) != 3:
             raise error(TypeError, f"sym_gen({bucket_key!r}) must return (symbol, data_names, label_names), got {made!r}")
         return made

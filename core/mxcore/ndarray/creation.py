@@ -14,6 +14,7 @@ from .._core.context import Context, current_context
 from .._core.engine import engine
 from .._core.errors import error
 from .._core.params import DType, Parser, Shape, as_dtype
+from .._core.state import state
 from .checks import arrays as only_arrays
 from .checks import place
 from .ndarray import NDArray
@@ -29,11 +30,17 @@ def _put(host: np.ndarray[Any, Any], ctx: Context, cls: type[Any] = NDArray) -> 
 
 
 def _from_pickle(cls: type[Any], host: np.ndarray[Any, Any], ctx: Context) -> Any:
+    return _put(host, present(ctx), cls)
+
+
+def present(ctx: Context) -> Context:
+    """A context on which an array was saved, or the current one where its device is missing."""
     try:
-        ctx.device  # noqa: B018  the device may be missing here
-    except Exception:
-        ctx = current_context()
-    return _put(host, ctx, cls)
+        if ctx.device_id < ctx.device.count():
+            return ctx
+    except Exception:  # no plugin provides it, or its driver does not answer
+        pass
+    return current_context()
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
@@ -58,7 +65,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
         return sparse.array(source_array, ctx, dtype)
     if isinstance(source_array, Array):
-        ctx = place("array", ctx, source_array)
+        ctx = place("array", ctx)
         wanted = source_array._data.dtype if dtype is None else _dtype(dtype)
         return _put(source_array.asnumpy().astype(wanted, copy=False), ctx)
     ctx, wanted = current_context() if ctx is None else place("array", ctx), _dtype(dtype)
@@ -66,16 +73,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         host = np.array(source_array, dtype=wanted)
     except (TypeError, ValueError) as e:
         raise error(TypeError, f"nd.array cannot make a {wanted} array of a {type(source_array).__name__}: {e}") from None
-    if host.ndim == 0 and not np_shape():
-        host = host.reshape(1)
     return _put(host, ctx)  # type: ignore[no-any-return]
-
-
-def np_shape() -> bool:
-    """Whether shapes have NumPy's meaning in this thread."""
-    from .._core.state import state
-
-    return state.np_shape
 
 
 #: What functions that are no operators read their parameters with.
@@ -130,23 +128,32 @@ def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str 
         raise error(kind, f"operator empty with shape {str(p.shape)[:200]} and dtype {np.dtype(p.dtype).name}: {e}") from None
 
 
+def _filled(op: str, shape: Any, ctx: Any, dtype: Any, out: Any, **params: Any) -> NDArray:
+    """What `_made` gives; outside of ``np_shape`` no length may be unknown, as MXNet has it."""
+    lengths = (shape,) if isinstance(shape, numbers.Integral) else shape
+    if not state.np_shape and isinstance(lengths, (tuple, list)) and (not lengths or op != "_full" and 0 in lengths):
+        raise error(ValueError, f"nd.{op[1:]}: shape {shape} holds an unknown length; nd.empty makes an empty array, and under "
+                                "`with mx.util.np_shape():` 0 is a length like others")
+    return _made(op, {"shape": shape, **params}, ctx, dtype, out)
+
+
 def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, out: Any = None, **kwargs: Any) -> NDArray:
     """An array of zeros; parameters as in `empty`."""
     if stype not in (None, "default"):
         from . import sparse
 
         return sparse.zeros(stype, shape, ctx=ctx, dtype=dtype)  # type: ignore[no-any-return]
-    return _made("_zeros", {"shape": shape}, ctx, dtype, out)
+    return _filled("_zeros", shape, ctx, dtype, out)
 
 
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
     """An array of ones; parameters as in `empty`."""
-    return _made("_ones", {"shape": shape}, ctx, dtype, out)
+    return _filled("_ones", shape, ctx, dtype, out)
 
 
 def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.float32, out: Any = None) -> NDArray:
     """An array filled with `val`; further parameters as in `empty`."""
-    return _made("_full", {"shape": shape, "value": val}, ctx, dtype, out)
+    return _filled("_full", shape, ctx, dtype, out, value=val)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: Any = None,
@@ -199,6 +206,8 @@ def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
         if not -n <= a < n:
             raise error(ValueError, f"moveaxis: axis {a} is out of range for {n} dimensions")
     src, dst = [a % n for a in src], [a % n for a in dst]
+    if len({*src}) < len(src) or len({*dst}) < len(dst):
+        raise error(ValueError, f"moveaxis: an axis is repeated in source {p.source} or destination {p.destination}")
     order = [a for a in range(n) if a not in src]
     for d, s in sorted(zip(dst, src)):
         order.insert(d, s)

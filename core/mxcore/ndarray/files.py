@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .._core.array import CSR, Array, RowSparse, Storage, faces
+from .._core.array import Array, Storage, faces
 from .._core.context import Context, current_context
 from .._core.errors import error
 from .._core.state import state
 from .._io_files import write_atomic
+from ..stypes import CSR, RowSparse
 from . import serialization
 from .ndarray import NDArray
 from .serialization import Record
@@ -35,6 +36,8 @@ def from_record(record: Record, ctx: Context | None = None) -> NDArray | None:
     """An array from its file form, on the current context; None for an entry without array."""
     if record.data is None:
         return None
+    if record.np_shape and not state.np_shape:
+        raise error(ValueError, f"an array of shape {record.shape} was saved under np_shape and can be loaded only there: use `with mx.util.np_shape():`")
     ctx = ctx or current_context()
 
     def put(a: np.ndarray[Any, Any]) -> Any:

@@ -9,10 +9,11 @@ from .._core import dispatch, registry, tape, transfer
 from .._core.array import Array, Storage, faces
 from .._core.context import Context
 from .._core.errors import error, warn
+from .._core.op import Op
 from .._core.state import state
 from .._views import take_last
 from ..ops.reshape_codes import resolve_shape
-from . import indexing, operators
+from . import indexing, operators, protocols
 from .methods import OP_METHODS
 
 __all__ = ["NDArray"]
@@ -42,9 +43,9 @@ class NDArray(Array):
     """
 
     __slots__ = ()
-    #: NumPy leaves mixed expressions to us.
     __array_priority__ = 1000.0
-    __array_ufunc__ = None
+    __array_ufunc__ = protocols.array_ufunc
+    __array_function__ = protocols.array_function
 
     # -- facts -------------------------------------------------------------------------------------------------
     @property
@@ -162,6 +163,18 @@ class NDArray(Array):
         from .creation import _from_pickle
 
         return (_from_pickle, (type(self), self.asnumpy(), self.context))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what a pickle of MXNet's holds: the bytes of the array as its files have them, or None."""
+        from .creation import present
+        from .files import from_record
+        from .serialization import load_record
+
+        if (handle := state["handle"]) is not None:
+            record = load_record(handle)
+            x = from_record(record, present(Context(*record.device)))
+            if x is not None:
+                self._data, self._st, self._entry = x._data, x._st, None
 
     def __repr__(self) -> str:
         return f"\n{self.asnumpy()!s}\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
@@ -374,7 +387,7 @@ class NDArray(Array):
         """Sum over axes; see ``mx.nd.sum``."""
         op = _op("sum")
         if not args and not kwargs:
-            return dispatch.invoke(op, (self,), op.plain)  # type: ignore[no-any-return]
+            return Op.apply(op, (self,), op.plain)  # type: ignore[no-any-return]
         return op(self, *args, **kwargs)  # type: ignore[no-any-return]
 
 
@@ -393,7 +406,7 @@ def _copy_to(x: NDArray, ctx: Context) -> NDArray:
 def _method(name: str, op_name: str) -> Any:
     def method(self: NDArray, *args: Any, **kwargs: Any) -> Any:
         op = _op(op_name)
-        return dispatch.call(op, take_last(op, (self, *args), kwargs), kwargs)
+        return Op.run(op, take_last(op, (self, *args), kwargs), kwargs)
 
     method.__name__, method.__qualname__ = name, f"NDArray.{name}"
     method.__doc__ = f"Same as ``mx.nd.{op_name}`` of this array; the arguments follow."

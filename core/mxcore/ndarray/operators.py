@@ -8,8 +8,8 @@ from typing import Any
 from .._core import registry, tape
 from .._core.arith import COMPARISONS, OPERATORS
 from .._core.array import Array, fresh
-from .._core.dispatch import invoke
 from .._core.errors import error
+from .._core.op import Op
 from .._core.state import state
 from .._core.transfer import guard_write
 
@@ -41,17 +41,17 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             # A dense array on the left keeps the result dense.
             op = registry.ops.get(elementwise if same and (self.stype != "default" or other.stype == "default") else broadcast)
             p = op.parse({})
-            out = invoke(op, (self, other), p)
-            if same and d.shape and self.stype == other.stype == "default":
+            out = Op.apply(op, (self, other), p)
+            if same and d.shape and self.stype == other.stype == "default" and out._data.dtype == d.dtype:
                 plan = op.plans.get((p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__, e.shape, e.dtype, e.__class__))
                 _learn(self._st.ctx, op, d.dtype, p, plan and plan.fn, True)
             return out
         if isinstance(other, numbers.Number) or (hasattr(other, "dtype") and getattr(other, "shape", None) == ()):
             op = registry.ops.get(scalar_op)
             p = op.parse({"scalar": other})
-            out = invoke(op, (self,), p)
+            out = Op.apply(op, (self,), p)
             d = self._data
-            if self.stype == "default" and d.shape:
+            if self.stype == "default" and d.shape and out._data.dtype == d.dtype:
                 plan = op.plans.get((p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__))
                 _learn(self._st.ctx, op, d.dtype, p, plan and plan.fn, False)
             return out
@@ -100,12 +100,12 @@ def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable
     def method(self: Any, other: Any) -> Any:
         if isinstance(other, Array):
             op = registry.ops.get(elementwise if self._data.shape == other._data.shape else broadcast)
-            invoke(op, (self, other), op.parse({}), self)
+            Op.apply(op, (self, other), op.parse({}), self)
             return self
         if isinstance(other, numbers.Number) or getattr(other, "shape", None) == ():
             op = registry.ops.get(scalar_op)
             guard_write(self, op.name)
-            invoke(op, (self,), op.parse({"scalar": other}), self)
+            Op.apply(op, (self,), op.parse({"scalar": other}), self)
             return self
         return NotImplemented
 
@@ -130,7 +130,7 @@ def install(cls: type, fast: bool = True) -> None:
 def _eager_unary(name: str) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
         op = registry.ops.get(name)
-        return invoke(op, (self,), op.plain)
+        return Op.apply(op, (self,), op.plain)
 
     return method
 

@@ -8,12 +8,15 @@ import numpy as np
 
 from .._core import registry, transfer
 from .._core.arith import OPERATORS
-from .._core.array import CSR, RowSparse, Storage, faces
+from .._core.array import Storage, faces
 from .._core.context import Context
 from .._core.errors import error
 from .._core.params import Parser, Shape, as_dtype
 from .._views import eager_function, namespace
+from ..ops.storage import to_csr, to_rows
+from ..stypes import CSR, RowSparse
 from . import checks, indexing, operators
+from .creation import present
 from .ndarray import NDArray
 
 __all__ = ["BaseSparseNDArray", "RowSparseNDArray", "CSRNDArray", "row_sparse_array", "csr_matrix", "zeros", "array", "empty",
@@ -24,6 +27,11 @@ class BaseSparseNDArray(NDArray):
     """What sparse arrays have in common: they are written as a whole, and become dense through ``tostype('default')``."""
 
     __slots__ = ()
+
+    @property
+    def _num_aux(self) -> int:
+        """How many arrays tell where the values stand."""
+        return len(self._data.parts) - 1
 
     def _part(self, name: str) -> NDArray:
         self._st.wait()  # whoever writes to the array replaces its parts
@@ -102,6 +110,7 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     __slots__ = ()
     stype = "row_sparse"
+    packed = staticmethod(to_rows)
 
     def check_format(self, full_check: bool = True) -> None:
         """Check that the parts fit together: see `BaseSparseNDArray.check_format`."""
@@ -124,6 +133,7 @@ class CSRNDArray(BaseSparseNDArray):
 
     __slots__ = ()
     stype = "csr"
+    packed = staticmethod(to_csr)
 
     def __getitem__(self, key: Any) -> NDArray:
         """A row, as a matrix of one row, or a range of rows; both are copies in csr storage.
@@ -165,6 +175,7 @@ class CSRNDArray(BaseSparseNDArray):
 
 
 def _unpickle(stype: str, shape: tuple[int, ...], parts: list[np.ndarray[Any, Any]], ctx: Context) -> Any:
+    ctx = present(ctx)
     put = [ctx.device.from_host(p, ctx.device_id) for p in parts]
     return faces[stype]({"row_sparse": RowSparse, "csr": CSR}[stype](shape, *put), Storage(ctx))
 

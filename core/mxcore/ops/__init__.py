@@ -18,7 +18,7 @@ MODULES = (
     "indexing", "select", "gather", "ordering", "layout", "slicing", "repeating", "sequence",
     "matrix", "linalg", "triangles", "decompose", "storage", "stored", "patches", "facts", "amp",
     "dense", "conv", "pooling", "batch_norm", "norm", "activation", "output", "rnn", "upsample", "ctc",
-    "spatial", "roi", "correlation", "resize", "v1",
+    "spatial", "deform", "roi", "correlation", "resize", "v1",
     "attention", "estimators", "fourier", "processes", "image", "decode", "backward_names",
     "random", "random_pdf", "optimizer", "optimizer_multi",
     "custom", "control",

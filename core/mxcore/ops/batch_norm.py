@@ -8,6 +8,7 @@ import numpy as np
 from .._core.infer import merge_shape
 from .._core.op import op
 from .._core.params import Bool, Float, Int, Str
+from .._core.state import state
 from ..testing.sample import Sample
 from .dense import given, wide
 from .floating import floating
@@ -15,7 +16,7 @@ from .meeting import expect, meet
 from .rules import axis_of, size_of
 from .silent import silent
 
-__all__ = ["PLAIN", "batch_family", "plain_samples", "with_statistics"]
+__all__ = ["PLAIN", "batch_family", "plain_samples", "standardized_gradients", "with_statistics"]
 
 
 _BATCH = dict(
@@ -118,11 +119,12 @@ def batch_norm(k, p, data, gamma, beta, moving_mean, moving_var):
 
 
 def _batch_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    data, channels = merge_shape(ins[0], outs[0]), -1
-    if data is not None:
-        if not data:
-            raise ValueError("data has no dimensions")
-        channels = data[axis_of(p.axis, len(data))]
+    data = merge_shape(ins[0], outs[0])
+    if data is None:
+        return ins, outs
+    if not data:
+        raise ValueError("data has no dimensions")
+    channels = data[axis_of(p.axis, len(data))]
     return [data, *[(channels,)] * 4], [data, (channels,), (channels,)]
 
 
@@ -134,6 +136,51 @@ def _single(t: Any) -> Any:
 def _batch_dtype(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     t = ins[0] or outs[0]
     return [t, *[_single(t)] * (len(ins) - 1)], [t, *[_single(t)] * (len(outs) - 1)]
+
+
+def standardized_gradients(F: Any, dy: Any, data: Any, gamma: Any, f: Any, eps: float) -> tuple[Any, Any, Any]:
+    """Gradients of a normalization, of differentiable operators: by data, gamma (None: it is fixed at 1) and beta.
+
+    `f` tells how the data is seen: ``view``, the ``axes`` to normalize over, the axis ``along`` which gamma and beta lie.
+    """
+    x, dy = _reshaped(F, data, f.view), _reshaped(F, dy, f.view)
+    d = F.broadcast_sub(x, F.mean(x, axis=f.axes, keepdims=True))
+    inv = F.rsqrt(F.mean(F.square(d), axis=f.axes, keepdims=True) + eps)
+    z = F.broadcast_mul(d, inv)
+    g = dy if gamma is None else F.broadcast_mul(dy, _reshaped(F, gamma, [-1 if i == f.along else 1 for i in range(len(f.view))]))
+    along = F.broadcast_mul(z, F.mean(g * z, axis=f.axes, keepdims=True))
+    dx = F.broadcast_mul(F.broadcast_sub(g, F.mean(g, axis=f.axes, keepdims=True)) - along, inv)
+    others = tuple(i for i in range(len(f.view)) if i != f.along)
+    return F.Cast(F.Reshape(dx, shape=data.shape), dtype=data.dtype), F.sum(dy * z, axis=others), F.sum(dy, axis=others)
+
+
+def _reshaped(F: Any, x: Any, shape: Any) -> Any:
+    return F.Reshape(F.Cast(x, dtype="float32") if x.dtype == np.float16 else x, shape=shape)
+
+
+class _Channels:
+    """How batch normalization sees data of a shape."""
+
+    axes, along = (0, 2), 1
+
+    def __init__(self, p: Any, shape: tuple[int, ...]) -> None:
+        axis = axis_of(p.axis, len(shape))
+        self.view = size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1:])
+
+
+@batch_norm.higher
+def _(F, p, dy, data, gamma, moving_mean, moving_var):
+    f, scale = _Channels(p, data.shape), None if p.fix_gamma else gamma
+    if state.train and not p.use_global_stats:
+        dx, d_gamma, d_beta = standardized_gradients(F, dy, data, scale, f, p.eps)
+    else:
+        inv = F.rsqrt(moving_var + p.eps)
+        x, g = _reshaped(F, data, f.view), _reshaped(F, dy, f.view)
+        z = F.broadcast_mul(F.broadcast_sub(x, F.Reshape(moving_mean, shape=(1, -1, 1))), F.Reshape(inv, shape=(1, -1, 1)))
+        d_gamma, d_beta = F.sum(g * z, axis=f.axes), F.sum(g, axis=f.axes)
+        dx = F.broadcast_mul(g, F.Reshape(inv if scale is None else inv * scale, shape=(1, -1, 1)))
+        dx = F.Cast(F.Reshape(dx, shape=data.shape), dtype=data.dtype)
+    return dx, None if p.fix_gamma else d_gamma, d_beta, None, None
 
 
 batch_norm.shape(_batch_shape)
@@ -242,6 +289,11 @@ def _(F, p, dy, y, data, gamma, out_mean, out_var, moving_mean, moving_var, need
     d = F._backward_Activation(dy, y, act_type="relu")
     return (*F._backward_BatchNorm(d, data, gamma, out_mean, out_var, moving_mean, moving_var, wanted=tuple(needs[:3]), **given(p, _BATCH)),
             None, None)
+
+
+@batch_norm_relu.higher
+def _(F, p, dy, y, data, gamma, moving_mean, moving_var):
+    return batch_norm.higher_rule(F, p, F._backward_Activation(dy, y, act_type="relu"), data, gamma, moving_mean, moving_var)
 
 
 batch_norm_relu.shape(_batch_shape)

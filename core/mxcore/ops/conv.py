@@ -288,6 +288,8 @@ def _(p, ins, outs):
         out = (data[0], p.num_filter, *sizes)
     elif out is not None:
         out = (out[0], p.num_filter, *out[2:])
+    if data is None:
+        return [None] * len(ins), [_put(p, out)]
     weight = _put(p, (p.num_filter, channels, *p.kernel))
     return [_put(p, data), weight, (p.num_filter,)][:len(ins)], [_put(p, out)]
 

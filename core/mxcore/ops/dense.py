@@ -16,8 +16,8 @@ __all__ = ["wide", "given", "linear_grad", "linear_grad_grad"]
 
 
 def wide(a: Any) -> Any:
-    """Half precision as float32: sums are kept in it, and only there BLAS is fast."""
-    return a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind == "f" else a
+    """Half precision, bfloat16 too, as float32: sums are kept in it, and only there BLAS is fast."""
+    return a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a
 
 
 def given(p: Any, names: Any) -> dict[str, Any]:
@@ -183,8 +183,10 @@ def _(p, ins, outs):
         data = (*out[:-1], -1)
     if out is not None and data is not None:  # the batch may be known from the output only
         data = (out[0], *data[1:]) if p.flatten else (*out[:-1], data[-1])
+    if data is None:
+        return [None] * len(ins), [out]  # MXNet says nothing of the parameters either
     weight = ins[1]
-    if data is not None and weight is not None and len(weight) == 2 and weight[1] != -1:
+    if weight is not None and len(weight) == 2 and weight[1] != -1:
         if not p.flatten:
             data = (*data[:-1], weight[1]) if data[-1] == -1 else data
         elif len(data) == 2 and data[1] == -1:

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from .._core.builtin import add_rows
 from .._core.op import op
 from .._core.params import Int
+from ..stypes import add_rows
 from ..testing.sample import Ints, Sample
 from .dense import wide
 from .rules import size_of, within_limits

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from .._core.builtin import add_rows
 from .._core.infer import known, merge_dtype
 from .._core.op import op
 from .._core.params import Bool, Enum, Float, Int, Shape
+from ..stypes import add_rows
 from ..testing.sample import Ints, Sample
 from .dtypes import Among
 from .rules import axis_of, first_dtype, reduced, size_of

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from .._core.array import CSR
-from .._core.builtin import add_rows, merge_rows
 from .._core.op import op
 from .._core.params import Bool, Enum
+from ..stypes import CSR, add_rows, merge_rows
 from ..testing.sample import Sample
 from .dense import wide
 from .rules import size_of
@@ -35,7 +34,7 @@ def _dot_shape(p: Any, ins: list[Any]) -> list[Any]:
     if len(a) == len(b) == 1 and (p.transpose_a or p.transpose_b):
         raise ValueError("vectors cannot be transposed")
     (rows, m), (cols, n) = _left(p, a), _right(p, b)
-    if m != n:
+    if m != n and -1 not in (m, n):
         raise ValueError(f"lhs {a} and rhs {b} are contracted over lengths that differ, {m} and {n}")
     return [rows + cols or (1,)]
 
@@ -91,10 +90,10 @@ def dot(k, p, lhs, rhs):
     to = _dot_stype(p, [getattr(x, "stype", "default") for x in (lhs, rhs)])[0]
     am, bm = _left_matrix(p, dense_of(xp, lhs)), _right_matrix(p, dense_of(xp, rhs))
     out = xp.matmul(wide(am), wide(bm)).astype(lhs.dtype).reshape(_dot_shape(p, [lhs.shape, rhs.shape])[0])
-    return to_csr(xp, out) if to == "csr" else out
+    return to_csr(xp, out) if to == "csr" and out.ndim == 2 else out
 
 
-dot.shape(_dot_shape)
+dot.shape(lambda p, ins, outs: (ins, outs if None in ins else _dot_shape(p, ins)))
 dot.cost(lambda p, ins, outs: size_of(outs[0]) * _left(p, ins[0])[1] / 10)
 
 

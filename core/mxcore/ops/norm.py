@@ -9,7 +9,7 @@ from .._core.infer import merge_shape
 from .._core.op import op
 from .._core.params import Bool, Enum, Float, Int
 from ..testing.sample import Sample, Values
-from .batch_norm import with_statistics
+from .batch_norm import standardized_gradients, with_statistics
 from .dense import given, wide
 from .floating import floating
 from .rules import axis_of, fits, size_of
@@ -119,6 +119,7 @@ def _family(name: str, form: Any, length: Any, visible: Any, params: dict[str, A
 
     forward = op(name, inputs="data gamma beta", outputs="output mean std", visible=visible, grad=rule, doc=doc, samples=samples,
                  **params)(_forward(form))
+    forward.higher(lambda F, p, dy, data, gamma: standardized_gradients(F, dy, data, gamma, form(p, data.shape), p.eps))
     forward.shape(_forward_shape(form, length))
     forward.dtype(floating())
     forward.cost(lambda p, ins, outs: 5 * size_of(ins[0]))

@@ -10,10 +10,11 @@ import math
 
 import numpy as np
 
-from .._core.array import RowSparse
 from .._core.op import Op, op
 from .._core.params import Bool, Float, Int
+from ..stypes import CSR, RowSparse
 from ..testing.sample import Sample, Values
+from .storage import dense_of, to_csr
 
 __all__ = ["OPS"]
 
@@ -159,13 +160,11 @@ def _stepping(clip="clip_gradient"):
     return {"wd": _f(0.0), "rescale_grad": _f(1.0), clip: _f(-1.0)}
 
 
-def _dense(xp, x):
-    return x.todense(xp) if isinstance(x, RowSparse) else x
-
-
 def _like(xp, value, old):
     """A new value in the storage type of the old one."""
-    return RowSparse(old.shape, xp.arange(old.shape[0]), value) if isinstance(old, RowSparse) else value
+    if isinstance(old, RowSparse):
+        return RowSparse(old.shape, xp.arange(old.shape[0]), value)
+    return to_csr(xp, value) if isinstance(old, CSR) else value
 
 
 def _always(p, weight):
@@ -177,10 +176,10 @@ def _body(rule, lazy=_always):
     def body(k, p, weight, grad, *states):
         xp, wd = k.xp, getattr(p, "wd", 0.0)
         given = (weight, *states)
-        if not any(isinstance(x, RowSparse) for x in (grad, *given)):
+        if not any(isinstance(x, (CSR, RowSparse)) for x in (grad, *given)):
             return rule(xp, p, p.lr, wd, weight, grad, *states)
-        whole = [_dense(xp, x) for x in given]
-        if isinstance(grad, RowSparse) and lazy(p, weight):
+        whole = [dense_of(xp, x) for x in given]
+        if isinstance(grad, RowSparse) and not isinstance(weight, CSR) and lazy(p, weight):
             rows = grad.indices
             new = []
             for x, part in zip(whole, rule(xp, p, p.lr, wd, whole[0][rows], grad.values, *[s[rows] for s in whole[1:]])):
@@ -188,7 +187,7 @@ def _body(rule, lazy=_always):
                 x[rows] = part
                 new.append(x)
         else:
-            new = rule(xp, p, p.lr, wd, whole[0], _dense(xp, grad), *whole[1:])
+            new = rule(xp, p, p.lr, wd, whole[0], dense_of(xp, grad), *whole[1:])
         return [_like(xp, v, old) for v, old in zip(new, given)]
     return body
 

@@ -317,6 +317,61 @@ def backward_pooling(k, p, dy_, data, out):
     return _back(p, xp, dx)
 
 
+@backward_pooling.grad
+def _(F, p, dy, dy_, data, out):
+    if p.pool_type == "max":
+        return F._max_pooling_at(dy, data, out, **given(p, _PARAMS)), None, None
+    n = p.p_value if p.pool_type == "lp" else 1
+    if n == 1:  # linear: the gradient of its gradient is the operator itself
+        return F.Pooling(dy, **given(p, _PARAMS)), None, None
+    # Of dx = x**(n-1) * spread(dy / y**(n-1)), where spreading is the gradient of a sum.
+    plain = {**given(p, _PARAMS), "pool_type": "sum"}
+    none = F._equal_scalar(out, scalar=0)
+    safe = out + none
+    power = (1 - none) / safe ** (n - 1)
+    gathered = F.Pooling(dy * data ** (n - 1), **plain)
+    d_data = (n - 1) * dy * F._backward_Pooling(dy_ * power, data, out, **plain)
+    return gathered * power, d_data * data if n == 3 else d_data, (1 - n) * gathered * dy_ * power / safe
+
+
+@op("_max_pooling_at", inputs="source data out", **_PARAMS, samples=[
+    Sample((2, 2, 3, 4), (2, 2, 3, 4), (2, 2, 2, 3), params=dict(kernel=(2, 2)), grad=False, mxnet="internal")])
+@silent
+def max_pooling_at(k, p, source, data, out):
+    """What an array holds where max `Pooling` finds the maxima of another: what `_backward_Pooling` has for its gradient.
+
+    Parameters
+    ----------
+    source, data : array
+        Of one shape: where the values come from, and where the maxima are.
+    out : array
+        The maxima, as `Pooling` returned them.
+    kernel, pool_type, global_pool, cudnn_off, pooling_convention, stride, pad, p_value, count_include_pad, layout
+        As in `Pooling`.
+    """
+    xp = k.xp
+    s, x, y = (_first(p, xp, a) for a in (source, data, out))
+    if not x.size or not y.size:
+        return xp.zeros(out.shape, source.dtype)
+    low = x.dtype.type(_lowest(x.dtype))
+    x = xp.where(x > low, x, low)  # as `Pooling` saw it
+    if p.global_pool:
+        flat = (*x.shape[:2], size_of(x.shape[2:]))
+        return _back(p, xp, xp.take_along_axis(s.reshape(flat), x.reshape(flat).argmax(2)[..., None], 2).reshape(y.shape))
+    g = _geometry(p, tuple(x.shape[2:]))
+    sizes = tuple(y.shape[2:])
+    found, free = xp.zeros(y.shape, s.dtype), xp.ones(y.shape, "bool")
+    for part, seen in zip(_seen(xp, s, g, sizes, 0), _seen(xp, x, g, sizes, low)):
+        hit = free & (seen == y)
+        found = xp.where(hit, part, found)
+        free &= ~hit
+    return _back(p, xp, found)
+
+
+max_pooling_at.grad(lambda F, p, dy, data, out: (F._backward_Pooling(dy, data, out, **given(p, _PARAMS)), None, None))
+max_pooling_at.shape(lambda p, ins: [_shape(p, ins[1])])
+
+
 def _norm_slope(xp: Any, x: Any, y: Any, n: int) -> Any:
     """Derivative of a p-norm by one of its elements."""
     if n == 1:

@@ -44,6 +44,11 @@ def _extreme_shape(p: Any, ins: list[Any]) -> list[Any]:
     return _axes_shape(p, ins)
 
 
+def _some_axes(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The rule of sums and their kin, which know lengths of the result as soon as the data has them."""
+    return ins, outs if ins[0] is None else _axes_shape(p, ins)
+
+
 def _axes_shape(p: Any, ins: list[Any]) -> list[Any]:
     return [reduced(ins[0], axes_of(p.axis, len(ins[0]), getattr(p, "exclude", False)), p.keepdims)]
 
@@ -146,7 +151,7 @@ def _reduction(names: str, fn: Any, grad: Any, samples: list[Sample], doc: str) 
     name, *aliases = names.split()
     new = Op(name, body, inputs="data", params={**_AXES, "exclude": Bool(False)}, aliases=aliases, grad=grad, samples=samples,
              doc=_DOC.format(doc))
-    new.shape(_extreme_shape if name in ("max", "min") else _axes_shape)
+    new.shape(_extreme_shape if name in ("max", "min") else _some_axes)
     return new
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from .._core import builtin
-from .._core.array import CSR, RowSparse
 from .._core.op import Op
+from ..stypes import CSR, RowSparse, merge_rows
 from . import arithmetic, repeating, shape, unary
-from .storage import dense_of
+from .storage import dense_of, to_csr
 from .unary import block_grad, clip, copy, make_loss
 
 __all__: list[str] = []
@@ -62,12 +62,12 @@ def _of_two(op: Op) -> Any:
         xp = k.xp
         if isinstance(lhs, RowSparse) and isinstance(rhs, RowSparse):
             rows, (a, b) = _united(xp, [lhs.indices, rhs.indices], [lhs.values, rhs.values])
-            return RowSparse(lhs.shape, rows, op.body(k, p, a, b))  # type: ignore[misc]
+            return RowSparse(lhs.shape, rows, op.body(k, p, a, b).astype(a.dtype))  # type: ignore[misc]
         if isinstance(lhs, CSR) and isinstance(rhs, CSR):
             n = max(lhs.shape[1], 1)
             keys = [rows * n + cols for rows, cols in (_coordinates(xp, lhs), _coordinates(xp, rhs))]
             places, (a, b) = _united(xp, keys, [lhs.values, rhs.values])
-            values = op.body(k, p, a, b)  # type: ignore[misc]
+            values = op.body(k, p, a, b).astype(a.dtype)  # type: ignore[misc]
             kept = xp.flatnonzero(values)
             return _csr(xp, lhs.shape, places[kept] // n, places[kept] % n, values[kept])
         return _with_dense(op)(k, p, lhs, rhs)
@@ -81,7 +81,10 @@ def _with_dense(op: Op) -> Any:
         xp = k.xp
         swap = not isinstance(lhs, (CSR, RowSparse))
         data, other = (rhs, lhs) if swap else (lhs, rhs)
-        other = xp.broadcast_to(dense_of(xp, other), data.shape)
+        other = dense_of(xp, other)
+        if np.broadcast_shapes(data.shape, other.shape) != data.shape:
+            return to_csr(xp, op.body(k, p, *(dense_of(xp, x) for x in (lhs, rhs))))  # type: ignore[misc]
+        other = xp.broadcast_to(other, data.shape)
         other = other[_coordinates(xp, data)] if isinstance(data, CSR) else other[data.indices]
         *where, values = data.parts
         return data.with_parts(*[a.copy() for a in where], op.body(k, p, *((other, values) if swap else (values, other))))  # type: ignore[misc]
@@ -138,6 +141,22 @@ def _ranges(p: Any, full: tuple[int, ...]) -> list[range]:
     return [range(d)[s] for d, s in zip(full, [*cuts, *[slice(None)] * (len(full) - len(cuts))])]
 
 
+def _sum_of_gradients(k: Any, p: Any, lhs: Any, rhs: Any) -> Any:
+    """The sum of two gradients, one of them sparse; row-sparse ones stay so."""
+    lhs, rhs = (x.todense(k.xp) if isinstance(x, CSR) else x for x in (lhs, rhs))
+    a, b = isinstance(lhs, RowSparse), isinstance(rhs, RowSparse)
+    if not a and not b:
+        return k.xp.add(lhs, rhs)
+    if a and b:
+        xp = k.xp
+        return merge_rows(xp, lhs.shape, xp.concatenate([lhs.indices, rhs.indices]), xp.concatenate([lhs.values, rhs.values]))
+    dense, sparse = (rhs, lhs) if a else (lhs, rhs)
+    total = dense.copy()
+    if sparse.indices.shape[0]:
+        total[sparse.indices] += sparse.values
+    return total
+
+
 def _keep(op: Op, rule: Any, stored: Any) -> None:
     """Give an operator its storage rule and a body on stored values; where the rule says dense, its inputs are made so."""
     def body(k: Any, p: Any, *values: Any) -> Any:
@@ -156,6 +175,7 @@ for _op in (*unary.OPS, *arithmetic.OPS, copy, block_grad, make_loss):
         _keep(_op, _product if _op.name == "elemwise_mul" else _alike, _of_two(_op))
     elif _op.name in ("broadcast_mul", "broadcast_div"):
         _keep(_op, _csr_first, _with_dense(_op))
+_keep(builtin.grad_add, lambda p, stypes: ["row_sparse" if {*stypes} == {"row_sparse"} else "default"], _sum_of_gradients)
 _keep(builtin.zeros_like, lambda p, stypes: stypes, _empty)
 _keep(clip, lambda p, stypes: stypes if p.a_min <= 0 <= p.a_max else ["default"], _on_values(clip))
 _keep(shape.concat, lambda p, stypes: ["csr" if {*stypes} == {"csr"} and p.dim in (0, -2) else "default"], _stacked)

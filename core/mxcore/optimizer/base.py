@@ -10,7 +10,7 @@ import numpy as np
 from .. import ndarray as nd
 from .. import registry as _registry
 from .._core import registry as _shared
-from ..base import error
+from ..base import asserted, error
 
 _KIND = "optimizer"
 
@@ -77,7 +77,7 @@ class Optimizer:
     def __init__(self, rescale_grad=1., param_idx2name=None, wd=0., clip_gradient=None, learning_rate=None,
                  lr_scheduler=None, sym=None, begin_num_update=0, multi_precision=False, param_dict=None):
         if not isinstance(param_idx2name, (dict, type(None))):
-            raise error(TypeError, f"param_idx2name must be a dictionary of names, not {param_idx2name!r}")
+            raise asserted(TypeError, f"param_idx2name must be a dictionary of names, not {param_idx2name!r}")
         self.rescale_grad = rescale_grad
         self.lr_scheduler = lr_scheduler
         self.lr = 0.01 if learning_rate is None and lr_scheduler is None else learning_rate

@@ -1,6 +1,6 @@
 """Optimizers that MXNet has under ``mx.optimizer.contrib``."""
 from .. import ndarray as nd
-from ..base import error
+from ..base import asserted, error
 from .base import Optimizer
 
 
@@ -48,7 +48,7 @@ class GroupAdaGrad(Optimizer):
     def update(self, index, weight, grad, state):
         lr, wd, _ = self._begin(index)
         if wd:
-            raise error(ValueError, f"GroupAdaGrad has no weight decay, but wd is {wd} for parameter {index}")
+            raise asserted(ValueError, f"GroupAdaGrad has no weight decay, but wd is {wd} for parameter {index}")
         if grad.stype == "row_sparse":
             nd.contrib.group_adagrad_update(weight, grad, state, out=weight, lr=lr,
                                             epsilon=self.float_stable_eps, **self._common())

@@ -86,7 +86,7 @@ class LBSGD(Optimizer):
         self._update_count(index)
         sums = self.cumgrads.setdefault(index, {"cum_grad": 0, "num_cums": self.init_updates})
         sums["num_cums"] += 1
-        sums["cum_grad"] = grad + sums["cum_grad"]
+        sums["cum_grad"] = grad.copy() if isinstance(sums["cum_grad"], int) else grad + sums["cum_grad"]
         if sums["num_cums"] % self.batch_scale:
             return
         grad, sums["cum_grad"] = sums["cum_grad"] / self.batch_scale, 0

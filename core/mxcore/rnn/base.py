@@ -9,14 +9,7 @@ from ..base import error
 from .params import RNNParams
 from .sequence import normalized
 
-__all__ = ["BaseRNNCell", "activated"]
-
-
-def activated(inputs: Any, activation: Any, **kwargs: Any) -> Any:
-    """Apply an activation: a name of the operator Activation, or a function of a symbol."""
-    if isinstance(activation, str):
-        return symbol.Activation(inputs, act_type=activation, **kwargs)
-    return activation(inputs, **kwargs)
+__all__ = ["BaseRNNCell"]
 
 
 class BaseRNNCell:
@@ -100,6 +93,12 @@ class BaseRNNCell:
     @property
     def _num_gates(self) -> int:
         return len(self._gate_names)
+
+    def _get_activation(self, inputs: Any, activation: Any, **kwargs: Any) -> Any:
+        """Apply an activation: a name of the operator Activation, or a function of a symbol."""
+        if isinstance(activation, str):
+            return symbol.Activation(inputs, act_type=activation, **kwargs)
+        return activation(inputs, **kwargs)
 
     def _step_name(self) -> str:
         """Prefix of the names in the next step."""

@@ -76,6 +76,10 @@ class BaseConvRNNCell(BaseRNNCell):
     def _axis(self) -> dict[str, int]:
         return {"axis": self._conv_layout.find("C")}
 
+    def _conv_forward(self, inputs: Any, states: Any, name: str) -> tuple[Any, Any]:
+        """The convolutions of input and state."""
+        return self._products(inputs, states[0], name)
+
     def _products(self, inputs: Any, state: Any, name: str) -> tuple[Any, Any]:
         n, layout = self._num_hidden * self._num_gates, self._conv_layout
         return (symbol.Convolution(inputs, self._iW, self._iB, num_filter=n, layout=layout, name=f"{name}i2h", **self._i2h),

@@ -92,6 +92,14 @@ class FusedRNNCell(BaseRNNCell):
             for group in ("i2h", "h2h"):
                 yield from ((f"{where}_{group}{gate}_bias", (h,)) for gate in self._gate_names)
 
+    def _slice_weights(self, arr: Any, li: int, lh: int) -> dict[str, Any]:
+        """Views of the parts of the vector, by name; `li` is the size of the input, `lh` that of the state."""
+        found, start = {}, 0
+        for name, shape in self._parts(li):
+            stop = start + math.prod(shape)
+            found[name], start = arr[start:stop].reshape(shape), stop
+        return found
+
     def unpack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
         """Split the vector into one array a layer, direction, product and gate: ``<prefix>l0_i2h_i_weight`` …
 
@@ -115,11 +123,7 @@ class FusedRNNCell(BaseRNNCell):
         if width < 1 or width != int(width):
             raise error(ValueError, f"unpack_weights: {arr.size} numbers in {self._parameter.name!r} fit no {self._mode} of "
                                     f"{self._num_layers} layers, {b} directions and {h} hidden units")
-        start = 0
-        for name, shape in self._parts(int(width)):
-            stop = start + math.prod(shape)
-            args[name] = arr[start:stop].reshape(shape).copy()
-            start = stop
+        args.update((name, part.copy()) for name, part in self._slice_weights(arr, int(width), h).items())
         return args
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:

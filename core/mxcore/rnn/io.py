@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray
-from ..base import error
+from ..base import asserted, error
 from ..io import DataBatch, DataDesc, DataIter
 
 __all__ = ["BucketSentenceIter", "encode_sentences"]
@@ -58,7 +58,7 @@ def encode_sentences(sentences: Iterable[Iterable[str]], vocab: dict[str, int] |
         for word in sentence:
             if word not in known:
                 if not new and not unknown_token:
-                    raise error(KeyError, f"encode_sentences: vocab has no word {word!r}; give unknown_token for such words")
+                    raise asserted(KeyError, f"encode_sentences: vocab has no word {word!r}; give unknown_token for such words")
                 if number == invalid_label:
                     number += 1
                 if unknown_token:

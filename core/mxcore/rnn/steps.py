@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import symbol
 from ..base import error
-from .base import BaseRNNCell, activated
+from .base import BaseRNNCell
 
 __all__ = ["GRUStep", "LSTMStep", "SimpleStep", "states_of"]
 
@@ -40,7 +40,7 @@ class SimpleStep(BaseRNNCell):
         state, = states_of(self, states)
         name = self._step_name()
         i2h, h2h = self._products(inputs, state, name)
-        output = activated(i2h + h2h, self._activation, name=f"{name}out")
+        output = self._get_activation(i2h + h2h, self._activation, name=f"{name}out")
         return output, [output]
 
 
@@ -61,10 +61,10 @@ class LSTMStep(BaseRNNCell):
         i2h, h2h = self._products(inputs, h, name)
         parts = symbol.SliceChannel(i2h + h2h, num_outputs=4, name=f"{name}slice", **self._axis)
         enter, forget = (symbol.Activation(parts[i], act_type="sigmoid", name=name + n) for i, n in ((0, "i"), (1, "f")))
-        change = activated(parts[2], self._activation, name=f"{name}c")
+        change = self._get_activation(parts[2], self._activation, name=f"{name}c")
         leave = symbol.Activation(parts[3], act_type="sigmoid", name=f"{name}o")
         state = symbol._internal._plus(forget * c, enter * change, name=f"{name}state")
-        output = symbol._internal._mul(leave, activated(state, self._activation), name=f"{name}out")
+        output = symbol._internal._mul(leave, self._get_activation(state, self._activation), name=f"{name}out")
         return output, [output, state]
 
 
@@ -83,6 +83,6 @@ class GRUStep(BaseRNNCell):
         h_reset, h_update, h_new = symbol.SliceChannel(h2h, num_outputs=3, name=f"{name}_h2h_slice", **self._axis)
         reset = symbol.Activation(i_reset + h_reset, act_type="sigmoid", name=f"{name}_r_act")
         update = symbol.Activation(i_update + h_update, act_type="sigmoid", name=f"{name}_z_act")
-        new = activated(i_new + reset * h_new, self._activation, name=f"{name}_h_act")
+        new = self._get_activation(i_new + reset * h_new, self._activation, name=f"{name}_h_act")
         output = symbol._internal._plus((1.0 - update) * new, update * state, name=f"{name}out")
         return output, [output]

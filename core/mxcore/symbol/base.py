@@ -1,7 +1,7 @@
 """What all symbols hold: heads, which are entries of a graph."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .._core.arith import Arithmetic
 from .._core.errors import error
@@ -24,6 +24,8 @@ class SymbolBase(Arithmetic):
     """One or several outputs of a graph: what composition needs to know of a symbol."""
 
     __slots__ = ("_heads",)
+    #: What puts itself before the inputs of nodes that users make (mixed precision): (operator, parameters, entries) -> entries.
+    before: Callable[..., list[Entry]] | None = None
 
     def __init__(self, heads: Sequence[Entry] | None) -> None:
         self._heads = list(heads or ())  # None is what MXNet's pickles give before their state

@@ -22,6 +22,10 @@ def auto_variable(name: str, op: Op, label: str, attrs: Mapping[str, str]) -> No
     return variable(name, **{**attrs, **op.input_attrs.get(label, {})})
 
 
+def _is_symbol(x: Any) -> bool:
+    return isinstance(x, SymbolBase)
+
+
 def entries(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | None = None) -> list[Entry]:
     """The outputs of a new node that runs an operator.
 
@@ -41,7 +45,8 @@ def entries(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
         args = args[0]
     if op.variadic and args and all(isinstance(a, SymbolBase) for a in args):
         args = [type(a)([e]) for a in args for e in a._heads]
-    inputs, p = binding.bind(op, args, kwargs, lambda x: isinstance(x, SymbolBase), need_all=False)
+    attrs.update({k: str(v) for k, v in binding.ignored(op, kwargs, _is_symbol).items()})
+    inputs, p = binding.bind(op, args, kwargs, _is_symbol, need_all=False)
     name = naming.current().get(name, op_name.lower())
     found: list[Entry] = []
     for i, (label, x) in enumerate(zip(p._sig.inputs, inputs)):
@@ -59,6 +64,8 @@ def entries(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
         elif i in p._sig.aux or i in p._sig.mutates:
             raise error(ValueError, f"operator {op.name} writes its input '{label}', which must be a Variable; "
                                     f"it is the output '{x.list_outputs()[0]}'")
+    if SymbolBase.before is not None:
+        found = SymbolBase.before(op, p, found)
     node = Node(op, p, found, name, attrs)
     return [(node, i) for i in range(p._sig.visible)]
 

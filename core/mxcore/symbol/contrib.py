@@ -11,6 +11,7 @@ from .._core.errors import error
 from .._core.graph import Graph, Node, topo, variable
 from .._views import namespace
 from ..attribute import AttrScope
+from ..base import asserted
 from ..ndarray import checks
 from ..ndarray.contrib import _flat, iterations, loop_values, zipfian
 from . import symbol_function
@@ -140,7 +141,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
     names = _names(graph, "foreach: two inputs of the body")
     unused = [str(s.name) for s, v in zip((*arrays, *states), ins) if v.name not in names]
     if unused:
-        raise error(ValueError, f"foreach: the body does not use {', '.join(unused)}; leave it out")
+        raise asserted(ValueError, f"foreach: the body does not use {', '.join(unused)}; leave it out")
     rest = [n for n in names if n not in taken]
     result = list(compose("_foreach", (*arrays, *states, *[Symbol([outside[n]]) for n in rest]), dict(
         fn=graph, num_outputs=len(heads), num_out_data=len(flat_outs),

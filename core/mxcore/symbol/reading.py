@@ -1,6 +1,7 @@
 """Graphs from MXNet's JSON, that of older versions included."""
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from .._core import registry
@@ -8,6 +9,7 @@ from .._core.errors import MXNetError, error
 from .._core.graph import Graph, Node
 from .._core.op import Op
 from .._core.params import GraphParam
+from .._core.state import state
 from .._json import decode
 from .attrs import kept, kept_by_op
 from .base import Entry
@@ -51,6 +53,11 @@ def _read(data: Any, called: str, version: int) -> list[Entry]:
         except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as e:
             kind = type(e) if isinstance(e, MXNetError) else ValueError
             raise error(kind, str(e) if str(e).startswith(where) else f"{where}: {e}") from None
+    attrs = data.get("attrs")
+    if state.np_shape and not (isinstance(attrs, dict) and "is_np_shape" in attrs):  # 0 was an unknown length there
+        for n in nodes:
+            if n.op is None and "__shape__" in n.attrs:
+                n.attrs["__shape__"] = re.sub(r"\b0\b", "-1", n.attrs["__shape__"])
     listed = data.get("arg_nodes") or []
     if not isinstance(listed, list):
         raise error(ValueError, f"{called}: 'arg_nodes' must be a list of numbers of nodes, got {listed!r}")

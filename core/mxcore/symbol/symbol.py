@@ -171,6 +171,13 @@ class Symbol(SymbolBase):
         found._compose(*args, **kwargs)
         return found
 
+    def _gen_atomic_symbol(self) -> Symbol:
+        """The operator of the only output with its parameters, to be called with other inputs."""
+        n, _ = self._entry()
+        if n.op is None:
+            raise error(ValueError, f"_gen_atomic_symbol: '{n.name}' is a variable, and has no operator")
+        return _Atomic(n)
+
     def _compose(self, *args: Symbol, **kwargs: Any) -> None:
         """Replace free variables in place; other symbols over the same nodes stay as they are."""
         name = kwargs.pop("name", None)
@@ -485,6 +492,21 @@ _AS_NAMED = {"elemwise_add": "_Plus", "elemwise_sub": "_Minus", "elemwise_mul": 
 assert all(v[0] in _AS_NAMED for v in OPERATORS.values())
 #: Operators with a scalar that compose under their older names, ``_PlusScalar``.
 _CAMEL_SCALARS = {n for v in OPERATORS.values() for n in v[2:4]} - {"_rpower_scalar"}
+
+
+class _Atomic(Symbol):
+    """An operator that has no inputs yet."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(None)
+        self._node = node
+
+    def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
+        """The operator over symbols."""
+        n = self._node
+        return compose(n.op.name, args, {**{k: getattr(n.params, k) for k in n.params._given}, "attr": dict(n.attrs), **kwargs}, n.op)
 
 
 def compose(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | None = None) -> Symbol:

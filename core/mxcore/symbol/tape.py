@@ -25,15 +25,15 @@ def from_tape(x: Any) -> Symbol:
         if id(n) in done:
             stack.pop()
             continue
-        entries = n.inputs if n.op is not None else ()
-        if entries is None:
+        if n.plan is None and len(stack) == 1 and n.op is not None:
             raise error(RuntimeError, "get_symbol: the graph was freed by backward()")
+        entries = n.inputs if n.plan is not None else ()  # what was freed is a constant to the graphs that use it
         todo = [e[0] for e in entries if e is not None and id(e[0]) not in done]
         if todo:
             stack += reversed(todo)
             continue
         stack.pop()
-        if n.op is None:
+        if n.plan is None:
             done[id(n)] = variable(f"var{count}")
             count += 1
         else:

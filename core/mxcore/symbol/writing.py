@@ -7,6 +7,7 @@ from typing import Any
 
 from .._core.errors import error
 from .._core.graph import Node, topo
+from .._core.state import state
 from .._json import encode
 from . import outputs
 from .attrs import kept, param_texts, sub_graphs
@@ -23,7 +24,7 @@ def to_json(heads: Sequence[Entry], remove_amp_cast: bool = True) -> str:
     """The graph as text; without the casts of mixed precision, as MXNet does it: those that are outputs stay."""
     if remove_amp_cast:
         heads = _without_amp(heads)
-    text = _write({**_graph(heads, {}), "attrs": {"mxnet_version": _VERSION}}, 0)
+    text = _write({**_graph(heads, {}), "attrs": {**({"is_np_shape": ["int", 1]} if state.np_shape else {}), "mxnet_version": _VERSION}}, 0)
     encode(text, "the symbol")  # or no reader could have it
     return text
 

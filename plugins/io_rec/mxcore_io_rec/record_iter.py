@@ -235,6 +235,7 @@ class RecordIter(MXDataIter):
                 return [batch.data], [batch.label], batch.pad, batch.index
 
     def reset(self):
+        super().reset()
         self._loader.restart()
         self._cursor.load_state_dict(self._state)  # what was planned ahead is not to count
         self._cursor.reset()

@@ -13,7 +13,7 @@ import numpy as np
 from ... import ndarray as nd
 from ... import registry
 from ..._io_files import checked, reading
-from ...base import error
+from ...base import asserted, error
 from ...util import is_np_array
 from .vocab import Vocabulary
 
@@ -94,10 +94,16 @@ class _TokenEmbedding(Vocabulary):
                     vector = np.array([float(x) for x in numbers if x], dtype="float32")
                 except ValueError:
                     raise error(ValueError, f"{path}, line {n}: the vector of {token[:80]!r} holds something that is no number") from None
+                if len(vector) == 1 and rows and len(rows[0]) > 1:
+                    warnings.warn(f"{path}, line {n}: {token[:80]!r} has one number, the words before have {len(rows[0])}; left out", stacklevel=4)
+                    continue
+                if len(vector) > 1 and rows and len(rows[0]) == 1:
+                    warnings.warn(f"{path}: {list(known)[:5]} before line {n} have one number, {token[:80]!r} has {len(vector)}; left out", stacklevel=4)
+                    known, rows, unknown = {}, [], None
                 if rows and len(vector) != len(rows[0]):
-                    raise error(ValueError, f"{path}, line {n}: {token[:80]!r} has {len(vector)} numbers, the words before have {len(rows[0])}")
+                    raise asserted(ValueError, f"{path}, line {n}: {token[:80]!r} has {len(vector)} numbers, the words before have {len(rows[0])}")
                 if not len(vector):
-                    raise error(ValueError, f"{path}, line {n}: {token[:80]!r} has no vector; is {delim!r} between the numbers?")
+                    raise asserted(ValueError, f"{path}, line {n}: {token[:80]!r} has no vector; is {delim!r} between the numbers?")
                 if token == self.unknown_token and unknown is None:
                     unknown = vector
                 elif token in known or token == self.unknown_token:
@@ -126,7 +132,7 @@ class _TokenEmbedding(Vocabulary):
         if vocabulary is None:
             return
         if not isinstance(vocabulary, Vocabulary):
-            raise error(TypeError, f"{type(self).__name__}: vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
+            raise asserted(TypeError, f"{type(self).__name__}: vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
         vectors = self.get_vecs_by_tokens(vocabulary.idx_to_token)
         unknown = self._idx_to_vec[0]
         vectors[0] = unknown
@@ -175,9 +181,11 @@ class _TokenEmbedding(Vocabulary):
             (also ValueError) if a word is not there, or the shape does not fit.
         """
         words = [tokens] if isinstance(tokens, str) else list(tokens)
+        if not isinstance(new_vectors, nd.NDArray):
+            raise asserted(TypeError, f"update_token_vectors: new_vectors must be an NDArray, got {type(new_vectors).__name__}")
         rows = new_vectors.reshape((1, -1)) if len(new_vectors.shape) == 1 else new_vectors
         if tuple(rows.shape) != (len(words), self._vec_len):
-            raise error(ValueError, f"update_token_vectors: new_vectors have shape {new_vectors.shape}; for {len(words)} word(s) "
+            raise asserted(ValueError, f"update_token_vectors: new_vectors have shape {new_vectors.shape}; for {len(words)} word(s) "
                                     f"({len(words)}, {self._vec_len}) is needed")
         missing = [t for t in words if t not in self._token_to_idx]
         if missing:
@@ -323,11 +331,11 @@ class CompositeEmbedding(_TokenEmbedding):
 
     def __init__(self, vocabulary: Vocabulary, token_embeddings: Any) -> None:
         if not isinstance(vocabulary, Vocabulary):
-            raise error(TypeError, f"CompositeEmbedding: a Vocabulary is needed, got {type(vocabulary).__name__}")
+            raise asserted(TypeError, f"CompositeEmbedding: a Vocabulary is needed, got {type(vocabulary).__name__}")
         parts: Sequence[Any] = token_embeddings if isinstance(token_embeddings, (list, tuple)) else [token_embeddings]
         bad = [type(e).__name__ for e in parts if not isinstance(e, _TokenEmbedding)]
         if bad or not parts:
-            raise error(TypeError, f"CompositeEmbedding: token_embeddings must be embeddings, got {bad or 'none'}")
+            raise asserted(TypeError, f"CompositeEmbedding: token_embeddings must be embeddings, got {bad or 'none'}")
         super().__init__()
         self._adopt(vocabulary)
         self._idx_to_vec = nd.concat(*[e.get_vecs_by_tokens(vocabulary.idx_to_token) for e in parts], dim=1)

@@ -5,7 +5,7 @@ import collections
 from collections.abc import Sequence
 from typing import Any
 
-from ...base import error
+from ...base import asserted, error
 
 __all__ = ["Vocabulary"]
 
@@ -42,22 +42,22 @@ class Vocabulary:
     def __init__(self, counter: Any = None, most_freq_count: int | None = None, min_freq: int = 1, unknown_token: str = "<unk>",
                  reserved_tokens: Sequence[str] | None = None) -> None:
         if min_freq < 1:
-            raise error(ValueError, f"Vocabulary: min_freq must be 1 or more, got {min_freq!r}")
+            raise asserted(ValueError, f"Vocabulary: min_freq must be 1 or more, got {min_freq!r}")
         if reserved_tokens is not None:
             if len(set(reserved_tokens)) != len(reserved_tokens):
-                raise error(ValueError, f"Vocabulary: reserved_tokens repeat: {list(reserved_tokens)}")
+                raise asserted(ValueError, f"Vocabulary: reserved_tokens repeat: {list(reserved_tokens)}")
             if unknown_token in reserved_tokens:
-                raise error(ValueError, f"Vocabulary: reserved_tokens hold {unknown_token!r}, which is the unknown_token")
+                raise asserted(ValueError, f"Vocabulary: reserved_tokens hold {unknown_token!r}, which is the unknown_token")
         self._unknown_token = unknown_token
         self._reserved_tokens = None if reserved_tokens is None else list(reserved_tokens)
         self._idx_to_token = [unknown_token, *(reserved_tokens or ())]
         if counter is not None:
             if not isinstance(counter, collections.Counter):
-                raise error(TypeError, f"Vocabulary: counter must be a collections.Counter, got {type(counter).__name__}")
+                raise asserted(TypeError, f"Vocabulary: counter must be a collections.Counter, got {type(counter).__name__}")
             taken = set(self._idx_to_token)
             rows = sorted(counter.items(), key=lambda row: (-row[1], row[0]))
             new = [token for token, n in rows if n >= min_freq and token not in taken]
-            self._idx_to_token += new if most_freq_count is None else new[:most_freq_count]
+            self._idx_to_token += new if most_freq_count is None or most_freq_count < 0 else new[:most_freq_count]
         self._token_to_idx = {t: i for i, t in enumerate(self._idx_to_token)}
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class Vocabulary:
 
     def to_indices(self, tokens: Any) -> Any:
         """The number of a word, or numbers of a list of words; 0 where there is none."""
-        if isinstance(tokens, str):
+        if not isinstance(tokens, (list, tuple)):
             return self._token_to_idx.get(tokens, 0)
         return [self._token_to_idx.get(t, 0) for t in tokens]
 

@@ -106,14 +106,19 @@ def _restore(block, entry, path, filename):
     if not isinstance(entry, dict) or not isinstance(entry.get("children", {}), dict):
         raise error(ValueError, f"{filename}: block {path or 'at the top'} must be an object, its 'children' another one; the file is damaged")
     parts = [value for key, value in entry.items() if key not in _FIELDS and isinstance(value, dict)]
-    # One child under two names stands in the file twice, but with one entry among the names.
-    names = list(entry.get("children", {}).values())
-    if len(parts) != len(block._children) or not all(isinstance(n, str) and n in block._children for n in names):
+    names = entry.get("children", {})
+    if len(parts) != len(block._children) or not all(isinstance(n, str) for n in names.values()):
         raise error(
             ValueError,
-            f"{filename}: block {path or 'at the top'} has children {brief(names)} in the file, "
+            f"{filename}: block {path or 'at the top'} has children {brief(list(names.values()))} in the file, "
             f"but {brief(block._children)} in the network.",
         )
+    # Children are matched by position, and take over the names under which the file has their parameters. One child under two
+    # names stands in the file twice, but with one entry among the names.
+    if len(set(names.values())) == len(parts):
+        found = dict(zip(names.values(), block._children.values()))
+        block._children.clear()
+        block._children.update(found)
     with explained(block):
         for part, (name, child) in zip(parts, block._children.items()):
             _restore(child, part, f"{path}.{name}" if path else name, filename)

@@ -110,7 +110,7 @@ class HybridBlock(Block):
         static_shape : bool, default False
             Promise that input shapes do not change; needs `static_alloc`.
         inline_limit, forward_bulk_size, backward_bulk_size : int, optional
-            Accepted for MXNet's sake: the graph compiler groups operators by itself.
+            Checked at the first call, for MXNet's sake: the graph compiler groups operators by itself.
         **kwargs
             Options of the backend.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-_LAZY = ("data", "estimator", "nn", "rnn")
+_LAZY = ("cnn", "data", "estimator", "nn", "rnn")
 
 __all__ = [*_LAZY]
 

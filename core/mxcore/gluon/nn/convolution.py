@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...base import error
+from ...base import asserted, error
 from ..block import HybridBlock
 from .dense import activation_or_none
 
@@ -17,7 +17,7 @@ def spread(value, ndim, what):
         return (value,) * ndim
     value = tuple(value)
     if len(value) != ndim:
-        raise error(ValueError, f"{what} must be a number or {ndim} of them, got {value}")
+        raise asserted(ValueError, f"{what} must be a number or {ndim} of them, got {value}")
     return value
 
 
@@ -25,7 +25,7 @@ def dimensions(layer, layout):
     """How many dimensions a layer has, from its class or its layout, which is checked."""
     allowed = _LAYOUTS.get(layer._ndim, sum(_LAYOUTS.values(), ()))
     if layout not in allowed:
-        raise error(ValueError, f"{type(layer).__name__}: layout must be one of {allowed}, got {layout!r}")
+        raise asserted(ValueError, f"{type(layer).__name__}: layout must be one of {allowed}, got {layout!r}")
     return len(layout) - 2
 
 

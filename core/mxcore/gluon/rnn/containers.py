@@ -10,6 +10,16 @@ from .sequences import formatted, is_one, masked, reverse
 __all__ = ["BidirectionalCell", "HybridSequentialRNNCell", "SequentialRNNCell"]
 
 
+def _cells_state_info(cells, batch_size):
+    """What states several cells have, one after another; cells written elsewhere take it from here."""
+    return [info for cell in cells for info in cell.state_info(batch_size)]
+
+
+def _cells_begin_state(cells, **kwargs):
+    """States to begin with of several cells, one after another."""
+    return [state for cell in cells for state in cell.begin_state(**kwargs)]
+
+
 class _Stack:
     """What both stacks have in common."""
 
@@ -33,12 +43,12 @@ class _Stack:
         return len(self._children)
 
     def state_info(self, batch_size=0):
-        return [info for cell in self._children.values() for info in cell.state_info(batch_size)]
+        return _cells_state_info(self._children.values(), batch_size)
 
     def begin_state(self, **kwargs):
         """States to begin with, of all cells from below; see `RecurrentCell.begin_state`."""
         self._check_free()
-        return [state for cell in self._children.values() for state in cell.begin_state(**kwargs)]
+        return _cells_begin_state(self._children.values(), **kwargs)
 
     def _split(self, states):
         """Each cell with its own states."""
@@ -168,12 +178,12 @@ class BidirectionalCell(HybridRecurrentCell):
         return f"{type(self).__name__}(forward={left!r}, backward={right!r})"
 
     def state_info(self, batch_size=0):
-        return [info for cell in self._children.values() for info in cell.state_info(batch_size)]
+        return _cells_state_info(self._children.values(), batch_size)
 
     def begin_state(self, **kwargs):
         """States to begin with, of both cells; see `RecurrentCell.begin_state`."""
         self._check_free()
-        return [state for cell in self._children.values() for state in cell.begin_state(**kwargs)]
+        return _cells_begin_state(self._children.values(), **kwargs)
 
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
         """Run both cells over a sequence; see `RecurrentCell.unroll`."""

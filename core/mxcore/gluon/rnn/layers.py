@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from numbers import Integral
 
 from ... import ndarray as nd
-from ...base import error
+from ...base import asserted, error
 from ..block import HybridBlock
 from . import cells
 from .containers import BidirectionalCell, HybridSequentialRNNCell
@@ -21,6 +22,10 @@ _LAYOUTS = ("TNC", "NTC")
 _NAME = re.compile(r"([lr])(\d+)_(i2h|h2h|h2r)_(weight|bias)")
 
 
+def _no_state(shape, ctx, dtype, **_):
+    return nd.full(shape, 0, ctx, dtype)  # which takes an empty batch
+
+
 class _Zeros(list):
     """States to begin with that a layer made itself: nobody wants those after the last step."""
 
@@ -33,7 +38,10 @@ class _RNNLayer(HybridBlock):
                  lstm_state_clip_max=None, lstm_state_clip_nan=False, dtype="float32", use_sequence_length=False, **kwargs):  # fmt: skip
         super().__init__(**kwargs)
         if layout not in _LAYOUTS:
-            raise error(ValueError, f"{type(self).__name__}: layout must be one of {' and '.join(_LAYOUTS)}, got {layout!r}")
+            raise asserted(ValueError, f"{type(self).__name__}: layout must be one of {' and '.join(_LAYOUTS)}, got {layout!r}")
+        for name, value in (("hidden_size", hidden_size), ("num_layers", num_layers)):
+            if not isinstance(value, Integral) or value < 1:
+                raise error(ValueError, f"{type(self).__name__}: {name} must be a whole number from 1, got {value!r}")
         if projection_size and mode != "lstm":
             raise error(TypeError, f"{type(self).__name__}: only an LSTM takes projection_size")
         self._hidden_size, self._projection_size, self._num_layers = hidden_size, projection_size or None, num_layers
@@ -125,7 +133,7 @@ class _RNNLayer(HybridBlock):
             F = face(inputs)
             if F is nd:
                 batch = inputs.shape[self._layout.find("N")] if inputs.ndim == 3 else 0
-                states = _Zeros(self.begin_state(batch, ctx=inputs.context, dtype=inputs.dtype))
+                states = _Zeros(self.begin_state(batch, _no_state, ctx=inputs.context, dtype=inputs.dtype))
             else:
                 states = _Zeros(self.begin_state(0, func=F.zeros))
         else:

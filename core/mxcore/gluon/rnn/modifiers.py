@@ -5,9 +5,9 @@ from __future__ import annotations
 from numbers import Number
 
 from ... import ndarray as nd
-from ...base import error
+from ...base import asserted, error
 from .containers import BidirectionalCell, SequentialRNNCell
-from .recurrent_cell import HybridRecurrentCell
+from .recurrent_cell import HybridRecurrentCell, RecurrentCell
 from .sequences import formatted, is_one, masked
 
 __all__ = ["DropoutCell", "ModifierCell", "ResidualCell", "ZoneoutCell"]
@@ -87,6 +87,8 @@ class ModifierCell(HybridRecurrentCell):
     """
 
     def __init__(self, base_cell):
+        if not isinstance(base_cell, RecurrentCell):
+            raise error(TypeError, f"{type(self).__name__} goes around a cell: base_cell must be a RecurrentCell, got {type(base_cell).__name__}")
         if base_cell._modified:
             raise error(ValueError, f"{type(base_cell).__name__} '{base_cell.name}' is used by a modifier cell already; one cell cannot be used twice")
         base_cell._modified = True
@@ -152,7 +154,7 @@ class ZoneoutCell(ModifierCell):
     def __init__(self, base_cell, zoneout_outputs=0.0, zoneout_states=0.0):
         cells = base_cell._children.values() if isinstance(base_cell, SequentialRNNCell) else (base_cell,)
         if any(isinstance(c, BidirectionalCell) for c in cells):
-            raise error(ValueError, "ZoneoutCell: a BidirectionalCell has no steps to change; put ZoneoutCell around the cells in it")
+            raise asserted(ValueError, "ZoneoutCell: a BidirectionalCell has no steps to change; put ZoneoutCell around the cells in it")
         super().__init__(base_cell)
         self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
         self._prev_output = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ... import ndarray as nd
-from ...base import error
+from ...base import asserted, error
 
 __all__ = ["as_list", "face", "formatted", "is_one", "last", "masked", "reverse", "time_axis"]
 
@@ -30,7 +30,9 @@ def face(x):
     MXNetError
         (also TypeError) if it is neither.
     """
-    first = x[0] if isinstance(x, (list, tuple)) and x else x
+    if isinstance(x, (list, tuple)) and not x:
+        raise asserted(ValueError, "unroll: inputs are an empty list; give an array or a symbol for each step")
+    first = x[0] if isinstance(x, (list, tuple)) else x
     if isinstance(first, nd.NDArray):
         return nd
     if not is_one(first):
@@ -91,7 +93,7 @@ def formatted(length, inputs, layout, merge, in_layout=None):
             return as_list(F.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=True)), axis, F, batch
     else:
         if length is not None and len(inputs) != length:
-            raise error(ValueError, f"unroll: inputs are {len(inputs)} steps, length is {length}")
+            raise asserted(ValueError, f"unroll: inputs are {len(inputs)} steps, length is {length}")
         if F is nd:
             batch = inputs[0].shape[0]
         if not merge:
@@ -122,6 +124,11 @@ def reverse(F, steps, lengths=None):
         return list(reversed(steps))
     whole = F.SequenceReverse(F.stack(*steps, axis=0), sequence_length=lengths, use_sequence_length=True)
     return as_list(F.split(whole, axis=0, num_outputs=len(steps), squeeze_axis=True))
+
+
+def _reverse_sequences(sequences, unroll_step, valid_length=None):
+    """As `reverse`, under the name by which cells written elsewhere take it; `unroll_step` is the number of steps."""
+    return reverse(face(sequences), sequences, valid_length)
 
 
 def last(F, steps, lengths):

@@ -12,18 +12,18 @@ from .steps import input_names
 __all__ = ["cond_on_arrays", "foreach_on_arrays", "replay", "while_on_arrays"]
 
 
-def replay(on_arrays: Callable[[Any, Sequence[Any], Any], list[Any]]) -> Callable[..., list[Any]]:
-    """A rule for gradients of gradients: runs the operator again by ``on_arrays(p, inputs, ctx)``."""
-    def rule(k: Any, p: Any, dys: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+def replay(on_arrays: Callable[[Any, Sequence[Any], Any], list[Any]], keys: Callable[[Any], Sequence[Any]] = lambda saved: ()) -> Callable[..., list[Any]]:
+    """A rule for gradients of gradients: runs the operator again by ``on_arrays(p, inputs, ctx)``; `keys` gives the random keys of the first run."""
+    def rule(k: Any, p: Any, dys: Sequence[Any], inputs: Sequence[Any], saved: Any) -> list[Any]:
         inputs = [_apart(x) for x in inputs]
         wanted = [x for x in inputs if x._entry is not None]
-        train, state.train = state.train, k.is_train
+        train, state.train, state.keys = state.train, k.is_train, [*keys(saved)]
         try:
             # A gradient that never arrived is zero.
             pairs = [(y, g) for y, g in zip(on_arrays(p, inputs, k.ctx), dys) if g is not None and y._entry is not None]
             found = tape.backward([y for y, _ in pairs], [g for _, g in pairs], create_graph=True, train_mode=train, variables=wanted) if pairs else None
         finally:
-            state.train = train
+            state.train, state.keys = train, []
         grads = iter(found or ())
         return [next(grads, None) if x._entry is not None else None for x in inputs]
 

@@ -24,3 +24,11 @@ def test_gradients_run_on_the_device():
 def test_devices_do_not_mix_silently():
     with pytest.raises(mx.MXNetError, match="different devices"):
         mx.nd.ones((2,)) + mx.nd.ones((2,), ctx=mx.Context("toy_device"))
+
+
+def test_functions_of_numpy_refuse_arrays_of_devices():
+    x = mx.nd.array([1, 2], ctx=mx.Context("toy_device"))
+    for fn in (np.sqrt, np.mean, lambda v: np.stack([v, v])):
+        with pytest.raises(TypeError, match=r"would copy an array from toy_device\(0\) unasked; give it x.asnumpy\(\)"):
+            fn(x)
+    assert (np.float32(2) * x).asnumpy().tolist() == [2, 4] and np.shape(x) == (2,)

@@ -1,0 +1,330 @@
+"""Convolutions whose windows are bent: every place in a window is moved by an offset of its own, and maybe weighed by a mask.
+
+The windows are gathered between the pixels, by bilinear interpolation, one deformable group of channels at a time; from there on it is a
+matrix product, as any convolution.
+"""
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from .._core.infer import merge_shape
+from .._core.op import Op, op
+from .._core.params import Bool, Enum, Int, Shape
+from ..testing.sample import Sample, Values
+from .conv import PIECE, Geometry, geometry
+from .dense import given, wide
+from .floating import floating
+from .rules import fits, size_of
+from .silent import silent
+
+__all__: list[str] = []
+
+_PARAMS = dict(kernel=Shape(), stride=Shape(()), dilate=Shape(()), pad=Shape(()), num_filter=Int(ge=1), num_group=Int(1, ge=1),
+               num_deformable_group=Int(1, ge=1), workspace=Int(1024, ge=0), no_bias=Bool(False))
+_LAYOUT = Enum("NCDHW NCHW NCW", None)
+_PLAIN = {**_PARAMS, "layout": _LAYOUT}
+_MODULATED = {**_PARAMS, "im2col_step": Int(64, ge=1), "layout": _LAYOUT}
+
+
+def _of(p: Any) -> Geometry:
+    if len(p.kernel) != 2:
+        raise ValueError(f"kernel {p.kernel} must have 2 dimensions: windows of images are what can be bent")
+    if p.layout not in (None, "NCHW"):
+        raise ValueError(f"layout {p.layout} is not that of images, channels first: NCHW")
+    return geometry(p.kernel, p.stride, p.dilate, p.pad, p.num_group)
+
+
+# -- where windows look ---------------------------------------------------------------------------------------------
+
+def _axis(xp: Any, at: Any, n: int, modulated: bool) -> list[tuple[Any, Any, Any]]:
+    """Along an axis of `n` pixels, the one before each place and the one after: index, share, and derivative of the share by the place.
+
+    Without a mask a place counts if it is on the image, up to where one more pixel would begin, and the last pixel reaches to there. With one,
+    the image is surrounded by zeros, one pixel wide.
+    """
+    real = at.dtype.type
+    low = xp.floor(at)
+    after = at - low
+    if modulated:
+        inside = (at > -1) & (at < n)
+        first, last = inside & (low >= 0), inside & (low + 1 < n)
+        sides = [(low, first, 1 - after, -1), (low + 1, last, after, 1)]
+    else:
+        inside = (at >= 0) & (at < n)
+        between = inside & (low < n - 1)
+        sides = [(low, inside, xp.where(between, 1 - after, real(1)), -1), (low + 1, between, after, 1)]
+        inside = between
+    return [(xp.where(ok, index, 0).astype(np.int64), xp.where(ok, share, real(0)), xp.where(ok & inside, real(slope), real(0)))
+            for index, ok, share, slope in sides]
+
+
+def _corners(xp: Any, p: Any, g: Geometry, offset: Any, size: tuple[int, int], modulated: bool) -> list[tuple[Any, Any, Any, Any]]:
+    """The four pixels around each place of all windows, (n, groups, 1, kernel * out): index, share, and its derivatives by y and by x."""
+    n, out, d = offset.shape[0], tuple(offset.shape[2:]), p.num_deformable_group
+    moved = offset.reshape(n, d, size_of(g.kernel), 2, *out)
+    axes = []
+    for i in (0, 1):
+        step = xp.arange(out[i], dtype=offset.dtype) * g.stride[i] - g.pad[i]
+        within = xp.asarray([at[i] * g.dilate[i] for at in product(*map(range, g.kernel))], dtype=offset.dtype)
+        regular = within.reshape(-1, 1, 1) + step.reshape((-1, 1) if i == 0 else (1, -1))
+        at = (moved[:, :, :, i] + regular).reshape(n, d, 1, size_of(g.kernel) * size_of(out))
+        axes.append(_axis(xp, at, size[i], modulated))
+    return [(y * size[1] + x, sy * sx, by * sx, sy * bx) for y, sy, by in axes[0] for x, sx, bx in axes[1]]
+
+
+def _seen(xp: Any, x: Any, index: Any) -> Any:
+    return xp.take_along_axis(x, xp.broadcast_to(index, (*x.shape[:3], index.shape[3])), 3)
+
+
+def _columns(x: Any, g: Geometry, out: Any) -> Any:
+    """Windows (n, D, C/D, kernel * out) as a matrix per group of the product: (groups, C/groups * kernel, n * out)."""
+    n, c, k, o = x.shape[0], x.shape[1] * x.shape[2], size_of(g.kernel), size_of(out)
+    return x.reshape(n, c, k, o).transpose(1, 2, 0, 3).reshape(g.groups, c // g.groups * k, n * o)
+
+
+def _pieces(p: Any, data: Any, out: Any) -> list[slice]:
+    step = max(1, PIECE // max(1, data.shape[1] * size_of(p.kernel) * size_of(out)))
+    return [slice(i, min(i + step, data.shape[0])) for i in range(0, data.shape[0], step)]
+
+
+@silent
+def _forward(k: Any, p: Any, data: Any, offset: Any, mask: Any, weight: Any, bias: Any) -> Any:
+    xp, g, d = k.xp, _of(p), p.num_deformable_group
+    x, offset, w = wide(data), wide(offset), wide(weight)
+    n, c, *size = x.shape
+    out, f = tuple(offset.shape[2:]), w.shape[0]
+    y = xp.zeros((n, f, *out), x.dtype)
+    if y.size and x.size:
+        matrix = w.reshape(g.groups, f // g.groups, size_of(w.shape[1:]))
+        for piece in _pieces(p, x, out):
+            flat = x[piece].reshape(-1, d, c // d, size[0] * size[1])
+            part: Any = 0
+            for index, share, _, _ in _corners(xp, p, g, offset[piece], size, mask is not None):
+                part = part + _seen(xp, flat, index) * share
+            if mask is not None:
+                part = part * wide(mask)[piece].reshape(-1, d, 1, part.shape[3])
+            found = xp.matmul(matrix, _columns(part, g, out)).reshape(f, -1, *out)
+            y[piece] = found.swapaxes(0, 1)
+    return y if bias is None else y + wide(bias).reshape(1, f, 1, 1)
+
+
+@silent
+def _gradients(k: Any, p: Any, dy: Any, data: Any, offset: Any, mask: Any, weight: Any) -> list[Any]:
+    """Gradients of data, offset, mask (if there is one), weight and bias, as far as they are wanted."""
+    xp, g, d = k.xp, _of(p), p.num_deformable_group
+    dy, x, offset, w = wide(dy), wide(data), wide(offset), wide(weight)
+    modulated = mask is not None
+    mask = wide(mask) if modulated else None
+    n, c, *size = x.shape
+    out, f, kernel = tuple(offset.shape[2:]), w.shape[0], size_of(g.kernel)
+    d_data, d_weight = xp.zeros(x.size, x.dtype), xp.zeros((g.groups, f // g.groups, size_of(w.shape[1:])), x.dtype)
+    d_offset, d_mask = xp.zeros((n, d, kernel, 2, *out), x.dtype), xp.zeros((n, d, kernel, *out), x.dtype)
+    wanted = list(k.wanted or (True,) * 5)
+    if not modulated:
+        wanted.insert(2, False)
+    matrix = w.reshape(d_weight.shape).swapaxes(1, 2)
+    for piece in _pieces(p, x, out) if dy.size and x.size else ():
+        flat = x[piece].reshape(-1, d, c // d, size[0] * size[1])
+        m = flat.shape[0]
+        rows = dy[piece].swapaxes(0, 1).reshape(g.groups, f // g.groups, -1)
+        d_cols = xp.matmul(matrix, rows).reshape(c, kernel, m, size_of(out)).transpose(2, 0, 1, 3).reshape(m, d, c // d, -1)
+        scale = mask[piece].reshape(m, d, 1, -1) if modulated else None
+        plane = ((xp.arange(m * c) + piece.start * c) * flat.shape[3]).reshape(m, d, c // d, 1)
+        part: Any = 0
+        by_y: Any = 0
+        by_x: Any = 0
+        weighed = d_cols if scale is None else d_cols * scale
+        for index, share, along_y, along_x in _corners(xp, p, g, offset[piece], size, modulated):
+            seen = _seen(xp, flat, index)
+            part = part + seen * share
+            if wanted[0]:
+                xp.add.at(d_data, (plane + index).reshape(-1), (weighed * share).reshape(-1))
+            if wanted[1]:
+                both = (weighed * seen).sum(2)
+                by_y, by_x = by_y + both * along_y[:, :, 0], by_x + both * along_x[:, :, 0]
+        if wanted[1]:
+            d_offset[piece, :, :, 0], d_offset[piece, :, :, 1] = by_y.reshape(m, d, kernel, *out), by_x.reshape(m, d, kernel, *out)
+        if wanted[2]:
+            d_mask[piece] = (d_cols * part).sum(2).reshape(m, d, kernel, *out)
+        if wanted[3]:
+            d_weight += xp.matmul(rows, _columns(part if scale is None else part * scale, g, out).swapaxes(1, 2))
+    found = [d_data.reshape(x.shape), d_offset.reshape(offset.shape), d_mask.reshape(n, d * kernel, *out), d_weight.reshape(w.shape)]
+    if not p.no_bias:
+        found.append(dy.sum((0, 2, 3)))
+    found = [v if want else None for v, want in zip(found, wanted)]
+    return found if modulated else [*found[:2], *found[3:]]
+
+
+# -- the operators --------------------------------------------------------------------------------------------------
+
+def _shapes(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Shapes of data, offset, mask, weight and bias, and of the output."""
+    g, d, kernel = _of(p), p.num_deformable_group, size_of(p.kernel)
+    modulated = len(ins) == 5 - p.no_bias
+    data, out = merge_shape(ins[0], (-1,) * 4), merge_shape(outs[0], (-1, p.num_filter, -1, -1))
+    for what, n, parts in (("number of channels", data[1], "num_group"), ("number of channels", data[1], "num_deformable_group"),
+                           ("num_filter", p.num_filter, "num_group")):
+        if n != -1 and n % getattr(p, parts):
+            raise ValueError(f"{what} {n} is no multiple of {parts}={getattr(p, parts)}")
+    size = g.out(data[2:])
+    offset = merge_shape(ins[1], (data[0], 2 * d * kernel, *size))
+    bent = [offset]
+    if modulated:
+        bent.append(merge_shape(ins[2], (offset[0], d * kernel, *offset[2:])))
+    out = merge_shape(out, (bent[-1][0], p.num_filter, *bent[-1][2:]))
+    weight = (p.num_filter, -1 if data[1] == -1 else data[1] // p.num_group, *p.kernel)
+    return [data, *bent, weight, (p.num_filter,)][:len(ins)], [out]
+
+
+@op("_contrib_DeformableConvolution", inputs="data offset weight bias[not no_bias]", **_PLAIN,
+    grad=lambda F, p, dy, data, offset, weight, needs: F._backward_DeformableConvolution(dy, data, offset, weight, wanted=tuple(needs), **given(p, _PLAIN)))
+def deformable_convolution(k, p, data, offset, weight, bias=None):
+    """Convolve images over windows whose places are moved, each by an offset of its own.
+
+    Parameters
+    ----------
+    data : array
+        Images, shape (N, C, H, W).
+    offset : array
+        How far each place of each window is moved, down and to the right, in pixels: shape (N, num_deformable_group * places * 2, \\*out).
+    weight : array
+        Shape (num_filter, C / num_group, \\*kernel).
+    bias : array
+        Shape (num_filter,); absent with `no_bias`.
+    kernel, stride, dilate, pad, num_filter, num_group, workspace, no_bias
+        As in `Convolution`, in two dimensions.
+    num_deformable_group : int
+        Channels are split into this many groups with offsets of their own.
+    layout : {'NCHW'}, optional
+        MXNet knows the names of others.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``contrib.DeformableConvolution``: beyond its first pixels an image is zero; its last ones reach on for a pixel.
+    Source: Dai et al., "Deformable convolutional networks", 2017.
+    """
+    return _forward(k, p, data, offset, None, weight, bias)
+
+
+@op("_contrib_ModulatedDeformableConvolution", inputs="data offset mask weight bias[not no_bias]", **_MODULATED,
+    grad=lambda F, p, dy, data, offset, mask, weight, needs:
+    F._backward_ModulatedDeformableConvolution(dy, data, offset, mask, weight, wanted=tuple(needs), **given(p, _MODULATED)))
+def modulated_deformable_convolution(k, p, data, offset, mask, weight, bias=None):
+    """Convolve images over windows whose places are moved, each by an offset of its own, and weighed, each by a number of its own.
+
+    Parameters
+    ----------
+    data : array
+        Images, shape (N, C, H, W).
+    offset : array
+        How far each place of each window is moved, down and to the right, in pixels: shape (N, num_deformable_group * places * 2, \\*out).
+    mask : array
+        What each place of each window counts: shape (N, num_deformable_group * places, \\*out).
+    weight : array
+        Shape (num_filter, C / num_group, \\*kernel).
+    bias : array
+        Shape (num_filter,); absent with `no_bias`.
+    kernel, stride, dilate, pad, num_filter, num_group, workspace, no_bias
+        As in `Convolution`, in two dimensions.
+    num_deformable_group : int
+        Channels are split into this many groups with offsets and masks of their own.
+    im2col_step : int
+        A hint of MXNet's own backend; no effect.
+    layout : {'NCHW'}, optional
+        MXNet knows the names of others.
+
+    Notes
+    -----
+    Behaviour matched: MXNet 1.9.1 ``contrib.ModulatedDeformableConvolution``, whose gradients run on GPUs only: images fade to zero within a pixel
+    of their edges. Source: Zhu et al., "Deformable ConvNets v2", 2018.
+    """
+    return _forward(k, p, data, offset, mask, weight, bias)
+
+
+@op("_backward_DeformableConvolution", inputs="dy data offset weight", outputs="data offset weight bias[not no_bias]", **_PLAIN)
+def backward_deformable_convolution(k, p, dy_, data, offset, weight):
+    """Gradients of `DeformableConvolution` with respect to data, offset, weight and bias.
+
+    Parameters
+    ----------
+    dy : array
+        The incoming gradient, shaped as the output.
+    data, offset, weight : array
+        The inputs.
+    kernel, stride, dilate, pad, num_filter, num_group, num_deformable_group, workspace, no_bias, layout
+        As in `DeformableConvolution`.
+    """
+    return _gradients(k, p, dy_, data, offset, None, weight)
+
+
+@op("_backward_ModulatedDeformableConvolution", inputs="dy data offset mask weight", outputs="data offset mask weight bias[not no_bias]", **_MODULATED)
+def backward_modulated_deformable_convolution(k, p, dy_, data, offset, mask, weight):
+    """Gradients of `ModulatedDeformableConvolution` with respect to data, offset, mask, weight and bias.
+
+    Parameters
+    ----------
+    dy : array
+        The incoming gradient, shaped as the output.
+    data, offset, mask, weight : array
+        The inputs.
+    kernel, stride, dilate, pad, num_filter, num_group, num_deformable_group, workspace, no_bias, im2col_step, layout
+        As in `ModulatedDeformableConvolution`.
+    """
+    return _gradients(k, p, dy_, data, offset, mask, weight)
+
+
+def _gradient_shapes(p: Any, ins: list[Any]) -> list[Any]:
+    dy, *given_ = ins
+    bias = [] if p.no_bias else [(p.num_filter,)]
+    wanted, outs = _shapes(p, [*given_, *bias], [None])
+    fits(" ".join(p._sig.inputs[1:]) + " dy", (*given_, dy), (*wanted[:len(given_)], outs[0]))
+    return [*given_, *bias]
+
+
+def _cost(p: Any, ins: list[Any], outs: list[Any]) -> float:
+    at = p._sig.index
+    return float(size_of(ins[at["offset"]]) * ins[at["data"]][1])
+
+
+def _use(data: Any, kernel: Any, filters: int, **params: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Inputs (data, offset, mask, weight and bias) for these parameters, and the parameters."""
+    q = {"kernel": kernel, "num_filter": filters, **params}
+    p = deformable_convolution.parse(dict(q))
+    shapes, _ = _shapes(p, [data, *(None,) * (3 if p.no_bias else 4)], [None])
+    return [Values(s, -2.3, 2.3) if i == 1 else s for i, s in enumerate(shapes)], q
+
+
+_USES = [
+    _use((2, 4, 5, 6), (3, 3), 6, pad=(1, 1), num_group=2, num_deformable_group=2), _use((1, 2, 6, 5), (3, 2), 3, stride=(2, 1), dilate=(1, 2), no_bias=True),
+    _use((2, 3, 4, 4), (1, 1), 2), _use((1, 4, 7, 4), (2, 3), 4, pad=(0, 2), dilate=(2, 1), stride=(1, 2), num_deformable_group=4, layout="NCHW"),
+    _use((3, 2, 3, 3), (3, 3), 2, pad=(2, 2), num_group=2, no_bias=True, workspace=256), _use((1, 1, 8, 3), (4, 1), 1, stride=(3, 1), pad=(2, 0)),
+    _use((1, 6, 2, 5), (2, 2), 6, num_group=3, num_deformable_group=2), _use((2, 2, 5, 5), (3, 3), 1, no_bias=True)]
+_EMPTY = _use((0, 2, 4, 4), (3, 3), 2)
+
+
+def _shape(x: Any) -> Any:
+    return x.shape if isinstance(x, Values) else x
+
+
+def _declare(forward: Op, backward: Op, modulated: bool) -> None:
+    """Attach what the operators have in common, and their samples."""
+    for o, rule in ((forward, _shapes), (backward, _gradient_shapes)):
+        o.shape(rule)
+        o.dtype(floating())
+        o.cost(_cost)
+    told = "forward only: MXNet has the gradients on GPUs only" if modulated else True
+    for ins, q in (*_USES, _EMPTY):
+        ins = [x for i, x in enumerate(ins) if modulated or i != 2]
+        p = forward.parse(dict(q))
+        out = _shapes(p, [_shape(x) for x in ins], [None])[1][0]
+        forward.samples.append(Sample(*ins, params=q, mxnet="MXNet knows no empty batches" if not out[0] else told))
+        backward.samples.append(Sample(out, *ins[:3 + modulated], params=q, grad=False, mxnet="internal"))
+    forward.samples.append(Sample(*[x for i, x in enumerate(_USES[1][0]) if modulated or i != 2], params=_USES[1][1], dtypes="float16", grad=False,
+                                  mxnet="MXNet has no float16 products on the CPU"))
+
+
+_declare(deformable_convolution, backward_deformable_convolution, False)
+_declare(modulated_deformable_convolution, backward_modulated_deformable_convolution, True)

@@ -1,0 +1,93 @@
+"""The sparse storage types as device values, and sums of rows at given places, of which their gradients are made."""
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from ._core.array import Sparse
+
+__all__ = ["CSR", "RowSparse", "add_rows", "merge_rows"]
+
+
+class RowSparse(Sparse):
+    """Some rows of a larger array, the others zero: ``RowSparse(shape, indices, values)``.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the full array.
+    *parts : array
+        `indices`, sorted and unique, and `values`: ``values[i]`` is row ``indices[i]``.
+    """
+
+    __slots__ = ()
+    stype = "row_sparse"
+
+    @property
+    def indices(self) -> Any:
+        return self.parts[0]
+
+    def todense(self, xp: Any) -> Any:
+        """The full array."""
+        full = self._zeros(xp)
+        if self.indices.shape[0]:
+            full[self.indices] = self.values
+        return full
+
+
+class CSR(Sparse):
+    """Compressed sparse rows of a matrix: ``CSR(shape, indptr, indices, values)``.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Of the full matrix.
+    *parts : array
+        `indptr`, `indices` and `values`: row i has ``values[indptr[i]:indptr[i + 1]]`` in the columns ``indices[…]`` of the same places.
+    """
+
+    __slots__ = ()
+    stype = "csr"
+
+    @property
+    def indptr(self) -> Any:
+        return self.parts[0]
+
+    @property
+    def indices(self) -> Any:
+        return self.parts[1]
+
+    def todense(self, xp: Any) -> Any:
+        """The full matrix."""
+        full = self._zeros(xp)
+        rows = xp.repeat(xp.arange(self.shape[0]), xp.diff(self.indptr))
+        full[rows, self.indices] = self.values
+        return full
+
+
+def add_rows(xp: Any, shape: tuple[int, ...], index: Any, values: Any) -> Any:
+    """Zeros of `shape` with ``values[i]`` added to row ``index[i]``; `index` is 1-D and in range."""
+    width = prod(shape[1:])
+    out = xp.zeros(prod(shape), values.dtype)
+    # Adding at flat places is several times faster than adding rows.
+    flat = index if width == 1 else (index[:, None] * width + xp.arange(width)).reshape(-1)
+    xp.add.at(out, flat, values.reshape(-1))
+    return out.reshape(shape)
+
+
+def merge_rows(xp: Any, shape: tuple[int, ...], indices: Any, values: Any) -> RowSparse:
+    """A row-sparse value from rows with repeated indices: equal rows are summed, indices sorted.
+
+    Parameters
+    ----------
+    xp : module
+        The array namespace.
+    shape : tuple of int
+        Of the full array.
+    indices : array, (n,)
+        In any order, and repeated.
+    values : array, (n, ...)
+        The rows.
+    """
+    rows, place = xp.unique(indices, return_inverse=True)
+    return RowSparse(shape, rows, add_rows(xp, (rows.shape[0], *shape[1:]), place.reshape(-1), values))
