@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import mxcore as mx
 from mxcore._core.array import Storage
-from mxcore._core.engine import NaiveEngine, ThreadedEnginePerDevice, engine, use_engine
+from mxcore._core.engine import NaiveEngine, ThreadedEnginePerDevice, engine
 from mxcore.plugin import MXNetError, op
+from mxcore.testing.engines import use_engine
 
 CPU0, CPU1 = mx.cpu(0), mx.cpu(1)
 

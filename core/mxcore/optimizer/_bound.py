@@ -11,9 +11,11 @@ from .. import ndarray as nd
 from .._core import registry
 from .._core.dispatch import context_k, make_plan
 from .._core.engine import engine
+from .._core.errors import raise_in_op
 from .._core.kernels import Spec
 from .._core.state import state
 from .._core.transfer import overlaps
+from ..executor.instance import written
 
 __all__ = ["update"]
 
@@ -51,7 +53,7 @@ class _Bound:
     The gradient is not kept: most are of one step, and what frees them is not told here.
     """
 
-    __slots__ = ("name", "datas", "grad", "kind", "ctx", "written", "fixed", "dynamic", "work", "call", "params", "parse")
+    __slots__ = ("name", "datas", "grad", "kind", "ctx", "written", "fixed", "dynamic", "work", "ins", "call", "params", "parse", "owner")
 
     def __init__(self, name, arrays, numbers):
         op = registry.ops.get(name)
@@ -75,11 +77,10 @@ class _Bound:
         read = [d for i, d in enumerate(datas) if i and i not in sig.mutates]
         if not all(map(ctx.device.writable, outs)) or any(overlaps(ctx.device, d, [*read, *outs[:i]]) for i, d in enumerate(outs)):
             return
-        self.work = plan.work
+        self.work, self.owner = plan.work, plan.owner
         self.parse = {n: op.params[n].parse for n in self.dynamic}
-        fn, k, weight, states = plan.fn, context_k(ctx, False), datas[0], datas[2:]
-        self.grad = _weak(datas[1])
-        self.call = lambda grad: fn(k, p, outs, weight, grad, *states)
+        self.grad, self.ins = _weak(datas[1]), [*self.datas]
+        self.call = written(plan.fn, context_k(ctx, False), p, outs, self.ins)
 
     def fits(self, name, arrays, numbers):
         """Whether a call is like the one that was bound, but for the numbers that change at every step."""
@@ -117,7 +118,13 @@ class _Bound:
         for n, parse in self.parse.items():
             v = numbers[n]
             values[n] = v if v.__class__ is float else parse(v)
-        self.call(arrays[1]._data)
+        self.ins[1] = arrays[1]._data
+        try:
+            self.call()
+        except Exception as e:
+            raise_in_op(e, self.name, self.params, self.ins, owner=self.owner)
+        finally:
+            self.ins[1] = None
         for a in arrays:
             if a is not arrays[1]:
                 a._st.version += 1
