@@ -1,13 +1,16 @@
 """Files that never end, and disks that fail: every reader says so in time."""
 import os
 import signal
+import tempfile
 
 import pytest
 
 import mxcore as mx
-from mxcore._io_files import read_text, read_whole
+from mxcore._io_files import lines_of, read_text, read_whole
 from mxcore.base import MXNetError
+from mxcore.cli.predict.answers import read_labels
 from mxcore.cli.predict.inputs import npy
+from mxcore.testing.robust import bounded_memory
 
 READERS = {
     "params": mx.nd.load,
@@ -19,7 +22,20 @@ READERS = {
     "import": lambda p: mx.gluon.SymbolBlock.imports(p, ["data"]),
     "initializer": lambda p: mx.init.Load(p),
     "npy": npy,
+    "libsvm": lambda p: mx.io.LibSVMIter(data_libsvm=p, data_shape=(1,), batch_size=1),
+    "labels": read_labels,
+    "ImageIter": lambda p: mx.image.ImageIter(1, (3, 4, 4), path_imglist=p),
+    "ImageDetIter": lambda p: mx.image.ImageDetIter(1, (3, 4, 4), path_imglist=p),
+    "cifar": lambda p: mx.gluon.data.vision.CIFAR10(_folder_with(p)),
 }
+
+
+def _folder_with(path):
+    """A folder with the files of CIFAR-10, links to one."""
+    folder = tempfile.mkdtemp()
+    for n in range(1, 6):
+        os.symlink(path, os.path.join(folder, f"data_batch_{n}.bin"))
+    return folder
 
 
 @pytest.fixture(autouse=True)
@@ -34,14 +50,14 @@ def alarm():
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/urandom"])
 def test_devices_without_end(name, path):
-    with pytest.raises(MXNetError, match=path):
+    with pytest.raises(MXNetError, match="data_batch_1.bin" if name == "cifar" else path):
         READERS[name](path)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="there is no such file here")
 @pytest.mark.parametrize("name", READERS)
 def test_errors_of_reading_name_the_file(name):
-    with pytest.raises(MXNetError, match="cannot read '/proc/self/mem'") as caught:
+    with pytest.raises(MXNetError, match="cannot read '.*data_batch_1.bin'" if name == "cifar" else "cannot read '/proc/self/mem'") as caught:
         READERS[name]("/proc/self/mem")
     assert isinstance(caught.value, OSError)
 
@@ -64,3 +80,47 @@ def test_what_has_no_size_ends_somewhere(tmp_path, monkeypatch):
     monkeypatch.setattr("mxcore._io_files._ENDLESS", 1 << 21)
     with pytest.raises(MXNetError, match="longer than 2097152 bytes"):
         read_whole("/dev/zero")
+
+
+@pytest.mark.parametrize("name", ["libsvm", "ImageIter", "ImageDetIter", "csv", "embedding"])
+def test_a_file_of_holes_is_refused_in_time(name, tmp_path):
+    path = tmp_path / "holes"
+    with open(path, "wb") as f:
+        f.truncate(1 << 40)
+    with bounded_memory(1 << 30), pytest.raises(MXNetError, match="holes"):
+        READERS[name](str(path))
+
+
+@pytest.mark.parametrize("kind", ["MXIndexedRecordIO", "ImageRecordIter", "list", "index"])
+def test_what_does_not_fit_into_memory_is_named(kind, tmp_path):
+    path, rec = str(tmp_path / "holes"), str(tmp_path / "a.rec")
+    with open(path, "wb") as f:
+        f.truncate(1 << 40)
+    with mx.recordio.MXRecordIO(rec, "w") as w:
+        w.write(b"x")
+    common = {"path_imgrec": rec, "data_shape": (3, 4, 4), "batch_size": 1, "verbose": False}
+    read = {"MXIndexedRecordIO": lambda: mx.recordio.MXIndexedRecordIO(path, rec, "r"), "list": lambda: mx.io.ImageRecordIter(path_imglist=path, **common),
+            "ImageRecordIter": lambda: mx.io.ImageRecordIter(path_imgidx=path, **common), "index": lambda: mx.image.ImageIter(1, (3, 4, 4), path_imgrec=rec, path_imgidx=path)}
+    with bounded_memory(1 << 30), pytest.raises(MXNetError, match="cannot read '.*holes': its 1099511627776 bytes do not fit into memory"):
+        read[kind]()
+
+
+def test_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr("mxcore._io_files._PIECE", 4)
+    path = tmp_path / "a"
+    for text in (b"", b"a", b"a\n", b"\n\nab\r\ncdefgh\n\ni", b"abc\n", b"abcd\n"):
+        path.write_bytes(text)
+        assert list(lines_of(path, "X")) == [(n, line.removesuffix(b"\n")) for n, line in enumerate(text.splitlines(True), 1)]
+    monkeypatch.setattr("mxcore._io_files._LONGEST_LINE", 10)
+    path.write_bytes(b"ab\n" + b"c" * 30)
+    with pytest.raises(MXNetError, match="X: '.*a', line 2: it is longer than 10 bytes; is this a text?"):
+        list(lines_of(path, "X"))
+
+
+@pytest.mark.parametrize("make", [mx.gluon.data.vision.MNIST, mx.gluon.data.vision.CIFAR10, mx.util.makedirs, lambda p: mx.gluon.utils.download("file://" + p, p + "/a/b")])
+def test_a_folder_that_cannot_be_made_is_named(make, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"")
+    with pytest.raises(MXNetError, match="cannot make the folder '.*file") as caught:
+        make(str(path))
+    assert isinstance(caught.value, OSError)

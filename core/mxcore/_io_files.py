@@ -15,12 +15,12 @@ from typing import BinaryIO
 
 from .base import MXNetError, error
 
-__all__ = ["checked", "is_url", "local_path", "naming", "open_read", "open_write", "read_text", "read_whole", "reading", "write_atomic"]
+__all__ = ["checked", "is_url", "lines_of", "local_path", "make_folder", "naming", "open_read", "open_write", "read_text", "read_whole", "reading", "write_atomic"]
 
 PathLike = str | os.PathLike
 
-#: How much is read at a time of what may have no end, where that ends at the latest, and the longest JSON.
-_PIECE, _ENDLESS, _LONGEST_TEXT = 1 << 20, 1 << 32, 1 << 28
+#: How much is read at a time of what may have no end, where that ends at the latest, the longest JSON, and the longest line of a text.
+_PIECE, _ENDLESS, _LONGEST_TEXT, _LONGEST_LINE = 1 << 20, 1 << 32, 1 << 28, 1 << 24
 
 # Two letters at least, so that a Windows drive ("C:\\x") is a path.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
@@ -149,7 +149,7 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
         yield file
 
 
-def read_whole(path: PathLike, most: int | None = None, what: str = "such file",
+def read_whole(path: PathLike, most: int | None = None, what: str = "",
                begins: Callable[[bytes], bool] | None = None) -> bytes:
     """Read all of a file that must be in memory at once; what has no end, such as ``/dev/zero``, is refused in time.
 
@@ -184,7 +184,7 @@ def read_whole(path: PathLike, most: int | None = None, what: str = "such file",
     with reading(path) as file:
         first = file.read(_PIECE)
         if begins is not None and first and not begins(first):
-            raise error(ValueError, f"{name} is no {what}: it begins with {first[:12]!r}")
+            raise error(ValueError, f"{name} is no {what or 'such file'}: it begins with {first[:12]!r}")
         limit = _ENDLESS if most is None and not _is_regular(file) else most
         pieces, size = [first], len(first)
         try:
@@ -192,7 +192,7 @@ def read_whole(path: PathLike, most: int | None = None, what: str = "such file",
                 pieces.append(file.read(_PIECE if limit is not None else -1))
                 size += len(pieces[-1])
             if limit is not None and size > limit:
-                raise error(ValueError, f"{name} is no {what}: it is longer than {limit} bytes")
+                raise error(ValueError, f"{name} {f'is no {what}' if what else 'cannot be read whole'}: it is longer than {limit} bytes")
             return b"".join(pieces)
         except MemoryError:
             raise error(MemoryError, f"{name}: it does not fit into memory, {size} bytes were read") from None
@@ -217,6 +217,35 @@ def read_text(path: PathLike) -> bytes:
     b'{}'
     """
     return read_whole(path, most=_LONGEST_TEXT, what="JSON text", begins=lambda first: b"\0" not in first)
+
+
+def lines_of(path: PathLike, owner: str) -> Iterator[tuple[int, bytes]]:
+    """The lines of a text with their numbers, without their ends; what has none, such as ``/dev/zero``, is refused in time.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or an fsspec URL.
+    owner : str
+        Who reads it, for errors.
+
+    Examples
+    --------
+    >>> write_atomic("memory://doc/g.txt", b"a b\\nc")
+    >>> list(lines_of("memory://doc/g.txt", "Somebody"))
+    [(1, b'a b'), (2, b'c')]
+    """
+    number, rest = 0, b""
+    with reading(path) as file:
+        while piece := file.read(_PIECE):
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                number += 1
+                yield number, line
+            if len(rest) > _LONGEST_LINE:
+                raise error(ValueError, f"{owner}: {os.fspath(path)!r}, line {number + 1}: it is longer than {_LONGEST_LINE} bytes; is this a text?")
+    if rest:
+        yield number + 1, rest
 
 
 def _is_regular(file: BinaryIO) -> bool:
@@ -285,6 +314,27 @@ def write_atomic(path: PathLike, data: bytes | bytearray | memoryview | Iterable
     with atomic_writer(path) as file:
         for piece in pieces:
             file.write(piece)
+
+
+def make_folder(path: PathLike) -> None:
+    """Make a folder and those above it, where they are missing.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+
+    Raises
+    ------
+    MXNetError
+        (also the matching OSError) naming the folder and the reason.
+
+    Examples
+    --------
+    >>> make_folder("/tmp")
+    """
+    name = checked(path, "a folder")
+    with _explained(name, "make the folder"):
+        os.makedirs(local_path(name), exist_ok=True)
 
 
 def _text(path: PathLike, what: str = "a file name") -> str:

@@ -4,7 +4,7 @@ The one mechanism behind every writer of the library and its plugins. Locally a 
 locked while its writer lives, and reaches the disk (fsync) before it is renamed over the target. A writer that is killed
 leaves the old file as it was, and a draft that nobody holds, which the next writer of that file removes.
 
-Two files that belong together, such as records and their index, are completed by :func:`commit`. Between the two renames
+Two files that belong together, such as records and their index, or arrays and their graph, are completed by :func:`commit`. Between the two renames
 the second waits under a name that is made of what the first now is, so that :func:`settle` can finish what a killed writer
 had begun.
 """
@@ -28,7 +28,7 @@ try:
 except ImportError:  # Windows, where a file that is open cannot be removed
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Draft", "atomic_writer", "commit", "settle"]
+__all__ = ["Draft", "atomic_writer", "atomic_writers", "commit", "settle"]
 
 _BUFFER = 1 << 18
 
@@ -179,9 +179,9 @@ def settle(path: str | os.PathLike[str], owner: str | os.PathLike[str]) -> str:
     >>> settle("memory://doc/b", "memory://doc/a")
     'memory://doc/b'
     """
-    path = os.fspath(path)
     if is_url(path) or is_url(owner):
-        return path
+        return os.fspath(path)
+    path = os.fspath(path)
     try:
         first, target = (_target(local_path(name)) for name in (owner, path))
         if first is None or target is None or not _trusted(_waiting(target, os.stat(first)), os.stat(first)):
@@ -229,12 +229,44 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[Draft]:
     >>> with atomic_writer("memory://doc/c.bin") as f:
     ...     _ = f.write(b"abc")
     """
-    draft = Draft(path)
-    try:
+    with atomic_writers(path) as (draft,):
         yield draft
-        draft.commit()
+
+
+@contextlib.contextmanager
+def atomic_writers(*paths: str | os.PathLike[str]) -> Iterator[list[Draft]]:
+    """Give drafts of files that belong together; all take their place when the ``with`` block ends well, or none.
+
+    Parameters
+    ----------
+    *paths : str or os.PathLike
+        One, or two as for `commit`: whoever reads the second asks `settle` where it is.
+
+    Yields
+    ------
+    list of Draft
+        To `write` bytes to.
+
+    Raises
+    ------
+    MXNetError
+        (also the matching OSError) naming the file and the reason.
+
+    Examples
+    --------
+    >>> with atomic_writers("memory://doc/d.rec", "memory://doc/d.idx") as (records, index):
+    ...     records.write(b"abc")
+    ...     index.write(b"0")
+    """
+    drafts: list[Draft] = []
+    try:
+        for path in paths:
+            drafts.append(Draft(path))
+        yield drafts
+        commit(*drafts)
     except BaseException:
-        draft.discard()
+        for draft in drafts:
+            draft.discard()
         raise
 
 

@@ -6,6 +6,8 @@ import os
 import sys
 from types import ModuleType
 
+from ._core.errors import caught, in_a_line
+from ._io_files import checked
 from ._lent import lent
 from .base import MXNetError, error
 
@@ -54,7 +56,7 @@ def load(path: str, verbose: bool = True) -> ModuleType:
     """
     from ._core.manager import manager
 
-    path = os.fspath(path)
+    path = checked(path, "library.load: path")
     if not os.path.isfile(path):
         raise error(FileNotFoundError, f"library.load: there is no file {path!r}")
     stem, ending = os.path.splitext(os.path.basename(path))
@@ -65,18 +67,17 @@ def load(path: str, verbose: bool = True) -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(stem, module)
+    what = "be imported"
     try:
         spec.loader.exec_module(module)
-    except Exception as e:
-        if sys.modules.get(stem) is module:
-            del sys.modules[stem]
-        raise error(ImportError, f"library.load: {path!r} cannot be imported: {type(e).__name__}: {e}") from e
-    try:
+        what = "be registered"
         manager.register(module, stem, path)
-    except MXNetError:
+    except BaseException as e:  # such as sys.exit() at import
         if sys.modules.get(stem) is module and stem not in manager.origin:
             del sys.modules[stem]
-        raise
+        if isinstance(e, MXNetError) and what == "be registered":
+            raise
+        raise error(ImportError, f"library.load: {path!r} cannot {what}: {in_a_line(caught(e))}") from e
     if verbose:
         print(f"library.load: plugin '{stem}' from {path}")
     return module

@@ -21,8 +21,11 @@ from . import symbol as sym
 from ._io_files import checked
 from ._lent import lent
 from .base import error
+from .drafts import atomic_writers, settle
+from .ndarray.files import chunks
 
-__all__ = ["BatchEndParam", "FeedForward", "checkpoint_file", "load_checkpoint", "load_params", "read_params", "save_checkpoint"]
+__all__ = ["BatchEndParam", "FeedForward", "checkpoint_file", "load_checkpoint", "load_params", "read_params", "save_checkpoint",
+           "write_checkpoint"]
 
 #: What callbacks at the end of a batch, and of a score, get: numbers of epoch and batch, the metric, and the variables of the loop.
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
@@ -64,7 +67,7 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: dict[str, 
                     remove_amp_cast: bool = True) -> None:
     """Write ``<prefix>-symbol.json`` (unless `symbol` is None) and ``<prefix>-<epoch>.params``.
 
-    Each file is replaced whole or not at all: an interrupted checkpoint leaves the old one.
+    Both are replaced or none: an interrupted checkpoint leaves the old one, as far as `load_checkpoint` reads it.
 
     Parameters
     ----------
@@ -88,7 +91,7 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: dict[str, 
     >>> list(mx.nd.load("memory://doc/s-0001.params"))
     ['arg:w']
     """
-    param_name = checkpoint_file(prefix, epoch)
+    checkpoint_file(prefix, epoch)  # which says what is wrong with either
     for what, given in (("arg_params", arg_params), ("aux_params", aux_params)):
         if not isinstance(given, Mapping):
             raise error(TypeError, f"save_checkpoint: {what} must be a dict of names to NDArray, got {type(given).__name__}; {{}} for none")
@@ -96,10 +99,29 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: dict[str, 
         raise error(TypeError, f"save_checkpoint: symbol must be a Symbol or None, got {type(symbol).__name__}")
     named = {f"arg:{k}": v for k, v in arg_params.items()}
     named.update({f"aux:{k}": v for k, v in aux_params.items()})
-    if symbol is not None:
-        symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
-    nd.save(param_name, named)
-    logging.info('Saved checkpoint to "%s"', param_name)
+    logging.info('Saved checkpoint to "%s"', write_checkpoint(prefix, epoch, symbol, named, remove_amp_cast))
+
+
+def write_checkpoint(prefix: str, epoch: int, symbol: Any, named: dict[str, Any], remove_amp_cast: bool = True) -> str:
+    """Write graph and arrays together, for `load_checkpoint`; returns the name of the file of arrays.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> write_checkpoint("memory://doc/t", 1, mx.sym.Variable("x"), {"arg:w": mx.nd.ones(2)})
+    'memory://doc/t-0001.params'
+    """
+    name = checkpoint_file(prefix, epoch)
+    if symbol is None:
+        nd.save(name, named)
+        return name
+    text = symbol.tojson(remove_amp_cast).encode()
+    # Of the two the graph comes second: it stands beside the arrays of several epochs, and belongs to those written last.
+    with atomic_writers(name, f"{prefix}-symbol.json") as (arrays, graph):
+        for piece in chunks(named):
+            arrays.write(piece)
+        graph.write(text)
+    return name
 
 
 def read_params(fname: str, strict: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -194,8 +216,8 @@ def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, Any], dict[
     >>> symbol.list_arguments(), list(arg)
     (['data', 'fc_weight', 'fc_bias'], ['fc_weight'])
     """
-    checkpoint_file(prefix, epoch)  # which says what is wrong with either
-    return (sym.load(f"{prefix}-symbol.json"), *load_params(prefix, epoch))
+    name = checkpoint_file(prefix, epoch)
+    return (sym.load(settle(f"{prefix}-symbol.json", name)), *load_params(prefix, epoch))
 
 
 # -- FeedForward ---------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 
 from ._core.errors import error
 from ._core.state import state
+from ._io_files import make_folder
 from ._lent import lent
 from .context import gpu_memory_info, num_gpus
 
@@ -48,7 +49,7 @@ def set_module(module: str | None) -> Callable[[Any], Any]:
 
 def makedirs(d: str) -> None:
     """Make a folder and those above it, if they do not exist."""
-    os.makedirs(os.path.expanduser(d), exist_ok=True)
+    make_folder(d)
 
 
 def get_gpu_count() -> int:

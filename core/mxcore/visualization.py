@@ -19,6 +19,8 @@ _LEARNT = ("weight", "bias", "gamma", "beta", "alpha", "parameters")
 #: Endings of names of variables that are parameters, not inputs.
 _WEIGHTS = ("_weight", "_bias", "_beta", "_gamma", "_moving_var", "_moving_mean", "_running_var", "_running_mean")
 
+#: Operators with a bias as their third input -> the attribute that says its length.
+_BIASED = {"Convolution": "num_filter", "Deconvolution": "num_filter", "FullyConnected": "num_hidden"}
 _COLOURS = {"variable": "#8dd3c7", "product": "#fb8072", "activation": "#ffffb3", "norm": "#bebada", "pooling": "#80b1d3",
             "shape": "#fdb462", "softmax": "#b3de69", "other": "#fccde5"}
 
@@ -141,6 +143,8 @@ def layers(symbol: Any, shapes: dict[str, Any] | None = None, inputs: Iterable[s
         before = [s.name for s in sources if s.op is not None or s.name in inputs]
         new = list(dict.fromkeys(s.name for s in sources if s.op is None and s.name not in counted))
         counted.update(new)
+        if node.op.name in _BIASED and len(sources) > 2 and sizes.get(sources[2].name) == ():  # its length is known whatever the data are
+            sizes[sources[2].name] = (getattr(node.params, _BIASED[node.op.name]),)
         learnt = [sizes[n] for n in new if n not in states]
         found.append(Layer(node.name, node.op.name, its, _total(learnt), _total(sizes[n] for n in new if n in states), before,
                            sum(_total([s]) or 0 for s in learnt)))

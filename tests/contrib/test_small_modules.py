@@ -87,6 +87,10 @@ def test_a_plugin_file_loads(tmp_path, capsys):
 @pytest.mark.parametrize("name, text, kind, match", [
     ("lib.so", "", ValueError, "no Python file.*C\\+\\+ code"), ("gone.py", None, FileNotFoundError, "there is no file"),
     ("broken.py", "1 / 0", ImportError, "broken.py' cannot be imported: ZeroDivisionError"), ("plain.py", "x = 1", RuntimeError, "states no API_VERSION"),
+    ("leaves.py", "import sys; sys.exit(3)", ImportError, "leaves.py' cannot be imported: it ended with SystemExit: 3"),
+    ("mute.py", "class Mute(Exception):\n    def __str__(self): 1 / 0\nraise Mute", ImportError, "cannot be imported: Mute: its message cannot be shown"),
+    ("hook.py", "from mxcore.plugin import hookimpl\nAPI_VERSION = 1\n@hookimpl\ndef mxcore_ops(): 1 / 0", ImportError,
+     "hook.py' cannot be registered: ZeroDivisionError: division by zero"),
 ])
 def test_what_cannot_be_loaded(tmp_path, name, text, kind, match):
     import sys
@@ -97,6 +101,12 @@ def test_what_cannot_be_loaded(tmp_path, name, text, kind, match):
     with pytest.raises(kind, match=match) as caught:
         mx.library.load(str(path))
     assert isinstance(caught.value, MXNetError) and name.partition(".")[0] not in sys.modules
+
+
+def test_a_library_has_a_name():
+    with pytest.raises(TypeError, match="library.load: path must be a non-empty string or a path, not NoneType") as caught:
+        mx.library.load(None)
+    assert isinstance(caught.value, MXNetError)
 
 
 def test_what_needs_compiled_code_says_so():

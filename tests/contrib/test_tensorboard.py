@@ -106,7 +106,7 @@ def test_tensorboard_reads_it(tmp_path):
 
 def test_a_folder_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="TensorBoard"):
+    with pytest.raises(OSError, match="cannot make the folder '.*logs'"):
         EventWriter(tmp_path / "file" / "logs")
 
 

@@ -1,4 +1,5 @@
 """The engine: order of reads and writes, poisoning, overlap, forks."""
+import gc
 import os
 import threading
 import time
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 import mxcore as mx
 from mxcore._core.array import Storage
-from mxcore._core.engine import NaiveEngine, ThreadedEnginePerDevice, engine, use_engine
+from mxcore._core.engine import NaiveEngine, ThreadedEnginePerDevice, engine
 from mxcore.plugin import MXNetError, op
+from mxcore.testing.engines import use_engine
 
 CPU0, CPU1 = mx.cpu(0), mx.cpu(1)
 
@@ -105,6 +107,63 @@ def test_a_failed_operator_poisons_its_outputs_only(threaded, failing):
         (y + good).asnumpy()
     assert z.asnumpy().tolist() == [1, 1] and (good + z).asnumpy().tolist() == [2, 2]
     assert bad.asnumpy().tolist() == [11, 11]
+
+
+def test_a_finalizer_may_push_while_its_thread_does(threaded, monkeypatch):
+    """The garbage collector comes whenever it likes, also while the engine enters a task."""
+    x, y = mx.nd.ones((2,)), mx.nd.ones((2,))
+
+    class Rubbish:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            y[:] = y + 1
+
+    class Collecting:
+        def __init__(self, lock):
+            self.lock = lock
+
+        def __enter__(self):
+            self.lock.acquire()
+            gc.collect()
+
+        def __exit__(self, *error):
+            self.lock.release()
+
+    def work():
+        Rubbish()
+        return x + 1
+
+    mx.nd.waitall()
+    monkeypatch.setattr(threaded, "_lock", Collecting(ThreadedEnginePerDevice()._lock))  # a lock of its own: a failure stops nobody else
+    found = []
+    thread = threading.Thread(target=lambda: found.append(work().asnumpy().tolist()), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert found == [[2, 2]] and y.asnumpy().tolist() == [2, 2]
+
+
+VALUES = [1, [1, 1], np.ones(2, np.float32), mx.nd.ones((2,)), mx.nd.ones((2,), ctx=CPU1)]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=["number", "list", "numpy", "array", "array elsewhere"])
+def test_what_is_written_anew_has_not_failed(threaded, failing, value):
+    y = failing(mx.nd.full((2,), 11))
+    with pytest.raises(MXNetError, match="beyond ten"):
+        y.wait_to_read()
+    y[:] = value
+    assert y.asnumpy().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("value", [1, [1], mx.nd.ones((1,))], ids=["number", "list", "array"])
+def test_a_part_that_is_written_anew_mends_nothing_else(threaded, failing, value):
+    y = failing(mx.nd.full((2,), 11))
+    with pytest.raises(MXNetError, match="beyond ten"):
+        y[0] = value
+        y.asnumpy()
+    with pytest.raises(MXNetError, match="beyond ten"):
+        y[1:].asnumpy()
 
 
 def test_waitall_raises_a_failure_that_nobody_saw(threaded, failing):

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore.plugin import Device
+from mxcore.plugin import Device, KernelSet, op
 
 HEAD = "from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\n"
 FINE = HEAD + """
@@ -216,3 +216,140 @@ def test_what_a_device_raises_names_it(plug):
         assert "a wire" in str(e.value)
         device.broken = ""
         assert (x + 1).asnumpy().tolist() == [[2, 2], [2, 2]]
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError("mute")
+
+
+def eager():
+    return mx.nd.bad_op(mx.nd.ones((2, 3))).asnumpy()
+
+
+def with_out():
+    return mx.nd.bad_op(mx.nd.ones((2, 3)), out=mx.nd.ones((2, 3))).asnumpy()
+
+
+def graph():
+    bound = mx.sym.bad_op(mx.sym.Variable("data"), name="node").simple_bind(mx.cpu(), data=(2, 3))
+    return bound.forward(data=mx.nd.ones((2, 3)))[0].asnumpy()
+
+
+WAYS = pytest.mark.parametrize("use", [eager, with_out, graph])
+
+
+def refused(use, text):
+    with pytest.raises(mx.MXNetError, match="operator bad_op") as caught:
+        use()
+    assert text in str(caught.value), caught.value
+
+
+def kernels(body, **kw):
+    found = KernelSet("cpu")
+    found.kernel("bad_op", **kw)(body)
+    return {"cpu": found}
+
+
+def sound(k, p, data):
+    """Data and one."""
+    return data + 1
+
+
+def replaces(k, p, outs, data):
+    outs[0] = data + 1
+
+
+@WAYS
+@pytest.mark.parametrize("body", [
+    replaces, lambda k, p, outs, data: data + 1, lambda k, p, outs, data: [data], lambda k, p, outs, data: outs.clear(),
+    lambda k, p, outs, data: outs.append(data),
+])
+def test_a_kernel_that_does_not_write_is_named(plug, use, body):
+    plug(mxcore_ops=[op("bad_op")(sound)], mxcore_kernels=kernels(body, out=True))
+    for _ in range(2):  # a bound graph keeps its own arrays
+        refused(use, "kernel of throwaway] with data float32 (2, 3)")
+        refused(use, "it replaced an array of `outs` or returned one, which would be lost; with out=True it writes into them")
+
+
+def test_an_update_does_not_lose_what_a_kernel_replaces(plug):
+    """Optimizers call the kernel of the same arrays again and again."""
+    found, seen = KernelSet("cpu"), []
+
+    @found.kernel("sgd_update", priority=100, out=True)
+    def replaces_later(k, p, outs, weight, grad):
+        seen.append(1)
+        if len(seen) < 3:
+            outs[0] -= grad
+        else:
+            outs[0] = weight - grad
+
+    plug(mxcore_kernels={"cpu": found})
+    update = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=1))
+    weight = mx.nd.ones((2, 2))
+    with pytest.raises(mx.MXNetError, match=r"operator sgd_update \[kernel of throwaway\].*it replaced an array of `outs`"):
+        for _ in range(3):
+            update(0, mx.nd.ones((2, 2)), weight)
+
+
+@WAYS
+def test_a_kernel_may_return_what_it_has_written(plug, use):
+    plug(mxcore_ops=[op("bad_op")(sound)], mxcore_kernels=kernels(lambda k, p, outs, data: np.add(data, 1, out=outs[0]), out=True))
+    assert (use() == 2).all()
+
+
+@WAYS
+@pytest.mark.parametrize("value, text", [
+    (lambda d: None, "its body returned "), (lambda d: [[d]], "its body returned a list; an array of k.xp is needed, of float32"),
+    (lambda d: d.astype(complex), "its body returned a ndarray of complex128; an array of k.xp is needed, of float32"),
+    (lambda d: np.full(d.shape, "2020", "M8[D]"), "its body returned a ndarray of datetime64[D]"), (lambda d: mx.nd.ones((2, 3)), "its body returned a NDArray"),
+])
+def test_what_is_no_array_of_the_dtype_is_refused(plug, use, value, text):
+    plug(mxcore_ops=[op("bad_op")(lambda k, p, data: value(data))])
+    refused(use, text)
+
+
+@WAYS
+def test_an_output_that_is_missing_is_named(plug, use):
+    plug(mxcore_ops=[op("bad_op", outputs="left right")(lambda k, p, data: (data, None))])
+    refused((lambda: mx.nd.bad_op(mx.nd.ones((2, 3)), out=[mx.nd.ones((2, 3)), mx.nd.ones((2, 3))])) if use is with_out else use,
+            "its body returned None for output 'right'")
+
+
+@WAYS
+@pytest.mark.parametrize("kind, value, text", [
+    ("shape", [(2.0, 3)], "there is no array of shape (2.0, 3)"), ("shape", [5], "output is unknown where 5 is expected"),
+    ("shape", [(True, 3)], "there is no array of shape (True, 3)"), ("dtype", [None], "the dtype of its output cannot be inferred"),
+    ("shape", [], "its rule gave [(2, 3)] for 1 input(s), [] for 1 output(s)"), ("shape", [(2, 3)] * 2, "[(2, 3), (2, 3)] for 1 output(s)"), ("shape", None, "not iterable"),
+    ("dtype", ["zz"], "unknown dtype 'zz'"), ("dtype", [np.dtype(complex)], "dtype complex128 cannot be held"), ("dtype", [], "[] for 1 output(s)"),
+])
+@pytest.mark.parametrize("both", [False, True])
+def test_rules_that_give_something_else_are_named(plug, use, kind, value, text, both):
+    bad = op("bad_op")(sound)
+    getattr(bad, kind)((lambda p, ins, outs: (ins, value)) if both else (lambda p, ins: value))
+    plug(mxcore_ops=[bad])
+    refused(use, text)
+
+
+@pytest.mark.parametrize("value", ["f4", float, "float32"])
+def test_a_dtype_rule_may_give_what_stands_for_a_dtype(plug, value):
+    bad = op("bad_op")(sound)
+    bad.dtype(lambda p, ins: [value])
+    plug(mxcore_ops=[bad])
+    assert eager().dtype == graph().dtype == np.dtype(value)
+
+
+@WAYS
+@pytest.mark.parametrize("fault, text", [(Mute, "its message cannot be shown"), (lambda: KeyError("a wire"), "a wire")])
+@pytest.mark.parametrize("where", ["body", "shape", "dtype", "storage", "cost", "kernel"])
+def test_whatever_raises_is_named(plug, use, where, fault, text):
+    def fail(*args):
+        raise fault()
+
+    bad = op("bad_op")((lambda k, p, data: fail()) if where == "body" else sound)
+    if where in ("shape", "dtype", "storage"):
+        getattr(bad, where)(lambda p, ins: fail())
+    elif where == "cost":
+        bad.cost(lambda p, ins, outs: fail())
+    plug(mxcore_ops=[bad], mxcore_kernels=kernels((lambda k, p, data: fail()), when=None) if where == "kernel" else {})
+    refused(use, text)

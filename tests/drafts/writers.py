@@ -122,13 +122,10 @@ def write_checkpoint(folder, generation):
 
 
 def read_checkpoint(folder):
-    """Symbol and parameters are two files with two promises."""
     import mxcore as mx
 
-    net = mx.sym.load(f"{folder}/a-symbol.json")
-    shape = mx.nd.load(f"{folder}/a-0001.params")["arg:fc_bias"].shape
-    assert shape[0] > 0 and int(net.attr_dict()["fc"]["num_hidden"]) > 0
-    return shape[0]
+    net, arg, _ = mx.model.load_checkpoint(f"{folder}/a", 1)
+    return one((arg["fc_bias"].shape[0], int(net.attr_dict()["fc"]["num_hidden"])))
 
 
 WRITERS = {

@@ -7,10 +7,10 @@ import pytest
 
 import mxcore as mx
 from mxcore import autograd, nd
-from mxcore._core.engine import use_engine
 from mxcore.base import MXNetError
 from mxcore.executor import CachedOp
 from mxcore.ops.control import interpret
+from mxcore.testing.engines import use_engine
 
 sym = mx.sym
 

@@ -309,6 +309,16 @@ def test_head_gradients_may_lie_in_the_memory_of_gradients():
     np.testing.assert_allclose(grads["y"].asnumpy(), g * a * (1 - np.tanh(b) ** 2), rtol=1e-6)
 
 
+@pytest.mark.parametrize("net, text", [
+    (lambda x: mx.sym.FullyConnected(x, num_hidden=10**12, name="fc"), "no memory for argument 'fc_weight': "),
+    (lambda x: mx.sym.tile(x, reps=(10**6, 10**7), name="wide"), "no memory for output 0 of node 'wide': "),
+])
+def test_where_memory_ends_it_is_told_for_what(net, text):
+    with pytest.raises(MemoryError, match=text) as caught:
+        net(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(2, 3))
+    assert isinstance(caught.value, mx.MXNetError)
+
+
 def _gradient(y, x, out_grads):
     exe = y.bind(mx.cpu(), {"x": x}, {"x": mx.nd.zeros(x.shape, dtype=x.dtype)})
     exe.forward(is_train=True)

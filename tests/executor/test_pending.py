@@ -9,8 +9,9 @@ import pytest
 import mxcore as mx
 from mxcore import autograd, gluon, nd
 from mxcore._core import dispatch, registry, transfer
-from mxcore._core.engine import engine, use_engine
+from mxcore._core.engine import engine
 from mxcore.testing.case import cases
+from mxcore.testing.engines import use_engine
 
 
 @pytest.fixture(autouse=True)

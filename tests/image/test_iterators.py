@@ -257,6 +257,11 @@ def test_subclasses_change_batches(folder):
     assert labels(it) == [(10, 11, 0), (12, 13, 0)]
 
 
+def test_a_root_that_is_no_name_of_a_folder():
+    with pytest.raises(mx.MXNetError, match="ImageIter: path_root must be a non-empty string or a path, not bytes"):
+        mx.image.ImageIter(1, SHAPE, path_root=b"/data", imglist=[[1.0, "a.png"]])
+
+
 def test_a_missing_file_is_named_with_its_place_in_the_list(tmp_path):
     (tmp_path / "l.lst").write_text("0\t1\ta.jpg\n1\t1\tb.jpg\n")
     it = mx.image.ImageIter(1, (3, 4, 4), path_imglist=str(tmp_path / "l.lst"), path_root=str(tmp_path))

@@ -128,6 +128,20 @@ def test_prefetching_raises_what_its_threads_met():
     it.close()
 
 
+@pytest.mark.parametrize("returned", [None, 7, [mx.nd.ones(2)]])
+def test_prefetching_what_is_no_batch(returned):
+    class Odd(DataIter):
+        provide_data, provide_label = [DataDesc("x", (2,))], []
+
+        def next(self):
+            return returned
+
+    it = mx.io.PrefetchingIter(Odd(2))
+    with pytest.raises(MXNetError, match=r"next\(\) of Odd must return a DataBatch, or raise StopIteration; it returned"):
+        it.next()
+    it.close()
+
+
 def test_prefetching_what_does_not_fit_together():
     with pytest.raises(ValueError, match="at least one"):
         mx.io.PrefetchingIter([])

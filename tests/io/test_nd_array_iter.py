@@ -93,13 +93,29 @@ def test_data_sets_in_files_are_read_in_rising_order():
         assert data.dtype == np.float32 and (data.asnumpy()[:, 0] == 2 * label).all()
 
 
-def test_changing_a_batch_leaves_the_data_alone():
+@pytest.mark.parametrize("kind", [np.array, mx.nd.array])
+def test_changing_a_batch_leaves_the_data_alone(kind):
+    data, label = kind(np.zeros((4, 2), "float32")), kind(np.zeros(4, "float32"))
+    it = mx.io.NDArrayIter(data, label, 2)
+    for batch in it:
+        batch.data[0] += 1
+        batch.label[0] += 1
+    mx.nd.waitall()
+    assert data.sum() == 0 and label.sum() == 0
+
+
+def test_the_data_are_those_of_the_beginning():
     data = np.zeros((4, 2), "float32")
     it = mx.io.NDArrayIter(data, None, 2)
-    batch = next(it).data[0]
-    batch += 1
-    batch.wait_to_read()
-    assert data.sum() == 0
+    data += 1
+    assert [b.data[0].asnumpy().sum() for b in it] == [0, 0]
+
+
+def test_a_map_of_a_file_is_not_read_at_once(tmp_path):
+    data = np.memmap(tmp_path / "data", np.float32, "w+", shape=(4, 2))
+    it = mx.io.NDArrayIter(data, None, 2)
+    data += 1
+    assert [b.data[0].asnumpy().sum() for b in it] == [4, 4]
 
 
 def test_the_other_way_of_iterating():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core.engine import use_engine
+from mxcore.testing.engines import use_engine
 
 
 def declare(name, forward, backward=None, **methods):

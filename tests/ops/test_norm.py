@@ -220,7 +220,7 @@ def test_threads_meet_without_the_engine():
     """Under an engine that runs all at once, each context needs a thread."""
     import threading
 
-    from mxcore._core.engine import use_engine
+    from mxcore.testing.engines import use_engine
 
     old = use_engine("NaiveEngine")
     found = {}
@@ -245,7 +245,7 @@ def test_threads_meet_without_the_engine():
 
 @pytest.mark.parametrize("engine", ["ThreadedEnginePerDevice", "NaiveEngine"])
 def test_nobody_waits_in_vain(engine, monkeypatch):
-    from mxcore._core.engine import use_engine
+    from mxcore.testing.engines import use_engine
 
     monkeypatch.setenv("MXCORE_SYNC_TIMEOUT", "0.2")
     old = use_engine(engine)

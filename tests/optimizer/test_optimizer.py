@@ -1,7 +1,9 @@
 """What optimizers share: rates, decays, counts, states, master copies, names."""
 import copy
+import gc
 import logging
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -265,8 +267,6 @@ def test_a_bound_update_follows_what_changes():
 
 
 def test_bound_updates_hold_no_weights():
-    import gc
-
     from mxcore.optimizer import _bound
 
     gc.collect()
@@ -277,6 +277,20 @@ def test_bound_updates_hold_no_weights():
         rule.update(0, weight, mx.nd.ones((3,)), rule.create_state(0, weight))
     del weight
     assert len(_bound._bound) <= before
+
+
+@pytest.mark.parametrize("stype", ["default", "row_sparse"])
+def test_states_and_gradients_go_with_who_made_them(stype):
+    """Training is over, the weight stays: the memory of the rest comes back."""
+    weight, grad = mx.nd.ones((3, 2)), mx.nd.ones((3, 2)).tostype(stype)
+    update = mx.optimizer.get_updater(mx.optimizer.Adam())
+    for _ in range(3):
+        update(0, grad, weight)
+    memory = [(grad if stype == "default" else grad.data)._data, *(a._data for a in update.states[0])]
+    held = [weakref.ref(a) for a in memory]
+    del grad, update, memory
+    gc.collect()
+    assert not any(r() is not None for r in held)
 
 
 def test_a_wrong_size_of_aggregation_says_so(monkeypatch):

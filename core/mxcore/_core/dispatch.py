@@ -116,10 +116,7 @@ def make_plan(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> Plan:
     plan.lean = not (plan.out or plan.sync or plan.sparse_in or sig.random or device.async_ or plan.n_all != 1 or plan.n_out != 1)
     if plan.specs:
         plan.shape, plan.dtype = plan.specs[0].shape, plan.specs[0].dtype
-    if op.cost_rule is not None:
-        plan.work = float(op.cost_rule(p, [s.shape for s in ins], [s.shape for s in plan.specs]))
-    else:
-        plan.work = float(sum(s.size for s in ins) + sum(s.size for s in plan.specs if s.shape is not None))
+    plan.work = infer.op_cost(op, p, ins, plan.specs)
     return plan
 
 
@@ -310,8 +307,7 @@ def run_kernel(op: Op, plan: Plan, k: K, p: Params, datas: list[Any], given: lis
                  for i, d in enumerate(datas)]
     if plan.out:
         outs: list[Any] = []
-        empty = k.device.empty
-        index = k.ctx.device_id
+        empty, index = k.device.empty, k.ctx.device_id
         for i, spec in enumerate(plan.specs):
             if given is not None and i < len(given) and given[i] is not None:
                 outs.append(given[i])
@@ -323,14 +319,17 @@ def run_kernel(op: Op, plan: Plan, k: K, p: Params, datas: list[Any], given: lis
             if overlaps(k.device, datas[i], written[:j]):
                 datas[i] = datas[i].copy()  # written back afterwards
         outs += [datas[i] for i in mutates]
+        before = [*outs]
         r = plan.fn(k, p, outs, *datas)
-        return (outs, r) if op.stateful else (outs, None)
+        return (outs, r) if op.stateful else (kept(outs, before, r), None)
     r = plan.fn(k, p, *datas)
     if op.stateful:
         r, saved = r
     values = listed(r, plan.n_all)
     for i, v in enumerate(values):
         if v is None:
+            if i < p._sig.visible and (k.wanted is None or k.wanted[i]):
+                raise error(ValueError, f"its body returned None for output '{p._sig.outputs[i]}'")
             continue
         spec = plan.specs[i] if i < plan.n_out else plan.mutated[i - plan.n_out]
         values[i] = conform(k, v, spec, datas, share and op.view)
@@ -343,6 +342,13 @@ def listed(r: Any, n: int) -> list[Any]:
     if len(values) != n:
         raise error(ValueError, f"its body returned {len(values)} values; {n} are declared")
     return values
+
+
+def kept(outs: list[Any], before: list[Any], r: Any) -> list[Any]:
+    """The arrays that a kernel with ``out=True`` was given, unless it replaced one or returned another."""
+    if [*map(id, outs)] != [*map(id, before)] or r is not None and not {*map(id, r if isinstance(r, (tuple, list)) else [r])} <= {*map(id, before)}:
+        raise error(TypeError, "it replaced an array of `outs` or returned one, which would be lost; with out=True it writes into them: outs[0][...] = …")
+    return outs
 
 
 def densified(k: K, datas: list[Any]) -> list[Any]:
@@ -363,6 +369,8 @@ def conform(k: K, v: Any, spec: Spec, datas: list[Any], share: bool) -> Any:
     if isinstance(v, (np.generic, float, int)):
         v = k.xp.asarray(v, dtype=spec.dtype)
         return v.reshape(spec.shape) if spec.shape else v
+    if dtype is None or isinstance(v, Array) or getattr(dtype, "kind", "f") in "cmMOSU":
+        raise error(TypeError, f"its body returned a {type(v).__name__}{f' of {dtype}' if dtype else ''}; an array of k.xp is needed, of {spec.dtype}")
     if dtype != spec.dtype:
         v = v.astype(spec.dtype)
     if spec.shape is not None and v.shape != spec.shape:

@@ -16,7 +16,7 @@ from .array import Storage
 from .context import Context
 from .errors import error
 
-__all__ = ["Task", "Engine", "NaiveEngine", "ThreadedEnginePerDevice", "engine", "use_engine"]
+__all__ = ["Task", "Engine", "NaiveEngine", "ThreadedEnginePerDevice", "engine"]
 
 
 class Task:
@@ -97,7 +97,8 @@ class ThreadedEnginePerDevice(Engine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lock = threading.Lock()
+        # The garbage collector may run a finalizer that pushes in the midst of `push` or `_run` of the same thread.
+        self._lock = threading.RLock()
         self._queues: dict[Context, queue.SimpleQueue[Task | None]] = {}
         self._open: weakref.WeakSet[Task] | set[Task] = set()
         self._failed: list[Task] = []
@@ -225,15 +226,6 @@ if _name not in ENGINES:
     raise error(ValueError, f"MXNET_ENGINE_TYPE={_name!r}: use one of {', '.join(ENGINES)}")
 #: Holds the engine in use as `it`, so that a fork or a test can exchange it.
 engine = types.SimpleNamespace(it=ENGINES[_name]())
-
-
-def use_engine(new: Engine | str) -> Engine:
-    """Exchange the engine, after draining the old one; returns the old one."""
-    old: Engine = engine.it
-    if isinstance(old, ThreadedEnginePerDevice):
-        old.drain()
-    engine.it = ENGINES[new]() if isinstance(new, str) else new
-    return old
 
 
 def _before_fork() -> None:

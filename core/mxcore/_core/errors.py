@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 __all__ = ["MXNetError", "MXNetWarning", "error", "suggest", "describe", "asked", "raise_in_op", "user_line", "warn", "caught",
-           "in_a_line", "REFERENCE"]
+           "in_a_line", "said", "REFERENCE"]
 
 
 class MXNetError(RuntimeError):
@@ -106,11 +106,16 @@ def caught(exc: BaseException) -> Exception:
 
 def in_a_line(exc: BaseException) -> str:
     """``ValueError: what it says``, without the class if it is ours: the first line, also where it cannot tell its message."""
-    try:
-        text = str(exc).strip() or "no message"
-    except Exception:
-        text = "its message cannot be shown"
+    text = said(exc).strip() or "no message"
     return f"{'' if isinstance(exc, MXNetError) else type(exc).__name__ + ': '}{text.splitlines()[0]}"
+
+
+def said(exc: BaseException) -> str:
+    """The message of an exception, also of one that cannot tell it."""
+    try:
+        return str(exc)
+    except Exception:
+        return "its message cannot be shown"
 
 
 def asked(p: Any) -> str:
@@ -126,7 +131,7 @@ def raise_in_op(exc: BaseException, op: str, p: Any, values: Sequence[Any], wher
     kinds = (ValueError, TypeError, IndexError, KeyError, MemoryError, ZeroDivisionError, NotImplementedError)
     kind = next((c for c in kinds if isinstance(exc, c)), RuntimeError)
     at = ", ".join(filter(None, (where, "" if owner == REFERENCE else f"kernel of {owner}")))
-    new = error(kind, f"operator {op}{at and f' [{at}]'} with {describe(p._sig.inputs, values)}{asked(p)}: {exc}")
+    new = error(kind, f"operator {op}{at and f' [{at}]'} with {describe(p._sig.inputs, values)}{asked(p)}: {said(exc)}")
     new._in_op = True  # type: ignore[attr-defined]
     # An error of ours says all there is; of anything else the traceback helps.
     raise new from (exc.__cause__ if isinstance(exc, MXNetError) else exc)

@@ -2,16 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from .errors import MXNetError, asked, error, in_a_line
+from .errors import MXNetError, asked, describe, error, in_a_line, said
 from .op import Op
-from .params import Params
+from .params import Params, as_dtype
 
-__all__ = ["known", "show", "merge_shape", "merge_dtype", "op_shapes", "op_dtypes", "op_stypes", "infer_graph"]
+__all__ = ["known", "show", "merge_shape", "merge_dtype", "op_shapes", "op_dtypes", "op_stypes", "op_cost", "infer_graph"]
 
 _STYPES = ("default", "row_sparse", "csr")
 ShapeT = Any  # tuple of ints with -1 for unknown dimensions, or None
@@ -48,24 +49,39 @@ def merge_dtype(a: Any, b: Any) -> Any:
 
 
 def _alike(merge: Callable[[Any, Any], Any], ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    one = None
-    for v in (*ins, *outs):
-        one = merge(one, v)
+    one = reduce(merge, (*ins, *outs), None)
     return [one] * len(ins), [one] * len(outs)
 
 
-def _apply(rule: Callable[..., Any] | None, p: Params, ins: list[Any], outs: list[Any], is_known: Callable[[Any], bool],
-           merge: Callable[[Any, Any], Any]) -> tuple[list[Any], list[Any]]:
-    if rule is None:
-        new_ins, new_outs = _alike(merge, ins, outs)
-    elif rule.__code__.co_argcount == 2:  # forward only
-        if not all(map(is_known, ins)):
-            return ins, outs
-        new_ins, new_outs = ins, list(rule(p, list(ins)))
-    else:
-        new_ins, new_outs = rule(p, list(ins), list(outs))
-    return ([_agreed(merge, *both) for both in zip(ins, new_ins, p._sig.inputs)],
-            [_agreed(merge, *both) for both in zip(outs, new_outs, p._sig.outputs)])
+def _apply(op: Op, p: Params, ins: list[Any], outs: list[Any] | None, node: str, rule: Callable[..., Any] | None,
+           is_known: Callable[[Any], bool], merge: Callable[[Any, Any], Any], checked: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
+    """What a rule makes of inputs and outputs; raises an error that names the operator and its inputs."""
+    outs = [None] * op.signature(p).n_out if outs is None else outs
+    try:
+        if rule is None:
+            new_ins, new_outs = _alike(merge, ins, outs)
+        elif rule.__code__.co_argcount == 2:  # forward only
+            if not all(map(is_known, ins)):
+                return ins, outs
+            new_ins, new_outs = ins, list(rule(p, list(ins)))
+        else:
+            new_ins, new_outs = map(list, rule(p, list(ins), list(outs)))
+        if len(new_ins) != len(ins) or len(new_outs) != len(outs):
+            raise ValueError(f"its rule gave {new_ins} for {len(ins)} input(s), {new_outs} for {len(outs)} output(s)")
+        return ([_agreed(merge, *both) for both in zip(ins, new_ins, p._sig.inputs)],
+                [checked(_agreed(merge, *both)) for both in zip(outs, new_outs, p._sig.outputs)])
+    except (ValueError, TypeError, IndexError, ArithmeticError) as e:
+        raise _explain(op, p, ins, outs, e, node) from None
+    except MXNetError:
+        raise
+    except Exception as e:  # no rule of mxcore's: its author wants the traceback
+        raise _explain(op, p, ins, outs, e, node) from e
+
+
+def _possible(shape: ShapeT) -> ShapeT:
+    if shape and (not all(isinstance(d, (int, np.integer)) and d >= -1 and d.__class__ is not bool for d in shape) or prod(d for d in shape if d > 0) >= 2**59):
+        raise ValueError(f"there is no array of shape {show(shape)}")  # bytes are counted in an int64
+    return shape
 
 
 def _agreed(merge: Callable[[Any, Any], Any], given: Any, wanted: Any, name: str) -> Any:
@@ -76,53 +92,32 @@ def _agreed(merge: Callable[[Any, Any], Any], given: Any, wanted: Any, name: str
 
 
 def _explain(op: Op, p: Params, ins: Sequence[Any], outs: Sequence[Any], e: Exception, node: str) -> MXNetError:
-    text, seen = str(e), ", ".join(f"{n} {show(v)}" for n, v in zip(p._sig.inputs, ins))
+    text, seen = said(e), ", ".join(f"{n} {show(v)}" for n, v in zip(p._sig.inputs, ins))
     for v in [v for v in ins if isinstance(v, tuple) and -1 in v]:
         text = text.replace(str(v), show(v))  # in the words of a rule
     wanted = ", ".join(show(v) for v in outs if v is not None)
-    at = f" of node '{node}'" if node else ""
     known = isinstance(e, (ValueError, TypeError, IndexError))
     kind = type(e) if known and not isinstance(e, MXNetError) else ValueError
     if not known and not isinstance(e, (ArithmeticError, MXNetError)):
         text = f"its rule failed: {in_a_line(e)}"
-    return error(kind, f"operator {op.name}{at}: {text}; inputs: {seen or 'none'}{asked(p)}" + (f"; outputs wanted: {wanted}" if wanted else ""))
+    return error(kind, f"operator {op.name}{node and f' of node {node!r}'}: {text}; inputs: {seen or 'none'}{asked(p)}" + (f"; outputs wanted: {wanted}" if wanted else ""))
 
 
 def show(v: Any) -> str:
     """A shape, with ``?`` for an unknown dimension, or a dtype, as errors name it."""
     if v is None:
         return "unknown"
-    return f"({', '.join('?' if d == -1 else str(d) for d in v)}{',' * (len(v) == 1)})" if isinstance(v, tuple) else np.dtype(v).name
+    return f"({', '.join('?' if d == -1 else str(d) for d in v)}{',' * (len(v) == 1)})" if isinstance(v, tuple) else getattr(v, "name", repr(v))
 
 
 def op_shapes(op: Op, p: Params, ins: list[ShapeT], outs: list[ShapeT] | None = None, node: str = "") -> tuple[list[ShapeT], list[ShapeT]]:
     """Apply an operator's shape rule; raises an error that names the operator and its inputs."""
-    outs = [None] * op.signature(p).n_out if outs is None else outs
-    try:
-        found = _apply(op.shape_rule, p, ins, outs, known, merge_shape)
-        for s in found[1]:
-            if s and (min(s) < -1 or prod(d for d in s if d > 0) >= 2**59):  # bytes are counted in an int64
-                raise ValueError(f"there is no array of shape {show(s)}")
-        return found
-    except (ValueError, TypeError, IndexError, ArithmeticError) as e:
-        raise _explain(op, p, ins, outs, e, node) from None
-    except MXNetError:
-        raise
-    except Exception as e:  # no rule of mxcore's: its author wants the traceback
-        raise _explain(op, p, ins, outs, e, node) from e
+    return _apply(op, p, ins, outs, node, op.shape_rule, known, merge_shape, _possible)
 
 
 def op_dtypes(op: Op, p: Params, ins: list[Any], outs: list[Any] | None = None, node: str = "") -> tuple[list[Any], list[Any]]:
     """Apply an operator's dtype rule; raises an error that names the operator, its inputs and their dtypes."""
-    outs = [None] * op.signature(p).n_out if outs is None else outs
-    try:
-        return _apply(op.dtype_rule, p, ins, outs, lambda t: t is not None, merge_dtype)
-    except (ValueError, TypeError, IndexError, ArithmeticError) as e:
-        raise _explain(op, p, ins, outs, e, node) from None
-    except MXNetError:
-        raise
-    except Exception as e:
-        raise _explain(op, p, ins, outs, e, node) from e
+    return _apply(op, p, ins, outs, node, op.dtype_rule, lambda t: t is not None, merge_dtype, lambda t: t if t is None else as_dtype(t))
 
 
 def op_stypes(op: Op, p: Params, ins: Sequence[str]) -> list[str]:
@@ -140,6 +135,16 @@ def op_stypes(op: Op, p: Params, ins: Sequence[str]) -> list[str]:
     except Exception as e:
         raise error(ValueError, f"operator {op.name}: {e if isinstance(e, ValueError) else 'its storage rule failed: ' + in_a_line(e)}; "
                                 f"storage types of inputs: {', '.join(ins) or 'none'}{asked(p)}") from e
+
+
+def op_cost(op: Op, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> float:
+    """About how many elementary steps an operator takes for inputs and outputs of such specs."""
+    try:
+        if op.cost_rule is not None:
+            return float(op.cost_rule(p, [s.shape for s in ins], [s.shape for s in outs]))
+    except Exception as e:
+        raise error(ValueError, f"operator {op.name}: its cost rule failed: {in_a_line(e)}; inputs: {describe(p._sig.inputs, ins)}{asked(p)}") from e
+    return float(sum(s.size for s in (*ins, *outs) if s.shape is not None))
 
 
 def infer_graph(nodes: Sequence[Any], given: dict[Any, Any], what: str) -> dict[Any, Any]:

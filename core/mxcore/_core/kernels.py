@@ -111,7 +111,7 @@ class KernelSet:
             The highest that fits wins. The reference body comes last.
         out : bool
             The kernel writes into given arrays (`outs`: the outputs, then the mutated inputs; None where nobody
-            reads an output).
+            reads an output), ``outs[0][...] = …``; one that replaces them or returns others is an error.
         """
         name = op if isinstance(op, str) else op.name
         wanted = None if dtypes is None else frozenset(np.dtype(t) for t in dtypes.split())

@@ -7,6 +7,7 @@ from .. import symbol as sym
 from .._core.errors import suggest
 from .._core.graph import topo
 from ..base import MXNetError, error
+from ..drafts import settle
 from ..gluon.parameter.pairing import likely_pairs
 from ..gluon.parameter.parameter_dict import brief
 
@@ -58,7 +59,7 @@ class Model:
     """
 
     def __init__(self, symbol_file, params_file, data=None):
-        self.symbol = sym.load(symbol_file)
+        self.symbol = sym.load(settle(symbol_file, params_file))
         self.files = symbol_file, params_file
         arg, aux = load_params(params_file)
         held = {**arg, **aux}

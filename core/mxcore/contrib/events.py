@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any
 
-from .._io_files import _explained, checked, is_url, local_path, open_write
+from .._io_files import _explained, checked, is_url, make_folder, open_write
 from .._json import encode
 from ..base import error
 
@@ -94,10 +94,7 @@ class EventWriter:
     def __init__(self, logdir: str) -> None:
         self.logdir = checked(logdir, "the folder for TensorBoard")
         if not is_url(self.logdir):
-            try:
-                os.makedirs(local_path(self.logdir), exist_ok=True)
-            except OSError as e:
-                raise error(OSError, f"cannot make the folder {self.logdir!r} for TensorBoard: {e.strerror}") from e
+            make_folder(self.logdir)
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_serial)}"
         self.path = f"{self.logdir.rstrip('/')}/{name}"
         self._lock = threading.Lock()

@@ -1,8 +1,9 @@
 """What an executor is given, checked and put in order, and the arrays that simple_bind makes."""
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -20,7 +21,7 @@ from .joint import joint
 from .place import group_context
 from .program import infer_all
 
-__all__ = ["entangled", "from_buffer", "groups_of", "listed", "requests", "simple_arrays"]
+__all__ = ["entangled", "from_buffer", "groups_of", "listed", "naming_memory", "requests", "simple_arrays"]
 
 #: So many missing arguments are named, each with the nearest names given.
 _SHOWN = 10
@@ -161,15 +162,28 @@ def simple_arrays(symbol: Any, ctx: Context, reqs: Mapping[str, str], type_dict:
         shape, dtype, where = found[n, 0], types[n, 0], group_context(n, ctx, groups)
         if old is not None and (label == "aux" or n.name in shared_names) and tuple(old.shape) == shape and old.dtype == dtype:
             return old
-        if shared_buffer is None or stype != "default" or label == "aux" or n.name in shared_names:
-            return nd_zeros(shape, ctx=where, dtype=dtype, stype=stype)  # type: ignore[call-overload]
-        return from_buffer(shared_buffer, ("grad of " if label == "grad" else "") + n.name, shape, dtype, where)
+        with naming_memory(f"{_LABELS[label]} '{n.name}'"):
+            if shared_buffer is None or stype != "default" or label == "aux" or n.name in shared_names:
+                return nd_zeros(shape, ctx=where, dtype=dtype, stype=stype)  # type: ignore[call-overload]
+            return from_buffer(shared_buffer, ("grad of " if label == "grad" else "") + n.name, shape, dtype, where)
 
     old_args, old_grads, old_aux = ({}, {}, {}) if shared_exec is None else (
         shared_exec.arg_dict, shared_exec.grad_dict, shared_exec.aux_dict)
     args = [make(n, old_args.get(n.name), "arg", stypes[n.name]) for n in args_]
     grads = [None if reqs[n.name] == "null" else make(n, old_grads.get(n.name), "grad", kinds.get(n.name, "default")) for n in args_]
     return args, grads, [make(n, old_aux.get(n.name), "aux") for n in aux_]
+
+
+_LABELS = {"arg": "argument", "grad": "the gradient of", "aux": "auxiliary state"}
+
+
+@contextlib.contextmanager
+def naming_memory(what: str) -> Iterator[None]:
+    """Say of what an array is where there is no memory for it."""
+    try:
+        yield
+    except MemoryError as e:
+        raise error(MemoryError, f"no memory for {what}: {e}") from e
 
 
 def from_buffer(buffer: dict[str, Any], name: str, shape: tuple[int, ...], dtype: Any, ctx: Context, fill: bool = True) -> Any:

@@ -240,7 +240,10 @@ class _Signature:
 
     def call(self, owner: CachedOp, args: Sequence[Any], datas: Sequence[Any]) -> list[Any]:
         """Run the first part on new output arrays."""
-        memory = self.free.pop() if self.free else _Memory(self)
+        try:
+            memory = self.free.pop()  # not after a look at it: another thread may take the last
+        except IndexError:
+            memory = _Memory(self)
         instance, program, ctx = memory.instance, self.program, self.ctx
         if ctx.device.async_:
             ctx.device.activate(ctx.device_id)

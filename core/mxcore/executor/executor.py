@@ -18,7 +18,7 @@ from ..ndarray import zeros as nd_zeros
 from ..ndarray.indexing import write
 from ..ndarray.sparse import zeros
 from . import watch
-from .arguments import entangled, from_buffer, groups_of, listed, requests, simple_arrays
+from .arguments import entangled, from_buffer, groups_of, listed, naming_memory, requests, simple_arrays
 from .compile import Compiled, compile_graph
 from .describe import describe
 from .instance import Instance
@@ -130,10 +130,13 @@ class Executor:
         made: list[Any] = []
         for e in self._heads:
             ctx = self._head_context(e)
+            if dtypes.get(e) is None and e[0].op is not None:
+                raise error(TypeError, f"operator {e[0].op.name} of node '{e[0].name}': the dtype of its output cannot be inferred")
             if infer.known(shapes.get(e)) and stypes[e] == "default":
                 if ctx.device.async_:
                     ctx.device.activate(ctx.device_id)
-                made.append(from_buffer(self._room, f"output {len(made)}", shapes[e], dtypes[e], ctx, fill=False))
+                with naming_memory(f"output {e[1]} of node '{e[0].name}'"):
+                    made.append(from_buffer(self._room, f"output {len(made)}", shapes[e], dtypes[e], ctx, fill=False))
             else:
                 made.append(None)
         return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from operator import itemgetter
+from operator import is_not, itemgetter
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from .._core.graph import Node
 from .mirror import MIRRORED
 from .program import Program, Step, fixed
 
-__all__ = ["Instance"]
+__all__ = ["Instance", "written"]
 
 Call = Callable[[], Any]
 
@@ -218,7 +218,7 @@ class Instance:
             if compiled is not None:
                 return compiled.bind(outs, ins, [getattr(p, n) for n in chain.scalars])  # type: ignore[no-any-return]
         if plan.out:
-            return partial(plan.fn, k, p, [*outs, *mutated], *ins)
+            return written(plan.fn, k, p, [*outs, *mutated], ins)
         ufunc = _ufunc(op, plan, k, p, ins)
         if ufunc is not None:
             return partial(ufunc[0], *ufunc[1], out=outs[0])
@@ -308,6 +308,18 @@ class Instance:
                 device.copy(v, place)
 
 
+def written(fn: Any, k: Any, p: Any, before: list[Any], ins: Sequence[Any]) -> Call:
+    """A kernel with ``out=True`` as a call over arrays; `ins` may be exchanged later."""
+
+    def call() -> None:
+        outs = [*before]
+        r = fn(k, p, outs, *ins)
+        if r is not None or any(map(is_not, outs, before)) or len(outs) != len(before):
+            dispatch.kept(outs, before, r)
+
+    return call
+
+
 def _one_result(fn: Any, k: Any, p: Any, ins: Sequence[Any], out: Any, spec: Any) -> Call:
     copy, conform, listed = k.device.copy, dispatch.conform, dispatch.listed
     dtype, shape = spec.dtype, spec.shape
@@ -324,10 +336,12 @@ def _one_result(fn: Any, k: Any, p: Any, ins: Sequence[Any], out: Any, spec: Any
 
 
 def _several_results(fn: Any, k: Any, p: Any, ins: Sequence[Any], outs: Sequence[Any], specs: Sequence[Any]) -> Call:
-    copy, conform, listed = k.device.copy, dispatch.conform, dispatch.listed
+    copy, conform, listed, visible = k.device.copy, dispatch.conform, dispatch.listed, p._sig.visible
 
     def call() -> None:
-        for v, out, spec in zip(listed(fn(k, p, *ins), len(specs)), outs, specs):
+        for i, (v, out, spec) in enumerate(zip(listed(fn(k, p, *ins), len(specs)), outs, specs)):
+            if v is None and i < visible and (k.wanted is None or k.wanted[i]):
+                raise error(ValueError, f"its body returned None for output '{p._sig.outputs[i]}'")
             if v is not None and out is not None and v is not out:
                 copy(conform(k, v, spec, (), True), out)  # type: ignore[arg-type]
 

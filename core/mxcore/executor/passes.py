@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .._core import registry
-from .._core.errors import MXNetError, error, suggest, warn
+from .._core.errors import MXNetError, error, in_a_line, suggest, warn
 from .._core.graph import STOCK_PASSES, Graph
 from .._core.state import state
 from .mirror import mirror_all
@@ -121,7 +121,7 @@ def run_passes(heads: Any) -> Any:
         except MXNetError:
             raise
         except Exception as e:
-            raise error(RuntimeError, f"{where} failed: {type(e).__name__}: {e}") from e
+            raise error(RuntimeError, f"{where} failed: {in_a_line(e)}") from e
         if not isinstance(found, Graph) or len(found.heads) != len(heads):
             raise error(TypeError, f"{where} must return a Graph with {len(heads)} heads, got {found!r}")
         heads = found.heads

@@ -350,8 +350,4 @@ def fixed(spec: Spec) -> bool:
 
 
 def _work(op: Any, p: Any, ins: Sequence[Spec], outs: Sequence[Spec]) -> float:
-    if any(s.shape is None for s in (*ins, *outs)):
-        return 0.0
-    if op.cost_rule is not None:
-        return float(op.cost_rule(p, [s.shape for s in ins], [s.shape for s in outs]))
-    return float(sum(s.size for s in (*ins, *outs)))
+    return 0.0 if any(s.shape is None for s in (*ins, *outs)) else infer.op_cost(op, p, ins, outs)

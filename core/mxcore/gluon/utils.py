@@ -17,7 +17,7 @@ import weakref
 from .. import ndarray as nd
 from .._core.state import state
 from .._core.transfer import check_writable
-from .._io_files import checked, reading
+from .._io_files import checked, make_folder, reading
 from ..base import error
 from ..drafts import atomic_writer
 
@@ -358,7 +358,7 @@ def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_
     if not overwrite and os.path.exists(target) and (not sha1_hash or check_sha1(target, sha1_hash)):
         return target
 
-    os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
+    make_folder(os.path.dirname(os.path.abspath(target)))
     tries = 1 if _local_path(url) is not None else retries + 1
     for attempt in itertools.count(1):
         try:

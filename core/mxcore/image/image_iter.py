@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .. import recordio
-from .._io_files import is_url, read_whole
+from .._io_files import checked, is_url, read_whole
 from ..base import asserted, error
 from ..io import DataBatch, DataIter
 from .augmenters import CreateAugmenter
@@ -104,7 +104,7 @@ class ImageIter(DataIter):
         self.check_data_shape(data_shape)
         self.imgrec, self.imgidx = open_records(path_imgrec, path_imgidx, owner) if path_imgrec else (None, None)
         self.imglist = read_list(path_imglist, owner, dtype) if path_imglist else listed(imglist, owner, dtype) if isinstance(imglist, list) else None
-        self.path_root = path_root
+        self.path_root = path_root if path_root is None else checked(path_root, f"{owner}: path_root", empty=True)
         self.shuffle = shuffle
         if self.imgrec is None:
             self.seq = list(self.imglist)

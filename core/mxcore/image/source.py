@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .. import recordio
-from .._io_files import reading
+from .._io_files import lines_of
 from ..base import error
 
 __all__ = ["listed", "objects", "open_records", "read_list"]
@@ -38,18 +38,17 @@ def read_list(path, owner, dtype):
         Label and file name by key.
     """
     found = {}
-    with reading(path) as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                key, *label, name = line.decode().strip().split("\t")
-                if not label:
-                    raise ValueError(f"{line[:40]!r} has no label")
-                found[int(key)] = nd.array([float(x) for x in label], dtype=dtype), name
-            except ValueError as e:
-                raise error(ValueError, f"{owner}: {os.fspath(path)!r}, line {number}: {e}; a line must hold a whole number, a label of numbers "
-                                        "and a file name, with tabs between") from None
+    for number, line in lines_of(path, owner):
+        if not line.strip():
+            continue
+        try:
+            key, *label, name = line.decode().strip().split("\t")
+            if not label:
+                raise ValueError(f"{line[:40]!r} has no label")
+            found[int(key)] = nd.array([float(x) for x in label], dtype=dtype), name
+        except ValueError as e:
+            raise error(ValueError, f"{owner}: {os.fspath(path)!r}, line {number}: {str(e)[:200]}; a line must hold a whole number, a label of numbers "
+                                    "and a file name, with tabs between") from None
     return found
 
 

@@ -8,7 +8,7 @@ from array import array
 
 import numpy as np
 
-from .._io_files import reading
+from .._io_files import lines_of
 from ..base import error
 from .csv_iter import files_of
 from .cursor import BatchCursor
@@ -33,24 +33,23 @@ class _Rows:
         self.path, self.width = path, width
         labels, values, columns, ends = array("f"), array("f"), array("q"), array("q", [0])
         for name in files_of(path):
-            with reading(name) as file:
-                for number, line in enumerate(file, 1):
-                    words = line.partition(b"#")[0].split()
-                    if not words:
-                        continue
-                    try:
-                        labels.append(float(words[0]))
-                        for word in words[1:]:
-                            column, _, value = word.partition(b":")
-                            if column == b"qid":
-                                continue
-                            if not column.isdigit() or not 0 <= int(column) < width:
-                                raise ValueError(f"{word[:40].decode('ascii', 'replace')!r} is no column below {width} with its value; columns count from 0")
-                            columns.append(int(column))
-                            values.append(float(value) if value else 1.0)
-                    except ValueError as e:
-                        raise error(ValueError, f"LibSVMIter: {os.fspath(name)!r}, line {number}: {e}; a line must be a label and column:value ...") from None
-                    ends.append(len(columns))
+            for number, line in lines_of(name, "LibSVMIter"):
+                words = line.partition(b"#")[0].split()
+                if not words:
+                    continue
+                try:
+                    labels.append(float(words[0]))
+                    for word in words[1:]:
+                        column, _, value = word.partition(b":")
+                        if column == b"qid":
+                            continue
+                        if not column.isdigit() or not 0 <= int(column) < width:
+                            raise ValueError(f"{word[:40].decode('ascii', 'replace')!r} is no column below {width} with its value; columns count from 0")
+                        columns.append(int(column))
+                        values.append(float(value) if value else 1.0)
+                except ValueError as e:
+                    raise error(ValueError, f"LibSVMIter: {os.fspath(name)!r}, line {number}: {str(e)[:200]}; a line must be a label and column:value ...") from None
+                ends.append(len(columns))
         if not labels:
             raise error(ValueError, f"LibSVMIter: {os.fspath(path)!r} holds no row")
         self.labels, self.values = np.array(labels, np.float32), np.array(values, np.float32)

@@ -21,7 +21,7 @@ def _is_ndarray(value):
 
 
 def _source(name, value):
-    """What rows are taken from: an NDArray, a float32 NumPy array, or a file's data set as it is."""
+    """What rows are taken from: an NDArray, a float32 copy of a NumPy array, or a file's data set as it is."""
     from .. import ndarray as nd
 
     if _is_ndarray(value):
@@ -30,7 +30,8 @@ def _source(name, value):
         return nd.array(value)
     if isinstance(value, np.ndarray) or not (hasattr(value, "shape") and hasattr(value, "dtype")):
         try:
-            value = np.asarray(value, np.float32)
+            # Not the caller's memory, who may fill it anew; except that of a file, which may be larger than ours.
+            value = (np.asarray if isinstance(value, np.memmap) else np.array)(value, np.float32)
         except (TypeError, ValueError) as e:
             raise error(
                 TypeError,
@@ -63,19 +64,24 @@ def _sources(arrays, what, default_name):
 
 
 def _rows(source, rows):
-    """NDArray of the given rows of a source."""
+    """NDArray of the given rows of a source, with memory of its own: a batch is often scaled in place."""
     from .. import ndarray as nd
 
     first, count = int(rows[0]), len(rows)
     straight = int(rows[-1]) - first + 1 == count and bool((np.diff(rows) == 1).all())
     if _is_ndarray(source):
-        return source[first : first + count] if straight else nd.take(source, nd.array(rows, dtype="int64"))
+        return source[first : first + count].copy() if straight else nd.take(source, nd.array(rows, dtype="int64"))
     if isinstance(source, np.ndarray):
         return nd.array(source[first : first + count] if straight else source[rows])
     if straight:
         return nd.array(np.asarray(source[first : first + count], np.float32))
     sorted_rows, back = np.unique(rows, return_inverse=True)  # data sets in files want rising rows
     return nd.array(np.asarray(source[sorted_rows], np.float32)[back])
+
+
+def _whole(source):
+    """NDArray of a source."""
+    return source if _is_ndarray(source) else _rows(source, np.arange(source.shape[0]))
 
 
 class NDArrayIter(DataIter):
@@ -85,7 +91,7 @@ class NDArrayIter(DataIter):
     ----------
     data : array, list of array or dict of str to array
         Inputs, shape (examples, ...): NDArray, numpy.ndarray, data sets of h5py or scipy sparse matrices.
-        NumPy arrays become float32, as everywhere in MXNet; NDArray keep their type.
+        NumPy arrays become float32, as everywhere in MXNet, and are copied unless they are maps of files; NDArray keep their type.
     label : array, list of array or dict of str to array, optional
         Labels, in the same forms.
     batch_size : int
@@ -168,12 +174,12 @@ class NDArrayIter(DataIter):
     @property
     def data(self):
         """Names and whole data arrays, list of (str, NDArray)."""
-        return [(name, _rows(source, np.arange(len(self.idx)))) for name, source in self._data]
+        return [(name, _whole(source)) for name, source in self._data]
 
     @property
     def label(self):
         """Names and whole label arrays, list of (str, NDArray)."""
-        return [(name, _rows(source, np.arange(len(self.idx)))) for name, source in self._label]
+        return [(name, _whole(source)) for name, source in self._label]
 
     def _describe(self, sources):
         return [

@@ -15,9 +15,12 @@ __all__ = ["PrefetchingIter"]
 
 def _next(it):
     try:
-        return it.next()
+        batch = it.next()
     except StopIteration:  # which a future cannot carry
         return None
+    if not all(hasattr(batch, part) for part in ("data", "label", "pad", "index")):
+        raise error(TypeError, f"PrefetchingIter: next() of {type(it).__name__} must return a DataBatch, or raise StopIteration; it returned {batch!r}")
+    return batch
 
 
 class PrefetchingIter(DataIter):

@@ -428,10 +428,12 @@ class BaseModule:
         ----------
         fname : str
         """
+        ndarray.save(fname, self._named_params())
+
+    def _named_params(self):
+        """The parameters under the names that they have in files."""
         arg_params, aux_params = self.get_params()
-        named = {f"arg:{k}": v for k, v in arg_params.items()}
-        named.update({f"aux:{k}": v for k, v in aux_params.items()})
-        ndarray.save(fname, named)
+        return {**{f"arg:{k}": v for k, v in arg_params.items()}, **{f"aux:{k}": v for k, v in aux_params.items()}}
 
     def load_params(self, fname):
         """Read parameters from a file.

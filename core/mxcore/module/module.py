@@ -11,7 +11,7 @@ from .._io_files import write_atomic
 from ..base import error
 from ..initializer import InitDesc, Uniform
 from ..io import DataDesc
-from ..model import checkpoint_file, load_checkpoint
+from ..model import checkpoint_file, load_checkpoint, write_checkpoint
 from ..symbol import Symbol
 from . import arguments
 from .base_module import BaseModule
@@ -129,7 +129,7 @@ class Module(BaseModule):
     def save_checkpoint(self, prefix, epoch, save_optimizer_states=False, remove_amp_cast=True):
         """Write ``<prefix>-symbol.json``, ``<prefix>-<epoch>.params`` and, if wanted, ``<prefix>-<epoch>.states``.
 
-        Each file is replaced whole or not at all.
+        The first two are replaced together, and each is whole.
 
         Parameters
         ----------
@@ -139,9 +139,8 @@ class Module(BaseModule):
         remove_amp_cast : bool
             Leave out the casts of automatic mixed precision.
         """
-        param_name, state_name = (checkpoint_file(prefix, epoch, ending) for ending in ("params", "states"))
-        self._symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
-        self.save_params(param_name)
+        state_name = checkpoint_file(prefix, epoch, "states")
+        param_name = write_checkpoint(prefix, epoch, self._symbol, self._named_params(), remove_amp_cast)
         self.logger.info('Saved checkpoint to "%s"', param_name)
         if save_optimizer_states:
             self.save_optimizer_states(state_name)

@@ -1,6 +1,7 @@
 """Saving and loading arrays in MXNet's binary format (``mx.nd.save``, ``mx.nd.load``)."""
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,13 @@ from .._core.array import Array, Storage, faces
 from .._core.context import Context, current_context
 from .._core.errors import error
 from .._core.state import state
+from .._io_files import write_atomic
 from ..stypes import CSR, RowSparse
 from . import serialization
 from .ndarray import NDArray
 from .serialization import Record
 
-__all__ = ["save", "load", "load_frombuffer", "to_record", "from_record"]
+__all__ = ["save", "load", "load_frombuffer", "chunks", "to_record", "from_record"]
 
 
 def to_record(x: Array) -> Record:
@@ -70,6 +72,11 @@ def save(fname: Any, data: Any) -> None:
     >>> mx.nd.load("memory://doc/w.params")["w"].shape
     (2,)
     """
+    write_atomic(fname, chunks(data))
+
+
+def chunks(data: Any) -> Iterator[bytes]:
+    """The pieces of the file that `save` writes."""
     names: list[str] = []
     if isinstance(data, Array):
         arrays = [data]
@@ -83,7 +90,7 @@ def save(fname: Any, data: Any) -> None:
         if not isinstance(a, Array):
             which = f"'{names[i]}'" if names else f"number {i}"
             raise error(TypeError, f"nd.save: entry {which} is a {type(a).__name__}, not an NDArray")
-    serialization.save_file(fname, [to_record(a) for a in arrays], names)
+    return serialization.dump_chunks([to_record(a) for a in arrays], names)
 
 
 def _collect(records: list[Record], names: list[str]) -> Any:

@@ -201,7 +201,7 @@ def set_item(x: Any, key: Any, value: Any) -> None:
         if items and isinstance(items[-1], int) and all(isinstance(k, int) for k in items):  # an element is a view of length 1
             items = (*items[:-1], slice(items[-1], items[-1] + 1))
         target = x if everything else x.__class__(x._data[items], st)
-        write(target, value)
+        write(target, value, everything)
     else:
         transfer.check_writable(x, "x[key] = value")
         pattern, arrays = _index_arrays(x, items)
@@ -260,8 +260,11 @@ def _recorded(x: Any, items: tuple[Any, ...], basic: bool, value: Any) -> None:
         registry.ops.get("_advanced_set")(x, value, *arrays, index=pattern, num_args=len(arrays), out=x)
 
 
-def write(x: Any, value: Any) -> None:
-    """Write a number, an array of any context, or anything NumPy understands into an array, broadcasting."""
+def write(x: Any, value: Any, whole: bool = True) -> None:
+    """Write a number, an array of any context, or anything NumPy understands into an array, broadcasting.
+
+    What could not be computed is forgotten where it is written anew as a `whole`; a part of it does not mend the rest.
+    """
     if x.stype != "default":
         return _write_sparse(x, value)
     transfer.check_writable(x, "writing to an array")
@@ -269,6 +272,7 @@ def write(x: Any, value: Any) -> None:
     ctx = st.ctx
     device = ctx.device
     dst = x._data
+    before = () if whole else (st,)
     if isinstance(value, numbers.Number):
         if dst.dtype.kind in "iu":
             value = wrapped(value, dst.dtype)  # type: ignore[arg-type]
@@ -276,7 +280,7 @@ def write(x: Any, value: Any) -> None:
             dst[...] = value
             st.version += 1
         else:
-            _later(ctx, lambda: dst.__setitem__(..., value), (), st)
+            _later(ctx, lambda: dst.__setitem__(..., value), before, st)
         return
     if not isinstance(value, Array):
         try:
@@ -287,9 +291,12 @@ def write(x: Any, value: Any) -> None:
         except (ValueError, TypeError) as e:
             raise error(type(e) if type(e) in (ValueError, TypeError) else ValueError,
                         f"cannot write a {type(value).__name__} into an array of shape {tuple(dst.shape)}: {e}") from None
-        st.wait_free()
-        device.copy(device.from_host(host, ctx.device_id), dst)
-        st.version += 1
+        src = device.from_host(host, ctx.device_id)
+        if st.write is None and not st.reads:
+            device.copy(src, dst)
+            st.version += 1
+        else:
+            _later(ctx, lambda: device.copy(src, dst), before, st)
         return
     if value._st.ctx is not ctx:
         value = transfer.to_context(value, ctx)
@@ -306,7 +313,7 @@ def write(x: Any, value: Any) -> None:
         device.copy(src, dst)
         st.version += 1
     else:
-        _later(ctx, lambda: device.copy(src, dst), (vs,), st)
+        _later(ctx, lambda: device.copy(src, dst), (vs, *before), st)
 
 
 def _squeeze(src: tuple[int, ...], dst: tuple[int, ...]) -> tuple[int, ...]:

@@ -289,7 +289,7 @@ def _(p, ins, outs):
     elif out is not None:
         out = (out[0], p.num_filter, *out[2:])
     if data is None:
-        return [None] * len(ins), [_put(p, out)]
+        return [None, None, *((p.num_filter,) if b is not None else None for b in ins[2:])], [_put(p, out)]
     weight = _put(p, (p.num_filter, channels, *p.kernel))
     return [_put(p, data), weight, (p.num_filter,)][:len(ins)], [_put(p, out)]
 

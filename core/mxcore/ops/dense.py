@@ -184,7 +184,8 @@ def _(p, ins, outs):
     if out is not None and data is not None:  # the batch may be known from the output only
         data = (out[0], *data[1:]) if p.flatten else (*out[:-1], data[-1])
     if data is None:
-        return [None] * len(ins), [out]  # MXNet says nothing of the parameters either
+        # MXNet says nothing of parameters either; a bias that is known must fit all the same.
+        return [None, None, *((p.num_hidden,) if b is not None else None for b in ins[2:])], [out]
     weight = ins[1]
     if weight is not None and len(weight) == 2 and weight[1] != -1:
         if not p.flatten:

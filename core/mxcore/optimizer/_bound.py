@@ -11,13 +11,16 @@ from .. import ndarray as nd
 from .._core import registry
 from .._core.dispatch import context_k, make_plan
 from .._core.engine import engine
+from .._core.errors import raise_in_op
 from .._core.kernels import Spec
 from .._core.state import state
 from .._core.transfer import overlaps
+from ..executor.instance import written
 
 __all__ = ["update"]
 
-#: Id of a weight -> (weak reference to it, its last update). A dictionary of arrays would compare them.
+#: Id of a weight -> (weak references to it and to its states, its last update): who drops one of them gets the memory of all back. A
+#: dictionary of arrays would compare them.
 _bound: dict = {}
 registry.on_change.append(_bound.clear)
 
@@ -35,24 +38,29 @@ def update(name, *arrays, **numbers):
         Parameters of the operator.
     """
     weight = arrays[0]
-    ref, found = _bound.get(id(weight), (None, None))
-    if ref is None or ref() is not weight or not found.fits(name, arrays, numbers):
+    refs, found = _bound.get(id(weight), (None, None))
+    if refs is None or refs[0]() is not weight or not found.fits(name, arrays, numbers):
         key = id(weight)
         found = _Bound(name, arrays, numbers)
-        _bound[key] = weakref.ref(weight, lambda ref: _bound.pop(key, None)), found
+        _bound[key] = [weakref.ref(a, lambda ref: _bound.pop(key, None)) for i, a in enumerate(arrays) if i != 1], found
     if not found.run(arrays, numbers):
         getattr(nd, name)(*arrays, out=weight, **numbers)
 
 
 class _Bound:
-    """One update: its kernel and arrays, where a kernel writes them in place at once; else only their identity."""
+    """One update: its kernel and arrays, where a kernel writes them in place at once; else only their identity.
 
-    __slots__ = ("name", "datas", "ctx", "written", "fixed", "dynamic", "work", "call", "params", "parse")
+    The gradient is not kept: most are of one step, and what frees them is not told here.
+    """
+
+    __slots__ = ("name", "datas", "grad", "kind", "ctx", "written", "fixed", "dynamic", "work", "ins", "call", "params", "parse", "owner")
 
     def __init__(self, name, arrays, numbers):
         op = registry.ops.get(name)
         self.name = name
-        self.datas = [a._data for a in arrays]
+        datas = [a._data for a in arrays]
+        self.datas = [None if i == 1 else d for i, d in enumerate(datas)]
+        self.grad, self.kind = lambda: None, _kind(datas[1])
         self.dynamic = [n for n in numbers if n in op.parser.dynamic]
         self.fixed = {n: v for n, v in numbers.items() if n not in op.parser.dynamic}
         self.call = None
@@ -61,18 +69,18 @@ class _Bound:
             return
         p = self.params = op.parse(dict(numbers))
         sig = p._sig
-        plan = make_plan(op, p, ctx.device, [Spec(d.shape, d.dtype) for d in self.datas])
+        plan = make_plan(op, p, ctx.device, [Spec(d.shape, d.dtype) for d in datas])
         if not plan.out or plan.sync or plan.n_out != 1 or op.alias.get(sig.inputs[0]) != sig.outputs[0] \
-                or plan.shape != self.datas[0].shape or plan.dtype != self.datas[0].dtype:
+                or plan.shape != datas[0].shape or plan.dtype != datas[0].dtype:
             return
-        outs = self.written = [self.datas[0], *(self.datas[i] for i in sig.mutates)]
-        read = [d for i, d in enumerate(self.datas) if i and i not in sig.mutates]
+        outs = self.written = [datas[0], *(datas[i] for i in sig.mutates)]
+        read = [d for i, d in enumerate(datas) if i and i not in sig.mutates]
         if not all(map(ctx.device.writable, outs)) or any(overlaps(ctx.device, d, [*read, *outs[:i]]) for i, d in enumerate(outs)):
             return
-        self.work = plan.work
+        self.work, self.owner = plan.work, plan.owner
         self.parse = {n: op.params[n].parse for n in self.dynamic}
-        fn, k, datas = plan.fn, context_k(ctx, False), self.datas
-        self.call = lambda: fn(k, p, outs, *datas)
+        self.grad, self.ins = _weak(datas[1]), [*self.datas]
+        self.call = written(plan.fn, context_k(ctx, False), p, outs, self.ins)
 
     def fits(self, name, arrays, numbers):
         """Whether a call is like the one that was bound, but for the numbers that change at every step."""
@@ -85,13 +93,18 @@ class _Bound:
         if len(arrays) != len(datas):
             return False
         for i, a in enumerate(arrays):
-            new, old = a._data, datas[i]
-            if new is not old:
-                # The gradient is another array of its kind wherever backward has handed over its own.
-                if (i != 1 or self.call is None or new.shape != old.shape or new.dtype != old.dtype or new.__class__ is not old.__class__
-                        or a._st.ctx is not self.ctx or overlaps(self.ctx.device, new, self.written)):
+            new = a._data
+            if i != 1:
+                if new is not datas[i]:
                     return False
-                datas[i] = new
+            elif new is not self.grad():
+                # It is another array of its kind wherever backward has handed over its own.
+                if _kind(new) != self.kind:
+                    return False
+                if self.call is not None:
+                    if a._st.ctx is not self.ctx or overlaps(self.ctx.device, new, self.written):
+                        return False
+                    self.grad = _weak(new)
         return True
 
     def run(self, arrays, numbers):
@@ -105,8 +118,25 @@ class _Bound:
         for n, parse in self.parse.items():
             v = numbers[n]
             values[n] = v if v.__class__ is float else parse(v)
-        self.call()
+        self.ins[1] = arrays[1]._data
+        try:
+            self.call()
+        except Exception as e:
+            raise_in_op(e, self.name, self.params, self.ins, owner=self.owner)
+        finally:
+            self.ins[1] = None
         for a in arrays:
             if a is not arrays[1]:
                 a._st.version += 1
         return True
+
+
+def _kind(data):
+    return data.__class__, data.shape, data.dtype
+
+
+def _weak(data):
+    try:
+        return weakref.ref(data)
+    except TypeError:  # such as a device may have
+        return lambda: data

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core import infer, registry
-from .._core.errors import MXNetError, error, suggest
+from .._core.errors import MXNetError, error, in_a_line, suggest
 from .._core.graph import Graph
 from .._core.params import as_dtype
 from .base import Entry
@@ -42,7 +42,7 @@ def run_backend(heads: Sequence[Entry], backend: str, facts: Mapping[str, Mappin
     except MXNetError:
         raise
     except Exception as e:
-        raise error(RuntimeError, f"{where} failed: {type(e).__name__}: {e}") from e
+        raise error(RuntimeError, f"{where} failed: {in_a_line(e)}") from e
     if not isinstance(found, Graph) or not found.heads:
         raise error(TypeError, f"{where} must return a Graph with heads, got {found!r}")
     return found.heads

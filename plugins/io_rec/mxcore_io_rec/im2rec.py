@@ -22,7 +22,7 @@ from mxcore.drafts import atomic_writer
 from . import codec
 from .augment import crop, resize_short
 from .recordio import IRHeader, MXIndexedRecordIO, pack
-from .source import read_all
+from .source import failed, read_all
 
 __all__ = ["add_arguments", "find_images", "help", "main", "make_list", "make_record", "read_list"]
 
@@ -177,7 +177,10 @@ def make_list(args):
 
 
 def _write_list(path, lines):
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    except OSError as e:
+        raise failed("write", path, e) from e
     with atomic_writer(path) as f:
         for i, label, name in lines:
             f.write(f"{i}\t{label:f}\t{name}\n".encode(errors="surrogateescape"))

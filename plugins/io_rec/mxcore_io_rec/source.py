@@ -237,6 +237,8 @@ def read_all(uri):
     source = open_source(uri)
     try:
         return source.read(0, source.size())
+    except MemoryError:
+        raise error(MemoryError, f"cannot read {os.fspath(uri)!r}: its {source.size()} bytes do not fit into memory") from None
     finally:
         source.close()
 

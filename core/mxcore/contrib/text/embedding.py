@@ -101,13 +101,13 @@ class _TokenEmbedding(Vocabulary):
                     warnings.warn(f"{path}: {list(known)[:5]} before line {n} have one number, {token[:80]!r} has {len(vector)}; left out", stacklevel=4)
                     known, rows, unknown = {}, [], None
                 if rows and len(vector) != len(rows[0]):
-                    raise asserted(ValueError, f"{path}, line {n}: {token!r} has {len(vector)} numbers, the words before have {len(rows[0])}")
+                    raise asserted(ValueError, f"{path}, line {n}: {token[:80]!r} has {len(vector)} numbers, the words before have {len(rows[0])}")
                 if not len(vector):
-                    raise asserted(ValueError, f"{path}, line {n}: {token!r} has no vector; is {delim!r} between the numbers?")
+                    raise asserted(ValueError, f"{path}, line {n}: {token[:80]!r} has no vector; is {delim!r} between the numbers?")
                 if token == self.unknown_token and unknown is None:
                     unknown = vector
                 elif token in known or token == self.unknown_token:
-                    warnings.warn(f"{path}, line {n}: {token!r} came before; the first vector counts", stacklevel=4)
+                    warnings.warn(f"{path}, line {n}: {token[:80]!r} came before; the first vector counts", stacklevel=4)
                 else:
                     known[token] = len(rows)
                     rows.append(vector)

@@ -7,7 +7,7 @@ import warnings
 from ... import ndarray as nd
 from ...base import error
 from ...context import current_context
-from ...model import checkpoint_file
+from ...model import write_checkpoint
 from ..parameter import DeferredInitializationError
 from ..utils import shape_is_known
 from .block import Block
@@ -361,9 +361,7 @@ class HybridBlock(Block):
                 "before calling export.",
             )
         _, out = self._get_graph()
-        params_file = checkpoint_file(path, epoch)
-        out.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
         kinds = dict.fromkeys(out.list_arguments(), "arg")
         kinds.update((name, "aux") for name in out.list_auxiliary_states())
         params = [*self.collect_params().values(), *self._graph_params.values()]
-        nd.save(params_file, {f"{kinds[p.name]}:{p.name}": p._reduce() for p in params if p.name in kinds})
+        write_checkpoint(path, epoch, out, {f"{kinds[p.name]}:{p.name}": p._reduce() for p in params if p.name in kinds}, remove_amp_cast)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import ndarray as nd
 from ...base import MXNetError, error
+from ...drafts import settle
 from ..parameter import ParameterDict
 from .hybrid_block import HybridBlock
 from .structure import flatten, is_symbol, regroup
@@ -111,7 +112,7 @@ class SymbolBlock(HybridBlock):
         """
         from ... import symbol
 
-        out = symbol.load(symbol_file)
+        out = symbol.load(symbol_file if param_file is None else settle(symbol_file, param_file))
         names = [input_names] if isinstance(input_names, str) else list(input_names)
         unknown = [n for n in names if n not in out.list_inputs()]
         if unknown:

@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 from .... import ndarray as nd
-from ...._io_files import checked, local_path
+from ...._io_files import checked, local_path, make_folder, read_whole
 from ....base import error
 from ....io._idx import read_idx
 from ..._repository import data_dir, fetch, unpack
@@ -26,7 +26,7 @@ class _DownloadedDataset(Dataset):
         self._root = local_path(checked(root, f"{type(self).__name__}: root"))
         self._data = None
         self._label = None
-        os.makedirs(self._root, exist_ok=True)
+        make_folder(self._root)
         self._get_data()
 
     def __getitem__(self, idx):
@@ -151,7 +151,7 @@ class CIFAR10(_DownloadedDataset):
         self._take(np.ascontiguousarray(images), rows[:, self._label_at])
 
     def _read(self, path):
-        raw = np.fromfile(path, np.uint8)
+        raw = np.frombuffer(read_whole(path, most=1 << 30, what="file of CIFAR"), np.uint8)
         row = self._label_bytes + 3072
         if raw.size == 0 or raw.size % row:
             raise error(ValueError, f"{path} is cut short: {raw.size} bytes are no multiple of {row}")
