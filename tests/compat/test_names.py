@@ -24,7 +24,7 @@ WITHOUT = {
         "mxnet.symbol_doc": "ActivationDoc BroadcastPlusDoc ConcatDoc DropoutDoc EmbeddingDoc FlattenDoc FullyConnectedDoc SymbolDoc",
     },
     "how MXNet's DataLoader passes arrays between processes": {
-        "mxnet.gluon.data.dataloader": "ConnectionWrapper DataLoaderV1 fetcher_loop_v1 rebuild_ndarray rebuild_np_ndarray "
+        "mxnet.gluon.data.dataloader": "ConnectionWrapper fetcher_loop_v1 rebuild_ndarray rebuild_np_ndarray "
                                        "reduce_ndarray reduce_np_ndarray worker_loop_v1",
     },
     "sums of files that are no longer published": {
@@ -107,6 +107,7 @@ def test_what_is_without_meaning_is_really_not_there(mxnet, module, name):
     ("from mxnet.gluon.utils import _get_repo_url, _get_repo_file_url, _indent, _brief_print_list, check_sha1, download", ""),
     ("from mxnet.gluon.loss import _apply_weighting, _reshape_like, Loss", ""),
     ("from mxnet.gluon.data.dataloader import _MultiWorkerIter, ForkingPickler, default_batchify_fn, _thread_worker_initializer", ""),
+    ("from mxnet.gluon.data.dataloader import DataLoader, DataLoaderV1", ""),
     ("from mxnet.gluon.data.dataset import recordio, Dataset", ""),
     ("from mxnet.gluon.data.vision.datasets import *", "MNIST CIFAR10 ImageFolderDataset"),
     ("from mxnet.gluon.data.vision.transforms import Compose, ToTensor", ""),

@@ -99,9 +99,22 @@ def test_a_loop_in_a_graph_takes_any_length():
     (lambda: contrib.Conv1DRNNCell((2, 6), 3, 9, 3), "leaves nothing"),
     (lambda: contrib.VariationalDropoutCell(rnn.BidirectionalCell(rnn.RNNCell(2), rnn.RNNCell(2)), drop_states=0.1), "BidirectionalCell has no steps"),
     (lambda: contrib.LSTMPCell(4, 2, prefix="c_")(nd.ones((2, 3)), [nd.ones((2, 4))] * 2), r"LSTMPCell 'c': state 0 must be \(batch, 2\)"),
+    (lambda: contrib.Conv2DLSTMCell((2, 6, 6), 3, 3, 3, prefix="c_")(nd.ones((2, 2, 5, 5)), [nd.ones((2, 3, 4, 4))] * 2),
+     r"Conv2DLSTMCell 'c': inputs must be \(batch, 2, 6, 6\), as input_shape says, got \(2, 2, 5, 5\)"),
+    (lambda: contrib.Conv1DRNNCell((2, 6), 3, 3, 3, prefix="c_")(nd.ones((3, 2, 6)), [nd.ones((2, 3, 4))]),
+     r"Conv1DRNNCell 'c': state 0 must be \(batch, 3, 4\) with the batch of the inputs, 3, got \(2, 3, 4\)"),
+    (lambda: contrib.LSTMPCell(4, 2, prefix="c_")(nd.ones((3, 3)), [nd.ones((2, 2)), nd.ones((2, 4))]), r"LSTMPCell 'c': state 0 .* inputs, 3, got \(2, 2\)"),
     (lambda: contrib.Conv1DRNNCell((2, 6), 3, 3, 3, prefix="c_")(nd.ones((2, 2, 6)), [nd.ones((2, 3, 6))]), r"Conv1DRNNCell 'c': state 0 must be \(batch, 3, 4\)"),
     (lambda: dynamic_unroll(rnn.GRUCell(3), nd.ones((2, 2, 2)), None), "begin_state must be given"),
 ])
 def test_what_does_not_fit_is_refused(call, text):
     with pytest.raises(MXNetError, match=text):
         call()
+
+
+def test_a_state_of_batch_1_serves_all_rows_of_an_lstmp_cell():
+    """Its sums broadcast in MXNet, those of other cells do not."""
+    cell = contrib.LSTMPCell(4, 2)
+    cell.initialize()
+    one, all_ = (cell(nd.ones((3, 5)), [nd.ones((n, 2)), nd.ones((n, 4))])[0].asnumpy() for n in (1, 3))
+    assert (one == all_).all()

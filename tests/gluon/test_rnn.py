@@ -307,6 +307,7 @@ def test_cells_of_others_use_what_ours_use():
     (lambda: rnn.GRU(4, prefix="g_")(data(), None, nd.ones(2)), ValueError, "GRU 'g' takes no sequence_length"),
     (lambda: rnn.GRU(4, prefix="g_", use_sequence_length=True)(data()), ValueError, "sequence_length is missing"),
     (lambda: rnn.LSTMCell(4, prefix="c_")(data()[0], [nd.ones((2, 4))]), ValueError, r"LSTMCell 'c' has 2 state\(s\), got 1"),
+    (lambda: rnn.GRUCell(4, prefix="c_")(nd.ones((3, 5)), nd.ones((2, 4))), ValueError, r"GRUCell 'c': state 0 must be \(batch, 4\) with the batch of the inputs, 3"),
     (lambda: rnn.LSTMCell(4, prefix="c_")(data()[0], [nd.ones((2, 5))] * 2), ValueError, r"LSTMCell 'c': state 0 must be \(batch, 4\), got \(2, 5\)"),
     (lambda: rnn.RNNCell(4).unroll(4, data(), layout="TNC"), ValueError, r"\(5, 2, 3\) have 5 steps in axis 0, length is 4"),
     (lambda: rnn.RNNCell(4).unroll(4, [data()[0]]), ValueError, "inputs are 1 steps, length is 4"),

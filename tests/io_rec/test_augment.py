@@ -389,5 +389,5 @@ def test_parameters_are_read_as_mxnet_writes_them():
     assert (p.rand_crop, p.scale, p.resize, p.mean_r) == (True, 0.5, 8, 0.0)
     with pytest.raises(TypeError, match="test: parameter resize must be int, got .big"):
         parse("test", [AUGMENT_PARAMETERS], {"resize": "big"})
-    with pytest.warns(UserWarning, match=r"rand_croop \(meant rand_crop\?\)"):
+    with pytest.warns(UserWarning, match=r"'rand_croop' \(meant 'rand_crop'\?\)"):
         parse("test", [AUGMENT_PARAMETERS], {"rand_croop": True})

@@ -477,7 +477,7 @@ def test_wrong_parameters(ten, kind, parameters, word):
 def test_required_and_unknown_parameters(ten):
     with pytest.raises(TypeError, match="needs parameter batch_size"):
         ImageRecordIter(path_imgrec=ten, data_shape=(1, 2, 2))
-    with pytest.warns(MXNetWarning, match=r"no parameter suffle \(meant shuffle\?\)"):
+    with pytest.warns(MXNetWarning, match=r"no parameter 'suffle' \(meant 'shuffle'\?\): left out"):
         tiny(ten, suffle=True).close()
     it = ImageRecordIter(
         path_imgrec=ten, data_shape="(1, 2, 2)", batch_size="4", shuffle="False", dtype=np.uint8

@@ -31,7 +31,8 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "executor_manager": {"compat.helpers": "_load_data _load_general _load_label"},
     "gluon.block": {"compat.helpers": "_flatten _regroup"},
     "gluon.contrib.rnn.rnn_cell": {"compat.helpers": "tensor_types"},
-    "gluon.data.dataloader": {"compat.helpers": "Queue SimpleQueue _MultiWorkerIter _as_in_context _thread_worker_fn _thread_worker_initializer _worker_fn "
+    "gluon.data.dataloader": {"gluon.data.dataloader": "DataLoaderV1=DataLoader",
+                              "compat.helpers": "Queue SimpleQueue _MultiWorkerIter _as_in_context _thread_worker_fn _thread_worker_initializer _worker_fn "
                                                 "_worker_initializer"},
     "gluon.data.dataset": {"gluon.data.dataset": "_FilteredDataset=_SampledDataset _LazyTransformDataset=_TransformedDataset "
                                                  "_TransformFirstClosure=_First",

@@ -257,8 +257,8 @@ def parse(owner, tables, given):
         import difflib
 
         near = {name: difflib.get_close_matches(name, specs, 1) for name in unknown}
-        told = ", ".join(f"{name} (meant {near[name][0]}?)" if near[name] else name for name in unknown)
-        warnings.warn(f"{owner} has no parameter {told}; left out", MXNetWarning, stacklevel=4)
+        told = ", ".join(f"{name!r} (meant {near[name][0]!r}?)" if near[name] else repr(name) for name in unknown)
+        warnings.warn(f"{owner} has no parameter {told}: left out", MXNetWarning, stacklevel=4)
     values = {}
     for name, spec in specs.items():
         if name in given:

@@ -36,7 +36,7 @@ class _Cell(HybridRecurrentCell):
         self.i2h_weight.shape = self._gates * self._hidden_size, inputs.shape[-1]
 
     def __call__(self, inputs, states):
-        return super().__call__(inputs, check_states(self, states))
+        return super().__call__(inputs, check_states(self, inputs, states))
 
     def _products(self, F, inputs, state, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
         """The name of the step, and the products with input and state."""

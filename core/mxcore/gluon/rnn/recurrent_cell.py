@@ -24,8 +24,8 @@ def states_for(cell, F, given, inputs, batch_size):
     return cell.begin_state(func=F.zeros, batch_size=batch_size)
 
 
-def check_states(cell, states):
-    """The states as a list, if they are as many as the cell has and of its sizes.
+def check_states(cell, inputs, states, spread=False):
+    """The states as a list, if they are as many as the cell has, of its sizes and of the batch of the inputs (with `spread`, or of one).
 
     Raises
     ------
@@ -36,10 +36,15 @@ def check_states(cell, states):
     wanted = cell.state_info(0)
     if len(states) != len(wanted):
         raise error(ValueError, f"{type(cell).__name__} '{cell.name}' has {len(wanted)} state(s), got {len(states)}; begin_state() makes them")
+    batch = inputs.shape[0] if isinstance(inputs, nd.NDArray) and inputs.shape else None
     for i, (state, info) in enumerate(zip(states, wanted)):
-        shape = getattr(state, "shape", None) if isinstance(state, nd.NDArray) else None
-        if shape is not None and shape[1:] != tuple(info["shape"])[1:]:
-            raise error(ValueError, f"{type(cell).__name__} '{cell.name}': state {i} must be (batch, {', '.join(map(str, info['shape'][1:]))}), got {shape}")
+        if not isinstance(state, nd.NDArray):
+            continue
+        sizes, told = tuple(info["shape"])[1:], f"{type(cell).__name__} '{cell.name}': state {i} must be (batch, {', '.join(map(str, info['shape'][1:]))})"
+        if state.shape[1:] != sizes:
+            raise error(ValueError, f"{told}, got {state.shape}")
+        if batch not in (None, state.shape[0]) and not (spread and state.shape[0] == 1):
+            raise error(ValueError, f"{told} with the batch of the inputs, {batch}, got {state.shape}; begin_state(batch_size={batch}) makes states to begin with")
     return states
 
 

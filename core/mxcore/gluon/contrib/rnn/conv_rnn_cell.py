@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....base import error
+from ....ndarray import NDArray
 from ...rnn.cells import GRUCell, LSTMCell, RNNCell
 from ...rnn.recurrent_cell import HybridRecurrentCell
 
@@ -56,6 +57,12 @@ class _ConvCell:
                                    ("h2h_weight", (rows, *self._placed(hidden_channels, h2h_kernel)), h2h_weight_initializer),
                                    ("i2h_bias", (rows,), i2h_bias_initializer), ("h2h_bias", (rows,), h2h_bias_initializer)):  # fmt: skip
             setattr(self, label, self.params.get(label, shape=shape, init=init, allow_deferred_init=True))
+
+    def __call__(self, inputs, states):
+        if isinstance(inputs, NDArray) and inputs.shape[1:] != self._input_shape:
+            sizes = ", ".join(map(str, self._input_shape))
+            raise error(ValueError, f"{type(self).__name__} '{self.name}': inputs must be (batch, {sizes}), as input_shape says, got {inputs.shape}")
+        return super().__call__(inputs, states)
 
     def _placed(self, channels, sizes):
         return (channels, *sizes) if self._axis == 1 else (*sizes, channels)

@@ -138,7 +138,7 @@ class LSTMPCell(HybridRecurrentCell):
         self.i2h_weight.shape = 4 * self._hidden_size, inputs.shape[-1]
 
     def __call__(self, inputs, states):
-        return super().__call__(inputs, check_states(self, states))
+        return super().__call__(inputs, check_states(self, inputs, states, spread=True))
 
     def hybrid_forward(self, F, inputs, states, i2h_weight, h2h_weight, h2r_weight, i2h_bias, h2h_bias):
         step, rows = f"t{self._counter}_", 4 * self._hidden_size
