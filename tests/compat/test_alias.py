@@ -142,6 +142,14 @@ def test_parts_of_a_package_do_not_reach_mxcore(mxnet):
     assert "basic_layers" not in vars(mxcore.gluon.nn) and mxcore.gluon.nn.__name__ == "mxcore.gluon.nn"
 
 
+def test_cells_of_toolkits_begin_where_their_inputs_are(mxnet):
+    from mxnet.gluon.rnn.rnn_cell import _get_begin_state
+
+    x = mxcore.nd.ones((2, 3), ctx=mxcore.cpu(1))
+    states = _get_begin_state(mxcore.gluon.rnn.LSTMCell(4), mxnet.nd, None, [x], 2)
+    assert [s.context for s in states] == [mxcore.cpu(1)] * 2
+
+
 def test_functions_hide_parts_of_their_name(mxnet):
     importlib.import_module("mxnet.gluon.model_zoo.vision.alexnet")
     assert mxnet.gluon.model_zoo.vision.alexnet is mxcore.gluon.model_zoo.vision.alexnet

@@ -17,8 +17,8 @@ def states_for(cell, F, given, inputs, batch_size):
     """The states given, or the cell's own to begin with, where the inputs are."""
     if given is not None:
         return given
-    if F is nd:
-        first = inputs if is_one(inputs) else inputs[0]
+    first = inputs if is_one(inputs) else inputs[0]
+    if isinstance(first, nd.NDArray):
         with first.context:
             return cell.begin_state(func=F.zeros, batch_size=batch_size)
     return cell.begin_state(func=F.zeros, batch_size=batch_size)
