@@ -1,12 +1,14 @@
 """Functions and augmenters of images: what golden files do not show."""
 import json
 import random
+import warnings
 
 import numpy as np
 import pytest
 
 import mxcore as mx
 from mxcore.base import MXNetError
+from mxcore.image.det_augmenters import areas
 from mxcore.image.functions import interpolation
 
 from ..golden.image_cases import IMAGES
@@ -107,3 +109,10 @@ def test_windows_hold_what_they_promise(picture):
 @pytest.mark.parametrize("sizes, method", [((), 2), ((4, 4, 8, 8), 2), ((8, 8, 4, 4), 3), ((8, 4, 4, 8), 1), ((4, 4, 4, 4), 1)])
 def test_methods_that_other_libraries_ask_for(sizes, method):  # GluonCV
     assert interpolation(9, sizes) == method and interpolation(4, sizes) == 4
+
+
+def test_boxes_without_end_have_no_area_and_say_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = areas(np.array([[0, 0, np.inf, 0], [0, 0, 3e38, 3e38], [0, 0, 2, 3], [1, 1, 0, 2]], np.float32))
+    assert not found[0] > 0 and found[2:].tolist() == [6, 0]

@@ -146,7 +146,8 @@ class _Window(DetAugmenter):
 
 def areas(boxes):
     """The areas of boxes (…, 4), 0 where right is left of left."""
-    return np.maximum(0, boxes[:, 2] - boxes[:, 0]) * np.maximum(0, boxes[:, 3] - boxes[:, 1])
+    with np.errstate(invalid="ignore", over="ignore"):  # an endless box of no height has no area either
+        return np.maximum(0, boxes[:, 2] - boxes[:, 0]) * np.maximum(0, boxes[:, 3] - boxes[:, 1])
 
 
 class DetRandomCropAug(_Window):
