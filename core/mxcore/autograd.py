@@ -118,6 +118,8 @@ def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> 
 
 def _heads(heads: Any, head_grads: Any) -> tuple[list[Any], list[Any] | None]:
     heads = _listed(heads)
+    if not heads:
+        raise error(ValueError, "there are no heads to begin with: give the array, or the arrays, whose gradients are wanted")
     if head_grads is None:
         return heads, None
     head_grads = _listed(head_grads)

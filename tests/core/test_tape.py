@@ -49,6 +49,12 @@ def test_head_gradients_and_several_heads():
         c.backward(mx.nd.ones((3,)))
 
 
+@pytest.mark.parametrize("call", [lambda: autograd.backward([]), lambda: autograd.grad((), [])])
+def test_no_heads(call):
+    with pytest.raises(ValueError, match="there are no heads"):
+        call()
+
+
 def test_a_graph_is_freed_by_backward_unless_retained():
     x = var([2])
     with autograd.record():

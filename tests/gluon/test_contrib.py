@@ -58,7 +58,7 @@ def test_sparse_embedding():
 def test_sync_batch_norm(hybrid):
     contexts = [mx.cpu(0), mx.cpu(1)]
     layer = cnn.SyncBatchNorm(num_devices=2, momentum=0.5)
-    assert "ndev=2" in repr(layer) and layer.prefix.startswith("syncbatchnorm")
+    assert f"ndev=2, key={layer.prefix!r}" in repr(layer) and layer.prefix.startswith("syncbatchnorm")
     layer.initialize(ctx=contexts)
     if hybrid:
         layer.hybridize()

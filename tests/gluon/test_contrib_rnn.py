@@ -105,6 +105,10 @@ def test_a_loop_in_a_graph_takes_any_length():
      r"Conv1DRNNCell 'c': state 0 must be \(batch, 3, 4\) with the batch of the inputs, 3, got \(2, 3, 4\)"),
     (lambda: contrib.LSTMPCell(4, 2, prefix="c_")(nd.ones((3, 3)), [nd.ones((2, 2)), nd.ones((2, 4))]), r"LSTMPCell 'c': state 0 .* inputs, 3, got \(2, 2\)"),
     (lambda: contrib.Conv1DRNNCell((2, 6), 3, 3, 3, prefix="c_")(nd.ones((2, 2, 6)), [nd.ones((2, 3, 6))]), r"Conv1DRNNCell 'c': state 0 must be \(batch, 3, 4\)"),
+    (lambda: contrib.LSTMPCell(4, 2, input_size=3, prefix="c_")(nd.ones((2, 5)), [nd.ones((2, 2)), nd.ones((2, 4))]),
+     r"LSTMPCell 'c': inputs \(2, 5\) have 5 features, the cell was made for 3"),
+    (lambda: contrib.LSTMPCell(4, 2.5), "LSTMPCell: projection_size must be a whole number from 1, got 2.5"),
+    (lambda: contrib.Conv1DRNNCell((2, 6), "a", 3, 3), "hidden_channels must be a whole number from 1, got 'a'"),
     (lambda: dynamic_unroll(rnn.GRUCell(3), nd.ones((2, 2, 2)), None), "begin_state must be given"),
 ])
 def test_what_does_not_fit_is_refused(call, text):
@@ -112,9 +116,22 @@ def test_what_does_not_fit_is_refused(call, text):
         call()
 
 
-def test_a_state_of_batch_1_serves_all_rows_of_an_lstmp_cell():
-    """Its sums broadcast in MXNet, those of other cells do not."""
-    cell = contrib.LSTMPCell(4, 2)
+@pytest.mark.parametrize("cell, inputs, states", [
+    (lambda: contrib.LSTMPCell(4, 2), (5,), [(2,), (4,)]), (lambda: contrib.Conv1DRNNCell((2, 6), 3, 3, 3), (2, 6), [(3, 4)]),
+    (lambda: contrib.Conv2DLSTMCell((2, 6, 5), 3, 3, 3, 1), (2, 6, 5), [(3, 6, 5)] * 2), (lambda: contrib.Conv1DGRUCell((2, 6), 3, 3, 3), (2, 6), [(3, 4)]),
+])  # fmt: skip
+def test_a_state_of_batch_1_serves_all_rows(cell, inputs, states):
+    """Sums of these cells broadcast in MXNet, those of other cells do not."""
+    cell = cell()
     cell.initialize()
-    one, all_ = (cell(nd.ones((3, 5)), [nd.ones((n, 2)), nd.ones((n, 4))])[0].asnumpy() for n in (1, 3))
-    assert (one == all_).all()
+    found = []
+    for n in (1, 3):
+        begin = [nd.full((n, *s), 0.5) for s in states]
+        for s in begin:
+            s.attach_grad()
+        with autograd.record():
+            output, _ = cell(nd.ones((3, *inputs)), begin)
+        output.backward()
+        found.append([output.asnumpy(), *(s.grad.asnumpy().sum(axis=0) for s in begin)])
+    for one, all_ in zip(*found):
+        np.testing.assert_allclose(one, all_, rtol=1e-5, atol=1e-6)

@@ -309,15 +309,22 @@ def test_cells_of_others_use_what_ours_use():
     (lambda: rnn.LSTMCell(4, prefix="c_")(data()[0], [nd.ones((2, 4))]), ValueError, r"LSTMCell 'c' has 2 state\(s\), got 1"),
     (lambda: rnn.GRUCell(4, prefix="c_")(nd.ones((3, 5)), nd.ones((2, 4))), ValueError, r"GRUCell 'c': state 0 must be \(batch, 4\) with the batch of the inputs, 3"),
     (lambda: rnn.LSTMCell(4, prefix="c_")(data()[0], [nd.ones((2, 5))] * 2), ValueError, r"LSTMCell 'c': state 0 must be \(batch, 4\), got \(2, 5\)"),
-    (lambda: rnn.RNNCell(4).unroll(4, data(), layout="TNC"), ValueError, r"\(5, 2, 3\) have 5 steps in axis 0, length is 4"),
+    (lambda: rnn.RNNCell(4).unroll(4, data(), layout="TNC"), AssertionError, r"\(5, 2, 3\) have 5 steps in axis 0, length is 4"),
     (lambda: rnn.RNNCell(4).unroll(4, [data()[0]]), ValueError, "inputs are 1 steps, length is 4"),
     (lambda: rnn.RNNCell(4).unroll(4, data(), layout="CC"), ValueError, "layout 'CC' must have the axes T"),
     (lambda: rnn.RNNCell(4).unroll(1, [3]), TypeError, "inputs must be an array or symbol, or a list of them, got int"),
     (lambda: rnn.RNNCell(4).unroll(None, mx.sym.var("x")), ValueError, "give length"),
     (lambda: both()(data()[0], []), NotImplementedError, "cannot be stepped"), (lambda: rnn.ZoneoutCell(both()), ValueError, "no steps to change"),
-    (lambda: rnn.ResidualCell(rnn.ResidualCell(rnn.GRUCell(3, prefix="c_")).base_cell), ValueError, "GRUCell 'c' is used by a modifier cell already"),
-    (lambda: rnn.ResidualCell(rnn.GRUCell(3, prefix="c_")).base_cell.begin_state(), ValueError, "call that instead"),
-    (lambda: rnn.DropoutCell("a"), TypeError, "rate must be a number, got str"),
+    (lambda: rnn.ResidualCell(rnn.ResidualCell(rnn.GRUCell(3, prefix="c_")).base_cell), AssertionError, "GRUCell 'c' is used by a modifier cell already"),
+    (lambda: rnn.ResidualCell(rnn.GRUCell(3, prefix="c_")).base_cell.begin_state(), AssertionError, "call that instead"),
+    (lambda: rnn.LSTMCell("a"), ValueError, "LSTMCell: hidden_size must be a whole number from 1, got 'a'"),
+    (lambda: rnn.GRUCell(4, input_size=3, prefix="c_")(nd.ones((2, 5)), nd.ones((2, 4))), ValueError,
+     r"GRUCell 'c': inputs \(2, 5\) have 5 features, the cell was made for 3"),
+    (lambda: made(residual())(nd.ones((2, 4)), nd.ones((2, 3))), ValueError,
+     r"ResidualCell 'c_residualcell' adds .* GRUCell\(4 -> 9\): inputs \(2, 4\), outputs \(2, 3\)"),
+    (lambda: made(residual()).unroll(3, nd.ones((2, 3, 4)), merge_outputs=True), ValueError, r"'c_residualcell' .* \(2, 3, 4\), outputs \(2, 3, 3\)"),
+    (lambda: made(residual()).unroll(3, nd.ones((2, 3, 4)), merge_outputs=False), ValueError, r"'c_residualcell' .* \(2, 4\), outputs \(2, 3\)"),
+    (lambda: rnn.DropoutCell("a"), AssertionError, "rate must be a number, got str"),
     (lambda: rnn.ResidualCell(5), TypeError, "ResidualCell goes around a cell: base_cell must be a RecurrentCell, got int"),
     (lambda: rnn.ZoneoutCell(5), TypeError, "base_cell must be a RecurrentCell, got int"),
     (lambda: rnn.LSTM(4, 0), ValueError, "LSTM: num_layers must be a whole number from 1, got 0"),
@@ -334,6 +341,10 @@ def test_what_does_not_fit_is_refused(call, kind, text):
 
 def both():
     return rnn_cases.both(rnn)
+
+
+def residual():
+    return rnn.ResidualCell(rnn.GRUCell(3, prefix="c_"))
 
 
 def stacked():

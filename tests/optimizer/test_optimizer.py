@@ -25,7 +25,7 @@ def test_names(name):
 
 
 def test_unknown_names_suggest_near_ones():
-    with pytest.raises(MXNetError, match="'adam'"):
+    with pytest.raises(ValueError, match="'adam'"):
         opt.Optimizer.create_optimizer("adm")
 
 

@@ -58,8 +58,6 @@ def test_weights_packed_and_unpacked(name):
 def test_buckets(name):
     entry = golden("iterator", name)
     facts, arrays = cases.batches(mx, name)
-    if "discarded 0 " in entry["facts"]["told"]:  # nothing happened, nothing is said
-        entry["facts"]["told"] = ""
     assert facts == entry["facts"]
     assert len(arrays) == len(entry["arrays"])
     for a, number in zip(arrays, entry["arrays"]):

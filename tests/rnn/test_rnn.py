@@ -117,13 +117,13 @@ BAD = {
                              "needs the whole sequence"),
     "wrapped": (lambda: _wrapped().begin_state(), ValueError, "wrapped by another cell"),
     "zoneout of fused": (lambda: rnn.ZoneoutCell(rnn.FusedRNNCell(2)), ValueError, "unfuse"),
-    "zoneout of both": (lambda: rnn.ZoneoutCell(rnn.FusedRNNCell(2, bidirectional=True).unfuse()), ValueError, "around the cells in it"),
-    "dropout": (lambda: rnn.DropoutCell("a lot"), ValueError, "from 0 to below 1, got 'a lot'"),
+    "zoneout of both": (lambda: rnn.ZoneoutCell(rnn.FusedRNNCell(2, bidirectional=True).unfuse()), AssertionError, "around the cells in it"),
+    "dropout": (lambda: rnn.DropoutCell("a lot"), AssertionError, "from 0 to below 1, got 'a lot'"),
     "no cell": (lambda: rnn.SequentialRNNCell().add(mx.sym.tanh), TypeError, "a cell of mx.rnn"),
-    "params twice": (lambda: rnn.SequentialRNNCell(params=rnn.RNNParams()).add(_shared()), ValueError, "not to both"),
-    "even kernel": (lambda: rnn.ConvRNNCell((1, 2, 5, 5), 3, h2h_kernel=(2, 2)), ValueError, "odd sizes"),
+    "params twice": (lambda: rnn.SequentialRNNCell(params=rnn.RNNParams()).add(_shared()), AssertionError, "not to both"),
+    "even kernel": (lambda: rnn.ConvRNNCell((1, 2, 5, 5), 3, h2h_kernel=(2, 2)), AssertionError, "odd sizes"),
     "unpack nothing": (lambda: rnn.LSTMCell(2).unpack_weights({"lstm_x": 1}), ValueError, "needs 'lstm_i2h_weight'.*'lstm_x'"),
-    "unpack another": (lambda: rnn.FusedRNNCell(2).unpack_weights({"lstm_parameters": mx.nd.ones(7)}), ValueError, "7 numbers .* fit no lstm"),
+    "unpack another": (lambda: rnn.FusedRNNCell(2).unpack_weights({"lstm_parameters": mx.nd.ones(7)}), AssertionError, "7 numbers .* fit no lstm"),
     "pack another": (lambda: rnn.FusedRNNCell(2, mode="rnn_tanh").pack_weights(
         {"rnn_tanh_l0_i2h_weight": mx.nd.ones((2, 3)), "rnn_tanh_l0_h2h_weight": mx.nd.ones((2, 3))}), ValueError, r"\(2, 2\) is needed"),
     "step of the base": (lambda: rnn.BaseRNNCell()(x(), []), NotImplementedError, "defines __call__"),
@@ -142,6 +142,12 @@ def test_wrong_arguments(name):
     with pytest.raises(mx.MXNetError, match=text) as e:
         what()
     assert isinstance(e.value, kind)
+
+
+def test_buckets_without_a_sentence_are_none(capsys):
+    it = rnn.BucketSentenceIter([[1], [2], [1, 2, 3]], 1, buckets=[9, 1, 3, 5])
+    assert (it.buckets, it.default_bucket_key, it.provide_data[0].shape) == ([1, 3], 3, (1, 3))
+    assert capsys.readouterr().out == "WARNING: discarded 0 sentences longer than the largest bucket.\n"
 
 
 def test_cells_of_ones_own_use_what_mxnets_have():

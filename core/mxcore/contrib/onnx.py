@@ -26,6 +26,13 @@ def import_model(model_file: str) -> NoReturn:
     ------
     MXNetError
         (also ImportError) always, as MXNet does without the package onnx.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.contrib.onnx.import_model("net.onnx")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    mxcore...Error: onnx.import_model: operators of ONNX cannot be translated here...
     """
     _refuse("import_model")
 
@@ -41,6 +48,13 @@ def get_model_metadata(model_file: str) -> NoReturn:
     ------
     MXNetError
         (also ImportError) always.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.contrib.onnx.get_model_metadata("net.onnx")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    mxcore...Error: onnx.get_model_metadata: operators of ONNX cannot be translated here...
     """
     _refuse("get_model_metadata")
 
@@ -58,5 +72,12 @@ def import_to_gluon(model_file: str, ctx: Any) -> NoReturn:
     ------
     MXNetError
         (also ImportError) always.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> mx.contrib.onnx.import_to_gluon("net.onnx", mx.cpu())  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    mxcore...Error: onnx.import_to_gluon: operators of ONNX cannot be translated here...
     """
     _refuse("import_to_gluon")

@@ -205,6 +205,17 @@ def deformable_convolution(k, p, data, offset, weight, bias=None):
     -----
     Behaviour matched: MXNet 1.9.1 ``contrib.DeformableConvolution``: beyond its first pixels an image is zero; its last ones reach on for a pixel.
     Source: Dai et al., "Deformable convolutional networks", 2017.
+
+    Examples
+    --------
+    A window of one place, moved by a row:
+
+    >>> import mxcore as mx
+    >>> image = mx.nd.arange(9).reshape((1, 1, 3, 3))
+    >>> down = mx.nd.concat(mx.nd.ones((1, 1, 3, 3)), mx.nd.zeros((1, 1, 3, 3)), dim=1)
+    >>> mx.nd.contrib.DeformableConvolution(image, down, mx.nd.ones((1, 1, 1, 1)), kernel=(1, 1), num_filter=1, no_bias=True)[0, 0, :2].asnumpy()
+    array([[3., 4., 5.],
+           [6., 7., 8.]], dtype=float32)
     """
     return _forward(k, p, data, offset, None, weight, bias)
 
@@ -240,6 +251,17 @@ def modulated_deformable_convolution(k, p, data, offset, mask, weight, bias=None
     -----
     Behaviour matched: MXNet 1.9.1 ``contrib.ModulatedDeformableConvolution``, whose gradients run on GPUs only: images fade to zero within a pixel
     of their edges. Source: Zhu et al., "Deformable ConvNets v2", 2018.
+
+    Examples
+    --------
+    A window of one place, moved by nothing and weighed a half:
+
+    >>> import mxcore as mx
+    >>> image = mx.nd.arange(4).reshape((1, 1, 2, 2))
+    >>> still, half, weight = mx.nd.zeros((1, 2, 2, 2)), mx.nd.full((1, 1, 2, 2), 0.5), mx.nd.ones((1, 1, 1, 1))
+    >>> mx.nd.contrib.ModulatedDeformableConvolution(image, still, half, weight, kernel=(1, 1), num_filter=1, no_bias=True)[0, 0].asnumpy()
+    array([[0. , 0.5],
+           [1. , 1.5]], dtype=float32)
     """
     return _forward(k, p, data, offset, mask, weight, bias)
 

@@ -7,7 +7,6 @@
 >>> weight.asnumpy()
 array([0.5, 2.5], dtype=float32)
 """
-from .. import registry as _registry
 from .._lent import lent
 from . import contrib
 from .adadelta import AdaDelta
@@ -32,7 +31,7 @@ from .test import Test
 from .updater import Updater, get_updater
 
 register = Optimizer.register
-create = _registry.get_create_func(Optimizer, "optimizer")
+create = Optimizer.create_optimizer
 
 __all__ = ["AdaDelta", "AdaGrad", "Adam", "Adamax", "DCASGD", "FTML", "Ftrl", "LAMB", "LARS", "LBSGD", "NAG",
            "NDabs", "Nadam", "Optimizer", "RMSProp", "SGD", "SGLD", "Signum", "Test", "Updater", "ccSGD",

@@ -145,8 +145,14 @@ class Optimizer:
         Raises
         ------
         MXNetError
-            (also KeyError) if no optimizer has that name.
+            (also ValueError) if no optimizer has that name.
         """
+        if isinstance(name, str) and not name.startswith(("[", "{")):
+            try:
+                found = _shared.lookup(_KIND, name.lower())
+            except KeyError as e:
+                raise error(ValueError, str(e)) from None
+            return found(**kwargs)
         return _registry.get_create_func(Optimizer, _KIND)(name, **kwargs)
 
     # -- what subclasses define

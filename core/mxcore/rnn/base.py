@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import ndarray, symbol
-from ..base import error
+from ..base import asserted, error
 from .params import RNNParams
 from .sequence import normalized
 
@@ -125,7 +125,7 @@ class BaseRNNCell:
             (also ValueError) if another cell wraps this one; ask that.
         """
         if self._modified:
-            raise error(ValueError, f"begin_state: this {type(self).__name__} is wrapped by another cell (zoneout, residual); call "
+            raise asserted(ValueError, f"begin_state: this {type(self).__name__} is wrapped by another cell (zoneout, residual); call "
                                     "begin_state of that")
         states = []
         for info in self.state_info:

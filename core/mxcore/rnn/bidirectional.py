@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import symbol
-from ..base import error
+from ..base import asserted, error
 from .base import BaseRNNCell
 from .container import Container
 from .params import RNNParams
@@ -46,7 +46,7 @@ class BidirectionalCell(Container):
                 raise error(TypeError, f"BidirectionalCell: two cells of mx.rnn are needed, got {type(cell).__name__}")
             if self._override_cell_params:
                 if not cell._own_params:
-                    raise error(ValueError, "BidirectionalCell: give params to it or to its cells, not to both")
+                    raise asserted(ValueError, "BidirectionalCell: give params to it or to its cells, not to both")
                 cell.params._params.update(self.params._params)
         self.params._params.update(l_cell.params._params)
         self.params._params.update(r_cell.params._params)

@@ -5,7 +5,7 @@ import functools
 from typing import Any
 
 from .. import symbol
-from ..base import error
+from ..base import asserted
 from .base import BaseRNNCell
 from .params import RNNParams
 from .steps import GRUStep, LSTMStep, SimpleStep
@@ -55,7 +55,7 @@ class BaseConvRNNCell(BaseRNNCell):
                  h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros",
                  activation: Any = _leaky, prefix: str | None = None, params: RNNParams | None = None, conv_layout: str = "NCHW") -> None:
         if any(k % 2 == 0 for k in h2h_kernel):
-            raise error(ValueError, f"{type(self).__name__}: h2h_kernel must have odd sizes, so that the state keeps its own, "
+            raise asserted(ValueError, f"{type(self).__name__}: h2h_kernel must have odd sizes, so that the state keeps its own, "
                                     f"got {tuple(h2h_kernel)}")
         super().__init__(prefix=self._default_prefix if prefix is None else prefix, params=params)
         self._num_hidden, self._activation, self._conv_layout = num_hidden, activation, conv_layout

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import initializer, ndarray, symbol
-from ..base import error
+from ..base import asserted, error
 from ..initializer.fused_rnn import GATES
 from .base import BaseRNNCell
 from .basic import GRUCell, LSTMCell, RNNCell
@@ -121,7 +121,7 @@ class FusedRNNCell(BaseRNNCell):
         h, b = self._num_hidden, len(self._directions)
         width = arr.size / (b * h * self._num_gates) - (self._num_layers - 1) * (h + b * h + 2) - h - 2
         if width < 1 or width != int(width):
-            raise error(ValueError, f"unpack_weights: {arr.size} numbers in {self._parameter.name!r} fit no {self._mode} of "
+            raise asserted(ValueError, f"unpack_weights: {arr.size} numbers in {self._parameter.name!r} fit no {self._mode} of "
                                     f"{self._num_layers} layers, {b} directions and {h} hidden units")
         args.update((name, part.copy()) for name, part in self._slice_weights(arr, int(width), h).items())
         return args

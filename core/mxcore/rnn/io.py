@@ -82,7 +82,7 @@ class BucketSentenceIter(DataIter):
         As `encode_sentences` gives them.
     batch_size : int
     buckets : list of int, optional
-        Lengths; those with at least `batch_size` sentences unless told.
+        Lengths, of which those without a sentence are left out; all with at least `batch_size` sentences unless told.
     invalid_label : int
         Fills up data and labels.
     data_name, label_name : str
@@ -103,6 +103,7 @@ class BucketSentenceIter(DataIter):
     --------
     >>> import mxcore as mx
     >>> it = mx.rnn.BucketSentenceIter([[1, 2], [3, 4, 5]], 1, buckets=[4], invalid_label=0)
+    WARNING: discarded 0 sentences longer than the largest bucket.
     >>> sorted(it.next().data[0].asnumpy()[0].tolist() for _ in range(2))
     [[1.0, 2.0, 0.0, 0.0], [3.0, 4.0, 5.0, 0.0]]
     """
@@ -129,8 +130,9 @@ class BucketSentenceIter(DataIter):
             row = np.full((self.buckets[b],), invalid_label, dtype=dtype)
             row[:len(s)] = s
             rows[b].append(row)
-        if left_out:
-            print(f"WARNING: discarded {left_out} sentences longer than the largest bucket.")
+        print(f"WARNING: discarded {left_out} sentences longer than the largest bucket.")
+        if any(rows):  # buckets without a sentence are none, as in MXNet: the default bucket is the largest one used
+            self.buckets, rows = map(list, zip(*((b, r) for b, r in zip(self.buckets, rows) if r)))
         self.data = [np.asarray(r, dtype=dtype) for r in rows]
         self.batch_size, self.data_name, self.label_name = batch_size, data_name, label_name
         self.dtype, self.invalid_label, self.layout = dtype, invalid_label, layout

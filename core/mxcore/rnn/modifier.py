@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import symbol
-from ..base import error
+from ..base import asserted, error
 from .base import BaseRNNCell
 from .bidirectional import BidirectionalCell
 from .fused import FusedRNNCell
@@ -110,10 +110,10 @@ class ZoneoutCell(ModifierCell):
 
     def __init__(self, base_cell: BaseRNNCell, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0) -> None:
         if isinstance(base_cell, FusedRNNCell):
-            raise error(ValueError, "ZoneoutCell: a FusedRNNCell has no steps to change; call unfuse() on it first")
+            raise asserted(ValueError, "ZoneoutCell: a FusedRNNCell has no steps to change; call unfuse() on it first")
         if isinstance(base_cell, BidirectionalCell) or (
                 isinstance(base_cell, SequentialRNNCell) and any(isinstance(c, BidirectionalCell) for c in base_cell._cells)):
-            raise error(ValueError, "ZoneoutCell: a BidirectionalCell has no steps to change; put ZoneoutCell around the cells in it")
+            raise asserted(ValueError, "ZoneoutCell: a BidirectionalCell has no steps to change; put ZoneoutCell around the cells in it")
         super().__init__(base_cell)
         self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
         self.prev_output: Any = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import symbol
-from ..base import error
+from ..base import asserted, error
 
 __all__ = ["normalized", "time_axis"]
 
@@ -54,14 +54,14 @@ def normalized(length: int | None, inputs: Any, layout: str, merge: bool | None,
     if isinstance(inputs, symbol.Symbol):
         if merge is False:
             if len(inputs.list_outputs()) != 1:
-                raise error(ValueError, f"unroll: inputs is a group of {len(inputs.list_outputs())} symbols; give list(inputs) for one "
+                raise asserted(ValueError, f"unroll: inputs is a group of {len(inputs.list_outputs())} symbols; give list(inputs) for one "
                                         "a step, or one symbol with an axis of time")
             inputs = list(symbol.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=1))
     else:
         if not isinstance(inputs, (list, tuple)) or not all(isinstance(i, symbol.Symbol) for i in inputs):
             raise error(TypeError, f"unroll: inputs must be a Symbol or a list of them, got {_kind(inputs)}")
         if length is not None and len(inputs) != length:
-            raise error(ValueError, f"unroll: {len(inputs)} inputs for {length} steps")
+            raise asserted(ValueError, f"unroll: {len(inputs)} inputs for {length} steps")
         if merge:
             inputs = symbol.Concat(*[symbol.expand_dims(i, axis=axis) for i in inputs], dim=axis)
             in_axis = axis

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..base import error
+from ..base import asserted, error
 from .base import BaseRNNCell
 from .bidirectional import BidirectionalCell
 from .container import Container
@@ -53,7 +53,7 @@ class SequentialRNNCell(Container):
             raise error(TypeError, f"add: a cell of mx.rnn is needed, got {type(cell).__name__}")
         if self._override_cell_params:
             if not cell._own_params:
-                raise error(ValueError, "add: give params to the stack or to its cells, not to both")
+                raise asserted(ValueError, "add: give params to the stack or to its cells, not to both")
             cell.params._params.update(self.params._params)
         self._cells.append(cell)
         self.params._params.update(cell.params._params)
@@ -68,7 +68,7 @@ class SequentialRNNCell(Container):
         found = []
         for cell, mine in self._shares(states):
             if isinstance(cell, BidirectionalCell):
-                raise error(ValueError, "a stack with a BidirectionalCell has no single step: it needs the whole sequence; call unroll()")
+                raise asserted(ValueError, "a stack with a BidirectionalCell has no single step: it needs the whole sequence; call unroll()")
             inputs, mine = cell(inputs, mine)
             found += mine
         return inputs, found

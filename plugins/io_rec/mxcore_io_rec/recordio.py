@@ -17,7 +17,7 @@ from multiprocessing.util import Finalize
 
 import numpy as np
 
-from mxcore.base import MXNetWarning, error
+from mxcore.base import MXNetWarning, asserted, error
 from mxcore.drafts import Draft, commit, settle
 
 from .framing import Damage, Window, find_record, frame, read_record, starts_record
@@ -183,7 +183,7 @@ class MXRecordIO:
             raise error(ValueError, f"{os.fspath(self.uri)!r} is closed; open() or reset() it first")
         if writable != self.writable:
             done, wanted = ("writing", "reading") if self.writable else ("reading", "writing")
-            raise error(ValueError, f"{os.fspath(self.uri)!r} is open for {done}, not for {wanted}")
+            raise asserted(ValueError, f"{os.fspath(self.uri)!r} is open for {done}, not for {wanted}")
         if writable and self.pid != os.getpid():
             raise error(
                 RuntimeError,

@@ -82,7 +82,7 @@ class BatchNorm(_Norm):
             ))  # fmt: skip
 
     def __repr__(self):
-        content = ", ".join(f"{key}={value}" for key, value in self._kwargs.items())
+        content = ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
         return f"{type(self).__name__}({content}, in_channels={self.gamma.shape[0] or None})"
 
     def cast(self, dtype):
@@ -134,7 +134,7 @@ class InstanceNorm(_Norm):
         self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
 
     def __repr__(self):
-        content = ", ".join(f"{key}={value}" for key, value in self._kwargs.items())
+        content = ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
         return f"{type(self).__name__}({content}, in_channels={self.gamma.shape[0]})"
 
     def hybrid_forward(self, F, x, gamma, beta):
@@ -178,7 +178,7 @@ class LayerNorm(_Norm):
         self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
 
     def __repr__(self):
-        content = ", ".join(f"{key}={value}" for key, value in self._kwargs.items())
+        content = ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
         return f"{type(self).__name__}({content}, in_channels={self.gamma.shape[0]})"
 
     def hybrid_forward(self, F, x, gamma, beta):
@@ -209,7 +209,7 @@ class GroupNorm(_Norm):
         self._kwargs = {"eps": epsilon, "num_groups": num_groups, "center": center, "scale": scale}
 
     def __repr__(self):
-        return f"{type(self).__name__}({', '.join(f'{key}={value}' for key, value in self._kwargs.items())})"
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self._kwargs.items())})"
 
     def hybrid_forward(self, F, x, gamma, beta):
         return F.GroupNorm(x, gamma, beta, num_groups=self._num_groups, eps=self._epsilon)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .recurrent_cell import HybridRecurrentCell, check_states
+from .recurrent_cell import HybridRecurrentCell, check_features, check_sizes, check_states
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell"]
 
@@ -18,6 +18,7 @@ class _Cell(HybridRecurrentCell):
     def __init__(self, hidden_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, input_size,
                  prefix, params):  # fmt: skip
         super().__init__(prefix=prefix, params=params)
+        check_sizes(self, hidden_size=hidden_size)
         self._hidden_size, self._input_size = hidden_size, input_size
         rows = self._gates * hidden_size
         for name, shape, init in (("i2h_weight", (rows, input_size), i2h_weight_initializer), ("h2h_weight", (rows, hidden_size), h2h_weight_initializer),
@@ -36,7 +37,12 @@ class _Cell(HybridRecurrentCell):
         self.i2h_weight.shape = self._gates * self._hidden_size, inputs.shape[-1]
 
     def __call__(self, inputs, states):
-        return super().__call__(inputs, check_states(self, inputs, states))
+        return super().__call__(inputs, self._fitting(inputs, states))
+
+    def _fitting(self, inputs, states):
+        """The states as a list, if inputs and states fit."""
+        check_features(self, inputs)
+        return check_states(self, inputs, states)
 
     def _products(self, F, inputs, state, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
         """The name of the step, and the products with input and state."""

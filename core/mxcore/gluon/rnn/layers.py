@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from numbers import Integral
 
 from ... import ndarray as nd
 from ...base import asserted, error
@@ -11,6 +10,7 @@ from ..block import HybridBlock
 from . import cells
 from .containers import BidirectionalCell, HybridSequentialRNNCell
 from .modifiers import DropoutCell
+from .recurrent_cell import check_sizes
 from .sequences import face, is_one
 
 __all__ = ["GRU", "LSTM", "RNN"]
@@ -39,9 +39,7 @@ class _RNNLayer(HybridBlock):
         super().__init__(**kwargs)
         if layout not in _LAYOUTS:
             raise asserted(ValueError, f"{type(self).__name__}: layout must be one of {' and '.join(_LAYOUTS)}, got {layout!r}")
-        for name, value in (("hidden_size", hidden_size), ("num_layers", num_layers)):
-            if not isinstance(value, Integral) or value < 1:
-                raise error(ValueError, f"{type(self).__name__}: {name} must be a whole number from 1, got {value!r}")
+        check_sizes(self, hidden_size=hidden_size, num_layers=num_layers)
         if projection_size and mode != "lstm":
             raise error(TypeError, f"{type(self).__name__}: only an LSTM takes projection_size")
         self._hidden_size, self._projection_size, self._num_layers = hidden_size, projection_size or None, num_layers

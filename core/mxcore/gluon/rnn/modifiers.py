@@ -41,7 +41,7 @@ class DropoutCell(HybridRecurrentCell):
     def __init__(self, rate, axes=(), prefix=None, params=None):
         super().__init__(prefix, params)
         if not isinstance(rate, Number):
-            raise error(TypeError, f"DropoutCell: rate must be a number, got {type(rate).__name__}")
+            raise asserted(TypeError, f"DropoutCell: rate must be a number, got {type(rate).__name__}")
         self._rate, self._axes = rate, axes
 
     def __repr__(self):
@@ -91,7 +91,7 @@ class ModifierCell(HybridRecurrentCell):
         if not isinstance(base_cell, RecurrentCell):
             raise error(TypeError, f"{type(self).__name__} goes around a cell: base_cell must be a RecurrentCell, got {type(base_cell).__name__}")
         if base_cell._modified:
-            raise error(ValueError, f"{type(base_cell).__name__} '{base_cell.name}' is used by a modifier cell already; one cell cannot be used twice")
+            raise asserted(ValueError, f"{type(base_cell).__name__} '{base_cell.name}' is used by a modifier cell already; one cell cannot be used twice")
         base_cell._modified = True
         super().__init__(prefix=base_cell.prefix + self._alias(), params=None)
         self.base_cell = base_cell
@@ -209,7 +209,14 @@ class ResidualCell(ModifierCell):
     def hybrid_forward(self, F, inputs, states):
         with _Free(self.base_cell):
             output, states = self.base_cell(inputs, states)
-        return F.elemwise_add(output, inputs, name=f"t{self._counter}_fwd"), states
+        return self._added(F, output, inputs, name=f"t{self._counter}_fwd"), states
+
+    def _added(self, F, output, inputs, **kwargs):
+        """The sum; the cell is named if the two do not fit."""
+        if isinstance(output, nd.NDArray) and output.shape != inputs.shape:
+            raise error(ValueError, f"{type(self).__name__} '{self.name}' adds its inputs to the outputs of {self.base_cell!r}: "
+                                    f"inputs {inputs.shape}, outputs {output.shape}")  # fmt: skip
+        return F.elemwise_add(output, inputs, **kwargs)
 
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
         self.reset()
@@ -221,5 +228,5 @@ class ResidualCell(ModifierCell):
         if valid_length is not None:
             inputs = masked(F, inputs, length, valid_length, axis, merge)
         if merge:
-            return F.elemwise_add(outputs, inputs), states
-        return [F.elemwise_add(a, b) for a, b in zip(outputs, inputs)], states
+            return self._added(F, outputs, inputs), states
+        return [self._added(F, a, b) for a, b in zip(outputs, inputs)], states

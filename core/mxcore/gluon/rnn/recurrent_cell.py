@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
+from numbers import Integral
+
 from ... import ndarray as nd
-from ...base import error
+from ...base import asserted, error
 from ..block import Block, HybridBlock
 from .sequences import formatted, is_one, last, masked
 
-__all__ = ["HybridRecurrentCell", "RecurrentCell", "check_states", "states_for"]
+__all__ = ["HybridRecurrentCell", "RecurrentCell", "check_features", "check_sizes", "check_states", "states_for"]
 
 #: Activations that are operators of their own.
 _OPERATORS = {"tanh", "relu", "sigmoid", "softsign"}
@@ -22,6 +25,34 @@ def states_for(cell, F, given, inputs, batch_size):
         with first.context:
             return cell.begin_state(func=F.zeros, batch_size=batch_size)
     return cell.begin_state(func=F.zeros, batch_size=batch_size)
+
+
+def check_sizes(block, **sizes):
+    """Refuse sizes that are no whole numbers from 1.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) that names the kind of block and the size.
+    """
+    for name, size in sizes.items():
+        if not isinstance(size, Integral) or size < 1:
+            raise error(ValueError, f"{type(block).__name__}: {name} must be a whole number from 1, got {size!r}")
+
+
+def check_features(cell, inputs):
+    """Refuse inputs of another number of features than the cell's weights have, if that is known.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) that names the cell.
+    """
+    if not isinstance(inputs, nd.NDArray):
+        return
+    wanted, found = cell.i2h_weight.shape[1], prod(inputs.shape[1:])
+    if wanted > 0 and found != wanted:
+        raise error(ValueError, f"{type(cell).__name__} '{cell.name}': inputs {inputs.shape} have {found} features, the cell was made for {wanted}")
 
 
 def check_states(cell, inputs, states, spread=False):
@@ -128,7 +159,7 @@ class RecurrentCell(Block):
 
     def _check_free(self):
         if self._modified:
-            raise error(ValueError, f"{type(self).__name__} '{self.name}' is used by a modifier cell (as ZoneoutCell): call that instead")
+            raise asserted(ValueError, f"{type(self).__name__} '{self.name}' is used by a modifier cell (as ZoneoutCell): call that instead")
 
     def _get_activation(self, F, inputs, activation, **kwargs):
         """Apply an activation, a name or a block; subclasses outside of this package call it, too."""

@@ -82,11 +82,11 @@ def formatted(length, inputs, layout, merge, in_layout=None):
         if F is nd:
             batch = inputs.shape[(in_layout or layout).find("N")]
             if length is not None and length != inputs.shape[in_axis]:
-                raise error(ValueError, f"unroll: inputs {inputs.shape} have {inputs.shape[in_axis]} steps in axis {in_axis}, length is {length}")
+                raise asserted(ValueError, f"unroll: inputs {inputs.shape} have {inputs.shape[in_axis]} steps in axis {in_axis}, length is {length}")
             length = inputs.shape[in_axis]
         elif merge is False:
             if len(inputs.list_outputs()) != 1:
-                raise error(ValueError, f"unroll: inputs is a group of {len(inputs.list_outputs())} symbols; give list(inputs) for one a step")
+                raise asserted(ValueError, f"unroll: inputs is a group of {len(inputs.list_outputs())} symbols; give list(inputs) for one a step")
             if length is None:
                 raise error(ValueError, "unroll: a symbol does not tell how many steps it has; give length")
         if merge is False:

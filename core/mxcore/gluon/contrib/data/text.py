@@ -143,6 +143,16 @@ class WikiText103(_WikiText):
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 ``gluon.contrib.data.text.WikiText103``.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from mxcore.gluon.contrib.data import text
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     _ = pathlib.Path(root, "wiki.valid.tokens").write_text("a rose is a rose\\n")
+    ...     words = text.WikiText103(root, segment="validation", seq_len=2)
+    >>> len(words), words.frequencies["rose"]
+    (2, 2)
     """
 
     _namespace = "wikitext-103"

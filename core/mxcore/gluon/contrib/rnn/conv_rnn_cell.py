@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ....base import error
+from ....base import asserted, error
 from ....ndarray import NDArray
 from ...rnn.cells import GRUCell, LSTMCell, RNNCell
-from ...rnn.recurrent_cell import HybridRecurrentCell
+from ...rnn.recurrent_cell import HybridRecurrentCell, check_sizes, check_states
 
 __all__ = ["Conv1DGRUCell", "Conv1DLSTMCell", "Conv1DRNNCell", "Conv2DGRUCell", "Conv2DLSTMCell", "Conv2DRNNCell", "Conv3DGRUCell",
            "Conv3DLSTMCell", "Conv3DRNNCell"]  # fmt: skip
@@ -23,6 +23,7 @@ class _ConvCell:
                  h2h_weight_initializer=None, i2h_bias_initializer="zeros", h2h_bias_initializer="zeros", conv_layout=None, activation="tanh",
                  prefix=None, params=None):  # fmt: skip
         HybridRecurrentCell.__init__(self, prefix=prefix, params=params)
+        check_sizes(self, hidden_channels=hidden_channels)
         name, dims = type(self).__name__, self._dims
         layout = conv_layout or _LAYOUTS[dims][0]
         if layout not in _LAYOUTS[dims]:
@@ -33,13 +34,13 @@ class _ConvCell:
         def each(value, what):
             found = (value,) * dims if isinstance(value, int) else tuple(value)
             if len(found) != dims:
-                raise error(ValueError, f"{name}: {what} must be a number or {dims} numbers, got {value!r}")
+                raise asserted(ValueError, f"{name}: {what} must be a number or {dims} numbers, got {value!r}")
             return found
 
         i2h_kernel, h2h_kernel = each(i2h_kernel, "i2h_kernel"), each(h2h_kernel, "h2h_kernel")
         i2h_pad, i2h_dilate, h2h_dilate = each(i2h_pad, "i2h_pad"), each(i2h_dilate, "i2h_dilate"), each(h2h_dilate, "h2h_dilate")
         if any(k % 2 == 0 for k in h2h_kernel):
-            raise error(ValueError, f"{name}: h2h_kernel must be odd, so that states keep their size, got {h2h_kernel}")
+            raise asserted(ValueError, f"{name}: h2h_kernel must be odd, so that states keep their size, got {h2h_kernel}")
         self._input_shape, self._conv_layout, self._activation = tuple(input_shape), layout, activation
         self._recurrent_activation = "sigmoid"
         self._axis = layout.find("C")
@@ -58,11 +59,14 @@ class _ConvCell:
                                    ("i2h_bias", (rows,), i2h_bias_initializer), ("h2h_bias", (rows,), h2h_bias_initializer)):  # fmt: skip
             setattr(self, label, self.params.get(label, shape=shape, init=init, allow_deferred_init=True))
 
-    def __call__(self, inputs, states):
+    def _fitting(self, inputs, states):
         if isinstance(inputs, NDArray) and inputs.shape[1:] != self._input_shape:
             sizes = ", ".join(map(str, self._input_shape))
             raise error(ValueError, f"{type(self).__name__} '{self.name}': inputs must be (batch, {sizes}), as input_shape says, got {inputs.shape}")
-        return super().__call__(inputs, states)
+        states = check_states(self, inputs, states, spread=True)
+        if isinstance(inputs, NDArray):
+            return [s.broadcast_to((len(inputs), *s.shape[1:])) if isinstance(s, NDArray) and len(s) == 1 else s for s in states]
+        return states
 
     def _placed(self, channels, sizes):
         return (channels, *sizes) if self._axis == 1 else (*sizes, channels)

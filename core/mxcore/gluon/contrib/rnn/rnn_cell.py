@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ....base import error
+from ....base import asserted, error
 from ...rnn.containers import BidirectionalCell, SequentialRNNCell
 from ...rnn.modifiers import ModifierCell, _Free
-from ...rnn.recurrent_cell import HybridRecurrentCell, check_states
+from ...rnn.recurrent_cell import HybridRecurrentCell, check_features, check_sizes, check_states
 from ...rnn.sequences import face, formatted, is_one, masked, time_axis
 
 __all__ = ["LSTMPCell", "VariationalDropoutCell", "dynamic_unroll"]
@@ -37,7 +37,7 @@ class VariationalDropoutCell(ModifierCell):
     def __init__(self, base_cell, drop_inputs=0.0, drop_states=0.0, drop_outputs=0.0):
         cells = base_cell._children.values() if isinstance(base_cell, SequentialRNNCell) else (base_cell,)
         if drop_states and any(isinstance(c, BidirectionalCell) for c in cells):
-            raise error(ValueError, "VariationalDropoutCell: a BidirectionalCell has no steps, so none whose states could be dropped; put it around the cells")
+            raise asserted(ValueError, "VariationalDropoutCell: a BidirectionalCell has no steps, so none whose states could be dropped; put it around the cells")
         super().__init__(base_cell)
         self.drop_inputs, self.drop_states, self.drop_outputs = drop_inputs, drop_states, drop_outputs
 
@@ -117,6 +117,7 @@ class LSTMPCell(HybridRecurrentCell):
     def __init__(self, hidden_size, projection_size, i2h_weight_initializer=None, h2h_weight_initializer=None, h2r_weight_initializer=None,
                  i2h_bias_initializer="zeros", h2h_bias_initializer="zeros", input_size=0, prefix=None, params=None):  # fmt: skip
         super().__init__(prefix=prefix, params=params)
+        check_sizes(self, hidden_size=hidden_size, projection_size=projection_size)
         self._hidden_size, self._projection_size, self._input_size = hidden_size, projection_size, input_size
         for name, shape, init in (("i2h_weight", (4 * hidden_size, input_size), i2h_weight_initializer),
                                   ("h2h_weight", (4 * hidden_size, projection_size), h2h_weight_initializer),
@@ -138,6 +139,7 @@ class LSTMPCell(HybridRecurrentCell):
         self.i2h_weight.shape = 4 * self._hidden_size, inputs.shape[-1]
 
     def __call__(self, inputs, states):
+        check_features(self, inputs)
         return super().__call__(inputs, check_states(self, inputs, states, spread=True))
 
     def hybrid_forward(self, F, inputs, states, i2h_weight, h2h_weight, h2r_weight, i2h_bias, h2h_bias):
