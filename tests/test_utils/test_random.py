@@ -25,6 +25,8 @@ def test_random_arrays():
 def test_random_sample():
     assert sorted(t.random_sample(range(4), 4)) == [0, 1, 2, 3]
     assert len(set(t.random_sample(range(100), 50))) == 50
+    np.random.seed(3)
+    assert t.random_sample([1, 2, 3, 4], 4) == np.random.RandomState(3).permutation([1, 2, 3, 4]).tolist()
     with pytest.raises(AssertionError, match="from 0 to the 2"):
         t.random_sample([1, 2], 3)
 
