@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .. import util
-from .._core.state import state
 from ..base import error
 from ..context import Context, current_context, num_gpus
 
@@ -41,13 +40,7 @@ def set_default_context(ctx: Any) -> None:
     cpu(1)
     >>> set_default_context(mx.cpu(0))
     """
-    ctx, stack = Context(ctx), state.ctx
-    # The lowest of the contexts of this thread's blocks, which push theirs on top of it.
-    if state.extra.pop("default_context", None):
-        stack.pop(0)
-    if ctx is not Context.default_ctx():
-        stack.insert(0, ctx)
-        state.extra["default_context"] = True
+    Context.default_ctx = ctx
 
 
 def getenv(name: str) -> str | None:
