@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import pickle
 import re
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -279,9 +280,11 @@ def _load_label(batch: Any, targets: Sequence[Any], major_axis: Sequence[int] | 
     _load_general(batch.label, targets, major_axis)
 
 
-# -- mxnet.io, mxnet.ndarray, mxnet.operator, mxnet.visualization -----------------------------------------------------
+# -- mxnet.io, mxnet.ndarray, mxnet.operator, mxnet.recordio, mxnet.visualization -------------------------------------
 
 UNKNOWN_IDX = 0
+_IR_FORMAT = "IfQQ"  # of the header of an image record: flag, label, id, id2
+_IR_SIZE = struct.calcsize(_IR_FORMAT)
 c_int_p = ctypes.POINTER(ctypes.c_int)
 _GRAD_REQ_MAP = {"null": 0, "write": 1, "add": 3}
 _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}

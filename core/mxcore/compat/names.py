@@ -39,7 +39,8 @@ ELSEWHERE: dict[str, dict[str, str]] = {
                            "gluon.data.vision.downloaded": "_DownloadedDataset"},
     "gluon.loss": {"compat.helpers": "_apply_weighting _reshape_like"},
     "gluon.model_zoo.model_store": {"compat.helpers": "_url_format apache_repo_url", "gluon.model_zoo.model_store": "_model_sha1=_SHA1"},
-    "gluon.model_zoo.vision.densenet": {"gluon.model_zoo.vision.densenet": "densenet_spec=_SPEC"},
+    "gluon.model_zoo.vision.densenet": {"gluon.model_zoo.vision.densenet": "_make_dense_block=_dense_block _make_dense_layer=_dense_layer "
+                                                                           "_make_transition=_transition densenet_spec=_SPEC"},
     "gluon.model_zoo.vision.resnet": {"gluon.model_zoo.vision.resnet": "resnet_block_versions=_BLOCKS resnet_net_versions=_NETWORKS "
                                                                        "resnet_spec=_SPEC"},
     "gluon.model_zoo.vision.vgg": {"gluon.model_zoo.vision.vgg": "vgg_spec=_SPEC"},
@@ -59,11 +60,13 @@ ELSEWHERE: dict[str, dict[str, str]] = {
               "compat.helpers": "_create_sparse_kvstore _multiple_callbacks"},
     "module.executor_group": {"compat.helpers": "_load_data _load_general _load_label", "module.slicing": "_merge_multi_context=merge"},
     "ndarray.ndarray": {"ndarray.keys": "get_indexing_dispatch_code get_oshape_of_gather_nd_op indexing_key_expand_implicit_axes",
-                        "compat.helpers": "_GRAD_REQ_MAP _get_broadcast_shape check_boolean_array_dimension"},
+                        "compat.helpers": "_GRAD_REQ_MAP _STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ID_TO_STR _STORAGE_TYPE_ROW_SPARSE "
+                                          "_STORAGE_TYPE_STR_TO_ID _STORAGE_TYPE_UNDEFINED _get_broadcast_shape check_boolean_array_dimension"},
     "ndarray.sparse": {"compat.helpers": "_STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ROW_SPARSE _STORAGE_TYPE_STR_TO_ID "
                                          "_STORAGE_TYPE_UNDEFINED"},
     "operator": {"compat.helpers": "_STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ID_TO_STR _STORAGE_TYPE_ROW_SPARSE "
                                    "_STORAGE_TYPE_STR_TO_ID _STORAGE_TYPE_UNDEFINED c_int_p"},
+    "recordio": {"compat.helpers": "_IR_FORMAT _IR_SIZE"},
     "symbol.symbol": {"compat.helpers": "_GRAD_REQ_MAP _STORAGE_TYPE_STR_TO_ID"},
     "visualization": {"compat.helpers": "_str2tuple"},
 }  # fmt: skip
