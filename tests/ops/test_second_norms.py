@@ -92,6 +92,20 @@ def test_pooling(shape, params, kind, hybrid):
     check(net, x)
 
 
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("name, shapes, params", [
+    ("LRN", [(2, 5, 2)], {"nsize": 3, "alpha": 0.5}), ("LRN", [(1, 2, 2, 3)], {"nsize": 7, "alpha": 1.0, "beta": 0.5, "knorm": 1.0}),
+    ("UpSampling", [(1, 2, 2, 3)], {"scale": 2, "sample_type": "nearest"}),
+    ("UpSampling", [(1, 2, 1, 2), (1, 1, 2, 4)], {"scale": 4, "sample_type": "nearest", "num_args": 2}),
+    ("UpSampling", [(1, 2, 1, 2), (1, 2, 2, 4)], {"scale": 4, "sample_type": "nearest", "num_args": 2, "multi_input_mode": "sum"})])
+def test_of_images(name, shapes, params, hybrid):
+    x, *others = [values(*shape, seed=i) for i, shape in enumerate(shapes)]
+    def fn(F, v, *more):
+        return getattr(F, name)(v * v, *more, **params) ** 2
+    net = block(fn, [x, *others]) if hybrid else lambda *inputs: fn(nd, *inputs)
+    check(lambda v: net(v, *others), x, others)
+
+
 def test_third_order():
     x, one = values(2, 4), nd.ones((4,), dtype="float64")
     def f(v):
