@@ -355,6 +355,16 @@ def test_convert_symbol_where_mxnet_fails():
     assert amp.convert_symbol(s.exp(v("x", dtype="float16"))).attr_dict()["x"]["__dtype__"] == "0"
 
 
+def test_casts_are_called_after_what_mxnet_calls_the_outputs(monkeypatch):
+    monkeypatch.setattr(mx.operator.CustomOpProp, "list_outputs", lambda self: ["first"])
+    mx.operator.register("amp_names")(type("Prop", (mx.operator.CustomOpProp,), {}))
+    x = mx.sym.Variable("x")
+    for node, name in ((mx.sym.Custom(x, op_type="amp_names", name="c"), "c_first"), (mx.sym.contrib.fft(x, name="f"), "f_output"),
+                       (mx.sym.tanh(x, name="t"), "t_0")):
+        made = amp.convert_symbol(mx.sym.FullyConnected(node, num_hidden=2, no_bias=True))
+        assert f"{name}_amp_cast_float16_output" in made.get_internals().list_outputs()
+
+
 def test_convert_symbol_refuses():
     x = mx.sym.exp(mx.sym.Variable("x"), name="e")
     for kwargs, text in (({"sym": 3}, "the first argument must be a Symbol, got int"), ({"excluded_sym_names": "e"}, "excluded_sym_names must be a list of names"),

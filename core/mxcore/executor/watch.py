@@ -25,15 +25,6 @@ _INPUTS_NAMED = frozenset("""
     _image_normalize _image_to_tensor _ravel_multi_index _split_v2 _unravel_index col2im depth_to_space diag im2col log_softmax moments
     repeat reverse softmax space_to_depth squeeze tile
 """.split())
-#: Operators whose outputs MXNet names to hooks; those of all others have numbers.
-_OUTPUTS_NAMED = frozenset("""
-    Activation BatchNorm BatchNorm_v1 BilinearSampler Concat Convolution Convolution_v1 Correlation Crop Custom Deconvolution Dropout
-    FullyConnected GridGenerator GroupNorm IdentityAttachKLSparseReg InstanceNorm L2Normalization LRN LayerNorm LeakyReLU MakeLoss Pad
-    Pooling Pooling_v1 RNN ROIPooling SVMOutput SequenceLast SequenceMask SequenceReverse SliceChannel SoftmaxActivation SoftmaxOutput
-    SpatialTransformer SwapAxis UpSampling _contrib_BatchNormWithReLU _contrib_SyncBatchNorm _contrib_hawkesll _contrib_index_array
-    _contrib_interleaved_matmul_encdec_qk _contrib_interleaved_matmul_encdec_valatt _contrib_interleaved_matmul_selfatt_qk
-    _contrib_interleaved_matmul_selfatt_valatt _rnn_param_concat col2im elemwise_add im2col make_loss softmax softmin
-""".split())
 #: Operators whose gradients MXNet calls by the names of the inputs.
 _GRADIENTS_NAMED = frozenset((
     "BilinearSampler", "Correlation", "GridGenerator", "IdentityAttachKLSparseReg", "InstanceNorm", "L2Normalization", "MakeLoss",
@@ -91,10 +82,9 @@ def input_labels(n: Node) -> Sequence[str]:
 
 def hook_labels(n: Node) -> list[str]:
     """What MXNet calls the outputs of a node in hooks of hybridised blocks; to monitors of executors it calls them as symbols do."""
-    from ..symbol.outputs import label
+    from ..symbol.outputs import told
 
-    named = n.op.name in _OUTPUTS_NAMED
-    return [label(n, i) if named else str(i) for i in range(n.n_out)]
+    return [told(n, i) for i in range(n.n_out)]
 
 
 def forward_rows(steps: Sequence[Step], inputs: bool) -> Iterator[Row]:

@@ -12,7 +12,7 @@ from ..._core.params import as_dtype
 from ...base import error
 from ...symbol import Symbol, outputs
 from ...symbol.inference import TYPE_CODES
-from .rules import FLOAT32, WIDEST, Rules, is_narrowing
+from .rules import FLOAT32, TARGETS, WIDEST, Rules, is_narrowing
 
 __all__ = ["convert_bucketing_module", "convert_hybrid_block", "convert_model", "convert_symbol"]
 
@@ -20,22 +20,19 @@ Entry = tuple[Node, int]
 _CASTS = frozenset({"amp_cast", "amp_multicast"})
 _CODES = {name: str(code) for code, name in TYPE_CODES.items()}
 _NAMES = ("target_dtype_ops", "fp32_ops")
-#: Operators to whose outputs MXNet gives names; it numbers those of the others. New nodes are called after them.
-_NAMED = frozenset("""
-    Activation BatchNorm BatchNorm_v1 BilinearSampler Concat Convolution Convolution_v1 Correlation Crop Deconvolution Dropout FullyConnected
-    GridGenerator GroupNorm IdentityAttachKLSparseReg InstanceNorm L2Normalization LRN LayerNorm LeakyReLU MakeLoss Pad Pooling Pooling_v1 RNN
-    ROIPooling SVMOutput SequenceLast SequenceMask SequenceReverse SliceChannel SoftmaxActivation SoftmaxOutput SpatialTransformer SwapAxis
-    UpSampling _contrib_BatchNormWithReLU _contrib_SyncBatchNorm _contrib_count_sketch _contrib_fft _contrib_ifft _contrib_index_array
-    _contrib_interleaved_matmul_encdec_qk _contrib_interleaved_matmul_encdec_valatt _contrib_interleaved_matmul_selfatt_qk
-    _contrib_interleaved_matmul_selfatt_valatt _rnn_param_concat col2im elemwise_add im2col make_loss softmax softmin
-""".split())
 
 
 def _label(e: Entry) -> str:
     n, i = e
-    if n.op is None:
-        return n.name
-    return f"{n.name}_{outputs.label(n, i) if n.op.name in _NAMED else i}"
+    return n.name if n.op is None else f"{n.name}_{outputs.told(n, i)}"
+
+
+def _uncast(e: Entry) -> Entry:
+    """What is cast: the entry before the casts, if it is one of them."""
+    n, i = e
+    while n.op is not None and n.op.name in _CASTS:
+        n, i = n.inputs[i if n.op.name == "amp_multicast" else 0]
+    return n, i
 
 
 class _Conversion:
@@ -49,9 +46,7 @@ class _Conversion:
 
     def entry(self, e: Entry) -> Entry:
         """The new graph's entry for one of the old, whose casts are passed over."""
-        n, i = e
-        while n.op is not None and n.op.name in _CASTS:
-            n, i = n.inputs[i if n.op.name == "amp_multicast" else 0]
+        n, i = _uncast(e)
         return self.new[id(n)], i
 
     def cast(self, e: Entry, to: Any) -> Entry:
@@ -224,10 +219,8 @@ def _only_narrow(rules: Rules, nodes: Iterable[Node], excluded: frozenset[str], 
             continue
         narrow = n.name not in excluded and rules.of(n.op, n.params) is rules.dtype
         places = set(rules.castable(n.op, n.params))
-        for i, (m, j) in enumerate(n.inputs):
-            while m.op is not None and m.op.name in _CASTS:
-                m, j = m.inputs[j if m.op.name == "amp_multicast" else 0]
-            (yes if narrow and i in places else no).add(id(m))
+        for i, e in enumerate(n.inputs):
+            (yes if narrow and i in places else no).add(id(_uncast(e)[0]))
     return frozenset((yes - no) & params)
 
 
@@ -244,11 +237,16 @@ def _declared(heads: list[Entry], params: set[int], narrow: frozenset[int], targ
         said = n.attrs.get("__dtype__")
         swap[id(n)] = n
         if id(n) in params or said is not None:
-            name = target if id(n) in narrow else TYPE_CODES.get(int(said), "float32") if said is not None and said.isdecimal() else "float32"
-            code = _CODES["float32" if name in ("float16", "bfloat16") and id(n) not in narrow else name]
-            if code != said:
-                swap[id(n)] = Node(None, None, (), n.name, {**n.attrs, "__dtype__": code})
+            name = target if id(n) in narrow else _wide(said)
+            if _CODES[name] != said:
+                swap[id(n)] = Node(None, None, (), n.name, {**n.attrs, "__dtype__": _CODES[name]})
     return [(swap[id(n)], i) for n, i in heads]
+
+
+def _wide(said: str | None) -> str:
+    """The dtype that a variable said, but for narrow ones and what is none: float32."""
+    name = TYPE_CODES.get(int(said)) if said is not None and said.isdecimal() else None
+    return "float32" if name is None or name in TARGETS else name
 
 
 def convert_model(sym: Symbol, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any], target_dtype: Any = "float16", target_dtype_ops: Any = None,
