@@ -195,4 +195,3 @@ def scaler() -> LossScaler:
         return LossScaler()
     _on.scaler_taken = True
     return _on.scaler
-
