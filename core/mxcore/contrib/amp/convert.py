@@ -10,6 +10,7 @@ from ..._core.errors import MXNetError, suggest, warn
 from ..._core.graph import Node, topo
 from ..._core.params import as_dtype
 from ...base import error
+from ...executor.place import beside
 from ...symbol import Symbol, outputs
 from ...symbol.inference import TYPE_CODES
 from .rules import FLOAT32, TARGETS, WIDEST, Rules, is_narrowing
@@ -54,8 +55,8 @@ class _Conversion:
         if self.dtypes.get(e) == to:
             return e
         if (e, to) not in self._cast:
-            op = registry.ops.get("amp_cast")
-            node = Node(op, op.parse({"dtype": to.name}), [e], f"{_label(e)}_amp_cast_{to.name}", _placed(e[0]))
+            op, attrs = registry.ops.get("amp_cast"), {} if e[0].op is None else beside(e[0])
+            node = Node(op, op.parse({"dtype": to.name}), [e], f"{_label(e)}_amp_cast_{to.name}", attrs)
             self._cast[e, to] = node, 0
             self.dtypes[node, 0] = to
         return self._cast[e, to]
@@ -100,7 +101,7 @@ class _Conversion:
                     ins[i] = self.cast(ins[i], FLOAT32)
             return
         op = registry.ops.get("amp_multicast")
-        node = Node(op, op.parse({"num_outputs": len(places)}), [ins[i] for i in places], f"{_label(ins[places[0]])}_amp_multicast", _placed(n))
+        node = Node(op, op.parse({"num_outputs": len(places)}), [ins[i] for i in places], f"{_label(ins[places[0]])}_amp_multicast", beside(n))
         for j, i in enumerate(places):
             ins[i] = node, j
 
@@ -128,11 +129,6 @@ class _Conversion:
             return list(infer.op_dtypes(n.op, n.params, known)[1])
         except MXNetError:
             return []
-
-
-def _placed(n: Node) -> dict[str, str]:
-    """The attributes that say where a node runs, for the casts beside it."""
-    return {k: v for k, v in n.attrs.items() if n.op is not None and k.strip("_") == "ctx_group"}
 
 
 def _checked_names(where: str, what: str, names: Any, known: Iterable[str]) -> frozenset[str]:
