@@ -198,13 +198,15 @@ def read_whole(path: PathLike, most: int | None = None, what: str = "",
             raise error(MemoryError, f"{name}: it does not fit into memory, {size} bytes were read") from None
 
 
-def read_text(path: PathLike) -> bytes:
-    """Read a JSON file: `read_whole`, which refuses what is no text, or far longer than any graph.
+def read_text(path: PathLike, what: str = "JSON text") -> bytes:
+    """Read a JSON file or a list: `read_whole`, which refuses what is no text, or far longer than any graph.
 
     Parameters
     ----------
     path : str or os.PathLike
         A local path or an fsspec URL.
+    what : str
+        What the file must be, for errors.
 
     Returns
     -------
@@ -216,7 +218,7 @@ def read_text(path: PathLike) -> bytes:
     >>> read_text("memory://doc/e.json")
     b'{}'
     """
-    return read_whole(path, most=_LONGEST_TEXT, what="JSON text", begins=lambda first: b"\0" not in first)
+    return read_whole(path, most=_LONGEST_TEXT, what=what, begins=lambda first: b"\0" not in first)
 
 
 def lines_of(path: PathLike, owner: str) -> Iterator[tuple[int, bytes]]:
