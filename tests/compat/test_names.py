@@ -100,7 +100,7 @@ def test_what_is_without_meaning_is_really_not_there(mxnet, module, name):
 
 
 @pytest.mark.parametrize("line, needed", [
-    ("from mxnet.test_utils import *", "mx np os sys rnd assert_almost_equal same Context nd_ss"),
+    ("from mxnet.test_utils import *", "mx np os sys rnd assert_almost_equal same Context"),
     ("from mxnet.base import data_dir, SymbolHandle, _as_list, c_array, check_call, mx_uint, numeric_types, string_types", ""),
     ("from mxnet.ndarray.ndarray import py_slice, NDArray, _DTYPE_NP_TO_MX", ""),
     ("from mxnet.gluon.block import *", "Block HybridBlock SymbolBlock"),
@@ -134,7 +134,7 @@ def test_what_is_without_meaning_is_really_not_there(mxnet, module, name):
 def test_import_lines_of_programs(mxnet, line, needed):
     found = {}
     exec(line, found)
-    assert set(needed.replace("nd_ss", "").split()) <= set(found)
+    assert set(needed.split()) <= set(found)
 
 
 def test_star_gives_what_mxnet_lists(mxnet):
