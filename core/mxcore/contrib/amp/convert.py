@@ -13,12 +13,12 @@ from ...base import error
 from ...executor.place import beside
 from ...symbol import Symbol, outputs
 from ...symbol.inference import TYPE_CODES
+from ...symbol.writing import AMP_CASTS, uncast
 from .rules import FLOAT32, TARGETS, WIDEST, Rules, is_narrowing
 
 __all__ = ["convert_bucketing_module", "convert_hybrid_block", "convert_model", "convert_symbol"]
 
 Entry = tuple[Node, int]
-_CASTS = frozenset({"amp_cast", "amp_multicast"})
 _CODES = {name: str(code) for code, name in TYPE_CODES.items()}
 _NAMES = ("target_dtype_ops", "fp32_ops")
 
@@ -26,14 +26,6 @@ _NAMES = ("target_dtype_ops", "fp32_ops")
 def _label(e: Entry) -> str:
     n, i = e
     return n.name if n.op is None else f"{n.name}_{outputs.told(n, i)}"
-
-
-def _uncast(e: Entry) -> Entry:
-    """What is cast: the entry before the casts, if it is one of them."""
-    n, i = e
-    while n.op is not None and n.op.name in _CASTS:
-        n, i = n.inputs[i if n.op.name == "amp_multicast" else 0]
-    return n, i
 
 
 class _Conversion:
@@ -47,7 +39,7 @@ class _Conversion:
 
     def entry(self, e: Entry) -> Entry:
         """The new graph's entry for one of the old, whose casts are passed over."""
-        n, i = _uncast(e)
+        n, i = uncast(e)
         return self.new[id(n)], i
 
     def cast(self, e: Entry, to: Any) -> Entry:
@@ -67,7 +59,7 @@ class _Conversion:
             if id(n) in self.offline:
                 self.dtypes[n, 0] = self.rules.dtype
             return
-        if n.op.name in _CASTS:
+        if n.op.name in AMP_CASTS:
             return
         ins = [self.entry(e) for e in n.inputs]
         excluded = n.name in self.excluded
@@ -211,12 +203,12 @@ def _only_narrow(rules: Rules, nodes: Iterable[Node], excluded: frozenset[str], 
     yes: set[int] = set()
     no: set[int] = set()
     for n in nodes:
-        if n.op is None or n.op.name in _CASTS:
+        if n.op is None or n.op.name in AMP_CASTS:
             continue
         narrow = n.name not in excluded and rules.of(n.op, n.params) is rules.dtype
         places = set(rules.castable(n.op, n.params))
         for i, e in enumerate(n.inputs):
-            (yes if narrow and i in places else no).add(id(_uncast(e)[0]))
+            (yes if narrow and i in places else no).add(id(uncast(e)[0]))
     return frozenset((yes - no) & params)
 
 
