@@ -15,7 +15,8 @@ from typing import BinaryIO
 
 from .base import MXNetError, error
 
-__all__ = ["checked", "is_url", "lines_of", "local_path", "make_folder", "naming", "open_read", "open_write", "read_text", "read_whole", "reading", "write_atomic"]
+__all__ = ["checked", "is_url", "lines_of", "local_path", "make_folder", "naming", "open_read", "open_write", "read_text", "read_whole", "reading",
+           "write_atomic"]  # fmt: skip
 
 PathLike = str | os.PathLike
 

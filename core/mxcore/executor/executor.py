@@ -332,7 +332,8 @@ class Executor:
         if value is None:
             if req == "write":
                 # An operator would be handed to the engine, maybe to the very worker that runs this.
-                nothing = ctx.device.xp.zeros(target.shape, data.dtype) if target.stype == "default" else zeros(target.stype, target.shape, ctx, data.dtype)._data
+                dense = target.stype == "default"
+                nothing = ctx.device.xp.zeros(target.shape, data.dtype) if dense else zeros(target.stype, target.shape, ctx, data.dtype)._data
                 transfer.store(ctx.device, nothing, target)
             return
         if req == "add":
