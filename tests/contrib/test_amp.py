@@ -83,6 +83,8 @@ def test_calls_on_arrays_cast(target):
         assert np.dtype(narrow.dtype) == target
     for _ in range(3):  # the short way of small arrays is not taken past the casts
         assert (y ** 2).dtype == F32 and (x + x).dtype == F32
+    rows = nd.array([[1, 0], [0, 2]]).tostype("csr")  # the casts know dense arrays only
+    assert nd.FullyConnected(rows, nd.ones((2, 2)), no_bias=True, num_hidden=2).dtype == F32 and nd.dot(rows, y).dtype == F32
     y **= 2
     assert np.dtype(y.dtype) == target and y.astype("float32").asnumpy().tolist() == [[16] * 3] * 2
     assert nd.exp(nd.ones(2, dtype="float64")).dtype == np.float64 and (nd.ones(2, dtype="int32") + 1).dtype == np.int32
@@ -347,6 +349,8 @@ def test_convert_symbol_where_mxnet_fails():
     assert "p_gamma_amp_cast_float16_output" in out.get_internals().list_outputs()
     _, (y,), _ = out.infer_type("float32", "float32", "float32")
     assert y == F32
+    two = amp.convert_symbol(s.BilinearSampler(s.Convolution(v("d"), kernel=(1, 1), num_filter=2, name="c"), s.exp(v("g"), name="e"), name="b"))
+    assert two.get_internals().list_outputs()[-4:] == ["c_output_amp_cast_float32_output", "g", "e_output", "b_output"]
     shared = v("w")
     both = s.Group([s.FullyConnected(v("data"), shared, no_bias=True, num_hidden=3, name="a"), s.exp(shared, name="e")])
     out = amp.convert_symbol(both, data_names=["data"], cast_optional_params=True)
