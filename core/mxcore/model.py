@@ -91,7 +91,6 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: dict[str, 
     >>> list(mx.nd.load("memory://doc/s-0001.params"))
     ['arg:w']
     """
-    checkpoint_file(prefix, epoch)  # which says what is wrong with either
     for what, given in (("arg_params", arg_params), ("aux_params", aux_params)):
         if not isinstance(given, Mapping):
             raise error(TypeError, f"save_checkpoint: {what} must be a dict of names to NDArray, got {type(given).__name__}; {{}} for none")

@@ -24,6 +24,7 @@ from ..base import MXNetError, error
 from ..context import cpu_pinned
 from ..gluon import _repository
 from ..gluon.block.structure import flatten, regroup
+from ..gluon.parameter.parameter_dict import brief
 from ..io.nd_array_iter import _sources
 from ..kvstore.base import KVStoreBase
 from ..module import slicing
@@ -136,21 +137,13 @@ def _indent(s_: str, numSpaces: int) -> str:
 
 def _brief_print_list(lst: Iterable[Any], limit: int = 7) -> str:
     """The items in quotes; of long lists the two ends."""
-    items = [f"'{i}'" for i in lst]
-    if len(items) > limit:
-        items = [*items[:limit // 2], "...", *items[-limit // 2:]]
-    return ", ".join(items)
-
-
-def _get_repo_url() -> str:
-    """Where data sets and models are published."""
-    url = os.environ.get("MXNET_GLUON_REPO") or apache_repo_url
-    return url if url.endswith("/") else url + "/"
+    names = [*lst]
+    return brief(names, limit) if names else ""
 
 
 def _get_repo_file_url(namespace: str, filename: str) -> str:
     """Where a file is published."""
-    return f"{_get_repo_url()}{namespace}/{filename}"
+    return f"{_repository.repo_url()}{namespace}/{filename}"
 
 
 def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weight: Any = None) -> Any:

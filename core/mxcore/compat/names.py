@@ -46,11 +46,11 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "gluon.model_zoo.vision.vgg": {"gluon.model_zoo.vision.vgg": "vgg_spec=_SPEC"},
     "gluon.nn.basic_layers": {"gluon.nn.normalization": "_BatchNorm=BatchNorm"},
     "gluon.nn.conv_layers": {"gluon.nn.convolution": "_Conv", "gluon.nn.pooling": "_Pooling", "compat.helpers": "_infer_weight_shape"},
-    "gluon.rnn.rnn_cell": {"gluon.rnn.recurrent_cell": "_get_begin_state=states_for",
-                           "gluon.rnn.sequences": "_format_sequence=formatted _mask_sequence_variable_length=masked",
+    "gluon.rnn.rnn_cell": {"gluon.rnn.containers": "_cells_begin_state _cells_state_info", "gluon.rnn.recurrent_cell": "_get_begin_state=states_for",
+                           "gluon.rnn.sequences": "_format_sequence=formatted _mask_sequence_variable_length=masked _reverse_sequences",
                            "compat.helpers": "tensor_types"},
     "gluon.rnn.rnn_layer": {"gluon.rnn.layers": "_RNNLayer", "compat.helpers": "tensor_types"},
-    "gluon.utils": {"compat.helpers": "_brief_print_list _get_repo_file_url _get_repo_url _indent"},
+    "gluon.utils": {"gluon._repository": "_get_repo_url=repo_url", "compat.helpers": "_brief_print_list _get_repo_file_url _indent"},
     "image.image": {"image.functions": "_get_interp_method=interpolation"},
     "io.utils": {"compat.helpers": "_getdata_by_idx _has_instance _init_data _slice_along_batch_axis"},
     "misc": {"lr_scheduler": "FactorScheduler LearningRateScheduler=LRScheduler"},
@@ -108,10 +108,8 @@ def facts(module: str) -> Facts | None:
         return None
     sources = {n: (module, n) for n in entry.get("here", "").split()}
     for source, names in entry.get("from", {}).items():
-        for shown, _, defined in (n.partition("=") for n in names.split()):
-            sources[shown] = source, defined or shown
-    for shown, _, defined in (n.partition("=") for n in entry.get("modules", "").split()):
-        sources[shown] = defined or shown, ""
+        sources.update((shown, (source, defined)) for shown, defined in _pairs(names))
+    sources.update((shown, (defined, "")) for shown, defined in _pairs(entry.get("modules", "")))
     return Facts(sources, entry["all"].split() if "all" in entry else None)
 
 
@@ -149,13 +147,15 @@ def homes(module: str) -> list[ModuleType]:
     return around if facts(module) else []
 
 
+def _pairs(names: str) -> list[tuple[str, str]]:
+    """(shown, defined) of names in a text, ``shown=defined`` where they differ."""
+    return [(shown, defined or shown) for shown, _, defined in (n.partition("=") for n in names.split())]
+
+
 @functools.cache
 def _elsewhere(module: str) -> dict[str, tuple[str, str]]:
-    found = {}
-    for source, names in ELSEWHERE.get(module.removeprefix("mxnet."), {}).items():
-        for shown, _, defined in (n.partition("=") for n in names.split()):
-            found[shown] = "mxcore." + source, defined or shown
-    return found
+    homes_ = ELSEWHERE.get(module.removeprefix("mxnet."), {})
+    return {shown: ("mxcore." + source, defined) for source, names in homes_.items() for shown, defined in _pairs(names)}
 
 
 def _taken(module: str, name: str) -> Any:

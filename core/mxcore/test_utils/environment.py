@@ -13,6 +13,7 @@ from typing import Any
 from .. import util
 from ..base import error
 from ..context import Context, current_context, num_gpus
+from ..util import get_cuda_compute_capability, getenv, setenv
 
 __all__ = ["default_context", "discard_stderr", "environment", "get_cuda_compute_capability", "getenv", "has_tvm_ops", "is_aarch64_run",
            "is_cd_run", "is_op_runnable", "list_gpus", "retry", "set_default_context", "setenv", "use_np"]
@@ -41,30 +42,6 @@ def set_default_context(ctx: Any) -> None:
     >>> set_default_context(mx.cpu(0))
     """
     Context.default_ctx = ctx
-
-
-def getenv(name: str) -> str | None:
-    """An environment variable, or None.
-
-    >>> getenv("NO_SUCH_VARIABLE_HERE") is None
-    True
-    """
-    return os.environ.get(name)
-
-
-def setenv(name: str, value: str | None) -> None:
-    """Set an environment variable; None removes it.
-
-    >>> setenv("MXCORE_EXAMPLE", "1"); getenv("MXCORE_EXAMPLE")
-    '1'
-    >>> setenv("MXCORE_EXAMPLE", None)
-    """
-    if value is None:
-        os.environ.pop(name, None)
-    elif isinstance(value, str):
-        os.environ[name] = value
-    else:
-        raise error(TypeError, f"setenv: the value of {name} must be a str or None, got {value!r}")
 
 
 @contextlib.contextmanager
@@ -161,20 +138,6 @@ def list_gpus() -> list[int]:
     True
     """
     return list(range(num_gpus()))
-
-
-def get_cuda_compute_capability(ctx: Any) -> int:
-    """The compute capability of a GPU, such as 80 for 8.0.
-
-    Raises
-    ------
-    MXNetError
-        (also ValueError) if `ctx` is no GPU, or there is none.
-    """
-    ctx = Context(ctx)
-    if ctx.device_type != "gpu":
-        raise error(ValueError, f"a gpu context is needed to tell a compute capability, got {ctx}")
-    return int(ctx.device.xp.cuda.Device(ctx.device_id).compute_capability)
 
 
 def has_tvm_ops() -> bool:
