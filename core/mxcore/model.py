@@ -20,7 +20,7 @@ from . import optimizer as opt
 from . import symbol as sym
 from ._io_files import checked
 from ._lent import lent
-from .base import error
+from .base import asserted, error
 from .drafts import atomic_writers, settle
 from .ndarray.files import chunks
 
@@ -275,7 +275,7 @@ class FeedForward:
                       stacklevel=2)
         self.symbol, self.sym_gen = (symbol, None) if isinstance(symbol, sym.Symbol) else (None, symbol)
         if self.symbol is None and not callable(symbol):
-            raise error(TypeError, f"symbol must be a Symbol or a function that makes one, got {symbol!r}")
+            raise asserted(TypeError, f"symbol must be a Symbol or a function that makes one, got {symbol!r}")
         self.arg_params, self.aux_params, self.allow_extra_params = arg_params, aux_params, allow_extra_params
         self.argument_checked = False
         if self.sym_gen is None:
