@@ -14,7 +14,7 @@ import warnings
 
 import numpy as np
 
-from ...._io_files import checked, local_path
+from ...._io_files import checked, local_path, make_folder
 from ....base import error
 from ....metric import CompositeEvalMetric, EvalMetric
 from ....metric import Loss as metric_loss
@@ -368,7 +368,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         if save_best:
             self.monitor_op = direction(monitor, mode, "CheckpointHandler")
             self.best = _worst(self.monitor_op)
-        os.makedirs(self.model_dir, exist_ok=True)
+        make_folder(self.model_dir)
 
     def train_begin(self, estimator, *args, **kwargs):
         self.current_epoch = self.current_batch = 0
