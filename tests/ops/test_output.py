@@ -109,6 +109,11 @@ def test_make_loss_without_valid_elements():
     assert (gradient("MakeLoss", -np.ones((2, 2), np.float32), normalization="valid") == 1).all()
 
 
+@pytest.mark.parametrize("shape, batch", [((8,), 1), ((4, 2), 4), ((2, 3, 4), 6), ((2, 3, 2, 2), 12), ((0, 3), 1)])
+def test_the_batch_of_make_loss_is_all_but_the_last_axis(shape, batch):
+    np.testing.assert_allclose(gradient("MakeLoss", np.ones(shape, np.float32), normalization="batch", grad_scale=2.0), np.full(shape, 2 / batch), rtol=1e-6)
+
+
 def test_svm_labels(shapes):
     assert shapes("SVMOutput", [(4, 3), None])[0] == [(4, 3), (4,)]
     assert shapes("SVMOutput", [(-1, 3), (4,)])[0] == [(4, 3), (4,)]

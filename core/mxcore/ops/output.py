@@ -462,11 +462,11 @@ def make_loss_layer(k, p, data):
     valid_thresh : float
         Elements above it are valid.
     normalization : {'null', 'batch', 'valid'}
-        Divide the gradient by 1, the batch size, or the number of valid elements.
+        Divide the gradient by 1, the batch, or the number of valid elements.
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``MakeLoss``.
+    Behaviour matched: MXNet 1.9.1 ``MakeLoss``: all axes but the last are the batch, and a vector is one row.
     """
     return data.copy()
 
@@ -489,7 +489,7 @@ def backward_make_loss(k, p, data):
     if p.normalization == "valid":
         count = xp.maximum((data > p.valid_thresh).sum(), 1).astype(data.dtype)
         return xp.zeros_like(data) + p.grad_scale / count
-    return xp.full_like(data, data.dtype.type(p.grad_scale / (max(data.shape[0], 1) if p.normalization == "batch" else 1)))
+    return xp.full_like(data, data.dtype.type(p.grad_scale / (max(size_of(data.shape[:-1]), 1) if p.normalization == "batch" else 1)))
 
 
 #: Logarithm of the smallest probability that counts.
