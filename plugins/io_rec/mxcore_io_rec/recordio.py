@@ -246,7 +246,8 @@ class MXRecordIO:
         """Stand before the next record behind the damage, count it, and do what the policy says."""
         which = "a record" if self._number is None else f"record {self._number}"
         after = find_record(self._window, damage.behind)
-        self._at = self._source.size() if after is None else after
+        # Never back, if another process has cut the file: what the window still holds would come again and again.
+        self._at = max(self._source.size(), damage.behind) if after is None else after
         if self._number is not None:
             self._number += 1
         self.skipped += 1
