@@ -2,6 +2,7 @@
 import os
 import signal
 import tempfile
+from unittest import mock
 
 import pytest
 
@@ -12,6 +13,16 @@ from mxcore.cli.predict.answers import read_labels
 from mxcore.cli.predict.inputs import npy
 from mxcore.gluon.contrib.estimator import CheckpointHandler
 from mxcore.testing.robust import bounded_memory
+
+
+def _cifar(path):
+    """CIFAR-10 whose files are links to one."""
+    with tempfile.TemporaryDirectory() as folder:
+        for n in range(1, 6):
+            os.symlink(path, os.path.join(folder, f"data_batch_{n}.bin"))
+        with mock.patch("mxcore.gluon.data.vision.downloaded._LONGEST", 1 << 24):
+            mx.gluon.data.vision.CIFAR10(folder)
+
 
 READERS = {
     "params": mx.nd.load,
@@ -27,16 +38,8 @@ READERS = {
     "labels": read_labels,
     "ImageIter": lambda p: mx.image.ImageIter(1, (3, 4, 4), path_imglist=p),
     "ImageDetIter": lambda p: mx.image.ImageDetIter(1, (3, 4, 4), path_imglist=p),
-    "cifar": lambda p: mx.gluon.data.vision.CIFAR10(_folder_with(p)),
+    "cifar": _cifar,
 }
-
-
-def _folder_with(path):
-    """A folder with the files of CIFAR-10, links to one."""
-    folder = tempfile.mkdtemp()
-    for n in range(1, 6):
-        os.symlink(path, os.path.join(folder, f"data_batch_{n}.bin"))
-    return folder
 
 
 @pytest.fixture(autouse=True)

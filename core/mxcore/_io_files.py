@@ -15,8 +15,8 @@ from typing import BinaryIO
 
 from .base import MXNetError, error
 
-__all__ = ["checked", "is_url", "lines_of", "local_path", "make_folder", "names_in", "naming", "open_read", "open_write",
-           "read_text", "read_whole", "reading", "regular", "write_atomic"]
+__all__ = ["checked", "is_url", "lines_of", "local_path", "make_folder", "names_in", "naming", "open_read", "open_write", "read_text", "read_whole",
+           "reading", "regular", "write_atomic"]  # fmt: skip
 
 PathLike = str | os.PathLike
 
@@ -199,13 +199,15 @@ def read_whole(path: PathLike, most: int | None = None, what: str = "",
             raise error(MemoryError, f"{name}: it does not fit into memory, {size} bytes were read") from None
 
 
-def read_text(path: PathLike) -> bytes:
-    """Read a JSON file: `read_whole`, which refuses what is no text, or far longer than any graph.
+def read_text(path: PathLike, what: str = "JSON text") -> bytes:
+    """Read a JSON file or a list: `read_whole`, which refuses what is no text, or far longer than any graph.
 
     Parameters
     ----------
     path : str or os.PathLike
         A local path or an fsspec URL.
+    what : str
+        What the file must be, for errors.
 
     Returns
     -------
@@ -217,7 +219,7 @@ def read_text(path: PathLike) -> bytes:
     >>> read_text("memory://doc/e.json")
     b'{}'
     """
-    return read_whole(path, most=_LONGEST_TEXT, what="JSON text", begins=lambda first: b"\0" not in first)
+    return read_whole(path, most=_LONGEST_TEXT, what=what, begins=lambda first: b"\0" not in first)
 
 
 def lines_of(path: PathLike, owner: str) -> Iterator[tuple[int, bytes]]:
