@@ -288,8 +288,11 @@ class _Memory:
         """
         s, instance = self.signature, self.instance
         ctx, heads = s.ctx, list(heads)
-        outs: list[Any] = [NDArray(ctx.device.empty(s.specs[h].shape, s.specs[h].dtype, ctx.device_id), Storage(ctx))
-                           if h is not None and fixed(s.specs[h]) else None for h in heads]
+        try:
+            outs: list[Any] = [NDArray(ctx.device.empty(s.specs[h].shape, s.specs[h].dtype, ctx.device_id), Storage(ctx))
+                               if h is not None and fixed(s.specs[h]) else None for h in heads]
+        except MemoryError as e:
+            raise error(MemoryError, f"no memory on {ctx} for the {'gradients' if part else 'outputs'} of a compiled block: {e}") from e
         targets = [(h, y._data) for h, y in zip(heads, outs) if y is not None]
         train = state.train if part else s.train  # backward has a mode of its own
         moved = self.moved if train else []

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .. import recordio
-from .._io_files import checked, is_url, read_whole
+from .._io_files import checked, is_url, read_whole, regular
 from ..base import asserted, error
 from ..io import DataBatch, DataIter
 from .augmenters import CreateAugmenter
@@ -312,7 +312,7 @@ class ImageIter(DataIter):
         """Return the bytes of an image file in `path_root`."""
         root = self.path_root
         path = fname if root is None or is_url(fname) else os.path.join(root, fname)
-        return read_whole(path)
+        return read_whole(regular(path))
 
     def augmentation_transform(self, data):
         """Apply `auglist` to an image."""

@@ -14,7 +14,7 @@ import warnings
 
 import numpy as np
 
-from ...._io_files import checked, local_path, make_folder
+from ...._io_files import checked, local_path, make_folder, names_in
 from ....base import error
 from ....metric import CompositeEvalMetric, EvalMetric
 from ....metric import Loss as metric_loss
@@ -468,7 +468,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     def _found(self):
         """(epoch, batch) of each checkpoint in the folder, the newest last."""
         pattern = re.compile(re.escape(f"{self.model_prefix}-epoch") + r"(\d+)batch(-?\d+)\.params", re.ASCII)
-        matches = map(pattern.fullmatch, os.listdir(self.model_dir))
+        matches = map(pattern.fullmatch, names_in(self.model_dir))
         return sorted((int(m[1]), int(m[2])) for m in matches if m)
 
     def _resume_from_checkpoint(self, estimator):
