@@ -1,6 +1,6 @@
 """The real MXNet as a peer: a child process that measures the same workload in turns with ours.
 
-A module of workloads (`training`, `recurrent`, `figures`) holds functions of ``mx`` and a case; run as a script by an
+A module of workloads (`training`, `recurrent`, `pictures`, `figures`) holds functions of ``mx`` and a case; run as a script by an
 interpreter that has MXNet, it calls `serve`, and is MXNet's side of the comparison. Nothing here imports mxcore.
 """
 

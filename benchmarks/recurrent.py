@@ -12,9 +12,12 @@ CASES = {
     "lstm": ("bound", "lstm", 35, 32, 200, 200, 2, False),
     "lstm, eager": ("eager", "lstm", 35, 32, 200, 200, 2, False),
     "lstm, unrolled cells": ("unrolled", "lstm", 35, 32, 200, 200, 2, False),
+    "lstm, layer": ("layer", "lstm", 35, 32, 200, 200, 2, False),
+    "lstm, hybridised cells": ("cells", "lstm", 35, 32, 200, 200, 2, False),
     "lstm, both directions": ("bound", "lstm", 35, 32, 200, 200, 2, True),
     "lstm, small": ("bound", "lstm", 10, 8, 64, 64, 2, False),
     "gru": ("bound", "gru", 35, 32, 200, 200, 2, False),
+    "gru, layer": ("layer", "gru", 35, 32, 200, 200, 2, False),
     "rnn_tanh": ("bound", "rnn_tanh", 35, 32, 200, 200, 2, False),
 }
 
@@ -23,7 +26,7 @@ def stepper(mx, case):
     """A step of training, forward, backward and ``sgd_update``, that waits for itself; and what it lowers."""
     how, mode, steps, batch, inputs, units, layers, both = CASES[case]
     mx.random.seed(0)
-    runs = {"bound": _bound, "eager": _eager, "unrolled": _unrolled}
+    runs = {"bound": _bound, "eager": _eager, "unrolled": _unrolled, "layer": _layer, "cells": _cells}
     return runs[how](mx, mode, (steps, batch, inputs), units, layers, both)
 
 
@@ -73,6 +76,47 @@ def _eager(mx, mode, shape, units, layers, both):
             out = mx.nd.RNN(data, weights, *states, state_size=units, num_layers=layers, mode=mode)
         out.backward(head)
         mx.nd.sgd_update(weights, weights.grad, out=weights, lr=0.001)
+        mx.nd.waitall()
+        made[:] = [out]
+
+    return step, lambda: float((made[0] * head).sum().asscalar())
+
+
+def _layer(mx, mode, shape, units, layers, both):
+    kind = {"lstm": mx.gluon.rnn.LSTM, "gru": mx.gluon.rnn.GRU}[mode]
+    return _hybridised(mx, kind(units, layers, bidirectional=both, input_size=shape[2]), shape)
+
+
+def _cells(mx, mode, shape, units, layers, both):
+    rnn = mx.gluon.rnn
+
+    class Unrolled(mx.gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            with self.name_scope():
+                self.stack = rnn.HybridSequentialRNNCell()
+                for i in range(layers):
+                    self.stack.add(rnn.LSTMCell(units, input_size=units if i else shape[2]))
+
+        def hybrid_forward(self, F, x):
+            return self.stack.unroll(shape[0], x, layout="TNC", merge_outputs=True)[0]
+
+    return _hybridised(mx, Unrolled(), shape)
+
+
+def _hybridised(mx, net, shape):
+    net.initialize(mx.init.Uniform(0.1))
+    net.hybridize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.001})
+    data = mx.nd.random.uniform(-0.1, 0.1, shape)
+    head = mx.nd.random.uniform(-1, 1, net(data).shape)
+    made = []
+
+    def step():
+        with mx.autograd.record():
+            out = net(data)
+        out.backward(head)
+        trainer.step(1)
         mx.nd.waitall()
         made[:] = [out]
 

@@ -1,4 +1,5 @@
 """What tests of several parts use."""
+import gc
 import random
 import types
 import zlib
@@ -10,6 +11,13 @@ import mxcore as mx
 from mxcore._core.manager import manager
 from mxcore.plugin import API_VERSION, hookimpl
 from mxcore.testing.ways import both_ways
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish():
+    """Tens of thousands of collected tests are not looked through at every collection of garbage: that took minutes in all."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

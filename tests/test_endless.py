@@ -2,6 +2,7 @@
 import os
 import signal
 import tempfile
+from unittest import mock
 
 import pytest
 
@@ -10,7 +11,18 @@ from mxcore._io_files import lines_of, read_text, read_whole
 from mxcore.base import MXNetError
 from mxcore.cli.predict.answers import read_labels
 from mxcore.cli.predict.inputs import npy
+from mxcore.gluon.contrib.estimator import CheckpointHandler
 from mxcore.testing.robust import bounded_memory
+
+
+def _cifar(path):
+    """CIFAR-10 whose files are links to one."""
+    with tempfile.TemporaryDirectory() as folder:
+        for n in range(1, 6):
+            os.symlink(path, os.path.join(folder, f"data_batch_{n}.bin"))
+        with mock.patch("mxcore.gluon.data.vision.downloaded._LONGEST", 1 << 24):
+            mx.gluon.data.vision.CIFAR10(folder)
+
 
 READERS = {
     "params": mx.nd.load,
@@ -26,16 +38,8 @@ READERS = {
     "labels": read_labels,
     "ImageIter": lambda p: mx.image.ImageIter(1, (3, 4, 4), path_imglist=p),
     "ImageDetIter": lambda p: mx.image.ImageDetIter(1, (3, 4, 4), path_imglist=p),
-    "cifar": lambda p: mx.gluon.data.vision.CIFAR10(_folder_with(p)),
+    "cifar": _cifar,
 }
-
-
-def _folder_with(path):
-    """A folder with the files of CIFAR-10, links to one."""
-    folder = tempfile.mkdtemp()
-    for n in range(1, 6):
-        os.symlink(path, os.path.join(folder, f"data_batch_{n}.bin"))
-    return folder
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +86,42 @@ def test_what_has_no_size_ends_somewhere(tmp_path, monkeypatch):
         read_whole("/dev/zero")
 
 
+FOLDERS = {
+    "ImageFolderDataset": lambda d: mx.gluon.data.vision.ImageFolderDataset(d)[0],
+    "ImageIter": lambda d: mx.image.ImageIter(1, (3, 4, 4), imglist=[[1.0, "a/b.jpg"]], path_root=d).next(),
+    "ImageDataLoader": lambda d: next(iter(mx.gluon.contrib.data.vision.ImageDataLoader(1, (3, 4, 4), path_root=d, imglist=[[1.0, "a/b.jpg"]]))),
+    "csv": lambda d: mx.io.CSVIter(data_csv=f"{d}/a", data_shape=(1,), batch_size=1),
+    "libsvm": lambda d: mx.io.LibSVMIter(data_libsvm=f"{d}/a", data_shape=(1,), batch_size=1),
+    "ImageRecordIter": lambda d: mx.io.ImageRecordIter(path_imgrec=f"{d}/a", data_shape=(3, 4, 4), batch_size=1),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+@pytest.mark.parametrize("name", FOLDERS)
+def test_pipes_and_devices_in_a_folder_are_not_waited_for(name, tmp_path):
+    ending = "rec" if name == "ImageRecordIter" else "jpg"
+    (tmp_path / "a").mkdir()
+    for make in (os.mkfifo, lambda p: os.symlink("/dev/zero", p)):
+        make(tmp_path / "a" / f"b.{ending}")
+        with pytest.raises(MXNetError, match=rf"cannot read '.*b\.{ending}': it is a pipe or a device") as caught:
+            FOLDERS[name](str(tmp_path))
+        assert isinstance(caught.value, OSError)
+        (tmp_path / "a" / f"b.{ending}").unlink()
+
+
+@pytest.mark.parametrize("name", ["ImageFolderDataset", "csv", "libsvm", "ImageRecordIter"])
+def test_a_folder_that_cannot_be_read_is_named(name, tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    with pytest.raises(MXNetError, match=f"cannot read '{tmp_path}.*': Permission denied") as caught:
+        FOLDERS[name](str(tmp_path))
+    assert isinstance(caught.value, PermissionError)
+
+
 @pytest.mark.parametrize("name", ["libsvm", "ImageIter", "ImageDetIter", "csv", "embedding"])
 def test_a_file_of_holes_is_refused_in_time(name, tmp_path):
     path = tmp_path / "holes"
@@ -108,16 +148,16 @@ def test_what_does_not_fit_into_memory_is_named(kind, tmp_path):
 def test_lines(tmp_path, monkeypatch):
     monkeypatch.setattr("mxcore._io_files._PIECE", 4)
     path = tmp_path / "a"
-    for text in (b"", b"a", b"a\n", b"\n\nab\r\ncdefgh\n\ni", b"abc\n", b"abcd\n"):
+    for text in (b"", b"a", b"a\n", b"\n\nab\r\ncdefgh\n\ni", b"abc\n", b"abcd\n", b"ab\rcd\r", b"abc\r\nd", b"abc\rd", b"abc\r"):
         path.write_bytes(text)
-        assert list(lines_of(path, "X")) == [(n, line.removesuffix(b"\n")) for n, line in enumerate(text.splitlines(True), 1)]
+        assert list(lines_of(path, "X")) == [*enumerate(text.splitlines(), 1)]
     monkeypatch.setattr("mxcore._io_files._LONGEST_LINE", 10)
     path.write_bytes(b"ab\n" + b"c" * 30)
     with pytest.raises(MXNetError, match="X: '.*a', line 2: it is longer than 10 bytes; is this a text?"):
         list(lines_of(path, "X"))
 
 
-@pytest.mark.parametrize("make", [mx.gluon.data.vision.MNIST, mx.gluon.data.vision.CIFAR10, mx.util.makedirs, lambda p: mx.gluon.utils.download("file://" + p, p + "/a/b")])
+@pytest.mark.parametrize("make", [mx.gluon.data.vision.MNIST, mx.gluon.data.vision.CIFAR10, mx.util.makedirs, CheckpointHandler, lambda p: mx.gluon.utils.download("file://" + p, p + "/a/b")])
 def test_a_folder_that_cannot_be_made_is_named(make, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"")

@@ -15,7 +15,8 @@ from typing import BinaryIO
 
 from .base import MXNetError, error
 
-__all__ = ["checked", "is_url", "lines_of", "local_path", "make_folder", "naming", "open_read", "open_write", "read_text", "read_whole", "reading", "write_atomic"]
+__all__ = ["checked", "is_url", "lines_of", "local_path", "make_folder", "names_in", "naming", "open_read", "open_write", "read_text", "read_whole",
+           "reading", "regular", "write_atomic"]  # fmt: skip
 
 PathLike = str | os.PathLike
 
@@ -198,13 +199,15 @@ def read_whole(path: PathLike, most: int | None = None, what: str = "",
             raise error(MemoryError, f"{name}: it does not fit into memory, {size} bytes were read") from None
 
 
-def read_text(path: PathLike) -> bytes:
-    """Read a JSON file: `read_whole`, which refuses what is no text, or far longer than any graph.
+def read_text(path: PathLike, what: str = "JSON text") -> bytes:
+    """Read a JSON file or a list: `read_whole`, which refuses what is no text, or far longer than any graph.
 
     Parameters
     ----------
     path : str or os.PathLike
         A local path or an fsspec URL.
+    what : str
+        What the file must be, for errors.
 
     Returns
     -------
@@ -216,7 +219,7 @@ def read_text(path: PathLike) -> bytes:
     >>> read_text("memory://doc/e.json")
     b'{}'
     """
-    return read_whole(path, most=_LONGEST_TEXT, what="JSON text", begins=lambda first: b"\0" not in first)
+    return read_whole(path, most=_LONGEST_TEXT, what=what, begins=lambda first: b"\0" not in first)
 
 
 def lines_of(path: PathLike, owner: str) -> Iterator[tuple[int, bytes]]:
@@ -238,7 +241,10 @@ def lines_of(path: PathLike, owner: str) -> Iterator[tuple[int, bytes]]:
     number, rest = 0, b""
     with reading(path) as file:
         while piece := file.read(_PIECE):
-            *lines, rest = (rest + piece).split(b"\n")
+            if piece.endswith(b"\r"):
+                piece += file.read(1)  # an end of line may be two bytes
+            lines = (rest + piece).splitlines()
+            rest = b"" if piece.endswith((b"\r", b"\n")) else lines.pop()
             for line in lines:
                 number += 1
                 yield number, line
@@ -246,6 +252,56 @@ def lines_of(path: PathLike, owner: str) -> Iterator[tuple[int, bytes]]:
                 raise error(ValueError, f"{owner}: {os.fspath(path)!r}, line {number + 1}: it is longer than {_LONGEST_LINE} bytes; is this a text?")
     if rest:
         yield number + 1, rest
+
+
+def names_in(folder: PathLike) -> list[str]:
+    """The names in a local folder, sorted.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+
+    Raises
+    ------
+    MXNetError
+        (also the matching OSError) naming the folder and the reason.
+
+    Examples
+    --------
+    >>> "null" in names_in("/dev")
+    True
+    """
+    name = checked(folder, "a folder")
+    with _explained(name, "read"):
+        return sorted(os.listdir(local_path(name)))
+
+
+def regular(path: PathLike) -> str:
+    """Return what names a file of a folder or a list: there a stranger may have put pipes, which nobody ever writes to, and devices.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A local path or an fsspec URL.
+
+    Raises
+    ------
+    MXNetError
+        (also OSError) if it is no file with a length, or not there.
+
+    Examples
+    --------
+    >>> write_atomic("memory://doc/h.bin", b"abc")
+    >>> regular("memory://doc/h.bin")
+    'memory://doc/h.bin'
+    """
+    name = checked(path)
+    if not is_url(name):
+        with _explained(name, "read"):
+            mode = os.stat(local_path(name)).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise error(OSError, f"cannot read {name!r}: it is a pipe or a device, not a file with a length")
+    return name
 
 
 def _is_regular(file: BinaryIO) -> bool:

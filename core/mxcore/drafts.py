@@ -384,7 +384,8 @@ class _Remote:
     """A file in a store: written under another name and moved, or uploaded, where that shows only when it is complete."""
 
     def __init__(self, url: str) -> None:
-        self._fs, self._path = _filesystem(url)
+        with _explained(url, "write", foreign=True):  # an archive may be damaged
+            self._fs, self._path = _filesystem(url)
         found = _SCHEME.match(url)
         self._moved = found is None or found.group(1).lower() not in _OBJECT_STORES
         folder, slash, _ = self._path.rpartition("/")

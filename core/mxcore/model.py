@@ -20,7 +20,7 @@ from . import optimizer as opt
 from . import symbol as sym
 from ._io_files import checked
 from ._lent import lent
-from .base import error
+from .base import asserted, error
 from .drafts import atomic_writers, settle
 from .ndarray.files import chunks
 
@@ -91,7 +91,6 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: dict[str, 
     >>> list(mx.nd.load("memory://doc/s-0001.params"))
     ['arg:w']
     """
-    checkpoint_file(prefix, epoch)  # which says what is wrong with either
     for what, given in (("arg_params", arg_params), ("aux_params", aux_params)):
         if not isinstance(given, Mapping):
             raise error(TypeError, f"save_checkpoint: {what} must be a dict of names to NDArray, got {type(given).__name__}; {{}} for none")
@@ -276,7 +275,7 @@ class FeedForward:
                       stacklevel=2)
         self.symbol, self.sym_gen = (symbol, None) if isinstance(symbol, sym.Symbol) else (None, symbol)
         if self.symbol is None and not callable(symbol):
-            raise error(TypeError, f"symbol must be a Symbol or a function that makes one, got {symbol!r}")
+            raise asserted(TypeError, f"symbol must be a Symbol or a function that makes one, got {symbol!r}")
         self.arg_params, self.aux_params, self.allow_extra_params = arg_params, aux_params, allow_extra_params
         self.argument_checked = False
         if self.sym_gen is None:

@@ -10,27 +10,34 @@ from ._core.errors import error
 from ._core.state import state
 from ._io_files import make_folder
 from ._lent import lent
-from .context import gpu_memory_info, num_gpus
+from .context import Context, gpu_memory_info, num_gpus
 
-__all__ = ["get_cuda_compute_capability", "get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape", "makedirs", "np_shape", "set_module",
-           "set_np_shape", "setenv", "use_np_shape"]  # fmt: skip
+__all__ = ["get_cuda_compute_capability", "get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape", "makedirs", "np_shape",
+           "set_module", "set_np_shape", "setenv", "use_np_shape"]  # fmt: skip
 
 
 def getenv(name: str) -> str | None:
-    """A variable of the environment; None if it is not set.
+    """An environment variable, or None.
 
-    >>> getenv("no such variable") is None
+    >>> getenv("NO_SUCH_VARIABLE_HERE") is None
     True
     """
     return os.environ.get(name)
 
 
 def setenv(name: str, value: str | None) -> None:
-    """Set a variable of the environment for this process; None takes it out."""
+    """Set an environment variable; None removes it.
+
+    >>> setenv("MXCORE_EXAMPLE", "1"); getenv("MXCORE_EXAMPLE")
+    '1'
+    >>> setenv("MXCORE_EXAMPLE", None)
+    """
     if value is None:
         os.environ.pop(name, None)
-    else:
+    elif isinstance(value, str):
         os.environ[name] = value
+    else:
+        raise error(TypeError, f"setenv: the value of {name} must be a str or None, got {value!r}")
 
 
 def set_module(module: str | None) -> Callable[[Any], Any]:
@@ -58,13 +65,17 @@ def get_gpu_count() -> int:
 
 
 def get_cuda_compute_capability(ctx: Any) -> int:
-    """The compute capability of a GPU, such as 86; raises for other contexts, and where no plugin's device tells it."""
-    if getattr(ctx, "device_type", None) != "gpu":
-        raise error(ValueError, f"get_cuda_compute_capability takes the context of a GPU, got {ctx!r}")
-    tell = getattr(ctx.device, "compute_capability", None)
-    if tell is None:
-        raise error(NotImplementedError, f"get_cuda_compute_capability: the device of {ctx} does not tell it")
-    return int(tell(ctx.device_id))
+    """The compute capability of a GPU, such as 80 for 8.0.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if `ctx` is no GPU, or there is none.
+    """
+    ctx = Context(ctx)
+    if ctx.device_type != "gpu":
+        raise error(ValueError, f"get_cuda_compute_capability takes the context of a GPU, got {ctx}")
+    return int(ctx.device.xp.cuda.Device(ctx.device_id).compute_capability)
 
 
 def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:

@@ -47,10 +47,20 @@ def test_new_writes_a_project(kind, tmp_path, capsys):
     assert "my_thing" in everything and "toy" not in everything and "$" not in everything
 
 
-@pytest.mark.parametrize("name", ["my-op", "MyOp", "class", "1st", "", "a/b"])
+@pytest.mark.parametrize("name", ["my-op", "MyOp", "class", "1st", "", "a/b", "größe", "_op", "op_", "_", "none", "test_op"])
 def test_names_that_are_no_modules_are_refused(name, tmp_path, capsys):
     assert cli.main(["plugins", "new", name, "--dir", str(tmp_path)]) == 1
     assert "no name for a plugin's module" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name, kind, owner", [
+    ("dot", "op", "an operator of plugin 'ops'"), ("gpu", "device", "another device"), ("stock", "op", "another plugin"),
+    ("hookimpl", "op", "something that the skeleton imports"),
+])
+def test_names_that_would_not_load_are_refused(name, kind, owner, tmp_path, capsys):
+    assert cli.main(["plugins", "new", name, "--kind", kind, "--dir", str(tmp_path)]) == 1
+    assert f"{owner} has the name '{name}' already" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

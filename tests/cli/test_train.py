@@ -195,6 +195,16 @@ def test_a_damaged_checkpoint_is_named(train, text, words):
     assert status == 1 and words in err and "mlp-0001.json" in err
 
 
+def test_a_checkpoint_with_other_values_is_named(train):
+    train("--network", "mlp", "--epochs", 1)
+    note = train.folder / "mlp-0001.json"
+    sound = json.loads(note.read_text())
+    for changed in ({"epoch": None}, {"epoch": "1"}, {"history": {}}, {"history": [None]}, {"history": [{"epoch": 1}]}):
+        note.write_text(json.dumps(sound | changed))
+        status, _, err = train("--network", "mlp", "--resume")
+        assert status == 1 and "its epoch is no number, or its history no list" in err and "mlp-0001.json" in err
+
+
 def test_a_checkpoint_of_another_kind_is_refused(train, squares):
     train("--network", "mlp", "--epochs", 1)
     for args, words in ((("--num-classes", 12), "num_classes 10, not 12"), (("--api", "module"), "api 'gluon', not 'module'")):

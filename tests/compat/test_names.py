@@ -33,7 +33,7 @@ WITHOUT = {
     "parts of a network": {"mxnet.gluon.model_zoo.vision.inception": "make_aux"},
 }
 #: Planned: names of `mxnet.util` that come with `mx.np`, and modules with operators that are not there yet, ONNX and int8.
-PLANNED_NAMES = set("np_array np_symbol np_ufunc_legal_option reset_np set_module set_np use_np use_np_array wrap_np_binary_func "
+PLANNED_NAMES = set("np_array np_symbol np_ufunc_legal_option reset_np set_np use_np use_np_array wrap_np_binary_func "
                     "wrap_np_unary_func".split())
 PLANNED_MODULES = ("mxnet.numpy_", "mxnet.onnx", "mxnet.contrib.onnx", "mxnet.contrib.quantization", "mxnet.ndarray.contrib", "mxnet.ndarray.gen_",
                    "mxnet.symbol.contrib", "mxnet.symbol.gen_", "mxnet.contrib.ndarray", "mxnet.contrib.symbol", "mxnet.contrib.svrg", "mxnet.ndarray._internal",
@@ -70,6 +70,7 @@ def test_every_public_name_is_shown(mxnet, module):
         assert missing(module) == []
 
 
+@pytest.mark.filterwarnings("ignore:The distutils package is deprecated")  # which Python has up to 3.11
 @pytest.mark.parametrize("module", [m for m in FILE if not names.reason(m)])
 def test_names_are_the_same_thing_wherever_they_are_shown(mxnet, module):
     wrong, shown = [], importlib.import_module(module)
@@ -99,7 +100,7 @@ def test_what_is_without_meaning_is_really_not_there(mxnet, module, name):
 
 
 @pytest.mark.parametrize("line, needed", [
-    ("from mxnet.test_utils import *", "mx np os sys rnd assert_almost_equal same Context nd_ss"),
+    ("from mxnet.test_utils import *", "mx np os sys rnd assert_almost_equal same Context"),
     ("from mxnet.base import data_dir, SymbolHandle, _as_list, c_array, check_call, mx_uint, numeric_types, string_types", ""),
     ("from mxnet.ndarray.ndarray import py_slice, NDArray, _DTYPE_NP_TO_MX", ""),
     ("from mxnet.gluon.block import *", "Block HybridBlock SymbolBlock"),
@@ -113,6 +114,9 @@ def test_what_is_without_meaning_is_really_not_there(mxnet, module, name):
     ("from mxnet.gluon.data.vision.transforms import Compose, ToTensor", ""),
     ("from mxnet.gluon.model_zoo.model_store import _model_sha1, get_model_file", ""),
     ("from mxnet.gluon.model_zoo.vision.resnet import resnet_spec, BasicBlockV1", ""),
+    ("from mxnet.gluon.model_zoo.vision.densenet import _make_dense_block, _make_dense_layer, _make_transition", ""),
+    ("from mxnet.recordio import IRHeader, _IR_FORMAT, _IR_SIZE, struct", ""),
+    ("from mxnet.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, _STORAGE_TYPE_ID_TO_STR, _STORAGE_TYPE_CSR", ""),
     ("from mxnet.gluon.nn.conv_layers import _Conv, _Pooling, _infer_weight_shape", ""),
     ("from mxnet.gluon.rnn.rnn_cell import _format_sequence, _get_begin_state, HybridRecurrentCell", ""),
     ("from mxnet.metric import ndarray, check_label_shapes", ""),
@@ -133,7 +137,24 @@ def test_what_is_without_meaning_is_really_not_there(mxnet, module, name):
 def test_import_lines_of_programs(mxnet, line, needed):
     found = {}
     exec(line, found)
-    assert set(needed.replace("nd_ss", "").split()) <= set(found)
+    assert set(needed.split()) <= set(found)
+
+
+def test_parts_of_networks_are_made_as_mxnet_makes_them(mxnet):
+    from mxnet.gluon.model_zoo.vision.densenet import _make_dense_block, _make_transition
+
+    block, narrow = _make_dense_block(2, 4, 8, 0.1, 3), _make_transition(6)
+    for part in (block, narrow):
+        part.initialize()
+    out = block(mx.nd.ones((1, 3, 8, 8)))
+    assert out.shape == (1, 19, 8, 8) and narrow(out).shape == (1, 6, 4, 4)
+    assert sorted(n for n in block.collect_params() if "conv" in n) == [f"stage3_conv{i}_weight" for i in range(4)]
+
+
+def test_the_header_of_records_is_told(mxnet):
+    from mxnet.recordio import _IR_FORMAT, _IR_SIZE, IRHeader, pack, struct
+
+    assert struct.unpack(_IR_FORMAT, pack(IRHeader(0, 2.0, 7, 5), b"")[:_IR_SIZE]) == (0, 2.0, 7, 5)
 
 
 def test_star_gives_what_mxnet_lists(mxnet):
@@ -218,7 +239,8 @@ def test_places(monkeypatch, tmp_path):
     monkeypatch.setenv("MXNET_HOME", str(tmp_path))
     monkeypatch.setenv("MXNET_GLUON_REPO", "http://here")
     assert helpers.data_dir() == str(tmp_path) and helpers.data_dir_default().endswith(".mxnet")
-    assert helpers._get_repo_url() == "http://here/"
+    url, file_url = (names.find("mxnet.gluon.utils", n) for n in ("_get_repo_url", "_get_repo_file_url"))
+    assert url() == "http://here/" and file_url("gluon/models", "a.zip") == "http://here/gluon/models/a.zip"
 
 
 def test_losses():

@@ -83,6 +83,8 @@ def test_calls_on_arrays_cast(target):
         assert np.dtype(narrow.dtype) == target
     for _ in range(3):  # the short way of small arrays is not taken past the casts
         assert (y ** 2).dtype == F32 and (x + x).dtype == F32
+    rows = nd.array([[1, 0], [0, 2]]).tostype("csr")  # the casts know dense arrays only
+    assert nd.FullyConnected(rows, nd.ones((2, 2)), no_bias=True, num_hidden=2).dtype == F32 and nd.dot(rows, y).dtype == F32
     y **= 2
     assert np.dtype(y.dtype) == target and y.astype("float32").asnumpy().tolist() == [[16] * 3] * 2
     assert nd.exp(nd.ones(2, dtype="float64")).dtype == np.float64 and (nd.ones(2, dtype="int32") + 1).dtype == np.int32
@@ -347,12 +349,24 @@ def test_convert_symbol_where_mxnet_fails():
     assert "p_gamma_amp_cast_float16_output" in out.get_internals().list_outputs()
     _, (y,), _ = out.infer_type("float32", "float32", "float32")
     assert y == F32
+    two = amp.convert_symbol(s.BilinearSampler(s.Convolution(v("d"), kernel=(1, 1), num_filter=2, name="c"), s.exp(v("g"), name="e"), name="b"))
+    assert two.get_internals().list_outputs()[-4:] == ["c_output_amp_cast_float32_output", "g", "e_output", "b_output"]
     shared = v("w")
     both = s.Group([s.FullyConnected(v("data"), shared, no_bias=True, num_hidden=3, name="a"), s.exp(shared, name="e")])
     out = amp.convert_symbol(both, data_names=["data"], cast_optional_params=True)
     assert out.attr_dict()["w"]["__dtype__"] == "0"  # somebody wants it in float32
     assert amp.convert_symbol(s.exp(v("x", dtype="float64"))).attr_dict()["x"]["__dtype__"] == "1"
     assert amp.convert_symbol(s.exp(v("x", dtype="float16"))).attr_dict()["x"]["__dtype__"] == "0"
+
+
+def test_casts_are_called_after_what_mxnet_calls_the_outputs(monkeypatch):
+    monkeypatch.setattr(mx.operator.CustomOpProp, "list_outputs", lambda self: ["first"])
+    mx.operator.register("amp_names")(type("Prop", (mx.operator.CustomOpProp,), {}))
+    x = mx.sym.Variable("x")
+    for node, name in ((mx.sym.Custom(x, op_type="amp_names", name="c"), "c_first"), (mx.sym.contrib.fft(x, name="f"), "f_output"),
+                       (mx.sym.tanh(x, name="t"), "t_0")):
+        made = amp.convert_symbol(mx.sym.FullyConnected(node, num_hidden=2, no_bias=True))
+        assert f"{name}_amp_cast_float16_output" in made.get_internals().list_outputs()
 
 
 def test_convert_symbol_refuses():

@@ -9,7 +9,7 @@ rng = np.random.default_rng(0)
 
 @pytest.fixture(params=[1, 3], autouse=True)
 def workers(request, monkeypatch):
-    for module, names in ((spatial, "_sample _to_data _to_grid _locate _resize"), (roi, "_pool _gradient")):
+    for module, names in ((spatial, "sample to_data _to_grid _locate _resize"), (roi, "_pool _gradient")):
         for name in names.split():
             monkeypatch.setattr(getattr(module, name), "workers", lambda work: request.param)
 

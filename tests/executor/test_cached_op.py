@@ -285,3 +285,10 @@ def test_a_call_gives_what_mxnets_gives():
     zeros = CachedOp(mx.sym.zeros((2,)))
     assert zeros(default_ctx=mx.cpu(1)).context == mx.cpu(1)
     assert one.handle == one.handle != two.handle and not one.is_np_sym
+
+
+def test_outputs_that_no_machine_holds_are_told():
+    block = mx.gluon.SymbolBlock(mx.sym.tile(mx.sym.Variable("x"), reps=(10**6, 10**9)), [mx.sym.Variable("x")])
+    with pytest.raises(MXNetError, match="no memory on cpu.0. for the outputs of a compiled block: .*2000000, 2000000000") as caught:
+        block(mx.nd.ones((2, 2)))
+    assert isinstance(caught.value, MemoryError)

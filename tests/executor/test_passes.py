@@ -81,7 +81,7 @@ def results(make, steps=2):
 
 
 def agree(a, b):
-    for x, y in zip(a, b):
+    for x, y in zip(a, b, strict=True):
         np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-5)
 
 
@@ -107,7 +107,8 @@ def test_a_graph_gives_what_its_nodes_give(make):
     with mx.autograd.record():
         ys = interpret(ex._symbol._heads, values)
     mx.autograd.backward(ys)
-    agree([y.asnumpy() for y in ys] + [a.grad.asnumpy() for a in ex.arg_arrays], found)
+    eager = [y.asnumpy() for y in ys] + [a.grad.asnumpy() for a in ex.arg_arrays]
+    agree(eager, found[:len(eager)])
 
 
 def test_the_environment_switches_passes_off(monkeypatch):

@@ -59,7 +59,7 @@ def test_variables_without_group_may_live_on_any_context_of_the_graph():
         y = mx.sym.exp(x)
     with mx.AttrScope(ctx_group="b"):
         z = mx.sym.broadcast_mul(y, v)
-    at, groups = {"x": mx.cpu(1), "v": mx.cpu(2)}, {"a": mx.cpu(1), "b": mx.cpu(2)}
+    groups = {"a": mx.cpu(1), "b": mx.cpu(2)}
     for at in ({"x": mx.cpu(1), "v": mx.cpu(2)}, {"x": mx.cpu(2), "v": mx.cpu(0)}, {"x": mx.cpu(0), "v": mx.cpu(0)}):
         args, grads = ({n: f((2,), ctx=c) for n, c in at.items()} for f in (mx.nd.ones, mx.nd.zeros))
         ex = z.bind(mx.cpu(0), args, args_grad=grads, group2ctx=groups)

@@ -21,13 +21,6 @@ from mxcore.gluon.data.vision import transforms
 cv2 = pytest.importorskip("cv2")
 
 
-@pytest.fixture
-def nowhere(monkeypatch, tmp_path):
-    """Publications are looked for in an empty folder instead of on the network."""
-    monkeypatch.setenv("MXNET_GLUON_REPO", (tmp_path / "nowhere").as_uri())
-    return tmp_path
-
-
 # -- texts -----------------------------------------------------------------------------------------------------
 
 

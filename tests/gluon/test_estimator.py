@@ -37,14 +37,7 @@ def test_trainings_are_mxnets(name, found):
         np.testing.assert_allclose([float(n) for n in numbers.findall(new)], [float(n) for n in numbers.findall(old)], atol=2e-4)
     assert [v is None for v in want["values"]] == [v is None for v in have["values"]]
     np.testing.assert_allclose([v or 0 for v in have["values"]], [v or 0 for v in want["values"]], atol=1e-4)
-
-
-def test_checkpoints_are_named_as_mxnets(found):
-    for name in ("checkpoints", "by batches"):
-        assert found[name]["files"][-9:] == GOLDEN[name]["files"][-9:] or name != "checkpoints"
-    assert found["checkpoints"]["files"] == GOLDEN["checkpoints"]["files"]
-    newest = [f for f in GOLDEN["resumed"]["files"] if re.match("net-epoch[34]", f)]
-    assert len(newest) == 4 and {*newest} <= {*found["resumed"]["files"]}
+    assert have["files"] == want["files"]
 
 
 def test_symbol_and_best_checkpoint_can_be_loaded(tmp_path):

@@ -66,9 +66,24 @@ def test_sizes_that_are_kept_are_not_copied_twice(picture):
     (lambda x: mx.image.DetRandomSelectAug([mx.image.CastAug()]), ValueError, "DetAugmenters, got CastAug"),
     (lambda x: mx.image.DetRandomPadAug(pad_val="a"), TypeError, "pad_val"),
     (lambda x: mx.image.CreateMultiRandCropAugmenter([0.1, 0.5], area_range=[(0.1, 1)] * 3), ValueError, "2 values where another argument has 3"),
+    (lambda x: mx.image.fixed_crop(x, 60, 4, 10, 20), ValueError, r"fixed_crop: nothing of the image, 60 x 40, lies in the window from 60, 4 of 10 x 20"),
+    (lambda x: mx.image.fixed_crop(x, 3, 4, 0, 20, (5, 5)), ValueError, r"from 3, 4 of 0 x 20"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(picture, call, kind, text):
     with pytest.raises(kind, match=text):
+        call(picture)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: mx.image.random_size_crop(x, (20, 10), 0.3, (1, 2), are=1), lambda x: mx.image.RandomSizedCropAug((20, 10), 0.3, (1, 2), foo=1),
+    lambda x: mx.image.CreateAugmenter((3, 2, 2), rand_resize=True), lambda x: mx.image.CreateAugmenter((3, 2, 2), mean=3),
+    lambda x: mx.image.DetRandomPadAug(pad_val="a"), lambda x: mx.image.CreateMultiRandCropAugmenter([0.1, 0.5], area_range=[(0.1, 1)] * 3),
+    lambda x: mx.image.ImageIter(1, (3, 2, 2), imglist=[[1.0, "0.png"]], path_root=str(IMAGES), dtype="float16"),
+    lambda x: mx.image.ImageIter(1, (3, 2, 2), imglist=[[1.0, "0.png"]], path_root=str(IMAGES), part_index=2, num_parts=2),
+    lambda x: mx.image.ImageDetIter(1, (3, 2, 2), imglist=[[[2.0, 5, 0, 0, 0, 1, 1], "0.png"]], path_root=str(IMAGES)).sync_label_shape(3),
+])  # fmt: skip
+def test_where_mxnet_asserts_programs_may_catch_it(picture, call):
+    with pytest.raises(AssertionError):
         call(picture)
 
 

@@ -40,7 +40,7 @@ def test_batches():
     assert str(batch) == "DataBatch: data shapes: [(2, 3)] label shapes: [(2,)]"
     assert str(DataBatch((mx.nd.ones((2, 3)),))).endswith("label shapes: None")
     for arguments in ((mx.nd.ones(2),), ([mx.nd.ones(2)], mx.nd.ones(2))):
-        with pytest.raises(TypeError, match="must be a list of NDArray, not one NDArray"):
+        with pytest.raises(AssertionError, match="must be a list of NDArray, not one NDArray"):
             DataBatch(*arguments)
 
 

@@ -62,6 +62,7 @@ def test_it_trains(path):
 @pytest.mark.parametrize("text, match", [
     ("1 0:1\n2 x:1\n", "line 2: 'x:1' is no column below 4"), ("1 4:1\n", "'4:1' is no column below 4"), ("1 -1:1\n", "'-1:1'"), ("a 0:1\n", "line 1"),
     ("1 0:b\n", "line 1"), ("\n# nothing\n", "holds no row"), ("1 ٣:1\n", "line 1"), ("1 99999999999999999999999:1\n", "no column below 4"),
+    ("1_0 0:1\n", "'1_0' is no number"), ("1 0:1\r2 0:1_0", "line 2: '1_0' is no number"),
 ])
 def test_lines_that_are_none(tmp_path, text, match):
     (tmp_path / "bad.svm").write_text(text, encoding="utf-8")

@@ -176,6 +176,16 @@ def test_wrong_arguments(images, tmp_path, options, word):
         run("--list", tmp_path / "none", tmp_path / "nowhere")
 
 
+def test_links_lead_nowhere_twice(images, tmp_path, capsys):
+    """Two links to the folder itself would be 2**40 paths."""
+    run("--list", "--recursive", "--no-shuffle", tmp_path / "a", images)
+    for name in ("x", "y"):
+        (images / name).symlink_to(".")
+    run("--list", "--recursive", "--no-shuffle", tmp_path / "b", images)
+    assert lines(tmp_path / "b.lst") == lines(tmp_path / "a.lst")
+    assert capsys.readouterr().err.count("whose images are listed already") == 2
+
+
 def test_the_command(images, tmp_path, capsys):
     assert mxcore(["im2rec", "--list", "--recursive", str(tmp_path / "a"), str(images)]) == 0
     assert mxcore(["im2rec", str(tmp_path / "a"), str(images)]) == 0

@@ -563,3 +563,7 @@ def test_states_that_do_not_fit(ten):
         tiny(ten, seed=1).load_state_dict(state)
     with pytest.raises(ValueError, match="no state that state_dict"):
         tiny(ten).load_state_dict({})
+    for changed, word in (({"epoch": None}, "no place"), ({"position": 10**30}, "no place"), ({"taken": [0]}, "no place"), ({"started": "x"}, "no place"),
+                          ({"skipped": []}, "records that were left out")):  # fmt: skip
+        with pytest.raises(MXNetError, match=word):
+            tiny(ten).load_state_dict(state | changed)

@@ -351,6 +351,15 @@ def test_file_urls_are_paths(tmp_path):
     assert MXRecordIO(f"file://{rec}", "r").read() == b"x"
 
 
+def test_a_damaged_archive_is_told(tmp_path):
+    pytest.importorskip("fsspec")
+    (tmp_path / "a.zip").write_bytes(b"PK\3\4 no archive")
+    for flag, verb in (("r", "read"), ("w", "write")):
+        with pytest.raises(MXNetError, match=f"cannot {verb} 'zip://a.rec::.*a.zip': BadZipFile: File is not a zip file") as caught:
+            MXRecordIO(f"zip://a.rec::{tmp_path}/a.zip", flag)
+        assert isinstance(caught.value, OSError)
+
+
 def test_unknown_stores_are_told():
     with pytest.raises(ValueError, match="nostore://x"):
         MXRecordIO("nostore://x", "r")

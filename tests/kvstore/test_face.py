@@ -159,3 +159,9 @@ def test_nobody_becomes_a_server_by_hand():
     assert kvstore_server._init_kvstore_server_module() is None
     with pytest.raises(NotImplementedError, match="KVStoreServer.run"):
         mx.kvstore.KVStoreServer(mx.kv.create("local")).run()
+
+
+@pytest.mark.parametrize("verb", ["save", "load"])
+def test_states_of_no_optimizer(verb, tmp_path):
+    with pytest.raises(AssertionError, match=f"no optimizer states to {verb}; call set_optimizer first"):
+        getattr(mx.kv.create("local"), f"{verb}_optimizer_states")(str(tmp_path / "kv.states"))

@@ -218,3 +218,8 @@ def test_deprecation_names_the_callers_line():
         warnings.simplefilter("always")
         mx.model.FeedForward(line())
     assert caught[0].filename == __file__
+
+
+def test_what_is_no_symbol_is_refused():
+    with pytest.warns(DeprecationWarning), pytest.raises(AssertionError, match="a Symbol or a function that makes one, got 3"):
+        mx.model.FeedForward(3)

@@ -234,6 +234,14 @@ def test_weights_and_gradients_of_any_storage_are_updated(name, weight, grad):
     np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-6)
 
 
+def test_rows_are_added_to_a_dense_gradient_where_they_are(monkeypatch):
+    dense, rows = nd.array(Y), sparse(X, "row_sparse")
+    monkeypatch.setattr("mxcore.stypes.RowSparse.todense", None)  # all of it may not fit into memory
+    for pair in ((dense, rows), (rows, dense)):
+        np.testing.assert_allclose(nd._internal._grad_add(*pair).asnumpy(), X + Y, rtol=1e-6)
+    assert dense.asnumpy().tolist() == Y.tolist()
+
+
 def test_rows_without_gradient_are_left_alone_where_mxnet_does():
     for w, moved in (("default", False), ("row_sparse", False), ("csr", True)):
         for name in ("sgd", "adam", "lbsgd"):

@@ -86,6 +86,42 @@ def test_attributes_do_not_hide_methods(hidden, monkeypatch):
         _states.loads(data, __name__)
 
 
+def _with(optimizer, **attributes):
+    optimizer.__dict__.update(attributes)
+    return optimizer
+
+
+@pytest.mark.parametrize("name", ["adam", "nadam", "adamax"])
+def test_powers_of_integers_take_no_time(name):
+    update = mx.optimizer.get_updater(mx.optimizer.create(name))
+    update(0, mx.nd.ones(3), mx.nd.ones(3))
+    _with(update.optimizer, beta1=1, beta2=1, num_update=1 << 40)  # with 3 a failure would take the machine's memory
+    update.set_states(update.get_states(True))
+    kept = update.optimizer.__dict__
+    assert type(kept["beta1"]) is type(kept["beta2"]) is float and kept["num_update"] == 1 << 40
+
+
+ODD = {
+    "an integer that no float holds": lambda: _with(mx.optimizer.SGD(), lr=1 << 1200),
+    "neither rate nor schedule": lambda: _with(mx.optimizer.SGD(), lr=None),
+    "a long count": lambda: _with(mx.optimizer.SGD(), _index_update_count={0: 1 << 1200}),
+    "a count below 0": lambda: _with(mx.optimizer.SGD(), _index_update_count={0: -5}),
+    "counts of a device": lambda: _with(mx.optimizer.SGD(), _all_index_update_counts={0: {"a": "b"}}),
+    "steps": lambda: mx.optimizer.SGD(lr_scheduler=_with(mx.lr_scheduler.MultiFactorScheduler([1, 3]), step=[None])),
+    "a place among steps": lambda: mx.optimizer.SGD(lr_scheduler=_with(mx.lr_scheduler.MultiFactorScheduler([1, 3]), cur_step_ind=-9)),
+    "half a step": lambda: mx.optimizer.SGD(lr_scheduler=_with(mx.lr_scheduler.FactorScheduler(3), step=0.5)),
+    "a table of a scheduler": lambda: mx.optimizer.SGD(lr_scheduler=_with(mx.lr_scheduler.FactorScheduler(3), lr_mult=1.5)),
+    "a bound": lambda: _with(mx.optimizer.LAMB(), lower_bound=[1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_numbers_that_an_optimizer_cannot_have(case):
+    data = _states.dumps(({}, ODD[case]()))
+    with pytest.raises(MXNetError, match="these .* bytes are no optimizer states: the (optimizer|scheduler), a .*the file is damaged"):
+        _states.loads(data, __name__)
+
+
 def test_what_sound_files_hold_is_read_by_every_protocol():
     value = {0: (1, 2.5, None), "w": [b"bytes", bytearray(b"b" * 3000)], (0, "a"): {1, "x", 2.0}, 7: frozenset((1, (2, 3))), np.int64(3): np.ones(3000)}
     for protocol in range(6):

@@ -76,6 +76,20 @@ def test_a_bad_sub_graph_is_found():
         S.load_json(json.dumps(data))
 
 
+@pytest.mark.parametrize("op, params", [("Concat", {"num_args": "65536"}), ("UpSampling", {"num_args": "3", "scale": "2", "sample_type": "nearest"})])
+def test_inputs_that_a_number_tells_of_are_not_made_up(op, params):
+    text = json.dumps(second(op=op, inputs=[[0, 0, 0]] * 2, attrs=params))
+    with pytest.raises(MXNetError, match=f"node 1 .*: num_args of operator {op} is {params['num_args']}, the file gives 2 inputs"):
+        mx.sym.load_json(text)
+
+
+def test_the_outputs_that_numbers_tell_of_have_room():
+    """Each would take some hundred bytes."""
+    cut = [{"op": "SliceChannel", "name": f"s{i}", "inputs": [[i, 0, 0]], "attrs": {"num_outputs": str(50000 + i)}} for i in range(9)]
+    with pytest.raises(MXNetError, match="node 6 's5': the operators up to here have 262144 outputs and more"):
+        mx.sym.load_json(json.dumps({"nodes": [{"op": "null", "name": "x", "inputs": []}, *cut], "arg_nodes": [0], "heads": [[9, 0, 0]]}))
+
+
 def test_a_state_must_be_a_variable():
     data = json.loads(S.BatchNorm(S.Variable("data"), name="bn").tojson())
     data["nodes"].insert(1, {"op": "relu", "name": "r", "inputs": [[0, 0, 0]]})

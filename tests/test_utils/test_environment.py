@@ -35,6 +35,18 @@ def test_default_context():
     assert mx.current_context() is mx.cpu(0)
 
 
+def test_the_default_context_is_an_attribute_of_the_class():
+    assert mx.Context.default_ctx is mx.cpu(0)
+    with mx.cpu(1):
+        assert mx.Context.default_ctx is mx.cpu(1)
+    try:
+        mx.Context.default_ctx = mx.cpu(2)
+        assert mx.nd.ones((1,)).context is mx.Context.default_ctx is mx.cpu(2)
+    finally:
+        mx.Context.default_ctx = mx.cpu(0)
+    assert mx.current_context() is mx.cpu(0)
+
+
 def test_environment(monkeypatch):
     monkeypatch.setenv("MXCORE_T_A", "old")
     monkeypatch.delenv("MXCORE_T_B", raising=False)

@@ -32,7 +32,7 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
             if named:
                 args = (*named, *args)
                 cut += len(named)
-            cut = _numbered(op, args, cut, kwargs, is_input)
+            cut = _numbered(args, cut, kwargs, is_input)
             if isinstance(cut, list):
                 args, cut = cut, len(cut)
         if len(args) > cut and (getattr(args[cut], "ndim", False) or not cut):
@@ -134,7 +134,7 @@ def _by_declared_names(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_i
     return _checked(op, names, [named.get(n) for n in names], is_input, need_all), p
 
 
-def _numbered(op: Op, args: Sequence[Any], cut: int, kwargs: dict[str, Any], is_input: Any) -> Any:
+def _numbered(args: Sequence[Any], cut: int, kwargs: dict[str, Any], is_input: Any) -> Any:
     """Inputs of a variadic operator given as arg0=, arg1= …"""
     found: list[Any] = []
     while is_input(kwargs.get(f"arg{len(found)}")):

@@ -9,7 +9,7 @@ from .state import state
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["Context", "current_context", "TYPE_IDS"]
+__all__ = ["Context", "current_context", "set_default_context", "TYPE_IDS"]
 
 #: MXNet's numbers, which its files hold. Device plugins may add further types with their own `type_id`.
 TYPE_IDS: dict[str, int] = {"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5}
@@ -17,7 +17,13 @@ TYPE_IDS: dict[str, int] = {"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5
 _INTERNED: dict[tuple[str, int], Context] = {}
 
 
-class Context:
+class _Outermost(type):
+    """Metaclass for ``Context.default_ctx``, which programs read and write on the class."""
+
+    default_ctx = property(lambda cls: current_context(), lambda cls, ctx: set_default_context(ctx), doc="The context of this thread, as `current_context`.")
+
+
+class Context(metaclass=_Outermost):
     """A device type and an index, e.g. ``Context('cpu', 1)``; usable as ``with ctx:``.
 
     Parameters
@@ -116,11 +122,6 @@ class Context:
     def __reduce__(self) -> tuple[Any, ...]:
         return (Context, (self.device_type, self.device_id))
 
-    @classmethod
-    def default_ctx(cls) -> Context:
-        """The context used outside any ``with`` block: ``cpu(0)``."""
-        return _CPU0
-
 
 _CPU0 = Context("cpu", 0)
 
@@ -137,3 +138,9 @@ def current_context() -> Context:
     """The context of the innermost ``with ctx:`` block of this thread, else ``cpu(0)``."""
     stack = state.ctx
     return stack[-1] if stack else _CPU0
+
+
+def set_default_context(ctx: Any) -> None:
+    """Make a context, or a type of device, that of this thread outside all ``with ctx:`` blocks."""
+    state.ctx[: state.extra.get("default_context", 0)] = [Context(ctx)]  # the lowest of the stack, under those of blocks
+    state.extra["default_context"] = 1

@@ -62,9 +62,9 @@ class GradPlan:
             self.short = self.flat and not callable(op.outputs) and len(op.outputs) == 1 and not kinds & {"needs", "state"}
         if self.keeps_inputs or self.likes or self.keeps_outputs:
             fixed = self.flat and not op.aux and not (callable(op.outputs) or any(s.condition for s in op.outputs))
-            self.keep = self._compiled_keep(op) if fixed else self._keep
+            self.keep = self._compiled_keep() if fixed else self._keep
 
-    def _compiled_keep(self, op: Op) -> Any:
+    def _compiled_keep(self) -> Any:
         """`_keep` as one expression, for operators whose inputs do not depend on parameters."""
         places = range(self.n_in)
         ins = [f"ins[{i}]" if i in self.keeps_inputs else f"Like(ins[{i}])" if i in self.likes else "None" for i in places]

@@ -6,18 +6,26 @@ and ``$type_id``, the number of a device (see `type_id`).
 """
 from __future__ import annotations
 
+import ast
 import importlib.util
 import keyword
+import re
 import shutil
 import tempfile
 import zlib
 from pathlib import Path
 from string import Template
 
+from .._core import registry
+from .._core.context import TYPE_IDS
+from .._core.manager import manager
 from .._io_files import _explained
 from ..base import error
 
 TEMPLATES = Path(__file__).parent / "templates"
+
+#: Names that modules, distributions and pytest all take: it takes modules called test_… for tests.
+_NAME = re.compile(r"(?!test_)[a-z]([a-z0-9_]*[a-z0-9])?")
 
 
 def kinds() -> list[str]:
@@ -44,6 +52,19 @@ def render(name: str, kind: str) -> dict[str, str]:
         ).substitute(words)
         for path in sorted(root.rglob("*.tmpl"))
     }
+
+
+def _owner(name: str, kind: str, files: dict[str, str]) -> str | None:
+    """Who would be in the way of a plugin of that name, which then would not load."""
+    manager.load()
+    if name in manager.origin:
+        return "another plugin"
+    if kind == "op" and name in registry.ops.owners:
+        return f"an operator of plugin '{registry.ops.owners[name]}'"
+    if kind == "device" and name in {*TYPE_IDS, *registry.devices.owners}:
+        return "another device"
+    imported = [n for n in ast.walk(ast.parse(files[f"{name}.py"])) if isinstance(n, (ast.Import, ast.ImportFrom))]
+    return "something that the skeleton imports" if name in {a.asname or a.name for n in imported for a in n.names} else None
 
 
 def write(name: str, kind: str, folder: Path) -> Path:
@@ -76,11 +97,14 @@ def write(name: str, kind: str, folder: Path) -> Path:
     ...     print((made / "pyproject.toml").exists())
     True
     """
-    if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name) or keyword.iskeyword(name.title()):
         raise error(ValueError, f"{name!r} is no name for a plugin's module; use one like 'my_op'")
-    target = folder / name
-    if target.exists():
-        raise error(FileExistsError, f"{target} exists already; choose another name or --dir")
+    target, files = folder / name, render(name, kind)
+    with _explained(str(target), "write"):
+        if target.exists():
+            raise error(FileExistsError, f"{target} exists already; choose another name or --dir")
+    if (owner := _owner(name, kind, files)) is not None:
+        raise error(ValueError, f"{owner} has the name {name!r} already; choose another name")
     found = importlib.util.find_spec(name)
     if found is not None and found.origin is not None:  # a folder without modules is none
         raise error(ValueError, f"there is a module {name!r} already, which the plugin's would hide; choose another name")
@@ -88,7 +112,7 @@ def write(name: str, kind: str, folder: Path) -> Path:
     with _explained(str(target), "write"):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            for path, text in render(name, kind).items():
+            for path, text in files.items():
                 file = Path(scratch, name, path)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text, encoding="utf-8")

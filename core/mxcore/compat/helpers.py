@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import pickle
 import re
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -23,6 +24,7 @@ from ..base import MXNetError, error
 from ..context import cpu_pinned
 from ..gluon import _repository
 from ..gluon.block.structure import flatten, regroup
+from ..gluon.parameter.parameter_dict import brief
 from ..io.nd_array_iter import _sources
 from ..kvstore.base import KVStoreBase
 from ..module import slicing
@@ -135,21 +137,13 @@ def _indent(s_: str, numSpaces: int) -> str:
 
 def _brief_print_list(lst: Iterable[Any], limit: int = 7) -> str:
     """The items in quotes; of long lists the two ends."""
-    items = [f"'{i}'" for i in lst]
-    if len(items) > limit:
-        items = [*items[:limit // 2], "...", *items[-limit // 2:]]
-    return ", ".join(items)
-
-
-def _get_repo_url() -> str:
-    """Where data sets and models are published."""
-    url = os.environ.get("MXNET_GLUON_REPO") or apache_repo_url
-    return url if url.endswith("/") else url + "/"
+    names = [*lst]
+    return brief(names, limit) if names else ""
 
 
 def _get_repo_file_url(namespace: str, filename: str) -> str:
     """Where a file is published."""
-    return f"{_get_repo_url()}{namespace}/{filename}"
+    return f"{_repository.repo_url()}{namespace}/{filename}"
 
 
 def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weight: Any = None) -> Any:
@@ -279,9 +273,11 @@ def _load_label(batch: Any, targets: Sequence[Any], major_axis: Sequence[int] | 
     _load_general(batch.label, targets, major_axis)
 
 
-# -- mxnet.io, mxnet.ndarray, mxnet.operator, mxnet.visualization -----------------------------------------------------
+# -- mxnet.io, mxnet.ndarray, mxnet.operator, mxnet.recordio, mxnet.visualization -------------------------------------
 
 UNKNOWN_IDX = 0
+_IR_FORMAT = "IfQQ"  # of the header of an image record: flag, label, id, id2
+_IR_SIZE = struct.calcsize(_IR_FORMAT)
 c_int_p = ctypes.POINTER(ctypes.c_int)
 _GRAD_REQ_MAP = {"null": 0, "write": 1, "add": 3}
 _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}

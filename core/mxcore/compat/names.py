@@ -39,17 +39,18 @@ ELSEWHERE: dict[str, dict[str, str]] = {
                            "gluon.data.vision.downloaded": "_DownloadedDataset"},
     "gluon.loss": {"compat.helpers": "_apply_weighting _reshape_like"},
     "gluon.model_zoo.model_store": {"compat.helpers": "_url_format apache_repo_url", "gluon.model_zoo.model_store": "_model_sha1=_SHA1"},
-    "gluon.model_zoo.vision.densenet": {"gluon.model_zoo.vision.densenet": "densenet_spec=_SPEC"},
+    "gluon.model_zoo.vision.densenet": {"gluon.model_zoo.vision.densenet": "_make_dense_block=_dense_block _make_dense_layer=_dense_layer "
+                                                                           "_make_transition=_transition densenet_spec=_SPEC"},
     "gluon.model_zoo.vision.resnet": {"gluon.model_zoo.vision.resnet": "resnet_block_versions=_BLOCKS resnet_net_versions=_NETWORKS "
                                                                        "resnet_spec=_SPEC"},
     "gluon.model_zoo.vision.vgg": {"gluon.model_zoo.vision.vgg": "vgg_spec=_SPEC"},
     "gluon.nn.basic_layers": {"gluon.nn.normalization": "_BatchNorm=BatchNorm"},
     "gluon.nn.conv_layers": {"gluon.nn.convolution": "_Conv", "gluon.nn.pooling": "_Pooling", "compat.helpers": "_infer_weight_shape"},
-    "gluon.rnn.rnn_cell": {"gluon.rnn.recurrent_cell": "_get_begin_state=states_for",
-                           "gluon.rnn.sequences": "_format_sequence=formatted _mask_sequence_variable_length=masked",
+    "gluon.rnn.rnn_cell": {"gluon.rnn.containers": "_cells_begin_state _cells_state_info", "gluon.rnn.recurrent_cell": "_get_begin_state=states_for",
+                           "gluon.rnn.sequences": "_format_sequence=formatted _mask_sequence_variable_length=masked _reverse_sequences",
                            "compat.helpers": "tensor_types"},
     "gluon.rnn.rnn_layer": {"gluon.rnn.layers": "_RNNLayer", "compat.helpers": "tensor_types"},
-    "gluon.utils": {"compat.helpers": "_brief_print_list _get_repo_file_url _get_repo_url _indent"},
+    "gluon.utils": {"gluon._repository": "_get_repo_url=repo_url", "compat.helpers": "_brief_print_list _get_repo_file_url _indent"},
     "image.image": {"image.functions": "_get_interp_method=interpolation"},
     "io.utils": {"compat.helpers": "_getdata_by_idx _has_instance _init_data _slice_along_batch_axis"},
     "misc": {"lr_scheduler": "FactorScheduler LearningRateScheduler=LRScheduler"},
@@ -59,11 +60,13 @@ ELSEWHERE: dict[str, dict[str, str]] = {
               "compat.helpers": "_create_sparse_kvstore _multiple_callbacks"},
     "module.executor_group": {"compat.helpers": "_load_data _load_general _load_label", "module.slicing": "_merge_multi_context=merge"},
     "ndarray.ndarray": {"ndarray.keys": "get_indexing_dispatch_code get_oshape_of_gather_nd_op indexing_key_expand_implicit_axes",
-                        "compat.helpers": "_GRAD_REQ_MAP _get_broadcast_shape check_boolean_array_dimension"},
+                        "compat.helpers": "_GRAD_REQ_MAP _STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ID_TO_STR _STORAGE_TYPE_ROW_SPARSE "
+                                          "_STORAGE_TYPE_STR_TO_ID _STORAGE_TYPE_UNDEFINED _get_broadcast_shape check_boolean_array_dimension"},
     "ndarray.sparse": {"compat.helpers": "_STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ROW_SPARSE _STORAGE_TYPE_STR_TO_ID "
                                          "_STORAGE_TYPE_UNDEFINED"},
     "operator": {"compat.helpers": "_STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ID_TO_STR _STORAGE_TYPE_ROW_SPARSE "
                                    "_STORAGE_TYPE_STR_TO_ID _STORAGE_TYPE_UNDEFINED c_int_p"},
+    "recordio": {"compat.helpers": "_IR_FORMAT _IR_SIZE"},
     "symbol.symbol": {"compat.helpers": "_GRAD_REQ_MAP _STORAGE_TYPE_STR_TO_ID"},
     "visualization": {"compat.helpers": "_str2tuple"},
 }  # fmt: skip
@@ -105,10 +108,8 @@ def facts(module: str) -> Facts | None:
         return None
     sources = {n: (module, n) for n in entry.get("here", "").split()}
     for source, names in entry.get("from", {}).items():
-        for shown, _, defined in (n.partition("=") for n in names.split()):
-            sources[shown] = source, defined or shown
-    for shown, _, defined in (n.partition("=") for n in entry.get("modules", "").split()):
-        sources[shown] = defined or shown, ""
+        sources.update((shown, (source, defined)) for shown, defined in _pairs(names))
+    sources.update((shown, (defined, "")) for shown, defined in _pairs(entry.get("modules", "")))
     return Facts(sources, entry["all"].split() if "all" in entry else None)
 
 
@@ -146,13 +147,15 @@ def homes(module: str) -> list[ModuleType]:
     return around if facts(module) else []
 
 
+def _pairs(names: str) -> list[tuple[str, str]]:
+    """(shown, defined) of names in a text, ``shown=defined`` where they differ."""
+    return [(shown, defined or shown) for shown, _, defined in (n.partition("=") for n in names.split())]
+
+
 @functools.cache
 def _elsewhere(module: str) -> dict[str, tuple[str, str]]:
-    found = {}
-    for source, names in ELSEWHERE.get(module.removeprefix("mxnet."), {}).items():
-        for shown, _, defined in (n.partition("=") for n in names.split()):
-            found[shown] = "mxcore." + source, defined or shown
-    return found
+    homes_ = ELSEWHERE.get(module.removeprefix("mxnet."), {})
+    return {shown: ("mxcore." + source, defined) for source, names in homes_.items() for shown, defined in _pairs(names)}
 
 
 def _taken(module: str, name: str) -> Any:

@@ -24,17 +24,14 @@ __all__ = ["OldArray", "methods", "names", "replaced", "with_old_arrays"]
 # -- conversions ------------------------------------------------------------------------------------------------------
 
 
+def _converted(kind: type) -> Callable[[Any], Any]:
+    return lambda self: kind(self.item() if self.size == 1 else self.view(np.ndarray))
+
+
 class OldArray(np.ndarray):
     """An array that converts to a number as NumPy 1 does it: if it has one element, whatever its shape."""
 
-    def __float__(self) -> float:
-        return float(self.item() if self.size == 1 else self.view(np.ndarray))
-
-    def __int__(self) -> int:
-        return int(self.item() if self.size == 1 else self.view(np.ndarray))
-
-    def __complex__(self) -> complex:
-        return complex(self.item() if self.size == 1 else self.view(np.ndarray))
+    __float__, __int__, __complex__ = map(_converted, (float, int, complex))
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return array[()] if return_scalar else array.view(type(self))

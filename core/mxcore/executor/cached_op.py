@@ -13,7 +13,7 @@ from .._core.context import Context
 from .._core.dispatch import context_k
 from .._core.errors import error
 from .._core.op import Op
-from .._core.params import Bool, Int
+from .._core.params import Bool, Int, Parser
 from .._core.state import state
 from .._core.transfer import check_writable
 from ..ndarray import NDArray, op
@@ -30,8 +30,8 @@ from .watch import hook_labels, input_labels
 __all__ = ["CachedOp"]
 
 #: What flags there are, and which values they take.
-_flags = Op("CachedOp", None, inputs="", params={"static_alloc": Bool(False), "static_shape": Bool(False), "inline_limit": Int(2),
-                                                 "forward_bulk_size": Int(15), "backward_bulk_size": Int(15)})
+_FLAGS = Parser("CachedOp", {"static_alloc": Bool(False), "static_shape": Bool(False), "inline_limit": Int(2), "forward_bulk_size": Int(15),
+                             "backward_bulk_size": Int(15)})
 #: So many programs (one per shapes, dtypes, mode and wanted gradients) are kept for one graph.
 _LIMIT = 32
 
@@ -71,7 +71,7 @@ class CachedOp:
     def __init__(self, symbol: Any, flags: Any = ()) -> None:
         self.symbol = symbol
         self.flags = dict(flags)
-        _flags.parse(dict(self.flags))
+        _FLAGS(dict(self.flags))
         self._passed: Any = None
         self._names = symbol.list_inputs()
         self._aux = frozenset(symbol.list_auxiliary_states())
@@ -289,8 +289,11 @@ class _Memory:
         """
         s, instance = self.signature, self.instance
         ctx, heads = s.ctx, list(heads)
-        outs: list[Any] = [NDArray(ctx.device.empty(s.specs[h].shape, s.specs[h].dtype, ctx.device_id), Storage(ctx))
-                           if h is not None and fixed(s.specs[h]) else None for h in heads]
+        try:
+            outs: list[Any] = [NDArray(ctx.device.empty(s.specs[h].shape, s.specs[h].dtype, ctx.device_id), Storage(ctx))
+                               if h is not None and fixed(s.specs[h]) else None for h in heads]
+        except MemoryError as e:
+            raise error(MemoryError, f"no memory on {ctx} for the {'gradients' if part else 'outputs'} of a compiled block: {e}") from e
         targets = [(h, y._data) for h, y in zip(heads, outs) if y is not None]
         train = state.train if part else s.train  # backward has a mode of its own
         moved = self.moved if train else []

@@ -150,24 +150,26 @@ class Executor:
         key = (train, is_train, monitored)
         found = self._instances.get(key)
         if found is None:
-            wrt = self._wanted if train else None
-            heads = self._shown_heads() if monitored else self._heads
-            shapes, dtypes, stypes = infer_all(heads, *self._facts) if monitored else self._out_facts
-            if monitored and train:  # a monitor is told all gradients of an operator, also those that nobody wants
-                wrt = [*self._wanted, *(n for n in self._arg_names if n not in self._wanted and self._facts[1][n].kind == "f")]
+            heads, wrt = self._heads, self._wanted if train else None
             if monitored:
-                heads = watch.probed(heads, dtypes, stypes) if train else [*heads, *watch.hidden(heads, shapes, stypes)]
+                heads = self._shown_heads()
+                shapes, dtypes, stypes = infer_all(heads, *self._facts)
+                if train:  # a monitor is told all gradients of an operator, also those that nobody wants
+                    wrt = [*self._wanted, *(n for n in self._arg_names if n not in self._wanted and self._facts[1][n].kind == "f")]
+                    heads = watch.probed(heads, dtypes, stypes)
+                else:
+                    heads = [*heads, *watch.hidden(heads, shapes, stypes)]
             compiled = compile_graph(heads, self._facts, self._ctx, is_train, wrt,
                                      [n for n in self._wanted if self._reqs[n] == "add"], self._groups, self._places, monitored, self._settings)
             program = compiled.program
             watch.alias_states(self._own, program.steps)
             instance = Instance(program, {k[1:]: b for k, b in self._blocks.items() if k[0] == train}, self._own)
             if monitored:
-                own = {*range(len(self.outputs)), *compiled.grads[:len(self._wanted)]} if train else set(range(len(self.outputs)))
+                own = {*range(len(self.outputs)), *compiled.grads[:len(self._wanted)]}  # whose arrays the executor has
                 for i, (e, slot) in enumerate(zip(program.graph.heads, program.head_slots)):
-                    spec, ctx = program.specs[slot], self._head_context(e)
                     if i in own or program.claimed.get(slot) != i:
                         continue
+                    spec, ctx = program.specs[slot], self._head_context(e)
                     if ctx.device.async_:
                         ctx.device.activate(ctx.device_id)
                     instance.env[slot] = ctx.device.empty(spec.shape, spec.dtype, ctx.device_id)
@@ -330,7 +332,8 @@ class Executor:
         if value is None:
             if req == "write":
                 # An operator would be handed to the engine, maybe to the very worker that runs this.
-                nothing = ctx.device.xp.zeros(target.shape, data.dtype) if target.stype == "default" else zeros(target.stype, target.shape, ctx, data.dtype)._data
+                dense = target.stype == "default"
+                nothing = ctx.device.xp.zeros(target.shape, data.dtype) if dense else zeros(target.stype, target.shape, ctx, data.dtype)._data
                 transfer.store(ctx.device, nothing, target)
             return
         if req == "add":

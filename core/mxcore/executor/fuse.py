@@ -20,7 +20,7 @@ from .._core.op import Op
 from .._core.params import Float
 from ..families import Fused, layout
 from .mirror import MIRRORED
-from .place import group_of
+from .place import beside, group_of
 from .pointwise import BIAS, Part, functions_of, part_of, substitute
 
 __all__ = ["fuse"]
@@ -456,7 +456,7 @@ class _Unit:
         chain = Fused([f"a{i}" for i in range(len(inputs))], ends, first.dtype.name, scalars=[f"s{i}" for i in range(len(scalars))],
                       steps=steps, reduce=[part.reduce for part in outs], pattern=pattern, dims=dims)
         op = _operator(chain, parts, outs, self.inputs, scalars, made)
-        attrs = {k: v for k, v in first.node.attrs.items() if k.strip("_") == "ctx_group"}
+        attrs = beside(first.node)
         if all(MIRRORED in part.node.attrs for part in parts):
             attrs[MIRRORED] = "1"
         params = op.parse({f"s{i}": number for i, (number, _, _) in enumerate(scalars)})

@@ -10,7 +10,7 @@ from .._core.op import Op
 from .._core.params import Any_
 from ..rewriting import rewrite
 
-__all__ = ["context_of", "group_context", "group_of", "place"]
+__all__ = ["beside", "context_of", "group_context", "group_of", "place"]
 
 
 def _bind_crossing(data: Any, source: Context, out: Any, ctx: Context) -> Callable[[], None]:
@@ -30,6 +30,11 @@ crossing.crossing = _bind_crossing  # type: ignore[attr-defined]
 def group_of(n: Node) -> str | None:
     """The group (``ctx_group``) of a node."""
     return n.attrs.get("__ctx_group__", n.attrs.get("ctx_group"))
+
+
+def beside(n: Node) -> dict[str, str]:
+    """The attributes that put another node where a node is."""
+    return {k: v for k, v in n.attrs.items() if k.strip("_") == "ctx_group"}
 
 
 def group_context(n: Node, default: Context, groups: Mapping[str, Context]) -> Context:

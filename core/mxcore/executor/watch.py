@@ -8,6 +8,7 @@ import numpy as np
 
 from .._core.graph import Node, topo
 from .._core.op import Op
+from .place import beside
 from .program import Step
 
 __all__ = ["alias_states", "backward_rows", "forward_rows", "hidden", "hook_labels", "input_labels", "probe", "probed"]
@@ -24,15 +25,6 @@ _INPUTS_NAMED = frozenset("""
     SequenceMask SequenceReverse SliceChannel SwapAxis UpSampling _contrib_BilinearResize2D _contrib_index_array _contrib_quadratic
     _image_normalize _image_to_tensor _ravel_multi_index _split_v2 _unravel_index col2im depth_to_space diag im2col log_softmax moments
     repeat reverse softmax space_to_depth squeeze tile
-""".split())
-#: Operators whose outputs MXNet names to hooks; those of all others have numbers.
-_OUTPUTS_NAMED = frozenset("""
-    Activation BatchNorm BatchNorm_v1 BilinearSampler Concat Convolution Convolution_v1 Correlation Crop Custom Deconvolution Dropout
-    FullyConnected GridGenerator GroupNorm IdentityAttachKLSparseReg InstanceNorm L2Normalization LRN LayerNorm LeakyReLU MakeLoss Pad
-    Pooling Pooling_v1 RNN ROIPooling SVMOutput SequenceLast SequenceMask SequenceReverse SliceChannel SoftmaxActivation SoftmaxOutput
-    SpatialTransformer SwapAxis UpSampling _contrib_BatchNormWithReLU _contrib_SyncBatchNorm _contrib_hawkesll _contrib_index_array
-    _contrib_interleaved_matmul_encdec_qk _contrib_interleaved_matmul_encdec_valatt _contrib_interleaved_matmul_selfatt_qk
-    _contrib_interleaved_matmul_selfatt_valatt _rnn_param_concat col2im elemwise_add im2col make_loss softmax softmin
 """.split())
 #: Operators whose gradients MXNet calls by the names of the inputs.
 _GRADIENTS_NAMED = frozenset((
@@ -65,8 +57,7 @@ def probed(heads: Sequence[Entry], dtypes: Mapping[Entry, Any], stypes: Mapping[
             e: Entry = (done[id(m)], i)
             if j in own and stypes[m, i] == "default" and np.issubdtype(dtypes[m, i], np.floating):
                 label = sig.inputs[j] if n.op.name in _GRADIENTS_NAMED else "output" if len(own) == 1 else f"output{own.index(j)}"
-                attrs = {k: v for k, v in n.attrs.items() if k.strip("_") == "ctx_group"}
-                e = (Node(probe, nothing, [e], f"{n.name}_backward_{label}", attrs), 0)
+                e = (Node(probe, nothing, [e], f"{n.name}_backward_{label}", beside(n)), 0)
             inputs.append(e)
         done[id(n)] = Node(n.op, n.params, inputs, n.name, n.attrs)
     return [(done[id(n)], i) for n, i in heads]
@@ -91,10 +82,9 @@ def input_labels(n: Node) -> Sequence[str]:
 
 def hook_labels(n: Node) -> list[str]:
     """What MXNet calls the outputs of a node in hooks of hybridised blocks; to monitors of executors it calls them as symbols do."""
-    from ..symbol.outputs import label
+    from ..symbol.outputs import told
 
-    named = n.op.name in _OUTPUTS_NAMED
-    return [label(n, i) if named else str(i) for i in range(n.n_out)]
+    return [told(n, i) for i in range(n.n_out)]
 
 
 def forward_rows(steps: Sequence[Step], inputs: bool) -> Iterator[Row]:
@@ -128,19 +118,16 @@ def backward_rows(heads: Sequence[Entry], first: Sequence[Step], second: Sequenc
                 readers.setdefault(m.inputs[0] if m.op is probe else (m, i), []).append(n)
     rank = _ranks([n for n in nodes if n.op is None and n.name in wanted], readers)
     at: dict[str, tuple[int, int]] = {}
-    sums: dict[str, list[int]] = {}
-    strange = set()  # sums below nodes that no wanted variable reaches
+    sums: dict[str, list[int]] = {}  # with no rank: below nodes that no wanted variable reaches
     for n in nodes:
         for j, (m, _) in enumerate(n.inputs):
             if m.op is probe and n in rank:
                 at[f"_backward_{m.name}"] = (rank[n], j)
         for i in range(n.n_out if n.op is not probe else 0):
             if len(readers.get((n, i), ())) > 1:
-                name = f"_sum_grad_{n.name}" if n.op is None else f"_backward_{n.name}"
+                ranks = sums.setdefault(f"_sum_grad_{n.name}" if n.op is None else f"_backward_{n.name}", [])
                 if (n, i) in rank:
-                    sums.setdefault(name, []).append(rank[n, i])
-                else:
-                    strange.add(name)
+                    ranks.append(rank[n, i])
     summed = {s for step in second if step.head < 0 and step.op.name == "_grad_add" for s in step.ins}
     found: list[tuple[tuple[int, int], Row]] = []
     for step in second:
@@ -149,9 +136,10 @@ def backward_rows(heads: Sequence[Entry], first: Sequence[Step], second: Sequenc
         name = step.node.name
         if name in at:
             found.append((at[name], (name.removeprefix("_backward_"), step.outs[0], step)))
-        elif step.op.name == "_grad_add" and step.outs[0] not in summed and not {name, name.rpartition("_")[0]} & (strange - sums.keys()):
-            ranks = sums.get(name) or sums.get(name.rpartition("_")[0]) or [len(rank)]
-            found.append(((ranks.pop(0) if len(ranks) > 1 else ranks[0], -1), ("sum_grad_output", step.outs[0], step)))
+        elif step.op.name == "_grad_add" and step.outs[0] not in summed:
+            ranks = next((sums[n] for n in (name, name.rpartition("_")[0]) if n in sums), [len(rank)])
+            if ranks:
+                found.append(((ranks.pop(0) if len(ranks) > 1 else ranks[0], -1), ("sum_grad_output", step.outs[0], step)))
     told, flowing = {row[0] for _, row in found}, {key[0] for key, _ in found}
     for step in first:
         key = at.get(f"_backward_{step.node.name}")

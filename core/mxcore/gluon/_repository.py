@@ -12,7 +12,7 @@ from ..drafts import atomic_writer
 from ..limits import check_unpacked
 from .utils import download
 
-__all__ = ["data_dir", "fetch", "unpack"]
+__all__ = ["data_dir", "fetch", "repo_url", "unpack"]
 
 _PUBLISHED = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
 
@@ -20,6 +20,12 @@ _PUBLISHED = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
 def data_dir(*parts):
     """Path below ``~/.mxnet``, or below the folder in the environment variable ``MXNET_HOME``."""
     return os.path.join(os.environ.get("MXNET_HOME") or os.path.join("~", ".mxnet"), *parts)
+
+
+def repo_url():
+    """Where files are published: the URL in the environment variable ``MXNET_GLUON_REPO``, or MXNet's."""
+    base = os.environ.get("MXNET_GLUON_REPO") or _PUBLISHED
+    return base if base.endswith("/") else base + "/"
 
 
 def fetch(remote, root, sha1_hash, what):
@@ -44,8 +50,7 @@ def fetch(remote, root, sha1_hash, what):
     path = os.path.join(root, os.path.basename(remote))
     if os.path.exists(path):
         return path
-    base = os.environ.get("MXNET_GLUON_REPO") or _PUBLISHED
-    url = base + ("" if base.endswith("/") else "/") + remote
+    url = repo_url() + remote
     try:
         return download(url, path, sha1_hash=sha1_hash, retries=1)
     except OSError as e:

@@ -165,9 +165,14 @@ class Trainer:
         """Take the update from the store, where that is free to choose."""
         wanted, kv = self._kvstore_params["update_on_kvstore"], self._kvstore_params["kvstore"]
         kind = str(kv if isinstance(kv, str) else getattr(kv, "type", ""))
-        if wanted or self._contains_sparse_weight or "async" in kind or self._kv_initialized and self._update_on_kvstore and self._distributed:
-            why = ("it was made with update_on_kvstore=True" if wanted else "it has parameters with row_sparse weights" if self._contains_sparse_weight
-                   else "its store is asynchronous" if "async" in kind else "its distributed store has begun to")
+        reasons = {
+            "it was made with update_on_kvstore=True": wanted,
+            "it has parameters with row_sparse weights": self._contains_sparse_weight,
+            "its store is asynchronous": "async" in kind,
+            "its distributed store has begun to": self._kv_initialized and self._update_on_kvstore and self._distributed,
+        }
+        why = next((reason for reason, holds in reasons.items() if holds), None)
+        if why:
             raise error(
                 ValueError,
                 f"{where}: the store of this trainer updates the parameters ({why}), and nobody could stop it when gradients overflow; "

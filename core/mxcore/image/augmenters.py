@@ -11,7 +11,7 @@ import random
 import numpy as np
 
 from .. import ndarray as nd
-from ..base import error
+from ..base import asserted
 from .functions import center_crop, color_normalize, imresize, interpolation, random_crop, random_size_crop, resize_short, size_of
 
 __all__ = ["Augmenter", "BrightnessJitterAug", "CastAug", "CenterCropAug", "ColorJitterAug", "ColorNormalizeAug", "ContrastJitterAug",
@@ -197,7 +197,7 @@ class RandomSizedCropAug(Augmenter):
         self.size, self.ratio, self.interp = size, ratio, interp
         self.area = kwargs.pop("min_area", area)
         for unknown in kwargs:
-            raise error(TypeError, f"RandomSizedCropAug takes no argument {unknown!r}")
+            raise asserted(TypeError, f"RandomSizedCropAug takes no argument {unknown!r}")
 
     def __call__(self, src):
         return random_size_crop(src, self.size, self.area, self.ratio, self.interp)[0]
@@ -399,7 +399,7 @@ def statistics(value, usual, name, function):
     if value is True:
         return usual
     if value is not None and (not isinstance(value, (np.ndarray, nd.NDArray)) or value.shape[:1] not in ((1,), (3,))):
-        raise error(TypeError, f"{function}: {name} must be True or an array of 1 or 3 numbers, got {getattr(value, 'shape', value)!r}")
+        raise asserted(TypeError, f"{function}: {name} must be True or an array of 1 or 3 numbers, got {getattr(value, 'shape', value)!r}")
     return value
 
 
@@ -460,7 +460,7 @@ def CreateAugmenter(data_shape, resize=0, rand_crop=False, rand_resize=False, ra
     found = [ResizeAug(resize, inter_method)] if resize > 0 else []
     if rand_resize:
         if not rand_crop:
-            raise error(ValueError, "CreateAugmenter: rand_resize needs rand_crop=True")
+            raise asserted(ValueError, "CreateAugmenter: rand_resize needs rand_crop=True")
         found.append(RandomSizedCropAug(size, 0.08, (3.0 / 4.0, 4.0 / 3.0), inter_method))
     else:
         found.append((RandomCropAug if rand_crop else CenterCropAug)(size, inter_method))

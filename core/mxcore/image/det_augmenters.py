@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 
 from .. import ndarray as nd
-from ..base import error
+from ..base import asserted, error
 from .augmenters import Augmenter, ForceResizeAug, ResizeAug, Told, colour_augmenters
 from .functions import copyMakeBorder, fixed_crop, size_of
 
@@ -256,7 +256,7 @@ class DetRandomPadAug(_Window):
     def __init__(self, aspect_ratio_range=(0.75, 1.33), area_range=(1.0, 3.0), max_attempts=50, pad_val=(128, 128, 128)):
         values = (pad_val,) if isinstance(pad_val, numbers.Number) else pad_val
         if not isinstance(values, (list, tuple)) or not all(isinstance(v, numbers.Number) for v in values):
-            raise error(TypeError, f"DetRandomPadAug: pad_val must be a number or a tuple of numbers, got {pad_val!r}")
+            raise asserted(TypeError, f"DetRandomPadAug: pad_val must be a number or a tuple of numbers, got {pad_val!r}")
         super().__init__(aspect_ratio_range, area_range, max_attempts, lambda least, most: most > 1, pad_val=pad_val)
         self.pad_val = pad_val
 
@@ -317,8 +317,8 @@ def CreateMultiRandCropAugmenter(min_object_covered=0.1, aspect_ratio_range=(0.7
     most = max(map(len, lists.values()))
     for name, values in lists.items():
         if len(values) not in (1, most):
-            raise error(ValueError, f"CreateMultiRandCropAugmenter: {name} has {len(values)} values where another argument has {most}; "
-                                    "lists must have one length, or one value")
+            raise asserted(ValueError, f"CreateMultiRandCropAugmenter: {name} has {len(values)} values where another argument has {most}; "
+                                       "lists must have one length, or one value")
     crops = [DetRandomCropAug(**{name: values[i % len(values)] for name, values in lists.items()}) for i in range(most)]
     return DetRandomSelectAug(crops, skip_prob)
 

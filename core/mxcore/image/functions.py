@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .._core.errors import suggest
-from ..base import error
+from ..base import asserted, error
 
 __all__ = ["center_crop", "color_normalize", "copyMakeBorder", "fixed_crop", "imdecode", "imread", "imresize", "interpolation", "random_crop",
            "random_size_crop", "resize_short", "scale_down", "size_of"]
@@ -255,7 +255,7 @@ def fixed_crop(src, x0, y0, w, h, size=None, interp=2):
     x0, y0 : int
         The window's left and upper edge.
     w, h : int
-        Its width and height.
+        Its width and height; what lies beyond the image's right or lower edge is left out.
     size : (int, int), optional
         (width, height) to resize it to.
     interp : int
@@ -265,14 +265,21 @@ def fixed_crop(src, x0, y0, w, h, size=None, interp=2):
     -------
     NDArray
 
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if nothing of the image lies in the window.
+
     Examples
     --------
     >>> import mxcore as mx
     >>> mx.image.fixed_crop(mx.nd.zeros((40, 60, 3)), 5, 6, 20, 10, (30, 30)).shape
     (30, 30, 3)
     """
-    size_of(src, "fixed_crop")
+    height, width = size_of(src, "fixed_crop")
     out = src[y0:y0 + h, x0:x0 + w]
+    if not out.size:
+        raise error(ValueError, f"fixed_crop: nothing of the image, {width} x {height}, lies in the window from {x0}, {y0} of {w} x {h}")
     if size is not None and (w, h) != tuple(size):
         out = imresize(out, *size, interp=interpolation(interp, (h, w, size[1], size[0])))
     return out
@@ -412,7 +419,7 @@ def random_size_crop(src, size, area, ratio, interp=2, **kwargs):
         warnings.warn("random_size_crop: min_area is the old name of area", DeprecationWarning, stacklevel=2)
         area = kwargs.pop("min_area")
     for unknown in kwargs:
-        raise error(TypeError, f"random_size_crop takes no argument {unknown!r}{suggest(unknown, ['src', 'size', 'area', 'ratio', 'interp'])}")
+        raise asserted(TypeError, f"random_size_crop takes no argument {unknown!r}{suggest(unknown, ['src', 'size', 'area', 'ratio', 'interp'])}")
     least, most = area if isinstance(area, (tuple, list)) else (area, 1.0)
     for _ in range(_ATTEMPTS):
         pixels = random.uniform(least, most) * h * w

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import ndarray as nd
-from ..base import error
+from ..base import asserted, error
 from ..ops.opencv import opencv
 from .augmenters import _MEAN, _STD
 from .det_augmenters import CreateDetAugmenter, areas
@@ -133,9 +133,9 @@ class ImageDetIter(ImageIter):
             The other one.
         """
         if not isinstance(it, ImageDetIter):
-            raise error(TypeError, f"sync_label_shape: an ImageDetIter is needed, got {type(it).__name__}")
+            raise asserted(TypeError, f"sync_label_shape: an ImageDetIter is needed, got {type(it).__name__}")
         if self.label_shape[1] != it.label_shape[1]:
-            raise error(ValueError, f"sync_label_shape: objects have {self.label_shape[1]} numbers here and {it.label_shape[1]} there")
+            raise asserted(ValueError, f"sync_label_shape: objects have {self.label_shape[1]} numbers here and {it.label_shape[1]} there")
         shape = max(self.label_shape[0], it.label_shape[0]), self.label_shape[1]
         for one in (self, it):
             if shape > one.label_shape:

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .. import recordio
-from .._io_files import checked, is_url, read_whole
+from .._io_files import checked, is_url, read_whole, regular
 from ..base import asserted, error
 from ..io import DataBatch, DataIter
 from .augmenters import CreateAugmenter
@@ -96,7 +96,7 @@ class ImageIter(DataIter):
         if not (path_imgrec or path_imglist or isinstance(imglist, list)):
             raise asserted(ValueError, f"{owner}: images come from path_imgrec, path_imglist or imglist; none was given")
         if dtype not in _DTYPES:
-            raise error(ValueError, f"{owner}: dtype, of labels, must be one of {', '.join(_DTYPES)}, got {dtype!r}")
+            raise asserted(ValueError, f"{owner}: dtype, of labels, must be one of {', '.join(_DTYPES)}, got {dtype!r}")
         if last_batch_handle not in _HANDLES:
             raise error(ValueError, f"{owner}: last_batch_handle must be one of {', '.join(_HANDLES)}, got {last_batch_handle!r}")
         if not (isinstance(batch_size, int) and batch_size > 0):
@@ -110,7 +110,7 @@ class ImageIter(DataIter):
             self.seq = list(self.imglist)
         elif shuffle or num_parts > 1 or path_imgidx:
             if self.imgidx is None:
-                raise error(ValueError, f"{owner}: a record file is shuffled or split by its index: give path_imgidx (tools: mx.recordio, im2rec)")
+                raise asserted(ValueError, f"{owner}: a record file is shuffled or split by its index: give path_imgidx (tools: mx.recordio, im2rec)")
             self.seq = list(self.imgidx)
         else:
             self.seq = None
@@ -130,7 +130,7 @@ class ImageIter(DataIter):
     @staticmethod
     def _part(seq, index, parts, owner):
         if not 0 <= index < parts:
-            raise error(ValueError, f"{owner}: part_index must be from 0 to num_parts - 1 = {parts - 1}, got {index}")
+            raise asserted(ValueError, f"{owner}: part_index must be from 0 to num_parts - 1 = {parts - 1}, got {index}")
         size = len(seq) // parts
         if not size:
             raise error(ValueError, f"{owner}: {len(seq)} images cannot be split into {parts} parts" if seq else f"{owner}: there is no image")
@@ -312,7 +312,7 @@ class ImageIter(DataIter):
         """Return the bytes of an image file in `path_root`."""
         root = self.path_root
         path = fname if root is None or is_url(fname) else os.path.join(root, fname)
-        return read_whole(path)
+        return read_whole(regular(path))
 
     def augmentation_transform(self, data):
         """Apply `auglist` to an image."""

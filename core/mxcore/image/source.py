@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .. import recordio
-from .._io_files import lines_of
+from .._io_files import checked, lines_of
 from ..base import error
 
 __all__ = ["listed", "objects", "open_records", "read_list"]
@@ -45,7 +45,7 @@ def read_list(path, owner, dtype):
             key, *label, name = line.decode().strip().split("\t")
             if not label:
                 raise ValueError(f"{line[:40]!r} has no label")
-            found[int(key)] = nd.array([float(x) for x in label], dtype=dtype), name
+            found[int(key)] = nd.array([float(x) for x in label], dtype=dtype), checked(name)
         except ValueError as e:
             raise error(ValueError, f"{owner}: {os.fspath(path)!r}, line {number}: {str(e)[:200]}; a line must hold a whole number, a label of numbers "
                                     "and a file name, with tabs between") from None

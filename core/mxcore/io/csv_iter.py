@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from .._io_files import checked, is_url, local_path, reading
+from .._io_files import checked, is_url, local_path, names_in, reading, regular
 from ..base import MXNetError, error
 from .cursor import BatchCursor
 from .data_desc import DataDesc
@@ -26,7 +26,7 @@ def files_of(path):
     if is_url(path) or not os.path.isdir(local_path(path)):
         return [path]
     folder = local_path(path)
-    return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+    return [regular(os.path.join(folder, name)) for name in names_in(folder)]
 
 
 class _Lines:

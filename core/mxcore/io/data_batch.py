@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base import error
+from ..base import asserted
 
 __all__ = ["DataBatch"]
 
@@ -46,7 +46,7 @@ class DataBatch:
     ):
         for name, arrays in (("data", data), ("label", label)):
             if arrays is not None and not isinstance(arrays, (list, tuple)):
-                raise error(
+                raise asserted(
                     TypeError,
                     f"DataBatch: {name} must be a list of NDArray, not one {type(arrays).__name__}; write "
                     f"[{name}]",

@@ -18,6 +18,12 @@ from .mx_data_iter import MXDataIter
 __all__ = ["LibSVMIter"]
 
 
+def _number(text):
+    if b"_" in text:  # Python reads 1_0 as 10
+        raise ValueError(f"{text[:40].decode('ascii', 'replace')!r} is no number")
+    return float(text)
+
+
 class _Rows:
     """The rows of a file: their labels, and their sparse values one behind the other.
 
@@ -38,7 +44,7 @@ class _Rows:
                 if not words:
                     continue
                 try:
-                    labels.append(float(words[0]))
+                    labels.append(_number(words[0]))
                     for word in words[1:]:
                         column, _, value = word.partition(b":")
                         if column == b"qid":
@@ -46,7 +52,7 @@ class _Rows:
                         if not column.isdigit() or not 0 <= int(column) < width:
                             raise ValueError(f"{word[:40].decode('ascii', 'replace')!r} is no column below {width} with its value; columns count from 0")
                         columns.append(int(column))
-                        values.append(float(value) if value else 1.0)
+                        values.append(_number(value) if value else 1.0)
                 except ValueError as e:
                     raise error(ValueError, f"LibSVMIter: {os.fspath(name)!r}, line {number}: {str(e)[:200]}; a line must be a label and column:value ...") from None
                 ends.append(len(columns))

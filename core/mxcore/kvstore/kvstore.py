@@ -252,7 +252,7 @@ class KVStore(KVStoreBase):
 
     def _states(self, verb):
         if not isinstance(self._updater, opt.Updater):
-            raise error(RuntimeError, f"kvstore: there are no optimizer states to {verb}; call set_optimizer first")
+            raise error(AssertionError, f"kvstore: there are no optimizer states to {verb}; call set_optimizer first")
         return self._updater
 
     # -- workers -----------------------------------------------------------------------------------------------------

@@ -54,12 +54,14 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
 def array_function(self: Any, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``np.mean(x)`` and all other functions of NumPy that are no ufuncs."""
     if args and isinstance(args[0], Array):
+        x, *more = args
         if func in _METHODS and {*kwargs} <= {"axis", "keepdims"}:
-            return getattr(args[0], _METHODS[func])(*args[1:], **kwargs)
-        if func is np.round and len(args) == 1 and not kwargs:
-            return args[0].round()
-        if func in _FACTS and len(args) == 1 and not kwargs:
-            return getattr(args[0], _FACTS[func])
+            return getattr(x, _METHODS[func])(*more, **kwargs)
+        if not more and not kwargs:
+            if func is np.round:
+                return x.round()
+            if func in _FACTS:
+                return getattr(x, _FACTS[func])
     what = f"numpy.{func.__name__}"
     _no_target(kwargs.get("out") if func not in _WRITERS else (*args[:1], *kwargs.values()), what)
     return func(*_copy(args, what), **{k: _copy(v, what) for k, v in kwargs.items()})

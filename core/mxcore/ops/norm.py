@@ -336,6 +336,22 @@ def _(p, ins, outs):
     return _of_rank(2, "the sum over channels", ins, outs)
 
 
+@lrn.higher
+def _(F, p, dy, data):
+    base, x = _near_again(F, p, data * data) * (p.alpha / p.nsize) + p.knorm, data
+    power = base**-p.beta
+    return dy * power - x * _near_again(F, p, dy * x * power / base) * (2 * p.alpha * p.beta / p.nsize)
+
+
+def _near_again(F: Any, p: Any, x: Any) -> Any:
+    """`_near` by differentiable operators."""
+    parts = [x]
+    for i in range(1, min(p.nsize // 2, x.shape[1] - 1) + 1):
+        edge = F.zeros_like(F.slice_axis(x, axis=1, begin=0, end=i))
+        parts += [F.concat(edge, F.slice_axis(x, axis=1, begin=0, end=-i), dim=1), F.concat(F.slice_axis(x, axis=1, begin=i, end=None), edge, dim=1)]
+    return F.add_n(*parts)
+
+
 def _lrn_base(xp: Any, p: Any, x: Any) -> Any:
     return p.knorm + (p.alpha / p.nsize) * _near(xp, xp.square(x), p.nsize)
 

@@ -279,7 +279,7 @@ def _joined(F: Any, p: Any, dys: Any, like: Any) -> Any:
     return F._slice_axis_spread(whole, like, axis=p.axis, begin=first, end=None) if first else whole
 
 
-@op("_split_v2", inputs="data", indices=Shape(), axis=Int(1), squeeze_axis=Bool(False), sections=Int(0, le=2**20),
+@op("_split_v2", inputs="data", indices=Shape(), axis=Int(1), squeeze_axis=Bool(False), sections=Int(0, le=2**16),
     outputs=lambda p: _parts(p),
     grad=lambda F, p, dys, like_data: _joined(F, p, dys, like_data),
     samples=[Sample((2, 7), params={"indices": (0, 3, 5), "axis": 1}, dtypes=_ANY)] + [Sample(s, params=params) for s, params in (

@@ -111,6 +111,10 @@ def _csr_first(p: Any, stypes: list[str]) -> list[str]:
     return ["csr" if stypes == ["csr", "default"] else "default"]
 
 
+def _rows_only(p: Any, stypes: list[str]) -> list[str]:
+    return ["row_sparse" if {*stypes} == {"row_sparse"} else "default"]
+
+
 def _sum_of_rows(k: Any, p: Any, *args: Any) -> Any:
     xp = k.xp
     rows, values = _united(xp, [a.indices for a in args], [a.values for a in args])
@@ -142,13 +146,13 @@ def _ranges(p: Any, full: tuple[int, ...]) -> list[range]:
 
 
 def _sum_of_gradients(k: Any, p: Any, lhs: Any, rhs: Any) -> Any:
-    """The sum of two gradients, one of them sparse; row-sparse ones stay so."""
-    lhs, rhs = (x.todense(k.xp) if isinstance(x, CSR) else x for x in (lhs, rhs))
+    """The sum of two gradients, one of them sparse; row-sparse ones stay so, and are added to dense ones where they are."""
+    xp = k.xp
+    lhs, rhs = (x.todense(xp) if isinstance(x, CSR) else x for x in (lhs, rhs))
     a, b = isinstance(lhs, RowSparse), isinstance(rhs, RowSparse)
     if not a and not b:
-        return k.xp.add(lhs, rhs)
+        return xp.add(lhs, rhs)
     if a and b:
-        xp = k.xp
         return merge_rows(xp, lhs.shape, xp.concatenate([lhs.indices, rhs.indices]), xp.concatenate([lhs.values, rhs.values]))
     dense, sparse = (rhs, lhs) if a else (lhs, rhs)
     total = dense.copy()
@@ -175,9 +179,9 @@ for _op in (*unary.OPS, *arithmetic.OPS, copy, block_grad, make_loss):
         _keep(_op, _product if _op.name == "elemwise_mul" else _alike, _of_two(_op))
     elif _op.name in ("broadcast_mul", "broadcast_div"):
         _keep(_op, _csr_first, _with_dense(_op))
-_keep(builtin.grad_add, lambda p, stypes: ["row_sparse" if {*stypes} == {"row_sparse"} else "default"], _sum_of_gradients)
+builtin.grad_add.storage(_rows_only, _sum_of_gradients)
 _keep(builtin.zeros_like, lambda p, stypes: stypes, _empty)
 _keep(clip, lambda p, stypes: stypes if p.a_min <= 0 <= p.a_max else ["default"], _on_values(clip))
 _keep(shape.concat, lambda p, stypes: ["csr" if {*stypes} == {"csr"} and p.dim in (0, -2) else "default"], _stacked)
 _keep(shape.slice_, lambda p, stypes: stypes if stypes == ["csr"] and all(s in (None, 1) for s in p.step) else ["default"], _part)
-_keep(repeating.add_n, lambda p, stypes: ["row_sparse" if {*stypes} == {"row_sparse"} else "default"], _sum_of_rows)
+_keep(repeating.add_n, _rows_only, _sum_of_rows)

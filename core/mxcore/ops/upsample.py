@@ -33,7 +33,7 @@ def _names(p: Any) -> list[str]:
 def _grad(F: Any, p: Any, dy: Any, data: Any, needs: Any) -> Any:
     if p.sample_type == "bilinear":
         return [F._backward_Deconvolution(dy, *data, wanted=tuple(needs), **_kernel(p))]
-    parts = F._backward_UpSampling(dy, *data, multi_input_mode=p.multi_input_mode, num_args=p.num_args)
+    parts = F._backward_UpSampling(dy, *data, scale=p.scale, multi_input_mode=p.multi_input_mode, num_args=p.num_args)
     return [list(parts) if isinstance(parts, (list, tuple)) else [parts]]
 
 
@@ -163,8 +163,11 @@ up_sampling.input_attrs = {n: {"__init__": '["bilinear", {}]'} for n in ("weight
 
 
 @op("_backward_UpSampling", inputs="dy likes~*", outputs=lambda p: [f"output{i}" for i in range(p.num_args)],
-    multi_input_mode=_PARAMS["multi_input_mode"], samples=[
-        Sample((1, 3, 4, 6), (1, 2, 2, 3), (1, 1, 4, 6), params={"num_args": 2}, grad=False, mxnet="internal")])
+    scale=Int(ge=1), multi_input_mode=_PARAMS["multi_input_mode"], samples=[
+        Sample((1, 3, 4, 6), (1, 2, 2, 3), (1, 1, 4, 6), params={"scale": 2, "num_args": 2}, mxnet="internal"),
+        Sample((1, 2, 4, 6), (1, 2, 2, 3), (1, 2, 4, 6), params={"scale": 2, "num_args": 2, "multi_input_mode": "sum"}, mxnet="internal")],
+    grad=lambda F, p, dys: (  # it is linear: the adjoint of its adjoint
+        F.UpSampling(*dys, scale=p.scale, sample_type="nearest", multi_input_mode=p.multi_input_mode, num_args=p.num_args), [None] * p.num_args))
 def backward_up_sampling(k, p, dy_, *likes):
     """Gradients of `UpSampling` by repetition with respect to its images.
 
@@ -174,7 +177,7 @@ def backward_up_sampling(k, p, dy_, *likes):
         The incoming gradient.
     likes : arrays
         Only their shapes are used: those of the images.
-    multi_input_mode
+    scale, multi_input_mode
         As in `UpSampling`.
     num_args : int
     """

@@ -14,10 +14,10 @@ __all__ = ["check", "check_state"]
 _OURS = "mxcore.optimizer"
 #: Attributes that older versions of MXNet did not have, and what they mean there.
 _LATER = {"aggregate_num": lambda: 0, "allow_np_array": lambda: False, "multi_precision": lambda: False, "param_dict": dict}
-#: What tables hold.
-_TABLES = {"lr_mult": numbers.Real, "wd_mult": numbers.Real, "idx2name": str, "_index_update_count": int, "_all_index_update_counts": dict}
 #: What may stand where a new one has None.
-_OPTIONAL = {"lr_scheduler": LRScheduler, "clip_gradient": numbers.Real, "lr": numbers.Real}
+_OPTIONAL = {"lr_scheduler": LRScheduler} | dict.fromkeys(("clip_gradient", "clip_weights", "lower_bound", "lr", "upper_bound"), numbers.Real)
+#: The longest integer, in bits: floats hold it, and what is computed with it stays short.
+_LONGEST = 63
 
 
 def check(obj, of="the optimizer"):
@@ -44,13 +44,18 @@ def check(obj, of="the optimizer"):
             have[name] = _LATER[name]()
         if not _alike(name, have[name], usual):
             raise error(TypeError, f"{of}, a {kind}, has {name!r} of {type(have[name]).__name__}, where a new one has {usual!r}; the file is damaged")
+        if isinstance(usual, float) and isinstance(have[name], int):
+            have[name] = float(have[name])  # powers of integers have as many digits as the exponent says
     hidden = next((n for n in have if n.startswith("__") or callable(getattr(type(obj), n, None))), None)
     if hidden is not None:
         raise error(ValueError, f"{of}, a {kind}, has an attribute {hidden!r}, which would hide a method; the file is damaged")
-    for name, entry in _TABLES.items():
-        bad = next((v for v in have.get(name, {}).values() if not isinstance(v, entry)), None)
-        if bad is not None:
-            raise error(TypeError, f"{of}, a {kind}, has a {type(bad).__name__} in its table {name!r}; the file is damaged")
+    if have.get("lr", 0) is None and have.get("lr_scheduler") is None:
+        raise error(ValueError, f"{of}, a {kind}, has neither 'lr' nor 'lr_scheduler'; the file is damaged")
+    for name, sound in _TABLES.items():
+        table = have.get(name, {})
+        bad = [v for v in table.values() if not sound(v)] if isinstance(table, dict) else [table]
+        if bad:
+            raise error(TypeError, f"{of}, a {kind}, has a {type(bad[0]).__name__} in its table {name!r} that cannot be there; the file is damaged")
     if have.get("sym_info") and not _symbol_info(have["sym_info"]):
         raise error(TypeError, f"{of}, a {kind}, has 'sym_info' that is not the attributes and the argument names of a symbol; the file is damaged")
     if isinstance(have.get("lr_scheduler"), LRScheduler):
@@ -120,11 +125,29 @@ def _alike(name, value, usual):
     if name in _OPTIONAL and value is None:
         return True
     if isinstance(usual, numbers.Number):
-        return isinstance(value, numbers.Real) and (not isinstance(usual, int) or isinstance(usual, bool) or not _counts(name) or isinstance(value, int))
+        return _count(value) if name in _COUNTS else _number(value) and (name != "aggregate_num" or isinstance(value, int))
     if isinstance(usual, (list, tuple)):
-        return isinstance(value, (list, tuple))
+        return isinstance(value, (list, tuple)) and (name != "step" or all(map(_count, value)))
     return isinstance(value, (dict, str)) and isinstance(value, str) is isinstance(usual, str) if isinstance(usual, (dict, str)) else True
 
 
-def _counts(name):
-    return name in ("num_update", "begin_num_update", "aggregate_num", "count")
+def _number(value):
+    return isinstance(value, numbers.Real) and not (isinstance(value, int) and value.bit_length() > _LONGEST)
+
+
+def _count(value):
+    return isinstance(value, int) and 0 <= value < 1 << _LONGEST
+
+
+def _text(value):
+    return isinstance(value, str)
+
+
+def _counts(value):
+    return isinstance(value, dict) and all(map(_count, value.values()))
+
+
+#: Numbers of what has happened so far.
+_COUNTS = ("num_update", "begin_num_update", "count", "cur_step_ind", "step")
+#: What tables hold.
+_TABLES = {"lr_mult": _number, "wd_mult": _number, "idx2name": _text, "_index_update_count": _count, "_all_index_update_counts": _counts}

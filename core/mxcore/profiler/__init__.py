@@ -32,8 +32,8 @@ from .control import (
 from .objects import Counter, Domain, Event, Frame, Marker, Task, scope
 
 __all__ = [
-    "Counter", "Domain", "Event", "Frame", "Marker", "Task", "autostart", "dump", "dump_profile", "dumps",
-    "pause", "profiler_kvstore_handle", "profiler_set_config", "profiler_set_state", "resume", "scope", "set_config", "set_kvstore_handle", "set_state", "start", "state", "stop",
+    "Counter", "Domain", "Event", "Frame", "Marker", "Task", "autostart", "dump", "dump_profile", "dumps", "pause", "profiler_kvstore_handle",
+    "profiler_set_config", "profiler_set_state", "resume", "scope", "set_config", "set_kvstore_handle", "set_state", "start", "state", "stop",
 ]
 
 

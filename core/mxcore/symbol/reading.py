@@ -8,7 +8,7 @@ from .._core import registry
 from .._core.errors import MXNetError, error
 from .._core.graph import Graph, Node
 from .._core.op import Op
-from .._core.params import GraphParam
+from .._core.params import GraphParam, Int
 from .._core.state import state
 from .._json import decode
 from .attrs import kept, kept_by_op
@@ -17,6 +17,9 @@ from .compose import auto_variable
 from .legacy_json import give_to_inputs, texts_of, version_of
 
 __all__ = ["read_json"]
+
+#: How many outputs beyond `USUAL` the operators of a file may have together: each has a name, and is told of in a digit or two.
+MOST_OUTPUTS, USUAL = 1 << 18, 16
 
 
 def read_json(text: str | bytes, called: str = "the JSON text") -> list[Entry]:
@@ -35,10 +38,22 @@ def read_json(text: str | bytes, called: str = "the JSON text") -> list[Entry]:
         plugins that failed or are switched off.
     """
     data = decode(text, called)
-    return _read(data, called, version_of(data) if isinstance(data, dict) else 0)
+    return _read(data, called, _File(version_of(data) if isinstance(data, dict) else 0))
 
 
-def _read(data: Any, called: str, version: int) -> list[Entry]:
+class _File:
+    """What holds for all graphs of a file: its version, and how many outputs there may be yet."""
+
+    def __init__(self, version: int) -> None:
+        self.version, self.outputs = version, MOST_OUTPUTS
+
+    def take(self, outputs: int) -> None:
+        self.outputs -= max(outputs - USUAL, 0)
+        if self.outputs < 0:
+            raise ValueError(f"the operators up to here have {MOST_OUTPUTS} outputs and more")
+
+
+def _read(data: Any, called: str, file: _File) -> list[Entry]:
     if not isinstance(data, dict):
         raise error(ValueError, f"{called} is no graph: expected an object, got {type(data).__name__}")
     for key in ("nodes", "heads"):
@@ -49,7 +64,7 @@ def _read(data: Any, called: str, version: int) -> list[Entry]:
         name = item.get("name") if isinstance(item, dict) else None
         where = f"{called}, node {i}" + (f" '{name}'" if isinstance(name, str) else "")
         try:
-            nodes.append(_node(item, nodes, where, version))
+            nodes.append(_node(item, nodes, where, file))
         except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as e:
             kind = type(e) if isinstance(e, MXNetError) else ValueError
             raise error(kind, str(e) if str(e).startswith(where) else f"{where}: {e}") from None
@@ -92,11 +107,11 @@ def _text(item: dict[str, Any], key: str) -> str:
     return str(item[key])
 
 
-def _node(item: Any, before: list[Node], where: str, version: int) -> Node:
+def _node(item: Any, before: list[Node], where: str, file: _File) -> Node:
     if not isinstance(item, dict):
         raise ValueError(f"a node is an object, got {item!r}")
     name, op_name = _text(item, "name"), _text(item, "op")
-    texts = texts_of(item, version)
+    texts = texts_of(item, file.version)
     given = item.get("inputs", [])
     if not isinstance(given, list):
         raise ValueError(f"'inputs' must be a list, got {given!r}")
@@ -118,10 +133,13 @@ def _node(item: Any, before: list[Node], where: str, version: int) -> Node:
     if len(graphs) != len(keys):
         raise ValueError(f"operator {op_name} holds {len(keys)} sub-graphs, the file gives {len(graphs)}")
     for i, (key, graph) in enumerate(zip(keys, graphs)):
-        params[key] = Graph(_read(graph, f"{where}, sub-graph {i}", version))
+        params[key] = Graph(_read(graph, f"{where}, sub-graph {i}", file))
     if op.variadic and op.arg_names is None and (keys or op.count not in params):
         params[op.count] = str(len(inputs))
+    if op.variadic and _number(op.params.get(op.count), params.get(op.count)) > len(inputs):  # else a million would be made up
+        raise ValueError(f"{op.count} of operator {op_name} is {params[op.count]}, the file gives {len(inputs)} inputs")
     p = op.parse(params)
+    file.take(p._sig.n_all)
     wanted = p._sig.inputs
     if len(inputs) > len(wanted):
         raise ValueError(f"operator {op_name} takes {len(wanted)} inputs ({', '.join(wanted)}) with these parameters, "
@@ -129,12 +147,20 @@ def _node(item: Any, before: list[Node], where: str, version: int) -> Node:
     # Old files list neither auxiliary states nor what the user left out.
     added = {**attrs, **op.parser.strings(p)}
     inputs += [(auto_variable(f"{name}_{label}", op, label, added), 0) for label in wanted[len(inputs):]]
-    give_to_inputs(op, wanted, inputs, attrs, version)
+    give_to_inputs(op, wanted, inputs, attrs, file.version)
     kept_by_op(op, attrs)  # a misspelt parameter must not pass for an attribute
     for label, (n, _) in zip(wanted, inputs):
         if n.op is not None and p._sig.index[label] in p._sig.aux:
             raise ValueError(f"operator {op_name} writes its input '{label}', which must be a variable; it is an output of '{n.name}'")
     return Node(op, p, inputs, name, attrs)
+
+
+def _number(spec: Any, text: str | None) -> int:
+    """How many inputs a parameter tells of; 0 where there is none, or none that can be read."""
+    try:
+        return spec.convert(text) if isinstance(spec, Int) and text is not None else 0
+    except (TypeError, ValueError):
+        return 0
 
 
 def _operator(name: str) -> Op:

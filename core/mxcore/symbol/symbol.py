@@ -19,7 +19,7 @@ from .base import Entry, SymbolBase, output_name
 from .compose import copied, entries, replacements
 from .debug import debug_text
 from .derivative import gradients
-from .inference import all_types, infer_heads, infer_shapes, infer_types, named, variables
+from .inference import infer_heads, infer_shapes, infer_types, named, variables
 from .partition import run_backend
 from .reading import read_json
 from .writing import to_json
@@ -254,10 +254,6 @@ class Symbol(SymbolBase):
     def _named(self, args: Sequence[Any], kwargs: dict[str, Any], convert: Any) -> dict[str, Any]:
         """What was given for arguments, by name; what no argument is named is left out."""
         return named(self._heads, args, kwargs, convert)
-
-    def _complete_types(self, given: dict[str, Any]) -> dict[Any, Any]:
-        """All dtypes; variables that nothing decides become float32."""
-        return all_types(self._heads, given)
 
     def infer_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Infer all shapes from some, forward and backward.

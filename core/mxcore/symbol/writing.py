@@ -13,11 +13,11 @@ from . import outputs
 from .attrs import kept, param_texts, sub_graphs
 from .base import Entry
 
-__all__ = ["to_json"]
+__all__ = ["AMP_CASTS", "to_json", "uncast"]
 
 _VERSION = ["int", 10901]
 #: Operators that automatic mixed precision puts in.
-_AMP = ("amp_cast", "amp_multicast")
+AMP_CASTS = frozenset({"amp_cast", "amp_multicast"})
 
 
 def to_json(heads: Sequence[Entry], remove_amp_cast: bool = True) -> str:
@@ -29,16 +29,22 @@ def to_json(heads: Sequence[Entry], remove_amp_cast: bool = True) -> str:
     return text
 
 
+def uncast(e: Entry) -> Entry:
+    """What is cast for mixed precision: the entry before the casts, if it is one of them."""
+    n, i = e
+    while n.op is not None and n.op.name in AMP_CASTS:
+        n, i = n.inputs[i if n.op.name == "amp_multicast" else 0]
+    return n, i
+
+
 def _without_amp(heads: Sequence[Entry]) -> Sequence[Entry]:
     nodes = topo(heads)
-    if not any(n.op is not None and n.op.name in _AMP for n in nodes):
+    if not any(n.op is not None and n.op.name in AMP_CASTS for n in nodes):
         return heads
     done: dict[int, Node] = {}
 
     def bare(e: Entry) -> Entry:
-        n, i = e
-        while n.op is not None and n.op.name in _AMP:
-            n, i = n.inputs[i if n.op.name == "amp_multicast" else 0]
+        n, i = uncast(e)
         return done[id(n)], i
 
     for n in nodes:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .. import util
-from .._core.state import state
 from ..base import error
 from ..context import Context, current_context, num_gpus
+from ..util import get_cuda_compute_capability, getenv, setenv
 
 __all__ = ["default_context", "discard_stderr", "environment", "get_cuda_compute_capability", "getenv", "has_tvm_ops", "is_aarch64_run",
            "is_cd_run", "is_op_runnable", "list_gpus", "retry", "set_default_context", "setenv", "use_np"]
@@ -41,37 +41,7 @@ def set_default_context(ctx: Any) -> None:
     cpu(1)
     >>> set_default_context(mx.cpu(0))
     """
-    ctx, stack = Context(ctx), state.ctx
-    # The lowest of the contexts of this thread's blocks, which push theirs on top of it.
-    if state.extra.pop("default_context", None):
-        stack.pop(0)
-    if ctx is not Context.default_ctx():
-        stack.insert(0, ctx)
-        state.extra["default_context"] = True
-
-
-def getenv(name: str) -> str | None:
-    """An environment variable, or None.
-
-    >>> getenv("NO_SUCH_VARIABLE_HERE") is None
-    True
-    """
-    return os.environ.get(name)
-
-
-def setenv(name: str, value: str | None) -> None:
-    """Set an environment variable; None removes it.
-
-    >>> setenv("MXCORE_EXAMPLE", "1"); getenv("MXCORE_EXAMPLE")
-    '1'
-    >>> setenv("MXCORE_EXAMPLE", None)
-    """
-    if value is None:
-        os.environ.pop(name, None)
-    elif isinstance(value, str):
-        os.environ[name] = value
-    else:
-        raise error(TypeError, f"setenv: the value of {name} must be a str or None, got {value!r}")
+    Context.default_ctx = ctx
 
 
 @contextlib.contextmanager
@@ -168,20 +138,6 @@ def list_gpus() -> list[int]:
     True
     """
     return list(range(num_gpus()))
-
-
-def get_cuda_compute_capability(ctx: Any) -> int:
-    """The compute capability of a GPU, such as 80 for 8.0.
-
-    Raises
-    ------
-    MXNetError
-        (also ValueError) if `ctx` is no GPU, or there is none.
-    """
-    ctx = Context(ctx)
-    if ctx.device_type != "gpu":
-        raise error(ValueError, f"a gpu context is needed to tell a compute capability, got {ctx}")
-    return int(ctx.device.xp.cuda.Device(ctx.device_id).compute_capability)
 
 
 def has_tvm_ops() -> bool:

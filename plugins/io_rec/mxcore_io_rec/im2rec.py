@@ -112,17 +112,28 @@ def find_images(root, recursive=False, exts=(".jpeg", ".jpg", ".png")):
     if not os.path.isdir(root):
         raise error(NotADirectoryError, f"{os.fspath(root)!r} is no folder; ROOT must hold the images")
     endings = {ext.lower() for ext in exts}
-    images, classes = [], {}
-    for folder, subfolders, names in os.walk(root, followlinks=True):
+    images, classes, seen = [], {}, set()
+    for folder, subfolders, names in os.walk(root, onerror=_left_out, followlinks=True):
         subfolders.sort()
         if not recursive:
             subfolders.clear()
+        # Links may lead round and round: two of them in one folder make 2**40 paths.
+        place = os.path.realpath(folder)
+        if place in seen:
+            print(f"im2rec: {folder} is {place}, whose images are listed already; it is left out", file=sys.stderr)
+            subfolders.clear()
+            continue
+        seen.add(place)
         below = Path(folder).relative_to(root)
         for name in sorted(names):
             if os.path.splitext(name)[1].lower() in endings:
                 label = classes.setdefault(below.as_posix(), len(classes))
                 images.append(((below / name).as_posix(), label))
     return images, classes
+
+
+def _left_out(e):
+    print(f"im2rec: {e.filename} is left out: {e.strerror}", file=sys.stderr)
 
 
 def make_list(args):

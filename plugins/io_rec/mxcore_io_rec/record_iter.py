@@ -278,6 +278,8 @@ class RecordIter(MXDataIter):
             mine, others = getattr(self.params, key), state.get(key)
             if mine != others:
                 raise error(ValueError, f"{name}: the state was made with {key}={others!r}, not {mine!r}")
+        if not isinstance(state.get("skipped"), int):
+            raise error(ValueError, f"{name}: the state tells of {state.get('skipped')!r} records that were left out")
         self._loader.restart()
         self._cursor.load_state_dict(state)
         self._state = self._cursor.state_dict()

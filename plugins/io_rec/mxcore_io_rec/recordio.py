@@ -246,7 +246,10 @@ class MXRecordIO:
         """Stand before the next record behind the damage, count it, and do what the policy says."""
         which = "a record" if self._number is None else f"record {self._number}"
         after = find_record(self._window, damage.behind)
-        self._at = self._source.size() if after is None else after
+        self._at = after
+        if after is None:  # another process may have cut the file: never back, nor on in what the window still holds of it
+            self._at = max(self._source.size(), damage.behind)
+            self._window = Window(self._source)
         if self._number is not None:
             self._number += 1
         self.skipped += 1

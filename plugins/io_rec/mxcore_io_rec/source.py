@@ -63,9 +63,10 @@ def _filesystem(url, fresh=False):
 
 
 def failed(verb, uri, e):
-    """Make the library's error of an OSError: the same class, with the file and the reason."""
-    kind = type(e) if type(e).__module__ == "builtins" else OSError
-    return error(kind, f"cannot {verb} {os.fspath(uri)!r}: {e.strerror or e}")
+    """Make the library's error of an OSError, or of a store's own: the class if it is one of Python's, with the file and the reason."""
+    kind = type(e) if isinstance(e, OSError) and type(e).__module__ == "builtins" else OSError
+    said = e if isinstance(e, OSError) else f"{type(e).__name__}: {e}"
+    return error(kind, f"cannot {verb} {os.fspath(uri)!r}: {getattr(e, 'strerror', None) or said}")
 
 
 class LocalFile:
@@ -181,7 +182,9 @@ class RemoteFile:
         try:
             self._fs, self._path = _filesystem(self.name, fresh)
             self._size = self._fs.size(self._path)
-        except OSError as e:
+        except MXNetError:
+            raise
+        except Exception as e:  # such as a damaged archive's
             raise failed("read", self.name, e) from e
         if self._size is None:
             raise error(OSError, f"cannot read {self.name!r}: this store does not tell its length")
@@ -195,7 +198,7 @@ class RemoteFile:
             return b""
         try:
             return self._fs.cat_file(self._path, start=position, end=end)
-        except OSError as e:
+        except Exception as e:
             raise failed("read", self.name, e) from e
 
     def size(self):
@@ -323,4 +326,7 @@ def _folder(name, remote):
     if remote:
         fs, path = _filesystem(name)
         return [fs.unstrip_protocol(p) for p in sorted(fs.ls(path, detail=False))] if fs.isdir(path) else None
-    return [os.path.join(name, p) for p in sorted(os.listdir(name))] if os.path.isdir(name) else None
+    try:
+        return [os.path.join(name, p) for p in sorted(os.listdir(name))] if os.path.isdir(name) else None
+    except OSError as e:
+        raise failed("read", name, e) from e

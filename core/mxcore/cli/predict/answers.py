@@ -5,20 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from ... import ndarray as nd
-from ..._io_files import read_whole
+from ..._io_files import read_text
 from ...base import error
 
 __all__ = ["Runner", "one", "read_labels", "records"]
-
-#: The longest list of classes, in bytes.
-_LONGEST = 1 << 28
 
 
 def read_labels(path):
     """Names of the classes, a line each; None without a file."""
     if path is None:
         return None
-    data = read_whole(path, most=_LONGEST, what="list of classes", begins=lambda first: b"\0" not in first)
+    data = read_text(path, "list of classes")
     try:
         return data.decode().splitlines()
     except UnicodeDecodeError as e:

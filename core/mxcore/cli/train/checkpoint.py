@@ -85,12 +85,19 @@ def load(run):
         print(f"note: the images come in another order than before ({e})")
 
 
+def _is_entry(entry):
+    return isinstance(entry, dict) and {"epoch", "loss"} <= set(entry) and all(isinstance(v, (int, float)) for v in entry.values())
+
+
 def _read(note):
     try:
         found = decode(read_text(note), "it")
         if {"epoch", "history", "images", "network", "num_classes", "data_shape"} <= set(found):
-            return {"api": "gluon"} | found
-        problem = "it lacks what a checkpoint holds"
+            if type(found["epoch"]) is int and isinstance(found["history"], list) and all(map(_is_entry, found["history"])):
+                return {"api": "gluon"} | found
+            problem = "its epoch is no number, or its history no list of epochs and losses"
+        else:
+            problem = "it lacks what a checkpoint holds"
     except (ValueError, TypeError) as e:
         problem = str(e)
     raise error(ValueError, f"--resume: {str(note)!r} is damaged: {problem}; remove it to go on from an older one")

@@ -11,6 +11,7 @@ from ..._core.errors import warn
 from ..._core.op import Op
 from ..._core.state import state
 from ...symbol.base import Entry, SymbolBase
+from ...symbol.compose import entries
 from ...symbol.symbol import Symbol
 from .loss_scaler import LossScaler
 from .rules import FLOAT32, WIDEST, Rules, is_narrowing, target_of
@@ -89,12 +90,12 @@ class _Casting:
             return found
         found = list(found)
         if kind is WIDEST:
-            new = _compose("amp_multicast", [Symbol([found[i]]) for i in places], {"num_outputs": len(places)})
+            new = entries("amp_multicast", [Symbol([found[i]]) for i in places], {"num_outputs": len(places)})
             for i, e in zip(places, new):
                 found[i] = e
             return found
         for i in places:
-            found[i], = _compose("amp_cast", [Symbol([found[i]])], {"dtype": kind.name})
+            found[i], = entries("amp_cast", [Symbol([found[i]])], {"dtype": kind.name})
         return found
 
     # -- on and off --------------------------------------------------------------------------------------------
@@ -120,12 +121,6 @@ class _Casting:
         tape.backward = self._backward
         Op.run, Op.apply, SymbolBase.before = staticmethod(dispatch.call), staticmethod(dispatch.invoke), None
         registry.changed()
-
-
-def _compose(name: str, inputs: Any, params: dict[str, Any]) -> list[Entry]:
-    from ...symbol.compose import entries
-
-    return entries(name, inputs, params)
 
 
 _on: _Casting | None = None
@@ -195,4 +190,3 @@ def scaler() -> LossScaler:
         return LossScaler()
     _on.scaler_taken = True
     return _on.scaler
-

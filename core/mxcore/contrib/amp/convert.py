@@ -10,32 +10,22 @@ from ..._core.errors import MXNetError, suggest, warn
 from ..._core.graph import Node, topo
 from ..._core.params import as_dtype
 from ...base import error
+from ...executor.place import beside
 from ...symbol import Symbol, outputs
 from ...symbol.inference import TYPE_CODES
-from .rules import FLOAT32, WIDEST, Rules, is_narrowing
+from ...symbol.writing import AMP_CASTS, uncast
+from .rules import FLOAT32, TARGETS, WIDEST, Rules, is_narrowing
 
 __all__ = ["convert_bucketing_module", "convert_hybrid_block", "convert_model", "convert_symbol"]
 
 Entry = tuple[Node, int]
-_CASTS = frozenset({"amp_cast", "amp_multicast"})
 _CODES = {name: str(code) for code, name in TYPE_CODES.items()}
 _NAMES = ("target_dtype_ops", "fp32_ops")
-#: Operators to whose outputs MXNet gives names; it numbers those of the others. New nodes are called after them.
-_NAMED = frozenset("""
-    Activation BatchNorm BatchNorm_v1 BilinearSampler Concat Convolution Convolution_v1 Correlation Crop Deconvolution Dropout FullyConnected
-    GridGenerator GroupNorm IdentityAttachKLSparseReg InstanceNorm L2Normalization LRN LayerNorm LeakyReLU MakeLoss Pad Pooling Pooling_v1 RNN
-    ROIPooling SVMOutput SequenceLast SequenceMask SequenceReverse SliceChannel SoftmaxActivation SoftmaxOutput SpatialTransformer SwapAxis
-    UpSampling _contrib_BatchNormWithReLU _contrib_SyncBatchNorm _contrib_count_sketch _contrib_fft _contrib_ifft _contrib_index_array
-    _contrib_interleaved_matmul_encdec_qk _contrib_interleaved_matmul_encdec_valatt _contrib_interleaved_matmul_selfatt_qk
-    _contrib_interleaved_matmul_selfatt_valatt _rnn_param_concat col2im elemwise_add im2col make_loss softmax softmin
-""".split())
 
 
 def _label(e: Entry) -> str:
     n, i = e
-    if n.op is None:
-        return n.name
-    return f"{n.name}_{outputs.label(n, i) if n.op.name in _NAMED else i}"
+    return n.name if n.op is None else f"{n.name}_{outputs.told(n, i)}"
 
 
 class _Conversion:
@@ -49,9 +39,7 @@ class _Conversion:
 
     def entry(self, e: Entry) -> Entry:
         """The new graph's entry for one of the old, whose casts are passed over."""
-        n, i = e
-        while n.op is not None and n.op.name in _CASTS:
-            n, i = n.inputs[i if n.op.name == "amp_multicast" else 0]
+        n, i = uncast(e)
         return self.new[id(n)], i
 
     def cast(self, e: Entry, to: Any) -> Entry:
@@ -59,8 +47,8 @@ class _Conversion:
         if self.dtypes.get(e) == to:
             return e
         if (e, to) not in self._cast:
-            op = registry.ops.get("amp_cast")
-            node = Node(op, op.parse({"dtype": to.name}), [e], f"{_label(e)}_amp_cast_{to.name}", _placed(e[0]))
+            op, attrs = registry.ops.get("amp_cast"), {} if e[0].op is None else beside(e[0])
+            node = Node(op, op.parse({"dtype": to.name}), [e], f"{_label(e)}_amp_cast_{to.name}", attrs)
             self._cast[e, to] = node, 0
             self.dtypes[node, 0] = to
         return self._cast[e, to]
@@ -71,7 +59,7 @@ class _Conversion:
             if id(n) in self.offline:
                 self.dtypes[n, 0] = self.rules.dtype
             return
-        if n.op.name in _CASTS:
+        if n.op.name in AMP_CASTS:
             return
         ins = [self.entry(e) for e in n.inputs]
         excluded = n.name in self.excluded
@@ -105,7 +93,7 @@ class _Conversion:
                     ins[i] = self.cast(ins[i], FLOAT32)
             return
         op = registry.ops.get("amp_multicast")
-        node = Node(op, op.parse({"num_outputs": len(places)}), [ins[i] for i in places], f"{_label(ins[places[0]])}_amp_multicast", _placed(n))
+        node = Node(op, op.parse({"num_outputs": len(places)}), [ins[i] for i in places], f"{_label(ins[places[0]])}_amp_multicast", beside(n))
         for j, i in enumerate(places):
             ins[i] = node, j
 
@@ -133,11 +121,6 @@ class _Conversion:
             return list(infer.op_dtypes(n.op, n.params, known)[1])
         except MXNetError:
             return []
-
-
-def _placed(n: Node) -> dict[str, str]:
-    """The attributes that say where a node runs, for the casts beside it."""
-    return {k: v for k, v in n.attrs.items() if n.op is not None and k.strip("_") == "ctx_group"}
 
 
 def _checked_names(where: str, what: str, names: Any, known: Iterable[str]) -> frozenset[str]:
@@ -220,14 +203,12 @@ def _only_narrow(rules: Rules, nodes: Iterable[Node], excluded: frozenset[str], 
     yes: set[int] = set()
     no: set[int] = set()
     for n in nodes:
-        if n.op is None or n.op.name in _CASTS:
+        if n.op is None or n.op.name in AMP_CASTS:
             continue
         narrow = n.name not in excluded and rules.of(n.op, n.params) is rules.dtype
         places = set(rules.castable(n.op, n.params))
-        for i, (m, j) in enumerate(n.inputs):
-            while m.op is not None and m.op.name in _CASTS:
-                m, j = m.inputs[j if m.op.name == "amp_multicast" else 0]
-            (yes if narrow and i in places else no).add(id(m))
+        for i, e in enumerate(n.inputs):
+            (yes if narrow and i in places else no).add(id(uncast(e)[0]))
     return frozenset((yes - no) & params)
 
 
@@ -244,11 +225,16 @@ def _declared(heads: list[Entry], params: set[int], narrow: frozenset[int], targ
         said = n.attrs.get("__dtype__")
         swap[id(n)] = n
         if id(n) in params or said is not None:
-            name = target if id(n) in narrow else TYPE_CODES.get(int(said), "float32") if said is not None and said.isdecimal() else "float32"
-            code = _CODES["float32" if name in ("float16", "bfloat16") and id(n) not in narrow else name]
-            if code != said:
-                swap[id(n)] = Node(None, None, (), n.name, {**n.attrs, "__dtype__": code})
+            name = target if id(n) in narrow else _wide(said)
+            if _CODES[name] != said:
+                swap[id(n)] = Node(None, None, (), n.name, {**n.attrs, "__dtype__": _CODES[name]})
     return [(swap[id(n)], i) for n, i in heads]
+
+
+def _wide(said: str | None) -> str:
+    """The dtype that a variable said, but for narrow ones and what is none: float32."""
+    name = TYPE_CODES.get(int(said)) if said is not None and said.isdecimal() else None
+    return "float32" if name is None or name in TARGETS else name
 
 
 def convert_model(sym: Symbol, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any], target_dtype: Any = "float16", target_dtype_ops: Any = None,

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -72,27 +73,24 @@ class Rules:
     def __init__(self, where: str, target_dtype: Any, narrow: Any, float32: Any, conditional: Any, names: tuple[str, str]) -> None:
         self.target = target_of(where, target_dtype)
         self.dtype = as_dtype(self.target)
-        stock = lists_of(self.target)
-        #: (what the caller calls it, operators, what they compute in)
-        given = [(names[0], _checked(where, names[0], narrow), self.dtype), (names[1], _checked(where, names[1], float32), FLOAT32)]
-        when = _checked_conditions(where, conditional)
+        given = {"narrow": _checked(where, names[0], narrow), "float32": _checked(where, names[1], float32),
+                 "conditional": _checked_conditions(where, conditional)}
+        given = {key: ops for key, ops in given.items() if ops is not None}
+        lists = {**lists_of(self.target), **given}
         self._kinds: dict[str, Any] = {}
         for key, kind in (("widest", WIDEST), ("float32", FLOAT32), ("narrow", self.dtype)):
-            self._enter([] if given[0][1] is not None and key == "narrow" or given[1][1] is not None and key == "float32" else stock[key], kind)
-        for _, ops, kind in given:
-            self._enter(ops or [], kind)
-        self._conditions = {_canonical(n): (param, frozenset(values)) for n, param, values in (stock["conditional"] if when is None else when)}
-        narrow_ops, wide_ops = ({_canonical(n) for n in (stock[key] if ops is None else ops)} for key, (_, ops, _) in zip(("narrow", "float32"), given))
-        for a, one, b, other in ((names[0], narrow_ops, names[1], wide_ops), (names[0], narrow_ops, "conditional_fp32_ops", {*self._conditions}),
-                                 (names[1], wide_ops, "conditional_fp32_ops", {*self._conditions})):
-            if one & other and (narrow is not None or float32 is not None or conditional is not None):
-                raise error(AssertionError, f"{where}: {', '.join(sorted(one & other))} cannot be in both {a} and {b}; a list that is not given is that "
-                                            f"of amp.lists for {self.target}: give it, too, without them")
-        self.losses = {_canonical(n) for n in stock["losses"]}
-        keep = stock["keep"] or {}
+            self._enter(lists[key], kind)
+        self._conditions = {_canonical(n): (param, frozenset(values)) for n, param, values in lists["conditional"]}
+        if given:
+            said = [(name, {*map(_canonical, lists[key])}) for name, key in zip(names, ("narrow", "float32"))]
+            for (a, one), (b, other) in combinations([*said, ("conditional_fp32_ops", {*self._conditions})], 2):
+                if one & other:
+                    raise error(AssertionError, f"{where}: {', '.join(sorted(one & other))} cannot be in both {a} and {b}; a list that is not given is "
+                                                f"that of amp.lists for {self.target}: give it, too, without them")
+        self.losses = {_canonical(n) for n in lists["losses"]}
         #: (operator, key of its parameters) -> whether it refuses inputs of different dtypes.
         self._one_dtype: dict[Any, bool] = {}
-        self._keep = {_canonical(n): frozenset(filter(None, inputs)) for n, inputs in keep.items()}
+        self._keep = {_canonical(n): frozenset(filter(None, inputs)) for n, inputs in (lists["keep"] or {}).items()}
 
     def _enter(self, names: Iterable[str], kind: Any) -> None:
         own, others = [], []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...base import error
 from ..block import HybridBlock
-from ..nn.convolution import spread
+from ..nn.convolution import outline, spread
 from ..nn.dense import activation_or_none
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
@@ -97,14 +97,7 @@ class DeformableConvolution(HybridBlock):
         return "deformable_conv"
 
     def __repr__(self):
-        k, shape = self._kwargs, self.deformable_conv_weight.shape
-        parts = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={k['kernel']}", f"stride={k['stride']}"]
-        parts += [f"padding={k['pad']}"] if k["pad"] != (0, 0) else []
-        parts += [f"dilation={k['dilate']}"] if k["dilate"] != (1, 1) else []
-        parts += [f"groups={k['num_group']}"] if k["num_group"] != 1 else []
-        parts += ["bias=False"] if self.deformable_conv_bias is None else []
-        parts += [str(self.act)] if self.act is not None else []
-        return f"{type(self).__name__}({', '.join(parts)})"
+        return outline(self, self.deformable_conv_weight, self.deformable_conv_bias)
 
     def infer_shape(self, x, *args):
         if len(x.shape) != 4:

@@ -29,6 +29,18 @@ def dimensions(layer, layout):
     return len(layout) - 2
 
 
+def outline(layer, weight, bias):
+    """What a convolution shows of itself: its numbers of channels, and what is not as usual."""
+    k, n = layer._kwargs, len(layer._kwargs["kernel"])
+    parts = [f"{weight.shape[1] or None} -> {weight.shape[0]}", f"kernel_size={k['kernel']}", f"stride={k['stride']}"]
+    parts += [f"padding={k['pad']}"] if k["pad"] != (0,) * n else []
+    parts += [f"dilation={k['dilate']}"] if k["dilate"] != (1,) * n else []
+    parts += [f"groups={k['num_group']}"] if k["num_group"] != 1 else []
+    parts += ["bias=False"] if bias is None else []
+    parts += [str(layer.act)] if layer.act is not None else []
+    return f"{type(layer).__name__}({', '.join(parts)})"
+
+
 class _Conv(HybridBlock):
     """All convolutions. Toolkits derive their own from it: parameters and attributes are MXNet's."""
 
@@ -86,14 +98,7 @@ class _Conv(HybridBlock):
         return "conv"
 
     def __repr__(self):
-        k, n, shape = self._kwargs, len(self._layout) - 2, self.weight.shape
-        parts = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={k['kernel']}", f"stride={k['stride']}"]
-        parts += [f"padding={k['pad']}"] if k["pad"] != (0,) * n else []
-        parts += [f"dilation={k['dilate']}"] if k["dilate"] != (1,) * n else []
-        parts += [f"groups={k['num_group']}"] if k["num_group"] != 1 else []
-        parts += ["bias=False"] if self.bias is None else []
-        parts += [str(self.act)] if self.act is not None else []
-        return f"{type(self).__name__}({', '.join(parts)})"
+        return outline(self, self.weight, self.bias)
 
     def infer_shape(self, x, *args):
         if len(x.shape) != len(self._layout):

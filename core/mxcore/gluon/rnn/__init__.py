@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from ..._lent import lent
 from .cells import GRUCell, LSTMCell, RNNCell
-from .containers import BidirectionalCell, HybridSequentialRNNCell, SequentialRNNCell, _cells_begin_state, _cells_state_info  # noqa: F401 (cells elsewhere)
+from .containers import BidirectionalCell, HybridSequentialRNNCell, SequentialRNNCell
 from .layers import GRU, LSTM, RNN
 from .modifiers import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell
 from .recurrent_cell import HybridRecurrentCell, RecurrentCell
-from .sequences import _reverse_sequences  # noqa: F401 (cells elsewhere take it from here)
 
 __all__ = ["GRU", "LSTM", "RNN", "BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell", "HybridSequentialRNNCell", "LSTMCell",
            "ModifierCell", "RNNCell", "RecurrentCell", "ResidualCell", "SequentialRNNCell", "ZoneoutCell"]  # fmt: skip

@@ -40,11 +40,15 @@ def check_states(cell, inputs, states, spread=False):
     for i, (state, info) in enumerate(zip(states, wanted)):
         if not isinstance(state, nd.NDArray):
             continue
-        sizes, told = tuple(info["shape"])[1:], f"{type(cell).__name__} '{cell.name}': state {i} must be (batch, {', '.join(map(str, info['shape'][1:]))})"
-        if state.shape[1:] != sizes:
-            raise error(ValueError, f"{told}, got {state.shape}")
-        if batch not in (None, state.shape[0]) and not (spread and state.shape[0] == 1):
-            raise error(ValueError, f"{told} with the batch of the inputs, {batch}, got {state.shape}; begin_state(batch_size={batch}) makes states to begin with")
+        sizes = tuple(info["shape"])[1:]
+        fits = state.shape[1:] == sizes
+        if fits and (batch in (None, state.shape[0]) or spread and state.shape[0] == 1):
+            continue
+        told = f"{type(cell).__name__} '{cell.name}': state {i} must be (batch, {', '.join(map(str, sizes))})"
+        if fits:
+            raise error(ValueError, f"{told} with the batch of the inputs, {batch}, got {state.shape}; begin_state(batch_size={batch}) makes states "
+                                    "to begin with")
+        raise error(ValueError, f"{told}, got {state.shape}")
     return states
 
 

@@ -31,7 +31,7 @@ def _branch(graph: Graph) -> Loop:
     return Loop(graph, len(graph.heads), (), (), "cond")
 
 
-@op("_cond", inputs="data*", cond=GraphParam(), then_branch=GraphParam(), else_branch=GraphParam(), num_args=Int(ge=0), num_outputs=Int(ge=1, le=2**20),
+@op("_cond", inputs="data*", cond=GraphParam(), then_branch=GraphParam(), else_branch=GraphParam(), num_args=Int(ge=0), num_outputs=Int(ge=1, le=2**16),
     cond_input_locs=Shape(), then_input_locs=Shape(), else_input_locs=Shape(), stateful=True, samples=[*_TWICE_OR_SQUARE, _SUM_OR_PRODUCT],
     outputs=output_names)
 def cond(k, p, *data):

@@ -32,7 +32,7 @@ _FOREACH = [
 ]
 
 
-@op("_foreach", inputs="data*", fn=GraphParam(), num_args=Int(ge=0), num_outputs=Int(ge=1, le=2**20), num_out_data=Int(), in_state_locs=Shape(),
+@op("_foreach", inputs="data*", fn=GraphParam(), num_args=Int(ge=0), num_outputs=Int(ge=1, le=2**16), num_out_data=Int(), in_state_locs=Shape(),
     in_data_locs=Shape(),
     remain_locs=Shape(), stateful=True, samples=_FOREACH, outputs=output_names)
 def foreach(k, p, *data):
@@ -115,7 +115,7 @@ _WHILE = [
 ]
 
 
-@op("_while_loop", inputs="data*", cond=GraphParam(), func=GraphParam(), num_args=Int(ge=0), num_outputs=Int(ge=1, le=2**20), num_out_data=Int(),
+@op("_while_loop", inputs="data*", cond=GraphParam(), func=GraphParam(), num_args=Int(ge=0), num_outputs=Int(ge=1, le=2**16), num_out_data=Int(),
     max_iterations=Int(ge=1),
     cond_input_locs=Shape(), func_input_locs=Shape(), func_var_locs=Shape(), stateful=True, samples=_WHILE, outputs=output_names)
 def while_loop(k, p, *data):

@@ -12,8 +12,12 @@ from .steps import input_names
 __all__ = ["cond_on_arrays", "foreach_on_arrays", "replay", "while_on_arrays"]
 
 
-def replay(on_arrays: Callable[[Any, Sequence[Any], Any], list[Any]], keys: Callable[[Any], Sequence[Any]] = lambda saved: ()) -> Callable[..., list[Any]]:
-    """A rule for gradients of gradients: runs the operator again by ``on_arrays(p, inputs, ctx)``; `keys` gives the random keys of the first run."""
+def replay(on_arrays: Callable[[Any, Sequence[Any], Any], list[Any]],
+           keys: Callable[[Any], Sequence[Any]] = lambda saved: ()) -> Callable[..., list[Any]]:
+    """A rule for gradients of gradients: runs the operator again by ``on_arrays(p, inputs, ctx)``.
+
+    `keys` gives the random keys of the first run, of what that saved.
+    """
     def rule(k: Any, p: Any, dys: Sequence[Any], inputs: Sequence[Any], saved: Any) -> list[Any]:
         inputs = [_apart(x) for x in inputs]
         wanted = [x for x in inputs if x._entry is not None]

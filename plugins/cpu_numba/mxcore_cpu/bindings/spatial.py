@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels import roi, spatial
-from .common import FLOATS, cpu
+from ..kernels import deform, roi, spatial
+from .common import FLOATS, axes, cpu
 
 
 @cpu.kernel("BilinearSampler", dtypes=FLOATS, out=True)
@@ -36,3 +36,28 @@ def _roi_pool(k, p, outs, data, rois):
 @cpu.kernel("_backward_ROIPooling", when=lambda p, dy, *rest: dy.dtype.kind == "f" and dy.dtype.itemsize >= 4, out=True)
 def _backward_roi_pool(k, p, outs, dy, like, index, rois):
     roi.roi_pool_backward(dy, rois, index, outs[0])
+
+
+def _windows(p):
+    return deform.Windows(p.kernel, axes(p.stride, 2, 1), axes(p.dilate, 2, 1), axes(p.pad, 2, 0), p.num_group, p.num_deformable_group)
+
+
+@cpu.kernel("_contrib_DeformableConvolution", dtypes=FLOATS, out=True)
+def _deformable(k, p, outs, data, offset, weight, bias=None):
+    deform.deformable_convolution(data, offset, None, weight, bias, outs[0], _windows(p))
+
+
+@cpu.kernel("_contrib_ModulatedDeformableConvolution", dtypes=FLOATS, out=True)
+def _modulated_deformable(k, p, outs, data, offset, mask, weight, bias=None):
+    deform.deformable_convolution(data, offset, mask, weight, bias, outs[0], _windows(p))
+
+
+@cpu.kernel("_backward_DeformableConvolution", dtypes=FLOATS, out=True)
+def _backward_deformable(k, p, outs, dy, data, offset, weight):
+    d_data, d_offset, d_weight, d_bias = [*outs, None][:4]
+    deform.deformable_convolution_backward(dy, data, offset, None, weight, d_data, d_offset, None, d_weight, d_bias, _windows(p))
+
+
+@cpu.kernel("_backward_ModulatedDeformableConvolution", dtypes=FLOATS, out=True)
+def _backward_modulated_deformable(k, p, outs, dy, data, offset, mask, weight):
+    deform.deformable_convolution_backward(dy, data, offset, mask, weight, *[*outs, None][:5], _windows(p))

@@ -8,17 +8,17 @@ from ..math import where
 from ._arrays import flat, writable
 from .columns import U, fill
 
-__all__ = ["affine_grid", "bilinear_resize", "bilinear_sample", "bilinear_sample_backward"]
+__all__ = ["EXACT", "affine_grid", "bilinear_resize", "bilinear_sample", "bilinear_sample_backward", "index_of", "sample", "to_data", "value_at"]
 
 #: Coordinates are computed step by step: a fused multiply-add would move places off the pixels they name.
-_EXACT: frozenset[str] = frozenset()
+EXACT: frozenset[str] = frozenset()
 #: Places whose gradients are summed at a time.
 _BLOCK = 256
 
 
 # -- where places lie: four neighbours (index, or the number of pixels if outside) and the shares of both axes
 
-@helper(fastmath=_EXACT)
+@helper(fastmath=EXACT)
 def _split(place, half, one):
     """Return the pixel before a place along one axis, its share, and that of the pixel after."""
     at = (place + one) * half
@@ -28,45 +28,47 @@ def _split(place, half, one):
 
 
 @helper
-def _index(y, x, h, w):
+def index_of(y, x, h, w):
     """Return the index of a pixel given as floats, or the number of pixels."""
     if y >= 0 and y < h and x >= 0 and x < w:
         return U(np.int64(y) * w + np.int64(x))
     return U(h * w)
 
 
-@kernel(threshold=1 << 13, fastmath=_EXACT)
+@kernel(threshold=1 << 13, fastmath=EXACT)
 def _locate(first, last, places, h, w, half_h, half_w, grid, corner, share):
     one = grid.dtype.type(1)
     for q in range(first, last):
         n, z = q // places, q % places
         x, xa, xb = _split(grid[2 * n * places + z], half_w, one)
         y, ya, yb = _split(grid[(2 * n + 1) * places + z], half_h, one)
-        corner[0, q], corner[1, q] = _index(y, x, h, w), _index(y, x + one, h, w)
-        corner[2, q], corner[3, q] = _index(y + one, x, h, w), _index(y + one, x + one, h, w)
+        corner[0, q], corner[1, q] = index_of(y, x, h, w), index_of(y, x + one, h, w)
+        corner[2, q], corner[3, q] = index_of(y + one, x, h, w), index_of(y + one, x + one, h, w)
         share[0, q], share[1, q], share[2, q], share[3, q] = ya, yb, xa, xb
 
 
 @helper
-def _value(x, base, index, pixels):
+def value_at(x, base, index, pixels):
     """Return a pixel, or zero for one that is outside."""
     v = x[base + min(index, U(pixels - 1))]
     return where(index < U(pixels), v, x.dtype.type(0))
 
 
 @kernel(threshold=1 << 13)
-def _sample(first, last, channels, places, pixels, x, corner, share, y):
+def sample(first, last, channels, places, pixels, x, corner, share, y):
+    """Write the values of planes at their places, which `channels` planes have in common: (planes, pixels) -> (planes, places)."""
     for plane in range(first, last):
         base, at, out = U(plane * pixels), U(plane // channels * places), U(plane * places)
         for z in range(U(places)):
             q = at + z
-            top = _value(x, base, corner[0, q], pixels) * share[2, q] + _value(x, base, corner[1, q], pixels) * share[3, q]
-            low = _value(x, base, corner[2, q], pixels) * share[2, q] + _value(x, base, corner[3, q], pixels) * share[3, q]
+            top = value_at(x, base, corner[0, q], pixels) * share[2, q] + value_at(x, base, corner[1, q], pixels) * share[3, q]
+            low = value_at(x, base, corner[2, q], pixels) * share[2, q] + value_at(x, base, corner[3, q], pixels) * share[3, q]
             y[out + z] = top * share[0, q] + low * share[1, q]
 
 
 @kernel(threshold=1 << 12)
-def _to_data(first, last, channels, places, pixels, dy, corner, share, dx):
+def to_data(first, last, channels, places, pixels, dy, corner, share, dx):
+    """Write the gradients of planes from those of their values at places."""
     fill(dx, first * pixels, (last - first) * pixels, dx.dtype.type(0))
     end = U(pixels)
     for plane in range(first, last):
@@ -96,10 +98,10 @@ def _to_grid(first, last, blocks, channels, places, pixels, half_h, half_w, dy, 
             base, out = U((n * channels + c) * pixels), U((n * channels + c) * places + z0)
             for z in range(U(count)):
                 g, q = dy[out + z], at + z
-                sums[0, z] += g * _value(x, base, corner[0, q], pixels)
-                sums[1, z] += g * _value(x, base, corner[1, q], pixels)
-                sums[2, z] += g * _value(x, base, corner[2, q], pixels)
-                sums[3, z] += g * _value(x, base, corner[3, q], pixels)
+                sums[0, z] += g * value_at(x, base, corner[0, q], pixels)
+                sums[1, z] += g * value_at(x, base, corner[1, q], pixels)
+                sums[2, z] += g * value_at(x, base, corner[2, q], pixels)
+                sums[3, z] += g * value_at(x, base, corner[3, q], pixels)
         to = U(2 * n * places + z0)
         for z in range(U(count)):
             q = at + z
@@ -141,7 +143,7 @@ def bilinear_sample(data: np.ndarray, grid: np.ndarray, out: np.ndarray) -> None
     places, _, _, corner, share = _located(data, grid)
     n, c, h, w = data.shape
     with writable(out) as (y,):
-        _sample.run(_sample.workers(out.size), n * c, c, places, h * w, flat(data), corner, share, y.reshape(-1))
+        sample.run(sample.workers(out.size), n * c, c, places, h * w, flat(data), corner, share, y.reshape(-1))
 
 
 def bilinear_sample_backward(dy: np.ndarray, data: np.ndarray, grid: np.ndarray, d_data: np.ndarray | None,
@@ -157,7 +159,7 @@ def bilinear_sample_backward(dy: np.ndarray, data: np.ndarray, grid: np.ndarray,
     dy = flat(dy)
     if d_data is not None:
         with writable(d_data) as (dx,):
-            _to_data.run(_to_data.workers(dy.size), n * c, c, places, h * w, dy, corner, share, dx.reshape(-1))
+            to_data.run(to_data.workers(dy.size), n * c, c, places, h * w, dy, corner, share, dx.reshape(-1))
     if d_grid is not None:
         blocks = -(-places // _BLOCK)
         with writable(d_grid) as (dg,):

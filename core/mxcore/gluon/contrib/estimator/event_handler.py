@@ -14,7 +14,7 @@ import warnings
 
 import numpy as np
 
-from ...._io_files import checked, local_path
+from ...._io_files import checked, local_path, make_folder, names_in
 from ....base import error
 from ....metric import CompositeEvalMetric, EvalMetric
 from ....metric import Loss as metric_loss
@@ -368,7 +368,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         if save_best:
             self.monitor_op = direction(monitor, mode, "CheckpointHandler")
             self.best = _worst(self.monitor_op)
-        os.makedirs(self.model_dir, exist_ok=True)
+        make_folder(self.model_dir)
 
     def train_begin(self, estimator, *args, **kwargs):
         self.current_epoch = self.current_batch = 0
@@ -468,7 +468,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     def _found(self):
         """(epoch, batch) of each checkpoint in the folder, the newest last."""
         pattern = re.compile(re.escape(f"{self.model_prefix}-epoch") + r"(\d+)batch(-?\d+)\.params", re.ASCII)
-        matches = map(pattern.fullmatch, os.listdir(self.model_dir))
+        matches = map(pattern.fullmatch, names_in(self.model_dir))
         return sorted((int(m[1]), int(m[2])) for m in matches if m)
 
     def _resume_from_checkpoint(self, estimator):

@@ -15,6 +15,9 @@ from ..dataset import Dataset
 
 __all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST"]
 
+#: The longest file of images, in bytes.
+_LONGEST = 1 << 30
+
 
 class _DownloadedDataset(Dataset):
     """Images and labels in memory, read from files in `root` that are downloaded if need be."""
@@ -151,7 +154,7 @@ class CIFAR10(_DownloadedDataset):
         self._take(np.ascontiguousarray(images), rows[:, self._label_at])
 
     def _read(self, path):
-        raw = np.frombuffer(read_whole(path, most=1 << 30, what="file of CIFAR"), np.uint8)
+        raw = np.frombuffer(read_whole(path, most=_LONGEST, what="file of CIFAR"), np.uint8)
         row = self._label_bytes + 3072
         if raw.size == 0 or raw.size % row:
             raise error(ValueError, f"{path} is cut short: {raw.size} bytes are no multiple of {row}")

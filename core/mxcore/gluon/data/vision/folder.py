@@ -6,7 +6,7 @@ import os
 import warnings
 
 from .... import ndarray as nd
-from ...._io_files import checked, local_path
+from ...._io_files import checked, local_path, names_in, regular
 from ....base import error
 from ..dataset import Dataset
 from .images import read
@@ -54,14 +54,14 @@ class ImageFolderDataset(Dataset):
         if not os.path.isdir(self._root):
             raise error(FileNotFoundError, f"ImageFolderDataset: {self._root} is no folder")
         self.synsets, self.items = [], []
-        for folder in sorted(os.listdir(self._root)):
+        for folder in names_in(self._root):
             path = os.path.join(self._root, folder)
             if not os.path.isdir(path):
                 warnings.warn(f"Ignoring {path}, which is not a directory.", UserWarning, stacklevel=3)
                 continue
             label = len(self.synsets)
             self.synsets.append(folder)
-            for name in sorted(os.listdir(path)):
+            for name in names_in(path):
                 ending = os.path.splitext(name)[1]
                 filename = os.path.join(path, name)
                 if ending.lower() not in self._endings:
@@ -74,7 +74,7 @@ class ImageFolderDataset(Dataset):
 
     def __getitem__(self, idx):
         path, label = self.items[idx]
-        image = nd.array(read(path, self._flag), dtype="uint8")
+        image = nd.array(read(regular(path), self._flag), dtype="uint8")
         return (image, label) if self._transform is None else self._transform(image, label)
 
     def __len__(self):

@@ -32,6 +32,16 @@ def _dense_layer(growth_rate, bn_size, dropout):
     return both
 
 
+def _dense_block(num_layers, bn_size, growth_rate, dropout, stage_index):
+    """A stage of layers, each beside its input."""
+    return stage(f"stage{stage_index}_", lambda: [_dense_layer(growth_rate, bn_size, dropout) for _ in range(num_layers)])
+
+
+def _transition(num_output_features):
+    """Between stages: other channels, half the size."""
+    return in_sequence(*_norm_conv(num_output_features, 1), nn.AvgPool2D(2, 2))
+
+
 class DenseNet(HybridBlock):
     """DenseNet (Huang et al., 2017, arXiv:1608.06993).
 
@@ -64,16 +74,11 @@ class DenseNet(HybridBlock):
             )
             channels = num_init_features
             for i, count in enumerate(block_config, 1):
-                self.features.add(
-                    stage(
-                        f"stage{i}_",
-                        lambda n=count: [_dense_layer(growth_rate, bn_size, dropout) for _ in range(n)],
-                    )
-                )
+                self.features.add(_dense_block(count, bn_size, growth_rate, dropout, i))
                 channels += count * growth_rate
                 if i < len(block_config):
                     channels //= 2
-                    self.features.add(in_sequence(*_norm_conv(channels, 1), nn.AvgPool2D(2, 2)))
+                    self.features.add(_transition(channels))
             self.features.add(nn.BatchNorm(), nn.Activation("relu"), nn.AvgPool2D(7), nn.Flatten())
             self.output = nn.Dense(classes)
 

@@ -8,7 +8,7 @@ import random
 import numpy as np
 
 from ..... import ndarray as nd
-from ....._io_files import checked
+from ....._io_files import checked, regular
 from .....base import error
 from .....image.source import listed, objects, read_list
 from ....block import Block, HybridBlock
@@ -237,7 +237,7 @@ class _ImageListDataset(Dataset):
 
     def __getitem__(self, idx):
         name, label = self._items[idx]
-        image = nd.array(read(os.path.join(self._root, name)), dtype="uint8")
+        image = nd.array(read(regular(os.path.join(self._root, name))), dtype="uint8")
         return image, label[0] if label.size == 1 else label
 
 

@@ -52,11 +52,6 @@ class _OfImageAndBoxes(Block):
         raise NotImplementedError
 
 
-def _cut(img, boxes, window, centres=True):
-    """Image and boxes in a window."""
-    return nd.image.crop(img, *window), bbox_crop(boxes, window, allow_outside_center=not centres)
-
-
 class ImageBboxRandomFlipLeftRight(_OfImageAndBoxes):
     """Mirror image and boxes left to right, by chance.
 
@@ -112,7 +107,7 @@ class ImageBboxCrop(_OfImageAndBoxes):
         left, top, width, height = self._window
         if left + width > img.shape[1] or top + height > img.shape[0]:
             return img, boxes
-        return _cut(img, boxes, self._window, not self._allow_outside_center)
+        return nd.image.crop(img, *self._window), bbox_crop(boxes, self._window, self._allow_outside_center)
 
 
 class ImageBboxRandomCropWithConstraints(_OfImageAndBoxes):
