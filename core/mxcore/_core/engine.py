@@ -202,9 +202,7 @@ class ThreadedEnginePerDevice(Engine):
     def drain(self) -> None:
         """Wait until all that was pushed before is done, whatever failed."""
         if getattr(_worker, "ctx", None) is None:
-            with self._lock:
-                tasks = [*self._open]
-            for task in tasks:
+            for task in [*self._open]:
                 task.done.wait()
 
     def wait_all(self) -> None:
