@@ -1,6 +1,7 @@
 """The engine: order of reads and writes, poisoning, overlap, forks."""
 import gc
 import os
+import signal
 import threading
 import time
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mxcore as mx
+from mxcore._core import rng
 from mxcore._core.array import Storage
 from mxcore._core.engine import NaiveEngine, ThreadedEnginePerDevice, engine
 from mxcore.plugin import MXNetError, op
@@ -232,6 +234,89 @@ def test_a_forked_child_computes_inline(threaded):
         os._exit(0 if ok else 1)
     assert os.waitpid(pid, 0)[1] == 0
     assert (a * 2).asnumpy().sum() == 4096
+
+
+class Late(ThreadedEnginePerDevice):
+    """Another thread pushes something in the moment between the wait of a fork and the fork."""
+
+    def __init__(self):
+        super().__init__()
+        self.work_limit, self.parallel, self.gate = -1.0, True, None
+
+    def drain(self):
+        super().drain()
+        if self.gate is not None:
+            gate, self.gate = self.gate, None
+            self.push(CPU0, lambda: gate.wait(20), (), (self.late,), "late")
+
+
+def child_ends_well(check):
+    """Whether `check` is true in a forked child, which does not wait for ever."""
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(10)
+        os._exit(0 if check() else 1)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_does_not_wait_for_what_nobody_will_do_there():
+    new = Late()
+    old = use_engine(new)
+    try:
+        (mx.nd.ones((2,)) + 1).wait_to_read()  # with a worker, forks begin to wait
+        a = mx.nd.ones((2,))
+        new.late, new.gate = a._st, threading.Event()
+        gate = new.gate
+
+        def check():
+            try:
+                a.asnumpy()
+            except MXNetError as e:
+                return "late: another thread pushed it" in str(e)
+
+        assert child_ends_well(check)
+        gate.set()
+        assert a.asnumpy().tolist() == [1, 1]
+    finally:
+        use_engine(old)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_draws_while_a_thread_of_its_parent_did():
+    inside, go = threading.Event(), threading.Event()
+
+    def draw():
+        with rng.lock:
+            inside.set()
+            go.wait(20)
+
+    thread = threading.Thread(target=draw)
+    thread.start()
+    inside.wait()
+    try:
+        assert child_ends_well(lambda: mx.nd.random.uniform(shape=(2,)).shape == (2,))
+    finally:
+        go.set()
+        thread.join()
+
+
+def test_waiting_ends_though_others_go_on(threaded):
+    """What is pushed later is not waited for."""
+    left = [300]
+
+    def again():
+        left[0] -= 1
+        time.sleep(0.001)
+        if left[0]:
+            threaded.push(CPU0, again, (), (Storage(CPU0),))
+
+    threaded.push(CPU0, again, (), (Storage(CPU0),))
+    threaded.drain()
+    assert left[0] > 0
+    left[0] = 1
 
 
 def test_the_naive_engine_runs_everything_at_once():

@@ -1,11 +1,13 @@
 """Parameters: from Python values and MXNet's strings, and back."""
+import ast
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import mxcore as mx
-from mxcore._core.params import Parser, as_dtype
+from mxcore._core.params import Parser, as_dtype, literal
 from mxcore.plugin import Bool, DType, Enum, Float, Floats, Int, MXNetError, Shape, Str, op
 
 
@@ -128,3 +130,17 @@ def test_texts_of_any_length_and_depth(spec, text):
 def test_numbers_that_no_float_holds(value):
     with pytest.raises(MXNetError, match="operator op: parameter 'p' must be float"):
         Parser("op", {"p": Float(dynamic=True)})({"p": value})
+
+
+def test_text_is_read_though_cpython_miscounts(monkeypatch):
+    """It counts how deep syntax trees are for all threads together, and says so in one of them."""
+    read, said = ast.literal_eval, []
+
+    def once(text):
+        if not said:
+            said.append(text)
+            raise SystemError("AST constructor recursion depth mismatch (before=54, after=53)")
+        return read(text)
+
+    monkeypatch.setattr(ast, "literal_eval", once)
+    assert literal("(3, 3)") == (3, 3) and said

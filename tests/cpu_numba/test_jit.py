@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -131,6 +132,34 @@ def test_child_forked_before_the_first_parallel_kernel_may_use_threads():
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     """, MXCORE_NUM_THREADS="2")
     assert out == "7"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("which", ["setup", "compiler", "llvm"])
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_fork_waits_for_what_other_threads_compile(which):
+    """In the child nobody would end it."""
+    from llvmlite.binding import ffi
+    from numba.core.compiler_lock import global_compiler_lock
+
+    lock = {"setup": threads.setup, "compiler": global_compiler_lock._lock, "llvm": ffi.lib._lock._lock}[which]
+    inside = threading.Event()
+
+    def work():
+        with lock:
+            inside.set()
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    inside.wait()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if lock.acquire(timeout=5) else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    thread.join()
+    assert lock.acquire(timeout=5)
+    lock.release()
 
 
 def test_workqueue_layer_survives_concurrent_calls():

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 
 import numpy as np
@@ -392,3 +393,23 @@ def test_workers_of_a_killed_loader_leave(tmp_path):
     while any(map(running, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(running, pids))
+
+
+def test_threads_share_a_round():
+    """Each batch goes to one of them."""
+
+    class Unhurried(Dataset):
+        def __len__(self):
+            return 12
+
+        def __getitem__(self, i):
+            time.sleep(0.01)
+            return i
+
+    batches, found = iter(DataLoader(Unhurried(), 2, num_workers=2, thread_pool=True)), []
+    threads = [threading.Thread(target=lambda: found.extend(b.asnumpy()[0] for b in batches)) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(found) == [0, 2, 4, 6, 8, 10]

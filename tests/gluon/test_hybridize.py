@@ -4,9 +4,11 @@ import copy
 import gc
 import pickle
 import threading
+import time
 import types
 import warnings
 import weakref
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import pytest
 import mxcore as mx
 from mxcore._core.graph import Graph, GraphPass
 from mxcore._core.manager import manager
+from mxcore.executor import compile as compile_module
 from mxcore.executor.cached_op import CachedOp
 from mxcore.gluon import HybridBlock, SymbolBlock, nn
 from mxcore.plugin import API_VERSION, hookimpl
@@ -681,6 +684,99 @@ def test_threads_share_a_block(net):
     for t in threads:
         t.join()
     assert len(found) == 4 and all((y == wanted).all() for y in found)
+
+
+class Unhurried(HybridBlock):
+    """Takes its time while it is traced, and so does its first parameter's initializer."""
+
+    def __init__(self):
+        super().__init__()
+        with self.name_scope():
+            self.inner = nn.Dense(2, weight_initializer=Counts())
+
+    def hybrid_forward(self, F, x):
+        if F is mx.sym:
+            time.sleep(0.02)
+        return self.inner(x)
+
+
+class Counts(mx.init.Initializer):
+    """1 for the first array, 2 for the next."""
+
+    n = 0
+
+    def _init_weight(self, name, arr):
+        time.sleep(0.02)
+        self.n += 1
+        arr[:] = self.n
+
+
+def in_threads(f, n=4):
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(f())) for _ in range(n)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(found) == n
+    return found
+
+
+@pytest.mark.parametrize("active", [False, True])
+def test_threads_share_a_first_call(active, monkeypatch):
+    """One of them finds out shapes, values and the graph; nobody gets a parameter before autograd knows it."""
+    net, mark = Unhurried(), mx.autograd.mark_variables
+    monkeypatch.setattr(mx.autograd, "mark_variables", lambda *args: (time.sleep(0.02), mark(*args)))
+    net.initialize()
+    net.hybridize(active)
+
+    def call():
+        with mx.autograd.record():
+            y = net(ones(1, 3))
+        return y.asnumpy().tolist(), mx.autograd.grad(y, net.inner.weight.data())[0].asnumpy().tolist()
+
+    assert in_threads(call) == [([[3, 3]], [[1, 1, 1], [1, 1, 1]])] * 4
+
+
+def test_a_thread_that_looked_up_old_arrays_leaves_them_to_nobody(monkeypatch):
+    net = nn.Dense(1, in_units=3, use_bias=False)
+    net.initialize(mx.init.One())
+    net.hybridize()
+    net(ones(1, 3))
+    data = net.weight.data
+
+    def meanwhile(ctx):
+        found = data(ctx)
+        monkeypatch.undo()
+        net.initialize(mx.init.Zero(), force_reinit=True)
+        in_threads(lambda: net(ones(1, 3)).asnumpy(), 1)
+        return found
+
+    net.cast("float32")
+    monkeypatch.setattr(net.weight, "data", meanwhile)
+    assert net(ones(1, 3)).asscalar() == 3
+    assert net(ones(1, 3)).asscalar() == 0
+
+
+@pytest.mark.parametrize("table", ["signatures", "programs"])
+def test_a_graph_that_another_thread_drops_is_still_run(net, table, monkeypatch):
+    net(ones(2, 3))
+    wanted = net(ones(1, 3)).asnumpy()
+    op = net._cached_op.op
+
+    class Dropped(OrderedDict):
+        def get(self, key, default=None):
+            found = super().get(key, default)
+            self.clear()
+            return found
+
+    if table == "signatures":
+        op._signatures = Dropped(op._signatures)
+    else:
+        monkeypatch.setattr(compile_module, "_cache", Dropped(compile_module._cache))
+        op._signatures.clear()
+    op._last = None
+    np.testing.assert_array_equal(net(ones(1, 3)).asnumpy(), wanted)
 
 
 def test_a_dropped_block_is_gone(net):

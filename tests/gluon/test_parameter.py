@@ -358,3 +358,34 @@ def test_no_dimensions_are_a_shape_under_np_shape_only():
             c = mx.gluon.Constant("c", value)
             c.initialize()
             assert c.data().shape == () and c.data().asscalar() == 5
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+def test_a_parameter_that_another_thread_initialises_is_waiting_or_there(looks):
+    """Never neither: between the look at its arrays and that at what they wait for, the other thread may end the waiting."""
+
+    class Looked(Parameter):
+        left = None
+
+        @property
+        def _data(self):
+            found = self.__dict__["arrays"]
+            if self.left is not None:
+                self.left -= 1
+                if not self.left:
+                    self.left, self.shape = None, (2,)
+                    self._finish_deferred_init()
+            return found
+
+        @_data.setter
+        def _data(self, arrays):
+            self.__dict__["arrays"] = arrays
+
+    p = Looked("w", shape=(0,), allow_deferred_init=True)
+    p.initialize()
+    p.left = looks
+    try:
+        assert p.data().shape == (2,)
+    except DeferredInitializationError:
+        assert looks == 2
+    assert p.data().shape == (2,)

@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import time
 
 import hypothesis.strategies as st
 import numpy as np
@@ -212,3 +213,22 @@ def test_names_that_are_not_there():
     with pytest.raises(AttributeError, match="'ImageRecordItr', did you mean 'ImageRecordIter'"):
         mx.io.ImageRecordItr  # noqa: B018
     assert {"NDArrayIter", "ImageRecordIter"} <= set(dir(mx.io))
+
+
+class Unhurried(mx.io.NDArrayIter):
+    """Takes its time for a batch."""
+
+    def next(self):
+        time.sleep(0.02)
+        return super().next()
+
+
+def test_threads_share_a_prefetching_iter():
+    """Each batch goes to one of them."""
+    it, found = mx.io.PrefetchingIter(Unhurried(np.arange(12.0), batch_size=2)), []
+    threads = [threading.Thread(target=lambda: found.extend(b.data[0].asnumpy()[0] for b in it)) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(found) == [0, 2, 4, 6, 8, 10]

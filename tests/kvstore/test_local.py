@@ -1,6 +1,8 @@
 """What the stores of one process do with values: add up, replace, update, hand out."""
 
 import gc
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -202,3 +204,25 @@ def test_a_store_frees_its_values():
         assert len(gc.get_objects()) - before < 100
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("kind", ["local", "device"])
+def test_threads_push_one_key(kind):
+    """No update is lost: each reads the value and writes it."""
+    kv = mx.kv.create(kind)
+    kv.init("k", mx.nd.zeros(3))
+
+    def slowly(key, pushed, stored):
+        value = stored.asnumpy()
+        time.sleep(0.005)
+        stored[:] = value + pushed.asnumpy()
+
+    kv._set_updater(slowly)
+    threads = [threading.Thread(target=lambda: [kv.push("k", mx.nd.ones(3)) for _ in range(3)]) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    out = mx.nd.zeros(3)
+    kv.pull("k", out=out)
+    assert out.asnumpy().tolist() == [12, 12, 12]

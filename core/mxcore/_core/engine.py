@@ -12,6 +12,7 @@ import types
 import weakref
 from collections.abc import Callable, Iterable
 
+from . import rng
 from .array import Storage
 from .context import Context
 from .errors import error
@@ -144,6 +145,9 @@ class ThreadedEnginePerDevice(Engine):
             with self._lock:
                 q = self._queues.get(ctx)
                 if q is None:
+                    if not self._queues and hasattr(os, "register_at_fork"):
+                        # With the first worker: before a fork, this comes before what plugins do, who may stop what workers need.
+                        os.register_at_fork(before=self.drain)
                     q = self._queues[ctx] = queue.SimpleQueue()
                     threading.Thread(target=self._work, args=(ctx, q), name=f"mxcore-{ctx}", daemon=True).start()
         return q
@@ -196,15 +200,10 @@ class ThreadedEnginePerDevice(Engine):
             self._queue(d.ctx).put(d)
 
     def drain(self) -> None:
-        """Wait until nothing is pending, whatever failed."""
-        if getattr(_worker, "ctx", None) is not None:
-            return
-        while True:
-            with self._lock:
-                task = next(iter(self._open), None)
-            if task is None:
-                return
-            task.done.wait()
+        """Wait until all that was pushed before is done, whatever failed."""
+        if getattr(_worker, "ctx", None) is None:
+            for task in [*self._open]:
+                task.done.wait()
 
     def wait_all(self) -> None:
         self.drain()
@@ -228,15 +227,15 @@ if _name not in ENGINES:
 engine = types.SimpleNamespace(it=ENGINES[_name]())
 
 
-def _before_fork() -> None:
-    if isinstance(engine.it, ThreadedEnginePerDevice):
-        engine.it.drain()
-
-
 def _in_child() -> None:
-    # Worker threads do not survive a fork, and parallel kernels may not: the child computes inline.
-    engine.it = NaiveEngine()
+    # Worker threads do not survive a fork, and parallel kernels may not: the child computes inline. What other threads pushed in the last
+    # moment, nobody will ever do here.
+    old, engine.it = engine.it, NaiveEngine()
+    rng.lock = threading.Lock()  # its owner may not exist here
+    for task in getattr(old, "_open", ()):
+        task.error, task.done = error(RuntimeError, f"{task.name}: another thread pushed it while this process was forked"), threading.Event()
+        task.done.set()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_child=_in_child)
+    os.register_at_fork(after_in_child=_in_child)

@@ -116,6 +116,8 @@ def literal(text: str) -> Any:
         return ast.literal_eval(text if len(text) <= 1 << 16 else "")
     except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two from texts that are nested too deep
         raise ValueError(f"{text[:60]!r} is no number, tuple or text of Python") from None
+    except SystemError:  # CPython counts how deep trees are for all threads together, and at times miscounts
+        return literal(text)
 
 
 def _number(value: Any) -> Any:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Rng", "get_state", "next_key", "seed", "set_state"]
 
-_lock = threading.Lock()
+#: Held by whoever draws or seeds; a forked child gets a new one.
+lock = threading.Lock()
 #: Seed of all contexts; seeds of single ones; how many keys each has drawn.
 _state: dict[str, Any] = {"seed": 0, "seeds": {}, "counters": {}}
 
@@ -29,7 +30,7 @@ _state: dict[str, Any] = {"seed": 0, "seeds": {}, "counters": {}}
 def seed(value: int, ctx: Context | None = None) -> None:
     """Seed the keys of one context, or of all; the same seed gives the same numbers in the same program."""
     value = int(value) & (2**64 - 1)
-    with _lock:
+    with lock:
         if ctx is None:
             _state.update(seed=value, seeds={}, counters={})
         else:
@@ -40,7 +41,7 @@ def next_key(ctx: Context) -> tuple[int, int, int]:
     """Draw the next key of a context; in a calculation that is repeated, the one that was drawn first."""
     if state.keys:
         return state.keys.pop(0)  # type: ignore[no-any-return]
-    with _lock:
+    with lock:
         counters = _state["counters"]
         n = counters[ctx] = counters.get(ctx, -1) + 1
         own = _state["seeds"].get(ctx)
@@ -50,13 +51,13 @@ def next_key(ctx: Context) -> tuple[int, int, int]:
 
 def get_state() -> dict[str, Any]:
     """Seeds and counters, for exact resume."""
-    with _lock:
+    with lock:
         return {k: dict(v) if isinstance(v, dict) else v for k, v in _state.items()}
 
 
 def set_state(saved: dict[str, Any]) -> None:
     """Go back to what :func:`get_state` returned."""
-    with _lock:
+    with lock:
         _state.update({k: dict(v) if isinstance(v, dict) else v for k, v in saved.items()})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from .._core import registry, tape
@@ -163,7 +163,8 @@ class CachedOp:
             while len(self._signatures) > _LIMIT:
                 self._signatures.popitem(last=False)
         else:
-            self._signatures.move_to_end(key)
+            with suppress(KeyError):  # another thread may have dropped it
+                self._signatures.move_to_end(key)
         return found
 
     @property

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from .._core import registry
@@ -85,7 +86,8 @@ def compile_graph(heads: Sequence[Entry], facts: Facts, ctx: Context, is_train: 
         while len(_cache) > _LIMIT:
             _cache.popitem(last=False)
     else:
-        _cache.move_to_end(key)
+        with suppress(KeyError):  # another thread may have dropped it
+            _cache.move_to_end(key)
     return found
 
 

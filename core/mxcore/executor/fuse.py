@@ -237,6 +237,23 @@ class _Fusion:
             made = _Unit(group, outs)
             for part in group:
                 unit[id(part.node)] = made
+        order = self.order
+        while True:
+            result, nodes = self._built(unit, order)
+            # Nodes of which only the shape matters may have gone, and with them the only readers of what chains give.
+            read = {e for n in result.nodes for e in n.inputs}.union(result.heads)
+            spare = False
+            for made in unit.values():
+                node = nodes.get(id(made))
+                if node is not None and any((node, i) not in read for i in range(len(made.outs))):
+                    made.outs, spare = [part for i, part in enumerate(made.outs) if (node, i) in read], True
+                    del nodes[id(made)]
+            if not spare:
+                return result
+            order = [n for n in order if id(n) in nodes]
+
+    def _built(self, unit: dict[int, _Unit], order: Sequence[Node]) -> tuple[Graph, dict[int, Node]]:
+        """The graph with chains in the place of their nodes, where `order` are the nodes that may stay; and item -> its node."""
         # A bias that joined no chain goes back to its product.
         back = {(Node_, 0): (self.heavy[id(Node_)], 0) for Node_ in (e[0] for e in self.moved.values()) if id(Node_) not in unit}
         new: dict[Entry, Entry] = {}
@@ -256,7 +273,7 @@ class _Fusion:
             like = n.params._sig.like if n.op is not None else ()
             return [resolve(self._stand_in(e, unit)) if i in like else e for i, e in enumerate(map(resolve, n.inputs))]
 
-        for n in self.order:
+        for n in order:
             if n.op is not None and id(n) not in unit:
                 reads(n)  # so that chains know all their outputs before the first one is made
 
@@ -312,7 +329,7 @@ class _Fusion:
                     finish(item)
                     stack.pop()
         result.heads = [new[e] for e in wanted]
-        return result
+        return result, nodes
 
     def _stand_in(self, e: Entry, unit: dict[int, _Unit]) -> Entry:
         """For an input of which only the shape matters: if the entry vanishes in a chain, another one like it."""

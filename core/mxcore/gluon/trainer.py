@@ -212,7 +212,7 @@ class Trainer:
                 waiting.append(p)
             elif self._kvstore is not None:
                 i = self._param2idx[p.name]
-                values = p._check_and_get(p._data, list)
+                values = p._check_and_get("_data", list)
                 if p.stype != "default":
                     self._kvstore.init(i, values[0])
                 else:
@@ -341,7 +341,7 @@ class Trainer:
         if self._amp_loss_scaler is not None and self._amp_loss_scaler.has_overflow(self._params):
             return
         live = [
-            (i, p, p._check_and_get(p._data, list))
+            (i, p, p._check_and_get("_data", list))
             for i, p in enumerate(self._params)
             if p.grad_req != "null"
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from ..base import asserted, error
@@ -64,6 +65,7 @@ class PrefetchingIter(DataIter):
                 )
         super().__init__(self.provide_data[0].shape[0])
         self.current_batch = None
+        self._lock = threading.RLock()
         self._start()
 
     def _start(self):
@@ -130,9 +132,10 @@ class PrefetchingIter(DataIter):
         return True
 
     def next(self):
-        if not self.iter_next():
-            raise StopIteration
-        return self.current_batch
+        with self._lock:  # of threads that share it, each gets batches of its own
+            if not self.iter_next():
+                raise StopIteration
+            return self.current_batch
 
     def getdata(self):
         return self.current_batch.data

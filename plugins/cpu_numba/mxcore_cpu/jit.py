@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 import types
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +42,6 @@ CONTRACT = frozenset({"contract"})
 #: Sums may also be reordered, which is what makes them vectorise.
 REORDER = frozenset({"contract", "reassoc"})
 
-_lock = threading.Lock()
 _reason: str | None = None
 
 
@@ -52,7 +50,8 @@ def _load() -> types.ModuleType | None:
     """Import and configure Numba once; on failure remember why."""
     global _reason
     try:
-        import numba
+        with threads.setup:
+            import numba
     except Exception as e:  # Numba raises more than ImportError, e.g. for a NumPy it does not know
         _reason = f"numba cannot be imported: {type(e).__name__}: {e}"
         return None
@@ -306,7 +305,7 @@ class Kernel:
         compiled(0, 1, 0, n, *args)
 
     def _compile(self) -> Any:
-        with _lock:
+        with threads.setup:
             if self._compiled is None:
                 f = self.function
                 body = helper(f, fastmath=self.fastmath, inline=False)

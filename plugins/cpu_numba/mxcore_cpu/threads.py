@@ -10,14 +10,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import operator
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from . import blas
 
-__all__ = ["available_cores", "count", "limit", "maximum", "parallel", "share"]
+__all__ = ["available_cores", "count", "limit", "maximum", "parallel", "setup", "share"]
 
 _ENVIRONMENT = ("MXCORE_NUM_THREADS", "OMP_NUM_THREADS")
 _SPINS = "5000"  # some 20 us: longer than the pause between two kernels, much shorter than a time slice
@@ -33,9 +35,22 @@ _local = _Local()
 _launched = False  # a parallel kernel has run in this process
 _forked = False    # … in the process that this one was forked from
 _workqueue = threading.Lock()
+#: Held while something is made ready once: imports, Numba's threads, what compiles a kernel.
+setup = threading.RLock()
+#: What compiles for others, too, by module.
+_COMPILERS = {"numba.core.compiler_lock": "global_compiler_lock", "llvmlite.binding.ffi": "lib._lock"}
+_forking = contextlib.ExitStack()
 
 
-def _after_fork() -> None:
+def _before_fork() -> None:
+    """Let other threads end what they make ready or compile: in a child nobody would, and it would wait for ever."""
+    _forking.enter_context(setup)
+    for module, lock in _COMPILERS.items():
+        with contextlib.suppress(KeyError, AttributeError):  # not imported yet; a Numba with other insides
+            _forking.enter_context(operator.attrgetter(lock)(sys.modules[module]))
+
+
+def _in_child() -> None:
     global _forked, _launched, _workqueue
     _forked, _launched = _forked or _launched, False
     _workqueue = threading.Lock()
@@ -43,7 +58,8 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_forking.close, after_in_child=_forking.close)
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def _cgroup_quota() -> float:
@@ -179,16 +195,17 @@ def _launch() -> None:
     the number of spins from the environment while it is loaded.
     """
     global _launched
-    from numba import get_num_threads
-    ours = not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & set(os.environ)
-    if ours:
-        os.environ["GOMP_SPINCOUNT"] = _SPINS
-    try:
-        get_num_threads()
-    finally:
+    with setup:
+        from numba import get_num_threads
+        ours = not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & set(os.environ)
         if ours:
-            del os.environ["GOMP_SPINCOUNT"]
-    _launched = True
+            os.environ["GOMP_SPINCOUNT"] = _SPINS
+        try:
+            get_num_threads()
+        finally:
+            if ours:
+                del os.environ["GOMP_SPINCOUNT"]
+        _launched = True
 
 
 @functools.cache

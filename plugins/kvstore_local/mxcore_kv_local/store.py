@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 import warnings
 
 import mxcore as mx
@@ -13,8 +15,19 @@ from mxcore.kvstore.values import add, pick_rows, write
 __all__ = ["DeviceKVStore", "LocalKVStore"]
 
 
+def _one_at_a_time(method):
+    """Let a store do one thing at a time, whichever threads ask: an update reads a value, and writes it."""
+
+    @functools.wraps(method)
+    def wrapped(self, *args):
+        with self._lock:
+            return method(self, *args)
+
+    return wrapped
+
+
 class LocalKVStore(KVStore):
-    """A store that adds up on the CPU. Everything runs in the order of the engine and nothing waits for it.
+    """A store that adds up on the CPU. Everything runs in the order of the engine and nothing waits for it; threads may share a store.
 
     Parameters
     ----------
@@ -30,6 +43,7 @@ class LocalKVStore(KVStore):
         super().__init__(type)
         self._stored = {}
         self._compress = None
+        self._lock = threading.RLock()
 
     def _home(self, key, arrays):
         """The context where a key is added up and updated."""
@@ -37,6 +51,7 @@ class LocalKVStore(KVStore):
 
     # -- what the base calls -----------------------------------------------------------------------------------------
 
+    @_one_at_a_time
     def _init(self, values):
         known = [*self._stored, *(key for key, _ in values)]
         kind = type(known[0]) if known else None
@@ -51,12 +66,14 @@ class LocalKVStore(KVStore):
             fresh[key] = array
         self._replace(fresh.items())
 
+    @_one_at_a_time
     def _replace(self, values):
         """Give keys values, also other ones than they have; a Module uses it where there is one, as there is no such word in MXNet."""
         for key, array in values:
             home = self._home(key, [array])
             self._stored[key] = array.copy() if array.context is home else array.as_in_context(home)
 
+    @_one_at_a_time
     def _push(self, groups, priority):
         for key, arrays in groups.items():
             self._check("push", key, arrays)
@@ -71,6 +88,7 @@ class LocalKVStore(KVStore):
             stored = self._stored[key] = self._stored[key].as_in_context(home)
             self._updater(key, total, stored)
 
+    @_one_at_a_time
     def _pull(self, groups, priority, ignore_sparse):
         for key, outs in groups.items():
             self._check("pull", key, outs)
@@ -81,11 +99,12 @@ class LocalKVStore(KVStore):
                         f"kvstore: pull of key {key!r} leaves a {out.stype} array as it is; use "
                         "row_sparse_pull, or ignore_sparse=False",
                         MXNetWarning,
-                        stacklevel=4,
+                        stacklevel=5,
                     )
                 else:
                     write(self._stored[key], out)
 
+    @_one_at_a_time
     def _pull_rows(self, groups, priority):
         for key, wanted in groups.items():
             outs = [out for out, _ in wanted]

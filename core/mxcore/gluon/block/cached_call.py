@@ -29,7 +29,7 @@ class CachedCall:
         Parameters with their places.
     """
 
-    __slots__ = ("_arrays", "_flat", "_generation", "_n_args", "_places", "in_format", "op", "out_format",
+    __slots__ = ("_flat", "_kept", "_n_args", "_places", "in_format", "op", "out_format",
                  "owner", "params")  # fmt: skip
 
     def __init__(self, owner, op, in_format, out_format, inputs, params):
@@ -39,8 +39,8 @@ class CachedCall:
         self._flat = len(inputs) if _bare(in_format) == [0] * len(inputs) else -1
         self._places = tuple(inputs)
         self._n_args = sum(at is not None for at in self._places) + len(params)
-        self._arrays = {}
-        self._generation = -1
+        #: After which change of parameters they were looked up; context -> the arguments of `op`.
+        self._kept = None, {}
 
     def __call__(self, args):
         """Run the graph.
@@ -62,11 +62,11 @@ class CachedCall:
                 leaves = self._leaves(args)
                 break
         ctx = leaves[0].context
-        if self._generation != parameter.changes.count:
-            self._arrays.clear()
-            self._generation = parameter.changes.count
-        found = self._arrays.get(ctx)
-        given = (self._fetch(ctx) if found is None else found).copy()
+        now, kept = parameter.changes.last, self._kept
+        if kept[0] is not now:  # what a thread is looking up that saw the old ones goes where nobody looks any more
+            kept = self._kept = now, {}
+        found = kept[1].get(ctx)
+        given = (self._fetch(ctx, kept[1]) if found is None else found).copy()
         for at, x in zip(self._places, leaves):
             if x.context is not ctx:
                 check_contexts(leaves)
@@ -75,12 +75,12 @@ class CachedCall:
         outs = self.op.outputs(*given)
         return outs[0] if self.out_format == 0 else regroup(iter(outs), self.out_format)
 
-    def _fetch(self, ctx):
-        """The arguments on one context, with gaps for the inputs."""
+    def _fetch(self, ctx, kept):
+        """The arguments on one context, with gaps for the inputs; noted in `kept`."""
         found = [None] * self._n_args
         for at, p in self.params:
             found[at] = p.data(ctx)
-        self._arrays[ctx] = found
+        kept[ctx] = found
         return found
 
     def _leaves(self, args):

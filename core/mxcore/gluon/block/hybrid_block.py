@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import warnings
 
 from ... import ndarray as nd
@@ -17,6 +19,19 @@ from .structure import arrays_in, flatten
 from .tracing import build, trace
 
 __all__ = ["HybridBlock"]
+
+#: Held while a first call finds out what later ones rely on: a graph, shapes, parameters that waited for their shape. One for all
+#: blocks, as they share children and parameters.
+_first = threading.RLock()
+
+
+def _after_fork():
+    global _first
+    _first = threading.RLock()  # its owner may not exist here
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class HybridBlock(Block):
@@ -201,7 +216,8 @@ class HybridBlock(Block):
         """Run the graph, which the first call traces."""
         op = self._cached_op
         if op is None:
-            op = self._build_cache(*args)
+            with _first:
+                op = self._cached_op or self._build_cache(*args)
         try:
             return op(args)
         except DeferredInitializationError:
@@ -243,14 +259,15 @@ class HybridBlock(Block):
 
     def _get_graph(self, *args):
         """The block as a graph: its input variables, and its outputs as one symbol."""
-        if not self._cached_graph:
-            if args:
-                leaves = []
-                self._in_format = flatten(args, leaves)
-                check_contexts(leaves)
-            inputs, out, self._out_format = trace(self, self._in_format)
-            self._cached_graph = inputs, out
-        return self._cached_graph
+        with _first:
+            if not self._cached_graph:
+                if args:
+                    leaves = []
+                    self._in_format = flatten(args, leaves)
+                    check_contexts(leaves)
+                inputs, out, self._out_format = trace(self, self._in_format)
+                self._cached_graph = inputs, out
+            return self._cached_graph
 
     def _infer_attrs(self, method, attribute, *args):
         """Ask the graph about its parameters; returns the parameters that it has."""
@@ -292,21 +309,22 @@ class HybridBlock(Block):
 
     def _finish_deferred(self, params, *args):
         """Find the shapes that the first batch tells, and initialise the parameters that wait for them."""
-        waiting = [p for p in params if p._deferred_init]
-        try:
-            if waiting:
-                self.infer_shape(*args)
-            if not all(shape_is_known(p.shape) for p in waiting):
-                # A layer's own rule does not know the parameters of its children, or those that a subclass added.
-                HybridBlock.infer_shape(self, *args)
-        except Exception as e:
-            raise error(
-                ValueError,
-                f"Deferred initialization of {type(self).__name__} '{self.name}' failed because shape cannot "
-                f"be inferred. {type(e).__name__}: {e}",
-            ) from e
-        for p in waiting:
-            p._finish_deferred_init()
+        with _first:
+            waiting = [p for p in params if p._deferred_init]
+            try:
+                if waiting:
+                    self.infer_shape(*args)
+                if not all(shape_is_known(p.shape) for p in waiting):
+                    # A layer's own rule does not know the parameters of its children, or those that a subclass added.
+                    HybridBlock.infer_shape(self, *args)
+            except Exception as e:
+                raise error(
+                    ValueError,
+                    f"Deferred initialization of {type(self).__name__} '{self.name}' failed because shape cannot "
+                    f"be inferred. {type(e).__name__}: {e}",
+                ) from e
+            for p in waiting:
+                p._finish_deferred_init()
 
     def optimize_for(self, x, *args, backend=None, clear=False, static_alloc=False, static_shape=False,
                      inline_limit=2, forward_bulk_size=None, backward_bulk_size=None, **kwargs):  # fmt: skip

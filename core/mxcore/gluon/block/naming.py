@@ -10,7 +10,18 @@ from ..parameter import ParameterDict
 
 __all__ = ["NameScope"]
 
-_active = threading.local()
+
+
+class _Active(threading.local):
+    """The scope that this thread is in, and what each ``with`` around it came from."""
+
+    scope = None
+
+    def __init__(self):
+        self.left = []
+
+
+_active = _Active()
 
 
 class NameScope:
@@ -19,7 +30,6 @@ class NameScope:
     def __init__(self, block):
         self._block = weakref.ref(block)
         self._counter = {}
-        self._left = []
 
     @staticmethod
     def create(prefix, params, hint):
@@ -34,7 +44,7 @@ class NameScope:
         hint : str
             The block's kind in lower case.
         """
-        scope = getattr(_active, "scope", None)
+        scope = _active.scope
         if scope is None:
             if prefix is None:
                 prefix = current().get(None, hint) + "_"
@@ -55,16 +65,16 @@ class NameScope:
         block = self._block()
         # A block with the empty prefix is transparent: its children are named as if they stood outside.
         if block._empty_prefix:
-            self._left.append(None)
+            _active.left.append(None)
             return self
         names = Prefix(block.prefix)
-        self._left.append((getattr(_active, "scope", None), names))
+        _active.left.append((_active.scope, names))
         _active.scope = self
         names.__enter__()
         return self
 
     def __exit__(self, *exc):
-        left = self._left.pop()
+        left = _active.left.pop()
         if left is not None:
             _active.scope, names = left
             names.__exit__(*exc)
@@ -75,4 +85,3 @@ class NameScope:
     def __setstate__(self, state):
         block, self._counter = state
         self._block = weakref.ref(block)
-        self._left = []

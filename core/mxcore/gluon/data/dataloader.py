@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import random
+import threading
 import time
 import weakref
 import zlib
@@ -160,7 +161,7 @@ class DataLoader:
 
 
 class _Batches:
-    """One round of a loader: keeps the workers supplied and gives their batches in order."""
+    """One round of a loader: keeps the workers supplied and gives their batches in order, each to one of the threads that ask."""
 
     def __init__(self, loader, pool, batches, prefetch, timeout):
         self._loader = weakref.ref(loader)
@@ -171,6 +172,7 @@ class _Batches:
         self._seed = _entropy()
         self._asked = self._given = 0
         self._done = {}
+        self._lock = threading.RLock()
         try:
             for _ in range(prefetch):
                 self._ask()
@@ -196,24 +198,25 @@ class _Batches:
         return self
 
     def __next__(self):
-        if self._pool is None:
-            raise StopIteration
-        if self._given == self._asked:
-            self._finish()
-            raise StopIteration
-        try:
-            deadline = time.monotonic() + self._timeout
-            while self._given not in self._done:
-                # Batches that come out of order do not put the deadline off.
-                job, batch = self._pool.collect(deadline - time.monotonic(), self._timeout)
-                self._done[job] = batch
-            self._ask()
-        except BaseException:
-            self.close()
-            raise
-        batch = self._done.pop(self._given)
-        self._given += 1
-        return batch if self._pinned is None else self._pinned(batch)
+        with self._lock:
+            if self._pool is None:
+                raise StopIteration
+            if self._given == self._asked:
+                self._finish()
+                raise StopIteration
+            try:
+                deadline = time.monotonic() + self._timeout
+                while self._given not in self._done:
+                    # Batches that come out of order do not put the deadline off.
+                    job, batch = self._pool.collect(deadline - time.monotonic(), self._timeout)
+                    self._done[job] = batch
+                self._ask()
+            except BaseException:
+                self.close()
+                raise
+            batch = self._done.pop(self._given)
+            self._given += 1
+            return batch if self._pinned is None else self._pinned(batch)
 
     def _finish(self):
         pool, self._pool = self._pool, None

@@ -18,9 +18,10 @@ __all__ = ["Parameter"]
 
 
 class _Changes:
-    """Counts the events after which some parameter has other arrays than before: who keeps arrays looks here."""
+    """Tells of the events after which some parameter has other arrays than before: who keeps arrays looks whether `last` is
+    still the same object. (Threads that count can come to a number that was there before.)"""
 
-    count = 0
+    last = object()
 
 
 changes = _Changes()
@@ -121,9 +122,9 @@ class Parameter:
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        changes.count += 1
+        changes.last = object()
         if self._data is not None:
-            self._init_grad()
+            self._hold(self._data)
 
     # -- attributes ------------------------------------------------------------------------------------------
 
@@ -140,7 +141,7 @@ class Parameter:
             return
         self._grad_req = req
         if self._data is not None:
-            self._init_grad()
+            self._hold(self._data)
 
     @property
     def dtype(self):
@@ -213,7 +214,7 @@ class Parameter:
             )  # fmt: skip
             return
         self._data = self._grad = None
-        changes.count += 1
+        changes.last = object()
         default_init = initializer.Uniform() if default_init is None else default_init
         if init is None:
             init = default_init if self.init is None else self.init
@@ -254,22 +255,20 @@ class Parameter:
     def _init_impl(self, data, ctx):
         """Take `data` over as the value on every context."""
         self._ctx_list = list(ctx)
-        self._data = [data.copyto(c) for c in self._ctx_list]
-        changes.count += 1
-        self._init_grad()
+        self._hold([data.copyto(c) for c in self._ctx_list])
 
-    def _init_grad(self):
-        """Make gradients and tell autograd of them, as `grad_req` says."""
-        if self._grad_req == "null":
-            if self._grad is not None:
-                # A marked array keeps its gradient for life: go on with an unmarked view of the same memory.
-                self._data = [d.detach() for d in self._data]
-                changes.count += 1
-            self._grad = None
-            return
-        more = {} if self._grad_stype == "default" else {"stype": self._grad_stype}
-        self._grad = [nd.zeros(d.shape, dtype=d.dtype, ctx=d.context, **more) for d in self._data]
-        autograd.mark_variables(self._data, self._grad, self._grad_req)
+    def _hold(self, data):
+        """Have these arrays from now on, with gradients that autograd knows of as `grad_req` says; other threads see all of it, or nothing."""
+        grad = None
+        if self._grad_req != "null":
+            more = {} if self._grad_stype == "default" else {"stype": self._grad_stype}
+            grad = [nd.zeros(d.shape, dtype=d.dtype, ctx=d.context, **more) for d in data]
+            autograd.mark_variables(data, grad, self._grad_req)
+        elif self._grad is not None:
+            # A marked array keeps its gradient for life: go on with an unmarked view of the same memory.
+            data = [d.detach() for d in data]
+        self._grad, self._data = grad, data
+        changes.last = object()
 
     def _load_init(self, data, ctx, cast_dtype=False, dtype_source="current"):
         """Take a loaded array over, initialising the parameter if need be.
@@ -332,8 +331,10 @@ class Parameter:
 
     # -- values and gradients --------------------------------------------------------------------------------
 
-    def _check_and_get(self, arrays, ctx):
-        """The array on `ctx`, all of them if `ctx` is ``list``; says clearly why there is none."""
+    def _check_and_get(self, which, ctx):
+        """The array on `ctx` of ``"_data"`` or ``"_grad"``, all of them if `ctx` is ``list``; says clearly why there is none."""
+        deferred = self._deferred_init  # asked first: a thread that ends the waiting has the arrays before
+        arrays = getattr(self, which)
         if arrays is not None:
             if ctx is list:
                 return arrays
@@ -349,7 +350,7 @@ class Parameter:
                 f"Parameter '{self.name}' was not initialized on context {ctx}. "
                 f"It was only initialized on {self._ctx_list}.",
             )
-        if self._deferred_init:
+        if deferred:
             raise DeferredInitializationError(
                 f"Parameter '{self.name}' has not been initialized yet because initialization was deferred. "
                 "Actual initialization happens during the first forward pass. Please pass one batch of data "
@@ -389,7 +390,7 @@ class Parameter:
                 f"Cannot return a copy of Parameter '{self.name}' on ctx {ctx} via data() because its "
                 f"storage type is {self._stype}. Please use row_sparse_data() instead.",
             )
-        return self._check_and_get(self._data, ctx)
+        return self._check_and_get("_data", ctx)
 
     def list_data(self):
         """The values on all contexts, in the order of `list_ctx`."""
@@ -399,7 +400,7 @@ class Parameter:
                 f"Cannot return copies of Parameter '{self.name}' on all contexts via list_data() because "
                 f"its storage type is {self._stype}. Please use row_sparse_data() instead.",
             )
-        return self._check_and_get(self._data, list)
+        return self._check_and_get("_data", list)
 
     def _no_gradient(self):
         return error(
@@ -417,13 +418,13 @@ class Parameter:
         """
         if self._data is not None and self._grad is None:
             raise self._no_gradient()
-        return self._check_and_get(self._grad, ctx)
+        return self._check_and_get("_grad", ctx)
 
     def list_grad(self):
         """The gradients on all contexts, in the order of `list_ctx`."""
         if self._data is not None and self._grad is None:
             raise self._no_gradient()
-        return self._check_and_get(self._grad, list)
+        return self._check_and_get("_grad", list)
 
     def list_ctx(self):
         """The contexts on which the parameter is, or is about to be."""
@@ -492,9 +493,7 @@ class Parameter:
         if self._data is None:
             return
         with autograd.pause():
-            self._data = [d.astype(dtype) for d in self._data]
-            changes.count += 1
-            self._init_grad()
+            self._hold([d.astype(dtype) for d in self._data])
 
     def var(self):
         """The symbol that stands for this parameter in a graph."""
@@ -545,14 +544,14 @@ class Parameter:
             )
         return trainer
 
-    def _get_row_sparse(self, arrays, ctx, row_id):
+    def _get_row_sparse(self, which, ctx, row_id):
         if not isinstance(row_id, nd.NDArray):
             raise error(
                 TypeError,
                 f"Parameter '{self.name}': row_id must have NDArray type, but {type(row_id)} is given.",
             )
         trainer = self._need_trainer()
-        found = self._check_and_get(arrays, ctx)
+        found = self._check_and_get(which, ctx)
         trainer._row_sparse_pull(self, found, row_id)
         return found
 
@@ -564,7 +563,7 @@ class Parameter:
         row_id : NDArray of int64
         """
         self._must_be_sparse("row_sparse_data")
-        return self._get_row_sparse(self._data, row_id.context, row_id)
+        return self._get_row_sparse("_data", row_id.context, row_id)
 
     def list_row_sparse_data(self, row_id):
         """The rows `row_id` of a row_sparse parameter, on every context.
@@ -574,7 +573,7 @@ class Parameter:
         row_id : NDArray of int64
         """
         self._must_be_sparse("list_row_sparse_data")
-        return self._get_row_sparse(self._data, list, row_id)
+        return self._get_row_sparse("_data", list, row_id)
 
     def _must_be_sparse(self, method):
         if self._stype != "row_sparse":
