@@ -51,6 +51,14 @@ def test_legacy_names_unless_strict(script, tmp_path):
     assert out.returncode == 1 and "Mapping" in out.stderr
 
 
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_a_stream_is_read_once(tmp_path, name):
+    command = [sys.executable, "-m", "mxcore", "run", name, "-x"]
+    text = "import sys, mxnet as mx\nprint(__name__, sys.argv, mx.nd.ones((2,)).asnumpy().tolist())\n"
+    out = subprocess.run(command, input=text, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert out.stdout == f"__main__ {[name, '-x']} [1.0, 1.0]\n", out.stderr
+
+
 def test_module(script, tmp_path):
     path = script("import sys, mxnet\nprint(sys.argv[1:], sys.argv[0] == __file__)")
     out = run("-m", "train", "-x", cwd=path.parent)

@@ -5,6 +5,7 @@ import argparse
 import os
 import runpy
 import sys
+import types
 
 from .._core.errors import MXNetError, error
 from ..compat import install_as_mxnet, legacy_names
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--strict", action="store_true", help="put no removed name back")
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT names a module, not a file")
-    parser.add_argument("script", help="a Python file, or a folder or zip file with a __main__.py")
+    parser.add_argument("script", help="a Python file, - for standard input, or a folder or zip file with a __main__.py")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own arguments")
 
 
@@ -32,20 +33,34 @@ def _share_with_children(legacy: bool) -> None:
     os.environ["MXCORE_LEGACY_NAMES"] = "1" if legacy else "0"
 
 
+def _run_stream(name: str) -> None:
+    """Run what comes from standard input or a pipe, which can be read once only; `runpy` opens a file twice."""
+    if name == "-":
+        source, name = sys.stdin.buffer.read(), "<stdin>"
+    else:
+        with open(name, "rb") as file:
+            source = file.read()
+    module = sys.modules["__main__"] = types.ModuleType("__main__")
+    exec(compile(source, name, "exec"), vars(module))
+
+
 def main(args: argparse.Namespace) -> int:
     """Run the script or module; what it raises, `SystemExit` included, goes through as under ``python``."""
-    if not args.module and not os.path.exists(args.script):
+    stream = not args.module and (args.script == "-" or os.path.exists(args.script) and not (os.path.isfile(args.script) or os.path.isdir(args.script)))
+    if not args.module and not stream and not os.path.exists(args.script):
         raise error(FileNotFoundError, f"there is no file {args.script!r}; a module is run with -m")
     install_as_mxnet()
     if not args.strict:
         legacy_names()
     sys.argv[:] = [args.script, *args.arguments]
     if not getattr(sys.flags, "safe_path", False):
-        sys.path[0] = os.getcwd() if args.module else os.path.dirname(os.path.realpath(args.script))
+        sys.path[0] = os.getcwd() if args.module or args.script == "-" else os.path.dirname(os.path.realpath(args.script))
     _share_with_children(not args.strict)
     try:
         if args.module:
             runpy.run_module(args.script, run_name="__main__", alter_sys=True)
+        elif stream:
+            _run_stream(args.script)
         else:
             runpy.run_path(args.script, run_name="__main__")
     except MXNetError as e:
