@@ -77,7 +77,8 @@ def differentiated_twice(op):
                 continue
             try:
                 slopes = mx.autograd.grad(ys, variables, create_graph=True, train_mode=sample.train)
-                mx.autograd.backward([s for s in slopes if s._entry is not None])
+                if heads := [s for s in slopes if s._entry is not None]:
+                    mx.autograd.backward(heads)
             except NotImplementedError:
                 return False
         done = True
