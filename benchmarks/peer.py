@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 #: Names an interpreter that has MXNet 1.9.1.
@@ -29,9 +29,14 @@ def fastest(run, number):
 
 
 def serve(prepare):
-    """Answer ``[case, number]`` on each line of the standard input with the seconds of the fastest of so many calls of ``prepare(*case)``."""
+    """Answer ``[case, number]`` on each line of the standard input with the seconds of the fastest of so many calls of ``prepare(*case)``.
+
+    ``null`` ends it: what workers of the other side hold open of the pipe, which they inherit, would keep it waiting for an end.
+    """
     last = run = None
-    for line in sys.stdin:
+    for line in iter(sys.stdin.readline, "null\n"):
+        if not line:
+            break
         case, number = json.loads(line)
         if case != last:
             last, run = case, None  # before the next one is made, for its memory
@@ -58,5 +63,9 @@ def peer(workloads):
                 raise RuntimeError(f"{python} -m {workloads.__name__} ended without an answer to {case}; {VARIABLE} has to name an interpreter with MXNet")
             return float(answer)
 
-        yield ask
-        process.stdin.close()
+        try:
+            yield ask
+        finally:
+            with suppress(BrokenPipeError):
+                process.stdin.write("null\n")
+                process.stdin.close()
