@@ -20,6 +20,11 @@ def test_what_is():
     assert decode(b"\xef\xbb\xbf[1]", "x") == [1] and encode("h\xf6he", "x") == b"h\xc3\xb6he"
 
 
+def test_a_number_in_a_configuration_that_no_float_holds():
+    with pytest.raises(MXNetError, match="initializer .*too large"):
+        mx.init.create(f'["xavier", {{"magnitude": 1{"0" * 400}}}]')
+
+
 NAME = "\ud800"
 
 

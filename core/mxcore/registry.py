@@ -207,7 +207,7 @@ def get_create_func(base_class, nickname):
                 return create(config[0], **config[1]) if isinstance(config, list) else create(**config)
             except MXNetError:
                 raise
-            except (TypeError, ValueError, KeyError, RecursionError) as problem:  # a text may come from a file
+            except (TypeError, ValueError, KeyError, ArithmeticError, RecursionError) as problem:  # a text may come from a file
                 kind = TypeError if isinstance(problem, TypeError) else ValueError
                 raise error(kind, f"{nickname} {name[:200]!r}: {problem}") from problem
         return _find(base_class, nickname, name.lower())(*args, **kwargs)
