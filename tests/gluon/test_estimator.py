@@ -1,5 +1,6 @@
 """Estimator and event handlers: against MXNet's trainings, and what those do not show."""
 
+import io
 import json
 import os
 import pathlib
@@ -354,3 +355,21 @@ def test_bad_handlers(make, words, tmp_path, monkeypatch):
     with pytest.raises((ValueError, TypeError), match=words):
         make()
     assert not os.listdir(tmp_path)
+
+
+def test_a_bar_shows_epochs_and_metrics():
+    out = io.StringIO()
+    net = nn.Dense(2, in_units=3)
+    net.initialize()
+    trained = est.Estimator(net, loss.SoftmaxCrossEntropyLoss(), train_metrics=mx.metric.Accuracy(), context=mx.cpu(),
+                            trainer=mx.gluon.Trainer(net.collect_params(), "sgd"))
+    trained.logger.setLevel("WARNING")
+    data = mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(mx.nd.ones((6, 3)), mx.nd.zeros((6,))), 2)
+    bar = est.ProgressBarHandler(trained.train_metrics, file=out, mininterval=0, ascii=True)
+    for _ in range(2):  # the second training begins at epoch 0 again, and knows how long an epoch is
+        trained.fit(data, epochs=2, event_handlers=[bar])
+    text = out.getvalue()
+    assert text.count("epoch 0") and "epoch 1: 100%" in text and "3/3" in text and "training accuracy=" in text
+    assert bar.total == 3 and bar._bar is None and "epoch 2" not in text
+    with pytest.raises(MXNetError, match="total must be the number of batches"):
+        est.ProgressBarHandler(total=0)

@@ -28,6 +28,7 @@ from .event_handler import (
     GradientUpdateHandler,
     LoggingHandler,
     MetricHandler,
+    ProgressBarHandler,
     StoppingHandler,
     TrainBegin,
     TrainEnd,
@@ -35,6 +36,6 @@ from .event_handler import (
 )
 
 __all__ = ["BatchBegin", "BatchEnd", "BatchProcessor", "CheckpointHandler", "EarlyStoppingHandler", "EpochBegin",
-           "EpochEnd", "Estimator", "GradientUpdateHandler", "LoggingHandler", "MetricHandler", "StoppingHandler",
-           "TrainBegin", "TrainEnd", "ValidationHandler", "batch_processor", "estimator", "event_handler",
+           "EpochEnd", "Estimator", "GradientUpdateHandler", "LoggingHandler", "MetricHandler", "ProgressBarHandler",
+           "StoppingHandler", "TrainBegin", "TrainEnd", "ValidationHandler", "batch_processor", "estimator", "event_handler",
            "utils"]  # fmt: skip

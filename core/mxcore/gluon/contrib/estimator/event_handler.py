@@ -21,8 +21,8 @@ from ....metric import Loss as metric_loss
 from .utils import _check_metrics, direction
 
 __all__ = ["BatchBegin", "BatchEnd", "CheckpointHandler", "EarlyStoppingHandler", "EpochBegin", "EpochEnd",
-           "GradientUpdateHandler", "LoggingHandler", "MetricHandler", "StoppingHandler", "TrainBegin", "TrainEnd",
-           "ValidationHandler"]  # fmt: skip
+           "GradientUpdateHandler", "LoggingHandler", "MetricHandler", "ProgressBarHandler", "StoppingHandler",
+           "TrainBegin", "TrainEnd", "ValidationHandler"]  # fmt: skip
 
 
 class EventHandler:
@@ -288,6 +288,65 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
                 estimator.logger.info("%s", self._line(head))
                 self.log_interval_time = 0
         self.batch_index += 1
+
+
+class ProgressBarHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchEnd):
+    """Draws how far each epoch has come, by tqdm, with the metrics beside it.
+
+    Parameters
+    ----------
+    metrics : EvalMetric or list of EvalMetric, optional
+        What stands beside the bar, such as ``estimator.train_metrics``.
+    total : int, optional
+        Batches in an epoch; unless told, the first epoch shows their number only, and the others know it from there.
+    priority : float, default inf
+        After whatever changes the metrics.
+    **kwargs
+        For ``tqdm.tqdm``, such as ``file`` or ``leave``.
+
+    Notes
+    -----
+    MXNet 1.9.1 has none; its `LoggingHandler` writes lines.
+
+    Examples
+    --------
+    >>> import mxcore as mx
+    >>> from mxcore.gluon.contrib.estimator import ProgressBarHandler
+    >>> bar = ProgressBarHandler(metrics=mx.metric.Accuracy(), leave=False)
+    """
+
+    def __init__(self, metrics=None, total=None, priority=np.inf, **kwargs):
+        if total is not None and not (isinstance(total, int) and total > 0):
+            raise error(ValueError, f"ProgressBarHandler: total must be the number of batches in an epoch, got {total!r}")
+        self.metrics = _check_metrics(metrics)
+        self.total, self.priority, self._kwargs = total, priority, kwargs
+        self.current_epoch, self._bar = 0, None
+
+    def train_begin(self, estimator, *args, **kwargs):
+        self._close()  # of a training that failed
+        self.current_epoch = 0
+
+    def epoch_begin(self, estimator, *args, **kwargs):
+        from tqdm import tqdm
+
+        self._bar = tqdm(total=self.total, desc=f"epoch {self.current_epoch}", unit="batch", **self._kwargs)
+
+    def batch_end(self, estimator, *args, **kwargs):
+        self._bar.set_postfix({name: f"{value:.4f}" for name, value in (m.get() for m in self.metrics)}, refresh=False)
+        self._bar.update()
+
+    def epoch_end(self, estimator, *args, **kwargs):
+        self.total = self.total or self._bar.n or None
+        self.current_epoch += 1
+        self._close()
+
+    def train_end(self, estimator, *args, **kwargs):
+        self._close()
+
+    def _close(self):
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
 
 
 class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
