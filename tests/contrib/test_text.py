@@ -184,5 +184,10 @@ def test_lines_with_one_number_are_left_out_with_a_warning(tmp_path):
     assert E.CustomEmbedding(file(tmp_path, "a 1\nb 2\n")).vec_len == 1
 
 
+def test_unknown_words_of_another_length_are_told_with_the_file(tmp_path):
+    with pytest.raises(mx.base.MXNetError, match="e.txt: '<unk>' has 1 numbers, the words have 2"):
+        E.CustomEmbedding(file(tmp_path, "<unk> 0\na 1 2\n"))
+
+
 def test_numbers_of_anything_and_bounds_below_zero():
     assert V(WORDS).to_indices(3) == 0 and V(WORDS, most_freq_count=-1).idx_to_token == V(WORDS).idx_to_token

@@ -114,6 +114,8 @@ class _TokenEmbedding(Vocabulary):
         if not rows:
             raise error(ValueError, f"{path} holds no word with a vector")
         self._vec_len = len(rows[0])
+        if unknown is not None and len(unknown) != self._vec_len:
+            raise error(ValueError, f"{path}: {self.unknown_token!r} has {len(unknown)} numbers, the words have {self._vec_len}")
         first = init_unknown_vec(shape=self._vec_len) if unknown is None else nd.array(unknown)
         if tuple(first.shape) != (self._vec_len,):
             raise error(ValueError, f"init_unknown_vec gave shape {first.shape} for unknown words; ({self._vec_len},) is needed")
