@@ -8,7 +8,6 @@ import time
 import types
 import warnings
 import weakref
-from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from mxcore._core.graph import Graph, GraphPass
 from mxcore._core.manager import manager
 from mxcore.executor import compile as compile_module
 from mxcore.executor.cached_op import CachedOp
+from mxcore.executor.recent import Recent
 from mxcore.gluon import HybridBlock, SymbolBlock, nn
 from mxcore.plugin import API_VERSION, hookimpl
 
@@ -764,16 +764,16 @@ def test_a_graph_that_another_thread_drops_is_still_run(net, table, monkeypatch)
     wanted = net(ones(1, 3)).asnumpy()
     op = net._cached_op.op
 
-    class Dropped(OrderedDict):
+    class Dropped(Recent):
         def get(self, key, default=None):
             found = super().get(key, default)
             self.clear()
             return found
 
     if table == "signatures":
-        op._signatures = Dropped(op._signatures)
+        op._signatures = Dropped(op._signatures.limit, op._signatures)
     else:
-        monkeypatch.setattr(compile_module, "_cache", Dropped(compile_module._cache))
+        monkeypatch.setattr(compile_module, "_cache", Dropped(compile_module._cache.limit, compile_module._cache))
         op._signatures.clear()
     op._last = None
     np.testing.assert_array_equal(net(ones(1, 3)).asnumpy(), wanted)

@@ -46,23 +46,23 @@ def _run_stream(name: str) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run the script or module; what it raises, `SystemExit` included, goes through as under ``python``."""
-    stream = not args.module and (args.script == "-" or os.path.exists(args.script) and not (os.path.isfile(args.script) or os.path.isdir(args.script)))
-    if not args.module and not stream and not os.path.exists(args.script):
+    standard_input = args.script == "-" and not args.module
+    if not (args.module or standard_input or os.path.exists(args.script)):
         raise error(FileNotFoundError, f"there is no file {args.script!r}; a module is run with -m")
     install_as_mxnet()
     if not args.strict:
         legacy_names()
     sys.argv[:] = [args.script, *args.arguments]
     if not getattr(sys.flags, "safe_path", False):
-        sys.path[0] = os.getcwd() if args.module or args.script == "-" else os.path.dirname(os.path.realpath(args.script))
+        sys.path[0] = os.getcwd() if args.module or standard_input else os.path.dirname(os.path.realpath(args.script))
     _share_with_children(not args.strict)
     try:
         if args.module:
             runpy.run_module(args.script, run_name="__main__", alter_sys=True)
-        elif stream:
-            _run_stream(args.script)
-        else:
+        elif not standard_input and (os.path.isfile(args.script) or os.path.isdir(args.script)):
             runpy.run_path(args.script, run_name="__main__")
+        else:
+            _run_stream(args.script)
     except MXNetError as e:
         # `mxcore` prints its own errors in one line; a script's error comes with its traceback.
         sys.excepthook(type(e), e, e.__traceback__)

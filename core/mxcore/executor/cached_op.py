@@ -2,9 +2,8 @@
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from typing import Any
 
 from .._core import registry, tape
@@ -24,6 +23,7 @@ from .instance import Instance
 from .launch import launch
 from .passes import Settings, run_passes
 from .program import fixed
+from .recent import Recent
 from .simplify import merge_equal
 from .watch import hook_labels, input_labels
 
@@ -76,7 +76,7 @@ class CachedOp:
         self._names = symbol.list_inputs()
         self._aux = frozenset(symbol.list_auxiliary_states())
         self._last: _Signature | None = None
-        self._signatures: OrderedDict[Any, _Signature] = OrderedDict()
+        self._signatures = Recent(_LIMIT)
         self._monitor: Callable[[str, str, Any], None] | None = None
         self._monitor_all = False
         outputs = [f"output{i}" for i in range(len(symbol._heads))]
@@ -157,14 +157,7 @@ class CachedOp:
                 raise error(ValueError, f"CachedOp: inputs live on different devices ('{self._names[0]}' on {ctx}, '{name}' on "
                                         f"{x._st.ctx}); copy one with as_in_context() first")
         key = (ctx, train, needs, tuple([(d.shape, d.dtype, x.stype) for d, x in zip(datas, args)]))
-        found = self._signatures.get(key)
-        if found is None:
-            found = self._signatures[key] = _Signature(self, ctx, train, needs, args, datas)
-            while len(self._signatures) > _LIMIT:
-                self._signatures.popitem(last=False)
-        else:
-            with suppress(KeyError):  # another thread may have dropped it
-                self._signatures.move_to_end(key)
+        found: _Signature = self._signatures.find(key, lambda: _Signature(self, ctx, train, needs, args, datas))
         return found
 
     @property

@@ -1,9 +1,7 @@
 """From a symbol's heads to a lowered program: gradient, inference and the stock passes, in their order."""
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from .._core import registry
@@ -15,6 +13,7 @@ from .mirror import mirror
 from .passes import Settings
 from .place import context_of, group_of, place
 from .program import Program, infer_all
+from .recent import Recent
 from .simplify import params_key, place_key, simplify
 
 __all__ = ["Compiled", "Facts", "compile_graph"]
@@ -40,8 +39,8 @@ class Compiled:
         self.program, self.head_grads, self.grads = program, head_grads, grads
 
 
-_cache: OrderedDict[Any, Compiled] = OrderedDict()
 _LIMIT = 64
+_cache = Recent(_LIMIT)
 #: Elements from which operators are fused. A fused call saves about a microsecond for each of its parts, and compiling a new
 #: chain takes some tenths of a second: over small arrays that never comes back.
 FUSE_FROM = 1024
@@ -79,15 +78,8 @@ def compile_graph(heads: Sequence[Entry], facts: Facts, ctx: Context, is_train: 
     key = (_structure(heads), tuple((n, s, str(t), st) for n, s, t, st in _rows(facts)), ctx, is_train,
            None if wrt is None else tuple(wrt), tuple(adds), settings, tuple(sorted((groups or {}).items(), key=str)),
            tuple(sorted((places or {}).items(), key=str)))
-    found = _cache.get(key)
-    if found is None:
-        found = _compile(list(heads), facts, ctx, is_train, wrt, adds, groups or {}, places or {}, settings, monitored)
-        _cache[key] = found
-        while len(_cache) > _LIMIT:
-            _cache.popitem(last=False)
-    else:
-        with suppress(KeyError):  # another thread may have dropped it
-            _cache.move_to_end(key)
+    found: Compiled = _cache.find(
+        key, lambda: _compile(list(heads), facts, ctx, is_train, wrt, adds, groups or {}, places or {}, settings, monitored))
     return found
 
 

@@ -163,7 +163,7 @@ up_sampling.input_attrs = {n: {"__init__": '["bilinear", {}]'} for n in ("weight
 
 
 @op("_backward_UpSampling", inputs="dy likes~*", outputs=lambda p: [f"output{i}" for i in range(p.num_args)],
-    scale=Int(ge=1), multi_input_mode=_PARAMS["multi_input_mode"], samples=[
+    scale=_PARAMS["scale"], multi_input_mode=_PARAMS["multi_input_mode"], samples=[
         Sample((1, 3, 4, 6), (1, 2, 2, 3), (1, 1, 4, 6), params={"scale": 2, "num_args": 2}, mxnet="internal"),
         Sample((1, 2, 4, 6), (1, 2, 2, 3), (1, 2, 4, 6), params={"scale": 2, "num_args": 2, "multi_input_mode": "sum"}, mxnet="internal")],
     grad=lambda F, p, dys: (  # it is linear: the adjoint of its adjoint

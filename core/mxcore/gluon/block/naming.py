@@ -11,7 +11,6 @@ from ..parameter import ParameterDict
 __all__ = ["NameScope"]
 
 
-
 class _Active(threading.local):
     """The scope that this thread is in, and what each ``with`` around it came from."""
 

@@ -8,14 +8,11 @@ import numpy as np
 
 from ..jit import helper, kernel
 from ._arrays import dense, writable
+from .columns import U
 from .gemm import matmul
-from .spatial import EXACT, index_of, sample, to_data, value_at
+from .spatial import BLOCK, EXACT, index_of, sample, sum_corners, to_data
 
 __all__ = ["Windows", "deformable_convolution", "deformable_convolution_backward"]
-
-U = np.uint64
-#: Places whose gradients are summed at a time.
-_BLOCK = 256
 
 
 class Windows(NamedTuple):
@@ -69,20 +66,12 @@ def _locate(first, last, places, outs, width, columns, g, h, w, faded, offset, c
 @kernel(threshold=1 << 5)
 def _to_places(first, last, blocks, channels, places, outs, pixels, d_cols, x, corner, share, slope, mask, d_offset, d_mask):
     """Gradients of offsets and mask from those of columns."""
-    sums = np.empty((4, _BLOCK), x.dtype)
+    sums = np.empty((4, BLOCK), x.dtype)
     for item in range(first, last):
-        bend, z0 = item // blocks, item % blocks * _BLOCK
-        count = min(_BLOCK, places - z0)
-        sums[:] = x.dtype.type(0)
+        bend, z0 = item // blocks, item % blocks * BLOCK
+        count = min(BLOCK, places - z0)
+        sum_corners(sums, bend, z0, count, channels, places, pixels, d_cols, x, corner)
         at = U(bend * places + z0)
-        for c in range(channels):
-            base, col = U((bend * channels + c) * pixels), U((bend * channels + c) * places + z0)
-            for z in range(U(count)):
-                d, q = d_cols[col + z], at + z
-                sums[0, z] += d * value_at(x, base, corner[0, q], pixels)
-                sums[1, z] += d * value_at(x, base, corner[1, q], pixels)
-                sums[2, z] += d * value_at(x, base, corner[2, q], pixels)
-                sums[3, z] += d * value_at(x, base, corner[3, q], pixels)
         for z in range(U(count)):
             q = at + z
             a, b, c_, d_ = sums[0, z], sums[1, z], sums[2, z], sums[3, z]
@@ -183,7 +172,7 @@ def deformable_convolution_backward(dy: np.ndarray, data: np.ndarray, offset: np
     n, g = data.shape[0], windows.groups
     image, matrix = _Image(data, offset, windows), dense(weight).reshape(g, weight.shape[0] // g, -1)
     xs, offsets, masks, dys = dense(data).reshape(n, -1), dense(offset).reshape(n, -1), _rows(mask, n), dense(dy)
-    blocks, channels = -(-image.places // _BLOCK), image.channels // windows.bends
+    blocks, channels = -(-image.places // BLOCK), image.channels // windows.bends
     d_cols, none = np.empty_like(image.columns), np.empty(0, data.dtype)
     with writable(*wanted) as lent:
         rest = iter(lent)

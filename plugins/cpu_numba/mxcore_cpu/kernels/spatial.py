@@ -8,12 +8,13 @@ from ..math import where
 from ._arrays import flat, writable
 from .columns import U, fill
 
-__all__ = ["EXACT", "affine_grid", "bilinear_resize", "bilinear_sample", "bilinear_sample_backward", "index_of", "sample", "to_data", "value_at"]
+__all__ = ["BLOCK", "EXACT", "affine_grid", "bilinear_resize", "bilinear_sample", "bilinear_sample_backward", "index_of", "sample", "sum_corners",
+           "to_data"]
 
 #: Coordinates are computed step by step: a fused multiply-add would move places off the pixels they name.
 EXACT: frozenset[str] = frozenset()
 #: Places whose gradients are summed at a time.
-_BLOCK = 256
+BLOCK = 256
 
 
 # -- where places lie: four neighbours (index, or the number of pixels if outside) and the shares of both axes
@@ -86,22 +87,29 @@ def to_data(first, last, channels, places, pixels, dy, corner, share, dx):
                 dx[base + corner[3, q]] += low * share[3, q]
 
 
+@helper
+def sum_corners(sums, n, z0, count, channels, places, pixels, dy, x, corner):
+    """Write to sums[i] the products of gradients with the i-th pixel around each of some places, summed over the planes that have them in common."""
+    sums[:] = x.dtype.type(0)
+    at = U(n * places + z0)
+    for c in range(channels):
+        base, out = U((n * channels + c) * pixels), U((n * channels + c) * places + z0)
+        for z in range(U(count)):
+            g, q = dy[out + z], at + z
+            sums[0, z] += g * value_at(x, base, corner[0, q], pixels)
+            sums[1, z] += g * value_at(x, base, corner[1, q], pixels)
+            sums[2, z] += g * value_at(x, base, corner[2, q], pixels)
+            sums[3, z] += g * value_at(x, base, corner[3, q], pixels)
+
+
 @kernel(threshold=1 << 5)
 def _to_grid(first, last, blocks, channels, places, pixels, half_h, half_w, dy, x, corner, share, d_grid):
-    sums = np.empty((4, _BLOCK), x.dtype)
+    sums = np.empty((4, BLOCK), x.dtype)
     for item in range(first, last):
-        n, z0 = item // blocks, item % blocks * _BLOCK
-        count = min(_BLOCK, places - z0)
-        sums[:] = x.dtype.type(0)
+        n, z0 = item // blocks, item % blocks * BLOCK
+        count = min(BLOCK, places - z0)
+        sum_corners(sums, n, z0, count, channels, places, pixels, dy, x, corner)
         at = U(n * places + z0)
-        for c in range(channels):
-            base, out = U((n * channels + c) * pixels), U((n * channels + c) * places + z0)
-            for z in range(U(count)):
-                g, q = dy[out + z], at + z
-                sums[0, z] += g * value_at(x, base, corner[0, q], pixels)
-                sums[1, z] += g * value_at(x, base, corner[1, q], pixels)
-                sums[2, z] += g * value_at(x, base, corner[2, q], pixels)
-                sums[3, z] += g * value_at(x, base, corner[3, q], pixels)
         to = U(2 * n * places + z0)
         for z in range(U(count)):
             q = at + z
@@ -161,7 +169,7 @@ def bilinear_sample_backward(dy: np.ndarray, data: np.ndarray, grid: np.ndarray,
         with writable(d_data) as (dx,):
             to_data.run(to_data.workers(dy.size), n * c, c, places, h * w, dy, corner, share, dx.reshape(-1))
     if d_grid is not None:
-        blocks = -(-places // _BLOCK)
+        blocks = -(-places // BLOCK)
         with writable(d_grid) as (dg,):
             _to_grid(n * blocks, blocks, c, places, h * w, half_h, half_w, dy, flat(data), corner, share, dg.reshape(-1))
 

@@ -1,0 +1,43 @@
+"""A table of what was used last."""
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+__all__ = ["Recent"]
+
+
+class Recent(OrderedDict[Any, Any]):
+    """What was used last, up to a limit; threads may share it.
+
+    Parameters
+    ----------
+    limit : int
+        How many to keep.
+    items : iterable of pairs, optional
+        To begin with.
+
+    Examples
+    --------
+    >>> squares = Recent(2)
+    >>> [squares.find(n, lambda: n * n) for n in (1, 2, 1, 3)], list(squares)
+    ([1, 4, 1, 9], [1, 3])
+    """
+
+    def __init__(self, limit: int, items: Iterable[Any] = ()) -> None:
+        super().__init__(items)
+        self.limit = limit
+
+    def find(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What stands under a key, made if it does not."""
+        found = self.get(key)
+        if found is None:
+            found = self[key] = make()
+            while len(self) > self.limit:
+                self.popitem(last=False)
+        else:
+            with suppress(KeyError):  # another thread may have dropped it
+                self.move_to_end(key)
+        return found
