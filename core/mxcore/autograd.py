@@ -4,8 +4,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ._core import dispatch, frontend, tape
+from ._core import frontend, tape
 from ._core.array import Array
+from ._core.call import context_k
 from ._core.errors import error
 from ._core.op import Op
 from ._core.params import Params
@@ -241,7 +242,7 @@ class Function:
             # An output that is an input, or a view of one, gets a handle of its own to carry its place on the tape.
             listed = [y.__class__(y._data, y._st) if y._entry is not None or any(y is x for x in inputs) else y for y in listed]
             op = _function_op(type(self).__name__, len(inputs), len(listed))
-            tape.record(op, op.parse({}), inputs, listed, (dispatch.context_k(inputs[0].context, state.train), self))
+            tape.record(op, op.parse({}), inputs, listed, (context_k(inputs[0].context, state.train), self))
         return listed[0] if not isinstance(outputs, (list, tuple)) else type(outputs)(listed)
 
 

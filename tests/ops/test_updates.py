@@ -108,8 +108,8 @@ def test_a_decaying_rate_fills_no_cache():
     for i in range(50):
         nd.adam_update(*arrays, out=arrays[0], lr=0.1 / (i + 1), wd=1e-4 * i)
         if i == 0:
-            before = len(op.parser.cache), len(op.plans)
-    assert (len(op.parser.cache), len(op.plans)) == before
+            before = len(op.parser.cache), len(op.bound)
+    assert (len(op.parser.cache), len(op.bound)) == before
 
 
 @pytest.mark.parametrize("factor", [0.0, float("inf"), float("nan")])

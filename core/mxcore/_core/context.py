@@ -128,10 +128,16 @@ _CPU0 = Context("cpu", 0)
 
 def reset_devices() -> None:
     """Forget resolved devices and everything cached from them; called when the set of plugins changes."""
+    forget_arithmetic()
     for ctx in list(_INTERNED.values()):
         ctx._device = None
-        ctx.fast.clear()
         ctx.k.clear()
+
+
+def forget_arithmetic() -> None:
+    """Forget the short way of arithmetic on small arrays."""
+    for ctx in list(_INTERNED.values()):
+        ctx.fast.clear()
 
 
 def current_context() -> Context:

@@ -49,12 +49,16 @@ class Device:
         The array namespace (NumPy's functions listed in :data:`XP_FUNCTIONS`); may be a lazy property.
     async_ : bool
         The device has its own queue: operators are launched by the calling thread and run in order of launch.
+    array_type : type or None
+        The class of its arrays, if their `base` is None exactly where nobody else has their memory, as NumPy's is (the default): results of
+        this class need no further look. None if there is no such class; it may be a lazy property.
     """
 
     type: str = ""
     type_id: int = 0
     async_: bool = False
     xp: Any = None
+    array_type: Any = np.ndarray
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)

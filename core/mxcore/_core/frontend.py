@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import dispatch, registry, transfer
+from . import dispatch, registry
 from .op import Op
 
 __all__ = ["Eager", "eager"]
@@ -30,7 +30,7 @@ class Eager:
     @staticmethod
     def to_context(x: Any, ctx: Any) -> Any:
         """Copy an array back to where its variable lives."""
-        return transfer.to_context(x, ctx)
+        return dispatch.to_context(x, ctx)
 
     def forget(self) -> None:
         """Drop the cached functions (the set of plugins changed)."""

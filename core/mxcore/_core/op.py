@@ -176,7 +176,7 @@ class Op:
         self.doc = doc if doc is not None else (body.__doc__ if body is not None else None) or ""
         self.grad_plan: Any = None  # compiled by the tape on first use
         self.higher_rule: Callable[..., Any] | None = None
-        self.plans: dict[Any, Any] = {}  # memoised by dispatch
+        self.bound: dict[Any, Any] = {}  # memoised by dispatch
         #: Parameters of a call without any, and how many inputs it takes; None where parameters are required.
         self.plain: Params | None = None
         if not self.variadic and not any(s.condition for s in self.input_slots) and not any(s.required for s in specs.values()):

@@ -17,7 +17,7 @@ from itertools import combinations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from .context import TYPE_IDS, Context, reset_devices
+from .context import TYPE_IDS, Context, forget_arithmetic, reset_devices
 from .device import Device
 from .errors import REFERENCE, MXNetError, caught, error, in_a_line, suggest, warn
 from .kernels import Kernel, KernelSet, Spec
@@ -320,9 +320,16 @@ def drop_owner(owner: str) -> None:
 
 def changed(gone: Iterable[Op] = ()) -> None:
     """Forget what was memoised from the tables; somebody may still hold operators that are `gone`."""
+    forget_calls(gone)
     for op in {*ops.items.values(), *gone}:
-        op.plans.clear()
         op.grad_plan = None
     reset_devices()
     for forget in on_change:
         forget()
+
+
+def forget_calls(gone: Iterable[Op] = ()) -> None:
+    """Forget what eager calls of operators have bound, of those in the table and of some that are `gone`."""
+    for op in {*ops.items.values(), *gone}:
+        op.bound.clear()
+    forget_arithmetic()

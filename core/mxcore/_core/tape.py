@@ -14,13 +14,15 @@ from heapq import heappop, heappush
 from sys import getrefcount
 from typing import Any
 
-from . import dispatch, frontend, transfer  # circular, used at call time only
+from . import frontend, transfer  # circular, used at call time only
 from .array import Array, Like, Storage
+from .call import K
 from .errors import MXNetError, MXNetWarning, error, raise_in_op
 from .gradplan import GradPlan, higher_of, plan_of
 from .op import Op
 from .params import Params
 from .state import state
+from .stream import commit
 
 __all__ = ["Leaf", "TapeNode", "record", "mark", "backward", "differentiable"]
 
@@ -356,7 +358,7 @@ def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph:
     if create_graph and op.replay_rule is not None:
         return op.replay_rule(k, p, dys, keep, saved)  # type: ignore[no-any-return]
     dys = [F.zeros_like(n.specs[i]) if g is None else g for i, g in enumerate(dys)]
-    found = op.backward_rule(dispatch.K(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
+    found = op.backward_rule(K(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
     if create_graph:  # a gradient of this gradient must be an error, not a zero
         no_rule = Op(f"_backward_{op.name}", None, inputs="x*")
         ins, outs = [*dys, *[x for x in keep if x is not None]], [g for g in found if g is not None]
@@ -428,6 +430,6 @@ def _write(leaf: Leaf, grads: dict[Leaf, Any]) -> None:
             grad._data = x
         else:
             device.copy(x, y)
-        b.version += 1
+        commit((b,))
         return
     transfer.assign(grad, g if grad.stype in (g.stype, "default") else frontend.eager.cast_storage(g, stype=grad.stype))

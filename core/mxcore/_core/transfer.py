@@ -6,14 +6,13 @@ from typing import Any
 
 from numpy import ndarray
 
-from . import dispatch, registry, tape  # circular, used at call time only
 from .array import Array, Like, Sparse, Storage, faces
 from .context import Context
-from .engine import engine
 from .errors import MXNetError, error
 from .state import state
+from .stream import ordered
 
-__all__ = ["apart", "assign", "check_writable", "guard_write", "overlaps", "read_only", "store", "to_context", "wrap"]
+__all__ = ["apart", "assign", "check_writable", "guard_write", "overlaps", "read_only", "store", "wrap"]
 
 
 def check_writable(x: Array, what: str) -> None:
@@ -46,7 +45,7 @@ def overlaps(device: Any, a: Any, others: Iterable[Any]) -> bool:
 def guard_write(x: Array, what: str) -> None:
     """Refuse to write to read-only memory and, while recording, to an array of the graph, as MXNet does."""
     check_writable(x, what)
-    if state.record and x._entry is not None and tape.differentiable(x._entry):
+    if state.record and x._entry is not None and x._entry[0].flows:
         raise error(RuntimeError, f"{what}: inplace operations (+=, -=, x[:]=, out=) are not supported on an array of the graph "
                                   "while recording; use a new array, or leave autograd.record()")
 
@@ -65,47 +64,10 @@ def assign(dst: Array, src: Array) -> None:
     """Write one array into another of the same context and shape, in the order of the engine; sparse ones are replaced."""
     sd, ss = dst._st, src._st
     device = sd.ctx.device
-    a, b = src._data, dst._data
-    if a is b:
+    if src._data is dst._data:
         return
     check_writable(dst, "writing to an array")
-    if (ss.write is None and sd.write is None and not sd.reads) or device.async_ or dst.stype != "default" or src.stype != "default":
-        if ss.write is not None:
-            ss.wait()
-        if sd.write is not None or sd.reads:
-            sd.wait_free()
-        store(device, a, dst)
-    else:
-        engine.it.push(sd.ctx, lambda: device.copy(a, b), (ss,), (sd,), "copy")
-    sd.version += 1
-
-
-def to_context(x: Array, ctx: Context) -> Array:
-    """Copy an array to another context, in the order of the engine; recorded, so that gradients come back."""
-    src, out_st = x._st, Storage(ctx)
-    a, device, home = x._data, ctx.device, src.ctx.device
-    dispatch.context_k(ctx, state.train)
-    if x.stype != "default":
-        src.wait()
-        moved = [device.from_host(home.to_host(part), ctx.device_id) for part in a.parts]
-        out = x.__class__(a.with_parts(*moved), out_st)
-    elif home is device:
-        if device.async_:
-            device.activate(ctx.device_id)
-        data = device.empty(tuple(a.shape), a.dtype, ctx.device_id)
-        out = x.dense(data, out_st)
-        if src.write is None or device.async_:
-            src.wait()
-            device.copy(a, data)
-        else:
-            engine.it.push(ctx, lambda: device.copy(a, data), (src,), (out_st,), "copy")
-    else:  # two types of device meet in the host's memory, on the user's word
-        src.wait()
-        out = x.dense(device.from_host(home.to_host(a), ctx.device_id), out_st)
-    if state.record and x._entry is not None:
-        op = registry.ops.get("_copyto")
-        tape.record(op, op.parse({"source": src.ctx}), (x,), (out,))
-    return out
+    ordered(sd.ctx, store, (device, src._data, dst), (ss,), (sd,), "copy", now=dst.stype != "default" or src.stype != "default")
 
 
 def wrap(data: Any, ctx: Context, cls: type[Array] | None = None) -> Array:

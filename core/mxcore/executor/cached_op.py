@@ -8,8 +8,8 @@ from typing import Any
 
 from .._core import registry, tape
 from .._core.array import Storage, faces
+from .._core.call import context_k
 from .._core.context import Context
-from .._core.dispatch import context_k
 from .._core.errors import error
 from .._core.op import Op
 from .._core.params import Bool, Int, Parser
@@ -238,9 +238,7 @@ class _Signature:
             memory = self.free.pop()  # not after a look at it: another thread may take the last
         except IndexError:
             memory = _Memory(self)
-        instance, program, ctx = memory.instance, self.program, self.ctx
-        if ctx.device.async_:
-            ctx.device.activate(ctx.device_id)
+        instance, program = memory.instance, self.program
         memory.reads = [x._st for x in args]
         memory.moved = [args[i] for i in self.mutated]
         memory.again = [(slot, datas[i]) for slot, i in self.slots], instance.keys(0)
@@ -297,8 +295,6 @@ class _Memory:
             instance.bind(part, values, targets, train)
             instance.run(part, keys, where)
 
-        for x in moved:  # some operators move them in their backward
-            x._st.version += 1
         launch(s.program, part, ctx, work, [*self.reads, *more], [*(y._st for y in outs if y is not None), *(x._st for x in moved), self.st], train=train)
         # Heads of unknown shape exist only once the program has run; such programs run at once.
         for i, h in enumerate(heads):

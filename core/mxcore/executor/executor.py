@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dispatch, infer, transfer
+from .._core import infer, transfer
 from .._core.array import Array, Storage, faces
 from .._core.builtin import grad_add
+from .._core.call import K
 from .._core.context import Context, current_context
 from .._core.errors import error, suggest
 from .._core.graph import Node, topo
@@ -296,8 +297,6 @@ class Executor:
             if monitor is None and (part == 1 or len(program.steps) == program.split):
                 instance.forget()
 
-        for st in writes:
-            st.version += 1
         # A sparse array gets other parts, which readers take at once: it must never be with the engine.
         now = monitor is not None or any(a is not None and a.stype != "default" for a in targets)
         launch(program, part, self._ctx, work, reads, writes, now=now, train=train)
@@ -337,7 +336,7 @@ class Executor:
                 transfer.store(ctx.device, nothing, target)
             return
         if req == "add":
-            value = grad_add.sparse_body(dispatch.K(ctx, True), None, data, value)  # type: ignore[misc]
+            value = grad_add.sparse_body(K(ctx, True), None, data, value)  # type: ignore[misc]
         transfer.store(ctx.device, value, target)
 
     # -- other shapes ------------------------------------------------------------------------------------------

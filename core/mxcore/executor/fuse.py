@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .._core import dispatch, registry
+from .._core import registry
+from .._core.call import K
 from .._core.expr import Tree
 from .._core.graph import Graph, Node, topo
 from .._core.infer import known
@@ -484,7 +485,7 @@ def _operator(chain: Fused, parts: list[Part], outs: list[Part], inputs: list[An
             alias.append(f"a{i}->o{j}")
 
     def body(k: Any, p: Any, *arrays: Any) -> Any:
-        plain, values = dispatch.K(k.ctx, k.is_train), [*arrays]
+        plain, values = K(k.ctx, k.is_train), [*arrays]
         for recipe, read, names in steps:
             params = recipe.params.with_dynamic({param: getattr(p, s) for param, s in names.items()}) if names else recipe.params
             values.append(recipe.compute(plain, params, [values[i] for i in read]))

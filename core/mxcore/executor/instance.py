@@ -4,23 +4,22 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from operator import is_not, itemgetter
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from .._core import dispatch, rng, transfer
+from .._core import call as calls
+from .._core import rng, transfer
+from .._core.call import K, densified, listed, takes_out
 from .._core.errors import error, raise_in_op
 from .._core.graph import Node
 from .mirror import MIRRORED
 from .program import Program, Step, fixed
 
-__all__ = ["Instance", "written"]
+__all__ = ["Instance"]
 
 Call = Callable[[], Any]
-
-#: Set by the profiler while it runs: (instance, part) -> the calls of the part, each with a clock around it.
-on_run: Callable[[Any, int], list[Call]] | None = None
 
 
 class Instance:
@@ -68,7 +67,7 @@ class Instance:
         for t, step in enumerate(program.steps):
             k = step.k
             if step.random:
-                k = dispatch.K(step.ctx, program.is_train, step.k.wanted)
+                k = K(step.ctx, program.is_train, step.k.wanted)
                 k.shapes = step.k.shapes
                 self._random[t >= program.split].append(k)
             self._ks.append(k)
@@ -81,6 +80,8 @@ class Instance:
         #: Part -> step of each call; step -> place of its call.
         self._where: list[list[int]] = [[], []]
         self._place: dict[int, int] = {}
+        #: Part -> who watches, and of each step the call and what was made of it for them.
+        self._watched: list[tuple[Any, dict[int, tuple[Any, Any]]]] = [((), {}), ((), {})]
 
     def _room(self, ctx: Any, n: int, dtype: Any) -> Any:
         try:
@@ -138,7 +139,7 @@ class Instance:
             except Exception as e:
                 if step.op is None:
                     raise
-                raise_in_op(e, step.op.name, step.p, [env[s] for s in step.ins], f"node '{step.node.name}'", step.plan.owner)
+                raise_in_op(e, step.op.name, step.p, [env[s] for s in step.ins], f"node '{step.node.name}'", step.bound.owner)
             if step.view and env[step.outs[0]] is not before:
                 for u in program.users[step.outs[0]]:
                     if u > t and u not in dirty[u >= split]:
@@ -163,7 +164,7 @@ class Instance:
             if step.random:  # a context of this instance's own
                 k.is_train = self._mode
                 continue
-            self._ks[t] = dispatch.K(step.ctx, self._mode, k.wanted)
+            self._ks[t] = K(step.ctx, self._mode, k.wanted)
             self._ks[t].shapes = k.shapes
             self._dirty[1].add(t)
 
@@ -192,17 +193,17 @@ class Instance:
         env = self.env
         if step.head >= 0:
             return self._hand_over(step)
-        op, plan, k, p = step.op, step.plan, self._ks[t], step.p
+        op, bound, k, p = step.op, step.bound, self._ks[t], step.p
         if op.stateful:
             p = self.own.setdefault(step.node, p.with_dynamic({}))
         if step.back is not None:
             return lambda: self._state_backward(step, k)
         ins = [env[s] for s in step.ins]
-        if op.stateful or any(v is None for v in ins) or plan.sparse_in or not all(map(fixed, plan.specs)) or \
+        if op.stateful or any(v is None for v in ins) or bound.densify or not all(map(fixed, bound.specs)) or \
                 any(getattr(v, "stype", "default") != "default" for v in ins):
             return lambda: self._loose_call(step, k, p)
         if step.view:
-            v, = dispatch.listed(plan.fn(k, p, *ins), 1)
+            v, = listed(bound.fn(k, p, *ins), 1)
             if (v is ins[0] or k.device.shares(v, ins[0])) and getattr(getattr(v, "flags", None), "c_contiguous", True):
                 env[step.outs[0]] = v
                 return None
@@ -211,20 +212,7 @@ class Instance:
         crossing = getattr(op, "crossing", None)
         if crossing is not None:
             return crossing(ins[0], p.source, outs[0], step.ctx)  # type: ignore[no-any-return]
-        mutated = [ins[i] for i in p._sig.mutates]
-        chain = getattr(op, "fused", None)
-        if chain is not None:
-            compiled = k.device.compile_fused(chain)
-            if compiled is not None:
-                return compiled.bind(outs, ins, [getattr(p, n) for n in chain.scalars])  # type: ignore[no-any-return]
-        if plan.out:
-            return written(plan.fn, k, p, [*outs, *mutated], ins)
-        ufunc = _ufunc(op, plan, k, p, ins)
-        if ufunc is not None:
-            return partial(ufunc[0], *ufunc[1], out=outs[0])
-        if len(outs) == 1 and not mutated:
-            return _one_result(plan.fn, k, p, ins, outs[0], plan.specs[0])
-        return _several_results(plan.fn, k, p, ins, [*outs, *mutated], [*plan.specs, *plan.mutated])
+        return bound.bind(k, p, ins, [*outs, *(ins[i] for i in p._sig.mutates)])  # type: ignore[no-any-return]
 
     def _hand_over(self, step: Step) -> Call | None:
         head, slot = step.head, step.ins[0]
@@ -233,7 +221,7 @@ class Instance:
             return None  # the caller takes it from `env`
         if head in self.program.adds:
             add = getattr(device.xp, "add", None)
-            if _takes_out(add):
+            if takes_out(add):
                 return partial(add, target, value, out=target)  # type: ignore[arg-type]
             return lambda: device.copy(device.xp.add(target, value), target)
         return partial(device.copy, value, target)
@@ -247,17 +235,34 @@ class Instance:
         """Run the first part (0) or the second (1); raises errors that name operator, node and, from a worker, the call."""
         for k, key in zip(self._random[part], keys):
             k.key, k._rng = key, None
-        calls = self._parts[part] if on_run is None else on_run(self, part)
-        rest = iter(calls)
+        todo = self._parts[part] if not calls.observers else self._observed(part)
+        rest = iter(todo)
         try:
             with np.errstate(all="ignore"):  # inf and NaN are results
                 for call in rest:
                     call()
         except Exception as e:
-            step = self.program.steps[self._where[part][len(calls) - rest.__length_hint__() - 1]]
+            step = self.program.steps[self._where[part][len(todo) - rest.__length_hint__() - 1]]
             if step.op is None:
                 raise
-            raise_in_op(e, step.op.name, step.p, [self.env[s] for s in step.ins], f"node '{step.node.name}'{where}", step.plan.owner)
+            raise_in_op(e, step.op.name, step.p, [self.env[s] for s in step.ins], f"node '{step.node.name}'{where}", step.bound.owner)
+
+    def _observed(self, part: int) -> list[Call]:
+        """The calls of a part as who watches wants them; what was bound so before is not bound anew."""
+        steps, before = self.program.steps, self._watched[part]
+        if before[0] is not calls.observers:
+            before = self._watched[part] = calls.observers, {}
+        found = []
+        for call, t in zip(self._parts[part], self._where[part]):
+            step, (old, new) = steps[t], before[1].get(t, (None, None))
+            if old is not call:
+                name = step.op.name if step.op is not None else "copy to output"
+                new = call
+                if getattr(call, "func", None) != step.ctx.device.activate:
+                    new = calls.observed(call, name, step.ctx, (), step.bound.specs if step.bound else (), step.node.name)
+                    before[1][t] = call, new
+            found.append(new)
+        return found
 
     def forget(self) -> None:
         """Drop loose values and states; those of fixed places stay until the next run."""
@@ -275,11 +280,11 @@ class Instance:
         """A step whose inputs or outputs are known only now, or that keeps a state."""
         env = self.env
         datas = [env[s] for s in step.ins]
-        if step.plan.sparse_in:
-            datas = dispatch.densified(k, datas)
+        if step.bound.densify:
+            datas = densified(k, datas)
         # Views may share where nobody but the program sees them.
         share = step.op.view and self.program.head_slots.count(step.outs[0]) == 0
-        values, state = dispatch.run_kernel(step.op, step.plan, k, p, datas, None, share)
+        values, state = step.bound.run(k, p, datas, None, share)
         if step.state >= 0:
             env[step.state] = state
         self._store(step, values)
@@ -306,69 +311,3 @@ class Instance:
                 env[s] = v
             elif v is not place:
                 device.copy(v, place)
-
-
-def written(fn: Any, k: Any, p: Any, before: list[Any], ins: Sequence[Any]) -> Call:
-    """A kernel with ``out=True`` as a call over arrays; `ins` may be exchanged later."""
-
-    def call() -> None:
-        outs = [*before]
-        r = fn(k, p, outs, *ins)
-        if r is not None or any(map(is_not, outs, before)) or len(outs) != len(before):
-            dispatch.kept(outs, before, r)
-
-    return call
-
-
-def _one_result(fn: Any, k: Any, p: Any, ins: Sequence[Any], out: Any, spec: Any) -> Call:
-    copy, conform, listed = k.device.copy, dispatch.conform, dispatch.listed
-    dtype, shape = spec.dtype, spec.shape
-
-    def call() -> None:
-        v = fn(k, p, *ins)
-        if v.__class__ is tuple or v.__class__ is list:
-            v, = listed(v, 1)
-        if v.__class__ is not out.__class__ or v.dtype != dtype or v.shape != shape:
-            v = conform(k, v, spec, (), True)  # type: ignore[arg-type]
-        copy(v, out)
-
-    return call
-
-
-def _several_results(fn: Any, k: Any, p: Any, ins: Sequence[Any], outs: Sequence[Any], specs: Sequence[Any]) -> Call:
-    copy, conform, listed, visible = k.device.copy, dispatch.conform, dispatch.listed, p._sig.visible
-
-    def call() -> None:
-        for i, (v, out, spec) in enumerate(zip(listed(fn(k, p, *ins), len(specs)), outs, specs)):
-            if v is None and i < visible and (k.wanted is None or k.wanted[i]):
-                raise error(ValueError, f"its body returned None for output '{p._sig.outputs[i]}'")
-            if v is not None and out is not None and v is not out:
-                copy(conform(k, v, spec, (), True), out)  # type: ignore[arg-type]
-
-    return call
-
-
-def _takes_out(fn: Any) -> bool:
-    """Whether an array function is a universal one, which can write into a given array."""
-    return hasattr(fn, "nin") and hasattr(fn, "nout")
-
-
-def _ufunc(op: Any, plan: Any, k: Any, p: Any, ins: Sequence[Any]) -> tuple[Any, list[Any]] | None:
-    """The universal function that an elementwise operator is, with its arguments."""
-    if op.direct is None or plan.fn is not op.body:
-        return None
-    name, _, order = op.direct.partition(":")
-    fn = getattr(k.xp, name, None)
-    dtype = plan.specs[0].dtype
-    if not _takes_out(fn) or dtype.kind == "b" or order == "float" and dtype.kind != "f" or any(v.dtype != dtype for v in ins):
-        return None
-    args = list(ins)
-    if "scalar" in op.params:
-        if dtype.kind != "f":
-            return None
-        args.insert(0 if order == "swap" else 1, k.xp.asarray(p.scalar, dtype=dtype))
-    one = np.ones((1,), dtype)
-    with np.errstate(all="ignore"):
-        if getattr(np, name)(*[one] * len(args)).dtype != dtype:
-            return None  # comparisons give bool
-    return fn, args

@@ -8,6 +8,7 @@ from .._core.context import Context
 from .._core.engine import engine
 from .._core.errors import user_line
 from .._core.state import state
+from .._core.stream import begin, commit, heavy
 from .program import Program
 
 __all__ = ["launch"]
@@ -32,18 +33,14 @@ def launch(program: Program, part: int, ctx: Context, work: Callable[[str], None
         The training mode that Python code inside sees; that of the caller unless told.
     """
     reads, writes = list(reads), list(writes)
-    if not (now or program.sync or ctx.device.async_):
-        busy = any(st.write is not None for st in reads) or any(st.write is not None or st.reads for st in writes)
-        if busy or (engine.it.parallel and program.work[part] > engine.it.work_limit):
-            where = f", called at {user_line()}"
-            engine.it.push(ctx, lambda: work(where), reads, writes, "program")
-            return
-    for st in reads:
-        if st.write is not None:
-            st.wait()
-    for st in writes:
-        if st.write is not None or st.reads:
-            st.wait_free()
+    now = now or program.sync or ctx.device.async_
+    commit(writes)
+    if begin(reads, writes, now) or not now and heavy(program.work[part]):
+        where = f", called at {user_line()}"
+        engine.it.push(ctx, lambda: work(where), reads, writes, "program")
+        return
+    if ctx.device.async_:
+        ctx.device.activate(ctx.device_id)
     mode = state.__dict__
     was = mode["record"], mode["train"]
     mode["record"], mode["train"] = False, was[1] if train is None else train

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dispatch, infer, registry
+from .._core import infer, registry
+from .._core.call import BoundCall, K, context_k, densifies
 from .._core.context import Context
 from .._core.errors import REFERENCE
 from .._core.gradient import STATE_BACKWARD
@@ -57,7 +58,7 @@ class Step:
     ----------
     node, op, p
         What it computes; None for a step that only hands a value to a head.
-    plan : Plan
+    bound : BoundCall
         Kernel and specs, as in eager calls.
     k : K
         The call context; random steps get one for each instance.
@@ -76,12 +77,12 @@ class Step:
         Index of the head that the value is handed to; -1 for operators.
     """
 
-    __slots__ = ("node", "op", "p", "plan", "k", "ins", "outs", "ctx", "random", "view", "state", "back", "head")
+    __slots__ = ("node", "op", "p", "bound", "k", "ins", "outs", "ctx", "random", "view", "state", "back", "head")
 
     node: Node
     op: Any
     p: Any
-    plan: Any
+    bound: Any
     k: Any
     ins: list[int]
     outs: list[int]
@@ -174,9 +175,9 @@ class Program:
         #: Head -> the step that hands a value to it.
         self.handed = {step.head: t for t, step in enumerate(self.steps) if step.head >= 0}
         self.claimed = {self.slot[e]: i for e, i in claimed.items()}
-        self.sync = any(s.head < 0 and (s.op.stateful or s.back is not None or any(not fixed(x) for x in s.plan.specs))
+        self.sync = any(s.head < 0 and (s.op.stateful or s.back is not None or any(not fixed(x) for x in s.bound.specs))
                         for s in self.steps)
-        self.work = tuple(sum(s.plan.work for s in part if s.head < 0) for part in (self.steps[:self.split], self.steps[self.split:]))
+        self.work = tuple(sum(s.bound.work for s in part if s.head < 0) for part in (self.steps[:self.split], self.steps[self.split:]))
         self.sizes: dict[tuple[Context, np.dtype[Any]], int] = {}
         #: Planned slot -> (block, first element).
         self.places: dict[int, tuple[tuple[Context, Any], int]] = {}
@@ -218,7 +219,7 @@ class Program:
                 if (head < self.n_first) != first:
                     continue
                 step = Step()
-                step.node, step.op, step.p, step.plan, step.k = n, None, None, None, None
+                step.node, step.op, step.p, step.bound, step.k = n, None, None, None, None
                 step.ins, step.outs, step.head = [self.slot[n, i]], [], head
                 step.ctx, step.random, step.view, step.state, step.back = self.context(n), False, False, -1, None
                 self.steps.append(step)
@@ -231,25 +232,22 @@ class Program:
         step.back = getattr(op, STATE_BACKWARD, None)
         step.random = sig.random and step.back is None
         step.view = self._is_view(n)
-        step.plan = plan = dispatch.Plan()
-        plan.sparse_in = op.storage_rule is None and any(s.stype != "default" for s in ins)
-        plan.specs = [self._spec((n, i)) for i in range(sig.n_out)]
-        plan.mutated, plan.n_out, plan.n_all = [ins[i] for i in sig.mutates], sig.n_out, sig.n_all
+        outs = [self._spec((n, i)) for i in range(sig.n_out)]
         # Shapes known only by running leave the reference, which decides nothing beforehand.
-        plan.fn, plan.out, plan.owner = op.body, False, REFERENCE
+        kernel = op.body, False, REFERENCE
         if step.back is None and all(s.shape is not None for s in ins):
-            specs = [Spec(s.shape, s.dtype) for s in ins] if plan.sparse_in else ins
-            fn, out, owner = registry.kernels.resolve(op, step.ctx.device, p, specs)
-            if not out or all(map(fixed, plan.specs)):
-                plan.fn, plan.out, plan.owner = fn, out, owner
-        plan.work = _work(op, p, ins, plan.specs)
+            found = registry.kernels.resolve(op, step.ctx.device, p, [Spec(s.shape, s.dtype) for s in ins] if densifies(op, ins) else ins)
+            if not found[1] or all(map(fixed, outs)):
+                kernel = found
+        step.bound = BoundCall(op, p, ins, outs, kernel)
+        step.bound.work = _work(op, p, ins, outs)
         wanted = tuple((n, i) in self._used for i in range(sig.n_out))
-        dispatch.context_k(step.ctx, self.is_train)
-        step.k = dispatch.K(step.ctx, self.is_train, None if all(wanted) else wanted)
-        if all(s.shape is not None for s in plan.specs):
-            step.k.shapes = tuple(s.shape for s in plan.specs)
+        context_k(step.ctx, self.is_train)
+        step.k = K(step.ctx, self.is_train, None if all(wanted) else wanted)
+        if all(s.shape is not None for s in outs):
+            step.k.shapes = tuple(s.shape for s in outs)
         step.ins = [self.slot[e] for e in n.inputs]
-        step.outs = self._new_slots(plan.specs)
+        step.outs = self._new_slots(outs)
         self.slot.update(((n, i), s) for i, s in enumerate(step.outs))
         step.state = -1
         if op.stateful:

@@ -12,9 +12,9 @@ import numpy as np
 
 from .._core import dispatch, registry, transfer
 from .._core.array import Array, Storage
-from .._core.engine import engine
 from .._core.errors import error
 from .._core.state import state
+from .._core.stream import commit, ordered
 from ..families import wrapped
 
 __all__ = ["get_item", "is_all", "row_range", "set_item", "write", "slices"]
@@ -187,13 +187,17 @@ def _ready(k: Any) -> Any:
     return k._data
 
 
+#: What errors of writes call them.
+_NAME = "x[key] = value"
+
+
 def set_item(x: Any, key: Any, value: Any) -> None:
     """``x[key] = value``."""
     shape = x._data.shape
     everything = key.__class__ is slice and key == slice(None) or key is Ellipsis
     items, basic = ((slice(None),) * len(shape), True) if everything else _normal(key, shape)
     if state.record and ((x._entry is not None) or (isinstance(value, Array) and value._entry is not None)):
-        transfer.guard_write(x, "x[key] = value")
+        transfer.guard_write(x, _NAME)
         if isinstance(value, Array) and value._entry is not None:
             return _recorded(x, items, basic, value)
     st = x._st
@@ -203,7 +207,7 @@ def set_item(x: Any, key: Any, value: Any) -> None:
         target = x if everything else x.__class__(x._data[items], st)
         write(target, value, everything)
     else:
-        transfer.check_writable(x, "x[key] = value")
+        transfer.check_writable(x, _NAME)
         pattern, arrays = _index_arrays(x, items)
         for a in arrays:
             a._st.wait()
@@ -222,7 +226,7 @@ def set_item(x: Any, key: Any, value: Any) -> None:
             x._data[where] = v
         except (ValueError, IndexError) as e:
             raise error(type(e), f"x[key] = value on an array of shape {shape}: {e}") from None
-        st.version += 1
+        commit((st,))
 
 
 def _as_index(a: Any) -> Any:
@@ -244,7 +248,7 @@ def _write_sparse(x: Any, value: Any) -> None:
     if value.shape != x.shape:
         raise error(ValueError, f"cannot write an array of shape {value.shape} into a {x.stype} array of shape {x.shape}")
     if value._st.ctx is not ctx:
-        value = transfer.to_context(value, ctx)
+        value = dispatch.to_context(value, ctx)
     if value.stype != x.stype:
         value = registry.ops.get("cast_storage")(value.detach(), stype=x.stype)
     # A copy, since what is written later to the one must not be seen in the other.
@@ -276,11 +280,7 @@ def write(x: Any, value: Any, whole: bool = True) -> None:
     if isinstance(value, numbers.Number):
         if dst.dtype.kind in "iu":
             value = wrapped(value, dst.dtype)  # type: ignore[arg-type]
-        if st.write is None and not st.reads:
-            dst[...] = value
-            st.version += 1
-        else:
-            _later(ctx, lambda: dst.__setitem__(..., value), before, st)
+        ordered(ctx, dst.__setitem__, (..., value), before, (st,), _NAME)
         return
     if not isinstance(value, Array):
         try:
@@ -292,14 +292,10 @@ def write(x: Any, value: Any, whole: bool = True) -> None:
             raise error(type(e) if type(e) in (ValueError, TypeError) else ValueError,
                         f"cannot write a {type(value).__name__} into an array of shape {tuple(dst.shape)}: {e}") from None
         src = device.from_host(host, ctx.device_id)
-        if st.write is None and not st.reads:
-            device.copy(src, dst)
-            st.version += 1
-        else:
-            _later(ctx, lambda: device.copy(src, dst), before, st)
+        ordered(ctx, device.copy, (src, dst), before, (st,), _NAME)
         return
     if value._st.ctx is not ctx:
-        value = transfer.to_context(value, ctx)
+        value = dispatch.to_context(value, ctx)
     if value.stype != "default":
         value = value.tostype("default")
     src = value._data
@@ -308,12 +304,7 @@ def write(x: Any, value: Any, whole: bool = True) -> None:
             src = ctx.device.xp.broadcast_to(src.reshape(_squeeze(src.shape, dst.shape)), dst.shape)
         except ValueError:
             raise error(ValueError, f"cannot write an array of shape {value.shape} into one of shape {tuple(dst.shape)}") from None
-    vs = value._st
-    if st.write is None and not st.reads and vs.write is None:
-        device.copy(src, dst)
-        st.version += 1
-    else:
-        _later(ctx, lambda: device.copy(src, dst), (vs, *before), st)
+    ordered(ctx, device.copy, (src, dst), (value._st, *before), (st,), _NAME)
 
 
 def _squeeze(src: tuple[int, ...], dst: tuple[int, ...]) -> tuple[int, ...]:
@@ -321,14 +312,3 @@ def _squeeze(src: tuple[int, ...], dst: tuple[int, ...]) -> tuple[int, ...]:
     while len(src) > len(dst) and src and src[0] == 1:
         src = src[1:]
     return src
-
-
-def _later(ctx: Any, fn: Any, reads: Any, st: Any) -> None:
-    if ctx.device.async_:
-        for r in reads:
-            r.wait()
-        st.wait_free()
-        fn()
-    else:
-        engine.it.push(ctx, fn, reads, (st,), "x[key] = value")
-    st.version += 1

@@ -11,6 +11,7 @@ from .._core.context import Context
 from .._core.errors import error, warn
 from .._core.op import Op
 from .._core.state import state
+from .._core.stream import commit
 from .._views import take_last
 from ..ops.reshape_codes import resolve_shape
 from . import indexing, operators, protocols
@@ -156,7 +157,7 @@ class NDArray(Array):
 
         transfer.check_writable(self, "to_dlpack_for_write")
         self._st.wait_free()
-        self._st.version += 1
+        commit((self._st,))
         return to_capsule(self, "write")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -400,7 +401,7 @@ def _copy_to(x: NDArray, ctx: Context) -> NDArray:
         return x.copy()
     if not isinstance(ctx, Context):
         raise error(TypeError, f"as_in_context needs a Context such as mx.cpu(0), got {ctx!r}")
-    return transfer.to_context(x, ctx)  # type: ignore[no-any-return]
+    return dispatch.to_context(x, ctx)  # type: ignore[no-any-return]
 
 
 def _method(name: str, op_name: str) -> Any:

@@ -5,10 +5,12 @@ import numbers
 from collections.abc import Callable
 from typing import Any
 
+from .._core import call as calls
 from .._core import registry, tape
 from .._core.arith import COMPARISONS, OPERATORS
 from .._core.array import Array, fresh
-from .._core.errors import error
+from .._core.call import observed
+from .._core.errors import REFERENCE, error
 from .._core.op import Op
 from .._core.state import state
 from .._core.transfer import guard_write
@@ -20,17 +22,29 @@ SMALL = 16384
 _FAST_NUMBERS = (float, int)
 
 
-def _learn(ctx: Any, op: Any, dtype: Any, p: Any, plan_fn: Any, two: bool) -> None:
+def _learn(ctx: Any, op: Any, dtype: Any, p: Any, bound: Any, two: bool) -> None:
     """Enter (function, op, params) for an operator whose reference is one array function of the right dtype."""
     device = ctx.device
-    if op.direct is None or device.async_ or plan_fn is not op.body or device.xp is None:
+    if op.direct is None or bound is None or bound.owner != REFERENCE or device.xp is None:
         return
     name, _, order = op.direct.partition(":")
     fn = getattr(device.xp, name)
+    if device.async_:
+        fn = _launched(fn, device.activate, ctx.device_id)
     one = device.xp.ones((1,), dtype)
-    got = fn(one, one) if two else fn(one, 1.0)
+    got, watching = fn(one, one) if two else fn(one, 1.0), calls.observers
     if got.dtype == dtype and (dtype.kind == "f" or two and order != "float"):
-        ctx.fast[op.name, dtype] = [fn, op, p, order == "swap", [None, None, None]]
+        entry = [observed(fn, op.name, ctx, None, None), op, p, order == "swap", [None, None, None]]
+        if calls.observers is watching:
+            ctx.fast[op.name, dtype] = entry
+
+
+def _launched(fn: Callable[..., Any], activate: Callable[[int], None], index: int) -> Callable[..., Any]:
+    def call(a: Any, b: Any) -> Any:
+        activate(index)
+        return fn(a, b)
+
+    return call
 
 
 def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) -> Callable[[Any, Any], Any]:
@@ -43,8 +57,8 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             p = op.parse({})
             out = Op.apply(op, (self, other), p)
             if same and d.shape and self.stype == other.stype == "default" and out._data.dtype == d.dtype:
-                plan = op.plans.get((p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__, e.shape, e.dtype, e.__class__))
-                _learn(self._st.ctx, op, d.dtype, p, plan and plan.fn, True)
+                bound = op.bound.get((p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__, e.shape, e.dtype, e.__class__))
+                _learn(self._st.ctx, op, d.dtype, p, bound, True)
             return out
         if isinstance(other, numbers.Number) or (hasattr(other, "dtype") and getattr(other, "shape", None) == ()):
             op = registry.ops.get(scalar_op)
@@ -52,8 +66,8 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             out = Op.apply(op, (self,), p)
             d = self._data
             if self.stype == "default" and d.shape and out._data.dtype == d.dtype:
-                plan = op.plans.get((p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__))
-                _learn(self._st.ctx, op, d.dtype, p, plan and plan.fn, False)
+                bound = op.bound.get((p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__))
+                _learn(self._st.ctx, op, d.dtype, p, bound, False)
             return out
         if other is None or isinstance(other, (str, bytes)):
             return NotImplemented

@@ -45,7 +45,7 @@ def enter(op_type: str, cls: type) -> None:
     """Register a class; an older one of the same name is forgotten."""
     PROPS[op_type] = cls
     custom.parser.cache.clear()
-    custom.plans.clear()
+    custom.bound.clear()
 
 
 def _array(data: Any, ctx: Any) -> Any:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import weakref
 
 from .. import ndarray as nd
+from .._core import call as calls
 from .._core import registry
-from .._core.dispatch import context_k, make_plan
-from .._core.engine import engine
+from .._core.call import context_k, eager_call
 from .._core.errors import raise_in_op
 from .._core.kernels import Spec
 from .._core.state import state
+from .._core.stream import begin, commit, heavy
 from .._core.transfer import overlaps
-from ..executor.instance import written
 
 __all__ = ["update"]
 
@@ -53,11 +53,11 @@ class _Bound:
     The gradient is not kept: most are of one step, and what frees them is not told here.
     """
 
-    __slots__ = ("name", "datas", "grad", "kind", "ctx", "written", "fixed", "dynamic", "work", "ins", "call", "params", "parse", "owner")
+    __slots__ = ("name", "datas", "grad", "kind", "ctx", "written", "fixed", "dynamic", "work", "ins", "call", "params", "parse", "owner", "observers")
 
     def __init__(self, name, arrays, numbers):
         op = registry.ops.get(name)
-        self.name = name
+        self.name, self.observers = name, calls.observers
         datas = [a._data for a in arrays]
         self.datas = [None if i == 1 else d for i, d in enumerate(datas)]
         self.grad, self.kind = lambda: None, _kind(datas[1])
@@ -65,26 +65,26 @@ class _Bound:
         self.fixed = {n: v for n, v in numbers.items() if n not in op.parser.dynamic}
         self.call = None
         ctx = self.ctx = arrays[0]._st.ctx
-        if any(a.stype != "default" or a._st.ctx is not ctx for a in arrays) or ctx.device.async_:
+        if any(a.stype != "default" or a._st.ctx is not ctx for a in arrays):
             return
         p = self.params = op.parse(dict(numbers))
         sig = p._sig
-        plan = make_plan(op, p, ctx.device, [Spec(d.shape, d.dtype) for d in datas])
-        if not plan.out or plan.sync or plan.n_out != 1 or op.alias.get(sig.inputs[0]) != sig.outputs[0] \
-                or plan.shape != datas[0].shape or plan.dtype != datas[0].dtype:
+        bound = eager_call(op, p, ctx.device, [Spec(d.shape, d.dtype) for d in datas])
+        if not bound.out or bound.sync or bound.n_out != 1 or op.alias.get(sig.inputs[0]) != sig.outputs[0] \
+                or bound.specs[0].shape != datas[0].shape or bound.specs[0].dtype != datas[0].dtype:
             return
         outs = self.written = [datas[0], *(datas[i] for i in sig.mutates)]
         read = [d for i, d in enumerate(datas) if i and i not in sig.mutates]
         if not all(map(ctx.device.writable, outs)) or any(overlaps(ctx.device, d, [*read, *outs[:i]]) for i, d in enumerate(outs)):
             return
-        self.work, self.owner = plan.work, plan.owner
+        self.work, self.owner = bound.work, bound.owner
         self.parse = {n: op.params[n].parse for n in self.dynamic}
         self.grad, self.ins = _weak(datas[1]), [*self.datas]
-        self.call = written(plan.fn, context_k(ctx, False), p, outs, self.ins)
+        self.call = bound.bind(context_k(ctx, False), p, self.ins, outs)
 
     def fits(self, name, arrays, numbers):
         """Whether a call is like the one that was bound, but for the numbers that change at every step."""
-        if name != self.name or len(numbers) != len(self.fixed) + len(self.dynamic):
+        if name != self.name or self.observers is not calls.observers or len(numbers) != len(self.fixed) + len(self.dynamic):
             return False
         for n, v in self.fixed.items():
             if n not in numbers or numbers[n] != v:
@@ -109,11 +109,14 @@ class _Bound:
 
     def run(self, arrays, numbers):
         """Do it, unless it must go through the engine; tells whether it was done."""
-        if self.call is None or state.record or (engine.it.parallel and self.work > engine.it.work_limit):
+        if self.call is None or state.record or heavy(self.work):
             return False
-        for a in arrays:
-            if a._st.write is not None or a._st.reads:
-                return False
+        storages = [a._st for a in arrays]
+        gradient = storages.pop(1)
+        if begin((gradient,), storages):
+            return False
+        if self.ctx.device.async_:
+            self.ctx.device.activate(self.ctx.device_id)
         values = self.params.__dict__
         for n, parse in self.parse.items():
             v = numbers[n]
@@ -125,9 +128,7 @@ class _Bound:
             raise_in_op(e, self.name, self.params, self.ins, owner=self.owner)
         finally:
             self.ins[1] = None
-        for a in arrays:
-            if a is not arrays[1]:
-                a._st.version += 1
+        commit(storages)
         return True
 
 

@@ -1,0 +1,432 @@
+"""The bound call: an operator bound to device, specs and kernel. It checks, begins, runs, commits and is observed in one way everywhere.
+
+Eager dispatch, programs, fused updates and loops use it; what differs is only who supplies the buffers.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import is_not
+from typing import Any, Protocol
+
+import numpy as np
+
+from . import infer, registry
+from .array import Array, Like, Sparse
+from .context import Context
+from .engine import engine
+from .errors import describe, error
+from .kernels import Spec
+from .op import Op
+from .params import Params
+from .transfer import guard_write, overlaps
+
+__all__ = ["BoundCall", "K", "Observer", "conform", "context_k", "densified", "densifies", "eager_call", "listed", "observed", "takes_out", "watch"]
+
+
+class K:
+    """What a body may know of its call.
+
+    Attributes
+    ----------
+    xp : module
+        The device's array namespace.
+    device, ctx
+        Where it runs.
+    is_train : bool
+        Training mode, as captured at the call.
+    wanted : tuple of bool or None
+        Which outputs anyone reads; None means all.
+    key : tuple or None
+        The random key of the call; `rng` gives its numbers.
+    shapes : tuple or None
+        In a program, the inferred shapes of the outputs (a consumer may have decided them); None in eager calls.
+    """
+
+    __slots__ = ("xp", "device", "ctx", "is_train", "wanted", "key", "shapes", "_rng")
+
+    def __init__(self, ctx: Context, is_train: bool, wanted: tuple[bool, ...] | None = None, key: Any = None) -> None:
+        device = ctx.device
+        self.device, self.ctx, self.is_train, self.wanted, self.key = device, ctx, is_train, wanted, key
+        self.xp = device.xp
+        self.shapes: Any = None
+        self._rng: Any = None
+
+    @property
+    def rng(self) -> Any:
+        """The random numbers of this call (:class:`mxcore._core.rng.Rng`): one stream, each draw goes on with it."""
+        if self._rng is None:
+            if self.key is None:
+                raise error(RuntimeError, "k.rng is for operators declared with random=True")
+            self._rng = self.device.rng(self.key, self.ctx.device_id)
+        return self._rng
+
+
+def context_k(ctx: Context, is_train: bool) -> K:
+    """The shared call context of operators without randomness."""
+    k = ctx.k.get(is_train)
+    if k is None:
+        k = ctx.k[is_train] = K(ctx, is_train)
+        engine.it.note(ctx)
+    return k
+
+
+class Observer(Protocol):
+    """Who watches calls: is given a function as it is bound, and returns one that does the same and looks.
+
+    `ctx` is where it runs: of eager calls, which devices of one type share, the first. `node` is the name of a program's node, None in eager
+    calls. `ins` and `outs` are specs; None where the function takes two small arrays or numbers, of which every nanosecond shows.
+    """
+
+    def __call__(self, fn: Callable[..., Any], name: str, ctx: Context, ins: Sequence[Spec] | None, outs: Sequence[Spec] | None,
+                 node: str | None) -> Callable[..., Any]: ...
+
+
+#: Who watches now. It is exchanged whole (:func:`watch`), so that looking costs one load and forgetting is sure.
+observers: tuple[Observer, ...] = ()
+
+
+def watch(*found: Observer) -> None:
+    """Exchange the observers. What eager calls have bound is forgotten; programs look whenever they run."""
+    global observers
+    observers = found
+    registry.forget_calls()
+
+
+def observed(fn: Callable[..., Any], name: str, ctx: Context, ins: Any, outs: Any, node: str | None = None) -> Callable[..., Any]:
+    """A function as everybody who watches wants it bound."""
+    for watcher in observers:
+        fn = watcher(fn, name, ctx, ins, outs, node)
+    return fn
+
+
+class BoundCall:
+    """One operator bound to the specs of its inputs and to the kernel that is best for them on a device.
+
+    Parameters
+    ----------
+    op : Op
+    p : Params
+    ins, specs : sequence of Spec
+        Of inputs and outputs.
+    kernel : tuple
+        What ``registry.kernels.resolve`` gives: function, whether it writes into given arrays, whose it is.
+
+    Attributes
+    ----------
+    mutated : list of Spec
+        Of the new values of inputs that it updates, which follow its outputs.
+    work : float
+        Estimated scalar operations.
+    sync : bool
+        It runs in the caller's thread at once: it keeps a state, or something is known only by running.
+    densify : bool
+        Inputs of other storage types are made dense first.
+    lean : bool
+        One dense output of known shape and no state: the common case, with a short way through `invoke`, by the next four.
+    value : callable
+        ``(k, p, *inputs) -> array``: the output, launched and allocated as the device wants it.
+    shape, dtype, array
+        Of the output, and the class whose arrays tell by their `base` whether somebody shares their memory.
+    """
+
+    __slots__ = ("op", "fn", "out", "owner", "specs", "mutated", "n_out", "n_all", "visible", "work", "sync", "densify", "lean", "value", "shape", "dtype", "array")
+
+    #: So many are kept of one operator.
+    LIMIT = 512
+
+    value: Callable[..., Any]
+    shape: Any
+    dtype: Any
+    array: Any
+
+    def __init__(self, op: Op, p: Params, ins: Sequence[Spec], specs: Sequence[Spec], kernel: tuple[Callable[..., Any], bool, str]) -> None:
+        sig = p._sig
+        self.op, self.specs = op, specs
+        self.fn, self.out, self.owner = kernel
+        self.n_out, self.n_all, self.visible = sig.n_out, sig.n_all, sig.visible
+        self.densify = densifies(op, ins)
+        self.mutated = [Spec(ins[i].shape, ins[i].dtype) if self.densify else ins[i] for i in sig.mutates]
+        self.sync = op.stateful or self.densify or any(s.shape is None or s.stype != "default" for s in (*specs, *self.mutated))
+        self.lean = False
+        self.work = 0.0
+
+    # -- check -------------------------------------------------------------------------------------------------
+    def check(self, outs: Sequence[Any], ctx: Context) -> None:
+        """Refuse arrays given as `out` that do not fit, or must not be written."""
+        name = self.op.name
+        if not self.visible <= len(outs) <= self.n_out:
+            raise error(ValueError, f"operator {name}: {len(outs)} arrays given as out, it has {self.visible} outputs")
+        for o, spec in zip(outs, self.specs):
+            if not isinstance(o, Array):
+                raise error(TypeError, f"operator {name}: out must be an array, got {type(o).__name__}")
+            if o._st.ctx is not ctx:
+                raise error(ValueError, f"operator {name}: out is on {o._st.ctx}, the operator runs on {ctx}")
+            if spec.shape is not None and tuple(o._data.shape) != spec.shape:
+                raise error(ValueError, f"operator {name}: out has shape {tuple(o._data.shape)}, the result {spec.shape}")
+            if o._data.dtype != spec.dtype and self.op.input_slots:  # what has no inputs fills whatever it is given
+                raise error(TypeError, f"operator {name}: out is {o._data.dtype}, the result {spec.dtype}; give an out of that dtype")
+            guard_write(o, f"operator {name} with out=")
+
+    def usable(self, device: Any, sig: Any, outs: Sequence[Any], datas: Sequence[Any], mixed: bool) -> list[Any]:
+        """The given outputs that a kernel may write directly: of the right kind, and not read by it unless declared.
+
+        Of those that overlap one another, the later ones are written afterwards, in their order. `mixed`: different arrays may overlap.
+        """
+        alias = self.op.alias
+        readers: dict[int, list[str]] = {}
+        for d, name in zip(datas, sig.inputs):
+            readers.setdefault(id(d), []).append(name)
+        found: list[Any] = []
+        written: dict[int, Any] = {}
+        for o, spec, name in zip(outs, self.specs, sig.outputs):
+            data = o._data
+            free = not isinstance(data, Sparse) and id(data) not in written and all(alias.get(n) == name for n in readers.get(id(data), ()))
+            if free and mixed:
+                free = not overlaps(device, data, [d for d in (*datas, *written.values()) if d is not data])
+            found.append(data if free and _same(data, spec) else None)
+            written[id(data)] = data
+        return found
+
+    # -- run ---------------------------------------------------------------------------------------------------
+    def run(self, k: K, p: Params, datas: list[Any], given: Sequence[Any] | None = None, share: bool = False, mixed: bool = True) -> tuple[list[Any], Any]:
+        """Run the kernel now.
+
+        Parameters
+        ----------
+        k : K
+        p : Params
+        datas : list
+            The inputs' values.
+        given : sequence, optional
+            Arrays for a kernel that writes; None for those that are to be made.
+        share : bool
+            Results may be views of inputs.
+        mixed : bool
+            Different arrays may overlap.
+
+        Returns
+        -------
+        list, state
+            Outputs followed by mutated values, of declared dtype and shape; what a stateful operator keeps.
+        """
+        mutates, saved = p._sig.mutates, None
+        mixed = bool(mutates) and (mixed or len({*map(id, datas)}) < len(datas))
+        if mixed:  # what lies in memory that it updates is read from a copy
+            updated = [datas[i] for i in mutates]
+            datas = [d.copy() if i not in mutates and not isinstance(d, (Like, Sparse)) and overlaps(k.device, d, updated) else d
+                     for i, d in enumerate(datas)]
+        if self.out:
+            return self._run_out(k, p, datas, given, mutates, mixed)
+        r = self.fn(k, p, *datas)
+        if self.op.stateful:
+            r, saved = r
+        values = listed(r, self.n_all)
+        for i, v in enumerate(values):
+            if v is None:
+                self._none(i, k, p)
+            else:
+                values[i] = conform(k, v, self.specs[i] if i < self.n_out else self.mutated[i - self.n_out], datas, share and self.op.view)
+        return values, saved
+
+    def _run_out(self, k: K, p: Params, datas: list[Any], given: Sequence[Any] | None, mutates: Sequence[int], mixed: bool) -> tuple[list[Any], Any]:
+        empty, index, wanted = k.device.empty, k.ctx.device_id, k.wanted
+        outs: list[Any] = []
+        for i, spec in enumerate(self.specs):
+            place = given[i] if given is not None and i < len(given) else None
+            if place is None and (wanted is None or wanted[i]):
+                place = empty(spec.shape, spec.dtype, index)
+            outs.append(place)
+        if mixed:
+            updated = [datas[i] for i in mutates]
+            for j, i in enumerate(mutates):
+                if overlaps(k.device, datas[i], updated[:j]):
+                    datas[i] = datas[i].copy()  # written back afterwards
+        outs += [datas[i] for i in mutates]
+        before = [*outs]
+        r = self.fn(k, p, outs, *datas)
+        return (outs, r) if self.op.stateful else (kept(outs, before, r), None)
+
+    def _none(self, i: int, k: K, p: Params) -> None:
+        if i < self.visible and (k.wanted is None or k.wanted[i]):
+            raise error(ValueError, f"its body returned None for output '{p._sig.outputs[i]}'")
+
+    # -- bind --------------------------------------------------------------------------------------------------
+    def bind(self, k: K, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
+        """A function without arguments that computes `outs` (its outputs, then what it updates) from `ins`, which may be exchanged in place.
+
+        For dense values of known shapes, and an operator without state. Who calls it has ordered what it reads and writes, and made its
+        device the active one.
+        """
+        chain = getattr(self.op, "fused", None)
+        if chain is not None:
+            compiled = k.device.compile_fused(chain)
+            if compiled is not None:
+                return compiled.bind(outs, ins, [getattr(p, n) for n in chain.scalars])  # type: ignore[no-any-return]
+        if self.out:
+            return _writing(self.fn, k, p, [*outs], ins)
+        direct = self._direct(k, p, ins)
+        if direct is not None:
+            fn, args = direct
+            return partial(fn, *args, out=outs[0])
+        return self._one(k, p, ins, outs[0]) if len(outs) == 1 else self._several(k, p, ins, [*outs])
+
+    def _one(self, k: K, p: Params, ins: Sequence[Any], out: Any) -> Callable[[], Any]:
+        fn, copy, spec = self.fn, k.device.copy, (self.specs[0] if self.n_out else self.mutated[0])
+        dtype, shape = spec.dtype, spec.shape
+
+        def call() -> None:
+            v = fn(k, p, *ins)
+            if v.__class__ is tuple or v.__class__ is list:
+                v, = listed(v, 1)
+            if v.__class__ is not out.__class__ or v.dtype != dtype or v.shape != shape:
+                v = conform(k, v, spec, (), True)
+            copy(v, out)
+
+        return call
+
+    def _several(self, k: K, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
+        fn, copy, specs = self.fn, k.device.copy, [*self.specs, *self.mutated]
+
+        def call() -> None:
+            for i, (v, out, spec) in enumerate(zip(listed(fn(k, p, *ins), len(specs)), outs, specs)):
+                if v is None:
+                    self._none(i, k, p)
+                elif out is not None and v is not out:
+                    copy(conform(k, v, spec, (), True), out)
+
+        return call
+
+    def _direct(self, k: K, p: Params, ins: Sequence[Any]) -> tuple[Any, list[Any]] | None:
+        """The universal function that an elementwise operator is, with its arguments."""
+        op = self.op
+        if op.direct is None or self.fn is not op.body:
+            return None
+        name, _, order = op.direct.partition(":")
+        fn, dtype = getattr(k.xp, name, None), self.specs[0].dtype
+        if not takes_out(fn) or dtype.kind == "b" or order == "float" and dtype.kind != "f" or any(v.dtype != dtype for v in ins):
+            return None
+        args = list(ins)
+        if "scalar" in op.params:
+            if dtype.kind != "f":
+                return None
+            args.insert(0 if order == "swap" else 1, k.xp.asarray(p.scalar, dtype=dtype))  # type: ignore[attr-defined]
+        one = np.ones((1,), dtype)
+        with np.errstate(all="ignore"):
+            if getattr(np, name)(*[one] * len(args)).dtype != dtype:
+                return None  # comparisons give bool
+        return fn, args
+
+
+def eager_call(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> BoundCall:
+    """Infer, resolve and bind; raises errors that name operator, inputs and device."""
+    sig = op.signature(p)
+    if densifies(op, ins):
+        given, ins = ins, [Spec(s.shape, s.dtype) for s in ins]
+    else:
+        given = ins
+    _, shapes = infer.op_shapes(op, p, [s.shape for s in ins])
+    _, dtypes = infer.op_dtypes(op, p, [s.dtype for s in ins])
+    stypes = infer.op_stypes(op, p, [s.stype for s in ins])
+    if any(t is None for t in dtypes):
+        raise error(TypeError, f"operator {op.name}: the dtype of its output cannot be inferred from {describe(sig.inputs, ins)}")
+    specs = [Spec(s if infer.known(s) else None, t, st) for s, t, st in zip(shapes, dtypes, stypes)]
+    kernel = registry.kernels.resolve(op, device, p, list(ins))
+    call = BoundCall(op, p, given, specs, kernel)
+    if call.out and not op.stateful and any(s.shape is None for s in specs):
+        raise error(ValueError, f"operator {op.name}: a kernel with out=True needs known output shapes")
+    call.fn = observed(call.fn, op.name, Context(device.type, 0), ins, specs)
+    call.work = infer.op_cost(op, p, ins, specs)
+    call.lean = not (call.sync or sig.random) and call.n_all == call.n_out == 1
+    if call.lean:
+        call.shape, call.dtype, call.array = specs[0].shape, specs[0].dtype, device.array_type
+        call.value = _value(call, device)
+    return call
+
+
+def _value(call: BoundCall, device: Any) -> Callable[..., Any]:
+    """The function of the short way: allocates for kernels that write, makes the device of a queue the active one."""
+    fn, shape, dtype, empty, activate = call.fn, call.shape, call.dtype, device.empty, device.activate
+
+    def made(k: K, p: Params, *datas: Any) -> Any:
+        out = empty(shape, dtype, k.ctx.device_id)
+        outs = [out]
+        r = fn(k, p, outs, *datas)
+        if r is not None or len(outs) != 1 or outs[0] is not out:
+            kept(outs, [out], r)
+        return out
+
+    value = made if call.out else fn
+    if not device.async_:
+        return value
+
+    def launched(k: K, p: Params, *datas: Any) -> Any:
+        activate(k.ctx.device_id)
+        return value(k, p, *datas)
+
+    return launched
+
+
+def densifies(op: Op, ins: Sequence[Spec]) -> bool:
+    """Whether an operator that knows dense values only meets others."""
+    return op.storage_rule is None and any(s.stype != "default" for s in ins)
+
+
+def _writing(fn: Any, k: Any, p: Any, before: list[Any], ins: Sequence[Any]) -> Callable[[], Any]:
+    def call() -> None:
+        outs = [*before]
+        r = fn(k, p, outs, *ins)
+        if r is not None or any(map(is_not, outs, before)) or len(outs) != len(before):
+            kept(outs, before, r)
+
+    return call
+
+
+def _same(data: Any, spec: Spec) -> bool:
+    # A kernel that writes gets whole arrays: it may look at them in another shape.
+    return bool(data.shape == spec.shape and data.dtype == spec.dtype and getattr(getattr(data, "flags", None), "c_contiguous", True))
+
+
+def takes_out(fn: Any) -> bool:
+    """Whether an array function is a universal one, which can write into a given array."""
+    return hasattr(fn, "nin") and hasattr(fn, "nout")
+
+
+def listed(r: Any, n: int) -> list[Any]:
+    """What a body returned, as the list of the `n` values that are declared."""
+    values = list(r) if isinstance(r, (tuple, list)) else [r]
+    if len(values) != n:
+        raise error(ValueError, f"its body returned {len(values)} values; {n} are declared")
+    return values
+
+
+def kept(outs: list[Any], before: list[Any], r: Any) -> list[Any]:
+    """The arrays that a kernel with ``out=True`` was given, unless it replaced one or returned another."""
+    if [*map(id, outs)] != [*map(id, before)] or r is not None and not {*map(id, r if isinstance(r, (tuple, list)) else [r])} <= {*map(id, before)}:
+        raise error(TypeError, "it replaced an array of `outs` or returned one, which would be lost; with out=True it writes into them: outs[0][...] = …")
+    return outs
+
+
+def densified(k: K, datas: list[Any]) -> list[Any]:
+    """The values with sparse ones made dense, for operators that know dense ones only."""
+    return [d.todense(k.xp) if getattr(d, "stype", "default") != "default" else d for d in datas]
+
+
+def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
+    """A body's result as declared: dtype cast, scalars given their shape, memory of its own."""
+    if spec.stype != "default":
+        return v
+    dtype = getattr(v, "dtype", None)
+    if isinstance(v, (np.generic, float, int)):
+        v = k.xp.asarray(v, dtype=spec.dtype)
+        return v.reshape(spec.shape) if spec.shape else v
+    if dtype is None or isinstance(v, Array) or getattr(dtype, "kind", "f") in "cmMOSU":
+        raise error(TypeError, f"its body returned a {type(v).__name__}{f' of {dtype}' if dtype else ''}; an array of k.xp is needed, of {spec.dtype}")
+    if dtype != spec.dtype:
+        v = v.astype(spec.dtype)
+    if spec.shape is not None and v.shape != spec.shape:
+        if v.ndim == 0 and spec.size == 1:
+            v = v.reshape(spec.shape)
+        else:
+            raise error(ValueError, f"its body returned shape {tuple(v.shape)}; {spec.shape} is declared")
+    return v.copy() if not share and overlaps(k.device, v, datas) else v

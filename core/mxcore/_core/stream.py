@@ -1,0 +1,67 @@
+"""What has to wait for what: every piece of work begins here with what it reads and writes, and ends with its writes counted."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from .array import Storage
+from .context import Context
+from .engine import engine
+
+__all__ = ["begin", "commit", "heavy", "ordered"]
+
+
+def begin(reads: Sequence[Storage], writes: Sequence[Storage], now: bool = False) -> bool:
+    """Whether work must wait on a worker because something it reads or writes is pending; if it is done `now`, wait here and raise what failed."""
+    for st in reads:
+        if st.write is not None:
+            break
+    else:
+        for st in writes:
+            if st.write is not None or st.reads:
+                break
+        else:
+            return False
+    if now:
+        for st in reads:
+            st.wait()
+        for st in writes:
+            st.wait_free()
+    return not now
+
+
+def heavy(work: float) -> bool:
+    """Whether so much work is better done by a worker: more than one context is in use, so that it overlaps with something."""
+    it = engine.it
+    return bool(it.parallel and work > it.work_limit)
+
+
+def commit(writes: Iterable[Storage]) -> None:
+    """Count a write to each storage: the tape compares the counts."""
+    for st in writes:
+        st.version += 1
+
+
+def ordered(ctx: Context, fn: Callable[..., Any], args: tuple[Any, ...], reads: Sequence[Storage], writes: Sequence[Storage], name: str, now: bool = False) -> None:
+    """Call ``fn(*args)`` once what it reads and writes is free: here if it is, or is waited for, else on the worker of `ctx`.
+
+    Parameters
+    ----------
+    ctx : Context
+    fn : callable
+    args : tuple
+    reads, writes : sequence of Storage
+    name : str
+        What errors call it.
+    now : bool
+        Do it before returning, as devices with a queue of their own always do: it is launched by the caller.
+    """
+    device = ctx._device or ctx.device
+    if begin(reads, writes, now or device.async_):
+        engine.it.push(ctx, lambda: fn(*args), reads, writes, name)
+    else:
+        if device.async_:
+            device.activate(ctx.device_id)
+        fn(*args)
+    for st in writes:
+        st.version += 1
