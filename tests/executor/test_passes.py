@@ -17,7 +17,7 @@ def fuse_all(monkeypatch):
     """Small arrays are fused too."""
     from mxcore.executor import compile as module
 
-    monkeypatch.setattr(module, "FUSE_FROM", 0)
+    monkeypatch.setattr(type(mx.cpu().device), "fused_from", 0)
     module._cache.clear()
     yield
     module._cache.clear()

@@ -45,6 +45,18 @@ class Storage:
         for task in list(self.reads or ()):
             task.finished()
 
+    def order(self, write: bool = False) -> None:
+        """As `wait`, or `wait_free` for a `write`, for work on the queue of its device: what is launched there already, the queue waits for."""
+        for task in (self.write, *(self.reads or ())) if write else (self.write,):
+            if task is None or task.done.is_set() and task.error is None:
+                continue
+            if task.event is not None and task.ctx.device is self.ctx.device:
+                self.ctx.device.wait(self.ctx.device_id, task.event)
+            elif task is self.write:
+                task.wait()
+            else:
+                task.finished()
+
 
 class Array:
     """An array on a device: a view (`_data`) over a storage (`_st`), with a place on the tape (`_entry`) or none.
@@ -79,7 +91,11 @@ class Array:
 
     def wait_to_read(self) -> None:
         """Block until the array holds its value; raises what failed in computing it."""
-        self._st.wait()
+        st = self._st
+        st.wait()
+        device = st.ctx._device
+        if device is not None and device.async_:
+            device.wait_for(self._data, st.ctx.device_id)
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """Copy to a NumPy array, after waiting for the value."""

@@ -21,7 +21,7 @@ from .op import Op
 from .params import Params
 from .transfer import guard_write, overlaps
 
-__all__ = ["BoundCall", "K", "Observer", "conform", "context_k", "densified", "densifies", "eager_call", "listed", "observed", "takes_out", "watch"]
+__all__ = ["BoundCall", "K", "Observer", "conform", "context_k", "densified", "densifies", "eager_call", "ended", "listed", "observed", "takes_out", "watch"]
 
 
 class K:
@@ -335,12 +335,28 @@ def eager_call(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> BoundCall
     call = BoundCall(op, p, given, specs, kernel)
     if call.out and not op.stateful and any(s.shape is None for s in specs):
         raise error(ValueError, f"operator {op.name}: a kernel with out=True needs known output shapes")
+    if engine.it.naive:
+        call.fn = ended(call.fn, Context(device.type, 0))
     call.fn = observed(call.fn, op.name, Context(device.type, 0), ins, specs)
     call.work = infer.op_cost(op, p, ins, specs)
     call.lean = not (call.sync or sig.random) and call.n_all == call.n_out == 1
     if call.lean:
         call.shape, call.dtype, call.array = specs[0].shape, specs[0].dtype, device.array_type
         call.value = _value(call, device)
+    return call
+
+
+def ended(fn: Callable[..., Any], ctx: Context) -> Callable[..., Any]:
+    """A function, or a body whose `k` tells the index, that ends with the queue of its device."""
+    device = ctx.device
+    if not device.async_:
+        return fn
+
+    def call(*args: Any) -> Any:
+        r = fn(*args)
+        device.synchronize(args[0].ctx.device_id if args and args[0].__class__ is K else ctx.device_id)
+        return r
+
     return call
 
 

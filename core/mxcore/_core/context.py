@@ -99,6 +99,12 @@ class Context(metaclass=_Outermost):
             self._device = device
         return self._device  # type: ignore[no-any-return]
 
+    def activate(self) -> None:
+        """Make it what the calling thread allocates and computes on, if its device has a queue of its own."""
+        device = self._device or self.device
+        if device.async_:
+            device.activate(self.device_id)
+
     @property
     def device_typeid(self) -> int:
         """MXNet's number of the device type (1 cpu, 2 gpu, 3 cpu_pinned, 5 cpu_shared; plugins choose theirs)."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numpy import ndarray
+
 from . import call as calls
 from . import registry, tape
 from .array import Array, Like, Storage, faces, fresh
@@ -17,7 +19,7 @@ from .op import Op
 from .params import Params
 from .rng import next_key
 from .state import state
-from .stream import begin, commit, heavy, ordered
+from .stream import across, begin, commit, heavy, ordered
 from .transfer import apart, check_writable, store
 
 __all__ = ["call", "invoke", "parse_ctx", "to_context"]
@@ -176,8 +178,7 @@ def _targets(bound: BoundCall, inputs: Sequence[Any], p: Params, out: Any, devic
 def _run(bound: BoundCall, k: K, p: Params, inputs: Sequence[Any], outs: list[Any] | None, view: bool, mixed: bool) -> tuple[list[Any], Any]:
     """Run here; returns the values and the state."""
     device, datas = k.device, [x._data for x in inputs]
-    if device.async_:
-        device.activate(k.ctx.device_id)
+    k.ctx.activate()
     given = bound.usable(device, p._sig, outs, datas, mixed) if outs is not None and bound.out else None
     if bound.densify:
         datas = densified(k, datas)
@@ -252,11 +253,21 @@ def to_context(x: Array, ctx: Context) -> Array:
         moved = [device.from_host(home.to_host(part), ctx.device_id) for part in a.parts]
         out = x.__class__(a.with_parts(*moved), out_st)
     elif home is device:
-        if device.async_:
-            device.activate(ctx.device_id)
         data = device.empty(tuple(a.shape), a.dtype, ctx.device_id)
         out = x.dense(data, out_st)
-        ordered(ctx, device.copy, (a, data), (src,), (out_st,), "copy")
+        ordered(ctx, across, (device, a, src.ctx.device_id, data, ctx.device_id), (src,), (out_st,), "copy")
+    elif isinstance(a, ndarray) and device.transfers:
+        data = device.empty(a.shape, a.dtype, ctx.device_id)
+        out = x.dense(data, out_st)
+        if begin((src,), ()):
+            engine.it.push(ctx, lambda: device.send(a, data), (src,), (out_st,), "copy")
+        else:
+            engine.it.launched(ctx, device.send(a, data), (src,), (out_st,), "copy")
+    elif home.transfers and not device.async_:
+        data = device.empty(tuple(a.shape), a.dtype, ctx.device_id)
+        out = x.dense(data, out_st)
+        src.order()
+        engine.it.launched(src.ctx, home.fetch(a, data), (src,), (out_st,), "copy")
     else:  # two types of device meet in the host's memory, on the user's word
         src.wait()
         out = x.dense(device.from_host(home.to_host(a), ctx.device_id), out_st)

@@ -2,20 +2,26 @@
 
 An operator is *pushed* only if something it reads or writes is pending, or if it is heavy and more than one context is
 in use; everything else runs inline in the caller. A task that fails poisons what it writes, never the engine.
+A transfer of a device with a queue of its own is done when its event is reached: until then it is *launched*, and the device's queues can wait
+for it without the host.
 """
 from __future__ import annotations
 
+import itertools
 import os
 import queue
 import threading
 import types
 import weakref
 from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from typing import Any
 
 from . import rng
 from .array import Storage
 from .context import Context
 from .errors import error
+from .state import state
 
 __all__ = ["Task", "Engine", "NaiveEngine", "ThreadedEnginePerDevice", "engine"]
 
@@ -23,11 +29,15 @@ __all__ = ["Task", "Engine", "NaiveEngine", "ThreadedEnginePerDevice", "engine"]
 class Task:
     """Work pushed to the engine: done when `done` is set; `error` is what failed in it or before it."""
 
-    __slots__ = ("fn", "ctx", "reads", "writes", "sources", "waiting", "dependents", "error", "done", "name", "seen")
+    __slots__ = ("fn", "ctx", "reads", "writes", "sources", "waiting", "dependents", "error", "done", "name", "seen", "rank", "event")
 
-    def __init__(self, fn: Callable[[], None], ctx: Context, reads: tuple[Storage, ...], writes: tuple[Storage, ...], name: str) -> None:
-        self.fn: Callable[[], None] | None = fn
+    def __init__(self, fn: Callable[[], Any] | None, ctx: Context, reads: tuple[Storage, ...], writes: tuple[Storage, ...], name: str) -> None:
+        self.fn = fn
         self.ctx, self.reads, self.writes, self.name = ctx, reads, writes, name
+        #: What a worker does first: the highest priority, then what was pushed first.
+        self.rank = -state.priority, next(_serial)
+        #: The device's event that ends it, once it is launched.
+        self.event: Any = None
         self.sources: list[Task] = []
         self.waiting = 0
         self.dependents: list[Task] = []
@@ -51,6 +61,27 @@ class Task:
 
 
 _worker = threading.local()
+_serial = itertools.count()
+
+
+class _Lane:
+    """What is ready for one worker: the highest priority first, then what was pushed first.
+
+    A finalizer may enter a task in the midst of the entering of another by the same thread, so there is no lock; comparing tuples of numbers
+    runs no Python code.
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Task]] = []
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def put(self, task: Task) -> None:
+        heappush(self._heap, (*task.rank, task))
+        self._bell.put(None)
+
+    def get(self) -> Task:
+        self._bell.get()
+        return heappop(self._heap)[-1]
 
 
 class Engine:
@@ -62,10 +93,13 @@ class Engine:
         Estimated scalar operations (about nanoseconds) from which an operator may go to a worker.
     parallel : bool
         Whether heavy operators are pushed: more than one context is in use.
+    naive : bool
+        Whether every operator ends before the next begins, on devices with a queue of their own too, so that errors name theirs.
     """
 
     work_limit = 1e6
     parallel = False
+    naive = False
 
     def __init__(self) -> None:
         self.contexts: set[Context] = set()
@@ -77,6 +111,10 @@ class Engine:
     def push(self, ctx: Context, fn: Callable[[], None], reads: Iterable[Storage], writes: Iterable[Storage], name: str = "task") -> None:
         raise NotImplementedError("an engine must define push()")
 
+    def launched(self, ctx: Context, event: Any, reads: Iterable[Storage], writes: Iterable[Storage], name: str) -> None:
+        """Hear that a device has begun work that is done at an event."""
+        raise NotImplementedError("an engine must define launched()")
+
     def wait_all(self) -> None:
         """Wait for all work on all contexts; raise the first failure nobody has seen."""
         for ctx in list(self.contexts):
@@ -87,10 +125,17 @@ class Engine:
 class NaiveEngine(Engine):
     """Runs everything at once in the caller's thread."""
 
+    naive = True
+
     def push(self, ctx: Context, fn: Callable[[], None], reads: Iterable[Storage], writes: Iterable[Storage], name: str = "task") -> None:
         for st in reads:
             st.wait()
-        fn()
+        event = fn()
+        if event is not None:
+            ctx.device.finish(event)
+
+    def launched(self, ctx: Context, event: Any, reads: Iterable[Storage], writes: Iterable[Storage], name: str) -> None:
+        ctx.device.finish(event)
 
 
 class ThreadedEnginePerDevice(Engine):
@@ -100,7 +145,7 @@ class ThreadedEnginePerDevice(Engine):
         super().__init__()
         # The garbage collector may run a finalizer that pushes in the midst of `push` or `_run` of the same thread.
         self._lock = threading.RLock()
-        self._queues: dict[Context, queue.SimpleQueue[Task | None]] = {}
+        self._queues: dict[Any, _Lane] = {}
         self._open: weakref.WeakSet[Task] | set[Task] = set()
         self._failed: list[Task] = []
 
@@ -112,6 +157,18 @@ class ThreadedEnginePerDevice(Engine):
         writes = tuple(dict.fromkeys(writes))
         reads = tuple(st for st in dict.fromkeys(reads) if st not in writes) + tuple(st for st in dict.fromkeys(reads) if st in writes)
         task = Task(fn, ctx, reads, writes, name)
+        if self._enter(task):
+            self._queue(ctx).put(task)
+
+    def launched(self, ctx: Context, event: Any, reads: Iterable[Storage], writes: Iterable[Storage], name: str) -> None:
+        task = Task(None, ctx, tuple(reads), tuple(writes), name)
+        task.event = event
+        self._enter(task)
+        self._queue(ctx, self._land).put(task)
+
+    def _enter(self, task: Task) -> bool:
+        """Make a task known to what it reads and writes; tells whether it waits for nothing."""
+        reads, writes = task.reads, task.writes
         with self._lock:
             before: dict[Task, None] = {}
             for st in reads:
@@ -135,30 +192,29 @@ class ThreadedEnginePerDevice(Engine):
             for st in writes:
                 st.write, st.reads = task, None
             self._open.add(task)
-            ready = task.waiting == 0
-        if ready:
-            self._queue(ctx).put(task)
+            return task.waiting == 0
 
-    def _queue(self, ctx: Context) -> queue.SimpleQueue[Task | None]:
-        q = self._queues.get(ctx)
+    def _queue(self, ctx: Context, run: Callable[[Task], None] | None = None) -> _Lane:
+        """The queue of a worker that runs tasks of a context, or sees those end that were launched."""
+        run = run or self._run
+        key = ctx, run.__name__
+        q = self._queues.get(key)
         if q is None:
             with self._lock:
-                q = self._queues.get(ctx)
+                q = self._queues.get(key)
                 if q is None:
                     if not self._queues and hasattr(os, "register_at_fork"):
                         # With the first worker: before a fork, this comes before what plugins do, who may stop what workers need.
                         os.register_at_fork(before=self.drain)
-                    q = self._queues[ctx] = queue.SimpleQueue()
-                    threading.Thread(target=self._work, args=(ctx, q), name=f"mxcore-{ctx}", daemon=True).start()
+                    q = self._queues[key] = _Lane()
+                    threading.Thread(target=self._work, args=(ctx, q, run), name=f"mxcore-{ctx}", daemon=True).start()
         return q
 
-    def _work(self, ctx: Context, q: queue.SimpleQueue[Task | None]) -> None:
+    def _work(self, ctx: Context, q: _Lane, run: Callable[[Task], None]) -> None:
         _worker.ctx = ctx
         while True:
             task = q.get()
-            if task is None:
-                return
-            self._run(task)
+            run(task)
             del task
 
     def _run(self, task: Task) -> None:
@@ -170,10 +226,25 @@ class ThreadedEnginePerDevice(Engine):
             try:
                 task.ctx.device.activate(task.ctx.device_id)
                 assert task.fn is not None
-                task.fn()
+                task.event = task.fn()
             except BaseException as e:
                 task.error = e
         task.fn = None
+        if task.event is not None:
+            self._queue(task.ctx, self._land).put(task)
+        else:
+            self._done(task)
+
+    def _land(self, task: Task) -> None:
+        """See the end of a task that was launched."""
+        try:
+            task.ctx.device.finish(task.event)
+        except BaseException as e:
+            task.error = e
+        self._done(task)
+
+    def _done(self, task: Task) -> None:
+        """Let go what waits for a task; what it failed to write stays as it is."""
         task.sources = []
         with self._lock:
             for st in task.writes:

@@ -24,6 +24,8 @@ class ThreadState(threading.local):
         The attributes of the running thread; where several are needed, one look at it is cheaper than one for each.
     keys : list
         Random keys to take before new ones are drawn: those of a calculation that is repeated.
+    priority : int
+        Of what is pushed: of what waits for one worker, the highest runs first.
     extra : dict
         Seats for the faces: name managers, attribute scopes, profiler scopes.
     """
@@ -31,6 +33,7 @@ class ThreadState(threading.local):
     def __init__(self) -> None:
         self.record = self.train = self.np_shape = False
         self.ctx: list[Any] = []
+        self.priority = 0
         self.keys: list[Any] = []
         self.extra: dict[str, Any] = {}
 

@@ -8,7 +8,7 @@ from .array import Storage
 from .context import Context
 from .engine import engine
 
-__all__ = ["begin", "commit", "heavy", "ordered"]
+__all__ = ["across", "begin", "commit", "heavy", "ordered"]
 
 
 def begin(reads: Sequence[Storage], writes: Sequence[Storage], now: bool = False) -> bool:
@@ -24,9 +24,9 @@ def begin(reads: Sequence[Storage], writes: Sequence[Storage], now: bool = False
             return False
     if now:
         for st in reads:
-            st.wait()
+            st.order()
         for st in writes:
-            st.wait_free()
+            st.order(True)
     return not now
 
 
@@ -40,6 +40,18 @@ def commit(writes: Iterable[Storage]) -> None:
     """Count a write to each storage: the tape compares the counts."""
     for st in writes:
         st.version += 1
+
+
+def across(device: Any, a: Any, source: int, dst: Any, index: int) -> None:
+    """Copy from one index of a device to another: queues of their own wait for each other, the caller for neither."""
+    if not device.async_:
+        return device.copy(a, dst)  # type: ignore[no-any-return]
+    if source != index:
+        device.wait(index, device.record(source))
+    device.activate(index)
+    device.copy(a, dst)
+    if source != index:  # its memory may be written, or given to others, from then on
+        device.wait(source, device.record(index))
 
 
 def ordered(ctx: Context, fn: Callable[..., Any], args: tuple[Any, ...], reads: Sequence[Storage], writes: Sequence[Storage], name: str, now: bool = False) -> None:
@@ -56,12 +68,13 @@ def ordered(ctx: Context, fn: Callable[..., Any], args: tuple[Any, ...], reads: 
     now : bool
         Do it before returning, as devices with a queue of their own always do: it is launched by the caller.
     """
-    device = ctx._device or ctx.device
-    if begin(reads, writes, now or device.async_):
-        engine.it.push(ctx, lambda: fn(*args), reads, writes, name)
+    if begin(reads, writes, now or (ctx._device or ctx.device).async_):
+        def work() -> None:
+            fn(*args)
+
+        engine.it.push(ctx, work, reads, writes, name)
     else:
-        if device.async_:
-            device.activate(ctx.device_id)
+        ctx.activate()
         fn(*args)
     for st in writes:
         st.version += 1

@@ -22,7 +22,6 @@ from .gradplan import GradPlan, higher_of, plan_of
 from .op import Op
 from .params import Params
 from .state import state
-from .stream import commit
 
 __all__ = ["Leaf", "TapeNode", "record", "mark", "backward", "differentiable"]
 
@@ -210,7 +209,7 @@ def _ones(h: Array) -> Array:
     key = (ctx, d.shape, d.dtype, h.dense)
     g = _ONES.get(key)
     if g is None:
-        g = h.dense(ctx.device.xp.ones(d.shape, d.dtype), Storage(ctx))
+        g = h.dense(ctx.device.full(d.shape, 1, d.dtype, ctx.device_id), Storage(ctx))
         if g._data.size == 1:
             _ONES[key] = g
     return g
@@ -429,7 +428,9 @@ def _write(leaf: Leaf, grads: dict[Leaf, Any]) -> None:
         if alone and device.owns(x) and device.owns(y):
             grad._data = x
         else:
+            if device.async_:
+                device.activate(b.ctx.device_id)
             device.copy(x, y)
-        commit((b,))
+        b.version += 1
         return
     transfer.assign(grad, g if grad.stype in (g.stype, "default") else frontend.eager.cast_storage(g, stype=grad.stype))

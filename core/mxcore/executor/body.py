@@ -268,7 +268,7 @@ class CompiledSteps:
         found = self._grads.get((head, -1))
         if found is None:
             spec = self.specs[head]
-            found = self._grads[head, -1] = self.body.ctx.device.xp.zeros(spec.shape, spec.dtype)
+            found = self._grads[head, -1] = self.body.ctx.device.full(spec.shape, 0, spec.dtype, self.body.ctx.device_id)
         return found
 
 

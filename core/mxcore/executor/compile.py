@@ -41,9 +41,6 @@ class Compiled:
 
 _LIMIT = 64
 _cache = Recent(_LIMIT)
-#: Elements from which operators are fused. A fused call saves about a microsecond for each of its parts, and compiling a new
-#: chain takes some tenths of a second: over small arrays that never comes back.
-FUSE_FROM = 1024
 registry.on_change.append(_cache.clear)
 
 
@@ -118,7 +115,7 @@ def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt
     if wrt is not None and "mirror" in passes:
         graph = mirror(graph, settings.mirror_all)
     if "fuse" in passes:
-        graph = fuse(graph, ctx.device, FUSE_FROM)
+        graph = fuse(graph, ctx.device, ctx.device.fused_from)
     program = Program(graph, ctx, is_train, n_first, frozenset(added), share="plan" in passes and not monitored)
     return Compiled(program, head_grads, found)
 

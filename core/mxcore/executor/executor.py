@@ -322,7 +322,7 @@ class Executor:
     @staticmethod
     def _dense_place(spec: Any, ctx: Context) -> Any:
         """Zeros where a dense gradient arrives that belongs into a sparse array; None for a sparse one."""
-        return ctx.device.xp.zeros(spec.shape, spec.dtype) if fixed(spec) else None
+        return ctx.device.full(spec.shape, 0, spec.dtype, ctx.device_id) if fixed(spec) else None
 
     @staticmethod
     def _store_gradient(target: Any, value: Any, req: str) -> None:
@@ -332,7 +332,7 @@ class Executor:
             if req == "write":
                 # An operator would be handed to the engine, maybe to the very worker that runs this.
                 dense = target.stype == "default"
-                nothing = ctx.device.xp.zeros(target.shape, data.dtype) if dense else zeros(target.stype, target.shape, ctx, data.dtype)._data
+                nothing = ctx.device.full(target.shape, 0, data.dtype, ctx.device_id) if dense else zeros(target.stype, target.shape, ctx, data.dtype)._data
                 transfer.store(ctx.device, nothing, target)
             return
         if req == "add":
@@ -453,7 +453,7 @@ class Executor:
         for name, slot, step in rows:
             value = instance.env[slot]
             if part and step.op is watch.probe:  # nothing flows there
-                value = step.ctx.device.xp.zeros(value.shape, value.dtype)
+                value = step.ctx.device.full(value.shape, 0, value.dtype, step.ctx.device_id)
             if value is not None:  # the next run writes to it again, and the callback may keep what it gets
                 self._monitor(name, transfer.wrap(value.copy() if getattr(value, "stype", "default") == "default" else value, step.ctx))
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from .._core import call as calls
 from .._core import rng, transfer
-from .._core.call import K, densified, listed, takes_out
+from .._core.call import K, densified, ended, listed, takes_out
+from .._core.engine import engine
 from .._core.errors import error, raise_in_op
 from .._core.graph import Node
 from .mirror import MIRRORED
@@ -52,8 +53,6 @@ class Instance:
             ctx, dtype = where
             block = None if blocks is None else blocks.get(where)
             if block is None or block.shape[0] < n:
-                if ctx.device.async_:
-                    ctx.device.activate(ctx.device_id)
                 block = self._room(ctx, n, dtype)
             self.blocks[where] = block
         for slot, (where, first) in program.places.items():
@@ -134,6 +133,7 @@ class Instance:
             t = heapq.heappop(queue)
             step, old = program.steps[t], self._calls[t]
             before = env[step.outs[0]] if step.view else None
+            step.ctx.activate()
             try:
                 new = self._calls[t] = self._build(t, step)
             except Exception as e:
@@ -149,7 +149,7 @@ class Instance:
             if (old is None) != (new is None):
                 moved = True
             elif new is not None:
-                self._parts[part][self._place[t]] = new
+                self._parts[part][self._place[t]] = ended(new, step.ctx) if engine.it.naive else new
         dirty[part].clear()
         if moved:
             self._collect(part)
@@ -171,7 +171,7 @@ class Instance:
     def _collect(self, part: int) -> None:
         """The calls of a part, without the steps that vanished."""
         split, n = self.program.split, len(self._calls)
-        calls: list[Call] = []
+        todo: list[Call] = []
         where: list[int] = []
         ctx = None
         for t in range(split, n) if part else range(split):
@@ -180,13 +180,13 @@ class Instance:
                 continue
             here = self.program.steps[t].ctx
             if here is not ctx and here.device.async_:
-                calls.append(partial(here.device.activate, here.device_id))
+                todo.append(partial(here.device.activate, here.device_id))
                 where.append(t)
             ctx = here
-            self._place[t] = len(calls)
-            calls.append(call)
+            self._place[t] = len(todo)
+            todo.append(ended(call, here) if engine.it.naive else call)
             where.append(t)
-        self._parts[part], self._where[part] = calls, where
+        self._parts[part], self._where[part] = todo, where
 
     def _build(self, t: int, step: Step) -> Call | None:
         """The call of one step; None if binding did all that there is to do."""

@@ -39,8 +39,7 @@ def launch(program: Program, part: int, ctx: Context, work: Callable[[str], None
         where = f", called at {user_line()}"
         engine.it.push(ctx, lambda: work(where), reads, writes, "program")
         return
-    if ctx.device.async_:
-        ctx.device.activate(ctx.device_id)
+    ctx.activate()
     mode = state.__dict__
     was = mode["record"], mode["train"]
     mode["record"], mode["train"] = False, was[1] if train is None else train

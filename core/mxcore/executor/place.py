@@ -8,6 +8,7 @@ from .._core.context import Context
 from .._core.graph import Graph, Node
 from .._core.op import Op
 from .._core.params import Any_
+from .._core.stream import across
 from ..rewriting import rewrite
 
 __all__ = ["beside", "context_of", "group_context", "group_of", "place"]
@@ -17,7 +18,7 @@ def _bind_crossing(data: Any, source: Context, out: Any, ctx: Context) -> Callab
     """The call that copies between two contexts; two kinds of device meet in the host's memory."""
     here, there = source.device, ctx.device
     if here is there:
-        return lambda: there.copy(data, out)
+        return lambda: across(there, data, source.device_id, out, ctx.device_id)
     return lambda: there.copy(there.from_host(here.to_host(data), ctx.device_id), out)
 
 

@@ -173,6 +173,7 @@ def _index_arrays(x: Any, items: tuple[Any, ...]) -> tuple[tuple[Any, ...], list
             elif k._st.ctx is not ctx:
                 k = k.as_in_context(ctx)  # type: ignore[attr-defined]
             if k._data.dtype.kind == "b":
+                ctx.activate()
                 for part in ctx.device.xp.nonzero(_ready(k)):
                     pattern.append(("a", len(arrays)))
                     arrays.append(x.dense(part, Storage(ctx)))
@@ -212,6 +213,7 @@ def set_item(x: Any, key: Any, value: Any) -> None:
         for a in arrays:
             a._st.wait()
         st.wait_free()
+        st.ctx.activate()
         where = tuple(slice(*k[1:]) if isinstance(k, tuple) and k[0] == "s" else
                       _as_index(arrays[k[1]]._data) if isinstance(k, tuple) else k for k in pattern)
         if isinstance(value, Array):
@@ -222,6 +224,7 @@ def set_item(x: Any, key: Any, value: Any) -> None:
             v = value
         else:
             v = st.ctx.device.from_host(np.asarray(value, dtype=x._data.dtype), st.ctx.device_id)
+        st.ctx.activate()  # the value may have been elsewhere
         try:
             x._data[where] = v
         except (ValueError, IndexError) as e:
@@ -242,7 +245,7 @@ def _write_sparse(x: Any, value: Any) -> None:
         elif x.stype == "csr":
             raise error(ValueError, "a csr array cannot be filled with a number other than 0; it would have no zeros left")
         else:
-            value = x.dense(ctx.device.xp.full(x.shape, value, dtype), Storage(ctx))
+            value = x.dense(ctx.device.full(x.shape, value, dtype, ctx.device_id), Storage(ctx))
     elif not isinstance(value, Array):
         value = x.dense(ctx.device.from_host(np.asarray(value, dtype), ctx.device_id), Storage(ctx))
     if value.shape != x.shape:
@@ -300,6 +303,7 @@ def write(x: Any, value: Any, whole: bool = True) -> None:
         value = value.tostype("default")
     src = value._data
     if src.shape != dst.shape:
+        ctx.activate()
         try:
             src = ctx.device.xp.broadcast_to(src.reshape(_squeeze(src.shape, dst.shape)), dst.shape)
         except ValueError:

@@ -368,10 +368,8 @@ class NDArray(Array):
 
         stype = stype or self.stype
         if stype == "default":
-            xp = self._st.ctx.device.xp
-            if self._st.ctx.device.async_:
-                self._st.ctx.device.activate(self._st.ctx.device_id)
-            grad = self.dense(xp.zeros(self.shape, self._data.dtype), Storage(self._st.ctx))
+            ctx = self._st.ctx
+            grad = self.dense(ctx.device.full(self.shape, 0, self._data.dtype, ctx.device_id), Storage(ctx))
         else:
             grad = zeros(self.shape, ctx=self.context, dtype=self._data.dtype, stype=stype)
         tape.mark(self, grad, grad_req)

@@ -10,6 +10,7 @@ from .._core import registry, tape
 from .._core.arith import COMPARISONS, OPERATORS
 from .._core.array import Array, fresh
 from .._core.call import observed
+from .._core.engine import engine
 from .._core.errors import REFERENCE, error
 from .._core.op import Op
 from .._core.state import state
@@ -25,8 +26,9 @@ _FAST_NUMBERS = (float, int)
 def _learn(ctx: Any, op: Any, dtype: Any, p: Any, bound: Any, two: bool) -> None:
     """Enter (function, op, params) for an operator whose reference is one array function of the right dtype."""
     device = ctx.device
-    if op.direct is None or bound is None or bound.owner != REFERENCE or device.xp is None:
+    if op.direct is None or bound is None or bound.owner != REFERENCE or device.xp is None or engine.it.naive and device.async_:
         return
+    ctx.activate()
     name, _, order = op.direct.partition(":")
     fn = getattr(device.xp, name)
     if device.async_:
@@ -99,7 +101,7 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
                     if last[0] is not other and (last[0] != other or not other):  # zeros differ in their sign
                         last = found[4] = [other, other, None]
                     elif last[1] is last[0]:
-                        last[1] = ctx.device.xp.asarray(other, dtype)
+                        last[1] = ctx.device.full((), other, dtype, ctx.device_id)
                     out = fresh(cls, found[0](last[1], a) if found[3] else found[0](a, last[1]), ctx)
                     if self._entry is not None and state.record:
                         last[2] = last[2] or found[2].with_dynamic({"scalar": float(other)})

@@ -115,8 +115,7 @@ class _Bound:
         gradient = storages.pop(1)
         if begin((gradient,), storages):
             return False
-        if self.ctx.device.async_:
-            self.ctx.device.activate(self.ctx.device_id)
+        self.ctx.activate()
         values = self.params.__dict__
         for n, parse in self.parse.items():
             v = numbers[n]

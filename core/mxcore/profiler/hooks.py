@@ -44,7 +44,10 @@ def _record(fn: Any, name: str, ctx: Any, ins: Any, outs: Any, node: Any) -> Any
     if outs is None:
         return recorder.timed(fn, Label(name, "operator", _where(ctx), -1))
     args = {"node": node} if node is not None else {"shapes": _shapes(ins)} if ins else None
-    return recorder.timed(fn, Label(name, "operator", _where(ctx), _bytes(outs), args), _finish(ctx.device, ctx.device_id))
+    label = Label(name, "operator", _where(ctx), _bytes(outs), args)
+    if ctx.device.async_ and ctx.device.mark(ctx.device_id) is not None:
+        return recorder.marked(fn, label, ctx)
+    return recorder.timed(fn, label, _finish(ctx.device, ctx.device_id))
 
 
 def _shapes(specs: Any) -> str:

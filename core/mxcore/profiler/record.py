@@ -64,6 +64,8 @@ class Recorder:
 
     def __init__(self) -> None:
         self.events: deque[Any] = deque(maxlen=LIMIT)
+        #: (type of device, index) -> a mark, its time here, the device.
+        self._clocks: dict[tuple[str, int], tuple[Any, int, Any]] = {}
         self.add = self.events.append
         self.on = False
         self.base = now()
@@ -106,6 +108,29 @@ class Recorder:
         call.profiled = fn  # type: ignore[attr-defined]
         return call
 
+    def marked(self, fn: Callable[..., Any], label: Label, ctx: Any) -> Callable[..., Any]:
+        """`fn` with the time its device takes for what it launches, by marks that are read when somebody looks; nobody waits."""
+        device, add, ident, number = ctx.device, self.add, threading.get_ident, label.number
+
+        def call(*args: Any) -> Any:
+            index = getattr(getattr(args[0], "ctx", ctx), "device_id", 0) if args else ctx.device_id
+            begin = device.mark(index)
+            r = fn(*args)
+            add((number, (self._clock(device, index), begin), (self._clock(device, index), device.mark(index)), ident()))
+            return r
+
+        call.profiled = fn  # type: ignore[attr-defined]
+        return call
+
+    def _clock(self, device: Any, index: int) -> tuple[Any, int, Any]:
+        """A mark of a device whose time is known here, and the device."""
+        found = self._clocks.get((device.type, index))
+        if found is None:
+            device.synchronize(index)
+            mark, t = device.mark(index), now()
+            found = self._clocks[device.type, index] = mark, t, device
+        return found
+
     def snapshot(self) -> list[Any]:
         """The events so far, and the names of the threads that are alive."""
         for t in threading.enumerate():
@@ -113,9 +138,21 @@ class Recorder:
                 self.thread_names[t.ident] = t.name
         while True:
             try:
-                return [(Label.by_number[e[0]], *e[1:4], e[4] if len(e) > 4 else None) for e in list(self.events)]
+                events = list(self.events)
+                break
             except RuntimeError:  # another thread recorded meanwhile
                 continue
+        for (kind, index), (_, _, device) in self._clocks.items():
+            device.synchronize(index)  # marks can be read once they are reached
+        return [(Label.by_number[e[0]], _time(e[1]), _time(e[2]), e[3], e[4] if len(e) > 4 else None) for e in events]
+
+
+def _time(t: Any) -> int:
+    """A time of an event in nanoseconds, also one that a device knows."""
+    if t.__class__ is int:
+        return t  # type: ignore[no-any-return]
+    (mark, base, device), there = t
+    return base + int(device.elapsed(mark, there) * 1e9)
 
 
 recorder = Recorder()

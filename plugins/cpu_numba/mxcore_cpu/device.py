@@ -47,6 +47,11 @@ class CPU(Device):
     def empty(self, shape, dtype, index):
         return memory.empty(shape, dtype)
 
+    def full(self, shape, value, dtype, index):
+        a = memory.empty(shape, dtype)
+        a[...] = value
+        return a
+
     def empty_cache(self, index):
         """Give the memory of dropped arrays back to the system."""
         memory.clear()
