@@ -163,7 +163,7 @@ def update(fn, args, kwargs):
 def call(name, fn, args, kwargs):
     """Launch a function; returns arrays that will hold its results."""
     if name in ("array", "asarray") and args and isinstance(args[0], np.ndarray):  # an upload, as anybody who says so means it
-        return Late.from_host(None, fn(*args, **kwargs), active())
+        return upload(fn(*args, **kwargs), active())
     if kwargs.get("out") is not None:
         out = kwargs["out"]
         update(fn, args, kwargs)
@@ -255,6 +255,19 @@ class Namespace:
         return fn
 
 
+def empty(shape, dtype, index):
+    return LateArray(np.empty(shape, dtype), poison(shape, dtype), index)
+
+
+def upload(a, index):
+    """A host array, copied by the queue."""
+    a = np.array(a, order="C")
+    dst = empty(a.shape, a.dtype, index)
+    dst.now[...] = a
+    INDICES[index].compute.launch(lambda: np.copyto(dst.late, a))
+    return dst
+
+
 class Late(Device):
     """Two devices whose queues run as late as they may."""
 
@@ -268,14 +281,10 @@ class Late(Device):
         here.index = index
 
     def empty(self, shape, dtype, index):
-        return LateArray(np.empty(shape, dtype), poison(shape, dtype), index)
+        return empty(shape, dtype, index)
 
     def from_host(self, a, index):
-        a = np.array(a, order="C")
-        dst = self.empty(a.shape, a.dtype, index)
-        dst.now[...] = a
-        INDICES[index].compute.launch(lambda: np.copyto(dst.late, a))
-        return dst
+        return upload(a, index)
 
     def to_host(self, a):
         INDICES[a.index].compute.run()

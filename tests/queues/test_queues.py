@@ -360,8 +360,7 @@ def test_what_waits_for_a_worker_goes_by_priority():
     engine.it.push(ctx, lambda: gate.wait(20) and None, [], [], "gate")
     for priority in (0, -5, 3, 3, 1):
         state.priority = priority
-        n = len(order)
-        engine.it.push(ctx, lambda p=priority, n=n: order.append(p), [], [], "work")
+        engine.it.push(ctx, lambda p=priority: order.append(p), [], [], "work")
     state.priority = 0
     gate.set()
     nd.waitall()

@@ -87,6 +87,8 @@ class _Lane:
 class Engine:
     """The interface: `push` work with what it reads and writes; `wait_all`.
 
+    What a pushed function returns is None, or the event of its device that ends it.
+
     Attributes
     ----------
     work_limit : float
@@ -108,7 +110,7 @@ class Engine:
         """Hear that a context has begun to compute."""
         self.contexts.add(ctx)
 
-    def push(self, ctx: Context, fn: Callable[[], None], reads: Iterable[Storage], writes: Iterable[Storage], name: str = "task") -> None:
+    def push(self, ctx: Context, fn: Callable[[], Any], reads: Iterable[Storage], writes: Iterable[Storage], name: str = "task") -> None:
         raise NotImplementedError("an engine must define push()")
 
     def launched(self, ctx: Context, event: Any, reads: Iterable[Storage], writes: Iterable[Storage], name: str) -> None:
@@ -127,7 +129,7 @@ class NaiveEngine(Engine):
 
     naive = True
 
-    def push(self, ctx: Context, fn: Callable[[], None], reads: Iterable[Storage], writes: Iterable[Storage], name: str = "task") -> None:
+    def push(self, ctx: Context, fn: Callable[[], Any], reads: Iterable[Storage], writes: Iterable[Storage], name: str = "task") -> None:
         for st in reads:
             st.wait()
         event = fn()
@@ -153,7 +155,7 @@ class ThreadedEnginePerDevice(Engine):
         self.contexts.add(ctx)
         self.parallel = len(self.contexts) > 1
 
-    def push(self, ctx: Context, fn: Callable[[], None], reads: Iterable[Storage], writes: Iterable[Storage], name: str = "task") -> None:
+    def push(self, ctx: Context, fn: Callable[[], Any], reads: Iterable[Storage], writes: Iterable[Storage], name: str = "task") -> None:
         writes = tuple(dict.fromkeys(writes))
         reads = tuple(st for st in dict.fromkeys(reads) if st not in writes) + tuple(st for st in dict.fromkeys(reads) if st in writes)
         task = Task(fn, ctx, reads, writes, name)

@@ -142,7 +142,7 @@ class Recorder:
                 break
             except RuntimeError:  # another thread recorded meanwhile
                 continue
-        for (kind, index), (_, _, device) in self._clocks.items():
+        for (_, index), (_, _, device) in self._clocks.items():
             device.synchronize(index)  # marks can be read once they are reached
         return [(Label.by_number[e[0]], _time(e[1]), _time(e[2]), e[3], e[4] if len(e) > 4 else None) for e in events]
 
