@@ -15,6 +15,7 @@ from ._core.kernels import KernelSet, Spec
 from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Param, Params, Rest, Shape, Str
+from ._core.registry import pinning
 from ._core.rng import Rng
 from .families import Fused, binary, broadcast, broadcast_shapes, declarations, print_numba, print_with, scalar, unary
 from .rewriting import rewrite
@@ -24,6 +25,6 @@ from .testing.sample import Sample
 __all__ = [
     "API_VERSION", "Any_", "Bool", "CSR", "Context", "DType", "Device", "Enum", "Expr", "Float", "Floats", "Fused", "Graph", "GraphF", "GraphParam", "GraphPass",
     "Int", "KernelSet", "MXNetError", "Node", "Op", "Param", "Params", "Rest", "Rng", "RowSparse", "Sample", "Shape", "Spec", "Str", "Value", "binary", "broadcast",
-    "broadcast_shapes", "declarations", "error", "hookimpl", "known", "merge_dtype", "merge_rows", "merge_shape", "op",
+    "broadcast_shapes", "declarations", "error", "hookimpl", "known", "merge_dtype", "merge_rows", "merge_shape", "op", "pinning",
     "print_numba", "print_with", "rewrite", "scalar", "unary",
 ]

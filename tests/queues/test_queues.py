@@ -15,7 +15,7 @@ from mxcore._core.engine import engine
 from mxcore._core.errors import MXNetError
 from mxcore._core.op import Op
 
-from .late import INDICES, LateArray, poison
+from .late import INDICES, PINNED, LateArray, poison
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = np.arange(12, dtype=np.float32).reshape(3, 4) / 4
@@ -256,6 +256,17 @@ def test_random_numbers_are_those_of_the_host(late):
     again = nd.random.normal(shape=(3, 4)).asnumpy()
     assert want.shape == got.shape
     np.testing.assert_array_equal(got, again)
+
+
+def test_pinned_memory_is_asked_of_the_device_that_pins(late):
+    pinned = mx.cpu_pinned()
+    for make in (lambda: nd.array(DATA, ctx=pinned), lambda: nd.array(DATA).as_in_context(pinned),
+                 lambda: nd.array(DATA, ctx=late[0]).as_in_context(pinned)):
+        x = make()
+        x.wait_to_read()
+        assert any(ref() is x._data for ref in PINNED), "an array of cpu_pinned lies elsewhere"
+    y = (x.as_in_context(late[1]) * 2).as_in_context(pinned)
+    np.testing.assert_array_equal(y.asnumpy(), DATA * 2)
 
 
 # ---- the short way ------------------------------------------------------------------------------------------------

@@ -50,6 +50,8 @@ class Device:
     async_ : bool
         The device has its own queue: operators are launched by the calling thread and run in order of launch. A device with several
         indices has a queue for each; `record` and `wait` order them.
+    pins : bool
+        `empty_pinned` gives memory of the host that this device copies from and to fastest: contexts `cpu_pinned` lie in it.
     transfers : bool
         `send` and `fetch` copy beside what the queue computes, and return events.
     fused_from : int
@@ -63,6 +65,7 @@ class Device:
     type: str = ""
     type_id: int = 0
     async_: bool = False
+    pins: bool = False
     transfers: bool = False
     fused_from: int = 1024
     xp: Any = None
@@ -115,6 +118,10 @@ class Device:
 
     def synchronize(self, index: int) -> None:
         """Wait until all work queued on device `index` is done; raise what failed in it."""
+
+    def empty_pinned(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+        """A new uninitialised NumPy array in memory that the system does not move, for a device that `pins`."""
+        raise NotImplementedError(f"device {self.type!r} says that it pins, so it must define empty_pinned()")
 
     # -- queues ------------------------------------------------------------------------------------------------
     def record(self, index: int) -> Any:
