@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from . import registry
-from .arith import Arithmetic
 from .binding import bind
 from .errors import error
 from .op import Op
@@ -154,8 +153,8 @@ class GraphPass:
         self.name, self.order, self.fn = name, order, fn
 
 
-class Value(Arithmetic):
-    """An entry that composes further nodes with Python operators: what gradient rules see in a graph.
+class Value:
+    """An entry that composes further nodes: what gradient rules see in a graph. Who brings arithmetic gives it Python's operators.
 
     Parameters
     ----------

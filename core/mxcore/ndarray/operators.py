@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import registry, tape
-from .._core.arith import COMPARISONS, OPERATORS
 from .._core.array import Array, fresh
 from .._core.errors import error
 from .._core.op import Op
 from .._core.state import state
 from .._core.transfer import guard_write
+from ..ops.infix import COMPARISONS, OPERATORS
 
 __all__ = ["install"]
 

@@ -10,6 +10,8 @@ from mxcore._core import dispatch  # noqa: F401  before `transfer`, which needs 
 from mxcore._core.hookspecs import hookimpl
 from mxcore.families import declarations
 
+from . import infix  # noqa: F401  gradient rules compute with Python's operators
+
 API_VERSION = 1
 
 #: The modules that declare operators.
