@@ -12,7 +12,7 @@ from ._core.infer import merge_dtype, show
 from ._core.op import MISSING, Op
 from ._core.params import Bool, Float, Params
 
-__all__ = ["Fused", "binary", "broadcast", "broadcast_rule", "broadcast_shapes", "declarations", "layout", "number_dtype", "print_numba", "print_with",
+__all__ = ["Fused", "binary", "broadcast", "broadcast_rule", "broadcast_shapes", "declarations", "layout", "number_dtype", "print_with",
            "scalar", "unary", "with_number", "wrapped"]
 
 Fn = str | Callable[..., Any]
@@ -34,7 +34,7 @@ def _named(fn: Fn) -> tuple[Callable[..., Any], str | None]:
 
 
 def unary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, aliases: Iterable[str] = (), doc: str = "",
-          samples: Sequence[Any] = (), view: bool = False) -> Op:
+          samples: Sequence[Any] = (), view: bool = False, **facets: Any) -> Op:
     """Declare an elementwise operator of one input `data`.
 
     Parameters
@@ -54,18 +54,20 @@ def unary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, al
         What the conformance kit runs.
     view : bool
         It returns its input's memory.
+    **facets
+        Further options of :func:`op`.
     """
     f, direct = _named(fn)
     text = None if expr is None else expr.replace("x", "data") if expr == "x" else _rename(expr, {"x": "data"})
     op = Op(name, lambda k, p, data: f(k.xp, data), inputs="data", grad=grad, expr=text, aliases=aliases, samples=samples,
-            direct=direct, alias="data->output", view=view,
+            direct=direct, alias="data->output", view=view, **facets,
             doc=_doc(doc, name, ["data : array", "    Any shape."]))
     op.module = getattr(grad, "__module__", None) or getattr(fn, "__module__", None)
     return op
 
 
 def binary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, aliases: Iterable[str] = (), doc: str = "",
-           samples: Sequence[Any] = ()) -> Op:
+           samples: Sequence[Any] = (), **facets: Any) -> Op:
     """Declare an elementwise operator of two inputs of one shape, `lhs` and `rhs`.
 
     Parameters
@@ -83,15 +85,17 @@ def binary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, a
         Documentation in front of that of the inputs.
     samples : sequence of Sample
         What the conformance kit runs.
+    **facets
+        Further options of :func:`op`.
     """
     f, direct = _named(fn)
     return Op(name, lambda k, p, lhs, rhs: f(k.xp, lhs, rhs), inputs="lhs rhs", grad=grad, aliases=aliases, samples=samples,
-              expr=None if expr is None else _rename(expr, {"a": "lhs", "b": "rhs"}), direct=direct, alias="lhs->output",
+              expr=None if expr is None else _rename(expr, {"a": "lhs", "b": "rhs"}), direct=direct, alias="lhs->output", **facets,
               doc=_doc(doc, name, ["lhs, rhs : array", "    Of one shape and dtype."]))
 
 
 def broadcast(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, aliases: Iterable[str] = (), doc: str = "",
-              samples: Sequence[Any] = ()) -> Op:
+              samples: Sequence[Any] = (), **facets: Any) -> Op:
     """Declare a broadcasting operator of two inputs, `lhs` and `rhs`.
 
     Parameters
@@ -109,10 +113,12 @@ def broadcast(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None
         Documentation in front of that of the inputs.
     samples : sequence of Sample
         What the conformance kit runs.
+    **facets
+        Further options of :func:`op`.
     """
     f, direct = _named(fn)
     op = Op(name, lambda k, p, lhs, rhs: f(k.xp, lhs, rhs), inputs="lhs rhs", grad=grad, aliases=aliases, samples=samples,
-            expr=None if expr is None else _rename(expr, {"a": "lhs", "b": "rhs"}), direct=direct, alias="lhs->output",
+            expr=None if expr is None else _rename(expr, {"a": "lhs", "b": "rhs"}), direct=direct, alias="lhs->output", **facets,
             doc=_doc(doc, name, ["lhs, rhs : array", "    Shapes that broadcast, one dtype."]))
     op.shape(broadcast_rule)
     return op
@@ -127,7 +133,7 @@ def broadcast_rule(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any
 
 
 def scalar(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, aliases: Iterable[str] = (), doc: str = "",
-           samples: Sequence[Any] = ()) -> Op:
+           samples: Sequence[Any] = (), **facets: Any) -> Op:
     """Declare an operator of an array and a number.
 
     The number is cast to the array's dtype first, so an int32 array times 2.5 is a multiplication by 2; with ``is_int=False`` an
@@ -148,6 +154,8 @@ def scalar(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, a
         Documentation in front of that of the inputs.
     samples : sequence of Sample
         What the conformance kit runs.
+    **facets
+        Further options of :func:`op`.
     """
     f, direct = _named(fn)
 
@@ -155,7 +163,7 @@ def scalar(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, a
         return f(k.xp, *with_number(p, data))
 
     op = Op(name, body, inputs="data", params={"scalar": Float(1.0, dynamic=True), "is_int": Bool(True)}, grad=grad,
-              aliases=aliases, samples=samples, direct=direct, alias="data->output",
+              aliases=aliases, samples=samples, direct=direct, alias="data->output", **facets,
               expr=None if expr is None else _rename(expr, {"x": "data", "s": "scalar"}),
               doc=_doc(doc, name, ["data : array", "    Any shape.", "scalar : float", "    Cast to the dtype of `data`.",
                                    "is_int : bool", "    False makes whole numbers float64."]))
@@ -445,22 +453,3 @@ def print_with(tree: Tree, name: Callable[[str], str], call: Callable[[str, list
         return call(t[1], [go(x) for x in t[2:]])
 
     return go(tree)
-
-
-def print_numba(expr: Expr, names: Mapping[str, str], dtype: str = "float32", prefix: str = "m.") -> str:
-    """Print an expression as Numba source over scalars.
-
-    Parameters
-    ----------
-    expr : Expr
-    names : mapping
-        Free name -> scalar variable or literal in the generated source.
-    dtype : {'float32', 'float64'}
-        Type of the arithmetic; literals are wrapped so that float32 stays float32.
-    prefix : str
-        Where the functions of :data:`FUNCTIONS` are found, e.g. ``'m.'`` for a module imported as ``m``.
-    """
-    def number(v: float) -> str:
-        return f"{dtype}({float(v)!r})"
-
-    return print_with(expr.tree, names.__getitem__, lambda fn, a: f"{prefix}{fn}({', '.join(a)})", number)

@@ -10,6 +10,7 @@ from .binding import bind
 from .errors import error
 from .op import Op
 from .params import Params
+from .roles import Roles
 
 __all__ = ["Node", "Graph", "Value", "GraphF", "topo", "GraphPass", "STOCK_PASSES", "variable"]
 
@@ -198,6 +199,11 @@ class GraphF:
         self._name, self._forward, self._count = name, forward, 0
         # A gradient is computed where its forward node is.
         self._attrs = {} if forward is None else {k: v for k, v in forward.attrs.items() if k.strip("_") == "ctx_group"}
+
+    @property
+    def roles(self) -> Roles:
+        """Operators by their role, as `Eager.roles`."""
+        return Roles(self)
 
     def __getattr__(self, name: str) -> Any:
         op = registry.ops.get(name)

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
-from .errors import error
+from .errors import error, suggest
 from .expr import Expr
 from .params import Int, Param, Params, Parser
+from .roles import ROLES
 
 __all__ = ["Op", "Signature", "op", "MISSING"]
 
@@ -133,7 +134,7 @@ class Op:
         visible: int | Callable[[Params], int] | None = None, random: bool | Callable[[Params], bool] = False, stateful: bool = False,
         view: bool = False, alias: str = "", count: str = "num_args",
         arg_names: Callable[[Params], list[str]] | None = None, expr: str | None = None, grad: Any = MISSING,
-        doc: str | None = None, direct: str | None = None, samples: Sequence[Any] = ()) -> None:
+        doc: str | None = None, direct: str | None = None, samples: Sequence[Any] = (), role: str = "") -> None:
         where = f"operator {name}"
         self.name, self.aliases, self.body = name, tuple(aliases), body
         self.input_slots = _slots(inputs, where)
@@ -149,6 +150,9 @@ class Op:
         #: Attributes that symbols give the variable of an input that was left out, e.g. how to initialise a state.
         self.input_attrs: dict[str, dict[str, str]] = {}
         self.module = getattr(body, "__module__", None)
+        self.role = role
+        if role and role not in ROLES:
+            raise error(ValueError, f"{where}: no role is named {role!r}{suggest(role, ROLES)}; there are: {', '.join(ROLES)}")
         specs = dict(params or {})
         self.variadic = any(s.variadic for s in self.input_slots)
         if self.variadic and count not in specs and arg_names is None:
@@ -261,7 +265,7 @@ class Op:
         return f"<Op {self.name}>"
 
 
-_OPTIONS = frozenset("inputs outputs aliases aux mutates visible random stateful view alias count arg_names expr grad doc direct samples "
+_OPTIONS = frozenset("inputs outputs aliases aux mutates visible random stateful view alias count arg_names expr grad doc direct samples role "
     "params".split())
 
 
@@ -305,6 +309,8 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
         arguments swapped, ``'exp:float'`` where that holds for floats only.
     samples : sequence of Sample
         Uses of the operator: what the conformance kit runs.
+    role : str
+        What the core uses it for (see :mod:`mxcore._core.roles`); one operator has each role.
     **kw : Param
         Every other keyword is a parameter of the operator.
 

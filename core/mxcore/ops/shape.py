@@ -23,7 +23,7 @@ def _target(p: Any) -> tuple[tuple[int, ...], bool]:
     return ((0, *codes[1:]) if p.keep_highest else codes), False
 
 
-@op("Reshape", "reshape", inputs="data", shape=Shape(()), reverse=Bool(False), target_shape=Shape((), optional=True), keep_highest=Bool(False),
+@op("Reshape", "reshape", inputs="data", role="other shape", shape=Shape(()), reverse=Bool(False), target_shape=Shape((), optional=True), keep_highest=Bool(False),
     view=True, grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
     samples=[Sample((2, 3, 4), params={"shape": (-3, 0)}), Sample((2, 3, 4), params={"shape": (0, -4, 3, 1, -2)}),
              Sample((2, 3, 4), params={"shape": (-1, 0), "reverse": True}), Sample((2, 3), params={"shape": (-1,)}, dtypes=_HALVES)]

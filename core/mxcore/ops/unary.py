@@ -104,7 +104,7 @@ OPS = [
 ]
 
 _COPIES = [Sample((3, 4), dtypes=_HALF), Sample(Ints((5,), 0, 9), dtypes="uint8 int8 int32 int64"), Sample((0, 2))]
-copy = unary("_copy", lambda xp, x: x.copy(), grad=lambda F, dy: dy, expr="x", aliases=("identity",), doc="A copy.",
+copy = unary("_copy", lambda xp, x: x.copy(), grad=lambda F, dy: dy, expr="x", aliases=("identity",), role="new array", doc="A copy.",
              samples=_COPIES)
 block_grad = unary("BlockGrad", lambda xp, x: x.copy(), grad=None, aliases=("stop_gradient",), doc="The same values, no gradient.",
                    samples=_COPIES)
@@ -113,7 +113,7 @@ make_loss = unary("make_loss", lambda xp, x: x.copy(), grad=lambda F, like_data:
                   samples=[Sample((3, 4), grad=False, dtypes=_HALF), Sample((1,), grad=False), Sample((0, 2), grad=False)])
 
 
-@op("Cast", "cast", inputs="data", dtype=DType(), grad=lambda F, dy, like_data: F._cast_like(dy, like_data),
+@op("Cast", "cast", inputs="data", dtype=DType(), role="other dtype", grad=lambda F, dy, like_data: F._cast_like(dy, like_data),
     samples=[Sample(_SHIFTED, params={"dtype": t}, grad=False) for t in ("int32", "int8", "int64", "float16", "float32", "float64")]
     + [Sample(Ints((2, 3), 0, 9), params={"dtype": t}, dtypes="uint8 int8 int32 int64 float16") for t in ("uint8", "int32", "float32", "float16")]
     + [Sample([[0.0, 0.5, -2.0, 0.0]], params={"dtype": "bool"}, grad=False), Sample((0, 3), params={"dtype": "int32"}),
