@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import facets  # noqa: F401  operators are declared with them
 from ._core import registry
 from ._core.op import Op
 from ._core.params import Any_
@@ -20,8 +21,8 @@ _DOC = "An array of {} with the shape and dtype of `data`.\n\nParameters\n------
 
 grad_add = Op("_grad_add", lambda k, p, lhs, rhs: k.xp.add(lhs, rhs), inputs="lhs rhs", role="sum of gradients", grad=lambda dy: (dy, dy), expr="lhs + rhs",
               alias="lhs->output", doc="The sum of two gradients of one variable.\n\nParameters\n----------\nlhs, rhs : array\n    Of one shape.")
-ones_like = Op("ones_like", _filled(1), inputs="data~", role="unit gradient", grad=None, doc=_DOC.format("ones"))
-zeros_like = Op("zeros_like", _filled(0), inputs="data~", role="zero gradient", grad=None, doc=_DOC.format("zeros"))
+ones_like = Op("ones_like", _filled(1), inputs="data~", role="unit gradient", expr="1", grad=None, doc=_DOC.format("ones"))
+zeros_like = Op("zeros_like", _filled(0), inputs="data~", role="zero gradient", expr="0", grad=None, doc=_DOC.format("zeros"))
 
 copyto = Op("_copyto", lambda k, p, data: data.copy(), inputs="data", params={"source": Any_(None)}, role="other context", direct=None,
             grad=lambda F, p, dy: F.to_context(dy, p.source) if p.source is not None else dy,

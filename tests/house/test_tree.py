@@ -67,6 +67,15 @@ def test_the_core_knows_no_operator_and_no_device_by_name():
     expect_none(bad)
 
 
+def test_passes_know_no_operator_by_name():
+    from mxcore._core.op import FACETS
+
+    bad, known = [], _registered() - {*FACETS}
+    for path in [*sorted((CORE / "mxcore" / "executor").glob("*.py")), CORE / "mxcore" / "symbol" / "outputs.py"]:
+        bad += names.check_passes(read(path), str(path.relative_to(CORE / "mxcore")), known)
+    expect_none(bad)
+
+
 def test_hooks_are_documented_and_tested():
     spec = read(CORE / "mxcore" / "_core" / "hookspecs.py")
     elsewhere = "\n".join(read(p) for p in TESTS)
