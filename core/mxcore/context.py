@@ -1,12 +1,14 @@
 """Contexts and what can be asked of devices, as ``mxnet.context``."""
 from __future__ import annotations
 
-from ._core.context import Context, current_context
+from ._core.context import Context, current_context, declare_types
 from ._core.errors import error
 from ._core.registry import devices
 from ._lent import lent
 
 __all__ = ["Context", "cpu", "cpu_pinned", "cpu_shared", "gpu", "num_gpus", "gpu_memory_info", "current_context"]
+
+declare_types({"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5}, {"gpu": "pip install mxcore-cuda"})
 
 
 def cpu(device_id: int = 0) -> Context:

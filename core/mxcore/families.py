@@ -1,6 +1,7 @@
 """Families of operators as tables: unary, elementwise binary, broadcasting binary, array with scalar; and what devices print of them."""
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -12,7 +13,7 @@ from ._core.infer import merge_dtype, show
 from ._core.op import MISSING, Op
 from ._core.params import Bool, Float, Params
 
-__all__ = ["Fused", "binary", "broadcast", "broadcast_rule", "broadcast_shapes", "declarations", "layout", "number_dtype", "print_numba", "print_with",
+__all__ = ["Fused", "binary", "broadcast", "broadcast_rule", "broadcast_shapes", "declarations", "layout", "number_dtype", "print_with",
            "scalar", "unary", "with_number", "wrapped"]
 
 Fn = str | Callable[..., Any]
@@ -33,8 +34,8 @@ def _named(fn: Fn) -> tuple[Callable[..., Any], str | None]:
     return fn, getattr(fn, "direct", None)
 
 
-def unary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, aliases: Iterable[str] = (), doc: str = "",
-          samples: Sequence[Any] = (), view: bool = False) -> Op:
+def unary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | Callable[[Params], str | None] | None = None, aliases: Iterable[str] = (), doc: str = "",
+          samples: Sequence[Any] = (), view: bool = False, **facets: Any) -> Op:
     """Declare an elementwise operator of one input `data`.
 
     Parameters
@@ -44,7 +45,7 @@ def unary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, al
         ``(xp, x) -> array``, or the name of a function of the array namespace.
     grad : callable or None
         Gradient rule, e.g. ``lambda F, dy, y: dy * (1 - y * y)``; None: zero.
-    expr : str
+    expr : str or callable
         The meaning over the name ``x``, for fusion.
     aliases : iterable of str
         Further names.
@@ -54,18 +55,19 @@ def unary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, al
         What the conformance kit runs.
     view : bool
         It returns its input's memory.
+    **facets
+        Further options of :func:`op`.
     """
     f, direct = _named(fn)
-    text = None if expr is None else expr.replace("x", "data") if expr == "x" else _rename(expr, {"x": "data"})
-    op = Op(name, lambda k, p, data: f(k.xp, data), inputs="data", grad=grad, expr=text, aliases=aliases, samples=samples,
-            direct=direct, alias="data->output", view=view,
+    op = Op(name, lambda k, p, data: f(k.xp, data), inputs="data", grad=grad, **_meaning(expr, {"x": "data"}), aliases=aliases, samples=samples,
+            direct=direct, alias="data->output", view=view, **facets,
             doc=_doc(doc, name, ["data : array", "    Any shape."]))
     op.module = getattr(grad, "__module__", None) or getattr(fn, "__module__", None)
     return op
 
 
-def binary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, aliases: Iterable[str] = (), doc: str = "",
-           samples: Sequence[Any] = ()) -> Op:
+def binary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | Callable[[Params], str | None] | None = None, aliases: Iterable[str] = (), doc: str = "",
+           samples: Sequence[Any] = (), **facets: Any) -> Op:
     """Declare an elementwise operator of two inputs of one shape, `lhs` and `rhs`.
 
     Parameters
@@ -75,7 +77,7 @@ def binary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, a
         ``(xp, a, b) -> array``, or the name of a function of the array namespace.
     grad : callable or None
         Gradient rule, e.g. ``lambda F, dy, lhs, rhs: (dy * rhs, dy * lhs)``; None: zero.
-    expr : str
+    expr : str or callable
         The meaning over ``a`` and ``b``, for fusion.
     aliases : iterable of str
         Further names.
@@ -83,15 +85,17 @@ def binary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, a
         Documentation in front of that of the inputs.
     samples : sequence of Sample
         What the conformance kit runs.
+    **facets
+        Further options of :func:`op`.
     """
     f, direct = _named(fn)
     return Op(name, lambda k, p, lhs, rhs: f(k.xp, lhs, rhs), inputs="lhs rhs", grad=grad, aliases=aliases, samples=samples,
-              expr=None if expr is None else _rename(expr, {"a": "lhs", "b": "rhs"}), direct=direct, alias="lhs->output",
+              **_meaning(expr, {"a": "lhs", "b": "rhs"}), direct=direct, alias="lhs->output", **facets,
               doc=_doc(doc, name, ["lhs, rhs : array", "    Of one shape and dtype."]))
 
 
-def broadcast(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, aliases: Iterable[str] = (), doc: str = "",
-              samples: Sequence[Any] = ()) -> Op:
+def broadcast(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | Callable[[Params], str | None] | None = None, aliases: Iterable[str] = (), doc: str = "",
+              samples: Sequence[Any] = (), **facets: Any) -> Op:
     """Declare a broadcasting operator of two inputs, `lhs` and `rhs`.
 
     Parameters
@@ -101,7 +105,7 @@ def broadcast(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None
         ``(xp, a, b) -> array``, or the name of a function of the array namespace.
     grad : callable or None
         Gradient rule, over `lhs` and `rhs`, whose gradients have their shapes; None: zero.
-    expr : str
+    expr : str or callable
         The meaning over ``a`` and ``b``, for fusion.
     aliases : iterable of str
         Further names.
@@ -109,10 +113,12 @@ def broadcast(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None
         Documentation in front of that of the inputs.
     samples : sequence of Sample
         What the conformance kit runs.
+    **facets
+        Further options of :func:`op`.
     """
     f, direct = _named(fn)
     op = Op(name, lambda k, p, lhs, rhs: f(k.xp, lhs, rhs), inputs="lhs rhs", grad=grad, aliases=aliases, samples=samples,
-            expr=None if expr is None else _rename(expr, {"a": "lhs", "b": "rhs"}), direct=direct, alias="lhs->output",
+            **_meaning(expr, {"a": "lhs", "b": "rhs"}), direct=direct, alias="lhs->output", **facets,
             doc=_doc(doc, name, ["lhs, rhs : array", "    Shapes that broadcast, one dtype."]))
     op.shape(broadcast_rule)
     return op
@@ -126,8 +132,8 @@ def broadcast_rule(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any
     return ins, outs
 
 
-def scalar(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, aliases: Iterable[str] = (), doc: str = "",
-           samples: Sequence[Any] = ()) -> Op:
+def scalar(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | Callable[[Params], str | None] | None = None, aliases: Iterable[str] = (), doc: str = "",
+           samples: Sequence[Any] = (), **facets: Any) -> Op:
     """Declare an operator of an array and a number.
 
     The number is cast to the array's dtype first, so an int32 array times 2.5 is a multiplication by 2; with ``is_int=False`` an
@@ -140,7 +146,7 @@ def scalar(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, a
         ``(xp, x, s) -> array``, or the name of a function of the array namespace.
     grad : callable or None
         Gradient rule, e.g. ``lambda F, p, dy: dy * p.scalar``; None: zero.
-    expr : str
+    expr : str or callable
         The meaning over ``x`` and ``s``, for fusion.
     aliases : iterable of str
         Further names.
@@ -148,6 +154,8 @@ def scalar(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, a
         Documentation in front of that of the inputs.
     samples : sequence of Sample
         What the conformance kit runs.
+    **facets
+        Further options of :func:`op`.
     """
     f, direct = _named(fn)
 
@@ -155,8 +163,8 @@ def scalar(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | None = None, a
         return f(k.xp, *with_number(p, data))
 
     op = Op(name, body, inputs="data", params={"scalar": Float(1.0, dynamic=True), "is_int": Bool(True)}, grad=grad,
-              aliases=aliases, samples=samples, direct=direct, alias="data->output",
-              expr=None if expr is None else _rename(expr, {"x": "data", "s": "scalar"}),
+              aliases=aliases, samples=samples, direct=direct, alias="data->output", **facets,
+              **_meaning(expr, {"x": "data", "s": "scalar"}),
               doc=_doc(doc, name, ["data : array", "    Any shape.", "scalar : float", "    Cast to the dtype of `data`.",
                                    "is_int : bool", "    False makes whole numbers float64."]))
     op.dtype(number_dtype)
@@ -187,11 +195,12 @@ def wrapped(value: float, dtype: Any) -> Any:
         return (np.int64(value) if isinstance(value, int) and -2**63 <= value < 2**63 else np.float64(value).astype(np.int64)).astype(dtype)
 
 
-def _rename(expr: str, names: dict[str, str]) -> str:
-    """Exchange whole-word names in an expression."""
-    import re
+def _meaning(expr: Any, names: dict[str, str]) -> dict[str, Any]:
+    """The facet `expr` with whole-word names exchanged, if there is one."""
+    def renamed(text: str | None) -> str | None:
+        return None if text is None else re.sub(r"[A-Za-z_]\w*", lambda m: names.get(m.group(), m.group()), text)
 
-    return re.sub(r"[A-Za-z_]\w*", lambda m: names.get(m.group(), m.group()), expr)
+    return {} if expr is None else {"expr": (lambda p: renamed(expr(p))) if callable(expr) else renamed(expr)}
 
 
 #: Operations of an expression tree whose value is a truth value, and those functions that give one.
@@ -445,22 +454,3 @@ def print_with(tree: Tree, name: Callable[[str], str], call: Callable[[str, list
         return call(t[1], [go(x) for x in t[2:]])
 
     return go(tree)
-
-
-def print_numba(expr: Expr, names: Mapping[str, str], dtype: str = "float32", prefix: str = "m.") -> str:
-    """Print an expression as Numba source over scalars.
-
-    Parameters
-    ----------
-    expr : Expr
-    names : mapping
-        Free name -> scalar variable or literal in the generated source.
-    dtype : {'float32', 'float64'}
-        Type of the arithmetic; literals are wrapped so that float32 stays float32.
-    prefix : str
-        Where the functions of :data:`FUNCTIONS` are found, e.g. ``'m.'`` for a module imported as ``m``.
-    """
-    def number(v: float) -> str:
-        return f"{dtype}({float(v)!r})"
-
-    return print_with(expr.tree, names.__getitem__, lambda fn, a: f"{prefix}{fn}({', '.join(a)})", number)

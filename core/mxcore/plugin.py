@@ -3,8 +3,7 @@
 A plugin is a module with functions marked :data:`hookimpl` (see :mod:`mxcore._core.hookspecs` for the hooks) and the
 line ``API_VERSION = 1``, announced by an entry point of the group ``mxcore``.
 """
-from ._core import builtin as _builtin  # noqa: F401  # its operators enter the registry
-from ._core.context import Context
+from . import builtin as _builtin  # noqa: F401  # its operators enter the registry
 from ._core.device import Device
 from ._core.errors import MXNetError, error
 from ._core.expr import Expr
@@ -17,7 +16,8 @@ from ._core.op import Op, op
 from ._core.params import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Param, Params, Rest, Shape, Str
 from ._core.registry import pinning
 from ._core.rng import Rng
-from .families import Fused, binary, broadcast, broadcast_shapes, declarations, print_numba, print_with, scalar, unary
+from .context import Context
+from .families import Fused, binary, broadcast, broadcast_shapes, declarations, print_with, scalar, unary
 from .rewriting import rewrite
 from .stypes import CSR, RowSparse, merge_rows
 from .testing.sample import Sample
@@ -26,5 +26,5 @@ __all__ = [
     "API_VERSION", "Any_", "Bool", "CSR", "Context", "DType", "Device", "Enum", "Expr", "Float", "Floats", "Fused", "Graph", "GraphF", "GraphParam", "GraphPass",
     "Int", "KernelSet", "MXNetError", "Node", "Op", "Param", "Params", "Rest", "Rng", "RowSparse", "Sample", "Shape", "Spec", "Str", "Value", "binary", "broadcast",
     "broadcast_shapes", "declarations", "error", "hookimpl", "known", "merge_dtype", "merge_rows", "merge_shape", "op", "pinning",
-    "print_numba", "print_with", "rewrite", "scalar", "unary",
+    "print_with", "rewrite", "scalar", "unary",
 ]

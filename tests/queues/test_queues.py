@@ -213,7 +213,7 @@ def test_a_program_over_two_indices(late):
 
     def run(one, two):
         exe = y.simple_bind(one, x=(3, 4), group2ctx={"one": one, "two": two})
-        for n, a in exe.arg_dict.items():
+        for a in exe.arg_dict.values():
             a[:] = nd.array(np.linspace(-1, 1, a.size).reshape(a.shape))
         outs = []
         for i in range(3):

@@ -47,6 +47,8 @@ class Device:
         derives one from the name. Two devices with one number are an error that names both, so that one of them takes another.
     xp : module
         The array namespace (NumPy's functions listed in :data:`XP_FUNCTIONS`); may be a lazy property.
+    host : bool
+        Its arrays are NumPy's, whose own exceptions users get.
     async_ : bool
         The device has its own queue: operators are launched by the calling thread and run in order of launch. A device with several
         indices has a queue for each; `record` and `wait` order them.
@@ -64,6 +66,7 @@ class Device:
 
     type: str = ""
     type_id: int = 0
+    host: bool = False
     async_: bool = False
     pins: bool = False
     transfers: bool = False
@@ -73,7 +76,7 @@ class Device:
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
-        if cls.type_id in (1, 3, 5):  # the host's memory fails as NumPy does, and is asked most
+        if cls.host:
             return
         for name in _METHODS & vars(cls).keys():
             if isinstance(vars(cls)[name], FunctionType):

@@ -11,37 +11,35 @@ import numpy as np
 from .errors import error, suggest
 
 __all__ = ["Param", "Int", "Float", "Bool", "Str", "Enum", "Shape", "Floats", "DType", "GraphParam", "Any_", "Rest", "Params",
-           "Parser", "REQUIRED", "as_dtype", "dtype_name", "literal"]
+           "Parser", "REQUIRED", "as_dtype", "dtype_name", "more_dtypes", "literal"]
 
 REQUIRED: Any = type("Required", (), {"__repr__": lambda s: "required", "__bool__": lambda s: False})()
 
 #: Names that a NumPy of today no longer resolves by itself, or resolves to something else than MXNet did.
 _DTYPES: dict[Any, np.dtype[Any]] = {n: np.dtype(n) for n in (
     "float16", "float32", "float64", "uint8", "int8", "int32", "int64", "bool", "uint16", "uint32", "uint64", "int16")}
-_NAMES = ", ".join(sorted(_DTYPES)) + ", bfloat16"
+_NAMES = sorted(_DTYPES)
+#: Names of dtypes of other libraries -> what gives them when they are first asked for; outer modules enter theirs.
+more_dtypes: dict[str, Callable[[], Any]] = {}
 _DTYPES[None] = np.dtype("float32")
 
 
 def as_dtype(value: Any) -> np.dtype[Any]:
-    """The NumPy dtype for a name, a NumPy type or a dtype; ``None`` is float32 and ``'bfloat16'`` needs ml_dtypes."""
+    """The NumPy dtype for a name, a NumPy type or a dtype; ``None`` is float32."""
     try:
         found = _DTYPES.get(value)
     except TypeError:
         found = None
     if found is None:
-        if value == "bfloat16":
-            try:
-                import ml_dtypes
-            except ImportError:
-                raise error(TypeError, "dtype bfloat16 needs the package ml_dtypes: pip install ml_dtypes") from None
-            value = ml_dtypes.bfloat16
+        if value.__class__ is str and value in more_dtypes:
+            value = more_dtypes[value]()
         try:
             found = np.dtype(value)
             found = _DTYPES.get(found.name, found)  # 'q' and '>i8' are int64
         except (TypeError, ValueError, SyntaxError):
-            raise error(TypeError, f"unknown dtype {value!r}; use one of {_NAMES}") from None
+            raise error(TypeError, f"unknown dtype {value!r}; use one of {', '.join((*_NAMES, *more_dtypes))}") from None
         if found.kind not in "biufV" or found.type is np.void:
-            raise error(TypeError, f"dtype {found} cannot be held by an array; use one of {_NAMES}")
+            raise error(TypeError, f"dtype {found} cannot be held by an array; use one of {', '.join((*_NAMES, *more_dtypes))}")
         if len(_DTYPES) < 256:
             _DTYPES[value] = found
     return found

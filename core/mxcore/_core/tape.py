@@ -195,7 +195,7 @@ def _head_grads(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> l
         elif n.plan is None or n.plan.reads(n.params, j):  # what a rule ignores may be anything, as in MXNet
             if tuple(g.shape) != tuple(h.shape):
                 raise error(ValueError, f"head gradient {i} has shape {tuple(g.shape)}, its head {tuple(h.shape)}")
-            g = g if g._data.dtype == h._data.dtype else frontend.eager.Cast(g, dtype=h._data.dtype)
+            g = g if g._data.dtype == h._data.dtype else frontend.eager.roles["other dtype"](g, dtype=h._data.dtype)
         found.append(g)
     return found
 
@@ -265,9 +265,9 @@ class _Goal:
             if node in leaves:
                 found[key] = leaves.pop(node)
             alone = key in found and _holders(found, key) == _ALONE and (found[key].stype != "default" or v._st.ctx.device.owns(found[key]._data))
-            g = found[key] if key in found else frontend.eager.zeros_like(v)
+            g = found[key] if key in found else frontend.eager.roles["zero gradient"](v)
             if not alone and key in found:  # its memory may be anybody's, and callers may write to it; sparse values are never written in place
-                g, entry = frontend.eager._copy(g.twin()) if g.stype == "default" else g.twin(), g._entry
+                g, entry = frontend.eager.roles["new array"](g.twin()) if g.stype == "default" else g.twin(), g._entry
                 g._entry = entry
             result.append(g)
         return result
@@ -295,7 +295,7 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
                     dropped.append(n)
             elif n.plan is None:
                 if n in leaves:
-                    leaves[n] = F._grad_add(leaves[n], g)
+                    leaves[n] = F.roles["sum of gradients"](leaves[n], g)
                 elif n.flows or goal is not None:
                     leaves[n] = g
                 else:
@@ -305,7 +305,7 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
                 heappush(queue, n)
             else:
                 old = n.dys[i]
-                n.dys[i] = g if old is None else F._grad_add(old, g)
+                n.dys[i] = g if old is None else F.roles["sum of gradients"](old, g)
         if not queue:
             return leaves, dropped
         node = heappop(queue)
@@ -356,7 +356,7 @@ def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph:
     k, saved = n.call
     if create_graph and op.replay_rule is not None:
         return op.replay_rule(k, p, dys, keep, saved)  # type: ignore[no-any-return]
-    dys = [F.zeros_like(n.specs[i]) if g is None else g for i, g in enumerate(dys)]
+    dys = [F.roles["zero gradient"](n.specs[i]) if g is None else g for i, g in enumerate(dys)]
     found = op.backward_rule(K(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
     if create_graph:  # a gradient of this gradient must be an error, not a zero
         no_rule = Op(f"_backward_{op.name}", None, inputs="x*")
@@ -392,7 +392,7 @@ def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any]) -> None:
         if n.op is not None:
             stack += [e[0] for e in n.inputs or () if e is not None and e[0].flows]
         elif n not in leaves and n.req == "write" and n.grad is not None:
-            _write(n, {n: frontend.eager.zeros_like(n.grad)})
+            _write(n, {n: frontend.eager.roles["zero gradient"](n.grad)})
 
 
 def _holders(arrays: dict[Any, Any], key: Any) -> tuple[int, int, int]:
@@ -422,7 +422,7 @@ def _write(leaf: Leaf, grads: dict[Leaf, Any]) -> None:
         raise error(ValueError, f"gradient of shape {tuple(x.shape)}, {x.dtype}, {a.ctx} for a variable of shape {tuple(y.shape)}, "
                                 f"{y.dtype}, {b.ctx}; some operator's rule is wrong")
     if leaf.req == "add":
-        g = frontend.eager._grad_add(grad, g)
+        g = frontend.eager.roles["sum of gradients"](grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
         device = b.ctx._device
         if alone and device.owns(x) and device.owns(y):
@@ -433,4 +433,4 @@ def _write(leaf: Leaf, grads: dict[Leaf, Any]) -> None:
             device.copy(x, y)
         b.version += 1
         return
-    transfer.assign(grad, g if grad.stype in (g.stype, "default") else frontend.eager.cast_storage(g, stype=grad.stype))
+    transfer.assign(grad, g if grad.stype in (g.stype, "default") else frontend.eager.roles["other storage type"](g, stype=grad.stype))

@@ -48,8 +48,8 @@ def fuse(graph: Graph, device: Any, smallest: int = 0) -> Graph:
         ``info["contexts"]``, id of a node -> context, where there are several (else the nodes' attribute ``ctx_group`` tells them apart).
     device : Device
         Where it will run. Two attributes matter, if it has them: `fused_functions`, the functions of expressions for which its
-        chains are fast (all), and `fused_biases`, the operators whose bias had better be added by the chain behind them (all of
-        FullyConnected, Convolution, Deconvolution).
+        chains are fast (all), and `fused_biases`, the operators whose bias had better be added by the chain behind them (all
+        that have the facet `bias`).
     smallest : int
         Operators over fewer elements stay alone.
 
@@ -74,16 +74,12 @@ def fuse(graph: Graph, device: Any, smallest: int = 0) -> Graph:
     return _Fusion(graph, device, smallest).run()
 
 
-_HEAVY = frozenset({"FullyConnected", "Convolution", "Deconvolution"})
-
-
 class _Fusion:
     """One run of the pass."""
 
     def __init__(self, graph: Graph, device: Any, smallest: int) -> None:
         self.graph, self.device, self.smallest = graph, device, smallest
         self.allowed = getattr(device, "fused_functions", None)
-        self.biased = getattr(device, "fused_biases", _HEAVY) & _HEAVY
         self.order = graph.nodes
         n_first = graph.info.get("n_first")
         self.first = {id(n) for n in topo(graph.heads[:n_first])} if n_first is not None else set()
@@ -116,19 +112,23 @@ class _Fusion:
         return id(n) in self.first, place
 
     # -- biases ------------------------------------------------------------------------------------------------
+    def _splits(self, op: Op) -> bool:
+        """Whether the bias of an operator had better be added by a chain, as the device says."""
+        wanted = getattr(self.device, "fused_biases", None)
+        return "bias" in op.facets and (wanted is None or not wanted.isdisjoint((op.name, *op.aliases)))
+
     def _move_biases(self) -> None:
         """Split heavy nodes with a bias in two, in `order` only: whether the second one joins a chain shows later."""
         graph, order = self.graph, []
         for n in self.order:
             order.append(n)
-            if n.op is None or n.op.name not in self.biased or n.params.no_bias or not known(graph.shapes.get((n, 0))):
+            if n.op is None or not self._splits(n.op) or n.params.no_bias or not known(graph.shapes.get((n, 0))):
                 continue
-            p = n.params
-            shape = graph.shapes[n, 0]
-            last = n.op.name == "FullyConnected" or (p.layout or "NCW")[-1] == "C"
-            axis = len(shape) - 1 if last else 1
-            product = Node(n.op, n.op.parse({**{k: getattr(p, k) for k in n.op.params}, "no_bias": True}), n.inputs[:2], n.name, n.attrs)
-            bias = Node(BIAS, BIAS.parse({"axis": axis}), [(product, 0), n.inputs[2]], n.name + "_bias_add", n.attrs)
+            p, at = n.params, n.params._sig.index["bias"]
+            axis = n.op.facets["bias"](p, len(graph.shapes[n, 0]))
+            others = [*n.inputs[:at], *n.inputs[at + 1:]]
+            product = Node(n.op, n.op.parse({**{k: getattr(p, k) for k in n.op.params}, "no_bias": True}), others, n.name, n.attrs)
+            bias = Node(BIAS, BIAS.parse({"axis": axis}), [(product, 0), n.inputs[at]], n.name + "_bias_add", n.attrs)
             for new in (product, bias):
                 for facts in (self.facts.shapes, self.facts.dtypes, self.facts.stypes):
                     if (n, 0) in facts:

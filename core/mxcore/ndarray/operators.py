@@ -7,7 +7,6 @@ from typing import Any
 
 from .._core import call as calls
 from .._core import registry, tape
-from .._core.arith import COMPARISONS, OPERATORS
 from .._core.array import Array, fresh
 from .._core.call import observed
 from .._core.engine import engine
@@ -15,6 +14,7 @@ from .._core.errors import REFERENCE, error
 from .._core.op import Op
 from .._core.state import state
 from .._core.transfer import guard_write
+from ..ops.infix import COMPARISONS, OPERATORS
 
 __all__ = ["install"]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core import builtin
+from .. import builtin
 from .._core.op import op
 from .._core.params import Bool, DType, Float, Int, Shape, Str
 from ..families import wrapped

@@ -76,7 +76,7 @@ def _unrecorded(ctx: Any, train: bool) -> Iterator[None]:
         state.record, state.train = was
 
 
-@op("Custom", inputs="data*", op_type=Str(), rest=Rest(), stateful=True,
+@op("Custom", inputs="data*", labels="outputs", op_type=Str(), rest=Rest(), stateful=True,
     arg_names=lambda p: [*prop_of(p).list_arguments(), *prop_of(p).list_auxiliary_states()],
     outputs=lambda p: prop_of(p).list_outputs(), aux=lambda p: prop_of(p).list_auxiliary_states(),
     mutates=lambda p: prop_of(p).list_auxiliary_states(),

@@ -16,8 +16,8 @@ import numpy as np
 
 from .. import autograd
 from .._core import registry, rng, tape
-from .._core.device import Device
 from .._core.call import K
+from .._core.device import Device
 from .._core.errors import MXNetError
 from .._core.gradplan import plan_of
 from .._core.graph import GraphF, Value, topo, variable

@@ -25,6 +25,7 @@ class CPU(Device):
 
     type = "cpu"
     type_id = 1
+    host = True
     xp = namespace
     #: Functions for which compiled loops use vector instructions; chains of others are slower than NumPy's own.
     fused_functions = frozenset("""
