@@ -408,7 +408,7 @@ def graph(case: Case) -> None:
 @check("fused")
 def fused(case: Case) -> None:
     """In a chain that the device compiles into one, also over few elements, outputs and gradients are those of the operators one by one."""
-    if case.op.expr is None or case.sig.visible != 1 or case.sig.mutates or any(a.size == 0 for a in case.host):
+    if "expr" not in case.op.facets or case.sig.visible != 1 or case.sig.mutates or any(a.size == 0 for a in case.host):
         return
     from .. import symbol
     from ..executor import passes_off
