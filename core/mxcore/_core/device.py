@@ -157,7 +157,8 @@ class Device:
     def send(self, a: np.ndarray[Any, Any], dst: Any) -> Any:
         """Begin to copy a NumPy array to an array of this device, of the same shape and dtype; returns the event of its end.
 
-        It begins when what was launched on the queue of `dst` before is done; nobody writes to `a` before the event.
+        `dst` is new, from `empty`. Whether what was launched before still uses its memory, only the device knows, and waits for it if so.
+        Nobody writes to `a` before the event.
         """
         raise NotImplementedError(f"device {self.type!r} says transfers, so it must define send()")
 
