@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .._core import dispatch, registry
-from .._core.expr import Tree
 from .._core.graph import Graph, Node, topo
 from .._core.infer import known
 from .._core.kernels import Spec
 from .._core.op import Op
 from .._core.params import Float
-from ..families import Fused, layout
+from ..fusion import Fused, Tree, layout
 from .mirror import MIRRORED
 from .place import beside, group_of
 from .pointwise import BIAS, Part, functions_of, part_of, substitute
