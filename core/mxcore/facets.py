@@ -5,7 +5,7 @@ know no operator by name. Each is checked when it is declared.
 
 expr : str, or callable ``p -> str or None``
     The elementwise meaning, which chains are fused by: a Python expression over inputs, parameters and `numbers`
-    (see :mod:`mxcore._core.expr`); as a function of the parameters where they decide, which gives None where there is none.
+    (see :mod:`mxcore.fusion.expr`); as a function of the parameters where they decide, which gives None where there is none.
     One without names is a constant.
 numbers : dict of str to callable ``(p, ins, out) -> float``
     Numbers in `expr` that shapes decide.
@@ -37,9 +37,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ._core.expr import Expr
 from ._core.op import FACETS, Op
 from ._core.params import Params
+from .fusion import Expr
 
 __all__: list[str] = []
 

@@ -6,7 +6,6 @@ line ``API_VERSION = 1``, announced by an entry point of the group ``mxcore``.
 from . import builtin as _builtin  # noqa: F401  # its operators enter the registry
 from ._core.device import Device
 from ._core.errors import MXNetError, error
-from ._core.expr import Expr
 from ._core.graph import Graph, GraphF, GraphPass, Node, Value
 from ._core.hookspecs import hookimpl
 from ._core.infer import known, merge_dtype, merge_shape
@@ -15,9 +14,10 @@ from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Param, Params, Rest, Shape, Str
 from ._core.registry import pinning
-from ._core.rng import Rng
 from .context import Context
-from .families import Fused, binary, broadcast, broadcast_shapes, declarations, print_with, scalar, unary
+from .families import binary, broadcast, broadcast_shapes, declarations, scalar, unary
+from .fusion import Expr, Fused, print_with
+from .philox import Rng
 from .rewriting import rewrite
 from .stypes import CSR, RowSparse, merge_rows
 from .testing.sample import Sample

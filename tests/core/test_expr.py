@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from mxcore._core.expr import FUNCTIONS, Expr
+from mxcore.fusion.expr import FUNCTIONS, Expr
 from mxcore.plugin import Float, MXNetError, op, print_with
 
 

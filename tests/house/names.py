@@ -4,11 +4,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
-from mxcore._core.expr import FUNCTIONS
-
-#: Words of the core's own that are operators' names by accident: module -> words.
-OTHER_MEANINGS = {"expr": {*FUNCTIONS}}
-
 
 def _prose(tree: ast.AST) -> set[int]:
     """Ids of the constants that are documentation."""
@@ -37,8 +32,7 @@ def known_names(source: str, names: Collection[str]) -> Iterator[tuple[int, str]
 
 def check_core_names(source: str, module: str, names: Collection[str]) -> list[str]:
     """Complaints about a module of the microkernel that knows an operator or a device by name."""
-    allowed = OTHER_MEANINGS.get(module, set())
-    return [f"_core/{module}:{line} knows '{name}'; the core asks for roles and facets" for line, name in known_names(source, names) if name not in allowed]
+    return [f"_core/{module}:{line} knows '{name}'; the core asks for roles and facets" for line, name in known_names(source, names)]
 
 
 def check_passes(source: str, module: str, names: Collection[str]) -> list[str]:

@@ -54,7 +54,7 @@ class K:
 
     @property
     def rng(self) -> Any:
-        """The random numbers of this call (:class:`mxcore._core.rng.Rng`): one stream, each draw goes on with it."""
+        """The random numbers of this call (:class:`mxcore.philox.Rng`): one stream, each draw goes on with it."""
         if self._rng is None:
             if self.key is None:
                 raise error(RuntimeError, "k.rng is for operators declared with random=True")

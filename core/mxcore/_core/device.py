@@ -3,14 +3,11 @@ from __future__ import annotations
 
 from functools import wraps
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .errors import MXNetError, error, in_a_line
-
-if TYPE_CHECKING:
-    from .rng import Rng
 
 __all__ = ["Device"]
 
@@ -73,6 +70,8 @@ class Device:
     fused_from: int = 1024
     xp: Any = None
     array_type: Any = np.ndarray
+    #: Makes the random numbers of a key, ``(device, key, index)``; :mod:`mxcore.philox` enters it.
+    numbers: Any = None
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
@@ -176,11 +175,9 @@ class Device:
     def empty_cache(self, index: int) -> None:
         """Give memory held in reserve back to the system."""
 
-    def rng(self, key: tuple[int, int, int], index: int) -> Rng:
+    def rng(self, key: tuple[int, int, int], index: int) -> Any:
         """The random numbers of a key; equal on every device."""
-        from .rng import Rng
-
-        return Rng(self, key, index)
+        return self.numbers(self, key, index)
 
     def compile_fused(self, chain: Any) -> Any:
         """Compile an elementwise chain (:class:`mxcore.plugin.Fused`); None if this device does not, and its parts run one by one.

@@ -327,10 +327,9 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
                 grads = _step(node, F, dys, goal, create_graph)
             else:
                 grads = plan.call(plan.rule, F, node.params, None, dys, ins, outs, None)
-                if grads.__class__ is not tuple:
-                    grads = (grads,) if plan.single and grads.__class__ is not list else plan.arranged(node.params, grads)
-                elif len(grads) != plan.n_in:
-                    plan.arranged(node.params, grads)  # an error that names the rule
+                if grads.__class__ is not tuple or len(grads) != plan.n_in:
+                    plain = plan.single and grads.__class__ is not list and grads.__class__ is not tuple
+                    grads = (grads,) if plain else plan.arranged(node.params, grads)
             if not retain:
                 node.inputs = node.saved = node.call = None
                 node.dys = next(_serial)

@@ -13,13 +13,12 @@ from typing import Any
 
 from .._core import registry
 from .._core.call import K
-from .._core.expr import Tree
 from .._core.graph import Graph, Node, topo
 from .._core.infer import known
 from .._core.kernels import Spec
 from .._core.op import Op
 from .._core.params import Float
-from ..families import Fused, layout
+from ..fusion import Fused, Tree, layout
 from .mirror import MIRRORED
 from .place import beside, group_of
 from .pointwise import BIAS, Part, functions_of, part_of, substitute
@@ -255,82 +254,11 @@ class _Fusion:
 
     def _built(self, unit: dict[int, _Unit], order: Sequence[Node]) -> tuple[Graph, dict[int, Node]]:
         """The graph with chains in the place of their nodes, where `order` are the nodes that may stay; and item -> its node."""
-        # A bias that joined no chain goes back to its product.
-        back = {(Node_, 0): (self.heavy[id(Node_)], 0) for Node_ in (e[0] for e in self.moved.values()) if id(Node_) not in unit}
-        new: dict[Entry, Entry] = {}
-        nodes: dict[int, Node] = {}
-        result = Graph([])
-        result.info = dict(self.graph.info)
-        if "contexts" in result.info:
-            result.info["contexts"] = dict(result.info["contexts"])
-        made: dict[Any, Op] = {}
-
-        def resolve(e: Entry) -> Entry:
-            e = self.moved.get(e, e)
-            return back.get(e, e)
-
-        def reads(n: Node) -> list[Entry]:
-            """What a node of the new graph reads; an entry that vanishes in a chain has a stand-in where only its shape matters."""
-            like = n.params._sig.like if n.op is not None else ()
-            return [resolve(self._stand_in(e, unit)) if i in like else e for i, e in enumerate(map(resolve, n.inputs))]
-
+        rebuild = _Rebuild(self, unit)
         for n in order:
             if n.op is not None and id(n) not in unit:
-                reads(n)  # so that chains know all their outputs before the first one is made
-
-        def before(item: Any) -> Iterator[Node]:
-            if isinstance(item, _Unit):
-                for e, _ in item.inputs:
-                    yield resolve(e)[0]
-            else:
-                for e in reads(item):
-                    yield e[0]
-                if item.forward is not None:
-                    yield item.forward
-
-        def finish(item: Any) -> None:
-            if isinstance(item, _Unit):
-                node, outs = item.node([new[resolve(e)] for e, _ in item.inputs], made)
-                for i, part in enumerate(outs):
-                    new[part.node, 0] = (node, i)
-                    self._copy_facts(result, (part.node, 0), (node, i))
-                nodes[id(item)] = node
-                self._copy_place(result, item.parts[0].node, node)
-                return
-            inputs = tuple(new[e] for e in reads(item))
-            forward = item.forward if item.forward is None else nodes[id(item.forward)]
-            node = item if inputs == item.inputs and forward is item.forward else \
-                Node(item.op, item.params, inputs, item.name, item.attrs, forward)
-            nodes[id(item)] = node
-            for i in range(node.n_out if node.op is not None else 1):
-                new[item, i] = (node, i)
-                self._copy_facts(result, (item, i), (node, i))
-            self._copy_place(result, item, node)
-
-        wanted = [resolve(e) for e in self.graph.heads]
-        seen: set[int] = set()
-        stack: list[tuple[Any, Iterator[Node]]] = []
-
-        def visit(n: Node) -> None:
-            item = unit.get(id(n), n)
-            if id(item) not in seen:
-                seen.add(id(item))
-                stack.append((item, before(item)))
-
-        for e in wanted:
-            visit(e[0])
-            while stack:
-                item, rest = stack[-1]
-                depth = len(stack)
-                for n in rest:
-                    visit(n)
-                    if len(stack) > depth:
-                        break
-                else:
-                    finish(item)
-                    stack.pop()
-        result.heads = [new[e] for e in wanted]
-        return result, nodes
+                rebuild.reads(n)  # so that chains know all their outputs before the first one is made
+        return rebuild.result(self.graph.heads), rebuild.nodes
 
     def _stand_in(self, e: Entry, unit: dict[int, _Unit]) -> Entry:
         """For an input of which only the shape matters: if the entry vanishes in a chain, another one like it."""
@@ -346,14 +274,97 @@ class _Fusion:
         group.outs.append(part)
         return e
 
-    def _copy_facts(self, result: Graph, old: Entry, new: Entry) -> None:
-        for mine, facts in ((result.shapes, self.facts.shapes), (result.dtypes, self.facts.dtypes), (result.stypes, self.facts.stypes)):
-            if old in facts:
-                mine[new] = facts[old]
 
-    def _copy_place(self, result: Graph, old: Node, new: Node) -> None:
-        if id(old) in self.places:
-            result.info["contexts"][id(new)] = self.places[id(old)]
+class _Rebuild:
+    """One walk over the graph that puts chains in the place of their nodes; an item is a node that stays, or a chain.
+
+    Attributes
+    ----------
+    nodes : dict
+        Id of an item -> its node in the new graph.
+    """
+
+    def __init__(self, fusion: _Fusion, unit: dict[int, _Unit]) -> None:
+        self.fusion, self.unit = fusion, unit
+        # A bias that joined no chain goes back to its product.
+        biases = [n for n, _ in fusion.moved.values() if id(n) not in unit]
+        self.back: dict[Entry, Entry] = {(n, 0): (fusion.heavy[id(n)], 0) for n in biases}
+        self.new: dict[Entry, Entry] = {}
+        self.nodes: dict[int, Node] = {}
+        self.made: dict[Any, Op] = {}
+        self.graph = Graph([])
+        self.graph.info = dict(fusion.graph.info)
+        if "contexts" in self.graph.info:
+            self.graph.info["contexts"] = dict(self.graph.info["contexts"])
+
+    def resolve(self, e: Entry) -> Entry:
+        """The entry that is read in the place of another."""
+        e = self.fusion.moved.get(e, e)
+        return self.back.get(e, e)
+
+    def reads(self, n: Node) -> list[Entry]:
+        """What a node of the new graph reads; an entry that vanishes in a chain has a stand-in where only its shape matters."""
+        like = n.params._sig.like if n.op is not None else ()
+        found = map(self.resolve, n.inputs)
+        return [self.resolve(self.fusion._stand_in(e, self.unit)) if i in like else e for i, e in enumerate(found)]
+
+    def result(self, heads: Sequence[Entry]) -> Graph:
+        """The new graph."""
+        wanted = [self.resolve(e) for e in heads]
+        seen: set[int] = set()
+        stack: list[tuple[Any, Iterator[Node]]] = []
+
+        def visit(n: Node) -> None:
+            item = self.unit.get(id(n), n)
+            if id(item) not in seen:
+                seen.add(id(item))
+                stack.append((item, self._before(item)))
+
+        for e in wanted:
+            visit(e[0])
+            while stack:
+                item, rest = stack[-1]
+                depth = len(stack)
+                for n in rest:
+                    visit(n)
+                    if len(stack) > depth:
+                        break
+                else:
+                    self._finish(item)
+                    stack.pop()
+        self.graph.heads = [self.new[e] for e in wanted]
+        return self.graph
+
+    def _before(self, item: Any) -> Iterator[Node]:
+        if isinstance(item, _Unit):
+            for e, _ in item.inputs:
+                yield self.resolve(e)[0]
+            return
+        for e in self.reads(item):
+            yield e[0]
+        if item.forward is not None:
+            yield item.forward
+
+    def _finish(self, item: Any) -> None:
+        """Make the node of an item whose inputs have theirs."""
+        if isinstance(item, _Unit):
+            node, outs = item.node([self.new[self.resolve(e)] for e, _ in item.inputs], self.made)
+            first, entries = item.parts[0].node, [(part.node, 0) for part in outs]
+        else:
+            inputs = tuple(self.new[e] for e in self.reads(item))
+            forward = item.forward if item.forward is None else self.nodes[id(item.forward)]
+            node = item if inputs == item.inputs and forward is item.forward else \
+                Node(item.op, item.params, inputs, item.name, item.attrs, forward)
+            first, entries = item, [(item, i) for i in range(node.n_out)]
+        self.nodes[id(item)] = node
+        facts, graph = self.fusion.facts, self.graph
+        for i, e in enumerate(entries):
+            self.new[e] = (node, i)
+            for mine, theirs in ((graph.shapes, facts.shapes), (graph.dtypes, facts.dtypes), (graph.stypes, facts.stypes)):
+                if e in theirs:
+                    mine[node, i] = theirs[e]  # type: ignore[index]
+        if id(first) in self.fusion.places:
+            graph.info["contexts"][id(node)] = self.fusion.places[id(first)]
 
 
 class _Reach:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.expr import Tree
 from .._core.graph import Graph, Node
 from .._core.infer import known
 from .._core.kernels import Spec
 from .._core.op import Op
 from .._core.params import Int
+from ..fusion import Tree
 from ..ops.dense import along
 
 __all__ = ["BIAS", "Part", "constant_of", "functions_of", "part_of", "substitute"]

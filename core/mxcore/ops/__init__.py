@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from mxcore import builtin, context  # noqa: F401  what they declare is needed with any operator
+from mxcore import builtin, context, philox  # noqa: F401  what they declare is needed with any operator
 from mxcore._core import dispatch  # noqa: F401  before `transfer`, which needs it and which it needs
 from mxcore._core.hookspecs import hookimpl
 from mxcore.families import declarations

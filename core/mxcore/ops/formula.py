@@ -5,8 +5,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from .._core.expr import Expr
-from ..families import print_with
+from ..fusion import Expr, print_with
 from . import special
 
 __all__ = ["formula"]

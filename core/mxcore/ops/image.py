@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.op import Op, op
 from .._core.params import Bool, Float, Floats, Int, Shape
-from .._core.rng import Rng
+from ..philox import Rng
 from ..testing.sample import Ints, Sample, Values
 from . import colours, opencv, resampling
 from .dense import wide
