@@ -26,9 +26,9 @@ import numpy as np
 from mxcore import symbol
 from mxcore._core import infer, registry
 from mxcore._core.errors import MXNetError
-from mxcore._core.gradient import gradient
 from mxcore._core.kernels import Spec
 from mxcore._core.op import MISSING, Op
+from mxcore.gradient import gradient
 from mxcore.testing.catalogue import modules
 from mxcore.testing.pack import Pack
 

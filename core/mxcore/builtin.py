@@ -6,7 +6,7 @@ from typing import Any
 from . import facets  # noqa: F401  operators are declared with them
 from ._core import registry
 from ._core.op import Op
-from ._core.params import Any_
+from .parameters import Any_
 
 __all__: list[str] = []
 

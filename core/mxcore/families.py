@@ -10,7 +10,8 @@ import numpy as np
 
 from ._core.infer import merge_dtype, show
 from ._core.op import MISSING, Op
-from ._core.params import Bool, Float, Params
+from ._core.params import Params
+from .parameters import Bool, Float
 
 __all__ = ["binary", "broadcast", "broadcast_rule", "broadcast_shapes", "declarations", "number_dtype", "scalar", "unary", "with_number", "wrapped"]
 

@@ -12,11 +12,11 @@ from ._core.infer import known, merge_dtype, merge_shape
 from ._core.kernels import KernelSet, Spec
 from ._core.manager import API_VERSION
 from ._core.op import Op, op
-from ._core.params import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Param, Params, Rest, Shape, Str
-from ._core.registry import pinning
-from .context import Context
+from ._core.params import Param, Params
+from .context import Context, pinning
 from .families import binary, broadcast, broadcast_shapes, declarations, scalar, unary
 from .fusion import Expr, Fused, print_with
+from .parameters import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Rest, Shape, Str
 from .philox import Rng
 from .rewriting import rewrite
 from .stypes import CSR, RowSparse, merge_rows

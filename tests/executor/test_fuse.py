@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 import mxcore as mx
 from mxcore._core.call import K
-from mxcore._core.gradient import gradient
 from mxcore._core.graph import Graph, topo, variable
 from mxcore.executor.fuse import fuse
 from mxcore.executor.mirror import MIRRORED
 from mxcore.executor.place import group_of
 from mxcore.executor.program import infer_all
+from mxcore.gradient import gradient
 
 CTX = mx.cpu()
 DEVICE = CTX.device

@@ -319,15 +319,6 @@ def lookup(kind: str, name: str) -> Any:
     return found
 
 
-def pinning() -> Device | None:
-    """The device that pins memory of the host: the first by name that can be used."""
-    for name in devices.names():
-        found = devices.get(name)
-        if found.pins and found.count():
-            return found
-    return None
-
-
 def names(kind: str) -> list[str]:
     """All names of a kind, sorted."""
     return tables[kind].names()

@@ -2,7 +2,7 @@
 
 A tape node holds its operator, parameters, links to its parents and what its gradient rule asked for; never one of its
 own outputs, so dropping the last output frees the graph by reference count. Gradients are operators: a rule runs on
-arrays here and on graph values in :mod:`mxcore._core.gradient`.
+arrays here and on graph values in :mod:`mxcore.gradient`.
 """
 from __future__ import annotations
 

@@ -12,12 +12,13 @@ from .._core.call import context_k
 from .._core.context import Context
 from .._core.errors import error
 from .._core.op import Op
-from .._core.params import Bool, Int, Parser
+from .._core.params import Parser
 from .._core.state import state
 from .._core.transfer import check_writable
 from ..ndarray import NDArray, op
 from ..ops.control.interpret import interpret
 from ..ops.control.replay import replay
+from ..parameters import Bool, Int
 from .compile import compile_graph
 from .instance import Instance
 from .launch import launch

@@ -17,8 +17,8 @@ from .._core.graph import Graph, Node, topo
 from .._core.infer import known
 from .._core.kernels import Spec
 from .._core.op import Op
-from .._core.params import Float
 from ..fusion import Fused, Tree, layout
+from ..parameters import Float
 from .mirror import MIRRORED
 from .place import beside, group_of
 from .pointwise import BIAS, Part, functions_of, part_of, substitute

@@ -14,9 +14,9 @@ from .._core.graph import Graph, Node
 from .._core.infer import known
 from .._core.kernels import Spec
 from .._core.op import Op
-from .._core.params import Int
 from ..fusion import Tree
 from ..ops.dense import along
+from ..parameters import Int
 
 __all__ = ["BIAS", "Part", "constant_of", "functions_of", "part_of", "substitute"]
 

@@ -10,10 +10,11 @@ from .._core import registry, transfer
 from .._core.array import Storage, faces
 from .._core.context import Context
 from .._core.errors import error
-from .._core.params import Parser, Shape, as_dtype
+from .._core.params import Parser, as_dtype
 from .._views import eager_function, namespace
 from ..ops.infix import OPERATORS
 from ..ops.storage import to_csr, to_rows
+from ..parameters import Shape
 from ..stypes import CSR, RowSparse
 from . import checks, indexing, operators
 from .creation import present

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.infer import merge_shape, show
 from .._core.op import op
-from .._core.params import Bool, Enum, Float, Int, Shape
+from ..parameters import Bool, Enum, Float, Int, Shape
 from ..testing.sample import Sample
 from .dense import along, given, wide
 from .floating import floating

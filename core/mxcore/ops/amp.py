@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, DType, Int
+from ..parameters import Bool, DType, Int
 from ..testing.sample import Ints, Sample, Values
 
 __all__: list[str] = []

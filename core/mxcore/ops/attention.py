@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.op import op
-from .._core.params import Bool, Int, Shape
+from ..parameters import Bool, Int, Shape
 from ..testing.sample import Sample
 from .dense import wide
 from .rules import fits, size_of

@@ -7,8 +7,8 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, Float, Int, Str
 from .._core.state import state
+from ..parameters import Bool, Float, Int, Str
 from ..testing.sample import Sample
 from .dense import given, wide
 from .floating import floating

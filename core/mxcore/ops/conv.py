@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from .._core.op import Op, op
-from .._core.params import Bool, Enum, Int, Shape
+from ..parameters import Bool, Enum, Int, Shape
 from ..testing.sample import Sample
 from .dense import linear_grad, linear_grad_grad, wide
 from .floating import floating

@@ -6,7 +6,7 @@ from typing import Any
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, Int
+from ..parameters import Bool, Int
 from ..testing.sample import Distinct, Sample
 from .conv import geometry, padded, windows
 from .dense import given, wide

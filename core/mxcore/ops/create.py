@@ -5,8 +5,8 @@ import numpy as np
 
 from .. import builtin
 from .._core.op import op
-from .._core.params import Bool, DType, Float, Int, Shape, Str
 from ..families import wrapped
+from ..parameters import Bool, DType, Float, Int, Shape, Str
 from ..testing.sample import Ints, Sample
 from .rules import axis_of, size_of
 from .silent import silent

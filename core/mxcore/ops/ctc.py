@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, Enum
+from ..parameters import Bool, Enum
 from ..testing.sample import Sample, Values
 from .dense import given, wide
 from .rules import gradient_of, size_of

@@ -14,8 +14,9 @@ import numpy as np
 from .._core.array import Storage, faces
 from .._core.errors import error, suggest
 from .._core.op import op
-from .._core.params import Params, Rest, Str
+from .._core.params import Params
 from .._core.state import state
+from ..parameters import Rest, Str
 from ..testing.sample import Sample
 
 __all__ = ["PROPS", "enter", "prop_of"]

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import known, merge_shape
 from .._core.op import op
-from .._core.params import Bool
+from ..parameters import Bool
 from ..testing.sample import Sample
 from .rules import fits, size_of
 from .silent import silent

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Bool, Int
+from ..parameters import Bool, Int
 from ..testing.sample import Sample
 from .floating import floating
 from .rules import fits, size_of

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from .._core.errors import error
-from .._core.params import DType, more_dtypes
+from .._core.params import more_dtypes
+from ..parameters import DType
 
 __all__ = ["Among"]
 

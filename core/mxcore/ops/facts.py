@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import known
 from .._core.op import op
-from .._core.params import Bool, Float, Floats, Int
+from ..parameters import Bool, Float, Floats, Int
 from ..testing.sample import Ints, Sample
 from .rules import size_of
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Int
+from ..parameters import Int
 from ..stypes import add_rows
 from ..testing.sample import Ints, Sample
 from .dense import wide

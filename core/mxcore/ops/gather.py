@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import known, merge_dtype
 from .._core.op import op
-from .._core.params import Bool, Enum, Float, Int, Shape
+from ..parameters import Bool, Enum, Float, Int, Shape
 from ..stypes import add_rows
 from ..testing.sample import Ints, Sample
 from .dtypes import Among

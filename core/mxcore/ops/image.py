@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._core.op import Op, op
-from .._core.params import Bool, Float, Floats, Int, Shape
+from ..parameters import Bool, Float, Floats, Int, Shape
 from ..philox import Rng
 from ..testing.sample import Ints, Sample, Values
 from . import colours, opencv, resampling

@@ -5,7 +5,7 @@ from typing import Any
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Int, Shape
+from ..parameters import Int, Shape
 from ..testing.sample import Sample
 from .rules import axes_of, axis_of, partly, times, undoing
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, Float, Int
+from ..parameters import Bool, Float, Int
 from ..testing.sample import Sample
 from .rules import axis_of, partly, size_of
 from .silent import silent

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Bool, Enum
+from ..parameters import Bool, Enum
 from ..stypes import CSR, add_rows, merge_rows
 from ..testing.sample import Sample
 from .dense import wide

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, Enum, Float, Int
+from ..parameters import Bool, Enum, Float, Int
 from ..testing.sample import Sample, Values
 from .batch_norm import standardized_gradients, with_statistics
 from .dense import given, wide

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Bool, Enum, Int
+from ..parameters import Bool, Enum, Int
 from ..testing.sample import Distinct, Ints, Sample
 from .dtypes import Among
 from .rules import axis_of, first_dtype, fits, size_of

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.infer import known, merge_shape, show
 from .._core.op import op
-from .._core.params import Bool, Enum, Float
+from ..parameters import Bool, Enum, Float
 from ..testing.sample import Ints, Sample, Values
 from . import special
 from .activation import soft

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.op import op
-from .._core.params import Shape
+from ..parameters import Shape
 from ..testing.sample import Sample
 from .conv import Geometry, geometry, padded, windows
 from .rules import size_of, undoing

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Bool, Enum, Int, Shape
+from ..parameters import Bool, Enum, Int, Shape
 from ..testing.sample import Distinct, Sample
 from .conv import Geometry, geometry, padded, windows
 from .dense import given, wide

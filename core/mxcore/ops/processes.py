@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Float
+from ..parameters import Float
 from ..testing.sample import Ints, Sample, Values
 from .dense import wide
 from .rules import fits, within_limits

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from .._core.op import Op, op
-from .._core.params import Bool, DType, Float, Int, Shape, Str
+from ..parameters import Bool, DType, Float, Int, Shape, Str
 from ..testing.sample import Ints, Sample, Values
 from . import distributions, rules, special
 from .dtypes import Among

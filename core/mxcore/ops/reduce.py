@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.infer import known, merge_shape
 from .._core.op import Op, op
-from .._core.params import Bool, DType, Int, Shape
+from ..parameters import Bool, DType, Int, Shape
 from ..testing.sample import Distinct, Ints, Sample, Values
 from .rules import axes_of, axis_of, reduced, size_of
 from .silent import silent

@@ -5,7 +5,7 @@ from typing import Any
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Enum, Float, Int, Shape
+from ..parameters import Enum, Float, Int, Shape
 from ..testing.sample import Sample
 from .rules import axes_of, axis_of, partly, size_of, times, undoing
 from .silent import silent

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, Enum, Float, Int
+from ..parameters import Bool, Enum, Float, Int
 from ..testing.sample import Sample
 from .dense import given, wide
 from .rnn_cells import CELLS, GATES, dropout, layout, limits

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Float, Shape
+from ..parameters import Float, Shape
 from ..testing.sample import Distinct, Sample
 from .dense import wide
 from .floating import floating

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import known, merge_shape
 from .._core.op import op
-from .._core.params import Bool, DType, Enum, Int
+from ..parameters import Bool, DType, Enum, Int
 from ..stypes import add_rows, merge_rows
 from ..testing.sample import Ints, Sample
 from .rules import axis_of, first_dtype, fits, size_of

@@ -7,8 +7,8 @@ import numpy as np
 
 from .._core.infer import merge_dtype, merge_shape
 from .._core.op import op
-from .._core.params import Bool, Float, Int
 from ..families import wrapped
+from ..parameters import Bool, Float, Int
 from ..testing.sample import Ints, Sample
 from .rules import first_dtype, within_limits
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from .._core.infer import known, merge_shape
 from .._core.op import op
-from .._core.params import Bool, Int, Shape
+from ..parameters import Bool, Int, Shape
 from ..testing.sample import Ints, Sample
 from .reshape_codes import resolve_shape
 from .rules import axis_of, gradient_of, size_of

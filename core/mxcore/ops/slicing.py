@@ -5,8 +5,8 @@ from typing import Any
 
 from .._core.errors import error
 from .._core.op import op
-from .._core.params import Bool, Float, Int, Shape
 from ..families import wrapped
+from ..parameters import Bool, Float, Int, Shape
 from ..testing.sample import Ints, Sample
 from .rules import axis_of, first_dtype, partly, undoing
 from .shape import RANGE, ranges_of, sliced

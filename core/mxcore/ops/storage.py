@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from .._core.op import Op, op
-from .._core.params import Bool, Enum, Float, Int
 from ..families import number_dtype, with_number
+from ..parameters import Bool, Enum, Float, Int
 from ..stypes import CSR, RowSparse
 from ..testing.sample import Ints, Sample
 from .rules import first_dtype, size_of

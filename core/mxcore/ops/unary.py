@@ -8,8 +8,8 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, DType, Enum, Float
 from ..families import unary
+from ..parameters import Bool, DType, Enum, Float
 from ..testing.sample import Ints, Sample
 from . import special
 from .floating import floating

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.op import op
-from .._core.params import Enum, Int
+from ..parameters import Enum, Int
 from ..testing.sample import Sample
 from .conv import conv_data, geometry
 from .dense import wide

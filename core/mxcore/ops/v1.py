@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.op import op
-from .._core.params import Bool, Enum, Shape
+from ..parameters import Bool, Enum, Shape
 from ..testing.sample import Distinct, Sample
 from .batch_norm import PLAIN, batch_family, plain_samples
 from .conv import Geometry, convolution, geometry, padded, windows

@@ -22,8 +22,8 @@ from .._core.errors import MXNetError
 from .._core.gradplan import plan_of
 from .._core.graph import GraphF, Value, topo, variable
 from .._core.kernels import Spec
-from .._core.params import Any_, GraphParam
 from .._core.transfer import overlaps
+from ..parameters import Any_, GraphParam
 from .case import Case
 from .gradcheck import check_grads
 from .strict_xp import StrictDevice

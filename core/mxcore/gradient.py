@@ -4,11 +4,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .errors import MXNetError, error, raise_in_op
-from .gradplan import plan_of
-from .graph import GraphF, Node, Value, topo
-from .op import Op
-from .params import Params
+from ._core.errors import MXNetError, error, raise_in_op
+from ._core.gradplan import plan_of
+from ._core.graph import GraphF, Node, Value, topo
+from ._core.op import Op
+from ._core.params import Params
 
 __all__ = ["gradient", "STATE_BACKWARD"]
 
