@@ -22,15 +22,18 @@ class Storage:
         Pending tasks that read it.
     version : int
         Counts the writes; the tape compares it.
+    views : int
+        Arrays over the buffer beside the first, ever: 0 tells that whoever has the only array has the buffer.
     """
 
-    __slots__ = ("ctx", "write", "reads", "version")
+    __slots__ = ("ctx", "write", "reads", "version", "views")
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.write: Any = None
         self.reads: Any = None
         self.version = 0
+        self.views = -1
 
     def wait(self) -> None:
         """Wait for the pending write; raise what failed in it."""
@@ -72,6 +75,8 @@ class Array:
     def __init__(self, data: Any, st: Storage = None) -> None:  # type: ignore[assignment]  # which unpickling sets later
         self._data = data
         self._st = st
+        if st is not None:
+            st.views += 1
         self._entry: Any = None
 
     @property
@@ -109,7 +114,7 @@ def fresh(cls: type[Array], data: Any, ctx: Context, new: Any = object.__new__) 
     st = new(Storage)
     st.ctx = ctx
     st.write = st.reads = None
-    st.version = 0
+    st.version = st.views = 0
     x = new(cls)
     x._data = data
     x._st = st

@@ -174,6 +174,7 @@ class Op:
         self.backward_rule: Callable[..., Any] | None = None
         #: Of a stateful operator: ``(k, p, dys, ins, state) -> gradients`` that can be differentiated again.
         self.replay_rule: Callable[..., Any] | None = None
+        self.gives = False  # a backward rule that keeps none of the arrays it returns
         #: Of a stateful operator: whether its backward ignores the gradients of its outputs.
         self.loss_rule: Callable[[Params], bool] = lambda p: False
         self.grad_rule: Any = grad

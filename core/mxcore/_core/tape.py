@@ -11,7 +11,6 @@ import operator
 import warnings
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from sys import getrefcount
 from typing import Any
 
 from . import frontend, transfer  # circular, used at call time only
@@ -171,12 +170,12 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
     record, train = mode["record"], mode["train"]
     mode["record"], mode["train"] = create_graph, train_mode
     try:
-        leaves, dropped = _run(entries, grads, queue, goal, create_graph, retain_graph or create_graph)
+        leaves, own, dropped = _run(entries, grads, queue, goal, create_graph, retain_graph or create_graph)
         if goal is not None:
-            return goal.gradients(leaves)
+            return goal.gradients(leaves, own)
         mode["record"] = False
-        for leaf in leaves:
-            _write(leaf, leaves)
+        for leaf, g in leaves.items():
+            _write(leaf, g, leaf in own)
         if dropped:
             _write_zeros(dropped, leaves)
         return None
@@ -255,16 +254,18 @@ class _Goal:
                 self.found[id(n), i] = g
         return id(n) in self.need
 
-    def gradients(self, leaves: dict[Leaf, Any]) -> list[Any]:
+    def gradients(self, leaves: dict[Leaf, Any], own: set[Leaf]) -> list[Any]:
         """The gradients of the variables; zeros where none arrived."""
         result: list[Any] = []
         found = self.found
         for v in self.variables:
             node, i = v._entry
             key = id(node), i
+            alone = node in own
             if node in leaves:
-                found[key] = leaves.pop(node)
-            alone = key in found and _holders(found, key) == _ALONE and (found[key].stype != "default" or v._st.ctx.device.owns(found[key]._data))
+                found[key] = leaves[node]
+            own.discard(node)
+            alone = alone and (found[key].stype != "default" or v._st.ctx.device.owns(found[key]._data))
             g = found[key] if key in found else frontend.eager.roles["zero gradient"](v)
             if not alone and key in found:  # its memory may be anybody's, and callers may write to it; sparse values are never written in place
                 g, entry = frontend.eager.roles["new array"](g.twin()) if g.stype == "default" else g.twin(), g._entry
@@ -274,17 +275,20 @@ class _Goal:
 
 
 def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], goal: _Goal | None,
-         create_graph: bool, retain: bool) -> tuple[dict[Leaf, Any], list[Any]]:
+         create_graph: bool, retain: bool) -> tuple[dict[Leaf, Any], set[Leaf], list[Any]]:
     """Carry gradients from entries to the leaves.
 
     Nodes wait in a heap, latest first, until all gradients of their outputs have arrived; what they kept is dropped as
-    soon as they have run, so that memory shrinks on the way. Returns the gradients of the leaves, and the nodes and
-    leaves that a rule gave no gradient to.
+    soon as they have run, so that memory shrinks on the way. Returns the gradients of the leaves, the leaves whose
+    gradient nobody else has, and the nodes and leaves that a rule gave no gradient to.
     """
     F = frontend.eager
     leaves: dict[Leaf, Any] = {}
+    own: set[Leaf] = set()
     dropped: list[Any] = []
     node: Any = None
+    plan: Any = None
+    seen: tuple[Any, ...] = ()
     while True:
         for e, g in zip(entries, grads):
             if e is None:
@@ -294,12 +298,12 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
                 if n.flows:
                     dropped.append(n)
             elif n.plan is None:
-                if n in leaves:
-                    leaves[n] = F.roles["sum of gradients"](leaves[n], g)
-                elif n.flows or goal is not None:
+                if n not in leaves and (n.flows or goal is not None):
                     leaves[n] = g
+                    if node is not None and not create_graph and _made(g, plan.op, grads, seen):
+                        own.add(n)
                 else:
-                    _constant(n, node.serial)
+                    _add_to_leaf(leaves, own, n, g, node)
             elif n.dys is None:
                 n.dys = [g] if n.specs is None else [g if j == i else None for j in range(len(n.specs))]
                 heappush(queue, n)
@@ -307,7 +311,7 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
                 old = n.dys[i]
                 n.dys[i] = g if old is None else F.roles["sum of gradients"](old, g)
         if not queue:
-            return leaves, dropped
+            return leaves, own, dropped
         node = heappop(queue)
         dys = node.dys
         node.dys = None
@@ -317,6 +321,7 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
         entries = node.inputs
         plan = node.plan
         ins, outs, versions = node.saved
+        seen = dys, ins, outs
         try:
             if versions is not None:
                 for x, v in zip(ins, versions):
@@ -338,6 +343,26 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
             raise
         except Exception as e:
             raise_in_op(e, node.op.name, node.params, [x for x in ins if x is not None], "gradient")
+
+
+def _add_to_leaf(leaves: dict[Leaf, Any], own: set[Leaf], n: Leaf, g: Any, node: Any) -> None:
+    """A further gradient of a leaf, or one that gradients do not end in."""
+    if n not in leaves:
+        _constant(n, node.serial)
+    else:
+        leaves[n] = frontend.eager.roles["sum of gradients"](leaves[n], g)
+        own.add(n)
+
+
+def _made(g: Any, op: Op, grads: Sequence[Any], seen: tuple[Any, ...]) -> bool:
+    """Whether a rule made a gradient for one place: it is the only array over its buffer, and neither what the rule got nor given twice.
+
+    Rules are written in operators and keep nothing. The backward of a stateful operator may be anybody's Python, unless it gives its arrays away.
+    """
+    if not isinstance(g, Array) or g._st.views or (op.backward_rule is not None and not op.gives):
+        return False
+    dys, ins, outs = seen
+    return [h is g for h in grads].count(True) == 1 and not any(g is x for x in (*dys, *ins, *(outs or {}).values()))
 
 
 def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph: bool) -> Sequence[Any]:
@@ -391,29 +416,19 @@ def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any]) -> None:
         if n.op is not None:
             stack += [e[0] for e in n.inputs or () if e is not None and e[0].flows]
         elif n not in leaves and n.req == "write" and n.grad is not None:
-            _write(n, {n: frontend.eager.roles["zero gradient"](n.grad)})
+            _write(n, frontend.eager.roles["zero gradient"](n.grad))
 
 
-def _holders(arrays: dict[Any, Any], key: Any) -> tuple[int, int, int]:
-    """References to an array, to its data and to its storage."""
-    return getrefcount(arrays[key]), getrefcount(arrays[key]._data), getrefcount(arrays[key]._st)
-
-
-#: What :func:`_holders` counts where nobody else holds any of them; interpreters count their own references differently.
-_ALONE = _holders({0: Array(object(), Storage(None))}, 0)  # type: ignore[arg-type]
-#: Bytes from which on it pays to ask.
+#: Bytes from which on it pays to hand a buffer over instead of copying.
 _LARGE = 1 << 16
 
 
-def _write(leaf: Leaf, grads: dict[Leaf, Any]) -> None:
-    """Write the gradient in `grads` where its variable wants it; a large one whose buffer nobody shares is not copied but becomes it."""
+def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
+    """Write a gradient where its variable wants it; the buffer of a large one that is our `own` is not copied but becomes the variable's."""
     grad = leaf.grad
     if grad is None:
         return
     leaf.fresh = True
-    alone = (grad.stype == "default" and grad._data.nbytes >= _LARGE and _holders(grads, leaf) == _ALONE
-             and getrefcount(grad._data) == _ALONE[1])
-    g = grads[leaf]
     if not isinstance(g, Array):
         raise error(TypeError, f"gradient {g!r} for a variable of shape {tuple(grad.shape)} is no array; some operator's rule is wrong")
     a, b, x, y = g._st, grad._st, g._data, grad._data
@@ -424,7 +439,7 @@ def _write(leaf: Leaf, grads: dict[Leaf, Any]) -> None:
         g = frontend.eager.roles["sum of gradients"](grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
         device = b.ctx._device
-        if alone and device.owns(x) and device.owns(y):
+        if own and not b.views and y.nbytes >= _LARGE and device.owns(x) and device.owns(y):
             grad._data = x
         else:
             if device.async_:

@@ -83,7 +83,7 @@ class CachedOp:
         outputs = [f"output{i}" for i in range(len(symbol._heads))]
         core = self._op = Op("_CachedOp", None, inputs="data*", outputs=lambda p: outputs, stateful=True,
                            aux=lambda p: [f"arg{i}" for i, n in enumerate(self._names) if n in self._aux])
-        core.backward_rule = _backward
+        core.backward_rule, core.gives = _backward, True
         # Gradients that can be differentiated again: the graph runs node by node, recorded.
         core.replay_rule = replay(lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs)), ctx),
                                    lambda pending: pending.memory.again[1])
