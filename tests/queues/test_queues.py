@@ -401,3 +401,22 @@ def test_the_profiler_reads_marks_and_waits_for_nothing(late, tmp_path, monkeypa
     events = [e for e in json.loads((tmp_path / "p.json").read_text())["traceEvents"] if e.get("name") == "tanh" and e.get("ph") == "X"]
     assert len(events) == 6 and all(e["dur"] >= 0 for e in events)
     assert call.observers == ()
+
+
+def test_stores_push_and_pull_at_their_priority(monkeypatch):
+    ctx, gate, order = mx.cpu(4), threading.Event(), []
+    kv = mx.kv.create("local")
+    outs = {}
+    for key in "abc":
+        kv.init(key, nd.ones((3,), ctx=ctx))
+        outs[key] = nd.zeros((3,), ctx=ctx)
+    push = type(engine.it).push
+    monkeypatch.setattr(type(engine.it), "push", lambda self, ctx, fn, reads, writes, name="task": push(
+        self, ctx, lambda: (order.append((name, tuple(writes)[0])), fn())[1], reads, writes, name))
+    engine.it.push(ctx, lambda: gate.wait(20) and None, [], [o._st for o in outs.values()], "gate")
+    for key, priority in zip("abc", (-2, 5, 1)):
+        kv.pull(key, out=outs[key], priority=priority)
+    gate.set()
+    nd.waitall()
+    names = {id(o._st): key for key, o in outs.items()}
+    assert [names[id(st)] for name, st in order if name != "gate"] == ["b", "c", "a"]
