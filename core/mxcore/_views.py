@@ -104,9 +104,9 @@ def namespace(where: dict[str, Any], sub: str, make: Callable[[str, Op], Any]) -
     others = lent(where["__name__"])
 
     def forget() -> None:
-        for n in cached:
+        for n in tuple(cached):  # other threads may be adding to it
             where.pop(n, None)
-        cached.clear()
+            cached.discard(n)
 
     registry.on_change.append(forget)
 

@@ -89,7 +89,8 @@ class Context(metaclass=_Outermost):
     @property
     def device(self) -> Device:
         """The device object of this context; loads plugins on first use and raises if none provides it."""
-        if self._device is None:
+        device = self._device  # read once: another thread may register a plugin
+        if device is None:
             from .registry import devices
 
             device = devices.get(self.device_type)
@@ -97,7 +98,7 @@ class Context(metaclass=_Outermost):
             if self.device_id >= n:
                 raise error(ValueError, f"{self}: device '{self.device_type}' has {n} device(s); use an index below {n}")
             self._device = device
-        return self._device  # type: ignore[no-any-return]
+        return device  # type: ignore[no-any-return]
 
     @property
     def device_typeid(self) -> int:

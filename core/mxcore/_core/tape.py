@@ -44,9 +44,9 @@ class Leaf:
 
 class TapeNode:
     """One recorded operator call: parents (`inputs`), what its rule asked to keep (`saved`), of a stateful one its context
-    and state (`call`), and, while a backward runs, the gradients that have arrived (`dys`)."""
+    and state (`call`). A backward writes nothing to it but that it is `freed`: others may go through the same graph."""
 
-    __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "dys")
+    __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "freed")
     flows = True
 
     params: Params
@@ -56,7 +56,7 @@ class TapeNode:
     specs: Any
     serial: int
     call: Any
-    dys: Any
+    freed: int
 
     @property
     def op(self) -> Op:
@@ -69,7 +69,7 @@ class TapeNode:
 
 class Freed(TapeNode):
     """A node that a backward has used up: what was recorded before cannot be differentiated any more, to what is recorded
-    from now on its outputs are constants. `dys` tells when; a node becomes one by assignment to its class.
+    from now on its outputs are constants. `freed` tells when; a node becomes one by assignment to its class.
     """
 
     __slots__ = ()
@@ -107,7 +107,6 @@ def record(op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], cal
     node.saved = _NOTHING if plan.keep is None else plan.keep(inputs, outputs, p)
     node.serial = next(_serial)
     node.call = call
-    node.dys = None
     if len(outputs) == 1:
         node.specs = None
         outputs[0]._entry = (node, 0)
@@ -127,9 +126,9 @@ def mark(x: Array, grad: Array | None, req: str) -> None:
     x._entry = (Leaf(grad, req), 0)
 
 
-def _constant(n: Any, used: int = 0) -> None:
+def _constant(n: Any, used: int = 0) -> Any:
     """Refuse a node that was freed after its use by what was recorded as `used`; by default one that was freed at all."""
-    if n.__class__ is Freed and n.dys > used:
+    if n.__class__ is Freed and n.freed > used:
         raise error(RuntimeError, f"the graph of operator {n.op.name} was freed by an earlier backward(); pass retain_graph=True to the first one")
 
 
@@ -165,12 +164,11 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
                                       "it inside autograd.record() from arrays with attach_grad()")
     grads = [*map(_ones, heads)] if head_grads is None else _head_grads(heads, head_grads)
     goal = None if variables is None else _Goal(entries, variables)
-    queue: list[TapeNode] = []
     mode = state.__dict__
     record, train = mode["record"], mode["train"]
     mode["record"], mode["train"] = create_graph, train_mode
     try:
-        leaves, dropped = _run(entries, grads, queue, goal, create_graph, retain_graph or create_graph)
+        leaves, dropped = _run(entries, grads, goal, create_graph, retain_graph or create_graph)
         if goal is not None:
             return goal.gradients(leaves)
         mode["record"] = False
@@ -181,8 +179,6 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
         return None
     finally:
         mode["record"], mode["train"] = record, train
-        for n in queue:  # an error left them waiting
-            n.dys = None
 
 
 def _head_grads(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
@@ -235,12 +231,12 @@ class _Goal:
             n = stack.pop()
             if id(n) not in seen and n.plan is not None:
                 seen[id(n)] = n
-                for e in n.inputs:
+                for e in n.inputs or _constant(n):  # another thread may have freed it by now
                     if e is not None:
                         _constant(e[0], n.serial)
                         stack.append(e[0])
         for n in sorted(seen.values(), key=lambda n: n.serial):
-            if any(map(self.needs, n.inputs)):
+            if any(map(self.needs, n.inputs or _constant(n))):
                 self.need.add(id(n))
 
     def needs(self, e: Any) -> bool:
@@ -272,7 +268,7 @@ class _Goal:
         return result
 
 
-def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], goal: _Goal | None,
+def _run(entries: Sequence[Any], grads: Sequence[Any], goal: _Goal | None,
          create_graph: bool, retain: bool) -> tuple[dict[Leaf, Any], list[Any]]:
     """Carry gradients from entries to the leaves.
 
@@ -283,6 +279,8 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
     F = frontend.eager
     leaves: dict[Leaf, Any] = {}
     dropped: list[Any] = []
+    queue: list[TapeNode] = []
+    arrived: dict[TapeNode, list[Any]] = {}
     node: Any = None
     while True:
         for e, g in zip(entries, grads):
@@ -295,28 +293,27 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
             elif n.plan is None:
                 if n in leaves:
                     leaves[n] = F._grad_add(leaves[n], g)
+                elif n.__class__ is Freed:
+                    _constant(n, 0 if node is None else node.serial)
                 elif n.flows or goal is not None:
                     leaves[n] = g
-                else:
-                    _constant(n, node.serial)
-            elif n.dys is None:
-                n.dys = [g] if n.specs is None else [g if j == i else None for j in range(len(n.specs))]
+            elif n not in arrived:
+                arrived[n] = [g] if n.specs is None else [g if j == i else None for j in range(len(n.specs))]
                 heappush(queue, n)
             else:
-                old = n.dys[i]
-                n.dys[i] = g if old is None else F._grad_add(old, g)
+                dys = arrived[n]
+                dys[i] = g if dys[i] is None else F._grad_add(dys[i], g)
         if not queue:
             return leaves, dropped
         node = heappop(queue)
-        dys = node.dys
-        node.dys = None
+        dys = arrived.pop(node)
         if goal is not None and not goal.passes(node, dys):
             entries = ()
             continue
-        entries = node.inputs
-        plan = node.plan
-        ins, outs, versions = node.saved
+        ins: Any = ()
         try:
+            entries, plan = node.inputs, node.plan
+            ins, outs, versions = node.saved
             if versions is not None:
                 for x, v in zip(ins, versions):
                     if v >= 0 and x._st.version != v:
@@ -331,12 +328,13 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
                 elif len(grads) != plan.n_in:
                     plan.arranged(node.params, grads)  # an error that names the rule
             if not retain:
-                node.inputs = node.saved = node.call = None
-                node.dys = next(_serial)
+                node.freed = next(_serial)
                 node.__class__ = Freed
+                node.inputs = node.saved = node.call = None
         except MXNetError:
             raise
         except Exception as e:
+            _constant(node)  # by a backward of another thread
             raise_in_op(e, node.op.name, node.params, [x for x in ins if x is not None], "gradient")
 
 
@@ -423,7 +421,7 @@ def _write(leaf: Leaf, grads: dict[Leaf, Any]) -> None:
     if leaf.req == "add":
         g = frontend.eager._grad_add(grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
-        device = b.ctx._device
+        device = b.ctx.device
         if alone and device.owns(x) and device.owns(y):
             grad._data = x
         else:

@@ -126,8 +126,9 @@ def _used() -> list[tuple[str, int]]:
     except (OSError, ValueError, AttributeError):
         pass  # another system: no curve of the process
     for ctx in list(context._INTERNED.values()):
-        if ctx._device is not None and ctx._device.async_:
-            free, total = ctx._device.memory(ctx.device_id)
+        device = ctx._device
+        if device is not None and device.async_:
+            free, total = device.memory(ctx.device_id)
             found.append((_where(ctx), total - free))
     return found
 
@@ -140,8 +141,8 @@ def install() -> None:
     if config.wants("imperative"):
         dispatch.make_plan = _planned
         operators._learn = _learnt
-        for ctx in context._INTERNED.values():
-            for key in ctx.fast:
+        for ctx in list(context._INTERNED.values()):
+            for key in list(ctx.fast):
                 _shorten(ctx, key)
         _forget_plans()
     if config.wants("symbolic"):
@@ -163,8 +164,8 @@ def uninstall() -> None:
         _sampler = None
     if dispatch.make_plan is _planned:
         dispatch.make_plan, operators._learn = _make_plan, _learn
-        for ctx in context._INTERNED.values():
-            for entry in ctx.fast.values():
+        for ctx in list(context._INTERNED.values()):
+            for entry in list(ctx.fast.values()):
                 entry[0] = getattr(entry[0], "profiled", entry[0])
         _forget_plans()
     instance.on_run = None
