@@ -6,7 +6,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Turn", "in_turn"]
+from ._core.array import Storage
+
+__all__ = ["Turn", "in_turn", "turn_of"]
+
+_making = threading.RLock()
 
 
 class Turn:
@@ -32,6 +36,14 @@ class Turn:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Turn, ()
+
+
+def turn_of(st: Storage) -> Any:
+    """The lock of the memory of arrays, a with-block for who reads it to write it: `x += 1` of two threads adds 2."""
+    if st.turn is None:
+        with _making:
+            st.turn = st.turn or threading.RLock()
+    return st.turn
 
 
 def in_turn(method: Callable[..., Any]) -> Callable[..., Any]:

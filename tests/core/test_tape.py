@@ -575,3 +575,27 @@ def test_a_rule_for_higher_gradients_stands_in_under_create_graph():
         y = cube(x)
     with pytest.raises(MXNetError, match="test_cube: its rule for create_graph asks for more than its gradient rule keeps"):
         autograd.grad(y, [x], create_graph=True)
+
+
+def test_threads_add_to_one_gradient():
+    """None is lost."""
+    x = mx.nd.ones((3,))
+    x.attach_grad("add")
+
+    def run():
+        for _ in range(100):
+            with autograd.record():
+                y = x * 1
+            y.backward()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert x.grad.asnumpy().tolist() == [400] * 3

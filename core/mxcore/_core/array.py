@@ -23,14 +23,17 @@ class Storage:
         Pending tasks that read it.
     version : int
         Counts the writes; the tape compares it.
+    turn : lock or None
+        Held by a thread that reads the buffer to write it, made for the first one that does.
     """
 
-    __slots__ = ("ctx", "write", "reads", "version")
+    __slots__ = ("ctx", "write", "reads", "version", "turn")
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.write: Any = None
         self.reads: Any = None
+        self.turn: Any = None
         self.version = 0
 
     def wait(self) -> None:
@@ -93,7 +96,7 @@ def fresh(cls: type[Array], data: Any, ctx: Context, new: Any = object.__new__) 
     """``cls(data, Storage(ctx))``, as the hot path makes its results: two Python constructors cost as much as a small kernel."""
     st = new(Storage)
     st.ctx = ctx
-    st.write = st.reads = None
+    st.write = st.reads = st.turn = None
     st.version = 0
     x = new(cls)
     x._data = data

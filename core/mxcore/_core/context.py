@@ -89,8 +89,7 @@ class Context(metaclass=_Outermost):
     @property
     def device(self) -> Device:
         """The device object of this context; loads plugins on first use and raises if none provides it."""
-        device = self._device  # read once: another thread may register a plugin
-        if device is None:
+        if (device := self._device) is None:  # read once: another thread may register a plugin
             from .registry import devices
 
             device = devices.get(self.device_type)

@@ -80,8 +80,7 @@ class Engine:
     def wait_all(self) -> None:
         """Wait for all work on all contexts; raise the first failure nobody has seen."""
         for ctx in list(self.contexts):
-            device = ctx._device
-            if device is not None:
+            if (device := ctx._device) is not None:
                 device.synchronize(ctx.device_id)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import threading
 import warnings
 from collections.abc import Sequence
 from heapq import heappop, heappush
@@ -33,11 +34,12 @@ _NOTHING: Any = ((), None, None)
 class Leaf:
     """A variable that gradients end in: its gradient array and how to write it ('write', 'add', 'null')."""
 
-    __slots__ = ("grad", "req", "flows", "fresh")
+    __slots__ = ("grad", "req", "flows", "fresh", "turn")
     op = plan = None
 
     def __init__(self, grad: Array | None, req: str) -> None:
-        self.grad, self.req, self.flows = grad, req, req != "null"
+        #: `turn` is held by who adds to the gradient: threads may share a variable.
+        self.grad, self.req, self.flows, self.turn = grad, req, req != "null", threading.RLock()
         #: Whether a backward has written the gradient since somebody last set this to False.
         self.fresh = False
 
@@ -173,7 +175,8 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
             return goal.gradients(leaves)
         mode["record"] = False
         for leaf in leaves:
-            _write(leaf, leaves)
+            with leaf.turn:
+                _write(leaf, leaves)
         if dropped:
             _write_zeros(dropped, leaves)
         return None

@@ -12,6 +12,7 @@ from .._core.errors import error
 from .._core.op import Op
 from .._core.state import state
 from .._core.transfer import guard_write
+from .._turns import turn_of
 
 __all__ = ["install"]
 
@@ -100,12 +101,14 @@ def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable
     def method(self: Any, other: Any) -> Any:
         if isinstance(other, Array):
             op = registry.ops.get(elementwise if self._data.shape == other._data.shape else broadcast)
-            Op.apply(op, (self, other), op.parse({}), self)
+            with turn_of(self._st):
+                Op.apply(op, (self, other), op.parse({}), self)
             return self
         if isinstance(other, numbers.Number) or getattr(other, "shape", None) == ():
             op = registry.ops.get(scalar_op)
             guard_write(self, op.name)
-            Op.apply(op, (self,), op.parse({"scalar": other}), self)
+            with turn_of(self._st):
+                Op.apply(op, (self,), op.parse({"scalar": other}), self)
             return self
         return NotImplemented
 
