@@ -8,7 +8,7 @@ from typing import Any
 
 from ._core.array import Storage
 
-__all__ = ["Turn", "in_turn", "turn_of"]
+__all__ = ["Own", "Turn", "in_turn", "turn_of"]
 
 _making = threading.RLock()
 
@@ -36,6 +36,22 @@ class Turn:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Turn, ()
+
+
+class Own(threading.local):
+    """What each thread has for itself of an object that threads share; a copy has nothing yet.
+
+    Examples
+    --------
+    >>> import copy
+    >>> own = Own()
+    >>> own.n = 1
+    >>> hasattr(copy.copy(own), "n")
+    False
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Own, ()
 
 
 def turn_of(st: Storage) -> Any:
