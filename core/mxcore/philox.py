@@ -49,8 +49,7 @@ class Rng:
         """Uniform on [0, 1), of `dtype` float32 (24 random bits) or float64 (53)."""
         n = int(np.prod(shape, dtype=np.int64))
         if np.dtype(dtype) == np.float64:
-            words = self.bits(n) >> np.uint64(11)
-            return (words.astype(np.float64) * 2.0**-53).reshape(shape)
+            return ((self.bits(n) >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(shape)
         words = self.bits((n + 1) // 2).view(np.uint32)[:n] >> np.uint32(8)  # the lower half of a word first
         return (words.astype(np.float32) * np.float32(2.0**-24)).astype(dtype, copy=False).reshape(shape)
 

@@ -24,14 +24,17 @@ class Storage:
         Counts the writes; the tape compares it.
     views : int
         Arrays over the buffer beside the first, ever: 0 tells that whoever has the only array has the buffer.
+    turn : lock or None
+        Held by a thread that reads the buffer to write it, made for the first one that does.
     """
 
-    __slots__ = ("ctx", "write", "reads", "version", "views")
+    __slots__ = ("ctx", "write", "reads", "version", "views", "turn")
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.write: Any = None
         self.reads: Any = None
+        self.turn: Any = None
         self.version = 0
         self.views = -1
 
@@ -113,7 +116,7 @@ def fresh(cls: type[Array], data: Any, ctx: Context, new: Any = object.__new__) 
     """``cls(data, Storage(ctx))``, as the hot path makes its results: two Python constructors cost as much as a small kernel."""
     st = new(Storage)
     st.ctx = ctx
-    st.write = st.reads = None
+    st.write = st.reads = st.turn = None
     st.version = st.views = 0
     x = new(cls)
     x._data = data

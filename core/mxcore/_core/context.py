@@ -91,7 +91,7 @@ class Context(metaclass=_Outermost):
     @property
     def device(self) -> Device:
         """The device object of this context; loads plugins on first use and raises if none provides it."""
-        if self._device is None:
+        if (device := self._device) is None:  # read once: another thread may register a plugin
             from .registry import devices
 
             device = devices.get(self.device_type)
@@ -99,7 +99,7 @@ class Context(metaclass=_Outermost):
             if self.device_id >= n:
                 raise error(ValueError, f"{self}: device '{self.device_type}' has {n} device(s); use an index below {n}")
             self._device = device
-        return self._device  # type: ignore[no-any-return]
+        return device  # type: ignore[no-any-return]
 
     def activate(self) -> None:
         """Make it what the calling thread allocates and computes on, if its device has a queue of its own."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import threading
 import warnings
 from collections.abc import Sequence
 from heapq import heappop, heappush
@@ -33,20 +34,21 @@ _NOTHING: Any = ((), None, None)
 class Leaf:
     """A variable that gradients end in: its gradient array and how to write it ('write', 'add', 'null')."""
 
-    __slots__ = ("grad", "req", "flows", "fresh")
+    __slots__ = ("grad", "req", "flows", "fresh", "turn")
     op = plan = None
 
     def __init__(self, grad: Array | None, req: str) -> None:
-        self.grad, self.req, self.flows = grad, req, req != "null"
+        #: `turn` is held by who adds to the gradient: threads may share a variable.
+        self.grad, self.req, self.flows, self.turn = grad, req, req != "null", threading.RLock()
         #: Whether a backward has written the gradient since somebody last set this to False.
         self.fresh = False
 
 
 class TapeNode:
     """One recorded operator call: parents (`inputs`), what its rule asked to keep (`saved`), of a stateful one its context
-    and state (`call`), and, while a backward runs, the gradients that have arrived (`dys`)."""
+    and state (`call`). A backward writes nothing to it but that it is `freed`: others may go through the same graph."""
 
-    __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "dys")
+    __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "freed")
     flows = True
 
     params: Params
@@ -56,7 +58,7 @@ class TapeNode:
     specs: Any
     serial: int
     call: Any
-    dys: Any
+    freed: int
 
     @property
     def op(self) -> Op:
@@ -69,7 +71,7 @@ class TapeNode:
 
 class Freed(TapeNode):
     """A node that a backward has used up: what was recorded before cannot be differentiated any more, to what is recorded
-    from now on its outputs are constants. `dys` tells when; a node becomes one by assignment to its class.
+    from now on its outputs are constants. `freed` tells when; a node becomes one by assignment to its class.
     """
 
     __slots__ = ()
@@ -107,7 +109,6 @@ def record(op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], cal
     node.saved = _NOTHING if plan.keep is None else plan.keep(inputs, outputs, p)
     node.serial = next(_serial)
     node.call = call
-    node.dys = None
     if len(outputs) == 1:
         node.specs = None
         outputs[0]._entry = (node, 0)
@@ -127,9 +128,9 @@ def mark(x: Array, grad: Array | None, req: str) -> None:
     x._entry = (Leaf(grad, req), 0)
 
 
-def _constant(n: Any, used: int = 0) -> None:
+def _constant(n: Any, used: int = 0) -> Any:
     """Refuse a node that was freed after its use by what was recorded as `used`; by default one that was freed at all."""
-    if n.__class__ is Freed and n.dys > used:
+    if n.__class__ is Freed and n.freed > used:
         raise error(RuntimeError, f"the graph of operator {n.op.name} was freed by an earlier backward(); pass retain_graph=True to the first one")
 
 
@@ -165,24 +166,22 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
                                       "it inside autograd.record() from arrays with attach_grad()")
     grads = [*map(_ones, heads)] if head_grads is None else _head_grads(heads, head_grads)
     goal = None if variables is None else _Goal(entries, variables)
-    queue: list[TapeNode] = []
     mode = state.__dict__
     record, train = mode["record"], mode["train"]
     mode["record"], mode["train"] = create_graph, train_mode
     try:
-        leaves, own, dropped = _run(entries, grads, queue, goal, create_graph, retain_graph or create_graph)
+        leaves, own, dropped = _run(entries, grads, goal, create_graph, retain_graph or create_graph)
         if goal is not None:
             return goal.gradients(leaves, own)
         mode["record"] = False
         for leaf, g in leaves.items():
-            _write(leaf, g, leaf in own)
+            with leaf.turn:
+                _write(leaf, g, leaf in own)
         if dropped:
             _write_zeros(dropped, leaves)
         return None
     finally:
         mode["record"], mode["train"] = record, train
-        for n in queue:  # an error left them waiting
-            n.dys = None
 
 
 def _head_grads(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
@@ -235,12 +234,12 @@ class _Goal:
             n = stack.pop()
             if id(n) not in seen and n.plan is not None:
                 seen[id(n)] = n
-                for e in n.inputs:
+                for e in n.inputs or _constant(n):  # another thread may have freed it by now
                     if e is not None:
                         _constant(e[0], n.serial)
                         stack.append(e[0])
         for n in sorted(seen.values(), key=lambda n: n.serial):
-            if any(map(self.needs, n.inputs)):
+            if any(map(self.needs, n.inputs or _constant(n))):
                 self.need.add(id(n))
 
     def needs(self, e: Any) -> bool:
@@ -274,7 +273,7 @@ class _Goal:
         return result
 
 
-def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], goal: _Goal | None,
+def _run(entries: Sequence[Any], grads: Sequence[Any], goal: _Goal | None,
          create_graph: bool, retain: bool) -> tuple[dict[Leaf, Any], set[Leaf], list[Any]]:
     """Carry gradients from entries to the leaves.
 
@@ -286,6 +285,8 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
     leaves: dict[Leaf, Any] = {}
     own: set[Leaf] = set()
     dropped: list[Any] = []
+    queue: list[TapeNode] = []
+    arrived: dict[TapeNode, list[Any]] = {}
     node: Any = None
     plan: Any = None
     seen: tuple[Any, ...] = ()
@@ -295,34 +296,33 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
                 continue
             n, i = e
             if g is None:
-                if n.flows:
-                    dropped.append(n)
+                dropped.append(n)
             elif n.plan is None:
-                if n not in leaves and (n.flows or goal is not None):
-                    leaves[n] = g
-                    if node is not None and not create_graph and _made(g, plan.op, grads, seen):
-                        own.add(n)
+                if n not in leaves and n.__class__ is not Freed:
+                    if n.flows or goal is not None:
+                        leaves[n] = g
+                        if node is not None and not create_graph and _made(g, plan.op, grads, seen):
+                            own.add(n)
                 else:
                     _add_to_leaf(leaves, own, n, g, node)
-            elif n.dys is None:
-                n.dys = [g] if n.specs is None else [g if j == i else None for j in range(len(n.specs))]
+            elif n not in arrived:
+                arrived[n] = [g] if n.specs is None else [g if j == i else None for j in range(len(n.specs))]
                 heappush(queue, n)
             else:
-                old = n.dys[i]
-                n.dys[i] = g if old is None else F.roles["sum of gradients"](old, g)
+                dys = arrived[n]
+                dys[i] = g if dys[i] is None else F.roles["sum of gradients"](dys[i], g)
         if not queue:
             return leaves, own, dropped
         node = heappop(queue)
-        dys = node.dys
-        node.dys = None
+        dys = arrived.pop(node)
         if goal is not None and not goal.passes(node, dys):
             entries = ()
             continue
-        entries = node.inputs
-        plan = node.plan
-        ins, outs, versions = node.saved
-        seen = dys, ins, outs
+        ins: Any = ()
         try:
+            entries, plan = node.inputs, node.plan
+            ins, outs, versions = node.saved
+            seen = dys, ins, outs
             if versions is not None:
                 for x, v in zip(ins, versions):
                     if v >= 0 and x._st.version != v:
@@ -336,19 +336,20 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
                     plain = plan.single and grads.__class__ is not list and grads.__class__ is not tuple
                     grads = (grads,) if plain else plan.arranged(node.params, grads)
             if not retain:
-                node.inputs = node.saved = node.call = None
-                node.dys = next(_serial)
+                node.freed = next(_serial)
                 node.__class__ = Freed
+                node.inputs = node.saved = node.call = None
         except MXNetError:
             raise
         except Exception as e:
+            _constant(node)  # by a backward of another thread
             raise_in_op(e, node.op.name, node.params, [x for x in ins if x is not None], "gradient")
 
 
 def _add_to_leaf(leaves: dict[Leaf, Any], own: set[Leaf], n: Leaf, g: Any, node: Any) -> None:
-    """A further gradient of a leaf, or one that gradients do not end in."""
+    """A further gradient of a leaf, or one for what another backward has used up."""
     if n not in leaves:
-        _constant(n, node.serial)
+        _constant(n, 0 if node is None else node.serial)
     else:
         leaves[n] = frontend.eager.roles["sum of gradients"](leaves[n], g)
         own.add(n)
@@ -407,7 +408,7 @@ def _placed(x: Any, entry: Any) -> Any:
 def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any]) -> None:
     """Write zeros to the variables below dropped nodes that no gradient reached, as MXNet does."""
     seen: set[int] = set()
-    stack = list(dropped)
+    stack = [n for n in dropped if n.flows]
     while stack:
         n = stack.pop()
         if id(n) in seen:
@@ -438,7 +439,7 @@ def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
     if leaf.req == "add":
         g = frontend.eager.roles["sum of gradients"](grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
-        device = b.ctx._device
+        device = b.ctx.device
         if own and not b.views and y.nbytes >= _LARGE and device.owns(x) and device.owns(y):
             grad._data = x
         else:

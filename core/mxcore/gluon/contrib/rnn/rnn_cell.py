@@ -50,14 +50,15 @@ class VariationalDropoutCell(ModifierCell):
     def reset(self):
         super().reset()
         #: Masks of this sequence, by what they are for.
-        self._masks = {}
+        self._own.masks = {}
 
     def _dropped(self, F, what, share, x):
         if not share:
             return x
-        if what not in self._masks:
-            self._masks[what] = F.Dropout(F.ones_like(x), p=share)
-        return x * self._masks[what]
+        masks = self._own.__dict__.setdefault("masks", {})
+        if what not in masks:
+            masks[what] = F.Dropout(F.ones_like(x), p=share)
+        return x * masks[what]
 
     def hybrid_forward(self, F, inputs, states):
         states = [self._dropped(F, "states", self.drop_states, states[0]), *states[1:]]
