@@ -56,10 +56,12 @@ class Own(threading.local):
 
 def turn_of(st: Storage) -> Any:
     """The lock of the memory of arrays, a with-block for who reads it to write it: `x += 1` of two threads adds 2."""
-    if st.turn is None:
+    try:
+        return st.turn
+    except AttributeError:
         with _making:
-            st.turn = st.turn or threading.RLock()
-    return st.turn
+            st.turn = getattr(st, "turn", None) or threading.RLock()
+        return st.turn
 
 
 def in_turn(method: Callable[..., Any]) -> Callable[..., Any]:

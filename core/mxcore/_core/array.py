@@ -23,9 +23,9 @@ class Storage:
     version : int
         Counts the writes; the tape compares it.
     views : int
-        Arrays over the buffer beside the first, ever: 0 tells that whoever has the only array has the buffer.
-    turn : lock or None
-        Held by a thread that reads the buffer to write it, made for the first one that does.
+        Arrays over the buffer beside the first, ever: 0, or missing, tells that whoever has the only array has the buffer.
+    turn : lock
+        Held by a thread that reads the buffer to write it; missing until the first one does.
     """
 
     __slots__ = ("ctx", "write", "reads", "version", "views", "turn")
@@ -34,7 +34,6 @@ class Storage:
         self.ctx = ctx
         self.write: Any = None
         self.reads: Any = None
-        self.turn: Any = None
         self.version = 0
         self.views = -1
 
@@ -78,8 +77,11 @@ class Array:
     def __init__(self, data: Any, st: Storage = None) -> None:  # type: ignore[assignment]  # which unpickling sets later
         self._data = data
         self._st = st
-        if st is not None:
+        try:
             st.views += 1
+        except AttributeError:  # the first array came from `fresh`, or the storage comes later
+            if st is not None:
+                st.views = 1
         self._entry: Any = None
 
     @property
@@ -116,8 +118,8 @@ def fresh(cls: type[Array], data: Any, ctx: Context, new: Any = object.__new__) 
     """``cls(data, Storage(ctx))``, as the hot path makes its results: two Python constructors cost as much as a small kernel."""
     st = new(Storage)
     st.ctx = ctx
-    st.write = st.reads = st.turn = None
-    st.version = st.views = 0
+    st.write = st.reads = None
+    st.version = 0
     x = new(cls)
     x._data = data
     x._st = st

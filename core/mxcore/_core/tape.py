@@ -34,12 +34,14 @@ _NOTHING: Any = ((), None, None)
 class Leaf:
     """A variable that gradients end in: its gradient array and how to write it ('write', 'add', 'null')."""
 
-    __slots__ = ("grad", "req", "flows", "fresh", "turn")
+    __slots__ = ("grad", "req", "flows", "fresh", "turn", "large")
     op = plan = None
 
     def __init__(self, grad: Array | None, req: str) -> None:
         #: `turn` is held by who adds to the gradient: threads may share a variable.
         self.grad, self.req, self.flows, self.turn = grad, req, req != "null", threading.RLock()
+        #: Whether it pays to hand a buffer over to it instead of copying.
+        self.large = grad is not None and grad.stype == "default" and grad._data.nbytes >= 1 << 16
         #: Whether a backward has written the gradient since somebody last set this to False.
         self.fresh = False
 
@@ -175,8 +177,11 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
             return goal.gradients(leaves, own)
         mode["record"] = False
         for leaf, g in leaves.items():
-            with leaf.turn:
+            if leaf.req != "add":
                 _write(leaf, g, leaf in own)
+                continue
+            with leaf.turn:
+                _write(leaf, g)
         if dropped:
             _write_zeros(dropped, leaves)
         return None
@@ -298,11 +303,10 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], goal: _Goal | None,
             if g is None:
                 dropped.append(n)
             elif n.plan is None:
-                if n not in leaves and n.__class__ is not Freed:
-                    if n.flows or goal is not None:
-                        leaves[n] = g
-                        if node is not None and not create_graph and _made(g, plan.op, grads, seen):
-                            own.add(n)
+                if n not in leaves and (n.flows or goal is not None and n.__class__ is Leaf):
+                    leaves[n] = g
+                    if (n.large or goal is not None) and not create_graph and _made(g, plan, grads, seen):
+                        own.add(n)
                 else:
                     _add_to_leaf(leaves, own, n, g, node)
             elif n not in arrived:
@@ -347,7 +351,7 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], goal: _Goal | None,
 
 
 def _add_to_leaf(leaves: dict[Leaf, Any], own: set[Leaf], n: Leaf, g: Any, node: Any) -> None:
-    """A further gradient of a leaf, or one for what another backward has used up."""
+    """A further gradient of a leaf, or one for what takes none, or another backward has used up."""
     if n not in leaves:
         _constant(n, 0 if node is None else node.serial)
     else:
@@ -355,12 +359,12 @@ def _add_to_leaf(leaves: dict[Leaf, Any], own: set[Leaf], n: Leaf, g: Any, node:
         own.add(n)
 
 
-def _made(g: Any, op: Op, grads: Sequence[Any], seen: tuple[Any, ...]) -> bool:
+def _made(g: Any, plan: GradPlan | None, grads: Sequence[Any], seen: tuple[Any, ...]) -> bool:
     """Whether a rule made a gradient for one place: it is the only array over its buffer, and neither what the rule got nor given twice.
 
     Rules are written in operators and keep nothing. The backward of a stateful operator may be anybody's Python, unless it gives its arrays away.
     """
-    if not isinstance(g, Array) or g._st.views or (op.backward_rule is not None and not op.gives):
+    if plan is None or not isinstance(g, Array) or getattr(g._st, "views", 0) != 0 or (plan.op.backward_rule is not None and not plan.op.gives):
         return False
     dys, ins, outs = seen
     return [h is g for h in grads].count(True) == 1 and not any(g is x for x in (*dys, *ins, *(outs or {}).values()))
@@ -420,10 +424,6 @@ def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any]) -> None:
             _write(n, frontend.eager.roles["zero gradient"](n.grad))
 
 
-#: Bytes from which on it pays to hand a buffer over instead of copying.
-_LARGE = 1 << 16
-
-
 def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
     """Write a gradient where its variable wants it; the buffer of a large one that is our `own` is not copied but becomes the variable's."""
     grad = leaf.grad
@@ -440,7 +440,7 @@ def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
         g = frontend.eager.roles["sum of gradients"](grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
         device = b.ctx.device
-        if own and not b.views and y.nbytes >= _LARGE and device.owns(x) and device.owns(y):
+        if own and leaf.large and not getattr(b, "views", 0) and device.owns(x) and device.owns(y):
             grad._data = x
         else:
             if device.async_:
