@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,17 @@ from ._core.array import Storage
 
 __all__ = ["Own", "Turn", "in_turn", "turn_of"]
 
+#: Held by who makes a lock.
 _making = threading.RLock()
+
+
+def _in_child() -> None:
+    global _making
+    _making = threading.RLock()  # its owner may not exist here
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 class Turn:
