@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base import plain
 from .data_batch import DataBatch
 
 __all__ = ["DataIter"]
@@ -36,7 +37,7 @@ class DataIter:
     """
 
     def __init__(self, batch_size=0):
-        self.batch_size = batch_size
+        self.batch_size = plain(batch_size)
 
     def __iter__(self):
         return self
