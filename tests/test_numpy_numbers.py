@@ -1,5 +1,6 @@
 """NumPy's numbers as arguments: whatever takes a number of Python's takes them, and what is computed, shown and written is the same."""
 import json
+import operator
 
 import numpy as np
 import pytest
@@ -89,6 +90,33 @@ def test_numbers_are_the_same(use):
     expected = USES[use](int)
     for kind in KINDS:
         assert repr(USES[use](kind)) == repr(expected), kind
+
+
+NUMBERS = (np.float64(1.5), np.float32(1.5), np.int64(3), np.bool_(True), np.array(1.5))
+OPERATIONS = (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.mod, operator.lt, operator.ge, operator.eq, operator.ne)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_operations_with_values_of_graphs(operation):
+    x = mx.nd.array([1.5, 2.0])
+    for number in NUMBERS:
+        for swapped in (False, True):
+            net = nn.HybridLambda(lambda F, x, n=number, s=swapped: operation(n, x) if s else operation(x, n))
+            eager = net(x).asnumpy()
+            np.testing.assert_allclose(eager, operation(number, x.asnumpy()) if swapped else operation(x.asnumpy(), number), rtol=1e-6)
+            net.hybridize()
+            assert net(x).asnumpy().tolist() == eager.tolist(), number
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_arrays_and_values_of_graphs_do_not_mix(operation):
+    x = mx.sym.Variable("x")
+    for array in (np.ones(2), np.ones((1, 1)), np.ones(0)):
+        for pair in ((x, array), (array, x)):
+            with pytest.raises(TypeError, match="a symbol cannot be combined with an array of NumPy"):
+                operation(*pair)
+    with pytest.raises(TypeError, match="Symbol"):
+        np.sqrt(x)
 
 
 def test_a_picture_iterator(tmp_path):

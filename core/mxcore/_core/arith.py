@@ -5,6 +5,8 @@ import numbers
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 __all__ = ["OPERATORS", "COMPARISONS", "Arithmetic"]
 
 #: Python name -> (elementwise op, broadcasting op, op with a scalar, op with the scalar on the left)
@@ -31,6 +33,7 @@ class Arithmetic:
     """Operators for classes that give `_binary`, `_scalar` and `_unary`."""
 
     __slots__ = ()
+    __array_ufunc__ = None  # numbers of NumPy on the left leave the operation to the value
     _binary: Callable[[str, str, Any], Any]  # (elementwise operator, broadcasting operator, other)
     _scalar: Callable[[str, float], Any]
     _unary: Callable[[str], Any]
@@ -44,7 +47,7 @@ class Arithmetic:
 
 def _plain(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        if isinstance(other, numbers.Number):
+        if isinstance(other, (numbers.Number, np.bool_, np.ndarray)):
             return self._scalar(scalar_op, other)
         if isinstance(other, Arithmetic):
             return self._binary(elementwise, broadcast, other)
