@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._turns import Turn, in_turn
+from ..base import plain
 from .data_batch import DataBatch
 
 __all__ = ["DataIter"]
@@ -49,7 +50,7 @@ class DataIter:
                 setattr(cls, name, in_turn(cls.__dict__[name]))
 
     def __init__(self, batch_size=0):
-        self.batch_size = batch_size
+        self.batch_size = plain(batch_size)
 
     def __iter__(self):
         return self

@@ -5,6 +5,8 @@ import numbers
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .._core.graph import Value
 
 __all__ = ["OPERATORS", "COMPARISONS", "arithmetic", "composes"]
@@ -41,7 +43,7 @@ def arithmetic(cls: type) -> type:
 
     def method(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:
         def compute(self: Any, other: Any) -> Any:
-            if isinstance(other, numbers.Number):
+            if isinstance(other, (numbers.Number, np.bool_, np.ndarray)):
                 return self._scalar(scalar_op, other)
             return self._binary(elementwise, broadcast, other) if isinstance(other, cls) else NotImplemented
 
@@ -55,6 +57,7 @@ def arithmetic(cls: type) -> type:
         fn.__name__, fn.__qualname__ = name, f"{cls.__name__}.{name}"
         setattr(cls, name, fn)
     cls.__hash__ = object.__hash__  # type: ignore[assignment, method-assign]
+    cls.__array_ufunc__ = None  # type: ignore[attr-defined]  # numbers of NumPy on the left leave the operation to the value
     return cls
 
 

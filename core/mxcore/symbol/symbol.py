@@ -198,6 +198,8 @@ class Symbol(SymbolBase):
         return compose(_AS_NAMED.get(elementwise, elementwise), (self, other), {})
 
     def _scalar(self, op: str, scalar: float) -> Symbol:
+        if getattr(scalar, "shape", ()):
+            raise error(TypeError, f"{op}: a symbol cannot be combined with an array of NumPy; use a variable or a number")
         old = next((a for a in registry.ops.get(op).aliases if a.endswith("Scalar")), op)
         return compose(old if op in _CAMEL_SCALARS else op, (self,), {"scalar": scalar})
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 import weakref
+from numbers import Integral
 
 import numpy as np
 
 from ... import autograd, initializer
 from ... import ndarray as nd
-from ...base import error
+from ...base import error, plain
 from ...context import Context, cpu, current_context
 from ..utils import is_np_shape, shape_is_known
 from .errors import DeferredInitializationError
@@ -104,7 +105,7 @@ class Parameter:
         self._differentiable = differentiable
         self._allow_deferred_init = allow_deferred_init
         self._grad_req = None
-        self._shape = (shape,) if isinstance(shape, int) else None if shape is None else tuple(shape)
+        self._shape = (plain(shape),) if isinstance(shape, Integral) else None if shape is None else plain(tuple(shape))
         self._dtype = dtype
         self._stype = stype
         self._grad_stype = grad_stype

@@ -32,7 +32,7 @@ def states_for(cell, F, given, inputs, batch_size):
 
 
 def check_sizes(block, **sizes):
-    """Refuse sizes that are no whole numbers from 1.
+    """The sizes as Python's numbers; refuses what are no whole numbers from 1.
 
     Raises
     ------
@@ -42,6 +42,7 @@ def check_sizes(block, **sizes):
     for name, size in sizes.items():
         if not isinstance(size, Integral) or size < 1:
             raise error(ValueError, f"{type(block).__name__}: {name} must be a whole number from 1, got {size!r}")
+    return map(int, sizes.values())
 
 
 def check_features(cell, inputs):

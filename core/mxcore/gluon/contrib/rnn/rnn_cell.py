@@ -118,7 +118,7 @@ class LSTMPCell(HybridRecurrentCell):
     def __init__(self, hidden_size, projection_size, i2h_weight_initializer=None, h2h_weight_initializer=None, h2r_weight_initializer=None,
                  i2h_bias_initializer="zeros", h2h_bias_initializer="zeros", input_size=0, prefix=None, params=None):  # fmt: skip
         super().__init__(prefix=prefix, params=params)
-        check_sizes(self, hidden_size=hidden_size, projection_size=projection_size)
+        hidden_size, projection_size = check_sizes(self, hidden_size=hidden_size, projection_size=projection_size)
         self._hidden_size, self._projection_size, self._input_size = hidden_size, projection_size, input_size
         for name, shape, init in (("i2h_weight", (4 * hidden_size, input_size), i2h_weight_initializer),
                                   ("h2h_weight", (4 * hidden_size, projection_size), h2h_weight_initializer),
