@@ -35,7 +35,7 @@ mxnet_outputs : int or callable ``p -> int``
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ._core.op import FACETS, Op
 from ._core.params import Params
@@ -45,6 +45,23 @@ __all__: list[str] = []
 
 _REDUCTIONS = ("sum", "mean", "max", "min")
 _WORDS = ("inputs", "gradients", "outputs", "numbers")
+
+
+class _Numbers(dict[str, Any]):
+    """`numbers` as a function of parameters and shapes."""
+
+    def __call__(self, p: Params, ins: Any, out: Any) -> dict[str, float]:
+        return {name: number(p, ins, out) for name, number in self.items()}
+
+
+class _Reduction(NamedTuple):
+    """`reduces` as a function of parameters and shapes: (how, axes)."""
+
+    how: str
+    axes: Callable[..., Any]
+
+    def __call__(self, p: Params, data: Any, out: Any) -> tuple[str, Any]:
+        return self.how, self.axes(p, data, out)
 
 
 class _Expression:
@@ -106,14 +123,13 @@ def _numbers(op: Op, value: Any) -> Any:
     clash = sorted({*value} & {*op.input_names, *op.params})
     if clash:
         raise ValueError(f"'{clash[0]}' is an input or a parameter")
-    return value
+    return _Numbers(value)
 
 
 def _reduces(op: Op, value: Any) -> Any:
     if not (isinstance(value, tuple) and len(value) == 2 and value[0] in _REDUCTIONS):
         raise ValueError(f"it must be a pair of one of {', '.join(_REDUCTIONS)} and a function (p, data, out) -> axes")
-    _function(3, "(p, data, out) -> axes")(op, value[1])
-    return value
+    return _Reduction(value[0], _function(3, "(p, data, out) -> axes")(op, value[1]))
 
 
 def _bias(op: Op, value: Any) -> Any:
