@@ -65,7 +65,7 @@ class _Reduction(NamedTuple):
 
 
 class _Expression:
-    """`expr` as a function of the parameters; each text is parsed once."""
+    """`expr` as a function of the parameters; a text is parsed once."""
 
     def __init__(self, op: Op, value: Any) -> None:
         # The inputs of a variadic operator are called as the parameters say: arg0, arg1 …
@@ -80,7 +80,10 @@ class _Expression:
         if found is None:
             if not isinstance(text, str):
                 raise TypeError(f"a text is needed, got {text!r}")
-            found = self.known[text] = Expr(text, self.allowed)
+            found = Expr(text, self.allowed)
+            if len(self.known) >= 256:  # parameters may stand in the text
+                self.known.clear()
+            self.known[text] = found
         return found
 
 
@@ -100,11 +103,12 @@ def _tried(op: Op, value: Any) -> Any:
 
 def _given(op: Op, value: Any, allowed: tuple[Any, ...]) -> Any:
     """One of some values, or a function of the parameters that gives one."""
-    if callable(value):
-        _given(op, value(op.parser({})), allowed) if not any(s.required for s in op.params.values()) else None
-    elif value not in allowed:
-        raise ValueError(f"it must be one of {', '.join(map(repr, allowed))}, or a function of the parameters")
-    return value
+    def checked(found: Any) -> Any:
+        if found not in allowed:
+            raise ValueError(f"it must be one of {', '.join(map(repr, allowed))}, or a function of the parameters that gives one; got {found!r}")
+        return found
+
+    return _tried(op, lambda p: checked(value(p))) if callable(value) else checked(value)
 
 
 def _function(n: int, what: str) -> Callable[[Op, Any], Any]:

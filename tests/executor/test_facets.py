@@ -222,3 +222,31 @@ def test_every_facet_is_documented():
     page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
     for name in FACETS:
         assert f"\n{name} : " in facets.__doc__ and f"`{name}`" in op.__doc__ and f"`{name}`" in page, name
+
+
+def test_texts_with_numbers_in_them_do_not_pile_up():
+    many = op("many", factor=Float(1.0), expr=lambda p: f"data * {p.factor!r}")(lambda k, p, data: data * p.factor)
+    for i in range(2000):
+        assert many.facet("expr", many.parse({"factor": float(i)})).text == f"data * {float(i)!r}"
+    assert len(many.facets["expr"].known) <= 256
+
+
+@pytest.mark.parametrize("make", [lambda x: x * 1, lambda x: x / 1, lambda x: x**1])
+def test_what_vanishes_still_gives_an_array_of_its_own(make):
+    x = nd.array([1.0, -0.0, np.nan])
+    ex = make(mx.sym.Variable("x")).bind(mx.cpu(), {"x": x}, args_grad={"x": nd.zeros((3,))})
+    out = ex.forward(is_train=True)[0]
+    assert np.signbit(out.asnumpy()).tolist()[:2] == [False, True] and np.isnan(out.asnumpy()[2])
+    out[:] = 7
+    ex.backward(nd.array([2.0, 3.0, 4.0]))
+    assert x.asnumpy()[0] == 1 and ex.grad_dict["x"].asnumpy()[:2].tolist() == [2, 3]
+
+    class Net(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return make(x)
+
+    net = Net()
+    net.hybridize()
+    y = net(x)
+    y[:] = 9
+    assert x.asnumpy()[0] == 1
