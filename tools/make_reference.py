@@ -244,7 +244,7 @@ def _meaning(op: Op) -> str:
     if expr is None:
         return "–"
     text = "by its parameters" if callable(expr.value) else f"`{expr.value}`"
-    return f"{op.facets['reduces'][0]} of {text}" if "reduces" in op.facets else text
+    return f"{op.facets['reduces'].how} of {text}" if "reduces" in op.facets else text
 
 
 def row(op: Op, compared: dict[str, tuple[int, int]]) -> str:

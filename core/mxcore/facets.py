@@ -35,7 +35,7 @@ mxnet_outputs : int or callable ``p -> int``
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ._core.op import FACETS, Op
 from ._core.params import Params
@@ -47,8 +47,25 @@ _REDUCTIONS = ("sum", "mean", "max", "min")
 _WORDS = ("inputs", "gradients", "outputs", "numbers")
 
 
+class _Numbers(dict[str, Any]):
+    """`numbers` as a function of parameters and shapes."""
+
+    def __call__(self, p: Params, ins: Any, out: Any) -> dict[str, float]:
+        return {name: number(p, ins, out) for name, number in self.items()}
+
+
+class _Reduction(NamedTuple):
+    """`reduces` as a function of parameters and shapes: (how, axes)."""
+
+    how: str
+    axes: Callable[..., Any]
+
+    def __call__(self, p: Params, data: Any, out: Any) -> tuple[str, Any]:
+        return self.how, self.axes(p, data, out)
+
+
 class _Expression:
-    """`expr` as a function of the parameters; each text is parsed once."""
+    """`expr` as a function of the parameters; a text is parsed once."""
 
     def __init__(self, op: Op, value: Any) -> None:
         # The inputs of a variadic operator are called as the parameters say: arg0, arg1 …
@@ -63,7 +80,10 @@ class _Expression:
         if found is None:
             if not isinstance(text, str):
                 raise TypeError(f"a text is needed, got {text!r}")
-            found = self.known[text] = Expr(text, self.allowed)
+            found = Expr(text, self.allowed)
+            if len(self.known) >= 256:  # parameters may stand in the text
+                self.known.clear()
+            self.known[text] = found
         return found
 
 
@@ -83,11 +103,12 @@ def _tried(op: Op, value: Any) -> Any:
 
 def _given(op: Op, value: Any, allowed: tuple[Any, ...]) -> Any:
     """One of some values, or a function of the parameters that gives one."""
-    if callable(value):
-        _given(op, value(op.parser({})), allowed) if not any(s.required for s in op.params.values()) else None
-    elif value not in allowed:
-        raise ValueError(f"it must be one of {', '.join(map(repr, allowed))}, or a function of the parameters")
-    return value
+    def checked(found: Any) -> Any:
+        if found not in allowed:
+            raise ValueError(f"it must be one of {', '.join(map(repr, allowed))}, or a function of the parameters that gives one; got {found!r}")
+        return found
+
+    return _tried(op, lambda p: checked(value(p))) if callable(value) else checked(value)
 
 
 def _function(n: int, what: str) -> Callable[[Op, Any], Any]:
@@ -106,14 +127,13 @@ def _numbers(op: Op, value: Any) -> Any:
     clash = sorted({*value} & {*op.input_names, *op.params})
     if clash:
         raise ValueError(f"'{clash[0]}' is an input or a parameter")
-    return value
+    return _Numbers(value)
 
 
 def _reduces(op: Op, value: Any) -> Any:
     if not (isinstance(value, tuple) and len(value) == 2 and value[0] in _REDUCTIONS):
         raise ValueError(f"it must be a pair of one of {', '.join(_REDUCTIONS)} and a function (p, data, out) -> axes")
-    _function(3, "(p, data, out) -> axes")(op, value[1])
-    return value
+    return _Reduction(value[0], _function(3, "(p, data, out) -> axes")(op, value[1]))
 
 
 def _bias(op: Op, value: Any) -> Any:

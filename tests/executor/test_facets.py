@@ -185,6 +185,21 @@ def test_wrong_facets_are_refused_at_declaration(options, problem):
         op("bad", factor=Float(1.0), **options)(lambda k, p, data: data)
 
 
+@pytest.mark.parametrize("options, problem", [
+    (dict(expr="data", aligned=lambda p, ins, out: 1 / 0), "operator bad_later: aligned failed: ZeroDivisionError"),
+    (dict(expr="data * n", numbers={"n": lambda p, ins, out: ins[7]}), "operator bad_later: numbers failed: IndexError"),
+    (dict(expr="data", reduces=("sum", lambda p, data, out: p.nothing)), "operator bad_later: reduces failed: AttributeError"),
+    (dict(identity=lambda p: {1.0: True}[p.factor]), "operator bad_later: identity failed: KeyError"),
+    (dict(expr=lambda p: "data" if p.factor == 1 else "datum"), "operator bad_later: expr failed: .*unknown name 'datum'"),
+])
+def test_what_fails_later_names_operator_and_facet(options, problem):
+    declared = op("bad_later", factor=Float(1.0), **options)(lambda k, p, data: data)
+    x = mx.sym.Variable("x")
+    net = mx.sym.Symbol([mx.sym.tanh(mx.symbol.symbol.compose("bad_later", [mx.sym.exp(x)], {"factor": 2.0}, declared))._heads[0]])
+    with pytest.raises(MXNetError, match=problem):
+        compile_graph(net._heads, ({"x": (64, 64)}, {"x": F32}, {"x": "default"}), mx.cpu(), False)
+
+
 def test_a_parameter_may_have_the_name_of_a_facet():
     declared = op("fine", bias=Float(0.5), kind=Enum("a b", "a"), rowwise=Bool(False))(lambda k, p, data: data)
     assert [*declared.params] == ["bias", "kind", "rowwise"] and not declared.facets
@@ -197,3 +212,41 @@ def test_graphs_are_compiled_with_all_of_it():
     net = toy("toy_times", toy("toy_gate", x), factor=1)
     program = compile_graph(net._heads, ({"x": (64, 64)}, {"x": F32}, {"x": "default"}), mx.cpu(), False).program
     assert len(program.steps) == 1
+
+
+def test_every_facet_is_documented():
+    from mxcore import facets
+    from mxcore._core.op import FACETS
+    from tests.house.files import ROOT
+
+    page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    for name in FACETS:
+        assert f"\n{name} : " in facets.__doc__ and f"`{name}`" in op.__doc__ and f"`{name}`" in page, name
+
+
+def test_texts_with_numbers_in_them_do_not_pile_up():
+    many = op("many", factor=Float(1.0), expr=lambda p: f"data * {p.factor!r}")(lambda k, p, data: data * p.factor)
+    for i in range(2000):
+        assert many.facet("expr", many.parse({"factor": float(i)})).text == f"data * {float(i)!r}"
+    assert len(many.facets["expr"].known) <= 256
+
+
+@pytest.mark.parametrize("make", [lambda x: x * 1, lambda x: x / 1, lambda x: x**1])
+def test_what_vanishes_still_gives_an_array_of_its_own(make):
+    x = nd.array([1.0, -0.0, np.nan])
+    ex = make(mx.sym.Variable("x")).bind(mx.cpu(), {"x": x}, args_grad={"x": nd.zeros((3,))})
+    out = ex.forward(is_train=True)[0]
+    assert np.signbit(out.asnumpy()).tolist()[:2] == [False, True] and np.isnan(out.asnumpy()[2])
+    out[:] = 7
+    ex.backward(nd.array([2.0, 3.0, 4.0]))
+    assert x.asnumpy()[0] == 1 and ex.grad_dict["x"].asnumpy()[:2].tolist() == [2, 3]
+
+    class Net(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return make(x)
+
+    net = Net()
+    net.hybridize()
+    y = net(x)
+    y[:] = 9
+    assert x.asnumpy()[0] == 1

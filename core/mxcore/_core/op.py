@@ -264,10 +264,13 @@ class Op:
                 plain = isinstance(e, (ValueError, TypeError))
                 raise error(type(e) if plain else ValueError, f"operator {self.name}: {name}: {said(e) if plain else in_a_line(e)}") from e
 
-    def facet(self, name: str, p: Params, default: Any = None) -> Any:
-        """What the operator says of itself with these parameters; `default` if nothing."""
+    def facet(self, name: str, *given: Any, default: Any = None) -> Any:
+        """What the operator says of itself, `given` parameters and whatever else the facet depends on; `default` if nothing."""
         value = self.facets.get(name, default)
-        return value(p) if callable(value) else value
+        try:
+            return value(*given) if callable(value) else value
+        except Exception as e:
+            raise error(RuntimeError, f"operator {self.name}: {name} failed: {in_a_line(e)}") from e
 
     # -- calls -------------------------------------------------------------------------------------------------
     def parse(self, kwargs: dict[str, Any]) -> Params:

@@ -18,6 +18,7 @@ from .._core.infer import known
 from .._core.kernels import Spec
 from .._core.op import Op
 from ..fusion import Fused, Tree, layout
+from ..fusion.dtypes import is_cast
 from ..parameters import Float
 from .mirror import MIRRORED
 from .place import beside, group_of
@@ -46,9 +47,9 @@ def fuse(graph: Graph, device: Any, smallest: int = 0) -> Graph:
         belong to a first part of the program (no group mixes what they need with what only later heads need), and
         ``info["contexts"]``, id of a node -> context, where there are several (else the nodes' attribute ``ctx_group`` tells them apart).
     device : Device
-        Where it will run. Two attributes matter, if it has them: `fused_functions`, the functions of expressions for which its
-        chains are fast (all), and `fused_biases`, the operators whose bias had better be added by the chain behind them (all
-        that have the facet `bias`).
+        Where it will run. Three attributes matter, if it has them: `fused_functions`, the functions of expressions for which its
+        chains are fast (all), `fused_biases`, the operators whose bias had better be added by the chain behind them (all
+        that have the facet `bias`), and `fused_dtypes`, the dtypes that its chains may mix (none).
     smallest : int
         Operators over fewer elements stay alone.
 
@@ -79,6 +80,7 @@ class _Fusion:
     def __init__(self, graph: Graph, device: Any, smallest: int) -> None:
         self.graph, self.device, self.smallest = graph, device, smallest
         self.allowed = getattr(device, "fused_functions", None)
+        self.mixed = getattr(device, "fused_dtypes", frozenset())
         self.order = graph.nodes
         n_first = graph.info.get("n_first")
         self.first = {id(n) for n in topo(graph.heads[:n_first])} if n_first is not None else set()
@@ -93,7 +95,7 @@ class _Fusion:
         self._move_biases()
         self.parts: dict[int, Part] = {}
         for n in self.order:
-            part = part_of(n, self.facts, lambda e: self.moved.get(e, e))
+            part = part_of(n, self.facts, lambda e: self.moved.get(e, e), self.mixed)
             if part is not None and math.prod(part.shape) >= self.smallest and (
                     self.allowed is None or functions_of(part.tree) <= self.allowed):
                 self.parts[id(n)] = part
@@ -124,7 +126,7 @@ class _Fusion:
             if n.op is None or not self._splits(n.op) or n.params.no_bias or not known(graph.shapes.get((n, 0))):
                 continue
             p, at = n.params, n.params._sig.index["bias"]
-            axis = n.op.facets["bias"](p, len(graph.shapes[n, 0]))
+            axis = n.op.facet("bias", p, len(graph.shapes[n, 0]))
             others = [*n.inputs[:at], *n.inputs[at + 1:]]
             product = Node(n.op, n.op.parse({**{k: getattr(p, k) for k in n.op.params}, "no_bias": True}), others, n.name, n.attrs)
             bias = Node(BIAS, BIAS.parse({"axis": axis}), [(product, 0), n.inputs[at]], n.name + "_bias_add", n.attrs)
@@ -172,7 +174,7 @@ class _Fusion:
     def _fit(self, a: list[Part], b: list[Part]) -> bool:
         """Whether two groups may be one, but for paths between them."""
         x, y = a[0], b[0]
-        if x.dtype != y.dtype or len(a) + len(b) > _MAX_PARTS or self._place(x.node) != self._place(y.node):
+        if x.dtype != y.dtype and not self.mixed or len(a) + len(b) > _MAX_PARTS or self._place(x.node) != self._place(y.node):
             return False
         both = [*a, *b]
         if len({part.kept for part in both if part.reduce}) > 1:
@@ -218,7 +220,7 @@ class _Fusion:
         if len(group) > 1 or group[0].folded:
             return work
         part, n, facts = group[0], group[0].node, self.facts
-        simple = not part.reduce and n.op.direct is not None and part.tree[0] not in ("cmp", "and", "or", "not") \
+        simple = not part.reduce and (n.op.direct is not None or is_cast(part.tree)) and part.tree[0] not in ("cmp", "and", "or", "not") \
             and all(s == part.shape for _, s in part.operands)
         if not work or simple or math.prod(part.shape) < (_ALONE_REDUCED if part.reduce else _ALONE):
             return False
@@ -429,6 +431,7 @@ class _Unit:
         self.parts, self.outs = parts, outs
         inside = {(part.node, 0) for part in parts}
         self.inputs: list[Any] = list(dict.fromkeys((e, s) for part in parts for e, s in part.operands if e not in inside))
+        self.dtypes = {e: t for part in parts for (e, _), t in zip(part.operands, part.types)}
 
     def node(self, inputs: list[Entry], made: dict[Any, Op]) -> tuple[Node, list[Part]]:
         """The node over these entries, and the parts that its outputs are; `made` are the operators of this graph's chains."""
@@ -437,42 +440,51 @@ class _Unit:
         names = {key: f"a{i}" for i, key in enumerate(self.inputs)}
         value: dict[int, Tree] = {}  # node -> a name, or a constant
         steps: list[tuple[str, Tree]] = []
-        known_steps: dict[Tree, Tree] = {}
+        known_steps: dict[Any, Tree] = {}
+        types = {name: self.dtypes[e] for (e, _), name in names.items()}
         scalars: list[tuple[float, str | None, Part]] = []
-        constants: dict[float, str] = {}
+        constants: dict[Any, str] = {}
         for part in parts:
             local: dict[str, Tree] = {}
             for i, (number, param) in enumerate(part.scalars):
-                name = constants.get(number) if param is None else None
+                name = constants.get((number, part.dtype)) if param is None else None
                 if name is None:
                     name = f"s{len(scalars)}"
+                    types[name] = part.dtype.name
                     scalars.append((number, param, part))
                     if param is None:
-                        constants[number] = name
+                        constants[number, part.dtype] = name
                 local[f"s{i}"] = ("name", name)
             for i, (e, s) in enumerate(part.operands):
                 local[f"x{i}"] = ("name", names[e, s]) if (e, s) in names else value[id(e[0])]
             tree = substitute(part.tree, local)
             if tree[0] not in ("name", "num"):
-                known_step = known_steps.get(tree)
+                known_step = known_steps.get((tree, part.dtype))
                 if known_step is None:
+                    types[f"t{len(steps)}"] = part.dtype.name
                     steps.append((f"t{len(steps)}", tree))
-                    known_step = known_steps[tree] = ("name", steps[-1][0])
+                    known_step = known_steps[tree, part.dtype] = ("name", steps[-1][0])
                 tree = known_step
             value[id(part.node)] = tree
         ends: list[Any] = []
-        for part in outs:
+        for i, part in enumerate(outs):
+            types[f"y{i}"] = part.dtype.name
             tree = value[id(part.node)]
             ends.append(tree[1] if tree[0] == "name" else tree)
         pattern, dims = layout(first.shape, [*(s for _, s in self.inputs), *(part.kept for part in outs)])
-        chain = Fused([f"a{i}" for i in range(len(inputs))], ends, first.dtype.name, scalars=[f"s{i}" for i in range(len(scalars))],
-                      steps=steps, reduce=[part.reduce for part in outs], pattern=pattern, dims=dims)
+        chain = Fused([f"a{i}" for i in range(len(inputs))], ends, _main(parts), scalars=[f"s{i}" for i in range(len(scalars))],
+                      steps=steps, reduce=[part.reduce for part in outs], pattern=pattern, dims=dims, types=types)
         op = _operator(chain, parts, outs, self.inputs, scalars, made)
         attrs = beside(first.node)
         if all(MIRRORED in part.node.attrs for part in parts):
             attrs[MIRRORED] = "1"
         params = op.parse({f"s{i}": number for i, (number, _, _) in enumerate(scalars)})
         return Node(op, params, inputs, tail.node.name, attrs), outs
+
+
+def _main(parts: list[Part]) -> str:
+    """The dtype that a chain is said to have: that of a part that is no float16."""
+    return next((part.dtype.name for part in parts if part.dtype.itemsize > 2), "float32")
 
 
 def _operator(chain: Fused, parts: list[Part], outs: list[Part], inputs: list[Any], scalars: list[Any], made: dict[Any, Op]) -> Op:
@@ -486,6 +498,7 @@ def _operator(chain: Fused, parts: list[Part], outs: list[Part], inputs: list[An
     # Nodes stay out of it: they would keep alive the whole graph that is fused here.
     steps = [(part.recipe(), [place[e] for e, _ in part.operands], dynamic.get(id(part), {})) for part in parts]
     ends, shapes = [place[part.node, 0] for part in outs], [part.out for part in outs]
+    dtypes = [part.dtype for part in outs]
     key = (chain.key, chain.dims, tuple((r.key, tuple(read), tuple(names.items())) for r, read, names in steps), tuple(ends), tuple(shapes))
     if key in made:
         return made[key]
@@ -505,6 +518,7 @@ def _operator(chain: Fused, parts: list[Part], outs: list[Part], inputs: list[An
     op = Op("_fused", body, inputs=" ".join(chain.inputs), outputs=" ".join(f"o{j}" for j in range(len(outs))), alias=" ".join(alias),
             params={name: Float(dynamic=True) for name in chain.scalars}, grad=None, doc=f"{chain!r}")
     op.shape(lambda p, ins: list(shapes))
+    op.dtype(lambda p, ins, outs: (ins, dtypes))
     work = float(math.prod(parts[0].shape) * len(steps))
     op.cost(lambda p, ins, outs: work)
     op.fused = chain  # type: ignore[attr-defined]

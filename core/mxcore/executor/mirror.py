@@ -77,7 +77,7 @@ def _may(n: Node) -> bool:
 
 def _dear(n: Node) -> bool:
     """Whether computing a node again takes longer than its result is worth."""
-    return not n.op.facet("recompute", n.params, True)
+    return not n.op.facet("recompute", n.params, default=True)
 
 
 def _forced(forward: list[Node]) -> set[int]:

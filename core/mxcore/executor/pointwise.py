@@ -5,7 +5,7 @@ Operators say it themselves, by the facets `expr`, `numbers`, `aligned` and `red
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from .._core.infer import known
 from .._core.kernels import Spec
 from .._core.op import Op
 from ..fusion import Tree
+from ..fusion.dtypes import cast, compared, is_cast, rounds_once, selects
 from ..ops.dense import along
 from ..parameters import Int
 
@@ -22,7 +23,7 @@ __all__ = ["BIAS", "Part", "constant_of", "functions_of", "part_of", "substitute
 
 Shape = tuple[int, ...]
 _DTYPES = (np.dtype("float32"), np.dtype("float64"))
-
+_HALF = np.dtype("float16")
 #: Levels of an expression that is fused; the body computes a deeper one.
 _DEPTH = 100
 
@@ -67,6 +68,8 @@ class Part:
         Over the names ``x0``, ``x1``, … of `operands` and ``s0``, … of `scalars`.
     operands : list of (entry, shape)
         What it reads, each with the shape in which it broadcasts to `shape` (as many elements as the entry has).
+    types : list of str
+        Dtypes of the operands.
     scalars : list of (float, str or None)
         Numbers given at run time, and the dynamic parameter that a number is the value of.
     shape : tuple of int
@@ -83,10 +86,11 @@ class Part:
         Whether it computes anything, and whether it took in a constant.
     """
 
-    __slots__ = ("node", "tree", "operands", "scalars", "sources", "shape", "out", "reduce", "kept", "dtype", "work", "folded")
+    __slots__ = ("node", "tree", "types", "operands", "scalars", "sources", "shape", "out", "reduce", "kept", "dtype", "work", "folded")
 
-    def __init__(self, node: Node, tree: Tree, operands: list[Any], scalars: list[Any], sources: list[Any], shape: Shape, dtype: Any) -> None:
-        self.node, self.tree, self.operands, self.scalars, self.sources = node, tree, operands, scalars, sources
+    def __init__(self, node: Node, tree: Tree, operands: list[Any], types: list[str], scalars: list[Any], sources: list[Any], shape: Shape,
+                 dtype: Any) -> None:
+        self.node, self.tree, self.operands, self.types, self.scalars, self.sources = node, tree, operands, types, scalars, sources
         self.shape = self.out = self.kept = shape
         self.dtype = dtype
         self.reduce: str | None = None
@@ -133,8 +137,11 @@ def _deep(tree: Tree) -> bool:
     return True
 
 
-def part_of(node: Node, graph: Graph, entries: Callable[[Any], Any] = lambda e: e) -> Part | None:
+def part_of(node: Node, graph: Graph, entries: Callable[[Any], Any] = lambda e: e, mixed: Collection[str] = ()) -> Part | None:
     """The node as a part of a chain, or None if it is not elementwise on dense float32 or float64 arrays of known shapes.
+
+    With `mixed` dtypes, an operand of one of these may be cast to that of the node, or compared with a number; and a node may be of
+    float16 where its arithmetic is a single operation that the device rounds as the array library does.
 
     Parameters
     ----------
@@ -142,6 +149,8 @@ def part_of(node: Node, graph: Graph, entries: Callable[[Any], Any] = lambda e: 
         With shapes, dtypes and storage types.
     entries : callable
         Entry -> the entry to read in its place.
+    mixed : collection of str
+        Dtypes beside those that the device's chains know.
     """
     op, p = node.op, node.params
     if op is None or op.stateful or op.body is None:
@@ -154,37 +163,54 @@ def part_of(node: Node, graph: Graph, entries: Callable[[Any], Any] = lambda e: 
         return None
     out = (node, 0)
     shape, dtype = graph.shapes.get(out), graph.dtypes.get(out)
-    if dtype not in _DTYPES or not known(shape) or graph.stypes.get(out, "default") != "default":
+    if not (dtype in _DTYPES or dtype == _HALF and _HALF.name in mixed and (selects(tree) or op.direct is not None and rounds_once(tree))) or not known(shape) or graph.stypes.get(out, "default") != "default":
         return None
     names: dict[str, Tree] = {}
     operands: list[Any] = []
     sources: list[Any] = []
     used = _names(tree)
+    types: list[str] = []
     for i, (name, entry) in enumerate(zip(sig.inputs, node.inputs)):
         value = constant_of(entry[0]) if graph.dtypes.get(entry) == dtype else None
         if name not in used or i in sig.like:
             sources.append((None, graph.shapes.get(entry)))
             continue
-        if (not known(graph.shapes.get(entry)) or graph.dtypes.get(entry) != dtype
-                or graph.stypes.get(entry, "default") != "default"):
+        if not known(graph.shapes.get(entry)) or graph.stypes.get(entry, "default") != "default":
             return None
+        own = graph.dtypes.get(entry)
+        whole = tree == ("name", name)
+        if own != dtype:
+            if own is None or own.name not in mixed or "reduces" in op.facets or whole and (own, dtype) == (_DTYPES[1], _HALF):
+                return None
+            if not whole:
+                found = compared(tree, name, own.name)
+                if found is None:
+                    return None
+                tree = found
         if value is not None:
             names[name] = ("num", value)
             sources.append((value, graph.shapes[entry]))
             continue
         names[name] = ("name", f"x{len(operands)}")
+        if own != dtype and whole:
+            names[name] = cast(names[name], dtype.name)
+        types.append(own.name)
         sources.append((len(operands), graph.shapes[entry]))
         operands.append((entries(entry), tuple(graph.shapes[entry])))
     scalars: list[Any] = []
-    numbers = op.facets.get("numbers", {})
+    numbers = op.facet("numbers", p, [s for _, s in sources], tuple(shape)) if used - names.keys() - op.params.keys() else {}
     for name in sorted(used - names.keys()):
-        value = numbers[name](p, [s for _, s in sources], tuple(shape)) if name in numbers else getattr(p, name, None)
+        value = numbers[name] if name in numbers else getattr(p, name, None)
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
             return None
         names[name] = ("name", f"s{len(scalars)}")
         scalars.append((float(value), name if name in op.params and op.params[name].dynamic else None))
-    part = Part(node, substitute(tree, names), operands, scalars, sources, tuple(shape), dtype)
-    return _fitted(part) if operands and math.prod(part.shape) else None
+    tree = substitute(tree, names)
+    if dtype == _HALF and tree[0] != "name" and not is_cast(tree):
+        tree = cast(tree, dtype.name)
+    part = Part(node, tree, operands, types, scalars, sources, tuple(shape), dtype)
+    fitted = _fitted(part) if operands and math.prod(part.shape) else None
+    return None if fitted is None or fitted.reduce and dtype == _HALF else fitted
 
 
 def constant_of(node: Node) -> float | None:
@@ -203,13 +229,12 @@ def _fitted(part: Part) -> Part | None:
     """Complete a part whose operands do not broadcast as in NumPy, or that reduces; None if its shapes do not fit."""
     op, p, out = part.node.op, part.node.params, part.shape
     if "reduces" in op.facets:
-        how, axes_of = op.facets["reduces"]
         data = part.operands[0][1]
-        axes = axes_of(p, data, out)
+        how, axes = op.facet("reduces", p, data, out)
         if axes is not None:
             return _reduced(part, data, axes, how)
     if "aligned" in op.facets:
-        shapes = op.facets["aligned"](p, [shape for _, shape in part.sources], out)
+        shapes = op.facet("aligned", p, [shape for _, shape in part.sources], out)
         for (source, _), shape in zip(part.sources, shapes):
             if type(source) is int and shape is not None:
                 _shape_operand(part, source, tuple(shape))

@@ -1,7 +1,7 @@
 """Chains of elementwise operators as one: what passes make, and devices compile."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .expr import Expr, Tree
@@ -33,6 +33,8 @@ def _typed(tree: Tree, truth: bool = False) -> Tree:
         new = (kind, tree[1], *(_typed(t, tree[1] == "where" and i == 0) for i, t in enumerate(tree[2:])))
     elif kind in ("name", "num"):
         new = tree
+    elif kind == "cast":
+        new = (kind, tree[1], _typed(tree[2]))
     else:
         new = (kind, *map(_typed, tree[1:]))
     if _is_truth(new) == truth:
@@ -54,6 +56,9 @@ class Fused:
         Per output the name of a step or input, an expression over names, or its tree.
     dtype : str
         'float32' or 'float64', of inputs, arithmetic and outputs.
+    types : mapping, optional
+        Name -> dtype, of inputs, scalars and steps that have another one. A step computes in its own dtype: what it reads of another one is
+        in a tree ``("cast", dtype, tree)``, or compared with such a number. Only chains for devices with `fused_dtypes` have some.
     scalars : sequence of str
         Names of numbers that are given at run time.
     steps : sequence of (str, Expr or str or tuple)
@@ -82,11 +87,11 @@ class Fused:
     ((0, 0),)
     """
 
-    __slots__ = ("inputs", "scalars", "steps", "outputs", "reduce", "dtype", "pattern", "dims", "key")
+    __slots__ = ("inputs", "scalars", "steps", "outputs", "reduce", "dtype", "pattern", "dims", "types", "key")
 
     def __init__(self, inputs: Iterable[str], outputs: Iterable[Any], dtype: str = "float32", *, scalars: Iterable[str] = (),
                  steps: Iterable[tuple[str, Any]] = (), reduce: Iterable[str | None] = (), pattern: Iterable[str] | None = None,
-                 dims: Iterable[int] | None = None) -> None:
+                 dims: Iterable[int] | None = None, types: Mapping[str, str] | None = None) -> None:
         self.inputs, self.scalars, self.dtype = tuple(inputs), tuple(scalars), dtype
         known = {*self.inputs, *self.scalars}
         done: list[tuple[str, Tree]] = []
@@ -108,9 +113,14 @@ class Fused:
         self.reduce = tuple(reduce) or (None,) * len(names)
         self.pattern = None if pattern is None else tuple(pattern)
         self.dims = None if dims is None else tuple(dims)
+        self.types = {name: t for name, t in (types or {}).items() if t != dtype}
         #: Equal for chains that are compiled to one code.
         self.key: tuple[Any, ...] = (self.inputs, self.scalars, self.steps, self.outputs, self.reduce, dtype, self.pattern,
-                                     len(self.dims or ()))
+                                     len(self.dims or ()), tuple(sorted(self.types.items())))
+
+    def type_of(self, name: str) -> str:
+        """The dtype of an input, a scalar or a step."""
+        return self.types.get(name, self.dtype)
 
     @property
     def inplace(self) -> tuple[tuple[int, int], ...]:
@@ -122,13 +132,14 @@ class Fused:
             return ()
         full, n = max(self.pattern, key=len), len(self.inputs)
         return tuple((i, j) for i in range(n) for j, how in enumerate(self.reduce)
-                     if how is None and self.pattern[i] == full == self.pattern[n + j])
+                     if how is None and self.pattern[i] == full == self.pattern[n + j]
+                     and self.type_of(self.inputs[i]) == self.type_of(self.outputs[j]))
 
     def with_layout(self, shape: Sequence[int], inputs: Sequence[Sequence[int]], outputs: Sequence[Sequence[int]]) -> Fused:
         """The same chain with `pattern` and `dims` for operands of these shapes; see :func:`layout`."""
         pattern, dims = layout(shape, [*inputs, *outputs])
         return Fused(self.inputs, self.outputs, self.dtype, scalars=self.scalars, steps=self.steps, reduce=self.reduce,
-                     pattern=pattern, dims=dims)
+                     pattern=pattern, dims=dims, types=self.types)
 
     def __repr__(self) -> str:
         return f"<Fused {'; '.join(f'{n} = {_text(t)}' for n, t in self.steps)}{'' if self.pattern is None else f' over {self.pattern}'}>"
@@ -175,4 +186,4 @@ def layout(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> tuple[tup
 
 
 def _text(tree: Tree) -> str:
-    return print_with(tree, str, lambda fn, args: f"{fn}({', '.join(args)})")
+    return print_with(tree, str, lambda fn, args: f"{fn}({', '.join(args)})", cast="{0}({1})".format)

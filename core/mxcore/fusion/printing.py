@@ -9,7 +9,7 @@ __all__ = ["print_with"]
 
 
 def print_with(tree: Tree, name: Callable[[str], str], call: Callable[[str, list[str]], str],
-               number: Callable[[float], str] = repr, words: Mapping[str, str] | None = None) -> str:
+               number: Callable[[float], str] = repr, words: Mapping[str, str] | None = None, cast: Callable[[str, str], str] = "{1}".format) -> str:
     """Print a tree with a language's names, calls, numbers and words for and/or/not.
 
     Parameters
@@ -24,6 +24,8 @@ def print_with(tree: Tree, name: Callable[[str], str], call: Callable[[str, list
         A number -> its text.
     words : mapping
         The language's ``'and'``, ``'or'`` and ``'not'``; Python's unless told.
+    cast : callable
+        The name of a dtype and a text -> the text of the value in that dtype; the numbers in it are Python's. Nothing unless told.
     """
     w = words or {"and": "and", "or": "or", "not": "not "}
 
@@ -35,6 +37,8 @@ def print_with(tree: Tree, name: Callable[[str], str], call: Callable[[str, list
             return number(t[1])
         if kind == "neg":
             return f"(-{go(t[1])})"
+        if kind == "cast":
+            return cast(t[1], repr(t[2][1]) if t[2][0] == "num" else go(t[2]))
         if kind == "not":
             return f"({w['not']}{go(t[1])})"
         if kind in ("+", "-", "*", "/"):

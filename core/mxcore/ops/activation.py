@@ -32,14 +32,14 @@ _FORMS = {
     "gelu": ("data * (0.5 * (1 + erf(data * 0.7071067811865476)))",
              "dy * (0.5 * (1 + erf(data * 0.7071067811865476)) + data * (exp(-0.5 * data * data) * 0.3989422804014327))"),
 }
+#: The first one as the array library computes it sooner, for slopes in (0, 1]; beyond, infinity times 0 is NaN.
+_QUICK = "maximum(data, data * slope)"
 #: Those with slopes of their own.
 _LEARNED, _LEARNED_BACK = "data if data > 0 else data * gamma", "dy if data > 0 else dy * mask"
 
 
 def _value(p: Any) -> str | None:
     """The formula of `LeakyReLU`."""
-    if p.act_type == "leaky" and 0 < p.slope <= 1:
-        return "maximum(data, data * slope)"  # the same, and quicker; beyond, infinity times 0 is NaN
     return _LEARNED if p.act_type == "prelu" else _FORMS.get(p.act_type, (None,))[0]
 
 
@@ -125,7 +125,7 @@ def leaky_relu(k, p, data, gamma=None):
     if p.act_type == "prelu":
         return formula(_LEARNED)(xp, data=x, gamma=_slopes(x, wide(gamma)))
     if p.act_type != "rrelu":
-        return _valued(xp, _value(p), p, data=x)
+        return _valued(xp, _QUICK if p.act_type == "leaky" and 0 < p.slope <= 1 else _value(p), p, data=x)
     low, high = p.lower_bound, p.upper_bound
     if k.is_train:
         mask = (k.rng.uniform(data.shape, x.dtype) * (high - low) + low).astype(data.dtype)

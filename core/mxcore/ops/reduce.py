@@ -114,8 +114,13 @@ _NANS = [Sample([[_NAN, 1.0, 2.0], [3.0, _NAN, -_INF], [-1.0, 0.0, _NAN]], param
 _HOLES = [Sample([[1.0, float("nan"), 2.0], [float("nan"), 0.5, -1.5]], params=q, grad=False) for q in ({}, {"axis": 1})]
 
 
-#: Where chains end in a reduction: (what it does, axes by the parameters).
-_ENDS = {name: dict(expr="data", reduces=(name, lambda p, data, out: axes_of(p.axis, len(data), p.exclude))) for name in ("sum", "mean", "max", "min")}
+def _reduced_axes(p: Any, data: Any, out: Any) -> tuple[int, ...]:
+    """The axes that a chain which ends in a reduction reduces."""
+    return axes_of(p.axis, len(data), p.exclude)
+
+
+#: What a chain takes from them.
+_ENDS = {name: dict(expr="data", reduces=(name, _reduced_axes)) for name in ("sum", "mean", "max", "min")}
 
 
 #: name, further names -> (function over xp, data, axes; gradient; samples; first line of the documentation)
@@ -334,7 +339,7 @@ def _(p, ins):
 norm_grad.dtype(lambda p, ins, outs: (ins, [ins[1]]))
 
 
-@op("_square_sum", inputs="data", **_AXES, exclude=Bool(False), expr="data * data", reduces=_ENDS["sum"]["reduces"], grad=lambda F, p, dy, data: _back(F, p, dy, data) * 2 * data,
+@op("_square_sum", inputs="data", **_AXES, exclude=Bool(False), expr="data * data", reduces=("sum", _reduced_axes), grad=lambda F, p, dy, data: _back(F, p, dy, data) * 2 * data,
     samples=[Sample((2, 3), params={"axis": 1}, mxnet="row_sparse input only")])
 def square_sum(k, p, data):
     """Sum of squares over axes.

@@ -8,7 +8,7 @@ __all__ = ["count", "label", "told"]
 
 def count(n: Node) -> int:
     """MXNet's number of outputs of a node."""
-    return n.n_out if n.op is None else int(n.op.facet("mxnet_outputs", n.params, n.n_out))
+    return n.n_out if n.op is None else int(n.op.facet("mxnet_outputs", n.params, default=n.n_out))
 
 
 def label(n: Node, i: int) -> str:

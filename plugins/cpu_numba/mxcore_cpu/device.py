@@ -32,6 +32,8 @@ class CPU(Device):
         exp expm1 log log1p sqrt rsqrt tanh sigmoid erf softplus relu floor ceil trunc rint fix abs sign square reciprocal isnan isinf
         maximum minimum hypot where
     """.split())
+    #: Dtypes that chains may mix; numbers of others than floats are cast or compared only.
+    fused_dtypes = frozenset("float16 float32 float64 bool uint8 int8 int32 int64".split())
     #: Products whose bias is cheaper to add afterwards; convolutions add it while the data is in the cache.
     fused_biases = frozenset({"FullyConnected"})
 
