@@ -12,7 +12,7 @@ from .. import __version__
 from .._core import registry
 from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
-from . import plugins
+from .brought import failures, problems
 
 #: What is shown of the rest of the environment: distributions, by what they serve.
 _DISTRIBUTIONS = (
@@ -62,9 +62,9 @@ def _threads() -> Iterator[tuple[str, str]]:
 def _plugins() -> Iterator[tuple[str, str]]:
     manager.load()
     for name, (dist, version) in sorted(manager.origin.items()):
-        bad = plugins.problems(name)
+        bad = problems(name)
         yield name, f"{dist} {version}{f', {len(bad)} broken (`mxcore plugins` tells)' if bad else ''}"
-    yield from plugins.failures()
+    yield from failures()
 
 
 def table(title: str, rows: Iterable[tuple[str, str]]) -> list[str]:
