@@ -82,11 +82,18 @@ def overrides(owner: str) -> list[str]:
     lines = []
     for table in _tables():
         for name, claims in sorted(table.claims.items()):
-            if owner in claims and len(claims) > 1:
+            if owner in claims and len(claims) > 1 and name in table.owners:
                 first = table.owners[name]
                 others = ", ".join(o for o in claims if o != owner)
                 lines.append(f"{table.kind} '{name}' comes before that of {others}" if first == owner
                              else f"{table.kind} '{name}' stands behind that of {first}")
+    numbers = registry.devices.numbers
+    for number, claims in sorted(numbers.claims.items()):
+        if owner in claims and len({d.type for d in claims.values()}) > 1:
+            first, mine = numbers.items[number].type, claims[owner].type
+            others = ", ".join(f"'{d.type}' of {o}" for o, d in claims.items() if d.type != mine)
+            lines.append(f"device '{mine}' has type_id {number} before {others}" if first == mine
+                         else f"device '{mine}' is not there, for device '{first}' of {numbers.owners[number]} has its type_id {number}")
     kernels = registry.kernels
     for device in kernels.sets:
         behind: dict[str, list[str]] = {}
