@@ -12,6 +12,7 @@ from .. import __version__
 from .._core import registry
 from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
+from . import kernels
 from .brought import failures, problems
 
 #: What is shown of the rest of the environment: distributions, by what they serve.
@@ -24,7 +25,8 @@ _SECRET = ("TOKEN", "SECRET", "PASSWORD")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """There are none."""
+    """Declare the argument."""
+    parser.add_argument("--kernels", metavar="OP", help="which kernel of an operator runs for which dtypes on each device, and why")
 
 
 def _versions() -> Iterator[tuple[str, str]]:
@@ -79,6 +81,9 @@ def main(args: argparse.Namespace) -> int:
     with warnings.catch_warnings():  # what is put aside stands in the report, with its reason
         warnings.simplefilter("ignore", MXNetWarning)
         manager.load()
+        if args.kernels is not None:
+            print("\n".join(kernels.describe(args.kernels)))
+            return 0
     lines = table("versions", _versions())
     lines += table("devices", _devices())
     lines += table("threads and settings", _threads())
