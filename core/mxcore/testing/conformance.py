@@ -7,7 +7,7 @@ As functions::
 
 or as tests, of a plugin's operators or on a plugin's device::
 
-    pytest --pyargs mxcore.testing.conformance -p mxcore.testing.plugin --device=cpu --ops='my_*' --xfails-file=xfails.txt
+    pytest --pyargs mxcore.testing.conformance --device=cpu --ops='my_*' --xfails-file=xfails.txt
 
 A line of the file of expected failures is ``operator check reason``; a ``*`` stands for any operator or check. One that
 passes after all is a failure, so that the file stays true.
@@ -27,7 +27,7 @@ from ..base import error
 from .case import cases
 from .checks import CHECKS
 
-__all__ = ["CHECKS", "Failures", "check_op", "operators", "read_xfails"]
+__all__ = ["CHECKS", "Failures", "check_op", "context_of", "operators", "read_xfails"]
 
 
 class Failures(AssertionError):
@@ -120,22 +120,28 @@ def pytest_generate_tests(metafunc: Any) -> None:
         return
     import pytest
 
-    option = metafunc.config.getoption
-    ctx = Context(*_device(option("--device", "cpu") or "cpu"))
-    path = option("--xfails-file", None)
+    from .plugin import given
+
+    ctx = context_of(given(metafunc.config, "--device", "cpu"))
+    path = given(metafunc.config, "--xfails-file")
     xfails = read_xfails(path) if path else []
     params = []
-    for op in operators(option("--ops", "*") or "*"):
+    for op in operators(given(metafunc.config, "--ops", "*")):
         for name in ("samples", *CHECKS):
             marks = [pytest.mark.xfail(reason=r, strict=True) for o, c, r in xfails if fnmatchcase(op.name, o) and fnmatchcase(name, c)]
             params.append(pytest.param(op, name, ctx, id=f"{ctx}-{op.name}-{name.replace(' ', '_')}", marks=marks[:1]))
     metafunc.parametrize("conformance_op, conformance_check, conformance_ctx", params)
 
 
-def _device(text: str) -> tuple[str, int]:
-    """``cpu`` or ``cpu(1)``."""
+def context_of(text: str) -> Context:
+    """The context that ``cpu`` or ``cpu(1)`` names.
+
+    Parameters
+    ----------
+    text : str
+    """
     kind, _, index = text.partition("(")
-    return kind, int(index.rstrip(")") or 0)
+    return Context(kind, int(index.rstrip(")") or 0))
 
 
 def test_conformance(conformance_op: Op, conformance_check: str, conformance_ctx: Context) -> None:
