@@ -1,6 +1,7 @@
 """``mxcore info --kernels OP``: which kernel runs for which dtypes on each device, whose it is, and why it goes first."""
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -102,5 +103,5 @@ def _why(k: Kernel, later: Sequence[Kernel]) -> str:
 
 def _place(fn: Any) -> str:
     """``module:line`` of a function."""
-    code = getattr(fn, "__code__", None)
+    code = getattr(inspect.unwrap(fn), "__code__", None)
     return f"{fn.__module__}:{code.co_firstlineno}" if code is not None else f"{type(fn).__module__}.{type(fn).__name__}"
