@@ -402,6 +402,8 @@ def _holders(arrays: dict[Any, Any], key: Any) -> tuple[int, int, int]:
 
 #: What :func:`_holders` counts where nobody else holds any of them; interpreters count their own references differently.
 _ALONE = _holders({0: Array(object(), Storage(None))}, 0)  # type: ignore[arg-type]
+#: Gradients are summed on their way, so the variable does not tell.
+_WHOSE = "some operator's rule is wrong (mxcore.testing.conformance.check_op says whose, and for which input)"
 #: Bytes from which on it pays to ask.
 _LARGE = 1 << 16
 
@@ -416,11 +418,11 @@ def _write(leaf: Leaf, grads: dict[Leaf, Any]) -> None:
              and getrefcount(grad._data) == _ALONE[1])
     g = grads[leaf]
     if not isinstance(g, Array):
-        raise error(TypeError, f"gradient {g!r} for a variable of shape {tuple(grad.shape)} is no array; some operator's rule is wrong")
+        raise error(TypeError, f"gradient {g!r} for a variable of shape {tuple(grad.shape)} is no array; {_WHOSE}")
     a, b, x, y = g._st, grad._st, g._data, grad._data
     if a.ctx is not b.ctx or x.shape != y.shape or x.dtype is not y.dtype and x.dtype != y.dtype:
         raise error(ValueError, f"gradient of shape {tuple(x.shape)}, {x.dtype}, {a.ctx} for a variable of shape {tuple(y.shape)}, "
-                                f"{y.dtype}, {b.ctx}; some operator's rule is wrong")
+                                f"{y.dtype}, {b.ctx}; {_WHOSE}")
     if leaf.req == "add":
         g = frontend.eager._grad_add(grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
