@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._core import registry
+from ._core.array import Array
 from ._core.errors import error, suggest
 from ._core.op import Op
 from ._lent import lent
+from ._turns import turn_of
 
 __all__ = ["LAST", "LAST_OF_SYMBOLS", "PREFIXES", "eager_function", "namespace", "signature", "take_last", "docstring"]
 
@@ -78,7 +80,11 @@ def eager_function(name: str, op: Op) -> Callable[..., Any]:
 
     def fn(*args: Any, **kwargs: Any) -> Any:
         if len(args) > most:
-            return call(op, take_last(op, args, kwargs), kwargs)
+            args = tuple(take_last(op, args, kwargs))
+        out = kwargs and kwargs.get("out")
+        if isinstance(out, Array):
+            with turn_of(out._st):
+                return call(op, args, kwargs)
         return call(op, args, kwargs)
 
     fn.__name__ = fn.__qualname__ = name
@@ -104,9 +110,9 @@ def namespace(where: dict[str, Any], sub: str, make: Callable[[str, Op], Any]) -
     others = lent(where["__name__"])
 
     def forget() -> None:
-        for n in cached:
+        for n in tuple(cached):  # other threads may be adding to it
             where.pop(n, None)
-        cached.clear()
+            cached.discard(n)
 
     registry.on_change.append(forget)
 

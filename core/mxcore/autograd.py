@@ -59,8 +59,13 @@ class _Scope:
             mode["train"] = self._train
 
     def __exit__(self, *exc: object) -> None:
+        # What it did not change stays, as in MXNet: tasks of one thread that take turns do not leave a mode behind that was another's.
         mode = state.__dict__
-        mode["record"], mode["train"], self._old = self._old
+        record, train, self._old = self._old
+        if self._record not in (None, record):
+            mode["record"] = record
+        if self._train not in (None, train):
+            mode["train"] = train
 
 
 def record(train_mode: bool = True) -> _Scope:

@@ -8,7 +8,7 @@ from ._core.errors import MXNetError, MXNetWarning, error
 from ._lent import lent
 
 __all__ = ["MXNetError", "MXNetWarning", "NotImplementedForSymbol", "asserted", "classproperty",
-           "error", "integer_types", "mx_real_t", "numeric_types", "string_types", "with_metaclass"]  # fmt: skip
+           "error", "integer_types", "mx_real_t", "numeric_types", "plain", "string_types", "with_metaclass"]  # fmt: skip
 
 #: What MXNet's Python 3 takes for text, numbers and integers, and its default dtype.
 string_types = (str,)
@@ -47,6 +47,23 @@ def asserted(kind: type[Exception], text: str) -> MXNetError:
     True
     """
     return error(_ASSERTED[kind], text)
+
+
+def plain(value: Any) -> Any:
+    """A number of NumPy's as Python's own, also as an item of a tuple, list or dictionary; anything else as it is.
+
+    NumPy's numbers wrap around where Python's grow, JSON has no place for them, and in a tuple they print as ``np.int64(3)``.
+
+    >>> plain(np.uint8(3)), plain((np.int64(2), 3)), plain({"a": np.float64(0.5)}), plain("a")
+    (3, (2, 3), {'a': 0.5}, 'a')
+    """
+    if type(value) in (tuple, list):
+        return type(value)(map(_own, value))
+    return {k: _own(v) for k, v in value.items()} if type(value) is dict else _own(value)
+
+
+def _own(value: Any) -> Any:
+    return value.item() if isinstance(value, (np.number, np.bool_)) else value
 
 
 def _as_list(obj: Any) -> list[Any]:

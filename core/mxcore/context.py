@@ -1,12 +1,15 @@
 """Contexts and what can be asked of devices, as ``mxnet.context``."""
 from __future__ import annotations
 
-from ._core.context import Context, current_context
+from ._core.context import Context, current_context, declare_types
+from ._core.device import Device
 from ._core.errors import error
 from ._core.registry import devices
 from ._lent import lent
 
 __all__ = ["Context", "cpu", "cpu_pinned", "cpu_shared", "gpu", "num_gpus", "gpu_memory_info", "current_context"]
+
+declare_types({"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5}, {"gpu": "pip install mxcore-cuda"})
 
 
 def cpu(device_id: int = 0) -> Context:
@@ -51,6 +54,15 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
     if device_id >= num_gpus():
         raise error(ValueError, f"gpu({device_id}) does not exist: {num_gpus()} GPU(s) found")
     return tuple(gpu(device_id).device.memory(device_id))  # type: ignore[return-value]
+
+
+def pinning() -> Device | None:
+    """The device that pins memory of the host: the first by name that can be used."""
+    for name in devices.names():
+        found = devices.get(name)
+        if found.pins and found.count():
+            return found
+    return None
 
 
 __getattr__ = lent(__name__)

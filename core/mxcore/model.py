@@ -20,6 +20,7 @@ from . import optimizer as opt
 from . import symbol as sym
 from ._io_files import checked
 from ._lent import lent
+from ._turns import Turn
 from .base import asserted, error
 from .drafts import atomic_writers, settle
 from .ndarray.files import chunks
@@ -285,6 +286,7 @@ class FeedForward:
         self.kwargs = dict(kwargs)
         self.optimizer, self.initializer, self.numpy_batch_size = optimizer, initializer, numpy_batch_size
         self._pred_exec = None
+        self._turn = Turn()
         self.begin_epoch = begin_epoch
 
     # -- scikit-learn's -----------------------------------------------------------------------------------------
@@ -434,14 +436,16 @@ class FeedForward:
         """Outputs of batch after batch, without padding: (number, outputs, batch, rows that count)."""
         if reset:
             X.reset()
-        executor = self._predictor(X)
         names = [d[0] for d in X.provide_data]
         for i, batch in enumerate(X):
             if num_batch is not None and i == num_batch:
                 return
-            for name, data in zip(names, batch.data):
-                executor.arg_dict[name][:] = data
-            yield i, executor.forward(is_train=False), batch, batch.data[0].shape[0] - (batch.pad or 0)
+            with self._turn:
+                executor = self._predictor(X)
+                for name, data in zip(names, batch.data):
+                    executor.arg_dict[name][:] = data
+                outputs = [out.copy() for out in executor.forward(is_train=False)]
+            yield i, outputs, batch, batch.data[0].shape[0] - (batch.pad or 0)
 
     def predict(self, X, num_batch=None, return_data=False, reset=True):
         """Predict.

@@ -3,20 +3,21 @@
 A plugin is a module with functions marked :data:`hookimpl` (see :mod:`mxcore._core.hookspecs` for the hooks) and the
 line ``API_VERSION = 1``, announced by an entry point of the group ``mxcore``.
 """
-from ._core import builtin as _builtin  # noqa: F401  # its operators enter the registry
-from ._core.context import Context
+from . import builtin as _builtin  # noqa: F401  # its operators enter the registry
 from ._core.device import Device
 from ._core.errors import MXNetError, error
-from ._core.expr import Expr
 from ._core.graph import Graph, GraphF, GraphPass, Node, Value
 from ._core.hookspecs import hookimpl
 from ._core.infer import known, merge_dtype, merge_shape
 from ._core.kernels import KernelSet, Spec
 from ._core.manager import API_VERSION
 from ._core.op import Op, op
-from ._core.params import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Param, Params, Rest, Shape, Str
-from ._core.rng import Rng
-from .families import Fused, binary, broadcast, broadcast_shapes, declarations, print_numba, print_with, scalar, unary
+from ._core.params import Param, Params
+from .context import Context, pinning
+from .families import binary, broadcast, broadcast_shapes, declarations, scalar, unary
+from .fusion import Expr, Fused, print_with
+from .parameters import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Rest, Shape, Str
+from .philox import Rng
 from .rewriting import rewrite
 from .stypes import CSR, RowSparse, merge_rows
 from .testing.sample import Sample
@@ -24,6 +25,6 @@ from .testing.sample import Sample
 __all__ = [
     "API_VERSION", "Any_", "Bool", "CSR", "Context", "DType", "Device", "Enum", "Expr", "Float", "Floats", "Fused", "Graph", "GraphF", "GraphParam", "GraphPass",
     "Int", "KernelSet", "MXNetError", "Node", "Op", "Param", "Params", "Rest", "Rng", "RowSparse", "Sample", "Shape", "Spec", "Str", "Value", "binary", "broadcast",
-    "broadcast_shapes", "declarations", "error", "hookimpl", "known", "merge_dtype", "merge_rows", "merge_shape", "op",
-    "print_numba", "print_with", "rewrite", "scalar", "unary",
+    "broadcast_shapes", "declarations", "error", "hookimpl", "known", "merge_dtype", "merge_rows", "merge_shape", "op", "pinning",
+    "print_with", "rewrite", "scalar", "unary",
 ]

@@ -4,12 +4,48 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from ._core.array import Sparse
+from ._core.array import Array, Sparse, faces
+from ._core.errors import error
 
 __all__ = ["CSR", "RowSparse", "add_rows", "merge_rows"]
 
 
-class RowSparse(Sparse):
+class _Stored(Sparse):
+    """A full shape, and the arrays that hold the rest, values last."""
+
+    __slots__ = ("shape", "parts")
+
+    def __init__(self, shape: tuple[int, ...], *parts: Any) -> None:
+        self.shape, self.parts = tuple(shape), parts
+
+    def __init_subclass__(cls) -> None:
+        faces.setdefault(cls.stype, Array)
+
+    @property
+    def values(self) -> Any:
+        return self.parts[-1]
+
+    @property
+    def dtype(self) -> Any:
+        return self.parts[-1].dtype
+
+    def with_parts(self, *parts: Any) -> Any:
+        """The same shape with other arrays."""
+        return type(self)(self.shape, *parts)
+
+    def astype(self, dtype: Any) -> Any:
+        """The values in another dtype."""
+        return self.with_parts(*self.parts[:-1], self.parts[-1].astype(dtype))
+
+    def _zeros(self, xp: Any) -> Any:
+        try:
+            return xp.zeros(self.shape, self.dtype)
+        except MemoryError as e:
+            raise error(MemoryError, f"a {self.stype} array of shape {self.shape} does not fit into memory when it is dense: {e}; "
+                                     "use its parts, such as x.data and x.indices") from None
+
+
+class RowSparse(_Stored):
     """Some rows of a larger array, the others zero: ``RowSparse(shape, indices, values)``.
 
     Parameters
@@ -35,7 +71,7 @@ class RowSparse(Sparse):
         return full
 
 
-class CSR(Sparse):
+class CSR(_Stored):
     """Compressed sparse rows of a matrix: ``CSR(shape, indptr, indices, values)``.
 
     Parameters

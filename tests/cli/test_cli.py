@@ -4,6 +4,7 @@ import subprocess
 import sys
 import types
 
+import numpy as np
 import pytest
 
 import mxcore
@@ -131,6 +132,26 @@ def test_a_reader_that_leaves_early():
     with os.fdopen(there, "wb") as out:
         done = subprocess.run([sys.executable, "-m", "mxcore", "plugins"], stdout=out, stderr=subprocess.PIPE)
     assert done.returncode == 141 and done.stderr == b""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="of Linux")
+@pytest.mark.parametrize("command", ["--version", "--help", "info"])
+def test_output_that_cannot_be_written(command):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([sys.executable, "-m", "mxcore", command], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1 and done.stderr.decode() == f"mxcore {command}: No space left on device\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a POSIX shell")
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("command", ["plugins", "im2rec --list {0}/l {0}", "im2rec {0}/l {0}"])
+def test_closed_output(command, closed, tmp_path):
+    cv2 = pytest.importorskip("cv2")
+    cv2.imwrite(str(tmp_path / "a.png"), np.zeros((4, 4, 3), "u1"))
+    (tmp_path / "l.lst").write_text("0\t1\ta.png\n")
+    line = f"'{sys.executable}' -m mxcore {command.format(tmp_path)} {closed}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True)
+    assert done.returncode == 0 and done.stderr == b""
 
 
 def test_info_survives_a_device_that_cannot_count(plugin, capsys, monkeypatch):

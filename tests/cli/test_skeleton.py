@@ -89,6 +89,19 @@ def test_existing_folders_are_kept(tmp_path, capsys):
     assert list((tmp_path / "my_op").iterdir()) == []
 
 
+def test_a_project_that_another_makes_meanwhile_is_kept(tmp_path, capsys, monkeypatch):
+    def render(name, kind, rendered=skeleton.render):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "of_another.py").touch()
+        return rendered(name, kind)
+
+    monkeypatch.setattr(Path, "exists", lambda self: False)
+    monkeypatch.setattr(skeleton, "render", render)
+    assert cli.main(["plugins", "new", "my_op", "--dir", str(tmp_path)]) == 1
+    assert "cannot write" in capsys.readouterr().err
+    assert [p.name for p in (tmp_path / "my_op").iterdir()] == ["of_another.py"] and [p.name for p in tmp_path.iterdir()] == ["my_op"]
+
+
 def install(project, site):
     """Put a project into a folder as pip does, but without a network: its modules and what its pyproject.toml says of entry points."""
     with open(project / "pyproject.toml", "rb") as f:

@@ -38,7 +38,7 @@ manager.register(plugin, "scaling")
 from mxcore._core import tape, transfer
 from mxcore._core.array import Array
 from mxcore._core.context import Context
-from mxcore._core.gradient import gradient
+from mxcore.gradient import gradient
 from mxcore._core.graph import Graph, GraphF, Value, variable
 from mxcore._core.state import state
 ctx = Context("toy_device", 1)

@@ -14,6 +14,8 @@ USE = {
         assert abs(y.asnumpy() - [0.8808, 1.9640]).max() < 1e-4 and abs(x.grad.asnumpy() - [1.0908, 1.0527]).max() < 1e-4
         net = mx.sym.swish_like(mx.sym.Variable("x"))
         assert net.list_arguments() == ["x"]
+        soft = mx.sym.soft_step(mx.sym.tanh(mx.sym.Variable("x")), width=2.0).bind(mx.cpu(), {"x": mx.nd.ones((4, 4))})
+        assert abs(soft.forward()[0].asnumpy() - 0.2758).max() < 1e-4
         """,
     "mxcore_kernels": "assert mx.nd.relu(mx.nd.array([-1.0, 2.0])).asnumpy().tolist() == [0, 2]",
     "mxcore_devices": """

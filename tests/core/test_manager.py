@@ -8,6 +8,7 @@ import pytest
 import mxcore as mx
 from mxcore._core import registry
 from mxcore._core.manager import manager
+from mxcore.cli.info import reports
 from mxcore.cli.plugins import owned
 from mxcore.plugin import Device, Float, GraphF, GraphPass, KernelSet, MXNetError, Value, op, rewrite
 
@@ -215,9 +216,25 @@ def test_events(plug):
     seen = []
     plug(mxcore_configure=lambda: seen.append("up"), mxcore_unconfigure=lambda: seen.append("down"),
          mxcore_report=lambda: ["a line of its own"])
-    assert seen == ["up"] and "a line of its own" in manager.report()
+    assert seen == ["up"] and "a line of its own" in reports()
     manager.unregister("throwaway")
     assert seen == ["up", "down"]
+
+
+def test_a_report_that_fails_leaves_the_others(plug):
+    def ends():
+        raise SystemExit(3)
+
+    def begins():
+        yield "what it could say"
+        raise KeyError("more")
+
+    for name, hook in {"first": lambda: ["one"], "ends": ends, "begins": begins, "word": lambda: "a word", "none": lambda: None, "no_list": lambda: 5}.items():
+        plug(name, mxcore_report=hook)
+    lines = reports()
+    assert {"one", "what it could say", "a word", "mxcore_report of plugin 'ends' failed: it ended with SystemExit: 3",
+            "mxcore_report of plugin 'begins' failed: KeyError: 'more'"} <= {*lines}
+    assert any(line.startswith("mxcore_report of plugin 'no_list' failed: TypeError") for line in lines)
 
 
 def test_every_registration_hook_reaches_its_table(plug):

@@ -1,5 +1,7 @@
 """The tape: gradients, memory, errors."""
+import asyncio
 import gc
+import sys
 import threading
 import weakref
 
@@ -131,6 +133,75 @@ def test_states_freed_in_one_thread_are_constants_in_others():
     for t in threads:
         t.join()
     assert found == [True] * 8
+
+
+def test_a_backward_in_the_midst_of_another_over_the_same_graph():
+    """Gradients that wait for others belong to one backward: neither sees the other's."""
+    found = []
+
+    class Asks(autograd.Function):
+        def forward(self, a):
+            return a * 1
+
+        def backward(self, dy):
+            found.append(autograd.grad(other, x, retain_graph=True)[0].asscalar())
+            return dy
+
+    x = var([3.0])
+    with autograd.record():
+        h = x * x
+        other = h * 5
+        y = Asks()(h * 1) + h * 2
+    y.backward(retain_graph=True)
+    assert found == [30] and x.grad.asscalar() == 18
+
+
+@pytest.mark.parametrize("retain", [True, False])
+def test_threads_differentiate_one_graph(retain):
+    """Each gets its own gradient, or hears that another has freed the graph."""
+    x, wrong = var([2.0, 3.0]), []
+
+    def run(i, head):
+        try:
+            got = autograd.grad(head, x, retain_graph=retain)[0].asnumpy().tolist()
+        except MXNetError as e:
+            if retain or "was freed by an earlier backward" not in str(e):
+                wrong.append(e)
+        except Exception as e:
+            wrong.append(e)
+        else:
+            if not np.allclose(got, [4 * (i + 1), 6 * (i + 1)]):
+                wrong.append(got)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(60):
+            with autograd.record():
+                h = x * x
+                for _ in range(10):
+                    h = h * 1
+                heads = [h * 1, h * 2, h * 3]
+            threads = [threading.Thread(target=run, args=pair) for pair in enumerate(heads)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong, wrong[0]
+
+
+def test_tasks_that_take_turns_leave_no_mode_behind():
+    async def task(pause):
+        with autograd.record():
+            await asyncio.sleep(pause)
+
+    async def both():
+        await asyncio.gather(task(0), task(0.01), task(0.02))
+
+    asyncio.run(both())
+    assert not autograd.is_recording() and not autograd.is_training()
 
 
 def test_outside_record_there_is_no_graph():
@@ -548,3 +619,27 @@ def test_a_rule_for_higher_gradients_stands_in_under_create_graph():
         y = cube(x)
     with pytest.raises(MXNetError, match="test_cube: its rule for create_graph asks for more than its gradient rule keeps"):
         autograd.grad(y, [x], create_graph=True)
+
+
+def test_threads_add_to_one_gradient():
+    """None is lost."""
+    x = mx.nd.ones((3,))
+    x.attach_grad("add")
+
+    def run():
+        for _ in range(100):
+            with autograd.record():
+                y = x * 1
+            y.backward()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert x.grad.asnumpy().tolist() == [400] * 3

@@ -317,7 +317,7 @@ def test_a_forked_child_runs_and_compiles_chains():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_every_function_has_a_meaning(dtype):
     """All functions of expressions compile, and those with a namesake in NumPy agree with it."""
-    from mxcore._core.expr import FUNCTIONS
+    from mxcore.fusion.expr import FUNCTIONS
 
     x, y = np.random.RandomState(0).uniform(0.3, 0.9, (2, 40)).astype(dtype)
     names = [fn for fn in sorted(FUNCTIONS) if fn != "where"]

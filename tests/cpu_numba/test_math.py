@@ -185,5 +185,5 @@ def test_erfinv_beyond_its_range():
 
 
 def test_every_function_of_expressions_is_here():
-    from mxcore._core.expr import FUNCTIONS as names
+    from mxcore.fusion.expr import FUNCTIONS as names
     assert [n for n in names if not hasattr(m, n)] == []

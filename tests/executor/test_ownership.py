@@ -433,3 +433,38 @@ def test_auxiliary_states_over_an_argument_move_after_backward_has_read_it():
 
     for x, y in zip(train(True), train(False)):
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
+
+
+class Pair(gluon.HybridBlock):
+    def hybrid_forward(self, F, x):
+        h = F.exp(F.sin(x) * F.cos(x))
+        for _ in range(4):
+            h = F.dot(h, h) * 0.01
+        return F.sum(h * h), F.sum(F.tanh(h))
+
+
+def test_threads_that_differentiate_one_call_of_a_block():
+    """They take turns in its memory."""
+    net, x, wrong = Pair(), leaf(6, 6), []
+    net.hybridize()
+    with autograd.record():
+        heads = net(x)
+    wanted = [autograd.grad(h, x, retain_graph=True)[0].asnumpy() for h in heads]
+    interval = sys.getswitchinterval()
+
+    def work(i):
+        for _ in range(150):
+            g = autograd.grad(heads[i], x, retain_graph=True)[0].asnumpy()
+            if not np.allclose(g, wanted[i], rtol=1e-4):
+                wrong.append((i, g))
+
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(s % 2,)) for s in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong, wrong[0]

@@ -94,7 +94,7 @@ def test_a_loop_in_a_graph_takes_any_length():
 
 @pytest.mark.parametrize("call, text", [
     (lambda: contrib.Conv2DLSTMCell((2, 6, 5), 3, 3, 2), "h2h_kernel must be odd"), (lambda: contrib.Conv2DLSTMCell((2, 6), 3, 3, 3), "input_shape must be CHW"),
-    (lambda: contrib.Conv2DGRUCell((2, 6, 5), 3, (3, 3, 3), 3), "i2h_kernel must be a number or 2 numbers"),
+    (lambda: contrib.Conv2DGRUCell((2, 6, 5), 3, (3, 3, 3), 3), "i2h_kernel must be a number or 2 of them"),
     (lambda: contrib.Conv1DRNNCell((2, 6), 3, 3, 3, conv_layout="NCHW"), "conv_layout must be one of NCW, got"),
     (lambda: contrib.Conv1DRNNCell((2, 6), 3, 9, 3), "leaves nothing"),
     (lambda: contrib.VariationalDropoutCell(rnn.BidirectionalCell(rnn.RNNCell(2), rnn.RNNCell(2)), drop_states=0.1), "BidirectionalCell has no steps"),

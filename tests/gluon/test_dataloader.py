@@ -413,3 +413,23 @@ def test_threads_share_a_round():
     for t in threads:
         t.join()
     assert sorted(found) == [0, 2, 4, 6, 8, 10]
+
+
+def test_threads_share_a_loader_without_workers():
+    """Each batch goes to one of those that ask."""
+
+    class Slow:
+        def __len__(self):
+            return 12
+
+        def __getitem__(self, i):
+            time.sleep(0.002)
+            return float(i)
+
+    batches, found = iter(DataLoader(Slow(), batch_size=2)), []
+    threads = [threading.Thread(target=lambda: found.extend(b.asnumpy()[0] for b in batches)) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(found) == [0, 2, 4, 6, 8, 10]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore._core import registry
 from mxcore._core.graph import Graph, GraphPass
 from mxcore._core.manager import manager
 from mxcore.executor import compile as compile_module
@@ -811,3 +812,62 @@ def test_states_go_on_to_the_next_batch_as_constants(hybrid):
     np.testing.assert_allclose(seen, [0, 0.0841896, 0.0499872], rtol=1e-5)  # MXNet's
     with pytest.raises(mx.MXNetError, match="freed"):
         y.backward()
+
+
+def test_a_thread_hybridizes_while_another_traces():
+    """It waits until the graph is there, which is the old one, and then drops it."""
+    others = []
+
+    class Net(HybridBlock):
+        def hybrid_forward(self, F, x):
+            if F is mx.sym:
+                others.append(threading.Thread(target=self.hybridize))
+                others[-1].start()
+                time.sleep(0.05)
+            return x * 2
+
+    net = Net()
+    net.hybridize()
+    for _ in range(2):
+        assert net(ones(2)).asnumpy().tolist() == [2, 2]
+        others[-1].join()
+    assert len(others) == 2
+
+
+def test_a_hook_that_is_taken_away_is_called_to_the_end_of_the_call(net):
+    seen = []
+
+    def hook(name, op, x):
+        seen.append(name)
+        net.register_op_hook(None)
+
+    net(ones(2, 3))
+    net.register_op_hook(hook, True)
+    net(ones(2, 3))
+    n = len(seen)
+    net(ones(2, 3))
+    assert n > 5 and len(seen) == n
+
+
+def test_plugins_come_while_threads_make_graphs():
+    """What is memoised is forgotten, however much of it is added meanwhile."""
+    over, wrong = threading.Event(), []
+
+    def make():
+        while not over.is_set():
+            try:
+                CachedOp(mx.sym.tanh(mx.sym.Variable("x")))
+            except Exception as e:
+                wrong.append(e)
+
+    threads = [threading.Thread(target=make) for _ in range(2)]
+    for t in threads:
+        t.start()
+    try:
+        for _ in range(60):
+            registry.changed()
+    finally:
+        over.set()
+        for t in threads:
+            t.join()
+    assert not wrong, wrong[0]

@@ -389,3 +389,17 @@ def test_a_parameter_that_another_thread_initialises_is_waiting_or_there(looks):
     except DeferredInitializationError:
         assert looks == 2
     assert p.data().shape == (2,)
+
+
+def test_a_parameter_that_is_initialised_again_has_its_old_value_until_then():
+    p = mx.gluon.Parameter("w", shape=(2,))
+    p.initialize(mx.init.One())
+    seen = []
+
+    class Looks(mx.init.Initializer):
+        def _init_weight(self, name, arr):
+            seen.append(p.data().asnumpy().tolist())
+            arr[:] = 2
+
+    p.initialize(Looks(), force_reinit=True)
+    assert seen == [[1, 1]] and p.data().asnumpy().tolist() == [2, 2]

@@ -1,4 +1,7 @@
 """Recurrent layers and cells: hybridised as eager, layers as cells, lengths, contexts, errors that name the cell."""
+import copy
+import threading
+
 import numpy as np
 import pytest
 
@@ -379,3 +382,43 @@ def test_cells_written_elsewhere_find_the_helpers():
 def test_an_empty_batch_begins_with_empty_states():
     layer = made(rnn.LSTM(4, input_size=3))
     assert layer(nd.empty((5, 0, 3))).shape == (5, 0, 4)
+
+
+def test_threads_share_a_cell_that_keeps_what_was_before():
+    """A sequence that another thread begins leaves this one's alone; a copy has none."""
+    cell = rnn.ZoneoutCell(rnn.RNNCell(2, input_size=2), zoneout_outputs=1.0)
+    cell.initialize()
+    x, states = mx.nd.ones((1, 2)), cell.begin_state(batch_size=1)
+
+    def elsewhere(run):
+        t = threading.Thread(target=run)
+        t.start()
+        t.join()
+
+    cell._own.output = x * 3
+    elsewhere(cell.reset)
+    with mx.autograd.record():
+        assert cell(x, states)[0].asnumpy().tolist() == [[3, 3]]
+    twin = copy.deepcopy(cell)
+    with mx.autograd.record():
+        assert twin(x, states)[0].asnumpy().tolist() == [[0, 0]]
+
+
+def test_threads_call_a_cell_that_a_modifier_uses():
+    from mxcore.gluon.rnn.modifiers import _Free
+
+    base = rnn.RNNCell(2, input_size=2)
+    cell = rnn.ResidualCell(base)
+
+    def use():
+        with _Free(base):
+            pass
+
+    with _Free(base):
+        t = threading.Thread(target=use)
+        t.start()
+        t.join()
+        assert len(base.begin_state(batch_size=1)) == 1
+    assert cell.begin_state(batch_size=1)[0].shape == (1, 2)
+    with pytest.raises(MXNetError, match="is used by a modifier cell"):
+        base.begin_state(batch_size=1)

@@ -41,6 +41,8 @@ def test_split_and_load():
     parts = utils.split_and_load(np.arange(8).reshape(4, 2), CPUS)
     assert [p.context for p in parts] == CPUS and [p.shape for p in parts] == [(2, 2)] * 2
     assert utils.split_and_load(mx.nd.ones((3, 2)), [mx.cpu(1)])[0].context == mx.cpu(1)
+    with pytest.raises(ValueError, match="split_and_load: ctx_list is empty"):
+        utils.split_and_load(np.zeros((4, 2)), [mx.gpu(i) for i in range(0)])
 
 
 def test_clip_global_norm():

@@ -11,8 +11,9 @@ from pathlib import Path
 # beside operators and need nothing, nor does reading and writing of files.
 LEVELS = {
     "_core": 0,
-    "base": 1, "context": 1, "plugin": 1, "testing.sample": 1, "_io_files": 1, "_json": 1, "drafts": 1, "limits": 1,
-    "_seat": 1, "name": 1, "attribute": 1, "_views": 1, "_lent": 1, "_commands": 1, "families": 1, "stypes": 1, "rewriting": 1,
+    "base": 1, "builtin": 1, "context": 1, "plugin": 1, "testing.sample": 1, "_io_files": 1, "_json": 1, "drafts": 1, "limits": 1,
+    "_seat": 1, "_turns": 1, "name": 1, "attribute": 1, "_views": 1, "_lent": 1, "_commands": 1, "families": 1, "stypes": 1, "rewriting": 1,
+    "facets": 1, "fusion": 1, "philox": 1, "parameters": 1, "gradient": 1,
     "ops": 2,
     "ndarray": 3, "symbol": 3, "executor": 3,
     "compat": 5, "cli": 5, "__main__": 5,
@@ -20,7 +21,6 @@ LEVELS = {
 THE_REST = 4
 SHORT_NAMES = {"nd": "ndarray", "sym": "symbol"}
 CORE_NEEDS = {"numpy", "pluggy", "mxcore"}
-CORE_MAY_USE = {"ml_dtypes"}  # for bfloat16, imported where it is met, with an error that names it if absent
 
 
 def module_name(path: Path, root: Path) -> str:
@@ -64,7 +64,7 @@ def check_core(source: str, name: str, is_package: bool = False) -> list[str]:
     bad = []
     for line, target in imported(source, name, is_package):
         top = target.split(".")[0]
-        if level(name) == 0 and top not in sys.stdlib_module_names and top not in CORE_NEEDS | CORE_MAY_USE:
+        if level(name) == 0 and top not in sys.stdlib_module_names and top not in CORE_NEEDS:
             bad.append(f"{name}:{line} imports {target}; _core needs only stdlib, NumPy, pluggy")
         elif top == "mxcore" and target != "mxcore.__version__" and level(target) > level(name):
             bad.append(f"{name}:{line} imports {target}, which stands above it")

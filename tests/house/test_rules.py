@@ -1,7 +1,7 @@
 """Every house rule can fail: each checker meets a small wrong input, and a right one."""
 import pytest
 
-from . import asserts, budgets, docs, files, imports
+from . import asserts, budgets, docs, files, imports, names
 
 
 @pytest.mark.parametrize(
@@ -139,3 +139,29 @@ def test_ordinary_words_pass():
 def test_versions_must_agree():
     assert files.check_versions({"a": "1.0", "b": "1.0"}) == []
     assert files.check_versions({"a": "1.0", "b": "1.1"}) == ["b says '1.1', a says '1.0'"]
+
+
+@pytest.mark.parametrize(
+    "source, name",
+    [
+        ("op = ops.get('_grad_add')", "_grad_add"),
+        ("def f(F, x):\n    return F.zeros_like(x)", "zeros_like"),
+        ("g = frontend.eager._copy(g)", "_copy"),
+        ("g = GraphF('n').zeros_like(v)", "zeros_like"),
+        ("_CPU = Context('cpu', 0)", "cpu"),
+        ("_SOME = frozenset('one _copy other'.split())", "_copy"),
+    ],
+)
+def test_names_in_the_core_are_found(source, name):
+    known = {"_grad_add", "zeros_like", "_copy", "cpu", "where"}
+    (complaint,) = names.check_core_names(f'"""_copy"""\n{source}', "tape", known)
+    assert repr(name) in complaint and "_core/tape" in complaint
+    assert names.check_core_names("def f(x):\n    \"\"\"_copy\"\"\"\n    return x.zeros_like + g.roles['copy']", "tape", known) == []
+
+
+@pytest.mark.parametrize(
+    "source", ["if n.op.name == 'my_op':\n    pass", "n.op.name in _SOME", "if (n.op.name, j) != (x, 0):\n    pass", "op.name not in _SOME", "_SOME = {'tanh': 1}"]
+)
+def test_names_in_passes_are_found(source):
+    assert len(names.check_passes(source, "executor/fuse", {"tanh"})) == 1
+    assert names.check_passes("if op.facets.get('expr') or n.name == m.name:\n    pass", "executor/fuse", {"tanh"}) == []

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from . import asserts, budgets, docs, files, imports
+from . import asserts, budgets, docs, files, imports, names
 from .files import ROOT
 
 CORE = ROOT / "core"
@@ -50,6 +50,30 @@ def test_line_budgets():
     face = len(read(CORE / "mxcore" / "__init__.py").splitlines())
     assert core
     expect_none(budgets.check_budgets(core, face))
+
+
+def _registered():
+    """All names of operators and devices."""
+    from mxcore._core import registry
+
+    registry.names("iterator")  # loads the plugins
+    return {*registry.ops.items, *registry.devices.items}
+
+
+def test_the_core_knows_no_operator_and_no_device_by_name():
+    known, bad = _registered(), []
+    for path in sorted((CORE / "mxcore" / "_core").glob("*.py")):
+        bad += names.check_core_names(read(path), path.stem, known)
+    expect_none(bad)
+
+
+def test_passes_know_no_operator_by_name():
+    from mxcore._core.op import FACETS
+
+    bad, known = [], _registered() - {*FACETS}
+    for path in [*sorted((CORE / "mxcore" / "executor").glob("*.py")), CORE / "mxcore" / "symbol" / "outputs.py"]:
+        bad += names.check_passes(read(path), str(path.relative_to(CORE / "mxcore")), known)
+    expect_none(bad)
 
 
 def test_hooks_are_documented_and_tested():

@@ -267,3 +267,11 @@ def test_a_missing_file_is_named_with_its_place_in_the_list(tmp_path):
     it = mx.image.ImageIter(1, (3, 4, 4), path_imglist=str(tmp_path / "l.lst"), path_root=str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"ImageIter: 'a.jpg', the 1. of 2 images of the list: cannot read"):
         it.next()
+
+
+def test_labels_beyond_the_dtype(tmp_path):
+    (tmp_path / "l.lst").write_text("0\t1\ta.jpg\n1\t1e300\tb.jpg\n")
+    with pytest.raises(ValueError, match="ImageIter: .*line 2: overflow"):
+        mx.image.ImageIter(1, (3, 4, 4), path_imglist=str(tmp_path / "l.lst"), path_root=str(tmp_path))
+    with pytest.raises(ValueError, match=r"ImageIter: entry 1 of imglist is .*overflow"):
+        mx.image.ImageIter(1, (3, 4, 4), imglist=[[-1e300, "a.jpg"]], path_root=str(tmp_path))

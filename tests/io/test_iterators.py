@@ -232,3 +232,53 @@ def test_threads_share_a_prefetching_iter():
     for t in threads:
         t.join()
     assert sorted(found) == [0, 2, 4, 6, 8, 10]
+
+
+class Late(mx.io.NDArrayIter):
+    """Takes its time between moving on and giving."""
+
+    def getdata(self):
+        time.sleep(0.002)
+        return super().getdata()
+
+
+def _image_iter():
+    class Images(mx.image.ImageIter):
+        def next_sample(self):
+            if self.cur >= 12:
+                raise StopIteration
+            self.cur += 1
+            time.sleep(0.001)
+            return float(self.cur - 1), np.full((4, 4, 3), self.cur, np.uint8)
+
+        def imdecode(self, s):
+            return mx.nd.array(s)
+
+    return Images(2, (3, 4, 4), imglist=[[0.0, "none"]], path_root=".")
+
+
+@pytest.mark.parametrize("make", [
+    lambda: Late(np.zeros(12), np.arange(12.0), batch_size=2),
+    lambda: mx.io.ResizeIter(Late(np.zeros(12), np.arange(12.0), batch_size=2), 6),
+    _image_iter,
+], ids=["NDArrayIter", "ResizeIter", "ImageIter"])
+def test_threads_share_an_iterator(make):
+    """Each batch goes to one of them, and none is lost."""
+    it, found = make(), []
+    threads = [threading.Thread(target=lambda: found.extend(x for b in it for x in b.label[0].asnumpy())) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(20)
+    assert sorted(found) == [*range(12)]
+
+
+def test_copies_of_an_iterator_do_not_wait_for_it():
+    it = mx.io.NDArrayIter(np.arange(4.0), batch_size=2)
+    twin = pickle.loads(pickle.dumps(it))
+    with it._turn:
+        t = threading.Thread(target=lambda: found.append(next(twin).data[0].asnumpy().tolist()))
+        found = []
+        t.start()
+        t.join(20)
+    assert found == [[0, 1]]

@@ -1,5 +1,6 @@
 """Pictures whose headers tell one size to a careless reader and another to OpenCV's decoders."""
 
+import resource
 import struct
 
 import cv2
@@ -9,6 +10,7 @@ import pytest
 import mxcore as mx
 from mxcore.base import MXNetError
 from mxcore.limits import check_picture, picture_size
+from mxcore.limits.pictures import chunk_beyond
 
 WIDTH, HEIGHT = 30, 20
 SIZE = b"%d %d" % (WIDTH, HEIGHT)
@@ -103,3 +105,24 @@ def test_a_progressive_jpeg_of_many_scans():
     last = data[data.rindex(b"\xff\xda"):-2]
     with pytest.raises(ValueError, match="scans, more than"):
         mx.nd.imdecode(data[:-2] + last * 600 + b"\xff\xd9")
+
+
+@pytest.mark.parametrize("length", [1 << 20, 1 << 31, (1 << 32) - 1])
+def test_a_png_chunk_that_ends_behind_the_file_takes_no_memory(length):
+    done, whole = cv2.imencode(".png", np.zeros((HEIGHT, WIDTH, 3), "u1"))
+    data = bytearray(whole.tobytes())
+    assert done and check_picture(bytes(data)) is None and data[37:41] == b"IDAT"
+    data[33:37] = struct.pack(">I", length)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match=rf"chunk IDAT at offset 33 has {length} bytes, but {len(data) - 41} are left; it is cut or damaged") as caught:
+        mx.image.imdecode(bytes(data))
+    assert isinstance(caught.value, MXNetError)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 18  # KiB
+
+
+def test_chunks_of_a_png_file():
+    head = b"\x89PNG\r\n\x1a\n"
+    chunks = [struct.pack(">I4s", len(body), kind) + body + bytes(4) for kind, body in ((b"IHDR", bytes(13)), (b"IDAT", b""), (b"IEND", b""))]
+    assert chunk_beyond(head) is chunk_beyond(head + b"".join(chunks)) is chunk_beyond(head + chunks[0]) is None
+    assert chunk_beyond(head + b"".join(chunks) + b"\xff" * 8) is None  # what comes behind the end is not read
+    assert chunk_beyond(head + chunks[0] + b"\0\0\0\x05\n\xffAT1234") == ("\\n\\xffAT", 33, 5)

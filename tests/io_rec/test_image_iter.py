@@ -215,6 +215,19 @@ def test_the_headers_are_read_as_far_as_needed(tmp_path):
     assert len(records) == 500 and records.read(499, 8) == records.read(499)[:8]
 
 
+@pytest.mark.parametrize("problem", [ConnectionRefusedError(111, "Connection refused"), TypeError("of the store"), KeyError("of the store")])
+def test_a_store_that_fails_is_named(problem, monkeypatch):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    def fails(self, path):
+        raise problem
+
+    monkeypatch.setattr(MemoryFileSystem, "isdir", fails)
+    with pytest.raises(mx.MXNetError, match="cannot read 'memory://a.rec': .*(Connection refused|of the store)") as caught:
+        mx.io.ImageRecordIter(path_imgrec="memory://a.rec", data_shape=(3, 4, 4), batch_size=1)
+    assert isinstance(caught.value, ConnectionRefusedError if isinstance(problem, OSError) else OSError)
+
+
 def test_folders_and_several_files(tmp_path):
     for name, n in (("b", 2), ("a", 3), ("c", 1)):
         write(tmp_path / f"{name}.rec", n, label=lambda i, name=name: 10 * (ord(name) - 97) + i)

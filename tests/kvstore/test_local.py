@@ -226,3 +226,23 @@ def test_threads_push_one_key(kind):
     out = mx.nd.zeros(3)
     kv.pull("k", out=out)
     assert out.asnumpy().tolist() == [12, 12, 12]
+
+
+def test_states_are_saved_between_updates(tmp_path, monkeypatch):
+    kv = mx.kv.create("local")
+    kv.set_optimizer(mx.optimizer.Adam())
+    kv.init([0, 1], [mx.nd.ones(2)] * 2)
+    kv.push(0, mx.nd.ones(2))
+    others, pushed, real = [], [], mx.optimizer.Updater.get_states
+
+    def slowly(self, dump_optimizer=False):
+        others.append(threading.Thread(target=lambda: (kv.push(1, mx.nd.ones(2)), pushed.append(1))))
+        others[0].start()
+        time.sleep(0.05)
+        assert not pushed
+        return real(self, dump_optimizer)
+
+    monkeypatch.setattr(mx.optimizer.Updater, "get_states", slowly)
+    kv.save_optimizer_states(tmp_path / "states")
+    others[0].join()
+    assert pushed

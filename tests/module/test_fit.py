@@ -1,5 +1,7 @@
 """fit, score and predict."""
 import logging
+import threading
+import time
 from collections import Counter
 
 import numpy as np
@@ -166,3 +168,67 @@ def test_a_base_module_names_what_is_not_defined():
         with pytest.raises(NotImplementedError, match="BaseModule does not define"):
             call()
     assert base.symbol is None
+
+
+@pytest.mark.parametrize("how", ["iterator", "array", "FeedForward"])
+def test_threads_share_a_module_to_predict(how, monkeypatch):
+    """A batch goes through as a whole."""
+    data = np.random.RandomState(0).uniform(-1, 1, (2, 4, 5)).astype("float32")
+    if how == "FeedForward":
+        with pytest.warns(DeprecationWarning):
+            model = mx.model.FeedForward(mlp(), arg_params=bound().get_params()[0])
+        place, name = mx.executor.Executor, "forward"
+    else:
+        model = bound()
+        place, name = mx.mod.Module, "get_outputs"
+
+    def predict(x):
+        x = mx.nd.array(x)
+        return np.array(model.predict(x if how == "array" else mx.io.NDArrayIter(x, batch_size=4)).asnumpy()
+                        if how != "FeedForward" else model.predict(mx.io.NDArrayIter(x, batch_size=4)))
+
+    wanted, found, others = [predict(x) for x in data], {}, []
+    real = getattr(place, name)
+
+    def disturbed(self, *args, **kwargs):
+        outputs = real(self, *args, **kwargs)
+        if not others:
+            others.append(threading.Thread(target=lambda: found.update(other=predict(data[1]))))
+            others[0].start()
+            time.sleep(0.1)
+        return outputs
+
+    monkeypatch.setattr(place, name, disturbed)
+    np.testing.assert_allclose(predict(data[0]), wanted[0], rtol=1e-5)
+    others[0].join()
+    np.testing.assert_allclose(found["other"], wanted[1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("other", ["predict", "score", "get_params"])
+def test_a_thread_that_looks_leaves_training_alone(other):
+    X, Y = np.random.RandomState(0).uniform(-1, 1, (24, 5)), np.arange(24) % 3
+
+    def data():
+        return mx.io.NDArrayIter(X, Y, 8)
+
+    def trained(disturb):
+        mod, over = bound(size=8), threading.Event()
+
+        def look():
+            while not over.is_set():
+                mod.get_params() if other == "get_params" else mod.predict(data()) if other == "predict" else mod.score(data(), "acc")
+
+        thread = threading.Thread(target=look)
+        if disturb:
+            thread.start()
+        try:
+            mod.fit(data(), num_epoch=15, optimizer="adam", optimizer_params={"learning_rate": 0.01})
+        finally:
+            over.set()
+        if disturb:
+            thread.join()
+        return mod.get_params()[0]
+
+    alone, watched = trained(False), trained(True)
+    for name, value in alone.items():
+        np.testing.assert_allclose(watched[name].asnumpy(), value.asnumpy(), rtol=1e-5, err_msg=name)

@@ -2,6 +2,8 @@
 import copy
 import os
 import pickle
+import sys
+import threading
 import warnings
 
 import numpy as np
@@ -229,3 +231,27 @@ def test_everything_public_can_be_imported():
         warnings.simplefilter("error")
         exec("from mxcore import *", space)
     assert {"nd", "gluon", "autograd", "cpu"} <= set(space) and "annotations" not in dir(mx)
+
+
+@pytest.mark.parametrize("change", [
+    lambda x, one: x.__iadd__(1), lambda x, one: x.__iadd__(one), lambda x, one: x[1:].__iadd__(1), lambda x, one: nd.elemwise_add(x, one, out=x),
+    lambda x, one: nd.sgd_update(x, one, lr=-1.0, out=x)], ids=["number", "array", "view", "out", "update"])
+def test_threads_add_to_one_array(change):
+    """Who reads an array to write it does so at once: nothing is lost."""
+    x, one = nd.zeros((3,)), nd.ones((3,))
+
+    def run():
+        for _ in range(150):
+            change(x, one)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert x.asnumpy().tolist()[1:] == [600, 600]

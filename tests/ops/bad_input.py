@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core.params import Bool, DType, Enum, Float, Floats, Int, Shape
 from mxcore.base import MXNetError
+from mxcore.parameters import Bool, DType, Enum, Float, Floats, Int, Shape
 from mxcore.testing.catalogue import modules
 
 #: What no parameter of a kind takes, and words for what it does.

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core.params import Shape
+from mxcore.parameters import Shape
 
 from . import bad_input
 from .bad_input import eager, first, operators

@@ -285,3 +285,52 @@ def test_positive_part(axis):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     s = mx.sym.contrib.BatchNormWithReLU(mx.sym.var("x"), name="b", output_mean_var=True)
     assert s.list_outputs() == ["b_output", "b_mean", "b_var"] and s.list_auxiliary_states() == ["b_moving_mean", "b_moving_var"]
+
+
+def test_moving_statistics_move_at_once():
+    """Who predicts in another thread sees the old ones or the new ones."""
+    import sys
+    import threading
+
+    net = mx.gluon.nn.BatchNorm(in_channels=3)
+    net.initialize()
+    net.running_mean.set_data(mx.nd.ones((3,)) * 4)
+    x, over, seen = mx.nd.ones((5, 3)) * 4, threading.Event(), set()
+
+    def watch():
+        while not over.is_set():
+            seen.update(net.running_mean.data().asnumpy().tolist())
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        for _ in range(1500):
+            with mx.autograd.record():
+                y = net(x)
+            y.backward()
+    finally:
+        over.set()
+        watcher.join()
+        sys.setswitchinterval(interval)
+    np.testing.assert_allclose(sorted(seen), 4, rtol=1e-4)
+
+
+def test_a_context_is_in_a_meeting_once():
+    """A second use of the layer on a context, by another thread, waits for the next meeting."""
+    import threading
+
+    from mxcore.ops.meeting import meet
+
+    found = []
+
+    def run(i):
+        found.append(meet("once", "forward", 2, ("cpu", i), i))
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in (0, 0, 1, 1)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert found == [[0, 1]] * 4

@@ -6,9 +6,9 @@ import pytest
 
 import mxcore as mx
 from mxcore._core import registry
-from mxcore._core.rng import Rng
 from mxcore.context import cpu
 from mxcore.ops import distributions
+from mxcore.philox import Rng
 
 nd = mx.nd
 

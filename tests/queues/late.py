@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import threading
 import time
+import weakref
 
 import numpy as np
 
@@ -19,6 +20,8 @@ VIEWS = frozenset("__getitem__ reshape transpose ravel view swapaxes squeeze bro
 #: Functions whose shapes depend on values: the host waits, as it must on any device.
 READERS = frozenset("nonzero unique argwhere flatnonzero item tolist array_equal allclose".split())
 here = threading.local()
+#: Weak references to the pinned arrays.
+PINNED = []
 lock = threading.RLock()
 
 
@@ -271,7 +274,7 @@ def upload(a, index):
 class Late(Device):
     """Two devices whose queues run as late as they may."""
 
-    type, type_id, async_, transfers, array_type = "late", 1100811026, True, True, LateArray
+    type, type_id, async_, transfers, pins, array_type = "late", 1100811026, True, True, True, LateArray
     xp = Namespace(np)
 
     def count(self):
@@ -282,6 +285,11 @@ class Late(Device):
 
     def empty(self, shape, dtype, index):
         return empty(shape, dtype, index)
+
+    def empty_pinned(self, shape, dtype):
+        a = np.empty(shape, dtype)
+        PINNED.append(weakref.ref(a))
+        return a
 
     def from_host(self, a, index):
         return upload(a, index)

@@ -15,7 +15,7 @@ from mxcore._core.engine import engine
 from mxcore._core.errors import MXNetError
 from mxcore._core.op import Op
 
-from .late import INDICES, LateArray, poison
+from .late import INDICES, PINNED, LateArray, poison
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = np.arange(12, dtype=np.float32).reshape(3, 4) / 4
@@ -213,7 +213,7 @@ def test_a_program_over_two_indices(late):
 
     def run(one, two):
         exe = y.simple_bind(one, x=(3, 4), group2ctx={"one": one, "two": two})
-        for n, a in exe.arg_dict.items():
+        for a in exe.arg_dict.values():
             a[:] = nd.array(np.linspace(-1, 1, a.size).reshape(a.shape))
         outs = []
         for i in range(3):
@@ -256,6 +256,17 @@ def test_random_numbers_are_those_of_the_host(late):
     again = nd.random.normal(shape=(3, 4)).asnumpy()
     assert want.shape == got.shape
     np.testing.assert_array_equal(got, again)
+
+
+def test_pinned_memory_is_asked_of_the_device_that_pins(late):
+    pinned = mx.cpu_pinned()
+    for make in (lambda: nd.array(DATA, ctx=pinned), lambda: nd.array(DATA).as_in_context(pinned),
+                 lambda: nd.array(DATA, ctx=late[0]).as_in_context(pinned)):
+        x = make()
+        x.wait_to_read()
+        assert any(ref() is x._data for ref in PINNED), "an array of cpu_pinned lies elsewhere"
+    y = (x.as_in_context(late[1]) * 2).as_in_context(pinned)
+    np.testing.assert_array_equal(y.asnumpy(), DATA * 2)
 
 
 # ---- the short way ------------------------------------------------------------------------------------------------
@@ -390,3 +401,22 @@ def test_the_profiler_reads_marks_and_waits_for_nothing(late, tmp_path, monkeypa
     events = [e for e in json.loads((tmp_path / "p.json").read_text())["traceEvents"] if e.get("name") == "tanh" and e.get("ph") == "X"]
     assert len(events) == 6 and all(e["dur"] >= 0 for e in events)
     assert call.observers == ()
+
+
+def test_stores_push_and_pull_at_their_priority(monkeypatch):
+    ctx, gate, order = mx.cpu(4), threading.Event(), []
+    kv = mx.kv.create("local")
+    outs = {}
+    for key in "abc":
+        kv.init(key, nd.ones((3,), ctx=ctx))
+        outs[key] = nd.zeros((3,), ctx=ctx)
+    push = type(engine.it).push
+    monkeypatch.setattr(type(engine.it), "push", lambda self, ctx, fn, reads, writes, name="task": push(
+        self, ctx, lambda: (order.append((name, tuple(writes)[0])), fn())[1], reads, writes, name))
+    engine.it.push(ctx, lambda: gate.wait(20) and None, [], [o._st for o in outs.values()], "gate")
+    for key, priority in zip("abc", (-2, 5, 1)):
+        kv.pull(key, out=outs[key], priority=priority)
+    gate.set()
+    nd.waitall()
+    names = {id(o._st): key for key, o in outs.items()}
+    assert [names[id(st)] for name, st in order if name != "gate"] == ["b", "c", "a"]

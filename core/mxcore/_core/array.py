@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from .context import Context
-from .errors import error
 
 __all__ = ["Storage", "Array", "Like", "Sparse", "faces", "fresh"]
 
@@ -23,15 +22,20 @@ class Storage:
         Pending tasks that read it.
     version : int
         Counts the writes; the tape compares it.
+    views : int
+        Arrays over the buffer beside the first, ever: 0, or missing, tells that whoever has the only array has the buffer.
+    turn : lock
+        Held by a thread that reads the buffer to write it; missing until the first one does.
     """
 
-    __slots__ = ("ctx", "write", "reads", "version")
+    __slots__ = ("ctx", "write", "reads", "version", "views", "turn")
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.write: Any = None
         self.reads: Any = None
         self.version = 0
+        self.views = -1
 
     def wait(self) -> None:
         """Wait for the pending write; raise what failed in it."""
@@ -73,6 +77,11 @@ class Array:
     def __init__(self, data: Any, st: Storage = None) -> None:  # type: ignore[assignment]  # which unpickling sets later
         self._data = data
         self._st = st
+        try:
+            st.views += 1
+        except AttributeError:  # the first array came from `fresh`, or the storage comes later
+            if st is not None:
+                st.views = 1
         self._entry: Any = None
 
     @property
@@ -120,7 +129,7 @@ def fresh(cls: type[Array], data: Any, ctx: Context, new: Any = object.__new__) 
 
 Array.dense = Array
 #: Storage type -> class for results of that type; the faces enter theirs.
-faces: dict[str, type[Array]] = {"default": Array, "row_sparse": Array, "csr": Array}
+faces: dict[str, type[Array]] = {"default": Array}
 
 
 class Like:
@@ -159,33 +168,11 @@ class Like:
 
 
 class Sparse:
-    """A device value of a sparse storage type: a full shape, and the arrays it consists of (`parts`, values last)."""
+    """What device values of other storage types derive from; a dense one is an array.
 
-    __slots__ = ("shape", "parts")
+    Such a value has `stype`, `shape` and `dtype`, the arrays it consists of (`parts`), ``with_parts(*parts)``, the same over other
+    arrays, and ``todense(xp)``. Its class enters the storage type in `faces`.
+    """
+
+    __slots__ = ()
     stype = ""
-
-    def __init__(self, shape: tuple[int, ...], *parts: Any) -> None:
-        self.shape, self.parts = tuple(shape), parts
-
-    @property
-    def values(self) -> Any:
-        return self.parts[-1]
-
-    @property
-    def dtype(self) -> Any:
-        return self.parts[-1].dtype
-
-    def with_parts(self, *parts: Any) -> Any:
-        """The same shape with other arrays."""
-        return type(self)(self.shape, *parts)
-
-    def astype(self, dtype: Any) -> Any:
-        """The values in another dtype."""
-        return self.with_parts(*self.parts[:-1], self.parts[-1].astype(dtype))
-
-    def _zeros(self, xp: Any) -> Any:
-        try:
-            return xp.zeros(self.shape, self.dtype)
-        except MemoryError as e:
-            raise error(MemoryError, f"a {self.stype} array of shape {self.shape} does not fit into memory when it is dense: {e}; "
-                                     "use its parts, such as x.data and x.indices") from None

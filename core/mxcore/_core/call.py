@@ -5,7 +5,6 @@ Eager dispatch, programs, fused updates and loops use it; what differs is only w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import is_not
 from typing import Any, Protocol
 
@@ -21,7 +20,7 @@ from .op import Op
 from .params import Params
 from .transfer import guard_write, overlaps
 
-__all__ = ["BoundCall", "K", "Observer", "conform", "context_k", "densified", "densifies", "eager_call", "ended", "listed", "observed", "takes_out", "watch"]
+__all__ = ["BoundCall", "K", "Observer", "conform", "context_k", "densified", "densifies", "eager_call", "ended", "listed", "observed", "watch"]
 
 
 class K:
@@ -54,7 +53,7 @@ class K:
 
     @property
     def rng(self) -> Any:
-        """The random numbers of this call (:class:`mxcore._core.rng.Rng`): one stream, each draw goes on with it."""
+        """The random numbers of this call (:class:`mxcore.philox.Rng`): one stream, each draw goes on with it."""
         if self._rng is None:
             if self.key is None:
                 raise error(RuntimeError, "k.rng is for operators declared with random=True")
@@ -258,17 +257,8 @@ class BoundCall:
         For dense values of known shapes, and an operator without state. Who calls it has ordered what it reads and writes, and made its
         device the active one.
         """
-        chain = getattr(self.op, "fused", None)
-        if chain is not None:
-            compiled = k.device.compile_fused(chain)
-            if compiled is not None:
-                return compiled.bind(outs, ins, [getattr(p, n) for n in chain.scalars])  # type: ignore[no-any-return]
         if self.out:
             return _writing(self.fn, k, p, [*outs], ins)
-        direct = self._direct(k, p, ins)
-        if direct is not None:
-            fn, args = direct
-            return partial(fn, *args, out=outs[0])
         return self._one(k, p, ins, outs[0]) if len(outs) == 1 else self._several(k, p, ins, [*outs])
 
     def _one(self, k: K, p: Params, ins: Sequence[Any], out: Any) -> Callable[[], Any]:
@@ -296,26 +286,6 @@ class BoundCall:
                     copy(conform(k, v, spec, (), True), out)
 
         return call
-
-    def _direct(self, k: K, p: Params, ins: Sequence[Any]) -> tuple[Any, list[Any]] | None:
-        """The universal function that an elementwise operator is, with its arguments."""
-        op = self.op
-        if op.direct is None or self.fn is not op.body:
-            return None
-        name, _, order = op.direct.partition(":")
-        fn, dtype = getattr(k.xp, name, None), self.specs[0].dtype
-        if not takes_out(fn) or dtype.kind == "b" or order == "float" and dtype.kind != "f" or any(v.dtype != dtype for v in ins):
-            return None
-        args = list(ins)
-        if "scalar" in op.params:
-            if dtype.kind != "f":
-                return None
-            args.insert(0 if order == "swap" else 1, k.xp.asarray(p.scalar, dtype=dtype))  # type: ignore[attr-defined]
-        one = np.ones((1,), dtype)
-        with np.errstate(all="ignore"):
-            if getattr(np, name)(*[one] * len(args)).dtype != dtype:
-                return None  # comparisons give bool
-        return fn, args
 
 
 def eager_call(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> BoundCall:
@@ -401,11 +371,6 @@ def _writing(fn: Any, k: Any, p: Any, before: list[Any], ins: Sequence[Any]) -> 
 def _same(data: Any, spec: Spec) -> bool:
     # A kernel that writes gets whole arrays: it may look at them in another shape.
     return bool(data.shape == spec.shape and data.dtype == spec.dtype and getattr(getattr(data, "flags", None), "c_contiguous", True))
-
-
-def takes_out(fn: Any) -> bool:
-    """Whether an array function is a universal one, which can write into a given array."""
-    return hasattr(fn, "nin") and hasattr(fn, "nout")
 
 
 def listed(r: Any, n: int) -> list[Any]:

@@ -1,7 +1,7 @@
 """Contexts: where an array lives. One object per (device type, index), so identity is equality."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors import error
 from .state import state
@@ -9,10 +9,12 @@ from .state import state
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["Context", "current_context", "set_default_context", "TYPE_IDS"]
+__all__ = ["Context", "current_context", "declare_types", "set_default_context", "HINTS", "TYPE_IDS"]
 
-#: MXNet's numbers, which its files hold. Device plugins may add further types with their own `type_id`.
-TYPE_IDS: dict[str, int] = {"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5}
+#: Types of device that are known before a plugin brings them -> numbers, which files hold. Plugins may bring further types.
+TYPE_IDS: dict[str, int] = {}
+#: Type -> what to do where no plugin provides it.
+HINTS: dict[str, str] = {}
 
 _INTERNED: dict[tuple[str, int], Context] = {}
 
@@ -48,7 +50,7 @@ class Context(metaclass=_Outermost):
 
     __slots__ = ("device_type", "device_id", "_device", "fast", "k", "__weakref__")
 
-    devtype2str = {v: k for k, v in TYPE_IDS.items()}
+    devtype2str: ClassVar[dict[int, str]] = {}
     devstr2type = TYPE_IDS
 
     device_type: str
@@ -89,7 +91,7 @@ class Context(metaclass=_Outermost):
     @property
     def device(self) -> Device:
         """The device object of this context; loads plugins on first use and raises if none provides it."""
-        if self._device is None:
+        if (device := self._device) is None:  # read once: another thread may register a plugin
             from .registry import devices
 
             device = devices.get(self.device_type)
@@ -97,7 +99,7 @@ class Context(metaclass=_Outermost):
             if self.device_id >= n:
                 raise error(ValueError, f"{self}: device '{self.device_type}' has {n} device(s); use an index below {n}")
             self._device = device
-        return self._device  # type: ignore[no-any-return]
+        return device  # type: ignore[no-any-return]
 
     def activate(self) -> None:
         """Make it what the calling thread allocates and computes on, if its device has a queue of its own."""
@@ -129,7 +131,16 @@ class Context(metaclass=_Outermost):
         return (Context, (self.device_type, self.device_id))
 
 
-_CPU0 = Context("cpu", 0)
+_default: Context | None = None
+
+
+def declare_types(ids: dict[str, int], hints: dict[str, str]) -> None:
+    """Make types of device known, with their numbers and with what to do where one is missing; the first is that of the default context."""
+    global _default
+    TYPE_IDS.update(ids)
+    HINTS.update(hints)
+    Context.devtype2str.update({number: name for name, number in ids.items()})
+    _default = _default or Context(next(iter(ids)))
 
 
 def reset_devices() -> None:
@@ -147,9 +158,11 @@ def forget_arithmetic() -> None:
 
 
 def current_context() -> Context:
-    """The context of the innermost ``with ctx:`` block of this thread, else ``cpu(0)``."""
+    """The context of the innermost ``with ctx:`` block of this thread, else index 0 of the first type that is known."""
     stack = state.ctx
-    return stack[-1] if stack else _CPU0
+    if not stack and _default is None:
+        raise error(RuntimeError, "there is no default context: no type of device is known; compute inside of `with Context(type):`")
+    return stack[-1] if stack else _default  # type: ignore[return-value]
 
 
 def set_default_context(ctx: Any) -> None:

@@ -3,14 +3,11 @@ from __future__ import annotations
 
 from functools import wraps
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .errors import MXNetError, error, in_a_line
-
-if TYPE_CHECKING:
-    from .rng import Rng
 
 __all__ = ["Device"]
 
@@ -47,9 +44,13 @@ class Device:
         derives one from the name. Two devices with one number are an error that names both, so that one of them takes another.
     xp : module
         The array namespace (NumPy's functions listed in :data:`XP_FUNCTIONS`); may be a lazy property.
+    host : bool
+        Its arrays are NumPy's, whose own exceptions users get.
     async_ : bool
         The device has its own queue: operators are launched by the calling thread and run in order of launch. A device with several
         indices has a queue for each; `record` and `wait` order them.
+    pins : bool
+        `empty_pinned` gives memory of the host that this device copies from and to fastest: contexts `cpu_pinned` lie in it.
     transfers : bool
         `send` and `fetch` copy beside what the queue computes, and return events.
     fused_from : int
@@ -62,15 +63,19 @@ class Device:
 
     type: str = ""
     type_id: int = 0
+    host: bool = False
     async_: bool = False
+    pins: bool = False
     transfers: bool = False
     fused_from: int = 1024
     xp: Any = None
     array_type: Any = np.ndarray
+    #: Makes the random numbers of a key, ``(device, key, index)``; :mod:`mxcore.philox` enters it.
+    numbers: Any = None
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
-        if cls.type_id in (1, 3, 5):  # the host's memory fails as NumPy does, and is asked most
+        if cls.host:
             return
         for name in _METHODS & vars(cls).keys():
             if isinstance(vars(cls)[name], FunctionType):
@@ -116,6 +121,10 @@ class Device:
     def synchronize(self, index: int) -> None:
         """Wait until all work queued on device `index` is done; raise what failed in it."""
 
+    def empty_pinned(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+        """A new uninitialised NumPy array in memory that the system does not move, for a device that `pins`."""
+        raise NotImplementedError(f"device {self.type!r} says that it pins, so it must define empty_pinned()")
+
     # -- queues ------------------------------------------------------------------------------------------------
     def record(self, index: int) -> Any:
         """An event: reached when all that was launched on device `index` before is done.
@@ -147,7 +156,8 @@ class Device:
     def send(self, a: np.ndarray[Any, Any], dst: Any) -> Any:
         """Begin to copy a NumPy array to an array of this device, of the same shape and dtype; returns the event of its end.
 
-        It begins when what was launched on the queue of `dst` before is done; nobody writes to `a` before the event.
+        `dst` is new, from `empty`. Whether what was launched before still uses its memory, only the device knows, and waits for it if so.
+        Nobody writes to `a` before the event.
         """
         raise NotImplementedError(f"device {self.type!r} says transfers, so it must define send()")
 
@@ -165,11 +175,9 @@ class Device:
     def empty_cache(self, index: int) -> None:
         """Give memory held in reserve back to the system."""
 
-    def rng(self, key: tuple[int, int, int], index: int) -> Rng:
+    def rng(self, key: tuple[int, int, int], index: int) -> Any:
         """The random numbers of a key; equal on every device."""
-        from .rng import Rng
-
-        return Rng(self, key, index)
+        return self.numbers(self, key, index)
 
     def compile_fused(self, chain: Any) -> Any:
         """Compile an elementwise chain (:class:`mxcore.plugin.Fused`); None if this device does not, and its parts run one by one.

@@ -272,7 +272,7 @@ def to_context(x: Array, ctx: Context) -> Array:
         src.wait()
         out = x.dense(device.from_host(home.to_host(a), ctx.device_id), out_st)
     if state.record and x._entry is not None:
-        op = registry.ops.get("_copyto")
+        op = registry.roles.get("other context")
         tape.record(op, op.parse({"source": src.ctx}), (x,), (out,))
     return out
 

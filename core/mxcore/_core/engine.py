@@ -120,8 +120,8 @@ class Engine:
     def wait_all(self) -> None:
         """Wait for all work on all contexts; raise the first failure nobody has seen."""
         for ctx in list(self.contexts):
-            if ctx._device is not None:
-                ctx._device.synchronize(ctx.device_id)
+            if (device := ctx._device) is not None:
+                device.synchronize(ctx.device_id)
 
 
 class NaiveEngine(Engine):

@@ -5,11 +5,16 @@ from typing import Any
 
 from . import dispatch, registry
 from .op import Op
+from .roles import Roles
 
 __all__ = ["Eager", "eager"]
 
+
 class Eager:
     """Operators by name, run on arrays. View operators share memory here: gradients are temporaries."""
+
+    def __init__(self) -> None:
+        self.roles = Roles(self)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -35,6 +40,7 @@ class Eager:
     def forget(self) -> None:
         """Drop the cached functions (the set of plugins changed)."""
         self.__dict__.clear()
+        self.roles = Roles(self)
 
 
 eager = Eager()

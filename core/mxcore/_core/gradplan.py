@@ -138,7 +138,7 @@ class GradPlan:
             for i in range(len(dys)) if self.reads_dys is None else self.reads_dys:
                 j: Any = i if self.reads_dys is None else p._sig.out_at.get(i)
                 if j is not None and dys[j] is None and likes[j] is not None:  # None: never computed
-                    dys[j] = F.zeros_like(likes[j])
+                    dys[j] = F.roles["zero gradient"](likes[j])
         return self.arranged(p, self.call(self.rule, F, p, needs, dys, ins, outs, state))
 
     def arranged(self, p: Params, result: Any) -> Sequence[Any]:

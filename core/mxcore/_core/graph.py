@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from . import registry
-from .arith import Arithmetic
 from .binding import bind
 from .errors import error
 from .op import Op
 from .params import Params
+from .roles import Roles
 
 __all__ = ["Node", "Graph", "Value", "GraphF", "topo", "GraphPass", "STOCK_PASSES", "variable"]
 
@@ -154,8 +154,8 @@ class GraphPass:
         self.name, self.order, self.fn = name, order, fn
 
 
-class Value(Arithmetic):
-    """An entry that composes further nodes with Python operators: what gradient rules see in a graph.
+class Value:
+    """An entry that composes further nodes: what gradient rules see in a graph. Who brings arithmetic gives it Python's operators.
 
     Parameters
     ----------
@@ -199,6 +199,11 @@ class GraphF:
         self._name, self._forward, self._count = name, forward, 0
         # A gradient is computed where its forward node is.
         self._attrs = {} if forward is None else {k: v for k, v in forward.attrs.items() if k.strip("_") == "ctx_group"}
+
+    @property
+    def roles(self) -> Roles:
+        """Operators by their role, as `Eager.roles`."""
+        return Roles(self)
 
     def __getattr__(self, name: str) -> Any:
         op = registry.ops.get(name)

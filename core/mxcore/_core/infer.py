@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from .array import faces
 from .errors import MXNetError, asked, describe, error, in_a_line, said
 from .op import Op
 from .params import Params, as_dtype
 
 __all__ = ["known", "show", "merge_shape", "merge_dtype", "op_shapes", "op_dtypes", "op_stypes", "op_cost", "infer_graph"]
 
-_STYPES = ("default", "row_sparse", "csr")
 ShapeT = Any  # tuple of ints with -1 for unknown dimensions, or None
 
 
@@ -127,8 +127,8 @@ def op_stypes(op: Op, p: Params, ins: Sequence[str]) -> list[str]:
         return ["default"] * n
     try:
         found = list(op.storage_rule(p, list(ins)))
-        if len(found) != n or not {*found} <= {*_STYPES}:
-            raise ValueError(f"its storage rule returned {found}; one of {', '.join(_STYPES)} is needed for each of {n} output(s)")
+        if len(found) != n or not {*found} <= {*faces}:
+            raise ValueError(f"its storage rule returned {found}; one of {', '.join(faces)} is needed for each of {n} output(s)")
         return found
     except MXNetError:
         raise

@@ -225,11 +225,6 @@ class Manager:
         """The distribution that a plugin came from."""
         return self.origin.get(owner, (owner, ""))[0]
 
-    def report(self) -> list[str]:
-        """The lines of all ``mxcore_report`` hooks."""
-        self.load()
-        return [line for lines in self.pm.hook.mxcore_report() for line in lines]
-
 
 manager = Manager()
 

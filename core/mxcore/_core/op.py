@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
-from .errors import error
-from .expr import Expr
+from .errors import error, in_a_line, said, suggest
 from .params import Int, Param, Params, Parser
+from .roles import ROLES
 
 __all__ = ["Op", "Signature", "op", "MISSING"]
 
@@ -15,6 +15,8 @@ __all__ = ["Op", "Signature", "op", "MISSING"]
 MISSING: Any = type("Missing", (), {"__repr__": lambda s: "missing", "__bool__": lambda s: False})()
 #: What a gradient rule may ask for beside inputs and outputs.
 RULE_WORDS = frozenset({"F", "k", "p", "needs", "dy", "dys", "y", "state"})
+#: What passes ask of operators: name -> ``(op, value) -> what is kept``, which refuses a wrong value. Who asks enters it (:mod:`mxcore.facets`).
+FACETS: dict[str, Callable[[Op, Any], Any]] = {}
 
 
 class _Slot:
@@ -132,8 +134,8 @@ class Op:
         aliases: Iterable[str] = (), aux: Any = "", mutates: Any = "",
         visible: int | Callable[[Params], int] | None = None, random: bool | Callable[[Params], bool] = False, stateful: bool = False,
         view: bool = False, alias: str = "", count: str = "num_args",
-        arg_names: Callable[[Params], list[str]] | None = None, expr: str | None = None, grad: Any = MISSING,
-        doc: str | None = None, direct: str | None = None, samples: Sequence[Any] = ()) -> None:
+        arg_names: Callable[[Params], list[str]] | None = None, grad: Any = MISSING,
+        doc: str | None = None, direct: str | None = None, samples: Sequence[Any] = (), role: str = "", **facets: Any) -> None:
         where = f"operator {name}"
         self.name, self.aliases, self.body = name, tuple(aliases), body
         self.input_slots = _slots(inputs, where)
@@ -149,6 +151,9 @@ class Op:
         #: Attributes that symbols give the variable of an input that was left out, e.g. how to initialise a state.
         self.input_attrs: dict[str, dict[str, str]] = {}
         self.module = getattr(body, "__module__", None)
+        self.role = role
+        if role and role not in ROLES:
+            raise error(ValueError, f"{where}: no role is named {role!r}{suggest(role, ROLES)}; there are: {', '.join(ROLES)}")
         specs = dict(params or {})
         self.variadic = any(s.variadic for s in self.input_slots)
         if self.variadic and count not in specs and arg_names is None:
@@ -161,7 +166,6 @@ class Op:
         if clash:
             raise error(ValueError, f"{where}: '{clash[0]}' is both an input and a parameter")
         self.parser = Parser(name, specs, self._finish, [s.name for s in self.input_slots])
-        self.expr = None if expr is None else Expr(expr, {*self.input_names, *specs})
         self.shape_rule: Callable[..., Any] | None = None
         self.dtype_rule: Callable[..., Any] | None = None
         self.storage_rule: Callable[..., Any] | None = None
@@ -170,6 +174,7 @@ class Op:
         self.backward_rule: Callable[..., Any] | None = None
         #: Of a stateful operator: ``(k, p, dys, ins, state) -> gradients`` that can be differentiated again.
         self.replay_rule: Callable[..., Any] | None = None
+        self.gives = False  # a backward rule that keeps none of the arrays it returns
         #: Of a stateful operator: whether its backward ignores the gradients of its outputs.
         self.loss_rule: Callable[[Params], bool] = lambda p: False
         self.grad_rule: Any = self._checked(grad)
@@ -182,6 +187,9 @@ class Op:
         if not self.variadic and not any(s.condition for s in self.input_slots) and not any(s.required for s in specs.values()):
             self.plain = self.parser({})
         self.__name__, self.__doc__ = name, self.doc
+        #: What it tells passes of itself.
+        self.facets: dict[str, Any] = {}
+        self.attach(**facets)
 
     def _finish(self, p: Params) -> None:
         p._sig = Signature(self, p)
@@ -252,6 +260,25 @@ class Op:
         self.backward_rule = rule
         return rule
 
+    def attach(self, **facets: Any) -> None:
+        """Attach facets by their names, as the options of :func:`op` do."""
+        for name in facets.keys() - FACETS.keys():
+            raise error(TypeError, f"operator {self.name}: no option or facet is named '{name}'{suggest(name, FACETS)}")
+        for name in [n for n in FACETS if n in facets]:
+            try:
+                self.facets[name] = FACETS[name](self, facets[name])
+            except Exception as e:
+                plain = isinstance(e, (ValueError, TypeError))
+                raise error(type(e) if plain else ValueError, f"operator {self.name}: {name}: {said(e) if plain else in_a_line(e)}") from e
+
+    def facet(self, name: str, *given: Any, default: Any = None) -> Any:
+        """What the operator says of itself, `given` parameters and whatever else the facet depends on; `default` if nothing."""
+        value = self.facets.get(name, default)
+        try:
+            return value(*given) if callable(value) else value
+        except Exception as e:
+            raise error(RuntimeError, f"operator {self.name}: {name} failed: {in_a_line(e)}") from e
+
     # -- calls -------------------------------------------------------------------------------------------------
     def parse(self, kwargs: dict[str, Any]) -> Params:
         """Parse keyword parameters (a dict that may be consumed)."""
@@ -268,7 +295,7 @@ class Op:
         return f"<Op {self.name}>"
 
 
-_OPTIONS = frozenset("inputs outputs aliases aux mutates visible random stateful view alias count arg_names expr grad doc direct samples "
+_OPTIONS = frozenset("inputs outputs aliases aux mutates visible random stateful view alias count arg_names grad doc direct samples role "
     "params".split())
 
 
@@ -301,8 +328,6 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
         Forward returns (outputs, state); returns its first input's memory.
     alias : str
         ``'data->output'``: the output may overwrite that input.
-    expr : str
-        The elementwise meaning, for fusion (see :mod:`mxcore._core.expr`).
     grad : callable or None
         The gradient rule, as :meth:`Op.grad` attaches it; None says that the gradient is zero, nothing that there is none.
     doc : str
@@ -312,6 +337,12 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
         arguments swapped, ``'exp:float'`` where that holds for floats only.
     samples : sequence of Sample
         Uses of the operator: what the conformance kit runs.
+    role : str
+        What the core uses it for (see :mod:`mxcore._core.roles`); one operator has each role.
+    **facets
+        What passes must know of it; :mod:`mxcore.facets` says all of each. `expr`, `numbers`, `aligned`, `reduces`: its elementwise
+        meaning, for fusion; `identity`: when it changes nothing; `bias`: where it is added; `recompute`: whether it is cheap; `rowwise`,
+        `backward_of`: how gradients over many rows add up; `labels`, `mxnet_outputs`: what MXNet calls its values.
     **kw : Param
         Every other keyword is a parameter of the operator.
 
@@ -325,8 +356,8 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
     >>> my_scale
     <Op my_scale>
     """
-    options = {k: v for k, v in kw.items() if k in _OPTIONS}
-    params = {**options.pop("params", {}), **{k: v for k, v in kw.items() if k not in _OPTIONS}}
+    options = {k: v for k, v in kw.items() if k in _OPTIONS or k in FACETS and not isinstance(v, Param)}
+    params = {**options.pop("params", {}), **{k: v for k, v in kw.items() if k not in options and k != "params"}}
     for k, v in params.items():
         if not isinstance(v, Param):
             raise error(TypeError, f"operator {name}: {k}={v!r} is neither an option nor a parameter declaration")

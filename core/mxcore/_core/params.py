@@ -10,38 +10,35 @@ import numpy as np
 
 from .errors import error, suggest
 
-__all__ = ["Param", "Int", "Float", "Bool", "Str", "Enum", "Shape", "Floats", "DType", "GraphParam", "Any_", "Rest", "Params",
-           "Parser", "REQUIRED", "as_dtype", "dtype_name", "literal"]
+__all__ = ["REQUIRED", "Int", "Number", "Param", "Params", "Parser", "as_dtype", "dtype_name", "literal", "more_dtypes", "number"]
 
 REQUIRED: Any = type("Required", (), {"__repr__": lambda s: "required", "__bool__": lambda s: False})()
 
 #: Names that a NumPy of today no longer resolves by itself, or resolves to something else than MXNet did.
 _DTYPES: dict[Any, np.dtype[Any]] = {n: np.dtype(n) for n in (
     "float16", "float32", "float64", "uint8", "int8", "int32", "int64", "bool", "uint16", "uint32", "uint64", "int16")}
-_NAMES = ", ".join(sorted(_DTYPES)) + ", bfloat16"
+_NAMES = sorted(_DTYPES)
+#: Names of dtypes of other libraries -> what gives them when they are first asked for; outer modules enter theirs.
+more_dtypes: dict[str, Callable[[], Any]] = {}
 _DTYPES[None] = np.dtype("float32")
 
 
 def as_dtype(value: Any) -> np.dtype[Any]:
-    """The NumPy dtype for a name, a NumPy type or a dtype; ``None`` is float32 and ``'bfloat16'`` needs ml_dtypes."""
+    """The NumPy dtype for a name, a NumPy type or a dtype; ``None`` is float32."""
     try:
         found = _DTYPES.get(value)
     except TypeError:
         found = None
     if found is None:
-        if value == "bfloat16":
-            try:
-                import ml_dtypes
-            except ImportError:
-                raise error(TypeError, "dtype bfloat16 needs the package ml_dtypes: pip install ml_dtypes") from None
-            value = ml_dtypes.bfloat16
+        if value.__class__ is str and value in more_dtypes:
+            value = more_dtypes[value]()
         try:
             found = np.dtype(value)
             found = _DTYPES.get(found.name, found)  # 'q' and '>i8' are int64
         except (TypeError, ValueError, SyntaxError):
-            raise error(TypeError, f"unknown dtype {value!r}; use one of {_NAMES}") from None
+            raise error(TypeError, f"unknown dtype {value!r}; use one of {', '.join((*_NAMES, *more_dtypes))}") from None
         if found.kind not in "biufV" or found.type is np.void:
-            raise error(TypeError, f"dtype {found} cannot be held by an array; use one of {_NAMES}")
+            raise error(TypeError, f"dtype {found} cannot be held by an array; use one of {', '.join((*_NAMES, *more_dtypes))}")
         if len(_DTYPES) < 256:
             _DTYPES[value] = found
     return found
@@ -68,7 +65,7 @@ class Param:
         One line for ``help()``.
     """
 
-    kind, free = "any", False  # free: every float may be taken as it is
+    kind, free, rest = "any", False, False  # free: every float may be taken as it is; rest: it takes the keywords that nobody knows
 
     def __init__(self, default: Any = REQUIRED, *, dynamic: bool = False, optional: bool = False, doc: str = "") -> None:
         self.default, self.dynamic, self.optional, self.doc = default, dynamic, optional or default is None, doc
@@ -120,7 +117,7 @@ def literal(text: str) -> Any:
         return literal(text)
 
 
-def _number(value: Any) -> Any:
+def number(value: Any) -> Any:
     """A number given as text or as an array of one element; anything else as it is."""
     if isinstance(value, str):
         try:
@@ -132,7 +129,7 @@ def _number(value: Any) -> Any:
     return value
 
 
-class _Bounded(Param):
+class Number(Param):
     """A number with optional bounds `ge` and `le`."""
 
     def __init__(self, default: Any = REQUIRED, *, ge: float | None = None, le: float | None = None, **kw: Any) -> None:
@@ -151,155 +148,20 @@ class _Bounded(Param):
         return x
 
 
-class Int(_Bounded):
+class Int(Number):
     """A whole number, with optional bounds `ge` and `le`; `default` and the rest as for `Param`."""
 
     kind = "int"
 
     def convert(self, value: Any) -> int:
         try:
-            n = _number(value)
+            n = number(value)
             if isinstance(n, (bool, np.bool_)):
                 raise TypeError  # True is no number, as in MXNet
             n = operator.index(int(n) if isinstance(n, (float, np.floating)) and float(n).is_integer() else n)
         except (TypeError, ValueError):
             raise TypeError(f"must be {self.allowed()}, got {value!r}") from None
         return int(self.check(n))
-
-
-class Float(_Bounded):
-    """A real number, with optional bounds `ge` and `le`; ``dynamic=True`` for per-step scalars; `default` and the rest as for `Param`."""
-
-    kind = "float"
-
-    def convert(self, value: Any) -> float:
-        try:
-            x = float(_number(value))
-        except (TypeError, ValueError, OverflowError):
-            raise TypeError(f"must be {self.allowed()}, got {value!r}") from None
-        return float(self.check(x))
-
-
-class Bool(Param):
-    """A truth value; MXNet's files write ``True``/``False``, old ones ``1``/``0``."""
-
-    kind = "bool"
-    _WORDS: dict[Any, bool] = {"true": True, "1": True, 1: True, "yes": True, "false": False, "0": False, 0: False, "no": False}
-
-    def convert(self, value: Any) -> bool:
-        word = value.strip().lower() if isinstance(value, str) else value if isinstance(value, (int, np.integer, np.bool_)) else None
-        if word not in self._WORDS:
-            raise TypeError(f"must be True or False, got {value!r}")
-        return self._WORDS[word]
-
-
-class Str(Param):
-    """Any text."""
-
-    kind = "str"
-
-    def convert(self, value: Any) -> str:
-        return str(value)
-
-
-class Enum(Param):
-    """One of a few words.
-
-    Parameters
-    ----------
-    choices : str or iterable of str
-        The words; in a text they are separated by blanks.
-    default
-        As for `Param`.
-    """
-
-    def __init__(self, choices: Iterable[str], default: Any = REQUIRED, **kw: Any) -> None:
-        super().__init__(default, **kw)
-        self.choices = tuple(choices.split()) if isinstance(choices, str) else tuple(choices)
-
-    def convert(self, value: Any) -> str:
-        if str(value) in self.choices:
-            return str(value)
-        raise ValueError(f"must be one of {', '.join(self.choices)}; got {value!r}" + suggest(str(value), self.choices))
-
-    def allowed(self) -> str:
-        return "one of " + ", ".join(self.choices)
-
-
-class Shape(Param):
-    """A tuple of ints; a single int stands for a tuple of one. ``none=True`` allows None as an element; `default` and the rest as for `Param`."""
-
-    kind = "shape"
-    element: Any = staticmethod(lambda v: Int().convert(+v if v.__class__ is bool else v))  # (2, True) == (2, 1), which the cache cannot tell apart
-
-    def __init__(self, default: Any = REQUIRED, *, none: bool = False, **kw: Any) -> None:
-        super().__init__(default, **kw)
-        self.none = none
-
-    def convert(self, value: Any) -> tuple[Any, ...]:
-        if isinstance(value, str):
-            try:
-                value = literal(value.strip().replace("L", "") or "()")
-            except ValueError:
-                raise TypeError(f"must be a {self.allowed()}, got {value!r}") from None
-        if isinstance(value, (int, float, np.integer, np.floating)):
-            value = (value,)
-        try:
-            return tuple(None if v is None and self.none else type(self).element(v) for v in value)
-        except TypeError:
-            raise TypeError(f"must be a {self.allowed()}, got {value!r}") from None
-
-    def allowed(self) -> str:
-        return "tuple of ints" if self.kind == "shape" else "tuple of floats"
-
-
-class Floats(Shape):
-    """A tuple of floats."""
-
-    kind = "floats"
-    element = staticmethod(lambda v: Float().convert(v))
-
-
-class DType(Param):
-    """A dtype, by name or NumPy type; None means the default."""
-
-    kind = "dtype"
-
-    def parse(self, value: Any) -> Any:
-        return super().parse(self.default if value is None and not self.required else value)
-
-    def convert(self, value: Any) -> np.dtype[Any]:
-        try:
-            return as_dtype(value)
-        except TypeError as e:
-            raise TypeError(f"must be a dtype: {e}") from None
-
-    def format(self, value: Any) -> str:
-        return "None" if value is None else dtype_name(value)
-
-
-class GraphParam(Param):
-    """A sub-graph (:class:`mxcore._core.graph.Graph`), as control flow operators hold."""
-
-    kind = "graph"
-
-    def convert(self, value: Any) -> Any:
-        if not hasattr(value, "variables"):
-            raise TypeError(f"must be a graph, got {value!r}")
-        return value
-
-
-class Any_(Param):
-    """Any hashable Python object; kept as it is."""
-
-
-class Rest(Param):
-    """Takes every keyword that the operator does not know, as a tuple of (name, string): what ``Custom`` hands on."""
-
-    kind = "further keywords"
-
-    def __init__(self, **kw: Any) -> None:
-        super().__init__((), **kw)
 
 
 class Params:
@@ -333,7 +195,7 @@ class Parser:
     def __init__(self, op: str, specs: Mapping[str, Param], finish: Callable[[Params], None] | None = None, inputs: Iterable[str] = ()) -> None:
         self.op, self.specs, self.finish, self.inputs = op, dict(specs), finish, [*inputs]
         self.dynamic = frozenset(n for n, s in self.specs.items() if s.dynamic)
-        self.rest = next((n for n, s in self.specs.items() if isinstance(s, Rest)), None)
+        self.rest = next((n for n, s in self.specs.items() if s.rest), None)
         self.cache: dict[Any, Params] = {}
 
     def __call__(self, kwargs: dict[str, Any]) -> Params:

@@ -17,16 +17,17 @@ from itertools import combinations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from .context import TYPE_IDS, Context, forget_arithmetic, reset_devices
+from .context import HINTS, TYPE_IDS, Context, forget_arithmetic, reset_devices
 from .device import Device
 from .errors import REFERENCE, MXNetError, caught, error, in_a_line, suggest, warn
 from .kernels import Kernel, KernelSet, Spec
 from .op import Op
+from .roles import ROLES
 
 if TYPE_CHECKING:
     from .params import Params
 
-__all__ = ["KINDS", "Table", "ops", "devices", "kernels", "tables", "broken", "register", "lookup", "names", "resolve", "why", "drop_owner",
+__all__ = ["KINDS", "Table", "ops", "roles", "devices", "kernels", "tables", "broken", "register", "lookup", "names", "resolve", "why", "drop_owner",
            "changed"]
 
 #: Kinds of named things, each with its hook ``mxcore_<kind>s``.
@@ -134,6 +135,18 @@ class OpTable(Table):
             raise error(ValueError, f"operator {op.name} of {owner} has no body")
         for name in (op.name, *op.aliases):
             self.add(name, op, owner)
+        if op.role:
+            roles.add(op.role, op, owner)
+
+
+class RoleTable(Table):
+    """Operators by their role."""
+
+    def get(self, name: str) -> Op:
+        found = self.find(name)
+        if found is None:
+            raise error(KeyError, f"no operator has the role '{name}' {ROLES[name]}{why()}")
+        return found  # type: ignore[no-any-return]
 
 
 class DeviceTable(Table):
@@ -174,7 +187,7 @@ class DeviceTable(Table):
     def get(self, name: str) -> Device:
         found = self.find(name)
         if found is None:
-            hint = "; pip install mxcore-cuda" if name == "gpu" else suggest(name, self.items)
+            hint = f"; {HINTS[name]}" if name in HINTS else suggest(name, self.items)
             for owner, d in self.claims.get(name, {}).items():
                 hint = f": that of {owner} has the type_id of device '{self.numbers.items[d.type_id].type}', which MXCORE_PREFER puts before it"
             raise error(RuntimeError, f"no plugin provides device '{name}'{hint}; there are: {', '.join(self.names())}{why()}")
@@ -281,6 +294,7 @@ class KernelTable:
 on_change: list[Callable[[], None]] = []
 
 ops = OpTable("operator")
+roles = RoleTable("role")
 devices = DeviceTable("device")
 kernels = KernelTable()
 tables: dict[str, Table] = {k: Table(k) for k in KINDS}
@@ -335,7 +349,7 @@ def names(kind: str) -> list[str]:
 def drop_owner(owner: str) -> None:
     """Remove everything that `owner` registered."""
     gone = set(ops.items.values())
-    for t in (ops, devices, kernels, *tables.values()):
+    for t in (ops, roles, devices, kernels, *tables.values()):
         t.drop(owner)  # type: ignore[attr-defined]
     changed(gone)
 

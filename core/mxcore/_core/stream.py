@@ -68,13 +68,15 @@ def ordered(ctx: Context, fn: Callable[..., Any], args: tuple[Any, ...], reads: 
     now : bool
         Do it before returning, as devices with a queue of their own always do: it is launched by the caller.
     """
-    if begin(reads, writes, now or (ctx._device or ctx.device).async_):
+    queued = (ctx._device or ctx.device).async_
+    if begin(reads, writes, now or queued):
         def work() -> None:
             fn(*args)
 
         engine.it.push(ctx, work, reads, writes, name)
     else:
-        ctx.activate()
+        if queued:
+            ctx.activate()
         fn(*args)
     for st in writes:
         st.version += 1

@@ -2,16 +2,16 @@
 
 A tape node holds its operator, parameters, links to its parents and what its gradient rule asked for; never one of its
 own outputs, so dropping the last output frees the graph by reference count. Gradients are operators: a rule runs on
-arrays here and on graph values in :mod:`mxcore._core.gradient`.
+arrays here and on graph values in :mod:`mxcore.gradient`.
 """
 from __future__ import annotations
 
 import itertools
 import operator
+import threading
 import warnings
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from sys import getrefcount
 from typing import Any
 
 from . import frontend, transfer  # circular, used at call time only
@@ -34,20 +34,23 @@ _NOTHING: Any = ((), None, None)
 class Leaf:
     """A variable that gradients end in: its gradient array and how to write it ('write', 'add', 'null')."""
 
-    __slots__ = ("grad", "req", "flows", "fresh")
+    __slots__ = ("grad", "req", "flows", "fresh", "turn", "large")
     op = plan = None
 
     def __init__(self, grad: Array | None, req: str) -> None:
-        self.grad, self.req, self.flows = grad, req, req != "null"
+        #: `turn` is held by who adds to the gradient: threads may share a variable.
+        self.grad, self.req, self.flows, self.turn = grad, req, req != "null", threading.RLock()
+        #: Whether it pays to hand a buffer over to it instead of copying.
+        self.large = grad is not None and grad.stype == "default" and grad._data.nbytes >= 1 << 16
         #: Whether a backward has written the gradient since somebody last set this to False.
         self.fresh = False
 
 
 class TapeNode:
     """One recorded operator call: parents (`inputs`), what its rule asked to keep (`saved`), of a stateful one its context
-    and state (`call`), and, while a backward runs, the gradients that have arrived (`dys`)."""
+    and state (`call`). A backward writes nothing to it but that it is `freed`: others may go through the same graph."""
 
-    __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "dys")
+    __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "freed")
     flows = True
 
     params: Params
@@ -57,7 +60,7 @@ class TapeNode:
     specs: Any
     serial: int
     call: Any
-    dys: Any
+    freed: int
 
     @property
     def op(self) -> Op:
@@ -70,7 +73,7 @@ class TapeNode:
 
 class Freed(TapeNode):
     """A node that a backward has used up: what was recorded before cannot be differentiated any more, to what is recorded
-    from now on its outputs are constants. `dys` tells when; a node becomes one by assignment to its class.
+    from now on its outputs are constants. `freed` tells when; a node becomes one by assignment to its class.
     """
 
     __slots__ = ()
@@ -108,7 +111,6 @@ def record(op: Op, p: Params, inputs: Sequence[Any], outputs: Sequence[Any], cal
     node.saved = _NOTHING if plan.keep is None else plan.keep(inputs, outputs, p)
     node.serial = next(_serial)
     node.call = call
-    node.dys = None
     if len(outputs) == 1:
         node.specs = None
         outputs[0]._entry = (node, 0)
@@ -128,9 +130,9 @@ def mark(x: Array, grad: Array | None, req: str) -> None:
     x._entry = (Leaf(grad, req), 0)
 
 
-def _constant(n: Any, used: int = 0) -> None:
+def _constant(n: Any, used: int = 0) -> Any:
     """Refuse a node that was freed after its use by what was recorded as `used`; by default one that was freed at all."""
-    if n.__class__ is Freed and n.dys > used:
+    if n.__class__ is Freed and n.freed > used:
         raise error(RuntimeError, f"the graph of operator {n.op.name} was freed by an earlier backward(); pass retain_graph=True to the first one")
 
 
@@ -166,24 +168,25 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
                                       "it inside autograd.record() from arrays with attach_grad()")
     grads = [*map(_ones, heads)] if head_grads is None else _head_grads(heads, head_grads)
     goal = None if variables is None else _Goal(entries, variables)
-    queue: list[TapeNode] = []
     mode = state.__dict__
     record, train = mode["record"], mode["train"]
     mode["record"], mode["train"] = create_graph, train_mode
     try:
-        leaves, dropped = _run(entries, grads, queue, goal, create_graph, retain_graph or create_graph)
+        leaves, own, dropped = _run(entries, grads, goal, create_graph, retain_graph or create_graph)
         if goal is not None:
-            return goal.gradients(leaves)
+            return goal.gradients(leaves, own)
         mode["record"] = False
-        for leaf in leaves:
-            _write(leaf, leaves)
+        for leaf, g in leaves.items():
+            if leaf.req != "add":
+                _write(leaf, g, leaf in own)
+                continue
+            with leaf.turn:
+                _write(leaf, g)
         if dropped:
             _write_zeros(dropped, leaves)
         return None
     finally:
         mode["record"], mode["train"] = record, train
-        for n in queue:  # an error left them waiting
-            n.dys = None
 
 
 def _head_grads(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
@@ -195,7 +198,7 @@ def _head_grads(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> l
         elif n.plan is None or n.plan.reads(n.params, j):  # what a rule ignores may be anything, as in MXNet
             if tuple(g.shape) != tuple(h.shape):
                 raise error(ValueError, f"head gradient {i} has shape {tuple(g.shape)}, its head {tuple(h.shape)}")
-            g = g if g._data.dtype == h._data.dtype else frontend.eager.Cast(g, dtype=h._data.dtype)
+            g = g if g._data.dtype == h._data.dtype else frontend.eager.roles["other dtype"](g, dtype=h._data.dtype)
         found.append(g)
     return found
 
@@ -236,12 +239,12 @@ class _Goal:
             n = stack.pop()
             if id(n) not in seen and n.plan is not None:
                 seen[id(n)] = n
-                for e in n.inputs:
+                for e in n.inputs or _constant(n):  # another thread may have freed it by now
                     if e is not None:
                         _constant(e[0], n.serial)
                         stack.append(e[0])
         for n in sorted(seen.values(), key=lambda n: n.serial):
-            if any(map(self.needs, n.inputs)):
+            if any(map(self.needs, n.inputs or _constant(n))):
                 self.need.add(id(n))
 
     def needs(self, e: Any) -> bool:
@@ -255,69 +258,75 @@ class _Goal:
                 self.found[id(n), i] = g
         return id(n) in self.need
 
-    def gradients(self, leaves: dict[Leaf, Any]) -> list[Any]:
+    def gradients(self, leaves: dict[Leaf, Any], own: set[Leaf]) -> list[Any]:
         """The gradients of the variables; zeros where none arrived."""
         result: list[Any] = []
         found = self.found
         for v in self.variables:
             node, i = v._entry
             key = id(node), i
+            alone = node in own
             if node in leaves:
-                found[key] = leaves.pop(node)
-            alone = key in found and _holders(found, key) == _ALONE and (found[key].stype != "default" or v._st.ctx.device.owns(found[key]._data))
-            g = found[key] if key in found else frontend.eager.zeros_like(v)
+                found[key] = leaves[node]
+            own.discard(node)
+            alone = alone and (found[key].stype != "default" or v._st.ctx.device.owns(found[key]._data))
+            g = found[key] if key in found else frontend.eager.roles["zero gradient"](v)
             if not alone and key in found:  # its memory may be anybody's, and callers may write to it; sparse values are never written in place
-                g, entry = frontend.eager._copy(g.twin()) if g.stype == "default" else g.twin(), g._entry
+                g, entry = frontend.eager.roles["new array"](g.twin()) if g.stype == "default" else g.twin(), g._entry
                 g._entry = entry
             result.append(g)
         return result
 
 
-def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], goal: _Goal | None,
-         create_graph: bool, retain: bool) -> tuple[dict[Leaf, Any], list[Any]]:
+def _run(entries: Sequence[Any], grads: Sequence[Any], goal: _Goal | None,
+         create_graph: bool, retain: bool) -> tuple[dict[Leaf, Any], set[Leaf], list[Any]]:
     """Carry gradients from entries to the leaves.
 
     Nodes wait in a heap, latest first, until all gradients of their outputs have arrived; what they kept is dropped as
-    soon as they have run, so that memory shrinks on the way. Returns the gradients of the leaves, and the nodes and
-    leaves that a rule gave no gradient to.
+    soon as they have run, so that memory shrinks on the way. Returns the gradients of the leaves, the leaves whose
+    gradient nobody else has, and the nodes and leaves that a rule gave no gradient to.
     """
     F = frontend.eager
     leaves: dict[Leaf, Any] = {}
+    own: set[Leaf] = set()
     dropped: list[Any] = []
+    queue: list[TapeNode] = []
+    arrived: dict[TapeNode, list[Any]] = {}
     node: Any = None
+    plan: Any = None
+    seen: tuple[Any, ...] = ()
     while True:
         for e, g in zip(entries, grads):
             if e is None:
                 continue
             n, i = e
             if g is None:
-                if n.flows:
-                    dropped.append(n)
+                dropped.append(n)
             elif n.plan is None:
-                if n in leaves:
-                    leaves[n] = F._grad_add(leaves[n], g)
-                elif n.flows or goal is not None:
+                if n not in leaves and (n.flows or goal is not None and n.__class__ is Leaf):
                     leaves[n] = g
+                    if (n.large or goal is not None) and not create_graph and _made(g, plan, grads, seen):
+                        own.add(n)
                 else:
-                    _constant(n, node.serial)
-            elif n.dys is None:
-                n.dys = [g] if n.specs is None else [g if j == i else None for j in range(len(n.specs))]
+                    _add_to_leaf(leaves, own, n, g, node)
+            elif n not in arrived:
+                arrived[n] = [g] if n.specs is None else [g if j == i else None for j in range(len(n.specs))]
                 heappush(queue, n)
             else:
-                old = n.dys[i]
-                n.dys[i] = g if old is None else F._grad_add(old, g)
+                dys = arrived[n]
+                dys[i] = g if dys[i] is None else F.roles["sum of gradients"](dys[i], g)
         if not queue:
-            return leaves, dropped
+            return leaves, own, dropped
         node = heappop(queue)
-        dys = node.dys
-        node.dys = None
+        dys = arrived.pop(node)
         if goal is not None and not goal.passes(node, dys):
             entries = ()
             continue
-        entries = node.inputs
-        plan = node.plan
-        ins, outs, versions = node.saved
+        ins: Any = ()
         try:
+            entries, plan = node.inputs, node.plan
+            ins, outs, versions = node.saved
+            seen = dys, ins, outs
             if versions is not None:
                 for x, v in zip(ins, versions):
                     if v >= 0 and x._st.version != v:
@@ -327,18 +336,38 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], queue: list[TapeNode], go
                 grads = _step(node, F, dys, goal, create_graph)
             else:
                 grads = plan.call(plan.rule, F, node.params, None, dys, ins, outs, None)
-                if grads.__class__ is not tuple:
-                    grads = (grads,) if plan.single and grads.__class__ is not list else plan.arranged(node.params, grads)
-                elif len(grads) != plan.n_in:
-                    plan.arranged(node.params, grads)  # an error that names the rule
+                if grads.__class__ is not tuple or len(grads) != plan.n_in:
+                    plain = plan.single and grads.__class__ is not list and grads.__class__ is not tuple
+                    grads = (grads,) if plain else plan.arranged(node.params, grads)
             if not retain:
-                node.inputs = node.saved = node.call = None
-                node.dys = next(_serial)
+                node.freed = next(_serial)
                 node.__class__ = Freed
+                node.inputs = node.saved = node.call = None
         except MXNetError:
             raise
         except Exception as e:
+            _constant(node)  # by a backward of another thread
             raise_in_op(e, node.op.name, node.params, [x for x in ins if x is not None], "gradient")
+
+
+def _add_to_leaf(leaves: dict[Leaf, Any], own: set[Leaf], n: Leaf, g: Any, node: Any) -> None:
+    """A further gradient of a leaf, or one for what takes none, or another backward has used up."""
+    if n not in leaves:
+        _constant(n, 0 if node is None else node.serial)
+    else:
+        leaves[n] = frontend.eager.roles["sum of gradients"](leaves[n], g)
+        own.add(n)
+
+
+def _made(g: Any, plan: GradPlan | None, grads: Sequence[Any], seen: tuple[Any, ...]) -> bool:
+    """Whether a rule made a gradient for one place: it is the only array over its buffer, and neither what the rule got nor given twice.
+
+    Rules are written in operators and keep nothing. The backward of a stateful operator may be anybody's Python, unless it gives its arrays away.
+    """
+    if plan is None or not isinstance(g, Array) or getattr(g._st, "views", 0) != 0 or (plan.op.backward_rule is not None and not plan.op.gives):
+        return False
+    dys, ins, outs = seen
+    return [h is g for h in grads].count(True) == 1 and not any(g is x for x in (*dys, *ins, *(outs or {}).values()))
 
 
 def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph: bool) -> Sequence[Any]:
@@ -356,7 +385,7 @@ def _step(n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph:
     k, saved = n.call
     if create_graph and op.replay_rule is not None:
         return op.replay_rule(k, p, dys, keep, saved)  # type: ignore[no-any-return]
-    dys = [F.zeros_like(n.specs[i]) if g is None else g for i, g in enumerate(dys)]
+    dys = [F.roles["zero gradient"](n.specs[i]) if g is None else g for i, g in enumerate(dys)]
     found = op.backward_rule(K(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
     if create_graph:  # a gradient of this gradient must be an error, not a zero
         no_rule = Op(f"_backward_{op.name}", None, inputs="x*")
@@ -383,7 +412,7 @@ def _placed(x: Any, entry: Any) -> Any:
 def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any]) -> None:
     """Write zeros to the variables below dropped nodes that no gradient reached, as MXNet does."""
     seen: set[int] = set()
-    stack = list(dropped)
+    stack = [n for n in dropped if n.flows]
     while stack:
         n = stack.pop()
         if id(n) in seen:
@@ -392,31 +421,19 @@ def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any]) -> None:
         if n.op is not None:
             stack += [e[0] for e in n.inputs or () if e is not None and e[0].flows]
         elif n not in leaves and n.req == "write" and n.grad is not None:
-            _write(n, {n: frontend.eager.zeros_like(n.grad)})
+            _write(n, frontend.eager.roles["zero gradient"](n.grad))
 
 
-def _holders(arrays: dict[Any, Any], key: Any) -> tuple[int, int, int]:
-    """References to an array, to its data and to its storage."""
-    return getrefcount(arrays[key]), getrefcount(arrays[key]._data), getrefcount(arrays[key]._st)
-
-
-#: What :func:`_holders` counts where nobody else holds any of them; interpreters count their own references differently.
-_ALONE = _holders({0: Array(object(), Storage(None))}, 0)  # type: ignore[arg-type]
 #: Gradients are summed on their way, so the variable does not tell.
 _WHOSE = "some operator's rule is wrong (mxcore.testing.conformance.check_op says whose, and for which input)"
-#: Bytes from which on it pays to ask.
-_LARGE = 1 << 16
 
 
-def _write(leaf: Leaf, grads: dict[Leaf, Any]) -> None:
-    """Write the gradient in `grads` where its variable wants it; a large one whose buffer nobody shares is not copied but becomes it."""
+def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
+    """Write a gradient where its variable wants it; the buffer of a large one that is our `own` is not copied but becomes the variable's."""
     grad = leaf.grad
     if grad is None:
         return
     leaf.fresh = True
-    alone = (grad.stype == "default" and grad._data.nbytes >= _LARGE and _holders(grads, leaf) == _ALONE
-             and getrefcount(grad._data) == _ALONE[1])
-    g = grads[leaf]
     if not isinstance(g, Array):
         raise error(TypeError, f"gradient {g!r} for a variable of shape {tuple(grad.shape)} is no array; {_WHOSE}")
     a, b, x, y = g._st, grad._st, g._data, grad._data
@@ -424,10 +441,10 @@ def _write(leaf: Leaf, grads: dict[Leaf, Any]) -> None:
         raise error(ValueError, f"gradient of shape {tuple(x.shape)}, {x.dtype}, {a.ctx} for a variable of shape {tuple(y.shape)}, "
                                 f"{y.dtype}, {b.ctx}; {_WHOSE}")
     if leaf.req == "add":
-        g = frontend.eager._grad_add(grad, g)
+        g = frontend.eager.roles["sum of gradients"](grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
-        device = b.ctx._device
-        if alone and device.owns(x) and device.owns(y):
+        device = b.ctx.device
+        if own and leaf.large and not getattr(b, "views", 0) and device.owns(x) and device.owns(y):
             grad._data = x
         else:
             if device.async_:
@@ -435,4 +452,4 @@ def _write(leaf: Leaf, grads: dict[Leaf, Any]) -> None:
             device.copy(x, y)
         b.version += 1
         return
-    transfer.assign(grad, g if grad.stype in (g.stype, "default") else frontend.eager.cast_storage(g, stype=grad.stype))
+    transfer.assign(grad, g if grad.stype in (g.stype, "default") else frontend.eager.roles["other storage type"](g, stype=grad.stype))

@@ -54,7 +54,7 @@ def _find(name: str) -> tuple[str, Any] | None:
         command = registry.lookup("cli", name)
         if lacking := [a for a in ("help", "add_arguments", "main") if not hasattr(command, a)]:
             raise error(TypeError, f"it is {command!r} of plugin '{registry.tables['cli'].owners[name]}', which has no {' and no '.join(lacking)}")
-        return command.help, command
+        return str(command.help), command
     return None
 
 
@@ -79,40 +79,56 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     args = list(sys.argv[1:] if argv is None else argv)
-    if not args or args[0] in ("-h", "--help", "help"):
-        print(_usage())
-        return 0 if args else 2
-    name, *rest = args
+    name = args[0] if args else "--help"
     if argv is None and name != "run" and hasattr(sys.stdout, "reconfigure"):  # a script that is run has Python's own output
         sys.stdout.reconfigure(errors="backslashreplace")  # names in files and of files may be anything
-    if name == "--version":
-        from .. import __version__
-
-        print(f"mxcore {__version__}")
-        return 0
     try:
-        found = _find(name)
-        if found is None:
-            from .._core.errors import suggest
-            from .._core.registry import names, why
-
-            near = suggest(name, [*COMMANDS, *names("cli")])
-            print(f"mxcore: there is no command {name!r}{near}{why()}\n\n{_usage()}", file=sys.stderr)
-            return 2
-        text, command = found
-        parser = argparse.ArgumentParser(prog=f"mxcore {name}", description=text[:1].upper() + text[1:] + ".")
-        command.add_arguments(parser)
-        status = int(command.main(parser.parse_args(rest)) or 0)
-        sys.stdout.flush()
+        status = _run(name, args[1:]) if args else _run(name, []) or 2
+        if sys.stdout is not None:  # it may have been closed
+            sys.stdout.flush()
         return status
     except MXNetError as e:
         print(f"mxcore {name}: {e}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # as of `mxcore summary … | head`
-        if argv is not None:
+    except OSError as e:
+        broken = isinstance(e, BrokenPipeError)  # as of `mxcore summary … | head`
+        if argv is not None or sys.stdout is None or e.filename is not None or name == "run" and not broken:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter fails at its end as well
-        return 141  # as a program that the signal ends
+        # Standard output cannot be written: without this the interpreter fails at its end as well.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if broken:
+            return 141  # as a program that the signal ends
+        print(f"mxcore {name}: {e.strerror or e}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print(f"mxcore {name}: interrupted", file=sys.stderr)
         return 130
+
+
+def _run(name: str, args: Sequence[str]) -> int:
+    """Do what a command line asks for."""
+    if name in ("-h", "--help", "help"):
+        print(_usage())
+    elif name == "--version":
+        from .. import __version__
+
+        print(f"mxcore {__version__}")
+    else:
+        return _call(name, args)
+    return 0
+
+
+def _call(name: str, args: Sequence[str]) -> int:
+    """Call a sub-command."""
+    found = _find(name)
+    if found is None:
+        from .._core.errors import suggest
+        from .._core.registry import names, why
+
+        near = suggest(name, [*COMMANDS, *names("cli")])
+        print(f"mxcore: there is no command {name!r}{near}{why()}\n\n{_usage()}", file=sys.stderr)
+        return 2
+    text, command = found
+    parser = argparse.ArgumentParser(prog=f"mxcore {name}", description=text[:1].upper() + text[1:] + ".")
+    command.add_arguments(parser)
+    return int(command.main(parser.parse_args(args)) or 0)

@@ -10,6 +10,7 @@ from importlib import metadata
 
 from .. import __version__
 from .._core import registry
+from .._core.errors import caught, in_a_line
 from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
 from . import kernels
@@ -69,6 +70,19 @@ def _plugins() -> Iterator[tuple[str, str]]:
     yield from failures()
 
 
+def reports() -> list[str]:
+    """The lines of all ``mxcore_report`` hooks; of one that fails, which it is and why."""
+    manager.load()
+    lines: list[str] = []
+    for impl in reversed(manager.pm.hook.mxcore_report.get_hookimpls()):
+        try:
+            found = impl.function() or ()
+            lines += [found] if isinstance(found, str) else map(str, found)
+        except BaseException as e:  # it is another's code
+            lines.append(f"mxcore_report of plugin '{impl.plugin_name}' failed: {in_a_line(caught(e))}")
+    return lines
+
+
 def table(title: str, rows: Iterable[tuple[str, str]]) -> list[str]:
     """Lines of a titled two-column table."""
     rows = list(rows)
@@ -88,7 +102,7 @@ def main(args: argparse.Namespace) -> int:
     lines += table("devices", _devices())
     lines += table("threads and settings", _threads())
     lines += table("plugins", _plugins())
-    if reports := manager.report():
-        lines += ["reports", *(f"  {line}" for line in reports)]
+    if told := reports():
+        lines += ["reports", *(f"  {line}" for line in told)]
     print("\n".join(lines))
     return 0

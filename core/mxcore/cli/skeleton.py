@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import importlib.util
 import keyword
+import os
 import re
-import shutil
 import tempfile
 import zlib
 from pathlib import Path
@@ -123,5 +123,5 @@ def write(name: str, kind: str, folder: Path) -> Path:
                 file = Path(scratch, name, path)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text, encoding="utf-8")
-            shutil.move(Path(scratch, name), target)
+            os.rename(Path(scratch, name), target)  # not into a project that another has made meanwhile
     return target

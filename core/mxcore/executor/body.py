@@ -27,8 +27,6 @@ __all__ = ["Body", "CompiledSteps"]
 Entry = tuple[Node, int]
 #: So many steps keep their calls bound; longer loops bind again.
 _BOUND = 256
-#: Operators whose first output has a row for each row of their first two inputs, and whose others are sums over all rows.
-_ROWWISE = frozenset({"_backward_FullyConnected"})
 #: So many compiled forms of one sub-graph are kept.
 _LIMIT = 16
 
@@ -124,7 +122,7 @@ class Body:
         late: dict[int, tuple[Node, dict[int, int]]] = {}
         grads: list[Entry] = []
         for i, (n, j) in zip(wanted, graph.heads[n_heads:]):
-            if i in shared and n.op is not None and n.op.name in _ROWWISE and j > 0 and n.inputs[2][0].op is None and \
+            if i in shared and n.op is not None and _of_rows(n) and j > 0 and n.inputs[2][0].op is None and \
                     all(len(graph.shapes[e]) == 2 for e in n.inputs):
                 late.setdefault(id(n), (n, {}))[1][j] = i
             else:
@@ -134,6 +132,13 @@ class Body:
             self.late.append((n, len(grads), outs))
             grads += n.inputs[:2]
         return grads
+
+
+def _of_rows(n: Node) -> bool:
+    """Whether a node gives the gradients of what computes each row of its output from the same row of its first input, and from others
+    as a whole: their gradients are sums over all rows."""
+    forward = registry.ops.find(n.op.facets.get("backward_of", ""))
+    return forward is not None and len(n.inputs) == 3 and bool(forward.facet("rowwise", n.params))
 
 
 class CompiledSteps:

@@ -1,9 +1,11 @@
 """The class CachedOp: a graph that is called like an operator."""
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from .._core import registry, tape
@@ -12,12 +14,13 @@ from .._core.call import context_k
 from .._core.context import Context
 from .._core.errors import error
 from .._core.op import Op
-from .._core.params import Bool, Int, Parser
+from .._core.params import Parser
 from .._core.state import state
 from .._core.transfer import check_writable
 from ..ndarray import NDArray, op
 from ..ops.control.interpret import interpret
 from ..ops.control.replay import replay
+from ..parameters import Bool, Int
 from .compile import compile_graph
 from .instance import Instance
 from .launch import launch
@@ -77,18 +80,18 @@ class CachedOp:
         self._aux = frozenset(symbol.list_auxiliary_states())
         self._last: _Signature | None = None
         self._signatures = Recent(_LIMIT)
-        self._monitor: Callable[[str, str, Any], None] | None = None
-        self._monitor_all = False
+        #: What is called for every output inside, and whether for inputs too.
+        self._hook: tuple[Callable[[str, str, Any], None], bool] | None = None
         outputs = [f"output{i}" for i in range(len(symbol._heads))]
         core = self._op = Op("_CachedOp", None, inputs="data*", outputs=lambda p: outputs, stateful=True,
                            aux=lambda p: [f"arg{i}" for i, n in enumerate(self._names) if n in self._aux])
-        core.backward_rule = _backward
+        core.backward_rule, core.gives = _backward, True
         # Gradients that can be differentiated again: the graph runs node by node, recorded.
         core.replay_rule = replay(lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs)), ctx),
                                    lambda pending: pending.memory.again[1])
         self._params = core.parse({"num_args": len(self._names)})
         _ = self._heads  # passes that cannot take the graph say so now
-        _all.add(self)
+        _all[id(self)] = self
 
     @property
     def _heads(self) -> Any:
@@ -131,9 +134,10 @@ class CachedOp:
 
     def outputs(self, *args: Any) -> list[Any]:
         """What a call gives, as a list in every case."""
-        if self._monitor is not None:
+        hook = self._hook  # another thread may take it away
+        if hook is not None:
             heads = merge_equal(self._heads) if Settings.now().merge else self._heads
-            return interpret(heads, dict(zip(self._names, args)), args[0].context if args else None, self._report)
+            return interpret(heads, dict(zip(self._names, args)), args[0].context if args else None, partial(_report, *hook))
         if len(args) != len(self._names):
             raise error(TypeError, f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names[:8])} …), got {len(args)}")
         mode = state.__dict__
@@ -170,23 +174,26 @@ class CachedOp:
 
         With `monitor_all` the inputs are shown too. While a hook is set the graph runs node by node.
         """
-        self._monitor, self._monitor_all = callback, monitor_all
-
-    def _report(self, node: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        assert self._monitor is not None
-        if self._monitor_all:
-            for name, x in zip(input_labels(node), inputs):
-                self._monitor(f"{node.name}_{name}", node.op.name, x)
-        for name, y in zip(hook_labels(node), outputs):
-            self._monitor(f"{node.name}_{name}", node.op.name, y)
+        self._hook = None if callback is None else (callback, monitor_all)
 
 
-_all: weakref.WeakSet[CachedOp] = weakref.WeakSet()
+def _report(callback: Callable[[str, str, Any], None], monitor_all: bool, node: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    if monitor_all:
+        for name, x in zip(input_labels(node), inputs):
+            callback(f"{node.name}_{name}", node.op.name, x)
+    for name, y in zip(hook_labels(node), outputs):
+        callback(f"{node.name}_{name}", node.op.name, y)
+
+
+#: By its id; a set could not be gone through while threads make others.
+_all: weakref.WeakValueDictionary[int, CachedOp] = weakref.WeakValueDictionary()
 
 
 def _forget_all() -> None:
-    for found in list(_all):
-        found._forget()
+    for ref in _all.valuerefs():
+        found = ref()
+        if found is not None:
+            found._forget()
 
 
 registry.on_change.append(_forget_all)
@@ -256,7 +263,7 @@ class _Signature:
 class _Memory:
     """An instance; the engine orders its uses by `st`."""
 
-    __slots__ = ("signature", "instance", "st", "again", "reads", "moved", "used")
+    __slots__ = ("signature", "instance", "st", "again", "reads", "moved", "used", "lock")
 
     def __init__(self, signature: _Signature) -> None:
         self.signature = signature
@@ -269,6 +276,8 @@ class _Memory:
         #: The auxiliary states that it moves.
         self.moved: list[Any] = []
         self.used = False
+        #: Held by a backward: two threads may go through one graph.
+        self.lock = threading.RLock()
 
     def run(self, part: int, values: Any, keys: Any, heads: Iterable[int | None], more: Iterable[Any] = ()) -> list[Any]:
         """Run a part now, or in the order of the engine; `more` is what it reads beside the inputs.
@@ -306,11 +315,12 @@ class _Memory:
     def backward(self, dys: Sequence[Any]) -> list[Any]:
         """Run the second part."""
         s = self.signature
-        if self.used and self.again is not None:
-            self.run(0, *self.again, range(s.n_out))  # not to the first outputs: they are the caller's
-        self.used = True
-        return self.run(1, [(slot, dys[i]._data) for slot, i in s.head_grads], self.instance.keys(1), s.compiled.grads,
-                        [dys[i]._st for _, i in s.head_grads])
+        with self.lock:
+            if self.used and self.again is not None:
+                self.run(0, *self.again, range(s.n_out))  # not to the first outputs: they are the caller's
+            self.used = True
+            return self.run(1, [(slot, dys[i]._data) for slot, i in s.head_grads], self.instance.keys(1), s.compiled.grads,
+                            [dys[i]._st for _, i in s.head_grads])
 
 
 class _Pending:

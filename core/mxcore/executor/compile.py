@@ -76,7 +76,7 @@ def compile_graph(heads: Sequence[Entry], facts: Facts, ctx: Context, is_train: 
         settings = settings._replace(passes=settings.passes - {"fuse", "plan", "simplify", "mirror"})
     key = (_structure(heads), tuple((n, s, str(t), st) for n, s, t, st in _rows(facts)), ctx, is_train,
            None if wrt is None else tuple(wrt), tuple(adds), settings, tuple(sorted((groups or {}).items(), key=str)),
-           tuple(sorted((places or {}).items(), key=str)))
+           tuple(sorted((places or {}).items(), key=str)), ctx.device.fused_from)
     found: Compiled = _cache.find(
         key, lambda: _compile(list(heads), facts, ctx, is_train, wrt, adds, groups or {}, places or {}, settings, monitored))
     return found

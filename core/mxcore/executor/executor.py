@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core import infer, transfer
+from .._core import infer, registry, transfer
 from .._core.array import Array, Storage, faces
-from .._core.builtin import grad_add
 from .._core.call import K
 from .._core.context import Context, current_context
 from .._core.errors import error, suggest
@@ -336,7 +335,7 @@ class Executor:
                 transfer.store(ctx.device, nothing, target)
             return
         if req == "add":
-            value = grad_add.sparse_body(K(ctx, True), None, data, value)  # type: ignore[misc]
+            value = registry.roles.get("sum of gradients").sparse_body(K(ctx, True), None, data, value)
         transfer.store(ctx.device, value, target)
 
     # -- other shapes ------------------------------------------------------------------------------------------

@@ -13,13 +13,13 @@ from typing import Any
 
 from .._core import registry
 from .._core.call import K
-from .._core.expr import Tree
 from .._core.graph import Graph, Node, topo
 from .._core.infer import known
 from .._core.kernels import Spec
 from .._core.op import Op
-from .._core.params import Float
-from ..families import Fused, layout
+from ..fusion import Fused, Tree, layout
+from ..fusion.dtypes import is_cast
+from ..parameters import Float
 from .mirror import MIRRORED
 from .place import beside, group_of
 from .pointwise import BIAS, Part, functions_of, part_of, substitute
@@ -47,9 +47,9 @@ def fuse(graph: Graph, device: Any, smallest: int = 0) -> Graph:
         belong to a first part of the program (no group mixes what they need with what only later heads need), and
         ``info["contexts"]``, id of a node -> context, where there are several (else the nodes' attribute ``ctx_group`` tells them apart).
     device : Device
-        Where it will run. Two attributes matter, if it has them: `fused_functions`, the functions of expressions for which its
-        chains are fast (all), and `fused_biases`, the operators whose bias had better be added by the chain behind them (all of
-        FullyConnected, Convolution, Deconvolution).
+        Where it will run. Three attributes matter, if it has them: `fused_functions`, the functions of expressions for which its
+        chains are fast (all), `fused_biases`, the operators whose bias had better be added by the chain behind them (all
+        that have the facet `bias`), and `fused_dtypes`, the dtypes that its chains may mix (none).
     smallest : int
         Operators over fewer elements stay alone.
 
@@ -74,16 +74,13 @@ def fuse(graph: Graph, device: Any, smallest: int = 0) -> Graph:
     return _Fusion(graph, device, smallest).run()
 
 
-_HEAVY = frozenset({"FullyConnected", "Convolution", "Deconvolution"})
-
-
 class _Fusion:
     """One run of the pass."""
 
     def __init__(self, graph: Graph, device: Any, smallest: int) -> None:
         self.graph, self.device, self.smallest = graph, device, smallest
         self.allowed = getattr(device, "fused_functions", None)
-        self.biased = getattr(device, "fused_biases", _HEAVY) & _HEAVY
+        self.mixed = getattr(device, "fused_dtypes", frozenset())
         self.order = graph.nodes
         n_first = graph.info.get("n_first")
         self.first = {id(n) for n in topo(graph.heads[:n_first])} if n_first is not None else set()
@@ -98,7 +95,7 @@ class _Fusion:
         self._move_biases()
         self.parts: dict[int, Part] = {}
         for n in self.order:
-            part = part_of(n, self.facts, lambda e: self.moved.get(e, e))
+            part = part_of(n, self.facts, lambda e: self.moved.get(e, e), self.mixed)
             if part is not None and math.prod(part.shape) >= self.smallest and (
                     self.allowed is None or functions_of(part.tree) <= self.allowed):
                 self.parts[id(n)] = part
@@ -116,19 +113,23 @@ class _Fusion:
         return id(n) in self.first, place
 
     # -- biases ------------------------------------------------------------------------------------------------
+    def _splits(self, op: Op) -> bool:
+        """Whether the bias of an operator had better be added by a chain, as the device says."""
+        wanted = getattr(self.device, "fused_biases", None)
+        return "bias" in op.facets and (wanted is None or not wanted.isdisjoint((op.name, *op.aliases)))
+
     def _move_biases(self) -> None:
         """Split heavy nodes with a bias in two, in `order` only: whether the second one joins a chain shows later."""
         graph, order = self.graph, []
         for n in self.order:
             order.append(n)
-            if n.op is None or n.op.name not in self.biased or n.params.no_bias or not known(graph.shapes.get((n, 0))):
+            if n.op is None or not self._splits(n.op) or n.params.no_bias or not known(graph.shapes.get((n, 0))):
                 continue
-            p = n.params
-            shape = graph.shapes[n, 0]
-            last = n.op.name == "FullyConnected" or (p.layout or "NCW")[-1] == "C"
-            axis = len(shape) - 1 if last else 1
-            product = Node(n.op, n.op.parse({**{k: getattr(p, k) for k in n.op.params}, "no_bias": True}), n.inputs[:2], n.name, n.attrs)
-            bias = Node(BIAS, BIAS.parse({"axis": axis}), [(product, 0), n.inputs[2]], n.name + "_bias_add", n.attrs)
+            p, at = n.params, n.params._sig.index["bias"]
+            axis = n.op.facet("bias", p, len(graph.shapes[n, 0]))
+            others = [*n.inputs[:at], *n.inputs[at + 1:]]
+            product = Node(n.op, n.op.parse({**{k: getattr(p, k) for k in n.op.params}, "no_bias": True}), others, n.name, n.attrs)
+            bias = Node(BIAS, BIAS.parse({"axis": axis}), [(product, 0), n.inputs[at]], n.name + "_bias_add", n.attrs)
             for new in (product, bias):
                 for facts in (self.facts.shapes, self.facts.dtypes, self.facts.stypes):
                     if (n, 0) in facts:
@@ -173,7 +174,7 @@ class _Fusion:
     def _fit(self, a: list[Part], b: list[Part]) -> bool:
         """Whether two groups may be one, but for paths between them."""
         x, y = a[0], b[0]
-        if x.dtype != y.dtype or len(a) + len(b) > _MAX_PARTS or self._place(x.node) != self._place(y.node):
+        if x.dtype != y.dtype and not self.mixed or len(a) + len(b) > _MAX_PARTS or self._place(x.node) != self._place(y.node):
             return False
         both = [*a, *b]
         if len({part.kept for part in both if part.reduce}) > 1:
@@ -219,7 +220,7 @@ class _Fusion:
         if len(group) > 1 or group[0].folded:
             return work
         part, n, facts = group[0], group[0].node, self.facts
-        simple = not part.reduce and n.op.direct is not None and part.tree[0] not in ("cmp", "and", "or", "not") \
+        simple = not part.reduce and (n.op.direct is not None or is_cast(part.tree)) and part.tree[0] not in ("cmp", "and", "or", "not") \
             and all(s == part.shape for _, s in part.operands)
         if not work or simple or math.prod(part.shape) < (_ALONE_REDUCED if part.reduce else _ALONE):
             return False
@@ -255,82 +256,11 @@ class _Fusion:
 
     def _built(self, unit: dict[int, _Unit], order: Sequence[Node]) -> tuple[Graph, dict[int, Node]]:
         """The graph with chains in the place of their nodes, where `order` are the nodes that may stay; and item -> its node."""
-        # A bias that joined no chain goes back to its product.
-        back = {(Node_, 0): (self.heavy[id(Node_)], 0) for Node_ in (e[0] for e in self.moved.values()) if id(Node_) not in unit}
-        new: dict[Entry, Entry] = {}
-        nodes: dict[int, Node] = {}
-        result = Graph([])
-        result.info = dict(self.graph.info)
-        if "contexts" in result.info:
-            result.info["contexts"] = dict(result.info["contexts"])
-        made: dict[Any, Op] = {}
-
-        def resolve(e: Entry) -> Entry:
-            e = self.moved.get(e, e)
-            return back.get(e, e)
-
-        def reads(n: Node) -> list[Entry]:
-            """What a node of the new graph reads; an entry that vanishes in a chain has a stand-in where only its shape matters."""
-            like = n.params._sig.like if n.op is not None else ()
-            return [resolve(self._stand_in(e, unit)) if i in like else e for i, e in enumerate(map(resolve, n.inputs))]
-
+        rebuild = _Rebuild(self, unit)
         for n in order:
             if n.op is not None and id(n) not in unit:
-                reads(n)  # so that chains know all their outputs before the first one is made
-
-        def before(item: Any) -> Iterator[Node]:
-            if isinstance(item, _Unit):
-                for e, _ in item.inputs:
-                    yield resolve(e)[0]
-            else:
-                for e in reads(item):
-                    yield e[0]
-                if item.forward is not None:
-                    yield item.forward
-
-        def finish(item: Any) -> None:
-            if isinstance(item, _Unit):
-                node, outs = item.node([new[resolve(e)] for e, _ in item.inputs], made)
-                for i, part in enumerate(outs):
-                    new[part.node, 0] = (node, i)
-                    self._copy_facts(result, (part.node, 0), (node, i))
-                nodes[id(item)] = node
-                self._copy_place(result, item.parts[0].node, node)
-                return
-            inputs = tuple(new[e] for e in reads(item))
-            forward = item.forward if item.forward is None else nodes[id(item.forward)]
-            node = item if inputs == item.inputs and forward is item.forward else \
-                Node(item.op, item.params, inputs, item.name, item.attrs, forward)
-            nodes[id(item)] = node
-            for i in range(node.n_out if node.op is not None else 1):
-                new[item, i] = (node, i)
-                self._copy_facts(result, (item, i), (node, i))
-            self._copy_place(result, item, node)
-
-        wanted = [resolve(e) for e in self.graph.heads]
-        seen: set[int] = set()
-        stack: list[tuple[Any, Iterator[Node]]] = []
-
-        def visit(n: Node) -> None:
-            item = unit.get(id(n), n)
-            if id(item) not in seen:
-                seen.add(id(item))
-                stack.append((item, before(item)))
-
-        for e in wanted:
-            visit(e[0])
-            while stack:
-                item, rest = stack[-1]
-                depth = len(stack)
-                for n in rest:
-                    visit(n)
-                    if len(stack) > depth:
-                        break
-                else:
-                    finish(item)
-                    stack.pop()
-        result.heads = [new[e] for e in wanted]
-        return result, nodes
+                rebuild.reads(n)  # so that chains know all their outputs before the first one is made
+        return rebuild.result(self.graph.heads), rebuild.nodes
 
     def _stand_in(self, e: Entry, unit: dict[int, _Unit]) -> Entry:
         """For an input of which only the shape matters: if the entry vanishes in a chain, another one like it."""
@@ -346,14 +276,97 @@ class _Fusion:
         group.outs.append(part)
         return e
 
-    def _copy_facts(self, result: Graph, old: Entry, new: Entry) -> None:
-        for mine, facts in ((result.shapes, self.facts.shapes), (result.dtypes, self.facts.dtypes), (result.stypes, self.facts.stypes)):
-            if old in facts:
-                mine[new] = facts[old]
 
-    def _copy_place(self, result: Graph, old: Node, new: Node) -> None:
-        if id(old) in self.places:
-            result.info["contexts"][id(new)] = self.places[id(old)]
+class _Rebuild:
+    """One walk over the graph that puts chains in the place of their nodes; an item is a node that stays, or a chain.
+
+    Attributes
+    ----------
+    nodes : dict
+        Id of an item -> its node in the new graph.
+    """
+
+    def __init__(self, fusion: _Fusion, unit: dict[int, _Unit]) -> None:
+        self.fusion, self.unit = fusion, unit
+        # A bias that joined no chain goes back to its product.
+        biases = [n for n, _ in fusion.moved.values() if id(n) not in unit]
+        self.back: dict[Entry, Entry] = {(n, 0): (fusion.heavy[id(n)], 0) for n in biases}
+        self.new: dict[Entry, Entry] = {}
+        self.nodes: dict[int, Node] = {}
+        self.made: dict[Any, Op] = {}
+        self.graph = Graph([])
+        self.graph.info = dict(fusion.graph.info)
+        if "contexts" in self.graph.info:
+            self.graph.info["contexts"] = dict(self.graph.info["contexts"])
+
+    def resolve(self, e: Entry) -> Entry:
+        """The entry that is read in the place of another."""
+        e = self.fusion.moved.get(e, e)
+        return self.back.get(e, e)
+
+    def reads(self, n: Node) -> list[Entry]:
+        """What a node of the new graph reads; an entry that vanishes in a chain has a stand-in where only its shape matters."""
+        like = n.params._sig.like if n.op is not None else ()
+        found = map(self.resolve, n.inputs)
+        return [self.resolve(self.fusion._stand_in(e, self.unit)) if i in like else e for i, e in enumerate(found)]
+
+    def result(self, heads: Sequence[Entry]) -> Graph:
+        """The new graph."""
+        wanted = [self.resolve(e) for e in heads]
+        seen: set[int] = set()
+        stack: list[tuple[Any, Iterator[Node]]] = []
+
+        def visit(n: Node) -> None:
+            item = self.unit.get(id(n), n)
+            if id(item) not in seen:
+                seen.add(id(item))
+                stack.append((item, self._before(item)))
+
+        for e in wanted:
+            visit(e[0])
+            while stack:
+                item, rest = stack[-1]
+                depth = len(stack)
+                for n in rest:
+                    visit(n)
+                    if len(stack) > depth:
+                        break
+                else:
+                    self._finish(item)
+                    stack.pop()
+        self.graph.heads = [self.new[e] for e in wanted]
+        return self.graph
+
+    def _before(self, item: Any) -> Iterator[Node]:
+        if isinstance(item, _Unit):
+            for e, _ in item.inputs:
+                yield self.resolve(e)[0]
+            return
+        for e in self.reads(item):
+            yield e[0]
+        if item.forward is not None:
+            yield item.forward
+
+    def _finish(self, item: Any) -> None:
+        """Make the node of an item whose inputs have theirs."""
+        if isinstance(item, _Unit):
+            node, outs = item.node([self.new[self.resolve(e)] for e, _ in item.inputs], self.made)
+            first, entries = item.parts[0].node, [(part.node, 0) for part in outs]
+        else:
+            inputs = tuple(self.new[e] for e in self.reads(item))
+            forward = item.forward if item.forward is None else self.nodes[id(item.forward)]
+            node = item if inputs == item.inputs and forward is item.forward else \
+                Node(item.op, item.params, inputs, item.name, item.attrs, forward)
+            first, entries = item, [(item, i) for i in range(node.n_out)]
+        self.nodes[id(item)] = node
+        facts, graph = self.fusion.facts, self.graph
+        for i, e in enumerate(entries):
+            self.new[e] = (node, i)
+            for mine, theirs in ((graph.shapes, facts.shapes), (graph.dtypes, facts.dtypes), (graph.stypes, facts.stypes)):
+                if e in theirs:
+                    mine[node, i] = theirs[e]  # type: ignore[index]
+        if id(first) in self.fusion.places:
+            graph.info["contexts"][id(node)] = self.fusion.places[id(first)]
 
 
 class _Reach:
@@ -418,6 +431,7 @@ class _Unit:
         self.parts, self.outs = parts, outs
         inside = {(part.node, 0) for part in parts}
         self.inputs: list[Any] = list(dict.fromkeys((e, s) for part in parts for e, s in part.operands if e not in inside))
+        self.dtypes = {e: t for part in parts for (e, _), t in zip(part.operands, part.types)}
 
     def node(self, inputs: list[Entry], made: dict[Any, Op]) -> tuple[Node, list[Part]]:
         """The node over these entries, and the parts that its outputs are; `made` are the operators of this graph's chains."""
@@ -426,42 +440,51 @@ class _Unit:
         names = {key: f"a{i}" for i, key in enumerate(self.inputs)}
         value: dict[int, Tree] = {}  # node -> a name, or a constant
         steps: list[tuple[str, Tree]] = []
-        known_steps: dict[Tree, Tree] = {}
+        known_steps: dict[Any, Tree] = {}
+        types = {name: self.dtypes[e] for (e, _), name in names.items()}
         scalars: list[tuple[float, str | None, Part]] = []
-        constants: dict[float, str] = {}
+        constants: dict[Any, str] = {}
         for part in parts:
             local: dict[str, Tree] = {}
             for i, (number, param) in enumerate(part.scalars):
-                name = constants.get(number) if param is None else None
+                name = constants.get((number, part.dtype)) if param is None else None
                 if name is None:
                     name = f"s{len(scalars)}"
+                    types[name] = part.dtype.name
                     scalars.append((number, param, part))
                     if param is None:
-                        constants[number] = name
+                        constants[number, part.dtype] = name
                 local[f"s{i}"] = ("name", name)
             for i, (e, s) in enumerate(part.operands):
                 local[f"x{i}"] = ("name", names[e, s]) if (e, s) in names else value[id(e[0])]
             tree = substitute(part.tree, local)
             if tree[0] not in ("name", "num"):
-                known_step = known_steps.get(tree)
+                known_step = known_steps.get((tree, part.dtype))
                 if known_step is None:
+                    types[f"t{len(steps)}"] = part.dtype.name
                     steps.append((f"t{len(steps)}", tree))
-                    known_step = known_steps[tree] = ("name", steps[-1][0])
+                    known_step = known_steps[tree, part.dtype] = ("name", steps[-1][0])
                 tree = known_step
             value[id(part.node)] = tree
         ends: list[Any] = []
-        for part in outs:
+        for i, part in enumerate(outs):
+            types[f"y{i}"] = part.dtype.name
             tree = value[id(part.node)]
             ends.append(tree[1] if tree[0] == "name" else tree)
         pattern, dims = layout(first.shape, [*(s for _, s in self.inputs), *(part.kept for part in outs)])
-        chain = Fused([f"a{i}" for i in range(len(inputs))], ends, first.dtype.name, scalars=[f"s{i}" for i in range(len(scalars))],
-                      steps=steps, reduce=[part.reduce for part in outs], pattern=pattern, dims=dims)
+        chain = Fused([f"a{i}" for i in range(len(inputs))], ends, _main(parts), scalars=[f"s{i}" for i in range(len(scalars))],
+                      steps=steps, reduce=[part.reduce for part in outs], pattern=pattern, dims=dims, types=types)
         op = _operator(chain, parts, outs, self.inputs, scalars, made)
         attrs = beside(first.node)
         if all(MIRRORED in part.node.attrs for part in parts):
             attrs[MIRRORED] = "1"
         params = op.parse({f"s{i}": number for i, (number, _, _) in enumerate(scalars)})
         return Node(op, params, inputs, tail.node.name, attrs), outs
+
+
+def _main(parts: list[Part]) -> str:
+    """The dtype that a chain is said to have: that of a part that is no float16."""
+    return next((part.dtype.name for part in parts if part.dtype.itemsize > 2), "float32")
 
 
 def _operator(chain: Fused, parts: list[Part], outs: list[Part], inputs: list[Any], scalars: list[Any], made: dict[Any, Op]) -> Op:
@@ -475,6 +498,7 @@ def _operator(chain: Fused, parts: list[Part], outs: list[Part], inputs: list[An
     # Nodes stay out of it: they would keep alive the whole graph that is fused here.
     steps = [(part.recipe(), [place[e] for e, _ in part.operands], dynamic.get(id(part), {})) for part in parts]
     ends, shapes = [place[part.node, 0] for part in outs], [part.out for part in outs]
+    dtypes = [part.dtype for part in outs]
     key = (chain.key, chain.dims, tuple((r.key, tuple(read), tuple(names.items())) for r, read, names in steps), tuple(ends), tuple(shapes))
     if key in made:
         return made[key]
@@ -494,6 +518,7 @@ def _operator(chain: Fused, parts: list[Part], outs: list[Part], inputs: list[An
     op = Op("_fused", body, inputs=" ".join(chain.inputs), outputs=" ".join(f"o{j}" for j in range(len(outs))), alias=" ".join(alias),
             params={name: Float(dynamic=True) for name in chain.scalars}, grad=None, doc=f"{chain!r}")
     op.shape(lambda p, ins: list(shapes))
+    op.dtype(lambda p, ins, outs: (ins, dtypes))
     work = float(math.prod(parts[0].shape) * len(steps))
     op.cost(lambda p, ins, outs: work)
     op.fused = chain  # type: ignore[attr-defined]

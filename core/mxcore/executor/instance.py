@@ -11,10 +11,11 @@ import numpy as np
 
 from .._core import call as calls
 from .._core import rng, transfer
-from .._core.call import K, densified, ended, listed, takes_out
+from .._core.call import K, densified, ended, listed
 from .._core.engine import engine
 from .._core.errors import error, raise_in_op
 from .._core.graph import Node
+from . import direct
 from .mirror import MIRRORED
 from .program import Program, Step, fixed
 
@@ -212,7 +213,7 @@ class Instance:
         crossing = getattr(op, "crossing", None)
         if crossing is not None:
             return crossing(ins[0], p.source, outs[0], step.ctx)  # type: ignore[no-any-return]
-        return bound.bind(k, p, ins, [*outs, *(ins[i] for i in p._sig.mutates)])  # type: ignore[no-any-return]
+        return direct.bind(bound, k, p, ins, [*outs, *(ins[i] for i in p._sig.mutates)])
 
     def _hand_over(self, step: Step) -> Call | None:
         head, slot = step.head, step.ins[0]
@@ -221,7 +222,7 @@ class Instance:
             return None  # the caller takes it from `env`
         if head in self.program.adds:
             add = getattr(device.xp, "add", None)
-            if takes_out(add):
+            if direct.takes_out(add):
                 return partial(add, target, value, out=target)  # type: ignore[arg-type]
             return lambda: device.copy(device.xp.add(target, value), target)
         return partial(device.copy, value, target)

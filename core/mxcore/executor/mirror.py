@@ -15,8 +15,6 @@ __all__ = ["MIRRORED", "mirror", "mirror_all"]
 
 #: Attribute of recomputed nodes: they run as late as they can.
 MIRRORED = "__mirrored__"
-_EXPENSIVE = frozenset("Convolution Deconvolution FullyConnected Concat SoftmaxOutput Dropout dot batch_dot RNN Embedding "
-                       "linalg_gemm linalg_gemm2 _linalg_gemm _linalg_gemm2 LRN CTCLoss Correlation".split())
 
 
 def mirror_all() -> bool:
@@ -77,6 +75,11 @@ def _may(n: Node) -> bool:
     return n.op is not None and not (n.params._sig.random or n.op.stateful or n.params._sig.mutates)
 
 
+def _dear(n: Node) -> bool:
+    """Whether computing a node again takes longer than its result is worth."""
+    return not n.op.facet("recompute", n.params, default=True)
+
+
 def _forced(forward: list[Node]) -> set[int]:
     return {id(n) for n in forward if _may(n)
             and n.attrs.get("__force_mirroring__", n.attrs.get("force_mirroring", "")).lower() in ("1", "true")}
@@ -97,15 +100,15 @@ def _cheap(forward: list[Node], forced: set[int]) -> set[int]:
     dear, total = [], 0  # expensive nodes before each
     for n in forward:
         dear.append(total)
-        total += n.op is not None and (n.op.name in _EXPENSIVE or not _may(n))
+        total += n.op is not None and (_dear(n) or not _may(n))
     chosen: set[int] = set()
     needed: dict[int, int] = {}
     for n in reversed(forward):
         times = [max(at[id(r)], needed.get(id(r), 0)) for r in readers.get(id(n), ())]
-        if not times or not _may(n) or n.op.name in _EXPENSIVE or id(n) in forced:
+        if not times or not _may(n) or _dear(n) or id(n) in forced:
             continue
         last = min(at[id(r)] for r in readers[id(n)])
-        if dear[max(times)] - dear[last] <= (forward[last].op.name in _EXPENSIVE):
+        if dear[max(times)] - dear[last] <= _dear(forward[last]):
             chosen.add(id(n))
             needed[id(n)] = max(times)
     return chosen

@@ -3,7 +3,7 @@
 A bound graph goes through these stages:
 
 1. the passes of plugins, by ascending order, over the symbol as the user made it;
-2. gradient and inference (:mod:`mxcore._core.gradient`, :mod:`mxcore._core.infer`), which are no choice;
+2. gradient and inference (:mod:`mxcore.gradient`, :mod:`mxcore._core.infer`), which are no choice;
 3. the stock passes in :data:`STOCK`, over the joint graph of outputs and gradients, with shapes known.
 
 ``MXCORE_DISABLE_PASSES=fuse,plan`` switches stock passes and plugins' passes off by name, :func:`passes_off` does so for

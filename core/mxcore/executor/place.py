@@ -7,8 +7,8 @@ from typing import Any
 from .._core.context import Context
 from .._core.graph import Graph, Node
 from .._core.op import Op
-from .._core.params import Any_
 from .._core.stream import across
+from ..parameters import Any_
 from ..rewriting import rewrite
 
 __all__ = ["beside", "context_of", "group_context", "group_of", "place"]

@@ -20,9 +20,9 @@ from .._core import infer, registry
 from .._core.call import BoundCall, K, context_k, densifies
 from .._core.context import Context
 from .._core.errors import REFERENCE
-from .._core.gradient import STATE_BACKWARD
 from .._core.graph import Graph, Node, topo
 from .._core.kernels import Spec
+from ..gradient import STATE_BACKWARD
 from .memory import Interval, layout
 from .mirror import MIRRORED
 

@@ -11,14 +11,6 @@ from ..rewriting import rewrite
 
 __all__ = ["merge_equal", "simplify"]
 
-#: Operators that return their first input when shape and dtype agree, as they do in every graph without broadcasting.
-_SAME = frozenset("_sum_like broadcast_like broadcast_to broadcast_axis reshape_like Reshape Flatten _copy identity BlockGrad "
-                  "make_loss _identity_with_attr_like_rhs Cast amp_cast".split())
-
-#: Operators over axes that only change the shape where those have the length 1, as the mean of a loss of one number a sample.
-_REDUCTIONS = frozenset("sum mean max min prod _spread".split())
-
-
 def _as_many(out: Any, data: Any) -> bool:
     """Whether two facts are of equally many elements, at least one, and one dtype, dense."""
     return (infer.known(out[0]) and infer.known(data[0]) and math.prod(out[0]) == math.prod(data[0]) > 0 and out[1] == data[1]
@@ -46,10 +38,11 @@ def simplify(graph: Graph, merge: bool = True) -> Graph:
         op, sig = n.op, n.params._sig
         if _alone(n):
             return None
-        if op.name in _SAME and sig.n_out == 1 and fact((n, 0)) == fact(n.inputs[0]) and infer.known(fact((n, 0))[0]):
+        same = op.facet("identity", n.params) and sig.n_out == 1
+        if same and fact((n, 0)) == fact(n.inputs[0]) and infer.known(fact((n, 0))[0]):
             return [inputs[0]]
-        if op.name in _REDUCTIONS and _as_many(fact((n, 0)), fact(n.inputs[0])):
-            reshape = registry.ops.get("Reshape")
+        if same and op.facet("identity", n.params) == "elements" and _as_many(fact((n, 0)), fact(n.inputs[0])):
+            reshape = registry.roles.get("other shape")
             return Node(reshape, reshape.parse({"shape": fact((n, 0))[0]}), inputs[:1], n.name, n.attrs)
         # Consumers may decide the shape of zeros.
         return _first(seen, n, inputs, None if inputs else tuple(str(fact((n, i))) for i in range(sig.n_out))) if merge else None

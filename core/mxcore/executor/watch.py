@@ -18,18 +18,7 @@ Entry = tuple[Node, int]
 Row = tuple[str, int, Step]
 
 #: Probes hand a value on unchanged; the gradient of one is that of one input of one node.
-probe = Op("_probe", lambda k, p, data: data, inputs="data", grad=lambda F, dy: F._mul_scalar(dy, scalar=1.0), view=True)
-#: Operators with a single input 'data' that MXNet calls so; that of all others is ``input0``.
-_INPUTS_NAMED = frozenset("""
-    Crop Dropout GridGenerator IdentityAttachKLSparseReg L2Normalization LRN LeakyReLU MakeLoss Pad Pooling Pooling_v1 SequenceLast
-    SequenceMask SequenceReverse SliceChannel SwapAxis UpSampling _contrib_BilinearResize2D _contrib_index_array _contrib_quadratic
-    _image_normalize _image_to_tensor _ravel_multi_index _split_v2 _unravel_index col2im depth_to_space diag im2col log_softmax moments
-    repeat reverse softmax space_to_depth squeeze tile
-""".split())
-#: Operators whose gradients MXNet calls by the names of the inputs.
-_GRADIENTS_NAMED = frozenset((
-    "BilinearSampler", "Correlation", "GridGenerator", "IdentityAttachKLSparseReg", "InstanceNorm", "L2Normalization", "MakeLoss",
-    "SVMOutput", "SequenceLast", "SequenceMask", "SequenceReverse", "SliceChannel", "SpatialTransformer", "SwapAxis"))
+probe = Op("_probe", lambda k, p, data: data, inputs="data", grad=lambda F, dy: F.roles["new array"](dy), view=True)
 
 
 def hidden(heads: Sequence[Entry], shapes: Mapping[Entry, Any], stypes: Mapping[Entry, str]) -> list[Entry]:
@@ -42,7 +31,7 @@ def probed(heads: Sequence[Entry], dtypes: Mapping[Entry, Any], stypes: Mapping[
     """The graph with a probe before each input through which a gradient may flow.
 
     The gradient of an operator's input is any number of nodes, or none where it is handed on as it came; that of a probe is always
-    one node, a product with one.
+    one node, a copy.
     """
     nothing = probe.parse({})
     done: dict[int, Node] = {}
@@ -51,12 +40,13 @@ def probed(heads: Sequence[Entry], dtypes: Mapping[Entry, Any], stypes: Mapping[
             done[id(n)] = n
             continue
         sig = n.params._sig
-        own = [j for j in range(len(sig.inputs)) if j not in sig.aux and (n.op.name, j) != ("where", 0)]  # conditions do not count
+        labels = n.op.facets.get("labels", ())
+        own = [j for j, name in enumerate(sig.inputs) if j not in sig.aux and f"-{name}" not in labels]
         inputs = []
         for j, (m, i) in enumerate(n.inputs):
             e: Entry = (done[id(m)], i)
             if j in own and stypes[m, i] == "default" and np.issubdtype(dtypes[m, i], np.floating):
-                label = sig.inputs[j] if n.op.name in _GRADIENTS_NAMED else "output" if len(own) == 1 else f"output{own.index(j)}"
+                label = sig.inputs[j] if "gradients" in labels else "output" if len(own) == 1 else f"output{own.index(j)}"
                 e = (Node(probe, nothing, [e], f"{n.name}_backward_{label}", beside(n)), 0)
             inputs.append(e)
         done[id(n)] = Node(n.op, n.params, inputs, n.name, n.attrs)
@@ -77,7 +67,7 @@ def alias_states(own: dict[Node, Any], steps: Sequence[Step]) -> None:
 def input_labels(n: Node) -> Sequence[str]:
     """What MXNet calls the inputs of a node."""
     labels: Sequence[str] = n.params._sig.inputs
-    return ("input0",) if [*labels] == ["data"] and n.op.name not in _INPUTS_NAMED else labels
+    return ("input0",) if [*labels] == ["data"] and "inputs" not in n.op.facets.get("labels", ()) else labels
 
 
 def hook_labels(n: Node) -> list[str]:
@@ -128,7 +118,7 @@ def backward_rows(heads: Sequence[Entry], first: Sequence[Step], second: Sequenc
                 ranks = sums.setdefault(f"_sum_grad_{n.name}" if n.op is None else f"_backward_{n.name}", [])
                 if (n, i) in rank:
                     ranks.append(rank[n, i])
-    summed = {s for step in second if step.head < 0 and step.op.name == "_grad_add" for s in step.ins}
+    summed = {s for step in second if step.head < 0 and step.op.role == "sum of gradients" for s in step.ins}
     found: list[tuple[tuple[int, int], Row]] = []
     for step in second:
         if step.head >= 0:
@@ -136,7 +126,7 @@ def backward_rows(heads: Sequence[Entry], first: Sequence[Step], second: Sequenc
         name = step.node.name
         if name in at:
             found.append((at[name], (name.removeprefix("_backward_"), step.outs[0], step)))
-        elif step.op.name == "_grad_add" and step.outs[0] not in summed:
+        elif step.op.role == "sum of gradients" and step.outs[0] not in summed:
             ranks = next((sums[n] for n in (name, name.rpartition("_")[0]) if n in sums), [len(rank)])
             if ranks:
                 found.append(((ranks.pop(0) if len(ranks) > 1 else ranks[0], -1), ("sum_grad_output", step.outs[0], step)))

@@ -10,6 +10,7 @@ import numpy as np
 from .. import optimizer as opt
 from .._io_files import write_atomic
 from .._lent import lent
+from .._turns import Turn, in_turn
 from ..base import error
 from .parameter import Parameter, ParameterDict
 
@@ -61,6 +62,7 @@ class Trainer:
 
     def __init__(self, params, optimizer, optimizer_params=None, kvstore="device", compression_params=None,
                  update_on_kvstore=None):  # fmt: skip
+        self._turn = Turn()
         self._params = _as_list(params)
         self._param2idx = {p.name: i for i, p in enumerate(self._params)}
         for p in self._params:
@@ -260,6 +262,7 @@ class Trainer:
 
     # -- steps -----------------------------------------------------------------------------------------------
 
+    @in_turn
     def step(self, batch_size, ignore_stale_grad=False):
         """Add gradients up over all contexts and machines, and update the parameters.
 
@@ -281,6 +284,7 @@ class Trainer:
         self._allreduce_grads()
         self._update(ignore_stale_grad)
 
+    @in_turn
     def allreduce_grads(self):
         """Add gradients up over all contexts and machines without updating; call `update` next.
 
@@ -293,6 +297,7 @@ class Trainer:
         self._refuse_on_store("allreduce_grads")
         self._allreduce_grads()
 
+    @in_turn
     def update(self, batch_size, ignore_stale_grad=False):
         """Update the parameters from gradients that `allreduce_grads` added up; arguments as for `step`."""
         self._prepare()
@@ -379,6 +384,7 @@ class Trainer:
 
     # -- files -----------------------------------------------------------------------------------------------
 
+    @in_turn
     def save_states(self, fname):
         """Write the optimizer and its states (momentum and the like) to a file.
 
@@ -397,6 +403,7 @@ class Trainer:
         else:
             write_atomic(fname, self._updaters[0].get_states(dump_optimizer=True))
 
+    @in_turn
     def load_states(self, fname):
         """Read what `save_states` wrote; the parameters are not part of it.
 

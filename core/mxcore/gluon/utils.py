@@ -180,6 +180,8 @@ def split_and_load(data, ctx_list, batch_axis=0, even_split=True):
     >>> [x.context for x in split_and_load(mx.nd.zeros((4, 2)), [mx.cpu(0), mx.cpu(1)])]
     [cpu(0), cpu(1)]
     """
+    if not ctx_list:
+        raise error(ValueError, "split_and_load: ctx_list is empty; there must be a context to load the batch to")
     if not isinstance(data, nd.NDArray):
         data = nd.array(data, ctx=ctx_list[0])
     if len(ctx_list) == 1:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .._core.errors import suggest
-from ..base import asserted, error
+from ..base import asserted, error, plain
 
 __all__ = ["center_crop", "color_normalize", "copyMakeBorder", "fixed_crop", "imdecode", "imread", "imresize", "interpolation", "random_crop",
            "random_size_crop", "resize_short", "scale_down", "size_of"]
@@ -210,7 +210,7 @@ def scale_down(src_size, size):
     >>> mx.image.scale_down((640, 480), (720, 120))
     (640, 106)
     """
-    (w, h), (most_w, most_h) = size, src_size
+    (w, h), (most_w, most_h) = plain(tuple(size)), plain(tuple(src_size))
     if h > most_h:
         w, h = w * most_h / h, most_h
     if w > most_w:
@@ -240,7 +240,7 @@ def resize_short(src, size, interp=2):
     >>> mx.image.resize_short(mx.nd.zeros((40, 60, 3)), 20).shape
     (20, 30, 3)
     """
-    h, w = size_of(src, "resize_short")
+    (h, w), size = size_of(src, "resize_short"), plain(size)
     new = (size * h // w, size) if h > w else (size, size * w // h)
     return imresize(src, new[1], new[0], interp=interpolation(interp, (h, w, *new)))
 

@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import os
 import random
+from numbers import Integral
 
 import numpy as np
 
 from .. import ndarray as nd
 from .. import recordio
 from .._io_files import checked, is_url, read_whole, regular
-from ..base import asserted, error
+from ..base import asserted, error, plain
 from ..io import DataBatch, DataIter
 from .augmenters import CreateAugmenter
 from .functions import imdecode
@@ -99,7 +100,7 @@ class ImageIter(DataIter):
             raise asserted(ValueError, f"{owner}: dtype, of labels, must be one of {', '.join(_DTYPES)}, got {dtype!r}")
         if last_batch_handle not in _HANDLES:
             raise error(ValueError, f"{owner}: last_batch_handle must be one of {', '.join(_HANDLES)}, got {last_batch_handle!r}")
-        if not (isinstance(batch_size, int) and batch_size > 0):
+        if not (isinstance(batch_size, Integral) and batch_size > 0):
             raise error(ValueError, f"{owner}: batch_size must be a positive whole number, got {batch_size!r}")
         self.check_data_shape(data_shape)
         self.imgrec, self.imgidx = open_records(path_imgrec, path_imgidx, owner) if path_imgrec else (None, None)
@@ -117,7 +118,8 @@ class ImageIter(DataIter):
         if self.seq is not None:
             self.seq = self._part(self.seq, part_index, num_parts, owner)
         self.num_image = None if self.seq is None else len(self.seq)
-        self.batch_size, self.data_shape, self.label_width = batch_size, tuple(data_shape), label_width
+        batch_size, label_width = plain((batch_size, label_width))
+        self.batch_size, self.data_shape, self.label_width = batch_size, plain(tuple(data_shape)), label_width
         self.provide_data = [(data_name, (batch_size, *self.data_shape))]
         self.provide_label = [(label_name, (batch_size, label_width) if label_width > 1 else (batch_size,))]
         self.last_batch_handle = last_batch_handle

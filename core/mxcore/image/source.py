@@ -45,8 +45,9 @@ def read_list(path, owner, dtype):
             key, *label, name = line.decode().strip().split("\t")
             if not label:
                 raise ValueError(f"{line[:40]!r} has no label")
-            found[int(key)] = nd.array([float(x) for x in label], dtype=dtype), checked(name)
-        except ValueError as e:
+            with np.errstate(over="raise"):  # a label beyond the dtype would be infinite
+                found[int(key)] = nd.array([float(x) for x in label], dtype=dtype), checked(name)
+        except (ValueError, FloatingPointError) as e:
             raise error(ValueError, f"{owner}: {os.fspath(path)!r}, line {number}: {str(e)[:200]}; a line must hold a whole number, a label of numbers "
                                     "and a file name, with tabs between") from None
     return found
@@ -58,8 +59,9 @@ def listed(entries, owner, dtype):
     for number, entry in enumerate(entries, 1):
         try:
             *label, name = entry
-            values = np.asarray(label[0] if len(label) == 1 else label, dtype)
-        except (TypeError, ValueError, OverflowError) as e:
+            with np.errstate(over="raise"):
+                values = np.asarray(label[0] if len(label) == 1 else label, dtype)
+        except (TypeError, ValueError, OverflowError, FloatingPointError) as e:
             raise error(ValueError, f"{owner}: entry {number} of imglist is {entry!r}: {e}; it must be [label, …, file name]") from None
         if not label or not isinstance(name, (str, os.PathLike)):
             raise error(ValueError, f"{owner}: entry {number} of imglist is {entry!r}; it must be [label, …, file name]")

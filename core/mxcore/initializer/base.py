@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from ..base import error
+from ..base import error, plain
 
 #: Ending of a parameter's name -> method that fills it. The first that fits counts.
 SUFFIXES = (
@@ -97,7 +97,7 @@ class Initializer:
     """
 
     def __init__(self, **kwargs):
-        self._kwargs = kwargs
+        self._kwargs = plain(kwargs)
         self._verbose = False
         self._print_func = None
 

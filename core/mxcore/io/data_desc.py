@@ -6,7 +6,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..base import error
+from ..base import error, plain
 
 __all__ = ["DataDesc"]
 
@@ -38,7 +38,7 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
     """
 
     def __new__(cls, name, shape, dtype=np.float32, layout="NCHW"):
-        self = super().__new__(cls, name, tuple(shape))
+        self = super().__new__(cls, name, plain(tuple(shape)))
         self.dtype = dtype
         self.layout = layout
         return self

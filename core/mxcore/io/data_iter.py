@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .._turns import Turn, in_turn
+from ..base import plain
 from .data_batch import DataBatch
 
 __all__ = ["DataIter"]
@@ -11,7 +13,8 @@ class DataIter:
     """Base of data iterators.
 
     A subclass has `provide_data` and `provide_label`, and either overrides `next` or has `iter_next`,
-    `getdata`, `getlabel`, `getpad` and, if it knows them, `getindex`.
+    `getdata`, `getlabel`, `getpad` and, if it knows them, `getindex`. Threads may share an iterator: `next` and
+    `reset` run one at a time, and each thread gets batches of its own.
 
     Parameters
     ----------
@@ -35,8 +38,19 @@ class DataIter:
     2
     """
 
+    def __new__(cls, *args, **kwargs):
+        self = super().__new__(cls)
+        self._turn = Turn()
+        return self
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        for name in ("next", "reset", "hard_reset"):
+            if name in cls.__dict__:
+                setattr(cls, name, in_turn(cls.__dict__[name]))
+
     def __init__(self, batch_size=0):
-        self.batch_size = batch_size
+        self.batch_size = plain(batch_size)
 
     def __iter__(self):
         return self
@@ -44,6 +58,7 @@ class DataIter:
     def reset(self):
         """Go back to the beginning, for the next epoch."""
 
+    @in_turn
     def next(self):
         """Return the next batch.
 

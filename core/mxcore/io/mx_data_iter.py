@@ -6,8 +6,8 @@ import logging
 from types import SimpleNamespace
 
 from .._core.errors import warn
-from .._core.params import Bool, Enum, Int, Shape
 from ..base import error
+from ..parameters import Bool, Enum, Int, Shape
 from .data_batch import DataBatch
 from .data_iter import DataIter
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 
 from .._core.errors import warn
@@ -135,6 +137,8 @@ class NDArrayIter(DataIter):
         label_name="softmax_label",
         layout="NCHW",
     ):
+        if not isinstance(batch_size, Integral) or batch_size < 1:
+            raise error(ValueError, f"NDArrayIter: batch_size must be a whole number from 1, got {batch_size!r}")
         super().__init__(batch_size)
         if last_batch_handle not in _LAST:
             raise error(
@@ -142,8 +146,6 @@ class NDArrayIter(DataIter):
                 f"NDArrayIter: last_batch_handle must be one of {', '.join(_LAST)}; got "
                 f"{last_batch_handle!r}",
             )
-        if batch_size < 1:
-            raise error(ValueError, f"NDArrayIter: batch_size must be at least 1, got {batch_size}")
         self._data, self._label = _sources(data, "data", data_name), _sources(label, "label", label_name)
         every = self._data + self._label
         counts = {name: source.shape[0] for name, source in every}
@@ -167,7 +169,7 @@ class NDArrayIter(DataIter):
         self.shuffle, self.last_batch_handle, self.layout = shuffle, last_batch_handle, layout
         self.num_data = total
         #: Examples before which an epoch ends.
-        self._end = total - total % batch_size if last_batch_handle == "discard" else total
+        self._end = total - total % self.batch_size if last_batch_handle == "discard" else total
         self.num_source = len(every)
         self.hard_reset()
 

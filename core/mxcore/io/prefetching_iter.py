@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from ..base import asserted, error
@@ -65,7 +64,6 @@ class PrefetchingIter(DataIter):
                 )
         super().__init__(self.provide_data[0].shape[0])
         self.current_batch = None
-        self._lock = threading.RLock()
         self._start()
 
     def _start(self):
@@ -132,10 +130,9 @@ class PrefetchingIter(DataIter):
         return True
 
     def next(self):
-        with self._lock:  # of threads that share it, each gets batches of its own
-            if not self.iter_next():
-                raise StopIteration
-            return self.current_batch
+        if not self.iter_next():
+            raise StopIteration
+        return self.current_batch
 
     def getdata(self):
         return self.current_batch.data

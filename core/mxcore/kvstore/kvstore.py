@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from .. import optimizer as opt
 from .._core import registry
 from .._core.errors import suggest
+from .._core.state import state
 from .._core.transfer import check_writable
 from .._io_files import write_atomic
 from ..autograd import pause
@@ -13,6 +16,17 @@ from .base import KVStoreBase, capable
 from .keys import group, pairs
 
 __all__ = ["KVStore", "create"]
+
+
+@contextmanager
+def _at(priority):
+    """What is pushed to workers meanwhile has this priority."""
+    was, state.priority = state.priority, priority
+    try:
+        yield
+    finally:
+        state.priority = was
+
 
 
 class KVStore(KVStoreBase):
@@ -110,7 +124,7 @@ class KVStore(KVStoreBase):
         value : NDArray, or lists
             For each key an array, or a list with one from each device.
         priority : int
-            Where stores have queues, higher goes first.
+            Of what waits for a worker of a device, the highest goes first.
 
         Raises
         ------
@@ -129,7 +143,7 @@ class KVStore(KVStoreBase):
         array([4., 4.], dtype=float32)
         """
         groups = group(key, value)
-        with pause():
+        with pause(), _at(priority):
             self._push(groups, priority)
 
     def pull(self, key, out=None, priority=0, ignore_sparse=True):
@@ -152,20 +166,20 @@ class KVStore(KVStoreBase):
             (also KeyError or ValueError) if a key has no value yet, or an array has another shape.
         """
         groups = _targets("pull", key, _given("out", out))
-        with pause():
+        with pause(), _at(priority):
             self._pull(groups, priority, ignore_sparse)
 
     def pushpull(self, key, value, out=None, priority=0):
         groups = group(key, value)
         outs = _targets("pushpull", key, value if out is None else out)
-        with pause():
+        with pause(), _at(priority):
             self._push(groups, priority)
             self._pull(outs, priority, True)
 
     def broadcast(self, key, value, out, priority=0):
         outs = _targets("broadcast", key, _given("out", out))
         self.init(key, value)
-        with pause():
+        with pause(), _at(priority):
             self._pull(outs, priority, True)
 
     def row_sparse_pull(self, key, out=None, priority=0, row_ids=None):
@@ -207,7 +221,7 @@ class KVStore(KVStoreBase):
                     f"row_ids or as many, got {len(given)}",
                 )
             groups.setdefault(k, []).extend(zip(arrays, given))
-        with pause():
+        with pause(), _at(priority):
             self._pull_rows(groups, priority)
 
     # -- updating ----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import os
 from typing import Any
 
 from ..base import error
-from .pictures import picture_size
+from .pictures import chunk_beyond, picture_size
 
 __all__ = ["DEFAULTS", "check_picture", "check_unpacked", "limit", "picture_size", "read_up_to", "whole_number"]
 
@@ -85,7 +85,7 @@ def check_picture(data: Any, name: str = "image") -> None:
     ------
     MXNetError
         (also ValueError) if it has too many, or is in a known format and its header does not tell how many, or if it is a JPEG file of
-        more scans than any encoder makes.
+        more scans than any encoder makes, or a PNG file with a chunk that ends behind it.
 
     Examples
     --------
@@ -103,6 +103,9 @@ def check_picture(data: Any, name: str = "image") -> None:
     if data[:2] == b"\xff\xd8" and (scans := data.count(b"\xff\xda")) > _MOST_SCANS:
         raise error(ValueError, f"{name} of {len(data)} bytes is a picture in {scans} scans, more than the {_MOST_SCANS} that are decoded; "
                                 "encode it anew")
+    if data[:4] == b"\x89PNG" and (cut := chunk_beyond(data)):
+        raise error(ValueError, f"{name} of {len(data)} bytes is a PNG file whose chunk {cut[0]} at offset {cut[1]} has {cut[2]} bytes, but "
+                                f"{len(data) - cut[1] - 8} are left; it is cut or damaged")
 
 
 def check_unpacked(n: int, name: str) -> None:

@@ -9,7 +9,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["picture_size"]
+__all__ = ["chunk_beyond", "picture_size"]
 
 Size = tuple[int, int]
 
@@ -192,6 +192,29 @@ _FORMATS: tuple[tuple[bytes, Callable[[bytes], Size]], ...] = (
     (rb"\x76\x2f\x31\x01", _openexr),
 )
 _TABLE = tuple((re.compile(pattern, re.S), reader) for pattern, reader in _FORMATS)
+
+
+def chunk_beyond(data: bytes) -> tuple[str, int, int] | None:
+    """Kind, offset and length of the first chunk of a PNG file that ends behind it; None if all are there.
+
+    Decoders take the memory for a chunk, up to 4 GiB, before they read it.
+
+    Parameters
+    ----------
+    data : bytes
+
+    Examples
+    --------
+    >>> chunk_beyond(b"\\x89PNG\\r\\n\\x1a\\n" + b"\\x7f\\0\\0\\0IDAT" + b"...")
+    ('IDAT', 8, 2130706432)
+    """
+    at, kind = 8, b""
+    while at + 8 <= len(data) and kind != b"IEND":
+        n, kind = struct.unpack_from(">I4s", data, at)
+        if n > len(data) - at - 8:
+            return ascii(kind.decode("latin-1"))[1:-1], at, n
+        at += n + 12
+    return None
 
 
 def picture_size(data: bytes) -> Size | None:

@@ -1,6 +1,8 @@
 """The base of learning-rate schedules, with their warm-up."""
 from __future__ import annotations
 
+from operator import index
+
 from ..base import asserted, error
 
 WARMUP_MODES = ("linear", "constant")
@@ -76,4 +78,4 @@ def whole(name, value, at_least):
     """Return `value`, which must be an integer of at least `at_least`; `name` is for the error."""
     if not hasattr(value, "__index__") or value < at_least:
         raise asserted(ValueError, f"{name} must be an integer of at least {at_least}, not {value!r}")
-    return value
+    return index(value)

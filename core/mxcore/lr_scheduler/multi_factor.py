@@ -37,8 +37,8 @@ class MultiFactorScheduler(LRScheduler):
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(step, list) or not step:
             raise asserted(TypeError, f"step must be a list of numbers of updates, not {step!r}")
+        step = [whole(f"step[{i}]", s, at_least=1) for i, s in enumerate(step)]
         for i, s in enumerate(step):
-            whole(f"step[{i}]", s, at_least=1)
             if i and s <= step[i - 1]:
                 raise error(ValueError, f"step must increase, but step[{i}] = {s} follows {step[i - 1]}")
         if factor > 1.0:

@@ -1,7 +1,7 @@
 """The share of labels among the k best guesses."""
 import numpy as np
 
-from ..base import asserted
+from ..base import asserted, plain
 from .base import PairMetric, check_label_shapes
 
 
@@ -30,8 +30,8 @@ class TopKAccuracy(PairMetric):
     """
 
     def __init__(self, top_k=1, name="top_k_accuracy", output_names=None, label_names=None):
+        top_k = self.top_k = plain(top_k)
         super().__init__(name, output_names, label_names, top_k=top_k)
-        self.top_k = top_k
         if top_k <= 1:
             raise asserted(ValueError, f"top_k must be at least 2, not {top_k}; for 1 use Accuracy")
         self.name += f"_{top_k}"

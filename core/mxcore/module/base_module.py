@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from .. import metric, ndarray
+from .._turns import Turn
 from ..base import error
 from ..initializer import Uniform
 from ..io import DataBatch, DataIter
@@ -60,6 +61,8 @@ class BaseModule:
         self.optimizer_initialized = False
         self._symbol = None
         self._total_exec_bytes = 0
+        #: Held while a batch goes through: threads may share a module to predict, score or fit.
+        self._turn = Turn()
 
     def _require(self, what, *, params=False, optimizer=False, input_grads=False):
         """Refuse `what` in a state where it makes no sense, saying what to call first."""
@@ -125,9 +128,10 @@ class BaseModule:
         for nbatch, eval_batch in enumerate(eval_data):
             if num_batch is not None and nbatch == num_batch:
                 break
-            self.prepare(eval_batch, sparse_row_id_fn=sparse_row_id_fn)
-            self.forward(eval_batch, is_train=False)
-            self._measure(eval_metric, eval_batch)
+            with self._turn:
+                self.prepare(eval_batch, sparse_row_id_fn=sparse_row_id_fn)
+                self.forward(eval_batch, is_train=False)
+                self._measure(eval_metric, eval_batch)
             if batch_end_callback:
                 batch_end_params = BatchEndParam(epoch=epoch, nbatch=nbatch, eval_metric=eval_metric, locals=locals())
                 for callback in batch_end_callback:
@@ -161,7 +165,7 @@ class BaseModule:
         Yields
         ------
         outputs : list of NDArray
-            Without padding; good until the next batch.
+            Without padding.
         nbatch : int
         batch : DataBatch
         """
@@ -172,10 +176,12 @@ class BaseModule:
         for nbatch, eval_batch in enumerate(eval_data):
             if num_batch is not None and nbatch == num_batch:
                 break
-            self.prepare(eval_batch, sparse_row_id_fn=sparse_row_id_fn)
-            self.forward(eval_batch, is_train=False)
-            pad = eval_batch.pad or 0
-            yield [out[:out.shape[0] - pad] for out in self.get_outputs()], nbatch, eval_batch
+            with self._turn:
+                self.prepare(eval_batch, sparse_row_id_fn=sparse_row_id_fn)
+                self.forward(eval_batch, is_train=False)
+                pad = eval_batch.pad or 0
+                outputs = [out[:out.shape[0] - pad].copy() for out in self.get_outputs()]
+            yield outputs, nbatch, eval_batch
 
     def predict(self, eval_data, num_batch=None, merge_batches=True, reset=True, always_output_list=False, sparse_row_id_fn=None):
         """Predict a data set, or one batch given as an array.
@@ -207,11 +213,12 @@ class BaseModule:
         if isinstance(eval_data, (ndarray.NDArray, np.ndarray)):
             if isinstance(eval_data, np.ndarray):
                 eval_data = ndarray.array(eval_data)
-            self.forward(DataBatch([eval_data]), is_train=False)
-            return self.get_outputs()[0]
+            with self._turn:
+                self.forward(DataBatch([eval_data]), is_train=False)
+                return self.get_outputs()[0].copy()
         if not isinstance(eval_data, DataIter):
             raise error(ValueError, f"predict takes a DataIter, an NDArray or a numpy.ndarray, got {type(eval_data).__name__}")
-        batches = [[out.copy() for out in outputs] for outputs, _, _ in self.iter_predict(eval_data, num_batch, reset, sparse_row_id_fn)]
+        batches = [outputs for outputs, _, _ in self.iter_predict(eval_data, num_batch, reset, sparse_row_id_fn)]
         if not batches or not merge_batches:
             return batches
         counts = {len(outputs) for outputs in batches}
@@ -303,12 +310,14 @@ class BaseModule:
                 data_batch = next_data_batch
                 if monitor is not None:
                     monitor.tic()
-                self.forward_backward(data_batch)
-                self.update()
-                self._measure(eval_metric, data_batch)
+                with self._turn:
+                    self.forward_backward(data_batch)
+                    self.update()
+                    self._measure(eval_metric, data_batch)
                 try:
                     next_data_batch = next(data_iter)
-                    self.prepare(next_data_batch, sparse_row_id_fn=sparse_row_id_fn)
+                    with self._turn:
+                        self.prepare(next_data_batch, sparse_row_id_fn=sparse_row_id_fn)
                 except StopIteration:
                     end_of_batch = True
                 if monitor is not None:
@@ -326,8 +335,9 @@ class BaseModule:
             toc = time.time()
             self.logger.info("Epoch[%d] Time cost=%.3f", epoch, toc - tic)
             # Contexts may have drifted apart (batch statistics); all go on from the means.
-            arg_params, aux_params = self.get_params()
-            self.set_params(arg_params, aux_params)
+            with self._turn:
+                arg_params, aux_params = self.get_params()
+                self.set_params(arg_params, aux_params)
             for callback in epoch_end_callback:
                 callback(epoch, self.symbol, arg_params, aux_params)
             if eval_data is not None:

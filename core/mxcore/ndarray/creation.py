@@ -13,8 +13,9 @@ from .._core.array import Array, Storage
 from .._core.context import Context, current_context
 from .._core.engine import engine
 from .._core.errors import error
-from .._core.params import DType, Parser, Shape, as_dtype
+from .._core.params import Parser, as_dtype
 from .._core.state import state
+from ..parameters import DType, Shape
 from .checks import arrays as only_arrays
 from .checks import place
 from .ndarray import NDArray

@@ -75,6 +75,7 @@ def _from_host(source: Any, bare: bool) -> np.ndarray[Any, Any]:
 
 def to_capsule(x: Any, verb: str) -> Any:
     """A capsule of the memory of an array; one with a version where that is read-only, since others cannot say so."""
+    x.twin()  # an array of somebody else's
     try:
         return x._data.__dlpack__(**({} if x.writable else {"max_version": (1, 0)}))
     except BufferError as e:

@@ -15,6 +15,7 @@ from .._core.array import Array, Storage
 from .._core.errors import error
 from .._core.state import state
 from .._core.stream import commit, ordered
+from .._turns import turn_of
 from ..families import wrapped
 
 __all__ = ["get_item", "is_all", "row_range", "set_item", "write", "slices"]
@@ -193,7 +194,12 @@ _NAME = "x[key] = value"
 
 
 def set_item(x: Any, key: Any, value: Any) -> None:
-    """``x[key] = value``."""
+    """``x[key] = value``, which waits for a thread that is about to write what it has read, as in ``x += 1``."""
+    with turn_of(x._st):
+        _set_item(x, key, value)
+
+
+def _set_item(x: Any, key: Any, value: Any) -> None:
     shape = x._data.shape
     everything = key.__class__ is slice and key == slice(None) or key is Ellipsis
     items, basic = ((slice(None),) * len(shape), True) if everything else _normal(key, shape)

@@ -9,10 +9,11 @@ import numpy as np
 from .. import _io_files
 from .._core import registry
 from .._core.errors import suggest
-from .._core.params import Float, Int, Parser
+from .._core.params import Parser
 from ..base import error
 from ..context import cpu
 from ..ops import opencv
+from ..parameters import Float, Int
 from .checks import arrays
 from .creation import array
 from .ndarray import NDArray

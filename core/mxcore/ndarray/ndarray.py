@@ -139,6 +139,7 @@ class NDArray(Array):
 
     def __dlpack__(self, **kw: Any) -> Any:
         self.wait_to_read()
+        self.twin()  # an array of somebody else's
         return self._data.__dlpack__(**kw)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -7,7 +7,6 @@ from typing import Any
 
 from .._core import call as calls
 from .._core import registry, tape
-from .._core.arith import COMPARISONS, OPERATORS
 from .._core.array import Array, fresh
 from .._core.call import observed
 from .._core.engine import engine
@@ -15,6 +14,8 @@ from .._core.errors import REFERENCE, error
 from .._core.op import Op
 from .._core.state import state
 from .._core.transfer import guard_write
+from .._turns import turn_of
+from ..ops.infix import COMPARISONS, OPERATORS
 
 __all__ = ["install"]
 
@@ -116,12 +117,14 @@ def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable
     def method(self: Any, other: Any) -> Any:
         if isinstance(other, Array):
             op = registry.ops.get(elementwise if self._data.shape == other._data.shape else broadcast)
-            Op.apply(op, (self, other), op.parse({}), self)
+            with turn_of(self._st):
+                Op.apply(op, (self, other), op.parse({}), self)
             return self
         if isinstance(other, numbers.Number) or getattr(other, "shape", None) == ():
             op = registry.ops.get(scalar_op)
             guard_write(self, op.name)
-            Op.apply(op, (self,), op.parse({"scalar": other}), self)
+            with turn_of(self._st):
+                Op.apply(op, (self,), op.parse({"scalar": other}), self)
             return self
         return NotImplemented
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arith import COMPARISONS, OPERATORS
 from .._core.array import Array, Sparse
 from .._core.errors import error
+from ..ops.infix import COMPARISONS, OPERATORS
 
 __all__ = ["array_function", "array_ufunc"]
 

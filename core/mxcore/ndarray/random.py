@@ -5,10 +5,10 @@ import numbers
 from typing import Any
 
 from .._core import dispatch, registry
-from .._core.arith import Arithmetic
 from .._core.array import Array
 from .._core.errors import error
 from .._views import eager_function, namespace
+from ..ops.infix import composes
 from . import checks
 from .ndarray import NDArray
 
@@ -34,7 +34,7 @@ def _rate(scale: Any) -> Any:
     if isinstance(scale, numbers.Real):
         if not scale > 0:
             raise error(ValueError, f"random.exponential: scale must be above 0, got {scale}")
-    elif not isinstance(scale, (Array, Arithmetic)):
+    elif not isinstance(scale, Array) and not composes(scale):
         raise error(TypeError, f"random.exponential: scale must be a number, an NDArray or a Symbol, got {type(scale).__name__}")
     return 1.0 / scale
 

@@ -26,6 +26,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from .._core.params import as_dtype
 from .._json import encode
 from ..base import error
 
@@ -35,7 +36,7 @@ LIST_MAGIC = 0x112
 V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 CPU = (1, 0)
 
-#: MXNet's dtype codes; bfloat16 (12) is beside, as NumPy knows it only through ml_dtypes.
+#: MXNet's dtype codes; bfloat16 (12) is beside, as NumPy does not bring it.
 DTYPES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool"}
 _BFLOAT16 = 12
 _LATER_DTYPES = {8: "int16", 9: "uint16", 10: "uint32", 11: "uint64"}
@@ -388,11 +389,9 @@ def _length(file: BinaryIO) -> int | None:
 
 def _bfloat16(called: str) -> np.dtype:
     try:
-        import ml_dtypes
-    except ImportError:
-        raise error(ImportError, f"{called} is bfloat16, which needs the package ml_dtypes: "
-                                 "pip install ml_dtypes") from None
-    return np.dtype(ml_dtypes.bfloat16)
+        return as_dtype("bfloat16")
+    except TypeError as e:
+        raise error(ImportError, f"{called}: {e}") from None
 
 
 class _Reader:

@@ -2,18 +2,21 @@
 from __future__ import annotations
 
 import operator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from .._core import registry, transfer
-from .._core.arith import OPERATORS
 from .._core.array import Storage, faces
 from .._core.context import Context
 from .._core.errors import error
-from .._core.params import Parser, Shape, as_dtype
+from .._core.params import Parser, as_dtype
 from .._views import eager_function, namespace
+from ..base import plain
+from ..ops.infix import OPERATORS
 from ..ops.storage import to_csr, to_rows
+from ..parameters import Shape
 from ..stypes import CSR, RowSparse
 from . import checks, indexing, operators
 from .creation import present
@@ -212,18 +215,18 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
     [[0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]
     """
     ctx = checks.place("row_sparse_array", ctx)
-    if isinstance(arg1, tuple) and len(arg1) == 2 and not all(isinstance(d, int) for d in arg1):
+    if isinstance(arg1, tuple) and len(arg1) == 2 and not all(isinstance(d, Integral) for d in arg1):
         dt = _plain_dtype(arg1[0], dtype)
         data, rows = _host(arg1[0], dt), _host(arg1[1], np.int64)
         if rows.ndim != 1 or len(rows) != len(data):
             raise error(ValueError, f"row_sparse_array: data {data.shape} needs as many indices as rows, got {rows.shape}")
-        full = tuple(shape) if shape is not None else (int(rows.max()) + 1 if len(rows) else 0, *data.shape[1:])
+        full = plain(tuple(shape)) if shape is not None else (int(rows.max()) + 1 if len(rows) else 0, *data.shape[1:])
         order = np.argsort(rows, kind="stable")
         rows, data = rows[order], data[order]
         if len(rows) and (rows[0] < 0 or rows[-1] >= full[0] or (np.diff(rows) == 0).any()):
             raise error(ValueError, f"row_sparse_array: indices must be distinct and in [0, {full[0]}), got {rows.tolist()[:10]}")
-    elif isinstance(arg1, tuple) and all(isinstance(d, int) for d in arg1):
-        full = arg1
+    elif isinstance(arg1, tuple) and all(isinstance(d, Integral) for d in arg1):
+        full = plain(arg1)
         data, rows = np.zeros((0, *full[1:]), as_dtype(dtype)), np.zeros(0, np.int64)
     else:
         dense = _host(arg1, _plain_dtype(arg1, dtype))
@@ -245,17 +248,17 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
     ctx = checks.place("csr_matrix", ctx)
     if isinstance(arg1, tuple) and len(arg1) == 3:
         data, cols, ptr = _host(arg1[0], _plain_dtype(arg1[0], dtype)), _host(arg1[1], np.int64), _host(arg1[2], np.int64)
-        full = tuple(shape) if shape is not None else (len(ptr) - 1, int(cols.max()) + 1 if len(cols) else 0)
+        full = plain(tuple(shape)) if shape is not None else (len(ptr) - 1, int(cols.max()) + 1 if len(cols) else 0)
         if len(ptr) != full[0] + 1 or ptr[-1] != len(data) or len(cols) != len(data):
             raise error(ValueError, f"csr_matrix: {len(data)} values, {len(cols)} indices and indptr of {len(ptr)} do not fit {full}")
-    elif isinstance(arg1, tuple) and all(isinstance(d, int) for d in arg1):
-        full = arg1
+    elif isinstance(arg1, tuple) and all(isinstance(d, Integral) for d in arg1):
+        full = plain(arg1)
         data, cols, ptr = np.zeros(0, as_dtype(dtype)), np.zeros(0, np.int64), np.zeros(full[0] + 1, np.int64)
     else:
         if isinstance(arg1, tuple) and len(arg1) == 2:
             values, (r, c) = _host(arg1[0], _plain_dtype(arg1[0], dtype)), arg1[1]
             r, c = _host(r, np.int64), _host(c, np.int64)
-            full = tuple(shape) if shape is not None else (int(r.max()) + 1, int(c.max()) + 1)
+            full = plain(tuple(shape)) if shape is not None else (int(r.max()) + 1, int(c.max()) + 1)
             dense = np.zeros(full, values.dtype)
             np.add.at(dense, (r, c), values)
         else:

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from mxcore import builtin, context, philox  # noqa: F401  what they declare is needed with any operator
 from mxcore._core import dispatch  # noqa: F401  before `transfer`, which needs it and which it needs
 from mxcore._core.hookspecs import hookimpl
 from mxcore.families import declarations
+
+from . import dtypes, infix  # noqa: F401  names of dtypes; Python's operators, which gradient rules compute with
 
 API_VERSION = 1
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from .._core.infer import merge_shape, show
 from .._core.op import op
-from .._core.params import Bool, Enum, Float, Int, Shape
+from ..parameters import Bool, Enum, Float, Int, Shape
 from ..testing.sample import Sample
-from . import special
-from .dense import given, wide
+from .dense import along, given, wide
 from .floating import floating
+from .formula import formula
 from .rules import axis_of, size_of
 from .silent import silent
 
@@ -23,36 +23,34 @@ __all__ = ["soft"]
 
 #: Klambauer et al., "Self-normalizing neural networks", 2017.
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
-
-
-def _gate(xp: Any, x: Any) -> Any:
-    """The normal distribution function."""
-    return 0.5 * (1 + special.erf(xp, x * math.sqrt(0.5)))
-
-
-def _density(xp: Any, x: Any) -> Any:
-    return xp.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))
-
-
-def _below(xp: Any, x: Any) -> Any:
-    """The negative part; minimum would lose the sign of -0."""
-    return xp.where(x > 0, x.dtype.type(0), x)
-
-
-def _leaky(xp: Any, p: Any, x: Any) -> Any:
-    y = x * x.dtype.type(p.slope)
-    return xp.maximum(x, y) if 0 < p.slope <= 1 else xp.where(x > 0, x, y)  # inf * 0 is NaN
-
-
-#: act_type -> (value, gradient), functions of (xp, p, x) and (xp, p, x, dy).
-_FORMS: dict[str, tuple[Any, Any]] = {
-    "leaky": (_leaky, lambda xp, p, x, dy: xp.where(x > 0, dy, dy * dy.dtype.type(p.slope))),
-    "elu": (lambda xp, p, x: xp.where(x > 0, x, p.slope * xp.expm1(_below(xp, x))),
-            lambda xp, p, x, dy: xp.where(x > 0, dy, dy * (p.slope * xp.exp(_below(xp, x))))),
-    "selu": (lambda xp, p, x: _SELU_SCALE * xp.where(x > 0, x, _SELU_ALPHA * xp.expm1(_below(xp, x))),
-             lambda xp, p, x, dy: _SELU_SCALE * xp.where(x > 0, dy, dy * (_SELU_ALPHA * xp.exp(_below(xp, x))))),
-    "gelu": (lambda xp, p, x: x * _gate(xp, x), lambda xp, p, x, dy: dy * (_gate(xp, x) + x * _density(xp, x))),
+#: act_type -> (value, gradient), of those with a fixed slope.
+_FORMS = {
+    "leaky": ("data if data > 0 else data * slope", "dy if data > 0 else dy * slope"),
+    "elu": ("data if data > 0 else slope * expm1(data)", "dy if data > 0 else dy * (slope * exp(data))"),
+    "selu": (f"{_SELU_SCALE} * (data if data > 0 else {_SELU_ALPHA} * expm1(data))",
+             f"{_SELU_SCALE} * (dy if data > 0 else dy * ({_SELU_ALPHA} * exp(data)))"),
+    "gelu": ("data * (0.5 * (1 + erf(data * 0.7071067811865476)))",
+             "dy * (0.5 * (1 + erf(data * 0.7071067811865476)) + data * (exp(-0.5 * data * data) * 0.3989422804014327))"),
 }
+#: The first one as the array library computes it sooner, for slopes in (0, 1]; beyond, infinity times 0 is NaN.
+_QUICK = "maximum(data, data * slope)"
+#: Those with slopes of their own.
+_LEARNED, _LEARNED_BACK = "data if data > 0 else data * gamma", "dy if data > 0 else dy * mask"
+
+
+def _value(p: Any) -> str | None:
+    """The formula of `LeakyReLU`."""
+    return _LEARNED if p.act_type == "prelu" else _FORMS.get(p.act_type, (None,))[0]
+
+
+def _slope(p: Any) -> str | None:
+    """The formula of its gradient."""
+    return _FORMS.get(p.act_type, (None, None))[1]
+
+
+def _valued(xp: Any, text: Any, p: Any, **values: Any) -> Any:
+    return formula(text)(xp, **values, **({"slope": p.slope} if "slope" in text else {}))
+
 
 #: act_type -> second derivative over (F, p, x); missing means zero.
 _CURVES: dict[str, Any] = {
@@ -82,7 +80,8 @@ def _check_rrelu(inputs: Any, outputs: Any) -> None:
 _KINKED = [[-2.6, -1.2, -0.3, 0.4, 1.5]]
 
 
-@op("LeakyReLU", inputs="data gamma[act_type=='prelu']", outputs="output mask[act_type=='rrelu']", **_LEAKY,
+@op("LeakyReLU", inputs="data gamma[act_type=='prelu']", labels="inputs outputs", outputs="output mask[act_type=='rrelu']", **_LEAKY,
+    expr=_value, aligned=lambda p, ins, out: [None, *[along(s, min(1, len(out) - 1), len(out)) for s in ins[1:]]],
     random=lambda p: p.act_type == "rrelu", grad=None, samples=[
         *(Sample(_KINKED, params={"act_type": t}, mxnet="forward only: MXNet's gradient of selu scales twice" if t == "selu" else True) for t in _FORMS),
         Sample(_KINKED, params={"act_type": "leaky", "slope": 0.1}),
@@ -124,15 +123,15 @@ def leaky_relu(k, p, data, gamma=None):
     """
     xp, x = k.xp, wide(data)
     if p.act_type == "prelu":
-        return xp.where(x > 0, x, x * _slopes(x, wide(gamma)))
+        return formula(_LEARNED)(xp, data=x, gamma=_slopes(x, wide(gamma)))
     if p.act_type != "rrelu":
-        return _FORMS[p.act_type][0](xp, p, x)
+        return _valued(xp, _QUICK if p.act_type == "leaky" and 0 < p.slope <= 1 else _value(p), p, data=x)
     low, high = p.lower_bound, p.upper_bound
     if k.is_train:
         mask = (k.rng.uniform(data.shape, x.dtype) * (high - low) + low).astype(data.dtype)
     else:
         mask = xp.broadcast_to(xp.full((1,), (low + high) / 2, data.dtype), data.shape)
-    return xp.where(x > 0, x, x * mask), mask
+    return formula(_LEARNED)(xp, data=x, gamma=mask), mask
 
 
 def _slopes(x: Any, gamma: Any) -> Any:
@@ -166,7 +165,7 @@ leaky_relu.dtype(floating())
 leaky_relu.cost(lambda p, ins, outs: size_of(ins[0]) * (2 if p.act_type in ("leaky", "prelu") else 10))
 
 
-@op("_backward_LeakyReLU", inputs="dy data", **_LEAKY, samples=[
+@op("_backward_LeakyReLU", inputs="dy data", **_LEAKY, expr=_slope, samples=[
     Sample([[1.0, -2.0, 0.5, 0.3, 1.0]], _KINKED, params={"act_type": t}, mxnet="internal") for t in _FORMS],
     grad=lambda F, p, dy, dy_, data: (
         F._backward_LeakyReLU(dy, data, **given(p, _LEAKY)),
@@ -183,10 +182,10 @@ def backward_leaky_relu(k, p, dy_, data):
     act_type, slope, lower_bound, upper_bound
         As in `LeakyReLU`.
     """
-    return _FORMS[p.act_type][1](k.xp, p, wide(data), wide(dy_))
+    return _valued(k.xp, _slope(p), p, data=wide(data), dy=wide(dy_))
 
 
-@op("_backward_rrelu", inputs="dy data mask", samples=[Sample([[1.0, -2.0, 0.5]], [[-1.0, 0.5, -2.0]], [[0.2, 0.1, 0.3]], mxnet="internal", grad=(1, 0, 0))],
+@op("_backward_rrelu", inputs="dy data mask", expr=_LEARNED_BACK, samples=[Sample([[1.0, -2.0, 0.5]], [[-1.0, 0.5, -2.0]], [[0.2, 0.1, 0.3]], mxnet="internal", grad=(1, 0, 0))],
     grad=lambda F, dy, dy_, data, mask: (F._backward_rrelu(dy, data, mask), None, dy * dy_ * (data <= 0)))
 def backward_rrelu(k, p, dy_, data, mask):
     """Gradient of the random `LeakyReLU`.
@@ -196,7 +195,7 @@ def backward_rrelu(k, p, dy_, data, mask):
     dy, data, mask : array
         The incoming gradient, the input, the slopes below zero.
     """
-    return k.xp.where(data > 0, dy_, dy_ * mask)
+    return formula(_LEARNED_BACK)(k.xp, data=data, dy=dy_, mask=mask)
 
 
 @op("_backward_prelu", inputs="dy data gamma", outputs="data gamma", samples=[
@@ -256,7 +255,7 @@ def _check_dropout(inputs: Any, outputs: Any) -> None:
     assert 0.3 < kept.mean() < 0.7
 
 
-@op("Dropout", inputs="data", outputs="output mask", visible=1, random=lambda p: p.p > 0, p=Float(0.5, ge=0, le=1),
+@op("Dropout", inputs="data", labels="inputs outputs", recompute=False, outputs="output mask", visible=1, random=lambda p: p.p > 0, p=Float(0.5, ge=0, le=1),
     mode=Enum("always training", "training"), axes=Shape((), optional=True), cudnn_off=Bool(False, optional=True),
     grad=lambda F, p, dy, out_mask: F.broadcast_mul(dy, out_mask) if p.axes else dy * out_mask,
     samples=[Sample((3, 4), dtypes="float16 float32 float64"), Sample((40, 30), train=True, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
@@ -385,7 +384,7 @@ def _to_input(F: Any, p: Any, g: Any, like: Any) -> Any:
     return g if p.dtype is None else F._cast_like(g, like)
 
 
-@op("softmax", inputs="data length[use_length]", **_SOFT,
+@op("softmax", inputs="data length[use_length]", labels="inputs outputs", **_SOFT,
     grad=lambda F, p, dy, like_data, y: (
         _to_input(F, p, F._backward_softmax(dy, y, axis=p.axis, temperature=p.temperature), like_data), None)[:1 + p.use_length],
     samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5}), Sample((3, 4), params={"dtype": "float64"}, grad=False),
@@ -434,7 +433,7 @@ def softmax(k, p, data, length=None):
     return xp.where(inside, e / e.sum(axis, keepdims=True), 0.0)
 
 
-@op("softmin", inputs="data", **_SOFT,
+@op("softmin", inputs="data", labels="outputs", **_SOFT,
     grad=lambda F, p, dy, like_data, y: _to_input(F, p, F._backward_softmax(-dy, y, axis=p.axis, temperature=p.temperature), like_data),
     samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5}), *_soft_samples()])
 def softmin(k, p, data):
@@ -459,7 +458,7 @@ def softmin(k, p, data):
     return soft(k.xp, _logits(p, data, -1), axis_of(p.axis, data.ndim))
 
 
-@op("log_softmax", inputs="data", **_SOFT,
+@op("log_softmax", inputs="data", labels="inputs", **_SOFT,
     grad=lambda F, p, dy, like_data, y: _to_input(F, p, F._backward_log_softmax(dy, y, axis=p.axis, temperature=p.temperature), like_data),
     samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5}), Sample((0, 3)), *_soft_samples()])
 def log_softmax(k, p, data):
@@ -543,7 +542,7 @@ def backward_log_softmax(k, p, dy_, out):
     return _cool(p, dy - k.xp.exp(wide(out)) * dy.sum(p.axis, keepdims=True))
 
 
-@op("SoftmaxActivation", inputs="data", mode=Enum("channel instance", "instance"),
+@op("SoftmaxActivation", inputs="data", labels="outputs", mode=Enum("channel instance", "instance"),
     grad=lambda F, p, dy, y: F._backward_softmax(dy, y, axis=1 if p.mode == "channel" else -1),
     samples=[Sample((3, 5)), Sample((2, 3, 4), params={"mode": "channel"}), Sample((2, 3), params={"mode": "channel"}), Sample((4, 1)),
              Sample((1, 3, 2, 2), params={"mode": "channel"}), Sample((2, 3, 4), mxnet="forward only: MXNet's backward flattens, its forward does not"),

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, DType, Int
+from ..parameters import Bool, DType, Int
 from ..testing.sample import Ints, Sample, Values
 
 __all__: list[str] = []
@@ -22,7 +22,7 @@ def _cast(x: Any, dtype: Any) -> Any:
     return x.astype(dtype) if x.dtype != dtype else x.copy()
 
 
-@op("amp_cast", inputs="data", dtype=DType(), grad=lambda F, dy, like_data: F._cast_like(dy, like_data),
+@op("amp_cast", inputs="data", dtype=DType(), expr="data", identity=True, grad=lambda F, dy, like_data: F._cast_like(dy, like_data),
     samples=[Sample((2, 3), params={"dtype": "float64"}), Sample((2, 3), params={"dtype": "float16"}, grad=False),
              Sample(np.array([[1, 2]], np.int32), params={"dtype": "float16"}, grad=False), Sample((2, 3), params={"dtype": "float32"}, dtypes="float16 float32 float64", grad=False),
              Sample((5,), params={"dtype": "float16"}, dtypes="float16", grad=False), Sample(Ints((2, 3), 0, 9), params={"dtype": "float32"}, dtypes="uint8 int8 int32 int64"),

@@ -16,7 +16,15 @@ from ..testing.sample import Ints, Sample
 from .rules import spread_from
 
 
-@op("_sum_like", inputs="data like~", grad=lambda F, dy, like_data: (F._broadcast_back(dy, like_data), None),
+def _unspread(p, data, out):
+    """The axes over which a sum gives `out`; None where there is nothing to add up."""
+    if data == out:
+        return None
+    out = out[max(len(out) - len(data), 0):]  # leading ones, dropped by an assignment
+    return [i for i, d in enumerate((1,) * (len(data) - len(out)) + out) if d == 1 != data[i]]
+
+
+@op("_sum_like", inputs="data like~", expr="data", reduces=("sum", _unspread), identity=True, grad=lambda F, dy, like_data: (F._broadcast_back(dy, like_data), None),
     samples=[Sample(a, b, mxnet="internal") for a, b in (((2, 3, 4), (3, 1)), ((2, 3), (2, 3)), ((2, 3), (1, 1, 3)), ((2, 0), (2, 1)))])
 def sum_like(k, p, data, like):
     """Sum `data` over the axes along which it was broadcast from the shape of `like`.
@@ -107,7 +115,7 @@ _MATH: dict[str, tuple[Any, str, Any]] = {
     "sub": ("subtract", "a - b", lambda F, dy: (dy, -dy)),
     "mul": ("multiply", "a * b", lambda F, dy, a, b: (dy * b, dy * a)),
     "div": (_div, "a / b", lambda F, dy, a, b: (dy / b, -dy * a / (b * b))),
-    "mod": (_mod, "mod(a, b)", lambda F, dy, a, b: (dy, -dy * F.floor(a / b))),
+    "mod": (_mod, "0 if b == 0 else mod(a, b)", lambda F, dy, a, b: (dy, -dy * F.floor(a / b))),
     "power": (_power, "power(a, b)", lambda F, dy, a, b: (dy * b * a ** (b - 1), dy * F.log(a) * a**b)),
     "maximum": ("maximum", "maximum(a, b)", lambda F, dy, a, b: (dy * (a >= b), dy * (a < b))),
     "minimum": ("minimum", "minimum(a, b)", lambda F, dy, a, b: (dy * (a <= b), dy * (a > b))),
@@ -160,9 +168,10 @@ def _broadcast_rule(g):
 
 def _tables():
     for family, (fn, expr, g) in _MATH.items():
+        told = {"labels": "outputs"} if family == "add" else {}
         domain = _POSITIVE.get(family, (-2.0, 2.0))
         name, *aliases = _ELEMENTWISE_NAMES[family]
-        yield binary(name, fn, expr=expr, grad=_elementwise_rule(g), aliases=aliases,
+        yield binary(name, fn, expr=expr, grad=_elementwise_rule(g), aliases=aliases, **told,
                      samples=[Sample((3, 4), (3, 4), domain=domain, dtypes=_HALF), Sample((0, 4), (0, 4), domain=domain),
                               Sample(Ints((3, 5), 1, 7), Ints((3, 5), 1, 4), dtypes=_WHOLE), *([_WHOLE_POWERS] if family == "power" else [])])
         name, *aliases = _BROADCAST_NAMES.get(family, (f"broadcast_{family}",))
@@ -203,10 +212,10 @@ _WITH_NUMBER: dict[str, tuple[Any, str, Any]] = {
     "mul": ("multiply", "x * s", lambda F, p, dy: dy * p.scalar),
     "div": (_div, "x / s", lambda F, p, dy: dy / p.scalar),
     "rdiv": (lambda xp, x, s: _div(xp, xp.full_like(x, x.dtype.type(s)), x), "s / x", lambda F, p, dy, data: dy * -p.scalar / (data * data)),
-    "mod": (lambda xp, x, s: _mod(xp, x, xp.full_like(x, x.dtype.type(s))), "mod(x, s)", lambda F, dy: dy),
-    "rmod": (lambda xp, x, s: _mod(xp, xp.full_like(x, x.dtype.type(s)), x), "mod(s, x)",
+    "mod": (lambda xp, x, s: _mod(xp, x, xp.full_like(x, x.dtype.type(s))), "0 if s == 0 else mod(x, s)", lambda F, dy: dy),
+    "rmod": (lambda xp, x, s: _mod(xp, xp.full_like(x, x.dtype.type(s)), x), "0 if x == 0 else mod(s, x)",
              lambda F, p, dy, data: -dy * F.floor(p.scalar / data)),
-    "power": (_power, "power(x, s)", lambda F, p, dy, data: dy * p.scalar * data ** (p.scalar - 1)),
+    "power": (_power, lambda p: _POWERS.get(float(p.scalar), "power(x, s)"), lambda F, p, dy, data: dy * p.scalar * data ** (p.scalar - 1)),
     "rpower": (_rpower, "power(s, x)", lambda F, p, dy, y: dy * y * _log(p.scalar)),
     "maximum": ("maximum", "maximum(x, s)", lambda F, p, dy, data: dy * (data >= p.scalar)),
     "minimum": ("minimum", "minimum(x, s)", lambda F, p, dy, data: dy * (data <= p.scalar)),
@@ -221,6 +230,12 @@ _NUMBER_COMPARE = {
 }
 
 
+#: Exponents with an expression of their own. NumPy treats most of them so too.
+_POWERS = {2.0: "square(x)", 1.0: "x", 0.5: "sqrt(x)", -1.0: "reciprocal(x)", 3.0: "x * x * x", -0.5: "rsqrt(x)"}
+#: Numbers that change nothing.
+_NEUTRAL = {"mul": 1.0, "div": 1.0, "power": 1.0}
+
+
 def _log(s):
     return math.log(s) if s > 0 else -math.inf if s == 0 else math.nan
 
@@ -228,7 +243,8 @@ def _log(s):
 def _scalars():
     for base, (fn, expr, g) in _WITH_NUMBER.items():
         name, old = _scalar_name(base)
-        yield scalar(name, fn, expr=expr, grad=g, aliases=[old],
+        neutral = _NEUTRAL.get(base)
+        yield scalar(name, fn, expr=expr, grad=g, aliases=[old], identity=False if neutral is None else lambda p, number=neutral: p.scalar == number,
                      samples=[Sample((3, 4), params={"scalar": 1.5}, domain=(0.3, 2.7), dtypes=_HALF),
                               Sample((3, 4), domain=(0.3, 2.7)), Sample((2, 0), params={"scalar": "2"}),
                               Sample((5,), params={"scalar": 2, "is_int": False}, domain=(0.3, 1.7)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.op import op
-from .._core.params import Bool, Int, Shape
+from ..parameters import Bool, Int, Shape
 from ..testing.sample import Sample
 from .dense import wide
 from .rules import fits, size_of
@@ -184,7 +184,7 @@ def _(p, ins):
 _QKV = "queries_keys_values"
 
 
-@op("_contrib_interleaved_matmul_selfatt_qk", inputs=_QKV, **_HEADS,
+@op("_contrib_interleaved_matmul_selfatt_qk", inputs=_QKV, labels="outputs", **_HEADS,
     grad=lambda F, p, dy, queries_keys_values: F._backward_interleaved_matmul_selfatt_qk(dy, queries_keys_values, heads=p.heads),
     samples=[Sample((3, 2, 24), params={"heads": 2}, dtypes="float32"), Sample((5, 1, 9), params={"heads": 3}, dtypes="float32"),
              Sample((1, 3, 30), params={"heads": 1}, dtypes="float32"),
@@ -257,7 +257,7 @@ def _valatt_grads(F: Any, p: Any, dy: Any, values: Any, attention: Any, needs: A
             F._attention_scores(dy, values, heads=p.heads, b_slot=slot, scaled=False) if needs[1] else None)
 
 
-@op("_contrib_interleaved_matmul_selfatt_valatt", inputs="queries_keys_values attention", **_HEADS,
+@op("_contrib_interleaved_matmul_selfatt_valatt", inputs="queries_keys_values attention", labels="outputs", **_HEADS,
     grad=lambda F, p, dy, queries_keys_values, attention, needs: _valatt_grads(F, p, dy, queries_keys_values, attention, needs, (2, 3)),
     samples=[Sample((3, 2, 24), (4, 3, 3), params={"heads": 2}, dtypes="float32"), Sample((4, 1, 9), (3, 4, 4), params={"heads": 3}, dtypes="float32"),
              Sample((3, 2, 24), (4, 3, 3), params={"heads": 2}), Sample((7, 3, 36), (12, 7, 7), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
@@ -292,7 +292,7 @@ def _encdec_qk_grads(F: Any, p: Any, dy: Any, queries: Any, keys_values: Any, ne
             F._attention_sum(dy, queries, out_slot=(0, 2), transpose=True, **kw) if needs[1] else None)
 
 
-@op("_contrib_interleaved_matmul_encdec_qk", inputs="queries keys_values", **_HEADS, grad=_encdec_qk_grads,
+@op("_contrib_interleaved_matmul_encdec_qk", inputs="queries keys_values", labels="outputs", **_HEADS, grad=_encdec_qk_grads,
     samples=[Sample((5, 2, 8), (3, 2, 16), params={"heads": 2}, dtypes="float32"), Sample((1, 3, 5), (4, 3, 10), params={"heads": 1}, dtypes="float32"),
              Sample((5, 2, 8), (3, 2, 16), params={"heads": 2}), Sample((2, 3, 12), (7, 3, 24), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
              Sample((1, 1, 1), (1, 1, 2), params={"heads": 1}, dtypes="float32"), Sample((3, 0, 4), (2, 0, 8), params={"heads": 2}, dtypes="float32")])
@@ -320,7 +320,7 @@ def encdec_qk(k, p, queries, keys_values):
 encdec_qk.shape(lambda p, ins: _pair_shape(("queries", "keys_values"), p, *ins, 1, 2))
 
 
-@op("_contrib_interleaved_matmul_encdec_valatt", inputs="keys_values attention", **_HEADS,
+@op("_contrib_interleaved_matmul_encdec_valatt", inputs="keys_values attention", labels="outputs", **_HEADS,
     grad=lambda F, p, dy, keys_values, attention, needs: _valatt_grads(F, p, dy, keys_values, attention, needs, (1, 2)),
     samples=[Sample((3, 2, 16), (4, 5, 3), params={"heads": 2}, dtypes="float32"), Sample((4, 3, 10), (3, 1, 4), params={"heads": 1}, dtypes="float32"),
              Sample((3, 2, 16), (4, 5, 3), params={"heads": 2}), Sample((7, 3, 24), (12, 2, 7), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),

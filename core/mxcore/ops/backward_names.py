@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Bool, Int, Shape
+from ..parameters import Bool, Int, Shape
 from ..testing.sample import Sample
 from .rules import axis_of
 

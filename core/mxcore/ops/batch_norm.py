@@ -7,8 +7,8 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, Float, Int, Str
 from .._core.state import state
+from ..parameters import Bool, Float, Int, Str
 from ..testing.sample import Sample
 from .dense import given, wide
 from .floating import floating
@@ -44,7 +44,7 @@ def _column(v: Any) -> Any:
     return v.reshape(1, -1, 1)
 
 
-@op("BatchNorm", inputs="data gamma beta moving_mean moving_var", outputs="output mean var", aux="moving_mean moving_var",
+@op("BatchNorm", inputs="data gamma beta moving_mean moving_var", labels="outputs", outputs="output mean var", aux="moving_mean moving_var",
     visible=with_statistics, **_BATCH,
     grad=lambda F, p, dy, data, gamma, out_mean, out_var, moving_mean, moving_var, needs: (
         *F._backward_BatchNorm(dy, data, gamma, out_mean, out_var, moving_mean, moving_var, wanted=tuple(needs[:3]),
@@ -252,7 +252,7 @@ backward_batch_norm.dtype(_back_dtype)
 backward_batch_norm.cost(lambda p, ins, outs: 6 * size_of(ins[1]))
 
 
-@op("_contrib_BatchNormWithReLU", inputs="data gamma beta moving_mean moving_var", outputs="output mean var", aux="moving_mean moving_var",
+@op("_contrib_BatchNormWithReLU", inputs="data gamma beta moving_mean moving_var", labels="outputs", mxnet_outputs=4, outputs="output mean var", aux="moving_mean moving_var",
     visible=with_statistics, **_BATCH, samples=[
         Sample((4, 3, 2, 2), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, train=True, grad=(1, 1, 1, 0, 0)),
         Sample((3, 2, 4, 5), (2,), (2,), [0.1, -0.2], [1.0, 0.5], params={"output_mean_var": True, "eps": 1e-2}, train=True, grad=False),
@@ -407,7 +407,7 @@ def batch_family(name: str, params: dict[str, Any], samples: list[Any], doc: str
 
     back = "_backward_" + name.removeprefix("_contrib_")
     forward = op(name, inputs="data gamma beta moving_mean moving_var", outputs="output mean var", aux="moving_mean moving_var",
-                 visible=with_statistics, grad=rule, doc=doc, samples=samples, **params)(plain_batch_norm)
+                 visible=with_statistics, labels="outputs", grad=rule, doc=doc, samples=samples, **params)(plain_batch_norm)
     forward.shape(plain_shape)
     forward.dtype(floating(_batch_dtype))
     forward.cost(_plain_cost(4))

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from .._core.op import Op, op
-from .._core.params import Bool, Enum, Int, Shape
+from ..parameters import Bool, Enum, Int, Shape
 from ..testing.sample import Sample
 from .dense import linear_grad, linear_grad_grad, wide
 from .floating import floating
@@ -232,7 +232,11 @@ def _why(params: dict[str, Any]) -> Any:
     return "MXNet runs channels last on the GPU only" if params.get("layout", "NCW")[-1] == "C" else True
 
 
-@op("Convolution", inputs="data weight bias[not no_bias]", **_PARAMS, grad=linear_grad("Convolution", _PARAMS),
+def _bias_axis(p: Any, ndim: int) -> int:
+    return ndim - 1 if (p.layout or "NCW")[-1] == "C" else 1
+
+
+@op("Convolution", inputs="data weight bias[not no_bias]", labels="outputs", recompute=False, bias=_bias_axis, **_PARAMS, grad=linear_grad("Convolution", _PARAMS),
     samples=[*(Sample(*ins, params=q, mxnet=_why(q)) for ins, q in _CONV_SAMPLES),
              *(Sample(*ins, params=q, dtypes="float16") for ins, q in _CONV_SAMPLES[:2])])
 def convolution(k, p, data, weight, bias=None):
@@ -411,7 +415,7 @@ _DECONV_SAMPLES = [
 ]
 
 
-@op("Deconvolution", inputs="data weight bias[not no_bias]", **_DECONV, grad=linear_grad("Deconvolution", _DECONV),
+@op("Deconvolution", inputs="data weight bias[not no_bias]", labels="outputs", recompute=False, bias=_bias_axis, **_DECONV, grad=linear_grad("Deconvolution", _DECONV),
     samples=[Sample(*ins, params=q, mxnet=_why(q)) for ins, q in _DECONV_SAMPLES])
 def deconvolution(k, p, data, weight, bias=None):
     """Transposed convolution: the adjoint of `Convolution` in its data.

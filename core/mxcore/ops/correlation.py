@@ -6,7 +6,7 @@ from typing import Any
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, Int
+from ..parameters import Bool, Int
 from ..testing.sample import Distinct, Sample
 from .conv import geometry, padded, windows
 from .dense import given, wide
@@ -78,7 +78,7 @@ def _samples() -> list[Any]:
     return [Sample(Distinct(s, -2.0, 2.0), Distinct(s, -1.9, 2.3), params=q) for s, q in rows]
 
 
-@op("Correlation", inputs="data1 data2", **_PARAMS, samples=_samples(),
+@op("Correlation", inputs="data1 data2", labels="gradients outputs", mxnet_outputs=3, recompute=False, **_PARAMS, samples=_samples(),
     grad=lambda F, p, dy, data1, data2, needs: F._backward_Correlation(dy, data1, data2, wanted=tuple(needs), **given(p, _PARAMS)))
 @silent
 def correlation(k, p, data1, data2):

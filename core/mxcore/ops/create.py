@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core import builtin
+from .. import builtin
 from .._core.op import op
-from .._core.params import Bool, DType, Float, Int, Shape, Str
 from ..families import wrapped
+from ..parameters import Bool, DType, Float, Int, Shape, Str
 from ..testing.sample import Ints, Sample
 from .rules import axis_of, size_of
 from .silent import silent

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, Enum
+from ..parameters import Bool, Enum
 from ..testing.sample import Sample, Values
 from .dense import given, wide
 from .rules import gradient_of, size_of
@@ -164,7 +164,7 @@ _ALL = slice(None)
 _SAMPLE = ([(5, 2, 4), [[1, 2, 0], [3, 3, 1]]], {})
 
 
-@op("CTCLoss", "ctc_loss", "_contrib_CTCLoss", "_contrib_ctc_loss", inputs=_INPUTS, **_PARAMS,
+@op("CTCLoss", "ctc_loss", "_contrib_CTCLoss", "_contrib_ctc_loss", inputs=_INPUTS, labels="numbers", mxnet_outputs=2, recompute=False, **_PARAMS,
     grad=lambda F, p, dy, data, label, data_lengths, label_lengths: (
         F._backward_ctc_loss(dy, data, label, data_lengths, label_lengths, **given(p, _PARAMS)), None, None, None),
     samples=[Sample((7, 2, 4), [[1, 2, 0], [3, 3, 1]], grad=(True, False)),

@@ -14,8 +14,9 @@ import numpy as np
 from .._core.array import Storage, faces
 from .._core.errors import error, suggest
 from .._core.op import op
-from .._core.params import Params, Rest, Str
+from .._core.params import Params
 from .._core.state import state
+from ..parameters import Rest, Str
 from ..testing.sample import Sample
 
 __all__ = ["PROPS", "enter", "prop_of"]
@@ -76,7 +77,7 @@ def _unrecorded(ctx: Any, train: bool) -> Iterator[None]:
         state.record, state.train = was
 
 
-@op("Custom", inputs="data*", op_type=Str(), rest=Rest(), stateful=True,
+@op("Custom", inputs="data*", labels="outputs", op_type=Str(), rest=Rest(), stateful=True,
     arg_names=lambda p: [*prop_of(p).list_arguments(), *prop_of(p).list_auxiliary_states()],
     outputs=lambda p: prop_of(p).list_outputs(), aux=lambda p: prop_of(p).list_auxiliary_states(),
     mutates=lambda p: prop_of(p).list_auxiliary_states(),

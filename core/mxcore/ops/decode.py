@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Bool, Float, Floats, Int
+from ..parameters import Bool, Float, Floats, Int
 from ..testing.sample import Ints, Sample
 from . import opencv
 from .image import resizable, resize_dtypes, resized

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import known, merge_shape
 from .._core.op import op
-from .._core.params import Bool
+from ..parameters import Bool
 from ..testing.sample import Sample
 from .rules import fits, size_of
 from .silent import silent
@@ -174,7 +174,7 @@ def _spread(F: Any, g: Any, like: Any) -> Any:
     return F._spread(g, like, axis=(-2, -1))
 
 
-@op("_linalg_det", "linalg_det", inputs="A", grad=lambda F, dy, A, y: _spread(F, dy * y, A) * _t(F, F._inverse_or_zeros(A, y)),
+@op("_linalg_det", "linalg_det", inputs="A", labels="numbers", mxnet_outputs=3, grad=lambda F, dy, A, y: _spread(F, dy * y, A) * _t(F, F._inverse_or_zeros(A, y)),
     samples=[Sample(_FULL), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([_TURNED, _LOWER]), Sample([[-2.0]]), *_SMALL, *_SOME])
 @silent
 def det(k, p, A):
@@ -187,7 +187,7 @@ def det(k, p, A):
     return k.xp.linalg.det(A)
 
 
-@op("_linalg_slogdet", "linalg_slogdet", inputs="A", outputs="sign logabsdet",
+@op("_linalg_slogdet", "linalg_slogdet", inputs="A", labels="numbers", mxnet_outputs=4, outputs="sign logabsdet",
     grad=lambda F, d_logabsdet, A, out_sign: _spread(F, d_logabsdet, A) * _t(F, F._inverse_or_zeros(A, out_sign)),
     samples=[Sample(_FULL), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([_TURNED[::-1], _LOWER]), Sample([[-2.0]]), *_SMALL, *_SOME])
 @silent
@@ -230,7 +230,7 @@ def _gelqf_grad(F: Any, d_Q: Any, d_L: Any, q: Any, low: Any) -> Any:
     return F._linalg_trsm(low, d_Q + _mul(F, half + _t(F, half), q), transpose=True)
 
 
-@op("_linalg_gelqf", "linalg_gelqf", inputs="A", outputs="Q L", grad=lambda F, d_Q, d_L, out_Q, out_L: _gelqf_grad(F, d_Q, d_L, out_Q, out_L),
+@op("_linalg_gelqf", "linalg_gelqf", inputs="A", labels="numbers", outputs="Q L", grad=lambda F, d_Q, d_L, out_Q, out_L: _gelqf_grad(F, d_Q, d_L, out_Q, out_L),
     samples=[Sample(_FULL), Sample(_FULL[:2]), Sample(_FULL[:1]), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([_TURNED[:2], _SPD[:2]]), *_SMALL])
 @silent
 def gelqf(k, p, A):
@@ -264,7 +264,7 @@ def _syevd_grad(F: Any, d_U: Any, d_L: Any, u: Any, values: Any) -> Any:
     return _mul(F, _mul(F, u, inner, ta=True), u)
 
 
-@op("_linalg_syevd", "linalg_syevd", inputs="A", outputs="U L", grad=lambda F, d_U, d_L, out_U, out_L: _syevd_grad(F, d_U, d_L, out_U, out_L),
+@op("_linalg_syevd", "linalg_syevd", inputs="A", labels="numbers", outputs="U L", grad=lambda F, d_U, d_L, out_U, out_L: _syevd_grad(F, d_U, d_L, out_U, out_L),
     samples=[Sample(_SPD, grad=False), Sample([_SPD, _WIDE], grad=False), Sample([[-2.0]]), Sample([[[_WIDE]], [[_SPD]]], grad=False),
              Sample([[1.0, 2.0, 0.5], [2.0, -3.0, 0.25], [0.5, 0.25, 0.125]], grad=False)])
 @silent

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import Op, op
-from .._core.params import Bool, Enum, Int, Shape
+from ..parameters import Bool, Enum, Int, Shape
 from ..testing.sample import Sample, Values
 from .conv import PIECE, Geometry, geometry
 from .dense import given, wide

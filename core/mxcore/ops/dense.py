@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Bool, Int
+from ..parameters import Bool, Int
 from ..testing.sample import Sample
 from .floating import floating
 from .rules import fits, size_of
 from .silent import silent
 
-__all__ = ["wide", "given", "linear_grad", "linear_grad_grad"]
+__all__ = ["along", "wide", "given", "linear_grad", "linear_grad_grad"]
 
 
 def wide(a: Any) -> Any:
@@ -63,7 +63,12 @@ def _upon(p: Any, ndim: int) -> int:
     return min(p.axis, ndim - 1) if p.axis >= 0 else p.axis + ndim
 
 
-@op("_bias_like", inputs="data like~", axis=Int(1), grad=lambda F, p, dy, like_data: (F._bias_sum(dy, like_data, axis=p.axis), None),
+def along(vector: Any, axis: int, ndim: int) -> tuple[int, ...]:
+    """The shape in which a vector lies along an axis."""
+    return tuple(vector[0] if i == axis else 1 for i in range(ndim))
+
+
+@op("_bias_like", inputs="data like~", axis=Int(1), expr="data", aligned=lambda p, ins, out: [along(ins[0], _upon(p, len(out)), len(out)), None], grad=lambda F, p, dy, like_data: (F._bias_sum(dy, like_data, axis=p.axis), None),
     samples=[Sample((3,), (2, 3, 4), mxnet="internal"), Sample((4,), (2, 3, 4), params={"axis": -1}, mxnet="internal"),
              Sample((1,), (5,), mxnet="internal")])
 def bias_like(k, p, data, like):
@@ -83,7 +88,8 @@ def bias_like(k, p, data, like):
     return k.xp.broadcast_to(vector, tuple(like.shape)).copy()
 
 
-@op("_bias_sum", inputs="data like~", axis=Int(1), grad=lambda F, p, dy, like_data: (F._bias_like(dy, like_data, axis=p.axis), None),
+@op("_bias_sum", inputs="data like~", axis=Int(1), expr="data",
+    reduces=("sum", lambda p, data, out: [i for i in range(len(data)) if i != _upon(p, len(data)) or out[0] == 1]), grad=lambda F, p, dy, like_data: (F._bias_like(dy, like_data, axis=p.axis), None),
     samples=[Sample((2, 3, 4), (3,), mxnet="internal"), Sample((2, 3, 4), (4,), params={"axis": -1}, mxnet="internal"),
              Sample((5,), (1,), mxnet="internal")])
 @silent
@@ -123,7 +129,7 @@ def _matrix(p: Any, x: Any) -> Any:
     return x.reshape(size_of(x.shape[:-1]), x.shape[-1])
 
 
-@op("FullyConnected", inputs="data weight bias[not no_bias]", **_PARAMS, grad=linear_grad("FullyConnected", _PARAMS),
+@op("FullyConnected", inputs="data weight bias[not no_bias]", labels="outputs", **_PARAMS, bias=lambda p, ndim: ndim - 1, recompute=False, rowwise=True, grad=linear_grad("FullyConnected", _PARAMS),
     samples=[Sample((3, 5), (4, 5), (4,), params={"num_hidden": 4}),
              Sample((2, 3, 5), (4, 15), params={"num_hidden": 4, "no_bias": True}),
              Sample((2, 3, 5), (4, 5), (4,), params={"num_hidden": 4, "flatten": False}),
@@ -204,7 +210,7 @@ def _(p, ins, outs):
 
 
 @op("_backward_FullyConnected", inputs="dy data weight", outputs="data weight bias[not no_bias]", **_PARAMS,
-    grad=linear_grad_grad("FullyConnected", _PARAMS),
+    backward_of="FullyConnected", grad=linear_grad_grad("FullyConnected", _PARAMS),
     samples=[Sample((3, 4), (3, 5), (4, 5), params={"num_hidden": 4}, mxnet="internal"),
              Sample((2, 3, 4), (2, 3, 5), (4, 5), params={"num_hidden": 4, "flatten": False}, mxnet="internal"),
              Sample((2, 4), (2, 3, 5), (4, 15), params={"num_hidden": 4, "no_bias": True}, mxnet="internal")])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.rng import Rng
+from ..philox import Rng
 
 __all__ = ["binomial", "exponential", "gamma", "integers", "permutation", "poisson", "table_of", "tabulated"]
 

@@ -1,13 +1,26 @@
-"""The parameter of operators that know how to give some dtypes only."""
+"""Dtypes that NumPy does not bring, and the parameter of operators that know how to give some dtypes only."""
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 
-from .._core.params import DType
+from .._core.errors import error
+from .._core.params import more_dtypes
+from ..parameters import DType
 
 __all__ = ["Among"]
+
+
+def _bfloat16() -> Any:
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise error(TypeError, "dtype bfloat16 needs the package ml_dtypes: pip install ml_dtypes") from None
+    return ml_dtypes.bfloat16
+
+
+more_dtypes["bfloat16"] = _bfloat16
 
 
 class Among(DType):

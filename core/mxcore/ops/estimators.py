@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Bool, Float
 from ..families import scalar, unary
+from ..parameters import Bool, Float
 from ..testing.sample import Distinct, Sample
 
 __all__ = ["OPS"]

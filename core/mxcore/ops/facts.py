@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import known
 from .._core.op import op
-from .._core.params import Bool, Float, Floats, Int
+from ..parameters import Bool, Float, Floats, Int
 from ..testing.sample import Ints, Sample
 from .rules import size_of
 
@@ -138,7 +138,7 @@ def even_edges(xp: Any, low: float, high: float, bins: int) -> tuple[float, floa
     return low, high, (low * (bins - place) + high * place) / bins
 
 
-@op("_histogram", inputs="data bins[bin_cnt is None]", bin_cnt=Int(None, ge=1), range=Floats(None), outputs="count edges", grad=None,
+@op("_histogram", inputs="data bins[bin_cnt is None]", labels="numbers", bin_cnt=Int(None, ge=1), range=Floats(None), outputs="count edges", grad=None,
     samples=[Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], params={"bin_cnt": 3, "range": (0, 3)}, grad=False),
              Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], [0.0, 1.0, 2.5, 3.0], grad=False), Sample((3, 9), params={"bin_cnt": 7, "range": (-1.5, 1.25)}, grad=False),
              Sample((25,), params={"bin_cnt": "1", "range": "(-1, 1)"}, grad=False), Sample(Ints((4, 5), 0, 12), params={"bin_cnt": 4, "range": (0, 10)}, dtypes="int32 int64 float32 float64", grad=False),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Int
+from ..parameters import Int
 from ..stypes import add_rows
 from ..testing.sample import Ints, Sample
 from .dense import wide
@@ -44,7 +44,7 @@ def _floats(p: Any, ins: Any, outs: Any) -> Any:
 
 
 # The transform of real numbers and the real part of the one back are each other's transpose, so each is the other's gradient.
-@op("_contrib_fft", inputs="data", **_SIZE, grad=lambda F, dy: F._contrib_ifft(dy),
+@op("_contrib_fft", inputs="data", labels="outputs", **_SIZE, grad=lambda F, dy: F._contrib_ifft(dy),
     samples=[Sample((2, 4), mxnet=_GPU), Sample((3, 7), params={"compute_size": 2}, mxnet=_GPU), Sample((2, 1, 3, 5), mxnet=_GPU)])
 @silent
 def fft(k, p, data):
@@ -78,7 +78,7 @@ def _(p, ins):
     return [(*ins[0][:-1], 2 * ins[0][-1])]
 
 
-@op("_contrib_ifft", inputs="data", **_SIZE, grad=lambda F, dy: F._contrib_fft(dy),
+@op("_contrib_ifft", inputs="data", labels="outputs", **_SIZE, grad=lambda F, dy: F._contrib_fft(dy),
     samples=[Sample((2, 8), mxnet=_GPU), Sample((3, 14), params={"compute_size": 2}, mxnet=_GPU), Sample((2, 1, 3, 10), mxnet=_GPU)])
 @silent
 def ifft(k, p, data):
@@ -133,7 +133,7 @@ def _columns(k: Any, p: Any, h: Any) -> Any:
     return k.xp.clip(at, 0, p.out_dim - 1)
 
 
-@op("_contrib_count_sketch", inputs="data h s", **_SKETCH,
+@op("_contrib_count_sketch", inputs="data h s", labels="outputs", **_SKETCH,
     grad=lambda F, p, dy, h, s: (F._backward_count_sketch(dy, h, s, out_dim=p.out_dim), None, None),
     samples=[Sample((2, 3), [[0, 3, 4]], [[1, -1, 1]], params={"out_dim": 5}, grad=(True, False, False), mxnet=_GPU),
              Sample((3, 6), Ints((6,), 0, 4), [1, -1, -1, 1, 1, -1], params={"out_dim": 4, "processing_batch_size": 2}, grad=(True, False, False),

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import known, merge_dtype
 from .._core.op import op
-from .._core.params import Bool, Enum, Float, Int, Shape
+from ..parameters import Bool, Enum, Float, Int, Shape
 from ..stypes import add_rows
 from ..testing.sample import Ints, Sample
 from .dtypes import Among
@@ -353,7 +353,7 @@ def _strides(shape: tuple[int, ...]) -> list[int]:
     return [size_of(shape[i + 1:]) for i in range(len(shape))]
 
 
-@op("_ravel_multi_index", "ravel_multi_index", inputs="data", shape=Shape(None), grad=None,
+@op("_ravel_multi_index", "ravel_multi_index", inputs="data", labels="inputs", shape=Shape(None), grad=None,
     samples=[Sample(np.array([[1, 0], [2, 1]]), params={"shape": (2, 3)}, grad=False)]
     + [Sample(Ints(s, 0, 3), params={"shape": q}, grad=False, dtypes="int32 int64 float32 float64") for s, q in (
         ((2, 5), "(4, 3)"), ((3, 4), (5, 3, 3)), ((2, 3), (-1, 3)), ((1, 4), 3), ((2, 1), (3, 3)), ((2, 0), (3, 4)))]
@@ -386,7 +386,7 @@ def _(p, ins, outs):
     return [(len(p.shape), *data[1:])], [data[1:] or (1,)]
 
 
-@op("_unravel_index", "unravel_index", inputs="data", shape=Shape(None), grad=None, samples=[
+@op("_unravel_index", "unravel_index", inputs="data", labels="inputs", shape=Shape(None), grad=None, samples=[
     Sample(np.array([5, 1, 4]), params={"shape": (2, 3)}, grad=False),
     Sample(np.array([[5, 1], [7, 2]]), params={"shape": (3, 2, 2)}, grad=False, mxnet="wrong for more than one dimension")]
     + [Sample(Ints((4,), 0, 12), params={"shape": q}, grad=False, dtypes="int32 int64 float32 float64") for q in ("(4, 3)", (3, 2, 2), (-1, 3), 12, (20, 1))]
@@ -446,7 +446,7 @@ def _(p, ins):
 index_copy.dtype(_two_alike(0, 2))
 
 
-@op("_contrib_index_array", inputs="data~", axes=Shape(None), grad=None,
+@op("_contrib_index_array", inputs="data~", labels="inputs outputs", axes=Shape(None), grad=None,
     samples=[Sample((2, 3), grad=False), Sample((2, 3, 2), params={"axes": (2, 0)}, grad=False), Sample((4,), grad=False), Sample((2, 3, 2), params={"axes": "(-1,)"}, grad=False, dtypes=_HALVES),
              Sample((2, 3), params={"axes": (0, 0)}, grad=False), Sample((2, 1, 3), params={"axes": 1}, grad=False), Sample(Ints((3, 2), 0, 5), params={"axes": "None"}, dtypes=_WHOLE),
              Sample((0, 3), grad=False)])

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from .._core.op import Op, op
-from .._core.params import Bool, Float, Floats, Int, Shape
-from .._core.rng import Rng
+from ..parameters import Bool, Float, Floats, Int, Shape
+from ..philox import Rng
 from ..testing.sample import Ints, Sample, Values
 from . import colours, opencv, resampling
 from .dense import wide
@@ -51,7 +51,7 @@ def _image_or_images(p: Any, ins: Any) -> Any:
 
 # -- tensors --------------------------------------------------------------------------------------------------------
 
-@op("_image_to_tensor", inputs="data", grad=lambda F, dy, like_data: F._backward_image_to_tensor(dy, like_data), samples=[
+@op("_image_to_tensor", inputs="data", labels="inputs", grad=lambda F, dy, like_data: F._backward_image_to_tensor(dy, like_data), samples=[
     Sample(Values((4, 5, 3), 0, 255), grad=False), Sample(Ints((3, 2, 1), 0, 256, "uint8")), Sample(Values((2, 3, 4, 5), 0, 255), dtypes="float32", grad=False),
     Sample(Ints((2, 2, 3), -5, 300, "int32")), Sample((0, 2, 3), grad=False)])
 def to_tensor(k, p, data):
@@ -119,7 +119,7 @@ def _moments(mean: tuple[float, ...], std: tuple[float, ...], channels: int, dty
     return np.asarray(m, dtype).reshape(-1, 1, 1), np.asarray(s, dtype).reshape(-1, 1, 1)
 
 
-@op("_image_normalize", inputs="data", mean=Floats((0.0,) * 4), std=Floats((1.0,) * 4),
+@op("_image_normalize", inputs="data", labels="inputs", mean=Floats((0.0,) * 4), std=Floats((1.0,) * 4),
     grad=lambda F, p, dy: F._image_normalize(dy, mean=(0.0,), std=p.std), samples=[
         Sample((3, 2, 4), params={"mean": (0.0, 1.0, 2.0), "std": (3.0, 2.0, 1.0)}), Sample((2, 1, 3, 2), params={"mean": (0.5,), "std": (0.25,)}),
         Sample((2, 3, 3, 2), params={"mean": (0.5,), "std": (0.25, 0.5, 2.0)}), Sample((3, 2, 4), mxnet="MXNet refuses its own defaults"),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Any_
+from ..parameters import Any_
 from ..testing.sample import Ints, Sample
 from .rules import first_dtype, gradient_of, size_of
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, Float, Int
+from ..parameters import Bool, Float, Int
 from ..testing.sample import Sample
 from .rules import axis_of, partly, size_of
 from .silent import silent
@@ -61,7 +61,7 @@ def _gemm_grads(F: Any, p: Any, dy: Any, A: Any, B: Any) -> tuple[Any, Any]:
 _GEMM2 = {"transpose_a": Bool(False), "transpose_b": Bool(False), "alpha": Float(1.0), "axis": Int(-2)}
 
 
-@op("_linalg_gemm2", "linalg_gemm2", inputs="A B", **_GEMM2, grad=lambda F, p, dy, A, B: _gemm_grads(F, p, dy, A, B),
+@op("_linalg_gemm2", "linalg_gemm2", inputs="A B", recompute=False, **_GEMM2, grad=lambda F, p, dy, A, B: _gemm_grads(F, p, dy, A, B),
     samples=[Sample((2, 3), (3, 4)), Sample((1, 1), (1, 1)), Sample((2, 1, 3), (2, 3, 2)), Sample((2, 2, 1, 2), (2, 2, 2, 3)), Sample((0, 2, 3), (0, 3, 2))]
     + [Sample(a, b, params=params) for a, b, params in (
         ((2, 2, 3), (2, 4, 3), {"transpose_b": True, "alpha": 0.5}), ((3, 2), (4, 3), {"transpose_a": True, "transpose_b": True}),
@@ -101,7 +101,7 @@ gemm2.shape(_product_shape)
 gemm2.cost(lambda p, ins, outs: size_of(outs[0]) * (ins[0][p.axis] if p.transpose_a else ins[0][-1]) / 10)
 
 
-@op("_linalg_gemm", "linalg_gemm", inputs="A B C", **{n: _GEMM2[n] for n in ("transpose_a", "transpose_b", "alpha")}, beta=Float(1.0), axis=_GEMM2["axis"],
+@op("_linalg_gemm", "linalg_gemm", inputs="A B C", recompute=False, **{n: _GEMM2[n] for n in ("transpose_a", "transpose_b", "alpha")}, beta=Float(1.0), axis=_GEMM2["axis"],
     grad=lambda F, p, dy, A, B: (*_gemm_grads(F, p, dy, A, B), dy * p.beta),
     samples=[Sample((2, 3), (3, 4), (2, 4)), Sample((1, 1), (1, 1), (1, 1))] + [Sample(a, b, c, params=params) for a, b, c, params in (
         ((2, 3), (3, 4), (2, 4), {"alpha": 2.0, "beta": 0.5}), ((2, 3, 2), (2, 4, 3), (2, 2, 4), {"transpose_a": True, "transpose_b": True}),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Bool, Enum
+from ..parameters import Bool, Enum
 from ..stypes import CSR, add_rows, merge_rows
 from ..testing.sample import Sample
 from .dense import wide
@@ -62,7 +62,7 @@ def _right_matrix(p: Any, b: Any) -> Any:
     return b.reshape(size_of(columns), n).T if p.transpose_b and b.ndim > 1 else b.reshape(n, size_of(columns))
 
 
-@op("dot", "_sparse_dot", inputs="lhs rhs", **_FLAGS, grad=lambda F, p, dy, lhs, rhs, needs: _dot_grads(F, p, dy, lhs, rhs, needs),
+@op("dot", "_sparse_dot", inputs="lhs rhs", recompute=False, **_FLAGS, grad=lambda F, p, dy, lhs, rhs, needs: _dot_grads(F, p, dy, lhs, rhs, needs),
     samples=[Sample((2, 3), (3, 4)), Sample((2, 3), (3, 4), dtypes="float16 int32", grad=False, mxnet="float32 and float64 only")]
     + [Sample(a, b) for a, b in (((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3, 4), (4, 2, 3)), ((1, 1), (1, 1)), ((5, 1), (1, 3)), ((1, 5), (5,)), ((0, 2), (2, 3)))]
     + [Sample((2, 0), (0, 3), mxnet="aborts")]
@@ -230,7 +230,7 @@ def _batch_dot_grads(F: Any, p: Any, dy: Any, lhs: Any, rhs: Any, needs: Any) ->
     return da, db
 
 
-@op("batch_dot", inputs="lhs rhs", **_FLAGS, grad=lambda F, p, dy, lhs, rhs, needs: _batch_dot_grads(F, p, dy, lhs, rhs, needs),
+@op("batch_dot", inputs="lhs rhs", recompute=False, **_FLAGS, grad=lambda F, p, dy, lhs, rhs, needs: _batch_dot_grads(F, p, dy, lhs, rhs, needs),
     samples=[Sample((2, 3, 4), (2, 4, 5)), Sample((1, 1, 3), (1, 3, 1), dtypes="float16 float32 float64"), Sample((3, 2, 1), (3, 1, 4)),
              Sample((2, 2, 3, 4), (2, 2, 4, 1)), Sample((2, 0, 3), (2, 3, 2)), Sample((2, 2, 0), (2, 0, 3))]
     + [Sample(a, b, params=params) for a, b, params in (

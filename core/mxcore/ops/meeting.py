@@ -76,6 +76,9 @@ def meet(key: str, stage: str, count: int, where: tuple[str, int], part: Any) ->
     """
     with _lock:
         mine = _open.setdefault((key, stage), _Meeting())
+        while any(there == where for there, _ in mine.parts):  # another use of the layer, which this one must not take part in
+            _wait(mine, key, stage, count)
+            mine = _open.setdefault((key, stage), _Meeting())
         mine.parts.append((where, part))
         if len(mine.parts) >= count:
             del _open[key, stage]

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, Enum, Float, Int
+from ..parameters import Bool, Enum, Float, Int
 from ..testing.sample import Sample, Values
 from .batch_norm import standardized_gradients, with_statistics
 from .dense import given, wide
@@ -117,7 +117,7 @@ def _family(name: str, form: Any, length: Any, visible: Any, params: dict[str, A
     def rule(F, p, dy, data, gamma, out_mean, out_std, needs):
         return getattr(F, f"_backward_{name}")(dy, data, gamma, out_mean, out_std, wanted=tuple(needs), **given(p, params))
 
-    forward = op(name, inputs="data gamma beta", outputs="output mean std", visible=visible, grad=rule, doc=doc, samples=samples,
+    forward = op(name, inputs="data gamma beta", outputs="output mean std", visible=visible, labels="outputs", grad=rule, doc=doc, samples=samples,
                  **params)(_forward(form))
     forward.higher(lambda F, p, dy, data, gamma: standardized_gradients(F, dy, data, gamma, form(p, data.shape), p.eps))
     forward.shape(_forward_shape(form, length))
@@ -231,6 +231,7 @@ INSTANCE_NORM = _family(
     -----
     Behaviour matched: MXNet 1.9.1 ``InstanceNorm``. Source: Ulyanov et al., "Instance normalization", 2016.
     """)
+INSTANCE_NORM[0].attach(labels="gradients outputs")
 
 
 # -- to unit length, and across channels ---------------------------------------------------------------------------
@@ -247,7 +248,7 @@ def _unit_grad(F: Any, p: Any, dy: Any, data: Any) -> Any:
     return F.broadcast_mul(dy - F.broadcast_mul(y, F.sum(dy * y, **along)), inv)
 
 
-@op("L2Normalization", inputs="data", eps=Float(1e-10, ge=0), mode=Enum("channel instance spatial", "instance"), grad=_unit_grad,
+@op("L2Normalization", inputs="data", labels="inputs gradients outputs", mxnet_outputs=2, eps=Float(1e-10, ge=0), mode=Enum("channel instance spatial", "instance"), grad=_unit_grad,
     samples=[Sample((2, 3, 4), params={"mode": m}) for m in _MODES] + [Sample((2, 3))] + [
         Sample(s, params={"mode": m, "eps": e}) for s, m, e in (
             ((2, 5), "channel", 0.1), ((3, 1), "instance", 1.0), ((1, 2, 3, 2), "spatial", "0.5"), ((2, 1, 2, 2), "instance", 1e-3),
@@ -300,7 +301,7 @@ def _near(xp: Any, x: Any, n: int) -> Any:
 _LRN = dict(alpha=Float(1e-4), beta=Float(0.75), knorm=Float(2.0), nsize=Int(ge=1))
 
 
-@op("LRN", inputs="data", **_LRN, grad=lambda F, p, dy, data: F._backward_LRN(dy, data, **given(p, _LRN)),
+@op("LRN", inputs="data", labels="inputs outputs", mxnet_outputs=2, recompute=False, **_LRN, grad=lambda F, p, dy, data: F._backward_LRN(dy, data, **given(p, _LRN)),
     samples=[Sample((2, 5, 3, 2), params={"nsize": 3, "alpha": 0.5}), Sample((1, 3, 2, 2), params={"nsize": 5, "beta": 0.5, "knorm": 1.0}),
              Sample((2, 4, 1, 3), params={"nsize": "1", "alpha": "0.1"}),
              Sample((1, 2, 2, 3), params={"nsize": 7, "alpha": 1.0, "beta": 1.0}),

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from .._core.op import Op, op
-from .._core.params import Bool, Float, Int
+from ..parameters import Bool, Float, Int
 from ..stypes import CSR, RowSparse
 from ..testing.sample import Sample, Values
 from .storage import dense_of, to_csr

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.op import Op, op
-from .._core.params import Bool, Float, Floats, Int, Shape
+from ..parameters import Bool, Float, Floats, Int, Shape
 from ..testing.sample import Ints, Sample, Values
 from .optimizer import _EXACT, _adam_moments, _alike, _clipped, _doc, _f, _grad, _inputs, _master_dtypes, _real, _sgd, _sgd_mom, _uses
 

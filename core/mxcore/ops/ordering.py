@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Bool, Enum, Int
+from ..parameters import Bool, Enum, Int
 from ..testing.sample import Distinct, Ints, Sample
 from .dtypes import Among
 from .rules import axis_of, first_dtype, fits, size_of
@@ -83,7 +83,7 @@ _TIES = [[1.0, 0.0, 1.0, 0.0, 1.0], [2.0, 2.0, 2.0, 2.0, 2.0]]
 _FAR = [[1.0, float("inf"), -float("inf"), 0.0, 2.0]]
 
 
-@op("topk", inputs="data", axis=Int(-1, optional=True), k=Int(1), ret_typ=Enum("both indices mask value", "indices"),
+@op("topk", inputs="data", labels="numbers", axis=Int(-1, optional=True), k=Int(1), ret_typ=Enum("both indices mask value", "indices"),
     is_ascend=Bool(False), dtype=_PLACES, outputs="output0 output1[ret_typ in ('both', 'value')]",
     visible=lambda p: 2 if p.ret_typ == "both" else 1,
     grad=lambda F, p, d_output0, like_data, out_output1: None if out_output1 is None else

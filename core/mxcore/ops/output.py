@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.infer import known, merge_shape, show
 from .._core.op import op
-from .._core.params import Bool, Enum, Float
+from ..parameters import Bool, Enum, Float
 from ..testing.sample import Ints, Sample, Values
 from . import special
 from .activation import soft
@@ -73,7 +73,7 @@ def _softmax_samples() -> list[Sample]:
         Sample((4, 3), [0, 2, 1, 1], dtypes="float16", **alike), Sample((0, 3), (0,), **alike)]
 
 
-@op("SoftmaxOutput", "Softmax", inputs="data label", **_SOFTMAX,
+@op("SoftmaxOutput", "Softmax", inputs="data label", labels="outputs", recompute=False, **_SOFTMAX,
     grad=lambda F, p, dy, y, label: (F._backward_SoftmaxOutput(y, label, *([dy] if p.out_grad else []), **given(p, _SOFTMAX)), None),
     samples=[Sample((4, 3), [0, 2, 1, 1], grad=_FAKE), Sample((2, 3, 4), Ints((2, 4), 0, 3), params={"multi_output": True}, grad=_FAKE),
              Sample((2, 3, 4), Ints((2, 3), 0, 4), params={"preserve_shape": True}, grad=_FAKE),
@@ -282,7 +282,7 @@ REGRESSION = [_regression(name, *row) for name, row in _REGRESSION.items()]
 _SVM = dict(margin=Float(1.0), regularization_coefficient=Float(1.0), use_linear=Bool(False))
 
 
-@op("SVMOutput", inputs="data label", **_SVM, samples=[Sample((4, 3), [0, 2, 1, 1], params=q, grad=_FAKE) for q in (
+@op("SVMOutput", inputs="data label", labels="gradients outputs", **_SVM, samples=[Sample((4, 3), [0, 2, 1, 1], params=q, grad=_FAKE) for q in (
     {}, {"use_linear": True}, {"margin": 0.5}, {"margin": "0.25", "use_linear": "1"}, {"regularization_coefficient": 0.1},
     {"regularization_coefficient": "2", "use_linear": True, "margin": 2.0})] + [
         Sample((3, 1), [0, 0, 0], grad=_FAKE), Sample((2, 3), [5, -1], grad=_FAKE), Sample((0, 3), Ints((0,), 0, 3), grad=_FAKE),
@@ -353,7 +353,7 @@ backward_svm_output.shape(lambda p, ins: [ins[0]])
 _SPARSE = dict(sparseness_target=Float(0.1, ge=0, le=1), penalty=Float(0.001), momentum=Float(0.9, ge=0, le=1))
 
 
-@op("IdentityAttachKLSparseReg", inputs="data moving_avg", aux="moving_avg", **_SPARSE, samples=[
+@op("IdentityAttachKLSparseReg", inputs="data moving_avg", labels="inputs gradients outputs", aux="moving_avg", **_SPARSE, samples=[
     Sample(Values((4, 3), 0.1, 0.9), [0.1, 0.2, 0.3], train=True, grad=_FAKE),
     Sample(Values((5, 2), 0.1, 0.9), [0.5, 0.1], params={"sparseness_target": 0.3, "penalty": 0.1, "momentum": 0.5}, train=True, grad=_FAKE),
     Sample(Values((3, 4), 0.1, 0.9), [0.0] * 4, grad=_FAKE),
@@ -442,7 +442,7 @@ def _(p, ins):
 _LOSS = dict(grad_scale=Float(1.0), valid_thresh=Float(0.0), normalization=Enum("batch null valid", "null"))
 
 
-@op("MakeLoss", inputs="data", **_LOSS, samples=[Sample((4, 3), params={"normalization": t, "grad_scale": 2.0}, grad=_FAKE)
+@op("MakeLoss", inputs="data", labels="inputs gradients outputs", **_LOSS, samples=[Sample((4, 3), params={"normalization": t, "grad_scale": 2.0}, grad=_FAKE)
                                                  for t in ("null", "batch", "valid")] + [
     Sample(s, params=q, grad=_FAKE) for s, q in (
         ((5,), {}), ((2, 3, 2), {"normalization": "valid", "valid_thresh": 0.5}), ((2, 3), {"normalization": "valid", "valid_thresh": "9"}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.op import op
-from .._core.params import Shape
+from ..parameters import Shape
 from ..testing.sample import Sample
 from .conv import Geometry, geometry, padded, windows
 from .rules import size_of, undoing
@@ -31,7 +31,7 @@ def _column_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 _P = {"kernel": (2, 3), "stride": (2, 1), "pad": (1, 1)}
 
 
-@op("im2col", inputs="data", **_WINDOW, grad=lambda F, p, dy, like_data: F._col2im_like(dy, like_data, **_given(p)),
+@op("im2col", inputs="data", labels="inputs outputs", **_WINDOW, grad=lambda F, p, dy, like_data: F._col2im_like(dy, like_data, **_given(p)),
     samples=[Sample((2, 3, 4, 5), params=_P, dtypes="float16 float32 float64"), Sample((2, 2, 4, 3), params={"kernel": (2, 2)}, dtypes="int32 uint8")]
     + [Sample(s, params=params) for s, params in (
         ((1, 1, 5, 5), {"kernel": (2, 2), "dilate": (2, 2)}), ((1, 2, 3, 3), {"kernel": (1, 1)}), ((1, 2, 3, 4), {"kernel": (3, 4)}),
@@ -104,7 +104,7 @@ def _image_shape(p: Any, cols: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-@op("col2im", inputs="data", output_size=Shape(), **_WINDOW, grad=lambda F, p, dy: F.im2col(dy, **_given(p)),
+@op("col2im", inputs="data", labels="inputs outputs", output_size=Shape(), **_WINDOW, grad=lambda F, p, dy: F.im2col(dy, **_given(p)),
     samples=[Sample((1, 4, 9), params={"output_size": (4, 4), "kernel": (2, 2)}, dtypes="float16 float32 float64")]
     + [Sample(s, params=params) for s, params in (
         ((2, 6, 15), {"output_size": (4, 5), **_P}), ((1, 8, 9), {"output_size": (5, 5), "kernel": (2, 2), "dilate": (2, 2)}),

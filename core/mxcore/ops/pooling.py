@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Bool, Enum, Int, Shape
+from ..parameters import Bool, Enum, Int, Shape
 from ..testing.sample import Distinct, Sample
 from .conv import Geometry, geometry, padded, windows
 from .dense import given, wide
@@ -157,7 +157,7 @@ def _samples() -> list[Sample]:
     ]
 
 
-@op("Pooling", inputs="data", **_PARAMS, grad=lambda F, p, dy, data, y: F._backward_Pooling(dy, data, y, **given(p, _PARAMS)),
+@op("Pooling", inputs="data", labels="inputs outputs", mxnet_outputs=lambda p: 1 + (p.pool_type == "max" and bool(p.kernel) and not str(p.layout).endswith("C")), **_PARAMS, grad=lambda F, p, dy, data, y: F._backward_Pooling(dy, data, y, **given(p, _PARAMS)),
     samples=_samples())
 @silent
 def pooling(k, p, data):

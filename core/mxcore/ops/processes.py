@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._core.op import op
-from .._core.params import Float
+from ..parameters import Float
 from ..testing.sample import Ints, Sample, Values
 from .dense import wide
 from .rules import fits, within_limits
@@ -69,7 +69,7 @@ def _grad(F: Any, p: Any, d_output: Any, d_out_state: Any, lda: Any, alpha: Any,
     return a, b, c, d, e, None, None, f
 
 
-@op("_contrib_hawkesll", inputs=_INPUTS, outputs="output out_state", grad=_grad, samples=[
+@op("_contrib_hawkesll", inputs=_INPUTS, labels="outputs", outputs="output out_state", grad=_grad, samples=[
     _samples(3, 5, 2, [5, 2, 0]), _samples(1, 4, 3, [4]), _samples(4, 1, 1, [1, 1, 0, 1]), _samples(2, 7, 3, [7, 4])])
 @silent
 def hawkesll(k, p, lda, alpha, beta, state, lags, marks, valid_length, max_time):
@@ -220,7 +220,7 @@ def _cut(x: Any, dtype: Any) -> Any:
     return x.astype(np.int64).astype(dtype) if dtype.kind in "iu" else x
 
 
-@op("_contrib_quadratic", inputs="data", params=_ABC, alias="data->output", expr="a * data * data + b * data + c",
+@op("_contrib_quadratic", inputs="data", labels="inputs", params=_ABC, alias="data->output", expr="a * data * data + b * data + c",
     grad=lambda F, p, dy, data: F._contrib_backward_quadratic(dy, data, a=p.a, b=p.b, c=p.c),
     samples=[Sample((2, 3), params={"a": 3.0, "b": -5.0, "c": 1.5}), Sample((2, 3)), Sample((2, 3), params={"b": 0.5}, dtypes="float16 float32 float64"), Sample(
         np.array([-2, 0, 3, 200], np.int32), params={"a": 3.0, "b": 5.0, "c": 1.5}, grad=False), Sample(

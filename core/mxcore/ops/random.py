@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from .._core.op import Op, op
-from .._core.params import Bool, DType, Float, Int, Shape, Str
+from ..parameters import Bool, DType, Float, Int, Shape, Str
 from ..testing.sample import Ints, Sample, Values
 from . import distributions, rules, special
 from .dtypes import Among
@@ -374,7 +374,7 @@ def _frequencies(inputs, outputs):
 _CHANCES = [[0.1, 0.2, 0.7], [0.5, 0.0, 0.5]]
 
 
-@op("_sample_multinomial", "sample_multinomial", inputs="data", outputs="output prob[get_prob]", random=True,
+@op("_sample_multinomial", "sample_multinomial", inputs="data", labels="numbers", outputs="output prob[get_prob]", random=True,
     shape=Shape(()), get_prob=Bool(False), dtype=Among("int32", names="uint8 int32 int64 float16 float32 float64"),
     grad=lambda F, p, dys, data, y: F._backward_sample_multinomial(dys[1], data, y) if p.get_prob else None,
     samples=[Sample([[0.1, 0.2, 0.7], [0.25, 0.5, 0.25]], params={"shape": (20, 30), "get_prob": True}, grad=False, check=_frequencies),
@@ -504,7 +504,7 @@ def _distinct(inputs, outputs):
         assert len(set(row)) == len(row) <= n and row.min(initial=0) >= 0 and row.max(initial=0) < 50
 
 
-@op("_sample_unique_zipfian", inputs="", outputs="samples num_tries", random=True, grad=None, range_max=Int(ge=1), shape=Shape(None),
+@op("_sample_unique_zipfian", inputs="", labels="numbers", outputs="samples num_tries", random=True, grad=None, range_max=Int(ge=1), shape=Shape(None),
     samples=[Sample(params={"range_max": 50, "shape": (3, 8)}, grad=False, check=_distinct),
              Sample(params={"range_max": "8", "shape": "(2, 8)"}, grad=False, check=_distinct),
              Sample(params={"range_max": 50, "shape": (1, 1)}, grad=False, check=_distinct)])

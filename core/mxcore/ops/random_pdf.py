@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from .._core.op import Op, op
-from .._core.params import Bool
+from ..parameters import Bool
 from ..testing.sample import Ints, Sample, Values
 from . import special
 from .silent import silent

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.infer import known, merge_shape
 from .._core.op import Op, op
-from .._core.params import Bool, DType, Int, Shape
+from ..parameters import Bool, DType, Int, Shape
 from ..testing.sample import Distinct, Ints, Sample, Values
 from .rules import axes_of, axis_of, reduced, size_of
 from .silent import silent
@@ -114,6 +114,15 @@ _NANS = [Sample([[_NAN, 1.0, 2.0], [3.0, _NAN, -_INF], [-1.0, 0.0, _NAN]], param
 _HOLES = [Sample([[1.0, float("nan"), 2.0], [float("nan"), 0.5, -1.5]], params=q, grad=False) for q in ({}, {"axis": 1})]
 
 
+def _reduced_axes(p: Any, data: Any, out: Any) -> tuple[int, ...]:
+    """The axes that a chain which ends in a reduction reduces."""
+    return axes_of(p.axis, len(data), p.exclude)
+
+
+#: What a chain takes from them.
+_ENDS = {name: dict(expr="data", reduces=(name, _reduced_axes)) for name in ("sum", "mean", "max", "min")}
+
+
 #: name, further names -> (function over xp, data, axes; gradient; samples; first line of the documentation)
 _TABLE: dict[str, tuple[Any, Any, list[Sample], str]] = {
     "sum sum_axis _sparse_sum": (
@@ -141,6 +150,10 @@ _TABLE: dict[str, tuple[Any, Any, list[Sample], str]] = {
 }
 
 
+#: Those that give an array back whose axes have the length 1.
+_PLAIN = ("sum", "mean", "prod", "max", "min")
+
+
 def _reduction(names: str, fn: Any, grad: Any, samples: list[Sample], doc: str) -> Op:
     @silent
     def body(k: Any, p: Any, data: Any) -> Any:
@@ -150,7 +163,7 @@ def _reduction(names: str, fn: Any, grad: Any, samples: list[Sample], doc: str) 
 
     name, *aliases = names.split()
     new = Op(name, body, inputs="data", params={**_AXES, "exclude": Bool(False)}, aliases=aliases, grad=grad, samples=samples,
-             doc=_DOC.format(doc))
+             doc=_DOC.format(doc), **_ENDS.get(name, {}), **({"identity": "elements"} if name in _PLAIN else {}))
     new.shape(_extreme_shape if name in ("max", "min") else _some_axes)
     return new
 
@@ -158,7 +171,9 @@ def _reduction(names: str, fn: Any, grad: Any, samples: list[Sample], doc: str) 
 OPS = [_reduction(names, *row) for names, row in _TABLE.items()]
 
 
-@op("_spread", inputs="data like~", axis=Shape(None), exclude=Bool(False), mean=Bool(False), samples=[
+@op("_spread", inputs="data like~", axis=Shape(None), exclude=Bool(False), mean=Bool(False), identity="elements",
+    expr=lambda p: "data / repeats" if p.mean else "data", numbers={"repeats": lambda p, ins, out: size_of(out[a] for a in axes_of(p.axis, len(out), p.exclude))},
+    aligned=lambda p, ins, out: [reduced(out, axes_of(p.axis, len(out), p.exclude), True), None], samples=[
     Sample((2, 4), (2, 3, 4), params={"axis": 1}, mxnet="internal"),
     Sample((2, 1, 4), (2, 3, 4), params={"axis": 1, "mean": True}, mxnet="internal")],
     grad=lambda F, p, dy, like_data: (
@@ -324,7 +339,7 @@ def _(p, ins):
 norm_grad.dtype(lambda p, ins, outs: (ins, [ins[1]]))
 
 
-@op("_square_sum", inputs="data", **_AXES, exclude=Bool(False), grad=lambda F, p, dy, data: _back(F, p, dy, data) * 2 * data,
+@op("_square_sum", inputs="data", **_AXES, exclude=Bool(False), expr="data * data", reduces=("sum", _reduced_axes), grad=lambda F, p, dy, data: _back(F, p, dy, data) * 2 * data,
     samples=[Sample((2, 3), params={"axis": 1}, mxnet="row_sparse input only")])
 def square_sum(k, p, data):
     """Sum of squares over axes.
@@ -346,7 +361,7 @@ def square_sum(k, p, data):
 square_sum.shape(_axes_shape)
 
 
-@op("moments", inputs="data", outputs="mean var", axes=Shape(None), keepdims=Bool(False), grad=lambda F, p, d_mean, d_var, data, out_mean: (
+@op("moments", inputs="data", labels="inputs numbers", outputs="mean var", axes=Shape(None), keepdims=Bool(False), grad=lambda F, p, d_mean, d_var, data, out_mean: (
         F._spread(d_mean, data, axis=p.axes, mean=True)
         + 2 * F._spread(d_var, data, axis=p.axes, mean=True) * (data - F._spread(out_mean, data, axis=p.axes))),
     samples=[Sample((2, 3, 4), params={"axes": (0, 2)}), Sample((2, 3, 4), params={"axes": (1,), "keepdims": True}),

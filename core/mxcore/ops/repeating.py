@@ -5,7 +5,7 @@ from typing import Any
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Enum, Float, Int, Shape
+from ..parameters import Enum, Float, Int, Shape
 from ..testing.sample import Sample
 from .rules import axes_of, axis_of, partly, size_of, times, undoing
 from .silent import silent
@@ -17,7 +17,7 @@ _ANY = "int8 uint8 int32 int64 float16 float32 float64"
 _TIMES = {"repeats": Int(ge=0), "axis": Int(None)}
 
 
-@op("repeat", inputs="data", **_TIMES, grad=lambda F, p, dy, like_data: F._repeat_sum(dy, like_data, repeats=p.repeats, axis=p.axis),
+@op("repeat", inputs="data", labels="inputs", **_TIMES, grad=lambda F, p, dy, like_data: F._repeat_sum(dy, like_data, repeats=p.repeats, axis=p.axis),
     samples=[Sample((2, 3), params={"repeats": 2}, dtypes=_ANY)] + [Sample(s, params={"repeats": n, "axis": a}) for s, n, a in (
         ((2, 3), 3, 0), ((2, 3), 2, -1), ((2, 1, 3), 2, 1), ((2, 3, 2), 3, -3), ((5,), 2, None), ((5,), 1, 0), ((2, 3), "2", "None"), ((0, 3), 2, 1),
         ((0, 3), 2, None))] + [Sample((2, 3), params={"repeats": 0, "axis": 1}, mxnet="its result has the shape (0,)")])
@@ -73,7 +73,7 @@ def _tiled(reps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, ..
     return (1,) * (n - len(reps)) + reps, (1,) * (n - len(shape)) + shape
 
 
-@op("tile", inputs="data", reps=Shape(), grad=lambda F, p, dy, like_data: F._tile_sum(dy, like_data, reps=p.reps),
+@op("tile", inputs="data", labels="inputs", reps=Shape(), grad=lambda F, p, dy, like_data: F._tile_sum(dy, like_data, reps=p.reps),
     samples=[Sample((2, 3), params={"reps": (2,)}, dtypes=_ANY)] + [Sample(s, params={"reps": r}) for s, r in (
         ((2, 3), (2, 1, 2)), ((2, 3), ()), ((2, 3), (3, 2)), ((2, 1, 3), (2,)), ((5,), (2, 2, 3)), ((1,), (3,)), ((2, 3), "(1, 2)"), ((2, 3), 2),
         ((0, 3), (2, 2)), ((2, 3), (0, 1)))])
@@ -143,7 +143,7 @@ _EDGES = (0, 0, 0, 0, 2, 1, 1, 3)
 _FOLDS = (0, 0, 0, 0, 1, 1, 2, 1)
 
 
-@op("Pad", "pad", inputs="data", **_PAD, grad=lambda F, p, dy, like_data: F._backward_Pad(dy, like_data, mode=p.mode, pad_width=p.pad_width),
+@op("Pad", "pad", inputs="data", labels="inputs outputs", **_PAD, grad=lambda F, p, dy, like_data: F._backward_Pad(dy, like_data, mode=p.mode, pad_width=p.pad_width),
     samples=[Sample((1, 2, 2, 3), params={"mode": "constant", "pad_width": _EDGES, "constant_value": 1.5}),
              Sample((1, 2, 2, 3), params={"mode": "edge", "pad_width": _EDGES}), Sample((1, 2, 2, 3), params={"mode": "reflect", "pad_width": _FOLDS}),
              *[Sample((1, 1, 2, 2, 2), params={"mode": m, "pad_width": (0, 0, 0, 0, 1, 0, 0, 1, 1, 1), "constant_value": v})
@@ -235,7 +235,7 @@ def _stretched(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(out)
 
 
-@op("broadcast_axis", "broadcast_axes", inputs="data", axis=Shape(()), size=Shape(()), grad=lambda F, dy, like_data: F._sum_like(dy, like_data),
+@op("broadcast_axis", "broadcast_axes", inputs="data", axis=Shape(()), size=Shape(()), expr="data", identity=True, grad=lambda F, dy, like_data: F._sum_like(dy, like_data),
     samples=[Sample((1, 2, 1), params={"axis": (0, 2), "size": (3, 2)}, dtypes=_ANY)] + [Sample(s, params={"axis": a, "size": n}) for s, a, n in (
         ((2, 1), 1, 4), ((2, 1), -1, 3), ((1, 2, 1), (2, 0), (3, 2)), ((1,), 0, 5), ((1, 1), (0, 1), "(2, 3)"), ((2, 1, 3), 1, 1),
         ((2, 1, 0), 1, 2), ((2, 1), 1, 0))] + [Sample((2, 3))])
@@ -255,7 +255,12 @@ def broadcast_axis(k, p, data):
 broadcast_axis.shape(lambda p, ins: [_stretched(p, ins[0])])
 
 
+#: Terms of a sum that one expression holds; more operands than this make no chain.
+_TERMS = 24
+
+
 @op("add_n", "ElementWiseSum", "_sparse_add_n", "_sparse_ElementWiseSum", inputs="args*", params={"num_args": Int(ge=1, le=1 << 16)},
+    expr=lambda p: " + ".join(f"arg{i}" for i in range(p.num_args)) if p.num_args <= _TERMS else None,
     grad=lambda F, p, dy: [[dy] * p.num_args],
     samples=[Sample(*[s] * n, params={"num_args": n}, dtypes=t) for s, n, t in (
         ((2, 3), 3, _ANY), ((2, 3), 1, "float32 float64"), ((5,), 2, "float32 float64"), ((2, 1, 3), 9, "float32 float64"), ((0, 3), 2, "float32 float64"))]
@@ -297,7 +302,7 @@ def _flat_join(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list
     return [common[:axis] + (i,) + common[axis + 1:] for i in sizes], [common[:axis] + (full,) + common[axis + 1:]]
 
 
-@op("_rnn_param_concat", inputs="data*", num_args=Int(ge=1, le=1 << 16), dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
+@op("_rnn_param_concat", inputs="data*", labels="outputs", num_args=Int(ge=1, le=1 << 16), dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
     samples=[Sample((2,), (3,), params={"dim": 0, "num_args": 2}), Sample((2,), params={"dim": 0, "num_args": 1}),
              Sample((2, 1), (2, 3), (2, 2), params={"num_args": 3}), Sample((2, 3, 1), (1, 3, 1), params={"num_args": "2", "dim": "0"})])
 def rnn_param_concat(k, p, *data):

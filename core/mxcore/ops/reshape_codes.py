@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from operator import index
 
 __all__ = ["resolve_shape"]
@@ -38,67 +39,69 @@ def resolve_shape(source: Sequence[int], target: Sequence[int], reverse: bool = 
     if reverse:
         src.reverse()
         codes.reverse()
-    out: list[int] = []
-    i, infer = 0, -1
+    out = _lengths(src, codes, tuple(target))
+    infer = out.index(None) if None in out else -1
+    if reverse:
+        out.reverse()
+        infer = len(out) - 1 - infer if infer >= 0 else -1
+    found = [-1 if d is None else d for d in out]
+    if -1 in src:
+        return tuple(found)
+    total, rest = prod(source), prod(d for k, d in enumerate(found) if k != infer)
+    if infer >= 0:
+        if rest == 0 or total % rest:
+            raise ValueError(f"an array of shape {tuple(source)} cannot be reshaped to {tuple(target)}")
+        found[infer] = total // rest
+    elif rest != total:
+        raise ValueError(f"an array of shape {tuple(source)} cannot be reshaped to {tuple(target)} (size {total} to {rest})")
+    return tuple(found)
+
+
+def _lengths(src: list[int], codes: list[int], target: tuple[int, ...]) -> list[int | None]:
+    """The lengths that codes give, None for the one that the others decide."""
+    out: list[int | None] = []
+    i = 0
     at = iter(range(len(codes)))
     for j in at:
         d = codes[j]
         if d > 0:
             out.append(d)
-            i += 1
         elif d == 0:
             out.append(_take(src, i, codes))
-            i += 1
         elif d == -1:
-            if infer >= 0:
-                raise ValueError(f"shape {tuple(target)} has more than one -1")
-            infer = len(out)
-            out.append(-1)
-            i += 1
+            if None in out:
+                raise ValueError(f"shape {target} has more than one -1")
+            out.append(None)
         elif d == -2:
             out += src[i:]
             i = len(src)
         elif d == -3:
             a, b = _take(src, i, codes), _take(src, i + 1, codes)
             out.append(-1 if -1 in (a, b) else a * b)
-            i += 2
+            i += 1
         elif d == -4:
             if j + 2 >= len(codes):
-                raise ValueError(f"code -4 in shape {tuple(target)} needs two lengths behind it")
-            whole, (a, b) = _take(src, i, codes), codes[j + 1:j + 3]
-            if a == -1 and b == -1:
-                raise ValueError("code -4 can infer one of its two lengths only")
-            if whole != -1:
-                if a == -1:
-                    a = whole // b
-                if b == -1:
-                    b = whole // a
-                if a * b != whole:
-                    raise ValueError(f"code -4 cannot split {whole} into {a} x {b}")
-            out += [a, b]
+                raise ValueError(f"code -4 in shape {target} needs two lengths behind it")
+            out += _split(_take(src, i, codes), *codes[j + 1:j + 3])
             next(at), next(at)
-            i += 1
         else:
             raise ValueError(f"{d} is no length or code; codes are 0, -1, -2, -3, -4")
-    if reverse:
-        out.reverse()
-        infer = len(out) - 1 - infer if infer >= 0 else -1
-    if -1 in src:
-        return tuple(out)
-    total = 1
-    for d in source:
-        total *= d
-    rest = 1
-    for k, d in enumerate(out):
-        if k != infer:
-            rest *= d
-    if infer >= 0:
-        if rest == 0 or total % rest:
-            raise ValueError(f"an array of shape {tuple(source)} cannot be reshaped to {tuple(target)}")
-        out[infer] = total // rest
-    elif rest != total:
-        raise ValueError(f"an array of shape {tuple(source)} cannot be reshaped to {tuple(target)} (size {total} to {rest})")
-    return tuple(out)
+        i += d != -2
+    return out
+
+
+def _split(whole: int, a: int, b: int) -> list[int]:
+    """The two lengths that one is split into."""
+    if a == -1 and b == -1:
+        raise ValueError("code -4 can infer one of its two lengths only")
+    if whole != -1:
+        if a == -1:
+            a = whole // b
+        if b == -1:
+            b = whole // a
+        if a * b != whole:
+            raise ValueError(f"code -4 cannot split {whole} into {a} x {b}")
+    return [a, b]
 
 
 def _take(src: list[int], i: int, codes: list[int]) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, Enum, Float, Int, Shape
+from ..parameters import Bool, Enum, Float, Int, Shape
 from ..testing.sample import Sample
 from .dense import given, wide
 from .floating import floating
@@ -211,7 +211,7 @@ def _resize_samples() -> list[Sample]:
             Sample((0, 2, 4, 4), params={"height": 2, "width": 2}), Sample((1, 2, 3, 4), params={"height": 5, "width": 3}, dtypes="float16", grad=False)]
 
 
-@op("_contrib_BilinearResize2D", inputs="data like~[mode=='like']", **_RESIZE, samples=_resize_samples())
+@op("_contrib_BilinearResize2D", inputs="data like~[mode=='like']", labels="inputs", **_RESIZE, samples=_resize_samples())
 def bilinear_resize(k, p, data, like=None):
     """Resize images by bilinear interpolation.
 

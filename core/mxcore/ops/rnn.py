@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, Enum, Float, Int
+from ..parameters import Bool, Enum, Float, Int
 from ..testing.sample import Sample
 from .dense import given, wide
 from .rnn_cells import CELLS, GATES, dropout, layout, limits
@@ -120,7 +120,7 @@ def _grad(F: Any, p: Any, dy: Any, d_state_output: Any, d_statecell_output: Any,
     return [*grads, None] if p.use_sequence_length else grads
 
 
-@op("RNN", inputs=_INPUTS, outputs="output state_output[state_outputs] statecell_output[state_outputs and mode=='lstm'] " + _RESERVE,
+@op("RNN", inputs=_INPUTS, labels="outputs", mxnet_outputs=lambda p: int(p._sig.visible), recompute=False, outputs="output state_output[state_outputs] statecell_output[state_outputs and mode=='lstm'] " + _RESERVE,
     visible=lambda p: 1 if not p.state_outputs else 3 if p.mode == "lstm" else 2, random=lambda p: p.p > 0 and p.num_layers > 1,
     **_PARAMS, grad=_grad, samples=_samples())
 def rnn(k, p, *arrays):

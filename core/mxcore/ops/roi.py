@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Float, Shape
+from ..parameters import Float, Shape
 from ..testing.sample import Distinct, Sample
 from .dense import wide
 from .floating import floating
@@ -46,7 +46,7 @@ def _bins(xp: Any, first: Any, last: Any, count: int, size: int) -> tuple[Any, A
 _ROIS = [[0, 0, 0, 3, 4], [1, 2, 1, 6, 5], [0, 4.5, 2.5, 4.5, 3.5], [1, 5, 5, 2, 2], [0, -3, -2, 2, 1], [1, 9, 9, 12, 12]]
 
 
-@op("ROIPooling", inputs="data rois", outputs="output maxidx", visible=1, **_PARAMS,
+@op("ROIPooling", inputs="data rois", labels="outputs", outputs="output maxidx", visible=1, **_PARAMS,
     grad=lambda F, p, dy, like_data, out_maxidx, rois: (F._backward_ROIPooling(dy, like_data, out_maxidx, rois), None), samples=[
         Sample(Distinct((2, 3, 6, 7)), _ROIS, params={"pooled_size": (2, 2), "spatial_scale": 1.0}, grad=(1, 0)),
         Sample(Distinct((2, 1, 8, 5)), _ROIS, params={"pooled_size": (4, 2), "spatial_scale": 0.5}, grad=(1, 0)),

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import known, merge_shape
 from .._core.op import op
-from .._core.params import Bool, DType, Enum, Int
+from ..parameters import Bool, DType, Enum, Int
 from ..stypes import add_rows, merge_rows
 from ..testing.sample import Ints, Sample
 from .rules import axis_of, first_dtype, fits, size_of
@@ -122,7 +122,7 @@ _EMBED = {"input_dim": Int(ge=1), "output_dim": Int(ge=1), "dtype": DType(np.dty
 _SIZES = {"input_dim": 5, "output_dim": 3}
 
 
-@op("Embedding", "_sparse_Embedding", inputs="data weight", **_EMBED, grad=lambda F, p, dy, data, like_weight: (None, F._backward_Embedding(
+@op("Embedding", "_sparse_Embedding", inputs="data weight", recompute=False, **_EMBED, grad=lambda F, p, dy, data, like_weight: (None, F._backward_Embedding(
     dy, data, like_weight, input_dim=p.input_dim, output_dim=p.output_dim, sparse_grad=p.sparse_grad)),
     samples=[Sample(Ints((2, 3), 0, 5), (5, 3), params=_SIZES, grad=(False, True)),
              Sample(Ints((4,), 0, 5), (5, 3), params={**_SIZES, "sparse_grad": True}, grad=(False, True)),
@@ -263,7 +263,8 @@ def _(p, ins, outs):
 backward_boolean_mask.dtype(first_dtype)
 
 
-@op("where", "_sparse_where", inputs="condition x y", grad=lambda F, dy, condition: (
+@op("where", "_sparse_where", inputs="condition x y", expr="x if condition != 0 else y",
+    aligned=lambda p, ins, out: [ins[0] + (1,) * (len(out) - len(ins[0])), None, None], labels="-condition", grad=lambda F, dy, condition: (
         None, F.where(condition, dy, F.zeros_like(dy)), F.where(condition, F.zeros_like(dy), dy)),
     samples=[Sample(np.array([[1, 0, 2], [0, 0, -1]]), (2, 3), (2, 3)),
              Sample(np.array([0.0, 1.0]), (2, 3), (2, 3), grad=(False, True, True)),

@@ -7,8 +7,8 @@ import numpy as np
 
 from .._core.infer import merge_dtype, merge_shape
 from .._core.op import op
-from .._core.params import Bool, Float, Int
 from ..families import wrapped
+from ..parameters import Bool, Float, Int
 from ..testing.sample import Ints, Sample
 from .rules import first_dtype, within_limits
 
@@ -85,7 +85,7 @@ def _again(F: Any, name: str, p: Any, dy: Any, lengths: Any) -> Any:
     return getattr(F, name)(*inputs, use_sequence_length=p.use_sequence_length, axis=p.axis), None
 
 
-@op("SequenceMask", inputs=_INPUTS, use_sequence_length=Bool(False), value=Float(0.0), axis=_PARAMS["axis"], samples=_samples(0, 1) + _samples(1, value=-1.5) + [Sample(
+@op("SequenceMask", inputs=_INPUTS, labels="inputs gradients outputs", use_sequence_length=Bool(False), value=Float(0.0), axis=_PARAMS["axis"], samples=_samples(0, 1) + _samples(1, value=-1.5) + [Sample(
         (3, 2), [1, 2], params={"use_sequence_length": "True", "axis": "0", "value": "7"}, dtypes="int32 int64", grad=False),
     Sample((3, 2), Ints((2,), 1, 3, "int32"), params={"use_sequence_length": True, "value": -300.7}, dtypes="int8 uint8 int32", grad=False)],
     grad=lambda F, p, dy, sequence_length: _again(F, "SequenceMask", p, dy, sequence_length))
@@ -124,7 +124,7 @@ def _last(xp: Any, p: Any, shape: tuple[int, ...], lengths: Any) -> Any:
     return (at, batch) if p.axis == 0 else (batch, at)
 
 
-@op("SequenceLast", inputs=_INPUTS, **_PARAMS, samples=_samples(
+@op("SequenceLast", inputs=_INPUTS, labels="inputs gradients outputs", **_PARAMS, samples=_samples(
     0, 1, zero=False, plain="forward only: without lengths MXNet's gradient may crash"),
     grad=lambda F, p, dy, like_data, sequence_length: (F._sequence_last_spread(
         dy, like_data, *((sequence_length,) if p.use_sequence_length else ()), use_sequence_length=p.use_sequence_length, axis=p.axis), None))
@@ -196,7 +196,7 @@ def _(p, ins):
 sequence_last_spread.dtype(first_dtype)
 
 
-@op("SequenceReverse", inputs=_INPUTS, **_PARAMS, samples=_samples(0) + _samples(1, mxnet="axis 0 only"),
+@op("SequenceReverse", inputs=_INPUTS, labels="inputs gradients outputs", **_PARAMS, samples=_samples(0) + _samples(1, mxnet="axis 0 only"),
     grad=lambda F, p, dy, sequence_length: _again(F, "SequenceReverse", p, dy, sequence_length))
 def sequence_reverse(k, p, data, sequence_length=None):
     """Each sequence backwards; what lies beyond its end stays.

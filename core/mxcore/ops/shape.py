@@ -5,7 +5,7 @@ from typing import Any
 
 from .._core.infer import known, merge_shape
 from .._core.op import op
-from .._core.params import Bool, Int, Shape
+from ..parameters import Bool, Int, Shape
 from ..testing.sample import Ints, Sample
 from .reshape_codes import resolve_shape
 from .rules import axis_of, gradient_of, size_of
@@ -23,7 +23,7 @@ def _target(p: Any) -> tuple[tuple[int, ...], bool]:
     return ((0, *codes[1:]) if p.keep_highest else codes), False
 
 
-@op("Reshape", "reshape", inputs="data", shape=Shape(()), reverse=Bool(False), target_shape=Shape((), optional=True), keep_highest=Bool(False),
+@op("Reshape", "reshape", inputs="data", role="other shape", expr="data", identity=True, shape=Shape(()), reverse=Bool(False), target_shape=Shape((), optional=True), keep_highest=Bool(False),
     view=True, grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
     samples=[Sample((2, 3, 4), params={"shape": (-3, 0)}), Sample((2, 3, 4), params={"shape": (0, -4, 3, 1, -2)}),
              Sample((2, 3, 4), params={"shape": (-1, 0), "reverse": True}), Sample((2, 3), params={"shape": (-1,)}, dtypes=_HALVES)]
@@ -65,7 +65,7 @@ def _(p, ins, outs):
     return [src], [dst]
 
 
-@op("reshape_like", inputs="lhs rhs~", lhs_begin=Int(None), lhs_end=Int(None), rhs_begin=Int(None), rhs_end=Int(None), view=True,
+@op("reshape_like", inputs="lhs rhs~", lhs_begin=Int(None), lhs_end=Int(None), rhs_begin=Int(None), rhs_end=Int(None), view=True, expr="lhs", identity=True,
     grad=lambda F, dy, like_lhs: (F.reshape_like(dy, like_lhs), None),
     samples=[Sample((2, 6), (3, 4)), Sample((30, 7), (15, 2, 4), params={"lhs_begin": 0, "lhs_end": 1, "rhs_begin": 0, "rhs_end": 2}),
              Sample((30, 7), (15, 2, 4), params={"lhs_end": "1", "rhs_end": 2}), Sample((2, 3, 4), (6, 4), params={"lhs_begin": "None", "lhs_end": -1, "rhs_end": -1}),
@@ -115,7 +115,7 @@ def _(p, ins, outs):
 reshape_like.dtype(lambda p, ins, outs: ([ins[0] or outs[0], ins[1]], [ins[0] or outs[0]]))
 
 
-@op("Flatten", "flatten", inputs="data", view=True, grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
+@op("Flatten", "flatten", inputs="data", view=True, expr="data", identity=True, grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
     samples=[Sample((2, 3, 4), dtypes=_HALVES), Sample((5,)), Sample((2, 3)), Sample((3, 1, 2, 2)), Sample((0, 2, 3)), Sample(Ints((2, 3, 2), 0, 9), dtypes=_WHOLE)])
 def flatten(k, p, data):
     """Collapse all dimensions but the first.
@@ -222,7 +222,7 @@ def _join_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], lis
     return [full(n) for n in lengths], [full(total)]
 
 
-@op("Concat", "concat", "_sparse_concat", inputs="data*", num_args=Int(ge=1, le=1 << 16), dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
+@op("Concat", "concat", "_sparse_concat", inputs="data*", labels="outputs", recompute=False, num_args=Int(ge=1, le=1 << 16), dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
     samples=[Sample((2, 3), (2, 1), (2, 2), params={"dim": 1, "num_args": 3}), Sample((2, 3), (4, 3), params={"dim": 0, "num_args": 2}, dtypes=_HALVES),
              Sample((2, 3), params={"num_args": 1}), Sample((2, 3, 2), (2, 1, 2), params={"dim": -2, "num_args": "2"}), Sample((3,), (2,), params={"dim": "0"}),
              Sample((2, 1, 3), (2, 1, 3), params={"dim": -1}), Sample(Ints((2, 3), 0, 9), Ints((2, 2), 0, 9), dtypes=_WHOLE),
@@ -279,7 +279,7 @@ def _split_axis(p: Any, shape: tuple[int, ...]) -> int:
     return axis
 
 
-@op("SliceChannel", "split", inputs="data", num_outputs=Int(ge=1, le=1 << 16), axis=Int(1), squeeze_axis=Bool(False),
+@op("SliceChannel", "split", inputs="data", labels="inputs gradients outputs", num_outputs=Int(ge=1, le=1 << 16), axis=Int(1), squeeze_axis=Bool(False),
     outputs=lambda p: [f"output{i}" for i in range(p.num_outputs)],
     grad=lambda F, p, dys: F.stack(*dys, axis=p.axis) if p.squeeze_axis else F.Concat(*dys, dim=p.axis),
     samples=[Sample((2, 6), params={"num_outputs": 3}), Sample((3, 2, 2), params={"num_outputs": 3, "axis": 0, "squeeze_axis": True}),
@@ -408,7 +408,7 @@ def _(p, ins, outs):
     return ins, outs
 
 
-@op("expand_dims", inputs="data", axis=Int(), view=True, grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
+@op("expand_dims", inputs="data", axis=Int(), view=True, expr="data", grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
     samples=[Sample((2, 3), params={"axis": 1}, dtypes=_HALVES), Sample((2, 3), params={"axis": -1}), Sample((2, 3), params={"axis": "0"}), Sample((2, 3), params={"axis": -3}),
              Sample((2, 3), params={"axis": 2}), Sample((0, 3), params={"axis": 1}), Sample(Ints((5,), 0, 9), params={"axis": 0}, dtypes=_WHOLE)])
 def expand_dims(k, p, data):
@@ -445,7 +445,7 @@ def _wide(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return out
 
 
-@op("broadcast_to", inputs="data", shape=Shape(()), grad=lambda F, dy, like_data: F._sum_like(dy, like_data),
+@op("broadcast_to", inputs="data", shape=Shape(()), expr="data", identity=True, grad=lambda F, dy, like_data: F._sum_like(dy, like_data),
     samples=[Sample((2, 1, 3), params={"shape": (0, 4, 3)}, dtypes=_HALVES), Sample((1, 1), params={"shape": "(3, 2)"}), Sample((2, 3), params={"shape": (2, 0)}),
              Sample((1, 3, 1, 2), params={"shape": (5, 0, 3, 2)}), Sample((1,), params={"shape": 4}), Sample(Ints((1, 3), 0, 9), params={"shape": (2, 3)}, dtypes=_WHOLE),
              Sample((0, 1), params={"shape": (0, 3)})])
@@ -466,7 +466,7 @@ def _(p, ins, outs):
     return ins, [outs[0] if ins[0] is None else _wide(p, ins[0])]
 
 
-@op("broadcast_like", inputs="lhs rhs~", lhs_axes=Shape(None), rhs_axes=Shape(None),
+@op("broadcast_like", inputs="lhs rhs~", lhs_axes=Shape(None), rhs_axes=Shape(None), expr="lhs", identity=True,
     grad=lambda F, dy, like_lhs: (F._sum_like(dy, like_lhs), None),
     samples=[Sample((1, 3), (4, 3)), Sample((9, 1), (1, 9, 2), params={"lhs_axes": (1,), "rhs_axes": (-1,)}),
              Sample((1, 3, 1), (2, 3, 4), dtypes=_HALVES), Sample((2, 3), (2, 3)), Sample((1, 3, 1), (4, 5), params={"lhs_axes": "(0, 2)", "rhs_axes": "(1, 0)"}),

@@ -5,8 +5,8 @@ from typing import Any
 
 from .._core.errors import error
 from .._core.op import op
-from .._core.params import Bool, Float, Int, Shape
 from ..families import wrapped
+from ..parameters import Bool, Float, Int, Shape
 from ..testing.sample import Ints, Sample
 from .rules import axis_of, first_dtype, partly, undoing
 from .shape import RANGE, ranges_of, sliced
@@ -167,7 +167,7 @@ def _crop_box(p: Any, ins: Any) -> tuple[int, int, int, int]:
 _CROP = {"offset": Shape((0, 0)), "h_w": Shape((0, 0)), "center_crop": Bool(False)}
 
 
-@op("Crop", inputs="data*", num_args=Int(ge=0, le=1 << 16), **_CROP, grad=lambda F, p, dy, like_data: [[F._crop_spread(
+@op("Crop", inputs="data*", labels="inputs outputs", num_args=Int(ge=0, le=1 << 16), **_CROP, grad=lambda F, p, dy, like_data: [[F._crop_spread(
         dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop), *[None] * (len(like_data) - 1)]],
     samples=[Sample((1, 2, 4, 5), params={"num_args": 1, **params}) for params in (
         {"offset": (1, 2), "h_w": (2, 3)}, {"h_w": (2, 2)}, {"h_w": (3, 2), "center_crop": True}, {"offset": (3, 4), "h_w": (1, 1)}, {"h_w": (4, 5)})]
@@ -279,7 +279,7 @@ def _joined(F: Any, p: Any, dys: Any, like: Any) -> Any:
     return F._slice_axis_spread(whole, like, axis=p.axis, begin=first, end=None) if first else whole
 
 
-@op("_split_v2", inputs="data", indices=Shape(), axis=Int(1), squeeze_axis=Bool(False), sections=Int(0, le=2**16),
+@op("_split_v2", inputs="data", labels="inputs", indices=Shape(), axis=Int(1), squeeze_axis=Bool(False), sections=Int(0, le=2**16),
     outputs=lambda p: _parts(p),
     grad=lambda F, p, dys, like_data: _joined(F, p, dys, like_data),
     samples=[Sample((2, 7), params={"indices": (0, 3, 5), "axis": 1}, dtypes=_ANY)] + [Sample(s, params=params) for s, params in (

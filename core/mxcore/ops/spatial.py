@@ -7,7 +7,7 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, Enum, Shape
+from ..parameters import Bool, Enum, Shape
 from ..testing.sample import Sample
 from .dense import given, wide
 from .floating import floating
@@ -48,7 +48,7 @@ def _halves(xp: Any, shape: Any, dtype: Any) -> Any:
     return xp.asarray([(shape[3] - 1) / 2, (shape[2] - 1) / 2], dtype=dtype).reshape(1, 2, 1, 1)
 
 
-@op("GridGenerator", inputs="data", **_GRID, grad=lambda F, p, dy: F._backward_GridGenerator(dy, **given(p, _GRID)), samples=[
+@op("GridGenerator", inputs="data", labels="inputs gradients outputs", mxnet_outputs=2, **_GRID, grad=lambda F, p, dy: F._backward_GridGenerator(dy, **given(p, _GRID)), samples=[
     Sample((2, 6), params={"transform_type": "affine", "target_shape": (3, 4)}),
     Sample((3, 6), params={"transform_type": "affine", "target_shape": (5, 2)}, domain=(-1.0, 1.0)),
     Sample((2, 2, 3, 5), params={"transform_type": "warp"}),
@@ -203,7 +203,7 @@ def sample_gradients(xp: Any, dy: Any, data: Any, grid: Any, wanted: Any = (True
 _SAMPLER = dict(cudnn_off=Bool(None))
 
 
-@op("BilinearSampler", inputs="data grid", **_SAMPLER, samples=[
+@op("BilinearSampler", inputs="data grid", labels="gradients outputs", mxnet_outputs=2, **_SAMPLER, samples=[
     Sample((2, 3, 4, 5), (2, 2, 3, 4), domain=(-0.9, 0.9)), Sample((1, 2, 5, 4), (1, 2, 4, 6), domain=(-1.7, 1.7), params={"cudnn_off": True}, dtypes="float16 float32 float64"),
     Sample((2, 1, 3, 3), (2, 2, 1, 2), domain=(-3.0, 3.0)), Sample((1, 2, 1, 4), (1, 2, 2, 3), domain=(-0.9, 0.9)),
     Sample((1, 1, 3, 3), [[[[-1.0, 1.0, 0.0, 3.0]], [[-1.0, 1.0, 0.0, 0.0]]]], grad=False), Sample((0, 2, 3, 3), (0, 2, 2, 2))],
@@ -268,7 +268,7 @@ _TRANSFORMER = dict(target_shape=Shape((0, 0)), transform_type=Enum("affine"), s
 _AFFINE = {"transform_type": "affine", "sampler_type": "bilinear"}
 
 
-@op("SpatialTransformer", inputs="data loc", **_TRANSFORMER, samples=[
+@op("SpatialTransformer", inputs="data loc", labels="gradients outputs", mxnet_outputs=3, **_TRANSFORMER, samples=[
     Sample((2, 3, 4, 5), (2, 6), domain=(-0.6, 0.6), params={**_AFFINE, "target_shape": (3, 4)}),
     Sample((1, 2, 5, 3), (1, 6), params={**_AFFINE, "target_shape": (4, 7), "cudnn_off": True}, dtypes="float16 float32 float64"),
     Sample((3, 1, 3, 7), (3, 6), domain=(-2.0, 2.0), params={**_AFFINE, "target_shape": "(5, 2)"}), Sample((1, 3, 2, 6), (1, 6), domain=(-0.8, 0.8), params={**_AFFINE, "target_shape": (2, 9)}),

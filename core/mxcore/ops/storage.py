@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from .._core.op import Op, op
-from .._core.params import Bool, Enum, Float, Int
 from ..families import number_dtype, with_number
+from ..parameters import Bool, Enum, Float, Int
 from ..stypes import CSR, RowSparse
 from ..testing.sample import Ints, Sample
 from .rules import first_dtype, size_of
@@ -39,7 +39,7 @@ def to_csr(xp: Any, x: Any) -> CSR:
     return CSR(x.shape, start, cols.astype(np.int64), x[rows, cols])
 
 
-@op("cast_storage", "_sparse_cast_storage", inputs="data", stype=Enum("csr default row_sparse"), grad=lambda dy: dy,
+@op("cast_storage", "_sparse_cast_storage", inputs="data", stype=Enum("csr default row_sparse"), role="other storage type", grad=lambda dy: dy,
     samples=[Sample((3, 4), params={"stype": "default"}, grad=False), Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params={"stype": "csr"}, grad=False),
              Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params={"stype": "row_sparse"}, grad=False)]
     + [Sample(*v, params={"stype": t}, grad=False) for t in ("default", "row_sparse", "csr") for v in ([np.zeros((3, 2))], [(1, 5)])]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import builtin
+from .. import builtin
 from .._core.op import Op
 from ..stypes import CSR, RowSparse, merge_rows
 from . import arithmetic, repeating, shape, unary

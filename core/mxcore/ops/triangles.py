@@ -6,7 +6,7 @@ from typing import Any
 
 from .._core.infer import merge_dtype
 from .._core.op import op
-from .._core.params import Bool, Float, Int
+from ..parameters import Bool, Float, Int
 from ..testing.sample import Sample
 
 __all__ = ["floats", "half_triangle", "square", "wide_floats"]

@@ -8,8 +8,8 @@ import numpy as np
 
 from .._core.infer import merge_shape
 from .._core.op import op
-from .._core.params import Bool, DType, Enum, Float
 from ..families import unary
+from ..parameters import Bool, DType, Enum, Float
 from ..testing.sample import Ints, Sample
 from . import special
 from .floating import floating
@@ -98,22 +98,32 @@ OPS = [
     _steps("ceil", "ceil", "ceil(x)"),
     _steps("trunc", "trunc", "trunc(x)", doc="Round towards zero."),
     _steps("fix", "trunc", "fix(x)", doc="Round towards zero."),
-    _steps("rint", special.rint, "rint(x)", doc="Round to the nearest integer; of two equally near the lower one."),
-    _steps("round", special.half_away, None, doc="Round to the nearest integer, halves away from zero."),
+    _steps("rint", special.rint, "floor(x) if x - floor(x) <= ceil(x) - x else ceil(x)", doc="Round to the nearest integer; of two equally near the lower one."),
+    _steps("round", special.half_away, "floor(x + 0.5) if x >= 0 else ceil(x - 0.5)", doc="Round to the nearest integer, halves away from zero."),
     _steps("logical_not", lambda xp, x: x == 0, "not (x != 0)", doc="1 where zero, else 0."),
 ]
 
 _COPIES = [Sample((3, 4), dtypes=_HALF), Sample(Ints((5,), 0, 9), dtypes="uint8 int8 int32 int64"), Sample((0, 2))]
-copy = unary("_copy", lambda xp, x: x.copy(), grad=lambda F, dy: dy, expr="x", aliases=("identity",), doc="A copy.",
+copy = unary("_copy", lambda xp, x: x.copy(), grad=lambda F, dy: dy, expr="x", identity=True, aliases=("identity",), role="new array", doc="A copy.",
              samples=_COPIES)
-block_grad = unary("BlockGrad", lambda xp, x: x.copy(), grad=None, aliases=("stop_gradient",), doc="The same values, no gradient.",
+block_grad = unary("BlockGrad", lambda xp, x: x.copy(), grad=None, expr="x", identity=True, aliases=("stop_gradient",), doc="The same values, no gradient.",
                    samples=_COPIES)
-make_loss = unary("make_loss", lambda xp, x: x.copy(), grad=lambda F, like_data: F.ones_like(like_data), doc=
-                  "Mark `data` as a loss: its gradient is one, whatever comes in.",
-                  samples=[Sample((3, 4), grad=False, dtypes=_HALF), Sample((1,), grad=False), Sample((0, 2), grad=False)])
 
 
-@op("Cast", "cast", inputs="data", dtype=DType(), grad=lambda F, dy, like_data: F._cast_like(dy, like_data),
+@op("make_loss", inputs="data", outputs="loss", alias="data->loss", expr="data", identity=True, labels="outputs", grad=lambda F, like_data: F.ones_like(like_data),
+    samples=[Sample((3, 4), grad=False, dtypes=_HALF), Sample((1,), grad=False), Sample((0, 2), grad=False)])
+def make_loss(k, p, data):
+    """Mark `data` as a loss: its gradient is one, whatever comes in.
+
+    Parameters
+    ----------
+    data : array
+        Any shape.
+    """
+    return data.copy()
+
+
+@op("Cast", "cast", inputs="data", dtype=DType(), role="other dtype", expr="data", identity=True, grad=lambda F, dy, like_data: F._cast_like(dy, like_data),
     samples=[Sample(_SHIFTED, params={"dtype": t}, grad=False) for t in ("int32", "int8", "int64", "float16", "float32", "float64")]
     + [Sample(Ints((2, 3), 0, 9), params={"dtype": t}, dtypes="uint8 int8 int32 int64 float16") for t in ("uint8", "int32", "float32", "float16")]
     + [Sample([[0.0, 0.5, -2.0, 0.0]], params={"dtype": "bool"}, grad=False), Sample((0, 3), params={"dtype": "int32"}),
@@ -132,7 +142,7 @@ def cast(k, p, data):
 cast.dtype(lambda p, ins, outs: (ins, [p.dtype]))
 
 
-@op("_cast_like", inputs="data like~", grad=lambda F, dy, like_data: (F._cast_like(dy, like_data), None),
+@op("_cast_like", inputs="data like~", expr="data", grad=lambda F, dy, like_data: (F._cast_like(dy, like_data), None),
     samples=[Sample((3, 4), np.zeros((3, 4), np.float32), mxnet="internal")])
 def cast_like(k, p, data, like):
     """Convert `data` to the dtype of `like`.
@@ -189,6 +199,12 @@ def _(p, ins, outs):
 
 
 # The gradient of relu is 0 where it gave 0; a NaN that it handed on comes back as one.
+#: act_type -> (expression; that of its gradient, over dy and the output)
+_EXPRESSIONS = {
+    "relu": ("relu(data)", "dy * (1 if out > 0 else out)"), "sigmoid": ("sigmoid(data)", "dy * out * (1 - out)"),
+    "tanh": ("tanh(data)", "dy * (1 - out * out)"), "softrelu": ("softplus(data)", "dy * -expm1(-out)"),
+    "softsign": ("data / (1 + abs(data))", "dy * square(1 - abs(out))"),
+}
 #: act_type -> (function; over dy and the output: its gradient; the gradient's derivative for the output, over g * dy)
 _FORMS = {
     "relu": (lambda xp, x: xp.maximum(x, x.dtype.type(0)), lambda xp, dy, y: dy * xp.where(y > 0, y.dtype.type(1), y), lambda F, g, y: None),
@@ -200,7 +216,7 @@ _FORMS = {
 }
 
 
-@op("Activation", inputs="data", act_type=Enum("relu sigmoid tanh softrelu softsign"), alias="data->output",
+@op("Activation", inputs="data", labels="outputs", act_type=Enum("relu sigmoid tanh softrelu softsign"), alias="data->output", expr=lambda p: _EXPRESSIONS[p.act_type][0],
     grad=lambda F, p, dy, y: F._backward_Activation(dy, y, act_type=p.act_type),
     samples=[Sample((3, 4), params={"act_type": t}, domain=_ANY, dtypes=_HALF) for t in _FORMS]
     + [Sample([_SPECIAL], params={"act_type": t}, grad=False) for t in ("sigmoid", "tanh", "softrelu")]
@@ -224,7 +240,7 @@ def activation(k, p, data):
 activation.dtype(floating())
 
 
-@op("_backward_Activation", inputs="dy out", act_type=Enum("relu sigmoid tanh softrelu softsign"), alias="dy->output",
+@op("_backward_Activation", inputs="dy out", act_type=Enum("relu sigmoid tanh softrelu softsign"), alias="dy->output", expr=lambda p: _EXPRESSIONS[p.act_type][1],
     grad=lambda F, p, dy, dy_, out: (F._backward_Activation(dy, out, act_type=p.act_type), _FORMS[p.act_type][2](F, dy * dy_, out)),
     samples=[Sample((3, 4), (3, 4), params={"act_type": t}, domain=_ANY, mxnet="internal") for t in _FORMS])
 def backward_activation(k, p, dy_, out):
@@ -258,7 +274,8 @@ def hard_sigmoid(k, p, data):
 hard_sigmoid.dtype(floating())
 
 
-@op("smooth_l1", inputs="data", scalar=Float(1.0, dynamic=True), is_int=Bool(True), grad=lambda F, p, dy, data:
+@op("smooth_l1", inputs="data", scalar=Float(1.0, dynamic=True), is_int=Bool(True),
+    expr="0.5 * scalar * scalar * data * data if abs(data) * (scalar * scalar) < 1 else abs(data) - 0.5 / (scalar * scalar)", grad=lambda F, p, dy, data:
     dy * F.clip(data * (p.scalar * p.scalar), a_min=-1, a_max=1), samples=[
         Sample([[-2.0, -0.4, 0.3, 1.7]], params={"scalar": 1.0}, dtypes=_HALF), Sample([_SPECIAL], grad=False), Sample((0, 2)),
         Sample([[-2.0, -0.2, 0.1, 0.3, 1.7]], params={"scalar": 2.5}), Sample((3, 4), params={"scalar": "0.5", "is_int": False}), Sample((3, 4), params={"scalar": 0}),

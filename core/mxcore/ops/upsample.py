@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.op import op
-from .._core.params import Enum, Int
+from ..parameters import Enum, Int
 from ..testing.sample import Sample
 from .conv import conv_data, geometry
 from .dense import wide
@@ -37,7 +37,7 @@ def _grad(F: Any, p: Any, dy: Any, data: Any, needs: Any) -> Any:
     return [list(parts) if isinstance(parts, (list, tuple)) else [parts]]
 
 
-@op("UpSampling", inputs="data*", arg_names=_names, **_PARAMS, grad=_grad, samples=[
+@op("UpSampling", inputs="data*", labels="inputs outputs", arg_names=_names, **_PARAMS, grad=_grad, samples=[
     Sample((1, 2, 3, 4), params={"scale": 2, "sample_type": "nearest", "num_args": 1}),
     Sample((1, 2, 2, 3), (1, 1, 4, 6), params={"scale": 4, "sample_type": "nearest", "num_args": 2}),
     Sample((1, 2, 2, 3), (1, 2, 4, 6), params={"scale": 2, "sample_type": "nearest", "num_args": 2, "multi_input_mode": "sum"}),

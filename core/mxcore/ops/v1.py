@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.op import op
-from .._core.params import Bool, Enum, Shape
+from ..parameters import Bool, Enum, Shape
 from ..testing.sample import Distinct, Sample
 from .batch_norm import PLAIN, batch_family, plain_samples
 from .conv import Geometry, convolution, geometry, padded, windows
@@ -49,7 +49,7 @@ BATCH_NORM_V1 = batch_family("BatchNorm_v1", PLAIN, plain_samples(), """Normaliz
 _CONV = {**convolution.params, "layout": Enum("NCDHW NCHW NDHWC NHWC", None)}
 
 
-@op("Convolution_v1", inputs="data weight bias[not no_bias]", **_CONV, grad=linear_grad("Convolution", _CONV), samples=[
+@op("Convolution_v1", inputs="data weight bias[not no_bias]", labels="outputs", **_CONV, grad=linear_grad("Convolution", _CONV), samples=[
     Sample((2, 4, 5, 6), (6, 2, 3, 2), (6,), params=dict(kernel=(3, 2), stride=(2, 1), pad=(1, 1), num_filter=6, num_group=2)),
     Sample((2, 2, 7, 5), (3, 2, 3, 3), params=dict(kernel=(3, 3), dilate=(2, 1), num_filter=3, no_bias=True)),
     Sample((1, 3, 4, 4), (2, 3, 1, 1), (2,), params=dict(kernel=(1, 1), num_filter=2, workspace=256, cudnn_off=True, layout="NCHW")),
@@ -139,7 +139,7 @@ def _pool_samples() -> list[Any]:
     return [Sample(Distinct(shape, -3.0, 3.0), params=q, mxnet=why, grad=q.get("stride") != (2, 3)) for shape, q, why in rows]
 
 
-@op("Pooling_v1", inputs="data", **_POOL, samples=_pool_samples(),
+@op("Pooling_v1", inputs="data", labels="inputs outputs", **_POOL, samples=_pool_samples(),
     grad=lambda F, p, dy, data, y: F._backward_Pooling_v1(dy, data, y, **given(p, _POOL)))
 def pooling_v1(k, p, data):
     """Reduce windows of two or three spatial dimensions to one value each: the first version of `Pooling`.

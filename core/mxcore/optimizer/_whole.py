@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import numbers
 
-from ..base import error
+import numpy as np
+
+from ..base import error, plain
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
 from .base import Optimizer
@@ -42,6 +44,7 @@ def check(obj, of="the optimizer"):
             if name not in _LATER:
                 raise error(ValueError, f"{of}, a {kind}, lacks {name!r}; the file is damaged")
             have[name] = _LATER[name]()
+        have[name] = _as_python(have[name])
         if not _alike(name, have[name], usual):
             raise error(TypeError, f"{of}, a {kind}, has {name!r} of {type(have[name]).__name__}, where a new one has {usual!r}; the file is damaged")
         if isinstance(usual, float) and isinstance(have[name], int):
@@ -60,6 +63,13 @@ def check(obj, of="the optimizer"):
         raise error(TypeError, f"{of}, a {kind}, has 'sym_info' that is not the attributes and the argument names of a symbol; the file is damaged")
     if isinstance(have.get("lr_scheduler"), LRScheduler):
         check(have["lr_scheduler"], "the scheduler")
+
+
+def _as_python(value):
+    """NumPy's numbers, and arrays of one, as Python's: they are as sound. Tables stay the object that others may hold, too."""
+    if isinstance(value, (NDArray, np.ndarray)) and value.size == 1 and np.dtype(value.dtype).kind in "biuf":
+        return value.item() if isinstance(value, np.ndarray) else value.asscalar().item()
+    return value if isinstance(value, dict) else plain(value)
 
 
 def _symbol_info(info):
@@ -136,7 +146,7 @@ def _number(value):
 
 
 def _count(value):
-    return isinstance(value, int) and 0 <= value < 1 << _LONGEST
+    return isinstance(value, numbers.Integral) and 0 <= value < 1 << _LONGEST
 
 
 def _text(value):

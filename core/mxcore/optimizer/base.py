@@ -10,7 +10,7 @@ import numpy as np
 from .. import ndarray as nd
 from .. import registry as _registry
 from .._core import registry as _shared
-from ..base import asserted, error
+from ..base import asserted, error, plain
 
 _KIND = "optimizer"
 
@@ -88,8 +88,7 @@ class Optimizer:
         self.wd = wd
         self.lr_mult = {}
         self.wd_mult = {}
-        self.begin_num_update = begin_num_update
-        self.num_update = begin_num_update
+        self.begin_num_update = self.num_update = plain(begin_num_update)
         self._all_index_update_counts = {0: {}}
         self._index_update_count = self._all_index_update_counts[0]
         self.clip_gradient = clip_gradient

@@ -89,8 +89,9 @@ def _used() -> list[tuple[str, int]]:
     except (OSError, ValueError, AttributeError):
         pass  # another system: no curve of the process
     for ctx in list(context._INTERNED.values()):
-        if ctx._device is not None and ctx._device.async_:
-            free, total = ctx._device.memory(ctx.device_id)
+        device = ctx._device
+        if device is not None and device.async_:
+            free, total = device.memory(ctx.device_id)
             found.append((_where(ctx), total - free))
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from ..base import error
+from ..base import error, plain
 from .record import now, recorder
 from .trace import _SCOPES
 
@@ -170,7 +170,7 @@ class Counter:
 
     def _set(self, value: Any) -> None:
         try:
-            self._value = value + 0
+            self._value = plain(value) + 0
         except TypeError:
             raise error(TypeError, f"Counter '{self.name}': a number is needed, got {value!r}") from None
         t = now()
@@ -179,11 +179,11 @@ class Counter:
     def increment(self, delta: Any = 1) -> None:
         """Add to it."""
         with self._lock:
-            self._set(self._value + delta)
+            self._set(self._value + plain(delta))
 
     def decrement(self, delta: Any = 1) -> None:
         """Take from it."""
-        self.increment(-delta)
+        self.increment(-plain(delta))
 
     def __iadd__(self, v: Any) -> Counter:
         self.increment(v)

@@ -23,7 +23,7 @@ class _DenseCell(BaseRNNCell):
         if not isinstance(num_hidden, numbers.Integral) or num_hidden < 1:
             raise error(ValueError, f"{type(self).__name__}: num_hidden must be a whole number from 1, got {num_hidden!r}")
         super().__init__(prefix=prefix, params=params)
-        self._num_hidden = num_hidden
+        self._num_hidden = int(num_hidden)
         self._iW, self._iB, self._hW, self._hB = (
             self.params.get(n, **k) for n, k in (("i2h_weight", {}), ("i2h_bias", {"init": bias_init} if bias_init else {}),
                                                  ("h2h_weight", {}), ("h2h_bias", {})))

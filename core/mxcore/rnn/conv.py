@@ -5,7 +5,7 @@ import functools
 from typing import Any
 
 from .. import symbol
-from ..base import asserted
+from ..base import asserted, plain
 from .base import BaseRNNCell
 from .params import RNNParams
 from .steps import GRUStep, LSTMStep, SimpleStep
@@ -58,7 +58,7 @@ class BaseConvRNNCell(BaseRNNCell):
             raise asserted(ValueError, f"{type(self).__name__}: h2h_kernel must have odd sizes, so that the state keeps its own, "
                                     f"got {tuple(h2h_kernel)}")
         super().__init__(prefix=self._default_prefix if prefix is None else prefix, params=params)
-        self._num_hidden, self._activation, self._conv_layout = num_hidden, activation, conv_layout
+        self._num_hidden, self._activation, self._conv_layout = plain(num_hidden), activation, conv_layout
         pad = tuple(d * (k - 1) // 2 for k, d in zip(h2h_kernel, h2h_dilate))
         self._h2h = {"kernel": h2h_kernel, "stride": (1,) * len(h2h_kernel), "pad": pad, "dilate": h2h_dilate}
         self._i2h = {"kernel": i2h_kernel, "stride": i2h_stride, "pad": i2h_pad, "dilate": i2h_dilate}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import initializer, ndarray, symbol
-from ..base import asserted, error
+from ..base import asserted, error, plain
 from ..initializer.fused_rnn import GATES
 from .base import BaseRNNCell
 from .basic import GRUCell, LSTMCell, RNNCell
@@ -64,6 +64,7 @@ class FusedRNNCell(BaseRNNCell):
         if mode not in GATES:
             raise error(ValueError, f"FusedRNNCell: mode must be one of {', '.join(GATES)}, not {mode!r}")
         super().__init__(prefix=f"{mode}_" if prefix is None else prefix, params=params)
+        num_hidden, num_layers = plain((num_hidden, num_layers))
         self._num_hidden, self._num_layers, self._mode = num_hidden, num_layers, mode
         self._bidirectional, self._dropout, self._get_next_state = bidirectional, dropout, get_next_state
         self._directions = ["l", "r"] if bidirectional else ["l"]

@@ -111,6 +111,7 @@ class BucketSentenceIter(DataIter):
     def __init__(self, sentences: Sequence[Sequence[int]], batch_size: int, buckets: list[int] | None = None, invalid_label: int = -1,
                  data_name: str = "data", label_name: str = "softmax_label", dtype: Any = "float32", layout: str = "NT") -> None:
         super().__init__(batch_size)
+        batch_size = self.batch_size
         if layout not in ("NT", "TN"):
             raise error(ValueError, f"BucketSentenceIter: layout must be 'NT' or 'TN', not {layout!r}")
         self.major_axis = layout.find("N")
@@ -134,7 +135,7 @@ class BucketSentenceIter(DataIter):
         if any(rows):  # buckets without a sentence are none, as in MXNet: the default bucket is the largest one used
             self.buckets, rows = map(list, zip(*((b, r) for b, r in zip(self.buckets, rows) if r)))
         self.data = [np.asarray(r, dtype=dtype) for r in rows]
-        self.batch_size, self.data_name, self.label_name = batch_size, data_name, label_name
+        self.data_name, self.label_name = data_name, label_name
         self.dtype, self.invalid_label, self.layout = dtype, invalid_label, layout
         self.nddata: list[Any] = []
         self.ndlabel: list[Any] = []

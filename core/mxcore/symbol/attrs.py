@@ -10,7 +10,7 @@ from typing import Any
 from .._core.errors import error
 from .._core.graph import Node
 from .._core.op import Op
-from .._core.params import GraphParam
+from ..parameters import GraphParam
 
 __all__ = ["HIDDEN", "is_wrapped", "kept", "kept_by_op", "param_texts", "set_attrs", "shown", "sub_graphs"]
 

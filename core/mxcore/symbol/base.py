@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .._core.arith import Arithmetic
 from .._core.errors import error
 from .._core.graph import Node
+from ..ops.infix import arithmetic
 from . import outputs
 
 __all__ = ["Entry", "SymbolBase", "output_name"]
@@ -20,7 +20,8 @@ def output_name(e: Entry) -> str:
     return n.name if n.op is None else f"{n.name}_{outputs.label(n, i)}"
 
 
-class SymbolBase(Arithmetic):
+@arithmetic
+class SymbolBase:
     """One or several outputs of a graph: what composition needs to know of a symbol."""
 
     __slots__ = ("_heads",)

@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._core.errors import error, suggest
-from .._core.gradient import gradient
 from .._core.graph import GraphF, Value, variable
+from ..gradient import gradient
 from .base import Entry
 from .inference import variables
 

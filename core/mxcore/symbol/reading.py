@@ -8,9 +8,9 @@ from .._core import registry
 from .._core.errors import MXNetError, error
 from .._core.graph import Graph, Node
 from .._core.op import Op
-from .._core.params import GraphParam, Int
 from .._core.state import state
 from .._json import decode
+from ..parameters import GraphParam, Int
 from .attrs import kept, kept_by_op
 from .base import Entry
 from .compose import auto_variable

@@ -7,13 +7,13 @@ from typing import Any
 
 from .. import _io_files
 from .._core import registry
-from .._core.arith import COMPARISONS, OPERATORS
 from .._core.errors import MXNetError, error, suggest
 from .._core.graph import Node, topo
 from .._core.op import Op
 from .._core.params import as_dtype, dtype_name
 from ..base import NotImplementedForSymbol
 from ..ndarray.methods import OP_METHODS
+from ..ops.infix import COMPARISONS, OPERATORS
 from .attrs import set_attrs, shown
 from .base import Entry, SymbolBase, output_name
 from .compose import copied, entries, replacements
@@ -198,6 +198,8 @@ class Symbol(SymbolBase):
         return compose(_AS_NAMED.get(elementwise, elementwise), (self, other), {})
 
     def _scalar(self, op: str, scalar: float) -> Symbol:
+        if getattr(scalar, "shape", ()):
+            raise error(TypeError, f"{op}: a symbol cannot be combined with an array of NumPy; use a variable or a number")
         old = next((a for a in registry.ops.get(op).aliases if a.endswith("Scalar")), op)
         return compose(old if op in _CAMEL_SCALARS else op, (self,), {"scalar": scalar})
 

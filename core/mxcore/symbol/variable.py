@@ -6,7 +6,9 @@ from typing import Any
 from .. import attribute
 from .._core.errors import error
 from .._core.graph import variable
-from .._core.params import Shape, as_dtype, dtype_name
+from .._core.params import as_dtype, dtype_name
+from ..base import plain
+from ..parameters import Shape
 from .attrs import is_wrapped, kept
 from .inference import TYPE_CODES
 from .symbol import Symbol
@@ -60,7 +62,7 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: Any = None, l
         except TypeError as e:
             raise error(TypeError, f"Variable: parameter 'shape' {e}") from None
     attrs = kept(attribute.current().get(attr))
-    for key, value in (("shape", shape), ("lr_mult", lr_mult), ("wd_mult", wd_mult), ("profiler_scope", profiler_scope)):
+    for key, value in (("shape", plain(shape)), ("lr_mult", lr_mult), ("wd_mult", wd_mult), ("profiler_scope", profiler_scope)):
         if value is not None:
             attrs[f"__{key}__"] = str(value)
     if stype is not None:

@@ -13,8 +13,8 @@ from .._core.array import Storage
 from .._core.context import Context
 from .._core.device import Device
 from .._core.op import Op
-from .._core.rng import Rng
 from ..ndarray import NDArray
+from ..philox import Rng
 from .sample import Sample
 
 __all__ = ["Case", "cases", "Host"]

@@ -24,8 +24,8 @@ PARTLY = ("forward only: ", "outputs only: ")
 def modules() -> Iterator[tuple[str, Any]]:
     """(short name of the module, operator) of all stock operators."""
     from .._core import registry
-    from .._core.builtin import OWNER
     from .._core.manager import manager
+    from ..builtin import OWNER
     from ..families import declarations
     from ..ops import MODULES
 

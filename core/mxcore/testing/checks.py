@@ -14,16 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from .._core import registry, rng
+from .. import autograd
+from .._core import registry, rng, tape
+from .._core.call import K
 from .._core.device import Device
-from .._core.dispatch import K
 from .._core.errors import MXNetError
 from .._core.gradplan import plan_of
 from .._core.graph import GraphF, Value, topo, variable
 from .._core.infer import known
 from .._core.kernels import Spec
-from .._core.params import Any_, GraphParam
+from .._core.transfer import overlaps
 from ..executor.program import infer_all
+from ..parameters import Any_, GraphParam
 from .case import Case
 from .gradcheck import check_grads
 from .strict_xp import StrictDevice
@@ -156,7 +158,7 @@ def pure(case: Case) -> None:
     _unchanged(case, [x._data for x in inputs], "the operator")
     for i, x in enumerate(inputs):
         for name, y in zip(case.sig.outputs, outs):
-            if case.device.shares(y._data, x._data) and y._data.size:
+            if overlaps(case.device, y._data, [x._data]) and y._data.size:
                 raise AssertionError(f"output {name} lies in the memory of input {case.sig.inputs[i]}")
 
 
@@ -426,6 +428,69 @@ def graph(case: Case) -> None:
             for i in (i for i, w in enumerate(wants) if w):
                 compare(room[names[i]].asnumpy(), xs[i].grad.asnumpy(), case.dtype, f"gradient of {case.sig.inputs[i]} in a graph",
                         4 * case.sample.tol)
+
+
+@check("fused")
+def fused(case: Case) -> None:
+    """In a chain that the device compiles into one, also over few elements, outputs and gradients are those of the operators one by one."""
+    if "expr" not in case.op.facets or case.sig.visible != 1 or case.sig.mutates or any(a.size == 0 for a in case.host):
+        return
+    from .. import symbol
+    from ..executor import passes_off
+
+    names, sym = _node(case)
+    chain = symbol.tanh(sym * 0.5) + 1
+    found = []
+    for off in ((), ("fuse",)):
+        device, was = case.device, case.device.__dict__.get("fused_from")
+        device.fused_from = 0
+        try:
+            with passes_off(*off):
+                args = dict(zip(names, case.arrays()))
+                room = {n: case.array(np.zeros_like(a)) for n, a in zip(names, case.host) if a.dtype.kind == "f"} if _flow(case) else {}
+                bound = chain.bind(case.ctx, args, args_grad=room or None, grad_req={n: "write" if n in room else "null" for n in names})
+        finally:
+            if was is None:
+                del device.fused_from
+            else:
+                device.fused_from = was
+        y = bound.forward(is_train=bool(room))[0]
+        if room:
+            bound.backward([case.array(np.ones(y.shape, y.dtype))])
+        found.append([y.asnumpy(), *(room[n].asnumpy() for n in room)])
+    for a, b in zip(*found):
+        compare(a, b, case.dtype, "in a fused chain", 4 * case.sample.tol * case.widen)
+
+
+@check("elsewhere")
+def elsewhere(case: Case) -> None:
+    """On a device with several queues it runs where its arrays are, whatever index the calling thread made active last."""
+    device, here = case.device, case.ctx.device_id
+    if not device.async_ or device.count() < 2:
+        return
+    other = 1 if here == 0 else 0
+    wants = _flow(case) or [False] * len(case.host)
+    want = [y.asnumpy() for y in case.run(case.arrays())]
+    xs = case.arrays()
+    device.activate(other)
+    outs = case.run(xs)
+    _compare(case, [y.asnumpy() for y in outs], want, f"while {device.type}({other}) is active", 4)
+    if any(wants):
+        xs = case.arrays()
+        device.activate(other)
+        outs = case.record(xs, ["write" if w else "none" for w in wants])
+        heads = [y for y in outs if y._entry is not None and tape.differentiable(y._entry)]
+        device.activate(other)
+        if heads:
+            autograd.backward(heads, train_mode=case.sample.train)
+    if case.sig.visible and not any(a.size == 0 for a in case.host):
+        names, sym = _node(case)
+        args = dict(zip(names, case.arrays()))
+        aux = {n: args.pop(n) for n in sym.list_auxiliary_states()}
+        device.activate(other)
+        bound = sym.bind(case.ctx, args, grad_req="null", aux_states=aux)
+        device.activate(other)
+        [y.wait_to_read() for y in bound.forward(is_train=case.sample.train)]
 
 
 @check("bound grad_req")

@@ -14,9 +14,9 @@ from .. import autograd, symbol, util
 from .._core import dispatch
 from .._core.context import Context, current_context
 from .._core.errors import MXNetError
-from .._core.params import GraphParam
 from .._core.state import state
 from ..ndarray import NDArray, array
+from ..parameters import GraphParam
 from .mutate import Use
 
 __all__ = ["Hang", "bounded_memory", "check_use", "deadline"]

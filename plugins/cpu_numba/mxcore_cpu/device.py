@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-from mxcore.plugin import Device, Rng
+from mxcore.plugin import Device, Rng, pinning
 
 from . import memory
 from .namespace import namespace
@@ -25,12 +25,15 @@ class CPU(Device):
 
     type = "cpu"
     type_id = 1
+    host = True
     xp = namespace
     #: Functions for which compiled loops use vector instructions; chains of others are slower than NumPy's own.
     fused_functions = frozenset("""
         exp expm1 log log1p sqrt rsqrt tanh sigmoid erf softplus relu floor ceil trunc rint fix abs sign square reciprocal isnan isinf
         maximum minimum hypot where
     """.split())
+    #: Dtypes that chains may mix; numbers of others than floats are cast or compared only.
+    fused_dtypes = frozenset("float16 float32 float64 bool uint8 int8 int32 int64".split())
     #: Products whose bias is cheaper to add afterwards; convolutions add it while the data is in the cache.
     fused_biases = frozenset({"FullyConnected"})
 
@@ -86,10 +89,27 @@ class CPU(Device):
 
 
 class CPUPinned(CPU):
-    """Page-locked host memory; plain memory where no GPU plugin locks it."""
+    """Memory of the host that the system does not move, from the device that pins it; plain memory where there is none.
+
+    What is brought or copied there lies in such memory. Operators compute there as on the CPU, their results in plain memory.
+    """
 
     type = "cpu_pinned"
     type_id = 3
+
+    def empty(self, shape, dtype, index):
+        device = pinning()
+        return memory.empty(shape, dtype) if device is None else device.empty_pinned(shape, dtype)
+
+    def full(self, shape, value, dtype, index):
+        a = self.empty(shape, dtype, index)
+        a[...] = value
+        return a
+
+    def from_host(self, a, index):
+        pinned = self.empty(a.shape, a.dtype, index)
+        pinned[...] = a
+        return pinned
 
 
 class CPUShared(CPU):

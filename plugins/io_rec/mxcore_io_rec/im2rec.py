@@ -291,7 +291,7 @@ def _progress(iterable, total, text):
         from tqdm import tqdm
     except ImportError:
         return iterable
-    return tqdm(iterable, total=total, desc=text, unit="img", disable=None)
+    return tqdm(iterable, total=total, desc=text, unit="img", disable=None if sys.stderr else True)
 
 
 def make_record(path, args):

@@ -323,10 +323,12 @@ def list_files(uri, suffix):
 
 def _folder(name, remote):
     """The sorted files of a folder, None if `name` is none."""
-    if remote:
-        fs, path = _filesystem(name)
-        return [fs.unstrip_protocol(p) for p in sorted(fs.ls(path, detail=False))] if fs.isdir(path) else None
     try:
+        if remote:
+            fs, path = _filesystem(name)
+            return [fs.unstrip_protocol(p) for p in sorted(fs.ls(path, detail=False))] if fs.isdir(path) else None
         return [os.path.join(name, p) for p in sorted(os.listdir(name))] if os.path.isdir(name) else None
-    except OSError as e:
+    except MXNetError:
+        raise
+    except Exception as e:  # stores have errors of their own
         raise failed("read", name, e) from e

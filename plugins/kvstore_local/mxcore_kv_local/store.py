@@ -19,9 +19,9 @@ def _one_at_a_time(method):
     """Let a store do one thing at a time, whichever threads ask: an update reads a value, and writes it."""
 
     @functools.wraps(method)
-    def wrapped(self, *args):
+    def wrapped(self, *args, **kwargs):
         with self._lock:
-            return method(self, *args)
+            return method(self, *args, **kwargs)
 
     return wrapped
 
@@ -144,6 +144,14 @@ class LocalKVStore(KVStore):
                     f"kvstore: push of key {key!r}: arrays of {arrays[0].dtype.__name__} and "
                     f"{a.dtype.__name__} cannot be added; use one dtype",
                 )
+
+    @_one_at_a_time
+    def save_optimizer_states(self, fname, dump_optimizer=False):
+        super().save_optimizer_states(fname, dump_optimizer)
+
+    @_one_at_a_time
+    def load_optimizer_states(self, fname):
+        super().load_optimizer_states(fname)
 
     def set_gradient_compression(self, compression_params):
         self._compress = compressor(compression_params)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 from ... import kvstore, lr_scheduler, metric, optimizer, random
@@ -122,7 +123,7 @@ class Run:
         from tqdm import tqdm
 
         return tqdm(total=self.data.count, desc=f"epoch {self.epoch + 1:2}/{self.args.epochs}", unit=" samples",
-                    disable=None, dynamic_ncols=True)  # fmt: skip
+                    disable=None if sys.stderr else True, dynamic_ncols=True)  # fmt: skip
 
     def _check(self, label):
         if label.ndim != 1:

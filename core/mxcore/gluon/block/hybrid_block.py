@@ -88,14 +88,15 @@ class HybridBlock(Block):
         return {**self.__dict__, "_cached_graph": (), "_cached_op": None}
 
     def _clear_cached_op(self):
-        """Forget the graph: what it was traced from has changed."""
-        #: The inputs, as a list of symbols, and the outputs, as one; empty before the first call.
-        self._cached_graph = ()
-        self._in_format = self._out_format = None
-        #: What runs the graph.
-        self._cached_op = None
-        #: Parameters that a backend added to the graph, by name.
-        self._graph_params = {}
+        """Forget the graph: what it was traced from has changed. A thread that is tracing ends first."""
+        with _first:
+            #: The inputs, as a list of symbols, and the outputs, as one; empty before the first call.
+            self._cached_graph = ()
+            self._in_format = self._out_format = None
+            #: What runs the graph.
+            self._cached_op = None
+            #: Parameters that a backend added to the graph, by name.
+            self._graph_params = {}
 
     # -- settings --------------------------------------------------------------------------------------------
 
@@ -155,8 +156,8 @@ class HybridBlock(Block):
         )  # fmt: skip
 
     def cast(self, dtype):
-        self._clear_cached_op()
         super().cast(dtype)
+        self._clear_cached_op()
 
     def register_op_hook(self, callback, monitor_all=False):
         """Watch every operator of this block once it is hybridised; see `Block.register_op_hook`."""
@@ -352,8 +353,9 @@ class HybridBlock(Block):
         self._backend, self._backend_opts = backend, kwargs
         if self._context_of((x, *args)) is None:
             raise error(ValueError, f"optimize_for of {self.name} needs arrays, it was called with symbols")
-        self._finish_deferred(self.collect_params().values(), x, *args)
-        self._build_cache(x, *args)
+        with _first:
+            self._finish_deferred(self.collect_params().values(), x, *args)
+            self._build_cache(x, *args)
 
     def export(self, path, epoch=0, remove_amp_cast=True):
         """Write the graph and the parameters as ``path-symbol.json`` and ``path-0000.params``.

@@ -10,6 +10,7 @@ from ... import ndarray as nd
 from ...base import MXNetError, error
 from ...drafts import settle
 from ..parameter import ParameterDict
+from . import hybrid_block
 from .hybrid_block import HybridBlock
 from .structure import flatten, is_symbol, regroup
 
@@ -86,10 +87,11 @@ class SymbolBlock(HybridBlock):
 
     def _clear_cached_op(self):
         # The graph is what this block is made of; only what was derived from it can go.
-        super()._clear_cached_op()
-        if "_made_of" in self.__dict__:
-            ins, out, self._in_format, self._out_format = self._made_of
-            self._cached_graph = ins, out
+        with hybrid_block._first:
+            super()._clear_cached_op()
+            if "_made_of" in self.__dict__:
+                ins, out, self._in_format, self._out_format = self._made_of
+                self._cached_graph = ins, out
 
     @staticmethod
     def imports(symbol_file, input_names, param_file=None, ctx=None, allow_missing=False, ignore_extra=False):

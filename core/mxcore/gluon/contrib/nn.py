@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from ... import ndarray as nd
 from ...base import error
 from ...context import num_gpus
@@ -156,7 +158,7 @@ class _PixelShuffle(HybridBlock):
 
     def __init__(self, factor):
         super().__init__()
-        self._factors = (int(factor),) * self._ndim if isinstance(factor, int) else tuple(map(int, factor))
+        self._factors = (int(factor),) * self._ndim if isinstance(factor, Integral) else tuple(map(int, factor))
         if len(self._factors) != self._ndim:
             raise error(
                 ValueError,

@@ -13,6 +13,7 @@ import zlib
 import numpy as np
 
 from ... import ndarray as nd
+from ..._turns import Turn, in_turn
 from ...base import MXNetError, error
 from ...context import cpu_pinned
 from .batchify import default_batchify_fn, default_mp_batchify_fn, numpy_batchify
@@ -108,7 +109,7 @@ class DataLoader:
 
     def __iter__(self):
         if self._num_workers == 0:
-            return self._in_this_thread()
+            return _InTurn(self._in_this_thread())
         batches, self._ready = self._ready, None
         return batches if batches is not None else self._start()
 
@@ -158,6 +159,26 @@ class DataLoader:
             # No device locks pages here: ordinary memory does.
             self._pin_memory = False
             return batch
+
+
+class _InTurn:
+    """A generator that threads may share: each batch goes to one of those that ask."""
+
+    def __init__(self, batches):
+        self._batches = batches
+        self._turn = Turn()
+
+    def __iter__(self):
+        return self
+
+    @in_turn
+    def __next__(self):
+        return next(self._batches)
+
+    @in_turn
+    def close(self):
+        """End the round."""
+        self._batches.close()
 
 
 class _Batches:

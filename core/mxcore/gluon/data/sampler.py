@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base import error
+from ...base import error, plain
 
 __all__ = ["BatchSampler", "FilterSampler", "RandomSampler", "Sampler", "SequentialSampler"]
 
@@ -128,7 +128,7 @@ class BatchSampler(Sampler):
         if batch_size < 1:
             raise error(ValueError, f"batch_size must be 1 or more, got {batch_size}")
         self._sampler = sampler
-        self._batch_size = batch_size
+        self._batch_size = plain(batch_size)
         self._last_batch = last_batch
         self._prev = []
 

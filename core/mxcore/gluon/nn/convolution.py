@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ...base import asserted, error
+from numbers import Integral
+
+from ...base import asserted, error, plain
 from ..block import HybridBlock
 from .dense import activation_or_none
 
@@ -13,9 +15,9 @@ _LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 def spread(value, ndim, what):
     """`value` once a dimension, if it is a single number."""
-    if isinstance(value, int):
-        return (value,) * ndim
-    value = tuple(value)
+    if isinstance(value, Integral):
+        return (plain(value),) * ndim
+    value = plain(tuple(value))
     if len(value) != ndim:
         raise asserted(ValueError, f"{what} must be a number or {ndim} of them, got {value}")
     return value

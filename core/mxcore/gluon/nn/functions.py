@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from ... import ndarray as nd
 from ...base import error
 from ..block import Block, HybridBlock
@@ -120,7 +122,7 @@ class ReflectionPad2D(HybridBlock):
 
     def __init__(self, padding=0, **kwargs):
         super().__init__(**kwargs)
-        if isinstance(padding, int):
+        if isinstance(padding, Integral):
             padding = (0, 0, 0, 0, padding, padding, padding, padding)
         if len(padding) != 8:
             raise error(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 import weakref
+from numbers import Integral
 
 import numpy as np
 
 from ... import autograd, initializer
 from ... import ndarray as nd
-from ...base import error
+from ...base import error, plain
 from ...context import Context, cpu, current_context
 from ..utils import is_np_shape, shape_is_known
 from .errors import DeferredInitializationError
@@ -104,7 +105,7 @@ class Parameter:
         self._differentiable = differentiable
         self._allow_deferred_init = allow_deferred_init
         self._grad_req = None
-        self._shape = (shape,) if isinstance(shape, int) else None if shape is None else tuple(shape)
+        self._shape = (plain(shape),) if isinstance(shape, Integral) else None if shape is None else plain(tuple(shape))
         self._dtype = dtype
         self._stype = stype
         self._grad_stype = grad_stype
@@ -213,34 +214,37 @@ class Parameter:
                 UserWarning, stacklevel=2,
             )  # fmt: skip
             return
-        self._data = self._grad = None
-        changes.last = object()
         default_init = initializer.Uniform() if default_init is None else default_init
         if init is None:
             init = default_init if self.init is None else self.init
         task = (init, context_list(ctx), default_init, None)
-        if not shape_is_known(self.shape):
-            if not self._allow_deferred_init:
-                raise error(
-                    ValueError,
-                    f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}.",
-                )
-            self._deferred_init = task
+        if shape_is_known(self.shape):
+            self._initialize(task)  # other threads see the old value until the new one is there
             return
+        if not self._allow_deferred_init:
+            raise error(
+                ValueError,
+                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}.",
+            )
+        self._data = self._grad = None
+        changes.last = object()
         self._deferred_init = task
-        self._finish_deferred_init()
 
     def _finish_deferred_init(self):
         """Do what `initialize` put off, now that the shape is known."""
-        if not self._deferred_init:
-            return
+        task = self._deferred_init
+        if task:  # no other thread was faster
+            self._initialize(task)
+
+    def _initialize(self, task):
+        """Fill the parameter as `initialize` was told."""
         if not shape_is_known(self.shape):
             raise error(
                 ValueError,
                 f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}. "
                 "Please specify in_units, in_channels, etc. for Blocks.",
             )
-        init, ctx, default_init, data = self._deferred_init
+        init, ctx, default_init, data = task
         with autograd.pause():
             if data is None:
                 # Dense even for a sparse parameter: initializers write slices.
@@ -342,8 +346,8 @@ class Parameter:
                 if len(arrays) == 1:
                     return arrays[0]
                 ctx = current_context()
-            for have, array in zip(self._ctx_list, arrays):
-                if have == ctx:
+            for array in arrays:
+                if array.context == ctx:
                     return array
             raise error(
                 RuntimeError,
@@ -382,7 +386,7 @@ class Parameter:
         arrays = self._data
         if arrays is not None and len(arrays) == 1 and self._stype == "default":
             # The usual case, asked once a parameter and call.
-            if ctx is None or ctx == self._ctx_list[0]:
+            if ctx is None or ctx == arrays[0].context:
                 return arrays[0]
         if self._stype != "default":
             raise error(

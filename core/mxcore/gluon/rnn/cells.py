@@ -18,7 +18,7 @@ class _Cell(HybridRecurrentCell):
     def __init__(self, hidden_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, input_size,
                  prefix, params):  # fmt: skip
         super().__init__(prefix=prefix, params=params)
-        check_sizes(self, hidden_size=hidden_size)
+        hidden_size, = check_sizes(self, hidden_size=hidden_size)
         self._hidden_size, self._input_size = hidden_size, input_size
         rows = self._gates * hidden_size
         for name, shape, init in (("i2h_weight", (rows, input_size), i2h_weight_initializer), ("h2h_weight", (rows, hidden_size), h2h_weight_initializer),

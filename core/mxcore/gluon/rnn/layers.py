@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ... import ndarray as nd
-from ...base import asserted, error
+from ...base import asserted, error, plain
 from ..block import HybridBlock
 from . import cells
 from .containers import BidirectionalCell, HybridSequentialRNNCell
@@ -39,10 +39,10 @@ class _RNNLayer(HybridBlock):
         super().__init__(**kwargs)
         if layout not in _LAYOUTS:
             raise asserted(ValueError, f"{type(self).__name__}: layout must be one of {' and '.join(_LAYOUTS)}, got {layout!r}")
-        check_sizes(self, hidden_size=hidden_size, num_layers=num_layers)
+        hidden_size, num_layers = check_sizes(self, hidden_size=hidden_size, num_layers=num_layers)
         if projection_size and mode != "lstm":
             raise error(TypeError, f"{type(self).__name__}: only an LSTM takes projection_size")
-        self._hidden_size, self._projection_size, self._num_layers = hidden_size, projection_size or None, num_layers
+        self._hidden_size, self._projection_size, self._num_layers = hidden_size, plain(projection_size) or None, num_layers
         self._mode, self._layout, self._dropout, self._dir = mode, layout, dropout, 2 if bidirectional else 1
         self._input_size, self._gates = input_size, _GATES[mode]
         self._lstm_state_clip = {"lstm_state_clip_min": lstm_state_clip_min, "lstm_state_clip_max": lstm_state_clip_max,

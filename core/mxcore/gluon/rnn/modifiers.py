@@ -5,10 +5,11 @@ from __future__ import annotations
 from numbers import Number
 
 from ... import ndarray as nd
+from ..._core.state import state
 from ...base import asserted, error
 from ..block.seen import as_seen_by
 from .containers import BidirectionalCell, SequentialRNNCell
-from .recurrent_cell import HybridRecurrentCell, RecurrentCell
+from .recurrent_cell import FREE, HybridRecurrentCell, RecurrentCell
 from .sequences import formatted, is_one, masked
 
 __all__ = ["DropoutCell", "ModifierCell", "ResidualCell", "ZoneoutCell"]
@@ -117,16 +118,16 @@ class ModifierCell(HybridRecurrentCell):
 
 
 class _Free:
-    """A cell that may be called inside, though a modifier uses it."""
+    """A cell that this thread may call inside, though a modifier uses it."""
 
     def __init__(self, cell):
         self.cell = cell
 
     def __enter__(self):
-        self.cell._modified = False
+        state.extra.setdefault(FREE, []).append(self.cell)
 
     def __exit__(self, *exc):
-        self.cell._modified = True
+        state.extra[FREE].pop()
 
 
 class ZoneoutCell(ModifierCell):
@@ -158,7 +159,6 @@ class ZoneoutCell(ModifierCell):
             raise asserted(ValueError, "ZoneoutCell: a BidirectionalCell has no steps to change; put ZoneoutCell around the cells in it")
         super().__init__(base_cell)
         self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
-        self._prev_output = None
 
     def __repr__(self):
         return f"{type(self).__name__}(p_out={self.zoneout_outputs}, p_state={self.zoneout_states}, {self.base_cell!r})"
@@ -168,7 +168,7 @@ class ZoneoutCell(ModifierCell):
 
     def reset(self):
         super().reset()
-        self._prev_output = None
+        self._own.output = None
 
     def hybrid_forward(self, F, inputs, states):
         def kept(share, new, old):
@@ -176,10 +176,11 @@ class ZoneoutCell(ModifierCell):
 
         with _Free(self.base_cell):
             output, new_states = self.base_cell(inputs, states)
-        before = F.zeros_like(output) if self._prev_output is None else self._prev_output
+        before = getattr(self._own, "output", None)
+        before = F.zeros_like(output) if before is None else before
         output = kept(self.zoneout_outputs, output, before)
         new_states = [kept(self.zoneout_states, new, old) for new, old in zip(new_states, states)]
-        self._prev_output = output
+        self._own.output = output
         return output, new_states
 
 

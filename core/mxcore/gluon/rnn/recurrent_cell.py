@@ -6,12 +6,16 @@ from math import prod
 from numbers import Integral
 
 from ... import ndarray as nd
+from ..._core.state import state as thread
+from ..._turns import Own
 from ...base import asserted, error
 from ..block import Block, HybridBlock
 from .sequences import formatted, is_one, last, masked
 
 __all__ = ["HybridRecurrentCell", "RecurrentCell", "check_features", "check_sizes", "check_states", "states_for"]
 
+#: The seat of a thread's state with the cells that it may call although modifiers use them.
+FREE = "gluon.rnn.free"
 #: Activations that are operators of their own.
 _OPERATORS = {"tanh", "relu", "sigmoid", "softsign"}
 
@@ -28,7 +32,7 @@ def states_for(cell, F, given, inputs, batch_size):
 
 
 def check_sizes(block, **sizes):
-    """Refuse sizes that are no whole numbers from 1.
+    """The sizes as Python's numbers; refuses what are no whole numbers from 1.
 
     Raises
     ------
@@ -38,6 +42,7 @@ def check_sizes(block, **sizes):
     for name, size in sizes.items():
         if not isinstance(size, Integral) or size < 1:
             raise error(ValueError, f"{type(block).__name__}: {name} must be a whole number from 1, got {size!r}")
+    return map(int, sizes.values())
 
 
 def check_features(cell, inputs):
@@ -115,6 +120,8 @@ class RecurrentCell(Block):
         super().__init__(prefix=prefix, params=params)
         #: Whether a modifier cell uses this one, which is then not to be called by others.
         self._modified = False
+        #: What a thread keeps from step to step.
+        self._own = Own()
         self.reset()
 
     def reset(self):
@@ -162,7 +169,7 @@ class RecurrentCell(Block):
         return states
 
     def _check_free(self):
-        if self._modified:
+        if self._modified and self not in thread.extra.get(FREE, ()):
             raise asserted(ValueError, f"{type(self).__name__} '{self.name}' is used by a modifier cell (as ZoneoutCell): call that instead")
 
     def _get_activation(self, F, inputs, activation, **kwargs):

@@ -6,7 +6,7 @@ from typing import Any
 from ..._core import infer
 from ..._core.graph import Graph
 from ..._core.op import op
-from ..._core.params import GraphParam, Int, Shape
+from ...parameters import GraphParam, Int, Shape
 from ...testing.sample import Sample
 from .facts import inner_facts, merged
 from .loop import Loop, Predicate, Run, gradients, output_names, owned

@@ -57,9 +57,8 @@ def _backward_batch_norm(k, p, outs, dy, data, gamma, mean, inv, moving_mean, mo
     normalization.batch_norm_backward(dy, data, gamma, mean, var, *outs[:3], eps=p.eps, axis=p.axis, fix_gamma=p.fix_gamma,
                                       use_global_stats=not k.is_train)
     if k.is_train:
-        for moving, new in ((outs[3], mean), (outs[4], var)):
-            moving *= moving.dtype.type(p.momentum)
-            moving += new * moving.dtype.type(1 - p.momentum)
+        for moving, new in ((outs[3], mean), (outs[4], var)):  # at once: other threads may be predicting by them
+            moving[...] = moving * moving.dtype.type(p.momentum) + new * moving.dtype.type(1 - p.momentum)
 
 
 @cpu.kernel("LayerNorm", dtypes=FLOATS, when=large, out=True)

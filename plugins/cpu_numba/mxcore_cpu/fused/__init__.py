@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import platform
 import sys
 import threading
 import types
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from .. import cache, jit
 from .bound import Code, Compiled
+from .loops import REGISTERS
 from .source import print_source
 
 __all__ = ["compile_chain"]
@@ -49,7 +51,9 @@ def compile_chain(chain):
 
 
 def _make(chain):
-    if not jit.available() or chain.dtype not in ("float32", "float64"):
+    if not jit.available() or chain.dtype not in ("float32", "float64") or not REGISTERS.keys() >= {*chain.types.values()}:
+        return None
+    if "float16" in chain.types.values() and not _has_halves():
         return None
     if chain.pattern is None:
         return Compiled(chain, None, _code)
@@ -65,6 +69,14 @@ def _make(chain):
 
 
 _failed: set = set()
+
+
+@functools.cache
+def _has_halves() -> bool:
+    """Whether the processor converts float16 by itself; else LLVM calls functions that nobody brings."""
+    import llvmlite.binding as llvm
+
+    return llvm.get_host_cpu_features().get("f16c", not platform.machine().lower().startswith(("x86", "amd64", "i")))
 
 
 def _code(chain) -> Code:

@@ -81,8 +81,8 @@ class Code:
         chain = self.chain
         letters = "abcdefghijklmnopqrstuvwxyz"[:len(dims)]
         before, after = [], []
-        sources = [_fit(chain, dims, letters, p, a, before, None) for p, a in zip(chain.pattern, inputs)]
-        targets = [_fit(chain, dims, letters, p, a, None, after) for p, a in zip(self.out_patterns, outs)]
+        sources = [_fit(chain, name, dims, letters, p, a, before, None) for name, p, a in zip(chain.inputs, chain.pattern, inputs)]
+        targets = [_fit(chain, name, dims, letters, p, a, None, after) for name, p, a in zip(chain.outputs, self.out_patterns, outs)]
         items, shape, copies = self.plan(dims)
         size = shape[-1]
         partials = [np.empty(copies * size) for _ in self.reduced]
@@ -127,11 +127,12 @@ def _address(a) -> int:
     return a.__array_interface__["data"][0]  # a tenth of the time of `a.ctypes.data`
 
 
-def _fit(chain, dims, letters, mask, a, before, after):
+def _fit(chain, name, dims, letters, mask, a, before, after):
     """An array as the code takes it: dense; a strided one gets a stand-in that is copied in or out at each call."""
     size = math.prod(d for c, d in zip(letters, dims) if c in mask)
-    if a.size != size or a.dtype != chain.dtype:
-        raise error(ValueError, f"fused chain {chain!r}: operand over '{mask}' must have {size} elements of {chain.dtype}, "
+    dtype = chain.type_of(name)
+    if a.size != size or a.dtype != dtype:
+        raise error(ValueError, f"fused chain {chain!r}: operand over '{mask}' must have {size} elements of {dtype}, "
                                 f"got {a.dtype} {a.shape}")
     if a.flags.c_contiguous and a.flags.aligned:
         return a

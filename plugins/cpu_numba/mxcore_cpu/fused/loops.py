@@ -14,11 +14,14 @@ import functools
 from .. import cache, jit
 from ..jit import _call_part, _Lazy, helper, intrinsic
 
-__all__ = ["FINISH", "HEADER", "KINDS", "RECORD", "add_partial", "launch", "line_of", "real", "value", "word"]
+__all__ = ["FINISH", "HEADER", "KINDS", "RECORD", "REGISTERS", "add_partial", "half", "half_value", "launch", "line_of", "real", "value", "word"]
 
 #: Words before the dimensions, words of one reduction in the frame; where the place of those is found.
 HEADER, RECORD, FINISH = 12, 7, 11
 KINDS = {"sum": 0, "mean": 0, "max": 1, "min": 2}
+#: The type in which code holds a number of each dtype that chains know.
+REGISTERS = {"float16": "float32", "float32": "float32", "float64": "float64", "bool": "uint8", "uint8": "uint8", "int8": "int8",
+             "int32": "int32", "int64": "int64"}
 
 step = helper  # the name under which chains use it
 
@@ -56,6 +59,30 @@ def value(typingctx, like, address):
         return builder.load(builder.inttoptr(args[1], context.get_value_type(kind).as_pointer()))
 
     return kind(like, types.int64), codegen
+
+
+@intrinsic
+def half_value(typingctx, address):
+    """The float16 at an address, as float32."""
+    from numba import types
+
+    def codegen(context, builder, signature, args):
+        from llvmlite import ir
+        return builder.fpext(builder.load(builder.inttoptr(args[0], ir.HalfType().as_pointer())), ir.FloatType())
+
+    return types.float32(types.int64), codegen
+
+
+@intrinsic
+def half(typingctx, x):
+    """A float32 rounded to float16."""
+    from numba import types
+
+    def codegen(context, builder, signature, args):
+        from llvmlite import ir
+        return builder.fpext(builder.fptrunc(args[0], ir.HalfType()), ir.FloatType())
+
+    return types.float32(types.float32), codegen
 
 
 @intrinsic
@@ -134,15 +161,15 @@ class _Reduction:
         return builder.select(builder.or_(better, builder.fcmp_unordered("uno", x, x)), x, old)
 
 
-def line_of(function: _Lazy, inputs: int, outputs: int, kinds: tuple[int, ...], across: bool) -> _Lazy:
+def line_of(function: _Lazy, inputs: tuple[str, ...], outputs: tuple[str, ...], reduced: tuple[str, ...], kinds: tuple[int, ...], across: bool) -> _Lazy:
     """Make the innermost loop of a chain.
 
     Parameters
     ----------
     function : helper
-        From the elements of all `inputs` and the invariants to a tuple: `outputs` values, then one for each reduction.
-    inputs, outputs : int
-        How many arrays vary along the loop.
+        From the elements of all `inputs` and the invariants to a tuple: a value for each of `outputs`, then one for each reduction.
+    inputs, outputs, reduced : tuple of str
+        Dtypes of the arrays that vary along the loop, and of what is reduced.
     kinds : tuple of int
         Of the reductions, see :data:`KINDS`.
     across : bool
@@ -151,18 +178,18 @@ def line_of(function: _Lazy, inputs: int, outputs: int, kinds: tuple[int, ...], 
     Returns
     -------
     intrinsic
-        ``line(type, count, addresses, invariants, partials)``: the type of the elements, then how many of them; `addresses`
+        ``line(count, addresses, invariants, partials)``: how many elements; `addresses`
         of inputs and outputs, `invariants` what else the function takes, `partials` the addresses of partial results.
         It returns the reductions along the line as float64, in a tuple. Tuples without a member must hold a zero.
     """
     @intrinsic
-    def line(typingctx, like, count, addresses, invariants, partials):
+    def line(typingctx, count, addresses, invariants, partials):
         from numba import types
-        scalar = like.dtype
-        n_inv = function.__wrapped__.__code__.co_argcount - inputs
-        called = function._numba_type_.get_call_type(typingctx, (scalar,) * (inputs + n_inv), {})
+        n_inv = function.__wrapped__.__code__.co_argcount - len(inputs)
+        elements = [getattr(types, REGISTERS[t]) for t in inputs]
+        called = function._numba_type_.get_call_type(typingctx, (*elements, *invariants.types[:n_inv]), {})
         result = types.UniTuple(types.float64, len(kinds)) if kinds and not across else types.void
-        signature = result(like, count, addresses, invariants, partials)
+        signature = result(count, addresses, invariants, partials)
 
         def codegen(context, builder, signature, args):
             return _emit(context, builder, signature, args, called)
@@ -172,26 +199,31 @@ def line_of(function: _Lazy, inputs: int, outputs: int, kinds: tuple[int, ...], 
     def _emit(context, builder, signature, args, called):
         from llvmlite import ir
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
-        _, count, addresses, invariants, partials = args
+        count, addresses, invariants, partials = args
         module, i64 = builder.module, ir.IntType(64)
         target = function._made.overloads[called.args]
         context.active_code_library.add_linking_library(target.library)
         callee = context.declare_function(module, target.fndesc)
-        element = context.get_value_type(signature.args[0].dtype)
-        numbers = _Numbers(element)
-        reductions = [_Reduction(numbers, kind) for kind in kinds]
+        from numba import types
+
+        def stored(dtype):
+            return ir.HalfType() if dtype == "float16" else context.get_value_type(getattr(types, REGISTERS[dtype]))
+
+        double = ir.DoubleType()
+        reductions = [_Reduction(_Numbers(stored(dtype)), kind) for dtype, kind in zip(reduced, kinds)]
         group = _distinct(module)
 
-        def pointers(packed, n, kind):
-            return [builder.inttoptr(builder.extract_value(packed, i), kind.as_pointer()) for i in range(n)]
+        def pointers(packed, kinds):
+            return [builder.inttoptr(builder.extract_value(packed, i), kind.as_pointer()) for i, kind in enumerate(kinds)]
 
         def local(instruction):
             instruction.set_metadata("llvm.access.group", group)
             return instruction
 
-        at = pointers(addresses, inputs + outputs, element)
-        columns = pointers(partials, len(kinds), numbers.double) if across else []
-        constants = [builder.extract_value(invariants, i) for i in range(len(called.args) - inputs)]
+        n_in, n_out = len(inputs), len(outputs)
+        at = pointers(addresses, [*map(stored, inputs), *map(stored, outputs)])
+        columns = pointers(partials, [double] * len(kinds)) if across else []
+        constants = [builder.extract_value(invariants, i) for i in range(len(called.args) - n_in)]
         before, loop, after = builder.block, builder.append_basic_block("line"), builder.append_basic_block("done")
         builder.cbranch(builder.icmp_signed(">", count, i64(0)), loop, after)
         builder.position_at_end(loop)
@@ -201,15 +233,16 @@ def line_of(function: _Lazy, inputs: int, outputs: int, kinds: tuple[int, ...], 
         for r in [] if across else reductions:
             totals.append(builder.phi(r.start.type))
             totals[-1].add_incoming(r.start, before)
-        loaded = [local(builder.load(builder.gep(p, [i]))) for p in at[:inputs]]
+        loaded = [local(builder.load(builder.gep(p, [i]))) for p in at[:n_in]]
+        loaded = [builder.fpext(x, ir.FloatType()) if dtype == "float16" else x for x, dtype in zip(loaded, inputs)]
         _, found = context.call_conv.call_function(builder, callee, called.return_type, called.args, [*loaded, *constants])
-        found = [builder.extract_value(found, j) for j in range(outputs + len(kinds))]
+        found = [builder.extract_value(found, j) for j in range(n_out + len(kinds))]
         old = [local(builder.load(builder.gep(p, [i]))) for p in columns]
-        for p, x in zip(at[inputs:], found):
-            local(builder.store(x, builder.gep(p, [i])))
-        for p, r, a, x in zip(columns, reductions, old, found[outputs:]):
+        for p, x, dtype in zip(at[n_in:], found, outputs):
+            local(builder.store(builder.fptrunc(x, ir.HalfType()) if dtype == "float16" else x, builder.gep(p, [i])))
+        for p, r, a, x in zip(columns, reductions, old, found[n_out:]):
             local(builder.store(r.in_place(builder, a, x), builder.gep(p, [i])))
-        new = [r.combine(builder, total, x) for r, total, x in zip(reductions, totals, found[outputs:])]
+        new = [r.combine(builder, total, x) for r, total, x in zip(reductions, totals, found[n_out:])]
         following = builder.add(i, i64(1), flags=("nuw", "nsw"))
         for phi, x in zip([i, *totals], [following, *new]):
             phi.add_incoming(x, builder.block)

@@ -5,17 +5,19 @@ the other dimensions. Sizes come from the frame, so chains of one pattern share 
 """
 from __future__ import annotations
 
+import numpy as np
+
 from mxcore.plugin import print_with
 
-from .loops import HEADER, KINDS
+from .loops import HEADER, KINDS, REGISTERS
 
 __all__ = ["print_source"]
 
 _TEXT = '''"""A fused elementwise chain over {pattern}."""
-from numpy import {dtype} as F, inf, nan
+from numpy import {dtype}, inf, nan
 
 from mxcore_cpu import math as m
-from mxcore_cpu.fused.loops import add_partial, line_of, real, step, value, word
+from mxcore_cpu.fused.loops import add_partial, half, half_value, line_of, real, step, value, word
 
 
 @step
@@ -24,7 +26,7 @@ def chain({arguments}):
     return {results},
 
 
-line = line_of(chain, {inputs}, {outputs}, {kinds}, {across})
+line = line_of(chain, {inputs}, {outputs}, {reduced}, {kinds}, {across})
 
 
 def body(first, last, frame):
@@ -45,13 +47,15 @@ def body(first, last, frame):
 '''
 
 
-def _number(v: float) -> str:
-    text = repr(float(v))
-    return f"F({text})" if "n" not in text else f"F({'-' if text[0] == '-' else ''}{text.lstrip('-')})"
+def _cast(dtype: str, text: str) -> str:
+    """A value in a dtype, as the code holds it: float16 is a float32 that has been rounded."""
+    return f"half(float32({text}))" if dtype == "float16" else f"{REGISTERS[dtype]}({text})"
 
 
-def _expression(tree, names) -> str:
-    return print_with(tree, names.__getitem__, lambda fn, a: f"m.{fn}({', '.join(a)})", _number, {"and": "&", "or": "|", "not": "not "})
+def _expression(tree, names, dtype) -> str:
+    held = REGISTERS[dtype]
+    return print_with(tree, names.__getitem__, lambda fn, a: f"m.{fn}({', '.join(a)})", lambda v: f"{held}({float(v)!r})",
+                      {"and": "&", "or": "|", "not": "not "}, _cast)
 
 
 def _stride(mask: str, letter: str, dims: str) -> list[str]:
@@ -67,7 +71,9 @@ def _offset(mask: str, dims: str, begin: bool = True) -> str:
 def print_source(chain) -> str:
     """The text of a module with the functions `chain` (one element) and `body` (some blocks of lines)."""
     pattern, dims = chain.pattern, "abcdefghijklmnopqrstuvwxyz"[:len(chain.dims)]
-    last, size = dims[-1], 4 if chain.dtype == "float32" else 8
+    last = dims[-1]
+    types = [*map(chain.type_of, chain.inputs), *map(chain.type_of, chain.outputs)]
+    sizes = [np.dtype(t).itemsize for t in types]
     n_in = len(chain.inputs)
     ins, outs = pattern[:n_in], pattern[n_in:]
     along = [i for i in range(n_in) if last in ins[i]]        # vary along the line
@@ -79,7 +85,7 @@ def print_source(chain) -> str:
     names = {name: f"v{i}" for i, name in enumerate(chain.inputs)} | {name: f"s{i}" for i, name in enumerate(chain.scalars)}
     lines = []
     for i, (name, tree) in enumerate(chain.steps):
-        lines.append(f"    t{i} = {_expression(tree, names)}")
+        lines.append(f"    t{i} = {_expression(tree, names, chain.type_of(name))}")
         names[name] = f"t{i}"
     arguments = [f"v{i}" for i in (*along, *fixed)] + [f"s{i}" for i in range(len(chain.scalars))]
 
@@ -95,8 +101,8 @@ def print_source(chain) -> str:
     for j in (*plain, *reduced):
         setup.append(f"    o{j} = word(frame, {place})")
         place += 1
-    for i in range(len(chain.scalars)):
-        setup.append(f"    s{i} = F(real(frame, {place}))")
+    for i, name in enumerate(chain.scalars):
+        setup.append(f"    s{i} = {_cast(chain.type_of(name), f'real(frame, {place})')}")
         place += 1
     decode = ["        rest = row"] if len(dims) > 1 else []
     for c in dims[-2:0:-1]:
@@ -110,23 +116,26 @@ def print_source(chain) -> str:
         if c != dims[0]:
             advance.append(f"{pad}if i{c} == d{c}:\n{pad}    i{c} = 0")
 
-    masks = {mask: f"x_{mask}" for mask in (*ins, *(outs[j] for j in plain))}
-    offsets = [f"            {name} = ({_offset(mask, dims)}) * {size}" for mask, name in masks.items()]
+    masks = {(pattern[i], sizes[i]): f"x_{pattern[i]}_{sizes[i]}" for i in (*range(n_in), *(n_in + j for j in plain))}
+    offsets = [f"            {name} = ({_offset(mask, dims)}) * {size}" for (mask, size), name in masks.items()]
     if reduced:
         offsets.append(f"            x_partial = (copy + {_offset(outs[reduced[0]], dims)}) * 8")
 
     def packed(items) -> str:
         return f"({', '.join(items) or '0'},)"
 
-    addresses = [f"p{i} + {masks[ins[i]]}" for i in along] + [f"o{j} + {masks[outs[j]]}" for j in plain]
-    invariants = [f"value(F, p{i} + {masks[ins[i]]})" for i in fixed] + [f"s{i}" for i in range(len(chain.scalars))]
+    place_of = [masks.get(key, "") for key in zip(pattern, sizes)]
+    addresses = [f"p{i} + {place_of[i]}" for i in along] + [f"o{j} + {place_of[n_in + j]}" for j in plain]
+    invariants = [f"half_value(p{i} + {place_of[i]})" if types[i] == "float16" else f"value({REGISTERS[types[i]]}, p{i} + {place_of[i]})" for i in fixed]
+    invariants += [f"s{i}" for i in range(len(chain.scalars))]
     partials = [f"o{j} + x_partial" for j in reduced]
-    call = f"line(F, count, {packed(addresses)}, {packed(invariants)}, {packed(partials if across else [])})"
+    call = f"line(count, {packed(addresses)}, {packed(invariants)}, {packed(partials if across else [])})"
     if reduced and not across:
         call = f"found = {call}" + "".join(
             f"\n            add_partial({KINDS[chain.reduce[j]]}, o{j} + x_partial, found[{k}])" for k, j in enumerate(reduced))
     return _TEXT.format(
-        pattern=", ".join(p or "()" for p in pattern), dtype=chain.dtype, arguments=", ".join(arguments), steps="\n".join(lines) or "    pass",
-        results=", ".join(names[chain.outputs[j]] for j in (*plain, *reduced)), inputs=len(along), outputs=len(plain),
+        pattern=", ".join(p or "()" for p in pattern), dtype=", ".join(sorted({*REGISTERS.values()})), arguments=", ".join(arguments), steps="\n".join(lines) or "    pass",
+        results=", ".join(names[chain.outputs[j]] for j in (*plain, *reduced)), inputs=tuple(types[i] for i in along), outputs=tuple(types[n_in + j] for j in plain),
+        reduced=tuple(types[n_in + j] for j in reduced),
         kinds=tuple(KINDS[chain.reduce[j]] for j in reduced), across=across, setup="\n".join(setup), decode="\n".join(decode),
         offsets="\n".join(offsets), call="            " + call, advance="\n".join(advance))

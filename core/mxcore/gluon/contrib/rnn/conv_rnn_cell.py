@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ....base import asserted, error
 from ....ndarray import NDArray
+from ...nn.convolution import spread
 from ...rnn.cells import GRUCell, LSTMCell, RNNCell
 from ...rnn.recurrent_cell import HybridRecurrentCell, check_sizes, check_states
 
@@ -23,7 +24,7 @@ class _ConvCell:
                  h2h_weight_initializer=None, i2h_bias_initializer="zeros", h2h_bias_initializer="zeros", conv_layout=None, activation="tanh",
                  prefix=None, params=None):  # fmt: skip
         HybridRecurrentCell.__init__(self, prefix=prefix, params=params)
-        check_sizes(self, hidden_channels=hidden_channels)
+        hidden_channels, = check_sizes(self, hidden_channels=hidden_channels)
         name, dims = type(self).__name__, self._dims
         layout = conv_layout or _LAYOUTS[dims][0]
         if layout not in _LAYOUTS[dims]:
@@ -32,10 +33,7 @@ class _ConvCell:
             raise error(ValueError, f"{name}: input_shape must be {layout[1:]}, without the batch, got {tuple(input_shape)}")
 
         def each(value, what):
-            found = (value,) * dims if isinstance(value, int) else tuple(value)
-            if len(found) != dims:
-                raise asserted(ValueError, f"{name}: {what} must be a number or {dims} numbers, got {value!r}")
-            return found
+            return spread(value, dims, f"{name}: {what}")
 
         i2h_kernel, h2h_kernel = each(i2h_kernel, "i2h_kernel"), each(h2h_kernel, "h2h_kernel")
         i2h_pad, i2h_dilate, h2h_dilate = each(i2h_pad, "i2h_pad"), each(i2h_dilate, "i2h_dilate"), each(h2h_dilate, "h2h_dilate")

@@ -50,14 +50,15 @@ class VariationalDropoutCell(ModifierCell):
     def reset(self):
         super().reset()
         #: Masks of this sequence, by what they are for.
-        self._masks = {}
+        self._own.masks = {}
 
     def _dropped(self, F, what, share, x):
         if not share:
             return x
-        if what not in self._masks:
-            self._masks[what] = F.Dropout(F.ones_like(x), p=share)
-        return x * self._masks[what]
+        masks = self._own.__dict__.setdefault("masks", {})
+        if what not in masks:
+            masks[what] = F.Dropout(F.ones_like(x), p=share)
+        return x * masks[what]
 
     def hybrid_forward(self, F, inputs, states):
         states = [self._dropped(F, "states", self.drop_states, states[0]), *states[1:]]
@@ -117,7 +118,7 @@ class LSTMPCell(HybridRecurrentCell):
     def __init__(self, hidden_size, projection_size, i2h_weight_initializer=None, h2h_weight_initializer=None, h2r_weight_initializer=None,
                  i2h_bias_initializer="zeros", h2h_bias_initializer="zeros", input_size=0, prefix=None, params=None):  # fmt: skip
         super().__init__(prefix=prefix, params=params)
-        check_sizes(self, hidden_size=hidden_size, projection_size=projection_size)
+        hidden_size, projection_size = check_sizes(self, hidden_size=hidden_size, projection_size=projection_size)
         self._hidden_size, self._projection_size, self._input_size = hidden_size, projection_size, input_size
         for name, shape, init in (("i2h_weight", (4 * hidden_size, input_size), i2h_weight_initializer),
                                   ("h2h_weight", (4 * hidden_size, projection_size), h2h_weight_initializer),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 
 import numpy as np
 
 from ..... import ndarray as nd
-from .....base import error
+from .....base import error, plain
 from .. import images
 from .base import ImageBlock, ImageHybridBlock, draw
 
@@ -17,7 +18,7 @@ __all__ = ["CenterCrop", "CropResize", "RandomFlipLeftRight", "RandomFlipTopBott
 
 def _pair(size):
     """(width, height) of a size given as one number or two."""
-    return (size, size) if isinstance(size, int) else tuple(size)
+    return (int(size),) * 2 if isinstance(size, Integral) else plain(tuple(size))
 
 
 def _resize(F, x, size, keep_ratio, interpolation):
@@ -25,7 +26,7 @@ def _resize(F, x, size, keep_ratio, interpolation):
     if interpolation > 4 and isinstance(x, nd.NDArray):
         height, width = x.shape[-3:-1]
         new = _pair(size)
-        if keep_ratio and isinstance(size, int):
+        if keep_ratio and isinstance(size, Integral):
             short = min(height, width)
             new = (width * size // short, height * size // short)
         interpolation = images.method_for(interpolation, (height, width), new[::-1])

@@ -4,11 +4,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .errors import MXNetError, error, raise_in_op
-from .gradplan import plan_of
-from .graph import GraphF, Node, Value, topo
-from .op import Op
-from .params import Params
+from ._core.errors import MXNetError, error, raise_in_op
+from ._core.gradplan import plan_of
+from ._core.graph import GraphF, Node, Value, topo
+from ._core.op import Op
+from ._core.params import Params
 
 __all__ = ["gradient", "STATE_BACKWARD"]
 
@@ -64,13 +64,13 @@ def gradient(heads: Sequence[tuple[Node, int]], head_grads: Sequence[tuple[Node,
             return None
         acc = parts[0]
         for g in parts[1:]:
-            acc = F._grad_add(acc, g)
+            acc = F.roles["sum of gradients"](acc, g)
         grads[id(entry[0]), entry[1]] = [acc]
         return acc
 
     for h, g in zip(heads, head_grads):
         F = GraphF(f"_head_grad_{h[0].name}")
-        add(h, F.ones_like(Value(h, F)) if g is None else Value(g, F))
+        add(h, F.roles["unit gradient"](Value(h, F)) if g is None else Value(g, F))
     for n in reversed(order):
         if id(n) not in need or n.op is None:
             continue
@@ -87,7 +87,7 @@ def gradient(heads: Sequence[tuple[Node, int]], head_grads: Sequence[tuple[Node,
         if op.stateful and op.backward_rule is not None:
             back = _state_backward(n)
             setattr(back, STATE_BACKWARD, op)
-            node = Node(back, back.parse({}), [(F.zeros_like(y) if d is None or op.loss_rule(p) else d).entry for d, y in zip(dys, outs)] + list(n.inputs),
+            node = Node(back, back.parse({}), [(F.roles["zero gradient"](y) if d is None or op.loss_rule(p) else d).entry for d, y in zip(dys, outs)] + list(n.inputs),
                         f"_backward_{n.name}", forward=n)
             result: list[Any] = [Value((node, i), F) for i in range(len(n.inputs))]
         else:

@@ -1,0 +1,169 @@
+"""Facets: what the passes of the executor, and MXNet's names for values, must know of an operator.
+
+They stand with the operator, as options of :func:`mxcore.plugin.op`, and anybody's operator may have them. Passes ask for them and
+know no operator by name. Each is checked when it is declared.
+
+expr : str, or callable ``p -> str or None``
+    The elementwise meaning, which chains are fused by: a Python expression over inputs, parameters and `numbers`
+    (see :mod:`mxcore.fusion.expr`); as a function of the parameters where they decide, which gives None where there is none.
+    One without names is a constant.
+numbers : dict of str to callable ``(p, ins, out) -> float``
+    Numbers in `expr` that shapes decide.
+aligned : callable ``(p, ins, out) -> shapes``
+    In which shape each input is broadcast to the output, where NumPy's rules do not say it: each with as many elements as the input.
+reduces : (str, callable ``(p, data, out) -> axes or None``)
+    The value of `expr` is reduced at the end: 'sum', 'mean', 'max' or 'min' over axes of the first input; None: not for these shapes.
+identity : bool or 'elements', or a function of the parameters that gives it
+    The output is the first input wherever both have one shape, dtype and storage type; with 'elements' it has the first input's elements,
+    in their order, wherever it has as many of one dtype.
+bias : callable ``(p, ndim) -> axis``
+    The input `bias`, which the parameter `no_bias` switches off, is added along that axis of the output.
+recompute : bool, or a function of the parameters that gives it
+    Whether it is so cheap that backward may compute it again rather than keep its result (True).
+rowwise : bool, or a function of the parameters that gives it
+    Each row of the output depends on the same row of the first input, and on the other inputs as a whole.
+backward_of : str
+    It computes the gradients of that operator, one output for each of its inputs, from those of its outputs and then its inputs; its
+    parameters are those of that operator.
+labels : str
+    What MXNet's monitors and hooks call its values, words separated by blanks: 'inputs', its only input goes by its name, not ``input0``;
+    'gradients', its gradients go by the names of the inputs, not ``output0``; 'outputs', hooks are told the names of its outputs, not
+    their numbers; 'numbers', its outputs have numbers where others have names; and ``-<input>``, no gradient is counted for that input.
+mxnet_outputs : int or callable ``p -> int``
+    How many outputs MXNet's operator has, hidden ones included, where ours has another number of them.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ._core.op import FACETS, Op
+from ._core.params import Params
+from .fusion import Expr
+
+__all__: list[str] = []
+
+_REDUCTIONS = ("sum", "mean", "max", "min")
+_WORDS = ("inputs", "gradients", "outputs", "numbers")
+
+
+class _Numbers(dict[str, Any]):
+    """`numbers` as a function of parameters and shapes."""
+
+    def __call__(self, p: Params, ins: Any, out: Any) -> dict[str, float]:
+        return {name: number(p, ins, out) for name, number in self.items()}
+
+
+class _Reduction(NamedTuple):
+    """`reduces` as a function of parameters and shapes: (how, axes)."""
+
+    how: str
+    axes: Callable[..., Any]
+
+    def __call__(self, p: Params, data: Any, out: Any) -> tuple[str, Any]:
+        return self.how, self.axes(p, data, out)
+
+
+class _Expression:
+    """`expr` as a function of the parameters; a text is parsed once."""
+
+    def __init__(self, op: Op, value: Any) -> None:
+        # The inputs of a variadic operator are called as the parameters say: arg0, arg1 …
+        self.value, self.allowed = value, None if op.variadic else {*op.input_names, *op.params, *op.facets.get("numbers", ())}
+        self.known: dict[str, Expr] = {}
+
+    def __call__(self, p: Params | None) -> Expr | None:
+        text = self.value(p) if callable(self.value) else self.value
+        if text is None:
+            return None
+        found = self.known.get(text)
+        if found is None:
+            if not isinstance(text, str):
+                raise TypeError(f"a text is needed, got {text!r}")
+            found = Expr(text, self.allowed)
+            if len(self.known) >= 256:  # parameters may stand in the text
+                self.known.clear()
+            self.known[text] = found
+        return found
+
+
+def _expr(op: Op, value: Any) -> Any:
+    made = _Expression(op, value)
+    if not callable(value):
+        made(None)
+    return _tried(op, made)
+
+
+def _tried(op: Op, value: Any) -> Any:
+    """A function of the parameters, after a try with those that a call without any has, if there are such."""
+    if callable(value) and not any(s.required for s in op.params.values()):
+        value(op.parser({}))
+    return value
+
+
+def _given(op: Op, value: Any, allowed: tuple[Any, ...]) -> Any:
+    """One of some values, or a function of the parameters that gives one."""
+    def checked(found: Any) -> Any:
+        if found not in allowed:
+            raise ValueError(f"it must be one of {', '.join(map(repr, allowed))}, or a function of the parameters that gives one; got {found!r}")
+        return found
+
+    return _tried(op, lambda p: checked(value(p))) if callable(value) else checked(value)
+
+
+def _function(n: int, what: str) -> Callable[[Op, Any], Any]:
+    def check(op: Op, value: Any) -> Any:
+        code = getattr(value, "__code__", None)
+        if not callable(value) or code is not None and code.co_argcount - len(value.__defaults__ or ()) > n:
+            raise TypeError(f"it must be a function {what}")
+        return value
+
+    return check
+
+
+def _numbers(op: Op, value: Any) -> Any:
+    if not isinstance(value, dict) or not all(isinstance(n, str) and callable(f) for n, f in value.items()):
+        raise TypeError("it must be a dict of names to functions (p, ins, out) -> float")
+    clash = sorted({*value} & {*op.input_names, *op.params})
+    if clash:
+        raise ValueError(f"'{clash[0]}' is an input or a parameter")
+    return _Numbers(value)
+
+
+def _reduces(op: Op, value: Any) -> Any:
+    if not (isinstance(value, tuple) and len(value) == 2 and value[0] in _REDUCTIONS):
+        raise ValueError(f"it must be a pair of one of {', '.join(_REDUCTIONS)} and a function (p, data, out) -> axes")
+    return _Reduction(value[0], _function(3, "(p, data, out) -> axes")(op, value[1]))
+
+
+def _bias(op: Op, value: Any) -> Any:
+    if "bias" not in op.input_names or "no_bias" not in op.params:
+        raise ValueError("the operator needs an input 'bias' and a parameter 'no_bias'")
+    return _function(2, "(p, ndim) -> axis")(op, value)
+
+
+def _backward_of(op: Op, value: Any) -> Any:
+    if not isinstance(value, str) or value == op.name:
+        raise ValueError("it must be the name of another operator")
+    return value
+
+
+def _labels(op: Op, value: Any) -> frozenset[str]:
+    for word in value.split():
+        if word not in _WORDS and word[1:] not in op.input_names:
+            raise ValueError(f"'{word}' is none of {', '.join(_WORDS)}, nor -<input>")
+    return frozenset(value.split())
+
+
+def _mxnet_outputs(op: Op, value: Any) -> Any:
+    if not callable(value) and (not isinstance(value, int) or value < 1):
+        raise ValueError("it must be a number above 0, or a function of the parameters")
+    return _tried(op, value)
+
+
+# In the order in which they are checked: `expr` may use `numbers`.
+FACETS.update(
+    numbers=_numbers, expr=_expr, aligned=_function(3, "(p, ins, out) -> shapes"), reduces=_reduces,
+    identity=lambda op, value: _given(op, value, (True, False, "elements")), bias=_bias,
+    recompute=lambda op, value: _given(op, value, (True, False)), rowwise=lambda op, value: _given(op, value, (True, False)),
+    backward_of=_backward_of, labels=_labels, mxnet_outputs=_mxnet_outputs)

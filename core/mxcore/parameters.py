@@ -1,0 +1,147 @@
+"""The kinds of parameters that operators declare: what Python values and MXNet's strings they take, and what they print."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ._core.errors import suggest
+from ._core.params import REQUIRED, Int, Number, Param, as_dtype, dtype_name, literal, number
+
+__all__ = ["Any_", "Bool", "DType", "Enum", "Float", "Floats", "GraphParam", "Int", "Rest", "Shape", "Str"]
+
+
+class Float(Number):
+    """A real number, with optional bounds `ge` and `le`; ``dynamic=True`` for per-step scalars; `default` and the rest as for `Param`."""
+
+    kind = "float"
+
+    def convert(self, value: Any) -> float:
+        try:
+            x = float(number(value))
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError(f"must be {self.allowed()}, got {value!r}") from None
+        return float(self.check(x))
+
+
+class Bool(Param):
+    """A truth value; MXNet's files write ``True``/``False``, old ones ``1``/``0``."""
+
+    kind = "bool"
+    _WORDS: dict[Any, bool] = {"true": True, "1": True, 1: True, "yes": True, "false": False, "0": False, 0: False, "no": False}
+
+    def convert(self, value: Any) -> bool:
+        word = value.strip().lower() if isinstance(value, str) else value if isinstance(value, (int, np.integer, np.bool_)) else None
+        if word not in self._WORDS:
+            raise TypeError(f"must be True or False, got {value!r}")
+        return self._WORDS[word]
+
+
+class Str(Param):
+    """Any text."""
+
+    kind = "str"
+
+    def convert(self, value: Any) -> str:
+        return str(value)
+
+
+class Enum(Param):
+    """One of a few words.
+
+    Parameters
+    ----------
+    choices : str or iterable of str
+        The words; in a text they are separated by blanks.
+    default
+        As for `Param`.
+    """
+
+    def __init__(self, choices: Iterable[str], default: Any = REQUIRED, **kw: Any) -> None:
+        super().__init__(default, **kw)
+        self.choices = tuple(choices.split()) if isinstance(choices, str) else tuple(choices)
+
+    def convert(self, value: Any) -> str:
+        if str(value) in self.choices:
+            return str(value)
+        raise ValueError(f"must be one of {', '.join(self.choices)}; got {value!r}" + suggest(str(value), self.choices))
+
+    def allowed(self) -> str:
+        return "one of " + ", ".join(self.choices)
+
+
+class Shape(Param):
+    """A tuple of ints; a single int stands for a tuple of one. ``none=True`` allows None as an element; `default` and the rest as for `Param`."""
+
+    kind = "shape"
+    element: Any = staticmethod(lambda v: Int().convert(+v if v.__class__ is bool else v))  # (2, True) == (2, 1), which the cache cannot tell apart
+
+    def __init__(self, default: Any = REQUIRED, *, none: bool = False, **kw: Any) -> None:
+        super().__init__(default, **kw)
+        self.none = none
+
+    def convert(self, value: Any) -> tuple[Any, ...]:
+        if isinstance(value, str):
+            try:
+                value = literal(value.strip().replace("L", "") or "()")
+            except ValueError:
+                raise TypeError(f"must be a {self.allowed()}, got {value!r}") from None
+        if isinstance(value, (int, float, np.integer, np.floating)):
+            value = (value,)
+        try:
+            return tuple(None if v is None and self.none else type(self).element(v) for v in value)
+        except TypeError:
+            raise TypeError(f"must be a {self.allowed()}, got {value!r}") from None
+
+    def allowed(self) -> str:
+        return "tuple of ints" if self.kind == "shape" else "tuple of floats"
+
+
+class Floats(Shape):
+    """A tuple of floats."""
+
+    kind = "floats"
+    element = staticmethod(lambda v: Float().convert(v))
+
+
+class DType(Param):
+    """A dtype, by name or NumPy type; None means the default."""
+
+    kind = "dtype"
+
+    def parse(self, value: Any) -> Any:
+        return super().parse(self.default if value is None and not self.required else value)
+
+    def convert(self, value: Any) -> np.dtype[Any]:
+        try:
+            return as_dtype(value)
+        except TypeError as e:
+            raise TypeError(f"must be a dtype: {e}") from None
+
+    def format(self, value: Any) -> str:
+        return "None" if value is None else dtype_name(value)
+
+
+class GraphParam(Param):
+    """A sub-graph (:class:`mxcore._core.graph.Graph`), as control flow operators hold."""
+
+    kind = "graph"
+
+    def convert(self, value: Any) -> Any:
+        if not hasattr(value, "variables"):
+            raise TypeError(f"must be a graph, got {value!r}")
+        return value
+
+
+class Any_(Param):
+    """Any hashable Python object; kept as it is."""
+
+
+class Rest(Param):
+    """Takes every keyword that the operator does not know, as a tuple of (name, string): what ``Custom`` hands on."""
+
+    kind, rest = "further keywords", True
+
+    def __init__(self, **kw: Any) -> None:
+        super().__init__((), **kw)
