@@ -7,10 +7,10 @@ import re
 import pytest
 
 import mxcore as mx
+from mxcore.testing.table import seconds
 
 from .child import child
 from .peer import fastest
-from .table import seconds
 from .training import BATCH, stepper
 
 ROUNDS = 8

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mxcore.testing.table import seconds
+
 from .child import child
-from .table import seconds
 
 ONE_THREAD = dict.fromkeys(("MXCORE_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 

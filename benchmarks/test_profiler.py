@@ -7,8 +7,7 @@ import time
 import pytest
 
 import mxcore as mx
-
-from .table import seconds
+from mxcore.testing.table import seconds
 
 
 @pytest.fixture

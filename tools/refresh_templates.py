@@ -31,6 +31,11 @@ def to_template(text: str, name: str) -> str:
     return text
 
 
+def kind_of(toy: Path) -> str:
+    """The kind of plugin that a toy is of: ``graph-pass`` for toy_graph_pass."""
+    return toy.name.removeprefix("toy_").replace("_", "-")
+
+
 def project_files(toy: Path) -> list[Path]:
     """Files of a project that are written by hand."""
     generated = {"__pycache__", ".pytest_cache", "build", "dist"}
@@ -41,7 +46,7 @@ def project_files(toy: Path) -> list[Path]:
 def main() -> None:
     """Write the templates of every toy."""
     for toy in sorted(p for p in TOYS.iterdir() if (p / "pyproject.toml").exists()):
-        target = TEMPLATES / toy.name.removeprefix("toy_")
+        target = TEMPLATES / kind_of(toy)
         shutil.rmtree(target, ignore_errors=True)
         for path in project_files(toy):
             relative = path.relative_to(toy).as_posix().replace(toy.name, "NAME")

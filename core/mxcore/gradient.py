@@ -93,8 +93,9 @@ def gradient(heads: Sequence[tuple[Node, int]], head_grads: Sequence[tuple[Node,
         else:
             try:
                 result = list(plan.gradients(p, F, needs, dys, ins, outs, outs))
-                if any(g is not None and not isinstance(g, Value) for g in result):
-                    raise TypeError(f"its rule returned {result}; a gradient or None is needed for each input")
+                for name, g in zip(sig.inputs, result):
+                    if g is not None and not isinstance(g, Value):
+                        raise TypeError(f"its rule returned {g!r} for input {name}; a gradient or None is needed for each input")
             except MXNetError:
                 raise
             except Exception as x:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.table import Row, lines, seconds
+from mxcore.testing.table import Row, lines, seconds
 
 ROOT = Path(__file__).resolve().parents[2]
 TOY = ROOT / "tests" / "toy_plugins" / "toy_device" / "toy_device.py"

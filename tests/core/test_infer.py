@@ -111,7 +111,7 @@ def test_a_gradient_rule_that_fails_is_told(plug, wrong):
 
     body.grad(lambda F, dy: wrong(F, dy))
     plug("ruler", mxcore_ops=[body])
-    with pytest.raises(MXNetError, match=r"operator test_ruled \[gradient of node 'it'\].*(lost|its rule returned \['zero'\])"):
+    with pytest.raises(MXNetError, match=r"operator test_ruled \[gradient of node 'it'\].*(lost|its rule returned 'zero' for input data)"):
         mx.sym.test_ruled(mx.sym.var("x"), name="it").simple_bind(mx.cpu(), x=(3,)).forward(is_train=True)
     x = mx.nd.ones(3)
     x.attach_grad()

@@ -160,11 +160,29 @@ def test_a_command_that_lacks_something_says_what(plug, capsys):
 
 def test_equal_numbers_of_devices_name_both(plug):
     plug("first", mxcore_devices=[board("test_one", 90_002)])
-    with pytest.raises(MXNetError, match="device 'test_two' of second uses type_id 90002 of device 'test_one' of first; files hold this number"):
+    with pytest.raises(MXNetError, match="device 'test_two' of second uses type_id 90002 of device 'test_one' of first; files hold this number"
+                                        ".*MXCORE_PREFER=first or MXCORE_PREFER=second says"):
         plug("second", mxcore_devices=[board("test_two", 90_002)])
     manager.unregister("first")
     plug("second", mxcore_devices=[board("test_two", 90_002)])
     assert Context(90_002) is Context("test_two"), "a number that is free again belongs to its new device"
+
+
+@pytest.mark.parametrize("order", [("first", "second"), ("second", "first")], ids=" ".join)
+def test_a_number_that_two_devices_want_goes_to_the_preferred(plug, monkeypatch, order):
+    monkeypatch.setenv("MXCORE_PREFER", "dist-second")
+    for owner in order:
+        plug(owner, mxcore_devices=[board(f"test_{owner}", 90_003)], mxcore_ops=[scaled(2, f"test_op_{owner}")])
+    assert Context(90_003) == Context("test_second") and registry.devices.owners["test_second"] == "second"
+    assert "test_first" not in registry.devices.names() and registry.ops.find("test_op_first"), "it keeps the rest"
+    with pytest.raises(MXNetError, match="no plugin provides device 'test_first': that of first has the type_id of device 'test_second', which MXCORE_PREFER"):
+        registry.devices.get("test_first")
+    assert "device 'test_second' has type_id 90003 before 'test_first' of first" in overrides("second")
+    assert "device 'test_first' is not there, for device 'test_second' of second has its type_id 90003" in overrides("first")
+    manager.unregister("second")
+    assert Context(90_003) == Context("test_first") and registry.devices.get("test_first").type_id == 90_003, "what stood behind comes forward"
+    manager.unregister("first")
+    assert not {"test_first", "test_second"} & {*registry.devices.claims} and 90_003 not in registry.devices.numbers.claims
 
 
 @pytest.mark.parametrize("number", [0, 100, 2**31, "7", None])

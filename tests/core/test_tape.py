@@ -10,7 +10,8 @@ import pytest
 
 import mxcore as mx
 from mxcore import autograd
-from mxcore.plugin import MXNetError, op
+from mxcore.plugin import MXNetError, Sample, op
+from mxcore.testing.conformance import check_op
 
 
 def var(values):
@@ -445,12 +446,55 @@ def test_missing_and_wrong_rules_name_the_operator(plug):
         y.backward()
 
 
-def test_rules_with_unknown_words_are_refused(plug):
-    odd = op("test_tape_odd", grad=lambda F, dy, weight: dy)(lambda k, p, data: data + 0)
-    plug("odd", mxcore_ops=[odd])
-    x = var([1.0])
-    with autograd.record(), pytest.raises(MXNetError, match="'weight' is no input, output or rule word"):
-        mx.nd.test_tape_odd(x)
+@pytest.mark.parametrize("rule, text", [
+    (lambda F, dy, weigth: dy, "'weigth' is no input, output or rule word .*, did you mean 'weight'?"),
+    (lambda F, dy, like_wide: dy, "'like_wide' is no input"), (lambda F, d_mean: d_mean, "'d_mean' is no input"),
+    (lambda k, dy: dy, "'k' is no input"), (lambda F, dy, state: dy, "write state_ for the input of that name"),
+    (len, "is no Python function"), (3, "3 is no Python function"),
+])
+@pytest.mark.parametrize("how", ["grad=", "grad", "higher"])
+def test_rules_with_unknown_words_are_refused_where_they_are_declared(rule, text, how):
+    def declare(**kw):
+        return op("test_tape_odd", inputs="data weight state", outputs="output rest", **kw)(lambda k, p, data, weight, state_: (data, data))
+
+    with pytest.raises(MXNetError, match=f"gradient rule of operator test_tape_odd: .*{text}"):
+        declare(grad=rule) if how == "grad=" else getattr(declare(), how)(rule)
+    assert declare(grad=lambda F, p, needs, dys, d_rest, d_0, out_output, y, like_data, weight, state_: None).grad_rule
+
+
+def product(grad, name):
+    """An operator of two inputs with a rule."""
+    return op(name, inputs="lhs rhs", grad=grad, samples=[Sample((2, 3), (2, 3))])(lambda k, p, lhs, rhs: lhs * rhs)
+
+
+@pytest.mark.parametrize("rule, check, text", [
+    (lambda F, dy, lhs, rhs: (dy * rhs, dy * rhs), "gradient", "for input rhs, along a random direction it is"),
+    (lambda F, dy, lhs, rhs: (dy * lhs, dy * lhs), "gradient", "for input lhs, along a random direction it is"),
+    (lambda F, dy, lhs, rhs: (dy * rhs, F.sum(dy)), "rule", r"the gradient of input rhs has shape \(1,\), the input \(2, 3\)"),
+    (lambda F, dy, lhs, rhs: (F.cast(dy, dtype="float16"), dy), "rule", "the gradient of input lhs has dtype float16, the input float32"),
+    (lambda F, dy, lhs, rhs: (dy, 3.0), "rule", "the gradient of input rhs is 3.0; an array or None is needed"),
+], ids=["rhs", "lhs", "shape", "dtype", "number"])
+def test_the_kit_names_the_input_of_a_wrong_gradient(plug, rule, check, text):
+    wrong = product(rule, "test_tape_wrong")
+    plug("wrong", mxcore_ops=[wrong])
+    with pytest.raises(AssertionError, match=text):
+        check_op(wrong, checks=[check])
+
+
+def test_graphs_name_the_input_of_a_gradient_that_does_not_fit(plug):
+    plug("wrong", mxcore_ops=[product(lambda F, dy, lhs, rhs: (dy * rhs, F.sum(dy)), "test_tape_small"),
+                              product(lambda F, dy, lhs, rhs: (dy * rhs, 3.0), "test_tape_number")])
+    a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
+    with pytest.raises(MXNetError, match=r"the gradient of variable 'b' has shape \(1,\), the variable \(2, 3\): the gradient rule of operator "
+                                         r"test_tape_small \(input rhs\) is wrong"):
+        mx.sym.test_tape_small(a, b).simple_bind(mx.cpu(), a=(2, 3), b=(2, 3)).forward(is_train=True)
+    with pytest.raises(MXNetError, match="test_tape_number .*its rule returned 3.0 for input rhs"):
+        mx.sym.test_tape_number(a, b).simple_bind(mx.cpu(), a=(2, 3), b=(2, 3)).forward(is_train=True)
+    x, y = var(np.ones((2, 3))), var(np.ones((2, 3)))
+    with autograd.record():
+        z = mx.nd.test_tape_small(x, y)
+    with pytest.raises(MXNetError, match="check_op says whose, and for which input"):
+        z.backward()
 
 
 def test_gradients_cross_contexts():

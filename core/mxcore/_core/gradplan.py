@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from .array import Like
-from .errors import error
+from .errors import error, suggest
 from .op import RULE_WORDS, Op
 from .params import Params
 
-__all__ = ["GradPlan", "higher_of", "plan_of"]
+__all__ = ["GradPlan", "check_rule", "higher_of", "plan_of"]
 
 
 class GradPlan:
@@ -51,7 +51,7 @@ class GradPlan:
         if op.backward_rule is not None:
             self.keeps_inputs, self.reads_dys = frozenset(range(self.n_in)), None
         elif rule:  # neither None nor missing
-            args = [self._source(op, n) for n in rule.__code__.co_varnames[:rule.__code__.co_argcount]]
+            args = [self._source(op, self.flat, n) for n in rule.__code__.co_varnames[:rule.__code__.co_argcount]]
             # One expression instead of a loop over argument kinds at every call.
             self.call = eval(f"lambda rule, F, p, needs, dys, ins, outs, state: rule({', '.join(a for a, _, _ in args)})", _HELPERS)
             self.keeps_inputs = frozenset(i for _, kind, i in args if kind == "in")
@@ -91,7 +91,8 @@ class GradPlan:
         """Whether the gradient of an output makes any difference."""
         return self.reads_dys is None or any(p._sig.out_at.get(i) == output for i in self.reads_dys)
 
-    def _source(self, op: Op, name: str) -> tuple[str, str, int]:
+    @staticmethod
+    def _source(op: Op, flat: bool, name: str) -> tuple[str, str, int]:
         """(expression for an argument of the rule, kind, index)."""
         if name in ("F", "p", "needs", "state"):
             if name == "state" and name in op.input_names:
@@ -108,7 +109,7 @@ class GradPlan:
         plain = name[:-1] if name.endswith("_") and name[:-1] in RULE_WORDS else name
         kind, where = ("in", places.get(plain)) if plain in places else ("like", places.get(name[5:]) if name[:5] == "like_" else None)
         if where is not None:
-            if self.flat:
+            if flat:
                 return f"ins[{where}]", kind, where
             pick = "_pick_all" if op.input_slots[where].variadic else "_pick"
             return f"{pick}(p, ins, {where})", kind, where
@@ -121,7 +122,8 @@ class GradPlan:
                 return f"_output(p, {values}, {index})", kind, index
             return f"{values}[{index}]", kind, index
         raise error(TypeError, f"gradient rule of operator {op.name}: '{name}' is no input, output or rule word "
-                               f"({', '.join(sorted(RULE_WORDS))}, d_<output>, out_<output>, like_<input>)")
+                               f"({', '.join(sorted(RULE_WORDS - {'k'}))}, d_<output>, out_<output>, like_<input>)"
+                               f"{suggest(name, [*op.input_names, *RULE_WORDS])}")
 
     def gradients(self, p: Params, F: Any, needs: Any, dys: list[Any], ins: Any, outs: Any, likes: Any, state: Any = None) -> Sequence[Any]:
         """Run the rule; one gradient (or None) per input.
@@ -183,6 +185,14 @@ def _output(p: Params, values: Any, i: int) -> Any:
 
 
 _HELPERS = {"_pick": _pick, "_pick_all": _pick_all, "_output": _output, "Like": Like}
+
+
+def check_rule(op: Op, rule: Any) -> None:
+    """Raise where a gradient rule is no function or asks for something unknown: when it is declared, not when it is first used."""
+    if not hasattr(rule, "__code__"):
+        raise error(TypeError, f"gradient rule of operator {op.name}: {rule!r} is no Python function, whose arguments say what it needs")
+    for name in rule.__code__.co_varnames[:rule.__code__.co_argcount]:
+        GradPlan._source(op, True, name)
 
 
 def plan_of(op: Op) -> GradPlan:

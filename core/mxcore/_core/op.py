@@ -177,7 +177,7 @@ class Op:
         self.gives = False  # a backward rule that keeps none of the arrays it returns
         #: Of a stateful operator: whether its backward ignores the gradients of its outputs.
         self.loss_rule: Callable[[Params], bool] = lambda p: False
-        self.grad_rule: Any = grad
+        self.grad_rule: Any = self._checked(grad)
         self.doc = doc if doc is not None else (body.__doc__ if body is not None else None) or ""
         self.grad_plan: Any = None  # compiled by the tape on first use
         self.higher_rule: Callable[..., Any] | None = None
@@ -231,7 +231,14 @@ class Op:
         name of an input to keep it, ``like_<input>`` to keep its shape and dtype only. It returns one gradient per
         input (a list for a variadic one), None for zero.
         """
-        self.grad_rule, self.grad_plan = rule, None
+        self.grad_rule, self.grad_plan = self._checked(rule), None
+        return rule
+
+    def _checked(self, rule: Any) -> Any:
+        if rule:
+            from .gradplan import check_rule
+
+            check_rule(self, rule)
         return rule
 
     def higher(self, rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -240,7 +247,7 @@ class Op:
         It has the arguments of `grad`, may ask only for inputs and outputs that `grad` keeps, and sees arrays, so that it may
         read shapes. Operators whose `grad` is differentiable need none.
         """
-        self.higher_rule = rule
+        self.higher_rule = self._checked(rule)
         return rule
 
     def cost(self, rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -96,7 +96,8 @@ class Table:
             owner = self.owners[name] = min(claims, key=_rank)
             self.items[name] = claims[owner]
         else:
-            del self.claims[name], self.items[name], self.owners[name]
+            for of_name in (self.claims, self.items, self.owners):
+                of_name.pop(name, None)
 
     def find(self, name: str) -> Any:
         """The entry or None, after loading plugins if needed."""
@@ -149,25 +150,46 @@ class RoleTable(Table):
 
 
 class DeviceTable(Table):
-    """Device types."""
+    """Device types. As a name, a number has one device: MXCORE_PREFER chooses, and the other one stands behind it."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.numbers = Table("type_id")
 
     def add_device(self, device: Device, owner: str) -> None:
         number, kept = device.type_id, TYPE_IDS.get(device.type)
-        for other, d in self.items.items():
-            if d.type_id == number and other != device.type:
-                raise error(ValueError, f"device '{device.type}' of {owner} uses type_id {number} of device '{other}' of {self.owners[other]}; "
-                                        "files hold this number, so one of the two must take another (see mxcore.plugin.Device)")
+        for other, d in self.numbers.claims.get(number, {}).items():  # type: ignore[call-overload]
+            if d.type != device.type and _rank(other) == _rank(owner):
+                raise error(ValueError, f"device '{device.type}' of {owner} uses type_id {number} of device '{d.type}' of {other}; files hold this "
+                                        "number, so one of the two must take another (see mxcore.plugin.Device); until then "
+                                        f"MXCORE_PREFER={other} or MXCORE_PREFER={owner} says whose device is there")
         if kept is not None and number != kept:
             raise error(ValueError, f"device '{device.type}' of {owner} must keep type_id {kept}")
         if not device.type or kept is None and not (isinstance(number, int) and 100 < number < 2**31):
             raise error(ValueError, f"device {device.type!r} of {owner} has type_id {number!r}; it needs a name, and a number above 100 and below 2**31")
         self.add(device.type, device, owner)
-        Context.devtype2str[number] = device.type
+        self.numbers.put(number, device, owner)  # type: ignore[arg-type]
+        self._arrange()
+
+    def drop(self, owner: str) -> None:
+        self.numbers.drop(owner)
+        super().drop(owner)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        for number, d in self.numbers.items.items():
+            Context.devtype2str[number] = d.type  # type: ignore[index]
+        for name in self.claims:
+            self._settle(name)
+            if self.numbers.items[self.items[name].type_id].type != name:
+                del self.items[name], self.owners[name]
 
     def get(self, name: str) -> Device:
         found = self.find(name)
         if found is None:
             hint = f"; {HINTS[name]}" if name in HINTS else suggest(name, self.items)
+            for owner, d in self.claims.get(name, {}).items():
+                hint = f": that of {owner} has the type_id of device '{self.numbers.items[d.type_id].type}', which MXCORE_PREFER puts before it"
             raise error(RuntimeError, f"no plugin provides device '{name}'{hint}; there are: {', '.join(self.names())}{why()}")
         return found  # type: ignore[no-any-return]
 

@@ -424,6 +424,10 @@ def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any]) -> None:
             _write(n, frontend.eager.roles["zero gradient"](n.grad))
 
 
+#: Gradients are summed on their way, so the variable does not tell.
+_WHOSE = "some operator's rule is wrong (mxcore.testing.conformance.check_op says whose, and for which input)"
+
+
 def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
     """Write a gradient where its variable wants it; the buffer of a large one that is our `own` is not copied but becomes the variable's."""
     grad = leaf.grad
@@ -431,11 +435,11 @@ def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
         return
     leaf.fresh = True
     if not isinstance(g, Array):
-        raise error(TypeError, f"gradient {g!r} for a variable of shape {tuple(grad.shape)} is no array; some operator's rule is wrong")
+        raise error(TypeError, f"gradient {g!r} for a variable of shape {tuple(grad.shape)} is no array; {_WHOSE}")
     a, b, x, y = g._st, grad._st, g._data, grad._data
     if a.ctx is not b.ctx or x.shape != y.shape or x.dtype is not y.dtype and x.dtype != y.dtype:
         raise error(ValueError, f"gradient of shape {tuple(x.shape)}, {x.dtype}, {a.ctx} for a variable of shape {tuple(y.shape)}, "
-                                f"{y.dtype}, {b.ctx}; some operator's rule is wrong")
+                                f"{y.dtype}, {b.ctx}; {_WHOSE}")
     if leaf.req == "add":
         g = frontend.eager.roles["sum of gradients"](grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":

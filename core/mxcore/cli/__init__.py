@@ -47,7 +47,8 @@ def _find(name: str) -> tuple[str, Any] | None:
         return text, importlib.import_module(module)
     from .._core import registry
 
-    if module and registry.tables["cli"].find(name) in (None, module):
+    registry.names("cli")
+    if module and registry.tables["cli"].owners.get(name, "stock") == "stock":
         return text, importlib.import_module(module)
     if name in registry.names("cli"):
         command = registry.lookup("cli", name)

@@ -13,7 +13,8 @@ from .._core import registry
 from .._core.errors import caught, in_a_line
 from .._core.manager import manager
 from ..base import MXNetError, MXNetWarning
-from . import plugins
+from . import kernels
+from .brought import failures, problems
 
 #: What is shown of the rest of the environment: distributions, by what they serve.
 _DISTRIBUTIONS = (
@@ -25,7 +26,8 @@ _SECRET = ("TOKEN", "SECRET", "PASSWORD")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """There are none."""
+    """Declare the argument."""
+    parser.add_argument("--kernels", metavar="OP", help="which kernel of an operator runs for which dtypes on each device, and why")
 
 
 def _versions() -> Iterator[tuple[str, str]]:
@@ -63,9 +65,9 @@ def _threads() -> Iterator[tuple[str, str]]:
 def _plugins() -> Iterator[tuple[str, str]]:
     manager.load()
     for name, (dist, version) in sorted(manager.origin.items()):
-        bad = plugins.problems(name)
+        bad = problems(name)
         yield name, f"{dist} {version}{f', {len(bad)} broken (`mxcore plugins` tells)' if bad else ''}"
-    yield from plugins.failures()
+    yield from failures()
 
 
 def reports() -> list[str]:
@@ -93,6 +95,9 @@ def main(args: argparse.Namespace) -> int:
     with warnings.catch_warnings():  # what is put aside stands in the report, with its reason
         warnings.simplefilter("ignore", MXNetWarning)
         manager.load()
+        if args.kernels is not None:
+            print("\n".join(kernels.describe(args.kernels)))
+            return 0
     lines = table("versions", _versions())
     lines += table("devices", _devices())
     lines += table("threads and settings", _threads())

@@ -42,9 +42,13 @@ def type_id(name: str) -> int:
     return 1000 + zlib.crc32(name.encode()) % 2_000_000_000
 
 
+def _camel(name: str) -> str:
+    return name.title().replace("_", "")
+
+
 def render(name: str, kind: str) -> dict[str, str]:
     """Return path -> text of every file of a skeleton, for a plugin module of the given name."""
-    words = {"name": name, "dist": name.replace("_", "-"), "Name": name.title().replace("_", ""), "type_id": type_id(name)}
+    words = {"name": name, "dist": name.replace("_", "-"), "Name": _camel(name), "type_id": type_id(name)}
     root = TEMPLATES / kind
     return {
         path.relative_to(root).as_posix().removesuffix(".tmpl").replace("NAME", name): Template(
@@ -63,6 +67,9 @@ def _owner(name: str, kind: str, files: dict[str, str]) -> str | None:
         return f"an operator of plugin '{registry.ops.owners[name]}'"
     if kind == "device" and name in {*TYPE_IDS, *registry.devices.owners}:
         return "another device"
+    table = registry.tables.get(kind.replace("-", "_"))
+    if table is not None and (other := table.owners.get(_camel(name) if kind == "iterator" else name)):
+        return f"the {kind} of plugin '{other}'"
     imported = [n for n in ast.walk(ast.parse(files[f"{name}.py"])) if isinstance(n, (ast.Import, ast.ImportFrom))]
     return "something that the skeleton imports" if name in {a.asname or a.name for n in imported for a in n.names} else None
 

@@ -6,7 +6,9 @@ from typing import Any
 
 from .._core import registry
 from .._core.context import Context
+from .._core.errors import error
 from .._core.graph import Graph, Node, topo
+from .._core.infer import known
 from .fuse import fuse
 from .joint import Facts, joint
 from .mirror import mirror
@@ -107,6 +109,8 @@ def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt
         order = sorted(range(n_first, len(every)), key=lambda i: every[i][0].serial)
     graph = Graph(every)
     graph.shapes, graph.dtypes, graph.stypes = infer_all(every, shapes, dtypes, stypes)
+    for name, i in zip(wrt or (), found):
+        _fitting(heads, name, shapes.get(name), None if i is None else graph.shapes.get(every[i]))
     graph.info.update(n_first=n_first, order=order)
     if "simplify" in passes:
         graph = simplify(graph, settings.merge)
@@ -118,6 +122,15 @@ def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt
         graph = fuse(graph, ctx.device, ctx.device.fused_from)
     program = Program(graph, ctx, is_train, n_first, frozenset(added), share="plan" in passes and not monitored)
     return Compiled(program, head_grads, found)
+
+
+def _fitting(heads: Sequence[Entry], name: str, shape: Any, found: Any) -> None:
+    """Refuse a gradient that has not the shape of its variable: written there it would be repeated."""
+    if found is not None and known(found) and shape is not None and known(shape) and tuple(found) != tuple(shape):
+        readers = [f"operator {n.op.name} (input {n.params._sig.inputs[i]})" for n in topo(heads) for i, (v, _) in enumerate(n.inputs)
+                   if v.op is None and v.name == name]
+        raise error(ValueError, f"the gradient of variable '{name}' has shape {tuple(found)}, the variable {tuple(shape)}: "
+                                f"the gradient rule of {' or '.join(dict.fromkeys(readers))} is wrong")
 
 
 def _rows(facts: Facts) -> list[tuple[str, Any, Any, Any]]:

@@ -9,7 +9,7 @@ import gc
 import time
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,10 @@ from .._core.device import Device
 from .._core.errors import MXNetError
 from .._core.gradplan import plan_of
 from .._core.graph import GraphF, Value, topo, variable
+from .._core.infer import known
 from .._core.kernels import Spec
 from .._core.transfer import overlaps
+from ..executor.program import infer_all
 from ..parameters import Any_, GraphParam
 from .case import Case
 from .gradcheck import check_grads
@@ -285,7 +287,7 @@ def gradient_(case: Case) -> None:
     if not case.has_gradient():
         raise AssertionError("the sample asks for a gradient, but the operator has no gradient rule; declare one, or grad=False")
     check_grads(lambda *xs: case.call(xs), case.host, wrt=wants, ctx=case.ctx, train=case.sample.train,
-                redraw=lambda i: case.sample.arrays("float64", i), rtol=1e-5 * case.sample.tol)
+                redraw=lambda i: case.sample.arrays("float64", i), rtol=1e-5 * case.sample.tol, names=case.sig.inputs)
 
 
 @check("second gradient")
@@ -296,7 +298,7 @@ def second_gradient(case: Case) -> None:
         return
     try:
         check_grads(lambda *xs: case.call(xs), case.host, wrt=wants, ctx=case.ctx, train=case.sample.train, order=(2,),
-                    redraw=lambda i: case.sample.arrays("float64", i), rtol=1e-5 * case.sample.tol)
+                    redraw=lambda i: case.sample.arrays("float64", i), rtol=1e-5 * case.sample.tol, names=case.sig.inputs)
     except NotImplementedError as e:
         if "not differentiable" not in str(e):
             raise
@@ -342,7 +344,8 @@ def grad_req(case: Case) -> None:
 
 @check("rule")
 def rule(case: Case) -> None:
-    """The gradient rule composes in a graph (it reads no shapes), and uses ``like_x`` for shape-only inputs alone."""
+    """The gradient rule composes in a graph (it reads no shapes), gives each input a gradient of its shape and dtype, and uses ``like_x``
+    for shape-only inputs alone."""
     op = case.op
     if not op.grad_rule or op.backward_rule is not None:
         return
@@ -357,6 +360,10 @@ def rule(case: Case) -> None:
         raise
     except (AttributeError, TypeError) as e:
         raise AssertionError(f"the gradient rule does not compose in a graph: {type(e).__name__}: {e}") from e
+    for name, g in zip(case.sig.inputs, grads):
+        if g is not None and not isinstance(g, Value):
+            raise AssertionError(f"the gradient of input {name} is {g!r}; an array or None is needed")
+    _gradients_fit(case, grads)
     likes = {id(v.entry[0]): n for v, n, s in zip(ins, case.sig.inputs, case.sig.slots) if s in plan.likes}
     heads = [g.entry for g in grads if g is not None]
     for e in heads:
@@ -367,6 +374,24 @@ def rule(case: Case) -> None:
             if id(m) in likes and n.op is not None and i not in n.params._sig.like:
                 raise AssertionError(f"the gradient rule gives like_{likes[id(m)]} to input '{n.params._sig.inputs[i]}' of {n.op.name}, "
                                      "which needs values; keep the input itself, or use an operator that takes it with '~'")
+
+
+def _gradients_fit(case: Case, grads: Sequence[Any]) -> None:
+    """Gradients, as a graph over the variables of `rule`, have shape and dtype of their inputs where those take part in gradients."""
+    shapes, dtypes = case.declared()
+    facts = {n: (a.shape, a.dtype) for n, a in zip(case.sig.inputs, case.host)}
+    facts |= {f"{kind}_{n}": fact for n, *fact in zip(case.sig.outputs, shapes, dtypes) for kind in ("out", "d")}
+    wants = case.sample.wants_grad(case.host)
+    heads = [g.entry for g, w in zip(grads, wants) if g is not None and w]
+    found, kinds, _ = infer_all(heads, {n: s for n, (s, _) in facts.items() if s is not None}, {n: t for n, (_, t) in facts.items()}, {})
+    for name, a, g, w in zip(case.sig.inputs, case.host, grads, wants):
+        if g is None or not w:
+            continue
+        shape, dtype = found.get(g.entry), kinds.get(g.entry)
+        if shape is not None and known(shape) and tuple(shape) != a.shape:
+            raise AssertionError(f"the gradient of input {name} has shape {tuple(shape)}, the input {a.shape}")
+        if dtype is not None and np.dtype(dtype) != a.dtype:
+            raise AssertionError(f"the gradient of input {name} has dtype {np.dtype(dtype)}, the input {a.dtype}")
 
 
 def _node(case: Case) -> tuple[list[str], Any]:

@@ -17,7 +17,7 @@ __all__ = ["check_grads"]
 
 def check_grads(fn: Callable[..., Any], inputs: Sequence[Any], *, order: int | Sequence[int] = 1, wrt: Sequence[bool] | None = None,
                 ctx: Context | None = None, train: bool = True, rtol: float = 1e-5, atol: float = 1e-6, step: float = 1e-5,
-                seed: int = 0, redraw: Callable[[int], Sequence[Any]] | None = None, draws: int = 6) -> None:
+                seed: int = 0, redraw: Callable[[int], Sequence[Any]] | None = None, draws: int = 6, names: Sequence[str] | None = None) -> None:
     """Check the gradients of a function of arrays.
 
     The function is weighted with random numbers to a scalar, whose derivative along one random direction is compared
@@ -48,11 +48,13 @@ def check_grads(fn: Callable[..., Any], inputs: Sequence[Any], *, order: int | S
         ``redraw(i)`` gives inputs for another try; the inputs are shifted a little unless told.
     draws : int
         How many points to try.
+    names : sequence of str, optional
+        Of the inputs, for the error.
 
     Raises
     ------
     AssertionError
-        If derivative and difference disagree, or no point is smooth.
+        If derivative and difference disagree, with the inputs along which they do; or if no point is smooth.
     MXNetError
         If the function has no gradient.
 
@@ -68,13 +70,15 @@ def check_grads(fn: Callable[..., Any], inputs: Sequence[Any], *, order: int | S
     rs = np.random.RandomState(seed)
     start = [_double(x) for x in inputs]
     wanted = [a.dtype.kind == "f" for a in start] if wrt is None else [bool(w) for w in wrt]
+    called = [f"input {i if names is None else names[i]}" for i in range(len(start))]
     probe = _Probe(fn, wanted, ctx or current_context(), train, rs)
     for level in orders:
         f = (probe.value, probe.slope)[level - 1]
         point = start
         for i in range(draws):
             more = probe.heads(point) if level == 2 else []
-            outcome = _compare(f, [*point, *more], [*wanted, *[True] * len(more)], rs, rtol, atol, step)
+            outcome = _compare(f, [*point, *more], [*wanted, *[True] * len(more)], rs, rtol, atol, step,
+                               [*called, *(f"the head gradient of output {j}" for j in range(len(more)))])
             if outcome == "":
                 break
             if outcome is not None:
@@ -157,7 +161,8 @@ def _dot(xs: Sequence[NDArray], ws: Sequence[NDArray]) -> float:
     return float(sum((x.asnumpy().astype(np.float64) * w.asnumpy()).sum() for x, w in zip(xs, ws)))
 
 
-def _compare(f: Any, point: Sequence[Any], wanted: Sequence[bool], rs: Any, rtol: float, atol: float, step: float) -> str | None:
+def _compare(f: Any, point: Sequence[Any], wanted: Sequence[bool], rs: Any, rtol: float, atol: float, step: float,
+             names: Sequence[str]) -> str | None:
     """An empty string if the gradients fit, None if the point is not smooth, else what is wrong."""
     way = [rs.uniform(0.5, 1.5, a.shape) * rs.choice([-1, 1], a.shape) if w else None for a, w in zip(point, wanted)]
     middle, grads = f(point)
@@ -165,7 +170,7 @@ def _compare(f: Any, point: Sequence[Any], wanted: Sequence[bool], rs: Any, rtol
     exact = float(sum((g * d).sum() for g, d in zip(grads, directions)))
     size = 1.0 + float(sum(np.abs(g * d).sum() for g, d in zip(grads, directions)))
 
-    right, left = (f([a if d is None else a + h * d for a, d in zip(point, way)])[0] for h in (step, -step))
+    right, left = _beside(f, point, way, step)
     slope = (right - left) / (2 * step)
     if not np.isfinite(slope):
         return None
@@ -175,4 +180,16 @@ def _compare(f: Any, point: Sequence[Any], wanted: Sequence[bool], rs: Any, rtol
     bend = abs(right - 2 * middle + left) / step  # of the order of the step where the function is smooth
     if bend > 1000 * step * size:
         return None
+    parts = iter(grads)
+    for i, d in enumerate(way):  # whose it is
+        if d is not None:
+            one, (up, down) = float((next(parts) * d).sum()), _beside(f, point, [d if j == i else None for j in range(len(way))], step)
+            if abs((up - down) / (2 * step) - one) > (atol + rtol * size) / 2 / len(directions):
+                return f"for {names[i]}, along a random direction it is {one!r}, the difference quotient {(up - down) / (2 * step)!r}"
     return f"along a random direction it is {exact!r}, the difference quotient {slope!r}"
+
+
+def _beside(f: Any, point: Sequence[Any], way: Sequence[Any], step: float) -> tuple[float, float]:
+    """The values a step to the right and to the left."""
+    right, left = (f([a if d is None else a + h * d for a, d in zip(point, way)])[0] for h in (step, -step))
+    return right, left

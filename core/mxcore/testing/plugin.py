@@ -1,14 +1,100 @@
-"""A pytest plugin with the options of the conformance kit; opt in with ``-p mxcore.testing.plugin``."""
+"""What mxcore adds to pytest: the options of the conformance kit, and ``--benchmark``.
+
+pytest finds this module by its entry point wherever mxcore is installed, so it imports nothing of mxcore, and takes no name from
+anybody: an option becomes known only in runs that give it (on the command line or in ``addopts``), or ask for help, and only if neither
+another plugin nor a ``conftest.py`` has it. ``-p mxcore.testing.plugin`` loads it where entry points are switched off.
+"""
 from __future__ import annotations
 
+import copy
+import re
+from pathlib import Path
 from typing import Any
 
-__all__ = ["pytest_addoption"]
+import pytest
+
+__all__ = ["OPTIONS", "add_options", "given"]
+
+#: Option -> how it is declared.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--device": {"metavar": "DEVICE", "help": "where the kit runs, e.g. cpu or gpu(1); with --benchmark: all devices that are present unless told"},
+    "--ops": {"metavar": "PATTERNS", "help": "patterns of operator names, separated by blanks or commas"},
+    "--xfails-file": {"metavar": "FILE", "help": "expected failures of the kit, a line each: operator check reason"},
+    "--benchmark": {"action": "store_true", "help": "run benchmarks/ if there is such a folder, else operators and kernels on their samples, on "
+                                                    "every device that is present, and print one table; `-m 'not slow'` leaves the long ones out"},
+    "--quick": {"action": "store_true", "help": "with --benchmark: fewer rounds of each and none of the long ones, two minutes at most on two cores"},
+}
+
+#: The arguments of a run, those of the environment included, without those of the folder's own settings.
+TOLD = pytest.StashKey[list[str]]()
 
 
-def pytest_addoption(parser: Any) -> None:
-    """Add ``--device``, ``--ops`` and ``--xfails-file``."""
-    group = parser.getgroup("mxcore", "the conformance kit of mxcore")
-    group.addoption("--device", default="cpu", help="where to run, e.g. cpu or gpu(1)")
-    group.addoption("--ops", default="*", help="patterns of operator names, separated by blanks or commas")
-    group.addoption("--xfails-file", default=None, help="expected failures, a line each: operator check reason")
+def _dest(name: str) -> str:
+    return "mxcore_" + name.lstrip("-").replace("-", "_")
+
+
+def add_options(parser: Any, names: Any = tuple(OPTIONS)) -> None:
+    """Make options known, as from ``pytest_addoption`` of a ``conftest.py``.
+
+    Parameters
+    ----------
+    parser : pytest.Parser
+    names : iterable of str
+        Which; all unless told.
+    """
+    group = parser.getgroup("mxcore", "mxcore: conformance kit and benchmarks")
+    for name in names:
+        group.addoption(name, dest=_dest(name), **OPTIONS[name])
+
+
+def given(config: Any, name: str, default: Any = None) -> Any:
+    """The value of an option of ours; a default where it was not given, or is another's.
+
+    Parameters
+    ----------
+    config : pytest.Config
+    name : str
+    default : object
+    """
+    return config.getoption(_dest(name), None) or default
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(early_config: Any, parser: Any, args: list[str]) -> Any:
+    """Make the options known that this run gives and nobody has: by now all others have declared theirs."""
+    early_config.stash[TOLD] = args[len(early_config.getini("addopts")):]
+    result = yield
+    helping = early_config.known_args_namespace.help
+    wanted = [n for n in OPTIONS if helping or any(a.partition("=")[0] == n for a in args)]
+    add_options(parser, [n for n in wanted if _free(parser, early_config, n)])
+    return result
+
+
+def _free(parser: Any, config: Any, name: str) -> bool:
+    text = name if "action" in OPTIONS[name] else f"{name}=*"
+    try:
+        return text in parser.parse_known_and_unknown_args([text], namespace=copy.copy(config.option))[1]
+    except pytest.UsageError:  # another's, which refuses the value
+        return False
+
+
+def pytest_configure(config: Any) -> None:
+    """With ``--benchmark``, let benchmarks take the place of the tests."""
+    option = config.option
+    if not given(config, "--benchmark"):
+        if given(config, "--quick"):
+            raise pytest.UsageError("--quick belongs to --benchmark: pytest --benchmark --quick")
+        return
+    if not config.pluginmanager.hasplugin("benchmark"):
+        raise pytest.UsageError("--benchmark needs pytest-benchmark, and not `-p no:benchmark`: pip install pytest-benchmark")
+    if getattr(option, "numprocesses", None):
+        raise pytest.UsageError("--benchmark measures in one process; leave `-n` out")
+    if config.args_source is not config.ArgsSource.ARGS:
+        own = config.rootpath / "benchmarks"
+        config.args[:] = [str(own if any(own.glob("test_*.py")) else Path(__file__).with_name("benchmark.py"))]
+    if not any(re.match("-[lqsvx]*m", str(a)) for a in config.stash.get(TOLD, config.invocation_params.args)):
+        option.markexpr = "not slow" if given(config, "--quick") else ""  # the tests' default may leave slow ones out
+    option.benchmark_quiet = True  # our table takes the place of pytest-benchmark's
+    option.continue_on_collection_errors = True
+    config.addinivalue_line("filterwarnings", "ignore::pytest_benchmark.logger.PytestBenchmarkWarning")  # of what ended before it measured
+    config.pluginmanager.import_plugin("mxcore.testing.measure")

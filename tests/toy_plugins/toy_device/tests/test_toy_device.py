@@ -1,7 +1,12 @@
+import random
+
 import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore.testing.conformance import check_op, operators
+from mxcore.testing.mutate import mutated
+from mxcore.testing.robust import check_use
 
 
 def test_operators_run_on_the_device():
@@ -32,3 +37,15 @@ def test_functions_of_numpy_refuse_arrays_of_devices():
         with pytest.raises(TypeError, match=r"would copy an array from toy_device\(0\) unasked; give it x.asnumpy\(\)"):
             fn(x)
     assert (np.float32(2) * x).asnumpy().tolist() == [2, 4] and np.shape(x) == (2,)
+
+
+@pytest.mark.parametrize("name", ["broadcast_add", "dot", "FullyConnected", "sum", "Embedding", "sgd_mom_update", "Dropout"])
+def test_operators_pass_the_conformance_kit(name):
+    check_op(name, mx.Context("toy_device", 1))
+
+
+@pytest.mark.parametrize("name", ["tanh", "Concat"])
+def test_uses_that_nobody_meant_do_no_harm(name):
+    (op,) = operators(name)
+    for seed in range(10):
+        check_use(mutated(op, random.Random(seed)), mx.Context("toy_device"))

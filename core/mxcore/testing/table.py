@@ -1,5 +1,4 @@
 """The table of benchmarks."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -18,6 +17,8 @@ class Row:
         What was measured.
     backend : str
         The context it ran on.
+    kernel : str
+        What ran there, if that has a name.
     seconds : float, optional
         How long ours took.
     against : str
@@ -34,6 +35,7 @@ class Row:
 
     name: str
     backend: str = "cpu(0)"
+    kernel: str = ""
     seconds: float | None = None
     against: str = ""
     ratio: float | None = None
@@ -51,14 +53,19 @@ class Row:
             wanted = f"at most {self.at_most:g} x"
             met = self.ratio is not None and self.ratio <= self.at_most
         took = "" if self.seconds is None else seconds(self.seconds)
-        return self.name, self.backend, took, self.against, value, wanted, {True: "yes", False: "NO", None: ""}[met]
+        return self.name, self.backend, self.kernel, took, self.against, value, wanted, {True: "yes", False: "NO", None: ""}[met]
 
 
-HEAD = ("benchmark", "backend", "ours", "against", "result", "wanted", "met")
+HEAD = ("benchmark", "backend", "kernel", "ours", "against", "result", "wanted", "met")
 
 
 def seconds(s: float) -> str:
-    """A duration in a unit that suits it."""
+    """A duration in a unit that suits it.
+
+    Parameters
+    ----------
+    s : float
+    """
     for unit, factor in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
         if s * factor >= 1:
             return f"{s * factor:.3g} {unit}"
@@ -66,8 +73,15 @@ def seconds(s: float) -> str:
 
 
 def lines(rows: Iterable[Row]) -> list[str]:
-    """The table as lines of text, the figures first."""
+    """The table as lines of text, the figures first; columns in which nothing stands are left out.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+    """
     cells = [r.cells() for r in sorted(rows, key=lambda r: not (r.wanted or r.at_most))]
-    widths = [max(map(len, column)) for column in zip(HEAD, *cells)]
-    text = [HEAD, tuple("-" * w for w in widths), *cells]
+    columns = [c for c in zip(HEAD, *cells) if any(c[1:])]
+    widths = [max(map(len, column)) for column in columns]
+    head, *cells = zip(*columns)
+    text = [head, tuple("-" * w for w in widths), *cells]
     return ["  ".join(c.ljust(w) for c, w in zip(line, widths)).rstrip() for line in text]

@@ -1,0 +1,195 @@
+"""What plugins brought, what is wrong with it, and whose comes before whose: what ``mxcore plugins`` and ``mxcore info`` tell."""
+from __future__ import annotations
+
+import importlib.util
+import traceback
+from collections.abc import Iterable, Iterator
+
+from .._core import registry
+from .._core.errors import caught, in_a_line
+from .._core.manager import manager
+from ..base import MXNetError
+
+__all__ = ["compared", "failures", "import_all", "import_kernels", "lost_kernels", "overrides", "owned", "problems", "strange", "targets",
+           "unknown", "unserved"]
+
+
+def _tables() -> Iterator[registry.Table]:
+    yield from (registry.ops, registry.devices, *registry.tables.values())
+
+
+def owned(owner: str) -> dict[str, list[str]]:
+    """What an owner registered, kind by kind; kernels as their number for each device, or as the target that is still to be imported.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    found = {t.kind: sorted(n for n, claims in t.claims.items() if owner in claims) for t in _tables()}
+    kernels = registry.kernels
+    for device, table in kernels.sets.items():
+        if n := sum(k.owner == owner for ks in table.values() for k in ks):
+            found.setdefault("kernels", []).append(f"{n} for {device}")
+    found.setdefault("kernels", []).extend(f"{target} for {d}" for d, wait in kernels.pending.items() for target, o in wait if o == owner)
+    return {k: v for k, v in found.items() if v}
+
+
+def targets(owner: str) -> Iterator[tuple[str, str]]:
+    """(what it is, ``"module:attr"``) of everything that an owner brings by reference.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    for table in _tables():
+        yield from ((f"{table.kind} '{n}'", c[owner]) for n, c in sorted(table.claims.items()) if isinstance(c.get(owner), str))
+    for device, waiting in registry.kernels.pending.items():
+        yield from ((f"kernels for device '{device}'", target) for target, o in waiting if o == owner)
+
+
+def _present(target: str) -> str:
+    """Why the module of a target cannot be there, or an empty text; imports at most the packages around it."""
+    module = target.partition(":")[0]
+    try:
+        found = importlib.util.find_spec(module)
+    except BaseException as e:  # what a package does when it is imported
+        return in_a_line(caught(e))
+    return "" if found else f"there is no module {module!r}"
+
+
+def problems(owner: str) -> list[str]:
+    """What is wrong with the targets of an owner, as far as it is known without importing their modules.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    return [f"{what}, '{target}': {reason}" for what, target in targets(owner)
+            if (reason := registry.broken.get(target) or _present(target))]
+
+
+def overrides(owner: str) -> list[str]:
+    """Which names and kernels of others stand behind those of an owner, and which of its own behind those of others.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    lines = []
+    for table in _tables():
+        for name, claims in sorted(table.claims.items()):
+            if owner in claims and len(claims) > 1 and name in table.owners:
+                first = table.owners[name]
+                others = ", ".join(o for o in claims if o != owner)
+                lines.append(f"{table.kind} '{name}' comes before that of {others}" if first == owner
+                             else f"{table.kind} '{name}' stands behind that of {first}")
+    numbers = registry.devices.numbers
+    for number, claims in sorted(numbers.claims.items()):
+        if owner in claims and len({d.type for d in claims.values()}) > 1:
+            first, mine = numbers.items[number].type, claims[owner].type
+            others = ", ".join(f"'{d.type}' of {o}" for o, d in claims.items() if d.type != mine)
+            lines.append(f"device '{mine}' has type_id {number} before {others}" if first == mine
+                         else f"device '{mine}' is not there, for device '{first}' of {numbers.owners[number]} has its type_id {number}")
+    kernels = registry.kernels
+    for device in kernels.sets:
+        behind: dict[str, list[str]] = {}
+        for op in {id(o): o for o in registry.ops.items.values()}.values():
+            found = kernels.of(device, op)
+            for i, k in enumerate(found):
+                later = [f"{b.owner} ({b.priority})" for b in found[i + 1:] if b.owner != owner and k.overlaps(b)]
+                if k.owner == owner and later:
+                    behind.setdefault(f"({k.priority}) come before those of {', '.join(dict.fromkeys(later))}", []).append(op.name)
+        lines += [f"kernels for {device} {how}: {', '.join(sorted(set(names)))}" for how, names in sorted(behind.items())]
+    return lines
+
+
+def lost_kernels(owner: str) -> Iterator[tuple[str, list[str]]]:
+    """(device, names of operators that do not exist) of the kernels of an owner, as far as they are imported.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    for device, table in sorted(registry.kernels.sets.items()):
+        mine = {op for op, found in table.items() if any(k.owner == owner for k in found)}
+        if lost := sorted(op for op in mine if registry.ops.find(op) is None):
+            yield device, lost
+
+
+def unserved(owner: str) -> list[str]:
+    """Devices that an owner has kernels for and that no plugin provides here.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    kernels = registry.kernels
+    wanted = {d for d, table in kernels.sets.items() if any(k.owner == owner for found in table.values() for k in found)}
+    wanted |= {d for d, waiting in kernels.pending.items() if any(o == owner for _, o in waiting)}
+    return sorted(wanted - set(registry.devices.items))
+
+
+def strange(owner: str) -> list[str]:
+    """Lines about kernels of an owner that nothing will ever ask for.
+
+    Parameters
+    ----------
+    owner : str
+        The name of a plugin.
+    """
+    return [*(f"kernels for {device} of operators that do not exist: {', '.join(lost)}" for device, lost in lost_kernels(owner)),
+            *(f"kernels for device '{device}', which no plugin provides here" for device in unserved(owner))]
+
+
+def unknown() -> list[tuple[str, str]]:
+    """(variable, name) of what the environment says about plugins that are not here."""
+    known = {*manager.origin, *manager.left_out, *(dist for dist, _ in manager.origin.values())}
+    return [(variable, n) for variable in ("MXCORE_PREFER", "MXCORE_KERNEL_ORDER", "MXCORE_DISABLE_PLUGINS")
+            for n in registry.listed(variable) if n not in known]
+
+
+def compared() -> Iterator[str]:
+    """Devices for which several plugins have kernels: only there must they be imported to say whose come first."""
+    kernels = registry.kernels
+    for device in {*kernels.sets, *kernels.pending}:
+        owners = {o for _, o in kernels.pending.get(device, ())} | {k.owner for ks in kernels.sets.get(device, {}).values() for k in ks}
+        if len(owners) > 1:
+            yield device
+
+
+def import_kernels(devices: Iterable[str]) -> None:
+    """Import the kernels for some devices; what fails is remembered.
+
+    Parameters
+    ----------
+    devices : iterable of str
+        Types of devices.
+    """
+    some = registry.ops.find("_copyto")
+    for device in list(devices):
+        registry.kernels.of(device, some)
+
+
+def import_all() -> None:
+    """Import every target; what fails is remembered."""
+    import_kernels({*registry.kernels.sets, *registry.kernels.pending})
+    for kind in registry.KINDS:
+        for name in registry.names(kind):
+            try:
+                registry.lookup(kind, name)
+            except MXNetError:
+                continue  # it stands in registry.broken
+
+
+def failures() -> Iterator[tuple[str, str]]:
+    """(plugin, distribution and reason) of every plugin that failed to load, with the line where its own code did."""
+    for name, (dist, reason) in sorted(manager.failed.items()):
+        frames = traceback.extract_tb(reason.__traceback__)
+        where = f" [{frames[-1].filename}:{frames[-1].lineno}]" if frames and not isinstance(reason, MXNetError) else ""
+        yield name, f"{dist}  failed: {in_a_line(reason)}{where}"

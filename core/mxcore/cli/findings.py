@@ -1,0 +1,102 @@
+"""``mxcore plugins check``: everything that is wrong with the plugins or that they take from each other, a line each."""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from .._core import registry
+from .._core.errors import suggest
+from .._core.manager import manager
+from ..base import MXNetError, MXNetWarning
+from .brought import failures, import_all, lost_kernels, overrides, problems, unknown, unserved
+
+__all__ = ["Finding", "findings", "summary"]
+
+
+@dataclass
+class Finding:
+    """One thing that is worth knowing.
+
+    Parameters
+    ----------
+    wrong : bool
+        Whether something does not work as its author meant it.
+    who : str
+        The plugin, or the variable of the environment.
+    what : str
+        What it is.
+    to_do : str
+        What to do about it.
+    """
+
+    wrong: bool
+    who: str
+    what: str
+    to_do: str
+
+    def __str__(self) -> str:
+        return f"{'wrong' if self.wrong else 'note'}: {self.who}: {self.what}; {self.to_do}"
+
+
+def findings() -> list[Finding]:
+    """Import everything that plugins bring by reference, and tell what is wrong, then what is merely worth knowing."""
+    with warnings.catch_warnings():  # what is told in warnings is found here, with its reason
+        warnings.simplefilter("ignore", MXNetWarning)
+        manager.load()
+        import_all()
+        found = [*_failed(), *(f for name in sorted(manager.origin) for f in _of(name)), *_environment()]
+    return sorted(found, key=lambda f: not f.wrong)
+
+
+def summary(found: Sequence[Finding]) -> str:
+    """The last line: how many plugins there are, and how many findings of each kind.
+
+    Parameters
+    ----------
+    found : sequence of Finding
+    """
+    wrong = sum(f.wrong for f in found)
+    return f"{len(manager.origin)} plugins, {wrong or 'nothing'} wrong, {len(found) - wrong or 'no'} notes"
+
+
+def _failed() -> Iterator[Finding]:
+    for name, text in failures():
+        yield Finding(True, name, " ".join(text.split()), "mend it there, or leave it out with MXCORE_DISABLE_PLUGINS")
+
+
+def _of(owner: str) -> Iterator[Finding]:
+    for problem in problems(owner):
+        yield Finding(True, owner, problem, "correct the target, or install what it imports")
+    for device, lost in lost_kernels(owner):
+        names = ", ".join(f"'{n}'{suggest(n, registry.ops.items)}" for n in lost)
+        yield Finding(True, owner, f"kernels for {device} of operators that do not exist: {names}",
+                      "correct the name, or install the plugin that brings the operator")
+    for what in _commands(owner):
+        yield Finding(True, owner, what, "give it what is missing")
+    for device in unserved(owner):
+        yield Finding(False, owner, f"kernels for device '{device}', which no plugin provides here",
+                      "they are used where one does")
+    for line in overrides(owner):
+        variable = "MXCORE_KERNEL_ORDER (of equal priorities) or another priority" if line.startswith("kernels") else "MXCORE_PREFER"
+        yield Finding(False, owner, line, f"{variable} decides otherwise")
+
+
+def _commands(owner: str) -> Iterator[str]:
+    """Commands of an owner that lack something."""
+    table = registry.tables["cli"]
+    for name in sorted(n for n, o in table.owners.items() if o == owner and owner != "stock"):
+        try:
+            command = registry.lookup("cli", name)
+        except MXNetError:  # a target that cannot be imported is told as such
+            continue
+        if lacking := [a for a in ("help", "add_arguments", "main") if not hasattr(command, a)]:
+            yield f"cli '{name}' is {command!r}, which has no {' and no '.join(lacking)}"
+
+
+def _environment() -> Iterator[Finding]:
+    for variable, name in unknown():
+        yield Finding(False, variable, f"it names '{name}', which is neither a plugin here nor a distribution of one",
+                      "correct the name, or take it out")
+    for name in sorted(manager.left_out):
+        yield Finding(False, name, "left out", "MXCORE_PLUGINS or MXCORE_DISABLE_PLUGINS say so")
