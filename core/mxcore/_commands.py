@@ -11,5 +11,5 @@ COMMANDS = {
     "plot": ("draw the graph of a saved model", "mxcore.cli.plot"),
     "run": ("run a script that says `import mxnet`, unchanged", "mxcore.cli.run"),
     "info": ("show versions, devices, threads and plugins", "mxcore.cli.info"),
-    "plugins": ("list the plugins, or write the skeleton of a new one", "mxcore.cli.plugins"),
+    "plugins": ("list or check the plugins, or write the skeleton of a new one", "mxcore.cli.plugins"),
 }

@@ -1,6 +1,10 @@
-"""The plugins in the pages for authors, each installed and used by its public names, as an outside author would."""
+"""The plugins in the page for authors, one for each hook at least, each installed and used by its public names, as an outside author would."""
 import re
+from textwrap import dedent
 
+from mxcore._core import hookspecs
+from mxcore.testing.plugin import OPTIONS
+from tests.house.environment import documented
 from tests.house.files import ROOT
 from tests.house.test_examples import python_blocks
 
@@ -41,6 +45,20 @@ USE = {
         it.reset()
         assert next(it).data[0].shape == (2,) and "RampIter" in dir(mx.io)
         """,
+    "mxcore_initializers": """
+        from mxcore import gluon
+        net = gluon.nn.Dense(3, in_units=1)
+        net.initialize(mx.init.create("Stripes"))
+        assert net.weight.data().asnumpy().tolist() == [[1], [0], [1]]
+        """,
+    "mxcore_lr_schedulers": """
+        scheduler = mx.lr_scheduler.create("halving", step=2, base_lr=1.0)
+        assert [scheduler(i) for i in range(5)] == [1, 1, 0.5, 0.5, 0.25]
+        """,
+    "mxcore_report": """
+        from mxcore import cli
+        assert cli.main(["info"]) == 0
+        """,
     "mxcore_kvstores": """
         from mxcore import gluon
         net = gluon.nn.Dense(1, use_bias=False, in_units=2)
@@ -70,16 +88,24 @@ USE = {
 
 
 def test_each_documented_plugin_works_as_installed(folder, tmp_path_factory, monkeypatch):
-    blocks = [b for page in ("CONTRIBUTING.md", "docs/plugins.md") for b in python_blocks((ROOT / page).read_text(encoding="utf-8"))]
-    assert len(blocks) >= 7
+    blocks = python_blocks((ROOT / "docs" / "plugins.md").read_text(encoding="utf-8"))
     used = set()
     for i, block in enumerate(blocks):
         folder.add(f"plugin_{i}", block)
         used |= {*re.findall(r"^def (mxcore_\w+)", block, re.M)}
-    assert used >= {*USE}
+    assert used == {n for n in vars(hookspecs) if n.startswith("mxcore_")} and used > {*USE}
     monkeypatch.chdir(tmp_path_factory.mktemp("here"))
-    code = "import mxcore as mx\n" + "\n".join(__import__("textwrap").dedent(c) for c in USE.values())
-    done = folder(code + "\nfrom mxcore import cli\nassert cli.main(['plugins', '--check']) == 0\n", "-W", "error")
+    code = "import mxcore as mx\n" + "\n".join(dedent(c) for c in USE.values())
+    done = folder(code + "\nfrom mxcore import cli\nassert cli.main(['plugins']) == cli.main(['plugins', 'check']) == 0\n", "-W", "error")
     assert done.returncode == 0, done.stderr + done.stdout
-    assert done.stdout.startswith("10\n") and "count the parameters in a file" in done.stdout
-    assert "kernels for cpu (5) " in done.stdout, "the relu of CONTRIBUTING.md meets the stock one"
+    assert "\n10\n" in done.stdout and "count the parameters in a file" in done.stdout and "events: open, in process" in done.stdout
+    assert "kernels for cpu (5) " in done.stdout, "the relu of the page meets the stock one"
+
+
+def test_the_table_of_options_and_variables_is_true():
+    page, variables = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("plugins.md", "environment.md"))
+    rows = re.findall(r"^\| (pytest|`mxcore`|environment) \| `([^`]+)` \|", page, re.M)
+    assert {name for of, name in rows if of == "pytest"} == {*OPTIONS, "-p mxcore.testing.plugin"}
+    assert [name for of, name in rows if of == "environment" and name not in documented(variables)] == []
+    about_plugins = variables.partition("## Plugins")[2].partition("\n## ")[0]
+    assert {*documented(about_plugins)} < {name for of, name in rows if of == "environment"}
