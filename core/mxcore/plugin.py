@@ -16,13 +16,14 @@ from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Param, Params, Rest, Shape, Str
 from ._core.rng import Rng
+from .array_api import ArrayAPINamespace
 from .families import Fused, binary, broadcast, broadcast_shapes, declarations, print_numba, print_with, scalar, unary
 from .rewriting import rewrite
 from .stypes import CSR, RowSparse, merge_rows
 from .testing.sample import Sample
 
 __all__ = [
-    "API_VERSION", "Any_", "Bool", "CSR", "Context", "DType", "Device", "Enum", "Expr", "Float", "Floats", "Fused", "Graph", "GraphF", "GraphParam", "GraphPass",
+    "API_VERSION", "Any_", "ArrayAPINamespace", "Bool", "CSR", "Context", "DType", "Device", "Enum", "Expr", "Float", "Floats", "Fused", "Graph", "GraphF", "GraphParam", "GraphPass",
     "Int", "KernelSet", "MXNetError", "Node", "Op", "Param", "Params", "Rest", "Rng", "RowSparse", "Sample", "Shape", "Spec", "Str", "Value", "binary", "broadcast",
     "broadcast_shapes", "declarations", "error", "hookimpl", "known", "merge_dtype", "merge_rows", "merge_shape", "op",
     "print_numba", "print_with", "rewrite", "scalar", "unary",

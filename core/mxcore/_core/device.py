@@ -1,4 +1,4 @@
-"""The device contract; `mxcore.testing.strict_xp` lists the array functions that reference bodies may use."""
+"""The device contract; `mxcore.array_api.contract` lists the array functions that reference bodies may use."""
 from __future__ import annotations
 
 from functools import wraps
@@ -46,7 +46,11 @@ class Device:
         Number in MXNet's files. Third parties choose one above 100 (and below 2**31) that no other device has; `mxcore plugins new`
         derives one from the name. Two devices with one number are an error that names both, so that one of them takes another.
     xp : module
-        The array namespace (NumPy's functions listed in :data:`XP_FUNCTIONS`); may be a lazy property.
+        The array namespace, with what docs/arrays.md lists of NumPy's; may be a lazy property. :class:`mxcore.plugin.ArrayAPINamespace` makes
+        one of any library of the Python array API standard.
+    dtypes : collection of numpy.dtype or None
+        The dtypes that it has, if not all (None); may be a lazy property. Operators on others are errors, the conformance kit leaves them
+        out, and random numbers without uint64 are made of the host's words.
     async_ : bool
         The device has its own queue: operators are launched by the calling thread and run in order of launch. A device with several
         indices has a queue for each; `record` and `wait` order them.
@@ -66,6 +70,7 @@ class Device:
     transfers: bool = False
     fused_from: int = 1024
     xp: Any = None
+    dtypes: Any = None
     array_type: Any = np.ndarray
 
     def __init_subclass__(cls, **kw: Any) -> None:

@@ -22,6 +22,7 @@ from .._core.gradplan import plan_of
 from .._core.graph import GraphF, Value, topo, variable
 from .._core.kernels import Spec
 from .._core.params import Any_, GraphParam
+from .._core.transfer import overlaps
 from .case import Case
 from .gradcheck import check_grads
 from .strict_xp import StrictDevice
@@ -138,6 +139,8 @@ def half(case: Case) -> None:
         return
     small = Case(case.op, case.sample, "float16", case.ctx)
     small.widen = 4
+    if small.missing():
+        return
     try:
         declared(small)
     except TypeError:
@@ -154,7 +157,7 @@ def pure(case: Case) -> None:
     _unchanged(case, [x._data for x in inputs], "the operator")
     for i, x in enumerate(inputs):
         for name, y in zip(case.sig.outputs, outs):
-            if case.device.shares(y._data, x._data) and y._data.size:
+            if overlaps(case.device, y._data, [x._data]) and y._data.size:
                 raise AssertionError(f"output {name} lies in the memory of input {case.sig.inputs[i]}")
 
 
