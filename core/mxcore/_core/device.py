@@ -1,7 +1,7 @@
 """The device contract; `mxcore.array_api.contract` lists the array functions that reference bodies may use."""
 from __future__ import annotations
 
-from functools import wraps
+from functools import partial, wraps
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -100,12 +100,14 @@ class Device:
         """
         dst[...] = a
 
+    @partial(_naming, "empty")
     def empty(self, shape: tuple[int, ...], dtype: Any, index: int) -> Any:
         """A new uninitialised array on device `index`."""
         if self.async_:
             self.activate(index)
         return self.xp.empty(shape, dtype)
 
+    @partial(_naming, "full")
     def full(self, shape: tuple[int, ...], value: float, dtype: Any, index: int) -> Any:
         """A new array on device `index`, filled with a number."""
         if self.async_:

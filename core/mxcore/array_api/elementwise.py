@@ -66,7 +66,7 @@ def function(xp: Any, name: str, cls: type) -> Any:
         if name.startswith("logical"):
             ins = [np.dtype(bool)] * len(ins)
         fn = OPERATORS.get(name) or (xp.standard(STANDARD[name]) if name in STANDARD else lambda *a: COMPOSED[name](xp.standard, *a))
-        if ins[0] == bool and name in BOOLEAN:
+        if ins[0].kind == "b" and name in BOOLEAN:
             fn = BOOLEAN[name]
         elif ins[0].kind in "iu" and name in ("floor_divide", "mod", "fmod"):
             fn = _whole(xp, fn)

@@ -48,9 +48,14 @@ def _native(a: Any, key: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(found) if Ellipsis in key else (*found, ...)
 
 
+def _boolean(a: Any, k: Any) -> bool:
+    """Whether an entry of a key is an array of booleans."""
+    return k.__class__ is a.__class__ and k.dtype.kind == "b"
+
+
 def _mask(a: Any, key: tuple[Any, ...]) -> bool:
     """Whether a key is one mask of all elements."""
-    return len(key) == 1 and getattr(key[0], "dtype", None) == bool and key[0].__class__ is a.__class__ and key[0].ndim == a.ndim > 0
+    return len(key) == 1 and _boolean(a, key[0]) and key[0].ndim == a.ndim > 0
 
 
 def _parse(xp: Any, a: Any, key: tuple[Any, ...]) -> Key:
@@ -59,7 +64,7 @@ def _parse(xp: Any, a: Any, key: tuple[Any, ...]) -> Key:
         if isinstance(k, np.ndarray):
             raise TypeError("a NumPy array among the indices of an array of a device; make a device array of it with xp.asarray")
         k = xp.asarray(k) if isinstance(k, list) else k
-        entries += xp.nonzero(k) if getattr(k, "dtype", None) == bool and isinstance(k, xp.Array) else [k]
+        entries += xp.nonzero(k) if _boolean(a, k) else [k]
     consumed = sum(k is not None and not isinstance(k, EllipsisType) for k in entries)
     at = next((i for i, k in enumerate(entries) if isinstance(k, EllipsisType)), len(entries))
     nothing = at if at < len(entries) and a.ndim == consumed else math.inf  # an ellipsis keeps indices apart, even for nothing
