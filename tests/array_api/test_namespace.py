@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from mxcore.array_api import functions
+from mxcore.array_api import _functions as functions
 from mxcore.array_api.contract import ATTRIBUTES, CONSTANTS, METHODS, entries, page
 from mxcore.plugin import ArrayAPINamespace
 

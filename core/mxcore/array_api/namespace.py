@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from . import elementwise, functions, indexing
+from . import _functions as functions
+from . import elementwise, indexing
 from .arrays import array_class
 from .contract import CONSTANTS
 

@@ -1,4 +1,7 @@
-"""NumPy's functions out of the standard's, over an :class:`ArrayAPINamespace` (`xp`): the contract's names and signatures."""
+"""NumPy's functions out of the standard's, over an :class:`ArrayAPINamespace` (`xp`).
+
+Names, signatures and meanings are the contract's, which a test compares.
+"""
 from __future__ import annotations
 
 import math
