@@ -6,6 +6,7 @@ Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,13 +46,27 @@ class Rng:
             self._host = np.random.Philox(key=np.array(self.key[:2], np.uint64), counter=np.array([0, 0, self.key[2], 0], np.uint64))
         return self._host.random_raw(n)
 
+    @property
+    def at_host(self) -> bool:
+        """Whether words stay in the host's memory: the device has no numbers of 64 bits for them."""
+        has = self.device.dtypes
+        return has is not None and not {np.dtype(np.uint64), np.dtype(np.uint32)} <= {*has}
+
+    def made(self, n: int, fn: Callable[[Any], Any]) -> Any:
+        """What a function makes of `n` words, where words can be."""
+        return self.device.from_host(fn(self.host_bits(n)), self.index) if self.at_host else fn(self.bits(n))
+
     def uniform(self, shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
         """Uniform on [0, 1), of `dtype` float32 (24 random bits) or float64 (53)."""
         n = int(np.prod(shape, dtype=np.int64))
         if np.dtype(dtype) == np.float64:
-            return ((self.bits(n) >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(shape)
-        words = self.bits((n + 1) // 2).view(np.uint32)[:n] >> np.uint32(8)  # the lower half of a word first
-        return (words.astype(np.float32) * np.float32(2.0**-24)).astype(dtype, copy=False).reshape(shape)
+            return self.made(n, lambda words: ((words >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(shape))
+
+        def narrow(words: Any) -> Any:
+            words = words.view(np.uint32)[:n] >> np.uint32(8)  # the lower half of a word first
+            return (words.astype(np.float32) * np.float32(2.0**-24)).astype(dtype, copy=False).reshape(shape)
+
+        return self.made((n + 1) // 2, narrow)
 
     def normal(self, shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
         """Standard normal, by the Box–Muller transform."""

@@ -13,6 +13,7 @@ from ._core.kernels import KernelSet, Spec
 from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Param, Params
+from .array_api import ArrayAPINamespace
 from .context import Context, pinning
 from .families import binary, broadcast, broadcast_shapes, declarations, scalar, unary
 from .fusion import Expr, Fused, print_with
@@ -23,7 +24,7 @@ from .stypes import CSR, RowSparse, merge_rows
 from .testing.sample import Sample
 
 __all__ = [
-    "API_VERSION", "Any_", "Bool", "CSR", "Context", "DType", "Device", "Enum", "Expr", "Float", "Floats", "Fused", "Graph", "GraphF", "GraphParam", "GraphPass",
+    "API_VERSION", "Any_", "ArrayAPINamespace", "Bool", "CSR", "Context", "DType", "Device", "Enum", "Expr", "Float", "Floats", "Fused", "Graph", "GraphF", "GraphParam", "GraphPass",
     "Int", "KernelSet", "MXNetError", "Node", "Op", "Param", "Params", "Rest", "Rng", "RowSparse", "Sample", "Shape", "Spec", "Str", "Value", "binary", "broadcast",
     "broadcast_shapes", "declarations", "error", "hookimpl", "known", "merge_dtype", "merge_rows", "merge_shape", "op", "pinning",
     "print_with", "rewrite", "scalar", "unary",

@@ -5,7 +5,7 @@ import pytest
 import mxcore as mx
 from mxcore._core.manager import manager
 from mxcore.plugin import hookimpl, op
-from mxcore.testing.conformance import CHECKS, operators, read_xfails
+from mxcore.testing.conformance import CHECKS, check_op, operators, read_xfails
 from mxcore.testing.gradcheck import check_grads
 from mxcore.testing.sample import Distinct, Ints, Sample, Values
 from mxcore.testing.strict_xp import StrictArray, xp
@@ -118,3 +118,27 @@ def test_the_strict_namespace_works():
     assert (xp.concatenate([a, 1 - b]).sum(0) @ xp.ones(3)).value == 15 + 6 - 7
     assert a.T.shape == (3, 2) and xp.linalg.norm(a).value == pytest.approx(55**0.5)
     assert a.sum().item() == 15.0
+
+
+def test_the_strict_namespace_keeps_to_the_contract():
+    a = xp.asarray([1.0, 2.0])
+    with pytest.raises(TypeError, match=r"bodies may use add\(x1, x2, out=None\), by mxcore.array_api.contract"):
+        xp.add(a, a, where=a > 1)
+    with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'order'; bodies may use astype\(dtype, copy=True\)"):
+        a.astype("float32", order="F")
+    with pytest.raises(TypeError, match="bodies may use linalg.inv"):
+        xp.linalg.inv(a, a)
+    with pytest.raises(AttributeError, match="xp has no 'linalg.pinv' that bodies may use"):
+        xp.linalg.pinv(a)
+    with pytest.raises(AttributeError, match="arrays of devices have no 'tolist'"):
+        a.tolist()
+
+
+def test_a_body_that_asks_for_more_than_the_contract_fails_the_kit():
+    @op("my_sum_where", inputs="data", samples=[Sample((2, 3), grad=False)])
+    def body(k, p, data):
+        """The sum of data."""
+        return k.xp.add(data, data, casting="unsafe")
+
+    with pytest.raises(AssertionError, match="unexpected keyword argument 'casting'; bodies may use add"):
+        check_op(body, mx.cpu(), ["portable"])

@@ -20,7 +20,7 @@ from .op import Op
 from .params import Params
 from .transfer import guard_write, overlaps
 
-__all__ = ["BoundCall", "K", "Observer", "conform", "context_k", "densified", "densifies", "eager_call", "ended", "listed", "observed", "watch"]
+__all__ = ["BoundCall", "K", "Observer", "check_dtypes", "conform", "context_k", "densified", "densifies", "eager_call", "ended", "listed", "observed", "watch"]
 
 
 class K:
@@ -301,6 +301,7 @@ def eager_call(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> BoundCall
     if any(t is None for t in dtypes):
         raise error(TypeError, f"operator {op.name}: the dtype of its output cannot be inferred from {describe(sig.inputs, ins)}")
     specs = [Spec(s if infer.known(s) else None, t, st) for s, t, st in zip(shapes, dtypes, stypes)]
+    check_dtypes(op, device, (*ins, *specs))
     kernel = registry.kernels.resolve(op, device, p, list(ins))
     call = BoundCall(op, p, given, specs, kernel)
     if call.out and not op.stateful and any(s.shape is None for s in specs):
@@ -314,6 +315,14 @@ def eager_call(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> BoundCall
         call.shape, call.dtype, call.array = specs[0].shape, specs[0].dtype, device.array_type
         call.value = _value(call, device)
     return call
+
+
+def check_dtypes(op: Op, device: Any, specs: Sequence[Spec]) -> None:
+    """Refuse what a device does not have."""
+    has = device.dtypes
+    if has is not None and any(s.dtype not in has for s in specs):
+        missing = next(s.dtype for s in specs if s.dtype not in has)
+        raise error(TypeError, f"operator {op.name}: device {device.type!r} has no {missing}; it has {', '.join(sorted(map(str, has)))}")
 
 
 def ended(fn: Callable[..., Any], ctx: Context) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
-"""The device contract; `mxcore.testing.strict_xp` lists the array functions that reference bodies may use."""
+"""The device contract; `mxcore.array_api.contract` lists the array functions that reference bodies may use."""
 from __future__ import annotations
 
-from functools import wraps
+from functools import partial, wraps
 from types import FunctionType
 from typing import Any
 
@@ -43,9 +43,13 @@ class Device:
         Number in MXNet's files. Third parties choose one above 100 (and below 2**31) that no other device has; `mxcore plugins new`
         derives one from the name. Two devices with one number are an error that names both, so that one of them takes another.
     xp : module
-        The array namespace (NumPy's functions listed in :data:`XP_FUNCTIONS`); may be a lazy property.
+        The array namespace, with what docs/arrays.md lists of NumPy's; may be a lazy property. :class:`mxcore.plugin.ArrayAPINamespace` makes
+        one of any library of the Python array API standard.
     host : bool
         Its arrays are NumPy's, whose own exceptions users get.
+    dtypes : collection of numpy.dtype or None
+        The dtypes that it has, if not all (None); may be a lazy property. Operators on others are errors, the conformance kit leaves them
+        out, and random numbers without uint64 are made of the host's words.
     async_ : bool
         The device has its own queue: operators are launched by the calling thread and run in order of launch. A device with several
         indices has a queue for each; `record` and `wait` order them.
@@ -69,6 +73,7 @@ class Device:
     transfers: bool = False
     fused_from: int = 1024
     xp: Any = None
+    dtypes: Any = None
     array_type: Any = np.ndarray
     #: Makes the random numbers of a key, ``(device, key, index)``; :mod:`mxcore.philox` enters it.
     numbers: Any = None
@@ -100,12 +105,14 @@ class Device:
         """
         dst[...] = a
 
+    @partial(_naming, "empty")
     def empty(self, shape: tuple[int, ...], dtype: Any, index: int) -> Any:
         """A new uninitialised array on device `index`."""
         if self.async_:
             self.activate(index)
         return self.xp.empty(shape, dtype)
 
+    @partial(_naming, "full")
     def full(self, shape: tuple[int, ...], value: float, dtype: Any, index: int) -> Any:
         """A new array on device `index`, filled with a number."""
         if self.async_:

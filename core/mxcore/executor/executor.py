@@ -9,10 +9,11 @@ import numpy as np
 
 from .._core import infer, registry, transfer
 from .._core.array import Array, Storage, faces
-from .._core.call import K
+from .._core.call import K, check_dtypes
 from .._core.context import Context, current_context
 from .._core.errors import error, suggest
 from .._core.graph import Node, topo
+from .._core.kernels import Spec
 from ..ndarray import NDArray
 from ..ndarray import zeros as nd_zeros
 from ..ndarray.indexing import write
@@ -132,6 +133,8 @@ class Executor:
             ctx = self._head_context(e)
             if dtypes.get(e) is None and e[0].op is not None:
                 raise error(TypeError, f"operator {e[0].op.name} of node '{e[0].name}': the dtype of its output cannot be inferred")
+            if e[0].op is not None:
+                check_dtypes(e[0].op, ctx.device, [Spec(shapes.get(e), dtypes[e])])
             if infer.known(shapes.get(e)) and stypes[e] == "default":
                 if ctx.device.async_:
                     ctx.device.activate(ctx.device_id)

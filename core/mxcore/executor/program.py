@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._core import infer, registry
-from .._core.call import BoundCall, K, context_k, densifies
+from .._core.call import BoundCall, K, check_dtypes, context_k, densifies
 from .._core.context import Context
 from .._core.errors import REFERENCE
 from .._core.graph import Graph, Node, topo
@@ -233,6 +233,7 @@ class Program:
         step.random = sig.random and step.back is None
         step.view = self._is_view(n)
         outs = [self._spec((n, i)) for i in range(sig.n_out)]
+        check_dtypes(op, step.ctx.device, (*ins, *outs))
         # Shapes known only by running leave the reference, which decides nothing beforehand.
         kernel = op.body, False, REFERENCE
         if step.back is None and all(s.shape is not None for s in ins):

@@ -29,16 +29,18 @@ def _reject(rng: Rng, words: int, params: Sequence[Any], attempt: Callable[..., 
     n = params[0].shape[0]
     found = xp.zeros(n, np.float64)
     left = xp.arange(n)
-    block = rng.bits(words * n).reshape(words, n)
+    near = not rng.at_host  # else the words of all elements stay in the host's memory, and what they stand for is sent
+    block = (rng.bits if near else rng.host_bits)(words * n).reshape(words, n)
     if where is not None:
         left = left[where]
-        block, params = block[:, left], [a[left] for a in params]
+        block, params = block[:, left] if near else block, [a[left] for a in params]
     for _ in range(64):
         if not left.shape[0]:
             break
         u = (block >> np.uint64(11)).astype(np.float64)
         u += 0.5
         u *= 2.0**-53
+        u = u if near else rng.device.from_host(u, rng.index)[:, left]
         value, ok = attempt(u, *params)
         ok |= xp.isnan(value)
         if left.shape[0] == n:
@@ -46,7 +48,7 @@ def _reject(rng: Rng, words: int, params: Sequence[Any], attempt: Callable[..., 
         else:
             found[left[ok]] = value[ok]
         rest = xp.nonzero(~ok)[0]
-        left, params, block = left[rest], [a[rest] for a in params], _mixed(block[:, rest])
+        left, params, block = left[rest], [a[rest] for a in params], _mixed(block[:, rest] if near else block)
     return found
 
 
@@ -197,22 +199,30 @@ def integers(rng: Rng, low: int, high: int, shape: tuple[int, ...], dtype: Any =
     """Integers in [low, high), by multiplication of the high bits (bias below 2**-32 for spans below 2**31)."""
     n = int(np.prod(shape, dtype=np.int64))
     span = max(int(high) - int(low), 1)
-    if span < 2**31:
-        words = (rng.bits(n) >> np.uint64(32)) * np.uint64(span) >> np.uint64(32)
-    else:
-        words = rng.bits(n) % np.uint64(span)
-    return (words.astype(np.int64) + int(low)).astype(dtype).reshape(shape)
+
+    def numbers(words: Any) -> Any:
+        if span < 2**31:
+            words = (words >> np.uint64(32)) * np.uint64(span) >> np.uint64(32)
+        else:
+            words = words % np.uint64(span)
+        return (words.astype(np.int64) + int(low)).astype(dtype).reshape(shape)
+
+    return rng.made(n, numbers)
 
 
 def permutation(rng: Rng, n: int) -> Any:
     """A random order of 0 … n-1."""
-    xp = rng.device.xp
+    xp = np if rng.at_host else rng.device.xp
     if n >= 1 << 24:
-        return xp.argsort(rng.bits(n) >> np.uint64(1))
-    # Numbers below random bits: sorting them is faster than sorting by the bits, and 40 bits leave next to no ties.
-    low = np.uint64(24)
-    keys = rng.bits(n) >> low << low
-    keys |= xp.arange(n, dtype=np.uint64)
-    keys = xp.sort(keys)
-    keys &= np.uint64((1 << 24) - 1)
-    return keys.view(np.int64)
+        return rng.made(n, lambda words: xp.argsort(words >> np.uint64(1)))
+
+    def order(words: Any) -> Any:
+        # Numbers below random bits: sorting them is faster than sorting by the bits, and 40 bits leave next to no ties.
+        low = np.uint64(24)
+        keys = words >> low << low
+        keys |= xp.arange(n, dtype=np.uint64)
+        keys = xp.sort(keys)
+        keys &= np.uint64((1 << 24) - 1)
+        return keys.view(np.int64)
+
+    return rng.made(n, order)

@@ -27,7 +27,7 @@ _F32 = np.dtype("float32")
 class _Host:
     """The least of a device that random numbers need."""
 
-    xp = np
+    xp, dtypes = np, None
 
     @staticmethod
     def from_host(a: Any, index: int) -> Any:

@@ -92,7 +92,7 @@ OPS = [
        doc="Logarithm of the absolute value of the gamma function."),
     unary("_digamma", special.digamma, expr="digamma(x)", samples=[Sample((3, 4), domain=_POS, grad=False, mxnet="internal")],
           doc="Logarithmic derivative of the gamma function; the gradient of `gammaln`."),
-    _steps("sign", lambda xp, x: xp.subtract(x > 0, x < 0, dtype=x.dtype), "where(x > 0, 1, where(x < 0, -1, 0))",
+    _steps("sign", lambda xp, x: (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype), "where(x > 0, 1, where(x < 0, -1, 0))",
            doc="-1, 0 or 1; of a NaN 0, as in MXNet."),
     _steps("floor", "floor", "floor(x)"),
     _steps("ceil", "ceil", "ceil(x)"),

@@ -1,7 +1,7 @@
 """A strict array namespace, and a device on it: NumPy, less everything that a reference body may not rely on.
 
-It has the functions, methods and attributes listed below and no others; its arrays neither turn
-into NumPy arrays nor mix with them, and have no truth value. A body that runs here runs on every device.
+It has the functions, arguments, methods and attributes of the contract (`mxcore.array_api.contract`, docs/arrays.md) and no others;
+its arrays neither turn into NumPy arrays nor mix with them, and have no truth value. A body that runs here runs on every device.
 """
 from __future__ import annotations
 
@@ -11,40 +11,11 @@ from typing import Any
 import numpy as np
 
 from .._core.device import Device
+from ..array_api.contract import ATTRIBUTES, CONSTANTS, entries
 
-__all__ = ["ARRAY_ATTRIBUTES", "ARRAY_METHODS", "FFT_FUNCTIONS", "LINALG_FUNCTIONS", "StrictArray", "StrictDevice", "XP_CONSTANTS", "XP_FUNCTIONS", "xp"]
+__all__ = ["StrictArray", "StrictDevice", "xp"]
 
-#: Functions of a device's array namespace that reference bodies may call, with NumPy's meaning.
-XP_FUNCTIONS = frozenset("""
-    empty zeros ones full arange linspace eye asarray ascontiguousarray array empty_like zeros_like ones_like full_like copyto
-    add subtract multiply divide true_divide floor_divide mod fmod power negative absolute abs sign square sqrt cbrt reciprocal
-    exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh
-    hypot floor ceil trunc rint fix degrees radians maximum minimum fmax fmin clip where isnan isinf isfinite sum prod mean max min
-    amax amin var std nansum nanprod all any argmax argmin argsort sort argpartition partition cumsum cumprod
-    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor logical_not bitwise_and
-    bitwise_or bitwise_xor left_shift right_shift invert reshape transpose swapaxes moveaxis expand_dims squeeze broadcast_to broadcast_arrays
-    concatenate stack split array_split tile repeat flip roll pad diag diagonal tril triu nonzero flatnonzero unique searchsorted
-    take take_along_axis put_along_axis matmul dot tensordot einsum outer bincount histogram diff nan_to_num ravel atleast_1d
-    result_type can_cast unravel_index ravel_multi_index meshgrid indices tri isclose allclose count_nonzero lexsort
-""".split())
-
-#: Constants and types of the namespace.
-XP_CONSTANTS = frozenset("""
-    float16 float32 float64 uint8 int8 int16 int32 int64 uint16 uint32 uint64 bool_ dtype pi inf nan newaxis e
-""".split())
-
-#: Methods of arrays that reference bodies may call.
-ARRAY_METHODS = frozenset("""
-    reshape transpose astype copy sum prod max min mean argmax argmin argsort sort cumsum any all ravel flatten swapaxes squeeze take
-    repeat clip view fill item dot round nonzero diagonal conj
-""".split())
-
-#: Attributes of arrays that reference bodies may read.
-ARRAY_ATTRIBUTES = frozenset("shape dtype ndim size T itemsize nbytes".split())
-
-#: Sub-modules: ``xp.linalg.X``, ``xp.fft.X`` and ``xp.add.at`` (the only ufunc method).
-LINALG_FUNCTIONS = frozenset("cholesky inv solve qr eigh svd det slogdet norm eigvalsh".split())
-FFT_FUNCTIONS = frozenset("fft ifft".split())
+_FUNCTIONS, _METHODS = entries()
 
 #: Functions that take host data on purpose.
 _FROM_HOST = frozenset({"asarray", "array", "ascontiguousarray"})
@@ -66,12 +37,17 @@ class StrictArray:
         self.value = np.asarray(value)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ARRAY_ATTRIBUTES:
+        if name in ATTRIBUTES:
             return _wrap(getattr(self.value, name))
-        if name in ARRAY_METHODS:
+        if name in _METHODS:
             method = getattr(self.value, name)
-            return lambda *args, **kw: _wrap(method(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kw.items()}))
-        raise AttributeError(f"arrays of devices have no {name!r} that bodies may use; see ARRAY_METHODS of mxcore.testing.strict_xp")
+
+            def call(*args: Any, **kw: Any) -> Any:
+                _check(_METHODS[name], args, kw)
+                return _wrap(method(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kw.items()}))
+
+            return call
+        raise AttributeError(f"arrays of devices have no {name!r} that bodies may use; see mxcore.array_api.contract")
 
     @property
     def base(self) -> Any:
@@ -88,6 +64,14 @@ class StrictArray:
         raise TypeError("an array of a device does not become a host value by itself; that would hide a copy to the host")
 
     __array__ = __array_function__ = __bool__ = __float__ = __int__ = __index__ = __len__ = __iter__ = _refuse
+
+
+def _check(entry: Any, args: tuple[Any, ...], kw: dict[str, Any]) -> None:
+    """Refuse arguments that the contract does not list."""
+    try:
+        entry.signature.bind(*args, **kw)
+    except TypeError as e:
+        raise TypeError(f"{e}; bodies may use {entry.text}, by mxcore.array_api.contract") from None
 
 
 def _wrap(value: Any) -> Any:
@@ -138,12 +122,13 @@ for _name in "neg abs invert".split():
 
 
 class _Function:
-    """A function of the namespace; ``xp.add.at`` is the one ufunc method."""
+    """A function of the namespace; ``xp.add.at`` is the one method of one."""
 
     def __init__(self, name: str, fn: Any) -> None:
-        self.__name__, self._fn = name, fn
+        self.__name__, self._fn, self._entry = name.rpartition(".")[2], fn, _FUNCTIONS[name]
 
     def __call__(self, *args: Any, **kw: Any) -> Any:
+        _check(self._entry, args, kw)
         host = self.__name__ in _FROM_HOST
         return _wrap(self._fn(*[_unwrap(a, host) for a in args], **{k: _unwrap(v, host) for k, v in kw.items()}))
 
@@ -155,33 +140,35 @@ class _Function:
 
 
 class Namespace:
-    """The functions of a module that a list allows.
+    """The functions of a module that the contract lists.
 
     Parameters
     ----------
     module : module
-    functions, constants : set of str
-    parts : dict of str to Namespace
+    prefix : str
+        What stands before their names in the contract.
     """
 
-    def __init__(self, module: Any, functions: Any, constants: Any = (), **parts: Namespace) -> None:
+    def __init__(self, module: Any, prefix: str = "") -> None:
         self.__name__ = f"strict {module.__name__}"
-        self._module, self._functions, self._constants = module, functions, constants
-        self.__dict__.update(parts)
+        self._module, self._prefix = module, prefix
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._constants:
+        full = self._prefix + name
+        if full in CONSTANTS:
             found = getattr(self._module, name)
-        elif name in self._functions:
-            found = _Function(name, getattr(self._module, name))
+        elif full in ("linalg", "fft"):
+            found = Namespace(getattr(self._module, name), f"{name}.")
+        elif full in _FUNCTIONS:
+            found = _Function(full, getattr(self._module, name))
         else:
-            raise AttributeError(f"xp has no {name!r} that bodies may use; see the lists in mxcore._core.device")
+            raise AttributeError(f"xp has no {full!r} that bodies may use; see mxcore.array_api.contract")
         self.__dict__[name] = found
         return found
 
 
 #: The strict namespace.
-xp = Namespace(np, XP_FUNCTIONS, XP_CONSTANTS, linalg=Namespace(np.linalg, LINALG_FUNCTIONS), fft=Namespace(np.fft, FFT_FUNCTIONS))
+xp = Namespace(np)
 
 
 class StrictDevice(Device):

@@ -1,0 +1,20 @@
+"""The stock operators on the device whose queues run as late as they may: a few always, all of them in the slow tests."""
+import pytest
+
+from mxcore.testing.conformance import check_op, operators
+
+FEW = """
+    broadcast_add elemwise_add _plus_scalar sum Reshape where Concat SliceChannel _zeros FullyConnected BatchNorm Dropout Embedding
+    sgd_mom_update softmax _random_normal take cast_storage _advanced_set
+""".split()
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_few(late, name):
+    check_op(name, late[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted({o.name for o in operators()} - set(FEW)))
+def test_all_others(late, name):
+    check_op(name, late[1])

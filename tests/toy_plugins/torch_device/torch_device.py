@@ -1,0 +1,102 @@
+"""A plugin for mxcore: the device 'torch'. PyTorch computes, on its CUDA devices where there are any, else on the CPU."""
+from functools import cached_property
+
+import numpy as np
+
+from mxcore.plugin import ArrayAPINamespace, Device, hookimpl
+
+API_VERSION = 1
+
+
+def namespace(torch, device):
+    """PyTorch, where its names and arguments are not the standard's."""
+    return ArrayAPINamespace(torch, {
+        # its uint16, uint32 and uint64 are for storage, hardly any function has them
+        "dtypes": "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128",
+        "astype": lambda x, dtype: x.to(dtype),
+        "contiguous": lambda x: x.contiguous(),
+        "permute_dims": torch.permute,
+        "flip": lambda x, axis: torch.flip(x, axis),
+        "max": torch.amax,
+        "min": torch.amin,
+        "prod": lambda x, axis, keepdims: x.permute(*[d for d in range(x.ndim) if d not in axis], *axis).flatten(x.ndim - len(axis)).prod(-1).reshape(
+            [1 if d in axis else n for d, n in enumerate(x.shape) if keepdims or d not in axis]),
+        "cumulative_sum": torch.cumsum,
+        "cumulative_prod": torch.cumprod,
+        "sort": lambda x, axis: torch.sort(x, axis)[0],
+        "nonzero": lambda x: torch.nonzero(x, as_tuple=True),
+        "take": lambda x, indices, axis: torch.index_select(x, axis, indices),
+        "take_along_axis": lambda x, indices, axis: torch.take_along_dim(x, indices, axis),
+        "put_rows": lambda a, index, values: a.index_copy(0, index, values),
+        "add_rows": lambda a, index, values: a.index_add(0, index, values),
+    }, device)
+
+
+class Torch(Device):
+    """An index for each CUDA device, with PyTorch's current stream as its queue; index 0 is the CPU where there is none."""
+
+    type, type_id, array_type = "torch", 1100811027, None
+
+    @cached_property
+    def torch(self):
+        import torch
+
+        return torch
+
+    cuda = cached_property(lambda self: self.torch.cuda.is_available())
+    async_ = cached_property(lambda self: self.cuda)
+    xp = cached_property(lambda self: namespace(self.torch, "cuda" if self.cuda else "cpu"))
+    dtypes = cached_property(lambda self: self.xp.dtypes)
+
+    def count(self):
+        try:
+            return self.torch.cuda.device_count() if self.cuda else 1
+        except ImportError:
+            return 0
+
+    def to_host(self, a):
+        return np.array(a.value.cpu().numpy(), order="C")
+
+    def from_host(self, a, index):
+        self.activate(index)
+        return self.xp.asarray(a)
+
+    def activate(self, index):
+        if self.cuda:
+            self.torch.cuda.set_device(index)
+
+    def synchronize(self, index):
+        if self.cuda:
+            self.torch.cuda.synchronize(index)
+
+    def record(self, index):
+        return self.torch.cuda.current_stream(index).record_event() if self.cuda else None
+
+    def wait(self, index, event):
+        if event is not None:
+            self.torch.cuda.current_stream(index).wait_event(event)
+
+    def finish(self, event):
+        if event is not None:
+            event.synchronize()
+
+    def memory(self, index):
+        return self.torch.cuda.mem_get_info(index) if self.cuda else (0, 0)
+
+    def empty_cache(self, index):
+        if self.cuda:
+            self.torch.cuda.empty_cache()
+
+    def shares(self, a, b):
+        (i, j), (k, m) = ((v.value.data_ptr(), v.value.data_ptr() + v.itemsize * (1 + sum((n - 1) * s for n, s in zip(v.shape, v.value.stride()))))
+                          for v in (a, b))
+        return a is b or bool(a.size and b.size and i < m and k < j)
+
+    def owns(self, a):
+        return not a.value._is_view() and a.value.is_contiguous() and a.value.untyped_storage().nbytes() == a.nbytes
+
+
+@hookimpl
+def mxcore_devices():
+    """Bring the device."""
+    return [Torch()]
