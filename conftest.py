@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
-from mxcore.testing.plugin import add_options, given
-
 BENCHMARKS = Path(__file__).parent / "benchmarks"
+PLUGIN = "mxcore.testing.plugin"
 
 
 def pytest_addoption(parser, pluginmanager):
-    if not pluginmanager.hasplugin("mxcore.testing.plugin"):
-        pluginmanager.import_plugin("mxcore.testing.plugin")
-        add_options(parser)
+    if not pluginmanager.hasplugin(PLUGIN):
+        pluginmanager.import_plugin(PLUGIN)
+        pluginmanager.get_plugin(PLUGIN).add_options(parser)
 
 
 def pytest_ignore_collect(collection_path, config):
     inside = BENCHMARKS in (collection_path, *collection_path.parents)
     around = collection_path in BENCHMARKS.parents
-    return None if around or inside == bool(given(config, "--benchmark")) else True
+    plugin = config.pluginmanager.get_plugin(PLUGIN)
+    return None if around or inside == bool(plugin.given(config, "--benchmark")) else True

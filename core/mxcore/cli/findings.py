@@ -57,7 +57,8 @@ def summary(found: Sequence[Finding]) -> str:
     found : sequence of Finding
     """
     wrong = sum(f.wrong for f in found)
-    return f"{len(manager.origin)} plugins, {wrong or 'nothing'} wrong, {len(found) - wrong or 'no'} notes"
+    notes = len(found) - wrong
+    return f"{len(manager.origin)} plugins, {wrong or 'nothing'} wrong, {notes or 'no'} note{'' if notes == 1 else 's'}"
 
 
 def _failed() -> Iterator[Finding]:

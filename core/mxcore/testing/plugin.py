@@ -97,4 +97,7 @@ def pytest_configure(config: Any) -> None:
     option.benchmark_quiet = True  # our table takes the place of pytest-benchmark's
     option.continue_on_collection_errors = True
     config.addinivalue_line("filterwarnings", "ignore::pytest_benchmark.logger.PytestBenchmarkWarning")  # of what ended before it measured
-    config.pluginmanager.import_plugin("mxcore.testing.measure")
+    from . import measure
+
+    if not config.pluginmanager.is_registered(measure):  # by its name it could not be loaded where a conftest.py has imported it
+        config.pluginmanager.register(measure, measure.__name__)
