@@ -237,12 +237,15 @@ class _Goal:
         stack = [e[0] for e in heads]
         while stack:
             n = stack.pop()
-            if id(n) not in seen and n.plan is not None:
+            if n.__class__ is not TapeNode:
+                _constant(n)  # another thread has freed it by now
+            elif id(n) not in seen:
                 seen[id(n)] = n
-                for e in n.inputs or _constant(n):  # another thread may have freed it by now
-                    if e is not None:
-                        _constant(e[0], n.serial)
-                        stack.append(e[0])
+                for m in [e[0] for e in n.inputs or _constant(n) if e is not None]:
+                    if m.__class__ is Freed:
+                        _constant(m, n.serial)
+                    else:
+                        stack.append(m)
         for n in sorted(seen.values(), key=lambda n: n.serial):
             if any(map(self.needs, n.inputs or _constant(n))):
                 self.need.add(id(n))
