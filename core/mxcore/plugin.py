@@ -3,6 +3,10 @@
 A plugin is a module with functions marked :data:`hookimpl` (see :mod:`mxcore._core.hookspecs` for the hooks) and the
 line ``API_VERSION = 1``, announced by an entry point of the group ``mxcore``.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ._core import builtin as _builtin  # noqa: F401  # its operators enter the registry
 from ._core.context import Context
 from ._core.device import Device
@@ -16,11 +20,13 @@ from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Param, Params, Rest, Shape, Str
 from ._core.rng import Rng
-from .array_api import ArrayAPINamespace
 from .families import Fused, binary, broadcast, broadcast_shapes, declarations, print_numba, print_with, scalar, unary
 from .rewriting import rewrite
 from .stypes import CSR, RowSparse, merge_rows
 from .testing.sample import Sample
+
+if TYPE_CHECKING:
+    from .array_api import ArrayAPINamespace
 
 __all__ = [
     "API_VERSION", "Any_", "ArrayAPINamespace", "Bool", "CSR", "Context", "DType", "Device", "Enum", "Expr", "Float", "Floats", "Fused", "Graph", "GraphF", "GraphParam", "GraphPass",
@@ -28,3 +34,12 @@ __all__ = [
     "broadcast_shapes", "declarations", "error", "hookimpl", "known", "merge_dtype", "merge_rows", "merge_shape", "op",
     "print_numba", "print_with", "rewrite", "scalar", "unary",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What few plugins need is imported when one asks for it."""
+    if name == "ArrayAPINamespace":
+        from .array_api import ArrayAPINamespace
+
+        return ArrayAPINamespace
+    raise AttributeError(f"module 'mxcore.plugin' has no attribute {name!r}")
