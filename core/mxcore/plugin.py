@@ -3,6 +3,10 @@
 A plugin is a module with functions marked :data:`hookimpl` (see :mod:`mxcore._core.hookspecs` for the hooks) and the
 line ``API_VERSION = 1``, announced by an entry point of the group ``mxcore``.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from . import builtin as _builtin  # noqa: F401  # its operators enter the registry
 from ._core.device import Device
 from ._core.errors import MXNetError, error
@@ -13,7 +17,6 @@ from ._core.kernels import KernelSet, Spec
 from ._core.manager import API_VERSION
 from ._core.op import Op, op
 from ._core.params import Param, Params
-from .array_api import ArrayAPINamespace
 from .context import Context, pinning
 from .families import binary, broadcast, broadcast_shapes, declarations, scalar, unary
 from .fusion import Expr, Fused, print_with
@@ -23,9 +26,21 @@ from .rewriting import rewrite
 from .stypes import CSR, RowSparse, merge_rows
 from .testing.sample import Sample
 
+if TYPE_CHECKING:
+    from .array_api import ArrayAPINamespace
+
 __all__ = [
     "API_VERSION", "Any_", "ArrayAPINamespace", "Bool", "CSR", "Context", "DType", "Device", "Enum", "Expr", "Float", "Floats", "Fused", "Graph", "GraphF", "GraphParam", "GraphPass",
     "Int", "KernelSet", "MXNetError", "Node", "Op", "Param", "Params", "Rest", "Rng", "RowSparse", "Sample", "Shape", "Spec", "Str", "Value", "binary", "broadcast",
     "broadcast_shapes", "declarations", "error", "hookimpl", "known", "merge_dtype", "merge_rows", "merge_shape", "op", "pinning",
     "print_with", "rewrite", "scalar", "unary",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What few plugins need is imported when one asks for it."""
+    if name == "ArrayAPINamespace":
+        from .array_api import ArrayAPINamespace
+
+        return ArrayAPINamespace
+    raise AttributeError(f"module 'mxcore.plugin' has no attribute {name!r}")

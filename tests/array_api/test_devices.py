@@ -72,7 +72,7 @@ def everything(ctx):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::UserWarning:torch")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("device", ["plain", "strict", "torch"])
 def test_every_operator(request, device):
     everything(request.getfixturevalue(device))

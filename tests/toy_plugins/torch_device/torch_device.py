@@ -24,6 +24,7 @@ def namespace(torch, device):
         "cumulative_sum": torch.cumsum,
         "cumulative_prod": torch.cumprod,
         "sort": lambda x, axis: torch.sort(x, axis)[0],
+        "searchsorted": lambda a, v, side: torch.searchsorted(a.contiguous(), v.contiguous(), side=side),
         "nonzero": lambda x: torch.nonzero(x, as_tuple=True),
         "take": lambda x, indices, axis: torch.index_select(x, axis, indices),
         "take_along_axis": lambda x, indices, axis: torch.take_along_dim(x, indices, axis),
