@@ -62,9 +62,9 @@ class _Scope:
         # What it did not change stays, as in MXNet: tasks of one thread that take turns do not leave a mode behind that was another's.
         mode = state.__dict__
         record, train, self._old = self._old
-        if self._record not in (None, record):
+        if self._record is not record and self._record is not None:
             mode["record"] = record
-        if self._train not in (None, train):
+        if self._train is not train and self._train is not None:
             mode["train"] = train
 
 

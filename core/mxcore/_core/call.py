@@ -263,14 +263,12 @@ class BoundCall:
 
     def _one(self, k: K, p: Params, ins: Sequence[Any], out: Any) -> Callable[[], Any]:
         fn, copy, spec = self.fn, k.device.copy, (self.specs[0] if self.n_out else self.mutated[0])
-        dtype, shape = spec.dtype, spec.shape
+        cls, dtype, shape = out.__class__, spec.dtype, spec.shape
 
         def call() -> None:
             v = fn(k, p, *ins)
-            if v.__class__ is tuple or v.__class__ is list:
-                v, = listed(v, 1)
-            if v.__class__ is not out.__class__ or v.dtype != dtype or v.shape != shape:
-                v = conform(k, v, spec, (), True)
+            if v.__class__ is not cls or v.dtype is not dtype or v.shape != shape:
+                v = conform(k, listed(v, 1)[0], spec, (), True)
             copy(v, out)
 
         return call
@@ -374,7 +372,16 @@ def _writing(fn: Any, k: Any, p: Any, before: list[Any], ins: Sequence[Any]) -> 
         if r is not None or any(map(is_not, outs, before)) or len(outs) != len(before):
             kept(outs, before, r)
 
-    return call
+    def one() -> None:
+        outs = [out]
+        r = fn(k, p, outs, *ins)
+        if r is not None or len(outs) != 1 or outs[0] is not out:
+            kept(outs, before, r)
+
+    if len(before) != 1:
+        return call
+    out = before[0]
+    return one
 
 
 def _same(data: Any, spec: Spec) -> bool:

@@ -297,7 +297,9 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], goal: _Goal | None,
     arrived: dict[TapeNode, list[Any]] = {}
     node: Any = None
     plan: Any = None
-    seen: tuple[Any, ...] = ()
+    dys: Any = ()
+    ins: Any = ()
+    outs: Any = None
     while True:
         for e, g in zip(entries, grads):
             if e is None:
@@ -308,7 +310,7 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], goal: _Goal | None,
             elif n.plan is None:
                 if n not in leaves and (n.flows or goal is not None and n.__class__ is Leaf):
                     leaves[n] = g
-                    if (n.large or goal is not None) and not create_graph and _made(g, plan, grads, seen):
+                    if (n.large or goal is not None) and not create_graph and _made(g, plan, grads, dys, ins, outs):
                         own.add(n)
                 else:
                     _add_to_leaf(leaves, own, n, g, node)
@@ -316,8 +318,8 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], goal: _Goal | None,
                 arrived[n] = [g] if n.specs is None else [g if j == i else None for j in range(len(n.specs))]
                 heappush(queue, n)
             else:
-                dys = arrived[n]
-                dys[i] = g if dys[i] is None else F.roles["sum of gradients"](dys[i], g)
+                found = arrived[n]
+                found[i] = g if found[i] is None else F.roles["sum of gradients"](found[i], g)
         if not queue:
             return leaves, own, dropped
         node = heappop(queue)
@@ -325,11 +327,10 @@ def _run(entries: Sequence[Any], grads: Sequence[Any], goal: _Goal | None,
         if goal is not None and not goal.passes(node, dys):
             entries = ()
             continue
-        ins: Any = ()
+        ins = ()
         try:
             entries, plan = node.inputs, node.plan
             ins, outs, versions = node.saved
-            seen = dys, ins, outs
             if versions is not None:
                 for x, v in zip(ins, versions):
                     if v >= 0 and x._st.version != v:
@@ -362,14 +363,13 @@ def _add_to_leaf(leaves: dict[Leaf, Any], own: set[Leaf], n: Leaf, g: Any, node:
         own.add(n)
 
 
-def _made(g: Any, plan: GradPlan | None, grads: Sequence[Any], seen: tuple[Any, ...]) -> bool:
+def _made(g: Any, plan: GradPlan | None, grads: Sequence[Any], dys: Sequence[Any], ins: Sequence[Any], outs: dict[int, Any] | None) -> bool:
     """Whether a rule made a gradient for one place: it is the only array over its buffer, and neither what the rule got nor given twice.
 
     Rules are written in operators and keep nothing. The backward of a stateful operator may be anybody's Python, unless it gives its arrays away.
     """
     if plan is None or not isinstance(g, Array) or getattr(g._st, "views", 0) != 0 or (plan.op.backward_rule is not None and not plan.op.gives):
         return False
-    dys, ins, outs = seen
     return [h is g for h in grads].count(True) == 1 and not any(g is x for x in (*dys, *ins, *(outs or {}).values()))
 
 
@@ -446,7 +446,7 @@ def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
     if leaf.req == "add":
         g = frontend.eager.roles["sum of gradients"](grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
-        device = b.ctx.device
+        device = b.ctx._device or b.ctx.device
         if own and leaf.large and not getattr(b, "views", 0) and device.owns(x) and device.owns(y):
             grad._data = x
         else:
