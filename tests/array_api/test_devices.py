@@ -73,7 +73,7 @@ def everything(ctx):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("device", ["plain", "strict", "torch"])
+@pytest.mark.parametrize("device", ["strict", "torch"])
 def test_every_operator(request, device):
     everything(request.getfixturevalue(device))
 
