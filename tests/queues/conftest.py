@@ -1,28 +1,17 @@
 """The device whose queues run as late as their waits allow, for the tests of this folder."""
-import types
-
 import pytest
 
 import mxcore as mx
 from mxcore._core.manager import manager
-from mxcore.plugin import hookimpl
 
-from .late import Late
+from . import late as late_plugin
 
 
 @pytest.fixture(scope="session")
 def registered():
     """The plugin, while the session lasts."""
-    plugin = types.ModuleType("late_device")
-    plugin.API_VERSION = 1
-
-    @hookimpl
-    def mxcore_devices():
-        return [Late()]
-
-    plugin.mxcore_devices = mxcore_devices
     manager.load()
-    manager.register(plugin, "late_device")
+    manager.register(late_plugin, "late_device")
     yield
     manager.unregister("late_device")
 

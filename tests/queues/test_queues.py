@@ -1,5 +1,6 @@
 """Devices with queues of their own: order without the host, and every array where its context says."""
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -325,21 +326,14 @@ def test_failures_surface_where_somebody_waits(late):
 NAIVE = """
 import sys
 sys.path.insert(0, {root!r})
-import numpy as np, types
+import numpy as np
 import mxcore as mx
 from mxcore._core.manager import manager
 from mxcore._core.op import Op
-from mxcore.plugin import hookimpl
-from tests.queues.late import Late
+from tests.queues import late
 from tests.queues.test_queues import failing
-plugin = types.ModuleType("late_device")
-plugin.API_VERSION = 1
-@hookimpl
-def mxcore_devices():
-    return [Late()]
-plugin.mxcore_devices = mxcore_devices
 manager.load()
-manager.register(plugin, "late_device")
+manager.register(late, "late_device")
 ctx = mx.Context("late", 1)
 x = mx.nd.ones((2, 2), ctx=ctx)
 op = failing()
@@ -359,7 +353,7 @@ print("fine")
 
 def test_the_naive_engine_names_the_operator():
     done = subprocess.run([sys.executable, "-c", NAIVE.format(root=str(ROOT))], capture_output=True, text=True, timeout=120,
-                          env={**__import__("os").environ, "MXNET_ENGINE_TYPE": "NaiveEngine"})
+                          env={**os.environ, "MXNET_ENGINE_TYPE": "NaiveEngine"})
     assert done.stdout.strip() == "fine", done.stderr
 
 

@@ -136,8 +136,7 @@ class Executor:
             if e[0].op is not None:
                 check_dtypes(e[0].op, ctx.device, [Spec(shapes.get(e), dtypes[e])])
             if infer.known(shapes.get(e)) and stypes[e] == "default":
-                if ctx.device.async_:
-                    ctx.device.activate(ctx.device_id)
+                ctx.activate()
                 with naming_memory(f"output {e[1]} of node '{e[0].name}'"):
                     made.append(from_buffer(self._room, f"output {len(made)}", shapes[e], dtypes[e], ctx, fill=False))
             else:
@@ -173,8 +172,6 @@ class Executor:
                     if i in own or program.claimed.get(slot) != i:
                         continue
                     spec, ctx = program.specs[slot], self._head_context(e)
-                    if ctx.device.async_:
-                        ctx.device.activate(ctx.device_id)
                     instance.env[slot] = ctx.device.empty(spec.shape, spec.dtype, ctx.device_id)
             else:
                 self._blocks.update({(train, *k): b for k, b in instance.blocks.items()})

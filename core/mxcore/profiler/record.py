@@ -114,9 +114,10 @@ class Recorder:
 
         def call(*args: Any) -> Any:
             index = getattr(getattr(args[0], "ctx", ctx), "device_id", 0) if args else ctx.device_id
+            clock = self._clock(device, index)  # before the first mark, so that no time lies before it
             begin = device.mark(index)
             r = fn(*args)
-            add((number, (self._clock(device, index), begin), (self._clock(device, index), device.mark(index)), ident()))
+            add((number, (clock, begin), (clock, device.mark(index)), ident()))
             return r
 
         call.profiled = fn  # type: ignore[attr-defined]
