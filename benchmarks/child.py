@@ -12,7 +12,16 @@ ROOT = Path(__file__).parents[1]
 
 
 def child(module, call, **environment):
-    """What a call of a function of a module of benchmarks gives in a fresh interpreter: ``child("test_module", "f(3)")``, as JSON can say it."""
+    """What a call of a function of a module of benchmarks gives in a fresh interpreter: ``child("test_module",
+    "f(3)")``, as JSON can say it.
+    """
     code = f"import json; from benchmarks.{module} import *; print(json.dumps({call}))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=os.environ | environment, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
     return json.loads(done.stdout.splitlines()[-1])

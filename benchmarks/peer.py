@@ -1,7 +1,8 @@
 """The real MXNet as a peer: a child process that measures the same workload in turns with ours.
 
-A module of workloads (`training`, `recurrent`, `pictures`, `figures`) holds functions of ``mx`` and a case; run as a script by an
-interpreter that has MXNet, it calls `serve`, and is MXNet's side of the comparison. Nothing here imports mxcore.
+A module of workloads (`training`, `recurrent`, `pictures`, `figures`) holds functions of ``mx`` and a case; run as a
+script by an interpreter that has MXNet, it calls `serve`, and is MXNet's side of the comparison. Nothing here imports
+mxcore.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ def fastest(run, number):
 
 
 def serve(prepare):
-    """Answer ``[case, number]`` on each line of the standard input with the seconds of the fastest of so many calls of ``prepare(*case)``.
+    """Answer ``[case, number]`` on each line of the standard input with the seconds of the fastest of so many calls of
+    ``prepare(*case)``.
 
-    ``null`` ends it: what workers of the other side hold open of the pipe, which they inherit, would keep it waiting for an end.
+    ``null`` ends it: what workers of the other side hold open of the pipe, which they inherit, would keep it waiting
+    for an end.
     """
     last = run = None
     for line in iter(sys.stdin.readline, "null\n"):
@@ -47,7 +50,9 @@ def serve(prepare):
 
 @contextmanager
 def peer(workloads):
-    """A function ``ask(case, number)`` that measures a case of a module of workloads in MXNet; None if `VARIABLE` names no interpreter."""
+    """A function ``ask(case, number)`` that measures a case of a module of workloads in MXNet; None if `VARIABLE` names
+    no interpreter.
+    """
     python = os.environ.get(VARIABLE)
     if not python:
         yield None
@@ -60,7 +65,10 @@ def peer(workloads):
             process.stdin.flush()
             answer = process.stdout.readline()
             if not answer:
-                raise RuntimeError(f"{python} -m {workloads.__name__} ended without an answer to {case}; {VARIABLE} has to name an interpreter with MXNet")
+                raise RuntimeError(
+                    f"{python} -m {workloads.__name__} ended without an answer to {case}; {VARIABLE} has to name an "
+                    "interpreter with MXNet"
+                )
             return float(answer)
 
         try:

@@ -20,7 +20,10 @@ def write(folder, count):
     rng = np.random.default_rng(0)
     (folder / "all" / "class").mkdir(parents=True)
     for i in range(count):
-        cv2.imwrite(str(folder / "all" / "class" / f"{i}.jpg"), cv2.resize(rng.integers(0, 256, (40, 50, 3), dtype="uint8"), (400, 320)))
+        cv2.imwrite(
+            str(folder / "all" / "class" / f"{i}.jpg"),
+            cv2.resize(rng.integers(0, 256, (40, 50, 3), dtype="uint8"), (400, 320)),
+        )
     (folder / "all.lst").write_text("".join(f"{i}\t0\tclass/{i}.jpg\n" for i in range(count)))
 
 
@@ -31,7 +34,9 @@ def epoch(mx, kind, folder):
 
 def _image_iter(mx, folder):
     changes = {"resize": 256, "rand_crop": True, "rand_mirror": True}
-    batches = mx.image.ImageIter(BATCH, SHAPE, path_imglist=str(Path(folder, "all.lst")), path_root=str(Path(folder, "all")), **changes)
+    batches = mx.image.ImageIter(
+        BATCH, SHAPE, path_imglist=str(Path(folder, "all.lst")), path_root=str(Path(folder, "all")), **changes
+    )
 
     def run():
         batches.reset()
@@ -44,7 +49,9 @@ def _image_iter(mx, folder):
 def _data_loader(mx, folder):
     data, transforms = mx.gluon.data, mx.gluon.data.vision.transforms
     change = transforms.Compose([transforms.Resize(256), transforms.CenterCrop(SHAPE[1:]), transforms.ToTensor()])
-    loader = data.DataLoader(data.vision.ImageFolderDataset(str(Path(folder, "all"))).transform_first(change), BATCH, num_workers=2)
+    loader = data.DataLoader(
+        data.vision.ImageFolderDataset(str(Path(folder, "all"))).transform_first(change), BATCH, num_workers=2
+    )
 
     def run():
         for batch, _ in loader:

@@ -33,7 +33,9 @@ def stepper(mx, case):
 def _bound(mx, mode, shape, units, layers, both):
     names = ["weights", "state", "cell"][: 3 if mode == "lstm" else 2]
     inputs = [mx.sym.Variable(n) for n in names]
-    net = mx.sym.RNN(mx.sym.Variable("data"), *inputs, state_size=units, num_layers=layers, bidirectional=both, mode=mode)
+    net = mx.sym.RNN(
+        mx.sym.Variable("data"), *inputs, state_size=units, num_layers=layers, bidirectional=both, mode=mode
+    )
     return _trained(mx, net, shape, {"weights"})
 
 
@@ -65,7 +67,10 @@ def _trained(mx, net, shape, trained):
 
 def _eager(mx, mode, shape, units, layers, both):
     directions = 2 if both else 1
-    data, weights = mx.nd.random.uniform(-0.1, 0.1, shape), mx.nd.random.uniform(-0.1, 0.1, _size(shape[2], units, layers))
+    data, weights = (
+        mx.nd.random.uniform(-0.1, 0.1, shape),
+        mx.nd.random.uniform(-0.1, 0.1, _size(shape[2], units, layers)),
+    )
     states = [mx.nd.zeros((layers * directions, shape[1], units)) for _ in range(2)]
     head = mx.nd.random.uniform(-1, 1, (*shape[:2], units * directions))
     weights.attach_grad()

@@ -39,7 +39,9 @@ def test_record_and_backward(compare, small):
             y = (x * 2 + b).sum()
         y.backward()
 
-    ratio = compare("record + backward of (x*2+b).sum()", ours, lambda: add(p, q), number=500, at_most=60, against="np.add")
+    ratio = compare(
+        "record + backward of (x*2+b).sum()", ours, lambda: add(p, q), number=500, at_most=60, against="np.add"
+    )
     assert ratio > 0 and (x.grad.asnumpy() == 2).all()
 
 
@@ -64,5 +66,7 @@ def test_memory_of_many_steps(row, ctx):
 
     before = steps(0, 10_000)
     grown = steps(10_000, 100_000) - before
-    row("memory of 90,000 further eager steps", value=f"{grown / 2**20:+.2f} MiB", wanted="no growth", met=grown < 2**20)
+    row(
+        "memory of 90,000 further eager steps", value=f"{grown / 2**20:+.2f} MiB", wanted="no growth", met=grown < 2**20
+    )
     assert np.isfinite(weight.asnumpy()).all()

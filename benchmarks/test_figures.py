@@ -1,4 +1,6 @@
-"""Figures that single operators have to meet: softmax and LayerNorm beside MXNet 1.9.1, an optimizer's update beside a copy."""
+"""Figures that single operators have to meet: softmax and LayerNorm beside MXNet 1.9.1, an optimizer's update beside a
+copy.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def copies(ctx, number):
 
 
 def test_update(row, ctx, few, finish):
-    """Bytes a second of sgd_mom_update, which reads three arrays and writes two, by those of the fastest copy of one array."""
+    """Bytes a second of sgd_mom_update, which reads three arrays and writes two, by those of the fastest copy of one
+    array.
+    """
     with ctx:
         weight, grad, mom = (mx.nd.random.normal(shape=(N,)) for _ in range(3))
 
@@ -72,6 +76,12 @@ def test_update(row, ctx, few, finish):
     took = times.pop("update")
     how = min(times, key=times.__getitem__)
     share = (5 * N * 4 / took) / (2 * N * 4 / times[how])
-    row("sgd_mom_update, 16 M", seconds=took, against=f"copy ({how}) {2 * N * 4 / times[how] / 1e9:.1f} GB/s",
-        value=f"{share:.0%} of it", wanted=f"at least {SHARE:.0%}", met=share >= SHARE)  # fmt: skip
+    row(
+        "sgd_mom_update, 16 M",
+        seconds=took,
+        against=f"copy ({how}) {2 * N * 4 / times[how] / 1e9:.1f} GB/s",
+        value=f"{share:.0%} of it",
+        wanted=f"at least {SHARE:.0%}",
+        met=share >= SHARE,
+    )
     assert np.isfinite(weight[:8].asnumpy()).all()

@@ -12,7 +12,9 @@ SIZE = 4_000_000
 
 
 def bound(ctx, chain, outs, inputs):
-    """The compiled chain as a function without arguments that also waits for the device; outputs and inputs are NDArrays."""
+    """The compiled chain as a function without arguments that also waits for the device; outputs and inputs are
+    NDArrays.
+    """
     code = ctx.device.compile_fused(chain)
     if code is None:
         pytest.skip(f"device {ctx.device_type!r} does not fuse")
@@ -44,10 +46,18 @@ def test_a_chain(compare, ctx):
 
 def test_a_chain_forward_and_backward(compare, ctx):
     host, grad = uniform(SIZE // 4), uniform(SIZE // 4) + 1
-    x, dy, y, t, dx = mx.nd.array(host, ctx=ctx), mx.nd.array(grad, ctx=ctx), *(mx.nd.empty(SIZE // 4, ctx=ctx) for _ in range(3))
+    x, dy, y, t, dx = (
+        mx.nd.array(host, ctx=ctx),
+        mx.nd.array(grad, ctx=ctx),
+        *(mx.nd.empty(SIZE // 4, ctx=ctx) for _ in range(3)),
+    )
     forward = bound(ctx, Fused(["x"], ["t", "t * sigmoid(x)"], steps=[("t", "tanh(x * x + 1)")]), [t, y], [x])
-    backward = bound(ctx, Fused(["dy", "x", "t"], ["dy * (s * (1 - t * t) * 2 * x + t * s * (1 - s))"], steps=[("s", "sigmoid(x)")]),
-                     [dx], [dy, x, t])
+    backward = bound(
+        ctx,
+        Fused(["dy", "x", "t"], ["dy * (s * (1 - t * t) * 2 * x + t * s * (1 - s))"], steps=[("s", "sigmoid(x)")]),
+        [dx],
+        [dy, x, t],
+    )
 
     def ours():
         forward()
@@ -68,7 +78,12 @@ def test_a_bias_and_its_gradient(compare, ctx):
     x, b, dy = (mx.nd.array(a, ctx=ctx) for a in (host, vector, grad))
     y, dx, db = mx.nd.empty(host.shape, ctx=ctx), mx.nd.empty(host.shape, ctx=ctx), mx.nd.empty((1, 256, 1), ctx=ctx)
     forward = bound(ctx, Fused(["x", "b"], ["relu(x + b)"]), [y], [x, b])
-    backward = bound(ctx, Fused(["dy", "y"], ["g", "g"], steps=[("g", "dy if y > 0 else 0")], reduce=[None, "sum"]), [dx, db], [dy, y])
+    backward = bound(
+        ctx,
+        Fused(["dy", "y"], ["g", "g"], steps=[("g", "dy if y > 0 else 0")], reduce=[None, "sum"]),
+        [dx, db],
+        [dy, y],
+    )
 
     def ours():
         forward()
@@ -89,5 +104,12 @@ def test_a_tiny_chain(compare, ctx):
     host = uniform(8)
     x, out = mx.nd.array(host, ctx=ctx), mx.nd.empty(8, ctx=ctx)
     ours = bound(ctx, Fused(["x"], ["relu(x * x + 1) * x"]), [out], [x])
-    compare("fused chain of 8 elements", ours, lambda: np.maximum(host * host + 1, 0) * host, number=2000, rounds=9, at_most=0.3)
+    compare(
+        "fused chain of 8 elements",
+        ours,
+        lambda: np.maximum(host * host + 1, 0) * host,
+        number=2000,
+        rounds=9,
+        at_most=0.3,
+    )
     np.testing.assert_allclose(out.asnumpy(), np.maximum(host * host + 1, 0) * host, rtol=1e-6)

@@ -30,7 +30,13 @@ def test_bind(row, ctx):
     row("bind of ResNet-50", seconds=times[0], wanted="at most 2 s", met=times[0] <= 2)
     row("bind of ResNet-50, the same again", seconds=times[1], wanted="at most 0.3 s", met=times[1] <= 0.3)
     mega = int(text.split("\n")[-3].split()[1])  # as scripts read it
-    row("memory of ResNet-50, batch 4", value=f"{mega} MB", against=f"MXNet {PLANNED[4]} MB", ratio=mega / PLANNED[4], at_most=1.1)
+    row(
+        "memory of ResNet-50, batch 4",
+        value=f"{mega} MB",
+        against=f"MXNet {PLANNED[4]} MB",
+        ratio=mega / PLANNED[4],
+        at_most=1.1,
+    )
     assert mega > 0
 
 
@@ -42,7 +48,12 @@ def test_first_step(row, ctx):
     ex.forward(is_train=True)
     ex.backward()
     mx.nd.waitall()
-    row("first step of ResNet-50, 64 x 64", seconds=time.perf_counter() - start, wanted="at most 15 s", met=time.perf_counter() - start <= 15)
+    row(
+        "first step of ResNet-50, 64 x 64",
+        seconds=time.perf_counter() - start,
+        wanted="at most 15 s",
+        met=time.perf_counter() - start <= 15,
+    )
 
 
 def chain(n):

@@ -44,6 +44,18 @@ def test_run(row, few, tmp_path):
             taken.append(script_time(tmp_path, *command))
     plain, one, everything = map(min, times.values())
     against = f"python {plain * 1e3:.0f} ms"
-    row("mxcore run: import mxnet", seconds=one, against=against, value=f"+{(one - plain) * 1e3:.0f} ms", met=one - plain <= 0.06)
-    row("mxcore run: from mxnet.test_utils import *", seconds=everything, against=against, value=f"{everything:.2f} s", met=everything <= 0.5)
+    row(
+        "mxcore run: import mxnet",
+        seconds=one,
+        against=against,
+        value=f"+{(one - plain) * 1e3:.0f} ms",
+        met=one - plain <= 0.06,
+    )
+    row(
+        "mxcore run: from mxnet.test_utils import *",
+        seconds=everything,
+        against=against,
+        value=f"{everything:.2f} s",
+        met=everything <= 0.5,
+    )
     assert plain < one < everything

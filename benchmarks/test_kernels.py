@@ -111,7 +111,9 @@ def depthwise_case():
     padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
 
     def reference():
-        return sum(padded[:, :, i:i + 7, j:j + 7] * weight[:, 0, i, j, None, None] for i in range(3) for j in range(3))
+        return sum(
+            padded[:, :, i : i + 7, j : j + 7] * weight[:, 0, i, j, None, None] for i in range(3) for j in range(3)
+        )
 
     return lambda: convolution(x, weight, None, out, stride=(1, 1), pad=(1, 1), dilate=(1, 1), groups=512), reference
 
@@ -190,7 +192,9 @@ def ctc_case():
 
     x, label, dy = normal(100, 32, 80), rng.integers(1, 80, (32, 30)), normal(32)
     out = np.empty_like(x)
-    return lambda: loss_backward(dy, x, label, None, None, True, out), _beside_its_body("_backward_ctc_loss", {}, dy, x, label)
+    return lambda: loss_backward(dy, x, label, None, None, True, out), _beside_its_body(
+        "_backward_ctc_loss", {}, dy, x, label
+    )
 
 
 def gamma_case():
@@ -198,7 +202,9 @@ def gamma_case():
     from mxcore_cpu.kernels.variates import gamma
 
     alpha = rng.random(1000) * 3
-    return lambda: gamma(CPU().rng((0, 0, 0), 0), alpha, 1000), _beside_its_body("_sample_gamma", {"shape": 1000}, alpha, np.ones(1000))
+    return lambda: gamma(CPU().rng((0, 0, 0), 0), alpha, 1000), _beside_its_body(
+        "_sample_gamma", {"shape": 1000}, alpha, np.ones(1000)
+    )
 
 
 def erfinv_case():
@@ -219,7 +225,9 @@ def gelu_gradient_case():
     from mxcore_cpu.kernels.elementwise import activation_backward
 
     x, dy, out = normal(512, 1024), normal(512, 1024), np.empty((512, 1024), "f4")
-    return lambda: activation_backward("gelu", dy, x, out), _beside_its_body("_backward_LeakyReLU", {"act_type": "gelu"}, dy, x)
+    return lambda: activation_backward("gelu", dy, x, out), _beside_its_body(
+        "_backward_LeakyReLU", {"act_type": "gelu"}, dy, x
+    )
 
 
 def triangular_case():
@@ -244,7 +252,7 @@ def response_case():
 
     def reference():
         square = np.pad(x * x, ((0, 0), (2, 2), (0, 0), (0, 0)))
-        near = sum(square[:, i:i + 64] for i in range(5))
+        near = sum(square[:, i : i + 64] for i in range(5))
         return x * (2 + np.float32(2e-5) * near) ** np.float32(-0.75)
 
     return lambda: local_response(x, out, nsize=5, alpha=1e-4, beta=0.75, knorm=2.0), reference
@@ -262,12 +270,35 @@ def many_case():
             m[:] = f(0.9) * m - f(0.1) * (g + f(1e-4) * w)
             w += m
 
-    return lambda: move("sgd_mom", groups, rates, nesterov=False, momentum=0.9, rescale_grad=1.0, clip_gradient=-1.0), reference
+    return lambda: move(
+        "sgd_mom", groups, rates, nesterov=False, momentum=0.9, rescale_grad=1.0, clip_gradient=-1.0
+    ), reference
 
 
-CASES = (softmax_case, tanh_case, batch_norm_case, max_pool_case, convolution_case, adam_case, embedding_case, depthwise_case, grouped_case,
-         topk_case, sort_case, lengths_case, group_norm_case, ctc_case, gamma_case, erfinv_case, gelu_case, gelu_gradient_case,
-         triangular_case, transpose_case, response_case, many_case)
+CASES = (
+    softmax_case,
+    tanh_case,
+    batch_norm_case,
+    max_pool_case,
+    convolution_case,
+    adam_case,
+    embedding_case,
+    depthwise_case,
+    grouped_case,
+    topk_case,
+    sort_case,
+    lengths_case,
+    group_norm_case,
+    ctc_case,
+    gamma_case,
+    erfinv_case,
+    gelu_case,
+    gelu_gradient_case,
+    triangular_case,
+    transpose_case,
+    response_case,
+    many_case,
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda f: f.__name__.removesuffix("_case"))

@@ -28,7 +28,9 @@ def module_step(ctx):
     module.bind([("data", (BATCH, 1, 28, 28))], [("softmax_label", (BATCH,))])
     module.init_params(mx.init.Xavier())
     module.init_optimizer(optimizer="sgd", optimizer_params={"learning_rate": 0.01, "momentum": 0.9})
-    batch = mx.io.DataBatch([mx.nd.random.uniform(shape=(BATCH, 1, 28, 28))], [mx.nd.array([i % 10 for i in range(BATCH)])])
+    batch = mx.io.DataBatch(
+        [mx.nd.random.uniform(shape=(BATCH, 1, 28, 28))], [mx.nd.array([i % 10 for i in range(BATCH)])]
+    )
 
     def step():
         module.forward_backward(batch)
@@ -51,17 +53,27 @@ def test_lenet_step(row, ctx, few):
 
         for _ in range(few(ROUNDS, both, most=3)):
             both()
-    row("lenet step, Module", seconds=min(ours), against=f"hybridised {seconds(min(theirs))}", ratio=min(ours) / min(theirs), at_most=1.2)
+    row(
+        "lenet step, Module",
+        seconds=min(ours),
+        against=f"hybridised {seconds(min(theirs))}",
+        ratio=min(ours) / min(theirs),
+        at_most=1.2,
+    )
 
 
 def peak():
-    """The largest resident memory of this process so far, in KB (`getrusage` would tell that of the parent, were it larger)."""
+    """The largest resident memory of this process so far, in KB (`getrusage` would tell that of the parent, were it
+    larger).
+    """
     with open("/proc/self/status") as status:
         return int(re.search(r"VmHWM:\s+(\d+)", status.read())[1])
 
 
 def train_buckets(lengths):
-    """Train an LSTM over sequences of these lengths; returns the bytes by which that made the process grow at its largest."""
+    """Train an LSTM over sequences of these lengths; returns the bytes by which that made the process grow at its
+    largest.
+    """
     hidden, batch, words = 256, 64, 2000
 
     def network(length):
@@ -69,7 +81,11 @@ def train_buckets(lengths):
         embedded = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=words, output_dim=hidden, name="embed")
         outputs, _ = cell.unroll(length, inputs=embedded, merge_outputs=True)
         scores = mx.sym.FullyConnected(mx.sym.reshape(outputs, shape=(-1, hidden)), num_hidden=words, name="scores")
-        return mx.sym.SoftmaxOutput(scores, mx.sym.reshape(mx.sym.Variable("softmax_label"), shape=(-1,)), name="softmax"), ("data",), ("softmax_label",)
+        return (
+            mx.sym.SoftmaxOutput(scores, mx.sym.reshape(mx.sym.Variable("softmax_label"), shape=(-1,)), name="softmax"),
+            ("data",),
+            ("softmax_label",),
+        )
 
     def batch_of(length):
         shapes = [("data", (batch, length))], [("softmax_label", (batch, length))]
@@ -96,4 +112,10 @@ def train_buckets(lengths):
 @pytest.mark.backends("cpu")  # the memory of other devices does not show in that of the process
 def test_ten_buckets(row, ctx):
     ten, longest = (child("test_module", f"train_buckets({lengths})") for lengths in (LENGTHS, LENGTHS[-1:]))
-    row("memory of 10 buckets", value=f"{ten / 1e6:.0f} MB", against=f"the longest {longest / 1e6:.0f} MB", ratio=ten / longest, at_most=1.2)
+    row(
+        "memory of 10 buckets",
+        value=f"{ten / 1e6:.0f} MB",
+        against=f"the longest {longest / 1e6:.0f} MB",
+        ratio=ten / longest,
+        at_most=1.2,
+    )

@@ -47,5 +47,11 @@ def test_two_contexts(row, ctx, few):
         pytest.skip(f"there is one {ctx.device_type}")
     # A process of its own: how many threads BLAS takes is settled when it loads.
     serial, together = child("test_overlap", f"chains({ctx.device_type!r}, {few(20)})", **ONE_THREAD)
-    row("two chains on two contexts", seconds=together, against=f"one by one {seconds(serial)}", ratio=together / serial, at_most=0.65)
+    row(
+        "two chains on two contexts",
+        seconds=together,
+        against=f"one by one {seconds(serial)}",
+        ratio=together / serial,
+        at_most=0.65,
+    )
     assert together > 0

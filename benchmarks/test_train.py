@@ -22,9 +22,12 @@ def train(folder, ctx):
     env = os.environ | {name: str(folder / "cache") for name in ("XDG_CACHE_HOME", "MXCORE_CACHE_DIR", "MPLCONFIGDIR")}
     start = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "mxcore", "train", "--ctx", str(ctx), "--output", str(folder / "out")], env=env,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "mxcore", "train", "--ctx", str(ctx), "--output", str(folder / "out")],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     text = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.stdout.close()
@@ -37,7 +40,11 @@ def train(folder, ctx):
 def test_train(row, ctx, tmp_path):
     for name, limit in LIMITS.items():
         seconds, accuracy, memory = train(tmp_path, ctx)
-        row(f"mxcore train, {name}", seconds=seconds, value=f"{accuracy:.2f} %, {memory:.0f} MB",
+        row(
+            f"mxcore train, {name}",
+            seconds=seconds,
+            value=f"{accuracy:.2f} %, {memory:.0f} MB",
             wanted=f"{limit} s, {ACCURACY} %, {MEMORY} MB",
-            met=seconds <= limit and accuracy >= ACCURACY and memory <= MEMORY)  # fmt: skip
+            met=seconds <= limit and accuracy >= ACCURACY and memory <= MEMORY,
+        )
         assert accuracy > 50

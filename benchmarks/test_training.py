@@ -18,5 +18,12 @@ def test_step(beside, ctx, network, hybridize, at_most, steps):
     with ctx:
         step = training.stepper(mx, network, hybridize)
         first = float(step().mean().asscalar())
-        beside(f"{network} step, {'hybridised' if hybridize else 'eager'}", step, training, (network,), steps, at_most=at_most)
+        beside(
+            f"{network} step, {'hybridised' if hybridize else 'eager'}",
+            step,
+            training,
+            (network,),
+            steps,
+            at_most=at_most,
+        )
         assert float(step().mean().asscalar()) < first

@@ -13,10 +13,13 @@ BATCH = 64
 def lenet(nn):
     """LeNet with 20 and 50 filters, for images of 28 x 28."""
     return (
-        nn.Conv2D(20, kernel_size=5, activation="relu"), nn.MaxPool2D(pool_size=2, strides=2),
-        nn.Conv2D(50, kernel_size=5, activation="relu"), nn.MaxPool2D(pool_size=2, strides=2),
-        nn.Dense(500, activation="relu"), nn.Dense(10),
-    )  # fmt: skip
+        nn.Conv2D(20, kernel_size=5, activation="relu"),
+        nn.MaxPool2D(pool_size=2, strides=2),
+        nn.Conv2D(50, kernel_size=5, activation="relu"),
+        nn.MaxPool2D(pool_size=2, strides=2),
+        nn.Dense(500, activation="relu"),
+        nn.Dense(10),
+    )
 
 
 def mlp(nn):

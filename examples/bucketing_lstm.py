@@ -1,13 +1,14 @@
 """A language model of nursery rhymes: an LSTM over lines of different lengths, trained with BucketingModule.
 
-Each line of the text is a sentence. Sentences of similar length share a bucket; every bucket has a symbol unrolled to its own
-length, and all of them share parameters and memory. The script prints the model's perplexity beside that of a model that
-knows only how often each word occurs, then loads its checkpoint and goes on with the given words.
+Each line of the text is a sentence. Sentences of similar length share a bucket; every bucket has a symbol unrolled to
+its own length, and all of them share parameters and memory. The script prints the model's perplexity beside that of a
+model that knows only how often each word occurs, then loads its checkpoint and goes on with the given words.
 
     python bucketing_lstm.py
     python bucketing_lstm.py --fused          # one RNN operator in training, single cells for generating
     python bucketing_lstm.py --layers 2 --hidden 128 --start "this is the maiden"
 """
+
 import argparse
 import logging
 import os
@@ -124,7 +125,9 @@ def main():
         cells.reset()
         outputs, _ = cells.unroll(length, inputs=embed, layout="TNC", merge_outputs=True)
         scores = predict(outputs, args, len(vocab))
-        out = mx.sym.SoftmaxOutput(scores, mx.sym.Reshape(label, shape=(-1,)), use_ignore=True, ignore_label=PAD, name="softmax")
+        out = mx.sym.SoftmaxOutput(
+            scores, mx.sym.Reshape(label, shape=(-1,)), use_ignore=True, ignore_label=PAD, name="softmax"
+        )
         return out, ("data",), ("softmax_label",)
 
     model = mx.mod.BucketingModule(sym_gen, default_bucket_key=train.default_bucket_key, context=mx.cpu())

@@ -1,7 +1,9 @@
-"""A custom operator: softmax and its cross-entropy, written in NumPy with a backward of its own, at the end of a network.
+"""A custom operator: softmax and its cross-entropy, written in NumPy with a backward of its own, at the end of a
+network.
 
-    python custom_operator.py
+python custom_operator.py
 """
+
 import argparse
 import logging
 
@@ -67,7 +69,9 @@ def main():
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     train, test = digits("train"), digits("test")
     losses = {
-        "numpy_softmax": lambda scores: mx.sym.Custom(scores, mx.sym.Variable("softmax_label"), op_type="numpy_softmax", name="softmax"),
+        "numpy_softmax": lambda scores: mx.sym.Custom(
+            scores, mx.sym.Variable("softmax_label"), op_type="numpy_softmax", name="softmax"
+        ),
         "SoftmaxOutput": lambda scores: mx.sym.SoftmaxOutput(scores, name="softmax"),
     }
     outputs = {}
@@ -75,8 +79,13 @@ def main():
         mx.random.seed(args.seed)
         np.random.seed(args.seed)
         mod = mx.mod.Module(mlp(loss))
-        mod.fit(mx.io.NDArrayIter(*train, args.batch_size, shuffle=True), num_epoch=args.epochs, initializer=mx.init.Xavier(),
-                optimizer="sgd", optimizer_params={"learning_rate": args.lr, "momentum": 0.9})
+        mod.fit(
+            mx.io.NDArrayIter(*train, args.batch_size, shuffle=True),
+            num_epoch=args.epochs,
+            initializer=mx.init.Xavier(),
+            optimizer="sgd",
+            optimizer_params={"learning_rate": args.lr, "momentum": 0.9},
+        )
         val = mx.io.NDArrayIter(*test, args.batch_size)
         print(f"{name} accuracy {dict(mod.score(val, 'acc'))['accuracy']:.4f}")
         outputs[name] = mod.predict(val).asnumpy()

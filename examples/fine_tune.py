@@ -5,6 +5,7 @@
 LeNet learns the digits 0 to 4 and goes into a checkpoint. A new head on its convolutions, which stay as they are, then
 learns 5 to 9 from a few images of each; so does a whole new LeNet, for comparison.
 """
+
 import argparse
 import logging
 
@@ -32,8 +33,14 @@ def with_new_head(symbol, arg_params, layer, num_classes):
 def fit(symbol, train, epochs, lr, fixed_param_names=None, **kwargs):
     """Train a Module; `kwargs` go to `Module.fit`."""
     mod = mx.mod.Module(symbol, fixed_param_names=fixed_param_names)
-    mod.fit(train, num_epoch=epochs, initializer=mx.init.Mixed(["new_fc", ".*"], [mx.init.Zero(), mx.init.Xavier()]),
-            optimizer="sgd", optimizer_params={"learning_rate": lr, "momentum": 0.9}, **kwargs)
+    mod.fit(
+        train,
+        num_epoch=epochs,
+        initializer=mx.init.Mixed(["new_fc", ".*"], [mx.init.Zero(), mx.init.Xavier()]),
+        optimizer="sgd",
+        optimizer_params={"learning_rate": lr, "momentum": 0.9},
+        **kwargs,
+    )
     return mod
 
 
@@ -59,13 +66,27 @@ def main():
     def images(split, first, per_class=None, shuffle=True):
         return mx.io.NDArrayIter(*choose(*split, first, per_class), args.batch_size, shuffle=shuffle)
 
-    fit(lenet(num_classes=5), images(train, 0), args.epochs, args.lr, epoch_end_callback=mx.callback.do_checkpoint(args.prefix))
+    fit(
+        lenet(num_classes=5),
+        images(train, 0),
+        args.epochs,
+        args.lr,
+        epoch_end_callback=mx.callback.do_checkpoint(args.prefix),
+    )
 
     symbol, arg_params, aux_params = mx.model.load_checkpoint(args.prefix, args.epochs)
     net, body_params = with_new_head(symbol, arg_params, "flatten", num_classes=5)
     few = images(train, 5, args.per_class)
-    tuned = fit(net, few, args.tune_epochs, args.lr, fixed_param_names=list(body_params),
-                arg_params=body_params, aux_params=aux_params, allow_missing=True)
+    tuned = fit(
+        net,
+        few,
+        args.tune_epochs,
+        args.lr,
+        fixed_param_names=list(body_params),
+        arg_params=body_params,
+        aux_params=aux_params,
+        allow_missing=True,
+    )
     fresh = fit(lenet(num_classes=5), few, args.tune_epochs, args.lr)
 
     after = tuned.get_params()[0]

@@ -1,7 +1,8 @@
 """What goes on inside a network: outputs of hidden layers with `get_internals` and `Group`, statistics with a Monitor.
 
-    python intermediate_outputs.py
+python intermediate_outputs.py
 """
+
 import argparse
 import logging
 
@@ -18,9 +19,14 @@ def train(args):
         return mx.nd.max(x) - mx.nd.min(x)
 
     mod = mx.mod.Module(mlp())
-    mod.fit(mx.io.NDArrayIter(*digits("train"), args.batch_size, shuffle=True), num_epoch=args.epochs, initializer=mx.init.Xavier(),
-            optimizer="sgd", optimizer_params={"learning_rate": 0.03, "momentum": 0.9},
-            monitor=mx.mon.Monitor(50, stat_func=spread, pattern=".*weight", sort=True))
+    mod.fit(
+        mx.io.NDArrayIter(*digits("train"), args.batch_size, shuffle=True),
+        num_epoch=args.epochs,
+        initializer=mx.init.Xavier(),
+        optimizer="sgd",
+        optimizer_params={"learning_rate": 0.03, "momentum": 0.9},
+        monitor=mx.mon.Monitor(50, stat_func=spread, pattern=".*weight", sort=True),
+    )
     return mod
 
 
@@ -74,7 +80,7 @@ def main():
     mod.forward(test.next(), is_train=False)
     for _, name, value in monitor.toc():
         print("monitor", name, value)
-    print(f"expected relu2_output {np.sqrt(np.mean(hidden[:args.batch_size] ** 2)):.6f}")
+    print(f"expected relu2_output {np.sqrt(np.mean(hidden[: args.batch_size] ** 2)):.6f}")
 
 
 if __name__ == "__main__":

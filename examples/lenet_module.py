@@ -1,8 +1,9 @@
 """LeNet on handwritten digits with a Module, from a record file: images are shifted at random while they are read.
 
-    python lenet_module.py
-    python lenet_module.py --gpus 0,1 --epochs 20
+python lenet_module.py
+python lenet_module.py --gpus 0,1 --epochs 20
 """
+
 import argparse
 import logging
 
@@ -33,7 +34,9 @@ def parse_args():
     parser.add_argument("--lr", type=float, default=0.05)
     parser.add_argument("--lr-factor", type=float, default=0.8, help="the learning rate shrinks by this every epoch")
     parser.add_argument("--gpus", default="", help="numbers of GPUs, such as 0,1; the CPU unless told")
-    parser.add_argument("--prefix", default="lenet", help="where checkpoints go: PREFIX-symbol.json, PREFIX-0001.params …")
+    parser.add_argument(
+        "--prefix", default="lenet", help="where checkpoints go: PREFIX-symbol.json, PREFIX-0001.params …"
+    )
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
@@ -44,8 +47,16 @@ def main():
     mx.random.seed(args.seed)
     np.random.seed(args.seed)
 
-    train = mx.io.ImageRecordIter(**digits_files("train"), data_shape=(1, 28, 28), batch_size=args.batch_size, scale=1 / 255,
-                                  shuffle=True, seed=args.seed, pad=2, rand_crop=True)
+    train = mx.io.ImageRecordIter(
+        **digits_files("train"),
+        data_shape=(1, 28, 28),
+        batch_size=args.batch_size,
+        scale=1 / 255,
+        shuffle=True,
+        seed=args.seed,
+        pad=2,
+        rand_crop=True,
+    )
     test = mx.io.NDArrayIter(*digits("test"), args.batch_size)
 
     ctx = [mx.gpu(int(i)) for i in args.gpus.split(",")] if args.gpus else mx.cpu()
@@ -60,7 +71,8 @@ def main():
         initializer=mx.init.Xavier(magnitude=2),
         optimizer="sgd",
         optimizer_params={
-            "momentum": 0.9, "wd": 1e-4,
+            "momentum": 0.9,
+            "wd": 1e-4,
             "lr_scheduler": mx.lr_scheduler.FactorScheduler(steps, args.lr_factor, base_lr=args.lr),
         },
         batch_end_callback=mx.callback.Speedometer(args.batch_size, frequent=10),

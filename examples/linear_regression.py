@@ -1,7 +1,8 @@
 """Linear regression with a Module: find the weights behind noisy numbers, and print them.
 
-    python linear_regression.py
+python linear_regression.py
 """
+
 import argparse
 import logging
 
@@ -39,8 +40,14 @@ def main():
     net = mx.sym.LinearRegressionOutput(fc, mx.sym.Variable("lro_label"), name="lro")
 
     mod = mx.mod.Module(net, label_names=["lro_label"])
-    mod.fit(train, eval_data=val, eval_metric="mse", num_epoch=args.epochs,
-            optimizer="sgd", optimizer_params={"learning_rate": args.lr})
+    mod.fit(
+        train,
+        eval_data=val,
+        eval_metric="mse",
+        num_epoch=args.epochs,
+        optimizer="sgd",
+        optimizer_params={"learning_rate": args.lr},
+    )
 
     params, _ = mod.get_params()
     print("weights", *(f"{w:.3f}" for w in params["fc_weight"].asnumpy()[0]), "truth", *TRUE_WEIGHT)

@@ -1,14 +1,15 @@
 """Training a deep network in sublinear memory: results of the forward pass are computed again in backward, not kept.
 
-A network of n layers keeps n results for its backward pass. If only every √n-th is kept and those between are computed again from
-it, about 2·√n suffice, for the price of a second forward pass (Chen et al., "Training deep nets with sublinear memory cost",
-2016). A symbol asks for it by the attribute `force_mirroring`; `MXNET_BACKWARD_DO_MIRROR=1` does it for the cheap operators of any
-network (activations, products by element; no matrix products). The script prints the memory that each way plans, compares the
-gradients, and trains the network each way.
+A network of n layers keeps n results for its backward pass. If only every √n-th is kept and those between are computed
+again from it, about 2·√n suffice, for the price of a second forward pass (Chen et al., "Training deep nets with
+sublinear memory cost", 2016). A symbol asks for it by the attribute `force_mirroring`; `MXNET_BACKWARD_DO_MIRROR=1`
+does it for the cheap operators of any network (activations, products by element; no matrix products). The script prints
+the memory that each way plans, compares the gradients, and trains the network each way.
 
     python memonger.py
     python memonger.py --layers 144 --hidden 128
 """
+
 import argparse
 import math
 import os
@@ -21,7 +22,9 @@ import mxcore as mx
 
 
 def deep_network(args, sublinear=False):
-    """Stages of √n layers, x · sigmoid(x) after each, and a short cut past each stage; `sublinear` keeps what joins stages only."""
+    """Stages of √n layers, x · sigmoid(x) after each, and a short cut past each stage; `sublinear` keeps what joins
+    stages only.
+    """
     stage = round(math.sqrt(args.layers))
     hidden = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=args.hidden, name="first")
     for i in range(0, args.layers, stage):
@@ -61,8 +64,8 @@ def train(exe, values, x, y, args):
     for _ in range(args.epochs):
         loss = []
         for i in range(0, len(x) - args.batch_size + 1, args.batch_size):
-            labels = y[i:i + args.batch_size]
-            exe.forward(is_train=True, data=mx.nd.array(x[i:i + args.batch_size]), softmax_label=mx.nd.array(labels))
+            labels = y[i : i + args.batch_size]
+            exe.forward(is_train=True, data=mx.nd.array(x[i : i + args.batch_size]), softmax_label=mx.nd.array(labels))
             exe.backward()
             first = first or {name: exe.grad_dict[name].asnumpy() for name in values}
             for name in values:
@@ -107,8 +110,10 @@ def main():
         grads, losses = train(exe, values, x, y, args)
         expected = expected or grads
         difference = max(np.abs(grads[name] - expected[name]).max() / np.abs(expected[name]).max() for name in grads)
-        print(f"{way + ':':22} {planned_megabytes(exe):4} MB planned, {time.time() - start:4.1f} s, "
-              f"loss {losses[0]:.3f} to {losses[-1]:.3f}, gradients differ by {difference:g}")
+        print(
+            f"{way + ':':22} {planned_megabytes(exe):4} MB planned, {time.time() - start:4.1f} s, "
+            f"loss {losses[0]:.3f} to {losses[-1]:.3f}, gradients differ by {difference:g}"
+        )
 
 
 if __name__ == "__main__":

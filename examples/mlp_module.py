@@ -1,8 +1,9 @@
 """A perceptron on handwritten digits with a Module: fit, checkpoint, score, predict, go on from the checkpoint.
 
-    python mlp_module.py
-    python mlp_module.py --load-epoch 10 --epochs 12     # two epochs more
+python mlp_module.py
+python mlp_module.py --load-epoch 10 --epochs 12     # two epochs more
 """
+
 import argparse
 import logging
 
@@ -15,7 +16,9 @@ from mxcore_io_rec import digits_files
 def digits(split):
     """The bundled digits of a split, 'train' or 'test': images (n, 1, 28, 28) from 0 to 1, and labels (n,)."""
     it = mx.io.ImageRecordIter(**digits_files(split), data_shape=(1, 28, 28), batch_size=100, scale=1 / 255)
-    batches = [(batch.data[0][:100 - batch.pad].asnumpy(), batch.label[0][:100 - batch.pad].asnumpy()) for batch in it]
+    batches = [
+        (batch.data[0][: 100 - batch.pad].asnumpy(), batch.label[0][: 100 - batch.pad].asnumpy()) for batch in it
+    ]
     images, labels = zip(*batches)
     return np.concatenate(images), np.concatenate(labels)
 
@@ -35,7 +38,9 @@ def parse_args():
     parser.add_argument("--epochs", type=int, default=10, help="until which epoch to train")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--lr", type=float, default=0.03)
-    parser.add_argument("--prefix", default="mlp", help="where checkpoints go: PREFIX-symbol.json, PREFIX-0001.params …")
+    parser.add_argument(
+        "--prefix", default="mlp", help="where checkpoints go: PREFIX-symbol.json, PREFIX-0001.params …"
+    )
     parser.add_argument("--load-epoch", type=int, default=0, help="go on from this checkpoint")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()

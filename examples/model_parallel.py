@@ -1,10 +1,11 @@
 """Model parallelism: the layers of a stacked LSTM live on different devices.
 
-`mx.AttrScope(ctx_group=...)` names the part of the network that a layer belongs to, and `group2ctx` says where each part goes:
-its weights, their gradients and its computation. Values are copied where they cross. The script
+`mx.AttrScope(ctx_group=...)` names the part of the network that a layer belongs to, and `group2ctx` says where each
+part goes: its weights, their gradients and its computation. Values are copied where they cross. The script
 
 1. binds the network by `simple_bind` and by `bind` over two devices, and on one, and compares the numbers;
-2. trains it with Module, whose `group2ctxs` may be lists: two halves of each batch (data parallelism), each on a network that is
+2. trains it with Module, whose `group2ctxs` may be lists: two halves of each batch (data parallelism), each on a
+network that is
    itself spread over two devices (model parallelism); the task is to recall the first symbol of a sequence.
 
 The devices are `mx.cpu(0)`, `mx.cpu(1)`, … so that the script runs anywhere; with `--gpus 4` they are GPUs.
@@ -12,6 +13,7 @@ The devices are `mx.cpu(0)`, `mx.cpu(1)`, … so that the script runs anywhere; 
     python model_parallel.py
     python model_parallel.py --layers 4 --hidden 128
 """
+
 import argparse
 import logging
 
@@ -93,9 +95,13 @@ def first_parameters(net, args):
 
 
 def train(net, args, start, **where):
-    """Train with Module from the given parameters; returns the accuracy on new sequences, and the parameters after one epoch."""
+    """Train with Module from the given parameters; returns the accuracy on new sequences, and the parameters after one
+    epoch.
+    """
     np.random.seed(args.seed)
-    batches = mx.io.NDArrayIter(*recall_task(args.examples, args), batch_size=args.batch_size, label_name="softmax_label")
+    batches = mx.io.NDArrayIter(
+        *recall_task(args.examples, args), batch_size=args.batch_size, label_name="softmax_label"
+    )
     test = mx.io.NDArrayIter(*recall_task(512, args), batch_size=args.batch_size, label_name="softmax_label")
     model = mx.mod.Module(net, **where)
     after = {}
@@ -103,8 +109,14 @@ def train(net, args, start, **where):
     def keep(epoch, symbol, arg_params, aux_params):
         after[epoch] = {name: a.asnumpy() for name, a in arg_params.items()}
 
-    model.fit(batches, num_epoch=args.epochs, arg_params=start, optimizer="adam", optimizer_params={"learning_rate": args.lr},
-              epoch_end_callback=keep)
+    model.fit(
+        batches,
+        num_epoch=args.epochs,
+        arg_params=start,
+        optimizer="adam",
+        optimizer_params={"learning_rate": args.lr},
+        epoch_end_callback=keep,
+    )
     return model.score(test, "acc")[0][1], after[0]
 
 
@@ -135,8 +147,13 @@ def main():
     start = first_parameters(net, args)
     single, one = train(net, args, start, context=devices[0])
     # Copy i of the network has its front on the i-th device of one list and its back on the i-th of the other.
-    spread, four = train(net, args, start, context=[devices[0], devices[2]],
-                         group2ctxs={"front": [devices[0], devices[2]], "back": [devices[1], devices[3]]})
+    spread, four = train(
+        net,
+        args,
+        start,
+        context=[devices[0], devices[2]],
+        group2ctxs={"front": [devices[0], devices[2]], "back": [devices[1], devices[3]]},
+    )
     print(f"accuracy on one device: {single:.3f}")
     print(f"accuracy with data and model parallelism: {spread:.3f}")
     print(f"parameters: largest difference after one epoch: {largest_difference(four, one):g}")

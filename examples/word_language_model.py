@@ -1,14 +1,15 @@
 """A word-level language model in Gluon: an LSTM that reads a text as one long stream, cut into steps for training.
 
-The stream is laid out in columns, one for each sample of a batch. Training goes down the columns a few words at a time: the
-states of the LSTM go on from one piece to the next, but gradients end at its beginning (truncated backpropagation through
-time), so the states are detached. The weights of the embedding may also be those of the last layer (--tied).
+The stream is laid out in columns, one for each sample of a batch. Training goes down the columns a few words at a time:
+the states of the LSTM go on from one piece to the next, but gradients end at its beginning (truncated backpropagation
+through time), so the states are detached. The weights of the embedding may also be those of the last layer (--tied).
 
     python word_language_model.py
     python word_language_model.py --tied --embed 64 --layers 2 --dropout 0.2
     python word_language_model.py --text my.txt --valid-text my-other.txt --save model.params
     python word_language_model.py --load model.params --epochs 0 --start "there was an old man"
 """
+
 import argparse
 import math
 import os
@@ -35,14 +36,14 @@ def read_lines(path):
 def columns(numbers, batch_size, ctx):
     """A stream as an array (steps, batch_size), whose columns follow each other; what is left over is dropped."""
     steps = len(numbers) // batch_size
-    return nd.array(np.reshape(numbers[:steps * batch_size], (batch_size, steps)).T, ctx=ctx)
+    return nd.array(np.reshape(numbers[: steps * batch_size], (batch_size, steps)).T, ctx=ctx)
 
 
 def pieces(source, length):
     """Words and the words after them, `length` steps at a time."""
     for start in range(0, len(source) - 1, length):
         stop = min(start + length, len(source) - 1)
-        yield source[start:stop], source[start + 1:stop + 1]
+        yield source[start:stop], source[start + 1 : stop + 1]
 
 
 class LanguageModel(gluon.Block):
@@ -117,13 +118,19 @@ def main():
     parser.add_argument("--embed", type=int, default=64)
     parser.add_argument("--hidden", type=int, default=64)
     parser.add_argument("--layers", type=int, default=1)
-    parser.add_argument("--tied", action="store_true", help="one matrix for the embedding and the scores; needs equal --embed and --hidden")
+    parser.add_argument(
+        "--tied",
+        action="store_true",
+        help="one matrix for the embedding and the scores; needs equal --embed and --hidden",
+    )
     parser.add_argument("--dropout", type=float, default=0.2)
     parser.add_argument("--bptt", type=int, default=16, help="steps that gradients go back")
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--lr", type=float, default=0.01)
-    parser.add_argument("--clip", type=float, default=0.25, help="the largest norm of the gradients of a mean over words")
+    parser.add_argument(
+        "--clip", type=float, default=0.25, help="the largest norm of the gradients of a mean over words"
+    )
     parser.add_argument("--load", help="begin with the weights of this file")
     parser.add_argument("--save", help="write the weights to this file, those with the best validation perplexity")
     parser.add_argument("--start", default="this is the", help="words to go on with")
@@ -148,7 +155,9 @@ def main():
     unknown = [word for word in args.start.split() if word not in numbers]
     if unknown or not args.start.strip():
         parser.error(f"--start needs words of the text, got {' '.join(unknown) or 'none'}")
-    train, valid = (columns([numbers[word] for line in part for word in line], args.batch_size, ctx) for part in (train, valid))
+    train, valid = (
+        columns([numbers[word] for line in part for word in line], args.batch_size, ctx) for part in (train, valid)
+    )
     print(f"{len(vocab)} words; {train.size} to train, {valid.size} to validate")
 
     model = LanguageModel(len(vocab), args.embed, args.hidden, args.layers, args.dropout, args.tied)

@@ -1,4 +1,5 @@
 """What tests of several parts use."""
+
 import gc
 import random
 import types
@@ -15,7 +16,9 @@ from mxcore.testing.ways import both_ways
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish():
-    """Tens of thousands of collected tests are not looked through at every collection of garbage: that took minutes in all."""
+    """Tens of thousands of collected tests are not looked through at every collection of garbage: that took minutes in
+    all.
+    """
     gc.collect()
     gc.freeze()
 
@@ -42,9 +45,11 @@ def pytest_pyfunc_call(pyfuncitem):
 @pytest.fixture
 def passes():
     """Register graph passes of a plugin named 'passing'."""
+
     def register(*found):
         plugin = types.SimpleNamespace(
-            API_VERSION=API_VERSION, mxcore_graph_passes=hookimpl(lambda: found, specname="mxcore_graph_passes"))
+            API_VERSION=API_VERSION, mxcore_graph_passes=hookimpl(lambda: found, specname="mxcore_graph_passes")
+        )
         manager.load()
         manager.register(plugin, "passing")
 

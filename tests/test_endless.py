@@ -1,4 +1,5 @@
 """Files that never end, and disks that fail: every reader says so in time."""
+
 import os
 import signal
 import tempfile
@@ -61,7 +62,9 @@ def test_devices_without_end(name, path):
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="there is no such file here")
 @pytest.mark.parametrize("name", READERS)
 def test_errors_of_reading_name_the_file(name):
-    with pytest.raises(MXNetError, match="cannot read '.*data_batch_1.bin'" if name == "cifar" else "cannot read '/proc/self/mem'") as caught:
+    with pytest.raises(
+        MXNetError, match="cannot read '.*data_batch_1.bin'" if name == "cifar" else "cannot read '/proc/self/mem'"
+    ) as caught:
         READERS[name]("/proc/self/mem")
     assert isinstance(caught.value, OSError)
 
@@ -89,7 +92,9 @@ def test_what_has_no_size_ends_somewhere(tmp_path, monkeypatch):
 FOLDERS = {
     "ImageFolderDataset": lambda d: mx.gluon.data.vision.ImageFolderDataset(d)[0],
     "ImageIter": lambda d: mx.image.ImageIter(1, (3, 4, 4), imglist=[[1.0, "a/b.jpg"]], path_root=d).next(),
-    "ImageDataLoader": lambda d: next(iter(mx.gluon.contrib.data.vision.ImageDataLoader(1, (3, 4, 4), path_root=d, imglist=[[1.0, "a/b.jpg"]]))),
+    "ImageDataLoader": lambda d: next(
+        iter(mx.gluon.contrib.data.vision.ImageDataLoader(1, (3, 4, 4), path_root=d, imglist=[[1.0, "a/b.jpg"]]))
+    ),
     "csv": lambda d: mx.io.CSVIter(data_csv=f"{d}/a", data_shape=(1,), batch_size=1),
     "libsvm": lambda d: mx.io.LibSVMIter(data_libsvm=f"{d}/a", data_shape=(1,), batch_size=1),
     "ImageRecordIter": lambda d: mx.io.ImageRecordIter(path_imgrec=f"{d}/a", data_shape=(3, 4, 4), batch_size=1),
@@ -139,16 +144,34 @@ def test_what_does_not_fit_into_memory_is_named(kind, tmp_path):
     with mx.recordio.MXRecordIO(rec, "w") as w:
         w.write(b"x")
     common = {"path_imgrec": rec, "data_shape": (3, 4, 4), "batch_size": 1, "verbose": False}
-    read = {"MXIndexedRecordIO": lambda: mx.recordio.MXIndexedRecordIO(path, rec, "r"), "list": lambda: mx.io.ImageRecordIter(path_imglist=path, **common),
-            "ImageRecordIter": lambda: mx.io.ImageRecordIter(path_imgidx=path, **common), "index": lambda: mx.image.ImageIter(1, (3, 4, 4), path_imgrec=rec, path_imgidx=path)}
-    with bounded_memory(1 << 30), pytest.raises(MXNetError, match="cannot read '.*holes': its 1099511627776 bytes do not fit into memory"):
+    read = {
+        "MXIndexedRecordIO": lambda: mx.recordio.MXIndexedRecordIO(path, rec, "r"),
+        "list": lambda: mx.io.ImageRecordIter(path_imglist=path, **common),
+        "ImageRecordIter": lambda: mx.io.ImageRecordIter(path_imgidx=path, **common),
+        "index": lambda: mx.image.ImageIter(1, (3, 4, 4), path_imgrec=rec, path_imgidx=path),
+    }
+    with (
+        bounded_memory(1 << 30),
+        pytest.raises(MXNetError, match="cannot read '.*holes': its 1099511627776 bytes do not fit into memory"),
+    ):
         read[kind]()
 
 
 def test_lines(tmp_path, monkeypatch):
     monkeypatch.setattr("mxcore._io_files._PIECE", 4)
     path = tmp_path / "a"
-    for text in (b"", b"a", b"a\n", b"\n\nab\r\ncdefgh\n\ni", b"abc\n", b"abcd\n", b"ab\rcd\r", b"abc\r\nd", b"abc\rd", b"abc\r"):
+    for text in (
+        b"",
+        b"a",
+        b"a\n",
+        b"\n\nab\r\ncdefgh\n\ni",
+        b"abc\n",
+        b"abcd\n",
+        b"ab\rcd\r",
+        b"abc\r\nd",
+        b"abc\rd",
+        b"abc\r",
+    ):
         path.write_bytes(text)
         assert list(lines_of(path, "X")) == [*enumerate(text.splitlines(), 1)]
     monkeypatch.setattr("mxcore._io_files._LONGEST_LINE", 10)
@@ -157,7 +180,16 @@ def test_lines(tmp_path, monkeypatch):
         list(lines_of(path, "X"))
 
 
-@pytest.mark.parametrize("make", [mx.gluon.data.vision.MNIST, mx.gluon.data.vision.CIFAR10, mx.util.makedirs, CheckpointHandler, lambda p: mx.gluon.utils.download("file://" + p, p + "/a/b")])
+@pytest.mark.parametrize(
+    "make",
+    [
+        mx.gluon.data.vision.MNIST,
+        mx.gluon.data.vision.CIFAR10,
+        mx.util.makedirs,
+        CheckpointHandler,
+        lambda p: mx.gluon.utils.download("file://" + p, p + "/a/b"),
+    ],
+)
 def test_a_folder_that_cannot_be_made_is_named(make, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"")

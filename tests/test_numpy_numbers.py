@@ -1,4 +1,7 @@
-"""NumPy's numbers as arguments: whatever takes a number of Python's takes them, and what is computed, shown and written is the same."""
+"""NumPy's numbers as arguments: whatever takes a number of Python's takes them, and what is computed, shown and written
+is the same.
+"""
+
 import json
 import operator
 
@@ -18,7 +21,11 @@ STEPS = mx.nd.arange(5 * 2 * 4).reshape((5, 2, 4)) / 10
 
 def ran(layer, x):
     layer.initialize(mx.init.One())
-    return [layer(x).asnumpy().tolist(), *(p.shape for p in layer.collect_params().values()), repr(layer).split("(", 1)[1]]
+    return [
+        layer(x).asnumpy().tolist(),
+        *(p.shape for p in layer.collect_params().values()),
+        repr(layer).split("(", 1)[1],
+    ]
 
 
 def batches(iterator):
@@ -93,7 +100,18 @@ def test_numbers_are_the_same(use):
 
 
 NUMBERS = (np.float64(1.5), np.float32(1.5), np.int64(3), np.bool_(True), np.array(1.5))
-OPERATIONS = (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.mod, operator.lt, operator.ge, operator.eq, operator.ne)
+OPERATIONS = (
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.pow,
+    operator.mod,
+    operator.lt,
+    operator.ge,
+    operator.eq,
+    operator.ne,
+)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -103,7 +121,9 @@ def test_operations_with_values_of_graphs(operation):
         for swapped in (False, True):
             net = nn.HybridLambda(lambda F, x, n=number, s=swapped: operation(n, x) if s else operation(x, n))
             eager = net(x).asnumpy()
-            np.testing.assert_allclose(eager, operation(number, x.asnumpy()) if swapped else operation(x.asnumpy(), number), rtol=1e-6)
+            np.testing.assert_allclose(
+                eager, operation(number, x.asnumpy()) if swapped else operation(x.asnumpy(), number), rtol=1e-6
+            )
             net.hybridize()
             assert net(x).asnumpy().tolist() == eager.tolist(), number
 
@@ -123,13 +143,19 @@ def test_a_picture_iterator(tmp_path):
     import cv2
 
     cv2.imwrite(str(tmp_path / "a.png"), np.zeros((9, 9, 3), "u1"))
-    it = mx.image.ImageIter(np.int64(2), (np.int64(3), np.int64(8), np.int64(8)), path_root=str(tmp_path), imglist=[[np.int64(4), "a.png"]])
+    it = mx.image.ImageIter(
+        np.int64(2), (np.int64(3), np.int64(8), np.int64(8)), path_root=str(tmp_path), imglist=[[np.int64(4), "a.png"]]
+    )
     assert it.next().label[0].asnumpy().tolist() == [4, 4] and repr(it.provide_data[0][1]) == "(2, 3, 8, 8)"
 
 
 def test_exported_graphs_are_read_again(tmp_path):
     net = nn.HybridSequential()
-    net.add(nn.Conv2D(np.int64(2), (np.int64(3), np.int64(3)), in_channels=np.int64(4)), nn.Dense(np.int64(5)), gluon.nn.Embedding(np.int64(9), np.int64(2)))
+    net.add(
+        nn.Conv2D(np.int64(2), (np.int64(3), np.int64(3)), in_channels=np.int64(4)),
+        nn.Dense(np.int64(5)),
+        gluon.nn.Embedding(np.int64(9), np.int64(2)),
+    )
     net.initialize(mx.init.Constant(0.1))
     net.hybridize()
     y = net(PICTURES)
@@ -189,5 +215,9 @@ def test_counters_of_a_profile(tmp_path):
     finally:
         mx.profiler.set_state("stop")
     mx.profiler.dump()
-    values = [e["args"]["c"] for e in json.loads((tmp_path / "p.json").read_text())["traceEvents"] if e.get("ph") == "C" and e["name"] == "c"]
+    values = [
+        e["args"]["c"]
+        for e in json.loads((tmp_path / "p.json").read_text())["traceEvents"]
+        if e.get("ph") == "C" and e["name"] == "c"
+    ]
     assert values == [250, 450, 449, 0.5]

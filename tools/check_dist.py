@@ -5,6 +5,7 @@
 
 Needs the package `build`. Run from anywhere; nothing is left behind.
 """
+
 from __future__ import annotations
 
 import subprocess

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Write the page about arrays of devices, docs/arrays.md, from the contract in `mxcore.array_api.contract`."""
+
 from pathlib import Path
 
 from mxcore.array_api.contract import page

@@ -4,10 +4,12 @@
     make_golden.py [--oracle PYTHON] [--all | --modules MODULE ...] [--check]
 
 PYTHON is an interpreter with MXNet 1.9.1 (`pip install mxnet==1.9.1 numpy==1.23.5`, Python 3.11 will do); the variable
-MXCORE_ORACLE_PYTHON names it too. Asked is about the modules of operators whose samples are not those of their golden file, unless all
-or some are named. `--check` says which these are, and exits with 1 if there are any. What MXNet calls its operators
-(`operators.json`), how it writes their graphs (`symbols.npz`) and what it knows of these (`models.npz`) is asked anew as well.
+MXCORE_ORACLE_PYTHON names it too. Asked is about the modules of operators whose samples are not those of their golden
+file, unless all or some are named. `--check` says which these are, and exits with 1 if there are any. What MXNet calls
+its operators (`operators.json`), how it writes their graphs (`symbols.npz`) and what it knows of these (`models.npz`)
+is asked anew as well.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -38,8 +40,13 @@ def ask(python: str, samples: Path, modules: list[str]) -> None:
     """Run the scripts that write golden files in MXNet's environment."""
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "MXNET_CPU_WORKER_NTHREADS")}
     given = str(samples)
-    for script, args in (("make_golden", [given, *modules]), ("make_operator_facts", [given]), ("make_symbol_golden", [given]), ("make_model_golden", []),
-                         ("make_amp_golden", [])):
+    for script, args in (
+        ("make_golden", [given, *modules]),
+        ("make_operator_facts", [given]),
+        ("make_symbol_golden", [given]),
+        ("make_model_golden", []),
+        ("make_amp_golden", []),
+    ):
         subprocess.run([python, str(GOLDEN / f"{script}.py"), *args], env=env, check=True)
 
 

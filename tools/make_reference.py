@@ -3,9 +3,10 @@
 
     make_reference.py [--check]
 
-What it says comes from the declarations, the kernels of the stock plugins, the golden files (numbers of the real MXNet) and the list
-of MXNet's operators beside them. `--check` writes nothing and exits with 1 if the table is not up to date.
+What it says comes from the declarations, the kernels of the stock plugins, the golden files (numbers of the real MXNet)
+and the list of MXNet's operators beside them. `--check` writes nothing and exits with 1 if the table is not up to date.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -43,15 +44,14 @@ GROUPS = {"floats": DTYPES[:3], "integers": DTYPES[3:]}
 PUBLIC = ("_contrib_", "_linalg_", "_image_", "_random_", "_sample_", "_sparse_")
 #: What is left out: title and reason -> pattern of MXNet's names, the first that fits decides.
 LEFT_OUT = {
-    "Backward and internal operators. MXNet makes them itself, inside gradients, graphs and its Python code; here gradients are rules over "
-    "ordinary operators, and the rest is Python.":
-        r"_backward_|_contrib_backward_|_npi_.*backward|_broadcast_backward|_sg_|_(CachedOp|CachedOpThreadSafe|CrossDeviceCopy|CustomFunction|NDArray|"
-        r"Native|NoGradient|cvimread|imdecode|onehot_encode|set_value)$",
+    "Backward and internal operators. MXNet makes them itself, inside gradients, graphs and its Python code; here "
+    "gradients are rules over "
+    "ordinary operators, and the rest is Python.": r"_backward_|_contrib_backward_|_npi_.*backward|_broadcast_backward|_sg_|_(CachedOp|CachedOpThreadSafe|CrossDeviceCopy|CustomFunction|NDArray|"
+    r"Native|NoGradient|cvimread|imdecode|onehot_encode|set_value)$",
     "`mx.np` and `mx.npx`: the NumPy interface is not there yet.": r"_np_|_npi_|_npx_",
     "Graphs of DGL: they sample graphs kept in sparse matrices, for a library that no longer uses MXNet.": r"_contrib_(dgl_|edge_id)",
     "Quantisation to int8: not there yet.": r"_contrib_(quantize|quantized_|dequantize|requantize|calibrate_entropy)",
-    "Detection: not there yet.":
-        r"_contrib_(MultiBox|box_|bipartite_matching|(RR|R)OIAlign|Proposal|MultiProposal|PSROIPooling|DeformablePSROIPooling)",
+    "Detection: not there yet.": r"_contrib_(MultiBox|box_|bipartite_matching|(RR|R)OIAlign|Proposal|MultiProposal|PSROIPooling|DeformablePSROIPooling)",
     "Sparse gradients of embeddings: `Embedding(sparse_grad=True)` does the same.": r"_contrib_SparseEmbedding",
 }
 
@@ -114,7 +114,11 @@ def _derived(op: Op, sample: Any) -> set[Op]:
     heads = [(node, i) for i in range(p._sig.visible)]
     wanted = [x._heads[0] for x, wants in zip(inputs, sample.wants_grad(arrays)) if wants]
     found: set[Op] = set()
-    left = [e[0] for e in gradient(heads, [symbol.Variable(f"d{i}")._heads[0] for i in range(len(heads))], wanted) if e is not None]
+    left = [
+        e[0]
+        for e in gradient(heads, [symbol.Variable(f"d{i}")._heads[0] for i in range(len(heads))], wanted)
+        if e is not None
+    ]
     seen = {id(node)}
     while left:
         n = left.pop()
@@ -145,7 +149,10 @@ def forward(op: Op) -> str:
     found = ["yes"]
     if op.random:
         found.append("random")
-    sigs = [op.parse({**s.params, **({op.count: len(s.inputs)} if op.variadic and not op.arg_names else {})})._sig for s in op.samples]
+    sigs = [
+        op.parse({**s.params, **({op.count: len(s.inputs)} if op.variadic and not op.arg_names else {})})._sig
+        for s in op.samples
+    ]
     written = dict.fromkeys(re.sub(r"(_|(?<=^arg))\d+$", "", sig.inputs[i]) for sig in sigs for i in sig.mutates)
     if written and not op.stateful:  # what user code writes is its own affair
         found.append("writes " + ", ".join(written))
@@ -178,9 +185,15 @@ def kernels(op: Op, device: str) -> str:
         return ""
     if any(kernel.dtypes is None and kernel.when is None for kernel in declared):
         return "kernel (all dtypes)"
-    found = {t for p, arrays, t in _uses(op) for factor in (1, 256) if any(
-        kernel.fits(p, [Spec(tuple(d if d == 1 else d * factor for d in a.shape), a.dtype) for a in arrays])
-        for kernel in declared)}
+    found = {
+        t
+        for p, arrays, t in _uses(op)
+        for factor in (1, 256)
+        if any(
+            kernel.fits(p, [Spec(tuple(d if d == 1 else d * factor for d in a.shape), a.dtype) for a in arrays])
+            for kernel in declared
+        )
+    }
     if not found:
         raise ValueError(f"{op.name} has a kernel for {device} that fits none of its samples, so nothing tests it")
     names = [word for word, members in GROUPS.items() if found >= set(members)]
@@ -213,7 +226,10 @@ def compared_not(shown: Collection[str]) -> dict[str, dict[str, int]]:
         if e["skip"]:
             enter(e["skip"], e["op"])
         elif not runs:
-            enter("MXNet's process dies of it" if any("process" in f for f in failed.values()) else "MXNet refuses it", e["op"])
+            enter(
+                "MXNet's process dies of it" if any("process" in f for f in failed.values()) else "MXNet refuses it",
+                e["op"],
+            )
         elif failed:
             enter(f"MXNet refuses {', '.join(failed)}", e["op"])
         if isinstance(partly, str) and not e["skip"]:
@@ -254,8 +270,24 @@ def row(op: Op, compared: dict[str, tuple[int, int]]) -> str:
     shown = f"`{first}`" + (f" ({', '.join(f'`{a}`' for a in others)})" if others else "")
     expression = _meaning(op)
     gpu = kernels(op, "gpu") or ("Python, on the host" if op.stateful else "array namespace")
-    return "| " + " | ".join(map(_cell, (shown, forward(op), slope(op), kernels(op, "cpu") or "reference", gpu, expression,
-                                         str(n) if n == total else f"{n} of {total}"))) + " |"
+    return (
+        "| "
+        + " | ".join(
+            map(
+                _cell,
+                (
+                    shown,
+                    forward(op),
+                    slope(op),
+                    kernels(op, "cpu") or "reference",
+                    gpu,
+                    expression,
+                    str(n) if n == total else f"{n} of {total}",
+                ),
+            )
+        )
+        + " |"
+    )
 
 
 def missing() -> Iterator[tuple[str, list[str]]]:
@@ -266,14 +298,20 @@ def missing() -> Iterator[tuple[str, list[str]]]:
         if registry.ops.find(name) is None:
             reason = next((r for r, pattern in LEFT_OUT.items() if re.match(pattern, name)), None)
             if reason is None:
-                raise KeyError(f"{name}: MXNet has it and mxcore does not; add a reason to LEFT_OUT in tools/make_reference.py")
+                raise KeyError(
+                    f"{name}: MXNet has it and mxcore does not; add a reason to LEFT_OUT in tools/make_reference.py"
+                )
             groups[reason].append(name)
     yield from ((r, sorted(names)) for r, names in groups.items() if names)
 
 
 def subject(module: str) -> str:
     """The first line of a module's documentation."""
-    doc = "Operators of the microkernel itself." if module == "builtin" else importlib.import_module(f"mxcore.ops.{module}").__doc__ or module
+    doc = (
+        "Operators of the microkernel itself."
+        if module == "builtin"
+        else importlib.import_module(f"mxcore.ops.{module}").__doc__ or module
+    )
     return " ".join(doc.strip().split("\n\n")[0].split())
 
 
@@ -291,16 +329,37 @@ def page() -> str:
     slopes = [slope(op) for op in shown]
     counts = [compared.get(op.name, (0, 0))[0] for op in shown]
     lines = [_HEAD]
-    lines.append(f"{len(shown)} operators: {slopes.count('second order')} with gradients of gradients, {slopes.count('yes')} with gradients, "
-                 f"{slopes.count('zero')} with zero ones, {slopes.count('none')} without; {sum(bool(kernels(op, 'cpu')) for op in shown)} with kernels on "
-                 f"the CPU, {sum('expr' in op.facets for op in shown)} with expressions. {sum(counts)} samples of {sum(map(bool, counts))} operators are "
-                 f"compared with MXNet 1.9.1 by the tests. A further {hidden} operators are internal: backward ones, those behind `+` and slices, helpers.")
+    lines.append(
+        f"{len(shown)} operators: {slopes.count('second order')} with gradients of gradients, {slopes.count('yes')} "
+        "with gradients, "
+        f"{slopes.count('zero')} with zero ones, {slopes.count('none')} without; "
+        f"{sum(bool(kernels(op, 'cpu')) for op in shown)} with kernels on "
+        f"the CPU, {sum('expr' in op.facets for op in shown)} with expressions. {sum(counts)} samples of "
+        f"{sum(map(bool, counts))} operators are "
+        f"compared with MXNet 1.9.1 by the tests. A further {hidden} operators are internal: backward ones, those "
+        "behind `+` and slices, helpers."
+    )
     for module, ops in groups.items():
-        lines += ["", f"## {module}", "", subject(module), "", "| operator | forward | gradient | cpu | gpu | fused | golden |",
-                  "| --- | --- | --- | --- | --- | --- | --- |", *[row(op, compared) for op in sorted(ops, key=lambda o: o.name.lower().lstrip("_"))]]
-    lines += ["", "## Samples that are not compared with MXNet 1.9.1", "",
-              "Why MXNet's numbers are no measure, and for how many samples of which operators. *Forward only* and *outputs only*: all but gradients is "
-              "compared, or all but gradients and written inputs. Where MXNet is wrong, [differences.md](differences.md) says what mxcore does.", ""]
+        lines += [
+            "",
+            f"## {module}",
+            "",
+            subject(module),
+            "",
+            "| operator | forward | gradient | cpu | gpu | fused | golden |",
+            "| --- | --- | --- | --- | --- | --- | --- |",
+            *[row(op, compared) for op in sorted(ops, key=lambda o: o.name.lower().lstrip("_"))],
+        ]
+    lines += [
+        "",
+        "## Samples that are not compared with MXNet 1.9.1",
+        "",
+        "Why MXNet's numbers are no measure, and for how many samples of which operators. *Forward only* and "
+        "*outputs only*: all but gradients is "
+        "compared, or all but gradients and written inputs. Where MXNet is wrong, [differences.md](differences.md) "
+        "says what mxcore does.",
+        "",
+    ]
     for reason, names in sorted(compared_not({op.name for op in shown}).items(), key=lambda x: x[0].lower()):
         lines.append(f"- {reason}: {', '.join(f'`{op}`' + f' ({n})' * (n > 1) for op, n in sorted(names.items()))}")
     lines += ["", "## What MXNet 1.9.1 has and mxcore has not", ""]

@@ -3,9 +3,10 @@
 
     make_stubs.py [--check]
 
-`mx.nd.X` and `mx.sym.X` are made when they are first used, which no editor can see; the stubs tell it names, arguments and
-documentation of the stock operators. `--check` writes nothing and exits with 1 if a stub is not up to date.
+`mx.nd.X` and `mx.sym.X` are made when they are first used, which no editor can see; the stubs tell it names, arguments
+and documentation of the stock operators. `--check` writes nothing and exits with 1 if a stub is not up to date.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -52,7 +53,11 @@ def stub(module: str) -> str:
     package = module if m.__file__.endswith("__init__.py") else module.rpartition(".")[0]  # type: ignore[union-attr]
     imports, functions = [], []
     for name in dir(m):
-        if not name.isidentifier() or name.startswith("__") or (name.startswith("_") and "_internal" not in (name, module.rpartition(".")[2])):
+        if (
+            not name.isidentifier()
+            or name.startswith("__")
+            or (name.startswith("_") and "_internal" not in (name, module.rpartition(".")[2]))
+        ):
             continue
         obj = getattr(m, name)
         if inspect.ismodule(obj):

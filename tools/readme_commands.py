@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Print the set-up commands of README.md, one a line: those in the code blocks of its section "Set-up".
 
-    readme_commands.py [README]
+readme_commands.py [README]
 """
+
 from __future__ import annotations
 
 import re

@@ -6,6 +6,7 @@
 The toys are real projects that the tests install; each becomes the template folder of its kind, with its own
 names replaced by placeholders. Run it after a change to a toy; a test tells when it was forgotten.
 """
+
 from __future__ import annotations
 
 import shutil

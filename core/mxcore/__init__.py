@@ -2,6 +2,7 @@
 
 ``import mxcore as mx`` gives MXNet's names; each is imported when it is first used.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -13,15 +14,33 @@ __version__ = "0.1.0"
 
 #: Public name -> module, or module and attribute. Nothing here is imported before it is asked for.
 _LAZY: dict[str, str] = {
-    **{n: "mxcore." + n for n in (
-        "attribute autograd base callback compat context contrib engine executor executor_manager gluon image initializer io "
-        "kvstore libinfo library log lr_scheduler metric model module monitor name ndarray onnx operator optimizer plugin profiler random recordio "
-        "registry rnn rtc runtime symbol test_utils testing util visualization").split()},
-    "nd": "mxcore.ndarray", "sym": "mxcore.symbol", "mod": "mxcore.module", "kv": "mxcore.kvstore", "init": "mxcore.initializer",
-    "img": "mxcore.image", "mon": "mxcore.monitor", "viz": "mxcore.visualization", "rnd": "mxcore.random", "opt": "mxcore.optimizer",
+    **{
+        n: "mxcore." + n
+        for n in (
+            "attribute autograd base callback compat context contrib engine executor executor_manager gluon image "
+            "initializer io "
+            "kvstore libinfo library log lr_scheduler metric model module monitor name ndarray onnx operator "
+            "optimizer plugin profiler random recordio "
+            "registry rnn rtc runtime symbol test_utils testing util visualization"
+        ).split()
+    },
+    "nd": "mxcore.ndarray",
+    "sym": "mxcore.symbol",
+    "mod": "mxcore.module",
+    "kv": "mxcore.kvstore",
+    "init": "mxcore.initializer",
+    "img": "mxcore.image",
+    "mon": "mxcore.monitor",
+    "viz": "mxcore.visualization",
+    "rnd": "mxcore.random",
+    "opt": "mxcore.optimizer",
     **{n: "mxcore.context:" + n for n in "Context cpu cpu_pinned gpu num_gpus current_context gpu_memory_info".split()},
-    "NDArray": "mxcore.ndarray:NDArray", "Symbol": "mxcore.symbol:Symbol", "Executor": "mxcore.executor:Executor",
-    "MXNetError": "mxcore.base:MXNetError", "AttrScope": "mxcore.attribute:AttrScope", "waitall": "mxcore.ndarray:waitall",
+    "NDArray": "mxcore.ndarray:NDArray",
+    "Symbol": "mxcore.symbol:Symbol",
+    "Executor": "mxcore.executor:Executor",
+    "MXNetError": "mxcore.base:MXNetError",
+    "AttrScope": "mxcore.attribute:AttrScope",
+    "waitall": "mxcore.ndarray:waitall",
     **{n: "mxcore.util:" + n for n in "is_np_shape is_np_array np_shape set_np_shape use_np_shape".split()},
     **{n: "mxcore." + n for n in "log np npx numpy numpy_extension".split()},
 }
@@ -29,7 +48,9 @@ _LAZY: dict[str, str] = {
 
 def _present() -> list[str]:
     """The public names whose modules exist."""
-    return sorted(["__version__", *(n for n, t in _LAZY.items() if importlib.util.find_spec(t.partition(":")[0]) is not None)])
+    return sorted(
+        ["__version__", *(n for n, t in _LAZY.items() if importlib.util.find_spec(t.partition(":")[0]) is not None)]
+    )
 
 
 def __getattr__(name: str) -> Any:
@@ -44,7 +65,9 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as e:
         if e.name != module:
             raise
-        raise AttributeError(f"module 'mxcore' has no attribute {name!r} yet: mx.{name} is planned (README.md, Status)") from None
+        raise AttributeError(
+            f"module 'mxcore' has no attribute {name!r} yet: mx.{name} is planned (README.md, Status)"
+        ) from None
     found = getattr(found, attr) if attr else found
     globals()[name] = found
     return found

@@ -1,4 +1,5 @@
 """``python -m mxcore`` is the command ``mxcore``."""
+
 import sys
 
 from .cli import main

@@ -1,4 +1,5 @@
 """The commands of the library itself: a table that is read before anything else is loaded."""
+
 from __future__ import annotations
 
 __all__ = ["COMMANDS"]

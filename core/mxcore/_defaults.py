@@ -1,4 +1,5 @@
-"""The plugin ``stock``: optimizers, metrics, initializers, learning-rate schedulers, iterators and commands of the library itself.
+"""The plugin ``stock``: optimizers, metrics, initializers, learning-rate schedulers, iterators and commands of the
+library itself.
 
 They come through the same hooks as everybody's. The tables hold names of classes, not classes: looking one up
 imports its package, listing the names imports nothing.
@@ -12,7 +13,9 @@ from ._core.hookspecs import hookimpl
 API_VERSION = 1
 
 #: Classes of MXNet, each under its own name in lower case, and further names of some.
-OPTIMIZERS = "AdaDelta AdaGrad Adam Adamax DCASGD FTML Ftrl LAMB LARS LBSGD NAG Nadam RMSProp SGD SGLD Signum Test ccSGD"
+OPTIMIZERS = (
+    "AdaDelta AdaGrad Adam Adamax DCASGD FTML Ftrl LAMB LARS LBSGD NAG Nadam RMSProp SGD SGLD Signum Test ccSGD"
+)
 METRICS = """
     Accuracy=acc Caffe CompositeEvalMetric=composite CrossEntropy=ce CustomMetric F1 Loss MAE MCC MSE
     NegativeLogLikelihood=nll_loss PCC PearsonCorrelation=pearsonr Perplexity RMSE TopKAccuracy=top_k_accuracy,top_k_acc

@@ -4,6 +4,7 @@ Every reader and writer of the library (parameters, symbol JSON, optimizer state
 these functions, so each of them takes local paths and fsspec URLs (``s3://``, ``hdfs://``, ``memory://``)
 alike, and none leaves a half-written file behind.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -20,7 +21,8 @@ __all__ = ["checked", "is_url", "lines_of", "local_path", "make_folder", "names_
 
 PathLike = str | os.PathLike
 
-#: How much is read at a time of what may have no end, where that ends at the latest, the longest JSON, and the longest line of a text.
+#: How much is read at a time of what may have no end, where that ends at the latest, the longest JSON, and the longest
+#: line of a text.
 _PIECE, _ENDLESS, _LONGEST_TEXT, _LONGEST_LINE = 1 << 20, 1 << 32, 1 << 28, 1 << 24
 
 # Two letters at least, so that a Windows drive ("C:\\x") is a path.
@@ -150,8 +152,9 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
         yield file
 
 
-def read_whole(path: PathLike, most: int | None = None, what: str = "",
-               begins: Callable[[bytes], bool] | None = None) -> bytes:
+def read_whole(
+    path: PathLike, most: int | None = None, what: str = "", begins: Callable[[bytes], bool] | None = None
+) -> bytes:
     """Read all of a file that must be in memory at once; what has no end, such as ``/dev/zero``, is refused in time.
 
     Parameters
@@ -172,8 +175,8 @@ def read_whole(path: PathLike, most: int | None = None, what: str = "",
     Raises
     ------
     MXNetError
-        (also the matching OSError) if it cannot be read, (also ValueError) if it is longer or begins otherwise, (also MemoryError) if it
-        does not fit into memory.
+        (also the matching OSError) if it cannot be read, (also ValueError) if it is longer or begins otherwise, (also
+        MemoryError) if it does not fit into memory.
 
     Examples
     --------
@@ -193,7 +196,10 @@ def read_whole(path: PathLike, most: int | None = None, what: str = "",
                 pieces.append(file.read(_PIECE if limit is not None else -1))
                 size += len(pieces[-1])
             if limit is not None and size > limit:
-                raise error(ValueError, f"{name} {f'is no {what}' if what else 'cannot be read whole'}: it is longer than {limit} bytes")
+                raise error(
+                    ValueError,
+                    f"{name} {f'is no {what}' if what else 'cannot be read whole'}: it is longer than {limit} bytes",
+                )
             return b"".join(pieces)
         except MemoryError:
             raise error(MemoryError, f"{name}: it does not fit into memory, {size} bytes were read") from None
@@ -223,7 +229,8 @@ def read_text(path: PathLike, what: str = "JSON text") -> bytes:
 
 
 def lines_of(path: PathLike, owner: str) -> Iterator[tuple[int, bytes]]:
-    """The lines of a text with their numbers, without their ends; what has none, such as ``/dev/zero``, is refused in time.
+    """The lines of a text with their numbers, without their ends; what has none, such as ``/dev/zero``, is refused in
+    time.
 
     Parameters
     ----------
@@ -249,7 +256,11 @@ def lines_of(path: PathLike, owner: str) -> Iterator[tuple[int, bytes]]:
                 number += 1
                 yield number, line
             if len(rest) > _LONGEST_LINE:
-                raise error(ValueError, f"{owner}: {os.fspath(path)!r}, line {number + 1}: it is longer than {_LONGEST_LINE} bytes; is this a text?")
+                raise error(
+                    ValueError,
+                    f"{owner}: {os.fspath(path)!r}, line {number + 1}: it is longer than {_LONGEST_LINE} bytes; is "
+                    "this a text?",
+                )
     if rest:
         yield number + 1, rest
 
@@ -277,7 +288,8 @@ def names_in(folder: PathLike) -> list[str]:
 
 
 def regular(path: PathLike) -> str:
-    """Return what names a file of a folder or a list: there a stranger may have put pipes, which nobody ever writes to, and devices.
+    """Return what names a file of a folder or a list: there a stranger may have put pipes, which nobody ever writes to,
+    and devices.
 
     Parameters
     ----------
@@ -418,7 +430,8 @@ def checked(path: PathLike, what: str = "a file name", empty: bool = False) -> s
     Raises
     ------
     MXNetError
-        (also TypeError) if it is neither a string nor a path, or empty; (also ValueError) if no file can have such a name.
+        (also TypeError) if it is neither a string nor a path, or empty; (also ValueError) if no file can have such a
+        name.
 
     Examples
     --------
@@ -465,7 +478,7 @@ def _reason(name: str, problem: OSError) -> str:
     reason = problem.strerror or str(problem) or type(problem).__name__
     path = None if is_url(name) else local_path(name)
     if problem.filename not in (None, path) and ".mxcore-" not in str(problem.filename):
-        reason = str(problem)       # it is about another file
+        reason = str(problem)  # it is about another file
     if path and isinstance(problem, FileNotFoundError):
         folder = os.path.dirname(path) or "."
         if not os.path.isdir(folder):

@@ -1,4 +1,5 @@
 """JSON from files and users, and texts on their way into files: one way to read, one way to write them."""
+
 from __future__ import annotations
 
 import json
@@ -26,8 +27,8 @@ def decode(text: str | bytes, called: str) -> Any:
     Raises
     ------
     MXNetError
-        (also ValueError) if it is no JSON, nested too deep, or holds halves of characters (``"\\ud800"``), which no file can hold;
-        (also TypeError) if it is no text.
+        (also ValueError) if it is no JSON, nested too deep, or holds halves of characters (``"\\ud800"``), which no
+        file can hold; (also TypeError) if it is no text.
 
     Examples
     --------
@@ -71,5 +72,7 @@ def encode(text: str, called: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as e:
-        near = ascii(text[max(0, e.start - 20):e.start + 20])
-        raise error(ValueError, f"{called} holds half of a character at {near}, which UTF-8 cannot write; name it otherwise") from None
+        near = ascii(text[max(0, e.start - 20) : e.start + 20])
+        raise error(
+            ValueError, f"{called} holds half of a character at {near}, which UTF-8 cannot write; name it otherwise"
+        ) from None

@@ -1,4 +1,5 @@
 """Names that MXNet's modules show in their public faces although others define them."""
+
 from __future__ import annotations
 
 import importlib
@@ -9,7 +10,8 @@ __all__ = ["lent"]
 
 
 def lent(module: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module that shows such names. `compat.names` knows them, and is read when one is asked for.
+    """The ``__getattr__`` of a module that shows such names. `compat.names` knows them, and is read when one is asked
+    for.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
 """Classes whose objects apply to a thread, one at a time: ``Class.current``, exchanged by with-blocks."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +13,8 @@ __all__ = ["Seated"]
 class Seated(type):
     """Metaclass that gives a class and its subclasses the attribute `current`: the object of this thread.
 
-    The object is kept in ``state.extra`` under `_seat`, a name that the class has; one made without arguments comes first.
+    The object is kept in ``state.extra`` under `_seat`, a name that the class has; one made without arguments comes
+    first.
     """
 
     _seat: str
@@ -34,5 +36,7 @@ class Seated(type):
         root = cls._root
         if not isinstance(value, root):
             article = "an" if root.__name__[0] in "AEIOU" else "a"
-            raise error(TypeError, f"{root.__name__}.current must be {article} {root.__name__}, got {type(value).__name__}")
+            raise error(
+                TypeError, f"{root.__name__}.current must be {article} {root.__name__}, got {type(value).__name__}"
+            )
         state.extra[cls._seat] = value

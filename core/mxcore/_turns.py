@@ -1,4 +1,5 @@
 """One thread at a time, for objects that threads share."""
+
 from __future__ import annotations
 
 import functools

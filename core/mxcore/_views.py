@@ -1,4 +1,5 @@
 """The public views of operators: functions, their signatures for ``help()``, and the modules that show them."""
+
 from __future__ import annotations
 
 import functools
@@ -20,8 +21,13 @@ __all__ = ["LAST", "LAST_OF_SYMBOLS", "PREFIXES", "eager_function", "namespace",
 LAST, LAST_OF_SYMBOLS = ("out", "name"), ("name", "attr", "out")
 #: Namespace below ``mx.nd`` and ``mx.sym`` -> prefixes of operator names that it drops.
 PREFIXES: dict[str, tuple[str, ...]] = {
-    "op": ("",), "_internal": ("_", ""), "contrib": ("_contrib_",), "linalg": ("_linalg_", "linalg_"), "image": ("_image_",),
-    "random": ("_random_", "_sample_", "random_", "sample_"), "sparse": ("_sparse_", ""),
+    "op": ("",),
+    "_internal": ("_", ""),
+    "contrib": ("_contrib_",),
+    "linalg": ("_linalg_", "linalg_"),
+    "image": ("_image_",),
+    "random": ("_random_", "_sample_", "random_", "sample_"),
+    "sparse": ("_sparse_", ""),
 }
 
 
@@ -55,18 +61,26 @@ def docstring(op: Op) -> str:
 
 @functools.cache
 def places(op: Op) -> int:
-    """How many arguments of an operator's function stand before its last ones; more than there can be of one with any number of inputs."""
+    """How many arguments of an operator's function stand before its last ones; more than there can be of one with any
+    number of inputs.
+    """
     return sys.maxsize if op.variadic else len({*op.input_names, *op.params})
 
 
 def take_last(op: Op, args: Sequence[Any], kwargs: dict[str, Any], last: Sequence[str] = LAST) -> Sequence[Any]:
-    """Move arguments given by position behind inputs and parameters, as ``out`` in ``nd.clip(x, 0, 1, out)``, to `kwargs`."""
+    """Move arguments given by position behind inputs and parameters, as ``out`` in ``nd.clip(x, 0, 1, out)``, to
+    `kwargs`.
+    """
     n = places(op)
     if len(args) <= n:
         return args
     if len(args) > n + len(last):
-        raise error(TypeError, f"operator {op.name} takes at most {n + len(last)} arguments ({', '.join([*signature(op, last).parameters][:-1])}), "
-                               f"got {len(args)}")
+        raise error(
+            TypeError,
+            f"operator {op.name} takes at most {n + len(last)} arguments "
+            f"({', '.join([*signature(op, last).parameters][:-1])}), "
+            f"got {len(args)}",
+        )
     for name, value in zip(last, args[n:]):
         if name in kwargs:
             raise error(TypeError, f"operator {op.name}: '{name}' is given twice")
@@ -94,7 +108,9 @@ def eager_function(name: str, op: Op) -> Callable[..., Any]:
     return fn
 
 
-def namespace(where: dict[str, Any], sub: str, make: Callable[[str, Op], Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def namespace(
+    where: dict[str, Any], sub: str, make: Callable[[str, Op], Any]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a module that shows operators.
 
     Parameters
@@ -129,14 +145,16 @@ def namespace(where: dict[str, Any], sub: str, make: Callable[[str, Op], Any]) -
         except AttributeError:
             if name.startswith("__"):  # what inspection asks for
                 raise
-        raise AttributeError(f"module {where['__name__']!r} has no attribute {name!r}{suggest(name, dir_())}{registry.why()}")
+        raise AttributeError(
+            f"module {where['__name__']!r} has no attribute {name!r}{suggest(name, dir_())}{registry.why()}"
+        )
 
     def dir_() -> list[str]:
         shown = {*where.get("__all__", ()), *cached}
         for prefix in PREFIXES[sub]:
             for n in registry.ops.names():
                 if n.startswith(prefix) and not (prefix == "" and n.startswith("_")):
-                    shown.add(n[len(prefix):])
+                    shown.add(n[len(prefix) :])
         return sorted(n for n in shown if n.isidentifier())
 
     return getattr_, dir_

@@ -1,4 +1,5 @@
 """Attributes that all symbols made in a with-block get, as ``mxnet.attribute``."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
 """Automatic differentiation for arrays, as ``mxnet.autograd``."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -14,8 +15,19 @@ from ._core.state import state
 from ._lent import lent
 
 __all__ = [
-    "set_recording", "set_training", "is_recording", "is_training", "record", "pause", "train_mode", "predict_mode",
-    "mark_variables", "backward", "grad", "Function", "get_symbol",
+    "set_recording",
+    "set_training",
+    "is_recording",
+    "is_training",
+    "record",
+    "pause",
+    "train_mode",
+    "predict_mode",
+    "mark_variables",
+    "backward",
+    "grad",
+    "Function",
+    "get_symbol",
 ]
 
 
@@ -59,7 +71,8 @@ class _Scope:
             mode["train"] = self._train
 
     def __exit__(self, *exc: object) -> None:
-        # What it did not change stays, as in MXNet: tasks of one thread that take turns do not leave a mode behind that was another's.
+        # What it did not change stays, as in MXNet: tasks of one thread that take turns do not leave a mode behind that
+        # was another's.
         mode = state.__dict__
         record, train, self._old = self._old
         if self._record is not record and self._record is not None:
@@ -115,7 +128,9 @@ def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> 
     variables, gradients = _listed(variables), _listed(gradients)
     reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else list(grad_reqs)
     if not len(variables) == len(gradients) == len(reqs):
-        raise error(ValueError, f"mark_variables: {len(variables)} variables, {len(gradients)} gradients, {len(reqs)} grad_reqs")
+        raise error(
+            ValueError, f"mark_variables: {len(variables)} variables, {len(gradients)} gradients, {len(reqs)} grad_reqs"
+        )
     for v, g, r in zip(variables, gradients, reqs):
         if tuple(v.shape) != tuple(g.shape):
             raise error(ValueError, f"mark_variables: a variable of shape {v.shape} with a gradient of shape {g.shape}")
@@ -125,7 +140,9 @@ def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> 
 def _heads(heads: Any, head_grads: Any) -> tuple[list[Any], list[Any] | None]:
     heads = _listed(heads)
     if not heads:
-        raise error(ValueError, "there are no heads to begin with: give the array, or the arrays, whose gradients are wanted")
+        raise error(
+            ValueError, "there are no heads to begin with: give the array, or the arrays, whose gradients are wanted"
+        )
     if head_grads is None:
         return heads, None
     head_grads = _listed(head_grads)
@@ -151,8 +168,14 @@ def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, tra
     tape.backward(heads, head_grads, retain_graph=retain_graph, train_mode=train_mode)
 
 
-def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-         train_mode: bool = True) -> list[Any]:
+def grad(
+    heads: Any,
+    variables: Any,
+    head_grads: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    train_mode: bool = True,
+) -> list[Any]:
     """Return the gradients of `heads` with respect to `variables`; nothing is written to their ``.grad``.
 
     Parameters
@@ -183,8 +206,14 @@ def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool 
     18.0
     """
     heads, head_grads = _heads(heads, head_grads)
-    found = tape.backward(heads, head_grads, retain_graph=create_graph if retain_graph is None else retain_graph,
-                          train_mode=train_mode, create_graph=create_graph, variables=_listed(variables))
+    found = tape.backward(
+        heads,
+        head_grads,
+        retain_graph=create_graph if retain_graph is None else retain_graph,
+        train_mode=train_mode,
+        create_graph=create_graph,
+        variables=_listed(variables),
+    )
     assert found is not None
     return found
 
@@ -199,8 +228,8 @@ def get_symbol(x: Array) -> Any:
 class Function:
     """A differentiable function written in Python: define `forward` and `backward`, call an instance.
 
-    `forward` runs unrecorded; inside it `save_for_backward` keeps arrays for `backward`, which gets the gradients of the
-    outputs and returns those of the inputs. An instance may be called once.
+    `forward` runs unrecorded; inside it `save_for_backward` keeps arrays for `backward`, which gets the gradients of
+    the outputs and returns those of the inputs. An instance may be called once.
 
     Examples
     --------
@@ -235,7 +264,9 @@ class Function:
 
     def __call__(self, *inputs: Any) -> Any:
         if self._used:
-            raise error(RuntimeError, f"{type(self).__name__}: each Function instance can be called only once; make another one")
+            raise error(
+                RuntimeError, f"{type(self).__name__}: each Function instance can be called only once; make another one"
+            )
         self._used = True
         was = set_recording(False)
         try:
@@ -245,7 +276,10 @@ class Function:
         listed = _listed(outputs)
         if was and inputs:
             # An output that is an input, or a view of one, gets a handle of its own to carry its place on the tape.
-            listed = [y.__class__(y._data, y._st) if y._entry is not None or any(y is x for x in inputs) else y for y in listed]
+            listed = [
+                y.__class__(y._data, y._st) if y._entry is not None or any(y is x for x in inputs) else y
+                for y in listed
+            ]
             op = _function_op(type(self).__name__, len(inputs), len(listed))
             tape.record(op, op.parse({}), inputs, listed, (context_k(inputs[0].context, state.train), self))
         return listed[0] if not isinstance(outputs, (list, tuple)) else type(outputs)(listed)
@@ -259,8 +293,13 @@ def _function_op(name: str, n_in: int, n_out: int) -> Op:
             raise error(ValueError, f"{name}.backward returned {len(grads)} gradients for {n_in} inputs")
         return grads
 
-    op = Op(f"_Function_{name}", None, inputs=" ".join(f"x{i}" for i in range(n_in)),
-            outputs=lambda p: [f"y{i}" for i in range(n_out)], stateful=True)
+    op = Op(
+        f"_Function_{name}",
+        None,
+        inputs=" ".join(f"x{i}" for i in range(n_in)),
+        outputs=lambda p: [f"y{i}" for i in range(n_out)],
+        stateful=True,
+    )
     op.backward(run)
     return op
 

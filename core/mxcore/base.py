@@ -1,4 +1,5 @@
 """Errors and small things that MXNet keeps in ``mxnet.base``."""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +30,11 @@ class _AssertedValueError(ValueError, AssertionError):
     """A ValueError where MXNet asserts."""
 
 
-_ASSERTED: dict[type[Exception], type[Exception]] = {KeyError: _AssertedKeyError, TypeError: _AssertedTypeError, ValueError: _AssertedValueError}
+_ASSERTED: dict[type[Exception], type[Exception]] = {
+    KeyError: _AssertedKeyError,
+    TypeError: _AssertedTypeError,
+    ValueError: _AssertedValueError,
+}
 
 
 def asserted(kind: type[Exception], text: str) -> MXNetError:
@@ -52,7 +57,8 @@ def asserted(kind: type[Exception], text: str) -> MXNetError:
 def plain(value: Any) -> Any:
     """A number of NumPy's as Python's own, also as an item of a tuple, list or dictionary; anything else as it is.
 
-    NumPy's numbers wrap around where Python's grow, JSON has no place for them, and in a tuple they print as ``np.int64(3)``.
+    NumPy's numbers wrap around where Python's grow, JSON has no place for them, and in a tuple they print as
+    ``np.int64(3)``.
 
     >>> plain(np.uint8(3)), plain((np.int64(2), 3)), plain({"a": np.float64(0.5)}), plain("a")
     (3, (2, 3), {'a': 0.5}, 'a')
@@ -111,7 +117,9 @@ class NotImplementedForSymbol(MXNetError, NotImplementedError, TypeError):
 
     def __str__(self) -> str:
         also = f" ({self.alias})" if self.alias else ""
-        return f"{self.function}{also} needs numbers, which a Symbol does not have; bind() or eval() it, or use an NDArray"
+        return (
+            f"{self.function}{also} needs numbers, which a Symbol does not have; bind() or eval() it, or use an NDArray"
+        )
 
     def __reduce__(self) -> Any:
         return type(self), (self.function, self.alias)

@@ -1,4 +1,7 @@
-"""The four operators that differentiation itself needs; they are there from the first import of `mxcore.plugin`, with no plugin at all."""
+"""The four operators that differentiation itself needs; they are there from the first import of `mxcore.plugin`, with
+no plugin at all.
+"""
+
 from __future__ import annotations
 
 from typing import Any
@@ -17,17 +20,40 @@ def _filled(value: int) -> Any:
     return lambda k, p, data: (k.xp.ones if value else k.xp.zeros)(data.shape, data.dtype)
 
 
-_DOC = "An array of {} with the shape and dtype of `data`.\n\nParameters\n----------\ndata : array\n    Only its shape and dtype are used."
+_DOC = (
+    "An array of {} with the shape and dtype of `data`.\n\nParameters\n----------\ndata : array\n    Only its "
+    "shape and dtype are "
+    "used."
+)
 
-grad_add = Op("_grad_add", lambda k, p, lhs, rhs: k.xp.add(lhs, rhs), inputs="lhs rhs", role="sum of gradients", grad=lambda dy: (dy, dy), expr="lhs + rhs",
-              alias="lhs->output", doc="The sum of two gradients of one variable.\n\nParameters\n----------\nlhs, rhs : array\n    Of one shape.")
-ones_like = Op("ones_like", _filled(1), inputs="data~", role="unit gradient", expr="1", grad=None, doc=_DOC.format("ones"))
-zeros_like = Op("zeros_like", _filled(0), inputs="data~", role="zero gradient", expr="0", grad=None, doc=_DOC.format("zeros"))
+grad_add = Op(
+    "_grad_add",
+    lambda k, p, lhs, rhs: k.xp.add(lhs, rhs),
+    inputs="lhs rhs",
+    role="sum of gradients",
+    grad=lambda dy: (dy, dy),
+    expr="lhs + rhs",
+    alias="lhs->output",
+    doc="The sum of two gradients of one variable.\n\nParameters\n----------\nlhs, rhs : array\n    Of one shape.",
+)
+ones_like = Op(
+    "ones_like", _filled(1), inputs="data~", role="unit gradient", expr="1", grad=None, doc=_DOC.format("ones")
+)
+zeros_like = Op(
+    "zeros_like", _filled(0), inputs="data~", role="zero gradient", expr="0", grad=None, doc=_DOC.format("zeros")
+)
 
-copyto = Op("_copyto", lambda k, p, data: data.copy(), inputs="data", params={"source": Any_(None)}, role="other context", direct=None,
-            grad=lambda F, p, dy: F.to_context(dy, p.source) if p.source is not None else dy,
-            doc="A copy of `data`, on another context where a copy between contexts was recorded.\n\nParameters\n----------\n"
-                "data : array\nsource : Context\n    Where the gradient goes back to.")
+copyto = Op(
+    "_copyto",
+    lambda k, p, data: data.copy(),
+    inputs="data",
+    params={"source": Any_(None)},
+    role="other context",
+    direct=None,
+    grad=lambda F, p, dy: F.to_context(dy, p.source) if p.source is not None else dy,
+    doc="A copy of `data`, on another context where a copy between contexts was recorded.\n\nParameters\n----------\n"
+    "data : array\nsource : Context\n    Where the gradient goes back to.",
+)
 
 for _op in (copyto, grad_add, ones_like, zeros_like):
     registry.ops.add_op(_op, OWNER)

@@ -1,8 +1,9 @@
 """Callbacks of training loops, as ``mxnet.callback``.
 
-A callback of the end of a batch takes one `param` with ``epoch``, ``nbatch``, ``eval_metric`` and ``locals``; one of the end of an
-epoch takes the epoch, the symbol, arguments and auxiliary states.
+A callback of the end of a batch takes one `param` with ``epoch``, ``nbatch``, ``eval_metric`` and ``locals``; one of
+the end of an epoch takes the epoch, the symbol, arguments and auxiliary states.
 """
+
 from __future__ import annotations
 
 import logging
@@ -13,7 +14,14 @@ from typing import Any
 from .base import error
 from .model import save_checkpoint
 
-__all__ = ["LogValidationMetricsCallback", "ProgressBar", "Speedometer", "do_checkpoint", "log_train_metric", "module_checkpoint"]
+__all__ = [
+    "LogValidationMetricsCallback",
+    "ProgressBar",
+    "Speedometer",
+    "do_checkpoint",
+    "log_train_metric",
+    "module_checkpoint",
+]
 
 
 def _every(period: Any, what: str) -> int:
@@ -23,7 +31,9 @@ def _every(period: Any, what: str) -> int:
         raise error(ValueError, f"{what}: period must be a whole number, got {period!r}") from None
 
 
-def module_checkpoint(mod: Any, prefix: str, period: int = 1, save_optimizer_states: bool = False) -> Callable[..., None]:
+def module_checkpoint(
+    mod: Any, prefix: str, period: int = 1, save_optimizer_states: bool = False
+) -> Callable[..., None]:
     """At the end of an epoch: save a module every `period` epochs.
 
     Parameters
@@ -212,10 +222,16 @@ class ProgressBar:
         if self._bar is not None and count < self._bar.n:
             self._close()
         if self._bar is None:
-            self._bar = tqdm(total=self.total, desc=f"epoch {param.epoch}", unit="batch",
-                             bar_format=f"{{desc}} {{bar:{self.bar_len}}} {{percentage:3.0f}}%{{postfix}}")
+            self._bar = tqdm(
+                total=self.total,
+                desc=f"epoch {param.epoch}",
+                unit="batch",
+                bar_format=f"{{desc}} {{bar:{self.bar_len}}} {{percentage:3.0f}}%{{postfix}}",
+            )
         if param.eval_metric is not None:
-            self._bar.set_postfix({name: f"{value:.4g}" for name, value in param.eval_metric.get_name_value()}, refresh=False)
+            self._bar.set_postfix(
+                {name: f"{value:.4g}" for name, value in param.eval_metric.get_name_value()}, refresh=False
+            )
         self._bar.update(count - self._bar.n)
         if count == self.total:
             self._close()

@@ -1,4 +1,5 @@
 """Contexts and what can be asked of devices, as ``mxnet.context``."""
+
 from __future__ import annotations
 
 from ._core.context import Context, current_context, declare_types

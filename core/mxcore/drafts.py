@@ -1,13 +1,14 @@
 """Drafts: files that are written aside and take their place whole, or not at all.
 
 The one mechanism behind every writer of the library and its plugins. Locally a draft is a file beside its target; it is
-locked while its writer lives, and reaches the disk (fsync) before it is renamed over the target. A writer that is killed
-leaves the old file as it was, and a draft that nobody holds, which the next writer of that file removes.
+locked while its writer lives, and reaches the disk (fsync) before it is renamed over the target. A writer that is
+killed leaves the old file as it was, and a draft that nobody holds, which the next writer of that file removes.
 
-Two files that belong together, such as records and their index, or arrays and their graph, are completed by :func:`commit`. Between the two renames
-the second waits under a name that is made of what the first now is, so that :func:`settle` can finish what a killed writer
-had begun.
+Two files that belong together, such as records and their index, or arrays and their graph, are completed by
+:func:`commit`. Between the two renames the second waits under a name that is made of what the first now is, so that
+:func:`settle` can finish what a killed writer had begun.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -52,7 +53,8 @@ class Draft:
 
     Notes
     -----
-    The mode and owner of an old file are kept, other names of it (hard links) keep the old content. A forked child that inherits a draft can neither write nor complete it.
+    The mode and owner of an old file are kept, other names of it (hard links) keep the old content. A forked child that
+    inherits a draft can neither write nor complete it.
 
     Examples
     --------
@@ -111,7 +113,9 @@ class Draft:
 
     def _still_open(self) -> None:
         if self.done:
-            raise error(ValueError, f"cannot write {self.name!r}: its draft was committed or discarded; begin another Draft")
+            raise error(
+                ValueError, f"cannot write {self.name!r}: its draft was committed or discarded; begin another Draft"
+            )
 
     def _explained(self) -> Any:
         return _explained(self.name, "write", foreign=is_url(self.name))
@@ -328,7 +332,9 @@ class _Beside(_InPlace):
     def __init__(self, target: str, old: os.stat_result | None) -> None:
         self.target, self.kept = target, False
         _sweep(target)
-        descriptor, self.path = _create(target, 0o666 if old is None else 0o600)  # nobody opens it before it has the old mode
+        descriptor, self.path = _create(
+            target, 0o666 if old is None else 0o600
+        )  # nobody opens it before it has the old mode
         try:
             if old is not None:
                 _take_over(descriptor, self.path, old)
@@ -364,7 +370,8 @@ class _Beside(_InPlace):
         try:
             os.replace(self.path, self.target)
         except FileNotFoundError:
-            # Where a machine sees no locks of others, as on some network disks, a reader there may have settled it already.
+            # Where a machine sees no locks of others, as on some network disks, a reader there may have settled it
+            # already.
             if fcntl is None or not _same(self.file.fileno(), self.target):
                 raise
         self.file.close()
@@ -381,7 +388,9 @@ class _Beside(_InPlace):
 
 
 class _Remote:
-    """A file in a store: written under another name and moved, or uploaded, where that shows only when it is complete."""
+    """A file in a store: written under another name and moved, or uploaded, where that shows only when it is
+    complete.
+    """
 
     def __init__(self, url: str) -> None:
         with _explained(url, "write", foreign=True):  # an archive may be damaged
@@ -471,12 +480,16 @@ def _waiting(target: str, owner: os.stat_result) -> str:
 
 
 def _trusted(waiting: str, owner: os.stat_result) -> bool:
-    """Whether what waits is a file by the first one's owner, by this user or by root: in a folder such as /tmp anybody may take the name."""
+    """Whether what waits is a file by the first one's owner, by this user or by root: in a folder such as /tmp anybody
+    may take the name.
+    """
     try:
         found = os.lstat(waiting)
     except FileNotFoundError:
         return False
-    return stat.S_ISREG(found.st_mode) and (not hasattr(os, "geteuid") or found.st_uid in (owner.st_uid, os.geteuid(), 0))
+    return stat.S_ISREG(found.st_mode) and (
+        not hasattr(os, "geteuid") or found.st_uid in (owner.st_uid, os.geteuid(), 0)
+    )
 
 
 def _create(target: str, mode: int) -> tuple[int, str]:

@@ -2,6 +2,7 @@
 
 Here operators run when they are called, or as a whole graph; the number is kept, and read back, and changes nothing.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
 """`DataParallelExecutorManager`: what `FeedForward` trains with; as ``mxnet.executor_manager``."""
+
 from __future__ import annotations
 
 import logging
@@ -63,14 +64,24 @@ class DataParallelExecutorGroup:
 
     def __init__(self, sym, arg_names, param_names, ctx, slices, train_data, shared_group=None):
         _check_arguments(sym)
-        described = [[d if isinstance(d, DataDesc) else DataDesc(*d) for d in shapes or ()]
-                     for shapes in (train_data.provide_data, train_data.provide_label)]
+        described = [
+            [d if isinstance(d, DataDesc) else DataDesc(*d) for d in shapes or ()]
+            for shapes in (train_data.provide_data, train_data.provide_label)
+        ]
         inputs = {d.name for part in described for d in part}
         fixed = [n for n in arg_names if n not in inputs and n not in param_names]
         every = [n for n in arg_names if n not in inputs]
         self._group = group = executor_group.DataParallelExecutorGroup(
-            sym, ctx, [s.stop - s.start for s in slices], *described, every, for_training=True, inputs_need_grad=False,
-            shared_group=None if shared_group is None else shared_group._group, fixed_param_names=fixed)
+            sym,
+            ctx,
+            [s.stop - s.start for s in slices],
+            *described,
+            every,
+            for_training=True,
+            inputs_need_grad=False,
+            shared_group=None if shared_group is None else shared_group._group,
+            fixed_param_names=fixed,
+        )
         self.data_names, self.label_names, self.aux_names = group.data_names, group.label_names, group.aux_names
         self.param_names = list(param_names)
         self.param_idx = [i for i, n in enumerate(arg_names) if n in param_names]
@@ -155,12 +166,17 @@ class DataParallelExecutorManager:
     [(2, 3), (2, 3)]
     """
 
-    def __init__(self, symbol, ctx, train_data, arg_names, param_names, aux_names, work_load_list=None, logger=None, sym_gen=None):
+    def __init__(
+        self, symbol, ctx, train_data, arg_names, param_names, aux_names, work_load_list=None, logger=None, sym_gen=None
+    ):
         self.logger = logging if logger is None else logger
         if work_load_list is None:
             work_load_list = [1] * len(ctx)
         if not isinstance(work_load_list, (list, tuple)) or len(work_load_list) != len(ctx):
-            raise error(AssertionError, f"work_load_list must have one number for each of {len(ctx)} contexts, got {work_load_list!r}")
+            raise error(
+                AssertionError,
+                f"work_load_list must have one number for each of {len(ctx)} contexts, got {work_load_list!r}",
+            )
         self.logger.info("Start training with %s", str(ctx))
         self.slices = _split_input_slice(train_data.batch_size, work_load_list)
         self.arg_names, self.param_names, self.aux_names, self.ctx = arg_names, param_names, aux_names, ctx
@@ -178,7 +194,10 @@ class DataParallelExecutorManager:
         monitor : Monitor
         """
         if self.sym_gen is not None:
-            raise error(NotImplementedError, "a monitor cannot watch FeedForward with buckets; use BucketingModule, which allows it")
+            raise error(
+                NotImplementedError,
+                "a monitor cannot watch FeedForward with buckets; use BucketingModule, which allows it",
+            )
         for e in self.execgrp.train_execs:
             monitor.install(e)
 
@@ -199,8 +218,10 @@ class DataParallelExecutorManager:
         ----------
         arg_params, aux_params : dict of str to NDArray
         """
-        pairs = [*((arg_params[n], a) for n, a in zip(self.param_names, self.param_arrays)),
-                 *((aux_params[n], a) for n, a in zip(self.aux_names, self.aux_arrays))]
+        pairs = [
+            *((arg_params[n], a) for n, a in zip(self.param_names, self.param_arrays)),
+            *((aux_params[n], a) for n, a in zip(self.aux_names, self.aux_arrays)),
+        ]
         for target, copies in pairs:
             whole = copies[0]
             if len(copies) > 1:
@@ -235,7 +256,14 @@ class DataParallelExecutorManager:
             group = self.execgrp_bucket.get(key)
             if group is None:
                 group = self.execgrp_bucket[key] = DataParallelExecutorGroup(
-                    self.sym_gen(key), self.arg_names, self.param_names, self.ctx, self.slices, data_batch, shared_group=self.execgrp)
+                    self.sym_gen(key),
+                    self.arg_names,
+                    self.param_names,
+                    self.ctx,
+                    self.slices,
+                    data_batch,
+                    shared_group=self.execgrp,
+                )
         self.curr_execgrp = group
         group.load_data_batch(data_batch)
 

@@ -1,21 +1,23 @@
 """Facets: what the passes of the executor, and MXNet's names for values, must know of an operator.
 
-They stand with the operator, as options of :func:`mxcore.plugin.op`, and anybody's operator may have them. Passes ask for them and
-know no operator by name. Each is checked when it is declared.
+They stand with the operator, as options of :func:`mxcore.plugin.op`, and anybody's operator may have them. Passes ask
+for them and know no operator by name. Each is checked when it is declared.
 
 expr : str, or callable ``p -> str or None``
     The elementwise meaning, which chains are fused by: a Python expression over inputs, parameters and `numbers`
-    (see :mod:`mxcore.fusion.expr`); as a function of the parameters where they decide, which gives None where there is none.
-    One without names is a constant.
+    (see :mod:`mxcore.fusion.expr`); as a function of the parameters where they decide, which gives None where there is
+    none. One without names is a constant.
 numbers : dict of str to callable ``(p, ins, out) -> float``
     Numbers in `expr` that shapes decide.
 aligned : callable ``(p, ins, out) -> shapes``
-    In which shape each input is broadcast to the output, where NumPy's rules do not say it: each with as many elements as the input.
+    In which shape each input is broadcast to the output, where NumPy's rules do not say it: each with as many elements
+    as the input.
 reduces : (str, callable ``(p, data, out) -> axes or None``)
-    The value of `expr` is reduced at the end: 'sum', 'mean', 'max' or 'min' over axes of the first input; None: not for these shapes.
+    The value of `expr` is reduced at the end: 'sum', 'mean', 'max' or 'min' over axes of the first input; None: not for
+    these shapes.
 identity : bool or 'elements', or a function of the parameters that gives it
-    The output is the first input wherever both have one shape, dtype and storage type; with 'elements' it has the first input's elements,
-    in their order, wherever it has as many of one dtype.
+    The output is the first input wherever both have one shape, dtype and storage type; with 'elements' it has the first
+    input's elements, in their order, wherever it has as many of one dtype.
 bias : callable ``(p, ndim) -> axis``
     The input `bias`, which the parameter `no_bias` switches off, is added along that axis of the output.
 recompute : bool, or a function of the parameters that gives it
@@ -23,15 +25,17 @@ recompute : bool, or a function of the parameters that gives it
 rowwise : bool, or a function of the parameters that gives it
     Each row of the output depends on the same row of the first input, and on the other inputs as a whole.
 backward_of : str
-    It computes the gradients of that operator, one output for each of its inputs, from those of its outputs and then its inputs; its
-    parameters are those of that operator.
+    It computes the gradients of that operator, one output for each of its inputs, from those of its outputs and then
+    its inputs; its parameters are those of that operator.
 labels : str
-    What MXNet's monitors and hooks call its values, words separated by blanks: 'inputs', its only input goes by its name, not ``input0``;
-    'gradients', its gradients go by the names of the inputs, not ``output0``; 'outputs', hooks are told the names of its outputs, not
-    their numbers; 'numbers', its outputs have numbers where others have names; and ``-<input>``, no gradient is counted for that input.
+    What MXNet's monitors and hooks call its values, words separated by blanks: 'inputs', its only input goes by its
+    name, not ``input0``; 'gradients', its gradients go by the names of the inputs, not ``output0``; 'outputs', hooks
+    are told the names of its outputs, not their numbers; 'numbers', its outputs have numbers where others have names;
+    and ``-<input>``, no gradient is counted for that input.
 mxnet_outputs : int or callable ``p -> int``
     How many outputs MXNet's operator has, hidden ones included, where ours has another number of them.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -69,7 +73,10 @@ class _Expression:
 
     def __init__(self, op: Op, value: Any) -> None:
         # The inputs of a variadic operator are called as the parameters say: arg0, arg1 …
-        self.value, self.allowed = value, None if op.variadic else {*op.input_names, *op.params, *op.facets.get("numbers", ())}
+        self.value, self.allowed = (
+            value,
+            None if op.variadic else {*op.input_names, *op.params, *op.facets.get("numbers", ())},
+        )
         self.known: dict[str, Expr] = {}
 
     def __call__(self, p: Params | None) -> Expr | None:
@@ -103,9 +110,13 @@ def _tried(op: Op, value: Any) -> Any:
 
 def _given(op: Op, value: Any, allowed: tuple[Any, ...]) -> Any:
     """One of some values, or a function of the parameters that gives one."""
+
     def checked(found: Any) -> Any:
         if found not in allowed:
-            raise ValueError(f"it must be one of {', '.join(map(repr, allowed))}, or a function of the parameters that gives one; got {found!r}")
+            raise ValueError(
+                f"it must be one of {', '.join(map(repr, allowed))}, or a function of the parameters that gives one; "
+                f"got {found!r}"
+            )
         return found
 
     return _tried(op, lambda p: checked(value(p))) if callable(value) else checked(value)
@@ -163,7 +174,15 @@ def _mxnet_outputs(op: Op, value: Any) -> Any:
 
 # In the order in which they are checked: `expr` may use `numbers`.
 FACETS.update(
-    numbers=_numbers, expr=_expr, aligned=_function(3, "(p, ins, out) -> shapes"), reduces=_reduces,
-    identity=lambda op, value: _given(op, value, (True, False, "elements")), bias=_bias,
-    recompute=lambda op, value: _given(op, value, (True, False)), rowwise=lambda op, value: _given(op, value, (True, False)),
-    backward_of=_backward_of, labels=_labels, mxnet_outputs=_mxnet_outputs)
+    numbers=_numbers,
+    expr=_expr,
+    aligned=_function(3, "(p, ins, out) -> shapes"),
+    reduces=_reduces,
+    identity=lambda op, value: _given(op, value, (True, False, "elements")),
+    bias=_bias,
+    recompute=lambda op, value: _given(op, value, (True, False)),
+    rowwise=lambda op, value: _given(op, value, (True, False)),
+    backward_of=_backward_of,
+    labels=_labels,
+    mxnet_outputs=_mxnet_outputs,
+)

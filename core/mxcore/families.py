@@ -1,4 +1,5 @@
 """Families of operators as tables: unary, elementwise binary, broadcasting binary, array with scalar."""
+
 from __future__ import annotations
 
 import re
@@ -13,7 +14,18 @@ from ._core.op import MISSING, Op
 from ._core.params import Params
 from .parameters import Bool, Float
 
-__all__ = ["binary", "broadcast", "broadcast_rule", "broadcast_shapes", "declarations", "number_dtype", "scalar", "unary", "with_number", "wrapped"]
+__all__ = [
+    "binary",
+    "broadcast",
+    "broadcast_rule",
+    "broadcast_shapes",
+    "declarations",
+    "number_dtype",
+    "scalar",
+    "unary",
+    "with_number",
+    "wrapped",
+]
 
 Fn = str | Callable[..., Any]
 _INT64, _FLOAT64 = np.dtype("int64"), np.dtype("float64")
@@ -33,8 +45,18 @@ def _named(fn: Fn) -> tuple[Callable[..., Any], str | None]:
     return fn, getattr(fn, "direct", None)
 
 
-def unary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | Callable[[Params], str | None] | None = None, aliases: Iterable[str] = (), doc: str = "",
-          samples: Sequence[Any] = (), view: bool = False, **facets: Any) -> Op:
+def unary(
+    name: str,
+    fn: Fn,
+    *,
+    grad: Any = MISSING,
+    expr: str | Callable[[Params], str | None] | None = None,
+    aliases: Iterable[str] = (),
+    doc: str = "",
+    samples: Sequence[Any] = (),
+    view: bool = False,
+    **facets: Any,
+) -> Op:
     """Declare an elementwise operator of one input `data`.
 
     Parameters
@@ -58,15 +80,35 @@ def unary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | Callable[[Param
         Further options of :func:`op`.
     """
     f, direct = _named(fn)
-    op = Op(name, lambda k, p, data: f(k.xp, data), inputs="data", grad=grad, **_meaning(expr, {"x": "data"}), aliases=aliases, samples=samples,
-            direct=direct, alias="data->output", view=view, **facets,
-            doc=_doc(doc, name, ["data : array", "    Any shape."]))
+    op = Op(
+        name,
+        lambda k, p, data: f(k.xp, data),
+        inputs="data",
+        grad=grad,
+        **_meaning(expr, {"x": "data"}),
+        aliases=aliases,
+        samples=samples,
+        direct=direct,
+        alias="data->output",
+        view=view,
+        **facets,
+        doc=_doc(doc, name, ["data : array", "    Any shape."]),
+    )
     op.module = getattr(grad, "__module__", None) or getattr(fn, "__module__", None)
     return op
 
 
-def binary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | Callable[[Params], str | None] | None = None, aliases: Iterable[str] = (), doc: str = "",
-           samples: Sequence[Any] = (), **facets: Any) -> Op:
+def binary(
+    name: str,
+    fn: Fn,
+    *,
+    grad: Any = MISSING,
+    expr: str | Callable[[Params], str | None] | None = None,
+    aliases: Iterable[str] = (),
+    doc: str = "",
+    samples: Sequence[Any] = (),
+    **facets: Any,
+) -> Op:
     """Declare an elementwise operator of two inputs of one shape, `lhs` and `rhs`.
 
     Parameters
@@ -88,13 +130,32 @@ def binary(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | Callable[[Para
         Further options of :func:`op`.
     """
     f, direct = _named(fn)
-    return Op(name, lambda k, p, lhs, rhs: f(k.xp, lhs, rhs), inputs="lhs rhs", grad=grad, aliases=aliases, samples=samples,
-              **_meaning(expr, {"a": "lhs", "b": "rhs"}), direct=direct, alias="lhs->output", **facets,
-              doc=_doc(doc, name, ["lhs, rhs : array", "    Of one shape and dtype."]))
+    return Op(
+        name,
+        lambda k, p, lhs, rhs: f(k.xp, lhs, rhs),
+        inputs="lhs rhs",
+        grad=grad,
+        aliases=aliases,
+        samples=samples,
+        **_meaning(expr, {"a": "lhs", "b": "rhs"}),
+        direct=direct,
+        alias="lhs->output",
+        **facets,
+        doc=_doc(doc, name, ["lhs, rhs : array", "    Of one shape and dtype."]),
+    )
 
 
-def broadcast(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | Callable[[Params], str | None] | None = None, aliases: Iterable[str] = (), doc: str = "",
-              samples: Sequence[Any] = (), **facets: Any) -> Op:
+def broadcast(
+    name: str,
+    fn: Fn,
+    *,
+    grad: Any = MISSING,
+    expr: str | Callable[[Params], str | None] | None = None,
+    aliases: Iterable[str] = (),
+    doc: str = "",
+    samples: Sequence[Any] = (),
+    **facets: Any,
+) -> Op:
     """Declare a broadcasting operator of two inputs, `lhs` and `rhs`.
 
     Parameters
@@ -116,9 +177,19 @@ def broadcast(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | Callable[[P
         Further options of :func:`op`.
     """
     f, direct = _named(fn)
-    op = Op(name, lambda k, p, lhs, rhs: f(k.xp, lhs, rhs), inputs="lhs rhs", grad=grad, aliases=aliases, samples=samples,
-            **_meaning(expr, {"a": "lhs", "b": "rhs"}), direct=direct, alias="lhs->output", **facets,
-            doc=_doc(doc, name, ["lhs, rhs : array", "    Shapes that broadcast, one dtype."]))
+    op = Op(
+        name,
+        lambda k, p, lhs, rhs: f(k.xp, lhs, rhs),
+        inputs="lhs rhs",
+        grad=grad,
+        aliases=aliases,
+        samples=samples,
+        **_meaning(expr, {"a": "lhs", "b": "rhs"}),
+        direct=direct,
+        alias="lhs->output",
+        **facets,
+        doc=_doc(doc, name, ["lhs, rhs : array", "    Shapes that broadcast, one dtype."]),
+    )
     op.shape(broadcast_rule)
     return op
 
@@ -131,12 +202,21 @@ def broadcast_rule(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any
     return ins, outs
 
 
-def scalar(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | Callable[[Params], str | None] | None = None, aliases: Iterable[str] = (), doc: str = "",
-           samples: Sequence[Any] = (), **facets: Any) -> Op:
+def scalar(
+    name: str,
+    fn: Fn,
+    *,
+    grad: Any = MISSING,
+    expr: str | Callable[[Params], str | None] | None = None,
+    aliases: Iterable[str] = (),
+    doc: str = "",
+    samples: Sequence[Any] = (),
+    **facets: Any,
+) -> Op:
     """Declare an operator of an array and a number.
 
-    The number is cast to the array's dtype first, so an int32 array times 2.5 is a multiplication by 2; with ``is_int=False`` an
-    array of whole numbers becomes float64 instead. Truth values count as int64.
+    The number is cast to the array's dtype first, so an int32 array times 2.5 is a multiplication by 2; with
+    ``is_int=False`` an array of whole numbers becomes float64 instead. Truth values count as int64.
 
     Parameters
     ----------
@@ -161,17 +241,39 @@ def scalar(name: str, fn: Fn, *, grad: Any = MISSING, expr: str | Callable[[Para
     def body(k: Any, p: Params, data: Any) -> Any:
         return f(k.xp, *with_number(p, data))
 
-    op = Op(name, body, inputs="data", params={"scalar": Float(1.0, dynamic=True), "is_int": Bool(True)}, grad=grad,
-              aliases=aliases, samples=samples, direct=direct, alias="data->output", **facets,
-              **_meaning(expr, {"x": "data", "s": "scalar"}),
-              doc=_doc(doc, name, ["data : array", "    Any shape.", "scalar : float", "    Cast to the dtype of `data`.",
-                                   "is_int : bool", "    False makes whole numbers float64."]))
+    op = Op(
+        name,
+        body,
+        inputs="data",
+        params={"scalar": Float(1.0, dynamic=True), "is_int": Bool(True)},
+        grad=grad,
+        aliases=aliases,
+        samples=samples,
+        direct=direct,
+        alias="data->output",
+        **facets,
+        **_meaning(expr, {"x": "data", "s": "scalar"}),
+        doc=_doc(
+            doc,
+            name,
+            [
+                "data : array",
+                "    Any shape.",
+                "scalar : float",
+                "    Cast to the dtype of `data`.",
+                "is_int : bool",
+                "    False makes whole numbers float64.",
+            ],
+        ),
+    )
     op.dtype(number_dtype)
     return op
 
 
 def number_dtype(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Dtypes of an operator of an array and a number: alike, but for whole numbers where `is_int` is false, and for bools."""
+    """Dtypes of an operator of an array and a number: alike, but for whole numbers where `is_int` is false, and for
+    bools.
+    """
     t = ins[0]
     if t is None or t.kind not in "iub":
         t = merge_dtype(t, outs[0])
@@ -191,11 +293,16 @@ def with_number(p: Params, data: Any) -> tuple[Any, Any]:
 def wrapped(value: float, dtype: Any) -> Any:
     """A number as an integer dtype holds it: cut towards zero, and wrapped around as C does."""
     with np.errstate(invalid="ignore"):  # NaN, infinity
-        return (np.int64(value) if isinstance(value, int) and -2**63 <= value < 2**63 else np.float64(value).astype(np.int64)).astype(dtype)
+        return (
+            np.int64(value)
+            if isinstance(value, int) and -(2**63) <= value < 2**63
+            else np.float64(value).astype(np.int64)
+        ).astype(dtype)
 
 
 def _meaning(expr: Any, names: dict[str, str]) -> dict[str, Any]:
     """The facet `expr` with whole-word names exchanged, if there is one."""
+
     def renamed(text: str | None) -> str | None:
         return None if text is None else re.sub(r"[A-Za-z_]\w*", lambda m: names.get(m.group(), m.group()), text)
 

@@ -1,4 +1,5 @@
 """The gradient pass: a graph of outputs becomes a graph of gradients, by the same rules as the tape."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -32,8 +33,9 @@ def _state_backward(forward: Node) -> Op:
 STATE_BACKWARD = "_backward_state"
 
 
-def gradient(heads: Sequence[tuple[Node, int]], head_grads: Sequence[tuple[Node, int] | None],
-             wrt: Sequence[tuple[Node, int]]) -> list[tuple[Node, int] | None]:
+def gradient(
+    heads: Sequence[tuple[Node, int]], head_grads: Sequence[tuple[Node, int] | None], wrt: Sequence[tuple[Node, int]]
+) -> list[tuple[Node, int] | None]:
     """Entries of the gradients of `heads` with respect to the entries `wrt`.
 
     Parameters
@@ -87,15 +89,23 @@ def gradient(heads: Sequence[tuple[Node, int]], head_grads: Sequence[tuple[Node,
         if op.stateful and op.backward_rule is not None:
             back = _state_backward(n)
             setattr(back, STATE_BACKWARD, op)
-            node = Node(back, back.parse({}), [(F.roles["zero gradient"](y) if d is None or op.loss_rule(p) else d).entry for d, y in zip(dys, outs)] + list(n.inputs),
-                        f"_backward_{n.name}", forward=n)
+            node = Node(
+                back,
+                back.parse({}),
+                [(F.roles["zero gradient"](y) if d is None or op.loss_rule(p) else d).entry for d, y in zip(dys, outs)]
+                + list(n.inputs),
+                f"_backward_{n.name}",
+                forward=n,
+            )
             result: list[Any] = [Value((node, i), F) for i in range(len(n.inputs))]
         else:
             try:
                 result = list(plan.gradients(p, F, needs, dys, ins, outs, outs))
                 for name, g in zip(sig.inputs, result):
                     if g is not None and not isinstance(g, Value):
-                        raise TypeError(f"its rule returned {g!r} for input {name}; a gradient or None is needed for each input")
+                        raise TypeError(
+                            f"its rule returned {g!r} for input {name}; a gradient or None is needed for each input"
+                        )
             except MXNetError:
                 raise
             except Exception as x:

@@ -1,4 +1,5 @@
 """Where the library is, as ``mxnet.libinfo``."""
+
 from __future__ import annotations
 
 import os
@@ -31,7 +32,11 @@ def find_include_path() -> str:
     MXNetError
         (also FileNotFoundError) There are none: nothing is compiled.
     """
-    raise error(FileNotFoundError, "find_include_path: mxcore is Python and has no C++ headers; operators are written as Python plugins (docs/plugins.md)")
+    raise error(
+        FileNotFoundError,
+        "find_include_path: mxcore is Python and has no C++ headers; operators are written as Python plugins "
+        "(docs/plugins.md)",
+    )
 
 
 def find_conf_path(prefix: str = "tvmop") -> str:
@@ -42,4 +47,7 @@ def find_conf_path(prefix: str = "tvmop") -> str:
     MXNetError
         (also FileNotFoundError) There is none: nothing is compiled.
     """
-    raise error(FileNotFoundError, f"find_conf_path: mxcore has no {prefix} operators: it compiles its own kernels when they are first used")
+    raise error(
+        FileNotFoundError,
+        f"find_conf_path: mxcore has no {prefix} operators: it compiles its own kernels when they are first used",
+    )

@@ -1,4 +1,5 @@
 """Loading of extensions by path, as ``mxnet.library``."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -32,8 +33,8 @@ def load(path: str, verbose: bool = True) -> ModuleType:
     Raises
     ------
     MXNetError
-        (also FileNotFoundError) without such a file; (also ImportError) if it cannot be imported; (also ValueError) for a library compiled
-        for MXNet: its interface is that of MXNet's C++ code, which is not here.
+        (also FileNotFoundError) without such a file; (also ImportError) if it cannot be imported; (also ValueError) for
+        a library compiled for MXNet: its interface is that of MXNet's C++ code, which is not here.
 
     Examples
     --------
@@ -61,8 +62,12 @@ def load(path: str, verbose: bool = True) -> ModuleType:
         raise error(FileNotFoundError, f"library.load: there is no file {path!r}")
     stem, ending = os.path.splitext(os.path.basename(path))
     if ending != ".py":
-        raise error(ValueError, f"library.load: {path!r} is no Python file. Libraries compiled for MXNet (.so, .dll) speak to its C++ code; write the "
-                                "operator as a Python plugin (docs/plugins.md, `mxcore plugins new`)")
+        raise error(
+            ValueError,
+            f"library.load: {path!r} is no Python file. Libraries compiled for MXNet (.so, .dll) speak to its C++ "
+            "code; write the "
+            "operator as a Python plugin (docs/plugins.md, `mxcore plugins new`)",
+        )
     spec = importlib.util.spec_from_file_location(stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,4 +1,5 @@
 """Loggers with MXNet's format, as ``mxnet.log``."""
+
 from __future__ import annotations
 
 import logging
@@ -23,7 +24,9 @@ class _Formatter(logging.Formatter):
         return text + ("\n" + self.formatException(record.exc_info) if record.exc_info else "")
 
 
-def get_logger(name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING) -> logging.Logger:
+def get_logger(
+    name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING
+) -> logging.Logger:
     """A logger that writes to the standard error stream in colour, or plain lines to a file.
 
     Parameters
@@ -61,7 +64,9 @@ def get_logger(name: str | None = None, filename: str | None = None, filemode: s
     return logger
 
 
-def getLogger(name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING) -> logging.Logger:
+def getLogger(
+    name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING
+) -> logging.Logger:
     """Old name of :func:`get_logger`."""
     warnings.warn("mx.log.getLogger is old; call mx.log.get_logger", DeprecationWarning, stacklevel=2)
     return get_logger(name, filename, filemode, level)

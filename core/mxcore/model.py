@@ -2,6 +2,7 @@
 
 A checkpoint is a graph as ``prefix-symbol.json`` and its arrays as ``prefix-0001.params``.
 """
+
 from __future__ import annotations
 
 import copy
@@ -25,10 +26,19 @@ from .base import asserted, error
 from .drafts import atomic_writers, settle
 from .ndarray.files import chunks
 
-__all__ = ["BatchEndParam", "FeedForward", "checkpoint_file", "load_checkpoint", "load_params", "read_params", "save_checkpoint",
-           "write_checkpoint"]
+__all__ = [
+    "BatchEndParam",
+    "FeedForward",
+    "checkpoint_file",
+    "load_checkpoint",
+    "load_params",
+    "read_params",
+    "save_checkpoint",
+    "write_checkpoint",
+]
 
-#: What callbacks at the end of a batch, and of a score, get: numbers of epoch and batch, the metric, and the variables of the loop.
+#: What callbacks at the end of a batch, and of a score, get: numbers of epoch and batch, the metric, and the variables
+#: of the loop.
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
 
 __getattr__ = lent(__name__)
@@ -64,8 +74,14 @@ def checkpoint_file(prefix: str, epoch: int, ending: str = "params") -> str:
     return f"{prefix}-{number:04d}.{ending}"
 
 
-def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: dict[str, Any], aux_params: dict[str, Any],
-                    remove_amp_cast: bool = True) -> None:
+def save_checkpoint(
+    prefix: str,
+    epoch: int,
+    symbol: Any,
+    arg_params: dict[str, Any],
+    aux_params: dict[str, Any],
+    remove_amp_cast: bool = True,
+) -> None:
     """Write ``<prefix>-symbol.json`` (unless `symbol` is None) and ``<prefix>-<epoch>.params``.
 
     Both are replaced or none: an interrupted checkpoint leaves the old one, as far as `load_checkpoint` reads it.
@@ -94,7 +110,10 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: dict[str, 
     """
     for what, given in (("arg_params", arg_params), ("aux_params", aux_params)):
         if not isinstance(given, Mapping):
-            raise error(TypeError, f"save_checkpoint: {what} must be a dict of names to NDArray, got {type(given).__name__}; {{}} for none")
+            raise error(
+                TypeError,
+                f"save_checkpoint: {what} must be a dict of names to NDArray, got {type(given).__name__}; {{}} for none",
+            )
     if symbol is not None and not isinstance(symbol, sym.Symbol):
         raise error(TypeError, f"save_checkpoint: symbol must be a Symbol or None, got {type(symbol).__name__}")
     named = {f"arg:{k}": v for k, v in arg_params.items()}
@@ -116,7 +135,8 @@ def write_checkpoint(prefix: str, epoch: int, symbol: Any, named: dict[str, Any]
         nd.save(name, named)
         return name
     text = symbol.tojson(remove_amp_cast).encode()
-    # Of the two the graph comes second: it stands beside the arrays of several epochs, and belongs to those written last.
+    # Of the two the graph comes second: it stands beside the arrays of several epochs, and belongs to those written
+    # last.
     with atomic_writers(name, f"{prefix}-symbol.json") as (arrays, graph):
         for piece in chunks(named):
             arrays.write(piece)
@@ -177,7 +197,8 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, Any], dict[str, Any]
     Raises
     ------
     MXNetError
-        (also FileNotFoundError) if there is no such file; (also ValueError) if its arrays are not named as a checkpoint's.
+        (also FileNotFoundError) if there is no such file; (also ValueError) if its arrays are not named as a
+        checkpoint's.
 
     Examples
     --------
@@ -270,10 +291,26 @@ class FeedForward:
     True
     """
 
-    def __init__(self, symbol, ctx=None, num_epoch=None, epoch_size=None, optimizer="sgd", initializer=initializer.Uniform(0.01),
-                 numpy_batch_size=128, arg_params=None, aux_params=None, allow_extra_params=False, begin_epoch=0, **kwargs):
-        warnings.warn("mxnet.model.FeedForward has been deprecated. Please use mxnet.mod.Module instead.", DeprecationWarning,
-                      stacklevel=2)
+    def __init__(
+        self,
+        symbol,
+        ctx=None,
+        num_epoch=None,
+        epoch_size=None,
+        optimizer="sgd",
+        initializer=initializer.Uniform(0.01),
+        numpy_batch_size=128,
+        arg_params=None,
+        aux_params=None,
+        allow_extra_params=False,
+        begin_epoch=0,
+        **kwargs,
+    ):
+        warnings.warn(
+            "mxnet.model.FeedForward has been deprecated. Please use mxnet.mod.Module instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         self.symbol, self.sym_gen = (symbol, None) if isinstance(symbol, sym.Symbol) else (None, symbol)
         if self.symbol is None and not callable(symbol):
             raise asserted(TypeError, f"symbol must be a Symbol or a function that makes one, got {symbol!r}")
@@ -290,8 +327,19 @@ class FeedForward:
         self.begin_epoch = begin_epoch
 
     # -- scikit-learn's -----------------------------------------------------------------------------------------
-    _OWN = ("symbol", "ctx", "num_epoch", "epoch_size", "optimizer", "initializer", "numpy_batch_size", "arg_params", "aux_params",
-            "allow_extra_params", "begin_epoch")
+    _OWN = (
+        "symbol",
+        "ctx",
+        "num_epoch",
+        "epoch_size",
+        "optimizer",
+        "initializer",
+        "numpy_batch_size",
+        "arg_params",
+        "aux_params",
+        "allow_extra_params",
+        "begin_epoch",
+    )
 
     def get_params(self, deep=True):
         """The arguments of the constructor, as scikit-learn's estimators give them.
@@ -332,7 +380,10 @@ class FeedForward:
         _check_arguments(self.symbol)
         self.argument_checked = True
         if self.allow_extra_params:
-            for attr, names in (("arg_params", self.symbol.list_arguments()), ("aux_params", self.symbol.list_auxiliary_states())):
+            for attr, names in (
+                ("arg_params", self.symbol.list_arguments()),
+                ("aux_params", self.symbol.list_auxiliary_states()),
+            ):
                 given = getattr(self, attr)
                 if given:
                     setattr(self, attr, {k: v for k, v in given.items() if k in set(names)})
@@ -342,7 +393,10 @@ class FeedForward:
         described = [d if isinstance(d, io.DataDesc) else io.DataDesc(*d) for d in inputs]
         shapes, _, aux_shapes = self.symbol.infer_shape(**{d.name: d.shape for d in described})
         if shapes is None:
-            raise error(ValueError, f"the data {[(d.name, d.shape) for d in described]} do not determine all shapes of the network")
+            raise error(
+                ValueError,
+                f"the data {[(d.name, d.shape) for d in described]} do not determine all shapes of the network",
+            )
         types, _, aux_types = self.symbol.infer_type(**{d.name: d.dtype for d in described})
         arg_names, aux_names = self.symbol.list_arguments(), self.symbol.list_auxiliary_states()
         names = {d.name for d in described}
@@ -355,14 +409,19 @@ class FeedForward:
                 old = None if overwrite or not given else given.get(name)
                 if old is not None:
                     if tuple(old.shape) != tuple(shape):
-                        raise error(ValueError, f"parameter {name} has shape {tuple(old.shape)}, the network needs {tuple(shape)}")
+                        raise error(
+                            ValueError,
+                            f"parameter {name} has shape {tuple(old.shape)}, the network needs {tuple(shape)}",
+                        )
                     found[name] = old.copy()
                     continue
                 found[name] = nd.zeros(shape, dtype=dtype)
                 self.initializer(initializer.InitDesc(name, attrs.get(name)), found[name])
             return found
 
-        self.arg_params = complete([row for row in zip(arg_names, shapes, types) if row[0] not in names], self.arg_params)
+        self.arg_params = complete(
+            [row for row in zip(arg_names, shapes, types) if row[0] not in names], self.arg_params
+        )
         self.aux_params = complete(zip(aux_names, aux_shapes, aux_types), self.aux_params)
         return arg_names, param_names, aux_names
 
@@ -375,7 +434,9 @@ class FeedForward:
                 y = np.zeros(X.shape[0])
             y = y.asnumpy() if isinstance(y, nd.NDArray) else np.asarray(y)
             if X.shape[0] != y.shape[0]:
-                raise error(ValueError, f"The numbers of data points and labels not equal: X has {X.shape[0]}, y {y.shape[0]}")
+                raise error(
+                    ValueError, f"The numbers of data points and labels not equal: X has {X.shape[0]}, y {y.shape[0]}"
+                )
             if y.ndim == 2 and y.shape[1] == 1:
                 y = y.ravel()
             if y.ndim != 1:
@@ -400,8 +461,11 @@ class FeedForward:
             X, y = (np.asarray(a) if isinstance(a, list) else a for a in (X, y))
             return self._init_iter(X, y, is_train=True)
         if not isinstance(eval_data, io.DataIter):
-            raise error(TypeError, "Eval data must be DataIter, or NDArray/numpy.ndarray/list pair (i.e. tuple/list of length 2), "
-                                   f"not {type(eval_data).__name__}")
+            raise error(
+                TypeError,
+                "Eval data must be DataIter, or NDArray/numpy.ndarray/list pair (i.e. tuple/list of length 2), "
+                f"not {type(eval_data).__name__}",
+            )
         return eval_data
 
     # -- use ----------------------------------------------------------------------------------------------------
@@ -419,9 +483,13 @@ class FeedForward:
             given = old.arg_dict
             if all(n in given and given[n].shape == s for n, s in shapes.items()):
                 return old
-        made = self.symbol.simple_bind(self.ctx[0], grad_req="null", type_dict={d.name: d.dtype for d in inputs}, **shapes)
+        made = self.symbol.simple_bind(
+            self.ctx[0], grad_req="null", type_dict={d.name: d.dtype for d in inputs}, **shapes
+        )
         made.copy_params_from(self.arg_params, self.aux_params or {}, allow_extra_params=self.allow_extra_params)
-        lacking = [n for n in made.arg_dict if n not in shapes and n not in self.arg_params and n not in self._labels(X)]
+        lacking = [
+            n for n in made.arg_dict if n not in shapes and n not in self.arg_params and n not in self._labels(X)
+        ]
         if lacking:
             raise error(ValueError, f"the model has no values for {lacking}; the data are {sorted(shapes)}")
         self._pred_exec = made
@@ -512,8 +580,21 @@ class FeedForward:
         return eval_metric.get()[1]
 
     # -- training -----------------------------------------------------------------------------------------------
-    def fit(self, X, y=None, eval_data=None, eval_metric="acc", epoch_end_callback=None, batch_end_callback=None, kvstore="local",
-            logger=None, work_load_list=None, monitor=None, eval_end_callback=None, eval_batch_end_callback=None):
+    def fit(
+        self,
+        X,
+        y=None,
+        eval_data=None,
+        eval_metric="acc",
+        epoch_end_callback=None,
+        batch_end_callback=None,
+        kvstore="local",
+        logger=None,
+        work_load_list=None,
+        monitor=None,
+        eval_end_callback=None,
+        eval_batch_end_callback=None,
+    ):
         """Train.
 
         Parameters
@@ -545,9 +626,15 @@ class FeedForward:
         if self.num_epoch is None:
             raise error(ValueError, "fit: FeedForward(num_epoch=…) is needed")
         arguments.epochs(self.begin_epoch, self.num_epoch)
-        callbacks = [arguments.callbacks(given, what) for given, what in (
-            (epoch_end_callback, "epoch_end_callback"), (batch_end_callback, "batch_end_callback"),
-            (eval_end_callback, "eval_end_callback"), (eval_batch_end_callback, "eval_batch_end_callback"))]
+        callbacks = [
+            arguments.callbacks(given, what)
+            for given, what in (
+                (epoch_end_callback, "epoch_end_callback"),
+                (batch_end_callback, "batch_end_callback"),
+                (eval_end_callback, "eval_end_callback"),
+                (eval_batch_end_callback, "eval_batch_end_callback"),
+            )
+        ]
         data = self._init_iter(X, y, is_train=True)
         eval_data = self._init_eval_iter(eval_data)
         if self.sym_gen is not None:
@@ -576,19 +663,56 @@ class FeedForward:
             from .callback import LogValidationMetricsCallback
 
             callbacks[2] = [LogValidationMetricsCallback()]
-        self._train(data, eval_data, arg_names, param_names, aux_names, optimizer, kvstore, update_on_kvstore, eval_metric,
-                    logger or logging, work_load_list, monitor, *callbacks)
+        self._train(
+            data,
+            eval_data,
+            arg_names,
+            param_names,
+            aux_names,
+            optimizer,
+            kvstore,
+            update_on_kvstore,
+            eval_metric,
+            logger or logging,
+            work_load_list,
+            monitor,
+            *callbacks,
+        )
 
-    def _train(self, train_data, eval_data, arg_names, param_names, aux_names, optimizer, kvstore, update_on_kvstore, eval_metric,
-               logger, work_load_list, monitor, epoch_end_callback, batch_end_callback, eval_end_callback, eval_batch_end_callback):
+    def _train(
+        self,
+        train_data,
+        eval_data,
+        arg_names,
+        param_names,
+        aux_names,
+        optimizer,
+        kvstore,
+        update_on_kvstore,
+        eval_metric,
+        logger,
+        work_load_list,
+        monitor,
+        epoch_end_callback,
+        batch_end_callback,
+        eval_end_callback,
+        eval_batch_end_callback,
+    ):
         from .executor_manager import DataParallelExecutorManager
         from .module.updates import initialize_kvstore, update_params, update_params_on_kvstore
 
         # Callbacks see these names: what MXNet's loop has.
-        symbol, sym_gen, ctx, arg_params, aux_params = self.symbol, self.sym_gen, self.ctx, self.arg_params, self.aux_params
+        symbol, sym_gen, ctx, arg_params, aux_params = (
+            self.symbol,
+            self.sym_gen,
+            self.ctx,
+            self.arg_params,
+            self.aux_params,
+        )
         begin_epoch, end_epoch, epoch_size = self.begin_epoch, self.num_epoch, self.epoch_size
-        executor_manager = DataParallelExecutorManager(symbol, ctx, train_data, arg_names, param_names, aux_names, work_load_list,
-                                                       logger, sym_gen)
+        executor_manager = DataParallelExecutorManager(
+            symbol, ctx, train_data, arg_names, param_names, aux_names, work_load_list, logger, sym_gen
+        )
         if monitor:
             executor_manager.install_monitor(monitor)
         executor_manager.set_params(arg_params, aux_params)
@@ -612,15 +736,26 @@ class FeedForward:
                     executor_manager.forward(is_train=True)
                     executor_manager.backward()
                     if update_on_kvstore:
-                        update_params_on_kvstore(executor_manager.param_arrays, executor_manager.grad_arrays, kvstore, param_names)
+                        update_params_on_kvstore(
+                            executor_manager.param_arrays, executor_manager.grad_arrays, kvstore, param_names
+                        )
                     else:
-                        update_params(executor_manager.param_arrays, executor_manager.grad_arrays, updater, len(ctx), kvstore, param_names)
+                        update_params(
+                            executor_manager.param_arrays,
+                            executor_manager.grad_arrays,
+                            updater,
+                            len(ctx),
+                            kvstore,
+                            param_names,
+                        )
                     if monitor is not None:
                         monitor.toc_print()
                     executor_manager.update_metric(eval_metric, data_batch.label)
                     nbatch += 1
                     if batch_end_callback:
-                        batch_end_params = BatchEndParam(epoch=epoch, nbatch=nbatch, eval_metric=eval_metric, locals=locals())
+                        batch_end_params = BatchEndParam(
+                            epoch=epoch, nbatch=nbatch, eval_metric=eval_metric, locals=locals()
+                        )
                         for callback in batch_end_callback:
                             callback(batch_end_params)
                     if epoch_size is not None and nbatch >= epoch_size:
@@ -640,12 +775,22 @@ class FeedForward:
             for callback in epoch_end_callback:
                 callback(epoch, symbol, arg_params, aux_params)
             if eval_data:
-                self._validate(locals(), executor_manager, eval_data, eval_metric, epoch, eval_end_callback, eval_batch_end_callback)
+                self._validate(
+                    locals(),
+                    executor_manager,
+                    eval_data,
+                    eval_metric,
+                    epoch,
+                    eval_end_callback,
+                    eval_batch_end_callback,
+                )
                 if eval_data is train_data:
                     train_data.reset()
 
     @staticmethod
-    def _validate(training, executor_manager, eval_data, eval_metric, epoch, eval_end_callback, eval_batch_end_callback):
+    def _validate(
+        training, executor_manager, eval_data, eval_metric, epoch, eval_end_callback, eval_batch_end_callback
+    ):
         eval_metric.reset()
         eval_data.reset()
         total_num_batch = 0
@@ -654,12 +799,16 @@ class FeedForward:
             executor_manager.forward(is_train=False)
             executor_manager.update_metric(eval_metric, eval_batch.label)
             if eval_batch_end_callback:
-                batch_end_params = BatchEndParam(epoch=epoch, nbatch=i, eval_metric=eval_metric, locals={**training, **locals()})
+                batch_end_params = BatchEndParam(
+                    epoch=epoch, nbatch=i, eval_metric=eval_metric, locals={**training, **locals()}
+                )
                 for callback in eval_batch_end_callback:
                     callback(batch_end_params)
             total_num_batch += 1
         if eval_end_callback:
-            params = BatchEndParam(epoch=epoch, nbatch=total_num_batch, eval_metric=eval_metric, locals={**training, **locals()})
+            params = BatchEndParam(
+                epoch=epoch, nbatch=total_num_batch, eval_metric=eval_metric, locals={**training, **locals()}
+            )
             for callback in eval_end_callback:
                 callback(params)
 
@@ -679,7 +828,9 @@ class FeedForward:
             epoch = self.num_epoch
         if epoch is None:
             raise error(AssertionError, "save: give the epoch, or make the model with num_epoch")
-        save_checkpoint(prefix, epoch, self.symbol, self.arg_params or {}, self.aux_params or {}, remove_amp_cast=remove_amp_cast)
+        save_checkpoint(
+            prefix, epoch, self.symbol, self.arg_params or {}, self.aux_params or {}, remove_amp_cast=remove_amp_cast
+        )
 
     @staticmethod
     def load(prefix, epoch, ctx=None, **kwargs):
@@ -701,20 +852,54 @@ class FeedForward:
         return FeedForward(symbol, ctx=ctx, arg_params=arg_params, aux_params=aux_params, begin_epoch=epoch, **kwargs)
 
     @staticmethod
-    def create(symbol, X, y=None, ctx=None, num_epoch=None, epoch_size=None, optimizer="sgd", initializer=initializer.Uniform(0.01),
-               eval_data=None, eval_metric="acc", epoch_end_callback=None, batch_end_callback=None, kvstore="local", logger=None,
-               work_load_list=None, eval_end_callback=None, eval_batch_end_callback=None, **kwargs):
+    def create(
+        symbol,
+        X,
+        y=None,
+        ctx=None,
+        num_epoch=None,
+        epoch_size=None,
+        optimizer="sgd",
+        initializer=initializer.Uniform(0.01),
+        eval_data=None,
+        eval_metric="acc",
+        epoch_end_callback=None,
+        batch_end_callback=None,
+        kvstore="local",
+        logger=None,
+        work_load_list=None,
+        eval_end_callback=None,
+        eval_batch_end_callback=None,
+        **kwargs,
+    ):
         """Make a model and train it; the arguments are those of `FeedForward` and `fit`.
 
         Returns
         -------
         FeedForward
         """
-        model = FeedForward(symbol, ctx=ctx, num_epoch=num_epoch, epoch_size=epoch_size, optimizer=optimizer, initializer=initializer,
-                            **kwargs)
-        model.fit(X, y, eval_data=eval_data, eval_metric=eval_metric, epoch_end_callback=epoch_end_callback,
-                  batch_end_callback=batch_end_callback, kvstore=kvstore, logger=logger, work_load_list=work_load_list,
-                  eval_end_callback=eval_end_callback, eval_batch_end_callback=eval_batch_end_callback)
+        model = FeedForward(
+            symbol,
+            ctx=ctx,
+            num_epoch=num_epoch,
+            epoch_size=epoch_size,
+            optimizer=optimizer,
+            initializer=initializer,
+            **kwargs,
+        )
+        model.fit(
+            X,
+            y,
+            eval_data=eval_data,
+            eval_metric=eval_metric,
+            epoch_end_callback=epoch_end_callback,
+            batch_end_callback=batch_end_callback,
+            kvstore=kvstore,
+            logger=logger,
+            work_load_list=work_load_list,
+            eval_end_callback=eval_end_callback,
+            eval_batch_end_callback=eval_batch_end_callback,
+        )
         return model
 
     # Executors and functions stay behind.

@@ -1,4 +1,5 @@
 """Statistics of what goes on inside an executor, as ``mxnet.monitor`` and ``mx.mon``."""
+
 from __future__ import annotations
 
 import logging
@@ -47,9 +48,9 @@ class Monitor:
 
     Notes
     -----
-    Names are MXNet's: ``fc1_output``, ``bn_mean``, ``fc1_weight``, and for gradients ``fc1_backward_output1``, that of the second input
-    of ``fc1``; ``Executor.set_monitor_callback`` tells more. Between reports executors run their fast programs, which share
-    memory and fuse operators; only a reported batch is computed operator by operator.
+    Names are MXNet's: ``fc1_output``, ``bn_mean``, ``fc1_weight``, and for gradients ``fc1_backward_output1``, that of
+    the second input of ``fc1``; ``Executor.set_monitor_callback`` tells more. Between reports executors run their fast
+    programs, which share memory and fuse operators; only a reported batch is computed operator by operator.
 
     Examples
     --------
@@ -63,8 +64,14 @@ class Monitor:
     [(1, 'e_output', '1.0\\t'), (1, 'x', '0.0\\t')]
     """
 
-    def __init__(self, interval: int, stat_func: Callable[[Any], Any] | None = None, pattern: str = ".*", sort: bool = False,
-                 monitor_all: bool = False) -> None:
+    def __init__(
+        self,
+        interval: int,
+        stat_func: Callable[[Any], Any] | None = None,
+        pattern: str = ".*",
+        sort: bool = False,
+        monitor_all: bool = False,
+    ) -> None:
         if interval < 1:
             raise error(ValueError, f"Monitor: interval must be 1 or more batches, got {interval!r}")
         try:
@@ -86,8 +93,11 @@ class Monitor:
     def install(self, exe: Any) -> None:
         """Watch an executor; may be called for several."""
         if not hasattr(exe, "set_monitor_callback"):
-            raise error(TypeError, f"Monitor.install: an Executor is needed, got {type(exe).__name__}; for a Module call "
-                                   "module.install_monitor(monitor)")
+            raise error(
+                TypeError,
+                f"Monitor.install: an Executor is needed, got {type(exe).__name__}; for a Module call "
+                "module.install_monitor(monitor)",
+            )
         self.exes.append(exe)
         if self.activated:
             exe.set_monitor_callback(self.stat_helper, self.monitor_all)
@@ -149,6 +159,9 @@ def _text(name: str, value: Any) -> str:
         elif hasattr(v, "asnumpy"):
             v = v.asnumpy()
         if not isinstance(v, np.ndarray):
-            raise error(TypeError, f"Monitor: stat_func gave {type(v).__name__} for '{name}'; it must give an NDArray or a list of them")
+            raise error(
+                TypeError,
+                f"Monitor: stat_func gave {type(v).__name__} for '{name}'; it must give an NDArray or a list of them",
+            )
         words.append(str(v.reshape(())[()] if v.shape in ((), (1,)) else v) + "\t")
     return "".join(words)

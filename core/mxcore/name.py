@@ -1,4 +1,5 @@
 """Names of symbols that the user did not name, as ``mxnet.name``."""
+
 from __future__ import annotations
 
 from ._lent import lent

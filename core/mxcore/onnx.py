@@ -1,4 +1,5 @@
 """Models as ONNX files, as ``mxnet.onnx``: its names; the translation of operators is not there."""
+
 from __future__ import annotations
 
 from typing import Any, NoReturn
@@ -10,9 +11,19 @@ from .base import error
 __all__ = ["export_model", "get_operator_support"]
 
 
-def export_model(sym: Any, params: Any, in_shapes: Any = None, in_types: Any = np.float32, onnx_file_path: str = "model.onnx", verbose: bool = False,
-                 dynamic: bool = False, dynamic_input_shapes: Any = None, run_shape_inference: bool = False, input_type: Any = None,
-                 input_shape: Any = None) -> NoReturn:
+def export_model(
+    sym: Any,
+    params: Any,
+    in_shapes: Any = None,
+    in_types: Any = np.float32,
+    onnx_file_path: str = "model.onnx",
+    verbose: bool = False,
+    dynamic: bool = False,
+    dynamic_input_shapes: Any = None,
+    run_shape_inference: bool = False,
+    input_type: Any = None,
+    input_shape: Any = None,
+) -> NoReturn:
     """Write a model as an ONNX file: not there.
 
     Parameters
@@ -29,9 +40,14 @@ def export_model(sym: Any, params: Any, in_shapes: Any = None, in_types: Any = n
     MXNetError
         (also ImportError) always, as MXNet does without the package onnx.
     """
-    raise error(ImportError, "onnx.export_model: operators cannot be translated to ONNX here (README.md, Status). The files that HybridBlock.export and "
-                             "mx.model.save_checkpoint write are MXNet's: MXNet 1.9.1, in an environment of its own, makes an ONNX file of them "
-                             "(mxnet.onnx.export_model('net-symbol.json', 'net-0000.params', …))")
+    raise error(
+        ImportError,
+        "onnx.export_model: operators cannot be translated to ONNX here (README.md, Status). The files that "
+        "HybridBlock.export and "
+        "mx.model.save_checkpoint write are MXNet's: MXNet 1.9.1, in an environment of its own, makes an ONNX file "
+        "of them "
+        "(mxnet.onnx.export_model('net-symbol.json', 'net-0000.params', …))",
+    )
 
 
 def get_operator_support(opset_version: int | None = None) -> list[str]:

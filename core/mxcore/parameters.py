@@ -1,4 +1,7 @@
-"""The kinds of parameters that operators declare: what Python values and MXNet's strings they take, and what they print."""
+"""The kinds of parameters that operators declare: what Python values and MXNet's strings they take, and what they
+print.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -13,7 +16,9 @@ __all__ = ["Any_", "Bool", "DType", "Enum", "Float", "Floats", "GraphParam", "In
 
 
 class Float(Number):
-    """A real number, with optional bounds `ge` and `le`; ``dynamic=True`` for per-step scalars; `default` and the rest as for `Param`."""
+    """A real number, with optional bounds `ge` and `le`; ``dynamic=True`` for per-step scalars; `default` and the rest
+    as for `Param`.
+    """
 
     kind = "float"
 
@@ -29,10 +34,25 @@ class Bool(Param):
     """A truth value; MXNet's files write ``True``/``False``, old ones ``1``/``0``."""
 
     kind = "bool"
-    _WORDS: dict[Any, bool] = {"true": True, "1": True, 1: True, "yes": True, "false": False, "0": False, 0: False, "no": False}
+    _WORDS: dict[Any, bool] = {
+        "true": True,
+        "1": True,
+        1: True,
+        "yes": True,
+        "false": False,
+        "0": False,
+        0: False,
+        "no": False,
+    }
 
     def convert(self, value: Any) -> bool:
-        word = value.strip().lower() if isinstance(value, str) else value if isinstance(value, (int, np.integer, np.bool_)) else None
+        word = (
+            value.strip().lower()
+            if isinstance(value, str)
+            else value
+            if isinstance(value, (int, np.integer, np.bool_))
+            else None
+        )
         if word not in self._WORDS:
             raise TypeError(f"must be True or False, got {value!r}")
         return self._WORDS[word]
@@ -72,10 +92,14 @@ class Enum(Param):
 
 
 class Shape(Param):
-    """A tuple of ints; a single int stands for a tuple of one. ``none=True`` allows None as an element; `default` and the rest as for `Param`."""
+    """A tuple of ints; a single int stands for a tuple of one. ``none=True`` allows None as an element; `default` and
+    the rest as for `Param`.
+    """
 
     kind = "shape"
-    element: Any = staticmethod(lambda v: Int().convert(+v if v.__class__ is bool else v))  # (2, True) == (2, 1), which the cache cannot tell apart
+    element: Any = staticmethod(
+        lambda v: Int().convert(+v if v.__class__ is bool else v)
+    )  # (2, True) == (2, 1), which the cache cannot tell apart
 
     def __init__(self, default: Any = REQUIRED, *, none: bool = False, **kw: Any) -> None:
         super().__init__(default, **kw)

@@ -1,9 +1,11 @@
 """The random numbers that keys stand for.
 
-Philox4x64-10 blocks, the same bits on every device, turned into distributions by array functions. So a CPU and a GPU agree.
+Philox4x64-10 blocks, the same bits on every device, turned into distributions by array functions. So a CPU and a GPU
+agree.
 
 Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -43,7 +45,9 @@ class Rng:
     def host_bits(self, n: int) -> Any:
         """The same words in the host's memory, in an array that nobody else holds."""
         if self._host is None:
-            self._host = np.random.Philox(key=np.array(self.key[:2], np.uint64), counter=np.array([0, 0, self.key[2], 0], np.uint64))
+            self._host = np.random.Philox(
+                key=np.array(self.key[:2], np.uint64), counter=np.array([0, 0, self.key[2], 0], np.uint64)
+            )
         return self._host.random_raw(n)
 
     @property

@@ -3,6 +3,7 @@
 A plugin is a module with functions marked :data:`hookimpl` (see :mod:`mxcore._core.hookspecs` for the hooks) and the
 line ``API_VERSION = 1``, announced by an entry point of the group ``mxcore``.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -30,10 +31,54 @@ if TYPE_CHECKING:
     from .array_api import ArrayAPINamespace
 
 __all__ = [
-    "API_VERSION", "Any_", "ArrayAPINamespace", "Bool", "CSR", "Context", "DType", "Device", "Enum", "Expr", "Float", "Floats", "Fused", "Graph", "GraphF", "GraphParam", "GraphPass",
-    "Int", "KernelSet", "MXNetError", "Node", "Op", "Param", "Params", "Rest", "Rng", "RowSparse", "Sample", "Shape", "Spec", "Str", "Value", "binary", "broadcast",
-    "broadcast_shapes", "declarations", "error", "hookimpl", "known", "merge_dtype", "merge_rows", "merge_shape", "op", "pinning",
-    "print_with", "rewrite", "scalar", "unary",
+    "API_VERSION",
+    "Any_",
+    "ArrayAPINamespace",
+    "Bool",
+    "CSR",
+    "Context",
+    "DType",
+    "Device",
+    "Enum",
+    "Expr",
+    "Float",
+    "Floats",
+    "Fused",
+    "Graph",
+    "GraphF",
+    "GraphParam",
+    "GraphPass",
+    "Int",
+    "KernelSet",
+    "MXNetError",
+    "Node",
+    "Op",
+    "Param",
+    "Params",
+    "Rest",
+    "Rng",
+    "RowSparse",
+    "Sample",
+    "Shape",
+    "Spec",
+    "Str",
+    "Value",
+    "binary",
+    "broadcast",
+    "broadcast_shapes",
+    "declarations",
+    "error",
+    "hookimpl",
+    "known",
+    "merge_dtype",
+    "merge_rows",
+    "merge_shape",
+    "op",
+    "pinning",
+    "print_with",
+    "rewrite",
+    "scalar",
+    "unary",
 ]
 
 

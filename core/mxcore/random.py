@@ -1,4 +1,5 @@
 """Seeds, and the samplers of ``mx.nd.random`` under their old names, as ``mxnet.random``."""
+
 from __future__ import annotations
 
 import numbers

@@ -27,9 +27,7 @@ def __getattr__(name):
     except ImportError as e:
         from .base import error
 
-        raise error(
-            ImportError, f"mxcore.recordio needs the plugin io_rec, which cannot be imported: {e}"
-        ) from e
+        raise error(ImportError, f"mxcore.recordio needs the plugin io_rec, which cannot be imported: {e}") from e
     try:
         found = getattr(plugin, name)
     except AttributeError:

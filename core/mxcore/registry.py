@@ -3,6 +3,7 @@
 The library's own bases (`Optimizer`, `EvalMetric`, `Initializer`, `LRScheduler`) keep their classes in the
 tables that plugins fill; any other base gets a table of its own.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -33,8 +34,9 @@ def _put(base_class, nickname, name, klass):
         return
     table = _OWN.setdefault(base_class, {})
     if table.get(name, klass) is not klass:
-        warnings.warn(f"{nickname} {name!r}: {klass.__qualname__} replaces {table[name].__qualname__}",
-                      UserWarning, stacklevel=3)
+        warnings.warn(
+            f"{nickname} {name!r}: {klass.__qualname__} replaces {table[name].__qualname__}", UserWarning, stacklevel=3
+        )
     table[name] = klass
 
 
@@ -46,8 +48,9 @@ def _find(base_class, nickname, name):
             raise asserted(KeyError, str(e)) from None
     table = _OWN.get(base_class, {})
     if name not in table:
-        raise asserted(KeyError, f"no {nickname} is named {name!r}{suggest(name, table)}; register it with "
-                              f"{nickname}.register")
+        raise asserted(
+            KeyError, f"no {nickname} is named {name!r}{suggest(name, table)}; register it with {nickname}.register"
+        )
     return table[name]
 
 
@@ -153,6 +156,7 @@ def get_alias_func(base_class, nickname):
             for name in aliases:
                 register(klass, name)
             return klass
+
         return named
 
     alias.__doc__ = f"Register a subclass of `{base_class.__name__}` under further names."
@@ -185,6 +189,7 @@ def get_create_func(base_class, nickname):
     >>> get_create_func(Shape, "shape")('["shape", {"size": 3}]').size
     3
     """
+
     def create(*args, **kwargs):
         if args:
             name, args = args[0], args[1:]
@@ -207,7 +212,13 @@ def get_create_func(base_class, nickname):
                 return create(config[0], **config[1]) if isinstance(config, list) else create(**config)
             except MXNetError:
                 raise
-            except (TypeError, ValueError, KeyError, ArithmeticError, RecursionError) as problem:  # a text may come from a file
+            except (
+                TypeError,
+                ValueError,
+                KeyError,
+                ArithmeticError,
+                RecursionError,
+            ) as problem:  # a text may come from a file
                 kind = TypeError if isinstance(problem, TypeError) else ValueError
                 raise error(kind, f"{nickname} {name[:200]!r}: {problem}") from problem
         return _find(base_class, nickname, name.lower())(*args, **kwargs)
@@ -219,6 +230,8 @@ def get_create_func(base_class, nickname):
 def _decoded(nickname, text):
     shown = text if len(text) < 200 else f"{text[:200]} …"
     config = decode(text, f"{nickname} {shown!r}")
-    if isinstance(config, list) and (len(config) != 2 or not isinstance(config[0], str) or not isinstance(config[1], dict)):
+    if isinstance(config, list) and (
+        len(config) != 2 or not isinstance(config[0], str) or not isinstance(config[1], dict)
+    ):
         raise error(ValueError, f'{nickname} {shown!r} must have the form ["name", {{"argument": value}}]')
     return config

@@ -1,4 +1,5 @@
 """The walk that passes share: a graph rebuilt from its inputs to its heads."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -11,16 +12,18 @@ __all__ = ["rewrite"]
 Entry = tuple[Node, int]
 
 
-def rewrite(graph: Graph, visit: Callable[[Node, list[Entry], Callable[[Entry], Any]], Node | Sequence[Entry] | None]) -> Graph:
+def rewrite(
+    graph: Graph, visit: Callable[[Node, list[Entry], Callable[[Entry], Any]], Node | Sequence[Entry] | None]
+) -> Graph:
     """A graph in which `visit` may replace operators.
 
     Parameters
     ----------
     graph : Graph
     visit : callable
-        ``(node, its inputs in the new graph, fact) -> replacement``: a node with the same outputs, a list of entries that
-        take the place of the outputs, or None to keep the node (over its new inputs). ``fact(entry)`` is (shape, dtype,
-        stype) of an entry of the old graph.
+        ``(node, its inputs in the new graph, fact) -> replacement``: a node with the same outputs, a list of entries
+        that take the place of the outputs, or None to keep the node (over its new inputs). ``fact(entry)`` is (shape,
+        dtype, stype) of an entry of the old graph.
 
     Returns
     -------
@@ -48,7 +51,9 @@ def rewrite(graph: Graph, visit: Callable[[Node, list[Entry], Callable[[Entry], 
             if found is None:
                 changed = any(a != b for a, b in zip(inputs, n.inputs))
                 forward = n.forward if n.forward is None else done[id(n.forward)][0][0]
-                found = Node(n.op, n.params, inputs, n.name, n.attrs, forward) if changed or forward is not n.forward else n
+                found = (
+                    Node(n.op, n.params, inputs, n.name, n.attrs, forward) if changed or forward is not n.forward else n
+                )
             if isinstance(found, Node):
                 if id(n) in contexts:
                     contexts[id(found)] = contexts[id(n)]

@@ -1,4 +1,5 @@
 """Kernels of CUDA C compiled at run time, as ``mxnet.rtc``."""
+
 from __future__ import annotations
 
 from typing import Any, NoReturn
@@ -10,7 +11,10 @@ __all__ = ["CudaKernel", "CudaModule"]
 
 
 def _refuse(name: str) -> NoReturn:
-    raise error(RuntimeError, f"{name}: there is no CUDA device; the plugin mxcore-cuda, which is planned (README.md, Status), brings it")
+    raise error(
+        RuntimeError,
+        f"{name}: there is no CUDA device; the plugin mxcore-cuda, which is planned (README.md, Status), brings it",
+    )
 
 
 class CudaModule:

@@ -1,4 +1,5 @@
 """What this installation can do, as ``mxnet.runtime``."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -20,8 +21,17 @@ JEMALLOC BLAS_OPEN BLAS_ATLAS BLAS_MKL BLAS_APPLE LAPACK MKLDNN OPENCV CAFFE PRO
 SIGNAL_HANDLER DEBUG TVM_OP""".split()
 
 #: Feature -> NumPy's name of what the processor has; kernels are compiled for the processor at hand.
-_PROCESSOR = {"CPU_SSE": "SSE", "CPU_SSE2": "SSE2", "CPU_SSE3": "SSE3", "CPU_SSE4_1": "SSE41", "CPU_SSE4_2": "SSE42", "CPU_AVX": "AVX",
-              "CPU_AVX2": "AVX2", "SSE": "SSE", "F16C": "F16C"}
+_PROCESSOR = {
+    "CPU_SSE": "SSE",
+    "CPU_SSE2": "SSE2",
+    "CPU_SSE3": "SSE3",
+    "CPU_SSE4_1": "SSE41",
+    "CPU_SSE4_2": "SSE42",
+    "CPU_AVX": "AVX",
+    "CPU_AVX2": "AVX2",
+    "SSE": "SSE",
+    "F16C": "F16C",
+}
 #: Feature -> how NumPy's library of linear algebra calls itself.
 _BLAS = {"BLAS_OPEN": "openblas", "BLAS_ATLAS": "atlas", "BLAS_MKL": "mkl", "BLAS_APPLE": "accelerate"}
 
@@ -82,7 +92,9 @@ _PRESENT: dict[str, Callable[[], bool]] = {
     "OPENMP": lambda: _installed("numba"),
     "OPENCV": lambda: _installed("cv2"),
     "DIST_KVSTORE": lambda: any(n.startswith("dist") for n in registry.names("kvstore")),
-    "LAPACK": lambda: True, "PROFILER": lambda: True, "INT64_TENSOR_SIZE": lambda: True,
+    "LAPACK": lambda: True,
+    "PROFILER": lambda: True,
+    "INT64_TENSOR_SIZE": lambda: True,
 }
 
 

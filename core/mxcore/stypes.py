@@ -1,4 +1,5 @@
 """The sparse storage types as device values, and sums of rows at given places, of which their gradients are made."""
+
 from __future__ import annotations
 
 from math import prod
@@ -41,8 +42,11 @@ class _Stored(Sparse):
         try:
             return xp.zeros(self.shape, self.dtype)
         except MemoryError as e:
-            raise error(MemoryError, f"a {self.stype} array of shape {self.shape} does not fit into memory when it is dense: {e}; "
-                                     "use its parts, such as x.data and x.indices") from None
+            raise error(
+                MemoryError,
+                f"a {self.stype} array of shape {self.shape} does not fit into memory when it is dense: {e}; "
+                "use its parts, such as x.data and x.indices",
+            ) from None
 
 
 class RowSparse(_Stored):
@@ -79,7 +83,8 @@ class CSR(_Stored):
     shape : (int, int)
         Of the full matrix.
     *parts : array
-        `indptr`, `indices` and `values`: row i has ``values[indptr[i]:indptr[i + 1]]`` in the columns ``indices[…]`` of the same places.
+        `indptr`, `indices` and `values`: row i has ``values[indptr[i]:indptr[i + 1]]`` in the columns ``indices[…]`` of
+        the same places.
     """
 
     __slots__ = ()

@@ -1,4 +1,5 @@
 """Switches of shape semantics and small helpers, as ``mxnet.util``."""
+
 from __future__ import annotations
 
 import functools
@@ -46,6 +47,7 @@ def set_module(module: str | None) -> Callable[[Any], Any]:
     >>> set_module("mine")(lambda: 0).__module__
     'mine'
     """
+
     def decorator(func: Any) -> Any:
         if module is not None:
             func.__module__ = module
@@ -84,7 +86,9 @@ def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
 
 
 def is_np_shape() -> bool:
-    """Whether 0 is a length of zero and () a scalar in this thread, as in NumPy, and not an unknown dimension or shape."""
+    """Whether 0 is a length of zero and () a scalar in this thread, as in NumPy, and not an unknown dimension or
+    shape.
+    """
     return state.np_shape
 
 
@@ -122,6 +126,7 @@ class np_shape:
 
 def use_np_shape(func: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a function that needs NumPy's meaning of shapes."""
+
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         with np_shape():

@@ -1,4 +1,5 @@
 """Graphs as tables and pictures, as ``mxnet.visualization`` and ``mx.viz``."""
+
 from __future__ import annotations
 
 import math
@@ -21,8 +22,16 @@ _WEIGHTS = ("_weight", "_bias", "_beta", "_gamma", "_moving_var", "_moving_mean"
 
 #: Operators with a bias as their third input -> the attribute that says its length.
 _BIASED = {"Convolution": "num_filter", "Deconvolution": "num_filter", "FullyConnected": "num_hidden"}
-_COLOURS = {"variable": "#8dd3c7", "product": "#fb8072", "activation": "#ffffb3", "norm": "#bebada", "pooling": "#80b1d3",
-            "shape": "#fdb462", "softmax": "#b3de69", "other": "#fccde5"}
+_COLOURS = {
+    "variable": "#8dd3c7",
+    "product": "#fb8072",
+    "activation": "#ffffb3",
+    "norm": "#bebada",
+    "pooling": "#80b1d3",
+    "shape": "#fdb462",
+    "softmax": "#b3de69",
+    "other": "#fccde5",
+}
 
 
 def _by(sizes: Any) -> str:
@@ -30,7 +39,10 @@ def _by(sizes: Any) -> str:
 
 
 def _pooled(p: dict[str, str]) -> str:
-    return f"Pooling\n{p.get('pool_type', 'max')}, {_sizes(p.get('kernel')) if 'kernel' in p else '[]'}/{_sizes(p.get('stride'))}"
+    return (
+        f"Pooling\n{p.get('pool_type', 'max')}, "
+        f"{_sizes(p.get('kernel')) if 'kernel' in p else '[]'}/{_sizes(p.get('stride'))}"
+    )
 
 
 def _sizes(text: str | None) -> str:
@@ -41,7 +53,10 @@ def _sizes(text: str | None) -> str:
 
 #: Operator -> (kind of colour, label from the parameters as strings; None for the name of the node).
 _STYLES: dict[str, tuple[str, Callable[[dict[str, str]], str] | None]] = {
-    "Convolution": ("product", lambda p: f"Convolution\n{_sizes(p['kernel'])}/{_sizes(p.get('stride'))}, {p['num_filter']}"),
+    "Convolution": (
+        "product",
+        lambda p: f"Convolution\n{_sizes(p['kernel'])}/{_sizes(p.get('stride'))}, {p['num_filter']}",
+    ),
     "FullyConnected": ("product", lambda p: f"FullyConnected\n{p['num_hidden']}"),
     "BatchNorm": ("norm", None),
     "Activation": ("activation", lambda p: f"Activation\n{p['act_type']}"),
@@ -143,11 +158,22 @@ def layers(symbol: Any, shapes: dict[str, Any] | None = None, inputs: Iterable[s
         before = [s.name for s in sources if s.op is not None or s.name in inputs]
         new = list(dict.fromkeys(s.name for s in sources if s.op is None and s.name not in counted))
         counted.update(new)
-        if node.op.name in _BIASED and len(sources) > 2 and sizes.get(sources[2].name) == ():  # its length is known whatever the data are
+        if (
+            node.op.name in _BIASED and len(sources) > 2 and sizes.get(sources[2].name) == ()
+        ):  # its length is known whatever the data are
             sizes[sources[2].name] = (getattr(node.params, _BIASED[node.op.name]),)
         learnt = [sizes[n] for n in new if n not in states]
-        found.append(Layer(node.name, node.op.name, its, _total(learnt), _total(sizes[n] for n in new if n in states), before,
-                           sum(_total([s]) or 0 for s in learnt)))
+        found.append(
+            Layer(
+                node.name,
+                node.op.name,
+                its,
+                _total(learnt),
+                _total(sizes[n] for n in new if n in states),
+                before,
+                sum(_total([s]) or 0 for s in learnt),
+            )
+        )
     return found
 
 
@@ -162,24 +188,39 @@ def _checked(symbol: Any, what: str) -> None:
         raise error(TypeError, f"{what}: symbol must be a Symbol, got {type(symbol).__name__}")
 
 
-def _inferred(symbol: Any, shape: dict[str, Any] | None, dtype: dict[str, Any] | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
+def _inferred(
+    symbol: Any, shape: dict[str, Any] | None, dtype: dict[str, Any] | None = None
+) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """Entry -> shape and entry -> dtype, as far as they are known; all must be, if shapes are given."""
-    # Internals list what is visible; an edge of a graph from a file may come from any output, such as the mean of a BatchNorm.
+    # Internals list what is visible; an edge of a graph from a file may come from any output, such as the mean of a
+    # BatchNorm.
     read = (e for n in topo(symbol._heads) for e in n.inputs)
     internals = Symbol(list(dict.fromkeys([*symbol.get_internals()._heads, *read])))
-    shapes = dict(zip(internals._heads, internals.infer_shape(**shape)[1] or () if shape else internals.infer_shape_partial()[1]))
+    shapes = dict(
+        zip(internals._heads, internals.infer_shape(**shape)[1] or () if shape else internals.infer_shape_partial()[1])
+    )
     if shape and not shapes:
-        raise error(ValueError, f"the shapes given ({', '.join(f'{k}={tuple(v)}' for k, v in shape.items())}) do not decide all others; "
-                                f"the variables are {', '.join(symbol.list_inputs())}")
+        raise error(
+            ValueError,
+            f"the shapes given ({', '.join(f'{k}={tuple(v)}' for k, v in shape.items())}) do not decide all others; "
+            f"the variables are {', '.join(symbol.list_inputs())}",
+        )
     types = dict(zip(internals._heads, internals.infer_type(**dtype)[1] or ())) if dtype else {}
     if dtype and not types:
-        raise error(ValueError, f"the dtypes given ({', '.join(f'{k}={v}' for k, v in dtype.items())}) do not decide all others; "
-                                f"the variables are {', '.join(symbol.list_inputs())}")
+        raise error(
+            ValueError,
+            f"the dtypes given ({', '.join(f'{k}={v}' for k, v in dtype.items())}) do not decide all others; "
+            f"the variables are {', '.join(symbol.list_inputs())}",
+        )
     return shapes, types
 
 
-def print_summary(symbol: Any, shape: dict[str, Any] | None = None, line_length: int = 120,
-                  positions: Sequence[float] = (0.44, 0.64, 0.74, 1.0)) -> None:
+def print_summary(
+    symbol: Any,
+    shape: dict[str, Any] | None = None,
+    line_length: int = 120,
+    positions: Sequence[float] = (0.44, 0.64, 0.74, 1.0),
+) -> None:
     """Print a table of the layers: output shapes without the batch, numbers of parameters, what comes before.
 
     Parameters
@@ -228,7 +269,7 @@ def print_summary(symbol: Any, shape: dict[str, Any] | None = None, line_length:
     def show(cells: Sequence[Any]) -> None:
         line = ""
         for cell, end in zip(cells, ends):
-            line = (line + str(cell))[:int(end)].ljust(int(end))
+            line = (line + str(cell))[: int(end)].ljust(int(end))
         print(line)
 
     kept = {x.name for x in rows}
@@ -246,8 +287,15 @@ def print_summary(symbol: Any, shape: dict[str, Any] | None = None, line_length:
     print("_" * line_length)
 
 
-def plot_network(symbol: Any, title: str = "plot", save_format: str = "pdf", shape: dict[str, Any] | None = None,
-                 dtype: dict[str, Any] | None = None, node_attrs: dict[str, str] | None = None, hide_weights: bool = True) -> Any:
+def plot_network(
+    symbol: Any,
+    title: str = "plot",
+    save_format: str = "pdf",
+    shape: dict[str, Any] | None = None,
+    dtype: dict[str, Any] | None = None,
+    node_attrs: dict[str, str] | None = None,
+    hide_weights: bool = True,
+) -> Any:
     """Draw a graph with graphviz.
 
     Parameters
@@ -269,13 +317,14 @@ def plot_network(symbol: Any, title: str = "plot", save_format: str = "pdf", sha
     Returns
     -------
     graphviz.Digraph
-        ``.source`` is the text, ``.render()`` writes the picture (for which the program ``dot`` is needed), and a notebook
-        shows it.
+        ``.source`` is the text, ``.render()`` writes the picture (for which the program ``dot`` is needed), and a
+        notebook shows it.
 
     Raises
     ------
     MXNetError
-        (also TypeError, ValueError or ImportError) if `symbol` is none, shapes do not fit, or the package graphviz is missing.
+        (also TypeError, ValueError or ImportError) if `symbol` is none, shapes do not fit, or the package graphviz is
+        missing.
 
     Notes
     -----
@@ -298,8 +347,11 @@ def plot_network(symbol: Any, title: str = "plot", save_format: str = "pdf", sha
     names = [n.name for n in topo(symbol._heads)]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
-        warnings.warn(f"plot_network: several nodes of the graph have one name, and become one in the picture: {', '.join(twice)}",
-                      RuntimeWarning, stacklevel=2)
+        warnings.warn(
+            f"plot_network: several nodes of the graph have one name, and become one in the picture: {', '.join(twice)}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     dot = Digraph(name=title, format=save_format)
     for name, label, attrs in drawn_nodes(symbol, node_attrs):
         dot.node(name=name, label=label, **attrs)
@@ -318,9 +370,12 @@ def told_apart(symbol: Any) -> dict[Node, str]:
     return found
 
 
-def drawn_nodes(symbol: Any, node_attrs: dict[str, str] | None = None,
-                keys: dict[Node, str] | None = None) -> list[tuple[str, str, dict[str, str]]]:
-    """Name (or key), label and graphviz's attributes of what a picture shows: all operators, and variables that are no weights."""
+def drawn_nodes(
+    symbol: Any, node_attrs: dict[str, str] | None = None, keys: dict[Node, str] | None = None
+) -> list[tuple[str, str, dict[str, str]]]:
+    """Name (or key), label and graphviz's attributes of what a picture shows: all operators, and variables that are no
+    weights.
+    """
     found = []
     for n in topo(symbol._heads):
         if n.op is None:
@@ -330,15 +385,27 @@ def drawn_nodes(symbol: Any, node_attrs: dict[str, str] | None = None,
         else:
             kind, text = _STYLES.get(n.op.name, ("other", None))
             label = n.name if text is None else text(shown(n))
-        attrs = {"shape": "box", "fixedsize": "true", "width": "1.3", "height": "0.8034", "style": "filled", **(node_attrs or {})}
+        attrs = {
+            "shape": "box",
+            "fixedsize": "true",
+            "width": "1.3",
+            "height": "0.8034",
+            "style": "filled",
+            **(node_attrs or {}),
+        }
         if n.op is None:
             attrs["shape"] = "oval"  # whatever was asked for: it tells variables from operators
         found.append((keys[n] if keys else n.name, label, {**attrs, "fillcolor": _COLOURS[kind]}))
     return found
 
 
-def drawn_edges(symbol: Any, shape: dict[str, Any] | None = None, dtype: dict[str, Any] | None = None,
-                hide_weights: bool = True, keys: dict[Node, str] | None = None) -> list[tuple[str, str, str]]:
+def drawn_edges(
+    symbol: Any,
+    shape: dict[str, Any] | None = None,
+    dtype: dict[str, Any] | None = None,
+    hide_weights: bool = True,
+    keys: dict[Node, str] | None = None,
+) -> list[tuple[str, str, str]]:
     """User, source (names, or keys) and label of each edge."""
     shapes, types = _inferred(symbol, shape, dtype) if shape or dtype else ({}, {})
     found = []

@@ -1,4 +1,5 @@
 """Namespaces and devices over the libraries that are there."""
+
 import importlib.util
 from functools import cache
 from pathlib import Path

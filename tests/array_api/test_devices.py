@@ -1,4 +1,5 @@
 """Devices over array libraries: the conformance kit, what they declare, whose memory is whose."""
+
 import importlib.util
 
 import numpy as np
@@ -13,7 +14,8 @@ from mxcore.testing.conformance import Failures, check_op, operators
 from ..house.budgets import code_lines
 from .libraries import TOYS, module, registered
 
-#: Operators with what is special about arrays: indices, views, sums by index, random numbers, linear algebra, sparse values.
+#: Operators with what is special about arrays: indices, views, sums by index, random numbers, linear algebra, sparse
+#: values.
 SOME = """
     broadcast_add _mod sum argmax Reshape transpose slice Concat sort FullyConnected BatchNorm Dropout Embedding sgd_mom_update gather_nd scatter_nd
     _advanced_set _basic_index _basic_index_spread pick _linalg_potrf _random_randint _shuffle SequenceReverse _contrib_fft cast_storage Pad reverse Cast
@@ -24,7 +26,9 @@ SOME = """
 def plain():
     """A device over NumPy, with nothing that the standard does not have."""
     plugin = type("Plugin", (), {"API_VERSION": API_VERSION})
-    plugin.mxcore_devices = staticmethod(hookimpl(lambda: [module("strict_device").Standard("numpy", 1100811029)], specname="mxcore_devices"))
+    plugin.mxcore_devices = staticmethod(
+        hookimpl(lambda: [module("strict_device").Standard("numpy", 1100811029)], specname="mxcore_devices")
+    )
     manager.load()
     manager.register(plugin, "plain_numpy")
     yield mx.Context("numpy", 0)
@@ -85,12 +89,17 @@ def test_a_device_is_short(name):
 
 def test_errors_of_dtypes_name_device_dtype_and_operator(strict):
     x = mx.nd.ones((2, 3), ctx=strict)
-    with pytest.raises(mx.MXNetError, match="operator Cast: device 'array_api_strict' has no float16; it has bool, float32,") as e:
+    with pytest.raises(
+        mx.MXNetError, match="operator Cast: device 'array_api_strict' has no float16; it has bool, float32,"
+    ) as e:
         x.astype("float16")
     assert isinstance(e.value, TypeError)
     with pytest.raises(mx.MXNetError, match="operator _zeros: device 'array_api_strict' has no float16"):
         mx.nd.zeros((2,), ctx=strict, dtype="float16")
-    with pytest.raises(mx.MXNetError, match=r"device 'array_api_strict': from_host\(\) raised TypeError: array_api_strict has no float16"):
+    with pytest.raises(
+        mx.MXNetError,
+        match=r"device 'array_api_strict': from_host\(\) raised TypeError: array_api_strict has no float16",
+    ):
         mx.nd.array(np.ones(2, "f2"), ctx=strict, dtype="float16")
     graph = mx.sym.Cast(mx.sym.Variable("x"), dtype="float16")
     with pytest.raises(mx.MXNetError, match="operator Cast: device 'array_api_strict' has no float16"):
@@ -109,6 +118,7 @@ def test_the_kit_leaves_out_what_a_device_lacks(strict):
 @pytest.fixture(scope="module")
 def poor():
     """A device over NumPy that says it has a few dtypes."""
+
     class Poor(module("strict_device").Standard):
         xp = ArrayAPINamespace(np, {"dtypes": "bool int32 int64 float32 float64"})
 
@@ -123,13 +133,21 @@ def poor():
     manager.unregister("poor_numpy")
 
 
-@pytest.mark.parametrize("draw", [
-    lambda ctx: mx.nd.random.uniform(shape=(3, 5), ctx=ctx), lambda ctx: mx.nd.random.uniform(shape=(3, 5), ctx=ctx, dtype="float64"),
-    lambda ctx: mx.nd.random.normal(shape=(7,), ctx=ctx), lambda ctx: mx.nd.random.gamma(0.5, 2.0, shape=(40,), ctx=ctx),
-    lambda ctx: mx.nd.random.poisson(30.0, shape=(40,), ctx=ctx), lambda ctx: mx.nd.random.randint(0, 1000, shape=(9,), ctx=ctx),
-    lambda ctx: mx.nd.random.randint(0, 2**40, shape=(9,), ctx=ctx, dtype="int64"), lambda ctx: mx.nd.random.shuffle(mx.nd.arange(50, ctx=ctx)),
-    lambda ctx: mx.nd.random.negative_binomial(3, 0.4, shape=(20,), ctx=ctx),
-], ids=lambda f: None)
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda ctx: mx.nd.random.uniform(shape=(3, 5), ctx=ctx),
+        lambda ctx: mx.nd.random.uniform(shape=(3, 5), ctx=ctx, dtype="float64"),
+        lambda ctx: mx.nd.random.normal(shape=(7,), ctx=ctx),
+        lambda ctx: mx.nd.random.gamma(0.5, 2.0, shape=(40,), ctx=ctx),
+        lambda ctx: mx.nd.random.poisson(30.0, shape=(40,), ctx=ctx),
+        lambda ctx: mx.nd.random.randint(0, 1000, shape=(9,), ctx=ctx),
+        lambda ctx: mx.nd.random.randint(0, 2**40, shape=(9,), ctx=ctx, dtype="int64"),
+        lambda ctx: mx.nd.random.shuffle(mx.nd.arange(50, ctx=ctx)),
+        lambda ctx: mx.nd.random.negative_binomial(3, 0.4, shape=(20,), ctx=ctx),
+    ],
+    ids=lambda f: None,
+)
 def test_random_numbers_without_uint64_are_the_same(plain, poor, draw):
     found = []
     for ctx in (plain, poor):
@@ -143,8 +161,17 @@ def test_random_numbers_without_uint64_are_the_same(plain, poor, draw):
 def test_memory_of_tensors(torch):
     device, xp = torch.device, torch.device.xp
     a = device.from_host(np.arange(12.0), 0)
-    assert device.owns(a) and device.owns(device.empty((2, 3), np.float32, 0)) and not device.owns(a[1:3]) and not device.owns(a.reshape(3, 4))
-    assert device.shares(a, a[1:3]) and device.shares(a.reshape(3, 4)[:, 1:], a.reshape(4, 3)) and not device.shares(a[:3], a[3:])
+    assert (
+        device.owns(a)
+        and device.owns(device.empty((2, 3), np.float32, 0))
+        and not device.owns(a[1:3])
+        and not device.owns(a.reshape(3, 4))
+    )
+    assert (
+        device.shares(a, a[1:3])
+        and device.shares(a.reshape(3, 4)[:, 1:], a.reshape(4, 3))
+        and not device.shares(a[:3], a[3:])
+    )
     assert not device.shares(a, a.copy()) and not device.shares(a[:0], a)
     assert not device.owns(xp.Array(a.value[2:].detach())) and not device.owns(a.reshape(3, 4).T)
     x = mx.nd.array(np.arange(4.0), ctx=torch)

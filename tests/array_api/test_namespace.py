@@ -1,4 +1,5 @@
 """NumPy's meaning over libraries of the array API standard, with NumPy as the oracle."""
+
 import inspect
 import random
 
@@ -59,7 +60,10 @@ def test_signatures_are_those_of_the_contract():
         for part in name.split("."):
             at = getattr(at, part)
         want = [(p.name, getattr(p.default, "name", p.default)) for p in entry.signature.parameters.values()]
-        got = [(n, getattr(d, "__name__", d) if isinstance(d, type) and d is not inspect.Parameter.empty else d) for n, d, _ in signature_of(at)]
+        got = [
+            (n, getattr(d, "__name__", d) if isinstance(d, type) and d is not inspect.Parameter.empty else d)
+            for n, d, _ in signature_of(at)
+        ]
         if [n for n, _ in want] != [n for n, _ in got] or [d for _, d in want] != [d for _, d in got]:
             wrong.append((name, want, got))
     assert not wrong
@@ -69,7 +73,7 @@ def test_signatures_are_those_of_the_contract():
 def draw_key(rs, shape):
     """A key of NumPy's for a shape."""
     key, whole, n = [], False, rs.choice([1, 2, 3])
-    for length in shape[:rs.randint(0, len(shape))]:
+    for length in shape[: rs.randint(0, len(shape))]:
         if rs.random() < 0.15:
             key.append(None)
         if rs.random() < 0.15 and not whole:
@@ -80,7 +84,9 @@ def draw_key(rs, shape):
         if kind < 0.25:
             key.append(rs.randrange(-length, length))
         elif kind < 0.6:
-            key.append(slice(rs.choice([None, 0, 1, -2, 9]), rs.choice([None, 1, 3, -1, 9]), rs.choice([None, 1, 2, -1, -2])))
+            key.append(
+                slice(rs.choice([None, 0, 1, -2, 9]), rs.choice([None, 1, 3, -1, 9]), rs.choice([None, 1, 2, -1, -2]))
+            )
         else:
             key.append(np.array([rs.randrange(-length, length) for _ in range(n)]))
     return (np.array([rs.random() < 0.5 for _ in range(shape[0])]),) if rs.random() < 0.1 else tuple(key)
@@ -127,19 +133,31 @@ def test_arrays_do_not_become_the_hosts(xp):
     for use in (bool, float, len, list, np.asarray):
         with pytest.raises(TypeError, match="hide a copy to the host"):
             use(a)
-    for use in (lambda: a + np.ones(2), lambda: np.ones(2) * a, lambda: xp.add(a, np.ones(2)), lambda: a[np.array([0])]):
+    for use in (
+        lambda: a + np.ones(2),
+        lambda: np.ones(2) * a,
+        lambda: xp.add(a, np.ones(2)),
+        lambda: a[np.array([0])],
+    ):
         with pytest.raises(TypeError, match="a NumPy array"):
             use()
     assert (np.float64(2) * a).shape == (2,) and a[0].item() == 1.0
 
 
 # ---- numbers -----------------------------------------------------------------------------------------------------
-BINARY = ("add subtract multiply divide floor_divide mod power maximum minimum fmax fmin fmod hypot arctan2 equal less logical_and logical_xor").split()
+BINARY = (
+    "add subtract multiply divide floor_divide mod power maximum minimum fmax fmin fmod hypot arctan2 equal less "
+    "logical_and logical_xor"
+).split()
 
 
 @pytest.mark.parametrize("name", BINARY)
 def test_promotion_is_numpys(xp, name):
-    dtypes = [t for t in ("bool", "uint8", "int8", "int32", "int64", "float16", "float32", "float64") if np.dtype(t) in xp.dtypes]
+    dtypes = [
+        t
+        for t in ("bool", "uint8", "int8", "int32", "int64", "float16", "float32", "float64")
+        if np.dtype(t) in xp.dtypes
+    ]
     for one in dtypes:
         a = np.array([0, 1, 1]).astype(one)
         others = [np.array([1, 1, 1]).astype(t) for t in dtypes]
@@ -152,7 +170,9 @@ def test_promotion_is_numpys(xp, name):
                 continue
             got = getattr(xp, name)(xp.asarray(a), xp.asarray(b) if isinstance(b, np.ndarray) else b)
             assert got.dtype == want.dtype, (one, getattr(b, "dtype", b))
-            np.testing.assert_allclose(host(got), want, rtol=1e-3 if "float16" in (one, str(getattr(b, "dtype", ""))) else 1e-6)
+            np.testing.assert_allclose(
+                host(got), want, rtol=1e-3 if "float16" in (one, str(getattr(b, "dtype", ""))) else 1e-6
+            )
 
 
 UNARY = """abs arccosh arcsin arctan cbrt ceil cos degrees exp exp2 expm1 floor isfinite isinf isnan log log10 log1p log2 logical_not negative radians reciprocal rint
@@ -169,26 +189,85 @@ def test_unary(xp, name):
 
 
 CALLS = {
-    "sum": [(DATA, 0), (DATA,), (DATA > 0, (0, 1)), (IDS.astype("i4"), None, np.float32), (DATA, ())], "prod": [(DATA, (0, 1)), (DATA, -1)], "mean": [(IDS, 1), (DATA,)],
-    "max": [(DATA, 1), (DATA > 0,)], "amin": [(DATA, (0, 1))], "var": [(DATA, 0, ), (IDS, )], "std": [(DATA, 1)], "nansum": [(np.array([1, np.nan]),)],
-    "nanprod": [(np.array([2, np.nan]),)], "any": [(DATA > 2, 0)], "all": [(DATA > -9,)], "argmax": [(DATA, 1), (DATA,), (DATA > 0, 0)], "argmin": [(DATA, 0)],
-    "count_nonzero": [(IDS, 0)], "cumsum": [(DATA, 1), (IDS.astype("i4"),)], "cumprod": [(DATA, 0)], "argsort": [(DATA, 0), (IDS, -1, "stable")],
-    "sort": [(DATA,), (DATA > 0, 0)], "searchsorted": [(np.arange(5.0), DATA, "right")], "unique": [(IDS, True, True, True), (np.array([np.nan, 1, np.nan]),)],
-    "bincount": [(IDS[0], None, 5), (IDS[1], DATA[0])], "histogram": [(DATA, np.array([-1.0, 0, 1, 3]))], "nonzero": [(IDS,)], "flatnonzero": [(IDS,)],
-    "moveaxis": [(np.zeros((2, 3, 4)), (0, 1), (2, 0))], "swapaxes": [(DATA, 0, 1)], "expand_dims": [(DATA, (0, -1))], "squeeze": [(DATA[None],), (DATA[:, None], 1)],
-    "tile": [(DATA, (2, 1, 2)), (DATA, 2)], "repeat": [(DATA, 2, 1), (DATA, 3), (IDS, IDS[0], 1)], "flip": [(DATA,), (DATA, 1)], "roll": [(DATA, 1), (DATA, (1, -1), (0, 1))],
-    "pad": [(DATA, ((1, 0), (2, 1)), "constant"), (DATA, 1, "reflect"), (DATA, 1, "edge"), (DATA, 1, "symmetric"), (DATA, 1, "wrap")],
-    "diag": [(DATA[0], 1), (DATA[0], -1), (DATA[0],), (DATA, 1)], "diagonal": [(DATA, 1), (np.zeros((2, 3, 4)), -1, 1, 2)], "tril": [(DATA, -1)], "triu": [(DATA, 1)],
-    "diff": [(DATA, 1, 0), (DATA > 0,)], "take": [(DATA, IDS, 1), (DATA, IDS), (DATA, -1, 0)], "take_along_axis": [(DATA, IDS, 1), (DATA, IDS[:1] - 3, 1)],
-    "dot": [(DATA, DATA.T), (DATA, DATA[0]), (DATA[0], DATA[1]), (np.ones((2, 3, 4)), np.ones((5, 4, 2)))], "matmul": [(np.ones((2, 2, 3)), DATA.T), (IDS, IDS.T)],
-    "tensordot": [(DATA, DATA, 2), (DATA, DATA.T, 1), (DATA, DATA, ((0,), (0,)))], "outer": [(DATA, DATA[0])], "unravel_index": [(IDS, (2, 3))],
-    "ravel_multi_index": [((IDS[0], IDS[1]), (3, 3))], "clip": [(DATA, -1, None), (DATA, 0, 1)], "isclose": [(DATA, DATA + 1e-9), (np.array([np.nan, np.inf]), np.array([np.nan, np.inf]))],
-    "nan_to_num": [(np.array([np.nan, np.inf, -np.inf, 1]),)], "where": [(DATA > 0, DATA, 0), (IDS, 1.5, IDS)], "split": [(DATA, 3, 1), (DATA, [1], 1)],
-    "array_split": [(DATA, 2, 1)], "broadcast_to": [(DATA[0], (4, 3))], "broadcast_arrays": [(DATA, DATA[0])], "atleast_1d": [(np.array(1.5),)],
-    "meshgrid": [(DATA[0], DATA[1])], "concatenate": [([DATA, IDS], 1)], "stack": [([DATA, DATA], -1)], "partition": [(np.array([3, 1, 2]), 1)],
-    "linspace": [(0, 1, 5), (0, 1, 5, False), (0, 1, 1)], "arange": [(5,), (1, 2, 0.25), (5, 0, -2)], "eye": [(3,), (2, 3, 1, np.int64)], "tri": [(3, 2, -1)], "indices": [((2, 3),)],
-    "full": [((2,), 3), (2, 1.5, np.float32)], "linalg.inv": [(DATA[:, :2],)], "linalg.det": [(DATA[:, :2],)], "linalg.slogdet": [(DATA[:, :2],)], "linalg.norm": [(DATA,)],
-    "linalg.solve": [(DATA[:, :2], DATA)], "linalg.cholesky": [(np.array([[2.0, 1], [1, 2]]),)], "linalg.eigvalsh": [(np.array([[2.0, 1], [1, 2]]),)], "fft.fft": [(DATA,)],
+    "sum": [(DATA, 0), (DATA,), (DATA > 0, (0, 1)), (IDS.astype("i4"), None, np.float32), (DATA, ())],
+    "prod": [(DATA, (0, 1)), (DATA, -1)],
+    "mean": [(IDS, 1), (DATA,)],
+    "max": [(DATA, 1), (DATA > 0,)],
+    "amin": [(DATA, (0, 1))],
+    "var": [(DATA, 0), (IDS,)],
+    "std": [(DATA, 1)],
+    "nansum": [(np.array([1, np.nan]),)],
+    "nanprod": [(np.array([2, np.nan]),)],
+    "any": [(DATA > 2, 0)],
+    "all": [(DATA > -9,)],
+    "argmax": [(DATA, 1), (DATA,), (DATA > 0, 0)],
+    "argmin": [(DATA, 0)],
+    "count_nonzero": [(IDS, 0)],
+    "cumsum": [(DATA, 1), (IDS.astype("i4"),)],
+    "cumprod": [(DATA, 0)],
+    "argsort": [(DATA, 0), (IDS, -1, "stable")],
+    "sort": [(DATA,), (DATA > 0, 0)],
+    "searchsorted": [(np.arange(5.0), DATA, "right")],
+    "unique": [(IDS, True, True, True), (np.array([np.nan, 1, np.nan]),)],
+    "bincount": [(IDS[0], None, 5), (IDS[1], DATA[0])],
+    "histogram": [(DATA, np.array([-1.0, 0, 1, 3]))],
+    "nonzero": [(IDS,)],
+    "flatnonzero": [(IDS,)],
+    "moveaxis": [(np.zeros((2, 3, 4)), (0, 1), (2, 0))],
+    "swapaxes": [(DATA, 0, 1)],
+    "expand_dims": [(DATA, (0, -1))],
+    "squeeze": [(DATA[None],), (DATA[:, None], 1)],
+    "tile": [(DATA, (2, 1, 2)), (DATA, 2)],
+    "repeat": [(DATA, 2, 1), (DATA, 3), (IDS, IDS[0], 1)],
+    "flip": [(DATA,), (DATA, 1)],
+    "roll": [(DATA, 1), (DATA, (1, -1), (0, 1))],
+    "pad": [
+        (DATA, ((1, 0), (2, 1)), "constant"),
+        (DATA, 1, "reflect"),
+        (DATA, 1, "edge"),
+        (DATA, 1, "symmetric"),
+        (DATA, 1, "wrap"),
+    ],
+    "diag": [(DATA[0], 1), (DATA[0], -1), (DATA[0],), (DATA, 1)],
+    "diagonal": [(DATA, 1), (np.zeros((2, 3, 4)), -1, 1, 2)],
+    "tril": [(DATA, -1)],
+    "triu": [(DATA, 1)],
+    "diff": [(DATA, 1, 0), (DATA > 0,)],
+    "take": [(DATA, IDS, 1), (DATA, IDS), (DATA, -1, 0)],
+    "take_along_axis": [(DATA, IDS, 1), (DATA, IDS[:1] - 3, 1)],
+    "dot": [(DATA, DATA.T), (DATA, DATA[0]), (DATA[0], DATA[1]), (np.ones((2, 3, 4)), np.ones((5, 4, 2)))],
+    "matmul": [(np.ones((2, 2, 3)), DATA.T), (IDS, IDS.T)],
+    "tensordot": [(DATA, DATA, 2), (DATA, DATA.T, 1), (DATA, DATA, ((0,), (0,)))],
+    "outer": [(DATA, DATA[0])],
+    "unravel_index": [(IDS, (2, 3))],
+    "ravel_multi_index": [((IDS[0], IDS[1]), (3, 3))],
+    "clip": [(DATA, -1, None), (DATA, 0, 1)],
+    "isclose": [(DATA, DATA + 1e-9), (np.array([np.nan, np.inf]), np.array([np.nan, np.inf]))],
+    "nan_to_num": [(np.array([np.nan, np.inf, -np.inf, 1]),)],
+    "where": [(DATA > 0, DATA, 0), (IDS, 1.5, IDS)],
+    "split": [(DATA, 3, 1), (DATA, [1], 1)],
+    "array_split": [(DATA, 2, 1)],
+    "broadcast_to": [(DATA[0], (4, 3))],
+    "broadcast_arrays": [(DATA, DATA[0])],
+    "atleast_1d": [(np.array(1.5),)],
+    "meshgrid": [(DATA[0], DATA[1])],
+    "concatenate": [([DATA, IDS], 1)],
+    "stack": [([DATA, DATA], -1)],
+    "partition": [(np.array([3, 1, 2]), 1)],
+    "linspace": [(0, 1, 5), (0, 1, 5, False), (0, 1, 1)],
+    "arange": [(5,), (1, 2, 0.25), (5, 0, -2)],
+    "eye": [(3,), (2, 3, 1, np.int64)],
+    "tri": [(3, 2, -1)],
+    "indices": [((2, 3),)],
+    "full": [((2,), 3), (2, 1.5, np.float32)],
+    "linalg.inv": [(DATA[:, :2],)],
+    "linalg.det": [(DATA[:, :2],)],
+    "linalg.slogdet": [(DATA[:, :2],)],
+    "linalg.norm": [(DATA,)],
+    "linalg.solve": [(DATA[:, :2], DATA)],
+    "linalg.cholesky": [(np.array([[2.0, 1], [1, 2]]),)],
+    "linalg.eigvalsh": [(np.array([[2.0, 1], [1, 2]]),)],
+    "fft.fft": [(DATA,)],
 }
 
 
@@ -215,11 +294,23 @@ def test_functions(xp, name):
 
 def test_methods(xp):
     a = xp.asarray(DATA)
-    assert a.reshape(3, -1).shape == a.reshape((3, 2)).shape == (3, 2) and a.T.shape == a.transpose().shape == a.transpose(1, 0).shape == (3, 2)
-    assert a.astype(np.int32).dtype == np.int32 and a.astype(np.float64, copy=False) is a and a.astype(np.float64) is not a
+    assert a.reshape(3, -1).shape == a.reshape((3, 2)).shape == (
+        3,
+        2,
+    ) and a.T.shape == a.transpose().shape == a.transpose(1, 0).shape == (3, 2)
+    assert (
+        a.astype(np.int32).dtype == np.int32 and a.astype(np.float64, copy=False) is a and a.astype(np.float64) is not a
+    )
     assert host(a.astype(np.int64)).tolist() == DATA.astype(np.int64).tolist()
-    assert (a.size, a.ndim, a.itemsize, a.nbytes) == (6, 2, 8, 48) and a.max().item() == 3.0 and a.ravel().shape == a.flatten().shape == (6,)
-    assert host(a.round(1)).tolist() == DATA.round(1).tolist() and host(a.sum(axis=0, keepdims=True)).tolist() == DATA.sum(0, keepdims=True).tolist()
+    assert (
+        (a.size, a.ndim, a.itemsize, a.nbytes) == (6, 2, 8, 48)
+        and a.max().item() == 3.0
+        and a.ravel().shape == a.flatten().shape == (6,)
+    )
+    assert (
+        host(a.round(1)).tolist() == DATA.round(1).tolist()
+        and host(a.sum(axis=0, keepdims=True)).tolist() == DATA.sum(0, keepdims=True).tolist()
+    )
     z = a.astype(np.float32)[:, :2].copy().view(np.complex64)
     assert host(z.conj().view(np.float32)).tolist() == [[0.5, 1.5], [3.0, -0.25]]
     b = a.copy()
@@ -252,7 +343,11 @@ def test_errors(xp):
     with pytest.raises(ValueError, match="axis 2 is out of bounds"):
         xp.sum(xp.zeros((2,)), 2)
     with pytest.raises(TypeError, match="float16"):
-        xp.linalg.inv(xp.zeros((2, 2), np.float16) if np.dtype(np.float16) in xp.dtypes else xp.zeros((2, 2), np.float32).astype(np.float16))
+        xp.linalg.inv(
+            xp.zeros((2, 2), np.float16)
+            if np.dtype(np.float16) in xp.dtypes
+            else xp.zeros((2, 2), np.float32).astype(np.float16)
+        )
 
 
 def test_dtypes_that_a_library_lacks_give_way_in_promotion():

@@ -39,13 +39,18 @@ def mxcore_kernels():
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
-    """The folder of a plugin with kernels, beside the toy operator and the toy device, which are installed elsewhere."""
+    """The folder of a plugin with kernels, beside the toy operator and the toy device, which are installed
+    elsewhere.
+    """
     folder = tmp_path_factory.mktemp("plugin")
     site = tmp_path_factory.mktemp("site")
     (folder / "my_kernels.py").write_text(KERNELS)
-    for name, entry in (("my_kernels", "[mxcore]\nmy_kernels = my_kernels\n"), ("toy_op", "[mxcore]\ntoy_op = toy_op\n"),
-                        ("toy_device", "[mxcore]\ntoy_device = toy_device\n"),
-                        ("entry", "[pytest11]\nmxcore.testing.plugin = mxcore.testing.plugin\n")):  # fmt: skip
+    for name, entry in (
+        ("my_kernels", "[mxcore]\nmy_kernels = my_kernels\n"),
+        ("toy_op", "[mxcore]\ntoy_op = toy_op\n"),
+        ("toy_device", "[mxcore]\ntoy_device = toy_device\n"),
+        ("entry", "[pytest11]\nmxcore.testing.plugin = mxcore.testing.plugin\n"),
+    ):
         info = site / f"{name}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
@@ -55,10 +60,20 @@ def here(tmp_path_factory):
 
     def run(*args):
         args = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--benchmark", *args]
-        done = subprocess.run(args, cwd=folder, env=os.environ | {"PYTHONPATH": f"{site}{os.pathsep}{folder}"}, capture_output=True, text=True,
-                              timeout=300)  # fmt: skip
+        done = subprocess.run(
+            args,
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": f"{site}{os.pathsep}{folder}"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
         _, _, table = done.stdout.partition("---\n")
-        rows = [[c.strip() for c in line.split("  ") if c.strip()] for line in table.partition("\n=")[0].splitlines() if line]
+        rows = [
+            [c.strip() for c in line.split("  ") if c.strip()]
+            for line in table.partition("\n=")[0].splitlines()
+            if line
+        ]
         return done, {(r[0].split(",")[0], *r[1:3]): r[3:] for r in rows}
 
     run.folder = folder
@@ -69,9 +84,12 @@ def test_it_measures_what_the_folder_brings(here):
     done, table = here("--quick", "-rs")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {*table} == {
-        ("toy_op", "cpu(0)", "of my_kernels, priority 3"), ("toy_op", "cpu(0)", "reference body"), ("relu", "cpu(0)", "of my_kernels, priority 7"),
-        ("relu", "cpu(0)", "reference body"), ("tanh", "cpu(0)", "reference body"),
-    }  # fmt: skip
+        ("toy_op", "cpu(0)", "of my_kernels, priority 3"),
+        ("toy_op", "cpu(0)", "reference body"),
+        ("relu", "cpu(0)", "of my_kernels, priority 7"),
+        ("relu", "cpu(0)", "reference body"),
+        ("tanh", "cpu(0)", "reference body"),
+    }
     took, against, ratio = table["relu", "cpu(0)", "of my_kernels, priority 7"]
     assert took.endswith("s") and against.startswith("its body ") and ratio.endswith(" x")
     assert len(table["toy_op", "cpu(0)", "reference body"]) == 1, "there is nothing to compare it with"
@@ -90,8 +108,10 @@ def test_operators_and_devices_can_be_chosen(here):
 def test_benchmarks_of_its_own_take_their_place(here):
     own = here.folder / "benchmarks"
     own.mkdir()
-    (own / "test_own.py").write_text("import mxcore as mx\n\ndef test_exp(compare, ctx):\n    x = mx.nd.ones((3,), ctx=ctx)\n"
-                                     "    assert compare('exp', x.exp, x.abs, number=10, against='abs') > 0\n")
+    (own / "test_own.py").write_text(
+        "import mxcore as mx\n\ndef test_exp(compare, ctx):\n    x = mx.nd.ones((3,), ctx=ctx)\n"
+        "    assert compare('exp', x.exp, x.abs, number=10, against='abs') > 0\n"
+    )
     try:
         done, table = here("--quick", "--device=cpu")
         assert done.returncode == 0 and [k[:2] for k in table] == [("exp", "cpu(0)")], done.stdout + done.stderr

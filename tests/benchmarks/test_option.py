@@ -34,7 +34,9 @@ def command(*args):
 def run(*args, cwd=ROOT, site=None, **env):
     """pytest in a child, with a folder of installed modules."""
     path = {"PYTHONPATH": str(site)} if site else {}
-    return subprocess.run(command(*args), cwd=cwd, env=os.environ | path | env, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        command(*args), cwd=cwd, env=os.environ | path | env, capture_output=True, text=True, timeout=300
+    )
 
 
 def cells(text):
@@ -65,7 +67,10 @@ def test_every_benchmark_is_collected_on_every_backend(site):
     found = {line.split("::")[0] for line in done.stdout.splitlines() if "::" in line}
     assert found == {f"benchmarks/{p.name}" for p in (ROOT / "benchmarks").glob("test_*.py")}
     for device in ("cpu(0)", "toy_device(0)"):
-        assert f"benchmarks/test_eager.py::test_add[{device}]" in done.stdout and f"benchmarks/test_train.py::test_train[{device}]" in done.stdout
+        assert (
+            f"benchmarks/test_eager.py::test_add[{device}]" in done.stdout
+            and f"benchmarks/test_train.py::test_train[{device}]" in done.stdout
+        )
     assert "test_kernel[toy" not in done.stdout
 
 
@@ -90,12 +95,16 @@ def test_every_backend_has_its_rows_beside_mxnet(site, tmp_path):
     """Run from elsewhere, with pytest-benchmark's own options, and with ourselves in the place of MXNet."""
     file, names = tmp_path / "b.json", "test_add or mlp or (test_operator and sum)"
     own = [f"--benchmark-json={file}", "--benchmark-save=run", f"--benchmark-storage=file://{tmp_path}/saved"]
-    done = run("--benchmark", "--quick", ROOT, "-k", names, *own, cwd=tmp_path, site=site, MXCORE_ORACLE_PYTHON=sys.executable)
+    done = run(
+        "--benchmark", "--quick", ROOT, "-k", names, *own, cwd=tmp_path, site=site, MXCORE_ORACLE_PYTHON=sys.executable
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     table = cells(done.stdout)
     for device in ("cpu(0)", "toy_device(0)"):
         assert table["a + b, 4 x 4", device][-2] == "at most 4 x"
-        assert table["mlp step, hybridised", device][1].startswith("MXNet") and table["mlp step, hybridised", device][2].endswith(" x")
+        assert table["mlp step, hybridised", device][1].startswith("MXNet") and table["mlp step, hybridised", device][
+            2
+        ].endswith(" x")
         assert table["sum, sample", device][1].startswith("its body")
     saved = {b["name"]: b for b in json.loads(file.read_text())["benchmarks"]}
     assert {f"test_add[{d}(0)]" for d in ("cpu", "toy_device")} < set(saved) and len(saved) == len(table)
@@ -109,7 +118,16 @@ def test_measurements_switched_off():
 
 
 def test_what_fails_takes_nothing_with_it(site):
-    done = run("--benchmark", "--quick", "-p", "breaking", "-k", "test_add or test_record or test_rnn", site=site, MXCORE_DISABLE_PLUGINS="toy_device")
+    done = run(
+        "--benchmark",
+        "--quick",
+        "-p",
+        "breaking",
+        "-k",
+        "test_add or test_record or test_rnn",
+        site=site,
+        MXCORE_DISABLE_PLUGINS="toy_device",
+    )
     assert done.returncode == 1 and "broken on purpose" in done.stdout and "ERROR benchmarks/test_rnn.py" in done.stdout
     assert done.stdout.count("FAILED ") == 1, done.stdout
     assert {("record + backward of (x*2+b).sum()", "cpu(0)")} <= set(cells(done.stdout))
@@ -118,7 +136,9 @@ def test_what_fails_takes_nothing_with_it(site):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_prints_the_table_so_far(number):
     args = command("--benchmark", "-v", "-k", "test_add or test_memory_of_many_steps")
-    with subprocess.Popen(args, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"}) as process:
+    with subprocess.Popen(
+        args, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"}
+    ) as process:
         seen = ""
         while "many_steps" not in seen:
             seen += process.stdout.read(1)
@@ -146,7 +166,10 @@ def test_the_table_judges_figures_and_puts_them_first():
         Row("said", value="0 MB", wanted="none", met=True),
     ]
     head, rule, *body = lines(rows)
-    assert head.split() == ["benchmark", "backend", "ours", "against", "result", "wanted", "met"] and set(rule) == {"-", " "}
+    assert head.split() == ["benchmark", "backend", "ours", "against", "result", "wanted", "met"] and set(rule) == {
+        "-",
+        " ",
+    }
     assert [line.split()[0] for line in body] == ["good", "bad", "said", "plain"]
     assert [line.split()[-1] for line in body] == ["yes", "NO", "yes", "x"]
     assert "at most 2 x" in body[1] and "2.50 x" in body[1]

@@ -1,4 +1,5 @@
 """Callbacks and loggers: the lines are those of MXNet 1.9.1, which tools read."""
+
 import logging
 import re
 import time
@@ -50,7 +51,9 @@ VALUES = "\tacc=0.500000\tce=1.250000"
 
 def test_speedometer(lines):
     told, calls = lines(callback.Speedometer(10, 2), TWO_EPOCHS)
-    assert told == [f"Epoch[{e}] Batch [{b}-{b + 2}]\tSpeed: 20.00 samples/sec{VALUES}" for e, b in ((0, 0), (0, 2), (1, 0))]
+    assert told == [
+        f"Epoch[{e}] Batch [{b}-{b + 2}]\tSpeed: 20.00 samples/sec{VALUES}" for e, b in ((0, 0), (0, 2), (1, 0))
+    ]
     assert calls == ["get", "reset_local"] * 3
 
 
@@ -80,7 +83,9 @@ def test_log_train_metric(lines):
 
 def test_log_validation(lines):
     assert lines(callback.LogValidationMetricsCallback(), [(2, 9)])[0] == [
-        "Epoch[2] Validation-acc=0.500000", "Epoch[2] Validation-ce=1.250000"]
+        "Epoch[2] Validation-acc=0.500000",
+        "Epoch[2] Validation-ce=1.250000",
+    ]
     assert lines(callback.LogValidationMetricsCallback(), [(2, 9)], metric=False)[0] == []
 
 

@@ -1,4 +1,5 @@
 """The command ``mxcore``: its table, ``info`` and ``plugins``."""
+
 import os
 import subprocess
 import sys
@@ -116,7 +117,12 @@ def test_plugins_left_out_are_listed(capsys, monkeypatch):
 
 
 def ran(*args, **options):
-    return subprocess.run([sys.executable, "-m", "mxcore", *args], capture_output=True, env={**os.environ, **options.pop("env", {})}, **options)
+    return subprocess.run(
+        [sys.executable, "-m", "mxcore", *args],
+        capture_output=True,
+        env={**os.environ, **options.pop("env", {})},
+        **options,
+    )
 
 
 def test_names_that_the_terminal_cannot_show(tmp_path):

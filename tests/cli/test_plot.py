@@ -1,4 +1,5 @@
 """``mxcore plot``: pictures of graphs."""
+
 import shutil
 import xml.etree.ElementTree as ET
 
@@ -14,7 +15,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.fixture
 def model(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)  # with graphviz's program the picture is graphviz's
-    x = mx.sym.Activation(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=10, name="fc1"), act_type="relu", name="act<1>")
+    x = mx.sym.Activation(
+        mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=10, name="fc1"), act_type="relu", name="act<1>"
+    )
     y = mx.sym.FullyConnected(x, num_hidden=10, name="fc2")
     mx.sym.SoftmaxOutput(x + y, name="softmax").save(f"{tmp_path}/m-symbol.json")
     monkeypatch.chdir(tmp_path)
@@ -44,7 +47,9 @@ def test_weights_are_drawn_on_request(model, tmp_path, capsys):
 
 
 def test_nodes_of_one_name_stay_apart(model, tmp_path):
-    x = mx.sym.FullyConnected(mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3, name="f"), num_hidden=3, name="f")
+    x = mx.sym.FullyConnected(
+        mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3, name="f"), num_hidden=3, name="f"
+    )
     x.save(f"{tmp_path}/twice-symbol.json")
     assert main(["plot", "twice-symbol.json", "-o", "twice.svg"]) == 0
     names = [g.find(SVG + "title").text for g in ET.parse(tmp_path / "twice.svg").getroot().iter(SVG + "g")]

@@ -32,10 +32,18 @@ def folder(tmp_path_factory):
     """A model that answers with the brightest channel, as scores and as probabilities, and things to run it on."""
     folder = tmp_path_factory.mktemp("predict")
     x = mx.sym.var("data")
-    scores = mx.sym.FullyConnected(mx.sym.mean(mx.sym.Convolution(x, kernel=(1, 1), num_filter=3, name="c"), axis=(2, 3)),
-                                   num_hidden=3, no_bias=True, name="fc")  # fmt: skip
+    scores = mx.sym.FullyConnected(
+        mx.sym.mean(mx.sym.Convolution(x, kernel=(1, 1), num_filter=3, name="c"), axis=(2, 3)),
+        num_hidden=3,
+        no_bias=True,
+        name="fc",
+    )
     softmax = mx.sym.SoftmaxOutput(scores, name="softmax")
-    args = {"c_weight": mx.nd.eye(3).reshape((3, 3, 1, 1)), "c_bias": mx.nd.zeros((3,)), "fc_weight": mx.nd.eye(3) * 0.1}
+    args = {
+        "c_weight": mx.nd.eye(3).reshape((3, 3, 1, 1)),
+        "c_bias": mx.nd.zeros((3,)),
+        "fc_weight": mx.nd.eye(3) * 0.1,
+    }
     mx.model.save_checkpoint(str(folder / "scores"), 1, scores, args, {})
     mx.model.save_checkpoint(str(folder / "softmax"), 12, softmax, args, {})
     for name, colour in (("red", 0), ("green", 1), ("blue", 2)):
@@ -66,9 +74,11 @@ def test_images(predict, folder, model, monkeypatch):
     assert status == 0 and [line for line in lines if not line.startswith(" ")] == ["red.png", "blue.png"]
     likely = np.exp([7, 4, 4]) / np.exp([7, 4, 4]).sum()
     assert rows(lines) == [
-        (round(likely[0], 4), 0, "n01 red, scarlet"), (round(likely[1], 4), 1, "n02 green"),
-        (round(likely[0], 4), 2, "n03 blue"), (round(likely[1], 4), 0, "n01 red, scarlet"),
-    ]  # fmt: skip
+        (round(likely[0], 4), 0, "n01 red, scarlet"),
+        (round(likely[1], 4), 1, "n02 green"),
+        (round(likely[0], 4), 2, "n03 blue"),
+        (round(likely[1], 4), 0, "n01 red, scarlet"),
+    ]
 
 
 def test_mean_std_and_scale(predict, folder):
@@ -113,12 +123,25 @@ def npy_bytes(shape, extra=b"", descr="<f4"):
     return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + extra
 
 
-@pytest.mark.parametrize("data, match", [
-    (npy_bytes((10**12,)), "its header tells of shape"), (npy_bytes((2, 2), bytes(12)), "12 bytes follow"), (npy_bytes((2, 2), bytes(20)), "20 bytes follow"),
-    (npy_bytes((10**30,)), "its header tells"), (npy_bytes((-1,)), "its header tells"), (npy_bytes((2,), bytes(16), "|O"), "not an array of numbers"),
-    (npy_bytes((), bytes(4)), "not an array of numbers"), (b"\x93NUMPY\x01\x00\xff\xff{", "is no .npy file"), (b"\x93NUMPY\x09\x00", "is no .npy file"), (b"PK\x03\x04", "is no .npy file: it begins with"),
-    (npy_bytes((True,), bytes(4)), "its header tells"), (npy_bytes("(" * 90), "is no .npy file"), (npy_bytes((2,), bytes(8)).replace(b"{", b"("), "is no .npy file"), (b"", "is no .npy file"),
-])
+@pytest.mark.parametrize(
+    "data, match",
+    [
+        (npy_bytes((10**12,)), "its header tells of shape"),
+        (npy_bytes((2, 2), bytes(12)), "12 bytes follow"),
+        (npy_bytes((2, 2), bytes(20)), "20 bytes follow"),
+        (npy_bytes((10**30,)), "its header tells"),
+        (npy_bytes((-1,)), "its header tells"),
+        (npy_bytes((2,), bytes(16), "|O"), "not an array of numbers"),
+        (npy_bytes((), bytes(4)), "not an array of numbers"),
+        (b"\x93NUMPY\x01\x00\xff\xff{", "is no .npy file"),
+        (b"\x93NUMPY\x09\x00", "is no .npy file"),
+        (b"PK\x03\x04", "is no .npy file: it begins with"),
+        (npy_bytes((True,), bytes(4)), "its header tells"),
+        (npy_bytes("(" * 90), "is no .npy file"),
+        (npy_bytes((2,), bytes(8)).replace(b"{", b"("), "is no .npy file"),
+        (b"", "is no .npy file"),
+    ],
+)
 def test_damaged_arrays(tmp_path, data, match):
     (tmp_path / "a.npy").write_bytes(data)
     with pytest.raises(mx.base.MXNetError, match=f"a.npy.*{match}"):
@@ -133,9 +156,17 @@ def test_sound_arrays(tmp_path):
 
 def test_records(predict, folder):
     status, lines, _ = predict(
-        folder / "softmax", 12, "--input", folder / "r.rec", "--shape", "3,8,8", "--batch-size", 2,
-        "--labels", folder / "labels.txt",
-    )  # fmt: skip
+        folder / "softmax",
+        12,
+        "--input",
+        folder / "r.rec",
+        "--shape",
+        "3,8,8",
+        "--batch-size",
+        2,
+        "--labels",
+        folder / "labels.txt",
+    )
     assert status == 0 and len(lines) == 6
     assert re.fullmatch(r"record 0: label 2, 0\.9\d+     0  n01 red, scarlet", lines[0])
     assert re.fullmatch(r"record 4: label 1, 0\.9\d+     1  n02 green", lines[4])
@@ -162,9 +193,11 @@ def test_outputs_that_are_no_classes(predict, tmp_path):
     status, lines, _ = predict(tmp_path / "net", 0, "--input", tmp_path / "x.npy")
     assert status == 0
     assert lines == [
-        "x.npy[0]", "  net_dense0_fwd_output (1, 1), from 3 to 3: 3",
-        "x.npy[1]", "  net_dense0_fwd_output (1, 1), from 7 to 7: 7",
-    ]  # fmt: skip
+        "x.npy[0]",
+        "  net_dense0_fwd_output (1, 1), from 3 to 3: 3",
+        "x.npy[1]",
+        "  net_dense0_fwd_output (1, 1), from 7 to 7: 7",
+    ]
 
 
 def test_what_the_network_computes_is_what_a_block_computes(tmp_path):
@@ -197,8 +230,12 @@ def test_names_that_differ(predict, folder, checkpoint):
     weight = mx.nd.eye(3)
     status, _, err = predict(checkpoint(fc_weight=None, fc_wieght=weight, step=weight), 1, "--input", x)
     assert status == 1
-    for text in ("m-0001.params lacks 1 parameter(s)", "'fc_weight'", "2 that the graph does not use",
-                 "'fc_weight' is wanted, 'fc_wieght' is there"):  # fmt: skip
+    for text in (
+        "m-0001.params lacks 1 parameter(s)",
+        "'fc_weight'",
+        "2 that the graph does not use",
+        "'fc_weight' is wanted, 'fc_wieght' is there",
+    ):
         assert text in err
     status, lines, _ = predict(checkpoint(step=weight), 1, "--input", x, "--top", 1)
     assert status == 0 and lines[0].endswith("the graph does not use: step") and rows(lines)[0][1] == 0

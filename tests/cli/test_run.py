@@ -1,4 +1,5 @@
 """``mxcore run``."""
+
 import subprocess
 import sys
 

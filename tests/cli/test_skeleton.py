@@ -1,4 +1,5 @@
 """``mxcore plugins new``: skeletons that install, and that equal the toy plugins of the tests."""
+
 import functools
 import importlib.util
 import os
@@ -59,23 +60,36 @@ def test_new_writes_a_project(kind, tmp_path, capsys):
     everything = "".join(p.read_text() for p in made.rglob("*") if p.is_file())
     readme = (made / "README.md").read_text()
     commands = readme.split("```bash\n")[1].split("```")[0].splitlines()
-    assert [c.partition("#")[0].strip() for c in commands] == ["pip install -e '.[test]'", "pytest", "mxcore plugins check"]
+    assert [c.partition("#")[0].strip() for c in commands] == [
+        "pip install -e '.[test]'",
+        "pytest",
+        "mxcore plugins check",
+    ]
     assert "my_thing" in everything and "toy" not in everything and "$" not in everything
 
 
-@pytest.mark.parametrize("name", ["my-op", "MyOp", "class", "1st", "", "a/b", "größe", "_op", "op_", "_", "none", "test_op"])
+@pytest.mark.parametrize(
+    "name", ["my-op", "MyOp", "class", "1st", "", "a/b", "größe", "_op", "op_", "_", "none", "test_op"]
+)
 def test_names_that_are_no_modules_are_refused(name, tmp_path, capsys):
     assert cli.main(["plugins", "new", name, "--dir", str(tmp_path)]) == 1
     assert "no name for a plugin's module" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name, kind, owner", [
-    ("dot", "op", "an operator of plugin 'ops'"), ("gpu", "device", "another device"), ("stock", "op", "another plugin"),
-    ("hookimpl", "op", "something that the skeleton imports"), ("sgd", "optimizer", "the optimizer of plugin 'stock'"),
-    ("accuracy", "metric", "the metric of plugin 'stock'"), ("local", "kvstore", "the kvstore of plugin 'kvstore_local'"),
-    ("info", "cli", "the cli of plugin 'stock'"),
-])
+@pytest.mark.parametrize(
+    "name, kind, owner",
+    [
+        ("dot", "op", "an operator of plugin 'ops'"),
+        ("gpu", "device", "another device"),
+        ("stock", "op", "another plugin"),
+        ("hookimpl", "op", "something that the skeleton imports"),
+        ("sgd", "optimizer", "the optimizer of plugin 'stock'"),
+        ("accuracy", "metric", "the metric of plugin 'stock'"),
+        ("local", "kvstore", "the kvstore of plugin 'kvstore_local'"),
+        ("info", "cli", "the cli of plugin 'stock'"),
+    ],
+)
 def test_names_that_would_not_load_are_refused(name, kind, owner, tmp_path, capsys):
     assert cli.main(["plugins", "new", name, "--kind", kind, "--dir", str(tmp_path)]) == 1
     assert f"{owner} has the name '{name}' already" in capsys.readouterr().err
@@ -99,11 +113,15 @@ def test_a_project_that_another_makes_meanwhile_is_kept(tmp_path, capsys, monkey
     monkeypatch.setattr(skeleton, "render", render)
     assert cli.main(["plugins", "new", "my_op", "--dir", str(tmp_path)]) == 1
     assert "cannot write" in capsys.readouterr().err
-    assert [p.name for p in (tmp_path / "my_op").iterdir()] == ["of_another.py"] and [p.name for p in tmp_path.iterdir()] == ["my_op"]
+    assert [p.name for p in (tmp_path / "my_op").iterdir()] == ["of_another.py"] and [
+        p.name for p in tmp_path.iterdir()
+    ] == ["my_op"]
 
 
 def install(project, site):
-    """Put a project into a folder as pip does, but without a network: its modules and what its pyproject.toml says of entry points."""
+    """Put a project into a folder as pip does, but without a network: its modules and what its pyproject.toml says of
+    entry points.
+    """
     with open(project / "pyproject.toml", "rb") as f:
         about = tomllib.load(f)
     named, built = about["project"], about["tool"]["hatch"]["build"]["targets"]["wheel"]["include"]
@@ -126,7 +144,9 @@ def test_all_skeletons_pass_their_own_tests_together(tmp_path):
     names = {kind: "my_" + kind.replace("-", "_") for kind in skeleton.kinds()}
     for kind, name in names.items():
         install(skeleton.write(name, kind, tmp_path), tmp_path / "site")
-    out = python(tmp_path / "site", tmp_path, "-W", "error", "-m", "pytest", "-v", "-p", "no:cacheprovider", *names.values())
+    out = python(
+        tmp_path / "site", tmp_path, "-W", "error", "-m", "pytest", "-v", "-p", "no:cacheprovider", *names.values()
+    )
     assert out.returncode == 0 and "SKIPPED" not in out.stdout, out.stdout + out.stderr
     assert [name for name in names.values() if f"test_{name}.py::" not in out.stdout] == []
     checked = python(tmp_path / "site", tmp_path, "-m", "mxcore", "plugins", "check")
@@ -140,7 +160,9 @@ def installed(request, tmp_path_factory):
     made = skeleton.write("my_thing", request.param, folder)
     site = folder / "site"
     here = ["--no-build-isolation"] if importlib.util.find_spec("hatchling") else []
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", *here, "--target", str(site), str(made)], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", *here, "--target", str(site), str(made)], check=True
+    )
     return request.param, made, functools.partial(python, site, folder)
 
 
@@ -155,20 +177,38 @@ def test_skeletons_install_and_pass_their_tests(installed):
 
 @pytest.mark.slow
 def test_skeletons_pass_the_whole_conformance_kit(installed):
-    """Every operator on the new device, the new operator or the one with the new kernel on the CPU: nothing fails, nothing is left out."""
+    """Every operator on the new device, the new operator or the one with the new kernel on the CPU: nothing fails,
+    nothing is left out.
+    """
     kind, _, run = installed
     what = {"op": "--ops=my_thing", "device": "--device=my_thing(1)", "kernel": "--ops=softsign"}.get(kind)
     if what is None:
         return
-    out = run("-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "mxcore.testing.conformance",
-              "-p", "mxcore.testing.plugin", what)
+    out = run(
+        "-W",
+        "error",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--pyargs",
+        "mxcore.testing.conformance",
+        "-p",
+        "mxcore.testing.plugin",
+        what,
+    )
     result = out.stdout.splitlines()[-1]
-    assert out.returncode == 0 and " passed" in result and "skipped" not in result and "xfailed" not in result, out.stdout[-5000:] + out.stderr
+    assert out.returncode == 0 and " passed" in result and "skipped" not in result and "xfailed" not in result, (
+        out.stdout[-5000:] + out.stderr
+    )
 
 
 def test_two_authors_get_two_numbers():
     files = {name: skeleton.render(name, "device")[f"{name}.py"] for name in ("my_board", "my_other_board")}
-    numbers = {name: int(re.search(r"type_id, xp, async_ = .*?, (\d+),", text).group(1)) for name, text in files.items()}
+    numbers = {
+        name: int(re.search(r"type_id, xp, async_ = .*?, (\d+),", text).group(1)) for name, text in files.items()
+    }
     assert numbers == {name: skeleton.type_id(name) for name in files}
     assert len(set(numbers.values())) == 2 and all(100 < n < 2**31 for n in numbers.values())
     # It stands in files: no later version may derive another.

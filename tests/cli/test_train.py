@@ -54,7 +54,7 @@ def test_it_learns_and_leaves_files(train, api, more):
 
 def test_tensorboard_gets_every_epoch(train, tmp_path):
     assert train("--network", "mlp", "--epochs", 2, "--tensorboard", tmp_path / "logs")[0] == 0
-    file, = (tmp_path / "logs").iterdir()
+    (file,) = (tmp_path / "logs").iterdir()
     found = file.read_bytes()
     for name in (b"loss", b"train_accuracy", b"test_accuracy", b"samples_per_s", b"learning_rate"):
         assert found.count(name) == 2, name
@@ -64,8 +64,13 @@ def test_the_parameters_are_in_gluons_format(train):
     train("--network", "mlp", "--epochs", 1)
     stored = mx.nd.load(str(train.folder / "mlp-0001.params"))
     assert {name: a.shape for name, a in stored.items()} == {
-        "0.weight": (128, 784), "0.bias": (128,), "1.weight": (64, 128), "1.bias": (64,), "2.weight": (10, 64), "2.bias": (10,),
-    }  # fmt: skip
+        "0.weight": (128, 784),
+        "0.bias": (128,),
+        "1.weight": (64, 128),
+        "1.bias": (64,),
+        "2.weight": (10, 64),
+        "2.bias": (10,),
+    }
 
 
 def test_module_trains_as_gluon_does(train, tmp_path):
@@ -78,7 +83,11 @@ def test_module_trains_as_gluon_does(train, tmp_path):
 def test_what_module_leaves_is_a_checkpoint(train):
     train("--network", "mlp", "--epochs", 1, "--api", "module")
     net, args, aux = mx.model.load_checkpoint(str(train.folder / "mlp"), 1)
-    assert net.list_outputs() == ["softmax_output"] and set(args) == set(net.list_arguments()) - {"data", "softmax_label"} and not aux
+    assert (
+        net.list_outputs() == ["softmax_output"]
+        and set(args) == set(net.list_arguments()) - {"data", "softmax_label"}
+        and not aux
+    )
 
 
 @pytest.mark.parametrize("api", ["gluon", "module"])
@@ -124,16 +133,41 @@ def test_the_rate_is_that_of_the_images_of_an_epoch(train, squares, monkeypatch)
     """40 images in three batches, the last of them filled up; what testing takes does not count."""
     clock = iter([100.0, 108.0, 200.0, 204.0])
     monkeypatch.setattr("mxcore.cli.train.loop.time", types.SimpleNamespace(perf_counter=lambda: next(clock)))
-    status, out, _ = train("--network", "mlp", "--rec", squares, "--val-rec", squares, "--data-shape", "3x8x8", "--num-classes", 2,
-                           "--batch-size", 16, "--epochs", 2)  # fmt: skip
+    status, out, _ = train(
+        "--network",
+        "mlp",
+        "--rec",
+        squares,
+        "--val-rec",
+        squares,
+        "--data-shape",
+        "3x8x8",
+        "--num-classes",
+        2,
+        "--batch-size",
+        16,
+        "--epochs",
+        2,
+    )
     assert status == 0 and re.findall(r"^epoch (\d)/2: .*, (\d+) samples/s$", out, re.M) == [("1", "5"), ("2", "10")]
     assert [e["samples_per_s"] for e in json.loads((train.folder / "mlp-0002.json").read_text())["history"]] == [5, 10]
 
 
 def test_without_a_test_file_the_training_accuracy_is_told(train, squares):
     status, out, _ = train(
-        "--network", "mlp", "--rec", squares, "--data-shape", "3x8x8", "--num-classes", 2, "--batch-size", 16, "--epochs", 1
-    )  # fmt: skip
+        "--network",
+        "mlp",
+        "--rec",
+        squares,
+        "--data-shape",
+        "3x8x8",
+        "--num-classes",
+        2,
+        "--batch-size",
+        16,
+        "--epochs",
+        1,
+    )
     assert status == 0 and re.search(r"^train accuracy [\d.]+ % after epoch 1,", out, re.M) and "test " not in out
 
 
@@ -207,7 +241,10 @@ def test_a_checkpoint_with_other_values_is_named(train):
 
 def test_a_checkpoint_of_another_kind_is_refused(train, squares):
     train("--network", "mlp", "--epochs", 1)
-    for args, words in ((("--num-classes", 12), "num_classes 10, not 12"), (("--api", "module"), "api 'gluon', not 'module'")):
+    for args, words in (
+        (("--num-classes", 12), "num_classes 10, not 12"),
+        (("--api", "module"), "api 'gluon', not 'module'"),
+    ):
         status, _, err = train("--network", "mlp", *args, "--resume")
         assert status == 1 and words in err
     status, out, _ = train("--network", "mlp", "--epochs", 2, "--batch-size", 32, "--resume")

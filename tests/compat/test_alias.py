@@ -1,4 +1,5 @@
 """``import mxnet`` answered by mxcore."""
+
 import importlib
 import importlib.util
 import pickle
@@ -58,10 +59,19 @@ def test_short_names_are_modules_too(mxnet):
     assert importlib.import_module("mxnet.nd") is mxnet.ndarray
 
 
-@pytest.mark.parametrize("package, name", [
-    ("gluon.data.vision", "datasets"), ("gluon.nn", "basic_layers"), ("gluon.nn", "conv_layers"), ("gluon.rnn", "rnn_cell"), ("gluon.rnn", "rnn_layer"),
-    ("image", "detection"), ("image", "image"), ("optimizer", "optimizer"),
-])
+@pytest.mark.parametrize(
+    "package, name",
+    [
+        ("gluon.data.vision", "datasets"),
+        ("gluon.nn", "basic_layers"),
+        ("gluon.nn", "conv_layers"),
+        ("gluon.rnn", "rnn_cell"),
+        ("gluon.rnn", "rnn_layer"),
+        ("image", "detection"),
+        ("image", "image"),
+        ("optimizer", "optimizer"),
+    ],
+)
 def test_inner_modules_are_imported_from_their_package(mxnet, package, name):
     found = {}
     exec(f"from mxnet.{package} import {name}", found)
@@ -86,7 +96,11 @@ def test_blocks_of_the_program_get_its_own_modules(mxnet, kind):
     if kind == "function":
         block = gluon.nn.HybridLambda(lambda F, x: asks(None, F, x))
     elif kind == "cell":
-        cell = type("Mine", (gluon.rnn.HybridRecurrentCell,), {"hybrid_forward": asks, "state_info": lambda self, n=0: [], "_alias": lambda self: "mine"})()
+        cell = type(
+            "Mine",
+            (gluon.rnn.HybridRecurrentCell,),
+            {"hybrid_forward": asks, "state_info": lambda self, n=0: [], "_alias": lambda self: "mine"},
+        )()
         cell(x[0], [])
         cell(mx.sym.var("x"), [])
         assert seen == [("nd",), ("sym",)]
@@ -157,7 +171,9 @@ def test_functions_hide_parts_of_their_name(mxnet):
 
 
 def test_modules_show_what_they_hold(mxnet):
-    assert {"SGD", "Adam", "create"} <= set(vars(mxnet.optimizer)) and vars(mxnet.optimizer)["SGD"] is mxcore.optimizer.SGD
+    assert {"SGD", "Adam", "create"} <= set(vars(mxnet.optimizer)) and vars(mxnet.optimizer)[
+        "SGD"
+    ] is mxcore.optimizer.SGD
     assert {"SGD", "NDabs"} <= set(dir(mxnet.optimizer))
     assert mxnet.gluon.nn.__doc__ == mxcore.gluon.nn.__doc__ and mxnet.gluon.nn.__file__ == mxcore.gluon.nn.__file__
     assert importlib.reload(mxnet.gluon.nn).Dense is mxcore.gluon.nn.Dense

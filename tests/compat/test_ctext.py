@@ -1,4 +1,5 @@
 """C's helpers do what they say."""
+
 import array
 import ctypes
 

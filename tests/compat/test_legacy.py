@@ -1,4 +1,5 @@
 """Names that newer Python and NumPy removed."""
+
 import importlib
 import subprocess
 import sys

@@ -1,4 +1,5 @@
 """Every name that MXNet's modules show is shown, and is the same thing; what is not has a reason here."""
+
 import importlib
 import inspect
 import subprocess
@@ -17,30 +18,61 @@ FILE = names._file()
 #: Public names that have no meaning here -> where MXNet shows them. All else must be there.
 WITHOUT = {
     "structures and messages of C": {
-        "mxnet.ndarray.ndarray": "DLContext DLDataType DLManagedTensor DLTensor DeleterFunc PyCapsuleDestructor dl_managed_tensor_deleter",
+        "mxnet.ndarray.ndarray": "DLContext DLDataType DLManagedTensor DLTensor DeleterFunc PyCapsuleDestructor "
+        "dl_managed_tensor_deleter"
     },
     "texts of MXNet's own documentation": {
         "mxnet.ndarray_doc": "BroadcastToDoc CustomDoc NDArrayDoc ReshapeDoc StackDoc elemwise_addDoc",
-        "mxnet.symbol_doc": "ActivationDoc BroadcastPlusDoc ConcatDoc DropoutDoc EmbeddingDoc FlattenDoc FullyConnectedDoc SymbolDoc",
+        "mxnet.symbol_doc": "ActivationDoc BroadcastPlusDoc ConcatDoc DropoutDoc EmbeddingDoc FlattenDoc "
+        "FullyConnectedDoc SymbolDoc",
     },
     "how MXNet's DataLoader passes arrays between processes": {
         "mxnet.gluon.data.dataloader": "ConnectionWrapper fetcher_loop_v1 rebuild_ndarray rebuild_np_ndarray "
-                                       "reduce_ndarray reduce_np_ndarray worker_loop_v1",
+        "reduce_ndarray reduce_np_ndarray worker_loop_v1"
     },
     "sums of files that are no longer published": {
-        "mxnet.contrib.text._constants": "FAST_TEXT_ARCHIVE_SHA1 FAST_TEXT_FILE_SHA1 GLOVE_PRETRAINED_ARCHIVE_SHA1 GLOVE_PRETRAINED_FILE_SHA1",
+        "mxnet.contrib.text._constants": "FAST_TEXT_ARCHIVE_SHA1 FAST_TEXT_FILE_SHA1 GLOVE_PRETRAINED_ARCHIVE_SHA1 "
+        "GLOVE_PRETRAINED_FILE_SHA1"
     },
     "parts of a network": {"mxnet.gluon.model_zoo.vision.inception": "make_aux"},
 }
-#: Planned: names of `mxnet.util` that come with `mx.np`, and modules with operators that are not there yet, ONNX and int8.
-PLANNED_NAMES = set("np_array np_symbol np_ufunc_legal_option reset_np set_np use_np use_np_array wrap_np_binary_func "
-                    "wrap_np_unary_func".split())
-PLANNED_MODULES = ("mxnet.numpy_", "mxnet.onnx", "mxnet.contrib.onnx", "mxnet.contrib.quantization", "mxnet.ndarray.contrib", "mxnet.ndarray.gen_",
-                   "mxnet.symbol.contrib", "mxnet.symbol.gen_", "mxnet.contrib.ndarray", "mxnet.contrib.symbol", "mxnet.contrib.svrg", "mxnet.ndarray._internal",
-                   "mxnet.symbol._internal")
+#: Planned: names of `mxnet.util` that come with `mx.np`, and modules with operators that are not there yet, ONNX and
+#: int8.
+PLANNED_NAMES = set(
+    "np_array np_symbol np_ufunc_legal_option reset_np set_np use_np use_np_array wrap_np_binary_func "
+    "wrap_np_unary_func".split()
+)
+PLANNED_MODULES = (
+    "mxnet.numpy_",
+    "mxnet.onnx",
+    "mxnet.contrib.onnx",
+    "mxnet.contrib.quantization",
+    "mxnet.ndarray.contrib",
+    "mxnet.ndarray.gen_",
+    "mxnet.symbol.contrib",
+    "mxnet.symbol.gen_",
+    "mxnet.contrib.ndarray",
+    "mxnet.contrib.symbol",
+    "mxnet.contrib.svrg",
+    "mxnet.ndarray._internal",
+    "mxnet.symbol._internal",
+)
 #: Packages that not everybody has.
-OTHERS = {"requests", "h5py", "onnx", "pd", "bokeh", "ss", "spsp", "scipy", "cv2", "BaseEstimator", "SKLEARN_INSTALLED", "Pandas_Failed_To_Import",
-          "Bokeh_Failed_To_Import"}
+OTHERS = {
+    "requests",
+    "h5py",
+    "onnx",
+    "pd",
+    "bokeh",
+    "ss",
+    "spsp",
+    "scipy",
+    "cv2",
+    "BaseEstimator",
+    "SKLEARN_INSTALLED",
+    "Pandas_Failed_To_Import",
+    "Bokeh_Failed_To_Import",
+}
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +91,14 @@ def missing(module):
     """Public names of MXNet's module that mxcore has not."""
     known = names.facts(module)
     without = {n for group in WITHOUT.values() for n in group.get(module, "").split()}
-    return [n for n, (source, _) in known.sources.items() if not n.startswith("_") and n not in without | PLANNED_NAMES | OTHERS
-            and not names.reason(source) and not hasattr(importlib.import_module(module), n)]
+    return [
+        n
+        for n, (source, _) in known.sources.items()
+        if not n.startswith("_")
+        and n not in without | PLANNED_NAMES | OTHERS
+        and not names.reason(source)
+        and not hasattr(importlib.import_module(module), n)
+    ]
 
 
 @pytest.mark.parametrize("module", [m for m in FILE if not names.reason(m) and not m.startswith(PLANNED_MODULES)])
@@ -75,7 +113,11 @@ def test_every_public_name_is_shown(mxnet, module):
 def test_names_are_the_same_thing_wherever_they_are_shown(mxnet, module):
     wrong, shown = [], importlib.import_module(module)
     for name, (source, defined) in names.facts(module).sources.items():
-        if source == module or source.split(".")[0] not in ("mxnet", *sys.stdlib_module_names) or not hasattr(shown, name):
+        if (
+            source == module
+            or source.split(".")[0] not in ("mxnet", *sys.stdlib_module_names)
+            or not hasattr(shown, name)
+        ):
             continue
         try:
             there = importlib.import_module(source)
@@ -93,7 +135,9 @@ def test_modules_without_a_meaning_say_so(mxnet, module):
         importlib.import_module(module)
 
 
-@pytest.mark.parametrize("module, name", [(m, n) for kinds in WITHOUT.values() for m, listed in kinds.items() for n in listed.split()])
+@pytest.mark.parametrize(
+    "module, name", [(m, n) for kinds in WITHOUT.values() for m, listed in kinds.items() for n in listed.split()]
+)
 def test_what_is_without_meaning_is_really_not_there(mxnet, module, name):
     with pytest.raises(AttributeError, match=f"{name!r}, which MXNet 1.9.1 has there"):
         getattr(importlib.import_module(module), name)
@@ -101,13 +145,15 @@ def test_what_is_without_meaning_is_really_not_there(mxnet, module, name):
 
 @pytest.mark.parametrize("line, needed", [
     ("from mxnet.test_utils import *", "mx np os sys rnd assert_almost_equal same Context"),
-    ("from mxnet.base import data_dir, SymbolHandle, _as_list, c_array, check_call, mx_uint, numeric_types, string_types", ""),
+    ("from mxnet.base import data_dir, SymbolHandle, _as_list, c_array, check_call, mx_uint, numeric_types, "
+     "string_types", ""),
     ("from mxnet.ndarray.ndarray import py_slice, NDArray, _DTYPE_NP_TO_MX", ""),
     ("from mxnet.gluon.block import *", "Block HybridBlock SymbolBlock"),
     ("from mxnet.gluon.block import _flatten, _regroup", ""),
     ("from mxnet.gluon.utils import _get_repo_url, _get_repo_file_url, _indent, _brief_print_list, check_sha1, download", ""),
     ("from mxnet.gluon.loss import _apply_weighting, _reshape_like, Loss", ""),
-    ("from mxnet.gluon.data.dataloader import _MultiWorkerIter, ForkingPickler, default_batchify_fn, _thread_worker_initializer", ""),
+    ("from mxnet.gluon.data.dataloader import _MultiWorkerIter, ForkingPickler, default_batchify_fn, "
+     "_thread_worker_initializer", ""),
     ("from mxnet.gluon.data.dataloader import DataLoader, DataLoaderV1", ""),
     ("from mxnet.gluon.data.dataset import recordio, Dataset", ""),
     ("from mxnet.gluon.data.vision.datasets import *", "MNIST CIFAR10 ImageFolderDataset"),
@@ -121,7 +167,8 @@ def test_what_is_without_meaning_is_really_not_there(mxnet, module, name):
     ("from mxnet.gluon.rnn.rnn_cell import _format_sequence, _get_begin_state, HybridRecurrentCell", ""),
     ("from mxnet.metric import ndarray, check_label_shapes", ""),
     ("from mxnet.model import *", "save_checkpoint load_checkpoint FeedForward np logging"),
-    ("from mxnet.model import _create_kvstore, _initialize_kvstore, _update_params, _update_params_on_kvstore, load_params", ""),
+    ("from mxnet.model import _create_kvstore, _initialize_kvstore, _update_params, _update_params_on_kvstore, "
+     "load_params", ""),
     ("from mxnet.module.base_module import BaseModule, _parse_data_desc, _check_input_names", ""),
     ("from mxnet.module.executor_group import DataParallelExecutorGroup, _load_data, _merge_multi_context", ""),
     ("from mxnet.executor_manager import _split_input_slice, _load_data", ""),
@@ -163,14 +210,19 @@ def test_star_gives_what_mxnet_lists(mxnet):
     assert sorted(set(found) - {"__builtins__"}) == ["Activation", "ELU", "GELU", "LeakyReLU", "PReLU", "SELU", "Swish"]
 
 
-@pytest.mark.parametrize("line", ["from mxnet.no_such_module import *", "from mxnet.gluon.no_such_module import *", "import mxnet.base.deeper"])
+@pytest.mark.parametrize(
+    "line",
+    ["from mxnet.no_such_module import *", "from mxnet.gluon.no_such_module import *", "import mxnet.base.deeper"],
+)
 def test_modules_that_mxnet_has_not_are_refused(mxnet, line):
     with pytest.raises(ModuleNotFoundError, match="No module named 'mxnet"):
         exec(line, {})
 
 
 def test_names_that_nobody_has_are_refused(mxnet):
-    with pytest.raises(AttributeError, match=r"module 'mxnet.gluon.nn' \(answered by mxcore\) has no attribute 'Dence'"):
+    with pytest.raises(
+        AttributeError, match=r"module 'mxnet.gluon.nn' \(answered by mxcore\) has no attribute 'Dence'"
+    ):
         mxnet.gluon.nn.Dence  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'Dence'"):
         exec("from mxnet.gluon.nn import Dence", {})
@@ -178,7 +230,12 @@ def test_names_that_nobody_has_are_refused(mxnet):
 
 def test_mxcore_itself_shows_only_what_mxnets_face_has():
     assert mx.operator.py_str(b"a") == "a" and mx.model.cpu is mx.cpu and mx.executor.NDArray is mx.nd.NDArray
-    for module, name in [(mx.gluon.block, "warnings"), (mx.gluon.nn, "basic_layers"), (mx.operator, "traceback"), (mx.base, "_LIB")]:
+    for module, name in [
+        (mx.gluon.block, "warnings"),
+        (mx.gluon.nn, "basic_layers"),
+        (mx.operator, "traceback"),
+        (mx.base, "_LIB"),
+    ]:
         assert not hasattr(module, name), name
     with pytest.raises(AttributeError, match="module 'mxcore.operator' has no attribute 'nothing'"):
         mx.operator.nothing  # noqa: B018
@@ -192,13 +249,17 @@ def test_everything_elsewhere_is_there_and_needed():
 
 
 def test_nothing_large_is_loaded_for_a_star():
-    code = ("import sys; from mxcore.compat import install_as_mxnet; install_as_mxnet(); from mxnet.test_utils import *; "
-            "print([m for m in ('scipy.special', 'pandas', 'numba', 'mxcore.gluon', 'mxcore.ops.pooling') if m in sys.modules])")  # fmt: skip
+    code = (
+        "import sys; from mxcore.compat import install_as_mxnet; install_as_mxnet(); from mxnet.test_utils import *; "
+        "print([m for m in ('scipy.special', 'pandas', 'numba', 'mxcore.gluon', 'mxcore.ops.pooling') if m in "
+        "sys.modules])"
+    )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
 
 
-# -- private helpers, with what MXNet 1.9.1 makes of the same -----------------------------------------------------------
+# -- private helpers, with what MXNet 1.9.1 makes of the same
+# -----------------------------------------------------------
 
 
 def test_flatten_and_regroup():
@@ -206,32 +267,50 @@ def test_flatten_and_regroup():
     leaves, structure = helpers._flatten([x, [y, None]], "input")
     assert structure == [0, [0, -1]] and leaves == [x, y]
     assert helpers._regroup(leaves, structure) == [x, [y, None]]
-    assert helpers._flatten(x, "i")[1] == 0 and helpers._flatten(None, "i") == ([None], -1) and helpers._regroup([None], -1) is None
+    assert (
+        helpers._flatten(x, "i")[1] == 0
+        and helpers._flatten(None, "i") == ([None], -1)
+        and helpers._regroup([None], -1) is None
+    )
 
 
 def test_texts():
     assert helpers._indent("a\nb", 3) == "a\n   b" and helpers._str2tuple("(3, 3)") == ["3", "3"]
     assert helpers._brief_print_list(range(20)) == "'0', '1', '2', ..., '16', '17', '18', '19'"
-    assert helpers._brief_print_list(range(9), 3) == "'0', ..., '7', '8'" and helpers._brief_print_list([1, 2]) == "'1', '2'"
+    assert (
+        helpers._brief_print_list(range(9), 3) == "'0', ..., '7', '8'"
+        and helpers._brief_print_list([1, 2]) == "'1', '2'"
+    )
     assert helpers.build_param_doc(["a", "b", "a"], ["int", "float, optional", "int"], ["first", "", "again"]) == (
-        "Parameters\n----------\na : int\n    first\nb : float, optional\n")
+        "Parameters\n----------\na : int\n    first\nb : float, optional\n"
+    )
     assert helpers._get_repo_file_url("gluon/x", "y.zip").endswith(".com/gluon/x/y.zip")
 
 
 def test_errors_of_c():
     said = "ValueError: bad thing\nStack trace:\n  [bt] a\n  [bt] b"
-    assert helpers.c2pyerror(said) == ("Traceback (most recent call last):\n  [bt] b\n  [bt] a\nValueError: bad thing", "ValueError")
-    assert helpers.c2pyerror("[10:10] a.cc:3: hello") == ("[10:10] a.cc:3: hello", None) and helpers.c2pyerror("plain") == ("plain", None)
+    assert helpers.c2pyerror(said) == (
+        "Traceback (most recent call last):\n  [bt] b\n  [bt] a\nValueError: bad thing",
+        "ValueError",
+    )
+    assert helpers.c2pyerror("[10:10] a.cc:3: hello") == ("[10:10] a.cc:3: hello", None) and helpers.c2pyerror(
+        "plain"
+    ) == ("plain", None)
     assert isinstance(helpers.get_last_ffi_error(), mx.MXNetError)
 
 
 def test_places_in_documentation(tmp_path, monkeypatch):
-    (tmp_path / "documented.py").write_text('def f():\n    "F."\n\n\nclass C:\n    "C."\n\n    def m(self):\n        "M."\n\n    def n(self):\n        pass\n')
+    (tmp_path / "documented.py").write_text(
+        'def f():\n    "F."\n\n\nclass C:\n    "C."\n\n    def m(self):\n        "M."\n\n    def n(self):\n        '
+        "pass\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     module = importlib.import_module("documented")
     for _ in range(2):
         helpers.add_fileline_to_docstring(module)
-    assert module.f.__doc__ == f"F.\n\nFrom:{tmp_path / 'documented.py'}:1" and module.C.m.__doc__.endswith("documented.py:8")
+    assert module.f.__doc__ == f"F.\n\nFrom:{tmp_path / 'documented.py'}:1" and module.C.m.__doc__.endswith(
+        "documented.py:8"
+    )
     assert module.C.n.__doc__ is None
 
 
@@ -303,7 +382,9 @@ def test_errors():
         pass
 
     assert helpers.error_types.pop("First") is First and helpers.error_types.pop("Other") is Second
-    assert "exp" in str(helpers.NotSupportedForSparseNDArray(mx.nd.exp, "exp", mx.nd.ones(1))) and issubclass(helpers.InternalError, mx.MXNetError)
+    assert "exp" in str(helpers.NotSupportedForSparseNDArray(mx.nd.exp, "exp", mx.nd.ones(1))) and issubclass(
+        helpers.InternalError, mx.MXNetError
+    )
 
 
 class Squares(mx.gluon.data.Dataset):
@@ -320,11 +401,19 @@ def test_batches_from_a_pool(processes):
     from multiprocessing.pool import ThreadPool
 
     data, sampler = Squares(), mx.gluon.data.BatchSampler(mx.gluon.data.SequentialSampler(10), 4)
-    pool = get_context("spawn").Pool(1, initializer=helpers._worker_initializer, initargs=(data,)) if processes else ThreadPool(2)
+    pool = (
+        get_context("spawn").Pool(1, initializer=helpers._worker_initializer, initargs=(data,))
+        if processes
+        else ThreadPool(2)
+    )
     fn = helpers._worker_fn if processes else helpers._thread_worker_fn
-    batchify = mx.gluon.data.batchify.default_mp_batchify_fn if processes else mx.gluon.data.dataloader.default_batchify_fn
+    batchify = (
+        mx.gluon.data.batchify.default_mp_batchify_fn if processes else mx.gluon.data.dataloader.default_batchify_fn
+    )
     with pool:
-        batches = helpers._MultiWorkerIter(pool, batchify, sampler, worker_fn=fn, prefetch=2, dataset=None if processes else data)
+        batches = helpers._MultiWorkerIter(
+            pool, batchify, sampler, worker_fn=fn, prefetch=2, dataset=None if processes else data
+        )
         assert len(batches) == 3
         assert [mx.nd.array(b).asnumpy().tolist() for b in batches] == [[0, 1, 4, 9], [16, 25, 36, 49], [64, 81]]
 

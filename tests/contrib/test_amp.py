@@ -1,4 +1,5 @@
 """Automatic mixed precision: casts of calls, scaled losses, converted networks."""
+
 import logging
 import warnings
 
@@ -34,8 +35,14 @@ def half():
 def network(prefix="amp_"):
     net = nn.HybridSequential(prefix=prefix)
     with net.name_scope():
-        net.add(nn.Conv2D(4, 3, in_channels=2), nn.BatchNorm(in_channels=4), nn.Activation("relu"), nn.Dense(8, in_units=36), nn.LayerNorm(in_channels=8),
-                nn.Dense(3, in_units=8))
+        net.add(
+            nn.Conv2D(4, 3, in_channels=2),
+            nn.BatchNorm(in_channels=4),
+            nn.Activation("relu"),
+            nn.Dense(8, in_units=36),
+            nn.LayerNorm(in_channels=8),
+            nn.Dense(3, in_units=8),
+        )
     mx.random.seed(3)
     net.initialize(mx.init.Xavier(), force_reinit=True)
     return net
@@ -72,19 +79,38 @@ def losses(net, steps, mixed, hybrid=False):
 
 # -- calls ----------------------------------------------------------------------------------------------------------
 
+
 def test_calls_on_arrays_cast(target):
     x, w = nd.ones((2, 4)), nd.ones((3, 4))
     y = nd.FullyConnected(x, w, no_bias=True, num_hidden=3)
     assert np.dtype(y.dtype) == target and y.astype("float32").asnumpy().tolist() == [[4] * 3] * 2
-    for wide in (y.exp(), y.softmax(), y.sum(), y ** 2, 2 ** y, 1 / y, nd.mean(y), nd.Activation(y, act_type="softrelu"), nd.LeakyReLU(y, act_type="elu"),
-                 y + nd.ones((2, 3)), nd.ones((1, 3)) * y, nd.maximum(y, nd.ones((2, 3))), nd.dot(y, x.T[:3]), nd.add(nd.ones((2, 3)), y), nd.stack(y, nd.ones((2, 3)))):
+    for wide in (
+        y.exp(),
+        y.softmax(),
+        y.sum(),
+        y**2,
+        2**y,
+        1 / y,
+        nd.mean(y),
+        nd.Activation(y, act_type="softrelu"),
+        nd.LeakyReLU(y, act_type="elu"),
+        y + nd.ones((2, 3)),
+        nd.ones((1, 3)) * y,
+        nd.maximum(y, nd.ones((2, 3))),
+        nd.dot(y, x.T[:3]),
+        nd.add(nd.ones((2, 3)), y),
+        nd.stack(y, nd.ones((2, 3))),
+    ):
         assert wide.dtype == F32
     for narrow in (nd.relu(y), nd.Activation(y, act_type="relu"), y + y, y * y, nd.dot(y, y, transpose_b=True)):
         assert np.dtype(narrow.dtype) == target
     for _ in range(3):  # the short way of small arrays is not taken past the casts
-        assert (y ** 2).dtype == F32 and (x + x).dtype == F32
+        assert (y**2).dtype == F32 and (x + x).dtype == F32
     rows = nd.array([[1, 0], [0, 2]]).tostype("csr")  # the casts know dense arrays only
-    assert nd.FullyConnected(rows, nd.ones((2, 2)), no_bias=True, num_hidden=2).dtype == F32 and nd.dot(rows, y).dtype == F32
+    assert (
+        nd.FullyConnected(rows, nd.ones((2, 2)), no_bias=True, num_hidden=2).dtype == F32
+        and nd.dot(rows, y).dtype == F32
+    )
     y **= 2
     assert np.dtype(y.dtype) == target and y.astype("float32").asnumpy().tolist() == [[16] * 3] * 2
     assert nd.exp(nd.ones(2, dtype="float64")).dtype == np.float64 and (nd.ones(2, dtype="int32") + 1).dtype == np.int32
@@ -96,7 +122,11 @@ def test_calls_on_arrays_cast(target):
 def test_operators_without_a_rule_that_take_one_dtype(target, hybrid):
     """They compute in the widest dtype, where MXNet fails."""
     net = nn.HybridSequential()
-    net.add(nn.Conv2D(2, 1, in_channels=2), nn.PReLU(), gluon.contrib.cnn.ModulatedDeformableConvolution(3, 3, in_channels=2))
+    net.add(
+        nn.Conv2D(2, 1, in_channels=2),
+        nn.PReLU(),
+        gluon.contrib.cnn.ModulatedDeformableConvolution(3, 3, in_channels=2),
+    )
     net.initialize()
     net.hybridize(hybrid)
     x = nd.ones((1, 2, 4, 4))
@@ -107,7 +137,9 @@ def test_operators_without_a_rule_that_take_one_dtype(target, hybrid):
     narrow = nd.Convolution(x, nd.ones((2, 2, 1, 1)), kernel=(1, 1), num_filter=2, no_bias=True)
     assert nd.BilinearSampler(narrow, nd.zeros((1, 2, 2, 2))).dtype == F32
     lists = amp.list_lp16_fp32_ops(target)
-    assert np.dtype(nd.SequenceMask(narrow, nd.ones(2), use_sequence_length=True).dtype) == (target if "SequenceMask" in lists else F32)  # any dtypes will do
+    assert np.dtype(nd.SequenceMask(narrow, nd.ones(2), use_sequence_length=True).dtype) == (
+        target if "SequenceMask" in lists else F32
+    )  # any dtypes will do
 
 
 def test_bfloat16_batch_norm_keeps_its_parameters():
@@ -125,8 +157,20 @@ def test_calls_on_symbols_cast(half):
     with mx.name.NameManager():
         net = s.softmax(s.FullyConnected(v("d"), num_hidden=3, name="fc"), name="sm") + v("z")
     assert net.get_internals().list_outputs() == [
-        "d", "amp_cast0_output", "fc_weight", "amp_cast1_output", "fc_bias", "amp_cast2_output", "fc_output", "amp_cast3_output", "sm_output", "z",
-        "amp_multicast0_output0", "amp_multicast0_output1", "_plus0_output"]
+        "d",
+        "amp_cast0_output",
+        "fc_weight",
+        "amp_cast1_output",
+        "fc_bias",
+        "amp_cast2_output",
+        "fc_output",
+        "amp_cast3_output",
+        "sm_output",
+        "z",
+        "amp_multicast0_output0",
+        "amp_multicast0_output1",
+        "_plus0_output",
+    ]
     assert "amp_cast" not in net.tojson() and "amp_cast" in net.tojson(remove_amp_cast=False)
     with mx.AttrScope(ctx_group="a"), mx.name.NameManager():
         assert s.exp(v("d")).attr_dict()["amp_cast0"]["ctx_group"] == "a"
@@ -136,11 +180,20 @@ def test_calls_on_symbols_cast(half):
 
 
 def test_own_lists():
-    amp.init(target_precision_ops=["exp"], fp32_ops=["relu"], conditional_fp32_ops=[("Activation", "act_type", ["tanh"])])
+    amp.init(
+        target_precision_ops=["exp"], fp32_ops=["relu"], conditional_fp32_ops=[("Activation", "act_type", ["tanh"])]
+    )
     try:
         x = nd.ones((2, 2))
-        assert nd.exp(x).dtype == F16 and nd.relu(nd.exp(x)).dtype == F32 and nd.FullyConnected(x, x, no_bias=True, num_hidden=2).dtype == F32
-        assert nd.Activation(nd.exp(x), act_type="tanh").dtype == F32 and nd.Activation(nd.exp(x), act_type="softrelu").dtype == F16
+        assert (
+            nd.exp(x).dtype == F16
+            and nd.relu(nd.exp(x)).dtype == F32
+            and nd.FullyConnected(x, x, no_bias=True, num_hidden=2).dtype == F32
+        )
+        assert (
+            nd.Activation(nd.exp(x), act_type="tanh").dtype == F32
+            and nd.Activation(nd.exp(x), act_type="softrelu").dtype == F16
+        )
     finally:
         casting.stop()
 
@@ -158,19 +211,34 @@ def test_init_once(caplog):
         casting.stop()
     assert nd.FullyConnected(nd.ones((1, 2)), nd.ones((1, 2)), no_bias=True, num_hidden=1).dtype == F32
     y = nd.ones((2, 2), dtype="float16")
-    assert (y ** 2).dtype == F16 and "amp" not in mx.sym.exp(mx.sym.Variable("x")).tojson(remove_amp_cast=False)
+    assert (y**2).dtype == F16 and "amp" not in mx.sym.exp(mx.sym.Variable("x")).tojson(remove_amp_cast=False)
 
 
-@pytest.mark.parametrize("kwargs, text", [
-    (dict(target_dtype="float64"), "target_dtype must be 'float16' or 'bfloat16', got 'float64'"), (dict(target_dtype=None), "got None"),
-    (dict(target_precision_ops=["expp"]), "target_precision_ops names 'expp', which is no operator, did you mean"),
-    (dict(fp32_ops="exp"), "fp32_ops must be a list of names"), (dict(fp32_ops=[3]), "must be a list of names"),
-    (dict(fp32_ops=["FullyConnected"]), "FullyConnected cannot be in both target_precision_ops and fp32_ops"),
-    (dict(target_precision_ops=["Activation"]), "Activation cannot be in both target_precision_ops and conditional_fp32_ops"),
-    (dict(conditional_fp32_ops=["relu"]), "must be a list of .operator, parameter, list of values., all texts; one is 'relu'"),
-    (dict(conditional_fp32_ops=3), "must be a list of"), (dict(conditional_fp32_ops=[("Activatio", "act_type", ["relu"])]), "names 'Activatio'"),
-    (dict(conditional_fp32_ops=[("Activation", "act_typ", ["relu"])]), "Activation has no parameter 'act_typ', did you mean 'act_type'"),
-])
+@pytest.mark.parametrize(
+    "kwargs, text",
+    [
+        (dict(target_dtype="float64"), "target_dtype must be 'float16' or 'bfloat16', got 'float64'"),
+        (dict(target_dtype=None), "got None"),
+        (dict(target_precision_ops=["expp"]), "target_precision_ops names 'expp', which is no operator, did you mean"),
+        (dict(fp32_ops="exp"), "fp32_ops must be a list of names"),
+        (dict(fp32_ops=[3]), "must be a list of names"),
+        (dict(fp32_ops=["FullyConnected"]), "FullyConnected cannot be in both target_precision_ops and fp32_ops"),
+        (
+            dict(target_precision_ops=["Activation"]),
+            "Activation cannot be in both target_precision_ops and conditional_fp32_ops",
+        ),
+        (
+            dict(conditional_fp32_ops=["relu"]),
+            "must be a list of .operator, parameter, list of values., all texts; one is 'relu'",
+        ),
+        (dict(conditional_fp32_ops=3), "must be a list of"),
+        (dict(conditional_fp32_ops=[("Activatio", "act_type", ["relu"])]), "names 'Activatio'"),
+        (
+            dict(conditional_fp32_ops=[("Activation", "act_typ", ["relu"])]),
+            "Activation has no parameter 'act_typ', did you mean 'act_type'",
+        ),
+    ],
+)
 def test_bad_lists(kwargs, text):
     with pytest.raises(AssertionError, match=text):
         amp.init(**kwargs)
@@ -193,7 +261,9 @@ def test_output_operators_scale_their_gradients(half, caplog):
         assert np.allclose(x.grad.asnumpy(), trainer._amp_loss_scaler.loss_scale * factor * (p - [1, 0]), rtol=1e-4)
     with caplog.at_level(logging.WARNING):
         mx.sym.SoftmaxOutput(mx.sym.Variable("x"))
-    assert caplog.messages == ["SoftmaxOutput does not support dynamic loss scaling in symbolic and hybridized execution."]
+    assert caplog.messages == [
+        "SoftmaxOutput does not support dynamic loss scaling in symbolic and hybridized execution."
+    ]
 
 
 def test_gradients_are_left_alone(half):
@@ -202,13 +272,14 @@ def test_gradients_are_left_alone(half):
     x.attach_grad()
     with autograd.record():
         y = nd.sqrt(x) * nd.relu(x)
-        g, = autograd.grad([y], [x], create_graph=True)
+        (g,) = autograd.grad([y], [x], create_graph=True)
     assert g.dtype == F16
     g.backward()
     assert x.grad.dtype == F16 and np.allclose(x.grad.asnumpy(), [[0.75, 0.75 / 2**0.5]], rtol=1e-2)
 
 
 # -- training -------------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("hybrid", [False, True])
 def test_training_is_near_that_in_float32(target, hybrid):
@@ -237,7 +308,10 @@ def test_overflow_passes_over_the_update(half, caplog):
     # A factor that was found counts for the next step.
     assert [s for _, s in seen] == [65536, 65536, 32768, 32768, 32768, 65536]
     assert seen[0][0] == [0.875, 1] == seen[1][0] and seen[2][0][0] < 0.875
-    assert caplog.messages == ["AMP: decreasing loss scale to 32768.000000", "AMP: increasing loss scale to 65536.000000"]
+    assert caplog.messages == [
+        "AMP: decreasing loss scale to 32768.000000",
+        "AMP: increasing loss scale to 65536.000000",
+    ]
 
 
 def test_scaler_bounds(caplog):
@@ -297,7 +371,9 @@ def test_stores_that_update(half):
                 autograd.backward(scaled)
         t.step(1)
         assert (net.weight.data(mx.cpu(1)).asnumpy() == before).all()
-    with pytest.raises(ValueError, match="it was made with update_on_kvstore=True.*make a trainer with update_on_kvstore=False"):
+    with pytest.raises(
+        ValueError, match="it was made with update_on_kvstore=True.*make a trainer with update_on_kvstore=False"
+    ):
         amp.init_trainer(trainer(update_on_kvstore=True)[1])
     sparse = gluon.contrib.nn.SparseEmbedding(2, 2)
     sparse.initialize()
@@ -326,6 +402,7 @@ def test_what_was_forgotten():
 
 # -- converted networks ---------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("graph", amp_cases.GRAPHS)
 def test_converted_graphs_can_be_bound(graph):
     """Dtypes fit, whatever the way, also where MXNet's do not; a graph converted twice is that converted once."""
@@ -335,7 +412,9 @@ def test_converted_graphs_can_be_bound(graph):
             found += 1
             symbol = mx.sym.load_json(convert())
             said = symbol.attr_dict()
-            _, outs, _ = symbol.infer_type(**{n: "float32" for n in symbol.list_inputs() if "__dtype__" not in said.get(n, {})})
+            _, outs, _ = symbol.infer_type(
+                **{n: "float32" for n in symbol.list_inputs() if "__dtype__" not in said.get(n, {})}
+            )
             assert None not in outs and np.float16 not in outs, name
             if name.endswith(" 0"):
                 assert amp.convert_symbol(symbol).tojson(remove_amp_cast=False) == symbol.tojson(remove_amp_cast=False)
@@ -349,7 +428,11 @@ def test_convert_symbol_where_mxnet_fails():
     assert "p_gamma_amp_cast_float16_output" in out.get_internals().list_outputs()
     _, (y,), _ = out.infer_type("float32", "float32", "float32")
     assert y == F32
-    two = amp.convert_symbol(s.BilinearSampler(s.Convolution(v("d"), kernel=(1, 1), num_filter=2, name="c"), s.exp(v("g"), name="e"), name="b"))
+    two = amp.convert_symbol(
+        s.BilinearSampler(
+            s.Convolution(v("d"), kernel=(1, 1), num_filter=2, name="c"), s.exp(v("g"), name="e"), name="b"
+        )
+    )
     assert two.get_internals().list_outputs()[-4:] == ["c_output_amp_cast_float32_output", "g", "e_output", "b_output"]
     shared = v("w")
     both = s.Group([s.FullyConnected(v("data"), shared, no_bias=True, num_hidden=3, name="a"), s.exp(shared, name="e")])
@@ -363,16 +446,23 @@ def test_casts_are_called_after_what_mxnet_calls_the_outputs(monkeypatch):
     monkeypatch.setattr(mx.operator.CustomOpProp, "list_outputs", lambda self: ["first"])
     mx.operator.register("amp_names")(type("Prop", (mx.operator.CustomOpProp,), {}))
     x = mx.sym.Variable("x")
-    for node, name in ((mx.sym.Custom(x, op_type="amp_names", name="c"), "c_first"), (mx.sym.contrib.fft(x, name="f"), "f_output"),
-                       (mx.sym.tanh(x, name="t"), "t_0")):
+    for node, name in (
+        (mx.sym.Custom(x, op_type="amp_names", name="c"), "c_first"),
+        (mx.sym.contrib.fft(x, name="f"), "f_output"),
+        (mx.sym.tanh(x, name="t"), "t_0"),
+    ):
         made = amp.convert_symbol(mx.sym.FullyConnected(node, num_hidden=2, no_bias=True))
         assert f"{name}_amp_cast_float16_output" in made.get_internals().list_outputs()
 
 
 def test_convert_symbol_refuses():
     x = mx.sym.exp(mx.sym.Variable("x"), name="e")
-    for kwargs, text in (({"sym": 3}, "the first argument must be a Symbol, got int"), ({"excluded_sym_names": "e"}, "excluded_sym_names must be a list of names"),
-                         ({"data_names": [3]}, "data_names must be a list of names"), ({"target_dtype": "int8"}, "target_dtype must be")):
+    for kwargs, text in (
+        ({"sym": 3}, "the first argument must be a Symbol, got int"),
+        ({"excluded_sym_names": "e"}, "excluded_sym_names must be a list of names"),
+        ({"data_names": [3]}, "data_names must be a list of names"),
+        ({"target_dtype": "int8"}, "target_dtype must be"),
+    ):
         with pytest.raises(AssertionError, match=text):
             amp.convert_symbol(**{"sym": x, **kwargs})
     with pytest.warns(match="excluded_sym_names names 'f', which the symbol does not have"):
@@ -396,10 +486,15 @@ def test_convert_hybrid_block(dtype, optional):
     assert isinstance(made, gluon.SymbolBlock)
     kinds = {n: np.dtype(p.dtype).name for n, p in made.collect_params().items()}
     assert set(kinds) == set(net.collect_params()) and kinds["amp_conv0_weight"] == (dtype if optional else "float32")
-    assert kinds["amp_batchnorm0_gamma"] == "float32" and made.collect_params()["amp_batchnorm0_running_mean"].grad_req == "null"
+    assert (
+        kinds["amp_batchnorm0_gamma"] == "float32"
+        and made.collect_params()["amp_batchnorm0_running_mean"].grad_req == "null"
+    )
     got = made(x)
     assert got.dtype == F32 and 0 < abs(got - want).max().asscalar() < 0.1
-    again = amp.convert_hybrid_block(made, dtype, excluded_sym_names=["amp_conv0_fwd", "amp_dense0_fwd", "amp_dense1_fwd"])
+    again = amp.convert_hybrid_block(
+        made, dtype, excluded_sym_names=["amp_conv0_fwd", "amp_dense0_fwd", "amp_dense1_fwd"]
+    )
     assert abs(again(x) - want).max().asscalar() < (0.1 if optional else 1e-5)
     with pytest.raises(AssertionError, match="block must be a HybridBlock, got int"):
         amp.convert_hybrid_block(3)
@@ -412,9 +507,16 @@ def test_convert_model_and_files(tmp_path):
     net.export(str(tmp_path / "net"))
     sym, args, aux = mx.model.load_checkpoint(str(tmp_path / "net"), 0)
     made, new_args, new_aux = amp.convert_model(sym, args, aux, cast_optional_params=True)
-    assert new_args["amp_dense0_weight"].dtype == F16 and args["amp_dense0_weight"].dtype == F32 and new_aux["amp_batchnorm0_running_var"].dtype == F32
+    assert (
+        new_args["amp_dense0_weight"].dtype == F16
+        and args["amp_dense0_weight"].dtype == F32
+        and new_aux["amp_batchnorm0_running_var"].dtype == F32
+    )
     made.save(str(tmp_path / "low-symbol.json"), remove_amp_cast=False)
-    nd.save(str(tmp_path / "low-0000.params"), {f"arg:{k}": v for k, v in new_args.items()} | {f"aux:{k}": v for k, v in new_aux.items()})
+    nd.save(
+        str(tmp_path / "low-0000.params"),
+        {f"arg:{k}": v for k, v in new_args.items()} | {f"aux:{k}": v for k, v in new_aux.items()},
+    )
     block = gluon.SymbolBlock.imports(str(tmp_path / "low-symbol.json"), ["data"], str(tmp_path / "low-0000.params"))
     assert np.allclose(block(x).asnumpy(), want, atol=0.05)
     module = mx.mod.Module(made, label_names=None)
@@ -427,7 +529,11 @@ def test_convert_model_and_files(tmp_path):
 def test_convert_bucketing_module():
     def sym_gen(n):
         h = mx.sym.sum(mx.sym.Variable("data"), axis=1, keepdims=True, name="total")
-        return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(h, num_hidden=3, name="fc"), name="softmax"), ("data",), ("softmax_label",)
+        return (
+            mx.sym.SoftmaxOutput(mx.sym.FullyConnected(h, num_hidden=3, name="fc"), name="softmax"),
+            ("data",),
+            ("softmax_label",),
+        )
 
     mod = mx.mod.BucketingModule(sym_gen, 5)
     for bad in (3, mod):
@@ -440,7 +546,9 @@ def test_convert_bucketing_module():
     assert not made.binded and made.params_initialized
     made.bind(*shapes, for_training=False)
     for n in (5, 3):
-        data = mx.io.DataBatch([nd.ones((2, n))], [nd.ones(2)], bucket_key=n, provide_data=[("data", (2, n))], provide_label=shapes[1])
+        data = mx.io.DataBatch(
+            [nd.ones((2, n))], [nd.ones(2)], bucket_key=n, provide_data=[("data", (2, n))], provide_label=shapes[1]
+        )
         made.forward(data, is_train=False)
         assert "fc_weight_amp_cast_float16" in str(made.symbol.get_internals().list_outputs())
         assert np.allclose(made.get_outputs()[0].asnumpy(), 1 / 3, atol=1e-3)
@@ -448,8 +556,16 @@ def test_convert_bucketing_module():
 
 def test_lists_and_names():
     for dtype in ("float16", np.float16, "bfloat16"):
-        assert "FullyConnected" in amp.list_lp16_ops(dtype) and "exp" in amp.list_fp32_ops(dtype) and "dot" in amp.list_widest_type_cast(dtype)
-        assert "relu" in amp.list_lp16_fp32_ops(dtype) and ("LeakyReLU", "act_type", ["elu", "selu"]) in amp.list_conditional_fp32_ops(dtype)
+        assert (
+            "FullyConnected" in amp.list_lp16_ops(dtype)
+            and "exp" in amp.list_fp32_ops(dtype)
+            and "dot" in amp.list_widest_type_cast(dtype)
+        )
+        assert "relu" in amp.list_lp16_fp32_ops(dtype) and (
+            "LeakyReLU",
+            "act_type",
+            ["elu", "selu"],
+        ) in amp.list_conditional_fp32_ops(dtype)
         assert "SoftmaxOutput" in amp.list_loss_output_functions(dtype)
     assert amp.list_lp16_use_fp32_params("float16") is None and "BatchNorm" in amp.list_lp16_use_fp32_params("bfloat16")
     assert amp.list_fp16_ops is amp.list_lp16_ops

@@ -1,4 +1,5 @@
 """Small modules of MXNet's face: the old autograd, the loader as an iterator, engine, library, libinfo, rtc."""
+
 import numpy as np
 import pytest
 
@@ -10,7 +11,11 @@ from mxcore.contrib.io import DataLoaderIter
 
 
 def test_the_old_autograd():
-    assert autograd.set_is_training(True) is False and mx.autograd.is_recording() and autograd.set_is_training(False) is True
+    assert (
+        autograd.set_is_training(True) is False
+        and mx.autograd.is_recording()
+        and autograd.set_is_training(False) is True
+    )
     assert not mx.autograd.is_recording()
     x, g = nd.array([1, 2, 3]), nd.zeros(3)
     autograd.mark_variables([x], [g])
@@ -26,13 +31,19 @@ def test_the_old_autograd():
     assert not mx.autograd.is_training()
 
 
-@pytest.mark.parametrize("argnum, wanted", [(None, [[3, 4], [1, 2]]), (0, [[3, 4]]), ([1], [[1, 2]]), ([1, 0], [[1, 2], [3, 4]])])
+@pytest.mark.parametrize(
+    "argnum, wanted", [(None, [[3, 4], [1, 2]]), (0, [[3, 4]]), ([1], [[1, 2]]), ([1, 0], [[1, 2], [3, 4]])]
+)
 def test_functions_of_gradients(argnum, wanted):
     a, b = nd.array([1, 2]), nd.array([3, 4])
     gradients, loss = autograd.grad_and_loss(lambda a, b: a * b, argnum)(a, b)
     assert [g.asnumpy().tolist() for g in gradients] == wanted and loss.asnumpy().tolist() == [3, 8]
     assert [g.asnumpy().tolist() for g in autograd.grad(lambda a, b: a * b, argnum)(a, b)] == wanted
-    for call in (lambda: autograd.grad(lambda a: a, "a"), lambda: autograd.grad(lambda a: a)(3), lambda: autograd.compute_gradient(a)):
+    for call in (
+        lambda: autograd.grad(lambda a: a, "a"),
+        lambda: autograd.grad(lambda a: a)(3),
+        lambda: autograd.compute_gradient(a),
+    ):
         with pytest.raises(MXNetError):
             call()
 
@@ -70,28 +81,54 @@ def test_bulk():
 
 def test_a_plugin_file_loads(tmp_path, capsys):
     path = tmp_path / "small_plugin.py"
-    path.write_text("from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\n@op('small_thrice')\ndef thrice(k, p, data):\n    'Thrice.'\n"
-                    "    return data * 3\n@hookimpl\ndef mxcore_ops():\n    return [thrice]\n")
+    path.write_text(
+        "from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\n@op('small_thrice')\ndef thrice(k, p, data):\n    "
+        "'Thrice.'\n"
+        "    return data * 3\n@hookimpl\ndef mxcore_ops():\n    return [thrice]\n"
+    )
     from mxcore._core.manager import manager
 
     mx.library.load(str(path))
     try:
         assert "small_plugin" in capsys.readouterr().out
-        assert nd.small_thrice(nd.ones(2)).asnumpy().tolist() == [3, 3] == mx.sym.small_thrice(mx.sym.var("x")).eval(x=nd.ones(2))[0].asnumpy().tolist()
+        assert (
+            nd.small_thrice(nd.ones(2)).asnumpy().tolist()
+            == [3, 3]
+            == mx.sym.small_thrice(mx.sym.var("x")).eval(x=nd.ones(2))[0].asnumpy().tolist()
+        )
         with pytest.raises(ValueError, match="already registered"):
             mx.library.load(str(path), verbose=False)
     finally:
         manager.unregister("small_plugin")
 
 
-@pytest.mark.parametrize("name, text, kind, match", [
-    ("lib.so", "", ValueError, "no Python file.*C\\+\\+ code"), ("gone.py", None, FileNotFoundError, "there is no file"),
-    ("broken.py", "1 / 0", ImportError, "broken.py' cannot be imported: ZeroDivisionError"), ("plain.py", "x = 1", RuntimeError, "states no API_VERSION"),
-    ("leaves.py", "import sys; sys.exit(3)", ImportError, "leaves.py' cannot be imported: it ended with SystemExit: 3"),
-    ("mute.py", "class Mute(Exception):\n    def __str__(self): 1 / 0\nraise Mute", ImportError, "cannot be imported: Mute: its message cannot be shown"),
-    ("hook.py", "from mxcore.plugin import hookimpl\nAPI_VERSION = 1\n@hookimpl\ndef mxcore_ops(): 1 / 0", ImportError,
-     "hook.py' cannot be registered: ZeroDivisionError: division by zero"),
-])
+@pytest.mark.parametrize(
+    "name, text, kind, match",
+    [
+        ("lib.so", "", ValueError, "no Python file.*C\\+\\+ code"),
+        ("gone.py", None, FileNotFoundError, "there is no file"),
+        ("broken.py", "1 / 0", ImportError, "broken.py' cannot be imported: ZeroDivisionError"),
+        ("plain.py", "x = 1", RuntimeError, "states no API_VERSION"),
+        (
+            "leaves.py",
+            "import sys; sys.exit(3)",
+            ImportError,
+            "leaves.py' cannot be imported: it ended with SystemExit: 3",
+        ),
+        (
+            "mute.py",
+            "class Mute(Exception):\n    def __str__(self): 1 / 0\nraise Mute",
+            ImportError,
+            "cannot be imported: Mute: its message cannot be shown",
+        ),
+        (
+            "hook.py",
+            "from mxcore.plugin import hookimpl\nAPI_VERSION = 1\n@hookimpl\ndef mxcore_ops(): 1 / 0",
+            ImportError,
+            "hook.py' cannot be registered: ZeroDivisionError: division by zero",
+        ),
+    ],
+)
 def test_what_cannot_be_loaded(tmp_path, name, text, kind, match):
     import sys
 
@@ -104,14 +141,21 @@ def test_what_cannot_be_loaded(tmp_path, name, text, kind, match):
 
 
 def test_a_library_has_a_name():
-    with pytest.raises(TypeError, match="library.load: path must be a non-empty string or a path, not NoneType") as caught:
+    with pytest.raises(
+        TypeError, match="library.load: path must be a non-empty string or a path, not NoneType"
+    ) as caught:
         mx.library.load(None)
     assert isinstance(caught.value, MXNetError)
 
 
 def test_what_needs_compiled_code_says_so():
     assert mx.libinfo.__version__ == "1.9.1" and len(mx.libinfo.find_lib_path()) == 1
-    for call in (mx.libinfo.find_include_path, mx.libinfo.find_conf_path, lambda: mx.rtc.CudaModule("code"), lambda: mx.rtc.CudaKernel(0, "k", [], [])):
+    for call in (
+        mx.libinfo.find_include_path,
+        mx.libinfo.find_conf_path,
+        lambda: mx.rtc.CudaModule("code"),
+        lambda: mx.rtc.CudaKernel(0, "k", [], []),
+    ):
         with pytest.raises(MXNetError, match="mxcore|CUDA"):
             call()
 
@@ -122,7 +166,9 @@ def test_variables_and_names_of_util(monkeypatch):
     assert mx.util.getenv("MXCORE_NO_SUCH") == "3"
     mx.util.setenv("MXCORE_NO_SUCH", None)
     assert mx.util.getenv("MXCORE_NO_SUCH") is None
-    assert mx.util.set_module("a.b")(lambda: 0).__module__ == "a.b" and mx.util.set_module(None)(test_variables_and_names_of_util)
+    assert mx.util.set_module("a.b")(lambda: 0).__module__ == "a.b" and mx.util.set_module(None)(
+        test_variables_and_names_of_util
+    )
     with pytest.raises(ValueError, match="takes the context of a GPU"):
         mx.util.get_cuda_compute_capability(mx.cpu())
 
@@ -131,15 +177,28 @@ def test_modules_that_refuse():
     """What is not there says why, and what to use instead."""
     from mxcore.contrib import onnx, quantization
 
-    for call in (lambda: quantization.quantize_model(None, {}, {}), lambda: quantization.quantize_net(None), lambda: quantization.quantize_net_v2(None),
-                 lambda: quantization.quantize_graph(None, {}, {}), lambda: quantization.calib_graph(None, {}, {}, None),
-                 lambda: quantization.quantize_model_mkldnn(None, {}, {})):
-        with pytest.raises(NotImplementedError, match="no operators for int8 here .*use float16 or bfloat16: mx.contrib.amp"):
+    for call in (
+        lambda: quantization.quantize_model(None, {}, {}),
+        lambda: quantization.quantize_net(None),
+        lambda: quantization.quantize_net_v2(None),
+        lambda: quantization.quantize_graph(None, {}, {}),
+        lambda: quantization.calib_graph(None, {}, {}, None),
+        lambda: quantization.quantize_model_mkldnn(None, {}, {}),
+    ):
+        with pytest.raises(
+            NotImplementedError, match="no operators for int8 here .*use float16 or bfloat16: mx.contrib.amp"
+        ):
             call()
-    with pytest.raises(ImportError, match="onnx.export_model: .*MXNet 1.9.1, in an environment of its own, makes an ONNX file of them"):
+    with pytest.raises(
+        ImportError, match="onnx.export_model: .*MXNet 1.9.1, in an environment of its own, makes an ONNX file of them"
+    ):
         mx.onnx.export_model("net-symbol.json", "net-0000.params")
     assert onnx.export_model is mx.onnx.export_model and mx.onnx.get_operator_support() == []
-    for call in (lambda: onnx.import_model("x"), lambda: onnx.get_model_metadata("x"), lambda: onnx.import_to_gluon("x", mx.cpu())):
+    for call in (
+        lambda: onnx.import_model("x"),
+        lambda: onnx.get_model_metadata("x"),
+        lambda: onnx.import_to_gluon("x", mx.cpu()),
+    ):
         with pytest.raises(MXNetError, match="load its files here, by mx.model.load_checkpoint"):
             call()
 
@@ -147,7 +206,9 @@ def test_modules_that_refuse():
 def test_histograms_are_combined():
     old = np.array([1, 2, 3]), np.array([-3.0, -1.0, 1.0, 3.0]), 0.0, 3.0, 3.0
     counts, edges, *rest = mx.contrib.quantization.combine_histogram(old, np.array([1.0, 2.0, 9.0]), 1.0, 9.0, 9.0)
-    assert counts.tolist() == [0, 0, 0, 0, 1, 2, 5, 0, 0, 0, 1] and edges[0] == -11 and rest == [0, 9, 11]  # MXNet's numbers
+    assert (
+        counts.tolist() == [0, 0, 0, 0, 1, 2, 5, 0, 0, 0, 1] and edges[0] == -11 and rest == [0, 9, 11]
+    )  # MXNet's numbers
     counts, edges, *rest = mx.contrib.quantization.combine_histogram(old, np.array([-2.0, 0.5]), -2.0, 0.5, 2.0)
     assert counts.tolist() == [2, 3, 3] and edges.tolist() == [-3, -1, 1, 3] and rest == [-2, 3, 3]
 

@@ -1,4 +1,5 @@
 """SVRG: the rule, beside NumPy, and how fast it comes to the optimum."""
+
 import numpy as np
 import pytest
 
@@ -22,7 +23,7 @@ def data(batch=4):
 def numpy_run(epochs, freq, lr, batch=4):
     """The rule by hand: the gradient of a batch is that of its sum, which the optimizer divides by its size."""
     w = np.zeros(3)
-    parts = [(X[i:i + batch], Y[i:i + batch]) for i in range(0, len(X), batch)]
+    parts = [(X[i : i + batch], Y[i : i + batch]) for i in range(0, len(X), batch)]
 
     def gradient(w, x, y):
         return (x @ w - y) @ x
@@ -40,7 +41,9 @@ def numpy_run(epochs, freq, lr, batch=4):
 def test_the_rule(freq, contexts):
     mod = SVRGModule(network(), label_names=["label"], update_freq=freq, context=[mx.cpu(i) for i in range(contexts)])
     mod.fit(data(), num_epoch=5, eval_metric="mse", initializer=mx.init.Zero(), optimizer_params={"learning_rate": 0.2})
-    np.testing.assert_allclose(mod.get_params()[0]["fc_weight"].asnumpy()[0], numpy_run(5, freq, 0.2), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        mod.get_params()[0]["fc_weight"].asnumpy()[0], numpy_run(5, freq, 0.2), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_it_reaches_the_optimum_that_sgd_circles():
@@ -48,20 +51,27 @@ def test_it_reaches_the_optimum_that_sgd_circles():
     gaps = []
     for make in (lambda **k: SVRGModule(update_freq=1, **k), mx.mod.Module):
         mod = make(symbol=network(), label_names=["label"])
-        mod.fit(data(), num_epoch=40, eval_metric="mse", initializer=mx.init.Zero(), optimizer_params={"learning_rate": 0.3})
+        mod.fit(
+            data(), num_epoch=40, eval_metric="mse", initializer=mx.init.Zero(), optimizer_params={"learning_rate": 0.3}
+        )
         gaps.append(np.abs(mod.get_params()[0]["fc_weight"].asnumpy()[0] - best).max())
     assert gaps[0] < 1e-4 < gaps[1]
 
 
 def test_plain_gradients_before_the_first_anchor():
-    mod, plain = SVRGModule(network(), label_names=["label"], update_freq=3), mx.mod.Module(network(), label_names=["label"])
+    mod, plain = (
+        SVRGModule(network(), label_names=["label"], update_freq=3),
+        mx.mod.Module(network(), label_names=["label"]),
+    )
     for m in (mod, plain):
         m.bind(data().provide_data, data().provide_label)
         m.init_params(mx.init.One())
         m.init_optimizer()
         m.forward_backward(data().next())
         m.update()
-    np.testing.assert_array_equal(mod.get_params()[0]["fc_weight"].asnumpy(), plain.get_params()[0]["fc_weight"].asnumpy())
+    np.testing.assert_array_equal(
+        mod.get_params()[0]["fc_weight"].asnumpy(), plain.get_params()[0]["fc_weight"].asnumpy()
+    )
 
 
 def test_wrong_arguments():

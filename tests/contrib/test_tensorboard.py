@@ -1,4 +1,5 @@
 """Event files: read back by a reader of their own format, and by TensorBoard where it is installed."""
+
 import os
 import struct
 
@@ -31,7 +32,7 @@ def fields(data):
             found.append((key >> 3, varint()))
             continue
         size = {1: 8, 5: 4}.get(key & 7) or varint()
-        found.append((key >> 3, data[i:i + size]))
+        found.append((key >> 3, data[i : i + size]))
         i += size
     return found
 
@@ -40,11 +41,11 @@ def events(file):
     """(step, tag, value) of all scalars; checks every checksum."""
     data, i, found = file.read_bytes(), 0, []
     while i < len(data):
-        head = data[i:i + 8]
-        n, = struct.unpack("<Q", head)
-        body = data[i + 12:i + 12 + n]
-        assert struct.unpack("<I", data[i + 8:i + 12]) == (checksum(head),)
-        assert struct.unpack("<I", data[i + 12 + n:i + 16 + n]) == (checksum(body),)
+        head = data[i : i + 8]
+        (n,) = struct.unpack("<Q", head)
+        body = data[i + 12 : i + 12 + n]
+        assert struct.unpack("<I", data[i + 8 : i + 12]) == (checksum(head),)
+        assert struct.unpack("<I", data[i + 12 + n : i + 16 + n]) == (checksum(body),)
         i += 16 + n
         event = dict(fields(body))
         assert struct.unpack("<d", event[1])[0] > 1.6e9
@@ -64,14 +65,14 @@ def test_the_checksum_is_the_published_one():
 
 def test_scalars(tmp_path):
     with EventWriter(tmp_path / "logs" / "deep") as writer:
-        for tag, value, step in (("loss", 0.25, 0), ("loss", 3, 300), ("täg", -1e300, 2 ** 40), ("nan", float("nan"), 1)):
+        for tag, value, step in (("loss", 0.25, 0), ("loss", 3, 300), ("täg", -1e300, 2**40), ("nan", float("nan"), 1)):
             writer.add_scalar(tag, value, step)
         with pytest.raises(TypeError, match="'loss' must be a number, got 'low'"):
             writer.add_scalar("loss", "low", 1)
-    file, = (tmp_path / "logs" / "deep").iterdir()
+    (file,) = (tmp_path / "logs" / "deep").iterdir()
     assert file.name.startswith("events.out.tfevents.")
     found = events(file)
-    assert found[:3] == [(0, "loss", 0.25), (300, "loss", 3.0), (2 ** 40, "täg", float("-inf"))]
+    assert found[:3] == [(0, "loss", 0.25), (300, "loss", 3.0), (2**40, "täg", float("-inf"))]
     assert found[3][:2] == (1, "nan") and found[3][2] != found[3][2]
 
 

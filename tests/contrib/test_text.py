@@ -1,4 +1,5 @@
 """Vocabularies and embeddings; what is right was seen in the real MXNet 1.9.1."""
+
 import collections
 import pickle
 
@@ -33,7 +34,10 @@ def test_vocabulary(keywords, tokens):
     assert v.idx_to_token == tokens and len(v) == len(tokens) and v.token_to_idx == {t: i for i, t in enumerate(tokens)}
     assert v.to_indices(["c", "?"]) == [tokens.index("c"), 0] and v.to_indices("b") == tokens.index("b")
     assert v.to_tokens([0, 1]) == tokens[:2] and v.to_tokens(1) == tokens[1]
-    assert (v.unknown_token, v.reserved_tokens) == (keywords.get("unknown_token", "<unk>"), keywords.get("reserved_tokens"))
+    assert (v.unknown_token, v.reserved_tokens) == (
+        keywords.get("unknown_token", "<unk>"),
+        keywords.get("reserved_tokens"),
+    )
 
 
 @pytest.fixture
@@ -53,7 +57,9 @@ def test_custom_embedding(embedding):
 
 
 def test_unknown_words_and_vocabularies(tmp_path, embedding):
-    other = text.embedding.CustomEmbedding(file(tmp_path, "hello|5|6|1\n<unk>|9|9|9\nb|0|1|2\n", "b.txt"), elem_delim="|")
+    other = text.embedding.CustomEmbedding(
+        file(tmp_path, "hello|5|6|1\n<unk>|9|9|9\nb|0|1|2\n", "b.txt"), elem_delim="|"
+    )
     assert other.idx_to_vec.asnumpy().tolist() == [[9, 9, 9], [5, 6, 1], [0, 1, 2]]
     v = text.vocab.Vocabulary(collections.Counter("hello b world".split()))
     both = text.embedding.CompositeEmbedding(v, [embedding, other])
@@ -66,8 +72,9 @@ def test_unknown_words_and_vocabularies(tmp_path, embedding):
 def test_published_files_are_read_from_their_folder(tmp_path):
     (tmp_path / "glove").mkdir()
     file(tmp_path / "glove", "the 1 2 3\n", "glove.6B.50d.txt")
-    found = text.embedding.create("glove", pretrained_file_name="glove.6B.50d.txt", embedding_root=str(tmp_path),
-                                  init_unknown_vec=mx.nd.ones)
+    found = text.embedding.create(
+        "glove", pretrained_file_name="glove.6B.50d.txt", embedding_root=str(tmp_path), init_unknown_vec=mx.nd.ones
+    )
     assert type(found) is text.embedding.GloVe and found.idx_to_vec.asnumpy().tolist() == [[1, 1, 1], [1, 2, 3]]
     assert "glove.6B.50d.txt" in text.embedding.get_pretrained_file_names("glove")
     assert "wiki.simple.vec" in text.embedding.get_pretrained_file_names()["fasttext"]
@@ -91,7 +98,8 @@ BAD = {
     "number": (lambda p: V(WORDS).to_tokens([99]), ValueError, "99 is no number of a word"),
     "letters": (lambda p: E.CustomEmbedding(file(p, "a 1 x\n")), ValueError, "line 1: the vector of 'a'"),
     "lengths": (lambda p: E.CustomEmbedding(file(p, "a 1 2\nb 1 2\nc 1 2 3\n")), ValueError, "line 3: 'c' has 3 numbers"),
-    "no array": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n")).update_token_vectors("a", [1, 2]), TypeError, "must be an NDArray, got list"),
+    "no array": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n")).update_token_vectors("a", [1, 2]), TypeError, "must be an NDArray, "
+                                                                                                               "got list"),
     "kind": (lambda p: E.create("nobody"), KeyError, "no token embedding is named 'nobody'"),
     "delimiter": (lambda p: E.CustomEmbedding(file(p, "a,1,2\n")), ValueError, "line 1: 'a,1,2' has no vector"),
     "empty": (lambda p: E.CustomEmbedding(file(p, "")), ValueError, "holds no word"),
@@ -99,11 +107,14 @@ BAD = {
     "unknown vector": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n"), init_unknown_vec=lambda shape: mx.nd.ones(3)), ValueError,
                        r"gave shape \(3,\)"),
     "word": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n")).update_token_vectors("b", mx.nd.ones(2)), ValueError, r"no words \['b'\]"),
-    "shape": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n")).update_token_vectors("a", mx.nd.ones(3)), ValueError, r"\(1, 2\) is needed"),
+    "shape": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n")).update_token_vectors("a", mx.nd.ones(3)), ValueError, r"\(1, 2\) is "
+                                                                                                                    r"needed"),
     "name": (lambda p: E.create("glove", pretrained_file_name="x"), KeyError, "none of its files"),
     "download": (lambda p: E.create("fasttext", embedding_root=str(p)), FileNotFoundError, "does not download"),
     "names": (lambda p: E.get_pretrained_file_names("bert"), KeyError, "glove, fasttext"),
-    "vocabulary": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n"), vocabulary=["a"]), TypeError, "vocabulary must be a Vocabulary, got list"),
+    "vocabulary": (lambda p: E.CustomEmbedding(file(p, "a 1 2\n"), vocabulary=["a"]), TypeError, "vocabulary must be "
+                                                                                                 "a Vocabulary, got "
+                                                                                                 "list"),
     "composite": (lambda p: E.CompositeEmbedding(V(WORDS), [V(WORDS)]), TypeError, "Vocabulary"),
 }  # fmt: skip
 
@@ -116,11 +127,17 @@ def test_wrong_arguments(name, tmp_path):
     assert isinstance(e.value, kind)
 
 
-@pytest.mark.parametrize("data, encoding, text", [
-    (b"a 1 2\nb\xe9 1 2\n", "utf8", r"a\.txt, line 2: .*is not in utf8"), (b"".join(b"%d 1 2\n" % i for i in range(5000)) + b"\xff 1 2\n", "utf8", r"a\.txt, line 5001: "),
-    (b"a 1\n\xed\xa0\x80 1\n", "utf8", r"a\.txt, line 2: "), ("a 1 2\nb 3 4\n".encode("utf-16")[:-1], "utf-16", r"a\.txt, behind line \d: .*truncated"),
-    (b"a 1 2\n", "no such", r"a\.txt: unknown encoding"), (b"x" * (1 << 25), "utf8", r"a\.txt, line 1: it is longer than 16777216"),
-])
+@pytest.mark.parametrize(
+    "data, encoding, text",
+    [
+        (b"a 1 2\nb\xe9 1 2\n", "utf8", r"a\.txt, line 2: .*is not in utf8"),
+        (b"".join(b"%d 1 2\n" % i for i in range(5000)) + b"\xff 1 2\n", "utf8", r"a\.txt, line 5001: "),
+        (b"a 1\n\xed\xa0\x80 1\n", "utf8", r"a\.txt, line 2: "),
+        ("a 1 2\nb 3 4\n".encode("utf-16")[:-1], "utf-16", r"a\.txt, behind line \d: .*truncated"),
+        (b"a 1 2\n", "no such", r"a\.txt: unknown encoding"),
+        (b"x" * (1 << 25), "utf8", r"a\.txt, line 1: it is longer than 16777216"),
+    ],
+)
 def test_errors_of_encodings_name_file_and_line(data, encoding, text, tmp_path):
     (tmp_path / "a.txt").write_bytes(data)
     with pytest.raises(mx.base.MXNetError, match=text):
@@ -155,7 +172,11 @@ def test_classes_of_users_read_files_too(tmp_path):
 
 def test_all_published_files_are_known():
     names = text.embedding.get_pretrained_file_names("fasttext")
-    assert len(names) == len(set(names)) == 327 and {"wiki-news-300d-1M.vec", "wiki.zu.vec", "wiki.zh_classical.vec"} <= set(names)
+    assert len(names) == len(set(names)) == 327 and {
+        "wiki-news-300d-1M.vec",
+        "wiki.zu.vec",
+        "wiki.zh_classical.vec",
+    } <= set(names)
     assert len(text.embedding.get_pretrained_file_names("glove")) == 10
 
 
@@ -167,17 +188,25 @@ ASSERTED = {"lengths", "shape", "vocabulary", "composite", "no array", "kind"}
 def test_scripts_may_catch_what_mxnet_asserts(name, tmp_path):
     with pytest.raises(AssertionError) as e:
         BAD[name][0](tmp_path)
-    assert isinstance(e.value, BAD[name][1]) and isinstance(pickle.loads(pickle.dumps(e.value)), (AssertionError, mx.MXNetError))
+    assert isinstance(e.value, BAD[name][1]) and isinstance(
+        pickle.loads(pickle.dumps(e.value)), (AssertionError, mx.MXNetError)
+    )
 
 
-@pytest.mark.parametrize("made", [dict(min_freq=0), dict(reserved_tokens=["x", "x"]), dict(reserved_tokens=["<unk>"]), dict(counter={"a": 1})])
+@pytest.mark.parametrize(
+    "made",
+    [dict(min_freq=0), dict(reserved_tokens=["x", "x"]), dict(reserved_tokens=["<unk>"]), dict(counter={"a": 1})],
+)
 def test_vocabularies_assert_too(made):
     with pytest.raises(AssertionError):
         V(**{"counter": WORDS, **made})
 
 
 def test_lines_with_one_number_are_left_out_with_a_warning(tmp_path):
-    for text, message in (("a 1 2\nb 3\nc 5 6\n", "line 2: 'b' has one number"), ("x 3\na 1 2\nc 5 6\n", "before line 2 have one number")):
+    for text, message in (
+        ("a 1 2\nb 3\nc 5 6\n", "line 2: 'b' has one number"),
+        ("x 3\na 1 2\nc 5 6\n", "before line 2 have one number"),
+    ):
         with pytest.warns(UserWarning, match=message):
             e = E.CustomEmbedding(file(tmp_path, text))
         assert e.idx_to_token == ["<unk>", "a", "c"] and e.idx_to_vec.asnumpy().tolist() == [[0, 0], [1, 2], [5, 6]]

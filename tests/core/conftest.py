@@ -1,4 +1,5 @@
 """Throwaway plugins for the tests of the microkernel."""
+
 import os
 import subprocess
 import sys
@@ -22,8 +23,9 @@ def make_plugin(name="throwaway", api=1, **hooks):
         def impl(fn=fn):
             return fn()
 
-        module.__dict__[hook] = hookimpl(types.FunctionType((lambda: fn()).__code__, globals(), hook, None,
-                                                            (types.CellType(fn),)))
+        module.__dict__[hook] = hookimpl(
+            types.FunctionType((lambda: fn()).__code__, globals(), hook, None, (types.CellType(fn),))
+        )
     return module
 
 
@@ -60,7 +62,13 @@ class Site:
 
     def __call__(self, code, *options, **env):
         env = {**os.environ, "PYTHONPATH": str(self.folder), **env}
-        return subprocess.run([sys.executable, *options, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=env, timeout=300)
+        return subprocess.run(
+            [sys.executable, *options, "-c", textwrap.dedent(code)],
+            capture_output=True,
+            text=True,
+            env=env,
+            timeout=300,
+        )
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
 """The microkernel alone: no plugin at all, then one toy device and one toy operator."""
+
 import os
 import subprocess
 import sys
@@ -71,7 +72,10 @@ def test_it_boots_without_any_plugin_and_grows_by_two():
 
 
 def test_importing_mxcore_loads_nothing_heavy():
-    code = ("import sys, mxcore; heavy = {'numba', 'cv2', 'cupy', 'ray', 'matplotlib', 'pluggy', 'numpy', 'mxcore_cpu'} & set(sys.modules);"
-            "assert not heavy, heavy")
+    code = (
+        "import sys, mxcore; heavy = {'numba', 'cv2', 'cupy', 'ray', 'matplotlib', 'pluggy', 'numpy', 'mxcore_cpu'} "
+        "& set(sys.modules);"
+        "assert not heavy, heavy"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

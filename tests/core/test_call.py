@@ -1,4 +1,5 @@
 """The bound call: who watches, and what is true of an operator however it is run."""
+
 from __future__ import annotations
 
 import threading
@@ -129,7 +130,11 @@ def test_every_way_gives_the_same_bits(name):
         "FullyConnected": ({"num_hidden": 3}, [(4, 6), (3, 6), (3,)], ["data", "weight", "bias"]),
         "split": ({"num_outputs": 2}, [(4, 6)], ["data"]),
         "sgd_mom_update": ({"lr": 0.1, "momentum": 0.9}, [(4, 6)] * 3, ["weight", "grad", "mom"]),
-        "BatchNorm": ({"fix_gamma": False}, [(4, 6), (6,), (6,), (6,), (6,)], ["data", "gamma", "beta", "moving_mean", "moving_var"]),
+        "BatchNorm": (
+            {"fix_gamma": False},
+            [(4, 6), (6,), (6,), (6,), (6,)],
+            ["data", "gamma", "beta", "moving_mean", "moving_var"],
+        ),
     }[name]
     values = [rng.random(s, dtype=np.float32) + 0.5 for s in shapes]
     op = getattr(mx.nd, name)
@@ -144,7 +149,7 @@ def test_every_way_gives_the_same_bits(name):
     ins = arrays()
     expected = listed(op(*ins, **kwargs), ins)
     ins = arrays()
-    outs = [mx.nd.zeros(e.shape) for e in expected[:len(expected) - len(ins)]]
+    outs = [mx.nd.zeros(e.shape) for e in expected[: len(expected) - len(ins)]]
     got = listed(op(*ins, out=outs[0] if len(outs) == 1 else outs, **kwargs), ins)
     for e, g in zip(expected, got):
         np.testing.assert_array_equal(e, g)

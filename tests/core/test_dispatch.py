@@ -1,4 +1,5 @@
 """Calls: binding of arguments, declared dtypes and shapes, out=, memory, errors."""
+
 import numpy as np
 import pytest
 
@@ -34,18 +35,34 @@ def value(x):
 
 def test_inputs_bind_by_position_and_name():
     f = mx.nd.test_call
-    assert value(f(a(1), a(2), a(3))) == 6 == value(f(a(1), bias=a(3), weight=a(2))) == value(f(data=a(1), weight=a(2), bias=a(3)))
+    assert (
+        value(f(a(1), a(2), a(3)))
+        == 6
+        == value(f(a(1), bias=a(3), weight=a(2)))
+        == value(f(data=a(1), weight=a(2), bias=a(3)))
+    )
     assert value(f(a(1), a(2), None, plain=1)) == 3 == value(f(a(1), a(2), plain=1))
-    assert value(f(a(1), a(2), a(3), 2)) == 12 == value(f(a(1), a(2), a(3), num=2)) and value(f(a(1), a(2), plain=1, num=3)) == 9
+    assert (
+        value(f(a(1), a(2), a(3), 2)) == 12 == value(f(a(1), a(2), a(3), num=2))
+        and value(f(a(1), a(2), plain=1, num=3)) == 9
+    )
     g = mx.nd.test_any
     assert value(g(a(1), a(2), a(3))) == 6 == value(g([a(1), a(2), a(3)])) == value(g(a(1), a(2), a(3), num_args=2))
     assert value(g(a(1), scale=5)) == 5
 
 
-@pytest.mark.parametrize("args, kwargs, text", [
-    ((1,), {}, "needs input 'weight'"), ((1, 2), {}, "needs input 'bias'"), ((1, 2, 3, 4), {}, "takes"), ((1, 2, 3), {"nmu": 1}, "did you mean 'num'"),
-    ((1, 2, 3), {"data": 1}, "given twice"), ((1, 2, 3), {"plain": 1}, "takes 2 inputs"), ((1, 2), {"bias": 3, "plain": 1}, "takes no input 'bias'"),
-])
+@pytest.mark.parametrize(
+    "args, kwargs, text",
+    [
+        ((1,), {}, "needs input 'weight'"),
+        ((1, 2), {}, "needs input 'bias'"),
+        ((1, 2, 3, 4), {}, "takes"),
+        ((1, 2, 3), {"nmu": 1}, "did you mean 'num'"),
+        ((1, 2, 3), {"data": 1}, "given twice"),
+        ((1, 2, 3), {"plain": 1}, "takes 2 inputs"),
+        ((1, 2), {"bias": 3, "plain": 1}, "takes no input 'bias'"),
+    ],
+)
 def test_wrong_calls_are_explained(args, kwargs, text):
     arrays = [a(v) for v in args]
     kwargs = {k: a(v) if k in ("data", "bias") else v for k, v in kwargs.items()}
@@ -54,7 +71,9 @@ def test_wrong_calls_are_explained(args, kwargs, text):
 
 
 def test_something_else_than_an_array_is_refused():
-    with pytest.raises(TypeError, match="operator tanh: input 'data' must be an array: an NDArray .* got numpy.ndarray"):
+    with pytest.raises(
+        TypeError, match="operator tanh: input 'data' must be an array: an NDArray .* got numpy.ndarray"
+    ):
         mx.nd.tanh(np.ones(2))
     with pytest.raises(TypeError, match="cannot be combined with list|not supported"):
         mx.nd.ones((2,)) + [1, 2]
@@ -125,17 +144,23 @@ def each_way(name):
     yield bound.forward
 
 
-@pytest.mark.parametrize("name, returned, text", [
-    ("test_itself", lambda x: (x, x), "its body returned 2 values; 1 are declared"), ("test_itself", lambda x: [], "its body returned 0 values; 1 are declared"),
-    ("test_wrong_count", lambda x: [x], "its body returned 1 values; 2 are declared"),
-    ("test_wrong_count", lambda x: (x, x, x), "its body returned 3 values; 2 are declared"), ("test_itself", lambda x: x.nothing, "no attribute 'nothing'"),
-])
+@pytest.mark.parametrize(
+    "name, returned, text",
+    [
+        ("test_itself", lambda x: (x, x), "its body returned 2 values; 1 are declared"),
+        ("test_itself", lambda x: [], "its body returned 0 values; 1 are declared"),
+        ("test_wrong_count", lambda x: [x], "its body returned 1 values; 2 are declared"),
+        ("test_wrong_count", lambda x: (x, x, x), "its body returned 3 values; 2 are declared"),
+        ("test_itself", lambda x: x.nothing, "no attribute 'nothing'"),
+    ],
+)
 def test_what_a_kernel_does_wrong_is_told_with_its_plugin(kernel, name, returned, text):
     kernel(name, lambda k, p, data: returned(data))
     for call in each_way(name):
-        with pytest.raises(MXNetError, match=rf"operator {name} \[(node '\w+', )?kernel of fast\] with data float32 \(3,\): .*{text}"):
+        with pytest.raises(
+            MXNetError, match=rf"operator {name} \[(node '\w+', )?kernel of fast\] with data float32 \(3,\): .*{text}"
+        ):
             call()
-
 
 
 def test_out():

@@ -1,4 +1,7 @@
-"""The plugins in the page for authors, one for each hook at least, each installed and used by its public names, as an outside author would."""
+"""The plugins in the page for authors, one for each hook at least, each installed and used by its public names, as an
+outside author would.
+"""
+
 import re
 from textwrap import dedent
 
@@ -96,9 +99,17 @@ def test_each_documented_plugin_works_as_installed(folder, tmp_path_factory, mon
     assert used == {n for n in vars(hookspecs) if n.startswith("mxcore_")} and used > {*USE}
     monkeypatch.chdir(tmp_path_factory.mktemp("here"))
     code = "import mxcore as mx\n" + "\n".join(dedent(c) for c in USE.values())
-    done = folder(code + "\nfrom mxcore import cli\nassert cli.main(['plugins']) == cli.main(['plugins', 'check']) == 0\n", "-W", "error")
+    done = folder(
+        code + "\nfrom mxcore import cli\nassert cli.main(['plugins']) == cli.main(['plugins', 'check']) == 0\n",
+        "-W",
+        "error",
+    )
     assert done.returncode == 0, done.stderr + done.stdout
-    assert "\n10\n" in done.stdout and "count the parameters in a file" in done.stdout and "events: open, in process" in done.stdout
+    assert (
+        "\n10\n" in done.stdout
+        and "count the parameters in a file" in done.stdout
+        and "events: open, in process" in done.stdout
+    )
     assert "kernels for cpu (5) " in done.stdout, "the relu of the page meets the stock one"
 
 

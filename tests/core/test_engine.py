@@ -1,4 +1,5 @@
 """The engine: order of reads and writes, poisoning, overlap, forks."""
+
 import gc
 import os
 import signal
@@ -32,25 +33,41 @@ def threaded():
     use_engine(old)
 
 
-@given(st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 4), max_size=3), st.lists(st.integers(0, 4), min_size=1, max_size=2)), max_size=40))
+@given(
+    st.lists(
+        st.tuples(
+            st.booleans(), st.lists(st.integers(0, 4), max_size=3), st.lists(st.integers(0, 4), min_size=1, max_size=2)
+        ),
+        max_size=40,
+    )
+)
 @settings(deadline=None, max_examples=60)
 def test_any_program_gives_what_serial_execution_gives(program):
     """Tasks read some cells and write others; the outcome must be that of running them one after the other."""
+
     def run(push):
         cells = [0] * 5
         for n, (_, reads, writes) in enumerate(program):
+
             def task(n=n, reads=tuple(reads), writes=tuple(writes)):
                 value = n + sum(cells[r] for r in reads)
                 for w in writes:
                     cells[w] = cells[w] * 3 + value
+
             push(task, n)
         return cells
 
     serial = run(lambda task, n: task())
     eng = ThreadedEnginePerDevice()
     stores = [Storage(CPU0) for _ in range(5)]
-    cells = run(lambda task, n: eng.push(CPU1 if program[n][0] else CPU0, task, [stores[r] for r in program[n][1]],
-                                         [stores[w] for w in program[n][2]]))
+    cells = run(
+        lambda task, n: eng.push(
+            CPU1 if program[n][0] else CPU0,
+            task,
+            [stores[r] for r in program[n][1]],
+            [stores[w] for w in program[n][2]],
+        )
+    )
     eng.drain()
     assert cells == serial
     assert all(s.write is None and not s.reads for s in stores)
@@ -103,7 +120,10 @@ def test_a_failed_operator_poisons_its_outputs_only(threaded, failing):
     good, bad = mx.nd.ones((2,)), mx.nd.full((2,), 11)
     y = failing(bad)
     z = failing(good)
-    with pytest.raises(MXNetError, match=r"operator test_engine_fails \[called at .*test_engine.py:\d+\] with data float32 \(2,\): beyond ten"):
+    with pytest.raises(
+        MXNetError,
+        match=r"operator test_engine_fails \[called at .*test_engine.py:\d+\] with data float32 \(2,\): beyond ten",
+    ):
         y.asnumpy()
     with pytest.raises(ValueError, match="beyond ten"):
         (y + good).asnumpy()
@@ -138,7 +158,9 @@ def test_a_finalizer_may_push_while_its_thread_does(threaded, monkeypatch):
         return x + 1
 
     mx.nd.waitall()
-    monkeypatch.setattr(threaded, "_lock", Collecting(ThreadedEnginePerDevice()._lock))  # a lock of its own: a failure stops nobody else
+    monkeypatch.setattr(
+        threaded, "_lock", Collecting(ThreadedEnginePerDevice()._lock)
+    )  # a lock of its own: a failure stops nobody else
     found = []
     thread = threading.Thread(target=lambda: found.append(work().asnumpy().tolist()), daemon=True)
     thread.start()

@@ -1,4 +1,5 @@
 """Errors: their types, and what they say about inputs that are not what was expected."""
+
 import pickle
 
 import numpy as np
@@ -9,21 +10,34 @@ from mxcore import nd
 from mxcore.base import MXNetError, error
 
 
-@pytest.mark.parametrize("kind", [ValueError, TypeError, KeyError, OSError, FileNotFoundError, NotImplementedError, RuntimeError, MemoryError])
+@pytest.mark.parametrize(
+    "kind",
+    [ValueError, TypeError, KeyError, OSError, FileNotFoundError, NotImplementedError, RuntimeError, MemoryError],
+)
 def test_an_error_is_a_runtime_error_too_as_in_mxnet(kind):
     e = error(kind, "text")
-    assert issubclass(MXNetError, RuntimeError) and isinstance(e, (MXNetError, RuntimeError)) and isinstance(e, kind) and str(e) == "text"
+    assert (
+        issubclass(MXNetError, RuntimeError)
+        and isinstance(e, (MXNetError, RuntimeError))
+        and isinstance(e, kind)
+        and str(e) == "text"
+    )
     again = pickle.loads(pickle.dumps(e))
     assert type(again) is type(e) and str(again) == "text"
     with pytest.raises(RuntimeError):
         nd.ones((2,)).reshape((3,))
 
 
-@pytest.mark.parametrize(("call", "name"), [
-    (lambda x: nd.FullyConnected(x, np.ones((2, 3)), no_bias=True, num_hidden=2), "'weight'"),
-    (lambda x: nd.FullyConnected(x, weight=np.ones((2, 3)), no_bias=True, num_hidden=2), "'weight'"),
-    (lambda x: nd.exp(np.ones(2)), "'data'"), (lambda x: nd.concat(x, np.ones((2, 3)), dim=0), "'data'"),
-    (lambda x: nd.elemwise_add(x, np.ones((2, 3))), "'rhs'")])
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda x: nd.FullyConnected(x, np.ones((2, 3)), no_bias=True, num_hidden=2), "'weight'"),
+        (lambda x: nd.FullyConnected(x, weight=np.ones((2, 3)), no_bias=True, num_hidden=2), "'weight'"),
+        (lambda x: nd.exp(np.ones(2)), "'data'"),
+        (lambda x: nd.concat(x, np.ones((2, 3)), dim=0), "'data'"),
+        (lambda x: nd.elemwise_add(x, np.ones((2, 3))), "'rhs'"),
+    ],
+)
 def test_a_numpy_array_where_an_array_is_expected(call, name):
     with pytest.raises(TypeError, match=f"input {name} must be an array: an NDArray .* got numpy.ndarray"):
         call(nd.ones((2, 3)))
@@ -35,9 +49,13 @@ def test_a_list_where_an_array_is_expected():
 
 
 def test_which_input_does_not_fit_and_what_was_expected():
-    with pytest.raises(ValueError, match=r"operator Convolution: weight is \(4, 3, 3, 3\) where \(4, 4, 3, 3\) is expected"):
+    with pytest.raises(
+        ValueError, match=r"operator Convolution: weight is \(4, 3, 3, 3\) where \(4, 4, 3, 3\) is expected"
+    ):
         nd.Convolution(nd.ones((1, 4, 8, 8)), nd.ones((4, 3, 3, 3)), no_bias=True, kernel=(3, 3), num_filter=4)
-    with pytest.raises(TypeError, match="inconsistent dtypes: .*float32.*float64|inconsistent dtypes: .*float64.*float32"):
+    with pytest.raises(
+        TypeError, match="inconsistent dtypes: .*float32.*float64|inconsistent dtypes: .*float64.*float32"
+    ):
         nd.dot(nd.ones((2, 2)), nd.ones((2, 2), dtype="float64"))
 
 
@@ -58,13 +76,19 @@ def test_small_names_of_mxnet():
     from mxcore import base
     from mxcore.ndarray import ndarray as module
 
-    assert isinstance("x", base.string_types) and isinstance(np.int64(1), base.integer_types) and isinstance(np.float32(1), base.numeric_types)
+    assert (
+        isinstance("x", base.string_types)
+        and isinstance(np.int64(1), base.integer_types)
+        and isinstance(np.float32(1), base.numeric_types)
+    )
     assert base.mx_real_t is np.float32 and base._as_list(1) == [1] and base._as_list([1]) == [1]
     assert module._DTYPE_NP_TO_MX[np.float16] == 2 and module._DTYPE_MX_TO_NP[6] is np.int64
     assert mx.is_np_shape() is False
 
 
-@pytest.mark.parametrize("arguments", [([],), ({"a": 1},), (None,), ("cpu", []), ("cpu", float("inf")), ("cpu", "one")], ids=repr)
+@pytest.mark.parametrize(
+    "arguments", [([],), ({"a": 1},), (None,), ("cpu", []), ("cpu", float("inf")), ("cpu", "one")], ids=repr
+)
 def test_what_is_no_context(arguments):
     with pytest.raises(MXNetError, match="Context: device_(type|id) must be"):
         mx.Context(*arguments)

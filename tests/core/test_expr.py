@@ -1,4 +1,5 @@
 """Expressions: one grammar, and what prints them."""
+
 import math
 
 import pytest
@@ -7,11 +8,19 @@ from mxcore.fusion.expr import FUNCTIONS, Expr
 from mxcore.plugin import Float, MXNetError, op, print_with
 
 
-@pytest.mark.parametrize("text, values, result", [
-    ("a + b * 2", dict(a=1.0, b=3.0), 7.0), ("-a ** 2", dict(a=3.0), -9.0), ("tanh(a) if a > 0 else a / 4", dict(a=-2.0), -0.5),
-    ("maximum(minimum(a, b), 1)", dict(a=5.0, b=3.0), 3.0), ("a % b", dict(a=7.0, b=4.0), 3.0), ("1 / (1 + exp(-a))", dict(a=0.0), 0.5),
-    ("a > 1 and b < 2", dict(a=2.0, b=1.0), True), ("not a == b", dict(a=2.0, b=1.0), True),
-])
+@pytest.mark.parametrize(
+    "text, values, result",
+    [
+        ("a + b * 2", dict(a=1.0, b=3.0), 7.0),
+        ("-a ** 2", dict(a=3.0), -9.0),
+        ("tanh(a) if a > 0 else a / 4", dict(a=-2.0), -0.5),
+        ("maximum(minimum(a, b), 1)", dict(a=5.0, b=3.0), 3.0),
+        ("a % b", dict(a=7.0, b=4.0), 3.0),
+        ("1 / (1 + exp(-a))", dict(a=0.0), 0.5),
+        ("a > 1 and b < 2", dict(a=2.0, b=1.0), True),
+        ("not a == b", dict(a=2.0, b=1.0), True),
+    ],
+)
 def test_the_printed_text_computes_the_expression(text, values, result):
     class m:  # the functions of the table, over Python floats
         exp, tanh = math.exp, math.tanh
@@ -28,14 +37,28 @@ def test_the_printed_text_computes_the_expression(text, values, result):
 
 
 def test_names_and_numbers_are_printed_as_the_language_has_them():
-    assert print_with(Expr("x * 2").tree, {"x": "v0"}.get, None, lambda v: f"float32({float(v)!r})") == "(v0 * float32(2.0))"
+    assert (
+        print_with(Expr("x * 2").tree, {"x": "v0"}.get, None, lambda v: f"float32({float(v)!r})")
+        == "(v0 * float32(2.0))"
+    )
 
 
-@pytest.mark.parametrize("text, problem", [
-    ("exp(a", "was never closed"), ("foo(a)", "unknown function 'foo'"), ("expp(a)", "did you mean 'exp"), ("exp(a, b)", "takes 1 argument"),
-    ("a[0]", "not allowed"), ("lambda: 1", "not allowed"), ("'x'", "not allowed"), ("a < b < c", "not allowed"), ("__import__('os')", "unknown function"),
-    ("a.real", "not allowed"), ("(a, b)", "not allowed"),
-])
+@pytest.mark.parametrize(
+    "text, problem",
+    [
+        ("exp(a", "was never closed"),
+        ("foo(a)", "unknown function 'foo'"),
+        ("expp(a)", "did you mean 'exp"),
+        ("exp(a, b)", "takes 1 argument"),
+        ("a[0]", "not allowed"),
+        ("lambda: 1", "not allowed"),
+        ("'x'", "not allowed"),
+        ("a < b < c", "not allowed"),
+        ("__import__('os')", "unknown function"),
+        ("a.real", "not allowed"),
+        ("(a, b)", "not allowed"),
+    ],
+)
 def test_anything_else_is_refused_at_declaration(text, problem):
     with pytest.raises(MXNetError, match=problem):
         Expr(text)

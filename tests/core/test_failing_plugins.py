@@ -1,4 +1,7 @@
-"""Plugins that fail, in every way that was thought of: none takes another with it, nor the process, and each says why."""
+"""Plugins that fail, in every way that was thought of: none takes another with it, nor the process, and each says
+why.
+"""
+
 import numpy as np
 import pytest
 
@@ -6,7 +9,9 @@ import mxcore as mx
 from mxcore.plugin import Device, KernelSet, op
 
 HEAD = "from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\n"
-FINE = HEAD + """
+FINE = (
+    HEAD
+    + """
 @op("site_fine")
 def thing(k, p, data):
     "Return data."
@@ -15,6 +20,7 @@ def thing(k, p, data):
 def mxcore_ops():
     return [thing]
 """
+)
 HOOK = HEAD + "@hookimpl\ndef mxcore_ops({args}):\n    {body}\n"
 #: name -> (code of the module, what is said about it)
 BAD = {
@@ -22,7 +28,10 @@ BAD = {
     "syntax": ("def f(:", "SyntaxError: invalid syntax"),
     "leaves": ("import sys; sys.exit(3)", "it ended with SystemExit: 3"),
     "recursion": ("def f(): f()\nf()", "RecursionError: maximum recursion depth exceeded"),
-    "mute": ("class Mute(Exception):\n    def __str__(self):\n        raise ValueError\nraise Mute", "Mute: its message cannot be shown"),
+    "mute": (
+        "class Mute(Exception):\n    def __str__(self):\n        raise ValueError\nraise Mute",
+        "Mute: its message cannot be shown",
+    ),
     "empty": ("raise ValueError", "ValueError: no message"),
     "circular": ("import circular_too", "ImportError: cannot import name"),
     "future": ("API_VERSION = 2", "plugin 'future' speaks plugin API 2; this mxcore speaks 1"),
@@ -31,11 +40,22 @@ BAD = {
     "hook_leaves": (HOOK.format(args="", body="raise SystemExit('bye')"), "it ended with SystemExit: bye"),
     "hook_asks": (HOOK.format(args="what", body="return []"), "PluginValidationError: "),
     "hook_none": (HOOK.format(args="", body="pass"), "hook mxcore_ops of plugin 'hook_none' returned None"),
-    "hook_stops": (HOOK.format(args="", body="yield op('site_half')(lambda k, p, data: data); raise OSError('no disk')"), "OSError: no disk"),
-    "hook_mute": (HOOK.format(args="", body="return [type('R', (), {'__repr__': lambda s: 1 / 0})()]"), "ZeroDivisionError"),
-    "hook_misspelt": (HEAD + "@hookimpl\ndef mxcore_op():\n    return []\n", "unknown hook mxcore_op, did you mean 'mxcore_ops'"),
-    "clash": (HOOK.format(args="", body="return [op(n)(lambda k, p, data: data) for n in ('site_half', 'tanh')]"),
-              "operator 'tanh' of clash is already registered by ops"),
+    "hook_stops": (
+        HOOK.format(args="", body="yield op('site_half')(lambda k, p, data: data); raise OSError('no disk')"),
+        "OSError: no disk",
+    ),
+    "hook_mute": (
+        HOOK.format(args="", body="return [type('R', (), {'__repr__': lambda s: 1 / 0})()]"),
+        "ZeroDivisionError",
+    ),
+    "hook_misspelt": (
+        HEAD + "@hookimpl\ndef mxcore_op():\n    return []\n",
+        "unknown hook mxcore_op, did you mean 'mxcore_ops'",
+    ),
+    "clash": (
+        HOOK.format(args="", body="return [op(n)(lambda k, p, data: data) for n in ('site_half', 'tanh')]"),
+        "operator 'tanh' of clash is already registered by ops",
+    ),
 }
 
 
@@ -60,7 +80,8 @@ def crowd(tmp_path_factory):
 
 
 def test_they_leave_the_others_alone_and_say_why(crowd):
-    done = crowd("""
+    done = crowd(
+        """
         import mxcore as mx
         print([round(float(f(mx.nd.ones((1,))).asscalar()), 4) for f in (mx.nd.site_fine, mx.nd.tanh, mx.nd.relu)])
         print(mx.nd.site_last(mx.nd.ones((1,))).asscalar() if hasattr(mx.nd, "site_last") else mx.nd.site_other(mx.nd.ones((1,))).asscalar())
@@ -76,19 +97,31 @@ def test_they_leave_the_others_alone_and_say_why(crowd):
                 print("FOUND", ask())
             except Exception as e:
                 print(type(e).__name__, "plugin 'raises' failed to load: ImportError: no libmagic here;" in str(e))
-    """, PYTHONWARNINGS="always")
+    """,
+        PYTHONWARNINGS="always",
+    )
     assert done.returncode == 0, done.stderr
     values, last, seen, *misses = done.stdout.splitlines()
     assert (values, last, seen) == ("[2.0, 0.7616, 1.0]", "2.0", "False False")
     assert len(misses) == 13 and all(m.endswith(" True") for m in misses), misses
-    expected = {**{name: text for name, (_, text) in BAD.items()}, "nowhere": "ModuleNotFoundError: No module named 'no_such_module_here'",
-                "malformed": "AttributeError", "broken_file": "", "broken_text": "UnicodeDecodeError",
-                "ops (usurper)": "a plugin named 'ops' is already registered by mxcore"}
-    assert "there is no command 'trein', did you mean 'train'" in done.stderr and "'raises' failed to load" in done.stderr
+    expected = {
+        **{name: text for name, (_, text) in BAD.items()},
+        "nowhere": "ModuleNotFoundError: No module named 'no_such_module_here'",
+        "malformed": "AttributeError",
+        "broken_file": "",
+        "broken_text": "UnicodeDecodeError",
+        "ops (usurper)": "a plugin named 'ops' is already registered by mxcore",
+    }
+    assert (
+        "there is no command 'trein', did you mean 'train'" in done.stderr and "'raises' failed to load" in done.stderr
+    )
     told = {name: done.stderr.count(f"plugin '{name}' of ") for name in expected}
     assert set(told.values()) == {1}, (told, done.stderr)
     assert [t for t in expected.values() if t not in done.stderr] == []
-    assert "a plugin named 'zz_fine' is already registered by" in done.stderr and "MXCORE_DISABLE_PLUGINS with the distribution" in done.stderr
+    assert (
+        "a plugin named 'zz_fine' is already registered by" in done.stderr
+        and "MXCORE_DISABLE_PLUGINS with the distribution" in done.stderr
+    )
 
 
 def test_the_command_lists_them_with_the_line_that_failed(crowd):
@@ -96,13 +129,18 @@ def test_the_command_lists_them_with_the_line_that_failed(crowd):
     assert done.returncode == 1 and not done.stderr
     assert f"raises  raises 1.0  failed: ImportError: no libmagic here [{crowd.folder / 'raises.py'}:1]" in done.stdout
     for name, (_, text) in BAD.items():
-        assert any(line.startswith(f"{name}  ") and "failed" in line and text in line for line in done.stdout.splitlines()), name
+        assert any(
+            line.startswith(f"{name}  ") and "failed" in line and text in line for line in done.stdout.splitlines()
+        ), name
 
 
 def test_they_can_be_left_out_by_distribution(crowd):
     names = ",".join([*BAD, "nowhere", "malformed", "a-second", "usurper", "mxcore"])
-    done = crowd("from mxcore._core.manager import manager as m; m.load(); print(sorted(m.origin), sorted(m.failed))", MXCORE_DISABLE_PLUGINS=names,
-                 PYTHONWARNINGS="ignore")
+    done = crowd(
+        "from mxcore._core.manager import manager as m; m.load(); print(sorted(m.origin), sorted(m.failed))",
+        MXCORE_DISABLE_PLUGINS=names,
+        PYTHONWARNINGS="ignore",
+    )
     assert done.stdout == "['aa_fine', 'zz_fine'] ['broken_file', 'broken_text']\n", done.stderr
 
 
@@ -121,10 +159,18 @@ def test_warnings_as_errors_hit_the_first_use_only(crowd):
 
 def test_a_plugin_may_compute_while_it_is_imported(folder):
     """Stock parts come first, whatever the plugin is called."""
-    folder.add("aa", HEAD + "import mxcore as mx\nfrom mxcore import gluon\nprint('noise')\nseven = mx.nd.relu(mx.nd.ones((1,)) * 7).asscalar()\n"
-               "@op('site_seven')\ndef thing(k, p, data):\n    'Return data.'\n    return data * seven\n"
-               "@hookimpl\ndef mxcore_ops():\n    mx.nd.waitall()\n    return [thing]\n")
-    done = folder("import mxcore as mx; print(mx.nd.site_seven(mx.nd.ones((1,))).asscalar(), hasattr(mx.sym, 'site_seven'))", "-W", "error")
+    folder.add(
+        "aa",
+        HEAD + "import mxcore as mx\nfrom mxcore import gluon\nprint('noise')\nseven = mx.nd.relu(mx.nd.ones((1,)) * "
+        "7).asscalar()\n"
+        "@op('site_seven')\ndef thing(k, p, data):\n    'Return data.'\n    return data * seven\n"
+        "@hookimpl\ndef mxcore_ops():\n    mx.nd.waitall()\n    return [thing]\n",
+    )
+    done = folder(
+        "import mxcore as mx; print(mx.nd.site_seven(mx.nd.ones((1,))).asscalar(), hasattr(mx.sym, 'site_seven'))",
+        "-W",
+        "error",
+    )
     assert done.stdout == "noise\n7.0 True\n", done.stderr
 
 
@@ -148,9 +194,13 @@ def test_threads_that_start_together_load_everything_once(folder):
 
 
 def test_a_plugin_that_waits_for_another_thread_does_not_hang_it(folder):
-    folder.add("waits", "import threading, mxcore as mx\nfailed = []\n"
-               "def work():\n    try:\n        mx.nd.no_such_operator\n    except RuntimeError as e:\n        failed.append(e)\n"
-               "t = threading.Thread(target=work); t.start(); t.join()\nraise failed[0]\n")
+    folder.add(
+        "waits",
+        "import threading, mxcore as mx\nfailed = []\n"
+        "def work():\n    try:\n        mx.nd.no_such_operator\n    except RuntimeError as e:\n        "
+        "failed.append(e)\n"
+        "t = threading.Thread(target=work); t.start(); t.join()\nraise failed[0]\n",
+    )
     done = folder("""
         from mxcore._core import manager
         manager.PATIENCE = 0.5
@@ -158,14 +208,23 @@ def test_a_plugin_that_waits_for_another_thread_does_not_hang_it(folder):
         print(mx.nd.ones((1,)).asscalar())
     """)
     assert done.stdout == "1.0\n"
-    assert "plugin 'waits' is being loaded in another thread and does not come to an end; what a plugin does while" in done.stderr
+    assert (
+        "plugin 'waits' is being loaded in another thread and does not come to an end; what a plugin does while"
+        in done.stderr
+    )
 
 
 def test_a_number_of_a_device_is_known_before_its_plugin_is_loaded(folder):
-    folder.add("board", "import numpy as np\nfrom mxcore.plugin import Device, hookimpl\nAPI_VERSION = 1\n"
-               "class Board(Device):\n    type, type_id, xp = 'site_board', 70001, np\n    count = lambda self: 1\n"
-               "@hookimpl\ndef mxcore_devices():\n    return [Board()]\n")
-    done = folder("import mxcore as mx; print(mx.Context(70001), mx.Context('site_board').device_typeid)\ntry: mx.Context(70002)\nexcept mx.MXNetError as e: print(e)")
+    folder.add(
+        "board",
+        "import numpy as np\nfrom mxcore.plugin import Device, hookimpl\nAPI_VERSION = 1\n"
+        "class Board(Device):\n    type, type_id, xp = 'site_board', 70001, np\n    count = lambda self: 1\n"
+        "@hookimpl\ndef mxcore_devices():\n    return [Board()]\n",
+    )
+    done = folder(
+        "import mxcore as mx; print(mx.Context(70001), mx.Context('site_board').device_typeid)\ntry: "
+        "mx.Context(70002)\nexcept mx.MXNetError as e: print(e)"
+    )
     assert done.stdout.startswith("site_board(0) 70001\n") and "70002" in done.stdout, done.stderr
 
 
@@ -208,8 +267,14 @@ def test_what_a_device_raises_names_it(plug):
     plug(mxcore_devices=[device])
     ctx = mx.Context("loose")
     x, y = mx.nd.ones((2, 2), ctx=ctx), mx.nd.ones((2, 2), ctx=ctx)
-    for name, work in {"to_host": x.asnumpy, "from_host": lambda: mx.nd.ones((2,)).as_in_context(ctx), "copy": lambda: x.copyto(y), "empty": lambda: mx.nd.empty((2, 2), ctx=ctx),
-                       "shares": lambda: mx.nd.relu(x[:1], out=x[1:]), "owns": lambda: mx.nd.relu(x, out=y)}.items():
+    for name, work in {
+        "to_host": x.asnumpy,
+        "from_host": lambda: mx.nd.ones((2,)).as_in_context(ctx),
+        "copy": lambda: x.copyto(y),
+        "empty": lambda: mx.nd.empty((2, 2), ctx=ctx),
+        "shares": lambda: mx.nd.relu(x[:1], out=x[1:]),
+        "owns": lambda: mx.nd.relu(x, out=y),
+    }.items():
         device.broken = name
         with pytest.raises(mx.MXNetError, match=rf"device 'loose': {name}\(\) raised KeyError: 'a wire'") as e:
             work()
@@ -261,15 +326,24 @@ def replaces(k, p, outs, data):
 
 
 @WAYS
-@pytest.mark.parametrize("body", [
-    replaces, lambda k, p, outs, data: data + 1, lambda k, p, outs, data: [data], lambda k, p, outs, data: outs.clear(),
-    lambda k, p, outs, data: outs.append(data),
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        replaces,
+        lambda k, p, outs, data: data + 1,
+        lambda k, p, outs, data: [data],
+        lambda k, p, outs, data: outs.clear(),
+        lambda k, p, outs, data: outs.append(data),
+    ],
+)
 def test_a_kernel_that_does_not_write_is_named(plug, use, body):
     plug(mxcore_ops=[op("bad_op")(sound)], mxcore_kernels=kernels(body, out=True))
     for _ in range(2):  # a bound graph keeps its own arrays
         refused(use, "kernel of throwaway] with data float32 (2, 3)")
-        refused(use, "it replaced an array of `outs` or returned one, which would be lost; with out=True it writes into them")
+        refused(
+            use,
+            "it replaced an array of `outs` or returned one, which would be lost; with out=True it writes into them",
+        )
 
 
 def test_an_update_does_not_lose_what_a_kernel_replaces(plug):
@@ -287,23 +361,36 @@ def test_an_update_does_not_lose_what_a_kernel_replaces(plug):
     plug(mxcore_kernels={"cpu": found})
     update = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=1))
     weight = mx.nd.ones((2, 2))
-    with pytest.raises(mx.MXNetError, match=r"operator sgd_update \[kernel of throwaway\].*it replaced an array of `outs`"):
+    with pytest.raises(
+        mx.MXNetError, match=r"operator sgd_update \[kernel of throwaway\].*it replaced an array of `outs`"
+    ):
         for _ in range(3):
             update(0, mx.nd.ones((2, 2)), weight)
 
 
 @WAYS
 def test_a_kernel_may_return_what_it_has_written(plug, use):
-    plug(mxcore_ops=[op("bad_op")(sound)], mxcore_kernels=kernels(lambda k, p, outs, data: np.add(data, 1, out=outs[0]), out=True))
+    plug(
+        mxcore_ops=[op("bad_op")(sound)],
+        mxcore_kernels=kernels(lambda k, p, outs, data: np.add(data, 1, out=outs[0]), out=True),
+    )
     assert (use() == 2).all()
 
 
 @WAYS
-@pytest.mark.parametrize("value, text", [
-    (lambda d: None, "its body returned "), (lambda d: [[d]], "its body returned a list; an array of k.xp is needed, of float32"),
-    (lambda d: d.astype(complex), "its body returned a ndarray of complex128; an array of k.xp is needed, of float32"),
-    (lambda d: np.full(d.shape, "2020", "M8[D]"), "its body returned a ndarray of datetime64[D]"), (lambda d: mx.nd.ones((2, 3)), "its body returned a NDArray"),
-])
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (lambda d: None, "its body returned "),
+        (lambda d: [[d]], "its body returned a list; an array of k.xp is needed, of float32"),
+        (
+            lambda d: d.astype(complex),
+            "its body returned a ndarray of complex128; an array of k.xp is needed, of float32",
+        ),
+        (lambda d: np.full(d.shape, "2020", "M8[D]"), "its body returned a ndarray of datetime64[D]"),
+        (lambda d: mx.nd.ones((2, 3)), "its body returned a NDArray"),
+    ],
+)
 def test_what_is_no_array_of_the_dtype_is_refused(plug, use, value, text):
     plug(mxcore_ops=[op("bad_op")(lambda k, p, data: value(data))])
     refused(use, text)
@@ -312,17 +399,30 @@ def test_what_is_no_array_of_the_dtype_is_refused(plug, use, value, text):
 @WAYS
 def test_an_output_that_is_missing_is_named(plug, use):
     plug(mxcore_ops=[op("bad_op", outputs="left right")(lambda k, p, data: (data, None))])
-    refused((lambda: mx.nd.bad_op(mx.nd.ones((2, 3)), out=[mx.nd.ones((2, 3)), mx.nd.ones((2, 3))])) if use is with_out else use,
-            "its body returned None for output 'right'")
+    refused(
+        (lambda: mx.nd.bad_op(mx.nd.ones((2, 3)), out=[mx.nd.ones((2, 3)), mx.nd.ones((2, 3))]))
+        if use is with_out
+        else use,
+        "its body returned None for output 'right'",
+    )
 
 
 @WAYS
-@pytest.mark.parametrize("kind, value, text", [
-    ("shape", [(2.0, 3)], "there is no array of shape (2.0, 3)"), ("shape", [5], "output is unknown where 5 is expected"),
-    ("shape", [(True, 3)], "there is no array of shape (True, 3)"), ("dtype", [None], "the dtype of its output cannot be inferred"),
-    ("shape", [], "its rule gave [(2, 3)] for 1 input(s), [] for 1 output(s)"), ("shape", [(2, 3)] * 2, "[(2, 3), (2, 3)] for 1 output(s)"), ("shape", None, "not iterable"),
-    ("dtype", ["zz"], "unknown dtype 'zz'"), ("dtype", [np.dtype(complex)], "dtype complex128 cannot be held"), ("dtype", [], "[] for 1 output(s)"),
-])
+@pytest.mark.parametrize(
+    "kind, value, text",
+    [
+        ("shape", [(2.0, 3)], "there is no array of shape (2.0, 3)"),
+        ("shape", [5], "output is unknown where 5 is expected"),
+        ("shape", [(True, 3)], "there is no array of shape (True, 3)"),
+        ("dtype", [None], "the dtype of its output cannot be inferred"),
+        ("shape", [], "its rule gave [(2, 3)] for 1 input(s), [] for 1 output(s)"),
+        ("shape", [(2, 3)] * 2, "[(2, 3), (2, 3)] for 1 output(s)"),
+        ("shape", None, "not iterable"),
+        ("dtype", ["zz"], "unknown dtype 'zz'"),
+        ("dtype", [np.dtype(complex)], "dtype complex128 cannot be held"),
+        ("dtype", [], "[] for 1 output(s)"),
+    ],
+)
 @pytest.mark.parametrize("both", [False, True])
 def test_rules_that_give_something_else_are_named(plug, use, kind, value, text, both):
     bad = op("bad_op")(sound)

@@ -1,4 +1,5 @@
 """``mxcore plugins check``: a line for everything that is wrong, and for what one plugin takes from another."""
+
 import pytest
 
 from mxcore import cli
@@ -23,30 +24,50 @@ def test_nothing_is_wrong_with_what_comes_with_mxcore(capsys):
     assert status == 0 and lines == [f"{len(manager.origin)} plugins, nothing wrong, no notes"]
 
 
-@pytest.mark.parametrize("hooks, line", [
-    ({"mxcore_metrics": {"tt": "not_there:x"}},
-     "metric 'tt', 'not_there:x': ModuleNotFoundError: No module named 'not_there'; correct the target, or install what it imports"),
-    ({"mxcore_kernels": {"cpu": "not_there_either:x"}},
-     "kernels for device 'cpu', 'not_there_either:x': ModuleNotFoundError: No module named 'not_there_either'; correct the target, or install"
-     " what it imports"),
-    ({"mxcore_kernels": kernels("rellu")},
-     "kernels for cpu of operators that do not exist: 'rellu', did you mean 'relu' or 'prelu'?; correct the name, or install the plugin that"
-     " brings the operator"),
-    ({"mxcore_cli": {"ttcmd": int}}, "cli 'ttcmd' is <class 'int'>, which has no help and no add_arguments and no main; give it what is missing"),
-], ids=["target", "kernels", "operator", "command"])
+@pytest.mark.parametrize(
+    "hooks, line",
+    [
+        (
+            {"mxcore_metrics": {"tt": "not_there:x"}},
+            "metric 'tt', 'not_there:x': ModuleNotFoundError: No module named 'not_there'; correct the target, or "
+            "install what it imports",
+        ),
+        (
+            {"mxcore_kernels": {"cpu": "not_there_either:x"}},
+            "kernels for device 'cpu', 'not_there_either:x': ModuleNotFoundError: No module named "
+            "'not_there_either'; correct the target, or install"
+            " what it imports",
+        ),
+        (
+            {"mxcore_kernels": kernels("rellu")},
+            "kernels for cpu of operators that do not exist: 'rellu', did you mean 'relu' or 'prelu'?; correct the "
+            "name, or install the plugin that"
+            " brings the operator",
+        ),
+        (
+            {"mxcore_cli": {"ttcmd": int}},
+            "cli 'ttcmd' is <class 'int'>, which has no help and no add_arguments and no main; give it what is missing",
+        ),
+    ],
+    ids=["target", "kernels", "operator", "command"],
+)
 def test_what_is_wrong_is_told_with_what_to_do(plug, capsys, hooks, line):
     plug(**hooks)
     status, lines = check(capsys)
     assert status == 1 and lines[0].split("'relu'")[0] == f"wrong: throwaway: {line}".split("'relu'")[0]
-    assert lines[0].endswith(line.rpartition("; ")[2]) and lines[1:] == [f"{len(manager.origin)} plugins, 1 wrong, no notes"]
+    assert lines[0].endswith(line.rpartition("; ")[2]) and lines[1:] == [
+        f"{len(manager.origin)} plugins, 1 wrong, no notes"
+    ]
 
 
 def test_a_plugin_that_does_not_load_is_wrong(capsys, monkeypatch):
     monkeypatch.setitem(manager.failed, "broken", ("broken-dist 1.0", ImportError("libfoo is missing")))
     status, lines = check(capsys)
     assert status == 1
-    assert lines[0] == ("wrong: broken: broken-dist 1.0 failed: ImportError: libfoo is missing; mend it there, or leave it out with "
-                        "MXCORE_DISABLE_PLUGINS")
+    assert lines[0] == (
+        "wrong: broken: broken-dist 1.0 failed: ImportError: libfoo is missing; mend it there, or leave it out with "
+        "MXCORE_DISABLE_PLUGINS"
+    )
 
 
 def test_who_overrides_whom_is_noted_and_nothing_is_wrong(plug, capsys, monkeypatch):
@@ -65,10 +86,19 @@ def test_who_overrides_whom_is_noted_and_nothing_is_wrong(plug, capsys, monkeypa
     assert status == 0, lines
     assert "note: mine: operator 'relu' comes before that of ops; MXCORE_PREFER decides otherwise" in lines
     assert "note: ops: operator 'relu' stands behind that of mine; MXCORE_PREFER decides otherwise" in lines
-    assert any(x.startswith("note: greedy: kernels for cpu (500) come before those of cpu_numba (") and "softmax; MXCORE_KERNEL_ORDER" in x
-               for x in lines)
-    assert "note: elsewhere: kernels for device 'test_nowhere', which no plugin provides here; they are used where one does" in lines
-    assert "note: MXCORE_PREFER: it names 'nobody', which is neither a plugin here nor a distribution of one; correct the name, or take it out" in lines
+    assert any(
+        x.startswith("note: greedy: kernels for cpu (500) come before those of cpu_numba (")
+        and "softmax; MXCORE_KERNEL_ORDER" in x
+        for x in lines
+    )
+    assert (
+        "note: elsewhere: kernels for device 'test_nowhere', which no plugin provides here; they are used where one "
+        "does" in lines
+    )
+    assert (
+        "note: MXCORE_PREFER: it names 'nobody', which is neither a plugin here nor a distribution of one; correct "
+        "the name, or take it out" in lines
+    )
     assert lines[-1].endswith(f"nothing wrong, {len(lines) - 1} notes")
 
 

@@ -1,4 +1,5 @@
 """Training with a decaying learning rate, or with ever new shapes, neither grows a cache nor leaks."""
+
 import os
 import subprocess
 import sys

@@ -1,4 +1,5 @@
 """Inference: single rules, and graphs to a fixpoint in both directions."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -56,7 +57,9 @@ def test_partial_knowledge():
 
 def test_contradictions_name_node_and_inputs():
     s = mx.sym.elemwise_add(mx.sym.Variable("a"), mx.sym.Variable("b"), name="joined")
-    with pytest.raises(ValueError, match=r"operator elemwise_add of node 'joined': inconsistent shapes: .*lhs \(2, 3\), rhs \(4, 5\)"):
+    with pytest.raises(
+        ValueError, match=r"operator elemwise_add of node 'joined': inconsistent shapes: .*lhs \(2, 3\), rhs \(4, 5\)"
+    ):
         s.infer_shape(a=(2, 3), b=(4, 5))
     with pytest.raises(TypeError, match="node 'joined': inconsistent dtypes: float32 and int32 differ"):
         s.infer_type(a="float32", b="int32")
@@ -83,12 +86,17 @@ def lost(*arguments):
     raise KeyError("lost")
 
 
-@pytest.mark.parametrize("rule, wrong, text", [
-    ("shape", lost, "its rule failed: KeyError: 'lost'; inputs: data"), ("dtype", lost, "its rule failed: KeyError: 'lost'; inputs: data"),
-    ("storage", lost, "its storage rule failed: KeyError: 'lost'; storage types of inputs: default"),
-    ("storage", lambda p, s: None, "its storage rule failed: TypeError"), ("storage", lambda p, s: ["dense"], r"its storage rule returned \['dense'\]; one of default"),
-    ("storage", lambda p, s: ["default"] * 2, r"its storage rule returned .* for each of 1 output"),
-])
+@pytest.mark.parametrize(
+    "rule, wrong, text",
+    [
+        ("shape", lost, "its rule failed: KeyError: 'lost'; inputs: data"),
+        ("dtype", lost, "its rule failed: KeyError: 'lost'; inputs: data"),
+        ("storage", lost, "its storage rule failed: KeyError: 'lost'; storage types of inputs: default"),
+        ("storage", lambda p, s: None, "its storage rule failed: TypeError"),
+        ("storage", lambda p, s: ["dense"], r"its storage rule returned \['dense'\]; one of default"),
+        ("storage", lambda p, s: ["default"] * 2, r"its storage rule returned .* for each of 1 output"),
+    ],
+)
 def test_a_rule_that_fails_names_its_operator(plug, rule, wrong, text):
     @op("test_ruled")
     def body(k, p, data):
@@ -97,7 +105,10 @@ def test_a_rule_that_fails_names_its_operator(plug, rule, wrong, text):
 
     getattr(body, rule)(wrong)
     plug("ruler", mxcore_ops=[body])
-    for call in (lambda: mx.nd.test_ruled(mx.nd.ones(3)), lambda: mx.sym.test_ruled(mx.sym.var("x")).simple_bind(mx.cpu(), x=(3,), grad_req="null").forward()):
+    for call in (
+        lambda: mx.nd.test_ruled(mx.nd.ones(3)),
+        lambda: mx.sym.test_ruled(mx.sym.var("x")).simple_bind(mx.cpu(), x=(3,), grad_req="null").forward(),
+    ):
         with pytest.raises(MXNetError, match=f"operator test_ruled.*: {text}"):
             call()
 
@@ -111,11 +122,17 @@ def test_a_gradient_rule_that_fails_is_told(plug, wrong):
 
     body.grad(lambda F, dy: wrong(F, dy))
     plug("ruler", mxcore_ops=[body])
-    with pytest.raises(MXNetError, match=r"operator test_ruled \[gradient of node 'it'\].*(lost|its rule returned 'zero' for input data)"):
+    with pytest.raises(
+        MXNetError,
+        match=r"operator test_ruled \[gradient of node 'it'\].*(lost|its rule returned 'zero' for input data)",
+    ):
         mx.sym.test_ruled(mx.sym.var("x"), name="it").simple_bind(mx.cpu(), x=(3,)).forward(is_train=True)
     x = mx.nd.ones(3)
     x.attach_grad()
     with mx.autograd.record():
         y = mx.nd.test_ruled(x)
-    with pytest.raises(MXNetError, match="operator test_ruled .gradient.*lost|gradient 'zero' for a variable .* some operator's rule is wrong"):
+    with pytest.raises(
+        MXNetError,
+        match="operator test_ruled .gradient.*lost|gradient 'zero' for a variable .* some operator's rule is wrong",
+    ):
         y.backward()

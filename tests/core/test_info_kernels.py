@@ -1,4 +1,5 @@
 """``mxcore info --kernels``: who runs, where, and why."""
+
 import pytest
 
 import mxcore as mx
@@ -26,7 +27,11 @@ def told(capsys, name="test_shown"):
     """Lines about the CPU, without the places of functions."""
     assert cli.main(["info", "--kernels", name]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "operator test_shown of the_op (dist-the_op)" and lines[1].split(",")[0] == "cpu" and lines[1].endswith(", of cpu_numba (mxcore)")
+    assert (
+        lines[0] == "operator test_shown of the_op (dist-the_op)"
+        and lines[1].split(",")[0] == "cpu"
+        and lines[1].endswith(", of cpu_numba (mxcore)")
+    )
     ours = []
     for line in lines[2:]:
         if not line.startswith("  "):
@@ -38,7 +43,11 @@ def told(capsys, name="test_shown"):
 def test_a_body_alone(plug, capsys):
     plug("the_op", mxcore_ops=[shown])
     lines = told(capsys, "test_shown_too")
-    assert lines[0] == "all dtypes:" and lines[1].startswith("  1. reference body, ") and lines[1].endswith("BODY: no kernel is there")
+    assert (
+        lines[0] == "all dtypes:"
+        and lines[1].startswith("  1. reference body, ")
+        and lines[1].endswith("BODY: no kernel is there")
+    )
     assert lines[2:] == ["sparse inputs (row_sparse, csr): they are made dense first"]
 
 
@@ -50,13 +59,24 @@ def test_dtypes_conditions_priorities(plug, capsys):
     lines = told(capsys)
     assert [x for x in lines if x.endswith(":")] == ["float32:", "float64:", "all other dtypes:"]
     first, second, third = (x.split(", ") for x in lines[1:4])
-    assert first[0] == "  1. kernel of high (dist-high)" and first[2].startswith("where its `when` (") and first[2].endswith("holds: its priority 10 is above 0")
-    assert second[0] == "  2. kernel of low (dist-low)" and second[2] == "writes into its outputs: its priority 0 is above -1"
+    assert (
+        first[0] == "  1. kernel of high (dist-high)"
+        and first[2].startswith("where its `when` (")
+        and first[2].endswith("holds: its priority 10 is above 0")
+    )
+    assert (
+        second[0] == "  2. kernel of low (dist-low)"
+        and second[2] == "writes into its outputs: its priority 0 is above -1"
+    )
     assert third[0] == "     never reached: kernel of least (dist-least)" and third[2] == "priority -1"
     others = lines[lines.index("all other dtypes:") + 1]
-    assert others.startswith("  1. kernel of least") and others.endswith("priority -1, and a kernel goes before the reference body")
+    assert others.startswith("  1. kernel of least") and others.endswith(
+        "priority -1, and a kernel goes before the reference body"
+    )
     x = mx.nd.zeros((2,), dtype="int32")
-    assert mx.nd.test_shown(x).asnumpy().tolist() == [3, 3] and mx.nd.test_shown(x.astype("float32")).asnumpy().tolist() == [1, 1]
+    assert mx.nd.test_shown(x).asnumpy().tolist() == [3, 3] and mx.nd.test_shown(
+        x.astype("float32")
+    ).asnumpy().tolist() == [1, 1]
 
 
 @pytest.mark.filterwarnings("ignore:kernels of a")
@@ -64,10 +84,14 @@ def test_ties(plug, capsys, monkeypatch):
     plug("the_op", mxcore_ops=[shown])
     plug("b", mxcore_kernels=kernel_set(2))
     plug("a", mxcore_kernels=kernel_set(1))
-    assert told(capsys)[1].endswith("priority 0 as the next one, and the name of dist-a is before dist-b (MXCORE_KERNEL_ORDER decides otherwise)")
+    assert told(capsys)[1].endswith(
+        "priority 0 as the next one, and the name of dist-a is before dist-b (MXCORE_KERNEL_ORDER decides otherwise)"
+    )
     monkeypatch.setenv("MXCORE_KERNEL_ORDER", "dist-b")
     line = told(capsys)[1]
-    assert line.startswith("  1. kernel of b (dist-b)") and line.endswith("priority 0 as the next one, and MXCORE_KERNEL_ORDER names b first")
+    assert line.startswith("  1. kernel of b (dist-b)") and line.endswith(
+        "priority 0 as the next one, and MXCORE_KERNEL_ORDER names b first"
+    )
 
 
 def test_sparse_inputs_and_devices_that_cannot(plug, capsys):
@@ -87,7 +111,10 @@ def test_sparse_inputs_and_devices_that_cannot(plug, capsys):
     assert cli.main(["info", "--kernels", "relu"]) == 0
     out = capsys.readouterr().out
     assert "sparse body of the operator, before all kernels" in out and "test_broken" not in out
-    assert "test_bare, of bare (dist-bare)\n  all dtypes:\n    1. an error: no kernel is there, and the device no array namespace\n" in out
+    assert (
+        "test_bare, of bare (dist-bare)\n  all dtypes:\n    1. an error: no kernel is there, and the device no array "
+        "namespace\n" in out
+    )
     assert cli.main(["info", "--kernels", "dot"]) == 0
     assert "kernels and body get them as they are" in capsys.readouterr().out
 

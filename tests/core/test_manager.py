@@ -1,4 +1,5 @@
 """Plugins: isolation, owners, rollback, switches."""
+
 import os
 import threading
 import time
@@ -58,16 +59,19 @@ def test_a_misspelt_hook_is_refused(plug):
         plug(mxcore_op=[an_op()])
 
 
-@pytest.mark.parametrize("hook, value, text", [
-    ("mxcore_ops", [3], r"hook mxcore_ops of plugin 'throwaway' returned \[3\]: 3 is no Op object"),
-    ("mxcore_ops", 3, "mxcore_ops of plugin"),
-    ("mxcore_devices", ["cpu2"], "'cpu2' is no Device object"),
-    ("mxcore_kernels", {"cpu": 7}, "neither a KernelSet nor"),
-    ("mxcore_kernels", {5: KernelSet("cpu")}, "mxcore_kernels of throwaway: 5 is not the name of a device type"),
-    ("mxcore_kernels", [1], "mxcore_kernels of plugin"),
-    ("mxcore_optimizers", [1], "mxcore_optimizers of plugin"),
-    ("mxcore_graph_passes", [1], "1 is no GraphPass object"),
-])
+@pytest.mark.parametrize(
+    "hook, value, text",
+    [
+        ("mxcore_ops", [3], r"hook mxcore_ops of plugin 'throwaway' returned \[3\]: 3 is no Op object"),
+        ("mxcore_ops", 3, "mxcore_ops of plugin"),
+        ("mxcore_devices", ["cpu2"], "'cpu2' is no Device object"),
+        ("mxcore_kernels", {"cpu": 7}, "neither a KernelSet nor"),
+        ("mxcore_kernels", {5: KernelSet("cpu")}, "mxcore_kernels of throwaway: 5 is not the name of a device type"),
+        ("mxcore_kernels", [1], "mxcore_kernels of plugin"),
+        ("mxcore_optimizers", [1], "mxcore_optimizers of plugin"),
+        ("mxcore_graph_passes", [1], "1 is no GraphPass object"),
+    ],
+)
 def test_wrong_returns_are_explained(plug, hook, value, text):
     with pytest.raises(MXNetError, match=text):
         plug(**{hook: value})
@@ -103,7 +107,10 @@ def test_kernels_win_by_priority_then_distribution(plug, monkeypatch):
     plug("b", mxcore_kernels=kernels(20))
     assert mx.nd.test_throwaway(x).asscalar() == 20
     plug("a", mxcore_kernels=kernels(10))
-    with pytest.warns(UserWarning, match=r"kernels of a \(dist-a\) and b \(dist-b\) for device 'cpu' have equal priority 0.*those of a are used"):
+    with pytest.warns(
+        UserWarning,
+        match=r"kernels of a \(dist-a\) and b \(dist-b\) for device 'cpu' have equal priority 0.*those of a are used",
+    ):
         assert mx.nd.test_throwaway(x).asscalar() == 10
     assert mx.nd.test_throwaway(mx.nd.ones((1,), dtype="float64")).asscalar() == 1  # not its dtype: the reference
     plug("c", mxcore_kernels=kernels(30, priority=5))
@@ -142,7 +149,12 @@ def test_compiled_blocks_follow_the_kernels_that_come_and_go(plug):
 
 def test_compiled_blocks_follow_the_passes_that_come_and_go(plug):
     def to_sine(graph):
-        return rewrite(graph, lambda node, inputs, fact: [GraphF(node.name).sin(Value(inputs[0], GraphF(node.name))).entry] if node.op.name == "tanh" else None)
+        return rewrite(
+            graph,
+            lambda node, inputs, fact: (
+                [GraphF(node.name).sin(Value(inputs[0], GraphF(node.name))).entry] if node.op.name == "tanh" else None
+            ),
+        )
 
     x = mx.nd.ones((2,))
     net = mx.gluon.nn.HybridLambda("tanh")
@@ -179,7 +191,9 @@ def test_a_pass_is_a_name_a_number_and_a_function(arguments):
 
 def test_a_kernel_that_cannot_tell_when_it_fits_is_named(plug):
     plug(mxcore_kernels=fortytwo(when=lambda p, data: data.nothing))
-    with pytest.raises(MXNetError, match="operator tanh: `when` of its kernel by throwaway failed on .*: AttributeError"):
+    with pytest.raises(
+        MXNetError, match="operator tanh: `when` of its kernel by throwaway failed on .*: AttributeError"
+    ):
         mx.nd.tanh(mx.nd.ones((2,)))
 
 
@@ -208,14 +222,21 @@ def test_a_fork_waits_for_plugins_that_are_being_loaded():
 def test_a_kernel_module_that_fails_leaves_the_reference(plug):
     plug("the_op", mxcore_ops=[an_op()])
     plug("broken", mxcore_kernels={"cpu": "no_such_module_at_all:kernels"})
-    with pytest.warns(UserWarning, match="kernels of broken for device 'cpu' cannot be imported from 'no_such_module_at_all:kernels'.*reference bodies are used"):
+    with pytest.warns(
+        UserWarning,
+        match="kernels of broken for device 'cpu' cannot be imported from 'no_such_module_at_all:kernels'.*reference "
+        "bodies are used",
+    ):
         assert mx.nd.test_throwaway(mx.nd.ones((1,))).asscalar() == 1
 
 
 def test_events(plug):
     seen = []
-    plug(mxcore_configure=lambda: seen.append("up"), mxcore_unconfigure=lambda: seen.append("down"),
-         mxcore_report=lambda: ["a line of its own"])
+    plug(
+        mxcore_configure=lambda: seen.append("up"),
+        mxcore_unconfigure=lambda: seen.append("down"),
+        mxcore_report=lambda: ["a line of its own"],
+    )
     assert seen == ["up"] and "a line of its own" in reports()
     manager.unregister("throwaway")
     assert seen == ["up", "down"]
@@ -229,23 +250,47 @@ def test_a_report_that_fails_leaves_the_others(plug):
         yield "what it could say"
         raise KeyError("more")
 
-    for name, hook in {"first": lambda: ["one"], "ends": ends, "begins": begins, "word": lambda: "a word", "none": lambda: None, "no_list": lambda: 5}.items():
+    for name, hook in {
+        "first": lambda: ["one"],
+        "ends": ends,
+        "begins": begins,
+        "word": lambda: "a word",
+        "none": lambda: None,
+        "no_list": lambda: 5,
+    }.items():
         plug(name, mxcore_report=hook)
     lines = reports()
-    assert {"one", "what it could say", "a word", "mxcore_report of plugin 'ends' failed: it ended with SystemExit: 3",
-            "mxcore_report of plugin 'begins' failed: KeyError: 'more'"} <= {*lines}
+    assert {
+        "one",
+        "what it could say",
+        "a word",
+        "mxcore_report of plugin 'ends' failed: it ended with SystemExit: 3",
+        "mxcore_report of plugin 'begins' failed: KeyError: 'more'",
+    } <= {*lines}
     assert any(line.startswith("mxcore_report of plugin 'no_list' failed: TypeError") for line in lines)
 
 
 def test_every_registration_hook_reaches_its_table(plug):
     from mxcore.plugin import GraphPass
 
-    plug(mxcore_iterators={"TestIter": "json:loads"}, mxcore_optimizers={"testopt": "json:loads"},
-         mxcore_initializers={"testinit": "json:loads"}, mxcore_lr_schedulers={"testsched": "json:loads"},
-         mxcore_kvstores={"teststore": "json:loads"}, mxcore_cli={"testcmd": "json:loads"},
-         mxcore_graph_passes=[GraphPass("testpass", 150, lambda g: g)])
-    assert owned("throwaway") == {"iterator": ["TestIter"], "optimizer": ["testopt"], "initializer": ["testinit"], "lr_scheduler": ["testsched"],
-                     "kvstore": ["teststore"], "cli": ["testcmd"], "graph_pass": ["testpass"]}
+    plug(
+        mxcore_iterators={"TestIter": "json:loads"},
+        mxcore_optimizers={"testopt": "json:loads"},
+        mxcore_initializers={"testinit": "json:loads"},
+        mxcore_lr_schedulers={"testsched": "json:loads"},
+        mxcore_kvstores={"teststore": "json:loads"},
+        mxcore_cli={"testcmd": "json:loads"},
+        mxcore_graph_passes=[GraphPass("testpass", 150, lambda g: g)],
+    )
+    assert owned("throwaway") == {
+        "iterator": ["TestIter"],
+        "optimizer": ["testopt"],
+        "initializer": ["testinit"],
+        "lr_scheduler": ["testsched"],
+        "kvstore": ["teststore"],
+        "cli": ["testcmd"],
+        "graph_pass": ["testpass"],
+    }
 
 
 def test_user_registration_replaces_with_a_warning():
@@ -278,25 +323,36 @@ def site(folder):
 
 
 def test_one_bad_plugin_does_not_stop_the_others(site):
-    done = site("import mxcore as mx; print(mx.nd.site_fine(mx.nd.ones((1,))).asscalar())\n"
-                "try: mx.nd.site_future\nexcept AttributeError as e: print(e)\n"
-                "try: mx.gpu().device\nexcept mx.MXNetError as e: print(e)")
+    done = site(
+        "import mxcore as mx; print(mx.nd.site_fine(mx.nd.ones((1,))).asscalar())\n"
+        "try: mx.nd.site_future\nexcept AttributeError as e: print(e)\n"
+        "try: mx.gpu().device\nexcept mx.MXNetError as e: print(e)"
+    )
     assert done.stdout.startswith("2.0\n"), done.stderr
     assert "p_broken' failed to load: ImportError: no libmagic here" in done.stdout
-    for text in ("plugin 'p_broken' of p_broken 1.0 was not loaded: ImportError: no libmagic here",
-                 "'tanh' of p_twice is already registered by ops", "'p_future' speaks plugin API 2"):
+    for text in (
+        "plugin 'p_broken' of p_broken 1.0 was not loaded: ImportError: no libmagic here",
+        "'tanh' of p_twice is already registered by ops",
+        "'p_future' speaks plugin API 2",
+    ):
         assert done.stderr.count(text) == 1, done.stderr
 
 
 def test_switches(site):
-    code = ("from mxcore._core.manager import manager; manager.load(); print(sorted(n for n in manager.origin if n[:2] == 'p_'), "
-            "'ops' in manager.origin, 'cpu_numba' in manager.origin)")
+    code = (
+        "from mxcore._core.manager import manager; manager.load(); print(sorted(n for n in manager.origin if n[:2] "
+        "== 'p_'), "
+        "'ops' in manager.origin, 'cpu_numba' in manager.origin)"
+    )
     quiet = {"PYTHONWARNINGS": "ignore"}
     assert site(code, MXCORE_PLUGINS="p_fine", **quiet).stdout == "['p_fine'] True True\n"
     assert site(code, MXCORE_PLUGINS="", **quiet).stdout == "[] False False\n"
     assert site(code, MXCORE_DISABLE_PLUGINS="p_fine", **quiet).stdout == "[] True True\n"
     assert site(code, MXCORE_PLUGINS="mxcore", **quiet).stdout == "[] True True\n"
-    assert site(code, MXCORE_PLUGINS="p_fine", MXCORE_DISABLE_PLUGINS="cpu_numba", **quiet).stdout == "['p_fine'] True False\n"
+    assert (
+        site(code, MXCORE_PLUGINS="p_fine", MXCORE_DISABLE_PLUGINS="cpu_numba", **quiet).stdout
+        == "['p_fine'] True False\n"
+    )
     strict = site(code, MXCORE_STRICT_PLUGINS="1", **quiet)
     assert strict.returncode != 0 and "no libmagic here" in strict.stderr
 
@@ -328,10 +384,22 @@ def test_hooks_and_kernel_modules_that_end_the_process(plug, tmp_path, monkeypat
     (tmp_path / "kernels_that_leave.py").write_text("raise SystemExit(3)")
     monkeypatch.syspath_prepend(tmp_path)
     plug("the_op", mxcore_ops=[an_op()])
-    plug("broken", mxcore_kernels={"cpu": "kernels_that_leave:kernels"}, mxcore_metrics={"leaves": "kernels_that_leave:x"})
-    with pytest.warns(UserWarning, match="kernels of broken for device 'cpu' cannot be imported from 'kernels_that_leave:kernels': it ended with SystemExit"):
+    plug(
+        "broken",
+        mxcore_kernels={"cpu": "kernels_that_leave:kernels"},
+        mxcore_metrics={"leaves": "kernels_that_leave:x"},
+    )
+    with pytest.warns(
+        UserWarning,
+        match="kernels of broken for device 'cpu' cannot be imported from 'kernels_that_leave:kernels': it ended "
+        "with SystemExit",
+    ):
         assert mx.nd.test_throwaway(mx.nd.ones((1,))).asscalar() == 1
-    with pytest.raises(ImportError, match="metric 'leaves' of plugin 'broken' cannot be imported from 'kernels_that_leave:x': it ended with SystemExit"):
+    with pytest.raises(
+        ImportError,
+        match="metric 'leaves' of plugin 'broken' cannot be imported from 'kernels_that_leave:x': it ended with "
+        "SystemExit",
+    ):
         registry.lookup("metric", "leaves")
 
 
@@ -339,7 +407,9 @@ def test_the_switches_are_named_where_something_is_missing(site):
     none = site("import mxcore as mx\nmx.nd.ones((1,))", MXCORE_PLUGINS="")
     assert "installed but switched off by MXCORE_PLUGINS: cpu_numba, " in none.stderr
     typo = site("import mxcore as mx\nmx.nd.ones((1,))", MXCORE_PLUGINS="p_fin")
-    assert "plugin 'p_fin' of MXCORE_PLUGINS was not loaded: no plugin has this name, did you mean 'p_fine'" in typo.stderr
+    assert (
+        "plugin 'p_fin' of MXCORE_PLUGINS was not loaded: no plugin has this name, did you mean 'p_fine'" in typo.stderr
+    )
 
 
 def test_the_command_tells_each_failure_once(site):

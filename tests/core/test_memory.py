@@ -1,4 +1,7 @@
-"""Whose memory a result lies in: its own; results meet what they overlap as if they did not; read-only memory stays as it is."""
+"""Whose memory a result lies in: its own; results meet what they overlap as if they did not; read-only memory stays as
+it is.
+"""
+
 import itertools
 
 import numpy as np
@@ -21,7 +24,9 @@ class Plain:
         if name in ("base", "flags") or name.startswith("__"):
             raise AttributeError(name)
         found = getattr(self.value, name)
-        return (lambda *a, **kw: wrap(found(*map(plain, a), **kw))) if callable(found) and name != "dtype" else wrap(found)
+        return (
+            (lambda *a, **kw: wrap(found(*map(plain, a), **kw))) if callable(found) and name != "dtype" else wrap(found)
+        )
 
     def __getitem__(self, key):
         return wrap(self.value[plain(key)])
@@ -98,12 +103,28 @@ def device(plug):
 
 
 @pytest.mark.parametrize("ctx", ["plain", "cpu"])
-@pytest.mark.parametrize("f", [
-    lambda x: nd.test_itself(x), lambda x: nd.test_part(x), lambda x: nd.test_two(x)[0], lambda x: nd.test_two(x)[1],
-    lambda x: nd.reshape(x, shape=(3, 2)), lambda x: nd.transpose(x), lambda x: nd.slice_axis(x, axis=0, begin=0, end=1), lambda x: nd.expand_dims(x, axis=0),
-    lambda x: nd.Flatten(x), lambda x: nd.identity(x), lambda x: nd.BlockGrad(x), lambda x: nd.Cast(x, dtype="float32"), lambda x: nd.squeeze(x),
-    lambda x: nd.SliceChannel(x, num_outputs=3)[0], lambda x: nd.broadcast_like(x, x), lambda x: nd.slice(x, begin=(0, 0), end=(2, 3)), lambda x: nd.swapaxes(x, 0, 1),
-])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: nd.test_itself(x),
+        lambda x: nd.test_part(x),
+        lambda x: nd.test_two(x)[0],
+        lambda x: nd.test_two(x)[1],
+        lambda x: nd.reshape(x, shape=(3, 2)),
+        lambda x: nd.transpose(x),
+        lambda x: nd.slice_axis(x, axis=0, begin=0, end=1),
+        lambda x: nd.expand_dims(x, axis=0),
+        lambda x: nd.Flatten(x),
+        lambda x: nd.identity(x),
+        lambda x: nd.BlockGrad(x),
+        lambda x: nd.Cast(x, dtype="float32"),
+        lambda x: nd.squeeze(x),
+        lambda x: nd.SliceChannel(x, num_outputs=3)[0],
+        lambda x: nd.broadcast_like(x, x),
+        lambda x: nd.slice(x, begin=(0, 0), end=(2, 3)),
+        lambda x: nd.swapaxes(x, 0, 1),
+    ],
+)
 def test_a_result_has_memory_of_its_own(device, ctx, f):
     x = nd.array([[1, 2, 3], [4, 5, 6]], ctx=mx.Context(ctx))
     y = f(x)
@@ -120,22 +141,41 @@ def test_views_share_where_they_should(device):
         assert x.asnumpy().tolist() == [[7] * 3, [3] * 3]
 
 
-# -- arrays over one buffer ---------------------------------------------------------------------------------------------
+# -- arrays over one buffer
+# ---------------------------------------------------------------------------------------------
 def two_over_one(n, offset, step=1, seed=0):
     """Two arrays over one NumPy buffer, `offset` elements apart, and what each holds; NumPy is told nothing."""
     values = np.random.RandomState(seed).uniform(1, 2, (n + offset) * step).astype(np.float32)
     buffer = bytearray(values.tobytes())
-    a = np.frombuffer(buffer, np.float32)[:n * step]
-    b = np.frombuffer(memoryview(buffer)[4 * offset:], np.float32)[:n * step]
+    a = np.frombuffer(buffer, np.float32)[: n * step]
+    b = np.frombuffer(memoryview(buffer)[4 * offset :], np.float32)[: n * step]
     return nd.from_numpy(a), nd.from_numpy(b), a.copy(), b.copy()
 
 
 @pytest.mark.parametrize("n, offset", [*itertools.product((64, 1 << 16), (0, 1, 7))])
 @pytest.mark.parametrize("swap", [False, True])
-@pytest.mark.parametrize("name, kwargs", [
-    ("exp", {}), ("softmax", {}), ("log_softmax", {}), ("relu", {}), ("cumsum", {}), ("reverse", {"axis": 0}), ("sort", {}), ("_plus_scalar", {"scalar": 3}), ("sigmoid", {}),
-    ("LayerNorm", {}), ("elemwise_add", {}), ("broadcast_mul", {}), ("elemwise_sub", {}), ("_rdiv_scalar", {"scalar": 3}), ("Concat", {"dim": 0}), ("add_n", {}), ("where", {}),
-])
+@pytest.mark.parametrize(
+    "name, kwargs",
+    [
+        ("exp", {}),
+        ("softmax", {}),
+        ("log_softmax", {}),
+        ("relu", {}),
+        ("cumsum", {}),
+        ("reverse", {"axis": 0}),
+        ("sort", {}),
+        ("_plus_scalar", {"scalar": 3}),
+        ("sigmoid", {}),
+        ("LayerNorm", {}),
+        ("elemwise_add", {}),
+        ("broadcast_mul", {}),
+        ("elemwise_sub", {}),
+        ("_rdiv_scalar", {"scalar": 3}),
+        ("Concat", {"dim": 0}),
+        ("add_n", {}),
+        ("where", {}),
+    ],
+)
 def test_out_that_overlaps_an_input(n, offset, swap, name, kwargs):
     def run(x, y, out):
         if name in ("Concat",):
@@ -161,11 +201,19 @@ def test_out_that_overlaps_an_input(n, offset, swap, name, kwargs):
 
 
 @pytest.mark.parametrize("offset", [0, 1, 5])
-@pytest.mark.parametrize("name, kwargs, which", [
-    ("sgd_update", {"lr": 0.5}, (1, 0)), ("sgd_mom_update", {"lr": 0.5, "momentum": 0.9}, (1, 0)), ("sgd_mom_update", {"lr": 0.5, "momentum": 0.9}, (1, 2)),
-    ("adam_update", {"lr": 0.5}, (1, 3)), ("rmsprop_update", {"lr": 0.5}, (1, 2)),
-    ("signum_update", {"lr": 0.5, "momentum": 0.9}, (2, 1)), ("ftrl_update", {"lr": 0.5}, (1, 2)), ("nag_mom_update", {"lr": 0.5, "momentum": 0.9}, (1, 2)),
-])
+@pytest.mark.parametrize(
+    "name, kwargs, which",
+    [
+        ("sgd_update", {"lr": 0.5}, (1, 0)),
+        ("sgd_mom_update", {"lr": 0.5, "momentum": 0.9}, (1, 0)),
+        ("sgd_mom_update", {"lr": 0.5, "momentum": 0.9}, (1, 2)),
+        ("adam_update", {"lr": 0.5}, (1, 3)),
+        ("rmsprop_update", {"lr": 0.5}, (1, 2)),
+        ("signum_update", {"lr": 0.5, "momentum": 0.9}, (2, 1)),
+        ("ftrl_update", {"lr": 0.5}, (1, 2)),
+        ("nag_mom_update", {"lr": 0.5, "momentum": 0.9}, (1, 2)),
+    ],
+)
 @pytest.mark.parametrize("through", ["operator", "bound"])
 def test_an_update_whose_arrays_overlap(name, kwargs, which, offset, through):
     """What lies in memory that an update moves is read as it was before."""
@@ -220,7 +268,12 @@ def test_outputs_that_overlap_one_another(shift):
     tried = 0
     for case in calls():
         values = called(case, case.arrays())
-        alike = [(i, j) for i, a in enumerate(values) for j, b in enumerate(values) if i != j and a.dtype == b.dtype and a.size and b.size]
+        alike = [
+            (i, j)
+            for i, a in enumerate(values)
+            for j, b in enumerate(values)
+            if i != j and a.dtype == b.dtype and a.size and b.size
+        ]
         for i, j in alike[:4] if case.op.storage_rule is None else ():
             buffer = np.zeros(max(values[i].size, values[j].size) + shift, values[i].dtype)
             wanted = buffer.copy()
@@ -237,7 +290,9 @@ def test_outputs_that_overlap_one_another(shift):
 
 
 def test_states_that_overlap_one_another():
-    """An operator that moves two of its inputs in one memory computes as if they were apart, and writes the later one last."""
+    """An operator that moves two of its inputs in one memory computes as if they were apart, and writes the later one
+    last.
+    """
     tried = 0
     for case in calls():
         for i, j in itertools.combinations(case.sig.mutates, 2):
@@ -254,7 +309,8 @@ def test_states_that_overlap_one_another():
     assert tried > 100
 
 
-# -- read-only memory -----------------------------------------------------------------------------------------------------
+# -- read-only memory
+# -----------------------------------------------------------------------------------------------------
 def read_only(*shape):
     return nd.from_numpy(np.frombuffer(np.ones(shape, np.float32).tobytes(), np.float32).reshape(shape))
 
@@ -292,10 +348,22 @@ def _store():
 WRITES = {
     "out": (lambda: nd.exp(nd.ones((4,)), out=read_only(4)), "operator exp with out="),
     "out of a kernel": (lambda: nd.softmax(nd.ones((4, 4)), out=read_only(4, 4)), "operator softmax with out="),
-    "several outputs": (lambda: nd.SliceChannel(nd.ones((2, 2)), num_outputs=2, out=[nd.ones((2, 1)), read_only(2, 1)]), "operator SliceChannel with out="),
-    "weight": (lambda: nd.sgd_update(read_only(4), nd.ones((4,)), lr=0.1, out=read_only(4)), "operator sgd_update with out="),
-    "state": (lambda: nd.sgd_mom_update(nd.ones((4,)), nd.ones((4,)), read_only(4), lr=0.1, out=nd.ones((4,))), "operator sgd_mom_update updates its input 'mom'"),
-    "optimizer": (lambda: mx.optimizer.get_updater(mx.optimizer.Adam())(0, nd.ones((4,)), read_only(4)), "Adam, parameter 0: its weight"),
+    "several outputs": (
+        lambda: nd.SliceChannel(nd.ones((2, 2)), num_outputs=2, out=[nd.ones((2, 1)), read_only(2, 1)]),
+        "operator SliceChannel with out=",
+    ),
+    "weight": (
+        lambda: nd.sgd_update(read_only(4), nd.ones((4,)), lr=0.1, out=read_only(4)),
+        "operator sgd_update with out=",
+    ),
+    "state": (
+        lambda: nd.sgd_mom_update(nd.ones((4,)), nd.ones((4,)), read_only(4), lr=0.1, out=nd.ones((4,))),
+        "operator sgd_mom_update updates its input 'mom'",
+    ),
+    "optimizer": (
+        lambda: mx.optimizer.get_updater(mx.optimizer.Adam())(0, nd.ones((4,)), read_only(4)),
+        "Adam, parameter 0: its weight",
+    ),
     "draws": (lambda: nd.random.uniform(shape=(4,), out=read_only(4)), "operator _random_uniform with out="),
     "all": (lambda: _set(read_only(4), slice(None), 1), "writing to an array"),
     "part": (lambda: _set(read_only(4), slice(1, 2), nd.ones((1,))), "writing to an array"),
@@ -328,7 +396,14 @@ def test_an_optimizer_that_cannot_write_everything_writes_nothing(name, frozen):
     grads, weights = [nd.ones((4,)) for _ in range(2)], [nd.ones((4,)) for _ in range(2)]
     update([0, 1], grads, weights)
     counted = update.optimizer.num_update
-    arrays = [*weights, *(a for i in range(2) for a in (update.states[i] if isinstance(update.states[i], tuple) else [update.states[i]]))]
+    arrays = [
+        *weights,
+        *(
+            a
+            for i in range(2)
+            for a in (update.states[i] if isinstance(update.states[i], tuple) else [update.states[i]])
+        ),
+    ]
     before = [a.asnumpy() for a in arrays]
     arrays[1 if frozen == "weight" else -1]._data.flags.writeable = False
     with pytest.raises(mx.MXNetError, match=f"parameter 1: its {frozen}: the array's memory is read-only"):
@@ -360,7 +435,11 @@ def test_clipping_that_cannot_scale_everything_scales_nothing():
 
 def test_read_only_memory_is_read():
     x = read_only(2, 3)
-    assert (x + x).asnumpy().tolist() == [[2] * 3] * 2 and nd.softmax(x).shape == (2, 3) and nd.dot(x, x, transpose_b=True).asnumpy()[0, 0] == 3
+    assert (
+        (x + x).asnumpy().tolist() == [[2] * 3] * 2
+        and nd.softmax(x).shape == (2, 3)
+        and nd.dot(x, x, transpose_b=True).asnumpy()[0, 0] == 3
+    )
     e = mx.sym.BatchNorm(mx.sym.Variable("x"), name="bn").simple_bind(mx.cpu(), grad_req="null", x=(2, 3))
     e.aux_arrays[0] = read_only(3)
     e.forward(is_train=False)  # what is only looked at may be read-only
@@ -370,8 +449,19 @@ def test_read_only_memory_is_read():
 def test_what_the_default_device_says_of_memory():
     device, x = Device(), np.zeros(8)
     apart = np.frombuffer(bytearray(64))
-    assert device.shares(x, x) and device.shares(x[1:], x) and device.shares(x[:4], x[3:]) and not device.shares(x[:4], x[4:]) and not device.shares(x, apart)
+    assert (
+        device.shares(x, x)
+        and device.shares(x[1:], x)
+        and device.shares(x[:4], x[3:])
+        and not device.shares(x[:4], x[4:])
+        and not device.shares(x, apart)
+    )
     buffer = bytearray(64)
     assert device.shares(np.frombuffer(buffer), np.frombuffer(buffer))
     frozen = np.frombuffer(bytes(64))
-    assert device.writable(x) and not device.writable(frozen) and device.writable(Plain(x)) and device.writable(Like(nd.ones((2,))))
+    assert (
+        device.writable(x)
+        and not device.writable(frozen)
+        and device.writable(Plain(x))
+        and device.writable(Like(nd.ones((2,))))
+    )

@@ -1,4 +1,7 @@
-"""Names that two plugins bring: an error that names both, or what MXCORE_PREFER says; kernels that come before others."""
+"""Names that two plugins bring: an error that names both, or what MXCORE_PREFER says; kernels that come before
+others.
+"""
+
 import pytest
 
 import mxcore as mx
@@ -32,11 +35,26 @@ class Two:
     """Another one."""
 
 
-NAMED = {hook: ({"TestShared": One}, {"TestShared": Two}) for hook in (
-    "mxcore_iterators", "mxcore_optimizers", "mxcore_metrics", "mxcore_initializers", "mxcore_lr_schedulers", "mxcore_kvstores", "mxcore_cli")}
+NAMED = {
+    hook: ({"TestShared": One}, {"TestShared": Two})
+    for hook in (
+        "mxcore_iterators",
+        "mxcore_optimizers",
+        "mxcore_metrics",
+        "mxcore_initializers",
+        "mxcore_lr_schedulers",
+        "mxcore_kvstores",
+        "mxcore_cli",
+    )
+}
 KINDS = {
-    "mxcore_devices": ([board()], [board()]), "mxcore_ops": ([scaled(1)], [scaled(2)]),
-    "mxcore_graph_passes": ([GraphPass("test_shared", None, lambda g: g)], [GraphPass("test_shared", None, lambda g: g)]), **NAMED,
+    "mxcore_devices": ([board()], [board()]),
+    "mxcore_ops": ([scaled(1)], [scaled(2)]),
+    "mxcore_graph_passes": (
+        [GraphPass("test_shared", None, lambda g: g)],
+        [GraphPass("test_shared", None, lambda g: g)],
+    ),
+    **NAMED,
 }
 
 
@@ -57,13 +75,17 @@ def given(hook, place):
 @pytest.mark.parametrize("hook", KINDS)
 def test_equal_names_are_an_error_that_names_both(plug, hook):
     plug("first", **{hook: KINDS[hook][0]})
-    with pytest.raises(MXNetError, match="of second is already registered by first; MXCORE_PREFER=first or MXCORE_PREFER=second says"):
+    with pytest.raises(
+        MXNetError, match="of second is already registered by first; MXCORE_PREFER=first or MXCORE_PREFER=second says"
+    ):
         plug("second", **{hook: KINDS[hook][1]})
     assert entry(hook) == ("first", given(hook, 0)) and "second" not in manager.origin
 
 
 @pytest.mark.parametrize("order", [("first", "second"), ("second", "first")], ids=" ".join)
-@pytest.mark.parametrize("prefer, winner", [("first", "first"), ("second", "second"), ("other, dist-second, first", "second")])
+@pytest.mark.parametrize(
+    "prefer, winner", [("first", "first"), ("second", "second"), ("other, dist-second, first", "second")]
+)
 @pytest.mark.parametrize("hook", KINDS)
 def test_a_preference_chooses_whoever_comes_first(plug, monkeypatch, hook, prefer, winner, order):
     monkeypatch.setenv("MXCORE_PREFER", prefer)
@@ -124,8 +146,11 @@ def test_preferences_for_nobody_are_listed(monkeypatch, capsys):
     monkeypatch.setenv("MXCORE_DISABLE_PLUGINS", "nothing")
     assert cli.main(["plugins"]) == 0
     told = [line for line in capsys.readouterr().out.splitlines() if "neither a plugin here" in line]
-    assert [line.split()[:3] for line in told] == [["MXCORE_PREFER", "names", "'nobody',"], ["MXCORE_KERNEL_ORDER", "names", "'no-one',"],
-                                                         ["MXCORE_DISABLE_PLUGINS", "names", "'nothing',"]]
+    assert [line.split()[:3] for line in told] == [
+        ["MXCORE_PREFER", "names", "'nobody',"],
+        ["MXCORE_KERNEL_ORDER", "names", "'no-one',"],
+        ["MXCORE_DISABLE_PLUGINS", "names", "'nothing',"],
+    ]
 
 
 def test_what_the_user_registers_comes_first_and_goes_alone(plug):
@@ -160,8 +185,11 @@ def test_a_command_that_lacks_something_says_what(plug, capsys):
 
 def test_equal_numbers_of_devices_name_both(plug):
     plug("first", mxcore_devices=[board("test_one", 90_002)])
-    with pytest.raises(MXNetError, match="device 'test_two' of second uses type_id 90002 of device 'test_one' of first; files hold this number"
-                                        ".*MXCORE_PREFER=first or MXCORE_PREFER=second says"):
+    with pytest.raises(
+        MXNetError,
+        match="device 'test_two' of second uses type_id 90002 of device 'test_one' of first; files hold this number"
+        ".*MXCORE_PREFER=first or MXCORE_PREFER=second says",
+    ):
         plug("second", mxcore_devices=[board("test_two", 90_002)])
     manager.unregister("first")
     plug("second", mxcore_devices=[board("test_two", 90_002)])
@@ -175,14 +203,24 @@ def test_a_number_that_two_devices_want_goes_to_the_preferred(plug, monkeypatch,
         plug(owner, mxcore_devices=[board(f"test_{owner}", 90_003)], mxcore_ops=[scaled(2, f"test_op_{owner}")])
     assert Context(90_003) == Context("test_second") and registry.devices.owners["test_second"] == "second"
     assert "test_first" not in registry.devices.names() and registry.ops.find("test_op_first"), "it keeps the rest"
-    with pytest.raises(MXNetError, match="no plugin provides device 'test_first': that of first has the type_id of device 'test_second', which MXCORE_PREFER"):
+    with pytest.raises(
+        MXNetError,
+        match="no plugin provides device 'test_first': that of first has the type_id of device 'test_second', which "
+        "MXCORE_PREFER",
+    ):
         registry.devices.get("test_first")
     assert "device 'test_second' has type_id 90003 before 'test_first' of first" in overrides("second")
-    assert "device 'test_first' is not there, for device 'test_second' of second has its type_id 90003" in overrides("first")
+    assert "device 'test_first' is not there, for device 'test_second' of second has its type_id 90003" in overrides(
+        "first"
+    )
     manager.unregister("second")
-    assert Context(90_003) == Context("test_first") and registry.devices.get("test_first").type_id == 90_003, "what stood behind comes forward"
+    assert Context(90_003) == Context("test_first") and registry.devices.get("test_first").type_id == 90_003, (
+        "what stood behind comes forward"
+    )
     manager.unregister("first")
-    assert not {"test_first", "test_second"} & {*registry.devices.claims} and 90_003 not in registry.devices.numbers.claims
+    assert (
+        not {"test_first", "test_second"} & {*registry.devices.claims} and 90_003 not in registry.devices.numbers.claims
+    )
 
 
 @pytest.mark.parametrize("number", [0, 100, 2**31, "7", None])
@@ -191,9 +229,16 @@ def test_numbers_of_devices_have_a_range(plug, number):
         plug(mxcore_devices=[board("test_one", number)])
 
 
-@pytest.mark.parametrize("hook, create", [
-    ("mxcore_optimizers", mx.optimizer.create), ("mxcore_metrics", mx.metric.create), ("mxcore_initializers", mx.init.create),
-    ("mxcore_lr_schedulers", mx.lr_scheduler.create), ("mxcore_kvstores", mx.kv.create)])
+@pytest.mark.parametrize(
+    "hook, create",
+    [
+        ("mxcore_optimizers", mx.optimizer.create),
+        ("mxcore_metrics", mx.metric.create),
+        ("mxcore_initializers", mx.init.create),
+        ("mxcore_lr_schedulers", mx.lr_scheduler.create),
+        ("mxcore_kvstores", mx.kv.create),
+    ],
+)
 def test_names_in_capitals_are_found(plug, hook, create):
     plug(**{hook: {"TestCapital": lambda *args: 42}})
     assert create("TestCapital") == create("testcapital") == 42
@@ -220,7 +265,10 @@ def test_kernels_that_take_over_are_listed(plug, capsys):
     plug("greedy", mxcore_kernels=kernel_set(500, 9, "relu"))
     assert mx.nd.relu(mx.nd.ones((2,))).asnumpy().tolist() == [9, 9]
     lines = overrides("greedy")
-    assert any(line.startswith("kernels for cpu (500) come before those of cpu_numba (") and line.endswith(": relu") for line in lines), lines
+    assert any(
+        line.startswith("kernels for cpu (500) come before those of cpu_numba (") and line.endswith(": relu")
+        for line in lines
+    ), lines
     assert cli.main(["plugins"]) == 0
     assert "kernels for cpu (500) come before those of cpu_numba" in capsys.readouterr().out
 
@@ -244,7 +292,9 @@ def test_a_tie_is_told_once_for_two_plugins(plug):
         ks = kernel_set(3, value)["cpu"]
         ks.kernel("test_shared_2", priority=3)(lambda k, p, data: data)
         plug(name, mxcore_kernels={"cpu": ks})
-    with pytest.warns(UserWarning, match=r"kernels of a \(dist-a\) and b \(dist-b\).*operator test_shared first; those of a are used") as told:
+    with pytest.warns(
+        UserWarning, match=r"kernels of a \(dist-a\) and b \(dist-b\).*operator test_shared first; those of a are used"
+    ) as told:
         assert mx.nd.test_shared(x).asscalar() == 10
         mx.nd.test_shared_2(x)
         mx.nd.test_shared(mx.nd.zeros((1,), dtype="float64"))
@@ -262,7 +312,10 @@ def test_kernels_for_other_dtypes_are_no_tie(plug):
 
 def test_kernels_of_operators_that_do_not_exist_are_told(plug, capsys):
     plug("lost", mxcore_kernels=kernel_set(1, 1, "rellu"))
-    with pytest.warns(UserWarning, match="kernels of lost for device 'cpu' are for operators that do not exist: 'rellu', did you mean 'relu'") as told:
+    with pytest.warns(
+        UserWarning,
+        match="kernels of lost for device 'cpu' are for operators that do not exist: 'rellu', did you mean 'relu'",
+    ) as told:
         mx.nd.relu(mx.nd.ones((1,)))
         mx.nd.relu(mx.nd.ones((1,)))
     assert len(told) == 1
@@ -275,19 +328,36 @@ def test_targets_that_cannot_be_imported_are_broken(plug, capsys, monkeypatch, t
     (tmp_path / "test_targets.py").write_text("value = 3\n")
     (tmp_path / "test_targets_bad.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
-    plug(mxcore_metrics={"tt1": "no_such_module:x", "tt2": "test_targets:nothing", "tt3": "test_targets:value", "tt4": "test_targets_bad:x"},
-         mxcore_kernels={"cpu": "no_such_kernels:x"})
+    plug(
+        mxcore_metrics={
+            "tt1": "no_such_module:x",
+            "tt2": "test_targets:nothing",
+            "tt3": "test_targets:value",
+            "tt4": "test_targets_bad:x",
+        },
+        mxcore_kernels={"cpu": "no_such_kernels:x"},
+    )
     assert cli.main(["plugins"]) == 0
     out = capsys.readouterr().out
     assert "throwaway  dist-throwaway 1.0  loaded, 2 broken" in out
-    assert "broken: metric 'tt1', 'no_such_module:x': there is no module 'no_such_module'" in out and "'no_such_kernels:x'" in out
-    for name, text in {"tt1": "ModuleNotFoundError: No module named", "tt2": "AttributeError: module", "tt3": "it is 3, neither",
-                       "tt4": "ZeroDivisionError: division by zero"}.items():
+    assert (
+        "broken: metric 'tt1', 'no_such_module:x': there is no module 'no_such_module'" in out
+        and "'no_such_kernels:x'" in out
+    )
+    for name, text in {
+        "tt1": "ModuleNotFoundError: No module named",
+        "tt2": "AttributeError: module",
+        "tt3": "it is 3, neither",
+        "tt4": "ZeroDivisionError: division by zero",
+    }.items():
         with pytest.raises(MXNetError, match=f"metric '{name}' of plugin 'throwaway'.*'.*:.*{text}"):
             mx.metric.create(name)
     assert cli.main(["plugins", "--check"]) == 1
     out = capsys.readouterr().out
-    assert "loaded, 5 broken" in out and "broken: metric 'tt4', 'test_targets_bad:x': ZeroDivisionError: division by zero" in out
+    assert (
+        "loaded, 5 broken" in out
+        and "broken: metric 'tt4', 'test_targets_bad:x': ZeroDivisionError: division by zero" in out
+    )
     assert cli.main(["info"]) == 0
     assert "5 broken (`mxcore plugins` tells)" in capsys.readouterr().out
     (tmp_path / "test_targets_bad.py").write_text("x = len\n")

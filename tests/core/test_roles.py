@@ -1,4 +1,7 @@
-"""What the core needs by contract, not by name: roles of operators, types of device, dtypes and storage types of other modules."""
+"""What the core needs by contract, not by name: roles of operators, types of device, dtypes and storage types of other
+modules.
+"""
+
 import subprocess
 import sys
 
@@ -15,8 +18,15 @@ from mxcore.plugin import MXNetError, op
 
 def test_every_role_has_its_operator():
     assert {role: registry.roles.get(role).name for role in ROLES} == {
-        "sum of gradients": "_grad_add", "zero gradient": "zeros_like", "unit gradient": "ones_like", "new array": "_copy", "other dtype": "Cast",
-        "other storage type": "cast_storage", "other context": "_copyto", "other shape": "Reshape"}
+        "sum of gradients": "_grad_add",
+        "zero gradient": "zeros_like",
+        "unit gradient": "ones_like",
+        "new array": "_copy",
+        "other dtype": "Cast",
+        "other storage type": "cast_storage",
+        "other context": "_copyto",
+        "other shape": "Reshape",
+    }
 
 
 def test_frontends_find_them():
@@ -27,7 +37,9 @@ def test_frontends_find_them():
 
 
 def test_a_wrong_role_is_refused_at_declaration():
-    with pytest.raises(MXNetError, match="operator bad: no role is named 'sum of gradient', did you mean 'sum of gradients'"):
+    with pytest.raises(
+        MXNetError, match="operator bad: no role is named 'sum of gradient', did you mean 'sum of gradients'"
+    ):
         op("bad", role="sum of gradient")(lambda k, p, data: data)
 
 
@@ -40,7 +52,9 @@ def test_two_operators_of_one_role_are_an_error_that_names_both(plug):
 
 def test_a_preference_gives_a_role_to_a_plugin_and_back(plug, monkeypatch):
     calls = []
-    adds = op("test_adds", inputs="a b", role="sum of gradients", grad=lambda dy: (dy, dy))(lambda k, p, a, b: calls.append(1) or a + b)
+    adds = op("test_adds", inputs="a b", role="sum of gradients", grad=lambda dy: (dy, dy))(
+        lambda k, p, a, b: calls.append(1) or a + b
+    )
     monkeypatch.setenv("MXCORE_PREFER", "throwaway")
     plug("throwaway", mxcore_ops=[adds])
     x = mx.nd.array([3.0])
@@ -61,21 +75,34 @@ def test_a_preference_gives_a_role_to_a_plugin_and_back(plug, monkeypatch):
 
 def alone(code, **env):
     """Run code in an interpreter without any plugin."""
-    return subprocess.run([sys.executable, "-c", code], env={"MXCORE_PLUGINS": "", **env}, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-c", code], env={"MXCORE_PLUGINS": "", **env}, capture_output=True, text=True
+    )
 
 
 def test_a_missing_role_says_what_it_is_for():
-    done = alone("from mxcore._core import registry\nimport mxcore.plugin\ntry:\n    registry.roles.get('new array')\nexcept KeyError as e:\n    print(e)")
-    assert done.stdout.strip().startswith("no operator has the role 'new array' (x), its values in memory of their own"), done.stderr
+    done = alone(
+        "from mxcore._core import registry\nimport mxcore.plugin\ntry:\n    registry.roles.get('new array')\nexcept "
+        "KeyError as e:\n    print(e)"
+    )
+    assert done.stdout.strip().startswith(
+        "no operator has the role 'new array' (x), its values in memory of their own"
+    ), done.stderr
 
 
 def test_the_core_alone_knows_no_device():
-    done = alone("from mxcore._core.context import Context, TYPE_IDS, current_context\nassert not TYPE_IDS and not Context.devtype2str\n"
-                 "try:\n    current_context()\nexcept RuntimeError as e:\n    print(e)\nwith Context('board', 2):\n    print(current_context())\n"
-                 "from mxcore.context import Context\nprint(current_context(), Context(2).device_type, TYPE_IDS)")
+    done = alone(
+        "from mxcore._core.context import Context, TYPE_IDS, current_context\nassert not TYPE_IDS and not "
+        "Context.devtype2str\n"
+        "try:\n    current_context()\nexcept RuntimeError as e:\n    print(e)\nwith Context('board', 2):\n    "
+        "print(current_context())\n"
+        "from mxcore.context import Context\nprint(current_context(), Context(2).device_type, TYPE_IDS)"
+    )
     assert done.stdout.splitlines() == [
-        "there is no default context: no type of device is known; compute inside of `with Context(type):`", "board(2)",
-        "cpu(0) gpu {'cpu': 1, 'gpu': 2, 'cpu_pinned': 3, 'cpu_shared': 5}"], done.stderr
+        "there is no default context: no type of device is known; compute inside of `with Context(type):`",
+        "board(2)",
+        "cpu(0) gpu {'cpu': 1, 'gpu': 2, 'cpu_pinned': 3, 'cpu_shared': 5}",
+    ], done.stderr
 
 
 def test_dtypes_of_other_libraries_come_when_they_are_asked_for(monkeypatch):
@@ -87,8 +114,11 @@ def test_dtypes_of_other_libraries_come_when_they_are_asked_for(monkeypatch):
 
 
 def test_bfloat16_without_its_package_says_what_to_install():
-    code = ("import sys\nsys.modules['ml_dtypes'] = None\nimport mxcore as mx\nfor f in (lambda: mx.nd.ones((2,), dtype='bfloat16'),):\n"
-            "    try:\n        f()\n    except TypeError as e:\n        print(e)")
+    code = (
+        "import sys\nsys.modules['ml_dtypes'] = None\nimport mxcore as mx\nfor f in (lambda: mx.nd.ones((2,), "
+        "dtype='bfloat16'),):\n"
+        "    try:\n        f()\n    except TypeError as e:\n        print(e)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "dtype bfloat16 needs the package ml_dtypes: pip install ml_dtypes" in done.stdout, done.stderr
 

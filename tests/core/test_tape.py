@@ -1,4 +1,5 @@
 """The tape: gradients, memory, errors."""
+
 import asyncio
 import gc
 import sys
@@ -276,7 +277,11 @@ def test_variables_that_no_gradient_reaches_get_zeros():
     with autograd.record():
         y = mx.nd.BlockGrad(x * w) + mx.nd.sign(w) + z
     y.backward()
-    assert x.grad.asnumpy().tolist() == [0, 0] and w.grad.asnumpy().tolist() == [0, 0] and z.grad.asnumpy().tolist() == [1, 1]
+    assert (
+        x.grad.asnumpy().tolist() == [0, 0]
+        and w.grad.asnumpy().tolist() == [0, 0]
+        and z.grad.asnumpy().tolist() == [1, 1]
+    )
 
 
 def test_views_of_a_gradient_see_the_next_backward():
@@ -288,7 +293,8 @@ def test_views_of_a_gradient_see_the_next_backward():
     assert part.asnumpy().tolist() == [[5, 5]]
 
 
-#: Elements of gradients that are large enough for their buffers to be handed over instead of copied; the CPU uses the memory of the larger one again.
+#: Elements of gradients that are large enough for their buffers to be handed over instead of copied; the CPU uses the
+#: memory of the larger one again.
 LARGE = 1 << 15
 SIZES = (LARGE, 1 << 18)
 
@@ -359,7 +365,12 @@ def test_writing_to_an_array_of_the_graph_is_an_error():
     x = var([1, 2])
     with autograd.record():
         y = x * 2
-        for write in (lambda: y.__iadd__(1), lambda: y.__setitem__(slice(None), 0), lambda: mx.nd.tanh(x, out=y), lambda: x.__imul__(2)):
+        for write in (
+            lambda: y.__iadd__(1),
+            lambda: y.__setitem__(slice(None), 0),
+            lambda: mx.nd.tanh(x, out=y),
+            lambda: x.__imul__(2),
+        ):
             with pytest.raises(MXNetError, match="inplace operations"):
                 write()
     y.backward()
@@ -446,16 +457,24 @@ def test_missing_and_wrong_rules_name_the_operator(plug):
         y.backward()
 
 
-@pytest.mark.parametrize("rule, text", [
-    (lambda F, dy, weigth: dy, "'weigth' is no input, output or rule word .*, did you mean 'weight'?"),
-    (lambda F, dy, like_wide: dy, "'like_wide' is no input"), (lambda F, d_mean: d_mean, "'d_mean' is no input"),
-    (lambda k, dy: dy, "'k' is no input"), (lambda F, dy, state: dy, "write state_ for the input of that name"),
-    (len, "is no Python function"), (3, "3 is no Python function"),
-])
+@pytest.mark.parametrize(
+    "rule, text",
+    [
+        (lambda F, dy, weigth: dy, "'weigth' is no input, output or rule word .*, did you mean 'weight'?"),
+        (lambda F, dy, like_wide: dy, "'like_wide' is no input"),
+        (lambda F, d_mean: d_mean, "'d_mean' is no input"),
+        (lambda k, dy: dy, "'k' is no input"),
+        (lambda F, dy, state: dy, "write state_ for the input of that name"),
+        (len, "is no Python function"),
+        (3, "3 is no Python function"),
+    ],
+)
 @pytest.mark.parametrize("how", ["grad=", "grad", "higher"])
 def test_rules_with_unknown_words_are_refused_where_they_are_declared(rule, text, how):
     def declare(**kw):
-        return op("test_tape_odd", inputs="data weight state", outputs="output rest", **kw)(lambda k, p, data, weight, state_: (data, data))
+        return op("test_tape_odd", inputs="data weight state", outputs="output rest", **kw)(
+            lambda k, p, data, weight, state_: (data, data)
+        )
 
     with pytest.raises(MXNetError, match=f"gradient rule of operator test_tape_odd: .*{text}"):
         declare(grad=rule) if how == "grad=" else getattr(declare(), how)(rule)
@@ -467,13 +486,25 @@ def product(grad, name):
     return op(name, inputs="lhs rhs", grad=grad, samples=[Sample((2, 3), (2, 3))])(lambda k, p, lhs, rhs: lhs * rhs)
 
 
-@pytest.mark.parametrize("rule, check, text", [
-    (lambda F, dy, lhs, rhs: (dy * rhs, dy * rhs), "gradient", "for input rhs, along a random direction it is"),
-    (lambda F, dy, lhs, rhs: (dy * lhs, dy * lhs), "gradient", "for input lhs, along a random direction it is"),
-    (lambda F, dy, lhs, rhs: (dy * rhs, F.sum(dy)), "rule", r"the gradient of input rhs has shape \(1,\), the input \(2, 3\)"),
-    (lambda F, dy, lhs, rhs: (F.cast(dy, dtype="float16"), dy), "rule", "the gradient of input lhs has dtype float16, the input float32"),
-    (lambda F, dy, lhs, rhs: (dy, 3.0), "rule", "the gradient of input rhs is 3.0; an array or None is needed"),
-], ids=["rhs", "lhs", "shape", "dtype", "number"])
+@pytest.mark.parametrize(
+    "rule, check, text",
+    [
+        (lambda F, dy, lhs, rhs: (dy * rhs, dy * rhs), "gradient", "for input rhs, along a random direction it is"),
+        (lambda F, dy, lhs, rhs: (dy * lhs, dy * lhs), "gradient", "for input lhs, along a random direction it is"),
+        (
+            lambda F, dy, lhs, rhs: (dy * rhs, F.sum(dy)),
+            "rule",
+            r"the gradient of input rhs has shape \(1,\), the input \(2, 3\)",
+        ),
+        (
+            lambda F, dy, lhs, rhs: (F.cast(dy, dtype="float16"), dy),
+            "rule",
+            "the gradient of input lhs has dtype float16, the input float32",
+        ),
+        (lambda F, dy, lhs, rhs: (dy, 3.0), "rule", "the gradient of input rhs is 3.0; an array or None is needed"),
+    ],
+    ids=["rhs", "lhs", "shape", "dtype", "number"],
+)
 def test_the_kit_names_the_input_of_a_wrong_gradient(plug, rule, check, text):
     wrong = product(rule, "test_tape_wrong")
     plug("wrong", mxcore_ops=[wrong])
@@ -482,11 +513,19 @@ def test_the_kit_names_the_input_of_a_wrong_gradient(plug, rule, check, text):
 
 
 def test_graphs_name_the_input_of_a_gradient_that_does_not_fit(plug):
-    plug("wrong", mxcore_ops=[product(lambda F, dy, lhs, rhs: (dy * rhs, F.sum(dy)), "test_tape_small"),
-                              product(lambda F, dy, lhs, rhs: (dy * rhs, 3.0), "test_tape_number")])
+    plug(
+        "wrong",
+        mxcore_ops=[
+            product(lambda F, dy, lhs, rhs: (dy * rhs, F.sum(dy)), "test_tape_small"),
+            product(lambda F, dy, lhs, rhs: (dy * rhs, 3.0), "test_tape_number"),
+        ],
+    )
     a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
-    with pytest.raises(MXNetError, match=r"the gradient of variable 'b' has shape \(1,\), the variable \(2, 3\): the gradient rule of operator "
-                                         r"test_tape_small \(input rhs\) is wrong"):
+    with pytest.raises(
+        MXNetError,
+        match=r"the gradient of variable 'b' has shape \(1,\), the variable \(2, 3\): the gradient rule of operator "
+        r"test_tape_small \(input rhs\) is wrong",
+    ):
         mx.sym.test_tape_small(a, b).simple_bind(mx.cpu(), a=(2, 3), b=(2, 3)).forward(is_train=True)
     with pytest.raises(MXNetError, match="test_tape_number .*its rule returned 3.0 for input rhs"):
         mx.sym.test_tape_number(a, b).simple_bind(mx.cpu(), a=(2, 3), b=(2, 3)).forward(is_train=True)
@@ -576,7 +615,9 @@ def test_get_symbol():
     assert np.allclose(s.eval(var0=mx.nd.array([1.0]))[0].asnumpy(), np.tanh(2))
 
 
-@pytest.mark.parametrize("dtype, other", [("float64", "float32"), ("float32", "float64"), ("float16", "float32"), ("float32", "int32")])
+@pytest.mark.parametrize(
+    "dtype, other", [("float64", "float32"), ("float32", "float64"), ("float16", "float32"), ("float32", "int32")]
+)
 def test_head_gradients_of_another_dtype_are_cast(dtype, other):
     for f in (lambda x: mx.nd.tanh(x * 2) + x, lambda x: x.sum(), lambda x: x[0:1], mx.nd.softmax, lambda x: x + 1):
         found = []
@@ -617,7 +658,9 @@ def test_a_rule_for_higher_gradients_stands_in_under_create_graph():
     cube.grad(lambda F, p, dy, y: dy)  # which keeps no input
     with autograd.record():
         y = cube(x)
-    with pytest.raises(MXNetError, match="test_cube: its rule for create_graph asks for more than its gradient rule keeps"):
+    with pytest.raises(
+        MXNetError, match="test_cube: its rule for create_graph asks for more than its gradient rule keeps"
+    ):
         autograd.grad(y, [x], create_graph=True)
 
 

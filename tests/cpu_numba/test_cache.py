@@ -1,4 +1,7 @@
-"""Compiled code on disk: what is damaged, foreign or in the way costs a compilation, and nothing is written where it does not belong."""
+"""Compiled code on disk: what is damaged, foreign or in the way costs a compilation, and nothing is written where it
+does not belong.
+"""
+
 import os
 import random
 import subprocess
@@ -27,7 +30,12 @@ print(sum(relu._compiled.stats.cache_hits.values()), cache.places().write)
 
 
 def run(folder, **environment):
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "MXCORE_CACHE_DIR": str(folder), **environment}
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+        "MXCORE_CACHE_DIR": str(folder),
+        **environment,
+    }
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     hits, write = done.stdout.split()
@@ -107,12 +115,23 @@ def test_what_killed_writers_left_is_removed(here):
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 def test_what_nobody_has_used_for_long_is_removed(tmp_path, monkeypatch):
-    mine, old, empty, used, foreign = (tmp_path / name for name in ("numba-" + "0" * 16, "numba-" + "1" * 16, "numba-" + "2" * 16, "numba-" + "3" * 16, "numba-mine"))
+    mine, old, empty, used, foreign = (
+        tmp_path / name
+        for name in ("numba-" + "0" * 16, "numba-" + "1" * 16, "numba-" + "2" * 16, "numba-" + "3" * 16, "numba-mine")
+    )
     monkeypatch.setattr(cache, "places", lambda: cache.Places((mine,), mine))
     long_ago = time.time() - 100 * 86400
     for place in (mine, old, empty, used, foreign):
         place.mkdir()
-    for path in (mine / "gone.code", old / "a.code", used / "a.code", used / "b.code", foreign / "a.code", tmp_path / "notes.code", old / "b.code"):
+    for path in (
+        mine / "gone.code",
+        old / "a.code",
+        used / "a.code",
+        used / "b.code",
+        foreign / "a.code",
+        tmp_path / "notes.code",
+        old / "b.code",
+    ):
         path.write_bytes(b"x")
         os.utime(path, (long_ago, long_ago))
     os.utime(used / "b.code")
@@ -122,7 +141,8 @@ def test_what_nobody_has_used_for_long_is_removed(tmp_path, monkeypatch):
     cache._sweep.cache_clear()
     cache.save("new.code", b"here")
     assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.code")) == sorted(
-        ["notes.code", "numba-mine/a.code", f"{used.name}/b.code", f"{mine.name}/kept.code", f"{mine.name}/new.code"])
+        ["notes.code", "numba-mine/a.code", f"{used.name}/b.code", f"{mine.name}/kept.code", f"{mine.name}/new.code"]
+    )
     assert not old.exists() and empty.exists()
 
 
@@ -232,12 +252,22 @@ HELPER = "from mxcore_cpu.jit import helper\nSHIFT = {shift}\n@helper\ndef shift
 
 
 def test_kernels_of_one_source_and_changed_helpers_are_told_apart(tmp_path):
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), *filter(None, sys.path))), "MXCORE_CACHE_DIR": str(tmp_path / "cache")}
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(tmp_path), *filter(None, sys.path))),
+        "MXCORE_CACHE_DIR": str(tmp_path / "cache"),
+    }
     (tmp_path / "factory.py").write_text(FACTORY)
 
     def run_factory(shift):
         (tmp_path / "helpers.py").write_text(HELPER.format(shift=shift))
-        done = subprocess.run([sys.executable, "-c", "import factory; print(factory.results())"], env=env, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(
+            [sys.executable, "-c", "import factory; print(factory.results())"],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
         assert done.returncode == 0, done.stderr
         return eval(done.stdout, {"np": __import__("numpy")})
 

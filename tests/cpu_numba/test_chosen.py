@@ -1,4 +1,7 @@
-"""For which inputs a kernel is taken: one that is never taken would be missed by nobody, for the reference bodies give the same."""
+"""For which inputs a kernel is taken: one that is never taken would be missed by nobody, for the reference bodies give
+the same.
+"""
+
 import numpy as np
 import pytest
 
@@ -11,8 +14,10 @@ from mxcore_cpu import jit
 pytestmark = pytest.mark.skipif(not jit.available(), reason="nothing is compiled here")
 
 #: Operators whose kernels take over where arrays are larger than those of samples.
-LARGE = set("""_mod_scalar _hypot_scalar exp expm1 log log1p tanh relu sigmoid softsign erf _backward_Activation transpose Embedding sort argsort
-SwapAxis _linalg_potrf LayerNorm _backward_LayerNorm L2Normalization LeakyReLU _backward_LeakyReLU""".split())
+LARGE = set(
+    """_mod_scalar _hypot_scalar exp expm1 log log1p tanh relu sigmoid softsign erf _backward_Activation transpose Embedding sort argsort
+SwapAxis _linalg_potrf LayerNorm _backward_LayerNorm L2Normalization LeakyReLU _backward_LeakyReLU""".split()
+)
 
 
 def chosen(op, p, specs):
@@ -21,13 +26,26 @@ def chosen(op, p, specs):
 
 def test_samples_reach_the_kernels():
     ops = {o.name: o for o in map(registry.ops.get, registry.ops.names()) if registry.kernels.of("cpu", o)}
-    reached = {name for name, op in ops.items() for c in cases(op, mx.cpu())
-               if chosen(op, c.p, [Spec(a.shape, a.dtype) for a in c.host]) == "cpu_numba"}
+    reached = {
+        name
+        for name, op in ops.items()
+        for c in cases(op, mx.cpu())
+        if chosen(op, c.p, [Spec(a.shape, a.dtype) for a in c.host]) == "cpu_numba"
+    }
     assert set(ops) - reached == LARGE
 
 
-@pytest.mark.parametrize("codes, owner", [("f4 f4 f4 f4", "cpu_numba"), ("f8 f8 f8 f8", "cpu_numba"), ("f2 f2 f2 f2", "reference"),
-                                          ("i4 i4 i4 i4", "reference"), ("f4 f4 f8 f8", "reference"), ("f8 f4 f8 f4", "reference")])
+@pytest.mark.parametrize(
+    "codes, owner",
+    [
+        ("f4 f4 f4 f4", "cpu_numba"),
+        ("f8 f8 f8 f8", "cpu_numba"),
+        ("f2 f2 f2 f2", "reference"),
+        ("i4 i4 i4 i4", "reference"),
+        ("f4 f4 f8 f8", "reference"),
+        ("f8 f4 f8 f4", "reference"),
+    ],
+)
 def test_updates_of_many_weights_take_one_dtype(codes, owner):
     op = registry.ops.get("multi_sgd_update")
     p = op.parse({"lrs": (0.5, 0.5), "wds": (0, 0), "num_weights": 2})

@@ -1,4 +1,5 @@
 """Convolutions against a sum over windows; gradients against the transposed map."""
+
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
@@ -65,9 +66,11 @@ def test_every_map_and_its_transposes(case, workers):
     dx, dw, db = np.full_like(x, np.nan), np.full_like(w, np.nan), np.full_like(b, np.nan)
     conv.convolution_backward(dy, x, w, dx, dw, db, **how)
     vx, vw, vb = (rng.standard_normal(a.shape) for a in (x, w, b))
-    for direction, got, v in ((reference(vx, w, None, stride, pad, dilate, groups), dx, vx),
-                              (reference(x, vw, None, stride, pad, dilate, groups), dw, vw),
-                              (np.broadcast_to(vb.reshape(-1, *(1,) * len(size)), dy.shape), db, vb)):
+    for direction, got, v in (
+        (reference(vx, w, None, stride, pad, dilate, groups), dx, vx),
+        (reference(x, vw, None, stride, pad, dilate, groups), dw, vw),
+        (np.broadcast_to(vb.reshape(-1, *(1,) * len(size)), dy.shape), db, vb),
+    ):
         np.testing.assert_allclose((got * v).sum(), (dy * direction).sum(), rtol=1e-9, atol=1e-9)
 
     back = np.full_like(x, np.nan)

@@ -1,4 +1,5 @@
 """CTC against the operators' bodies, which sum over the same alignments with NumPy."""
+
 import types
 
 import numpy as np
@@ -32,10 +33,17 @@ def test_as_the_body(dtype, first, data_lengths, label_lengths, workers, monkeyp
     for kernel in (ctc._losses, ctc._gradients):
         monkeypatch.setattr(kernel, "workers", lambda work: workers)
     data, label, steps, counts, dy = problem(dtype, first, data_lengths, label_lengths)
-    params = {"use_data_lengths": data_lengths, "use_label_lengths": label_lengths, "blank_label": "first" if first else "last"}
+    params = {
+        "use_data_lengths": data_lengths,
+        "use_label_lengths": label_lengths,
+        "blank_label": "first" if first else "last",
+    }
     given = [data, label, *(v for v in (steps, counts) if v is not None)]
     forward, backward = registry.ops.get("CTCLoss"), registry.ops.get("_backward_ctc_loss")
-    k, close = types.SimpleNamespace(xp=np), dict(rtol=1e-4, atol=2e-5) if dtype == "f4" else dict(rtol=1e-11, atol=1e-12)
+    k, close = (
+        types.SimpleNamespace(xp=np),
+        dict(rtol=1e-4, atol=2e-5) if dtype == "f4" else dict(rtol=1e-11, atol=1e-12),
+    )
     loss, gradient = np.full(SAMPLES, np.nan, dtype), np.full_like(data, np.nan)
     ctc.loss(data, label, steps, counts, first, loss)
     np.testing.assert_allclose(loss, forward.body(k, forward.parser(params), *given), **close)
@@ -48,17 +56,32 @@ def test_as_the_body(dtype, first, data_lengths, label_lengths, workers, monkeyp
 def test_minus_infinity_as_the_body(dtype):
     """Logits of classes that cannot be, on the path of the label and beside it, and labels that cannot be at all."""
     data, label, *_, dy = problem(dtype, True, False, False)
-    data[0, 0], data[2, 2, label[2, 0]], data[:4, 3, 0], data[:, 4, label[4, 1]], data[3:5, 5, 0] = 0, -np.inf, -np.inf, -np.inf, -np.inf
+    data[0, 0], data[2, 2, label[2, 0]], data[:4, 3, 0], data[:, 4, label[4, 1]], data[3:5, 5, 0] = (
+        0,
+        -np.inf,
+        -np.inf,
+        -np.inf,
+        -np.inf,
+    )
     data[:, 1, label[1, 0]] = -1e31
-    backward, k, gradient, loss = registry.ops.get("_backward_ctc_loss"), types.SimpleNamespace(xp=np), np.empty_like(data), np.empty(SAMPLES, dtype)
+    backward, k, gradient, loss = (
+        registry.ops.get("_backward_ctc_loss"),
+        types.SimpleNamespace(xp=np),
+        np.empty_like(data),
+        np.empty(SAMPLES, dtype),
+    )
     ctc.loss(data, label, None, None, True, loss)
-    assert np.isinf(loss).tolist() == [i in (3, 4) for i in range(SAMPLES)] and loss[1] >= 1e30  # label 3 is empty: blanks only
+    assert (
+        np.isinf(loss).tolist() == [i in (3, 4) for i in range(SAMPLES)] and loss[1] >= 1e30
+    )  # label 3 is empty: blanks only
     ctc.loss_backward(dy, data, label, None, None, True, gradient)
     expected = backward.body(k, backward.parser({}), dy, data, label)
     assert np.isfinite(expected).all()
     np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=2e-5)
     chance = np.exp(data[:, 4] - np.logaddexp.reduce(data[:, 4], axis=1, keepdims=True))
-    np.testing.assert_allclose(gradient[:, 4], chance * dy[4], rtol=1e-4, err_msg="no alignment is left: only the chances of the classes")
+    np.testing.assert_allclose(
+        gradient[:, 4], chance * dy[4], rtol=1e-4, err_msg="no alignment is left: only the chances of the classes"
+    )
 
 
 def test_a_class_that_is_none():

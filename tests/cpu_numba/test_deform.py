@@ -1,4 +1,7 @@
-"""Bent convolutions by kernels against the bodies, in any number of threads: groups, steps, edges, places that are none, gradients alone."""
+"""Bent convolutions by kernels against the bodies, in any number of threads: groups, steps, edges, places that are
+none, gradients alone.
+"""
+
 import numpy as np
 import pytest
 
@@ -9,8 +12,14 @@ from mxcore_cpu.kernels import deform, spatial
 
 CASES = [
     ((2, 4, 9, 7), {"kernel": (3, 3), "pad": (1, 1), "num_filter": 6, "num_group": 2, "num_deformable_group": 2}),
-    ((1, 6, 8, 11), {"kernel": (2, 3), "stride": (2, 1), "dilate": (1, 2), "num_filter": 3, "num_group": 3, "no_bias": True}),
-    ((3, 2, 20, 23), {"kernel": (3, 2), "pad": (0, 3), "num_filter": 4, "num_deformable_group": 2}),  # more places than are summed at a time
+    (
+        (1, 6, 8, 11),
+        {"kernel": (2, 3), "stride": (2, 1), "dilate": (1, 2), "num_filter": 3, "num_group": 3, "no_bias": True},
+    ),
+    (
+        (3, 2, 20, 23),
+        {"kernel": (3, 2), "pad": (0, 3), "num_filter": 4, "num_deformable_group": 2},
+    ),  # more places than are summed at a time
 ]
 NAMES = "data offset mask weight bias".split()
 
@@ -38,7 +47,9 @@ def outcome(found, params, modulated, reqs):
     for n, x in inputs.items():
         x.attach_grad("write" if n in reqs else "null")
     with mx.autograd.record():
-        y = getattr(nd.contrib, ("Modulated" if modulated else "") + "DeformableConvolution")(*inputs.values(), **params)
+        y = getattr(nd.contrib, ("Modulated" if modulated else "") + "DeformableConvolution")(
+            *inputs.values(), **params
+        )
         z = (y * nd.arange(y.size, dtype=y.dtype).reshape(y.shape)).mean()
     z.backward()
     return [y.asnumpy(), *(inputs[n].grad.asnumpy() for n in reqs)]
@@ -53,7 +64,12 @@ def test_as_the_body(shape, params, modulated, dtype):
     with reference_bodies():
         want = outcome(found, params, modulated, [*found])
     for a, b in zip(got, want):
-        np.testing.assert_allclose(a, b, rtol=2e-4 if dtype == "float32" else 1e-9, atol=(2e-4 if dtype == "float32" else 1e-10) * np.abs(b).max())
+        np.testing.assert_allclose(
+            a,
+            b,
+            rtol=2e-4 if dtype == "float32" else 1e-9,
+            atol=(2e-4 if dtype == "float32" else 1e-10) * np.abs(b).max(),
+        )
     for n in found:  # each gradient alone is what it is beside the others
         alone = outcome(found, params, modulated, [n])[1]
         np.testing.assert_array_equal(alone, got[1 + [*found].index(n)])
@@ -67,7 +83,9 @@ def test_strided_inputs_and_results(modulated):
     windows = deform.Windows((3, 3), (1, 1), (1, 1), (1, 1), 2, 2)
     apart = {n: np.repeat(v, 2, -1)[..., ::2] for n, v in found.items()}
     room = np.full((*want.shape[:3], 2 * want.shape[3]), 7.0)
-    deform.deformable_convolution(apart["data"], apart["offset"], apart.get("mask"), apart["weight"], apart["bias"], room[..., ::2], windows)
+    deform.deformable_convolution(
+        apart["data"], apart["offset"], apart.get("mask"), apart["weight"], apart["bias"], room[..., ::2], windows
+    )
     np.testing.assert_array_equal(room[..., ::2], want)
     assert (room[..., 1::2] == 7).all()
 
@@ -75,5 +93,7 @@ def test_strided_inputs_and_results(modulated):
 def test_pixels_beyond_a_place_do_not_count():
     x = nd.array([[[[np.inf, 1], [np.nan, 2]]]])
     offset = nd.array(np.reshape([-5.0, 0.0], (1, 2, 1, 1)))
-    y = nd.contrib.DeformableConvolution(x, offset, nd.ones((1, 1, 1, 1)), kernel=(1, 1), num_filter=1, stride=(2, 2), no_bias=True)
+    y = nd.contrib.DeformableConvolution(
+        x, offset, nd.ones((1, 1, 1, 1)), kernel=(1, 1), num_filter=1, stride=(2, 2), no_bias=True
+    )
     assert y.asnumpy().ravel().tolist() == [0]

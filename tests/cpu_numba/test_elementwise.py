@@ -1,4 +1,5 @@
 """Activations, their gradients, and the maps behind them."""
+
 import math
 
 import numpy as np
@@ -55,8 +56,7 @@ def test_nan_stays_and_zero_is_on_the_left(name):
     ew.activation(name, x, out)
     assert np.isnan(out[0])
     ew.activation_backward(name, np.ones(2, "f4"), x if name in ew.ACTIVATIONS else out, out, slope=0.25)
-    left = {"relu": 0, "leaky": 0.25, "elu": 0.25, "selu": 1.7580993, "sigmoid": 0.25, "gelu": 0.5,
-            "softrelu": 0.5}
+    left = {"relu": 0, "leaky": 0.25, "elu": 0.25, "selu": 1.7580993, "sigmoid": 0.25, "gelu": 0.5, "softrelu": 0.5}
     assert out[1] == pytest.approx(left.get(name, 1))
 
 
@@ -100,5 +100,7 @@ def test_slopes_have_loops(act_type):
     x = np.empty((100, 100), np.float32)
     for name, ins in (("LeakyReLU", [x]), ("_backward_LeakyReLU", [x, x])):
         op = registry.ops.get(name)
-        found = registry.kernels.resolve(op, mx.cpu().device, op.parser({"act_type": act_type}), [Spec(a.shape, a.dtype) for a in ins])
+        found = registry.kernels.resolve(
+            op, mx.cpu().device, op.parser({"act_type": act_type}), [Spec(a.shape, a.dtype) for a in ins]
+        )
         assert found[0] is not op.body, name

@@ -1,4 +1,5 @@
 """Taking rows of a table and adding gradients into them."""
+
 import numpy as np
 import pytest
 
@@ -42,6 +43,6 @@ def test_nothing():
 @pytest.mark.parametrize("shape, axes", [((5, 7), 1), ((3, 4, 5000), 2), ((4,), 1), ((2, 0), 1), ((0, 3), 1)])
 def test_sums_over_last_axes(shape, axes):
     x = rng.standard_normal(shape)
-    out = np.empty(shape[:len(shape) - axes])
+    out = np.empty(shape[: len(shape) - axes])
     reduction.sum_last(x, axes, out)
     np.testing.assert_allclose(out, x.sum(tuple(range(len(shape) - axes, len(shape)))), atol=1e-12)

@@ -1,4 +1,5 @@
 """Fused chains compute what NumPy computes, on any pattern of broadcasting, once compiled and ever after."""
+
 import os
 import subprocess
 import sys
@@ -24,7 +25,9 @@ def sigmoid(x):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_chain_with_broadcast_inputs_and_two_outputs(dtype):
-    f = DEVICE.compile_fused(Fused(["x", "b"], ["tanh(x * x + 1) * exp(-x) + sigmoid(x)", "maximum(x, b) if x > 0 else b"], dtype))
+    f = DEVICE.compile_fused(
+        Fused(["x", "b"], ["tanh(x * x + 1) * exp(-x) + sigmoid(x)", "maximum(x, b) if x > 0 else b"], dtype)
+    )
     rs = np.random.RandomState(0)
     x, b = rs.randn(7, 50).astype(dtype), rs.randn(50).astype(dtype)
     outs = [np.empty_like(x), np.empty_like(x)]
@@ -97,11 +100,17 @@ REDUCE = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min}
 
 
 #: Compiling each takes some tenths of a second.
-_MORE = [*(("sum", s) for s in [(40, 3, 700, 5), (1, 33), (30000,), (2, 40000), (40000, 2), (2, 3, 30000)]),
-         *((how, (3, 4, 50, 2)) for how in REDUCE), ("max", (300, 1000)), ("min", (40000, 2))]
+_MORE = [
+    *(("sum", s) for s in [(40, 3, 700, 5), (1, 33), (30000,), (2, 40000), (40000, 2), (2, 3, 30000)]),
+    *((how, (3, 4, 50, 2)) for how in REDUCE),
+    ("max", (300, 1000)),
+    ("min", (40000, 2)),
+]
 
 
-@pytest.mark.parametrize(("how", "shape"), [("sum", (300, 1000)), *(pytest.param(*case, marks=pytest.mark.slow) for case in _MORE)])
+@pytest.mark.parametrize(
+    ("how", "shape"), [("sum", (300, 1000)), *(pytest.param(*case, marks=pytest.mark.slow) for case in _MORE)]
+)
 def test_reductions_over_all_sets_of_axes(how, shape):
     rs = np.random.RandomState(0)
     x = rs.randn(*shape).astype("float32")
@@ -119,7 +128,12 @@ def test_reductions_over_all_sets_of_axes(how, shape):
 def test_sums_do_not_depend_on_threads():
     from mxcore_cpu import threads
 
-    for shape, pattern in (((3_000_001,), ("a", "")), ((1500, 1501), ("ab", "b")), ((1500, 1501), ("ab", "a")), ((20, 60, 1000), ("abc", "b"))):
+    for shape, pattern in (
+        ((3_000_001,), ("a", "")),
+        ((1500, 1501), ("ab", "b")),
+        ((1500, 1501), ("ab", "a")),
+        ((20, 60, 1000), ("abc", "b")),
+    ):
         x = np.random.RandomState(1).randn(*shape).astype("float32")
         size = int(np.prod([d for c, d in zip("abc", shape) if c in pattern[1]]))
         one, many = np.empty(size, "float32"), np.empty(size, "float32")
@@ -162,10 +176,26 @@ def test_operands_that_do_not_fit_are_refused():
 
 # -- random chains ---------------------------------------------------------------------------------------------------
 
-UNARY = {"tanh": np.tanh, "exp": lambda x: np.exp(np.minimum(x, 3)), "sigmoid": sigmoid, "abs": np.abs, "square": np.square, "relu":
-         lambda x: np.maximum(x, 0), "-": np.negative, "floor": np.floor, "softplus": lambda x: np.logaddexp(x, 0)}
+UNARY = {
+    "tanh": np.tanh,
+    "exp": lambda x: np.exp(np.minimum(x, 3)),
+    "sigmoid": sigmoid,
+    "abs": np.abs,
+    "square": np.square,
+    "relu": lambda x: np.maximum(x, 0),
+    "-": np.negative,
+    "floor": np.floor,
+    "softplus": lambda x: np.logaddexp(x, 0),
+}
 TEXT = {"exp": "exp(minimum({}, 3))", "-": "(-{})"}
-BINARY = {"+": np.add, "-": np.subtract, "*": np.multiply, "maximum": np.maximum, "minimum": np.minimum, ">": np.greater}
+BINARY = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    ">": np.greater,
+}
 
 
 @st.composite
@@ -198,7 +228,11 @@ def test_random_chains(chain, shape, data, dtype):
     # Multiples of 1/8: floor and comparisons must not hang on the last bit.
     arrays = {}
     for i, name in enumerate(inputs):
-        mask = [True] * len(shape) if i == 0 else data.draw(st.lists(st.booleans(), min_size=len(shape), max_size=len(shape)))
+        mask = (
+            [True] * len(shape)
+            if i == 0
+            else data.draw(st.lists(st.booleans(), min_size=len(shape), max_size=len(shape)))
+        )
         arrays[name] = (rs.randint(-12, 13, [d if m else 1 for d, m in zip(shape, mask)]) / 8).astype(dtype)
     exact = dict(arrays)
     for name, _, fn in steps:
@@ -226,6 +260,7 @@ def test_random_chains(chain, shape, data, dtype):
 
 
 # -- compiling ---------------------------------------------------------------------------------------------------------
+
 
 def test_a_chain_that_does_not_compile_gives_none_and_one_warning(monkeypatch):
     def broken(chain):
@@ -276,8 +311,12 @@ print(y.tolist(), compiled)
 
 def test_a_second_process_compiles_nothing(tmp_path):
     env = {**os.environ, "MXCORE_CACHE_DIR": str(tmp_path)}
-    outs = [subprocess.run([sys.executable, "-c", _CHILD.format(spy=True)], env=env, capture_output=True, text=True, check=True).stdout
-            for _ in range(2)]
+    outs = [
+        subprocess.run(
+            [sys.executable, "-c", _CHILD.format(spy=True)], env=env, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    ]
     assert outs[0].startswith("[4.0, 4.0, 4.0, 4.0]") and "'body'" in outs[0]
     assert outs[1].strip() == "[4.0, 4.0, 4.0, 4.0] []"
     assert not list(tmp_path.rglob("*.py*"))  # no source to be altered

@@ -1,4 +1,5 @@
 """Parallel matrix products against NumPy."""
+
 import numpy as np
 import pytest
 
@@ -8,10 +9,19 @@ rng = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("f4", 1e-4), ("f8", 1e-12)])
-@pytest.mark.parametrize("batch, m, n, k", [
-    (None, 3, 4, 5), (None, 130, 90, 200), (None, 5, 2000, 150), (6, 70, 40, 90), (1, 200, 200, 50),
-    (None, 0, 3, 2), (None, 3, 4, 0), (0, 2, 2, 2),
-])
+@pytest.mark.parametrize(
+    "batch, m, n, k",
+    [
+        (None, 3, 4, 5),
+        (None, 130, 90, 200),
+        (None, 5, 2000, 150),
+        (6, 70, 40, 90),
+        (1, 200, 200, 50),
+        (None, 0, 3, 2),
+        (None, 3, 4, 0),
+        (0, 2, 2, 2),
+    ],
+)
 def test_matmul(dtype, tolerance, batch, m, n, k, monkeypatch):
     lead = () if batch is None else (batch,)
     a, b = rng.standard_normal((*lead, m, k)).astype(dtype), rng.standard_normal((*lead, k, n)).astype(dtype)

@@ -1,4 +1,7 @@
-"""Convolution in groups of few channels against the path of all others, over geometries that its frame has to get right."""
+"""Convolution in groups of few channels against the path of all others, over geometries that its frame has to get
+right.
+"""
+
 import numpy as np
 import pytest
 
@@ -66,9 +69,18 @@ def test_threads_do_not_show(monkeypatch):
         np.testing.assert_array_equal(other, results[0])
 
 
-@pytest.mark.parametrize(("shape", "groups", "window", "yes"), [
-    ((8, 7, 7), 8, (3, 3), True), ((64, 56, 56), 4, (3, 3), True), ((64, 56, 56), 4, (1, 1), False), ((96, 27, 27), 2, (5, 5), False),
-    ((512, 14, 14), 32, (3, 3), True), ((8, 7, 7), 1, (3, 3), False), ((8, 600, 600), 2, (3, 3), False)])
+@pytest.mark.parametrize(
+    ("shape", "groups", "window", "yes"),
+    [
+        ((8, 7, 7), 8, (3, 3), True),
+        ((64, 56, 56), 4, (3, 3), True),
+        ((64, 56, 56), 4, (1, 1), False),
+        ((96, 27, 27), 2, (5, 5), False),
+        ((512, 14, 14), 32, (3, 3), True),
+        ((8, 7, 7), 1, (3, 3), False),
+        ((8, 600, 600), 2, (3, 3), False),
+    ],
+)
 def test_which_convolutions_it_takes(shape, groups, window, yes):
     assert grouped.fits(conv.geometry(shape, window, (1, 1), (0, 0), (1, 1), (1, 1)), shape[0], groups) is yes
 
@@ -99,7 +111,7 @@ def test_infinity_reaches_the_gradients_that_it_meets(dtype, stride):
     grouped.data_gradient(dy, weight, None, dx, g, 20)
     last = (dy.shape[3] - 1) * stride
     expected = np.zeros((6, 7), bool)
-    expected[:2, last - 1:last + 2] = True
+    expected[:2, last - 1 : last + 2] = True
     np.testing.assert_array_equal(np.isinf(dx[0, 17]), expected)
     assert not np.isnan(dx).any() and np.isfinite(dx[0, :17]).all() and np.isfinite(dx[0, 18:]).all()
 
@@ -107,7 +119,9 @@ def test_infinity_reaches_the_gradients_that_it_meets(dtype, stride):
 @pytest.mark.parametrize("n", [1, 7, 16, 17, 37])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_rows_end_where_they_should(dtype, n):
-    """A row that is laid leaves zeros behind it within the space it may use; one that is put leaves all behind it as it was."""
+    """A row that is laid leaves zeros behind it within the space it may use; one that is put leaves all behind it as it
+    was.
+    """
     from mxcore_cpu.jit import kernel
     from mxcore_cpu.kernels import vectors
 
@@ -124,12 +138,12 @@ def test_rows_end_where_they_should(dtype, n):
     laid, halves, back, joined = (np.full(200, -1, dtype) for _ in range(4))
     rows(1, n, x, laid, halves, back, joined)
     data = x[1:]
-    np.testing.assert_array_equal(laid[2:2 + n], data)
-    behind = laid[2 + n:]
+    np.testing.assert_array_equal(laid[2 : 2 + n], data)
+    behind = laid[2 + n :]
     zeros = np.argmin(behind == 0)
     assert (laid[:2] == -1).all() and zeros < vectors.SPARE and (behind[zeros:] == -1).all()
-    np.testing.assert_array_equal(halves[:(n + 1) // 2], data[::2])
-    np.testing.assert_array_equal(halves[100:100 + n // 2], data[1::2])
+    np.testing.assert_array_equal(halves[: (n + 1) // 2], data[::2])
+    np.testing.assert_array_equal(halves[100 : 100 + n // 2], data[1::2])
     for given in (back, joined):
-        np.testing.assert_array_equal(given[3:3 + n], data)
-        assert (given[:3] == -1).all() and (given[3 + n:] == -1).all()
+        np.testing.assert_array_equal(given[3 : 3 + n], data)
+        assert (given[:3] == -1).all() and (given[3 + n :] == -1).all()

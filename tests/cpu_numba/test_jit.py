@@ -1,4 +1,5 @@
 """The door to Numba: one source in both forms, threads, forks, caches, and failures that stay harmless."""
+
 import os
 import subprocess
 import sys
@@ -29,8 +30,9 @@ def needs(first, last, much, y):
 def python(source, **environment):
     """Run a script in a fresh interpreter and return what it printed."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **environment}
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], env=env, capture_output=True,
-                          text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(source)], env=env, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -109,7 +111,9 @@ WORK = """
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_forked_child_runs_kernels():
-    out = python(WORK + """
+    out = python(
+        WORK
+        + """
     check()
     pid = os.fork()
     if not pid:
@@ -118,19 +122,24 @@ def test_forked_child_runs_kernels():
         os._exit(7)
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     check()
-    """)
+    """
+    )
     assert out == "7"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_child_forked_before_the_first_parallel_kernel_may_use_threads():
-    out = python(WORK + """
+    out = python(
+        WORK
+        + """
     pid = os.fork()
     if not pid:
         check()
         os._exit(7 if threads.count() == threads.maximum() else 8)
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-    """, MXCORE_NUM_THREADS="2")
+    """,
+        MXCORE_NUM_THREADS="2",
+    )
     assert out == "7"
 
 
@@ -163,14 +172,18 @@ def test_a_fork_waits_for_what_other_threads_compile(which):
 
 
 def test_workqueue_layer_survives_concurrent_calls():
-    out = python(WORK + """
+    out = python(
+        WORK
+        + """
     check()
     many = [threading.Thread(target=lambda: [check() for _ in range(50)]) for _ in range(4)]
     [t.start() for t in many]
     [t.join() for t in many]
     import numba
     print(numba.threading_layer())
-    """, NUMBA_THREADING_LAYER="workqueue")
+    """,
+        NUMBA_THREADING_LAYER="workqueue",
+    )
     assert out == "workqueue"
 
 
@@ -187,35 +200,49 @@ def test_without_numba_kernels_are_not_offered():
         print(e)
     """)
     assert out.startswith("False True\nnumba cannot be imported: ")
-    assert python("from mxcore_cpu import jit; print(jit.available(), jit.reason())",
-                  NUMBA_DISABLE_JIT="1") == "False NUMBA_DISABLE_JIT is set"
+    assert (
+        python("from mxcore_cpu import jit; print(jit.available(), jit.reason())", NUMBA_DISABLE_JIT="1")
+        == "False NUMBA_DISABLE_JIT is set"
+    )
 
 
 def test_where_numba_will_not_work_the_bodies_compute(monkeypatch):
     import mxcore_cpu
 
-    assert python("import mxcore as mx; print(mx.nd.sort(mx.nd.array([3, 1, 2])).asnumpy(), mx.nd.softmax(mx.nd.zeros((1, 2))).asnumpy())",
-                  NUMBA_DISABLE_JIT="1") == "[1. 2. 3.] [[0.5 0.5]]"
+    assert (
+        python(
+            "import mxcore as mx; print(mx.nd.sort(mx.nd.array([3, 1, 2])).asnumpy(), mx.nd.softmax(mx.nd.zeros((1, "
+            "2))).asnumpy())",
+            NUMBA_DISABLE_JIT="1",
+        )
+        == "[1. 2. 3.] [[0.5 0.5]]"
+    )
     assert mxcore_cpu.mxcore_kernels()
     monkeypatch.setattr(mxcore_cpu.importlib.metadata, "requires", lambda name: ["llvmlite<0.51", "numpy<1.24,>=1.22"])
     assert mxcore_cpu.mxcore_kernels() == {}, "it refuses a newer NumPy"
 
 
 def test_declaring_kernels_does_not_import_numba():
-    assert python("""
+    assert (
+        python("""
     import sys
     from mxcore_cpu.kernels import convolution, elementwise, embedding, normalization, optimizer, pooling
     print("numba" in sys.modules)
-    """) == "False"
+    """)
+        == "False"
+    )
 
 
 def test_code_is_cached_and_a_bad_cache_is_harmless(tmp_path):
-    script = WORK + """
+    script = (
+        WORK
+        + """
     check()
     from mxcore_cpu import jit
     compiled = elementwise.UNARY["relu"]._compiled
     print(sum(compiled.stats.cache_hits.values()), sum(compiled.stats.cache_misses.values()))
     """
+    )
     environment = {"MXCORE_CACHE_DIR": str(tmp_path / "cache")}
     assert python(script, **environment) == "0 1"
     assert python(script, **environment) == "1 0"
@@ -239,8 +266,7 @@ def test_blas_count_is_held_and_given_back():
     assert found.get_threads() == before
 
 
-@pytest.mark.parametrize("value, expected",
-                         [("3", 3), ("2,1", 2), ("nonsense", None), ("0", None), ("", None)])
+@pytest.mark.parametrize("value, expected", [("3", 3), ("2,1", 2), ("nonsense", None), ("0", None), ("", None)])
 def test_threads_from_the_environment(monkeypatch, value, expected):
     monkeypatch.setenv("MXCORE_NUM_THREADS", value)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)

@@ -1,4 +1,5 @@
 """Transposition by tiles."""
+
 import numpy as np
 import pytest
 
@@ -9,10 +10,19 @@ from mxcore_cpu.kernels import layout
 rng = np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("shape, axes", [
-    ((1, 1), (1, 0)), ((64, 64), (1, 0)), ((65, 130), (1, 0)), ((3, 7, 70), (0, 2, 1)), ((2, 3, 5, 4), (0, 2, 3, 1)),
-    ((2, 3, 5, 4), (0, 3, 1, 2)),
-    ((2, 3, 5, 4), (2, 3, 0, 1)), ((0, 4), (1, 0))])
+@pytest.mark.parametrize(
+    "shape, axes",
+    [
+        ((1, 1), (1, 0)),
+        ((64, 64), (1, 0)),
+        ((65, 130), (1, 0)),
+        ((3, 7, 70), (0, 2, 1)),
+        ((2, 3, 5, 4), (0, 2, 3, 1)),
+        ((2, 3, 5, 4), (0, 3, 1, 2)),
+        ((2, 3, 5, 4), (2, 3, 0, 1)),
+        ((0, 4), (1, 0)),
+    ],
+)
 @pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8", "?"])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_transpose(shape, axes, dtype, workers, monkeypatch):
@@ -43,8 +53,12 @@ def test_operators(dtype, monkeypatch):
     monkeypatch.setattr(layout, "transpose", lambda *a: (used.append(a), transpose(*a)))
     x = rng.integers(0, 100, (6, 130, 150)).astype(dtype)
     a = mx.nd.array(x, dtype=dtype)
-    for found, axes in ((mx.nd.transpose(a, axes=(0, 2, 1)), (0, 2, 1)), (mx.nd.swapaxes(a, 1, -1), (0, 2, 1)),
-                        (mx.nd.transpose(a, axes=(-2, -1, 0)), (1, 2, 0)), (mx.nd.reshape(a, (0, -1)).T, None)):
+    for found, axes in (
+        (mx.nd.transpose(a, axes=(0, 2, 1)), (0, 2, 1)),
+        (mx.nd.swapaxes(a, 1, -1), (0, 2, 1)),
+        (mx.nd.transpose(a, axes=(-2, -1, 0)), (1, 2, 0)),
+        (mx.nd.reshape(a, (0, -1)).T, None),
+    ):
         expected = x.transpose(axes) if axes else x.reshape(6, -1).T
         assert found.dtype == x.dtype
         np.testing.assert_array_equal(found.asnumpy(), expected)

@@ -1,4 +1,5 @@
 """Updates of many weights in one call against the rules for one weight, which have tests of their own."""
+
 import numpy as np
 import pytest
 
@@ -90,7 +91,13 @@ def test_float16_is_rounded_as_numpy_rounds_it():
     np.testing.assert_array_equal(weight, every)
     between = (rng.standard_normal(20000) * 10.0 ** rng.integers(-9, 6, 20000)).astype("f4")
     weight, master = np.empty(between.size, "f2"), between.copy()
-    many.move("sgd", [(weight, np.zeros(between.size, "f2"), master)], {"lr": [0.0], "wd": [0.0]}, rescale_grad=1.0, clip_gradient=-1.0)
+    many.move(
+        "sgd",
+        [(weight, np.zeros(between.size, "f2"), master)],
+        {"lr": [0.0], "wd": [0.0]},
+        rescale_grad=1.0,
+        clip_gradient=-1.0,
+    )
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(weight, between.astype("f2"))
 
@@ -100,13 +107,26 @@ def test_scattered_arrays():
     weight, mom, grad = base[0, ::2], base[1, ::2], base[2, 1::2]
     expected = [weight.copy(), grad.copy(), mom.copy()]
     update("sgd_mom_update", *expected, lr=0.1, momentum=0.9)
-    many.move("sgd_mom", [(weight, grad, mom)], {"lr": [0.1], "wd": [0.0]}, nesterov=False, momentum=0.9, rescale_grad=1.0, clip_gradient=-1.0)
+    many.move(
+        "sgd_mom",
+        [(weight, grad, mom)],
+        {"lr": [0.1], "wd": [0.0]},
+        nesterov=False,
+        momentum=0.9,
+        rescale_grad=1.0,
+        clip_gradient=-1.0,
+    )
     for a, b in zip((weight, grad, mom), expected):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("name, given", [("multi_sgd_update", {"lrs": [0.1], "wds": [0.0, 0.0]}),
-                                         ("multi_sgd_mom_update", {"lrs": [0.1, 0.1], "wds": [0.0]})])
+@pytest.mark.parametrize(
+    "name, given",
+    [
+        ("multi_sgd_update", {"lrs": [0.1], "wds": [0.0, 0.0]}),
+        ("multi_sgd_mom_update", {"lrs": [0.1, 0.1], "wds": [0.0]}),
+    ],
+)
 def test_too_few_rates(name, given):
     move, arrays = getattr(mx.nd, name), [mx.nd.ones(3) for _ in range(4 if name == "multi_sgd_update" else 6)]
     move(*arrays, num_weights=2, lrs=[0.1, 0.1], wds=[0.0, 0.0])  # rates are not part of what is planned for the arrays
@@ -123,7 +143,9 @@ def test_a_step_of_adamw_is_left_out(factor):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_sums_of_squares(dtype):
-    arrays = [np.random.default_rng(i).standard_normal(n).astype(dtype) for i, n in enumerate((3, 0, 20_000, 1, 0))] + [np.ones((300, 200), dtype).T]
+    arrays = [np.random.default_rng(i).standard_normal(n).astype(dtype) for i, n in enumerate((3, 0, 20_000, 1, 0))] + [
+        np.ones((300, 200), dtype).T
+    ]
     out = np.full(len(arrays), np.nan)
     many.sums_of_squares(arrays, out)
     np.testing.assert_allclose(out, [(a.astype("f8") ** 2).sum() for a in arrays], rtol=1e-6)

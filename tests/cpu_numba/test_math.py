@@ -1,4 +1,5 @@
 """The vectorised functions against float64 NumPy, over the whole range of float32."""
+
 import math
 
 import numpy as np
@@ -7,8 +8,28 @@ import pytest
 from mxcore_cpu import math as m
 from mxcore_cpu.kernels.elementwise import _map
 
-SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 1.1754942e-38, 1.0, -1.0, -2.0, 3e38, -3e38,
-           88.72, 88.73, -87.4, -103.9, -104.5, 16.0, -16.0]
+SPECIAL = [
+    np.nan,
+    np.inf,
+    -np.inf,
+    0.0,
+    -0.0,
+    1e-45,
+    -1e-45,
+    1.1754942e-38,
+    1.0,
+    -1.0,
+    -2.0,
+    3e38,
+    -3e38,
+    88.72,
+    88.73,
+    -87.4,
+    -103.9,
+    -104.5,
+    16.0,
+    -16.0,
+]
 
 
 def sigmoid(x):
@@ -64,8 +85,14 @@ def test_float64(name):
     reference, _, tolerance = FUNCTIONS[name]
     rng = np.random.default_rng(3)
     scales = 10 ** rng.uniform(-300, 2, 20000)
-    x = np.concatenate([rng.uniform(-30, 30, 20000), rng.uniform(-1, 1, 20000) * scales, SPECIAL,
-                        [709.7, 709.8, -745.0, -746.0, 5e-324, 1e300]])
+    x = np.concatenate(
+        [
+            rng.uniform(-30, 30, 20000),
+            rng.uniform(-1, 1, 20000) * scales,
+            SPECIAL,
+            [709.7, 709.8, -745.0, -746.0, 5e-324, 1e300],
+        ]
+    )
     with np.errstate(all="ignore"):
         expected, got = reference(x), apply(name, x)
         assert np.array_equal(np.isfinite(got), np.isfinite(expected))
@@ -78,7 +105,9 @@ def test_float64(name):
 @pytest.mark.parametrize("name", ["exp", "expm1"])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_of_nothing_above_zero(name, dtype):
-    x = -np.abs(np.concatenate([np.linspace(0, 800, 100_001), 10.0 ** np.linspace(-300, 2, 1001), SPECIAL]).astype(dtype))
+    x = -np.abs(
+        np.concatenate([np.linspace(0, 800, 100_001), 10.0 ** np.linspace(-300, 2, 1001), SPECIAL]).astype(dtype)
+    )
     with np.errstate(all="ignore"):
         expected, got = getattr(np, name)(x.astype("f8")), apply(name + "_below", x)
         off = np.abs(got - expected) / np.spacing(np.abs(expected.astype(dtype)))
@@ -87,7 +116,9 @@ def test_of_nothing_above_zero(name, dtype):
 
 
 def test_the_normal_distribution():
-    x = np.concatenate([np.linspace(-12, 12, 100_001), [0.0, -0.0, np.inf, -np.inf, np.nan, 40, -40, 1e-45, 3e38, -3e38]])
+    x = np.concatenate(
+        [np.linspace(-12, 12, 100_001), [0.0, -0.0, np.inf, -np.inf, np.nan, 40, -40, 1e-45, 3e38, -3e38]]
+    )
     for name in ("gate", "density"):
         for dtype, at_most in (("f4", 1e-5), ("f8", 1e-13)):
             given = x.astype(dtype)
@@ -113,16 +144,19 @@ def test_power_follows_c(dtype):
     assert np.array_equal(np.signbit(got[~np.isnan(got)]), np.signbit(expected[~np.isnan(got)]))
 
 
-@pytest.mark.parametrize("name, points, expected", [
-    ("digamma", [1.0, 0.5, 10.0], [-0.5772156649015329, -1.9635100260214235, 2.251752589066721]),
-    ("digamma", [-0.5], [0.03648997397857652]),
-    ("erfinv", [0.0, 0.5, -0.999, 1e-10], [0.0, 0.4769362762044699, -2.326753765513525, 8.862269254527581e-11]),
-    ("gamma", [0.5, 5.0], [1.772453850905516, 24.0]),
-    ("lgamma", [0.5, 100.0], [0.5723649429247001, 359.1342053695754]),
-    ("rsqrt", [4.0], [0.5]),
-    ("rcbrt", [8.0], [0.5]),
-    ("relu", [-1.0, 2.0], [0.0, 2.0]),
-])
+@pytest.mark.parametrize(
+    "name, points, expected",
+    [
+        ("digamma", [1.0, 0.5, 10.0], [-0.5772156649015329, -1.9635100260214235, 2.251752589066721]),
+        ("digamma", [-0.5], [0.03648997397857652]),
+        ("erfinv", [0.0, 0.5, -0.999, 1e-10], [0.0, 0.4769362762044699, -2.326753765513525, 8.862269254527581e-11]),
+        ("gamma", [0.5, 5.0], [1.772453850905516, 24.0]),
+        ("lgamma", [0.5, 100.0], [0.5723649429247001, 359.1342053695754]),
+        ("rsqrt", [4.0], [0.5]),
+        ("rcbrt", [8.0], [0.5]),
+        ("relu", [-1.0, 2.0], [0.0, 2.0]),
+    ],
+)
 def test_known_values(name, points, expected):
     np.testing.assert_allclose(apply(name, np.array(points)), expected, rtol=1e-14)
 
@@ -167,7 +201,9 @@ def test_histogram(dtype, threads_, monkeypatch):
     from mxcore_cpu.kernels import counting
 
     monkeypatch.setattr(counting._count, "workers", lambda work: threads_)
-    x = np.concatenate([np.linspace(-2, 2, 4001), [np.nan, np.inf, -np.inf, 1.5, -1.5], np.random.default_rng(0).standard_normal(9000)]).astype(dtype)
+    x = np.concatenate(
+        [np.linspace(-2, 2, 4001), [np.nan, np.inf, -np.inf, 1.5, -1.5], np.random.default_rng(0).standard_normal(9000)]
+    ).astype(dtype)
     for low, high, n in ((-1.5, 1.5, 30), (0.1, 0.7, 7), (1, 1, 3)):
         counts, edges = np.empty(n, np.int64), np.empty(n + 1, dtype)
         counting.histogram(x, low, high, n, counts, edges)
@@ -176,7 +212,13 @@ def test_histogram(dtype, threads_, monkeypatch):
         about = np.array([(low * (n - i) + high * i) / n for i in range(n + 1)], dtype)
         np.testing.assert_array_equal(edges, about)
         inside = x[(x >= np.float64(low)) & (x <= np.float64(high))]
-        np.testing.assert_array_equal(counts, [(((inside >= a) | (a == about[0])) & ((inside < b) | (b == about[-1]))).sum() for a, b in zip(about, about[1:])])
+        np.testing.assert_array_equal(
+            counts,
+            [
+                (((inside >= a) | (a == about[0])) & ((inside < b) | (b == about[-1]))).sum()
+                for a, b in zip(about, about[1:])
+            ],
+        )
 
 
 def test_erfinv_beyond_its_range():
@@ -186,4 +228,5 @@ def test_erfinv_beyond_its_range():
 
 def test_every_function_of_expressions_is_here():
     from mxcore.fusion.expr import FUNCTIONS as names
+
     assert [n for n in names if not hasattr(m, n)] == []

@@ -1,4 +1,5 @@
 """Large arrays get the memory of those that are gone, and only theirs."""
+
 import os
 import subprocess
 import sys
@@ -42,7 +43,9 @@ def test_sizes_that_differ_a_little_use_the_same_memory():
         a = memory.empty((n,), np.uint8)
         a[-1] = 1
         del a
-    assert memory.held() <= sum((8 + i) << 17 << octave for octave in range(3) for i in range(1, 9))  # each of eight sizes an octave once
+    assert memory.held() <= sum(
+        (8 + i) << 17 << octave for octave in range(3) for i in range(1, 9)
+    )  # each of eight sizes an octave once
 
 
 def test_what_nobody_asks_for_any_more_goes_back():
@@ -111,7 +114,9 @@ print(before - rss())
 """
 
 
-@pytest.mark.skipif(memory._trim() is None or not os.path.exists("/proc/self/statm"), reason="a C library that gives memory back")
+@pytest.mark.skipif(
+    memory._trim() is None or not os.path.exists("/proc/self/statm"), reason="a C library that gives memory back"
+)
 def test_freed_pieces_between_blocks_in_use_go_back_to_the_system():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=100)
     assert int(done.stdout) > 100, done.stderr

@@ -1,4 +1,5 @@
 """Normalizations against float64 formulas and finite differences."""
+
 import numpy as np
 import pytest
 
@@ -27,8 +28,9 @@ def slope(f, x, v):
     return (f(x + 1e-6 * v) - f(x - 1e-6 * v)) / 2e-6
 
 
-@pytest.mark.parametrize("shape, axis",
-                         [((6, 4, 5), 1), ((7, 4), 1), ((3, 5, 6, 4), -1), ((4, 9), 0), ((2, 3, 2, 2, 2), 2)])
+@pytest.mark.parametrize(
+    "shape, axis", [((6, 4, 5), 1), ((7, 4), 1), ((3, 5, 6, 4), -1), ((4, 9), 0), ((2, 3, 2, 2, 2), 2)]
+)
 def test_batch_norm(shape, axis, workers):
     x, dy = rng.standard_normal(shape) + 3, rng.standard_normal(shape)
     c = shape[axis]
@@ -42,8 +44,7 @@ def test_batch_norm(shape, axis, workers):
         np.testing.assert_allclose(mean, x.mean(axes))
         np.testing.assert_allclose(var, x.var(axes))
         dx, dgamma, dbeta = (np.full_like(a, np.nan) for a in (x, gamma, beta))
-        norm.batch_norm_backward(dy, x, gamma, mean, var, dx, dgamma, dbeta, eps=EPS, axis=axis,
-                                 fix_gamma=fixed)
+        norm.batch_norm_backward(dy, x, gamma, mean, var, dx, dgamma, dbeta, eps=EPS, axis=axis, fix_gamma=fixed)
         v, w = rng.standard_normal(shape), rng.standard_normal(c)
         expected = slope(lambda a, g=g: (dy * batch(a, g, beta, axis)).sum(), x, v)
         np.testing.assert_allclose((dx * v).sum(), expected, rtol=1e-5, atol=1e-7)
@@ -54,8 +55,7 @@ def test_batch_norm(shape, axis, workers):
 
     norm.batch_norm_inference(x, gamma, beta, mean + 1, var + 2, out, eps=EPS, axis=axis)
     np.testing.assert_allclose(out, batch(x, gamma, beta, axis, mean + 1, var + 2), atol=1e-12)
-    norm.batch_norm_backward(dy, x, gamma, mean + 1, var + 2, dx, None, None, eps=EPS, axis=axis,
-                             use_global_stats=True)
+    norm.batch_norm_backward(dy, x, gamma, mean + 1, var + 2, dx, None, None, eps=EPS, axis=axis, use_global_stats=True)
     v = rng.standard_normal(shape)
     moved = batch(x + v, gamma, beta, axis, mean + 1, var + 2)
     np.testing.assert_allclose((dx * v).sum(), (dy * (moved - out)).sum())
@@ -78,8 +78,7 @@ def layer(x, gamma, beta, axis):
     return np.moveaxis(y, -1, axis)
 
 
-@pytest.mark.parametrize("shape, axis",
-                         [((6, 5), -1), ((3, 4, 7), -1), ((3, 4, 7), 1), ((1, 1), -1), ((0, 4), -1)])
+@pytest.mark.parametrize("shape, axis", [((6, 5), -1), ((3, 4, 7), -1), ((3, 4, 7), 1), ((1, 1), -1), ((0, 4), -1)])
 def test_layer_norm(shape, axis, workers):
     x, dy = rng.standard_normal(shape), rng.standard_normal(shape)
     n = shape[axis]
@@ -93,9 +92,11 @@ def test_layer_norm(shape, axis, workers):
     np.testing.assert_allclose(std, np.sqrt(x.var(axis, keepdims=True) + EPS))
     dx, dgamma, dbeta = (np.full_like(a, np.nan) for a in (x, gamma, beta))
     norm.layer_norm_backward(dy, x, gamma, mean, std, dx, dgamma, dbeta, axis=axis)
-    for got, v, f in ((dx, rng.standard_normal(shape), lambda a: layer(x + a, gamma, beta, axis)),
-                      (dgamma, rng.standard_normal(n), lambda a: layer(x, gamma + a, beta, axis)),
-                      (dbeta, rng.standard_normal(n), lambda a: layer(x, gamma, beta + a, axis))):
+    for got, v, f in (
+        (dx, rng.standard_normal(shape), lambda a: layer(x + a, gamma, beta, axis)),
+        (dgamma, rng.standard_normal(n), lambda a: layer(x, gamma + a, beta, axis)),
+        (dbeta, rng.standard_normal(n), lambda a: layer(x, gamma, beta + a, axis)),
+    ):
         expected = slope(lambda a, f=f: (dy * f(a)).sum(), 0 * v, v)
         np.testing.assert_allclose((got * v).sum(), expected, rtol=1e-5, atol=1e-6)
     norm.layer_norm_backward(dy, x, gamma, mean, std, dx, None, None, axis=axis)
@@ -119,9 +120,11 @@ def test_group_norm(shape, groups, workers):
     np.testing.assert_allclose(std, np.sqrt(rows.var(2) + EPS))
     dx, dgamma, dbeta = (np.full_like(a, np.nan) for a in (x, gamma, beta))
     norm.group_norm_backward(dy, x, gamma, mean, std, dx, dgamma, dbeta)
-    for got, v, f in ((dx, rng.standard_normal(shape), lambda a: grouped(x + a, gamma, beta)),
-                      (dgamma, rng.standard_normal(groups), lambda a: grouped(x, gamma + a, beta)),
-                      (dbeta, rng.standard_normal(groups), lambda a: grouped(x, gamma, beta + a))):
+    for got, v, f in (
+        (dx, rng.standard_normal(shape), lambda a: grouped(x + a, gamma, beta)),
+        (dgamma, rng.standard_normal(groups), lambda a: grouped(x, gamma + a, beta)),
+        (dbeta, rng.standard_normal(groups), lambda a: grouped(x, gamma, beta + a)),
+    ):
         expected = slope(lambda a, f=f: (dy * f(a)).sum(), 0 * v, v)
         np.testing.assert_allclose((got * v).sum(), expected, rtol=1e-5, atol=1e-6)
     again = np.empty_like(dgamma)

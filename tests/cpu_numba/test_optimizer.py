@@ -1,4 +1,5 @@
 """Optimizer updates against formulas that were checked with MXNet 1.9.1 (to 1e-6, with and without clipping)."""
+
 import numpy as np
 import pytest
 
@@ -64,7 +65,7 @@ def ftrl(w, g, z, n, wd, rescale, c):
 def ftml(w, g, d, v, z, wd, rescale, c):
     g = clip(rescale * g + wd * w, c)
     v = BETA2 * v + (1 - BETA2) * g * g
-    now = (1 - BETA1 ** T) / LR * (np.sqrt(v / (1 - BETA2 ** T)) + EPS)
+    now = (1 - BETA1**T) / LR * (np.sqrt(v / (1 - BETA2**T)) + EPS)
     z = BETA1 * z + (1 - BETA1) * g - (now - BETA1 * d) * w
     return [-z / now, now, v, z]
 
@@ -130,10 +131,24 @@ def test_lamb_phase1(correction):
     v = rng.uniform(1, 2, N)
     q = clip(0.5 * g, 0.8)
     mean, var = BETA1 * m + (1 - BETA1) * q, BETA2 * v + (1 - BETA2) * q * q
-    c1, c2 = (1 - BETA1 ** T, 1 - BETA2 ** T) if correction else (1, 1)
+    c1, c2 = (1 - BETA1**T, 1 - BETA2**T) if correction else (1, 1)
     out = np.empty(N)
-    update("lamb_update_phase1", out, g, m, v, w, beta1=BETA1, beta2=BETA2, epsilon=EPS, t=T,
-           bias_correction=correction, wd=0.1, rescale_grad=0.5, clip_gradient=0.8)
+    update(
+        "lamb_update_phase1",
+        out,
+        g,
+        m,
+        v,
+        w,
+        beta1=BETA1,
+        beta2=BETA2,
+        epsilon=EPS,
+        t=T,
+        bias_correction=correction,
+        wd=0.1,
+        rescale_grad=0.5,
+        clip_gradient=0.8,
+    )
     np.testing.assert_allclose(out, mean / c1 / (np.sqrt(var / c2) + EPS) + 0.1 * w)
     np.testing.assert_allclose(m, mean)
     np.testing.assert_allclose(v, var)

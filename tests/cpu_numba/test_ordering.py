@@ -1,4 +1,5 @@
 """The first few of rows against a stable sort."""
+
 import numpy as np
 import pytest
 
@@ -70,13 +71,24 @@ def test_whole_axes(axis):
     np.testing.assert_array_equal(places.reshape(moved.shape), np.argsort(moved, -1, kind="stable"))
 
 
-@pytest.mark.parametrize(("name", "params"), [
-    ("sort", {"axis": 0}), ("sort", {"is_ascend": False}), ("argsort", {"axis": None, "dtype": "int32"}), ("argsort", {"axis": 1}),
-    ("topk", {"k": 25, "ret_typ": "both"}), ("topk", {"k": 0, "axis": 0, "ret_typ": "value"}), ("topk", {"k": 20, "ret_typ": "mask", "axis": None})])
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("sort", {"axis": 0}),
+        ("sort", {"is_ascend": False}),
+        ("argsort", {"axis": None, "dtype": "int32"}),
+        ("argsort", {"axis": 1}),
+        ("topk", {"k": 25, "ret_typ": "both"}),
+        ("topk", {"k": 0, "axis": 0, "ret_typ": "value"}),
+        ("topk", {"k": 20, "ret_typ": "mask", "axis": None}),
+    ],
+)
 def test_operators_as_their_bodies(name, params):
     import mxcore as mx
 
     x = np.round(rng.standard_normal((17, 40)), 1)
-    got, expected = (getattr(mx.nd, name)(mx.nd.array(x, dtype=t), **params) for t in ("float32", "float64"))  # float64 has no kernel
+    got, expected = (
+        getattr(mx.nd, name)(mx.nd.array(x, dtype=t), **params) for t in ("float32", "float64")
+    )  # float64 has no kernel
     for a, b in zip(*(v if isinstance(v, list) else [v] for v in (got, expected))):
         np.testing.assert_array_equal(a.asnumpy(), b.asnumpy().astype(a.dtype))

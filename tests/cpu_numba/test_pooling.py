@@ -1,4 +1,5 @@
 """Pooling against plain loops over windows; the facts about ties, NaN and edges are MXNet 1.9.1's."""
+
 import itertools
 
 import numpy as np
@@ -51,7 +52,7 @@ def test_pooling_and_gradients(case, workers, monkeypatch):
             for kind, share in shares.items():
                 y[kind][at] = w.sum() / share
                 g[kind] += dy[at] / share
-            y[2][at], y[3][at] = np.sqrt((w ** 2).sum()), np.cbrt((w ** 3).sum())
+            y[2][at], y[3][at] = np.sqrt((w**2).sum()), np.cbrt((w**3).sum())
             for p in (2, 3):
                 if y[p][at]:
                     g[p] += dy[at] * (w / y[p][at]) ** (p - 1)
@@ -61,8 +62,11 @@ def test_pooling_and_gradients(case, workers, monkeypatch):
     np.testing.assert_array_equal(out, y["max"])
     pool.max_pool_backward(dy, x, back, **how)
     np.testing.assert_allclose(back, dx["max"], atol=1e-12)
-    for kind, more in (("sum", {"average": False}), ("average", {}),
-                       ("average without padding", {"include_pad": False})):
+    for kind, more in (
+        ("sum", {"average": False}),
+        ("average", {}),
+        ("average without padding", {"include_pad": False}),
+    ):
         pool.average_pool(x, out, **how, **more)
         np.testing.assert_allclose(out, y[kind], atol=1e-12)
         pool.average_pool_backward(dy, back, **how, **more)
@@ -77,12 +81,10 @@ def test_pooling_and_gradients(case, workers, monkeypatch):
 def test_of_equal_maxima_the_first_takes_the_gradient():
     x = np.array([[[[1, 1, 0], [1, 1, 2], [2, 2, 2]]]], "f4")
     dx = np.empty_like(x)
-    pool.max_pool_backward(np.array([[[[1, 10], [100, 1000]]]], "f4"), x, dx, window=(2, 2), stride=(1, 1),
-                           pad=(0, 0))
+    pool.max_pool_backward(np.array([[[[1, 10], [100, 1000]]]], "f4"), x, dx, window=(2, 2), stride=(1, 1), pad=(0, 0))
     assert dx.ravel().tolist() == [1, 0, 0, 0, 0, 1010, 100, 0, 0]
     square = np.ones((1, 1, 2, 2), "f4")
-    pool.max_pool_backward(np.full((1, 1, 1, 1), 5, "f4"), square, square, window=(2, 2), stride=(2, 2),
-                           pad=(0, 0))
+    pool.max_pool_backward(np.full((1, 1, 1, 1), 5, "f4"), square, square, window=(2, 2), stride=(2, 2), pad=(0, 0))
     assert square.ravel().tolist() == [5, 0, 0, 0]
 
 

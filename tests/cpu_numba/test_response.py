@@ -1,4 +1,5 @@
 """Local response normalization against the formula and a finite difference."""
+
 import numpy as np
 import pytest
 
@@ -10,7 +11,7 @@ HOW = {"alpha": 0.3, "beta": 0.75, "knorm": 2.0}
 
 def reference(x, nsize, alpha, beta, knorm):
     half, square = nsize // 2, x * x
-    near = np.stack([square[:, max(0, c - half):c + half + 1].sum(1) for c in range(x.shape[1])], 1)
+    near = np.stack([square[:, max(0, c - half) : c + half + 1].sum(1) for c in range(x.shape[1])], 1)
     return x * (knorm + alpha / nsize * near) ** -beta
 
 

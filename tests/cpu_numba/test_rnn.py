@@ -1,4 +1,5 @@
 """Kernels of recurrent networks against the reference body of the operator."""
+
 import numpy as np
 import pytest
 
@@ -9,7 +10,14 @@ from mxcore.plugin import Spec
 from mxcore.testing.case import Call, Host
 from mxcore_cpu.kernels import rnn_steps
 
-KERNELS = [rnn_steps.lstm, rnn_steps.lstm_backward, rnn_steps.gru, rnn_steps.gru_backward, rnn_steps.simple, rnn_steps.simple_backward]
+KERNELS = [
+    rnn_steps.lstm,
+    rnn_steps.lstm_backward,
+    rnn_steps.gru,
+    rnn_steps.gru_backward,
+    rnn_steps.simple,
+    rnn_steps.simple_backward,
+]
 TOLERANCE = {"f4": 2e-5, "f8": 1e-12}
 
 
@@ -25,8 +33,11 @@ def setting(mode="lstm", sizes=(6, 9, 5, 7), layers=2, dtype="f8", seed=0, **par
     def array(*shape):
         return (rng.standard_normal(shape) * 0.3).astype(dtype)
 
-    ins = [array(steps, batch, inputs), array(layout(mode, inputs, units, layers, directions, projected).size),
-           array(layers * directions, batch, projected or units)]
+    ins = [
+        array(steps, batch, inputs),
+        array(layout(mode, inputs, units, layers, directions, projected).size),
+        array(layers * directions, batch, projected or units),
+    ]
     if mode == "lstm":
         ins.append(array(layers * directions, batch, units))
     if p.use_sequence_length:
@@ -70,17 +81,26 @@ def gradients(p, ins, made, array, wanted=None):
 
 
 MORE = {
-    "plain": {}, "both": {"bidirectional": True}, "states": {"bidirectional": True, "state_outputs": True},
-    "lengths": {"bidirectional": True, "state_outputs": True, "use_sequence_length": True}, "dropout": {"p": 0.4, "layers": 3},
+    "plain": {},
+    "both": {"bidirectional": True},
+    "states": {"bidirectional": True, "state_outputs": True},
+    "lengths": {"bidirectional": True, "state_outputs": True, "use_sequence_length": True},
+    "dropout": {"p": 0.4, "layers": 3},
 }
 LSTM = {
     "projection": {"projection_size": 3, "state_outputs": True, "bidirectional": True},
     "wide projection": {"projection_size": 7},
     "projection, lengths": {"projection_size": 3, "use_sequence_length": True},
-    "clip": {"lstm_state_clip_min": -0.05, "lstm_state_clip_max": 0.1, "use_sequence_length": True, "state_outputs": True},
+    "clip": {
+        "lstm_state_clip_min": -0.05,
+        "lstm_state_clip_max": 0.1,
+        "use_sequence_length": True,
+        "state_outputs": True,
+    },
 }
-ALL = [(mode, name, more) for mode in ("lstm", "gru", "rnn_tanh", "rnn_relu") for name, more in MORE.items()] + \
-    [("lstm", name, more) for name, more in LSTM.items()]
+ALL = [(mode, name, more) for mode in ("lstm", "gru", "rnn_tanh", "rnn_relu") for name, more in MORE.items()] + [
+    ("lstm", name, more) for name, more in LSTM.items()
+]
 
 
 @pytest.mark.parametrize("mode, more", [(m, x) for m, _, x in ALL], ids=[f"{m}-{n}" for m, n, _ in ALL])
@@ -126,8 +146,12 @@ def test_bound_and_eager_agree_and_learn():
     steps, batch, units = 5, 12, 16
     size = layout("lstm", 4, units, 2, 1, 0).size
     rng = np.random.default_rng(0)
-    values = {"data": rng.standard_normal((steps, batch, 4)), "w": rng.standard_normal(size) * 0.2, "h": np.zeros((2, batch, units)),
-              "c": np.zeros((2, batch, units))}
+    values = {
+        "data": rng.standard_normal((steps, batch, 4)),
+        "w": rng.standard_normal(size) * 0.2,
+        "h": np.zeros((2, batch, units)),
+        "c": np.zeros((2, batch, units)),
+    }
     arrays = {n: mx.nd.array(v, dtype="float64") for n, v in values.items()}
     grads = {n: mx.nd.zeros_like(a) for n, a in arrays.items()}
     net = mx.sym.RNN(*[mx.sym.Variable(n) for n in values], state_size=units, num_layers=2, mode="lstm")

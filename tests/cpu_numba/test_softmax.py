@@ -1,12 +1,12 @@
 """The softmax family against float64 formulas."""
+
 import numpy as np
 import pytest
 
 from mxcore_cpu.kernels import softmax as soft
 
 rng = np.random.default_rng(0)
-SHAPES = [((5, 7), -1), ((300, 33), -1), ((3, 4, 5), 1), ((2, 5, 17, 19), 1), ((6, 3), 0), ((4, 1), -1),
-          ((2, 1, 3), 1)]
+SHAPES = [((5, 7), -1), ((300, 33), -1), ((3, 4, 5), 1), ((2, 5, 17, 19), 1), ((6, 3), 0), ((4, 1), -1), ((2, 1, 3), 1)]
 
 
 def reference(x, axis, temperature=None):
@@ -17,8 +17,15 @@ def reference(x, axis, temperature=None):
 
 @pytest.fixture(params=[1, 3])
 def workers(request, monkeypatch):
-    for name in ("_rows", "_columns", "_rows_gradient", "_columns_gradient", "_cross_entropy",
-                 "_cross_entropy_gradient", "_output_gradient"):
+    for name in (
+        "_rows",
+        "_columns",
+        "_rows_gradient",
+        "_columns_gradient",
+        "_cross_entropy",
+        "_cross_entropy_gradient",
+        "_output_gradient",
+    ):
         monkeypatch.setattr(getattr(soft, name), "workers", lambda work: request.param)
 
 
@@ -73,10 +80,19 @@ def test_cross_entropy(workers):
 @pytest.mark.parametrize("shape, axis", [((4, 3), -1), ((2, 3, 4), 1)])
 def test_softmax_output(normalization, ignore, shape, axis, workers):
     y = reference(rng.standard_normal(shape), axis)
-    label = np.array([0, 2, 1, -1, 1, 1, 2, 0][:y.size // 3], float).reshape(np.delete(shape, axis))
+    label = np.array([0, 2, 1, -1, 1, 1, 2, 0][: y.size // 3], float).reshape(np.delete(shape, axis))
     dx = np.empty(shape)
-    soft.softmax_output_backward(y, label, dx, axis=axis, grad_scale=2.0, use_ignore=ignore, ignore_label=1,
-                                 normalization=normalization, smooth_alpha=0.1)
+    soft.softmax_output_backward(
+        y,
+        label,
+        dx,
+        axis=axis,
+        grad_scale=2.0,
+        use_ignore=ignore,
+        ignore_label=1,
+        normalization=normalization,
+        smooth_alpha=0.1,
+    )
     k = np.moveaxis(np.arange(3) == label[..., None], -1, axis)
     target = np.where(k, 0.9, 0.05)
     inner = 1 if axis == -1 else 4

@@ -1,4 +1,5 @@
 """Sampling, resizing and region pooling against plain loops over places, in any number of threads."""
+
 import numpy as np
 import pytest
 
@@ -28,8 +29,11 @@ def neighbours(x, y, h, w):
 @pytest.mark.parametrize("shape", [(2, 3, 5, 4, 3, 2), (1, 1, 1, 6, 2, 3), (1, 2, 7, 6, 17, 31)])
 def test_sampling(shape, dtype):
     n, c, h, w, a, b = shape
-    x, grid, dy = rng.standard_normal((n, c, h, w)).astype(dtype), rng.uniform(-1.4, 1.4, (n, 2, a, b)).astype(dtype), \
-        rng.standard_normal((n, c, a, b)).astype(dtype)
+    x, grid, dy = (
+        rng.standard_normal((n, c, h, w)).astype(dtype),
+        rng.uniform(-1.4, 1.4, (n, 2, a, b)).astype(dtype),
+        rng.standard_normal((n, c, a, b)).astype(dtype),
+    )
     y, dx, dg = np.zeros((n, c, a, b)), np.zeros(x.shape), np.zeros(grid.shape)
     for k in range(n):
         for p in range(a):
@@ -59,7 +63,9 @@ def test_resizing(size, align):
         at = np.arange(m) * (n - 1) / max(m - 1, 1) if align else np.maximum((np.arange(m) + 0.5) * n / m - 0.5, 0)
         return np.maximum(1 - abs(np.minimum(at, n - 1)[:, None] - np.arange(n)), 0)
 
-    np.testing.assert_allclose(out, np.einsum("ph,nchw,qw->ncpq", weights(5, size[0]), x, weights(4, size[1])), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        out, np.einsum("ph,nchw,qw->ncpq", weights(5, size[0]), x, weights(4, size[1])), rtol=1e-9, atol=1e-12
+    )
 
 
 def test_regions():

@@ -1,4 +1,5 @@
 """Steps of sequences, single elements of rows."""
+
 import numpy as np
 import pytest
 

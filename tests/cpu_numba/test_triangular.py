@@ -1,4 +1,7 @@
-"""Triangular systems: every side, transposition and triangle, sizes around the blocks, scattered arrays, zeros on the diagonal."""
+"""Triangular systems: every side, transposition and triangle, sizes around the blocks, scattered arrays, zeros on the
+diagonal.
+"""
+
 import itertools
 
 import numpy as np
@@ -23,7 +26,9 @@ def op_of(a, transpose, lower):
 
 
 @pytest.mark.parametrize("transpose, right, lower", USES)
-@pytest.mark.parametrize("lead, n, m", [((), 1, 1), ((), 5, 3), ((7,), 8, 8), ((2, 3), 13, 70), ((), 64, 1), ((2,), 65, 130), ((), 150, 9)])
+@pytest.mark.parametrize(
+    "lead, n, m", [((), 1, 1), ((), 5, 3), ((7,), 8, 8), ((2, 3), 13, 70), ((), 64, 1), ((2,), 65, 130), ((), 150, 9)]
+)
 @pytest.mark.parametrize("workers", [1, 3])
 def test_solves(transpose, right, lower, lead, n, m, workers, monkeypatch):
     monkeypatch.setattr(threads, "maximum", lambda: workers)

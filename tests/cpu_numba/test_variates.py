@@ -1,4 +1,5 @@
 """Random numbers of kernels are those of the reference bodies, from the same words."""
+
 import types
 
 import numpy as np
@@ -25,7 +26,9 @@ PARAMETERS = {
 def reference(name, params, *arrays, key=(7, 0, 0)):
     """What the operator's body gives for a key."""
     op = registry.ops.get(name)
-    k = types.SimpleNamespace(xp=np, device=CPU(), rng=CPU().rng(key, 0), shapes=[params["shape"]] if "shape" in params else None)
+    k = types.SimpleNamespace(
+        xp=np, device=CPU(), rng=CPU().rng(key, 0), shapes=[params["shape"]] if "shape" in params else None
+    )
     return op.body(k, op.parser(params), *arrays)
 
 
@@ -39,12 +42,25 @@ def ours(name, params, *arrays):
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_arrays_of_parameters(name, dtype, shape):
     arrays = [a.astype("f4") for a in PARAMETERS[name]]
-    got, expected = ours(name, {"shape": shape, "dtype": dtype}, *arrays), reference(name, {"shape": shape, "dtype": dtype}, *arrays)
-    np.testing.assert_allclose(got, expected, rtol=1e-3 if dtype == "float16" else 1e-6 if dtype == "float32" else 1e-12)
+    got, expected = (
+        ours(name, {"shape": shape, "dtype": dtype}, *arrays),
+        reference(name, {"shape": shape, "dtype": dtype}, *arrays),
+    )
+    np.testing.assert_allclose(
+        got, expected, rtol=1e-3 if dtype == "float16" else 1e-6 if dtype == "float32" else 1e-12
+    )
 
 
-@pytest.mark.parametrize("name, value", [("_sample_poisson", -1.0), ("_sample_gamma", 0.0), ("_sample_gamma", np.nan), ("_sample_negative_binomial", -1.0),
-                                         ("_sample_generalized_negative_binomial", -1.0)])
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("_sample_poisson", -1.0),
+        ("_sample_gamma", 0.0),
+        ("_sample_gamma", np.nan),
+        ("_sample_negative_binomial", -1.0),
+        ("_sample_generalized_negative_binomial", -1.0),
+    ],
+)
 def test_impossible_parameters_are_refused_by_both(name, value):
     arrays = [np.full(3, 0.5, "f4") for _ in PARAMETERS[name]]
     arrays[0][1] = value

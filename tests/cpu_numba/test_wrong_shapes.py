@@ -1,4 +1,7 @@
-"""Kernels trust the shape rules: what these let pass must be what the body over NumPy, which checks by itself, can compute as well."""
+"""Kernels trust the shape rules: what these let pass must be what the body over NumPy, which checks by itself, can
+compute as well.
+"""
+
 import math
 
 import numpy as np
@@ -14,7 +17,13 @@ MANY = 60_000
 
 def operators():
     mx.cpu().device  # noqa: B018  the kernels come with the device
-    return sorted({o.name: o for o in registry.ops.items.values() if registry.kernels.of("cpu", o) and o.samples and not o.stateful}.items())
+    return sorted(
+        {
+            o.name: o
+            for o in registry.ops.items.values()
+            if registry.kernels.of("cpu", o) and o.samples and not o.stateful
+        }.items()
+    )
 
 
 def enlarged(arrays):
@@ -44,7 +53,7 @@ def uses(op):
             for i, a in enumerate(arrays):
                 for shape in other_shapes(a.shape):
                     if math.prod(shape) < 1 << 21:
-                        yield [*arrays[:i], np.resize(a, shape), *arrays[i + 1:]], kwargs
+                        yield [*arrays[:i], np.resize(a, shape), *arrays[i + 1 :]], kwargs
 
 
 def results(values):

@@ -1,4 +1,5 @@
 """`mxcore.drafts`: what a draft keeps, whom it waits for, what it leaves."""
+
 import errno
 import os
 import stat

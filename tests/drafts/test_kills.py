@@ -1,4 +1,5 @@
 """Writers that are killed: the old file or the new one, whole, and no draft after the next write."""
+
 import json
 import os
 import random
@@ -13,8 +14,14 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks and kills
 
 
 def run(*args):
-    done = subprocess.run([sys.executable, writers.__file__, *map(str, args)], capture_output=True, text=True, timeout=500,
-                          check=False, env=os.environ | {"MXNET_ENGINE_TYPE": "NaiveEngine"})
+    done = subprocess.run(
+        [sys.executable, writers.__file__, *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+        env=os.environ | {"MXNET_ENGINE_TYPE": "NaiveEngine"},
+    )
     assert done.returncode == 0, f"{args}\n{done.stderr[-3000:]}"
     return json.loads(done.stdout)
 

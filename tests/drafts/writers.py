@@ -2,6 +2,7 @@
 
 Run as a script, it is the process in which children write and are killed: it imports once, and forks for each.
 """
+
 import json
 import os
 import random
@@ -82,7 +83,9 @@ def write_list(folder, generation):
     names = [f"{generation % 3}-{i}.png" for i in range(RECORDS)]
     for name in names:
         path = f"{folder}/{name}"
-        if not os.path.exists(path) or os.path.getsize(path) < len(name):  # a child that was killed may have left it empty
+        if not os.path.exists(path) or os.path.getsize(path) < len(
+            name
+        ):  # a child that was killed may have left it empty
             with open(path, "wb") as file:
                 file.write(name.encode())
     parser = argparse.ArgumentParser()

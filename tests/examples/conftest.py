@@ -1,4 +1,5 @@
 """How tests run the scripts of ``examples/``."""
+
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 @pytest.fixture
 def example(tmp_path):
-    """Run an example in a fresh process, warnings being errors: ``example("mlp_module", "--epochs", 2)`` returns what it printed.
+    """Run an example in a fresh process, warnings being errors: ``example("mlp_module", "--epochs", 2)`` returns what
+    it printed.
 
     The process works in `tmp_path`, so that files with relative names end up there.
     """
@@ -19,7 +21,10 @@ def example(tmp_path):
         command = [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py"), *map(str, args)]
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
         if done.returncode:
-            pytest.fail(f"{name} {' '.join(map(str, args))}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}", pytrace=False)
+            pytest.fail(
+                f"{name} {' '.join(map(str, args))}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}",
+                pytrace=False,
+            )
         return done.stdout
 
     return run

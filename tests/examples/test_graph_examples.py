@@ -1,4 +1,5 @@
 """The examples about graphs of varying length, over several devices, and in little memory."""
+
 import re
 
 import pytest
@@ -13,9 +14,13 @@ def figure(pattern, printed):
 
 @pytest.mark.parametrize("options", [(), ("--fused", "--layers", 2, "--hidden", 32)], ids=["cells", "fused"])
 def test_bucketing_lstm(example, tmp_path, options):
-    printed = example("bucketing_lstm", "--epochs", 10, "--prefix", "model", "--start", "that lay in", "--temperature", 0.1, *options)
+    printed = example(
+        "bucketing_lstm", "--epochs", 10, "--prefix", "model", "--start", "that lay in", "--temperature", 0.1, *options
+    )
     assert figure(r"words' frequencies: (\S+)", printed) == pytest.approx(133.4, abs=0.1)
-    assert 1 < figure(r"perplexity of the LSTM: (\S+)", printed) < 5  # what is left to guess: which of several lines goes on
+    assert (
+        1 < figure(r"perplexity of the LSTM: (\S+)", printed) < 5
+    )  # what is left to guess: which of several lines goes on
     assert (tmp_path / "model-0010.params").exists()
     assert printed.count("> that lay in the house that jack built\n") == 3  # by single cells, whatever trained
 
@@ -23,7 +28,11 @@ def test_bucketing_lstm(example, tmp_path, options):
 def test_model_parallel(example):
     printed = example("model_parallel")
     assert dict(re.findall(r"^(\w+_weight) +on (\S+)$", printed, re.M)) == {
-        "embed_weight": "cpu(0)", "lstm_l0_i2h_weight": "cpu(0)", "lstm_l1_i2h_weight": "cpu(1)", "pred_weight": "cpu(1)"}
+        "embed_weight": "cpu(0)",
+        "lstm_l0_i2h_weight": "cpu(0)",
+        "lstm_l1_i2h_weight": "cpu(1)",
+        "pred_weight": "cpu(1)",
+    }
     for way in ("simple_bind", "bind"):
         assert figure(rf"(?m)^{way}: largest difference from one device: (\S+)", printed) < 1e-6
     for way in ("on one device", "with data and model parallelism"):
@@ -34,7 +43,9 @@ def test_model_parallel(example):
 def test_memonger(example):
     printed = example("memonger", "--hidden", 128, "--examples", 1024, "--epochs", 3)
     rows = {}
-    for way, *figures in re.findall(r"^(.*?): +(\d+) MB planned, .* s, loss (\S+) to (\S+), gradients differ by (\S+)$", printed, re.M):
+    for way, *figures in re.findall(
+        r"^(.*?): +(\d+) MB planned, .* s, loss (\S+) to (\S+), gradients differ by (\S+)$", printed, re.M
+    ):
         rows[way] = [float(f) for f in figures]
     memory = {way: row[0] for way, row in rows.items()}
     # 64 layers keep three results each; one each is kept; 2·√64 stages and layers of a stage are.
@@ -56,7 +67,9 @@ def curves(printed):
 @pytest.mark.parametrize("options", [(), ("--tied", "--layers", 2, "--dropout", 0)], ids=["plain", "tied"])
 def test_word_language_model(example, options):
     printed = example("word_language_model", "--epochs", 6, *options)
-    assert figure(r"epoch 0: validation perplexity (\S+)", printed) == pytest.approx(662, abs=2)  # as many as there are words
+    assert figure(r"epoch 0: validation perplexity (\S+)", printed) == pytest.approx(
+        662, abs=2
+    )  # as many as there are words
     train, valid = curves(printed)
     assert len(train) == 6 and train == sorted(train, reverse=True) and train[-1] < (70 if options else 25)
     assert valid[-1] < min(valid[0], 110 if options else 40)

@@ -1,4 +1,5 @@
 """The examples that train with Module learn what they should, and print it."""
+
 import re
 
 import numpy as np
@@ -33,7 +34,10 @@ def test_mlp_learns_and_goes_on_from_its_checkpoint(example, tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {"mlp-symbol.json", "mlp-0001.params", "mlp-0002.params"}
     second = example("mlp_module", "--load-epoch", 2, "--epochs", 8)
     assert (tmp_path / "mlp-0008.params").exists()
-    assert 0.6 < number(first, "test accuracy") < number(second, "test accuracy") and number(second, "test accuracy") > 0.93
+    assert (
+        0.6 < number(first, "test accuracy") < number(second, "test accuracy")
+        and number(second, "test accuracy") > 0.93
+    )
     assert number(second, "test cross-entropy") < 0.5 * number(first, "test cross-entropy")
     predicted, labels = numbers(second, "predicted"), numbers(second, "labels   ")
     assert len(predicted) == len(labels) == 10 and sum(p == y for p, y in zip(predicted, labels)) >= 8

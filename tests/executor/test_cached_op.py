@@ -1,4 +1,5 @@
 """CachedOp: a graph called like an operator gives what its nodes give, call by call and thread by thread."""
+
 import gc
 import threading
 
@@ -23,7 +24,15 @@ def graph():
 
 def arrays(rows=4, seed=0):
     r = np.random.RandomState(seed)
-    shapes = {"x": (rows, 5), "w": (3, 5), "b": (3,), "bn_gamma": (3,), "bn_beta": (3,), "bn_moving_mean": (3,), "bn_moving_var": (3,)}
+    shapes = {
+        "x": (rows, 5),
+        "w": (3, 5),
+        "b": (3,),
+        "bn_gamma": (3,),
+        "bn_beta": (3,),
+        "bn_moving_mean": (3,),
+        "bn_moving_var": (3,),
+    }
     found = {n: nd.array(r.uniform(0.5, 1, s) if "var" in n else r.uniform(-1, 1, s)) for n, s in shapes.items()}
     for n, a in found.items():
         if "moving" not in n:
@@ -35,7 +44,9 @@ def call(f, values, head=1.0):
     with autograd.record():
         ys = f(values)
     autograd.backward(ys, [nd.ones(y.shape) * head for y in ys])
-    return [y.asnumpy() for y in ys] + [a.grad.asnumpy() if "moving" not in n else a.asnumpy() for n, a in values.items()]
+    return [y.asnumpy() for y in ys] + [
+        a.grad.asnumpy() if "moving" not in n else a.asnumpy() for n, a in values.items()
+    ]
 
 
 def whole(net):
@@ -67,7 +78,9 @@ def test_backward_has_a_training_mode_of_its_own():
             with autograd.record(train_mode=modes[0]):
                 ys = f(v)
             autograd.backward(ys, [nd.arange(y.size).reshape(y.shape) for y in ys], train_mode=modes[1])
-            found.append([y.asnumpy() for y in ys] + [a.asnumpy() if a.grad is None else a.grad.asnumpy() for a in v.values()])
+            found.append(
+                [y.asnumpy() for y in ys] + [a.asnumpy() if a.grad is None else a.grad.asnumpy() for a in v.values()]
+            )
         for one, other in zip(*found):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5, err_msg=f"record, backward: {modes}")
 
@@ -76,12 +89,19 @@ def test_backward_has_a_training_mode_of_its_own():
 def test_gradients_to_be_differentiated_again_follow_backwards_mode(modes):
     net = graph()
     found = []
-    for f in (lambda v: CachedOp(net)(*[v[n] for n in net.list_inputs()]), lambda v: interpret(net._heads, v, mx.cpu())):
+    for f in (
+        lambda v: CachedOp(net)(*[v[n] for n in net.list_inputs()]),
+        lambda v: interpret(net._heads, v, mx.cpu()),
+    ):
         v = arrays()
         wanted = [v["x"], v["w"], v["bn_gamma"]]
         with autograd.record(train_mode=modes[0]):
             ys = f(v)
-            found.append(autograd.grad(ys, wanted, [nd.arange(y.size).reshape(y.shape) for y in ys], create_graph=True, train_mode=modes[1]))
+            found.append(
+                autograd.grad(
+                    ys, wanted, [nd.arange(y.size).reshape(y.shape) for y in ys], create_graph=True, train_mode=modes[1]
+                )
+            )
     for one, other in zip(*found):
         np.testing.assert_allclose(one.asnumpy(), other.asnumpy(), rtol=1e-5, atol=1e-5)
 
@@ -289,6 +309,8 @@ def test_a_call_gives_what_mxnets_gives():
 
 def test_outputs_that_no_machine_holds_are_told():
     block = mx.gluon.SymbolBlock(mx.sym.tile(mx.sym.Variable("x"), reps=(10**6, 10**9)), [mx.sym.Variable("x")])
-    with pytest.raises(MXNetError, match="no memory on cpu.0. for the outputs of a compiled block: .*2000000, 2000000000") as caught:
+    with pytest.raises(
+        MXNetError, match="no memory on cpu.0. for the outputs of a compiled block: .*2000000, 2000000000"
+    ) as caught:
         block(mx.nd.ones((2, 2)))
     assert isinstance(caught.value, MemoryError)

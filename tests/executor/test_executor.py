@@ -36,15 +36,18 @@ def test_forward_backward_and_requests():
     assert ex.outputs[0] is y and y.asnumpy().tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("call, text", [
-    (lambda s: s.bind(mx.cpu(), {"x": mx.nd.ones((2,))}), r"args lacks 'w'"),
-    (lambda s: s.bind(mx.cpu(), [mx.nd.ones((2,))]), "args has 1 arrays, the symbol 2"),
-    (lambda s: s.bind(mx.cpu(1), values()), r"lives on cpu\(0\), the executor on cpu\(1\)"),
-    (lambda s: s.bind(mx.cpu(), values(), grad_req="sum"), "must be 'write', 'add' or 'null'"),
-    (lambda s: s.bind(mx.cpu(), values()).forward(y=1), "no argument is named 'y'"),
-    (lambda s: s.bind(mx.cpu(), values()).forward(x=mx.nd.ones((3,))), "'x' has shape"),
-    (lambda s: s.bind(mx.cpu(), {"x": mx.nd.ones((2,)), "w": mx.nd.ones((3,))}), "inconsistent shapes"),
-])
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda s: s.bind(mx.cpu(), {"x": mx.nd.ones((2,))}), r"args lacks 'w'"),
+        (lambda s: s.bind(mx.cpu(), [mx.nd.ones((2,))]), "args has 1 arrays, the symbol 2"),
+        (lambda s: s.bind(mx.cpu(1), values()), r"lives on cpu\(0\), the executor on cpu\(1\)"),
+        (lambda s: s.bind(mx.cpu(), values(), grad_req="sum"), "must be 'write', 'add' or 'null'"),
+        (lambda s: s.bind(mx.cpu(), values()).forward(y=1), "no argument is named 'y'"),
+        (lambda s: s.bind(mx.cpu(), values()).forward(x=mx.nd.ones((3,))), "'x' has shape"),
+        (lambda s: s.bind(mx.cpu(), {"x": mx.nd.ones((2,)), "w": mx.nd.ones((3,))}), "inconsistent shapes"),
+    ],
+)
 def test_wrong_arrays_are_explained(call, text):
     with pytest.raises(MXNetError, match=text):
         call(graph())
@@ -55,8 +58,10 @@ def test_a_pass_changes_what_runs(passes):
         return Graph([n.inputs[0] if n.op is not None and n.op.name == "tanh" else (n, i) for n, i in g.heads])
 
     order = []
-    passes(GraphPass("later", 200, lambda g: (order.append("later"), g)[1]), GraphPass("sooner", 100, lambda g: (
-        order.append("sooner"), without_tanh(g))[1]))
+    passes(
+        GraphPass("later", 200, lambda g: (order.append("later"), g)[1]),
+        GraphPass("sooner", 100, lambda g: (order.append("sooner"), without_tanh(g))[1]),
+    )
     ex = graph().bind(mx.cpu(), values(), {"x": mx.nd.zeros((2,))})
     assert ex.forward(is_train=True)[0].asnumpy().tolist() == [1.0, -3.0] and order == ["sooner", "later"]
     ex.backward(mx.nd.ones((2,)))
@@ -147,7 +152,11 @@ def test_foreach_eager_and_bound_agree():
     sym_out, sym_last = mx.sym.contrib.foreach(lambda d, st: (d * v + st, d * v + st), x, s)
     g = mx.sym.Group([sym_out, sym_last])
     assert g.infer_shape(x=(3, 2)) == ([(3, 2), (2,), (2,)], [(3, 2), (2,)], [])
-    ex = g.bind(mx.cpu(), {"x": data, "s": start, "w": w}, {n: mx.nd.zeros(a.shape) for n, a in (("x", data), ("s", start), ("w", w))})
+    ex = g.bind(
+        mx.cpu(),
+        {"x": data, "s": start, "w": w},
+        {n: mx.nd.zeros(a.shape) for n, a in (("x", data), ("s", start), ("w", w))},
+    )
     outs = ex.forward(is_train=True)
     ex.backward([mx.nd.ones(y.shape) for y in outs])
     assert outs[0].asnumpy().tolist() == out.asnumpy().tolist() == [[1, 4], [5, 13], [13, 28]]
@@ -185,9 +194,15 @@ def test_backward_has_a_training_mode_of_its_own(forward, backward):
     e = mx.sym.BatchNorm(mx.sym.Variable("x"), fix_gamma=False, name="bn").simple_bind(mx.cpu(), x=(4, 2))
     x = mx.nd.array(np.random.RandomState(0).uniform(-1, 1, (4, 2)))
     dy = mx.nd.arange(8).reshape((4, 2))
-    e.copy_params_from({"x": x, "bn_gamma": mx.nd.ones(2), "bn_beta": mx.nd.zeros(2)},
-                       {"bn_moving_mean": mx.nd.array([0.1, 0.2]), "bn_moving_var": mx.nd.array([0.5, 2.0])})
-    values = [e.arg_dict["x"].copy(), *[e.arg_dict[n].copy() for n in ("bn_gamma", "bn_beta")], *[a.copy() for a in e.aux_arrays]]
+    e.copy_params_from(
+        {"x": x, "bn_gamma": mx.nd.ones(2), "bn_beta": mx.nd.zeros(2)},
+        {"bn_moving_mean": mx.nd.array([0.1, 0.2]), "bn_moving_var": mx.nd.array([0.5, 2.0])},
+    )
+    values = [
+        e.arg_dict["x"].copy(),
+        *[e.arg_dict[n].copy() for n in ("bn_gamma", "bn_beta")],
+        *[a.copy() for a in e.aux_arrays],
+    ]
     for v in values[:3]:
         v.attach_grad()
     with mx.autograd.record(train_mode=forward):
@@ -202,7 +217,9 @@ def test_backward_has_a_training_mode_of_its_own(forward, backward):
 
 
 def test_storage_types_are_those_asked_for():
-    ex = mx.sym.dot(mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w")).simple_bind(mx.cpu(), x=(3, 4), w=(4, 2), grad_req="null")
+    ex = mx.sym.dot(mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w")).simple_bind(
+        mx.cpu(), x=(3, 4), w=(4, 2), grad_req="null"
+    )
     assert ex.arg_dict["x"].stype == "csr" and ex.arg_dict["w"].stype == "default"
     ex.arg_dict["x"][:] = mx.nd.sparse.csr_matrix(np.eye(3, 4, dtype=np.float32))
     ex.arg_dict["w"][:] = 2
@@ -260,7 +277,9 @@ def test_executors_that_share_share_their_outputs():
     large = net.simple_bind(mx.cpu(), x=(8, 4))
     small = net.simple_bind(mx.cpu(), x=(3, 4), shared_exec=large)
     other = net.simple_bind(mx.cpu(), x=(3, 4))
-    assert np.shares_memory(small.outputs[0]._data, large.outputs[0]._data) and not np.shares_memory(other.outputs[0]._data, large.outputs[0]._data)
+    assert np.shares_memory(small.outputs[0]._data, large.outputs[0]._data) and not np.shares_memory(
+        other.outputs[0]._data, large.outputs[0]._data
+    )
     for ex in (large, small, large):
         ex.arg_dict["x"][:] = 0
         assert (ex.forward()[0].asnumpy() == 1).all() and ex.outputs[0].shape == ex.arg_dict["x"].shape
@@ -268,7 +287,9 @@ def test_executors_that_share_share_their_outputs():
 
 def test_a_gradient_that_is_bound_but_not_wanted_is_shown_and_left_alone():
     grad = mx.nd.ones((2,)) * 7
-    ex = (mx.sym.Variable("x") * 2).bind(mx.cpu(), {"x": mx.nd.ones((2,))}, args_grad={"x": grad}, grad_req={"x": "null"})
+    ex = (mx.sym.Variable("x") * 2).bind(
+        mx.cpu(), {"x": mx.nd.ones((2,))}, args_grad={"x": grad}, grad_req={"x": "null"}
+    )
     ex.forward(is_train=True)
     ex.backward([mx.nd.ones((2,))])
     assert ex.grad_dict["x"] is grad and grad.asnumpy().tolist() == [7, 7]
@@ -282,12 +303,16 @@ def test_gradients_may_lie_in_the_memory_of_arguments(where, req):
     block = np.float32([1.5, 2, -0.5, 3, 0.5, -1, 0.25, 2, 0.75, 1, -2, 0.5])
 
     def lie(first):
-        return mx.nd.from_numpy(block[first:first + 4].reshape(2, 2))
+        return mx.nd.from_numpy(block[first : first + 4].reshape(2, 2))
 
-    a, b, c = (block[i:i + 4].reshape(2, 2).copy() for i in (0, 4, 8))
+    a, b, c = (block[i : i + 4].reshape(2, 2).copy() for i in (0, 4, 8))
     args = {"x": lie(0), "y": lie(4), "z": lie(8)}
-    grads = {"same": args, "others": {"x": args["z"], "y": args["x"], "z": args["y"]}, "views": {"x": lie(0), "y": lie(8), "z": lie(4)},
-             "parts": {"x": lie(2), "y": mx.nd.zeros((2, 2)), "z": lie(6)}}[where]
+    grads = {
+        "same": args,
+        "others": {"x": args["z"], "y": args["x"], "z": args["y"]},
+        "views": {"x": lie(0), "y": lie(8), "z": lie(4)},
+        "parts": {"x": lie(2), "y": mx.nd.zeros((2, 2)), "z": lie(6)},
+    }[where]
     before = {n: g.asnumpy() * (req == "add") for n, g in grads.items()}
     bound = net.bind(mx.cpu(), args, args_grad=grads, grad_req=req)
     bound.forward(is_train=True)
@@ -309,10 +334,13 @@ def test_head_gradients_may_lie_in_the_memory_of_gradients():
     np.testing.assert_allclose(grads["y"].asnumpy(), g * a * (1 - np.tanh(b) ** 2), rtol=1e-6)
 
 
-@pytest.mark.parametrize("net, text", [
-    (lambda x: mx.sym.FullyConnected(x, num_hidden=10**12, name="fc"), "no memory for argument 'fc_weight': "),
-    (lambda x: mx.sym.tile(x, reps=(10**6, 10**7), name="wide"), "no memory for output 0 of node 'wide': "),
-])
+@pytest.mark.parametrize(
+    "net, text",
+    [
+        (lambda x: mx.sym.FullyConnected(x, num_hidden=10**12, name="fc"), "no memory for argument 'fc_weight': "),
+        (lambda x: mx.sym.tile(x, reps=(10**6, 10**7), name="wide"), "no memory for output 0 of node 'wide': "),
+    ],
+)
 def test_where_memory_ends_it_is_told_for_what(net, text):
     with pytest.raises(MemoryError, match=text) as caught:
         net(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(2, 3))
@@ -337,13 +365,19 @@ def test_head_gradients_are_asked_for_and_compared_where_they_are_read():
     assert _gradient(hidden, x, [one, one]) == _gradient(hidden, x, one) == [[1, 1], [1, 1]]
     both = mx.sym.Group([v * 2, mx.sym.make_loss(v)])
     assert _gradient(both, x, [one]) == [[3, 3], [3, 3]]
-    for g, words in (([], "output _mulscalar.*_output is no loss"), ([one.asnumpy()], "must be an NDArray, got ndarray"), (one.asnumpy(), "must be an NDArray"),
-                     ([mx.nd.ones((3,))], r"has shape \(3,\), the output \(2, 2\)")):
+    for g, words in (
+        ([], "output _mulscalar.*_output is no loss"),
+        ([one.asnumpy()], "must be an NDArray, got ndarray"),
+        (one.asnumpy(), "must be an NDArray"),
+        ([mx.nd.ones((3,))], r"has shape \(3,\), the output \(2, 2\)"),
+    ):
         with pytest.raises(mx.MXNetError, match=words):
             _gradient(both, x, g)
 
 
-@pytest.mark.parametrize("dtype, other", [("float32", "float16"), ("float64", "float32"), ("float32", "float64"), ("float16", "float64")])
+@pytest.mark.parametrize(
+    "dtype, other", [("float32", "float16"), ("float64", "float32"), ("float32", "float64"), ("float16", "float64")]
+)
 def test_head_gradients_of_another_dtype_are_cast(dtype, other):
     v, x = mx.sym.Variable("x"), mx.nd.array([[1.0, 2], [3, 4]], dtype=dtype)
     for y in (mx.sym.softmax(v), mx.sym.tanh(v * 2) + v, mx.sym.where(mx.sym.cast(v > 2, "int32"), mx.sym.tanh(v), v)):

@@ -1,4 +1,5 @@
 """Operators of somebody else's that have facets are treated by passes as stock ones are."""
+
 import importlib.util
 from contextlib import nullcontext
 from pathlib import Path
@@ -34,7 +35,9 @@ def toys():
 
 def graph_of(net, **shapes):
     g = Graph(net._heads)
-    g.shapes, g.dtypes, g.stypes = infer_all(g.heads, shapes, dict.fromkeys(shapes, F32), dict.fromkeys(shapes, "default"))
+    g.shapes, g.dtypes, g.stypes = infer_all(
+        g.heads, shapes, dict.fromkeys(shapes, F32), dict.fromkeys(shapes, "default")
+    )
     return g
 
 
@@ -52,13 +55,16 @@ def toy(op_name, *args, **kw):
     return getattr(mx.sym, op_name)(*args, **kw)
 
 
-@pytest.mark.parametrize("make, shapes", [
-    (lambda x, s: toy("toy_gate", mx.sym.tanh(x)), dict(x=(8, 5))),
-    (lambda x, s: toy("toy_gate", mx.sym.tanh(x), kind="hard") + 1, dict(x=(8, 5))),
-    (lambda x, s: toy("toy_rows", mx.sym.tanh(x), s), dict(x=(8, 5), s=(8,))),
-    (lambda x, s: toy("toy_total", mx.sym.tanh(x), axis=(1,)), dict(x=(8, 5))),
-    (lambda x, s: mx.sym.tanh(x) * toy("toy_ones", x), dict(x=(8, 5))),
-])
+@pytest.mark.parametrize(
+    "make, shapes",
+    [
+        (lambda x, s: toy("toy_gate", mx.sym.tanh(x)), dict(x=(8, 5))),
+        (lambda x, s: toy("toy_gate", mx.sym.tanh(x), kind="hard") + 1, dict(x=(8, 5))),
+        (lambda x, s: toy("toy_rows", mx.sym.tanh(x), s), dict(x=(8, 5), s=(8,))),
+        (lambda x, s: toy("toy_total", mx.sym.tanh(x), axis=(1,)), dict(x=(8, 5))),
+        (lambda x, s: mx.sym.tanh(x) * toy("toy_ones", x), dict(x=(8, 5))),
+    ],
+)
 def test_chains_take_them_in(make, shapes):
     net = make(mx.sym.Variable("x"), mx.sym.Variable("s"))
     assert names(fuse(graph_of(net, **shapes), mx.cpu().device)) == ["_fused"]
@@ -78,7 +84,9 @@ def test_a_bias_moves_into_the_chain():
     device = type("All", (type(mx.cpu().device),), {"fused_biases": frozenset({"toy_dense"})})()
     shapes = dict(x=(8, 5), d_weight=(4, 5), d_bias=(4,))
     fused = fuse(graph_of(net, **shapes), device)
-    assert names(fused) == ["toy_dense", "_fused"] and [n.params.no_bias for n in fused.nodes if n.op and n.op.name == "toy_dense"] == [True]
+    assert names(fused) == ["toy_dense", "_fused"] and [
+        n.params.no_bias for n in fused.nodes if n.op and n.op.name == "toy_dense"
+    ] == [True]
     assert names(fuse(graph_of(net, **shapes), mx.cpu().device)) == ["toy_dense", "tanh"], "the CPU names others"
 
 
@@ -90,7 +98,10 @@ def test_identities_vanish():
     assert names(simplify(graph_of(mx.sym.exp(toy("toy_trim", x)), x=(2, 3)))) == ["toy_trim", "exp"]
 
 
-@pytest.mark.parametrize("make, left", [(lambda x: x * 1, 0), (lambda x: x / 1, 0), (lambda x: x**1, 0), (lambda x: x * 2, 1), (lambda x: x + 0, 1)])
+@pytest.mark.parametrize(
+    "make, left",
+    [(lambda x: x * 1, 0), (lambda x: x / 1, 0), (lambda x: x**1, 0), (lambda x: x * 2, 1), (lambda x: x + 0, 1)],
+)
 def test_stock_identities_follow_their_number(make, left):
     assert len(names(simplify(graph_of(make(mx.sym.Variable("x")), x=(2, 3))))) == left
 
@@ -99,7 +110,9 @@ def test_stock_identities_follow_their_number(make, left):
 def test_what_is_cheap_is_computed_again(recompute):
     """Between two dear nodes a cheap one is mirrored, a dear one is not."""
     x = mx.sym.Variable("x")
-    middle = toy("toy_gate", x, kind="none", name="m") if recompute else toy("toy_dense", x, width=5, no_bias=True, name="m")
+    middle = (
+        toy("toy_gate", x, kind="none", name="m") if recompute else toy("toy_dense", x, width=5, no_bias=True, name="m")
+    )
     net = mx.sym.tanh(middle, name="t")
     args = {"x": (3, 5)} | ({} if recompute else {"m_weight": (5, 5)})
     g = graph_of(mx.sym.Group([net, mx.sym.exp(net) * middle]), **args)
@@ -120,10 +133,19 @@ def test_rows_of_a_loop_are_one_product(toys, monkeypatch):
 
     rng = np.random.default_rng(1)
     w, b, xs = nd.array(rng.normal(size=(4, 3))), nd.array(rng.normal(size=(4,))), nd.array(rng.normal(size=(5, 2, 3)))
-    net = mx.sym.contrib.foreach(lambda x, s: (lambda n: (n, n))(mx.sym.tanh(toy("toy_dense", x, mx.sym.Variable("w"), mx.sym.Variable("b"), width=4) + s)),
-                                 mx.sym.Variable("xs"), mx.sym.Variable("s"))[0]
-    ex = net.bind(mx.cpu(), dict(xs=xs, s=nd.zeros((2, 4)), w=w, b=b), args_grad={n: nd.zeros(v.shape) for n, v in dict(w=w, b=b).items()},
-                  grad_req={"w": "write", "b": "write", "xs": "null", "s": "null"})
+    net = mx.sym.contrib.foreach(
+        lambda x, s: (lambda n: (n, n))(
+            mx.sym.tanh(toy("toy_dense", x, mx.sym.Variable("w"), mx.sym.Variable("b"), width=4) + s)
+        ),
+        mx.sym.Variable("xs"),
+        mx.sym.Variable("s"),
+    )[0]
+    ex = net.bind(
+        mx.cpu(),
+        dict(xs=xs, s=nd.zeros((2, 4)), w=w, b=b),
+        args_grad={n: nd.zeros(v.shape) for n, v in dict(w=w, b=b).items()},
+        grad_req={"w": "write", "b": "write", "xs": "null", "s": "null"},
+    )
     ex.forward(is_train=True)
     ex.backward(nd.ones((5, 2, 4)))
     assert any(made_body.late for made_body in made), "gradients of the weight wait for the last step"
@@ -142,7 +164,11 @@ def test_rows_of_a_loop_are_one_product(toys, monkeypatch):
 
 def told(net, grads, **arrays):
     """What a monitor of everything is told."""
-    ex = net.bind(mx.cpu(), {k: nd.array(v) for k, v in arrays.items()}, args_grad={n: nd.zeros(np.shape(arrays[n])) for n in grads})
+    ex = net.bind(
+        mx.cpu(),
+        {k: nd.array(v) for k, v in arrays.items()},
+        args_grad={n: nd.zeros(np.shape(arrays[n])) for n in grads},
+    )
     seen = []
     ex.set_monitor_callback(lambda name, value: seen.append(name), monitor_all=True)
     ex.forward(is_train=True)
@@ -156,7 +182,13 @@ def test_values_have_the_names_that_they_ask_for():
     assert pair.list_outputs() == ["p_output0", "p_output1"]
     seen = told(mx.sym.Group([pair[0], pair[1]]), ["x"], x=[1.0, 2.0])
     assert "p_data" in seen and "p_backward_data" in seen
-    seen = told(toy("toy_choice", mx.sym.Variable("f"), x, mx.sym.Variable("b"), name="c"), ["x", "b"], f=[1.0, 0.0], x=[1.0, 2.0], b=[3.0, 4.0])
+    seen = told(
+        toy("toy_choice", mx.sym.Variable("f"), x, mx.sym.Variable("b"), name="c"),
+        ["x", "b"],
+        f=[1.0, 0.0],
+        x=[1.0, 2.0],
+        b=[3.0, 4.0],
+    )
     assert {"c_backward_output0", "c_backward_output1"} <= {*seen} and "c_backward_output2" not in seen
     from mxcore.symbol.outputs import count
     from mxcore.symbol.outputs import told as name_told
@@ -167,35 +199,61 @@ def test_values_have_the_names_that_they_ask_for():
     assert count(dense) == 1 and name_told(dense, 0) == "output"
 
 
-@pytest.mark.parametrize("options, problem", [
-    (dict(expr="datum + 1"), "operator bad: expr: .*unknown name 'datum'"), (dict(expr="foo(data)"), "unknown function 'foo'"),
-    (dict(expr=lambda p: "datum"), "operator bad: expr: .*unknown name 'datum'"), (dict(expr=lambda p: p.nothing), "operator bad: expr: .*nothing"),
-    (dict(expr=lambda p: 3), "operator bad: expr: .*a text is needed, got 3"),
-    (dict(identity="all"), "operator bad: identity: it must be one of True, False, 'elements'"), (dict(identity=lambda p: "all"), "it must be one of True"),
-    (dict(recompute="yes"), "operator bad: recompute"), (dict(rowwise=3.5), "operator bad: rowwise"),
-    (dict(reduces="sum"), "operator bad: reduces: it must be a pair"), (dict(reduces=("product", len)), "sum, mean, max, min"),
-    (dict(reduces=("sum", lambda a, b, c, d: ())), r"a function \(p, data, out\)"), (dict(aligned=[1]), r"a function \(p, ins, out\)"),
-    (dict(numbers=3), "a dict of names"), (dict(numbers={"factor": len}), "'factor' is an input or a parameter"),
-    (dict(bias=lambda p, ndim: 1), "needs an input 'bias' and a parameter 'no_bias'"), (dict(backward_of="bad"), "the name of another operator"),
-    (dict(labels="inputs outs"), "'outs' is none of inputs, gradients, outputs, numbers, nor -<input>"), (dict(mxnet_outputs=0), "a number above 0"),
-    (dict(identiti=True), "neither an option nor a parameter"),
-])
+@pytest.mark.parametrize(
+    "options, problem",
+    [
+        (dict(expr="datum + 1"), "operator bad: expr: .*unknown name 'datum'"),
+        (dict(expr="foo(data)"), "unknown function 'foo'"),
+        (dict(expr=lambda p: "datum"), "operator bad: expr: .*unknown name 'datum'"),
+        (dict(expr=lambda p: p.nothing), "operator bad: expr: .*nothing"),
+        (dict(expr=lambda p: 3), "operator bad: expr: .*a text is needed, got 3"),
+        (dict(identity="all"), "operator bad: identity: it must be one of True, False, 'elements'"),
+        (dict(identity=lambda p: "all"), "it must be one of True"),
+        (dict(recompute="yes"), "operator bad: recompute"),
+        (dict(rowwise=3.5), "operator bad: rowwise"),
+        (dict(reduces="sum"), "operator bad: reduces: it must be a pair"),
+        (dict(reduces=("product", len)), "sum, mean, max, min"),
+        (dict(reduces=("sum", lambda a, b, c, d: ())), r"a function \(p, data, out\)"),
+        (dict(aligned=[1]), r"a function \(p, ins, out\)"),
+        (dict(numbers=3), "a dict of names"),
+        (dict(numbers={"factor": len}), "'factor' is an input or a parameter"),
+        (dict(bias=lambda p, ndim: 1), "needs an input 'bias' and a parameter 'no_bias'"),
+        (dict(backward_of="bad"), "the name of another operator"),
+        (dict(labels="inputs outs"), "'outs' is none of inputs, gradients, outputs, numbers, nor -<input>"),
+        (dict(mxnet_outputs=0), "a number above 0"),
+        (dict(identiti=True), "neither an option nor a parameter"),
+    ],
+)
 def test_wrong_facets_are_refused_at_declaration(options, problem):
     with pytest.raises(MXNetError, match=problem):
         op("bad", factor=Float(1.0), **options)(lambda k, p, data: data)
 
 
-@pytest.mark.parametrize("options, problem", [
-    (dict(expr="data", aligned=lambda p, ins, out: 1 / 0), "operator bad_later: aligned failed: ZeroDivisionError"),
-    (dict(expr="data * n", numbers={"n": lambda p, ins, out: ins[7]}), "operator bad_later: numbers failed: IndexError"),
-    (dict(expr="data", reduces=("sum", lambda p, data, out: p.nothing)), "operator bad_later: reduces failed: AttributeError"),
-    (dict(identity=lambda p: {1.0: True}[p.factor]), "operator bad_later: identity failed: KeyError"),
-    (dict(expr=lambda p: "data" if p.factor == 1 else "datum"), "operator bad_later: expr failed: .*unknown name 'datum'"),
-])
+@pytest.mark.parametrize(
+    "options, problem",
+    [
+        (dict(expr="data", aligned=lambda p, ins, out: 1 / 0), "operator bad_later: aligned failed: ZeroDivisionError"),
+        (
+            dict(expr="data * n", numbers={"n": lambda p, ins, out: ins[7]}),
+            "operator bad_later: numbers failed: IndexError",
+        ),
+        (
+            dict(expr="data", reduces=("sum", lambda p, data, out: p.nothing)),
+            "operator bad_later: reduces failed: AttributeError",
+        ),
+        (dict(identity=lambda p: {1.0: True}[p.factor]), "operator bad_later: identity failed: KeyError"),
+        (
+            dict(expr=lambda p: "data" if p.factor == 1 else "datum"),
+            "operator bad_later: expr failed: .*unknown name 'datum'",
+        ),
+    ],
+)
 def test_what_fails_later_names_operator_and_facet(options, problem):
     declared = op("bad_later", factor=Float(1.0), **options)(lambda k, p, data: data)
     x = mx.sym.Variable("x")
-    net = mx.sym.Symbol([mx.sym.tanh(mx.symbol.symbol.compose("bad_later", [mx.sym.exp(x)], {"factor": 2.0}, declared))._heads[0]])
+    net = mx.sym.Symbol(
+        [mx.sym.tanh(mx.symbol.symbol.compose("bad_later", [mx.sym.exp(x)], {"factor": 2.0}, declared))._heads[0]]
+    )
     with pytest.raises(MXNetError, match=problem):
         compile_graph(net._heads, ({"x": (64, 64)}, {"x": F32}, {"x": "default"}), mx.cpu(), False)
 

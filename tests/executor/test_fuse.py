@@ -1,4 +1,5 @@
 """The pass "fuse": fused graphs compute what their parts compute, and groups are what they should be."""
+
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -50,7 +51,7 @@ def run(graph, values, compiled):
         else:
             outs = n.op.body(k, n.params, *ins)
             outs = outs if isinstance(outs, (tuple, list)) else [outs]
-        for i, v in enumerate(outs[:n.n_out]):
+        for i, v in enumerate(outs[: n.n_out]):
             env[n, i] = v if v is None else np.asarray(v).astype(graph.dtypes[n, i]).reshape(graph.shapes[n, i])
     return [env[e] for e in graph.heads]
 
@@ -91,9 +92,18 @@ CASES = {
     "max": (s.max(s.relu(X) * X, axis=0), dict(x=(5, 7))),
     "min of negative": (s.min(-X * 2), dict(x=(5, 7))),
     "norm by hand": (s.sqrt(s.sum(s.square(X + 3), axis=-1)), dict(x=(5, 7))),
-    "fully connected": (s.Activation(s.FullyConnected(X, W, B, num_hidden=3), act_type="tanh"), dict(x=(4, 5), w=(3, 5), b=(3,))),
-    "flat off": (s.tanh(s.FullyConnected(X, W, B, num_hidden=3, flatten=False)) * 2, dict(x=(2, 4, 5), w=(3, 5), b=(3,))),
-    "convolution": (s.relu(s.Convolution(X, W, B, kernel=(3, 3), num_filter=4)) * 2, dict(x=(2, 3, 6, 5), w=(4, 3, 3, 3), b=(4,))),
+    "fully connected": (
+        s.Activation(s.FullyConnected(X, W, B, num_hidden=3), act_type="tanh"),
+        dict(x=(4, 5), w=(3, 5), b=(3,)),
+    ),
+    "flat off": (
+        s.tanh(s.FullyConnected(X, W, B, num_hidden=3, flatten=False)) * 2,
+        dict(x=(2, 4, 5), w=(3, 5), b=(3,)),
+    ),
+    "convolution": (
+        s.relu(s.Convolution(X, W, B, kernel=(3, 3), num_filter=4)) * 2,
+        dict(x=(2, 3, 6, 5), w=(4, 3, 3, 3), b=(4,)),
+    ),
     "prelu": (s.LeakyReLU(X, B, act_type="prelu") * 2 + 1, dict(x=(5, 7), b=(7,))),
     "where and clip": (s.clip(s.where(X > Y, X * 2, Y * Y), -1, 1), dict(x=(5, 7), y=(5, 7))),
     "where by rows": (s.where(s.Reshape(B, shape=(5,)) > 0, X * 2, Y * Y) + 1, dict(x=(5, 7), y=(5, 7), b=(5,))),
@@ -101,14 +111,30 @@ CASES = {
     "powers": (s.power(s.abs(X), 2.0) + X**3 + s.sqrt(s.abs(X)) + (X + 3) ** 0.5, dict(x=(5, 7))),
     "sums": (s.add_n(X, Y, X * Y) * s.ElementWiseSum(X, Y), dict(x=(5, 7), y=(5, 7))),
     "logic": ((X > Y) * (X != 0) + (X <= 1) * 3 + s.broadcast_logical_and(X, Y), dict(x=(5, 7), y=(5, 7))),
-    "copies": (s.BlockGrad(s.identity(X) * 2) + s.make_loss(X + 1) + s.zeros_like(X) + s.ones_like(Y), dict(x=(5, 7), y=(5, 7))),
-    "hard": (s.hard_sigmoid(X) + s.Activation(X, act_type="softsign") * s.Activation(X, act_type="softrelu"), dict(x=(5, 7))),
-    "broadcast to": (s.broadcast_to(X, shape=(4, 7)) * s.broadcast_axis(Y, axis=0, size=4) + s.broadcast_like(X, s.broadcast_to(Y, shape=(4, 7))), dict(x=(1, 7), y=(1, 7))),
-    "layer by hand": (s.broadcast_add(s.broadcast_mul(X, B), Y) * 0.5, dict(x=(2, 3, 4, 5), b=(1, 3, 1, 1), y=(1, 3, 1, 5))),
+    "copies": (
+        s.BlockGrad(s.identity(X) * 2) + s.make_loss(X + 1) + s.zeros_like(X) + s.ones_like(Y),
+        dict(x=(5, 7), y=(5, 7)),
+    ),
+    "hard": (
+        s.hard_sigmoid(X) + s.Activation(X, act_type="softsign") * s.Activation(X, act_type="softrelu"),
+        dict(x=(5, 7)),
+    ),
+    "broadcast to": (
+        s.broadcast_to(X, shape=(4, 7)) * s.broadcast_axis(Y, axis=0, size=4)
+        + s.broadcast_like(X, s.broadcast_to(Y, shape=(4, 7))),
+        dict(x=(1, 7), y=(1, 7)),
+    ),
+    "layer by hand": (
+        s.broadcast_add(s.broadcast_mul(X, B), Y) * 0.5,
+        dict(x=(2, 3, 4, 5), b=(1, 3, 1, 1), y=(1, 3, 1, 5)),
+    ),
     "views": (s.Flatten(X * 2 + 1) * s.reshape_like(Y, s.Flatten(X)), dict(x=(3, 4), y=(12,))),
     "dropout": (s.Dropout(s.tanh(X) * 2, p=0) * 3 + 1, dict(x=(3, 4))),
     "one element": (s.tanh(X) * Y + 1, dict(x=(1,), y=(1,))),
-    "hypot and friends": (s.broadcast_hypot(X, Y) + s.broadcast_maximum(X, Y) * s.broadcast_minimum(X, Y), dict(x=(3, 4), y=(3, 1))),
+    "hypot and friends": (
+        s.broadcast_hypot(X, Y) + s.broadcast_maximum(X, Y) * s.broadcast_minimum(X, Y),
+        dict(x=(3, 4), y=(3, 1)),
+    ),
     "group": (s.Group([s.tanh(X) + 1, s.sum(s.tanh(X) * 2), X * 3 - Y]), dict(x=(3, 4), y=(3, 4))),
 }
 
@@ -187,6 +213,7 @@ def test_random_graphs_stay_acyclic_and_equal_in_parts(symbol):
 
 # -- what a group is -------------------------------------------------------------------------------------------------
 
+
 def test_a_group_is_convex():
     a = s.tanh(X) * 2
     b = s.dot(a, W)  # leaves the group …
@@ -253,7 +280,11 @@ def test_a_bias_moves_behind_its_product():
     fused = check(graph)
     heavy, chain = [n for n in fused.nodes if n.op]
     assert heavy.params.no_bias and len(heavy.inputs) == 2 and heavy.name == chain.inputs[0][0].name
-    assert chain.op.fused.pattern == ("ab", "b", "ab") and chain.op.alias == {"a0": "o0"} and chain.op.fused.inplace == ((0, 0),)
+    assert (
+        chain.op.fused.pattern == ("ab", "b", "ab")
+        and chain.op.alias == {"a0": "o0"}
+        and chain.op.fused.inplace == ((0, 0),)
+    )
     assert graph.nodes[3].params.no_bias is False  # the graph that was given stays as it was
 
 

@@ -1,4 +1,5 @@
 """Long, wide and deep graphs: work grows with their size, not with its square, and no limit of recursion shows."""
+
 import sys
 
 import numpy as np
@@ -57,7 +58,7 @@ def test_a_chain_that_fuses():
 
 def test_a_long_chain_that_fuses_is_right_and_in_pieces():
     exe = chain(4800, (32, 64), lambda y: y * 1.0001)
-    assert np.allclose(exe.grad_arrays[0].asnumpy(), 1.0001 ** 4800, rtol=1e-3)
+    assert np.allclose(exe.grad_arrays[0].asnumpy(), 1.0001**4800, rtol=1e-3)
     _, instance = exe._instance(True, True)
     sizes = [len(step.op.fused.steps) for step in instance.program.steps if hasattr(step.op, "fused")]
     assert len(sizes) >= 75 and max(sizes) <= 64
@@ -68,10 +69,12 @@ def test_arguments_and_gradients_that_are_parts_of_one_array():
         names = [f"v{i}" for i in range(n)]
         xs, dxs = mx.nd.arange(n), mx.nd.zeros(n)
         net = mx.sym.Group([mx.sym.Variable(v) * 2 for v in names])
-        e = net.bind(mx.cpu(), {v: xs[i:i + 1] for i, v in enumerate(names)}, {v: dxs[i:i + 1] for i, v in enumerate(names)})
+        e = net.bind(
+            mx.cpu(), {v: xs[i : i + 1] for i, v in enumerate(names)}, {v: dxs[i : i + 1] for i, v in enumerate(names)}
+        )
         assert not e._entangled
         e.forward(is_train=True)
-        e.backward([xs[i:i + 1] for i in range(n)])
+        e.backward([xs[i : i + 1] for i in range(n)])
         assert np.array_equal(dxs.asnumpy(), 2 * np.arange(n))
         e.reshape(**dict.fromkeys(names, (1,)))
 
@@ -168,11 +171,14 @@ def test_many_places_are_laid_out_in_order_of_time():
     assert calls(lambda: layout(nested)) < 400 * n
     assert len({v.offset for v in nested}) == n
     rng = np.random.default_rng(0)
-    some = [Interval(int(s), int(f), int(f + length)) for s, f, length in zip(rng.integers(0, 300, n), rng.integers(0, 900, n), rng.integers(0, 60, n))]
+    some = [
+        Interval(int(s), int(f), int(f + length))
+        for s, f, length in zip(rng.integers(0, 300, n), rng.integers(0, 900, n), rng.integers(0, 60, n))
+    ]
     total = layout(some)
     live = np.zeros((961, total // 16), bool)
     for v in some:
-        place = np.s_[v.first:v.last + 1, v.offset // 16:v.offset // 16 + -(-v.size // 16)]
+        place = np.s_[v.first : v.last + 1, v.offset // 16 : v.offset // 16 + -(-v.size // 16)]
         assert not live[place].any()
         live[place] = True
     assert total < 1.5 * 16 * live.sum(1).max()  # near what lives at once

@@ -1,4 +1,5 @@
 """Memory planning: nothing that lives at the same time shares bytes, and sharing is worth it."""
+
 from hypothesis import given
 from hypothesis import strategies as st
 

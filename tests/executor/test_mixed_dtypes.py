@@ -1,4 +1,5 @@
 """Chains whose operators have several dtypes: fused, they give the bits that they give one by one."""
+
 from contextlib import nullcontext
 
 import numpy as np
@@ -51,7 +52,8 @@ class Chain:
         return node[0] if node[1] == dtype else mx.sym.cast(node[0], dtype=dtype)
 
     def step(self):
-        # Products of numbers that are no powers of two are left out: a sum behind them may be one operation with them, and more exact.
+        # Products of numbers that are no powers of two are left out: a sum behind them may be one operation with them,
+        # and more exact.
         kind, dtype, x, y = self.rng.integers(6), str(self.rng.choice(FLOATS)), self.pick(), self.pick()
         a, b = self.as_(x, dtype), self.as_(y, dtype)
         if kind == 0:
@@ -64,7 +66,9 @@ class Chain:
         if kind == 3:
             return [a + 0.1, 3 - a, a * 0.5, mx.sym.maximum(a, 0.7)][int(self.rng.integers(4))], dtype
         if kind == 4:
-            return [mx.sym.negative(a), mx.sym.floor(a), mx.sym.abs(a), mx.sym.ceil(a)][int(self.rng.integers(4))], dtype
+            return [mx.sym.negative(a), mx.sym.floor(a), mx.sym.abs(a), mx.sym.ceil(a)][
+                int(self.rng.integers(4))
+            ], dtype
         return (a * b if dtype == "float16" else a + b), dtype
 
 
@@ -77,8 +81,12 @@ def run(net, args, *off):
 def chains(net, args, device=None):
     g = Graph(net._heads)
     some = {k: v for k, v in args.items() if k in net.list_arguments()}
-    g.shapes, g.dtypes, g.stypes = infer_all(g.heads, {k: v.shape for k, v in some.items()}, {k: v.dtype for k, v in some.items()},
-                                             dict.fromkeys(some, "default"))
+    g.shapes, g.dtypes, g.stypes = infer_all(
+        g.heads,
+        {k: v.shape for k, v in some.items()},
+        {k: v.dtype for k, v in some.items()},
+        dict.fromkeys(some, "default"),
+    )
     return [n.op.fused for n in fuse(g, device or mx.cpu().device).nodes if n.op is not None and hasattr(n.op, "fused")]
 
 
@@ -106,14 +114,17 @@ def test_most_of_them_are_one_chain():
 x, y, c = map(mx.sym.Variable, "xyc")
 
 
-@pytest.mark.parametrize("net, dtypes, text", [
-    (mx.sym.cast(x + 1, dtype="float64") + y, dict(x="float32", y="float64"), "t1 = float64(t0)"),
-    (mx.sym.where(c, x + 1, x - 1), dict(x="float32", c="int32"), "where((a1 != int32(0)), t0, t1)"),
-    (mx.sym.where(c, x + 1, x - 1), dict(x="float32", c="float64"), "where((a1 != float64(0)), t0, t1)"),
-    (mx.sym.cast(x, dtype="float32") * 2 + 1, dict(x="float16"), "t0 = float32(a0)"),
-    (mx.sym.cast(x + x, dtype="float64") * 2, dict(x="float16"), "t0 = float16((a0 + a0))"),
-    (mx.sym.cast(c, dtype="float16") + 1, dict(c="int64"), "t0 = float16(a0)"),
-])
+@pytest.mark.parametrize(
+    "net, dtypes, text",
+    [
+        (mx.sym.cast(x + 1, dtype="float64") + y, dict(x="float32", y="float64"), "t1 = float64(t0)"),
+        (mx.sym.where(c, x + 1, x - 1), dict(x="float32", c="int32"), "where((a1 != int32(0)), t0, t1)"),
+        (mx.sym.where(c, x + 1, x - 1), dict(x="float32", c="float64"), "where((a1 != float64(0)), t0, t1)"),
+        (mx.sym.cast(x, dtype="float32") * 2 + 1, dict(x="float16"), "t0 = float32(a0)"),
+        (mx.sym.cast(x + x, dtype="float64") * 2, dict(x="float16"), "t0 = float16((a0 + a0))"),
+        (mx.sym.cast(c, dtype="float16") + 1, dict(c="int64"), "t0 = float16(a0)"),
+    ],
+)
 def test_casts_stand_in_the_chain(net, dtypes, text):
     args = {n: values(np.random.default_rng(3), (5, 9), t) for n, t in dtypes.items()}
     (chain,) = chains(net, args)
@@ -121,16 +132,24 @@ def test_casts_stand_in_the_chain(net, dtypes, text):
     same_bits(*run(net, args), *run(net, args, "fuse", "simplify"))
 
 
-@pytest.mark.parametrize("net, dtypes", [
-    (mx.sym.cast(mx.sym.cast(x + 1, dtype="float16"), dtype="float64"), dict(x="float64")),  # rounded once, straight
-    (mx.sym.tanh(x) + 1, dict(x="float16")),  # the device's tanh is another one
-    (mx.sym.sum(x + x, axis=1), dict(x="float16")),
-    (mx.sym.cast(x, dtype="int32") + 1, dict(x="float32")),
-])
+@pytest.mark.parametrize(
+    "net, dtypes",
+    [
+        (
+            mx.sym.cast(mx.sym.cast(x + 1, dtype="float16"), dtype="float64"),
+            dict(x="float64"),
+        ),  # rounded once, straight
+        (mx.sym.tanh(x) + 1, dict(x="float16")),  # the device's tanh is another one
+        (mx.sym.sum(x + x, axis=1), dict(x="float16")),
+        (mx.sym.cast(x, dtype="int32") + 1, dict(x="float32")),
+    ],
+)
 def test_what_would_round_otherwise_stays_out(net, dtypes):
     args = {n: values(np.random.default_rng(4), (5, 9), t) for n, t in dtypes.items()}
     inside = [t for chain in chains(net, args) for _, t in chain.steps]
-    assert not any("tanh" in str(t) or "int32" in str(t) for t in inside) and not any(r for chain in chains(net, args) for r in chain.reduce)
+    assert not any("tanh" in str(t) or "int32" in str(t) for t in inside) and not any(
+        r for chain in chains(net, args) for r in chain.reduce
+    )
     same_bits(*run(net, args), *run(net, args, "fuse", "simplify"))
 
 
@@ -151,7 +170,9 @@ def test_reductions_have_the_dtype_of_their_operator():
 
 
 def test_gradients_through_casts():
-    net = mx.sym.sum(mx.sym.cast(mx.sym.cast(x * 2, dtype="float16") + mx.sym.cast(x, dtype="float16"), dtype="float32") * 0.5)
+    net = mx.sym.sum(
+        mx.sym.cast(mx.sym.cast(x * 2, dtype="float16") + mx.sym.cast(x, dtype="float16"), dtype="float32") * 0.5
+    )
     grads = []
     for off in ((), ("fuse", "simplify")):
         with mx.executor.passes_off(*off) if off else nullcontext():
@@ -163,10 +184,28 @@ def test_gradients_through_casts():
 
 
 def test_memory_is_shared_between_equal_dtypes_only():
-    chain = Fused(["a", "b"], ["t"], "float32", steps=[("t", ("+", ("name", "a"), ("cast", "float32", ("name", "b"))))], types={"b": "float64"},
-                  pattern=("a", "a", "a"), dims=(4,))
-    assert chain.inplace == ((0, 0),) and chain.type_of("b") == "float64" and chain.key != Fused(
-        ["a", "b"], ["t"], "float32", steps=[("t", ("+", ("name", "a"), ("cast", "float32", ("name", "b"))))], pattern=("a", "a", "a"), dims=(4,)).key
+    chain = Fused(
+        ["a", "b"],
+        ["t"],
+        "float32",
+        steps=[("t", ("+", ("name", "a"), ("cast", "float32", ("name", "b"))))],
+        types={"b": "float64"},
+        pattern=("a", "a", "a"),
+        dims=(4,),
+    )
+    assert (
+        chain.inplace == ((0, 0),)
+        and chain.type_of("b") == "float64"
+        and chain.key
+        != Fused(
+            ["a", "b"],
+            ["t"],
+            "float32",
+            steps=[("t", ("+", ("name", "a"), ("cast", "float32", ("name", "b"))))],
+            pattern=("a", "a", "a"),
+            dims=(4,),
+        ).key
+    )
     run_it = mx.cpu().device.compile_fused(chain)
     a, b = np.arange(4, dtype="f4"), np.arange(4.0)
     run_it([a], a, b)

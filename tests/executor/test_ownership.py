@@ -2,6 +2,7 @@
 
 Every way is compared with plain eager execution, under reuse, nesting and threads.
 """
+
 import sys
 import threading
 
@@ -52,7 +53,9 @@ def test_a_later_backward_leaves_earlier_gradients_alone(rows):
         y = (net(x) * 2).sum()
     y.backward()
     np.testing.assert_array_equal(held.asnumpy(), seen)
-    np.testing.assert_allclose(first.asnumpy(), 2 * seen, rtol=1e-5)  # the variable's own array sees the next backward, so do views of it
+    np.testing.assert_allclose(
+        first.asnumpy(), 2 * seen, rtol=1e-5
+    )  # the variable's own array sees the next backward, so do views of it
     np.testing.assert_array_equal(view.asnumpy(), first.asnumpy()[0:1])
 
 
@@ -172,9 +175,11 @@ class Keeps(autograd.Function):
 
 def results_of(case, x, z, head, kept):
     with autograd.record():
-        y = {"sum of views": lambda: x.reshape((4, 2)) + z.reshape((4, 2)),
-             "head gradient": lambda: x + 0 * z,
-             "kept by a function": lambda: Keeps(kept)(x) + z}[case]()
+        y = {
+            "sum of views": lambda: x.reshape((4, 2)) + z.reshape((4, 2)),
+            "head gradient": lambda: x + 0 * z,
+            "kept by a function": lambda: Keeps(kept)(x) + z,
+        }[case]()
     heads = head.reshape(y.shape)
     found = autograd.grad(y, [x, z], heads)
     return found, heads
@@ -210,7 +215,7 @@ def test_results_of_a_block_share_no_memory(hybrid):
         if hybrid:
             for i, y in enumerate(found):
                 y[:] = 9
-                for later, value in zip(found[i + 1:], values[i + 1:]):
+                for later, value in zip(found[i + 1 :], values[i + 1 :]):
                     np.testing.assert_array_equal(later.asnumpy(), value)
             assert x.asnumpy().tolist() == np.ones((2, 3)).tolist()
 
@@ -270,7 +275,9 @@ class DoublesOp(mx.operator.CustomOp):
         self.assign(in_grad[0], req[0], out_grad[0])
 
 
-@pytest.mark.parametrize("f", [lambda x: Doubles()(x), lambda x: nd.Custom(x, op_type="test_doubles")], ids=["Function", "Custom"])
+@pytest.mark.parametrize(
+    "f", [lambda x: Doubles()(x), lambda x: nd.Custom(x, op_type="test_doubles")], ids=["Function", "Custom"]
+)
 def test_user_code_may_write_to_the_gradients_that_it_gets(f):
     for _ in range(2):  # what is kept for the heads of later graphs stays as it is
         x, z = leaf(1), leaf(1, seed=1)
@@ -421,7 +428,10 @@ def test_auxiliary_states_over_an_argument_move_after_backward_has_read_it():
 
     def train(together):
         buffer = nd.array(np.random.RandomState(0).uniform(0.2, 1, 40))
-        args = {n: buffer[16 * (n == "b"):][:16].reshape((4, 4)) if len(shape) == 2 else nd.ones(shape) for n, shape in shapes.items()}
+        args = {
+            n: buffer[16 * (n == "b") :][:16].reshape((4, 4)) if len(shape) == 2 else nd.ones(shape)
+            for n, shape in shapes.items()
+        }
         aux = {"bn_moving_mean": buffer[2:6], "bn_moving_var": buffer[20:24]}
         if not together:
             args, aux = ({n: x.copy() for n, x in part.items()} for part in (args, aux))

@@ -1,4 +1,5 @@
 """Stock passes: with and without each of them a graph gives the same; what each is for shows in the program."""
+
 import re
 
 import numpy as np
@@ -31,17 +32,26 @@ def mlp():
 def lenet():
     x = sym.Variable("data")
     for i, n in enumerate((4, 6)):
-        x = sym.Pooling(sym.Activation(sym.Convolution(x, kernel=(3, 3), num_filter=n, name=f"conv{i}"), act_type="relu"),
-                        kernel=(2, 2), stride=(2, 2), pool_type="max")
-    return sym.SoftmaxOutput(sym.FullyConnected(sym.Flatten(x), num_hidden=3, name="fc"), name="softmax"), {"data": (2, 1, 14, 14)}
+        x = sym.Pooling(
+            sym.Activation(sym.Convolution(x, kernel=(3, 3), num_filter=n, name=f"conv{i}"), act_type="relu"),
+            kernel=(2, 2),
+            stride=(2, 2),
+            pool_type="max",
+        )
+    return sym.SoftmaxOutput(sym.FullyConnected(sym.Flatten(x), num_hidden=3, name="fc"), name="softmax"), {
+        "data": (2, 1, 14, 14)
+    }
 
 
 def residual():
     x = sym.Variable("data")
     y = x
     for i in range(2):
-        y = sym.BatchNorm(sym.Convolution(y, kernel=(3, 3), pad=(1, 1), num_filter=3, no_bias=True, name=f"conv{i}"), name=f"bn{i}",
-                          fix_gamma=False)
+        y = sym.BatchNorm(
+            sym.Convolution(y, kernel=(3, 3), pad=(1, 1), num_filter=3, no_bias=True, name=f"conv{i}"),
+            name=f"bn{i}",
+            fix_gamma=False,
+        )
         y = sym.Activation(y, act_type="relu") if i == 0 else y
     y = sym.Activation(x + y, act_type="relu")
     return sym.sum(sym.square(y) * 0.5 + sym.sigmoid(y)), {"data": (2, 3, 5, 5)}
@@ -58,7 +68,9 @@ def attention():
     q, k, v = (sym.Variable(n) for n in ("data", "k", "v"))
     weights = sym.softmax(sym.batch_dot(q, k, transpose_b=True) / 2.0, axis=-1)
     y = sym.LayerNorm(sym.batch_dot(weights, v) + q, name="ln")
-    return sym.reshape(sym.Dropout(y, p=0.5, mode="training", name="drop"), shape=(-1, 4)), dict.fromkeys(("data", "k", "v"), (2, 3, 4))
+    return sym.reshape(sym.Dropout(y, p=0.5, mode="training", name="drop"), shape=(-1, 4)), dict.fromkeys(
+        ("data", "k", "v"), (2, 3, 4)
+    )
 
 
 NETS = [mlp, lenet, residual, elementwise, attention]
@@ -108,7 +120,7 @@ def test_a_graph_gives_what_its_nodes_give(make):
         ys = interpret(ex._symbol._heads, values)
     mx.autograd.backward(ys)
     eager = [y.asnumpy() for y in ys] + [a.grad.asnumpy() for a in ex.arg_arrays]
-    agree(eager, found[:len(eager)])
+    agree(eager, found[: len(eager)])
 
 
 def test_the_environment_switches_passes_off(monkeypatch):
@@ -212,18 +224,22 @@ def test_mirroring_everything_saves_memory_also_beside_short_cuts(short_cut, mon
 def test_mirroring_is_decided_when_a_graph_is_bound(monkeypatch):
     shapes = {"data": (1024, 256)}
     for bound in "01":
-        assert planned(gates(False), bound, monkeypatch, "10"[int(bound)], **shapes) == planned(gates(False), bound, monkeypatch, **shapes)
+        assert planned(gates(False), bound, monkeypatch, "10"[int(bound)], **shapes) == planned(
+            gates(False), bound, monkeypatch, **shapes
+        )
 
 
 def test_an_attribute_cannot_forbid_mirroring(monkeypatch):
-    found = [planned(gates(False, attr), "1", monkeypatch, data=(1024, 256)) for attr in (None, {"force_mirroring": "False"})]
+    found = [
+        planned(gates(False, attr), "1", monkeypatch, data=(1024, 256)) for attr in (None, {"force_mirroring": "False"})
+    ]
     assert found[0] == found[1]
 
 
 def test_equal_chains_of_a_graph_are_one_operator(fuse_all):
     ex = gates(False).simple_bind(mx.cpu(), grad_req="null", data=(4, 256))
     ex.forward()
-    (compiled, _), = ex._instances.values()
+    ((compiled, _),) = ex._instances.values()
     fused = [step.op for step in compiled.program.steps if step.op.name == "_fused"]
     assert len(fused) == 12 and len(set(map(id, fused))) == 1
 
@@ -272,7 +288,10 @@ def test_a_reduction_over_single_elements_is_a_reshape():
     np.testing.assert_allclose(ex.grad_dict["data"].asnumpy()[:, 0], np.cos([0, 1, 2, 3]), rtol=1e-5)
 
 
-@pytest.mark.parametrize(("variable", "names"), [("1", ["a_output", "_mul0_output"]), ("0", ["a_output", "b_output", "_mul0_output", "c_output"])])
+@pytest.mark.parametrize(
+    ("variable", "names"),
+    [("1", ["a_output", "_mul0_output"]), ("0", ["a_output", "b_output", "_mul0_output", "c_output"])],
+)
 def test_equal_operators_are_shown_once_unless_told_otherwise(monkeypatch, variable, names):
     monkeypatch.setenv("MXNET_ELIMINATE_COMMON_EXPR", variable)
     x = sym.Variable("x")

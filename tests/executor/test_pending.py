@@ -1,4 +1,7 @@
-"""Values that a worker is still computing, or will read: backward waits for the one and holds up who would overwrite the other."""
+"""Values that a worker is still computing, or will read: backward waits for the one and holds up who would overwrite
+the other.
+"""
+
 import threading
 import time
 import warnings
@@ -50,8 +53,11 @@ WAYS = {
     "hybridised": hybridised,
     "custom": lambda: lambda x: nd.Custom(x, op_type="test_pending_square"),
     "foreach": lambda: lambda x: nd.contrib.foreach(lambda d, s: (d * d, s), x, nd.zeros(1))[0],
-    "while_loop": lambda: lambda x: nd.contrib.while_loop(lambda i, s: i < 1, lambda i, s: (s * s, (i + 1, s)), (nd.zeros(1), x),
-                                                          max_iterations=1)[0][0],
+    "while_loop": lambda: (
+        lambda x: nd.contrib.while_loop(
+            lambda i, s: i < 1, lambda i, s: (s * s, (i + 1, s)), (nd.zeros(1), x), max_iterations=1
+        )[0][0]
+    ),
     "cond": lambda: lambda x: nd.contrib.cond(nd.ones(1), lambda: x * x, lambda: x),
 }
 
@@ -126,7 +132,13 @@ def late(arrays):
         data = x._data
         values = data.copy()
         data[...] = 0
-        engine.it.push(x.context, lambda data=data, values=values: (time.sleep(0.0005), np.copyto(data, values)), (), (x._st,), "a late value")
+        engine.it.push(
+            x.context,
+            lambda data=data, values=values: (time.sleep(0.0005), np.copyto(data, values)),
+            (),
+            (x._st,),
+            "a late value",
+        )
 
 
 def agree(found, wanted, case):
@@ -147,7 +159,9 @@ def outputs(case, arrays, share):
 
 
 def test_every_operator_waits_for_what_it_reads():
-    """Also view operators where they have to compute: those of gradients share memory, as `_sum_like` does if the shapes agree."""
+    """Also view operators where they have to compute: those of gradients share memory, as `_sum_like` does if the
+    shapes agree.
+    """
     tried = 0
     for case in ways_to_call():
         for share in {False, case.op.view}:
@@ -188,7 +202,17 @@ def test_every_gradient_waits_for_what_it_reads():
     assert tried > 500
 
 
-@pytest.mark.parametrize("f", [lambda x: x.reshape((-1,)), lambda x: x[1:3], lambda x: x.T, lambda x: x.flatten(), lambda x: x.expand_dims(0), lambda x: x[1]])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.reshape((-1,)),
+        lambda x: x[1:3],
+        lambda x: x.T,
+        lambda x: x.flatten(),
+        lambda x: x.expand_dims(0),
+        lambda x: x[1],
+    ],
+)
 def test_methods_of_strided_memory_wait_for_it(f):
     """What is a view of other arrays has to be copied here."""
     memory = np.arange(24, dtype=np.float32).reshape(4, 6)[:, ::2]
@@ -209,7 +233,9 @@ def test_a_gradient_of_nothing_is_zero(monkeypatch):
     """The worker that runs a program hands over the zeros itself."""
     push_all()
     x, grad, dy = mx.sym.Variable("x"), nd.full((3, 4), 5), nd.full((3, 4), 7)
-    monkeypatch.setattr(mx.cpu().device, "empty", lambda shape, dtype, index: np.full(shape, 9, dtype))  # new memory holds anything
+    monkeypatch.setattr(
+        mx.cpu().device, "empty", lambda shape, dtype, index: np.full(shape, 9, dtype)
+    )  # new memory holds anything
     exe = mx.sym.broadcast_lesser_equal(x, x).bind(mx.cpu(), {"x": nd.ones((3, 4))}, args_grad={"x": grad})
     exe.forward(is_train=True)
     exe.backward([dy])
@@ -233,6 +259,7 @@ class Loop(gluon.HybridBlock):
             if self.normalised:  # an operator that keeps the body from being compiled
                 y = F.BatchNorm(y, bias, bias, mean, var, fix_gamma=False)
             return F.tanh(y), state + d
+
         y, _ = F.contrib.foreach(step, x, F.zeros((4, 6)))
         return F.broadcast_add(y, 0 * (mean + var).reshape((1, 1, 6)))
 
@@ -262,11 +289,21 @@ def test_gradients_of_a_loop_wait_for_what_its_steps_handed_to_the_engine(normal
         np.testing.assert_allclose(a.asnumpy(), b, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("use", [lambda g: g.tostype("default"), lambda g: g * 2 / 2, lambda g: -nd.sgd_update(nd.zeros(g.shape), g, lr=1), lambda g: g.data.sum()])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda g: g.tostype("default"),
+        lambda g: g * 2 / 2,
+        lambda g: -nd.sgd_update(nd.zeros(g.shape), g, lr=1),
+        lambda g: g.data.sum(),
+    ],
+)
 def test_a_sparse_gradient_is_there_after_backward(use):
     """Whoever reads a sparse array takes its parts at the call."""
     a, dy = mx.sym.Variable("a"), nd.ones((3, 2))
-    exe = (a * a).bind(mx.cpu(), {"a": nd.array([[1, 2], [0, 0], [3, 4]])}, {"a": nd.sparse.zeros("row_sparse", (3, 2))})
+    exe = (a * a).bind(
+        mx.cpu(), {"a": nd.array([[1, 2], [0, 0], [3, 4]])}, {"a": nd.sparse.zeros("row_sparse", (3, 2))}
+    )
     exe.forward(is_train=True)
     gate = later(dy, 1.0)
     threading.Timer(0.05, gate.set).start()

@@ -1,4 +1,5 @@
 """Groups of nodes on contexts of their own: group2ctx."""
+
 import numpy as np
 import pytest
 
@@ -9,7 +10,9 @@ sym = mx.sym
 
 def net():
     with mx.AttrScope(ctx_group="dev1"):
-        x = sym.Activation(sym.FullyConnected(sym.Variable("data"), num_hidden=8, name="fc1"), act_type="relu", name="relu")
+        x = sym.Activation(
+            sym.FullyConnected(sym.Variable("data"), num_hidden=8, name="fc1"), act_type="relu", name="relu"
+        )
     with mx.AttrScope(ctx_group="dev2"):
         return sym.SoftmaxOutput(sym.FullyConnected(x, num_hidden=4, name="fc2"), name="softmax")
 
@@ -33,10 +36,16 @@ def test_placed_and_unplaced_agree():
 def test_arrays_live_where_their_nodes_compute():
     ex = run(group2ctx={"dev1": mx.cpu(1), "dev2": mx.cpu(2)})
     where = {n: a.context for n, a in ex.arg_dict.items()}
-    assert where["fc1_weight"] is where["data"] is mx.cpu(1) and where["fc2_weight"] is where["softmax_label"] is mx.cpu(2)
+    assert where["fc1_weight"] is where["data"] is mx.cpu(1) and where["fc2_weight"] is where[
+        "softmax_label"
+    ] is mx.cpu(2)
     assert ex.outputs[0].context is mx.cpu(2) and ex.grad_dict["fc1_bias"].context is mx.cpu(1)
     program = ex._instance(True, True)[0].program
-    crossings = [(s.node.inputs[0][0].name, str(s.ctx)) for s in program.steps if s.op is not None and s.op.name == "_CrossDeviceCopy"]
+    crossings = [
+        (s.node.inputs[0][0].name, str(s.ctx))
+        for s in program.steps
+        if s.op is not None and s.op.name == "_CrossDeviceCopy"
+    ]
     assert crossings == [("relu", "cpu(2)"), ("_backward_fc2", "cpu(1)")]
 
 
@@ -68,7 +77,14 @@ def test_variables_without_group_may_live_on_any_context_of_the_graph():
         assert out.context == mx.cpu(2)
         for n in at:
             np.testing.assert_allclose(grads[n].asnumpy(), [np.e] * 2, rtol=1e-6)
-    with pytest.raises(ValueError, match=r"args 'x' lives on cpu\(3\), the executor on cpu\(0\) or cpu\(1\) or cpu\(2\)"):
+    with pytest.raises(
+        ValueError, match=r"args 'x' lives on cpu\(3\), the executor on cpu\(0\) or cpu\(1\) or cpu\(2\)"
+    ):
         z.bind(mx.cpu(0), {"x": mx.nd.ones((2,), ctx=mx.cpu(3)), "v": mx.nd.ones((2,))}, group2ctx=groups)
     with pytest.raises(ValueError, match="args_grad 'x' lives on"):
-        z.bind(mx.cpu(0), {n: mx.nd.ones((2,)) for n in at}, args_grad={"x": mx.nd.ones((2,), ctx=mx.cpu(1))}, group2ctx=groups)
+        z.bind(
+            mx.cpu(0),
+            {n: mx.nd.ones((2,)) for n in at},
+            args_grad={"x": mx.nd.ones((2,), ctx=mx.cpu(1))},
+            group2ctx=groups,
+        )

@@ -1,4 +1,5 @@
 """What is kept for shapes, chains and sub-graphs that do not come again is bounded."""
+
 import gc
 import weakref
 

@@ -1,7 +1,9 @@
 """Damage files of every format and read them: ``python -m tests.fuzz --seconds 100``.
 
-Each case follows from the seed that is printed and its number, so that a failure can be had again with ``--case SEED/NUMBER``.
+Each case follows from the seed that is printed and its number, so that a failure can be had again with ``--case
+SEED/NUMBER``.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -37,7 +39,10 @@ def main() -> int:
     print(f"seed {args.seed}", flush=True)
     report = run(names, args.seed, seconds=args.seconds, limit=args.limit, keep=args.keep)
     for name, counts in report.counts.items():
-        print(f"{name:16}{sum(counts.values()):8} cases{counts['read']:8} read{counts['refused']:8} refused{counts['failed']:6} failed")
+        print(
+            f"{name:16}{sum(counts.values()):8} cases{counts['read']:8} read{counts['refused']:8} "
+            f"refused{counts['failed']:6} failed"
+        )
     for f in report.failures.values():
         print(f"{f.name}, {f.seed}: {f.kind} {f.at}, {f.count} times")
     print(f"seed {args.seed}: {report.cases} cases, {len(report.failures)} kinds of failure")

@@ -1,4 +1,5 @@
 """Readers that do what the kit must find, in the place of the formats."""
+
 from __future__ import annotations
 
 import json

@@ -1,4 +1,5 @@
 """The process that reads damaged files: a line before each case, and one after it."""
+
 from __future__ import annotations
 
 import json
@@ -38,8 +39,13 @@ def outcome(fmt: Format, folder: Path) -> tuple[str, str]:
     except Exception as e:
         frames = traceback.extract_tb(e.__traceback__)
         last = ([f for f in frames if "mxcore" in f.filename] or frames)[-1]
-        return "failed", json.dumps({"kind": type(e).__name__, "at": f"{last.filename}:{last.lineno}",
-                                     "text": "".join(traceback.format_exception(e, limit=-6))[-4000:]})
+        return "failed", json.dumps(
+            {
+                "kind": type(e).__name__,
+                "at": f"{last.filename}:{last.lineno}",
+                "text": "".join(traceback.format_exception(e, limit=-6))[-4000:],
+            }
+        )
     return "read", ""
 
 

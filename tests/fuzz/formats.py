@@ -1,8 +1,9 @@
 """The formats that are read: for each, sound files, and how they are read.
 
-A format is one entry of `FORMATS`: a function that gives sound samples, each a dictionary of file names to bytes, and one that
-reads such files from a folder as a user would. It returns, or raises an MXNetError; anything else is a defect.
+A format is one entry of `FORMATS`: a function that gives sound samples, each a dictionary of file names to bytes, and
+one that reads such files from a folder as a user would. It returns, or raises an MXNetError; anything else is a defect.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -115,11 +116,20 @@ _OLD = {"nodes": [{"op": "null", "param": {}, "name": "data", "inputs": [], "bac
 
 def _symbols() -> list[Sample]:
     golden = (TESTS / "gluon" / "golden" / "exported-symbol.json").read_bytes()
-    return [{"a.json": data} for data in (_net().tojson().encode(), _loop().tojson().encode(), json.dumps(_OLD).encode(), golden)]
+    return [
+        {"a.json": data}
+        for data in (_net().tojson().encode(), _loop().tojson().encode(), json.dumps(_OLD).encode(), golden)
+    ]
 
 
 def _use_symbol(symbol) -> None:
-    symbol.list_arguments(), symbol.list_outputs(), symbol.list_auxiliary_states(), symbol.attr_dict(), symbol.debug_str()
+    (
+        symbol.list_arguments(),
+        symbol.list_outputs(),
+        symbol.list_auxiliary_states(),
+        symbol.attr_dict(),
+        symbol.debug_str(),
+    )
     symbol.tojson()
     symbol.infer_shape_partial()
     symbol.infer_type_partial()
@@ -144,7 +154,12 @@ def _checkpoint() -> list[Sample]:
     mod.save_checkpoint("memory://fuzz/a", 1, save_optimizer_states=True)
     from mxcore._io_files import open_read
 
-    return [{name: open_read(f"memory://fuzz/{name}").read() for name in ("a-symbol.json", "a-0001.params", "a-0001.states")}]
+    return [
+        {
+            name: open_read(f"memory://fuzz/{name}").read()
+            for name in ("a-symbol.json", "a-0001.params", "a-0001.states")
+        }
+    ]
 
 
 def _read_checkpoint(folder: Path) -> None:
@@ -160,7 +175,12 @@ def _read_checkpoint(folder: Path) -> None:
 
 def _gluon() -> list[Sample]:
     folder = TESTS / "gluon" / "golden"
-    return [{"a-symbol.json": (folder / "exported-symbol.json").read_bytes(), "a-0000.params": (folder / "exported-0002.params").read_bytes()}]
+    return [
+        {
+            "a-symbol.json": (folder / "exported-symbol.json").read_bytes(),
+            "a-0000.params": (folder / "exported-0002.params").read_bytes(),
+        }
+    ]
 
 
 def _read_gluon(folder: Path) -> None:
@@ -194,7 +214,11 @@ def _read_block(folder: Path) -> None:
 
 
 def _configs() -> list[Sample]:
-    texts = ['["xavier", {"rnd_type": "gaussian", "magnitude": 2}]', '{"metric": "accuracy", "axis": 1}', '["mixed", {"patterns": [".*"], "initializers": ["zeros"]}]']
+    texts = [
+        '["xavier", {"rnd_type": "gaussian", "magnitude": 2}]',
+        '{"metric": "accuracy", "axis": 1}',
+        '["mixed", {"patterns": [".*"], "initializers": ["zeros"]}]',
+    ]
     return [{"a.json": t.encode()} for t in texts]
 
 
@@ -231,18 +255,40 @@ def _commands() -> list[Sample]:
 
     net = _net()
     arg_shapes, _, aux_shapes = net.infer_shape(data=(2, 3))
-    mx.model.save_checkpoint("memory://fuzz/c", 0, net, {n: mx.nd.ones(s) for n, s in zip(net.list_arguments(), arg_shapes) if n not in ("data", "softmax_label")},
-                             {n: mx.nd.ones(s) for n, s in zip(net.list_auxiliary_states(), aux_shapes)})
+    mx.model.save_checkpoint(
+        "memory://fuzz/c",
+        0,
+        net,
+        {n: mx.nd.ones(s) for n, s in zip(net.list_arguments(), arg_shapes) if n not in ("data", "softmax_label")},
+        {n: mx.nd.ones(s) for n, s in zip(net.list_auxiliary_states(), aux_shapes)},
+    )
     out = io.BytesIO()
     np.save(out, np.ones((2, 3), "f4"))
     names = {"c-symbol.json": "a-symbol.json", "c-0000.params": "a-0000.params"}
-    return [{new: open_read(f"memory://fuzz/{old}").read() for old, new in names.items()} | {"x.npy": out.getvalue(), "labels.txt": b"cat\ndog\n"}]
+    return [
+        {new: open_read(f"memory://fuzz/{old}").read() for old, new in names.items()}
+        | {"x.npy": out.getvalue(), "labels.txt": b"cat\ndog\n"}
+    ]
 
 
 def _read_command(folder: Path) -> None:
     graph, params = str(folder / "a-symbol.json"), str(folder / "a-0000.params")
-    _command(["summary", graph, "--params", params], ["summary", graph, "--shape", "data=2,3"], ["plot", graph, "--shape", "data=2,3", "-o", str(folder / "plot.svg")],
-             ["predict", graph, params, "--input", str(folder / "x.npy"), "--shape", "data=3", "--labels", str(folder / "labels.txt")])
+    _command(
+        ["summary", graph, "--params", params],
+        ["summary", graph, "--shape", "data=2,3"],
+        ["plot", graph, "--shape", "data=2,3", "-o", str(folder / "plot.svg")],
+        [
+            "predict",
+            graph,
+            params,
+            "--input",
+            str(folder / "x.npy"),
+            "--shape",
+            "data=3",
+            "--labels",
+            str(folder / "labels.txt"),
+        ],
+    )
 
 
 # -- optimizers --------------------------------------------------------------------------------------------------------
@@ -297,7 +343,15 @@ def _batches(kind: str, folder: Path, **parameters) -> None:
     import mxcore as mx
 
     for lenient in ({}, {"path_imgidx": str(folder / "a.idx"), "shuffle": True}):
-        it = getattr(mx.io, kind)(path_imgrec=str(folder / "a.rec"), data_shape=(3, 16, 16), batch_size=2, preprocess_threads=1, verbose=False, **parameters, **lenient)
+        it = getattr(mx.io, kind)(
+            path_imgrec=str(folder / "a.rec"),
+            data_shape=(3, 16, 16),
+            batch_size=2,
+            preprocess_threads=1,
+            verbose=False,
+            **parameters,
+            **lenient,
+        )
         for batch in itertools.islice(it, 50):  # an index may name one image ten thousand times
             batch.data[0].asnumpy(), batch.label[0].asnumpy()
 
@@ -307,7 +361,14 @@ def _images() -> list[Sample]:
 
     y, x = np.mgrid[:20, :30]
     picture = np.stack([x * 8, y * 12, (x + y) * 5], -1).astype(np.uint8)
-    kinds = ((".png", picture), (".jpg", picture), (".bmp", picture), (".png", picture[..., 0]), (".webp", picture), (".tiff", picture))
+    kinds = (
+        (".png", picture),
+        (".jpg", picture),
+        (".bmp", picture),
+        (".png", picture[..., 0]),
+        (".webp", picture),
+        (".tiff", picture),
+    )
     found = [cv2.imencode(ending, p)[1].tobytes() for ending, p in kinds]
     tiff = b"II*\0\x08\0\0\0" + struct.pack("<HHHIHHI", 1, 0x112, 3, 1, 6, 0, 0)  # turned by 90 degrees
     exif = b"\xff\xe1" + struct.pack(">H", 8 + len(tiff)) + b"Exif\0\0" + tiff
@@ -326,13 +387,26 @@ def _read_image(folder: Path) -> None:
 
 def _lists() -> list[Sample]:
     folder = TESTS / "io_rec" / "golden"
-    return [{"a.rec": (folder / "images.rec").read_bytes(), "a.idx": (folder / "images.idx").read_bytes(), "a.lst": b"0\t1\ta.jpg\n1\t2\tb.jpg\n2\t3.5\tc.jpg\n"}]
+    return [
+        {
+            "a.rec": (folder / "images.rec").read_bytes(),
+            "a.idx": (folder / "images.idx").read_bytes(),
+            "a.lst": b"0\t1\ta.jpg\n1\t2\tb.jpg\n2\t3.5\tc.jpg\n",
+        }
+    ]
 
 
 def _read_list(folder: Path) -> None:
     import mxcore as mx
 
-    it = mx.io.ImageRecordIter(path_imgrec=str(folder / "a.rec"), path_imglist=str(folder / "a.lst"), data_shape=(3, 16, 16), batch_size=2, preprocess_threads=1, verbose=False)
+    it = mx.io.ImageRecordIter(
+        path_imgrec=str(folder / "a.rec"),
+        path_imglist=str(folder / "a.lst"),
+        data_shape=(3, 16, 16),
+        batch_size=2,
+        preprocess_threads=1,
+        verbose=False,
+    )
     for batch in itertools.islice(it, 50):
         batch.data[0].asnumpy(), batch.label[0].asnumpy()
     ds = mx.gluon.data.vision.ImageRecordDataset(str(folder / "a.rec"))
@@ -363,7 +437,10 @@ def _read_mnist(folder: Path) -> None:
 
 # -- text --------------------------------------------------------------------------------------------------------------
 def _csv() -> list[Sample]:
-    return [{"a.csv": b"1,2\n3,4\n5,6\n", "l.csv": b"1\n2\n0\n"}, {"a.csv": b"1.5,-2e3\r\n\r\nnan,inf\r\n1,2", "l.csv": b"1\n2\n3\n"}]
+    return [
+        {"a.csv": b"1,2\n3,4\n5,6\n", "l.csv": b"1\n2\n0\n"},
+        {"a.csv": b"1.5,-2e3\r\n\r\nnan,inf\r\n1,2", "l.csv": b"1\n2\n3\n"},
+    ]
 
 
 def _read_csv(folder: Path) -> None:
@@ -373,7 +450,13 @@ def _read_csv(folder: Path) -> None:
     said = None
     for dtype in ("int32", "int64", "float32"):
         try:
-            for batch in mx.io.CSVIter(data_csv=str(folder / "a.csv"), label_csv=str(folder / "l.csv"), data_shape=(2,), batch_size=2, dtype=dtype):
+            for batch in mx.io.CSVIter(
+                data_csv=str(folder / "a.csv"),
+                label_csv=str(folder / "l.csv"),
+                data_shape=(2,),
+                batch_size=2,
+                dtype=dtype,
+            ):
                 batch.data[0].asnumpy()
         except MXNetError as e:
             assert ".csv" in str(e), f"the error does not name the file: {e}"
@@ -409,7 +492,10 @@ def _read_embedding(folder: Path) -> None:
 
 def _lists() -> list[Sample]:
     picture = (TESTS / "golden" / "data" / "images" / "0.png").read_bytes()
-    return [{"ImageIter.lst": b"0\t1.0\ta.png\n1\t0\ta.png\n", "a.png": picture}, {"ImageDetIter.lst": b"7\t2\t5\t0\t0.1\t0.2\t0.5\t0.6\ta.png\n", "a.png": picture}]
+    return [
+        {"ImageIter.lst": b"0\t1.0\ta.png\n1\t0\ta.png\n", "a.png": picture},
+        {"ImageDetIter.lst": b"7\t2\t5\t0\t0.1\t0.2\t0.5\t0.6\ta.png\n", "a.png": picture},
+    ]
 
 
 def _read_list(folder: Path) -> None:

@@ -1,4 +1,5 @@
 """Damage to the bytes of a file; all that is chosen comes from a `random.Random`."""
+
 from __future__ import annotations
 
 import gzip
@@ -13,7 +14,32 @@ __all__ = ["mutated"]
 
 #: A repeated token makes a file at most this much longer.
 MOST = 1 << 17
-_NUMBERS = (0, 1, -1, 2, 3, 7, 32, 33, 127, 128, 255, 256, 1 << 16, 2**24, 2**31 - 1, 2**31, -2**31, 2**32 - 1, 2**40, 2**59, 2**62, 2**63 - 1, -2**63, 2**64 - 1)
+_NUMBERS = (
+    0,
+    1,
+    -1,
+    2,
+    3,
+    7,
+    32,
+    33,
+    127,
+    128,
+    255,
+    256,
+    1 << 16,
+    2**24,
+    2**31 - 1,
+    2**31,
+    -(2**31),
+    2**32 - 1,
+    2**40,
+    2**59,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+    2**64 - 1,
+)
 _TEXTS = ("", "0", "-1", "1", "-0", "1e999", "-1e999", "nan", "inf", "1_0", "0x10", "2147483648", "9223372036854775808", str(10**30), "9" * 400, "9" * 5000, "1.5", ".", "-",
           "-" * 300000, "(" * 5000, "(1," * 3000, "None", "True", "()", "[]", "(1, 2)", "\0", "\n", " ", ",", "\"", "'", "\U0007a478", "\U00020000", "\u0661",
           "\u2028", "\ufeff", "\r", "\\ud800", "x" * 70000)  # fmt: skip
@@ -63,7 +89,11 @@ def flip(data, rnd):
 
 def overwrite(data, rnd):
     begin, end = _stretch(data, rnd)
-    return data[:begin] + rnd.choice((bytes(end - begin), b"\xff" * (end - begin), rnd.randbytes(end - begin))) + data[end:]
+    return (
+        data[:begin]
+        + rnd.choice((bytes(end - begin), b"\xff" * (end - begin), rnd.randbytes(end - begin)))
+        + data[end:]
+    )
 
 
 def number(data, rnd):
@@ -71,13 +101,13 @@ def number(data, rnd):
     size, order = rnd.choice((1, 2, 4, 4, 8, 8)), rnd.choice("<<<>")
     begin = _stretch(data, rnd)[0]
     begin -= begin % 4 if rnd.random() < 0.5 else 0
-    old = int.from_bytes(data[begin:begin + size], "little" if order == "<" else "big")
+    old = int.from_bytes(data[begin : begin + size], "little" if order == "<" else "big")
     new = rnd.choice((*_NUMBERS, old + 1, old - 1, 2 * old, old // 2, len(data))) % (1 << 8 * size)
-    return data[:begin] + struct.pack(order + {1: "B", 2: "H", 4: "I", 8: "Q"}[size], new) + data[begin + size:]
+    return data[:begin] + struct.pack(order + {1: "B", 2: "H", 4: "I", 8: "Q"}[size], new) + data[begin + size :]
 
 
 def cut(data, rnd):
-    return data[:_place(data, rnd)]
+    return data[: _place(data, rnd)]
 
 
 def lengthen(data, rnd):
@@ -119,12 +149,14 @@ def word(data, rnd):
     if not found:
         return flip(data, rnd)
     at, new = rnd.choice(found), rnd.choice(_TEXTS)
-    return data[:at.start()] + new.encode("utf-8", "surrogatepass") + data[at.end():]
+    return data[: at.start()] + new.encode("utf-8", "surrogatepass") + data[at.end() :]
 
 
 def insert(data, rnd):
     at = _place(data, rnd)
-    new = rnd.choice((*(t.encode("utf-8", "surrogatepass") for t in _TEXTS), b"\xff", b"\xed\xa0\x80", b"\xc0\x80", b"\x80"))
+    new = rnd.choice(
+        (*(t.encode("utf-8", "surrogatepass") for t in _TEXTS), b"\xff", b"\xed\xa0\x80", b"\xc0\x80", b"\x80")
+    )
     return data[:at] + new + data[at:]
 
 
@@ -140,7 +172,7 @@ def lines(data, rnd):
     elif how == 2:
         found[i:i] = [found[j]] * rnd.choice((1, 2, 100))
     else:
-        found[i:i + 2] = [b"".join(found[i:i + 2])]
+        found[i : i + 2] = [b"".join(found[i : i + 2])]
     return b"\n".join(found)
 
 
@@ -202,7 +234,26 @@ def _json(data, rnd):
         other, key = rnd.choice(places)
         at[k] = json.loads(json.dumps(other[key]))
     elif how == 2 and isinstance(at, dict):
-        at[rnd.choice(("", "\ud800", "axis", "num_args", "name", "op", "inputs", "attrs", "param", "attr", "subgraphs", "__shape__", "__dtype__", "__init__"))] = rnd.choice(_VALUES)
+        at[
+            rnd.choice(
+                (
+                    "",
+                    "\ud800",
+                    "axis",
+                    "num_args",
+                    "name",
+                    "op",
+                    "inputs",
+                    "attrs",
+                    "param",
+                    "attr",
+                    "subgraphs",
+                    "__shape__",
+                    "__dtype__",
+                    "__init__",
+                )
+            )
+        ] = rnd.choice(_VALUES)
     elif how == 3 and isinstance(at, list):
         at.insert(k, json.loads(json.dumps(at[k])))
     else:

@@ -1,4 +1,5 @@
 """Runs the child, stops it where it hangs, starts it again where it died, and keeps the files of what failed."""
+
 from __future__ import annotations
 
 import json
@@ -52,10 +53,19 @@ class Report:
 class _Child:
     def __init__(self, module: str, **given) -> None:
         self.lines: queue.Queue = queue.Queue()
-        self.process = subprocess.Popen([sys.executable, "-m", module, json.dumps(given)], cwd=ROOT, text=True,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, errors="replace")  # fmt: skip
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", module, json.dumps(given)],
+            cwd=ROOT,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            errors="replace",
+        )
         self.said: list[str] = []
-        self.readers = [threading.Thread(target=self._pump, daemon=True), threading.Thread(target=self._listen, daemon=True)]
+        self.readers = [
+            threading.Thread(target=self._pump, daemon=True),
+            threading.Thread(target=self._listen, daemon=True),
+        ]
         for t in self.readers:
             t.start()
 
@@ -82,8 +92,19 @@ class _Child:
         return code
 
 
-def run(names: list[str], seed: str, *, seconds: float = 1e9, cases: int = sys.maxsize, first: int = 0, limit: float = 20, memory: int = 2**30,
-        keep: Path | None = None, tell=print, module: str = "tests.fuzz.child") -> Report:  # fmt: skip
+def run(
+    names: list[str],
+    seed: str,
+    *,
+    seconds: float = 1e9,
+    cases: int = sys.maxsize,
+    first: int = 0,
+    limit: float = 20,
+    memory: int = 2**30,
+    keep: Path | None = None,
+    tell=print,
+    module: str = "tests.fuzz.child",
+) -> Report:
     """Read damaged files of formats, for so long or so many of them.
 
     Parameters
@@ -136,7 +157,13 @@ def run(names: list[str], seed: str, *, seconds: float = 1e9, cases: int = sys.m
                 break
             if died == "ended":
                 died = f"the process ended: {signal.Signals(-code).name if code < 0 else f'exit {code}'}"
-            _enter(report, Failure(at[0], at[1], died.split(" for ")[0], "", f"{died}\n{''.join(child.said)[-3000:]}"), folder, keep, tell)
+            _enter(
+                report,
+                Failure(at[0], at[1], died.split(" for ")[0], "", f"{died}\n{''.join(child.said)[-3000:]}"),
+                folder,
+                keep,
+                tell,
+            )
             if at[0] not in report.counts:
                 break  # sound files are not read
             report.counts[at[0]]["failed"] += 1
@@ -154,5 +181,7 @@ def _enter(report: Report, failure: Failure, folder: Path, keep: Path | None, te
         case = folder / failure.seed.rpartition("/")[2]
         shutil.copytree(case if failure.seed else folder, to, dirs_exist_ok=True)
         where = f"\nits files are in {to}"
-    tell(f"FAILED: {failure.name}, case {failure.seed}: {failure.text.rstrip()}{where}\n"
-         f"again with: python -m tests.fuzz --formats '{failure.name}' --case {failure.seed}")
+    tell(
+        f"FAILED: {failure.name}, case {failure.seed}: {failure.text.rstrip()}{where}\n"
+        f"again with: python -m tests.fuzz --formats '{failure.name}' --case {failure.seed}"
+    )

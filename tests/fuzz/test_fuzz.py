@@ -1,4 +1,5 @@
 """Every format with a fixed seed, briefly; and the kit itself against readers that are broken."""
+
 import collections
 import gzip
 import io
@@ -26,21 +27,32 @@ def test_every_format_briefly(tmp_path):
     assert total["refused"] > CASES and total["read"] > CASES  # damage is met, and does not all end at the first bytes
 
 
-@pytest.mark.parametrize("name, kind", [("fault", "KeyError"), ("hungry", "MemoryError"), ("crash", "the process ended: SIGSEGV"), ("hang", "no answer")])
+@pytest.mark.parametrize(
+    "name, kind",
+    [("fault", "KeyError"), ("hungry", "MemoryError"), ("crash", "the process ended: SIGSEGV"), ("hang", "no answer")],
+)
 def test_the_kit_finds(name, kind, tmp_path):
     said = []
-    report = run([name], "1", cases=6 if name == "fault" else 2, limit=2, keep=tmp_path, tell=said.append, module="tests.fuzz.broken")
-    failure, = report.failures.values()
+    report = run(
+        [name],
+        "1",
+        cases=6 if name == "fault" else 2,
+        limit=2,
+        keep=tmp_path,
+        tell=said.append,
+        module="tests.fuzz.broken",
+    )
+    (failure,) = report.failures.values()
     assert failure.kind == kind and failure.count == report.cases
     assert f"--formats '{name}' --case {failure.seed}" in said[0] and len(said) == 1
-    kept, = tmp_path.iterdir()
+    (kept,) = tmp_path.iterdir()
     assert (kept / "a").read_bytes() == damaged(name, failure.seed, [{"a": b"sound"}])["a"]  # the seed gives it again
     assert report.cases == (6 if name == "fault" else 2)
 
 
 def test_a_reader_that_refuses_sound_files_is_told():
     report = run(["no such format"], "1", cases=1, tell=lambda text: None)
-    failure, = report.failures.values()
+    (failure,) = report.failures.values()
     assert failure.name == "the start" and "KeyError" in failure.text
 
 

@@ -29,12 +29,7 @@ def layers(nn):
         (nn.GlobalAvgPool3D(), (1, 2, 3, 3, 3)),
         (nn.ReflectionPad2D(1), (1, 2, 4, 4)),
         (nn.BatchNorm(), (2, 3, 4)),
-        (
-            nn.BatchNorm(
-                axis=2, scale=False, center=False, use_global_stats=True, epsilon=1e-3, momentum=0.5
-            ),
-            (2, 3, 4),
-        ),
+        (nn.BatchNorm(axis=2, scale=False, center=False, use_global_stats=True, epsilon=1e-3, momentum=0.5), (2, 3, 4)),
         (nn.BatchNormReLU(), (2, 3, 2, 2)),
         (nn.InstanceNorm(), (2, 3, 4)),
         (nn.InstanceNorm(axis=2, scale=True), (2, 3, 4)),
@@ -150,14 +145,8 @@ def losses(mx):
         ]
     counts = mx.nd.array(np.arange(20).reshape(4, 5) % 4)
     for kw in ({}, {"from_logits": False, "weight": 2.0}):
-        cases += [
-            ("PoissonNLLLoss", kw, (probability, counts)),
-            ("PoissonNLLLoss", kw, (probability, counts, weight)),
-        ]
-    cases += [
-        ("SDMLLoss", {}, (pred, label)),
-        ("SDMLLoss", {"smoothing_parameter": 0.1, "weight": 0.5}, (pred, label)),
-    ]
+        cases += [("PoissonNLLLoss", kw, (probability, counts)), ("PoissonNLLLoss", kw, (probability, counts, weight))]
+    cases += [("SDMLLoss", {}, (pred, label)), ("SDMLLoss", {"smoothing_parameter": 0.1, "weight": 0.5}, (pred, label))]
     sequence, text = a((2, 10, 6), 2), mx.nd.array([[1, 0, -1, -1], [2, 1, 1, -1]])
     cases += [
         ("CTCLoss", {}, (sequence, text)),
@@ -184,7 +173,11 @@ def network(nn):
     net = nn.HybridSequential(prefix="net_")
     with net.name_scope():
         net.add(
-            nn.Conv2D(3, 3, padding=1, activation="relu"), nn.BatchNorm(), nn.MaxPool2D(),
-            nn.Dense(4, activation="relu"), nn.Dropout(0.5), nn.Dense(2),
-        )  # fmt: skip
+            nn.Conv2D(3, 3, padding=1, activation="relu"),
+            nn.BatchNorm(),
+            nn.MaxPool2D(),
+            nn.Dense(4, activation="relu"),
+            nn.Dropout(0.5),
+            nn.Dense(2),
+        )
     return net

@@ -76,8 +76,13 @@ def stories(mx, folder):
         warnings.simplefilter("ignore")
         fit("epochs", learner(mx), loader(mx, 40), epochs=2)
         made = learner(mx)
-        fit("batches", made, loader(mx, 40), batches=7,
-            event_handlers=estimator.LoggingHandler(2, made[0].train_metrics))  # fmt: skip
+        fit(
+            "batches",
+            made,
+            loader(mx, 40),
+            batches=7,
+            event_handlers=estimator.LoggingHandler(2, made[0].train_metrics),
+        )
         fit("contexts", learner(mx, [mx.cpu(0), mx.cpu(1)]), epochs=2)
         fit("metrics", learner(mx, train_metrics=[mx.metric.Accuracy(), mx.metric.CrossEntropy()]), epochs=1)
         made, heard = learner(mx), []
@@ -87,20 +92,35 @@ def stories(mx, folder):
         fit("events", made, batches=3, event_handlers=handlers)
         found["events"]["heard"] = heard
         made = learner(mx)
-        fit("validation", made, epochs=2,
-            event_handlers=estimator.ValidationHandler(loader(mx, 20), made[0].evaluate, 2, 3))  # fmt: skip
+        fit(
+            "validation",
+            made,
+            epochs=2,
+            event_handlers=estimator.ValidationHandler(loader(mx, 20), made[0].evaluate, 2, 3),
+        )
         made = learner(mx)
         monitor = made[0].val_metrics[0]
-        fit("early", made, loader(mx, 40), epochs=30,
-            event_handlers=estimator.EarlyStoppingHandler(monitor, patience=2, mode="max"))  # fmt: skip
+        fit(
+            "early",
+            made,
+            loader(mx, 40),
+            epochs=30,
+            event_handlers=estimator.EarlyStoppingHandler(monitor, patience=2, mode="max"),
+        )
         made = learner(mx)
         monitor = made[0].val_metrics[1]
-        fit("checkpoints", made, loader(mx, 40), epochs=3,
-            event_handlers=estimator.CheckpointHandler(folder, "net", monitor, save_best=True, mode="min"))  # fmt: skip
+        fit(
+            "checkpoints",
+            made,
+            loader(mx, 40),
+            epochs=3,
+            event_handlers=estimator.CheckpointHandler(folder, "net", monitor, save_best=True, mode="min"),
+        )
         resume = {"model_prefix": "net", "resume_from_checkpoint": True}
         fit("resumed", learner(mx), epochs=5, event_handlers=estimator.CheckpointHandler(folder, **resume))
         for name, batches in ("by batches", 6), ("by batches resumed", 11):
-            handler = estimator.CheckpointHandler(folder, "steps", epoch_period=None, batch_period=2,
-                                                  resume_from_checkpoint=batches > 6)  # fmt: skip
+            handler = estimator.CheckpointHandler(
+                folder, "steps", epoch_period=None, batch_period=2, resume_from_checkpoint=batches > 6
+            )
             fit(name, learner(mx), batches=batches, event_handlers=handler)
     return found

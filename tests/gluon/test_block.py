@@ -54,9 +54,7 @@ def test_names_outside_and_inside_scopes():
     assert nn.Dense(2).prefix == "dense0_" and nn.Dense(2).prefix == "dense1_"
     assert nn.Activation("relu").prefix == "relu0_" and nn.Conv3D(1, 1).prefix == "conv0_"
     assert nn.MaxPool1D().prefix == "pool0_" and nn.GlobalAvgPool2D().name == "pool1"
-    assert names(Inner()) == [
-        "inner0_dense0_weight", "inner0_foo_weight", "inner0_foo_dense0_weight", "dense2_weight",
-    ]  # fmt: skip
+    assert names(Inner()) == ["inner0_dense0_weight", "inner0_foo_weight", "inner0_foo_dense0_weight", "dense2_weight"]
     assert names(Inner(prefix="my_"))[:2] == ["my_dense0_weight", "my_foo_weight"]
 
 
@@ -77,8 +75,10 @@ def test_sharing_parameters():
     net = Twins()
     assert net.y.a.weight is net.x.a.weight and net.y.a.prefix == "twins0_inner1_dense0_"
     assert names(net)[:3] == [
-        "twins0_inner0_dense0_weight", "twins0_inner0_foo_weight", "twins0_inner0_foo_dense0_weight",
-    ]  # fmt: skip
+        "twins0_inner0_dense0_weight",
+        "twins0_inner0_foo_weight",
+        "twins0_inner0_foo_dense0_weight",
+    ]
 
 
 def test_name_managers():
@@ -157,9 +157,7 @@ def test_hooks():
     after = net.register_forward_hook(
         lambda block, inputs, output: calls.append(("after", inputs[0] is x, output.shape))
     )
-    before = net.register_forward_pre_hook(
-        lambda block, inputs: calls.append(("before", block is net, len(inputs)))
-    )
+    before = net.register_forward_pre_hook(lambda block, inputs: calls.append(("before", block is net, len(inputs))))
     net(x)
     assert calls == [("before", True, 1), ("after", True, (1, 2))]
     after.detach()
@@ -195,9 +193,13 @@ def test_summary(capsys):
     assert lines[5] == "         BatchNorm-2                                (1, 4, 2, 2)              16"
     assert lines[6] == "             Dense-3                                      (1, 3)              51"
     assert lines[9:15] == [
-        "   Total params: 143", "   Trainable params: 135", "   Non-trainable params: 8",
-        "Shared params in forward computation graph: 0", "Unique parameters in model: 143", "-" * 80,
-    ]  # fmt: skip
+        "   Total params: 143",
+        "   Trainable params: 135",
+        "   Non-trainable params: 8",
+        "Shared params in forward computation graph: 0",
+        "Unique parameters in model: 143",
+        "-" * 80,
+    ]
     assert all(not layer._forward_hooks for layer in net)
 
 
@@ -323,10 +325,7 @@ def test_hybridised_equals_eager_with_nested_outputs():
     net.hybridize(static_alloc=True, static_shape=True)
     y2, (same2, (z2, none2)) = net(x)
     assert (
-        none is None
-        and none2 is None
-        and (y.asnumpy() == y2.asnumpy()).all()
-        and (z.asnumpy() == z2.asnumpy()).all()
+        none is None and none2 is None and (y.asnumpy() == y2.asnumpy()).all() and (z.asnumpy() == z2.asnumpy()).all()
     )
     net.hybridize(False)
     assert not net._active and not net.c._active
@@ -367,11 +366,7 @@ def test_symbols_get_scoped_names():
         "net_conv0_bias",
     ]
     internals = out.get_internals().list_outputs()
-    assert internals[3:6] == [
-        "net_dense0_fwd_output",
-        "net_dense0_relu_fwd_output",
-        "net_hybridlambda0_relu0_output",
-    ]
+    assert internals[3:6] == ["net_dense0_fwd_output", "net_dense0_relu_fwd_output", "net_hybridlambda0_relu0_output"]
 
 
 def test_op_hook_sees_every_operator():
@@ -390,29 +385,37 @@ def test_op_hook_sees_every_operator():
     del seen[:]
     net.register_op_hook(lambda name, op, array: seen.append(name), monitor_all=True)
     net(mx.nd.ones((1, 3)))
-    assert seen[:4] == [
-        "net_dense0_fwd_data",
-        "net_dense0_fwd_weight",
-        "net_dense0_fwd_bias",
-        "net_dense0_fwd_output",
-    ]
+    assert seen[:4] == ["net_dense0_fwd_data", "net_dense0_fwd_weight", "net_dense0_fwd_bias", "net_dense0_fwd_output"]
 
 
 def test_op_hooks_call_what_has_no_name_as_mxnet_does():
     net, seen = nn.HybridSequential(prefix="net_"), []
     with net.name_scope():
-        net.add(nn.Dense(2, activation="relu"), nn.HybridLambda(lambda F, x: F.softmax(F.squeeze(x * 2 + x)), prefix="f_"))
+        net.add(
+            nn.Dense(2, activation="relu"), nn.HybridLambda(lambda F, x: F.softmax(F.squeeze(x * 2 + x)), prefix="f_")
+        )
     net.initialize()
     net.hybridize()
     net.register_op_hook(lambda name, op, array: seen.append(name), monitor_all=True)
     net(mx.nd.ones((2, 3)))
     assert seen[4:] == [
-        "net_dense0_relu_fwd_input0", "net_dense0_relu_fwd_output", "net_f__mulscalar0_input0", "net_f__mulscalar0_0", "net_f__plus0_lhs",
-        "net_f__plus0_rhs", "net_f__plus0_output", "net_f_squeeze0_data", "net_f_squeeze0_0", "net_f_softmax0_data", "net_f_softmax0_output",
-    ]  # fmt: skip
+        "net_dense0_relu_fwd_input0",
+        "net_dense0_relu_fwd_output",
+        "net_f__mulscalar0_input0",
+        "net_f__mulscalar0_0",
+        "net_f__plus0_lhs",
+        "net_f__plus0_rhs",
+        "net_f__plus0_output",
+        "net_f_squeeze0_data",
+        "net_f_squeeze0_0",
+        "net_f_softmax0_data",
+        "net_f_softmax0_output",
+    ]
 
 
-@pytest.mark.parametrize("flag", [{"inline_limit": "abc"}, {"inline_limit": 2.5}, {"forward_bulk_size": "x"}, {"static_alloc": "x"}])
+@pytest.mark.parametrize(
+    "flag", [{"inline_limit": "abc"}, {"inline_limit": 2.5}, {"forward_bulk_size": "x"}, {"static_alloc": "x"}]
+)
 def test_flags_of_the_graph_are_checked(flag):
     net = nn.HybridSequential()
     net.add(nn.Dense(2))
@@ -451,11 +454,7 @@ def test_copies_compute_the_same_and_learn(clone, hybrid):
     x = mx.nd.ones((2, 3))
     y = net(x)[0].asnumpy()
     twin = clone(net)
-    assert (
-        (twin(x)[0].asnumpy() == y).all()
-        and twin.b.weight is twin.a.weight
-        and twin.a.weight is not net.a.weight
-    )
+    assert (twin(x)[0].asnumpy() == y).all() and twin.b.weight is twin.a.weight and twin.a.weight is not net.a.weight
     with mx.autograd.record():
         loss = twin(x)[0].sum()
     loss.backward()
@@ -527,7 +526,9 @@ def test_whatever_walks_through_blocks_nested_too_deep_says_so(pits, what, tmp_p
     monkeypatch.chdir(tmp_path)
     mx.nd.save("never.params", {"weight": mx.nd.ones((2, 2))})
     for net in pits:
-        with pytest.raises(mx.MXNetError, match="blocks are nested deeper than Python's limit of .* calls, or one is inside itself"):
+        with pytest.raises(
+            mx.MXNetError, match="blocks are nested deeper than Python's limit of .* calls, or one is inside itself"
+        ):
             what(net)
 
 

@@ -26,7 +26,10 @@ cv2 = pytest.importorskip("cv2")
 
 def some_text():
     numbers = np.random.RandomState(0).zipf(1.5, 3000) % 50
-    return "\n".join(" " + " ".join(f"w{n}" for n in row) + " " for row in np.split(numbers, range(7, 3000, 11))) + "\n\n = end = \n"
+    return (
+        "\n".join(" " + " ".join(f"w{n}" for n in row) + " " for row in np.split(numbers, range(7, 3000, 11)))
+        + "\n\n = end = \n"
+    )
 
 
 def digest(arrays):
@@ -63,7 +66,9 @@ def test_texts_come_out_of_the_archive(kind, name, nowhere):
 
 
 def test_texts_that_are_not_there_are_explained(nowhere, monkeypatch):
-    with pytest.raises(FileNotFoundError, match=r"WikiText2: .*wikitext-2-v1.zip is not there and cannot be downloaded.*root="):
+    with pytest.raises(
+        FileNotFoundError, match=r"WikiText2: .*wikitext-2-v1.zip is not there and cannot be downloaded.*root="
+    ):
         text.WikiText2(root=str(nowhere / "text"))
     monkeypatch.setenv("MXNET_HOME", str(nowhere / "home"))
     with pytest.raises(FileNotFoundError, match="home.datasets.wikitext-103.wikitext-103-v1.zip"):
@@ -119,7 +124,9 @@ def pictures(tmp_path_factory):
         records = mx.recordio.MXIndexedRecordIO(str(folder / "d.idx"), str(folder / "d.rec"), "w")
         plain = mx.recordio.MXIndexedRecordIO(str(folder / "p.idx"), str(folder / "p.rec"), "w")
         for i in range(7):
-            image = cv2.resize(chance.randint(0, 255, (5, 6, 3)).astype("uint8"), (60 + i, 48), interpolation=cv2.INTER_CUBIC)
+            image = cv2.resize(
+                chance.randint(0, 255, (5, 6, 3)).astype("uint8"), (60 + i, 48), interpolation=cv2.INTER_CUBIC
+            )
             cv2.imwrite(str(folder / f"{i}.jpg"), image[:, :, ::-1])
             label = [2.0, 5.0, float(i), 0.25, 0.5, 0.75, 1.0] + [9.0, 0.0, 0.0, 0.5, 0.5] * (i % 3)
             names.append(f"{i}.jpg")
@@ -135,8 +142,11 @@ def pictures(tmp_path_factory):
 def sources(pictures):
     folder, names, labels = pictures
     in_memory = [[*label, name] for label, name in zip(labels, names)]
-    return {"rec": {"path_imgrec": str(folder / "d.rec")}, "lst": {"path_imglist": str(folder / "list.lst"), "path_root": str(folder)},
-            "list": {"imglist": in_memory, "path_root": str(folder)}}  # fmt: skip
+    return {
+        "rec": {"path_imgrec": str(folder / "d.rec")},
+        "lst": {"path_imglist": str(folder / "list.lst"), "path_root": str(folder)},
+        "list": {"imglist": in_memory, "path_root": str(folder)},
+    }
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -144,9 +154,14 @@ def test_images_in_batches(pictures, workers):
     folder, names, _ = pictures
     source = {"imglist": [[float(i), name] for i, name in enumerate(names)], "path_root": str(folder)}
     loader = vision.ImageDataLoader(3, (3, 20, 24), resize=30, mean=True, std=True, num_workers=workers, **source)
-    by_hand = transforms.Compose([
-        transforms.Resize(30, keep_ratio=True, interpolation=2), transforms.CenterCrop((24, 20), 2), transforms.ToTensor(),
-        transforms.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))])  # fmt: skip
+    by_hand = transforms.Compose(
+        [
+            transforms.Resize(30, keep_ratio=True, interpolation=2),
+            transforms.CenterCrop((24, 20), 2),
+            transforms.ToTensor(),
+            transforms.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+        ]
+    )
     assert len(loader) == 3
     batches = list(loader)
     assert [x.shape for x, _ in batches] == [(3, 3, 20, 24)] * 2 + [(1, 3, 20, 24)]
@@ -154,7 +169,9 @@ def test_images_in_batches(pictures, workers):
     found = np.concatenate([x.asnumpy() for x, _ in batches])
     want = np.stack([by_hand(mx.image.imread(str(folder / name))).asnumpy() for name in names])
     np.testing.assert_allclose(found, want, atol=1e-6)
-    again = vision.ImageDataLoader(7, (3, 20, 24), str(folder / "p.rec"), resize=30, dtype="int32", num_parts=2, part_index=1)
+    again = vision.ImageDataLoader(
+        7, (3, 20, 24), str(folder / "p.rec"), resize=30, dtype="int32", num_parts=2, part_index=1
+    )
     assert [y.asnumpy().tolist() for _, y in again] == [[4, 5, 6]]
 
 
@@ -181,7 +198,11 @@ def test_image_augmentation(given, shape):
     image = mx.nd.array(np.random.RandomState(0).randint(0, 255, shape), dtype="uint8")
     augment = vision.create_image_augment((3, 24, 32), **given)
     found = pickle.loads(pickle.dumps(augment))(image)
-    assert found.shape == (3, 24, 32) and found.dtype == np.dtype(given.get("dtype", "float32")) and np.isfinite(found.asnumpy()).all()
+    assert (
+        found.shape == (3, 24, 32)
+        and found.dtype == np.dtype(given.get("dtype", "float32"))
+        and np.isfinite(found.asnumpy()).all()
+    )
     if "rand_gray" in given:
         channels = found.asnumpy()
         assert (channels[0] == channels[1]).all() and (channels[1] == channels[2]).all() and channels.std() > 0
@@ -201,8 +222,14 @@ def test_boxes_in_batches(pictures, source, workers):
     for boxes, label in zip(found, labels):
         rows = np.reshape(label[2:], (-1, 5))
         np.testing.assert_allclose(boxes[: len(rows)], rows[:, [1, 2, 3, 4, 0]] * [30, 24, 30, 24, 1], rtol=1e-5)
-        assert (boxes[len(rows):] == -1).all()
-    raw = vision.ImageBboxDataLoader(1, (3, 24, 30), aug_list=[bbox.ImageBboxCrop((0, 0, 60, 48), True)], coord_normalized=False, **sources(pictures)[source])
+        assert (boxes[len(rows) :] == -1).all()
+    raw = vision.ImageBboxDataLoader(
+        1,
+        (3, 24, 30),
+        aug_list=[bbox.ImageBboxCrop((0, 0, 60, 48), True)],
+        coord_normalized=False,
+        **sources(pictures)[source],
+    )
     image, boxes = next(iter(raw))
     assert image.shape == (1, 48, 60, 3) and boxes.asnumpy().tolist() == [[[0.25, 0.5, 0.75, 1, 0]]]
 
@@ -211,8 +238,20 @@ def test_box_augmentation(pictures):
     random.seed(0)
     mx.random.seed(0)
     loader = vision.ImageBboxDataLoader(
-        7, (3, 30, 32), str(pictures[0] / "d.rec"), rand_crop=0.7, rand_pad=0.7, rand_mirror=True, rand_gray=0.2, mean=True, std=True,
-        brightness=0.1, pca_noise=0.1, hue=0.1, inter_method=10)  # fmt: skip
+        7,
+        (3, 30, 32),
+        str(pictures[0] / "d.rec"),
+        rand_crop=0.7,
+        rand_pad=0.7,
+        rand_mirror=True,
+        rand_gray=0.2,
+        mean=True,
+        std=True,
+        brightness=0.1,
+        pca_noise=0.1,
+        hue=0.1,
+        inter_method=10,
+    )
     for _ in range(10):
         ((images, boxes),) = loader
         found = boxes.asnumpy()
@@ -245,7 +284,9 @@ def test_boxes_move_with_their_pixels():
     for keep in (True, False):
         larger, moved = bbox.ImageBboxRandomExpand(1, 3, (1, 2, 3), keep)(image, boxes)
         left, top = (moved.asnumpy() - BOXES)[0, :2].astype(int)
-        assert (larger.asnumpy()[top:top + 40, left:left + 60] == image.asnumpy()).all() and larger.dtype == np.uint8
+        assert (
+            larger.asnumpy()[top : top + 40, left : left + 60] == image.asnumpy()
+        ).all() and larger.dtype == np.uint8
         assert (moved.asnumpy() - BOXES == [left, top, left, top, 0]).all()
         rest = larger.asnumpy().astype(int).sum((0, 1)) - image.asnumpy().astype(int).sum((0, 1))
         assert (rest == (larger.shape[0] * larger.shape[1] - 2400) * np.array([1, 2, 3])).all()
@@ -260,10 +301,15 @@ def test_windows_keep_their_promise():
         pixels, (box,) = cut.asnumpy(), boxes.asnumpy()
         left, top = pixels[0, 0, 1], pixels[0, 0, 0]
         shapes.add(cut.shape)
-        assert (pixels == marked().asnumpy()[top:top + cut.shape[0], left:left + cut.shape[1]]).all() and box[4] == 1
+        assert (pixels == marked().asnumpy()[top : top + cut.shape[0], left : left + cut.shape[1]]).all() and box[
+            4
+        ] == 1
         window = np.array([[left, top, left + cut.shape[1], top + cut.shape[0]]])
         assert cut.shape == (40, 60, 3) or utils.bbox_iou(BOXES[:1], window)[0, 0] >= 0.1
-        np.testing.assert_array_equal(box[:4] + [left, top, left, top], np.clip(BOXES[0, :4], np.tile(window[0, :2], 2), np.tile(window[0, 2:], 2)))
+        np.testing.assert_array_equal(
+            box[:4] + [left, top, left, top],
+            np.clip(BOXES[0, :4], np.tile(window[0, :2], 2), np.tile(window[0, 2:], 2)),
+        )
     assert len(shapes) > 10
     boxes, window = utils.bbox_random_crop_with_constraints(np.zeros((0, 4)), (50, 40))
     assert boxes.shape == (0, 4) and window[2] <= 50
@@ -292,22 +338,29 @@ def test_functions_of_boxes():
     "call, kind, words",
     [
         (lambda: utils.bbox_crop(BOXES, (1, 2)), ValueError, r"\(left, top, width, height\), got \(1, 2\)"),
-        (lambda: utils.bbox_flip(BOXES[0], (1, 2)), AssertionError, r"boxes must be an array \(N, 4 or more\), got one of shape \(5,\)"),
+        (lambda: utils.bbox_flip(BOXES[0], (1, 2)), AssertionError, r"boxes must be an array \(N, 4 or more\), got "
+                                                                    r"one of shape \(5,\)"),
         (lambda: utils.bbox_flip(BOXES, (1, 2, 3)), ValueError, "size must be"),
         (lambda: utils.bbox_iou(BOXES, BOXES[:, :3]), IndexError, "bbox_iou: boxes"),
         (lambda: utils.bbox_clip_xyxy((1, 2), 3, 4), IndexError, "a box has 4 numbers"),
         (lambda: utils.bbox_xywh_to_xyxy("abcd"), TypeError, "got str"),
         (lambda: bbox.ImageBboxCrop((0, 0, 0, 4)), AssertionError, "crop must be"),
-        (lambda: bbox.ImageBboxResize(3, 3)(mx.nd.ones((3, 3)), mx.nd.array(BOXES)), NotImplementedError, r"got an array of shape \(3, 3\)"),
-        (lambda: bbox.ImageBboxRandomExpand(1, 2, (1, 2))(marked(), mx.nd.array(BOXES)), ValueError, "fill has 2 numbers, the image 3"),
+        (lambda: bbox.ImageBboxResize(3, 3)(mx.nd.ones((3, 3)), mx.nd.array(BOXES)), NotImplementedError, r"got an array of "
+                                                                                                          r"shape \(3, "
+                                                                                                          r"3\)"),
+        (lambda: bbox.ImageBboxRandomExpand(1, 2, (1, 2))(marked(), mx.nd.array(BOXES)), ValueError, "fill has 2 numbers, "
+                                                                                                     "the image 3"),
         (lambda: BboxLabelTransform()(marked(), [2, 5, 1]), RuntimeError, "a label of 3 numbers that begins with"),
         (lambda: vision.create_image_augment((1, 2, 3)), ValueError, "data_shape must be"),
         (lambda: vision.create_image_augment((3, 4, 4), rand_resize=True), AssertionError, "rand_resize needs rand_crop"),
-        (lambda: vision.create_bbox_augment((3, 4, 4), mean=1.5), AssertionError, "mean must be True or 1 or 3 numbers, got 1.5"),
+        (lambda: vision.create_bbox_augment((3, 4, 4), mean=1.5), AssertionError, "mean must be True or 1 or 3 "
+                                                                                  "numbers, got 1.5"),
         (lambda: vision.ImageDataLoader(2, (3, 4, 4)), AssertionError, "ImageDataLoader: images come from"),
         (lambda: vision.ImageDataLoader(2, (3, 4, 4), imglist=[[1.0]]), ValueError, "entry 1 of imglist"),
-        (lambda: vision.ImageDataLoader(2, (3, 4, 4), imglist=[[1.0, "a"]], aug_list=[print]), ValueError, "aug_list must be a Block"),
-        (lambda: vision.ImageBboxDataLoader(2, (3, 4, 4), imglist=[[1.0, "a"]], dtype="bool"), AssertionError, "dtype, of labels, .* 'bool'"),
+        (lambda: vision.ImageDataLoader(2, (3, 4, 4), imglist=[[1.0, "a"]], aug_list=[print]), ValueError, "aug_list must be a "
+                                                                                                           "Block"),
+        (lambda: vision.ImageBboxDataLoader(2, (3, 4, 4), imglist=[[1.0, "a"]], dtype="bool"), AssertionError, "dtype, of labels, "
+                                                                                                               ".* 'bool'"),
         (lambda: next(iter(vision.ImageDataLoader(1, (3, 4, 4), imglist=[[1.0, "no.jpg"]]))), FileNotFoundError, "no.jpg"),
         (lambda: vision.ImageDataLoader(1, (3, 4, 4), path_imgrec="no.rec"), FileNotFoundError, "no"),
     ],

@@ -1,4 +1,5 @@
 """Cells of ``gluon.contrib.rnn``: what golden files do not show."""
+
 import numpy as np
 import pytest
 
@@ -31,6 +32,7 @@ def test_the_same_mask_in_every_step(share, merge):
 
 def test_dropped_states_are_the_same_units():
     """A cell that gives its state: what is dropped once is dropped for ever."""
+
     class Keep(rnn.HybridRecurrentCell):
         def state_info(self, batch_size=0):
             return [{"shape": (batch_size, 50), "__layout__": "NC"}]
@@ -78,7 +80,9 @@ def test_a_projected_cell_is_a_projected_layer():
     for name in ("i2h_weight", "h2h_weight", "h2r_weight", "i2h_bias", "h2h_bias"):
         getattr(cell, name).set_data(getattr(layer, f"l0_{name}").data())
     x = nd.random.normal(shape=(5, 2, 3))
-    np.testing.assert_allclose(cell.unroll(5, x, layout="TNC", merge_outputs=True)[0].asnumpy(), layer(x).asnumpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        cell.unroll(5, x, layout="TNC", merge_outputs=True)[0].asnumpy(), layer(x).asnumpy(), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_a_loop_in_a_graph_takes_any_length():
@@ -92,25 +96,53 @@ def test_a_loop_in_a_graph_takes_any_length():
         np.testing.assert_allclose(outputs.eval(**given)[0].asnumpy(), want.asnumpy(), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("call, text", [
-    (lambda: contrib.Conv2DLSTMCell((2, 6, 5), 3, 3, 2), "h2h_kernel must be odd"), (lambda: contrib.Conv2DLSTMCell((2, 6), 3, 3, 3), "input_shape must be CHW"),
-    (lambda: contrib.Conv2DGRUCell((2, 6, 5), 3, (3, 3, 3), 3), "i2h_kernel must be a number or 2 of them"),
-    (lambda: contrib.Conv1DRNNCell((2, 6), 3, 3, 3, conv_layout="NCHW"), "conv_layout must be one of NCW, got"),
-    (lambda: contrib.Conv1DRNNCell((2, 6), 3, 9, 3), "leaves nothing"),
-    (lambda: contrib.VariationalDropoutCell(rnn.BidirectionalCell(rnn.RNNCell(2), rnn.RNNCell(2)), drop_states=0.1), "BidirectionalCell has no steps"),
-    (lambda: contrib.LSTMPCell(4, 2, prefix="c_")(nd.ones((2, 3)), [nd.ones((2, 4))] * 2), r"LSTMPCell 'c': state 0 must be \(batch, 2\)"),
-    (lambda: contrib.Conv2DLSTMCell((2, 6, 6), 3, 3, 3, prefix="c_")(nd.ones((2, 2, 5, 5)), [nd.ones((2, 3, 4, 4))] * 2),
-     r"Conv2DLSTMCell 'c': inputs must be \(batch, 2, 6, 6\), as input_shape says, got \(2, 2, 5, 5\)"),
-    (lambda: contrib.Conv1DRNNCell((2, 6), 3, 3, 3, prefix="c_")(nd.ones((3, 2, 6)), [nd.ones((2, 3, 4))]),
-     r"Conv1DRNNCell 'c': state 0 must be \(batch, 3, 4\) with the batch of the inputs, 3, got \(2, 3, 4\)"),
-    (lambda: contrib.LSTMPCell(4, 2, prefix="c_")(nd.ones((3, 3)), [nd.ones((2, 2)), nd.ones((2, 4))]), r"LSTMPCell 'c': state 0 .* inputs, 3, got \(2, 2\)"),
-    (lambda: contrib.Conv1DRNNCell((2, 6), 3, 3, 3, prefix="c_")(nd.ones((2, 2, 6)), [nd.ones((2, 3, 6))]), r"Conv1DRNNCell 'c': state 0 must be \(batch, 3, 4\)"),
-    (lambda: contrib.LSTMPCell(4, 2, input_size=3, prefix="c_")(nd.ones((2, 5)), [nd.ones((2, 2)), nd.ones((2, 4))]),
-     r"LSTMPCell 'c': inputs \(2, 5\) have 5 features, the cell was made for 3"),
-    (lambda: contrib.LSTMPCell(4, 2.5), "LSTMPCell: projection_size must be a whole number from 1, got 2.5"),
-    (lambda: contrib.Conv1DRNNCell((2, 6), "a", 3, 3), "hidden_channels must be a whole number from 1, got 'a'"),
-    (lambda: dynamic_unroll(rnn.GRUCell(3), nd.ones((2, 2, 2)), None), "begin_state must be given"),
-])
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: contrib.Conv2DLSTMCell((2, 6, 5), 3, 3, 2), "h2h_kernel must be odd"),
+        (lambda: contrib.Conv2DLSTMCell((2, 6), 3, 3, 3), "input_shape must be CHW"),
+        (lambda: contrib.Conv2DGRUCell((2, 6, 5), 3, (3, 3, 3), 3), "i2h_kernel must be a number or 2 of them"),
+        (lambda: contrib.Conv1DRNNCell((2, 6), 3, 3, 3, conv_layout="NCHW"), "conv_layout must be one of NCW, got"),
+        (lambda: contrib.Conv1DRNNCell((2, 6), 3, 9, 3), "leaves nothing"),
+        (
+            lambda: contrib.VariationalDropoutCell(
+                rnn.BidirectionalCell(rnn.RNNCell(2), rnn.RNNCell(2)), drop_states=0.1
+            ),
+            "BidirectionalCell has no steps",
+        ),
+        (
+            lambda: contrib.LSTMPCell(4, 2, prefix="c_")(nd.ones((2, 3)), [nd.ones((2, 4))] * 2),
+            r"LSTMPCell 'c': state 0 must be \(batch, 2\)",
+        ),
+        (
+            lambda: contrib.Conv2DLSTMCell((2, 6, 6), 3, 3, 3, prefix="c_")(
+                nd.ones((2, 2, 5, 5)), [nd.ones((2, 3, 4, 4))] * 2
+            ),
+            r"Conv2DLSTMCell 'c': inputs must be \(batch, 2, 6, 6\), as input_shape says, got \(2, 2, 5, 5\)",
+        ),
+        (
+            lambda: contrib.Conv1DRNNCell((2, 6), 3, 3, 3, prefix="c_")(nd.ones((3, 2, 6)), [nd.ones((2, 3, 4))]),
+            r"Conv1DRNNCell 'c': state 0 must be \(batch, 3, 4\) with the batch of the inputs, 3, got \(2, 3, 4\)",
+        ),
+        (
+            lambda: contrib.LSTMPCell(4, 2, prefix="c_")(nd.ones((3, 3)), [nd.ones((2, 2)), nd.ones((2, 4))]),
+            r"LSTMPCell 'c': state 0 .* inputs, 3, got \(2, 2\)",
+        ),
+        (
+            lambda: contrib.Conv1DRNNCell((2, 6), 3, 3, 3, prefix="c_")(nd.ones((2, 2, 6)), [nd.ones((2, 3, 6))]),
+            r"Conv1DRNNCell 'c': state 0 must be \(batch, 3, 4\)",
+        ),
+        (
+            lambda: contrib.LSTMPCell(4, 2, input_size=3, prefix="c_")(
+                nd.ones((2, 5)), [nd.ones((2, 2)), nd.ones((2, 4))]
+            ),
+            r"LSTMPCell 'c': inputs \(2, 5\) have 5 features, the cell was made for 3",
+        ),
+        (lambda: contrib.LSTMPCell(4, 2.5), "LSTMPCell: projection_size must be a whole number from 1, got 2.5"),
+        (lambda: contrib.Conv1DRNNCell((2, 6), "a", 3, 3), "hidden_channels must be a whole number from 1, got 'a'"),
+        (lambda: dynamic_unroll(rnn.GRUCell(3), nd.ones((2, 2, 2)), None), "begin_state must be given"),
+    ],
+)
 def test_what_does_not_fit_is_refused(call, text):
     with pytest.raises(MXNetError, match=text):
         call()

@@ -124,9 +124,7 @@ def test_batches_of_tuples_and_arrays():
     assert c.asnumpy().tolist() == [[1, 1], [0, 0]]
 
 
-@pytest.mark.parametrize(
-    "samples, words", [([np.ones(2), np.ones(3)], r"\(2,\), \(3,\)"), ([None, None], "NoneType")]
-)
+@pytest.mark.parametrize("samples, words", [([np.ones(2), np.ones(3)], r"\(2,\), \(3,\)"), ([None, None], "NoneType")])
 def test_what_makes_no_batch(samples, words):
     with pytest.raises(ValueError, match=f"samples of .*{words}.*batchify_fn"):
         default_batchify_fn(samples)

@@ -116,11 +116,7 @@ def test_batch_sampler(kw):
     [
         ({}, ValueError, "batch_size must be specified"),
         ({"batch_size": 2, "shuffle": True, "sampler": SequentialSampler(3)}, ValueError, "shuffle must not"),
-        (
-            {"batch_size": 2, "batch_sampler": BatchSampler(SequentialSampler(3), 2)},
-            ValueError,
-            "batch_sampler",
-        ),
+        ({"batch_size": 2, "batch_sampler": BatchSampler(SequentialSampler(3), 2)}, ValueError, "batch_sampler"),
         ({"batch_size": 2, "last_batch": "half"}, ValueError, "half"),
         ({"batch_size": 2, "timeout": 0}, AssertionError, "timeout must be positive"),
     ],
@@ -132,9 +128,7 @@ def test_bad_arguments(kw, kind, text):
 
 
 @pytest.mark.parametrize("kw", WORKERS)
-@pytest.mark.parametrize(
-    "more", [{"pin_memory": True}, {"prefetch": 0}, {"prefetch": 50}, {"num_workers": -1}]
-)
+@pytest.mark.parametrize("more", [{"pin_memory": True}, {"prefetch": 0}, {"prefetch": 50}, {"num_workers": -1}])
 def test_accepted_arguments(kw, more):
     assert sum(b.shape[0] for b in DataLoader(Y, 3, **{**kw, **more})) == 20
 
@@ -219,11 +213,7 @@ def test_exceptions_pass_with_their_traceback(kw):
         load(1, **kw)
     cause = str(e.value.__cause__)
     if kw == WORKERS[1]:
-        assert (
-            'raise KeyError("sample one")' in cause
-            and "while reading sample 1" in cause
-            and "worker" in cause
-        )
+        assert 'raise KeyError("sample one")' in cause and "while reading sample 1" in cause and "worker" in cause
     else:
         assert any(entry.name == "__getitem__" for entry in e.traceback)
 
@@ -238,8 +228,7 @@ def test_exceptions_that_cannot_be_pickled():
 def test_a_killed_worker_is_named():
     start = time.monotonic()
     with pytest.raises(
-        RuntimeError,
-        match=r"worker 1 \(process \d+\) of 2 was killed by signal 9 .*while making batch 1.*memory",
+        RuntimeError, match=r"worker 1 \(process \d+\) of 2 was killed by signal 9 .*while making batch 1.*memory"
     ):
         load(2, num_workers=2)
     assert time.monotonic() - start < 5
@@ -339,9 +328,7 @@ def test_random_numbers_depend_on_the_seed_only(monkeypatch):
 def in_fresh_python(tmp_path, code):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(code))
-    return subprocess.Popen(
-        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def test_spawned_workers(tmp_path):

@@ -32,10 +32,15 @@ def test_trainings_are_mxnets(name, found):
     numbers = re.compile(r"(?<=: )\d+\.\d{4}")
     want, have = GOLDEN[name], found[name]
     for key in "lines", "heard":
-        told = [[numbers.sub("#", line).replace("Hanlder", "Handler") for line in side.get(key, [])] for side in (want, have)]
+        told = [
+            [numbers.sub("#", line).replace("Hanlder", "Handler") for line in side.get(key, [])]
+            for side in (want, have)
+        ]
         assert told[0] == told[1]
     for old, new in zip(want["lines"], have["lines"]):
-        np.testing.assert_allclose([float(n) for n in numbers.findall(new)], [float(n) for n in numbers.findall(old)], atol=2e-4)
+        np.testing.assert_allclose(
+            [float(n) for n in numbers.findall(new)], [float(n) for n in numbers.findall(old)], atol=2e-4
+        )
     assert [v is None for v in want["values"]] == [v is None for v in have["values"]]
     np.testing.assert_allclose([v or 0 for v in have["values"]], [v or 0 for v in want["values"]], atol=1e-4)
     assert have["files"] == want["files"]
@@ -49,7 +54,9 @@ def test_symbol_and_best_checkpoint_can_be_loaded(tmp_path):
     other, _ = learner(mx)
     other.net.load_parameters(str(tmp_path / "model-best.params"))
     other.trainer.load_states(str(tmp_path / "model-best.states"))
-    net = mx.gluon.SymbolBlock(mx.sym.load(str(tmp_path / "model-symbol.json")), mx.sym.var("data"), params=other.net.collect_params())
+    net = mx.gluon.SymbolBlock(
+        mx.sym.load(str(tmp_path / "model-symbol.json")), mx.sym.var("data"), params=other.net.collect_params()
+    )
     x = mx.nd.ones((2, 4))
     np.testing.assert_array_equal(net(x).asnumpy(), made.net(x).asnumpy())
 
@@ -71,7 +78,9 @@ def test_resuming_counts_the_checkpoints_that_are_there(tmp_path):
         keep = est.CheckpointHandler(tmp_path, "net-epoch", max_checkpoints=2, resume_from_checkpoint=True)
         made.fit(loader(mx), epochs=epochs, event_handlers=keep)
     assert sorted(f for f in os.listdir(tmp_path) if "params" in f) == [
-        "net-epoch-epoch4batch24.params", "net-epoch-epoch5batch29.params"]  # fmt: skip
+        "net-epoch-epoch4batch24.params",
+        "net-epoch-epoch5batch29.params",
+    ]
 
 
 def test_resuming_what_cannot_go_on(tmp_path):
@@ -98,7 +107,9 @@ def test_a_checkpoint_that_cannot_be_written_leaves_no_trace(tmp_path, monkeypat
     with pytest.raises(OSError) as told:
         made.fit(loader(mx), epochs=1, event_handlers=est.CheckpointHandler(tmp_path))
     if hasattr(told.value, "__notes__"):
-        assert told.value.__notes__ == ["CheckpointHandler.epoch_end raised OSError: [Errno 28] No space left on device"]
+        assert told.value.__notes__ == [
+            "CheckpointHandler.epoch_end raised OSError: [Errno 28] No space left on device"
+        ]
     assert not [f for f in os.listdir(tmp_path) if f.endswith(".params")]
     monkeypatch.undo()
     made, _ = learner(mx)
@@ -191,7 +202,10 @@ def test_early_stopping_by_a_loss():
     stop = est.EarlyStoppingHandler(made.train_metrics[1], min_delta=1e-3, patience=2)
     made.fit(loader(mx), epochs=50, event_handlers=[stop, Worse()])
     assert stop.stop_training and 1 < stop.stopped_epoch < 49 and stop.wait == 2
-    assert f"[Epoch {stop.stopped_epoch}] EarlyStoppingHandler: early stopping due to training softmaxcrossentropyloss not improving" in lines
+    assert (
+        f"[Epoch {stop.stopped_epoch}] EarlyStoppingHandler: early stopping due to training softmaxcrossentropyloss "
+        "not improving" in lines
+    )
     made.fit(loader(mx), epochs=1, event_handlers=stop)
     assert stop.stopped_epoch == 0
 
@@ -206,7 +220,10 @@ def test_training_until_a_handler_stops_it():
 def test_monitors_without_a_value(tmp_path):
     made, _ = learner(mx)
     apart = mx.metric.Accuracy()
-    handlers = [est.EarlyStoppingHandler(apart, mode="max"), est.CheckpointHandler(tmp_path, monitor=apart, save_best=True, mode="max")]
+    handlers = [
+        est.EarlyStoppingHandler(apart, mode="max"),
+        est.CheckpointHandler(tmp_path, monitor=apart, save_best=True, mode="max"),
+    ]
     with pytest.warns(RuntimeWarning, match="accuracy has no value; take one of estimator.train_metrics") as told:
         made.fit(loader(mx), epochs=1, event_handlers=handlers)
     assert len([w for w in told if issubclass(w.category, RuntimeWarning)]) == 2
@@ -215,7 +232,10 @@ def test_monitors_without_a_value(tmp_path):
 
 def test_metrics_that_nobody_updates_are_refused():
     made, _ = learner(mx)
-    with pytest.raises(ValueError, match="LoggingHandler has the metric 'accuracy', which the estimator does not update; .*'training accuracy'"):
+    with pytest.raises(
+        ValueError,
+        match="LoggingHandler has the metric 'accuracy', which the estimator does not update; .*'training accuracy'",
+    ):
         made.fit(loader(mx), epochs=1, event_handlers=est.LoggingHandler(metrics=mx.metric.Accuracy()))
 
     class Methods(est.EpochEnd):  # in MXNet, a method whose name has "metric" in it is taken for a metric
@@ -223,7 +243,11 @@ def test_metrics_that_nobody_updates_are_refused():
             return None
 
     made.fit(loader(mx), epochs=1, event_handlers=Methods())
-    whole = [est.MetricHandler(made.train_metrics), est.LoggingHandler(metrics=made.train_metrics), est.GradientUpdateHandler()]
+    whole = [
+        est.MetricHandler(made.train_metrics),
+        est.LoggingHandler(metrics=made.train_metrics),
+        est.GradientUpdateHandler(),
+    ]
     made.fit(loader(mx), epochs=1, event_handlers=whole)
 
 
@@ -231,7 +255,11 @@ def test_composites_are_flat():
     both = mx.metric.CompositeEvalMetric([mx.metric.Accuracy(), mx.metric.CrossEntropy()])
     made, lines = learner(mx, train_metrics=[both], val_metrics=(mx.metric.Accuracy(),))
     made.fit(loader(mx), loader(mx), epochs=1)
-    assert [m.name for m in made.train_metrics + made.val_metrics] == ["training accuracy", "training cross-entropy", "validation accuracy"]
+    assert [m.name for m in made.train_metrics + made.val_metrics] == [
+        "training accuracy",
+        "training cross-entropy",
+        "validation accuracy",
+    ]
     assert "training cross-entropy: " in lines[-1]
 
 
@@ -243,8 +271,15 @@ def test_a_net_and_a_loss_for_validation():
     made, _ = learner(mx)
     twice = Doubled()
     twice.add(made.net)
-    other = est.Estimator(made.net, made.loss, trainer=made.trainer, val_net=twice, val_loss=loss.L2Loss(),
-                          train_metrics=mx.metric.Loss("l"), batch_processor=Pair())  # fmt: skip
+    other = est.Estimator(
+        made.net,
+        made.loss,
+        trainer=made.trainer,
+        val_net=twice,
+        val_loss=loss.L2Loss(),
+        train_metrics=mx.metric.Loss("l"),
+        batch_processor=Pair(),
+    )
     other.logger.handlers.clear()
     other.evaluate(loader(mx))
     want = np.concatenate([loss.L2Loss()(twice(x), mx.nd.one_hot(y, 2)).asnumpy() for x, y in loader(mx)]).mean()
@@ -361,8 +396,13 @@ def test_a_bar_shows_epochs_and_metrics():
     out = io.StringIO()
     net = nn.Dense(2, in_units=3)
     net.initialize()
-    trained = est.Estimator(net, loss.SoftmaxCrossEntropyLoss(), train_metrics=mx.metric.Accuracy(), context=mx.cpu(),
-                            trainer=mx.gluon.Trainer(net.collect_params(), "sgd"))
+    trained = est.Estimator(
+        net,
+        loss.SoftmaxCrossEntropyLoss(),
+        train_metrics=mx.metric.Accuracy(),
+        context=mx.cpu(),
+        trainer=mx.gluon.Trainer(net.collect_params(), "sgd"),
+    )
     trained.logger.setLevel("WARNING")
     data = mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(mx.nd.ones((6, 3)), mx.nd.zeros((6,))), 2)
     bar = est.ProgressBarHandler(trained.train_metrics, file=out, mininterval=0, ascii=True)

@@ -74,9 +74,7 @@ def test_export_writes_what_mxnet_writes(data, tmp_path):
         net.export(str(tmp_path / "net"))
     net(data[0])
     net.export(str(tmp_path / "net"), epoch=2)
-    assert (tmp_path / "net-0002.params").read_bytes() == pathlib.Path(
-        golden("exported-0002.params")
-    ).read_bytes()
+    assert (tmp_path / "net-0002.params").read_bytes() == pathlib.Path(golden("exported-0002.params")).read_bytes()
 
     def nodes(path):
         # Shapes are notes that MXNet takes before the first batch and we take after it; the third number of
@@ -84,10 +82,14 @@ def test_export_writes_what_mxnet_writes(data, tmp_path):
         # counts how often MXNet traced.
         graph = json.loads(pathlib.Path(path).read_text())
         found = [
-            (n["op"], n["name"], {k: v for k, v in n.get("attrs", {}).items() if k != "__shape__"},
-             [i[:2] for i in n["inputs"]])
+            (
+                n["op"],
+                n["name"],
+                {k: v for k, v in n.get("attrs", {}).items() if k != "__shape__"},
+                [i[:2] for i in n["inputs"]],
+            )
             for n in graph["nodes"]
-        ]  # fmt: skip
+        ]
         return found, graph["heads"]
 
     assert nodes(tmp_path / "net-symbol.json") == nodes(golden("exported-symbol.json"))
@@ -100,7 +102,9 @@ def test_the_exported_graph_is_mxnets_byte_for_byte(data, tmp_path):
     net(data[0])
     net.export(str(tmp_path / "net"))
     # That file is of a network that MXNet had traced twice, as the numbers behind the states tell.
-    wanted = pathlib.Path(golden("exported-symbol.json")).read_text().replace("[7, 0, 2], [8, 0, 2]", "[7, 0, 1], [8, 0, 1]")
+    wanted = (
+        pathlib.Path(golden("exported-symbol.json")).read_text().replace("[7, 0, 2], [8, 0, 2]", "[7, 0, 1], [8, 0, 1]")
+    )
     assert (tmp_path / "net-symbol.json").read_text() == wanted
 
 
@@ -210,7 +214,10 @@ def test_block_load_matches_children_by_their_order(tmp_path):
     other = Chain(first=nn.Dense(3, in_units=4), second=nn.Dense(2, in_units=3))
     other.load(str(tmp_path / "net"))
     np.testing.assert_array_equal(other(x).asnumpy(), net(x).asnumpy())
-    assert list(other._collect_params_with_prefix()) == ["a.weight", "a.bias", "b.weight", "b.bias"] and other.first is other._children["a"]
+    assert (
+        list(other._collect_params_with_prefix()) == ["a.weight", "a.bias", "b.weight", "b.bias"]
+        and other.first is other._children["a"]
+    )
     with pytest.raises(AssertionError, match="shape incompatible"):  # the names fit, the places do not
         Chain(b=nn.Dense(2, in_units=3), a=nn.Dense(3, in_units=4)).load(str(tmp_path / "net"))
 
@@ -226,10 +233,19 @@ class Tied(mx.gluon.HybridBlock):
         return self.c(self.a(x) + self.b(x))
 
 
-@pytest.mark.parametrize("text, match", [
-    ("[]", "expected an object with the block by its name"), ("{}", "expected an object"), ('{"a": 3}', "must be an object"), ('{"a": {"children": 3}}', "must be an object"),
-    ('{"a": {"children": {"x": [1]}}}', "has children"), ("[" * 100000, "is no JSON"), ("\xff", "is no JSON"), ('{"a": {"children": {"x": "\\ud800"}}}', "half of a character"),
-])
+@pytest.mark.parametrize(
+    "text, match",
+    [
+        ("[]", "expected an object with the block by its name"),
+        ("{}", "expected an object"),
+        ('{"a": 3}', "must be an object"),
+        ('{"a": {"children": 3}}', "must be an object"),
+        ('{"a": {"children": {"x": [1]}}}', "has children"),
+        ("[" * 100000, "is no JSON"),
+        ("\xff", "is no JSON"),
+        ('{"a": {"children": {"x": "\\ud800"}}}', "half of a character"),
+    ],
+)
 def test_structure_files_that_are_none(text, match, tmp_path):
     net = nn.HybridSequential()
     net.add(nn.Dense(1, in_units=1))
@@ -281,9 +297,7 @@ def test_differences_are_listed(tmp_path):
 
     mx.nd.save(f, {"c.weight": mx.nd.ones((2, 4)), "old.name": mx.nd.ones((1,))})
     net = Tied()
-    with pytest.raises(
-        AssertionError, match="'a.weight', 'a.bias'.*missing in file .*p.params.*Unknown.*'old.name'"
-    ):
+    with pytest.raises(AssertionError, match="'a.weight', 'a.bias'.*missing in file .*p.params.*Unknown.*'old.name'"):
         net.load_parameters(f)
     with pytest.raises(ValueError, match="'old.name'.*ignore_extra"):
         net.load_parameters(f, allow_missing=True)

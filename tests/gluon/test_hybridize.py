@@ -97,8 +97,11 @@ def test_flags_reach_the_graph():
     net.hybridize(static_alloc=True, static_shape=True, inline_limit=5, forward_bulk_size=7)
     net(ones(1, 3))
     assert net._cached_op.op.flags == {
-        "static_alloc": True, "static_shape": True, "inline_limit": 5, "forward_bulk_size": 7,
-    }  # fmt: skip
+        "static_alloc": True,
+        "static_shape": True,
+        "inline_limit": 5,
+        "forward_bulk_size": 7,
+    }
 
 
 def test_a_hybrid_part_of_an_eager_block():
@@ -632,8 +635,12 @@ def test_hooks_of_the_whole_run_at_every_call_and_those_inside_once():
     for _ in range(2):
         net(ones(1, 3))
     assert seen == [
-        ("before", (1, 3)), ("inside", "Symbol"), ("after", "NDArray"), ("before", (1, 3)), ("after", "NDArray"),
-    ]  # fmt: skip
+        ("before", (1, 3)),
+        ("inside", "Symbol"),
+        ("after", "NDArray"),
+        ("before", (1, 3)),
+        ("after", "NDArray"),
+    ]
 
 
 # -- life ----------------------------------------------------------------------------------------------------------

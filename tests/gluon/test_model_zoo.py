@@ -58,8 +58,7 @@ def test_functions_have_names_and_help():
 
 
 @pytest.mark.parametrize(
-    "make",
-    [lambda: vision.get_resnet(3, 18), lambda: vision.get_resnet(1, 19), lambda: vision.SqueezeNet("2.0")],
+    "make", [lambda: vision.get_resnet(3, 18), lambda: vision.get_resnet(1, 19), lambda: vision.SqueezeNet("2.0")]
 )
 def test_unknown_variants(make):
     with pytest.raises(AssertionError, match="3|19|2.0"):
@@ -79,8 +78,10 @@ def test_pretrained_from_a_local_folder(trained):
     net, root = trained
     for _ in range(2):
         other = vision.squeezenet1_1(pretrained=True, root=str(root), classes=2)
-        same = [(a.data().asnumpy() == b.data().asnumpy()).all()
-                for a, b in zip(net.collect_params().values(), other.collect_params().values())]  # fmt: skip
+        same = [
+            (a.data().asnumpy() == b.data().asnumpy()).all()
+            for a, b in zip(net.collect_params().values(), other.collect_params().values())
+        ]
         assert all(same) and len(same) == 52
         # The second time under the published name.
         published = root / f"squeezenet1.1-{model_store.short_hash('squeezenet1.1')}.params"
@@ -114,7 +115,11 @@ def test_published_archives_are_unpacked_and_checked(trained, monkeypatch, tmp_p
         model_store.get_model_file("squeezenet1.1", local)
     sound = archive.read_bytes()
     directory = sound.index(b"PK\1\2")
-    for at, value in ((directory + 6, 99), (directory + 8, 1), (directory + 10, 99)):  # version, whether encrypted, how it is packed
+    for at, value in (
+        (directory + 6, 99),
+        (directory + 8, 1),
+        (directory + 10, 99),
+    ):  # version, whether encrypted, how it is packed
         with open(os.path.join(local, archive.name), "wb") as f:
             f.write(sound[:at] + bytes([value]) + sound[at + 1 :])
         with pytest.raises(ValueError, match="is damaged: .*Delete it") as e:
@@ -137,7 +142,9 @@ def test_every_network_takes_a_gradient_penalty(name, hybrid):
     net = vision.get_model(name, classes=2)
     net.initialize(mx.init.Xavier())
     net.hybridize(hybrid)
-    size = next((s for n, s in (("alexnet", 67), ("dense", 224), ("incep", 299), ("squeeze", 224)) if name.startswith(n)), 64)
+    size = next(
+        (s for n, s in (("alexnet", 67), ("dense", 224), ("incep", 299), ("squeeze", 224)) if name.startswith(n)), 64
+    )
     x = mx.nd.random.uniform(-1, 1, (2, 3, size, size))
     x.attach_grad()
     with mx.autograd.record():
@@ -145,4 +152,6 @@ def test_every_network_takes_a_gradient_penalty(name, hybrid):
         penalty = ((g * g).sum(axis=(1, 2, 3)).sqrt() - 1) ** 2
     penalty.backward()
     grads = [p.grad() for p in net.collect_params(".*weight").values()]
-    assert all(bool(mx.nd.contrib.isfinite(g).min().asscalar()) for g in grads) and any(float(g.abs().max().asscalar()) > 0 for g in grads)
+    assert all(bool(mx.nd.contrib.isfinite(g).min().asscalar()) for g in grads) and any(
+        float(g.abs().max().asscalar()) > 0 for g in grads
+    )

@@ -99,9 +99,7 @@ def test_contexts():
     assert p.data(mx.cpu(1)).context == mx.cpu(1) and p.grad(mx.cpu(1)).context == mx.cpu(1)
     with mx.cpu(1):
         assert p.data().context == mx.cpu(1)
-    with pytest.raises(
-        RuntimeError, match=r"'w' was not initialized on context cpu\(2\).*cpu\(0\), cpu\(1\)"
-    ):
+    with pytest.raises(RuntimeError, match=r"'w' was not initialized on context cpu\(2\).*cpu\(0\), cpu\(1\)"):
         p.data(mx.cpu(2))
     p.data(mx.cpu(0))[:] = 3
     p.reset_ctx(mx.cpu(2))
@@ -227,11 +225,7 @@ def test_get_makes_finds_and_merges():
     assert p.name == "net_w" and d["net_w"] is p and "net_w" in d and list(d) == ["net_w"]
     assert d.get("w", shape=(0, 3)) is p and p.shape == (2, 3)
     assert d.get("w", dtype="float32") is p
-    for kw, text in (
-        ({"shape": (2, 4)}, r"\(2, 4\)"),
-        ({"dtype": "float64"}, "float64"),
-        ({"lr_mult": 2.0}, "2.0"),
-    ):
+    for kw, text in (({"shape": (2, 4)}, r"\(2, 4\)"), ({"dtype": "float64"}, "float64"), ({"lr_mult": 2.0}, "2.0")):
         with pytest.raises(AssertionError, match=f"'net_w'.*'{next(iter(kw))}'.*{text}"):
             d.get("w", **kw)
     assert repr(d) == "net_ (\n  Parameter net_w (shape=(2, 3), dtype=<class 'numpy.float32'>)\n)"
@@ -336,9 +330,7 @@ def test_load_names_the_differences(tmp_path):
     wrong.get("b", shape=(4,))
     with pytest.raises(AssertionError) as e:
         wrong.load(f)
-    assert "n_a: expected (3,), saved (2,)" in str(e.value) and "n_b: expected (4,), saved (2,)" in str(
-        e.value
-    )
+    assert "n_a: expected (3,), saved (2,)" in str(e.value) and "n_b: expected (4,), saved (2,)" in str(e.value)
     mx.nd.save(f, [mx.nd.ones((2,))])
     with pytest.raises(ValueError, match="without names"):
         d.load(f)
@@ -362,7 +354,9 @@ def test_no_dimensions_are_a_shape_under_np_shape_only():
 
 @pytest.mark.parametrize("looks", [1, 2])
 def test_a_parameter_that_another_thread_initialises_is_waiting_or_there(looks):
-    """Never neither: between the look at its arrays and that at what they wait for, the other thread may end the waiting."""
+    """Never neither: between the look at its arrays and that at what they wait for, the other thread may end the
+    waiting.
+    """
 
     class Looked(Parameter):
         left = None

@@ -1,4 +1,5 @@
 """Recurrent layers and cells: hybridised as eager, layers as cells, lengths, contexts, errors that name the cell."""
+
 import copy
 import threading
 
@@ -44,9 +45,17 @@ class Through(gluon.HybridBlock):
         return self.out(x)
 
 
-@pytest.mark.parametrize("name", [n for n in rnn_cases.CELLS if n not in ("stack", "zoneout", "dropout", "variational", "variational outside")] + [c.__name__ for c in LAYERS])
+@pytest.mark.parametrize(
+    "name",
+    [n for n in rnn_cases.CELLS if n not in ("stack", "zoneout", "dropout", "variational", "variational outside")]
+    + [c.__name__ for c in LAYERS],
+)
 def test_hybridised_as_eager(name):
-    inner = rnn_cases.CELLS[name](mx) if name in rnn_cases.CELLS else getattr(rnn, name)(3, num_layers=2, bidirectional=True)
+    inner = (
+        rnn_cases.CELLS[name](mx)
+        if name in rnn_cases.CELLS
+        else getattr(rnn, name)(3, num_layers=2, bidirectional=True)
+    )
     net, x = made(Through(inner)), data()
     x.attach_grad()
     found = []
@@ -81,7 +90,9 @@ def test_calls_with_and_without_states_take_turns(layer, states):
             close(net(x), plain)
 
 
-@pytest.mark.parametrize("kwargs", [{}, {"num_layers": 2, "dropout": 0.3}, {"bidirectional": True}, {"num_layers": 2, "bidirectional": True}])
+@pytest.mark.parametrize(
+    "kwargs", [{}, {"num_layers": 2, "dropout": 0.3}, {"bidirectional": True}, {"num_layers": 2, "bidirectional": True}]
+)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layers_and_cells_share_weights(layer, kwargs, tmp_path):
     net, x = made(layer(4, input_size=3, prefix="p_", **kwargs)), data()
@@ -111,11 +122,11 @@ def test_lengths(layer, bidirectional, hybrid):
     y, states = net(x, net.begin_state(2), nd.array(lengths))
     close(net(x, sequence_length=nd.array(lengths)), y)
     for i, n in enumerate(lengths):
-        one, after = alone(x[:n, i:i + 1], alone.begin_state(1))
-        close(y[:n, i:i + 1], one)
+        one, after = alone(x[:n, i : i + 1], alone.begin_state(1))
+        close(y[:n, i : i + 1], one)
         assert not y[n:, i].asnumpy().any()
         for a, b in zip(states, after):
-            close(a[:, i:i + 1], b)
+            close(a[:, i : i + 1], b)
 
 
 @pytest.mark.parametrize("name", ["rnn", "lstm", "gru", "both ways", "deep both ways", "residual", "hybrid stack"])
@@ -125,11 +136,11 @@ def test_unrolled_lengths(name, merge):
     y, states = cell.unroll(5, x, valid_length=nd.array(lengths), merge_outputs=merge)
     y = y if merge else nd.stack(*y, axis=1)
     for i, n in enumerate(lengths):
-        one, after = cell.unroll(n, x[i:i + 1, :n], merge_outputs=True)
-        close(y[i:i + 1, :n], one)
+        one, after = cell.unroll(n, x[i : i + 1, :n], merge_outputs=True)
+        close(y[i : i + 1, :n], one)
         assert not y[i, n:].asnumpy().any()
         for a, b in zip(states, after):
-            close(a[i:i + 1], b)
+            close(a[i : i + 1], b)
 
 
 def test_projection_and_clipping_train():
@@ -153,7 +164,10 @@ def test_states_to_begin_with():
     assert [s.sum().asscalar() for s in layer.begin_state(2, func=nd.ones)] == [8, 8]
     assert layer.begin_state(2, dtype="float64")[0].dtype == np.float64
     assert [s.name for s in layer.begin_state(func=mx.sym.var)] == ["p_h0_0", "p_h0_1"]
-    assert [s.name for s in cell.begin_state(func=mx.sym.var) + cell.begin_state(func=mx.sym.var)] == ["c_begin_state_0", "c_begin_state_1"]
+    assert [s.name for s in cell.begin_state(func=mx.sym.var) + cell.begin_state(func=mx.sym.var)] == [
+        "c_begin_state_0",
+        "c_begin_state_1",
+    ]
     assert cell.begin_state(3, ctx=mx.cpu(1))[0].context == mx.cpu(1)
 
 
@@ -233,8 +247,8 @@ def test_learning_from_batch_to_batch():
         for i in range(0, 380, 20):
             states = [s.detach() for s in states]
             with autograd.record():
-                y, states = net(wave[i:i + 20], states)
-                loss = ((out(y) - wave[i + 1:i + 21]) ** 2).mean()
+                y, states = net(wave[i : i + 20], states)
+                loss = ((out(y) - wave[i + 1 : i + 21]) ** 2).mean()
             loss.backward()
             trainer.step(1)
             total += loss.asscalar()
@@ -244,7 +258,9 @@ def test_learning_from_batch_to_batch():
 
 def test_graphs_have_the_names_of_mxnet():
     with mx.name.NameManager():
-        steps, _ = rnn.RNNCell(4, prefix="c_").unroll(2, mx.sym.var("data"), merge_outputs=False, valid_length=mx.sym.var("lengths"))
+        steps, _ = rnn.RNNCell(4, prefix="c_").unroll(
+            2, mx.sym.var("data"), merge_outputs=False, valid_length=mx.sym.var("lengths")
+        )
     assert [s.list_outputs() for s in steps] == [["split1_output0"], ["split1_output1"]]
 
 
@@ -259,7 +275,11 @@ def test_hooks_see_what_the_call_gives(hybrid):
 
 
 def test_activations_may_be_blocks():
-    cell = made(rnn.LSTMCell(4, activation=gluon.nn.LeakyReLU(0.5), recurrent_activation=gluon.nn.Activation("sigmoid"), input_size=3))
+    cell = made(
+        rnn.LSTMCell(
+            4, activation=gluon.nn.LeakyReLU(0.5), recurrent_activation=gluon.nn.Activation("sigmoid"), input_size=3
+        )
+    )
     eager = cell.unroll(5, data(), layout="TNC", merge_outputs=True)[0].asnumpy()
     cell.hybridize()
     np.testing.assert_allclose(cell.unroll(5, data(), layout="TNC", merge_outputs=True)[0].asnumpy(), eager, rtol=1e-5)
@@ -281,11 +301,16 @@ def test_cells_of_others_use_what_ours_use():
         def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
             self.reset()
             inputs, axis, F, batch = find("mxnet.gluon.rnn.rnn_cell", "_format_sequence")(length, inputs, layout, False)
-            states, outputs = find("mxnet.gluon.rnn.rnn_cell", "_get_begin_state")(self, F, begin_state, inputs, batch), []
+            states, outputs = (
+                find("mxnet.gluon.rnn.rnn_cell", "_get_begin_state")(self, F, begin_state, inputs, batch),
+                [],
+            )
             for x in inputs:
                 output, states = self(x, states)
                 outputs.append(output)
-            return find("mxnet.gluon.rnn.rnn_cell", "_mask_sequence_variable_length")(F, outputs, length, valid_length, axis, True), states
+            return find("mxnet.gluon.rnn.rnn_cell", "_mask_sequence_variable_length")(
+                F, outputs, length, valid_length, axis, True
+            ), states
 
     cell = made(Gate(prefix="g_"))
     lengths = nd.array([2, 5])
@@ -301,39 +326,58 @@ def test_cells_of_others_use_what_ours_use():
 
 
 @pytest.mark.parametrize("call, kind, text", [
-    (lambda: rnn.LSTM(4, prefix="p_")(nd.ones((5, 2))), ValueError, r"LSTM 'p': inputs must have three axes \(TNC\), got \(5, 2\)"),
-    (lambda: made(rnn.LSTM(4, prefix="p_", input_size=4))(data()), ValueError, r"LSTM 'p': inputs \(5, 2, 3\) have 3 channels, the layer was made for 4"),
-    (lambda: rnn.LSTM(4, prefix="p_")(data(), [nd.ones((1, 3, 4))] * 2), ValueError, r"LSTM 'p': states must be \(1, 2, 4\), \(1, 2, 4\) for a batch of 2"),
+    (lambda: rnn.LSTM(4, prefix="p_")(nd.ones((5, 2))), ValueError, r"LSTM 'p': inputs must have three axes \(TNC\), "
+                                                                    r"got \(5, 2\)"),
+    (lambda: made(rnn.LSTM(4, prefix="p_", input_size=4))(data()), ValueError, r"LSTM 'p': inputs \(5, 2, 3\) have 3 "
+                                                                               r"channels, the layer was made for 4"),
+    (lambda: rnn.LSTM(4, prefix="p_")(data(), [nd.ones((1, 3, 4))] * 2), ValueError, r"LSTM 'p': states must be \(1, "
+                                                                                     r"2, 4\), \(1, 2, 4\) for a "
+                                                                                     r"batch of 2"),
     (lambda: rnn.LSTM(4, prefix="p_")(data(), nd.ones((1, 2, 4))), ValueError, r"got \(1, 2, 4\); begin_state\(2\)"),
     (lambda: rnn.GRU(4, layout="TCN"), ValueError, "layout must be one of TNC and NTC"), (lambda: rnn.RNN(4, activation="sig"), ValueError, "'relu' or 'tanh'"),
     (lambda: rnn.GRU(4, projection_size=2), TypeError, "GRU: only an LSTM takes projection_size"),
     (lambda: rnn.GRU(4, prefix="g_")(data(), None, nd.ones(2)), ValueError, "GRU 'g' takes no sequence_length"),
     (lambda: rnn.GRU(4, prefix="g_", use_sequence_length=True)(data()), ValueError, "sequence_length is missing"),
-    (lambda: rnn.LSTMCell(4, prefix="c_")(data()[0], [nd.ones((2, 4))]), ValueError, r"LSTMCell 'c' has 2 state\(s\), got 1"),
-    (lambda: rnn.GRUCell(4, prefix="c_")(nd.ones((3, 5)), nd.ones((2, 4))), ValueError, r"GRUCell 'c': state 0 must be \(batch, 4\) with the batch of the inputs, 3"),
-    (lambda: rnn.LSTMCell(4, prefix="c_")(data()[0], [nd.ones((2, 5))] * 2), ValueError, r"LSTMCell 'c': state 0 must be \(batch, 4\), got \(2, 5\)"),
-    (lambda: rnn.RNNCell(4).unroll(4, data(), layout="TNC"), AssertionError, r"\(5, 2, 3\) have 5 steps in axis 0, length is 4"),
+    (lambda: rnn.LSTMCell(4, prefix="c_")(data()[0], [nd.ones((2, 4))]), ValueError, r"LSTMCell 'c' has 2 "
+                                                                                     r"state\(s\), got 1"),
+    (lambda: rnn.GRUCell(4, prefix="c_")(nd.ones((3, 5)), nd.ones((2, 4))), ValueError, r"GRUCell 'c': state 0 must "
+                                                                                        r"be \(batch, 4\) with the "
+                                                                                        r"batch of the inputs, 3"),
+    (lambda: rnn.LSTMCell(4, prefix="c_")(data()[0], [nd.ones((2, 5))] * 2), ValueError, r"LSTMCell 'c': state 0 "
+                                                                                         r"must be \(batch, 4\), got "
+                                                                                         r"\(2, 5\)"),
+    (lambda: rnn.RNNCell(4).unroll(4, data(), layout="TNC"), AssertionError, r"\(5, 2, 3\) have 5 steps in axis 0, "
+                                                                             r"length is 4"),
     (lambda: rnn.RNNCell(4).unroll(4, [data()[0]]), ValueError, "inputs are 1 steps, length is 4"),
     (lambda: rnn.RNNCell(4).unroll(4, data(), layout="CC"), ValueError, "layout 'CC' must have the axes T"),
     (lambda: rnn.RNNCell(4).unroll(1, [3]), TypeError, "inputs must be an array or symbol, or a list of them, got int"),
     (lambda: rnn.RNNCell(4).unroll(None, mx.sym.var("x")), ValueError, "give length"),
-    (lambda: both()(data()[0], []), NotImplementedError, "cannot be stepped"), (lambda: rnn.ZoneoutCell(both()), ValueError, "no steps to change"),
-    (lambda: rnn.ResidualCell(rnn.ResidualCell(rnn.GRUCell(3, prefix="c_")).base_cell), AssertionError, "GRUCell 'c' is used by a modifier cell already"),
+    (lambda: both()(data()[0], []), NotImplementedError, "cannot be stepped"), (lambda: rnn.ZoneoutCell(both()), ValueError, "no steps to "
+                                                                                                                             "change"),
+    (lambda: rnn.ResidualCell(rnn.ResidualCell(rnn.GRUCell(3, prefix="c_")).base_cell), AssertionError, "GRUCell 'c' is used "
+                                                                                                        "by a modifier cell "
+                                                                                                        "already"),
     (lambda: rnn.ResidualCell(rnn.GRUCell(3, prefix="c_")).base_cell.begin_state(), AssertionError, "call that instead"),
     (lambda: rnn.LSTMCell("a"), ValueError, "LSTMCell: hidden_size must be a whole number from 1, got 'a'"),
     (lambda: rnn.GRUCell(4, input_size=3, prefix="c_")(nd.ones((2, 5)), nd.ones((2, 4))), ValueError,
      r"GRUCell 'c': inputs \(2, 5\) have 5 features, the cell was made for 3"),
     (lambda: made(residual())(nd.ones((2, 4)), nd.ones((2, 3))), ValueError,
      r"ResidualCell 'c_residualcell' adds .* GRUCell\(4 -> 9\): inputs \(2, 4\), outputs \(2, 3\)"),
-    (lambda: made(residual()).unroll(3, nd.ones((2, 3, 4)), merge_outputs=True), ValueError, r"'c_residualcell' .* \(2, 3, 4\), outputs \(2, 3, 3\)"),
-    (lambda: made(residual()).unroll(3, nd.ones((2, 3, 4)), merge_outputs=False), ValueError, r"'c_residualcell' .* \(2, 4\), outputs \(2, 3\)"),
+    (lambda: made(residual()).unroll(3, nd.ones((2, 3, 4)), merge_outputs=True), ValueError, r"'c_residualcell' .* "
+                                                                                             r"\(2, 3, 4\), outputs "
+                                                                                             r"\(2, 3, 3\)"),
+    (lambda: made(residual()).unroll(3, nd.ones((2, 3, 4)), merge_outputs=False), ValueError, r"'c_residualcell' .* "
+                                                                                              r"\(2, 4\), outputs "
+                                                                                              r"\(2, 3\)"),
     (lambda: rnn.DropoutCell("a"), AssertionError, "rate must be a number, got str"),
-    (lambda: rnn.ResidualCell(5), TypeError, "ResidualCell goes around a cell: base_cell must be a RecurrentCell, got int"),
+    (lambda: rnn.ResidualCell(5), TypeError, "ResidualCell goes around a cell: base_cell must be a RecurrentCell, "
+                                             "got int"),
     (lambda: rnn.ZoneoutCell(5), TypeError, "base_cell must be a RecurrentCell, got int"),
     (lambda: rnn.LSTM(4, 0), ValueError, "LSTM: num_layers must be a whole number from 1, got 0"),
     (lambda: rnn.GRU(2.5), ValueError, "GRU: hidden_size must be a whole number from 1, got 2.5"),
     (lambda: rnn.LSTMCell(3).unroll(0, []), ValueError, "inputs are an empty list"),
-    (lambda: stacked().unroll(5, data(), [nd.ones((2, 3))], layout="TNC"), ValueError, "HybridSequentialRNNCell 's' has 3 states, got 1"),
+    (lambda: stacked().unroll(5, data(), [nd.ones((2, 3))], layout="TNC"), ValueError, "HybridSequentialRNNCell 's' "
+                                                                                       "has 3 states, got 1"),
     (lambda: rnn.LSTM(4, projection_size=2)._unfuse(), NotImplementedError, "LSTMPCell"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(call, kind, text):
@@ -354,7 +398,10 @@ def stacked():
     return rnn_cases.CELLS["hybrid stack"](mx)
 
 
-@pytest.mark.parametrize("kwargs", [{}, {"num_layers": 2}, {"bidirectional": True}, {"num_layers": 2, "bidirectional": True}, {"layout": "NTC"}])
+@pytest.mark.parametrize(
+    "kwargs",
+    [{}, {"num_layers": 2}, {"bidirectional": True}, {"num_layers": 2, "bidirectional": True}, {"layout": "NTC"}],
+)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_graphs_find_the_size_of_the_input(layer, kwargs):
     net = layer(4, prefix="p_", **kwargs)
@@ -369,7 +416,9 @@ def test_graphs_find_the_size_of_the_input(layer, kwargs):
 
 
 def test_cells_written_elsewhere_find_the_helpers():
-    info, begin, backwards = (find("mxnet.gluon.rnn.rnn_cell", n) for n in ("_cells_state_info", "_cells_begin_state", "_reverse_sequences"))
+    info, begin, backwards = (
+        find("mxnet.gluon.rnn.rnn_cell", n) for n in ("_cells_state_info", "_cells_begin_state", "_reverse_sequences")
+    )
     cells = [rnn.LSTMCell(3, input_size=2), rnn.GRUCell(4, input_size=2)]
     assert [i["shape"] for i in info(cells, 5)] == [(5, 3), (5, 3), (5, 4)]
     assert [s.shape for s in begin(cells, batch_size=5)] == [(5, 3), (5, 3), (5, 4)]

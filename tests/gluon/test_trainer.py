@@ -64,10 +64,7 @@ def test_parameters_are_taken_in_order_of_names():
     net = dense()
     trainer = Trainer(net.collect_params(), "sgd")
     assert [p.name for p in trainer._params] == ["dense0_bias", "dense0_weight"]
-    assert [p.name for p in Trainer([net.weight, net.bias], "sgd")._params] == [
-        "dense0_weight",
-        "dense0_bias",
-    ]
+    assert [p.name for p in Trainer([net.weight, net.bias], "sgd")._params] == ["dense0_weight", "dense0_bias"]
 
 
 @pytest.mark.parametrize(
@@ -160,9 +157,7 @@ def test_a_trainer_does_not_outlive_its_owner():
 @pytest.mark.parametrize("on_store", [None, True, False])
 def test_gradients_of_all_contexts_add_up(kind, on_store):
     net = dense(CPUS)
-    trainer = Trainer(
-        net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore=kind, update_on_kvstore=on_store
-    )
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore=kind, update_on_kvstore=on_store)
     for _ in range(2):
         backward(net, CPUS)
         trainer.step(4)
@@ -234,9 +229,7 @@ def test_allreduce_then_update():
 
 def test_values_set_behind_the_store_are_kept():
     net = dense(CPUS)
-    trainer = Trainer(
-        net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore="local", update_on_kvstore=True
-    )
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore="local", update_on_kvstore=True)
     backward(net, CPUS)
     trainer.step(4)
     net.weight.set_data(mx.nd.ones((3, 2)) * 7)
@@ -264,9 +257,7 @@ def test_states_survive(tmp_path, contexts, on_store):
     f = str(tmp_path / "trainer.states")
     config = ("sgd", {"learning_rate": 0.1, "momentum": 0.9})
     nets = [dense(contexts) for _ in range(2)]
-    trainers = [
-        Trainer(n.collect_params(), *config, kvstore="local", update_on_kvstore=on_store) for n in nets
-    ]
+    trainers = [Trainer(n.collect_params(), *config, kvstore="local", update_on_kvstore=on_store) for n in nets]
     for _ in range(2):
         backward(nets[0], contexts)
         trainers[0].step(4)

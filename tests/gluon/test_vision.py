@@ -110,10 +110,7 @@ def test_image_folder(tmp_path):
     (tmp_path / "file").touch()
     with pytest.warns(UserWarning) as told:
         d = vision.ImageFolderDataset(str(tmp_path))
-    assert ["x.txt of type .txt" in str(w.message) or "not a directory" in str(w.message) for w in told] == [
-        True,
-        True,
-    ]
+    assert ["x.txt of type .txt" in str(w.message) or "not a directory" in str(w.message) for w in told] == [True, True]
     assert d.synsets == ["a", "b"] and [label for _, label in d.items] == [0, 1] and len(d) == 2
     image, label = d[1]
     assert label == 1 and image.dtype == np.uint8 and (image.asnumpy() == IMAGE).all()
@@ -137,11 +134,7 @@ def test_image_records(tmp_path):
     d = vision.ImageRecordDataset(str(tmp_path / "r.rec"))
     image, label = d[2]
     assert len(d) == 3 and label == 2.0 and (image.asnumpy() == IMAGE).all()
-    assert vision.ImageRecordDataset(str(tmp_path / "r.rec"), flag=0, transform=lambda x, y: x)[0].shape == (
-        6,
-        7,
-        1,
-    )
+    assert vision.ImageRecordDataset(str(tmp_path / "r.rec"), flag=0, transform=lambda x, y: x)[0].shape == (6, 7, 1)
 
 
 # -- transforms ----------------------------------------------------------------------------------------------
@@ -157,12 +150,8 @@ def test_to_tensor_and_normalize():
     assert transforms.ToTensor()(BATCH).shape == (2, 3, 6, 7)
     mean, std = (0.1, 0.2, 0.3), (1, 2, 4)
     n = transforms.Normalize(mean, std)(t).asnumpy()
-    np.testing.assert_allclose(
-        n, (t.asnumpy() - np.reshape(mean, (3, 1, 1))) / np.reshape(std, (3, 1, 1)), rtol=1e-5
-    )
-    np.testing.assert_allclose(
-        transforms.Normalize(0.5, 0.25)(t).asnumpy(), (t.asnumpy() - 0.5) / 0.25, rtol=1e-5
-    )
+    np.testing.assert_allclose(n, (t.asnumpy() - np.reshape(mean, (3, 1, 1))) / np.reshape(std, (3, 1, 1)), rtol=1e-5)
+    np.testing.assert_allclose(transforms.Normalize(0.5, 0.25)(t).asnumpy(), (t.asnumpy() - 0.5) / 0.25, rtol=1e-5)
     assert transforms.Cast("float16")(NDIMAGE).dtype == np.float16
     with pytest.raises(ValueError, match=r"Normalize.*\(6, 7, 3\)"):
         transforms.Normalize(0.5, 0.5)(NDIMAGE)
@@ -174,9 +163,7 @@ def test_to_tensor_and_normalize():
 def test_normalization_is_differentiable(batch):
     x = mx.nd.ones((2, 4, 4, 3) if batch else (4, 4, 3)) * 100
     x.attach_grad()
-    chain = transforms.Compose(
-        [transforms.Cast(), transforms.ToTensor(), transforms.Normalize(0.5, (0.5, 0.25, 1))]
-    )
+    chain = transforms.Compose([transforms.Cast(), transforms.ToTensor(), transforms.Normalize(0.5, (0.5, 0.25, 1))])
     plain = chain(x).asnumpy()
     with mx.autograd.record():
         y = chain(x)
@@ -240,9 +227,7 @@ def test_random_resized_crop():
     assert (whole(NDIMAGE).asnumpy() == IMAGE).all()
 
 
-@pytest.mark.parametrize(
-    "kind, axis", [(transforms.RandomFlipLeftRight, 1), (transforms.RandomFlipTopBottom, 0)]
-)
+@pytest.mark.parametrize("kind, axis", [(transforms.RandomFlipLeftRight, 1), (transforms.RandomFlipTopBottom, 0)])
 def test_flips(kind, axis):
     mx.random.seed(0)
     flipped = [(kind()(NDIMAGE).asnumpy() == np.flip(IMAGE, axis)).all() for _ in range(40)]
@@ -291,10 +276,7 @@ def test_rotation():
     assert transforms.Rotate(30, zoom_in=True)(ones).asnumpy()[..., 1:-1, 1:-1].min() > 0.99
     outside = transforms.Rotate(90, zoom_out=True)(ones).asnumpy()
     assert outside[..., 0, 0].max() == 0 and outside[..., 4, 6].min() > 0.99
-    assert (
-        transforms.RandomRotation((-30, 30), rotate_with_proba=0)(x).asnumpy().tolist()
-        == x.asnumpy().tolist()
-    )
+    assert transforms.RandomRotation((-30, 30), rotate_with_proba=0)(x).asnumpy().tolist() == x.asnumpy().tolist()
     assert transforms.RandomRotation((89.999, 90.001))(x).asnumpy()[0, 0, 0] == pytest.approx(4, abs=1e-2)
     for make in (
         lambda: transforms.Rotate(1, True, True),
@@ -310,12 +292,7 @@ def test_rotation():
 def test_compose():
     chain = transforms.Compose([transforms.Resize(4), transforms.ToTensor(), transforms.RandomResizedCrop(4)])
     assert [type(c).__name__ for c in chain] == ["HybridSequential", "RandomResizedCrop"]
-    steps = [
-        transforms.Resize(4),
-        transforms.CenterCrop(3),
-        transforms.ToTensor(),
-        transforms.Normalize(0.5, 0.5),
-    ]
+    steps = [transforms.Resize(4), transforms.CenterCrop(3), transforms.ToTensor(), transforms.Normalize(0.5, 0.5)]
     chain = transforms.Compose(steps)
     by_hand = NDIMAGE
     for s in steps:

@@ -1,4 +1,5 @@
 """Work in a process of its own, which may end before it is done: how golden files survive what MXNet does not."""
+
 import os
 import pickle
 import signal
@@ -8,7 +9,8 @@ LIMIT = 60
 
 
 def apart(function, jobs, limit=LIMIT):
-    """Results of a function for each tuple of arguments; where its process aborts or takes too long, a line of text that says so.
+    """Results of a function for each tuple of arguments; where its process aborts or takes too long, a line of text
+    that says so.
 
     All run in one process. If that does not come to its end, each runs again in one of its own.
     """

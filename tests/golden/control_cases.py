@@ -1,7 +1,9 @@
 """Operators written in Python and loops: run in MXNet for the golden files, and here against them.
 
-Each case returns arrays by name, and the text of its symbol if it has one. Nothing in here knows which of the two runs it.
+Each case returns arrays by name, and the text of its symbol if it has one. Nothing in here knows which of the two runs
+it.
 """
+
 import numpy as np
 
 
@@ -17,6 +19,7 @@ def flat(nested):
 
 
 # -- operators written in Python ------------------------------------------------------------------------------------
+
 
 def register(mx):
     """Register the operators of the cases below under names beginning with ``golden_``."""
@@ -184,7 +187,7 @@ def mix_one_output(mx):
 
 def loss_arrays(mx):
     """The loss, used once and then multiplied: the factor does not reach its gradient."""
-    x, = variables(mx, [(3, 4)])
+    (x,) = variables(mx, [(3, 4)])
     label, found = mx.nd.array([0, 2, 3]), {}
     for factor in (1, 5):
         with mx.autograd.record():
@@ -196,7 +199,7 @@ def loss_arrays(mx):
 
 def calls_arrays(mx):
     """A call, an operator."""
-    x, = variables(mx, [(2, 2)])
+    (x,) = variables(mx, [(2, 2)])
     found = []
     for _ in range(3):
         with mx.autograd.record():
@@ -208,7 +211,12 @@ def calls_arrays(mx):
 
 def others_arrays(mx):
     """Another dtype, and no inputs."""
-    return numpy(out=[mx.nd.Custom(mx.nd.array(values((3, 4), 1)), op_type="golden_largest"), mx.nd.Custom(op_type="golden_source")]), None
+    return numpy(
+        out=[
+            mx.nd.Custom(mx.nd.array(values((3, 4), 1)), op_type="golden_largest"),
+            mx.nd.Custom(op_type="golden_source"),
+        ]
+    ), None
 
 
 def bound(mx, symbol, steps=((False, False), (True, True), (True, True)), reqs="write", types=None, **shapes):
@@ -263,12 +271,17 @@ def calls_bound(mx):
 
 def others_bound(mx):
     """Another dtype, and no inputs."""
-    s = mx.sym.Group([mx.sym.Custom(mx.sym.Variable("x"), op_type="golden_largest", name="largest"),
-                      mx.sym.Custom(op_type="golden_source", name="source") * 2])
+    s = mx.sym.Group(
+        [
+            mx.sym.Custom(mx.sym.Variable("x"), op_type="golden_largest", name="largest"),
+            mx.sym.Custom(op_type="golden_source", name="source") * 2,
+        ]
+    )
     return bound(mx, s, steps=((False, False),), reqs="null", x=(3, 4))
 
 
 # -- loops ----------------------------------------------------------------------------------------------------------
+
 
 def rnn(F, d, s, w):
     h = F.tanh(F.FullyConnected(d, w[0], w[1], num_hidden=3) + F.FullyConnected(s, w[2], num_hidden=3, no_bias=True))
@@ -290,15 +303,26 @@ def inner_loop(F, d, s, w):
     return out, last
 
 
-#: Name -> (shapes of data, of states, of what the body finds outside, body of F, data, states and the rest); nested like the shapes.
-#: MXNet cannot bind loops whose state has a gradient that passes through a step untouched, as that of ``s + d`` does.
+#: Name -> (shapes of data, of states, of what the body finds outside, body of F, data, states and the rest); nested
+#: like the shapes. MXNet cannot bind loops whose state has a gradient that passes through a step untouched, as that of
+#: ``s + d`` does.
 LOOPS = {
     "sum": ((3, 2), (2,), [(2,)], lambda F, d, s, w: (d * w[0] + s, d * w[0] + s)),
-    "lists": ([(3, 2), (3, 2)], [(2,), (2,)], [(2,)], lambda F, d, s, w: ([d[0] * w[0] + s[0], d[1] - s[1]], [s[0] + d[1], s[1] * 2])),
+    "lists": (
+        [(3, 2), (3, 2)],
+        [(2,), (2,)],
+        [(2,)],
+        lambda F, d, s, w: ([d[0] * w[0] + s[0], d[1] - s[1]], [s[0] + d[1], s[1] * 2]),
+    ),
     "nested": ((3, 2), [(2,), [(2,)]], [], lambda F, d, s, w: ([d + s[0], [d * s[1][0]]], [s[0] + 1, [s[1][0] + d]])),
     "one_each": ([(3, 2)], [(2,)], [], lambda F, d, s, w: ([d[0] * 2], [s[0] * d[0]])),
     "vector": ((4,), (1,), [(1,)], lambda F, d, s, w: (d * s, s * w[0] + d)),
-    "matrix": ((2, 3, 4), (3, 2), [(2, 4)], lambda F, d, s, w: (F.dot(d, w[0], transpose_b=True) * s, F.dot(d, w[0], transpose_b=True) + s)),
+    "matrix": (
+        (2, 3, 4),
+        (3, 2),
+        [(2, 4)],
+        lambda F, d, s, w: (F.dot(d, w[0], transpose_b=True) * s, F.dot(d, w[0], transpose_b=True) + s),
+    ),
     "copy": ((3, 2), (2,), [], lambda F, d, s, w: (d, s)),
     "twice": ((3, 2), (2,), [], lambda F, d, s, w: (lambda y: (y, y))(d * s + d)),
     "outside": ((3, 2), (2,), [(2,)], lambda F, d, s, w: (w[0], s * d)),
@@ -348,7 +372,9 @@ def loop_symbol(mx, name):
 
         return make
 
-    data, states, w = (map_nested(variable(k), nested) for k, nested in (("data", data), ("state", states), ("w", outside)))
+    data, states, w = (
+        map_nested(variable(k), nested) for k, nested in (("data", data), ("state", states), ("w", outside))
+    )
     w = [v * 2 for v in w]
     outs, last = mx.sym.contrib.foreach(lambda d, s: body(mx.sym, d, s, w), data, states, name=f"golden_{name}")
     return mx.sym.Group(flat([outs, last])), shapes
@@ -375,22 +401,30 @@ def loop_double(mx):
 def loop_between(mx):
     """A loop over computed data whose results go on; its variables are made inside, and two loops follow each other."""
     x, s = mx.sym.Variable("x"), mx.sym.Variable("s")
-    out, last = mx.sym.contrib.foreach(lambda d, t: ((mx.sym.FullyConnected(d, num_hidden=2, name="fc") + t,) * 2), mx.sym.tanh(x),
-                                       mx.sym.exp(s), name="golden_between")
+    out, last = mx.sym.contrib.foreach(
+        lambda d, t: (mx.sym.FullyConnected(d, num_hidden=2, name="fc") + t,) * 2,
+        mx.sym.tanh(x),
+        mx.sym.exp(s),
+        name="golden_between",
+    )
     again, end = mx.sym.contrib.foreach(lambda d, t: (d * t, t + d), out, last, name="golden_after")
     return bound(mx, mx.sym.Group([mx.sym.sum(again, axis=0), end * 2]), x=(3, 2, 4), s=(2, 2))
 
 
 def loop_normal(mx):
-    """Batch normalisation inside: its statistics are arguments of the loop. MXNet has no gradient of that, and never trains in there."""
+    """Batch normalisation inside: its statistics are arguments of the loop. MXNet has no gradient of that, and never
+    trains in there.
+    """
     x, s = mx.sym.Variable("x"), mx.sym.Variable("s")
-    out, last = mx.sym.contrib.foreach(lambda d, t: (mx.sym.BatchNorm(d, fix_gamma=False, name="bn") + t, t * 2), x, s,
-                                       name="golden_normal")
+    out, last = mx.sym.contrib.foreach(
+        lambda d, t: (mx.sym.BatchNorm(d, fix_gamma=False, name="bn") + t, t * 2), x, s, name="golden_normal"
+    )
     return bound(mx, mx.sym.Group([out, last]), steps=((False, False),), reqs="null", x=(2, 4, 3), s=(4, 3))
 
 
 # -- while and cond -------------------------------------------------------------------------------------------------
 # The first number that `values` gives for the first array is 0.99.
+
 
 def rnn_while(F, v, w):
     h = F.tanh(F.FullyConnected(v[1], w[0], w[1], num_hidden=3))
@@ -403,8 +437,9 @@ def foreach_inside(F, v, w):
 
 
 def while_inside(F, v, w):
-    out, last = F.contrib.while_loop(lambda i, s: i < 2, lambda i, s: (s * w[0] * v[1], [i + 0.5, s + v[1]]), [v[0] * 0, v[1] * 2],
-                                     max_iterations=4)
+    out, last = F.contrib.while_loop(
+        lambda i, s: i < 2, lambda i, s: (s * w[0] * v[1], [i + 0.5, s + v[1]]), [v[0] * 0, v[1] * 2], max_iterations=4
+    )
     return F.sum(out, axis=0), [v[0] + 1, last[1]]
 
 
@@ -412,25 +447,77 @@ def cond_inside(F, v, w):
     return F.contrib.cond(v[0] < 2, lambda: v[1] * w[0], lambda: v[1] + w[0]), [v[0] + 1, v[1] * 2]
 
 
-#: Name -> (shapes of the loop variables, of what the functions find outside, steps that are taken, max_iterations, condition and
-#: function of F, variables and the rest).
+#: Name -> (shapes of the loop variables, of what the functions find outside, steps that are taken, max_iterations,
+#: condition and function of F, variables and the rest).
 WHILES = {
-    "count": ([(1,), (2,)], [(2,)], 3, 3, lambda F, v, w: v[0] < 3, lambda F, v, w: ([v[1] * w[0]], [v[0] + 1, v[1] * w[0]])),
-    "ends_first": ([(1,), (2,)], [(2,)], 3, 7, lambda F, v, w: v[0] < 3, lambda F, v, w: ([v[1] * w[0], v[0]], [v[0] + 1, v[1] * w[0]])),
-    "cut_off": ([(1,), (2, 1)], [], 2, 2, lambda F, v, w: v[0] < 30, lambda F, v, w: (F.broadcast_mul(v[1], v[0]), [v[0] * 2, v[1] * v[1]])),
+    "count": (
+        [(1,), (2,)],
+        [(2,)],
+        3,
+        3,
+        lambda F, v, w: v[0] < 3,
+        lambda F, v, w: ([v[1] * w[0]], [v[0] + 1, v[1] * w[0]]),
+    ),
+    "ends_first": (
+        [(1,), (2,)],
+        [(2,)],
+        3,
+        7,
+        lambda F, v, w: v[0] < 3,
+        lambda F, v, w: ([v[1] * w[0], v[0]], [v[0] + 1, v[1] * w[0]]),
+    ),
+    "cut_off": (
+        [(1,), (2, 1)],
+        [],
+        2,
+        2,
+        lambda F, v, w: v[0] < 30,
+        lambda F, v, w: (F.broadcast_mul(v[1], v[0]), [v[0] * 2, v[1] * v[1]]),
+    ),
     "one_variable": ((1,), [(1,)], 2, 4, lambda F, v, w: v[0] < 2, lambda F, v, w: (v[0] * w[0], v[0] + 0.75)),
-    "nested": ([(1,), [(2,)]], [(2,)], 2, 3, lambda F, v, w: v[0] < 2,
-               lambda F, v, w: ([v[1][0] * w[0], [v[0] * 2]], [v[0] + 1, [F.broadcast_mul(v[1][0], v[0])]])),
-    "no_outputs": ([(1,), (2,)], [(2,)], 2, 3, lambda F, v, w: v[0] < 2,
-                   lambda F, v, w: ([], [v[0] + 1, F.broadcast_mul(v[1] * w[0], v[0])])),
-    "outside_asked": ([(1,)], [(3,), (1,)], 2, 3, lambda F, v, w: v[0] * v[0] + F.sum(w[0]) * 0 < 4,
-                      lambda F, v, w: (v[0] * w[1], [v[0] * w[1] * w[1]])),
+    "nested": (
+        [(1,), [(2,)]],
+        [(2,)],
+        2,
+        3,
+        lambda F, v, w: v[0] < 2,
+        lambda F, v, w: ([v[1][0] * w[0], [v[0] * 2]], [v[0] + 1, [F.broadcast_mul(v[1][0], v[0])]]),
+    ),
+    "no_outputs": (
+        [(1,), (2,)],
+        [(2,)],
+        2,
+        3,
+        lambda F, v, w: v[0] < 2,
+        lambda F, v, w: ([], [v[0] + 1, F.broadcast_mul(v[1] * w[0], v[0])]),
+    ),
+    "outside_asked": (
+        [(1,)],
+        [(3,), (1,)],
+        2,
+        3,
+        lambda F, v, w: v[0] * v[0] + F.sum(w[0]) * 0 < 4,
+        lambda F, v, w: (v[0] * w[1], [v[0] * w[1] * w[1]]),
+    ),
     "copies": ([(1,), (2,)], [(2,)], 2, 3, lambda F, v, w: v[0] < 2, lambda F, v, w: ([w[0], v[1]], [v[0] + 1, v[1]])),
     "swap": ([(1,), (1,)], [], 2, 2, lambda F, v, w: v[0] < 30, lambda F, v, w: (v[0] * v[1], [v[1], v[0]])),
-    "twice": ([(1,)], [(1,)], 2, 3, lambda F, v, w: v[0] < 3, lambda F, v, w: (lambda y: ([y, y * 2], y))(v[0] + w[0] * w[0])),
+    "twice": (
+        [(1,)],
+        [(1,)],
+        2,
+        3,
+        lambda F, v, w: v[0] < 3,
+        lambda F, v, w: (lambda y: ([y, y * 2], y))(v[0] + w[0] * w[0]),
+    ),
     "rnn": ([(1,), (2, 3)], [(3, 3), (3,)], 3, 4, lambda F, v, w: v[0] < 3, rnn_while),
-    "growing": ([(1,)], [(1,)], 3, 6, lambda F, v, w: F.sum(v[0]) < 5,
-                lambda F, v, w: ([], [F.concat(v[0], F.broadcast_mul(v[0], w[0] * w[0]) + 0.5, dim=0)])),
+    "growing": (
+        [(1,)],
+        [(1,)],
+        3,
+        6,
+        lambda F, v, w: F.sum(v[0]) < 5,
+        lambda F, v, w: ([], [F.concat(v[0], F.broadcast_mul(v[0], w[0] * w[0]) + 0.5, dim=0)]),
+    ),
     "foreach_inside": ([(1,), (2, 2), (2,)], [(2,)], 2, 3, lambda F, v, w: v[0] < 2, foreach_inside),
     "while_inside": ([(1,), (2,)], [(2,)], 2, 3, lambda F, v, w: v[0] < 2, while_inside),
     "cond_inside": ([(1,), (2,)], [(2,)], 2, 3, lambda F, v, w: v[0] < 2.5, cond_inside),
@@ -444,13 +531,19 @@ def nested_conds(F, x, w):
 #: Name -> (shapes of the variables, of what is computed outside from variables, predicate and branches of F and both).
 CONDS = {
     "then": ([(1,), (2,)], [(2,)], lambda F, x, w: (x[0] < 3, lambda: x[1] * w[0], lambda: x[1] + w[0])),
-    "else": ([(1,), (2,)], [(2,)], lambda F, x, w: (x[0] > 3, lambda: x[1] * w[0],
-                                                   lambda: F.broadcast_add(x[1] * x[1], x[0]))),
+    "else": (
+        [(1,), (2,)],
+        [(2,)],
+        lambda F, x, w: (x[0] > 3, lambda: x[1] * w[0], lambda: F.broadcast_add(x[1] * x[1], x[0])),
+    ),
     "lists": ([(1,), (2,)], [(2,)], lambda F, x, w: (x[0], lambda: [x[1], [w[0] * 2]], lambda: [w[0], [x[1] * 3]])),
     "one_side": ([(1,), (2,)], [(2,)], lambda F, x, w: (x[0] > 3, lambda: x[1], lambda: w[0])),
     "shapes": ([(1,), (2,)], [], lambda F, x, w: (x[0], lambda: F.concat(x[1], x[1] * 2, dim=0), lambda: x[1])),
-    "number": ([(1, 1), (2, 3)], [(3,)], lambda F, x, w: (x[0] - 0.5, lambda: F.broadcast_mul(x[1], F.reshape(w[0], (1, 3))),
-                                                         lambda: x[1])),
+    "number": (
+        [(1, 1), (2, 3)],
+        [(3,)],
+        lambda F, x, w: (x[0] - 0.5, lambda: F.broadcast_mul(x[1], F.reshape(w[0], (1, 3))), lambda: x[1]),
+    ),
     "nested_conds": ([(1,), (2,)], [(2,)], nested_conds),
 }
 
@@ -463,7 +556,9 @@ UNTRAINED = {"growing", "outside_asked", "foreach_inside", "while_inside", "cond
 def flow_arrays(mx, kind, name):
     """Arrays through a loop or branches: results, last variables, gradients of everything."""
     shapes, outside, *_ = (WHILES if kind == "while" else CONDS)[name]
-    every = variables(mx, [*flat_shapes(shapes), *outside], ["add"] + ["write"] * (len(flat_shapes(shapes)) + len(outside) - 1))
+    every = variables(
+        mx, [*flat_shapes(shapes), *outside], ["add"] + ["write"] * (len(flat_shapes(shapes)) + len(outside) - 1)
+    )
     rest = iter(every)
     x, w = (map_nested(lambda s: next(rest), nested) for nested in (shapes, outside))
     with mx.autograd.record():
@@ -482,7 +577,9 @@ def flow(F, kind, name, x, w):
     if kind == "cond":
         return flat([F.contrib.cond(*CONDS[name][2](F, x, w), **named)])
     _, _, steps, most, cond, func = WHILES[name]
-    outs, last = F.contrib.while_loop(lambda *v: cond(F, v, w), lambda *v: func(F, v, w), x, max_iterations=most, **named)
+    outs, last = F.contrib.while_loop(
+        lambda *v: cond(F, v, w), lambda *v: func(F, v, w), x, max_iterations=most, **named
+    )
     return [F.slice_axis(y, axis=0, begin=0, end=steps) for y in flat([outs])] + flat([last])
 
 
@@ -507,7 +604,9 @@ def flow_bound(mx, kind, name):
 
 
 def flow_run(mx, s, shapes, train=True, grad=True):
-    """Bind to arrays (MXNet infers no shapes through these operators) and run: without training, then perhaps twice with gradients."""
+    """Bind to arrays (MXNet infers no shapes through these operators) and run: without training, then perhaps twice
+    with gradients.
+    """
     names = s.list_arguments()
     args = {n: mx.nd.array(values(shapes[n], 3 * i + 1)) for i, n in enumerate(shapes)}
     grads = {n: mx.nd.zeros(shapes[n]) for n in names}
@@ -541,7 +640,9 @@ def numbers(mx):
     found = {}
     for dtype in ("float16", "float32", "float64"):
         x = mx.nd.array([1, -2, np.inf, -np.inf, np.nan, 0], dtype=dtype)
-        found.update(numpy(**{dtype: [f(x) for f in (mx.nd.contrib.isinf, mx.nd.contrib.isnan, mx.nd.contrib.isfinite)]}))
+        found.update(
+            numpy(**{dtype: [f(x) for f in (mx.nd.contrib.isinf, mx.nd.contrib.isnan, mx.nd.contrib.isfinite)]})
+        )
     x = mx.nd.array([[3, 0]], dtype="int32")
     found.update(numpy(int32=[f(x) for f in (mx.nd.contrib.isinf, mx.nd.contrib.isnan, mx.nd.contrib.isfinite)]))
     _, true, _ = mx.nd.contrib.rand_zipfian(mx.nd.array([[0, 7], [3, 99]]), 20, 100)
@@ -549,9 +650,27 @@ def numbers(mx):
 
 
 #: Name -> what a case does with mx; returns arrays by name, and the text of a symbol or None.
-CASES = {f.__name__: f for f in (
-    mix_arrays, mix_one_output, loss_arrays, calls_arrays, others_arrays, mix_bound, mix_bound_null, loss_bound, calls_bound, others_bound,
-    loop_half, loop_double, loop_between, loop_normal, while_never, numbers)}
+CASES = {
+    f.__name__: f
+    for f in (
+        mix_arrays,
+        mix_one_output,
+        loss_arrays,
+        calls_arrays,
+        others_arrays,
+        mix_bound,
+        mix_bound_null,
+        loss_bound,
+        calls_bound,
+        others_bound,
+        loop_half,
+        loop_double,
+        loop_between,
+        loop_normal,
+        while_never,
+        numbers,
+    )
+}
 for _name in LOOPS:
     CASES[f"loop_arrays_{_name}"] = lambda mx, name=_name: loop_arrays(mx, name)
     CASES[f"loop_bound_{_name}"] = lambda mx, name=_name: loop_bound(mx, name)

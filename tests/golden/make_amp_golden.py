@@ -1,9 +1,11 @@
-"""Write how MXNet 1.9.1 converts the graphs of ``amp_cases.py`` to mixed precision, and its lists of operators, to ``data/scripts/amp.npz``.
+"""Write how MXNet 1.9.1 converts the graphs of ``amp_cases.py`` to mixed precision, and its lists of operators, to
+``data/scripts/amp.npz``.
 
 ``tools/make_golden.py`` runs it in MXNet's own environment, as::
 
     python tests/golden/make_amp_golden.py
 """
+
 import json
 import pathlib
 

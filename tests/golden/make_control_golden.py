@@ -1,8 +1,9 @@
 """Write what operators in Python and loops give in MXNet 1.9.1: numbers, and the symbols as text.
 
-Run in MXNet's own environment: ``python tests/golden/make_control_golden.py``. The file ``data/scripts/control.npz`` holds, for each
-case of ``control_cases.py``, its arrays by name and the text of its symbol.
+Run in MXNet's own environment: ``python tests/golden/make_control_golden.py``. The file ``data/scripts/control.npz``
+holds, for each case of ``control_cases.py``, its arrays by name and the text of its symbol.
 """
+
 import pathlib
 
 import control_cases

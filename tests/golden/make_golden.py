@@ -4,8 +4,10 @@
 
     python tests/golden/make_golden.py samples.npz [MODULE ...]
 
-Each module of operators (all in the samples unless told) gets a file in ``data/``. What MXNet cannot run is kept there with its reason.
+Each module of operators (all in the samples unless told) gets a file in ``data/``. What MXNet cannot run is kept there
+with its reason.
 """
+
 import ctypes
 import importlib.util
 import os
@@ -59,8 +61,10 @@ def call(entry, arrays, out):
 
 def inputs(entry, pack, dtype):
     """New arrays of one sample."""
-    return [mx.nd.array(a if a.shape or entry["np_shape"] else a.reshape(1), dtype=t)
-            for a, t in zip(map(pack.get, entry["inputs"]), entry["dtypes"][dtype])]
+    return [
+        mx.nd.array(a if a.shape or entry["np_shape"] else a.reshape(1), dtype=t)
+        for a, t in zip(map(pack.get, entry["inputs"]), entry["dtypes"][dtype])
+    ]
 
 
 def forward(entry, arrays, dtype, train):
@@ -87,20 +91,36 @@ def differentiated(entry, pack, dtype, reqs):
     found = [y.asnumpy() for y in outputs]
     heads = [(y, g) for y, g in zip(outputs, drawn(11, [y.shape for y in outputs])) if np.dtype(y.dtype).kind == "f"]
     try:
-        mx.autograd.backward([y for y, _ in heads], [mx.nd.array(g, dtype=y.dtype) for y, g in heads], train_mode=entry["grad_train"])
+        mx.autograd.backward(
+            [y for y, _ in heads], [mx.nd.array(g, dtype=y.dtype) for y, g in heads], train_mode=entry["grad_train"]
+        )
         return arrays, found, [None if req == "null" else x.grad.asnumpy() for x, req in zip(arrays, reqs)]
     except mx.MXNetError as e:
         return arrays, found, first_line(e)
 
 
 def choices(entry, pack, dtype):
-    """Lists of grad_req to try: for all inputs that may be variables, then for those that MXNet differentiates by themselves."""
-    found = [["write" if wants and np.dtype(t).kind == "f" else "null" for wants, t in zip(variables, entry["dtypes"][dtype])]
-             for variables in entry["variables"]]
+    """Lists of grad_req to try: for all inputs that may be variables, then for those that MXNet differentiates by
+    themselves.
+    """
+    found = [
+        [
+            "write" if wants and np.dtype(t).kind == "f" else "null"
+            for wants, t in zip(variables, entry["dtypes"][dtype])
+        ]
+        for variables in entry["variables"]
+    ]
     found = [reqs for reqs in found if "write" in reqs]
     yield from found
-    alone = [["write" if i == j else "null" for i in range(len(reqs))] for reqs in found[:1] for j, req in enumerate(reqs) if req == "write"]
-    good = [reqs for reqs in alone if len(alone) > 1 and not isinstance(differentiated(entry, pack, dtype, reqs)[2], str)]
+    alone = [
+        ["write" if i == j else "null" for i in range(len(reqs))]
+        for reqs in found[:1]
+        for j, req in enumerate(reqs)
+        if req == "write"
+    ]
+    good = [
+        reqs for reqs in alone if len(alone) > 1 and not isinstance(differentiated(entry, pack, dtype, reqs)[2], str)
+    ]
     if good:
         yield ["write" if "write" in reqs else "null" for reqs in zip(*good)]
 
@@ -127,12 +147,22 @@ def first_line(e):
 
 def moments(values):
     """Count, mean and variance of random outputs."""
-    return [[int(v.size), float(v.mean(dtype=np.float64)) if v.size else 0.0, float(v.var(dtype=np.float64)) if v.size else 0.0,
-             list(v.shape), str(v.dtype)] for v in values]
+    return [
+        [
+            int(v.size),
+            float(v.mean(dtype=np.float64)) if v.size else 0.0,
+            float(v.var(dtype=np.float64)) if v.size else 0.0,
+            list(v.shape),
+            str(v.dtype),
+        ]
+        for v in values
+    ]
 
 
 def answer(samples, entry, dtype, reqs=()):
-    """What MXNet gives for one sample in one dtype, or the line of an error; with `reqs`, only its gradients for these grad_req."""
+    """What MXNet gives for one sample in one dtype, or the line of an error; with `reqs`, only its gradients for these
+    grad_req.
+    """
     try:
         # Elsewhere a zero in a shape means that it is unknown, and there are no scalars.
         with mx.util.np_shape(entry["np_shape"]):
@@ -162,7 +192,9 @@ def answers(jobs):
 
 
 def requests(entries, results):
-    """(position, dtype, list of grad_req) of further runs: over the samples of an operator all 'add', then 'null' for each input in turn."""
+    """(position, dtype, list of grad_req) of further runs: over the samples of an operator all 'add', then 'null' for
+    each input in turn.
+    """
     found = []
     for i, (entry, runs) in enumerate(zip(entries, results)):
         dtypes = [t for t, r in runs.items() if isinstance(r, dict) and isinstance(r.get("grads"), list)]
@@ -172,9 +204,12 @@ def requests(entries, results):
     for turn, (i, dtype, wants) in enumerate(found):
         plans = [["add" if w else "null" for w in wants]]
         if sum(wants) > 1:
-            plans += [["null" if not w or j == off else ("add", "write")[(j + off) % 2] for j, w in enumerate(wants)]
-                      for off in range(len(wants)) if wants[off]]
-        yield from ((i, dtype, reqs) for reqs in plans[turn::len(found)])
+            plans += [
+                ["null" if not w or j == off else ("add", "write")[(j + off) % 2] for j, w in enumerate(wants)]
+                for off in range(len(wants))
+                if wants[off]
+            ]
+        yield from ((i, dtype, reqs) for reqs in plans[turn :: len(found)])
 
 
 def keep(pack, kept, entry, runs):
@@ -186,8 +221,10 @@ def keep(pack, kept, entry, runs):
             kept["runs"][dtype] = {"moments": moments(found["out"])}
         else:
             new = kept["runs"][dtype] = {
-                "out": [pack.add(v) for v in found["out"]], "written": [pack.add(v) for v in found["written"]],
-                "out_dtypes": [str(v.dtype) for v in found["out"]]}
+                "out": [pack.add(v) for v in found["out"]],
+                "written": [pack.add(v) for v in found["written"]],
+                "out_dtypes": [str(v.dtype) for v in found["out"]],
+            }
             if isinstance(found.get("grads"), list):
                 new["grads"] = gradients(pack, found["grads"])
             elif "grads" in found:
@@ -207,15 +244,26 @@ def enter(pack, samples, entries):
     more = [[] for _ in runnable]
     asked = list(requests(runnable, results))
     for (i, dtype, reqs), new in zip(asked, answers([(samples, runnable[i], *rest) for i, *rest in asked])):
-        more[i].append({"dtype": dtype, "reqs": reqs, **({"grads": gradients(pack, new["grads"])} if not failed(new) else
-                                                         {"failed": new if isinstance(new, str) else new["grads"]})})
+        more[i].append(
+            {
+                "dtype": dtype,
+                "reqs": reqs,
+                **(
+                    {"grads": gradients(pack, new["grads"])}
+                    if not failed(new)
+                    else {"failed": new if isinstance(new, str) else new["grads"]}
+                ),
+            }
+        )
     found = iter(zip(results, more))
     for entry in entries:
         new = {k: entry[k] for k in ("op", "number", "skip")}
         pack.entries.append(new)
         if not entry["skip"]:
             runs, others = next(found)
-            new.update({k: entry[k] for k in ASKED}, inputs=[pack.add(samples.get(i)) for i in entry["inputs"]], runs={})
+            new.update(
+                {k: entry[k] for k in ASKED}, inputs=[pack.add(samples.get(i)) for i in entry["inputs"]], runs={}
+            )
             keep(pack, new, entry, runs)
             if others:
                 new["more"] = others

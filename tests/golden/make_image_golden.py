@@ -1,8 +1,9 @@
 """Write what MXNet 1.9.1's ``mx.image`` makes of the cases of `image_cases.py`.
 
-Run in MXNet's own environment: ``python tests/golden/make_image_golden.py``. Arrays of more than 700 numbers are kept as shape, dtype,
-sum, and every 31st number.
+Run in MXNet's own environment: ``python tests/golden/make_image_golden.py``. Arrays of more than 700 numbers are kept
+as shape, dtype, sum, and every 31st number.
 """
+
 import importlib.util
 import pathlib
 

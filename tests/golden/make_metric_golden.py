@@ -4,6 +4,7 @@ Run in MXNet's own environment: ``python tests/golden/make_metric_golden.py``. T
 ``data/metrics.json`` holds the batches and, for each case, the local and global values after each batch;
 `RESETS` says what is reset before a batch.
 """
+
 import json
 import math
 import pathlib
@@ -64,8 +65,10 @@ def plain(value):
 
 def main():
     rng = np.random.default_rng(0)
-    batches = {kind: [[part.astype("float32").tolist() for part in batch(rng, kind)] for _ in range(BATCHES)]
-               for kind in sorted({case[2] for case in CASES})}
+    batches = {
+        kind: [[part.astype("float32").tolist() for part in batch(rng, kind)] for _ in range(BATCHES)]
+        for kind in sorted({case[2] for case in CASES})
+    }
     values = []
     for name, arguments, kind in CASES:
         metric, found = getattr(mx.metric, name)(**arguments), []

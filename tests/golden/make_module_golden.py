@@ -3,6 +3,7 @@
 Run in MXNet's own environment: ``python tests/golden/make_module_golden.py``. The file ``data/modules.npz`` holds data,
 first parameters and, for each case of `module_cases.py`, the parameters after five and ten steps.
 """
+
 import importlib.util
 import pathlib
 import warnings
@@ -19,7 +20,10 @@ _spec.loader.exec_module(cases)
 def start():
     """Data and first parameters."""
     rs = np.random.RandomState(7)
-    given = {"data": rs.randn(cases.STEPS, cases.BATCH, *cases.IMAGE), "label": rs.randint(0, cases.CLASSES, (cases.STEPS, cases.BATCH))}
+    given = {
+        "data": rs.randn(cases.STEPS, cases.BATCH, *cases.IMAGE),
+        "label": rs.randint(0, cases.CLASSES, (cases.STEPS, cases.BATCH)),
+    }
     net = cases.network(mx)
     args, _, auxs = net.infer_shape(data=(cases.BATCH, *cases.IMAGE))
     for name, shape in zip(net.list_arguments(), args):

@@ -4,6 +4,7 @@ Run in MXNet's own environment: ``python tests/golden/make_namespace.py``. A mod
 between them, ``here`` (what it defines), ``from`` (what others define: module -> names, ``shown=defined`` where they
 differ), ``modules`` (likewise), and ``all`` (its ``__all__``) where there is one.
 """
+
 import importlib
 import json
 import pathlib
@@ -35,7 +36,10 @@ def modules():
 def origin(module, name, value):
     """(module, name there) of a value, the module itself where it is defined or nobody knows."""
     here = module.__name__, name
-    source, defined = getattr(value, "__module__", None), getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    source, defined = (
+        getattr(value, "__module__", None),
+        getattr(value, "__qualname__", None) or getattr(value, "__name__", None),
+    )
     if source in ("ndarray", "symbol"):  # functions of operators
         return here if here[0].startswith("mxnet." + source) else ("mxnet." + source, defined)
     if source and defined:
@@ -63,7 +67,11 @@ def entry(module):
             here.append(name)
         else:
             sources.setdefault(source, []).append(name if defined == name else f"{name}={defined}")
-    made = {"here": " ".join(here), "from": {s: " ".join(n) for s, n in sorted(sources.items())}, "modules": " ".join(inner)}
+    made = {
+        "here": " ".join(here),
+        "from": {s: " ".join(n) for s, n in sorted(sources.items())},
+        "modules": " ".join(inner),
+    }
     if hasattr(module, "__all__"):
         made["all"] = " ".join(sorted(set(module.__all__)))
     return {k: v for k, v in made.items() if v or k == "all"}

@@ -6,12 +6,16 @@
 
 ``data/operators.json`` then holds one row per operator that mxcore has too::
 
-    name: {"aliases": [...], "inputs": [...], "variadic": counting parameter or null, "params": [[name, type in MXNet's words], ...],
-           "given": [[parameters, arguments, auxiliary states, outputs], ...], "gradient": "yes", "zero", "none" or null}
+    name: {"aliases": [...], "inputs": [...], "variadic": counting parameter or null, "params": [[name, type in MXNet's
+    words], ...],
+           "given": [[parameters, arguments, auxiliary states, outputs], ...], "gradient": "yes", "zero", "none" or
+           null}
 
-``given`` has one line for each set of names that the parameters of the samples select; ``gradient`` is what a bound symbol of the first
-sample that MXNet can bind says (null: MXNet cannot tell). The other operators that MXNet shows are listed by name under ``others``.
+``given`` has one line for each set of names that the parameters of the samples select; ``gradient`` is what a bound
+symbol of the first sample that MXNet can bind says (null: MXNet cannot tell). The other operators that MXNet shows are
+listed by name under ``others``.
 """
+
 import ctypes
 import json
 import os
@@ -38,8 +42,11 @@ def described(handle):
     name, about, count, result = (ctypes.c_char_p() for _ in range(4))
     n = ctypes.c_uint()
     names, types, texts = (ctypes.POINTER(ctypes.c_char_p)() for _ in range(3))
-    check_call(_LIB.MXSymbolGetAtomicSymbolInfo(
-        ctypes.c_void_p(handle), *map(ctypes.byref, (name, about, n, names, types, texts, count, result))))
+    check_call(
+        _LIB.MXSymbolGetAtomicSymbolInfo(
+            ctypes.c_void_p(handle), *map(ctypes.byref, (name, about, n, names, types, texts, count, result))
+        )
+    )
     found = [(py_str(names[i]), py_str(types[i])) for i in range(n.value)]
     return py_str(name.value), found, py_str(count.value) or None
 
@@ -52,8 +59,12 @@ def is_input(kind):
 def row(handle, aliases):
     """What MXNet says about an operator without running it."""
     name, arguments, count = described(handle)
-    found = {"aliases": sorted(a for a in aliases if a != name), "inputs": [n for n, t in arguments if is_input(t) and not _graph(name, n)],
-             "variadic": count, "params": [[n, t] for n, t in arguments if not is_input(t) or _graph(name, n)]}
+    found = {
+        "aliases": sorted(a for a in aliases if a != name),
+        "inputs": [n for n, t in arguments if is_input(t) and not _graph(name, n)],
+        "variadic": count,
+        "params": [[n, t] for n, t in arguments if not is_input(t) or _graph(name, n)],
+    }
     return name, found
 
 
@@ -72,8 +83,10 @@ def given(name, entries):
     found, seen = [], set()
     for entry in entries:
         s = symbol(name, entry["params"])
-        lists = [[n[3:] if n.startswith("op_") else n for n in part]
-                 for part in (s.list_arguments(), s.list_auxiliary_states(), s.list_outputs())]
+        lists = [
+            [n[3:] if n.startswith("op_") else n for n in part]
+            for part in (s.list_arguments(), s.list_auxiliary_states(), s.list_outputs())
+        ]
         if str(lists) not in seen:
             seen.add(str(lists))
             found.append([entry["params"], *lists])
@@ -88,8 +101,12 @@ def gradient(name, entry, pack):
     shapes = dict(zip(names, (pack.get(i).shape for i in entry["inputs"])))
     aux = set(s.list_auxiliary_states())
     try:
-        bound = s.simple_bind(mx.cpu(), "write", type_dict={n: t for n, t in zip(names, entry["dtypes"][dtype]) if n not in aux},
-                              **{n: v for n, v in shapes.items() if n not in aux})
+        bound = s.simple_bind(
+            mx.cpu(),
+            "write",
+            type_dict={n: t for n, t in zip(names, entry["dtypes"][dtype]) if n not in aux},
+            **{n: v for n, v in shapes.items() if n not in aux},
+        )
     except (mx.MXNetError, RuntimeError) as e:
         if "non-differentiable" in str(e):
             return "none"
@@ -101,7 +118,7 @@ def gradient(name, entry, pack):
             ops[node] = last
         elif line.strip().startswith("output["):
             heads.append(line.partition("=")[2].rpartition("(")[0])
-    backward = [ops.get(n, "") for n in heads[len(s.list_outputs()):]]
+    backward = [ops.get(n, "") for n in heads[len(s.list_outputs()) :]]
     return "yes" if any(op and op not in ZEROS for op in backward) else "zero"
 
 

@@ -4,6 +4,7 @@ Run in MXNet's own environment: ``python tests/golden/make_optimizer_golden.py``
 ``data/optimizers.npz`` holds the weights and gradients that all cases start from, the cases as JSON, and
 for each case the weights after each step.
 """
+
 import json
 import logging
 import pathlib
@@ -128,11 +129,13 @@ def main():
     logging.disable(logging.CRITICAL)
     rng = np.random.default_rng(0)
     size = sum(int(np.prod(s)) for s in SHAPES.values())
-    data = {"start": rng.normal(size=size).astype("float32"),
-            "grads": rng.normal(size=(STEPS, size)).astype("float32"),
-            "sparse_start": rng.normal(size=(6, 3)).astype("float32"),
-            "sparse_rows": np.array([sorted(rng.choice(6, 3, replace=False)) for _ in range(STEPS)]),
-            "sparse_grads": rng.normal(size=(STEPS, 3, 3)).astype("float32")}
+    data = {
+        "start": rng.normal(size=size).astype("float32"),
+        "grads": rng.normal(size=(STEPS, size)).astype("float32"),
+        "sparse_start": rng.normal(size=(6, 3)).astype("float32"),
+        "sparse_rows": np.array([sorted(rng.choice(6, 3, replace=False)) for _ in range(STEPS)]),
+        "sparse_grads": rng.normal(size=(STEPS, 3, 3)).astype("float32"),
+    }
     cases = []
     for kind, table in (("dense", DENSE), ("half", HALF), ("sparse", SPARSE)):
         for name, configs in table.items():

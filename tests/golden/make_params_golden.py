@@ -4,6 +4,7 @@ Run in MXNet's own environment: ``python tests/golden/make_params_golden.py``. M
 newest formats; those of the older ones, which 1.9.1 only reads, are put together here and read by MXNet.
 ``expected.json`` says what MXNet found in each file.
 """
+
 import json
 import pathlib
 import struct
@@ -24,8 +25,13 @@ def described(array):
         values = array.astype("float32") if name == "bfloat16" else array
         return {"stype": "default", "dtype": name, "shape": array.shape, "values": values.asnumpy().tolist()}
     parts = (array.indices,) if array.stype == "row_sparse" else (array.indptr, array.indices)
-    return {"stype": array.stype, "dtype": np.dtype(array.dtype).name, "shape": array.shape,
-            "values": array.data.asnumpy().tolist(), "aux": [p.asnumpy().tolist() for p in parts]}
+    return {
+        "stype": array.stype,
+        "dtype": np.dtype(array.dtype).name,
+        "shape": array.shape,
+        "values": array.data.asnumpy().tolist(),
+        "aux": [p.asnumpy().tolist() for p in parts],
+    }
 
 
 def written():
@@ -35,8 +41,11 @@ def written():
     cases["bfloat16"] = [mx.nd.array([1, -2.5, 0]).astype(BFLOAT16)]
     cases["empty"] = []
     cases["list"] = [mx.nd.array([1, 2]), mx.nd.array(base, dtype="int32"), mx.nd.ones((2, 1, 2, 1, 2))]
-    cases["dict"] = {"arg:fc_weight": mx.nd.array(base), "aux:bn_\u03bc": mx.nd.array([7], dtype="int64"),
-                     "": mx.nd.ones(1)}
+    cases["dict"] = {
+        "arg:fc_weight": mx.nd.array(base),
+        "aux:bn_\u03bc": mx.nd.array([7], dtype="int64"),
+        "": mx.nd.ones(1),
+    }
     rows = mx.nd.sparse.row_sparse_array((np.array([[1, 2], [3, 4.5]], "float32"), [1, 4]), shape=(6, 2))
     matrix = mx.nd.sparse.csr_matrix((np.array([1, 2, 3], "float32"), [0, 2, 1], [0, 2, 2, 3]), shape=(3, 4))
     cases["row_sparse"] = {"rows": rows, "none": mx.nd.sparse.zeros("row_sparse", (6, 2, 3), dtype="float64")}

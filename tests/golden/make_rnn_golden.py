@@ -2,6 +2,7 @@
 
 Run in MXNet's own environment: ``python tests/golden/make_rnn_golden.py``.
 """
+
 import importlib.util
 import pathlib
 

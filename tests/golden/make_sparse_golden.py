@@ -1,4 +1,7 @@
-"""Write what MXNet 1.9.1 gives for ``sparse_cases.py``: ``python tests/golden/make_sparse_golden.py`` in MXNet's environment."""
+"""Write what MXNet 1.9.1 gives for ``sparse_cases.py``: ``python tests/golden/make_sparse_golden.py`` in MXNet's
+environment.
+"""
+
 import json
 import os
 import pathlib
@@ -20,7 +23,9 @@ def main():
         except Exception:  # MXNet's limits, some of them bare exceptions
             found[name] = None
     OUT.write_text("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items()) + "\n}\n")
-    print(f"{OUT.name}: {len(found)} cases, {sum(v is None for v in found.values())} refused, {OUT.stat().st_size} bytes")
+    print(
+        f"{OUT.name}: {len(found)} cases, {sum(v is None for v in found.values())} refused, {OUT.stat().st_size} bytes"
+    )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Run in MXNet's own environment: ``python tests/golden/make_states_golden.py``. The file ``data/states.npz`` holds, under
 ``<optimizer>/<protocol>/<with the optimizer>``, the bytes, and under ``<optimizer>/leaves`` the numbers of the states.
 """
+
 import json
 import logging
 import pathlib

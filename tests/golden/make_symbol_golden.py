@@ -1,4 +1,5 @@
-"""Write how MXNet 1.9.1 saves graphs: those of ``symbol_cases.py``, and every operator with the parameters of the catalogue.
+"""Write how MXNet 1.9.1 saves graphs: those of ``symbol_cases.py``, and every operator with the parameters of the
+catalogue.
 
 ``tools/make_golden.py`` runs it in MXNet's own environment, as::
 
@@ -6,6 +7,7 @@
 
 The file ``data/scripts/symbols.npz`` holds texts only.
 """
+
 import pathlib
 import sys
 
@@ -18,8 +20,17 @@ OUT = pathlib.Path(__file__).resolve().parent / "data" / "scripts" / "symbols.np
 #: MXNet cannot compose these, or ends the process.
 BROKEN = {"multi_sgd_mom_update", "preloaded_multi_sgd_mom_update", "reset_arrays"}
 #: What MXNet calls inputs of these that are left out: one name for several inputs, or names that nothing else uses.
-UNNAMED = {"multi_all_finite", "multi_sum_sq", "_multi_lamb_update", "_multi_mp_lamb_update", "_multi_adamw_update", "_multi_mp_adamw_update",
-           "_cvimdecode", "_cvimresize", "_cvcopyMakeBorder"}
+UNNAMED = {
+    "multi_all_finite",
+    "multi_sum_sq",
+    "_multi_lamb_update",
+    "_multi_mp_lamb_update",
+    "_multi_adamw_update",
+    "_multi_mp_adamw_update",
+    "_cvimdecode",
+    "_cvimresize",
+    "_cvcopyMakeBorder",
+}
 
 
 def main(path):
@@ -34,7 +45,9 @@ def main(path):
         for n in [len(e["inputs"])] if e["op"] in UNNAMED else {len(e["inputs"]), 0}:
             inputs = [mx.sym.Variable(f"in{i}") for i in range(n)]
             try:
-                text = _symbol_creator(operator(e["op"]), inputs, {}, list(e["params"]), list(e["params"].values()), "node", False).tojson()
+                text = _symbol_creator(
+                    operator(e["op"]), inputs, {}, list(e["params"]), list(e["params"].values()), "node", False
+                ).tojson()
             except mx.MXNetError:
                 if n:
                     raise

@@ -1,4 +1,7 @@
-"""One small model of each family, composed in MXNet for the golden file and here against it; and graphs in the layouts of old files."""
+"""One small model of each family, composed in MXNet for the golden file and here against it; and graphs in the layouts
+of old files.
+"""
+
 import hashlib
 import json
 
@@ -17,7 +20,9 @@ def convolved(mx, x, name, filters, kernel=(3, 3), pad=(1, 1), **kw):
 
 def mlp(mx):
     x = relu(mx, mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=8, name="fc1"), "relu1")
-    x = mx.sym.FullyConnected(x, weight=mx.sym.Variable("fc2_weight", lr_mult=2.0, wd_mult=0.5), num_hidden=4, name="fc2")
+    x = mx.sym.FullyConnected(
+        x, weight=mx.sym.Variable("fc2_weight", lr_mult=2.0, wd_mult=0.5), num_hidden=4, name="fc2"
+    )
     return mx.sym.SoftmaxOutput(x, name="softmax"), dict(data=(3, 5))
 
 
@@ -42,7 +47,11 @@ def vgg(mx):
     x = mx.sym.Variable("data")
     for block, filters in enumerate((2, 3)):
         for layer in range(2):
-            x = relu(mx, mx.sym.Convolution(data=x, kernel=(3, 3), pad=(1, 1), num_filter=filters, name=f"conv{block}_{layer}"), None)
+            x = relu(
+                mx,
+                mx.sym.Convolution(data=x, kernel=(3, 3), pad=(1, 1), num_filter=filters, name=f"conv{block}_{layer}"),
+                None,
+            )
         x = mx.sym.Pooling(data=x, pool_type="max", kernel=(2, 2), stride=(2, 2), name=f"pool{block}")
     x = mx.sym.Dropout(mx.sym.FullyConnected(x, num_hidden=5, name="fc6"), p=0.0, name="drop6")
     return mx.sym.LogisticRegressionOutput(x, name="out"), dict(data=(2, 2, 8, 8))
@@ -51,8 +60,12 @@ def vgg(mx):
 def inception(mx):
     x = mx.sym.Variable("data")
     pool = mx.sym.Pooling(x, kernel=(3, 3), stride=(1, 1), pad=(1, 1), pool_type="avg", name="pool")
-    parts = [convolved(mx, x, "a", 2, (1, 1), (0, 0)), convolved(mx, convolved(mx, x, "b1", 2, (1, 1), (0, 0)), "b3", 3),
-             convolved(mx, pool, "p", 1, (1, 1), (0, 0)), mx.sym.Pooling(x, kernel=(3, 3), pad=(1, 1), pool_type="max", pooling_convention="full")]
+    parts = [
+        convolved(mx, x, "a", 2, (1, 1), (0, 0)),
+        convolved(mx, convolved(mx, x, "b1", 2, (1, 1), (0, 0)), "b3", 3),
+        convolved(mx, pool, "p", 1, (1, 1), (0, 0)),
+        mx.sym.Pooling(x, kernel=(3, 3), pad=(1, 1), pool_type="max", pooling_convention="full"),
+    ]
     return mx.sym.Concat(*parts, name="chain"), dict(data=(2, 2, 5, 5))
 
 
@@ -65,8 +78,12 @@ def lstm_unrolled(mx):
     shared = {k: mx.sym.Variable(f"lstm_{k}") for k in ("i2h_weight", "i2h_bias", "h2h_weight", "h2h_bias")}
     outputs = []
     for t in range(3):
-        i2h = mx.sym.FullyConnected(steps[t], shared["i2h_weight"], shared["i2h_bias"], num_hidden=4 * hidden, name=f"t{t}_i2h")
-        h2h = mx.sym.FullyConnected(h, shared["h2h_weight"], shared["h2h_bias"], num_hidden=4 * hidden, name=f"t{t}_h2h")
+        i2h = mx.sym.FullyConnected(
+            steps[t], shared["i2h_weight"], shared["i2h_bias"], num_hidden=4 * hidden, name=f"t{t}_i2h"
+        )
+        h2h = mx.sym.FullyConnected(
+            h, shared["h2h_weight"], shared["h2h_bias"], num_hidden=4 * hidden, name=f"t{t}_h2h"
+        )
         i, f, u, o = mx.sym.SliceChannel(i2h + h2h, num_outputs=4, name=f"t{t}_slice")
         c = mx.sym.sigmoid(f) * c + mx.sym.sigmoid(i) * mx.sym.tanh(u)
         h = mx.sym.sigmoid(o) * mx.sym.tanh(c)
@@ -86,33 +103,53 @@ def embedding(mx):
 
 
 def ssd(mx):
-    x, heads = relu(mx, mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), pad=(1, 1), num_filter=3, name="base"), "base_relu"), []
+    x, heads = (
+        relu(
+            mx,
+            mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), pad=(1, 1), num_filter=3, name="base"),
+            "base_relu",
+        ),
+        [],
+    )
     for i, sizes in enumerate(([0.2, 0.3], [0.5])):
         x = x if i == 0 else mx.sym.Pooling(x, kernel=(2, 2), stride=(2, 2), pool_type="max")
         anchors = mx.sym.contrib.MultiBoxPrior(x, sizes=sizes, ratios=(1, 2, 0.5), clip=False, name=f"anchors{i}")
         n = len(sizes) + 2
         loc = mx.sym.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=4 * n, name=f"loc{i}")
         cls = mx.sym.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=3 * n, name=f"cls{i}")
-        heads.append([mx.sym.Flatten(mx.sym.transpose(v, axes=(0, 2, 3, 1))) for v in (loc, cls)] + [mx.sym.Flatten(anchors)])
+        heads.append(
+            [mx.sym.Flatten(mx.sym.transpose(v, axes=(0, 2, 3, 1))) for v in (loc, cls)] + [mx.sym.Flatten(anchors)]
+        )
     loc, cls, anchors = (mx.sym.Concat(*parts, dim=1) for parts in zip(*heads))
     cls = mx.sym.transpose(mx.sym.Reshape(cls, shape=(0, -1, 3)), axes=(0, 2, 1), name="cls_pred")
-    return mx.sym.Group([loc, mx.sym.softmax(cls, axis=1), mx.sym.Reshape(anchors, shape=(0, -1, 4))]), dict(data=(1, 2, 4, 4))
+    return mx.sym.Group([loc, mx.sym.softmax(cls, axis=1), mx.sym.Reshape(anchors, shape=(0, -1, 4))]), dict(
+        data=(1, 2, 4, 4)
+    )
 
 
 def autoencoder(mx):
-    x = relu(mx, mx.sym.Convolution(mx.sym.Variable("data"), kernel=(2, 2), stride=(2, 2), num_filter=3, name="enc"), "enc_relu")
+    x = relu(
+        mx,
+        mx.sym.Convolution(mx.sym.Variable("data"), kernel=(2, 2), stride=(2, 2), num_filter=3, name="enc"),
+        "enc_relu",
+    )
     up = mx.sym.Deconvolution(x, kernel=(2, 2), stride=(2, 2), num_filter=2, no_bias=False, name="dec")
     near = mx.sym.UpSampling(x, scale=2, sample_type="nearest", num_args=1, name="near")
     x = mx.sym.Crop(mx.sym.Concat(up, near, dim=1), offset=(1, 1), h_w=(2, 2), num_args=1, name="crop")
-    return mx.sym.MakeLoss(mx.sym.mean(mx.sym.square(x), axis=(1, 2, 3)), grad_scale=2.0, name="loss"), dict(data=(2, 2, 4, 4))
+    return mx.sym.MakeLoss(mx.sym.mean(mx.sym.square(x), axis=(1, 2, 3)), grad_scale=2.0, name="loss"), dict(
+        data=(2, 2, 4, 4)
+    )
 
 
 def transformer(mx):
     """One head of attention and a feed-forward part, each behind a LayerNorm."""
     x, units = mx.sym.Variable("data"), 4
     y = mx.sym.LayerNorm(x, axis=-1, eps=1e-5, name="ln1")
-    q, k, v = (mx.sym.FullyConnected(y, num_hidden=units, flatten=False, no_bias=True, name=n) for n in ("query", "key", "value"))
-    scores = mx.sym.softmax(mx.sym.batch_dot(q, k, transpose_b=True) / units ** 0.5, axis=-1)
+    q, k, v = (
+        mx.sym.FullyConnected(y, num_hidden=units, flatten=False, no_bias=True, name=n)
+        for n in ("query", "key", "value")
+    )
+    scores = mx.sym.softmax(mx.sym.batch_dot(q, k, transpose_b=True) / units**0.5, axis=-1)
     x = x + mx.sym.batch_dot(scores, v)
     y = mx.sym.LayerNorm(x, name="ln2")
     y = mx.sym.LeakyReLU(mx.sym.FullyConnected(y, num_hidden=8, flatten=False, name="ffn1"), act_type="gelu")
@@ -125,7 +162,9 @@ def dcgan(mx):
     x = relu(mx, mx.sym.BatchNorm(x, fix_gamma=True, eps=1e-5, name="gbn1"), "gact1")
     x = mx.sym.Deconvolution(x, kernel=(4, 4), stride=(2, 2), pad=(1, 1), num_filter=2, no_bias=True, name="g2")
     generator = mx.sym.Activation(x, act_type="tanh", name="gact2")
-    d = mx.sym.Convolution(mx.sym.Variable("image"), kernel=(4, 4), stride=(2, 2), pad=(1, 1), num_filter=3, no_bias=True, name="d1")
+    d = mx.sym.Convolution(
+        mx.sym.Variable("image"), kernel=(4, 4), stride=(2, 2), pad=(1, 1), num_filter=3, no_bias=True, name="d1"
+    )
     d = mx.sym.LeakyReLU(d, act_type="leaky", slope=0.2, name="dact1")
     d = mx.sym.Flatten(mx.sym.Convolution(d, kernel=(2, 2), num_filter=1, no_bias=True, name="d2"))
     d = mx.sym.LogisticRegressionOutput(data=d, label=mx.sym.Variable("label"), name="dloss")
@@ -154,7 +193,22 @@ def attributes(mx):
     return x * 2 + mx.sym.Variable("late", stype="row_sparse", wd_mult=0, __own__="1"), {}
 
 
-MODELS = (mlp, lenet, resnet, vgg, inception, lstm_unrolled, rnn, embedding, ssd, autoencoder, transformer, dcgan, loop, attributes)
+MODELS = (
+    mlp,
+    lenet,
+    resnet,
+    vgg,
+    inception,
+    lstm_unrolled,
+    rnn,
+    embedding,
+    ssd,
+    autoencoder,
+    transformer,
+    dcgan,
+    loop,
+    attributes,
+)
 
 
 def build(mx, model):
@@ -192,15 +246,25 @@ def key(text):
 
 def described(mx, symbol, shapes):
     """What both find out about a symbol without running it, as JSON holds it."""
+
     def types(found):
         return [[np.dtype(t).name for t in part] for part in found]
 
-    lists = {n: getattr(symbol, n)() for n in ("list_arguments", "list_auxiliary_states", "list_outputs", "list_inputs", "attr_dict")}
+    lists = {
+        n: getattr(symbol, n)()
+        for n in ("list_arguments", "list_auxiliary_states", "list_outputs", "list_inputs", "attr_dict")
+    }
     inferred = [[list(s) for s in part] for part in symbol.infer_shape(**shapes)]
     first = symbol.list_arguments()[0]
-    return {**lists, "name": symbol.name, "internals": symbol.get_internals().list_outputs(), "shapes": inferred,
-            "children": symbol.get_children().list_outputs(), "types": types(symbol.infer_type(**{first: "float32"})),
-            "debug_str": symbol.debug_str()}
+    return {
+        **lists,
+        "name": symbol.name,
+        "internals": symbol.get_internals().list_outputs(),
+        "shapes": inferred,
+        "children": symbol.get_children().list_outputs(),
+        "types": types(symbol.infer_type(**{first: "float32"})),
+        "debug_str": symbol.debug_str(),
+    }
 
 
 def run(mx, model, symbol, shapes):
@@ -226,31 +290,72 @@ def node(op, name, *inputs, **more):
 
 
 def file(nodes, version=None, **more):
-    found = {"nodes": nodes, "arg_nodes": [i for i, n in enumerate(nodes) if n["op"] == "null"], "heads": [[len(nodes) - 1, 0]], **more}
+    found = {
+        "nodes": nodes,
+        "arg_nodes": [i for i, n in enumerate(nodes) if n["op"] == "null"],
+        "heads": [[len(nodes) - 1, 0]],
+        **more,
+    }
     return json.dumps({**found, "attrs": {"mxnet_version": ["int", version]}} if version else found)
 
 
 def version_0_8():
     """No version, parameters under `param`, no auxiliary states; attributes for inputs on their operator."""
+
     def old(*args, param=None, **more):
         return node(*args, param=param or {}, backward_source_id=-1, **more)
 
-    return file([
-        old("null", "data"), old("null", "fc1_weight"), old("null", "fc1_bias"),
-        old("FullyConnected", "fc1", 0, 1, 2, param={"no_bias": "False", "num_hidden": "128"}, attr={
-            "ctx_group": "stage1", "lr_mult": "0.2", "weight_lr_mult": "1.2", "bias_wd_mult": "3", "force_mirroring": "True"}),
-        old("null", "bn_gamma", attr={"lr_mult": "0.3", "wd_mult": "0.1"}), old("null", "bn_beta"),
-        old("BatchNorm", "bn", 3, 4, 5, param={"eps": "0.001", "fix_gamma": "True"}, attr={"ctx_group": "s2"}),
-        old("Activation", "act", 6, param={"act_type": "relu"}), old("null", "softmax_label"),
-        old("SoftmaxOutput", "softmax", 7, 8, param={"grad_scale": "1", "multi_output": "False"})])
+    return file(
+        [
+            old("null", "data"),
+            old("null", "fc1_weight"),
+            old("null", "fc1_bias"),
+            old(
+                "FullyConnected",
+                "fc1",
+                0,
+                1,
+                2,
+                param={"no_bias": "False", "num_hidden": "128"},
+                attr={
+                    "ctx_group": "stage1",
+                    "lr_mult": "0.2",
+                    "weight_lr_mult": "1.2",
+                    "bias_wd_mult": "3",
+                    "force_mirroring": "True",
+                },
+            ),
+            old("null", "bn_gamma", attr={"lr_mult": "0.3", "wd_mult": "0.1"}),
+            old("null", "bn_beta"),
+            old("BatchNorm", "bn", 3, 4, 5, param={"eps": "0.001", "fix_gamma": "True"}, attr={"ctx_group": "s2"}),
+            old("Activation", "act", 6, param={"act_type": "relu"}),
+            old("null", "softmax_label"),
+            old("SoftmaxOutput", "softmax", 7, 8, param={"grad_scale": "1", "multi_output": "False"}),
+        ]
+    )
 
 
 def version_0_9(version, **attr):
-    return file([
-        node("null", "data"), node("null", "w", attr={"lr_mult": "2", "__shape__": "(0,)", "foo": "x"}),
-        node("FullyConnected", "fc1", 0, 1, attr={"num_hidden": "128", "no_bias": "True", "ctx_group": "g", "__init__": "zz", **attr}),
-        node("null", "g"), node("null", "b"), node("null", "mm"), node("null", "mv"),
-        node("BatchNorm", "bn", 2, 3, 4, 5, 6, attr={"eps": "0.001"})], version, node_row_ptr=[0, 1, 2, 3, 4, 5, 6, 7, 10])
+    return file(
+        [
+            node("null", "data"),
+            node("null", "w", attr={"lr_mult": "2", "__shape__": "(0,)", "foo": "x"}),
+            node(
+                "FullyConnected",
+                "fc1",
+                0,
+                1,
+                attr={"num_hidden": "128", "no_bias": "True", "ctx_group": "g", "__init__": "zz", **attr},
+            ),
+            node("null", "g"),
+            node("null", "b"),
+            node("null", "mm"),
+            node("null", "mv"),
+            node("BatchNorm", "bn", 2, 3, 4, 5, 6, attr={"eps": "0.001"}),
+        ],
+        version,
+        node_row_ptr=[0, 1, 2, 3, 4, 5, 6, 7, 10],
+    )
 
 
 def lone(op, version=None, inputs=(0,), **attr):
@@ -258,15 +363,37 @@ def lone(op, version=None, inputs=(0,), **attr):
 
 
 LEGACY = {
-    "0.8": version_0_8(), "0.9.0": version_0_9(900), "0.9.5": version_0_9(905), "0.10": version_0_9(1000),
-    "0.12": version_0_9(1200, weight_wd_mult="7"), "1.3": version_0_9(10300, weight_lr_mult="2"),
-    **{f"{op} without its inputs": lone(op, **attr) for op, attr in (
-        ("FullyConnected", dict(num_hidden="3", ctx_group="k")), ("Convolution", dict(kernel="(3,3)", num_filter="2")), ("BatchNorm", {}),
-        ("SoftmaxOutput", {}), ("Softmax", {}), ("LeakyReLU", dict(act_type="prelu")), ("InstanceNorm", {}),
-        ("RNN", dict(state_size="2", num_layers="1", mode="lstm")), ("elemwise_add", {}), ("Embedding", dict(input_dim="3", output_dim="2")),
-        ("Deconvolution", dict(kernel="(2,2)", num_filter="1")))},
+    "0.8": version_0_8(),
+    "0.9.0": version_0_9(900),
+    "0.9.5": version_0_9(905),
+    "0.10": version_0_9(1000),
+    "0.12": version_0_9(1200, weight_wd_mult="7"),
+    "1.3": version_0_9(10300, weight_lr_mult="2"),
+    **{
+        f"{op} without its inputs": lone(op, **attr)
+        for op, attr in (
+            ("FullyConnected", dict(num_hidden="3", ctx_group="k")),
+            ("Convolution", dict(kernel="(3,3)", num_filter="2")),
+            ("BatchNorm", {}),
+            ("SoftmaxOutput", {}),
+            ("Softmax", {}),
+            ("LeakyReLU", dict(act_type="prelu")),
+            ("InstanceNorm", {}),
+            ("RNN", dict(state_size="2", num_layers="1", mode="lstm")),
+            ("elemwise_add", {}),
+            ("Embedding", dict(input_dim="3", output_dim="2")),
+            ("Deconvolution", dict(kernel="(2,2)", num_filter="1")),
+        )
+    },
     **{f"argmax of {version}": lone("argmax", version, axis="-1") for version in (None, 904, 905, 10901)},
-    **{f"{op} by its old name": lone(op, None, inputs, **attr) for op, inputs, attr in (
-        ("_Plus", (0, 0), {}), ("_PlusScalar", (0,), dict(scalar="1")), ("ElementWiseSum", (0, 0), dict(num_args="2")),
-        ("max_axis", (0,), dict(axis="1")), ("Pooling", (0,), dict(kernel="(2,2)", pool_type="max")))},
+    **{
+        f"{op} by its old name": lone(op, None, inputs, **attr)
+        for op, inputs, attr in (
+            ("_Plus", (0, 0), {}),
+            ("_PlusScalar", (0,), dict(scalar="1")),
+            ("ElementWiseSum", (0, 0), dict(num_args="2")),
+            ("max_axis", (0,), dict(axis="1")),
+            ("Pooling", (0,), dict(kernel="(2,2)", pool_type="max")),
+        )
+    },
 }

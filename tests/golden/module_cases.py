@@ -6,27 +6,32 @@ ALL = {"wd": 0.01, "clip_gradient": 0.5}
 
 #: Key -> (optimizer, its arguments, number of contexts, kvstore). SGLD is left out: it draws random numbers.
 CASES = {
-    **{f"{name}{i}": (name, params, 1, "local") for name, variants in {
-        "sgd": [{"learning_rate": 0.1}, {"learning_rate": 0.1, "momentum": 0.9, **ALL}],
-        "ccsgd": [{"learning_rate": 0.1, "momentum": 0.9}],
-        "nag": [{"learning_rate": 0.1, "momentum": 0.9, **ALL}],
-        "signum": [{"learning_rate": 0.01, "momentum": 0.9}],
-        # Not with batch_scale=2: there MXNet keeps the gradient's array, which the next step overwrites, not its values.
-        "lbsgd": [{"learning_rate": 0.1, "momentum": 0.9, "updates_per_epoch": 5}],
-        "lars": [{"learning_rate": 0.1, "momentum": 0.9, "wd": 0.01}],
-        "lamb": [{"learning_rate": 0.02, "wd": 0.01}],
-        "dcasgd": [{"learning_rate": 0.1}],
-        "adam": [{"learning_rate": 0.01}, {"learning_rate": 0.01, **ALL}],
-        "adagrad": [{"learning_rate": 0.1}],
-        "rmsprop": [{"learning_rate": 0.01}, {"learning_rate": 0.01, "centered": True}],
-        "adadelta": [{"rho": 0.9, "epsilon": 1e-3}],
-        "ftrl": [{"learning_rate": 0.1, "lamda1": 0.001}],
-        "ftml": [{"learning_rate": 0.01}],
-        "adamax": [{"learning_rate": 0.01}],
-        "nadam": [{"learning_rate": 0.01}],
-        "groupadagrad": [{"learning_rate": 0.1}],
-        "test": [{"rescale_grad": -0.01}],
-    }.items() for i, params in enumerate(variants)},
+    **{
+        f"{name}{i}": (name, params, 1, "local")
+        for name, variants in {
+            "sgd": [{"learning_rate": 0.1}, {"learning_rate": 0.1, "momentum": 0.9, **ALL}],
+            "ccsgd": [{"learning_rate": 0.1, "momentum": 0.9}],
+            "nag": [{"learning_rate": 0.1, "momentum": 0.9, **ALL}],
+            "signum": [{"learning_rate": 0.01, "momentum": 0.9}],
+            # Not with batch_scale=2: there MXNet keeps the gradient's array, which the next step overwrites, not its
+            # values.
+            "lbsgd": [{"learning_rate": 0.1, "momentum": 0.9, "updates_per_epoch": 5}],
+            "lars": [{"learning_rate": 0.1, "momentum": 0.9, "wd": 0.01}],
+            "lamb": [{"learning_rate": 0.02, "wd": 0.01}],
+            "dcasgd": [{"learning_rate": 0.1}],
+            "adam": [{"learning_rate": 0.01}, {"learning_rate": 0.01, **ALL}],
+            "adagrad": [{"learning_rate": 0.1}],
+            "rmsprop": [{"learning_rate": 0.01}, {"learning_rate": 0.01, "centered": True}],
+            "adadelta": [{"rho": 0.9, "epsilon": 1e-3}],
+            "ftrl": [{"learning_rate": 0.1, "lamda1": 0.001}],
+            "ftml": [{"learning_rate": 0.01}],
+            "adamax": [{"learning_rate": 0.01}],
+            "nadam": [{"learning_rate": 0.01}],
+            "groupadagrad": [{"learning_rate": 0.1}],
+            "test": [{"rescale_grad": -0.01}],
+        }.items()
+        for i, params in enumerate(variants)
+    },
     "local_two": ("sgd", {"learning_rate": 0.1, "momentum": 0.9}, 2, "local"),
     "device_two": ("adam", {"learning_rate": 0.01}, 2, "device"),
     "none_two": ("sgd", {"learning_rate": 0.1, "momentum": 0.9}, 2, None),
@@ -64,7 +69,10 @@ def train(mx, given, case):
     name, params, contexts, kvstore = case
     mod = mx.mod.Module(network(mx), context=[mx.cpu(i) for i in range(contexts)], fixed_param_names=FIXED.get(name))
     mod.bind([("data", (BATCH, *IMAGE))], [("softmax_label", (BATCH,))])
-    args, auxs = ({k.partition(".")[2]: mx.nd.array(v) for k, v in given.items() if k.startswith(kind)} for kind in ("arg.", "aux."))
+    args, auxs = (
+        {k.partition(".")[2]: mx.nd.array(v) for k, v in given.items() if k.startswith(kind)}
+        for kind in ("arg.", "aux.")
+    )
     mod.init_params(arg_params=args, aux_params=auxs)
     mod.init_optimizer(kvstore=kvstore, optimizer=name, optimizer_params=dict(params))
     rows = []

@@ -1,4 +1,7 @@
-"""Recurrent cells and layers of Gluon in MXNet 1.9.1 and here: outputs, states, gradients, names; imported by the maker and by the test."""
+"""Recurrent cells and layers of Gluon in MXNet 1.9.1 and here: outputs, states, gradients, names; imported by the maker
+and by the test.
+"""
+
 import os
 import tempfile
 
@@ -9,6 +12,7 @@ STEPS, BATCH, SIZE, HIDDEN = 5, 2, 3, 3
 
 def filled(mx, block):
     """Parameters from the length of their names alone: equal wherever the names are."""
+
     class Fill(mx.init.Initializer):
         def _init_weight(self, name, arr):
             arr[:] = np.random.RandomState(len(name)).uniform(-0.5, 0.5, arr.shape)
@@ -41,22 +45,51 @@ CELLS = {
     "lstm": lambda mx: mx.gluon.rnn.LSTMCell(HIDDEN, prefix="c_"),
     "lstm relu": lambda mx: mx.gluon.rnn.LSTMCell(HIDDEN, prefix="c_", activation="relu", recurrent_activation="tanh"),
     "gru": lambda mx: mx.gluon.rnn.GRUCell(HIDDEN, prefix="c_", input_size=SIZE),
-    "stack": lambda mx: stack(mx, False, lambda r: r.LSTMCell(HIDDEN, prefix="a_"), lambda r: r.DropoutCell(0.5), lambda r: r.GRUCell(HIDDEN, prefix="b_")),
-    "hybrid stack": lambda mx: stack(mx, True, lambda r: r.LSTMCell(HIDDEN, prefix="a_"), lambda r: r.GRUCell(HIDDEN, prefix="b_")),
+    "stack": lambda mx: stack(
+        mx,
+        False,
+        lambda r: r.LSTMCell(HIDDEN, prefix="a_"),
+        lambda r: r.DropoutCell(0.5),
+        lambda r: r.GRUCell(HIDDEN, prefix="b_"),
+    ),
+    "hybrid stack": lambda mx: stack(
+        mx, True, lambda r: r.LSTMCell(HIDDEN, prefix="a_"), lambda r: r.GRUCell(HIDDEN, prefix="b_")
+    ),
     "residual": lambda mx: mx.gluon.rnn.ResidualCell(mx.gluon.rnn.GRUCell(HIDDEN, prefix="c_")),
     "zoneout": lambda mx: mx.gluon.rnn.ZoneoutCell(mx.gluon.rnn.LSTMCell(HIDDEN, prefix="c_"), 0.3, 0.2),
     "dropout": lambda mx: mx.gluon.rnn.DropoutCell(0.3, prefix="d_"),
     "projected": lambda mx: mx.gluon.contrib.rnn.LSTMPCell(4, 2, prefix="c_"),
-    "variational": lambda mx: mx.gluon.contrib.rnn.VariationalDropoutCell(mx.gluon.rnn.LSTMCell(HIDDEN, prefix="c_"), 0.3, 0.2, 0.1),
-    "variational outside": lambda mx: mx.gluon.contrib.rnn.VariationalDropoutCell(mx.gluon.rnn.GRUCell(HIDDEN, prefix="c_"), 0.3, 0, 0.1),
+    "variational": lambda mx: mx.gluon.contrib.rnn.VariationalDropoutCell(
+        mx.gluon.rnn.LSTMCell(HIDDEN, prefix="c_"), 0.3, 0.2, 0.1
+    ),
+    "variational outside": lambda mx: mx.gluon.contrib.rnn.VariationalDropoutCell(
+        mx.gluon.rnn.GRUCell(HIDDEN, prefix="c_"), 0.3, 0, 0.1
+    ),
     "both ways": lambda mx: both(mx.gluon.rnn),
     "deep both ways": lambda mx: stack(mx, True, both, lambda r: r.RNNCell(HIDDEN, prefix="q_")),
 }
-LAYERS = {f"{kind} {text}": (kind, {**kw, **more}) for kind, kw in (
-    ("RNN", {}), ("RNN", {"activation": "tanh"}), ("LSTM", {}), ("GRU", {}), ("LSTM", {"projection_size": 2})) for text, more in (
-    (f"{len(kw)}", {}), (f"{len(kw)} deep", {"num_layers": 2}), (f"{len(kw)} both", {"num_layers": 2, "bidirectional": True}),
-    (f"{len(kw)} NTC", {"layout": "NTC", "input_size": SIZE}))}
-UNROLLS = {"as it is": {}, "merged": {"merge_outputs": True}, "apart": {"merge_outputs": False}, "lengths": {"valid_length": [3, 5]}}
+LAYERS = {
+    f"{kind} {text}": (kind, {**kw, **more})
+    for kind, kw in (
+        ("RNN", {}),
+        ("RNN", {"activation": "tanh"}),
+        ("LSTM", {}),
+        ("GRU", {}),
+        ("LSTM", {"projection_size": 2}),
+    )
+    for text, more in (
+        (f"{len(kw)}", {}),
+        (f"{len(kw)} deep", {"num_layers": 2}),
+        (f"{len(kw)} both", {"num_layers": 2, "bidirectional": True}),
+        (f"{len(kw)} NTC", {"layout": "NTC", "input_size": SIZE}),
+    )
+}
+UNROLLS = {
+    "as it is": {},
+    "merged": {"merge_outputs": True},
+    "apart": {"merge_outputs": False},
+    "lengths": {"valid_length": [3, 5]},
+}
 
 
 def inputs(mx):
@@ -143,16 +176,31 @@ def convolution(mx, name):
     dims, kind = name
     sizes, found = (5, 4, 3)[:dims], []
     x = mx.nd.array(np.random.RandomState(0).randn(2, 3, 2, *sizes))
-    for kwargs in ({"i2h_kernel": 3, "h2h_kernel": 3}, {"i2h_kernel": 2, "h2h_kernel": 3, "h2h_dilate": 2, "i2h_dilate": (1, 2, 1)[:dims], "i2h_pad": 1},
-                   {"i2h_kernel": (2, 3, 2)[:dims], "h2h_kernel": (3, 1, 3)[:dims], "i2h_pad": (1,) * dims, "activation": "relu"}):
-        one = filled(mx, getattr(mx.gluon.contrib.rnn, f"Conv{dims}D{kind}Cell")(input_shape=(2, *sizes), hidden_channels=3, prefix="c_", **kwargs))
+    for kwargs in (
+        {"i2h_kernel": 3, "h2h_kernel": 3},
+        {"i2h_kernel": 2, "h2h_kernel": 3, "h2h_dilate": 2, "i2h_dilate": (1, 2, 1)[:dims], "i2h_pad": 1},
+        {"i2h_kernel": (2, 3, 2)[:dims], "h2h_kernel": (3, 1, 3)[:dims], "i2h_pad": (1,) * dims, "activation": "relu"},
+    ):
+        one = filled(
+            mx,
+            getattr(mx.gluon.contrib.rnn, f"Conv{dims}D{kind}Cell")(
+                input_shape=(2, *sizes), hidden_channels=3, prefix="c_", **kwargs
+            ),
+        )
         x.attach_grad()
         with mx.autograd.record():
             outputs, states = one.unroll(3, x, merge_outputs=True)
             loss = (outputs * outputs).mean() + sum((s * s).mean() for s in states)
         loss.backward()
-        found += [text(repr(one)), text(names(one)), text(repr(one.state_info(2)[0]["shape"])), outputs, *states, x.grad,
-                  *(p.grad() for p in one.collect_params().values())]
+        found += [
+            text(repr(one)),
+            text(names(one)),
+            text(repr(one.state_info(2)[0]["shape"])),
+            outputs,
+            *states,
+            x.grad,
+            *(p.grad() for p in one.collect_params().values()),
+        ]
     return found
 
 
@@ -167,9 +215,12 @@ def looped(mx, layout):
     return found
 
 
-CASES = {**{f"loop {layout}": (looped, layout) for layout in ("TNC", "NTC")},
-         **{f"conv {n}{k}": (convolution, (n, k)) for n in (1, 2, 3) for k in ("RNN", "LSTM", "GRU")},
-         **{f"cell {n}": (cell, n) for n in CELLS}, **{f"layer {n}": (layer, n) for n in LAYERS}}
+CASES = {
+    **{f"loop {layout}": (looped, layout) for layout in ("TNC", "NTC")},
+    **{f"conv {n}{k}": (convolution, (n, k)) for n in (1, 2, 3) for k in ("RNN", "LSTM", "GRU")},
+    **{f"cell {n}": (cell, n) for n in CELLS},
+    **{f"layer {n}": (layer, n) for n in LAYERS},
+}
 
 
 def run(mx, name):

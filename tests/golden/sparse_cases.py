@@ -1,4 +1,5 @@
 """Operators on sparse arrays: calls that MXNet ran for the golden file, and that run here against it."""
+
 import numpy as np
 
 DATA = np.array([[0, 1.5, 0, -2], [0, 0, 0, 0], [0.5, 0, -0.25, 0], [0, 0, 0, 3]], np.float32)
@@ -31,6 +32,7 @@ EXPRESSIONS = """
 
 def cases(mx):
     """(name, function of no argument) of all calls."""
+
     def array(values, kind):
         return mx.nd.array(values).tostype(kind)
 
@@ -40,13 +42,25 @@ def cases(mx):
     for name in BINARY:
         for a in KINDS:
             for b in KINDS if a != "default" else KINDS[:2]:
-                yield f"{name} {a} {b}", lambda name=name, a=a, b=b: getattr(mx.nd, name)(array(DATA, a), array(OTHER, b))
+                yield (
+                    f"{name} {a} {b}",
+                    lambda name=name, a=a, b=b: getattr(mx.nd, name)(array(DATA, a), array(OTHER, b)),
+                )
     for text in filter(None, map(str.strip, EXPRESSIONS)):
         for kind in KINDS[:2]:
-            yield f"{text}  {kind}", lambda text=text, kind=kind: eval(
-                text, {"nd": mx.nd, "op": mx.nd._internal, "x": array(DATA, kind), "d": array(OTHER, "default")})
+            yield (
+                f"{text}  {kind}",
+                lambda text=text, kind=kind: eval(
+                    text, {"nd": mx.nd, "op": mx.nd._internal, "x": array(DATA, kind), "d": array(OTHER, "default")}
+                ),
+            )
 
 
 def facts(y):
     """Storage type, shape, dtype and values of a result."""
-    return [y.stype, list(y.shape), np.dtype(y.dtype).name, [None if np.isnan(v) else round(float(v), 6) for v in y.asnumpy().ravel()]]
+    return [
+        y.stype,
+        list(y.shape),
+        np.dtype(y.dtype).name,
+        [None if np.isnan(v) else round(float(v), 6) for v in y.asnumpy().ravel()],
+    ]

@@ -1,7 +1,9 @@
-"""Operators in Python and loops give what they gave in the real MXNet 1.9.1: over arrays, bound, and loaded from its files.
+"""Operators in Python and loops give what they gave in the real MXNet 1.9.1: over arrays, bound, and loaded from its
+files.
 
 ``control_cases.py`` holds the cases, ``make_control_golden.py`` ran them in MXNet.
 """
+
 import functools
 import json
 import pathlib
@@ -14,7 +16,8 @@ from mxcore.testing.tolerance import GOLDEN, compare
 
 from . import control_cases
 
-#: In MXNet's file the variables inside count the writes that the loop's own inputs got; a file does not tell that they are the same.
+#: In MXNet's file the variables inside count the writes that the loop's own inputs got; a file does not tell that they
+#: are the same.
 NOT_WRITTEN_AGAIN = {"loop_normal"}
 
 
@@ -26,7 +29,9 @@ PASSED_ON = {"copies", "swap", "lists", "one_side"}
 def golden():
     """Case -> (arrays by name, the text of the symbol)."""
     pack = Pack.load(str(pathlib.Path(__file__).resolve().parent / "data" / "scripts" / "control.npz"))
-    return {e["case"]: ({k: pack.get(i).astype(t) for k, (i, t) in e["arrays"].items()}, e["json"]) for e in pack.entries}
+    return {
+        e["case"]: ({k: pack.get(i).astype(t) for k, (i, t) in e["arrays"].items()}, e["json"]) for e in pack.entries
+    }
 
 
 @functools.cache
@@ -62,7 +67,7 @@ def test_symbols(name):
 @pytest.mark.parametrize("name", [n for n in control_cases.CASES if n.startswith("loop_bound")])
 def test_loops_from_files(name):
     loaded = mx.sym.load_json(golden()[name][1])
-    check(control_cases.run_bound(mx, loaded, **control_cases.loop_symbol(mx, name[len("loop_bound_"):])[1]), name)
+    check(control_cases.run_bound(mx, loaded, **control_cases.loop_symbol(mx, name[len("loop_bound_") :])[1]), name)
 
 
 @pytest.mark.parametrize("name", [n for n in control_cases.CASES if n.startswith(("while_bound", "cond_bound"))])
@@ -74,10 +79,19 @@ def test_flow_from_files(name):
     check(control_cases.flow_run(mx, loaded, shapes, case not in control_cases.UNTRAINED, kind == "while"), name)
 
 
-@pytest.mark.parametrize("kind, case", [(kind, name) for kind, table in (("while", control_cases.WHILES), ("cond", control_cases.CONDS))
-                                        for name in table if name not in PASSED_ON])
+@pytest.mark.parametrize(
+    "kind, case",
+    [
+        (kind, name)
+        for kind, table in (("while", control_cases.WHILES), ("cond", control_cases.CONDS))
+        for name in table
+        if name not in PASSED_ON
+    ],
+)
 def test_gradients_are_those_of_arrays(kind, case):
-    """Here operators have gradients where MXNet cannot bind them, or leaves some undefined: those that its arrays have."""
+    """Here operators have gradients where MXNet cannot bind them, or leaves some undefined: those that its arrays
+    have.
+    """
     result(f"{kind}_bound_{case}")
     s, shapes = control_cases.flow_symbol(mx, kind, case)
     found = control_cases.flow_run(mx, s, shapes)
@@ -93,7 +107,9 @@ def test_files_are_written_again_as_they_were():
     assert len(texts) > 15
     for name, text in texts.items():
         again = mx.sym.load_json(text).tojson()
-        assert again == text or name in NOT_WRITTEN_AGAIN and json.loads(again)["heads"] == json.loads(text)["heads"], name
+        assert again == text or name in NOT_WRITTEN_AGAIN and json.loads(again)["heads"] == json.loads(text)["heads"], (
+            name
+        )
 
 
 def test_no_case_is_left_out():

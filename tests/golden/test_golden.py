@@ -1,9 +1,11 @@
 """Every operator gives what the real MXNet 1.9.1 gave: outputs, written inputs and gradients, eager and in a graph.
 
 The files in ``data/`` are made by ``tools/make_golden.py``; they hold inputs and parameters too. Tolerances are
-`mxcore.testing.tolerance.GOLDEN`, widened by a sample's own factor. Gradients are compared for ``grad_req='write'``, and for a spread
-of samples with ``'add'`` and ``'null'`` as well. What chooses a kernel runs again over the reference bodies.
+`mxcore.testing.tolerance.GOLDEN`, widened by a sample's own factor. Gradients are compared for ``grad_req='write'``,
+and for a spread of samples with ``'add'`` and ``'null'`` as well. What chooses a kernel runs again over the reference
+bodies.
 """
+
 import functools
 import pathlib
 
@@ -19,16 +21,28 @@ from mxcore.testing.tolerance import GOLDEN, compare
 pytestmark = pytest.mark.both_ways
 _ = mx.nd  # arrays have their public face from here on
 DATA = pathlib.Path(__file__).resolve().parent / "data"
-#: Gradients that MXNet 1.9.1 gets wrong for other values of grad_req than 'write' alone. What these operators should give is taken
-#: from its own run with 'write', plus what was there.
+#: Gradients that MXNet 1.9.1 gets wrong for other values of grad_req than 'write' alone. What these operators should
+#: give is taken from its own run with 'write', plus what was there.
 ODD = {
-    **dict.fromkeys("_contrib_DeformableConvolution Crop SVMOutput SoftmaxOutput SpatialTransformer _np_cumsum _split_v2 clip reverse".split(), "'add' overwrites what was there"),
+    **dict.fromkeys(
+        "_contrib_DeformableConvolution Crop SVMOutput SoftmaxOutput SpatialTransformer _np_cumsum _split_v2 clip "
+        "reverse".split(),
+        "'add' overwrites what was there",
+    ),
     **dict.fromkeys("_linalg_inverse _linalg_syevd _linalg_trsm".split(), "'add' leaves what was there"),
-    **dict.fromkeys("_contrib_hawkesll _linalg_gelqf _linalg_gemm _linalg_gemm2 _linalg_trmm".split(), "'add' mixes up intermediate results"),
-    **dict.fromkeys("LinearRegressionOutput LogisticRegressionOutput MAERegressionOutput mean moments".split(), "'add' scales what was there"),
+    **dict.fromkeys(
+        "_contrib_hawkesll _linalg_gelqf _linalg_gemm _linalg_gemm2 _linalg_trmm".split(),
+        "'add' mixes up intermediate results",
+    ),
+    **dict.fromkeys(
+        "LinearRegressionOutput LogisticRegressionOutput MAERegressionOutput mean moments".split(),
+        "'add' scales what was there",
+    ),
     "_contrib_boolean_mask": "'add' forgets what was there in rows that are left out",
-    **dict.fromkeys("FullyConnected _contrib_interleaved_matmul_encdec_qk _contrib_interleaved_matmul_selfatt_valatt".split(),
-                    "wrong gradients where another input is 'null'"),
+    **dict.fromkeys(
+        "FullyConnected _contrib_interleaved_matmul_encdec_qk _contrib_interleaved_matmul_selfatt_valatt".split(),
+        "wrong gradients where another input is 'null'",
+    ),
 }
 #: What MXNet 1.9.1 leaves out of gradients: operator -> (inputs that get none, outputs that do not count).
 LEFT_OUT = {"_contrib_hawkesll": ({3}, {1})}
@@ -73,24 +87,39 @@ def flows(y):
 
 def ways(pack, entry):
     """(dtype, grad_req of the inputs, their gradients) of all runs with gradients."""
-    runs = [{"dtype": t, "reqs": ["null" if g is None else "write" for g in run["grads"]], **run} for t, run in entry["runs"].items() if "grads" in run]
+    runs = [
+        {"dtype": t, "reqs": ["null" if g is None else "write" for g in run["grads"]], **run}
+        for t, run in entry["runs"].items()
+        if "grads" in run
+    ]
     for run in runs + [more for more in entry.get("more", ()) if "grads" in more]:
-        grads = due(pack, entry, run) if entry["op"] in ODD else [None if g is None else pack.get(g) for g in run["grads"]]
+        grads = (
+            due(pack, entry, run) if entry["op"] in ODD else [None if g is None else pack.get(g) for g in run["grads"]]
+        )
         none = LEFT_OUT.get(entry["op"], ((), ()))[0]
-        yield run["dtype"], ["null" if i in none else req for i, req in enumerate(run["reqs"])], [None if i in none else g for i, g in enumerate(grads)]
+        yield (
+            run["dtype"],
+            ["null" if i in none else req for i, req in enumerate(run["reqs"])],
+            [None if i in none else g for i, g in enumerate(grads)],
+        )
 
 
 def heads(entry, outputs):
     """The gradients that `make_golden.py` drew for outputs."""
     none = LEFT_OUT.get(entry["op"], ((), ()))[1]
-    return [mx.nd.array((i not in none) * g, dtype=y.dtype) for i, (y, g) in enumerate(zip(outputs, drawn(11, [y.shape for y in outputs])))]
+    return [
+        mx.nd.array((i not in none) * g, dtype=y.dtype)
+        for i, (y, g) in enumerate(zip(outputs, drawn(11, [y.shape for y in outputs])))
+    ]
 
 
 def due(pack, entry, more):
     """What a run should give by MXNet's own gradients for grad_req 'write'."""
     starts = drawn(13, [pack.get(i).shape for i in entry["inputs"]])
-    return [None if req == "null" else pack.get(g) + (req == "add") * start
-            for req, g, start in zip(more["reqs"], entry["runs"][more["dtype"]]["grads"], starts)]
+    return [
+        None if req == "null" else pack.get(g) + (req == "add") * start
+        for req, g, start in zip(more["reqs"], entry["runs"][more["dtype"]]["grads"], starts)
+    ]
 
 
 def record(op, pack, entry, dtype, train, reqs=()):
@@ -115,7 +144,9 @@ def results(pack, entry, dtype, xs, ys):
         return
     assert len(ys) == len(run["out"])
     for i, (y, want, t) in enumerate(zip(ys, run["out"], run["out_dtypes"])):
-        assert np.dtype(y.dtype) == t, f"{entry['op']} #{entry['number']}: output {i} is {np.dtype(y.dtype)}, in MXNet {t}"
+        assert np.dtype(y.dtype) == t, (
+            f"{entry['op']} #{entry['number']}: output {i} is {np.dtype(y.dtype)}, in MXNet {t}"
+        )
         check(y.asnumpy(), pack.get(want), dtype, entry, f"output {i}")
     for i, want in zip(entry["mutates"], run["written"]):
         check(xs[i].asnumpy(), pack.get(want), dtype, entry, f"input {i} afterwards")
@@ -178,7 +209,11 @@ def in_graph(pack, entry, dtype, reqs, grads):
     aux = {n: args.pop(n) for n in symbol.list_auxiliary_states()}
     asked = {n: req for n, req in zip(names, reqs) if n in args}
     starts = zip(names, drawn(13, [x.shape for x in xs]))
-    room = {n: mx.nd.array(start if asked[n] == "add" else 0 * start, dtype=args[n].dtype) for n, start in starts if asked.get(n, "null") != "null"}
+    room = {
+        n: mx.nd.array(start if asked[n] == "add" else 0 * start, dtype=args[n].dtype)
+        for n, start in starts
+        if asked.get(n, "null") != "null"
+    }
     bound = symbol.bind(mx.cpu(), args, args_grad=room or None, grad_req=asked, aux_states=aux)
     mx.random.seed(7)
     train = bool(grads) or entry["train"]
@@ -192,7 +227,9 @@ def in_graph(pack, entry, dtype, reqs, grads):
         for i, (y, want) in enumerate(zip(ys, run["out"])):
             check(y.asnumpy(), pack.get(want), dtype, entry, f"output {i} in a graph")
         for i, want in zip(entry["mutates"], run["written"]):
-            check({**args, **aux}[names[i]].asnumpy(), pack.get(want), dtype, entry, f"input {i} afterwards, in a graph")
+            check(
+                {**args, **aux}[names[i]].asnumpy(), pack.get(want), dtype, entry, f"input {i} afterwards, in a graph"
+            )
 
 
 def test_every_sample_has_golden_numbers_or_a_reason():
@@ -201,27 +238,43 @@ def test_every_sample_has_golden_numbers_or_a_reason():
     assert not found, "run python tools/make_golden.py; it has to ask MXNet about:\n" + "\n".join(lines)
     for pack in files().values():
         for e in pack.entries:
-            assert len(e["skip"]) > 3 or {*e["runs"], *e.get("failed", {})} == {*e["dtypes"]}, f"{e['op']} #{e['number']}"
+            assert len(e["skip"]) > 3 or {*e["runs"], *e.get("failed", {})} == {*e["dtypes"]}, (
+                f"{e['op']} #{e['number']}"
+            )
 
 
 def test_a_changed_sample_is_found():
     def pack(**more):
         found = Pack()
-        found.entries = [{"module": "m", "op": "f", "number": 0, "skip": "", **dict.fromkeys(ASKED), "inputs": [found.add(np.arange(3.0))], **more}]
+        found.entries = [
+            {
+                "module": "m",
+                "op": "f",
+                "number": 0,
+                "skip": "",
+                **dict.fromkeys(ASKED),
+                "inputs": [found.add(np.arange(3.0))],
+                **more,
+            }
+        ]
         return found
 
     assert stale(pack(), {"m": pack()}) == {}
     assert stale(pack(), {}) == {"m": ["f #0: has no answer"]}
     assert stale(pack(number=1), {"m": pack()}) == {"m": ["f #1: has no answer", "f #0: there is no such sample"]}
     assert stale(pack(), {"m": pack(skip="why")}) == {"m": ["f #0: skip is '', was 'why'"]}
-    assert stale(pack(params={"a": "1"}), {"m": pack(params={"a": "2"})}) == {"m": ["f #0: params is {'a': '1'}, was {'a': '2'}"]}
+    assert stale(pack(params={"a": "1"}), {"m": pack(params={"a": "2"})}) == {
+        "m": ["f #0: params is {'a': '1'}, was {'a': '2'}"]
+    }
     other = pack()
     other.entries[0]["inputs"] = [other.add(np.arange(3.0) + 1)]
     assert stale(other, {"m": pack()}) == {"m": ["f #0: its inputs are others"]}
 
 
 def test_every_gradient_is_added_somewhere():
-    """Each operator with gradients has a run with grad_req 'add', and with several inputs some with 'null', unless MXNet refuses it."""
+    """Each operator with gradients has a run with grad_req 'add', and with several inputs some with 'null', unless
+    MXNet refuses it.
+    """
     for m, pack in files().items():
         found = {}
         for e in pack.entries:
@@ -237,7 +290,9 @@ def test_what_is_odd_in_mxnet_is_so():
             for more in e.get("more", ()):
                 if "grads" in more:
                     pairs = [(pack.get(g), d) for g, d in zip(more["grads"], due(pack, e, more)) if g is not None]
-                    found |= {e["op"]} if any(not np.allclose(a, b, 1e-3, 1e-3, equal_nan=True) for a, b in pairs) else set()
+                    found |= (
+                        {e["op"]} if any(not np.allclose(a, b, 1e-3, 1e-3, equal_nan=True) for a, b in pairs) else set()
+                    )
     assert found == set(ODD)
 
 

@@ -1,4 +1,5 @@
 """``mx.image`` gives what the real MXNet 1.9.1 gave from the same seeds: pixels, windows, labels, texts."""
+
 import pathlib
 
 import numpy as np

@@ -1,4 +1,5 @@
 """What makes the golden files: processes that may end, and the command around them."""
+
 import json
 import os
 import subprocess
@@ -8,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: A program with jobs of every fate. It is a process of its own since forks and the threads of the other tests do not mix.
+#: A program with jobs of every fate. It is a process of its own since forks and the threads of the other tests do not
+#: mix.
 JOBS = """
 import json, os, signal, sys, time
 from apart import apart
@@ -28,7 +30,14 @@ print(json.dumps(apart(work, [(w,) for w in sys.argv[1:]], limit=2)))
 
 def run_apart(*jobs):
     """What comes of jobs."""
-    done = subprocess.run([sys.executable, "-c", JOBS, *jobs], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=50, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", JOBS, *jobs],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=True,
+    )
     return json.loads(done.stdout)
 
 
@@ -45,7 +54,9 @@ def test_a_job_has_a_time_limit():
 def command(*args):
     """Run the tool without an interpreter of MXNet's."""
     env = {k: v for k, v in os.environ.items() if k != "MXCORE_ORACLE_PYTHON"}
-    done = subprocess.run([sys.executable, "tools/make_golden.py", *args], cwd=ROOT, env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "tools/make_golden.py", *args], cwd=ROOT, env=env, capture_output=True, text=True
+    )
     return done.returncode, done.stdout + done.stderr
 
 

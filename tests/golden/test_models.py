@@ -1,7 +1,9 @@
-"""Whole models of every family are what they are in the real MXNet 1.9.1: files byte for byte, names, shapes, types, numbers.
+"""Whole models of every family are what they are in the real MXNet 1.9.1: files byte for byte, names, shapes, types,
+numbers.
 
 ``model_cases.py`` holds the models, ``make_model_golden.py`` ran them in MXNet.
 """
+
 import functools
 import io
 import json
@@ -20,8 +22,15 @@ from . import model_cases
 DATA = pathlib.Path(__file__).resolve().parent / "data" / "scripts"
 #: Models that need an operator that is not there yet: each must fail, and goes from here when the operator comes.
 LACKING = {"ssd": "_contrib_MultiBoxPrior"}
-NAMES = [pytest.param(m.__name__, marks=[pytest.mark.xfail(reason=f"operator {LACKING[m.__name__]} is missing", strict=True)]
-                      if m.__name__ in LACKING else []) for m in model_cases.MODELS]
+NAMES = [
+    pytest.param(
+        m.__name__,
+        marks=[pytest.mark.xfail(reason=f"operator {LACKING[m.__name__]} is missing", strict=True)]
+        if m.__name__ in LACKING
+        else [],
+    )
+    for m in model_cases.MODELS
+]
 
 
 @functools.cache
@@ -81,7 +90,10 @@ def test_outputs_gradients_and_states(name, source):
 
 @pytest.mark.parametrize("name", model_cases.LEGACY)
 def test_files_of_old_versions(name):
-    """Loaded they are what MXNet makes of them, but for the counts of writes, which MXNet does not count for old files."""
+    """Loaded they are what MXNet makes of them, but for the counts of writes, which MXNet does not count for old
+    files.
+    """
+
     def plain(text):
         graph = json.loads(text)
         for n in graph["nodes"]:

@@ -2,6 +2,7 @@
 
 ``sparse_cases.py`` holds the calls, ``make_sparse_golden.py`` ran them in MXNet.
 """
+
 import json
 import pathlib
 
@@ -24,4 +25,6 @@ def test_the_file_holds_these_cases():
 def test_as_mxnet(name):
     found, want = sparse_cases.facts(CASES[name]()), GOLDEN[name]
     assert found[:3] == want[:3]
-    np.testing.assert_allclose(*[[np.nan if v is None else v for v in facts[3]] for facts in (found, want)], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        *[[np.nan if v is None else v for v in facts[3]] for facts in (found, want)], rtol=1e-5, atol=1e-6
+    )

@@ -2,6 +2,7 @@
 
 ``symbol_cases.py`` holds the graphs, ``make_symbol_golden.py`` composed them in MXNet.
 """
+
 import functools
 import itertools
 import pathlib
@@ -29,13 +30,20 @@ def test_graphs():
         assert symbol.tojson() == want[name], name
 
 
-@pytest.mark.parametrize("op, entries", [pytest.param(op, list(es), id=op) for op, es in itertools.groupby(
-    [e for e in golden() if "op" in e], lambda e: e["op"])])
+@pytest.mark.parametrize(
+    "op, entries",
+    [
+        pytest.param(op, list(es), id=op)
+        for op, es in itertools.groupby([e for e in golden() if "op" in e], lambda e: e["op"])
+    ],
+)
 def test_operators(op, entries):
     declared = registry.ops.get(op)
     for e in entries:
         inputs = [mx.sym.Variable(f"in{i}") for i in range(e["inputs"])]
-        assert mx.sym.compose(declared.name, inputs, {**e["params"], "name": "node"}, declared).tojson() == e["json"], e["params"]
+        assert mx.sym.compose(declared.name, inputs, {**e["params"], "name": "node"}, declared).tojson() == e["json"], (
+            e["params"]
+        )
 
 
 def test_files_are_written_again_as_they_were():

@@ -1,4 +1,5 @@
 """Tests that cannot fail."""
+
 from __future__ import annotations
 
 import ast

@@ -1,4 +1,5 @@
 """Line budgets: lines of code, without docstrings, comments and blank lines."""
+
 from __future__ import annotations
 
 import ast

@@ -1,4 +1,5 @@
 """What must be documented: hooks, operators and everything public."""
+
 from __future__ import annotations
 
 import ast
@@ -51,9 +52,7 @@ class _Classes:
             for node in ast.walk(ast.parse(source)):
                 if isinstance(node, ast.ClassDef):
                     bases = [ast.unparse(b).split("[")[0].split(".")[-1] for b in node.bases]
-                    methods = {
-                        m.name: bool(ast.get_docstring(m)) for m in node.body if isinstance(m, Function)
-                    }
+                    methods = {m.name: bool(ast.get_docstring(m)) for m in node.body if isinstance(m, Function)}
                     self.known.setdefault(node.name, []).append((bases, methods))
 
     def inherits_doc(self, cls: str, method: str, seen: frozenset[str] = frozenset()) -> bool:

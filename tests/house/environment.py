@@ -1,4 +1,5 @@
 """Which variables of the environment the code reads, and which ones the documentation lists."""
+
 from __future__ import annotations
 
 import ast
@@ -29,8 +30,14 @@ def variables(source: str) -> set[str]:
     tree = ast.parse(source)
     texts = _docstrings(tree)
     asked = {id(a) for n in ast.walk(tree) for a in _of_environ(n)}
-    return {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in texts
-            and (_OURS.fullmatch(n.value) or id(n) in asked and _ANY.fullmatch(n.value))}
+    return {
+        n.value
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Constant)
+        and isinstance(n.value, str)
+        and id(n) not in texts
+        and (_OURS.fullmatch(n.value) or id(n) in asked and _ANY.fullmatch(n.value))
+    }
 
 
 def documented(text: str) -> list[str]:
@@ -41,6 +48,8 @@ def documented(text: str) -> list[str]:
 def check_environment(read: set[str], text: str) -> list[str]:
     """Complaints about variables that are read and not listed, or listed and not read, or listed twice."""
     listed = documented(text)
-    return [*(f"{v} is read, but the page does not list it" for v in sorted(read - {*listed})),
-            *(f"{v} is on the page, but nothing reads it" for v in sorted({*listed} - read)),
-            *(f"{v} is on the page twice" for v in sorted({v for v in listed if listed.count(v) > 1}))]
+    return [
+        *(f"{v} is read, but the page does not list it" for v in sorted(read - {*listed})),
+        *(f"{v} is on the page, but nothing reads it" for v in sorted({*listed} - read)),
+        *(f"{v} is on the page twice" for v in sorted({v for v in listed if listed.count(v) > 1})),
+    ]

@@ -1,4 +1,5 @@
 """What no file of the project may hold, and facts that must agree between files."""
+
 from __future__ import annotations
 
 import re
@@ -24,7 +25,17 @@ def tracked() -> list[Path]:
         names = subprocess.run(git, capture_output=True, text=True, check=True).stdout.splitlines()
         found = [ROOT / n for n in names]
     except (OSError, subprocess.CalledProcessError):
-        made = {".git", "build", "dist", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "mxcore-train"}
+        made = {
+            ".git",
+            "build",
+            "dist",
+            "__pycache__",
+            ".pytest_cache",
+            ".mypy_cache",
+            ".ruff_cache",
+            ".hypothesis",
+            "mxcore-train",
+        }
         found = [p for p in ROOT.rglob("*") if not made & set(p.parts)]
     return [p for p in found if p.is_file()]
 

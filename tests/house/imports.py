@@ -1,4 +1,5 @@
 """Who may import whom, read from the syntax tree."""
+
 from __future__ import annotations
 
 import ast

@@ -1,4 +1,5 @@
 """What the docstrings of public names say about their arguments, and to which names docstrings point."""
+
 from __future__ import annotations
 
 import ast
@@ -41,10 +42,12 @@ def pointers(source: str) -> list[tuple[int, str]]:
     """(line, ``mx.a.b``) of every dotted name below ``mx`` that a docstring gives in backquotes or as a reference."""
     found = []
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(
+            node
+        ):
             text = ast.get_docstring(node, clean=False) or ""
             for match in re.finditer(r"`(~?(?:mx|mxcore)(?:\.\w+)+)(?:\([^`]*\))?`", text):
-                before = text[:match.start()].rsplit("\n\n", 1)[-1]
+                before = text[: match.start()].rsplit("\n\n", 1)[-1]
                 if "MXNet 1.9.1" not in before:  # that names MXNet's
                     found.append((node.body[0].lineno + text.count("\n", 0, match.start()), match.group(1).lstrip("~")))
     return found
@@ -52,4 +55,6 @@ def pointers(source: str) -> list[tuple[int, str]]:
 
 def check_pointers(source: str, where: str, exists: Callable[[str], bool]) -> list[str]:
     """Complaints about docstrings that point to names which do not exist."""
-    return [f"{where}:{line} points to {name}, which does not exist" for line, name in pointers(source) if not exists(name)]
+    return [
+        f"{where}:{line} points to {name}, which does not exist" for line, name in pointers(source) if not exists(name)
+    ]

@@ -1,4 +1,5 @@
 """The examples in the pages and docstrings run."""
+
 import re
 import subprocess
 import sys
@@ -34,6 +35,15 @@ def test_blocks_of_pages_run(page, tmp_path):
 
 def test_docstring_examples_run(tmp_path):
     options = ["-q", "--doctest-modules", "--ignore-glob=*/compat/path/*", "-p", "no:cacheprovider"]
-    out = run("-m", "pytest", *options, f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml"),
-              str(ROOT / "core"), str(ROOT / "plugins"), cwd=tmp_path)  # fmt: skip
+    out = run(
+        "-m",
+        "pytest",
+        *options,
+        f"--rootdir={ROOT}",
+        "-c",
+        str(ROOT / "pyproject.toml"),
+        str(ROOT / "core"),
+        str(ROOT / "plugins"),
+        cwd=tmp_path,
+    )
     assert out.returncode == 0, out.stdout[-5000:] + out.stderr[-2000:]

@@ -1,4 +1,7 @@
-"""The documentation names what there is: variables of the environment, arguments of what plugin authors use, other names."""
+"""The documentation names what there is: variables of the environment, arguments of what plugin authors use, other
+names.
+"""
+
 import importlib
 import inspect
 
@@ -43,19 +46,31 @@ def test_the_page_lists_the_variables_that_are_read():
 
 
 def test_variables_are_found_and_compared():
-    source = '"""MXCORE_NOT"""\nimport os\nX = "MXCORE_A"\nos.environ.get("B_C")\nos.environ["D"]\nif "E" in os.environ: f("G")\nos.getenv("F", "H")\n'
+    source = (
+        '"""MXCORE_NOT"""\nimport os\nX = "MXCORE_A"\nos.environ.get("B_C")\nos.environ["D"]\nif "E" in '
+        "os.environ: "
+        'f("G")\nos.getenv("F", "H")\n'
+    )
     assert environment.variables(source) == {"MXCORE_A", "B_C", "D", "E", "F"}
     page = "| `A` | x |\n| `B_C` |  |\n| `B_C` |  |\n"
     assert environment.check_environment({"A", "D"}, page) == [
-        "D is read, but the page does not list it", "B_C is on the page, but nothing reads it", "B_C is on the page twice"]
+        "D is read, but the page does not list it",
+        "B_C is on the page, but nothing reads it",
+        "B_C is on the page twice",
+    ]
 
 
 @pytest.mark.parametrize("name", sorted({*mxcore.plugin.__all__} - {"API_VERSION", "hookimpl", "Op"}))
 def test_what_authors_use_explains_its_arguments(name):
     thing = getattr(mxcore.plugin, name)
     kinds = inspect.getmro(thing) if inspect.isclass(thing) else [thing]
-    doc = "\n\n".join(inspect.cleandoc(c.__dict__.get("__doc__") or "") for c in kinds if c.__module__.startswith("mxcore")) \
-        if inspect.isclass(thing) else thing.__doc__
+    doc = (
+        "\n\n".join(
+            inspect.cleandoc(c.__dict__.get("__doc__") or "") for c in kinds if c.__module__.startswith("mxcore")
+        )
+        if inspect.isclass(thing)
+        else thing.__doc__
+    )
     names = public.arguments(thing)
     if inspect.isclass(thing):  # **kw goes to the base, whose docstring counts, too
         names = [n for n in names if n not in ("kw", "args", "kwargs")]
@@ -87,6 +102,11 @@ def test_docstrings_point_to_names_that_exist():
 
 
 def test_pointers_to_nothing_are_found():
-    source = '"""See `mx.nd.relu` and ``mx.metric.PairMetric``.\n\nBehaviour matched: MXNet 1.9.1 ``mx.nd.gone``."""\ndef f():\n    """:func:`mxcore.nothing`"""\n'
+    source = (
+        '"""See `mx.nd.relu` and ``mx.metric.PairMetric``.\n\nBehaviour matched: MXNet 1.9.1 '
+        '``mx.nd.gone``."""\ndef f():\n    """:func:`mxcore.nothing`"""\n'
+    )
     assert public.check_pointers(source, "m", exists) == [
-        "m:1 points to mx.metric.PairMetric, which does not exist", "m:5 points to mxcore.nothing, which does not exist"]
+        "m:1 points to mx.metric.PairMetric, which does not exist",
+        "m:5 points to mxcore.nothing, which does not exist",
+    ]

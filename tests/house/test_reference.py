@@ -1,4 +1,5 @@
 """The table of operators is what declarations, kernels and golden files give."""
+
 import runpy
 import subprocess
 import sys
@@ -23,7 +24,9 @@ def tool():
 
 
 def test_the_table_is_fresh():
-    done = subprocess.run([sys.executable, "tools/make_reference.py", "--check"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "tools/make_reference.py", "--check"], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 0, f"run tools/make_reference.py; stale: {done.stdout}{done.stderr}"
 
 
@@ -31,8 +34,13 @@ def test_cells(tool):
     def cells(name):
         return [c.strip() for c in tool["row"](registry.ops.get(name), {name: (3, 3)}).strip("|").split(" | ")]
 
-    assert cells("tanh")[2:] == ["second order", "kernel (float32, float64)" if registry.kernels.of("cpu", registry.ops.get("tanh")) else "reference",
-                                 "array namespace", "`tanh(data)`", "3"]
+    assert cells("tanh")[2:] == [
+        "second order",
+        "kernel (float32, float64)" if registry.kernels.of("cpu", registry.ops.get("tanh")) else "reference",
+        "array namespace",
+        "`tanh(data)`",
+        "3",
+    ]
     assert cells("argmax")[2] == "zero" and cells("khatri_rao")[2] == "none"
     assert cells("_random_normal")[:2] == ["`_random_normal` (`normal`, `random_normal`)", "yes, random"]
     assert cells("sgd_mom_update")[1] == "yes, writes mom, sparse"
@@ -47,7 +55,9 @@ def test_cells(tool):
 
 def test_what_is_not_compared_is_listed(tool):
     found = tool["compared_not"]({"RNN", "gather_nd", "tanh"})
-    assert found["MXNet uses lengths on the GPU only"] == {"RNN": 4} and found["forward only: its gradient aborts"] == {"gather_nd": 1}
+    assert found["MXNet uses lengths on the GPU only"] == {"RNN": 4} and found["forward only: its gradient aborts"] == {
+        "gather_nd": 1
+    }
     assert not any("tanh" in ops for ops in found.values())
 
 
@@ -59,7 +69,9 @@ def test_every_left_out_name_has_a_reason(tool, monkeypatch):
 
 
 def differentiated_twice(op):
-    """Whether every use of an operator among its samples has a gradient that has a gradient; None if there is no use to try."""
+    """Whether every use of an operator among its samples has a gradient that has a gradient; None if there is no use to
+    try.
+    """
     done = None
     for sample in op.samples:
         arrays = sample.arrays(sample.dtypes[-1])

@@ -1,4 +1,5 @@
 """Every house rule can fail: each checker meets a small wrong input, and a right one."""
+
 import pytest
 
 from . import asserts, budgets, docs, files, imports, names
@@ -37,13 +38,7 @@ def test_downward_imports_pass(source, name):
 
 
 @pytest.mark.parametrize(
-    "source",
-    [
-        "from mxcore._core import op",
-        "import mxcore._core.op",
-        "from mxcore import _core",
-        "import mxcore_cpu",
-    ],
+    "source", ["from mxcore._core import op", "import mxcore._core.op", "from mxcore import _core", "import mxcore_cpu"]
 )
 def test_plugins_that_reach_inside_are_found(source):
     assert len(imports.check_plugin(source, "mxcore_io_rec.reader")) == 1
@@ -122,9 +117,7 @@ def test_tests_that_can_fail_pass():
     assert asserts.check_tests(loud, "t") == []
 
 
-@pytest.mark.parametrize(
-    "text", ["see https://pypi" + ".org/x", "/roo" + "t/x", "# TO" + "DO: x", "/home/" + "me/x"]
-)
+@pytest.mark.parametrize("text", ["see https://pypi" + ".org/x", "/roo" + "t/x", "# TO" + "DO: x", "/home/" + "me/x"])
 def test_forbidden_words_are_found(text):
     (complaint,) = files.check_words("fine\n" + text, "f.txt")
     assert complaint.startswith("f.txt:2 ")
@@ -156,12 +149,24 @@ def test_names_in_the_core_are_found(source, name):
     known = {"_grad_add", "zeros_like", "_copy", "cpu", "where"}
     (complaint,) = names.check_core_names(f'"""_copy"""\n{source}', "tape", known)
     assert repr(name) in complaint and "_core/tape" in complaint
-    assert names.check_core_names("def f(x):\n    \"\"\"_copy\"\"\"\n    return x.zeros_like + g.roles['copy']", "tape", known) == []
+    assert (
+        names.check_core_names('def f(x):\n    """_copy"""\n    return x.zeros_like + g.roles[\'copy\']', "tape", known)
+        == []
+    )
 
 
 @pytest.mark.parametrize(
-    "source", ["if n.op.name == 'my_op':\n    pass", "n.op.name in _SOME", "if (n.op.name, j) != (x, 0):\n    pass", "op.name not in _SOME", "_SOME = {'tanh': 1}"]
+    "source",
+    [
+        "if n.op.name == 'my_op':\n    pass",
+        "n.op.name in _SOME",
+        "if (n.op.name, j) != (x, 0):\n    pass",
+        "op.name not in _SOME",
+        "_SOME = {'tanh': 1}",
+    ],
 )
 def test_names_in_passes_are_found(source):
     assert len(names.check_passes(source, "executor/fuse", {"tanh"})) == 1
-    assert names.check_passes("if op.facets.get('expr') or n.name == m.name:\n    pass", "executor/fuse", {"tanh"}) == []
+    assert (
+        names.check_passes("if op.facets.get('expr') or n.name == m.name:\n    pass", "executor/fuse", {"tanh"}) == []
+    )

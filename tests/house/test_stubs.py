@@ -1,4 +1,5 @@
 """The type stubs are what the declarations give."""
+
 import subprocess
 import sys
 from pathlib import Path

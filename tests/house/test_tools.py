@@ -1,4 +1,5 @@
 """The tools that CI relies on notice what they are for."""
+
 import runpy
 
 from .files import ROOT

@@ -1,4 +1,5 @@
 """The house rules, applied to this tree."""
+
 import re
 import runpy
 import subprocess

@@ -1,4 +1,5 @@
 """Functions and augmenters of images: what golden files do not show."""
+
 import json
 import random
 import warnings
@@ -46,7 +47,8 @@ def test_sizes_that_are_kept_are_not_copied_twice(picture):
 
 @pytest.mark.parametrize("call, kind, text", [
     (lambda x: mx.image.resize_short(x, 10, 11), ValueError, "interp must be 0 to 4, 9 or 10, got 11"),
-    (lambda x: mx.image.resize_short(x[0], 10), ValueError, r"resize_short: src must be an image \(height, width, channels\), got \(60, 3\)"),
+    (lambda x: mx.image.resize_short(x[0], 10), ValueError, r"resize_short: src must be an image \(height, width, "
+                                                            r"channels\), got \(60, 3\)"),
     (lambda x: mx.image.center_crop(3, (1, 1)), ValueError, "center_crop: src must be an image .*got int"),
     (lambda x: mx.image.random_size_crop(x, (20, 10), 0.3, (1, 2), are=1), TypeError, "'are', did you mean 'area'"),
     (lambda x: mx.image.RandomSizedCropAug((20, 10), 0.3, (1, 2), foo=1), TypeError, "foo"),
@@ -57,16 +59,21 @@ def test_sizes_that_are_kept_are_not_copied_twice(picture):
     (lambda x: mx.image.imrotate(x, 3), TypeError, "float32"), (lambda x: mx.image.imrotate(x.astype("float32")[0], 3), ValueError, r"\(60, 3\)"),
     (lambda x: mx.image.imrotate(x.astype("float32"), 3, True, True), ValueError, "exclude one another"),
     (lambda x: mx.image.imrotate(x.astype("float32"), mx.nd.array([3])), TypeError, "one image is turned by one number"),
-    (lambda x: mx.image.imrotate(x.astype("float32").expand_dims(0), [3, 4]), ValueError, r"1 images need as many angles, got \(2,\)"),
+    (lambda x: mx.image.imrotate(x.astype("float32").expand_dims(0), [3, 4]), ValueError, r"1 images need as many "
+                                                                                          r"angles, got \(2,\)"),
     (lambda x: mx.image.random_rotate(x.astype("float32"), 3), TypeError, "angle_limits"),
     (lambda x: mx.image.CreateAugmenter((3, 2, 2), rand_resize=True), ValueError, "rand_crop=True"),
     (lambda x: mx.image.CreateAugmenter((3, 2, 2), mean=3), TypeError, "mean must be True or an array"),
-    (lambda x: mx.image.CreateDetAugmenter((3, 2, 2), std=np.ones(2)), TypeError, r"std must be True or an array of 1 or 3 numbers, got \(2,\)"),
+    (lambda x: mx.image.CreateDetAugmenter((3, 2, 2), std=np.ones(2)), TypeError, r"std must be True or an array of "
+                                                                                  r"1 or 3 numbers, got \(2,\)"),
     (lambda x: mx.image.DetBorrowAug(3), TypeError, "an Augmenter is needed, got int"),
     (lambda x: mx.image.DetRandomSelectAug([mx.image.CastAug()]), ValueError, "DetAugmenters, got CastAug"),
     (lambda x: mx.image.DetRandomPadAug(pad_val="a"), TypeError, "pad_val"),
-    (lambda x: mx.image.CreateMultiRandCropAugmenter([0.1, 0.5], area_range=[(0.1, 1)] * 3), ValueError, "2 values where another argument has 3"),
-    (lambda x: mx.image.fixed_crop(x, 60, 4, 10, 20), ValueError, r"fixed_crop: nothing of the image, 60 x 40, lies in the window from 60, 4 of 10 x 20"),
+    (lambda x: mx.image.CreateMultiRandCropAugmenter([0.1, 0.5], area_range=[(0.1, 1)] * 3), ValueError, "2 values where "
+                                                                                                         "another argument "
+                                                                                                         "has 3"),
+    (lambda x: mx.image.fixed_crop(x, 60, 4, 10, 20), ValueError, r"fixed_crop: nothing of the image, 60 x 40, lies "
+                                                                  r"in the window from 60, 4 of 10 x 20"),
     (lambda x: mx.image.fixed_crop(x, 3, 4, 0, 20, (5, 5)), ValueError, r"from 3, 4 of 0 x 20"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(picture, call, kind, text):
@@ -87,11 +94,17 @@ def test_where_mxnet_asserts_programs_may_catch_it(picture, call):
         call(picture)
 
 
-@pytest.mark.parametrize("kind, kwargs", [
-    (mx.image.DetRandomCropAug, {"area_range": (2, 1)}), (mx.image.DetRandomCropAug, {"area_range": (-1, 0)}),
-    (mx.image.DetRandomCropAug, {"aspect_ratio_range": (2, 1)}), (mx.image.DetRandomCropAug, {"aspect_ratio_range": (0, 1)}),
-    (mx.image.DetRandomPadAug, {"area_range": 0.5}), (mx.image.DetRandomPadAug, {"area_range": (3, 2)}),
-])
+@pytest.mark.parametrize(
+    "kind, kwargs",
+    [
+        (mx.image.DetRandomCropAug, {"area_range": (2, 1)}),
+        (mx.image.DetRandomCropAug, {"area_range": (-1, 0)}),
+        (mx.image.DetRandomCropAug, {"aspect_ratio_range": (2, 1)}),
+        (mx.image.DetRandomCropAug, {"aspect_ratio_range": (0, 1)}),
+        (mx.image.DetRandomPadAug, {"area_range": 0.5}),
+        (mx.image.DetRandomPadAug, {"area_range": (3, 2)}),
+    ],
+)
 def test_ranges_without_sense_switch_an_augmenter_off(picture, kind, kwargs):
     with pytest.warns(UserWarning, match="does nothing"):
         off = kind(**kwargs)
@@ -113,7 +126,12 @@ def test_windows_hold_what_they_promise(picture):
     changed = 0
     for _ in range(200):
         out, rows = cut(picture, label)
-        assert 1 <= len(rows) <= 2 and (rows[:, 1:] >= 0).all() and (rows[:, 1:] <= 1).all() and (rows[:, 3:] > rows[:, 1:3]).all()
+        assert (
+            1 <= len(rows) <= 2
+            and (rows[:, 1:] >= 0).all()
+            and (rows[:, 1:] <= 1).all()
+            and (rows[:, 3:] > rows[:, 1:3]).all()
+        )
         changed += out.shape != picture.shape
         height, width = out.shape[:2]
         assert out.shape == picture.shape or 0.1 * 2400 <= height * width <= 0.9 * 2400
@@ -121,7 +139,9 @@ def test_windows_hold_what_they_promise(picture):
     assert mx.image.DetRandomCropAug(1.0)(picture, label)[0] is picture  # no window holds more than all
 
 
-@pytest.mark.parametrize("sizes, method", [((), 2), ((4, 4, 8, 8), 2), ((8, 8, 4, 4), 3), ((8, 4, 4, 8), 1), ((4, 4, 4, 4), 1)])
+@pytest.mark.parametrize(
+    "sizes, method", [((), 2), ((4, 4, 8, 8), 2), ((8, 8, 4, 4), 3), ((8, 4, 4, 8), 1), ((4, 4, 4, 4), 1)]
+)
 def test_methods_that_other_libraries_ask_for(sizes, method):  # GluonCV
     assert interpolation(9, sizes) == method and interpolation(4, sizes) == 4
 

@@ -1,4 +1,5 @@
 """Image iterators: sources, epochs, what subclasses override, errors that name the image."""
+
 import numpy as np
 import pytest
 
@@ -30,10 +31,17 @@ def folder(tmp_path_factory):
 
 def images(folder, kind, batch_size=2, **more):
     """An iterator over the five."""
-    given = {"records": {"path_imgrec": str(folder / "a.rec")}, "index": {"path_imgrec": str(folder / "a.rec"), "path_imgidx": str(folder / "a.idx")},
-             "list": {"path_imglist": str(folder / "a.lst"), "path_root": str(folder)},
-             "memory": {"imglist": [[float(i), f"{i}.png"] for i in range(5)], "path_root": str(folder)},
-             "both": {"path_imgrec": str(folder / "a.rec"), "path_imgidx": str(folder / "a.idx"), "path_imglist": str(folder / "a.lst")}}[kind]
+    given = {
+        "records": {"path_imgrec": str(folder / "a.rec")},
+        "index": {"path_imgrec": str(folder / "a.rec"), "path_imgidx": str(folder / "a.idx")},
+        "list": {"path_imglist": str(folder / "a.lst"), "path_root": str(folder)},
+        "memory": {"imglist": [[float(i), f"{i}.png"] for i in range(5)], "path_root": str(folder)},
+        "both": {
+            "path_imgrec": str(folder / "a.rec"),
+            "path_imgidx": str(folder / "a.idx"),
+            "path_imglist": str(folder / "a.lst"),
+        },
+    }[kind]
     return mx.image.ImageIter(batch_size, SHAPE, **given, **more)
 
 
@@ -56,10 +64,14 @@ def test_sources(folder, kind):
     assert it.provide_data == [("data", (2, *SHAPE))] and it.provide_label == [("softmax_label", (2,))]
 
 
-@pytest.mark.parametrize("handle, epochs", [
-    ("pad", [[(0, 1, 0), (2, 3, 0), (4, 0, 1)]] * 2), ("discard", [[(0, 1, 0), (2, 3, 0)]] * 2),
-    ("roll_over", [[(0, 1, 0), (2, 3, 0)], [(4, 0, 0), (1, 2, 0), (3, 4, 0)], [(0, 1, 0), (2, 3, 0)]]),
-])
+@pytest.mark.parametrize(
+    "handle, epochs",
+    [
+        ("pad", [[(0, 1, 0), (2, 3, 0), (4, 0, 1)]] * 2),
+        ("discard", [[(0, 1, 0), (2, 3, 0)]] * 2),
+        ("roll_over", [[(0, 1, 0), (2, 3, 0)], [(4, 0, 0), (1, 2, 0), (3, 4, 0)], [(0, 1, 0), (2, 3, 0)]]),
+    ],
+)
 @pytest.mark.parametrize("kind", ["records", "memory"])
 def test_last_batches(folder, kind, handle, epochs):
     it = images(folder, kind, last_batch_handle=handle)
@@ -132,16 +144,23 @@ def test_subclasses_change_each_step(folder):
     it = Own(2, SHAPE, path_root=str(folder), imglist=[[i, f"{i}.png"] for i in (9, 1, 2)])
     batch = it.next()
     assert batch.label[0].asnumpy().tolist() == [109, 102]
-    middle = mx.image.center_crop(mx.image.imread(str(folder / "0.png")), (20, 20))[0].asnumpy().transpose(2, 0, 1).astype("float32")
+    middle = (
+        mx.image.center_crop(mx.image.imread(str(folder / "0.png")), (20, 20))[0]
+        .asnumpy()
+        .transpose(2, 0, 1)
+        .astype("float32")
+    )
     np.testing.assert_array_equal(batch.data[0][0].asnumpy(), (255 - middle) * 2 + 1)
 
 
 @pytest.mark.parametrize("kwargs, text", [
     ({}, "path_imgrec, path_imglist or imglist"), ({"path_imgrec": "A.rec", "shuffle": True}, "give path_imgidx"),
     ({"path_imgrec": "A.rec", "num_parts": 2}, "give path_imgidx"), ({"path_imgrec": "missing.rec"}, "missing.rec"),
-    ({"path_imgrec": "A.rec", "path_imgidx": "A.idx", "num_parts": 2, "part_index": 2}, "part_index must be from 0 to num_parts - 1 = 1"),
+    ({"path_imgrec": "A.rec", "path_imgidx": "A.idx", "num_parts": 2, "part_index": 2}, "part_index must be from 0 "
+                                                                                        "to num_parts - 1 = 1"),
     ({"path_imgrec": "A.rec", "path_imgidx": "A.idx", "num_parts": 9}, "5 images cannot be split into 9 parts"),
-    ({"imglist": []}, "there is no image"), ({"imglist": [3]}, "entry 1 of imglist is 3"), ({"imglist": [["x.png"]]}, "entry 1 of imglist"),
+    ({"imglist": []}, "there is no image"), ({"imglist": [3]}, "entry 1 of imglist is 3"), ({"imglist": [["x.png"]]}, "entry 1 of "
+                                                                                                                      "imglist"),
     ({"imglist": [["a", "x.png"]]}, "entry 1 of imglist"), ({"path_imglist": "bad.lst"}, "line 2"), ({"path_imglist": "bare.lst"}, "has no label"),
     ({"path_imgrec": "A.rec", "last_batch_handle": "keep"}, "last_batch_handle"), ({"path_imgrec": "A.rec", "dtype": "uint8"}, "dtype"),
     ({"path_imgrec": "A.rec", "data_shape": (20, 20)}, "data_shape"), ({"path_imgrec": "A.rec", "data_shape": (1, 20, 20)}, "3 channels"),
@@ -166,11 +185,17 @@ def test_images_that_do_not_fit_are_named(folder):
     it = mx.image.ImageIter(2, SHAPE, path_root=str(folder), imglist=[[0, "0.png"], [1, "gone.png"]])
     with pytest.raises(FileNotFoundError, match=r"gone.png"):
         it.next()
-    with pytest.raises(MXNetError, match=r"ImageIter: '0.png', the 1. of 5 images, has a label of 1 numbers, label_width is 2"):
+    with pytest.raises(
+        MXNetError, match=r"ImageIter: '0.png', the 1. of 5 images, has a label of 1 numbers, label_width is 2"
+    ):
         images(folder, "memory", label_width=2).next()
-    with pytest.raises(MXNetError, match=r"record 0 of '.*a.rec', the 1. in the order of the file, is \(3, 40, 60\) after augmentation"):
+    with pytest.raises(
+        MXNetError, match=r"record 0 of '.*a.rec', the 1. in the order of the file, is \(3, 40, 60\) after augmentation"
+    ):
         images(folder, "records", aug_list=[]).next()
-    it = mx.image.ImageIter(2, SHAPE, path_imgrec=str(folder / "a.rec"), path_imgidx=str(folder / "a.idx"), imglist=[[0, "0.png"]])
+    it = mx.image.ImageIter(
+        2, SHAPE, path_imgrec=str(folder / "a.rec"), path_imgidx=str(folder / "a.idx"), imglist=[[0, "0.png"]]
+    )
     with pytest.raises(KeyError, match="is not in the list, which names 1 images"):
         it.next()
 
@@ -179,7 +204,9 @@ def test_images_that_do_not_fit_are_named(folder):
 
 
 def objects(folder, batch_size=2, **more):
-    return mx.image.ImageDetIter(batch_size, SHAPE, path_imgrec=str(folder / "d.rec"), path_imgidx=str(folder / "d.idx"), **more)
+    return mx.image.ImageDetIter(
+        batch_size, SHAPE, path_imgrec=str(folder / "d.rec"), path_imgidx=str(folder / "d.idx"), **more
+    )
 
 
 def test_objects_are_padded_with_rows_of_minus_one(folder):
@@ -193,7 +220,10 @@ def test_objects_are_padded_with_rows_of_minus_one(folder):
 def test_shapes_of_labels(folder):
     it, other = objects(folder), objects(folder)
     it.reshape(label_shape=(6, 5))
-    assert it.sync_label_shape(other, verbose=True) is other and other.label_shape == (6, 5) == it.next().label[0].shape[1:]
+    assert (
+        it.sync_label_shape(other, verbose=True) is other
+        and other.label_shape == (6, 5) == it.next().label[0].shape[1:]
+    )
     for shape, text in (((1, 5), "6 objects do not fit"), ((9, 6), "5 numbers"), ((9,), "label_shape must be")):
         with pytest.raises(ValueError, match=text):
             it.reshape(label_shape=shape)
@@ -204,11 +234,19 @@ def test_shapes_of_labels(folder):
         it.next()
 
 
-@pytest.mark.parametrize("label, text", [
-    ([2, 5], "a label of 2 numbers"), ([2], "1 numbers"), ([0, 0.1, 0.2, 0.5, 0.6], "begins with"), ([2, 4, 0, 0.1, 0.2, 0.5], "6 numbers"),
-    ([2, 5, 0, 0.1, 0.2, 0.5, 0.6, 7], "8 numbers"), ([2, 5, 0, 0.5, 0.2, 0.1, 0.6], "no object"), ([float("nan")] * 7, "7 numbers"),
-    ([2, 5, 0, 0.1, 0.2, float("nan"), 0.6], "no object"),
-])
+@pytest.mark.parametrize(
+    "label, text",
+    [
+        ([2, 5], "a label of 2 numbers"),
+        ([2], "1 numbers"),
+        ([0, 0.1, 0.2, 0.5, 0.6], "begins with"),
+        ([2, 4, 0, 0.1, 0.2, 0.5], "6 numbers"),
+        ([2, 5, 0, 0.1, 0.2, 0.5, 0.6, 7], "8 numbers"),
+        ([2, 5, 0, 0.5, 0.2, 0.1, 0.6], "no object"),
+        ([float("nan")] * 7, "7 numbers"),
+        ([2, 5, 0, 0.1, 0.2, float("nan"), 0.6], "no object"),
+    ],
+)
 def test_labels_that_are_none(folder, label, text):
     with pytest.raises(RuntimeError, match=f"ImageDetIter: '0.png', the 1. of 1 images, has .*{text}"):
         mx.image.ImageDetIter(1, SHAPE, path_root=str(folder), imglist=[[label, "0.png"]])
@@ -227,13 +265,19 @@ def test_drawing(folder):
     plain = list(objects(folder).draw_next(color=(255, 0, 0), thickness=1))
     assert len(plain) == 4 and all(p.shape == (20, 20, 3) and p.dtype == np.uint8 for p in plain)
     np.testing.assert_array_equal(plain[0][4, 1:10], [[255, 0, 0]] * 9)  # the upper edge, at 0.2 of the height
-    named = list(objects(folder, mean=True, std=True).draw_next(color=(255, 0, 0), thickness=1, mean=True, std=True, id2labels={0: "cat"}))
+    named = list(
+        objects(folder, mean=True, std=True).draw_next(
+            color=(255, 0, 0), thickness=1, mean=True, std=True, id2labels={0: "cat"}
+        )
+    )
     assert np.abs(named[0][0].astype(int) - plain[0][0]).max() <= 1 and (named[0] != plain[0]).any()
     with pytest.raises(ValueError, match="color"):
         next(objects(folder).draw_next(color=3))
 
 
-@pytest.mark.parametrize("kind, more", [("memory", {}), ("list", {}), ("memory", {"dtype": "int32"}), ("list", {"dtype": "float64"})])
+@pytest.mark.parametrize(
+    "kind, more", [("memory", {}), ("list", {}), ("memory", {"dtype": "int32"}), ("list", {"dtype": "float64"})]
+)
 def test_labels_have_their_dtype(folder, kind, more):
     it = images(folder, kind, **more)
     assert {label.dtype for label, _ in it.imglist.values()} == {np.dtype(more.get("dtype", "float32")).type}

@@ -1,4 +1,5 @@
 """Initializers: which rule a name calls for, the scale of the noise, and the JSON."""
+
 import json
 import logging
 
@@ -25,11 +26,22 @@ class Seven(init.Initializer):
         arr[:] = 7
 
 
-@pytest.mark.parametrize("name, value", [
-    ("fc_weight", 7), ("weight", 7), ("stn_loc_weight", 7), ("upsampling_weight", 7),
-    ("x_quantized_weight", 7), ("fc_bias", 0), ("bn_beta", 0), ("bn_gamma", 1), ("x_min", 0),
-    ("x_weight_max", 1), ("x_bias_quantize", 0),
-])
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("fc_weight", 7),
+        ("weight", 7),
+        ("stn_loc_weight", 7),
+        ("upsampling_weight", 7),
+        ("x_quantized_weight", 7),
+        ("fc_bias", 0),
+        ("bn_beta", 0),
+        ("bn_gamma", 1),
+        ("x_min", 0),
+        ("x_weight_max", 1),
+        ("x_bias_quantize", 0),
+    ],
+)
 def test_endings(name, value):
     assert (filled(Seven(), name, (2, 3)) == value).all()
 
@@ -40,10 +52,19 @@ def test_other_endings_are_refused(name):
         filled(Seven(), name)
 
 
-@pytest.mark.parametrize("name, value", [
-    ("fc_weight", 7), ("fc_bias", 0), ("bn_moving_mean", 0), ("bn_moving_var", 1), ("stn_loc_weight", 0),
-    ("x_moving_avg", 0), ("x_moving_inv_var", 0), ("bn_gamma", 1),
-])
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("fc_weight", 7),
+        ("fc_bias", 0),
+        ("bn_moving_mean", 0),
+        ("bn_moving_var", 1),
+        ("stn_loc_weight", 0),
+        ("x_moving_avg", 0),
+        ("x_moving_inv_var", 0),
+        ("bn_gamma", 1),
+    ],
+)
 def test_plain_strings_are_deprecated(name, value):
     array = mx.nd.ones((2, 3))
     with pytest.warns(DeprecationWarning, match="InitDesc"):
@@ -207,7 +228,7 @@ def test_load(tmp_path):
 def test_mixed():
     mixed = init.Mixed([".*bias", "fc.*"], [init.One(), Seven()])
     assert (filled(mixed, "fc_weight", (2,)) == 7).all()
-    assert (filled(mixed, "fc_bias", (2,)) == 0).all()          # One, too, has zero for a bias
+    assert (filled(mixed, "fc_bias", (2,)) == 0).all()  # One, too, has zero for a bias
     with pytest.raises(MXNetError, match="'conv_weight'"):
         filled(mixed, "conv_weight", (2,))
     with pytest.raises(MXNetError, match="1 patterns"):
@@ -221,20 +242,23 @@ def test_verbosity(caplog):
     assert "Initialized fc_weight as weight: sum 14" in caplog.text
 
 
-@pytest.mark.parametrize("call, word", [
-    (lambda: filled(init.Xavier(), shape=(3,)), "2 dimensions"),
-    (lambda: init.Xavier(factor_type="all"), "avg, in, out"),
-    (lambda: init.Xavier(rnd_type="normal"), "gaussian"),
-    (lambda: init.Orthogonal(rand_type="gaussian"), "normal"),
-    (lambda: filled(init.Bilinear(), shape=(3, 3)), "4 dimensions"),
-    (lambda: init.FusedRNN(None, 1, 1, "cnn"), "rnn_relu"),
-    (lambda: init.FusedRNN(None, 1, 1, "gru")._init_weight("p", mx.nd.zeros(12)), "initializer"),
-    (lambda: init.Initializer()(init.InitDesc("x_weight"), mx.nd.zeros(1)), "_init_weight"),
-    (lambda: Seven()(3, mx.nd.zeros(1)), "InitDesc"),
-    (lambda: init.create('["xavier"]'), "form"),
-    (lambda: init.create('["xavier"'), "JSON"),
-    (lambda: init.create('["xavier", {}]', magnitude=3), "no further arguments"),
-])
+@pytest.mark.parametrize(
+    "call, word",
+    [
+        (lambda: filled(init.Xavier(), shape=(3,)), "2 dimensions"),
+        (lambda: init.Xavier(factor_type="all"), "avg, in, out"),
+        (lambda: init.Xavier(rnd_type="normal"), "gaussian"),
+        (lambda: init.Orthogonal(rand_type="gaussian"), "normal"),
+        (lambda: filled(init.Bilinear(), shape=(3, 3)), "4 dimensions"),
+        (lambda: init.FusedRNN(None, 1, 1, "cnn"), "rnn_relu"),
+        (lambda: init.FusedRNN(None, 1, 1, "gru")._init_weight("p", mx.nd.zeros(12)), "initializer"),
+        (lambda: init.Initializer()(init.InitDesc("x_weight"), mx.nd.zeros(1)), "_init_weight"),
+        (lambda: Seven()(3, mx.nd.zeros(1)), "InitDesc"),
+        (lambda: init.create('["xavier"]'), "form"),
+        (lambda: init.create('["xavier"'), "JSON"),
+        (lambda: init.create('["xavier", {}]', magnitude=3), "no further arguments"),
+    ],
+)
 def test_errors_name_the_trouble(call, word):
     with pytest.raises(MXNetError, match=word):
         call()

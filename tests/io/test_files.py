@@ -28,11 +28,7 @@ def test_csv_epochs_are_mxnets(tmp_path, name):
     path = tmp_path / "n.csv"
     path.write_text("".join(f"{i}\n" for i in range(7)))
     it = mx.io.CSVIter(
-        data_csv=str(path),
-        data_shape=(1,),
-        label_csv=path,
-        batch_size=int(size),
-        round_batch=round_batch == "True",
+        data_csv=str(path), data_shape=(1,), label_csv=path, batch_size=int(size), round_batch=round_batch == "True"
     )
     for batches in GOLDEN[name]:
         found = [[b.label[0].asnumpy().tolist(), b.pad] for b in it]
@@ -62,7 +58,9 @@ def test_csv_types(table, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "float32"])
-@pytest.mark.parametrize("bad", ["\U0007a478", "\U00020000", "\u0661", "\xa0", "\0", "x", "", "1_0", "0x10", "9" * 5000 + "x"])
+@pytest.mark.parametrize(
+    "bad", ["\U0007a478", "\U00020000", "\u0661", "\xa0", "\0", "x", "", "1_0", "0x10", "9" * 5000 + "x"]
+)
 def test_csv_takes_no_other_characters_for_numbers(table, dtype, bad):
     """NumPy's parser ends the process at some of these, and takes others for digits."""
     table.write_text(f"1,2\n\n3,{bad}\n", encoding="utf-8")
@@ -192,9 +190,7 @@ def test_mnist_damaged_files(digits, change, word):
     assert isinstance(caught.value, MXNetError)
 
 
-@pytest.mark.parametrize(
-    "parameters", [{"batch_size": 0}, {"num_parts": 2, "part_index": 2}, {"dtype": "uint8"}]
-)
+@pytest.mark.parametrize("parameters", [{"batch_size": 0}, {"num_parts": 2, "part_index": 2}, {"dtype": "uint8"}])
 def test_mnist_wrong_arguments(digits, parameters):
     with pytest.raises(MXNetError, match="MNISTIter: (batch_size|part_index|dtype)"):
         mx.io.MNISTIter(**digits, **parameters)
@@ -204,11 +200,22 @@ def test_iterators_over_files_take_mxnets_strings_and_check_them(tmp_path):
     (tmp_path / "d.csv").write_text("1,2,3,4\n" * 7)
     made = dict(data_csv=str(tmp_path / "d.csv"), batch_size="3")
     for shape, want in (("(4,)", (3, 4)), ("(2,2)", (3, 2, 2)), ("[2, 2]", (3, 2, 2)), (4, (3, 4)), ("4", (3, 4))):
-        it = mx.io.CSVIter(data_shape=shape, label_shape="(1,)", round_batch="1", prefetch_buffer="2", dtype="None", ctx="gpu", **made)
+        it = mx.io.CSVIter(
+            data_shape=shape, label_shape="(1,)", round_batch="1", prefetch_buffer="2", dtype="None", ctx="gpu", **made
+        )
         assert it.iter_next() and it.getdata().shape == want == it.provide_data[0].shape and it.getlabel().shape == (3,)
     (tmp_path / "d.svm").write_text("1 0:1 2:3\n0 1:2\n" * 3)
-    assert mx.io.LibSVMIter(data_libsvm=str(tmp_path / "d.svm"), data_shape="(3,)", num_parts="2", batch_size="2").next().data[0].shape == (2, 3)
-    for wrong in ({"round_batch": "x"}, {"batch_size": 2.5}, {"batch_size": 0}, {"prefetch_buffer": "x"}, {"ctx": "tpu"}, {"label_shape": "x"}):
+    assert mx.io.LibSVMIter(
+        data_libsvm=str(tmp_path / "d.svm"), data_shape="(3,)", num_parts="2", batch_size="2"
+    ).next().data[0].shape == (2, 3)
+    for wrong in (
+        {"round_batch": "x"},
+        {"batch_size": 2.5},
+        {"batch_size": 0},
+        {"prefetch_buffer": "x"},
+        {"ctx": "tpu"},
+        {"label_shape": "x"},
+    ):
         with pytest.raises(mx.MXNetError, match=f"CSVIter: {next(iter(wrong))} must be"):
             mx.io.CSVIter(data_shape=(4,), **{**made, **wrong})
     for wrong in ({"flat": "x"}, {"num_parts": 0}, {"part_index": -1}, {"seed": "x"}, {"silent": 3}, {"shuffle": "x"}):

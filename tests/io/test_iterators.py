@@ -138,7 +138,9 @@ def test_prefetching_what_is_no_batch(returned):
             return returned
 
     it = mx.io.PrefetchingIter(Odd(2))
-    with pytest.raises(MXNetError, match=r"next\(\) of Odd must return a DataBatch, or raise StopIteration; it returned"):
+    with pytest.raises(
+        MXNetError, match=r"next\(\) of Odd must return a DataBatch, or raise StopIteration; it returned"
+    ):
         it.next()
     it.close()
 
@@ -257,15 +259,21 @@ def _image_iter():
     return Images(2, (3, 4, 4), imglist=[[0.0, "none"]], path_root=".")
 
 
-@pytest.mark.parametrize("make", [
-    lambda: Late(np.zeros(12), np.arange(12.0), batch_size=2),
-    lambda: mx.io.ResizeIter(Late(np.zeros(12), np.arange(12.0), batch_size=2), 6),
-    _image_iter,
-], ids=["NDArrayIter", "ResizeIter", "ImageIter"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Late(np.zeros(12), np.arange(12.0), batch_size=2),
+        lambda: mx.io.ResizeIter(Late(np.zeros(12), np.arange(12.0), batch_size=2), 6),
+        _image_iter,
+    ],
+    ids=["NDArrayIter", "ResizeIter", "ImageIter"],
+)
 def test_threads_share_an_iterator(make):
     """Each batch goes to one of them, and none is lost."""
     it, found = make(), []
-    threads = [threading.Thread(target=lambda: found.extend(x for b in it for x in b.label[0].asnumpy())) for _ in range(3)]
+    threads = [
+        threading.Thread(target=lambda: found.extend(x for b in it for x in b.label[0].asnumpy())) for _ in range(3)
+    ]
     for t in threads:
         t.start()
     for t in threads:

@@ -1,4 +1,7 @@
-"""`LibSVMIter`: sparse rows and labels, epochs, parts, errors with file and line; parameters that iterators do not have."""
+"""`LibSVMIter`: sparse rows and labels, epochs, parts, errors with file and line; parameters that iterators do not
+have.
+"""
+
 import numpy as np
 import pytest
 
@@ -27,8 +30,13 @@ def test_epochs(path):
     assert [tuple(d.shape) for d in it.provide_data + it.provide_label] == [(2, 4), (2,)]
     for epoch in ([[0, 1], [2, 3], [4, 0]], [[1, 2], [3, 4]]):
         for rows, batch in zip(epoch, list(it), strict=True):
-            data, = batch.data
-            assert data.stype == "csr" and data.dtype == np.float32 and batch.index.tolist() == rows and batch.pad == (rows == [4, 0])
+            (data,) = batch.data
+            assert (
+                data.stype == "csr"
+                and data.dtype == np.float32
+                and batch.index.tolist() == rows
+                and batch.pad == (rows == [4, 0])
+            )
             data.check_format()
             np.testing.assert_allclose(data.asnumpy(), np.array(DATA)[rows], rtol=1e-6)
             assert batch.label[0].asnumpy().tolist() == [LABELS[r] for r in rows]
@@ -40,7 +48,10 @@ def test_sparse_labels_parts_and_folders(path):
     other.write_text("0 0:1\n0 1:2\n0 0:3 1:4\n0\n0 1:6\n")
     batch = made(path, label_libsvm=str(other), label_shape=(2,)).next()
     assert batch.label[0].stype == "csr" and batch.label[0].asnumpy().tolist() == [[1, 0], [0, 2]]
-    assert [[b.label[0].asscalar() for b in made(path, batch_size=1, num_parts=2, part_index=i)] for i in range(2)] == [[1, -2], [3.5, 4, 5]]
+    assert [[b.label[0].asscalar() for b in made(path, batch_size=1, num_parts=2, part_index=i)] for i in range(2)] == [
+        [1, -2],
+        [3.5, 4, 5],
+    ]
     folder = path.with_name("folder")
     folder.mkdir()
     for name in "ab":
@@ -59,11 +70,21 @@ def test_it_trains(path):
     np.testing.assert_allclose(w.grad.asnumpy()[:, 0], -2 * np.array(DATA).T @ LABELS, rtol=1e-5)
 
 
-@pytest.mark.parametrize("text, match", [
-    ("1 0:1\n2 x:1\n", "line 2: 'x:1' is no column below 4"), ("1 4:1\n", "'4:1' is no column below 4"), ("1 -1:1\n", "'-1:1'"), ("a 0:1\n", "line 1"),
-    ("1 0:b\n", "line 1"), ("\n# nothing\n", "holds no row"), ("1 ٣:1\n", "line 1"), ("1 99999999999999999999999:1\n", "no column below 4"),
-    ("1_0 0:1\n", "'1_0' is no number"), ("1 0:1\r2 0:1_0", "line 2: '1_0' is no number"),
-])
+@pytest.mark.parametrize(
+    "text, match",
+    [
+        ("1 0:1\n2 x:1\n", "line 2: 'x:1' is no column below 4"),
+        ("1 4:1\n", "'4:1' is no column below 4"),
+        ("1 -1:1\n", "'-1:1'"),
+        ("a 0:1\n", "line 1"),
+        ("1 0:b\n", "line 1"),
+        ("\n# nothing\n", "holds no row"),
+        ("1 ٣:1\n", "line 1"),
+        ("1 99999999999999999999999:1\n", "no column below 4"),
+        ("1_0 0:1\n", "'1_0' is no number"),
+        ("1 0:1\r2 0:1_0", "line 2: '1_0' is no number"),
+    ],
+)
 def test_lines_that_are_none(tmp_path, text, match):
     (tmp_path / "bad.svm").write_text(text, encoding="utf-8")
     with pytest.raises(MXNetError, match=match) as caught:
@@ -71,10 +92,17 @@ def test_lines_that_are_none(tmp_path, text, match):
     assert "bad.svm" in str(caught.value)
 
 
-@pytest.mark.parametrize("more, match", [
-    ({"dtype": "float64"}, "dtype must be float32"), ({"round_batch": False}, "round_batch must be True"), ({"data_shape": (2, 2)}, r"\(columns,\)"),
-    ({"num_parts": 2, "part_index": 2}, "none of the 2 parts"), ({"data_libsvm": "/no/such.svm"}, "such.svm"), ({"label_libsvm": "SHORT"}, "only 1"),
-])
+@pytest.mark.parametrize(
+    "more, match",
+    [
+        ({"dtype": "float64"}, "dtype must be float32"),
+        ({"round_batch": False}, "round_batch must be True"),
+        ({"data_shape": (2, 2)}, r"\(columns,\)"),
+        ({"num_parts": 2, "part_index": 2}, "none of the 2 parts"),
+        ({"data_libsvm": "/no/such.svm"}, "such.svm"),
+        ({"label_libsvm": "SHORT"}, "only 1"),
+    ],
+)
 def test_what_does_not_fit_is_refused(path, more, match):
     path.with_name("short.svm").write_text("0 0:1\n")
     with pytest.raises(MXNetError, match=match):

@@ -14,7 +14,23 @@ from mxcore.gluon.data import vision
 from mxcore.limits import DEFAULTS, check_picture, limit, picture_size
 
 BYTES = np.random.RandomState(0).randint(0, 256, (33, 48, 3), dtype=np.uint8)
-ENDINGS = [".jpg", ".png", ".bmp", ".gif", ".webp", ".tiff", ".ppm", ".pgm", ".pbm", ".pam", ".pfm", ".hdr", ".ras", ".jp2", ".avif"]
+ENDINGS = [
+    ".jpg",
+    ".png",
+    ".bmp",
+    ".gif",
+    ".webp",
+    ".tiff",
+    ".ppm",
+    ".pgm",
+    ".pbm",
+    ".pam",
+    ".pfm",
+    ".hdr",
+    ".ras",
+    ".jp2",
+    ".avif",
+]
 
 
 def encoded(ending, image=BYTES):
@@ -72,7 +88,9 @@ def test_sizes_of_lossless_and_large_webp():
 def test_headers(header, size):
     assert picture_size(header) == size
     if size is not None and size[0] * size[1] > DEFAULTS["MXCORE_MAX_IMAGE_PIXELS"]:
-        with pytest.raises(ValueError, match=rf"the file of {len(header)} bytes is a picture of {size[0]} x {size[1]} pixels") as caught:
+        with pytest.raises(
+            ValueError, match=rf"the file of {len(header)} bytes is a picture of {size[0]} x {size[1]} pixels"
+        ) as caught:
             check_picture(memoryview(header), "the file")
         assert isinstance(caught.value, MXNetError)
 
@@ -110,7 +128,10 @@ OPENERS = {
 def test_a_gzipped_file_that_unfolds_to_too_much(opened, digits, monkeypatch):
     OPENERS[opened](digits)
     monkeypatch.setenv("MXCORE_MAX_UNPACKED_BYTES", str(BYTES.size - 1))
-    with pytest.raises(ValueError, match=f"idx3-ubyte' tells of {BYTES.size} bytes, more than the {BYTES.size - 1} .*MXCORE_MAX_UNPACKED"):
+    with pytest.raises(
+        ValueError,
+        match=f"idx3-ubyte' tells of {BYTES.size} bytes, more than the {BYTES.size - 1} .*MXCORE_MAX_UNPACKED",
+    ):
         OPENERS[opened](digits)
     monkeypatch.delenv("MXCORE_MAX_UNPACKED_BYTES")
     digits["image"].write_bytes(gzip.compress(idx(np.zeros(1 << 16, "uint8"), (1 << 20, 1 << 10, 1 << 10))))
@@ -132,7 +153,7 @@ def test_every_damage_of_a_gzipped_file_is_explained(opened, digits):
     sound = digits["image"].read_bytes()
     told = set()
     for at in range(2, len(sound), max(len(sound) // 50, 1)):
-        digits["image"].write_bytes(sound[:at] + bytes([sound[at] ^ 0xFF]) + sound[at + 1:])
+        digits["image"].write_bytes(sound[:at] + bytes([sound[at] ^ 0xFF]) + sound[at + 1 :])
         try:
             OPENERS[opened](digits)
         except MXNetError as e:

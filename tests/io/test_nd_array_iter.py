@@ -21,9 +21,7 @@ def drain(it):
 def test_epochs_are_mxnets(name):
     _, handle, shuffle, size = name.split()
     np.random.seed(0)
-    it = mx.io.NDArrayIter(
-        np.zeros(7), np.arange(7), int(size), shuffle=shuffle == "True", last_batch_handle=handle
-    )
+    it = mx.io.NDArrayIter(np.zeros(7), np.arange(7), int(size), shuffle=shuffle == "True", last_batch_handle=handle)
     for batches in GOLDEN[name]:
         assert drain(it) == batches
         it.reset()
@@ -155,7 +153,9 @@ def test_longer_arrays_are_cut_and_shorter_ones_refused():
         it = mx.io.NDArrayIter(data, np.arange(8), batch_size=3)
     assert len(told) == 1 and it.num_data == 5
     assert [(b.data[1].asnumpy()[:, 0].tolist(), b.label[0].asnumpy().tolist(), b.pad) for b in it] == [
-        ([0, 2, 4], [0, 1, 2], 0), ([6, 8, 0], [3, 4, 0], 1)]
+        ([0, 2, 4], [0, 1, 2], 0),
+        ([6, 8, 0], [3, 4, 0], 1),
+    ]
     for label in (np.arange(8), np.arange(3)):
         with pytest.raises(ValueError, match="differ in their number of examples"):
             mx.io.NDArrayIter({"a": data["b"], "b": data["a"]}, label)

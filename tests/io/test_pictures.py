@@ -21,12 +21,22 @@ HDR = b"FORMAT=32-bit_rle_rgbe\n"
 
 def tiff(*sizes, after=b""):
     """A grey picture of classic TIFF: entries of sizes as (tag, kind, four bytes), then the pixels."""
-    entries = sorted([*sizes, *((tag, 4, struct.pack("<I", v)) for tag, v in
-                                ((258, 8), (259, 1), (262, 1), (277, 1), (278, HEIGHT), (279, WIDTH * HEIGHT)))], key=lambda e: e[0])
+    entries = sorted(
+        [
+            *sizes,
+            *(
+                (tag, 4, struct.pack("<I", v))
+                for tag, v in ((258, 8), (259, 1), (262, 1), (277, 1), (278, HEIGHT), (279, WIDTH * HEIGHT))
+            ),
+        ],
+        key=lambda e: e[0],
+    )
     behind = 8 + 2 + 12 * (len(entries) + 1) + 4
     entries.append((273, 4, struct.pack("<I", behind)))
-    body = b"".join(struct.pack("<HHI", tag, kind, 1) + value for tag, kind, value in sorted(entries, key=lambda e: e[0]))
-    return b"II*\0" + struct.pack("<IH", 8, len(entries)) + body + bytes(4) + PIXELS[:WIDTH * HEIGHT] + after
+    body = b"".join(
+        struct.pack("<HHI", tag, kind, 1) + value for tag, kind, value in sorted(entries, key=lambda e: e[0])
+    )
+    return b"II*\0" + struct.pack("<IH", 8, len(entries)) + body + bytes(4) + PIXELS[: WIDTH * HEIGHT] + after
 
 
 def tiff_of(kind, layout):
@@ -34,8 +44,11 @@ def tiff_of(kind, layout):
 
 
 def webp(quality):
-    done, data = cv2.imencode(".webp", np.random.RandomState(0).randint(0, 256, (HEIGHT, WIDTH, 3)).astype("u1"),
-                              [cv2.IMWRITE_WEBP_QUALITY, quality])
+    done, data = cv2.imencode(
+        ".webp",
+        np.random.RandomState(0).randint(0, 256, (HEIGHT, WIDTH, 3)).astype("u1"),
+        [cv2.IMWRITE_WEBP_QUALITY, quality],
+    )
     assert done
     return data.tobytes()[20:]  # without the container
 
@@ -53,8 +66,12 @@ PICTURES = {
     "signed bytes": tiff_of(6, "<bxxx"),
     "signed 16 bits": tiff_of(8, "<hxx"),
     "signed 32 bits": tiff_of(9, "<i"),
-    "64 bits elsewhere": tiff((256, 16, struct.pack("<I", ELSEWHERE)), (257, 3, struct.pack("<I", HEIGHT)), after=struct.pack("<Q", WIDTH)),
-    "each size twice": tiff(*((tag, 3, struct.pack("<I", v)) for tag, v in ((256, WIDTH), (256, 1), (257, HEIGHT), (257, 1)))),
+    "64 bits elsewhere": tiff(
+        (256, 16, struct.pack("<I", ELSEWHERE)), (257, 3, struct.pack("<I", HEIGHT)), after=struct.pack("<Q", WIDTH)
+    ),
+    "each size twice": tiff(
+        *((tag, 3, struct.pack("<I", v)) for tag, v in ((256, WIDTH), (256, 1), (257, HEIGHT), (257, 1)))
+    ),
     "WebP without a container": webp(80),
     "lossless WebP without a container": webp(101),
 }
@@ -72,8 +89,18 @@ def test_sizes_are_found_where_opencv_finds_them(name, monkeypatch):
         mx.nd.imdecode(data)
 
 
-@pytest.mark.parametrize("data", [b"P5 +3 +2 255 ", b"P7\nDEPTH 1\nENDHDR\n", b"#?RADIANCE\n", b"\xff\xd8\xff\xd9",
-                                  b"\x89PNG\r\n\x1a\n", tiff((257, 3, struct.pack("<I", 2))), b"RIFF\0\0\0\0WEBPVP8X"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"P5 +3 +2 255 ",
+        b"P7\nDEPTH 1\nENDHDR\n",
+        b"#?RADIANCE\n",
+        b"\xff\xd8\xff\xd9",
+        b"\x89PNG\r\n\x1a\n",
+        tiff((257, 3, struct.pack("<I", 2))),
+        b"RIFF\0\0\0\0WEBPVP8X",
+    ],
+)
 def test_pictures_that_do_not_tell_their_size_are_not_decoded(data):
     assert picture_size(data) == (0, 0)
     with pytest.raises(ValueError, match="no header that tells") as caught:
@@ -102,7 +129,7 @@ def test_a_progressive_jpeg_of_many_scans():
     done, data = cv2.imencode(".jpg", np.zeros((64, 64, 3), "u1"), [cv2.IMWRITE_JPEG_PROGRESSIVE, 1])
     data = data.tobytes()
     assert done and mx.nd.imdecode(data).size == 64 * 64 * 3
-    last = data[data.rindex(b"\xff\xda"):-2]
+    last = data[data.rindex(b"\xff\xda") : -2]
     with pytest.raises(ValueError, match="scans, more than"):
         mx.nd.imdecode(data[:-2] + last * 600 + b"\xff\xd9")
 
@@ -114,7 +141,10 @@ def test_a_png_chunk_that_ends_behind_the_file_takes_no_memory(length):
     assert done and check_picture(bytes(data)) is None and data[37:41] == b"IDAT"
     data[33:37] = struct.pack(">I", length)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(ValueError, match=rf"chunk IDAT at offset 33 has {length} bytes, but {len(data) - 41} are left; it is cut or damaged") as caught:
+    with pytest.raises(
+        ValueError,
+        match=rf"chunk IDAT at offset 33 has {length} bytes, but {len(data) - 41} are left; it is cut or damaged",
+    ) as caught:
         mx.image.imdecode(bytes(data))
     assert isinstance(caught.value, MXNetError)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 18  # KiB
@@ -122,7 +152,10 @@ def test_a_png_chunk_that_ends_behind_the_file_takes_no_memory(length):
 
 def test_chunks_of_a_png_file():
     head = b"\x89PNG\r\n\x1a\n"
-    chunks = [struct.pack(">I4s", len(body), kind) + body + bytes(4) for kind, body in ((b"IHDR", bytes(13)), (b"IDAT", b""), (b"IEND", b""))]
+    chunks = [
+        struct.pack(">I4s", len(body), kind) + body + bytes(4)
+        for kind, body in ((b"IHDR", bytes(13)), (b"IDAT", b""), (b"IEND", b""))
+    ]
     assert chunk_beyond(head) is chunk_beyond(head + b"".join(chunks)) is chunk_beyond(head + chunks[0]) is None
     assert chunk_beyond(head + b"".join(chunks) + b"\xff" * 8) is None  # what comes behind the end is not read
     assert chunk_beyond(head + chunks[0] + b"\0\0\0\x05\n\xffAT1234") == ("\\n\\xffAT", 33, 5)

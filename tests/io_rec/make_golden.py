@@ -36,12 +36,7 @@ def png(pixels):
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
     head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", head)
-        + chunk(b"IDAT", zlib.compress(rows, 9))
-        + chunk(b"IEND", b"")
-    )
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
 
 
 def picture(height=24, width=36):
@@ -81,9 +76,9 @@ def main():
             one = os.path.join(folder, "one.rec")
             w = mx.recordio.MXRecordIO(one, "w")
             w.write(
-                mx.recordio.MXIndexedRecordIO(
-                    str(GOLDEN / "images.idx"), str(GOLDEN / "images.rec"), "r"
-                ).read_idx(record)
+                mx.recordio.MXIndexedRecordIO(str(GOLDEN / "images.idx"), str(GOLDEN / "images.rec"), "r").read_idx(
+                    record
+                )
             )
             w.close()
             it = getattr(mx.io, kind)(path_imgrec=one, batch_size=1, verbose=False, **case["parameters"])

@@ -54,9 +54,7 @@ def picture():
 @pytest.mark.parametrize("name", AUGMENT)
 def test_as_mxnet_does(name, golden, one):
     case = AUGMENT[name]
-    it = getattr(image_iter, case["iter"])(
-        path_imgrec=one(case["record"]), batch_size=1, **case["parameters"]
-    )
+    it = getattr(image_iter, case["iter"])(path_imgrec=one(case["record"]), batch_size=1, **case["parameters"])
     (images,), _, _, _ = it.next_arrays()
     it.close()
     assert images[0].dtype == golden[name].dtype and images[0].shape == golden[name].shape
@@ -97,11 +95,7 @@ def test_random_crops_are_parts_from_everywhere(picture):
 
 @pytest.mark.parametrize(
     "parameters, low, high",
-    [
-        ({"brightness": 0.3}, 0.7, 1.3),
-        ({"contrast": 0.5}, 0.5, 1.5),
-        ({"saturation": 0.5}, 0.5, 1.5),
-    ],
+    [({"brightness": 0.3}, 0.7, 1.3), ({"contrast": 0.5}, 0.5, 1.5), ({"saturation": 0.5}, 0.5, 1.5)],
 )
 def test_colour_changes_within_bounds(parameters, low, high):
     image = np.random.RandomState(0).randint(100, 150, (16, 20, 3), dtype=np.uint8)
@@ -142,11 +136,7 @@ def test_pca_noise_shifts_each_image_as_a_whole(picture):
 def test_rotation_shear_scale_keep_the_centre():
     image = np.zeros((41, 41), np.uint8)
     image[18:23, 18:23] = 255
-    for p in (
-        {"max_rotate_angle": 45},
-        {"max_shear_ratio": 0.3},
-        {"max_random_scale": 1.5, "min_random_scale": 0.8},
-    ):
+    for p in ({"max_rotate_angle": 45}, {"max_shear_ratio": 0.3}, {"max_random_scale": 1.5, "min_random_scale": 0.8}):
         for changed in many(augmenter((1, 31, 31), fill_value=0, **p), image, 20):
             y, x = np.nonzero(changed > 127)
             assert abs(y.mean() - 15) < 1.2 and abs(x.mean() - 15) < 1.2
@@ -178,13 +168,7 @@ def test_mirroring_is_a_fair_coin(picture):
 
 
 def test_random_contrast_and_illumination(picture):
-    parameters = {
-        "max_random_contrast": 0.4,
-        "max_random_illumination": 30,
-        "mean_r": 10,
-        "mean_g": 10,
-        "mean_b": 10,
-    }
+    parameters = {"max_random_contrast": 0.4, "max_random_illumination": 30, "mean_r": 10, "mean_g": 10, "mean_b": 10}
     p = parse("test", [NORMALIZE], {**parameters, "scale": 0.5})
     p.data_shape = (3, 24, 36)
     normalize, out = Normalizer(p, "float32"), np.empty((3, 24, 36), np.float32)
@@ -268,19 +252,8 @@ def scene():
         {"rand_mirror_prob": 1},
         {"rand_pad_prob": 1, "max_pad_scale": 3, "fill_value": 0},
         {"rand_crop_prob": 1, "min_crop_scales": 0.5, "max_crop_scales": 0.9},
-        {
-            "rand_crop_prob": 1,
-            "min_crop_scales": 0.4,
-            "min_crop_aspect_ratios": 0.5,
-            "max_crop_aspect_ratios": 2,
-        },
-        {
-            "rand_mirror_prob": 0.5,
-            "rand_pad_prob": 0.5,
-            "max_pad_scale": 2,
-            "rand_crop_prob": 0.5,
-            "fill_value": 0,
-        },
+        {"rand_crop_prob": 1, "min_crop_scales": 0.4, "min_crop_aspect_ratios": 0.5, "max_crop_aspect_ratios": 2},
+        {"rand_mirror_prob": 0.5, "rand_pad_prob": 0.5, "max_pad_scale": 2, "rand_crop_prob": 0.5, "fill_value": 0},
     ],
 )
 def test_boxes_stay_on_their_objects(parameters):
@@ -330,11 +303,7 @@ def test_several_samplers_and_the_other_way_to_keep_objects():
 
 def test_crops_keep_the_overlap_that_is_asked_for():
     change = detection(
-        rand_crop_prob=1,
-        min_crop_scales=0.3,
-        max_crop_scales=0.9,
-        min_crop_object_coverages=0.9,
-        max_crop_trials=200,
+        rand_crop_prob=1, min_crop_scales=0.3, max_crop_scales=0.9, min_crop_object_coverages=0.9, max_crop_trials=200
     )
     for i in range(50):
         image, objects = scene()
@@ -352,9 +321,7 @@ def test_a_crop_loses_objects_and_never_all():
         assert len(objects.rows) in (1, 2) and objects.boxes.min() >= 0 and objects.boxes.max() <= 1
         lost += len(objects.rows) == 1
     assert lost > 10
-    only = detection(
-        rand_crop_prob=1, max_crop_scales=0.5, crop_emit_mode="overlap", emit_overlap_thresh=0.99
-    )
+    only = detection(rand_crop_prob=1, max_crop_scales=0.5, crop_emit_mode="overlap", emit_overlap_thresh=0.99)
     image, objects = scene()
     only(image, objects, random.Random(0))
     assert len(objects.rows) == 1
@@ -376,9 +343,7 @@ def test_detection_parameters_that_do_not_fit(parameters, word):
         detection(**parameters)
 
 
-@pytest.mark.parametrize(
-    "label", [[1.0], [2, 5, 1], [1, 5, 1, 2, 3, 4, 5], [2, 4, 1, 2, 3, 4], [9, 5, 1], 3.0]
-)
+@pytest.mark.parametrize("label", [[1.0], [2, 5, 1], [1, 5, 1, 2, 3, 4, 5], [2, 4, 1, 2, 3, 4], [9, 5, 1], 3.0])
 def test_labels_that_are_none(label):
     with pytest.raises(ValueError, match="detection label"):
         Objects(np.array(label))

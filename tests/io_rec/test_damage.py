@@ -94,9 +94,7 @@ def test_errors_name_file_record_and_offset(path):
     path.write_bytes(bytes(data))
     reader = MXRecordIO(path, "r")
     assert [reader.read() for _ in range(3)] == RECORDS[:3]
-    with pytest.raises(
-        ValueError, match=rf"record 3 of '.*a\.rec' at offset {STARTS[3]} is damaged"
-    ) as caught:
+    with pytest.raises(ValueError, match=rf"record 3 of '.*a\.rec' at offset {STARTS[3]} is damaged") as caught:
         reader.read()
     assert isinstance(caught.value, MXNetError) and "on_error='skip'" in str(caught.value)
     assert reader.read() == RECORDS[4] and reader.read() is None

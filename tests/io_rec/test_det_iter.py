@@ -14,9 +14,7 @@ REC = str(GOLDEN / "objects.rec")
 
 
 def detection(path=REC, **parameters):
-    return ImageDetRecordIter(
-        **{"path_imgrec": path, "data_shape": (3, 16, 16), "batch_size": 2, **parameters}
-    )
+    return ImageDetRecordIter(**{"path_imgrec": path, "data_shape": (3, 16, 16), "batch_size": 2, **parameters})
 
 
 def test_the_face_of_a_data_iter():
@@ -50,9 +48,7 @@ def test_types_and_resuming():
 def test_labels_from_a_list(tmp_path):
     lst = tmp_path / "a.lst"
     rows = [[2, 5, 9, 0.1, 0.1, 0.2, 0.2], [2, 5, 8, 0.1, 0.1, 0.2, 0.2]]
-    lst.write_text(
-        "".join(f"{i}\t" + "\t".join(map(str, row)) + f"\t{i}.png\n" for i, row in enumerate(rows))
-    )
+    lst.write_text("".join(f"{i}\t" + "\t".join(map(str, row)) + f"\t{i}.png\n" for i, row in enumerate(rows)))
     (_, (labels,), _, _) = detection(path_imglist=str(lst)).next_arrays()
     assert labels.shape == (2, 11) and labels[:, 6].tolist() == [9, 8]
 

@@ -37,9 +37,9 @@ RESYNC = {
     "records beyond the end": lambda n: part(0, (1 << 29) - 1) * (n // 8),
     "records up to where none follows": lambda n: row(0, n // 8, n) + b"no record",
     "records of half the file": lambda n: part(0, n // 2 - 4) * (n // 8),
-    "first parts that all lead to the same middle ones": lambda n: row(1, n // 16, n // 2)
-    + part(2, 0) * (n // 16)
-    + b"end",
+    "first parts that all lead to the same middle ones": lambda n: (
+        row(1, n // 16, n // 2) + part(2, 0) * (n // 16) + b"end"
+    ),
     "the same, off their places": lambda n: b"?" + row(1, n // 16, n // 2) + b"???" + part(2, 0) * (n // 16) + b"end",
     "records off their places": lambda n: b"?" + row(0, n // 8, n) + b"no record",
     "many small records, damaged": lambda n: (part(0, 4) + b"goodbad.") * (n // 16),
@@ -112,8 +112,10 @@ def test_nothing_is_read_because_a_header_tells_of_it(tmp_path, monkeypatch):
     monkeypatch.setattr(source.LocalFile, "_read", lambda self, at, n: asked.append(n) or read(self, at, n))
     (tmp_path / "a.rec").write_bytes(part(0, (1 << 29) - 1) + b"four")
     (tmp_path / "a.idx").write_text("0\t0\n")
-    for reader in (MXRecordIO(tmp_path / "a.rec", "r").read, lambda: MXIndexedRecordIO(
-            tmp_path / "a.idx", tmp_path / "a.rec", "r").read_idx(0)):  # fmt: skip
+    for reader in (
+        MXRecordIO(tmp_path / "a.rec", "r").read,
+        lambda: MXIndexedRecordIO(tmp_path / "a.idx", tmp_path / "a.rec", "r").read_idx(0),
+    ):
         with pytest.raises(ValueError, match="536870911 bytes should follow its header, but the file ends after 4"):
             reader()
     assert max(asked) <= 1 << 20
@@ -141,7 +143,9 @@ def test_a_count_of_labels_is_not_believed(flag, tmp_path):
 
 def test_labels_that_no_number_describes(tmp_path):
     with MXRecordIO(tmp_path / "a.rec", "w") as record:
-        record.write(pack(IRHeader(0, [np.inf, np.nan, 1, 1, 1, 1, 1], 0, 0), codec.encode(np.zeros((8, 8, 3), "uint8"))))
+        record.write(
+            pack(IRHeader(0, [np.inf, np.nan, 1, 1, 1, 1, 1], 0, 0), codec.encode(np.zeros((8, 8, 3), "uint8")))
+        )
     it = ImageDetRecordIter(path_imgrec=str(tmp_path / "a.rec"), data_shape=(3, 8, 8), batch_size=1, verbose=False)
     with pytest.raises(ValueError, match=r"record 0 of .*detection label"):
         it.next()
@@ -157,6 +161,7 @@ def png_bomb(side):
 
 def doors(folder):
     """Everything that decodes a picture."""
+
     def by_iterator(data):
         with MXRecordIO(folder / "p.rec", "w") as record:
             record.write(pack(IRHeader(0, 1, 0, 0), data))
@@ -181,7 +186,9 @@ def doors(folder):
 @pytest.mark.parametrize("door", doors(Path()))
 def test_pictures_that_unfold_to_too_much_are_not_decoded(door, tmp_path, monkeypatch):
     through = doors(tmp_path)[door]
-    with pytest.raises(ValueError, match="30000 x 30000 pixels, more than the 134217728 .*MXCORE_MAX_IMAGE_PIXELS") as caught:
+    with pytest.raises(
+        ValueError, match="30000 x 30000 pixels, more than the 134217728 .*MXCORE_MAX_IMAGE_PIXELS"
+    ) as caught:
         through(png_bomb(30000))
     assert isinstance(caught.value, MXNetError)
     with pytest.raises(ValueError, match="(?i)OpenCV"):
@@ -214,7 +221,11 @@ def test_lines_that_are_no_index(line, sound):
     for read in (
         lambda: read_index(sound / "a.idx"),
         lambda: MXIndexedRecordIO(sound / "a.idx", sound / "a.rec", "r"),
-        lambda: RecordFile(str(sound / "a.rec"), str(sound / "a.idx")) if b"\t0" not in line else read_index(sound / "a.idx"),
+        lambda: (
+            RecordFile(str(sound / "a.rec"), str(sound / "a.idx"))
+            if b"\t0" not in line
+            else read_index(sound / "a.idx")
+        ),
     ):
         with pytest.raises(ValueError, match=r"line 2 of the index .*a\.idx") as caught:
             read()
@@ -222,7 +233,15 @@ def test_lines_that_are_no_index(line, sound):
 
 
 @pytest.mark.parametrize(
-    "line", [b"\xff\xfe\t1\ta.png", b"0\t\xffx\ta.png", b"0", b"0\t" + b"x" * 5000 + b"\ta.png", b"\0" * 40, b"9" * 5000 + b"\t1\ta.png"]
+    "line",
+    [
+        b"\xff\xfe\t1\ta.png",
+        b"0\t\xffx\ta.png",
+        b"0",
+        b"0\t" + b"x" * 5000 + b"\ta.png",
+        b"\0" * 40,
+        b"9" * 5000 + b"\t1\ta.png",
+    ],
 )
 @pytest.mark.parametrize("read", [read_labels, im2rec.read_list])
 def test_lines_that_are_no_list(line, read, tmp_path):
@@ -247,7 +266,9 @@ def test_an_index_of_another_file_is_told(sound):
         lambda: MXIndexedRecordIO(sound / "a.idx", sound / "b.rec", "r"),
         lambda: RecordFile(str(sound / "b.rec"), str(sound / "a.idx")),
     ):
-        with pytest.raises(ValueError, match=r"b\.rec' and '.*a\.idx': index and file may not belong together.*make_index"):
+        with pytest.raises(
+            ValueError, match=r"b\.rec' and '.*a\.idx': index and file may not belong together.*make_index"
+        ):
             read()
     with pytest.warns(UserWarning, match="may not belong together"):
         MXIndexedRecordIO(sound / "a.idx", sound / "b.rec", "r", on_error="warn")
@@ -272,7 +293,10 @@ def test_files_without_an_end(sound):
         lambda: read_index(zero),
         lambda: read_labels(zero),
         lambda: im2rec.read_list(zero),
-        lambda: doors(sound)["im2rec"] and im2rec._record((0, [1.0], zero), argparse.Namespace(root=str(sound), pass_through=True)),
+        lambda: (
+            doors(sound)["im2rec"]
+            and im2rec._record((0, [1.0], zero), argparse.Namespace(root=str(sound), pass_through=True))
+        ),
     ):
         with pytest.raises(OSError, match="cannot read '/dev/zero': it is a pipe or a device") as caught:
             read()

@@ -107,9 +107,7 @@ def test_reset_within_an_epoch_and_twice(ten):
 
 
 def test_the_face_of_a_data_iter(ten):
-    it = mx.io.ImageRecordIter(
-        path_imgrec=ten, data_shape=(1, 2, 2), batch_size=4, data_name="x", label_name="y"
-    )
+    it = mx.io.ImageRecordIter(path_imgrec=ten, data_shape=(1, 2, 2), batch_size=4, data_name="x", label_name="y")
     assert it.provide_data[0] == ("x", (4, 1, 2, 2)) and it.provide_label[0] == ("y", (4,))
     assert it.provide_data[0].dtype is np.float32 and it.batch_size == 4
     batch = it.next()
@@ -215,7 +213,9 @@ def test_the_headers_are_read_as_far_as_needed(tmp_path):
     assert len(records) == 500 and records.read(499, 8) == records.read(499)[:8]
 
 
-@pytest.mark.parametrize("problem", [ConnectionRefusedError(111, "Connection refused"), TypeError("of the store"), KeyError("of the store")])
+@pytest.mark.parametrize(
+    "problem", [ConnectionRefusedError(111, "Connection refused"), TypeError("of the store"), KeyError("of the store")]
+)
 def test_a_store_that_fails_is_named(problem, monkeypatch):
     from fsspec.implementations.memory import MemoryFileSystem
 
@@ -223,7 +223,9 @@ def test_a_store_that_fails_is_named(problem, monkeypatch):
         raise problem
 
     monkeypatch.setattr(MemoryFileSystem, "isdir", fails)
-    with pytest.raises(mx.MXNetError, match="cannot read 'memory://a.rec': .*(Connection refused|of the store)") as caught:
+    with pytest.raises(
+        mx.MXNetError, match="cannot read 'memory://a.rec': .*(Connection refused|of the store)"
+    ) as caught:
         mx.io.ImageRecordIter(path_imgrec="memory://a.rec", data_shape=(3, 4, 4), batch_size=1)
     assert isinstance(caught.value, ConnectionRefusedError if isinstance(problem, OSError) else OSError)
 
@@ -268,9 +270,7 @@ LIVELY = {
 
 
 def lively(photos, **parameters):
-    return ImageRecordIter(
-        path_imgrec=photos, data_shape=(3, 32, 32), **{"batch_size": 8, **LIVELY, **parameters}
-    )
+    return ImageRecordIter(path_imgrec=photos, data_shape=(3, 32, 32), **{"batch_size": 8, **LIVELY, **parameters})
 
 
 def images_of(it, epochs=2):
@@ -415,9 +415,7 @@ def test_errors_name_record_key_file_and_offset(damaged, threads):
     with pytest.raises(ValueError, match=place) as caught:
         it.next_arrays()
     assert isinstance(caught.value, MXNetError)
-    with pytest.raises(
-        ValueError, match=rf"record 6 \(key 6\) of '{path}' at offset {offsets[6]} is damaged"
-    ):
+    with pytest.raises(ValueError, match=rf"record 6 \(key 6\) of '{path}' at offset {offsets[6]} is damaged"):
         it.next_arrays()
     it.reset()
     with pytest.raises(ValueError, match="record 3"):
@@ -492,9 +490,7 @@ def test_required_and_unknown_parameters(ten):
         ImageRecordIter(path_imgrec=ten, data_shape=(1, 2, 2))
     with pytest.warns(MXNetWarning, match=r"no parameter 'suffle' \(meant 'shuffle'\?\): left out"):
         tiny(ten, suffle=True).close()
-    it = ImageRecordIter(
-        path_imgrec=ten, data_shape="(1, 2, 2)", batch_size="4", shuffle="False", dtype=np.uint8
-    )
+    it = ImageRecordIter(path_imgrec=ten, data_shape="(1, 2, 2)", batch_size="4", shuffle="False", dtype=np.uint8)
     assert it.next_arrays()[0][0].dtype == np.uint8
 
 
@@ -576,7 +572,12 @@ def test_states_that_do_not_fit(ten):
         tiny(ten, seed=1).load_state_dict(state)
     with pytest.raises(ValueError, match="no state that state_dict"):
         tiny(ten).load_state_dict({})
-    for changed, word in (({"epoch": None}, "no place"), ({"position": 10**30}, "no place"), ({"taken": [0]}, "no place"), ({"started": "x"}, "no place"),
-                          ({"skipped": []}, "records that were left out")):  # fmt: skip
+    for changed, word in (
+        ({"epoch": None}, "no place"),
+        ({"position": 10**30}, "no place"),
+        ({"taken": [0]}, "no place"),
+        ({"started": "x"}, "no place"),
+        ({"skipped": []}, "records that were left out"),
+    ):
         with pytest.raises(MXNetError, match=word):
             tiny(ten).load_state_dict(state | changed)

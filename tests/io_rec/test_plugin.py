@@ -54,17 +54,13 @@ def test_the_digits():
     record = MXIndexedRecordIO(files["path_imgidx"], files["path_imgrec"], "r")
     assert record.keys == list(range(1797))
     header, image = unpack_img(record.read_idx(1234))
-    assert (
-        image.shape == (28, 28) and image.dtype == np.uint8 and header.id == 1234 and 0 <= header.label <= 9
-    )
+    assert image.shape == (28, 28) and image.dtype == np.uint8 and header.id == 1234 and 0 <= header.label <= 9
     with pytest.raises(ValueError, match="split must be one of all, train, test"):
         digits_files("valid")
 
 
 def test_the_split_is_even_and_complete():
-    keys = {
-        name: {key for key, _ in read_index(digits_files(name)["path_imgidx"])} for name in ("train", "test")
-    }
+    keys = {name: {key for key, _ in read_index(digits_files(name)["path_imgidx"])} for name in ("train", "test")}
     assert keys["train"] | keys["test"] == set(range(1797)) and not keys["train"] & keys["test"]
     for name, count in (("train", 1438), ("test", 359)):
         it = mx.io.ImageRecordIter(**digits_files(name), data_shape=(1, 28, 28), batch_size=count)

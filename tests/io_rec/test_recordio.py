@@ -77,7 +77,7 @@ def test_header_looks_and_travels_as_mxnets():
 
 @pytest.mark.parametrize(
     "header",
-    [IRHeader(0, 1, -1, 0), (0, 1, 2), IRHeader(0, "x", 1, 0), IRHeader(0, 1, 2**64, 0), IRHeader(0, [1e300, 1], 0, 0)]
+    [IRHeader(0, 1, -1, 0), (0, 1, 2), IRHeader(0, "x", 1, 0), IRHeader(0, 1, 2**64, 0), IRHeader(0, [1e300, 1], 0, 0)],
 )
 def test_headers_that_do_not_fit(header):
     with pytest.raises(MXNetError, match="pack"):
@@ -140,9 +140,7 @@ def test_keys_of_other_types(tmp_path):
     with MXIndexedRecordIO(tmp_path / "s.idx", tmp_path / "s.rec", "w", key_type=str) as record:
         record.write_idx("a b", b"1")
         record.write_idx("c", b"2")
-    assert (
-        MXIndexedRecordIO(tmp_path / "s.idx", tmp_path / "s.rec", "r", key_type=str).read_idx("a b") == b"1"
-    )
+    assert MXIndexedRecordIO(tmp_path / "s.idx", tmp_path / "s.rec", "r", key_type=str).read_idx("a b") == b"1"
 
 
 def test_keys_that_an_index_cannot_hold(tmp_path):
@@ -170,10 +168,7 @@ def test_wrong_use_is_told(tmp_path):
         reader.read()
     with MXRecordIO(tmp_path / "w.rec", "w") as writer, pytest.raises(AssertionError, match="open for writing"):
         writer.read()
-    with (
-        pytest.raises(TypeError, match="holds bytes, not str"),
-        MXRecordIO(tmp_path / "w.rec", "w") as writer,
-    ):
+    with pytest.raises(TypeError, match="holds bytes, not str"), MXRecordIO(tmp_path / "w.rec", "w") as writer:
         writer.write("text")
     with pytest.raises(TypeError, match="named by a path"):
         MXRecordIO(3, "r")
@@ -355,7 +350,9 @@ def test_a_damaged_archive_is_told(tmp_path):
     pytest.importorskip("fsspec")
     (tmp_path / "a.zip").write_bytes(b"PK\3\4 no archive")
     for flag, verb in (("r", "read"), ("w", "write")):
-        with pytest.raises(MXNetError, match=f"cannot {verb} 'zip://a.rec::.*a.zip': BadZipFile: File is not a zip file") as caught:
+        with pytest.raises(
+            MXNetError, match=f"cannot {verb} 'zip://a.rec::.*a.zip': BadZipFile: File is not a zip file"
+        ) as caught:
             MXRecordIO(f"zip://a.rec::{tmp_path}/a.zip", flag)
         assert isinstance(caught.value, OSError)
 

@@ -24,7 +24,9 @@ def drafts(folder):
 
 
 def run(script, *args):
-    return subprocess.run([sys.executable, "-c", script, *map(str, args)], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", script, *map(str, args)], capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 @pytest.fixture
@@ -173,7 +175,9 @@ def test_links_and_pipes(old):
     with MXRecordIO(old / "link.rec", "w") as record:
         record.write(b"through")
     assert (old / "link.rec").is_symlink() and records(old / "a.rec") == [b"through"]
-    script = "from mxcore_io_rec.recordio import MXRecordIO\nw = MXRecordIO('/dev/stdout', 'w')\nw.write(b'x')\nw.close()"
+    script = (
+        "from mxcore_io_rec.recordio import MXRecordIO\nw = MXRecordIO('/dev/stdout', 'w')\nw.write(b'x')\nw.close()"
+    )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout
     (old / "b.rec").write_bytes(out)
     assert records(old / "b.rec") == [b"x"]

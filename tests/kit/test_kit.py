@@ -1,4 +1,5 @@
 """The kit as outsiders use it: pytest options, files of expected failures, gradient checks, the strict namespace."""
+
 import numpy as np
 import pytest
 
@@ -19,6 +20,7 @@ CHECKED = len(CHECKS) + 1
 @pytest.fixture
 def doubled():
     """A plugin whose operator has a wrong gradient."""
+
     @op("my_double", inputs="data", grad=lambda F, dy: dy * 3, samples=[Sample((2, 3))])
     def double(k, p, data):
         """Twice `data`."""
@@ -37,12 +39,18 @@ def test_pytest_entry(pytester):
 
 
 def test_pytest_entry_with_expected_failures(pytester, doubled):
-    pytester.makefile(".txt", xfails="# known\nmy_double gradient the factor is 2\n", broken="my_double gradient\n",
-                      stale="my_double gradient x\nmy_* value passes\n")
+    pytester.makefile(
+        ".txt",
+        xfails="# known\nmy_double gradient the factor is 2\n",
+        broken="my_double gradient\n",
+        stale="my_double gradient x\nmy_* value passes\n",
+    )
     run = (*RUN, "--ops=my_*")
     pytester.runpytest_inprocess(*run).assert_outcomes(failed=1, passed=CHECKED - 1)
     pytester.runpytest_inprocess(*run, "--xfails-file=xfails.txt").assert_outcomes(xfailed=1, passed=CHECKED - 1)
-    pytester.runpytest_inprocess(*run, "--xfails-file=stale.txt").assert_outcomes(failed=1, xfailed=1, passed=CHECKED - 2)
+    pytester.runpytest_inprocess(*run, "--xfails-file=stale.txt").assert_outcomes(
+        failed=1, xfailed=1, passed=CHECKED - 2
+    )
     broken = pytester.runpytest_inprocess(*run, "--xfails-file=broken.txt")
     broken.stdout.fnmatch_lines(["*broken.txt:1: expected 'operator check reason'*"])
 
@@ -92,17 +100,37 @@ def test_samples_are_drawn_the_same_again():
 def test_tolerances():
     compare([1.0, np.nan, np.inf], [1.00001, np.nan, np.inf], "float32", "x")
     compare(np.float16([1.0]), [1.003], "float32", "x")
-    for got, want, dtype in [([1.0], [1.001], "float32"), ([1.0], [np.nan], "float32"), ([1], [2], "float32"),
-                             ([1.0], [1.00001], "float64"), ([1.0, 2.0], [1.0], "float32")]:
+    for got, want, dtype in [
+        ([1.0], [1.001], "float32"),
+        ([1.0], [np.nan], "float32"),
+        ([1], [2], "float32"),
+        ([1.0], [1.00001], "float64"),
+        ([1.0, 2.0], [1.0], "float32"),
+    ]:
         with pytest.raises(AssertionError, match="^x: "):
             compare(got, want, dtype, "x")
 
 
-@pytest.mark.parametrize("use", [
-    lambda a: np.asarray(a), lambda a: np.exp(a), lambda a: bool(a.sum()), lambda a: float(a.sum()), lambda a: len(a), lambda a: list(a),
-    lambda a: a + np.ones(3), lambda a: np.ones(3) + a, lambda a: a.tolist(), lambda a: a.flags, lambda a: xp.exp(np.ones(3)),
-    lambda a: xp.vander(a), lambda a: xp.linalg.matrix_power(a, 2), lambda a: xp.multiply.at(a, [0], 1), lambda a: xp.where(a > 0, np.ones(3), a),
-])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda a: np.asarray(a),
+        lambda a: np.exp(a),
+        lambda a: bool(a.sum()),
+        lambda a: float(a.sum()),
+        lambda a: len(a),
+        lambda a: list(a),
+        lambda a: a + np.ones(3),
+        lambda a: np.ones(3) + a,
+        lambda a: a.tolist(),
+        lambda a: a.flags,
+        lambda a: xp.exp(np.ones(3)),
+        lambda a: xp.vander(a),
+        lambda a: xp.linalg.matrix_power(a, 2),
+        lambda a: xp.multiply.at(a, [0], 1),
+        lambda a: xp.where(a > 0, np.ones(3), a),
+    ],
+)
 def test_the_strict_namespace_refuses(use):
     with pytest.raises((TypeError, AttributeError)):
         use(StrictArray(np.ones(3)))
@@ -124,7 +152,9 @@ def test_the_strict_namespace_keeps_to_the_contract():
     a = xp.asarray([1.0, 2.0])
     with pytest.raises(TypeError, match=r"bodies may use add\(x1, x2, out=None\), by mxcore.array_api.contract"):
         xp.add(a, a, where=a > 1)
-    with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'order'; bodies may use astype\(dtype, copy=True\)"):
+    with pytest.raises(
+        TypeError, match=r"got an unexpected keyword argument 'order'; bodies may use astype\(dtype, copy=True\)"
+    ):
         a.astype("float32", order="F")
     with pytest.raises(TypeError, match="bodies may use linalg.inv"):
         xp.linalg.inv(a, a)

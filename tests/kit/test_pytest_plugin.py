@@ -1,4 +1,5 @@
 """The plugin of pytest: options without `-p`, and nothing at all for who merely has mxcore installed."""
+
 import os
 import subprocess
 import sys
@@ -39,26 +40,45 @@ def run(tmp_path):
             path = here / (name.replace("__", "/") + ".py")
             path.parent.mkdir(exist_ok=True, parents=True)
             path.write_text(text)
-        return subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *args], cwd=here, capture_output=True, text=True,
-                              env={**os.environ, "PYTHONPATH": str(tmp_path / "site")}, timeout=300)
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *args],
+            cwd=here,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+            timeout=300,
+        )
 
     return call
 
 
 def test_options_are_known_without_further_ado(run):
     done = run("--pyargs", "mxcore.testing.conformance", "--ops", "relu", "--device=cpu(1)")
-    assert done.returncode == 0 and " passed" in done.stdout and "no tests" not in done.stdout, done.stdout + done.stderr
-    again = run("--pyargs", "mxcore.testing.conformance", "-p", "mxcore.testing.plugin", "--ops=relu", "--device=cpu(1)")
-    assert again.returncode == 0 and again.stdout.splitlines()[-1].split(" in ")[0] == done.stdout.splitlines()[-1].split(" in ")[0]
+    assert done.returncode == 0 and " passed" in done.stdout and "no tests" not in done.stdout, (
+        done.stdout + done.stderr
+    )
+    again = run(
+        "--pyargs", "mxcore.testing.conformance", "-p", "mxcore.testing.plugin", "--ops=relu", "--device=cpu(1)"
+    )
+    assert (
+        again.returncode == 0
+        and again.stdout.splitlines()[-1].split(" in ")[0] == done.stdout.splitlines()[-1].split(" in ")[0]
+    )
 
 
 def test_options_are_told_by_help(run):
     out = run("--help").stdout
-    assert all(f"  {name}" in out for name in ("--device=DEVICE", "--ops=PATTERNS", "--xfails-file=FILE", "--benchmark ", "--quick"))
+    assert all(
+        f"  {name}" in out
+        for name in ("--device=DEVICE", "--ops=PATTERNS", "--xfails-file=FILE", "--benchmark ", "--quick")
+    )
 
 
-@pytest.mark.parametrize("args, wanted", [((), ("none", False, None)), (("--device=tpu", "--benchmark", "--ops=3"), ("tpu", True, 3))],
-                         ids=["none given", "theirs given"])
+@pytest.mark.parametrize(
+    "args, wanted",
+    [((), ("none", False, None)), (("--device=tpu", "--benchmark", "--ops=3"), ("tpu", True, 3))],
+    ids=["none given", "theirs given"],
+)
 def test_options_of_others_are_theirs(run, args, wanted):
     done = run(*args, conftest=THEIRS, test_mine=MINE.format(wanted=wanted))
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr

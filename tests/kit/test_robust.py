@@ -1,4 +1,7 @@
-"""What the property tests stand on: uses that are changed at random, and a check that catches every kind of misconduct."""
+"""What the property tests stand on: uses that are changed at random, and a check that catches every kind of
+misconduct.
+"""
+
 import random
 import time
 import warnings
@@ -76,9 +79,15 @@ def test_right_operators_pass():
     assert check_use(use_of(declare(refusing))) == "error"  # the core adds the name
 
 
-@pytest.mark.parametrize("body, rule, words", [
-    (noisy, None, "it warns: UserWarning: look here"), (double, broken_rule, "eager, it raises KeyError"), (leaky, None, "'recording': True"),
-    (lambda k, p, data: data / 0, None, "it warns: RuntimeWarning: divide by zero")])
+@pytest.mark.parametrize(
+    "body, rule, words",
+    [
+        (noisy, None, "it warns: UserWarning: look here"),
+        (double, broken_rule, "eager, it raises KeyError"),
+        (leaky, None, "'recording': True"),
+        (lambda k, p, data: data / 0, None, "it warns: RuntimeWarning: divide by zero"),
+    ],
+)
 def test_misconduct_is_caught(body, rule, words):
     try:
         with pytest.raises(AssertionError, match=words):
@@ -105,7 +114,10 @@ def test_gradients_of_a_wrong_shape_are_clear_errors():
     x.attach_grad()
     with mx.autograd.record():
         y = wrong(x)
-    with pytest.raises(mx.MXNetError, match=r"gradient of shape \(3,\), float32, cpu\(0\) for a variable of shape \(2, 3\), float32, cpu\(0\)"):
+    with pytest.raises(
+        mx.MXNetError,
+        match=r"gradient of shape \(3,\), float32, cpu\(0\) for a variable of shape \(2, 3\), float32, cpu\(0\)",
+    ):
         y.backward()
 
 
@@ -129,11 +141,29 @@ def test_memory_is_bounded():
 
 
 def test_changes_are_the_same_again_and_of_every_kind():
-    o = op("odd", inputs="data other", n=Int(1), s=Float(1.0), samples=[Sample((2, 3), (2, 3), params={"n": 2}), Sample((1, 4), (1, 4))])(
-        lambda k, p, data, other: data)
+    o = op(
+        "odd",
+        inputs="data other",
+        n=Int(1),
+        s=Float(1.0),
+        samples=[Sample((2, 3), (2, 3), params={"n": 2}), Sample((1, 4), (1, 4))],
+    )(lambda k, p, data, other: data)
     uses = [mutated(o, random.Random(i)) for i in range(400)]
     assert [repr(u) for u in uses] == [repr(mutated(o, random.Random(i))) for i in range(400)]
     notes = {n.split(" of ")[0].split(" input ")[0].split()[0] for u in uses for n in u.notes}
-    assert notes >= {"parameter", "no", "rank", "size", "dtype", "dropped", "added", "exchanged", "foreign", "input", "last", "values"}
+    assert notes >= {
+        "parameter",
+        "no",
+        "rank",
+        "size",
+        "dtype",
+        "dropped",
+        "added",
+        "exchanged",
+        "foreign",
+        "input",
+        "last",
+        "values",
+    }
     assert {u.inputs[0].ndim for u in uses if u.inputs and isinstance(u.inputs[0], np.ndarray)} >= {0, 1, 2, 3, 8}
     assert all(a.size <= 4096 for u in uses for a in u.inputs if isinstance(a, np.ndarray))

@@ -1,4 +1,7 @@
-"""The stock operators pass the conformance kit: all of them on the CPU, those with kernels over their bodies too, a few on the toy device."""
+"""The stock operators pass the conformance kit: all of them on the CPU, those with kernels over their bodies too, a few
+on the toy device.
+"""
+
 import importlib.util
 import pathlib
 
@@ -30,11 +33,17 @@ def toy():
         manager.unregister("toy_device")
 
 
-@pytest.mark.parametrize("name", [pytest.param("RNN", marks=pytest.mark.slow), *"""
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("RNN", marks=pytest.mark.slow),
+        *"""
     broadcast_add elemwise_add _plus_scalar sum Reshape slice where Concat SliceChannel topk _zeros FullyConnected Convolution BatchNorm
     Dropout LeakyReLU SoftmaxOutput Embedding sgd_mom_update _sample_negative_binomial _linalg_gemm2 Pooling softmax LayerNorm
     _random_normal multi_mp_sgd_mom_update take _histogram SequenceLast _linalg_trsm _image_resize
-""".split()])
+""".split(),
+    ],
+)
 def test_on_the_toy_device(toy, name):
     check_op(name, toy)
 
@@ -48,7 +57,11 @@ def test_over_the_reference_bodies():
     with reference_bodies():
         for name in hidden:
             try:
-                check_op(name, mx.cpu(), ["declared", "value", "half", "strided", "out", "wanted", "gradient", "second gradient", "graph"])
+                check_op(
+                    name,
+                    mx.cpu(),
+                    ["declared", "value", "half", "strided", "out", "wanted", "gradient", "second gradient", "graph"],
+                )
             except AssertionError as e:
                 failed.append(str(e))
     assert not failed, "\n".join(failed)

@@ -1,4 +1,5 @@
 """Tests that run with kernels and over the reference bodies see what is wrong with either."""
+
 import numpy as np
 import pytest
 
@@ -33,7 +34,9 @@ def wrong(monkeypatch):
         if what == "body":
             monkeypatch.setattr(op, "body", lambda k, p, data, length=None: data)
         else:
-            monkeypatch.setattr(registry.kernels.of("cpu", op)[0], "fn", lambda k, p, outs, data, *_: np.copyto(outs[0], data))
+            monkeypatch.setattr(
+                registry.kernels.of("cpu", op)[0], "fn", lambda k, p, outs, data, *_: np.copyto(outs[0], data)
+            )
         registry.changed()
 
     yield spoil
@@ -50,7 +53,10 @@ def test_either_is_seen_on_every_path(wrong, call, what):
     call().wait_to_read()  # plans and programs are there
     assert both_ways(test)
     wrong(what)
-    with pytest.raises(AssertionError, match="reference bodies in the place of the kernels of softmax" if what == "body" else "Not equal"):
+    with pytest.raises(
+        AssertionError,
+        match="reference bodies in the place of the kernels of softmax" if what == "body" else "Not equal",
+    ):
         both_ways(test)
 
 

@@ -1,4 +1,5 @@
 """The conformance kit catches what it is for: each wrong operator, by the check that is meant to."""
+
 import numpy as np
 import pytest
 
@@ -34,9 +35,16 @@ def test_a_right_operator_of_two_inputs_passes():
     def body(k, p, a, b):
         return k.xp.tanh(a) * b, a + b
 
-    right = declare(body, inputs="a b", outputs="product total", samples=[Sample((3, 4), (3, 4))],
-                    grad=lambda F, d_product, d_total, a, b: (d_product * b * (1 - F.square(F.tanh(a))) + d_total,
-                                                              d_product * F.tanh(a) + d_total))
+    right = declare(
+        body,
+        inputs="a b",
+        outputs="product total",
+        samples=[Sample((3, 4), (3, 4))],
+        grad=lambda F, d_product, d_total, a, b: (
+            d_product * b * (1 - F.square(F.tanh(a))) + d_total,
+            d_product * F.tanh(a) + d_total,
+        ),
+    )
     check_op(right, mx.cpu())
 
 
@@ -47,8 +55,12 @@ def test_wrong_gradient(rule):
 
 def test_wrong_second_gradient():
     """The first gradient is right; that of its operator is not."""
-    forward = declare(lambda k, p, data: data * data * data, grad=lambda F, dy, data: F.sum(
-        F.stack(dy * data * data * 3, F.BlockGrad(dy * data)), axis=0) - F.BlockGrad(dy * data))
+    forward = declare(
+        lambda k, p, data: data * data * data,
+        grad=lambda F, dy, data: (
+            F.sum(F.stack(dy * data * data * 3, F.BlockGrad(dy * data)), axis=0) - F.BlockGrad(dy * data)
+        ),
+    )
     check_op(forward, mx.cpu())
     wrong = declare(lambda k, p, data: data * data * data, grad=lambda F, dy, data: dy * F.BlockGrad(data * data) * 3)
     assert failed(wrong) == {"second gradient"}
@@ -81,7 +93,9 @@ def test_graph_gradient_that_changes_from_call_to_call():
 
     registry.ops.items["wrong_back"] = op("wrong_back", inputs="dy", grad=None)(drifting)
     try:
-        assert failed(declare(lambda k, p, data: data * 2, grad=lambda F, dy: F.wrong_back(dy)), checks=["bound grad_req"]) == {"bound grad_req"}
+        assert failed(
+            declare(lambda k, p, data: data * 2, grad=lambda F, dy: F.wrong_back(dy)), checks=["bound grad_req"]
+        ) == {"bound grad_req"}
     finally:
         del registry.ops.items["wrong_back"]
 
@@ -148,25 +162,38 @@ def test_input_mutated_in_one_place():
 
 
 def test_a_declared_mutation_passes():
-    right = declare(lambda k, p, data, count: (data * 2, count + 1), inputs="data count", mutates="count", grad=None,
-                    samples=[Sample((3, 4), (3, 4), grad=False)])
+    right = declare(
+        lambda k, p, data, count: (data * 2, count + 1),
+        inputs="data count",
+        mutates="count",
+        grad=None,
+        samples=[Sample((3, 4), (3, 4), grad=False)],
+    )
     check_op(right, mx.cpu())
 
 
 def test_mutation_that_depends_on_float32():
-    wrong = declare(lambda k, p, data, count: (data * 2, count + (1 if data.dtype == np.float64 else 2)), inputs="data count",
-                    mutates="count", grad=None, samples=[Sample((3, 4), (3, 4), grad=False)])
+    wrong = declare(
+        lambda k, p, data, count: (data * 2, count + (1 if data.dtype == np.float64 else 2)),
+        inputs="data count",
+        mutates="count",
+        grad=None,
+        samples=[Sample((3, 4), (3, 4), grad=False)],
+    )
     assert "value" in failed(wrong)
 
 
-@pytest.mark.parametrize("body", [
-    lambda k, p, data: k.xp.asarray(np.asarray(data) * 2),
-    lambda k, p, data: np.multiply(data, 2),
-    lambda k, p, data: data * np.full((1, 4), 2, data.dtype),
-    lambda k, p, data: data * 2 if float(data.sum()) < 1e9 else data,
-    lambda k, p, data: k.xp.asarray(data.tolist()).astype(data.dtype).reshape(data.shape) * 2,
-    lambda k, p, data: k.xp.float_power(data * 0 + 2, 1).astype(data.dtype) * data,
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda k, p, data: k.xp.asarray(np.asarray(data) * 2),
+        lambda k, p, data: np.multiply(data, 2),
+        lambda k, p, data: data * np.full((1, 4), 2, data.dtype),
+        lambda k, p, data: data * 2 if float(data.sum()) < 1e9 else data,
+        lambda k, p, data: k.xp.asarray(data.tolist()).astype(data.dtype).reshape(data.shape) * 2,
+        lambda k, p, data: k.xp.float_power(data * 0 + 2, 1).astype(data.dtype) * data,
+    ],
+)
 def test_hidden_host_copy(body):
     assert failed(declare(body)) == {"portable"}
 
@@ -270,9 +297,13 @@ def test_implausible_random_numbers():
     def uniform(inputs, outputs):
         assert abs(outputs[0].mean() - 0.5) < 0.1
 
-    body = lambda k, p, data: k.rng.uniform(data.shape, np.float32) + p.shift  # noqa: E731
-    make = lambda shift: declare(body, random=True, grad=None, shift=Float(shift),  # noqa: E731
-                                 samples=[Sample((30, 40), grad=False, check=uniform)])
+    def body(k, p, data):
+        return k.rng.uniform(data.shape, np.float32) + p.shift
+
+    def make(shift):
+        samples = [Sample((30, 40), grad=False, check=uniform)]
+        return declare(body, random=True, grad=None, shift=Float(shift), samples=samples)
+
     check_op(make(0.0), mx.cpu(), ["declared", "value"])
     assert failed(make(0.3), checks=["value"]) == {"value"}
 

@@ -85,7 +85,11 @@ def test_pull_leaves_sparse_arrays_with_a_warning(kv):
         (lambda kv: kv.row_sparse_pull("w", out=rows([], 0), row_ids=mx.nd.array([-1])), IndexError, "row -1"),
         (lambda kv: kv.row_sparse_pull("w", out=mx.nd.ones((4, 2)), row_ids=mx.nd.array([1])), TypeError, "'w'.*out"),
         (lambda kv: kv.row_sparse_pull("d", out=rows([], 0), row_ids=mx.nd.array([1])), TypeError, "'d'.*value"),
-        (lambda kv: kv.row_sparse_pull("w", out=[rows([], 0)] * 3, row_ids=[mx.nd.array([1])] * 2), ValueError, "3 arrays"),
+        (
+            lambda kv: kv.row_sparse_pull("w", out=[rows([], 0)] * 3, row_ids=[mx.nd.array([1])] * 2),
+            ValueError,
+            "3 arrays",
+        ),
         (lambda kv: kv.push("d", mx.nd.sparse.csr_matrix((4, 2))), TypeError, "'d'.*csr"),
     ],
 )

@@ -1,17 +1,12 @@
 """Learning-rate schedules against their formulas."""
+
 import math
 
 import pytest
 
 import mxcore as mx
 from mxcore.base import MXNetError
-from mxcore.lr_scheduler import (
-    CosineScheduler,
-    FactorScheduler,
-    LRScheduler,
-    MultiFactorScheduler,
-    PolyScheduler,
-)
+from mxcore.lr_scheduler import CosineScheduler, FactorScheduler, LRScheduler, MultiFactorScheduler, PolyScheduler
 
 UPDATES = range(60)
 WARMUPS = [
@@ -34,13 +29,18 @@ def cosine(n, start, end=0.0):
 
 SCHEDULES = {
     "factor": (FactorScheduler, {"step": 7, "factor": 0.5}, lambda n, s: 0.4 * 0.5 ** max((n - 1) // 7, 0)),
-    "factor-stop": (FactorScheduler, {"step": 7, "factor": 0.1, "stop_factor_lr": 0.003},
-                    lambda n, start: max(0.4 * 0.1 ** max((n - 1) // 7, 0), 0.003)),
-    "multi": (MultiFactorScheduler, {"step": [5, 9, 30], "factor": 0.3},
-              lambda n, start: 0.4 * 0.3 ** sum(n > s for s in (5, 9, 30))),
+    "factor-stop": (
+        FactorScheduler,
+        {"step": 7, "factor": 0.1, "stop_factor_lr": 0.003},
+        lambda n, start: max(0.4 * 0.1 ** max((n - 1) // 7, 0), 0.003),
+    ),
+    "multi": (
+        MultiFactorScheduler,
+        {"step": [5, 9, 30], "factor": 0.3},
+        lambda n, start: 0.4 * 0.3 ** sum(n > s for s in (5, 9, 30)),
+    ),
     "poly": (PolyScheduler, {"max_update": 40}, poly),
-    "poly-end": (PolyScheduler, {"max_update": 40, "pwr": 1, "final_lr": 0.1},
-                 lambda n, s: poly(n, s, 1, 0.1)),
+    "poly-end": (PolyScheduler, {"max_update": 40, "pwr": 1, "final_lr": 0.1}, lambda n, s: poly(n, s, 1, 0.1)),
     "cosine": (CosineScheduler, {"max_update": 40}, cosine),
     "cosine-end": (CosineScheduler, {"max_update": 40, "final_lr": 0.1}, lambda n, s: cosine(n, s, 0.1)),
 }
@@ -68,7 +68,11 @@ def test_a_jump_over_very_many_steps_is_no_walk(factor, caplog):
     """A file may tell of 2**62 updates."""
     caplog.set_level("INFO")
     schedule = mx.lr_scheduler.FactorScheduler(3, factor, base_lr=1.0, stop_factor_lr=1e-8)
-    assert schedule(2**62) == (1.0 if factor == 1 else 1e-8) and schedule.count == (2**62 - 1) // 3 * 3 and len(caplog.records) < 40
+    assert (
+        schedule(2**62) == (1.0 if factor == 1 else 1e-8)
+        and schedule.count == (2**62 - 1) // 3 * 3
+        and len(caplog.records) < 40
+    )
     schedule.step = 0
     with pytest.raises(MXNetError, match="step must be an integer of at least 1"):
         schedule(2**63)
@@ -91,21 +95,24 @@ def test_create():
         mx.lr_scheduler.create("cosinschedule")
 
 
-@pytest.mark.parametrize("call, word", [
-    (lambda: FactorScheduler(step=0), "step"),
-    (lambda: FactorScheduler(step=1, factor=2), "factor"),
-    (lambda: MultiFactorScheduler(step=[3, 3]), "increase"),
-    (lambda: MultiFactorScheduler(step=[0, 3]), r"step\[0\]"),
-    (lambda: MultiFactorScheduler(step=[]), "list"),
-    (lambda: MultiFactorScheduler(step=[1], factor=2), "factor"),
-    (lambda: PolyScheduler(max_update=0), "max_update"),
-    (lambda: CosineScheduler(max_update=1.5), "max_update"),
-    (lambda: LRScheduler(base_lr=0.1, warmup_begin_lr=0.2), "warmup_begin_lr"),
-    (lambda: LRScheduler(warmup_steps=-1), "warmup_steps"),
-    (lambda: LRScheduler(warmup_mode="slow"), "linear or constant"),
-    (lambda: LRScheduler(warmup_steps=3).get_warmup_lr(3), "past the warm-up"),
-    (lambda: LRScheduler()(1), "__call__"),
-])
+@pytest.mark.parametrize(
+    "call, word",
+    [
+        (lambda: FactorScheduler(step=0), "step"),
+        (lambda: FactorScheduler(step=1, factor=2), "factor"),
+        (lambda: MultiFactorScheduler(step=[3, 3]), "increase"),
+        (lambda: MultiFactorScheduler(step=[0, 3]), r"step\[0\]"),
+        (lambda: MultiFactorScheduler(step=[]), "list"),
+        (lambda: MultiFactorScheduler(step=[1], factor=2), "factor"),
+        (lambda: PolyScheduler(max_update=0), "max_update"),
+        (lambda: CosineScheduler(max_update=1.5), "max_update"),
+        (lambda: LRScheduler(base_lr=0.1, warmup_begin_lr=0.2), "warmup_begin_lr"),
+        (lambda: LRScheduler(warmup_steps=-1), "warmup_steps"),
+        (lambda: LRScheduler(warmup_mode="slow"), "linear or constant"),
+        (lambda: LRScheduler(warmup_steps=3).get_warmup_lr(3), "past the warm-up"),
+        (lambda: LRScheduler()(1), "__call__"),
+    ],
+)
 def test_errors_name_the_argument(call, word):
     with pytest.raises(MXNetError, match=word):
         call()

@@ -1,4 +1,5 @@
 """Metrics against the values of MXNet 1.9.1 (`tests/golden/make_metric_golden.py`)."""
+
 import json
 import math
 import pathlib

@@ -1,4 +1,5 @@
 """Metrics by hand, their creation, their configurations and their errors."""
+
 import math
 
 import numpy as np
@@ -9,13 +10,29 @@ from mxcore.base import MXNetError
 
 nd = mx.nd.array
 NAMES = {
-    "accuracy": "Accuracy", "acc": "Accuracy", "top_k_accuracy": "TopKAccuracy", "top_k_acc": "TopKAccuracy",
-    "topkaccuracy": "TopKAccuracy", "f1": "F1", "mcc": "MCC", "pcc": "PCC", "perplexity": "Perplexity",
-    "mae": "MAE", "mse": "MSE", "rmse": "RMSE", "crossentropy": "CrossEntropy", "ce": "CrossEntropy",
+    "accuracy": "Accuracy",
+    "acc": "Accuracy",
+    "top_k_accuracy": "TopKAccuracy",
+    "top_k_acc": "TopKAccuracy",
+    "topkaccuracy": "TopKAccuracy",
+    "f1": "F1",
+    "mcc": "MCC",
+    "pcc": "PCC",
+    "perplexity": "Perplexity",
+    "mae": "MAE",
+    "mse": "MSE",
+    "rmse": "RMSE",
+    "crossentropy": "CrossEntropy",
+    "ce": "CrossEntropy",
     "loss": "Loss",
-    "negativeloglikelihood": "NegativeLogLikelihood", "nll_loss": "NegativeLogLikelihood", "torch": "Torch",
-    "pearsoncorrelation": "PearsonCorrelation", "pearsonr": "PearsonCorrelation", "caffe": "Caffe",
-    "compositeevalmetric": "CompositeEvalMetric", "composite": "CompositeEvalMetric",
+    "negativeloglikelihood": "NegativeLogLikelihood",
+    "nll_loss": "NegativeLogLikelihood",
+    "torch": "Torch",
+    "pearsoncorrelation": "PearsonCorrelation",
+    "pearsonr": "PearsonCorrelation",
+    "caffe": "Caffe",
+    "compositeevalmetric": "CompositeEvalMetric",
+    "composite": "CompositeEvalMetric",
 }
 ARGUMENTS = {"TopKAccuracy": {"top_k": 3}, "Perplexity": {"ignore_label": None}}
 
@@ -172,16 +189,19 @@ def test_different_numbers_are_refused(kind):
     assert isinstance(caught.value, ValueError)
 
 
-@pytest.mark.parametrize("call, word", [
-    (lambda: mx.metric.F1().update([nd([0, 1, 2])], [nd(np.eye(3))]), "two classes"),
-    (lambda: mx.metric.CrossEntropy().update([nd([0, 1])], [nd(np.eye(3))]), "do not fit"),
-    (lambda: mx.metric.Perplexity(None).update([nd([0, 1])], [nd(np.eye(3))]), "do not fit"),
-    (lambda: mx.metric.TopKAccuracy(), "Accuracy"),
-    (lambda: mx.metric.F1(average="mean"), "micro"),
-    (lambda: mx.metric.PearsonCorrelation(average="mean"), "micro"),
-    (lambda: mx.metric.EvalMetric("x").update([], []), "EvalMetric"),
-    (lambda: mx.metric.check_label_shapes(nd([1, 2]), nd([[1, 2]]), shape=True), "shape"),
-])
+@pytest.mark.parametrize(
+    "call, word",
+    [
+        (lambda: mx.metric.F1().update([nd([0, 1, 2])], [nd(np.eye(3))]), "two classes"),
+        (lambda: mx.metric.CrossEntropy().update([nd([0, 1])], [nd(np.eye(3))]), "do not fit"),
+        (lambda: mx.metric.Perplexity(None).update([nd([0, 1])], [nd(np.eye(3))]), "do not fit"),
+        (lambda: mx.metric.TopKAccuracy(), "Accuracy"),
+        (lambda: mx.metric.F1(average="mean"), "micro"),
+        (lambda: mx.metric.PearsonCorrelation(average="mean"), "micro"),
+        (lambda: mx.metric.EvalMetric("x").update([], []), "EvalMetric"),
+        (lambda: mx.metric.check_label_shapes(nd([1, 2]), nd([[1, 2]]), shape=True), "shape"),
+    ],
+)
 def test_errors_name_the_trouble(call, word):
     with pytest.raises(MXNetError, match=word):
         call()

@@ -1,4 +1,5 @@
 """Small networks and batches for all tests of modules."""
+
 import numpy as np
 import pytest
 
@@ -19,8 +20,19 @@ def some_batch(size=4, features=5, classes=3, seed=0):
 
 def bound(net=None, size=4, features=5, **kwargs):
     """A module with parameters, ready to run."""
-    made = {k: kwargs.pop(k) for k in ("context", "fixed_param_names", "state_names", "group2ctxs", "work_load_list", "logger",
-                                       "compression_params") if k in kwargs}
+    made = {
+        k: kwargs.pop(k)
+        for k in (
+            "context",
+            "fixed_param_names",
+            "state_names",
+            "group2ctxs",
+            "work_load_list",
+            "logger",
+            "compression_params",
+        )
+        if k in kwargs
+    }
     mod = mx.mod.Module(mlp() if net is None else net, **made)
     mod.bind([("data", (size, features))], [("softmax_label", (size,))], **kwargs)
     mx.random.seed(3)

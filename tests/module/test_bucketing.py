@@ -1,4 +1,5 @@
 """BucketingModule: one set of parameters and one memory for all lengths."""
+
 import gc
 import tracemalloc
 
@@ -25,7 +26,9 @@ def sym_gen(length):
 
 def batch(length, size=6, seed=0, described=True):
     x = np.random.RandomState(seed * 100 + length).randn(size, length)
-    described = dict(provide_data=[("data", (size, length))], provide_label=[("softmax_label", (size,))]) if described else {}
+    described = (
+        dict(provide_data=[("data", (size, length))], provide_label=[("softmax_label", (size,))]) if described else {}
+    )
     return mx.io.DataBatch([mx.nd.array(x)], [mx.nd.array(x[:, 0] > 0)], bucket_key=length, **described)
 
 
@@ -90,7 +93,11 @@ def test_buckets_compute_as_modules_of_their_own():
 def test_nodes_without_names_are_called_alike_in_every_bucket():
     def unnamed(length):
         x = mx.sym.mean(mx.sym.Embedding(mx.sym.Variable("data"), input_dim=9, output_dim=4), axis=1)
-        return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(x, num_hidden=2), name="softmax"), ("data",), ("softmax_label",)
+        return (
+            mx.sym.SoftmaxOutput(mx.sym.FullyConnected(x, num_hidden=2), name="softmax"),
+            ("data",),
+            ("softmax_label",),
+        )
 
     with mx.name.Prefix("around_"):
         mod = mx.mod.BucketingModule(unnamed, default_bucket_key=6)
@@ -105,7 +112,9 @@ def test_nodes_without_names_are_called_alike_in_every_bucket():
 def test_fit_over_buckets_learns(contexts):
     data = Lengths([6, 3, 4, 3, 5, 6])
     mod = mx.mod.BucketingModule(sym_gen, default_bucket_key=6, context=[mx.cpu(i) for i in range(contexts)])
-    mod.fit(data, num_epoch=40, optimizer="adam", optimizer_params={"learning_rate": 0.05}, initializer=mx.init.Xavier())
+    mod.fit(
+        data, num_epoch=40, optimizer="adam", optimizer_params={"learning_rate": 0.05}, initializer=mx.init.Xavier()
+    )
     assert dict(mod.score(data, "acc"))["accuracy"] > 0.9
     assert set(mod._buckets) == {3, 4, 5, 6}
     assert mod.predict(data).shape == (36, 2)
@@ -150,12 +159,19 @@ def test_checkpoints(tmp_path):
         mod.forward(batch(length), is_train=False)
     expected = mod.get_outputs()[0].asnumpy()
     mod.save_checkpoint(prefix, 2)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["b-0002.params", "b-3-symbol.json", "b-5-symbol.json", "b-6-symbol.json",
-                                                          "b.buckets"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "b-0002.params",
+        "b-3-symbol.json",
+        "b-5-symbol.json",
+        "b-6-symbol.json",
+        "b.buckets",
+    ]
     keys = mx.nd.load(prefix + ".buckets")[0]
     assert keys.dtype == np.int32 and sorted(keys.asnumpy()) == [3, 5, 6]
-    for again in (mx.mod.BucketingModule.load(prefix, 2, sym_gen=sym_gen, default_bucket_key=6),
-                  mx.mod.BucketingModule.load_dict({6: sym_gen(6)[0]}, sym_gen, 6, *mod.get_params())):
+    for again in (
+        mx.mod.BucketingModule.load(prefix, 2, sym_gen=sym_gen, default_bucket_key=6),
+        mx.mod.BucketingModule.load_dict({6: sym_gen(6)[0]}, sym_gen, 6, *mod.get_params()),
+    ):
         assert again.params_initialized and not again.binded
         again.bind([("data", (6, 6))], [("softmax_label", (6,))])
         again.forward(batch(5), is_train=False)
@@ -197,8 +213,16 @@ def test_wrong_use_is_told(caplog):
         mod.init_params()
     mod.bind([("data", (6, 6))])
     assert "Already bound" in caplog.text
-    grown = mx.mod.BucketingModule(lambda key: (mx.sym.SoftmaxOutput(mx.sym.FullyConnected(
-        mx.sym.Variable("data"), num_hidden=2, name=f"fc{key}"), name="softmax"), ("data",), ("softmax_label",)), default_bucket_key=6)
+    grown = mx.mod.BucketingModule(
+        lambda key: (
+            mx.sym.SoftmaxOutput(
+                mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name=f"fc{key}"), name="softmax"
+            ),
+            ("data",),
+            ("softmax_label",),
+        ),
+        default_bucket_key=6,
+    )
     grown.bind([("data", (6, 6))], [("softmax_label", (6,))])
     grown.init_params()
     with pytest.raises(ValueError, match="fc3_weight.*it has.*fc6_weight"):

@@ -1,4 +1,5 @@
 """SequentialModule, PythonModule and PythonLossModule."""
+
 import numpy as np
 import pytest
 
@@ -38,13 +39,19 @@ def test_a_chain_is_the_module_of_the_whole(contexts):
         np.testing.assert_allclose(v, params_of(whole)[k], rtol=1e-5, atol=1e-6)
     assert abs(metric[0].get()[1] - metric[1].get()[1]) < 1e-5
     assert mod.get_input_grads()[0].shape == (4, 5) and mod.get_outputs()[0].shape == (4, 3)
-    assert mod.data_names == ["data"] and mod.output_names == ["softmax_output"] and mod.output_shapes == [("softmax_output", (4, 3))]
+    assert (
+        mod.data_names == ["data"]
+        and mod.output_names == ["softmax_output"]
+        and mod.output_shapes == [("softmax_output", (4, 3))]
+    )
     assert mod.data_shapes[0].shape == (4, 5) and mod.label_shapes[0][1] == (4,)
 
 
 def test_a_chain_fits_and_adapts(data_iter):
     body, _ = parts()
-    head = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc2"), name="softmax")
+    head = mx.sym.SoftmaxOutput(
+        mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc2"), name="softmax"
+    )
     mod = mx.mod.SequentialModule().add(mx.mod.Module(body, label_names=[]))
     mod.add(mx.mod.Module(head), take_labels=True, auto_wiring=True)
     mod.fit(data_iter, num_epoch=60, optimizer_params={"learning_rate": 0.5}, initializer=mx.init.Xavier())
@@ -77,7 +84,10 @@ def test_wrong_chains_are_told():
         mx.mod.SequentialModule().bind([("data", (4, 5))])
     twice = mx.mod.SequentialModule()
     for _ in range(2):
-        twice.add(mx.mod.Module(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, name="fc"), label_names=[]), auto_wiring=True)
+        twice.add(
+            mx.mod.Module(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, name="fc"), label_names=[]),
+            auto_wiring=True,
+        )
     twice.bind([("data", (4, 5))])
     with pytest.raises(AssertionError, match="parameter 'fc_weight'"):
         twice.init_params()
@@ -88,7 +98,10 @@ def test_wrong_chains_are_told():
     with pytest.raises(AssertionError, match=r"init_params\(\)"):
         mod.forward(some_batch())
     two = mx.mod.SequentialModule().add(mx.mod.Module(body, label_names=[]))
-    two.add(mx.mod.Module(mx.sym.Variable("a") + mx.sym.Variable("b"), data_names=["a", "b"], label_names=[]), auto_wiring=True)
+    two.add(
+        mx.mod.Module(mx.sym.Variable("a") + mx.sym.Variable("b"), data_names=["a", "b"], label_names=[]),
+        auto_wiring=True,
+    )
     with pytest.raises(AssertionError, match=r"takes 2 data \['a', 'b'\].*gives 1"):
         two.bind([("data", (4, 5))])
 

@@ -1,4 +1,5 @@
 """Files of checkpoints: what may stand in them, and what a process that dies leaves behind."""
+
 import errno
 import os
 import signal
@@ -81,7 +82,9 @@ def test_graph_and_parameters_are_replaced_together(tmp_path, monkeypatch, write
             mod.bind([("data", (1, 2))], for_training=False)
             return mod.predict(mx.nd.ones((1, 2))).shape[1]
         if read == "imports":
-            return mx.gluon.SymbolBlock.imports(f"{prefix}-symbol.json", ["data"], f"{prefix}-0000.params")(mx.nd.ones((1, 2))).shape[1]
+            return mx.gluon.SymbolBlock.imports(f"{prefix}-symbol.json", ["data"], f"{prefix}-0000.params")(
+                mx.nd.ones((1, 2))
+            ).shape[1]
         model = Model(f"{prefix}-symbol.json", f"{prefix}-0000.params")
         return model.symbol.eval(data=mx.nd.ones((1, 2)), **model.params)[0].shape[1]
 
@@ -89,6 +92,7 @@ def test_graph_and_parameters_are_replaced_together(tmp_path, monkeypatch, write
     assert found() == 3
     replace = os.replace
     with monkeypatch.context() as m:
+
         def stuck(a, b):
             if str(b).endswith("-symbol.json"):
                 raise OSError(errno.EIO, "no more")

@@ -1,4 +1,5 @@
 """Slices of batches over contexts."""
+
 import numpy as np
 import pytest
 
@@ -9,9 +10,16 @@ from mxcore.module.slicing import split_rows
 from .conftest import bound, mlp, params_of, some_batch
 
 
-@pytest.mark.parametrize("size, loads, ends", [
-    (8, [1, 1], [4, 8]), (9, [1, 1], [4, 9]), (10, [1, 1, 2], [2, 4, 10]), (7, [1, 1, 1], [2, 4, 7]), (3, [0.5, 0.25], [2, 3]),
-])
+@pytest.mark.parametrize(
+    "size, loads, ends",
+    [
+        (8, [1, 1], [4, 8]),
+        (9, [1, 1], [4, 9]),
+        (10, [1, 1, 2], [2, 4, 10]),
+        (7, [1, 1, 1], [2, 4, 7]),
+        (3, [0.5, 0.25], [2, 3]),
+    ],
+)
 def test_split_rows(size, loads, ends):
     assert [s.stop for s in split_rows(size, loads)] == ends
     assert [s.start for s in split_rows(size, loads)] == [0, *ends[:-1]]
@@ -108,8 +116,16 @@ def test_numpy_arrays_in_batches():
 def test_the_group_by_itself():
     net = mlp()
     names = [n for n in net.list_arguments() if n not in ("data", "softmax_label")]
-    group = DataParallelExecutorGroup(net, [mx.cpu(0), mx.cpu(1)], [1, 1], [mx.io.DataDesc("data", (4, 5))],
-                                      [mx.io.DataDesc("softmax_label", (4,))], names, True, False)
+    group = DataParallelExecutorGroup(
+        net,
+        [mx.cpu(0), mx.cpu(1)],
+        [1, 1],
+        [mx.io.DataDesc("data", (4, 5))],
+        [mx.io.DataDesc("softmax_label", (4,))],
+        names,
+        True,
+        False,
+    )
     assert len(group.execs) == 2 and group.batch_size == 4 and group.num_outputs == 1
     assert [[a.shape for _, a in arrays] for arrays in group.data_arrays] == [[(2, 5), (2, 5)]]
     assert len(group.param_arrays) == 4 and group.input_grad_arrays is None and group.aux_arrays == []

@@ -1,4 +1,5 @@
 """FeedForward and the executor manager below it."""
+
 import pickle
 import warnings
 
@@ -18,16 +19,25 @@ def line():
 
 def model(symbol=None, **kwargs):
     with pytest.warns(DeprecationWarning, match="FeedForward has been deprecated"):
-        return mx.model.FeedForward(line() if symbol is None else symbol, **{"num_epoch": 20, "numpy_batch_size": 10, **kwargs})
+        return mx.model.FeedForward(
+            line() if symbol is None else symbol, **{"num_epoch": 20, "numpy_batch_size": 10, **kwargs}
+        )
 
 
 X = np.linspace(-1, 1, 40)
 Y = 3 * X + 1
 
 
-@pytest.mark.parametrize("x, y", [
-    (X, Y), (X.reshape(-1, 1), Y), (X.reshape(-1, 1), Y.reshape(-1, 1)), (mx.nd.array(X.reshape(-1, 1)), mx.nd.array(Y)),
-], ids=["vectors", "matrix", "column", "NDArray"])
+@pytest.mark.parametrize(
+    "x, y",
+    [
+        (X, Y),
+        (X.reshape(-1, 1), Y),
+        (X.reshape(-1, 1), Y.reshape(-1, 1)),
+        (mx.nd.array(X.reshape(-1, 1)), mx.nd.array(Y)),
+    ],
+    ids=["vectors", "matrix", "column", "NDArray"],
+)
 @pytest.mark.parametrize("contexts", [1, 2])
 def test_fit_and_predict_numbers(x, y, contexts):
     m = model(ctx=[mx.cpu(i) for i in range(contexts)], learning_rate=0.3)
@@ -35,7 +45,9 @@ def test_fit_and_predict_numbers(x, y, contexts):
     found = m.predict(x)
     assert isinstance(found, np.ndarray) and found.shape == (40, 1)
     np.testing.assert_allclose(found.ravel(), Y, atol=0.05)
-    np.testing.assert_allclose([m.arg_params["fc_weight"].asscalar(), m.arg_params["fc_bias"].asscalar()], [3, 1], atol=0.05)
+    np.testing.assert_allclose(
+        [m.arg_params["fc_weight"].asscalar(), m.arg_params["fc_bias"].asscalar()], [3, 1], atol=0.05
+    )
 
 
 def test_fit_follows_mxnet():
@@ -46,22 +58,40 @@ def test_fit_follows_mxnet():
     w, b = 1.0, 0.0
     for _ in range(2):
         for i in range(0, 40, 8):
-            d = w * x[i:i + 8, 0] + b - y[i:i + 8]
-            w, b = w - 0.2 * (d * x[i:i + 8, 0]).mean(), b - 0.2 * d.mean()
-    np.testing.assert_allclose([m.arg_params["fc_weight"].asscalar(), m.arg_params["fc_bias"].asscalar()], [w, b], rtol=1e-4)
+            d = w * x[i : i + 8, 0] + b - y[i : i + 8]
+            w, b = w - 0.2 * (d * x[i : i + 8, 0]).mean(), b - 0.2 * d.mean()
+    np.testing.assert_allclose(
+        [m.arg_params["fc_weight"].asscalar(), m.arg_params["fc_bias"].asscalar()], [w, b], rtol=1e-4
+    )
 
 
 def test_callbacks_and_evaluation(data_iter):
     told = []
     m = model(mlp(), num_epoch=2, learning_rate=0.1)
-    m.fit(data_iter, eval_data=data_iter, batch_end_callback=lambda p: told.append((type(p).__name__, p.epoch, p.nbatch)),
-          epoch_end_callback=[lambda e, s, a, x: told.append((e, s is m.symbol, sorted(a), x))],
-          eval_end_callback=lambda p: told.append(("end", p.nbatch)), eval_batch_end_callback=lambda p: told.append(("eval", p.nbatch)))
+    m.fit(
+        data_iter,
+        eval_data=data_iter,
+        batch_end_callback=lambda p: told.append((type(p).__name__, p.epoch, p.nbatch)),
+        epoch_end_callback=[lambda e, s, a, x: told.append((e, s is m.symbol, sorted(a), x))],
+        eval_end_callback=lambda p: told.append(("end", p.nbatch)),
+        eval_batch_end_callback=lambda p: told.append(("eval", p.nbatch)),
+    )
     names = ["fc1_bias", "fc1_weight", "fc2_bias", "fc2_weight"]
-    assert told == [row for e in (0, 1) for row in [*(("BatchEndParams", e, n) for n in (1, 2, 3)), (e, True, names, {}),
-                                                    *(("eval", n) for n in (0, 1, 2)), ("end", 3)]]
+    assert told == [
+        row
+        for e in (0, 1)
+        for row in [
+            *(("BatchEndParams", e, n) for n in (1, 2, 3)),
+            (e, True, names, {}),
+            *(("eval", n) for n in (0, 1, 2)),
+            ("end", 3),
+        ]
+    ]
     seen = []
-    assert 0 <= m.score(data_iter, batch_end_callback=lambda p: seen.append(p.nbatch), num_batch=2) <= 1 and seen == [0, 1]
+    assert 0 <= m.score(data_iter, batch_end_callback=lambda p: seen.append(p.nbatch), num_batch=2) <= 1 and seen == [
+        0,
+        1,
+    ]
 
 
 def test_epoch_size():
@@ -86,8 +116,12 @@ def test_evaluation_data_in_all_forms(data_iter):
 
 def test_bad_input_is_told():
     m = model()
-    for args, kind, word in (((X,), ValueError, "y must be specified"), ((X, Y[:-1]), ValueError, "X has 40, y 39"),
-                             ((X, np.zeros((40, 2))), ValueError, "1D or 2D"), (([1, 2],), TypeError, "not list")):
+    for args, kind, word in (
+        ((X,), ValueError, "y must be specified"),
+        ((X, Y[:-1]), ValueError, "X has 40, y 39"),
+        ((X, np.zeros((40, 2))), ValueError, "1D or 2D"),
+        (([1, 2],), TypeError, "not list"),
+    ):
         with pytest.raises(kind, match=word):
             m.fit(*args)
     with pytest.raises(RuntimeError, match=r"call fit\(\)"):
@@ -123,8 +157,13 @@ def test_callbacks_see_the_variables_of_the_loop(data_iter):
         return lambda param: seen.setdefault(where, dict(param.locals))
 
     m = model(mlp(), num_epoch=3, begin_epoch=1)
-    m.fit(data_iter, eval_data=data_iter, batch_end_callback=note("batch"), eval_batch_end_callback=note("eval"),
-          eval_end_callback=note("end"))
+    m.fit(
+        data_iter,
+        eval_data=data_iter,
+        batch_end_callback=note("batch"),
+        eval_batch_end_callback=note("eval"),
+        eval_end_callback=note("end"),
+    )
     for found in seen.values():
         assert found["symbol"] is m.symbol and (found["begin_epoch"], found["end_epoch"], found["epoch"]) == (1, 3, 1)
         assert {"arg_params", "aux_params", "train_data", "executor_manager", "updater", "sym_gen"} <= found.keys()
@@ -147,7 +186,9 @@ def test_files(tmp_path):
 
 def test_create():
     with pytest.warns(DeprecationWarning):
-        m = mx.model.FeedForward.create(line(), X, Y, num_epoch=20, learning_rate=0.3, numpy_batch_size=10, eval_metric="mse")
+        m = mx.model.FeedForward.create(
+            line(), X, Y, num_epoch=20, learning_rate=0.3, numpy_batch_size=10, eval_metric="mse"
+        )
     np.testing.assert_allclose(m.predict(X).ravel(), Y, atol=0.05)
 
 
@@ -175,7 +216,9 @@ def test_optimizer_objects_and_arguments():
 
 
 def test_buckets():
-    m = model(lambda key: sym_gen(key)[0], num_epoch=20, optimizer="adam", learning_rate=0.05, initializer=mx.init.Xavier())
+    m = model(
+        lambda key: sym_gen(key)[0], num_epoch=20, optimizer="adam", learning_rate=0.05, initializer=mx.init.Xavier()
+    )
     seen = []
     m.fit(Lengths([6, 3, 4]), batch_end_callback=lambda p: seen.append(p.eval_metric.get()[1]))
     assert seen[-1] > 0.8
@@ -194,7 +237,12 @@ def test_executor_manager(data_iter):
     params = [n for n in names if n not in ("data", "softmax_label")]
     ctx = [mx.cpu(0), mx.cpu(1)]
     manager = mx.executor_manager.DataParallelExecutorManager(net, ctx, data_iter, names, params, [])
-    assert [[a.shape for a in arrays] for arrays in manager.param_arrays] == [[(4, 5)] * 2, [(4,)] * 2, [(3, 4)] * 2, [(3,)] * 2]
+    assert [[a.shape for a in arrays] for arrays in manager.param_arrays] == [
+        [(4, 5)] * 2,
+        [(4,)] * 2,
+        [(3, 4)] * 2,
+        [(3,)] * 2,
+    ]
     with pytest.raises(RuntimeError, match="load_data_batch"):
         manager.forward()
     manager.set_params({n: mx.nd.ones(a[0].shape) for n, a in zip(params, manager.param_arrays)}, {})
@@ -221,5 +269,8 @@ def test_deprecation_names_the_callers_line():
 
 
 def test_what_is_no_symbol_is_refused():
-    with pytest.warns(DeprecationWarning), pytest.raises(AssertionError, match="a Symbol or a function that makes one, got 3"):
+    with (
+        pytest.warns(DeprecationWarning),
+        pytest.raises(AssertionError, match="a Symbol or a function that makes one, got 3"),
+    ):
         mx.model.FeedForward(3)

@@ -1,4 +1,5 @@
 """fit, score and predict."""
+
 import logging
 import threading
 import time
@@ -26,29 +27,57 @@ def test_fit_calls_back_as_mxnet_does(data_iter, caplog):
 
     evals = []
     mod = mx.mod.Module(mlp())
-    mod.fit(data_iter, eval_data=data_iter, begin_epoch=2, num_epoch=4, batch_end_callback=[batch_end], epoch_end_callback=epoch_end,
-            eval_end_callback=lambda p: evals.append(("end", p.epoch, p.nbatch)),
-            eval_batch_end_callback=lambda p: evals.append(("batch", p.epoch, p.nbatch)))
+    mod.fit(
+        data_iter,
+        eval_data=data_iter,
+        begin_epoch=2,
+        num_epoch=4,
+        batch_end_callback=[batch_end],
+        epoch_end_callback=epoch_end,
+        eval_end_callback=lambda p: evals.append(("end", p.epoch, p.nbatch)),
+        eval_batch_end_callback=lambda p: evals.append(("batch", p.epoch, p.nbatch)),
+    )
     names = ["fc1_bias", "fc1_weight", "fc2_bias", "fc2_weight"]
-    assert told == [row for e in (2, 3) for row in
-                    [("BatchEndParams", e, n, "accuracy", (4, 5)) for n in range(3)] + [(e, True, names, {})]]
+    assert told == [
+        row
+        for e in (2, 3)
+        for row in [("BatchEndParams", e, n, "accuracy", (4, 5)) for n in range(3)] + [(e, True, names, {})]
+    ]
     assert evals == [row for e in (2, 3) for row in [("batch", e, 0), ("batch", e, 1), ("batch", e, 2), ("end", e, 3)]]
     lines = Counter(r.getMessage().split("=")[0] for r in caplog.records)
-    assert all(lines[f"Epoch[{e}] {what}"] == 1 for e in (2, 3) for what in ("Train-accuracy", "Time cost", "Validation-accuracy"))
+    assert all(
+        lines[f"Epoch[{e}] {what}"] == 1
+        for e in (2, 3)
+        for what in ("Train-accuracy", "Time cost", "Validation-accuracy")
+    )
 
 
 def test_fit_learns_and_goes_on(data_iter):
     mod = mx.mod.Module(mlp(classes=2))
-    mod.fit(data_iter, num_epoch=40, optimizer="adam", optimizer_params={"learning_rate": 0.1}, initializer=mx.init.Xavier(),
-            eval_metric=["acc", "ce"], validation_metric="acc", eval_data=data_iter)
+    mod.fit(
+        data_iter,
+        num_epoch=40,
+        optimizer="adam",
+        optimizer_params={"learning_rate": 0.1},
+        initializer=mx.init.Xavier(),
+        eval_metric=["acc", "ce"],
+        validation_metric="acc",
+        eval_data=data_iter,
+    )
     assert dict(mod.score(data_iter, "acc"))["accuracy"] == 1.0
     before = params_of(mod)
     mod.fit(data_iter, num_epoch=1)
     assert any((before[k] != v).any() for k, v in params_of(mod).items())
     with pytest.warns(MXNetWarning, match="already initialized"):
         mod.fit(data_iter, num_epoch=1, arg_params=mod.get_params()[0])
-    mod.fit(data_iter, num_epoch=1, arg_params={k: mx.nd.zeros(v.shape) for k, v in before.items()}, force_init=True, force_rebind=True,
-            optimizer_params={"learning_rate": 0.0})
+    mod.fit(
+        data_iter,
+        num_epoch=1,
+        arg_params={k: mx.nd.zeros(v.shape) for k, v in before.items()},
+        force_init=True,
+        force_rebind=True,
+        optimizer_params={"learning_rate": 0.0},
+    )
     assert params_of(mod)["fc1_weight"].max() < 0.2
 
 
@@ -74,7 +103,9 @@ def test_fit_says_what_is_wrong_with_its_arguments(data_iter):
         mx.mod.Module(mlp()).fit(unlabelled, num_epoch=1)
 
 
-@pytest.mark.parametrize("where", ["batch_end_callback", "epoch_end_callback", "eval_end_callback", "eval_batch_end_callback"])
+@pytest.mark.parametrize(
+    "where", ["batch_end_callback", "epoch_end_callback", "eval_end_callback", "eval_batch_end_callback"]
+)
 def test_a_callback_that_raises_leaves_training_usable(data_iter, where):
     class Stop(Exception):
         pass
@@ -101,8 +132,14 @@ def test_a_callback_that_raises_leaves_training_usable(data_iter, where):
 def test_score_counts_batches(data_iter):
     mod = bound()
     seen = []
-    mod.score(data_iter, "acc", num_batch=2, epoch=7, batch_end_callback=lambda p: seen.append((p.epoch, p.nbatch)),
-              score_end_callback=[lambda p: seen.append((p.nbatch, p.locals["self"] is mod))])
+    mod.score(
+        data_iter,
+        "acc",
+        num_batch=2,
+        epoch=7,
+        batch_end_callback=lambda p: seen.append((p.epoch, p.nbatch)),
+        score_end_callback=[lambda p: seen.append((p.nbatch, p.locals["self"] is mod))],
+    )
     assert seen == [(7, 0), (7, 1), (2, True)]
     metric = mx.metric.Accuracy()
     mod.score(data_iter, metric)
@@ -150,7 +187,10 @@ def test_predict_refuses_to_merge_different_outputs():
 
 def test_batches_may_come_cut_for_the_contexts():
     one, two = bound(), bound(context=[mx.cpu(0), mx.cpu(1)])
-    whole, parts = some_batch(), [mx.io.DataBatch([some_batch().data[0][s]], [some_batch().label[0][s]]) for s in (slice(0, 2), slice(2, 4))]
+    whole, parts = (
+        some_batch(),
+        [mx.io.DataBatch([some_batch().data[0][s]], [some_batch().label[0][s]]) for s in (slice(0, 2), slice(2, 4))],
+    )
     metrics = [mx.metric.CrossEntropy(), mx.metric.CrossEntropy()]
     one.forward_backward(whole)
     one.update_metric(metrics[0], whole.label)
@@ -164,7 +204,14 @@ def test_batches_may_come_cut_for_the_contexts():
 
 def test_a_base_module_names_what_is_not_defined():
     base = mx.mod.BaseModule()
-    for call in (lambda: base.data_names, lambda: base.bind([]), base.get_params, lambda: base.forward(None), base.backward, base.update):
+    for call in (
+        lambda: base.data_names,
+        lambda: base.bind([]),
+        base.get_params,
+        lambda: base.forward(None),
+        base.backward,
+        base.update,
+    ):
         with pytest.raises(NotImplementedError, match="BaseModule does not define"):
             call()
     assert base.symbol is None
@@ -184,8 +231,11 @@ def test_threads_share_a_module_to_predict(how, monkeypatch):
 
     def predict(x):
         x = mx.nd.array(x)
-        return np.array(model.predict(x if how == "array" else mx.io.NDArrayIter(x, batch_size=4)).asnumpy()
-                        if how != "FeedForward" else model.predict(mx.io.NDArrayIter(x, batch_size=4)))
+        return np.array(
+            model.predict(x if how == "array" else mx.io.NDArrayIter(x, batch_size=4)).asnumpy()
+            if how != "FeedForward"
+            else model.predict(mx.io.NDArrayIter(x, batch_size=4))
+        )
 
     wanted, found, others = [predict(x) for x in data], {}, []
     real = getattr(place, name)
@@ -216,7 +266,9 @@ def test_a_thread_that_looks_leaves_training_alone(other):
 
         def look():
             while not over.is_set():
-                mod.get_params() if other == "get_params" else mod.predict(data()) if other == "predict" else mod.score(data(), "acc")
+                mod.get_params() if other == "get_params" else mod.predict(data()) if other == "predict" else mod.score(
+                    data(), "acc"
+                )
 
         thread = threading.Thread(target=look)
         if disturb:

@@ -2,6 +2,7 @@
 
 The file is made by `tests/golden/make_module_golden.py`.
 """
+
 import pathlib
 
 import numpy as np

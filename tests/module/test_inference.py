@@ -1,4 +1,7 @@
-"""The ways in which scripts predict: batches of any class, labels that nobody names, checkpoints of one module for another."""
+"""The ways in which scripts predict: batches of any class, labels that nobody names, checkpoints of one module for
+another.
+"""
+
 from collections import namedtuple
 
 import numpy as np
@@ -49,7 +52,9 @@ def test_labels_that_are_not_named_need_no_values(tmp_path):
 
 def test_a_label_behind_other_operators_needs_no_value(tmp_path):
     label = mx.sym.BlockGrad(mx.sym.Variable("target"))
-    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"), label, name="softmax")
+    net = mx.sym.SoftmaxOutput(
+        mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"), label, name="softmax"
+    )
     weights = {"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.zeros(2)}
     mx.model.save_checkpoint(str(tmp_path / "m"), 1, net, weights, {})
     mod = mx.mod.Module.load(str(tmp_path / "m"), 1, label_names=None)

@@ -1,4 +1,5 @@
 """Module: states, parameters, shapes, gradients, sharing, checkpoints."""
+
 import os
 import re
 
@@ -13,14 +14,17 @@ from .conftest import bound, mlp, params_of, some_batch
 # -- what to call first --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("call, word", [
-    (lambda m: m.data_shapes, "bind"),
-    (lambda m: m.forward(some_batch()), "bind"),
-    (lambda m: m.init_params(), "bind"),
-    (lambda m: m.init_optimizer(), "bind"),
-    (lambda m: m.get_params(), "bind"),
-    (lambda m: m.save_optimizer_states("x"), "bind"),
-])
+@pytest.mark.parametrize(
+    "call, word",
+    [
+        (lambda m: m.data_shapes, "bind"),
+        (lambda m: m.forward(some_batch()), "bind"),
+        (lambda m: m.init_params(), "bind"),
+        (lambda m: m.init_optimizer(), "bind"),
+        (lambda m: m.get_params(), "bind"),
+        (lambda m: m.save_optimizer_states("x"), "bind"),
+    ],
+)
 def test_unbound_modules_say_what_to_call(call, word):
     with pytest.raises(AssertionError, match=rf"Module\..*{word}\(\)"):
         call(mx.mod.Module(mlp()))
@@ -69,7 +73,10 @@ def test_wrong_names_are_told_with_the_right_ones():
 
 def test_misnamed_and_missing_labels():
     mod = mx.mod.Module(mlp())
-    with pytest.warns(MXNetWarning, match=r"\['lbl'\]"), pytest.raises(ValueError, match=r"\['lbl'\].*\['data', 'softmax_label'\]"):
+    with (
+        pytest.warns(MXNetWarning, match=r"\['lbl'\]"),
+        pytest.raises(ValueError, match=r"\['lbl'\].*\['data', 'softmax_label'\]"),
+    ):
         mod.bind([("data", (4, 5))], [("lbl", (4,))])
     assert not mod.binded
     with pytest.warns(MXNetWarning, match="no label_shapes.*softmax_label"):
@@ -87,7 +94,9 @@ def test_misnamed_and_missing_labels():
 
 def test_descriptions():
     mod = bound()
-    assert mod.data_names == ["data"] and mod.label_names == ["softmax_label"] and mod.output_names == ["softmax_output"]
+    assert (
+        mod.data_names == ["data"] and mod.label_names == ["softmax_label"] and mod.output_names == ["softmax_output"]
+    )
     assert mod.output_shapes == [("softmax_output", (4, 3))]
     assert mod.data_shapes == [mx.io.DataDesc("data", (4, 5))] and mod.label_shapes[0].shape == (4,)
     assert mod.symbol.list_outputs() == ["softmax_output"]
@@ -101,10 +110,19 @@ def test_descriptions():
 def test_parameters_of_another_network_are_told_whole():
     mod = bound()
     before = params_of(mod)
-    args = {"fc1_weight": mx.nd.ones((2, 2)), "other": mx.nd.ones(7), "fc2_weight": mx.nd.ones((3, 4)), "fc2_bias": mx.nd.ones(3)}
+    args = {
+        "fc1_weight": mx.nd.ones((2, 2)),
+        "other": mx.nd.ones(7),
+        "fc2_weight": mx.nd.ones((3, 4)),
+        "fc2_bias": mx.nd.ones(3),
+    }
     with pytest.raises(ValueError) as e:
         mod.set_params(args, {})
-    for part in ("fc1_weight has shape (2, 2), the network needs (4, 5)", "missing: fc1_bias (4,)", "not in the network: other (7,)"):
+    for part in (
+        "fc1_weight has shape (2, 2), the network needs (4, 5)",
+        "missing: fc1_bias (4,)",
+        "not in the network: other (7,)",
+    ):
         assert part in str(e.value)
     assert isinstance(e.value, MXNetError)
     after = params_of(mod)
@@ -124,7 +142,9 @@ def test_missing_and_extra_parameters():
     mod.set_params(more, auxs)  # as in MXNet: whole checkpoints are welcome
     with pytest.raises(ValueError, match="other.*\n.*allow_extra"):
         mod.set_params(more, auxs, allow_missing=True)
-    mod.set_params({"fc2_bias": mx.nd.array([1, 2, 3]), "other": mx.nd.ones(2)}, {}, allow_missing=True, allow_extra=True)
+    mod.set_params(
+        {"fc2_bias": mx.nd.array([1, 2, 3]), "other": mx.nd.ones(2)}, {}, allow_missing=True, allow_extra=True
+    )
     assert params_of(mod)["fc2_bias"].tolist() == [1, 2, 3]
     with pytest.warns(MXNetWarning, match="set_params"):
         mod.set_params(part, {}, allow_missing=True, force_init=False)
@@ -133,14 +153,18 @@ def test_missing_and_extra_parameters():
 def test_initializers_load_and_mixed():
     saved = {"arg:fc1_weight": mx.nd.ones((4, 5)) * 7}
     mod = bound()
-    mod.init_params(mx.init.Load(saved, default_init=mx.init.Mixed([".*bias", ".*"], [mx.init.Constant(2), mx.init.Constant(3)])),
-                    force_init=True)
+    mod.init_params(
+        mx.init.Load(saved, default_init=mx.init.Mixed([".*bias", ".*"], [mx.init.Constant(2), mx.init.Constant(3)])),
+        force_init=True,
+    )
     found = params_of(mod)
     assert [found[n].ravel()[0] for n in ("fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias")] == [7, 0, 3, 0]
 
 
 def test_variables_may_bring_their_initializer():
-    net = mx.sym.FullyConnected(mx.sym.Variable("data"), weight=mx.sym.Variable("w", init=mx.init.Constant(5)), num_hidden=2, name="fc")
+    net = mx.sym.FullyConnected(
+        mx.sym.Variable("data"), weight=mx.sym.Variable("w", init=mx.init.Constant(5)), num_hidden=2, name="fc"
+    )
     mod = mx.mod.Module(net, label_names=None)
     mod.bind([("data", (2, 3))])
     mod.init_params(mx.init.Zero())
@@ -171,7 +195,11 @@ def test_batches_of_other_sizes():
         batch = some_batch(n, seed=n)
         for m in (mod, alone[n]):
             m.forward_backward(batch)
-        assert mod.data_shapes[0].shape == (n, 5) and mod.label_shapes[0].shape == (n,) and mod.output_shapes[0][1] == (n, 3)
+        assert (
+            mod.data_shapes[0].shape == (n, 5)
+            and mod.label_shapes[0].shape == (n,)
+            and mod.output_shapes[0][1] == (n, 3)
+        )
         np.testing.assert_allclose(mod.get_outputs()[0].asnumpy(), alone[n].get_outputs()[0].asnumpy(), rtol=1e-6)
         for a, b in zip(mod._exec_group.grad_arrays, alone[n]._exec_group.grad_arrays):
             np.testing.assert_allclose(a[0].asnumpy(), b[0].asnumpy(), rtol=1e-5, atol=1e-6)
@@ -320,7 +348,9 @@ def test_shared_module_shares_parameters_and_optimizer():
         assert small._exec_group.execs[0].arg_dict[name] is mod._exec_group.execs[0].arg_dict[name]
         assert small._exec_group.execs[0].grad_dict[name] is mod._exec_group.execs[0].grad_dict[name]
     # Data are views of one buffer.
-    assert np.shares_memory(small._exec_group.execs[0].arg_dict["data"]._data, mod._exec_group.execs[0].arg_dict["data"]._data)
+    assert np.shares_memory(
+        small._exec_group.execs[0].arg_dict["data"]._data, mod._exec_group.execs[0].arg_dict["data"]._data
+    )
     before = params_of(mod)
     small.forward_backward(some_batch(2))
     small.update()
@@ -331,7 +361,8 @@ def test_shared_module_shares_parameters_and_optimizer():
     more = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mlp(), num_hidden=3, name="new"), name="softmax2")
     with pytest.raises(ValueError, match="new_weight"):
         mx.mod.Module(more, label_names=["softmax_label", "softmax2_label"]).bind(
-            [("data", (2, 5))], [("softmax_label", (2,)), ("softmax2_label", (2,))], shared_module=mod)
+            [("data", (2, 5))], [("softmax_label", (2,)), ("softmax2_label", (2,))], shared_module=mod
+        )
     with pytest.raises(AssertionError, match="shared_module"):
         mx.mod.Module(mlp()).bind([("data", (2, 5))], [("softmax_label", (2,))], shared_module=mx.mod.Module(mlp()))
 
@@ -364,10 +395,16 @@ def test_borrowed_optimizers_go_by_name():
 # -- optimizers and stores -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("contexts, kvstore, kind, on_kvstore", [
-    (1, "local", None, False), (1, "device", None, False), (2, None, None, False), (2, "local", "local", True),
-    (2, "device", "device", True),
-])
+@pytest.mark.parametrize(
+    "contexts, kvstore, kind, on_kvstore",
+    [
+        (1, "local", None, False),
+        (1, "device", None, False),
+        (2, None, None, False),
+        (2, "local", "local", True),
+        (2, "device", "device", True),
+    ],
+)
 def test_who_updates(contexts, kvstore, kind, on_kvstore):
     mod = bound(context=[mx.cpu(i) for i in range(contexts)])
     mod.init_optimizer(kvstore=kvstore)
@@ -421,13 +458,17 @@ def test_optimizer_objects_warn_of_rescale_grad():
 
 def test_multipliers_of_variables_count():
     w = mx.sym.Variable("own_weight", lr_mult=0.0)
-    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), weight=w, num_hidden=3, name="fc"), name="softmax")
+    net = mx.sym.SoftmaxOutput(
+        mx.sym.FullyConnected(mx.sym.Variable("data"), weight=w, num_hidden=3, name="fc"), name="softmax"
+    )
     mod = bound(net)
     mod.init_optimizer(optimizer_params={"learning_rate": 1.0})
     before = params_of(mod)
     mod.forward_backward(some_batch())
     mod.update()
-    assert (params_of(mod)["own_weight"] == before["own_weight"]).all() and (params_of(mod)["fc_bias"] != before["fc_bias"]).any()
+    assert (params_of(mod)["own_weight"] == before["own_weight"]).all() and (
+        params_of(mod)["fc_bias"] != before["fc_bias"]
+    ).any()
 
 
 def test_compression_reaches_the_store():
@@ -531,7 +572,9 @@ def test_an_interrupted_checkpoint_leaves_the_old_one(tmp_path, monkeypatch, par
     with pytest.raises(KeyboardInterrupt):
         mod.save_checkpoint(prefix, 1, True)
     monkeypatch.undo()
-    now = {p.name: p.read_bytes() for p in tmp_path.iterdir() if not p.name.startswith(".")}  # what waits for its place is no file of ours
+    now = {
+        p.name: p.read_bytes() for p in tmp_path.iterdir() if not p.name.startswith(".")
+    }  # what waits for its place is no file of ours
     assert set(now) == set(old) and all(now[n] == old[n] for n in old if part in n)
     mod.save_checkpoint(prefix, 1, True)
     assert {p.name for p in tmp_path.iterdir()} == set(old)
@@ -549,12 +592,15 @@ def parted():
         return mx.sym.SoftmaxOutput(net, name="softmax")
 
 
-@pytest.mark.parametrize("contexts, groups, places", [
-    (1, {"a": mx.cpu(1), "b": mx.cpu(2)}, [(1, 2)]),
-    (2, {"a": mx.cpu(1), "b": [mx.cpu(2)]}, [(1, 2), (1, 2)]),
-    (2, {"a": [mx.cpu(0), mx.cpu(1)], "b": [mx.cpu(2), mx.cpu(3)]}, [(0, 2), (1, 3)]),
-    (2, [{"a": mx.cpu(0), "b": mx.cpu(2)}, {"a": mx.cpu(1), "b": mx.cpu(3)}], [(0, 2), (1, 3)]),
-])
+@pytest.mark.parametrize(
+    "contexts, groups, places",
+    [
+        (1, {"a": mx.cpu(1), "b": mx.cpu(2)}, [(1, 2)]),
+        (2, {"a": mx.cpu(1), "b": [mx.cpu(2)]}, [(1, 2), (1, 2)]),
+        (2, {"a": [mx.cpu(0), mx.cpu(1)], "b": [mx.cpu(2), mx.cpu(3)]}, [(0, 2), (1, 3)]),
+        (2, [{"a": mx.cpu(0), "b": mx.cpu(2)}, {"a": mx.cpu(1), "b": mx.cpu(3)}], [(0, 2), (1, 3)]),
+    ],
+)
 def test_model_parallel_inside_data_parallel(contexts, groups, places):
     plain = bound(parted())
     mod = bound(parted(), context=[mx.cpu(i) for i in range(contexts)], group2ctxs=groups)
@@ -568,9 +614,14 @@ def test_model_parallel_inside_data_parallel(contexts, groups, places):
         np.testing.assert_allclose(v, params_of(plain)[k], rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("groups, word", [
-    ([{"a": mx.cpu(0)}], "1 entries for 2 contexts"), ({"a": [mx.cpu(0)] * 3}, "3 contexts for 2"), (3, "must be a dict"),
-])
+@pytest.mark.parametrize(
+    "groups, word",
+    [
+        ([{"a": mx.cpu(0)}], "1 entries for 2 contexts"),
+        ({"a": [mx.cpu(0)] * 3}, "3 contexts for 2"),
+        (3, "must be a dict"),
+    ],
+)
 def test_wrong_groups(groups, word):
     with pytest.raises((ValueError, TypeError), match=word):
         mx.mod.Module(parted(), context=[mx.cpu(0), mx.cpu(1)], group2ctxs=groups)
@@ -617,7 +668,9 @@ def test_a_list_of_groups_for_one_executor_is_told_where_it_belongs():
 
 @pytest.mark.parametrize("allow_missing", [False, True])
 def test_parameters_set_later_reach_a_store_that_updates(allow_missing):
-    net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1, no_bias=True, name="fc"), name="out")
+    net = mx.sym.LinearRegressionOutput(
+        mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1, no_bias=True, name="fc"), name="out"
+    )
     mod = mx.mod.Module(net, label_names=["out_label"])
     mod.bind([("data", (4, 2))], [("out_label", (4, 1))])
     mod.init_params(mx.init.One())
@@ -634,7 +687,9 @@ def test_states_may_hold_the_optimizer(tmp_path):
     batches = [mx.io.DataBatch([mx.nd.array(rs.rand(4, 5))], [mx.nd.array(rs.randint(0, 3, 4))]) for _ in range(6)]
 
     def make():
-        net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc"), name="softmax")
+        net = mx.sym.SoftmaxOutput(
+            mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc"), name="softmax"
+        )
         mod = mx.mod.Module(net)
         mod.bind([("data", (4, 5))], [("softmax_label", (4,))])
         mod.init_params(mx.init.Xavier())

@@ -1,4 +1,5 @@
 """A network watched by Monitor, in both libraries."""
+
 import numpy as np
 
 WAYS = {
@@ -45,7 +46,11 @@ def convolutional(mx):
 
 
 #: What `rows` runs: training with gradients, prediction, and with the inputs.
-NAMES = {"training": dict(train=True, backward=True), "prediction": dict(train=False), "inputs": dict(train=True, monitor_all=True)}
+NAMES = {
+    "training": dict(train=True, backward=True),
+    "prediction": dict(train=False),
+    "inputs": dict(train=True, monitor_all=True),
+}
 
 
 def rows(mx, train, backward=False, monitor_all=False):

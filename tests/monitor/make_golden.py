@@ -1,4 +1,7 @@
-"""Write what MXNet 1.9.1's Monitor reports of ``cases.py``: ``python tests/monitor/make_golden.py`` in its own environment."""
+"""Write what MXNet 1.9.1's Monitor reports of ``cases.py``: ``python tests/monitor/make_golden.py`` in its own
+environment.
+"""
+
 import json
 import pathlib
 
@@ -7,6 +10,13 @@ import mxnet as mx
 
 if __name__ == "__main__":
     out = pathlib.Path(__file__).resolve().parent / "golden.json"
-    out.write_text(json.dumps({"reports": {way: cases.reports(mx, way) for way in cases.WAYS},
-                               "names": {way: cases.rows(mx, **settings) for way, settings in cases.NAMES.items()}}) + "\n")
+    out.write_text(
+        json.dumps(
+            {
+                "reports": {way: cases.reports(mx, way) for way in cases.WAYS},
+                "names": {way: cases.rows(mx, **settings) for way, settings in cases.NAMES.items()},
+            }
+        )
+        + "\n"
+    )
     print(f"{out.name}: {out.stat().st_size} bytes")

@@ -1,4 +1,5 @@
 """Monitor, beside that of the real MXNet 1.9.1."""
+
 import json
 import logging
 import pathlib
@@ -16,7 +17,9 @@ GOLDEN = json.loads((pathlib.Path(__file__).resolve().parent / "golden.json").re
 @pytest.mark.parametrize("way", cases.WAYS)
 def test_reports(way):
     found = cases.reports(mx, way)
-    assert [[row[:2] for row in batch] for batch in found] == [[row[:2] for row in batch] for batch in GOLDEN["reports"][way]]
+    assert [[row[:2] for row in batch] for batch in found] == [
+        [row[:2] for row in batch] for batch in GOLDEN["reports"][way]
+    ]
     for a, b in zip(found, GOLDEN["reports"][way]):
         np.testing.assert_allclose([row[2] for row in a], [row[2] for row in b], rtol=1e-5)
 
@@ -44,8 +47,13 @@ def test_gradients_are_those_of_each_reader():
     exe = mx.sym.make_loss(y, name="l").simple_bind(mx.cpu(), x=(2,))
     exe.arg_dict["x"][:] = [3, 5]
     found = dict(told(exe))
-    for name, value in {"sum_backward_output0": [1, 1], "sum_backward_output1": [1, 1], "sq_backward_output": [6, 10],
-                        "sum_grad_output": [7, 11], "l_backward_output": [1, 1]}.items():
+    for name, value in {
+        "sum_backward_output0": [1, 1],
+        "sum_backward_output1": [1, 1],
+        "sq_backward_output": [6, 10],
+        "sum_grad_output": [7, 11],
+        "l_backward_output": [1, 1],
+    }.items():
         assert found[name].tolist() == value, name
     np.testing.assert_array_equal(exe.grad_dict["x"].asnumpy(), [7, 11])
 
@@ -62,7 +70,14 @@ def test_a_monitored_step_changes_no_result():
 
 
 def test_sparse_gradients_pass_monitors():
-    x = mx.sym.Embedding(mx.sym.Variable("i"), mx.sym.Variable("w", stype="row_sparse"), input_dim=5, output_dim=2, sparse_grad=True, name="e")
+    x = mx.sym.Embedding(
+        mx.sym.Variable("i"),
+        mx.sym.Variable("w", stype="row_sparse"),
+        input_dim=5,
+        output_dim=2,
+        sparse_grad=True,
+        name="e",
+    )
     exe = mx.sym.make_loss(mx.sym.sum(x)).simple_bind(mx.cpu(), i=(2,), grad_req={"i": "null", "w": "write"})
     exe.arg_dict["i"][:] = [1, 3]
     found = dict(told(exe))
@@ -74,7 +89,9 @@ def test_sparse_gradients_pass_monitors():
 def test_nodes_of_other_contexts(train):
     with mx.AttrScope(ctx_group="there"):
         x = mx.sym.BatchNorm(mx.sym.Variable("x"), name="bn")
-    exe = mx.sym.make_loss(mx.sym.exp(x, name="e"), name="l").simple_bind(mx.cpu(), x=(2, 3), group2ctx={"there": mx.cpu(1)})
+    exe = mx.sym.make_loss(mx.sym.exp(x, name="e"), name="l").simple_bind(
+        mx.cpu(), x=(2, 3), group2ctx={"there": mx.cpu(1)}
+    )
     at = {}
     exe.set_monitor_callback(lambda name, array: at.update({name: array.context}))
     exe.forward(is_train=train)
@@ -102,13 +119,17 @@ def test_own_operators_keep_their_state():
         def create_operator(self, ctx, shapes, dtypes):
             return Own()
 
-    exe = mx.sym.make_loss(mx.sym.Custom(mx.sym.exp(mx.sym.Variable("x")), op_type="monitored_own", name="own")).simple_bind(mx.cpu(), x=(2,))
+    exe = mx.sym.make_loss(
+        mx.sym.Custom(mx.sym.exp(mx.sym.Variable("x")), op_type="monitored_own", name="own")
+    ).simple_bind(mx.cpu(), x=(2,))
     exe.forward(is_train=True)
     exe.backward()
     made[:] = made[-1:]
     found = told(exe)
     exe.forward(is_train=True)
-    assert "own_backward_output" in dict(found) and len(made) == 1 and exe.outputs[0].asnumpy().tolist() == [made[0]] * 2
+    assert (
+        "own_backward_output" in dict(found) and len(made) == 1 and exe.outputs[0].asnumpy().tolist() == [made[0]] * 2
+    )
 
 
 def test_inputs_and_several_statistics():
@@ -131,7 +152,11 @@ def test_gradients_are_seen_and_what_is_between_reports_is_not():
     exe.backward()
     first = mon.toc()
     more = {name for _, name, _ in first} - {name for _, name, _ in GOLDEN["reports"]["plain"][0]}
-    assert more == {*(f"softmax_backward_output{j}" for j in range(2)), "a1_backward_output", *(f"fc{i}_backward_output{j}" for i in (1, 2) for j in range(3))}
+    assert more == {
+        *(f"softmax_backward_output{j}" for j in range(2)),
+        "a1_backward_output",
+        *(f"fc{i}_backward_output{j}" for i in (1, 2) for j in range(3)),
+    }
     mon.tic()
     exe.forward(is_train=True)
     assert mon.toc() == [] and exe._monitor is None
@@ -142,12 +167,19 @@ def test_all_gradients_of_an_operator_are_told_and_none_of_others():
     shared = mx.sym.elemwise_add(mx.sym.exp(x, name="e"), x, name="sum")
     fc = mx.sym.FullyConnected(mx.sym.where(mx.sym.Variable("c"), shared, x, name="w"), num_hidden=2, name="fc")
     exe = mx.sym.SoftmaxOutput(fc, label, name="softmax").simple_bind(
-        mx.cpu(), data=(3, 4), c=(3, 4), label=(3,), grad_req={"fc_weight": "write", "fc_bias": "add"})
+        mx.cpu(), data=(3, 4), c=(3, 4), label=(3,), grad_req={"fc_weight": "write", "fc_bias": "add"}
+    )
     exe.arg_dict["fc_weight"][:] = [[1] * 4, [-1] * 4]
     found = dict(told(exe))
-    assert sorted(n for n in found if "backward" in n or "sum_grad" in n) == [  # neither of the branch that nobody trains
-        *(f"fc_backward_output{j}" for j in range(3)), *(f"softmax_backward_output{j}" for j in range(2))]
-    np.testing.assert_allclose(found["fc_backward_output0"], found["softmax_backward_output0"] @ exe.arg_dict["fc_weight"].asnumpy())
+    assert sorted(
+        n for n in found if "backward" in n or "sum_grad" in n
+    ) == [  # neither of the branch that nobody trains
+        *(f"fc_backward_output{j}" for j in range(3)),
+        *(f"softmax_backward_output{j}" for j in range(2)),
+    ]
+    np.testing.assert_allclose(
+        found["fc_backward_output0"], found["softmax_backward_output0"] @ exe.arg_dict["fc_weight"].asnumpy()
+    )
     assert found["softmax_backward_output1"].tolist() == [0, 0, 0] and not exe.grad_dict["label"]
     mod = mx.mod.Module(mx.sym.SoftmaxOutput(mx.sym.FullyConnected(x, num_hidden=2, name="fc"), name="softmax"))
     mod.bind([("data", (2, 4))], [("softmax_label", (2,))])
@@ -156,13 +188,18 @@ def test_all_gradients_of_an_operator_are_told_and_none_of_others():
     mod.install_monitor(mon)
     mon.tic()
     mod.forward_backward(mx.io.DataBatch([mx.nd.ones((2, 4))], [mx.nd.ones(2)]))
-    assert [name for _, name, _ in mon.toc()] == ["softmax_backward_output0", "softmax_backward_output1",
-                                                  *(f"fc_backward_output{j}" for j in range(3))]
+    assert [name for _, name, _ in mon.toc()] == [
+        "softmax_backward_output0",
+        "softmax_backward_output1",
+        *(f"fc_backward_output{j}" for j in range(3)),
+    ]
 
 
 def test_gradients_of_branches_are_counted_without_conditions():
     x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
-    exe = mx.sym.make_loss(mx.sym.where(mx.sym.Variable("c"), x, y, name="w"), name="l").simple_bind(mx.cpu(), x=(2,), y=(2,), c=(2,))
+    exe = mx.sym.make_loss(mx.sym.where(mx.sym.Variable("c"), x, y, name="w"), name="l").simple_bind(
+        mx.cpu(), x=(2,), y=(2,), c=(2,)
+    )
     exe.arg_dict["c"][:] = [1, 0]
     found = dict(told(exe))
     assert found["w_backward_output0"].tolist() == [1, 0] and found["w_backward_output1"].tolist() == [0, 1]
@@ -177,7 +214,9 @@ def test_toc_print_logs(caplog):
     with caplog.at_level(logging.INFO):
         mon.toc_print()
     size = np.sqrt(np.mean(exe.arg_dict["fc2_bias"].asnumpy() ** 2))
-    assert caplog.messages[0].startswith(f"Batch: {1:7d} {'fc2_bias':30s} {size:.4f}"[:-1]) and len(caplog.messages) == 1
+    assert (
+        caplog.messages[0].startswith(f"Batch: {1:7d} {'fc2_bias':30s} {size:.4f}"[:-1]) and len(caplog.messages) == 1
+    )
 
 
 def test_several_executors_and_a_module():

@@ -1,4 +1,5 @@
 """Files by path or URL: reading, replacing whole, and what is said when that fails."""
+
 import errno
 import os
 import stat
@@ -57,7 +58,9 @@ def test_names():
 
 @pytest.mark.parametrize("url, inner", [("hdfs:///d/w.bin", "/d/w.bin"), ("s3://box/w.bin", "box/w.bin")])
 def test_other_stores_get_the_path_they_know(url, inner, monkeypatch):
-    """Stand-ins for hdfs, where a file is renamed into place, and s3, where an upload shows only when it is complete."""
+    """Stand-ins for hdfs, where a file is renamed into place, and s3, where an upload shows only when it is
+    complete.
+    """
     calls = []
 
     class Store(MemoryFileSystem):
@@ -202,30 +205,51 @@ def test_what_is_no_file_name_is_told_by_its_argument(tmp_path, monkeypatch, nam
     module.bind([("data", (1, 1))])
     module.init_params()
     calls = {
-        "the prefix of a checkpoint": [lambda: mx.model.save_checkpoint(name, 0, symbol, {}, {}), lambda: mx.model.load_checkpoint(name, 0), lambda: net.export(name),
-                                       lambda: mx.mod.Module.load(name, 0), lambda: module.save_checkpoint(name, 0), lambda: mx.callback.do_checkpoint(name)(0, symbol, {}, {})],
+        "the prefix of a checkpoint": [
+            lambda: mx.model.save_checkpoint(name, 0, symbol, {}, {}),
+            lambda: mx.model.load_checkpoint(name, 0),
+            lambda: net.export(name),
+            lambda: mx.mod.Module.load(name, 0),
+            lambda: module.save_checkpoint(name, 0),
+            lambda: mx.callback.do_checkpoint(name)(0, symbol, {}, {}),
+        ],
         "the prefix of a block's files": [lambda: net.save(name), lambda: net.load(name)],
         "CSVIter: data_csv": [lambda: mx.io.CSVIter(data_csv=name, data_shape=(1,), batch_size=1)],
         "MNISTIter: image": [lambda: mx.io.MNISTIter(image=name, label="l", batch_size=1)],
         "MNISTIter: label": [lambda: mx.io.MNISTIter(image="i", label=name, batch_size=1)],
         "the file of an embedding": [lambda: mx.contrib.text.embedding.CustomEmbedding(name)],
-        "RecordFileDataset: filename": [lambda: mx.gluon.data.RecordFileDataset(name), lambda: vision.ImageRecordDataset(name)],
+        "RecordFileDataset: filename": [
+            lambda: mx.gluon.data.RecordFileDataset(name),
+            lambda: vision.ImageRecordDataset(name),
+        ],
         "ImageFolderDataset: root": [lambda: vision.ImageFolderDataset(name)],
         "the folder for TensorBoard": [lambda: mx.contrib.tensorboard.LogMetricsCallback(name)],
         "check_sha1: filename": [lambda: mx.gluon.utils.check_sha1(name, "0" * 8)],
         "download: url": [lambda: mx.gluon.utils.download(name)],
     }
     if name is not None:
-        calls["CSVIter: label_csv"] = [lambda: mx.io.CSVIter(data_csv="a.csv", label_csv=name, data_shape=(1,), batch_size=1)]
+        calls["CSVIter: label_csv"] = [
+            lambda: mx.io.CSVIter(data_csv="a.csv", label_csv=name, data_shape=(1,), batch_size=1)
+        ]
         calls["MNIST: root"] = [lambda: vision.MNIST(root=name)]
-        calls["root, the folder of the models,"] = [lambda: mx.gluon.model_zoo.vision.resnet18_v1(pretrained=True, root=name)]
+        calls["root, the folder of the models,"] = [
+            lambda: mx.gluon.model_zoo.vision.resnet18_v1(pretrained=True, root=name)
+        ]
         calls["download: path"] = [lambda: mx.gluon.utils.download("a.csv", path=name)]
-    kind, text = (ValueError, "no file can have the name ") if isinstance(name, str) else (TypeError, " must be a non-empty string or a path, not ")
+    kind, text = (
+        (ValueError, "no file can have the name ")
+        if isinstance(name, str)
+        else (TypeError, " must be a non-empty string or a path, not ")
+    )
     for argument, ways in calls.items():
         for call in ways:
             with pytest.raises(kind) as e:
                 call()
-            assert isinstance(e.value, MXNetError) and text in str(e.value) and (kind is ValueError or str(e.value).startswith(argument)), (argument, e.value)
+            assert (
+                isinstance(e.value, MXNetError)
+                and text in str(e.value)
+                and (kind is ValueError or str(e.value).startswith(argument))
+            ), (argument, e.value)
     assert os.listdir() == ["a.csv"]
 
 
@@ -256,17 +280,32 @@ def test_what_was_saved_under_np_shape_is_loaded_there_only(tmp_path):
 
 
 def test_pickles_from_other_machines_load_on_the_current_context():
-    values = [mx.nd.array([1.0, 2]), mx.nd.array(5), mx.nd.array([[1.0, 0], [0, 2]]).tostype("csr"), mx.nd.array([[1.0, 0], [0, 2]]).tostype("row_sparse")]
+    values = [
+        mx.nd.array([1.0, 2]),
+        mx.nd.array(5),
+        mx.nd.array([[1.0, 0], [0, 2]]).tostype("csr"),
+        mx.nd.array([[1.0, 0], [0, 2]]).tostype("row_sparse"),
+    ]
     for x in values:
         make, (*args, _) = x.__reduce__()
         for ctx in (mx.gpu(7), mx.cpu(1)):
             y = make(*args, ctx)
-            assert y.context == (ctx if ctx.device_type == "cpu" else mx.cpu()) and y.stype == x.stype and y.asnumpy().tolist() == x.asnumpy().tolist()
+            assert (
+                y.context == (ctx if ctx.device_type == "cpu" else mx.cpu())
+                and y.stype == x.stype
+                and y.asnumpy().tolist() == x.asnumpy().tolist()
+            )
 
 
 @pytest.mark.parametrize("device", [1, 2])
 def test_the_state_that_pickles_of_mxnet_hold(device):
     x = mx.nd.NDArray(None)  # what `pickle` makes first
     x.__setstate__({"handle": None})
-    x.__setstate__({"handle": bytearray.fromhex(f"c9fa93f900000000010000000200000000000000{device:02x}000000" "00000000" "00000000" "0000803f00000040")})
+    x.__setstate__(
+        {
+            "handle": bytearray.fromhex(
+                f"c9fa93f900000000010000000200000000000000{device:02x}00000000000000000000000000803f00000040"
+            )
+        }
+    )
     assert x.asnumpy().tolist() == [1, 2] and x.context == mx.cpu() and (x + 1).asnumpy().tolist() == [2, 3]

@@ -1,4 +1,5 @@
 """The array face: printing, views, assignment, scalars, exchange with NumPy and DLPack."""
+
 import copy
 import os
 import pickle
@@ -60,7 +61,9 @@ def test_overlapping_writes():
     assert a.asnumpy().tolist() == [0, 0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "uint8", "int8", "int32", "int64", "bool", "bfloat16"])
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float32", "float64", "uint8", "int8", "int32", "int64", "bool", "bfloat16"]
+)
 def test_every_dtype_survives(dtype):
     a = nd.array([0, 1, 1], dtype=dtype)
     twin = pickle.loads(pickle.dumps(a))
@@ -82,8 +85,11 @@ def test_numbers_are_cast_to_the_dtype_as_c_does():
 
 
 def test_overflow_and_division_by_zero_are_silent():
-    code = ("import warnings; warnings.simplefilter('default'); import mxcore as mx; nd = mx.nd\n"
-            "print(nd.exp(nd.array([1000.])).asscalar(), nd.log(nd.array([0.])).asscalar(), (nd.array([1.]) / 0).asscalar())")
+    code = (
+        "import warnings; warnings.simplefilter('default'); import mxcore as mx; nd = mx.nd\n"
+        "print(nd.exp(nd.array([1000.])).asscalar(), nd.log(nd.array([0.])).asscalar(), (nd.array([1.]) / "
+        "0).asscalar())"
+    )
     import subprocess
     import sys
 
@@ -130,7 +136,12 @@ class _Older:
 
 
 def test_memory_offered_without_a_version_is_written_to():
-    for offer in (lambda x: x.to_dlpack_for_write(), lambda x: x.to_dlpack_for_read(), lambda x: _Older(np.from_dlpack(x)), lambda x: x):
+    for offer in (
+        lambda x: x.to_dlpack_for_write(),
+        lambda x: x.to_dlpack_for_read(),
+        lambda x: _Older(np.from_dlpack(x)),
+        lambda x: x,
+    ):
         x = nd.arange(12).reshape((3, 4))
         y = nd.from_dlpack(offer(x[1:]))
         y[:] = y * 2
@@ -152,7 +163,9 @@ def test_read_only_memory_is_offered_as_such():
 def test_what_dlpack_cannot_bring_says_so():
     capsule = nd.ones((3,)).to_dlpack_for_read()
     nd.from_dlpack(capsule)
-    with pytest.raises(mx.MXNetError, match="from_dlpack: PyCapsule offers nothing .* a capsule can be taken only once"):
+    with pytest.raises(
+        mx.MXNetError, match="from_dlpack: PyCapsule offers nothing .* a capsule can be taken only once"
+    ):
         nd.from_dlpack(capsule)
     with pytest.raises(mx.MXNetError, match="from_dlpack: ndarray offers nothing"):
         nd.from_dlpack(np.ones(3, "datetime64[s]"))
@@ -173,10 +186,19 @@ def test_an_array_copied_to_itself_is_a_warning_and_false():
 
 
 def test_conversions_and_refusals():
-    assert float(nd.array([2.5])) == 2.5 and int(nd.array([2])) == 2 and bool(nd.array([1])) and len(nd.zeros((3, 2))) == 3
+    assert (
+        float(nd.array([2.5])) == 2.5 and int(nd.array([2])) == 2 and bool(nd.array([1])) and len(nd.zeros((3, 2))) == 3
+    )
     assert [x.asnumpy().tolist() for x in nd.array([[1], [2]])] == [[1], [2]]
-    for wrong in (lambda: bool(nd.ones((2,))), lambda: nd.ones((2,)).asscalar(), lambda: 1 in nd.ones((2, 2)), lambda: nd.ones((2,))[5],
-                  lambda: nd.ones((2,))[0, 0], lambda: nd.ones((2,)).copyto(nd.ones((3,))), lambda: nd.array(["a"])):
+    for wrong in (
+        lambda: bool(nd.ones((2,))),
+        lambda: nd.ones((2,)).asscalar(),
+        lambda: 1 in nd.ones((2, 2)),
+        lambda: nd.ones((2,))[5],
+        lambda: nd.ones((2,))[0, 0],
+        lambda: nd.ones((2,)).copyto(nd.ones((3,))),
+        lambda: nd.array(["a"]),
+    ):
         with pytest.raises(MXNetError):
             wrong()
 
@@ -203,15 +225,29 @@ def test_attach_grad_null_gives_zeros_that_no_backward_writes():
 
 def test_histogram_has_the_dtypes_of_mxnet():
     def told(*args, **kwargs):
-        return [(np.dtype(y.dtype).name, np.round(y.asnumpy().astype(float), 4).tolist()) for y in nd.histogram(*args, **kwargs)]
+        return [
+            (np.dtype(y.dtype).name, np.round(y.asnumpy().astype(float), 4).tolist())
+            for y in nd.histogram(*args, **kwargs)
+        ]
 
     # The numbers are MXNet 1.9.1's. With a range the edges have the dtype of the data, without one all is float32.
-    assert told(nd.array([1, 2, 3, 4], dtype="int32"), bins=3, range=(0, 4)) == [("int64", [0, 1, 3]), ("int32", [0, 1, 2, 4])]
+    assert told(nd.array([1, 2, 3, 4], dtype="int32"), bins=3, range=(0, 4)) == [
+        ("int64", [0, 1, 3]),
+        ("int32", [0, 1, 2, 4]),
+    ]
     assert told(nd.array([0, 0, 1, 2, 5, 6, 8, 8, 9], dtype="uint8"), bins=4, range=(0.5, 8.5)) == [
-        ("int64", [1, 1, 1, 3]), ("uint8", [0, 2, 4, 6, 8])]
-    assert told(nd.array([-3, -2, -1, 0, 1, 2], dtype="int64"), bins=3, range=(-2.5, 2)) == [("int64", [1, 1, 3]), ("int64", [-2, -1, 0, 2])]
+        ("int64", [1, 1, 1, 3]),
+        ("uint8", [0, 2, 4, 6, 8]),
+    ]
+    assert told(nd.array([-3, -2, -1, 0, 1, 2], dtype="int64"), bins=3, range=(-2.5, 2)) == [
+        ("int64", [1, 1, 3]),
+        ("int64", [-2, -1, 0, 2]),
+    ]
     assert told(nd.array([1, 2, 2, 4], dtype="int32"), bins=2) == [("float32", [3, 1]), ("float32", [1, 2.5, 4])]
-    assert told(nd.array([1, 2, 2, 4.5], dtype="float64"), bins=3) == [("float32", [3, 0, 1]), ("float32", [1, 2.1667, 3.3333, 4.5])]
+    assert told(nd.array([1, 2, 2, 4.5], dtype="float64"), bins=3) == [
+        ("float32", [3, 0, 1]),
+        ("float32", [1, 2.1667, 3.3333, 4.5]),
+    ]
     assert told(nd.array([3, 3]), bins=2) == [("float32", [0, 2]), ("float32", [2.5, 3, 3.5])]
     assert told(nd.array([3, 3]), bins=nd.array([2, 3, 4])) == [("int64", [0, 2]), ("float32", [2, 3, 4])]
     with pytest.raises(ValueError, match="bins must be an int or an NDArray"):
@@ -233,9 +269,17 @@ def test_everything_public_can_be_imported():
     assert {"nd", "gluon", "autograd", "cpu"} <= set(space) and "annotations" not in dir(mx)
 
 
-@pytest.mark.parametrize("change", [
-    lambda x, one: x.__iadd__(1), lambda x, one: x.__iadd__(one), lambda x, one: x[1:].__iadd__(1), lambda x, one: nd.elemwise_add(x, one, out=x),
-    lambda x, one: nd.sgd_update(x, one, lr=-1.0, out=x)], ids=["number", "array", "view", "out", "update"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x, one: x.__iadd__(1),
+        lambda x, one: x.__iadd__(one),
+        lambda x, one: x[1:].__iadd__(1),
+        lambda x, one: nd.elemwise_add(x, one, out=x),
+        lambda x, one: nd.sgd_update(x, one, lr=-1.0, out=x),
+    ],
+    ids=["number", "array", "view", "out", "update"],
+)
 def test_threads_add_to_one_array(change):
     """Who reads an array to write it does so at once: nothing is lost."""
     x, one = nd.zeros((3,)), nd.ones((3,))

@@ -1,4 +1,5 @@
 """MXNet's binary array files, on NumPy arrays: files written by MXNet 1.9.1, and damaged ones."""
+
 import io
 import json
 import pathlib
@@ -71,17 +72,20 @@ def test_one_record():
     assert record.data.tolist() == [[0, 1], [2, 3]]
 
 
-@pytest.mark.parametrize("arrays, names, word", [
-    ([np.zeros(2, "complex64")], [], "complex64"),
-    ([np.zeros(2, "f4")], ["a", "b"], "2 names"),
-    ([np.zeros(2, "f4")], [b"a"], "strings"),
-    ([[1, 2]], [], "list"),
-    ([np.float32(1) + np.zeros((), "f4")[()]], [], "NumPy array"),
-    ([np.zeros((), "f4")], ["s"], "scalar"),
-    ([Record(np.zeros(2, "f4"), (3,))], [], "shape"),
-    ([Record(np.zeros(2, "f4"), (3,), "coo")], [], "coo"),
-    ([Record(np.zeros(2, "f4"), (3,), "csr")], [], "indptr"),
-])
+@pytest.mark.parametrize(
+    "arrays, names, word",
+    [
+        ([np.zeros(2, "complex64")], [], "complex64"),
+        ([np.zeros(2, "f4")], ["a", "b"], "2 names"),
+        ([np.zeros(2, "f4")], [b"a"], "strings"),
+        ([[1, 2]], [], "list"),
+        ([np.float32(1) + np.zeros((), "f4")[()]], [], "NumPy array"),
+        ([np.zeros((), "f4")], ["s"], "scalar"),
+        ([Record(np.zeros(2, "f4"), (3,))], [], "shape"),
+        ([Record(np.zeros(2, "f4"), (3,), "coo")], [], "coo"),
+        ([Record(np.zeros(2, "f4"), (3,), "csr")], [], "indptr"),
+    ],
+)
 def test_what_cannot_be_written_says_why(arrays, names, word):
     with pytest.raises(MXNetError, match=word):
         dump(arrays, names)
@@ -104,7 +108,7 @@ def test_no_damaged_byte_escapes():
     caught = 0
     for i in range(len(content)):
         for value in (0, 0x7F, 0xFF):
-            damaged = content[:i] + bytes([value]) + content[i + 1:]
+            damaged = content[:i] + bytes([value]) + content[i + 1 :]
             try:
                 load(damaged)
             except MXNetError:
@@ -126,7 +130,9 @@ def test_absurd_sizes_are_never_allocated(shape, known_length):
 @pytest.mark.parametrize("shape", [(2**32 - 1,) * 32, (2**31, 2**31), (0, *(2**32 - 1,) * 3)])
 def test_absurd_shapes_of_the_first_versions(shape):
     data = struct.pack(f"<QQQI{len(shape)}Iiii", 0x112, 0, 1, len(shape), *shape, 1, 0, 0) + bytes(30)
-    with pytest.raises(MXNetError, match=r"absurd shape .*offset 28, while reading the shape of array 0 of 1|truncated"):
+    with pytest.raises(
+        MXNetError, match=r"absurd shape .*offset 28, while reading the shape of array 0 of 1|truncated"
+    ):
         load(data)
 
 
@@ -141,14 +147,18 @@ def test_millions_of_empty_entries_take_little():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 40 * many
-    with pytest.raises(MXNetError, match=f"4 bytes expected, 0 left.*while reading the kind of array {many - 1} of {many}|truncated"):
+    with pytest.raises(
+        MXNetError, match=f"4 bytes expected, 0 left.*while reading the kind of array {many - 1} of {many}|truncated"
+    ):
         load(data[:-12])
 
 
 @pytest.mark.parametrize("more", [b"\0", bytes(8), b"junk" * 100])
 def test_bytes_behind_the_end_are_refused(more):
     whole = dump([np.ones(2, "f4")], ["a"])
-    with pytest.raises(MXNetError, match=rf"{len(more)} bytes follow the last entry.*offset {len(whole)}, while reading the end"):
+    with pytest.raises(
+        MXNetError, match=rf"{len(more)} bytes follow the last entry.*offset {len(whole)}, while reading the end"
+    ):
         load(whole + more)
     with pytest.raises(MXNetError, match="more bytes follow"):
         serialization._Reader(io.BytesIO(whole + more), None, "pipe").read_list()
@@ -178,7 +188,7 @@ def test_what_is_no_bytes(value):
 def test_a_sparse_array_may_be_larger_than_memory_as_long_as_it_is_sparse(tmp_path):
     path = tmp_path / "a.params"
     save_file(path, [Record(np.ones(1, "f4"), (3, 1 << 50), "csr", (np.array([0, 1, 1, 1]), np.array([5])))])
-    found, = mx.nd.load(str(path))
+    (found,) = mx.nd.load(str(path))
     assert found.shape == (3, 1 << 50) and found.indices.asnumpy().tolist() == [5]
     with pytest.raises(MXNetError, match=r"csr array of shape \(3, 1125899906842624\) does not fit into memory"):
         found.asnumpy()
@@ -202,7 +212,7 @@ def test_streams_that_cannot_seek():
             return True
 
         def readinto(self, out):
-            return self.rest.readinto(memoryview(out)[:7])      # small pieces, as from a socket
+            return self.rest.readinto(memoryview(out)[:7])  # small pieces, as from a socket
 
     content = (GOLDEN / "list.params").read_bytes()
     records, _ = serialization._Reader(io.BufferedReader(Pipe(content)), None, "pipe").read_list()
@@ -215,17 +225,20 @@ def sparse(stype, shape, data, *aux):
     return dump([Record(np.array(data, "f4"), shape, stype, tuple(np.array(a, "int64") for a in aux))])
 
 
-@pytest.mark.parametrize("content, word", [
-    (sparse("row_sparse", (3, 2), [[1, 2]], [3]), "out of range"),
-    (sparse("row_sparse", (3, 2), [[1, 2]], [-1]), "out of range"),
-    (sparse("row_sparse", (3, 2), [[1, 2], [3, 4]], [1, 1]), "increase"),
-    (sparse("row_sparse", (3, 2), [[1, 2]], [0, 1]), "2 indices"),
-    (sparse("row_sparse", (3, 2), [[1, 2, 3]], [0]), "stored rows"),
-    (sparse("csr", (2, 2), [1], [0, 1, 1], [2]), "out of range"),
-    (sparse("csr", (2, 2), [1], [0, 2, 1], [0]), "does not rise"),
-    (sparse("csr", (2, 2), [1], [0, 1], [0]), "2 entries for 2 rows"),
-    (sparse("csr", (2, 2, 1), [1], [0, 1, 1], [0]), "expected a matrix"),
-])
+@pytest.mark.parametrize(
+    "content, word",
+    [
+        (sparse("row_sparse", (3, 2), [[1, 2]], [3]), "out of range"),
+        (sparse("row_sparse", (3, 2), [[1, 2]], [-1]), "out of range"),
+        (sparse("row_sparse", (3, 2), [[1, 2], [3, 4]], [1, 1]), "increase"),
+        (sparse("row_sparse", (3, 2), [[1, 2]], [0, 1]), "2 indices"),
+        (sparse("row_sparse", (3, 2), [[1, 2, 3]], [0]), "stored rows"),
+        (sparse("csr", (2, 2), [1], [0, 1, 1], [2]), "out of range"),
+        (sparse("csr", (2, 2), [1], [0, 2, 1], [0]), "does not rise"),
+        (sparse("csr", (2, 2), [1], [0, 1], [0]), "2 entries for 2 rows"),
+        (sparse("csr", (2, 2, 1), [1], [0, 1, 1], [0]), "expected a matrix"),
+    ],
+)
 def test_sparse_indices_are_checked(content, word):
     with pytest.raises(MXNetError, match=word):
         load(content)
@@ -238,21 +251,24 @@ def zipped():
     return out.getvalue()
 
 
-@pytest.mark.parametrize("content, word", [
-    (b"", "empty"),
-    (b"\x12\x01", "2 bytes"),
-    (zipped(), "npz"),
-    (b"\x93NUMPY\x01\x00" + bytes(20), "numpy.load"),
-    (b'\n{"nodes": []}        ', "JSON"),
-    (b"\x1f\x8b\x08" + bytes(20), "gzip"),
-    (b"<!DOCTYPE html><html>", "HTML"),
-    (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
-    (pickle.dumps({0: 1.5, 1: "abcdefgh"}), "pickle"),
-    (struct.pack("<II", 0xCED7230A, 8) + bytes(8), "RecordIO"),
-    (struct.pack(">QQ", 0x112, 0), "big-endian"),
-    (dump_record(np.zeros(9, "f4")), "single array"),
-    (b"\x07" * 30, "starts with 07 07"),
-])
+@pytest.mark.parametrize(
+    "content, word",
+    [
+        (b"", "empty"),
+        (b"\x12\x01", "2 bytes"),
+        (zipped(), "npz"),
+        (b"\x93NUMPY\x01\x00" + bytes(20), "numpy.load"),
+        (b'\n{"nodes": []}        ', "JSON"),
+        (b"\x1f\x8b\x08" + bytes(20), "gzip"),
+        (b"<!DOCTYPE html><html>", "HTML"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+        (pickle.dumps({0: 1.5, 1: "abcdefgh"}), "pickle"),
+        (struct.pack("<II", 0xCED7230A, 8) + bytes(8), "RecordIO"),
+        (struct.pack(">QQ", 0x112, 0), "big-endian"),
+        (dump_record(np.zeros(9, "f4")), "single array"),
+        (b"\x07" * 30, "starts with 07 07"),
+    ],
+)
 def test_other_files_are_recognised(content, word, tmp_path):
     path = tmp_path / "other.params"
     path.write_bytes(content)
@@ -283,7 +299,9 @@ def test_operators_without_room_for_a_dense_array_say_so():
     wide = mx.nd.sparse.csr_matrix((np.ones(1, "float32"), [1 << 49], [0, 1]), shape=(1, 1 << 50))
     for use in (lambda: wide.sum(), lambda: wide + 1, lambda: mx.nd.cos(wide)):
         # Where several contexts are in use, the result is made before the array is turned dense.
-        with pytest.raises(MemoryError, match="csr array of shape .* does not fit into memory|operator .*Unable to allocate") as caught:
+        with pytest.raises(
+            MemoryError, match="csr array of shape .* does not fit into memory|operator .*Unable to allocate"
+        ) as caught:
             use()
         assert isinstance(caught.value, MXNetError)
 

@@ -1,4 +1,7 @@
-"""Sparse arrays: reading by rows, writing, checks, and which operators keep their storage. The numbers are MXNet 1.9.1's."""
+"""Sparse arrays: reading by rows, writing, checks, and which operators keep their storage. The numbers are MXNet
+1.9.1's.
+"""
+
 import numpy as np
 import pytest
 
@@ -15,8 +18,18 @@ def sparse(values, stype):
     return nd.array(values).tostype(stype)
 
 
-@pytest.mark.parametrize(("key", "rows"), [(slice(1, 3), [1, 2]), (0, [0]), (-1, [3]), (slice(2, 2), []), (slice(0, 9), [0, 1, 2, 3]),
-                                           (slice(3, 1), []), (np.int64(2), [2])])
+@pytest.mark.parametrize(
+    ("key", "rows"),
+    [
+        (slice(1, 3), [1, 2]),
+        (0, [0]),
+        (-1, [3]),
+        (slice(2, 2), []),
+        (slice(0, 9), [0, 1, 2, 3]),
+        (slice(3, 1), []),
+        (np.int64(2), [2]),
+    ],
+)
 def test_csr_is_read_by_rows(key, rows):
     part = sparse(X, "csr")[key]
     assert isinstance(part, nd.sparse.CSRNDArray) and part.shape == (len(rows), 3)
@@ -25,7 +38,9 @@ def test_csr_is_read_by_rows(key, rows):
 
 
 def test_reading_does_not_depend_on_which_operators_were_looked_up():
-    """Functions of the module ``nd.sparse`` are kept in it once they were asked for, also those named like built-ins."""
+    """Functions of the module ``nd.sparse`` are kept in it once they were asked for, also those named like
+    built-ins.
+    """
     for name in dir(nd.sparse):
         getattr(nd.sparse, name)
     c, r = sparse(X, "csr"), sparse(X, "row_sparse")
@@ -105,11 +120,16 @@ def csr_of(data, indices, indptr, shape):
     return c
 
 
-@pytest.mark.parametrize(("parts", "text"), [
-    (([1, 2], [0, 1], [0, 1, 3], (2, 3)), "does not fit"), (([1, 2], [0, 1], [0, 3, 2], (2, 3)), "must not fall"),
-    (([1, 2], [0, 3], [0, 1, 2], (2, 3)), r"lie in \[0, 3\)"), (([1, 2], [1, 0], [0, 2, 2], (2, 3)), "of a row must rise"),
-    (([1], [0, 1], [0, 1, 2], (2, 3)), "does not fit"),
-])
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (([1, 2], [0, 1], [0, 1, 3], (2, 3)), "does not fit"),
+        (([1, 2], [0, 1], [0, 3, 2], (2, 3)), "must not fall"),
+        (([1, 2], [0, 3], [0, 1, 2], (2, 3)), r"lie in \[0, 3\)"),
+        (([1, 2], [1, 0], [0, 2, 2], (2, 3)), "of a row must rise"),
+        (([1], [0, 1], [0, 1, 2], (2, 3)), "does not fit"),
+    ],
+)
 def test_check_format_of_csr(parts, text):
     with pytest.raises(ValueError, match=text):
         csr_of(*parts).check_format()
@@ -134,15 +154,61 @@ def dense():
     return {"a": nd.array(X), "b": nd.array(Y), "d": nd.array(X), "v": nd.array([1.0, 2, 3]), "nd": nd}
 
 
-KEPT = ["-a", "abs(a)", "a * 2", "3 * a", "a / 2", "nd.square(a)", "nd.clip(a, -1, 2)", "nd.sin(a)", "nd.sqrt(a.abs())", "nd.relu(a)",
-        "nd.sign(a)", "nd.round(a)", "nd.stop_gradient(a)", "nd.identity(a)", "nd.zeros_like(a)", "a + b", "a - b", "a * b", "a * d",
-        "nd.elemwise_mul(d, a)", "nd._internal._maximum(a, b)", "nd._internal._minimum(a, b)", "nd.sparse.add(a, b)", "nd.sparse.subtract(a, b)",
-        "nd.sparse.multiply(a, 2)", "nd.sparse.multiply(a, d)"]
-ONE = {"csr": ["nd.concat(a, b, a, dim=0)", "nd.slice(a, begin=(1, 0), end=(3, 2))", "nd.slice(a, begin=(None, 1), end=(None, 3))",
-               "nd.broadcast_mul(a, v)", "nd.broadcast_div(a, v)", "a.slice(begin=(1,), end=(3,))"],
-       "row_sparse": ["nd.add_n(a, b, a)"]}
-LOST = ["a + 1", "1 - a", "a ** 2", "nd.exp(a)", "a + d", "d - a", "d * a", "a == b", "nd.clip(a, 1, 2)", "nd.sum(a)", "nd.sparse.divide(2, abs(a) + 1)",
-        "nd.sparse.subtract(2, a)", "nd.concat(a, b, dim=1)", "nd.slice(a, begin=(0, 0), end=(4, 3), step=(2, 1))"]
+KEPT = [
+    "-a",
+    "abs(a)",
+    "a * 2",
+    "3 * a",
+    "a / 2",
+    "nd.square(a)",
+    "nd.clip(a, -1, 2)",
+    "nd.sin(a)",
+    "nd.sqrt(a.abs())",
+    "nd.relu(a)",
+    "nd.sign(a)",
+    "nd.round(a)",
+    "nd.stop_gradient(a)",
+    "nd.identity(a)",
+    "nd.zeros_like(a)",
+    "a + b",
+    "a - b",
+    "a * b",
+    "a * d",
+    "nd.elemwise_mul(d, a)",
+    "nd._internal._maximum(a, b)",
+    "nd._internal._minimum(a, b)",
+    "nd.sparse.add(a, b)",
+    "nd.sparse.subtract(a, b)",
+    "nd.sparse.multiply(a, 2)",
+    "nd.sparse.multiply(a, d)",
+]
+ONE = {
+    "csr": [
+        "nd.concat(a, b, a, dim=0)",
+        "nd.slice(a, begin=(1, 0), end=(3, 2))",
+        "nd.slice(a, begin=(None, 1), end=(None, 3))",
+        "nd.broadcast_mul(a, v)",
+        "nd.broadcast_div(a, v)",
+        "a.slice(begin=(1,), end=(3,))",
+    ],
+    "row_sparse": ["nd.add_n(a, b, a)"],
+}
+LOST = [
+    "a + 1",
+    "1 - a",
+    "a ** 2",
+    "nd.exp(a)",
+    "a + d",
+    "d - a",
+    "d * a",
+    "a == b",
+    "nd.clip(a, 1, 2)",
+    "nd.sum(a)",
+    "nd.sparse.divide(2, abs(a) + 1)",
+    "nd.sparse.subtract(2, a)",
+    "nd.concat(a, b, dim=1)",
+    "nd.slice(a, begin=(0, 0), end=(4, 3), step=(2, 1))",
+]
 
 
 @pytest.mark.parametrize("stype", KINDS)
@@ -158,7 +224,13 @@ def test_results_keep_the_storage_where_mxnet_keeps_it(stype, text):
 
 def test_where_values_are_stored():
     c = sparse(X, "csr") - sparse(Y, "csr")
-    assert c.indices.asnumpy().tolist() == [1, 0, 0, 2] and c.indptr.asnumpy().tolist() == [0, 1, 2, 4, 4]  # 4 - 4 is not stored
+    assert c.indices.asnumpy().tolist() == [1, 0, 0, 2] and c.indptr.asnumpy().tolist() == [
+        0,
+        1,
+        2,
+        4,
+        4,
+    ]  # 4 - 4 is not stored
     r = sparse(X, "row_sparse") - sparse(Y, "row_sparse")
     assert r.indices.asnumpy().tolist() == [0, 1, 2, 3]
 
@@ -174,7 +246,16 @@ def test_in_place_arithmetic(stype):
 
 
 @pytest.mark.parametrize("stype", KINDS)
-@pytest.mark.parametrize("text", ["nd.square(x)", "x * 3 + x * x", "nd.concat(x, x, dim=0)", "nd.slice(x, begin=(1, 0), end=(3, 3))", "nd.clip(x, -2, 2)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nd.square(x)",
+        "x * 3 + x * x",
+        "nd.concat(x, x, dim=0)",
+        "nd.slice(x, begin=(1, 0), end=(3, 3))",
+        "nd.clip(x, -2, 2)",
+    ],
+)
 def test_gradients_through_stored_values(stype, text):
     grads = []
     for x in (sparse(X, stype), nd.array(X)):
@@ -187,7 +268,9 @@ def test_gradients_through_stored_values(stype, text):
     assert np.array_equal(*grads)
 
 
-@pytest.mark.parametrize("text", ["mx.sym.abs(s) * 2", "mx.sym.concat(s, s, dim=0)", "mx.sym.clip(s, a_min=1, a_max=2)", "s + s * 2"])
+@pytest.mark.parametrize(
+    "text", ["mx.sym.abs(s) * 2", "mx.sym.concat(s, s, dim=0)", "mx.sym.clip(s, a_min=1, a_max=2)", "s + s * 2"]
+)
 def test_graphs_keep_it_too(text):
     s = mx.sym.Variable("s")
     y = eval(text, {"mx": mx, "s": s})
@@ -199,10 +282,15 @@ def test_graphs_keep_it_too(text):
 @pytest.mark.parametrize("given", [*KINDS, "default"])
 def test_results_are_written_into_any_storage(given, out):
     x, dense = sparse(X, given) if given != "default" else nd.array(X), nd.array(Y + 1)
-    for operator, want in ((lambda o: nd.exp(x, out=o), np.exp(X)), (lambda o: nd.elemwise_add(x, x, out=o), X + X),
-                           (lambda o: nd.broadcast_mul(dense, nd.ones((1, 3)), out=o), Y + 1), (lambda o: nd.square(x, out=o), X * X),
-                           (lambda o: nd.add_n(dense, x, out=o), X + Y + 1), (lambda o: nd.zeros((4, 3), out=o), 0 * X),
-                           (lambda o: nd._internal._mul_scalar(x, scalar=2, out=o), 2 * X)):
+    for operator, want in (
+        (lambda o: nd.exp(x, out=o), np.exp(X)),
+        (lambda o: nd.elemwise_add(x, x, out=o), X + X),
+        (lambda o: nd.broadcast_mul(dense, nd.ones((1, 3)), out=o), Y + 1),
+        (lambda o: nd.square(x, out=o), X * X),
+        (lambda o: nd.add_n(dense, x, out=o), X + Y + 1),
+        (lambda o: nd.zeros((4, 3), out=o), 0 * X),
+        (lambda o: nd._internal._mul_scalar(x, scalar=2, out=o), 2 * X),
+    ):
         o = nd.zeros((4, 3), stype=out)
         assert operator(o) is o and o.stype == out
         if out != "default":
@@ -245,7 +333,10 @@ def test_rows_are_added_to_a_dense_gradient_where_they_are(monkeypatch):
 def test_rows_without_gradient_are_left_alone_where_mxnet_does():
     for w, moved in (("default", False), ("row_sparse", False), ("csr", True)):
         for name in ("sgd", "adam", "lbsgd"):
-            update, array = mx.optimizer.get_updater(mx.optimizer.create(name, learning_rate=0.1, wd=0.1)), nd.array(X + 1).tostype(w)
+            update, array = (
+                mx.optimizer.get_updater(mx.optimizer.create(name, learning_rate=0.1, wd=0.1)),
+                nd.array(X + 1).tostype(w),
+            )
             update(0, sparse(np.eye(4, 3, dtype="f"), "row_sparse"), array)
             assert (array.asnumpy()[3] != X[3] + 1).all() == moved, (name, w)
 

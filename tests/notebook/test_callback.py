@@ -1,4 +1,5 @@
 """Loggers and charts of training runs."""
+
 import datetime
 
 import numpy as np
@@ -15,10 +16,18 @@ def fitted():
     def fit(**callbacks):
         x = np.random.RandomState(0).rand(100, 5).astype("float32")
         y = (x[:, 0] > 0.5).astype("float32")
-        net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"), name="softmax")
+        net = mx.sym.SoftmaxOutput(
+            mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"), name="softmax"
+        )
         mod = mx.mod.Module(net)
-        mod.fit(mx.io.NDArrayIter(x, y, 10), eval_data=mx.io.NDArrayIter(x[:20], y[:20], 10), num_epoch=2, eval_metric=["acc", "ce"],
-                initializer=mx.init.One(), **callbacks)
+        mod.fit(
+            mx.io.NDArrayIter(x, y, 10),
+            eval_data=mx.io.NDArrayIter(x[:20], y[:20], 10),
+            num_epoch=2,
+            eval_metric=["acc", "ce"],
+            initializer=mx.init.One(),
+            **callbacks,
+        )
         return mod
 
     return fit
@@ -42,10 +51,21 @@ def test_a_run_is_logged_as_mxnet_logs_it(fitted):
     train = logger.train_df
     # MXNet 1.9.1 on the same data and weights.
     assert train["accuracy"].round(6).tolist() == [0.3, 0.5, 0.366667, 0.7, 0.3, 0.666667, 0.933333, 0.7]
-    assert train["cross-entropy"].round(5).tolist() == [0.69315, 0.69341, 0.6932, 0.69109, 0.69494, 0.69129, 0.68866, 0.68617]
+    assert train["cross-entropy"].round(5).tolist() == [
+        0.69315,
+        0.69341,
+        0.6932,
+        0.69109,
+        0.69494,
+        0.69129,
+        0.68866,
+        0.68617,
+    ]
     assert train["minibatch_count"].tolist() == [0, 3, 6, 9] * 2 and train["epoch"].tolist() == [0] * 4 + [1] * 4
     assert (train["records_per_sec"] / train["batches_per_sec"]).round(6).tolist() == [10] * 8
-    assert logger.eval_df["cross-entropy"].round(5).tolist() == [0.69037, 0.68767] and logger.eval_df["minibatch_count"].tolist() == [2, 2]
+    assert logger.eval_df["cross-entropy"].round(5).tolist() == [0.69037, 0.68767] and logger.eval_df[
+        "minibatch_count"
+    ].tolist() == [2, 2]
     epochs = logger.epoch_df
     assert list(epochs.columns) == ["elapsed", "epoch_time"] and epochs["epoch_time"].sum() == epochs["elapsed"].iloc[1]
     assert set(logger.all_dataframes) == {"train", "eval", "epoch"} and isinstance(logger.elapsed(), datetime.timedelta)
@@ -102,14 +122,21 @@ def test_a_chart_of_ones_own(drawn, fitted):
     logger = callback.PandasLogger(10, frequent=5)
     chart = Rows(logger, "accuracy", display_freq=3600)
     args = callback.args_wrapper(logger, chart)
-    assert {k: len(v) for k, v in args.items()} == {"batch_end_callback": 2, "eval_end_callback": 2, "epoch_end_callback": 1}
+    assert {k: len(v) for k, v in args.items()} == {
+        "batch_end_callback": 2,
+        "eval_end_callback": 2,
+        "epoch_end_callback": 1,
+    }
     fitted(**args)
     assert chart.seen == [2, 4] and not chart.interval_elapsed()
     with pytest.raises(TypeError, match="must define setup_chart"):
         callback.LiveBokehChart(logger, "accuracy")
 
 
-@pytest.mark.parametrize("package, make", [("pandas", lambda: callback.PandasLogger(1)), ("bokeh", lambda: callback.LiveLearningCurve("accuracy"))])
+@pytest.mark.parametrize(
+    "package, make",
+    [("pandas", lambda: callback.PandasLogger(1)), ("bokeh", lambda: callback.LiveLearningCurve("accuracy"))],
+)
 def test_missing_packages_are_named(monkeypatch, package, make):
     import importlib
 

@@ -1,4 +1,5 @@
 """What the tests of bad input share: a use to depart from, two ways to make it, and what the error must say."""
+
 import re
 
 import numpy as np
@@ -10,8 +11,15 @@ from mxcore.parameters import Bool, DType, Enum, Float, Floats, Int, Shape
 from mxcore.testing.catalogue import modules
 
 #: What no parameter of a kind takes, and words for what it does.
-WRONG = {Int: ("abc", "int"), Float: ("abc", "float"), Bool: ("perhaps", "True or False"), Shape: ("abc", "tuple of ints"),
-         Floats: ("abc", "tuple of floats"), Enum: ("abc", "one of"), DType: ("float31", "float32")}
+WRONG = {
+    Int: ("abc", "int"),
+    Float: ("abc", "float"),
+    Bool: ("perhaps", "True or False"),
+    Shape: ("abc", "tuple of ints"),
+    Floats: ("abc", "tuple of floats"),
+    Enum: ("abc", "one of"),
+    DType: ("float31", "float32"),
+}
 
 
 def operators(names):
@@ -56,7 +64,9 @@ def refusal(call, kind=MXNetError):
 
 
 def check_refused(call, op, arrays, params, *words, kind=MXNetError):
-    """The call fails with an error that names the operator and holds the words, or what they match if they are patterns."""
+    """The call fails with an error that names the operator and holds the words, or what they match if they are
+    patterns.
+    """
     text = refusal(lambda: call(op, arrays, params), kind)
     missing = [w for w in (op.name, *words) if not (w.search(text) if isinstance(w, re.Pattern) else str(w) in text)]
     assert not missing, f"{missing} not in: {text}"

@@ -1,4 +1,5 @@
 """Fixtures of the operator tests, and how they run: with kernels, and over the reference bodies."""
+
 import pathlib
 
 import pytest
@@ -35,7 +36,9 @@ def dtypes():
 
     def infer(name, ins, outs=None, **params):
         op = registry.ops.get(name)
-        found = op_dtypes(op, op.parse(params), [t and np.dtype(t) for t in ins], outs and [t and np.dtype(t) for t in outs])
+        found = op_dtypes(
+            op, op.parse(params), [t and np.dtype(t) for t in ins], outs and [t and np.dtype(t) for t in outs]
+        )
         return tuple([t and t.name for t in part] for part in found)
 
     return infer

@@ -1,4 +1,5 @@
 """LeakyReLU, Dropout and the softmax family: modes, masks, randomness, extremes, refusals."""
+
 import numpy as np
 import pytest
 
@@ -75,8 +76,19 @@ def test_gradients_of_gradients(act_type, slope):
     check_grads(lambda x: mx.nd.LeakyReLU(x, act_type=act_type, slope=slope) ** 2, [[-1.5, -0.4, 0.6, 1.7]], order=2)
 
 
-@pytest.mark.parametrize(("act_type", "slope"), [
-    ("leaky", 0.25), ("leaky", 0.0), ("leaky", -0.5), ("leaky", 1.5), ("elu", 0.25), ("elu", 2.0), ("selu", 0.25), ("gelu", 0.25)])
+@pytest.mark.parametrize(
+    ("act_type", "slope"),
+    [
+        ("leaky", 0.25),
+        ("leaky", 0.0),
+        ("leaky", -0.5),
+        ("leaky", 1.5),
+        ("elu", 0.25),
+        ("elu", 2.0),
+        ("selu", 0.25),
+        ("gelu", 0.25),
+    ],
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_large_arrays_are_as_small_ones(act_type, slope, dtype):
     x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30, -1e-30, 1e30, -1e30, *np.linspace(-8, 8, 55)], dtype)
@@ -105,7 +117,9 @@ def test_infinity_stays(slope):
 
 @pytest.mark.parametrize("gamma", [(3,), (1,)])
 def test_learned_slopes(gamma):
-    check_grads(lambda x, g: mx.nd.LeakyReLU(x, g, act_type="prelu") ** 2, [wave((2, 3, 2), 1), wave(gamma, 2)], order=2)
+    check_grads(
+        lambda x, g: mx.nd.LeakyReLU(x, g, act_type="prelu") ** 2, [wave((2, 3, 2), 1), wave(gamma, 2)], order=2
+    )
 
 
 def test_gamma_is_for_learned_slopes_only(shapes):
@@ -144,14 +158,18 @@ def test_softmax_lengths_of_extremes():
 def test_softmax_temperature(name, temperature):
     x = wave((3, 4), 1)
     got = getattr(mx.nd, name)(mx.nd.array(x), temperature=temperature)
-    np.testing.assert_allclose(got.asnumpy(), getattr(mx.nd, name)(mx.nd.array(x / temperature)).asnumpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        got.asnumpy(), getattr(mx.nd, name)(mx.nd.array(x / temperature)).asnumpy(), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_softmax_lengths():
     length = mx.nd.array([[1, 3, 0]], dtype="int64")
     x = mx.nd.array(wave((1, 4, 3), 1))
     y, g = recorded(lambda a: mx.nd.softmax(a, length, axis=1, use_length=True) ** 2, x)
-    assert (y[0, 1:, 0] == 0).all() and y[0, 0, 0] == 1 and not y[0, :, 2].any() and not y[0, 3, 1] and y[0, :3, 1].all()
+    assert (
+        (y[0, 1:, 0] == 0).all() and y[0, 0, 0] == 1 and not y[0, :, 2].any() and not y[0, 3, 1] and y[0, :3, 1].all()
+    )
     assert not g[0, 3].any() and not g[0, :, 2].any()
 
 

@@ -1,4 +1,5 @@
 """Interleaved attention: against plain products, gradients of any order, refusals."""
+
 import numpy as np
 import pytest
 
@@ -25,16 +26,32 @@ def joined(y, batch):
 @pytest.mark.parametrize("dtype, tol", [("float16", 1e-2), ("float32", 1e-5), ("float64", 1e-12)])
 @pytest.mark.parametrize("n, m, batch, heads, d", [(5, 3, 2, 3, 4), (1, 7, 1, 1, 5), (33, 17, 3, 2, 8)])
 def test_values(n, m, batch, heads, d, dtype, tol):
-    qkv, q, kv = (wave(s, i).astype(dtype) for i, s in enumerate([(n, batch, heads * 3 * d), (n, batch, heads * d), (m, batch, heads * 2 * d)]))
+    qkv, q, kv = (
+        wave(s, i).astype(dtype)
+        for i, s in enumerate([(n, batch, heads * 3 * d), (n, batch, heads * d), (m, batch, heads * 2 * d)])
+    )
     weights, cross = wave((batch * heads, n, n), 4).astype(dtype), wave((batch * heads, n, m), 5).astype(dtype)
     wide = [x.astype("float64") for x in (qkv, q, kv, weights, cross)]
     a = [mx.nd.array(x, dtype=dtype) for x in (qkv, q, kv, weights, cross)]
     part = heads_of
     cases = [
-        (C.interleaved_matmul_selfatt_qk(a[0], heads=heads), part(wide[0], heads, 3, 0) @ part(wide[0], heads, 3, 1).transpose(0, 2, 1) / d**0.5),
-        (C.interleaved_matmul_selfatt_valatt(a[0], a[3], heads=heads), joined(wide[3] @ part(wide[0], heads, 3, 2), batch)),
-        (C.interleaved_matmul_encdec_qk(a[1], a[2], heads=heads), part(wide[1], heads, 1, 0) @ part(wide[2], heads, 2, 0).transpose(0, 2, 1) / d**0.5),
-        (C.interleaved_matmul_encdec_valatt(a[2], a[4], heads=heads), joined(wide[4] @ part(wide[2], heads, 2, 1), batch))]
+        (
+            C.interleaved_matmul_selfatt_qk(a[0], heads=heads),
+            part(wide[0], heads, 3, 0) @ part(wide[0], heads, 3, 1).transpose(0, 2, 1) / d**0.5,
+        ),
+        (
+            C.interleaved_matmul_selfatt_valatt(a[0], a[3], heads=heads),
+            joined(wide[3] @ part(wide[0], heads, 3, 2), batch),
+        ),
+        (
+            C.interleaved_matmul_encdec_qk(a[1], a[2], heads=heads),
+            part(wide[1], heads, 1, 0) @ part(wide[2], heads, 2, 0).transpose(0, 2, 1) / d**0.5,
+        ),
+        (
+            C.interleaved_matmul_encdec_valatt(a[2], a[4], heads=heads),
+            joined(wide[4] @ part(wide[2], heads, 2, 1), batch),
+        ),
+    ]
     for got, want in cases:
         assert got.dtype == np.dtype(dtype)
         np.testing.assert_allclose(got.asnumpy(), want, rtol=tol, atol=tol)
@@ -69,18 +86,31 @@ def test_gradients_of_large_ones_agree_with_the_body():
         np.testing.assert_allclose(heads_of(got, 8, 3, slot), want, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name, shapes_in, params, words", [
-    ("selfatt_qk", [(3, 2)], {"heads": 1}, r"queries_keys_values must be \(length, batch, 3 \* heads \* d\), got \(3, 2\)"),
-    ("selfatt_qk", [(3, 2, 24)], {"heads": 5}, r"multiple of 15 \(5 heads x 3 projections\)"),
-    ("selfatt_qk", [(3, 2, 24)], {"heads": 0}, "'heads' must be int >= 1, got 0"),
-    ("selfatt_qk", [(3, 2, 24)], {}, "needs parameter 'heads'"),
-    ("selfatt_valatt", [(3, 2, 24), (4, 3, 2)], {"heads": 2}, r"attention must be .* \(4, n, 3\).*got \(4, 3, 2\)"),
-    ("selfatt_valatt", [(3, 2, 24), (4, 3)], {"heads": 2}, r"attention must be"),
-    ("encdec_qk", [(5, 3, 8), (3, 2, 16)], {"heads": 2}, r"queries \(5, 3, 8\) and keys_values \(3, 2, 16\) differ in the batch"),
-    ("encdec_qk", [(5, 2, 8), (3, 2, 24)], {"heads": 2}, "length of a projection"),
-    ("encdec_valatt", [(3, 2, 16), (2, 5, 3)], {"heads": 2}, r"attention must be .* \(4, n, 3\)"),
-    ("encdec_valatt", [(3, 2, 16)], {"heads": 2}, "attention"),
-])
+@pytest.mark.parametrize(
+    "name, shapes_in, params, words",
+    [
+        (
+            "selfatt_qk",
+            [(3, 2)],
+            {"heads": 1},
+            r"queries_keys_values must be \(length, batch, 3 \* heads \* d\), got \(3, 2\)",
+        ),
+        ("selfatt_qk", [(3, 2, 24)], {"heads": 5}, r"multiple of 15 \(5 heads x 3 projections\)"),
+        ("selfatt_qk", [(3, 2, 24)], {"heads": 0}, "'heads' must be int >= 1, got 0"),
+        ("selfatt_qk", [(3, 2, 24)], {}, "needs parameter 'heads'"),
+        ("selfatt_valatt", [(3, 2, 24), (4, 3, 2)], {"heads": 2}, r"attention must be .* \(4, n, 3\).*got \(4, 3, 2\)"),
+        ("selfatt_valatt", [(3, 2, 24), (4, 3)], {"heads": 2}, r"attention must be"),
+        (
+            "encdec_qk",
+            [(5, 3, 8), (3, 2, 16)],
+            {"heads": 2},
+            r"queries \(5, 3, 8\) and keys_values \(3, 2, 16\) differ in the batch",
+        ),
+        ("encdec_qk", [(5, 2, 8), (3, 2, 24)], {"heads": 2}, "length of a projection"),
+        ("encdec_valatt", [(3, 2, 16), (2, 5, 3)], {"heads": 2}, r"attention must be .* \(4, n, 3\)"),
+        ("encdec_valatt", [(3, 2, 16)], {"heads": 2}, "attention"),
+    ],
+)
 def test_refusals(name, shapes_in, params, words):
     with pytest.raises(mx.MXNetError, match=words):
         getattr(C, "interleaved_matmul_" + name)(*[mx.nd.ones(s) for s in shapes_in], **params)

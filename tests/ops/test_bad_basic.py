@@ -1,7 +1,9 @@
-"""Bad input to elementwise operators, reductions, shapes, creation, indexing, order and storage: errors that say what is wrong.
+"""Bad input to elementwise operators, reductions, shapes, creation, indexing, order and storage: errors that say what
+is wrong.
 
 All is tried on arrays and on symbols, whose errors come with inference at the latest.
 """
+
 import numpy as np
 import pytest
 
@@ -89,10 +91,25 @@ SHAPES = [
     ("_contrib_index_array", [(2, 3)], {"axes": (0, 2)}, "axis 2"),
     ("topk", [(2, 3)], {"k": 4}, "k=4"),
     ("topk", [(2, 3)], {"axis": 2}, "axis 2"),
-    ("topk", [(2, 3)], {"dtype": "bool"}, "'dtype' must be one of the dtypes uint8, int32, int64, float16, float32, float64; got bool"),
+    (
+        "topk",
+        [(2, 3)],
+        {"dtype": "bool"},
+        "'dtype' must be one of the dtypes uint8, int32, int64, float16, float32, float64; got bool",
+    ),
     ("topk", [(2, 3)], {"dtype": "int8", "ret_typ": "both"}, "got int8"),
-    ("argsort", [(2, 3)], {"dtype": "int8"}, "'dtype' must be one of the dtypes uint8, int32, int64, float16, float32, float64; got int8"),
-    ("one_hot", [(3,)], {"depth": 2, "dtype": "bool"}, "'dtype' must be one of the dtypes uint8, int8, int32, int64, float16, float32, float64, bfloat16; got bool"),
+    (
+        "argsort",
+        [(2, 3)],
+        {"dtype": "int8"},
+        "'dtype' must be one of the dtypes uint8, int32, int64, float16, float32, float64; got int8",
+    ),
+    (
+        "one_hot",
+        [(3,)],
+        {"depth": 2, "dtype": "bool"},
+        "'dtype' must be one of the dtypes uint8, int8, int32, int64, float16, float32, float64, bfloat16; got bool",
+    ),
     ("sort", [(2, 3)], {"axis": -3}, "axis -3"),
     ("argsort", [(2, 3)], {"axis": 2}, "axis 2"),
     ("_contrib_allclose", [(2, 3), (3, 2)], {}, "b (3, 2)"),
@@ -106,9 +123,16 @@ SHAPES = [
     ("clip", [(2,)], {"a_min": 0}, "a_max"),
     ("clip", [(2,)], {"a_min": 5, "a_max": 1}, "a_min must not be above a_max, got 5.0 and 1.0"),
     ("clip", [(2,)], {"a_min": float("nan"), "a_max": 1}, "a_min must be a number, got nan"),
-    *[(name, shapes, params, words) for name in ("max", "min", "argmax", "argmin") for shapes, params, words in (
-        ([(2, 0)], {"axis": 1}, "data (2, 0) has no elements along axis 1 to choose from"), ([(0, 2)], {"axis": 0}, "axis 0"),
-        ([(2, 0)], {}, "axis 1"), ([(0, 2)], {"axis": 0, "keepdims": True}, "axis 0"))],
+    *[
+        (name, shapes, params, words)
+        for name in ("max", "min", "argmax", "argmin")
+        for shapes, params, words in (
+            ([(2, 0)], {"axis": 1}, "data (2, 0) has no elements along axis 1 to choose from"),
+            ([(0, 2)], {"axis": 0}, "axis 0"),
+            ([(2, 0)], {}, "axis 1"),
+            ([(0, 2)], {"axis": 0, "keepdims": True}, "axis 0"),
+        )
+    ],
     ("argmax_channel", [(2, 0)], {}, "data (2, 0) has no elements along axis 1"),
     ("Activation", [(2,)], {"act_type": "rectify"}, "relu"),
 ]
@@ -162,7 +186,13 @@ VALUES = [
     ("_unravel_index", [[5, 6]], {"shape": (2, 3)}, IndexError, "in shape (2, 3), place 6 is out of range [0, 6)"),
     ("_unravel_index", [[-1]], {"shape": (2, 3)}, IndexError, "place -1 is out of range"),
     ("_unravel_index", [[-1]], {"shape": (-1, 3)}, IndexError, "place -1 is out of range: it must not be below 0"),
-    ("_ravel_multi_index", [[[0], [3]]], {"shape": (2, 3)}, IndexError, "on axis 1 of shape (2, 3), coordinate 3 is out of range [0, 3)"),
+    (
+        "_ravel_multi_index",
+        [[[0], [3]]],
+        {"shape": (2, 3)},
+        IndexError,
+        "on axis 1 of shape (2, 3), coordinate 3 is out of range [0, 3)",
+    ),
     ("_ravel_multi_index", [[[2], [0]]], {"shape": (2, 3)}, IndexError, "on axis 0 of shape (2, 3), coordinate 2"),
     ("_ravel_multi_index", [[[-1], [0]]], {"shape": (-1, 3)}, IndexError, "coordinate -1"),
     ("_arange", [], {"start": 1, "infer_range": True}, ValueError, "infer_range"),
@@ -171,7 +201,9 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("name, inputs, params, kind, words", VALUES, ids=[f"{i}-{row[0]}" for i, row in enumerate(VALUES)])
+@pytest.mark.parametrize(
+    "name, inputs, params, kind, words", VALUES, ids=[f"{i}-{row[0]}" for i, row in enumerate(VALUES)]
+)
 def test_values(name, inputs, params, kind, words):
     arrays = [np.asarray(a, np.int64 if isinstance(a, list) else np.float32) for a in inputs]
     check_refused(eager, OPS[name], arrays, params, words, kind=kind)

@@ -1,4 +1,7 @@
-"""Every operator refuses a wrong number of inputs, what is no array, and parameters that are unknown, missing, of another kind or out of range."""
+"""Every operator refuses a wrong number of inputs, what is no array, and parameters that are unknown, missing, of
+another kind or out of range.
+"""
+
 import numpy as np
 import pytest
 
@@ -15,7 +18,13 @@ def test_inputs(name):
     op = OPS[name]
     arrays, params = first(op)
     if arrays:  # a symbol makes variables of missing inputs, as in MXNet
-        check_refused(eager, op, arrays[:-1], params, *() if op.variadic and not op.arg_names else [op.parse(dict(params))._sig.inputs[-1]])
+        check_refused(
+            eager,
+            op,
+            arrays[:-1],
+            params,
+            *() if op.variadic and not op.arg_names else [op.parse(dict(params))._sig.inputs[-1]],
+        )
     for call in (eager, inferred):
         check_refused(call, op, [*arrays, np.ones((2, 3), np.float32)], params)
     for foreign in (1.5, "x", [1.0]) if arrays else ():

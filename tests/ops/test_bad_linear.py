@@ -1,7 +1,9 @@
-"""Bad input to operators of layout, ranges, repetition, sequences, products, linear algebra and patches: errors that say what is wrong.
+"""Bad input to operators of layout, ranges, repetition, sequences, products, linear algebra and patches: errors that
+say what is wrong.
 
 All is tried on arrays and on symbols, whose errors come with inference at the latest.
 """
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,12 @@ SHAPES = [
     ("depth_to_space", [(4, 2, 2)], {"block_size": 2}, "4 dimensions"),
     ("depth_to_space", [(1, 6, 2, 2)], {"block_size": 2}, "6 channels are no multiple of block_size**2 = 4"),
     ("depth_to_space", [(1, 4, 2, 2)], {"block_size": 0}, "block_size"),
-    ("space_to_depth", [(1, 4, 3, 2)], {"block_size": 2}, "height and width of (1, 4, 3, 2) must be multiples of block_size = 2"),
+    (
+        "space_to_depth",
+        [(1, 4, 3, 2)],
+        {"block_size": 2},
+        "height and width of (1, 4, 3, 2) must be multiples of block_size = 2",
+    ),
     ("diag", [(2, 3)], {"k": 4}, "no diagonal k=4"),
     ("diag", [(2, 3)], {"axis1": 1, "axis2": -1}, "must differ"),
     ("diag", [(2, 3)], {"axis2": 2}, "axis 2"),
@@ -116,11 +123,21 @@ SPREADS = [
     ("_diag_spread", [(2,), (3, 4)], {}, "data is (2,) where (3,) is expected"),
     ("_slice_axis_spread", [(3, 3), (3, 4)], {"axis": 1, "begin": 1, "end": 3}, "where (3, 2) is expected"),
     ("_corner_spread", [(4, 3), (3, 4)], {}, "no corner of (3, 4)"),
-    ("_crop_spread", [(1, 1, 3, 3), (1, 1, 4, 4)], {"num_args": 1, "h_w": (2, 2)}, "must have the shape of what Crop keeps, (1, 1, 2, 2)"),
+    (
+        "_crop_spread",
+        [(1, 1, 3, 3), (1, 1, 4, 4)],
+        {"num_args": 1, "h_w": (2, 2)},
+        "must have the shape of what Crop keeps, (1, 1, 2, 2)",
+    ),
     ("_crop_again", [(1, 1, 3, 3), (1, 1, 4, 4)], {"num_args": 1, "h_w": (2, 2)}, "the shape of the first of data"),
     ("_repeat_sum", [(5,), (2, 3)], {"repeats": 2}, "where (12,) is expected"),
     ("_tile_sum", [(4, 4), (2, 3)], {"reps": (2, 1)}, "where (4, 3) is expected"),
-    ("_backward_Pad", [(1, 1, 3, 3), (1, 1, 2, 2)], {"mode": "edge", "pad_width": (0,) * 7 + (1,)}, "where (1, 1, 2, 3) is expected"),
+    (
+        "_backward_Pad",
+        [(1, 1, 3, 3), (1, 1, 2, 2)],
+        {"mode": "edge", "pad_width": (0,) * 7 + (1,)},
+        "where (1, 1, 2, 3) is expected",
+    ),
     ("_dot_left", [(2, 3), (3, 4), (2, 3)], {}, "dy (2, 3) must have the shape of the product, (2, 4)"),
     ("_dot_right", [(2, 3), (2, 3), (3, 4)], {}, "dy (2, 3) must have the shape of the product, (2, 4)"),
     ("_sequence_last_spread", [(3, 2), (3, 2, 2)], {}, "the shape of the last steps, (2, 2)"),
@@ -147,13 +164,18 @@ def test_dtypes_of_linear_algebra(call, name):
 
 
 @BOTH
-@pytest.mark.parametrize("name", ["add_n", "dot", "batch_dot", "khatri_rao", "_slice_assign", "_linalg_gemm2", "_linalg_trsm", "_rnn_param_concat"])
+@pytest.mark.parametrize(
+    "name",
+    ["add_n", "dot", "batch_dot", "khatri_rao", "_slice_assign", "_linalg_gemm2", "_linalg_trsm", "_rnn_param_concat"],
+)
 def test_mixed_dtypes(call, name):
     op = OPS[name]
     arrays, params = first(op)
     if len(arrays) < 2:
         arrays, params = op.samples[0].arrays("float32") * 2, {**params, op.count: 2}
-    check_refused(call, op, [arrays[0], *[a.astype("float64") for a in arrays[1:]]], params, "float32", "float64", kind=TypeError)
+    check_refused(
+        call, op, [arrays[0], *[a.astype("float64") for a in arrays[1:]]], params, "float32", "float64", kind=TypeError
+    )
 
 
 def test_no_dimensions():
@@ -163,8 +185,11 @@ def test_no_dimensions():
 def test_singular_and_indefinite_matrices():
     eye = np.eye(2, dtype=np.float32)
     stack = np.stack([[eye, eye, eye], [eye, 0 * eye, eye]])
-    for name, low, what in (("inverse", 0 * eye, "singular"), ("potri", 0 * eye, "singular: a factor has no zeros on its diagonal"),
-                            ("potrf", -eye, "not positive definite")):
+    for name, low, what in (
+        ("inverse", 0 * eye, "singular"),
+        ("potri", 0 * eye, "singular: a factor has no zeros on its diagonal"),
+        ("potrf", -eye, "not positive definite"),
+    ):
         op = OPS[f"_linalg_{name}"]
         check_refused(eager, op, [low], {}, f"the matrix A is {what}", kind=ValueError)
         stack[1, 1] = low
@@ -175,9 +200,15 @@ def test_singular_and_indefinite_matrices():
     assert mx.nd.linalg.det(mx.nd.ones((2, 2))).asscalar() == 0
 
 
-@pytest.mark.parametrize("name, lengths, words", [
-    ("SequenceLast", [0, 2], "sequence_length holds 0; a length must lie between 1 and 3"), ("SequenceLast", [1, 4], "holds 4"),
-    ("SequenceReverse", [4, 2], "sequence_length holds 4; a length must lie between 0 and 3"), ("SequenceReverse", [1, -1], "holds -1")])
+@pytest.mark.parametrize(
+    "name, lengths, words",
+    [
+        ("SequenceLast", [0, 2], "sequence_length holds 0; a length must lie between 1 and 3"),
+        ("SequenceLast", [1, 4], "holds 4"),
+        ("SequenceReverse", [4, 2], "sequence_length holds 4; a length must lie between 0 and 3"),
+        ("SequenceReverse", [1, -1], "holds -1"),
+    ],
+)
 def test_lengths_of_sequences(name, lengths, words):
     for axis, shape in ((0, (3, 2)), (1, (2, 3))):
         arrays = [np.ones(shape, np.float32), np.array(lengths, np.float32)]

@@ -1,4 +1,5 @@
 """Optimizer updates refuse bad input: the error names the operator, what was wrong, its value and what is allowed."""
+
 import re
 
 import numpy as np
@@ -31,7 +32,12 @@ def test_inputs(name):
     refused(op, [*arrays, arrays[0]], params, "takes|inputs with")
     refused(op, [3.5, *arrays[1:]], params, "weight|lrs|data|array|arg")
     if name != "reset_arrays":  # which fills anything
-        refused(op, [a.astype("int32") for a in arrays], params, "float16, float32 or float64, got int32|int32 where float32 is expected")
+        refused(
+            op,
+            [a.astype("int32") for a in arrays],
+            params,
+            "float16, float32 or float64, got int32|int32 where float32 is expected",
+        )
         other = "float64" if arrays[1].dtype != np.float64 else "float32"
         refused(op, [arrays[0], arrays[1].astype(other), *arrays[2:]], params, f"{other} where .* is expected|expected")
     if name not in ("reset_arrays", "multi_sum_sq"):  # whose arrays are of any shapes
@@ -48,13 +54,21 @@ def test_rates_must_be_as_many_as_weights(name):
             eager(op, arrays, params)
 
 
-@pytest.mark.parametrize("name, parameter, value, words", [
-    ("ftml_update", "beta1", -0.5, "float between 0 and 1, got -0.5"), ("ftml_update", "beta2", 1.5, "float between 0 and 1, got 1.5"),
-    ("multi_sgd_update", "num_weights", 0, "int between 1 and .*, got 0"), ("multi_sum_sq", "num_arrays", -1, "int between [01] and .*, got -1"),
-    ("_multi_lamb_update", "num_tensors", 0, "int between 1 and .*, got 0"), ("sgd_update", "lazy_update", "2", "True or False, got '2'"),
-    ("ftml_update", "t", 0, "int >= 1, got 0"), ("lamb_update_phase1", "t", 0, "int >= 1, got 0"), ("mp_lamb_update_phase1", "t", -1, "int >= 1, got -1"),
-    ("_multi_lamb_update", "step_count", (1, 0), "int >= 1, got 0"),
-])
+@pytest.mark.parametrize(
+    "name, parameter, value, words",
+    [
+        ("ftml_update", "beta1", -0.5, "float between 0 and 1, got -0.5"),
+        ("ftml_update", "beta2", 1.5, "float between 0 and 1, got 1.5"),
+        ("multi_sgd_update", "num_weights", 0, "int between 1 and .*, got 0"),
+        ("multi_sum_sq", "num_arrays", -1, "int between [01] and .*, got -1"),
+        ("_multi_lamb_update", "num_tensors", 0, "int between 1 and .*, got 0"),
+        ("sgd_update", "lazy_update", "2", "True or False, got '2'"),
+        ("ftml_update", "t", 0, "int >= 1, got 0"),
+        ("lamb_update_phase1", "t", 0, "int >= 1, got 0"),
+        ("mp_lamb_update_phase1", "t", -1, "int >= 1, got -1"),
+        ("_multi_lamb_update", "step_count", (1, 0), "int >= 1, got 0"),
+    ],
+)
 def test_out_of_range(name, parameter, value, words):
     op, arrays, params = use(name)
     refused(op, arrays, {**params, parameter: value}, f"'{parameter}' must be {words}")
@@ -68,10 +82,16 @@ def test_more_weights_than_arrays():
         nd.multi_sum_sq(x, x, num_arrays=1)
 
 
-@pytest.mark.parametrize("name, shapes", [
-    ("sgd_mom_update", {"x0": (2, 3), "x1": (3, 2)}), ("lamb_update_phase2", {"x0": (2, 3), "x2": (2,)}), ("multi_lars", {"x0": (2,), "x1": (3,)}),
-    ("multi_sgd_update", {"x0": (2,), "x1": (3,)}), ("_adamw_update", {"x0": (2, 3), "x3": (2,)}),
-])
+@pytest.mark.parametrize(
+    "name, shapes",
+    [
+        ("sgd_mom_update", {"x0": (2, 3), "x1": (3, 2)}),
+        ("lamb_update_phase2", {"x0": (2, 3), "x2": (2,)}),
+        ("multi_lars", {"x0": (2,), "x1": (3,)}),
+        ("multi_sgd_update", {"x0": (2,), "x1": (3,)}),
+        ("_adamw_update", {"x0": (2, 3), "x3": (2,)}),
+    ],
+)
 def test_shapes_refused_at_inference(name, shapes):
     op, arrays, params = use(name)
     s = mx.sym.compose(op.name, [mx.sym.Variable(f"x{i}") for i in range(len(arrays))], {**params, "name": "node"}, op)

@@ -1,4 +1,5 @@
 """Loops, beyond what the golden numbers of MXNet show."""
+
 import numpy as np
 import pytest
 
@@ -39,7 +40,8 @@ def test_what_lies_outside_the_body_is_computed_once():
 def test_a_symbol_of_several_outputs_is_the_list_of_them():
     parts = mx.sym.SliceChannel(S, num_outputs=2, axis=0, name="parts")
     out, last = mx.sym.contrib.foreach(
-        lambda d, s: (mx.sym.SliceChannel(d, num_outputs=2, axis=0), [s[0] + d, s[1] * d]), X, parts)
+        lambda d, s: (mx.sym.SliceChannel(d, num_outputs=2, axis=0), [s[0] + d, s[1] * d]), X, parts
+    )
     assert len(out) == len(last) == 2
     found = run([*out, *last], x=DATA, s=mx.nd.array([1, 2, 3, 4]))
     assert [f.tolist() for f in found] == [[[0], [2], [4]], [[1], [3], [5]], [7, 11], [0, 60]]
@@ -77,7 +79,9 @@ def test_a_file_without_its_sub_graph_is_refused():
     out, _ = mx.sym.contrib.foreach(lambda d, s: (d, s), X, S)
     text = out.tojson()
     assert mx.sym.load_json(text).tojson() == text
-    with pytest.raises(mx.MXNetError, match="node 2 '_foreach.*': operator _foreach holds 1 sub-graphs, the file gives 0"):
+    with pytest.raises(
+        mx.MXNetError, match="node 2 '_foreach.*': operator _foreach holds 1 sub-graphs, the file gives 0"
+    ):
         mx.sym.load_json(text.replace('"subgraphs"', '"nothing"'))
 
 
@@ -91,20 +95,27 @@ def steps(cond=lambda i, s: i < 3, func=lambda i, s: (s, [i + 1, s]), variables=
 
 def test_what_a_while_loop_must_not_do_is_told():
     for bad, kind, text in [
-            (dict(max_iterations=None), ValueError, "max_iterations must be given"),
-            (dict(max_iterations="x"), ValueError, "max_iterations must be an int, got 'x'"),
-            (dict(max_iterations=0), ValueError, "max_iterations"),
-            (dict(variables=()), ValueError, "loop_vars must hold at least one Symbol"),
-            (dict(cond=lambda i, s: True), TypeError, "cond must return a Symbol of one output, got bool"),
-            (dict(cond=lambda i, s: mx.sym.SliceChannel(s, num_outputs=2)), TypeError, "got Symbol of 2"),
-            (dict(func=lambda i, s: (s, [i])), ValueError, "func returned 1 loop variables, it was given 2"),
-            (dict(func=lambda i, s: (3, [i, s])), TypeError, "while_loop: outputs must be Symbols or nested lists of them, got int"),
-            (dict(func=lambda i, s: s), ValueError, r"func must return \(outputs, loop_vars\), got Symbol"),
-            (dict(func=lambda i, s: (s, [s + 1, s])), ValueError, "func does not use i; leave it out of loop_vars")]:
+        (dict(max_iterations=None), ValueError, "max_iterations must be given"),
+        (dict(max_iterations="x"), ValueError, "max_iterations must be an int, got 'x'"),
+        (dict(max_iterations=0), ValueError, "max_iterations"),
+        (dict(variables=()), ValueError, "loop_vars must hold at least one Symbol"),
+        (dict(cond=lambda i, s: True), TypeError, "cond must return a Symbol of one output, got bool"),
+        (dict(cond=lambda i, s: mx.sym.SliceChannel(s, num_outputs=2)), TypeError, "got Symbol of 2"),
+        (dict(func=lambda i, s: (s, [i])), ValueError, "func returned 1 loop variables, it was given 2"),
+        (
+            dict(func=lambda i, s: (3, [i, s])),
+            TypeError,
+            "while_loop: outputs must be Symbols or nested lists of them, got int",
+        ),
+        (dict(func=lambda i, s: s), ValueError, r"func must return \(outputs, loop_vars\), got Symbol"),
+        (dict(func=lambda i, s: (s, [s + 1, s])), ValueError, "func does not use i; leave it out of loop_vars"),
+    ]:
         with pytest.raises(kind, match=text):
             steps(**bad)
     out, _ = steps(cond=lambda i, s: s)
-    with pytest.raises(ValueError, match=r"node '_while_loop.*cond must give one number, it gave an array of shape \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"node '_while_loop.*cond must give one number, it gave an array of shape \(2,\)"
+    ):
         run([out], i=mx.nd.array([0]), s=START)
     _, last = steps(func=lambda i, s: ([], [i + 1, mx.sym.cast(s, dtype="float64")]))
     with pytest.raises(TypeError, match="float32 and float64 differ"):
@@ -118,13 +129,19 @@ def test_what_a_while_loop_over_arrays_must_not_do_is_told():
         return mx.nd.contrib.while_loop(cond, func, list(variables), max_iterations=most)
 
     for bad, kind, text in [
-            (dict(most=None), ValueError, "max_iterations must be given"), (dict(variables=()), ValueError, "at least one NDArray"),
-            (dict(cond=lambda i, s: s), ValueError, r"what cond returns must be one number, got an array of shape \(2,\)"),
-            (dict(func=lambda i, s: (s, [i])), ValueError, "func returned 1 loop variables, it was given 2"),
-            (dict(func=lambda i, s: (s, [i, 3])), TypeError, "loop_vars must be NDArrays or nested lists of them, got int"),
-            (dict(func=lambda i, s: (s, [i + 1, mx.nd.concat(s, s, dim=0)])), ValueError, r"outputs of step 1 have shapes \[\(4,\)\]"),
-            (dict(func=lambda i, s: ([s] if i.asscalar() else [s, s], [i + 1, s])), ValueError, "outputs of step 1"),
-            (dict(func=lambda i, s: (s, i, s)), ValueError, "got 3 values")]:
+        (dict(most=None), ValueError, "max_iterations must be given"),
+        (dict(variables=()), ValueError, "at least one NDArray"),
+        (dict(cond=lambda i, s: s), ValueError, r"what cond returns must be one number, got an array of shape \(2,\)"),
+        (dict(func=lambda i, s: (s, [i])), ValueError, "func returned 1 loop variables, it was given 2"),
+        (dict(func=lambda i, s: (s, [i, 3])), TypeError, "loop_vars must be NDArrays or nested lists of them, got int"),
+        (
+            dict(func=lambda i, s: (s, [i + 1, mx.nd.concat(s, s, dim=0)])),
+            ValueError,
+            r"outputs of step 1 have shapes \[\(4,\)\]",
+        ),
+        (dict(func=lambda i, s: ([s] if i.asscalar() else [s, s], [i + 1, s])), ValueError, "outputs of step 1"),
+        (dict(func=lambda i, s: (s, i, s)), ValueError, "got 3 values"),
+    ]:
         with pytest.raises(kind, match=text):
             loop(**bad)
     with pytest.raises(ValueError, match="pred must be one number"):
@@ -134,14 +151,21 @@ def test_what_a_while_loop_over_arrays_must_not_do_is_told():
 def test_what_branches_must_not_do_is_told():
     cond = mx.sym.contrib.cond
     for args, kind, text in [
-            ((True, lambda: X, lambda: X), TypeError, "pred must be a Symbol of one output, got bool"),
-            ((I, lambda: [X, X], lambda: X), ValueError, "then_func returned 2 outputs, else_func 1"),
-            ((I, list, list), ValueError, "the then-branch returned nothing"),
-            ((I, lambda: X, lambda: 3), TypeError, "outputs of the else-branch must be Symbols or nested lists of them, got int")]:
+        ((True, lambda: X, lambda: X), TypeError, "pred must be a Symbol of one output, got bool"),
+        ((I, lambda: [X, X], lambda: X), ValueError, "then_func returned 2 outputs, else_func 1"),
+        ((I, list, list), ValueError, "the then-branch returned nothing"),
+        (
+            (I, lambda: X, lambda: 3),
+            TypeError,
+            "outputs of the else-branch must be Symbols or nested lists of them, got int",
+        ),
+    ]:
         with pytest.raises(kind, match=text):
             cond(*args)
     y = cond(I, lambda: mx.sym.cast(X, dtype="float64"), lambda: mx.sym.cast(X, dtype="int32"))
-    with pytest.raises(TypeError, match="node '_cond.*output 0 is float64 in the then-branch and int32 in the else-branch"):
+    with pytest.raises(
+        TypeError, match="node '_cond.*output 0 is float64 in the then-branch and int32 in the else-branch"
+    ):
         y.infer_type(x="float32", i="float32")
     with pytest.raises(ValueError, match="pred must give one number, it gave an array of shape"):
         run([cond(S, lambda: X, lambda: X * 2)], s=START, x=DATA)
@@ -182,7 +206,9 @@ def test_no_step_gives_zeros_and_the_gradients_of_the_variables():
 
 def test_rows_of_a_longer_loop_before_do_not_stay():
     out, _ = steps(func=lambda i, s: (s + i, [i + 1, s]), variables=(I, S))
-    ex = mx.sym.BlockGrad(mx.sym.broadcast_add(out, mx.sym.Variable("z"))).simple_bind(mx.cpu(), i=(1,), s=(1,), z=(1,), grad_req="null")
+    ex = mx.sym.BlockGrad(mx.sym.broadcast_add(out, mx.sym.Variable("z"))).simple_bind(
+        mx.cpu(), i=(1,), s=(1,), z=(1,), grad_req="null"
+    )
     for start, rows in ((0, [0, 1, 2, 0]), (2, [2, 0, 0, 0])):
         ex.arg_dict["i"][:] = start
         assert ex.forward()[0].asnumpy().ravel().tolist() == rows
@@ -205,8 +231,9 @@ class Loops(mx.gluon.HybridBlock):
             return self.norm(h), h
 
         out, last = F.contrib.foreach(body, x, s)
-        more, (_, end) = F.contrib.while_loop(lambda i, v: i < 2, lambda i, v: (v * last, [i + 1, self.dense(v)]),
-                                              [F.zeros((1,)), last], max_iterations=3)
+        more, (_, end) = F.contrib.while_loop(
+            lambda i, v: i < 2, lambda i, v: (v * last, [i + 1, self.dense(v)]), [F.zeros((1,)), last], max_iterations=3
+        )
         return F.sum(out, axis=0) + F.sum(more, axis=0) + end
 
 
@@ -233,8 +260,15 @@ def test_hybridised_loops_are_the_same_as_eager_ones(train_mode):
             y.backward(train_mode=train_mode)
             ys.append(y.asnumpy())
         params = net.collect_params()
-        found.append([*ys, x.grad.asnumpy(), s.grad.asnumpy(), *[p.grad().asnumpy() for p in params.values() if p.grad_req != "null"],
-                      *[p.data().asnumpy() for k, p in params.items() if "running" in k]])
+        found.append(
+            [
+                *ys,
+                x.grad.asnumpy(),
+                s.grad.asnumpy(),
+                *[p.grad().asnumpy() for p in params.values() if p.grad_req != "null"],
+                *[p.data().asnumpy() for k, p in params.items() if "running" in k],
+            ]
+        )
     assert len(found[0]) == 11
     for a, b in zip(*found):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
@@ -249,15 +283,23 @@ def test_a_gradient_finds_the_numbers_that_its_forward_drew():
             y = ex.forward(is_train=True)[0].asnumpy()
             ex.backward(mx.nd.ones((4, 50)))
             assert set(y.ravel().tolist()) == {0, 6}
-            assert ex.grad_dict["x"].asnumpy().tolist() == y.tolist() and ex.grad_dict["s"].asnumpy().tolist() == (y / 3).sum(0).tolist()
+            assert (
+                ex.grad_dict["x"].asnumpy().tolist() == y.tolist()
+                and ex.grad_dict["s"].asnumpy().tolist() == (y / 3).sum(0).tolist()
+            )
 
 
 def test_gradients_of_gradients():
     """Through the eager form and the hybridised one."""
+
     class Cube(mx.gluon.HybridBlock):
         def hybrid_forward(self, F, x):
-            out, _ = F.contrib.foreach(lambda d, s: (d * s, s * d), F.Concat(x, x, dim=0), F.ones_like(F.slice_axis(x, axis=0, begin=0, end=1)))
-            _, last = F.contrib.while_loop(lambda i, v: i < 1, lambda i, v: ([], [i + 1, v * v]), [F.zeros((1,)), F.sum(out)], max_iterations=2)
+            out, _ = F.contrib.foreach(
+                lambda d, s: (d * s, s * d), F.Concat(x, x, dim=0), F.ones_like(F.slice_axis(x, axis=0, begin=0, end=1))
+            )
+            _, last = F.contrib.while_loop(
+                lambda i, v: i < 1, lambda i, v: ([], [i + 1, v * v]), [F.zeros((1,)), F.sum(out)], max_iterations=2
+            )
             return F.contrib.cond(last[0] > 0, lambda: last[1] * x, lambda: x)
 
     results = []
@@ -269,7 +311,7 @@ def test_gradients_of_gradients():
         x.attach_grad()
         with mx.autograd.record():
             y = net(x)  # (x + x²)² x
-            first, = mx.autograd.grad([y], [x], create_graph=True)
+            (first,) = mx.autograd.grad([y], [x], create_graph=True)
         first.backward()
         results.append([y.asscalar().item(), first.asscalar().item(), x.grad.asscalar().item()])
     assert results[0] == results[1] == [72, 36 + 2 * 2 * 6 * 5, 60 + 60 + 100 + 48]

@@ -1,4 +1,5 @@
 """Convolution and its transpose: against the definition, as adjoints, in pieces, layouts, shapes and refusals."""
+
 from itertools import product
 
 import numpy as np
@@ -31,7 +32,9 @@ def convolve(x, w, kernel, stride=(), dilate=(), pad=(), num_group=1):
         c = f // each_out * each_in
         for at in product(*map(range, out)):
             see = tuple(slice(i * s, i * s + d * (k - 1) + 1, d) for i, s, d, k in zip(at, stride, dilate, kernel))
-            y[(slice(None), f, *at)] = (x[(slice(None), slice(c, c + each_in), *see)] * w[f]).sum(tuple(range(1, x.ndim)))
+            y[(slice(None), f, *at)] = (x[(slice(None), slice(c, c + each_in), *see)] * w[f]).sum(
+                tuple(range(1, x.ndim))
+            )
     return y
 
 
@@ -51,7 +54,10 @@ def test_adjoints(shape, weight, params):
     y = mx.nd.array(wave(mx.nd.Convolution(x, w, **kw).shape, 3))
     dx, dw = eager._backward_Convolution(y, x, w, **kw)
     other_x, other_w = mx.nd.array(wave(shape, 4)), mx.nd.array(wave(weight, 5))
-    for a, b in (((dx * other_x), mx.nd.Convolution(other_x, w, **kw) * y), ((dw * other_w), mx.nd.Convolution(x, other_w, **kw) * y)):
+    for a, b in (
+        ((dx * other_x), mx.nd.Convolution(other_x, w, **kw) * y),
+        ((dw * other_w), mx.nd.Convolution(x, other_w, **kw) * y),
+    ):
         assert a.sum().asscalar() == pytest.approx(b.sum().asscalar(), rel=1e-4, abs=1e-4)
 
 
@@ -101,8 +107,16 @@ def test_pieces_of_the_batch(monkeypatch):
 
 def test_second_order():
     kw = dict(kernel=(3,), num_filter=2, pad=(1,))
-    check_grads(lambda x, w, b: mx.nd.tanh(mx.nd.Convolution(x, w, b, **kw)), [wave((2, 3, 5), 1), wave((2, 3, 3), 2), wave((2,), 3)], order=2)
-    check_grads(lambda x, w: mx.nd.tanh(mx.nd.Deconvolution(x, w, stride=(2,), **kw)), [wave((2, 3, 3), 1), wave((3, 2, 3), 2)], order=2)
+    check_grads(
+        lambda x, w, b: mx.nd.tanh(mx.nd.Convolution(x, w, b, **kw)),
+        [wave((2, 3, 5), 1), wave((2, 3, 3), 2), wave((2,), 3)],
+        order=2,
+    )
+    check_grads(
+        lambda x, w: mx.nd.tanh(mx.nd.Deconvolution(x, w, stride=(2,), **kw)),
+        [wave((2, 3, 3), 1), wave((3, 2, 3), 2)],
+        order=2,
+    )
 
 
 def test_empty_batch():
@@ -116,33 +130,76 @@ def test_empty_batch():
 
 def test_shapes_forward(shapes):
     kw = dict(kernel=(3, 3), num_filter=8)
-    assert shapes("Convolution", [(2, 4, 9, -1), None, None], stride=(2, 1), num_group=2, **kw) == \
-        ([(2, 4, 9, -1), (8, 2, 3, 3), (8,)], [(2, 8, 4, -1)])
-    assert shapes("Convolution", [(2, 9, 8, 4), None, None], layout="NHWC", **kw) == ([(2, 9, 8, 4), (8, 3, 3, 4), (8,)], [(2, 7, 6, 8)])
-    assert shapes("Deconvolution", [(2, 4, 3, 3), None], stride=(2, 2), adj=(1, 0), num_group=2, **kw) == \
-        ([(2, 4, 3, 3), (4, 4, 3, 3)], [(2, 8, 8, 7)])
+    assert shapes("Convolution", [(2, 4, 9, -1), None, None], stride=(2, 1), num_group=2, **kw) == (
+        [(2, 4, 9, -1), (8, 2, 3, 3), (8,)],
+        [(2, 8, 4, -1)],
+    )
+    assert shapes("Convolution", [(2, 9, 8, 4), None, None], layout="NHWC", **kw) == (
+        [(2, 9, 8, 4), (8, 3, 3, 4), (8,)],
+        [(2, 7, 6, 8)],
+    )
+    assert shapes("Deconvolution", [(2, 4, 3, 3), None], stride=(2, 2), adj=(1, 0), num_group=2, **kw) == (
+        [(2, 4, 3, 3), (4, 4, 3, 3)],
+        [(2, 8, 8, 7)],
+    )
     assert shapes("Deconvolution", [(2, 4, 3, 3), None], stride=(2, 2), target_shape=(6, 5), **kw)[1] == [(2, 8, 6, 5)]
 
 
 def test_shapes_from_the_output(shapes):
-    found = shapes("Convolution", [(-1, 4, -1, -1), None, None], [(2, 8, 5, 5)], kernel=(3, 3), pad=(1, 0), stride=(1, 2), num_filter=8)
+    found = shapes(
+        "Convolution",
+        [(-1, 4, -1, -1), None, None],
+        [(2, 8, 5, 5)],
+        kernel=(3, 3),
+        pad=(1, 0),
+        stride=(1, 2),
+        num_filter=8,
+    )
     assert found[0][0] == (2, 4, 5, -1)
 
 
-@pytest.mark.parametrize(("name", "data", "params", "say"), [
-    ("Convolution", (2, 3, 7, 7), dict(kernel=(9, 9)), "covers 9 in spatial dimension 0, the padded data has only 7"),
-    ("Convolution", (2, 3, 7, 7), dict(kernel=(3,)), r"data has 4 dimensions; kernel \(3,\) needs 3"),
-    ("Convolution", (2, 3, 7), dict(kernel=(3,), stride=(1, 1)), r"stride \(1, 1\) must be 1 numbers of at least 1"),
-    ("Convolution", (2, 3, 7), dict(kernel=(3,), stride=(0,)), r"stride \(0,\)"),
-    ("Convolution", (2, 3, 7), dict(kernel=(3,), num_group=2), "number of channels 3 is no multiple of num_group=2"),
-    ("Convolution", (2, 4, 7), dict(kernel=(3,), num_group=4), "num_filter 6 is no multiple of num_group=4"),
-    ("Convolution", (2, 3, 7), dict(kernel=(3,), layout="NHWC"), "layout NHWC does not fit kernel"),
-    ("Convolution", (2, 3, 7, 7, 7, 7), dict(kernel=(3, 3, 3, 3)), "must have 1, 2 or 3 dimensions"),
-    ("Deconvolution", (1, 2, 3), dict(kernel=(3,), stride=(2,), adj=(2,)), r"adj \(2,\) must be 1 numbers, each below stride"),
-    ("Deconvolution", (1, 2, 3), dict(kernel=(3,), target_shape=(9,)), r"target_shape \(9,\) is larger than \(5,\)"),
-    ("Deconvolution", (1, 2, 3), dict(kernel=(3,), target_shape=(4,)), r"target_shape \(4,\) leaves an odd rest"),
-    ("Deconvolution", (1, 2, 3), dict(kernel=(3,), pad=(4,)), "leaves nothing"),
-])
+@pytest.mark.parametrize(
+    ("name", "data", "params", "say"),
+    [
+        (
+            "Convolution",
+            (2, 3, 7, 7),
+            dict(kernel=(9, 9)),
+            "covers 9 in spatial dimension 0, the padded data has only 7",
+        ),
+        ("Convolution", (2, 3, 7, 7), dict(kernel=(3,)), r"data has 4 dimensions; kernel \(3,\) needs 3"),
+        (
+            "Convolution",
+            (2, 3, 7),
+            dict(kernel=(3,), stride=(1, 1)),
+            r"stride \(1, 1\) must be 1 numbers of at least 1",
+        ),
+        ("Convolution", (2, 3, 7), dict(kernel=(3,), stride=(0,)), r"stride \(0,\)"),
+        (
+            "Convolution",
+            (2, 3, 7),
+            dict(kernel=(3,), num_group=2),
+            "number of channels 3 is no multiple of num_group=2",
+        ),
+        ("Convolution", (2, 4, 7), dict(kernel=(3,), num_group=4), "num_filter 6 is no multiple of num_group=4"),
+        ("Convolution", (2, 3, 7), dict(kernel=(3,), layout="NHWC"), "layout NHWC does not fit kernel"),
+        ("Convolution", (2, 3, 7, 7, 7, 7), dict(kernel=(3, 3, 3, 3)), "must have 1, 2 or 3 dimensions"),
+        (
+            "Deconvolution",
+            (1, 2, 3),
+            dict(kernel=(3,), stride=(2,), adj=(2,)),
+            r"adj \(2,\) must be 1 numbers, each below stride",
+        ),
+        (
+            "Deconvolution",
+            (1, 2, 3),
+            dict(kernel=(3,), target_shape=(9,)),
+            r"target_shape \(9,\) is larger than \(5,\)",
+        ),
+        ("Deconvolution", (1, 2, 3), dict(kernel=(3,), target_shape=(4,)), r"target_shape \(4,\) leaves an odd rest"),
+        ("Deconvolution", (1, 2, 3), dict(kernel=(3,), pad=(4,)), "leaves nothing"),
+    ],
+)
 def test_refusals(shapes, name, data, params, say):
     with pytest.raises(ValueError, match=f"operator {name}: .*{say}"):
         shapes(name, [data, None, None] if name == "Convolution" else [data, None], num_filter=6, **params)

@@ -1,4 +1,5 @@
 """CTCLoss: against the sum over all alignments, lengths, refusals."""
+
 from itertools import product
 
 import numpy as np
@@ -22,9 +23,16 @@ def brute_force(x, label, blank):
     return -np.log(total)
 
 
-@pytest.mark.parametrize(("blank_label", "label", "padded"), [
-    ("first", [1, 2], [1, 2, 0]), ("first", [2, 2], [2, 2, 0]), ("first", [], [0, 0, 0]), ("last", [0, 1], [0, 1, -1]), ("last", [0, 0, 1], [0, 0, 1]),
-])
+@pytest.mark.parametrize(
+    ("blank_label", "label", "padded"),
+    [
+        ("first", [1, 2], [1, 2, 0]),
+        ("first", [2, 2], [2, 2, 0]),
+        ("first", [], [0, 0, 0]),
+        ("last", [0, 1], [0, 1, -1]),
+        ("last", [0, 0, 1], [0, 0, 1]),
+    ],
+)
 def test_all_alignments(blank_label, label, padded):
     x = wave((5, 1, 3), 1)
     found = mx.nd.CTCLoss(mx.nd.array(x), mx.nd.array([padded]), blank_label=blank_label).asnumpy()
@@ -33,8 +41,14 @@ def test_all_alignments(blank_label, label, padded):
 
 def test_lengths():
     x = wave((6, 2, 3), 1)
-    found = mx.nd.CTCLoss(mx.nd.array(x), mx.nd.array([[1, 2], [2, 1]]), mx.nd.array([6, 4]), mx.nd.array([1, 2]),
-                          use_data_lengths=True, use_label_lengths=True).asnumpy()
+    found = mx.nd.CTCLoss(
+        mx.nd.array(x),
+        mx.nd.array([[1, 2], [2, 1]]),
+        mx.nd.array([6, 4]),
+        mx.nd.array([1, 2]),
+        use_data_lengths=True,
+        use_label_lengths=True,
+    ).asnumpy()
     np.testing.assert_allclose(found, [brute_force(x[:, 0], [1], 0), brute_force(x[:4, 1], [2, 1], 0)], rtol=1e-5)
 
 
@@ -74,8 +88,15 @@ def test_shapes(shapes):
 
 def test_labels_out_of_range():
     for dtype in ("float32", "float16"):  # by a kernel, by the body
-        for bad, words in ((7, "from 1 to 7"), (-3, "from -3 to 1"), (np.nan, "that are NaN"), (np.inf, "from 1 to inf")):
-            with pytest.raises(IndexError, match=f"operator CTCLoss.*: labels {words} are given, there are classes from 0 to 2"):
+        for bad, words in (
+            (7, "from 1 to 7"),
+            (-3, "from -3 to 1"),
+            (np.nan, "that are NaN"),
+            (np.inf, "from 1 to inf"),
+        ):
+            with pytest.raises(
+                IndexError, match=f"operator CTCLoss.*: labels {words} are given, there are classes from 0 to 2"
+            ):
                 mx.nd.CTCLoss(mx.nd.ones((5, 1, 3), dtype=dtype), mx.nd.array([[bad, 1]])).wait_to_read()
 
 

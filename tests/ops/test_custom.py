@@ -1,4 +1,5 @@
 """Operators written in Python, beyond what the golden numbers of MXNet show."""
+
 import pickle
 import threading
 
@@ -11,6 +12,7 @@ from mxcore.testing.engines import use_engine
 
 def declare(name, forward, backward=None, **methods):
     """Register an operator around two functions."""
+
     class Worker(mx.operator.CustomOp):
         pass
 
@@ -23,12 +25,15 @@ def declare(name, forward, backward=None, **methods):
         made.append((shapes, dtypes))
         return Worker()
 
-    mx.operator.register(name)(type("Prop", (mx.operator.CustomOpProp,), {"create_operator": create_operator, **methods}))
+    mx.operator.register(name)(
+        type("Prop", (mx.operator.CustomOpProp,), {"create_operator": create_operator, **methods})
+    )
     return made
 
 
 def times(n):
     """A forward that multiplies."""
+
     def forward(self, is_train, req, in_data, out_data, aux):
         self.assign(out_data[0], req[0], in_data[0] * n)
 
@@ -42,8 +47,12 @@ def test_a_new_class_takes_the_place_of_an_old_one():
 
 
 def test_two_dtypes_pass_the_default_rule():
-    declare("t_pick", lambda self, is_train, req, in_data, out_data, aux: self.assign(out_data[0], req[0], mx.nd.pick(*in_data)),
-            list_arguments=lambda self: ["data", "label"], infer_shape=lambda self, s: (s, [s[0][:1]], []))
+    declare(
+        "t_pick",
+        lambda self, is_train, req, in_data, out_data, aux: self.assign(out_data[0], req[0], mx.nd.pick(*in_data)),
+        list_arguments=lambda self: ["data", "label"],
+        infer_shape=lambda self, s: (s, [s[0][:1]], []),
+    )
     y = mx.nd.Custom(mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([1, 0], dtype="int32"), op_type="t_pick")
     assert y.asnumpy().tolist() == [2, 3] and y.dtype == np.float32
 
@@ -52,7 +61,9 @@ def test_create_operator_hears_of_states_too():
     def forward(self, is_train, req, in_data, out_data, aux):
         self.assign(out_data[0], req[0], in_data[0] + aux[0])
 
-    made = declare("t_state", forward, list_auxiliary_states=lambda self: ["s"], infer_shape=lambda self, s: (s, s, [[1]]))
+    made = declare(
+        "t_state", forward, list_auxiliary_states=lambda self: ["s"], infer_shape=lambda self, s: (s, s, [[1]])
+    )
     mx.nd.Custom(mx.nd.ones((2, 3)), mx.nd.ones((1,)), op_type="t_state")
     assert made == [([[2, 3], [1]], [np.float32, np.float32])]
 
@@ -80,8 +91,12 @@ def test_shapes_go_through_a_rule_that_needs_to_know_more():
         n, c = shapes[0]  # fails for an unknown shape
         return [(n, c), (c,)], [(n,)], []
 
-    declare("t_more", lambda self, is_train, req, in_data, out_data, aux: self.assign(out_data[0], req[0], mx.nd.dot(*in_data)),
-            list_arguments=lambda self: ["data", "w"], infer_shape=infer_shape)
+    declare(
+        "t_more",
+        lambda self, is_train, req, in_data, out_data, aux: self.assign(out_data[0], req[0], mx.nd.dot(*in_data)),
+        list_arguments=lambda self: ["data", "w"],
+        infer_shape=infer_shape,
+    )
     s = mx.sym.Custom(mx.sym.Variable("x") * 2, op_type="t_more", name="m")
     assert s.infer_shape(x=(4, 3)) == ([(4, 3), (3,)], [(4,)], [])
     with pytest.raises(ValueError, match="to unpack"):
@@ -90,7 +105,9 @@ def test_shapes_go_through_a_rule_that_needs_to_know_more():
 
 def test_rules_that_count_wrongly_are_named():
     declare("t_count", times(1), infer_shape=lambda self, s: (s, [s[0], s[0]], []))
-    with pytest.raises(ValueError, match=r"infer_shape of Prop returned 2 shapes of outputs, there are 1: \['output'\]"):
+    with pytest.raises(
+        ValueError, match=r"infer_shape of Prop returned 2 shapes of outputs, there are 1: \['output'\]"
+    ):
         mx.nd.Custom(mx.nd.ones((2,)), op_type="t_count")
     declare("t_types", times(1), infer_type=lambda self, t: ([], t, []))
     with pytest.raises(ValueError, match="infer_type of Prop returned 0 types of arguments"):
@@ -106,9 +123,13 @@ def copy_back(self, req, out_grad, in_data, out_data, in_grad, aux):
     self.assign(in_grad[0], req[0], out_grad[0])
 
 
-BROKEN = {"forward": (boom, copy_back, {}), "backward": (times(1), boom, {}),
-          "create_operator": (times(1), copy_back, {"create_operator": boom}),
-          "infer_shape": (times(1), copy_back, {"infer_shape": boom}), "infer_type": (times(1), copy_back, {"infer_type": boom})}
+BROKEN = {
+    "forward": (boom, copy_back, {}),
+    "backward": (times(1), boom, {}),
+    "create_operator": (times(1), copy_back, {"create_operator": boom}),
+    "infer_shape": (times(1), copy_back, {"infer_shape": boom}),
+    "infer_type": (times(1), copy_back, {"infer_type": boom}),
+}
 
 
 @pytest.mark.parametrize("engine", ["NaiveEngine", "ThreadedEnginePerDevice"])
@@ -137,8 +158,11 @@ def test_an_operator_that_raises_says_where_and_the_next_call_works(broken, engi
     old = use_engine(engine)
     try:
         for run in (eager, bound):
-            with pytest.raises(mx.MXNetError, match=rf"{broken} of the custom operator 't_broken' \(Prop\) raised "
-                               "LookupError: my own trouble") as e:
+            with pytest.raises(
+                mx.MXNetError,
+                match=rf"{broken} of the custom operator 't_broken' \(Prop\) raised "
+                "LookupError: my own trouble",
+            ) as e:
                 run("t_broken")
             assert "test_custom.py" in str(e.value) and "in boom" in str(e.value)
             assert run is eager or "node7" in str(e.value)
@@ -212,7 +236,12 @@ def test_operators_that_wait_never_block_each_other(engine):
                 y.backward()
                 z = ex.forward(is_train=True)[0]
                 ex.backward()
-            results[i] = (y.asscalar().item(), x.grad.asnumpy().sum().item(), z.asscalar().item(), ex.grad_dict["x"].asnumpy().sum().item())
+            results[i] = (
+                y.asscalar().item(),
+                x.grad.asnumpy().sum().item(),
+                z.asscalar().item(),
+                ex.grad_dict["x"].asnumpy().sum().item(),
+            )
 
     old = use_engine(engine)
     try:
@@ -224,7 +253,7 @@ def test_operators_that_wait_never_block_each_other(engine):
         assert not any(t.is_alive() for t in threads)
     finally:
         use_engine(old)
-    total = 2 * 200.0 ** 3
+    total = 2 * 200.0**3
     assert results == dict.fromkeys(range(4), (total, 2 * total, total, 2 * total))
 
 
@@ -252,7 +281,9 @@ def test_storage_types_other_than_dense_are_refused():
         mx.nd.Custom(mx.nd.ones((2, 2)), op_type="t_sparse")
     prop = mx.operator.CustomOpProp()
     assert prop.infer_storage_type(["default"]) == (["default"], ["default"], [])
-    assert prop.infer_storage_type_backward(["default"], ["default"], ["default"], ["default"], []) == tuple([["default"]] * 4 + [[]])
+    assert prop.infer_storage_type_backward(["default"], ["default"], ["default"], ["default"], []) == tuple(
+        [["default"]] * 4 + [[]]
+    )
 
 
 def test_what_backward_needs_can_be_declared():

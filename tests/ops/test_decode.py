@@ -1,4 +1,5 @@
 """Decoding, reading, resizing and borders by OpenCV, and the functions that are no operators."""
+
 import numpy as np
 import pytest
 
@@ -89,31 +90,50 @@ def test_imdecode():
     assert mx.nd.imdecode(data, channels=1).shape == (1, 5, 6)
     assert (mx.nd.imdecode(data, mean=mx.nd.ones((3, 5, 6))).asnumpy() == want - 1.0).all()
     out = mx.nd.zeros((2, 3, 5, 6))
-    assert mx.nd.imdecode(data, out=out, index=1) is out and (out.asnumpy()[1] == want).all() and not out.asnumpy()[0].any()
+    assert (
+        mx.nd.imdecode(data, out=out, index=1) is out
+        and (out.asnumpy()[1] == want).all()
+        and not out.asnumpy()[0].any()
+    )
     assert (J._imdecode(mx.nd.empty((0,)), 0, 0, 0, 0, 0, 3, len(data), str_img=data + b"more").asnumpy() == want).all()
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: J._cvimdecode(mx.nd.zeros((9,), dtype="uint8")).wait_to_read(), r"_cvimdecode.*buf \(9 bytes\) is no image.*begins with 00"),
-    (lambda: J._cvimdecode(mx.nd.zeros((9,))), "buf must be uint8, the bytes of a file, got float32"),
-    (lambda: J._cvimdecode(PNG, flag=-1), "'flag' must be int >= 0"),
-    (lambda: J._cvimresize(mx.nd.ones((2, 2)), w=1, h=1), r"src must be an image \(height, width, channels\), got \(2, 2\)"),
-    (lambda: J._cvimresize(mx.nd.ones((2, 2, 3)), w=0, h=1), "'w' must be int >= 1, got 0"),
-    (lambda: J._cvimresize(mx.nd.ones((2, 2, 3)), w=1), "needs parameter 'h'"),
-    (lambda: J._cvimresize(mx.nd.ones((2, 2, 3)), w=1, h=1, interp=9), "'interp' must be int between 0 and 4"),
-    (lambda: J._cvimresize(mx.nd.ones((2, 2, 3), dtype="int32"), w=1, h=1), "src must be uint8.*got int32"),
-    (lambda: J._cvcopyMakeBorder(mx.nd.ones((2, 2)), 1, 1, 1, 1), "src must be an image"),
-    (lambda: J._cvcopyMakeBorder(mx.nd.ones((2, 2, 3)), -1, 1, 1, 1), "'top' must be int >= 0, got -1"),
-    (lambda: J._cvcopyMakeBorder(mx.nd.ones((2, 2, 3)), 1, 1, 1, 1, type=5), "'type' must be int between 0 and 4"),
-    (lambda: mx.nd.imdecode(b"xx"), r"imdecode: str_img \(2 bytes\) is no image"),
-    (lambda: mx.nd.imdecode("text"), "must be the bytes of an image file, got str"),
-    (lambda: mx.nd.imdecode(file_of(IMAGE), channels=2), "channels must be 1 or 3, got 2"),
-    (lambda: mx.nd.imdecode(file_of(IMAGE), clip_rect=(0, 0, 7, 2)), r"\(0, 0, 7, 2\) is not inside an image of 6x5"),
-    (lambda: mx.nd.imdecode(file_of(IMAGE), out=mx.nd.zeros((2, 3, 5, 6)), index=2), "does not fit into out .* at 2"),
-    (lambda: mx.nd.imdecode(file_of(IMAGE), mean=mx.nd.zeros((3, 5))), "mean .* must have the shape of the image"),
-    (lambda: J._set_value(src=1), "_set_value needs out="),
-    (lambda: J._onehot_encode(mx.nd.zeros((3,)), mx.nd.zeros((2, 4))), "_onehot_encode: indices"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (
+            lambda: J._cvimdecode(mx.nd.zeros((9,), dtype="uint8")).wait_to_read(),
+            r"_cvimdecode.*buf \(9 bytes\) is no image.*begins with 00",
+        ),
+        (lambda: J._cvimdecode(mx.nd.zeros((9,))), "buf must be uint8, the bytes of a file, got float32"),
+        (lambda: J._cvimdecode(PNG, flag=-1), "'flag' must be int >= 0"),
+        (
+            lambda: J._cvimresize(mx.nd.ones((2, 2)), w=1, h=1),
+            r"src must be an image \(height, width, channels\), got \(2, 2\)",
+        ),
+        (lambda: J._cvimresize(mx.nd.ones((2, 2, 3)), w=0, h=1), "'w' must be int >= 1, got 0"),
+        (lambda: J._cvimresize(mx.nd.ones((2, 2, 3)), w=1), "needs parameter 'h'"),
+        (lambda: J._cvimresize(mx.nd.ones((2, 2, 3)), w=1, h=1, interp=9), "'interp' must be int between 0 and 4"),
+        (lambda: J._cvimresize(mx.nd.ones((2, 2, 3), dtype="int32"), w=1, h=1), "src must be uint8.*got int32"),
+        (lambda: J._cvcopyMakeBorder(mx.nd.ones((2, 2)), 1, 1, 1, 1), "src must be an image"),
+        (lambda: J._cvcopyMakeBorder(mx.nd.ones((2, 2, 3)), -1, 1, 1, 1), "'top' must be int >= 0, got -1"),
+        (lambda: J._cvcopyMakeBorder(mx.nd.ones((2, 2, 3)), 1, 1, 1, 1, type=5), "'type' must be int between 0 and 4"),
+        (lambda: mx.nd.imdecode(b"xx"), r"imdecode: str_img \(2 bytes\) is no image"),
+        (lambda: mx.nd.imdecode("text"), "must be the bytes of an image file, got str"),
+        (lambda: mx.nd.imdecode(file_of(IMAGE), channels=2), "channels must be 1 or 3, got 2"),
+        (
+            lambda: mx.nd.imdecode(file_of(IMAGE), clip_rect=(0, 0, 7, 2)),
+            r"\(0, 0, 7, 2\) is not inside an image of 6x5",
+        ),
+        (
+            lambda: mx.nd.imdecode(file_of(IMAGE), out=mx.nd.zeros((2, 3, 5, 6)), index=2),
+            "does not fit into out .* at 2",
+        ),
+        (lambda: mx.nd.imdecode(file_of(IMAGE), mean=mx.nd.zeros((3, 5))), "mean .* must have the shape of the image"),
+        (lambda: J._set_value(src=1), "_set_value needs out="),
+        (lambda: J._onehot_encode(mx.nd.zeros((3,)), mx.nd.zeros((2, 4))), "_onehot_encode: indices"),
+    ],
+)
 def test_refusals(call, words):
     with pytest.raises(mx.MXNetError, match=words):
         call()

@@ -1,4 +1,5 @@
 """FullyConnected: shapes in both directions, dtypes, higher order gradients, what is computed."""
+
 import numpy as np
 import pytest
 
@@ -11,7 +12,10 @@ from .golden.corners import wave
 
 def test_shapes_forward(shapes):
     assert shapes("FullyConnected", [(2, 3, 4), None, None], num_hidden=5) == ([(2, 3, 4), (5, 12), (5,)], [(2, 5)])
-    assert shapes("FullyConnected", [(2, 3, 4), None], num_hidden=5, flatten=False, no_bias=True) == ([(2, 3, 4), (5, 4)], [(2, 3, 5)])
+    assert shapes("FullyConnected", [(2, 3, 4), None], num_hidden=5, flatten=False, no_bias=True) == (
+        [(2, 3, 4), (5, 4)],
+        [(2, 3, 5)],
+    )
 
 
 def test_shapes_from_output_and_weight(shapes):
@@ -21,11 +25,14 @@ def test_shapes_from_output_and_weight(shapes):
     assert shapes("FullyConnected", [(-1, 3, 4), None, None], num_hidden=5)[1] == [(-1, 5)]
 
 
-@pytest.mark.parametrize(("ins", "outs", "say"), [
-    ([(3, 5), (4, 6), None], None, r"weight is \(4, 6\) where \(4, 5\) is expected"),
-    ([(3, 5), None, (3,)], None, r"bias is \(3,\) where \(4,\) is expected"),
-    ([(3, 5), None, None], [(3, 7)], r"output is \(3, 7\) where \(3, 4\) is expected"),
-])
+@pytest.mark.parametrize(
+    ("ins", "outs", "say"),
+    [
+        ([(3, 5), (4, 6), None], None, r"weight is \(4, 6\) where \(4, 5\) is expected"),
+        ([(3, 5), None, (3,)], None, r"bias is \(3,\) where \(4,\) is expected"),
+        ([(3, 5), None, None], [(3, 7)], r"output is \(3, 7\) where \(3, 4\) is expected"),
+    ],
+)
 def test_contradictions(shapes, ins, outs, say):
     with pytest.raises(ValueError, match=f"operator FullyConnected: .*{say}"):
         shapes("FullyConnected", ins, outs, num_hidden=4)
@@ -45,9 +52,15 @@ def test_mixed_dtypes_are_refused():
 @pytest.mark.parametrize("flatten", [True, False])
 def test_second_order(flatten):
     w = wave((4, 15 if flatten else 5), 2)
-    check_grads(lambda x, w, b: mx.nd.FullyConnected(x, w, b, num_hidden=4, flatten=flatten) ** 2, [wave((2, 3, 5), 1), w, wave((4,), 3)], order=2)
+    check_grads(
+        lambda x, w, b: mx.nd.FullyConnected(x, w, b, num_hidden=4, flatten=flatten) ** 2,
+        [wave((2, 3, 5), 1), w, wave((4,), 3)],
+        order=2,
+    )
 
 
 def test_only_wanted_gradients_are_computed():
-    found = eager._backward_FullyConnected(mx.nd.ones((2, 4)), mx.nd.ones((2, 3)), mx.nd.ones((4, 3)), num_hidden=4, wanted=(False, True, False))
+    found = eager._backward_FullyConnected(
+        mx.nd.ones((2, 4)), mx.nd.ones((2, 3)), mx.nd.ones((4, 3)), num_hidden=4, wanted=(False, True, False)
+    )
     assert found[0] is None and found[2] is None and found[1].shape == (4, 3)

@@ -1,11 +1,14 @@
 """Straight-through estimators and the gradient multiplier."""
+
 import numpy as np
 import pytest
 
 import mxcore as mx
 
 
-@pytest.mark.parametrize("name, want", [("round_ste", [-3, -2, -1, 0, 0, 1, 2]), ("sign_ste", [-1, -1, -1, 0, 1, 1, 1])])
+@pytest.mark.parametrize(
+    "name, want", [("round_ste", [-3, -2, -1, 0, 0, 1, 2]), ("sign_ste", [-1, -1, -1, 0, 1, 1, 1])]
+)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_estimators(name, want, dtype):
     x = mx.nd.array([-2.5, -1.5, -0.5, 0, 0.3, 0.5, 1.5], dtype=dtype)

@@ -1,8 +1,10 @@
-"""Names, order, kinds and defaults of every operator's inputs and parameters are MXNet 1.9.1's; so are aliases and names of outputs.
+"""Names, order, kinds and defaults of every operator's inputs and parameters are MXNet 1.9.1's; so are aliases and
+names of outputs.
 
-The facts are in ``tests/golden/data/operators.json``, made by ``tests/golden/make_operator_facts.py`` from the real MXNet.
-What differs on purpose is in the tables below; a line there that is no longer needed fails.
+The facts are in ``tests/golden/data/operators.json``, made by ``tests/golden/make_operator_facts.py`` from the real
+MXNet. What differs on purpose is in the tables below; a line there that is no longer needed fails.
 """
+
 import functools
 import json
 import pathlib
@@ -20,20 +22,25 @@ FILE = pathlib.Path(__file__).resolve().parents[1] / "golden" / "data" / "operat
 #: Operators whose listed arguments are not those that MXNet's own parser takes, or that it does not list at all.
 ARGUMENTS = {
     "_copyto": "takes the source's context, which MXNet reads from the output",
-    "_linalg_potrf": "MXNet reads `lower` without listing it", "_linalg_potri": "MXNet reads `lower` without listing it",
+    "_linalg_potrf": "MXNet reads `lower` without listing it",
+    "_linalg_potri": "MXNet reads `lower` without listing it",
     "_linspace": "MXNet lists the parameters of _arange and reads others",
     "smooth_l1": "MXNet writes is_int into files without listing it",
 }
 #: Operators whose symbols have other names of inputs or outputs.
 NAMES = {
-    "_cvcopyMakeBorder": "MXNet lists src and calls its variable data", "_cvimdecode": "MXNet lists buf and calls its variable data",
+    "_cvcopyMakeBorder": "MXNet lists src and calls its variable data",
+    "_cvimdecode": "MXNet lists buf and calls its variable data",
     "_cvimresize": "MXNet lists src and calls its variable data",
-    **dict.fromkeys(("_multi_lamb_update", "_multi_mp_lamb_update", "_multi_adamw_update", "_multi_mp_adamw_update"),
-                    "MXNet gives one name to several inputs"),
+    **dict.fromkeys(
+        ("_multi_lamb_update", "_multi_mp_lamb_update", "_multi_adamw_update", "_multi_mp_adamw_update"),
+        "MXNet gives one name to several inputs",
+    ),
 }
 #: (operator, parameter) of another kind or default.
 KINDS = {
-    ("_full", "shape"): "both say that the consumer decides", ("_linspace", "stop"): "MXNet lists the parameters of _arange",
+    ("_full", "shape"): "both say that the consumer decides",
+    ("_linspace", "stop"): "MXNet lists the parameters of _arange",
     ("smooth_l1", "scalar"): "MXNet's parser has the default 1 and does not list it",
 }
 #: Further names.
@@ -70,7 +77,14 @@ def kind_of(text):
         words = set(re.findall(r"'([^']*)'|None", kind)) - {"", "None"}
         dtypes = words <= {"bfloat16", "bool", "float16", "float32", "float64", "int32", "int64", "int8", "uint8"}
         kind = "dtype" if words and dtypes else " ".join(sorted(words))
-    kind = kind.replace(" (non-negative)", "").replace("double", "float").replace("long", "int").replace(" or None", "").replace("(tuple)", "").replace("tuple of <int>", "Shape")
+    kind = (
+        kind.replace(" (non-negative)", "")
+        .replace("double", "float")
+        .replace("long", "int")
+        .replace(" or None", "")
+        .replace("(tuple)", "")
+        .replace("tuple of <int>", "Shape")
+    )
     return kind, "" if default == "None" else _number(default)
 
 
@@ -95,9 +109,13 @@ def test_inputs_and_parameters():
         inputs = [n for n in op.input_names if n in row["inputs"] or n not in aux]
         want = [n for n, _ in row["params"]]
         listed = get_operator_arguments(op.name).names
-        parameters = [n for n in listed[len(op.input_names):] if n in want or not op.variadic or n != op.count]
-        found[name] = inputs != row["inputs"] and f"inputs {inputs}, MXNet {row['inputs']}" or \
-            parameters != want and f"parameters {parameters}, MXNet {want}"
+        parameters = [n for n in listed[len(op.input_names) :] if n in want or not op.variadic or n != op.count]
+        found[name] = (
+            inputs != row["inputs"]
+            and f"inputs {inputs}, MXNet {row['inputs']}"
+            or parameters != want
+            and f"parameters {parameters}, MXNet {want}"
+        )
     compared(found, ARGUMENTS)
 
 
@@ -118,7 +136,11 @@ def test_none_is_taken_where_mxnet_takes_it():
     for name in rows():
         for parameter, text in facts()[name]["params"]:
             spec = ours(name).params.get(parameter)
-            if (name, parameter) not in KINDS and spec is not None and (" or None" in text or text.startswith("{None") or "default='None'" in text):
+            if (
+                (name, parameter) not in KINDS
+                and spec is not None
+                and (" or None" in text or text.startswith("{None") or "default='None'" in text)
+            ):
                 assert spec.optional, f"{name}: {parameter} may be None in MXNet ({text})"
 
 
@@ -126,9 +148,14 @@ def test_aliases():
     found = {}
     for name in rows(hidden=True):
         op, wanted = ours(name), {n for n in (name, *facts()[name]["aliases"]) if not n.startswith("_np")}
-        reached = {n: registry.ops.find(n) or (n.startswith("_sparse_") and registry.ops.find(n.removeprefix("_sparse_"))) for n in wanted}
+        reached = {
+            n: registry.ops.find(n) or (n.startswith("_sparse_") and registry.ops.find(n.removeprefix("_sparse_")))
+            for n in wanted
+        }
         missing = sorted(n for n, o in reached.items() if o is not op)
-        extra = sorted(n for n, o in registry.ops.items.items() if o is op and n not in wanted and not n.startswith("_np"))
+        extra = sorted(
+            n for n, o in registry.ops.items.items() if o is op and n not in wanted and not n.startswith("_np")
+        )
         found[name] = " ".join([*(f"without {n}" for n in missing), *extra])
     compared(found, ALIASES)
 
@@ -139,7 +166,10 @@ def test_names_of_arguments_states_and_outputs():
         op = ours(name)
         for params, *want in facts()[name]["given"]:
             s = mx.sym.compose(op.name, [], {**params, "name": "op"}, op)
-            got = [[n.removeprefix("op_") for n in part] for part in (s.list_arguments(), s.list_auxiliary_states(), s.list_outputs())]
+            got = [
+                [n.removeprefix("op_") for n in part]
+                for part in (s.list_arguments(), s.list_auxiliary_states(), s.list_outputs())
+            ]
             found[name] = found.get(name) or got != want and f"{params}: {got}, MXNet {want}"
     compared(found, NAMES)
 
@@ -149,7 +179,13 @@ def test_gradients():
     found = {}
     for name in rows(hidden=True):
         op, want = ours(name), facts()[name]["gradient"]
-        has = "zero" if op.grad_rule is None else "none" if op.grad_rule is MISSING and op.backward_rule is None else "yes"
+        has = (
+            "zero"
+            if op.grad_rule is None
+            else "none"
+            if op.grad_rule is MISSING and op.backward_rule is None
+            else "yes"
+        )
         found[name] = want in ("yes", "zero") and has != want and f"{has}, MXNet {want}"
     compared(found, GRADIENTS)
 
@@ -157,14 +193,22 @@ def test_gradients():
 def test_the_facts_cover_every_stock_operator():
     known = {n for name, row in facts().items() for n in (name, *row["aliases"])}
     others = set(json.loads(FILE.read_text())["others"])
-    new = sorted(n for n, op in registry.ops.items.items() if registry.ops.owners[n] in ("ops", "builtin") and n in others)
+    new = sorted(
+        n for n, op in registry.ops.items.items() if registry.ops.owners[n] in ("ops", "builtin") and n in others
+    )
     assert known and not new, f"run make_operator_facts.py: {new}"
 
 
-@pytest.mark.parametrize("text, want", [
-    ("double, optional, default=9.9999999392252903e-09", ("float", "1e-08")), ("int (non-negative), required", ("int", "required")),
-    ("{'None', 'float16', 'float32'},optional, default='None'", ("dtype", "")), ("{'a', 'b'}, required", ("a b", "required")),
-    ("Shape or None, optional, default=None", ("Shape", "")), ("tuple of <double>, optional, default=[0,0]", ("tuple of <float>", "[0,0]")),
-])
+@pytest.mark.parametrize(
+    "text, want",
+    [
+        ("double, optional, default=9.9999999392252903e-09", ("float", "1e-08")),
+        ("int (non-negative), required", ("int", "required")),
+        ("{'None', 'float16', 'float32'},optional, default='None'", ("dtype", "")),
+        ("{'a', 'b'}, required", ("a b", "required")),
+        ("Shape or None, optional, default=None", ("Shape", "")),
+        ("tuple of <double>, optional, default=[0,0]", ("tuple of <float>", "[0,0]")),
+    ],
+)
 def test_mxnets_words_are_read(text, want):
     assert kind_of(text) == want

@@ -1,4 +1,5 @@
 """Fourier transforms and count sketches against NumPy: MXNet runs them on GPUs only."""
+
 import numpy as np
 import pytest
 
@@ -55,7 +56,9 @@ def test_count_sketch(hash_dtype):
     a = mx.nd.array(x, dtype="float64")
     a.attach_grad()
     with mx.autograd.record():
-        y = C.count_sketch(a, mx.nd.array(h, dtype=hash_dtype), mx.nd.array(s, dtype=hash_dtype), out_dim=7, processing_batch_size=4)
+        y = C.count_sketch(
+            a, mx.nd.array(h, dtype=hash_dtype), mx.nd.array(s, dtype=hash_dtype), out_dim=7, processing_batch_size=4
+        )
     y.backward(mx.nd.array(rs.rand(6, 7), dtype="float64"))
     np.testing.assert_allclose(y.asnumpy(), want, rtol=1e-12)
     head = np.random.RandomState(0)
@@ -63,19 +66,42 @@ def test_count_sketch(hash_dtype):
     np.testing.assert_allclose(a.grad.asnumpy(), head.rand(6, 7)[:, h] * s, rtol=1e-12)
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: C.fft(mx.nd.ones((2, 3, 4))), r"data must be \(n, d\) or \(n1, n2, n3, d\), got \(2, 3, 4\)"),
-    (lambda: C.ifft(mx.nd.ones((2, 3))), r"\(2, 3\) must have an even last axis"),
-    (lambda: C.fft(mx.nd.ones((2, 4), dtype="int32")), "must be float16, float32 or float64, got int32"),
-    (lambda: C.fft(mx.nd.ones((2, 4)), compute_size=0), "'compute_size' must be int >= 1"),
-    (lambda: C.count_sketch(mx.nd.ones((2, 3, 1)), mx.nd.ones((1, 3)), mx.nd.ones((1, 3)), out_dim=2), r"data must be \(n, d\)"),
-    (lambda: C.count_sketch(mx.nd.ones((2, 3)), mx.nd.ones((1, 4)), mx.nd.ones((1, 3)), out_dim=2), r"h must be \(1, 3\).*got \(1, 4\)"),
-    (lambda: C.count_sketch(mx.nd.ones((2, 3)), mx.nd.ones((1, 3)), mx.nd.ones((2, 3)), out_dim=2), r"s must be \(1, 3\).*got \(2, 3\)"),
-    (lambda: C.count_sketch(mx.nd.ones((2, 3)), mx.nd.ones((1, 3)), mx.nd.ones((1, 3))), "needs parameter 'out_dim'"),
-    (lambda: C.count_sketch(mx.nd.ones((2, 3)), mx.nd.ones((1, 3)), mx.nd.ones((1, 3)), out_dim=0), "'out_dim' must be int >= 1"),
-    *[(lambda h=h: C.count_sketch(mx.nd.ones((1, 2)), mx.nd.array([[0, h]]), mx.nd.ones((1, 2)), out_dim=3), "count_sketch .*h holds .*; a column must lie between 0 and 2")
-      for h in (9, 3, -1, float("nan"))],
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: C.fft(mx.nd.ones((2, 3, 4))), r"data must be \(n, d\) or \(n1, n2, n3, d\), got \(2, 3, 4\)"),
+        (lambda: C.ifft(mx.nd.ones((2, 3))), r"\(2, 3\) must have an even last axis"),
+        (lambda: C.fft(mx.nd.ones((2, 4), dtype="int32")), "must be float16, float32 or float64, got int32"),
+        (lambda: C.fft(mx.nd.ones((2, 4)), compute_size=0), "'compute_size' must be int >= 1"),
+        (
+            lambda: C.count_sketch(mx.nd.ones((2, 3, 1)), mx.nd.ones((1, 3)), mx.nd.ones((1, 3)), out_dim=2),
+            r"data must be \(n, d\)",
+        ),
+        (
+            lambda: C.count_sketch(mx.nd.ones((2, 3)), mx.nd.ones((1, 4)), mx.nd.ones((1, 3)), out_dim=2),
+            r"h must be \(1, 3\).*got \(1, 4\)",
+        ),
+        (
+            lambda: C.count_sketch(mx.nd.ones((2, 3)), mx.nd.ones((1, 3)), mx.nd.ones((2, 3)), out_dim=2),
+            r"s must be \(1, 3\).*got \(2, 3\)",
+        ),
+        (
+            lambda: C.count_sketch(mx.nd.ones((2, 3)), mx.nd.ones((1, 3)), mx.nd.ones((1, 3))),
+            "needs parameter 'out_dim'",
+        ),
+        (
+            lambda: C.count_sketch(mx.nd.ones((2, 3)), mx.nd.ones((1, 3)), mx.nd.ones((1, 3)), out_dim=0),
+            "'out_dim' must be int >= 1",
+        ),
+        *[
+            (
+                lambda h=h: C.count_sketch(mx.nd.ones((1, 2)), mx.nd.array([[0, h]]), mx.nd.ones((1, 2)), out_dim=3),
+                "count_sketch .*h holds .*; a column must lie between 0 and 2",
+            )
+            for h in (9, 3, -1, float("nan"))
+        ],
+    ],
+)
 def test_refusals(call, words):
     with pytest.raises(mx.MXNetError, match=words):
         call()

@@ -1,4 +1,5 @@
 """Operators on images: MXNet's numbers, OpenCV's, definitions, statistics of what is random, gradients, refusals."""
+
 import numpy as np
 import pytest
 
@@ -40,7 +41,7 @@ def test_resize_is_mxnets(interp):
     """OpenCV's versions round the cubic and the Lanczos method differently by one."""
     for size, text in (((4, 3), SMALLER), ((8, 7), LARGER)):
         want = np.array(text.strip().splitlines()[interp].split(), int)
-        got = I.resize(array(IMAGE), size, interp=interp).asnumpy().astype(int).ravel()[:want.size]
+        got = I.resize(array(IMAGE), size, interp=interp).asnumpy().astype(int).ravel()[: want.size]
         assert abs(got - want).max() <= (1 if interp in (2, 4) else 0)
 
 
@@ -56,14 +57,26 @@ def test_resampling_is_opencvs(interp, new):
     np.testing.assert_allclose((y.sum(1), w.sum(1))[0], 1, rtol=1e-12)
 
 
-@pytest.mark.parametrize("size, keep, shape", [(4, False, (4, 4)), ((4,), False, (4, 4)), ((4, 3), False, (3, 4)), (4, True, (4, 4)), (10, True, (10, 12)),
-                                               ((7, 3), True, (3, 7))])
+@pytest.mark.parametrize(
+    "size, keep, shape",
+    [
+        (4, False, (4, 4)),
+        ((4,), False, (4, 4)),
+        ((4, 3), False, (3, 4)),
+        (4, True, (4, 4)),
+        (10, True, (10, 12)),
+        ((7, 3), True, (3, 7)),
+    ],
+)
 def test_sizes(size, keep, shape):
     x = array(np.stack([IMAGE, 255 - IMAGE]))
     got = I.resize(x, size, keep)
     assert got.shape == (2, *shape, 3) and got.dtype == np.uint8
     assert (got[1].asnumpy() == I.resize(x[1], size, keep).asnumpy()).all()
-    assert I.resize(x[0].transpose((1, 0, 2)), size, keep).shape == (*(shape[::-1] if keep and not isinstance(size, tuple) else shape), 3)
+    assert I.resize(x[0].transpose((1, 0, 2)), size, keep).shape == (
+        *(shape[::-1] if keep and not isinstance(size, tuple) else shape),
+        3,
+    )
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", "float16", "float32", "float64"])
@@ -71,7 +84,9 @@ def test_resize_of_all_dtypes(dtype):
     got = I.resize(array(LARGE, dtype), (11, 13))
     want = cv2.resize(LARGE.astype("float64"), (11, 13))
     assert got.dtype == np.dtype(dtype)
-    np.testing.assert_allclose(got.asnumpy().astype("d"), want, atol=0.2 if dtype == "float16" else 1 if np.dtype(dtype).kind != "f" else 1e-3)
+    np.testing.assert_allclose(
+        got.asnumpy().astype("d"), want, atol=0.2 if dtype == "float16" else 1 if np.dtype(dtype).kind != "f" else 1e-3
+    )
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "float16", "float64"])
@@ -163,7 +178,9 @@ def test_colours(name, factor, dtype, image):
     if np.dtype(dtype).kind in "iu":
         assert abs(got - np.trunc(np.clip(want, *((0, 255) if dtype == "uint8" else (-1e9, 1e9))))).max() <= 1
     else:
-        np.testing.assert_allclose(got, want, rtol=2e-3 if dtype == "float16" else 1e-4, atol=0.3 if dtype == "float16" else 3e-3)
+        np.testing.assert_allclose(
+            got, want, rtol=2e-3 if dtype == "float16" else 1e-4, atol=0.3 if dtype == "float16" else 3e-3
+        )
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
@@ -171,7 +188,9 @@ def test_colours(name, factor, dtype, image):
 def test_lighting(dtype, image):
     got = I.adjust_lighting(array(image, dtype), (0.1, -0.2, 0.3)).asnumpy().astype("d")
     want = image + colours.COMPONENTS.astype("d") @ [0.1, -0.2, 0.3]
-    assert abs(got - (np.trunc(np.clip(want, 0, 255)) if dtype == "uint8" else want)).max() <= (1 if dtype == "uint8" else 1e-4)
+    assert abs(got - (np.trunc(np.clip(want, 0, 255)) if dtype == "uint8" else want)).max() <= (
+        1 if dtype == "uint8" else 1e-4
+    )
     noise = np.array([I.random_lighting(array(np.zeros((1, 1, 3), "f")), 0.5).asnumpy().ravel() for _ in range(800)])
     np.testing.assert_allclose(np.cov(noise.T), colours.COMPONENTS @ colours.COMPONENTS.T / 4, rtol=0.25)
     assert abs(noise.mean(0)).max() < 3
@@ -181,7 +200,12 @@ def test_factors_are_drawn_evenly():
     mx.random.seed(5)
     pixel = array(np.full((1, 1, 3), 100, "float32"))
     drawn = np.array([I.random_brightness(pixel, 0.5, 1.5).asnumpy()[0, 0, 0] / 100 for _ in range(1000)])
-    assert 0.5 <= drawn.min() < 0.52 and 1.48 < drawn.max() <= 1.5 and abs(drawn.mean() - 1) < 0.04 and abs(drawn.var() - 1 / 12) < 0.01
+    assert (
+        0.5 <= drawn.min() < 0.52
+        and 1.48 < drawn.max() <= 1.5
+        and abs(drawn.mean() - 1) < 0.04
+        and abs(drawn.var() - 1 / 12) < 0.01
+    )
     drawn = np.array([I.random_color_jitter(pixel, 0.2, 0, 0, 0).asnumpy()[0, 0, 0] / 100 for _ in range(1000)])
     assert 0.8 <= drawn.min() < 0.81 and 1.19 < drawn.max() <= 1.2 and abs(drawn.mean() - 1) < 0.02
 
@@ -194,8 +218,16 @@ def test_jitter():
     assert (I.random_color_jitter(x, 0, 0, 0, 0).asnumpy() == LARGE).all()
 
 
-@pytest.mark.parametrize("name, args", [("random_brightness", (0.5, 1.5)), ("random_hue", (0.5, 1.5)), ("random_color_jitter", (0.3,) * 4),
-                                        ("random_lighting", (0.3,)), ("random_flip_left_right", ())])
+@pytest.mark.parametrize(
+    "name, args",
+    [
+        ("random_brightness", (0.5, 1.5)),
+        ("random_hue", (0.5, 1.5)),
+        ("random_color_jitter", (0.3,) * 4),
+        ("random_lighting", (0.3,)),
+        ("random_flip_left_right", ()),
+    ],
+)
 def test_the_seed_decides(name, args):
     def draw():
         mx.random.seed(11)
@@ -206,8 +238,16 @@ def test_the_seed_decides(name, args):
     assert any((a != first[0]).any() for a in first)
 
 
-@pytest.mark.parametrize("name, args", [("random_saturation", (1.5, 1.5)), ("random_hue", (1.3, 1.3)), ("random_lighting", (0.5,)), ("adjust_lighting", ((1, 2, 3),)),
-                                        ("random_color_jitter", (0, 0, 0.5, 0.5))])
+@pytest.mark.parametrize(
+    "name, args",
+    [
+        ("random_saturation", (1.5, 1.5)),
+        ("random_hue", (1.3, 1.3)),
+        ("random_lighting", (0.5,)),
+        ("adjust_lighting", ((1, 2, 3),)),
+        ("random_color_jitter", (0, 0, 0.5, 0.5)),
+    ],
+)
 def test_grey_images_stay_as_they_are(name, args):
     x = array(LARGE[..., :1])
     assert (getattr(I, name)(x, *args).asnumpy() == LARGE[..., :1]).all()
@@ -216,7 +256,9 @@ def test_grey_images_stay_as_they_are(name, args):
 
 def test_in_graphs():
     x = mx.sym.var("x")
-    s = mx.sym.image.normalize(mx.sym.image.to_tensor(mx.sym.image.resize(mx.sym.image.random_flip_left_right(x), (4, 3))), 0.5, 0.5)
+    s = mx.sym.image.normalize(
+        mx.sym.image.to_tensor(mx.sym.image.resize(mx.sym.image.random_flip_left_right(x), (4, 3))), 0.5, 0.5
+    )
     assert s.infer_shape(x=(5, 6, 3))[1] == [(3, 3, 4)]
     y = s.bind(mx.cpu(), {"x": array(IMAGE, "float32")}).forward()[0]
     both = [((cv2.resize(i.astype("f"), (4, 3)) / 255 - 0.5) / 0.5).transpose(2, 0, 1) for i in (IMAGE, IMAGE[:, ::-1])]
@@ -226,34 +268,45 @@ def test_in_graphs():
 X, T = mx.nd.ones((5, 6, 3)), mx.nd.ones((3, 5, 6))
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: I.to_tensor(mx.nd.ones((5, 6))), r"to_tensor.*data must be \(height, width, channels\) or \(N, height, width, channels\), got \(5, 6\)"),
-    (lambda: I.normalize(mx.nd.ones((2, 5, 6))), r"\(2, 5, 6\) must have 1 or 3 channels"),
-    (lambda: I.normalize(T, (1, 2)), r"mean must be one number or 3, one a channel, got \(1.0, 2.0\)"),
-    (lambda: I.normalize(T, 0, (1, 2)), r"std must be one number or 3"),
-    (lambda: I.normalize(T, "x"), "'mean' must be a tuple of floats"),
-    (lambda: I.resize(X), r"size must be one positive number or \(width, height\), got \(\)"),
-    (lambda: I.resize(X, (1, 2, 3)), r"got \(1, 2, 3\)"),
-    (lambda: I.resize(X, -1), r"got \(-1,\)"),
-    (lambda: I.resize(X, 3, interp=7), "'interp' must be int between 0 and 4, got 7"),
-    (lambda: I.resize(mx.nd.ones((5, 6)), 3), "data must be"),
-    (lambda: I.resize(X.astype("int32"), 3), "got int32; cast it"),
-    (lambda: I.crop(X, 4, 0, 3, 2), r"a window of 3x2 at \(4, 0\) is not inside an image of 6x5"),
-    (lambda: I.crop(X, -1, 0, 3, 2), r"at \(-1, 0\)"),
-    (lambda: I.crop(X, 0, 0, 0, 2), "a window of 0x2"),
-    (lambda: I.crop(X, 0, 0, 2), "needs parameter 'height'"),
-    (lambda: I.flip_left_right(mx.nd.ones((5,))), "data must be"),
-    (lambda: I.random_flip_left_right(mx.nd.ones((2, 5, 6, 3))), r"one image \(height, width, channels\), got \(2, 5, 6, 3\)"),
-    (lambda: I.random_brightness(mx.nd.ones((5, 6, 4)), 1, 1), r"\(5, 6, 4\) must have 1 or 3 channels"),
-    (lambda: I.random_hue(mx.nd.ones((5, 6)), 1, 1), "one image"),
-    (lambda: I.random_contrast(X, -1, 1), "'min_factor' must be float >= 0, got -1"),
-    (lambda: I.random_saturation(X), "needs parameter 'min_factor'"),
-    (lambda: I.adjust_lighting(X, (1, 2)), r"alpha must be three numbers.*got \(1.0, 2.0\)"),
-    *[(lambda args=args: I.random_color_jitter(X, *args), "'(brightness|hue)' must be float >= 0, got (-1.0|nan)")
-      for args in ((-1, 0, 0, 0), (0, 0, 0, -1), (float("nan"), 0, 0, 0))],
-    (lambda: I.random_color_jitter(X, 0.1), "needs parameter 'contrast'"),
-    (lambda: I.to_tensor(X, X), "to_tensor"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (
+            lambda: I.to_tensor(mx.nd.ones((5, 6))),
+            r"to_tensor.*data must be \(height, width, channels\) or \(N, height, width, channels\), got \(5, 6\)",
+        ),
+        (lambda: I.normalize(mx.nd.ones((2, 5, 6))), r"\(2, 5, 6\) must have 1 or 3 channels"),
+        (lambda: I.normalize(T, (1, 2)), r"mean must be one number or 3, one a channel, got \(1.0, 2.0\)"),
+        (lambda: I.normalize(T, 0, (1, 2)), r"std must be one number or 3"),
+        (lambda: I.normalize(T, "x"), "'mean' must be a tuple of floats"),
+        (lambda: I.resize(X), r"size must be one positive number or \(width, height\), got \(\)"),
+        (lambda: I.resize(X, (1, 2, 3)), r"got \(1, 2, 3\)"),
+        (lambda: I.resize(X, -1), r"got \(-1,\)"),
+        (lambda: I.resize(X, 3, interp=7), "'interp' must be int between 0 and 4, got 7"),
+        (lambda: I.resize(mx.nd.ones((5, 6)), 3), "data must be"),
+        (lambda: I.resize(X.astype("int32"), 3), "got int32; cast it"),
+        (lambda: I.crop(X, 4, 0, 3, 2), r"a window of 3x2 at \(4, 0\) is not inside an image of 6x5"),
+        (lambda: I.crop(X, -1, 0, 3, 2), r"at \(-1, 0\)"),
+        (lambda: I.crop(X, 0, 0, 0, 2), "a window of 0x2"),
+        (lambda: I.crop(X, 0, 0, 2), "needs parameter 'height'"),
+        (lambda: I.flip_left_right(mx.nd.ones((5,))), "data must be"),
+        (
+            lambda: I.random_flip_left_right(mx.nd.ones((2, 5, 6, 3))),
+            r"one image \(height, width, channels\), got \(2, 5, 6, 3\)",
+        ),
+        (lambda: I.random_brightness(mx.nd.ones((5, 6, 4)), 1, 1), r"\(5, 6, 4\) must have 1 or 3 channels"),
+        (lambda: I.random_hue(mx.nd.ones((5, 6)), 1, 1), "one image"),
+        (lambda: I.random_contrast(X, -1, 1), "'min_factor' must be float >= 0, got -1"),
+        (lambda: I.random_saturation(X), "needs parameter 'min_factor'"),
+        (lambda: I.adjust_lighting(X, (1, 2)), r"alpha must be three numbers.*got \(1.0, 2.0\)"),
+        *[
+            (lambda args=args: I.random_color_jitter(X, *args), "'(brightness|hue)' must be float >= 0, got (-1.0|nan)")
+            for args in ((-1, 0, 0, 0), (0, 0, 0, -1), (float("nan"), 0, 0, 0))
+        ],
+        (lambda: I.random_color_jitter(X, 0.1), "needs parameter 'contrast'"),
+        (lambda: I.to_tensor(X, X), "to_tensor"),
+    ],
+)
 def test_refusals(call, words):
     with pytest.raises(mx.MXNetError, match=words):
         call()
@@ -264,8 +317,10 @@ def test_jitter_takes_the_changes_in_random_order(monkeypatch):
 
     seen = []
     names = [n for n, _, _ in module._JITTERS]
-    monkeypatch.setattr(module, "_JITTERS", [(n, lambda xp, x, f, n=n: seen.append(n) or x + 0, a) for n, _, a in module._JITTERS])
+    monkeypatch.setattr(
+        module, "_JITTERS", [(n, lambda xp, x, f, n=n: seen.append(n) or x + 0, a) for n, _, a in module._JITTERS]
+    )
     for _ in range(60):
         I.random_color_jitter(X, 0.1, 0.1, 0.1, 0.1)
-    orders = {tuple(seen[i:i + 4]) for i in range(0, len(seen), 4)}
+    orders = {tuple(seen[i : i + 4]) for i in range(0, len(seen), 4)}
     assert len(orders) > 12 and all(sorted(o) == sorted(names) for o in orders)

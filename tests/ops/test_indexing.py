@@ -1,4 +1,7 @@
-"""Reading and writing parts of arrays, and picking by index arrays: views, negative steps, empty parts, ties, errors."""
+"""Reading and writing parts of arrays, and picking by index arrays: views, negative steps, empty parts, ties,
+errors.
+"""
+
 import numpy as np
 import pytest
 
@@ -22,16 +25,57 @@ def legacy(a):
 
 #: Keys that NumPy and MXNet read alike.
 BASIC = [
-    1, -1, slice(1, 3), slice(None, None, 2), slice(None, None, -1), slice(3, 0, -2), Ellipsis, None, (1, 2), (1, 2, 3), (-1, ..., 2),
-    (slice(1, 3), 0), (0, slice(0, 2)), (0, slice(0, 2), slice(None)), (None, 1), (1, None, 2), (slice(None), None, slice(0, 1)),
-    (slice(None, None, -2), 1), (0, 0, slice(4, 0, -1)), (slice(1, 1),), (slice(5, 9),), np.int64(2), (np.int32(1), slice(0, np.int64(2))),
-    (-1, -1, -1), slice(-3, -1), (slice(-3, None), slice(None, -1)), (..., None), (),
+    1,
+    -1,
+    slice(1, 3),
+    slice(None, None, 2),
+    slice(None, None, -1),
+    slice(3, 0, -2),
+    Ellipsis,
+    None,
+    (1, 2),
+    (1, 2, 3),
+    (-1, ..., 2),
+    (slice(1, 3), 0),
+    (0, slice(0, 2)),
+    (0, slice(0, 2), slice(None)),
+    (None, 1),
+    (1, None, 2),
+    (slice(None), None, slice(0, 1)),
+    (slice(None, None, -2), 1),
+    (0, 0, slice(4, 0, -1)),
+    (slice(1, 1),),
+    (slice(5, 9),),
+    np.int64(2),
+    (np.int32(1), slice(0, np.int64(2))),
+    (-1, -1, -1),
+    slice(-3, -1),
+    (slice(-3, None), slice(None, -1)),
+    (..., None),
+    (),
 ]
 ADVANCED = [
-    [0, 2], [[0, 1], [2, 3]], ([0, 1], [1, 2]), ([0, 1], slice(None), [1, 2]), (slice(None), [0, 2]), (slice(None), [0, 2], slice(0, 4, 2)),
-    (1, [0, 2]), ([0, 2], 1), (1, slice(None), [0, 2]), (None, [0, 2]), ([0, 2], None, [1, 0]), (slice(None), [[0], [1]], [0, 4]),
-    np.array([3, -1]), (slice(None), np.array([-1, 0])), (..., [0, 1]), ([0, 2], ..., 1), range(2), [], (slice(None, None, -1), [2, 0]),
-    np.array([True, False, True, True]), (slice(None), np.array([False, True, True])),
+    [0, 2],
+    [[0, 1], [2, 3]],
+    ([0, 1], [1, 2]),
+    ([0, 1], slice(None), [1, 2]),
+    (slice(None), [0, 2]),
+    (slice(None), [0, 2], slice(0, 4, 2)),
+    (1, [0, 2]),
+    ([0, 2], 1),
+    (1, slice(None), [0, 2]),
+    (None, [0, 2]),
+    ([0, 2], None, [1, 0]),
+    (slice(None), [[0], [1]], [0, 4]),
+    np.array([3, -1]),
+    (slice(None), np.array([-1, 0])),
+    (..., [0, 1]),
+    ([0, 2], ..., 1),
+    range(2),
+    [],
+    (slice(None, None, -1), [2, 0]),
+    np.array([True, False, True, True]),
+    (slice(None), np.array([False, True, True])),
 ]
 
 
@@ -73,10 +117,24 @@ def test_gradient_of_reading(key):
     np.testing.assert_allclose(x.grad.asnumpy(), want, rtol=1e-5)
 
 
-@pytest.mark.parametrize("key, shared", [
-    (1, True), (slice(1, 3), True), ((slice(1, 2), slice(0, 2)), True), ((2, 1), True), ((2, 1, 3), True), ((1, slice(1, 3), slice(None)), True),
-    (slice(None, None, 2), False), ((slice(None), 0), False), ((slice(0, 2), slice(0, 2)), False), (slice(None, None, -1), False),
-    ([0, 1], False), ((None, 1), True), ((slice(3, 4), 1, slice(2, 4)), True)])
+@pytest.mark.parametrize(
+    "key, shared",
+    [
+        (1, True),
+        (slice(1, 3), True),
+        ((slice(1, 2), slice(0, 2)), True),
+        ((2, 1), True),
+        ((2, 1, 3), True),
+        ((1, slice(1, 3), slice(None)), True),
+        (slice(None, None, 2), False),
+        ((slice(None), 0), False),
+        ((slice(0, 2), slice(0, 2)), False),
+        (slice(None, None, -1), False),
+        ([0, 1], False),
+        ((None, 1), True),
+        ((slice(3, 4), 1, slice(2, 4)), True),
+    ],
+)
 def test_one_run_of_memory_is_shared(key, shared):
     x, a = numbers()
     part = x[key]
@@ -120,7 +178,9 @@ def test_view_under_record_is_differentiable_and_shared():
     assert y.asnumpy()[0].tolist() == [100, 100]
 
 
-@pytest.mark.parametrize("key", [1, (slice(None), 0), (slice(None, None, -2), slice(1, 3)), [0, 2], ([0, 1], [1, 2]), (0, 1, 2)], ids=ids)
+@pytest.mark.parametrize(
+    "key", [1, (slice(None), 0), (slice(None, None, -2), slice(1, 3)), [0, 2], ([0, 1], [1, 2]), (0, 1, 2)], ids=ids
+)
 def test_gradient_of_writing(key):
     x, a = numbers()
     value = nd.array(np.arange(1, 1 + a[key].size).reshape(a[key].shape or (1,)))
@@ -154,11 +214,19 @@ def test_write_to_an_array_of_the_graph_is_refused():
             y[0] = 1
 
 
-@pytest.mark.parametrize("key, kind, words", [
-    (7, IndexError, "index 7 is out of bounds for axis 0 with size 4"), ((0, 3), IndexError, "axis 1 with size 3"),
-    ((0, 0, 0, 0), IndexError, "too many indices"), (slice(None, None, 0), ValueError, "step cannot be zero"),
-    ((..., ...), IndexError, "one Ellipsis"), ("a", IndexError, "an index must be"), (1.5, IndexError, "an index must be"),
-    ([0, 9], IndexError, "out of bounds")])
+@pytest.mark.parametrize(
+    "key, kind, words",
+    [
+        (7, IndexError, "index 7 is out of bounds for axis 0 with size 4"),
+        ((0, 3), IndexError, "axis 1 with size 3"),
+        ((0, 0, 0, 0), IndexError, "too many indices"),
+        (slice(None, None, 0), ValueError, "step cannot be zero"),
+        ((..., ...), IndexError, "one Ellipsis"),
+        ("a", IndexError, "an index must be"),
+        (1.5, IndexError, "an index must be"),
+        ([0, 9], IndexError, "out of bounds"),
+    ],
+)
 def test_bad_keys(key, kind, words):
     x, _ = numbers()
     with pytest.raises(kind, match=words) as e:
@@ -229,7 +297,9 @@ def test_boolean_mask_has_a_shape_of_its_own():
 
 def test_where_by_element_and_by_row():
     x, a = numbers((2, 3))
-    np.testing.assert_array_equal(nd.where(nd.array([[0, 1, 2], [0, 0, -1]]), x, -x).asnumpy(), [[-1, 2, 3], [-4, -5, 6]])
+    np.testing.assert_array_equal(
+        nd.where(nd.array([[0, 1, 2], [0, 0, -1]]), x, -x).asnumpy(), [[-1, 2, 3], [-4, -5, 6]]
+    )
     np.testing.assert_array_equal(nd.where(nd.array([0, 1], dtype="int32"), x, -x).asnumpy(), [[-1, -2, -3], [4, 5, 6]])
     with pytest.raises(ValueError, match="differ"):
         nd.where(x, x, nd.ones((2, 1)))
@@ -280,7 +350,9 @@ def test_index_arithmetic():
     assert nd.unravel_index(flat, shape=(2, 3)).asnumpy().tolist() == at.asnumpy().tolist()
     assert nd.unravel_index(nd.array([[5, 1]]), shape=(-1, 3)).asnumpy().tolist() == [[[1, 0]], [[2, 1]]]
     assert nd.contrib.index_array(nd.ones((1, 2))).asnumpy().tolist() == [[[0, 0], [0, 1]]]
-    assert nd.contrib.index_copy(nd.zeros((3, 1)), nd.array([2, 0]), nd.array([[7], [8]])).asnumpy().ravel().tolist() == [8, 0, 7]
+    assert nd.contrib.index_copy(
+        nd.zeros((3, 1)), nd.array([2, 0]), nd.array([[7], [8]])
+    ).asnumpy().ravel().tolist() == [8, 0, 7]
 
 
 def test_indexing_keeps_dtype_and_context():

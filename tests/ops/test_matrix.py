@@ -1,4 +1,5 @@
 """Matrix products of arrays and of sparse matrices, linear algebra, and storage types."""
+
 import numpy as np
 import pytest
 
@@ -24,7 +25,9 @@ def close(got, want, tol=1e-10):
     np.testing.assert_allclose(got.asnumpy(), want, rtol=tol, atol=tol)
 
 
-@pytest.mark.parametrize("a, b", [((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3, 4), (4, 2, 3)), ((2, 0), (0, 3))])
+@pytest.mark.parametrize(
+    "a, b", [((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3, 4), (4, 2, 3)), ((2, 0), (0, 3))]
+)
 def test_dot_contracts_last_with_first(a, b):
     a, b = random(*a), random(*b)
     want = np.tensordot(a, b, 1)
@@ -46,9 +49,14 @@ def test_dot_flags(ta, tb):
     check_grads(lambda x, y: nd.dot(x, y, transpose_a=ta, transpose_b=tb), [a, b], order=(1, 2))
 
 
-@pytest.mark.parametrize("a, b, kw, words", [
-    ((2, 3), (2, 3), {}, "lengths that differ, 3 and 2"), ((3,), (3,), {"transpose_a": True}, "vectors cannot be transposed"),
-    ((2, 3), (4, 2), {"transpose_b": True}, "3 and 2")])
+@pytest.mark.parametrize(
+    "a, b, kw, words",
+    [
+        ((2, 3), (2, 3), {}, "lengths that differ, 3 and 2"),
+        ((3,), (3,), {"transpose_a": True}, "vectors cannot be transposed"),
+        ((2, 3), (4, 2), {"transpose_b": True}, "3 and 2"),
+    ],
+)
 def test_bad_dot(a, b, kw, words):
     with pytest.raises(ValueError, match=f"operator dot.*{words}.*lhs"):
         nd.dot(nd.ones(a), nd.ones(b), **kw)
@@ -113,7 +121,9 @@ def test_dot_of_sparse_matrices():
 
 
 @pytest.mark.parametrize("stype", ["default", "row_sparse"])
-@pytest.mark.parametrize("flags", [{}, {"transpose_a": True, "forward_stype": "default"}, {"transpose_b": True}], ids=str)
+@pytest.mark.parametrize(
+    "flags", [{}, {"transpose_a": True, "forward_stype": "default"}, {"transpose_b": True}], ids=str
+)
 def test_gradient_for_weights_of_sparse_data(stype, flags):
     data = HOLES.T if "transpose_a" in flags else HOLES
     w = random(3, 4).astype("f4") if "transpose_b" in flags else random(4, 3).astype("f4")
@@ -219,10 +229,23 @@ def symmetric(f):
     return lambda x: f((x + nd.SwapAxis(x, dim1=-1, dim2=-2)) * 0.5)
 
 
-@pytest.mark.parametrize("f", [
-    symmetric(L.potrf), symmetric(lambda x: L.potrf(x, lower=False)), symmetric(lambda x: L.syevd(x)[0]), symmetric(lambda x: L.syevd(x)[1]),
-    L.potri, lambda x: L.potri(x, lower=False), L.inverse, L.det, lambda x: L.slogdet(x)[1], L.sumlogdiag,
-    lambda x: L.gelqf(x[:, :2])[0], lambda x: L.gelqf(x[:, :2])[1]])
+@pytest.mark.parametrize(
+    "f",
+    [
+        symmetric(L.potrf),
+        symmetric(lambda x: L.potrf(x, lower=False)),
+        symmetric(lambda x: L.syevd(x)[0]),
+        symmetric(lambda x: L.syevd(x)[1]),
+        L.potri,
+        lambda x: L.potri(x, lower=False),
+        L.inverse,
+        L.det,
+        lambda x: L.slogdet(x)[1],
+        L.sumlogdiag,
+        lambda x: L.gelqf(x[:, :2])[0],
+        lambda x: L.gelqf(x[:, :2])[1],
+    ],
+)
 def test_gradients_of_factors(f):
     check_grads(f, [SPD], order=(1, 2), rtol=1e-4)
 
@@ -277,11 +300,18 @@ def test_upper_triangles_go_column_by_column():
     assert L.extracttrian(x, lower=False).asnumpy().tolist() == [0, 1, 4, 2, 5, 8]
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: L.potrf(-nd.array(SPD)), "_linalg_potrf.*positive definite"), (lambda: L.inverse(nd.zeros((2, 2))), "_linalg_inverse.*[Ss]ingular"),
-    (lambda: L.inverse(nd.ones((2, 3))), "square matrices"), (lambda: L.maketrian(nd.ones((2,))), "2 elements fill no triangle"),
-    (lambda: L.extractdiag(nd.ones((2, 2)), offset=2), "no diagonal with offset 2"), (lambda: L.gelqf(nd.ones((3, 2))), "no more rows than columns"),
-    (lambda: L.trsm(nd.ones((3, 3)), nd.ones((2, 3))), "do not fit")])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: L.potrf(-nd.array(SPD)), "_linalg_potrf.*positive definite"),
+        (lambda: L.inverse(nd.zeros((2, 2))), "_linalg_inverse.*[Ss]ingular"),
+        (lambda: L.inverse(nd.ones((2, 3))), "square matrices"),
+        (lambda: L.maketrian(nd.ones((2,))), "2 elements fill no triangle"),
+        (lambda: L.extractdiag(nd.ones((2, 2)), offset=2), "no diagonal with offset 2"),
+        (lambda: L.gelqf(nd.ones((3, 2))), "no more rows than columns"),
+        (lambda: L.trsm(nd.ones((3, 3)), nd.ones((2, 3))), "do not fit"),
+    ],
+)
 def test_bad_matrices(call, words):
     with pytest.raises(ValueError, match=words) as e:
         call()

@@ -1,4 +1,5 @@
 """Normalizations: when moving statistics move, what stays fixed, shapes and dtypes in both directions."""
+
 import numpy as np
 import pytest
 
@@ -28,7 +29,9 @@ def test_statistics_move_in_backward():
 def test_statistics_shared_by_two_calls_move_twice():
     x, gamma, beta, mean, var = batch_norm_inputs()
     with mx.autograd.record():
-        y = mx.nd.BatchNorm(x, gamma, beta, mean, var, momentum=0.5) + mx.nd.BatchNorm(x, gamma, beta, mean, var, momentum=0.5)
+        y = mx.nd.BatchNorm(x, gamma, beta, mean, var, momentum=0.5) + mx.nd.BatchNorm(
+            x, gamma, beta, mean, var, momentum=0.5
+        )
     y.backward()  # without a warning that an input was rewritten
     np.testing.assert_allclose(mean.asnumpy(), 0.75 * x.asnumpy().mean((0, 2)), rtol=1e-5, atol=1e-7)
 
@@ -41,7 +44,12 @@ def test_statistics_stay(train, params):
     mx.autograd.backward([y], train_mode=train)
     assert not mean.asnumpy().any() and (var.asnumpy() == 1).all()
     column = (1, 3, 1)
-    np.testing.assert_allclose(y.asnumpy(), x.asnumpy() * gamma.asnumpy().reshape(column) + beta.asnumpy().reshape(column), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        y.asnumpy(),
+        x.asnumpy() * gamma.asnumpy().reshape(column) + beta.asnumpy().reshape(column),
+        rtol=1e-5,
+        atol=1e-6,
+    )
     np.testing.assert_allclose(x.grad.asnumpy(), np.broadcast_to(gamma.asnumpy().reshape(column), x.shape), rtol=1e-5)
 
 
@@ -67,7 +75,9 @@ def test_statistics_move_in_a_graph_too():
     mx.nd.waitall()
     assert not ex.aux_dict["bn_moving_mean"].asnumpy().any()
     ex.backward([mx.nd.ones((4, 3, 2))])
-    np.testing.assert_allclose(ex.aux_dict["bn_moving_mean"].asnumpy(), 0.5 * wave((4, 3, 2), 1).mean((0, 2)), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        ex.aux_dict["bn_moving_mean"].asnumpy(), 0.5 * wave((4, 3, 2), 1).mean((0, 2)), rtol=1e-5, atol=1e-7
+    )
 
 
 @pytest.mark.parametrize("axis", [1, -1, 0])
@@ -81,7 +91,10 @@ def test_batch_norm_shapes(shapes, axis):
 
 
 def test_half_precision_keeps_single_statistics(dtypes):
-    assert dtypes("BatchNorm", ["float16", *[None] * 4]) == (["float16", *["float32"] * 4], ["float16", "float32", "float32"])
+    assert dtypes("BatchNorm", ["float16", *[None] * 4]) == (
+        ["float16", *["float32"] * 4],
+        ["float16", "float32", "float32"],
+    )
     assert dtypes("BatchNorm", [None] * 5, ["float64", None, None])[0] == ["float64"] * 5
     x = mx.nd.ones((4, 3), dtype="float16")
     assert mx.nd.BatchNorm(x, *[mx.nd.ones((3,))] * 4).dtype == np.float16
@@ -101,8 +114,14 @@ def test_visible_outputs():
 
 
 def test_shapes_within_samples(shapes):
-    assert shapes("LayerNorm", [None] * 3, [(2, 4, 5), None, None], axis=1) == ([(2, 4, 5), (4,), (4,)], [(2, 4, 5), (2, 1, 5), (2, 1, 5)])
-    assert shapes("GroupNorm", [(2, 4, 5), None, None], num_groups=2) == ([(2, 4, 5), (2,), (2,)], [(2, 4, 5), (2, 2), (2, 2)])
+    assert shapes("LayerNorm", [None] * 3, [(2, 4, 5), None, None], axis=1) == (
+        [(2, 4, 5), (4,), (4,)],
+        [(2, 4, 5), (2, 1, 5), (2, 1, 5)],
+    )
+    assert shapes("GroupNorm", [(2, 4, 5), None, None], num_groups=2) == (
+        [(2, 4, 5), (2,), (2,)],
+        [(2, 4, 5), (2, 2), (2, 2)],
+    )
     assert shapes("InstanceNorm", [(-1, 4, 5), None, None])[0] == [(-1, 4, 5), (4,), (4,)]
     with pytest.raises(ValueError, match="4 channels are no multiple of num_groups=3"):
         shapes("GroupNorm", [(2, 4, 5), None, None], num_groups=3)
@@ -110,9 +129,14 @@ def test_shapes_within_samples(shapes):
         shapes("InstanceNorm", [(2, 4), None, None])
 
 
-@pytest.mark.parametrize(("name", "axes", "view", "params"), [
-    ("LayerNorm", (2,), (3, 4, 5), {}), ("GroupNorm", (2,), (3, 2, 10), {"num_groups": 2}), ("InstanceNorm", (2,), (3, 4, 5), {}),
-])
+@pytest.mark.parametrize(
+    ("name", "axes", "view", "params"),
+    [
+        ("LayerNorm", (2,), (3, 4, 5), {}),
+        ("GroupNorm", (2,), (3, 2, 10), {"num_groups": 2}),
+        ("InstanceNorm", (2,), (3, 4, 5), {}),
+    ],
+)
 def test_standardized(name, axes, view, params):
     x = wave((3, 4, 5), 1, 3.0) + 100
     n = {"LayerNorm": 5, "GroupNorm": 2, "InstanceNorm": 4}[name]
@@ -164,12 +188,18 @@ def together(key, sizes=(4, 4), call=None, **params):
             outs.append(mx.nd.contrib.SyncBatchNorm(*found, key=key, ndev=2, fix_gamma=False, momentum=0.75, **params))
     for y, i, (_, dy) in zip(outs, CONTEXTS, parts(sizes)):
         y.backward(mx.nd.array(dy, ctx=mx.cpu(i)))
-    return [[y.asnumpy(), *[a.grad.asnumpy() for a in found[:3]], *[a.asnumpy() for a in found[3:]]] for y, found in zip(outs, arrays)]
+    return [
+        [y.asnumpy(), *[a.grad.asnumpy() for a in found[:3]], *[a.asnumpy() for a in found[3:]]]
+        for y, found in zip(outs, arrays)
+    ]
 
 
 def whole(sizes):
     """The same from one BatchNorm over all batches."""
-    x, gamma, beta, mean, var = (mx.nd.array(a) for a in (np.concatenate([x for x, _ in parts(sizes)]), [0.5, 2, 1], [0.1, 0.2, 0.3], [0, 0, 0], [1, 1, 1]))
+    x, gamma, beta, mean, var = (
+        mx.nd.array(a)
+        for a in (np.concatenate([x for x, _ in parts(sizes)]), [0.5, 2, 1], [0.1, 0.2, 0.3], [0, 0, 0], [1, 1, 1])
+    )
     for a in (x, gamma, beta):
         a.attach_grad()
     with mx.autograd.record():
@@ -199,7 +229,9 @@ def test_contexts_meet_again_and_again():
 
 
 def test_contexts_in_executors():
-    s = mx.sym.contrib.SyncBatchNorm(mx.sym.var("x"), key="executors", ndev=2, fix_gamma=False, momentum=0.75, name="bn")
+    s = mx.sym.contrib.SyncBatchNorm(
+        mx.sym.var("x"), key="executors", ndev=2, fix_gamma=False, momentum=0.75, name="bn"
+    )
     assert s.list_outputs() == ["bn_output"] and s.list_auxiliary_states() == ["bn_moving_mean", "bn_moving_var"]
     bound = [s.simple_bind(mx.cpu(i), x=(4, 3, 2)) for i in CONTEXTS]
     for ex, (x, _) in zip(bound, parts()):
@@ -228,7 +260,9 @@ def test_threads_meet_without_the_engine():
     def run(i):
         x = mx.nd.array(parts()[i][0], ctx=mx.cpu(i))
         with mx.autograd.record():
-            found[i] = mx.nd.contrib.SyncBatchNorm(x, *[mx.nd.ones((3,), ctx=mx.cpu(i))] * 4, key="threads", ndev=2).asnumpy()
+            found[i] = mx.nd.contrib.SyncBatchNorm(
+                x, *[mx.nd.ones((3,), ctx=mx.cpu(i))] * 4, key="threads", ndev=2
+            ).asnumpy()
 
     try:
         threads = [threading.Thread(target=run, args=(i,)) for i in CONTEXTS]
@@ -252,18 +286,33 @@ def test_nobody_waits_in_vain(engine, monkeypatch):
     x, three = mx.nd.ones((2, 3)), [mx.nd.ones((3,))] * 4
     try:
         for _ in range(2):  # what was left of a meeting does not count for the next
-            with mx.autograd.record(), pytest.raises(mx.MXNetError, match="the forward pass with key='lone' needs ndev=2 contexts, and only cpu.0. came"):
+            with (
+                mx.autograd.record(),
+                pytest.raises(
+                    mx.MXNetError, match="the forward pass with key='lone' needs ndev=2 contexts, and only cpu.0. came"
+                ),
+            ):
                 mx.nd.contrib.SyncBatchNorm(x, *three, key="lone", ndev=2).asnumpy()
-        assert mx.nd.contrib.SyncBatchNorm(x, *three, key="lone", ndev=2).shape == (2, 3)  # nobody waits when not training
+        assert mx.nd.contrib.SyncBatchNorm(x, *three, key="lone", ndev=2).shape == (
+            2,
+            3,
+        )  # nobody waits when not training
         with mx.autograd.record():
-            assert mx.nd.contrib.SyncBatchNorm(x, *three, key="lone", ndev=2, use_global_stats=True).asnumpy().shape == (2, 3)
+            assert mx.nd.contrib.SyncBatchNorm(
+                x, *three, key="lone", ndev=2, use_global_stats=True
+            ).asnumpy().shape == (2, 3)
     finally:
         use_engine(old)
 
 
-@pytest.mark.parametrize(("params", "says"), [
-    ({}, "needs parameter 'key'"), ({"key": "k", "ndev": 0}, "'ndev' must be int between 1 and 1024"), ({"key": "k", "axis": 1}, "has no parameter 'axis'"),
-])
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        ({}, "needs parameter 'key'"),
+        ({"key": "k", "ndev": 0}, "'ndev' must be int between 1 and 1024"),
+        ({"key": "k", "axis": 1}, "has no parameter 'axis'"),
+    ],
+)
 def test_sync_refusals(shapes, params, says):
     with pytest.raises(mx.MXNetError, match=f"operator _contrib_SyncBatchNorm.*{says}"):
         shapes("_contrib_SyncBatchNorm", [(4, 3, 2), *[None] * 4], **params)
@@ -275,7 +324,10 @@ def test_positive_part(axis):
     arrays = [mx.nd.array(a) for a in (wave((4, 3, 2), 1), wave((c,), 2), wave((c,), 3), np.zeros(c), np.ones(c))]
     arrays[0].attach_grad()
     found = []
-    for relu in (lambda *a, **k: mx.nd.contrib.BatchNormWithReLU(*a, **k), lambda *a, **k: mx.nd.relu(mx.nd.BatchNorm(*a, **k))):
+    for relu in (
+        lambda *a, **k: mx.nd.contrib.BatchNormWithReLU(*a, **k),
+        lambda *a, **k: mx.nd.relu(mx.nd.BatchNorm(*a, **k)),
+    ):
         with mx.autograd.record():
             y = relu(*arrays[:3], *[a.copy() for a in arrays[3:]], fix_gamma=False, axis=axis)
         y.backward(mx.nd.array(wave((4, 3, 2), 4)))
@@ -284,7 +336,10 @@ def test_positive_part(axis):
     for a, b in zip(*found):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     s = mx.sym.contrib.BatchNormWithReLU(mx.sym.var("x"), name="b", output_mean_var=True)
-    assert s.list_outputs() == ["b_output", "b_mean", "b_var"] and s.list_auxiliary_states() == ["b_moving_mean", "b_moving_var"]
+    assert s.list_outputs() == ["b_output", "b_mean", "b_var"] and s.list_auxiliary_states() == [
+        "b_moving_mean",
+        "b_moving_var",
+    ]
 
 
 def test_moving_statistics_move_at_once():

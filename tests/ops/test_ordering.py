@@ -1,4 +1,5 @@
 """topk, sort and argsort against NumPy, with ties, NaNs, and rows long enough for selection by partition."""
+
 import numpy as np
 import pytest
 
@@ -55,7 +56,10 @@ def test_nan_does_not_break_selection():
     np.testing.assert_array_equal(at, np.argsort(a, 1, kind="stable")[:, :3])
 
 
-@pytest.mark.parametrize("kw, words", [({"k": 5}, "k=5 is more than the 4 elements"), ({"axis": 2}, "axis 2"), ({"axis": None, "k": 9}, "8 elements")])
+@pytest.mark.parametrize(
+    "kw, words",
+    [({"k": 5}, "k=5 is more than the 4 elements"), ({"axis": 2}, "axis 2"), ({"axis": None, "k": 9}, "8 elements")],
+)
 def test_bad_topk(kw, words):
     with pytest.raises(ValueError, match=words):
         nd.topk(nd.ones((2, 4)), **kw)

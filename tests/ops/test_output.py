@@ -1,4 +1,5 @@
 """Output layers: labels both ways, gradients that ignore what comes in, refusals."""
+
 import numpy as np
 import pytest
 
@@ -6,7 +7,15 @@ import mxcore as mx
 
 from .golden.corners import wave
 
-LAYERS = ["SoftmaxOutput", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput", "SVMOutput", "MakeLoss", "make_loss"]
+LAYERS = [
+    "SoftmaxOutput",
+    "LinearRegressionOutput",
+    "LogisticRegressionOutput",
+    "MAERegressionOutput",
+    "SVMOutput",
+    "MakeLoss",
+    "make_loss",
+]
 
 
 def gradient(name, x, *label, head=None, **params):
@@ -21,7 +30,9 @@ def gradient(name, x, *label, head=None, **params):
 @pytest.mark.parametrize("name", LAYERS)
 def test_the_incoming_gradient_is_ignored(name):
     x = wave((4, 3), 1)
-    label = {"SoftmaxOutput": [[0, 2, 1, 1]], "SVMOutput": [[0, 2, 1, 1]]}.get(name, [] if "oss" in name else [wave((4, 3), 2)])
+    label = {"SoftmaxOutput": [[0, 2, 1, 1]], "SVMOutput": [[0, 2, 1, 1]]}.get(
+        name, [] if "oss" in name else [wave((4, 3), 2)]
+    )
     a, b = gradient(name, x, *label), gradient(name, x, *label, head=wave((4, 3), 5))
     assert a.any() and (a == b).all()
 
@@ -40,9 +51,17 @@ def test_labels_get_no_gradient(name):
 
 def test_out_grad_multiplies():
     x, label, head = wave((4, 3), 1), [0, 2, 1, 1], wave((4, 3), 5)
-    np.testing.assert_allclose(gradient("SoftmaxOutput", x, label, head=head, out_grad=True), gradient("SoftmaxOutput", x, label) * head, rtol=1e-6)
+    np.testing.assert_allclose(
+        gradient("SoftmaxOutput", x, label, head=head, out_grad=True),
+        gradient("SoftmaxOutput", x, label) * head,
+        rtol=1e-6,
+    )
     soft = np.abs(wave((4, 3), 2))
-    np.testing.assert_allclose(gradient("SoftmaxOutput", x, soft, head=head, out_grad=True), gradient("SoftmaxOutput", x, soft) * head, rtol=1e-6)
+    np.testing.assert_allclose(
+        gradient("SoftmaxOutput", x, soft, head=head, out_grad=True),
+        gradient("SoftmaxOutput", x, soft) * head,
+        rtol=1e-6,
+    )
 
 
 def test_softmax_output_is_the_gradient_of_its_loss():
@@ -99,7 +118,9 @@ def test_cross_entropy(shapes):
     with mx.autograd.record():
         y = mx.nd.softmax_cross_entropy(x, label) * 3
     y.backward()
-    np.testing.assert_allclose(x.grad.asnumpy(), 3 * gradient("SoftmaxOutput", x.asnumpy(), label.asnumpy()), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        x.grad.asnumpy(), 3 * gradient("SoftmaxOutput", x.asnumpy(), label.asnumpy()), rtol=1e-5, atol=1e-7
+    )
     assert shapes("softmax_cross_entropy", [(4, 3), None]) == ([(4, 3), (4,)], [(1,)])
     with pytest.raises(ValueError, match=r"data must be \(N, C\)"):
         shapes("softmax_cross_entropy", [(4, 3, 2), None])
@@ -111,7 +132,11 @@ def test_make_loss_without_valid_elements():
 
 @pytest.mark.parametrize("shape, batch", [((8,), 1), ((4, 2), 4), ((2, 3, 4), 6), ((2, 3, 2, 2), 12), ((0, 3), 1)])
 def test_the_batch_of_make_loss_is_all_but_the_last_axis(shape, batch):
-    np.testing.assert_allclose(gradient("MakeLoss", np.ones(shape, np.float32), normalization="batch", grad_scale=2.0), np.full(shape, 2 / batch), rtol=1e-6)
+    np.testing.assert_allclose(
+        gradient("MakeLoss", np.ones(shape, np.float32), normalization="batch", grad_scale=2.0),
+        np.full(shape, 2 / batch),
+        rtol=1e-6,
+    )
 
 
 def test_svm_labels(shapes):
@@ -145,8 +170,11 @@ def test_sparse_activations_in_a_graph(shapes):
     ex.backward([mx.nd.full((2, 3), 3)])
     np.testing.assert_allclose(ex.aux_dict["k_moving_avg"].asnumpy(), [0.3] * 3, rtol=1e-6)
     np.testing.assert_allclose(ex.grad_dict["x"].asnumpy(), 3, rtol=1e-6)
-    for ins, params, says in (([(3,), None], {}, "must have batch and channels"), ([(4, 3), (2,)], {}, r"moving_avg is \(2,\) where \(3,\)"),
-                              ([(4, 3), None], {"sparseness_target": 2}, "'sparseness_target' must be float between 0 and 1")):
+    for ins, params, says in (
+        ([(3,), None], {}, "must have batch and channels"),
+        ([(4, 3), (2,)], {}, r"moving_avg is \(2,\) where \(3,\)"),
+        ([(4, 3), None], {"sparseness_target": 2}, "'sparseness_target' must be float between 0 and 1"),
+    ):
         with pytest.raises(mx.MXNetError, match=f"operator IdentityAttachKLSparseReg.*{says}"):
             shapes("IdentityAttachKLSparseReg", ins, **params)
 

@@ -1,4 +1,5 @@
 """Pooling: window counts, what averages count, ties, layouts, refusals."""
+
 import numpy as np
 import pytest
 
@@ -24,7 +25,9 @@ def test_conventions(shapes, convention, count):
 
 
 def test_convention_same_over_everything_ignores_the_pad():
-    assert mx.nd.Pooling(mx.nd.ones((1, 1, 4)), global_pool=True, pooling_convention="same", kernel=(2,), pad=(1,)).asnumpy().tolist() == [[[1]]]
+    assert mx.nd.Pooling(
+        mx.nd.ones((1, 1, 4)), global_pool=True, pooling_convention="same", kernel=(2,), pad=(1,)
+    ).asnumpy().tolist() == [[[1]]]
 
 
 def test_shapes(shapes):
@@ -71,20 +74,34 @@ def test_gradient_where_windows_leave_a_rest():
 
 
 def test_norm_of_zeros_has_gradient_zero():
-    _, g = gradient(np.zeros((1, 1, 4), np.float32), np.ones((1, 1, 2), np.float32), kernel=(2,), stride=(2,), pool_type="lp", p_value=2)
+    _, g = gradient(
+        np.zeros((1, 1, 4), np.float32),
+        np.ones((1, 1, 2), np.float32),
+        kernel=(2,),
+        stride=(2,),
+        pool_type="lp",
+        p_value=2,
+    )
     assert g.tolist() == [[[0, 0, 0, 0]]]
 
 
-@pytest.mark.parametrize(("data", "params", "say"), [
-    ((2, 3, 8), dict(kernel=(3,), pad=(3,)), r"pad \(3,\) must be smaller than kernel \(3,\)"),
-    ((2, 3, 8), dict(kernel=(9,)), "covers 9 in spatial dimension 0"),
-    ((2, 3, 8), dict(kernel=(3, 3)), r"kernel \(3, 3\) must have 1 numbers"),
-    ((2, 3), dict(kernel=(3,)), "must have batch, channels and 1, 2 or 3 spatial dimensions"),
-    ((2, 3, 8), dict(kernel=(3,), layout="NHWC"), "layout NHWC does not fit data"),
-    ((1, 1, 3, 3), dict(kernel=(2, 2), pad=(1, 1), pooling_convention="same"), r"pad \(1, 1\) must be \(0, 0\) with pooling_convention same"),
-    ((1, 1, 9), dict(kernel=(3,), stride=(2,), pad=(1,), pooling_convention="same"), r"pad \(1,\) must be \(0,\)"),
-    ((2, 3, 8, 8), {}, r"kernel \(\) must have 2 numbers"),
-])
+@pytest.mark.parametrize(
+    ("data", "params", "say"),
+    [
+        ((2, 3, 8), dict(kernel=(3,), pad=(3,)), r"pad \(3,\) must be smaller than kernel \(3,\)"),
+        ((2, 3, 8), dict(kernel=(9,)), "covers 9 in spatial dimension 0"),
+        ((2, 3, 8), dict(kernel=(3, 3)), r"kernel \(3, 3\) must have 1 numbers"),
+        ((2, 3), dict(kernel=(3,)), "must have batch, channels and 1, 2 or 3 spatial dimensions"),
+        ((2, 3, 8), dict(kernel=(3,), layout="NHWC"), "layout NHWC does not fit data"),
+        (
+            (1, 1, 3, 3),
+            dict(kernel=(2, 2), pad=(1, 1), pooling_convention="same"),
+            r"pad \(1, 1\) must be \(0, 0\) with pooling_convention same",
+        ),
+        ((1, 1, 9), dict(kernel=(3,), stride=(2,), pad=(1,), pooling_convention="same"), r"pad \(1,\) must be \(0,\)"),
+        ((2, 3, 8, 8), {}, r"kernel \(\) must have 2 numbers"),
+    ],
+)
 def test_refusals(shapes, data, params, say):
     with pytest.raises(ValueError, match=f"operator Pooling: .*{say}"):
         shapes("Pooling", [data], **params)
@@ -99,7 +116,11 @@ def test_norms_of_negative_numbers():
     """MXNet takes no absolute values: the 1-norm is the sum."""
     x = mx.nd.array([[[-1.0, 2.0, -3.0]]])
     x.attach_grad()
-    for p, want, slope in ((1, -2.0, [1, 1, 1]), (2, 14**0.5, [-1 / 14**0.5, 2 / 14**0.5, -3 / 14**0.5]), (3, -(20 ** (1 / 3)), None)):
+    for p, want, slope in (
+        (1, -2.0, [1, 1, 1]),
+        (2, 14**0.5, [-1 / 14**0.5, 2 / 14**0.5, -3 / 14**0.5]),
+        (3, -(20 ** (1 / 3)), None),
+    ):
         for how in ({"kernel": (3,)}, {"global_pool": True}):
             with mx.autograd.record():
                 y = mx.nd.Pooling(x, pool_type="lp", p_value=p, **how)
@@ -117,12 +138,19 @@ def test_a_nan_is_no_maximum():
 
 
 @pytest.mark.parametrize("value", [-np.inf, np.nan])
-@pytest.mark.parametrize("how, grad", [  # MXNet's
-    ({"kernel": (2, 2), "stride": (2, 2)}, [1, 0, 2, 0, 0, 0, 0, 0, 3, 0, 4, 0, 0, 0, 0, 0]),
-    ({"kernel": (3, 3), "stride": (1, 1), "pad": (1, 1)}, [6, 7, 8, 0, 10, 11, 12, 0, 14, 15, 16, 0, 0, 0, 0, 0]),
-    ({"kernel": (2, 2), "stride": (2, 2), "pad": (1, 1)}, [0, 0, 0, 0, 0, 5, 0, 6, 0, 0, 0, 0, 0, 8, 0, 9]),
-    ({"global_pool": True}, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
-    ({"kernel": (3, 3), "stride": (2, 2), "pooling_convention": "full"}, [1, 0, 2, 0, 0, 0, 0, 0, 3, 0, 4, 0, 0, 0, 0, 0])])
+@pytest.mark.parametrize(
+    "how, grad",
+    [  # MXNet's
+        ({"kernel": (2, 2), "stride": (2, 2)}, [1, 0, 2, 0, 0, 0, 0, 0, 3, 0, 4, 0, 0, 0, 0, 0]),
+        ({"kernel": (3, 3), "stride": (1, 1), "pad": (1, 1)}, [6, 7, 8, 0, 10, 11, 12, 0, 14, 15, 16, 0, 0, 0, 0, 0]),
+        ({"kernel": (2, 2), "stride": (2, 2), "pad": (1, 1)}, [0, 0, 0, 0, 0, 5, 0, 6, 0, 0, 0, 0, 0, 8, 0, 9]),
+        ({"global_pool": True}, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        (
+            {"kernel": (3, 3), "stride": (2, 2), "pooling_convention": "full"},
+            [1, 0, 2, 0, 0, 0, 0, 0, 3, 0, 4, 0, 0, 0, 0, 0],
+        ),
+    ],
+)
 def test_the_first_place_takes_the_gradient_where_there_is_no_maximum(how, grad, value):
     x = mx.nd.full((1, 1, 4, 4), value)
     x.attach_grad()

@@ -1,4 +1,5 @@
 """Operators in Python of before `CustomOp`, and what `mx.operator` tells of all operators."""
+
 import numpy as np
 import pytest
 
@@ -45,7 +46,11 @@ class Twice(mx.operator.NDArrayOp):
 def test_a_numpy_op_is_the_softmax_loss(req):
     data = mx.sym.Variable("data")
     old, new = NumpySoftmax()(data=data, name="softmax"), mx.sym.SoftmaxOutput(data, name="softmax")
-    assert (old.list_arguments(), old.list_outputs()) == (new.list_arguments(), new.list_outputs()) == (["data", "softmax_label"], ["softmax_output"])
+    assert (
+        (old.list_arguments(), old.list_outputs())
+        == (new.list_arguments(), new.list_outputs())
+        == (["data", "softmax_label"], ["softmax_output"])
+    )
     found = []
     for net in (old, new):
         bound = net.simple_bind(mx.cpu(), grad_req=req, data=(2, 3))
@@ -104,16 +109,37 @@ def test_the_old_way_is_deprecated():
         Twice()
 
 
-@pytest.mark.parametrize("name, names, types", [  # as MXNet 1.9.1 tells it
-    ("Activation", ["data", "act_type"], ["NDArray-or-Symbol", "{'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'}, required"]),
-    ("Concat", ["data", "num_args", "dim"], ["NDArray-or-Symbol[]", "int, required", "int, optional, default='1'"]),
-    ("FullyConnected", ["data", "weight", "bias", "num_hidden", "no_bias", "flatten"],
-     ["NDArray-or-Symbol"] * 3 + ["int, required", "boolean, optional, default=0", "boolean, optional, default=1"]),
-    ("sgd_mom_update", ["weight", "grad", "mom", "lr", "momentum", "wd", "rescale_grad", "clip_gradient", "lazy_update"],
-     ["NDArray-or-Symbol"] * 3 + ["float, required", "float, optional, default=0", "float, optional, default=0", "float, optional, default=1",
-                                  "float, optional, default=-1", "boolean, optional, default=1"]),
-    ("clip", ["data", "a_min", "a_max"], ["NDArray-or-Symbol", "float, required", "float, required"]),
-])
+@pytest.mark.parametrize(
+    "name, names, types",
+    [  # as MXNet 1.9.1 tells it
+        (
+            "Activation",
+            ["data", "act_type"],
+            ["NDArray-or-Symbol", "{'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'}, required"],
+        ),
+        ("Concat", ["data", "num_args", "dim"], ["NDArray-or-Symbol[]", "int, required", "int, optional, default='1'"]),
+        (
+            "FullyConnected",
+            ["data", "weight", "bias", "num_hidden", "no_bias", "flatten"],
+            ["NDArray-or-Symbol"] * 3
+            + ["int, required", "boolean, optional, default=0", "boolean, optional, default=1"],
+        ),
+        (
+            "sgd_mom_update",
+            ["weight", "grad", "mom", "lr", "momentum", "wd", "rescale_grad", "clip_gradient", "lazy_update"],
+            ["NDArray-or-Symbol"] * 3
+            + [
+                "float, required",
+                "float, optional, default=0",
+                "float, optional, default=0",
+                "float, optional, default=1",
+                "float, optional, default=-1",
+                "boolean, optional, default=1",
+            ],
+        ),
+        ("clip", ["data", "a_min", "a_max"], ["NDArray-or-Symbol", "float, required", "float, required"]),
+    ],
+)
 def test_arguments_of_operators(name, names, types):
     assert mx.operator.get_operator_arguments(name) == (len(names), names, types)
     assert name in mx.operator.get_all_registered_operators()
@@ -124,7 +150,9 @@ def test_arguments_of_no_operator():
         mx.operator.get_operator_arguments("FullyConected")
 
 
-@pytest.mark.parametrize("methods", [{"need_top_grad": False}, {"declare_backward_dependency": lambda self, dys, ins, outs: outs}], ids=list)
+@pytest.mark.parametrize(
+    "methods", [{"need_top_grad": False}, {"declare_backward_dependency": lambda self, dys, ins, outs: outs}], ids=list
+)
 def test_a_custom_loss_needs_no_gradient_from_above(methods):
     class Loss(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):

@@ -1,4 +1,5 @@
 """Random operators beyond their samples: seeds, shapes, bad parameters, gradients of log-probabilities, laws."""
+
 import math
 
 import numpy as np
@@ -19,11 +20,18 @@ def draw(seed, fn):
     return fn().asnumpy()
 
 
-@pytest.mark.parametrize("fn", [
-    lambda: nd.random.uniform(shape=(50,)), lambda: nd.random.normal(shape=(50,)), lambda: nd.random.gamma(2, 1, shape=(50,)),
-    lambda: nd.random.poisson(40, shape=(50,)), lambda: nd.random.negative_binomial(3, 0.4, shape=(50,)),
-    lambda: nd.random.randint(0, 1000, shape=(50,)), lambda: nd.shuffle(nd.arange(50)),
-])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda: nd.random.uniform(shape=(50,)),
+        lambda: nd.random.normal(shape=(50,)),
+        lambda: nd.random.gamma(2, 1, shape=(50,)),
+        lambda: nd.random.poisson(40, shape=(50,)),
+        lambda: nd.random.negative_binomial(3, 0.4, shape=(50,)),
+        lambda: nd.random.randint(0, 1000, shape=(50,)),
+        lambda: nd.shuffle(nd.arange(50)),
+    ],
+)
 def test_the_seed_decides(fn):
     assert (draw(1, fn) == draw(1, fn)).all()
     assert (draw(1, fn) != draw(2, fn)).any()
@@ -56,8 +64,16 @@ def test_binomial_numbers_follow_the_law(n, q):
     draws = distributions.binomial(law(), np.full(40_000, float(n)), np.full(40_000, q))
     mean, sd = n * q, (n * q * (1 - q)) ** 0.5
     near = range(max(int(mean - 2.5 * sd), 0), min(int(mean + 2.5 * sd) + 1, n) + 1)
-    p = [math.exp(math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) + i * math.log(q) + (n - i) * math.log(1 - q))
-         for i in near]
+    p = [
+        math.exp(
+            math.lgamma(n + 1)
+            - math.lgamma(i + 1)
+            - math.lgamma(n - i + 1)
+            + i * math.log(q)
+            + (n - i) * math.log(1 - q)
+        )
+        for i in near
+    ]
     assert chi_square(draws, p, near[0]) < 2.5
 
 
@@ -78,7 +94,9 @@ def test_laws_of_bad_parameters_are_nan():
     assert np.isnan(distributions.gamma(law(), np.array([-1.0, np.nan]))).all()
     assert np.isnan(distributions.poisson(law(), np.array([-1.0, np.nan]))).all()
     assert np.isnan(distributions.binomial(law(), np.array([-1.0, 3.0]), np.array([0.5, 1.5]))).all()
-    assert distributions.gamma(law(), np.zeros(2)).tolist() == [0, 0] and distributions.poisson(law(), np.zeros(2)).tolist() == [0, 0]
+    assert distributions.gamma(law(), np.zeros(2)).tolist() == [0, 0] and distributions.poisson(
+        law(), np.zeros(2)
+    ).tolist() == [0, 0]
     assert distributions.binomial(law(), np.array([4.0, 4.0]), np.array([0.0, 1.0])).tolist() == [0, 4]
 
 
@@ -88,16 +106,22 @@ def test_the_draw_of_one_element_does_not_depend_on_the_others():
     assert (a[:2] == b[:2]).all() and a[2] != b[2]
 
 
-@pytest.mark.parametrize("call, message", [
-    (lambda: nd.random.normal(scale=-1, shape=2), "scale must be above 0, got -1.0"),
-    (lambda: nd.random.gamma(-1, 1, shape=2), "alpha must be above 0"),
-    (lambda: nd.random.poisson(-1, shape=2), "lam must be 0 or more"),
-    (lambda: nd.random.randint(5, 5, shape=2), "high must be above low"),
-    (lambda: nd.random_uniform(shape=2, dtype="int32"), "dtype must be float16, float32 or float64, got int32"),
-    (lambda: nd.random_uniform(), "the shape is unknown"),
-    (lambda: nd.random.multinomial(nd.empty((2, 0))), r"data must hold a probability at least, got shape \(2, 0\)"),
-    (lambda: nd._internal._sample_unique_zipfian(range_max=3, shape=(1, 4)), "4 different numbers cannot be drawn below range_max 3"),
-])
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: nd.random.normal(scale=-1, shape=2), "scale must be above 0, got -1.0"),
+        (lambda: nd.random.gamma(-1, 1, shape=2), "alpha must be above 0"),
+        (lambda: nd.random.poisson(-1, shape=2), "lam must be 0 or more"),
+        (lambda: nd.random.randint(5, 5, shape=2), "high must be above low"),
+        (lambda: nd.random_uniform(shape=2, dtype="int32"), "dtype must be float16, float32 or float64, got int32"),
+        (lambda: nd.random_uniform(), "the shape is unknown"),
+        (lambda: nd.random.multinomial(nd.empty((2, 0))), r"data must hold a probability at least, got shape \(2, 0\)"),
+        (
+            lambda: nd._internal._sample_unique_zipfian(range_max=3, shape=(1, 4)),
+            "4 different numbers cannot be drawn below range_max 3",
+        ),
+    ],
+)
 def test_bad_parameters(call, message):
     with pytest.raises(mx.MXNetError, match=message):
         call().wait_to_read()
@@ -106,7 +130,11 @@ def test_bad_parameters(call, message):
 def test_shapes():
     assert nd.random_uniform(shape=3).shape == (3,)
     assert nd.random_normal(shape=(0, 2)).shape == (0, 2)
-    assert nd.random.exponential(nd.array([1, 5]), shape=4).shape == mx.random.exponential(nd.array([1, 5]), shape=4).shape == (2, 4)
+    assert (
+        nd.random.exponential(nd.array([1, 5]), shape=4).shape
+        == mx.random.exponential(nd.array([1, 5]), shape=4).shape
+        == (2, 4)
+    )
     assert nd.sample_normal(nd.array([1, 2]), nd.array([1, 1]), shape=(4,)).shape == (2, 4)
     assert nd.sample_multinomial(nd.array([0.5, 0.5])).shape == (1,)
     assert nd.sample_multinomial(nd.array([[0.5, 0.5]]), shape=(2, 3)).shape == (1, 2, 3)
@@ -129,7 +157,9 @@ def test_gradient_of_log_probabilities():
     logs.backward()
     counts = np.array([[(row == i).sum() for i in range(3)] for row in drawn.asnumpy()])
     np.testing.assert_allclose(data.grad.asnumpy(), counts / data.asnumpy(), rtol=1e-5)
-    np.testing.assert_allclose(logs.asnumpy(), np.log(np.take_along_axis(data.asnumpy(), drawn.asnumpy(), 1)), rtol=1e-5)
+    np.testing.assert_allclose(
+        logs.asnumpy(), np.log(np.take_along_axis(data.asnumpy(), drawn.asnumpy(), 1)), rtol=1e-5
+    )
 
 
 def test_an_impossible_outcome_never_comes():

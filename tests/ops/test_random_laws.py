@@ -1,4 +1,7 @@
-"""Every random operator follows its law: chi-square tests over many draws, for numbers, arrays and shapes of arrays as parameters."""
+"""Every random operator follows its law: chi-square tests over many draws, for numbers, arrays and shapes of arrays as
+parameters.
+"""
+
 import math
 from statistics import NormalDist
 
@@ -32,7 +35,9 @@ def gamma_ppf(alpha, beta):
     """The inverse distribution function, from a numerical integral on a fine grid."""
     x = np.concatenate([[0.0], np.geomspace(1e-14, alpha + 12 * alpha**0.5 + 40, 400_000)])
     middle = (x[1:] + x[:-1]) / 2
-    total = np.concatenate([[0.0], np.cumsum(np.exp((alpha - 1) * np.log(middle) - middle - math.lgamma(alpha)) * np.diff(x))])
+    total = np.concatenate(
+        [[0.0], np.cumsum(np.exp((alpha - 1) * np.log(middle) - middle - math.lgamma(alpha)) * np.diff(x))]
+    )
     total += 1 - total[-1]
     return lambda q: 1e9 if q >= 1 else 0.0 if q <= 0 else float(np.interp(q, total, x)) * beta
 
@@ -44,7 +49,9 @@ def poisson(lam):
 
 def negative_binomial(k, p):
     """Buckets of the law of failures before the k-th success."""
-    return whole(lambda i: math.lgamma(i + k) - math.lgamma(i + 1) - math.lgamma(k) + k * math.log(p) + i * math.log(1 - p), 400)
+    return whole(
+        lambda i: math.lgamma(i + k) - math.lgamma(i + 1) - math.lgamma(k) + k * math.log(p) + i * math.log(1 - p), 400
+    )
 
 
 def normal_ppf(mean, deviation):
@@ -61,8 +68,11 @@ LAWS = [
     ("exponential", (4.0,), continuous(lambda q: 1e9 if q >= 1 else -math.log1p(-q) / 4)),
     ("gamma", (0.5, 2.0), continuous(gamma_ppf(0.5, 2.0))),
     ("gamma", (9.0, 0.5), continuous(gamma_ppf(9.0, 0.5))),
-    ("poisson", (0.8,), poisson(0.8)), ("poisson", (4.0,), poisson(4.0)), ("poisson", (35.0,), poisson(35.0)),
-    ("negative_binomial", (1, 0.4), negative_binomial(1, 0.4)), ("negative_binomial", (5, 0.7), negative_binomial(5, 0.7)),
+    ("poisson", (0.8,), poisson(0.8)),
+    ("poisson", (4.0,), poisson(4.0)),
+    ("poisson", (35.0,), poisson(35.0)),
+    ("negative_binomial", (1, 0.4), negative_binomial(1, 0.4)),
+    ("negative_binomial", (5, 0.7), negative_binomial(5, 0.7)),
     ("generalized_negative_binomial", (3.0, 0.5), negative_binomial(2.0, 1 / 2.5)),
 ]
 
@@ -74,7 +84,9 @@ def numbers(name, values, n, dtype):
 
 def arrays(name, values, n, dtype):
     """Draws of ``_sample_<name>`` from two equal rows."""
-    return getattr(nd, f"sample_{name}")(*[nd.array([v, v], dtype="float64") for v in values], shape=(n // 2,), dtype=dtype).reshape((-1,))
+    return getattr(nd, f"sample_{name}")(
+        *[nd.array([v, v], dtype="float64") for v in values], shape=(n // 2,), dtype=dtype
+    ).reshape((-1,))
 
 
 def like(name, values, n, dtype):
@@ -83,8 +95,15 @@ def like(name, values, n, dtype):
     return op(nd.zeros((n // 4, 4), dtype=dtype), **dict(zip(PARAMETERS[name], values))).reshape((-1,))
 
 
-PARAMETERS = {"uniform": ("low", "high"), "normal": ("loc", "scale"), "exponential": ("lam",), "gamma": ("alpha", "beta"), "poisson": ("lam",),
-              "negative_binomial": ("k", "p"), "generalized_negative_binomial": ("mu", "alpha")}
+PARAMETERS = {
+    "uniform": ("low", "high"),
+    "normal": ("loc", "scale"),
+    "exponential": ("lam",),
+    "gamma": ("alpha", "beta"),
+    "poisson": ("lam",),
+    "negative_binomial": ("k", "p"),
+    "generalized_negative_binomial": ("mu", "alpha"),
+}
 
 
 @pytest.mark.slow
@@ -93,7 +112,13 @@ PARAMETERS = {"uniform": ("low", "high"), "normal": ("loc", "scale"), "exponenti
 @pytest.mark.parametrize("name, values, law", LAWS, ids=[f"{n}{v}" for n, v, _ in LAWS])
 def test_the_law(name, values, law, form, dtype):
     mx.random.seed(11)
-    verify_generator(lambda n: form(name, values, n, dtype).asnumpy().astype(np.float64), *law, nsamples=DRAWS, nrepeat=5, success_rate=0.6)
+    verify_generator(
+        lambda n: form(name, values, n, dtype).asnumpy().astype(np.float64),
+        *law,
+        nsamples=DRAWS,
+        nrepeat=5,
+        success_rate=0.6,
+    )
 
 
 @pytest.mark.slow
@@ -101,7 +126,13 @@ def test_the_law(name, values, law, form, dtype):
 def test_whole_numbers(dtype):
     mx.random.seed(11)
     buckets = [(i - 0.5, i + 0.5) for i in range(-4, 9)]
-    verify_generator(lambda n: nd.random_randint(-4, 9, shape=(n,), dtype=dtype).asnumpy(), buckets, [1 / 13] * 13, nsamples=DRAWS, success_rate=0.6)
+    verify_generator(
+        lambda n: nd.random_randint(-4, 9, shape=(n,), dtype=dtype).asnumpy(),
+        buckets,
+        [1 / 13] * 13,
+        nsamples=DRAWS,
+        success_rate=0.6,
+    )
 
 
 @pytest.mark.slow
@@ -110,8 +141,13 @@ def test_indices():
     p = [0.05, 0.3, 0.0, 0.15, 0.5]
     rows = nd.array([p, p])
     used = [i for i, v in enumerate(p) if v]
-    verify_generator(lambda n: nd.sample_multinomial(rows, shape=(n // 2,)).asnumpy().ravel(), [(i - 0.5, i + 0.5) for i in used],
-                     [p[i] for i in used], nsamples=DRAWS, success_rate=0.6)
+    verify_generator(
+        lambda n: nd.sample_multinomial(rows, shape=(n // 2,)).asnumpy().ravel(),
+        [(i - 0.5, i + 0.5) for i in used],
+        [p[i] for i in used],
+        nsamples=DRAWS,
+        success_rate=0.6,
+    )
 
 
 @pytest.mark.slow
@@ -140,4 +176,6 @@ def test_different_numbers_of_falling_probability():
 def test_the_check_can_fail():
     wrong = next(law for name, values, law in LAWS if values == (2.0, 0.5))
     with pytest.raises(AssertionError, match="chi-square"):
-        verify_generator(lambda n: nd.random_normal(2.02, 0.5, shape=(n,)).asnumpy(), *wrong, nsamples=DRAWS, success_rate=0.6)
+        verify_generator(
+            lambda n: nd.random_normal(2.02, 0.5, shape=(n,)).asnumpy(), *wrong, nsamples=DRAWS, success_rate=0.6
+        )

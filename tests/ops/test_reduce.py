@@ -1,4 +1,5 @@
 """Reductions against NumPy in float64, and their corners: zeros, NaNs, ties, halves, empty arrays, bad axes."""
+
 import numpy as np
 import pytest
 
@@ -34,7 +35,9 @@ def test_exclude_reduces_the_other_axes():
     np.testing.assert_allclose(nd.sum(f64(DATA), axis=(0, 1, 2), exclude=True).asnumpy(), DATA)
 
 
-@pytest.mark.parametrize("axis, words", [(3, "axis 3 is out of range"), (-4, "axis -4"), ((0, 0), "twice"), ((1, -2), "twice")])
+@pytest.mark.parametrize(
+    "axis, words", [(3, "axis 3 is out of range"), (-4, "axis -4"), ((0, 0), "twice"), ((1, -2), "twice")]
+)
 def test_bad_axes(axis, words):
     with pytest.raises(ValueError, match=f"operator sum.*{words}.*data"):
         nd.sum(f64(DATA), axis=axis)
@@ -103,7 +106,17 @@ def test_norm():
         nd.norm(x, ord=3)
 
 
-@pytest.mark.parametrize("dtype, scale", [("float32", 1e30), ("float32", 1e-25), ("float32", 2.0 ** -145), ("float64", 1e200), ("float64", 1e-320), ("float16", 2.0 ** -23)])
+@pytest.mark.parametrize(
+    "dtype, scale",
+    [
+        ("float32", 1e30),
+        ("float32", 1e-25),
+        ("float32", 2.0**-145),
+        ("float64", 1e200),
+        ("float64", 1e-320),
+        ("float16", 2.0**-23),
+    ],
+)
 def test_norm_where_squares_are_out_of_range(dtype, scale):
     x = nd.array(np.array([[3, 4], [0, 0], [-8, 6], [0, 1]]) * scale, dtype=dtype)
     x.attach_grad()
@@ -113,7 +126,11 @@ def test_norm_where_squares_are_out_of_range(dtype, scale):
     tol = dict(rtol=2e-3 if dtype == "float16" else 1e-6)
     np.testing.assert_allclose(rows.asnumpy(), (np.array([5, 0, 10, 1]) * scale).astype(dtype), **tol)
     np.testing.assert_allclose(row.asnumpy(), np.array([5 * scale], dtype), **tol)
-    np.testing.assert_allclose(kept.asnumpy(), (np.array([[73.0, 53.0]]) ** 0.5 * scale).astype(dtype), rtol=0.07 if scale in (1e-320, 2.0 ** -145) else tol["rtol"])
+    np.testing.assert_allclose(
+        kept.asnumpy(),
+        (np.array([[73.0, 53.0]]) ** 0.5 * scale).astype(dtype),
+        rtol=0.07 if scale in (1e-320, 2.0**-145) else tol["rtol"],
+    )
     np.testing.assert_allclose(x.grad.asnumpy(), [[1.2, 1.6], [0, 0], [-0.8, 0.6], [0, 1]], **tol)
 
 
@@ -125,7 +142,9 @@ def test_norm_among_ordinary_rows_and_of_infinities():
         y = nd.norm(x, axis=1)
     y.backward()
     np.testing.assert_allclose(y.asnumpy(), [5e30, 5, inf, inf, nan, inf], rtol=1e-6)
-    np.testing.assert_allclose(x.grad.asnumpy(), [[0.6, 0.8], [0.6, 0.8], [nan, 0], [nan, nan], [nan, nan], [0, 0]], rtol=1e-6)
+    np.testing.assert_allclose(
+        x.grad.asnumpy(), [[0.6, 0.8], [0.6, 0.8], [nan, 0], [nan, nan], [nan, nan], [0, 0]], rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])

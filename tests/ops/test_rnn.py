@@ -1,4 +1,5 @@
 """RNN: shapes both ways, lengths, projection, clipping, dropout, and what layers and directions are made of."""
+
 import numpy as np
 import pytest
 
@@ -15,7 +16,13 @@ def network(mode, layers=1, directions=1, inputs=4, units=3, batch=2, steps=3, p
     states = [wave((layers * directions, batch, projected or units), 3, 0.5)]
     if mode == "lstm":
         states.append(wave((layers * directions, batch, units), 4, 0.5))
-    params = {"mode": mode, "num_layers": layers, "bidirectional": directions == 2, "state_size": units, "state_outputs": True}
+    params = {
+        "mode": mode,
+        "num_layers": layers,
+        "bidirectional": directions == 2,
+        "state_size": units,
+        "state_outputs": True,
+    }
     if projected:
         params["projection_size"] = projected
     return [wave((steps, batch, inputs), 1), wave((size,), 2, 0.7), *states], params
@@ -35,7 +42,7 @@ def test_shapes_both_ways(shapes, mode, rows, layers, directions):
     params = dict(mode=mode, num_layers=layers, bidirectional=d == 2, state_size=h, state_outputs=True)
     unknown = [None] * len(states)
     ins, outs = shapes("RNN", [(3, n, i), None, *unknown], **params)
-    assert ins == [(3, n, i), (size,), *states] and outs[:1 + len(states)] == [(3, n, d * h), *states]
+    assert ins == [(3, n, i), (size,), *states] and outs[: 1 + len(states)] == [(3, n, d * h), *states]
     # Number of inputs from the size of the parameters; the batch from a state.
     ins, outs = shapes("RNN", [(3, -1, -1), (size,), state, *unknown[1:]], **params)
     assert ins == [(3, n, i), (size,), *states] and outs[0] == (3, n, d * h)
@@ -54,12 +61,16 @@ def test_begin_states_of_unknown_batch():
     ex = y.simple_bind(mx.cpu(), x=(5, 2, 4))
     ex.arg_dict["x"][:] = 1
     ex.arg_dict["w"][:] = 0.1
-    expected = mx.nd.RNN(mx.nd.ones((5, 2, 4)), mx.nd.full((81,), 0.1), mx.nd.zeros((1, 2, 3)), state_size=3, num_layers=1, mode="gru")
+    expected = mx.nd.RNN(
+        mx.nd.ones((5, 2, 4)), mx.nd.full((81,), 0.1), mx.nd.zeros((1, 2, 3)), state_size=3, num_layers=1, mode="gru"
+    )
     np.testing.assert_allclose(ex.forward()[0].asnumpy(), expected.asnumpy(), rtol=1e-5)
 
 
 def test_names():
-    s = mx.sym.RNN(mx.sym.var("x"), name="r", state_size=3, num_layers=1, mode="lstm", state_outputs=True, use_sequence_length=True)
+    s = mx.sym.RNN(
+        mx.sym.var("x"), name="r", state_size=3, num_layers=1, mode="lstm", state_outputs=True, use_sequence_length=True
+    )
     assert s.list_arguments() == ["x", "r_parameters", "r_state", "r_state_cell", "r_sequence_length"]
     assert s.list_outputs() == ["r_output", "r_state_output", "r_statecell_output"]
     assert mx.sym.RNN(mx.sym.var("x"), name="r", state_size=3, num_layers=1, mode="gru").list_outputs() == ["r_output"]
@@ -74,8 +85,8 @@ def test_backward_direction_is_forward_on_reversed_time():
         w = np.concatenate([np.ravel(a) for a in plan.views(arrays[1], d) if a is not None])
         assert w.size == half.size
         x = arrays[0][::-1] if d else arrays[0]
-        alone, last = rnn([x, w, arrays[2][d:d + 1]], one)
-        np.testing.assert_allclose(y[..., 3 * d:3 * d + 3], alone[::-1] if d else alone, rtol=1e-5, atol=1e-6)
+        alone, last = rnn([x, w, arrays[2][d : d + 1]], one)
+        np.testing.assert_allclose(y[..., 3 * d : 3 * d + 3], alone[::-1] if d else alone, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(h[d], last[0], rtol=1e-5, atol=1e-6)
 
 
@@ -86,7 +97,7 @@ def test_lengths_are_shorter_sequences(mode, directions):
     lengths = np.array([4, 2], np.int32)
     ragged = rnn([*arrays, lengths], dict(params, use_sequence_length=True))
     for i, n in enumerate(lengths):
-        alone = rnn([arrays[0][:n, i:i + 1], arrays[1], *(s[:, i:i + 1] for s in arrays[2:])], params)
+        alone = rnn([arrays[0][:n, i : i + 1], arrays[1], *(s[:, i : i + 1] for s in arrays[2:])], params)
         np.testing.assert_allclose(ragged[0][:n, i], alone[0][:, 0], rtol=1e-5, atol=1e-6)
         assert not ragged[0][n:, i].any()
         for a, b in zip(ragged[1:], alone[1:]):
@@ -109,11 +120,17 @@ def test_lengths_have_their_own_dtype(dtypes):
     assert dtypes("RNN", ["float64", None, None, None], **params)[0][3] == "float64"
 
 
-@pytest.mark.parametrize(("mode", "more"), [
-    ("lstm", {"use_sequence_length": True, "bidirectional": True}), ("gru", {"use_sequence_length": True}),
-    ("rnn_tanh", {"use_sequence_length": True}), ("rnn_relu", {"bidirectional": True}), ("lstm", {"projection_size": 2, "bidirectional": True}),
-    ("lstm", {"lstm_state_clip_min": -0.2, "lstm_state_clip_max": 0.3}),
-])
+@pytest.mark.parametrize(
+    ("mode", "more"),
+    [
+        ("lstm", {"use_sequence_length": True, "bidirectional": True}),
+        ("gru", {"use_sequence_length": True}),
+        ("rnn_tanh", {"use_sequence_length": True}),
+        ("rnn_relu", {"bidirectional": True}),
+        ("lstm", {"projection_size": 2, "bidirectional": True}),
+        ("lstm", {"lstm_state_clip_min": -0.2, "lstm_state_clip_max": 0.3}),
+    ],
+)
 def test_gradients(mode, more):
     directions = 2 if more.get("bidirectional") else 1
     arrays, params = network(mode, layers=2, directions=directions, projected=more.get("projection_size", 0))
@@ -171,10 +188,13 @@ def test_state_gradients_without_a_gradient_of_the_output():
     assert xs[3].grad.asnumpy().all()
 
 
-@pytest.mark.parametrize(("params", "say"), [
-    (dict(mode="gru", projection_size=2), "projection_size is for mode lstm, not gru"),
-    (dict(mode="lstm", lstm_state_clip_min=1.0), "must both be given"),
-])
+@pytest.mark.parametrize(
+    ("params", "say"),
+    [
+        (dict(mode="gru", projection_size=2), "projection_size is for mode lstm, not gru"),
+        (dict(mode="lstm", lstm_state_clip_min=1.0), "must both be given"),
+    ],
+)
 def test_refusals(params, say):
     arrays, more = network(params["mode"])
     with pytest.raises(ValueError, match=say):

@@ -1,4 +1,5 @@
 """ROIPooling: bins, rounding, what lies outside, ties, shapes, refusals."""
+
 import numpy as np
 import pytest
 
@@ -20,10 +21,18 @@ def pool(data, rois, size=(2, 2), scale=1.0, grad=False):
 IMAGE = np.arange(36).reshape(1, 1, 6, 6)
 
 
-@pytest.mark.parametrize(("roi", "expected"), [
-    ((0, 0, 0, 3, 3), [7, 9, 19, 21]), ((0, 4, 4, 2, 2), [28] * 4), ((0, 7, 7, 9, 9), [0] * 4), ((0, 0.5, 1.5, 2.5, 3.5), [20, 21, 26, 27]),
-    ((0, -3, -3, 1, 1), [0, 0, 0, 7]), ((-1, 0, 0, 3, 3), [0] * 4), ((1, 0, 0, 3, 3), [0] * 4),
-])
+@pytest.mark.parametrize(
+    ("roi", "expected"),
+    [
+        ((0, 0, 0, 3, 3), [7, 9, 19, 21]),
+        ((0, 4, 4, 2, 2), [28] * 4),
+        ((0, 7, 7, 9, 9), [0] * 4),
+        ((0, 0.5, 1.5, 2.5, 3.5), [20, 21, 26, 27]),
+        ((0, -3, -3, 1, 1), [0, 0, 0, 7]),
+        ((-1, 0, 0, 3, 3), [0] * 4),
+        ((1, 0, 0, 3, 3), [0] * 4),
+    ],
+)
 def test_regions(roi, expected):
     y, dx = pool(IMAGE, roi, grad=True)
     assert y.ravel().tolist() == expected
@@ -76,14 +85,22 @@ def test_shapes_and_dtypes(shapes, dtypes):
     assert (s.list_arguments(), s.list_outputs()) == (["x", "r_rois"], ["r_output"])
 
 
-@pytest.mark.parametrize(("ins", "params", "says"), [
-    ([(2, 3, 5, 6), (4, 4)], {}, "differ in dimension 1"), ([(2, 3, 5), (4, 5)], {}, "different ranks"),
-    ([(2, 3, 5, 6), (4, 5)], {"pooled_size": (2,)}, r"pooled_size must be a height and a width of at least 1, got \(2,\)"),
-    ([(2, 3, 5, 6), (4, 5)], {"pooled_size": (0, 2)}, "pooled_size must be a height and a width"),
-    ([(2, 3, 5, 6), (4, 5)], {"spatial_scale": 1.5}, "'spatial_scale' must be float between 0 and 1, got 1.5"),
-    ([(2, 3, 5, 6), (4, 5)], {"spatial_scale": -1}, "'spatial_scale' must be float between 0 and 1"),
-    ([(2, 3, 5, 6), (4, 5)], {"pooled_size": "wide"}, "'pooled_size' must be a tuple of ints"),
-])
+@pytest.mark.parametrize(
+    ("ins", "params", "says"),
+    [
+        ([(2, 3, 5, 6), (4, 4)], {}, "differ in dimension 1"),
+        ([(2, 3, 5), (4, 5)], {}, "different ranks"),
+        (
+            [(2, 3, 5, 6), (4, 5)],
+            {"pooled_size": (2,)},
+            r"pooled_size must be a height and a width of at least 1, got \(2,\)",
+        ),
+        ([(2, 3, 5, 6), (4, 5)], {"pooled_size": (0, 2)}, "pooled_size must be a height and a width"),
+        ([(2, 3, 5, 6), (4, 5)], {"spatial_scale": 1.5}, "'spatial_scale' must be float between 0 and 1, got 1.5"),
+        ([(2, 3, 5, 6), (4, 5)], {"spatial_scale": -1}, "'spatial_scale' must be float between 0 and 1"),
+        ([(2, 3, 5, 6), (4, 5)], {"pooled_size": "wide"}, "'pooled_size' must be a tuple of ints"),
+    ],
+)
 def test_refusals(shapes, ins, params, says):
     with pytest.raises(mx.MXNetError, match=f"operator ROIPooling.*{says}"):
         shapes("ROIPooling", ins, **{"pooled_size": (2, 2), "spatial_scale": 1.0, **params})

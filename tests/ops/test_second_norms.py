@@ -1,4 +1,7 @@
-"""Gradients of gradients as a gradient penalty needs them: of normalizations and pooling, by finite differences, and of hybridised blocks."""
+"""Gradients of gradients as a gradient penalty needs them: of normalizations and pooling, by finite differences, and of
+hybridised blocks.
+"""
+
 import numpy as np
 import pytest
 
@@ -6,12 +9,24 @@ import mxcore as mx
 from mxcore import autograd, nd
 
 NORMS = [
-    ("BatchNorm", (4, 3, 2), 3, {"fix_gamma": False}), ("BatchNorm", (3, 2, 2, 2), 2, {"eps": 1e-2}), ("BatchNorm", (5, 3), 3, {"axis": -1, "fix_gamma": False}),
-    ("BatchNorm", (4, 3), 3, {"use_global_stats": True, "fix_gamma": False}), ("BatchNormWithReLU", (4, 3, 2), 3, {"fix_gamma": False}),
-    ("LayerNorm", (3, 5), 5, {}), ("LayerNorm", (2, 3, 4), 3, {"axis": 1}), ("GroupNorm", (2, 4, 3), 2, {"num_groups": 2}), ("InstanceNorm", (2, 3, 4), 3, {})]
-POOLS = [((2, 2, 7), {"kernel": (3,), "stride": (2,)}), ((2, 2, 5, 6), {"kernel": (3, 2), "stride": (2, 2), "pad": (1, 1), "pooling_convention": "full"}),
-         ((1, 2, 5, 6), {"kernel": (2, 3), "pad": (1, 1)}), ((1, 2, 4, 4), {"global_pool": True}), ((1, 3, 4, 2), {"kernel": (2, 2), "layout": "NHWC"}),
-         ((1, 2, 3, 4, 3), {"kernel": (2, 2, 2)})]
+    ("BatchNorm", (4, 3, 2), 3, {"fix_gamma": False}),
+    ("BatchNorm", (3, 2, 2, 2), 2, {"eps": 1e-2}),
+    ("BatchNorm", (5, 3), 3, {"axis": -1, "fix_gamma": False}),
+    ("BatchNorm", (4, 3), 3, {"use_global_stats": True, "fix_gamma": False}),
+    ("BatchNormWithReLU", (4, 3, 2), 3, {"fix_gamma": False}),
+    ("LayerNorm", (3, 5), 5, {}),
+    ("LayerNorm", (2, 3, 4), 3, {"axis": 1}),
+    ("GroupNorm", (2, 4, 3), 2, {"num_groups": 2}),
+    ("InstanceNorm", (2, 3, 4), 3, {}),
+]
+POOLS = [
+    ((2, 2, 7), {"kernel": (3,), "stride": (2,)}),
+    ((2, 2, 5, 6), {"kernel": (3, 2), "stride": (2, 2), "pad": (1, 1), "pooling_convention": "full"}),
+    ((1, 2, 5, 6), {"kernel": (2, 3), "pad": (1, 1)}),
+    ((1, 2, 4, 4), {"global_pool": True}),
+    ((1, 3, 4, 2), {"kernel": (2, 2), "layout": "NHWC"}),
+    ((1, 2, 3, 4, 3), {"kernel": (2, 2, 2)}),
+]
 
 
 def penalty(f, x, others=()):
@@ -53,13 +68,25 @@ def values(*shape, seed=1):
     return nd.array(np.random.default_rng(seed).permutation(np.prod(shape)).reshape(shape) / 7 - 0.9, dtype="float64")
 
 
-@pytest.mark.parametrize("name, shape, c, params, hybrid", [(*case, hybrid) for case in NORMS for hybrid in (False, True) if not (hybrid and "Batch" in case[0])])
+@pytest.mark.parametrize(
+    "name, shape, c, params, hybrid",
+    [(*case, hybrid) for case in NORMS for hybrid in (False, True) if not (hybrid and "Batch" in case[0])],
+)
 def test_normalizations(name, shape, c, params, hybrid):
-    gamma, beta, moving = nd.array(np.linspace(0.5, 1.5, c), dtype="float64"), nd.array(np.linspace(-1, 1, c), dtype="float64"), []
+    gamma, beta, moving = (
+        nd.array(np.linspace(0.5, 1.5, c), dtype="float64"),
+        nd.array(np.linspace(-1, 1, c), dtype="float64"),
+        [],
+    )
     if name.startswith("Batch"):
-        moving = [nd.array(np.linspace(-0.2, 0.3, c), dtype="float64"), nd.array(np.linspace(0.5, 2, c), dtype="float64")]
+        moving = [
+            nd.array(np.linspace(-0.2, 0.3, c), dtype="float64"),
+            nd.array(np.linspace(0.5, 2, c), dtype="float64"),
+        ]
+
     def fn(F, *v):
         return getattr(F.contrib if name.endswith("ReLU") else F, name)(*v, **params)
+
     inputs = [values(*shape), gamma, beta]
     call = block(fn, inputs) if hybrid else lambda *v: fn(nd, *v)
     check(lambda v: call(v, gamma, beta, *[m.copy() for m in moving]), inputs[0], [gamma, beta])
@@ -81,34 +108,53 @@ def test_batch_norm_in_predict_mode():
 @pytest.mark.parametrize("kind", ["max", "avg", "sum", "lp1", "lp2", "lp3"])
 @pytest.mark.parametrize("shape, params", POOLS)
 def test_pooling(shape, params, kind, hybrid):
-    params = {**params, "pool_type": kind[:2] if kind[0] == "l" else kind, **({"p_value": kind[2]} if kind[0] == "l" else {})}
+    params = {
+        **params,
+        "pool_type": kind[:2] if kind[0] == "l" else kind,
+        **({"p_value": kind[2]} if kind[0] == "l" else {}),
+    }
     x = values(*shape)
     if kind[0] == "l":
         x = x * x + 0.5
+
     def fn(F, v):
         return F.Pooling(v * v, **params)
+
     net = block(fn, [x]) if hybrid else lambda v: fn(nd, v)
     check(net, x)
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
-@pytest.mark.parametrize("name, shapes, params", [
-    ("LRN", [(2, 5, 2)], {"nsize": 3, "alpha": 0.5}), ("LRN", [(1, 2, 2, 3)], {"nsize": 7, "alpha": 1.0, "beta": 0.5, "knorm": 1.0}),
-    ("UpSampling", [(1, 2, 2, 3)], {"scale": 2, "sample_type": "nearest"}),
-    ("UpSampling", [(1, 2, 1, 2), (1, 1, 2, 4)], {"scale": 4, "sample_type": "nearest", "num_args": 2}),
-    ("UpSampling", [(1, 2, 1, 2), (1, 2, 2, 4)], {"scale": 4, "sample_type": "nearest", "num_args": 2, "multi_input_mode": "sum"})])
+@pytest.mark.parametrize(
+    "name, shapes, params",
+    [
+        ("LRN", [(2, 5, 2)], {"nsize": 3, "alpha": 0.5}),
+        ("LRN", [(1, 2, 2, 3)], {"nsize": 7, "alpha": 1.0, "beta": 0.5, "knorm": 1.0}),
+        ("UpSampling", [(1, 2, 2, 3)], {"scale": 2, "sample_type": "nearest"}),
+        ("UpSampling", [(1, 2, 1, 2), (1, 1, 2, 4)], {"scale": 4, "sample_type": "nearest", "num_args": 2}),
+        (
+            "UpSampling",
+            [(1, 2, 1, 2), (1, 2, 2, 4)],
+            {"scale": 4, "sample_type": "nearest", "num_args": 2, "multi_input_mode": "sum"},
+        ),
+    ],
+)
 def test_of_images(name, shapes, params, hybrid):
     x, *others = [values(*shape, seed=i) for i, shape in enumerate(shapes)]
+
     def fn(F, v, *more):
         return getattr(F, name)(v * v, *more, **params) ** 2
+
     net = block(fn, [x, *others]) if hybrid else lambda *inputs: fn(nd, *inputs)
     check(lambda v: net(v, *others), x, others)
 
 
 def test_third_order():
     x, one = values(2, 4), nd.ones((4,), dtype="float64")
+
     def f(v):
         return nd.LayerNorm(v, one, one) ** 2
+
     x.attach_grad()
     with autograd.record():
         (g,) = autograd.grad(f(x) * values(2, 4, seed=2), [x], create_graph=True)
@@ -120,7 +166,12 @@ def test_third_order():
 
 def test_a_hybridised_block_is_differentiated_again_with_the_same_random_numbers():
     net = mx.gluon.nn.HybridSequential()
-    net.add(mx.gluon.nn.Dense(8, activation="tanh", in_units=4), mx.gluon.nn.Dropout(0.5), mx.gluon.nn.Dense(3, activation="tanh", in_units=8), mx.gluon.nn.Dropout(0.5))
+    net.add(
+        mx.gluon.nn.Dense(8, activation="tanh", in_units=4),
+        mx.gluon.nn.Dropout(0.5),
+        mx.gluon.nn.Dense(3, activation="tanh", in_units=8),
+        mx.gluon.nn.Dropout(0.5),
+    )
     net.initialize(mx.init.Xavier())
     found = []
     for hybrid in (False, True):

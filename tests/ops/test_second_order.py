@@ -1,4 +1,7 @@
-"""Gradients of gradients through operators that only move values: their own gradients are helpers that must have one."""
+"""Gradients of gradients through operators that only move values: their own gradients are helpers that must have
+one.
+"""
+
 import numpy as np
 import pytest
 
@@ -16,7 +19,9 @@ def test_autograd_grad_gives_a_list_for_one_variable():
         found = autograd.grad(y, x, create_graph=True)
     assert type(found) is list and len(found) == 1
     found[0].backward()
-    np.testing.assert_allclose(x.grad.asnumpy(), [-0.0908577, -0.0799625], rtol=1e-5)  # of both elements, not of the first
+    np.testing.assert_allclose(
+        x.grad.asnumpy(), [-0.0908577, -0.0799625], rtol=1e-5
+    )  # of both elements, not of the first
 
 
 def test_concat():
@@ -31,14 +36,22 @@ def test_concat():
 IMAGE, CORNER = np.linspace(-1, 1, 40).reshape(1, 2, 4, 5), np.zeros((1, 1, 2, 3))
 
 
-@pytest.mark.parametrize(("fn", "inputs"), [
-    (lambda a, b: nd.exp(nd.concat(a, b, dim=1)), [[[0.1, 0.4]], [[-0.3]]]),
-    (lambda a, b: nd._internal._rnn_param_concat(a, b, dim=0) ** 3, [[0.1, 0.4], [-0.3]]),
-    (lambda a: nd.exp(nd.Crop(a, offset=(1, 2), h_w=(2, 3))), [IMAGE]),
-    (lambda a, b: nd.exp(nd.Crop(a, b, center_crop=True)), [IMAGE, CORNER]),
-])
+@pytest.mark.parametrize(
+    ("fn", "inputs"),
+    [
+        (lambda a, b: nd.exp(nd.concat(a, b, dim=1)), [[[0.1, 0.4]], [[-0.3]]]),
+        (lambda a, b: nd._internal._rnn_param_concat(a, b, dim=0) ** 3, [[0.1, 0.4], [-0.3]]),
+        (lambda a: nd.exp(nd.Crop(a, offset=(1, 2), h_w=(2, 3))), [IMAGE]),
+        (lambda a, b: nd.exp(nd.Crop(a, b, center_crop=True)), [IMAGE, CORNER]),
+    ],
+)
 def test_helpers_of_moved_values(fn, inputs):
-    check_grads(fn, inputs, order=(2,), wrt=[True] * len(inputs) if len(inputs) < 2 or inputs[1] is not CORNER else [True, False])
+    check_grads(
+        fn,
+        inputs,
+        order=(2,),
+        wrt=[True] * len(inputs) if len(inputs) < 2 or inputs[1] is not CORNER else [True, False],
+    )
 
 
 def test_third_order_through_concat():
@@ -52,8 +65,9 @@ def test_third_order_through_concat():
     np.testing.assert_allclose([g.asscalar(), h.asscalar(), x.grad.asscalar()], [27 * 0.49, 54 * 0.7, 54], rtol=1e-5)
 
 
-@pytest.mark.parametrize("call", [
-    lambda x: nd.shuffle(x), lambda x: nd.fill_element_0index(x, nd.ones((2,)), nd.zeros((2,)))])
+@pytest.mark.parametrize(
+    "call", [lambda x: nd.shuffle(x), lambda x: nd.fill_element_0index(x, nd.ones((2,)), nd.zeros((2,)))]
+)
 def test_no_gradient_is_an_error_not_zero(call):
     x = nd.ones((2, 3))
     x.attach_grad()
@@ -64,7 +78,9 @@ def test_no_gradient_is_an_error_not_zero(call):
 
 
 def test_no_rule_goes_through_an_operator_without_gradient():
-    """Every operator that a gradient rule sends the incoming gradient through has a gradient itself, or says that it has none."""
+    """Every operator that a gradient rule sends the incoming gradient through has a gradient itself, or says that it
+    has none.
+    """
     from mxcore._core.gradplan import plan_of
     from mxcore._core.graph import GraphF, Value, topo, variable
     from mxcore.testing.case import cases
@@ -76,12 +92,20 @@ def test_no_rule_goes_through_an_operator_without_gradient():
             continue
         for case in cases(op, mx.cpu()):
             F = GraphF("rule")
-            ins, outs, dys = ([Value((variable(n), 0), F) for n in names]
-                              for names in (case.sig.inputs, [f"out_{n}" for n in case.sig.outputs], [f"d_{n}" for n in case.sig.outputs]))
+            ins, outs, dys = (
+                [Value((variable(n), 0), F) for n in names]
+                for names in (
+                    case.sig.inputs,
+                    [f"out_{n}" for n in case.sig.outputs],
+                    [f"d_{n}" for n in case.sig.outputs],
+                )
+            )
             grads = plan_of(op).gradients(case.p, F, (True,) * len(ins), dys, ins, outs, None)
             reached = {id(v.entry[0]) for v in dys}
             for n in topo([g.entry for g in grads if g is not None]):
-                if n.op is not None and any(id(m) in reached and i not in n.params._sig.like for i, (m, _) in enumerate(n.inputs)):
+                if n.op is not None and any(
+                    id(m) in reached and i not in n.params._sig.like for i, (m, _) in enumerate(n.inputs)
+                ):
                     reached.add(id(n))
                     if n.op.grad_rule is None:
                         lost.setdefault(n.op.name, set()).add(op.name)

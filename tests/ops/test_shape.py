@@ -1,4 +1,5 @@
 """Shapes and layouts against NumPy, and their corners: zero sizes, negative steps, -1 codes, shared memory, errors."""
+
 import numpy as np
 import pytest
 
@@ -16,18 +17,32 @@ def same(got, want):
     np.testing.assert_array_equal(got.asnumpy(), want)
 
 
-@pytest.mark.parametrize("begin, end, step", [
-    ((0, 1), (2, 3), ()), ((None, None, 3), (None, None, 0), (1, 1, -2)), ((-1,), (None,), ()), ((1, -2), (5, None), (None, 1)),
-    ((1,), (0,), (-1,)), ((1,), (1,), ()), ((None, 2, None), (None, None, None), (None, -1, 2))])
+@pytest.mark.parametrize(
+    "begin, end, step",
+    [
+        ((0, 1), (2, 3), ()),
+        ((None, None, 3), (None, None, 0), (1, 1, -2)),
+        ((-1,), (None,), ()),
+        ((1, -2), (5, None), (None, 1)),
+        ((1,), (0,), (-1,)),
+        ((1,), (1,), ()),
+        ((None, 2, None), (None, None, None), (None, -1, 2)),
+    ],
+)
 def test_slice(begin, end, step):
     key = tuple(slice(*t) for t in zip(begin, end, step or (None,) * len(begin)))
     same(nd.slice(X, begin=begin, end=end, step=step), A[key])
     check_grads(lambda x: nd.slice(x, begin=begin, end=end, step=step), [A.astype("f8")], order=(1, 2))
 
 
-@pytest.mark.parametrize("kw, words", [
-    ({"begin": (0,), "end": (1, 2)}, "different lengths"), ({"begin": (0,) * 4, "end": (1,) * 4}, "more items than the 3 dimensions"),
-    ({"begin": (0,), "end": (1,), "step": (0,)}, "zero")])
+@pytest.mark.parametrize(
+    "kw, words",
+    [
+        ({"begin": (0,), "end": (1, 2)}, "different lengths"),
+        ({"begin": (0,) * 4, "end": (1,) * 4}, "more items than the 3 dimensions"),
+        ({"begin": (0,), "end": (1,), "step": (0,)}, "zero"),
+    ],
+)
 def test_bad_slice(kw, words):
     with pytest.raises(ValueError, match=f"operator slice: .*{words}"):
         nd.slice(X, **kw)
@@ -95,7 +110,12 @@ def test_split_gradient_where_one_part_is_unused():
 def test_crop():
     image = nd.array(np.arange(16).reshape(1, 1, 4, 4))
     assert nd.Crop(image, num_args=1, offset=(1, 2), h_w=(2, 2)).asnumpy().ravel().tolist() == [6, 7, 10, 11]
-    assert nd.Crop(image, nd.ones((1, 1, 2, 2)), num_args=2, center_crop=True).asnumpy().ravel().tolist() == [5, 6, 9, 10]
+    assert nd.Crop(image, nd.ones((1, 1, 2, 2)), num_args=2, center_crop=True).asnumpy().ravel().tolist() == [
+        5,
+        6,
+        9,
+        10,
+    ]
     with pytest.raises(ValueError, match="does not lie in an image of 4 x 4"):
         nd.Crop(image, num_args=1, offset=(3, 1), h_w=(2, 2))
 
@@ -157,10 +177,14 @@ def test_pad(mode):
     check_grads(lambda x: nd.Pad(x, mode=mode, pad_width=WIDTHS), [PIXELS.astype("f8")], order=(1, 2))
 
 
-@pytest.mark.parametrize("kw, words", [
-    ({"mode": "edge", "pad_width": (1, 1)}, "two numbers for each of the 4 dimensions"),
-    ({"mode": "reflect", "pad_width": (0,) * 4 + (2, 0, 0, 0)}, "cannot pad axis 2 of length 2"),
-    ({"mode": "constant", "pad_width": (0,) * 7 + (-1,)}, "negative")])
+@pytest.mark.parametrize(
+    "kw, words",
+    [
+        ({"mode": "edge", "pad_width": (1, 1)}, "two numbers for each of the 4 dimensions"),
+        ({"mode": "reflect", "pad_width": (0,) * 4 + (2, 0, 0, 0)}, "cannot pad axis 2 of length 2"),
+        ({"mode": "constant", "pad_width": (0,) * 7 + (-1,)}, "negative"),
+    ],
+)
 def test_bad_pad(kw, words):
     with pytest.raises(ValueError, match=words):
         nd.Pad(nd.array(PIXELS), **kw)
@@ -296,29 +320,48 @@ def test_patches():
         nd.col2im(nd.ones((1, 4, 8)), output_size=(4, 4), kernel=(2, 2))
 
 
-@pytest.mark.parametrize("call, shape", [
-    (lambda x: nd.SwapAxis(x, dim1=0, dim2=1), (3, 0)), (lambda x: nd.reverse(x, axis=0), (0, 3)), (lambda x: nd.tile(x, reps=(2, 2)), (0, 6)),
-    (lambda x: nd.repeat(x, repeats=2, axis=1), (0, 6)), (lambda x: nd.slice(x, begin=(0, 1), end=(0, 2)), (0, 1)),
-    (lambda x: nd.Flatten(x), (0, 3)), (lambda x: nd.expand_dims(x, axis=1), (0, 1, 3)), (lambda x: nd.add_n(x, x), (0, 3)),
-    (lambda x: nd.concat(x, x, dim=0), (0, 3)), (lambda x: nd.stack(x, x), (2, 0, 3)), (lambda x: nd.one_hot(x, 2), (0, 3, 2)),
-    (lambda x: nd.Pad(x, mode="constant", pad_width=(1, 0, 0, 0)), (1, 3)), (lambda x: nd.where(x, x, x), (0, 3)),
-    (lambda x: nd.sort(x, axis=1), (0, 3)), (lambda x: nd.contrib.div_sqrt_dim(x), (0, 3))])
+@pytest.mark.parametrize(
+    "call, shape",
+    [
+        (lambda x: nd.SwapAxis(x, dim1=0, dim2=1), (3, 0)),
+        (lambda x: nd.reverse(x, axis=0), (0, 3)),
+        (lambda x: nd.tile(x, reps=(2, 2)), (0, 6)),
+        (lambda x: nd.repeat(x, repeats=2, axis=1), (0, 6)),
+        (lambda x: nd.slice(x, begin=(0, 1), end=(0, 2)), (0, 1)),
+        (lambda x: nd.Flatten(x), (0, 3)),
+        (lambda x: nd.expand_dims(x, axis=1), (0, 1, 3)),
+        (lambda x: nd.add_n(x, x), (0, 3)),
+        (lambda x: nd.concat(x, x, dim=0), (0, 3)),
+        (lambda x: nd.stack(x, x), (2, 0, 3)),
+        (lambda x: nd.one_hot(x, 2), (0, 3, 2)),
+        (lambda x: nd.Pad(x, mode="constant", pad_width=(1, 0, 0, 0)), (1, 3)),
+        (lambda x: nd.where(x, x, x), (0, 3)),
+        (lambda x: nd.sort(x, axis=1), (0, 3)),
+        (lambda x: nd.contrib.div_sqrt_dim(x), (0, 3)),
+    ],
+)
 def test_without_elements(call, shape):
     x = nd.array(np.zeros((0, 3)), ctx=mx.cpu(1))
     y = call(x)
     assert y.shape == shape and y.context == mx.cpu(1)
 
 
-@pytest.mark.parametrize("dtype, low, high, bins, data, want", [  # MXNet's counts
-    ("float64", 0, 1, 10, np.arange(11) / 10.0, [1, 1, 1, 1, 1, 1, 1, 1, 1, 2]),
-    ("float64", -1, 1, 7, np.linspace(-1, 1, 29), [4, 5, 4, 4, 4, 4, 4]),
-    ("float32", -0.3, 0.7, 10, np.linspace(-0.3, 0.7, 41), [3, 4, 4, 4, 4, 4, 4, 4, 4, 5]),
-    ("int32", 0.5, 10.7, 5, np.arange(12), [1, 2, 2, 2, 3]),
-    ("int8", 0, 11, 5, np.arange(12), [2, 2, 2, 2, 4])])
+@pytest.mark.parametrize(
+    "dtype, low, high, bins, data, want",
+    [  # MXNet's counts
+        ("float64", 0, 1, 10, np.arange(11) / 10.0, [1, 1, 1, 1, 1, 1, 1, 1, 1, 2]),
+        ("float64", -1, 1, 7, np.linspace(-1, 1, 29), [4, 5, 4, 4, 4, 4, 4]),
+        ("float32", -0.3, 0.7, 10, np.linspace(-0.3, 0.7, 41), [3, 4, 4, 4, 4, 4, 4, 4, 4, 5]),
+        ("int32", 0.5, 10.7, 5, np.arange(12), [1, 2, 2, 2, 3]),
+        ("int8", 0, 11, 5, np.arange(12), [2, 2, 2, 2, 4]),
+    ],
+)
 def test_round_numbers_fall_into_the_bins_of_mxnet(dtype, low, high, bins, data, want):
     counts, edges = nd.histogram(nd.array(data, dtype=dtype), bins=bins, range=(low, high))
     assert counts.asnumpy().tolist() == want
-    assert edges.asnumpy().tolist() == [np.dtype(dtype).type((low * (bins - i) + high * i) / bins) for i in range(bins + 1)]
+    assert edges.asnumpy().tolist() == [
+        np.dtype(dtype).type((low * (bins - i) + high * i) / bins) for i in range(bins + 1)
+    ]
 
 
 def test_the_ends_of_a_histogram_are_not_rounded_to_the_dtype_of_the_data():
@@ -332,8 +375,14 @@ def test_the_ends_of_a_histogram_are_not_rounded_to_the_dtype_of_the_data():
     assert np.float64(edges.asnumpy()[0]) > low and counts.asnumpy().tolist() == [1, *[0] * (n - 2), 1]
 
 
-@pytest.mark.parametrize("edges, words", [([3, 2, 1], "got 3.0 and 2.0 as edges 0 and 1"), ([0, 2, 1], "got 2.0 and 1.0 as edges 1 and 2"),
-                                          ([0, np.nan, 1], "got 0.0 and nan as edges 0 and 1")])
+@pytest.mark.parametrize(
+    "edges, words",
+    [
+        ([3, 2, 1], "got 3.0 and 2.0 as edges 0 and 1"),
+        ([0, 2, 1], "got 2.0 and 1.0 as edges 1 and 2"),
+        ([0, np.nan, 1], "got 0.0 and nan as edges 0 and 1"),
+    ],
+)
 def test_edges_must_rise(edges, words):
     with pytest.raises(mx.MXNetError, match=f"_histogram.*must rise and not be NaN, {words}"):
         nd.histogram(nd.array([1, 2]), bins=nd.array(edges))

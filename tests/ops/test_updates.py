@@ -1,4 +1,5 @@
 """Optimizer updates beyond their samples: row-sparse gradients, many weights, states, decaying rates."""
+
 import numpy as np
 import pytest
 
@@ -14,13 +15,32 @@ MXNET = [
     ("sgd_update", True, [[0.625, 0.375, 1, 1, 0.125, 0.125, 1, 1]]),
     ("sgd_update", False, [[0.625, 0.375, 0.875, 0.875, 0.125, 0.125, 0.875, 0.875]]),
     ("sgd_mom_update", True, [[0.625, 0.375, 1, 1, 0.125, 0.125, 1, 1], [-0.375, -0.625, 1, 1, -0.875, -0.875, 1, 1]]),
-    ("sgd_mom_update", False, [[0.625, 0.375, 0.875, 0.875, 0.125, 0.125, 0.875, 0.875],
-                               [-0.375, -0.625, -0.125, -0.125, -0.875, -0.875, -0.125, -0.125]]),
-    ("adam_update", True, [[0.5124, 0.4876, 1, 1, 0.4753, 0.4753, 1, 1], [0.975, 1.025, 1, 1, 1.05, 1.05, 1, 1],
-                           [1, 1.001, 1, 1, 1.001, 1.001, 1, 1]]),
-    ("adam_update", False, [[0.5124, 0.4876, 0.5373, 0.5373, 0.4753, 0.4753, 0.5373, 0.5373],
-                            [0.975, 1.025, 0.925, 0.925, 1.05, 1.05, 0.925, 0.925],
-                            [1, 1.001, 0.999, 0.999, 1.001, 1.001, 0.999, 0.999]]),
+    (
+        "sgd_mom_update",
+        False,
+        [
+            [0.625, 0.375, 0.875, 0.875, 0.125, 0.125, 0.875, 0.875],
+            [-0.375, -0.625, -0.125, -0.125, -0.875, -0.875, -0.125, -0.125],
+        ],
+    ),
+    (
+        "adam_update",
+        True,
+        [
+            [0.5124, 0.4876, 1, 1, 0.4753, 0.4753, 1, 1],
+            [0.975, 1.025, 1, 1, 1.05, 1.05, 1, 1],
+            [1, 1.001, 1, 1, 1.001, 1.001, 1, 1],
+        ],
+    ),
+    (
+        "adam_update",
+        False,
+        [
+            [0.5124, 0.4876, 0.5373, 0.5373, 0.4753, 0.4753, 0.5373, 0.5373],
+            [0.975, 1.025, 0.925, 0.925, 1.05, 1.05, 0.925, 0.925],
+            [1, 1.001, 0.999, 0.999, 1.001, 1.001, 0.999, 0.999],
+        ],
+    ),
 ]
 
 
@@ -56,11 +76,15 @@ def test_row_sparse_adagrad():
     for stype in ("default", "row_sparse"):
         weight, history = nd.ones((4, 2)).tostype(stype), nd.ones((4, 2)).tostype(stype)
         nd.sparse.adagrad_update(weight, grad, history, out=weight, **common)
-        np.testing.assert_allclose(weight.asnumpy(), [[0.795876, 0.666667], [1, 1], [0.599108, 0.599108], [1, 1]], rtol=1e-5)
+        np.testing.assert_allclose(
+            weight.asnumpy(), [[0.795876, 0.666667], [1, 1], [0.599108, 0.599108], [1, 1]], rtol=1e-5
+        )
         np.testing.assert_allclose(history.asnumpy(), [[1.25, 2], [1, 1], [3.25, 3.25], [1, 1]])
         weight, history = nd.ones((4, 2)).tostype(stype), nd.ones((4, 1)).tostype(stype)
         nd.contrib.group_adagrad_update(weight, grad, history, out=weight, **common)
-        np.testing.assert_allclose(weight.asnumpy(), [[0.817426, 0.634852], [1, 1], [0.599108, 0.599108], [1, 1]], rtol=1e-5)
+        np.testing.assert_allclose(
+            weight.asnumpy(), [[0.817426, 0.634852], [1, 1], [0.599108, 0.599108], [1, 1]], rtol=1e-5
+        )
         np.testing.assert_allclose(history.asnumpy(), [[1.625], [1], [3.25], [1]])
 
 
@@ -76,8 +100,15 @@ def test_many_weights_at_once_are_the_single_updates():
     values = [[rs.randn(*s).astype(np.float32) for s in shapes] for _ in range(3)]
     weights, grads, moms = [[nd.array(a) for a in v] for v in values]
     lrs, wds = (0.1, 0.2, 0.3), (0.0, 0.1, 0.2)
-    nd.multi_sgd_mom_update(*[x for xs in zip(weights, grads, moms) for x in xs], out=weights, lrs=lrs, wds=wds, momentum=0.9,
-                            rescale_grad=0.5, num_weights=3)
+    nd.multi_sgd_mom_update(
+        *[x for xs in zip(weights, grads, moms) for x in xs],
+        out=weights,
+        lrs=lrs,
+        wds=wds,
+        momentum=0.9,
+        rescale_grad=0.5,
+        num_weights=3,
+    )
     for i in range(3):
         w, g, m = (nd.array(v[i]) for v in values)
         nd.sgd_mom_update(w, g, m, out=w, lr=lrs[i], wd=wds[i], momentum=0.9, rescale_grad=0.5)
@@ -129,7 +160,9 @@ def test_lists_for_adamw_and_lamb():
     nd.contrib.adamw_update(one, nd.ones((3,)), nd.ones((3,)), nd.ones((3,)), nd.ones((1,)), lr=0.1, eta=1.0, out=one)
     np.testing.assert_allclose(w[0].asnumpy(), one.asnumpy())
     w16, w32 = make("float16"), make()
-    nd.contrib.multi_mp_lamb_update(w16, make("float16"), make(), make(), w32, (1, 2), lrs=(0.1, 0.1), wds=(0, 0), out=w16)
+    nd.contrib.multi_mp_lamb_update(
+        w16, make("float16"), make(), make(), w32, (1, 2), lrs=(0.1, 0.1), wds=(0, 0), out=w16
+    )
     w = make()
     nd.contrib.multi_lamb_update(w, make(), make(), make(), (1, 2), lrs=(0.1, 0.1), wds=(0, 0), out=w)
     for a, b, c in zip(w16, w32, w):
@@ -152,7 +185,9 @@ def test_mp_lamb_keeps_the_master_copy():
 def test_nesterov_does_not_depend_on_where_the_weight_goes(out, n):
     """The numbers are MXNet's with ``out=weight``."""
     weight, grad, mom, other = [nd.array([*v] * n) for v in ((1.0, 2), (3, 4), (5, 6), (0, 0))]
-    y = nd.nag_mom_update(weight, grad, mom, lr=0.1, momentum=0.9, wd=0.1, out={"weight": weight, "other": other}.get(out))
+    y = nd.nag_mom_update(
+        weight, grad, mom, lr=0.1, momentum=0.9, wd=0.1, out={"weight": weight, "other": other}.get(out)
+    )
     np.testing.assert_allclose(y.asnumpy(), [4.461, 6.062] * n, rtol=1e-6)
     np.testing.assert_allclose(mom.asnumpy(), [4.15539, 4.93938] * n, rtol=1e-6)
     np.testing.assert_array_equal(weight.asnumpy(), y.asnumpy() if out == "weight" else [1, 2] * n)

@@ -1,4 +1,5 @@
 """UpSampling: factors, several images, the bilinear kernel, refusals."""
+
 import numpy as np
 import pytest
 
@@ -15,7 +16,10 @@ def test_repetition():
 
 @pytest.mark.parametrize("mode", ["concat", "sum"])
 def test_several_images(mode):
-    check_grads(lambda a, b: mx.nd.UpSampling(a, b, scale=4, sample_type="nearest", multi_input_mode=mode), [wave((1, 2, 1, 2), 1), wave((1, 2, 2, 4), 2)])
+    check_grads(
+        lambda a, b: mx.nd.UpSampling(a, b, scale=4, sample_type="nearest", multi_input_mode=mode),
+        [wave((1, 2, 1, 2), 1), wave((1, 2, 2, 4), 2)],
+    )
 
 
 def test_bilinear_of_a_constant_is_constant_inside():
@@ -24,7 +28,9 @@ def test_bilinear_of_a_constant_is_constant_inside():
     assert s.infer_shape(x=(1, 3, 4, 5))[:2] == ([(1, 3, 4, 5), (3, 1, 4, 4)], [(1, 3, 8, 10)])
     tent = np.array([0.25, 0.75, 0.75, 0.25], np.float32)
     w = np.broadcast_to(np.outer(tent, tent), (3, 1, 4, 4))
-    y = mx.nd.UpSampling(mx.nd.ones((1, 3, 4, 5)), mx.nd.array(w), scale=2, sample_type="bilinear", num_filter=3).asnumpy()
+    y = mx.nd.UpSampling(
+        mx.nd.ones((1, 3, 4, 5)), mx.nd.array(w), scale=2, sample_type="bilinear", num_filter=3
+    ).asnumpy()
     np.testing.assert_allclose(y[:, :, 1:-1, 1:-1], 1, rtol=1e-6)
 
 

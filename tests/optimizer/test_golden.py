@@ -2,6 +2,7 @@
 
 The file is made by `tests/golden/make_optimizer_golden.py`. MXNet rounds ``1 - beta`` to float32: hence 1e-4.
 """
+
 import json
 import pathlib
 

@@ -79,8 +79,12 @@ def test_the_same_bytes_are_not_copied_without_end(case):
 
 @pytest.mark.parametrize("hidden", ["update", "create_state_multi_precision", "__dict__"])
 def test_attributes_do_not_hide_methods(hidden, monkeypatch):
-    monkeypatch.setattr(mx.optimizer.SGD, "__reduce_ex__",
-                        lambda self, protocol: (copyreg.__newobj__, (mx.optimizer.SGD,), self.__dict__ | {hidden: None}), raising=False)  # fmt: skip
+    monkeypatch.setattr(
+        mx.optimizer.SGD,
+        "__reduce_ex__",
+        lambda self, protocol: (copyreg.__newobj__, (mx.optimizer.SGD,), self.__dict__ | {hidden: None}),
+        raising=False,
+    )
     data = _states.dumps(({}, mx.optimizer.SGD()))
     with pytest.raises(ValueError, match=f"{hidden!r}, which would hide a method"):
         _states.loads(data, __name__)
@@ -118,12 +122,20 @@ ODD = {
 @pytest.mark.parametrize("case", ODD)
 def test_numbers_that_an_optimizer_cannot_have(case):
     data = _states.dumps(({}, ODD[case]()))
-    with pytest.raises(MXNetError, match="these .* bytes are no optimizer states: the (optimizer|scheduler), a .*the file is damaged"):
+    with pytest.raises(
+        MXNetError, match="these .* bytes are no optimizer states: the (optimizer|scheduler), a .*the file is damaged"
+    ):
         _states.loads(data, __name__)
 
 
 def test_what_sound_files_hold_is_read_by_every_protocol():
-    value = {0: (1, 2.5, None), "w": [b"bytes", bytearray(b"b" * 3000)], (0, "a"): {1, "x", 2.0}, 7: frozenset((1, (2, 3))), np.int64(3): np.ones(3000)}
+    value = {
+        0: (1, 2.5, None),
+        "w": [b"bytes", bytearray(b"b" * 3000)],
+        (0, "a"): {1, "x", 2.0},
+        7: frozenset((1, (2, 3))),
+        np.int64(3): np.ones(3000),
+    }
     for protocol in range(6):
         out = io.BytesIO()
         pickle._Pickler(out, protocol).dump(value)

@@ -1,4 +1,5 @@
 """What optimizers share: rates, decays, counts, states, master copies, names."""
+
 import copy
 import gc
 import logging
@@ -12,8 +13,27 @@ import mxcore as mx
 from mxcore.base import MXNetError
 
 opt = mx.optimizer
-NAMES = ["adadelta", "adagrad", "adam", "adamax", "ccsgd", "dcasgd", "ftml", "ftrl", "groupadagrad", "lamb",
-         "lars", "lbsgd", "nadam", "nag", "rmsprop", "sgd", "sgld", "signum", "test"]
+NAMES = [
+    "adadelta",
+    "adagrad",
+    "adam",
+    "adamax",
+    "ccsgd",
+    "dcasgd",
+    "ftml",
+    "ftrl",
+    "groupadagrad",
+    "lamb",
+    "lars",
+    "lbsgd",
+    "nadam",
+    "nag",
+    "rmsprop",
+    "sgd",
+    "sgld",
+    "signum",
+    "test",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -60,16 +80,19 @@ def evil():
     return pickle.dumps({0: Evil()})
 
 
-@pytest.mark.parametrize("data, word", [
-    (evil(), "builtins.print"),
-    (b"cos\nsystem\n(S'true'\ntR.", "os.system"),
-    (pickle.dumps({0: __import__("subprocess").Popen}), "subprocess.Popen"),
-    (b"cmxcore.optimizer.sgd\nmove_one\n.", "move_one"),
-    (pickle.dumps([1, 2]), "list"),
-    (pickle.dumps(({}, 3)), "dictionary"),
-    (b"", "0 bytes"),
-    (b"garbage", "no optimizer states"),
-])
+@pytest.mark.parametrize(
+    "data, word",
+    [
+        (evil(), "builtins.print"),
+        (b"cos\nsystem\n(S'true'\ntR.", "os.system"),
+        (pickle.dumps({0: __import__("subprocess").Popen}), "subprocess.Popen"),
+        (b"cmxcore.optimizer.sgd\nmove_one\n.", "move_one"),
+        (pickle.dumps([1, 2]), "list"),
+        (pickle.dumps(({}, 3)), "dictionary"),
+        (b"", "0 bytes"),
+        (b"garbage", "no optimizer states"),
+    ],
+)
 def test_states_that_are_none_are_refused(data, word, capsys):
     update = opt.get_updater(opt.SGD())
     with pytest.raises(MXNetError, match=word):
@@ -229,21 +252,26 @@ def test_own_optimizers():
     assert update.optimizer.num_update == 1
 
 
-@pytest.mark.parametrize("call, word", [
-    (lambda: opt.SGD(param_idx2name=["a"]), "param_idx2name"),
-    (lambda: opt.LBSGD(warmup_strategy="fast"), "power2"),
-    (lambda: opt.Optimizer().update(0, None, None, None), "update"),
-    (lambda: opt.register(dict), "Optimizer"),
-    (lambda: opt.contrib.GroupAdaGrad().create_state(0, mx.nd.ones(3)), "matrices"),
-    (lambda: opt.contrib.GroupAdaGrad(wd=1.0).update(0, None, None, None), "wd is 1"),
-])
+@pytest.mark.parametrize(
+    "call, word",
+    [
+        (lambda: opt.SGD(param_idx2name=["a"]), "param_idx2name"),
+        (lambda: opt.LBSGD(warmup_strategy="fast"), "power2"),
+        (lambda: opt.Optimizer().update(0, None, None, None), "update"),
+        (lambda: opt.register(dict), "Optimizer"),
+        (lambda: opt.contrib.GroupAdaGrad().create_state(0, mx.nd.ones(3)), "matrices"),
+        (lambda: opt.contrib.GroupAdaGrad(wd=1.0).update(0, None, None, None), "wd is 1"),
+    ],
+)
 def test_errors_name_the_trouble(call, word):
     with pytest.raises(MXNetError, match=word):
         call()
 
 
 def test_a_bound_update_follows_what_changes():
-    """The same arrays with other numbers, then other arrays in their place, then another weight with the old one's id."""
+    """The same arrays with other numbers, then other arrays in their place, then another weight with the old one's
+    id.
+    """
     rule = mx.optimizer.SGD(learning_rate=0.5, momentum=0.5)
     weight, grad = mx.nd.ones((3,)), mx.nd.ones((3,))
     state = rule.create_state(0, weight)
@@ -295,7 +323,9 @@ def test_states_and_gradients_go_with_who_made_them(stype):
 
 def test_a_wrong_size_of_aggregation_says_so(monkeypatch):
     monkeypatch.setenv("MXNET_OPTIMIZER_AGGREGATION_SIZE", "many")
-    with pytest.raises(ValueError, match="MXNET_OPTIMIZER_AGGREGATION_SIZE must be a whole number above -1, got 'many'"):
+    with pytest.raises(
+        ValueError, match="MXNET_OPTIMIZER_AGGREGATION_SIZE must be a whole number above -1, got 'many'"
+    ):
         mx.optimizer.SGD()
     monkeypatch.setenv("MXNET_OPTIMIZER_AGGREGATION_SIZE", "0")
     assert mx.optimizer.SGD().aggregate_num == 0

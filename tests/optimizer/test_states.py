@@ -1,4 +1,5 @@
 """Files of optimizer states: MXNet's of every kind are read, damaged and hostile ones are refused."""
+
 import collections
 import json
 import pathlib
@@ -32,13 +33,18 @@ def test_states_of_mxnet_are_read(key):
     assert found == json.loads(str(GOLDEN[f"{name}/leaves"]))
     if whole == "1":
         rule = update.optimizer
-        assert type(rule) is mx.optimizer.Optimizer.opt_registry[name] and rule.wd == (0 if name == "groupadagrad" else 0.125) and rule.idx2name[1] == "fc_bias"
+        assert (
+            type(rule) is mx.optimizer.Optimizer.opt_registry[name]
+            and rule.wd == (0 if name == "groupadagrad" else 0.125)
+            and rule.idx2name[1] == "fc_bias"
+        )
         weight = mx.nd.ones((3, 1), dtype="float16" if rule.multi_precision else "float32")
         update(0, mx.nd.ones_like(weight), weight)
         assert np.isfinite(weight.asnumpy()).all()
 
 
-# -- files that nobody meant ---------------------------------------------------------------------------------------------
+# -- files that nobody meant
+# ---------------------------------------------------------------------------------------------
 def update():
     return mx.optimizer.get_updater(mx.optimizer.SGD())
 
@@ -57,7 +63,11 @@ def words(*parts):
         if isinstance(p, str):
             out += b"X" + struct.pack("<I", len(p)) + p.encode()
         elif isinstance(p, int):
-            out += b"\x8a" + bytes([(p.bit_length() // 8) + 1]) + p.to_bytes((p.bit_length() // 8) + 1, "little", signed=True)
+            out += (
+                b"\x8a"
+                + bytes([(p.bit_length() // 8) + 1])
+                + p.to_bytes((p.bit_length() // 8) + 1, "little", signed=True)
+            )
         elif isinstance(p, tuple):
             out += b"B" + struct.pack("<I", len(p[0])) + p[0]
         else:
@@ -74,47 +84,138 @@ OBJECTS = (DTYPE, "O", b"\x89\x88\x87R")
 POINTERS = struct.pack("<2Q", 0x4141414141414141, 0x10)
 
 
-@pytest.mark.parametrize("data, match", [
-    # Pointers of the file's choice as an array of objects: by the dtype's name, by its state, and in a state after another.
-    (words(named("numpy.core.numeric", "_frombuffer"), (POINTERS,), *OBJECTS, 2, b"\x85", "C", b"tR"), "mark is missing|numbers are read"),
-    (words(b"}", 0, named("numpy.core.numeric", "_frombuffer"), b"(", (POINTERS,), *OBJECTS, 2, b"\x85", "C", b"tRs"), "'O'; numbers are read"),
-    (words(b"}", 0, DTYPE, "f8", b"\x89\x88\x87R(", 3, "|", b"NNN", -1, -1, 63, b"tb", b"s"), None),
-    (words(b"}", 0, DTYPE, "f8", b"\x89\x88\x87R(", 3, "|", "O", b"NN", -1, -1, 63, b"tb", b"s"), "state that numbers do not have"),
-    (words(b"}", 0, DTYPE, "f8", b"\x89\x88\x87R(", 3, "<", b"NNN", -1, -1, 0, b"tb", b"(", 3, "|", b"NNN", -1, -1, 63, b"tb", b"s"), "a state for a"),
-    (words(b"}", 0, named("numpy.core.multiarray", "scalar"), *OBJECTS, (POINTERS[:8],), b"\x86Rs"), "'O'; numbers are read"),
-    # An array whose shape and bytes do not fit, or are huge.
-    (words(b"}", 0, named("numpy.core.numeric", "_frombuffer"), b"(", (POINTERS,), DTYPE, "f8", b"\x89\x88\x87R(", 3, "<", b"NNN", -1, -1, 0, b"tb", 2**40, b"\x85", "C", b"tRs"),
-     "16 bytes for an array of shape"),
-    # Memory by a number.
-    (words(b"}", 0, named("builtins", "list"), named("builtins", "range"), 3 * 10**11, b"\x85R\x85Rs"), "a call of builtins.list"),
-    (words(b"}", 0, named("builtins", "bytearray"), 10**12, b"\x85Rs"), "bytes were expected, not a int"),
-    (words(b"}", 0, named("builtins", "bytes"), 10**12, b"\x85Rs"), "takes 0"),
-    (words(b"}", 0, named("collections", "deque"), named("builtins", "range"), 10**12, b"\x85R\x85Rs"), "a list was expected"),
-    (words(b"]" * (2 << 20)), "more than 1048576 lists"),
-    (words(b"}", 0, b"\x8b" + struct.pack("<i", 4000) + b"\x7f" * 4000, b"s"), "an integer of"),
-    (b"I" + b"9" * 5000 + b"\n.", "offset 0"),
-    (words(b"\x8e" + struct.pack("<Q", 2**62)), "offset 2"),
-    # Slow by hashes that are alike, and endless by values that hold themselves.
-    (words(b"}", 0, b"}", (2**61 - 1) * 2**10, b"Nss"), "a key of 71 bits"),
-    (words(b"}\x94", 0, b"h\0s"), "nested deeper than 64"),
-    (words(b"}", 0, b")" + b"\x85\x94h\0\x86\x94" + b"".join(b"h" + bytes([i]) + b"\x86\x94" for i in range(1, 60)), b"s"), "hold more than"),
-    (words(b"}", 0, b"]" * 200 + b"a" * 199, b"s"), "nested deeper than 64"),
-    # Raw constructors, modules that run something when imported, and objects without their content.
-    (words(b"}", 0, named("mxnet.ndarray.ndarray", "NDArray"), b")\x81s"), "holds no data by itself"),
-    (words(b"}", 0, named("mxnet.ndarray.ndarray", "NDArray"), b"N\x85Rs"), "lacks its content"),
-    (words(b"}", 0, named("mxcore.ndarray.ndarray", "NDArray"), b")\x81s"), "mxcore.ndarray.ndarray.NDArray"),
-    (words(b"}", 0, named("numpy", "ndarray"), 2**40, b"\x85Rs"), "a call of numpy.ndarray"),
-    (words(b"}", 0, named("mxcore.__main__", "main"), b"s"), "mxcore.__main__.main"),
-    (words(b"}", 0, named("mxnet.optimizer.optimizer", "Adam"), 0.5.hex(), b"\x85Rs"), "a call of"),
-    (words(b"}", 0, named("mxnet.optimizer.optimizer", "create"), b"s"), "create"),
-    (words(b"}", named("mxnet.optimizer.optimizer", "Adam"), b")\x81\x86"), "lacks 'rescale_grad'"),
-    (words(b"}", named("mxnet.optimizer.optimizer", "Adam"), b")\x81}", "lr", "much", b"sb\x86"), "lacks 'rescale_grad'|'lr'"),
-    (words(b"}", 0, b"P1\n"), "0x50 is no instruction"),
-    (words(b"}", b"]", b"Ns"), "a list as a key"),
-    (words(b"N", 1, b"Ns"), "an entry of a"),
-    (words(), "0 values at the end"),
-    (b"", "the file is cut"),
-])
+@pytest.mark.parametrize(
+    "data, match",
+    [
+        # Pointers of the file's choice as an array of objects: by the dtype's name, by its state, and in a state after
+        # another.
+        (
+            words(named("numpy.core.numeric", "_frombuffer"), (POINTERS,), *OBJECTS, 2, b"\x85", "C", b"tR"),
+            "mark is missing|numbers are read",
+        ),
+        (
+            words(
+                b"}",
+                0,
+                named("numpy.core.numeric", "_frombuffer"),
+                b"(",
+                (POINTERS,),
+                *OBJECTS,
+                2,
+                b"\x85",
+                "C",
+                b"tRs",
+            ),
+            "'O'; numbers are read",
+        ),
+        (words(b"}", 0, DTYPE, "f8", b"\x89\x88\x87R(", 3, "|", b"NNN", -1, -1, 63, b"tb", b"s"), None),
+        (
+            words(b"}", 0, DTYPE, "f8", b"\x89\x88\x87R(", 3, "|", "O", b"NN", -1, -1, 63, b"tb", b"s"),
+            "state that numbers do not have",
+        ),
+        (
+            words(
+                b"}",
+                0,
+                DTYPE,
+                "f8",
+                b"\x89\x88\x87R(",
+                3,
+                "<",
+                b"NNN",
+                -1,
+                -1,
+                0,
+                b"tb",
+                b"(",
+                3,
+                "|",
+                b"NNN",
+                -1,
+                -1,
+                63,
+                b"tb",
+                b"s",
+            ),
+            "a state for a",
+        ),
+        (
+            words(b"}", 0, named("numpy.core.multiarray", "scalar"), *OBJECTS, (POINTERS[:8],), b"\x86Rs"),
+            "'O'; numbers are read",
+        ),
+        # An array whose shape and bytes do not fit, or are huge.
+        (
+            words(
+                b"}",
+                0,
+                named("numpy.core.numeric", "_frombuffer"),
+                b"(",
+                (POINTERS,),
+                DTYPE,
+                "f8",
+                b"\x89\x88\x87R(",
+                3,
+                "<",
+                b"NNN",
+                -1,
+                -1,
+                0,
+                b"tb",
+                2**40,
+                b"\x85",
+                "C",
+                b"tRs",
+            ),
+            "16 bytes for an array of shape",
+        ),
+        # Memory by a number.
+        (
+            words(b"}", 0, named("builtins", "list"), named("builtins", "range"), 3 * 10**11, b"\x85R\x85Rs"),
+            "a call of builtins.list",
+        ),
+        (words(b"}", 0, named("builtins", "bytearray"), 10**12, b"\x85Rs"), "bytes were expected, not a int"),
+        (words(b"}", 0, named("builtins", "bytes"), 10**12, b"\x85Rs"), "takes 0"),
+        (
+            words(b"}", 0, named("collections", "deque"), named("builtins", "range"), 10**12, b"\x85R\x85Rs"),
+            "a list was expected",
+        ),
+        (words(b"]" * (2 << 20)), "more than 1048576 lists"),
+        (words(b"}", 0, b"\x8b" + struct.pack("<i", 4000) + b"\x7f" * 4000, b"s"), "an integer of"),
+        (b"I" + b"9" * 5000 + b"\n.", "offset 0"),
+        (words(b"\x8e" + struct.pack("<Q", 2**62)), "offset 2"),
+        # Slow by hashes that are alike, and endless by values that hold themselves.
+        (words(b"}", 0, b"}", (2**61 - 1) * 2**10, b"Nss"), "a key of 71 bits"),
+        (words(b"}\x94", 0, b"h\0s"), "nested deeper than 64"),
+        (
+            words(
+                b"}",
+                0,
+                b")" + b"\x85\x94h\0\x86\x94" + b"".join(b"h" + bytes([i]) + b"\x86\x94" for i in range(1, 60)),
+                b"s",
+            ),
+            "hold more than",
+        ),
+        (words(b"}", 0, b"]" * 200 + b"a" * 199, b"s"), "nested deeper than 64"),
+        # Raw constructors, modules that run something when imported, and objects without their content.
+        (words(b"}", 0, named("mxnet.ndarray.ndarray", "NDArray"), b")\x81s"), "holds no data by itself"),
+        (words(b"}", 0, named("mxnet.ndarray.ndarray", "NDArray"), b"N\x85Rs"), "lacks its content"),
+        (words(b"}", 0, named("mxcore.ndarray.ndarray", "NDArray"), b")\x81s"), "mxcore.ndarray.ndarray.NDArray"),
+        (words(b"}", 0, named("numpy", "ndarray"), 2**40, b"\x85Rs"), "a call of numpy.ndarray"),
+        (words(b"}", 0, named("mxcore.__main__", "main"), b"s"), "mxcore.__main__.main"),
+        (words(b"}", 0, named("mxnet.optimizer.optimizer", "Adam"), (0.5).hex(), b"\x85Rs"), "a call of"),
+        (words(b"}", 0, named("mxnet.optimizer.optimizer", "create"), b"s"), "create"),
+        (words(b"}", named("mxnet.optimizer.optimizer", "Adam"), b")\x81\x86"), "lacks 'rescale_grad'"),
+        (
+            words(b"}", named("mxnet.optimizer.optimizer", "Adam"), b")\x81}", "lr", "much", b"sb\x86"),
+            "lacks 'rescale_grad'|'lr'",
+        ),
+        (words(b"}", 0, b"P1\n"), "0x50 is no instruction"),
+        (words(b"}", b"]", b"Ns"), "a list as a key"),
+        (words(b"N", 1, b"Ns"), "an entry of a"),
+        (words(), "0 values at the end"),
+        (b"", "the file is cut"),
+    ],
+)
 def test_hostile_states_are_refused(data, match):
     if match is None:  # sound, if odd
         update().set_states(data)
@@ -124,7 +225,15 @@ def test_hostile_states_are_refused(data, match):
 
 
 def test_arrays_of_numbers_in_any_protocol():
-    values = {0: (np.arange(6, dtype=">i2").reshape(2, 3), np.asfortranarray(np.ones((2, 2), "f4")), np.array([True, False]), np.float64(2.5), np.zeros(0, "i8"))}
+    values = {
+        0: (
+            np.arange(6, dtype=">i2").reshape(2, 3),
+            np.asfortranarray(np.ones((2, 2), "f4")),
+            np.array([True, False]),
+            np.float64(2.5),
+            np.zeros(0, "i8"),
+        )
+    }
     for protocol in range(6):
         rule = update()
         rule.set_states(pickle.dumps(values, protocol))
@@ -134,8 +243,25 @@ def test_arrays_of_numbers_in_any_protocol():
 
 
 def test_plain_data_in_any_protocol():
-    values = {0: [True, None, 1.5, 2**70, "höhe", b"\xff", bytearray(b"x"), {1, 2}, frozenset("a"), 1j, slice(1, None), range(3), collections.OrderedDict(a=1)],
-              "w": collections.defaultdict(list, {1: [2]}), (1, 2): collections.deque([1, 2], 5)}
+    values = {
+        0: [
+            True,
+            None,
+            1.5,
+            2**70,
+            "höhe",
+            b"\xff",
+            bytearray(b"x"),
+            {1, 2},
+            frozenset("a"),
+            1j,
+            slice(1, None),
+            range(3),
+            collections.OrderedDict(a=1),
+        ],
+        "w": collections.defaultdict(list, {1: [2]}),
+        (1, 2): collections.deque([1, 2], 5),
+    }
     for protocol in range(6):
         rule = update()
         rule.set_states(pickle.dumps(values, protocol))
@@ -170,7 +296,10 @@ def test_own_optimizers_and_tuples_travel():
 def test_states_of_old_versions_have_other_names_and_fewer_attributes():
     """Before 1.4 the classes lay in ``mxnet.ndarray`` and ``mxnet.optimizer``; what came later gets its default."""
     data = GOLDEN["adam/2/1"].tobytes()
-    for new, old in ((b"mxnet.ndarray.ndarray\n", b"mxnet.ndarray\n"), (b"mxnet.optimizer.optimizer\n", b"mxnet.optimizer\n")):
+    for new, old in (
+        (b"mxnet.ndarray.ndarray\n", b"mxnet.ndarray\n"),
+        (b"mxnet.optimizer.optimizer\n", b"mxnet.optimizer\n"),
+    ):
         data = data.replace(new, old)
     rule = update()
     rule.set_states(data)
@@ -204,7 +333,10 @@ def test_states_of_another_optimizer_are_refused_where_they_are_used():
     sgd, adam = update(), mx.optimizer.get_updater(mx.optimizer.Adam())
     sgd(0, mx.nd.ones(2), mx.nd.ones(2))
     adam.set_states(sgd.get_states())
-    with pytest.raises(MXNetError, match=r"parameter 0 was read as none, but Adam keeps \[\(2,\), \(2,\)\] for a float32 weight of \(2,\)"):
+    with pytest.raises(
+        MXNetError,
+        match=r"parameter 0 was read as none, but Adam keeps \[\(2,\), \(2,\)\] for a float32 weight of \(2,\)",
+    ):
         adam(0, mx.nd.ones(2), mx.nd.ones(2))
     first = mx.optimizer.get_updater(mx.optimizer.Adam())
     first(0, mx.nd.ones(3), mx.nd.ones(3))
@@ -219,7 +351,7 @@ def test_no_damaged_byte_raises_anything_else(key):
     for at in range(0, len(data), 3):
         for value in (0, 0x29, 0x52, 0xFF):
             try:
-                update().set_states(data[:at] + bytes([value]) + data[at + 1:])
+                update().set_states(data[:at] + bytes([value]) + data[at + 1 :])
             except MXNetError:
                 caught += 1
     assert caught > len(data) // 3

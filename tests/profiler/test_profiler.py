@@ -1,4 +1,5 @@
 """The profiler: what it records, what it writes, and that it leaves nothing behind."""
+
 import json
 import os
 import subprocess
@@ -60,9 +61,9 @@ def test_eager_calls(trace):
     a + a
     events = trace(work)
     assert len(named(events, "elemwise_add")) == 5 and len(named(events, "elemwise_mul")) == 1
-    relu, = named(events, "relu")
+    (relu,) = named(events, "relu")
     assert relu["args"] == {"shapes": "300x300", "bytes": 360000} and relu["dur"] > 0 and relu["cat"] == "operator"
-    process, = [e for e in events if e["name"] == "process_name" and e["pid"] == relu["pid"]]
+    (process,) = [e for e in events if e["name"] == "process_name" and e["pid"] == relu["pid"]]
     assert process["args"]["name"] == "cpu/0"
     thread = [e for e in events if e["name"] == "thread_name" and (e["pid"], e["tid"]) == (relu["pid"], relu["tid"])]
     assert thread[0]["args"]["name"] == threading.current_thread().name
@@ -101,9 +102,12 @@ def test_results_are_the_same_and_errors_name_their_node(trace):
             class Op(mx.operator.CustomOp):
                 def forward(self, is_train, req, in_data, out_data, aux):
                     raise ValueError("broken on purpose")
+
             return Op()
 
-    bad = mx.sym.Custom(mx.sym.exp(mx.sym.Variable("x")), op_type="profiled_failure", name="bad").simple_bind(mx.cpu(), x=(2,), grad_req="null")
+    bad = mx.sym.Custom(mx.sym.exp(mx.sym.Variable("x")), op_type="profiled_failure", name="bad").simple_bind(
+        mx.cpu(), x=(2,), grad_req="null"
+    )
     with pytest.raises(mx.MXNetError, match="'bad'.*broken on purpose|broken on purpose"):
         trace(lambda: bad.forward()[0].asnumpy())
 
@@ -176,7 +180,14 @@ def test_objects_of_a_program(trace):
     assert named(events, "batch")[0]["cat"] == "loading,frame" and named(events, "rest")[0]["cat"] == "event"
     assert [e["args"]["queue"] for e in named(events, "queue", "C")] == [5, 8, 7, 5]
     assert named(events, "epoch", "i")[0]["s"] == "t"
-    assert [str(o) for o in (domain, task, frame, event, counter, marker)] == ["loading", "decode", "batch", "rest", "queue", "epoch"]
+    assert [str(o) for o in (domain, task, frame, event, counter, marker)] == [
+        "loading",
+        "decode",
+        "batch",
+        "rest",
+        "queue",
+        "epoch",
+    ]
 
 
 def test_scopes(trace):
@@ -189,7 +200,10 @@ def test_scopes(trace):
     events = trace(work)
     outer, inner = named(events, "encoder:")[0], named(events, "encoder:layer1:")[0]
     relu = named(events, "relu")[0]
-    assert outer["ts"] <= inner["ts"] <= relu["ts"] and relu["ts"] + relu["dur"] <= inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"]
+    assert (
+        outer["ts"] <= inner["ts"] <= relu["ts"]
+        and relu["ts"] + relu["dur"] <= inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"]
+    )
     assert named(events, "b:") and not named(events, "a:b:")
 
 
@@ -209,14 +223,20 @@ def test_tables(trace):
 
     trace(work, aggregate_stats=True)
     rows = [line.split() for line in tables[4].splitlines()]
-    operators = rows[rows.index(["operator"]):]
+    operators = rows[rows.index(["operator"]) :]
     assert operators[2][:3] == ["Name", "Total", "Count"]
     relu = next(r for r in operators if r and r[0] == "relu")
     assert relu[1] == "3" and float(relu[2]) >= float(relu[4]) >= float(relu[5]) >= float(relu[3]) > 0
     assert operators.index(relu) < next(i for i, r in enumerate(operators) if r and r[0] == "tanh")
     found = json.loads(tables[5])
     assert found["Unit"] == {"Time": "ms", "Memory": "kB"} and found["Time"]["operator"]["relu"]["Count"] == 3
-    assert found["Memory"]["operator outputs"]["relu"] == {"Count": 3, "Total": pytest.approx(1.2), "Min": 0.4, "Max": 0.4, "Avg": pytest.approx(0.4)}
+    assert found["Memory"]["operator outputs"]["relu"] == {
+        "Count": 3,
+        "Total": pytest.approx(1.2),
+        "Min": 0.4,
+        "Max": 0.4,
+        "Avg": pytest.approx(0.4),
+    }
     assert found["Value"]["d"]["c"]["Max"] == 4 and "Memory: cpu/0" in found["Memory"]["Device Storage"]
     assert list(found["Time"]["operator"])[-1] == "relu"  # ascending by count
     assert "relu" in tables[6] and "relu" not in tables[7]
@@ -224,7 +244,10 @@ def test_tables(trace):
 
 def test_several_threads(trace):
     def work():
-        threads = [threading.Thread(target=lambda: [mx.nd.relu(mx.nd.ones((3, 3))) for _ in range(20)], name=f"worker{i}") for i in range(3)]
+        threads = [
+            threading.Thread(target=lambda: [mx.nd.relu(mx.nd.ones((3, 3))) for _ in range(20)], name=f"worker{i}")
+            for i in range(3)
+        ]
         for t in threads:
             t.start()
         for t in threads:
@@ -258,8 +281,14 @@ def test_dump_that_is_not_the_last(tmp_path, trace):
     assert profiler.state() == "stop" and not recorder.events
 
 
-@pytest.mark.parametrize("setting, words", [({"filename": n}, "profiler: filename must be a non-empty string") for n in (None, 5, b"x", "")] + [
-    ({"dump_period": p}, "profiler: dump_period must be seconds above 0") for p in (float("nan"), float("inf"), 1e300, 0)])
+@pytest.mark.parametrize(
+    "setting, words",
+    [({"filename": n}, "profiler: filename must be a non-empty string") for n in (None, 5, b"x", "")]
+    + [
+        ({"dump_period": p}, "profiler: dump_period must be seconds above 0")
+        for p in (float("nan"), float("inf"), 1e300, 0)
+    ],
+)
 def test_settings_that_cannot_be(setting, words):
     with pytest.raises(mx.base.MXNetError, match=words):
         profiler.set_config(**setting)
@@ -306,7 +335,11 @@ BAD = {
     "reset": (lambda: profiler.dumps(reset="yes"), ValueError, "reset must be True or False, not 'yes'"),
     "direction": (lambda: profiler.dumps(ascending=2), ValueError, "ascending must be True or False, not 2"),
     "mark": (lambda: profiler.Domain("d").new_marker("m").mark("all"), ValueError, "one of process"),
-    "counter": (lambda: profiler.Domain("d").new_counter("c").set_value("many"), TypeError, "a number is needed, got 'many'"),
+    "counter": (
+        lambda: profiler.Domain("d").new_counter("c").set_value("many"),
+        TypeError,
+        "a number is needed, got 'many'",
+    ),
 }
 
 
@@ -355,7 +388,10 @@ def test_tables_have_the_columns_of_mxnet(trace):
     lines = []
     trace(lambda: (work(), lines.extend(profiler.dumps().splitlines())))
     assert lines[:3] == ["", "Profile Statistics:", "\tNote the difference in units for different entries."]
-    assert "Name                          Total Count        Time (ms)    Min Time (ms)    Max Time (ms)    Avg Time (ms)" in lines
+    assert (
+        "Name                          Total Count        Time (ms)    Min Time (ms)    Max Time (ms)    Avg Time (ms)"
+        in lines
+    )
     assert "Name                          Total Count    Min Use  (kB)    Max Use  (kB)    Avg Use  (kB)" in lines
     assert lines.index("Ant") < lines.index("Zoo") < lines.index("operator")
     assert any(line.startswith("a name longer than its column" + " " * 15 + "1 ") for line in lines)
@@ -363,7 +399,11 @@ def test_tables_have_the_columns_of_mxnet(trace):
 
 
 def test_threads_of_the_trace_have_names(trace):
-    names = {e["args"]["name"] for e in trace(lambda: mx.nd.relu(mx.nd.ones(2)), profile_memory=True) if e["name"] == "thread_name"}
+    names = {
+        e["args"]["name"]
+        for e in trace(lambda: mx.nd.relu(mx.nd.ones(2)), profile_memory=True)
+        if e["name"] == "thread_name"
+    }
     assert "MainThread" in names and not any(n.startswith("thread ") for n in names)
 
 
@@ -381,7 +421,10 @@ def test_servers_are_reached_through_the_kvstore():
         profiler.dump(True, "server")
     finally:
         profiler.set_kvstore_handle(None)
-    assert sent == [("set_config", {"profile_all": True}), ("set_state", "run"), ("dump", True)] and profiler.state() == "stop"
+    assert (
+        sent == [("set_config", {"profile_all": True}), ("set_state", "run"), ("dump", True)]
+        and profiler.state() == "stop"
+    )
 
 
 def test_objects_leave_nothing_behind_while_the_profiler_is_off():

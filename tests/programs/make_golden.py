@@ -2,6 +2,7 @@
 
 Run in MXNet's own environment: ``python tests/programs/make_golden.py``.
 """
+
 import json
 import pathlib
 import subprocess
@@ -14,6 +15,8 @@ if __name__ == "__main__":
     found = {}
     for path in sorted((HERE / "scripts").glob("*.py")):
         with tempfile.TemporaryDirectory() as folder:  # what they write is theirs
-            done = subprocess.run([sys.executable, "-W", "ignore", str(path)], stdout=subprocess.PIPE, text=True, check=True, cwd=folder)
+            done = subprocess.run(
+                [sys.executable, "-W", "ignore", str(path)], stdout=subprocess.PIPE, text=True, check=True, cwd=folder
+            )
         found[path.stem] = [line.rstrip() for line in done.stdout.splitlines() if line.strip()]
     (HERE / "golden.json").write_text(json.dumps(found, indent=1) + "\n")

@@ -1,4 +1,5 @@
 """Programs of the kind that people have, unchanged under ``mxcore run``: they print what they print on MXNet 1.9.1."""
+
 import json
 import os
 import re
@@ -15,7 +16,9 @@ NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
 
 def alike(line, wanted):
     """Whether two lines say the same, numbers within rounding, whatever the blanks."""
-    words, numbers = zip(*((re.sub(r"\s", "", NUMBER.sub("#", text)), [*map(float, NUMBER.findall(text))]) for text in (line, wanted)))
+    words, numbers = zip(
+        *((re.sub(r"\s", "", NUMBER.sub("#", text)), [*map(float, NUMBER.findall(text))]) for text in (line, wanted))
+    )
     return words[0] == words[1] and numbers[0] == pytest.approx(numbers[1], rel=2e-3, abs=2e-3)
 
 
@@ -26,8 +29,14 @@ def test_every_program_has_its_golden_lines():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GOLDEN)
 def test_program(name, tmp_path):
-    done = subprocess.run([sys.executable, "-m", "mxcore", "run", str(HERE / "scripts" / f"{name}.py")], capture_output=True, text=True, cwd=tmp_path,
-                          env={**os.environ, "PYTHONWARNINGS": "ignore"}, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-m", "mxcore", "run", str(HERE / "scripts" / f"{name}.py")],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     lines = [line.rstrip() for line in done.stdout.splitlines() if line.strip()]
     wrong = [(i, line, wanted) for i, (line, wanted) in enumerate(zip(lines, GOLDEN[name])) if not alike(line, wanted)]

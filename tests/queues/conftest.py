@@ -1,4 +1,5 @@
 """The device whose queues run as late as their waits allow, for the tests of this folder."""
+
 import pytest
 
 import mxcore as mx

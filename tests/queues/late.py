@@ -1,10 +1,13 @@
-"""The device 'late': two indices, each with a compute queue and one for copies each way, that run as late as their waits allow.
+"""The device 'late': two indices, each with a compute queue and one for copies each way, that run as late as their
+waits allow.
 
-Every array has two buffers of one structure. `now` holds what the program means, computed at once in the order of the program; it gives shapes,
-and nothing else is read of it. `late` holds poison until a queue gets to the work: a queue runs only as far as somebody waits, the host or another
-queue. Who forgets to wait reads poison, or what was there before. Arrays refuse to become NumPy's, work on an index that is not the active one
-is refused, and so are NumPy arrays among arguments.
+Every array has two buffers of one structure. `now` holds what the program means, computed at once in the order of the
+program; it gives shapes, and nothing else is read of it. `late` holds poison until a queue gets to the work: a queue
+runs only as far as somebody waits, the host or another queue. Who forgets to wait reads poison, or what was there
+before. Arrays refuse to become NumPy's, work on an index that is not the active one is refused, and so are NumPy arrays
+among arguments.
 """
+
 from __future__ import annotations
 
 import operator
@@ -18,7 +21,10 @@ from mxcore.plugin import Device, hookimpl
 
 API_VERSION = 1
 
-VIEWS = frozenset("__getitem__ reshape transpose ravel view swapaxes squeeze broadcast_to expand_dims moveaxis diagonal asarray real T".split())
+VIEWS = frozenset(
+    "__getitem__ reshape transpose ravel view swapaxes squeeze broadcast_to expand_dims moveaxis diagonal asarray "
+    "real T".split()
+)
 #: Functions whose shapes depend on values: the host waits, as it must on any device.
 READERS = frozenset("nonzero unique argwhere flatnonzero item tolist array_equal allclose".split())
 here = threading.local()
@@ -94,7 +100,9 @@ def active():
 
 def poison(shape, dtype):
     a = np.empty(shape, dtype)
-    a.view(np.uint8).fill(0xA5) if a.ndim and a.size and a.flags.c_contiguous else a.fill(77) if a.dtype.kind != "V" else None
+    a.view(np.uint8).fill(0xA5) if a.ndim and a.size and a.flags.c_contiguous else a.fill(
+        77
+    ) if a.dtype.kind != "V" else None
     return a
 
 
@@ -167,7 +175,9 @@ def update(fn, args, kwargs):
 
 def call(name, fn, args, kwargs):
     """Launch a function; returns arrays that will hold its results."""
-    if name in ("array", "asarray") and args and isinstance(args[0], np.ndarray):  # an upload, as anybody who says so means it
+    if (
+        name in ("array", "asarray") and args and isinstance(args[0], np.ndarray)
+    ):  # an upload, as anybody who says so means it
         return upload(fn(*args, **kwargs), active())
     if kwargs.get("out") is not None:
         out = kwargs["out"]
@@ -180,13 +190,19 @@ def call(name, fn, args, kwargs):
     with lock, np.errstate(all="ignore"):
         late, kw = pick(args, "late"), pick(kwargs, "late")
         now = fn(*pick(args, "now"), **pick(kwargs, "now"))
-        if name in VIEWS and isinstance(now, np.ndarray) and any(np.may_share_memory(now, a) for a in arrays_of(pick(args, "now"))):
+        if (
+            name in VIEWS
+            and isinstance(now, np.ndarray)
+            and any(np.may_share_memory(now, a) for a in arrays_of(pick(args, "now")))
+        ):
             return LateArray(now, fn(*late, **kw), args[0].index)
         check(args, kwargs)
         if not isinstance(now, (np.ndarray, np.generic, list, tuple)):
             return now
         results = [np.asarray(v) for v in (now if isinstance(now, (list, tuple)) else [now])]
-        results = [v.copy() if any(np.may_share_memory(v, a) for a in arrays_of(pick(args, "now"))) else v for v in results]
+        results = [
+            v.copy() if any(np.may_share_memory(v, a) for a in arrays_of(pick(args, "now"))) else v for v in results
+        ]
         places = [poison(v.shape, v.dtype) for v in results]
 
         def work():

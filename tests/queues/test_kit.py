@@ -1,4 +1,7 @@
-"""The stock operators on the device whose queues run as late as they may: a few always, all of them in the slow tests."""
+"""The stock operators on the device whose queues run as late as they may: a few always, all of them in the slow
+tests.
+"""
+
 import pytest
 
 from mxcore.testing.conformance import check_op, operators

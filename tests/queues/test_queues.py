@@ -1,4 +1,5 @@
 """Devices with queues of their own: order without the host, and every array where its context says."""
+
 import gc
 import os
 import subprocess
@@ -152,7 +153,11 @@ def net_and_data(ctx, seed=3):
     mx.random.seed(seed)
     net = gluon.nn.HybridSequential(prefix="net_")
     with net.name_scope():
-        net.add(gluon.nn.Dense(5, activation="tanh", in_units=4), gluon.nn.BatchNorm(in_channels=5), gluon.nn.Dense(2, in_units=5))
+        net.add(
+            gluon.nn.Dense(5, activation="tanh", in_units=4),
+            gluon.nn.BatchNorm(in_channels=5),
+            gluon.nn.Dense(2, in_units=5),
+        )
     net.initialize(mx.init.Xavier(), ctx=ctx)
     return net
 
@@ -185,8 +190,14 @@ def test_a_module_over_two_indices(late):
 
     def train(contexts):
         data = mx.sym.Variable("data")
-        out = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Activation(mx.sym.FullyConnected(data, num_hidden=6, name="a"), act_type="relu"),
-                                                         num_hidden=3, name="b"), name="softmax")
+        out = mx.sym.SoftmaxOutput(
+            mx.sym.FullyConnected(
+                mx.sym.Activation(mx.sym.FullyConnected(data, num_hidden=6, name="a"), act_type="relu"),
+                num_hidden=3,
+                name="b",
+            ),
+            name="softmax",
+        )
         mod = mx.mod.Module(out, context=contexts)
         it = mx.io.NDArrayIter(x, y, 6)
         mx.random.seed(1)
@@ -230,9 +241,15 @@ def test_a_program_over_two_indices(late):
 
 def test_writes_indices_and_gradients_of_the_index_that_is_not_active(late):
     x = nd.array(DATA, ctx=late[1])
-    for touch in (lambda: x.__setitem__(0, 1), lambda: x.__setitem__((slice(None), 1), nd.ones((3,), ctx=late[1])),
-                  lambda: x.__setitem__(nd.array([2], ctx=late[1]), np.full((1, 4), 9)), lambda: x.attach_grad(),
-                  lambda: x[nd.array([0, 2], ctx=late[1])].asnumpy(), lambda: x.copyto(late[0]), lambda: x.astype("float64")):
+    for touch in (
+        lambda: x.__setitem__(0, 1),
+        lambda: x.__setitem__((slice(None), 1), nd.ones((3,), ctx=late[1])),
+        lambda: x.__setitem__(nd.array([2], ctx=late[1]), np.full((1, 4), 9)),
+        lambda: x.attach_grad(),
+        lambda: x[nd.array([0, 2], ctx=late[1])].asnumpy(),
+        lambda: x.copyto(late[0]),
+        lambda: x.astype("float64"),
+    ):
         late[0].device.activate(0)
         touch()
     late[0].device.activate(0)
@@ -261,8 +278,11 @@ def test_random_numbers_are_those_of_the_host(late):
 
 def test_pinned_memory_is_asked_of_the_device_that_pins(late):
     pinned = mx.cpu_pinned()
-    for make in (lambda: nd.array(DATA, ctx=pinned), lambda: nd.array(DATA).as_in_context(pinned),
-                 lambda: nd.array(DATA, ctx=late[0]).as_in_context(pinned)):
+    for make in (
+        lambda: nd.array(DATA, ctx=pinned),
+        lambda: nd.array(DATA).as_in_context(pinned),
+        lambda: nd.array(DATA, ctx=late[0]).as_in_context(pinned),
+    ):
         x = make()
         x.wait_to_read()
         assert any(ref() is x._data for ref in PINNED), "an array of cpu_pinned lies elsewhere"
@@ -306,6 +326,7 @@ def test_kernels_that_write_take_the_short_way(late, monkeypatch):
 # ---- errors -------------------------------------------------------------------------------------------------------
 def failing():
     """An operator whose work fails when the queue gets to it."""
+
     def body(k, p, data):
         y = k.xp.exp(data)
         if isinstance(data, LateArray):
@@ -352,8 +373,13 @@ print("fine")
 
 
 def test_the_naive_engine_names_the_operator():
-    done = subprocess.run([sys.executable, "-c", NAIVE.format(root=str(ROOT))], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "MXNET_ENGINE_TYPE": "NaiveEngine"})
+    done = subprocess.run(
+        [sys.executable, "-c", NAIVE.format(root=str(ROOT))],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "MXNET_ENGINE_TYPE": "NaiveEngine"},
+    )
     assert done.stdout.strip() == "fine", done.stderr
 
 
@@ -379,7 +405,11 @@ def test_the_profiler_reads_marks_and_waits_for_nothing(late, tmp_path, monkeypa
     x = nd.array(DATA, ctx=late[0])
     nd.tanh(x)
     waits = []
-    monkeypatch.setattr(type(late[0].device), "synchronize", lambda self, index, old=type(late[0].device).synchronize: (waits.append(index), old(self, index)))
+    monkeypatch.setattr(
+        type(late[0].device),
+        "synchronize",
+        lambda self, index, old=type(late[0].device).synchronize: (waits.append(index), old(self, index)),
+    )
     mx.profiler.set_config(profile_imperative=True, profile_symbolic=True, filename=str(tmp_path / "p.json"))
     mx.profiler.set_state("run")
     try:
@@ -392,7 +422,11 @@ def test_the_profiler_reads_marks_and_waits_for_nothing(late, tmp_path, monkeypa
     finally:
         mx.profiler.set_state("stop")
     mx.profiler.dump()
-    events = [e for e in json.loads((tmp_path / "p.json").read_text())["traceEvents"] if e.get("name") == "tanh" and e.get("ph") == "X"]
+    events = [
+        e
+        for e in json.loads((tmp_path / "p.json").read_text())["traceEvents"]
+        if e.get("name") == "tanh" and e.get("ph") == "X"
+    ]
     assert len(events) == 6 and all(e["dur"] >= 0 for e in events)
     assert call.observers == ()
 
@@ -405,8 +439,13 @@ def test_stores_push_and_pull_at_their_priority(monkeypatch):
         kv.init(key, nd.ones((3,), ctx=ctx))
         outs[key] = nd.zeros((3,), ctx=ctx)
     push = type(engine.it).push
-    monkeypatch.setattr(type(engine.it), "push", lambda self, ctx, fn, reads, writes, name="task": push(
-        self, ctx, lambda: (order.append((name, tuple(writes)[0])), fn())[1], reads, writes, name))
+    monkeypatch.setattr(
+        type(engine.it),
+        "push",
+        lambda self, ctx, fn, reads, writes, name="task": push(
+            self, ctx, lambda: (order.append((name, tuple(writes)[0])), fn())[1], reads, writes, name
+        ),
+    )
     engine.it.push(ctx, lambda: gate.wait(20) and None, [], [o._st for o in outs.values()], "gate")
     for key, priority in zip("abc", (-2, 5, 1)):
         kv.pull(key, out=outs[key], priority=priority)

@@ -1,4 +1,5 @@
 """What both libraries are asked: cells unrolled, weights packed and unpacked, sentences in buckets."""
+
 import contextlib
 import io
 import random
@@ -42,7 +43,9 @@ def cells(mx):
         for both in (False, True):
             name = f"fused_{mode}_{'both' if both else 'one'}"
             found[name] = lambda mode=mode, both=both: r.FusedRNNCell(HIDDEN, 2, mode, both, get_next_state=True)
-            found[name + "_unfused"] = lambda mode=mode, both=both: r.FusedRNNCell(HIDDEN, 2, mode, both, dropout=0.2).unfuse()
+            found[name + "_unfused"] = lambda mode=mode, both=both: r.FusedRNNCell(
+                HIDDEN, 2, mode, both, dropout=0.2
+            ).unfuse()
     return found
 
 
@@ -114,7 +117,10 @@ def weights(mx, name):
     given = {n: mx.nd.array(numbers(n, s)) for n, s in sizes.items() if n != "x"}
     apart = cell.unpack_weights(given)
     whole = cell.pack_weights(apart)
-    return {**{"apart_" + n: a.asnumpy() for n, a in apart.items()}, **{"whole_" + n: a.asnumpy() for n, a in whole.items()}}
+    return {
+        **{"apart_" + n: a.asnumpy() for n, a in apart.items()},
+        **{"whole_" + n: a.asnumpy() for n, a in whole.items()},
+    }
 
 
 def sentences():
@@ -126,7 +132,14 @@ def sentences():
 ITERATORS = {
     "plain": {"batch_size": 4, "buckets": [4, 8]},
     "auto": {"batch_size": 5, "invalid_label": 0},
-    "time_major": {"batch_size": 3, "buckets": [10, 5], "layout": "TN", "data_name": "d", "label_name": "l", "dtype": "int32"},
+    "time_major": {
+        "batch_size": 3,
+        "buckets": [10, 5],
+        "layout": "TN",
+        "data_name": "d",
+        "label_name": "l",
+        "dtype": "int32",
+    },
 }
 
 
@@ -136,12 +149,19 @@ def batches(mx, name):
     np.random.seed(4)
     with contextlib.redirect_stdout(io.StringIO()) as told:
         it = mx.rnn.BucketSentenceIter(sentences(), **ITERATORS[name])
-    facts = {"buckets": it.buckets, "default": it.default_bucket_key, "told": told.getvalue(), "batches": [],
-             "data": [[d.name, list(d.shape), d.layout] for d in it.provide_data + it.provide_label]}
+    facts = {
+        "buckets": it.buckets,
+        "default": it.default_bucket_key,
+        "told": told.getvalue(),
+        "batches": [],
+        "data": [[d.name, list(d.shape), d.layout] for d in it.provide_data + it.provide_label],
+    }
     arrays = []
     for _ in range(2):
         for b in it:
-            facts["batches"].append([b.bucket_key, b.pad, [[d.name, list(d.shape), d.layout] for d in b.provide_data + b.provide_label]])
+            facts["batches"].append(
+                [b.bucket_key, b.pad, [[d.name, list(d.shape), d.layout] for d in b.provide_data + b.provide_label]]
+            )
             arrays += [b.data[0].asnumpy(), b.label[0].asnumpy()]
         it.reset()
     return facts, arrays

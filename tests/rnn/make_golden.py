@@ -2,6 +2,7 @@
 
 Run in MXNet's own environment: ``python tests/rnn/make_golden.py``.
 """
+
 import pathlib
 import sys
 import warnings
@@ -24,7 +25,14 @@ def main():
         for way in cases.WAYS:
             _, symbol, _ = cases.graph(mx, name, way)
             numbers = cases.run(mx, name, way)
-            pack.entries.append({"cell": name, "way": way, "json": symbol.tojson(), "arrays": {k: pack.add(v) for k, v in numbers.items()}})
+            pack.entries.append(
+                {
+                    "cell": name,
+                    "way": way,
+                    "json": symbol.tojson(),
+                    "arrays": {k: pack.add(v) for k, v in numbers.items()},
+                }
+            )
         pack.entries.append({"weights": name, "arrays": {k: pack.add(v) for k, v in cases.weights(mx, name).items()}})
     for name in cases.ITERATORS:
         facts, arrays = cases.batches(mx, name)

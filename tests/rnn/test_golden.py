@@ -1,4 +1,5 @@
 """Cells, sentences and buckets are what they are in the real MXNet 1.9.1; ``make_golden.py`` ran the cases there."""
+
 import functools
 import pathlib
 import warnings
@@ -51,7 +52,9 @@ def test_weights_packed_and_unpacked(name):
     want, found = golden("weights", name)["arrays"], cases.weights(mx, name)
     assert sorted(found) == sorted(want)
     for key, number in want.items():
-        assert found[key].shape == pack().get(number).shape and found[key].tobytes() == pack().get(number).tobytes(), key
+        assert found[key].shape == pack().get(number).shape and found[key].tobytes() == pack().get(number).tobytes(), (
+            key
+        )
 
 
 @pytest.mark.parametrize("name", cases.ITERATORS)
@@ -85,10 +88,12 @@ def test_fused_and_unfused_compute_the_same(mode, both):
             exe.arg_dict["x"][:] = args["x"] = mx.nd.array(cases.numbers("x", (4, 2, 5)))
         else:
             exe.copy_params_from(args)
-        y, = exe.forward(is_train=True)
+        (y,) = exe.forward(is_train=True)
         exe.backward(mx.nd.array(cases.numbers("dy", y.shape)))
         results.append((y.asnumpy(), exe.grad_dict["x"].asnumpy(), exe.grad_dict))
     np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-4, atol=1e-5)
     grads = fused.pack_weights(single.unpack_weights({n: g for n, g in results[1][2].items() if n != "x"}))
-    np.testing.assert_allclose(grads["net_parameters"].asnumpy(), results[0][2]["net_parameters"].asnumpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        grads["net_parameters"].asnumpy(), results[0][2]["net_parameters"].asnumpy(), rtol=1e-4, atol=1e-5
+    )

@@ -1,4 +1,5 @@
 """What golden numbers do not show: checkpoints, chance, and what is said about wrong arguments."""
+
 import numpy as np
 import pytest
 
@@ -80,7 +81,10 @@ def test_rnn_unroll_is_old_and_works():
 def test_unknown_words_share_one_number():
     """MXNet 1.9.1 gives each of them the next one, and rewrites the number that the vocabulary had."""
     vocab = {"a": 5, "<unk>": 0}
-    assert rnn.encode_sentences([["z", "a"], ["y"]], vocab=vocab, unknown_token="<unk>") == ([[0, 5], [0]], {"a": 5, "<unk>": 0})
+    assert rnn.encode_sentences([["z", "a"], ["y"]], vocab=vocab, unknown_token="<unk>") == (
+        [[0, 5], [0]],
+        {"a": 5, "<unk>": 0},
+    )
     found, vocab = rnn.encode_sentences([["z", "a"], ["y"]], vocab={"a": 5}, unknown_token="?", start_label=7)
     assert found == [[7, 5], [7]] and vocab == {"a": 5, "?": 7}
 
@@ -117,21 +121,25 @@ BAD = {
                              "needs the whole sequence"),
     "wrapped": (lambda: _wrapped().begin_state(), ValueError, "wrapped by another cell"),
     "zoneout of fused": (lambda: rnn.ZoneoutCell(rnn.FusedRNNCell(2)), ValueError, "unfuse"),
-    "zoneout of both": (lambda: rnn.ZoneoutCell(rnn.FusedRNNCell(2, bidirectional=True).unfuse()), AssertionError, "around the cells in it"),
+    "zoneout of both": (lambda: rnn.ZoneoutCell(rnn.FusedRNNCell(2, bidirectional=True).unfuse()), AssertionError, "around the cells in "
+                                                                                                                   "it"),
     "dropout": (lambda: rnn.DropoutCell("a lot"), AssertionError, "from 0 to below 1, got 'a lot'"),
     "no cell": (lambda: rnn.SequentialRNNCell().add(mx.sym.tanh), TypeError, "a cell of mx.rnn"),
     "params twice": (lambda: rnn.SequentialRNNCell(params=rnn.RNNParams()).add(_shared()), AssertionError, "not to both"),
     "even kernel": (lambda: rnn.ConvRNNCell((1, 2, 5, 5), 3, h2h_kernel=(2, 2)), AssertionError, "odd sizes"),
     "unpack nothing": (lambda: rnn.LSTMCell(2).unpack_weights({"lstm_x": 1}), ValueError, "needs 'lstm_i2h_weight'.*'lstm_x'"),
-    "unpack another": (lambda: rnn.FusedRNNCell(2).unpack_weights({"lstm_parameters": mx.nd.ones(7)}), AssertionError, "7 numbers .* fit no lstm"),
+    "unpack another": (lambda: rnn.FusedRNNCell(2).unpack_weights({"lstm_parameters": mx.nd.ones(7)}), AssertionError, "7 numbers .* fit no "
+                                                                                                                       "lstm"),
     "pack another": (lambda: rnn.FusedRNNCell(2, mode="rnn_tanh").pack_weights(
-        {"rnn_tanh_l0_i2h_weight": mx.nd.ones((2, 3)), "rnn_tanh_l0_h2h_weight": mx.nd.ones((2, 3))}), ValueError, r"\(2, 2\) is needed"),
+        {"rnn_tanh_l0_i2h_weight": mx.nd.ones((2, 3)), "rnn_tanh_l0_h2h_weight": mx.nd.ones((2, 3))}), ValueError, r"\(2, 2\) is "
+                                                                                                                   r"needed"),
     "step of the base": (lambda: rnn.BaseRNNCell()(x(), []), NotImplementedError, "defines __call__"),
     "states of the base": (lambda: rnn.BaseRNNCell().begin_state(), NotImplementedError, "defines state_info"),
     "unknown word": (lambda: rnn.encode_sentences([["z"]], vocab={"a": 1}), KeyError, "no word 'z'"),
     "layout of batches": (lambda: rnn.BucketSentenceIter([[1]], 1, layout="NTC"), ValueError, "'NT' or 'TN'"),
     "no bucket": (lambda: rnn.BucketSentenceIter([[1], [1, 2]], 2), ValueError, "no 2 sentences of one length"),
-    "empty buckets": (lambda: rnn.BucketSentenceIter([[1], [1, 2]], 2, buckets=[1, 2]), ValueError, r"there are \[1, 1\]"),
+    "empty buckets": (lambda: rnn.BucketSentenceIter([[1], [1, 2]], 2, buckets=[1, 2]), ValueError, r"there are \[1, "
+                                                                                                    r"1\]"),
     "cells": (lambda: rnn.save_rnn_checkpoint("lstm", "p", 0, None, {}, {}), TypeError, "cell of mx.rnn or a list"),
 }  # fmt: skip
 

@@ -1,4 +1,5 @@
 """Fresh names for every test."""
+
 import pytest
 
 import mxcore as mx

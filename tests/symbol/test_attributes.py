@@ -1,4 +1,5 @@
 """Attributes of symbols and of variables, and scopes of them."""
+
 import pytest
 
 import mxcore as mx
@@ -8,16 +9,43 @@ S = mx.sym
 
 
 def test_variables_take_attributes():
-    v = S.Variable("v", attr={"mood": "x"}, shape=(2, 0), lr_mult=2, wd_mult=0.5, dtype="float16", init=mx.init.Zero(), stype="csr", __k__=3)
+    v = S.Variable(
+        "v",
+        attr={"mood": "x"},
+        shape=(2, 0),
+        lr_mult=2,
+        wd_mult=0.5,
+        dtype="float16",
+        init=mx.init.Zero(),
+        stype="csr",
+        __k__=3,
+    )
     assert v.list_attr() == {
-        "mood": "x", "__shape__": "(2, 0)", "__lr_mult__": "2", "lr_mult": "2", "__wd_mult__": "0.5", "wd_mult": "0.5", "__dtype__": "2",
-        "__init__": '["zero", {}]', "__storage_type__": "2", "__k__": "3"}
+        "mood": "x",
+        "__shape__": "(2, 0)",
+        "__lr_mult__": "2",
+        "lr_mult": "2",
+        "__wd_mult__": "0.5",
+        "wd_mult": "0.5",
+        "__dtype__": "2",
+        "__init__": '["zero", {}]',
+        "__storage_type__": "2",
+        "__k__": "3",
+    }
     assert v.attr("lr_mult") == v.attr("__lr_mult__") == "2" and v.attr("shape") is None
-    assert S.var("v", init="xavier", profiler_scope="s:").list_attr() == {"__init__": "xavier", "__profiler_scope__": "s:", "profiler_scope": "s:"}
+    assert S.var("v", init="xavier", profiler_scope="s:").list_attr() == {
+        "__init__": "xavier",
+        "__profiler_scope__": "s:",
+        "profiler_scope": "s:",
+    }
 
 
 def test_variables_that_were_left_out_inherit_from_their_operator(fc):
-    assert fc.attr_dict() == {"fc_weight": {"num_hidden": "3"}, "fc_bias": {"num_hidden": "3"}, "fc": {"num_hidden": "3"}}
+    assert fc.attr_dict() == {
+        "fc_weight": {"num_hidden": "3"},
+        "fc_bias": {"num_hidden": "3"},
+        "fc": {"num_hidden": "3"},
+    }
     bn = S.BatchNorm(fc, name="bn", lr_mult=3)
     assert bn.attr_dict()["bn_moving_var"] == {"__lr_mult__": "3", "lr_mult": "3", "__init__": '["one", {}]'}
 
@@ -29,8 +57,18 @@ def test_a_state_learns_how_it_starts(a):
 
 
 def test_operators_take_attributes(a):
-    f = S.FullyConnected(a, num_hidden=3, attr={"__data__": "k", "lr_mult": "7"}, lr_mult=9, __zz__="q", mirror_stage="1")
-    assert f.list_attr() == {"num_hidden": "3", "__data__": "k", "__lr_mult__": "7", "lr_mult": "7", "__zz__": "q", "__mirror_stage__": "1", "mirror_stage": "1"}
+    f = S.FullyConnected(
+        a, num_hidden=3, attr={"__data__": "k", "lr_mult": "7"}, lr_mult=9, __zz__="q", mirror_stage="1"
+    )
+    assert f.list_attr() == {
+        "num_hidden": "3",
+        "__data__": "k",
+        "__lr_mult__": "7",
+        "lr_mult": "7",
+        "__zz__": "q",
+        "__mirror_stage__": "1",
+        "mirror_stage": "1",
+    }
     assert S.FullyConnected(a, attr={"num_hidden": "4"}).attr("num_hidden") == "4"
     assert f.attr("nothing") is None
 
@@ -40,7 +78,9 @@ def test_scopes_nest_and_can_be_entered_again(a):
     with outer:
         with mx.AttrScope(ctx_group="two"):
             assert S.Variable("v").list_attr() == {"__ctx_group__": "two", "ctx_group": "two", "__x__": "1"}
-        assert (a * 2).attr("ctx_group") == "one" and S.Variable("v", attr={"ctx_group": "own"}).attr("__ctx_group__") == "own"
+        assert (a * 2).attr("ctx_group") == "one" and S.Variable("v", attr={"ctx_group": "own"}).attr(
+            "__ctx_group__"
+        ) == "own"
         with outer:
             assert mx.AttrScope.current.get({"__y__": "2"}) == {"ctx_group": "one", "__x__": "1", "__y__": "2"}
     assert S.Variable("v").list_attr() == {} and mx.AttrScope.current is mx.attribute.current()
@@ -64,23 +104,33 @@ def test_attributes_can_be_set_later(fc, a):
 
 
 def test_a_recursive_list_holds_all_nodes(fc):
-    assert fc.list_attr(recursive=True) == {"fc_weight_num_hidden": "3", "fc_bias_num_hidden": "3", "fc_num_hidden": "3"}
+    assert fc.list_attr(recursive=True) == {
+        "fc_weight_num_hidden": "3",
+        "fc_bias_num_hidden": "3",
+        "fc_num_hidden": "3",
+    }
 
 
-@pytest.mark.parametrize("call, text", [
-    (lambda f: mx.AttrScope(x=1), "AttrScope: attributes are strings, x=1 is a int"),
-    (lambda f: S.Variable("v", attr={"x": 1}), "attributes of symbols are strings, x=1"),
-    (lambda f: S.Variable(3), "name must be a str, got int"),
-    (lambda f: S.Variable("v", foo="1"), "attribute 'foo' must begin and end with two underscores"),
-    (lambda f: S.Variable("v", stype="dense"), "stype must be one of default, row_sparse, csr, got 'dense'"),
-    (lambda f: S.Variable("v", dtype="uint16"), "dtype uint16 has no number in MXNet's files"),
-    (lambda f: S.FullyConnected(f, num_hidden=1, attr={"foo": "1"}), "FullyConnected takes no attribute 'foo'"),
-    (lambda f: S.FullyConnected(f, num_hidden=1, attr={"weight_lr_mult": "1"}), r"for an input write weight=Variable\(..., lr_mult=...\)"),
-    (lambda f: f._set_attr(foo="1"), "FullyConnected takes no attribute 'foo'"),
-    (lambda f: f._set_attr(num_hidden=4), "attributes of symbols are strings, num_hidden=4"),
-    (lambda f: f._set_attr(no_bias="True"), "takes 2 inputs, it has 3"),
-    (lambda f: S.Group([f, S.Variable("v")])._set_attr(x="1"), "a group of several nodes"),
-])
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda f: mx.AttrScope(x=1), "AttrScope: attributes are strings, x=1 is a int"),
+        (lambda f: S.Variable("v", attr={"x": 1}), "attributes of symbols are strings, x=1"),
+        (lambda f: S.Variable(3), "name must be a str, got int"),
+        (lambda f: S.Variable("v", foo="1"), "attribute 'foo' must begin and end with two underscores"),
+        (lambda f: S.Variable("v", stype="dense"), "stype must be one of default, row_sparse, csr, got 'dense'"),
+        (lambda f: S.Variable("v", dtype="uint16"), "dtype uint16 has no number in MXNet's files"),
+        (lambda f: S.FullyConnected(f, num_hidden=1, attr={"foo": "1"}), "FullyConnected takes no attribute 'foo'"),
+        (
+            lambda f: S.FullyConnected(f, num_hidden=1, attr={"weight_lr_mult": "1"}),
+            r"for an input write weight=Variable\(..., lr_mult=...\)",
+        ),
+        (lambda f: f._set_attr(foo="1"), "FullyConnected takes no attribute 'foo'"),
+        (lambda f: f._set_attr(num_hidden=4), "attributes of symbols are strings, num_hidden=4"),
+        (lambda f: f._set_attr(no_bias="True"), "takes 2 inputs, it has 3"),
+        (lambda f: S.Group([f, S.Variable("v")])._set_attr(x="1"), "a group of several nodes"),
+    ],
+)
 def test_wrong_attributes_are_explained(fc, call, text):
     with pytest.raises(MXNetError, match=text):
         call(fc)

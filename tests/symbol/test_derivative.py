@@ -1,4 +1,5 @@
 """Gradients of symbols as symbols."""
+
 import numpy as np
 import pytest
 
@@ -20,7 +21,13 @@ def test_each_output_has_its_own(a):
     s = S.split(a, num_outputs=2, name="s")
     g = S.Group([s[0] * 2, s[1]]).grad("a")
     assert set(g.list_arguments()) >= {"_mulscalar0_0_grad", "s_1_grad"}
-    got = g.eval(**{"_mulscalar0_0_grad": mx.nd.array([[3.0]]), "s_1_grad": mx.nd.array([[7.0]]), **({"a": mx.nd.ones((1, 2))} if "a" in g.list_arguments() else {})})
+    got = g.eval(
+        **{
+            "_mulscalar0_0_grad": mx.nd.array([[3.0]]),
+            "s_1_grad": mx.nd.array([[7.0]]),
+            **({"a": mx.nd.ones((1, 2))} if "a" in g.list_arguments() else {}),
+        }
+    )
     assert got[0].asnumpy().tolist() == [[6.0, 7.0]]
 
 
@@ -32,7 +39,9 @@ def test_gradients_of_gradients(a):
 
 def test_gradient_agrees_with_backward(fc):
     net = S.tanh(fc)
-    arrays = {n: mx.nd.random.uniform(-1, 1, shape=s) for n, s in zip(net.list_arguments(), net.infer_shape(data=(2, 4))[0])}
+    arrays = {
+        n: mx.nd.random.uniform(-1, 1, shape=s) for n, s in zip(net.list_arguments(), net.infer_shape(data=(2, 4))[0])
+    }
     ex = net.bind(mx.cpu(), arrays, {n: mx.nd.zeros(v.shape) for n, v in arrays.items()})
     ex.forward(is_train=True)
     ex.backward(mx.nd.ones((2, 3)))

@@ -1,4 +1,5 @@
 """Symbols in files: round trips, mixed precision, and files that are no good."""
+
 import json
 import os
 import subprocess
@@ -16,8 +17,14 @@ S = mx.sym
 
 def graph(**changes):
     """A sound file, with changes."""
-    return {"nodes": [{"op": "null", "name": "data", "inputs": []}, {"op": "relu", "name": "bent", "inputs": [[0, 0, 0]]}], "arg_nodes": [0],
-            "node_row_ptr": [0, 1, 2], "heads": [[1, 0, 0]], "attrs": {"mxnet_version": ["int", 10901]}, **changes}
+    return {
+        "nodes": [{"op": "null", "name": "data", "inputs": []}, {"op": "relu", "name": "bent", "inputs": [[0, 0, 0]]}],
+        "arg_nodes": [0],
+        "node_row_ptr": [0, 1, 2],
+        "heads": [[1, 0, 0]],
+        "attrs": {"mxnet_version": ["int", 10901]},
+        **changes,
+    }
 
 
 def second(**changes):
@@ -32,26 +39,58 @@ def test_the_sound_file_is_read():
     assert S.fromjson(json.dumps(second(attrs={"__lr_mult__": "2"}, extra=1))).attr("lr_mult") == "2"
 
 
-@pytest.mark.parametrize("content, text", [
-    ("{", "is no JSON: Expecting"), ("[1]", "is no graph: expected an object, got list"), ("{}", "it has no 'nodes'"), (graph(nodes={}), "no list is its 'nodes'"),
-    (graph(heads=3), "no list is its 'heads'"), (graph(nodes=[3]), "node 0: a node is an object, got 3"), (graph(heads=[]), "heads is empty"),
-    (second(name=...), "node 1: it has no 'name'"), (second(name=7), "node 1: 'name' must be a string, got 7"), (second(op=...), "node 1 'bent': it has no 'op'"),
-    (second(op="rleu"), "node 1 'bent': no operator is named 'rleu', did you mean 'relu'.*plugin"), (second(inputs=3), "'inputs' must be a list, got 3"),
-    (second(inputs=[[1, 0, 0]]), r"node 1 'bent': input \[1, 0, 0\] points to node 1, which is not among the 1 nodes before it.*cycle"),
-    (second(inputs=[[9, 0, 0]]), "points to node 9"), (second(inputs=[[-1, 0, 0]]), "points to node -1"), (second(inputs=[["0", 0]]), r"input \['0', 0\] must be a list"),
-    (second(inputs=[[0, 1, 0]]), "asks for output 1 of 'data', which has 1"), (second(inputs=[0]), "input 0 must be a list"),
-    (second(inputs=[[0, 0, 0]] * 2), r"operator relu takes 1 inputs \(data\) with these parameters, the file gives 2"),
-    (second(attrs=[1]), r"'attrs' must be an object of strings, got \[1\]"), (second(attrs={"x": {}}), "'x' must be a string"),
-    (second(op="FullyConnected", attrs={}), "node 1 'bent': operator FullyConnected needs parameter 'num_hidden'"),
-    (second(op="FullyConnected", attrs={"num_hidden": "many"}), "node 1 'bent': .*parameter 'num_hidden'"),
-    (second(op="BatchNorm", inputs=[[0, 0, 0]], subgraphs=[graph()]), "operator BatchNorm holds 0 sub-graphs, the file gives 1"),
-    (second(op="null"), "a variable has no inputs"), (graph(heads=[[2, 0, 0]]), r"heads: \[2, 0, 0\] points to node 2"), (graph(heads=[[1, 1, 0]]), "heads: .*asks for output 1 of 'bent'"),
-    (graph(arg_nodes=True), "'arg_nodes' must be a list of numbers of nodes, got True"), (graph(arg_nodes=[10**30]), "arg_nodes lists 1000"),
-    (second(subgraphs=True), "'subgraphs' must be a list of graphs, got True"), (graph(heads=[[10**30, 0, 0]]), "points to node 1000"),
-    (second(op="sum", attrs={"axis": "-" * 300000}), "parameter 'axis' must be a tuple of ints"), (second(op="sum", attrs={"axis": "(" * 300}), "parameter 'axis'"),
-    (second(op="clip", attrs={"a_min": "1" + "0" * 400, "a_max": "1"}), "parameter 'a_min'"), ("[" * 100000, "is no JSON"), (second(name="\ud800"), "half of a character"),
-    (graph(arg_nodes=[1]), "arg_nodes lists 1, which is no variable among its 2 nodes"), (graph(arg_nodes=[5]), "arg_nodes lists 5"),
-])
+@pytest.mark.parametrize(
+    "content, text",
+    [
+        ("{", "is no JSON: Expecting"),
+        ("[1]", "is no graph: expected an object, got list"),
+        ("{}", "it has no 'nodes'"),
+        (graph(nodes={}), "no list is its 'nodes'"),
+        (graph(heads=3), "no list is its 'heads'"),
+        (graph(nodes=[3]), "node 0: a node is an object, got 3"),
+        (graph(heads=[]), "heads is empty"),
+        (second(name=...), "node 1: it has no 'name'"),
+        (second(name=7), "node 1: 'name' must be a string, got 7"),
+        (second(op=...), "node 1 'bent': it has no 'op'"),
+        (second(op="rleu"), "node 1 'bent': no operator is named 'rleu', did you mean 'relu'.*plugin"),
+        (second(inputs=3), "'inputs' must be a list, got 3"),
+        (
+            second(inputs=[[1, 0, 0]]),
+            r"node 1 'bent': input \[1, 0, 0\] points to node 1, which is not among the 1 nodes before it.*cycle",
+        ),
+        (second(inputs=[[9, 0, 0]]), "points to node 9"),
+        (second(inputs=[[-1, 0, 0]]), "points to node -1"),
+        (second(inputs=[["0", 0]]), r"input \['0', 0\] must be a list"),
+        (second(inputs=[[0, 1, 0]]), "asks for output 1 of 'data', which has 1"),
+        (second(inputs=[0]), "input 0 must be a list"),
+        (
+            second(inputs=[[0, 0, 0]] * 2),
+            r"operator relu takes 1 inputs \(data\) with these parameters, the file gives 2",
+        ),
+        (second(attrs=[1]), r"'attrs' must be an object of strings, got \[1\]"),
+        (second(attrs={"x": {}}), "'x' must be a string"),
+        (second(op="FullyConnected", attrs={}), "node 1 'bent': operator FullyConnected needs parameter 'num_hidden'"),
+        (second(op="FullyConnected", attrs={"num_hidden": "many"}), "node 1 'bent': .*parameter 'num_hidden'"),
+        (
+            second(op="BatchNorm", inputs=[[0, 0, 0]], subgraphs=[graph()]),
+            "operator BatchNorm holds 0 sub-graphs, the file gives 1",
+        ),
+        (second(op="null"), "a variable has no inputs"),
+        (graph(heads=[[2, 0, 0]]), r"heads: \[2, 0, 0\] points to node 2"),
+        (graph(heads=[[1, 1, 0]]), "heads: .*asks for output 1 of 'bent'"),
+        (graph(arg_nodes=True), "'arg_nodes' must be a list of numbers of nodes, got True"),
+        (graph(arg_nodes=[10**30]), "arg_nodes lists 1000"),
+        (second(subgraphs=True), "'subgraphs' must be a list of graphs, got True"),
+        (graph(heads=[[10**30, 0, 0]]), "points to node 1000"),
+        (second(op="sum", attrs={"axis": "-" * 300000}), "parameter 'axis' must be a tuple of ints"),
+        (second(op="sum", attrs={"axis": "(" * 300}), "parameter 'axis'"),
+        (second(op="clip", attrs={"a_min": "1" + "0" * 400, "a_max": "1"}), "parameter 'a_min'"),
+        ("[" * 100000, "is no JSON"),
+        (second(name="\ud800"), "half of a character"),
+        (graph(arg_nodes=[1]), "arg_nodes lists 1, which is no variable among its 2 nodes"),
+        (graph(arg_nodes=[5]), "arg_nodes lists 5"),
+    ],
+)
 def test_bad_files_are_explained(tmp_path, content, text):
     path = tmp_path / "bad-symbol.json"
     path.write_text(content if isinstance(content, str) else json.dumps(content))
@@ -76,18 +115,30 @@ def test_a_bad_sub_graph_is_found():
         S.load_json(json.dumps(data))
 
 
-@pytest.mark.parametrize("op, params", [("Concat", {"num_args": "65536"}), ("UpSampling", {"num_args": "3", "scale": "2", "sample_type": "nearest"})])
+@pytest.mark.parametrize(
+    "op, params",
+    [("Concat", {"num_args": "65536"}), ("UpSampling", {"num_args": "3", "scale": "2", "sample_type": "nearest"})],
+)
 def test_inputs_that_a_number_tells_of_are_not_made_up(op, params):
     text = json.dumps(second(op=op, inputs=[[0, 0, 0]] * 2, attrs=params))
-    with pytest.raises(MXNetError, match=f"node 1 .*: num_args of operator {op} is {params['num_args']}, the file gives 2 inputs"):
+    with pytest.raises(
+        MXNetError, match=f"node 1 .*: num_args of operator {op} is {params['num_args']}, the file gives 2 inputs"
+    ):
         mx.sym.load_json(text)
 
 
 def test_the_outputs_that_numbers_tell_of_have_room():
     """Each would take some hundred bytes."""
-    cut = [{"op": "SliceChannel", "name": f"s{i}", "inputs": [[i, 0, 0]], "attrs": {"num_outputs": str(50000 + i)}} for i in range(9)]
+    cut = [
+        {"op": "SliceChannel", "name": f"s{i}", "inputs": [[i, 0, 0]], "attrs": {"num_outputs": str(50000 + i)}}
+        for i in range(9)
+    ]
     with pytest.raises(MXNetError, match="node 6 's5': the operators up to here have 262144 outputs and more"):
-        mx.sym.load_json(json.dumps({"nodes": [{"op": "null", "name": "x", "inputs": []}, *cut], "arg_nodes": [0], "heads": [[9, 0, 0]]}))
+        mx.sym.load_json(
+            json.dumps(
+                {"nodes": [{"op": "null", "name": "x", "inputs": []}, *cut], "arg_nodes": [0], "heads": [[9, 0, 0]]}
+            )
+        )
 
 
 def test_a_state_must_be_a_variable():
@@ -95,12 +146,23 @@ def test_a_state_must_be_a_variable():
     data["nodes"].insert(1, {"op": "relu", "name": "r", "inputs": [[0, 0, 0]]})
     data["nodes"][-1]["inputs"] = [[0, 0, 0], [2, 0, 0], [3, 0, 0], [1, 0, 0], [5, 0, 0]]
     data.update(heads=[[6, 0, 0]], arg_nodes=[0])
-    with pytest.raises(MXNetError, match="node 6 'bn': operator BatchNorm writes its input 'moving_mean', which must be a variable; it is an output of 'r'"):
+    with pytest.raises(
+        MXNetError,
+        match="node 6 'bn': operator BatchNorm writes its input 'moving_mean', which must be a variable; it is an "
+        "output of 'r'",
+    ):
         S.load_json(json.dumps(data))
 
 
-@pytest.mark.parametrize("call, kind", [(lambda p: S.load(p / "none.json"), FileNotFoundError), (lambda p: S.load(3), TypeError), (lambda p: S.load_json(3), TypeError),
-                                        (lambda p: S.Variable("x").save(3), TypeError)])
+@pytest.mark.parametrize(
+    "call, kind",
+    [
+        (lambda p: S.load(p / "none.json"), FileNotFoundError),
+        (lambda p: S.load(3), TypeError),
+        (lambda p: S.load_json(3), TypeError),
+        (lambda p: S.Variable("x").save(3), TypeError),
+    ],
+)
 def test_what_is_no_file(tmp_path, call, kind):
     with pytest.raises(kind) as e:
         call(tmp_path)
@@ -114,10 +176,18 @@ def test_bytes_that_are_no_text(tmp_path):
 
 
 def test_plugins_that_are_switched_off_are_named():
-    code = "import mxcore as mx, json; mx.sym.load_json(json.dumps(dict(nodes=[dict(op='nope', name='x', inputs=[])], heads=[[0, 0]])))"
+    code = (
+        "import mxcore as mx, json; mx.sym.load_json(json.dumps(dict(nodes=[dict(op='nope', name='x', "
+        "inputs=[])], "
+        "heads=[[0, "
+        "0]])))"
+    )
     env = {**os.environ, "MXCORE_DISABLE_PLUGINS": "io_rec,kvstore_local"}
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120)
-    assert "no operator is named 'nope'" in out.stderr and "installed but switched off by MXCORE_DISABLE_PLUGINS: io_rec, kvstore_local" in out.stderr, out.stderr
+    assert (
+        "no operator is named 'nope'" in out.stderr
+        and "installed but switched off by MXCORE_DISABLE_PLUGINS: io_rec, kvstore_local" in out.stderr
+    ), out.stderr
 
 
 def test_casts_of_mixed_precision_are_left_out(a, b, tmp_path):
@@ -143,17 +213,29 @@ def test_saving_replaces_a_file_whole(fc, tmp_path):
 
 
 UNARY = ["tanh", "Flatten", "BlockGrad", "BatchNorm", "Dropout"]
-PARAMETERS = {"FullyConnected": {"num_hidden": 3, "no_bias": True}, "SliceChannel": {"num_outputs": 2}, "LeakyReLU": {"act_type": "prelu"}, "sum": {"axis": (0, 1)}}
+PARAMETERS = {
+    "FullyConnected": {"num_hidden": 3, "no_bias": True},
+    "SliceChannel": {"num_outputs": 2},
+    "LeakyReLU": {"act_type": "prelu"},
+    "sum": {"axis": (0, 1)},
+}
 
 
 @st.composite
 def graphs(draw):
-    """A random graph: operators of one, two and many inputs and of several outputs, attributes, shared parts, one or more heads."""
+    """A random graph: operators of one, two and many inputs and of several outputs, attributes, shared parts, one or
+    more heads.
+    """
     values = [S.Variable(f"v{i}") for i in range(draw(st.integers(1, 3)))]
     with mx.name.NameManager():
         for _ in range(draw(st.integers(0, 8))):
             pick = st.sampled_from(values)
-            attr = {f"__{k}__": v for k, v in draw(st.dictionaries(st.sampled_from(["note", "lr_mult", "ctx_group"]), st.text(max_size=4), max_size=2)).items()}
+            attr = {
+                f"__{k}__": v
+                for k, v in draw(
+                    st.dictionaries(st.sampled_from(["note", "lr_mult", "ctx_group"]), st.text(max_size=4), max_size=2)
+                ).items()
+            }
             kind = draw(st.sampled_from(["unary", "with parameters", "binary", "scalar", "many"]))
             if kind == "unary":
                 values += list(getattr(S, draw(st.sampled_from(UNARY)))(draw(pick), attr=attr))
@@ -175,8 +257,16 @@ def structure(symbol):
 
     nodes = topo(symbol._heads)
     place = {id(n): i for i, n in enumerate(nodes)}
-    listed = [(None if n.op is None else n.op.name, n.name, n.attrs, {} if n.op is None else {k: getattr(n.params, k) for k in n.op.params},
-               [(place[id(m)], i) for m, i in n.inputs]) for n in nodes]
+    listed = [
+        (
+            None if n.op is None else n.op.name,
+            n.name,
+            n.attrs,
+            {} if n.op is None else {k: getattr(n.params, k) for k in n.op.params},
+            [(place[id(m)], i) for m, i in n.inputs],
+        )
+        for n in nodes
+    ]
     return listed, [(place[id(n)], i) for n, i in symbol._heads]
 
 
@@ -194,7 +284,11 @@ def test_files_keep_all_of_any_graph(symbol):
 def test_damaged_files_are_errors_of_ours_or_other_graphs(symbol, data):
     text = symbol.tojson()
     start = data.draw(st.integers(0, len(text)))
-    damaged = text[:start] + data.draw(st.text(alphabet='[]{}",:0123456789abc- ', max_size=6)) + text[start + data.draw(st.integers(0, 12)):]
+    damaged = (
+        text[:start]
+        + data.draw(st.text(alphabet='[]{}",:0123456789abc- ', max_size=6))
+        + text[start + data.draw(st.integers(0, 12)) :]
+    )
     try:
         assert S.load_json(damaged).list_outputs()
     except MXNetError as e:
@@ -210,6 +304,10 @@ def test_names_beyond_ascii_are_written_as_they_are():
 
 
 def test_a_misspelt_parameter_in_a_file_is_refused():
-    text = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3, name="f").tojson().replace('"num_hidden": "3"', '"num_hidden": "3", "no_bais": "1"')
+    text = (
+        mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3, name="f")
+        .tojson()
+        .replace('"num_hidden": "3"', '"num_hidden": "3", "no_bais": "1"')
+    )
     with pytest.raises(mx.base.MXNetError, match="'f': operator FullyConnected takes no attribute 'no_bais'"):
         mx.sym.load_json(text)

@@ -1,4 +1,5 @@
 """Shapes and types of symbols: both ways, in part, with explanations."""
+
 import json
 
 import numpy as np
@@ -25,8 +26,14 @@ def test_shapes_from_outputs_and_attributes(a, b):
     assert S.BatchNorm(a).infer_shape(a=(2, 7, 4))[2] == [(7,), (7,)]
 
 
-@pytest.mark.parametrize("a, b, c, more", [
-    ((2, 3), (3, 4), (2, 4), {}), ((5, 3, 2), (5, 4, 3), (5, 2, 4), {"transpose_a": True, "transpose_b": True}), ((2, 5, 3), (3, 5, 4), (2, 5, 4), {"axis": 0})])
+@pytest.mark.parametrize(
+    "a, b, c, more",
+    [
+        ((2, 3), (3, 4), (2, 4), {}),
+        ((5, 3, 2), (5, 4, 3), (5, 2, 4), {"transpose_a": True, "transpose_b": True}),
+        ((2, 5, 3), (3, 5, 4), (2, 5, 4), {"axis": 0}),
+    ],
+)
 def test_shapes_of_what_is_added_to_a_product(a, b, c, more):
     v = S.Variable
     added = S.linalg.gemm(v("a"), v("b"), v("c"), **more)
@@ -42,12 +49,20 @@ def test_shapes_of_factors_from_either_side(a, b):
         assert (f(a) + f(b)).infer_shape(a=(2, 2)) == ([(2, 2), (2, 2)], [(2, 2)], [])
     with pytest.raises(MXNetError, match="square"):
         (L.inverse(a) + b).infer_shape(b=(2, 3))
-    assert L.gemm(a, b, S.Variable("c")).infer_shape_partial(a=(2, 3), b=(3, 0)) == ([(2, 3), (3, 0), (2, 0)], [(2, 0)], [])
+    assert L.gemm(a, b, S.Variable("c")).infer_shape_partial(a=(2, 3), b=(3, 0)) == (
+        [(2, 3), (3, 0), (2, 0)],
+        [(2, 0)],
+        [],
+    )
     assert L.syrk(a).infer_shape_partial(a=(2, 0)) == ([(2, 0)], [(2, 2)], [])
 
 
 def test_what_cannot_be_decided_is_warned_of(fc):
-    with pytest.warns(UserWarning, match=r"cannot decide the shapes of data \(\), fc_weight \(\), fc_bias \(\) \(0 is an unknown dimension\); give them too"):
+    with pytest.warns(
+        UserWarning,
+        match=r"cannot decide the shapes of data \(\), fc_weight \(\), fc_bias \(\) \(0 is an unknown dimension\); "
+        r"give them too",
+    ):
         assert fc.infer_shape() == (None, None, None)
     assert fc.infer_shape_partial() == ([(), (), ()], [()], [])
     with pytest.warns(UserWarning, match="cannot decide the types of data, fc_weight, fc_bias"):
@@ -75,10 +90,16 @@ def test_types(fc, a, b):
 def test_contradictions_say_what_came_from_where():
     x = S.tanh(S.Variable("x"), name="bent")
     net = S.FullyConnected(x, S.Variable("w", shape=(4, 5)), num_hidden=3, name="fc")
-    with pytest.raises(ValueError, match=r"operator FullyConnected of node 'fc': weight is \(4, 5\).*\(3, 7\).*"
-                       r"inputs: data \(2, 7\), weight \(4, 5\).*where from: data \('bent'\) follows from 'bent', weight \('w'\) is an attribute of 'w'"):
+    with pytest.raises(
+        ValueError,
+        match=r"operator FullyConnected of node 'fc': weight is \(4, 5\).*\(3, 7\).*"
+        r"inputs: data \(2, 7\), weight \(4, 5\).*where from: data \('bent'\) follows from 'bent', weight \('w'\) is "
+        r"an attribute of 'w'",
+    ):
         net.infer_shape(x=(2, 7))
-    with pytest.raises(TypeError, match=r"node 'sum': inconsistent dtypes: .*where from: lhs \('x'\) was given, rhs \('y'\) was given"):
+    with pytest.raises(
+        TypeError, match=r"node 'sum': inconsistent dtypes: .*where from: lhs \('x'\) was given, rhs \('y'\) was given"
+    ):
         S.elemwise_add(S.Variable("x"), S.Variable("y"), name="sum").infer_type(x="float32", y="int32")
     twice = S.elemwise_add(S.transpose(S.Variable("x"), name="turned"), S.Variable("x2"), name="sum")
     with pytest.raises(ValueError, match=r"lhs \('turned'\) follows from 'turned', rhs \('x2'\) was given"):
@@ -91,17 +112,36 @@ def test_one_input_fed_twice_is_explained_too():
         S.dot(x, x, name="product").infer_shape(x=(2, 3))
 
 
-@pytest.mark.parametrize("call, kind, text", [
-    (lambda s: s.infer_shape(dta=(2, 3)), ValueError, "no argument is named 'dta', did you mean 'data'.*there are: data, fc_weight, fc_bias"),
-    (lambda s: s.infer_type(nope="int8"), ValueError, "no argument is named 'nope'"),
-    (lambda s: s.infer_shape((2, 3), data=(2, 3)), ValueError, "by position or by name, not both"),
-    (lambda s: s.infer_shape((1,), (1,), (1,), (1,)), ValueError, "4 shapes or types for 3 arguments: data, fc_weight, fc_bias"),
-    (lambda s: s.infer_shape(data="foo"), TypeError, "argument 'data': a shape is a tuple of ints, got 'foo'"),
-    (lambda s: s.infer_shape(data=3.5), TypeError, "argument 'data': a shape is a tuple of ints, got 3.5"),
-    (lambda s: s.infer_type(data="floof"), TypeError, "argument 'data': unknown dtype 'floof'"),
-    (lambda s: s(data=S.Variable("v", __shape__="(2,")).infer_shape(), ValueError, r"variable 'v': attribute __shape__='\(2,' cannot be read"),
-    (lambda s: s(data=S.Variable("v", __dtype__="99")).infer_type(), ValueError, "variable 'v': attribute __dtype__='99' cannot be read"),
-])
+@pytest.mark.parametrize(
+    "call, kind, text",
+    [
+        (
+            lambda s: s.infer_shape(dta=(2, 3)),
+            ValueError,
+            "no argument is named 'dta', did you mean 'data'.*there are: data, fc_weight, fc_bias",
+        ),
+        (lambda s: s.infer_type(nope="int8"), ValueError, "no argument is named 'nope'"),
+        (lambda s: s.infer_shape((2, 3), data=(2, 3)), ValueError, "by position or by name, not both"),
+        (
+            lambda s: s.infer_shape((1,), (1,), (1,), (1,)),
+            ValueError,
+            "4 shapes or types for 3 arguments: data, fc_weight, fc_bias",
+        ),
+        (lambda s: s.infer_shape(data="foo"), TypeError, "argument 'data': a shape is a tuple of ints, got 'foo'"),
+        (lambda s: s.infer_shape(data=3.5), TypeError, "argument 'data': a shape is a tuple of ints, got 3.5"),
+        (lambda s: s.infer_type(data="floof"), TypeError, "argument 'data': unknown dtype 'floof'"),
+        (
+            lambda s: s(data=S.Variable("v", __shape__="(2,")).infer_shape(),
+            ValueError,
+            r"variable 'v': attribute __shape__='\(2,' cannot be read",
+        ),
+        (
+            lambda s: s(data=S.Variable("v", __dtype__="99")).infer_type(),
+            ValueError,
+            "variable 'v': attribute __dtype__='99' cannot be read",
+        ),
+    ],
+)
 def test_wrong_arguments_are_explained(fc, call, kind, text):
     with pytest.raises(kind, match=text) as e:
         call(fc)
@@ -136,10 +176,15 @@ def test_two_variables_of_one_name_cannot_be_bound():
 def test_what_is_unknown_altogether_and_what_is_known_in_part(a, b, fc):
     c = S.Variable("c")
     for s, given, want in (
-            (S.Convolution(a, kernel=(3, 3), num_filter=4), {}, ([(), (), ()], [()], [])), (S.BatchNorm(a), {}, ([(), (), ()], [()], [(), ()])),
-            (S.where(c, a, b), {"a": (0, 3)}, ([(), (0, 3), ()], [()], [])), (S.where(c, a, b), {"a": (2, 3), "c": (2,)}, ([(2,), (2, 3), (2, 3)], [(2, 3)], [])),
-            (S.dot(a, b), {"a": (0, 3), "b": (3, 4)}, ([(0, 3), (3, 4)], [(0, 4)], [])), (S.sum(a, axis=0), {"a": (0, 4)}, ([(0, 4)], [(4,)], [])),
-            (S.ones(shape=[-1, 3]) + a, {}, ([(0, 3)], [(0, 3)], [])), (S.ones(shape=[-1, 3]) + a, {"a": (2, 0)}, ([(2, 3)], [(2, 3)], []))):
+        (S.Convolution(a, kernel=(3, 3), num_filter=4), {}, ([(), (), ()], [()], [])),
+        (S.BatchNorm(a), {}, ([(), (), ()], [()], [(), ()])),
+        (S.where(c, a, b), {"a": (0, 3)}, ([(), (0, 3), ()], [()], [])),
+        (S.where(c, a, b), {"a": (2, 3), "c": (2,)}, ([(2,), (2, 3), (2, 3)], [(2, 3)], [])),
+        (S.dot(a, b), {"a": (0, 3), "b": (3, 4)}, ([(0, 3), (3, 4)], [(0, 4)], [])),
+        (S.sum(a, axis=0), {"a": (0, 4)}, ([(0, 4)], [(4,)], [])),
+        (S.ones(shape=[-1, 3]) + a, {}, ([(0, 3)], [(0, 3)], [])),
+        (S.ones(shape=[-1, 3]) + a, {"a": (2, 0)}, ([(2, 3)], [(2, 3)], [])),
+    ):
         assert s.infer_shape_partial(**given) == want
     with mx.util.np_shape():
         assert fc.infer_shape_partial() == ([None, None, None], [None], [])
@@ -153,7 +198,11 @@ def test_variables_with_unknown_dimensions_are_filled_both_ways(a, unknown):
     assert (x + a).infer_shape(a=(128, 4)) == ([(128, 4)] * 2, [(128, 4)], [])
     assert (x + S.Variable("y", shape=(unknown, 4))).infer_shape() == ([(128, 4)] * 2, [(128, 4)], [])
     dense = S.FullyConnected(x, num_hidden=3, name="f")
-    assert dense.infer_shape(f_weight=(3, 5)) == dense.infer_shape(x=(128, 5)) == ([(128, 5), (3, 5), (3,)], [(128, 3)], [])
+    assert (
+        dense.infer_shape(f_weight=(3, 5))
+        == dense.infer_shape(x=(128, 5))
+        == ([(128, 5), (3, 5), (3,)], [(128, 3)], [])
+    )
 
 
 def test_graphs_say_under_which_meaning_of_zero_they_were_made(b):

@@ -1,4 +1,5 @@
 """Facts about ``test_utils`` that both libraries can be asked for."""
+
 import contextlib
 import inspect
 import io
@@ -34,11 +35,23 @@ POWERLAW = [((5, 16), 0.5), ((5, 4), 0.8), ((8, 40), 0.1), ((4, 8), 0.7), ((8, 4
 def tables(mx):
     """The default tolerances and steps."""
     t = mx.test_utils
-    found = {f.__name__: {k.name: float(v) for k, v in f().items()} for f in (t.default_rtols, t.default_atols, t.default_numeric_eps)}
+    found = {
+        f.__name__: {k.name: float(v) for k, v in f().items()}
+        for f in (t.default_rtols, t.default_atols, t.default_numeric_eps)
+    }
     found["by dtype"] = [[t.get_rtol(None, np.dtype(d)), t.get_atol(None, np.dtype(d))] for d in DTYPES]
-    found["pairs"] = [t.get_tols(np.zeros(1, a), np.zeros(1, b), None, None) for a, b in itertools.product(PAIRS, PAIRS)]
-    found["given"] = [t.get_rtol(0.5), t.get_atol(0.5), t.get_etol(), t.get_etol(0.5), t.get_rtol(), t.get_atol(),
-                      t.get_tolerance(np.zeros(1, "f4"), {np.dtype("f8"): 9}, t.default_rtols())]
+    found["pairs"] = [
+        t.get_tols(np.zeros(1, a), np.zeros(1, b), None, None) for a, b in itertools.product(PAIRS, PAIRS)
+    ]
+    found["given"] = [
+        t.get_rtol(0.5),
+        t.get_atol(0.5),
+        t.get_etol(),
+        t.get_etol(0.5),
+        t.get_rtol(),
+        t.get_atol(),
+        t.get_tolerance(np.zeros(1, "f4"), {np.dtype("f8"): 9}, t.default_rtols()),
+    ]
     return found
 
 
@@ -62,9 +75,13 @@ def shapes(mx):
     t = mx.test_utils
     np.random.seed(0)
     draws = {
-        "2d": lambda: t.rand_shape_2d(3, 2), "2d zero": lambda: t.rand_shape_2d(3, 2, True),
-        "3d": lambda: t.rand_shape_3d(3, 2, 1), "3d zero": lambda: t.rand_shape_3d(3, 2, 1, True),
-        "nd": lambda: t.rand_shape_nd(2, 2), "nd zero": lambda: t.rand_shape_nd(2, 2, True), "none": lambda: t.rand_shape_nd(0),
+        "2d": lambda: t.rand_shape_2d(3, 2),
+        "2d zero": lambda: t.rand_shape_2d(3, 2, True),
+        "3d": lambda: t.rand_shape_3d(3, 2, 1),
+        "3d zero": lambda: t.rand_shape_3d(3, 2, 1, True),
+        "nd": lambda: t.rand_shape_nd(2, 2),
+        "nd zero": lambda: t.rand_shape_nd(2, 2, True),
+        "none": lambda: t.rand_shape_nd(0),
         "coord": lambda: t.rand_coord_2d(0, 3, 5, 7),
     }
     return {n: sorted({tuple(int(i) for i in draw()) for _ in range(400)}) for n, draw in draws.items()}
@@ -85,15 +102,20 @@ def powerlaw(mx):
 def helpers(mx):
     """Results of small functions."""
     t, x = mx.test_utils, np.arange(24.0).reshape(2, 3, 4)
-    reduced = [t.np_reduce(x, axis, keep, np.max).tolist() for axis in (None, 1, (0, 2), (-1,)) for keep in (False, True)]
+    reduced = [
+        t.np_reduce(x, axis, keep, np.max).tolist() for axis in (None, 1, (0, 2), (-1,)) for keep in (False, True)
+    ]
     summed = [np.asarray(t.collapse_sum_like(x, s)).tolist() for s in ((2, 3, 4), (3, 1), (1,), ())]
     arrays = [t.create_2d_tensor(3, 2), t.create_vector(3), t.get_identity_mat(2), t.get_identity_mat_batch(2)]
     return {
-        "np_reduce": reduced, "collapse_sum_like": summed,
+        "np_reduce": reduced,
+        "collapse_sum_like": summed,
         "arrays": [[a.asnumpy().tolist(), np.dtype(a.dtype).name] for a in arrays],
         "buckets": t.gen_buckets_probs_with_ppf(lambda p: 2 * p, 4),
-        "assign": [t.assign_each(np.arange(4.0), lambda v: v * 2).tolist(),
-                   t.assign_each2(np.arange(3.0), np.ones(3), lambda v, w: v - w).tolist()],
+        "assign": [
+            t.assign_each(np.arange(4.0), lambda v: v * 2).tolist(),
+            t.assign_each2(np.arange(3.0), np.ones(3), lambda v, w: v - w).tolist(),
+        ],
         "location": t.locationError(np.zeros(3), np.ones(3), (1,), ("x", "y")),
     }
 
@@ -101,8 +123,15 @@ def helpers(mx):
 def structure(mx):
     """Which pairs of graphs have the same structure."""
     s, a, b = mx.sym, mx.sym.Variable("a"), mx.sym.Variable("b")
-    pairs = [(a + b, a + b), (a + b, a * b), (a + b, b + a), (s.exp(a), s.exp(a + b)), (a, b), (s.sum(a, axis=0), s.sum(a, axis=1)),
-             (s.exp(a) + s.sin(b), s.exp(a) - s.sin(b))]
+    pairs = [
+        (a + b, a + b),
+        (a + b, a * b),
+        (a + b, b + a),
+        (s.exp(a), s.exp(a + b)),
+        (a, b),
+        (s.sum(a, axis=0), s.sum(a, axis=1)),
+        (s.exp(a) + s.sin(b), s.exp(a) - s.sin(b)),
+    ]
     return [bool(mx.test_utils.same_symbol_structure(x, y)) for x, y in pairs]
 
 
@@ -112,7 +141,9 @@ def chi_squares(mx):
     for counts in ([985, 1018, 997], [10, 20], [1, 2, 3, 4, 5, 9], [500, 500], [300, 300, 400, 500, 200, 300, 100]):
         samples = np.repeat(np.arange(len(counts)), counts)
         k = len(counts)
-        p, seen, expected = mx.test_utils.chi_square_check(lambda n, s=samples: s, list(range(k)), [1 / k] * k, nsamples=len(samples))
+        p, seen, expected = mx.test_utils.chi_square_check(
+            lambda n, s=samples: s, list(range(k)), [1 / k] * k, nsamples=len(samples)
+        )
         found.append([float(p), [int(i) for i in seen], [int(i) for i in expected]])
     return found
 
@@ -123,7 +154,10 @@ def signatures(mx):
     for name in sorted(vars(mx.test_utils)):
         f = getattr(mx.test_utils, name)
         if inspect.isfunction(f) and f.__module__.split(".")[1:2] == ["test_utils"] and not name.startswith("_"):
-            found[name] = [[p.name, None if p.default is p.empty else repr(p.default)] for p in inspect.signature(f).parameters.values()]
+            found[name] = [
+                [p.name, None if p.default is p.empty else repr(p.default)]
+                for p in inspect.signature(f).parameters.values()
+            ]
     return found
 
 

@@ -1,4 +1,5 @@
 """Comparisons: what passes, what fails, and the message."""
+
 import numpy as np
 import pytest
 
@@ -97,7 +98,9 @@ def test_same_array_is_about_memory():
     x = mx.nd.array([1, np.nan, 3, 4])
     assert t.same_array(x, x) and t.same_array(x, x[0:4])
     assert not t.same_array(x, x.copy()) and not t.same_array(x, x[0:2])
-    assert not t.same_array(mx.nd.ones((2,)), mx.nd.ones((2,))) and not t.same_array(mx.nd.zeros((2,)), mx.nd.zeros((2,)))
+    assert not t.same_array(mx.nd.ones((2,)), mx.nd.ones((2,))) and not t.same_array(
+        mx.nd.zeros((2,)), mx.nd.zeros((2,))
+    )
     np.testing.assert_array_equal(x.asnumpy(), [1, np.nan, 3, 4])
 
 

@@ -1,4 +1,5 @@
 """Contexts, environment variables, retries, features, generators of random numbers."""
+
 import os
 import subprocess
 import sys
@@ -147,7 +148,12 @@ def test_use_np():
 
 
 def test_names_from_elsewhere():
-    assert t.Context is mx.Context and t.Symbol is mx.sym.Symbol and t.array is mx.nd.array and t.Features is mx.runtime.Features
+    assert (
+        t.Context is mx.Context
+        and t.Symbol is mx.sym.Symbol
+        and t.array is mx.nd.array
+        and t.Features is mx.runtime.Features
+    )
 
 
 # -- features --------------------------------------------------------------------------------------------------------
@@ -156,7 +162,9 @@ def test_features():
     assert mx.runtime.Features() is features is mx.runtime.Features.instance
     assert len(features) == 32 and list(features)[:2] == ["CUDA", "CUDNN"]
     assert [f.name for f in mx.runtime.feature_list()] == list(features)
-    assert features.is_enabled("lapack") and features["LAPACK"].enabled is True and str(features["LAPACK"]) == "✔ LAPACK"
+    assert (
+        features.is_enabled("lapack") and features["LAPACK"].enabled is True and str(features["LAPACK"]) == "✔ LAPACK"
+    )
     assert not features.is_enabled("MKLDNN") and str(features["MKLDNN"]) == "✖ MKLDNN"
     with pytest.raises(RuntimeError, match="'NOPE' is unknown"):
         features.is_enabled("NOPE")
@@ -164,7 +172,9 @@ def test_features():
 
 def test_features_tell_what_is_installed(monkeypatch):
     found = {f.name: f.enabled for f in mx.runtime.feature_list()}
-    assert found["OPENCV"] and found["OPENMP"] and found["CUDA"] == (mx.runtime.registry.devices.find("gpu") is not None)
+    assert (
+        found["OPENCV"] and found["OPENMP"] and found["CUDA"] == (mx.runtime.registry.devices.find("gpu") is not None)
+    )
     monkeypatch.setattr(mx.runtime, "_installed", lambda module: False)
     monkeypatch.setattr(mx.runtime, "_blas", lambda: "mkl-sdl")
     monkeypatch.setattr(mx.runtime, "_processor", lambda: {"AVX2": True, "AVX": False})
@@ -191,7 +201,9 @@ def test_generators(draw):
     with pytest.raises(AssertionError, match=r"0 of 5 chi-square tests have p > 0.05.*obs_freq"):
         t.verify_generator(lambda n: draw.uniform(size=n) ** 2, HALVES, [0.5, 0.5], nsamples=3000)
     with pytest.raises(AssertionError, match="2 of 3|1 of 3|0 of 3"):
-        t.verify_generator(lambda n: draw.uniform(size=n), HALVES, [0.5, 0.5], nsamples=3000, nrepeat=3, success_rate=1, alpha=0.999)
+        t.verify_generator(
+            lambda n: draw.uniform(size=n), HALVES, [0.5, 0.5], nsamples=3000, nrepeat=3, success_rate=1, alpha=0.999
+        )
 
 
 def test_chance_is_that_of_scipy():
@@ -203,15 +215,18 @@ def test_chance_is_that_of_scipy():
             np.testing.assert_allclose(_chance(x, k), stats.chi2.sf(x, k), rtol=1e-9, atol=1e-300)
 
 
-@pytest.mark.parametrize(("kind", "match", "buckets", "probs"), [
-    (AssertionError, "0 buckets and 0", [], []),
-    (AssertionError, "1 buckets and 2", [(0, 1)], [0.5, 0.5]),
-    (AssertionError, "ascending order", HALVES[::-1], [0.5, 0.5]),
-    (AssertionError, "ascending order", [(0, 0.6), (0.5, 1)], [0.5, 0.5]),
-    (AssertionError, "different values", [1, 1], [0.5, 0.5]),
-    (ValueError, "1 in all", HALVES, [0.5, 0.2]),
-    (ValueError, "fall into none of the 2 buckets", [(0, 0.25), (0.5, 1)], [0.5, 0.5]),
-])
+@pytest.mark.parametrize(
+    ("kind", "match", "buckets", "probs"),
+    [
+        (AssertionError, "0 buckets and 0", [], []),
+        (AssertionError, "1 buckets and 2", [(0, 1)], [0.5, 0.5]),
+        (AssertionError, "ascending order", HALVES[::-1], [0.5, 0.5]),
+        (AssertionError, "ascending order", [(0, 0.6), (0.5, 1)], [0.5, 0.5]),
+        (AssertionError, "different values", [1, 1], [0.5, 0.5]),
+        (ValueError, "1 in all", HALVES, [0.5, 0.2]),
+        (ValueError, "fall into none of the 2 buckets", [(0, 0.25), (0.5, 1)], [0.5, 0.5]),
+    ],
+)
 def test_bad_buckets(draw, kind, match, buckets, probs):
     with pytest.raises(kind, match=match):
         t.chi_square_check(lambda n: draw.uniform(size=n), buckets, probs, nsamples=100)
@@ -233,7 +248,9 @@ def test_moments(draw):
 
 
 def test_the_package_is_lazy():
-    code = "import sys, mxcore; n = 'mxcore.test_utils' in sys.modules; mxcore.test_utils; " \
-           "print(n, [m for m in ('scipy', 'numba', 'cv2', 'mxcore.gluon', 'mxcore.optimizer') if m in sys.modules])"
+    code = (
+        "import sys, mxcore; n = 'mxcore.test_utils' in sys.modules; mxcore.test_utils; "
+        "print(n, [m for m in ('scipy', 'numba', 'cv2', 'mxcore.gluon', 'mxcore.optimizer') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False []"

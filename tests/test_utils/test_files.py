@@ -1,4 +1,5 @@
 """Data files: fetched, unpacked, or found locally; no network is needed or used."""
+
 import bz2
 import gzip
 import os
@@ -62,7 +63,9 @@ def test_download_errors(folder):
 
 def test_download_model(folder):
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
-    mx.model.save_checkpoint(str(folder / "m"), 0, net, {"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.zeros((2,))}, {})
+    mx.model.save_checkpoint(
+        str(folder / "m"), 0, net, {"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.zeros((2,))}, {}
+    )
     info = {"net": {"symbol": (folder / "m-symbol.json").as_uri(), "params": (folder / "m-0000.params").as_uri()}}
     prefix, epoch = t.download_model("net", "models", info)
     symbol, args, _ = mx.model.load_checkpoint(prefix, epoch)
@@ -110,13 +113,20 @@ def test_mnist(folder, where, packed):
     write_mnist(folder / where, packed)
     found = t.get_mnist()
     assert {k: (v.shape, v.dtype.name) for k, v in found.items()} == {
-        "train_data": ((20, 1, 28, 28), "float32"), "train_label": ((20,), "int8"),
-        "test_data": ((20, 1, 28, 28), "float32"), "test_label": ((20,), "int8")}
+        "train_data": ((20, 1, 28, 28), "float32"),
+        "train_label": ((20,), "int8"),
+        "test_data": ((20, 1, 28, 28), "float32"),
+        "test_label": ((20,), "int8"),
+    }
     np.testing.assert_allclose(found["train_data"][:, 0], IMAGES / 255, rtol=1e-6)
     assert found["test_label"].tolist() == LABELS.tolist()
     t.get_mnist_ubyte()
     assert sorted(n for n in os.listdir("data") if not n.endswith(".gz")) == [
-        "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte", "train-images-idx3-ubyte", "train-labels-idx1-ubyte"]
+        "t10k-images-idx3-ubyte",
+        "t10k-labels-idx1-ubyte",
+        "train-images-idx3-ubyte",
+        "train-labels-idx1-ubyte",
+    ]
 
 
 def test_mnist_iterators(folder):
@@ -174,5 +184,10 @@ def test_dummy_iter():
     assert (it.batch_size, it.provide_data, it.provide_label) == (2, real.provide_data, real.provide_label)
     it.reset()
     assert next(it) is it.next() is it.the_batch and it.the_batch.data[0].asnumpy().tolist() == [[0, 1], [2, 3]]
-    assert it.iter_next() and it.getdata() is it.the_batch.data and it.getlabel()[0].asnumpy().tolist() == [0, 1] and it.getpad() == 0
+    assert (
+        it.iter_next()
+        and it.getdata() is it.the_batch.data
+        and it.getlabel()[0].asnumpy().tolist() == [0, 1]
+        and it.getpad() == 0
+    )
     assert next(real).data[0].asnumpy().tolist() == [[4, 5], [6, 7]]

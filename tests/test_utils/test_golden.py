@@ -1,4 +1,5 @@
 """test_utils beside that of the real MXNet 1.9.1."""
+
 import inspect
 import json
 import pathlib

@@ -1,4 +1,5 @@
 """check_numeric_gradient: right gradients pass, wrong ones do not."""
+
 import time
 
 import numpy as np
@@ -119,15 +120,18 @@ def test_blocks_and_cached_ops():
         t.check_numeric_gradient(lambda x: x, [A])
 
 
-@pytest.mark.parametrize(("kind", "match", "keywords"), [
-    (AssertionError, "dtype must be float16, float32, float64", {"dtype": np.int32}),
-    (ValueError, r"\['b'\] missing \['c'\] unknown", {"location": {"a": A, "c": B}}),
-    (ValueError, "1 arrays for 2 names", {"location": [A]}),
-    (ValueError, "list or dict", {"location": A}),
-    (KeyError, r"\['z'\]", {"grad_nodes": ["z"]}),
-    (ValueError, "grad_nodes must be", {"grad_nodes": "a"}),
-    (ValueError, "'write', 'add' or 'null', got {'a': 'wrong'}", {"grad_nodes": {"a": "wrong"}}),
-])
+@pytest.mark.parametrize(
+    ("kind", "match", "keywords"),
+    [
+        (AssertionError, "dtype must be float16, float32, float64", {"dtype": np.int32}),
+        (ValueError, r"\['b'\] missing \['c'\] unknown", {"location": {"a": A, "c": B}}),
+        (ValueError, "1 arrays for 2 names", {"location": [A]}),
+        (ValueError, "list or dict", {"location": A}),
+        (KeyError, r"\['z'\]", {"grad_nodes": ["z"]}),
+        (ValueError, "grad_nodes must be", {"grad_nodes": "a"}),
+        (ValueError, "'write', 'add' or 'null', got {'a': 'wrong'}", {"grad_nodes": {"a": "wrong"}}),
+    ],
+)
 def test_bad_arguments(kind, match, keywords):
     with pytest.raises(kind, match=match):
         t.check_numeric_gradient(**{"sym": a * b, "location": [A, B], **keywords})

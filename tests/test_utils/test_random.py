@@ -1,4 +1,5 @@
 """Random arrays, sparse arrays, matrices and helpers."""
+
 import numpy as np
 import pytest
 
@@ -95,15 +96,18 @@ def test_shuffling_a_scipy_matrix():
     assert sorted(m.indices[:30]) == list(range(30)) != m.indices[:30].tolist()
 
 
-@pytest.mark.parametrize(("kind", "match", "arguments"), [
-    (AssertionError, "'foo'", {"stype": "foo"}),
-    (AssertionError, "'uniform' or 'powerlaw'", {"stype": "csr", "distribution": "foo"}),
-    (AssertionError, "not supported for row_sparse", {"stype": "row_sparse", "distribution": "powerlaw"}),
-    (ValueError, "between 0 and 1, got 2", {"stype": "csr", "density": 2}),
-    (ValueError, "between 0 and 1", {"stype": "row_sparse", "density": -0.1}),
-    (AssertionError, "two dimensions", {"stype": "csr", "shape": (2, 3, 4)}),
-    (ValueError, "two a row", {"stype": "csr", "density": 0.1, "distribution": "powerlaw"}),
-])
+@pytest.mark.parametrize(
+    ("kind", "match", "arguments"),
+    [
+        (AssertionError, "'foo'", {"stype": "foo"}),
+        (AssertionError, "'uniform' or 'powerlaw'", {"stype": "csr", "distribution": "foo"}),
+        (AssertionError, "not supported for row_sparse", {"stype": "row_sparse", "distribution": "powerlaw"}),
+        (ValueError, "between 0 and 1, got 2", {"stype": "csr", "density": 2}),
+        (ValueError, "between 0 and 1", {"stype": "row_sparse", "density": -0.1}),
+        (AssertionError, "two dimensions", {"stype": "csr", "shape": (2, 3, 4)}),
+        (ValueError, "two a row", {"stype": "csr", "density": 0.1, "distribution": "powerlaw"}),
+    ],
+)
 def test_bad_sparse_arrays(kind, match, arguments):
     with pytest.raises(kind, match=match):
         t.rand_sparse_ndarray(**{"shape": (5, 10), **arguments})

@@ -1,4 +1,5 @@
 """Checks of what symbols compute, against given numbers and against each other."""
+
 import numpy as np
 import pytest
 
@@ -34,7 +35,9 @@ def test_forward_dtypes_and_storage():
     kept = t.check_symbolic_forward(named, [A.astype("f4"), mx.nd.array(B)], [A * B], dtype="asnumpy")
     assert kept[0].dtype == np.float32
     rows = mx.nd.array([[1, 2], [0, 0]]).tostype("row_sparse")
-    assert t.check_symbolic_forward(mx.sym.sparse.square(a), [rows], [np.array([[1, 4], [0, 0]])])[0].stype == "row_sparse"
+    assert (
+        t.check_symbolic_forward(mx.sym.sparse.square(a), [rows], [np.array([[1, 4], [0, 0]])])[0].stype == "row_sparse"
+    )
     t.check_symbolic_forward(mx.sym.sqrt(a), [-A], [np.full(2, np.nan)], equal_nan=True)
     with pytest.raises(AssertionError):
         t.check_symbolic_forward(mx.sym.sqrt(a), [-A], [np.full(2, np.nan)])
@@ -50,13 +53,16 @@ def test_forward_with_auxiliary_states():
         t.check_symbolic_forward(sym, location, [x])
 
 
-@pytest.mark.parametrize(("kind", "match", "arguments"), [
-    (AssertionError, "dtype must be", {"dtype": np.int32}),
-    (ValueError, r"\['c'\] unknown", {"location": {"a": A, "c": B}}),
-    (ValueError, "1 arrays for 2 names", {"location": [A]}),
-    (ValueError, "2 arrays for 1 names", {"expected": [A, B]}),
-    (KeyError, r"\['z'\] unknown", {"expected": {"z": A}}),
-])
+@pytest.mark.parametrize(
+    ("kind", "match", "arguments"),
+    [
+        (AssertionError, "dtype must be", {"dtype": np.int32}),
+        (ValueError, r"\['c'\] unknown", {"location": {"a": A, "c": B}}),
+        (ValueError, "1 arrays for 2 names", {"location": [A]}),
+        (ValueError, "2 arrays for 1 names", {"expected": [A, B]}),
+        (KeyError, r"\['z'\] unknown", {"expected": {"z": A}}),
+    ],
+)
 def test_forward_bad_arguments(kind, match, arguments):
     with pytest.raises(kind, match=match):
         t.check_symbolic_forward(**{"sym": named, "location": [A, B], "expected": [A * B], **arguments})
@@ -71,7 +77,9 @@ def test_backward(grad_req):
 
 
 def test_backward_of_what_is_not_wanted():
-    grads = t.check_symbolic_backward(named, [A, B], [np.ones(2)], [A, A], grad_req={"b": "write"})  # a: null, not compared with A
+    grads = t.check_symbolic_backward(
+        named, [A, B], [np.ones(2)], [A, A], grad_req={"b": "write"}
+    )  # a: null, not compared with A
     assert sorted(grads) == ["a", "b"] and grads["b"].asnumpy().tolist() == [1, 2]
     assert sorted(t.check_symbolic_backward(named, [A, B], [np.ones(2)], {"a": B})) == ["a"]
     assert sorted(t.check_symbolic_backward(named, [A, B], [np.ones(2)], [None, A])) == ["b"]
@@ -79,22 +87,36 @@ def test_backward_of_what_is_not_wanted():
 
 def test_backward_of_losses_and_sparse_gradients():
     t.check_symbolic_backward(mx.sym.MakeLoss(a), [A], None, [np.ones(2)])
-    sym, location = mx.sym.sparse.dot(a, b, transpose_a=True), {"a": mx.nd.array([[1, 0], [0, 0]]).tostype("csr"), "b": np.ones((2, 2))}
-    grads = t.check_symbolic_backward(sym, location, [mx.nd.ones((2, 2))], {"b": np.array([[1, 1.0], [0, 0]])},
-                                      grad_req={"a": "null", "b": "write"}, grad_stypes={"b": "row_sparse"})
+    sym, location = (
+        mx.sym.sparse.dot(a, b, transpose_a=True),
+        {"a": mx.nd.array([[1, 0], [0, 0]]).tostype("csr"), "b": np.ones((2, 2))},
+    )
+    grads = t.check_symbolic_backward(
+        sym,
+        location,
+        [mx.nd.ones((2, 2))],
+        {"b": np.array([[1, 1.0], [0, 0]])},
+        grad_req={"a": "null", "b": "write"},
+        grad_stypes={"b": "row_sparse"},
+    )
     assert grads["b"].stype == "row_sparse"
 
 
-@pytest.mark.parametrize(("kind", "match", "arguments"), [
-    (KeyError, r"\['z'\] unknown", {"expected": {"z": A}}),
-    (ValueError, "out_grads.*x_output", {"out_grads": {"x_output": A}}),
-    (ValueError, "out_grads: 2 arrays for 1", {"out_grads": [A, A]}),
-    (KeyError, r"no arguments \['z'\]", {"grad_req": {"z": "write"}}),
-    (ValueError, "grad_req must be", {"grad_req": "wirte"}),
-])
+@pytest.mark.parametrize(
+    ("kind", "match", "arguments"),
+    [
+        (KeyError, r"\['z'\] unknown", {"expected": {"z": A}}),
+        (ValueError, "out_grads.*x_output", {"out_grads": {"x_output": A}}),
+        (ValueError, "out_grads: 2 arrays for 1", {"out_grads": [A, A]}),
+        (KeyError, r"no arguments \['z'\]", {"grad_req": {"z": "write"}}),
+        (ValueError, "grad_req must be", {"grad_req": "wirte"}),
+    ],
+)
 def test_backward_bad_arguments(kind, match, arguments):
     with pytest.raises(kind, match=match):
-        t.check_symbolic_backward(**{"sym": named, "location": [A, B], "out_grads": [A], "expected": {"a": A * B}, **arguments})
+        t.check_symbolic_backward(
+            **{"sym": named, "location": [A, B], "out_grads": [A], "expected": {"a": A * B}, **arguments}
+        )
 
 
 def test_speed():
@@ -138,7 +160,9 @@ def test_consistency(grad_req):
     for i in (0, 2):
         syms = [fc, fc, fc]
         syms[i] = off
-        with pytest.raises(AssertionError, match=rf"predicting: 'fc_output' of float\d\d on cpu\({i}\).*against float64 on cpu\(1\)"):
+        with pytest.raises(
+            AssertionError, match=rf"predicting: 'fc_output' of float\d\d on cpu\({i}\).*against float64 on cpu\(1\)"
+        ):
             t.check_consistency(syms, WAYS, grad_req=grad_req)
 
 
@@ -170,18 +194,23 @@ def test_consistency_tolerances_and_start():
     with pytest.raises(AssertionError):
         t.check_consistency(fc, WAYS[:2], rtol=1e-14, atol=1e-14)
     assert not t.check_consistency(fc, WAYS[:2], scale=0)["fc_output"].asnumpy().any()
-    uniform = t.check_consistency(mx.sym.identity(a, name="y"), WAYS[:2], use_uniform=True, scale=3.0)["y_output"].asnumpy()
+    uniform = t.check_consistency(mx.sym.identity(a, name="y"), WAYS[:2], use_uniform=True, scale=3.0)[
+        "y_output"
+    ].asnumpy()
     assert np.abs(uniform).max() <= 3
     dropped = mx.sym.Dropout(a, p=0.5)  # equal random numbers on all of them
     t.check_consistency(dropped, [{"ctx": mx.cpu(0), "a": (20, 4)}, {"ctx": mx.cpu(0), "a": (20, 4)}])
 
 
-@pytest.mark.parametrize(("kind", "match", "sym", "ways"), [
-    (AssertionError, "two entries", fc, WAYS[:1]),
-    (AssertionError, "3 symbols for 2 entries", [fc] * 3, WAYS[:2]),
-    (AssertionError, "list_outputs", [fc, fc + 0], WAYS[:2]),
-    (ValueError, r"'a' has shape \(3, 4\)", fc, [WAYS[1], {"ctx": mx.cpu(), "a": (3, 4)}]),
-])
+@pytest.mark.parametrize(
+    ("kind", "match", "sym", "ways"),
+    [
+        (AssertionError, "two entries", fc, WAYS[:1]),
+        (AssertionError, "3 symbols for 2 entries", [fc] * 3, WAYS[:2]),
+        (AssertionError, "list_outputs", [fc, fc + 0], WAYS[:2]),
+        (ValueError, r"'a' has shape \(3, 4\)", fc, [WAYS[1], {"ctx": mx.cpu(), "a": (3, 4)}]),
+    ],
+)
 def test_consistency_bad_arguments(kind, match, sym, ways):
     with pytest.raises(kind, match=match):
         t.check_consistency(sym, ways)
@@ -210,14 +239,18 @@ class Odd(mx.gluon.HybridBlock):
 def test_hybridize_consistency():
     x = [mx.nd.array(np.random.RandomState(0).rand(5, 4))]
     t.check_gluon_hybridize_consistency(dense, x)
-    t.check_gluon_hybridize_consistency(lambda: mx.gluon.nn.HybridLambda(lambda F, x: x * 2), x, numpy_func=lambda v: v * 2)
+    t.check_gluon_hybridize_consistency(
+        lambda: mx.gluon.nn.HybridLambda(lambda F, x: x * 2), x, numpy_func=lambda v: v * 2
+    )
     with pytest.raises(AssertionError, match="HYBRID_output"):
         t.check_gluon_hybridize_consistency(Odd, x)
     with pytest.raises(AssertionError, match="gradient of input 0"):
         t.check_gluon_hybridize_consistency(lambda: Odd(False), x)
     t.check_gluon_hybridize_consistency(lambda: Odd(False), x, test_grad=False)
     with pytest.raises(AssertionError, match="NUMPY"):
-        t.check_gluon_hybridize_consistency(lambda: mx.gluon.nn.HybridLambda(lambda F, x: x * 2), x, numpy_func=lambda v: v * 3)
+        t.check_gluon_hybridize_consistency(
+            lambda: mx.gluon.nn.HybridLambda(lambda F, x: x * 2), x, numpy_func=lambda v: v * 3
+        )
 
 
 def sgd(**kwargs):

@@ -1,4 +1,5 @@
 """Graphs, and what both libraries say of them: tables and graphviz's text."""
+
 import contextlib
 import io
 
@@ -12,7 +13,15 @@ def net(mx):
     x = s.Activation(x, act_type="tanh", name="t1")
     x = s.Pooling(x, pool_type="max", kernel=(2, 2), stride=(2, 2), name="p1")
     x = s.LeakyReLU(x, name="lr")
-    x = s.Convolution(x, kernel=(3, 3), stride=(1, 2), num_filter=8, num_group=2, no_bias=True, name="a_name_that_is_wider_than_the_column_of_the_table_for_it")
+    x = s.Convolution(
+        x,
+        kernel=(3, 3),
+        stride=(1, 2),
+        num_filter=8,
+        num_group=2,
+        no_bias=True,
+        name="a_name_that_is_wider_than_the_column_of_the_table_for_it",
+    )
     x = s.Pooling(x, pool_type="avg", global_pool=True, kernel=(1, 1), name="p2")
     a = s.FullyConnected(s.Flatten(x, name="fl"), num_hidden=10, no_bias=True, name="fc1")
     b = s.FullyConnected(a, num_hidden=10, name="fc2")
@@ -36,11 +45,17 @@ def odd_names(mx):
 
 def custom(mx):
     """An operator of one's own, and pooling without a kernel."""
+
     @mx.operator.register("drawn_custom")
     class Prop(mx.operator.CustomOpProp):
         pass
 
-    return mx.sym.Pooling(mx.sym.Custom(mx.sym.Variable("x"), op_type="drawn_custom", name="own"), global_pool=True, pool_type="avg", name="pool")
+    return mx.sym.Pooling(
+        mx.sym.Custom(mx.sym.Variable("x"), op_type="drawn_custom", name="own"),
+        global_pool=True,
+        pool_type="avg",
+        name="pool",
+    )
 
 
 def twice(mx):
@@ -60,7 +75,15 @@ TABLES = {
 }
 PLOTS = {
     "net": (net, {"shape": {"data": (2, 1, 28, 28)}}),
-    "unknown": (net, {"title": "net", "save_format": "svg", "hide_weights": False, "node_attrs": {"shape": "oval", "fixedsize": "false"}}),
+    "unknown": (
+        net,
+        {
+            "title": "net",
+            "save_format": "svg",
+            "hide_weights": False,
+            "node_attrs": {"shape": "oval", "fixedsize": "false"},
+        },
+    ),
     "types": (net, {"shape": {"data": (2, 1, 28, 28)}, "dtype": {"data": "float64"}}),
     "split": (split, {"shape": {"d": (2, 4, 5)}}),
     "types alone": (net, {"dtype": {"data": "float32"}}),

@@ -1,4 +1,5 @@
 """Tables and pictures of graphs, beside those of the real MXNet 1.9.1."""
+
 import builtins
 import json
 import pathlib
@@ -28,7 +29,13 @@ def test_plot(name):
 def test_all_learnt_numbers_are_counted_once(capsys):
     x, w = mx.sym.Variable("x"), mx.sym.Variable("w_weight")
     net = mx.sym.Deconvolution(mx.sym.LeakyReLU(x, act_type="prelu", name="p"), kernel=(2, 2), num_filter=3, name="d")
-    net = mx.sym.Group([net, mx.sym.FullyConnected(x, w, num_hidden=4, no_bias=True), mx.sym.FullyConnected(x, w, num_hidden=4, no_bias=True)])
+    net = mx.sym.Group(
+        [
+            net,
+            mx.sym.FullyConnected(x, w, num_hidden=4, no_bias=True),
+            mx.sym.FullyConnected(x, w, num_hidden=4, no_bias=True),
+        ]
+    )
     mx.viz.print_summary(net, {"x": (1, 2, 5, 5)})
     assert f"Total params: {2 + 2 * 3 * 4 + 4 * 50}" in capsys.readouterr().out
 
@@ -41,11 +48,17 @@ def test_without_shapes_what_is_known_is_shown(capsys):
 def test_graph_of_several_heads(capsys):
     x = mx.sym.Variable("x")
     mx.viz.print_summary(mx.sym.Group([mx.sym.exp(x, name="e"), mx.sym.sqrt(x, name="s")]), {"x": (2, 3)})
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines() if "(" in line][1:] == ["x(null)", "e(exp)", "s(sqrt)"]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines() if "(" in line][1:] == [
+        "x(null)",
+        "e(exp)",
+        "s(sqrt)",
+    ]
 
 
 def test_nodes_of_one_name_are_told():
-    x = mx.sym.FullyConnected(mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=2, name="f"), num_hidden=2, name="f")
+    x = mx.sym.FullyConnected(
+        mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=2, name="f"), num_hidden=2, name="f"
+    )
     with pytest.warns(RuntimeWarning, match="have one name.*: f, f_bias, f_weight"):
         mx.viz.plot_network(x)
 
@@ -59,13 +72,17 @@ def test_edges_from_outputs_that_are_not_visible():
     graph = json.loads(mx.sym.exp(mx.sym.BatchNorm(mx.sym.Variable("x"), name="bn"), name="e").tojson())
     graph["nodes"][-1]["inputs"] = [[len(graph["nodes"]) - 2, 1, 0]]  # the mean
     net = mx.sym.load_json(json.dumps(graph))
-    assert [e for e in mx.viz.drawn_edges(net, {"x": (2, 3, 4)}, {"x": "float32"}) if e[0] == "e"] == [("e", "bn", "(float32)")]
+    assert [e for e in mx.viz.drawn_edges(net, {"x": (2, 3, 4)}, {"x": "float32"}) if e[0] == "e"] == [
+        ("e", "bn", "(float32)")
+    ]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_dtypes_that_leave_some_open():
     net = mx.sym.Group([mx.sym.exp(mx.sym.Variable("x")), mx.sym.exp(mx.sym.Variable("y"))])
-    with pytest.raises(mx.base.MXNetError, match=r"the dtypes given \(x=float32\) do not decide all others; the variables are x, y"):
+    with pytest.raises(
+        mx.base.MXNetError, match=r"the dtypes given \(x=float32\) do not decide all others; the variables are x, y"
+    ):
         mx.viz.drawn_edges(net, None, {"x": "float32"})
 
 

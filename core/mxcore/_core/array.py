@@ -1,4 +1,5 @@
 """Storage and arrays: what an engine orders, and the views that users hold."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -23,7 +24,8 @@ class Storage:
     version : int
         Counts the writes; the tape compares it.
     views : int
-        Arrays over the buffer beside the first, ever: 0, or missing, tells that whoever has the only array has the buffer.
+        Arrays over the buffer beside the first, ever: 0, or missing, tells that whoever has the only array has the
+        buffer.
     turn : lock
         Held by a thread that reads the buffer to write it; missing until the first one does.
     """
@@ -50,7 +52,9 @@ class Storage:
             task.finished()
 
     def order(self, write: bool = False) -> None:
-        """As `wait`, or `wait_free` for a `write`, for work on the queue of its device: what is launched there already, the queue waits for."""
+        """As `wait`, or `wait_free` for a `write`, for work on the queue of its device: what is launched there already,
+        the queue waits for.
+        """
         for task in (self.write, *(self.reads or ())) if write else (self.write,):
             if task is None or task.done.is_set() and task.error is None:
                 continue
@@ -115,7 +119,9 @@ class Array:
 
 
 def fresh(cls: type[Array], data: Any, ctx: Context, new: Any = object.__new__) -> Any:
-    """``cls(data, Storage(ctx))``, as the hot path makes its results: two Python constructors cost as much as a small kernel."""
+    """``cls(data, Storage(ctx))``, as the hot path makes its results: two Python constructors cost as much as a small
+    kernel.
+    """
     st = new(Storage)
     st.ctx = ctx
     st.write = st.reads = None
@@ -170,8 +176,8 @@ class Like:
 class Sparse:
     """What device values of other storage types derive from; a dense one is an array.
 
-    Such a value has `stype`, `shape` and `dtype`, the arrays it consists of (`parts`), ``with_parts(*parts)``, the same over other
-    arrays, and ``todense(xp)``. Its class enters the storage type in `faces`.
+    Such a value has `stype`, `shape` and `dtype`, the arrays it consists of (`parts`), ``with_parts(*parts)``, the same
+    over other arrays, and ``todense(xp)``. Its class enters the storage type in `faces`.
     """
 
     __slots__ = ()

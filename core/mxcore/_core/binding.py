@@ -1,4 +1,5 @@
 """From a Python call to inputs and parameters, for the eager and the symbolic face alike."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,7 +13,9 @@ from .params import Params
 __all__ = ["bind", "ignored", "not_an_array"]
 
 
-def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, need_all: bool = True) -> tuple[list[Any], Params]:
+def bind(
+    op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, need_all: bool = True
+) -> tuple[list[Any], Params]:
     """Split a call into inputs, in declaration order, and parsed parameters.
 
     Positional arguments bind to inputs first; those left over, and anything that cannot be an input, bind to the
@@ -30,8 +33,12 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, nee
             by[name] = kwargs.pop(name)
     if rest:
         if any(map(is_input, rest)):
-            raise error(TypeError, f"operator {op.name} takes {len(names)} input(s) ({', '.join(names) or 'none'}), got {sum(map(is_input, args))}; "
-                                   f"its parameters ({', '.join(op.params) or 'none'}) take no arrays")
+            raise error(
+                TypeError,
+                f"operator {op.name} takes {len(names)} input(s) ({', '.join(names) or 'none'}), got "
+                f"{sum(map(is_input, args))}; "
+                f"its parameters ({', '.join(op.params) or 'none'}) take no arrays",
+            )
         _positional_params(op, rest, kwargs)
     p = op.parser(kwargs)
     sig = p._sig
@@ -53,17 +60,25 @@ def _leading(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any)
     return list(args[:n]), args[n:]
 
 
-def _matched(op: Op, names: Sequence[str], given: Sequence[Any], by: dict[str, Any], is_input: Any, need_all: bool) -> list[Any]:
+def _matched(
+    op: Op, names: Sequence[str], given: Sequence[Any], by: dict[str, Any], is_input: Any, need_all: bool
+) -> list[Any]:
     """The inputs that parameters select, from those given by position and `by` name."""
     if len(given) > len(names):
-        raise error(TypeError, f"operator {op.name} takes {len(names)} inputs ({', '.join(names)}) with these parameters, got {len(given)}")
+        raise error(
+            TypeError,
+            f"operator {op.name} takes {len(names)} inputs ({', '.join(names)}) with these parameters, got {len(given)}",
+        )
     for name, v in zip(names, given):
         if by.get(name) is not None:
             raise error(TypeError, f"operator {op.name}: input '{name}' is given twice")
         by[name] = v
     values = [by.pop(name, None) for name in names]
     for name in sorted(n for n, v in by.items() if v is not None):  # None for an input that is switched off is fine
-        raise error(TypeError, f"operator {op.name} takes no input '{name}' with these parameters; its inputs: {', '.join(names)}")
+        raise error(
+            TypeError,
+            f"operator {op.name} takes no input '{name}' with these parameters; its inputs: {', '.join(names)}",
+        )
     for name, v in zip(names, values):
         if v is None and need_all:
             listed = f"{', '.join(names[:8])}{f', … {len(names)} in all' if len(names) > 8 else ''}"
@@ -74,8 +89,12 @@ def _matched(op: Op, names: Sequence[str], given: Sequence[Any], by: dict[str, A
 
 
 def ignored(op: Op, kwargs: dict[str, Any], is_input: Any) -> dict[str, Any]:
-    """Take out, with a warning, the keywords that an operator without any parameter ignores, as in MXNet: all but inputs."""
-    found = {k: kwargs.pop(k) for k in [*kwargs] if not op.params and k not in op.input_names and not is_input(kwargs[k])}
+    """Take out, with a warning, the keywords that an operator without any parameter ignores, as in MXNet: all but
+    inputs.
+    """
+    found = {
+        k: kwargs.pop(k) for k in [*kwargs] if not op.params and k not in op.input_names and not is_input(kwargs[k])
+    }
     if found:
         warn(f"operator {op.name} has no parameters; ignored: {', '.join(map(repr, found))}")
     return found
@@ -83,11 +102,16 @@ def ignored(op: Op, kwargs: dict[str, Any], is_input: Any) -> dict[str, Any]:
 
 def not_an_array(op: str, name: str, value: Any) -> MXNetError:
     """The error for an input that is no array of ours."""
-    return error(TypeError, f"operator {op}: input '{name}' must be an array: an NDArray (mx.nd.array makes one), or a Symbol in a "
-                            f"graph; got {type(value).__module__}.{type(value).__name__}".replace("builtins.", ""))
+    return error(
+        TypeError,
+        f"operator {op}: input '{name}' must be an array: an NDArray (mx.nd.array makes one), or a Symbol in a "
+        f"graph; got {type(value).__module__}.{type(value).__name__}".replace("builtins.", ""),
+    )
 
 
-def _variadic(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, need_all: bool) -> tuple[list[Any], Params]:
+def _variadic(
+    op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any, need_all: bool
+) -> tuple[list[Any], Params]:
     """`bind` for an operator that takes any number of inputs."""
     names = op.input_names
     if len(args) == 1 and isinstance(args[0], (list, tuple)):
@@ -113,15 +137,20 @@ def _variadic(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any
     p = op.parser(kwargs)
     want = len(p._sig.inputs)
     if len(ins) > want or (need_all and len(ins) != want):
-        raise error(TypeError, f"operator {op.name} takes {want} inputs with {op.count}={getattr(p, op.count)}, got {len(ins)}")
+        raise error(
+            TypeError, f"operator {op.name} takes {want} inputs with {op.count}={getattr(p, op.count)}, got {len(ins)}"
+        )
     return ins + [None] * (want - len(ins)), p
 
 
 def _positional_params(op: Op, values: Sequence[Any], kwargs: dict[str, Any]) -> None:
     names = [n for n in op.params if n != op.count or not op.variadic]
     if len(values) > len(names):
-        raise error(TypeError, f"operator {op.name} takes inputs ({', '.join(op.input_names) or 'none'}), which are arrays, and then "
-                               f"parameters ({', '.join(names) or 'none'}); there is no place for {values[len(names)]!r}")
+        raise error(
+            TypeError,
+            f"operator {op.name} takes inputs ({', '.join(op.input_names) or 'none'}), which are arrays, and then "
+            f"parameters ({', '.join(names) or 'none'}); there is no place for {values[len(names)]!r}",
+        )
     for name, v in zip(names, values):
         if name in kwargs:
             raise error(TypeError, f"operator {op.name}: parameter '{name}' is given twice")

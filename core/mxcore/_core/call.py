@@ -1,7 +1,9 @@
-"""The bound call: an operator bound to device, specs and kernel. It checks, begins, runs, commits and is observed in one way everywhere.
+"""The bound call: an operator bound to device, specs and kernel. It checks, begins, runs, commits and is observed in
+one way everywhere.
 
 Eager dispatch, programs, fused updates and loops use it; what differs is only who supplies the buffers.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -20,7 +22,21 @@ from .op import Op
 from .params import Params
 from .transfer import guard_write, overlaps
 
-__all__ = ["BoundCall", "K", "Observer", "check_dtypes", "conform", "context_k", "densified", "densifies", "eager_call", "ended", "listed", "observed", "watch"]
+__all__ = [
+    "BoundCall",
+    "K",
+    "Observer",
+    "check_dtypes",
+    "conform",
+    "context_k",
+    "densified",
+    "densifies",
+    "eager_call",
+    "ended",
+    "listed",
+    "observed",
+    "watch",
+]
 
 
 class K:
@@ -73,12 +89,20 @@ def context_k(ctx: Context, is_train: bool) -> K:
 class Observer(Protocol):
     """Who watches calls: is given a function as it is bound, and returns one that does the same and looks.
 
-    `ctx` is where it runs: of eager calls, which devices of one type share, the first. `node` is the name of a program's node, None in eager
-    calls. `ins` and `outs` are specs; None where the function takes two small arrays or numbers, of which every nanosecond shows.
+    `ctx` is where it runs: of eager calls, which devices of one type share, the first. `node` is the name of a
+    program's node, None in eager calls. `ins` and `outs` are specs; None where the function takes two small arrays or
+    numbers, of which every nanosecond shows.
     """
 
-    def __call__(self, fn: Callable[..., Any], name: str, ctx: Context, ins: Sequence[Spec] | None, outs: Sequence[Spec] | None,
-                 node: str | None) -> Callable[..., Any]: ...
+    def __call__(
+        self,
+        fn: Callable[..., Any],
+        name: str,
+        ctx: Context,
+        ins: Sequence[Spec] | None,
+        outs: Sequence[Spec] | None,
+        node: str | None,
+    ) -> Callable[..., Any]: ...
 
 
 #: Who watches now. It is exchanged whole (:func:`watch`), so that looking costs one load and forgetting is sure.
@@ -92,7 +116,9 @@ def watch(*found: Observer) -> None:
     registry.forget_calls()
 
 
-def observed(fn: Callable[..., Any], name: str, ctx: Context, ins: Any, outs: Any, node: str | None = None) -> Callable[..., Any]:
+def observed(
+    fn: Callable[..., Any], name: str, ctx: Context, ins: Any, outs: Any, node: str | None = None
+) -> Callable[..., Any]:
     """A function as everybody who watches wants it bound."""
     for watcher in observers:
         fn = watcher(fn, name, ctx, ins, outs, node)
@@ -122,14 +148,33 @@ class BoundCall:
     densify : bool
         Inputs of other storage types are made dense first.
     lean : bool
-        One dense output of known shape and no state: the common case, with a short way through `invoke`, by the next four.
+        One dense output of known shape and no state: the common case, with a short way through `invoke`, by the next
+        four.
     value : callable
         ``(k, p, *inputs) -> array``: the output, launched and allocated as the device wants it.
     shape, dtype, array
         Of the output, and the class whose arrays tell by their `base` whether somebody shares their memory.
     """
 
-    __slots__ = ("op", "fn", "out", "owner", "specs", "mutated", "n_out", "n_all", "visible", "work", "sync", "densify", "lean", "value", "shape", "dtype", "array")
+    __slots__ = (
+        "op",
+        "fn",
+        "out",
+        "owner",
+        "specs",
+        "mutated",
+        "n_out",
+        "n_all",
+        "visible",
+        "work",
+        "sync",
+        "densify",
+        "lean",
+        "value",
+        "shape",
+        "dtype",
+        "array",
+    )
 
     #: So many are kept of one operator.
     LIMIT = 512
@@ -139,14 +184,23 @@ class BoundCall:
     dtype: Any
     array: Any
 
-    def __init__(self, op: Op, p: Params, ins: Sequence[Spec], specs: Sequence[Spec], kernel: tuple[Callable[..., Any], bool, str]) -> None:
+    def __init__(
+        self,
+        op: Op,
+        p: Params,
+        ins: Sequence[Spec],
+        specs: Sequence[Spec],
+        kernel: tuple[Callable[..., Any], bool, str],
+    ) -> None:
         sig = p._sig
         self.op, self.specs = op, specs
         self.fn, self.out, self.owner = kernel
         self.n_out, self.n_all, self.visible = sig.n_out, sig.n_all, sig.visible
         self.densify = densifies(op, ins)
         self.mutated = [Spec(ins[i].shape, ins[i].dtype) if self.densify else ins[i] for i in sig.mutates]
-        self.sync = op.stateful or self.densify or any(s.shape is None or s.stype != "default" for s in (*specs, *self.mutated))
+        self.sync = (
+            op.stateful or self.densify or any(s.shape is None or s.stype != "default" for s in (*specs, *self.mutated))
+        )
         self.lean = False
         self.work = 0.0
 
@@ -162,15 +216,21 @@ class BoundCall:
             if o._st.ctx is not ctx:
                 raise error(ValueError, f"operator {name}: out is on {o._st.ctx}, the operator runs on {ctx}")
             if spec.shape is not None and tuple(o._data.shape) != spec.shape:
-                raise error(ValueError, f"operator {name}: out has shape {tuple(o._data.shape)}, the result {spec.shape}")
+                raise error(
+                    ValueError, f"operator {name}: out has shape {tuple(o._data.shape)}, the result {spec.shape}"
+                )
             if o._data.dtype != spec.dtype and self.op.input_slots:  # what has no inputs fills whatever it is given
-                raise error(TypeError, f"operator {name}: out is {o._data.dtype}, the result {spec.dtype}; give an out of that dtype")
+                raise error(
+                    TypeError,
+                    f"operator {name}: out is {o._data.dtype}, the result {spec.dtype}; give an out of that dtype",
+                )
             guard_write(o, f"operator {name} with out=")
 
     def usable(self, device: Any, sig: Any, outs: Sequence[Any], datas: Sequence[Any], mixed: bool) -> list[Any]:
         """The given outputs that a kernel may write directly: of the right kind, and not read by it unless declared.
 
-        Of those that overlap one another, the later ones are written afterwards, in their order. `mixed`: different arrays may overlap.
+        Of those that overlap one another, the later ones are written afterwards, in their order. `mixed`: different
+        arrays may overlap.
         """
         alias = self.op.alias
         readers: dict[int, list[str]] = {}
@@ -180,7 +240,11 @@ class BoundCall:
         written: dict[int, Any] = {}
         for o, spec, name in zip(outs, self.specs, sig.outputs):
             data = o._data
-            free = not isinstance(data, Sparse) and id(data) not in written and all(alias.get(n) == name for n in readers.get(id(data), ()))
+            free = (
+                not isinstance(data, Sparse)
+                and id(data) not in written
+                and all(alias.get(n) == name for n in readers.get(id(data), ()))
+            )
             if free and mixed:
                 free = not overlaps(device, data, [d for d in (*datas, *written.values()) if d is not data])
             found.append(data if free and _same(data, spec) else None)
@@ -188,7 +252,15 @@ class BoundCall:
         return found
 
     # -- run ---------------------------------------------------------------------------------------------------
-    def run(self, k: K, p: Params, datas: list[Any], given: Sequence[Any] | None = None, share: bool = False, mixed: bool = True) -> tuple[list[Any], Any]:
+    def run(
+        self,
+        k: K,
+        p: Params,
+        datas: list[Any],
+        given: Sequence[Any] | None = None,
+        share: bool = False,
+        mixed: bool = True,
+    ) -> tuple[list[Any], Any]:
         """Run the kernel now.
 
         Parameters
@@ -213,8 +285,12 @@ class BoundCall:
         mixed = bool(mutates) and (mixed or len({*map(id, datas)}) < len(datas))
         if mixed:  # what lies in memory that it updates is read from a copy
             updated = [datas[i] for i in mutates]
-            datas = [d.copy() if i not in mutates and not isinstance(d, (Like, Sparse)) and overlaps(k.device, d, updated) else d
-                     for i, d in enumerate(datas)]
+            datas = [
+                d.copy()
+                if i not in mutates and not isinstance(d, (Like, Sparse)) and overlaps(k.device, d, updated)
+                else d
+                for i, d in enumerate(datas)
+            ]
         if self.out:
             return self._run_out(k, p, datas, given, mutates, mixed)
         r = self.fn(k, p, *datas)
@@ -225,10 +301,18 @@ class BoundCall:
             if v is None:
                 self._none(i, k, p)
             else:
-                values[i] = conform(k, v, self.specs[i] if i < self.n_out else self.mutated[i - self.n_out], datas, share and self.op.view)
+                values[i] = conform(
+                    k,
+                    v,
+                    self.specs[i] if i < self.n_out else self.mutated[i - self.n_out],
+                    datas,
+                    share and self.op.view,
+                )
         return values, saved
 
-    def _run_out(self, k: K, p: Params, datas: list[Any], given: Sequence[Any] | None, mutates: Sequence[int], mixed: bool) -> tuple[list[Any], Any]:
+    def _run_out(
+        self, k: K, p: Params, datas: list[Any], given: Sequence[Any] | None, mutates: Sequence[int], mixed: bool
+    ) -> tuple[list[Any], Any]:
         empty, index, wanted = k.device.empty, k.ctx.device_id, k.wanted
         outs: list[Any] = []
         for i, spec in enumerate(self.specs):
@@ -252,10 +336,11 @@ class BoundCall:
 
     # -- bind --------------------------------------------------------------------------------------------------
     def bind(self, k: K, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
-        """A function without arguments that computes `outs` (its outputs, then what it updates) from `ins`, which may be exchanged in place.
+        """A function without arguments that computes `outs` (its outputs, then what it updates) from `ins`, which may
+        be exchanged in place.
 
-        For dense values of known shapes, and an operator without state. Who calls it has ordered what it reads and writes, and made its
-        device the active one.
+        For dense values of known shapes, and an operator without state. Who calls it has ordered what it reads and
+        writes, and made its device the active one.
         """
         if self.out:
             return _writing(self.fn, k, p, [*outs], ins)
@@ -297,7 +382,10 @@ def eager_call(op: Op, p: Params, device: Any, ins: Sequence[Spec]) -> BoundCall
     _, dtypes = infer.op_dtypes(op, p, [s.dtype for s in ins])
     stypes = infer.op_stypes(op, p, [s.stype for s in ins])
     if any(t is None for t in dtypes):
-        raise error(TypeError, f"operator {op.name}: the dtype of its output cannot be inferred from {describe(sig.inputs, ins)}")
+        raise error(
+            TypeError,
+            f"operator {op.name}: the dtype of its output cannot be inferred from {describe(sig.inputs, ins)}",
+        )
     specs = [Spec(s if infer.known(s) else None, t, st) for s, t, st in zip(shapes, dtypes, stypes)]
     check_dtypes(op, device, (*ins, *specs))
     kernel = registry.kernels.resolve(op, device, p, list(ins))
@@ -320,7 +408,10 @@ def check_dtypes(op: Op, device: Any, specs: Sequence[Spec]) -> None:
     has = device.dtypes
     if has is not None and any(s.dtype not in has for s in specs):
         missing = next(s.dtype for s in specs if s.dtype not in has)
-        raise error(TypeError, f"operator {op.name}: device {device.type!r} has no {missing}; it has {', '.join(sorted(map(str, has)))}")
+        raise error(
+            TypeError,
+            f"operator {op.name}: device {device.type!r} has no {missing}; it has {', '.join(sorted(map(str, has)))}",
+        )
 
 
 def ended(fn: Callable[..., Any], ctx: Context) -> Callable[..., Any]:
@@ -387,7 +478,11 @@ def _writing(fn: Any, k: Any, p: Any, before: list[Any], ins: Sequence[Any]) -> 
 
 def _same(data: Any, spec: Spec) -> bool:
     # A kernel that writes gets whole arrays: it may look at them in another shape.
-    return bool(data.shape == spec.shape and data.dtype == spec.dtype and getattr(getattr(data, "flags", None), "c_contiguous", True))
+    return bool(
+        data.shape == spec.shape
+        and data.dtype == spec.dtype
+        and getattr(getattr(data, "flags", None), "c_contiguous", True)
+    )
 
 
 def listed(r: Any, n: int) -> list[Any]:
@@ -400,8 +495,16 @@ def listed(r: Any, n: int) -> list[Any]:
 
 def kept(outs: list[Any], before: list[Any], r: Any) -> list[Any]:
     """The arrays that a kernel with ``out=True`` was given, unless it replaced one or returned another."""
-    if [*map(id, outs)] != [*map(id, before)] or r is not None and not {*map(id, r if isinstance(r, (tuple, list)) else [r])} <= {*map(id, before)}:
-        raise error(TypeError, "it replaced an array of `outs` or returned one, which would be lost; with out=True it writes into them: outs[0][...] = …")
+    if (
+        [*map(id, outs)] != [*map(id, before)]
+        or r is not None
+        and not {*map(id, r if isinstance(r, (tuple, list)) else [r])} <= {*map(id, before)}
+    ):
+        raise error(
+            TypeError,
+            "it replaced an array of `outs` or returned one, which would be lost; with out=True it writes into them: "
+            "outs[0][...] = …",
+        )
     return outs
 
 
@@ -419,7 +522,11 @@ def conform(k: K, v: Any, spec: Spec, datas: Sequence[Any], share: bool) -> Any:
         v = k.xp.asarray(v, dtype=spec.dtype)
         return v.reshape(spec.shape) if spec.shape else v
     if dtype is None or isinstance(v, Array) or getattr(dtype, "kind", "f") in "cmMOSU":
-        raise error(TypeError, f"its body returned a {type(v).__name__}{f' of {dtype}' if dtype else ''}; an array of k.xp is needed, of {spec.dtype}")
+        raise error(
+            TypeError,
+            f"its body returned a {type(v).__name__}{f' of {dtype}' if dtype else ''}; an array of k.xp is needed, "
+            f"of {spec.dtype}",
+        )
     if dtype != spec.dtype:
         v = v.astype(spec.dtype)
     if spec.shape is not None and v.shape != spec.shape:

@@ -1,4 +1,5 @@
 """Contexts: where an array lives. One object per (device type, index), so identity is equality."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Context", "current_context", "declare_types", "set_default_context", "HINTS", "TYPE_IDS"]
 
-#: Types of device that are known before a plugin brings them -> numbers, which files hold. Plugins may bring further types.
+#: Types of device that are known before a plugin brings them -> numbers, which files hold. Plugins may bring further
+#: types.
 TYPE_IDS: dict[str, int] = {}
 #: Type -> what to do where no plugin provides it.
 HINTS: dict[str, str] = {}
@@ -22,7 +24,11 @@ _INTERNED: dict[tuple[str, int], Context] = {}
 class _Outermost(type):
     """Metaclass for ``Context.default_ctx``, which programs read and write on the class."""
 
-    default_ctx = property(lambda cls: current_context(), lambda cls, ctx: set_default_context(ctx), doc="The context of this thread, as `current_context`.")
+    default_ctx = property(
+        lambda cls: current_context(),
+        lambda cls, ctx: set_default_context(ctx),
+        doc="The context of this thread, as `current_context`.",
+    )
 
 
 class Context(metaclass=_Outermost):
@@ -97,7 +103,9 @@ class Context(metaclass=_Outermost):
             device = devices.get(self.device_type)
             n = device.count()
             if self.device_id >= n:
-                raise error(ValueError, f"{self}: device '{self.device_type}' has {n} device(s); use an index below {n}")
+                raise error(
+                    ValueError, f"{self}: device '{self.device_type}' has {n} device(s); use an index below {n}"
+                )
             self._device = device
         return device  # type: ignore[no-any-return]
 
@@ -135,7 +143,9 @@ _default: Context | None = None
 
 
 def declare_types(ids: dict[str, int], hints: dict[str, str]) -> None:
-    """Make types of device known, with their numbers and with what to do where one is missing; the first is that of the default context."""
+    """Make types of device known, with their numbers and with what to do where one is missing; the first is that of the
+    default context.
+    """
     global _default
     TYPE_IDS.update(ids)
     HINTS.update(hints)
@@ -161,11 +171,16 @@ def current_context() -> Context:
     """The context of the innermost ``with ctx:`` block of this thread, else index 0 of the first type that is known."""
     stack = state.ctx
     if not stack and _default is None:
-        raise error(RuntimeError, "there is no default context: no type of device is known; compute inside of `with Context(type):`")
+        raise error(
+            RuntimeError,
+            "there is no default context: no type of device is known; compute inside of `with Context(type):`",
+        )
     return stack[-1] if stack else _default  # type: ignore[return-value]
 
 
 def set_default_context(ctx: Any) -> None:
     """Make a context, or a type of device, that of this thread outside all ``with ctx:`` blocks."""
-    state.ctx[: state.extra.get("default_context", 0)] = [Context(ctx)]  # the lowest of the stack, under those of blocks
+    state.ctx[: state.extra.get("default_context", 0)] = [
+        Context(ctx)
+    ]  # the lowest of the stack, under those of blocks
     state.extra["default_context"] = 1

@@ -1,4 +1,5 @@
 """The device contract; `mxcore.array_api.contract` lists the array functions that reference bodies may use."""
+
 from __future__ import annotations
 
 from functools import partial, wraps
@@ -12,7 +13,10 @@ from .errors import MXNetError, error, in_a_line
 __all__ = ["Device"]
 
 #: Methods whose failures users meet.
-_METHODS = frozenset("to_host from_host copy empty full activate synchronize memory empty_cache rng shares writable owns record wait finish wait_for send fetch".split())
+_METHODS = frozenset(
+    "to_host from_host copy empty full activate synchronize memory empty_cache rng shares writable owns record wait "
+    "finish wait_for send fetch".split()
+)
 
 
 def _naming(name: str, method: Any) -> Any:
@@ -25,7 +29,10 @@ def _naming(name: str, method: Any) -> Any:
         except MXNetError:
             raise
         except Exception as e:
-            raise error(MemoryError if isinstance(e, MemoryError) else RuntimeError, f"device {self.type!r}: {name}() raised {in_a_line(e)}") from e
+            raise error(
+                MemoryError if isinstance(e, MemoryError) else RuntimeError,
+                f"device {self.type!r}: {name}() raised {in_a_line(e)}",
+            ) from e
 
     return call
 
@@ -40,29 +47,31 @@ class Device:
     type : str
         Name used in contexts, e.g. ``'cpu'``.
     type_id : int
-        Number in MXNet's files. Third parties choose one above 100 (and below 2**31) that no other device has; `mxcore plugins new`
-        derives one from the name. Two devices with one number are an error that names both, so that one of them takes another.
+        Number in MXNet's files. Third parties choose one above 100 (and below 2**31) that no other device has; `mxcore
+        plugins new` derives one from the name. Two devices with one number are an error that names both, so that one of
+        them takes another.
     xp : module
-        The array namespace, with what docs/arrays.md lists of NumPy's; may be a lazy property. :class:`mxcore.plugin.ArrayAPINamespace` makes
-        one of any library of the Python array API standard.
+        The array namespace, with what docs/arrays.md lists of NumPy's; may be a lazy property.
+        :class:`mxcore.plugin.ArrayAPINamespace` makes one of any library of the Python array API standard.
     host : bool
         Its arrays are NumPy's, whose own exceptions users get.
     dtypes : collection of numpy.dtype or None
-        The dtypes that it has, if not all (None); may be a lazy property. Operators on others are errors, the conformance kit leaves them
-        out, and random numbers without uint64 are made of the host's words.
+        The dtypes that it has, if not all (None); may be a lazy property. Operators on others are errors, the
+        conformance kit leaves them out, and random numbers without uint64 are made of the host's words.
     async_ : bool
-        The device has its own queue: operators are launched by the calling thread and run in order of launch. A device with several
-        indices has a queue for each; `record` and `wait` order them.
+        The device has its own queue: operators are launched by the calling thread and run in order of launch. A device
+        with several indices has a queue for each; `record` and `wait` order them.
     pins : bool
-        `empty_pinned` gives memory of the host that this device copies from and to fastest: contexts `cpu_pinned` lie in it.
+        `empty_pinned` gives memory of the host that this device copies from and to fastest: contexts `cpu_pinned` lie
+        in it.
     transfers : bool
         `send` and `fetch` copy beside what the queue computes, and return events.
     fused_from : int
-        Elements from which operators are fused. On the CPU a fused call saves about a microsecond for each of its parts, and compiling a
-        new chain takes some tenths of a second: over small arrays that never comes back.
+        Elements from which operators are fused. On the CPU a fused call saves about a microsecond for each of its
+        parts, and compiling a new chain takes some tenths of a second: over small arrays that never comes back.
     array_type : type or None
-        The class of its arrays, if their `base` is None exactly where nobody else has their memory, as NumPy's is (the default): results of
-        this class need no further look. None if there is no such class; it may be a lazy property.
+        The class of its arrays, if their `base` is None exactly where nobody else has their memory, as NumPy's is (the
+        default): results of this class need no further look. None if there is no such class; it may be a lazy property.
     """
 
     type: str = ""
@@ -141,7 +150,9 @@ class Device:
         self.synchronize(index)
 
     def wait(self, index: int, event: Any) -> None:
-        """Let what is launched on device `index` from now on wait for an event of this type of device; the caller goes on."""
+        """Let what is launched on device `index` from now on wait for an event of this type of device; the caller goes
+        on.
+        """
         if event is not None:
             self.finish(event)
 
@@ -153,7 +164,9 @@ class Device:
         self.finish(self.record(index))
 
     def mark(self, index: int) -> Any:
-        """A mark in the queue of device `index` whose time can be asked for later; None if the device has no clock of its own."""
+        """A mark in the queue of device `index` whose time can be asked for later; None if the device has no clock of
+        its own.
+        """
         return None
 
     def elapsed(self, begin: Any, end: Any) -> float:
@@ -161,15 +174,17 @@ class Device:
         raise NotImplementedError(f"device {self.type!r} gives marks, so it must define elapsed()")
 
     def send(self, a: np.ndarray[Any, Any], dst: Any) -> Any:
-        """Begin to copy a NumPy array to an array of this device, of the same shape and dtype; returns the event of its end.
+        """Begin to copy a NumPy array to an array of this device, of the same shape and dtype; returns the event of its
+        end.
 
-        `dst` is new, from `empty`. Whether what was launched before still uses its memory, only the device knows, and waits for it if so.
-        Nobody writes to `a` before the event.
+        `dst` is new, from `empty`. Whether what was launched before still uses its memory, only the device knows, and
+        waits for it if so. Nobody writes to `a` before the event.
         """
         raise NotImplementedError(f"device {self.type!r} says transfers, so it must define send()")
 
     def fetch(self, a: Any, dst: np.ndarray[Any, Any]) -> Any:
-        """Begin to copy an array of this device to a NumPy array, of the same shape and dtype; returns the event of its end.
+        """Begin to copy an array of this device to a NumPy array, of the same shape and dtype; returns the event of its
+        end.
 
         It begins when what was launched on the queue of `a` before is done; nobody writes to `a` before the event.
         """
@@ -187,18 +202,19 @@ class Device:
         return self.numbers(self, key, index)
 
     def compile_fused(self, chain: Any) -> Any:
-        """Compile an elementwise chain (:class:`mxcore.plugin.Fused`); None if this device does not, and its parts run one by one.
+        """Compile an elementwise chain (:class:`mxcore.plugin.Fused`); None if this device does not, and its parts run
+        one by one.
 
-        The result is called as ``f(outs, *inputs, *scalars)``, or bound to arrays beforehand: ``f.bind(outs, inputs, scalars)``
-        gives a function without arguments.
+        The result is called as ``f(outs, *inputs, *scalars)``, or bound to arrays beforehand: ``f.bind(outs, inputs,
+        scalars)`` gives a function without arguments.
         """
         return None
 
     def shares(self, a: Any, b: Any) -> bool:
         """Whether two arrays of this device may have memory in common.
 
-        It is asked wherever one of them is written to, or handed out. Override it where arrays are neither NumPy's nor have a
-        `base`, or where two of them can meet in memory that neither made.
+        It is asked wherever one of them is written to, or handed out. Override it where arrays are neither NumPy's nor
+        have a `base`, or where two of them can meet in memory that neither made.
         """
         if a is b:
             return True
@@ -212,7 +228,9 @@ class Device:
         return bool(getattr(getattr(a, "flags", None), "writeable", True))
 
     def owns(self, a: Any) -> bool:
-        """Whether an array has its memory for itself and its own views, in C order, so that another NDArray may take it over."""
+        """Whether an array has its memory for itself and its own views, in C order, so that another NDArray may take it
+        over.
+        """
         return getattr(a, "base", a) is None and bool(getattr(getattr(a, "flags", None), "c_contiguous", False))
 
     def __repr__(self) -> str:

@@ -1,4 +1,5 @@
 """Eager execution: from an operator and arrays to result arrays, inline or through the engine, and onto the tape."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -25,8 +26,16 @@ from .transfer import apart, check_writable, store
 __all__ = ["call", "invoke", "parse_ctx", "to_context"]
 
 
-def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tuple[bool, ...] | None = None,
-           share: bool = False, cls: type[Array] | None = None, ctx: Context | None = None) -> Any:
+def invoke(
+    op: Op,
+    inputs: Sequence[Any],
+    p: Params,
+    out: Any = None,
+    wanted: tuple[bool, ...] | None = None,
+    share: bool = False,
+    cls: type[Array] | None = None,
+    ctx: Context | None = None,
+) -> Any:
     """Run an operator on arrays.
 
     Parameters
@@ -81,7 +90,13 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
     if bound is None:
         bound = _bound(op, p, inputs, ctx, key)
 
-    if bound.lean and not pending and out is None and wanted is None and (not engine.it.parallel or bound.work <= engine.it.work_limit):
+    if (
+        bound.lean
+        and not pending
+        and out is None
+        and wanted is None
+        and (not engine.it.parallel or bound.work <= engine.it.work_limit)
+    ):
         mode = state.__dict__
         train = mode["train"]
         k = ctx.k.get(train) or context_k(ctx, train)
@@ -93,9 +108,15 @@ def invoke(op: Op, inputs: Sequence[Any], p: Params, out: Any = None, wanted: tu
             else:
                 v = bound.value(k, p, *[x._data for x in inputs])
             # Arrays of this class tell for certain that nobody shares their memory; of others the device is asked.
-            if v.__class__ is not bound.array or v.dtype is not bound.dtype or v.shape != bound.shape or v.base is not None or v is d:
+            if (
+                v.__class__ is not bound.array
+                or v.dtype is not bound.dtype
+                or v.shape != bound.shape
+                or v.base is not None
+                or v is d
+            ):
                 if v.__class__ is tuple or v.__class__ is list:
-                    v, = listed(v, 1)
+                    (v,) = listed(v, 1)
                 v = conform(k, v, bound.specs[0], [x._data for x in inputs], share and op.view)
         except Exception as exc:
             raise_in_op(exc, op.name, p, [x._data for x in inputs], owner=bound.owner)
@@ -122,7 +143,12 @@ def _key(op: Op, p: Params, inputs: Sequence[Any], ctx: Context) -> tuple[Any, b
 def _bound(op: Op, p: Params, inputs: Sequence[Any], ctx: Context, key: Any) -> BoundCall:
     """Bind an operator for inputs like these, and keep it."""
     watching = calls.observers
-    found = eager_call(op, p, ctx.device, [Spec(tuple(x._data.shape), x._data.dtype, getattr(x._data, "stype", "default")) for x in inputs])
+    found = eager_call(
+        op,
+        p,
+        ctx.device,
+        [Spec(tuple(x._data.shape), x._data.dtype, getattr(x._data, "stype", "default")) for x in inputs],
+    )
     if calls.observers is watching:
         if len(op.bound) >= BoundCall.LIMIT:
             op.bound.clear()
@@ -130,8 +156,17 @@ def _bound(op: Op, p: Params, inputs: Sequence[Any], ctx: Context, key: Any) -> 
     return found
 
 
-def _invoke(bound: BoundCall, inputs: Sequence[Any], p: Params, out: Any, wanted: tuple[bool, ...] | None, share: bool, cls: Any, ctx: Context,
-            pending: bool) -> Any:
+def _invoke(
+    bound: BoundCall,
+    inputs: Sequence[Any],
+    p: Params,
+    out: Any,
+    wanted: tuple[bool, ...] | None,
+    share: bool,
+    cls: Any,
+    ctx: Context,
+    pending: bool,
+) -> Any:
     """The general way: random numbers, several outputs, given ones, states, updated inputs, inputs that are pending."""
     op, sig, mode = bound.op, p._sig, state.__dict__
     train = mode["train"]
@@ -151,7 +186,11 @@ def _invoke(bound: BoundCall, inputs: Sequence[Any], p: Params, out: Any, wanted
         values, saved = _run(bound, k, p, inputs, outs, view, mixed)
         # A view of what is still being computed will show it; what is no view here has read it too early.
         later = pending and view and not device.shares(values[0], inputs[0]._data)
-    results = _push(bound, k, p, inputs, outs, cls, mixed) if later else _results(bound, k, p, inputs, outs, cls, view, values)
+    results = (
+        _push(bound, k, p, inputs, outs, cls, mixed)
+        if later
+        else _results(bound, k, p, inputs, outs, cls, view, values)
+    )
     if targets:
         commit(targets)
     if mode["record"]:
@@ -160,11 +199,15 @@ def _invoke(bound: BoundCall, inputs: Sequence[Any], p: Params, out: Any, wanted
         return out
     if bound.visible == 1:
         return results[0]
-    return results if bound.visible == bound.n_out else results[:bound.visible]
+    return results if bound.visible == bound.n_out else results[: bound.visible]
 
 
-def _targets(bound: BoundCall, inputs: Sequence[Any], p: Params, out: Any, device: Any, ctx: Context) -> tuple[list[Any] | None, list[Storage], bool]:
-    """The arrays given as `out`, checked; the storages that the call writes; and whether different arrays of it may overlap."""
+def _targets(
+    bound: BoundCall, inputs: Sequence[Any], p: Params, out: Any, device: Any, ctx: Context
+) -> tuple[list[Any] | None, list[Storage], bool]:
+    """The arrays given as `out`, checked; the storages that the call writes; and whether different arrays of it may
+    overlap.
+    """
     outs = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
     if outs is not None:
         bound.check(outs, ctx)
@@ -175,7 +218,9 @@ def _targets(bound: BoundCall, inputs: Sequence[Any], p: Params, out: Any, devic
     return outs, targets, not apart(device, [*inputs, *(outs or ())])
 
 
-def _run(bound: BoundCall, k: K, p: Params, inputs: Sequence[Any], outs: list[Any] | None, view: bool, mixed: bool) -> tuple[list[Any], Any]:
+def _run(
+    bound: BoundCall, k: K, p: Params, inputs: Sequence[Any], outs: list[Any] | None, view: bool, mixed: bool
+) -> tuple[list[Any], Any]:
     """Run here; returns the values and the state."""
     device, datas = k.device, [x._data for x in inputs]
     k.ctx.activate()
@@ -188,10 +233,19 @@ def _run(bound: BoundCall, k: K, p: Params, inputs: Sequence[Any], outs: list[An
         raise_in_op(e, bound.op.name, p, datas, owner=bound.owner)
 
 
-def _results(bound: BoundCall, k: K, p: Params, inputs: Sequence[Any], outs: list[Any] | None, cls: Any, view: bool, values: list[Any]) -> list[Any]:
+def _results(
+    bound: BoundCall,
+    k: K,
+    p: Params,
+    inputs: Sequence[Any],
+    outs: list[Any] | None,
+    cls: Any,
+    view: bool,
+    values: list[Any],
+) -> list[Any]:
     """The values where they belong: written to updated inputs and given outputs, else in arrays."""
     device, ctx = k.device, k.ctx
-    for i, new in zip(p._sig.mutates, values[bound.n_out:]):
+    for i, new in zip(p._sig.mutates, values[bound.n_out :]):
         if new is not None and new is not inputs[i]._data:
             store(device, new, inputs[i])
     results: list[Any] = []
@@ -214,18 +268,24 @@ def _view_storage(k: K, v: Any, x: Array) -> Storage:
     return x._st if k.device.shares(v, x._data) else Storage(x._st.ctx)
 
 
-def _push(bound: BoundCall, k: K, p: Params, inputs: Sequence[Any], outs: list[Any] | None, cls: type[Array], mixed: bool) -> list[Any]:
+def _push(
+    bound: BoundCall, k: K, p: Params, inputs: Sequence[Any], outs: list[Any] | None, cls: type[Array], mixed: bool
+) -> list[Any]:
     """Allocate the outputs and hand the work to the engine."""
     op, ctx, device, sig = bound.op, k.ctx, k.device, p._sig
     datas = [x._data for x in inputs]
     try:
-        results = [outs[i] if outs is not None and i < len(outs) else cls(device.empty(s.shape, s.dtype, ctx.device_id), Storage(ctx))
-                   for i, s in enumerate(bound.specs)]
+        results = [
+            outs[i]
+            if outs is not None and i < len(outs)
+            else cls(device.empty(s.shape, s.dtype, ctx.device_id), Storage(ctx))
+            for i, s in enumerate(bound.specs)
+        ]
     except MemoryError as e:
         raise_in_op(e, op.name, p, datas, owner=bound.owner)
     dest = [x._data for x in results] + [datas[i] for i in sig.mutates]
     usable = bound.usable(device, sig, outs or (), datas, mixed)
-    given = [*usable, *dest[len(usable):bound.n_out]]
+    given = [*usable, *dest[len(usable) : bound.n_out]]
 
     where = f"called at {user_line()}"  # the error surfaces elsewhere
 
@@ -279,7 +339,10 @@ def to_context(x: Array, ctx: Context) -> Array:
 
 def _mixed_contexts(op: Op, p: Params, inputs: Sequence[Any]) -> MXNetError:
     where = ", ".join(f"{n} on {x._st.ctx}" for n, x in zip(op.signature(p).inputs, inputs))
-    return error(ValueError, f"operator {op.name}: inputs live on different devices ({where}); copy one with as_in_context() first")
+    return error(
+        ValueError,
+        f"operator {op.name}: inputs live on different devices ({where}); copy one with as_in_context() first",
+    )
 
 
 def _is_array(x: Any) -> bool:
@@ -291,9 +354,17 @@ def _no_array(op: Op, p: Params, inputs: Sequence[Any]) -> MXNetError:
     return not_an_array(op.name, name, x)
 
 
-def call(op: Op, args: Sequence[Any], kwargs: dict[str, Any], cls: type[Array] | None = None, share: bool = False,
-         wanted: tuple[bool, ...] | None = None) -> Any:
-    """Call an operator as a function: ``op(data, weight, num_hidden=3, out=y)``; `share` and `wanted` as in `invoke`."""
+def call(
+    op: Op,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    cls: type[Array] | None = None,
+    share: bool = False,
+    wanted: tuple[bool, ...] | None = None,
+) -> Any:
+    """Call an operator as a function: ``op(data, weight, num_hidden=3, out=y)``; `share` and `wanted` as in
+    `invoke`.
+    """
     plain = op.plain
     if not kwargs:
         if plain is not None and len(args) == len(op.input_slots) and args:
@@ -307,7 +378,14 @@ def call(op: Op, args: Sequence[Any], kwargs: dict[str, Any], cls: type[Array] |
         out = kwargs.pop("out", None)
         kwargs.pop("name", None)
         if not op.input_slots and isinstance(out, Array):  # it decides what is left open
-            kwargs = {**{n: getattr(out._data, n) for n in [*op.params][len(args):] if n in ("shape", "dtype") and op.params[n].optional}, **kwargs}
+            kwargs = {
+                **{
+                    n: getattr(out._data, n)
+                    for n in [*op.params][len(args) :]
+                    if n in ("shape", "dtype") and op.params[n].optional
+                },
+                **kwargs,
+            }
     inputs, p = bind(op, args, kwargs, _is_array)
     ctx = None
     if not inputs:
@@ -326,7 +404,9 @@ def parse_ctx(where: str, text: str) -> Context:
         ctx = Context(kind, int(index or 0))
         _ = ctx.device
     except (ValueError, MXNetError) as e:
-        raise error(type(e), f"{where}: parameter 'ctx' must be a context such as 'cpu(0)', got {text!r}: {e}") from None
+        raise error(
+            type(e), f"{where}: parameter 'ctx' must be a context such as 'cpu(0)', got {text!r}: {e}"
+        ) from None
     return ctx
 
 

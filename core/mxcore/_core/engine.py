@@ -2,9 +2,10 @@
 
 An operator is *pushed* only if something it reads or writes is pending, or if it is heavy and more than one context is
 in use; everything else runs inline in the caller. A task that fails poisons what it writes, never the engine.
-A transfer of a device with a queue of its own is done when its event is reached: until then it is *launched*, and the device's queues can wait
-for it without the host.
+A transfer of a device with a queue of its own is done when its event is reached: until then it is *launched*, and the
+device's queues can wait for it without the host.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -29,9 +30,30 @@ __all__ = ["Task", "Engine", "NaiveEngine", "ThreadedEnginePerDevice", "engine"]
 class Task:
     """Work pushed to the engine: done when `done` is set; `error` is what failed in it or before it."""
 
-    __slots__ = ("fn", "ctx", "reads", "writes", "sources", "waiting", "dependents", "error", "done", "name", "seen", "rank", "event")
+    __slots__ = (
+        "fn",
+        "ctx",
+        "reads",
+        "writes",
+        "sources",
+        "waiting",
+        "dependents",
+        "error",
+        "done",
+        "name",
+        "seen",
+        "rank",
+        "event",
+    )
 
-    def __init__(self, fn: Callable[[], Any] | None, ctx: Context, reads: tuple[Storage, ...], writes: tuple[Storage, ...], name: str) -> None:
+    def __init__(
+        self,
+        fn: Callable[[], Any] | None,
+        ctx: Context,
+        reads: tuple[Storage, ...],
+        writes: tuple[Storage, ...],
+        name: str,
+    ) -> None:
         self.fn = fn
         self.ctx, self.reads, self.writes, self.name = ctx, reads, writes, name
         #: What a worker does first: the highest priority, then what was pushed first.
@@ -67,8 +89,8 @@ _serial = itertools.count()
 class _Lane:
     """What is ready for one worker: the highest priority first, then what was pushed first.
 
-    A finalizer may enter a task in the midst of the entering of another by the same thread, so there is no lock; comparing tuples of numbers
-    runs no Python code.
+    A finalizer may enter a task in the midst of the entering of another by the same thread, so there is no lock;
+    comparing tuples of numbers runs no Python code.
     """
 
     def __init__(self) -> None:
@@ -96,7 +118,8 @@ class Engine:
     parallel : bool
         Whether heavy operators are pushed: more than one context is in use.
     naive : bool
-        Whether every operator ends before the next begins, on devices with a queue of their own too, so that errors name theirs.
+        Whether every operator ends before the next begins, on devices with a queue of their own too, so that errors
+        name theirs.
     """
 
     work_limit = 1e6
@@ -110,10 +133,19 @@ class Engine:
         """Hear that a context has begun to compute."""
         self.contexts.add(ctx)
 
-    def push(self, ctx: Context, fn: Callable[[], Any], reads: Iterable[Storage], writes: Iterable[Storage], name: str = "task") -> None:
+    def push(
+        self,
+        ctx: Context,
+        fn: Callable[[], Any],
+        reads: Iterable[Storage],
+        writes: Iterable[Storage],
+        name: str = "task",
+    ) -> None:
         raise NotImplementedError("an engine must define push()")
 
-    def launched(self, ctx: Context, event: Any, reads: Iterable[Storage], writes: Iterable[Storage], name: str) -> None:
+    def launched(
+        self, ctx: Context, event: Any, reads: Iterable[Storage], writes: Iterable[Storage], name: str
+    ) -> None:
         """Hear that a device has begun work that is done at an event."""
         raise NotImplementedError("an engine must define launched()")
 
@@ -129,14 +161,23 @@ class NaiveEngine(Engine):
 
     naive = True
 
-    def push(self, ctx: Context, fn: Callable[[], Any], reads: Iterable[Storage], writes: Iterable[Storage], name: str = "task") -> None:
+    def push(
+        self,
+        ctx: Context,
+        fn: Callable[[], Any],
+        reads: Iterable[Storage],
+        writes: Iterable[Storage],
+        name: str = "task",
+    ) -> None:
         for st in reads:
             st.wait()
         event = fn()
         if event is not None:
             ctx.device.finish(event)
 
-    def launched(self, ctx: Context, event: Any, reads: Iterable[Storage], writes: Iterable[Storage], name: str) -> None:
+    def launched(
+        self, ctx: Context, event: Any, reads: Iterable[Storage], writes: Iterable[Storage], name: str
+    ) -> None:
         ctx.device.finish(event)
 
 
@@ -155,14 +196,25 @@ class ThreadedEnginePerDevice(Engine):
         self.contexts.add(ctx)
         self.parallel = len(self.contexts) > 1
 
-    def push(self, ctx: Context, fn: Callable[[], Any], reads: Iterable[Storage], writes: Iterable[Storage], name: str = "task") -> None:
+    def push(
+        self,
+        ctx: Context,
+        fn: Callable[[], Any],
+        reads: Iterable[Storage],
+        writes: Iterable[Storage],
+        name: str = "task",
+    ) -> None:
         writes = tuple(dict.fromkeys(writes))
-        reads = tuple(st for st in dict.fromkeys(reads) if st not in writes) + tuple(st for st in dict.fromkeys(reads) if st in writes)
+        reads = tuple(st for st in dict.fromkeys(reads) if st not in writes) + tuple(
+            st for st in dict.fromkeys(reads) if st in writes
+        )
         task = Task(fn, ctx, reads, writes, name)
         if self._enter(task):
             self._queue(ctx).put(task)
 
-    def launched(self, ctx: Context, event: Any, reads: Iterable[Storage], writes: Iterable[Storage], name: str) -> None:
+    def launched(
+        self, ctx: Context, event: Any, reads: Iterable[Storage], writes: Iterable[Storage], name: str
+    ) -> None:
         task = Task(None, ctx, tuple(reads), tuple(writes), name)
         task.event = event
         self._enter(task)
@@ -206,7 +258,8 @@ class ThreadedEnginePerDevice(Engine):
                 q = self._queues.get(key)
                 if q is None:
                     if not self._queues and hasattr(os, "register_at_fork"):
-                        # With the first worker: before a fork, this comes before what plugins do, who may stop what workers need.
+                        # With the first worker: before a fork, this comes before what plugins do, who may stop what
+                        # workers need.
                         os.register_at_fork(before=self.drain)
                     q = self._queues[key] = _Lane()
                     threading.Thread(target=self._work, args=(ctx, q, run), name=f"mxcore-{ctx}", daemon=True).start()
@@ -290,7 +343,10 @@ class ThreadedEnginePerDevice(Engine):
 
 
 ENGINES: dict[str, type[Engine]] = {
-    "NaiveEngine": NaiveEngine, "ThreadedEnginePerDevice": ThreadedEnginePerDevice, "ThreadedEngine": ThreadedEnginePerDevice}
+    "NaiveEngine": NaiveEngine,
+    "ThreadedEnginePerDevice": ThreadedEnginePerDevice,
+    "ThreadedEngine": ThreadedEnginePerDevice,
+}
 
 
 _name = os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice")
@@ -301,12 +357,15 @@ engine = types.SimpleNamespace(it=ENGINES[_name]())
 
 
 def _in_child() -> None:
-    # Worker threads do not survive a fork, and parallel kernels may not: the child computes inline. What other threads pushed in the last
-    # moment, nobody will ever do here.
+    # Worker threads do not survive a fork, and parallel kernels may not: the child computes inline. What other threads
+    # pushed in the last moment, nobody will ever do here.
     old, engine.it = engine.it, NaiveEngine()
     rng.lock = threading.Lock()  # its owner may not exist here
     for task in getattr(old, "_open", ()):
-        task.error, task.done = error(RuntimeError, f"{task.name}: another thread pushed it while this process was forked"), threading.Event()
+        task.error, task.done = (
+            error(RuntimeError, f"{task.name}: another thread pushed it while this process was forked"),
+            threading.Event(),
+        )
         task.done.set()
 
 

@@ -3,6 +3,7 @@
 Every error is an :class:`MXNetError` *and* the matching built-in exception, so that both ``except MXNetError`` of MXNet
 scripts and ``except ValueError`` of everybody else work.
 """
+
 from __future__ import annotations
 
 import difflib
@@ -13,8 +14,21 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-__all__ = ["MXNetError", "MXNetWarning", "error", "suggest", "describe", "asked", "raise_in_op", "user_line", "warn", "caught",
-           "in_a_line", "said", "REFERENCE"]
+__all__ = [
+    "MXNetError",
+    "MXNetWarning",
+    "error",
+    "suggest",
+    "describe",
+    "asked",
+    "raise_in_op",
+    "user_line",
+    "warn",
+    "caught",
+    "in_a_line",
+    "said",
+    "REFERENCE",
+]
 
 
 class MXNetError(RuntimeError):
@@ -105,7 +119,9 @@ def caught(exc: BaseException) -> Exception:
 
 
 def in_a_line(exc: BaseException) -> str:
-    """``ValueError: what it says``, without the class if it is ours: the first line, also where it cannot tell its message."""
+    """``ValueError: what it says``, without the class if it is ours: the first line, also where it cannot tell its
+    message.
+    """
     text = said(exc).strip() or "no message"
     return f"{'' if isinstance(exc, MXNetError) else type(exc).__name__ + ': '}{text.splitlines()[0]}"
 
@@ -124,8 +140,12 @@ def asked(p: Any) -> str:
     return f"; parameters: {given}" if given else ""
 
 
-def raise_in_op(exc: BaseException, op: str, p: Any, values: Sequence[Any], where: str = "", owner: str = REFERENCE) -> NoReturn:
-    """Raise again what a kernel or rule raised, with the operator, the kernel's owner, and its inputs' shapes and dtypes; once is enough."""
+def raise_in_op(
+    exc: BaseException, op: str, p: Any, values: Sequence[Any], where: str = "", owner: str = REFERENCE
+) -> NoReturn:
+    """Raise again what a kernel or rule raised, with the operator, the kernel's owner, and its inputs' shapes and
+    dtypes; once is enough.
+    """
     if getattr(exc, "_in_op", False):
         raise exc
     kinds = (ValueError, TypeError, IndexError, KeyError, MemoryError, ZeroDivisionError, NotImplementedError)

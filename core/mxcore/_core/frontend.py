@@ -1,4 +1,5 @@
 """Operators by name, run on arrays: what gradient rules see."""
+
 from __future__ import annotations
 
 from typing import Any

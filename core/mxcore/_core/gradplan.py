@@ -1,4 +1,5 @@
 """Gradient rules, compiled from the names of their arguments; the tape and the gradient pass of graphs share them."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -31,7 +32,21 @@ class GradPlan:
         The rule that stands in under ``create_graph``, compiled on first use.
     """
 
-    __slots__ = ("op", "rule", "call", "keep", "keeps_inputs", "keeps_outputs", "likes", "reads_dys", "short", "flat", "single", "n_in", "higher")
+    __slots__ = (
+        "op",
+        "rule",
+        "call",
+        "keep",
+        "keeps_inputs",
+        "keeps_outputs",
+        "likes",
+        "reads_dys",
+        "short",
+        "flat",
+        "single",
+        "n_in",
+        "higher",
+    )
 
     def __init__(self, op: Op, rule: Any) -> None:
         self.op = op
@@ -51,15 +66,19 @@ class GradPlan:
         if op.backward_rule is not None:
             self.keeps_inputs, self.reads_dys = frozenset(range(self.n_in)), None
         elif rule:  # neither None nor missing
-            args = [self._source(op, self.flat, n) for n in rule.__code__.co_varnames[:rule.__code__.co_argcount]]
+            args = [self._source(op, self.flat, n) for n in rule.__code__.co_varnames[: rule.__code__.co_argcount]]
             # One expression instead of a loop over argument kinds at every call.
-            self.call = eval(f"lambda rule, F, p, needs, dys, ins, outs, state: rule({', '.join(a for a, _, _ in args)})", _HELPERS)
+            self.call = eval(
+                f"lambda rule, F, p, needs, dys, ins, outs, state: rule({', '.join(a for a, _, _ in args)})", _HELPERS
+            )
             self.keeps_inputs = frozenset(i for _, kind, i in args if kind == "in")
             self.likes = frozenset(i for _, kind, i in args if kind == "like") - self.keeps_inputs
             self.keeps_outputs = tuple(sorted({i for _, kind, i in args if kind == "out"}))
             kinds = {kind for _, kind, _ in args}
             self.reads_dys = None if "dys" in kinds else tuple(sorted({i for _, kind, i in args if kind == "dy"}))
-            self.short = self.flat and not callable(op.outputs) and len(op.outputs) == 1 and not kinds & {"needs", "state"}
+            self.short = (
+                self.flat and not callable(op.outputs) and len(op.outputs) == 1 and not kinds & {"needs", "state"}
+            )
         if self.keeps_inputs or self.likes or self.keeps_outputs:
             fixed = self.flat and not op.aux and not (callable(op.outputs) or any(s.condition for s in op.outputs))
             self.keep = self._compiled_keep() if fixed else self._keep
@@ -67,12 +86,17 @@ class GradPlan:
     def _compiled_keep(self) -> Any:
         """`_keep` as one expression, for operators whose inputs do not depend on parameters."""
         places = range(self.n_in)
-        ins = [f"ins[{i}]" if i in self.keeps_inputs else f"Like(ins[{i}])" if i in self.likes else "None" for i in places]
+        ins = [
+            f"ins[{i}]" if i in self.keeps_inputs else f"Like(ins[{i}])" if i in self.likes else "None" for i in places
+        ]
         outs = ", ".join(f"{i}: outs[{i}].twin()" for i in self.keeps_outputs)
         versions = ", ".join(f"ins[{i}]._st.version" if i in self.keeps_inputs else "-1" for i in places)
         kept = f"({', '.join(ins)},)" if self.keeps_inputs or self.likes else "()"
-        return eval(f"lambda ins, outs, p: ({kept}, {f'{{{outs}}}' if outs else None}, {f'({versions},)' if self.keeps_inputs else None})",
-                    _HELPERS)
+        return eval(
+            f"lambda ins, outs, p: ({kept}, {f'{{{outs}}}' if outs else None}, "
+            f"{f'({versions},)' if self.keeps_inputs else None})",
+            _HELPERS,
+        )
 
     def _keep(self, inputs: Sequence[Any], outputs: Sequence[Any], p: Params) -> Any:
         keep: list[Any] = []
@@ -96,8 +120,11 @@ class GradPlan:
         """(expression for an argument of the rule, kind, index)."""
         if name in ("F", "p", "needs", "state"):
             if name == "state" and name in op.input_names:
-                raise error(TypeError, f"gradient rule of operator {op.name}: 'state' is the state of a stateful operator; "
-                                       "write state_ for the input of that name")
+                raise error(
+                    TypeError,
+                    f"gradient rule of operator {op.name}: 'state' is the state of a stateful operator; "
+                    "write state_ for the input of that name",
+                )
             return name, name, 0
         if name == "dy":
             return "dys[0]", "dy", 0
@@ -107,7 +134,11 @@ class GradPlan:
             return "outs[0]", "out", 0
         places = {n: i for i, n in enumerate(op.input_names)}
         plain = name[:-1] if name.endswith("_") and name[:-1] in RULE_WORDS else name
-        kind, where = ("in", places.get(plain)) if plain in places else ("like", places.get(name[5:]) if name[:5] == "like_" else None)
+        kind, where = (
+            ("in", places.get(plain))
+            if plain in places
+            else ("like", places.get(name[5:]) if name[:5] == "like_" else None)
+        )
         if where is not None:
             if flat:
                 return f"ins[{where}]", kind, where
@@ -121,11 +152,16 @@ class GradPlan:
             if callable(op.outputs) or any(s.condition for s in op.outputs):  # parameters may switch it off
                 return f"_output(p, {values}, {index})", kind, index
             return f"{values}[{index}]", kind, index
-        raise error(TypeError, f"gradient rule of operator {op.name}: '{name}' is no input, output or rule word "
-                               f"({', '.join(sorted(RULE_WORDS - {'k'}))}, d_<output>, out_<output>, like_<input>)"
-                               f"{suggest(name, [*op.input_names, *RULE_WORDS])}")
+        raise error(
+            TypeError,
+            f"gradient rule of operator {op.name}: '{name}' is no input, output or rule word "
+            f"({', '.join(sorted(RULE_WORDS - {'k'}))}, d_<output>, out_<output>, like_<input>)"
+            f"{suggest(name, [*op.input_names, *RULE_WORDS])}",
+        )
 
-    def gradients(self, p: Params, F: Any, needs: Any, dys: list[Any], ins: Any, outs: Any, likes: Any, state: Any = None) -> Sequence[Any]:
+    def gradients(
+        self, p: Params, F: Any, needs: Any, dys: list[Any], ins: Any, outs: Any, likes: Any, state: Any = None
+    ) -> Sequence[Any]:
         """Run the rule; one gradient (or None) per input.
 
         `dys` are the incoming gradients, None where none arrived; `likes` what zeros for those are made like.
@@ -149,8 +185,11 @@ class GradPlan:
         if not self.flat:
             result = self._spread_out(p, result, n)
         if len(result) != n:
-            raise error(ValueError, f"gradient rule of operator {self.op.name} returned {len(result)} gradients for {n} inputs "
-                                    f"({', '.join(p._sig.inputs)})")
+            raise error(
+                ValueError,
+                f"gradient rule of operator {self.op.name} returned {len(result)} gradients for {n} inputs "
+                f"({', '.join(p._sig.inputs)})",
+            )
         return result  # type: ignore[no-any-return]
 
     def _spread_out(self, p: Params, result: Any, n: int) -> list[Any]:
@@ -188,10 +227,15 @@ _HELPERS = {"_pick": _pick, "_pick_all": _pick_all, "_output": _output, "Like": 
 
 
 def check_rule(op: Op, rule: Any) -> None:
-    """Raise where a gradient rule is no function or asks for something unknown: when it is declared, not when it is first used."""
+    """Raise where a gradient rule is no function or asks for something unknown: when it is declared, not when it is
+    first used.
+    """
     if not hasattr(rule, "__code__"):
-        raise error(TypeError, f"gradient rule of operator {op.name}: {rule!r} is no Python function, whose arguments say what it needs")
-    for name in rule.__code__.co_varnames[:rule.__code__.co_argcount]:
+        raise error(
+            TypeError,
+            f"gradient rule of operator {op.name}: {rule!r} is no Python function, whose arguments say what it needs",
+        )
+    for name in rule.__code__.co_varnames[: rule.__code__.co_argcount]:
         GradPlan._source(op, True, name)
 
 
@@ -209,5 +253,7 @@ def higher_of(op: Op) -> GradPlan:
     if op.higher_rule is not None and plan.higher is None:
         plan.higher = found = GradPlan(op, op.higher_rule)
         if not (found.keeps_inputs <= plan.keeps_inputs and {*found.keeps_outputs} <= {*plan.keeps_outputs}):
-            raise error(TypeError, f"operator {op.name}: its rule for create_graph asks for more than its gradient rule keeps")
+            raise error(
+                TypeError, f"operator {op.name}: its rule for create_graph asks for more than its gradient rule keeps"
+            )
     return plan.higher or plan

@@ -1,4 +1,5 @@
 """The graph IR: nodes over entries, shared by symbols, the tape's gradients and lowered programs."""
+
 from __future__ import annotations
 
 import itertools
@@ -36,8 +37,15 @@ class Node:
     __slots__ = ("op", "params", "inputs", "name", "attrs", "forward", "serial", "__weakref__")
     _serial = itertools.count()
 
-    def __init__(self, op: Op | None, params: Params | None, inputs: Sequence[tuple[Node, int]], name: str,
-                 attrs: dict[str, str] | None = None, forward: Node | None = None) -> None:
+    def __init__(
+        self,
+        op: Op | None,
+        params: Params | None,
+        inputs: Sequence[tuple[Node, int]],
+        name: str,
+        attrs: dict[str, str] | None = None,
+        forward: Node | None = None,
+    ) -> None:
         self.op: Any = op
         self.params: Any = params
         self.inputs = tuple(inputs)
@@ -118,7 +126,8 @@ class Graph:
         return [n for n in self.nodes if n.op is None]
 
 
-#: The passes of the executor, in their order -> what they do. They are switched off by their names, so no other pass may have them.
+#: The passes of the executor, in their order -> what they do. They are switched off by their names, so no other pass
+#: may have them.
 STOCK_PASSES: dict[str, str] = {
     "simplify": "operators that change nothing vanish; equal ones are computed once",
     "mirror": "results are computed again in backward instead of being kept (MXNET_BACKWARD_DO_MIRROR, force_mirroring)",
@@ -134,8 +143,8 @@ class GraphPass:
     ----------
     name : str
     order : int or None
-        Passes run over every graph that is bound, by ascending order. One with None runs only where it is asked for by name
-        (``Symbol.optimize_for``, ``hybridize(backend=...)``).
+        Passes run over every graph that is bound, by ascending order. One with None runs only where it is asked for by
+        name (``Symbol.optimize_for``, ``hybridize(backend=...)``).
     fn : callable
         Graph -> Graph.
 
@@ -147,15 +156,22 @@ class GraphPass:
 
     def __init__(self, name: str, order: int | None, fn: Callable[[Graph], Graph]) -> None:
         if not (name and isinstance(name, str) and (order is None or isinstance(order, (int, float))) and callable(fn)):
-            raise error(TypeError, f"GraphPass({name!r}, {order!r}, {fn!r}): it takes a name, a number or None, and a function")
+            raise error(
+                TypeError, f"GraphPass({name!r}, {order!r}, {fn!r}): it takes a name, a number or None, and a function"
+            )
         if name in STOCK_PASSES:
-            raise error(ValueError, f"graph pass '{name}': mxcore's own pass has this name (as {', '.join(STOCK_PASSES)} have), by which it is "
-                                    "switched off; choose another one")
+            raise error(
+                ValueError,
+                f"graph pass '{name}': mxcore's own pass has this name (as {', '.join(STOCK_PASSES)} have), by which "
+                "it is "
+                "switched off; choose another one",
+            )
         self.name, self.order, self.fn = name, order, fn
 
 
 class Value:
-    """An entry that composes further nodes: what gradient rules see in a graph. Who brings arithmetic gives it Python's operators.
+    """An entry that composes further nodes: what gradient rules see in a graph. Who brings arithmetic gives it Python's
+    operators.
 
     Parameters
     ----------
@@ -213,8 +229,13 @@ class GraphF:
             kwargs.pop("share", None)
             inputs, p = bind(op, args, kwargs, lambda x: isinstance(x, Value))
             self._count += 1
-            node = Node(op, p, [v.entry for v in inputs], f"{self._name}_{self._count}" if self._count > 1 else self._name,
-                        dict(self._attrs))
+            node = Node(
+                op,
+                p,
+                [v.entry for v in inputs],
+                f"{self._name}_{self._count}" if self._count > 1 else self._name,
+                dict(self._attrs),
+            )
             if op.stateful and self._forward is not None:
                 node.forward = self._forward
             outs = [Value((node, i), self) for i in range(p._sig.visible)]

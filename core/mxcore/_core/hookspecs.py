@@ -4,6 +4,7 @@ Registration hooks take no argument and return inert declarations; the manager e
 plugin's name and takes them out again when the plugin goes or fails. Plugins are modules (or objects) with functions
 decorated by ``mxcore.plugin.hookimpl`` and an attribute ``API_VERSION``.
 """
+
 # A specification is its docstring: no body returns anything.
 # mypy: disable-error-code="empty-body"
 from __future__ import annotations
@@ -22,8 +23,15 @@ hookspec = pluggy.HookspecMarker("mxcore")
 hookimpl = pluggy.HookimplMarker("mxcore")
 
 #: hook -> kind of table, for hooks that return name -> class or ``"module:attr"``.
-NAMED_HOOKS = {"mxcore_iterators": "iterator", "mxcore_optimizers": "optimizer", "mxcore_metrics": "metric", "mxcore_cli": "cli",
-               "mxcore_initializers": "initializer", "mxcore_lr_schedulers": "lr_scheduler", "mxcore_kvstores": "kvstore"}
+NAMED_HOOKS = {
+    "mxcore_iterators": "iterator",
+    "mxcore_optimizers": "optimizer",
+    "mxcore_metrics": "metric",
+    "mxcore_cli": "cli",
+    "mxcore_initializers": "initializer",
+    "mxcore_lr_schedulers": "lr_scheduler",
+    "mxcore_kvstores": "kvstore",
+}
 
 
 @hookspec
@@ -43,8 +51,8 @@ def mxcore_ops() -> Iterable[Op]:
 def mxcore_kernels() -> Mapping[str, KernelSet | str]:
     """Return device type -> :class:`mxcore.plugin.KernelSet`, or ``"module:attr"`` of one.
 
-    A string is imported when that device first runs an operator, so that heavy compilers stay out of the import. A set may
-    serve several devices. Kernels for operators that do not exist are told of with a warning then.
+    A string is imported when that device first runs an operator, so that heavy compilers stay out of the import. A set
+    may serve several devices. Kernels for operators that do not exist are told of with a warning then.
     """
 
 
@@ -75,7 +83,9 @@ def mxcore_lr_schedulers() -> Mapping[str, Any]:
 
 @hookspec
 def mxcore_kvstores() -> Mapping[str, Any]:
-    """Return KVStores: type name for ``mx.kv.create`` (``'local'``) -> class or ``"module:attr"``; called with that name."""
+    """Return KVStores: type name for ``mx.kv.create`` (``'local'``) -> class or ``"module:attr"``; called with that
+    name.
+    """
 
 
 @hookspec

@@ -1,4 +1,5 @@
 """Shape, dtype and storage inference: rules of single operators, and graphs to a fixpoint in both directions."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -13,7 +14,17 @@ from .errors import MXNetError, asked, describe, error, in_a_line, said
 from .op import Op
 from .params import Params, as_dtype
 
-__all__ = ["known", "show", "merge_shape", "merge_dtype", "op_shapes", "op_dtypes", "op_stypes", "op_cost", "infer_graph"]
+__all__ = [
+    "known",
+    "show",
+    "merge_shape",
+    "merge_dtype",
+    "op_shapes",
+    "op_dtypes",
+    "op_stypes",
+    "op_cost",
+    "infer_graph",
+]
 
 ShapeT = Any  # tuple of ints with -1 for unknown dimensions, or None
 
@@ -24,7 +35,9 @@ def known(shape: ShapeT) -> bool:
 
 
 def merge_shape(a: ShapeT, b: ShapeT) -> ShapeT:
-    """The shape that satisfies both `a` and `b`, which may be unknown in part or whole; raises ValueError if none does."""
+    """The shape that satisfies both `a` and `b`, which may be unknown in part or whole; raises ValueError if none
+    does.
+    """
     if a is None:
         return None if b is None else tuple(b)
     if b is None or a == b:
@@ -53,8 +66,17 @@ def _alike(merge: Callable[[Any, Any], Any], ins: list[Any], outs: list[Any]) ->
     return [one] * len(ins), [one] * len(outs)
 
 
-def _apply(op: Op, p: Params, ins: list[Any], outs: list[Any] | None, node: str, rule: Callable[..., Any] | None,
-           is_known: Callable[[Any], bool], merge: Callable[[Any, Any], Any], checked: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
+def _apply(
+    op: Op,
+    p: Params,
+    ins: list[Any],
+    outs: list[Any] | None,
+    node: str,
+    rule: Callable[..., Any] | None,
+    is_known: Callable[[Any], bool],
+    merge: Callable[[Any, Any], Any],
+    checked: Callable[[Any], Any],
+) -> tuple[list[Any], list[Any]]:
     """What a rule makes of inputs and outputs; raises an error that names the operator and its inputs."""
     outs = [None] * op.signature(p).n_out if outs is None else outs
     try:
@@ -68,8 +90,10 @@ def _apply(op: Op, p: Params, ins: list[Any], outs: list[Any] | None, node: str,
             new_ins, new_outs = map(list, rule(p, list(ins), list(outs)))
         if len(new_ins) != len(ins) or len(new_outs) != len(outs):
             raise ValueError(f"its rule gave {new_ins} for {len(ins)} input(s), {new_outs} for {len(outs)} output(s)")
-        return ([_agreed(merge, *both) for both in zip(ins, new_ins, p._sig.inputs)],
-                [checked(_agreed(merge, *both)) for both in zip(outs, new_outs, p._sig.outputs)])
+        return (
+            [_agreed(merge, *both) for both in zip(ins, new_ins, p._sig.inputs)],
+            [checked(_agreed(merge, *both)) for both in zip(outs, new_outs, p._sig.outputs)],
+        )
     except (ValueError, TypeError, IndexError, ArithmeticError) as e:
         raise _explain(op, p, ins, outs, e, node) from None
     except MXNetError:
@@ -79,7 +103,10 @@ def _apply(op: Op, p: Params, ins: list[Any], outs: list[Any] | None, node: str,
 
 
 def _possible(shape: ShapeT) -> ShapeT:
-    if shape and (not all(isinstance(d, (int, np.integer)) and d >= -1 and d.__class__ is not bool for d in shape) or prod(d for d in shape if d > 0) >= 2**59):
+    if shape and (
+        not all(isinstance(d, (int, np.integer)) and d >= -1 and d.__class__ is not bool for d in shape)
+        or prod(d for d in shape if d > 0) >= 2**59
+    ):
         raise ValueError(f"there is no array of shape {show(shape)}")  # bytes are counted in an int64
     return shape
 
@@ -100,24 +127,46 @@ def _explain(op: Op, p: Params, ins: Sequence[Any], outs: Sequence[Any], e: Exce
     kind = type(e) if known and not isinstance(e, MXNetError) else ValueError
     if not known and not isinstance(e, (ArithmeticError, MXNetError)):
         text = f"its rule failed: {in_a_line(e)}"
-    return error(kind, f"operator {op.name}{node and f' of node {node!r}'}: {text}; inputs: {seen or 'none'}{asked(p)}" + (f"; outputs wanted: {wanted}" if wanted else ""))
+    return error(
+        kind,
+        f"operator {op.name}{node and f' of node {node!r}'}: {text}; inputs: {seen or 'none'}{asked(p)}"
+        + (f"; outputs wanted: {wanted}" if wanted else ""),
+    )
 
 
 def show(v: Any) -> str:
     """A shape, with ``?`` for an unknown dimension, or a dtype, as errors name it."""
     if v is None:
         return "unknown"
-    return f"({', '.join('?' if d == -1 else str(d) for d in v)}{',' * (len(v) == 1)})" if isinstance(v, tuple) else getattr(v, "name", repr(v))
+    return (
+        f"({', '.join('?' if d == -1 else str(d) for d in v)}{',' * (len(v) == 1)})"
+        if isinstance(v, tuple)
+        else getattr(v, "name", repr(v))
+    )
 
 
-def op_shapes(op: Op, p: Params, ins: list[ShapeT], outs: list[ShapeT] | None = None, node: str = "") -> tuple[list[ShapeT], list[ShapeT]]:
+def op_shapes(
+    op: Op, p: Params, ins: list[ShapeT], outs: list[ShapeT] | None = None, node: str = ""
+) -> tuple[list[ShapeT], list[ShapeT]]:
     """Apply an operator's shape rule; raises an error that names the operator and its inputs."""
     return _apply(op, p, ins, outs, node, op.shape_rule, known, merge_shape, _possible)
 
 
-def op_dtypes(op: Op, p: Params, ins: list[Any], outs: list[Any] | None = None, node: str = "") -> tuple[list[Any], list[Any]]:
+def op_dtypes(
+    op: Op, p: Params, ins: list[Any], outs: list[Any] | None = None, node: str = ""
+) -> tuple[list[Any], list[Any]]:
     """Apply an operator's dtype rule; raises an error that names the operator, its inputs and their dtypes."""
-    return _apply(op, p, ins, outs, node, op.dtype_rule, lambda t: t is not None, merge_dtype, lambda t: t if t is None else as_dtype(t))
+    return _apply(
+        op,
+        p,
+        ins,
+        outs,
+        node,
+        op.dtype_rule,
+        lambda t: t is not None,
+        merge_dtype,
+        lambda t: t if t is None else as_dtype(t),
+    )
 
 
 def op_stypes(op: Op, p: Params, ins: Sequence[str]) -> list[str]:
@@ -128,13 +177,18 @@ def op_stypes(op: Op, p: Params, ins: Sequence[str]) -> list[str]:
     try:
         found = list(op.storage_rule(p, list(ins)))
         if len(found) != n or not {*found} <= {*faces}:
-            raise ValueError(f"its storage rule returned {found}; one of {', '.join(faces)} is needed for each of {n} output(s)")
+            raise ValueError(
+                f"its storage rule returned {found}; one of {', '.join(faces)} is needed for each of {n} output(s)"
+            )
         return found
     except MXNetError:
         raise
     except Exception as e:
-        raise error(ValueError, f"operator {op.name}: {e if isinstance(e, ValueError) else 'its storage rule failed: ' + in_a_line(e)}; "
-                                f"storage types of inputs: {', '.join(ins) or 'none'}{asked(p)}") from e
+        raise error(
+            ValueError,
+            f"operator {op.name}: {e if isinstance(e, ValueError) else 'its storage rule failed: ' + in_a_line(e)}; "
+            f"storage types of inputs: {', '.join(ins) or 'none'}{asked(p)}",
+        ) from e
 
 
 def op_cost(op: Op, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> float:
@@ -143,7 +197,11 @@ def op_cost(op: Op, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> float
         if op.cost_rule is not None:
             return float(op.cost_rule(p, [s.shape for s in ins], [s.shape for s in outs]))
     except Exception as e:
-        raise error(ValueError, f"operator {op.name}: its cost rule failed: {in_a_line(e)}; inputs: {describe(p._sig.inputs, ins)}{asked(p)}") from e
+        raise error(
+            ValueError,
+            f"operator {op.name}: its cost rule failed: {in_a_line(e)}; inputs: "
+            f"{describe(p._sig.inputs, ins)}{asked(p)}",
+        ) from e
     return float(sum(s.size for s in (*ins, *outs) if s.shape is not None))
 
 
@@ -163,7 +221,9 @@ def infer_graph(nodes: Sequence[Any], given: dict[Any, Any], what: str) -> dict[
     dict
         Entry -> shape or dtype; None or shapes with -1 where nothing could be inferred.
     """
-    apply, merge, done = (op_shapes, merge_shape, known) if what == "shape" else (op_dtypes, merge_dtype, lambda t: t is not None)
+    apply, merge, done = (
+        (op_shapes, merge_shape, known) if what == "shape" else (op_dtypes, merge_dtype, lambda t: t is not None)
+    )
     value: dict[Any, Any] = dict(given)
     work = [n for n in nodes if n.op is not None]
     closed: set[Any] = set()

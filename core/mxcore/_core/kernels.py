@@ -1,4 +1,5 @@
 """Kernels: faster bodies for one device type. A kernel set is inert; the manager registers it."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -51,8 +52,15 @@ class Kernel:
 
     __slots__ = ("op", "fn", "dtypes", "when", "priority", "out", "owner")
 
-    def __init__(self, op: str, fn: Callable[..., Any], dtypes: frozenset[np.dtype[Any]] | None,
-                 when: Callable[..., bool] | None, priority: int, out: bool) -> None:
+    def __init__(
+        self,
+        op: str,
+        fn: Callable[..., Any],
+        dtypes: frozenset[np.dtype[Any]] | None,
+        when: Callable[..., bool] | None,
+        priority: int,
+        out: bool,
+    ) -> None:
         self.op, self.fn, self.dtypes, self.when, self.priority, self.out = op, fn, dtypes, when, priority, out
         self.owner = ""
 
@@ -63,7 +71,11 @@ class Kernel:
         try:
             return self.when is None or bool(self.when(p, *specs))
         except Exception as e:
-            raise error(RuntimeError, f"operator {self.op}: `when` of its kernel by {self.owner} failed on {', '.join(map(repr, specs))}: {in_a_line(e)}") from e
+            raise error(
+                RuntimeError,
+                f"operator {self.op}: `when` of its kernel by {self.owner} failed on {', '.join(map(repr, specs))}: "
+                f"{in_a_line(e)}",
+            ) from e
 
     def overlaps(self, other: Kernel) -> bool:
         """Whether there may be inputs that both fit."""
@@ -96,8 +108,15 @@ class KernelSet:
         self.device = device
         self.entries: list[Kernel] = []
 
-    def kernel(self, op: str | Op, *, dtypes: str | None = None, when: Callable[..., bool] | None = None,
-               priority: int = 0, out: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def kernel(
+        self,
+        op: str | Op,
+        *,
+        dtypes: str | None = None,
+        when: Callable[..., bool] | None = None,
+        priority: int = 0,
+        out: bool = False,
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a kernel: same signature as the reference body, or ``(k, p, outs, *inputs)`` with ``out=True``.
 
         Parameters

@@ -7,13 +7,14 @@ warned about once and told to whoever misses something later.
 Environment
 -----------
 MXCORE_PLUGINS
-    Comma-separated allow-list of installed plugins (or distributions). Those that come with mxcore itself load in any case,
-    unless it is empty: that means none at all, not even the stock operators.
+    Comma-separated allow-list of installed plugins (or distributions). Those that come with mxcore itself load in any
+    case, unless it is empty: that means none at all, not even the stock operators.
 MXCORE_DISABLE_PLUGINS
     Comma-separated plugins (or distributions) to leave out.
 MXCORE_STRICT_PLUGINS
     ``1``: a plugin that fails raises instead of warning.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -44,8 +45,10 @@ PATIENCE = 300.0
 
 #: Hooks that return a list: of what, and what enters an item.
 _ONE_BY_ONE: dict[str, tuple[type, Any]] = {
-    "mxcore_ops": (Op, registry.ops.add_op), "mxcore_devices": (Device, registry.devices.add_device),
-    "mxcore_graph_passes": (GraphPass, lambda gp, owner: registry.tables["graph_pass"].add(gp.name, gp, owner))}
+    "mxcore_ops": (Op, registry.ops.add_op),
+    "mxcore_devices": (Device, registry.devices.add_device),
+    "mxcore_graph_passes": (GraphPass, lambda gp, owner: registry.tables["graph_pass"].add(gp.name, gp, owner)),
+}
 
 
 class Manager:
@@ -71,8 +74,11 @@ class Manager:
         if self.loaded or (self._loading and self._lock._is_owned()):  # type: ignore[attr-defined]
             return
         if not self._lock.acquire(timeout=PATIENCE):
-            raise error(RuntimeError, f"plugin '{self._loading}' is being loaded in another thread and does not come to an end; "
-                                      "what a plugin does while it is imported must not wait for other threads that use mxcore")
+            raise error(
+                RuntimeError,
+                f"plugin '{self._loading}' is being loaded in another thread and does not come to an end; "
+                "what a plugin does while it is imported must not wait for other threads that use mxcore",
+            )
         try:
             if not self.loaded:
                 self._discover()
@@ -81,8 +87,10 @@ class Manager:
                 atexit.register(self._event, "mxcore_unconfigure")
                 # Only now: a warning may be an error, and the registries must be whole by then.
                 for name, (dist, e) in self.failed.items():
-                    warn(f"plugin '{name}' of {dist} was not loaded: {in_a_line(e)} "
-                         "(`mxcore plugins` shows all; MXCORE_DISABLE_PLUGINS leaves it out)")
+                    warn(
+                        f"plugin '{name}' of {dist} was not loaded: {in_a_line(e)} "
+                        "(`mxcore plugins` shows all; MXCORE_DISABLE_PLUGINS leaves it out)"
+                    )
         finally:
             self._loading = ""
             self._lock.release()
@@ -92,7 +100,10 @@ class Manager:
         all_of, none_at_all = "MXCORE_PLUGINS" not in os.environ, "MXCORE_PLUGINS" in os.environ and not allowed
         installed = sorted(self._installed(), key=lambda f: (f[2] != "mxcore", f[0]))
         version = next((v for _, _, dist, v in installed if dist == "mxcore"), "?")
-        found = [*((n, lambda m=m: import_module(m), "mxcore", version) for n, m in DEFAULT_PLUGINS.items()), *installed]
+        found = [
+            *((n, lambda m=m: import_module(m), "mxcore", version) for n, m in DEFAULT_PLUGINS.items()),
+            *installed,
+        ]
         for name, load, dist, version in found:
             wanted = all_of or dist == "mxcore" or name in allowed or dist in allowed
             if none_at_all or not wanted or name in denied or dist in denied:
@@ -140,13 +151,20 @@ class Manager:
         name = name or str(getattr(plugin, "__name__", type(plugin).__name__))
         with self._lock:
             if name in self.origin:
-                raise error(ValueError, f"a plugin named '{name}' is already registered by {self.origin[name][0]}; another name is needed, or "
-                                        "MXCORE_DISABLE_PLUGINS with the distribution that is to be left out")
+                raise error(
+                    ValueError,
+                    f"a plugin named '{name}' is already registered by {self.origin[name][0]}; another name is "
+                    "needed, or "
+                    "MXCORE_DISABLE_PLUGINS with the distribution that is to be left out",
+                )
             spoken = getattr(plugin, "API_VERSION", None)
             if spoken != API_VERSION:
                 says = "states no API_VERSION" if spoken is None else f"speaks plugin API {spoken}"
-                raise error(RuntimeError, f"plugin '{name}' {says}; this mxcore speaks {API_VERSION} "
-                                          "(set API_VERSION in the plugin, or install a release that fits)")
+                raise error(
+                    RuntimeError,
+                    f"plugin '{name}' {says}; this mxcore speaks {API_VERSION} "
+                    "(set API_VERSION in the plugin, or install a release that fits)",
+                )
             self.origin[name] = (dist or name, version)
             try:
                 self.pm.register(plugin, name)
@@ -168,7 +186,11 @@ class Manager:
         done: list[Any] = []
         for caller in callers:
             for impl in caller.get_hookimpls():
-                if impl.plugin is plugin and caller.name not in ("mxcore_configure", "mxcore_unconfigure", "mxcore_report"):
+                if impl.plugin is plugin and caller.name not in (
+                    "mxcore_configure",
+                    "mxcore_unconfigure",
+                    "mxcore_report",
+                ):
                     done.append((caller.name, impl.function()))
         for hook, result in done:
             self._enter(hook, result, name)
@@ -187,7 +209,9 @@ class Manager:
             else:
                 kind = hookspecs.NAMED_HOOKS[hook]
                 for key, value in result.items():
-                    if not (key and isinstance(key, str) and (isinstance(value, str) or callable(value) or kind == "cli")):
+                    if not (
+                        key and isinstance(key, str) and (isinstance(value, str) or callable(value) or kind == "cli")
+                    ):
                         raise TypeError(f"{key!r}: {value!r} is not a name with a class or 'module:attr'")
                     # Only these two are looked up as they are written; see `mx.registry`.
                     registry.tables[kind].add(key if kind in ("iterator", "cli") else key.lower(), value, owner)
@@ -238,4 +262,8 @@ def _after_fork() -> None:
 
 # A child has no thread that would end what another one had begun to load: let it end first.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=lambda: _held.append(registry.lock.acquire(timeout=30)), after_in_parent=_after_fork, after_in_child=_after_fork)
+    os.register_at_fork(
+        before=lambda: _held.append(registry.lock.acquire(timeout=30)),
+        after_in_parent=_after_fork,
+        after_in_child=_after_fork,
+    )

@@ -1,4 +1,5 @@
 """Operator declarations: one object per operator, its facets attached below it. Declaring registers nothing."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +16,8 @@ __all__ = ["Op", "Signature", "op", "MISSING"]
 MISSING: Any = type("Missing", (), {"__repr__": lambda s: "missing", "__bool__": lambda s: False})()
 #: What a gradient rule may ask for beside inputs and outputs.
 RULE_WORDS = frozenset({"F", "k", "p", "needs", "dy", "dys", "y", "state"})
-#: What passes ask of operators: name -> ``(op, value) -> what is kept``, which refuses a wrong value. Who asks enters it (:mod:`mxcore.facets`).
+#: What passes ask of operators: name -> ``(op, value) -> what is kept``, which refuses a wrong value. Who asks enters
+#: it (:mod:`mxcore.facets`).
 FACETS: dict[str, Callable[[Op, Any], Any]] = {}
 
 
@@ -77,8 +79,21 @@ class Signature:
         Whether the operator draws a random key.
     """
 
-    __slots__ = ("inputs", "outputs", "slots", "like", "aux", "mutates", "visible", "n_out", "n_all", "variadic", "index", "out_at",
-                 "random")
+    __slots__ = (
+        "inputs",
+        "outputs",
+        "slots",
+        "like",
+        "aux",
+        "mutates",
+        "visible",
+        "n_out",
+        "n_all",
+        "variadic",
+        "index",
+        "out_at",
+        "random",
+    )
 
     def __init__(self, op: Op, p: Params) -> None:
         ins: list[str] = []
@@ -106,7 +121,11 @@ class Signature:
         mutates = op.mutates(p) if callable(op.mutates) else op.mutates
         self.aux = tuple(self.index[n] for n in aux if n in self.index)
         self.mutates = tuple(self.index[n] for n in mutates if n in self.index)
-        found = list(enumerate(op.outputs(p))) if callable(op.outputs) else [(i, s.name) for i, s in enumerate(op.outputs) if s.active(p)]
+        found = (
+            list(enumerate(op.outputs(p)))
+            if callable(op.outputs)
+            else [(i, s.name) for i, s in enumerate(op.outputs) if s.active(p)]
+        )
         self.outputs = tuple(name for _, name in found)
         self.out_at = {place: i for i, (place, _) in enumerate(found)}
         self.n_out = len(self.outputs)
@@ -124,18 +143,36 @@ class Op:
 
     #: Runs an operator on arrays; dispatch enters it here, so that declarations do not depend on execution.
     run: Callable[..., Any]
-    #: The same for inputs and parameters that are bound already, as those of Python's operators are. What changes users' calls
-    #: (mixed precision) puts itself in the place of both; gradient rules, bodies and programs go past them.
+    #: The same for inputs and parameters that are bound already, as those of Python's operators are. What changes
+    #: users' calls (mixed precision) puts itself in the place of both; gradient rules, bodies and programs go past
+    #: them.
     apply: Callable[..., Any]
 
     def __init__(
-        self, name: str, body: Callable[..., Any] | None, *, inputs: str = "data",
-        outputs: str | Callable[[Params], Sequence[str]] = "output", params: Mapping[str, Param] | None = None,
-        aliases: Iterable[str] = (), aux: Any = "", mutates: Any = "",
-        visible: int | Callable[[Params], int] | None = None, random: bool | Callable[[Params], bool] = False, stateful: bool = False,
-        view: bool = False, alias: str = "", count: str = "num_args",
-        arg_names: Callable[[Params], list[str]] | None = None, grad: Any = MISSING,
-        doc: str | None = None, direct: str | None = None, samples: Sequence[Any] = (), role: str = "", **facets: Any) -> None:
+        self,
+        name: str,
+        body: Callable[..., Any] | None,
+        *,
+        inputs: str = "data",
+        outputs: str | Callable[[Params], Sequence[str]] = "output",
+        params: Mapping[str, Param] | None = None,
+        aliases: Iterable[str] = (),
+        aux: Any = "",
+        mutates: Any = "",
+        visible: int | Callable[[Params], int] | None = None,
+        random: bool | Callable[[Params], bool] = False,
+        stateful: bool = False,
+        view: bool = False,
+        alias: str = "",
+        count: str = "num_args",
+        arg_names: Callable[[Params], list[str]] | None = None,
+        grad: Any = MISSING,
+        doc: str | None = None,
+        direct: str | None = None,
+        samples: Sequence[Any] = (),
+        role: str = "",
+        **facets: Any,
+    ) -> None:
         where = f"operator {name}"
         self.name, self.aliases, self.body = name, tuple(aliases), body
         self.input_slots = _slots(inputs, where)
@@ -146,14 +183,17 @@ class Op:
         self.visible, self.random, self.stateful, self.view = visible, random, stateful, view
         self.alias = dict(pair.split("->") for pair in alias.split())
         self.count, self.arg_names = count, arg_names
-        #: The array function that means the same: ``name``, ``name:swap`` with arguments swapped, ``name:float`` of floats only.
+        #: The array function that means the same: ``name``, ``name:swap`` with arguments swapped, ``name:float`` of
+        #: floats only.
         self.direct, self.samples = direct, list(samples)
         #: Attributes that symbols give the variable of an input that was left out, e.g. how to initialise a state.
         self.input_attrs: dict[str, dict[str, str]] = {}
         self.module = getattr(body, "__module__", None)
         self.role = role
         if role and role not in ROLES:
-            raise error(ValueError, f"{where}: no role is named {role!r}{suggest(role, ROLES)}; there are: {', '.join(ROLES)}")
+            raise error(
+                ValueError, f"{where}: no role is named {role!r}{suggest(role, ROLES)}; there are: {', '.join(ROLES)}"
+            )
         specs = dict(params or {})
         self.variadic = any(s.variadic for s in self.input_slots)
         if self.variadic and count not in specs and arg_names is None:
@@ -184,7 +224,11 @@ class Op:
         self.bound: dict[Any, Any] = {}  # memoised by dispatch
         #: Parameters of a call without any, and how many inputs it takes; None where parameters are required.
         self.plain: Params | None = None
-        if not self.variadic and not any(s.condition for s in self.input_slots) and not any(s.required for s in specs.values()):
+        if (
+            not self.variadic
+            and not any(s.condition for s in self.input_slots)
+            and not any(s.required for s in specs.values())
+        ):
             self.plain = self.parser({})
         self.__name__, self.__doc__ = name, self.doc
         #: What it tells passes of itself.
@@ -244,8 +288,8 @@ class Op:
     def higher(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Attach a gradient rule made of differentiable operators, which stands in for `grad` under ``create_graph``.
 
-        It has the arguments of `grad`, may ask only for inputs and outputs that `grad` keeps, and sees arrays, so that it may
-        read shapes. Operators whose `grad` is differentiable need none.
+        It has the arguments of `grad`, may ask only for inputs and outputs that `grad` keeps, and sees arrays, so that
+        it may read shapes. Operators whose `grad` is differentiable need none.
         """
         self.higher_rule = self._checked(rule)
         return rule
@@ -269,10 +313,15 @@ class Op:
                 self.facets[name] = FACETS[name](self, facets[name])
             except Exception as e:
                 plain = isinstance(e, (ValueError, TypeError))
-                raise error(type(e) if plain else ValueError, f"operator {self.name}: {name}: {said(e) if plain else in_a_line(e)}") from e
+                raise error(
+                    type(e) if plain else ValueError,
+                    f"operator {self.name}: {name}: {said(e) if plain else in_a_line(e)}",
+                ) from e
 
     def facet(self, name: str, *given: Any, default: Any = None) -> Any:
-        """What the operator says of itself, `given` parameters and whatever else the facet depends on; `default` if nothing."""
+        """What the operator says of itself, `given` parameters and whatever else the facet depends on; `default` if
+        nothing.
+        """
         value = self.facets.get(name, default)
         try:
             return value(*given) if callable(value) else value
@@ -295,8 +344,11 @@ class Op:
         return f"<Op {self.name}>"
 
 
-_OPTIONS = frozenset("inputs outputs aliases aux mutates visible random stateful view alias count arg_names grad doc direct samples role "
-    "params".split())
+_OPTIONS = frozenset(
+    "inputs outputs aliases aux mutates visible random stateful view alias count arg_names grad doc direct samples "
+    "role "
+    "params".split()
+)
 
 
 def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op]:
@@ -309,8 +361,9 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
     *aliases : str
         Further names.
     inputs, outputs : str
-        Names separated by blanks, ``data`` and ``output`` unless told. ``bias[not no_bias]`` depends on parameters, ``args*``
-        takes any number, ``lhs~`` uses shape and dtype only. `outputs` may also be a function of the parameters.
+        Names separated by blanks, ``data`` and ``output`` unless told. ``bias[not no_bias]`` depends on parameters,
+        ``args*`` takes any number, ``lhs~`` uses shape and dtype only. `outputs` may also be a function of the
+        parameters.
     count : str
         The parameter that counts the inputs of ``args*``: ``num_args`` unless told. It is declared by itself.
     arg_names : callable
@@ -318,8 +371,8 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
     params : dict of str to Param
         Parameters of the operator whose names are options of this function; all others are simply keywords.
     aux, mutates : str or callable
-        Inputs that are auxiliary states; inputs for which the body returns new values after its outputs. Names separated by
-        blanks, or a function from parameters to a sequence of them.
+        Inputs that are auxiliary states; inputs for which the body returns new values after its outputs. Names
+        separated by blanks, or a function from parameters to a sequence of them.
     visible : int or callable
         How many outputs a user sees (all).
     random : bool or callable
@@ -329,20 +382,22 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
     alias : str
         ``'data->output'``: the output may overwrite that input.
     grad : callable or None
-        The gradient rule, as :meth:`Op.grad` attaches it; None says that the gradient is zero, nothing that there is none.
+        The gradient rule, as :meth:`Op.grad` attaches it; None says that the gradient is zero, nothing that there is
+        none.
     doc : str
         Documentation, in the place of the body's docstring.
     direct : str
-        The function of the array namespace that means the same, for a quicker call: ``'tanh'``, ``'divide:swap'`` with the
-        arguments swapped, ``'exp:float'`` where that holds for floats only.
+        The function of the array namespace that means the same, for a quicker call: ``'tanh'``, ``'divide:swap'`` with
+        the arguments swapped, ``'exp:float'`` where that holds for floats only.
     samples : sequence of Sample
         Uses of the operator: what the conformance kit runs.
     role : str
         What the core uses it for (see :mod:`mxcore._core.roles`); one operator has each role.
     **facets
-        What passes must know of it; :mod:`mxcore.facets` says all of each. `expr`, `numbers`, `aligned`, `reduces`: its elementwise
-        meaning, for fusion; `identity`: when it changes nothing; `bias`: where it is added; `recompute`: whether it is cheap; `rowwise`,
-        `backward_of`: how gradients over many rows add up; `labels`, `mxnet_outputs`: what MXNet calls its values.
+        What passes must know of it; :mod:`mxcore.facets` says all of each. `expr`, `numbers`, `aligned`, `reduces`: its
+        elementwise meaning, for fusion; `identity`: when it changes nothing; `bias`: where it is added; `recompute`:
+        whether it is cheap; `rowwise`, `backward_of`: how gradients over many rows add up; `labels`, `mxnet_outputs`:
+        what MXNet calls its values.
     **kw : Param
         Every other keyword is a parameter of the operator.
 

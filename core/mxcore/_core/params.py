@@ -1,4 +1,5 @@
 """Operator parameters: parsed from Python values and from MXNet's strings, printed back to those strings."""
+
 from __future__ import annotations
 
 import ast
@@ -10,13 +11,40 @@ import numpy as np
 
 from .errors import error, suggest
 
-__all__ = ["REQUIRED", "Int", "Number", "Param", "Params", "Parser", "as_dtype", "dtype_name", "literal", "more_dtypes", "number"]
+__all__ = [
+    "REQUIRED",
+    "Int",
+    "Number",
+    "Param",
+    "Params",
+    "Parser",
+    "as_dtype",
+    "dtype_name",
+    "literal",
+    "more_dtypes",
+    "number",
+]
 
 REQUIRED: Any = type("Required", (), {"__repr__": lambda s: "required", "__bool__": lambda s: False})()
 
 #: Names that a NumPy of today no longer resolves by itself, or resolves to something else than MXNet did.
-_DTYPES: dict[Any, np.dtype[Any]] = {n: np.dtype(n) for n in (
-    "float16", "float32", "float64", "uint8", "int8", "int32", "int64", "bool", "uint16", "uint32", "uint64", "int16")}
+_DTYPES: dict[Any, np.dtype[Any]] = {
+    n: np.dtype(n)
+    for n in (
+        "float16",
+        "float32",
+        "float64",
+        "uint8",
+        "int8",
+        "int32",
+        "int64",
+        "bool",
+        "uint16",
+        "uint32",
+        "uint64",
+        "int16",
+    )
+}
 _NAMES = sorted(_DTYPES)
 #: Names of dtypes of other libraries -> what gives them when they are first asked for; outer modules enter theirs.
 more_dtypes: dict[str, Callable[[], Any]] = {}
@@ -36,9 +64,13 @@ def as_dtype(value: Any) -> np.dtype[Any]:
             found = np.dtype(value)
             found = _DTYPES.get(found.name, found)  # 'q' and '>i8' are int64
         except (TypeError, ValueError, SyntaxError):
-            raise error(TypeError, f"unknown dtype {value!r}; use one of {', '.join((*_NAMES, *more_dtypes))}") from None
+            raise error(
+                TypeError, f"unknown dtype {value!r}; use one of {', '.join((*_NAMES, *more_dtypes))}"
+            ) from None
         if found.kind not in "biufV" or found.type is np.void:
-            raise error(TypeError, f"dtype {found} cannot be held by an array; use one of {', '.join((*_NAMES, *more_dtypes))}")
+            raise error(
+                TypeError, f"dtype {found} cannot be held by an array; use one of {', '.join((*_NAMES, *more_dtypes))}"
+            )
         if len(_DTYPES) < 256:
             _DTYPES[value] = found
     return found
@@ -65,9 +97,15 @@ class Param:
         One line for ``help()``.
     """
 
-    kind, free, rest = "any", False, False  # free: every float may be taken as it is; rest: it takes the keywords that nobody knows
+    kind, free, rest = (
+        "any",
+        False,
+        False,
+    )  # free: every float may be taken as it is; rest: it takes the keywords that nobody knows
 
-    def __init__(self, default: Any = REQUIRED, *, dynamic: bool = False, optional: bool = False, doc: str = "") -> None:
+    def __init__(
+        self, default: Any = REQUIRED, *, dynamic: bool = False, optional: bool = False, doc: str = ""
+    ) -> None:
         self.default, self.dynamic, self.optional, self.doc = default, dynamic, optional or default is None, doc
 
     @property
@@ -108,7 +146,9 @@ def _plain(v: Any) -> bool:
 
 
 def literal(text: str) -> Any:
-    """The value that a text writes in Python; raises ValueError if it writes none, or is longer than any parameter of a file."""
+    """The value that a text writes in Python; raises ValueError if it writes none, or is longer than any parameter of a
+    file.
+    """
     try:
         return ast.literal_eval(text if len(text) <= 1 << 16 else "")
     except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two from texts that are nested too deep
@@ -167,8 +207,8 @@ class Int(Number):
 class Params:
     """Parsed parameters of one call; attributes are the values.
 
-    `_key` identifies the static ones (equal keys mean equal values), `_given` is what the caller gave by name (an ellipsis for
-    per-call scalars, which are in `_scalars`), `_sig` the input and output names these parameters select.
+    `_key` identifies the static ones (equal keys mean equal values), `_given` is what the caller gave by name (an
+    ellipsis for per-call scalars, which are in `_scalars`), `_sig` the input and output names these parameters select.
     """
 
     _key: int
@@ -192,7 +232,13 @@ class Parser:
     LIMIT = 1024
     _serial = iter(range(1, 1 << 62))
 
-    def __init__(self, op: str, specs: Mapping[str, Param], finish: Callable[[Params], None] | None = None, inputs: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        op: str,
+        specs: Mapping[str, Param],
+        finish: Callable[[Params], None] | None = None,
+        inputs: Iterable[str] = (),
+    ) -> None:
         self.op, self.specs, self.finish, self.inputs = op, dict(specs), finish, [*inputs]
         self.dynamic = frozenset(n for n, s in self.specs.items() if s.dynamic)
         self.rest = next((n for n, s in self.specs.items() if s.rest), None)
@@ -203,7 +249,9 @@ class Parser:
         base = self._static(kwargs, dyn)
         if not dyn:
             return base
-        values: dict[str, Any] = {n: v if type(v) is float and self.specs[n].free else self._read(n, v) for n, v in dyn.items()}
+        values: dict[str, Any] = {
+            n: v if type(v) is float and self.specs[n].free else self._read(n, v) for n, v in dyn.items()
+        }
         values["_scalars"] = dyn
         return base.with_dynamic(values)
 
@@ -221,7 +269,8 @@ class Parser:
             found = self._parse(kwargs, dyn)
             if len(self.cache) >= self.LIMIT:
                 self.cache.clear()
-            # An array may have another value next time; a graph does not come again, and would be kept alive with its programs.
+            # An array may have another value next time; a graph does not come again, and would be kept alive with its
+            # programs.
             if not any(hasattr(v, "asscalar") or hasattr(v, "variables") for v in kwargs.values()):
                 self.cache[key] = found
         return found
@@ -235,8 +284,11 @@ class Parser:
             kwargs = {**{n: v for n, v in kwargs.items() if n in self.specs}, self.rest: more}
         for name in kwargs:
             if name not in self.specs:
-                raise error(TypeError, f"operator {self.op} has no parameter '{name}'{suggest(name, [*self.specs, *self.inputs])}; "
-                                       f"its inputs: {', '.join(self.inputs) or 'none'}; its parameters: {', '.join(self.specs) or 'none'}")
+                raise error(
+                    TypeError,
+                    f"operator {self.op} has no parameter '{name}'{suggest(name, [*self.specs, *self.inputs])}; "
+                    f"its inputs: {', '.join(self.inputs) or 'none'}; its parameters: {', '.join(self.specs) or 'none'}",
+                )
         for name, spec in self.specs.items():
             if name in kwargs:
                 value = self._read(name, kwargs[name])
@@ -254,10 +306,14 @@ class Parser:
             return self.specs[name].parse(value)
         except (TypeError, ValueError) as e:
             said = str(e) if len(str(e)) < 1000 else f"{str(e)[:500]} …"
-            raise error(TypeError if isinstance(e, TypeError) else ValueError, f"operator {self.op}: parameter '{name}' {said}") from None
+            raise error(
+                TypeError if isinstance(e, TypeError) else ValueError, f"operator {self.op}: parameter '{name}' {said}"
+            ) from None
 
     def strings(self, p: Params) -> dict[str, str]:
         """The given parameters as MXNet's JSON holds them: as they were written."""
         given = {**p._given, **p._scalars}
-        found = {n: self.specs[n].text(v, getattr(p, n)) for n, v in given.items() if n in self.specs and n != self.rest}
+        found = {
+            n: self.specs[n].text(v, getattr(p, n)) for n, v in given.items() if n in self.specs and n != self.rest
+        }
         return {**found, **dict(getattr(p, self.rest))} if self.rest else found

@@ -7,6 +7,7 @@ MXCORE_PREFER
 MXCORE_KERNEL_ORDER
     Comma-separated plugins (or distributions): whose kernels go first where priorities are equal.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -27,8 +28,23 @@ from .roles import ROLES
 if TYPE_CHECKING:
     from .params import Params
 
-__all__ = ["KINDS", "Table", "ops", "roles", "devices", "kernels", "tables", "broken", "register", "lookup", "names", "resolve", "why", "drop_owner",
-           "changed"]
+__all__ = [
+    "KINDS",
+    "Table",
+    "ops",
+    "roles",
+    "devices",
+    "kernels",
+    "tables",
+    "broken",
+    "register",
+    "lookup",
+    "names",
+    "resolve",
+    "why",
+    "drop_owner",
+    "changed",
+]
 
 #: Kinds of named things, each with its hook ``mxcore_<kind>s``.
 KINDS = ("iterator", "optimizer", "metric", "initializer", "lr_scheduler", "kvstore", "graph_pass", "cli")
@@ -44,7 +60,9 @@ def _load_plugins() -> None:
 
 
 def why() -> str:
-    """What may explain that something is missing, to end an error with: plugins that failed to load, and those left out."""
+    """What may explain that something is missing, to end an error with: plugins that failed to load, and those left
+    out.
+    """
     from .manager import manager
 
     bad = [f"plugin '{n}' failed to load: {in_a_line(e)}" for n, (_, e) in manager.failed.items()]
@@ -68,7 +86,9 @@ def _place(owner: str, variable: str) -> int:
 
 
 class Table:
-    """Names of one kind. A miss loads the plugins; a name has one owner, chosen by MXCORE_PREFER where several claim it."""
+    """Names of one kind. A miss loads the plugins; a name has one owner, chosen by MXCORE_PREFER where several claim
+    it.
+    """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -160,13 +180,21 @@ class DeviceTable(Table):
         number, kept = device.type_id, TYPE_IDS.get(device.type)
         for other, d in self.numbers.claims.get(number, {}).items():  # type: ignore[call-overload]
             if d.type != device.type and _rank(other) == _rank(owner):
-                raise error(ValueError, f"device '{device.type}' of {owner} uses type_id {number} of device '{d.type}' of {other}; files hold this "
-                                        "number, so one of the two must take another (see mxcore.plugin.Device); until then "
-                                        f"MXCORE_PREFER={other} or MXCORE_PREFER={owner} says whose device is there")
+                raise error(
+                    ValueError,
+                    f"device '{device.type}' of {owner} uses type_id {number} of device '{d.type}' of {other}; files "
+                    "hold this "
+                    "number, so one of the two must take another (see mxcore.plugin.Device); until then "
+                    f"MXCORE_PREFER={other} or MXCORE_PREFER={owner} says whose device is there",
+                )
         if kept is not None and number != kept:
             raise error(ValueError, f"device '{device.type}' of {owner} must keep type_id {kept}")
         if not device.type or kept is None and not (isinstance(number, int) and 100 < number < 2**31):
-            raise error(ValueError, f"device {device.type!r} of {owner} has type_id {number!r}; it needs a name, and a number above 100 and below 2**31")
+            raise error(
+                ValueError,
+                f"device {device.type!r} of {owner} has type_id {number!r}; it needs a name, and a number above 100 "
+                "and below 2**31",
+            )
         self.add(device.type, device, owner)
         self.numbers.put(number, device, owner)  # type: ignore[arg-type]
         self._arrange()
@@ -189,8 +217,14 @@ class DeviceTable(Table):
         if found is None:
             hint = f"; {HINTS[name]}" if name in HINTS else suggest(name, self.items)
             for owner, d in self.claims.get(name, {}).items():
-                hint = f": that of {owner} has the type_id of device '{self.numbers.items[d.type_id].type}', which MXCORE_PREFER puts before it"
-            raise error(RuntimeError, f"no plugin provides device '{name}'{hint}; there are: {', '.join(self.names())}{why()}")
+                hint = (
+                    f": that of {owner} has the type_id of device '{self.numbers.items[d.type_id].type}', which "
+                    "MXCORE_PREFER puts "
+                    "before it"
+                )
+            raise error(
+                RuntimeError, f"no plugin provides device '{name}'{hint}; there are: {', '.join(self.names())}{why()}"
+            )
         return found  # type: ignore[no-any-return]
 
 
@@ -203,7 +237,8 @@ class KernelTable:
         #: Devices that have kernels which nobody asked for yet.
         self._fresh: set[str] = set()
         self._told: set[Any] = set()
-        #: (device, names of an operator, preference of the environment) -> kernels, best first; sorting for each node of a graph shows.
+        #: (device, names of an operator, preference of the environment) -> kernels, best first; sorting for each node
+        #: of a graph shows.
         self._ranked: dict[Any, list[Kernel]] = {}
         on_change.append(self._ranked.clear)
 
@@ -213,7 +248,9 @@ class KernelTable:
         if isinstance(value, str):
             self.pending.setdefault(device, []).append((value, owner))
         elif not isinstance(value, KernelSet):
-            raise error(TypeError, f"hook mxcore_kernels of {owner}: {value!r} is neither a KernelSet nor 'module:attr'")
+            raise error(
+                TypeError, f"hook mxcore_kernels of {owner}: {value!r} is neither a KernelSet nor 'module:attr'"
+            )
         else:
             table = self.sets.setdefault(device, {})
             for k in value.entries:
@@ -238,11 +275,15 @@ class KernelTable:
             if not manager.loaded:
                 return  # a plugin that computes while others are still to come
             self._fresh.discard(device)
-            lost = {(k.owner, op) for op, found in self.sets.get(device, {}).items() if op not in ops.items for k in found} - self._told
+            lost = {
+                (k.owner, op) for op, found in self.sets.get(device, {}).items() if op not in ops.items for k in found
+            } - self._told
             self._told |= lost
             for owner in sorted({o for o, _ in lost}):
                 named = [f"'{op}'{suggest(op, ops.items)}" for o, op in sorted(lost) if o == owner]
-                warn(f"kernels of {owner} for device '{device}' are for operators that do not exist: {'; '.join(named)}")
+                warn(
+                    f"kernels of {owner} for device '{device}' are for operators that do not exist: {'; '.join(named)}"
+                )
 
     def of(self, device: str, op: Op) -> list[Kernel]:
         """Kernels of an operator, best first; imports the device's kernel modules on first use."""
@@ -255,16 +296,26 @@ class KernelTable:
         if key in self._ranked:
             return self._ranked[key]
         # Distribution names decide ties, so the outcome does not depend on the order of installation.
-        found = sorted((k for name in (op.name, *op.aliases) for k in table.get(name, ())),
-                       key=lambda k: (-k.priority, _place(k.owner, by_place), manager.distribution(k.owner), k.owner))
+        found = sorted(
+            (k for name in (op.name, *op.aliases) for k in table.get(name, ())),
+            key=lambda k: (-k.priority, _place(k.owner, by_place), manager.distribution(k.owner), k.owner),
+        )
         for a, b in combinations(found, 2):
             pair = (device, a.owner, b.owner)
-            if a.overlaps(b) and a.owner != b.owner and a.priority == b.priority and pair not in self._told \
-                    and _place(a.owner, by_place) == _place(b.owner, by_place):
+            if (
+                a.overlaps(b)
+                and a.owner != b.owner
+                and a.priority == b.priority
+                and pair not in self._told
+                and _place(a.owner, by_place) == _place(b.owner, by_place)
+            ):
                 self._told.add(pair)
                 one, two = (f"{k.owner} ({manager.distribution(k.owner)})" for k in (a, b))
-                warn(f"kernels of {one} and {two} for device '{device}' have equal priority {a.priority}, for operator {op.name} first; "
-                     f"those of {a.owner} are used (MXCORE_KERNEL_ORDER overrules, `mxcore plugins` lists all)")
+                warn(
+                    f"kernels of {one} and {two} for device '{device}' have equal priority {a.priority}, for "
+                    f"operator {op.name} first; "
+                    f"those of {a.owner} are used (MXCORE_KERNEL_ORDER overrules, `mxcore plugins` lists all)"
+                )
         self._ranked[key] = found
         return found
 
@@ -278,8 +329,11 @@ class KernelTable:
         if op.body is not None and device.xp is not None:
             return op.body, False, REFERENCE
         offers = sorted({k.owner for t in self.sets.values() for n in (op.name, *op.aliases) for k in t.get(n, ())})
-        raise error(NotImplementedError, f"operator {op.name} has no kernel for device '{device.type}'"
-                                         f" (offered for other devices by: {', '.join(offers) or 'no plugin'})")
+        raise error(
+            NotImplementedError,
+            f"operator {op.name} has no kernel for device '{device.type}'"
+            f" (offered for other devices by: {', '.join(offers) or 'no plugin'})",
+        )
 
     def drop(self, owner: str) -> None:
         for table in self.sets.values():

@@ -1,8 +1,9 @@
 """Random keys.
 
-A random operator draws a key, (seed, stream, counter), in program order at the call. Its numbers are a pure function of the key
-(:mod:`mxcore.philox`), so a recomputation with the same key sees the same numbers.
+A random operator draws a key, (seed, stream, counter), in program order at the call. Its numbers are a pure function of
+the key (:mod:`mxcore.philox`), so a recomputation with the same key sees the same numbers.
 """
+
 from __future__ import annotations
 
 import threading

@@ -1,4 +1,7 @@
-"""Roles: what the core needs of operators whose names it does not know. An operator declares its own: ``op(..., role=...)``."""
+"""Roles: what the core needs of operators whose names it does not know. An operator declares its own: ``op(...,
+role=...)``.
+"""
+
 from __future__ import annotations
 
 from typing import Any

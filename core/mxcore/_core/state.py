@@ -1,4 +1,5 @@
 """Per-thread state: one object holds everything that a thread can switch on and off."""
+
 from __future__ import annotations
 
 import threading

@@ -1,4 +1,7 @@
-"""What has to wait for what: every piece of work begins here with what it reads and writes, and ends with its writes counted."""
+"""What has to wait for what: every piece of work begins here with what it reads and writes, and ends with its writes
+counted.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +15,9 @@ __all__ = ["across", "begin", "commit", "heavy", "ordered"]
 
 
 def begin(reads: Sequence[Storage], writes: Sequence[Storage], now: bool = False) -> bool:
-    """Whether work must wait on a worker because something it reads or writes is pending; if it is done `now`, wait here and raise what failed."""
+    """Whether work must wait on a worker because something it reads or writes is pending; if it is done `now`, wait
+    here and raise what failed.
+    """
     for st in reads:
         if st.write is not None:
             break
@@ -31,7 +36,9 @@ def begin(reads: Sequence[Storage], writes: Sequence[Storage], now: bool = False
 
 
 def heavy(work: float) -> bool:
-    """Whether so much work is better done by a worker: more than one context is in use, so that it overlaps with something."""
+    """Whether so much work is better done by a worker: more than one context is in use, so that it overlaps with
+    something.
+    """
     it = engine.it
     return bool(it.parallel and work > it.work_limit)
 
@@ -54,8 +61,17 @@ def across(device: Any, a: Any, source: int, dst: Any, index: int) -> None:
         device.wait(source, device.record(index))
 
 
-def ordered(ctx: Context, fn: Callable[..., Any], args: tuple[Any, ...], reads: Sequence[Storage], writes: Sequence[Storage], name: str, now: bool = False) -> None:
-    """Call ``fn(*args)`` once what it reads and writes is free: here if it is, or is waited for, else on the worker of `ctx`.
+def ordered(
+    ctx: Context,
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    reads: Sequence[Storage],
+    writes: Sequence[Storage],
+    name: str,
+    now: bool = False,
+) -> None:
+    """Call ``fn(*args)`` once what it reads and writes is free: here if it is, or is waited for, else on the worker of
+    `ctx`.
 
     Parameters
     ----------
@@ -70,6 +86,7 @@ def ordered(ctx: Context, fn: Callable[..., Any], args: tuple[Any, ...], reads: 
     """
     queued = (ctx._device or ctx.device).async_
     if begin(reads, writes, now or queued):
+
         def work() -> None:
             fn(*args)
 

@@ -4,6 +4,7 @@ A tape node holds its operator, parameters, links to its parents and what its gr
 own outputs, so dropping the last output frees the graph by reference count. Gradients are operators: a rule runs on
 arrays here and on graph values in :mod:`mxcore.gradient`.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -47,8 +48,10 @@ class Leaf:
 
 
 class TapeNode:
-    """One recorded operator call: parents (`inputs`), what its rule asked to keep (`saved`), of a stateful one its context
-    and state (`call`). A backward writes nothing to it but that it is `freed`: others may go through the same graph."""
+    """One recorded operator call: parents (`inputs`), what its rule asked to keep (`saved`), of a stateful one its
+    context and state (`call`). A backward writes nothing to it but that it is `freed`: others may go through the same
+    graph.
+    """
 
     __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "freed")
     flows = True
@@ -72,8 +75,8 @@ class TapeNode:
 
 
 class Freed(TapeNode):
-    """A node that a backward has used up: what was recorded before cannot be differentiated any more, to what is recorded
-    from now on its outputs are constants. `freed` tells when; a node becomes one by assignment to its class.
+    """A node that a backward has used up: what was recorded before cannot be differentiated any more, to what is
+    recorded from now on its outputs are constants. `freed` tells when; a node becomes one by assignment to its class.
     """
 
     __slots__ = ()
@@ -131,13 +134,26 @@ def mark(x: Array, grad: Array | None, req: str) -> None:
 
 
 def _constant(n: Any, used: int = 0) -> Any:
-    """Refuse a node that was freed after its use by what was recorded as `used`; by default one that was freed at all."""
+    """Refuse a node that was freed after its use by what was recorded as `used`; by default one that was freed at
+    all.
+    """
     if n.__class__ is Freed and n.freed > used:
-        raise error(RuntimeError, f"the graph of operator {n.op.name} was freed by an earlier backward(); pass retain_graph=True to the first one")
+        raise error(
+            RuntimeError,
+            f"the graph of operator {n.op.name} was freed by an earlier backward(); pass retain_graph=True to the "
+            "first one",
+        )
 
 
-def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, *, retain_graph: bool = False,
-             train_mode: bool = True, create_graph: bool = False, variables: Sequence[Array] | None = None) -> list[Any] | None:
+def backward(
+    heads: Sequence[Array],
+    head_grads: Sequence[Array | None] | None,
+    *,
+    retain_graph: bool = False,
+    train_mode: bool = True,
+    create_graph: bool = False,
+    variables: Sequence[Array] | None = None,
+) -> list[Any] | None:
     """Run the tape backwards from `heads`.
 
     Parameters
@@ -164,8 +180,11 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None] | None, 
         if e is None or not e[0].flows:
             if e is not None:
                 _constant(e[0])
-            raise error(RuntimeError, f"cannot differentiate head {entries.index(e)}: it is not in a computational graph; compute "
-                                      "it inside autograd.record() from arrays with attach_grad()")
+            raise error(
+                RuntimeError,
+                f"cannot differentiate head {entries.index(e)}: it is not in a computational graph; compute "
+                "it inside autograd.record() from arrays with attach_grad()",
+            )
     grads = [*map(_ones, heads)] if head_grads is None else _head_grads(heads, head_grads)
     goal = None if variables is None else _Goal(entries, variables)
     mode = state.__dict__
@@ -226,8 +245,11 @@ class _Goal:
             if v._entry is not None:
                 _constant(v._entry[0])
             else:
-                raise error(RuntimeError, f"cannot differentiate with respect to variable {i}: it is not in the graph; "
-                                          "call attach_grad() on it before autograd.record()")
+                raise error(
+                    RuntimeError,
+                    f"cannot differentiate with respect to variable {i}: it is not in the graph; "
+                    "call attach_grad() on it before autograd.record()",
+                )
         self.variables = variables
         self.wanted = {(id(v._entry[0]), v._entry[1]) for v in variables}
         self.found: dict[tuple[int, int], Any] = {}
@@ -274,15 +296,18 @@ class _Goal:
             own.discard(node)
             alone = alone and (found[key].stype != "default" or v._st.ctx.device.owns(found[key]._data))
             g = found[key] if key in found else frontend.eager.roles["zero gradient"](v)
-            if not alone and key in found:  # its memory may be anybody's, and callers may write to it; sparse values are never written in place
+            if (
+                not alone and key in found
+            ):  # its memory may be anybody's, and callers may write to it; sparse values are never written in place
                 g, entry = frontend.eager.roles["new array"](g.twin()) if g.stype == "default" else g.twin(), g._entry
                 g._entry = entry
             result.append(g)
         return result
 
 
-def _run(entries: Sequence[Any], grads: Sequence[Any], goal: _Goal | None,
-         create_graph: bool, retain: bool) -> tuple[dict[Leaf, Any], set[Leaf], list[Any]]:
+def _run(
+    entries: Sequence[Any], grads: Sequence[Any], goal: _Goal | None, create_graph: bool, retain: bool
+) -> tuple[dict[Leaf, Any], set[Leaf], list[Any]]:
     """Carry gradients from entries to the leaves.
 
     Nodes wait in a heap, latest first, until all gradients of their outputs have arrived; what they kept is dropped as
@@ -363,12 +388,26 @@ def _add_to_leaf(leaves: dict[Leaf, Any], own: set[Leaf], n: Leaf, g: Any, node:
         own.add(n)
 
 
-def _made(g: Any, plan: GradPlan | None, grads: Sequence[Any], dys: Sequence[Any], ins: Sequence[Any], outs: dict[int, Any] | None) -> bool:
-    """Whether a rule made a gradient for one place: it is the only array over its buffer, and neither what the rule got nor given twice.
+def _made(
+    g: Any,
+    plan: GradPlan | None,
+    grads: Sequence[Any],
+    dys: Sequence[Any],
+    ins: Sequence[Any],
+    outs: dict[int, Any] | None,
+) -> bool:
+    """Whether a rule made a gradient for one place: it is the only array over its buffer, and neither what the rule got
+    nor given twice.
 
-    Rules are written in operators and keep nothing. The backward of a stateful operator may be anybody's Python, unless it gives its arrays away.
+    Rules are written in operators and keep nothing. The backward of a stateful operator may be anybody's Python, unless
+    it gives its arrays away.
     """
-    if plan is None or not isinstance(g, Array) or getattr(g._st, "views", 0) != 0 or (plan.op.backward_rule is not None and not plan.op.gives):
+    if (
+        plan is None
+        or not isinstance(g, Array)
+        or getattr(g._st, "views", 0) != 0
+        or (plan.op.backward_rule is not None and not plan.op.gives)
+    ):
         return False
     return [h is g for h in grads].count(True) == 1 and not any(g is x for x in (*dys, *ins, *(outs or {}).values()))
 
@@ -402,8 +441,12 @@ def _rewritten(n: TapeNode) -> None:
     ins, outs, versions = n.saved
     names = [name for name, x, v in zip(n.params._sig.inputs, ins, versions) if v >= 0 and x._st.version != v]
     n.saved = ins, outs, [x._st.version if v >= 0 else -1 for x, v in zip(ins, versions)]
-    warnings.warn(f"input '{names[0]}' of operator {n.op.name} was written between record and backward; its gradient uses the "
-                  "new value", MXNetWarning, stacklevel=5)
+    warnings.warn(
+        f"input '{names[0]}' of operator {n.op.name} was written between record and backward; its gradient uses the "
+        "new value",
+        MXNetWarning,
+        stacklevel=5,
+    )
 
 
 def _placed(x: Any, entry: Any) -> Any:
@@ -432,7 +475,9 @@ _WHOSE = "some operator's rule is wrong (mxcore.testing.conformance.check_op say
 
 
 def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
-    """Write a gradient where its variable wants it; the buffer of a large one that is our `own` is not copied but becomes the variable's."""
+    """Write a gradient where its variable wants it; the buffer of a large one that is our `own` is not copied but
+    becomes the variable's.
+    """
     grad = leaf.grad
     if grad is None:
         return
@@ -441,8 +486,11 @@ def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
         raise error(TypeError, f"gradient {g!r} for a variable of shape {tuple(grad.shape)} is no array; {_WHOSE}")
     a, b, x, y = g._st, grad._st, g._data, grad._data
     if a.ctx is not b.ctx or x.shape != y.shape or x.dtype is not y.dtype and x.dtype != y.dtype:
-        raise error(ValueError, f"gradient of shape {tuple(x.shape)}, {x.dtype}, {a.ctx} for a variable of shape {tuple(y.shape)}, "
-                                f"{y.dtype}, {b.ctx}; {_WHOSE}")
+        raise error(
+            ValueError,
+            f"gradient of shape {tuple(x.shape)}, {x.dtype}, {a.ctx} for a variable of shape {tuple(y.shape)}, "
+            f"{y.dtype}, {b.ctx}; {_WHOSE}",
+        )
     if leaf.req == "add":
         g = frontend.eager.roles["sum of gradients"](grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
@@ -455,4 +503,7 @@ def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
             device.copy(x, y)
         b.version += 1
         return
-    transfer.assign(grad, g if grad.stype in (g.stype, "default") else frontend.eager.roles["other storage type"](g, stype=grad.stype))
+    transfer.assign(
+        grad,
+        g if grad.stype in (g.stype, "default") else frontend.eager.roles["other storage type"](g, stype=grad.stype),
+    )

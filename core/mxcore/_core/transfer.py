@@ -1,4 +1,5 @@
 """Values from array to array: writing, copying between contexts, and who may be written to."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -24,11 +25,17 @@ def check_writable(x: Array, what: str) -> None:
 
 def read_only(what: str) -> MXNetError:
     """The error of whoever wants to write to read-only memory."""
-    return error(ValueError, f"{what}: the array's memory is read-only (such as from_numpy or from_dlpack bring along); write to a copy() of it")
+    return error(
+        ValueError,
+        f"{what}: the array's memory is read-only (such as from_numpy or from_dlpack bring along); write to a copy() "
+        "of it",
+    )
 
 
 def apart(device: Any, arrays: Iterable[Array | Like]) -> bool:
-    """Whether no two different ones of some arrays can overlap, by a quick look at each; if not, `overlaps` tells of two."""
+    """Whether no two different ones of some arrays can overlap, by a quick look at each; if not, `overlaps` tells of
+    two.
+    """
     owns = device.owns
     for x in arrays:
         d = x._data
@@ -38,7 +45,9 @@ def apart(device: Any, arrays: Iterable[Array | Like]) -> bool:
 
 
 def overlaps(device: Any, a: Any, others: Iterable[Any]) -> bool:
-    """Whether a value may have memory in common with one of others; `Like` has none, that of sparse ones is never written to."""
+    """Whether a value may have memory in common with one of others; `Like` has none, that of sparse ones is never
+    written to.
+    """
     return not isinstance(a, Sparse) and any(not isinstance(b, (Like, Sparse)) and device.shares(a, b) for b in others)
 
 
@@ -46,8 +55,11 @@ def guard_write(x: Array, what: str) -> None:
     """Refuse to write to read-only memory and, while recording, to an array of the graph, as MXNet does."""
     check_writable(x, what)
     if state.record and x._entry is not None and x._entry[0].flows:
-        raise error(RuntimeError, f"{what}: inplace operations (+=, -=, x[:]=, out=) are not supported on an array of the graph "
-                                  "while recording; use a new array, or leave autograd.record()")
+        raise error(
+            RuntimeError,
+            f"{what}: inplace operations (+=, -=, x[:]=, out=) are not supported on an array of the graph "
+            "while recording; use a new array, or leave autograd.record()",
+        )
 
 
 def store(device: Any, v: Any, out: Array) -> None:
@@ -61,13 +73,23 @@ def store(device: Any, v: Any, out: Array) -> None:
 
 
 def assign(dst: Array, src: Array) -> None:
-    """Write one array into another of the same context and shape, in the order of the engine; sparse ones are replaced."""
+    """Write one array into another of the same context and shape, in the order of the engine; sparse ones are
+    replaced.
+    """
     sd, ss = dst._st, src._st
     device = sd.ctx.device
     if src._data is dst._data:
         return
     check_writable(dst, "writing to an array")
-    ordered(sd.ctx, store, (device, src._data, dst), (ss,), (sd,), "copy", now=dst.stype != "default" or src.stype != "default")
+    ordered(
+        sd.ctx,
+        store,
+        (device, src._data, dst),
+        (ss,),
+        (sd,),
+        "copy",
+        now=dst.stype != "default" or src.stype != "default",
+    )
 
 
 def wrap(data: Any, ctx: Context, cls: type[Array] | None = None) -> Array:

@@ -2,6 +2,7 @@
 
 Names, signatures and meanings are the contract's, which a test compares.
 """
+
 from __future__ import annotations
 
 import math
@@ -153,7 +154,9 @@ def linspace(xp, start, stop, num=50, endpoint=True, dtype=None):
 @given
 def indices(xp, dimensions, dtype=np.int64):
     n = len(dimensions)
-    one = [xp.reshape(xp.arange(d, dtype=dtype), (1,) * i + (d,) + (1,) * (n - i - 1)) for i, d in enumerate(dimensions)]
+    one = [
+        xp.reshape(xp.arange(d, dtype=dtype), (1,) * i + (d,) + (1,) * (n - i - 1)) for i, d in enumerate(dimensions)
+    ]
     return xp.stack([xp.broadcast_to(a, dimensions) for a in one]) if one else xp.zeros((0,), dtype)
 
 
@@ -161,7 +164,9 @@ def indices(xp, dimensions, dtype=np.int64):
 def meshgrid(xp, *xi, indexing="xy"):
     n = len(xi)
     order = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else range(n)
-    return xp.broadcast_arrays(*[xp.reshape(a, tuple(-1 if j == i else 1 for j in range(n))) for a, i in zip(xi, order)])
+    return xp.broadcast_arrays(
+        *[xp.reshape(a, tuple(-1 if j == i else 1 for j in range(n))) for a, i in zip(xi, order)]
+    )
 
 
 # ---- elementwise ------------------------------------------------------------------------------------------------
@@ -171,7 +176,10 @@ FUNCTIONS["add.at"] = add_at
 def _alike(xp: Any, *args: Any) -> list[Any]:
     """Arrays of one dtype, that of NumPy's promotion."""
     dtype = xp.near(np.result_type(*[a.dtype if isinstance(a, xp.Array) else a for a in args]))
-    return [xp.cast(a, dtype) if isinstance(a, xp.Array) else xp.Array(xp.number(xp.plain(a, dtype), xp.raw[dtype])) for a in args]
+    return [
+        xp.cast(a, dtype) if isinstance(a, xp.Array) else xp.Array(xp.number(xp.plain(a, dtype), xp.raw[dtype]))
+        for a in args
+    ]
 
 
 @given
@@ -205,8 +213,14 @@ def nan_to_num(xp, x, nan=0.0, posinf=None, neginf=None):
 # ---- reductions -------------------------------------------------------------------------------------------------
 def _summed(xp: Any, a: Any, dtype: Any) -> Any:
     """In the dtype in which NumPy adds."""
-    return xp.cast(a, xp.near(np.add.resolve_dtypes((None, a.dtype, None), reduction=True)[-1] if dtype is None and a.dtype != bool
-                              else np.dtype(np.int64 if dtype is None else dtype)))
+    return xp.cast(
+        a,
+        xp.near(
+            np.add.resolve_dtypes((None, a.dtype, None), reduction=True)[-1]
+            if dtype is None and a.dtype != bool
+            else np.dtype(np.int64 if dtype is None else dtype)
+        ),
+    )
 
 
 def _reduced(xp: Any, name: str, a: Any, axis: Any, keepdims: bool) -> Any:
@@ -250,10 +264,20 @@ def _running(name: str, xp: Any, a: Any, axis: Any = None, dtype: Any = None) ->
 
 
 FUNCTIONS.update(
-    sum=partial(_sum, "sum"), prod=partial(_sum, "prod"), nansum=partial(_nansum, "sum", 0), nanprod=partial(_nansum, "prod", 1),
-    max=partial(_most, "max"), min=partial(_most, "min"), amax=partial(_most, "max"), amin=partial(_most, "min"),
-    all=partial(_truth, "all"), any=partial(_truth, "any"), argmax=partial(_where_most, "argmax"), argmin=partial(_where_most, "argmin"),
-    cumsum=partial(_running, "cumulative_sum"), cumprod=partial(_running, "cumulative_prod"),
+    sum=partial(_sum, "sum"),
+    prod=partial(_sum, "prod"),
+    nansum=partial(_nansum, "sum", 0),
+    nanprod=partial(_nansum, "prod", 1),
+    max=partial(_most, "max"),
+    min=partial(_most, "min"),
+    amax=partial(_most, "max"),
+    amin=partial(_most, "min"),
+    all=partial(_truth, "all"),
+    any=partial(_truth, "any"),
+    argmax=partial(_where_most, "argmax"),
+    argmin=partial(_where_most, "argmin"),
+    cumsum=partial(_running, "cumulative_sum"),
+    cumprod=partial(_running, "cumulative_prod"),
 )
 
 
@@ -298,7 +322,9 @@ def atleast_1d(xp, a):
 
 @given
 def transpose(xp, a, axes=None):
-    return xp.same(a, xp.standard("permute_dims")(a.value, tuple(range(a.ndim))[::-1] if axes is None else _axes(a, axes)))
+    return xp.same(
+        a, xp.standard("permute_dims")(a.value, tuple(range(a.ndim))[::-1] if axes is None else _axes(a, axes))
+    )
 
 
 @given
@@ -391,8 +417,8 @@ def repeat(xp, a, repeats, axis=None):
         ends = xp.cumsum(xp.broadcast_to(repeats, (shape[d],)))
         total = ends[-1].item() if shape[d] else 0
         return xp.take_raw(a, xp.searchsorted(ends, xp.arange(total), "right"), d)
-    a = xp.broadcast_to(xp.expand_dims(a, d + 1), (*shape[:d + 1], int(repeats), *shape[d + 1:]))
-    return xp.reshape(a.copy(), (*shape[:d], shape[d] * int(repeats), *shape[d + 1:]))
+    a = xp.broadcast_to(xp.expand_dims(a, d + 1), (*shape[: d + 1], int(repeats), *shape[d + 1 :]))
+    return xp.reshape(a.copy(), (*shape[:d], shape[d] * int(repeats), *shape[d + 1 :]))
 
 
 @given
@@ -491,7 +517,10 @@ def argpartition(xp, a, kth, axis=-1):
 @given
 def searchsorted(xp, a, v, side="left"):
     a, v = _alike(xp, a, v)
-    return xp.cast(xp.reshape(xp.Array(xp.standard("searchsorted")(a.value, xp.reshape(v, (-1,)).value, side=side)), v.shape), np.int64)
+    return xp.cast(
+        xp.reshape(xp.Array(xp.standard("searchsorted")(a.value, xp.reshape(v, (-1,)).value, side=side)), v.shape),
+        np.int64,
+    )
 
 
 @given
@@ -545,7 +574,7 @@ def take(xp, a, indices, axis=None):
     a, d = _axis(a, axis)
     indices = xp.asarray(indices)
     flat = linear(xp, [xp_ravel(indices)], [a.shape[d]])
-    return xp.reshape(xp.take_raw(a, flat, d), (*a.shape[:d], *indices.shape, *a.shape[d + 1:]))
+    return xp.reshape(xp.take_raw(a, flat, d), (*a.shape[:d], *indices.shape, *a.shape[d + 1 :]))
 
 
 @given
@@ -553,8 +582,10 @@ def take_along_axis(xp, arr, indices, axis):
     arr, d = _axis(arr, axis)
     n = arr.shape[d]
     indices = linear(xp, [indices], [n])
-    shape = [*np.broadcast_shapes((*arr.shape[:d], 1, *arr.shape[d + 1:]), (*indices.shape[:d], 1, *indices.shape[d + 1:]))]
-    arr, indices = (xp.broadcast_to(v, (*shape[:d], v.shape[d], *shape[d + 1:])) for v in (arr, indices))
+    shape = [
+        *np.broadcast_shapes((*arr.shape[:d], 1, *arr.shape[d + 1 :]), (*indices.shape[:d], 1, *indices.shape[d + 1 :]))
+    ]
+    arr, indices = (xp.broadcast_to(v, (*shape[:d], v.shape[d], *shape[d + 1 :])) for v in (arr, indices))
     return xp.Array(xp.standard("take_along_axis")(arr.value, indices.value, axis=d))
 
 
@@ -563,7 +594,10 @@ def put_along_axis(xp, arr, indices, values, axis):
     if axis is None:
         arr, axis = xp.reshape(arr, (-1,)), 0
     d = _axes(arr, axis)[0]
-    places = [indices if i == d else xp.reshape(xp.arange(n), (-1, *[1] * (arr.ndim - i - 1))) for i, n in enumerate(arr.shape)]
+    places = [
+        indices if i == d else xp.reshape(xp.arange(n), (-1, *[1] * (arr.ndim - i - 1)))
+        for i, n in enumerate(arr.shape)
+    ]
     arr[tuple(places)] = values
 
 
@@ -597,7 +631,9 @@ def tensordot(xp, a, b, axes=2):
 def dot(xp, a, b):
     if not (a.ndim and b.ndim):
         return a * b
-    return xp.matmul(a, b) if b.ndim == 1 or a.ndim == b.ndim == 2 else xp.tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2,)))
+    return (
+        xp.matmul(a, b) if b.ndim == 1 or a.ndim == b.ndim == 2 else xp.tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2,)))
+    )
 
 
 @given
@@ -673,12 +709,21 @@ def _norm(xp, x, axis=None, keepdims=False):
     return xp.sqrt(xp.sum(xp.square(xp.cast(x, np.float64) if x.dtype.kind in "iub" else x), axis, keepdims=keepdims))
 
 
-LINEAR.update(norm=_norm, solve=lambda xp, a, b: _linear("solve", xp, *_alike(xp, a, b)),
-              svd=lambda xp, a, full_matrices=True: _linear("svd", xp, a, full_matrices=full_matrices))
+LINEAR.update(
+    norm=_norm,
+    solve=lambda xp, a, b: _linear("solve", xp, *_alike(xp, a, b)),
+    svd=lambda xp, a, full_matrices=True: _linear("svd", xp, a, full_matrices=full_matrices),
+)
 
 
 def _fourier(name: str, xp: Any, a: Any) -> Any:
-    wide = a.dtype if a.dtype.kind == "c" else np.complex128 if a.dtype == np.float64 or a.dtype.kind in "iub" else np.complex64
+    wide = (
+        a.dtype
+        if a.dtype.kind == "c"
+        else np.complex128
+        if a.dtype == np.float64 or a.dtype.kind in "iub"
+        else np.complex64
+    )
     return xp.Array(xp.standard(f"fft.{name}")(xp.cast(a, wide).value))
 
 

@@ -1,4 +1,5 @@
 """The arrays of an :class:`ArrayAPINamespace`: a library's array under NumPy's methods."""
+
 from __future__ import annotations
 
 import math
@@ -13,10 +14,28 @@ __all__ = ["Array", "array_class"]
 #: How one element becomes a number of Python.
 _NUMBERS: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 _OPERATORS = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "mod", "pow": "power", "and": "bitwise_and",
-    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift", "matmul": "matmul",
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "mod",
+    "pow": "power",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+    "matmul": "matmul",
 }
-_COMPARISONS = {"lt": "less", "le": "less_equal", "eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal"}
+_COMPARISONS = {
+    "lt": "less",
+    "le": "less_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
 _SIGNS = {"neg": "negative", "abs": "abs", "invert": "invert"}
 #: Methods that are functions of the same name.
 _SAME = sorted(METHODS - {"astype", "conj", "copy", "fill", "flatten", "item", "reshape", "round", "transpose", "view"})
@@ -25,7 +44,8 @@ _SAME = sorted(METHODS - {"astype", "conj", "copy", "fill", "flatten", "item", "
 class Array:
     """An array of a library (`value`), with what the contract lists of NumPy's methods.
 
-    Each namespace has a subclass of its own; `xp` is the namespace. `origin` is the array and the key of a view, if indexing made it.
+    Each namespace has a subclass of its own; `xp` is the namespace. `origin` is the array and the key of a view, if
+    indexing made it.
     """
 
     __slots__ = ("value", "origin", "__weakref__")
@@ -117,11 +137,19 @@ class Array:
 
     def round(self, decimals: int = 0) -> Any:
         """Rounded to some decimals, halves to even."""
-        return self.xp.rint(self * 10.0**decimals) / 10.0**decimals if decimals else self if self.dtype.kind in "iub" else self.xp.rint(self)
+        return (
+            self.xp.rint(self * 10.0**decimals) / 10.0**decimals
+            if decimals
+            else self
+            if self.dtype.kind in "iub"
+            else self.xp.rint(self)
+        )
 
     def refuse(self, *args: Any, **kw: Any) -> Any:
         """What nobody may do with an array of a device."""
-        raise TypeError("an array of a device does not become a host value by itself; that would hide a copy to the host")
+        raise TypeError(
+            "an array of a device does not become a host value by itself; that would hide a copy to the host"
+        )
 
     __array__ = __array_function__ = __bool__ = __float__ = __int__ = __index__ = __len__ = __iter__ = refuse
 

@@ -1,4 +1,7 @@
-"""NumPy's indexing out of the standard's: integers, slices and whole masks are the library's own, the rest is rows that are taken or put."""
+"""NumPy's indexing out of the standard's: integers, slices and whole masks are the library's own, the rest is rows that
+are taken or put.
+"""
+
 from __future__ import annotations
 
 import math
@@ -11,7 +14,9 @@ __all__ = ["add_at", "add_rows", "get", "linear", "put_rows", "set_"]
 
 
 class Key(NamedTuple):
-    """A key in parts: what the library does, dimensions to reverse after that, and indices along dimensions of what it gives."""
+    """A key in parts: what the library does, dimensions to reverse after that, and indices along dimensions of what it
+    gives.
+    """
 
     basic: tuple[Any, ...]
     flips: tuple[int, ...]
@@ -36,7 +41,7 @@ def _native(a: Any, key: tuple[Any, ...]) -> tuple[Any, ...]:
     shape, found, d = a.value.shape, [], 0
     for i, k in enumerate(key):
         if k is Ellipsis:
-            d = len(shape) - sum(v is not None for v in key[i + 1:])
+            d = len(shape) - sum(v is not None for v in key[i + 1 :])
         elif k is not None:
             if k.__class__ is slice:
                 if (k.start is not None or k.stop is not None) and d < len(shape):
@@ -62,13 +67,17 @@ def _parse(xp: Any, a: Any, key: tuple[Any, ...]) -> Key:
     entries: list[Any] = []
     for k in key:
         if isinstance(k, np.ndarray):
-            raise TypeError("a NumPy array among the indices of an array of a device; make a device array of it with xp.asarray")
+            raise TypeError(
+                "a NumPy array among the indices of an array of a device; make a device array of it with xp.asarray"
+            )
         k = xp.asarray(k) if isinstance(k, list) else k
         entries += xp.nonzero(k) if _boolean(a, k) else [k]
     consumed = sum(k is not None and not isinstance(k, EllipsisType) for k in entries)
     at = next((i for i, k in enumerate(entries) if isinstance(k, EllipsisType)), len(entries))
-    nothing = at if at < len(entries) and a.ndim == consumed else math.inf  # an ellipsis keeps indices apart, even for nothing
-    entries[at:at + 1] = [slice(None)] * (a.ndim - consumed)
+    nothing = (
+        at if at < len(entries) and a.ndim == consumed else math.inf
+    )  # an ellipsis keeps indices apart, even for nothing
+    entries[at : at + 1] = [slice(None)] * (a.ndim - consumed)
     indexed = any(isinstance(k, xp.Array) for k in entries)
     basic: list[Any] = []
     flips, dims, arrays, places = [], [], [], []
@@ -98,7 +107,13 @@ def _parse(xp: Any, a: Any, key: tuple[Any, ...]) -> Key:
             basic.append(int(k))
             continue
         out += 1
-    return Key(tuple(basic), tuple(flips), tuple(dims), arrays, places == [*range(places[0], places[-1] + 1)] if places else True)
+    return Key(
+        tuple(basic),
+        tuple(flips),
+        tuple(dims),
+        arrays,
+        places == [*range(places[0], places[-1] + 1)] if places else True,
+    )
 
 
 def linear(xp: Any, arrays: Any, sizes: Any) -> Any:
@@ -122,10 +137,11 @@ class Rows:
         self.sub = xp.flip(a.__class__(a.value[key.basic]), key.flips) if key.flips else a.__class__(a.value[key.basic])
         shape, dims = self.sub.shape, key.dims
         self.order = (*dims, *[d for d in range(len(shape)) if d not in dims])
-        self.sizes, self.rest = tuple(shape[d] for d in dims), tuple(shape[d] for d in self.order[len(dims):])
+        self.sizes, self.rest = tuple(shape[d] for d in dims), tuple(shape[d] for d in self.order[len(dims) :])
         self.flat = linear(xp, key.arrays, self.sizes)
         k, n = self.flat.ndim, len(self.rest)
-        # Where the dimensions of the index stand in the result: in place of those indexed if these are together, else first.
+        # Where the dimensions of the index stand in the result: in place of those indexed if these are together, else
+        # first.
         at = dims[0] if key.together else 0
         self.back = (*range(k, k + at), *range(k), *range(k + at, k + n))
 
@@ -139,7 +155,7 @@ class Rows:
         if len(self.sizes) == 1:  # along one dimension, where it is
             d = self.key.dims[0]
             r = xp.take_raw(self.sub, xp.ravel(flat), d)
-            return r if flat.ndim == 1 else xp.reshape(r, (*self.sub.shape[:d], *flat.shape, *self.sub.shape[d + 1:]))
+            return r if flat.ndim == 1 else xp.reshape(r, (*self.sub.shape[:d], *flat.shape, *self.sub.shape[d + 1 :]))
         r = xp.reshape(xp.take_raw(self.rows(), xp.ravel(flat), 0), (*flat.shape, *self.rest))
         return xp.transpose(r, self.back)
 
@@ -226,7 +242,9 @@ def put_rows(xp: Any, a: Any, index: Any, values: Any) -> Any:
 
 
 def add_rows(xp: Any, a: Any, index: Any, values: Any) -> Any:
-    """A copy of `a` with `values` added to its rows at `index`: sums over stretches of equal indices, in as many steps as the longest has digits."""
+    """A copy of `a` with `values` added to its rows at `index`: sums over stretches of equal indices, in as many steps
+    as the longest has digits.
+    """
     n = index.shape[0]
     if not n:
         return a
@@ -236,6 +254,8 @@ def add_rows(xp: Any, a: Any, index: Any, values: Any) -> Any:
     zero = xp.number(0, a.dtype)
     while step < n:
         same = s("reshape")(index[step:] == index[:-step], (-1, *[1] * (len(a.shape) - 1)))
-        values = s("concat")([values[:step, ...], values[step:, ...] + s("where")(same, values[:-step, ...], zero)], axis=0)
+        values = s("concat")(
+            [values[:step, ...], values[step:, ...] + s("where")(same, values[:-step, ...], zero)], axis=0
+        )
         step *= 2
     return a + s("where")(there.value, s("take")(values, at.value, axis=0), zero)

@@ -1,4 +1,5 @@
 """NumPy's functions over any library of the Python array API standard."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -18,25 +19,36 @@ __all__ = ["ArrayAPINamespace"]
 #: Dtypes that are looked for in a library.
 _DTYPES = "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64 complex64 complex128".split()
 #: Where NumPy's promotion leads to a dtype that a library lacks.
-_NEAR = {"float16": "float32", "float64": "float32", "uint8": "int16", "int8": "int16", "uint16": "int32", "int16": "int32", "uint32": "int64",
-         "int32": "int64", "uint64": "int64"}
+_NEAR = {
+    "float16": "float32",
+    "float64": "float32",
+    "uint8": "int16",
+    "int8": "int16",
+    "uint16": "int32",
+    "int16": "int32",
+    "uint32": "int64",
+    "int32": "int64",
+    "uint64": "int64",
+}
 _PLAIN: dict[str, Any] = {"b": bool, "f": float, "c": complex}
 
 
 class ArrayAPINamespace:
     """The array namespace of a device, over a library of the Python array API standard.
 
-    It has what the contract of arrays lists (docs/arrays.md), with NumPy's promotion, indexing and methods. What the standard has is taken from the
-    library, what it lacks is composed of that. Arrays are a class of its own, `Array`, whose `value` is the library's.
+    It has what the contract of arrays lists (docs/arrays.md), with NumPy's promotion, indexing and methods. What the
+    standard has is taken from the library, what it lacks is composed of that. Arrays are a class of its own, `Array`,
+    whose `value` is the library's.
 
     Parameters
     ----------
     xp : module
         The library: array-api-strict, PyTorch, NumPy … Its arrays can be written to, and slices of them are views.
     overrides : dict, optional
-        Name in the standard (``'take'``, ``'linalg.inv'``) -> function with the standard's signature, where the library has another. Beside the
-        standard's names: ``'dtypes'``, the names of those to use; ``'contiguous'``, a function to an array in C order; ``'put_rows'`` and ``'add_rows'``,
-        functions ``(a, index, values)`` to a copy of `a` whose rows at an index (int64, from zero on) are replaced or added to.
+        Name in the standard (``'take'``, ``'linalg.inv'``) -> function with the standard's signature, where the library
+        has another. Beside the standard's names: ``'dtypes'``, the names of those to use; ``'contiguous'``, a function
+        to an array in C order; ``'put_rows'`` and ``'add_rows'``, functions ``(a, index, values)`` to a copy of `a`
+        whose rows at an index (int64, from zero on) are replaced or added to.
     device : object, optional
         What creating functions get as ``device=``.
 
@@ -62,14 +74,22 @@ class ArrayAPINamespace:
         self.__name__ = xp.__name__
         self._xp = xp
         self._found: dict[str, Any] = {
-            "astype": getattr(xp, "astype", None), "put_rows": partial(indexing.put_rows, self), "add_rows": partial(indexing.add_rows, self),
-            "contiguous": lambda x: functions.copy(self, self.Array(x)).value, **(overrides or {})}
+            "astype": getattr(xp, "astype", None),
+            "put_rows": partial(indexing.put_rows, self),
+            "add_rows": partial(indexing.add_rows, self),
+            "contiguous": lambda x: functions.copy(self, self.Array(x)).value,
+            **(overrides or {}),
+        }
         #: Keywords of creating functions.
         self.place = {} if device is None else {"device": device}
         names = self._found.get("dtypes", _DTYPES)
         pairs = [(np.dtype(n), getattr(xp, n, None)) for n in (names.split() if isinstance(names, str) else names)]
         #: NumPy's dtype -> the library's, and back. Libraries give a type or a dtype.
-        self.raw = {t: np.dtype(r) if isinstance(r, type) and issubclass(r, np.generic) else r for t, r in pairs if r is not None}
+        self.raw = {
+            t: np.dtype(r) if isinstance(r, type) and issubclass(r, np.generic) else r
+            for t, r in pairs
+            if r is not None
+        }
         self.dtype_of = {r: t for t, r in self.raw.items()}
         self.dtypes = frozenset(t for t in self.raw if t.kind != "c")
         self._near: dict[Any, Any] = {}
@@ -78,7 +98,9 @@ class ArrayAPINamespace:
         self.linalg = SimpleNamespace(**{n: partial(f, self) for n, f in functions.LINEAR.items()})
         self.fft = SimpleNamespace(**{n: partial(f, self) for n, f in functions.FOURIER.items()})
         self.get, self.set = partial(indexing.get, self), partial(indexing.set_, self)
-        self.copy, self.conj, self.as_bytes_of = (partial(f, self) for f in (functions.copy, functions.conj, functions.as_bytes_of))
+        self.copy, self.conj, self.as_bytes_of = (
+            partial(f, self) for f in (functions.copy, functions.conj, functions.as_bytes_of)
+        )
 
     def __getattr__(self, name: str) -> Any:
         if name in functions.FUNCTIONS:
@@ -115,7 +137,9 @@ class ArrayAPINamespace:
         if found is None:
             found = self.raw.get(np.dtype(dtype))
             if found is None:
-                raise TypeError(f"{self.__name__} has no {np.dtype(dtype)}; it has {', '.join(sorted(map(str, self.raw)))}")
+                raise TypeError(
+                    f"{self.__name__} has no {np.dtype(dtype)}; it has {', '.join(sorted(map(str, self.raw)))}"
+                )
         return found
 
     def near(self, dtype: Any) -> Any:

@@ -3,6 +3,7 @@
 A sub-command is an object with ``add_arguments(parser)`` and ``main(args)``, which returns an exit status
 (None means 0); the stock ones are modules. Plugins add theirs through the hook ``mxcore_cli``.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -53,7 +54,11 @@ def _find(name: str) -> tuple[str, Any] | None:
     if name in registry.names("cli"):
         command = registry.lookup("cli", name)
         if lacking := [a for a in ("help", "add_arguments", "main") if not hasattr(command, a)]:
-            raise error(TypeError, f"it is {command!r} of plugin '{registry.tables['cli'].owners[name]}', which has no {' and no '.join(lacking)}")
+            raise error(
+                TypeError,
+                f"it is {command!r} of plugin '{registry.tables['cli'].owners[name]}', which has no "
+                f"{' and no '.join(lacking)}",
+            )
         return str(command.help), command
     return None
 
@@ -80,7 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = list(sys.argv[1:] if argv is None else argv)
     name = args[0] if args else "--help"
-    if argv is None and name != "run" and hasattr(sys.stdout, "reconfigure"):  # a script that is run has Python's own output
+    if (
+        argv is None and name != "run" and hasattr(sys.stdout, "reconfigure")
+    ):  # a script that is run has Python's own output
         sys.stdout.reconfigure(errors="backslashreplace")  # names in files and of files may be anything
     try:
         status = _run(name, args[1:]) if args else _run(name, []) or 2

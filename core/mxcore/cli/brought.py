@@ -1,4 +1,7 @@
-"""What plugins brought, what is wrong with it, and whose comes before whose: what ``mxcore plugins`` and ``mxcore info`` tell."""
+"""What plugins brought, what is wrong with it, and whose comes before whose: what ``mxcore plugins`` and ``mxcore
+info`` tell.
+"""
+
 from __future__ import annotations
 
 import importlib.util
@@ -10,8 +13,20 @@ from .._core.errors import caught, in_a_line
 from .._core.manager import manager
 from ..base import MXNetError
 
-__all__ = ["compared", "failures", "import_all", "import_kernels", "lost_kernels", "overrides", "owned", "problems", "strange", "targets",
-           "unknown", "unserved"]
+__all__ = [
+    "compared",
+    "failures",
+    "import_all",
+    "import_kernels",
+    "lost_kernels",
+    "overrides",
+    "owned",
+    "problems",
+    "strange",
+    "targets",
+    "unknown",
+    "unserved",
+]
 
 
 def _tables() -> Iterator[registry.Table]:
@@ -19,7 +34,8 @@ def _tables() -> Iterator[registry.Table]:
 
 
 def owned(owner: str) -> dict[str, list[str]]:
-    """What an owner registered, kind by kind; kernels as their number for each device, or as the target that is still to be imported.
+    """What an owner registered, kind by kind; kernels as their number for each device, or as the target that is still
+    to be imported.
 
     Parameters
     ----------
@@ -31,7 +47,9 @@ def owned(owner: str) -> dict[str, list[str]]:
     for device, table in kernels.sets.items():
         if n := sum(k.owner == owner for ks in table.values() for k in ks):
             found.setdefault("kernels", []).append(f"{n} for {device}")
-    found.setdefault("kernels", []).extend(f"{target} for {d}" for d, wait in kernels.pending.items() for target, o in wait if o == owner)
+    found.setdefault("kernels", []).extend(
+        f"{target} for {d}" for d, wait in kernels.pending.items() for target, o in wait if o == owner
+    )
     return {k: v for k, v in found.items() if v}
 
 
@@ -44,7 +62,9 @@ def targets(owner: str) -> Iterator[tuple[str, str]]:
         The name of a plugin.
     """
     for table in _tables():
-        yield from ((f"{table.kind} '{n}'", c[owner]) for n, c in sorted(table.claims.items()) if isinstance(c.get(owner), str))
+        yield from (
+            (f"{table.kind} '{n}'", c[owner]) for n, c in sorted(table.claims.items()) if isinstance(c.get(owner), str)
+        )
     for device, waiting in registry.kernels.pending.items():
         yield from ((f"kernels for device '{device}'", target) for target, o in waiting if o == owner)
 
@@ -67,8 +87,11 @@ def problems(owner: str) -> list[str]:
     owner : str
         The name of a plugin.
     """
-    return [f"{what}, '{target}': {reason}" for what, target in targets(owner)
-            if (reason := registry.broken.get(target) or _present(target))]
+    return [
+        f"{what}, '{target}': {reason}"
+        for what, target in targets(owner)
+        if (reason := registry.broken.get(target) or _present(target))
+    ]
 
 
 def overrides(owner: str) -> list[str]:
@@ -85,25 +108,36 @@ def overrides(owner: str) -> list[str]:
             if owner in claims and len(claims) > 1 and name in table.owners:
                 first = table.owners[name]
                 others = ", ".join(o for o in claims if o != owner)
-                lines.append(f"{table.kind} '{name}' comes before that of {others}" if first == owner
-                             else f"{table.kind} '{name}' stands behind that of {first}")
+                lines.append(
+                    f"{table.kind} '{name}' comes before that of {others}"
+                    if first == owner
+                    else f"{table.kind} '{name}' stands behind that of {first}"
+                )
     numbers = registry.devices.numbers
     for number, claims in sorted(numbers.claims.items()):
         if owner in claims and len({d.type for d in claims.values()}) > 1:
             first, mine = numbers.items[number].type, claims[owner].type
             others = ", ".join(f"'{d.type}' of {o}" for o, d in claims.items() if d.type != mine)
-            lines.append(f"device '{mine}' has type_id {number} before {others}" if first == mine
-                         else f"device '{mine}' is not there, for device '{first}' of {numbers.owners[number]} has its type_id {number}")
+            lines.append(
+                f"device '{mine}' has type_id {number} before {others}"
+                if first == mine
+                else f"device '{mine}' is not there, for device '{first}' of {numbers.owners[number]} has its "
+                f"type_id {number}"
+            )
     kernels = registry.kernels
     for device in kernels.sets:
         behind: dict[str, list[str]] = {}
         for op in {id(o): o for o in registry.ops.items.values()}.values():
             found = kernels.of(device, op)
             for i, k in enumerate(found):
-                later = [f"{b.owner} ({b.priority})" for b in found[i + 1:] if b.owner != owner and k.overlaps(b)]
+                later = [f"{b.owner} ({b.priority})" for b in found[i + 1 :] if b.owner != owner and k.overlaps(b)]
                 if k.owner == owner and later:
-                    behind.setdefault(f"({k.priority}) come before those of {', '.join(dict.fromkeys(later))}", []).append(op.name)
-        lines += [f"kernels for {device} {how}: {', '.join(sorted(set(names)))}" for how, names in sorted(behind.items())]
+                    behind.setdefault(
+                        f"({k.priority}) come before those of {', '.join(dict.fromkeys(later))}", []
+                    ).append(op.name)
+        lines += [
+            f"kernels for {device} {how}: {', '.join(sorted(set(names)))}" for how, names in sorted(behind.items())
+        ]
     return lines
 
 
@@ -130,7 +164,9 @@ def unserved(owner: str) -> list[str]:
         The name of a plugin.
     """
     kernels = registry.kernels
-    wanted = {d for d, table in kernels.sets.items() if any(k.owner == owner for found in table.values() for k in found)}
+    wanted = {
+        d for d, table in kernels.sets.items() if any(k.owner == owner for found in table.values() for k in found)
+    }
     wanted |= {d for d, waiting in kernels.pending.items() if any(o == owner for _, o in waiting)}
     return sorted(wanted - set(registry.devices.items))
 
@@ -143,22 +179,33 @@ def strange(owner: str) -> list[str]:
     owner : str
         The name of a plugin.
     """
-    return [*(f"kernels for {device} of operators that do not exist: {', '.join(lost)}" for device, lost in lost_kernels(owner)),
-            *(f"kernels for device '{device}', which no plugin provides here" for device in unserved(owner))]
+    return [
+        *(
+            f"kernels for {device} of operators that do not exist: {', '.join(lost)}"
+            for device, lost in lost_kernels(owner)
+        ),
+        *(f"kernels for device '{device}', which no plugin provides here" for device in unserved(owner)),
+    ]
 
 
 def unknown() -> list[tuple[str, str]]:
     """(variable, name) of what the environment says about plugins that are not here."""
     known = {*manager.origin, *manager.left_out, *(dist for dist, _ in manager.origin.values())}
-    return [(variable, n) for variable in ("MXCORE_PREFER", "MXCORE_KERNEL_ORDER", "MXCORE_DISABLE_PLUGINS")
-            for n in registry.listed(variable) if n not in known]
+    return [
+        (variable, n)
+        for variable in ("MXCORE_PREFER", "MXCORE_KERNEL_ORDER", "MXCORE_DISABLE_PLUGINS")
+        for n in registry.listed(variable)
+        if n not in known
+    ]
 
 
 def compared() -> Iterator[str]:
     """Devices for which several plugins have kernels: only there must they be imported to say whose come first."""
     kernels = registry.kernels
     for device in {*kernels.sets, *kernels.pending}:
-        owners = {o for _, o in kernels.pending.get(device, ())} | {k.owner for ks in kernels.sets.get(device, {}).values() for k in ks}
+        owners = {o for _, o in kernels.pending.get(device, ())} | {
+            k.owner for ks in kernels.sets.get(device, {}).values() for k in ks
+        }
         if len(owners) > 1:
             yield device
 

@@ -1,4 +1,7 @@
-"""``mxcore plugins check``: everything that is wrong with the plugins or that they take from each other, a line each."""
+"""``mxcore plugins check``: everything that is wrong with the plugins or that they take from each other, a line
+each.
+"""
+
 from __future__ import annotations
 
 import warnings
@@ -71,15 +74,27 @@ def _of(owner: str) -> Iterator[Finding]:
         yield Finding(True, owner, problem, "correct the target, or install what it imports")
     for device, lost in lost_kernels(owner):
         names = ", ".join(f"'{n}'{suggest(n, registry.ops.items)}" for n in lost)
-        yield Finding(True, owner, f"kernels for {device} of operators that do not exist: {names}",
-                      "correct the name, or install the plugin that brings the operator")
+        yield Finding(
+            True,
+            owner,
+            f"kernels for {device} of operators that do not exist: {names}",
+            "correct the name, or install the plugin that brings the operator",
+        )
     for what in _commands(owner):
         yield Finding(True, owner, what, "give it what is missing")
     for device in unserved(owner):
-        yield Finding(False, owner, f"kernels for device '{device}', which no plugin provides here",
-                      "they are used where one does")
+        yield Finding(
+            False,
+            owner,
+            f"kernels for device '{device}', which no plugin provides here",
+            "they are used where one does",
+        )
     for line in overrides(owner):
-        variable = "MXCORE_KERNEL_ORDER (of equal priorities) or another priority" if line.startswith("kernels") else "MXCORE_PREFER"
+        variable = (
+            "MXCORE_KERNEL_ORDER (of equal priorities) or another priority"
+            if line.startswith("kernels")
+            else "MXCORE_PREFER"
+        )
         yield Finding(False, owner, line, f"{variable} decides otherwise")
 
 
@@ -97,7 +112,11 @@ def _commands(owner: str) -> Iterator[str]:
 
 def _environment() -> Iterator[Finding]:
     for variable, name in unknown():
-        yield Finding(False, variable, f"it names '{name}', which is neither a plugin here nor a distribution of one",
-                      "correct the name, or take it out")
+        yield Finding(
+            False,
+            variable,
+            f"it names '{name}', which is neither a plugin here nor a distribution of one",
+            "correct the name, or take it out",
+        )
     for name in sorted(manager.left_out):
         yield Finding(False, name, "left out", "MXCORE_PLUGINS or MXCORE_DISABLE_PLUGINS say so")

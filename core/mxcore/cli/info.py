@@ -1,4 +1,5 @@
 """``mxcore info``: what is installed, what works, and why something does not."""
+
 from __future__ import annotations
 
 import argparse
@@ -27,7 +28,9 @@ _SECRET = ("TOKEN", "SECRET", "PASSWORD")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the argument."""
-    parser.add_argument("--kernels", metavar="OP", help="which kernel of an operator runs for which dtypes on each device, and why")
+    parser.add_argument(
+        "--kernels", metavar="OP", help="which kernel of an operator runs for which dtypes on each device, and why"
+    )
 
 
 def _versions() -> Iterator[tuple[str, str]]:

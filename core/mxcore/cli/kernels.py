@@ -1,4 +1,7 @@
-"""``mxcore info --kernels OP``: which kernel runs for which dtypes on each device, whose it is, and why it goes first."""
+"""``mxcore info --kernels OP``: which kernel runs for which dtypes on each device, whose it is, and why it goes
+first.
+"""
+
 from __future__ import annotations
 
 import inspect
@@ -74,14 +77,19 @@ def _chain(op: Op, device: Device, found: Sequence[Kernel]) -> Iterator[str]:
     for i, k in enumerate(found):
         out = ", writes into its outputs" if k.out else ""
         condition = f", where its `when` ({_place(k.when)}) holds" if k.when else ""
-        yield f"{i + 1}. kernel of {_whose(k.owner)}, {_place(k.fn)}{out}{condition}: {_why(k, found[i + 1:])}"
+        yield f"{i + 1}. kernel of {_whose(k.owner)}, {_place(k.fn)}{out}{condition}: {_why(k, found[i + 1 :])}"
         if not k.when:
-            for other in found[i + 1:]:
-                yield f"   never reached: kernel of {_whose(other.owner)}, {_place(other.fn)}, priority {other.priority}"
+            for other in found[i + 1 :]:
+                yield (
+                    f"   never reached: kernel of {_whose(other.owner)}, {_place(other.fn)}, priority {other.priority}"
+                )
             return
     why = f"no kernel {'fits' if found else 'is there'}"
     if op.body is None or device.xp is None:
-        yield f"{len(found) + 1}. an error: {why}, and {'the operator has no body' if op.body is None else 'the device no array namespace'}"
+        yield (
+            f"{len(found) + 1}. an error: {why}, and "
+            f"{'the operator has no body' if op.body is None else 'the device no array namespace'}"
+        )
     else:
         yield f"{len(found) + 1}. reference body, {_place(op.body)}: {why}"
 
@@ -97,11 +105,15 @@ def _why(k: Kernel, later: Sequence[Kernel]) -> str:
         return f"priority {k.priority} as the next one, and declared before it"
     if registry._place(k.owner, _ORDER) != registry._place(n.owner, _ORDER):
         return f"priority {k.priority} as the next one, and {_ORDER} names {k.owner} first"
-    return (f"priority {k.priority} as the next one, and the name of {manager.distribution(k.owner)} is before "
-            f"{manager.distribution(n.owner)} ({_ORDER} decides otherwise)")
+    return (
+        f"priority {k.priority} as the next one, and the name of {manager.distribution(k.owner)} is before "
+        f"{manager.distribution(n.owner)} ({_ORDER} decides otherwise)"
+    )
 
 
 def _place(fn: Any) -> str:
     """``module:line`` of a function."""
     code = getattr(inspect.unwrap(fn), "__code__", None)
-    return f"{fn.__module__}:{code.co_firstlineno}" if code is not None else f"{type(fn).__module__}.{type(fn).__name__}"
+    return (
+        f"{fn.__module__}:{code.co_firstlineno}" if code is not None else f"{type(fn).__module__}.{type(fn).__name__}"
+    )

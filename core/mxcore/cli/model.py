@@ -15,7 +15,8 @@ __all__ = ["Model", "load_params"]
 
 
 def load_params(path):
-    """Arrays of a parameter file by name: (arguments, auxiliary states); without ``arg:`` and ``aux:`` all are arguments.
+    """Arrays of a parameter file by name: (arguments, auxiliary states); without ``arg:`` and ``aux:`` all are
+    arguments.
 
     Raises
     ------
@@ -24,7 +25,9 @@ def load_params(path):
     """
     loaded = nd.load(path)
     if not isinstance(loaded, dict):
-        raise error(ValueError, f"{path} holds {len(loaded)} arrays without names; the parameters of a model have names")
+        raise error(
+            ValueError, f"{path} holds {len(loaded)} arrays without names; the parameters of a model have names"
+        )
     arg, aux = {}, {}
     for name, array in loaded.items():
         kind, _, bare = name.rpartition(":")
@@ -81,7 +84,11 @@ class Model:
         missing = [n for n in inputs if n != self.data] + states
         symbol_file, params_file = self.files
         if missing:
-            strangers = f" It holds {len(self.extra)} that the graph does not use: {brief(self.extra, 10)}." if self.extra else ""
+            strangers = (
+                f" It holds {len(self.extra)} that the graph does not use: {brief(self.extra, 10)}."
+                if self.extra
+                else ""
+            )
             raise error(
                 ValueError,
                 f"{params_file} lacks {len(missing)} parameter(s) of {symbol_file}: {brief(missing, 10)}.{strangers}"
@@ -100,7 +107,11 @@ class Model:
             weight, gamma = labels.get("weight"), labels.get("gamma")
             if weight is not None:
                 layout = str(getattr(node.params, "layout", None) or "NC")
-                return weight.shape[1] * node.params.num_group if node.op.name == "Convolution" and layout[1] == "C" else None
+                return (
+                    weight.shape[1] * node.params.num_group
+                    if node.op.name == "Convolution" and layout[1] == "C"
+                    else None
+                )
             if gamma is not None:
                 return gamma.shape[0] if getattr(node.params, "axis", 1) == 1 else None
             reached.add(node.name)
@@ -130,9 +141,12 @@ class Model:
             bound = self.symbol.simple_bind(ctx, grad_req="null", type_dict=types, **{**shapes, self.data: shape})
         except MXNetError as e:
             raise error(
-                ValueError, f"{self.files[0]} cannot take input '{self.data}' of shape {tuple(shape)}; give another --shape: {e}"
+                ValueError,
+                f"{self.files[0]} cannot take input '{self.data}' of shape {tuple(shape)}; give another --shape: {e}",
             ) from e
         states = self.symbol.list_auxiliary_states()
-        bound.copy_params_from({n: a for n, a in self.params.items() if n not in states},
-                               {n: a for n, a in self.params.items() if n in states})  # fmt: skip
+        bound.copy_params_from(
+            {n: a for n, a in self.params.items() if n not in states},
+            {n: a for n, a in self.params.items() if n in states},
+        )
         return bound

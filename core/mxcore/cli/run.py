@@ -1,4 +1,5 @@
 """``mxcore run``: run a script written for MXNet as it is."""
+
 from __future__ import annotations
 
 import argparse
@@ -20,7 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--strict", action="store_true", help="put no removed name back")
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT names a module, not a file")
-    parser.add_argument("script", help="a Python file, - for standard input, or a folder or zip file with a __main__.py")
+    parser.add_argument(
+        "script", help="a Python file, - for standard input, or a folder or zip file with a __main__.py"
+    )
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own arguments")
 
 

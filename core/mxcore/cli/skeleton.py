@@ -4,6 +4,7 @@ A template is a file whose name ends in ``.tmpl``. In its text and in its path t
 `$` in the text and bare in the path: ``$name`` (``my_op``, NAME in a path), ``$dist`` (``my-op``), ``$Name`` (``MyOp``)
 and ``$type_id``, the number of a device (see `type_id`).
 """
+
 from __future__ import annotations
 
 import ast
@@ -71,7 +72,11 @@ def _owner(name: str, kind: str, files: dict[str, str]) -> str | None:
     if table is not None and (other := table.owners.get(_camel(name) if kind == "iterator" else name)):
         return f"the {kind} of plugin '{other}'"
     imported = [n for n in ast.walk(ast.parse(files[f"{name}.py"])) if isinstance(n, (ast.Import, ast.ImportFrom))]
-    return "something that the skeleton imports" if name in {a.asname or a.name for n in imported for a in n.names} else None
+    return (
+        "something that the skeleton imports"
+        if name in {a.asname or a.name for n in imported for a in n.names}
+        else None
+    )
 
 
 def write(name: str, kind: str, folder: Path) -> Path:
@@ -114,7 +119,9 @@ def write(name: str, kind: str, folder: Path) -> Path:
         raise error(ValueError, f"{owner} has the name {name!r} already; choose another name")
     found = importlib.util.find_spec(name)
     if found is not None and found.origin is not None:  # a folder without modules is none
-        raise error(ValueError, f"there is a module {name!r} already, which the plugin's would hide; choose another name")
+        raise error(
+            ValueError, f"there is a module {name!r} already, which the plugin's would hide; choose another name"
+        )
     # Written beside and renamed: an interruption leaves no half a project behind.
     with _explained(str(target), "write"):
         folder.mkdir(parents=True, exist_ok=True)

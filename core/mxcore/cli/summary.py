@@ -18,10 +18,14 @@ def add_arguments(parser):
     """Declare the arguments."""
     parser.add_argument("model", metavar="MODEL", help="graph file, path or URL, such as resnet-symbol.json")
     parser.add_argument(
-        "--shape", metavar="NAME=N,C,H,W", type=named_shape, action="append", default=[],
+        "--shape",
+        metavar="NAME=N,C,H,W",
+        type=named_shape,
+        action="append",
+        default=[],
         help="shape of an input, such as data=1,3,224,224; may be given several times. Without a name: of the first "
         "input. Without shapes, what the file says of its parameters is shown",
-    )  # fmt: skip
+    )
     parser.add_argument("--params", metavar="FILE", help="parameters of the model, whose shapes are then known")
 
 
@@ -43,7 +47,8 @@ def named_shapes(symbol, shapes):
         if name not in names:
             raise error(
                 ValueError,
-                f"--shape: the graph has no input named {name!r}{suggest(name, names)}; its inputs are {', '.join(inputs)}",
+                f"--shape: the graph has no input named {name!r}{suggest(name, names)}; its inputs are "
+                f"{', '.join(inputs)}",
             )
         found[name] = shape
     return found
@@ -92,7 +97,10 @@ def main(args):
         arrays = {**(found := load_params(args.params))[0], **found[1]}
         shapes = {name: tuple(arrays[name].shape) for name in symbol.list_inputs() if name in arrays}
         if not shapes:
-            raise error(ValueError, f"--params: {args.params} holds none of the parameters of {args.model}; it holds "
-                                    f"{', '.join(list(arrays)[:6]) or 'nothing'} …")  # fmt: skip
+            raise error(
+                ValueError,
+                f"--params: {args.params} holds none of the parameters of {args.model}; it holds "
+                f"{', '.join(list(arrays)[:6]) or 'nothing'} …",
+            )
     print("\n".join(table(layers(symbol, {**shapes, **named_shapes(symbol, dict(args.shape))}))))
     return 0

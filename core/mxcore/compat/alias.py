@@ -1,4 +1,7 @@
-"""``import mxnet`` answered by mxcore: a meta-path finder makes a module for each ``mxnet.…`` that shows what MXNet's shows."""
+"""``import mxnet`` answered by mxcore: a meta-path finder makes a module for each ``mxnet.…`` that shows what MXNet's
+shows.
+"""
+
 from __future__ import annotations
 
 import importlib
@@ -8,11 +11,18 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from .._core.errors import error
-from ..libinfo import __version__ as VERSION  # what code asks for that was written against MXNet 1.9.1 (GluonCV and GluonNLP compare it)
+from ..libinfo import (
+    __version__ as VERSION,
+)  # what code asks for that was written against MXNet 1.9.1 (GluonCV and GluonNLP compare it)
 from . import names
 
 #: What a module keeps once it was asked for; other values may change where they live.
-_KEPT = (ModuleType, type, FunctionType, BuiltinFunctionType)  # modules first: a lazy one loads when more is asked of it
+_KEPT = (
+    ModuleType,
+    type,
+    FunctionType,
+    BuiltinFunctionType,
+)  # modules first: a lazy one loads when more is asked of it
 
 
 def _own(module: ModuleType) -> dict[str, Any]:
@@ -21,9 +31,14 @@ def _own(module: ModuleType) -> dict[str, Any]:
 
 
 def _home(module: ModuleType, name: str | None = None) -> ModuleType:
-    """The module of mxcore that holds what a module shows: the one that knows the name, else the first; an empty one where there is none."""
+    """The module of mxcore that holds what a module shows: the one that knows the name, else the first; an empty one
+    where there is none.
+    """
     owners = names.homes(module.__name__)
-    return next((o for o in owners if name is not None and name in vars(o)), owners[0] if owners else ModuleType(module.__name__))
+    return next(
+        (o for o in owners if name is not None and name in vars(o)),
+        owners[0] if owners else ModuleType(module.__name__),
+    )
 
 
 class _MXNet(ModuleType):
@@ -46,7 +61,9 @@ class _MXNet(ModuleType):
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if type(value) is _MXNet:  # a part of the package, which the import system hangs up here: not for mxcore's module
+        if (
+            type(value) is _MXNet
+        ):  # a part of the package, which the import system hangs up here: not for mxcore's module
             known = names.facts(self.__name__)
             if known and known.sources.get(name, ("", ""))[1]:
                 return  # a function of that name hides it, as `vision.alexnet`
@@ -108,7 +125,9 @@ class _Loader:
             return top()
         why = names.reason(spec.name)
         if why:
-            raise ModuleNotFoundError(f"No module named {spec.name!r}: MXNet 1.9.1 has it, mxcore does not: {why}", name=spec.name)
+            raise ModuleNotFoundError(
+                f"No module named {spec.name!r}: MXNet 1.9.1 has it, mxcore does not: {why}", name=spec.name
+            )
         return _MXNet(spec.name, getattr(next(iter(names.homes(spec.name)), None), "__doc__", None))
 
     def exec_module(self, module: ModuleType) -> None:
@@ -131,7 +150,9 @@ class _Finder:
         owners = names.homes(name)
         if not owners and names.facts(name) is None:
             return None
-        return ModuleSpec(name, _Loader(), is_package=names.is_package(name) or any(hasattr(o, "__path__") for o in owners[:1]))  # type: ignore[arg-type]
+        return ModuleSpec(
+            name, _Loader(), is_package=names.is_package(name) or any(hasattr(o, "__path__") for o in owners[:1])
+        )  # type: ignore[arg-type]
 
 
 def install_as_mxnet() -> None:

@@ -1,4 +1,5 @@
 """`inspect.getargspec`, which Python 3.11 removed."""
+
 from __future__ import annotations
 
 import inspect

@@ -1,4 +1,5 @@
 """What C has: helpers around ctypes that scripts take from MXNet's modules; nothing of mxcore needs them."""
+
 from __future__ import annotations
 
 import array

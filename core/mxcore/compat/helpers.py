@@ -2,6 +2,7 @@
 
 `names.ELSEWHERE` says which module of MXNet shows which.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -42,15 +43,21 @@ class NotSupportedForSparseNDArray(MXNetError):
 
     def __init__(self, function: Callable[..., Any], alias: str | None, *args: Any) -> None:
         name = function.__name__ + (f" (namely operator {alias!r})" if alias else "")
-        super().__init__(f"Function {name} with arguments {[type(a).__name__ for a in args]} is not supported for sparse arrays")
+        super().__init__(
+            f"Function {name} with arguments {[type(a).__name__ for a in args]} is not supported for sparse arrays"
+        )
 
 
 _Null = None  # what is not given
-error_types: dict[str, type] = {e.__name__: e for e in (InternalError, ValueError, TypeError, AttributeError, IndexError, NotImplementedError)}
+error_types: dict[str, type] = {
+    e.__name__: e for e in (InternalError, ValueError, TypeError, AttributeError, IndexError, NotImplementedError)
+}
 
 
 def register_error(func_name: Any = None, cls: type | None = None) -> Any:
-    """Enter an error's class under a name: ``register_error("MyError", MyError)``, or as a decorator with or without one."""
+    """Enter an error's class under a name: ``register_error("MyError", MyError)``, or as a decorator with or without
+    one.
+    """
     if isinstance(func_name, type):
         cls, func_name = func_name, func_name.__name__
 
@@ -76,9 +83,13 @@ def get_last_ffi_error() -> MXNetError:
 
 
 def add_fileline_to_docstring(module: Any, incursive: bool = True) -> None:
-    """Write to the documentation of a module's functions and classes, and with `incursive` of their methods, where they are defined."""
+    """Write to the documentation of a module's functions and classes, and with `incursive` of their methods, where they
+    are defined.
+    """
     kinds = [found for found in vars(module).values() if inspect.isclass(found) and found.__module__ == module.__name__]
-    methods = [method for kind in kinds for method in vars(kind).values() if inspect.isfunction(method)] if incursive else []
+    methods = (
+        [method for kind in kinds for method in vars(kind).values() if inspect.isfunction(method)] if incursive else []
+    )
     for found in [*vars(module).values(), *methods]:
         if getattr(found, "__module__", None) != module.__name__ or not getattr(found, "__doc__", None):
             continue
@@ -90,7 +101,9 @@ def add_fileline_to_docstring(module: Any, incursive: bool = True) -> None:
             found.__doc__ += f"\n\nFrom:{where}:{line}"
 
 
-def build_param_doc(arg_names: Sequence[str], arg_types: Sequence[str], arg_descs: Sequence[str], remove_dup: bool = True) -> str:
+def build_param_doc(
+    arg_names: Sequence[str], arg_types: Sequence[str], arg_descs: Sequence[str], remove_dup: bool = True
+) -> str:
     """A numpydoc section of parameters."""
     lines, seen = ["Parameters", "----------"], set()
     for name, kind, text in zip(arg_names, arg_types, arg_descs):
@@ -206,8 +219,19 @@ def _as_in_context(data: Any, ctx: Any) -> Any:
 class _MultiWorkerIter:
     """Batches in order, from a pool that makes `prefetch` of them ahead."""
 
-    def __init__(self, worker_pool: Any, batchify_fn: Any, batch_sampler: Iterable[Any], pin_memory: bool = False, pin_device_id: int = 0,
-                 worker_fn: Any = _worker_fn, prefetch: int = 0, dataset: Any = None, data_loader: Any = None, timeout: float = 120) -> None:
+    def __init__(
+        self,
+        worker_pool: Any,
+        batchify_fn: Any,
+        batch_sampler: Iterable[Any],
+        pin_memory: bool = False,
+        pin_device_id: int = 0,
+        worker_fn: Any = _worker_fn,
+        prefetch: int = 0,
+        dataset: Any = None,
+        data_loader: Any = None,
+        timeout: float = 120,
+    ) -> None:
         self._pool, self._call = worker_pool, (worker_fn, batchify_fn, dataset)
         self._samples, self._length = iter(batch_sampler), len(batch_sampler)  # type: ignore[arg-type]
         self._pinned = cpu_pinned(pin_device_id) if pin_memory else None
@@ -282,7 +306,9 @@ c_int_p = ctypes.POINTER(ctypes.c_int)
 _GRAD_REQ_MAP = {"null": 0, "write": 1, "add": 3}
 _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
 _STORAGE_TYPE_ID_TO_STR = {n: s for s, n in _STORAGE_TYPE_STR_TO_ID.items()}
-_STORAGE_TYPE_UNDEFINED, _STORAGE_TYPE_DEFAULT, _STORAGE_TYPE_ROW_SPARSE, _STORAGE_TYPE_CSR = _STORAGE_TYPE_STR_TO_ID.values()
+_STORAGE_TYPE_UNDEFINED, _STORAGE_TYPE_DEFAULT, _STORAGE_TYPE_ROW_SPARSE, _STORAGE_TYPE_CSR = (
+    _STORAGE_TYPE_STR_TO_ID.values()
+)
 
 
 def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[str, Any]]:
@@ -298,7 +324,9 @@ def _has_instance(data: Iterable[tuple[str, Any]], dtype: Any) -> bool:
 
 def _getdata_by_idx(data: Iterable[tuple[str, Any]], idx: Any) -> list[tuple[str, Any]]:
     """Named arrays with the rows of some positions."""
-    return [(name, nd.array(a.asnumpy()[idx] if isinstance(a, nd.NDArray) else a[idx], dtype=a.dtype)) for name, a in data]
+    return [
+        (name, nd.array(a.asnumpy()[idx] if isinstance(a, nd.NDArray) else a[idx], dtype=a.dtype)) for name, a in data
+    ]
 
 
 def _slice_along_batch_axis(data: Any, s: slice, batch_axis: int) -> Any:
@@ -310,8 +338,11 @@ def check_boolean_array_dimension(array_shape: Sequence[int], axis: int, bool_sh
     """Whether a mask fits the axes of an array that it selects from."""
     for i, size in enumerate(bool_shape):
         if array_shape[axis + i] != size:
-            raise error(IndexError, f"boolean index did not match indexed array along axis {axis + i}; size is {array_shape[axis + i]} "
-                                    f"but corresponding boolean size is {size}")
+            raise error(
+                IndexError,
+                f"boolean index did not match indexed array along axis {axis + i}; size is {array_shape[axis + i]} "
+                f"but corresponding boolean size is {size}",
+            )
 
 
 def _get_broadcast_shape(shape1: Sequence[int], shape2: Sequence[int]) -> tuple[int, ...]:

@@ -1,7 +1,9 @@
 """Names that newer Python and NumPy removed and MXNet-era scripts use, put back for one process.
 
-What belongs to a module that is loaded is put back at once, the rest when that module is imported: a script pays for what it uses.
+What belongs to a module that is loaded is put back at once, the rest when that module is imported: a script pays for
+what it uses.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -37,7 +39,9 @@ def _numpy(np: Any) -> list[str]:
 def _asnumpy(module: Any) -> list[str]:
     from .numpy1 import with_old_arrays
 
-    for kind in (vars(module)[n] for n in ("Array", "BaseSparseNDArray") if n in vars(module)):  # asking would look for an operator
+    for kind in (
+        vars(module)[n] for n in ("Array", "BaseSparseNDArray") if n in vars(module)
+    ):  # asking would look for an operator
         kind.asnumpy = with_old_arrays(kind.asnumpy)
     return []
 
@@ -50,7 +54,9 @@ def _inspect(module: Any) -> list[str]:
 
 #: Module -> what puts its names back.
 _AFTER: dict[str, Callable[[Any], list[str]]] = {
-    "collections": lambda m: _add(m, {n: getattr(importlib.import_module("collections.abc"), n) for n in m.abc.__all__}),
+    "collections": lambda m: _add(
+        m, {n: getattr(importlib.import_module("collections.abc"), n) for n in m.abc.__all__}
+    ),
     "inspect": _inspect,
     "fractions": lambda m: _add(m, {"gcd": importlib.import_module("math").gcd}),
     "time": lambda m: _add(m, {"clock": m.perf_counter}),
@@ -96,7 +102,8 @@ _LOST = {"distutils", "distutils.version", "distutils.util", "distutils.dir_util
          "xml.etree.cElementTree"}  # fmt: skip
 #: Modules of NumPy that are gone -> where their functions are.
 _MOVED = {
-    **{f"numpy.lib.{n}": "numpy" for n in "arraysetops function_base index_tricks nanfunctions polynomial shape_base twodim_base type_check".split()},
+    **{f"numpy.lib.{n}": "numpy" for n in "arraysetops function_base index_tricks nanfunctions polynomial shape_base "
+                                          "twodim_base type_check".split()},
     "numpy.linalg.linalg": "numpy.linalg", "numpy.testing.utils": "numpy.testing",
 }  # fmt: skip
 
@@ -124,21 +131,22 @@ class _LostModules:
 def legacy_names() -> list[str]:
     """Put back what newer Python and NumPy removed, where it is missing, for this process.
 
-    Covers NumPy's aliases (``np.float``, ``np.int``, ``np.NaN``, ``np.product``, ``np.in1d`` …), methods of arrays (``tostring``,
-    ``itemset``), binary ``np.fromstring``, ragged ``np.array`` and its ``copy=False``; the conversion to a number of arrays with one element
-    that come from `NDArray.asnumpy`; the abstract classes in `collections`, ``inspect.getargspec``, ``fractions.gcd``, ``time.clock``,
-    ``os.errno`` and the modules `distutils`, `imp`, `pipes` and ``xml.etree.cElementTree`` as far as scripts (not installers) use them.
-    Names that exist are left alone.
+    Covers NumPy's aliases (``np.float``, ``np.int``, ``np.NaN``, ``np.product``, ``np.in1d`` …), methods of arrays
+    (``tostring``, ``itemset``), binary ``np.fromstring``, ragged ``np.array`` and its ``copy=False``; the conversion to
+    a number of arrays with one element that come from `NDArray.asnumpy`; the abstract classes in `collections`,
+    ``inspect.getargspec``, ``fractions.gcd``, ``time.clock``, ``os.errno`` and the modules `distutils`, `imp`, `pipes`
+    and ``xml.etree.cElementTree`` as far as scripts (not installers) use them. Names that exist are left alone.
 
     Returns
     -------
     list of str
-        The names put back at once, as ``'numpy.float'``. Modules that are not loaded get theirs when they are imported, lost modules
-        are given when they are.
+        The names put back at once, as ``'numpy.float'``. Modules that are not loaded get theirs when they are imported,
+        lost modules are given when they are.
 
     Notes
     -----
-    It changes modules that the whole process shares, so libraries should not call it; ``mxcore run`` does, for a script.
+    It changes modules that the whole process shares, so libraries should not call it; ``mxcore run`` does, for a
+    script.
 
     Examples
     --------
@@ -152,4 +160,6 @@ def legacy_names() -> list[str]:
         sys.meta_path.insert(0, _After())  # type: ignore[arg-type]
         sys.meta_path.append(_LostModules())  # type: ignore[arg-type]
         importlib.invalidate_caches()
-    return [name for module, put_back in _AFTER.items() if module in sys.modules for name in put_back(sys.modules[module])]
+    return [
+        name for module, put_back in _AFTER.items() if module in sys.modules for name in put_back(sys.modules[module])
+    ]

@@ -1,8 +1,10 @@
 """What NumPy 1.23 had and today's has no more: names, methods, and conversions that it refuses now.
 
-Scripts of MXNet's time print a loss by ``'%f' % loss.mean().asnumpy()``, an array of shape (1,), which NumPy 2.4 does not convert
-any more. So `asnumpy` gives arrays of a class of our own that does, in processes that ask for old names and nowhere else.
+Scripts of MXNet's time print a loss by ``'%f' % loss.mean().asnumpy()``, an array of shape (1,), which NumPy 2.4 does
+not convert any more. So `asnumpy` gives arrays of a class of our own that does, in processes that ask for old names and
+nowhere else.
 """
+
 from __future__ import annotations
 
 import ast
@@ -82,7 +84,9 @@ _METHODS: dict[str, Any] = {
 
 
 def methods() -> list[str]:
-    """Put the methods back that arrays and scalars have lost. The types are closed to Python, so their dictionaries are written to."""
+    """Put the methods back that arrays and scalars have lost. The types are closed to Python, so their dictionaries are
+    written to.
+    """
     put_back = []
     for kind in (np.ndarray, np.generic):
         held = next((d for d in gc.get_referents(kind.__dict__) if type(d) is dict), None)
@@ -100,7 +104,9 @@ def methods() -> list[str]:
 
 
 def _lenient(make: Callable[..., Any]) -> Callable[..., Any]:
-    """`np.array` and its like: ``copy=False`` copies where it must, ragged lists become objects, numbers wrap around."""
+    """`np.array` and its like: ``copy=False`` copies where it must, ragged lists become objects, numbers wrap
+    around.
+    """
 
     @functools.wraps(make)
     def made(*args: Any, **kwargs: Any) -> Any:
@@ -111,7 +117,10 @@ def _lenient(make: Callable[..., Any]) -> Callable[..., Any]:
         except ValueError as e:
             if "inhomogeneous" not in str(e) or len(args) > 1 or kwargs.get("dtype") is not None:
                 raise
-            warnings.warn("an array of lists of different lengths has dtype object; NumPy 2 wants dtype=object for it", stacklevel=2)
+            warnings.warn(
+                "an array of lists of different lengths has dtype object; NumPy 2 wants dtype=object for it",
+                stacklevel=2,
+            )
             return make(*args, **{**kwargs, "dtype": object})
         except OverflowError:
             dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
@@ -134,7 +143,11 @@ _read_text = np.fromstring
 
 def replaced() -> dict[str, Any]:
     """Functions of NumPy that take what they took."""
-    found = {n: _lenient(getattr(np, n)) for n in ("array", "asarray", "asanyarray") if not hasattr(getattr(np, n), "__wrapped__")}
+    found = {
+        n: _lenient(getattr(np, n))
+        for n in ("array", "asarray", "asanyarray")
+        if not hasattr(getattr(np, n), "__wrapped__")
+    }
     return found if np.fromstring is _fromstring else {**found, "fromstring": _fromstring}
 
 
@@ -201,7 +214,8 @@ _NAMES: dict[str, Any] = {
     "CLIP": 0, "WRAP": 1, "RAISE": 2, "ALLOW_THREADS": 1, "BUFSIZE": 8192, "MAXDIMS": 32, "ERR_IGNORE": 0, "ERR_WARN": 1, "ERR_RAISE": 2,
     "ERR_CALL": 3, "ERR_PRINT": 4, "ERR_LOG": 5,
     # errors, warnings and classes that have moved
-    **{n: f"exceptions.{n}" for n in "AxisError ComplexWarning ModuleDeprecationWarning RankWarning TooHardError VisibleDeprecationWarning".split()},
+    **{n: f"exceptions.{n}" for n in "AxisError ComplexWarning ModuleDeprecationWarning RankWarning TooHardError "
+                                     "VisibleDeprecationWarning".split()},
     "DataSource": "lib.npyio.DataSource", "chararray": "char.chararray", "compare_chararrays": "char.compare_chararrays",
     "format_parser": "rec.format_parser", "byte_bounds": "lib.array_utils.byte_bounds", "add_newdoc": "lib.add_newdoc",
     "tracemalloc_domain": "lib.tracemalloc_domain",

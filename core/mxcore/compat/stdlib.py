@@ -1,4 +1,5 @@
 """Small replacements for what the standard library lost: as much of it as scripts use, in today's terms."""
+
 from __future__ import annotations
 
 import functools
@@ -15,7 +16,17 @@ from typing import Any
 
 from .argspec import ArgSpec, getargspec
 
-__all__ = ["MODULES", "ArgSpec", "LooseVersion", "StrictVersion", "copy_tree", "getargspec", "load_source", "mkpath", "strtobool"]
+__all__ = [
+    "MODULES",
+    "ArgSpec",
+    "LooseVersion",
+    "StrictVersion",
+    "copy_tree",
+    "getargspec",
+    "load_source",
+    "mkpath",
+    "strtobool",
+]
 
 
 @functools.total_ordering
@@ -113,6 +124,8 @@ MODULES: dict[str, Callable[[], dict[str, Any]]] = {
     },
     "imp": lambda: {"load_source": load_source, "reload": importlib.reload, "new_module": types.ModuleType},
     "pipes": lambda: {"quote": importlib.import_module("shlex").quote},
-    "xml.etree.cElementTree": lambda: {n: getattr(importlib.import_module("xml.etree.ElementTree"), n)
-                                       for n in importlib.import_module("xml.etree.ElementTree").__all__},
+    "xml.etree.cElementTree": lambda: {
+        n: getattr(importlib.import_module("xml.etree.ElementTree"), n)
+        for n in importlib.import_module("xml.etree.ElementTree").__all__
+    },
 }

@@ -1,4 +1,5 @@
 """Things beside the main road, as ``mxnet.contrib``; each module is imported when it is first used."""
+
 from __future__ import annotations
 
 import importlib
@@ -6,8 +7,12 @@ import importlib.util
 from typing import Any
 
 #: Name -> module, where it is another.
-_ELSEWHERE = {"nd": "mxcore.ndarray.contrib", "ndarray": "mxcore.ndarray.contrib", "sym": "mxcore.symbol.contrib",
-              "symbol": "mxcore.symbol.contrib"}
+_ELSEWHERE = {
+    "nd": "mxcore.ndarray.contrib",
+    "ndarray": "mxcore.ndarray.contrib",
+    "sym": "mxcore.symbol.contrib",
+    "symbol": "mxcore.symbol.contrib",
+}
 _HERE = ("amp", "autograd", "io", "onnx", "quantization", "svrg_optimization", "tensorboard", "tensorrt", "text")
 
 

@@ -1,4 +1,5 @@
 """The automatic differentiation of MXNet 0.9, over that of today (``mx.autograd``)."""
+
 from __future__ import annotations
 
 import functools
@@ -10,8 +11,17 @@ from .._lent import lent
 from ..base import error
 from ..ndarray import NDArray, zeros_like
 
-__all__ = ["TrainingStateScope", "backward", "compute_gradient", "grad", "grad_and_loss", "mark_variables", "set_is_training", "test_section",
-           "train_section"]
+__all__ = [
+    "TrainingStateScope",
+    "backward",
+    "compute_gradient",
+    "grad",
+    "grad_and_loss",
+    "mark_variables",
+    "set_is_training",
+    "test_section",
+    "train_section",
+]
 
 
 def set_is_training(is_train: bool) -> bool:
@@ -108,10 +118,15 @@ def grad_and_loss(func: Callable[..., Any], argnum: int | Sequence[int] | None =
 
     @functools.wraps(func)
     def wrapped(*args: Any) -> Any:
-        variables = list(args) if argnum is None else [args[i] for i in ([argnum] if isinstance(argnum, int) else argnum)]
+        variables = (
+            list(args) if argnum is None else [args[i] for i in ([argnum] if isinstance(argnum, int) else argnum)]
+        )
         for v in variables:
             if not isinstance(v, NDArray):
-                raise error(TypeError, f"{getattr(func, '__name__', 'the function')} is differentiated by NDArrays, got {type(v).__name__}")
+                raise error(
+                    TypeError,
+                    f"{getattr(func, '__name__', 'the function')} is differentiated by NDArrays, got {type(v).__name__}",
+                )
         gradients = [zeros_like(v) for v in variables]
         mark_variables(variables, gradients)
         with train_section():

@@ -1,8 +1,9 @@
 """TensorBoard's event files: scalars, written without TensorFlow.
 
-A file is a row of records: length, its checksum, the message, its checksum; a message is an ``Event`` of protocol buffers, of which
-four fields are needed here.
+A file is a row of records: length, its checksum, the message, its checksum; a message is an ``Event`` of protocol
+buffers, of which four fields are needed here.
 """
+
 from __future__ import annotations
 
 import os
@@ -116,8 +117,8 @@ class EventWriter:
         Raises
         ------
         MXNetError
-            (also TypeError) if it or the step is no number, (also OSError) if the disk does not take it, (also ValueError) if the file
-            is closed.
+            (also TypeError) if it or the step is no number, (also OSError) if the disk does not take it, (also
+            ValueError) if the file is closed.
         """
         try:
             step = int(step)
@@ -129,7 +130,9 @@ class EventWriter:
             raise error(TypeError, f"add_scalar: {tag!r} must be a number, got {value!r}") from None
         except OverflowError:  # beyond single precision
             number = struct.pack("<f", float("inf") if value > 0 else float("-inf"))
-        self._write(_event(step=step, summary=_field(1, _field(1, encode(str(tag), "the tag of a summary")) + b"\x15" + number)))
+        self._write(
+            _event(step=step, summary=_field(1, _field(1, encode(str(tag), "the tag of a summary")) + b"\x15" + number))
+        )
 
     def close(self) -> None:
         """End the file."""

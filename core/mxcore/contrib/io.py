@@ -1,4 +1,5 @@
 """`DataLoaderIter`: a Gluon DataLoader as a data iterator, for Module."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -30,7 +31,8 @@ class DataLoaderIter(DataIter):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``contrib.io.DataLoaderIter``. A last batch that is smaller is filled with zeros; `pad` tells how many.
+    Behaviour matched: MXNet 1.9.1 ``contrib.io.DataLoaderIter``. A last batch that is smaller is filled with zeros;
+    `pad` tells how many.
 
     Examples
     --------
@@ -41,7 +43,9 @@ class DataLoaderIter(DataIter):
     [([0.0, 1.0, 2.0], 0), ([3.0, 4.0, 0.0], 1)]
     """
 
-    def __init__(self, loader: Any, data_name: str = "data", label_name: str = "softmax_label", dtype: Any = "float32") -> None:
+    def __init__(
+        self, loader: Any, data_name: str = "data", label_name: str = "softmax_label", dtype: Any = "float32"
+    ) -> None:
         super().__init__()
         self._loader = loader
         self.dtype = dtype
@@ -59,7 +63,9 @@ class DataLoaderIter(DataIter):
     def _pair(batch: Any) -> tuple[Any, Any]:
         if not isinstance(batch, (list, tuple)) or len(batch) != 2 or not all(isinstance(a, nd.NDArray) for a in batch):
             found = f"{len(batch)} parts" if isinstance(batch, (list, tuple)) else type(batch).__name__
-            raise error(TypeError, f"DataLoaderIter: batches of the loader must be pairs of arrays (data, label), got {found}")
+            raise error(
+                TypeError, f"DataLoaderIter: batches of the loader must be pairs of arrays (data, label), got {found}"
+            )
         return batch[0], batch[1]
 
     def reset(self) -> None:
@@ -76,6 +82,10 @@ class DataLoaderIter(DataIter):
         """
         data, label = self._pair(next(self._batches))
         pad = self.batch_size - data.shape[0]
-        full = [a.astype(self.dtype) if not pad else nd.concat(a.astype(self.dtype), nd.zeros((pad, *a.shape[1:]), ctx=a.context, dtype=self.dtype), dim=0)
-                for a in (data, label)]
+        full = [
+            a.astype(self.dtype)
+            if not pad
+            else nd.concat(a.astype(self.dtype), nd.zeros((pad, *a.shape[1:]), ctx=a.context, dtype=self.dtype), dim=0)
+            for a in (data, label)
+        ]
         return DataBatch([full[0]], [full[1]], pad=pad)

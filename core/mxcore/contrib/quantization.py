@@ -1,4 +1,7 @@
-"""Quantisation to int8, as ``mxnet.contrib.quantization``: its names and its histograms; the operators are not there."""
+"""Quantisation to int8, as ``mxnet.contrib.quantization``: its names and its histograms; the operators are not
+there.
+"""
+
 from __future__ import annotations
 
 import logging
@@ -10,19 +13,33 @@ import numpy as np
 from ..base import error
 from ..context import cpu
 
-__all__ = ["calib_graph", "combine_histogram", "quantize_graph", "quantize_model", "quantize_model_mkldnn", "quantize_net", "quantize_net_v2"]
+__all__ = [
+    "calib_graph",
+    "combine_histogram",
+    "quantize_graph",
+    "quantize_model",
+    "quantize_model_mkldnn",
+    "quantize_net",
+    "quantize_net_v2",
+]
 
 _CPU = cpu()
 
 
 def _refuse(name: str) -> NoReturn:
-    raise error(NotImplementedError, f"{name}: there are no operators for int8 here (README.md, Status), so nothing can be quantised. For half the memory "
-                                     "use float16 or bfloat16: mx.contrib.amp.convert_model, or amp.convert_hybrid_block for Gluon")
+    raise error(
+        NotImplementedError,
+        f"{name}: there are no operators for int8 here (README.md, Status), so nothing can be quantised. For half "
+        "the memory "
+        "use float16 or bfloat16: mx.contrib.amp.convert_model, or amp.convert_hybrid_block for Gluon",
+    )
 
 
-def combine_histogram(old_hist: tuple[Any, Any, float, float, float], arr: Any, new_min: float, new_max: float, new_th: float) \
-        -> tuple[np.ndarray, np.ndarray, float, float, float]:
-    """Count the numbers of an array into a histogram that is symmetric around zero, which grows by whole bins where they lie outside.
+def combine_histogram(
+    old_hist: tuple[Any, Any, float, float, float], arr: Any, new_min: float, new_max: float, new_th: float
+) -> tuple[np.ndarray, np.ndarray, float, float, float]:
+    """Count the numbers of an array into a histogram that is symmetric around zero, which grows by whole bins where
+    they lie outside.
 
     Parameters
     ----------
@@ -55,14 +72,27 @@ def combine_histogram(old_hist: tuple[Any, Any, float, float, float], arr: Any, 
         more = int((new_th - old_th) // step + 1)
         old_th = old_th + more * step
     counts, edges = np.histogram(arr, bins=len(hist) + 2 * more, range=(-old_th, old_th))
-    counts[more:len(counts) - more] += np.asarray(hist)
+    counts[more : len(counts) - more] += np.asarray(hist)
     return counts, edges, min(old_min, new_min), max(old_max, new_max), old_th
 
 
-def quantize_model(sym: Any, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any], data_names: Sequence[str] = ("data",),
-                   label_names: Sequence[str] = ("softmax_label",), ctx: Any = _CPU, excluded_sym_names: Any = None, excluded_op_names: Any = None,
-                   calib_mode: str = "entropy", calib_data: Any = None, num_calib_examples: Any = None, quantized_dtype: str = "int8",
-                   quantize_mode: str = "smart", quantize_granularity: str = "tensor-wise", logger: Any = None) -> NoReturn:
+def quantize_model(
+    sym: Any,
+    arg_params: Mapping[str, Any],
+    aux_params: Mapping[str, Any],
+    data_names: Sequence[str] = ("data",),
+    label_names: Sequence[str] = ("softmax_label",),
+    ctx: Any = _CPU,
+    excluded_sym_names: Any = None,
+    excluded_op_names: Any = None,
+    calib_mode: str = "entropy",
+    calib_data: Any = None,
+    num_calib_examples: Any = None,
+    quantized_dtype: str = "int8",
+    quantize_mode: str = "smart",
+    quantize_granularity: str = "tensor-wise",
+    logger: Any = None,
+) -> NoReturn:
     """Quantise a model: not there; see `mxcore.contrib.amp` for smaller models.
 
     Parameters
@@ -82,15 +112,29 @@ def quantize_model(sym: Any, arg_params: Mapping[str, Any], aux_params: Mapping[
     _refuse("quantize_model")
 
 
-def quantize_model_mkldnn(sym: Any, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any], data_names: Sequence[str] = ("data",),
-                          label_names: Sequence[str] = ("softmax_label",), ctx: Any = _CPU, excluded_sym_names: Any = None, excluded_op_names: Any = None,
-                          calib_mode: str = "entropy", calib_data: Any = None, num_calib_examples: Any = None, quantized_dtype: str = "int8",
-                          quantize_mode: str = "smart", quantize_granularity: str = "tensor-wise", logger: Any = None) -> NoReturn:
+def quantize_model_mkldnn(
+    sym: Any,
+    arg_params: Mapping[str, Any],
+    aux_params: Mapping[str, Any],
+    data_names: Sequence[str] = ("data",),
+    label_names: Sequence[str] = ("softmax_label",),
+    ctx: Any = _CPU,
+    excluded_sym_names: Any = None,
+    excluded_op_names: Any = None,
+    calib_mode: str = "entropy",
+    calib_data: Any = None,
+    num_calib_examples: Any = None,
+    quantized_dtype: str = "int8",
+    quantize_mode: str = "smart",
+    quantize_granularity: str = "tensor-wise",
+    logger: Any = None,
+) -> NoReturn:
     """Quantise a model for oneDNN: not there.
 
     Parameters
     ----------
-    sym, arg_params, aux_params, data_names, label_names, ctx, excluded_sym_names, excluded_op_names, calib_mode, calib_data, num_calib_examples
+    sym, arg_params, aux_params, data_names, label_names, ctx, excluded_sym_names, excluded_op_names, calib_mode,
+    calib_data, num_calib_examples
         As for `quantize_model`.
     quantized_dtype, quantize_mode, quantize_granularity, logger
         As for `quantize_model`.
@@ -103,14 +147,26 @@ def quantize_model_mkldnn(sym: Any, arg_params: Mapping[str, Any], aux_params: M
     _refuse("quantize_model_mkldnn")
 
 
-def quantize_graph(sym: Any, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any], ctx: Any = _CPU, excluded_sym_names: Any = None,
-                   excluded_op_names: Any = None, calib_mode: str = "entropy", quantized_dtype: str = "int8", quantize_mode: str = "full",
-                   quantize_granularity: str = "tensor-wise", LayerOutputCollector: Any = None, logger: Any = None) -> NoReturn:
+def quantize_graph(
+    sym: Any,
+    arg_params: Mapping[str, Any],
+    aux_params: Mapping[str, Any],
+    ctx: Any = _CPU,
+    excluded_sym_names: Any = None,
+    excluded_op_names: Any = None,
+    calib_mode: str = "entropy",
+    quantized_dtype: str = "int8",
+    quantize_mode: str = "full",
+    quantize_granularity: str = "tensor-wise",
+    LayerOutputCollector: Any = None,
+    logger: Any = None,
+) -> NoReturn:
     """Quantise a graph that is calibrated later: not there.
 
     Parameters
     ----------
-    sym, arg_params, aux_params, ctx, excluded_sym_names, excluded_op_names, calib_mode, quantized_dtype, quantize_mode, quantize_granularity, logger
+    sym, arg_params, aux_params, ctx, excluded_sym_names, excluded_op_names, calib_mode, quantized_dtype, quantize_mode,
+    quantize_granularity, logger
         As for `quantize_model`.
     LayerOutputCollector
         What sees the outputs of layers.
@@ -123,8 +179,15 @@ def quantize_graph(sym: Any, arg_params: Mapping[str, Any], aux_params: Mapping[
     _refuse("quantize_graph")
 
 
-def calib_graph(qsym: Any, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any], collector: Any, calib_mode: str = "entropy",
-                quantized_dtype: str = "int8", logger: Any = logging) -> NoReturn:
+def calib_graph(
+    qsym: Any,
+    arg_params: Mapping[str, Any],
+    aux_params: Mapping[str, Any],
+    collector: Any,
+    calib_mode: str = "entropy",
+    quantized_dtype: str = "int8",
+    logger: Any = logging,
+) -> NoReturn:
     """Calibrate a quantised graph: not there.
 
     Parameters
@@ -144,17 +207,30 @@ def calib_graph(qsym: Any, arg_params: Mapping[str, Any], aux_params: Mapping[st
     _refuse("calib_graph")
 
 
-def quantize_net_v2(network: Any, quantized_dtype: str = "auto", quantize_mode: str = "full", quantize_granularity: str = "tensor-wise",
-                    exclude_layers: Any = None, exclude_layers_match: Any = None, exclude_operators: Any = None, calib_data: Any = None,
-                    data_shapes: Any = None, calib_mode: str = "none", num_calib_examples: Any = None, ctx: Any = _CPU,
-                    LayerOutputCollector: Any = None, logger: Any = None) -> NoReturn:
+def quantize_net_v2(
+    network: Any,
+    quantized_dtype: str = "auto",
+    quantize_mode: str = "full",
+    quantize_granularity: str = "tensor-wise",
+    exclude_layers: Any = None,
+    exclude_layers_match: Any = None,
+    exclude_operators: Any = None,
+    calib_data: Any = None,
+    data_shapes: Any = None,
+    calib_mode: str = "none",
+    num_calib_examples: Any = None,
+    ctx: Any = _CPU,
+    LayerOutputCollector: Any = None,
+    logger: Any = None,
+) -> NoReturn:
     """Quantise a block of Gluon: not there.
 
     Parameters
     ----------
     network
         The block.
-    quantized_dtype, quantize_mode, quantize_granularity, calib_mode, calib_data, num_calib_examples, ctx, LayerOutputCollector, logger
+    quantized_dtype, quantize_mode, quantize_granularity, calib_mode, calib_data, num_calib_examples, ctx,
+    LayerOutputCollector, logger
         As for `quantize_model` and `quantize_graph`.
     exclude_layers, exclude_layers_match, exclude_operators, data_shapes
         What stays as it is, and what the block takes.
@@ -167,14 +243,26 @@ def quantize_net_v2(network: Any, quantized_dtype: str = "auto", quantize_mode: 
     _refuse("quantize_net_v2")
 
 
-def quantize_net(network: Any, quantized_dtype: str = "auto", quantize_mode: str = "full", exclude_layers: Any = None, exclude_layers_match: Any = None,
-                 exclude_operators: Any = None, calib_data: Any = None, data_shapes: Any = None, calib_mode: str = "none", num_calib_examples: Any = None,
-                 ctx: Any = _CPU, logger: Any = None) -> NoReturn:
+def quantize_net(
+    network: Any,
+    quantized_dtype: str = "auto",
+    quantize_mode: str = "full",
+    exclude_layers: Any = None,
+    exclude_layers_match: Any = None,
+    exclude_operators: Any = None,
+    calib_data: Any = None,
+    data_shapes: Any = None,
+    calib_mode: str = "none",
+    num_calib_examples: Any = None,
+    ctx: Any = _CPU,
+    logger: Any = None,
+) -> NoReturn:
     """Quantise a block of Gluon: not there.
 
     Parameters
     ----------
-    network, quantized_dtype, quantize_mode, exclude_layers, exclude_layers_match, exclude_operators, calib_data, data_shapes, calib_mode
+    network, quantized_dtype, quantize_mode, exclude_layers, exclude_layers_match, exclude_operators, calib_data,
+    data_shapes, calib_mode
         As for `quantize_net_v2`.
     num_calib_examples, ctx, logger
         As for `quantize_net_v2`.

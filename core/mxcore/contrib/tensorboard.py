@@ -1,4 +1,7 @@
-"""Metrics for TensorBoard, as ``mxnet.contrib.tensorboard``; neither TensorFlow nor TensorBoard is needed to write them."""
+"""Metrics for TensorBoard, as ``mxnet.contrib.tensorboard``; neither TensorFlow nor TensorBoard is needed to write
+them.
+"""
+
 from __future__ import annotations
 
 import weakref
@@ -10,7 +13,8 @@ __all__ = ["LogMetricsCallback"]
 
 
 class LogMetricsCallback:
-    """Write the metric to an event file, at the end of a batch or of an evaluation; the step is the number of the epoch.
+    """Write the metric to an event file, at the end of a batch or of an evaluation; the step is the number of the
+    epoch.
 
     Parameters
     ----------
@@ -26,8 +30,8 @@ class LogMetricsCallback:
 
     Notes
     -----
-    Look at it with ``tensorboard --logdir <folder>``. As in MXNet 1.9.1 all batches of an epoch have one step; they differ in time.
-    A training that goes on with ``begin_epoch`` goes on in the picture.
+    Look at it with ``tensorboard --logdir <folder>``. As in MXNet 1.9.1 all batches of an epoch have one step; they
+    differ in time. A training that goes on with ``begin_epoch`` goes on in the picture.
 
     Examples
     --------

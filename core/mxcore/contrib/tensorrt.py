@@ -1,4 +1,7 @@
-"""Settings of TensorRT, as ``mxnet.contrib.tensorrt`` of MXNet 1.5 to 1.7: kept for whoever brings it, as a plugin's graph pass."""
+"""Settings of TensorRT, as ``mxnet.contrib.tensorrt`` of MXNet 1.5 to 1.7: kept for whoever brings it, as a plugin's
+graph pass.
+"""
+
 from __future__ import annotations
 
 import os
@@ -35,8 +38,11 @@ def get_use_fp16() -> bool:
     return os.environ.get(_FP16, "1") not in ("0", "")
 
 
-def init_tensorrt_params(sym: Any, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters that are left to be set, of a graph parts of which are TensorRT's: all, as nothing here makes such parts.
+def init_tensorrt_params(
+    sym: Any, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters that are left to be set, of a graph parts of which are TensorRT's: all, as nothing here makes such
+    parts.
 
     Parameters
     ----------

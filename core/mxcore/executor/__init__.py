@@ -1,4 +1,5 @@
 """Executors: symbols bound to arrays, run as flat programs; as ``mxnet.executor``."""
+
 from .._lent import lent
 from .body import Body
 from .cached_op import CachedOp

@@ -1,4 +1,5 @@
 """What an executor is given, checked and put in order, and the arrays that simple_bind makes."""
+
 from __future__ import annotations
 
 import contextlib
@@ -28,7 +29,9 @@ _SHOWN = 10
 _STYPES = {"0": "default", "1": "row_sparse", "2": "csr"}
 
 
-def listed(given: Any, names: list[str], what: str, optional: bool, at: Callable[[str], Sequence[Context]]) -> list[Any]:
+def listed(
+    given: Any, names: list[str], what: str, optional: bool, at: Callable[[str], Sequence[Context]]
+) -> list[Any]:
     """Arrays given as a list or by name, in the order of the names.
 
     Parameters
@@ -48,7 +51,9 @@ def listed(given: Any, names: list[str], what: str, optional: bool, at: Callable
         missing = [n for n in names if n not in given]
         if missing and not optional:
             free = list(set(given).difference(names))
-            near = ", ".join(repr(n) + suggest(n, free) for n in missing[:_SHOWN]) + f" … {len(missing)} in all" * (len(missing) > _SHOWN)
+            near = ", ".join(repr(n) + suggest(n, free) for n in missing[:_SHOWN]) + f" … {len(missing)} in all" * (
+                len(missing) > _SHOWN
+            )
             raise error(ValueError, f"bind: {what} lacks {near}; given: {sorted(given)}")
         arrays = [given.get(n) for n in names]
     else:
@@ -61,7 +66,9 @@ def listed(given: Any, names: list[str], what: str, optional: bool, at: Callable
         if not isinstance(a, Array):
             raise error(TypeError, f"bind: {what} '{n}' must be an NDArray, got {type(a).__name__}")
         if a.context not in at(n):
-            raise error(ValueError, f"bind: {what} '{n}' lives on {a.context}, the executor on {' or '.join(map(str, at(n)))}")
+            raise error(
+                ValueError, f"bind: {what} '{n}' lives on {a.context}, the executor on {' or '.join(map(str, at(n)))}"
+            )
     return arrays
 
 
@@ -74,7 +81,11 @@ def entangled(named: Mapping[Any, Any], others: Iterable[Any]) -> set[Any]:
         Gradients, which then cannot be written as they come, or what is read while gradients are written.
     others : iterable of NDArray
     """
-    dense = [(n, a._data, a.context.device) for n, a in (*((None, a) for a in others), *named.items()) if a.stype == "default"]
+    dense = [
+        (n, a._data, a.context.device)
+        for n, a in (*((None, a) for a in others), *named.items())
+        if a.stype == "default"
+    ]
     times = Counter(id(d) for _, d, _ in dense)
     views = [row for row in dense if not row[2].owns(row[1])]
     if not views and len(times) == len(dense):
@@ -89,7 +100,9 @@ def entangled(named: Mapping[Any, Any], others: Iterable[Any]) -> set[Any]:
         if high > end:
             end, whose = high, name
     for name, d, device in dense:
-        if name is not None and not isinstance(d, np.ndarray):  # one that owns its memory can only meet views, and itself
+        if name is not None and not isinstance(
+            d, np.ndarray
+        ):  # one that owns its memory can only meet views, and itself
             near = [e for _, e, where in (views if device.owns(d) else dense) if e is not d and where is device]
             if times[id(d)] > 1 or transfer.overlaps(device, d, near):
                 found.add(name)
@@ -106,12 +119,19 @@ def _span(d: Any) -> tuple[int, int]:
 def groups_of(group2ctx: Any) -> dict[str, Context]:
     """``group2ctx`` as contexts by group."""
     if not isinstance(group2ctx or {}, Mapping):
-        raise error(TypeError, f"group2ctx must be a dict of group to Context, got a {type(group2ctx).__name__}; a list, one dict for each "
-                               "context of data parallelism, is for mx.mod.Module(group2ctxs=...)")
+        raise error(
+            TypeError,
+            f"group2ctx must be a dict of group to Context, got a {type(group2ctx).__name__}; a list, one dict for "
+            "each "
+            "context of data parallelism, is for mx.mod.Module(group2ctxs=...)",
+        )
     for g, c in (group2ctx or {}).items():
         if not isinstance(c, (Context, str)):
-            raise error(TypeError, f"group2ctx: group '{g}' must have one Context, got {c!r}; lists, a context for each of data "
-                                   "parallelism, are for mx.mod.Module(group2ctxs=...)")
+            raise error(
+                TypeError,
+                f"group2ctx: group '{g}' must have one Context, got {c!r}; lists, a context for each of data "
+                "parallelism, are for mx.mod.Module(group2ctxs=...)",
+            )
     return {g: Context(c) for g, c in (group2ctx or {}).items()}
 
 
@@ -131,9 +151,18 @@ def requests(grad_req: Any, names: list[str]) -> dict[str, str]:
     return reqs
 
 
-def simple_arrays(symbol: Any, ctx: Context, reqs: Mapping[str, str], type_dict: Mapping[str, Any], shapes: Mapping[str, Any],
-                  groups: Mapping[str, Context], stype_dict: Mapping[str, str], shared_exec: Any,
-                  shared_buffer: dict[str, Any] | None, shared_names: Sequence[str]) -> tuple[list[Any], list[Any], list[Any]]:
+def simple_arrays(
+    symbol: Any,
+    ctx: Context,
+    reqs: Mapping[str, str],
+    type_dict: Mapping[str, Any],
+    shapes: Mapping[str, Any],
+    groups: Mapping[str, Context],
+    stype_dict: Mapping[str, str],
+    shared_exec: Any,
+    shared_buffer: dict[str, Any] | None,
+    shared_names: Sequence[str],
+) -> tuple[list[Any], list[Any], list[Any]]:
     """New arrays for arguments, gradients and auxiliary states of a symbol, or shared ones.
 
     Parameters
@@ -151,26 +180,40 @@ def simple_arrays(symbol: Any, ctx: Context, reqs: Mapping[str, str], type_dict:
     args_, aux_ = variables(heads)
     open_ = [n.name for n in (*args_, *aux_) if not infer.known(found.get((n, 0)))]
     if open_:
-        raise error(ValueError, f"simple_bind: the shapes of {open_} cannot be inferred from "
-                                f"{ {k: tuple(v) for k, v in shapes.items()} }; give them too")
-    stypes = {n.name: stype_dict.get(n.name) or _STYPES.get(n.attrs.get("__storage_type__", "0"), "default") for n in args_}
+        raise error(
+            ValueError,
+            f"simple_bind: the shapes of {open_} cannot be inferred from "
+            f"{ {k: tuple(v) for k, v in shapes.items()} }; give them too",
+        )
+    stypes = {
+        n.name: stype_dict.get(n.name) or _STYPES.get(n.attrs.get("__storage_type__", "0"), "default") for n in args_
+    }
     kinds: dict[str, str] = {}
     if any(r != "null" for r in reqs.values()):
         kinds = _grad_stypes(heads, args_, reqs, found, types, stypes)
 
     def make(n: Any, old: Any, label: str, stype: str = "default") -> Any:
         shape, dtype, where = found[n, 0], types[n, 0], group_context(n, ctx, groups)
-        if old is not None and (label == "aux" or n.name in shared_names) and tuple(old.shape) == shape and old.dtype == dtype:
+        if (
+            old is not None
+            and (label == "aux" or n.name in shared_names)
+            and tuple(old.shape) == shape
+            and old.dtype == dtype
+        ):
             return old
         with naming_memory(f"{_LABELS[label]} '{n.name}'"):
             if shared_buffer is None or stype != "default" or label == "aux" or n.name in shared_names:
                 return nd_zeros(shape, ctx=where, dtype=dtype, stype=stype)  # type: ignore[call-overload]
             return from_buffer(shared_buffer, ("grad of " if label == "grad" else "") + n.name, shape, dtype, where)
 
-    old_args, old_grads, old_aux = ({}, {}, {}) if shared_exec is None else (
-        shared_exec.arg_dict, shared_exec.grad_dict, shared_exec.aux_dict)
+    old_args, old_grads, old_aux = (
+        ({}, {}, {}) if shared_exec is None else (shared_exec.arg_dict, shared_exec.grad_dict, shared_exec.aux_dict)
+    )
     args = [make(n, old_args.get(n.name), "arg", stypes[n.name]) for n in args_]
-    grads = [None if reqs[n.name] == "null" else make(n, old_grads.get(n.name), "grad", kinds.get(n.name, "default")) for n in args_]
+    grads = [
+        None if reqs[n.name] == "null" else make(n, old_grads.get(n.name), "grad", kinds.get(n.name, "default"))
+        for n in args_
+    ]
     return args, grads, [make(n, old_aux.get(n.name), "aux") for n in aux_]
 
 
@@ -186,7 +229,9 @@ def naming_memory(what: str) -> Iterator[None]:
         raise error(MemoryError, f"no memory for {what}: {e}") from e
 
 
-def from_buffer(buffer: dict[str, Any], name: str, shape: tuple[int, ...], dtype: Any, ctx: Context, fill: bool = True) -> Any:
+def from_buffer(
+    buffer: dict[str, Any], name: str, shape: tuple[int, ...], dtype: Any, ctx: Context, fill: bool = True
+) -> Any:
     """A view of a shared array, which is made anew if it is too small, of zeros unless `fill` is false."""
     size = int(np.prod(shape, dtype=np.int64))
     old = buffer.get(name)
@@ -194,11 +239,19 @@ def from_buffer(buffer: dict[str, Any], name: str, shape: tuple[int, ...], dtype
         buffer[name] = old = nd_zeros(shape, ctx=ctx, dtype=dtype) if fill else empty(shape, ctx=ctx, dtype=dtype)
     if tuple(old.shape) == shape:
         return old
-    return NDArray(old._data.reshape(-1)[:size].reshape(shape), old._st if isinstance(old._st, Storage) else Storage(ctx))
+    return NDArray(
+        old._data.reshape(-1)[:size].reshape(shape), old._st if isinstance(old._st, Storage) else Storage(ctx)
+    )
 
 
-def _grad_stypes(heads: Sequence[Any], args: Sequence[Node], reqs: Mapping[str, str], shapes: Any, types: Any,
-                 stypes: Mapping[str, str]) -> dict[str, str]:
+def _grad_stypes(
+    heads: Sequence[Any],
+    args: Sequence[Node],
+    reqs: Mapping[str, str],
+    shapes: Any,
+    types: Any,
+    stypes: Mapping[str, str],
+) -> dict[str, str]:
     """Storage types of the gradients, from the gradient graph."""
     wanted = [n for n, r in reqs.items() if r != "null"]
     facts = ({n.name: shapes[n, 0] for n in args}, {n.name: types[n, 0] for n in args}, dict(stypes))

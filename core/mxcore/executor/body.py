@@ -1,9 +1,10 @@
 """Bodies of loops and branches, compiled: what :mod:`mxcore.ops.control` runs step by step.
 
-Forward and backward are two programs. The first hands what the second reads to arrays of its own, one for each step; the memory of
-temporary results is shared by all steps. Gradients of weights that all steps share are computed once, after the last step, from the
-rows of all steps.
+Forward and backward are two programs. The first hands what the second reads to arrays of its own, one for each step;
+the memory of temporary results is shared by all steps. Gradients of weights that all steps share are computed once,
+after the last step, from the rows of all steps.
 """
+
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -59,12 +60,20 @@ class Body:
     grads : dict of int to int
         Input -> head of `backward`.
     late : list of (Node, int, dict of int to int)
-        Products of matrices over the rows of all steps: the node that computes them for one step, the first of two heads of `backward`
-        that are its first inputs, and output -> input of the sub-graph.
+        Products of matrices over the rows of all steps: the node that computes them for one step, the first of two
+        heads of `backward` that are its first inputs, and output -> input of the sub-graph.
     """
 
-    def __init__(self, heads: Sequence[Entry], names: Sequence[str], facts: Any, ctx: Context, is_train: bool,
-                 wrt: tuple[int, ...] | None, shared: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        heads: Sequence[Entry],
+        names: Sequence[str],
+        facts: Any,
+        ctx: Context,
+        is_train: bool,
+        wrt: tuple[int, ...] | None,
+        shared: frozenset[int] = frozenset(),
+    ) -> None:
         self.ctx, self.n_heads, self.wrt = ctx, len(heads), wrt
         self.backward: Program | None = None
         self.kept: list[tuple[str, Spec, bool]] = []
@@ -74,11 +83,19 @@ class Body:
         if wrt:
             heads, extra = self._split(heads, names, facts, ctx, is_train, wrt, shared)
         self.forward = compile_graph([*heads, *extra], facts, ctx, is_train).program
-        self.specs = [self.forward.specs[s] for s in self.forward.head_slots[:self.n_heads]]
+        self.specs = [self.forward.specs[s] for s in self.forward.head_slots[: self.n_heads]]
         self.names = list(names)
 
-    def _split(self, heads: Sequence[Entry], names: Sequence[str], facts: Any, ctx: Context, is_train: bool,
-               wrt: tuple[int, ...], shared: frozenset[int]) -> tuple[list[Entry], list[Entry]]:
+    def _split(
+        self,
+        heads: Sequence[Entry],
+        names: Sequence[str],
+        facts: Any,
+        ctx: Context,
+        is_train: bool,
+        wrt: tuple[int, ...],
+        shared: frozenset[int],
+    ) -> tuple[list[Entry], list[Entry]]:
         """Compile the backward; returns the heads and what else the forward has to hand over."""
         found, _, (shapes, dtypes, stypes) = joint(heads, facts, [names[i] for i in wrt], *infer_all(heads, *facts)[:2])
         wanted = [i for i, e in zip(wrt, found) if e is not None]
@@ -86,7 +103,7 @@ class Body:
         graph.shapes, graph.dtypes, graph.stypes = infer_all(graph.heads, shapes, dtypes, stypes)
         if "simplify" in enabled():
             graph = simplify(graph)
-        heads, grads = graph.heads[:len(heads)], self._postponed(wanted, graph, len(heads), shared)
+        heads, grads = graph.heads[: len(heads)], self._postponed(wanted, graph, len(heads), shared)
         inner = {id(n) for n in topo(heads)}
         kept: dict[Entry, Node] = {}
         read: set[Entry] = set()
@@ -107,7 +124,9 @@ class Body:
         for n in topo(grads):
             if n.op is not None and id(n) not in inner:
                 like = n.params._sig.like
-                done[id(n)] = Node(n.op, n.params, [outside(e, i in like) for i, e in enumerate(n.inputs)], n.name, n.attrs)
+                done[id(n)] = Node(
+                    n.op, n.params, [outside(e, i in like) for i, e in enumerate(n.inputs)], n.name, n.attrs
+                )
         grads = [outside(e, False) for e in grads]
         for e, v in kept.items():
             spec = Spec(graph.shapes[e], graph.dtypes[e])
@@ -118,12 +137,20 @@ class Body:
         return list(heads), [e for e in kept if e in read]
 
     def _postponed(self, wanted: Sequence[int], graph: Graph, n_heads: int, shared: frozenset[int]) -> list[Entry]:
-        """The heads of `backward`: gradients of `wanted`, and what those that can wait for the last step are computed from."""
+        """The heads of `backward`: gradients of `wanted`, and what those that can wait for the last step are computed
+        from.
+        """
         late: dict[int, tuple[Node, dict[int, int]]] = {}
         grads: list[Entry] = []
         for i, (n, j) in zip(wanted, graph.heads[n_heads:]):
-            if i in shared and n.op is not None and _of_rows(n) and j > 0 and n.inputs[2][0].op is None and \
-                    all(len(graph.shapes[e]) == 2 for e in n.inputs):
+            if (
+                i in shared
+                and n.op is not None
+                and _of_rows(n)
+                and j > 0
+                and n.inputs[2][0].op is None
+                and all(len(graph.shapes[e]) == 2 for e in n.inputs)
+            ):
                 late.setdefault(id(n), (n, {}))[1][j] = i
             else:
                 self.grads[i] = len(grads)
@@ -135,14 +162,16 @@ class Body:
 
 
 def _of_rows(n: Node) -> bool:
-    """Whether a node gives the gradients of what computes each row of its output from the same row of its first input, and from others
-    as a whole: their gradients are sums over all rows."""
+    """Whether a node gives the gradients of what computes each row of its output from the same row of its first input,
+    and from others as a whole: their gradients are sums over all rows.
+    """
     forward = registry.ops.find(n.op.facets.get("backward_of", ""))
     return forward is not None and len(n.inputs) == 3 and bool(forward.facet("rowwise", n.params))
 
 
 class CompiledSteps:
-    """Runs of a compiled body, with what each keeps; the methods are those of :class:`mxcore.ops.control.steps.EagerSteps`.
+    """Runs of a compiled body, with what each keeps; the methods are those of
+    :class:`mxcore.ops.control.steps.EagerSteps`.
 
     Attributes
     ----------
@@ -160,7 +189,9 @@ class CompiledSteps:
         self._keys: list[Any] = []
         self._shapes: list[Any] = []
         self._grads: dict[tuple[int, int], Any] = {}
-        self._stacks: dict[int, tuple[Any, list[Any]]] = {}  # head of the backward -> rows of all steps, and those of each
+        self._stacks: dict[
+            int, tuple[Any, list[Any]]
+        ] = {}  # head of the backward -> rows of all steps, and those of each
         if body.backward is not None:
             slots = body.backward.variables
             self._dys = [(slots[f"_head_grad{i}"], i) for i in range(body.n_heads) if f"_head_grad{i}" in slots]
@@ -186,14 +217,20 @@ class CompiledSteps:
         return made[i]
 
     def forward(self, t: int, inputs: Sequence[Any], places: Sequence[Any], again: Any = None) -> list[Any]:
-        """Run for the `t`-th time; heads without a place are new device arrays. `again` holds the random keys of a first run."""
+        """Run for the `t`-th time; heads without a place are new device arrays. `again` holds the random keys of a
+        first run.
+        """
         body = self.body
         outs = [_empty(body.ctx, spec) if place is None else place for spec, place in zip(self.specs, places)]
         targets = outs
         if body.kept:
             while len(self._kept) <= t:
-                self._kept.append([old if old is not None else _empty(body.ctx, spec)
-                                   for old, (_, spec, _) in zip(self._shapes, body.kept)])
+                self._kept.append(
+                    [
+                        old if old is not None else _empty(body.ctx, spec)
+                        for old, (_, spec, _) in zip(self._shapes, body.kept)
+                    ]
+                )
             targets = [*outs, *[v for v, (_, _, read) in zip(self._kept[t], body.kept) if read]]
         if body.wrt:
             del self._inputs[t:]
@@ -225,10 +262,20 @@ class CompiledSteps:
         instance, inputs = self._instance(1, t), self._inputs[t]
         if t == self._n - 1:
             self._make_stacks()
-        grads = [self._stacks[h][1][t] if h in self._stacks else self._gradient(h, t % 2) for h in range(len(program.head_slots))]
+        grads = [
+            self._stacks[h][1][t] if h in self._stacks else self._gradient(h, t % 2)
+            for h in range(len(program.head_slots))
+        ]
         kept = self._kept[t] if body.kept else ()
-        instance.bind(0, [*[(slot, dys[i]) for slot, i in self._dys], *[(slot, inputs[i]) for slot, i in self._back_reads],
-                       *[(slot, kept[j]) for slot, j in self._kept_slots]], enumerate(grads))
+        instance.bind(
+            0,
+            [
+                *[(slot, dys[i]) for slot, i in self._dys],
+                *[(slot, inputs[i]) for slot, i in self._back_reads],
+                *[(slot, kept[j]) for slot, j in self._kept_slots],
+            ],
+            enumerate(grads),
+        )
         instance.run(0, instance.keys(0))
         return [grads[body.grads[i]] if i in body.grads else None for i in wanted]
 
@@ -252,7 +299,10 @@ class CompiledSteps:
         found = {}
         for n, first, outs in self.body.late:
             ctx = self.body.ctx
-            rows = [transfer.wrap(self._stacks[h][0].reshape(-1, self._stacks[h][0].shape[-1]), ctx) for h in (first, first + 1)]
+            rows = [
+                transfer.wrap(self._stacks[h][0].reshape(-1, self._stacks[h][0].shape[-1]), ctx)
+                for h in (first, first + 1)
+            ]
             weight = transfer.wrap(self._inputs[0][self.body.names.index(n.inputs[2][0].name)], ctx)
             wanted = tuple(j in outs for j in range(n.n_out))
             values = dispatch.invoke(n.op, [*rows, weight], n.params, wanted=wanted)
@@ -273,7 +323,9 @@ class CompiledSteps:
         found = self._grads.get((head, -1))
         if found is None:
             spec = self.specs[head]
-            found = self._grads[head, -1] = self.body.ctx.device.full(spec.shape, 0, spec.dtype, self.body.ctx.device_id)
+            found = self._grads[head, -1] = self.body.ctx.device.full(
+                spec.shape, 0, spec.dtype, self.body.ctx.device_id
+            )
         return found
 
 
@@ -292,15 +344,26 @@ def _forget() -> None:
 registry.on_change.append(_forget)
 
 
-def _compile(graph: Graph, names: Sequence[str], inputs: Sequence[Any], ctx: Context, is_train: bool,
-             wrt: tuple[int, ...] | None, carried: Sequence[tuple[int, int]], shared: frozenset[int]) -> CompiledSteps | None:
+def _compile(
+    graph: Graph,
+    names: Sequence[str],
+    inputs: Sequence[Any],
+    ctx: Context,
+    is_train: bool,
+    wrt: tuple[int, ...] | None,
+    carried: Sequence[tuple[int, int]],
+    shared: frozenset[int],
+) -> CompiledSteps | None:
     """Steps of a sub-graph on arrays like these; None if it has to run operator by operator."""
     bodies: OrderedDict[Any, Any] = graph.info.setdefault("bodies", OrderedDict())
     key = (ctx, is_train, wrt, tuple([(x.shape, x.dtype) for x in inputs]), shared, enabled(), _generation)
     body = bodies.get(key, False)
     if body is False:
-        facts = ({n: tuple(x.shape) for n, x in zip(names, inputs)}, {n: x.dtype for n, x in zip(names, inputs)},
-                 dict.fromkeys(names, "default"))
+        facts = (
+            {n: tuple(x.shape) for n, x in zip(names, inputs)},
+            {n: x.dtype for n, x in zip(names, inputs)},
+            dict.fromkeys(names, "default"),
+        )
         heads = run_passes(graph.heads)
         fits = _can_be_compiled(heads, facts, [(heads[i], names[j]) for i, j in carried])
         body = bodies[key] = Body(heads, names, facts, ctx, is_train, wrt, shared) if fits else None
@@ -310,7 +373,9 @@ def _compile(graph: Graph, names: Sequence[str], inputs: Sequence[Any], ctx: Con
 
 
 def _can_be_compiled(heads: Sequence[Entry], facts: Any, carried: Sequence[tuple[Entry, str]]) -> bool:
-    """Whether nothing in it keeps a state, changes its inputs, has a shape that is known only by running, or one of every step."""
+    """Whether nothing in it keeps a state, changes its inputs, has a shape that is known only by running, or one of
+    every step.
+    """
     nodes = [n for n in topo(heads) if n.op is not None]
     if any(n.op.stateful or n.forward is not None or n.params._sig.mutates for n in nodes):
         return False

@@ -1,4 +1,5 @@
 """The class CachedOp: a graph that is called like an operator."""
+
 from __future__ import annotations
 
 import threading
@@ -33,8 +34,16 @@ from .watch import hook_labels, input_labels
 __all__ = ["CachedOp"]
 
 #: What flags there are, and which values they take.
-_FLAGS = Parser("CachedOp", {"static_alloc": Bool(False), "static_shape": Bool(False), "inline_limit": Int(2), "forward_bulk_size": Int(15),
-                             "backward_bulk_size": Int(15)})
+_FLAGS = Parser(
+    "CachedOp",
+    {
+        "static_alloc": Bool(False),
+        "static_shape": Bool(False),
+        "inline_limit": Int(2),
+        "forward_bulk_size": Int(15),
+        "backward_bulk_size": Int(15),
+    },
+)
 #: So many programs (one per shapes, dtypes, mode and wanted gradients) are kept for one graph.
 _LIMIT = 32
 
@@ -83,12 +92,20 @@ class CachedOp:
         #: What is called for every output inside, and whether for inputs too.
         self._hook: tuple[Callable[[str, str, Any], None], bool] | None = None
         outputs = [f"output{i}" for i in range(len(symbol._heads))]
-        core = self._op = Op("_CachedOp", None, inputs="data*", outputs=lambda p: outputs, stateful=True,
-                           aux=lambda p: [f"arg{i}" for i, n in enumerate(self._names) if n in self._aux])
+        core = self._op = Op(
+            "_CachedOp",
+            None,
+            inputs="data*",
+            outputs=lambda p: outputs,
+            stateful=True,
+            aux=lambda p: [f"arg{i}" for i, n in enumerate(self._names) if n in self._aux],
+        )
         core.backward_rule, core.gives = _backward, True
         # Gradients that can be differentiated again: the graph runs node by node, recorded.
-        core.replay_rule = replay(lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs)), ctx),
-                                   lambda pending: pending.memory.again[1])
+        core.replay_rule = replay(
+            lambda p, inputs, ctx: interpret(self._heads, dict(zip(self._names, inputs)), ctx),
+            lambda pending: pending.memory.again[1],
+        )
         self._params = core.parse({"num_args": len(self._names)})
         _ = self._heads  # passes that cannot take the graph say so now
         _all[id(self)] = self
@@ -137,9 +154,13 @@ class CachedOp:
         hook = self._hook  # another thread may take it away
         if hook is not None:
             heads = merge_equal(self._heads) if Settings.now().merge else self._heads
-            return interpret(heads, dict(zip(self._names, args)), args[0].context if args else None, partial(_report, *hook))
+            return interpret(
+                heads, dict(zip(self._names, args)), args[0].context if args else None, partial(_report, *hook)
+            )
         if len(args) != len(self._names):
-            raise error(TypeError, f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names[:8])} …), got {len(args)}")
+            raise error(
+                TypeError, f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names[:8])} …), got {len(args)}"
+            )
         mode = state.__dict__
         needs = None
         if mode["record"]:
@@ -154,12 +175,17 @@ class CachedOp:
             found = self._last = self._signature(ctx, mode["train"], needs, args, datas)
         return found.call(self, args, datas)
 
-    def _signature(self, ctx: Context, train: bool, needs: Any, args: Sequence[Any], datas: Sequence[Any]) -> _Signature:
+    def _signature(
+        self, ctx: Context, train: bool, needs: Any, args: Sequence[Any], datas: Sequence[Any]
+    ) -> _Signature:
         """The signature that fits these arrays, compiled at first use."""
         for name, x in zip(self._names, args):
             if x._st.ctx is not ctx:
-                raise error(ValueError, f"CachedOp: inputs live on different devices ('{self._names[0]}' on {ctx}, '{name}' on "
-                                        f"{x._st.ctx}); copy one with as_in_context() first")
+                raise error(
+                    ValueError,
+                    f"CachedOp: inputs live on different devices ('{self._names[0]}' on {ctx}, '{name}' on "
+                    f"{x._st.ctx}); copy one with as_in_context() first",
+                )
         key = (ctx, train, needs, tuple([(d.shape, d.dtype, x.stype) for d, x in zip(datas, args)]))
         found: _Signature = self._signatures.find(key, lambda: _Signature(self, ctx, train, needs, args, datas))
         return found
@@ -177,7 +203,13 @@ class CachedOp:
         self._hook = None if callback is None else (callback, monitor_all)
 
 
-def _report(callback: Callable[[str, str, Any], None], monitor_all: bool, node: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+def _report(
+    callback: Callable[[str, str, Any], None],
+    monitor_all: bool,
+    node: Any,
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+) -> None:
     if monitor_all:
         for name, x in zip(input_labels(node), inputs):
             callback(f"{node.name}_{name}", node.op.name, x)
@@ -208,11 +240,21 @@ def _current() -> Context:
 class _Signature:
     """A compiled graph for inputs of certain shapes, and the memory of its idle instances."""
 
-    def __init__(self, owner: CachedOp, ctx: Context, train: bool, needs: tuple[bool, ...] | None, args: Sequence[Any],
-                 datas: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        owner: CachedOp,
+        ctx: Context,
+        train: bool,
+        needs: tuple[bool, ...] | None,
+        args: Sequence[Any],
+        datas: Sequence[Any],
+    ) -> None:
         names = owner._names
-        facts = ({n: tuple(d.shape) for n, d in zip(names, datas)}, {n: d.dtype for n, d in zip(names, datas)},
-                 {n: x.stype for n, x in zip(names, args)})
+        facts = (
+            {n: tuple(d.shape) for n, d in zip(names, datas)},
+            {n: d.dtype for n, d in zip(names, datas)},
+            {n: x.stype for n, x in zip(names, args)},
+        )
         self.wrt = None if needs is None else [n for n, w in zip(names, needs) if w]
         self.ctx, self.train, self.needs = ctx, train, needs
         self.datas = list(datas)
@@ -279,7 +321,9 @@ class _Memory:
         #: Held by a backward: two threads may go through one graph.
         self.lock = threading.RLock()
 
-    def run(self, part: int, values: Any, keys: Any, heads: Iterable[int | None], more: Iterable[Any] = ()) -> list[Any]:
+    def run(
+        self, part: int, values: Any, keys: Any, heads: Iterable[int | None], more: Iterable[Any] = ()
+    ) -> list[Any]:
         """Run a part now, or in the order of the engine; `more` is what it reads beside the inputs.
 
         Returns
@@ -290,10 +334,16 @@ class _Memory:
         s, instance = self.signature, self.instance
         ctx, heads = s.ctx, list(heads)
         try:
-            outs: list[Any] = [NDArray(ctx.device.empty(s.specs[h].shape, s.specs[h].dtype, ctx.device_id), Storage(ctx))
-                               if h is not None and fixed(s.specs[h]) else None for h in heads]
+            outs: list[Any] = [
+                NDArray(ctx.device.empty(s.specs[h].shape, s.specs[h].dtype, ctx.device_id), Storage(ctx))
+                if h is not None and fixed(s.specs[h])
+                else None
+                for h in heads
+            ]
         except MemoryError as e:
-            raise error(MemoryError, f"no memory on {ctx} for the {'gradients' if part else 'outputs'} of a compiled block: {e}") from e
+            raise error(
+                MemoryError, f"no memory on {ctx} for the {'gradients' if part else 'outputs'} of a compiled block: {e}"
+            ) from e
         targets = [(h, y._data) for h, y in zip(heads, outs) if y is not None]
         train = state.train if part else s.train  # backward has a mode of its own
         moved = self.moved if train else []
@@ -304,7 +354,15 @@ class _Memory:
             instance.bind(part, values, targets, train)
             instance.run(part, keys, where)
 
-        launch(s.program, part, ctx, work, [*self.reads, *more], [*(y._st for y in outs if y is not None), *(x._st for x in moved), self.st], train=train)
+        launch(
+            s.program,
+            part,
+            ctx,
+            work,
+            [*self.reads, *more],
+            [*(y._st for y in outs if y is not None), *(x._st for x in moved), self.st],
+            train=train,
+        )
         # Heads of unknown shape exist only once the program has run; such programs run at once.
         for i, h in enumerate(heads):
             value = None if h is None or outs[i] is not None else instance.loose(h)
@@ -319,8 +377,13 @@ class _Memory:
             if self.used and self.again is not None:
                 self.run(0, *self.again, range(s.n_out))  # not to the first outputs: they are the caller's
             self.used = True
-            return self.run(1, [(slot, dys[i]._data) for slot, i in s.head_grads], self.instance.keys(1), s.compiled.grads,
-                            [dys[i]._st for _, i in s.head_grads])
+            return self.run(
+                1,
+                [(slot, dys[i]._data) for slot, i in s.head_grads],
+                self.instance.keys(1),
+                s.compiled.grads,
+                [dys[i]._st for _, i in s.head_grads],
+            )
 
 
 class _Pending:

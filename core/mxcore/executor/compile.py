@@ -1,4 +1,5 @@
 """From a symbol's heads to a lowered program: gradient, inference and the stock passes, in their order."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -46,9 +47,18 @@ _cache = Recent(_LIMIT)
 registry.on_change.append(_cache.clear)
 
 
-def compile_graph(heads: Sequence[Entry], facts: Facts, ctx: Context, is_train: bool, wrt: Sequence[str] | None = None,
-                  adds: Sequence[str] = (), groups: Mapping[str, Context] | None = None,
-                  places: Mapping[str, Context] | None = None, monitored: bool = False, settings: Settings | None = None) -> Compiled:
+def compile_graph(
+    heads: Sequence[Entry],
+    facts: Facts,
+    ctx: Context,
+    is_train: bool,
+    wrt: Sequence[str] | None = None,
+    adds: Sequence[str] = (),
+    groups: Mapping[str, Context] | None = None,
+    places: Mapping[str, Context] | None = None,
+    monitored: bool = False,
+    settings: Settings | None = None,
+) -> Compiled:
     """Lower a graph, or find the program of an equal one.
 
     Parameters
@@ -74,16 +84,37 @@ def compile_graph(heads: Sequence[Entry], facts: Facts, ctx: Context, is_train: 
     settings = settings or Settings.now()
     if monitored:
         settings = settings._replace(passes=settings.passes - {"fuse", "plan", "simplify", "mirror"})
-    key = (_structure(heads), tuple((n, s, str(t), st) for n, s, t, st in _rows(facts)), ctx, is_train,
-           None if wrt is None else tuple(wrt), tuple(adds), settings, tuple(sorted((groups or {}).items(), key=str)),
-           tuple(sorted((places or {}).items(), key=str)), ctx.device.fused_from)
+    key = (
+        _structure(heads),
+        tuple((n, s, str(t), st) for n, s, t, st in _rows(facts)),
+        ctx,
+        is_train,
+        None if wrt is None else tuple(wrt),
+        tuple(adds),
+        settings,
+        tuple(sorted((groups or {}).items(), key=str)),
+        tuple(sorted((places or {}).items(), key=str)),
+        ctx.device.fused_from,
+    )
     found: Compiled = _cache.find(
-        key, lambda: _compile(list(heads), facts, ctx, is_train, wrt, adds, groups or {}, places or {}, settings, monitored))
+        key,
+        lambda: _compile(list(heads), facts, ctx, is_train, wrt, adds, groups or {}, places or {}, settings, monitored),
+    )
     return found
 
 
-def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt: Sequence[str] | None, adds: Sequence[str],
-             groups: Mapping[str, Context], places: Mapping[str, Context], settings: Settings, monitored: bool) -> Compiled:
+def _compile(
+    heads: list[Entry],
+    facts: Facts,
+    ctx: Context,
+    is_train: bool,
+    wrt: Sequence[str] | None,
+    adds: Sequence[str],
+    groups: Mapping[str, Context],
+    places: Mapping[str, Context],
+    settings: Settings,
+    monitored: bool,
+) -> Compiled:
     passes = settings.passes
     n_first = len(heads)
     every = list(heads)
@@ -127,10 +158,17 @@ def _compile(heads: list[Entry], facts: Facts, ctx: Context, is_train: bool, wrt
 def _fitting(heads: Sequence[Entry], name: str, shape: Any, found: Any) -> None:
     """Refuse a gradient that has not the shape of its variable: written there it would be repeated."""
     if found is not None and known(found) and shape is not None and known(shape) and tuple(found) != tuple(shape):
-        readers = [f"operator {n.op.name} (input {n.params._sig.inputs[i]})" for n in topo(heads) for i, (v, _) in enumerate(n.inputs)
-                   if v.op is None and v.name == name]
-        raise error(ValueError, f"the gradient of variable '{name}' has shape {tuple(found)}, the variable {tuple(shape)}: "
-                                f"the gradient rule of {' or '.join(dict.fromkeys(readers))} is wrong")
+        readers = [
+            f"operator {n.op.name} (input {n.params._sig.inputs[i]})"
+            for n in topo(heads)
+            for i, (v, _) in enumerate(n.inputs)
+            if v.op is None and v.name == name
+        ]
+        raise error(
+            ValueError,
+            f"the gradient of variable '{name}' has shape {tuple(found)}, the variable {tuple(shape)}: "
+            f"the gradient rule of {' or '.join(dict.fromkeys(readers))} is wrong",
+        )
 
 
 def _rows(facts: Facts) -> list[tuple[str, Any, Any, Any]]:
@@ -147,5 +185,7 @@ def _structure(heads: Sequence[Entry]) -> tuple[Any, ...]:
         if n.op is None:
             rows.append((n.name, group_of(n)))
         else:
-            rows.append((n.op, params_key(n.op, n.params), n.name, place_key(n), tuple((number[id(m)], i) for m, i in n.inputs)))
+            rows.append(
+                (n.op, params_key(n.op, n.params), n.name, place_key(n), tuple((number[id(m)], i) for m, i in n.inputs))
+            )
     return (tuple(rows), tuple((number[id(n)], i) for n, i in heads))

@@ -1,4 +1,5 @@
 """What a program looks like, in words."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -25,8 +26,15 @@ def describe(program: Program) -> str:
         ins = ", ".join(name.get(s, "?") for s in step.ins)
         outs = ", ".join(_place(program, step, s) for s in step.outs)
         lines.append(f"{step.op.name} {step.node.name}({ins}) -> {outs} on {step.ctx}")
-    total = program.nbytes + sum(_bytes(program.specs[s]) for s in program.claimed if program.claimed[s] < program.n_first)
-    lines += [f"Planned {program.nbytes} bytes", f"Total {total >> 20} MB allocated", "Total 0 TempSpace resource requested", ""]
+    total = program.nbytes + sum(
+        _bytes(program.specs[s]) for s in program.claimed if program.claimed[s] < program.n_first
+    )
+    lines += [
+        f"Planned {program.nbytes} bytes",
+        f"Total {total >> 20} MB allocated",
+        "Total 0 TempSpace resource requested",
+        "",
+    ]
     return "\n".join(lines)
 
 

@@ -1,4 +1,7 @@
-"""Steps that need no kernel of the operator: a compiled chain, or the array function that an elementwise operator is."""
+"""Steps that need no kernel of the operator: a compiled chain, or the array function that an elementwise operator
+is.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -37,7 +40,13 @@ def _function(bound: BoundCall, k: Any, p: Any, ins: Sequence[Any]) -> tuple[Any
         return None
     name, _, order = op.direct.partition(":")
     fn, dtype = getattr(k.xp, name, None), bound.specs[0].dtype
-    if not takes_out(fn) or dtype.kind == "b" or order == "float" and dtype.kind != "f" or any(v.dtype != dtype for v in ins):
+    if (
+        not takes_out(fn)
+        or dtype.kind == "b"
+        or order == "float"
+        and dtype.kind != "f"
+        or any(v.dtype != dtype for v in ins)
+    ):
         return None
     args = list(ins)
     if "scalar" in op.params:

@@ -1,4 +1,5 @@
 """The class Executor: a symbol bound to arrays."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -54,8 +55,18 @@ class Executor:
         In the order of the symbol's lists; a gradient that is not wanted is None.
     """
 
-    def __init__(self, symbol: Any, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any,
-                 group2ctx: Mapping[str, Any] | None = None, shared_exec: Executor | None = None, made: bool = False) -> None:
+    def __init__(
+        self,
+        symbol: Any,
+        ctx: Any,
+        args: Any,
+        args_grad: Any,
+        grad_req: Any,
+        aux_states: Any,
+        group2ctx: Mapping[str, Any] | None = None,
+        shared_exec: Executor | None = None,
+        made: bool = False,
+    ) -> None:
         self._symbol = symbol
         self._heads = run_passes(symbol._heads)
         self._ctx = Context(ctx) if ctx is not None else current_context()
@@ -69,8 +80,11 @@ class Executor:
         self._groups = groups_of(group2ctx)
         #: Where the array of a variable may live: where its group does; anywhere in the graph if it has none.
         somewhere = list(dict.fromkeys((self._ctx, *self._groups.values())))
-        at = {n.name: [self._groups[group_of(n)]] if group_of(n) in self._groups else somewhere
-              for n in topo(symbol._heads) if n.op is None}.__getitem__
+        at = {
+            n.name: [self._groups[group_of(n)]] if group_of(n) in self._groups else somewhere
+            for n in topo(symbol._heads)
+            if n.op is None
+        }.__getitem__
         self.arg_arrays = listed(args, names, "args", False, at)
         self.aux_arrays = listed(aux_states, aux, "aux_states", False, at)
         self._reqs = requests(grad_req, names)
@@ -80,18 +94,25 @@ class Executor:
             if self.grad_arrays[i] is None:
                 self._reqs[n] = "null"
             elif self._reqs[n] != "null" and tuple(self.grad_arrays[i].shape) != tuple(self.arg_arrays[i].shape):
-                raise error(ValueError, f"bind: the gradient of '{n}' has shape {self.grad_arrays[i].shape}, the argument "
-                                        f"{self.arg_arrays[i].shape}")
+                raise error(
+                    ValueError,
+                    f"bind: the gradient of '{n}' has shape {self.grad_arrays[i].shape}, the argument "
+                    f"{self.arg_arrays[i].shape}",
+                )
             elif self._reqs[n] != "null":
                 transfer.check_writable(self.grad_arrays[i], f"bind: the gradient of '{n}'")
         self._wanted = [n for n in names if self._reqs[n] != "null"]
-        #: Gradients that are computed elsewhere and copied in the end, since arguments or others lie in their memory; none among arrays `made` here.
+        #: Gradients that are computed elsewhere and copied in the end, since arguments or others lie in their memory;
+        #: none among arrays `made` here.
         self._entangled: set[str] = set() if shared_exec is None else shared_exec._entangled.intersection(self._wanted)
-        #: Auxiliary states that training moves elsewhere, since arguments that backward reads, or others, lie in their memory.
+        #: Auxiliary states that training moves elsewhere, since arguments that backward reads, or others, lie in their
+        #: memory.
         self._meeting: set[str] = set() if shared_exec is None else shared_exec._meeting.intersection(aux)
         if not made:
             self._meeting = entangled(dict(zip(aux, self.aux_arrays)), self.arg_arrays)
-            self._entangled = entangled({n: self.grad_arrays[self._place_of[n]] for n in self._wanted}, [*self.arg_arrays, *self.aux_arrays])
+            self._entangled = entangled(
+                {n: self.grad_arrays[self._place_of[n]] for n in self._wanted}, [*self.arg_arrays, *self.aux_arrays]
+            )
         self._monitor: Callable[[str, Any], None] | None = None
         self._monitor_all = False
         self._instances: dict[Any, tuple[Compiled, Instance]] = {}
@@ -104,25 +125,49 @@ class Executor:
         self._room: dict[str, Any] = shared_exec._room if shared_exec is not None else {}
         #: Parameters of stateful operators, which live as long as the executor.
         self._own: dict[Node, Any] = {}
-        #: The last training run, the keys it drew, and whether its values are still whole; None after a run in predict mode.
+        #: The last training run, the keys it drew, and whether its values are still whole; None after a run in predict
+        #: mode.
         self._pending: tuple[tuple[Compiled, Instance], list[Any], bool] | None = None
         pairs = [*zip(names, self.arg_arrays), *zip(aux, self.aux_arrays)]
-        self._facts = ({n: tuple(a.shape) for n, a in pairs}, {n: a._data.dtype for n, a in pairs}, {n: a.stype for n, a in pairs})
+        self._facts = (
+            {n: tuple(a.shape) for n, a in pairs},
+            {n: a._data.dtype for n, a in pairs},
+            {n: a.stype for n, a in pairs},
+        )
         self._places = {n: a.context for n, a in pairs if a.context is not self._ctx}
         self._out_facts = infer_all(self._heads, *self._facts)
         self.outputs: list[Any] = self._make_outputs()
 
     @classmethod
-    def simple_bind(cls, symbol: Any, ctx: Any, grad_req: Any, type_dict: Mapping[str, Any] | None, shapes: Mapping[str, Any],
-                    group2ctx: Mapping[str, Any] | None = None, stype_dict: Mapping[str, str] | None = None,
-                    shared_exec: Executor | None = None, shared_buffer: dict[str, Any] | None = None,
-                    shared_arg_names: Sequence[str] | None = None) -> Executor:
+    def simple_bind(
+        cls,
+        symbol: Any,
+        ctx: Any,
+        grad_req: Any,
+        type_dict: Mapping[str, Any] | None,
+        shapes: Mapping[str, Any],
+        group2ctx: Mapping[str, Any] | None = None,
+        stype_dict: Mapping[str, str] | None = None,
+        shared_exec: Executor | None = None,
+        shared_buffer: dict[str, Any] | None = None,
+        shared_arg_names: Sequence[str] | None = None,
+    ) -> Executor:
         """Make the arrays, then bind; see ``Symbol.simple_bind``."""
         ctx = Context(ctx) if ctx is not None else current_context()
         groups = groups_of(group2ctx)
         reqs = requests(grad_req, symbol.list_arguments())
-        args, grads, aux = simple_arrays(symbol, ctx, reqs, type_dict or {}, shapes, groups, stype_dict or {}, shared_exec,
-                                         shared_buffer, shared_arg_names or ())
+        args, grads, aux = simple_arrays(
+            symbol,
+            ctx,
+            reqs,
+            type_dict or {},
+            shapes,
+            groups,
+            stype_dict or {},
+            shared_exec,
+            shared_buffer,
+            shared_arg_names or (),
+        )
         return cls(symbol, ctx, args, grads, reqs, aux, group2ctx, shared_exec, made=True)
 
     # -- programs ----------------------------------------------------------------------------------------------
@@ -132,7 +177,10 @@ class Executor:
         for e in self._heads:
             ctx = self._head_context(e)
             if dtypes.get(e) is None and e[0].op is not None:
-                raise error(TypeError, f"operator {e[0].op.name} of node '{e[0].name}': the dtype of its output cannot be inferred")
+                raise error(
+                    TypeError,
+                    f"operator {e[0].op.name} of node '{e[0].name}': the dtype of its output cannot be inferred",
+                )
             if e[0].op is not None:
                 check_dtypes(e[0].op, ctx.device, [Spec(shapes.get(e), dtypes[e])])
             if infer.known(shapes.get(e)) and stypes[e] == "default":
@@ -157,17 +205,30 @@ class Executor:
                 heads = self._shown_heads()
                 shapes, dtypes, stypes = infer_all(heads, *self._facts)
                 if train:  # a monitor is told all gradients of an operator, also those that nobody wants
-                    wrt = [*self._wanted, *(n for n in self._arg_names if n not in self._wanted and self._facts[1][n].kind == "f")]
+                    wrt = [
+                        *self._wanted,
+                        *(n for n in self._arg_names if n not in self._wanted and self._facts[1][n].kind == "f"),
+                    ]
                     heads = watch.probed(heads, dtypes, stypes)
                 else:
                     heads = [*heads, *watch.hidden(heads, shapes, stypes)]
-            compiled = compile_graph(heads, self._facts, self._ctx, is_train, wrt,
-                                     [n for n in self._wanted if self._reqs[n] == "add"], self._groups, self._places, monitored, self._settings)
+            compiled = compile_graph(
+                heads,
+                self._facts,
+                self._ctx,
+                is_train,
+                wrt,
+                [n for n in self._wanted if self._reqs[n] == "add"],
+                self._groups,
+                self._places,
+                monitored,
+                self._settings,
+            )
             program = compiled.program
             watch.alias_states(self._own, program.steps)
             instance = Instance(program, {k[1:]: b for k, b in self._blocks.items() if k[0] == train}, self._own)
             if monitored:
-                own = {*range(len(self.outputs)), *compiled.grads[:len(self._wanted)]}  # whose arrays the executor has
+                own = {*range(len(self.outputs)), *compiled.grads[: len(self._wanted)]}  # whose arrays the executor has
                 for i, (e, slot) in enumerate(zip(program.graph.heads, program.head_slots)):
                     if i in own or program.claimed.get(slot) != i:
                         continue
@@ -203,8 +264,11 @@ class Executor:
                 raise error(TypeError, f"forward: no argument is named {name!r}{suggest(name, self._arg_names)}")
             target = self.arg_arrays[self._place_of[name]]
             if tuple(np.shape(value)) != tuple(target.shape):
-                raise error(ValueError, f"forward: '{name}' has shape {tuple(np.shape(value))}, it was bound with {target.shape}; "
-                                        "use reshape()")
+                raise error(
+                    ValueError,
+                    f"forward: '{name}' has shape {tuple(np.shape(value))}, it was bound with {target.shape}; "
+                    "use reshape()",
+                )
             write(target, value)
         is_train = bool(is_train)
         train = is_train and bool(self._wanted)
@@ -241,7 +305,9 @@ class Executor:
             given = [out_grads.get(n) for n in self._output_names]
         else:
             given = [*out_grads] if isinstance(out_grads, (list, tuple)) else [out_grads]
-        given += [None] * (len(self.outputs) - len(given))  # as in MXNet losses may be left out at the end, and hidden outputs be listed there
+        given += [None] * (
+            len(self.outputs) - len(given)
+        )  # as in MXNet losses may be left out at the end, and hidden outputs be listed there
         if self._pending is None:
             found = self._instance(True, False)
             self._pending = found, found[1].keys(0), False
@@ -251,12 +317,17 @@ class Executor:
             if name is None:
                 continue  # nothing reads it
             if g is None:
-                raise error(ValueError, f"backward: output {label} is no loss and needs a gradient; pass out_grads, or make it a "
-                                        "loss with mx.sym.make_loss()")
+                raise error(
+                    ValueError,
+                    f"backward: output {label} is no loss and needs a gradient; pass out_grads, or make it a "
+                    "loss with mx.sym.make_loss()",
+                )
             if not isinstance(g, Array):
                 raise error(TypeError, f"backward: gradient of {label} must be an NDArray, got {type(g).__name__}")
             if tuple(g.shape) != tuple(y.shape):
-                raise error(ValueError, f"backward: gradient of {label} has shape {tuple(g.shape)}, the output {y.shape}")
+                raise error(
+                    ValueError, f"backward: gradient of {label} has shape {tuple(g.shape)}, the output {y.shape}"
+                )
             head_grads.append((name, g.as_in_context(y.context).astype(y.dtype, copy=False)))  # type: ignore[attr-defined]
         targets = {n: self.grad_arrays[self._place_of[n]] for n in self._wanted}
         if head_grads:  # losses have none
@@ -270,8 +341,15 @@ class Executor:
         for n in self._entangled:
             write(targets[n], places[n])
 
-    def _run(self, found: tuple[Compiled, Instance], part: int, keys: list[Any], head_grads: list[tuple[str, Any]],
-             targets: list[Any], is_train: bool | None = None) -> None:
+    def _run(
+        self,
+        found: tuple[Compiled, Instance],
+        part: int,
+        keys: list[Any],
+        head_grads: list[tuple[str, Any]],
+        targets: list[Any],
+        is_train: bool | None = None,
+    ) -> None:
         """Run one part, inline or through the engine; `targets` are what it writes beside auxiliary states."""
         compiled, instance = found
         program = compiled.program
@@ -288,9 +366,22 @@ class Executor:
 
         def work(where: str) -> None:
             slots = program.variables
-            places = [(h, a._data if a.stype == "default" else self._dense_place(program.specs[program.head_slots[h]], a.context))
-                      for h, a in zip(heads, targets) if h is not None and a is not None]
-            instance.bind(part, [(slots[n], a._data) for n, a in given if n in slots], [place for place in places if place[1] is not None], train)
+            places = [
+                (
+                    h,
+                    a._data
+                    if a.stype == "default"
+                    else self._dense_place(program.specs[program.head_slots[h]], a.context),
+                )
+                for h, a in zip(heads, targets)
+                if h is not None and a is not None
+            ]
+            instance.bind(
+                part,
+                [(slots[n], a._data) for n, a in given if n in slots],
+                [place for place in places if place[1] is not None],
+                train,
+            )
             instance.run(part, keys, where)
             self._take(instance, part, heads, targets)
             if monitor is None and (part == 1 or len(program.steps) == program.split):
@@ -306,7 +397,9 @@ class Executor:
             self._report(instance, part)
 
     def _take(self, instance: Instance, part: int, heads: Any, targets: list[Any]) -> None:
-        """Hand over what steps could not write themselves: sparse and dynamic values, and zeros where no gradient came."""
+        """Hand over what steps could not write themselves: sparse and dynamic values, and zeros where no gradient
+        came.
+        """
         program = instance.program
         for i, (head, target) in enumerate(zip(heads, targets)):
             slot = None if head is None else program.head_slots[head]
@@ -314,7 +407,9 @@ class Executor:
                 continue
             value = None if head is None else instance.loose(head)
             if part == 0:
-                self.outputs[i] = faces[getattr(value, "stype", "default")](value, Storage(self._head_context(self._heads[i])))
+                self.outputs[i] = faces[getattr(value, "stype", "default")](
+                    value, Storage(self._head_context(self._heads[i]))
+                )
             else:
                 self._store_gradient(target, value, self._reqs[self._wanted[i]])
 
@@ -331,7 +426,11 @@ class Executor:
             if req == "write":
                 # An operator would be handed to the engine, maybe to the very worker that runs this.
                 dense = target.stype == "default"
-                nothing = ctx.device.full(target.shape, 0, data.dtype, ctx.device_id) if dense else zeros(target.stype, target.shape, ctx, data.dtype)._data
+                nothing = (
+                    ctx.device.full(target.shape, 0, data.dtype, ctx.device_id)
+                    if dense
+                    else zeros(target.stype, target.shape, ctx, data.dtype)._data
+                )
                 transfer.store(ctx.device, nothing, target)
             return
         if req == "add":
@@ -368,13 +467,19 @@ class Executor:
             if old is None or tuple(old.shape) == tuple(shape):
                 return old
             if not given and not partial_shaping:
-                raise error(ValueError, f"reshape: '{name}' would change its shape from {old.shape} to {shape}; name it too, or pass "
-                                        "partial_shaping=True")
+                raise error(
+                    ValueError,
+                    f"reshape: '{name}' would change its shape from {old.shape} to {shape}; name it too, or pass "
+                    "partial_shaping=True",
+                )
             n = int(np.prod(shape))
             if n > old.size:
                 if not allow_up_sizing:
-                    raise error(ValueError, f"reshape: '{name}' of shape {shape} needs more memory than {old.shape}; pass "
-                                            "allow_up_sizing=True for a new array")
+                    raise error(
+                        ValueError,
+                        f"reshape: '{name}' of shape {shape} needs more memory than {old.shape}; pass "
+                        "allow_up_sizing=True for a new array",
+                    )
                 return nd_zeros(shape, ctx=old.context, dtype=old.dtype)
             return NDArray(old._data.reshape(-1)[:n].reshape(shape), old._st)
 
@@ -405,25 +510,37 @@ class Executor:
         """Outputs by name."""
         return dict(zip(self._output_names, self.outputs))
 
-    def copy_params_from(self, arg_params: dict[str, Any], aux_params: dict[str, Any] | None = None,
-                         allow_extra_params: bool = False) -> None:
+    def copy_params_from(
+        self, arg_params: dict[str, Any], aux_params: dict[str, Any] | None = None, allow_extra_params: bool = False
+    ) -> None:
         """Copy values into arguments and auxiliary states by name."""
-        for given, have, kind in ((arg_params, self.arg_dict, "argument"), (aux_params or {}, self.aux_dict, "auxiliary state")):
+        for given, have, kind in (
+            (arg_params, self.arg_dict, "argument"),
+            (aux_params or {}, self.aux_dict, "auxiliary state"),
+        ):
             for name, value in given.items():
                 if name in have:
                     if tuple(np.shape(value)) != tuple(have[name].shape):
-                        raise error(ValueError, f"copy_params_from: {kind} '{name}' has shape {have[name].shape}, the value given "
-                                                f"{tuple(np.shape(value))}")
+                        raise error(
+                            ValueError,
+                            f"copy_params_from: {kind} '{name}' has shape {have[name].shape}, the value given "
+                            f"{tuple(np.shape(value))}",
+                        )
                     write(have[name], value)
                 elif not allow_extra_params:
-                    raise error(ValueError, f"copy_params_from: no {kind} is named {name!r}{suggest(name, have)}; "
-                                            "pass allow_extra_params=True to ignore it")
+                    raise error(
+                        ValueError,
+                        f"copy_params_from: no {kind} is named {name!r}{suggest(name, have)}; "
+                        "pass allow_extra_params=True to ignore it",
+                    )
 
     def set_monitor_callback(self, callback: Callable[[str, Any], None] | None, monitor_all: bool = False) -> None:
-        """Call ``callback(name, array)`` with every output of every node, hidden ones included, and with every gradient.
+        """Call ``callback(name, array)`` with every output of every node, hidden ones included, and with every
+        gradient.
 
-        Names are MXNet's: ``fc1_output``, ``bn_mean``, ``fc1_backward_output1`` for the gradient of the second input of ``fc1``,
-        and ``sum_grad_output`` where the gradients of several readers are added. Gradients that nobody needs have no row.
+        Names are MXNet's: ``fc1_output``, ``bn_mean``, ``fc1_backward_output1`` for the gradient of the second input of
+        ``fc1``, and ``sum_grad_output`` where the gradients of several readers are added. Gradients that nobody needs
+        have no row.
 
         Parameters
         ----------
@@ -447,21 +564,34 @@ class Executor:
     def _report(self, instance: Instance, part: int) -> None:
         assert self._monitor is not None
         program = instance.program
-        rows = watch.forward_rows(program.steps[:program.split], self._monitor_all) if part == 0 else \
-            watch.backward_rows(program.graph.heads[:program.n_first], program.steps[:program.split], program.steps[program.split:], self._wanted)
+        rows = (
+            watch.forward_rows(program.steps[: program.split], self._monitor_all)
+            if part == 0
+            else watch.backward_rows(
+                program.graph.heads[: program.n_first],
+                program.steps[: program.split],
+                program.steps[program.split :],
+                self._wanted,
+            )
+        )
         for name, slot, step in rows:
             value = instance.env[slot]
             if part and step.op is watch.probe:  # nothing flows there
                 value = step.ctx.device.full(value.shape, 0, value.dtype, step.ctx.device_id)
             if value is not None:  # the next run writes to it again, and the callback may keep what it gets
-                self._monitor(name, transfer.wrap(value.copy() if getattr(value, "stype", "default") == "default" else value, step.ctx))
+                self._monitor(
+                    name,
+                    transfer.wrap(value.copy() if getattr(value, "stype", "default") == "default" else value, step.ctx),
+                )
 
     def _shown_heads(self) -> Any:
         """The graph as MXNet would show it: what is equal is there once."""
         return merge_equal(self._heads) if self._settings.merge else self._heads
 
     def get_optimized_symbol(self) -> Any:
-        """The symbol as the passes of plugins left it, with equal operators made one; what else is done shows in `debug_str`."""
+        """The symbol as the passes of plugins left it, with equal operators made one; what else is done shows in
+        `debug_str`.
+        """
         return type(self._symbol)(self._shown_heads())
 
     def debug_str(self) -> str:

@@ -1,9 +1,10 @@
 """The pass that puts elementwise operators together: groups of nodes become one node each.
 
-A group runs over one shape. It is convex (no path leaves it and comes back), lives in one place, and may end in reductions
-over the same axes. What depends on values that are known only at run time stays outside. A bias that is added behind a
-matrix product or convolution moves into the chain that follows.
+A group runs over one shape. It is convex (no path leaves it and comes back), lives in one place, and may end in
+reductions over the same axes. What depends on values that are known only at run time stays outside. A bias that is
+added behind a matrix product or convolution moves into the chain that follows.
 """
+
 from __future__ import annotations
 
 import functools
@@ -32,8 +33,9 @@ Entry = tuple[Node, int]
 _MAX_PARTS, _MAX_OPERANDS = 64, 24
 #: Nodes among which groups are looked for, in the order of the graph.
 _WINDOW = 4096
-#: Elements from which one operator alone is worth compiling, where the device has no kernel of its own and the array library
-#: is slow: at reductions; at broadcasting, at comparisons (which it makes of truth values first) and at functions of several steps.
+#: Elements from which one operator alone is worth compiling, where the device has no kernel of its own and the array
+#: library is slow: at reductions; at broadcasting, at comparisons (which it makes of truth values first) and at
+#: functions of several steps.
 _ALONE_REDUCED, _ALONE = 1 << 12, 1 << 14
 
 
@@ -43,22 +45,23 @@ def fuse(graph: Graph, device: Any, smallest: int = 0) -> Graph:
     Parameters
     ----------
     graph : Graph
-        With `shapes`, `dtypes` and `stypes` of all entries. Two items of `info` matter: ``info["n_first"]``, how many heads
-        belong to a first part of the program (no group mixes what they need with what only later heads need), and
-        ``info["contexts"]``, id of a node -> context, where there are several (else the nodes' attribute ``ctx_group`` tells them apart).
+        With `shapes`, `dtypes` and `stypes` of all entries. Two items of `info` matter: ``info["n_first"]``, how many
+        heads belong to a first part of the program (no group mixes what they need with what only later heads need), and
+        ``info["contexts"]``, id of a node -> context, where there are several (else the nodes' attribute ``ctx_group``
+        tells them apart).
     device : Device
-        Where it will run. Three attributes matter, if it has them: `fused_functions`, the functions of expressions for which its
-        chains are fast (all), `fused_biases`, the operators whose bias had better be added by the chain behind them (all
-        that have the facet `bias`), and `fused_dtypes`, the dtypes that its chains may mix (none).
+        Where it will run. Three attributes matter, if it has them: `fused_functions`, the functions of expressions for
+        which its chains are fast (all), `fused_biases`, the operators whose bias had better be added by the chain
+        behind them (all that have the facet `bias`), and `fused_dtypes`, the dtypes that its chains may mix (none).
     smallest : int
         Operators over fewer elements stay alone.
 
     Returns
     -------
     Graph
-        Heads with the same meaning, and the facts of all its entries. The operator of a new node has an attribute `fused`, the
-        :class:`mxcore.plugin.Fused`; its inputs and outputs are those of the chain, and its parameters are the scalars, in
-        order. Its body runs the parts one by one.
+        Heads with the same meaning, and the facts of all its entries. The operator of a new node has an attribute
+        `fused`, the :class:`mxcore.plugin.Fused`; its inputs and outputs are those of the chain, and its parameters are
+        the scalars, in order. Its body runs the parts one by one.
 
     Examples
     --------
@@ -86,7 +89,11 @@ class _Fusion:
         self.first = {id(n) for n in topo(graph.heads[:n_first])} if n_first is not None else set()
         self.places: dict[int, Any] = dict(graph.info.get("contexts") or {})
         self.facts = Graph(graph.heads)
-        self.facts.shapes, self.facts.dtypes, self.facts.stypes = dict(graph.shapes), dict(graph.dtypes), dict(graph.stypes)
+        self.facts.shapes, self.facts.dtypes, self.facts.stypes = (
+            dict(graph.shapes),
+            dict(graph.dtypes),
+            dict(graph.stypes),
+        )
         #: Entry of a heavy node -> that of its bias, added behind it; the heavy node of each such node.
         self.moved: dict[Entry, Entry] = {}
         self.heavy: dict[int, Node] = {}
@@ -96,8 +103,11 @@ class _Fusion:
         self.parts: dict[int, Part] = {}
         for n in self.order:
             part = part_of(n, self.facts, lambda e: self.moved.get(e, e), self.mixed)
-            if part is not None and math.prod(part.shape) >= self.smallest and (
-                    self.allowed is None or functions_of(part.tree) <= self.allowed):
+            if (
+                part is not None
+                and math.prod(part.shape) >= self.smallest
+                and (self.allowed is None or functions_of(part.tree) <= self.allowed)
+            ):
                 self.parts[id(n)] = part
         if not self.parts:
             return self.graph
@@ -127,8 +137,10 @@ class _Fusion:
                 continue
             p, at = n.params, n.params._sig.index["bias"]
             axis = n.op.facet("bias", p, len(graph.shapes[n, 0]))
-            others = [*n.inputs[:at], *n.inputs[at + 1:]]
-            product = Node(n.op, n.op.parse({**{k: getattr(p, k) for k in n.op.params}, "no_bias": True}), others, n.name, n.attrs)
+            others = [*n.inputs[:at], *n.inputs[at + 1 :]]
+            product = Node(
+                n.op, n.op.parse({**{k: getattr(p, k) for k in n.op.params}, "no_bias": True}), others, n.name, n.attrs
+            )
             bias = Node(BIAS, BIAS.parse({"axis": axis}), [(product, 0), n.inputs[at]], n.name + "_bias_add", n.attrs)
             for new in (product, bias):
                 for facts in (self.facts.shapes, self.facts.dtypes, self.facts.stypes):
@@ -174,7 +186,12 @@ class _Fusion:
     def _fit(self, a: list[Part], b: list[Part]) -> bool:
         """Whether two groups may be one, but for paths between them."""
         x, y = a[0], b[0]
-        if x.dtype != y.dtype and not self.mixed or len(a) + len(b) > _MAX_PARTS or self._place(x.node) != self._place(y.node):
+        if (
+            x.dtype != y.dtype
+            and not self.mixed
+            or len(a) + len(b) > _MAX_PARTS
+            or self._place(x.node) != self._place(y.node)
+        ):
             return False
         both = [*a, *b]
         if len({part.kept for part in both if part.reduce}) > 1:
@@ -188,7 +205,11 @@ class _Fusion:
     def _trimmed(self, group: list[Part]) -> list[Part]:
         """Without the bias of a product that others want as well: then nothing is won by adding it here."""
         inside = {id(part.node) for part in group}
-        out = {id(part.node) for part in group if id(part.node) in self.heavy and (len(group) == 1 or self._wanted(part.node, inside))}
+        out = {
+            id(part.node)
+            for part in group
+            if id(part.node) in self.heavy and (len(group) == 1 or self._wanted(part.node, inside))
+        }
         return [part for part in group if id(part.node) not in out]
 
     def _wanted(self, n: Node, inside: set[int]) -> bool:
@@ -209,8 +230,11 @@ class _Fusion:
             for n in self.order:
                 if n.op is not None:
                     part = self.parts.get(id(n))
-                    read = [e for e, _ in part.operands] if part is not None else \
-                        [e for i, e in enumerate(self._inputs(n)) if i not in n.params._sig.like]
+                    read = (
+                        [e for e, _ in part.operands]
+                        if part is not None
+                        else [e for i, e in enumerate(self._inputs(n)) if i not in n.params._sig.like]
+                    )
                     for e in read:
                         self._users_.setdefault(e, []).append(n)
         return self._users_
@@ -220,8 +244,12 @@ class _Fusion:
         if len(group) > 1 or group[0].folded:
             return work
         part, n, facts = group[0], group[0].node, self.facts
-        simple = not part.reduce and (n.op.direct is not None or is_cast(part.tree)) and part.tree[0] not in ("cmp", "and", "or", "not") \
+        simple = (
+            not part.reduce
+            and (n.op.direct is not None or is_cast(part.tree))
+            and part.tree[0] not in ("cmp", "and", "or", "not")
             and all(s == part.shape for _, s in part.operands)
+        )
         if not work or simple or math.prod(part.shape) < (_ALONE_REDUCED if part.reduce else _ALONE):
             return False
         specs = [Spec(facts.shapes.get(e), facts.dtypes.get(e)) for e in n.inputs]
@@ -255,7 +283,9 @@ class _Fusion:
             order = [n for n in order if id(n) in nodes]
 
     def _built(self, unit: dict[int, _Unit], order: Sequence[Node]) -> tuple[Graph, dict[int, Node]]:
-        """The graph with chains in the place of their nodes, where `order` are the nodes that may stay; and item -> its node."""
+        """The graph with chains in the place of their nodes, where `order` are the nodes that may stay; and item -> its
+        node.
+        """
         rebuild = _Rebuild(self, unit)
         for n in order:
             if n.op is not None and id(n) not in unit:
@@ -305,7 +335,9 @@ class _Rebuild:
         return self.back.get(e, e)
 
     def reads(self, n: Node) -> list[Entry]:
-        """What a node of the new graph reads; an entry that vanishes in a chain has a stand-in where only its shape matters."""
+        """What a node of the new graph reads; an entry that vanishes in a chain has a stand-in where only its shape
+        matters.
+        """
         like = n.params._sig.like if n.op is not None else ()
         found = map(self.resolve, n.inputs)
         return [self.resolve(self.fusion._stand_in(e, self.unit)) if i in like else e for i, e in enumerate(found)]
@@ -355,14 +387,21 @@ class _Rebuild:
         else:
             inputs = tuple(self.new[e] for e in self.reads(item))
             forward = item.forward if item.forward is None else self.nodes[id(item.forward)]
-            node = item if inputs == item.inputs and forward is item.forward else \
-                Node(item.op, item.params, inputs, item.name, item.attrs, forward)
+            node = (
+                item
+                if inputs == item.inputs and forward is item.forward
+                else Node(item.op, item.params, inputs, item.name, item.attrs, forward)
+            )
             first, entries = item, [(item, i) for i in range(node.n_out)]
         self.nodes[id(item)] = node
         facts, graph = self.fusion.facts, self.graph
         for i, e in enumerate(entries):
             self.new[e] = (node, i)
-            for mine, theirs in ((graph.shapes, facts.shapes), (graph.dtypes, facts.dtypes), (graph.stypes, facts.stypes)):
+            for mine, theirs in (
+                (graph.shapes, facts.shapes),
+                (graph.dtypes, facts.dtypes),
+                (graph.stypes, facts.stypes),
+            ):
                 if e in theirs:
                     mine[node, i] = theirs[e]  # type: ignore[index]
         if id(first) in self.fusion.places:
@@ -372,9 +411,9 @@ class _Rebuild:
 class _Reach:
     """Which nodes are above and below which, while groups become one; sets of nodes are the bits of integers.
 
-    Such sets of all nodes would take memory and time that grow with the square of the graph, so the order is cut into windows, and
-    no group goes over a cut. Within a window nothing is lost: a path leads upwards in the order, so that one between two nodes of a
-    window stays there, also when groups have become one.
+    Such sets of all nodes would take memory and time that grow with the square of the graph, so the order is cut into
+    windows, and no group goes over a cut. Within a window nothing is lost: a path leads upwards in the order, so that
+    one between two nodes of a window stays there, also when groups have become one.
     """
 
     def __init__(self, order: Sequence[Node], inputs: Callable[[Node], Sequence[Entry]]) -> None:
@@ -411,7 +450,10 @@ class _Reach:
         if (self.below[i] & self.above[j] | self.below[j] & self.above[i]) & ~own:
             return False
         above, below = (self.above[i] | self.above[j]) & ~own, (self.below[i] | self.below[j]) & ~own
-        for some, whole, mine in ((self.above[i] & self.above[j], above, self.below), (self.below[i] & self.below[j], below, self.above)):
+        for some, whole, mine in (
+            (self.above[i] & self.above[j], above, self.below),
+            (self.below[i] & self.below[j], below, self.above),
+        ):
             more = own | (below if mine is self.below else above)
             rest = whole & ~some
             while rest:
@@ -430,11 +472,15 @@ class _Unit:
     def __init__(self, parts: list[Part], outs: list[Part]) -> None:
         self.parts, self.outs = parts, outs
         inside = {(part.node, 0) for part in parts}
-        self.inputs: list[Any] = list(dict.fromkeys((e, s) for part in parts for e, s in part.operands if e not in inside))
+        self.inputs: list[Any] = list(
+            dict.fromkeys((e, s) for part in parts for e, s in part.operands if e not in inside)
+        )
         self.dtypes = {e: t for part in parts for (e, _), t in zip(part.operands, part.types)}
 
     def node(self, inputs: list[Entry], made: dict[Any, Op]) -> tuple[Node, list[Part]]:
-        """The node over these entries, and the parts that its outputs are; `made` are the operators of this graph's chains."""
+        """The node over these entries, and the parts that its outputs are; `made` are the operators of this graph's
+        chains.
+        """
         parts, outs = self.parts, self.outs
         first, tail = parts[0], parts[-1]
         names = {key: f"a{i}" for i, key in enumerate(self.inputs)}
@@ -472,8 +518,17 @@ class _Unit:
             tree = value[id(part.node)]
             ends.append(tree[1] if tree[0] == "name" else tree)
         pattern, dims = layout(first.shape, [*(s for _, s in self.inputs), *(part.kept for part in outs)])
-        chain = Fused([f"a{i}" for i in range(len(inputs))], ends, _main(parts), scalars=[f"s{i}" for i in range(len(scalars))],
-                      steps=steps, reduce=[part.reduce for part in outs], pattern=pattern, dims=dims, types=types)
+        chain = Fused(
+            [f"a{i}" for i in range(len(inputs))],
+            ends,
+            _main(parts),
+            scalars=[f"s{i}" for i in range(len(scalars))],
+            steps=steps,
+            reduce=[part.reduce for part in outs],
+            pattern=pattern,
+            dims=dims,
+            types=types,
+        )
         op = _operator(chain, parts, outs, self.inputs, scalars, made)
         attrs = beside(first.node)
         if all(MIRRORED in part.node.attrs for part in parts):
@@ -487,10 +542,16 @@ def _main(parts: list[Part]) -> str:
     return next((part.dtype.name for part in parts if part.dtype.itemsize > 2), "float32")
 
 
-def _operator(chain: Fused, parts: list[Part], outs: list[Part], inputs: list[Any], scalars: list[Any], made: dict[Any, Op]) -> Op:
-    """The operator of a chain; its body runs the parts. Equal chains of a graph, such as the steps of a loop, share it through `made`."""
+def _operator(
+    chain: Fused, parts: list[Part], outs: list[Part], inputs: list[Any], scalars: list[Any], made: dict[Any, Op]
+) -> Op:
+    """The operator of a chain; its body runs the parts. Equal chains of a graph, such as the steps of a loop, share it
+    through `made`.
+    """
     n = len(inputs)
-    place = {e: i for i, (e, _) in reversed([*enumerate(inputs)])} | {(part.node, 0): n + i for i, part in enumerate(parts)}
+    place = {e: i for i, (e, _) in reversed([*enumerate(inputs)])} | {
+        (part.node, 0): n + i for i, part in enumerate(parts)
+    }
     dynamic: dict[int, dict[str, str]] = {}
     for i, (_, param, part) in enumerate(scalars):
         if param is not None:
@@ -499,7 +560,13 @@ def _operator(chain: Fused, parts: list[Part], outs: list[Part], inputs: list[An
     steps = [(part.recipe(), [place[e] for e, _ in part.operands], dynamic.get(id(part), {})) for part in parts]
     ends, shapes = [place[part.node, 0] for part in outs], [part.out for part in outs]
     dtypes = [part.dtype for part in outs]
-    key = (chain.key, chain.dims, tuple((r.key, tuple(read), tuple(names.items())) for r, read, names in steps), tuple(ends), tuple(shapes))
+    key = (
+        chain.key,
+        chain.dims,
+        tuple((r.key, tuple(read), tuple(names.items())) for r, read, names in steps),
+        tuple(ends),
+        tuple(shapes),
+    )
     if key in made:
         return made[key]
     alias, taken = [], set()
@@ -511,12 +578,24 @@ def _operator(chain: Fused, parts: list[Part], outs: list[Part], inputs: list[An
     def body(k: Any, p: Any, *arrays: Any) -> Any:
         plain, values = K(k.ctx, k.is_train), [*arrays]
         for recipe, read, names in steps:
-            params = recipe.params.with_dynamic({param: getattr(p, s) for param, s in names.items()}) if names else recipe.params
+            params = (
+                recipe.params.with_dynamic({param: getattr(p, s) for param, s in names.items()})
+                if names
+                else recipe.params
+            )
             values.append(recipe.compute(plain, params, [values[i] for i in read]))
         return tuple(values[i] for i in ends) if len(ends) > 1 else values[ends[0]]
 
-    op = Op("_fused", body, inputs=" ".join(chain.inputs), outputs=" ".join(f"o{j}" for j in range(len(outs))), alias=" ".join(alias),
-            params={name: Float(dynamic=True) for name in chain.scalars}, grad=None, doc=f"{chain!r}")
+    op = Op(
+        "_fused",
+        body,
+        inputs=" ".join(chain.inputs),
+        outputs=" ".join(f"o{j}" for j in range(len(outs))),
+        alias=" ".join(alias),
+        params={name: Float(dynamic=True) for name in chain.scalars},
+        grad=None,
+        doc=f"{chain!r}",
+    )
     op.shape(lambda p, ins: list(shapes))
     op.dtype(lambda p, ins, outs: (ins, dtypes))
     work = float(math.prod(parts[0].shape) * len(steps))

@@ -1,4 +1,5 @@
 """A program bound to arrays: memory of its own, and every step a call without arguments."""
+
 from __future__ import annotations
 
 import heapq
@@ -44,7 +45,9 @@ class Instance:
         Slot -> device array; loose slots hold None between runs.
     """
 
-    def __init__(self, program: Program, blocks: Mapping[Any, Any] | None = None, own: dict[Node, Any] | None = None) -> None:
+    def __init__(
+        self, program: Program, blocks: Mapping[Any, Any] | None = None, own: dict[Node, Any] | None = None
+    ) -> None:
         self.program = program
         self.own = {} if own is None else own
         self.env: list[Any] = [None] * program.n_slots
@@ -58,7 +61,7 @@ class Instance:
             self.blocks[where] = block
         for slot, (where, first) in program.places.items():
             spec = program.specs[slot]
-            self.env[slot] = self.blocks[where][first:first + spec.size].reshape(spec.shape)
+            self.env[slot] = self.blocks[where][first : first + spec.size].reshape(spec.shape)
         #: The training mode of the second part's gradient operators.
         self._mode = program.is_train
         #: Call contexts of the random steps of both parts, in program order.
@@ -72,8 +75,7 @@ class Instance:
                 self._random[t >= program.split].append(k)
             self._ks.append(k)
         self._calls: list[Call | None] = [None] * len(program.steps)
-        self._loose = [s for s in range(len(program.variables), program.n_slots)
-                       if not fixed(program.specs[s])]
+        self._loose = [s for s in range(len(program.variables), program.n_slots) if not fixed(program.specs[s])]
         #: Steps to be bound, of both parts: all of them at first.
         self._dirty = (set(range(program.split)), set(range(program.split, len(program.steps))))
         self._parts: list[list[Call]] = [[], []]
@@ -87,12 +89,30 @@ class Instance:
         try:
             return ctx.device.empty((n,), dtype, ctx.device_id)
         except (MemoryError, ValueError, OverflowError) as e:
-            size, step = max(((self.program.specs[s].size, t) for t in self.program.steps for s in t.outs if s in self.program.places), key=itemgetter(0))
-            raise error(MemoryError, f"no memory on {ctx} for the {n} {dtype} of a program; the largest result, {size} of them, is that of operator "
-                                     f"{step.op and step.op.name}, node '{step.node.name}': {e}") from e
+            size, step = max(
+                (
+                    (self.program.specs[s].size, t)
+                    for t in self.program.steps
+                    for s in t.outs
+                    if s in self.program.places
+                ),
+                key=itemgetter(0),
+            )
+            raise error(
+                MemoryError,
+                f"no memory on {ctx} for the {n} {dtype} of a program; the largest result, {size} of them, is that "
+                "of operator "
+                f"{step.op and step.op.name}, node '{step.node.name}': {e}",
+            ) from e
 
     # -- binding -----------------------------------------------------------------------------------------------
-    def bind(self, part: int, values: Iterable[tuple[int, Any]], targets: Iterable[tuple[int, Any]] = (), train: bool | None = None) -> None:
+    def bind(
+        self,
+        part: int,
+        values: Iterable[tuple[int, Any]],
+        targets: Iterable[tuple[int, Any]] = (),
+        train: bool | None = None,
+    ) -> None:
         """Take the caller's arrays, and bind the steps of a part that they touch.
 
         Parameters
@@ -140,7 +160,9 @@ class Instance:
             except Exception as e:
                 if step.op is None:
                     raise
-                raise_in_op(e, step.op.name, step.p, [env[s] for s in step.ins], f"node '{step.node.name}'", step.bound.owner)
+                raise_in_op(
+                    e, step.op.name, step.p, [env[s] for s in step.ins], f"node '{step.node.name}'", step.bound.owner
+                )
             if step.view and env[step.outs[0]] is not before:
                 for u in program.users[step.outs[0]]:
                     if u > t and u not in dirty[u >= split]:
@@ -156,7 +178,9 @@ class Instance:
             self._collect(part)
 
     def _change_mode(self) -> None:
-        """Bind gradient operators for the other training mode; what backward computes again, and states, keep that of forward."""
+        """Bind gradient operators for the other training mode; what backward computes again, and states, keep that of
+        forward.
+        """
         self._mode = not self._mode
         for t in range(self.program.split, len(self._ks)):
             step, k = self.program.steps[t], self._ks[t]
@@ -200,11 +224,16 @@ class Instance:
         if step.back is not None:
             return lambda: self._state_backward(step, k)
         ins = [env[s] for s in step.ins]
-        if op.stateful or any(v is None for v in ins) or bound.densify or not all(map(fixed, bound.specs)) or \
-                any(getattr(v, "stype", "default") != "default" for v in ins):
+        if (
+            op.stateful
+            or any(v is None for v in ins)
+            or bound.densify
+            or not all(map(fixed, bound.specs))
+            or any(getattr(v, "stype", "default") != "default" for v in ins)
+        ):
             return lambda: self._loose_call(step, k, p)
         if step.view:
-            v, = listed(bound.fn(k, p, *ins), 1)
+            (v,) = listed(bound.fn(k, p, *ins), 1)
             if (v is ins[0] or k.device.shares(v, ins[0])) and getattr(getattr(v, "flags", None), "c_contiguous", True):
                 env[step.outs[0]] = v
                 return None
@@ -233,7 +262,9 @@ class Instance:
         return [rng.next_key(k.ctx) for k in self._random[part]]
 
     def run(self, part: int, keys: Sequence[Any], where: str = "") -> None:
-        """Run the first part (0) or the second (1); raises errors that name operator, node and, from a worker, the call."""
+        """Run the first part (0) or the second (1); raises errors that name operator, node and, from a worker, the
+        call.
+        """
         for k, key in zip(self._random[part], keys):
             k.key, k._rng = key, None
         todo = self._parts[part] if not calls.observers else self._observed(part)
@@ -246,7 +277,14 @@ class Instance:
             step = self.program.steps[self._where[part][len(todo) - rest.__length_hint__() - 1]]
             if step.op is None:
                 raise
-            raise_in_op(e, step.op.name, step.p, [self.env[s] for s in step.ins], f"node '{step.node.name}'{where}", step.bound.owner)
+            raise_in_op(
+                e,
+                step.op.name,
+                step.p,
+                [self.env[s] for s in step.ins],
+                f"node '{step.node.name}'{where}",
+                step.bound.owner,
+            )
 
     def _observed(self, part: int) -> list[Call]:
         """The calls of a part as who watches wants them; what was bound so before is not bound anew."""
@@ -260,7 +298,9 @@ class Instance:
                 name = step.op.name if step.op is not None else "copy to output"
                 new = call
                 if getattr(call, "func", None) != step.ctx.device.activate:
-                    new = calls.observed(call, name, step.ctx, (), step.bound.specs if step.bound else (), step.node.name)
+                    new = calls.observed(
+                        call, name, step.ctx, (), step.bound.specs if step.bound else (), step.node.name
+                    )
                     before[1][t] = call, new
             found.append(new)
         return found
@@ -289,7 +329,7 @@ class Instance:
         if step.state >= 0:
             env[step.state] = state
         self._store(step, values)
-        for i, v in zip(p._sig.mutates, values[len(step.outs):]):
+        for i, v in zip(p._sig.mutates, values[len(step.outs) :]):
             if v is not None and v is not datas[i]:
                 k.device.copy(v, datas[i])
 
@@ -298,7 +338,9 @@ class Instance:
         assert forward is not None
         n_out = forward.n_out
         wrap = [transfer.wrap(self.env[s], step.ctx) for s in step.ins]
-        grads = step.back.backward_rule(k, self.own.get(forward, forward.params), self.env[step.state], wrap[:n_out], wrap[n_out:], {})
+        grads = step.back.backward_rule(
+            k, self.own.get(forward, forward.params), self.env[step.state], wrap[:n_out], wrap[n_out:], {}
+        )
         self._store(step, [None if g is None else g._data for g in grads])
 
     def _store(self, step: Step, values: Sequence[Any]) -> None:

@@ -1,4 +1,5 @@
 """The gradients of a graph's heads, and what the variables for the incoming gradients look like."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +33,9 @@ class Joint(NamedTuple):
     facts: Facts
 
 
-def joint(heads: Sequence[Entry], facts: Facts, wrt: Sequence[str], shapes: Mapping[Entry, Any], dtypes: Mapping[Entry, Any]) -> Joint:
+def joint(
+    heads: Sequence[Entry], facts: Facts, wrt: Sequence[str], shapes: Mapping[Entry, Any], dtypes: Mapping[Entry, Any]
+) -> Joint:
     """Gradients of `heads` with respect to variables.
 
     Parameters
@@ -52,5 +55,12 @@ def joint(heads: Sequence[Entry], facts: Facts, wrt: Sequence[str], shapes: Mapp
     for i, g in zip(here, gradient(heads, [(v, 0) for v in head_grads], [(by_name[wrt[i]], 0) for i in here])):
         grads[i] = g
     like = {v.name: e for v, e in zip(head_grads, heads)}
-    return Joint(grads, head_grads, ({**facts[0], **{n: shapes.get(e) for n, e in like.items()}},
-                                     {**facts[1], **{n: dtypes.get(e) for n, e in like.items()}}, facts[2]))
+    return Joint(
+        grads,
+        head_grads,
+        (
+            {**facts[0], **{n: shapes.get(e) for n, e in like.items()}},
+            {**facts[1], **{n: dtypes.get(e) for n, e in like.items()}},
+            facts[2],
+        ),
+    )

@@ -1,4 +1,5 @@
 """Running a part of a program: at once, or in the order of the engine."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -14,9 +15,18 @@ from .program import Program
 __all__ = ["launch"]
 
 
-def launch(program: Program, part: int, ctx: Context, work: Callable[[str], None], reads: Iterable[Storage], writes: Iterable[Storage],
-           now: bool = False, train: bool | None = None) -> None:
-    """Do the work of a part, or hand it to the engine if it would have to wait, or is heavy where others could go on meanwhile.
+def launch(
+    program: Program,
+    part: int,
+    ctx: Context,
+    work: Callable[[str], None],
+    reads: Iterable[Storage],
+    writes: Iterable[Storage],
+    now: bool = False,
+    train: bool | None = None,
+) -> None:
+    """Do the work of a part, or hand it to the engine if it would have to wait, or is heavy where others could go on
+    meanwhile.
 
     Parameters
     ----------

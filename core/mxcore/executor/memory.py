@@ -3,9 +3,10 @@
 A program's temporary results are laid out in one block of memory per context and dtype. Results whose lifetimes do not
 overlap may share bytes. The largest is placed first, each at the lowest place where it meets no other that lives at the
 same time ("greedy by size": Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020). That
-compares each with all that are placed; of programs with thousands of results, which would take minutes, the results are laid
-out in the order of their making instead, each in the smallest hole that holds it.
+compares each with all that are placed; of programs with thousands of results, which would take minutes, the results are
+laid out in the order of their making instead, each in the smallest hole that holds it.
 """
+
 from __future__ import annotations
 
 from bisect import bisect_left, insort
@@ -92,7 +93,9 @@ def _insert(placed: list[Interval], new: Interval) -> None:
 
 
 def _by_time(intervals: Sequence[Interval]) -> int:
-    """Give every interval the smallest hole that there is when it begins; time grows with the number of intervals times its logarithm."""
+    """Give every interval the smallest hole that there is when it begins; time grows with the number of intervals times
+    its logarithm.
+    """
     room = _Room()
     ends = sorted(intervals, key=lambda v: v.last)
     gone = 0

@@ -1,9 +1,10 @@
 """The pass "mirror": backward computes cheap results again instead of keeping them.
 
-Source: Chen et al., "Training deep nets with sublinear memory cost", 2016. What is computed again is chosen as in MXNet:
-nodes with the attribute ``force_mirroring='True'``, or, with ``MXNET_BACKWARD_DO_MIRROR=1``, all but the expensive ones and those
-whose copy would have to live long.
+Source: Chen et al., "Training deep nets with sublinear memory cost", 2016. What is computed again is chosen as in
+MXNet: nodes with the attribute ``force_mirroring='True'``, or, with ``MXNET_BACKWARD_DO_MIRROR=1``, all but the
+expensive ones and those whose copy would have to live long.
 """
+
 from __future__ import annotations
 
 import os
@@ -38,7 +39,7 @@ def mirror(graph: Graph, everywhere: bool) -> Graph:
         The same one if no node is to be recomputed. Nodes that draw random numbers, keep a state or write to their
         inputs never are.
     """
-    forward = topo(graph.heads[:graph.info["n_first"]])
+    forward = topo(graph.heads[: graph.info["n_first"]])
     chosen = _forced(forward)
     if everywhere:
         chosen |= _cheap(forward, chosen)
@@ -81,16 +82,19 @@ def _dear(n: Node) -> bool:
 
 
 def _forced(forward: list[Node]) -> set[int]:
-    return {id(n) for n in forward if _may(n)
-            and n.attrs.get("__force_mirroring__", n.attrs.get("force_mirroring", "")).lower() in ("1", "true")}
+    return {
+        id(n)
+        for n in forward
+        if _may(n) and n.attrs.get("__force_mirroring__", n.attrs.get("force_mirroring", "")).lower() in ("1", "true")
+    }
 
 
 def _cheap(forward: list[Node], forced: set[int]) -> set[int]:
     """The cheap nodes whose copies live for a moment only.
 
-    Backward goes through the nodes from the last to the first. A node's copy lives from the first time that backward needs it, for
-    itself or to compute another copy, to the backward of the first node that reads it. With expensive nodes in between, as over
-    the short cut of a residual block, it saves no memory over keeping the original.
+    Backward goes through the nodes from the last to the first. A node's copy lives from the first time that backward
+    needs it, for itself or to compute another copy, to the backward of the first node that reads it. With expensive
+    nodes in between, as over the short cut of a residual block, it saves no memory over keeping the original.
     """
     readers: dict[int, list[Node]] = {}
     for n in forward:

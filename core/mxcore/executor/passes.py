@@ -6,9 +6,10 @@ A bound graph goes through these stages:
 2. gradient and inference (:mod:`mxcore.gradient`, :mod:`mxcore._core.infer`), which are no choice;
 3. the stock passes in :data:`STOCK`, over the joint graph of outputs and gradients, with shapes known.
 
-``MXCORE_DISABLE_PASSES=fuse,plan`` switches stock passes and plugins' passes off by name, :func:`passes_off` does so for
-the graphs that are bound in a with-block. The results are the same; only speed and memory differ.
+``MXCORE_DISABLE_PASSES=fuse,plan`` switches stock passes and plugins' passes off by name, :func:`passes_off` does so
+for the graphs that are bound in a with-block. The results are the same; only speed and memory differ.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -40,7 +41,10 @@ def _listed(names: str) -> frozenset[str]:
     found = frozenset(n.strip() for n in names.split(",") if n.strip())
     known = [*STOCK, *registry.names("graph_pass")]
     for name in sorted(found - set(known)):
-        warn(f"MXCORE_DISABLE_PASSES: no graph pass is named {name!r}{suggest(name, known)}; there are {', '.join(known)}{registry.why()}")
+        warn(
+            f"MXCORE_DISABLE_PASSES: no graph pass is named {name!r}{suggest(name, known)}; there are "
+            f"{', '.join(known)}{registry.why()}"
+        )
     return found
 
 
@@ -75,7 +79,9 @@ class Settings(NamedTuple):
     @classmethod
     def now(cls) -> Settings:
         """Those of this thread and of the environment."""
-        return cls(enabled(), mirror_all(), os.environ.get("MXNET_ELIMINATE_COMMON_EXPR", "1") not in ("0", "false", "False"))
+        return cls(
+            enabled(), mirror_all(), os.environ.get("MXNET_ELIMINATE_COMMON_EXPR", "1") not in ("0", "false", "False")
+        )
 
 
 @contextlib.contextmanager
@@ -95,7 +101,10 @@ def passes_off(*names: str) -> Iterator[None]:
     known = [*STOCK, *registry.names("graph_pass")]
     for name in names:
         if name not in known:
-            raise error(ValueError, f"no graph pass is named {name!r}{suggest(name, known)}; there are {', '.join(known)}{registry.why()}")
+            raise error(
+                ValueError,
+                f"no graph pass is named {name!r}{suggest(name, known)}; there are {', '.join(known)}{registry.why()}",
+            )
     old = state.extra.get("passes_off", frozenset())
     state.extra["passes_off"] = old | frozenset(names or STOCK)
     try:

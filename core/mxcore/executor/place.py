@@ -1,4 +1,5 @@
 """The pass "place": nodes go to the contexts of their groups, and values are copied where they cross."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -23,8 +24,14 @@ def _bind_crossing(data: Any, source: Context, out: Any, ctx: Context) -> Callab
 
 
 #: Copies its input from the context `source` to the one where the node is placed.
-crossing = Op("_CrossDeviceCopy", lambda k, p, data: data, inputs="data", params={"source": Any_()},
-              doc="A copy of `data` on another context.\n\nParameters\n----------\ndata : array\nsource : Context\n    Where it comes from.")
+crossing = Op(
+    "_CrossDeviceCopy",
+    lambda k, p, data: data,
+    inputs="data",
+    params={"source": Any_()},
+    doc="A copy of `data` on another context.\n\nParameters\n----------\ndata : array\nsource : Context\n    Where "
+    "it comes from.",
+)
 crossing.crossing = _bind_crossing  # type: ignore[attr-defined]
 
 
@@ -83,7 +90,11 @@ def place(graph: Graph, default: Context, groups: Mapping[str, Context], variabl
                     where[id(copy)] = here
                 e = (copy, 0)
             local.append(e)
-        new = n if all(a == b for a, b in zip(local, n.inputs)) else Node(n.op, n.params, local, n.name, n.attrs, n.forward)
+        new = (
+            n
+            if all(a == b for a, b in zip(local, n.inputs))
+            else Node(n.op, n.params, local, n.name, n.attrs, n.forward)
+        )
         where[id(new)] = here
         return new
 

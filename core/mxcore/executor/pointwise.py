@@ -2,6 +2,7 @@
 
 Operators say it themselves, by the facets `expr`, `numbers`, `aligned` and `reduces` (see :mod:`mxcore.facets`).
 """
+
 from __future__ import annotations
 
 import math
@@ -52,7 +53,7 @@ class Recipe(NamedTuple):
                 values.append(Spec(shape, self.dtype) if source is None else k.xp.full(shape, source, self.dtype))
         found = self.op.body(k, params, *values)
         if isinstance(found, (tuple, list)):
-            found, = found
+            (found,) = found
         if found.dtype != self.dtype:
             found = found.astype(self.dtype)
         return found if found.shape == self.out else found.reshape(self.out)
@@ -86,11 +87,41 @@ class Part:
         Whether it computes anything, and whether it took in a constant.
     """
 
-    __slots__ = ("node", "tree", "types", "operands", "scalars", "sources", "shape", "out", "reduce", "kept", "dtype", "work", "folded")
+    __slots__ = (
+        "node",
+        "tree",
+        "types",
+        "operands",
+        "scalars",
+        "sources",
+        "shape",
+        "out",
+        "reduce",
+        "kept",
+        "dtype",
+        "work",
+        "folded",
+    )
 
-    def __init__(self, node: Node, tree: Tree, operands: list[Any], types: list[str], scalars: list[Any], sources: list[Any], shape: Shape,
-                 dtype: Any) -> None:
-        self.node, self.tree, self.operands, self.types, self.scalars, self.sources = node, tree, operands, types, scalars, sources
+    def __init__(
+        self,
+        node: Node,
+        tree: Tree,
+        operands: list[Any],
+        types: list[str],
+        scalars: list[Any],
+        sources: list[Any],
+        shape: Shape,
+        dtype: Any,
+    ) -> None:
+        self.node, self.tree, self.operands, self.types, self.scalars, self.sources = (
+            node,
+            tree,
+            operands,
+            types,
+            scalars,
+            sources,
+        )
         self.shape = self.out = self.kept = shape
         self.dtype = dtype
         self.reduce: str | None = None
@@ -106,8 +137,17 @@ def _add_bias(k: Any, p: Any, data: Any, bias: Any) -> Any:
 
 
 #: The bias of a product as an operator of its own, for use inside chains.
-BIAS = Op("_add_bias", _add_bias, inputs="data bias", params={"axis": Int()}, grad=None, expr="data + bias", alias="data->output",
-          aligned=lambda p, ins, out: [None, along(ins[1], p.axis, len(out))])
+BIAS = Op(
+    "_add_bias",
+    _add_bias,
+    inputs="data bias",
+    params={"axis": Int()},
+    grad=None,
+    expr="data + bias",
+    alias="data->output",
+    aligned=lambda p, ins, out: [None, along(ins[1], p.axis, len(out))],
+)
+
 
 def substitute(tree: Tree, names: dict[str, Tree]) -> Tree:
     """The tree with names replaced by trees."""
@@ -137,11 +177,14 @@ def _deep(tree: Tree) -> bool:
     return True
 
 
-def part_of(node: Node, graph: Graph, entries: Callable[[Any], Any] = lambda e: e, mixed: Collection[str] = ()) -> Part | None:
-    """The node as a part of a chain, or None if it is not elementwise on dense float32 or float64 arrays of known shapes.
+def part_of(
+    node: Node, graph: Graph, entries: Callable[[Any], Any] = lambda e: e, mixed: Collection[str] = ()
+) -> Part | None:
+    """The node as a part of a chain, or None if it is not elementwise on dense float32 or float64 arrays of known
+    shapes.
 
-    With `mixed` dtypes, an operand of one of these may be cast to that of the node, or compared with a number; and a node may be of
-    float16 where its arithmetic is a single operation that the device rounds as the array library does.
+    With `mixed` dtypes, an operand of one of these may be cast to that of the node, or compared with a number; and a
+    node may be of float16 where its arithmetic is a single operation that the device rounds as the array library does.
 
     Parameters
     ----------
@@ -163,7 +206,16 @@ def part_of(node: Node, graph: Graph, entries: Callable[[Any], Any] = lambda e: 
         return None
     out = (node, 0)
     shape, dtype = graph.shapes.get(out), graph.dtypes.get(out)
-    if not (dtype in _DTYPES or dtype == _HALF and _HALF.name in mixed and (selects(tree) or op.direct is not None and rounds_once(tree))) or not known(shape) or graph.stypes.get(out, "default") != "default":
+    if (
+        not (
+            dtype in _DTYPES
+            or dtype == _HALF
+            and _HALF.name in mixed
+            and (selects(tree) or op.direct is not None and rounds_once(tree))
+        )
+        or not known(shape)
+        or graph.stypes.get(out, "default") != "default"
+    ):
         return None
     names: dict[str, Tree] = {}
     operands: list[Any] = []
@@ -180,7 +232,13 @@ def part_of(node: Node, graph: Graph, entries: Callable[[Any], Any] = lambda e: 
         own = graph.dtypes.get(entry)
         whole = tree == ("name", name)
         if own != dtype:
-            if own is None or own.name not in mixed or "reduces" in op.facets or whole and (own, dtype) == (_DTYPES[1], _HALF):
+            if (
+                own is None
+                or own.name not in mixed
+                or "reduces" in op.facets
+                or whole
+                and (own, dtype) == (_DTYPES[1], _HALF)
+            ):
                 return None
             if not whole:
                 found = compared(tree, name, own.name)
@@ -198,7 +256,9 @@ def part_of(node: Node, graph: Graph, entries: Callable[[Any], Any] = lambda e: 
         sources.append((len(operands), graph.shapes[entry]))
         operands.append((entries(entry), tuple(graph.shapes[entry])))
     scalars: list[Any] = []
-    numbers = op.facet("numbers", p, [s for _, s in sources], tuple(shape)) if used - names.keys() - op.params.keys() else {}
+    numbers = (
+        op.facet("numbers", p, [s for _, s in sources], tuple(shape)) if used - names.keys() - op.params.keys() else {}
+    )
     for name in sorted(used - names.keys()):
         value = numbers[name] if name in numbers else getattr(p, name, None)
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):

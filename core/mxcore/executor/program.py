@@ -9,6 +9,7 @@ A slot holds one value: a variable, or an output of a node. Where it lives is de
 
 :class:`.instance.Instance` binds a program to arrays.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -31,8 +32,9 @@ __all__ = ["Program", "Step", "infer_all"]
 Entry = tuple[Node, int]
 
 
-def infer_all(heads: Sequence[Entry], shapes: dict[str, Any], dtypes: dict[str, Any], stypes: dict[str, str]) \
-        -> tuple[dict[Entry, Any], dict[Entry, Any], dict[Entry, str]]:
+def infer_all(
+    heads: Sequence[Entry], shapes: dict[str, Any], dtypes: dict[str, Any], stypes: dict[str, str]
+) -> tuple[dict[Entry, Any], dict[Entry, Any], dict[Entry, str]]:
     """Shapes, dtypes and storage types of all entries, from those of variables by name."""
     nodes = topo(heads)
 
@@ -128,8 +130,15 @@ class Program:
         Estimated scalar operations of both parts.
     """
 
-    def __init__(self, graph: Graph, ctx: Context, is_train: bool, n_first: int | None = None,
-                 adds: frozenset[int] = frozenset(), share: bool = True) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        ctx: Context,
+        is_train: bool,
+        n_first: int | None = None,
+        adds: frozenset[int] = frozenset(),
+        share: bool = True,
+    ) -> None:
         self.graph, self.ctx, self.is_train, self.adds, self.share = graph, ctx, is_train, adds, share
         heads = graph.heads
         n_first = len(heads) if n_first is None else n_first
@@ -175,9 +184,14 @@ class Program:
         #: Head -> the step that hands a value to it.
         self.handed = {step.head: t for t, step in enumerate(self.steps) if step.head >= 0}
         self.claimed = {self.slot[e]: i for e, i in claimed.items()}
-        self.sync = any(s.head < 0 and (s.op.stateful or s.back is not None or any(not fixed(x) for x in s.bound.specs))
-                        for s in self.steps)
-        self.work = tuple(sum(s.bound.work for s in part if s.head < 0) for part in (self.steps[:self.split], self.steps[self.split:]))
+        self.sync = any(
+            s.head < 0 and (s.op.stateful or s.back is not None or any(not fixed(x) for x in s.bound.specs))
+            for s in self.steps
+        )
+        self.work = tuple(
+            sum(s.bound.work for s in part if s.head < 0)
+            for part in (self.steps[: self.split], self.steps[self.split :])
+        )
         self.sizes: dict[tuple[Context, np.dtype[Any]], int] = {}
         #: Planned slot -> (block, first element).
         self.places: dict[int, tuple[tuple[Context, Any], int]] = {}
@@ -237,7 +251,9 @@ class Program:
         # Shapes known only by running leave the reference, which decides nothing beforehand.
         kernel = op.body, False, REFERENCE
         if step.back is None and all(s.shape is not None for s in ins):
-            found = registry.kernels.resolve(op, step.ctx.device, p, [Spec(s.shape, s.dtype) for s in ins] if densifies(op, ins) else ins)
+            found = registry.kernels.resolve(
+                op, step.ctx.device, p, [Spec(s.shape, s.dtype) for s in ins] if densifies(op, ins) else ins
+            )
             if not found[1] or all(map(fixed, outs)):
                 kernel = found
         step.bound = BoundCall(op, p, ins, outs, kernel)
@@ -289,7 +305,11 @@ class Program:
                     continue
                 where = (step.ctx, np.dtype(spec.dtype))
                 end = last.get(s, t)
-                old = self._reusable(step, lent[step.p._sig.outputs[i]], i, t, root, last, at, where) if lent.get(step.p._sig.outputs[i]) else None
+                old = (
+                    self._reusable(step, lent[step.p._sig.outputs[i]], i, t, root, last, at, where)
+                    if lent.get(step.p._sig.outputs[i])
+                    else None
+                )
                 if old is not None:
                     old.last = end
                     at[s] = (where, old)
@@ -301,12 +321,26 @@ class Program:
             self.sizes[where] = layout(intervals, self.share)
         self.places = {s: (where, interval.offset) for s, (where, interval) in at.items()}
 
-    def _reusable(self, step: Step, lent: list[int], i: int, t: int, root: list[int], last: dict[int, int], at: dict[int, Any],
-                  where: Any) -> Interval | None:
+    def _reusable(
+        self,
+        step: Step,
+        lent: list[int],
+        i: int,
+        t: int,
+        root: list[int],
+        last: dict[int, int],
+        at: dict[int, Any],
+        where: Any,
+    ) -> Interval | None:
         """The memory of one of the inputs that the operator lets an output overwrite, if nobody reads that later."""
         for j in lent:
             r = root[step.ins[j]]
-            if r not in at or last.get(r) != t or at[r][0] != where or self.specs[r].size != self.specs[step.outs[i]].size:
+            if (
+                r not in at
+                or last.get(r) != t
+                or at[r][0] != where
+                or self.specs[r].size != self.specs[step.outs[i]].size
+            ):
                 continue
             # Other inputs in the same memory must be read at the same places: whole arrays of one shape.
             others = [s for s in step.ins if root[s] == r]

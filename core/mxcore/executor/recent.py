@@ -1,4 +1,5 @@
 """A table of what was used last."""
+
 from __future__ import annotations
 
 from collections import OrderedDict

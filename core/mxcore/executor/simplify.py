@@ -1,4 +1,5 @@
 """The pass "simplify": operators that change nothing vanish, equal ones are computed once."""
+
 from __future__ import annotations
 
 import math
@@ -11,10 +12,16 @@ from ..rewriting import rewrite
 
 __all__ = ["merge_equal", "simplify"]
 
+
 def _as_many(out: Any, data: Any) -> bool:
     """Whether two facts are of equally many elements, at least one, and one dtype, dense."""
-    return (infer.known(out[0]) and infer.known(data[0]) and math.prod(out[0]) == math.prod(data[0]) > 0 and out[1] == data[1]
-            and out[2] == data[2] == "default")
+    return (
+        infer.known(out[0])
+        and infer.known(data[0])
+        and math.prod(out[0]) == math.prod(data[0]) > 0
+        and out[1] == data[1]
+        and out[2] == data[2] == "default"
+    )
 
 
 def simplify(graph: Graph, merge: bool = True) -> Graph:
@@ -45,7 +52,11 @@ def simplify(graph: Graph, merge: bool = True) -> Graph:
             reshape = registry.roles.get("other shape")
             return Node(reshape, reshape.parse({"shape": fact((n, 0))[0]}), inputs[:1], n.name, n.attrs)
         # Consumers may decide the shape of zeros.
-        return _first(seen, n, inputs, None if inputs else tuple(str(fact((n, i))) for i in range(sig.n_out))) if merge else None
+        return (
+            _first(seen, n, inputs, None if inputs else tuple(str(fact((n, i))) for i in range(sig.n_out)))
+            if merge
+            else None
+        )
 
     return rewrite(graph, visit)
 
@@ -53,7 +64,9 @@ def simplify(graph: Graph, merge: bool = True) -> Graph:
 def merge_equal(heads: Any) -> Any:
     """The heads of a graph in which equal operators are one, as MXNet shows it to monitors; identities stay."""
     seen: dict[Any, Node] = {}
-    return rewrite(Graph(heads), lambda n, inputs, fact: None if _alone(n) or not inputs else _first(seen, n, inputs)).heads
+    return rewrite(
+        Graph(heads), lambda n, inputs, fact: None if _alone(n) or not inputs else _first(seen, n, inputs)
+    ).heads
 
 
 def _alone(n: Node) -> bool:
@@ -67,7 +80,9 @@ def _first(seen: dict[Any, Node], n: Node, inputs: list[Any], facts: Any = None)
     key = (n.op, params_key(n.op, n.params), tuple((id(m), i) for m, i in inputs), place_key(n), facts)
     first = seen.get(key)
     if first is None:
-        first = seen[key] = n if all(a == b for a, b in zip(inputs, n.inputs)) else Node(n.op, n.params, inputs, n.name, n.attrs)
+        first = seen[key] = (
+            n if all(a == b for a, b in zip(inputs, n.inputs)) else Node(n.op, n.params, inputs, n.name, n.attrs)
+        )
     return [(first, i) for i in range(first.n_out)]
 
 

@@ -1,4 +1,5 @@
 """What a monitor is told: the values of a monitored program under MXNet's names."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,15 +24,20 @@ probe = Op("_probe", lambda k, p, data: data, inputs="data", grad=lambda F, dy: 
 
 def hidden(heads: Sequence[Entry], shapes: Mapping[Entry, Any], stypes: Mapping[Entry, str]) -> list[Entry]:
     """Outputs that no user sees (``bn_mean``): as heads of a program they are computed although nothing reads them."""
-    return [(n, i) for n in topo(heads) if n.op is not None and not n.op.stateful
-            for i in range(n.params._sig.visible, n.params._sig.n_out) if shapes.get((n, i)) is not None and stypes[n, i] == "default"]
+    return [
+        (n, i)
+        for n in topo(heads)
+        if n.op is not None and not n.op.stateful
+        for i in range(n.params._sig.visible, n.params._sig.n_out)
+        if shapes.get((n, i)) is not None and stypes[n, i] == "default"
+    ]
 
 
 def probed(heads: Sequence[Entry], dtypes: Mapping[Entry, Any], stypes: Mapping[Entry, str]) -> list[Entry]:
     """The graph with a probe before each input through which a gradient may flow.
 
-    The gradient of an operator's input is any number of nodes, or none where it is handed on as it came; that of a probe is always
-    one node, a copy.
+    The gradient of an operator's input is any number of nodes, or none where it is handed on as it came; that of a
+    probe is always one node, a copy.
     """
     nothing = probe.parse({})
     done: dict[int, Node] = {}
@@ -46,7 +52,9 @@ def probed(heads: Sequence[Entry], dtypes: Mapping[Entry, Any], stypes: Mapping[
         for j, (m, i) in enumerate(n.inputs):
             e: Entry = (done[id(m)], i)
             if j in own and stypes[m, i] == "default" and np.issubdtype(dtypes[m, i], np.floating):
-                label = sig.inputs[j] if "gradients" in labels else "output" if len(own) == 1 else f"output{own.index(j)}"
+                label = (
+                    sig.inputs[j] if "gradients" in labels else "output" if len(own) == 1 else f"output{own.index(j)}"
+                )
                 e = (Node(probe, nothing, [e], f"{n.name}_backward_{label}", beside(n)), 0)
             inputs.append(e)
         done[id(n)] = Node(n.op, n.params, inputs, n.name, n.attrs)
@@ -71,7 +79,9 @@ def input_labels(n: Node) -> Sequence[str]:
 
 
 def hook_labels(n: Node) -> list[str]:
-    """What MXNet calls the outputs of a node in hooks of hybridised blocks; to monitors of executors it calls them as symbols do."""
+    """What MXNet calls the outputs of a node in hooks of hybridised blocks; to monitors of executors it calls them as
+    symbols do.
+    """
     from ..symbol.outputs import told
 
     return [told(n, i) for i in range(n.n_out)]
@@ -95,10 +105,14 @@ def forward_rows(steps: Sequence[Step], inputs: bool) -> Iterator[Row]:
             yield output_name((n, i)), slot, step
 
 
-def backward_rows(heads: Sequence[Entry], first: Sequence[Step], second: Sequence[Step], wanted: Sequence[str]) -> list[Row]:
-    """Gradients of each node's inputs, and sums where a value is read several times, in the order in which MXNet computes them.
+def backward_rows(
+    heads: Sequence[Entry], first: Sequence[Step], second: Sequence[Step], wanted: Sequence[str]
+) -> list[Row]:
+    """Gradients of each node's inputs, and sums where a value is read several times, in the order in which MXNet
+    computes them.
 
-    An input through which nothing flows, such as a label, beside others through which something does, has the row of its probe.
+    An input through which nothing flows, such as a label, beside others through which something does, has the row of
+    its probe.
     """
     nodes = topo(heads)
     readers: dict[Entry, list[Node]] = {}
@@ -129,7 +143,9 @@ def backward_rows(heads: Sequence[Entry], first: Sequence[Step], second: Sequenc
         elif step.op.role == "sum of gradients" and step.outs[0] not in summed:
             ranks = next((sums[n] for n in (name, name.rpartition("_")[0]) if n in sums), [len(rank)])
             if ranks:
-                found.append(((ranks.pop(0) if len(ranks) > 1 else ranks[0], -1), ("sum_grad_output", step.outs[0], step)))
+                found.append(
+                    ((ranks.pop(0) if len(ranks) > 1 else ranks[0], -1), ("sum_grad_output", step.outs[0], step))
+                )
     told, flowing = {row[0] for _, row in found}, {key[0] for key, _ in found}
     for step in first:
         key = at.get(f"_backward_{step.node.name}")
@@ -139,7 +155,10 @@ def backward_rows(heads: Sequence[Entry], first: Sequence[Step], second: Sequenc
 
 
 def _ranks(variables: Sequence[Node], readers: Mapping[Entry, Sequence[Node]]) -> dict[Any, int]:
-    """When the gradient of an entry is complete, and when that of a node's inputs is computed: depth first from the variables."""
+    """When the gradient of an entry is complete, and when that of a node's inputs is computed: depth first from the
+    variables.
+    """
+
     def before(x: Any) -> Iterator[Any]:
         return iter([(x, i) for i in range(x.n_out)] if isinstance(x, Node) else readers.get(x, ()))
 

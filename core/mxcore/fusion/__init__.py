@@ -1,4 +1,7 @@
-"""The contract of fusion between the executor, which finds chains, and devices, which compile them: expressions, chains, printing."""
+"""The contract of fusion between the executor, which finds chains, and devices, which compile them: expressions,
+chains, printing.
+"""
+
 from __future__ import annotations
 
 from .chain import Fused, layout

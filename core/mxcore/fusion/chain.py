@@ -1,4 +1,5 @@
 """Chains of elementwise operators as one: what passes make, and devices compile."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,10 +44,12 @@ def _typed(tree: Tree, truth: bool = False) -> Tree:
 
 
 class Fused:
-    """A chain of elementwise operators as one, maybe with reductions at its end: what ``Device.compile_fused`` compiles.
+    """A chain of elementwise operators as one, maybe with reductions at its end: what ``Device.compile_fused``
+    compiles.
 
     It says what to compute in a form that any device can print: expression trees, and over which dimensions each
-    operand varies. It holds no sizes but in `dims`, which do not belong to the `key`: chains with equal keys share their code.
+    operand varies. It holds no sizes but in `dims`, which do not belong to the `key`: chains with equal keys share
+    their code.
 
     Parameters
     ----------
@@ -57,8 +60,9 @@ class Fused:
     dtype : str
         'float32' or 'float64', of inputs, arithmetic and outputs.
     types : mapping, optional
-        Name -> dtype, of inputs, scalars and steps that have another one. A step computes in its own dtype: what it reads of another one is
-        in a tree ``("cast", dtype, tree)``, or compared with such a number. Only chains for devices with `fused_dtypes` have some.
+        Name -> dtype, of inputs, scalars and steps that have another one. A step computes in its own dtype: what it
+        reads of another one is in a tree ``("cast", dtype, tree)``, or compared with such a number. Only chains for
+        devices with `fused_dtypes` have some.
     scalars : sequence of str
         Names of numbers that are given at run time.
     steps : sequence of (str, Expr or str or tuple)
@@ -66,8 +70,9 @@ class Fused:
     reduce : sequence of (None, 'sum', 'mean', 'max' or 'min')
         Per output: how its value is reduced over the dimensions that the output lacks; none unless told.
     pattern : sequence of str, optional
-        For each input, then each output, the letters of the dimensions it varies over, e.g. ``("ab", "b", "ab")``: adding a
-        vector to the rows of a matrix. Without it inputs and outputs broadcast as their shapes say when the code is bound.
+        For each input, then each output, the letters of the dimensions it varies over, e.g. ``("ab", "b", "ab")``:
+        adding a vector to the rows of a matrix. Without it inputs and outputs broadcast as their shapes say when the
+        code is bound.
     dims : sequence of int, optional
         The length of each dimension of `pattern`.
 
@@ -89,9 +94,19 @@ class Fused:
 
     __slots__ = ("inputs", "scalars", "steps", "outputs", "reduce", "dtype", "pattern", "dims", "types", "key")
 
-    def __init__(self, inputs: Iterable[str], outputs: Iterable[Any], dtype: str = "float32", *, scalars: Iterable[str] = (),
-                 steps: Iterable[tuple[str, Any]] = (), reduce: Iterable[str | None] = (), pattern: Iterable[str] | None = None,
-                 dims: Iterable[int] | None = None, types: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        inputs: Iterable[str],
+        outputs: Iterable[Any],
+        dtype: str = "float32",
+        *,
+        scalars: Iterable[str] = (),
+        steps: Iterable[tuple[str, Any]] = (),
+        reduce: Iterable[str | None] = (),
+        pattern: Iterable[str] | None = None,
+        dims: Iterable[int] | None = None,
+        types: Mapping[str, str] | None = None,
+    ) -> None:
         self.inputs, self.scalars, self.dtype = tuple(inputs), tuple(scalars), dtype
         known = {*self.inputs, *self.scalars}
         done: list[tuple[str, Tree]] = []
@@ -115,8 +130,17 @@ class Fused:
         self.dims = None if dims is None else tuple(dims)
         self.types = {name: t for name, t in (types or {}).items() if t != dtype}
         #: Equal for chains that are compiled to one code.
-        self.key: tuple[Any, ...] = (self.inputs, self.scalars, self.steps, self.outputs, self.reduce, dtype, self.pattern,
-                                     len(self.dims or ()), tuple(sorted(self.types.items())))
+        self.key: tuple[Any, ...] = (
+            self.inputs,
+            self.scalars,
+            self.steps,
+            self.outputs,
+            self.reduce,
+            dtype,
+            self.pattern,
+            len(self.dims or ()),
+            tuple(sorted(self.types.items())),
+        )
 
     def type_of(self, name: str) -> str:
         """The dtype of an input, a scalar or a step."""
@@ -131,15 +155,31 @@ class Fused:
         if self.pattern is None:
             return ()
         full, n = max(self.pattern, key=len), len(self.inputs)
-        return tuple((i, j) for i in range(n) for j, how in enumerate(self.reduce)
-                     if how is None and self.pattern[i] == full == self.pattern[n + j]
-                     and self.type_of(self.inputs[i]) == self.type_of(self.outputs[j]))
+        return tuple(
+            (i, j)
+            for i in range(n)
+            for j, how in enumerate(self.reduce)
+            if how is None
+            and self.pattern[i] == full == self.pattern[n + j]
+            and self.type_of(self.inputs[i]) == self.type_of(self.outputs[j])
+        )
 
-    def with_layout(self, shape: Sequence[int], inputs: Sequence[Sequence[int]], outputs: Sequence[Sequence[int]]) -> Fused:
+    def with_layout(
+        self, shape: Sequence[int], inputs: Sequence[Sequence[int]], outputs: Sequence[Sequence[int]]
+    ) -> Fused:
         """The same chain with `pattern` and `dims` for operands of these shapes; see :func:`layout`."""
         pattern, dims = layout(shape, [*inputs, *outputs])
-        return Fused(self.inputs, self.outputs, self.dtype, scalars=self.scalars, steps=self.steps, reduce=self.reduce,
-                     pattern=pattern, dims=dims, types=self.types)
+        return Fused(
+            self.inputs,
+            self.outputs,
+            self.dtype,
+            scalars=self.scalars,
+            steps=self.steps,
+            reduce=self.reduce,
+            pattern=pattern,
+            dims=dims,
+            types=self.types,
+        )
 
     def __repr__(self) -> str:
         return f"<Fused {'; '.join(f'{n} = {_text(t)}' for n, t in self.steps)}{'' if self.pattern is None else f' over {self.pattern}'}>"

@@ -1,4 +1,7 @@
-"""Dtypes in expressions: where casts stand, and which trees give in a wider dtype, rounded, what they give in their own."""
+"""Dtypes in expressions: where casts stand, and which trees give in a wider dtype, rounded, what they give in their
+own.
+"""
+
 from __future__ import annotations
 
 from typing import Any
@@ -22,7 +25,9 @@ def is_cast(tree: Tree) -> bool:
 
 
 def compared(tree: Tree, name: str, dtype: str) -> Tree | None:
-    """The tree with the numbers that a name is compared with in its dtype; None if anything else is done with the name."""
+    """The tree with the numbers that a name is compared with in its dtype; None if anything else is done with the
+    name.
+    """
     if tree[0] == "cmp" and tree[2] == ("name", name) and tree[3][0] == "num":
         return (*tree[:3], cast(tree[3], dtype))
     if tree == ("name", name):
@@ -38,11 +43,17 @@ def compared(tree: Tree, name: str, dtype: str) -> Tree | None:
 
 def selects(tree: Tree) -> bool:
     """Whether a tree is a name, or chooses between names and numbers by comparing such: nothing is rounded."""
-    return tree[0] == "name" or tree[:2] == ("call", "where") and all(_plain(t) or t[0] == "cmp" and all(map(_plain, t[2:])) for t in tree[2:])
+    return (
+        tree[0] == "name"
+        or tree[:2] == ("call", "where")
+        and all(_plain(t) or t[0] == "cmp" and all(map(_plain, t[2:])) for t in tree[2:])
+    )
 
 
 def rounds_once(tree: Tree) -> bool:
-    """Whether a tree is one operation on names and numbers whose float32 result, rounded to float16, is that of float16."""
+    """Whether a tree is one operation on names and numbers whose float32 result, rounded to float16, is that of
+    float16.
+    """
     exact = tree[0] in ("+", "-", "*", "/", "neg") or tree[0] == "call" and tree[1] in _EXACT
     return exact and all(map(_plain, [t for t in tree[1:] if isinstance(t, tuple)]))
 

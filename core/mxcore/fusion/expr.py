@@ -7,6 +7,7 @@ declaration; anything outside this grammar is refused there. Device plugins prin
 Grammar: names (inputs, parameters), numbers, ``+ - * / % **``, unary minus, comparisons, ``a if c else b``,
 ``and``/``or``/``not`` and calls of the functions in :data:`FUNCTIONS`.
 """
+
 from __future__ import annotations
 
 import ast
@@ -20,8 +21,11 @@ __all__ = ["Expr", "FUNCTIONS", "Tree"]
 #: name -> number of arguments. Each printer maps every one of them.
 FUNCTIONS: dict[str, int] = dict.fromkeys(
     "exp expm1 log log2 log10 log1p sqrt rsqrt cbrt rcbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh "
-    "arccosh arctanh sigmoid erf erfinv gamma lgamma digamma floor ceil trunc rint fix abs sign square reciprocal softplus "
-    "isnan isinf relu".split(), 1)
+    "arccosh arctanh sigmoid erf erfinv gamma lgamma digamma floor ceil trunc rint fix abs sign square reciprocal "
+    "softplus "
+    "isnan isinf relu".split(),
+    1,
+)
 FUNCTIONS.update(dict.fromkeys("maximum minimum power hypot arctan2 fmod mod floordiv".split(), 2))
 FUNCTIONS["where"] = 3
 
@@ -94,7 +98,9 @@ class Expr:
             if fn not in FUNCTIONS:
                 raise error(ValueError, f"expr {self.text!r}: unknown function {fn!r}{suggest(fn, FUNCTIONS)}")
             if len(n.args) != FUNCTIONS[fn]:
-                raise error(ValueError, f"expr {self.text!r}: {fn} takes {FUNCTIONS[fn]} argument(s), got {len(n.args)}")
+                raise error(
+                    ValueError, f"expr {self.text!r}: {fn} takes {FUNCTIONS[fn]} argument(s), got {len(n.args)}"
+                )
             return ("call", fn, *map(self._walk, n.args))
         raise error(ValueError, f"expr {self.text!r}: {ast.unparse(n)!r} is not allowed in an expression")
 

@@ -1,4 +1,5 @@
 """Expression trees as text of any language."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -8,8 +9,14 @@ from .expr import Tree
 __all__ = ["print_with"]
 
 
-def print_with(tree: Tree, name: Callable[[str], str], call: Callable[[str, list[str]], str],
-               number: Callable[[float], str] = repr, words: Mapping[str, str] | None = None, cast: Callable[[str, str], str] = "{1}".format) -> str:
+def print_with(
+    tree: Tree,
+    name: Callable[[str], str],
+    call: Callable[[str, list[str]], str],
+    number: Callable[[float], str] = repr,
+    words: Mapping[str, str] | None = None,
+    cast: Callable[[str, str], str] = "{1}".format,
+) -> str:
     """Print a tree with a language's names, calls, numbers and words for and/or/not.
 
     Parameters
@@ -25,7 +32,8 @@ def print_with(tree: Tree, name: Callable[[str], str], call: Callable[[str, list
     words : mapping
         The language's ``'and'``, ``'or'`` and ``'not'``; Python's unless told.
     cast : callable
-        The name of a dtype and a text -> the text of the value in that dtype; the numbers in it are Python's. Nothing unless told.
+        The name of a dtype and a text -> the text of the value in that dtype; the numbers in it are Python's. Nothing
+        unless told.
     """
     w = words or {"and": "and", "or": "or", "not": "not "}
 

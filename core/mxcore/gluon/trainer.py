@@ -60,8 +60,15 @@ class Trainer:
     >>> trainer.step(batch_size=4)
     """
 
-    def __init__(self, params, optimizer, optimizer_params=None, kvstore="device", compression_params=None,
-                 update_on_kvstore=None):  # fmt: skip
+    def __init__(
+        self,
+        params,
+        optimizer,
+        optimizer_params=None,
+        kvstore="device",
+        compression_params=None,
+        update_on_kvstore=None,
+    ):
         self._turn = Turn()
         self._params = _as_list(params)
         self._param2idx = {p.name: i for i, p in enumerate(self._params)}
@@ -120,11 +127,7 @@ class Trainer:
 
     def _forget_stored(self, param):
         """A parameter's value was set: a store that updates must take the new value over."""
-        if (
-            self._kv_initialized
-            and self._update_on_kvstore
-            and all(p is not param for p in self._params_to_init)
-        ):
+        if self._kv_initialized and self._update_on_kvstore and all(p is not param for p in self._params_to_init):
             self._reset_kvstore()
 
     def _init_kvstore(self):
@@ -135,8 +138,12 @@ class Trainer:
         wanted = config["update_on_kvstore"]
         if self._contains_sparse_weight:
             if kv is None:
-                raise error(TypeError, f"Trainer: rows of row_sparse parameters live in a store, but kvstore is {config['kvstore']!r}; name one, "
-                                       "such as 'device', or give a KVStore object.")
+                raise error(
+                    TypeError,
+                    f"Trainer: rows of row_sparse parameters live in a store, but kvstore is {config['kvstore']!r}; "
+                    "name one, "
+                    "such as 'device', or give a KVStore object.",
+                )
             update = self._must_update(wanted, "parameters with row_sparse weights")
         elif self._distributed and "async" in kv.type:
             update = self._must_update(wanted, "an asynchronous store")
@@ -151,8 +158,7 @@ class Trainer:
                 if wanted:
                     raise error(
                         ValueError,
-                        f"Please set update_on_kvstore=False when training with {type(kv)}: it cannot "
-                        "update.",
+                        f"Please set update_on_kvstore=False when training with {type(kv)}: it cannot update.",
                     )
                 update = False
             if self._compression_params:
@@ -171,13 +177,16 @@ class Trainer:
             "it was made with update_on_kvstore=True": wanted,
             "it has parameters with row_sparse weights": self._contains_sparse_weight,
             "its store is asynchronous": "async" in kind,
-            "its distributed store has begun to": self._kv_initialized and self._update_on_kvstore and self._distributed,
+            "its distributed store has begun to": self._kv_initialized
+            and self._update_on_kvstore
+            and self._distributed,
         }
         why = next((reason for reason, holds in reasons.items() if holds), None)
         if why:
             raise error(
                 ValueError,
-                f"{where}: the store of this trainer updates the parameters ({why}), and nobody could stop it when gradients overflow; "
+                f"{where}: the store of this trainer updates the parameters ({why}), and nobody could stop it when "
+                "gradients overflow; "
                 "make a trainer with update_on_kvstore=False",
             )
         self._kvstore_params["update_on_kvstore"] = False
@@ -321,8 +330,9 @@ class Trainer:
                 "Possible change in the `batch_size` from previous `step` detected. Optimizer gradient "
                 "normalizing factor will not change w.r.t new batch_size when update_on_kvstore=True and "
                 "when distributed kvstore is used.",
-                UserWarning, stacklevel=3,
-            )  # fmt: skip
+                UserWarning,
+                stacklevel=3,
+            )
         self._optimizer.rescale_grad = scale
 
     def _allreduce_grads(self):
@@ -345,11 +355,7 @@ class Trainer:
     def _update(self, ignore_stale_grad=False):
         if self._amp_loss_scaler is not None and self._amp_loss_scaler.has_overflow(self._params):
             return
-        live = [
-            (i, p, p._check_and_get("_data", list))
-            for i, p in enumerate(self._params)
-            if p.grad_req != "null"
-        ]
+        live = [(i, p, p._check_and_get("_data", list)) for i, p in enumerate(self._params) if p.grad_req != "null"]
         if not ignore_stale_grad:
             # All are looked at before any is used up.
             self._refuse_stale(live)
@@ -430,9 +436,7 @@ def _as_list(params):
         raise error(ValueError, f"First argument must be a list or dict of Parameters, got {type(params)}.")
     for p in params:
         if not isinstance(p, Parameter):
-            raise error(
-                ValueError, f"First argument must be a list or dict of Parameters, got list of {type(p)}."
-            )
+            raise error(ValueError, f"First argument must be a list or dict of Parameters, got list of {type(p)}.")
     return list(params)
 
 

@@ -80,9 +80,7 @@ class HookHandle:
     def attach(self, hooks_dict, hook):
         """Put `hook` into an ordered dict of hooks; a handle serves one hook only."""
         if self._hooks is not None:
-            raise error(
-                AssertionError, "HookHandle.attach: this handle already holds a hook; make a new handle"
-            )
+            raise error(AssertionError, "HookHandle.attach: this handle already holds a hook; make a new handle")
         self._id = id(hook)
         hooks_dict[self._id] = hook
         self._hooks = weakref.ref(hooks_dict)
@@ -231,8 +229,9 @@ def clip_global_norm(arrays, max_norm, check_isfinite=True):
         if not math.isfinite(norm):
             warnings.warn(
                 f"clip_global_norm: the norm of the arrays is {norm}; clipping leaves results undefined.",
-                UserWarning, stacklevel=2,
-            )  # fmt: skip
+                UserWarning,
+                stacklevel=2,
+            )
     scale = nd.minimum(max_norm / (total + 1e-8), nd.ones((1,), ctx=home))
     for a in arrays:
         a *= scale.astype(a.dtype).as_in_context(a.context)

@@ -1,8 +1,9 @@
 """Images: reading, cutting, resizing, augmenting, and iterators over image files (``mx.image``).
 
-An image is an NDArray ``(height, width, channels)``, uint8 as it is read, its colours in the order red, green, blue. OpenCV reads and
-resizes it; it is loaded when it is first needed.
+An image is an NDArray ``(height, width, channels)``, uint8 as it is read, its colours in the order red, green, blue.
+OpenCV reads and resizes it; it is loaded when it is first needed.
 """
+
 from __future__ import annotations
 
 from .._lent import lent

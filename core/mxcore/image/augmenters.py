@@ -1,7 +1,9 @@
 """Augmenters: image -> changed image, by chance or not, and the list of them that `CreateAugmenter` makes.
 
-Chance is Python's ``random``, of `LightingAug` also ``numpy.random``, drawn in MXNet's order: equal seeds give equal images.
+Chance is Python's ``random``, of `LightingAug` also ``numpy.random``, drawn in MXNet's order: equal seeds give equal
+images.
 """
+
 from __future__ import annotations
 
 import json
@@ -12,11 +14,41 @@ import numpy as np
 
 from .. import ndarray as nd
 from ..base import asserted
-from .functions import center_crop, color_normalize, imresize, interpolation, random_crop, random_size_crop, resize_short, size_of
+from .functions import (
+    center_crop,
+    color_normalize,
+    imresize,
+    interpolation,
+    random_crop,
+    random_size_crop,
+    resize_short,
+    size_of,
+)
 
-__all__ = ["Augmenter", "BrightnessJitterAug", "CastAug", "CenterCropAug", "ColorJitterAug", "ColorNormalizeAug", "ContrastJitterAug",
-           "CreateAugmenter", "ForceResizeAug", "HorizontalFlipAug", "HueJitterAug", "LightingAug", "RandomCropAug", "RandomGrayAug",
-           "RandomOrderAug", "RandomSizedCropAug", "ResizeAug", "SaturationJitterAug", "SequentialAug", "Told", "colour_augmenters", "statistics"]
+__all__ = [
+    "Augmenter",
+    "BrightnessJitterAug",
+    "CastAug",
+    "CenterCropAug",
+    "ColorJitterAug",
+    "ColorNormalizeAug",
+    "ContrastJitterAug",
+    "CreateAugmenter",
+    "ForceResizeAug",
+    "HorizontalFlipAug",
+    "HueJitterAug",
+    "LightingAug",
+    "RandomCropAug",
+    "RandomGrayAug",
+    "RandomOrderAug",
+    "RandomSizedCropAug",
+    "ResizeAug",
+    "SaturationJitterAug",
+    "SequentialAug",
+    "Told",
+    "colour_augmenters",
+    "statistics",
+]
 
 #: Weights of red, green and blue in brightness (ITU-R BT.601).
 _LUMA = (0.299, 0.587, 0.114)
@@ -339,7 +371,9 @@ class ColorNormalizeAug(Augmenter):
 
     def __init__(self, mean, std):
         super().__init__(mean=mean, std=std)
-        self.mean, self.std = (None if v is None else v if isinstance(v, nd.NDArray) else nd.array(v) for v in (mean, std))
+        self.mean, self.std = (
+            None if v is None else v if isinstance(v, nd.NDArray) else nd.array(v) for v in (mean, std)
+        )
 
     def __call__(self, src):
         here = [None if v is None else v.as_in_context(src.context) for v in (self.mean, self.std)]
@@ -399,7 +433,10 @@ def statistics(value, usual, name, function):
     if value is True:
         return usual
     if value is not None and (not isinstance(value, (np.ndarray, nd.NDArray)) or value.shape[:1] not in ((1,), (3,))):
-        raise asserted(TypeError, f"{function}: {name} must be True or an array of 1 or 3 numbers, got {getattr(value, 'shape', value)!r}")
+        raise asserted(
+            TypeError,
+            f"{function}: {name} must be True or an array of 1 or 3 numbers, got {getattr(value, 'shape', value)!r}",
+        )
     return value
 
 
@@ -419,8 +456,22 @@ def colour_augmenters(function, brightness, contrast, saturation, hue, pca_noise
         yield ColorNormalizeAug(mean, std)
 
 
-def CreateAugmenter(data_shape, resize=0, rand_crop=False, rand_resize=False, rand_mirror=False, mean=None, std=None, brightness=0, contrast=0,
-                    saturation=0, hue=0, pca_noise=0, rand_gray=0, inter_method=2):
+def CreateAugmenter(
+    data_shape,
+    resize=0,
+    rand_crop=False,
+    rand_resize=False,
+    rand_mirror=False,
+    mean=None,
+    std=None,
+    brightness=0,
+    contrast=0,
+    saturation=0,
+    hue=0,
+    pca_noise=0,
+    rand_gray=0,
+    inter_method=2,
+):
     """The augmenters that classification usually takes, in their usual order.
 
     Parameters
@@ -454,7 +505,8 @@ def CreateAugmenter(data_shape, resize=0, rand_crop=False, rand_resize=False, ra
     --------
     >>> import mxcore as mx
     >>> [a.dumps() for a in mx.image.CreateAugmenter((3, 20, 20), rand_mirror=True)]
-    ['["centercropaug", {"size": [20, 20], "interp": 2}]', '["horizontalflipaug", {"p": 0.5}]', '["castaug", {"type": "float32"}]']
+    ['["centercropaug", {"size": [20, 20], "interp": 2}]', '["horizontalflipaug", {"p": 0.5}]', '["castaug", {"type":
+    "float32"}]']
     """
     size = data_shape[2], data_shape[1]
     found = [ResizeAug(resize, inter_method)] if resize > 0 else []
@@ -466,5 +518,7 @@ def CreateAugmenter(data_shape, resize=0, rand_crop=False, rand_resize=False, ra
         found.append((RandomCropAug if rand_crop else CenterCropAug)(size, inter_method))
     if rand_mirror:
         found.append(HorizontalFlipAug(0.5))
-    found.extend(colour_augmenters("CreateAugmenter", brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std))
+    found.extend(
+        colour_augmenters("CreateAugmenter", brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std)
+    )
     return found

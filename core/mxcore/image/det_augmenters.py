@@ -1,8 +1,9 @@
 """Augmenters for images with objects: (image, label) -> changed image and label.
 
-A label is a NumPy array with a row for each object: class, left, top, right and bottom as shares of width and height, and whatever else.
-Chance is Python's ``random``, drawn in MXNet's order.
+A label is a NumPy array with a row for each object: class, left, top, right and bottom as shares of width and height,
+and whatever else. Chance is Python's ``random``, drawn in MXNet's order.
 """
+
 from __future__ import annotations
 
 import math
@@ -17,8 +18,17 @@ from ..base import asserted, error
 from .augmenters import Augmenter, ForceResizeAug, ResizeAug, Told, colour_augmenters
 from .functions import copyMakeBorder, fixed_crop, size_of
 
-__all__ = ["CreateDetAugmenter", "CreateMultiRandCropAugmenter", "DetAugmenter", "DetBorrowAug", "DetHorizontalFlipAug", "DetRandomCropAug",
-           "DetRandomPadAug", "DetRandomSelectAug", "areas"]
+__all__ = [
+    "CreateDetAugmenter",
+    "CreateMultiRandCropAugmenter",
+    "DetAugmenter",
+    "DetBorrowAug",
+    "DetHorizontalFlipAug",
+    "DetRandomCropAug",
+    "DetRandomPadAug",
+    "DetRandomSelectAug",
+    "areas",
+]
 
 #: Objects and windows of fewer pixels are not looked at; margins that are narrower are not added.
 _SMALLEST = 2
@@ -36,7 +46,9 @@ class DetAugmenter(Told):
     """
 
     def __call__(self, src, label):
-        raise NotImplementedError(f"{type(self).__name__} must define __call__(src, label), which returns both, changed")
+        raise NotImplementedError(
+            f"{type(self).__name__} must define __call__(src, label), which returns both, changed"
+        )
 
 
 class DetBorrowAug(DetAugmenter):
@@ -83,7 +95,11 @@ class DetRandomSelectAug(DetAugmenter):
         self.aug_list = list(aug_list) if isinstance(aug_list, (list, tuple)) else [aug_list]
         for a in self.aug_list:
             if not isinstance(a, DetAugmenter):
-                raise error(ValueError, f"DetRandomSelectAug: aug_list must hold DetAugmenters, got {type(a).__name__}; DetBorrowAug makes one of an Augmenter")
+                raise error(
+                    ValueError,
+                    f"DetRandomSelectAug: aug_list must hold DetAugmenters, got {type(a).__name__}; DetBorrowAug "
+                    "makes one of an Augmenter",
+                )
         self.skip_prob = skip_prob if self.aug_list else 1
 
     def dumps(self):
@@ -130,7 +146,10 @@ class _Window(DetAugmenter):
         self.max_attempts = max_attempts
         name = type(self).__name__
         self.enabled = True
-        for what, (least, most), fine in (("area_range", ranges[1][:2], sense(*ranges[1][:2])), ("aspect_ratio_range", ranges[0][:2], ranges[0][0] > 0)):
+        for what, (least, most), fine in (
+            ("area_range", ranges[1][:2], sense(*ranges[1][:2])),
+            ("aspect_ratio_range", ranges[0][:2], ranges[0][0] > 0),
+        ):
             if self.enabled and (least > most or not fine):
                 warnings.warn(f"{name} does nothing: its {what} is {(least, most)}", stacklevel=3)
                 self.enabled = False
@@ -168,7 +187,8 @@ class DetRandomCropAug(_Window):
 
     Notes
     -----
-    Liu et al., SSD: Single Shot MultiBox Detector (2016). Behaviour matched: MXNet 1.9.1, whose draws come in the same order.
+    Liu et al., SSD: Single Shot MultiBox Detector (2016). Behaviour matched: MXNet 1.9.1, whose draws come in the same
+    order.
 
     Examples
     --------
@@ -181,9 +201,22 @@ class DetRandomCropAug(_Window):
 
     _ORDER = ("min_object_covered", "aspect_ratio_range", "area_range", "min_eject_coverage", "max_attempts")
 
-    def __init__(self, min_object_covered=0.1, aspect_ratio_range=(0.75, 1.33), area_range=(0.05, 1.0), min_eject_coverage=0.3, max_attempts=50):
-        super().__init__(aspect_ratio_range, area_range, max_attempts, lambda least, most: most > 0,
-                         min_object_covered=min_object_covered, min_eject_coverage=min_eject_coverage)
+    def __init__(
+        self,
+        min_object_covered=0.1,
+        aspect_ratio_range=(0.75, 1.33),
+        area_range=(0.05, 1.0),
+        min_eject_coverage=0.3,
+        max_attempts=50,
+    ):
+        super().__init__(
+            aspect_ratio_range,
+            area_range,
+            max_attempts,
+            lambda least, most: most > 0,
+            min_object_covered=min_object_covered,
+            min_eject_coverage=min_eject_coverage,
+        )
         self.min_object_covered, self.min_eject_coverage = min_object_covered, min_eject_coverage
 
     def __call__(self, src, label):
@@ -225,7 +258,9 @@ class DetRandomCropAug(_Window):
         if not shares.size or shares.min() <= self.min_object_covered:
             return None
         out = label.copy()
-        out[:, 1:5] = np.clip((boxes - np.tile(frame[:2], 2)) / np.array([w / width, h / height] * 2, label.dtype), 0, 1)
+        out[:, 1:5] = np.clip(
+            (boxes - np.tile(frame[:2], 2)) / np.array([w / width, h / height] * 2, label.dtype), 0, 1
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
             share = areas(out[:, 1:5]) * (w / width) * (h / height) / size
         out = out[(areas(out[:, 1:5]) > 0) & (share > self.min_eject_coverage)]
@@ -248,15 +283,20 @@ class DetRandomPadAug(_Window):
 
     Notes
     -----
-    Liu et al., SSD: Single Shot MultiBox Detector (2016). Behaviour matched: MXNet 1.9.1, whose draws come in the same order.
+    Liu et al., SSD: Single Shot MultiBox Detector (2016). Behaviour matched: MXNet 1.9.1, whose draws come in the same
+    order.
     """
 
     _ORDER = ("aspect_ratio_range", "area_range", "max_attempts", "pad_val")
 
-    def __init__(self, aspect_ratio_range=(0.75, 1.33), area_range=(1.0, 3.0), max_attempts=50, pad_val=(128, 128, 128)):
+    def __init__(
+        self, aspect_ratio_range=(0.75, 1.33), area_range=(1.0, 3.0), max_attempts=50, pad_val=(128, 128, 128)
+    ):
         values = (pad_val,) if isinstance(pad_val, numbers.Number) else pad_val
         if not isinstance(values, (list, tuple)) or not all(isinstance(v, numbers.Number) for v in values):
-            raise asserted(TypeError, f"DetRandomPadAug: pad_val must be a number or a tuple of numbers, got {pad_val!r}")
+            raise asserted(
+                TypeError, f"DetRandomPadAug: pad_val must be a number or a tuple of numbers, got {pad_val!r}"
+            )
         super().__init__(aspect_ratio_range, area_range, max_attempts, lambda least, most: most > 1, pad_val=pad_val)
         self.pad_val = pad_val
 
@@ -285,8 +325,14 @@ class DetRandomPadAug(_Window):
                 yield random.randint(0, w - width), top, w, h
 
 
-def CreateMultiRandCropAugmenter(min_object_covered=0.1, aspect_ratio_range=(0.75, 1.33), area_range=(0.05, 1.0), min_eject_coverage=0.3,
-                                 max_attempts=50, skip_prob=0):
+def CreateMultiRandCropAugmenter(
+    min_object_covered=0.1,
+    aspect_ratio_range=(0.75, 1.33),
+    area_range=(0.05, 1.0),
+    min_eject_coverage=0.3,
+    max_attempts=50,
+    skip_prob=0,
+):
     """One of several `DetRandomCropAug`, taken by chance.
 
     Parameters
@@ -311,21 +357,48 @@ def CreateMultiRandCropAugmenter(min_object_covered=0.1, aspect_ratio_range=(0.7
     >>> len(mx.image.CreateMultiRandCropAugmenter([0.1, 0.5, 0.9]).aug_list)
     3
     """
-    given = {"min_object_covered": min_object_covered, "aspect_ratio_range": aspect_ratio_range, "area_range": area_range,
-             "min_eject_coverage": min_eject_coverage, "max_attempts": max_attempts}
+    given = {
+        "min_object_covered": min_object_covered,
+        "aspect_ratio_range": aspect_ratio_range,
+        "area_range": area_range,
+        "min_eject_coverage": min_eject_coverage,
+        "max_attempts": max_attempts,
+    }
     lists = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
     most = max(map(len, lists.values()))
     for name, values in lists.items():
         if len(values) not in (1, most):
-            raise asserted(ValueError, f"CreateMultiRandCropAugmenter: {name} has {len(values)} values where another argument has {most}; "
-                                       "lists must have one length, or one value")
+            raise asserted(
+                ValueError,
+                f"CreateMultiRandCropAugmenter: {name} has {len(values)} values where another argument has {most}; "
+                "lists must have one length, or one value",
+            )
     crops = [DetRandomCropAug(**{name: values[i % len(values)] for name, values in lists.items()}) for i in range(most)]
     return DetRandomSelectAug(crops, skip_prob)
 
 
-def CreateDetAugmenter(data_shape, resize=0, rand_crop=0, rand_pad=0, rand_gray=0, rand_mirror=False, mean=None, std=None, brightness=0,
-                       contrast=0, saturation=0, pca_noise=0, hue=0, inter_method=2, min_object_covered=0.1, aspect_ratio_range=(0.75, 1.33),
-                       area_range=(0.05, 3.0), min_eject_coverage=0.3, max_attempts=50, pad_val=(127, 127, 127)):
+def CreateDetAugmenter(
+    data_shape,
+    resize=0,
+    rand_crop=0,
+    rand_pad=0,
+    rand_gray=0,
+    rand_mirror=False,
+    mean=None,
+    std=None,
+    brightness=0,
+    contrast=0,
+    saturation=0,
+    pca_noise=0,
+    hue=0,
+    inter_method=2,
+    min_object_covered=0.1,
+    aspect_ratio_range=(0.75, 1.33),
+    area_range=(0.05, 3.0),
+    min_eject_coverage=0.3,
+    max_attempts=50,
+    pad_val=(127, 127, 127),
+):
     """The augmenters that detection usually takes, in their usual order.
 
     Parameters
@@ -365,13 +438,21 @@ def CreateDetAugmenter(data_shape, resize=0, rand_crop=0, rand_pad=0, rand_gray=
     """
     found = [DetBorrowAug(ResizeAug(resize, inter_method))] if resize > 0 else []
     if rand_crop > 0:
-        found.append(CreateMultiRandCropAugmenter(min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts, 1 - rand_crop))
+        found.append(
+            CreateMultiRandCropAugmenter(
+                min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts, 1 - rand_crop
+            )
+        )
     if rand_mirror:
         found.append(DetHorizontalFlipAug(0.5))
     if rand_pad > 0:
         most = area_range if isinstance(area_range, numbers.Number) else area_range[1]
-        found.append(DetRandomSelectAug([DetRandomPadAug(aspect_ratio_range, (1.0, most), max_attempts, pad_val)], 1 - rand_pad))
+        found.append(
+            DetRandomSelectAug([DetRandomPadAug(aspect_ratio_range, (1.0, most), max_attempts, pad_val)], 1 - rand_pad)
+        )
     found.append(DetBorrowAug(ForceResizeAug((data_shape[2], data_shape[1]), inter_method)))
-    colours = colour_augmenters("CreateDetAugmenter", brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std)
+    colours = colour_augmenters(
+        "CreateDetAugmenter", brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std
+    )
     found.extend(map(DetBorrowAug, colours))
     return found

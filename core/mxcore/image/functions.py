@@ -1,4 +1,5 @@
 """Reading, resizing and cutting images."""
+
 from __future__ import annotations
 
 import math
@@ -12,8 +13,21 @@ from .. import ndarray as nd
 from .._core.errors import suggest
 from ..base import asserted, error, plain
 
-__all__ = ["center_crop", "color_normalize", "copyMakeBorder", "fixed_crop", "imdecode", "imread", "imresize", "interpolation", "random_crop",
-           "random_size_crop", "resize_short", "scale_down", "size_of"]
+__all__ = [
+    "center_crop",
+    "color_normalize",
+    "copyMakeBorder",
+    "fixed_crop",
+    "imdecode",
+    "imread",
+    "imresize",
+    "interpolation",
+    "random_crop",
+    "random_size_crop",
+    "resize_short",
+    "scale_down",
+    "size_of",
+]
 
 #: How often a random window is tried before the middle is taken.
 _ATTEMPTS = 10
@@ -23,7 +37,11 @@ def size_of(src, function):
     """Height and width of an image; an error that names the function if it is none."""
     shape = getattr(src, "shape", None)
     if shape is None or len(shape) != 3:
-        raise error(ValueError, f"{function}: src must be an image (height, width, channels), got {type(src).__name__ if shape is None else shape}")
+        raise error(
+            ValueError,
+            f"{function}: src must be an image (height, width, channels), got "
+            f"{type(src).__name__ if shape is None else shape}",
+        )
     return shape[0], shape[1]
 
 
@@ -33,7 +51,8 @@ def interpolation(interp, sizes=()):
     Parameters
     ----------
     interp : int
-        0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos; 9 cubic to grow, area to shrink, bilinear else; 10 any of the first five by chance.
+        0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos; 9 cubic to grow, area to shrink, bilinear else; 10 any of the
+        first five by chance.
     sizes : (int, int, int, int), optional
         Height and width before, and after; cubic is taken for 9 without them.
 
@@ -90,7 +109,9 @@ def imread(filename, *args, **kwargs):
     >>> mx.image.imread("/tmp/mxcore-doc.png").shape, mx.image.imread("/tmp/mxcore-doc.png", flag=0).shape
     ((4, 6, 3), (4, 6, 1))
     """
-    return nd._internal._cvimread(os.fspath(filename) if isinstance(filename, os.PathLike) else filename, *args, **kwargs)
+    return nd._internal._cvimread(
+        os.fspath(filename) if isinstance(filename, os.PathLike) else filename, *args, **kwargs
+    )
 
 
 def imdecode(buf, *args, **kwargs):
@@ -128,7 +149,11 @@ def imdecode(buf, *args, **kwargs):
     """
     if not isinstance(buf, nd.NDArray):
         if not isinstance(buf, (bytes, bytearray, memoryview, np.ndarray)):
-            raise error(ValueError, f"imdecode: buf must be the bytes of an image file (bytes, bytearray or a uint8 array), got {type(buf).__name__}")
+            raise error(
+                ValueError,
+                "imdecode: buf must be the bytes of an image file (bytes, bytearray or a uint8 array), got "
+                f"{type(buf).__name__}",
+            )
         host = buf if isinstance(buf, np.ndarray) else np.frombuffer(buf, np.uint8)
         buf = nd.array(host, dtype=host.dtype)
     return nd._internal._cvimdecode(buf, *args, **kwargs)
@@ -277,9 +302,12 @@ def fixed_crop(src, x0, y0, w, h, size=None, interp=2):
     (30, 30, 3)
     """
     height, width = size_of(src, "fixed_crop")
-    out = src[y0:y0 + h, x0:x0 + w]
+    out = src[y0 : y0 + h, x0 : x0 + w]
     if not out.size:
-        raise error(ValueError, f"fixed_crop: nothing of the image, {width} x {height}, lies in the window from {x0}, {y0} of {w} x {h}")
+        raise error(
+            ValueError,
+            f"fixed_crop: nothing of the image, {width} x {height}, lies in the window from {x0}, {y0} of {w} x {h}",
+        )
     if size is not None and (w, h) != tuple(size):
         out = imresize(out, *size, interp=interpolation(interp, (h, w, size[1], size[0])))
     return out
@@ -419,7 +447,11 @@ def random_size_crop(src, size, area, ratio, interp=2, **kwargs):
         warnings.warn("random_size_crop: min_area is the old name of area", DeprecationWarning, stacklevel=2)
         area = kwargs.pop("min_area")
     for unknown in kwargs:
-        raise asserted(TypeError, f"random_size_crop takes no argument {unknown!r}{suggest(unknown, ['src', 'size', 'area', 'ratio', 'interp'])}")
+        raise asserted(
+            TypeError,
+            "random_size_crop takes no argument "
+            f"{unknown!r}{suggest(unknown, ['src', 'size', 'area', 'ratio', 'interp'])}",
+        )
     least, most = area if isinstance(area, (tuple, list)) else (area, 1.0)
     for _ in range(_ATTEMPTS):
         pixels = random.uniform(least, most) * h * w

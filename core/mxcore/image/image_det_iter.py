@@ -1,4 +1,5 @@
 """`ImageDetIter`: batches of augmented images with objects."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -17,15 +18,17 @@ __all__ = ["ImageDetIter"]
 class ImageDetIter(ImageIter):
     """Iterate over images with objects, augmented in Python.
 
-    A label is ``[A, B, …]``: A numbers of header, these two included, then rows of B numbers for each object: class, left, top, right and
-    bottom as shares of width and height, and whatever else. In a batch it is (batch, objects, B), with rows of -1 behind the last object.
+    A label is ``[A, B, …]``: A numbers of header, these two included, then rows of B numbers for each object: class,
+    left, top, right and bottom as shares of width and height, and whatever else. In a batch it is (batch, objects, B),
+    with rows of -1 behind the last object.
 
     Parameters
     ----------
     batch_size : int
     data_shape : (int, int, int)
         (3, height, width) of the images that come out.
-    path_imgrec, path_imglist, path_root, path_imgidx, shuffle, part_index, num_parts, imglist, data_name, label_name, last_batch_handle
+    path_imgrec, path_imglist, path_root, path_imgidx, shuffle, part_index, num_parts, imglist, data_name, label_name,
+    last_batch_handle
         See `ImageIter`.
     aug_list : list of DetAugmenter, optional
         `CreateDetAugmenter` makes it from `data_shape` and further keywords otherwise.
@@ -56,11 +59,40 @@ class ImageDetIter(ImageIter):
     (1, 1, 5)
     """
 
-    def __init__(self, batch_size, data_shape, path_imgrec=None, path_imglist=None, path_root=None, path_imgidx=None, shuffle=False,
-                 part_index=0, num_parts=1, aug_list=None, imglist=None, data_name="data", label_name="label", last_batch_handle="pad", **kwargs):
-        super().__init__(batch_size, data_shape, path_imgrec=path_imgrec, path_imglist=path_imglist, path_root=path_root, path_imgidx=path_imgidx,
-                         shuffle=shuffle, part_index=part_index, num_parts=num_parts, aug_list=[], imglist=imglist, data_name=data_name,
-                         label_name=label_name, last_batch_handle=last_batch_handle)
+    def __init__(
+        self,
+        batch_size,
+        data_shape,
+        path_imgrec=None,
+        path_imglist=None,
+        path_root=None,
+        path_imgidx=None,
+        shuffle=False,
+        part_index=0,
+        num_parts=1,
+        aug_list=None,
+        imglist=None,
+        data_name="data",
+        label_name="label",
+        last_batch_handle="pad",
+        **kwargs,
+    ):
+        super().__init__(
+            batch_size,
+            data_shape,
+            path_imgrec=path_imgrec,
+            path_imglist=path_imglist,
+            path_root=path_root,
+            path_imgidx=path_imgidx,
+            shuffle=shuffle,
+            part_index=part_index,
+            num_parts=num_parts,
+            aug_list=[],
+            imglist=imglist,
+            data_name=data_name,
+            label_name=label_name,
+            last_batch_handle=last_batch_handle,
+        )
         self.auglist = CreateDetAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
         self.label_shape = self._estimate_label_shape()
         self.provide_label = [(label_name, (batch_size, *self.label_shape))]
@@ -90,14 +122,23 @@ class ImageDetIter(ImageIter):
         return rows
 
     def check_label_shape(self, label_shape):
-        """Raise unless labels can have a shape (objects, numbers of an object): not fewer objects than now, as many numbers."""
+        """Raise unless labels can have a shape (objects, numbers of an object): not fewer objects than now, as many
+        numbers.
+        """
         owner = type(self).__name__
         if len(label_shape) != 2:
-            raise error(ValueError, f"{owner}: label_shape must be (objects, numbers of an object), got {tuple(label_shape)}")
+            raise error(
+                ValueError, f"{owner}: label_shape must be (objects, numbers of an object), got {tuple(label_shape)}"
+            )
         if label_shape[0] < self.label_shape[0]:
-            raise error(ValueError, f"{owner}: {self.label_shape[0]} objects do not fit into a label of {label_shape[0]}")
+            raise error(
+                ValueError, f"{owner}: {self.label_shape[0]} objects do not fit into a label of {label_shape[0]}"
+            )
         if label_shape[1] != self.provide_label[0][1][2]:
-            raise error(ValueError, f"{owner}: an object has {self.provide_label[0][1][2]} numbers, label_shape says {label_shape[1]}")
+            raise error(
+                ValueError,
+                f"{owner}: an object has {self.provide_label[0][1][2]} numbers, label_shape says {label_shape[1]}",
+            )
 
     def reshape(self, data_shape=None, label_shape=None):
         """Take another shape of images or labels from now on.
@@ -135,7 +176,10 @@ class ImageDetIter(ImageIter):
         if not isinstance(it, ImageDetIter):
             raise asserted(TypeError, f"sync_label_shape: an ImageDetIter is needed, got {type(it).__name__}")
         if self.label_shape[1] != it.label_shape[1]:
-            raise asserted(ValueError, f"sync_label_shape: objects have {self.label_shape[1]} numbers here and {it.label_shape[1]} there")
+            raise asserted(
+                ValueError,
+                f"sync_label_shape: objects have {self.label_shape[1]} numbers here and {it.label_shape[1]} there",
+            )
         shape = max(self.label_shape[0], it.label_shape[0]), self.label_shape[1]
         for one in (self, it):
             if shape > one.label_shape:
@@ -159,10 +203,13 @@ class ImageDetIter(ImageIter):
             return False
         most, width = self.label_shape
         if len(rows) > most or rows.shape[1] > width:
-            raise error(ValueError, f"{self._where()} has objects {rows.shape} after augmentation, label_shape is {self.label_shape}")
+            raise error(
+                ValueError,
+                f"{self._where()} has objects {rows.shape} after augmentation, label_shape is {self.label_shape}",
+            )
         self._write(data, i, image)
         full = np.full((most, width), -1, "float32")
-        full[:len(rows), :rows.shape[1]] = rows
+        full[: len(rows), : rows.shape[1]] = rows
         label[i] = full
         return True
 
@@ -174,7 +221,17 @@ class ImageDetIter(ImageIter):
 
     # -- looking at them
 
-    def draw_next(self, color=None, thickness=2, mean=None, std=None, clip=True, waitKey=None, window_name="draw_next", id2labels=None):
+    def draw_next(
+        self,
+        color=None,
+        thickness=2,
+        mean=None,
+        std=None,
+        clip=True,
+        waitKey=None,
+        window_name="draw_next",
+        id2labels=None,
+    ):
         """Yield augmented images with their boxes drawn in.
 
         Parameters
@@ -188,7 +245,8 @@ class ImageDetIter(ImageIter):
         clip : bool
             Limit pixels to 0 to 255.
         waitKey : int, optional
-            Show each image in a window for so many milliseconds, 0 until a key is pressed; needs an OpenCV with windows.
+            Show each image in a window for so many milliseconds, 0 until a key is pressed; needs an OpenCV with
+            windows.
         window_name : str
         id2labels : dict of int to str, optional
             Names of classes, to be written above the boxes.
@@ -216,11 +274,21 @@ class ImageDetIter(ImageIter):
             for row in rows:
                 if row[0] < 0:
                     continue
-                left, top, right, bottom = (int(share * size) for share, size in zip(row[1:5], (width, height, width, height)))
+                left, top, right, bottom = (
+                    int(share * size) for share, size in zip(row[1:5], (width, height, width, height))
+                )
                 shade = tuple(map(int, np.random.randint(0, 256, 3))) if color is None else tuple(color)
                 cv2.rectangle(pixels, (left, top), (right, bottom), shade, thickness)
                 if id2labels is not None and int(row[0]) in id2labels:
-                    cv2.putText(pixels, str(id2labels[int(row[0])]), (left + 5, top + 20), cv2.FONT_HERSHEY_SIMPLEX, 0.5, shade, 1)
+                    cv2.putText(
+                        pixels,
+                        str(id2labels[int(row[0])]),
+                        (left + 5, top + 20),
+                        cv2.FONT_HERSHEY_SIMPLEX,
+                        0.5,
+                        shade,
+                        1,
+                    )
             if waitKey is not None:
                 cv2.imshow(window_name, pixels[:, :, ::-1])
                 cv2.waitKey(waitKey)

@@ -1,4 +1,5 @@
 """`ImageIter`: batches of augmented images from a record file or from image files."""
+
 from __future__ import annotations
 
 import os
@@ -25,8 +26,8 @@ _DTYPES = ("int32", "float32", "int64", "float64")
 class ImageIter(DataIter):
     """Iterate over images, augmented in Python.
 
-    Images come from a record file (`path_imgrec`), or from files that a list names (`path_imglist`, `imglist`); with a record file and a
-    list, the list's labels count.
+    Images come from a record file (`path_imgrec`), or from files that a list names (`path_imglist`, `imglist`); with a
+    record file and a list, the list's labels count.
 
     Parameters
     ----------
@@ -72,12 +73,13 @@ class ImageIter(DataIter):
     Raises
     ------
     MXNetError
-        (also ValueError) if sources, parts or shapes do not fit; (also RuntimeError) naming the image that cannot be decoded.
+        (also ValueError) if sources, parts or shapes do not fit; (also RuntimeError) naming the image that cannot be
+        decoded.
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``mx.image.ImageIter``. Subclasses override `next_sample`, `imdecode`, `check_valid_image`,
-    `augmentation_transform` or `postprocess_data`. Chance is Python's ``random``.
+    Behaviour matched: MXNet 1.9.1 ``mx.image.ImageIter``. Subclasses override `next_sample`, `imdecode`,
+    `check_valid_image`, `augmentation_transform` or `postprocess_data`. Chance is Python's ``random``.
 
     Examples
     --------
@@ -89,29 +91,61 @@ class ImageIter(DataIter):
     [((2, 3, 20, 20), [0.0, 1.0], 0), ((2, 3, 20, 20), [2.0, 0.0], 1)]
     """
 
-    def __init__(self, batch_size, data_shape, label_width=1, path_imgrec=None, path_imglist=None, path_root=None, path_imgidx=None,
-                 shuffle=False, part_index=0, num_parts=1, aug_list=None, imglist=None, data_name="data", label_name="softmax_label",
-                 dtype="float32", last_batch_handle="pad", **kwargs):
+    def __init__(
+        self,
+        batch_size,
+        data_shape,
+        label_width=1,
+        path_imgrec=None,
+        path_imglist=None,
+        path_root=None,
+        path_imgidx=None,
+        shuffle=False,
+        part_index=0,
+        num_parts=1,
+        aug_list=None,
+        imglist=None,
+        data_name="data",
+        label_name="softmax_label",
+        dtype="float32",
+        last_batch_handle="pad",
+        **kwargs,
+    ):
         super().__init__()
         owner = type(self).__name__
         if not (path_imgrec or path_imglist or isinstance(imglist, list)):
-            raise asserted(ValueError, f"{owner}: images come from path_imgrec, path_imglist or imglist; none was given")
+            raise asserted(
+                ValueError, f"{owner}: images come from path_imgrec, path_imglist or imglist; none was given"
+            )
         if dtype not in _DTYPES:
             raise asserted(ValueError, f"{owner}: dtype, of labels, must be one of {', '.join(_DTYPES)}, got {dtype!r}")
         if last_batch_handle not in _HANDLES:
-            raise error(ValueError, f"{owner}: last_batch_handle must be one of {', '.join(_HANDLES)}, got {last_batch_handle!r}")
+            raise error(
+                ValueError,
+                f"{owner}: last_batch_handle must be one of {', '.join(_HANDLES)}, got {last_batch_handle!r}",
+            )
         if not (isinstance(batch_size, Integral) and batch_size > 0):
             raise error(ValueError, f"{owner}: batch_size must be a positive whole number, got {batch_size!r}")
         self.check_data_shape(data_shape)
         self.imgrec, self.imgidx = open_records(path_imgrec, path_imgidx, owner) if path_imgrec else (None, None)
-        self.imglist = read_list(path_imglist, owner, dtype) if path_imglist else listed(imglist, owner, dtype) if isinstance(imglist, list) else None
+        self.imglist = (
+            read_list(path_imglist, owner, dtype)
+            if path_imglist
+            else listed(imglist, owner, dtype)
+            if isinstance(imglist, list)
+            else None
+        )
         self.path_root = path_root if path_root is None else checked(path_root, f"{owner}: path_root", empty=True)
         self.shuffle = shuffle
         if self.imgrec is None:
             self.seq = list(self.imglist)
         elif shuffle or num_parts > 1 or path_imgidx:
             if self.imgidx is None:
-                raise asserted(ValueError, f"{owner}: a record file is shuffled or split by its index: give path_imgidx (tools: mx.recordio, im2rec)")
+                raise asserted(
+                    ValueError,
+                    f"{owner}: a record file is shuffled or split by its index: give path_imgidx (tools: "
+                    "mx.recordio, im2rec)",
+                )
             self.seq = list(self.imgidx)
         else:
             self.seq = None
@@ -132,11 +166,18 @@ class ImageIter(DataIter):
     @staticmethod
     def _part(seq, index, parts, owner):
         if not 0 <= index < parts:
-            raise asserted(ValueError, f"{owner}: part_index must be from 0 to num_parts - 1 = {parts - 1}, got {index}")
+            raise asserted(
+                ValueError, f"{owner}: part_index must be from 0 to num_parts - 1 = {parts - 1}, got {index}"
+            )
         size = len(seq) // parts
         if not size:
-            raise error(ValueError, f"{owner}: {len(seq)} images cannot be split into {parts} parts" if seq else f"{owner}: there is no image")
-        return seq[index * size:(index + 1) * size] if parts > 1 else seq
+            raise error(
+                ValueError,
+                f"{owner}: {len(seq)} images cannot be split into {parts} parts"
+                if seq
+                else f"{owner}: there is no image",
+            )
+        return seq[index * size : (index + 1) * size] if parts > 1 else seq
 
     # -- epochs
 
@@ -221,7 +262,9 @@ class ImageIter(DataIter):
         self._write(data, i, self.augmentation_transform(image))
         numbers = numbers.asnumpy() if isinstance(numbers, nd.NDArray) else np.asarray(numbers, "float32")
         if numbers.size != self.label_width:
-            raise error(ValueError, f"{self._where()} has a label of {numbers.size} numbers, label_width is {self.label_width}")
+            raise error(
+                ValueError, f"{self._where()} has a label of {numbers.size} numbers, label_width is {self.label_width}"
+            )
         label[i] = numbers.reshape(label.shape[1:])
         return True
 
@@ -229,7 +272,9 @@ class ImageIter(DataIter):
         """Write an augmented image to place `i` of a batch."""
         image = self.postprocess_data(image)
         if image.shape != self.data_shape:
-            raise error(ValueError, f"{self._where()} is {image.shape} after augmentation, data_shape is {self.data_shape}")
+            raise error(
+                ValueError, f"{self._where()} is {image.shape} after augmentation, data_shape is {self.data_shape}"
+            )
         data[i] = image
 
     def _skipped(self, why):
@@ -245,7 +290,11 @@ class ImageIter(DataIter):
             return f"{owner}: a sample"
         key = self.seq[self.cur - 1] if known else self._read - 1
         place = f"of {len(self.seq)} images" if self.seq is not None else "in the order of the file"
-        name = f"{self.imglist[key][1]!r}, " if known and self.imgrec is None else f"record {key} of {os.fspath(self.imgrec.uri)!r}, "
+        name = (
+            f"{self.imglist[key][1]!r}, "
+            if known and self.imgrec is None
+            else f"record {key} of {os.fspath(self.imgrec.uri)!r}, "
+        )
         return f"{owner}: {name}the {self._read}. {place},"
 
     def _decoded(self, raw):
@@ -286,7 +335,9 @@ class ImageIter(DataIter):
                 return label, self.read_image(name)
             except OSError as e:
                 kind = FileNotFoundError if isinstance(e, FileNotFoundError) else OSError
-                raise error(kind, f"{type(self).__name__}: {name!r}, the {self.cur}. of {len(self.seq)} images of the list: {e}") from None
+                raise error(
+                    kind, f"{type(self).__name__}: {name!r}, the {self.cur}. of {len(self.seq)} images of the list: {e}"
+                ) from None
         header, image = recordio.unpack(self.imgrec.read_idx(key))
         if self.imglist is None:
             return header.label, image
@@ -297,7 +348,10 @@ class ImageIter(DataIter):
     def check_data_shape(self, data_shape):
         """Raise unless a shape is (3, height, width)."""
         if len(data_shape) != 3:
-            raise error(ValueError, f"{type(self).__name__}: data_shape must be (channels, height, width), got {tuple(data_shape)}")
+            raise error(
+                ValueError,
+                f"{type(self).__name__}: data_shape must be (channels, height, width), got {tuple(data_shape)}",
+            )
         if data_shape[0] != 3:
             raise error(ValueError, f"{type(self).__name__}: images have 3 channels, data_shape is {tuple(data_shape)}")
 

@@ -1,4 +1,5 @@
 """Turning images about their centre."""
+
 from __future__ import annotations
 
 import numbers
@@ -55,7 +56,11 @@ def imrotate(src, rotation_degrees, zoom_in=False, zoom_out=False):
     if one:
         turned = images.rotate(src.asnumpy(), rotation_degrees, zoom_in, zoom_out)
     else:
-        angles = rotation_degrees.asnumpy() if isinstance(rotation_degrees, nd.NDArray) else np.asarray(rotation_degrees, "float32")
+        angles = (
+            rotation_degrees.asnumpy()
+            if isinstance(rotation_degrees, nd.NDArray)
+            else np.asarray(rotation_degrees, "float32")
+        )
         if angles.shape != src.shape[:1]:
             raise error(ValueError, f"imrotate: {src.shape[0]} images need as many angles, got {angles.shape}")
         turned = np.stack([images.rotate(x, float(a), zoom_in, zoom_out) for x, a in zip(src.asnumpy(), angles)])
@@ -89,12 +94,22 @@ def random_rotate(src, angle_limits, zoom_in=False, zoom_out=False):
         least, most = angle_limits
     except (TypeError, ValueError):
         raise error(TypeError, f"random_rotate: angle_limits must be two numbers, got {angle_limits!r}") from None
-    return imrotate(src, float(np.random.uniform(least, most)) if src.ndim == 3 else nd.array(np.random.uniform(least, most, len(src))),
-                    zoom_in, zoom_out)
+    return imrotate(
+        src,
+        float(np.random.uniform(least, most)) if src.ndim == 3 else nd.array(np.random.uniform(least, most, len(src))),
+        zoom_in,
+        zoom_out,
+    )
 
 
 def _check(src, function):
     if not isinstance(src, nd.NDArray) or src.dtype != np.float32:
-        raise error(TypeError, f"{function}: src must be float32 images in an NDArray, got {getattr(src, 'dtype', type(src).__name__)}")
+        raise error(
+            TypeError,
+            f"{function}: src must be float32 images in an NDArray, got {getattr(src, 'dtype', type(src).__name__)}",
+        )
     if src.ndim not in (3, 4):
-        raise error(ValueError, f"{function}: src must be (channels, height, width) or (images, channels, height, width), got {src.shape}")
+        raise error(
+            ValueError,
+            f"{function}: src must be (channels, height, width) or (images, channels, height, width), got {src.shape}",
+        )

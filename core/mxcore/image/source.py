@@ -1,4 +1,7 @@
-"""Where the samples of an image iterator come from: a record file, a list file, or a list; by key or in the order of the file."""
+"""Where the samples of an image iterator come from: a record file, a list file, or a list; by key or in the order of
+the file.
+"""
+
 from __future__ import annotations
 
 import os
@@ -48,8 +51,12 @@ def read_list(path, owner, dtype):
             with np.errstate(over="raise"):  # a label beyond the dtype would be infinite
                 found[int(key)] = nd.array([float(x) for x in label], dtype=dtype), checked(name)
         except (ValueError, FloatingPointError) as e:
-            raise error(ValueError, f"{owner}: {os.fspath(path)!r}, line {number}: {str(e)[:200]}; a line must hold a whole number, a label of numbers "
-                                    "and a file name, with tabs between") from None
+            raise error(
+                ValueError,
+                f"{owner}: {os.fspath(path)!r}, line {number}: {str(e)[:200]}; a line must hold a whole number, a "
+                "label of numbers "
+                "and a file name, with tabs between",
+            ) from None
     return found
 
 
@@ -62,18 +69,27 @@ def listed(entries, owner, dtype):
             with np.errstate(over="raise"):
                 values = np.asarray(label[0] if len(label) == 1 else label, dtype)
         except (TypeError, ValueError, OverflowError, FloatingPointError) as e:
-            raise error(ValueError, f"{owner}: entry {number} of imglist is {entry!r}: {e}; it must be [label, …, file name]") from None
+            raise error(
+                ValueError, f"{owner}: entry {number} of imglist is {entry!r}: {e}; it must be [label, …, file name]"
+            ) from None
         if not label or not isinstance(name, (str, os.PathLike)):
-            raise error(ValueError, f"{owner}: entry {number} of imglist is {entry!r}; it must be [label, …, file name]")
+            raise error(
+                ValueError, f"{owner}: entry {number} of imglist is {entry!r}; it must be [label, …, file name]"
+            )
         found[str(number)] = nd.array(values.reshape(-1), dtype=dtype), name
     return found
 
 
 def objects(label, where):
-    """The rows of a label of objects: a head of A >= 2 numbers, the first two A and B, then B >= 5 numbers for each object."""
+    """The rows of a label of objects: a head of A >= 2 numbers, the first two A and B, then B >= 5 numbers for each
+    object.
+    """
     raw = np.ravel(label.asnumpy() if isinstance(label, nd.NDArray) else np.asarray(label, "float32"))
     head, width = map(int, raw[:2]) if raw.size > 1 and np.isfinite(raw[:2]).all() else (0, 0)
     if head < 2 or width < 5 or raw.size <= head or (raw.size - head) % width:
-        raise error(RuntimeError, f"{where} has a label of {raw.size} numbers that begins with {raw[:4].tolist()}; it must be [A, B, A - 2 "
-                                  "numbers, rows of B >= 5 numbers]")
+        raise error(
+            RuntimeError,
+            f"{where} has a label of {raw.size} numbers that begins with {raw[:4].tolist()}; it must be [A, B, A - 2 "
+            "numbers, rows of B >= 5 numbers]",
+        )
     return raw[head:].reshape(-1, width)

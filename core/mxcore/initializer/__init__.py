@@ -5,6 +5,7 @@
 >>> init.dumps()
 '["xavier", {"rnd_type": "uniform", "factor_type": "avg", "magnitude": 2}]'
 """
+
 from math import sqrt
 
 from .. import registry as _registry

@@ -1,4 +1,5 @@
 """Values from a file."""
+
 import logging
 import re
 

@@ -1,4 +1,5 @@
 """The base of initializers: which rule a parameter's name calls for."""
+
 from __future__ import annotations
 
 import json
@@ -174,8 +175,11 @@ class Initializer:
         self._init_default(desc, arr)
 
     def _legacy_init(self, name, arr):
-        warnings.warn(f"init({name!r}, array) with a plain string is deprecated; "
-                      f"use init(mx.init.InitDesc({name!r}), array)", DeprecationWarning, stacklevel=3)
+        warnings.warn(
+            f"init({name!r}, array) with a plain string is deprecated; use init(mx.init.InitDesc({name!r}), array)",
+            DeprecationWarning,
+            stacklevel=3,
+        )
         for prefix, suffix, method in LEGACY:
             if name.startswith(prefix) and name.endswith(suffix):
                 getattr(self, method)(name, arr)
@@ -190,9 +194,12 @@ class Initializer:
         raise error(NotImplementedError, f"{type(self).__name__} does not define _init_weight(name, arr)")
 
     def _init_default(self, name, _):
-        raise error(ValueError, f"no rule says how to initialize {name!r}: names end in "
-                                f"{', '.join(repr(s) for s, _ in SUFFIXES[:4])}; for any other, give the "
-                                "variable an initializer: mx.sym.Variable(name, init=mx.init....)")
+        raise error(
+            ValueError,
+            f"no rule says how to initialize {name!r}: names end in "
+            f"{', '.join(repr(s) for s, _ in SUFFIXES[:4])}; for any other, give the "
+            "variable an initializer: mx.sym.Variable(name, init=mx.init....)",
+        )
 
     def _init_zero(self, _, arr):
         arr[:] = 0

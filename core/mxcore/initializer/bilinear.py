@@ -1,4 +1,5 @@
 """Bilinear interpolation."""
+
 from ..base import error
 from .base import Initializer, bilinear_weight
 

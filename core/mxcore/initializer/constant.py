@@ -1,4 +1,5 @@
 """Constants."""
+
 from .base import Initializer
 
 

@@ -1,4 +1,5 @@
 """The packed parameters of a fused RNN."""
+
 from __future__ import annotations
 
 import math
@@ -8,12 +9,7 @@ from ..base import error
 from .base import InitDesc, Initializer
 
 #: Mode of the operator RNN -> endings of the gates' names, in the order of the packed vector.
-GATES = {
-    "rnn_relu": ("",),
-    "rnn_tanh": ("",),
-    "lstm": ("_i", "_f", "_c", "_o"),
-    "gru": ("_r", "_z", "_o"),
-}
+GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": ("_i", "_f", "_c", "_o"), "gru": ("_r", "_z", "_o")}
 
 
 class FusedRNN(Initializer):
@@ -61,9 +57,14 @@ class FusedRNN(Initializer):
             from . import create
 
             init = create(init)
-        super().__init__(init=None if init is None else init.dumps(),
-                         num_hidden=num_hidden, num_layers=num_layers, mode=mode,
-                         bidirectional=bidirectional, forget_bias=forget_bias)
+        super().__init__(
+            init=None if init is None else init.dumps(),
+            num_hidden=num_hidden,
+            num_layers=num_layers,
+            mode=mode,
+            bidirectional=bidirectional,
+            forget_bias=forget_bias,
+        )
         self._init = init
         self._num_hidden = num_hidden
         self._num_layers = num_layers
@@ -76,7 +77,7 @@ class FusedRNN(Initializer):
         start = 0
         for name, shape in self._parts(arr.size, desc):
             stop = start + math.prod(shape)
-            part = arr[start:stop].reshape(shape)           # shares memory with arr
+            part = arr[start:stop].reshape(shape)  # shares memory with arr
             start = stop
             if self._mode == "lstm" and name.endswith("_f_bias"):
                 part[:] = self._forget_bias
@@ -93,8 +94,11 @@ class FusedRNN(Initializer):
         a_layer = len(directions) * len(gates) * hidden
         inputs = size / a_layer - (layers - 1) * (hidden * (len(directions) + 1) + 2) - hidden - 2
         if inputs < 1 or inputs != int(inputs):
-            raise error(ValueError, f"{desc}: {size} parameters fit no {self._mode} of {layers} layers, "
-                                    f"{len(directions)} directions and {hidden} hidden units")
+            raise error(
+                ValueError,
+                f"{desc}: {size} parameters fit no {self._mode} of {layers} layers, "
+                f"{len(directions)} directions and {hidden} hidden units",
+            )
         for layer in range(layers):
             width = int(inputs) if layer == 0 else len(directions) * hidden
             for d in directions:

@@ -1,4 +1,5 @@
 """The bias of an LSTM."""
+
 from .base import Initializer
 
 
@@ -32,4 +33,4 @@ class LSTMBias(Initializer):
     def _init_weight(self, name, arr):
         arr[:] = 0.0
         hidden = arr.shape[0] // 4
-        arr[hidden:2 * hidden] = self.forget_bias
+        arr[hidden : 2 * hidden] = self.forget_bias

@@ -1,4 +1,5 @@
 """Different initializers for different names."""
+
 import re
 
 from ..base import asserted, error

@@ -1,4 +1,5 @@
 """Normal noise."""
+
 from .. import random
 from .base import Initializer
 

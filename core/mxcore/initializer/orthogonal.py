@@ -1,4 +1,5 @@
 """Orthogonal matrices."""
+
 import math
 
 import numpy as np

@@ -1,4 +1,5 @@
 """Uniform noise."""
+
 from .. import random
 from .base import Initializer
 

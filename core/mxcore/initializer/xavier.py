@@ -1,4 +1,5 @@
 """Noise that keeps the scale of signals through layers."""
+
 import math
 
 from .. import random

@@ -77,7 +77,6 @@ def _content(file, axes, name, packed):
     if len(data) < size or file.read(1):  # the end of a gzip file holds its checksum
         where = f"ends at byte {head + len(data)}" if len(data) < size else "goes on"
         raise error(
-            ValueError,
-            f"{name} {where}, but its header tells of {shape}, which ends at {head + size}; get it anew",
+            ValueError, f"{name} {where}, but its header tells of {shape}, which ends at {head + size}; get it anew"
         )
     return np.frombuffer(data, np.uint8).reshape(shape)

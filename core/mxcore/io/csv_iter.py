@@ -83,14 +83,18 @@ def _read(path, shape, dtype):
             except MXNetError:
                 raise
             except (ValueError, OverflowError, DeprecationWarning) as e:
-                raise lines.error(f"{_said(e)}; every line must hold the same number of {dtype.name} values with commas between") from e
+                raise lines.error(
+                    f"{_said(e)}; every line must hold the same number of {dtype.name} values with commas between"
+                ) from e
             except MemoryError:
-                raise error(MemoryError, f"CSVIter: {os.fspath(name)!r} does not fit into memory; {lines.number} lines were read") from None
+                raise error(
+                    MemoryError,
+                    f"CSVIter: {os.fspath(name)!r} does not fit into memory; {lines.number} lines were read",
+                ) from None
         if rows.size and rows.shape[1] != width:
             raise error(
                 ValueError,
-                f"CSVIter: a row of {os.fspath(name)!r} has {rows.shape[1]} values, but shape {shape} "
-                f"takes {width}",
+                f"CSVIter: a row of {os.fspath(name)!r} has {rows.shape[1]} values, but shape {shape} takes {width}",
             )
         parts.append(rows.reshape(-1, *shape))
     rows = np.concatenate(parts) if parts else np.empty((0, *shape), dtype)
@@ -166,8 +170,14 @@ class CSVIter(MXDataIter):
         ctx="cpu",
         **unknown,
     ):
-        p = self.parameters(batch_size=batch_size, data_shape=data_shape, label_shape=label_shape, round_batch=round_batch,
-                            prefetch_buffer=prefetch_buffer, ctx=ctx)  # fmt: skip
+        p = self.parameters(
+            batch_size=batch_size,
+            data_shape=data_shape,
+            label_shape=label_shape,
+            round_batch=round_batch,
+            prefetch_buffer=prefetch_buffer,
+            ctx=ctx,
+        )
         batch_size = p.batch_size
         super().__init__(batch_size, data_name, label_name)
         self.leave_out(unknown)

@@ -107,7 +107,11 @@ class BatchCursor:
         """Take over a state that `state_dict` returned, perhaps by way of a file, or raise a ValueError."""
         found = {name: state.get(name) for name in self._STATE}
         numbers = [v for value in found.values() for v in (value if isinstance(value, (list, tuple)) else [value])]
-        if not isinstance(found["taken"], (list, tuple)) or len(numbers) != 6 or not all(isinstance(v, int) and 0 <= v < 1 << 62 for v in numbers):
+        if (
+            not isinstance(found["taken"], (list, tuple))
+            or len(numbers) != 6
+            or not all(isinstance(v, int) and 0 <= v < 1 << 62 for v in numbers)
+        ):
             raise error(ValueError, f"this is no place of an iterator: {str(found)[:200]}")
         for name, value in found.items():
             setattr(self, name, tuple(value) if name == "taken" else value)

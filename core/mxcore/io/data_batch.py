@@ -41,15 +41,12 @@ class DataBatch:
     DataBatch: data shapes: [(2, 3)] label shapes: [(2,)]
     """
 
-    def __init__(
-        self, data, label=None, pad=None, index=None, bucket_key=None, provide_data=None, provide_label=None
-    ):
+    def __init__(self, data, label=None, pad=None, index=None, bucket_key=None, provide_data=None, provide_label=None):
         for name, arrays in (("data", data), ("label", label)):
             if arrays is not None and not isinstance(arrays, (list, tuple)):
                 raise asserted(
                     TypeError,
-                    f"DataBatch: {name} must be a list of NDArray, not one {type(arrays).__name__}; write "
-                    f"[{name}]",
+                    f"DataBatch: {name} must be a list of NDArray, not one {type(arrays).__name__}; write [{name}]",
                 )
         self.data = data
         self.label = label

@@ -97,7 +97,5 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
         types = dict(types)
         missing = [name for name, _ in shapes if name not in types]
         if missing:
-            raise error(
-                KeyError, f"DataDesc.get_list: no type for {missing}; types are given for {list(types)}"
-            )
+            raise error(KeyError, f"DataDesc.get_list: no type for {missing}; types are given for {list(types)}")
         return [DataDesc(name, shape, types[name]) for name, shape in shapes]

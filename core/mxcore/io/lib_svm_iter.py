@@ -50,11 +50,18 @@ class _Rows:
                         if column == b"qid":
                             continue
                         if not column.isdigit() or not 0 <= int(column) < width:
-                            raise ValueError(f"{word[:40].decode('ascii', 'replace')!r} is no column below {width} with its value; columns count from 0")
+                            raise ValueError(
+                                f"{word[:40].decode('ascii', 'replace')!r} is no column below {width} with its "
+                                "value; columns count from 0"
+                            )
                         columns.append(int(column))
                         values.append(_number(value) if value else 1.0)
                 except ValueError as e:
-                    raise error(ValueError, f"LibSVMIter: {os.fspath(name)!r}, line {number}: {str(e)[:200]}; a line must be a label and column:value ...") from None
+                    raise error(
+                        ValueError,
+                        f"LibSVMIter: {os.fspath(name)!r}, line {number}: {str(e)[:200]}; a line must be a label and "
+                        "column:value ...",
+                    ) from None
                 ends.append(len(columns))
         if not labels:
             raise error(ValueError, f"LibSVMIter: {os.fspath(path)!r} holds no row")
@@ -71,7 +78,9 @@ class _Rows:
         first, last = self.ends[rows], self.ends[rows + 1]
         places = np.concatenate([np.arange(a, b) for a, b in zip(first, last)])
         indptr = np.concatenate([[0], np.cumsum(last - first)])
-        return csr_matrix((self.values[places], self.columns[places], indptr), shape=(len(rows), self.width), dtype="float32")
+        return csr_matrix(
+            (self.values[places], self.columns[places], indptr), shape=(len(rows), self.width), dtype="float32"
+        )
 
 
 class LibSVMIter(MXDataIter):
@@ -94,7 +103,8 @@ class LibSVMIter(MXDataIter):
     num_parts, part_index : int
         Read only this of so many equal parts.
     round_batch : bool
-        Fill the last batch from the next epoch, which then starts behind those rows; nothing else is offered, as in MXNet.
+        Fill the last batch from the next epoch, which then starts behind those rows; nothing else is offered, as in
+        MXNet.
     dtype : {'float32'}, optional
         Type of data and labels.
     data_name, label_name : str
@@ -142,27 +152,53 @@ class LibSVMIter(MXDataIter):
         **unknown,
     ):
         p = self.parameters(
-            batch_size=batch_size, data_shape=data_shape, label_shape=label_shape, num_parts=num_parts, part_index=part_index,
-            round_batch=round_batch, prefetch_buffer=prefetch_buffer, ctx=ctx,
-        )  # fmt: skip
-        batch_size, data_shape, label_shape, num_parts, part_index = p.batch_size, p.data_shape, p.label_shape, p.num_parts, p.part_index
+            batch_size=batch_size,
+            data_shape=data_shape,
+            label_shape=label_shape,
+            num_parts=num_parts,
+            part_index=part_index,
+            round_batch=round_batch,
+            prefetch_buffer=prefetch_buffer,
+            ctx=ctx,
+        )
+        batch_size, data_shape, label_shape, num_parts, part_index = (
+            p.batch_size,
+            p.data_shape,
+            p.label_shape,
+            p.num_parts,
+            p.part_index,
+        )
         super().__init__(batch_size, data_name, label_name)
         self.leave_out(unknown)
         if dtype not in (None, "None", "float32", np.float32, np.dtype("float32")):
             raise error(TypeError, f"LibSVMIter: dtype must be float32, got {dtype!r}")
         if not p.round_batch:
-            raise error(ValueError, "LibSVMIter: batches of sparse rows are filled from the next epoch; round_batch must be True, as in MXNet")
+            raise error(
+                ValueError,
+                "LibSVMIter: batches of sparse rows are filled from the next epoch; round_batch must be True, as in "
+                "MXNet",
+            )
         if len(data_shape) != 1 or len(label_shape) != 1:
-            raise error(ValueError, f"LibSVMIter: data_shape and label_shape must be (columns,), got {tuple(data_shape)} and {tuple(label_shape)}")
+            raise error(
+                ValueError,
+                f"LibSVMIter: data_shape and label_shape must be (columns,), got {tuple(data_shape)} and "
+                f"{tuple(label_shape)}",
+            )
         self._data = _Rows(data_libsvm, math.prod(data_shape))
         self._label = None if label_libsvm in (None, "NULL") else _Rows(label_libsvm, math.prod(label_shape))
         if self._label is not None and len(self._label) < len(self._data):
-            raise error(ValueError, f"LibSVMIter: {os.fspath(data_libsvm)!r} has {len(self._data)} rows, but {os.fspath(label_libsvm)!r} only {len(self._label)}")
+            raise error(
+                ValueError,
+                f"LibSVMIter: {os.fspath(data_libsvm)!r} has {len(self._data)} rows, but {os.fspath(label_libsvm)!r} "
+                f"only {len(self._label)}",
+            )
         total = len(self._data)
         self._first, end = total * part_index // num_parts, total * (part_index + 1) // num_parts
         self._cursor = BatchCursor(end - self._first, batch_size, True)
         self.provide_data = [DataDesc(data_name, (batch_size, self._data.width), np.float32)]
-        self.provide_label = [DataDesc(label_name, (batch_size,) if self._label is None else (batch_size, self._label.width), np.float32)]
+        self.provide_label = [
+            DataDesc(label_name, (batch_size,) if self._label is None else (batch_size, self._label.width), np.float32)
+        ]
 
     def reset(self):
         super().reset()

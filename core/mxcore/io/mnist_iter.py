@@ -78,9 +78,16 @@ class MNISTIter(MXDataIter):
         **unknown,
     ):
         p = self.parameters(
-            batch_size=batch_size, shuffle=shuffle, flat=flat, seed=seed, silent=silent, num_parts=num_parts, part_index=part_index,
-            prefetch_buffer=prefetch_buffer, ctx=ctx,
-        )  # fmt: skip
+            batch_size=batch_size,
+            shuffle=shuffle,
+            flat=flat,
+            seed=seed,
+            silent=silent,
+            num_parts=num_parts,
+            part_index=part_index,
+            prefetch_buffer=prefetch_buffer,
+            ctx=ctx,
+        )
         batch_size, num_parts, part_index = p.batch_size, p.num_parts, p.part_index
         super().__init__(batch_size, data_name, label_name)
         self.leave_out(unknown)
@@ -90,9 +97,7 @@ class MNISTIter(MXDataIter):
         images, labels = read_idx(image, 3, "MNISTIter"), read_idx(label, 1, "MNISTIter")
         if len(images) != len(labels):
             raise error(
-                ValueError,
-                f"MNISTIter: {image!r} has {len(images)} images, but {label!r} has "
-                f"{len(labels)} labels",
+                ValueError, f"MNISTIter: {image!r} has {len(images)} images, but {label!r} has {len(labels)} labels"
             )
         part = slice(len(images) * part_index // num_parts, len(images) * (part_index + 1) // num_parts)
         self._rows = np.arange(len(images))[part]

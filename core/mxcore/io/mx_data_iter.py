@@ -83,7 +83,9 @@ class MXDataIter(DataIter):
             except (TypeError, ValueError) as e:
                 raise error(type(e), f"{cls.__name__}: {name} {e}") from None
         if getattr(found, "part_index", 0) >= getattr(found, "num_parts", 1):
-            raise error(ValueError, f"{cls.__name__}: part_index {found.part_index} is none of the {found.num_parts} parts")
+            raise error(
+                ValueError, f"{cls.__name__}: part_index {found.part_index} is none of the {found.num_parts} parts"
+            )
         return found
 
     def leave_out(self, unknown):
@@ -148,9 +150,7 @@ class MXDataIter(DataIter):
 
     def _batch(self):
         if self._current is None:
-            raise error(
-                RuntimeError, f"{type(self).__name__}: there is no current batch; call next() or iter_next()"
-            )
+            raise error(RuntimeError, f"{type(self).__name__}: there is no current batch; call next() or iter_next()")
         return self._current
 
     def getdata(self):

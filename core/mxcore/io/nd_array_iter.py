@@ -50,17 +50,14 @@ def _sources(arrays, what, default_name):
     if isinstance(arrays, dict):
         named = arrays
     elif isinstance(arrays, (list, tuple)):
-        named = {
-            default_name if len(arrays) == 1 else f"_{i}_{default_name}": a for i, a in enumerate(arrays)
-        }
+        named = {default_name if len(arrays) == 1 else f"_{i}_{default_name}": a for i, a in enumerate(arrays)}
     elif arrays is None and what == "label":
         named = {}
     else:
         named = {default_name: arrays}
     if what == "data" and (not named or arrays is None or isinstance(arrays, (str, bytes))):
         raise asserted(
-            TypeError,
-            f"NDArrayIter: data must be an array, a list of arrays or a dict of them, got {arrays!r}",
+            TypeError, f"NDArrayIter: data must be an array, a list of arrays or a dict of them, got {arrays!r}"
         )
     return [(name, _source(name, value)) for name, value in sorted(named.items())]
 
@@ -93,7 +90,8 @@ class NDArrayIter(DataIter):
     ----------
     data : array, list of array or dict of str to array
         Inputs, shape (examples, ...): NDArray, numpy.ndarray, data sets of h5py or scipy sparse matrices.
-        NumPy arrays become float32, as everywhere in MXNet, and are copied unless they are maps of files; NDArray keep their type.
+        NumPy arrays become float32, as everywhere in MXNet, and are copied unless they are maps of files; NDArray keep
+        their type.
     label : array, list of array or dict of str to array, optional
         Labels, in the same forms.
     batch_size : int
@@ -111,8 +109,8 @@ class NDArrayIter(DataIter):
     Raises
     ------
     MXNetError
-        (also TypeError, ValueError) if the arrays are none, or one has fewer examples than the first. Of longer ones the first
-        examples are used, and a warning says so.
+        (also TypeError, ValueError) if the arrays are none, or one has fewer examples than the first. Of longer ones
+        the first examples are used, and a warning says so.
 
     Notes
     -----
@@ -143,8 +141,7 @@ class NDArrayIter(DataIter):
         if last_batch_handle not in _LAST:
             raise error(
                 ValueError,
-                f"NDArrayIter: last_batch_handle must be one of {', '.join(_LAST)}; got "
-                f"{last_batch_handle!r}",
+                f"NDArrayIter: last_batch_handle must be one of {', '.join(_LAST)}; got {last_batch_handle!r}",
             )
         self._data, self._label = _sources(data, "data", data_name), _sources(label, "label", label_name)
         every = self._data + self._label
@@ -161,8 +158,7 @@ class NDArrayIter(DataIter):
                 if getattr(source, "stype", "default") != "default":
                     raise error(
                         ValueError,
-                        f"NDArrayIter: {name} is sparse ({source.stype}), which needs "
-                        "last_batch_handle='discard'",
+                        f"NDArrayIter: {name} is sparse ({source.stype}), which needs last_batch_handle='discard'",
                     )
         self.idx = np.arange(total)
         self._order = self.idx.copy()
@@ -185,9 +181,7 @@ class NDArrayIter(DataIter):
 
     def _describe(self, sources):
         return [
-            DataDesc(
-                name, (self.batch_size, *s.shape[1:]), s.dtype if _is_ndarray(s) else np.float32, self.layout
-            )
+            DataDesc(name, (self.batch_size, *s.shape[1:]), s.dtype if _is_ndarray(s) else np.float32, self.layout)
             for name, s in sources
         ]
 

@@ -19,7 +19,11 @@ def _next(it):
     except StopIteration:  # which a future cannot carry
         return None
     if not all(hasattr(batch, part) for part in ("data", "label", "pad", "index")):
-        raise error(TypeError, f"PrefetchingIter: next() of {type(it).__name__} must return a DataBatch, or raise StopIteration; it returned {batch!r}")
+        raise error(
+            TypeError,
+            f"PrefetchingIter: next() of {type(it).__name__} must return a DataBatch, or raise StopIteration; it "
+            f"returned {batch!r}",
+        )
     return batch
 
 
@@ -59,9 +63,7 @@ class PrefetchingIter(DataIter):
             raise asserted(ValueError, "PrefetchingIter: needs at least one iterator")
         for name, maps in (("rename_data", rename_data), ("rename_label", rename_label)):
             if maps is not None and len(maps) != self.n_iter:
-                raise error(
-                    ValueError, f"PrefetchingIter: {name} has {len(maps)} entries for {self.n_iter} iterators"
-                )
+                raise error(ValueError, f"PrefetchingIter: {name} has {len(maps)} entries for {self.n_iter} iterators")
         super().__init__(self.provide_data[0].shape[0])
         self.current_batch = None
         self._start()
@@ -115,9 +117,7 @@ class PrefetchingIter(DataIter):
         if any(b is None for b in batches):
             raise error(ValueError, "PrefetchingIter: the iterators have different numbers of batches")
         if len({b.pad for b in batches}) > 1:
-            raise error(
-                ValueError, f"PrefetchingIter: the iterators' pads differ: {[b.pad for b in batches]}"
-            )
+            raise error(ValueError, f"PrefetchingIter: the iterators' pads differ: {[b.pad for b in batches]}")
         self._fetch()
         self.current_batch = DataBatch(
             sum((list(b.data) for b in batches), []),

@@ -75,7 +75,9 @@ def compressor(params: Mapping[str, Any]) -> TwoBit:
     rest = dict(params)
     kind = rest.pop("type", None)
     if kind not in TYPES:
-        raise error(ValueError, f"gradient compression: type must be one of {', '.join(map(repr, TYPES))}, got {kind!r}")
+        raise error(
+            ValueError, f"gradient compression: type must be one of {', '.join(map(repr, TYPES))}, got {kind!r}"
+        )
     unknown = set(rest) - {"threshold"}
     if unknown:
         raise error(ValueError, f"gradient compression: unknown parameter {min(unknown)!r}; {kind!r} takes 'threshold'")

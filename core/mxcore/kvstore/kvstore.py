@@ -28,7 +28,6 @@ def _at(priority):
         state.priority = was
 
 
-
 class KVStore(KVStoreBase):
     """Values by key, shared by devices or machines. Made by `create`.
 
@@ -244,7 +243,9 @@ class KVStore(KVStoreBase):
 
     def set_optimizer(self, optimizer):
         if not isinstance(optimizer, opt.Optimizer):
-            raise error(TypeError, f"set_optimizer takes an Optimizer, got {optimizer!r}; mx.optimizer.create makes one")
+            raise error(
+                TypeError, f"set_optimizer takes an Optimizer, got {optimizer!r}; mx.optimizer.create makes one"
+            )
         self._set_updater(opt.get_updater(optimizer))
 
     def _set_updater(self, updater):
@@ -343,6 +344,10 @@ def create(name="local"):
         return registered()
     known = sorted({*registry.names("kvstore"), *KVStoreBase.kv_registry})
     if name not in known:
-        raise error(KeyError, f"no kvstore is of type {name!r}{suggest(name, known)}; known types: {', '.join(known)}"
-                    + ("; the distributed ones are planned" if name.startswith("dist") else "") + registry.why())
+        raise error(
+            KeyError,
+            f"no kvstore is of type {name!r}{suggest(name, known)}; known types: {', '.join(known)}"
+            + ("; the distributed ones are planned" if name.startswith("dist") else "")
+            + registry.why(),
+        )
     return registry.lookup("kvstore", name)(name)

@@ -33,8 +33,11 @@ class KVStoreServer:
 
     def run(self) -> None:
         """Raise an error: no process is a server by itself."""
-        raise error(NotImplementedError, f"KVStoreServer.run: a store such as {type(self.kvstore).__name__} has no server to be run by hand; a "
-                                         "distributed store of a plugin starts those that it needs")
+        raise error(
+            NotImplementedError,
+            f"KVStoreServer.run: a store such as {type(self.kvstore).__name__} has no server to be run by hand; a "
+            "distributed store of a plugin starts those that it needs",
+        )
 
 
 def _init_kvstore_server_module() -> None:

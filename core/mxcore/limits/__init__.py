@@ -6,6 +6,7 @@ pixels that a small picture unfolds to; what merely is as large as the file has 
 >>> limit("MXCORE_MAX_IMAGE_PIXELS")
 134217728
 """
+
 from __future__ import annotations
 
 import os
@@ -84,8 +85,8 @@ def check_picture(data: Any, name: str = "image") -> None:
     Raises
     ------
     MXNetError
-        (also ValueError) if it has too many, or is in a known format and its header does not tell how many, or if it is a JPEG file of
-        more scans than any encoder makes, or a PNG file with a chunk that ends behind it.
+        (also ValueError) if it has too many, or is in a known format and its header does not tell how many, or if it is
+        a JPEG file of more scans than any encoder makes, or a PNG file with a chunk that ends behind it.
 
     Examples
     --------
@@ -95,17 +96,31 @@ def check_picture(data: Any, name: str = "image") -> None:
     size = picture_size(data)
     most = limit("MXCORE_MAX_IMAGE_PIXELS")
     if size == (0, 0):
-        raise error(ValueError, f"{name} of {len(data)} bytes begins like a picture ({bytes(data[:4]).hex(' ')}), but has no header that tells "
-                                "its width and height; it is damaged")
+        raise error(
+            ValueError,
+            f"{name} of {len(data)} bytes begins like a picture ({bytes(data[:4]).hex(' ')}), but has no header that "
+            "tells "
+            "its width and height; it is damaged",
+        )
     if size is not None and size[0] * size[1] > most:
-        raise error(ValueError, f"{name} of {len(data)} bytes is a picture of {size[0]} x {size[1]} pixels, more than the {most} that are "
-                                "decoded; set MXCORE_MAX_IMAGE_PIXELS to allow it")
+        raise error(
+            ValueError,
+            f"{name} of {len(data)} bytes is a picture of {size[0]} x {size[1]} pixels, more than the {most} that are "
+            "decoded; set MXCORE_MAX_IMAGE_PIXELS to allow it",
+        )
     if data[:2] == b"\xff\xd8" and (scans := data.count(b"\xff\xda")) > _MOST_SCANS:
-        raise error(ValueError, f"{name} of {len(data)} bytes is a picture in {scans} scans, more than the {_MOST_SCANS} that are decoded; "
-                                "encode it anew")
+        raise error(
+            ValueError,
+            f"{name} of {len(data)} bytes is a picture in {scans} scans, more than the {_MOST_SCANS} that are decoded; "
+            "encode it anew",
+        )
     if data[:4] == b"\x89PNG" and (cut := chunk_beyond(data)):
-        raise error(ValueError, f"{name} of {len(data)} bytes is a PNG file whose chunk {cut[0]} at offset {cut[1]} has {cut[2]} bytes, but "
-                                f"{len(data) - cut[1] - 8} are left; it is cut or damaged")
+        raise error(
+            ValueError,
+            f"{name} of {len(data)} bytes is a PNG file whose chunk {cut[0]} at offset {cut[1]} has {cut[2]} bytes, "
+            "but "
+            f"{len(data) - cut[1] - 8} are left; it is cut or damaged",
+        )
 
 
 def check_unpacked(n: int, name: str) -> None:
@@ -129,8 +144,11 @@ def check_unpacked(n: int, name: str) -> None:
     """
     most = limit("MXCORE_MAX_UNPACKED_BYTES")
     if n > most:
-        raise error(ValueError, f"{name} tells of {n} bytes, more than the {most} that compressed files are unfolded to; "
-                                "set MXCORE_MAX_UNPACKED_BYTES to allow it")
+        raise error(
+            ValueError,
+            f"{name} tells of {n} bytes, more than the {most} that compressed files are unfolded to; "
+            "set MXCORE_MAX_UNPACKED_BYTES to allow it",
+        )
 
 
 def read_up_to(file: Any, n: int) -> bytes:

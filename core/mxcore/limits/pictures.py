@@ -1,8 +1,10 @@
 """The size of a picture, read from its header: every format that OpenCV decodes, none of the pixels.
 
-Each reader takes the bytes of a file and returns (width, height), or raises where they end or make no sense. They find the
-size where OpenCV's decoders find it, with their idea of comments and blanks; where a file gives several, the largest counts.
+Each reader takes the bytes of a file and returns (width, height), or raises where they end or make no sense. They find
+the size where OpenCV's decoders find it, with their idea of comments and blanks; where a file gives several, the
+largest counts.
 """
+
 from __future__ import annotations
 
 import re
@@ -44,12 +46,12 @@ def _gif(data: bytes) -> Size:
     """The screen, or the first picture if that is larger."""
     width, height, flags = struct.unpack_from("<HHB", data, 6)
     at = 13 + (3 << (flags & 7) + 1 if flags & 0x80 else 0)
-    while data[at:at + 1] == b"!":  # extensions: a kind, then blocks until an empty one
+    while data[at : at + 1] == b"!":  # extensions: a kind, then blocks until an empty one
         at += 2
         while data[at]:
             at += 1 + data[at]
         at += 1
-    if data[at:at + 1] == b",":
+    if data[at : at + 1] == b",":
         left, top, own_width, own_height = struct.unpack_from("<HHHH", data, at + 1)
         return max(width, left + own_width), max(height, top + own_height)
     return width, height

@@ -5,6 +5,7 @@
 >>> [schedule(n) for n in (1, 101, 201)]
 [0.1, 0.05, 0.025]
 """
+
 from math import cos, pi
 
 from .. import registry as _registry

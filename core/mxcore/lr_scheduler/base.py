@@ -1,4 +1,5 @@
 """The base of learning-rate schedules, with their warm-up."""
+
 from __future__ import annotations
 
 from operator import index

@@ -1,4 +1,5 @@
 """Cosine decay."""
+
 from math import cos, pi
 
 from .base import LRScheduler, whole
@@ -35,8 +36,7 @@ class CosineScheduler(LRScheduler):
     [1.0, 0.5, 0.0]
     """
 
-    def __init__(self, max_update, base_lr=0.01, final_lr=0,
-                 warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"):
+    def __init__(self, max_update, base_lr=0.01, final_lr=0, warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"):
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         self.base_lr_orig = base_lr
         self.max_update = whole("max_update", max_update, at_least=1)

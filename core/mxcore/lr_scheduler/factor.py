@@ -1,4 +1,5 @@
 """Geometric decay every n updates."""
+
 import logging
 
 from ..base import error
@@ -36,8 +37,9 @@ class FactorScheduler(LRScheduler):
     [1.0, 0.1, 0.05]
     """
 
-    def __init__(self, step, factor=1, stop_factor_lr=1e-8, base_lr=0.01,
-                 warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"):
+    def __init__(
+        self, step, factor=1, stop_factor_lr=1e-8, base_lr=0.01, warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"
+    ):
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if factor > 1.0:
             raise error(ValueError, f"factor must be at most 1 for the learning rate to decay, not {factor}")
@@ -49,7 +51,7 @@ class FactorScheduler(LRScheduler):
     def __call__(self, num_update):
         if num_update < self.warmup_steps:
             return self.get_warmup_lr(num_update)
-        while num_update > self.count + self.step:      # more than one step after loading a checkpoint
+        while num_update > self.count + self.step:  # more than one step after loading a checkpoint
             before = self.base_lr
             self.base_lr = max(before * self.factor, self.stop_factor_lr)
             if self.base_lr == self.stop_factor_lr:
@@ -57,6 +59,8 @@ class FactorScheduler(LRScheduler):
             else:
                 logging.info("Update[%d]: Change learning rate to %0.5e", num_update, self.base_lr)
             # Where it stays the same, so it does in all further steps.
-            steps = 1 if self.base_lr != before else (num_update - self.count - 1) // whole("step", self.step, at_least=1)
+            steps = (
+                1 if self.base_lr != before else (num_update - self.count - 1) // whole("step", self.step, at_least=1)
+            )
             self.count += steps * self.step
         return self.base_lr

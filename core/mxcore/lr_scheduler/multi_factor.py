@@ -1,4 +1,5 @@
 """Geometric decay at given updates."""
+
 import logging
 
 from ..base import asserted, error

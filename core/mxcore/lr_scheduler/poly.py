@@ -1,4 +1,5 @@
 """Polynomial decay."""
+
 from .base import LRScheduler, whole
 
 
@@ -34,8 +35,9 @@ class PolyScheduler(LRScheduler):
     [1.0, 0.25, 0.0, 0.0]
     """
 
-    def __init__(self, max_update, base_lr=0.01, pwr=2, final_lr=0,
-                 warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"):
+    def __init__(
+        self, max_update, base_lr=0.01, pwr=2, final_lr=0, warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"
+    ):
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         self.power = pwr
         self.base_lr_orig = base_lr

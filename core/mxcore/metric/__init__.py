@@ -6,6 +6,7 @@
 >>> metric.get()
 ('accuracy', 0.5)
 """
+
 import numpy as _np
 
 from .. import registry as _registry

@@ -1,4 +1,5 @@
 """Counts of right and wrong answers to yes-or-no questions."""
+
 from __future__ import annotations
 
 import math

@@ -1,4 +1,5 @@
 """What the metrics of real-valued predictions share."""
+
 from ..base import error
 from .base import PairMetric
 

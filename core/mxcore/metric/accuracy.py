@@ -1,4 +1,5 @@
 """The share of right answers."""
+
 from .base import PairMetric, check_label_shapes
 
 

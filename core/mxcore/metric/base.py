@@ -1,4 +1,5 @@
 """The base of metrics and the check that labels and predictions fit."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -57,8 +58,8 @@ class EvalMetric:
     """A figure accumulated over batches: a total, and the number of things it is the mean of.
 
     Each metric keeps two accounts: the local one starts anew at each `reset_local` (a progress display),
-    the global one at each `reset` (an epoch). Subclasses define `update`, which adds to `sum_metric` and `num_inst`, and,
-    if they say ``has_global_stats=True``, to `global_sum_metric` and `global_num_inst`, too.
+    the global one at each `reset` (an epoch). Subclasses define `update`, which adds to `sum_metric` and `num_inst`,
+    and, if they say ``has_global_stats=True``, to `global_sum_metric` and `global_num_inst`, too.
 
     Parameters
     ----------
@@ -105,8 +106,13 @@ class EvalMetric:
         -------
         dict
         """
-        return {**self._kwargs, "metric": type(self).__name__, "name": self.name,
-                "output_names": self.output_names, "label_names": self.label_names}
+        return {
+            **self._kwargs,
+            "metric": type(self).__name__,
+            "name": self.name,
+            "output_names": self.output_names,
+            "label_names": self.label_names,
+        }
 
     def update_dict(self, label, pred):
         """Take in one batch given by names.

@@ -1,4 +1,5 @@
 """Several metrics as one."""
+
 from collections import OrderedDict
 
 from ..base import error

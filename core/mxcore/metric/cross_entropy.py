@@ -1,4 +1,5 @@
 """Cross entropy."""
+
 import numpy as np
 
 from .base import PairMetric, same_length

@@ -1,4 +1,5 @@
 """Metrics from functions."""
+
 from ..base import error
 from .base import EvalMetric, check_label_shapes, host
 

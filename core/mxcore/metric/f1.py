@@ -1,4 +1,5 @@
 """F1 score."""
+
 from ._binary import BinaryMetric
 
 

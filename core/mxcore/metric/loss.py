@@ -1,4 +1,5 @@
 """Means of what a network outputs as its loss."""
+
 from .base import EvalMetric, host
 
 

@@ -1,4 +1,5 @@
 """Mean absolute error."""
+
 import numpy as np
 
 from ._regression import RegressionMetric

@@ -1,4 +1,5 @@
 """Matthews correlation coefficient."""
+
 from ._binary import BinaryMetric
 
 

@@ -1,4 +1,5 @@
 """Mean squared error."""
+
 from ._regression import RegressionMetric
 
 

@@ -1,4 +1,5 @@
 """Negative log-likelihood."""
+
 from .cross_entropy import CrossEntropy
 
 

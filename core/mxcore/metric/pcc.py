@@ -1,4 +1,5 @@
 """Correlation of several classes."""
+
 import numpy as np
 
 from .base import EvalMetric, check_label_shapes, host
@@ -75,7 +76,7 @@ def _sum(a, b):
     if len(a) < len(b):
         a, b = b, a
     a = a.copy()
-    a[:len(b), :len(b)] += b
+    a[: len(b), : len(b)] += b
     return a
 
 

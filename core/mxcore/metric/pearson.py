@@ -1,4 +1,5 @@
 """Pearson correlation."""
+
 from __future__ import annotations
 
 import numpy as np

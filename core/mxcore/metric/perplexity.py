@@ -1,4 +1,5 @@
 """Perplexity."""
+
 import math
 
 import numpy as np
@@ -32,8 +33,7 @@ class Perplexity(EvalMetric):
     """
 
     def __init__(self, ignore_label, axis=-1, name="perplexity", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names, has_global_stats=True,
-                         ignore_label=ignore_label, axis=axis)
+        super().__init__(name, output_names, label_names, has_global_stats=True, ignore_label=ignore_label, axis=axis)
         self.ignore_label = ignore_label
         self.axis = axis
 

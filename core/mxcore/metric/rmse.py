@@ -1,4 +1,5 @@
 """Root mean squared error."""
+
 from ._regression import RegressionMetric
 
 

@@ -1,4 +1,5 @@
 """The share of labels among the k best guesses."""
+
 import numpy as np
 
 from ..base import asserted, plain

@@ -8,6 +8,7 @@
 >>> mod.score(train, "acc")
 [('accuracy', 1.0)]
 """
+
 from .base_module import BaseModule
 from .bucketing_module import BucketingModule
 from .module import Module

@@ -1,4 +1,5 @@
 """Are arguments of the kind that is meant? Asked before any work begins, so that a slip costs no epoch."""
+
 from __future__ import annotations
 
 import operator
@@ -9,7 +10,17 @@ from ..base import error
 from ..context import Context
 from .names import as_list
 
-__all__ = ["callbacks", "contexts", "data_source", "epochs", "initializer_of", "names", "options", "parts_of", "work_loads"]
+__all__ = [
+    "callbacks",
+    "contexts",
+    "data_source",
+    "epochs",
+    "initializer_of",
+    "names",
+    "options",
+    "parts_of",
+    "work_loads",
+]
 
 
 def names(value: Any, what: str) -> list[str]:
@@ -60,9 +71,12 @@ def data_source(value: Any, what: str, *needed: str) -> Any:
     """A DataIter, or whatever else can be gone through and has the attributes that are `needed`."""
     lacking = [n for n in needed if not hasattr(value, n)]
     if lacking or not hasattr(value, "__iter__"):
-        raise error(TypeError, f"{what} must be a DataIter, got {type(value).__name__}"
-                               + (f", which has no {', '.join(lacking)}" if lacking else "")
-                               + "; arrays become one by mx.io.NDArrayIter(data, label, batch_size)")
+        raise error(
+            TypeError,
+            f"{what} must be a DataIter, got {type(value).__name__}"
+            + (f", which has no {', '.join(lacking)}" if lacking else "")
+            + "; arrays become one by mx.io.NDArrayIter(data, label, batch_size)",
+        )
     return value
 
 
@@ -73,13 +87,19 @@ def epochs(begin: Any, end: Any) -> range:
     try:
         return range(operator.index(begin), operator.index(end))
     except TypeError:
-        raise error(TypeError, f"fit: begin_epoch and num_epoch must be whole numbers, got {begin!r} and {end!r}") from None
+        raise error(
+            TypeError, f"fit: begin_epoch and num_epoch must be whole numbers, got {begin!r} and {end!r}"
+        ) from None
 
 
 def initializer_of(value: Any) -> Any:
     """An initializer: a callable of description and array."""
     if isinstance(value, type) or not callable(value):
-        raise error(TypeError, f"initializer must be an Initializer such as mx.init.Xavier(), or a function of name and array, got {value!r}")
+        raise error(
+            TypeError,
+            "initializer must be an Initializer such as mx.init.Xavier(), or a function of name and array, got "
+            f"{value!r}",
+        )
     return value
 
 
@@ -102,5 +122,8 @@ def parts_of(batch: Any) -> list[Any] | None:
     whole = hasattr(batch, "data") or not isinstance(batch, (list, tuple))  # namedtuples are batches, too
     for one in [batch] if whole else batch:
         if not isinstance(getattr(one, "data", None), (list, tuple)):
-            raise error(TypeError, f"forward takes a DataBatch, got {type(one).__name__}; write mx.io.DataBatch([data], [label])")
+            raise error(
+                TypeError,
+                f"forward takes a DataBatch, got {type(one).__name__}; write mx.io.DataBatch([data], [label])",
+            )
     return None if whole else list(batch)

@@ -1,4 +1,5 @@
 """`BaseModule`: what all modules have in common, above all `fit`, `score` and `predict`."""
+
 from __future__ import annotations
 
 import logging
@@ -86,8 +87,17 @@ class BaseModule:
         self.forward(data_batch, is_train=True)
         self.backward()
 
-    def score(self, eval_data, eval_metric, num_batch=None, batch_end_callback=None, score_end_callback=None, reset=True, epoch=0,
-              sparse_row_id_fn=None):
+    def score(
+        self,
+        eval_data,
+        eval_metric,
+        num_batch=None,
+        batch_end_callback=None,
+        score_end_callback=None,
+        reset=True,
+        epoch=0,
+        sparse_row_id_fn=None,
+    ):
         """Measure the outputs on a data set.
 
         Parameters
@@ -180,10 +190,12 @@ class BaseModule:
                 self.prepare(eval_batch, sparse_row_id_fn=sparse_row_id_fn)
                 self.forward(eval_batch, is_train=False)
                 pad = eval_batch.pad or 0
-                outputs = [out[:out.shape[0] - pad].copy() for out in self.get_outputs()]
+                outputs = [out[: out.shape[0] - pad].copy() for out in self.get_outputs()]
             yield outputs, nbatch, eval_batch
 
-    def predict(self, eval_data, num_batch=None, merge_batches=True, reset=True, always_output_list=False, sparse_row_id_fn=None):
+    def predict(
+        self, eval_data, num_batch=None, merge_batches=True, reset=True, always_output_list=False, sparse_row_id_fn=None
+    ):
         """Predict a data set, or one batch given as an array.
 
         Parameters
@@ -217,20 +229,45 @@ class BaseModule:
                 self.forward(DataBatch([eval_data]), is_train=False)
                 return self.get_outputs()[0].copy()
         if not isinstance(eval_data, DataIter):
-            raise error(ValueError, f"predict takes a DataIter, an NDArray or a numpy.ndarray, got {type(eval_data).__name__}")
+            raise error(
+                ValueError, f"predict takes a DataIter, an NDArray or a numpy.ndarray, got {type(eval_data).__name__}"
+            )
         batches = [outputs for outputs, _, _ in self.iter_predict(eval_data, num_batch, reset, sparse_row_id_fn)]
         if not batches or not merge_batches:
             return batches
         counts = {len(outputs) for outputs in batches}
         if len(counts) > 1:
-            raise error(ValueError, f"predict: batches have {sorted(counts)} outputs and cannot be merged; pass merge_batches=False")
+            raise error(
+                ValueError,
+                f"predict: batches have {sorted(counts)} outputs and cannot be merged; pass merge_batches=False",
+            )
         merged = [ndarray.concatenate(parts) for parts in zip(*batches)]
         return merged[0] if len(merged) == 1 and not always_output_list else merged
 
-    def fit(self, train_data, eval_data=None, eval_metric="acc", epoch_end_callback=None, batch_end_callback=None, kvstore="local",
-            optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), eval_end_callback=None, eval_batch_end_callback=None,
-            initializer=Uniform(0.01), arg_params=None, aux_params=None, allow_missing=False, force_rebind=False, force_init=False,
-            begin_epoch=0, num_epoch=None, validation_metric=None, monitor=None, sparse_row_id_fn=None):
+    def fit(
+        self,
+        train_data,
+        eval_data=None,
+        eval_metric="acc",
+        epoch_end_callback=None,
+        batch_end_callback=None,
+        kvstore="local",
+        optimizer="sgd",
+        optimizer_params=(("learning_rate", 0.01),),
+        eval_end_callback=None,
+        eval_batch_end_callback=None,
+        initializer=Uniform(0.01),
+        arg_params=None,
+        aux_params=None,
+        allow_missing=False,
+        force_rebind=False,
+        force_init=False,
+        begin_epoch=0,
+        num_epoch=None,
+        validation_metric=None,
+        monitor=None,
+        sparse_row_id_fn=None,
+    ):
         """Bind, initialise and train.
 
         Parameters
@@ -280,13 +317,22 @@ class BaseModule:
         epoch_end_callback = arguments.callbacks(epoch_end_callback, "epoch_end_callback")
         eval_end_callback = arguments.callbacks(eval_end_callback, "eval_end_callback")
         eval_batch_end_callback = arguments.callbacks(eval_batch_end_callback, "eval_batch_end_callback")
-        self.bind(data_shapes=train_data.provide_data, label_shapes=train_data.provide_label, for_training=True,
-                  force_rebind=force_rebind)
+        self.bind(
+            data_shapes=train_data.provide_data,
+            label_shapes=train_data.provide_label,
+            for_training=True,
+            force_rebind=force_rebind,
+        )
         if monitor is not None:
             self.install_monitor(monitor)
         if force_init or not self.params_initialized or arg_params or aux_params:
-            self.init_params(initializer=initializer, arg_params=arg_params, aux_params=aux_params, allow_missing=allow_missing,
-                             force_init=force_init)
+            self.init_params(
+                initializer=initializer,
+                arg_params=arg_params,
+                aux_params=aux_params,
+                allow_missing=allow_missing,
+                force_init=force_init,
+            )
         self.init_optimizer(kvstore=kvstore, optimizer=optimizer, optimizer_params=optimizer_params)
         if validation_metric is None:
             validation_metric = eval_metric
@@ -325,7 +371,9 @@ class BaseModule:
                 if end_of_batch:
                     eval_name_vals = eval_metric.get_global_name_value()
                 if batch_end_callback:
-                    batch_end_params = BatchEndParam(epoch=epoch, nbatch=nbatch, eval_metric=eval_metric, locals=locals())
+                    batch_end_params = BatchEndParam(
+                        epoch=epoch, nbatch=nbatch, eval_metric=eval_metric, locals=locals()
+                    )
                     for callback in batch_end_callback:
                         callback(batch_end_params)
                 nbatch += 1
@@ -341,8 +389,13 @@ class BaseModule:
             for callback in epoch_end_callback:
                 callback(epoch, self.symbol, arg_params, aux_params)
             if eval_data is not None:
-                res = self.score(eval_data, validation_metric, score_end_callback=eval_end_callback,
-                                 batch_end_callback=eval_batch_end_callback, epoch=epoch)
+                res = self.score(
+                    eval_data,
+                    validation_metric,
+                    score_end_callback=eval_end_callback,
+                    batch_end_callback=eval_batch_end_callback,
+                    epoch=epoch,
+                )
                 for name, val in res:
                     self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, val)
             train_data.reset()
@@ -386,8 +439,15 @@ class BaseModule:
         """Parameters and auxiliary states: two dicts of str to NDArray."""
         raise self._absent("get_params()")
 
-    def init_params(self, initializer=Uniform(0.01), arg_params=None, aux_params=None, allow_missing=False, force_init=False,
-                    allow_extra=False):
+    def init_params(
+        self,
+        initializer=Uniform(0.01),
+        arg_params=None,
+        aux_params=None,
+        allow_missing=False,
+        force_init=False,
+        allow_extra=False,
+    ):
         """Give parameters their first values.
 
         Parameters
@@ -428,8 +488,14 @@ class BaseModule:
         MXNetError
             As `init_params`.
         """
-        self.init_params(initializer=None, arg_params=arg_params, aux_params=aux_params, allow_missing=allow_missing,
-                         force_init=force_init, allow_extra=allow_extra)
+        self.init_params(
+            initializer=None,
+            arg_params=arg_params,
+            aux_params=aux_params,
+            allow_missing=allow_missing,
+            force_init=force_init,
+            allow_extra=allow_extra,
+        )
 
     def save_params(self, fname):
         """Write parameters to a file, whole or not at all.
@@ -455,7 +521,8 @@ class BaseModule:
         Raises
         ------
         MXNetError
-            If the file holds something else, or they are not of this network: then with the names and shapes that differ.
+            If the file holds something else, or they are not of this network: then with the names and shapes that
+            differ.
         """
         from ..model import read_params
 
@@ -581,8 +648,16 @@ class BaseModule:
         raise self._absent("update_metric()")
 
     # -- preparing ---------------------------------------------------------------------------------------------
-    def bind(self, data_shapes, label_shapes=None, for_training=True, inputs_need_grad=False, force_rebind=False, shared_module=None,
-             grad_req="write"):
+    def bind(
+        self,
+        data_shapes,
+        label_shapes=None,
+        for_training=True,
+        inputs_need_grad=False,
+        force_rebind=False,
+        shared_module=None,
+        grad_req="write",
+    ):
         """Make the executors for shapes of data.
 
         Parameters
@@ -602,7 +677,9 @@ class BaseModule:
         """
         raise self._absent("bind()")
 
-    def init_optimizer(self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False):
+    def init_optimizer(
+        self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False
+    ):
         """Choose who moves the parameters, and how.
 
         Parameters

@@ -1,4 +1,5 @@
 """`BucketingModule`: one module for each length of input, all with the same parameters and memory."""
+
 from __future__ import annotations
 
 import logging
@@ -52,23 +53,48 @@ class BucketingModule(BaseModule):
     (4, 2)
     """
 
-    def __init__(self, sym_gen, default_bucket_key=None, logger=logging, context=None, work_load_list=None, fixed_param_names=None,
-                 state_names=None, group2ctxs=None, compression_params=None):
+    def __init__(
+        self,
+        sym_gen,
+        default_bucket_key=None,
+        logger=logging,
+        context=None,
+        work_load_list=None,
+        fixed_param_names=None,
+        state_names=None,
+        group2ctxs=None,
+        compression_params=None,
+    ):
         super().__init__(logger)
         if default_bucket_key is None:
             raise error(AssertionError, "BucketingModule needs a default_bucket_key: the one of the largest bucket")
         if not callable(sym_gen) or isinstance(sym_gen, _symbol.Symbol):
-            raise error(TypeError, "sym_gen must be a function of the bucket key that returns (symbol, data_names, label_names), got "
-                                   f"{type(sym_gen).__name__}")
+            raise error(
+                TypeError,
+                "sym_gen must be a function of the bucket key that returns (symbol, data_names, label_names), got "
+                f"{type(sym_gen).__name__}",
+            )
         self._sym_gen, self._default_bucket_key = sym_gen, default_bucket_key
-        self._fixed_param_names, self._state_names = (arguments.names(n, what) for n, what in (
-            (fixed_param_names, "fixed_param_names"), (state_names, "state_names")))
-        self._options = dict(logger=logger, context=context, work_load_list=work_load_list, group2ctxs=group2ctxs,
-                             compression_params=compression_params, fixed_param_names=self._fixed_param_names,
-                             state_names=self._state_names)
+        self._fixed_param_names, self._state_names = (
+            arguments.names(n, what)
+            for n, what in ((fixed_param_names, "fixed_param_names"), (state_names, "state_names"))
+        )
+        self._options = dict(
+            logger=logger,
+            context=context,
+            work_load_list=work_load_list,
+            group2ctxs=group2ctxs,
+            compression_params=compression_params,
+            fixed_param_names=self._fixed_param_names,
+            state_names=self._state_names,
+        )
         symbol, data, labels = self._call_sym_gen(default_bucket_key)
-        for names, kind, throw in ((data, "data", True), (labels, "label", False), (self._state_names, "state", True),
-                                   (self._fixed_param_names, "fixed_param", True)):
+        for names, kind, throw in (
+            (data, "data", True),
+            (labels, "label", False),
+            (self._state_names, "state", True),
+            (self._fixed_param_names, "fixed_param", True),
+        ):
             check_input_names(symbol, list(names or ()), kind, throw)
         self._buckets = {}
         self._reserved = set()  # modes of running for which the default bucket has its memory
@@ -81,7 +107,9 @@ class BucketingModule(BaseModule):
         with NameManager():  # what has no name is called alike in every bucket
             made = self._sym_gen(bucket_key)
         if not isinstance(made, (list, tuple)) or len(made) != 3:
-            raise error(TypeError, f"sym_gen({bucket_key!r}) must return (symbol, data_names, label_names), got {made!r}")
+            raise error(
+                TypeError, f"sym_gen({bucket_key!r}) must return (symbol, data_names, label_names), got {made!r}"
+            )
         return made
 
     def _make(self, bucket_key):
@@ -187,7 +215,11 @@ class BucketingModule(BaseModule):
 
     @property
     def output_names(self):
-        return self._curr_module.output_names if self.binded else self._call_sym_gen(self._default_bucket_key)[0].list_outputs()
+        return (
+            self._curr_module.output_names
+            if self.binded
+            else self._call_sym_gen(self._default_bucket_key)[0].list_outputs()
+        )
 
     @property
     def data_shapes(self):
@@ -223,21 +255,36 @@ class BucketingModule(BaseModule):
         self._params_dirty = False
         return found
 
-    def init_params(self, initializer=Uniform(0.01), arg_params=None, aux_params=None, allow_missing=False, force_init=False,
-                    allow_extra=False):
+    def init_params(
+        self,
+        initializer=Uniform(0.01),
+        arg_params=None,
+        aux_params=None,
+        allow_missing=False,
+        force_init=False,
+        allow_extra=False,
+    ):
         if self.params_initialized and not force_init:
             self._default.init_params(force_init=False)  # which warns
             return
         self._require("init_params")
-        self._default.init_params(initializer=initializer, arg_params=arg_params, aux_params=aux_params, allow_missing=allow_missing,
-                                  force_init=force_init, allow_extra=allow_extra)
+        self._default.init_params(
+            initializer=initializer,
+            arg_params=arg_params,
+            aux_params=aux_params,
+            allow_missing=allow_missing,
+            force_init=force_init,
+            allow_extra=allow_extra,
+        )
         self._params_dirty = False
         self.params_initialized = True
 
     def set_params(self, arg_params, aux_params, allow_missing=False, force_init=True, allow_extra=False):
         self._require("set_params")
         was = self.params_initialized
-        self._default.set_params(arg_params, aux_params, allow_missing=allow_missing, force_init=force_init, allow_extra=allow_extra)
+        self._default.set_params(
+            arg_params, aux_params, allow_missing=allow_missing, force_init=force_init, allow_extra=allow_extra
+        )
         if force_init or not was:
             self._params_dirty = self._default._params_dirty
         self.params_initialized = True
@@ -256,8 +303,16 @@ class BucketingModule(BaseModule):
         self._buckets = {}
         self._curr_module = self._curr_bucket_key = None
 
-    def bind(self, data_shapes, label_shapes=None, for_training=True, inputs_need_grad=False, force_rebind=False, shared_module=None,
-             grad_req="write"):
+    def bind(
+        self,
+        data_shapes,
+        label_shapes=None,
+        for_training=True,
+        inputs_need_grad=False,
+        force_rebind=False,
+        shared_module=None,
+        grad_req="write",
+    ):
         if shared_module is not None:
             raise error(AssertionError, "bind: a BucketingModule shares among its buckets, not with another module")
         if self.binded and not force_rebind:
@@ -268,7 +323,15 @@ class BucketingModule(BaseModule):
         if force_rebind:
             self._reset_bind()
         module = self._make(self._default_bucket_key)
-        module.bind(data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind=False, shared_module=None, grad_req=grad_req)
+        module.bind(
+            data_shapes,
+            label_shapes,
+            for_training,
+            inputs_need_grad,
+            force_rebind=False,
+            shared_module=None,
+            grad_req=grad_req,
+        )
         if kept is not None:
             module.set_params(*kept)
         for mon in self._monitors:
@@ -294,8 +357,15 @@ class BucketingModule(BaseModule):
         module = self._buckets.get(bucket_key)
         if module is None:
             module = self._make(bucket_key)
-            module.bind(data_shapes, label_shapes, self.for_training, self.inputs_need_grad, force_rebind=False,
-                        shared_module=self._default, grad_req=self._grad_req)
+            module.bind(
+                data_shapes,
+                label_shapes,
+                self.for_training,
+                self.inputs_need_grad,
+                force_rebind=False,
+                shared_module=self._default,
+                grad_req=self._grad_req,
+            )
             for mon in self._monitors:
                 module.install_monitor(mon)
             self._buckets[bucket_key] = module
@@ -313,7 +383,9 @@ class BucketingModule(BaseModule):
                 labels = [(d.name, a.shape, d.dtype, d.layout) for d, a in zip(default.label_shapes, given)]
         self.switch_bucket(key, data, labels)
 
-    def init_optimizer(self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False):
+    def init_optimizer(
+        self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False
+    ):
         self._require("init_optimizer", params=True)
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")

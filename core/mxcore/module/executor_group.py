@@ -1,4 +1,5 @@
 """`DataParallelExecutorGroup`: one executor a context, each with its slice of the batch."""
+
 from __future__ import annotations
 
 import logging
@@ -19,8 +20,15 @@ __all__ = ["DataParallelExecutorGroup"]
 _SHAPES_KEPT = 16
 
 
-def grad_requests(grad_req: Any, arg_names: Sequence[str], param_names: Sequence[str], data_names: Sequence[str],
-                  fixed: Sequence[str], inputs_need_grad: bool, for_training: bool) -> dict[str, str]:
+def grad_requests(
+    grad_req: Any,
+    arg_names: Sequence[str],
+    param_names: Sequence[str],
+    data_names: Sequence[str],
+    fixed: Sequence[str],
+    inputs_need_grad: bool,
+    for_training: bool,
+) -> dict[str, str]:
     """The gradient request of each argument, from one for all parameters, a list or a dict."""
     if not for_training:
         return dict.fromkeys(arg_names, "null")
@@ -53,7 +61,9 @@ def groups_per_context(group2ctxs: Any, count: int) -> list[dict[str, Any] | Non
         return [None] * count
     if isinstance(group2ctxs, (list, tuple)):
         if len(group2ctxs) != count:
-            raise error(ValueError, f"group2ctxs has {len(group2ctxs)} entries for {count} contexts; give one dict a context")
+            raise error(
+                ValueError, f"group2ctxs has {len(group2ctxs)} entries for {count} contexts; give one dict a context"
+            )
         return list(group2ctxs)
     if not isinstance(group2ctxs, Mapping):
         raise error(TypeError, f"group2ctxs must be a dict of contexts or a list of dicts, got {group2ctxs!r}")
@@ -65,7 +75,10 @@ def groups_per_context(group2ctxs: Any, count: int) -> list[dict[str, Any] | Non
         if len(contexts) == 1:
             contexts *= count
         if len(contexts) != count:
-            raise error(ValueError, f"group2ctxs[{group!r}] has {len(contexts)} contexts for {count} of the module; give one or {count}")
+            raise error(
+                ValueError,
+                f"group2ctxs[{group!r}] has {len(contexts)} contexts for {count} of the module; give one or {count}",
+            )
         for d, ctx in zip(found, contexts):
             d[group] = ctx  # type: ignore[index]
     return found
@@ -108,8 +121,23 @@ class DataParallelExecutorGroup:
     shapes are kept, so that a batch size that comes back costs nothing.
     """
 
-    def __init__(self, symbol, contexts, workload, data_shapes, label_shapes, param_names, for_training, inputs_need_grad,
-                 shared_group=None, logger=logging, fixed_param_names=None, grad_req="write", state_names=None, group2ctxs=None):
+    def __init__(
+        self,
+        symbol,
+        contexts,
+        workload,
+        data_shapes,
+        label_shapes,
+        param_names,
+        for_training,
+        inputs_need_grad,
+        shared_group=None,
+        logger=logging,
+        fixed_param_names=None,
+        grad_req="write",
+        state_names=None,
+        group2ctxs=None,
+    ):
         self.symbol, self.contexts, self.workload = symbol, list(contexts), list(workload)
         self.arg_names, self.aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
         self.output_names = symbol.list_outputs()
@@ -119,9 +147,18 @@ class DataParallelExecutorGroup:
         self.logger = logger
         self.fixed_param_names, self.state_names = list(fixed_param_names or ()), list(state_names or ())
         self.group2ctxs = groups_per_context(group2ctxs, len(self.contexts))
-        self.grad_req = grad_requests(grad_req, self.arg_names, self.param_names, [d.name for d in data_shapes],
-                                      self.fixed_param_names, inputs_need_grad, for_training)
-        self.shared_data_arrays = [{} for _ in self.contexts] if shared_group is None else shared_group.shared_data_arrays
+        self.grad_req = grad_requests(
+            grad_req,
+            self.arg_names,
+            self.param_names,
+            [d.name for d in data_shapes],
+            self.fixed_param_names,
+            inputs_need_grad,
+            for_training,
+        )
+        self.shared_data_arrays = (
+            [{} for _ in self.contexts] if shared_group is None else shared_group.shared_data_arrays
+        )
         attrs = [symbol[name].attr("__layout__") for name in self.output_names]
         self.output_layouts = [DataDesc.get_batch_axis(a) for a in attrs]
         self.batch_size = None
@@ -157,9 +194,14 @@ class DataParallelExecutorGroup:
             if axis < 0:
                 continue
             if axis >= len(d.shape):
-                raise error(ValueError, f"{d.name} of shape {d.shape} has no axis {axis}, the batch axis of layout {d.layout!r}")
+                raise error(
+                    ValueError, f"{d.name} of shape {d.shape} has no axis {axis}, the batch axis of layout {d.layout!r}"
+                )
             if size is not None and d.shape[axis] != size:
-                raise error(AssertionError, f"all data must have the same batch size: it is {size}, but {d.name} has shape {d.shape}")
+                raise error(
+                    AssertionError,
+                    f"all data must have the same batch size: it is {size}, but {d.name} has shape {d.shape}",
+                )
             size = d.shape[axis]
         return size, axes
 
@@ -184,7 +226,9 @@ class DataParallelExecutorGroup:
             else:
                 self.execs = [self._bind(i, data_shapes, label_shapes, shared_group) for i in range(len(self.contexts))]
                 self._default_execs = self.execs
-                self._kept: OrderedDict[Any, list[Any]] = OrderedDict({self._key(data_shapes, label_shapes): self.execs})
+                self._kept: OrderedDict[Any, list[Any]] = OrderedDict(
+                    {self._key(data_shapes, label_shapes): self.execs}
+                )
         except BaseException:
             self.batch_size, self.slices = before  # what was bound before still is
             raise
@@ -197,8 +241,11 @@ class DataParallelExecutorGroup:
         unknown = [d.name for d in label_shapes or () if d.name not in self.arg_names]
         if unknown:
             inputs = [n for n in self.arg_names if n not in self.param_names]
-            raise error(ValueError, f"label_shapes describes {unknown}, which the network does not have; its inputs are {inputs}. Name "
-                                    "the iterator's labels so (label_name=…), or pass label_names to Module and to the iterator alike")
+            raise error(
+                ValueError,
+                f"label_shapes describes {unknown}, which the network does not have; its inputs are {inputs}. Name "
+                "the iterator's labels so (label_name=…), or pass label_names to Module and to the iterator alike",
+            )
 
     @staticmethod
     def _key(data_shapes, label_shapes):
@@ -218,15 +265,26 @@ class DataParallelExecutorGroup:
         every = [*data_shapes, *(label_shapes or ())]
         shared = None if shared_group is None else shared_group.execs[i]
         made = self.symbol.simple_bind(
-            ctx=self.contexts[i], grad_req=self.grad_req, type_dict={d.name: d.dtype for d in every},
-            group2ctx=self.group2ctxs[i], shared_arg_names=self.param_names, shared_exec=shared,
-            shared_buffer=self.shared_data_arrays[i], **self._shapes(i, every))
+            ctx=self.contexts[i],
+            grad_req=self.grad_req,
+            type_dict={d.name: d.dtype for d in every},
+            group2ctx=self.group2ctxs[i],
+            shared_arg_names=self.param_names,
+            shared_exec=shared,
+            shared_buffer=self.shared_data_arrays[i],
+            **self._shapes(i, every),
+        )
         if shared is not None:
             theirs = shared.arg_dict
-            apart = [f"{n} {a.shape} {a.dtype.__name__}, there {theirs[n].shape} {theirs[n].dtype.__name__}"
-                     for n, a in made.arg_dict.items() if n in self.param_names and n in theirs and a is not theirs[n]]
+            apart = [
+                f"{n} {a.shape} {a.dtype.__name__}, there {theirs[n].shape} {theirs[n].dtype.__name__}"
+                for n, a in made.arg_dict.items()
+                if n in self.param_names and n in theirs and a is not theirs[n]
+            ]
             if apart:
-                raise error(ValueError, f"modules that share parameters differ in their shapes or types: {'; '.join(apart)}")
+                raise error(
+                    ValueError, f"modules that share parameters differ in their shapes or types: {'; '.join(apart)}"
+                )
             _share_outputs(made, shared)
         return made
 
@@ -241,11 +299,19 @@ class DataParallelExecutorGroup:
         for i, old in enumerate(self._default_execs):
             given = self._shapes(i, [*data_shapes, *(label_shapes or ())])
             shapes = dict(zip(self.arg_names, self._inferred(given)))
-            wrong = [f"{n} {old.arg_dict[n].shape} -> {shapes[n]}" for n in self.param_names if shapes[n] != old.arg_dict[n].shape]
+            wrong = [
+                f"{n} {old.arg_dict[n].shape} -> {shapes[n]}"
+                for n in self.param_names
+                if shapes[n] != old.arg_dict[n].shape
+            ]
             if wrong:
-                raise error(ValueError, f"batches with {given} would change the shapes of parameters: {', '.join(wrong)}; the module "
-                                        f"was bound with {self._shapes(i, [*self.data_shapes, *(self.label_shapes or ())])}. A label among them "
-                                        "is none: name it in label_names")
+                raise error(
+                    ValueError,
+                    f"batches with {given} would change the shapes of parameters: {', '.join(wrong)}; the module "
+                    f"was bound with {self._shapes(i, [*self.data_shapes, *(self.label_shapes or ())])}. A label "
+                    "among them "
+                    "is none: name it in label_names",
+                )
             inputs = {n: s for n, s in shapes.items() if n not in self.param_names}
             execs.append(old.reshape(allow_up_sizing=True, **inputs))
             _share_outputs(execs[-1], old)
@@ -321,14 +387,19 @@ class DataParallelExecutorGroup:
         ----------
         arg_params, aux_params : dict of str to NDArray
         """
-        for names, arrays, into in ((self.param_names, self.param_arrays, arg_params), (self.aux_names, self.aux_arrays, aux_params)):
+        for names, arrays, into in (
+            (self.param_names, self.param_arrays, arg_params),
+            (self.aux_names, self.aux_arrays, aux_params),
+        ):
             for name, copies in zip(names, arrays):
                 if name not in into:  # a label that was not named as one
                     continue
                 target = into[name]
                 whole = copies[0]
                 if len(copies) > 1:
-                    whole = sum((c.as_in_context(target.context) for c in copies[1:]), copies[0].as_in_context(target.context))
+                    whole = sum(
+                        (c.as_in_context(target.context) for c in copies[1:]), copies[0].as_in_context(target.context)
+                    )
                     whole = whole / len(copies) if whole.dtype.__name__.startswith("float") else copies[0]
                 slicing._copy(whole, target, name)
 
@@ -349,8 +420,11 @@ class DataParallelExecutorGroup:
             if label:
                 slicing.load(label, self.label_arrays, self.label_layouts, self.label_names)
             elif is_train:
-                raise error(ValueError, f"forward(is_train=True): the batch has no labels, the module was bound with {self.label_names}; "
-                                        "give the iterator labels of these names")
+                raise error(
+                    ValueError,
+                    f"forward(is_train=True): the batch has no labels, the module was bound with {self.label_names}; "
+                    "give the iterator labels of these names",
+                )
         for e in self.execs:
             e.forward(is_train=train)
 
@@ -363,17 +437,26 @@ class DataParallelExecutorGroup:
             Gradients of the outputs, over the whole batch.
         """
         if not self.for_training:
-            raise error(AssertionError, "backward: the module was bound with for_training=False; bind it again for training")
+            raise error(
+                AssertionError, "backward: the module was bound with for_training=False; bind it again for training"
+            )
         given = None if out_grads is None else list(out_grads) if isinstance(out_grads, (list, tuple)) else [out_grads]
         wrong = next((g for g in given or () if g is not None and not hasattr(g, "shape")), None)
         if wrong is not None:
-            raise error(TypeError, f"backward: out_grads must be an NDArray or a list with one for each output, got {wrong!r}")
+            raise error(
+                TypeError, f"backward: out_grads must be an NDArray or a list with one for each output, got {wrong!r}"
+            )
         for e, rows in zip(self.execs, self.slices):
             if not given:
                 e.backward()
                 continue
             whole = len(self.execs) == 1
-            e.backward([None if g is None else g if whole else slicing.cut(g, axis, rows) for g, axis in zip(given, self.output_layouts)])
+            e.backward(
+                [
+                    None if g is None else g if whole else slicing.cut(g, axis, rows)
+                    for g, axis in zip(given, self.output_layouts)
+                ]
+            )
 
     def get_output_shapes(self):
         """Names and shapes of the outputs over the whole batch.
@@ -418,7 +501,9 @@ class DataParallelExecutorGroup:
         """
         if not self.inputs_need_grad:
             raise error(AssertionError, "get_input_grads: the module was bound with inputs_need_grad=False")
-        return slicing.merge(self.input_grad_arrays, self.data_layouts) if merge_multi_context else self.input_grad_arrays
+        return (
+            slicing.merge(self.input_grad_arrays, self.data_layouts) if merge_multi_context else self.input_grad_arrays
+        )
 
     def get_states(self, merge_multi_context=True):
         """The states.
@@ -428,7 +513,9 @@ class DataParallelExecutorGroup:
         merge_multi_context : bool
             As in `get_outputs`.
         """
-        return slicing.merge(self.state_arrays, [0] * len(self.state_arrays)) if merge_multi_context else self.state_arrays
+        return (
+            slicing.merge(self.state_arrays, [0] * len(self.state_arrays)) if merge_multi_context else self.state_arrays
+        )
 
     def set_states(self, states=None, value=None):
         """Set the states to arrays or all of them to a number.
@@ -460,9 +547,14 @@ class DataParallelExecutorGroup:
         pre_sliced : bool
         """
         if not hasattr(eval_metric, "update_dict"):
-            raise error(TypeError, f"update_metric takes an EvalMetric, got {eval_metric!r}; mx.metric.create makes one")
+            raise error(
+                TypeError, f"update_metric takes an EvalMetric, got {eval_metric!r}; mx.metric.create makes one"
+            )
         if labels is not None and not isinstance(labels, (list, tuple)):
-            raise error(TypeError, f"update_metric: labels must be a list of NDArray, got {type(labels).__name__}; write [label]")
+            raise error(
+                TypeError,
+                f"update_metric: labels must be a list of NDArray, got {type(labels).__name__}; write [label]",
+            )
         for i, (e, rows) in enumerate(zip(self.execs, self.slices)):
             if pre_sliced:
                 mine = labels[i]
@@ -474,10 +566,15 @@ class DataParallelExecutorGroup:
             try:
                 eval_metric.update_dict(named, preds)
             except (ValueError, TypeError, IndexError, KeyError, AssertionError) as problem:
-                kind = next(k for k in (KeyError, IndexError, ValueError, TypeError, AssertionError) if isinstance(problem, k))
-                raise error(kind, f"metric {getattr(eval_metric, 'name', eval_metric)!r} cannot compare labels {_shapes(named)} with "
-                                  f"outputs {_shapes(preds)}: {problem}. Choose a metric for these, or say which count with its "
-                                  "output_names and label_names") from problem
+                kind = next(
+                    k for k in (KeyError, IndexError, ValueError, TypeError, AssertionError) if isinstance(problem, k)
+                )
+                raise error(
+                    kind,
+                    f"metric {getattr(eval_metric, 'name', eval_metric)!r} cannot compare labels {_shapes(named)} with "
+                    f"outputs {_shapes(preds)}: {problem}. Choose a metric for these, or say which count with its "
+                    "output_names and label_names",
+                ) from problem
 
     def install_monitor(self, mon):
         """Let a monitor watch all executors, those of later shapes, too.
@@ -497,9 +594,15 @@ class DataParallelExecutorGroup:
 def _share_outputs(executor, other):
     """Put the outputs of an executor where those of another are, if they fit: the two never run at the same time."""
     for i, (mine, theirs) in enumerate(zip(executor.outputs, other.outputs)):
-        if mine is None or theirs is None or mine.dtype != theirs.dtype or mine.context != theirs.context or mine.size > theirs.size:
+        if (
+            mine is None
+            or theirs is None
+            or mine.dtype != theirs.dtype
+            or mine.context != theirs.context
+            or mine.size > theirs.size
+        ):
             continue
-        executor.outputs[i] = NDArray(theirs._data.reshape(-1)[:mine.size].reshape(mine.shape), theirs._st)
+        executor.outputs[i] = NDArray(theirs._data.reshape(-1)[: mine.size].reshape(mine.shape), theirs._st)
 
 
 def _contents(data_batch):

@@ -1,4 +1,5 @@
 """`Module`: a symbol bound on one or several contexts, with parameters and an optimizer."""
+
 from __future__ import annotations
 
 import logging
@@ -66,8 +67,19 @@ class Module(BaseModule):
     array([[3., 3.]], dtype=float32)
     """
 
-    def __init__(self, symbol, data_names=("data",), label_names=("softmax_label",), logger=logging, context=None, work_load_list=None,
-                 fixed_param_names=None, state_names=None, group2ctxs=None, compression_params=None):
+    def __init__(
+        self,
+        symbol,
+        data_names=("data",),
+        label_names=("softmax_label",),
+        logger=logging,
+        context=None,
+        work_load_list=None,
+        fixed_param_names=None,
+        state_names=None,
+        group2ctxs=None,
+        compression_params=None,
+    ):
         super().__init__(logger)
         context = _context.cpu() if context is None else context
         if not isinstance(symbol, Symbol):
@@ -77,11 +89,23 @@ class Module(BaseModule):
         groups_per_context(group2ctxs, len(self._context))
         self._group2ctxs = group2ctxs
         self._symbol = symbol
-        data, labels, states, fixed = (arguments.names(n, what) for n, what in (
-            (data_names, "data_names"), (label_names, "label_names"), (state_names, "state_names"), (fixed_param_names, "fixed_param_names")))
+        data, labels, states, fixed = (
+            arguments.names(n, what)
+            for n, what in (
+                (data_names, "data_names"),
+                (label_names, "label_names"),
+                (state_names, "state_names"),
+                (fixed_param_names, "fixed_param_names"),
+            )
+        )
         if compression_params is not None:
             arguments.options(compression_params, "compression_params")
-        for names, kind, throw in ((data, "data", True), (labels, "label", False), (states, "state", True), (fixed, "fixed_param", True)):
+        for names, kind, throw in (
+            (data, "data", True),
+            (labels, "label", False),
+            (states, "state", True),
+            (fixed, "fixed_param", True),
+        ):
             check_input_names(symbol, names, kind, throw)
         inputs = {*data, *labels, *states}
         self._param_names = [n for n in symbol.list_arguments() if n not in inputs]
@@ -155,7 +179,8 @@ class Module(BaseModule):
         ----------
         fname : str
         dump_optimizer : bool
-            Keep the optimizer, too, with its counts of updates (an addition to MXNet's): Adam goes on where it was, not from step 1.
+            Keep the optimizer, too, with its counts of updates (an addition to MXNet's): Adam goes on where it was, not
+            from step 1.
         """
         self._require("save_optimizer_states", params=True, optimizer=True)
         if self._update_on_kvstore:
@@ -217,8 +242,15 @@ class Module(BaseModule):
             self._sync_params_from_devices()
         return self._arg_params, self._aux_params
 
-    def init_params(self, initializer=Uniform(0.01), arg_params=None, aux_params=None, allow_missing=False, force_init=False,
-                    allow_extra=False):
+    def init_params(
+        self,
+        initializer=Uniform(0.01),
+        arg_params=None,
+        aux_params=None,
+        allow_missing=False,
+        force_init=False,
+        allow_extra=False,
+    ):
         if self.params_initialized and not force_init:
             warn("Parameters already initialized and force_init=False. init_params call ignored.")
             return
@@ -226,9 +258,14 @@ class Module(BaseModule):
         if initializer is not None:
             arguments.initializer_of(initializer)
         elif not allow_missing:
-            arg_params, aux_params = ({} if given is None else given for given in (arg_params, aux_params))  # all must be given, then
+            arg_params, aux_params = (
+                {} if given is None else given for given in (arg_params, aux_params)
+            )  # all must be given, then
         # What is given beyond the network is left out here, as in MXNet: fine-tuning scripts pass whole checkpoints.
-        for needed, given, what in ((self._arg_params, arg_params, "arg_params"), (self._aux_params, aux_params, "aux_params")):
+        for needed, given, what in (
+            (self._arg_params, arg_params, "arg_params"),
+            (self._aux_params, aux_params, "aux_params"),
+        ):
             if given is not None:
                 check_params(needed, given, what, allow_missing, True)
         attrs = self._symbol.attr_dict()
@@ -254,7 +291,10 @@ class Module(BaseModule):
             return
         self._require("set_params")
         arg_params = self._without_inputs(arg_params)
-        for needed, given, what in ((self._arg_params, arg_params, "arg_params"), (self._aux_params, aux_params, "aux_params")):
+        for needed, given, what in (
+            (self._arg_params, arg_params, "arg_params"),
+            (self._aux_params, aux_params, "aux_params"),
+        ):
             check_params(needed, given, what, True, allow_extra)
         self._exec_group.set_params(arg_params or {}, aux_params or {}, allow_extra=allow_extra)
         self._tell_store(arg_params or {})
@@ -288,8 +328,16 @@ class Module(BaseModule):
         self._exec_group = None
         self._data_shapes = self._label_shapes = None
 
-    def bind(self, data_shapes, label_shapes=None, for_training=True, inputs_need_grad=False, force_rebind=False, shared_module=None,
-             grad_req="write"):
+    def bind(
+        self,
+        data_shapes,
+        label_shapes=None,
+        for_training=True,
+        inputs_need_grad=False,
+        force_rebind=False,
+        shared_module=None,
+        grad_req="write",
+    ):
         if force_rebind:
             if self.binded and self._params_dirty:
                 self._sync_params_from_devices()
@@ -306,14 +354,32 @@ class Module(BaseModule):
                 raise error(AssertionError, "bind: shared_module must be a Module that is bound and has parameters")
             shared = shared_module._exec_group
             if len(shared.execs) < len(self._context):
-                raise error(AssertionError, f"bind: shared_module has {len(shared.execs)} contexts, this one {len(self._context)}")
+                raise error(
+                    AssertionError,
+                    f"bind: shared_module has {len(shared.execs)} contexts, this one {len(self._context)}",
+                )
             alone = [n for n in self._param_names if n not in shared_module._arg_params]
             if alone:
-                raise error(ValueError, f"bind: shared_module has no parameters {alone}; it has {sorted(shared_module._arg_params)}")
+                raise error(
+                    ValueError,
+                    f"bind: shared_module has no parameters {alone}; it has {sorted(shared_module._arg_params)}",
+                )
         self._exec_group = DataParallelExecutorGroup(
-            self._symbol, self._context, self._work_load_list, data, labels, self._param_names, for_training, inputs_need_grad,
-            shared, logger=self.logger, fixed_param_names=self._fixed_param_names, grad_req=grad_req, state_names=self._state_names,
-            group2ctxs=self._group2ctxs)
+            self._symbol,
+            self._context,
+            self._work_load_list,
+            data,
+            labels,
+            self._param_names,
+            for_training,
+            inputs_need_grad,
+            shared,
+            logger=self.logger,
+            fixed_param_names=self._fixed_param_names,
+            grad_req=grad_req,
+            state_names=self._state_names,
+            group2ctxs=self._group2ctxs,
+        )
         self.for_training, self.inputs_need_grad, self._grad_req = for_training, inputs_need_grad, grad_req
         self._data_shapes, self._label_shapes, self._bound_labels = data, labels, labels
         self.binded = True
@@ -335,9 +401,13 @@ class Module(BaseModule):
         labels = [] if self._label_names else labels_of(self._symbol)
         self._arg_params = self._without_inputs(self._arg_params)
         try:
-            for names, arrays, given, what in ((self._param_names, group.param_arrays, self._arg_params, "arg_params"),
-                                               (self._aux_names, group.aux_arrays, self._aux_params, "aux_params")):
-                check_params({n: a[0] for n, a in zip(names, arrays) if n in given or n not in labels}, given, what, False, False)
+            for names, arrays, given, what in (
+                (self._param_names, group.param_arrays, self._arg_params, "arg_params"),
+                (self._aux_names, group.aux_arrays, self._aux_params, "aux_params"),
+            ):
+                check_params(
+                    {n: a[0] for n, a in zip(names, arrays) if n in given or n not in labels}, given, what, False, False
+                )
             group.set_params(self._arg_params, self._aux_params)
         except BaseException:
             self._reset_bind()
@@ -369,7 +439,9 @@ class Module(BaseModule):
         self._data_shapes, self._label_shapes = data, labels
 
     # -- the optimizer -----------------------------------------------------------------------------------------
-    def init_optimizer(self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False):
+    def init_optimizer(
+        self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False
+    ):
         self._require("init_optimizer", params=True)
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring...")
@@ -381,13 +453,17 @@ class Module(BaseModule):
         if kvstore and "dist" in kvstore.type and "_sync" in kvstore.type:
             batch_size *= kvstore.num_workers
         idx2name = names_of_indices(self._param_names, len(self._context), update_on_kvstore)
-        optimizer = self._made_optimizer(optimizer, arguments.options(optimizer_params, "optimizer_params"), 1.0 / batch_size, idx2name)
+        optimizer = self._made_optimizer(
+            optimizer, arguments.options(optimizer_params, "optimizer_params"), 1.0 / batch_size, idx2name
+        )
         if kvstore:
             if self._compression_params:
                 kvstore.set_gradient_compression(self._compression_params)
             if update_on_kvstore:
                 kvstore.set_optimizer(optimizer)
-            initialize_kvstore(kvstore, self._exec_group.param_arrays, self._arg_params, self._param_names, update_on_kvstore)
+            initialize_kvstore(
+                kvstore, self._exec_group.param_arrays, self._arg_params, self._param_names, update_on_kvstore
+            )
         self._optimizer, self._kvstore, self._update_on_kvstore = optimizer, kvstore, update_on_kvstore
         self._updater = None if update_on_kvstore else _updater_of(optimizer)
         self._numbered = self._param_names
@@ -399,8 +475,11 @@ class Module(BaseModule):
     def _made_optimizer(self, given, params, rescale_grad, idx2name):
         if isinstance(given, optimizer.Optimizer):
             if given.rescale_grad != rescale_grad:
-                warn("Optimizer created manually outside Module but rescale_grad is not normalized to 1.0/batch_size/num_workers "
-                     f"({given.rescale_grad} vs. {rescale_grad}). Is this intended?")
+                warn(
+                    "Optimizer created manually outside Module but rescale_grad is not normalized to "
+                    "1.0/batch_size/num_workers "
+                    f"({given.rescale_grad} vs. {rescale_grad}). Is this intended?"
+                )
             if not given.idx2name:
                 given.idx2name = dict(idx2name)
             return given
@@ -419,7 +498,9 @@ class Module(BaseModule):
         if not isinstance(shared_module, Module):
             raise error(TypeError, f"borrow_optimizer takes a Module, got {type(shared_module).__name__}")
         if not shared_module.optimizer_initialized:
-            raise error(AssertionError, "borrow_optimizer: the other module has no optimizer; call its init_optimizer() before")
+            raise error(
+                AssertionError, "borrow_optimizer: the other module has no optimizer; call its init_optimizer() before"
+            )
         self._optimizer, self._kvstore = shared_module._optimizer, shared_module._kvstore
         self._update_on_kvstore, self._updater = shared_module._update_on_kvstore, shared_module._updater
         # The other module's order counts: the optimizer keeps states by its numbers.
@@ -446,16 +527,22 @@ class Module(BaseModule):
             if len(parts) != len(self._context):
                 raise error(ValueError, f"forward: {len(parts)} batches for {len(self._context)} contexts")
             data = [_whole([b.data[i] for b in parts], d) for i, d in enumerate(self._data_shapes)]
-            label = [_whole(list(arrays), d) for arrays, d in zip(zip(*(b.label for b in parts)), self._label_shapes or ())] \
-                if all(b.label for b in parts) else None
+            label = (
+                [_whole(list(arrays), d) for arrays, d in zip(zip(*(b.label for b in parts)), self._label_shapes or ())]
+                if all(b.label for b in parts)
+                else None
+            )
         else:
             first = data_batch
             data = [tuple(a.shape) for a in data_batch.data]
             given = getattr(data_batch, "label", None)
             label = [tuple(a.shape) for a in given] if given else None
         if len(data) != len(self._data_shapes):
-            raise error(ValueError, f"forward: the batch has {len(data)} data arrays, the module takes {len(self._data_shapes)}: "
-                                    f"{[d.name for d in self._data_shapes]}")
+            raise error(
+                ValueError,
+                f"forward: the batch has {len(data)} data arrays, the module takes {len(self._data_shapes)}: "
+                f"{[d.name for d in self._data_shapes]}",
+            )
         now = [tuple(d.shape) for d in self._data_shapes]
         labels = self._label_shapes
         # A network bound without labels goes on without.
@@ -469,10 +556,15 @@ class Module(BaseModule):
         new_labels = labels if now == data else None
         if wanted:
             if getattr(first, "provide_label", None):
-                new_labels = parse_data_desc([d.name for d in new_data], self._label_names, new_data, first.provide_label)[1]
+                new_labels = parse_data_desc(
+                    [d.name for d in new_data], self._label_names, new_data, first.provide_label
+                )[1]
             elif len(label) != len(self._bound_labels):
-                raise error(ValueError, f"forward: the batch has {len(label)} labels, the module was bound with "
-                                        f"{[d.name for d in self._bound_labels]}")
+                raise error(
+                    ValueError,
+                    f"forward: the batch has {len(label)} labels, the module was bound with "
+                    f"{[d.name for d in self._bound_labels]}",
+                )
             else:
                 new_labels = [_like(d, s) for d, s in zip(self._bound_labels, label)]
         self._adapt(new_data, new_labels)
@@ -492,8 +584,15 @@ class Module(BaseModule):
             if self._numbered is not self._param_names:
                 number = {n: i for i, n in enumerate(self._numbered)}
                 numbers = [number[n] for n in self._param_names]
-            update_params(group.param_arrays, group.grad_arrays, self._updater, len(self._context), self._kvstore, self._param_names,
-                          numbers)
+            update_params(
+                group.param_arrays,
+                group.grad_arrays,
+                self._updater,
+                len(self._context),
+                self._kvstore,
+                self._param_names,
+                numbers,
+            )
 
     def get_outputs(self, merge_multi_context=True):
         self._require("get_outputs", params=True)
@@ -528,11 +627,18 @@ class Module(BaseModule):
             return
         row_ids = sparse_row_id_fn(data_batch)
         if not isinstance(row_ids, dict):
-            raise error(TypeError, f"sparse_row_id_fn must return a dict of parameter name to row numbers, got {type(row_ids).__name__}")
+            raise error(
+                TypeError,
+                f"sparse_row_id_fn must return a dict of parameter name to row numbers, got {type(row_ids).__name__}",
+            )
         for name, rows in row_ids.items():
             if name not in self._param_names:
-                raise error(ValueError, f"sparse_row_id_fn names {name!r}, which is no parameter; there are {self._param_names}")
-            self._kvstore.row_sparse_pull(name, self._exec_group.param_arrays[self._param_names.index(name)], row_ids=rows)
+                raise error(
+                    ValueError, f"sparse_row_id_fn names {name!r}, which is no parameter; there are {self._param_names}"
+                )
+            self._kvstore.row_sparse_pull(
+                name, self._exec_group.param_arrays[self._param_names.index(name)], row_ids=rows
+            )
 
 
 #: Beside the module `optimizer`, whose name arguments take.

@@ -1,4 +1,7 @@
-"""Do names and shapes fit? What is asked of symbols, iterators and checkpoints, and answered with the names there are."""
+"""Do names and shapes fit? What is asked of symbols, iterators and checkpoints, and answered with the names there
+are.
+"""
+
 from __future__ import annotations
 
 import numbers
@@ -46,8 +49,12 @@ def check_input_names(symbol: Any, names: Sequence[str], typename: str, throw: b
             continue
         inputs = [a for a in args if not a.endswith(_PARAMETER)]
         known = args if typename == "fixed_param" else inputs
-        text = (f"Module(..., {typename}_names={list(names)}): the symbol has no input named {name!r}{suggest(name, known)}; "
-                f"it has the inputs {inputs}" + (f" and the parameters {[a for a in args if a not in inputs]}" if known is args else ""))
+        text = (
+            f"Module(..., {typename}_names={list(names)}): the symbol has no input named "
+            f"{name!r}{suggest(name, known)}; "
+            f"it has the inputs {inputs}"
+            + (f" and the parameters {[a for a in args if a not in inputs]}" if known is args else "")
+        )
         if throw:
             raise error(ValueError, text)
         warn(text)
@@ -59,18 +66,25 @@ def check_names_match(names: Sequence[str], shapes: Sequence[DataDesc], what: st
     if sorted(names) == sorted(found):
         return
     if found:
-        text = (f"{what}_shapes describes {found}, but the module was made with {what}_names={list(names)}; give the iterator's arrays "
-                f"these names, or pass {what}_names={found} to Module")
+        text = (
+            f"{what}_shapes describes {found}, but the module was made with {what}_names={list(names)}; give the "
+            "iterator's arrays "
+            f"these names, or pass {what}_names={found} to Module"
+        )
     else:
-        text = (f"no {what}_shapes were given, but the module was made with {what}_names={list(names)}; give the iterator arrays of these "
-                f"names. If none are needed, pass {what}_names=None to Module")
+        text = (
+            f"no {what}_shapes were given, but the module was made with {what}_names={list(names)}; give the "
+            "iterator arrays of these "
+            f"names. If none are needed, pass {what}_names=None to Module"
+        )
     if throw:
         raise error(ValueError, text)
     warn(text)
 
 
-def parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data_shapes: Any,
-                    label_shapes: Any) -> tuple[list[DataDesc], list[DataDesc] | None]:
+def parse_data_desc(
+    data_names: Sequence[str], label_names: Sequence[str], data_shapes: Any, label_shapes: Any
+) -> tuple[list[DataDesc], list[DataDesc] | None]:
     """Descriptions of data and labels, from whatever iterators and users give.
 
     Parameters
@@ -127,12 +141,16 @@ def _descriptions(shapes: Any, what: str) -> list[DataDesc]:
         found = [d if isinstance(d, DataDesc) else DataDesc(*d) for d in shapes]
     except TypeError:
         found = None
-    if found is None or not all(isinstance(d.name, str) and all(isinstance(n, numbers.Integral) for n in d.shape) for d in found):
+    if found is None or not all(
+        isinstance(d.name, str) and all(isinstance(n, numbers.Integral) for n in d.shape) for d in found
+    ):
         raise error(TypeError, f"{what} must be a list of DataDesc or of (name, shape), got {shapes!r}")
     return found
 
 
-def check_params(needed: Mapping[str, Any], given: Mapping[str, Any] | None, what: str, allow_missing: bool, allow_extra: bool) -> None:
+def check_params(
+    needed: Mapping[str, Any], given: Mapping[str, Any] | None, what: str, allow_missing: bool, allow_extra: bool
+) -> None:
     """Compare given parameters with those of the network, all at once and before any is copied.
 
     Parameters
@@ -149,11 +167,20 @@ def check_params(needed: Mapping[str, Any], given: Mapping[str, Any] | None, wha
     """
     given = {} if given is None else given
     if not isinstance(given, Mapping) or not all(hasattr(a, "shape") for a in given.values()):
-        raise error(TypeError, f"{what} must be a dict of names to NDArray, got " + (
-            f"{type(given).__name__}; mx.model.load_params reads a checkpoint" if not isinstance(given, Mapping) else
-            f"{next(f'{type(a).__name__} for {n!r}' for n, a in given.items() if not hasattr(a, 'shape'))}"))
-    wrong = [f"{n} has shape {tuple(given[n].shape)}, the network needs {tuple(a.shape)}" for n, a in needed.items()
-             if n in given and tuple(given[n].shape) != tuple(a.shape)]
+        raise error(
+            TypeError,
+            f"{what} must be a dict of names to NDArray, got "
+            + (
+                f"{type(given).__name__}; mx.model.load_params reads a checkpoint"
+                if not isinstance(given, Mapping)
+                else f"{next(f'{type(a).__name__} for {n!r}' for n, a in given.items() if not hasattr(a, 'shape'))}"
+            ),
+        )
+    wrong = [
+        f"{n} has shape {tuple(given[n].shape)}, the network needs {tuple(a.shape)}"
+        for n, a in needed.items()
+        if n in given and tuple(given[n].shape) != tuple(a.shape)
+    ]
     missing = [n for n in needed if n not in given]
     extra = [n for n in given if n not in needed]
     bad_missing, bad_extra = bool(missing) and not allow_missing, bool(extra) and not allow_extra
@@ -165,9 +192,18 @@ def check_params(needed: Mapping[str, Any], given: Mapping[str, Any] | None, wha
         lines.append(f"  missing: {_listed(missing, needed)}")
     if extra and (bad_extra or missing or wrong):
         lines.append(f"  not in the network: {_listed(extra, given)}")
-    hints = [t for t, yes in (("allow_missing=True initialises the missing ones", bad_missing),
-                              ("allow_extra=True leaves out the others", bad_extra)) if yes]
-    raise error(ValueError if wrong or bad_extra else RuntimeError, "\n".join(lines) + ("\n" + "; ".join(hints) if hints else ""))
+    hints = [
+        t
+        for t, yes in (
+            ("allow_missing=True initialises the missing ones", bad_missing),
+            ("allow_extra=True leaves out the others", bad_extra),
+        )
+        if yes
+    ]
+    raise error(
+        ValueError if wrong or bad_extra else RuntimeError,
+        "\n".join(lines) + ("\n" + "; ".join(hints) if hints else ""),
+    )
 
 
 def _some(lines: list[str], most: int = 20) -> list[str]:

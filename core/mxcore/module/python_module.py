@@ -1,4 +1,5 @@
 """`PythonModule` and `PythonLossModule`: modules written in Python, without parameters."""
+
 from __future__ import annotations
 
 import logging
@@ -75,15 +76,24 @@ class PythonModule(BaseModule):
     def get_params(self):
         return {}, {}
 
-    def init_params(self, initializer=Uniform(0.01), arg_params=None, aux_params=None, allow_missing=False, force_init=False,
-                    allow_extra=False):
+    def init_params(
+        self,
+        initializer=Uniform(0.01),
+        arg_params=None,
+        aux_params=None,
+        allow_missing=False,
+        force_init=False,
+        allow_extra=False,
+    ):
         """Do nothing: there are no parameters."""
         self.params_initialized = True
 
     def update(self):
         """Do nothing: there are no parameters."""
 
-    def init_optimizer(self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False):
+    def init_optimizer(
+        self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False
+    ):
         """Do nothing: there are no parameters."""
         self.optimizer_initialized = True
 
@@ -94,17 +104,29 @@ class PythonModule(BaseModule):
         if self._label_shapes is None:
             return  # outputs without labels, as of a layer in the middle
         if pre_sliced:
-            raise error(RuntimeError, f"{type(self).__name__} runs on one context and does not take labels cut for several")
+            raise error(
+                RuntimeError, f"{type(self).__name__} runs on one context and does not take labels cut for several"
+            )
         eval_metric.update(labels, self.get_outputs())
 
-    def bind(self, data_shapes, label_shapes=None, for_training=True, inputs_need_grad=False, force_rebind=False, shared_module=None,
-             grad_req="write"):
+    def bind(
+        self,
+        data_shapes,
+        label_shapes=None,
+        for_training=True,
+        inputs_need_grad=False,
+        force_rebind=False,
+        shared_module=None,
+        grad_req="write",
+    ):
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
         if grad_req != "write":
             raise error(AssertionError, f"{type(self).__name__}: grad_req must be 'write', got {grad_req!r}")
-        self._data_shapes, self._label_shapes = parse_data_desc(self._data_names, self._label_names or (), data_shapes, label_shapes)
+        self._data_shapes, self._label_shapes = parse_data_desc(
+            self._data_names, self._label_names or (), data_shapes, label_shapes
+        )
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self._output_shapes = self._compute_output_shapes()
         self.binded = True
@@ -142,10 +164,14 @@ class PythonLossModule(PythonModule):
     array([2., 0.], dtype=float32)
     """
 
-    def __init__(self, name="pyloss", data_names=("data",), label_names=("softmax_label",), logger=logging, grad_func=None):
+    def __init__(
+        self, name="pyloss", data_names=("data",), label_names=("softmax_label",), logger=logging, grad_func=None
+    ):
         super().__init__(data_names, label_names, [name + "_output"], logger=logger)
         if len(self._data_names) != 1 or len(self._label_names or ()) != 1:
-            raise error(AssertionError, f"PythonLossModule takes one data and one label, got {data_names} and {label_names}")
+            raise error(
+                AssertionError, f"PythonLossModule takes one data and one label, got {data_names} and {label_names}"
+            )
         if grad_func is not None and not callable(grad_func):
             raise error(TypeError, f"grad_func must be a function of scores and labels, got {grad_func!r}")
         self._name, self._grad_func = name, grad_func
@@ -170,7 +196,9 @@ class PythonLossModule(PythonModule):
         if out_grads is not None:
             raise error(AssertionError, "For a loss module, out_grads should be None")
         if not self.for_training:
-            raise error(AssertionError, "backward: the module was bound with for_training=False; bind it again for training")
+            raise error(
+                AssertionError, "backward: the module was bound with for_training=False; bind it again for training"
+            )
         self._backward_impl()
 
     def _backward_impl(self):

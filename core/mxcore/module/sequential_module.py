@@ -1,4 +1,5 @@
 """`SequentialModule`: modules in a row, each fed with the outputs of the one before."""
+
 from __future__ import annotations
 
 import copy
@@ -112,21 +113,36 @@ class SequentialModule(BaseModule):
             auxs.update(x)
         return args, auxs
 
-    def init_params(self, initializer=Uniform(0.01), arg_params=None, aux_params=None, allow_missing=False, force_init=False,
-                    allow_extra=False):
+    def init_params(
+        self,
+        initializer=Uniform(0.01),
+        arg_params=None,
+        aux_params=None,
+        allow_missing=False,
+        force_init=False,
+        allow_extra=False,
+    ):
         if self.params_initialized and not force_init:
             return
         self._require("init_params")
         if initializer is None and not allow_missing:
             needed = [{}, {}]
             for module in self._modules:
-                for into, part in zip(needed, (getattr(module, "_arg_params", None), getattr(module, "_aux_params", None))):
+                for into, part in zip(
+                    needed, (getattr(module, "_arg_params", None), getattr(module, "_aux_params", None))
+                ):
                     into.update(part or {})
             check_params(needed[0], arg_params, "arg_params", False, True)
             check_params(needed[1], aux_params, "aux_params", False, True)
         for module in self._modules:
-            module.init_params(initializer=initializer, arg_params=arg_params, aux_params=aux_params, allow_missing=allow_missing,
-                               force_init=force_init, allow_extra=allow_extra)
+            module.init_params(
+                initializer=initializer,
+                arg_params=arg_params,
+                aux_params=aux_params,
+                allow_missing=allow_missing,
+                force_init=force_init,
+                allow_extra=allow_extra,
+            )
         self._refuse_duplicates()
         self.params_initialized = True
 
@@ -136,13 +152,24 @@ class SequentialModule(BaseModule):
             for i, module in enumerate(self._modules):
                 for name in module.get_params()[which]:
                     if name in seen:
-                        raise error(AssertionError, f"two modules of the chain have a parameter {name!r}: number {seen[name]} and number "
-                                                    f"{i}; give layers names that differ, name=… or prefix=…")
+                        raise error(
+                            AssertionError,
+                            f"two modules of the chain have a parameter {name!r}: number {seen[name]} and number "
+                            f"{i}; give layers names that differ, name=… or prefix=…",
+                        )
                     seen[name] = i
 
     # -- binding -----------------------------------------------------------------------------------------------
-    def bind(self, data_shapes, label_shapes=None, for_training=True, inputs_need_grad=False, force_rebind=False, shared_module=None,
-             grad_req="write"):
+    def bind(
+        self,
+        data_shapes,
+        label_shapes=None,
+        for_training=True,
+        inputs_need_grad=False,
+        force_rebind=False,
+        shared_module=None,
+        grad_req="write",
+    ):
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
@@ -159,24 +186,37 @@ class SequentialModule(BaseModule):
             if self._takes(i, self.META_AUTO_WIRING):
                 names = module.data_names
                 if len(names) != len(shapes):
-                    raise error(AssertionError, f"bind: module number {i} takes {len(names)} data {names}, the one before gives "
-                                                f"{len(shapes)}: {[s[0] for s in shapes]}")
+                    raise error(
+                        AssertionError,
+                        f"bind: module number {i} takes {len(names)} data {names}, the one before gives "
+                        f"{len(shapes)}: {[s[0] for s in shapes]}",
+                    )
                 shapes = [_renamed(s, name) for s, name in zip(shapes, names)]
-            module.bind(data_shapes=shapes, label_shapes=label_shapes if labels else None, for_training=for_training,
-                        inputs_need_grad=bool(for_training and (inputs_need_grad or i > 0)), force_rebind=force_rebind,
-                        shared_module=None, grad_req=grad_req)
+            module.bind(
+                data_shapes=shapes,
+                label_shapes=label_shapes if labels else None,
+                for_training=for_training,
+                inputs_need_grad=bool(for_training and (inputs_need_grad or i > 0)),
+                force_rebind=force_rebind,
+                shared_module=None,
+                grad_req=grad_req,
+            )
             shapes = module.output_shapes
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self._label_shapes = label_shapes if anyone else None
         self.binded = True
 
-    def init_optimizer(self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False):
+    def init_optimizer(
+        self, kvstore="local", optimizer="sgd", optimizer_params=(("learning_rate", 0.01),), force_init=False
+    ):
         self._require("init_optimizer", params=True)
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")
             return
         for module in self._modules:
-            module.init_optimizer(kvstore=kvstore, optimizer=optimizer, optimizer_params=optimizer_params, force_init=force_init)
+            module.init_optimizer(
+                kvstore=kvstore, optimizer=optimizer, optimizer_params=optimizer_params, force_init=force_init
+            )
         self.optimizer_initialized = True
 
     # -- computing ---------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
 """A batch over several contexts: cut into slices, loaded into their arrays, and results put together again."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -42,8 +43,11 @@ def split_rows(batch_size: int, work_load_list: Sequence[float]) -> list[slice]:
     for n in counts:
         end = min(begin + n, batch_size)
         if begin >= end:
-            raise error(ValueError, f"a batch of {batch_size} is too small for {len(counts)} contexts with the work load "
-                                    f"{list(work_load_list)}: one would get nothing; use larger batches or fewer contexts")
+            raise error(
+                ValueError,
+                f"a batch of {batch_size} is too small for {len(counts)} contexts with the work load "
+                f"{list(work_load_list)}: one would get nothing; use larger batches or fewer contexts",
+            )
         slices.append(slice(begin, end))
         begin = end
     return slices
@@ -59,7 +63,7 @@ def cut(array: Any, axis: int, rows: slice) -> Any:
     if axis < 0 or (rows.start == 0 and array.shape[axis] == rows.stop):
         return array
     if axis == 0:
-        return array[rows.start:rows.stop]
+        return array[rows.start : rows.stop]
     return nd.slice_axis(array, axis=axis, begin=rows.start, end=rows.stop)
 
 
@@ -68,15 +72,20 @@ def _copy(source: Any, target: Any, name: str) -> None:
         target[:] = source
         return
     if source.shape != target.shape:
-        raise error(ValueError, f"the batch brings {name!r} with shape {source.shape}, the module was bound with {target.shape}; "
-                                "bind or reshape it for that shape, or give the batch provide_data and provide_label")
+        raise error(
+            ValueError,
+            f"the batch brings {name!r} with shape {source.shape}, the module was bound with {target.shape}; "
+            "bind or reshape it for that shape, or give the batch provide_data and provide_label",
+        )
     if source.stype == target.stype == "default":
         source.copyto(target)
     else:
         write(source, target)
 
 
-def load(batch: Sequence[Any], targets: Sequence[Sequence[tuple[slice, Any]]], axes: Sequence[int], names: Sequence[str]) -> None:
+def load(
+    batch: Sequence[Any], targets: Sequence[Sequence[tuple[slice, Any]]], axes: Sequence[int], names: Sequence[str]
+) -> None:
     """Copy the arrays of a batch to where the executors read them.
 
     Parameters
@@ -91,7 +100,9 @@ def load(batch: Sequence[Any], targets: Sequence[Sequence[tuple[slice, Any]]], a
         For errors.
     """
     if len(batch) != len(targets):
-        raise error(ValueError, f"the batch brings {len(batch)} arrays, the module was bound with {len(targets)}: {list(names)}")
+        raise error(
+            ValueError, f"the batch brings {len(batch)} arrays, the module was bound with {len(targets)}: {list(names)}"
+        )
     for source, parts, axis, name in zip(batch, targets, axes, names):
         for k, (rows, target) in enumerate(parts):
             if isinstance(source, (list, tuple)):

@@ -1,4 +1,5 @@
 """Who adds up gradients and moves parameters: a KVStore, or an updater beside it."""
+
 from __future__ import annotations
 
 import os
@@ -41,14 +42,21 @@ def create_kvstore(kvstore: Any, num_device: int, arg_params: Mapping[str, Any])
             update = False
         kvstore = make_store(kvstore)
     elif kvstore is not None and not isinstance(kvstore, KVStoreBase):
-        raise error(TypeError, f"kvstore must be the name of a type ('local', 'device', …), a KVStore or None, got {kvstore!r}")
+        raise error(
+            TypeError, f"kvstore must be the name of a type ('local', 'device', …), a KVStore or None, got {kvstore!r}"
+        )
     if kvstore is None:
         return None, False
     return kvstore, update and kvstore.is_capable(KVStoreBase.OPTIMIZER)
 
 
-def initialize_kvstore(kvstore: Any, param_arrays: Sequence[Sequence[Any]], arg_params: Mapping[str, Any],
-                       param_names: Sequence[str], update_on_kvstore: bool) -> None:
+def initialize_kvstore(
+    kvstore: Any,
+    param_arrays: Sequence[Sequence[Any]],
+    arg_params: Mapping[str, Any],
+    param_names: Sequence[str],
+    update_on_kvstore: bool,
+) -> None:
     """Hand first values to a store, and from there to all contexts; keys are the names.
 
     Sparse parameters stay in the store; `Module.prepare` fetches rows.
@@ -65,8 +73,12 @@ def _dense(arrays: Sequence[Any]) -> bool:
     return arrays[0].stype == "default"
 
 
-def update_params_on_kvstore(param_arrays: Sequence[Sequence[Any]], grad_arrays: Sequence[Sequence[Any]], kvstore: Any,
-                             param_names: Sequence[str]) -> None:
+def update_params_on_kvstore(
+    param_arrays: Sequence[Sequence[Any]],
+    grad_arrays: Sequence[Sequence[Any]],
+    kvstore: Any,
+    param_names: Sequence[str],
+) -> None:
     """Push gradients to the store, which updates, and pull parameters; earlier ones have priority."""
     for i, (name, args, grads) in enumerate(zip(param_names, param_arrays, grad_arrays)):
         if grads[0] is None:
@@ -79,8 +91,15 @@ def update_params_on_kvstore(param_arrays: Sequence[Sequence[Any]], grad_arrays:
             kvstore.pull(name, args, priority=-i)
 
 
-def update_params(param_arrays: Sequence[Sequence[Any]], grad_arrays: Sequence[Sequence[Any]], updater: Any, num_device: int,
-                  kvstore: Any = None, param_names: Sequence[str] | None = None, numbers: Sequence[int] | None = None) -> None:
+def update_params(
+    param_arrays: Sequence[Sequence[Any]],
+    grad_arrays: Sequence[Sequence[Any]],
+    updater: Any,
+    num_device: int,
+    kvstore: Any = None,
+    param_names: Sequence[str] | None = None,
+    numbers: Sequence[int] | None = None,
+) -> None:
     """Add up gradients over contexts if there is a store, and update each context's parameters.
 
     Parameters

@@ -2,6 +2,7 @@
 
 Every registered operator is a function here; one that a plugin brings later appears at once.
 """
+
 import warnings
 
 from .._views import eager_function, namespace
@@ -51,11 +52,54 @@ from .legacy import imdecode
 from .ndarray import NDArray
 
 __all__ = [
-    "NDArray", "_internal", "add", "arange", "array", "concatenate", "contrib", "divide", "empty", "equal", "eye", "from_dlpack", "from_numpy", "full",
-    "greater", "greater_equal", "histogram", "image", "imdecode", "lesser", "lesser_equal", "linalg", "linspace", "load", "load_frombuffer",
-    "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "modulo", "moveaxis", "multiply", "not_equal", "onehot_encode", "ones",
-    "op", "power", "random", "save", "sparse", "split_v2", "subtract", "to_dlpack_for_read", "to_dlpack_for_write", "true_divide",
-    "waitall", "zeros",
+    "NDArray",
+    "_internal",
+    "add",
+    "arange",
+    "array",
+    "concatenate",
+    "contrib",
+    "divide",
+    "empty",
+    "equal",
+    "eye",
+    "from_dlpack",
+    "from_numpy",
+    "full",
+    "greater",
+    "greater_equal",
+    "histogram",
+    "image",
+    "imdecode",
+    "lesser",
+    "lesser_equal",
+    "linalg",
+    "linspace",
+    "load",
+    "load_frombuffer",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "modulo",
+    "moveaxis",
+    "multiply",
+    "not_equal",
+    "onehot_encode",
+    "ones",
+    "op",
+    "power",
+    "random",
+    "save",
+    "sparse",
+    "split_v2",
+    "subtract",
+    "to_dlpack_for_read",
+    "to_dlpack_for_write",
+    "true_divide",
+    "waitall",
+    "zeros",
 ]
 
 # Overflow, division by zero and NaN give inf and nan silently, as in MXNet; only what our own modules compute is meant.

@@ -1,4 +1,5 @@
 """Operators whose names begin with an underscore, over arrays."""
+
 from .._views import eager_function, namespace
 from .legacy import _cvimread, _imdecode, _onehot_encode, _set_value
 

@@ -1,4 +1,5 @@
 """Functions that take arrays or numbers on either side: ``mx.nd.add``, ``maximum``, ``equal`` and kin."""
+
 from __future__ import annotations
 
 import numbers
@@ -10,12 +11,30 @@ from .._core.array import Array
 from .._core.errors import error
 
 __all__ = [
-    "add", "subtract", "multiply", "divide", "true_divide", "modulo", "power", "maximum", "minimum", "equal", "not_equal",
-    "greater", "greater_equal", "lesser", "lesser_equal", "logical_and", "logical_or", "logical_xor",
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "true_divide",
+    "modulo",
+    "power",
+    "maximum",
+    "minimum",
+    "equal",
+    "not_equal",
+    "greater",
+    "greater_equal",
+    "lesser",
+    "lesser_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
 ]
 
 
-def _function(name: str, array_op: str, scalar_op: str, reflected_op: str, plain: Callable[[Any, Any], Any], what: str) -> Any:
+def _function(
+    name: str, array_op: str, scalar_op: str, reflected_op: str, plain: Callable[[Any, Any], Any], what: str
+) -> Any:
     def fn(lhs: Any, rhs: Any) -> Any:
         if isinstance(lhs, Array):
             if isinstance(rhs, Array):
@@ -31,8 +50,10 @@ def _function(name: str, array_op: str, scalar_op: str, reflected_op: str, plain
         raise error(TypeError, f"nd.{name} takes arrays and numbers, got {type(bad).__name__}")
 
     fn.__name__ = fn.__qualname__ = name
-    fn.__doc__ = (f"{what} of two arrays (with broadcasting), an array and a number, or two numbers.\n\n"
-                  "Parameters\n----------\nlhs, rhs : NDArray or float\n\nReturns\n-------\nNDArray or float")
+    fn.__doc__ = (
+        f"{what} of two arrays (with broadcasting), an array and a number, or two numbers.\n\n"
+        "Parameters\n----------\nlhs, rhs : NDArray or float\n\nReturns\n-------\nNDArray or float"
+    )
     return fn
 
 
@@ -68,11 +89,23 @@ minimum = _all("minimum", "minimum", "minimum", min, "Elementwise minimum")
 equal = _all("equal", "equal", "equal", lambda a, b: float(a == b), "1 where equal, else 0,")
 not_equal = _all("not_equal", "not_equal", "not_equal", lambda a, b: float(a != b), "1 where different, else 0,")
 greater = _all("greater", "lesser", "greater", lambda a, b: float(a > b), "1 where the first is greater, else 0,")
-greater_equal = _all("greater_equal", "lesser_equal", "greater_equal", lambda a, b: float(a >= b),
-                     "1 where the first is greater or equal, else 0,")
+greater_equal = _all(
+    "greater_equal",
+    "lesser_equal",
+    "greater_equal",
+    lambda a, b: float(a >= b),
+    "1 where the first is greater or equal, else 0,",
+)
 lesser = _all("lesser", "greater", "lesser", lambda a, b: float(a < b), "1 where the first is less, else 0,")
-lesser_equal = _all("lesser_equal", "greater_equal", "lesser_equal", lambda a, b: float(a <= b),
-                    "1 where the first is less or equal, else 0,")
+lesser_equal = _all(
+    "lesser_equal",
+    "greater_equal",
+    "lesser_equal",
+    lambda a, b: float(a <= b),
+    "1 where the first is less or equal, else 0,",
+)
 logical_and = _all("logical_and", "logical_and", "logical_and", lambda a, b: float(bool(a) and bool(b)), "Logical and")
 logical_or = _all("logical_or", "logical_or", "logical_or", lambda a, b: float(bool(a) or bool(b)), "Logical or")
-logical_xor = _all("logical_xor", "logical_xor", "logical_xor", lambda a, b: float(bool(a) != bool(b)), "Logical exclusive or")
+logical_xor = _all(
+    "logical_xor", "logical_xor", "logical_xor", lambda a, b: float(bool(a) != bool(b)), "Logical exclusive or"
+)

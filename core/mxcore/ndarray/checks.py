@@ -1,4 +1,5 @@
 """What functions that are no operators check of their arguments, in the words of operators."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Contributed operators over arrays (``mx.nd.contrib``), and control flow as plain Python."""
+
 from __future__ import annotations
 
 import math
@@ -15,10 +16,32 @@ from .._core.errors import error
 from .._views import eager_function, namespace
 from . import checks
 from .random import uniform
-from .updates import adamw_update, mp_adamw_update, multi_adamw_update, multi_lamb_update, multi_mp_adamw_update, multi_mp_lamb_update
+from .updates import (
+    adamw_update,
+    mp_adamw_update,
+    multi_adamw_update,
+    multi_lamb_update,
+    multi_mp_adamw_update,
+    multi_mp_lamb_update,
+)
 
-__all__ = ["adamw_update", "cond", "current_context", "foreach", "isfinite", "isinf", "isnan", "mp_adamw_update", "multi_adamw_update", "multi_lamb_update",
-           "multi_mp_adamw_update", "multi_mp_lamb_update", "rand_zipfian", "uniform", "while_loop"]
+__all__ = [
+    "adamw_update",
+    "cond",
+    "current_context",
+    "foreach",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "mp_adamw_update",
+    "multi_adamw_update",
+    "multi_lamb_update",
+    "multi_mp_adamw_update",
+    "multi_mp_lamb_update",
+    "rand_zipfian",
+    "uniform",
+    "while_loop",
+]
 
 
 _FLOATS = {np.float16, np.float32, np.float64}
@@ -33,7 +56,7 @@ def _flat(x: Any, what: str) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     def back(flat: list[Any]) -> list[Any]:
         out, at = [], 0
         for items, rebuild in parts:
-            out.append(rebuild(flat[at:at + len(items)]))
+            out.append(rebuild(flat[at : at + len(items)]))
             at += len(items)
         return out
 
@@ -76,8 +99,11 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
         flat, outs_back = _arrays(outs, "foreach: outputs")
         _arrays(states, "foreach: states")
         if collected and [x.shape for x in flat] != [x.shape for x in collected[0]]:
-            raise error(ValueError, f"foreach: outputs of step {t} have shapes {[x.shape for x in flat]}, those of step 0 "
-                                    f"{[x.shape for x in collected[0]]}; they must agree to be stacked")
+            raise error(
+                ValueError,
+                f"foreach: outputs of step {t} have shapes {[x.shape for x in flat]}, those of step 0 "
+                f"{[x.shape for x in collected[0]]}; they must agree to be stacked",
+            )
         collected.append(flat)
     if outs_back is None:
         return [], states
@@ -122,8 +148,9 @@ def _arrays(x: Any, what: str) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     return found, back
 
 
-def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], loop_vars: Any, max_iterations: Any = None) \
-        -> tuple[Any, Any]:
+def while_loop(
+    cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], loop_vars: Any, max_iterations: Any = None
+) -> tuple[Any, Any]:
     """Run ``func(*loop_vars) -> (outputs, new loop_vars)`` while ``cond(*loop_vars)`` holds.
 
     Parameters
@@ -138,14 +165,14 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
     Returns
     -------
     (outputs, loop_vars)
-        Outputs stacked along a new first axis of length `max_iterations`, zeros after the last step, or [] if there was no step; the final
-        loop variables.
+        Outputs stacked along a new first axis of length `max_iterations`, zeros after the last step, or [] if there was
+        no step; the final loop variables.
 
     Raises
     ------
     MXNetError
-        If `max_iterations` is missing, `cond` gives no single number, or `func` other loop variables than it was given, or outputs of
-        another number or shape than before.
+        If `max_iterations` is missing, `cond` gives no single number, or `func` other loop variables than it was given,
+        or outputs of another number or shape than before.
 
     Notes
     -----
@@ -175,8 +202,11 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
         if len(new) != len(flat):
             raise error(ValueError, f"while_loop: func returned {len(new)} loop variables, it was given {len(flat)}")
         if rows and [x.shape for x in row] != [x.shape for x in rows[0]]:
-            raise error(ValueError, f"while_loop: outputs of step {len(rows)} have shapes {[x.shape for x in row]}, those of step 0 "
-                                    f"{[x.shape for x in rows[0]]}; they must agree to be stacked")
+            raise error(
+                ValueError,
+                f"while_loop: outputs of step {len(rows)} have shapes {[x.shape for x in row]}, those of step 0 "
+                f"{[x.shape for x in rows[0]]}; they must agree to be stacked",
+            )
         rows.append(row)
         loop_vars = back(new)
     if outs_back is None:
@@ -187,7 +217,9 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
         y = ops.get("stack")(*column, axis=0)
         if len(column) < most:
             x = column[0]
-            y = ops.get("Concat")(y, ops.get("_zeros")(shape=(most - len(column), *x.shape), dtype=x.dtype, ctx=x.context), dim=0)
+            y = ops.get("Concat")(
+                y, ops.get("_zeros")(shape=(most - len(column), *x.shape), dtype=x.dtype, ctx=x.context), dim=0
+            )
         stacked.append(y)
     return outs_back(stacked), loop_vars
 
@@ -255,7 +287,9 @@ def isnan(data: Any) -> Any:
     return data != data
 
 
-def zipfian(random: Any, true_classes: Any, num_sampled: int, range_max: int, where: dict[str, Any]) -> tuple[Any, Any, Any]:
+def zipfian(
+    random: Any, true_classes: Any, num_sampled: int, range_max: int, where: dict[str, Any]
+) -> tuple[Any, Any, Any]:
     """`rand_zipfian` of arrays or symbols, as `random` draws them."""
     for name, n in (("num_sampled", num_sampled), ("range_max", range_max)):
         if not isinstance(n, numbers.Integral) or n < 1:
@@ -266,14 +300,17 @@ def zipfian(random: Any, true_classes: Any, num_sampled: int, range_max: int, wh
         cls = classes.astype("float64")
         return ((cls + 2.0) / (cls + 1.0)).log() / log_range * num_sampled
 
-    drawn = (random.uniform(0, log_range, shape=(num_sampled,), dtype="float64", **where).exp() - 1).astype("int64") % range_max
+    drawn = (random.uniform(0, log_range, shape=(num_sampled,), dtype="float64", **where).exp() - 1).astype(
+        "int64"
+    ) % range_max
     return drawn, expected(true_classes), expected(drawn)
 
 
 def rand_zipfian(true_classes: Any, num_sampled: int, range_max: int, ctx: Any = None) -> tuple[Any, Any, Any]:
     """Candidates for sampled softmax, drawn with replacement from an approximately Zipfian distribution.
 
-    Class `c` has the probability ``(log(c + 2) - log(c + 1)) / log(range_max + 1)``: use it where classes are sorted by falling frequency.
+    Class `c` has the probability ``(log(c + 2) - log(c + 1)) / log(range_max + 1)``: use it where classes are sorted by
+    falling frequency.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
 """Functions that make arrays: `array`, `zeros`, `arange`, `save`, `load` and others of ``mx.nd``."""
+
 from __future__ import annotations
 
 import numbers
@@ -21,8 +22,25 @@ from .checks import place
 from .ndarray import NDArray
 
 __all__ = [
-    "array", "zeros", "ones", "full", "empty", "arange", "linspace", "eye", "concatenate", "stack_arrays", "moveaxis", "waitall",
-    "onehot_encode", "split_v2", "histogram", "from_numpy", "from_dlpack", "to_dlpack_for_read", "to_dlpack_for_write",
+    "array",
+    "zeros",
+    "ones",
+    "full",
+    "empty",
+    "arange",
+    "linspace",
+    "eye",
+    "concatenate",
+    "stack_arrays",
+    "moveaxis",
+    "waitall",
+    "onehot_encode",
+    "split_v2",
+    "histogram",
+    "from_numpy",
+    "from_dlpack",
+    "to_dlpack_for_read",
+    "to_dlpack_for_write",
 ]
 
 
@@ -73,7 +91,9 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     try:
         host = np.array(source_array, dtype=wanted)
     except (TypeError, ValueError) as e:
-        raise error(TypeError, f"nd.array cannot make a {wanted} array of a {type(source_array).__name__}: {e}") from None
+        raise error(
+            TypeError, f"nd.array cannot make a {wanted} array of a {type(source_array).__name__}: {e}"
+        ) from None
     return _put(host, ctx)  # type: ignore[no-any-return]
 
 
@@ -126,19 +146,26 @@ def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str 
         return NDArray(where.device.empty(p.shape, p.dtype, where.device_id), Storage(where))
     except (MemoryError, ValueError) as e:
         kind = MemoryError if isinstance(e, MemoryError) else ValueError
-        raise error(kind, f"operator empty with shape {str(p.shape)[:200]} and dtype {np.dtype(p.dtype).name}: {e}") from None
+        raise error(
+            kind, f"operator empty with shape {str(p.shape)[:200]} and dtype {np.dtype(p.dtype).name}: {e}"
+        ) from None
 
 
 def _filled(op: str, shape: Any, ctx: Any, dtype: Any, out: Any, **params: Any) -> NDArray:
     """What `_made` gives; outside of ``np_shape`` no length may be unknown, as MXNet has it."""
     lengths = (shape,) if isinstance(shape, numbers.Integral) else shape
     if not state.np_shape and isinstance(lengths, (tuple, list)) and (not lengths or op != "_full" and 0 in lengths):
-        raise error(ValueError, f"nd.{op[1:]}: shape {shape} holds an unknown length; nd.empty makes an empty array, and under "
-                                "`with mx.util.np_shape():` 0 is a length like others")
+        raise error(
+            ValueError,
+            f"nd.{op[1:]}: shape {shape} holds an unknown length; nd.empty makes an empty array, and under "
+            "`with mx.util.np_shape():` 0 is a length like others",
+        )
     return _made(op, {"shape": shape, **params}, ctx, dtype, out)
 
 
-def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, out: Any = None, **kwargs: Any) -> NDArray:
+def zeros(
+    shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, out: Any = None, **kwargs: Any
+) -> NDArray:
     """An array of zeros; parameters as in `empty`."""
     if stype not in (None, "default"):
         from . import sparse
@@ -157,8 +184,15 @@ def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.flo
     return _filled("_full", shape, ctx, dtype, out, value=val)
 
 
-def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: Any = None,
-           ctx: Context | None = None, dtype: Any = np.float32) -> NDArray:
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1.0,
+    repeat: int = 1,
+    infer_range: Any = None,
+    ctx: Context | None = None,
+    dtype: Any = np.float32,
+) -> NDArray:
     """Evenly spaced values from `start` up to but without `stop`, each repeated `repeat` times.
 
     >>> import mxcore as mx
@@ -170,8 +204,9 @@ def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: i
     return _made("_arange", {"start": start, "stop": stop, "step": step, "repeat": repeat}, ctx, dtype)
 
 
-def linspace(start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None,
-             dtype: Any = np.float32) -> NDArray:
+def linspace(
+    start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None, dtype: Any = np.float32
+) -> NDArray:
     """`num` evenly spaced values from `start` to `stop`."""
     return _made("_linspace", {"start": start, "stop": stop, "num": num, "endpoint": endpoint}, ctx, dtype)
 
@@ -236,10 +271,14 @@ def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis
     if isinstance(indices_or_sections, numbers.Integral):
         (n,), where = given.indices_or_sections, ()
         if n < 1:
-            raise error(ValueError, f"operator split_v2: parameter 'indices_or_sections' must be int >= 1 or indices, got {n}")
+            raise error(
+                ValueError, f"operator split_v2: parameter 'indices_or_sections' must be int >= 1 or indices, got {n}"
+            )
         # The operator itself makes unequal sections, and says what is wrong with an axis.
         if isinstance(axis, numbers.Integral) and -ary.ndim <= axis < ary.ndim and ary.shape[int(axis)] % n:
-            raise error(ValueError, f"operator split_v2: axis {axis} has length {ary.shape[int(axis)]}, not a multiple of {n}")
+            raise error(
+                ValueError, f"operator split_v2: axis {axis} has length {ary.shape[int(axis)]}, not a multiple of {n}"
+            )
     return registry.ops.get("_split_v2")(ary, indices=where, axis=axis, squeeze_axis=squeeze_axis, sections=n)
 
 
@@ -257,7 +296,8 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
     Returns
     -------
     [NDArray, NDArray]
-        Counts as int64 and edges with the dtype of `a`; without a `range` both are float32 and the edges NumPy's, as in MXNet.
+        Counts as int64 and edges with the dtype of `a`; without a `range` both are float32 and the edges NumPy's, as in
+        MXNet.
 
     Examples
     --------
@@ -278,8 +318,14 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
         a = a.astype("float64")
     values = a.asnumpy().astype("float64")
     if not np.isfinite(values).all():
-        raise error(ValueError, f"histogram: the values go from {values.min()} to {values.max()}, which are no edges; give range=(first, last)")
-    return [y.astype("float32") for y in op(a, array(np.histogram_bin_edges(values, int(bins)), ctx=a.ctx, dtype=a.dtype))]
+        raise error(
+            ValueError,
+            f"histogram: the values go from {values.min()} to {values.max()}, which are no edges; give range=(first, "
+            "last)",
+        )
+    return [
+        y.astype("float32") for y in op(a, array(np.histogram_bin_edges(values, int(bins)), ctx=a.ctx, dtype=a.dtype))
+    ]
 
 
 def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls: type[Any] = NDArray) -> Any:
@@ -299,7 +345,11 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls:
     if not ndarray.flags.c_contiguous:
         raise error(ValueError, "from_numpy: only a C-contiguous array can be shared; pass zero_copy=False")
     if not ndarray.dtype.isnative:
-        raise error(TypeError, f"from_numpy: an array of {ndarray.dtype.str} is in another byte order than this machine's; pass zero_copy=False")
+        raise error(
+            TypeError,
+            f"from_numpy: an array of {ndarray.dtype.str} is in another byte order than this machine's; pass "
+            "zero_copy=False",
+        )
     with suppress(ValueError):  # which the memory itself may refuse
         ndarray.flags.writeable = True  # it may have been shared before
     view = ndarray[...]

@@ -1,4 +1,5 @@
 """Arrays over memory that other libraries offer through DLPack."""
+
 from __future__ import annotations
 
 import ctypes
@@ -43,7 +44,9 @@ def from_dlpack(source: Any) -> NDArray:
     """An array over the memory of `source`, which has ``__dlpack__`` or is a capsule of CPU memory."""
     bare = type(source).__name__ == "PyCapsule"
     if not bare and not hasattr(source, "__dlpack__"):
-        raise error(TypeError, f"from_dlpack needs an object with __dlpack__ or a DLPack capsule, got {type(source).__name__}")
+        raise error(
+            TypeError, f"from_dlpack needs an object with __dlpack__ or a DLPack capsule, got {type(source).__name__}"
+        )
     kind, index = (1, 0) if bare else source.__dlpack_device__()
     if kind not in _CONTEXTS:
         raise error(ValueError, f"from_dlpack: no context stands for DLPack device type {kind}")
@@ -68,7 +71,9 @@ def _from_host(source: Any, bare: bool) -> np.ndarray[Any, Any]:
         array = np.from_dlpack(_Capsule(capsule))
     except (BufferError, ValueError, RuntimeError) as e:
         once = "; a capsule can be taken only once" if bare else ""
-        raise error(ValueError, f"from_dlpack: {type(source).__name__} offers nothing that an array can lie over: {e}{once}") from e
+        raise error(
+            ValueError, f"from_dlpack: {type(source).__name__} offers nothing that an array can lie over: {e}{once}"
+        ) from e
     as_dtype(array.dtype)  # an error for what an array cannot hold
     return np.asarray(_Open(array)) if silent and not array.flags.writeable else array
 

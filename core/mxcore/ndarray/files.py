@@ -1,4 +1,5 @@
 """Saving and loading arrays in MXNet's binary format (``mx.nd.save``, ``mx.nd.load``)."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -37,7 +38,11 @@ def from_record(record: Record, ctx: Context | None = None) -> NDArray | None:
     if record.data is None:
         return None
     if record.np_shape and not state.np_shape:
-        raise error(ValueError, f"an array of shape {record.shape} was saved under np_shape and can be loaded only there: use `with mx.util.np_shape():`")
+        raise error(
+            ValueError,
+            f"an array of shape {record.shape} was saved under np_shape and can be loaded only there: use `with "
+            "mx.util.np_shape():`",
+        )
     ctx = ctx or current_context()
 
     def put(a: np.ndarray[Any, Any]) -> Any:

@@ -3,6 +3,7 @@
 A basic index (ints, slices, None, Ellipsis) that selects one run of memory gives a view; any other gives a copy. An
 advanced index (arrays, lists) always copies. Writing never replaces memory.
 """
+
 from __future__ import annotations
 
 import numbers
@@ -57,7 +58,7 @@ def _normal(key: Any, shape: tuple[int, ...]) -> tuple[tuple[Any, ...], bool]:
     if fill < 0:
         raise error(IndexError, f"too many indices: {used} for an array of shape {shape}")
     at = dots[0] if dots else len(items)
-    items[at:at + bool(dots)] = [slice(None)] * fill
+    items[at : at + bool(dots)] = [slice(None)] * fill
     axis = 0
     for i, k in enumerate(items):
         if k is None:
@@ -66,7 +67,9 @@ def _normal(key: Any, shape: tuple[int, ...]) -> tuple[tuple[Any, ...], bool]:
             k = int(k)
             n = shape[axis]
             if not -n <= k < n:
-                raise error(IndexError, f"index {k} is out of bounds for axis {axis} with size {n} (array of shape {shape})")
+                raise error(
+                    IndexError, f"index {k} is out of bounds for axis {axis} with size {n} (array of shape {shape})"
+                )
             items[i] = k + n if k < 0 else k
         elif isinstance(k, slice):
             if k.step is not None and int(k.step) == 0:
@@ -128,7 +131,9 @@ def get_item(x: Any, key: Any) -> Any:
     if key.__class__ is int and shape:
         items, basic = (key,) + (slice(None),) * (len(shape) - 1), True
         if not -shape[0] <= key < shape[0]:
-            raise error(IndexError, f"index {key} is out of bounds for axis 0 with size {shape[0]} (array of shape {shape})")
+            raise error(
+                IndexError, f"index {key} is out of bounds for axis 0 with size {shape[0]} (array of shape {shape})"
+            )
         run = True
     else:
         if key == () if isinstance(key, tuple) else False:
@@ -139,8 +144,11 @@ def get_item(x: Any, key: Any) -> Any:
         return _advanced(x, items)
     scalar = bool(shape) and not state.np_shape and all(k is not None and isinstance(k, int) for k in items)
     if run and not (state.record and x._entry is not None):
-        view = x._data[items if len(items) != 1 else items[0]] if not scalar else \
-            x._data[(*items[:-1], slice(items[-1], items[-1] + 1 or None))]
+        view = (
+            x._data[items if len(items) != 1 else items[0]]
+            if not scalar
+            else x._data[(*items[:-1], slice(items[-1], items[-1] + 1 or None))]
+        )
         return x.__class__(view, x._st)
     op = registry.ops.get("_basic_index")
     if scalar:  # legacy arrays have no scalars: one element has shape (1,)
@@ -168,7 +176,9 @@ def _index_arrays(x: Any, items: tuple[Any, ...]) -> tuple[tuple[Any, ...], list
                 host = np.asarray(k)
                 if host.dtype.kind not in "biu":
                     if not host.ndim or (host.size and host.dtype.kind != "f"):
-                        raise error(IndexError, f"an index must be ints, slices or arrays of ints, got {type(k).__name__}")
+                        raise error(
+                            IndexError, f"an index must be ints, slices or arrays of ints, got {type(k).__name__}"
+                        )
                     host = host.astype(np.int64)
                 k = x.dense(ctx.device.from_host(host, ctx.device_id), Storage(ctx))
             elif k._st.ctx is not ctx:
@@ -209,7 +219,9 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
             return _recorded(x, items, basic, value)
     st = x._st
     if basic:
-        if items and isinstance(items[-1], int) and all(isinstance(k, int) for k in items):  # an element is a view of length 1
+        if (
+            items and isinstance(items[-1], int) and all(isinstance(k, int) for k in items)
+        ):  # an element is a view of length 1
             items = (*items[:-1], slice(items[-1], items[-1] + 1))
         target = x if everything else x.__class__(x._data[items], st)
         write(target, value, everything)
@@ -220,8 +232,14 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
             a._st.wait()
         st.wait_free()
         st.ctx.activate()
-        where = tuple(slice(*k[1:]) if isinstance(k, tuple) and k[0] == "s" else
-                      _as_index(arrays[k[1]]._data) if isinstance(k, tuple) else k for k in pattern)
+        where = tuple(
+            slice(*k[1:])
+            if isinstance(k, tuple) and k[0] == "s"
+            else _as_index(arrays[k[1]]._data)
+            if isinstance(k, tuple)
+            else k
+            for k in pattern
+        )
         if isinstance(value, Array):
             value._st.wait()
             v = value.as_in_context(st.ctx)._data  # type: ignore[attr-defined]
@@ -249,13 +267,17 @@ def _write_sparse(x: Any, value: Any) -> None:
         if value == 0:
             value = registry.ops.get("zeros_like")(x)
         elif x.stype == "csr":
-            raise error(ValueError, "a csr array cannot be filled with a number other than 0; it would have no zeros left")
+            raise error(
+                ValueError, "a csr array cannot be filled with a number other than 0; it would have no zeros left"
+            )
         else:
             value = x.dense(ctx.device.full(x.shape, value, dtype, ctx.device_id), Storage(ctx))
     elif not isinstance(value, Array):
         value = x.dense(ctx.device.from_host(np.asarray(value, dtype), ctx.device_id), Storage(ctx))
     if value.shape != x.shape:
-        raise error(ValueError, f"cannot write an array of shape {value.shape} into a {x.stype} array of shape {x.shape}")
+        raise error(
+            ValueError, f"cannot write an array of shape {value.shape} into a {x.stype} array of shape {x.shape}"
+        )
     if value._st.ctx is not ctx:
         value = dispatch.to_context(value, ctx)
     if value.stype != x.stype:
@@ -296,10 +318,14 @@ def write(x: Any, value: Any, whole: bool = True) -> None:
             host = np.asarray(value)
             if host.dtype.kind not in "biufV" and host.dtype.name != "bfloat16":
                 raise TypeError(f"values of type {host.dtype}")
-            host = np.ascontiguousarray(np.broadcast_to(host.reshape(_squeeze(host.shape, dst.shape)), dst.shape), dtype=dst.dtype)
+            host = np.ascontiguousarray(
+                np.broadcast_to(host.reshape(_squeeze(host.shape, dst.shape)), dst.shape), dtype=dst.dtype
+            )
         except (ValueError, TypeError) as e:
-            raise error(type(e) if type(e) in (ValueError, TypeError) else ValueError,
-                        f"cannot write a {type(value).__name__} into an array of shape {tuple(dst.shape)}: {e}") from None
+            raise error(
+                type(e) if type(e) in (ValueError, TypeError) else ValueError,
+                f"cannot write a {type(value).__name__} into an array of shape {tuple(dst.shape)}: {e}",
+            ) from None
         src = device.from_host(host, ctx.device_id)
         ordered(ctx, device.copy, (src, dst), before, (st,), _NAME)
         return
@@ -313,7 +339,9 @@ def write(x: Any, value: Any, whole: bool = True) -> None:
         try:
             src = ctx.device.xp.broadcast_to(src.reshape(_squeeze(src.shape, dst.shape)), dst.shape)
         except ValueError:
-            raise error(ValueError, f"cannot write an array of shape {value.shape} into one of shape {tuple(dst.shape)}") from None
+            raise error(
+                ValueError, f"cannot write an array of shape {value.shape} into one of shape {tuple(dst.shape)}"
+            ) from None
     ordered(ctx, device.copy, (src, dst), (value._st, *before), (st,), _NAME)
 
 

@@ -1,4 +1,7 @@
-"""How keys of MXNet's indexing are read: functions that scripts take from MXNet's module; mxcore's own indexing needs none of them."""
+"""How keys of MXNet's indexing are read: functions that scripts take from MXNet's module; mxcore's own indexing needs
+none of them.
+"""
+
 from __future__ import annotations
 
 import numbers
@@ -50,9 +53,12 @@ def get_oshape_of_gather_nd_op(dshape: Sequence[int], ishape: Sequence[int]) -> 
     (5, 4)
     """
     if not ishape or ishape[0] > len(dshape):
-        raise error(ValueError, f"gather_nd: indices of shape {tuple(ishape)} name {ishape[0] if ishape else 0} axes, data {tuple(dshape)} "
-                                f"has {len(dshape)}")
-    return (*ishape[1:], *dshape[ishape[0]:])
+        raise error(
+            ValueError,
+            f"gather_nd: indices of shape {tuple(ishape)} name {ishape[0] if ishape else 0} axes, data {tuple(dshape)} "
+            f"has {len(dshape)}",
+        )
+    return (*ishape[1:], *dshape[ishape[0] :])
 
 
 def indexing_key_expand_implicit_axes(key: Any, shape: Sequence[int]) -> tuple[tuple[Any, ...], int]:
@@ -90,7 +96,10 @@ def indexing_key_expand_implicit_axes(key: Any, shape: Sequence[int]) -> tuple[t
     places = [i for i, part in enumerate(parts) if part is Ellipsis]
     if len(places) > 1:
         raise error(IndexError, "Cannot use more than one ellipsis (`...`) for indexing")
-    used = sum(part.ndim if isinstance(part, (NDArray, np.ndarray)) and part.dtype == np.bool_ else 1
-               for part in parts if part is not None and part is not Ellipsis)
+    used = sum(
+        part.ndim if isinstance(part, (NDArray, np.ndarray)) and part.dtype == np.bool_ else 1
+        for part in parts
+        if part is not None and part is not Ellipsis
+    )
     at = places[0] if places else len(parts)
-    return (*parts[:at], *[slice(None)] * (len(shape) - used), *parts[at + len(places):]), code
+    return (*parts[:at], *[slice(None)] * (len(shape) - used), *parts[at + len(places) :]), code

@@ -1,4 +1,5 @@
 """Functions of old that are no operators: they read files, or write into arrays they are given."""
+
 from __future__ import annotations
 
 import os
@@ -27,8 +28,14 @@ _SOURCE = Parser("_set_value", {"src": Float(0.0)})
 _DECODE = Parser("_imdecode", {n: Int(ge=0) for n in ("index", "x0", "y0", "x1", "y1", "c", "size")})
 
 
-def imdecode(str_img: bytes, clip_rect: tuple[int, int, int, int] = (0, 0, 0, 0), out: NDArray | None = None, index: int = 0,
-             channels: int = 3, mean: NDArray | None = None) -> NDArray:
+def imdecode(
+    str_img: bytes,
+    clip_rect: tuple[int, int, int, int] = (0, 0, 0, 0),
+    out: NDArray | None = None,
+    index: int = 0,
+    channels: int = 3,
+    mean: NDArray | None = None,
+) -> NDArray:
     """Decode an image to (channels, height, width); newer programs use ``mx.image.imdecode``.
 
     Parameters
@@ -83,19 +90,39 @@ def imdecode(str_img: bytes, clip_rect: tuple[int, int, int, int] = (0, 0, 0, 0)
         return array(values, dtype="float32")
     batch = len(out.shape) == 4
     if out.shape[-3:] != values.shape or len(out.shape) not in (3, 4) or (batch and not 0 <= index < out.shape[0]):
-        raise error(ValueError, f"imdecode: an image {values.shape} does not fit into out {out.shape}" + (f" at {index}" if batch else ""))
+        raise error(
+            ValueError,
+            f"imdecode: an image {values.shape} does not fit into out {out.shape}" + (f" at {index}" if batch else ""),
+        )
     out[index if batch else slice(None)] = array(values, ctx=out.context, dtype=out.dtype)
     return out
 
 
-def _imdecode(mean: NDArray | None = None, index: int = 0, x0: int = 0, y0: int = 0, x1: int = 0, y1: int = 0, c: int = 3, size: int = 0,
-              str_img: bytes = b"", out: NDArray | None = None, **kwargs: Any) -> NDArray:
+def _imdecode(
+    mean: NDArray | None = None,
+    index: int = 0,
+    x0: int = 0,
+    y0: int = 0,
+    x1: int = 0,
+    y1: int = 0,
+    c: int = 3,
+    size: int = 0,
+    str_img: bytes = b"",
+    out: NDArray | None = None,
+    **kwargs: Any,
+) -> NDArray:
     """`imdecode` by its old names: `c` channels, the first `size` bytes of `str_img` (all if 0)."""
     p: Any = _DECODE({"index": index, "x0": x0, "y0": y0, "x1": x1, "y1": y1, "c": c, "size": size})
     if mean is not None:
         arrays("_imdecode", mean=mean)
-    return imdecode(str_img[:p.size] if p.size else str_img, (p.x0, p.y0, p.x1, p.y1), out, p.index, p.c,
-                    mean if mean is not None and mean.size and mean.shape != (0,) else None)
+    return imdecode(
+        str_img[: p.size] if p.size else str_img,
+        (p.x0, p.y0, p.x1, p.y1),
+        out,
+        p.index,
+        p.c,
+        mean if mean is not None and mean.size and mean.shape != (0,) else None,
+    )
 
 
 def _cvimread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | None = None, **kwargs: Any) -> NDArray:
@@ -111,10 +138,16 @@ def _cvimread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | 
         Colours in the order red, green, blue; else blue first.
     """
     for unknown in kwargs.keys() - {"name"}:
-        raise error(TypeError, f"operator _cvimread: no parameter is named {unknown!r}{suggest(unknown, ['filename', 'flag', 'to_rgb', 'out'])}")
+        raise error(
+            TypeError,
+            "operator _cvimread: no parameter is named "
+            f"{unknown!r}{suggest(unknown, ['filename', 'flag', 'to_rgb', 'out'])}",
+        )
     flag = int(_FLAG({"flag": flag}).flag)  # type: ignore[attr-defined]
     if not isinstance(filename, (str, os.PathLike)):
-        raise error(TypeError, f"operator _cvimread: parameter 'filename' must be a path, got {type(filename).__name__}")
+        raise error(
+            TypeError, f"operator _cvimread: parameter 'filename' must be a path, got {type(filename).__name__}"
+        )
     name = os.fspath(filename)
     data = _io_files.read_whole(name)
     image = opencv.decode(data, flag, name, bool(to_rgb))
@@ -141,8 +174,10 @@ def _onehot_encode(lhs: NDArray, rhs: NDArray, out: NDArray | None = None, **kwa
     target = rhs if out is None else out
     arrays("_onehot_encode", lhs=lhs, rhs=target)
     if len(target.shape) != 2 or lhs.shape != target.shape[:1]:
-        raise error(ValueError, f"operator _onehot_encode: indices (n,) and rows (n, classes) are needed, got {lhs.shape} and {target.shape}")
+        raise error(
+            ValueError,
+            f"operator _onehot_encode: indices (n,) and rows (n, classes) are needed, got {lhs.shape} and "
+            f"{target.shape}",
+        )
     registry.ops.get("one_hot")(lhs, depth=target.shape[1], dtype=target.dtype, out=target)
     return target
-
-

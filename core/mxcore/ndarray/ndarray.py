@@ -1,4 +1,5 @@
 """The class NDArray: MXNet's array, a view over storage that the engine orders."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -21,7 +22,16 @@ __all__ = ["NDArray"]
 
 #: MXNet's number of each dtype, as its files and its callers know them.
 _DTYPE_NP_TO_MX: dict[Any, int] = {
-    None: -1, np.float32: 0, np.float64: 1, np.float16: 2, np.uint8: 3, np.int32: 4, np.int8: 5, np.int64: 6, np.bool_: 7}
+    None: -1,
+    np.float32: 0,
+    np.float64: 1,
+    np.float16: 2,
+    np.uint8: 3,
+    np.int32: 4,
+    np.int8: 5,
+    np.int64: 6,
+    np.bool_: 7,
+}
 _DTYPE_MX_TO_NP = {n: t for t, n in _DTYPE_NP_TO_MX.items()}
 
 
@@ -99,7 +109,9 @@ class NDArray(Array):
             return False
         if self.size == 1:
             return bool(self.asscalar())
-        raise error(ValueError, f"the truth value of an array of shape {self.shape} is ambiguous; compare its asnumpy()")
+        raise error(
+            ValueError, f"the truth value of an array of shape {self.shape} is ambiguous; compare its asnumpy()"
+        )
 
     def __int__(self) -> int:
         return int(self.asscalar())
@@ -132,8 +144,11 @@ class NDArray(Array):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
-            raise error(ValueError, "an NDArray cannot become a NumPy array without a copy; "
-                                    "np.from_dlpack(a) shares the memory of a CPU array")
+            raise error(
+                ValueError,
+                "an NDArray cannot become a NumPy array without a copy; "
+                "np.from_dlpack(a) shares the memory of a CPU array",
+            )
         a = self.asnumpy()
         return a if dtype is None else a.astype(dtype, copy=False)
 
@@ -264,7 +279,9 @@ class NDArray(Array):
             except ValueError as e:
                 raise error(ValueError, f"reshape of an array of shape {self.shape}: {e}") from None
             except TypeError:
-                raise error(TypeError, f"reshape of an array of shape {self.shape}: a tuple of ints is needed, got {shape!r}") from None
+                raise error(
+                    TypeError, f"reshape of an array of shape {self.shape}: a tuple of ints is needed, got {shape!r}"
+                ) from None
             return self.__class__(self._data.reshape(target), self._st)
         return dispatch.call(_op("Reshape"), (self,), {"shape": shape, "reverse": reverse}, share=True)  # type: ignore[no-any-return]
 
@@ -346,7 +363,9 @@ class NDArray(Array):
 
     @property
     def _fresh_grad(self) -> bool:
-        """Whether a backward has written the gradient since this was last set to False (Gluon's stale-gradient check)."""
+        """Whether a backward has written the gradient since this was last set to False (Gluon's stale-gradient
+        check).
+        """
         entry = self._entry
         return entry is not None and entry[0].op is None and entry[0].fresh
 
@@ -381,7 +400,9 @@ class NDArray(Array):
 
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """Compute the gradients of this array; see ``mx.autograd.backward``."""
-        tape.backward([self], None if out_grad is None else [out_grad], retain_graph=retain_graph, train_mode=train_mode)
+        tape.backward(
+            [self], None if out_grad is None else [out_grad], retain_graph=retain_graph, train_mode=train_mode
+        )
 
     def sum(self, *args: Any, **kwargs: Any) -> NDArray:
         """Sum over axes; see ``mx.nd.sum``."""
@@ -420,4 +441,3 @@ for _name, _target in OP_METHODS.items():
 NDArray.dense = NDArray
 faces["default"] = NDArray
 operators.install(NDArray)
-

@@ -1,4 +1,5 @@
 """Python's operators over arrays, with a short way for small dense ones."""
+
 from __future__ import annotations
 
 import numbers
@@ -27,7 +28,14 @@ _FAST_NUMBERS = (float, int)
 def _learn(ctx: Any, op: Any, dtype: Any, p: Any, bound: Any, two: bool) -> None:
     """Enter (function, op, params) for an operator whose reference is one array function of the right dtype."""
     device = ctx.device
-    if op.direct is None or bound is None or bound.owner != REFERENCE or device.xp is None or engine.it.naive and device.async_:
+    if (
+        op.direct is None
+        or bound is None
+        or bound.owner != REFERENCE
+        or device.xp is None
+        or engine.it.naive
+        and device.async_
+    ):
         return
     ctx.activate()
     name, _, order = op.direct.partition(":")
@@ -56,11 +64,15 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             d, e = self._data, other._data
             same = d.shape == e.shape
             # A dense array on the left keeps the result dense.
-            op = registry.ops.get(elementwise if same and (self.stype != "default" or other.stype == "default") else broadcast)
+            op = registry.ops.get(
+                elementwise if same and (self.stype != "default" or other.stype == "default") else broadcast
+            )
             p = op.parse({})
             out = Op.apply(op, (self, other), p)
             if same and d.shape and self.stype == other.stype == "default" and out._data.dtype == d.dtype:
-                bound = op.bound.get((p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__, e.shape, e.dtype, e.__class__))
+                bound = op.bound.get(
+                    (p._key, self._st.ctx.device_type, d.shape, d.dtype, d.__class__, e.shape, e.dtype, e.__class__)
+                )
                 _learn(self._st.ctx, op, d.dtype, p, bound, True)
             return out
         if isinstance(other, numbers.Number) or (hasattr(other, "dtype") and getattr(other, "shape", None) == ()):
@@ -74,8 +86,11 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             return out
         if other is None or isinstance(other, (str, bytes)):
             return NotImplemented
-        raise error(TypeError, f"{elementwise}: an array cannot be combined with {type(other).__name__}; "
-                               "use an array (mx.nd.array(x, ctx=...)) or a number")
+        raise error(
+            TypeError,
+            f"{elementwise}: an array cannot be combined with {type(other).__name__}; "
+            "use an array (mx.nd.array(x, ctx=...)) or a number",
+        )
 
     def method(self: Any, other: Any) -> Any:
         cls = self.__class__
@@ -98,7 +113,9 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
             elif other.__class__ in _FAST_NUMBERS:
                 found = ctx.fast.get((scalar_op, dtype))
                 if found is not None and a.ndim and a.size <= SMALL:
-                    last = found[4]  # most often a constant in the code: as an array, which is faster, and as parameters it can be kept
+                    last = found[
+                        4
+                    ]  # most often a constant in the code: as an array, which is faster, and as parameters it can be kept
                     if last[0] is not other and (last[0] != other or not other):  # zeros differ in their sign
                         last = found[4] = [other, other, None]
                     elif last[1] is last[0]:

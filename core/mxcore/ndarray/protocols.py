@@ -1,4 +1,7 @@
-"""NumPy's functions on our arrays: computed on copies, where the memory is the host's; operators of Python remain ours."""
+"""NumPy's functions on our arrays: computed on copies, where the memory is the host's; operators of Python remain
+ours.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,8 +16,19 @@ from ..ops.infix import COMPARISONS, OPERATORS
 __all__ = ["array_function", "array_ufunc"]
 
 _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
-_UFUNCS = {"sub": "subtract", "mul": "multiply", "truediv": "true_divide", "mod": "remainder", "pow": "power", "eq": "equal", "ne": "not_equal",
-           "gt": "greater", "ge": "greater_equal", "lt": "less", "le": "less_equal"}
+_UFUNCS = {
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "true_divide",
+    "mod": "remainder",
+    "pow": "power",
+    "eq": "equal",
+    "ne": "not_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "lt": "less",
+    "le": "less_equal",
+}
 #: NumPy's function -> our method, where a value of NumPy's stands on the left of an operator.
 _REFLECTED = {getattr(np, _UFUNCS.get(n, n)): f"__{_SWAPPED.get(n) or 'r' + n}__" for n in (*OPERATORS, *COMPARISONS)}
 #: Functions that NumPy leaves to a method of the array, whose results are our arrays in MXNet, too.
@@ -38,20 +52,33 @@ def _copy(x: Any, what: str) -> Any:
 
 def _no_target(x: Any, what: str) -> None:
     if any(isinstance(y, Array) for y in (x if isinstance(x, tuple) else (x,))):
-        raise error(TypeError, f"{what} cannot write to an NDArray: it would write to a copy; give it a NumPy array, and write x[:] = result")
+        raise error(
+            TypeError,
+            f"{what} cannot write to an NDArray: it would write to a copy; give it a NumPy array, and write x[:] = "
+            "result",
+        )
 
 
 def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """``np.sqrt(x)`` and ``np.float32(2) * x``, which is ours."""
     out = kwargs.get("out", ())
-    if method == "__call__" and not out and len(inputs) == 2 and inputs[1] is self and not isinstance(inputs[0], Array) and ufunc in _REFLECTED:
+    if (
+        method == "__call__"
+        and not out
+        and len(inputs) == 2
+        and inputs[1] is self
+        and not isinstance(inputs[0], Array)
+        and ufunc in _REFLECTED
+    ):
         return getattr(self, _REFLECTED[ufunc])(inputs[0])
     what = f"numpy.{ufunc.__name__}"
     _no_target(inputs[0] if method == "at" else out, what)
     return getattr(ufunc, method)(*[_copy(x, what) for x in inputs], **kwargs)
 
 
-def array_function(self: Any, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def array_function(
+    self: Any, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """``np.mean(x)`` and all other functions of NumPy that are no ufuncs."""
     if args and isinstance(args[0], Array):
         x, *more = args

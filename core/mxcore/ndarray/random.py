@@ -1,4 +1,5 @@
 """Random arrays (``mx.nd.random``): numbers or arrays as parameters of the distributions."""
+
 from __future__ import annotations
 
 import numbers
@@ -13,8 +14,17 @@ from . import checks
 from .ndarray import NDArray
 
 __all__ = [
-    "uniform", "normal", "randn", "poisson", "exponential", "gamma", "multinomial", "negative_binomial",
-    "generalized_negative_binomial", "shuffle", "randint",
+    "uniform",
+    "normal",
+    "randn",
+    "poisson",
+    "exponential",
+    "gamma",
+    "multinomial",
+    "negative_binomial",
+    "generalized_negative_binomial",
+    "shuffle",
+    "randint",
 ]
 
 #: function -> (parameters of the distribution: name here, name in _random_X, name in _sample_X, default)
@@ -35,7 +45,9 @@ def _rate(scale: Any) -> Any:
         if not scale > 0:
             raise error(ValueError, f"random.exponential: scale must be above 0, got {scale}")
     elif not isinstance(scale, Array) and not composes(scale):
-        raise error(TypeError, f"random.exponential: scale must be a number, an NDArray or a Symbol, got {type(scale).__name__}")
+        raise error(
+            TypeError, f"random.exponential: scale must be a number, an NDArray or a Symbol, got {type(scale).__name__}"
+        )
     return 1.0 / scale
 
 
@@ -58,8 +70,11 @@ def _draw(name: str, values: list[Any], shape: Any, dtype: Any, ctx: Any, out: A
             params["dtype"] = dtype
         return op(*values, **params, out=out)  # type: ignore[no-any-return]
     if any(given):
-        raise error(TypeError, f"random.{name}: parameters must be all numbers or all arrays, "
-                               f"got {', '.join(type(v).__name__ for v in values)}")
+        raise error(
+            TypeError,
+            f"random.{name}: parameters must be all numbers or all arrays, "
+            f"got {', '.join(type(v).__name__ for v in values)}",
+        )
     op = registry.ops.get(f"_random_{name}")
     if out is not None:
         checks.arrays(op.name, out=out)
@@ -72,7 +87,9 @@ def _draw(name: str, values: list[Any], shape: Any, dtype: Any, ctx: Any, out: A
     return dispatch.invoke(op, (), op.parse(kwargs), out, cls=NDArray, ctx=checks.place(op.name, ctx, out))  # type: ignore[no-any-return]
 
 
-def uniform(low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
+def uniform(
+    low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any
+) -> NDArray:
     """Draw from the uniform distribution on [low, high).
 
     Parameters
@@ -89,7 +106,9 @@ def uniform(low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, c
     return _draw("uniform", [low, high], shape, dtype, ctx, out)
 
 
-def normal(loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
+def normal(
+    loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any
+) -> NDArray:
     """Draw from the normal distribution with mean `loc` and standard deviation `scale`; rest as in `uniform`."""
     return _draw("normal", [loc, scale], shape, dtype, ctx, out)
 
@@ -99,33 +118,44 @@ def randn(*shape: int, **kwargs: Any) -> NDArray:
     return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), _given(shape), **kwargs)
 
 
-def poisson(lam: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
+def poisson(
+    lam: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any
+) -> NDArray:
     """Draw from the Poisson distribution with rate `lam`; rest as in `uniform`."""
     return _draw("poisson", [lam], shape, dtype, ctx, out)
 
 
-def exponential(scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
+def exponential(
+    scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any
+) -> NDArray:
     """Draw from the exponential distribution with mean `scale`; rest as in `uniform`."""
     return _draw("exponential", [scale], shape, dtype, ctx, out)
 
 
-def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
+def gamma(
+    alpha: Any = 1, beta: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any
+) -> NDArray:
     """Draw from the gamma distribution with shape `alpha` and scale `beta`; rest as in `uniform`."""
     return _draw("gamma", [alpha, beta], shape, dtype, ctx, out)
 
 
-def negative_binomial(k: Any = 1, p: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
+def negative_binomial(
+    k: Any = 1, p: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any
+) -> NDArray:
     """Draw the number of failures before the `k`-th success of probability `p`; rest as in `uniform`."""
     return _draw("negative_binomial", [k, p], shape, dtype, ctx, out)
 
 
-def generalized_negative_binomial(mu: Any = 1, alpha: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None,
-                                  **kwargs: Any) -> NDArray:
+def generalized_negative_binomial(
+    mu: Any = 1, alpha: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any
+) -> NDArray:
     """Draw from the negative binomial distribution of mean `mu` and dispersion `alpha`; rest as in `uniform`."""
     return _draw("generalized_negative_binomial", [mu, alpha], shape, dtype, ctx, out)
 
 
-def multinomial(data: NDArray, shape: Any = (), get_prob: bool = False, out: Any = None, dtype: Any = "int32", **kwargs: Any) -> Any:
+def multinomial(
+    data: NDArray, shape: Any = (), get_prob: bool = False, out: Any = None, dtype: Any = "int32", **kwargs: Any
+) -> Any:
     """Draw indices from the distributions in the last axis of `data`; with their log-probabilities if `get_prob`.
 
     Parameters
@@ -148,12 +178,19 @@ def shuffle(data: NDArray, **kwargs: Any) -> NDArray:
     return registry.ops.get("_shuffle")(data, **kwargs)  # type: ignore[no-any-return]
 
 
-def randint(low: int, high: Any = None, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any) -> NDArray:
+def randint(
+    low: int, high: Any = None, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, **kwargs: Any
+) -> NDArray:
     """Draw integers from [low, high), int32 unless told; rest as in `uniform`."""
     op = registry.ops.get("_random_randint")
     if out is not None:
         checks.arrays(op.name, out=out)
-    params = {"low": low, "high": high, "shape": (out.shape if out is not None else (1,)) if shape is None else shape, "dtype": dtype or (out.dtype if out is not None else "int32")}
+    params = {
+        "low": low,
+        "high": high,
+        "shape": (out.shape if out is not None else (1,)) if shape is None else shape,
+        "dtype": dtype or (out.dtype if out is not None else "int32"),
+    }
     return dispatch.invoke(op, (), op.parse(params), out, cls=NDArray, ctx=checks.place("_random_randint", ctx, out))  # type: ignore[no-any-return]
 
 

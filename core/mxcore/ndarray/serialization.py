@@ -14,6 +14,7 @@ The layout, little-endian throughout::
 The stored shape and the auxiliary arrays exist only for sparse storage. An array without shape ends right
 there. Version 3 is written under NumPy shape semantics, where ``()`` is a scalar.
 """
+
 from __future__ import annotations
 
 import io
@@ -46,9 +47,9 @@ _CODES = {name: code for code, name in DTYPES.items()} | {"bfloat16": _BFLOAT16}
 STORAGES = {0: ("default", ()), 1: ("row_sparse", ("indices",)), 2: ("csr", ("indptr", "indices"))}
 _STORAGE_CODES = {name: code for code, (name, _) in STORAGES.items()}
 
-_MAX_NDIM = 32                  # NumPy's own limit until version 2
-_MAX_SIZE = 1 << 59             # elements of 8 bytes that a signed 64-bit size can count
-_PIECE = 1 << 24                # what is read at a time from a stream of unknown length
+_MAX_NDIM = 32  # NumPy's own limit until version 2
+_MAX_SIZE = 1 << 59  # elements of 8 bytes that a signed 64-bit size can count
+_PIECE = 1 << 24  # what is read at a time from a stream of unknown length
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +102,7 @@ Buffer = bytes | bytearray | memoryview
 
 # ---------------------------------------------------------------- writing
 
+
 def dump(arrays: Iterable[ArrayLike], names: Sequence[str] = (), np_shape: bool = False) -> bytes:
     """Write arrays in MXNet's binary list format.
 
@@ -135,8 +137,7 @@ def dump(arrays: Iterable[ArrayLike], names: Sequence[str] = (), np_shape: bool 
     return b"".join(dump_chunks(arrays, names, np_shape))
 
 
-def dump_chunks(arrays: Iterable[ArrayLike], names: Sequence[str] = (),
-                np_shape: bool = False) -> Iterator[Buffer]:
+def dump_chunks(arrays: Iterable[ArrayLike], names: Sequence[str] = (), np_shape: bool = False) -> Iterator[Buffer]:
     """Yield the bytes of `dump` piece by piece, without a copy of the arrays.
 
     Parameters
@@ -218,17 +219,22 @@ def _record_chunks(array: ArrayLike, called: str, np_shape: bool) -> Iterator[Bu
 
 def _check_writable(record: Record, called: str) -> None:
     if record.stype not in _STORAGE_CODES:
-        raise error(ValueError, f"{called}: unknown storage type {record.stype!r}; "
-                                f"known are {', '.join(_STORAGE_CODES)}")
+        raise error(
+            ValueError, f"{called}: unknown storage type {record.stype!r}; known are {', '.join(_STORAGE_CODES)}"
+        )
     aux_names = STORAGES[_STORAGE_CODES[record.stype]][1]
     if len(record.aux) != len(aux_names):
-        raise error(ValueError, f"{called}: {record.stype} storage has the auxiliary arrays {aux_names}, "
-                                f"got {len(record.aux)}")
+        raise error(
+            ValueError, f"{called}: {record.stype} storage has the auxiliary arrays {aux_names}, got {len(record.aux)}"
+        )
     if record.stype == "default" and tuple(record.shape) != record.data.shape:
         raise error(ValueError, f"{called}: shape {record.shape} given for dense data of {record.data.shape}")
     if not record.shape and not record.np_shape:
-        raise error(ValueError, f"{called} is a scalar, shape (): the format holds it only under NumPy shape "
-                                "semantics (np_shape=True, mx.npx.save); otherwise reshape it to (1,)")
+        raise error(
+            ValueError,
+            f"{called} is a scalar, shape (): the format holds it only under NumPy shape "
+            "semantics (np_shape=True, mx.npx.save); otherwise reshape it to (1,)",
+        )
 
 
 def _shape_bytes(shape: tuple) -> bytes:
@@ -239,8 +245,10 @@ def _code(array: np.ndarray, called: str) -> int:
     try:
         return _CODES[array.dtype.name]
     except KeyError:
-        raise error(TypeError, f"{called}: dtype {array.dtype} has no place in MXNet's format; "
-                               f"cast it to one of {', '.join(_CODES)}") from None
+        raise error(
+            TypeError,
+            f"{called}: dtype {array.dtype} has no place in MXNet's format; cast it to one of {', '.join(_CODES)}",
+        ) from None
 
 
 def _raw(array: np.ndarray) -> memoryview:
@@ -251,6 +259,7 @@ def _raw(array: np.ndarray) -> memoryview:
 
 
 # ---------------------------------------------------------------- reading
+
 
 def load(buffer: Buffer, called: str = "the buffer") -> tuple:
     """Read a list of arrays from memory.
@@ -313,6 +322,7 @@ def load_file(path) -> tuple:
     (2,)
     """
     from .._io_files import reading
+
     with reading(path) as file:
         return _Reader(file, _length(file), repr(str(path))).read_list()
 
@@ -337,6 +347,7 @@ def save_file(path, arrays: Iterable[ArrayLike], names: Sequence[str] = (), np_s
     >>> save_file("memory://doc/two.params", [np.zeros(2, "float32")], ["bias"])
     """
     from .._io_files import write_atomic
+
     write_atomic(path, dump_chunks(arrays, names, np_shape))
 
 
@@ -400,7 +411,7 @@ class _Reader:
     def __init__(self, file: BinaryIO, size: int | None, called: str):
         self.file, self.size, self.called = file, size, called
         self.at = 0
-        self.what: str | tuple = "the header"   # or the number of an array, and how many there are
+        self.what: str | tuple = "the header"  # or the number of an array, and how many there are
 
     # -- errors
 
@@ -408,7 +419,9 @@ class _Reader:
         what = self.what
         if isinstance(what, tuple):
             what = "the kind of " + ("the array" if what[0] is None else f"array {what[0]} of {what[1]}")
-        return error(ValueError, f"{self.called}: {text} (offset {self.at if at is None else at}, while reading {what})")
+        return error(
+            ValueError, f"{self.called}: {text} (offset {self.at if at is None else at}, while reading {what})"
+        )
 
     def truncated(self, wanted: int, have: int) -> Exception:
         return self.fail(f"truncated: {wanted} bytes expected, {have} left; the file is cut or damaged")
@@ -463,17 +476,18 @@ class _Reader:
     def read_list(self) -> tuple:
         start = self.file.read(16)
         if len(start) < 16 or struct.unpack("<Q", start[:8])[0] != LIST_MAGIC:
-            raise self.fail(f"not an MXNet array file: {_looks_like(start)}; "
-                            f"such a file starts with {LIST_MAGIC:#x}", at=0)
+            raise self.fail(
+                f"not an MXNet array file: {_looks_like(start)}; such a file starts with {LIST_MAGIC:#x}", at=0
+            )
         self.at = 16
         self.what = "the number of arrays"
-        count, = self.take("<Q")
-        self.must_hold(4 * count)           # each array takes four bytes at least
+        (count,) = self.take("<Q")
+        self.must_hold(4 * count)  # each array takes four bytes at least
         records = []
         for i in range(count):
             records.append(self.read_record(i, count))
         self.what = "the number of names"
-        names_count, = self.take("<Q")
+        (names_count,) = self.take("<Q")
         if names_count not in (0, count):
             raise self.fail(f"{count} arrays but {names_count} names; the file is damaged")
         self.must_hold(8 * names_count)
@@ -491,11 +505,14 @@ class _Reader:
         self.what = "the end"
         rest = self.size - self.at if self.size is not None else len(self.file.read(1))
         if rest:
-            raise self.fail(f"{rest if self.size is not None else 'more'} bytes follow the last entry; the file is damaged, or two were joined")
+            raise self.fail(
+                f"{rest if self.size is not None else 'more'} bytes follow the last entry; the file is damaged, or "
+                "two were joined"
+            )
 
     def read_name(self, i: int, count: int) -> str:
         self.what = f"name {i} of {count}"
-        length, = self.take("<Q")
+        (length,) = self.take("<Q")
         raw = self.raw(length).tobytes()
         try:
             return raw.decode("utf-8")
@@ -504,7 +521,7 @@ class _Reader:
 
     def read_record(self, i: int | None = None, count: int = 1) -> Record:
         start, self.what = self.at, (i, count)
-        magic, = self.take("<I")
+        (magic,) = self.take("<I")
         if not magic:
             return _NOTHING  # no text is made, and nothing else: a file may hold millions of them
         called = "the array" if i is None else f"array {i} of {count}"
@@ -523,7 +540,7 @@ class _Reader:
         return Record(self.array(shape, dtype, f"the data of {called}"), device=device)
 
     def _current(self, called: str, np_shape: bool) -> Record:
-        code, = self.take("<i")
+        (code,) = self.take("<i")
         if code not in STORAGES:
             known = ", ".join(f"{c} {name}" for c, (name, _) in STORAGES.items())
             raise self.fail(f"unknown storage type {code}; known are {known}", at=self.at - 4)
@@ -547,7 +564,7 @@ class _Reader:
         return Record(data, shape, stype, aux, device, np_shape)
 
     def shape(self, may_be_unknown: bool = False) -> tuple | None:
-        ndim, = self.take("<i")
+        (ndim,) = self.take("<i")
         if ndim == -1 and may_be_unknown:
             return None
         if not 0 <= ndim <= _MAX_NDIM:
@@ -558,7 +575,7 @@ class _Reader:
         """A shape of numbers of `width` bytes, unless no array can have it."""
         if any(d < 0 for d in shape):
             raise self.fail(f"negative dimension in shape {shape}; the file is damaged", self.at - width * len(shape))
-        if math.prod(d for d in shape if d) > _MAX_SIZE:        # also beside a zero: NumPy refuses it too
+        if math.prod(d for d in shape if d) > _MAX_SIZE:  # also beside a zero: NumPy refuses it too
             raise self.fail(f"absurd shape {shape}; the file is damaged", self.at - width * len(shape))
         return shape
 
@@ -567,7 +584,7 @@ class _Reader:
         return self.take("<ii"), self.dtype(called)
 
     def dtype(self, called: str) -> np.dtype:
-        code, = self.take("<i")
+        (code,) = self.take("<i")
         if code in DTYPES:
             return np.dtype(DTYPES[code])
         if code == _BFLOAT16:
@@ -580,7 +597,7 @@ class _Reader:
         self.what = what
         raw = self.raw(math.prod(shape) * dtype.itemsize)
         if dtype == np.bool_:
-            return (raw != 0).reshape(shape)        # a damaged byte must not become a broken bool
+            return (raw != 0).reshape(shape)  # a damaged byte must not become a broken bool
         return raw.view(dtype if np.little_endian else dtype.newbyteorder("<")).reshape(shape)
 
 
@@ -641,7 +658,7 @@ def _looks_like(start: bytes) -> str:
     if not start:
         return "it is empty"
     for signature, kind in _SIGNATURES:
-        text = len(signature) == 1          # may follow blanks
+        text = len(signature) == 1  # may follow blanks
         if (start.lstrip() if text else start).startswith(signature):
             return f"it looks like {kind}"
     if start[0] == 0x80 and len(start) > 1 and 2 <= start[1] <= 5:

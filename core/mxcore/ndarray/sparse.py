@@ -1,4 +1,5 @@
 """Sparse arrays: classes over row-sparse and CSR values, and their construction (``mx.nd.sparse``)."""
+
 from __future__ import annotations
 
 import operator
@@ -22,12 +23,26 @@ from . import checks, indexing, operators
 from .creation import present
 from .ndarray import NDArray
 
-__all__ = ["BaseSparseNDArray", "RowSparseNDArray", "CSRNDArray", "row_sparse_array", "csr_matrix", "zeros", "array", "empty",
-           "add", "subtract", "multiply", "divide"]
+__all__ = [
+    "BaseSparseNDArray",
+    "RowSparseNDArray",
+    "CSRNDArray",
+    "row_sparse_array",
+    "csr_matrix",
+    "zeros",
+    "array",
+    "empty",
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+]
 
 
 class BaseSparseNDArray(NDArray):
-    """What sparse arrays have in common: they are written as a whole, and become dense through ``tostype('default')``."""
+    """What sparse arrays have in common: they are written as a whole, and become dense through
+    ``tostype('default')``.
+    """
 
     __slots__ = ()
 
@@ -121,7 +136,11 @@ class RowSparseNDArray(BaseSparseNDArray):
         if rows.ndim != 1 or data.shape != (len(rows), *self.shape[1:]):
             raise error(ValueError, f"check_format: {self._what} with indices {rows.shape} and data {data.shape}")
         if full_check and len(rows) and (rows[0] < 0 or rows[-1] >= self.shape[0] or (np.diff(rows) <= 0).any()):
-            raise error(ValueError, f"check_format: {self._what}: indices must rise and lie in [0, {self.shape[0]}), got {rows.tolist()[:10]}")
+            raise error(
+                ValueError,
+                f"check_format: {self._what}: indices must rise and lie in [0, {self.shape[0]}), got "
+                f"{rows.tolist()[:10]}",
+            )
 
     def retain(self, indices: NDArray) -> RowSparseNDArray:
         """The rows in `indices` only."""
@@ -160,8 +179,11 @@ class CSRNDArray(BaseSparseNDArray):
         """Check that the parts fit together: see `BaseSparseNDArray.check_format`."""
         start, cols, data = self.indptr.asnumpy(), self.indices.asnumpy(), self.data
         if start.shape != (self.shape[0] + 1,) or start[0] != 0 or start[-1] != len(cols) or data.shape != cols.shape:
-            raise error(ValueError, f"check_format: {self._what}: indptr {start.tolist()[:10]} does not fit {len(cols)} indices "
-                                    f"and {data.shape[0]} values")
+            raise error(
+                ValueError,
+                f"check_format: {self._what}: indptr {start.tolist()[:10]} does not fit {len(cols)} indices "
+                f"and {data.shape[0]} values",
+            )
         if full_check:
             if (np.diff(start) < 0).any():
                 raise error(ValueError, f"check_format: {self._what}: indptr must not fall, got {start.tolist()[:10]}")
@@ -219,12 +241,17 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
         dt = _plain_dtype(arg1[0], dtype)
         data, rows = _host(arg1[0], dt), _host(arg1[1], np.int64)
         if rows.ndim != 1 or len(rows) != len(data):
-            raise error(ValueError, f"row_sparse_array: data {data.shape} needs as many indices as rows, got {rows.shape}")
+            raise error(
+                ValueError, f"row_sparse_array: data {data.shape} needs as many indices as rows, got {rows.shape}"
+            )
         full = plain(tuple(shape)) if shape is not None else (int(rows.max()) + 1 if len(rows) else 0, *data.shape[1:])
         order = np.argsort(rows, kind="stable")
         rows, data = rows[order], data[order]
         if len(rows) and (rows[0] < 0 or rows[-1] >= full[0] or (np.diff(rows) == 0).any()):
-            raise error(ValueError, f"row_sparse_array: indices must be distinct and in [0, {full[0]}), got {rows.tolist()[:10]}")
+            raise error(
+                ValueError,
+                f"row_sparse_array: indices must be distinct and in [0, {full[0]}), got {rows.tolist()[:10]}",
+            )
     elif isinstance(arg1, tuple) and all(isinstance(d, Integral) for d in arg1):
         full = plain(arg1)
         data, rows = np.zeros((0, *full[1:]), as_dtype(dtype)), np.zeros(0, np.int64)
@@ -247,10 +274,17 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
     """
     ctx = checks.place("csr_matrix", ctx)
     if isinstance(arg1, tuple) and len(arg1) == 3:
-        data, cols, ptr = _host(arg1[0], _plain_dtype(arg1[0], dtype)), _host(arg1[1], np.int64), _host(arg1[2], np.int64)
+        data, cols, ptr = (
+            _host(arg1[0], _plain_dtype(arg1[0], dtype)),
+            _host(arg1[1], np.int64),
+            _host(arg1[2], np.int64),
+        )
         full = plain(tuple(shape)) if shape is not None else (len(ptr) - 1, int(cols.max()) + 1 if len(cols) else 0)
         if len(ptr) != full[0] + 1 or ptr[-1] != len(data) or len(cols) != len(data):
-            raise error(ValueError, f"csr_matrix: {len(data)} values, {len(cols)} indices and indptr of {len(ptr)} do not fit {full}")
+            raise error(
+                ValueError,
+                f"csr_matrix: {len(data)} values, {len(cols)} indices and indptr of {len(ptr)} do not fit {full}",
+            )
     elif isinstance(arg1, tuple) and all(isinstance(d, Integral) for d in arg1):
         full = plain(arg1)
         data, cols, ptr = np.zeros(0, as_dtype(dtype)), np.zeros(0, np.int64), np.zeros(full[0] + 1, np.int64)
@@ -270,7 +304,9 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
         data, cols = dense[r, cols], cols.astype(np.int64)
         ptr = np.concatenate([[0], np.cumsum(np.bincount(r, minlength=full[0]))]).astype(np.int64)
     put = ctx.device.from_host
-    return CSRNDArray(CSR(full, put(ptr, ctx.device_id), put(cols, ctx.device_id), put(data, ctx.device_id)), Storage(ctx))
+    return CSRNDArray(
+        CSR(full, put(ptr, ctx.device_id), put(cols, ctx.device_id), put(data, ctx.device_id)), Storage(ctx)
+    )
 
 
 _ZEROS = Parser("zeros", {"shape": Shape()})
@@ -300,14 +336,19 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         return row_sparse_array(source_array, ctx=ctx, dtype=dtype or source_array.dtype)
     if isinstance(source_array, CSRNDArray) or hasattr(source_array, "toarray"):
         return csr_matrix(source_array, ctx=ctx, dtype=dtype or source_array.dtype)
-    raise error(TypeError, f"nd.sparse.array takes a sparse array, got {type(source_array).__name__}; "
-                           "use row_sparse_array or csr_matrix")
+    raise error(
+        TypeError,
+        f"nd.sparse.array takes a sparse array, got {type(source_array).__name__}; use row_sparse_array or csr_matrix",
+    )
 
 
 def _two(python: str, what: str) -> Any:
     def function(lhs: Any, rhs: Any) -> Any:
         if not any(isinstance(x, NDArray) for x in (lhs, rhs)):
-            raise error(TypeError, f"nd.sparse.{what}: one of the two must be an array, got {type(lhs).__name__} and {type(rhs).__name__}")
+            raise error(
+                TypeError,
+                f"nd.sparse.{what}: one of the two must be an array, got {type(lhs).__name__} and {type(rhs).__name__}",
+            )
         return getattr(operator, python)(lhs, rhs)
 
     function.__name__ = function.__qualname__ = what
@@ -322,7 +363,9 @@ def _two(python: str, what: str) -> Any:
     return function
 
 
-add, subtract, multiply, divide = (_two(*names) for names in (("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "divide")))
+add, subtract, multiply, divide = (
+    _two(*names) for names in (("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "divide"))
+)
 operators.install(BaseSparseNDArray, fast=False)
 
 

@@ -1,4 +1,5 @@
 """AdamW and LAMB over lists of arrays, as ``mx.nd.contrib`` has them."""
+
 from __future__ import annotations
 
 import numbers
@@ -12,7 +13,14 @@ from .checks import arrays
 from .creation import full
 from .ndarray import NDArray
 
-__all__ = ["adamw_update", "mp_adamw_update", "multi_adamw_update", "multi_mp_adamw_update", "multi_lamb_update", "multi_mp_lamb_update"]
+__all__ = [
+    "adamw_update",
+    "mp_adamw_update",
+    "multi_adamw_update",
+    "multi_mp_adamw_update",
+    "multi_lamb_update",
+    "multi_mp_lamb_update",
+]
 
 
 def _scale(rescale_grad: Any, like: NDArray) -> NDArray:
@@ -32,13 +40,30 @@ def _flat(*lists: Sequence[NDArray]) -> list[NDArray]:
             got = "none" if isinstance(x, (list, tuple)) else type(x).__name__
             raise error(TypeError, f"weights, gradients and states must be lists of one NDArray or more, got {got}")
     if len({len(x) for x in lists}) != 1:
-        raise error(ValueError, f"the lists of weights, gradients and states must have one length, got {[len(x) for x in lists]}")
+        raise error(
+            ValueError,
+            f"the lists of weights, gradients and states must have one length, got {[len(x) for x in lists]}",
+        )
     return list(chain.from_iterable(zip(*lists)))
 
 
-def adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, rescale_grad: Any, lr: float, eta: float, beta1: float = 0.9,
-                 beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: Any = None, name: Any = None,
-                 **kwargs: Any) -> Any:
+def adamw_update(
+    weight: NDArray,
+    grad: NDArray,
+    mean: NDArray,
+    var: NDArray,
+    rescale_grad: Any,
+    lr: float,
+    eta: float,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    wd: float = 0,
+    clip_gradient: float = -1,
+    out: Any = None,
+    name: Any = None,
+    **kwargs: Any,
+) -> Any:
     """A step of AdamW, left out where `rescale_grad` is zero or not finite.
 
     Parameters
@@ -58,41 +83,163 @@ def adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, re
     out : NDArray
         Where the new weight goes, most often `weight`.
     """
-    return registry.ops.get("_adamw_update")(weight, grad, mean, var, _scale(rescale_grad, weight), lr=lr, eta=eta, beta1=beta1, beta2=beta2,
-                                             epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, out=out, name=name, **kwargs)
+    return registry.ops.get("_adamw_update")(
+        weight,
+        grad,
+        mean,
+        var,
+        _scale(rescale_grad, weight),
+        lr=lr,
+        eta=eta,
+        beta1=beta1,
+        beta2=beta2,
+        epsilon=epsilon,
+        wd=wd,
+        clip_gradient=clip_gradient,
+        out=out,
+        name=name,
+        **kwargs,
+    )
 
 
-def mp_adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, weight32: NDArray, rescale_grad: Any, lr: float, eta: float,
-                    beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: Any = None,
-                    name: Any = None, **kwargs: Any) -> Any:
+def mp_adamw_update(
+    weight: NDArray,
+    grad: NDArray,
+    mean: NDArray,
+    var: NDArray,
+    weight32: NDArray,
+    rescale_grad: Any,
+    lr: float,
+    eta: float,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    wd: float = 0,
+    clip_gradient: float = -1,
+    out: Any = None,
+    name: Any = None,
+    **kwargs: Any,
+) -> Any:
     """`adamw_update` for a weight with a float32 master copy, `weight32`."""
-    return registry.ops.get("_mp_adamw_update")(weight, grad, mean, var, weight32, _scale(rescale_grad, weight), lr=lr, eta=eta, beta1=beta1,
-                                                beta2=beta2, epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, out=out, name=name, **kwargs)
+    return registry.ops.get("_mp_adamw_update")(
+        weight,
+        grad,
+        mean,
+        var,
+        weight32,
+        _scale(rescale_grad, weight),
+        lr=lr,
+        eta=eta,
+        beta1=beta1,
+        beta2=beta2,
+        epsilon=epsilon,
+        wd=wd,
+        clip_gradient=clip_gradient,
+        out=out,
+        name=name,
+        **kwargs,
+    )
 
 
-def multi_adamw_update(weights: Any, grads: Any, mean: Any, var: Any, rescale_grad: Any, lrs: Any, wds: Any, etas: Any, out: Any = None,
-                       name: Any = None, size: int = 0, **kwargs: Any) -> Any:
+def multi_adamw_update(
+    weights: Any,
+    grads: Any,
+    mean: Any,
+    var: Any,
+    rescale_grad: Any,
+    lrs: Any,
+    wds: Any,
+    etas: Any,
+    out: Any = None,
+    name: Any = None,
+    size: int = 0,
+    **kwargs: Any,
+) -> Any:
     """`adamw_update` for lists of arrays, with one rate, decay and factor for each."""
-    return registry.ops.get("_multi_adamw_update")(*_flat(weights, grads, mean, var), _scale(rescale_grad, weights[0]), lrs=lrs, wds=wds,
-                                                   etas=etas, out=out, num_weights=size or len(weights), **kwargs)
+    return registry.ops.get("_multi_adamw_update")(
+        *_flat(weights, grads, mean, var),
+        _scale(rescale_grad, weights[0]),
+        lrs=lrs,
+        wds=wds,
+        etas=etas,
+        out=out,
+        num_weights=size or len(weights),
+        **kwargs,
+    )
 
 
-def multi_mp_adamw_update(weights: Any, grads: Any, mean: Any, var: Any, weights32: Any, rescale_grad: Any, lrs: Any, wds: Any, etas: Any,
-                          out: Any = None, name: Any = None, size: int = 0, **kwargs: Any) -> Any:
+def multi_mp_adamw_update(
+    weights: Any,
+    grads: Any,
+    mean: Any,
+    var: Any,
+    weights32: Any,
+    rescale_grad: Any,
+    lrs: Any,
+    wds: Any,
+    etas: Any,
+    out: Any = None,
+    name: Any = None,
+    size: int = 0,
+    **kwargs: Any,
+) -> Any:
     """`multi_adamw_update` for weights with float32 master copies, `weights32`."""
-    return registry.ops.get("_multi_mp_adamw_update")(*_flat(weights, grads, mean, var, weights32), _scale(rescale_grad, weights[0]), lrs=lrs,
-                                                      wds=wds, etas=etas, out=out, num_weights=size or len(weights), **kwargs)
+    return registry.ops.get("_multi_mp_adamw_update")(
+        *_flat(weights, grads, mean, var, weights32),
+        _scale(rescale_grad, weights[0]),
+        lrs=lrs,
+        wds=wds,
+        etas=etas,
+        out=out,
+        num_weights=size or len(weights),
+        **kwargs,
+    )
 
 
-def multi_lamb_update(weights: Any, grads: Any, mean: Any, var: Any, step_count: Any, lrs: Any, wds: Any, out: Any = None, num_tensors: int = 0,
-                      **kwargs: Any) -> Any:
+def multi_lamb_update(
+    weights: Any,
+    grads: Any,
+    mean: Any,
+    var: Any,
+    step_count: Any,
+    lrs: Any,
+    wds: Any,
+    out: Any = None,
+    num_tensors: int = 0,
+    **kwargs: Any,
+) -> Any:
     """A step of LAMB for lists of arrays, with one rate, decay and step number for each."""
-    return registry.ops.get("_multi_lamb_update")(*_flat(weights, grads, mean, var), learning_rates=lrs, wds=wds, step_count=step_count, out=out,
-                                                  num_tensors=num_tensors or len(weights), **kwargs)
+    return registry.ops.get("_multi_lamb_update")(
+        *_flat(weights, grads, mean, var),
+        learning_rates=lrs,
+        wds=wds,
+        step_count=step_count,
+        out=out,
+        num_tensors=num_tensors or len(weights),
+        **kwargs,
+    )
 
 
-def multi_mp_lamb_update(weights: Any, grads: Any, mean: Any, var: Any, weights32: Any, step_count: Any, lrs: Any, wds: Any, out: Any = None,
-                         num_tensors: int = 0, **kwargs: Any) -> Any:
+def multi_mp_lamb_update(
+    weights: Any,
+    grads: Any,
+    mean: Any,
+    var: Any,
+    weights32: Any,
+    step_count: Any,
+    lrs: Any,
+    wds: Any,
+    out: Any = None,
+    num_tensors: int = 0,
+    **kwargs: Any,
+) -> Any:
     """`multi_lamb_update` for weights with float32 master copies, `weights32`."""
-    return registry.ops.get("_multi_mp_lamb_update")(*_flat(weights, grads, mean, var, weights32), learning_rates=lrs, wds=wds,
-                                                     step_count=step_count, out=out, num_tensors=num_tensors or len(weights), **kwargs)
+    return registry.ops.get("_multi_mp_lamb_update")(
+        *_flat(weights, grads, mean, var, weights32),
+        learning_rates=lrs,
+        wds=wds,
+        step_count=step_count,
+        out=out,
+        num_tensors=num_tensors or len(weights),
+        **kwargs,
+    )

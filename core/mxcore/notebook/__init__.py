@@ -1,4 +1,5 @@
 """What shows a training run in a notebook, as ``mxnet.notebook``."""
+
 from __future__ import annotations
 
 from . import callback

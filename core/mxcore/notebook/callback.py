@@ -1,4 +1,7 @@
-"""Callbacks of ``fit`` that log to Pandas and draw with Bokeh, as ``mxnet.notebook.callback``. Both packages are optional."""
+"""Callbacks of ``fit`` that log to Pandas and draw with Bokeh, as ``mxnet.notebook.callback``. Both packages are
+optional.
+"""
+
 from __future__ import annotations
 
 import datetime
@@ -19,7 +22,9 @@ def _package(name: str, who: str) -> Any:
         return importlib.import_module(name)
     except ImportError as e:
         top = name.partition(".")[0]
-        raise error(ImportError, f"{who} needs {top} ({e}); pip install {top}, or pip install 'mxcore[notebook]'") from e
+        raise error(
+            ImportError, f"{who} needs {top} ({e}); pip install {top}, or pip install 'mxcore[notebook]'"
+        ) from e
 
 
 def _count(value: Any, who: str, what: str) -> int:
@@ -45,7 +50,8 @@ class PandasLogger:
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``notebook.callback.PandasLogger``; its `epoch_cb` takes no arguments and therefore fails in ``fit``.
+    Behaviour matched: MXNet 1.9.1 ``notebook.callback.PandasLogger``; its `epoch_cb` takes no arguments and therefore
+    fails in ``fit``.
 
     Examples
     --------
@@ -103,8 +109,13 @@ class PandasLogger:
             metrics.update(param.eval_metric.get_name_value())
             param.eval_metric.reset()
         speed = self.frequent / max(now - self.last_time, 1e-9)
-        metrics |= {"batches_per_sec": speed, "records_per_sec": speed * self.batch_size, "elapsed": self.elapsed(),
-                    "minibatch_count": param.nbatch, "epoch": param.epoch}
+        metrics |= {
+            "batches_per_sec": speed,
+            "records_per_sec": speed * self.batch_size,
+            "elapsed": self.elapsed(),
+            "minibatch_count": param.nbatch,
+            "epoch": param.epoch,
+        }
         self.append_metrics(metrics, dataframe)
         self.last_time = now
 
@@ -152,11 +163,19 @@ class LiveBokehChart:
     Behaviour matched: MXNet 1.9.1 ``notebook.callback.LiveBokehChart``.
     """
 
-    def __init__(self, pandas_logger: PandasLogger | None, metric_name: str | None, display_freq: float = 10, batch_size: int | None = None,
-                 frequent: int = 50) -> None:
+    def __init__(
+        self,
+        pandas_logger: PandasLogger | None,
+        metric_name: str | None,
+        display_freq: float = 10,
+        batch_size: int | None = None,
+        frequent: int = 50,
+    ) -> None:
         self._io = _package("bokeh.io", type(self).__name__)
         self._plotting = _package("bokeh.plotting", type(self).__name__)
-        self.pandas_logger = PandasLogger(1 if batch_size is None else batch_size, frequent) if pandas_logger is None else pandas_logger
+        self.pandas_logger = (
+            PandasLogger(1 if batch_size is None else batch_size, frequent) if pandas_logger is None else pandas_logger
+        )
         self.metric_name = metric_name
         self.display_freq = display_freq
         self.last_update = time.time()
@@ -165,11 +184,15 @@ class LiveBokehChart:
 
     def setup_chart(self) -> Any:
         """Draw the chart for the first time and give back its handle."""
-        raise error(TypeError, f"{type(self).__name__} shows nothing: a chart must define setup_chart() and update_chart_data()")
+        raise error(
+            TypeError, f"{type(self).__name__} shows nothing: a chart must define setup_chart() and update_chart_data()"
+        )
 
     def update_chart_data(self, *args: Any) -> None:
         """Give the chart its new data."""
-        raise error(TypeError, f"{type(self).__name__} shows nothing: a chart must define setup_chart() and update_chart_data()")
+        raise error(
+            TypeError, f"{type(self).__name__} shows nothing: a chart must define setup_chart() and update_chart_data()"
+        )
 
     def _show(self, figure: Any) -> Any:
         return self._io.show(figure, notebook_handle=True)
@@ -255,14 +278,21 @@ class LiveLearningCurve(LiveBokehChart):
 
     def setup_chart(self) -> Any:
         """Draw the empty chart."""
-        figure = self._plotting.figure(x_axis_type="datetime", x_axis_label="training time", y_axis_label=self.metric_name)
-        self._lines = {name: figure.line([], [], legend_label=name, line_dash=dash) for name, dash in (("train", "dotted"), ("eval", "solid"))}
+        figure = self._plotting.figure(
+            x_axis_type="datetime", x_axis_label="training time", y_axis_label=self.metric_name
+        )
+        self._lines = {
+            name: figure.line([], [], legend_label=name, line_dash=dash)
+            for name, dash in (("train", "dotted"), ("eval", "solid"))
+        }
         return self._show(figure)
 
     def _process_batch(self, param: Any, df_name: str) -> None:
         values = dict(param.eval_metric.get_name_value()) if param.eval_metric is not None else {}
         if self.metric_name not in values:
-            raise error(ValueError, f"LiveLearningCurve: there is no metric {self.metric_name!r}; the metrics are {[*values]}")
+            raise error(
+                ValueError, f"LiveLearningCurve: there is no metric {self.metric_name!r}; the metrics are {[*values]}"
+            )
         self._data[df_name]["x"].append((datetime.datetime.now() - self.start_time).total_seconds() * 1e3)
         self._data[df_name]["y"].append(values[self.metric_name])
         param.eval_metric.reset()

@@ -1,4 +1,5 @@
 """Operators written in Python, and facts about all operators, as ``mxnet.operator``."""
+
 from .._lent import lent
 from .custom import CustomOp, CustomOpProp, register
 from .facts import OperatorArguments, get_all_registered_operators, get_operator_arguments

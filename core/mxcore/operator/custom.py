@@ -1,4 +1,5 @@
 """Operators in Python: what they compute (`CustomOp`) and what is known before (`CustomOpProp`)."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -33,8 +34,15 @@ class CustomOp:
         """Compute `out_data` from `in_data`; `req` says how to write each ('null', 'write', 'add')."""
         raise NotImplementedError(f"{type(self).__name__} must define forward()")
 
-    def backward(self, req: list[str], out_grad: list[Any], in_data: list[Any], out_data: list[Any], in_grad: list[Any],
-                 aux: list[Any]) -> None:
+    def backward(
+        self,
+        req: list[str],
+        out_grad: list[Any],
+        in_data: list[Any],
+        out_data: list[Any],
+        in_grad: list[Any],
+        aux: list[Any],
+    ) -> None:
         """Compute `in_grad` from `out_grad`; without a definition the gradient is zero."""
 
     def assign(self, dst: Any, req: str, src: Any) -> None:
@@ -76,21 +84,35 @@ class CustomOpProp:
         return in_shape, (in_shape[0],) * len(self.list_outputs()), ()
 
     def infer_type(self, in_type: list[Any]) -> Any:
-        """Types of (inputs, outputs, auxiliary states), None where unknown; outputs and states are as the first input unless overridden."""
+        """Types of (inputs, outputs, auxiliary states), None where unknown; outputs and states are as the first input
+        unless overridden.
+        """
         first = in_type[0]
         return in_type, [first] * len(self.list_outputs()), [first] * len(self.list_auxiliary_states())
 
     def infer_storage_type(self, in_stype: list[str]) -> Any:
-        """Storage types of (inputs, outputs, auxiliary states): all 'default', as custom operators get and give dense arrays."""
+        """Storage types of (inputs, outputs, auxiliary states): all 'default', as custom operators get and give dense
+        arrays.
+        """
         return in_stype, ["default"] * len(self.list_outputs()), ["default"] * len(self.list_auxiliary_states())
 
-    def infer_storage_type_backward(self, ograd_stype: list[str], in_stype: list[str], out_stype: list[str], igrad_stype: list[str],
-                                    aux_stype: list[str]) -> Any:
-        """Storage types of (gradients of outputs, inputs, outputs, gradients of inputs, auxiliary states): all 'default'."""
+    def infer_storage_type_backward(
+        self,
+        ograd_stype: list[str],
+        in_stype: list[str],
+        out_stype: list[str],
+        igrad_stype: list[str],
+        aux_stype: list[str],
+    ) -> Any:
+        """Storage types of (gradients of outputs, inputs, outputs, gradients of inputs, auxiliary states): all
+        'default'.
+        """
         return tuple(["default"] * len(listed) for listed in (ograd_stype, in_stype, out_stype, igrad_stype, aux_stype))
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
-        """Which arrays `backward` reads; all are kept, but without any of `out_grad` it is a loss: nobody need give those."""
+        """Which arrays `backward` reads; all are kept, but without any of `out_grad` it is a loss: nobody need give
+        those.
+        """
         return [*(out_grad if self.need_top_grad_ else []), *in_data, *out_data]
 
     def create_operator(self, ctx: Any, in_shapes: list[Any], in_dtypes: list[Any]) -> CustomOp:
@@ -100,9 +122,12 @@ class CustomOpProp:
 
 def register(reg_name: str) -> Callable[[type], type]:
     """Decorate a CustomOpProp: its operator becomes ``mx.nd.Custom(..., op_type=reg_name)``, also in ``mx.sym``."""
+
     def deco(cls: type) -> type:
         if not (isinstance(cls, type) and issubclass(cls, CustomOpProp)):
-            raise error(TypeError, f"operator.register({reg_name!r}) decorates a class derived from CustomOpProp, got {cls!r}")
+            raise error(
+                TypeError, f"operator.register({reg_name!r}) decorates a class derived from CustomOpProp, got {cls!r}"
+            )
         enter(reg_name, cls)
         return cls
 

@@ -1,4 +1,5 @@
 """Which operators there are, and what they take."""
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -44,7 +45,8 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``mx.operator.get_operator_arguments``; numbers of every width are ``int`` and ``float`` here.
+    Behaviour matched: MXNet 1.9.1 ``mx.operator.get_operator_arguments``; numbers of every width are ``int`` and
+    ``float`` here.
 
     Examples
     --------
@@ -62,7 +64,15 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
 
 
 #: Kind of parameter -> MXNet's word for it, and for one that may be None.
-_WORDS = {"int": "int", "float": "float", "bool": "boolean", "str": "string", "shape": "Shape(tuple)", "floats": "tuple of <float>", "graph": "Symbol"}
+_WORDS = {
+    "int": "int",
+    "float": "float",
+    "bool": "boolean",
+    "str": "string",
+    "shape": "Shape(tuple)",
+    "floats": "tuple of <float>",
+    "graph": "Symbol",
+}
 
 
 def _type(spec: Param) -> str:

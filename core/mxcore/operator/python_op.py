@@ -1,4 +1,5 @@
 """Operators in Python as MXNet had them before `CustomOp`: objects that are called to make a symbol."""
+
 from __future__ import annotations
 
 import itertools
@@ -20,8 +21,8 @@ _serial = itertools.count()
 class PythonOp:
     """What `NumpyOp` and `NDArrayOp` share; derive from one of those, or better from `CustomOp`.
 
-    Calling the object (or `get_symbol`) with symbols gives a symbol. The object does the computing, so the symbol can be bound in
-    this process only: its JSON names an operator that other processes do not know.
+    Calling the object (or `get_symbol`) with symbols gives a symbol. The object does the computing, so the symbol can
+    be bound in this process only: its JSON names an operator that other processes do not know.
 
     Parameters
     ----------
@@ -38,7 +39,11 @@ class PythonOp:
     _hand: Any = None
 
     def __init__(self, need_top_grad: bool = True) -> None:
-        warnings.warn("NumpyOp and NDArrayOp are MXNet's old way to write operators; use mx.operator.CustomOp", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            "NumpyOp and NDArrayOp are MXNet's old way to write operators; use mx.operator.CustomOp",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         self.info_: str | None = None
         self.need_top_grad_ = need_top_grad
 
@@ -51,7 +56,8 @@ class PythonOp:
         Parameters
         ----------
         *args, **kwargs : Symbol
-            The inputs, in order or by the names of `list_arguments`; those left out become variables. Also ``name`` and ``attr``.
+            The inputs, in order or by the names of `list_arguments`; those left out become variables. Also ``name`` and
+            ``attr``.
 
         Returns
         -------
@@ -63,7 +69,11 @@ class PythonOp:
             (also NotImplementedError) if the class is neither a `NumpyOp` nor an `NDArrayOp`.
         """
         if self._hand is None:
-            raise error(NotImplementedError, f"{type(self).__name__}.get_symbol: derive from NumpyOp, NDArrayOp or CustomOp, not from PythonOp itself")
+            raise error(
+                NotImplementedError,
+                f"{type(self).__name__}.get_symbol: derive from NumpyOp, NDArrayOp or CustomOp, not from PythonOp "
+                "itself",
+            )
         from .. import symbol
 
         if self.info_ is None:

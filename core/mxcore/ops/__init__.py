@@ -2,6 +2,7 @@
 
 One module per subject; each declares operators and nothing else. To find one, search its name between quotes.
 """
+
 from __future__ import annotations
 
 from importlib import import_module
@@ -17,14 +18,57 @@ API_VERSION = 1
 
 #: The modules that declare operators.
 MODULES = (
-    "arithmetic", "unary", "reduce", "shape", "create",
-    "indexing", "select", "gather", "ordering", "layout", "slicing", "repeating", "sequence",
-    "matrix", "linalg", "triangles", "decompose", "storage", "stored", "patches", "facts", "amp",
-    "dense", "conv", "pooling", "batch_norm", "norm", "activation", "output", "rnn", "upsample", "ctc",
-    "spatial", "deform", "roi", "correlation", "resize", "v1",
-    "attention", "estimators", "fourier", "processes", "image", "decode", "backward_names",
-    "random", "random_pdf", "optimizer", "optimizer_multi",
-    "custom", "control",
+    "arithmetic",
+    "unary",
+    "reduce",
+    "shape",
+    "create",
+    "indexing",
+    "select",
+    "gather",
+    "ordering",
+    "layout",
+    "slicing",
+    "repeating",
+    "sequence",
+    "matrix",
+    "linalg",
+    "triangles",
+    "decompose",
+    "storage",
+    "stored",
+    "patches",
+    "facts",
+    "amp",
+    "dense",
+    "conv",
+    "pooling",
+    "batch_norm",
+    "norm",
+    "activation",
+    "output",
+    "rnn",
+    "upsample",
+    "ctc",
+    "spatial",
+    "deform",
+    "roi",
+    "correlation",
+    "resize",
+    "v1",
+    "attention",
+    "estimators",
+    "fourier",
+    "processes",
+    "image",
+    "decode",
+    "backward_names",
+    "random",
+    "random_pdf",
+    "optimizer",
+    "optimizer_multi",
+    "custom",
+    "control",
 )
 
 

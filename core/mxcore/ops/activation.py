@@ -1,4 +1,5 @@
 """Activations with parameters, dropout and the softmax family."""
+
 from __future__ import annotations
 
 import math
@@ -27,10 +28,14 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 _FORMS = {
     "leaky": ("data if data > 0 else data * slope", "dy if data > 0 else dy * slope"),
     "elu": ("data if data > 0 else slope * expm1(data)", "dy if data > 0 else dy * (slope * exp(data))"),
-    "selu": (f"{_SELU_SCALE} * (data if data > 0 else {_SELU_ALPHA} * expm1(data))",
-             f"{_SELU_SCALE} * (dy if data > 0 else dy * ({_SELU_ALPHA} * exp(data)))"),
-    "gelu": ("data * (0.5 * (1 + erf(data * 0.7071067811865476)))",
-             "dy * (0.5 * (1 + erf(data * 0.7071067811865476)) + data * (exp(-0.5 * data * data) * 0.3989422804014327))"),
+    "selu": (
+        f"{_SELU_SCALE} * (data if data > 0 else {_SELU_ALPHA} * expm1(data))",
+        f"{_SELU_SCALE} * (dy if data > 0 else dy * ({_SELU_ALPHA} * exp(data)))",
+    ),
+    "gelu": (
+        "data * (0.5 * (1 + erf(data * 0.7071067811865476)))",
+        "dy * (0.5 * (1 + erf(data * 0.7071067811865476)) + data * (exp(-0.5 * data * data) * 0.3989422804014327))",
+    ),
 }
 #: The first one as the array library computes it sooner, for slopes in (0, 1]; beyond, infinity times 0 is NaN.
 _QUICK = "maximum(data, data * slope)"
@@ -59,8 +64,12 @@ _CURVES: dict[str, Any] = {
     "gelu": lambda F, p, x: F.exp(x * x * -0.5) * (2 - x * x) * (1 / math.sqrt(2 * math.pi)),
 }
 
-_LEAKY = dict(act_type=Enum("elu gelu leaky prelu rrelu selu", "leaky"), slope=Float(0.25), lower_bound=Float(0.125),
-              upper_bound=Float(0.334))
+_LEAKY = dict(
+    act_type=Enum("elu gelu leaky prelu rrelu selu", "leaky"),
+    slope=Float(0.25),
+    lower_bound=Float(0.125),
+    upper_bound=Float(0.334),
+)
 
 
 def _leaky_grad(F: Any, p: Any, dy: Any, data: Any, gamma: Any, dys: Any, needs: Any, out_mask: Any) -> Any:
@@ -80,26 +89,62 @@ def _check_rrelu(inputs: Any, outputs: Any) -> None:
 _KINKED = [[-2.6, -1.2, -0.3, 0.4, 1.5]]
 
 
-@op("LeakyReLU", inputs="data gamma[act_type=='prelu']", labels="inputs outputs", outputs="output mask[act_type=='rrelu']", **_LEAKY,
-    expr=_value, aligned=lambda p, ins, out: [None, *[along(s, min(1, len(out) - 1), len(out)) for s in ins[1:]]],
-    random=lambda p: p.act_type == "rrelu", grad=None, samples=[
-        *(Sample(_KINKED, params={"act_type": t}, mxnet="forward only: MXNet's gradient of selu scales twice" if t == "selu" else True) for t in _FORMS),
+@op(
+    "LeakyReLU",
+    inputs="data gamma[act_type=='prelu']",
+    labels="inputs outputs",
+    outputs="output mask[act_type=='rrelu']",
+    **_LEAKY,
+    expr=_value,
+    aligned=lambda p, ins, out: [None, *[along(s, min(1, len(out) - 1), len(out)) for s in ins[1:]]],
+    random=lambda p: p.act_type == "rrelu",
+    grad=None,
+    samples=[
+        *(
+            Sample(
+                _KINKED,
+                params={"act_type": t},
+                mxnet="forward only: MXNet's gradient of selu scales twice" if t == "selu" else True,
+            )
+            for t in _FORMS
+        ),
         Sample(_KINKED, params={"act_type": "leaky", "slope": 0.1}),
         Sample((2, 3, 4), (3,), params={"act_type": "prelu"}, domain=(0.2, 0.9)),
         Sample((2, 3, 4), [0.3], params={"act_type": "prelu"}, domain=(-0.9, -0.2)),
-        Sample(_KINKED, params={"act_type": "rrelu", "lower_bound": 0.1, "upper_bound": 0.3}, train=True, check=_check_rrelu, grad=False,
-               mxnet="MXNet 1.9.1 crashes"),
-        Sample(_KINKED, params={"act_type": "rrelu", "lower_bound": 0.1, "upper_bound": 0.3}, grad=False,
-               mxnet="MXNet leaves the slopes unset"),
-        Sample((0, 3)), Sample(_KINKED, params={"slope": "-0.5"}, mxnet="forward only: MXNet's gradient in float64 goes by the sign of the output"),
-        Sample(_KINKED, params={"slope": 1.5}), Sample(_KINKED, params={"slope": 0}),
+        Sample(
+            _KINKED,
+            params={"act_type": "rrelu", "lower_bound": 0.1, "upper_bound": 0.3},
+            train=True,
+            check=_check_rrelu,
+            grad=False,
+            mxnet="MXNet 1.9.1 crashes",
+        ),
+        Sample(
+            _KINKED,
+            params={"act_type": "rrelu", "lower_bound": 0.1, "upper_bound": 0.3},
+            grad=False,
+            mxnet="MXNet leaves the slopes unset",
+        ),
+        Sample((0, 3)),
+        Sample(
+            _KINKED,
+            params={"slope": "-0.5"},
+            mxnet="forward only: MXNet's gradient in float64 goes by the sign of the output",
+        ),
+        Sample(_KINKED, params={"slope": 1.5}),
+        Sample(_KINKED, params={"slope": 0}),
         Sample(_KINKED, params={"act_type": "elu", "slope": 2.0}),
         Sample((3,), [0.1, 0.2, 0.3], params={"act_type": "prelu"}, domain=(-0.9, -0.2)),
         Sample((2, 3), (3,), params={"act_type": "prelu"}, domain=(-0.9, -0.2)),
         Sample((4,), [0.1], params={"act_type": "prelu"}, domain=(-0.9, -0.2)),
         Sample((1, 2, 2, 1, 2), [0.5, -1.5], params={"act_type": "prelu"}, domain=(-0.9, -0.2)),
-        *(Sample([0.0, -0.0, np.inf, -np.inf, 1e4, -1e4], params={"act_type": t}, grad=False) for t in ("leaky", "elu")),
-        *(Sample(_KINKED, params={"act_type": t}, dtypes="float16", grad=False) for t in ("leaky", "elu", "gelu"))])
+        *(
+            Sample([0.0, -0.0, np.inf, -np.inf, 1e4, -1e4], params={"act_type": t}, grad=False)
+            for t in ("leaky", "elu")
+        ),
+        *(Sample(_KINKED, params={"act_type": t}, dtypes="float16", grad=False) for t in ("leaky", "elu", "gelu")),
+    ],
+)
 def leaky_relu(k, p, data, gamma=None):
     """Rectifiers that let something through below zero.
 
@@ -115,7 +160,8 @@ def leaky_relu(k, p, data, gamma=None):
     slope : float
         For ``leaky`` and ``elu``.
     lower_bound, upper_bound : float
-        For ``rrelu``: the slope is uniform between them in training, their mean otherwise. The slopes are a second output.
+        For ``rrelu``: the slope is uniform between them in training, their mean otherwise. The slopes are a second
+        output.
 
     Notes
     -----
@@ -165,11 +211,17 @@ leaky_relu.dtype(floating())
 leaky_relu.cost(lambda p, ins, outs: size_of(ins[0]) * (2 if p.act_type in ("leaky", "prelu") else 10))
 
 
-@op("_backward_LeakyReLU", inputs="dy data", **_LEAKY, expr=_slope, samples=[
-    Sample([[1.0, -2.0, 0.5, 0.3, 1.0]], _KINKED, params={"act_type": t}, mxnet="internal") for t in _FORMS],
+@op(
+    "_backward_LeakyReLU",
+    inputs="dy data",
+    **_LEAKY,
+    expr=_slope,
+    samples=[Sample([[1.0, -2.0, 0.5, 0.3, 1.0]], _KINKED, params={"act_type": t}, mxnet="internal") for t in _FORMS],
     grad=lambda F, p, dy, dy_, data: (
         F._backward_LeakyReLU(dy, data, **given(p, _LEAKY)),
-        dy * dy_ * _CURVES[p.act_type](F, p, data) if p.act_type in _CURVES else F.zeros_like(data)))
+        dy * dy_ * _CURVES[p.act_type](F, p, data) if p.act_type in _CURVES else F.zeros_like(data),
+    ),
+)
 def backward_leaky_relu(k, p, dy_, data):
     """Gradient of `LeakyReLU` with a fixed slope.
 
@@ -185,8 +237,13 @@ def backward_leaky_relu(k, p, dy_, data):
     return _valued(k.xp, _slope(p), p, data=wide(data), dy=wide(dy_))
 
 
-@op("_backward_rrelu", inputs="dy data mask", expr=_LEARNED_BACK, samples=[Sample([[1.0, -2.0, 0.5]], [[-1.0, 0.5, -2.0]], [[0.2, 0.1, 0.3]], mxnet="internal", grad=(1, 0, 0))],
-    grad=lambda F, dy, dy_, data, mask: (F._backward_rrelu(dy, data, mask), None, dy * dy_ * (data <= 0)))
+@op(
+    "_backward_rrelu",
+    inputs="dy data mask",
+    expr=_LEARNED_BACK,
+    samples=[Sample([[1.0, -2.0, 0.5]], [[-1.0, 0.5, -2.0]], [[0.2, 0.1, 0.3]], mxnet="internal", grad=(1, 0, 0))],
+    grad=lambda F, dy, dy_, data, mask: (F._backward_rrelu(dy, data, mask), None, dy * dy_ * (data <= 0)),
+)
 def backward_rrelu(k, p, dy_, data, mask):
     """Gradient of the random `LeakyReLU`.
 
@@ -198,9 +255,16 @@ def backward_rrelu(k, p, dy_, data, mask):
     return formula(_LEARNED_BACK)(k.xp, data=data, dy=dy_, mask=mask)
 
 
-@op("_backward_prelu", inputs="dy data gamma", outputs="data gamma", samples=[
-    Sample((2, 3, 2), (2, 3, 2), (3,), domain=(-0.9, -0.2), mxnet="internal"), Sample((2, 3), (2, 3), [0.3], domain=(0.2, 0.9), mxnet="internal")],
-    grad=lambda F, dys, dy_, data, gamma: _prelu_grad_grad(F, dys, dy_, data, gamma))
+@op(
+    "_backward_prelu",
+    inputs="dy data gamma",
+    outputs="data gamma",
+    samples=[
+        Sample((2, 3, 2), (2, 3, 2), (3,), domain=(-0.9, -0.2), mxnet="internal"),
+        Sample((2, 3), (2, 3), [0.3], domain=(0.2, 0.9), mxnet="internal"),
+    ],
+    grad=lambda F, dys, dy_, data, gamma: _prelu_grad_grad(F, dys, dy_, data, gamma),
+)
 @silent
 def backward_prelu(k, p, dy_, data, gamma):
     """Gradients of `LeakyReLU` with learned slopes, with respect to data and slopes.
@@ -241,6 +305,7 @@ backward_prelu.shape(lambda p, ins: [ins[1], ins[2]])
 
 # -- Dropout --------------------------------------------------------------------------------------------------------
 
+
 def _mask_shape(p: Any, shape: Any) -> Any:
     axes = p.axes or ()
     if any(not 0 <= a < len(shape) for a in axes):
@@ -255,17 +320,32 @@ def _check_dropout(inputs: Any, outputs: Any) -> None:
     assert 0.3 < kept.mean() < 0.7
 
 
-@op("Dropout", inputs="data", labels="inputs outputs", recompute=False, outputs="output mask", visible=1, random=lambda p: p.p > 0, p=Float(0.5, ge=0, le=1),
-    mode=Enum("always training", "training"), axes=Shape((), optional=True), cudnn_off=Bool(False, optional=True),
+@op(
+    "Dropout",
+    inputs="data",
+    labels="inputs outputs",
+    recompute=False,
+    outputs="output mask",
+    visible=1,
+    random=lambda p: p.p > 0,
+    p=Float(0.5, ge=0, le=1),
+    mode=Enum("always training", "training"),
+    axes=Shape((), optional=True),
+    cudnn_off=Bool(False, optional=True),
     grad=lambda F, p, dy, out_mask: F.broadcast_mul(dy, out_mask) if p.axes else dy * out_mask,
-    samples=[Sample((3, 4), dtypes="float16 float32 float64"), Sample((40, 30), train=True, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
-             Sample((1200, 2), params={"mode": "always", "axes": (1,)}, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
-             Sample((3, 4), params={"p": 0.0}, train=True, dtypes="float16 float32 float64"), Sample((0, 4), train=True),
-             Sample((3, 4), params={"p": "0.0", "mode": "always", "cudnn_off": None, "axes": None}),
-             Sample((2, 3), params={"axes": (0,), "p": 0.9}),
-             Sample((1200, 2), params={"mode": "always"}, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
-             Sample((40, 3, 30), params={"axes": "(1,)"}, train=True, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
-             Sample((2, 3), params={"p": 1.0}, train=True, grad=False, mxnet="MXNet gives NaN")])
+    samples=[
+        Sample((3, 4), dtypes="float16 float32 float64"),
+        Sample((40, 30), train=True, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
+        Sample((1200, 2), params={"mode": "always", "axes": (1,)}, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
+        Sample((3, 4), params={"p": 0.0}, train=True, dtypes="float16 float32 float64"),
+        Sample((0, 4), train=True),
+        Sample((3, 4), params={"p": "0.0", "mode": "always", "cudnn_off": None, "axes": None}),
+        Sample((2, 3), params={"axes": (0,), "p": 0.9}),
+        Sample((1200, 2), params={"mode": "always"}, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
+        Sample((40, 3, 30), params={"axes": "(1,)"}, train=True, check=_check_dropout, grad=False, domain=(1.0, 2.0)),
+        Sample((2, 3), params={"p": 1.0}, train=True, grad=False, mxnet="MXNet gives NaN"),
+    ],
+)
 def dropout(k, p, data):
     """Set elements to zero at random and scale up the others, so that the mean stays.
 
@@ -284,7 +364,8 @@ def dropout(k, p, data):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``Dropout``, except that ``p=1`` gives zeros, not NaN. Source: Srivastava et al., "Dropout", 2014.
+    Behaviour matched: MXNet 1.9.1 ``Dropout``, except that ``p=1`` gives zeros, not NaN. Source: Srivastava et al.,
+    "Dropout", 2014.
     """
     xp = k.xp
     shape = _mask_shape(p, data.shape)
@@ -308,6 +389,7 @@ dropout.cost(lambda p, ins, outs: size_of(ins[0]) * 4)
 
 # -- the softmax family ---------------------------------------------------------------------------------------------
 
+
 class _NotZero(Float):
     """A number to divide by."""
 
@@ -317,7 +399,12 @@ class _NotZero(Float):
         return x
 
 
-_SOFT = dict(axis=Int(-1), temperature=_NotZero(None), dtype=Enum("float16 float32 float64", None), use_length=Bool(False, optional=True))
+_SOFT = dict(
+    axis=Int(-1),
+    temperature=_NotZero(None),
+    dtype=Enum("float16 float32 float64", None),
+    use_length=Bool(False, optional=True),
+)
 
 
 _ENDLESS = [[np.inf, 1.0, 2.0], [np.inf, -np.inf, np.inf], [-np.inf, -np.inf, -np.inf], [-np.inf, 1.0, 2.0]]
@@ -327,16 +414,27 @@ def _soft_samples() -> list[Sample]:
     """Uses that softmax, softmin and log_softmax share."""
     whole = [[1, 2, 0], [3, 3, 1]]
     return [
-        Sample((4,)), Sample((3, 2), params={"axis": "0", "temperature": "0.5"}), Sample((2, 3, 4), params={"axis": -2}),
-        Sample((2, 1, 3, 2), params={"axis": -4, "temperature": None}), Sample((3, 1)),
+        Sample((4,)),
+        Sample((3, 2), params={"axis": "0", "temperature": "0.5"}),
+        Sample((2, 3, 4), params={"axis": -2}),
+        Sample((2, 1, 3, 2), params={"axis": -4, "temperature": None}),
+        Sample((3, 1)),
         Sample((2, 3, 1), params={"axis": 1, "temperature": 1.0}),
-        Sample((2, 3), params={"dtype": "float32"}, grad=False), Sample((2, 3), params={"dtype": "None", "use_length": False}),
+        Sample((2, 3), params={"dtype": "float32"}, grad=False),
+        Sample((2, 3), params={"dtype": "None", "use_length": False}),
         Sample((2, 3), params={"dtype": "float16"}, dtypes="float32", grad=False, tol=50),
-        *(Sample(whole, params={"dtype": t, "axis": 0}, dtypes="uint8 int8 int32", grad=False) for t in ("float32", "float64")),
-        Sample([[1e4, 1e4 - 1, -1e4], [-700.0, 700.0, 0.0]], grad=False), Sample([[-np.inf, 0.0, 1.0]], grad=False), Sample((3, 0)),
+        *(
+            Sample(whole, params={"dtype": t, "axis": 0}, dtypes="uint8 int8 int32", grad=False)
+            for t in ("float32", "float64")
+        ),
+        Sample([[1e4, 1e4 - 1, -1e4], [-700.0, 700.0, 0.0]], grad=False),
+        Sample([[-np.inf, 0.0, 1.0]], grad=False),
+        Sample((3, 0)),
         Sample((3, 5), params={"axis": 0}, dtypes="float16", grad=False),
         # oneDNN, which has the last axis in float32, gives something else where there is infinity.
-        Sample(_ENDLESS, dtypes="float64", grad=False), Sample(np.transpose(_ENDLESS), params={"axis": 0}, grad=False)]
+        Sample(_ENDLESS, dtypes="float64", grad=False),
+        Sample(np.transpose(_ENDLESS), params={"axis": 0}, grad=False),
+    ]
 
 
 def soft(xp: Any, x: Any, axis: int) -> Any:
@@ -377,28 +475,60 @@ def _soft_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], lis
     if data is None:
         return ins, outs
     axis = axis_of(p.axis, len(data))
-    return [data, data[:axis] + data[axis + 1:]][:len(ins)], [data]
+    return [data, data[:axis] + data[axis + 1 :]][: len(ins)], [data]
 
 
 def _to_input(F: Any, p: Any, g: Any, like: Any) -> Any:
     return g if p.dtype is None else F._cast_like(g, like)
 
 
-@op("softmax", inputs="data length[use_length]", labels="inputs outputs", **_SOFT,
+@op(
+    "softmax",
+    inputs="data length[use_length]",
+    labels="inputs outputs",
+    **_SOFT,
     grad=lambda F, p, dy, like_data, y: (
-        _to_input(F, p, F._backward_softmax(dy, y, axis=p.axis, temperature=p.temperature), like_data), None)[:1 + p.use_length],
-    samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5}), Sample((3, 4), params={"dtype": "float64"}, grad=False),
-             Sample((2, 4, 3), np.array([[1, 2, 4], [3, 0, 1]], np.int32), params={"axis": 1, "use_length": True}, grad=(True, False)),
-             Sample((0, 3)), *_soft_samples(),
-             Sample((3, 4), np.array([4, 1, 2], np.int64), params={"use_length": "True", "temperature": 0.5}, grad=(True, False)),
-             Sample((3, 2), np.array([3, 1], np.int32), params={"axis": 0, "use_length": True}, grad=(True, False)),
-             Sample((2, 3, 2), np.array([[1, 2, 2], [2, 0, 1]], np.int32), params={"axis": -1, "use_length": True, "dtype": "float64"},
-                    grad=False),
-             Sample([[-np.inf, -np.inf, 5.0], [1.0, -np.inf, 2.0], [-np.inf, 0.0, np.inf], [-np.inf, -np.inf, -np.inf]],
-                    np.array([2, 3, 2, 0], np.int32), params={"use_length": True}, grad=False,
-                    mxnet="forward only: the gradient of a row that is NaN is NaN behind its length, too"),
-             Sample((2, 3), np.array([5, 2], np.int32), params={"use_length": True}, grad=(True, False),
-                    mxnet="MXNet reads beyond the row")])
+        _to_input(F, p, F._backward_softmax(dy, y, axis=p.axis, temperature=p.temperature), like_data),
+        None,
+    )[: 1 + p.use_length],
+    samples=[
+        Sample((3, 5)),
+        Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5}),
+        Sample((3, 4), params={"dtype": "float64"}, grad=False),
+        Sample(
+            (2, 4, 3),
+            np.array([[1, 2, 4], [3, 0, 1]], np.int32),
+            params={"axis": 1, "use_length": True},
+            grad=(True, False),
+        ),
+        Sample((0, 3)),
+        *_soft_samples(),
+        Sample(
+            (3, 4), np.array([4, 1, 2], np.int64), params={"use_length": "True", "temperature": 0.5}, grad=(True, False)
+        ),
+        Sample((3, 2), np.array([3, 1], np.int32), params={"axis": 0, "use_length": True}, grad=(True, False)),
+        Sample(
+            (2, 3, 2),
+            np.array([[1, 2, 2], [2, 0, 1]], np.int32),
+            params={"axis": -1, "use_length": True, "dtype": "float64"},
+            grad=False,
+        ),
+        Sample(
+            [[-np.inf, -np.inf, 5.0], [1.0, -np.inf, 2.0], [-np.inf, 0.0, np.inf], [-np.inf, -np.inf, -np.inf]],
+            np.array([2, 3, 2, 0], np.int32),
+            params={"use_length": True},
+            grad=False,
+            mxnet="forward only: the gradient of a row that is NaN is NaN behind its length, too",
+        ),
+        Sample(
+            (2, 3),
+            np.array([5, 2], np.int32),
+            params={"use_length": True},
+            grad=(True, False),
+            mxnet="MXNet reads beyond the row",
+        ),
+    ],
+)
 def softmax(k, p, data, length=None):
     """Exponentials that sum to one along an axis.
 
@@ -433,9 +563,16 @@ def softmax(k, p, data, length=None):
     return xp.where(inside, e / e.sum(axis, keepdims=True), 0.0)
 
 
-@op("softmin", inputs="data", labels="outputs", **_SOFT,
-    grad=lambda F, p, dy, like_data, y: _to_input(F, p, F._backward_softmax(-dy, y, axis=p.axis, temperature=p.temperature), like_data),
-    samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5}), *_soft_samples()])
+@op(
+    "softmin",
+    inputs="data",
+    labels="outputs",
+    **_SOFT,
+    grad=lambda F, p, dy, like_data, y: _to_input(
+        F, p, F._backward_softmax(-dy, y, axis=p.axis, temperature=p.temperature), like_data
+    ),
+    samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5}), *_soft_samples()],
+)
 def softmin(k, p, data):
     """Softmax of the negative.
 
@@ -458,9 +595,21 @@ def softmin(k, p, data):
     return soft(k.xp, _logits(p, data, -1), axis_of(p.axis, data.ndim))
 
 
-@op("log_softmax", inputs="data", labels="inputs", **_SOFT,
-    grad=lambda F, p, dy, like_data, y: _to_input(F, p, F._backward_log_softmax(dy, y, axis=p.axis, temperature=p.temperature), like_data),
-    samples=[Sample((3, 5)), Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5}), Sample((0, 3)), *_soft_samples()])
+@op(
+    "log_softmax",
+    inputs="data",
+    labels="inputs",
+    **_SOFT,
+    grad=lambda F, p, dy, like_data, y: _to_input(
+        F, p, F._backward_log_softmax(dy, y, axis=p.axis, temperature=p.temperature), like_data
+    ),
+    samples=[
+        Sample((3, 5)),
+        Sample((2, 3, 4), params={"axis": 1, "temperature": 2.5}),
+        Sample((0, 3)),
+        *_soft_samples(),
+    ],
+)
 def log_softmax(k, p, data):
     """Logarithm of the softmax, computed without overflow.
 
@@ -496,12 +645,25 @@ def _cool(p: Any, g: Any) -> Any:
     return g if p.temperature is None or p.temperature == 1 else g / p.temperature
 
 
-@op("_backward_softmax", inputs="dy out", **_BACK, samples=[Sample((3, 4), (3, 4), params={"temperature": 2.0}, mxnet="internal")],
+@op(
+    "_backward_softmax",
+    inputs="dy out",
+    **_BACK,
+    samples=[Sample((3, 4), (3, 4), params={"temperature": 2.0}, mxnet="internal")],
     grad=lambda F, p, dy, dy_, out: (
         F._backward_softmax(dy, out, **given(p, _BACK)),
-        _cool(p, F.broadcast_sub(dy * dy_, F.broadcast_add(F.broadcast_mul(dy, F.sum(dy_ * out, axis=p.axis, keepdims=True)),
-                                                           F.broadcast_mul(dy_, F.sum(dy * out, axis=p.axis, keepdims=True))))))
-    )
+        _cool(
+            p,
+            F.broadcast_sub(
+                dy * dy_,
+                F.broadcast_add(
+                    F.broadcast_mul(dy, F.sum(dy_ * out, axis=p.axis, keepdims=True)),
+                    F.broadcast_mul(dy_, F.sum(dy * out, axis=p.axis, keepdims=True)),
+                ),
+            ),
+        ),
+    ),
+)
 def backward_softmax(k, p, dy_, out):
     """Gradient of `softmax` with respect to its logits.
 
@@ -521,10 +683,16 @@ def backward_softmax(k, p, dy_, out):
     return _cool(p, g)
 
 
-@op("_backward_log_softmax", inputs="dy out", **_BACK, samples=[Sample((3, 4), (3, 4), params={"temperature": 2.0}, mxnet="internal")],
+@op(
+    "_backward_log_softmax",
+    inputs="dy out",
+    **_BACK,
+    samples=[Sample((3, 4), (3, 4), params={"temperature": 2.0}, mxnet="internal")],
     grad=lambda F, p, dy, dy_, out: (
         _cool(p, F.broadcast_sub(dy, F.sum(dy * F.exp(out), axis=p.axis, keepdims=True))),
-        _cool(p, -F.broadcast_mul(dy * F.exp(out), F.sum(dy_, axis=p.axis, keepdims=True)))))
+        _cool(p, -F.broadcast_mul(dy * F.exp(out), F.sum(dy_, axis=p.axis, keepdims=True))),
+    ),
+)
 def backward_log_softmax(k, p, dy_, out):
     """Gradient of `log_softmax` with respect to its logits.
 
@@ -542,11 +710,24 @@ def backward_log_softmax(k, p, dy_, out):
     return _cool(p, dy - k.xp.exp(wide(out)) * dy.sum(p.axis, keepdims=True))
 
 
-@op("SoftmaxActivation", inputs="data", labels="outputs", mode=Enum("channel instance", "instance"),
+@op(
+    "SoftmaxActivation",
+    inputs="data",
+    labels="outputs",
+    mode=Enum("channel instance", "instance"),
     grad=lambda F, p, dy, y: F._backward_softmax(dy, y, axis=1 if p.mode == "channel" else -1),
-    samples=[Sample((3, 5)), Sample((2, 3, 4), params={"mode": "channel"}), Sample((2, 3), params={"mode": "channel"}), Sample((4, 1)),
-             Sample((1, 3, 2, 2), params={"mode": "channel"}), Sample((2, 3, 4), mxnet="forward only: MXNet's backward flattens, its forward does not"),
-             Sample([[1e4, 1e4 - 1, -1e4]], grad=False), Sample((3, 5), dtypes="float16", grad=False), Sample((0, 5))])
+    samples=[
+        Sample((3, 5)),
+        Sample((2, 3, 4), params={"mode": "channel"}),
+        Sample((2, 3), params={"mode": "channel"}),
+        Sample((4, 1)),
+        Sample((1, 3, 2, 2), params={"mode": "channel"}),
+        Sample((2, 3, 4), mxnet="forward only: MXNet's backward flattens, its forward does not"),
+        Sample([[1e4, 1e4 - 1, -1e4]], grad=False),
+        Sample((3, 5), dtypes="float16", grad=False),
+        Sample((0, 5)),
+    ],
+)
 def softmax_activation(k, p, data):
     """Softmax over the last axis, or over the channels.
 
@@ -559,8 +740,8 @@ def softmax_activation(k, p, data):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``SoftmaxActivation`` (deprecated there in favour of ``softmax``), except that the gradient
-    of mode ``instance`` belongs to the forward pass in more than two dimensions too.
+    Behaviour matched: MXNet 1.9.1 ``SoftmaxActivation`` (deprecated there in favour of ``softmax``), except that the
+    gradient of mode ``instance`` belongs to the forward pass in more than two dimensions too.
     """
     return soft(k.xp, wide(data), axis_of(1 if p.mode == "channel" else -1, data.ndim))
 

@@ -3,6 +3,7 @@
 One row of a table per operator. Gradients of broadcasting operators are summed back to their input's shape by
 ``_sum_like``, which does nothing where the shapes agree.
 """
+
 from __future__ import annotations
 
 import math
@@ -20,12 +21,22 @@ def _unspread(p, data, out):
     """The axes over which a sum gives `out`; None where there is nothing to add up."""
     if data == out:
         return None
-    out = out[max(len(out) - len(data), 0):]  # leading ones, dropped by an assignment
+    out = out[max(len(out) - len(data), 0) :]  # leading ones, dropped by an assignment
     return [i for i, d in enumerate((1,) * (len(data) - len(out)) + out) if d == 1 != data[i]]
 
 
-@op("_sum_like", inputs="data like~", expr="data", reduces=("sum", _unspread), identity=True, grad=lambda F, dy, like_data: (F._broadcast_back(dy, like_data), None),
-    samples=[Sample(a, b, mxnet="internal") for a, b in (((2, 3, 4), (3, 1)), ((2, 3), (2, 3)), ((2, 3), (1, 1, 3)), ((2, 0), (2, 1)))])
+@op(
+    "_sum_like",
+    inputs="data like~",
+    expr="data",
+    reduces=("sum", _unspread),
+    identity=True,
+    grad=lambda F, dy, like_data: (F._broadcast_back(dy, like_data), None),
+    samples=[
+        Sample(a, b, mxnet="internal")
+        for a, b in (((2, 3, 4), (3, 1)), ((2, 3), (2, 3)), ((2, 3), (1, 1, 3)), ((2, 0), (2, 1)))
+    ],
+)
 def sum_like(k, p, data, like):
     """Sum `data` over the axes along which it was broadcast from the shape of `like`.
 
@@ -56,8 +67,12 @@ def _(p, ins):
 sum_like.view = True  # equal shapes: the gradient itself, no copy
 
 
-@op("_broadcast_back", inputs="data like~", grad=lambda F, dy, like_data: (F._sum_like(dy, like_data), None),
-    samples=[Sample(a, b, mxnet="internal") for a, b in (((3, 1), (2, 3, 4)), ((2, 3), (2, 3)), ((1, 1, 3), (2, 3)))])
+@op(
+    "_broadcast_back",
+    inputs="data like~",
+    grad=lambda F, dy, like_data: (F._sum_like(dy, like_data), None),
+    samples=[Sample(a, b, mxnet="internal") for a, b in (((3, 1), (2, 3, 4)), ((2, 3), (2, 3)), ((1, 1, 3), (2, 3)))],
+)
 def broadcast_back(k, p, data, like):
     """Repeat `data` to the shape of `like`, which may lack its leading ones: the gradient of `_sum_like`.
 
@@ -68,7 +83,7 @@ def broadcast_back(k, p, data, like):
         Only its shape is used.
     """
     shape = tuple(like.shape)
-    return k.xp.broadcast_to(data.reshape(data.shape[max(data.ndim - len(shape), 0):]), shape).copy()
+    return k.xp.broadcast_to(data.reshape(data.shape[max(data.ndim - len(shape), 0) :]), shape).copy()
 
 
 @broadcast_back.shape
@@ -91,15 +106,17 @@ def _mod(xp, a, b):
 
 
 def _power(xp, a, b):
-    # Of whole numbers, MXNet cuts the floating power: a half is 0, and what does not fit, infinity too, is the lowest int32 or int64, of which
-    # smaller types keep the low bits. What fits is exact here.
+    # Of whole numbers, MXNet cuts the floating power: a half is 0, and what does not fit, infinity too, is the lowest
+    # int32 or int64, of which smaller types keep the low bits. What fits is exact here.
     if isinstance(b, float) or b.dtype.kind not in "iu":
         return xp.power(a, b)
     t = b.dtype
     held, end = (_INT64, 2.0**63) if t.itemsize == 8 else (_INT32, 2.0**31)
     about = xp.power(a.astype(np.float64), b)
     fits = abs(about) < end
-    return xp.where(fits & (b >= 0), xp.power(a, xp.maximum(b, t.type(0))), xp.where(fits, about, -end).astype(held).astype(t))
+    return xp.where(
+        fits & (b >= 0), xp.power(a, xp.maximum(b, t.type(0))), xp.where(fits, about, -end).astype(held).astype(t)
+    )
 
 
 _power.direct = "power:float"
@@ -119,21 +136,42 @@ _MATH: dict[str, tuple[Any, str, Any]] = {
     "power": (_power, "power(a, b)", lambda F, dy, a, b: (dy * b * a ** (b - 1), dy * F.log(a) * a**b)),
     "maximum": ("maximum", "maximum(a, b)", lambda F, dy, a, b: (dy * (a >= b), dy * (a < b))),
     "minimum": ("minimum", "minimum(a, b)", lambda F, dy, a, b: (dy * (a <= b), dy * (a > b))),
-    "hypot": ("hypot", "hypot(a, b)", lambda F, dy, a, b: (dy * a / F.broadcast_hypot(a, b), dy * b / F.broadcast_hypot(a, b))),
+    "hypot": (
+        "hypot",
+        "hypot(a, b)",
+        lambda F, dy, a, b: (dy * a / F.broadcast_hypot(a, b), dy * b / F.broadcast_hypot(a, b)),
+    ),
 }
 _COMPARE = {
-    "equal": ("equal", "a == b"), "not_equal": ("not_equal", "a != b"), "greater": ("greater", "a > b"),
-    "greater_equal": ("greater_equal", "a >= b"), "lesser": ("less", "a < b"), "lesser_equal": ("less_equal", "a <= b"),
-    "logical_and": (_logic("logical_and"), "a != 0 and b != 0"), "logical_or": (_logic("logical_or"), "a != 0 or b != 0"),
+    "equal": ("equal", "a == b"),
+    "not_equal": ("not_equal", "a != b"),
+    "greater": ("greater", "a > b"),
+    "greater_equal": ("greater_equal", "a >= b"),
+    "lesser": ("less", "a < b"),
+    "lesser_equal": ("less_equal", "a <= b"),
+    "logical_and": (_logic("logical_and"), "a != 0 and b != 0"),
+    "logical_or": (_logic("logical_or"), "a != 0 or b != 0"),
     "logical_xor": (_logic("logical_xor"), "(a != 0) != (b != 0)"),
 }
 _ELEMENTWISE_NAMES = {
-    "add": ("elemwise_add", "_plus", "_Plus", "_add"), "sub": ("elemwise_sub", "_minus", "_Minus", "_sub"),
-    "mul": ("elemwise_mul", "_mul", "_Mul"), "div": ("elemwise_div", "_div", "_Div"), "mod": ("_mod", "_Mod"),
-    "power": ("_power", "_Power"), "maximum": ("_maximum", "_Maximum"), "minimum": ("_minimum", "_Minimum"), "hypot": ("_hypot", "_Hypot"),
-    "equal": ("_equal", "_Equal"), "not_equal": ("_not_equal", "_Not_Equal"), "greater": ("_greater", "_Greater"),
-    "greater_equal": ("_greater_equal", "_Greater_Equal"), "lesser": ("_lesser", "_Lesser"), "lesser_equal": ("_lesser_equal", "_Lesser_Equal"),
-    "logical_and": ("_logical_and", "_Logical_And"), "logical_or": ("_logical_or", "_Logical_Or"), "logical_xor": ("_logical_xor", "_Logical_Xor"),
+    "add": ("elemwise_add", "_plus", "_Plus", "_add"),
+    "sub": ("elemwise_sub", "_minus", "_Minus", "_sub"),
+    "mul": ("elemwise_mul", "_mul", "_Mul"),
+    "div": ("elemwise_div", "_div", "_Div"),
+    "mod": ("_mod", "_Mod"),
+    "power": ("_power", "_Power"),
+    "maximum": ("_maximum", "_Maximum"),
+    "minimum": ("_minimum", "_Minimum"),
+    "hypot": ("_hypot", "_Hypot"),
+    "equal": ("_equal", "_Equal"),
+    "not_equal": ("_not_equal", "_Not_Equal"),
+    "greater": ("_greater", "_Greater"),
+    "greater_equal": ("_greater_equal", "_Greater_Equal"),
+    "lesser": ("_lesser", "_Lesser"),
+    "lesser_equal": ("_lesser_equal", "_Lesser_Equal"),
+    "logical_and": ("_logical_and", "_Logical_And"),
+    "logical_or": ("_logical_or", "_Logical_Or"),
+    "logical_xor": ("_logical_xor", "_Logical_Xor"),
 }
 _BROADCAST_NAMES = {"add": ("broadcast_add", "broadcast_plus"), "sub": ("broadcast_sub", "broadcast_minus")}
 _POSITIVE = {"power": (0.5, 2.0), "div": (0.5, 2.0), "mod": (0.6, 3.0)}
@@ -143,7 +181,9 @@ _INT32, _INT64 = np.dtype("int32"), np.dtype("int64")
 #: Every pair of these meets in a broadcasting operator.
 _SPECIAL = [-_INF, -2.5, -1.0, -0.0, 0.0, 1.0, 3.0, _INF, _NAN]
 #: Every base meets every power; some results do not fit.
-_WHOLE_POWERS = Sample(*np.meshgrid([-3, -2, -1, 0, 1, 2, 7], [-3, -2, -1, 0, 1, 2, 70]), dtypes="int8 int32 int64", grad=False)
+_WHOLE_POWERS = Sample(
+    *np.meshgrid([-3, -2, -1, 0, 1, 2, 7], [-3, -2, -1, 0, 1, 2, 70]), dtypes="int8 int32 int64", grad=False
+)
 
 
 def _elementwise_rule(g):
@@ -155,14 +195,17 @@ def _elementwise_rule(g):
 
 def _broadcast_rule(g):
     if g.__code__.co_argcount == 2:
+
         def rule(F, dy, like_lhs, like_rhs):
             da, db = g(F, dy)
             return F._sum_like(da, like_lhs), F._sum_like(db, like_rhs)
+
         return rule
 
     def rule(F, dy, lhs, rhs):
         da, db = g(F, dy, lhs, rhs)
         return F._sum_like(da, lhs), F._sum_like(db, rhs)
+
     return rule
 
 
@@ -171,24 +214,63 @@ def _tables():
         told = {"labels": "outputs"} if family == "add" else {}
         domain = _POSITIVE.get(family, (-2.0, 2.0))
         name, *aliases = _ELEMENTWISE_NAMES[family]
-        yield binary(name, fn, expr=expr, grad=_elementwise_rule(g), aliases=aliases, **told,
-                     samples=[Sample((3, 4), (3, 4), domain=domain, dtypes=_HALF), Sample((0, 4), (0, 4), domain=domain),
-                              Sample(Ints((3, 5), 1, 7), Ints((3, 5), 1, 4), dtypes=_WHOLE), *([_WHOLE_POWERS] if family == "power" else [])])
+        yield binary(
+            name,
+            fn,
+            expr=expr,
+            grad=_elementwise_rule(g),
+            aliases=aliases,
+            **told,
+            samples=[
+                Sample((3, 4), (3, 4), domain=domain, dtypes=_HALF),
+                Sample((0, 4), (0, 4), domain=domain),
+                Sample(Ints((3, 5), 1, 7), Ints((3, 5), 1, 4), dtypes=_WHOLE),
+                *([_WHOLE_POWERS] if family == "power" else []),
+            ],
+        )
         name, *aliases = _BROADCAST_NAMES.get(family, (f"broadcast_{family}",))
-        yield broadcast(name, fn, expr=expr, grad=_broadcast_rule(g), aliases=aliases,
-                        samples=[Sample((2, 1, 4), (1, 3, 1), domain=domain, dtypes=_HALF), Sample((3, 4), (3, 4), domain=domain),
-                                 Sample((3, 1), (3, 5), domain=domain), Sample((2, 3, 5), (1, 1, 1), domain=domain),
-                                 Sample((1,), (7,), domain=domain), Sample((2, 0, 3), (1, 1, 3), domain=domain),
-                                 Sample(Ints((3, 1), -5, 6), Ints((1, 4), 1, 4), dtypes="int8 int32 int64"),
-                                 Sample([[v] for v in _SPECIAL], [_SPECIAL], grad=False), *([_WHOLE_POWERS] if family == "power" else [])])
+        yield broadcast(
+            name,
+            fn,
+            expr=expr,
+            grad=_broadcast_rule(g),
+            aliases=aliases,
+            samples=[
+                Sample((2, 1, 4), (1, 3, 1), domain=domain, dtypes=_HALF),
+                Sample((3, 4), (3, 4), domain=domain),
+                Sample((3, 1), (3, 5), domain=domain),
+                Sample((2, 3, 5), (1, 1, 1), domain=domain),
+                Sample((1,), (7,), domain=domain),
+                Sample((2, 0, 3), (1, 1, 3), domain=domain),
+                Sample(Ints((3, 1), -5, 6), Ints((1, 4), 1, 4), dtypes="int8 int32 int64"),
+                Sample([[v] for v in _SPECIAL], [_SPECIAL], grad=False),
+                *([_WHOLE_POWERS] if family == "power" else []),
+            ],
+        )
     for family, (fn, expr) in _COMPARE.items():
         values = [[-1.0, 0.0, 2.0]], [[0.0, 0.0, 1.0]]
         name, *aliases = _ELEMENTWISE_NAMES[family]
         whole = Sample(Ints((3, 5), 0, 3), Ints((3, 5), 0, 3), dtypes=_WHOLE)
-        yield binary(name, fn, expr=expr, grad=None, aliases=aliases, samples=[Sample(*values, dtypes=_HALF), whole, Sample((0, 2), (0, 2))])
-        yield broadcast(f"broadcast_{family}", fn, expr=expr, grad=None, samples=[
-            Sample(values[0], [[0.0], [2.0]], dtypes=_HALF), Sample([[v] for v in _SPECIAL], [_SPECIAL]),
-            Sample(Ints((2, 1, 3), -1, 2), Ints((1, 4, 1), -1, 2), dtypes="int8 int32 int64"), Sample((1, 3), (0, 3))])
+        yield binary(
+            name,
+            fn,
+            expr=expr,
+            grad=None,
+            aliases=aliases,
+            samples=[Sample(*values, dtypes=_HALF), whole, Sample((0, 2), (0, 2))],
+        )
+        yield broadcast(
+            f"broadcast_{family}",
+            fn,
+            expr=expr,
+            grad=None,
+            samples=[
+                Sample(values[0], [[0.0], [2.0]], dtypes=_HALF),
+                Sample([[v] for v in _SPECIAL], [_SPECIAL]),
+                Sample(Ints((2, 1, 3), -1, 2), Ints((1, 4, 1), -1, 2), dtypes="int8 int32 int64"),
+                Sample((1, 3), (0, 3)),
+            ],
+        )
 
 
 def _rpower(xp, x, s):
@@ -200,7 +282,11 @@ _rpower.direct = "power:swap"
 
 def _scalar_name(base: str) -> tuple[str, str]:
     """The operator's name and the spelling of MXNet 0.x: ``_plus_scalar``, ``_PlusScalar``."""
-    words = base[:1].upper() + base[1:].capitalize() if base[:1] == "r" and base[1:] in _WITH_NUMBER else "".join(map(str.capitalize, base.split("_")))
+    words = (
+        base[:1].upper() + base[1:].capitalize()
+        if base[:1] == "r" and base[1:] in _WITH_NUMBER
+        else "".join(map(str.capitalize, base.split("_")))
+    )
     return f"_{base}_scalar", f"_{words}Scalar"
 
 
@@ -211,19 +297,42 @@ _WITH_NUMBER: dict[str, tuple[Any, str, Any]] = {
     "rminus": ("subtract:swap", "s - x", lambda F, dy: -dy),
     "mul": ("multiply", "x * s", lambda F, p, dy: dy * p.scalar),
     "div": (_div, "x / s", lambda F, p, dy: dy / p.scalar),
-    "rdiv": (lambda xp, x, s: _div(xp, xp.full_like(x, x.dtype.type(s)), x), "s / x", lambda F, p, dy, data: dy * -p.scalar / (data * data)),
-    "mod": (lambda xp, x, s: _mod(xp, x, xp.full_like(x, x.dtype.type(s))), "0 if s == 0 else mod(x, s)", lambda F, dy: dy),
-    "rmod": (lambda xp, x, s: _mod(xp, xp.full_like(x, x.dtype.type(s)), x), "0 if x == 0 else mod(s, x)",
-             lambda F, p, dy, data: -dy * F.floor(p.scalar / data)),
-    "power": (_power, lambda p: _POWERS.get(float(p.scalar), "power(x, s)"), lambda F, p, dy, data: dy * p.scalar * data ** (p.scalar - 1)),
+    "rdiv": (
+        lambda xp, x, s: _div(xp, xp.full_like(x, x.dtype.type(s)), x),
+        "s / x",
+        lambda F, p, dy, data: dy * -p.scalar / (data * data),
+    ),
+    "mod": (
+        lambda xp, x, s: _mod(xp, x, xp.full_like(x, x.dtype.type(s))),
+        "0 if s == 0 else mod(x, s)",
+        lambda F, dy: dy,
+    ),
+    "rmod": (
+        lambda xp, x, s: _mod(xp, xp.full_like(x, x.dtype.type(s)), x),
+        "0 if x == 0 else mod(s, x)",
+        lambda F, p, dy, data: -dy * F.floor(p.scalar / data),
+    ),
+    "power": (
+        _power,
+        lambda p: _POWERS.get(float(p.scalar), "power(x, s)"),
+        lambda F, p, dy, data: dy * p.scalar * data ** (p.scalar - 1),
+    ),
     "rpower": (_rpower, "power(s, x)", lambda F, p, dy, y: dy * y * _log(p.scalar)),
     "maximum": ("maximum", "maximum(x, s)", lambda F, p, dy, data: dy * (data >= p.scalar)),
     "minimum": ("minimum", "minimum(x, s)", lambda F, p, dy, data: dy * (data <= p.scalar)),
-    "hypot": (lambda xp, x, s: xp.hypot(x, xp.full_like(x, x.dtype.type(s))), "hypot(x, s)", lambda F, dy, data, y: dy * data / y),
+    "hypot": (
+        lambda xp, x, s: xp.hypot(x, xp.full_like(x, x.dtype.type(s))),
+        "hypot(x, s)",
+        lambda F, dy, data, y: dy * data / y,
+    ),
 }
 _NUMBER_COMPARE = {
-    "equal": ("equal", "x == s"), "not_equal": ("not_equal", "x != s"), "greater": ("greater", "x > s"),
-    "greater_equal": ("greater_equal", "x >= s"), "lesser": ("less", "x < s"), "lesser_equal": ("less_equal", "x <= s"),
+    "equal": ("equal", "x == s"),
+    "not_equal": ("not_equal", "x != s"),
+    "greater": ("greater", "x > s"),
+    "greater_equal": ("greater_equal", "x >= s"),
+    "lesser": ("less", "x < s"),
+    "lesser_equal": ("less_equal", "x <= s"),
     "logical_and": (lambda xp, x, s: (x != 0) & bool(s), "x != 0 and s != 0"),
     "logical_or": (lambda xp, x, s: (x != 0) | bool(s), "x != 0 or s != 0"),
     "logical_xor": (lambda xp, x, s: (x != 0) ^ bool(s), "(x != 0) != (s != 0)"),
@@ -244,21 +353,47 @@ def _scalars():
     for base, (fn, expr, g) in _WITH_NUMBER.items():
         name, old = _scalar_name(base)
         neutral = _NEUTRAL.get(base)
-        yield scalar(name, fn, expr=expr, grad=g, aliases=[old], identity=False if neutral is None else lambda p, number=neutral: p.scalar == number,
-                     samples=[Sample((3, 4), params={"scalar": 1.5}, domain=(0.3, 2.7), dtypes=_HALF),
-                              Sample((3, 4), domain=(0.3, 2.7)), Sample((2, 0), params={"scalar": "2"}),
-                              Sample((5,), params={"scalar": 2, "is_int": False}, domain=(0.3, 1.7)),
-                              Sample([[-2.7, -1.3, -0.45, 0.45, 1.3, 3.4]], params={"scalar": -2.0}, grad=base != "rpower"),
-                              Sample(Ints((2, 5), 1, 6), params={"scalar": 2.6}, dtypes=_WHOLE),
-                              Sample(Ints((2, 5), 1, 6), params={"scalar": 2.6, "is_int": False}, dtypes=_WHOLE), Sample(Ints((5,), 0, 2), params={"scalar": 2.0}, dtypes="bool"), Sample([_SPECIAL], params={"scalar": 3.0}, grad=False),
-                              *[Sample(np.arange(-3, 8), params={"scalar": s}, dtypes="int8 int32 int64", grad=False)
-                                for s in (-3, -1, 0, 2, 7) if "power" in base]])
+        yield scalar(
+            name,
+            fn,
+            expr=expr,
+            grad=g,
+            aliases=[old],
+            identity=False if neutral is None else lambda p, number=neutral: p.scalar == number,
+            samples=[
+                Sample((3, 4), params={"scalar": 1.5}, domain=(0.3, 2.7), dtypes=_HALF),
+                Sample((3, 4), domain=(0.3, 2.7)),
+                Sample((2, 0), params={"scalar": "2"}),
+                Sample((5,), params={"scalar": 2, "is_int": False}, domain=(0.3, 1.7)),
+                Sample([[-2.7, -1.3, -0.45, 0.45, 1.3, 3.4]], params={"scalar": -2.0}, grad=base != "rpower"),
+                Sample(Ints((2, 5), 1, 6), params={"scalar": 2.6}, dtypes=_WHOLE),
+                Sample(Ints((2, 5), 1, 6), params={"scalar": 2.6, "is_int": False}, dtypes=_WHOLE),
+                Sample(Ints((5,), 0, 2), params={"scalar": 2.0}, dtypes="bool"),
+                Sample([_SPECIAL], params={"scalar": 3.0}, grad=False),
+                *[
+                    Sample(np.arange(-3, 8), params={"scalar": s}, dtypes="int8 int32 int64", grad=False)
+                    for s in (-3, -1, 0, 2, 7)
+                    if "power" in base
+                ],
+            ],
+        )
     for base, (fn, expr) in _NUMBER_COMPARE.items():
         name, old = _scalar_name(base)
-        yield scalar(name, fn, expr=expr, grad=None, aliases=[old], samples=[
-            Sample([[-1.0, 0.0, 1.0]], params={"scalar": 1.0}, dtypes=_HALF), Sample([_SPECIAL], params={"scalar": "0"}),
-            Sample(Ints((2, 5), 0, 3), params={"scalar": 1, "is_int": True}, dtypes=_WHOLE), Sample(Ints((2, 5), 0, 3), params={"scalar": 1.5, "is_int": False}, dtypes=_WHOLE),
-            Sample(Ints((5,), 0, 2), params={"scalar": 1.0}, dtypes="bool"), Sample((0, 3), params={"scalar": "inf"})])
+        yield scalar(
+            name,
+            fn,
+            expr=expr,
+            grad=None,
+            aliases=[old],
+            samples=[
+                Sample([[-1.0, 0.0, 1.0]], params={"scalar": 1.0}, dtypes=_HALF),
+                Sample([_SPECIAL], params={"scalar": "0"}),
+                Sample(Ints((2, 5), 0, 3), params={"scalar": 1, "is_int": True}, dtypes=_WHOLE),
+                Sample(Ints((2, 5), 0, 3), params={"scalar": 1.5, "is_int": False}, dtypes=_WHOLE),
+                Sample(Ints((5,), 0, 2), params={"scalar": 1.0}, dtypes="bool"),
+                Sample((0, 3), params={"scalar": "inf"}),
+            ],
+        )
 
 
 OPS = [*_tables(), *_scalars()]

@@ -1,9 +1,11 @@
 """Multi-head attention over projections that lie interleaved in one array: scores of pairs, and sums weighted by them.
 
-An array (length, batch, heads * n * d) holds `n` projections ("slots") of length `d` for every head. Two operators on slots do
-everything: `_attention_scores` multiplies two slots to one matrix a head, `_attention_sum` multiplies such a matrix with a slot
-and puts the result into a slot. Each one's gradients are the two again, so gradients exist to any order.
+An array (length, batch, heads * n * d) holds `n` projections ("slots") of length `d` for every head. Two operators on
+slots do everything: `_attention_scores` multiplies two slots to one matrix a head, `_attention_sum` multiplies such a
+matrix with a slot and puts the result into a slot. Each one's gradients are the two again, so gradients exist to any
+order.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -44,8 +46,17 @@ def _put(out: Any, part: Any, heads: int, slot: tuple[int, ...]) -> None:
     out[:, :, slot[0]] = part.transpose(1, 0, 2)
 
 
-def _sum(xp: Any, weights: Any, values: Any, heads: int, slot: tuple[int, ...], out_slot: tuple[int, ...], transpose: bool,
-         scaled: bool, out: Any = None) -> Any:
+def _sum(
+    xp: Any,
+    weights: Any,
+    values: Any,
+    heads: int,
+    slot: tuple[int, ...],
+    out_slot: tuple[int, ...],
+    transpose: bool,
+    scaled: bool,
+    out: Any = None,
+) -> Any:
     w, v = wide(weights), _matrices(wide(values), heads, slot)
     y = xp.matmul(xp.swapaxes(w, -1, -2) if transpose else w, v)
     if scaled and v.shape[2]:
@@ -63,10 +74,14 @@ def _flat(out: Any, batch: int, heads: int) -> Any:
 
 # -- shapes ---------------------------------------------------------------------------------------------------------
 
+
 def _projected(name: str, shape: tuple[int, ...], heads: int, slots: int) -> None:
     """Raise ValueError for a shape that is not (length, batch, heads * slots * d)."""
     if len(shape) != 3:
-        raise ValueError(f"{name} must be (length, batch, {slots if slots > 1 else ''}{' * ' if slots > 1 else ''}heads * d), got {shape}")
+        raise ValueError(
+            f"{name} must be (length, batch, {slots if slots > 1 else ''}{' * ' if slots > 1 else ''}heads * d), got "
+            f"{shape}"
+        )
     if shape[2] % (heads * slots):
         what = f"{heads} heads" + (f" x {slots} projections" if slots > 1 else "")
         raise ValueError(f"{name} {shape}: the last axis must be a multiple of {heads * slots} ({what})")
@@ -87,12 +102,19 @@ def _pair_shape(names: tuple[str, str], p: Any, a: Any, b: Any, a_slots: int, b_
     return [(a[1] * p.heads, a[0], b[0])]
 
 
-def _weighted_shape(names: tuple[str, str], p: Any, values: Any, weights: Any, slots: int, out_slots: int, transpose: bool = False) -> list[Any]:
+def _weighted_shape(
+    names: tuple[str, str], p: Any, values: Any, weights: Any, slots: int, out_slots: int, transpose: bool = False
+) -> list[Any]:
     _projected(names[0], values, p.heads, slots)
-    n, m = (weights[-1], weights[-2]) if transpose and len(weights) == 3 else weights[-2:] if len(weights) == 3 else (0, 0)
+    n, m = (
+        (weights[-1], weights[-2]) if transpose and len(weights) == 3 else weights[-2:] if len(weights) == 3 else (0, 0)
+    )
     if len(weights) != 3 or weights[0] != values[1] * p.heads or m != values[0]:
         wanted = (values[1] * p.heads, *((values[0], "n") if transpose else ("n", values[0])))
-        raise ValueError(f"{names[1]} must be (batch * heads, ...) = ({', '.join(map(str, wanted))}) for {names[0]} {values}, got {weights}")
+        raise ValueError(
+            f"{names[1]} must be (batch * heads, ...) = ({', '.join(map(str, wanted))}) for {names[0]} {values}, got "
+            f"{weights}"
+        )
     return [(n, values[1], values[2] // slots * out_slots)]
 
 
@@ -105,15 +127,33 @@ def _floats(p: Any, ins: Any, outs: Any) -> Any:
 
 # -- the two operators on slots -------------------------------------------------------------------------------------
 
+
 def _scores_grads(F: Any, p: Any, dy: Any, a: Any, b: Any, needs: Any) -> Any:
     kw = {"heads": p.heads, "scaled": p.scaled}
-    return (F._attention_sum(dy, b, slot=p.b_slot, out_slot=p.a_slot, **kw) if needs[0] else None,
-            F._attention_sum(dy, a, slot=p.a_slot, out_slot=p.b_slot, transpose=True, **kw) if needs[1] else None)
+    return (
+        F._attention_sum(dy, b, slot=p.b_slot, out_slot=p.a_slot, **kw) if needs[0] else None,
+        F._attention_sum(dy, a, slot=p.a_slot, out_slot=p.b_slot, transpose=True, **kw) if needs[1] else None,
+    )
 
 
-@op("_attention_scores", inputs="a b", **_HEADS, a_slot=Shape(_ONE), b_slot=Shape(_ONE), scaled=Bool(True), grad=_scores_grads, samples=[
-    Sample((3, 2, 8), (4, 2, 24), params={"heads": 2, "b_slot": (1, 3)}, mxnet="internal"),
-    Sample((3, 2, 6), (4, 2, 6), params={"heads": 1, "a_slot": (1, 2), "b_slot": (0, 2), "scaled": False}, mxnet="internal")])
+@op(
+    "_attention_scores",
+    inputs="a b",
+    **_HEADS,
+    a_slot=Shape(_ONE),
+    b_slot=Shape(_ONE),
+    scaled=Bool(True),
+    grad=_scores_grads,
+    samples=[
+        Sample((3, 2, 8), (4, 2, 24), params={"heads": 2, "b_slot": (1, 3)}, mxnet="internal"),
+        Sample(
+            (3, 2, 6),
+            (4, 2, 6),
+            params={"heads": 1, "a_slot": (1, 2), "b_slot": (0, 2), "scaled": False},
+            mxnet="internal",
+        ),
+    ],
+)
 def attention_scores(k, p, a, b):
     """The products of all positions of two projections, a matrix for every head.
 
@@ -135,8 +175,6 @@ def _(p, ins):
     return _pair_shape(("a", "b"), p, *ins, p.a_slot[1], p.b_slot[1])
 
 
-
-
 def _sum_grads(F: Any, p: Any, dy: Any, weights: Any, values: Any, needs: Any) -> Any:
     kw = {"heads": p.heads, "scaled": p.scaled}
     dw = dv = None
@@ -149,10 +187,25 @@ def _sum_grads(F: Any, p: Any, dy: Any, weights: Any, values: Any, needs: Any) -
     return dw, dv
 
 
-@op("_attention_sum", inputs="weights values", **_HEADS, slot=Shape(_ONE), out_slot=Shape(_ONE), transpose=Bool(False), scaled=Bool(False),
-    grad=_sum_grads, samples=[
+@op(
+    "_attention_sum",
+    inputs="weights values",
+    **_HEADS,
+    slot=Shape(_ONE),
+    out_slot=Shape(_ONE),
+    transpose=Bool(False),
+    scaled=Bool(False),
+    grad=_sum_grads,
+    samples=[
         Sample((4, 3, 5), (5, 2, 24), params={"heads": 2, "slot": (2, 3)}, mxnet="internal"),
-        Sample((4, 5, 3), (5, 2, 6), params={"heads": 2, "out_slot": (1, 2), "transpose": True, "scaled": True}, mxnet="internal")])
+        Sample(
+            (4, 5, 3),
+            (5, 2, 6),
+            params={"heads": 2, "out_slot": (1, 2), "transpose": True, "scaled": True},
+            mxnet="internal",
+        ),
+    ],
+)
 def attention_sum(k, p, weights, values):
     """Sums of a projection's positions, weighted by a matrix for every head; the other slots of the result are zero.
 
@@ -168,7 +221,9 @@ def attention_sum(k, p, weights, values):
     scaled : bool
         Divide by the square root of d.
     """
-    return _flat(_sum(k.xp, weights, values, p.heads, p.slot, p.out_slot, p.transpose, p.scaled), values.shape[1], p.heads)
+    return _flat(
+        _sum(k.xp, weights, values, p.heads, p.slot, p.out_slot, p.transpose, p.scaled), values.shape[1], p.heads
+    )
 
 
 @attention_sum.shape
@@ -177,20 +232,30 @@ def _(p, ins):
     return _weighted_shape(("values", "weights"), p, ins[1], ins[0], p.slot[1], p.out_slot[1], p.transpose)
 
 
-
-
 # -- MXNet's four ---------------------------------------------------------------------------------------------------
 
 _QKV = "queries_keys_values"
 
 
-@op("_contrib_interleaved_matmul_selfatt_qk", inputs=_QKV, labels="outputs", **_HEADS,
-    grad=lambda F, p, dy, queries_keys_values: F._backward_interleaved_matmul_selfatt_qk(dy, queries_keys_values, heads=p.heads),
-    samples=[Sample((3, 2, 24), params={"heads": 2}, dtypes="float32"), Sample((5, 1, 9), params={"heads": 3}, dtypes="float32"),
-             Sample((1, 3, 30), params={"heads": 1}, dtypes="float32"),
-             Sample((3, 2, 24), params={"heads": 2}), Sample((0, 2, 6), params={"heads": 1}),
-             Sample((7, 3, 36), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)), Sample((2, 1, 3), params={"heads": 1}, dtypes="float32"),
-             Sample((3, 0, 12), params={"heads": 2}, dtypes="float32")])
+@op(
+    "_contrib_interleaved_matmul_selfatt_qk",
+    inputs=_QKV,
+    labels="outputs",
+    **_HEADS,
+    grad=lambda F, p, dy, queries_keys_values: F._backward_interleaved_matmul_selfatt_qk(
+        dy, queries_keys_values, heads=p.heads
+    ),
+    samples=[
+        Sample((3, 2, 24), params={"heads": 2}, dtypes="float32"),
+        Sample((5, 1, 9), params={"heads": 3}, dtypes="float32"),
+        Sample((1, 3, 30), params={"heads": 1}, dtypes="float32"),
+        Sample((3, 2, 24), params={"heads": 2}),
+        Sample((0, 2, 6), params={"heads": 1}),
+        Sample((7, 3, 36), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
+        Sample((2, 1, 3), params={"heads": 1}, dtypes="float32"),
+        Sample((3, 0, 12), params={"heads": 2}, dtypes="float32"),
+    ],
+)
 def selfatt_qk(k, p, queries_keys_values):
     """The scores of self-attention: queries times keys, divided by the square root of their length.
 
@@ -206,8 +271,8 @@ def selfatt_qk(k, p, queries_keys_values):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``interleaved_matmul_selfatt_qk``. MXNet takes float32 only on the CPU, and cuts off what `heads`
-    does not divide, which is an error here. Source: Vaswani et al., "Attention is all you need", 2017.
+    Behaviour matched: MXNet 1.9.1 ``interleaved_matmul_selfatt_qk``. MXNet takes float32 only on the CPU, and cuts off
+    what `heads` does not divide, which is an error here. Source: Vaswani et al., "Attention is all you need", 2017.
     """
     x = queries_keys_values
     return _scores(k.xp, x, x, p.heads, (0, 3), (1, 3), True)
@@ -224,12 +289,20 @@ def _both(xp: Any, dy: Any, x: Any, heads: int) -> Any:
 
 def _both_grads(F: Any, p: Any, dys: Any, dy_: Any, data: Any) -> Any:
     g, kw = dys[0], {"heads": p.heads}
-    return (F._attention_scores(g, data, a_slot=(0, 3), b_slot=(1, 3), **kw) + F._attention_scores(data, g, a_slot=(0, 3), b_slot=(1, 3), **kw),
-            F._backward_interleaved_matmul_selfatt_qk(dy_, g, **kw))
+    return (
+        F._attention_scores(g, data, a_slot=(0, 3), b_slot=(1, 3), **kw)
+        + F._attention_scores(data, g, a_slot=(0, 3), b_slot=(1, 3), **kw),
+        F._backward_interleaved_matmul_selfatt_qk(dy_, g, **kw),
+    )
 
 
-@op("_backward_interleaved_matmul_selfatt_qk", inputs="dy data", **_HEADS, grad=_both_grads,
-    samples=[Sample((4, 3, 3), (3, 2, 24), params={"heads": 2}, mxnet="internal")])
+@op(
+    "_backward_interleaved_matmul_selfatt_qk",
+    inputs="dy data",
+    **_HEADS,
+    grad=_both_grads,
+    samples=[Sample((4, 3, 3), (3, 2, 24), params={"heads": 2}, mxnet="internal")],
+)
 def backward_selfatt_qk(k, p, dy_, data):
     """The gradient of `interleaved_matmul_selfatt_qk`.
 
@@ -250,18 +323,30 @@ def _(p, ins):
     return [ins[1]]
 
 
-
-
 def _valatt_grads(F: Any, p: Any, dy: Any, values: Any, attention: Any, needs: Any, slot: tuple[int, int]) -> Any:
-    return (F._attention_sum(attention, dy, heads=p.heads, out_slot=slot, transpose=True) if needs[0] else None,
-            F._attention_scores(dy, values, heads=p.heads, b_slot=slot, scaled=False) if needs[1] else None)
+    return (
+        F._attention_sum(attention, dy, heads=p.heads, out_slot=slot, transpose=True) if needs[0] else None,
+        F._attention_scores(dy, values, heads=p.heads, b_slot=slot, scaled=False) if needs[1] else None,
+    )
 
 
-@op("_contrib_interleaved_matmul_selfatt_valatt", inputs="queries_keys_values attention", labels="outputs", **_HEADS,
-    grad=lambda F, p, dy, queries_keys_values, attention, needs: _valatt_grads(F, p, dy, queries_keys_values, attention, needs, (2, 3)),
-    samples=[Sample((3, 2, 24), (4, 3, 3), params={"heads": 2}, dtypes="float32"), Sample((4, 1, 9), (3, 4, 4), params={"heads": 3}, dtypes="float32"),
-             Sample((3, 2, 24), (4, 3, 3), params={"heads": 2}), Sample((7, 3, 36), (12, 7, 7), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
-             Sample((1, 1, 3), (1, 1, 1), params={"heads": 1}, dtypes="float32"), Sample((3, 0, 12), (0, 3, 3), params={"heads": 2}, dtypes="float32")])
+@op(
+    "_contrib_interleaved_matmul_selfatt_valatt",
+    inputs="queries_keys_values attention",
+    labels="outputs",
+    **_HEADS,
+    grad=lambda F, p, dy, queries_keys_values, attention, needs: _valatt_grads(
+        F, p, dy, queries_keys_values, attention, needs, (2, 3)
+    ),
+    samples=[
+        Sample((3, 2, 24), (4, 3, 3), params={"heads": 2}, dtypes="float32"),
+        Sample((4, 1, 9), (3, 4, 4), params={"heads": 3}, dtypes="float32"),
+        Sample((3, 2, 24), (4, 3, 3), params={"heads": 2}),
+        Sample((7, 3, 36), (12, 7, 7), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
+        Sample((1, 1, 3), (1, 1, 1), params={"heads": 1}, dtypes="float32"),
+        Sample((3, 0, 12), (0, 3, 3), params={"heads": 2}, dtypes="float32"),
+    ],
+)
 def selfatt_valatt(k, p, queries_keys_values, attention):
     """The output of self-attention: sums of the values, weighted by the attention.
 
@@ -280,7 +365,11 @@ def selfatt_valatt(k, p, queries_keys_values, attention):
     -----
     Behaviour matched: MXNet 1.9.1 ``interleaved_matmul_selfatt_valatt``.
     """
-    return _flat(_sum(k.xp, attention, queries_keys_values, p.heads, (2, 3), _ONE, False, False), queries_keys_values.shape[1], p.heads)
+    return _flat(
+        _sum(k.xp, attention, queries_keys_values, p.heads, (2, 3), _ONE, False, False),
+        queries_keys_values.shape[1],
+        p.heads,
+    )
 
 
 selfatt_valatt.shape(lambda p, ins: _weighted_shape((_QKV, "attention"), p, *ins, 3, 1))
@@ -288,14 +377,27 @@ selfatt_valatt.shape(lambda p, ins: _weighted_shape((_QKV, "attention"), p, *ins
 
 def _encdec_qk_grads(F: Any, p: Any, dy: Any, queries: Any, keys_values: Any, needs: Any) -> Any:
     kw = {"heads": p.heads, "scaled": True}
-    return (F._attention_sum(dy, keys_values, slot=(0, 2), **kw) if needs[0] else None,
-            F._attention_sum(dy, queries, out_slot=(0, 2), transpose=True, **kw) if needs[1] else None)
+    return (
+        F._attention_sum(dy, keys_values, slot=(0, 2), **kw) if needs[0] else None,
+        F._attention_sum(dy, queries, out_slot=(0, 2), transpose=True, **kw) if needs[1] else None,
+    )
 
 
-@op("_contrib_interleaved_matmul_encdec_qk", inputs="queries keys_values", labels="outputs", **_HEADS, grad=_encdec_qk_grads,
-    samples=[Sample((5, 2, 8), (3, 2, 16), params={"heads": 2}, dtypes="float32"), Sample((1, 3, 5), (4, 3, 10), params={"heads": 1}, dtypes="float32"),
-             Sample((5, 2, 8), (3, 2, 16), params={"heads": 2}), Sample((2, 3, 12), (7, 3, 24), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
-             Sample((1, 1, 1), (1, 1, 2), params={"heads": 1}, dtypes="float32"), Sample((3, 0, 4), (2, 0, 8), params={"heads": 2}, dtypes="float32")])
+@op(
+    "_contrib_interleaved_matmul_encdec_qk",
+    inputs="queries keys_values",
+    labels="outputs",
+    **_HEADS,
+    grad=_encdec_qk_grads,
+    samples=[
+        Sample((5, 2, 8), (3, 2, 16), params={"heads": 2}, dtypes="float32"),
+        Sample((1, 3, 5), (4, 3, 10), params={"heads": 1}, dtypes="float32"),
+        Sample((5, 2, 8), (3, 2, 16), params={"heads": 2}),
+        Sample((2, 3, 12), (7, 3, 24), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
+        Sample((1, 1, 1), (1, 1, 2), params={"heads": 1}, dtypes="float32"),
+        Sample((3, 0, 4), (2, 0, 8), params={"heads": 2}, dtypes="float32"),
+    ],
+)
 def encdec_qk(k, p, queries, keys_values):
     """The scores of attention between two sequences: queries times keys, divided by the square root of their length.
 
@@ -320,11 +422,21 @@ def encdec_qk(k, p, queries, keys_values):
 encdec_qk.shape(lambda p, ins: _pair_shape(("queries", "keys_values"), p, *ins, 1, 2))
 
 
-@op("_contrib_interleaved_matmul_encdec_valatt", inputs="keys_values attention", labels="outputs", **_HEADS,
+@op(
+    "_contrib_interleaved_matmul_encdec_valatt",
+    inputs="keys_values attention",
+    labels="outputs",
+    **_HEADS,
     grad=lambda F, p, dy, keys_values, attention, needs: _valatt_grads(F, p, dy, keys_values, attention, needs, (1, 2)),
-    samples=[Sample((3, 2, 16), (4, 5, 3), params={"heads": 2}, dtypes="float32"), Sample((4, 3, 10), (3, 1, 4), params={"heads": 1}, dtypes="float32"),
-             Sample((3, 2, 16), (4, 5, 3), params={"heads": 2}), Sample((7, 3, 24), (12, 2, 7), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
-             Sample((1, 1, 2), (1, 1, 1), params={"heads": 1}, dtypes="float32"), Sample((2, 0, 8), (0, 3, 2), params={"heads": 2}, dtypes="float32")])
+    samples=[
+        Sample((3, 2, 16), (4, 5, 3), params={"heads": 2}, dtypes="float32"),
+        Sample((4, 3, 10), (3, 1, 4), params={"heads": 1}, dtypes="float32"),
+        Sample((3, 2, 16), (4, 5, 3), params={"heads": 2}),
+        Sample((7, 3, 24), (12, 2, 7), params={"heads": "4"}, dtypes="float32", domain=(-9, 9)),
+        Sample((1, 1, 2), (1, 1, 1), params={"heads": 1}, dtypes="float32"),
+        Sample((2, 0, 8), (0, 3, 2), params={"heads": 2}, dtypes="float32"),
+    ],
+)
 def encdec_valatt(k, p, keys_values, attention):
     """The output of attention between two sequences: sums of the values, weighted by the attention.
 

@@ -1,4 +1,5 @@
 """Backward operators that MXNet shows by name, beside those that stand with their operators."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -13,9 +14,16 @@ from .rules import axis_of
 __all__: list[str] = []
 
 
-@op("_contrib_backward_index_copy", inputs="dy index_vector", outputs="old_tensor new_tensor", grad=lambda F, d_old_tensor, d_new_tensor, index_vector: (
-    F._contrib_index_copy(d_old_tensor, index_vector, d_new_tensor), None),
-    samples=[Sample((3, 2), np.array([2, 0], np.int32), mxnet="not callable by itself")])
+@op(
+    "_contrib_backward_index_copy",
+    inputs="dy index_vector",
+    outputs="old_tensor new_tensor",
+    grad=lambda F, d_old_tensor, d_new_tensor, index_vector: (
+        F._contrib_index_copy(d_old_tensor, index_vector, d_new_tensor),
+        None,
+    ),
+    samples=[Sample((3, 2), np.array([2, 0], np.int32), mxnet="not callable by itself")],
+)
 def backward_index_copy(k, p, dy_, index_vector):
     """The gradients of `index_copy`: zero where rows were replaced, and those rows.
 
@@ -41,15 +49,24 @@ def _joined(p: Any, ins: Any) -> Any:
         axis = axis_of(p.axis, len(first) + 1, " of the result")
         return [(*first[:axis], len(ins), *first[axis:])]
     axis = axis_of(p.axis, len(first))
-    if any(s[:axis] + s[axis + 1:] != first[:axis] + first[axis + 1:] for s in ins):
+    if any(s[:axis] + s[axis + 1 :] != first[:axis] + first[axis + 1 :] for s in ins):
         raise ValueError(f"the parts {', '.join(map(str, ins))} differ in other axes than {p.axis}")
-    return [(*first[:axis], sum(s[axis] for s in ins), *first[axis + 1:])]
+    return [(*first[:axis], sum(s[axis] for s in ins), *first[axis + 1 :])]
 
 
-@op("_split_v2_backward", inputs="dys*", indices=Shape(()), axis=Int(1), squeeze_axis=Bool(False), sections=Int(0),
+@op(
+    "_split_v2_backward",
+    inputs="dys*",
+    indices=Shape(()),
+    axis=Int(1),
+    squeeze_axis=Bool(False),
+    sections=Int(0),
     grad=lambda F, p, dy, like_dys: [_parts(F, p, dy, len(like_dys))],
-    samples=[Sample((2, 3), (2, 4), params={"indices": (0, 3)}, mxnet="not callable by itself"),
-             Sample((3,), (3,), params={"sections": 2, "axis": 0, "squeeze_axis": True}, mxnet="not callable by itself")])
+    samples=[
+        Sample((2, 3), (2, 4), params={"indices": (0, 3)}, mxnet="not callable by itself"),
+        Sample((3,), (3,), params={"sections": 2, "axis": 0, "squeeze_axis": True}, mxnet="not callable by itself"),
+    ],
+)
 def split_v2_backward(k, p, *dys):
     """The gradient of `split_v2`: its parts joined.
 

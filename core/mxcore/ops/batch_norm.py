@@ -1,4 +1,5 @@
 """Normalization over the batch: `BatchNorm` and its kin, which keep moving statistics."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -20,8 +21,16 @@ __all__ = ["PLAIN", "batch_family", "plain_samples", "standardized_gradients", "
 
 
 _BATCH = dict(
-    eps=Float(1e-3, ge=0), momentum=Float(0.9), fix_gamma=Bool(True), use_global_stats=Bool(False), output_mean_var=Bool(False), axis=Int(1),
-    cudnn_off=Bool(False), min_calib_range=Float(None), max_calib_range=Float(None))
+    eps=Float(1e-3, ge=0),
+    momentum=Float(0.9),
+    fix_gamma=Bool(True),
+    use_global_stats=Bool(False),
+    output_mean_var=Bool(False),
+    axis=Int(1),
+    cudnn_off=Bool(False),
+    min_calib_range=Float(None),
+    max_calib_range=Float(None),
+)
 
 
 #: Moving statistics of samples.
@@ -36,7 +45,7 @@ def with_statistics(p: Any) -> int:
 def _by_channel(p: Any, x: Any) -> Any:
     """The data as (before, channels, after)."""
     axis = axis_of(p.axis, x.ndim)
-    return wide(x).reshape(size_of(x.shape[:axis]), x.shape[axis], size_of(x.shape[axis + 1:]))
+    return wide(x).reshape(size_of(x.shape[:axis]), x.shape[axis], size_of(x.shape[axis + 1 :]))
 
 
 def _column(v: Any) -> Any:
@@ -44,31 +53,96 @@ def _column(v: Any) -> Any:
     return v.reshape(1, -1, 1)
 
 
-@op("BatchNorm", inputs="data gamma beta moving_mean moving_var", labels="outputs", outputs="output mean var", aux="moving_mean moving_var",
-    visible=with_statistics, **_BATCH,
+@op(
+    "BatchNorm",
+    inputs="data gamma beta moving_mean moving_var",
+    labels="outputs",
+    outputs="output mean var",
+    aux="moving_mean moving_var",
+    visible=with_statistics,
+    **_BATCH,
     grad=lambda F, p, dy, data, gamma, out_mean, out_var, moving_mean, moving_var, needs: (
-        *F._backward_BatchNorm(dy, data, gamma, out_mean, out_var, moving_mean, moving_var, wanted=tuple(needs[:3]),
-                               **given(p, _BATCH)), None, None),
-    samples=[Sample((4, 3, 2), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, train=True, grad=(1, 1, 1, 0, 0)),
-             Sample((3, 2, 4, 5), (2,), (2,), [0.1, -0.2], [1.0, 0.5], params={}, train=True, grad=(1, 0, 1, 0, 0)),
-             Sample((5, 3), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False, "use_global_stats": True}, train=True,
-                    grad=(1, 1, 1, 0, 0)),
-             Sample((4, 2, 3), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False, "axis": -1, "eps": 1e-2}, train=True,
-                    grad=(1, 1, 1, 0, 0)),
-             Sample((4, 3), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, grad=False),
-             *(Sample(s, (c,), (c,), _MEANS[:c], _VARS[:c], params={**q}, train=train, grad=(1, not fixed, 1, 0, 0) if flows else False)
-               for s, c, q, train, fixed, flows in (
-                   ((3, 2, 2), 3, {"axis": 0, "momentum": 0.5, "fix_gamma": False}, True, False, True),
-                   ((2, 2, 3), 2, {"axis": -2, "cudnn_off": True, "eps": "0.01", "fix_gamma": "False"}, True, False, True),
-                   ((1, 2, 2, 1, 2), 2, {"momentum": 0.0, "min_calib_range": -1.0, "max_calib_range": 1.0}, True, True, True),
-                   ((3, 2, 2), 2, {"output_mean_var": True, "fix_gamma": False, "eps": 1e-2}, True, False, False),
-                   ((3, 2, 2), 2, {"output_mean_var": True, "eps": 1e-2}, False, True, False),
-                   ((2, 2, 3), 3, {"output_mean_var": True, "use_global_stats": True, "axis": 2}, True, True, False),
-                   ((4, 3), 3, {"use_global_stats": True}, False, True, False), ((4, 3), 3, {}, False, True, False),
-                   ((1, 3), 3, {"fix_gamma": False, "momentum": 1.0}, True, False, False), ((2, 1), 1, {"fix_gamma": False}, True, False, True))),
-             Sample((2, 2, 3), *[np.array(v, np.float32) for v in ([0.5, 1.5], [0.1, -0.1], [0.1, -0.2], [1.0, 0.5])],
-                    params={"fix_gamma": False}, dtypes="float16", train=True, grad=False),
-             Sample((0, 2, 3), (2,), (2,), [0.1, -0.2], [1.0, 0.5], train=True)])
+        *F._backward_BatchNorm(
+            dy, data, gamma, out_mean, out_var, moving_mean, moving_var, wanted=tuple(needs[:3]), **given(p, _BATCH)
+        ),
+        None,
+        None,
+    ),
+    samples=[
+        Sample(
+            (4, 3, 2),
+            (3,),
+            (3,),
+            [0.1, -0.2, 0.3],
+            [1.0, 0.5, 2.0],
+            params={"fix_gamma": False},
+            train=True,
+            grad=(1, 1, 1, 0, 0),
+        ),
+        Sample((3, 2, 4, 5), (2,), (2,), [0.1, -0.2], [1.0, 0.5], params={}, train=True, grad=(1, 0, 1, 0, 0)),
+        Sample(
+            (5, 3),
+            (3,),
+            (3,),
+            [0.1, -0.2, 0.3],
+            [1.0, 0.5, 2.0],
+            params={"fix_gamma": False, "use_global_stats": True},
+            train=True,
+            grad=(1, 1, 1, 0, 0),
+        ),
+        Sample(
+            (4, 2, 3),
+            (3,),
+            (3,),
+            [0.1, -0.2, 0.3],
+            [1.0, 0.5, 2.0],
+            params={"fix_gamma": False, "axis": -1, "eps": 1e-2},
+            train=True,
+            grad=(1, 1, 1, 0, 0),
+        ),
+        Sample((4, 3), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, grad=False),
+        *(
+            Sample(
+                s,
+                (c,),
+                (c,),
+                _MEANS[:c],
+                _VARS[:c],
+                params={**q},
+                train=train,
+                grad=(1, not fixed, 1, 0, 0) if flows else False,
+            )
+            for s, c, q, train, fixed, flows in (
+                ((3, 2, 2), 3, {"axis": 0, "momentum": 0.5, "fix_gamma": False}, True, False, True),
+                ((2, 2, 3), 2, {"axis": -2, "cudnn_off": True, "eps": "0.01", "fix_gamma": "False"}, True, False, True),
+                (
+                    (1, 2, 2, 1, 2),
+                    2,
+                    {"momentum": 0.0, "min_calib_range": -1.0, "max_calib_range": 1.0},
+                    True,
+                    True,
+                    True,
+                ),
+                ((3, 2, 2), 2, {"output_mean_var": True, "fix_gamma": False, "eps": 1e-2}, True, False, False),
+                ((3, 2, 2), 2, {"output_mean_var": True, "eps": 1e-2}, False, True, False),
+                ((2, 2, 3), 3, {"output_mean_var": True, "use_global_stats": True, "axis": 2}, True, True, False),
+                ((4, 3), 3, {"use_global_stats": True}, False, True, False),
+                ((4, 3), 3, {}, False, True, False),
+                ((1, 3), 3, {"fix_gamma": False, "momentum": 1.0}, True, False, False),
+                ((2, 1), 1, {"fix_gamma": False}, True, False, True),
+            )
+        ),
+        Sample(
+            (2, 2, 3),
+            *[np.array(v, np.float32) for v in ([0.5, 1.5], [0.1, -0.1], [0.1, -0.2], [1.0, 0.5])],
+            params={"fix_gamma": False},
+            dtypes="float16",
+            train=True,
+            grad=False,
+        ),
+        Sample((0, 2, 3), (2,), (2,), [0.1, -0.2], [1.0, 0.5], train=True),
+    ],
+)
 @silent
 def batch_norm(k, p, data, gamma, beta, moving_mean, moving_var):
     """Normalize each channel by its mean and variance over the batch, then scale and shift it.
@@ -141,13 +215,18 @@ def _batch_dtype(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], li
 def standardized_gradients(F: Any, dy: Any, data: Any, gamma: Any, f: Any, eps: float) -> tuple[Any, Any, Any]:
     """Gradients of a normalization, of differentiable operators: by data, gamma (None: it is fixed at 1) and beta.
 
-    `f` tells how the data is seen: ``view``, the ``axes`` to normalize over, the axis ``along`` which gamma and beta lie.
+    `f` tells how the data is seen: ``view``, the ``axes`` to normalize over, the axis ``along`` which gamma and beta
+    lie.
     """
     x, dy = _reshaped(F, data, f.view), _reshaped(F, dy, f.view)
     d = F.broadcast_sub(x, F.mean(x, axis=f.axes, keepdims=True))
     inv = F.rsqrt(F.mean(F.square(d), axis=f.axes, keepdims=True) + eps)
     z = F.broadcast_mul(d, inv)
-    g = dy if gamma is None else F.broadcast_mul(dy, _reshaped(F, gamma, [-1 if i == f.along else 1 for i in range(len(f.view))]))
+    g = (
+        dy
+        if gamma is None
+        else F.broadcast_mul(dy, _reshaped(F, gamma, [-1 if i == f.along else 1 for i in range(len(f.view))]))
+    )
     along = F.broadcast_mul(z, F.mean(g * z, axis=f.axes, keepdims=True))
     dx = F.broadcast_mul(F.broadcast_sub(g, F.mean(g, axis=f.axes, keepdims=True)) - along, inv)
     others = tuple(i for i in range(len(f.view)) if i != f.along)
@@ -165,7 +244,7 @@ class _Channels:
 
     def __init__(self, p: Any, shape: tuple[int, ...]) -> None:
         axis = axis_of(p.axis, len(shape))
-        self.view = size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1:])
+        self.view = size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1 :])
 
 
 @batch_norm.higher
@@ -176,7 +255,9 @@ def _(F, p, dy, data, gamma, moving_mean, moving_var):
     else:
         inv = F.rsqrt(moving_var + p.eps)
         x, g = _reshaped(F, data, f.view), _reshaped(F, dy, f.view)
-        z = F.broadcast_mul(F.broadcast_sub(x, F.Reshape(moving_mean, shape=(1, -1, 1))), F.Reshape(inv, shape=(1, -1, 1)))
+        z = F.broadcast_mul(
+            F.broadcast_sub(x, F.Reshape(moving_mean, shape=(1, -1, 1))), F.Reshape(inv, shape=(1, -1, 1))
+        )
         d_gamma, d_beta = F.sum(g * z, axis=f.axes), F.sum(g, axis=f.axes)
         dx = F.broadcast_mul(g, F.Reshape(inv if scale is None else inv * scale, shape=(1, -1, 1)))
         dx = F.Cast(F.Reshape(dx, shape=data.shape), dtype=data.dtype)
@@ -189,10 +270,29 @@ batch_norm.dtype(floating(_batch_dtype))
 batch_norm.cost(lambda p, ins, outs: 4 * size_of(ins[0]))
 
 
-@op("_backward_BatchNorm", inputs="dy data gamma mean var moving_mean moving_var", outputs="data gamma beta", aux="moving_mean moving_var",
-    mutates="moving_mean moving_var", **_BATCH, samples=[
-        Sample((4, 3, 2), (4, 3, 2), (3,), (3,), [1.0, 2.0, 0.5], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0], params={"fix_gamma": False}, train=True,
-               grad=False, mxnet="internal")])
+@op(
+    "_backward_BatchNorm",
+    inputs="dy data gamma mean var moving_mean moving_var",
+    outputs="data gamma beta",
+    aux="moving_mean moving_var",
+    mutates="moving_mean moving_var",
+    **_BATCH,
+    samples=[
+        Sample(
+            (4, 3, 2),
+            (4, 3, 2),
+            (3,),
+            (3,),
+            [1.0, 2.0, 0.5],
+            [0.0, 0.0, 1.0],
+            [1.0, 1.0, 1.0],
+            params={"fix_gamma": False},
+            train=True,
+            grad=False,
+            mxnet="internal",
+        )
+    ],
+)
 @silent
 def backward_batch_norm(k, p, dy_, data, gamma, mean, var, moving_mean, moving_var):
     """Gradients of `BatchNorm` with respect to data, gamma and beta; moves the moving statistics.
@@ -232,8 +332,13 @@ def backward_batch_norm(k, p, dy_, data, gamma, mean, var, moving_mean, moving_v
     if not batch:
         return dx, d_gamma, total, None, None
     keep = p.momentum
-    return (dx, d_gamma, total, moving_mean * keep + mean * (1 - keep),
-            moving_var * keep + (1 / (inv * inv) - p.eps) * (1 - keep))
+    return (
+        dx,
+        d_gamma,
+        total,
+        moving_mean * keep + mean * (1 - keep),
+        moving_var * keep + (1 / (inv * inv) - p.eps) * (1 - keep),
+    )
 
 
 @backward_batch_norm.shape
@@ -252,15 +357,60 @@ backward_batch_norm.dtype(_back_dtype)
 backward_batch_norm.cost(lambda p, ins, outs: 6 * size_of(ins[1]))
 
 
-@op("_contrib_BatchNormWithReLU", inputs="data gamma beta moving_mean moving_var", labels="outputs", mxnet_outputs=4, outputs="output mean var", aux="moving_mean moving_var",
-    visible=with_statistics, **_BATCH, samples=[
-        Sample((4, 3, 2, 2), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, train=True, grad=(1, 1, 1, 0, 0)),
-        Sample((3, 2, 4, 5), (2,), (2,), [0.1, -0.2], [1.0, 0.5], params={"output_mean_var": True, "eps": 1e-2}, train=True, grad=False),
-        Sample((5, 3, 1, 2), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False, "use_global_stats": True}, train=True,
-               grad=(1, 1, 1, 0, 0)),
-        Sample((4, 2, 3), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False, "axis": -1}, train=True, grad=(1, 1, 1, 0, 0)),
+@op(
+    "_contrib_BatchNormWithReLU",
+    inputs="data gamma beta moving_mean moving_var",
+    labels="outputs",
+    mxnet_outputs=4,
+    outputs="output mean var",
+    aux="moving_mean moving_var",
+    visible=with_statistics,
+    **_BATCH,
+    samples=[
+        Sample(
+            (4, 3, 2, 2),
+            (3,),
+            (3,),
+            [0.1, -0.2, 0.3],
+            [1.0, 0.5, 2.0],
+            params={"fix_gamma": False},
+            train=True,
+            grad=(1, 1, 1, 0, 0),
+        ),
+        Sample(
+            (3, 2, 4, 5),
+            (2,),
+            (2,),
+            [0.1, -0.2],
+            [1.0, 0.5],
+            params={"output_mean_var": True, "eps": 1e-2},
+            train=True,
+            grad=False,
+        ),
+        Sample(
+            (5, 3, 1, 2),
+            (3,),
+            (3,),
+            [0.1, -0.2, 0.3],
+            [1.0, 0.5, 2.0],
+            params={"fix_gamma": False, "use_global_stats": True},
+            train=True,
+            grad=(1, 1, 1, 0, 0),
+        ),
+        Sample(
+            (4, 2, 3),
+            (3,),
+            (3,),
+            [0.1, -0.2, 0.3],
+            [1.0, 0.5, 2.0],
+            params={"fix_gamma": False, "axis": -1},
+            train=True,
+            grad=(1, 1, 1, 0, 0),
+        ),
         Sample((4, 3, 2, 2), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, grad=False),
-        Sample((0, 3, 2, 2), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, grad=False)])
+        Sample((0, 3, 2, 2), (3,), (3,), [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], params={"fix_gamma": False}, grad=False),
+    ],
+)
 @silent
 def batch_norm_relu(k, p, data, gamma, beta, moving_mean, moving_var):
     """`BatchNorm` followed by the positive part.
@@ -287,13 +437,20 @@ def batch_norm_relu(k, p, data, gamma, beta, moving_mean, moving_var):
 @batch_norm_relu.grad
 def _(F, p, dy, y, data, gamma, out_mean, out_var, moving_mean, moving_var, needs):
     d = F._backward_Activation(dy, y, act_type="relu")
-    return (*F._backward_BatchNorm(d, data, gamma, out_mean, out_var, moving_mean, moving_var, wanted=tuple(needs[:3]), **given(p, _BATCH)),
-            None, None)
+    return (
+        *F._backward_BatchNorm(
+            d, data, gamma, out_mean, out_var, moving_mean, moving_var, wanted=tuple(needs[:3]), **given(p, _BATCH)
+        ),
+        None,
+        None,
+    )
 
 
 @batch_norm_relu.higher
 def _(F, p, dy, y, data, gamma, moving_mean, moving_var):
-    return batch_norm.higher_rule(F, p, F._backward_Activation(dy, y, act_type="relu"), data, gamma, moving_mean, moving_var)
+    return batch_norm.higher_rule(
+        F, p, F._backward_Activation(dy, y, act_type="relu"), data, gamma, moving_mean, moving_var
+    )
 
 
 batch_norm_relu.shape(_batch_shape)
@@ -321,12 +478,16 @@ def _together(k: Any, p: Any, stage: str, values: Any) -> Any:
     where = (k.ctx.device_type, k.ctx.device_id)
     parts = meet(p.key, stage, p.ndev, where, k.device.to_host(values))
     if any(a.shape != parts[0].shape for a in parts):
-        raise ValueError(f"key={p.key!r} is used with different numbers of channels: {sorted({a.shape[1] for a in parts})}")
+        raise ValueError(
+            f"key={p.key!r} is used with different numbers of channels: {sorted({a.shape[1] for a in parts})}"
+        )
     return k.device.from_host(np.stack(parts), k.ctx.device_id)
 
 
 @silent
-def plain_batch_norm(k: Any, p: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any) -> tuple[Any, Any, Any]:
+def plain_batch_norm(
+    k: Any, p: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any
+) -> tuple[Any, Any, Any]:
     """Output, mean and variance; the statistics of a batch are those of all contexts that share `p.key`."""
     xp, x = k.xp, _columns(data)
     if k.is_train and not p.use_global_stats:
@@ -350,7 +511,9 @@ def plain_batch_norm(k: Any, p: Any, data: Any, gamma: Any, beta: Any, moving_me
 
 
 @silent
-def plain_batch_gradients(k: Any, p: Any, dy: Any, data: Any, gamma: Any, mean: Any, var: Any, moving_mean: Any, moving_var: Any) -> list[Any]:
+def plain_batch_gradients(
+    k: Any, p: Any, dy: Any, data: Any, gamma: Any, mean: Any, var: Any, moving_mean: Any, moving_var: Any
+) -> list[Any]:
     """Gradients of data, gamma and beta, then the new moving statistics."""
     xp, wanted = k.xp, k.wanted or (True,) * 3
     x, g = _columns(data), _columns(dy)
@@ -362,12 +525,18 @@ def plain_batch_gradients(k: Any, p: Any, dy: Any, data: Any, gamma: Any, mean: 
     dx = None
     if batch:
         # Every context takes part, whether it wants this gradient or not: the others wait for it.
-        sums = _together(k, p, "the backward", xp.stack([xp.full_like(total, x.shape[0] * x.shape[2]), total, along])).sum(0)
+        sums = _together(
+            k, p, "the backward", xp.stack([xp.full_like(total, x.shape[0] * x.shape[2]), total, along])
+        ).sum(0)
         n = xp.maximum(sums[0], 1)
         dx = (g - _column(sums[1] / n) - d * _column(sums[2] * inv * inv / n)) * scale if wanted[0] else None
     elif wanted[0]:
         dx = g * scale
-    found = [None if dx is None else dx.astype(data.dtype).reshape(data.shape), xp.zeros_like(gamma) if p.fix_gamma else along * inv, total]
+    found = [
+        None if dx is None else dx.astype(data.dtype).reshape(data.shape),
+        xp.zeros_like(gamma) if p.fix_gamma else along * inv,
+        total,
+    ]
     if not batch:
         return [*found, None, None]
     keep = p.momentum
@@ -397,26 +566,63 @@ def _plain_cost(n: int) -> Any:
         # Whoever waits for other contexts must do so on a worker of the engine, while the caller goes on to call them.
         expect(p.ndev)
         return 1e12
+
     return cost
 
 
 def batch_family(name: str, params: dict[str, Any], samples: list[Any], doc: str) -> tuple[Any, Any]:
     """A normalization over the batch that returns the variance, and its backward."""
+
     def rule(F, p, dy, data, gamma, out_mean, out_var, moving_mean, moving_var, needs):
-        return (*getattr(F, back)(dy, data, gamma, out_mean, out_var, moving_mean, moving_var, wanted=tuple(needs[:3]), **given(p, params)), None, None)
+        return (
+            *getattr(F, back)(
+                dy, data, gamma, out_mean, out_var, moving_mean, moving_var, wanted=tuple(needs[:3]), **given(p, params)
+            ),
+            None,
+            None,
+        )
 
     back = "_backward_" + name.removeprefix("_contrib_")
-    forward = op(name, inputs="data gamma beta moving_mean moving_var", outputs="output mean var", aux="moving_mean moving_var",
-                 visible=with_statistics, labels="outputs", grad=rule, doc=doc, samples=samples, **params)(plain_batch_norm)
+    forward = op(
+        name,
+        inputs="data gamma beta moving_mean moving_var",
+        outputs="output mean var",
+        aux="moving_mean moving_var",
+        visible=with_statistics,
+        labels="outputs",
+        grad=rule,
+        doc=doc,
+        samples=samples,
+        **params,
+    )(plain_batch_norm)
     forward.shape(plain_shape)
     forward.dtype(floating(_batch_dtype))
     forward.cost(_plain_cost(4))
     forward.input_attrs = batch_norm.input_attrs
-    backward = op(back, inputs="dy data gamma mean var moving_mean moving_var", outputs="data gamma beta", aux="moving_mean moving_var",
-                  mutates="moving_mean moving_var", doc=_PLAIN_BACKWARD_DOC.format(name, ", ".join(params)), samples=[
-                      Sample((4, 3, 2), (4, 3, 2), (3,), (3,), [1.0, 2.0, 0.5], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0], train=True, grad=False,
-                             mxnet="internal", params={"fix_gamma": False, **({"key": "sample"} if "key" in params else {})})],
-                  **params)(plain_batch_gradients)
+    backward = op(
+        back,
+        inputs="dy data gamma mean var moving_mean moving_var",
+        outputs="data gamma beta",
+        aux="moving_mean moving_var",
+        mutates="moving_mean moving_var",
+        doc=_PLAIN_BACKWARD_DOC.format(name, ", ".join(params)),
+        samples=[
+            Sample(
+                (4, 3, 2),
+                (4, 3, 2),
+                (3,),
+                (3,),
+                [1.0, 2.0, 0.5],
+                [0.0, 0.0, 1.0],
+                [1.0, 1.0, 1.0],
+                train=True,
+                grad=False,
+                mxnet="internal",
+                params={"fix_gamma": False, **({"key": "sample"} if "key" in params else {})},
+            )
+        ],
+        **params,
+    )(plain_batch_gradients)
     backward.shape(_plain_back_shape)
     backward.dtype(_back_dtype)
     backward.cost(_plain_cost(6))
@@ -443,15 +649,33 @@ _PLAIN_BACKWARD_DOC = """Gradients of `{0}` with respect to data, gamma and beta
 def plain_samples(**kw: Any) -> list[Any]:
     """Uses of a normalization over the batch: (shape, parameters, training) and what `kw` says of all."""
     mean, var, flags = [0.1, -0.2, 0.3], [1.0, 0.5, 2.0], (1, 1, 1, 0, 0)
-    return [Sample((*s[:1], 3, *s[1:]), (3,), (3,), mean, var, params={**q, **kw}, train=train,
-                   grad=flags if train and "output_mean_var" not in q else False) for s, q, train in (
-        ((4, 2, 2), {"fix_gamma": False}, True), ((2, 3, 1), {}, True), ((3, 1, 4), {"fix_gamma": False, "use_global_stats": True}, True),
-        ((2, 2, 2), {"fix_gamma": False, "eps": 1e-2, "momentum": 0.5, "output_mean_var": True}, True), ((4,), {"fix_gamma": False}, True),
-        ((2, 2, 2), {"fix_gamma": False}, False), ((0, 2), {"fix_gamma": False}, False))]
+    return [
+        Sample(
+            (*s[:1], 3, *s[1:]),
+            (3,),
+            (3,),
+            mean,
+            var,
+            params={**q, **kw},
+            train=train,
+            grad=flags if train and "output_mean_var" not in q else False,
+        )
+        for s, q, train in (
+            ((4, 2, 2), {"fix_gamma": False}, True),
+            ((2, 3, 1), {}, True),
+            ((3, 1, 4), {"fix_gamma": False, "use_global_stats": True}, True),
+            ((2, 2, 2), {"fix_gamma": False, "eps": 1e-2, "momentum": 0.5, "output_mean_var": True}, True),
+            ((4,), {"fix_gamma": False}, True),
+            ((2, 2, 2), {"fix_gamma": False}, False),
+            ((0, 2), {"fix_gamma": False}, False),
+        )
+    ]
 
 
 SYNC_BATCH_NORM = batch_family(
-    "_contrib_SyncBatchNorm", _SYNC, plain_samples(key="sample"),
+    "_contrib_SyncBatchNorm",
+    _SYNC,
+    plain_samples(key="sample"),
     """Normalize each channel by its mean and variance over the batches of several contexts together, then scale and shift it.
 
     In training, the executions of one layer on `ndev` contexts of this process wait for each other and normalize by the
@@ -488,4 +712,5 @@ SYNC_BATCH_NORM = batch_family(
     -----
     Behaviour matched: MXNet 1.9.1 ``contrib.SyncBatchNorm``, which takes all batches to be of one size, waits without end, and does not
     set mean and variance outside of training. Source: Zhang et al., "Context encoding for semantic segmentation", 2018.
-    """)
+    """,
+)

@@ -1,8 +1,9 @@
 """Changes of colour of images (height, width, channels), over any array namespace.
 
-Values are computed in float32, whatever the image holds; integers saturate, and are cut off. Colours are red, green, blue from 0 to
-255; images of one channel are grey.
+Values are computed in float32, whatever the image holds; integers saturate, and are cut off. Colours are red, green,
+blue from 0 to 255; images of one channel are grey.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -12,13 +13,30 @@ import numpy as np
 from . import opencv
 from .silent import silent
 
-__all__ = ["COMPONENTS", "GREY", "as_image", "brightness", "contrast", "contrast_offset", "hue", "lighting", "saturation", "scaled"]
+__all__ = [
+    "COMPONENTS",
+    "GREY",
+    "as_image",
+    "brightness",
+    "contrast",
+    "contrast_offset",
+    "hue",
+    "lighting",
+    "saturation",
+    "scaled",
+]
 
 #: How much each colour adds to the grey of a pixel.
 GREY = np.array([0.299, 0.587, 0.114], "float32")
 #: Principal components of the colours of ImageNet times the roots of their variances (Krizhevsky et al., 2012).
-COMPONENTS = np.array([[55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0.4009], [55.46 * -0.5808, 4.794 * -0.0045, 1.148 * -0.8140],
-                       [55.46 * -0.5836, 4.794 * -0.6948, 1.148 * 0.4203]], "float32")
+COMPONENTS = np.array(
+    [
+        [55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0.4009],
+        [55.46 * -0.5808, 4.794 * -0.0045, 1.148 * -0.8140],
+        [55.46 * -0.5836, 4.794 * -0.6948, 1.148 * 0.4203],
+    ],
+    "float32",
+)
 
 
 def as_image(xp: Any, values: Any, dtype: Any) -> Any:
@@ -63,7 +81,11 @@ def brightness(xp: Any, image: Any, factor: float) -> Any:
 @silent
 def contrast_offset(xp: Any, means: Any, factor: float) -> Any:
     """What `contrast` adds: from the mean of each channel."""
-    grey = (means * (GREY if isinstance(means, np.ndarray) else xp.asarray(GREY))).sum() if means.shape[0] == 3 else means[0]
+    grey = (
+        (means * (GREY if isinstance(means, np.ndarray) else xp.asarray(GREY))).sum()
+        if means.shape[0] == 3
+        else means[0]
+    )
     return grey * np.float32(1 - factor)
 
 
@@ -91,7 +113,9 @@ def saturation(xp: Any, image: Any, factor: float) -> Any:
 
 
 def hue(xp: Any, image: Any, turn: float) -> Any:
-    """Colours turned about the colour wheel, by whole turns; lightness and saturation stay, and so does a grey image."""
+    """Colours turned about the colour wheel, by whole turns; lightness and saturation stay, and so does a grey
+    image.
+    """
     if image.shape[2] != 3:
         return image.copy()
     x = _floats(image)
@@ -100,7 +124,9 @@ def hue(xp: Any, image: Any, turn: float) -> Any:
     d = high - low
     safe = xp.where(d == 0, xp.ones_like(d), d)
     # The place on the wheel, in sixths of a turn.
-    at = xp.where(high == r, (g - b) / safe, xp.where(high == g, 2 + (b - r) / safe, 4 + (r - g) / safe)) + np.float32(turn * 6 % 6)
+    at = xp.where(high == r, (g - b) / safe, xp.where(high == g, 2 + (b - r) / safe, 4 + (r - g) / safe)) + np.float32(
+        turn * 6 % 6
+    )
     out = xp.empty_like(x)
     for channel, shift in enumerate((5, 3, 1)):
         k = at + shift
@@ -110,7 +136,9 @@ def hue(xp: Any, image: Any, turn: float) -> Any:
 
 
 def lighting(xp: Any, image: Any, alpha: Any) -> Any:
-    """Colours moved along the principal components of ImageNet's colours, by three numbers; a grey image stays as it is."""
+    """Colours moved along the principal components of ImageNet's colours, by three numbers; a grey image stays as it
+    is.
+    """
     if image.shape[2] != 3:
         return image.copy()
     return scaled(xp, image, 1, xp.asarray(COMPONENTS @ np.asarray(alpha, "float32")))

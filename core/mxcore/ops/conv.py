@@ -4,6 +4,7 @@ Three functions do the work: `conv_forward`, `conv_data` and `conv_weight`, the 
 `Deconvolution` is the same three with the parts exchanged. All work on channels-first arrays and on pieces of the
 batch, so that the gathered windows stay small.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -26,19 +27,35 @@ PIECE = 1 << 21
 
 
 class Geometry:
-    """How windows lie on an array: kernel, stride, dilation and padding per spatial dimension, and groups of channels."""
+    """How windows lie on an array: kernel, stride, dilation and padding per spatial dimension, and groups of
+    channels.
+    """
 
     __slots__ = ("kernel", "stride", "dilate", "pad", "groups", "extent")
 
-    def __init__(self, kernel: tuple[int, ...], stride: tuple[int, ...], dilate: tuple[int, ...], pad: tuple[int, ...], groups: int):
+    def __init__(
+        self,
+        kernel: tuple[int, ...],
+        stride: tuple[int, ...],
+        dilate: tuple[int, ...],
+        pad: tuple[int, ...],
+        groups: int,
+    ):
         n = len(kernel)
         if not 1 <= n <= 3:
             raise ValueError(f"kernel {kernel} must have 1, 2 or 3 dimensions")
         self.kernel, self.groups = kernel, groups
         self.stride, self.dilate, self.pad = stride or (1,) * n, dilate or (1,) * n, pad or (0,) * n
-        for name, v, low in (("kernel", kernel, 1), ("stride", self.stride, 1), ("dilate", self.dilate, 1), ("pad", self.pad, 0)):
+        for name, v, low in (
+            ("kernel", kernel, 1),
+            ("stride", self.stride, 1),
+            ("dilate", self.dilate, 1),
+            ("pad", self.pad, 0),
+        ):
             if len(v) != n or min(v) < low:
-                raise ValueError(f"{name} {v} must be {n} numbers of at least {low}, as kernel {kernel} has {n} dimensions")
+                raise ValueError(
+                    f"{name} {v} must be {n} numbers of at least {low}, as kernel {kernel} has {n} dimensions"
+                )
         #: Length that a dilated kernel covers.
         self.extent = tuple(d * (k - 1) + 1 for k, d in zip(kernel, self.dilate))
 
@@ -47,13 +64,17 @@ class Geometry:
         sizes = []
         for i, (n, e, s, p) in enumerate(zip(spatial, self.extent, self.stride, self.pad)):
             if n != -1 and n + 2 * p < e:
-                raise ValueError(f"the kernel covers {e} in spatial dimension {i}, the padded data has only {n + 2 * p}")
+                raise ValueError(
+                    f"the kernel covers {e} in spatial dimension {i}, the padded data has only {n + 2 * p}"
+                )
             sizes.append(-1 if n == -1 else (n + 2 * p - e) // s + 1)
         return tuple(sizes)
 
 
 @lru_cache(512)
-def geometry(kernel: tuple[int, ...], stride: tuple[int, ...], dilate: tuple[int, ...], pad: tuple[int, ...], groups: int = 1) -> Geometry:
+def geometry(
+    kernel: tuple[int, ...], stride: tuple[int, ...], dilate: tuple[int, ...], pad: tuple[int, ...], groups: int = 1
+) -> Geometry:
     """The (cached) geometry of an operator's parameters; empty tuples stand for ones and zeros."""
     return Geometry(kernel, stride, dilate, pad, groups)
 
@@ -188,12 +209,43 @@ def _grouped(p: Any, n: int, what: str) -> int:
 
 
 _PARAMS = dict(
-    kernel=Shape(), stride=Shape(()), dilate=Shape(()), pad=Shape(()), num_filter=Int(ge=1), num_group=Int(1, ge=1),
-    workspace=Int(1024, ge=0), no_bias=Bool(False), cudnn_tune=Enum("fastest limited_workspace off", None), cudnn_off=Bool(False),
-    layout=Enum(_LAYOUTS, None))
-_DECONV = {**_PARAMS, "adj": Shape(()), "target_shape": Shape((), optional=True), "workspace": Int(512, ge=0), "no_bias": Bool(True)}
-_DECONV = {n: _DECONV[n] for n in ("kernel", "stride", "dilate", "pad", "adj", "target_shape", "num_filter", "num_group", "workspace",
-                                   "no_bias", "cudnn_tune", "cudnn_off", "layout")}
+    kernel=Shape(),
+    stride=Shape(()),
+    dilate=Shape(()),
+    pad=Shape(()),
+    num_filter=Int(ge=1),
+    num_group=Int(1, ge=1),
+    workspace=Int(1024, ge=0),
+    no_bias=Bool(False),
+    cudnn_tune=Enum("fastest limited_workspace off", None),
+    cudnn_off=Bool(False),
+    layout=Enum(_LAYOUTS, None),
+)
+_DECONV = {
+    **_PARAMS,
+    "adj": Shape(()),
+    "target_shape": Shape((), optional=True),
+    "workspace": Int(512, ge=0),
+    "no_bias": Bool(True),
+}
+_DECONV = {
+    n: _DECONV[n]
+    for n in (
+        "kernel",
+        "stride",
+        "dilate",
+        "pad",
+        "adj",
+        "target_shape",
+        "num_filter",
+        "num_group",
+        "workspace",
+        "no_bias",
+        "cudnn_tune",
+        "cudnn_off",
+        "layout",
+    )
+}
 
 
 def _of(p: Any) -> Geometry:
@@ -212,17 +264,57 @@ _CONV_SAMPLES = [
     ([(2, 3, 4, 4), (3, 1, 1, 1), (3,)], _use(kernel=(1, 1), num_filter=3, num_group=3)),
     ([(0, 3, 4, 4), (2, 3, 3, 3), (2,)], _use(kernel=(3, 3), num_filter=2)),
     ([(2, 5, 4, 3), (2, 3, 2, 3), (2,)], _use(kernel=(3, 2), pad=(1, 0), num_filter=2, layout="NHWC")),
-    ([(1, 4, 8), (2, 2, 2)], _use(kernel="(2,)", stride="(3,)", pad="[2]", dilate="(2,)", num_filter="2", num_group="2", no_bias="True", layout="NCW")),
+    (
+        [(1, 4, 8), (2, 2, 2)],
+        _use(
+            kernel="(2,)",
+            stride="(3,)",
+            pad="[2]",
+            dilate="(2,)",
+            num_filter="2",
+            num_group="2",
+            no_bias="True",
+            layout="NCW",
+        ),
+    ),
     ([(2, 3, 5), (3, 1, 3), (3,)], _use(kernel=3, pad=1, num_filter=3, num_group=3, workspace=256)),
     ([(1, 2, 1), (1, 2, 1), (1,)], _use(kernel=(1,), num_filter=1, dilate=(3,))),
-    ([(2, 2, 5, 4), (4, 1, 3, 3), (4,)], _use(kernel=(3, 3), pad=(1, 1), num_filter=4, num_group=2, layout="NCHW", cudnn_tune="off")),
-    ([(1, 3, 6, 5), (3, 1, 3, 2)], _use(kernel=(3, 2), stride=(2, 3), dilate=(1, 2), pad=(3, 1), num_filter=3, num_group=3, no_bias=True,
-                                        cudnn_tune="fastest")),
-    ([(2, 3, 5, 4), (2, 3, 1, 1), (2,)], _use(kernel=(1, 1), stride=(2, 2), num_filter=2, cudnn_off=True, cudnn_tune="limited_workspace")),
+    (
+        [(2, 2, 5, 4), (4, 1, 3, 3), (4,)],
+        _use(kernel=(3, 3), pad=(1, 1), num_filter=4, num_group=2, layout="NCHW", cudnn_tune="off"),
+    ),
+    (
+        [(1, 3, 6, 5), (3, 1, 3, 2)],
+        _use(
+            kernel=(3, 2),
+            stride=(2, 3),
+            dilate=(1, 2),
+            pad=(3, 1),
+            num_filter=3,
+            num_group=3,
+            no_bias=True,
+            cudnn_tune="fastest",
+        ),
+    ),
+    (
+        [(2, 3, 5, 4), (2, 3, 1, 1), (2,)],
+        _use(kernel=(1, 1), stride=(2, 2), num_filter=2, cudnn_off=True, cudnn_tune="limited_workspace"),
+    ),
     ([(1, 2, 3, 3), (2, 2, 5, 5), (2,)], _use(kernel=(5, 5), pad=(2, 1), num_filter=2)),
     ([(2, 1, 4, 3), (1, 1, 4, 3), (1,)], _use(kernel=(4, 3), num_filter=1)),
-    ([(1, 4, 3, 4, 3), (2, 2, 2, 2, 2)], _use(kernel=(2, 2, 2), pad=(1, 0, 1), dilate=(2, 1, 1), stride=(1, 2, 1), num_filter=2, num_group=2,
-                                              no_bias=True, layout="NCDHW")),
+    (
+        [(1, 4, 3, 4, 3), (2, 2, 2, 2, 2)],
+        _use(
+            kernel=(2, 2, 2),
+            pad=(1, 0, 1),
+            dilate=(2, 1, 1),
+            stride=(1, 2, 1),
+            num_filter=2,
+            num_group=2,
+            no_bias=True,
+            layout="NCDHW",
+        ),
+    ),
     ([(1, 2, 3, 3, 2), (2, 1, 1, 3, 2), (2,)], _use(kernel=(1, 3, 2), pad=(0, 1, 0), num_filter=2, num_group=2)),
     ([(1, 3, 4, 2, 2), (4, 2, 2, 1, 1), (4,)], _use(kernel=(2, 2, 1), num_filter=4, num_group=2, layout="NDHWC")),
 ]
@@ -236,9 +328,19 @@ def _bias_axis(p: Any, ndim: int) -> int:
     return ndim - 1 if (p.layout or "NCW")[-1] == "C" else 1
 
 
-@op("Convolution", inputs="data weight bias[not no_bias]", labels="outputs", recompute=False, bias=_bias_axis, **_PARAMS, grad=linear_grad("Convolution", _PARAMS),
-    samples=[*(Sample(*ins, params=q, mxnet=_why(q)) for ins, q in _CONV_SAMPLES),
-             *(Sample(*ins, params=q, dtypes="float16") for ins, q in _CONV_SAMPLES[:2])])
+@op(
+    "Convolution",
+    inputs="data weight bias[not no_bias]",
+    labels="outputs",
+    recompute=False,
+    bias=_bias_axis,
+    **_PARAMS,
+    grad=linear_grad("Convolution", _PARAMS),
+    samples=[
+        *(Sample(*ins, params=q, mxnet=_why(q)) for ins, q in _CONV_SAMPLES),
+        *(Sample(*ins, params=q, dtypes="float16") for ins, q in _CONV_SAMPLES[:2]),
+    ],
+)
 def convolution(k, p, data, weight, bias=None):
     """Convolve over one, two or three spatial dimensions (a correlation: the kernel is not flipped).
 
@@ -286,8 +388,10 @@ def _(p, ins, outs):
         if out is not None:
             # From the output: the batch, and lengths wherever the stride is 1.
             n = data[0] if data[0] != -1 else out[0]
-            spatial = (o + e - 1 - 2 * q if d == -1 and o != -1 and s == 1 else d
-                       for d, o, e, s, q in zip(data[2:], out[2:], g.extent, g.stride, g.pad))
+            spatial = (
+                o + e - 1 - 2 * q if d == -1 and o != -1 and s == 1 else d
+                for d, o, e, s, q in zip(data[2:], out[2:], g.extent, g.stride, g.pad)
+            )
             data = (n, data[1], *spatial)
         out = (data[0], p.num_filter, *sizes)
     elif out is not None:
@@ -295,7 +399,7 @@ def _(p, ins, outs):
     if data is None:
         return [None, None, *((p.num_filter,) if b is not None else None for b in ins[2:])], [_put(p, out)]
     weight = _put(p, (p.num_filter, channels, *p.kernel))
-    return [_put(p, data), weight, (p.num_filter,)][:len(ins)], [_put(p, out)]
+    return [_put(p, data), weight, (p.num_filter,)][: len(ins)], [_put(p, out)]
 
 
 convolution.dtype(floating())
@@ -331,8 +435,14 @@ def _conv_out(ins: list[Any], q: dict[str, Any]) -> tuple[int, ...]:
     return convolution.shape_rule(p, list(ins), [None])[1][0]
 
 
-@op("_backward_Convolution", inputs="dy data weight", outputs="data weight bias[not no_bias]", **_PARAMS,
-    grad=linear_grad_grad("Convolution", _PARAMS), samples=_gradient_samples(_CONV_SAMPLES, _conv_out))
+@op(
+    "_backward_Convolution",
+    inputs="dy data weight",
+    outputs="data weight bias[not no_bias]",
+    **_PARAMS,
+    grad=linear_grad_grad("Convolution", _PARAMS),
+    samples=_gradient_samples(_CONV_SAMPLES, _conv_out),
+)
 def backward_convolution(k, p, dy_, data, weight):
     """Gradients of `Convolution` with respect to data, weight and bias.
 
@@ -353,7 +463,7 @@ def _gradient_shapes(forward: Op) -> Any:
         dy, data, weight = ins
         wanted, outs = forward.shape_rule(p, [data, weight], [None])  # type: ignore[misc]
         fits("data weight dy", (data, weight, dy), (*wanted[:2], outs[0]))
-        return [data, weight, (p.num_filter,)][:2 if p.no_bias else 3]
+        return [data, weight, (p.num_filter,)][: 2 if p.no_bias else 3]
 
     return rule
 
@@ -374,15 +484,21 @@ def _transposed(p: Any, spatial: tuple[int, ...]) -> tuple[Geometry, tuple[int, 
     if p.target_shape and any(p.target_shape):
         # The padding follows from the wanted shape; an odd rest is cut at the end.
         if len(p.target_shape) != n:
-            raise ValueError(f"target_shape {p.target_shape} must have {n} numbers, as kernel {p.kernel} has {n} dimensions")
+            raise ValueError(
+                f"target_shape {p.target_shape} must have {n} numbers, as kernel {p.kernel} has {n} dimensions"
+            )
         if min(p.target_shape) < 1:
-            raise ValueError(f"target_shape {p.target_shape} must be numbers above 0, or all of them 0, which means none")
+            raise ValueError(
+                f"target_shape {p.target_shape} must be numbers above 0, or all of them 0, which means none"
+            )
         if -1 in spatial:
             return g, p.target_shape
         if any(t > w for t, w in zip(p.target_shape, whole)):
             raise ValueError(f"target_shape {p.target_shape} is larger than {whole}, the lengths without padding")
         if any((w - t) % 2 >= s for t, w, s in zip(p.target_shape, whole, g.stride)):
-            raise ValueError(f"target_shape {p.target_shape} leaves an odd rest of {whole} to cut, which needs a stride above 1")
+            raise ValueError(
+                f"target_shape {p.target_shape} leaves an odd rest of {whole} to cut, which needs a stride above 1"
+            )
         pad = tuple((w - t + 1) // 2 for t, w in zip(p.target_shape, whole))
         return geometry(p.kernel, p.stride, p.dilate, pad, p.num_group), p.target_shape
     adj = p.adj or (0,) * n
@@ -399,24 +515,55 @@ _DECONV_SAMPLES = [
     ([(2, 4, 3, 4), (4, 3, 3, 2)], _use(kernel=(3, 2), stride=(2, 2), pad=(1, 0), num_filter=6, num_group=2)),
     ([(1, 2, 3, 4), (2, 2, 3, 3)], _use(kernel=(3, 3), stride=(2, 2), num_filter=2, target_shape=(6, 8))),
     ([(1, 2, 3, 2, 3), (2, 2, 2, 2, 1)], _use(kernel=(2, 2, 1), stride=(1, 2, 1), num_filter=2)),
-    ([(2, 3, 4, 2), (2, 3, 3, 3), (3,)], _use(kernel=(3, 3), dilate=(2, 1), num_filter=3, no_bias=False, layout="NHWC")),
+    (
+        [(2, 3, 4, 2), (2, 3, 3, 3), (3,)],
+        _use(kernel=(3, 3), dilate=(2, 1), num_filter=3, no_bias=False, layout="NHWC"),
+    ),
     ([(2, 2, 4), (2, 3, 2)], _use(kernel="(2,)", stride="(3,)", pad="(1,)", adj="(2,)", num_filter="3", layout="NCW")),
-    ([(1, 4, 3), (4, 1, 3), (4,)], _use(kernel=(3,), stride=(1,), num_filter=4, num_group=4, no_bias=False, workspace=128)),
+    (
+        [(1, 4, 3), (4, 1, 3), (4,)],
+        _use(kernel=(3,), stride=(1,), num_filter=4, num_group=4, no_bias=False, workspace=128),
+    ),
     ([(1, 2, 4), (2, 1, 4)], _use(kernel=(4,), stride=(2,), num_filter=1, target_shape=(9,), pad=(1,), adj=(1,))),
     ([(1, 3, 5), (3, 2, 3)], _use(kernel=(3,), dilate=(2,), num_filter=2)),
-    ([(1, 2, 3, 2), (2, 2, 2, 3), (2,)], _use(kernel=(2, 3), stride=(3, 2), pad=(0, 1), adj=(2, 1), num_filter=2, no_bias=False, layout="NCHW")),
+    (
+        [(1, 2, 3, 2), (2, 2, 2, 3), (2,)],
+        _use(kernel=(2, 3), stride=(3, 2), pad=(0, 1), adj=(2, 1), num_filter=2, no_bias=False, layout="NCHW"),
+    ),
     ([(2, 2, 2, 3), (2, 3, 1, 1)], _use(kernel=(1, 1), stride=(2, 2), num_filter=3, cudnn_tune="off", cudnn_off=True)),
-    ([(1, 4, 3, 3), (4, 1, 3, 3), (2,)], _use(kernel=(3, 3), stride=(2, 1), pad=(1, 1), dilate=(1, 2), num_filter=2, num_group=2, no_bias=False)),
+    (
+        [(1, 4, 3, 3), (4, 1, 3, 3), (2,)],
+        _use(kernel=(3, 3), stride=(2, 1), pad=(1, 1), dilate=(1, 2), num_filter=2, num_group=2, no_bias=False),
+    ),
     ([(1, 2, 3, 3), (2, 2, 3, 3)], _use(kernel=(3, 3), stride=(2, 2), num_filter=2, target_shape=(0, 0), pad=(1, 1))),
     ([(0, 2, 3, 3), (2, 2, 3, 3)], _use(kernel=(3, 3), num_filter=2)),
-    ([(1, 2, 2, 3, 2), (2, 1, 2, 1, 3), (2,)], _use(kernel=(2, 1, 3), stride=(2, 1, 2), pad=(0, 0, 1), adj=(1, 0, 1), num_filter=2, num_group=2,
-                                                   no_bias=False, layout="NCDHW")),
+    (
+        [(1, 2, 2, 3, 2), (2, 1, 2, 1, 3), (2,)],
+        _use(
+            kernel=(2, 1, 3),
+            stride=(2, 1, 2),
+            pad=(0, 0, 1),
+            adj=(1, 0, 1),
+            num_filter=2,
+            num_group=2,
+            no_bias=False,
+            layout="NCDHW",
+        ),
+    ),
     ([(1, 2, 3, 2, 2), (2, 2, 2, 2, 2)], _use(kernel=(2, 2, 2), num_filter=2, layout="NDHWC")),
 ]
 
 
-@op("Deconvolution", inputs="data weight bias[not no_bias]", labels="outputs", recompute=False, bias=_bias_axis, **_DECONV, grad=linear_grad("Deconvolution", _DECONV),
-    samples=[Sample(*ins, params=q, mxnet=_why(q)) for ins, q in _DECONV_SAMPLES])
+@op(
+    "Deconvolution",
+    inputs="data weight bias[not no_bias]",
+    labels="outputs",
+    recompute=False,
+    bias=_bias_axis,
+    **_DECONV,
+    grad=linear_grad("Deconvolution", _DECONV),
+    samples=[Sample(*ins, params=q, mxnet=_why(q)) for ins, q in _DECONV_SAMPLES],
+)
 def deconvolution(k, p, data, weight, bias=None):
     """Transposed convolution: the adjoint of `Convolution` in its data.
 
@@ -475,7 +622,7 @@ def _(p, ins, outs):
     elif out is not None:
         out = (out[0], p.num_filter, *out[2:])
     weight = _put(p, (channels, filters, *p.kernel))
-    return [_put(p, data), weight, (p.num_filter,)][:len(ins)], [_put(p, out)]
+    return [_put(p, data), weight, (p.num_filter,)][: len(ins)], [_put(p, out)]
 
 
 deconvolution.dtype(floating())
@@ -491,8 +638,14 @@ def _deconv_out(ins: list[Any], q: dict[str, Any]) -> tuple[int, ...]:
     return deconvolution.shape_rule(p, list(ins), [None])[1][0]
 
 
-@op("_backward_Deconvolution", inputs="dy data weight", outputs="data weight bias[not no_bias]", **_DECONV,
-    grad=linear_grad_grad("Deconvolution", _DECONV), samples=_gradient_samples(_DECONV_SAMPLES, _deconv_out))
+@op(
+    "_backward_Deconvolution",
+    inputs="dy data weight",
+    outputs="data weight bias[not no_bias]",
+    **_DECONV,
+    grad=linear_grad_grad("Deconvolution", _DECONV),
+    samples=_gradient_samples(_DECONV_SAMPLES, _deconv_out),
+)
 def backward_deconvolution(k, p, dy_, data, weight):
     """Gradients of `Deconvolution` with respect to data, weight and bias.
 
@@ -502,7 +655,8 @@ def backward_deconvolution(k, p, dy_, data, weight):
         The incoming gradient, shaped as the output.
     data, weight : array
         The inputs.
-    kernel, stride, dilate, pad, adj, target_shape, num_filter, num_group, workspace, no_bias, cudnn_tune, cudnn_off, layout
+    kernel, stride, dilate, pad, adj, target_shape, num_filter, num_group, workspace, no_bias, cudnn_tune, cudnn_off,
+    layout
         As in `Deconvolution`.
     """
     return _gradients(k, p, dy_, data, weight, True)

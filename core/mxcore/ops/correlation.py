@@ -1,4 +1,5 @@
 """Comparing two stacks of images place by place: the correlation layer of optical flow networks."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -17,8 +18,13 @@ from .silent import silent
 __all__: list[str] = []
 
 _PARAMS = dict(
-    kernel_size=Int(1, ge=1), max_displacement=Int(1, ge=0, le=2**20), stride1=Int(1, ge=1), stride2=Int(1, ge=1), pad_size=Int(0, ge=0),
-    is_multiply=Bool(True))
+    kernel_size=Int(1, ge=1),
+    max_displacement=Int(1, ge=0, le=2**20),
+    stride1=Int(1, ge=1),
+    stride2=Int(1, ge=1),
+    pad_size=Int(0, ge=0),
+    is_multiply=Bool(True),
+)
 
 
 def _steps(p: Any) -> list[int]:
@@ -35,8 +41,11 @@ def _sizes(p: Any, size: tuple[int, ...]) -> tuple[int, ...]:
     found = tuple(-1 if n == -1 else -(-(n + 2 * p.pad_size - border) // p.stride1) for n in size)
     for n, m in zip(size, found):
         if n > 0 and m < 1:
-            raise ValueError(f"kernel_size {p.kernel_size} and max_displacement {p.max_displacement} need {border + 1} places, the padded data "
-                             f"has only {n + 2 * p.pad_size}")
+            raise ValueError(
+                f"kernel_size {p.kernel_size} and max_displacement {p.max_displacement} need {border + 1} places, "
+                "the padded data "
+                f"has only {n + 2 * p.pad_size}"
+            )
     return tuple(m if m == -1 else max(m, 0) for m in found)
 
 
@@ -56,7 +65,7 @@ class _Form:
     def part(self, x: Any, dy: int = 0, dx: int = 0) -> Any:
         """What all patches see when moved."""
         a, b = self.first + dy, self.first + dx
-        return x[:, :, a:a + self.reach[0], b:b + self.reach[1]]
+        return x[:, :, a : a + self.reach[0], b : b + self.reach[1]]
 
     def moved(self) -> Iterator[tuple[int, int, int]]:
         """Channel of the output, and its displacement in y and in x."""
@@ -73,13 +82,24 @@ def _samples() -> list[Any]:
         ((1, 2, 6, 7), dict(kernel_size=3, max_displacement=2, pad_size=3)),
         ((2, 1, 8, 7), dict(kernel_size=3, max_displacement=4, stride1=2, stride2=3, pad_size=5, is_multiply=False)),
         ((1, 2, 5, 4), dict(max_displacement=0, stride1=2, is_multiply=False)),
-        ((1, 4, 5, 6), dict(max_displacement=2, stride1=3, stride2=2, pad_size=2)), ((0, 2, 4, 5), {}),
+        ((1, 4, 5, 6), dict(max_displacement=2, stride1=3, stride2=2, pad_size=2)),
+        ((0, 2, 4, 5), {}),
     ]
     return [Sample(Distinct(s, -2.0, 2.0), Distinct(s, -1.9, 2.3), params=q) for s, q in rows]
 
 
-@op("Correlation", inputs="data1 data2", labels="gradients outputs", mxnet_outputs=3, recompute=False, **_PARAMS, samples=_samples(),
-    grad=lambda F, p, dy, data1, data2, needs: F._backward_Correlation(dy, data1, data2, wanted=tuple(needs), **given(p, _PARAMS)))
+@op(
+    "Correlation",
+    inputs="data1 data2",
+    labels="gradients outputs",
+    mxnet_outputs=3,
+    recompute=False,
+    **_PARAMS,
+    samples=_samples(),
+    grad=lambda F, p, dy, data1, data2, needs: F._backward_Correlation(
+        dy, data1, data2, wanted=tuple(needs), **given(p, _PARAMS)
+    ),
+)
 @silent
 def correlation(k, p, data1, data2):
     """Compare patches of one stack of images with moved patches of another.
@@ -104,8 +124,8 @@ def correlation(k, p, data1, data2):
     Returns
     -------
     array
-        Shape (N, D * D, h, w) for D = 2 * (max_displacement // stride2) + 1: means over patch and channels. Displacements in x
-        run fastest.
+        Shape (N, D * D, h, w) for D = 2 * (max_displacement // stride2) + 1: means over patch and channels.
+        Displacements in x run fastest.
 
     Notes
     -----
@@ -114,7 +134,7 @@ def correlation(k, p, data1, data2):
     xp = k.xp
     a, b = _both(xp, p, data1, data2)
     f = _Form(p, data1.shape[2:])
-    out = xp.zeros((data1.shape[0], len(f.steps)**2, *f.size), a.dtype)
+    out = xp.zeros((data1.shape[0], len(f.steps) ** 2, *f.size), a.dtype)
     if not out.size or not a.size:
         return out
     left = f.part(a)
@@ -130,7 +150,7 @@ def correlation(k, p, data1, data2):
 @correlation.shape
 def _(p, ins, outs):
     data = merge_shape(merge_shape(*ins), (-1,) * 4)
-    out = merge_shape(outs[0], (-1, len(_steps(p))**2, -1, -1))
+    out = merge_shape(outs[0], (-1, len(_steps(p)) ** 2, -1, -1))
     n = merge_shape(data[:1], out[:1])
     data = (*n, *data[1:])
     return [data, data], [(*n, out[1], *_sizes(p, data[2:]))]
@@ -140,8 +160,13 @@ correlation.dtype(floating())
 correlation.cost(lambda p, ins, outs: size_of(outs[0]) * ins[0][1] * p.kernel_size**2)
 
 
-@op("_backward_Correlation", inputs="dy data1 data2", outputs="data1 data2", **_PARAMS, samples=[
-    Sample((1, 9, 4, 5), (1, 2, 4, 5), (1, 2, 4, 5), params={"pad_size": 1}, grad=False, mxnet="internal")])
+@op(
+    "_backward_Correlation",
+    inputs="dy data1 data2",
+    outputs="data1 data2",
+    **_PARAMS,
+    samples=[Sample((1, 9, 4, 5), (1, 2, 4, 5), (1, 2, 4, 5), params={"pad_size": 1}, grad=False, mxnet="internal")],
+)
 @silent
 def backward_correlation(k, p, dy_, data1, data2):
     """Gradients of `Correlation` with respect to both its inputs.
@@ -177,7 +202,7 @@ def backward_correlation(k, p, dy_, data1, data2):
                 at += slope
     q = p.pad_size
     h, w = data1.shape[2:]
-    return [None if g is None else xp.ascontiguousarray(g[:, :, q:q + h, q:q + w]) for g in grads]
+    return [None if g is None else xp.ascontiguousarray(g[:, :, q : q + h, q : q + w]) for g in grads]
 
 
 @backward_correlation.shape

@@ -1,4 +1,5 @@
 """Operators that make arrays from nothing."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -22,12 +23,33 @@ def _asked(p, ins, outs):
 
 
 def _make(name, aliases, body, **more):
-    o = op(name, *aliases, inputs="", shape=Shape(()), **_WHERE, grad=None, samples=[
-        Sample(params={**q, **dict.fromkeys(more, 2.5)}, grad=False) for q in (
-            {"shape": (2, 3)}, {"shape": (5,), "dtype": "float64"}, {"shape": "(2, 1, 3)", "dtype": "int32"}, {"shape": 3, "dtype": "float16"},
-            {"shape": (2, 2), "dtype": "uint8"}, {"shape": [3, 1], "dtype": "int64"}, {"shape": (4,), "dtype": "int8"})]
-        + [Sample(params={"shape": (2,), "dtype": t, **dict.fromkeys(more, v)}, grad=False) for v in (-3, "1e10", float("inf")) if more
-           for t in ("float32", "int64")[:1 + (v != float("inf"))]], **more)(body)
+    o = op(
+        name,
+        *aliases,
+        inputs="",
+        shape=Shape(()),
+        **_WHERE,
+        grad=None,
+        samples=[
+            Sample(params={**q, **dict.fromkeys(more, 2.5)}, grad=False)
+            for q in (
+                {"shape": (2, 3)},
+                {"shape": (5,), "dtype": "float64"},
+                {"shape": "(2, 1, 3)", "dtype": "int32"},
+                {"shape": 3, "dtype": "float16"},
+                {"shape": (2, 2), "dtype": "uint8"},
+                {"shape": [3, 1], "dtype": "int64"},
+                {"shape": (4,), "dtype": "int8"},
+            )
+        ]
+        + [
+            Sample(params={"shape": (2,), "dtype": t, **dict.fromkeys(more, v)}, grad=False)
+            for v in (-3, "1e10", float("inf"))
+            if more
+            for t in ("float32", "int64")[: 1 + (v != float("inf"))]
+        ],
+        **more,
+    )(body)
     o.shape(_shape)
     o.dtype(_asked)
     return o
@@ -110,21 +132,52 @@ def _count(p) -> int:
     return max(int(np.ceil((stop - _first(p)) / p.step)), 0) * p.repeat
 
 
-@op("_arange", inputs="", start=Float(), stop=Float(None), step=Float(1.0), repeat=Int(1, ge=1), infer_range=Bool(False), **_WHERE, grad=None,
-    samples=[Sample(params={"start": 1.0, "stop": 6.0, "step": 1.5}, grad=False), Sample(params={"start": 0.0, "stop": 3.0, "repeat": 2}, grad=False),
-             Sample(params={"start": 0.7, "stop": 5.0, "step": 1.5, "dtype": "int32"}, grad=False)]
-    + [Sample(params=q, grad=False) for q in (
-        {"start": 5}, {"start": "5", "stop": "None", "dtype": "float64"}, {"start": 3.0, "stop": -2.0, "step": -0.75}, {"start": 0, "stop": 4, "dtype": "int64"},
-        {"start": 0, "stop": 2, "step": 0.1}, {"start": -1, "stop": 5, "step": 2, "dtype": "float16"}, {"start": 1, "stop": 4, "dtype": "uint8"},
-        {"start": 2, "stop": 7, "step": 2, "repeat": 3, "dtype": "int32"}, {"start": 0, "stop": 1, "step": 5}, {"start": 1, "stop": 4, "infer_range": False})]
-    + [Sample(params={"start": -1.5, "stop": 1.5, "step": 0.5, "dtype": "float16"}, grad=False, mxnet="float16 is counted in whole numbers")])
+@op(
+    "_arange",
+    inputs="",
+    start=Float(),
+    stop=Float(None),
+    step=Float(1.0),
+    repeat=Int(1, ge=1),
+    infer_range=Bool(False),
+    **_WHERE,
+    grad=None,
+    samples=[
+        Sample(params={"start": 1.0, "stop": 6.0, "step": 1.5}, grad=False),
+        Sample(params={"start": 0.0, "stop": 3.0, "repeat": 2}, grad=False),
+        Sample(params={"start": 0.7, "stop": 5.0, "step": 1.5, "dtype": "int32"}, grad=False),
+    ]
+    + [
+        Sample(params=q, grad=False)
+        for q in (
+            {"start": 5},
+            {"start": "5", "stop": "None", "dtype": "float64"},
+            {"start": 3.0, "stop": -2.0, "step": -0.75},
+            {"start": 0, "stop": 4, "dtype": "int64"},
+            {"start": 0, "stop": 2, "step": 0.1},
+            {"start": -1, "stop": 5, "step": 2, "dtype": "float16"},
+            {"start": 1, "stop": 4, "dtype": "uint8"},
+            {"start": 2, "stop": 7, "step": 2, "repeat": 3, "dtype": "int32"},
+            {"start": 0, "stop": 1, "step": 5},
+            {"start": 1, "stop": 4, "infer_range": False},
+        )
+    ]
+    + [
+        Sample(
+            params={"start": -1.5, "stop": 1.5, "step": 0.5, "dtype": "float16"},
+            grad=False,
+            mxnet="float16 is counted in whole numbers",
+        )
+    ],
+)
 def arange(k, p):
     """Evenly spaced values.
 
     Parameters
     ----------
     start, stop, step : float
-        Without `stop` from 0 up to `start`. Of an integer `dtype`, start and step are cut to integers once the length is known.
+        Without `stop` from 0 up to `start`. Of an integer `dtype`, start and step are cut to integers once the length
+        is known.
     repeat : int
         How often each value occurs.
     infer_range : bool
@@ -147,17 +200,44 @@ arange.dtype(_asked)
 # The core brings these itself, but knows no samples.
 _HALVES, _WHOLE, _ALONE = "float16 float32 float64", "uint8 int8 int32 int64", "inside its engine only"
 builtin.ones_like.samples = builtin.zeros_like.samples = [
-    Sample((2, 3), grad=False, dtypes=_HALVES), Sample((0, 3), grad=False), Sample((1, 5), grad=False), Sample(Ints((2, 3), 0, 9), dtypes=_WHOLE),
-    Sample([[float("nan"), float("inf")]], grad=False)]
-builtin.grad_add.samples = [Sample((2, 3), (2, 3), dtypes=_HALVES), Sample((0, 3), (0, 3)), Sample(Ints((4,), 0, 9), Ints((4,), 0, 9), dtypes=_WHOLE)]
-builtin.copyto.samples = [Sample((2, 3), dtypes=_HALVES, mxnet=_ALONE), Sample((2, 0), mxnet=_ALONE), Sample(Ints((4,), 0, 9), dtypes=_WHOLE, mxnet=_ALONE)]
+    Sample((2, 3), grad=False, dtypes=_HALVES),
+    Sample((0, 3), grad=False),
+    Sample((1, 5), grad=False),
+    Sample(Ints((2, 3), 0, 9), dtypes=_WHOLE),
+    Sample([[float("nan"), float("inf")]], grad=False),
+]
+builtin.grad_add.samples = [
+    Sample((2, 3), (2, 3), dtypes=_HALVES),
+    Sample((0, 3), (0, 3)),
+    Sample(Ints((4,), 0, 9), Ints((4,), 0, 9), dtypes=_WHOLE),
+]
+builtin.copyto.samples = [
+    Sample((2, 3), dtypes=_HALVES, mxnet=_ALONE),
+    Sample((2, 0), mxnet=_ALONE),
+    Sample(Ints((4,), 0, 9), dtypes=_WHOLE, mxnet=_ALONE),
+]
 
 
-@op("_eye", inputs="", N=Int(ge=0), M=Int(0), k=Int(0), **_WHERE, grad=None,
+@op(
+    "_eye",
+    inputs="",
+    N=Int(ge=0),
+    M=Int(0),
+    k=Int(0),
+    **_WHERE,
+    grad=None,
     samples=[Sample(params={"N": 3}, grad=False), Sample(params={"N": 2, "M": 4, "k": 1, "dtype": "int32"}, grad=False)]
-    + [Sample(params=q, grad=False) for q in (
-        {"N": 4, "M": 2, "k": -2, "dtype": "float64"}, {"N": "3", "M": "3", "k": "-1"}, {"N": 2, "M": 3, "k": 5, "dtype": "uint8"},
-        {"N": 3, "k": -7, "dtype": "float16"}, {"N": 1, "M": 5, "k": 4, "dtype": "int64"})])
+    + [
+        Sample(params=q, grad=False)
+        for q in (
+            {"N": 4, "M": 2, "k": -2, "dtype": "float64"},
+            {"N": "3", "M": "3", "k": "-1"},
+            {"N": 2, "M": 3, "k": 5, "dtype": "uint8"},
+            {"N": 3, "k": -7, "dtype": "float16"},
+            {"N": 1, "M": 5, "k": 4, "dtype": "int64"},
+        )
+    ],
+)
 def eye(k, p):
     """A matrix with ones on a diagonal.
 
@@ -177,12 +257,31 @@ eye.shape(lambda p, ins, outs: (ins, [(p.N, p.M if p.M > 0 else p.N)]))
 eye.dtype(_asked)
 
 
-@op("_linspace", inputs="", start=Float(), stop=Float(), num=Int(ge=0), endpoint=Bool(True), **_WHERE, grad=None,
-    samples=[Sample(params={"start": 0.0, "stop": 1.0, "num": 5}, grad=False),
-             Sample(params={"start": 1.0, "stop": 2.0, "num": 4, "endpoint": False}, grad=False)]
-    + [Sample(params=q, grad=False) for q in (
-        {"start": 3, "stop": -1, "num": 9, "dtype": "float64"}, {"start": 2.5, "stop": 9, "num": 1}, {"start": "0", "stop": "7", "num": "3", "dtype": "int32"},
-        {"start": -2, "stop": 2, "num": 7, "dtype": "float16", "endpoint": "0"}, {"start": 1, "stop": 1, "num": 3}, {"start": 1, "stop": 9.5, "num": 4, "dtype": "int64"})])
+@op(
+    "_linspace",
+    inputs="",
+    start=Float(),
+    stop=Float(),
+    num=Int(ge=0),
+    endpoint=Bool(True),
+    **_WHERE,
+    grad=None,
+    samples=[
+        Sample(params={"start": 0.0, "stop": 1.0, "num": 5}, grad=False),
+        Sample(params={"start": 1.0, "stop": 2.0, "num": 4, "endpoint": False}, grad=False),
+    ]
+    + [
+        Sample(params=q, grad=False)
+        for q in (
+            {"start": 3, "stop": -1, "num": 9, "dtype": "float64"},
+            {"start": 2.5, "stop": 9, "num": 1},
+            {"start": "0", "stop": "7", "num": "3", "dtype": "int32"},
+            {"start": -2, "stop": 2, "num": 7, "dtype": "float16", "endpoint": "0"},
+            {"start": 1, "stop": 1, "num": 3},
+            {"start": 1, "stop": 9.5, "num": 4, "dtype": "int64"},
+        )
+    ],
+)
 @silent
 def linspace(k, p):
     """A given number of evenly spaced values.
@@ -203,12 +302,29 @@ linspace.shape(lambda p, ins, outs: (ins, [(p.num,)]))
 linspace.dtype(_asked)
 
 
-@op("_contrib_arange_like", inputs="data~", start=Float(0.0), step=Float(1.0), repeat=Int(1, ge=1), ctx=Str(None), axis=Int(None), grad=None,
-    samples=[Sample((2, 3), grad=False), Sample((2, 3), params={"axis": 1, "start": 2.0, "step": 0.5}, grad=False),
-             Sample((2, 3), params={"repeat": 2}, grad=False), Sample((2, 3), params={"axis": -1, "repeat": 1}, grad=False), Sample((4, 3), params={"axis": 0, "repeat": 2}, grad=False),
-             Sample((7,), params={"step": -0.5, "start": "3", "axis": "None"}, grad=False), Sample((7,), params={"step": 2}, grad=False, dtypes="float16"),
-             Sample(Ints((2, 3), 0, 9), params={"start": 1.9, "step": 2.5}, dtypes="int32 int64"), Sample((2, 1, 3), params={"axis": 1}, grad=False), Sample((0, 3), grad=False),
-             Sample((0, 3), params={"axis": 1}, grad=False)])
+@op(
+    "_contrib_arange_like",
+    inputs="data~",
+    start=Float(0.0),
+    step=Float(1.0),
+    repeat=Int(1, ge=1),
+    ctx=Str(None),
+    axis=Int(None),
+    grad=None,
+    samples=[
+        Sample((2, 3), grad=False),
+        Sample((2, 3), params={"axis": 1, "start": 2.0, "step": 0.5}, grad=False),
+        Sample((2, 3), params={"repeat": 2}, grad=False),
+        Sample((2, 3), params={"axis": -1, "repeat": 1}, grad=False),
+        Sample((4, 3), params={"axis": 0, "repeat": 2}, grad=False),
+        Sample((7,), params={"step": -0.5, "start": "3", "axis": "None"}, grad=False),
+        Sample((7,), params={"step": 2}, grad=False, dtypes="float16"),
+        Sample(Ints((2, 3), 0, 9), params={"start": 1.9, "step": 2.5}, dtypes="int32 int64"),
+        Sample((2, 1, 3), params={"axis": 1}, grad=False),
+        Sample((0, 3), grad=False),
+        Sample((0, 3), params={"axis": 1}, grad=False),
+    ],
+)
 def arange_like(k, p, data):
     """Evenly spaced values, as many as an array has elements or as long as one of its axes.
 
@@ -238,8 +354,15 @@ def _like_axis(p, shape):
 arange_like.shape(lambda p, ins: [_like_axis(p, ins[0])])
 
 
-@op("_zeros_without_dtype", inputs="", shape=Shape(None), ctx=Str(None), dtype=Int(-1), grad=None,
-    samples=[Sample(params={"shape": (2, 3)}, grad=False, mxnet="inside graphs only")])
+@op(
+    "_zeros_without_dtype",
+    inputs="",
+    shape=Shape(None),
+    ctx=Str(None),
+    dtype=Int(-1),
+    grad=None,
+    samples=[Sample(params={"shape": (2, 3)}, grad=False, mxnet="inside graphs only")],
+)
 def zeros_without_dtype(k, p):
     """Zeros whose dtype a graph's consumer decides; float32 if nobody does.
 
@@ -261,4 +384,6 @@ def _numbered(p):
 
 
 zeros_without_dtype.shape(lambda p, ins, outs: (ins, [tuple(-1 if d == 0 else d for d in p.shape or ())]))
-zeros_without_dtype.dtype(lambda p, ins, outs: (ins, [outs[0] if outs[0] is not None and p.dtype < 0 else _numbered(p)]))
+zeros_without_dtype.dtype(
+    lambda p, ins, outs: (ins, [outs[0] if outs[0] is not None and p.dtype < 0 else _numbered(p)])
+)

@@ -1,4 +1,5 @@
 """Connectionist temporal classification."""
+
 from __future__ import annotations
 
 import functools
@@ -45,7 +46,9 @@ class Labels(NamedTuple):
 
 
 @silent
-def read_labels(xp: Any, shape: tuple[int, ...], label: Any, data_lengths: Any, label_lengths: Any, blank_first: bool) -> Labels:
+def read_labels(
+    xp: Any, shape: tuple[int, ...], label: Any, data_lengths: Any, label_lengths: Any, blank_first: bool
+) -> Labels:
     """The labels of data of a shape (T, N, C); an error if one is no class. Either of the lengths may be None."""
     steps, n, c = shape
     classes, width = label.astype(np.int64), label.shape[1]
@@ -60,10 +63,17 @@ def read_labels(xp: Any, shape: tuple[int, ...], label: Any, data_lengths: Any, 
         low, high = xp.where(inside, label, np.inf).min().item(), xp.where(inside, label, -np.inf).max().item()
         which = f"from {low:.12g} to {high:.12g}" if low == low else "that are NaN"
         raise IndexError(f"labels {which} are given, there are classes from 0 to {c - 1}")
-    given_steps = xp.full((n,), steps, np.int64) if data_lengths is None else xp.clip(data_lengths.astype(np.int64), 0, steps)
+    given_steps = (
+        xp.full((n,), steps, np.int64) if data_lengths is None else xp.clip(data_lengths.astype(np.int64), 0, steps)
+    )
     repeats = ((classes[:, 1:] == classes[:, :-1]) & inside[:, 1:]).sum(1)
-    return Labels(blank, xp.where(inside, classes, blank), lengths, xp.maximum(given_steps, 1),
-                  (given_steps > 0) & (lengths + repeats <= given_steps))
+    return Labels(
+        blank,
+        xp.where(inside, classes, blank),
+        lengths,
+        xp.maximum(given_steps, 1),
+        (given_steps > 0) & (lengths + repeats <= given_steps),
+    )
 
 
 def _log_sum(xp: Any, *terms: Any) -> Any:
@@ -97,7 +107,9 @@ class _Problem:
         x = wide(ins["data"])
         shifted = x - x.max(2, keepdims=True)
         self.logs = shifted - xp.log(xp.exp(shifted).sum(2, keepdims=True))
-        labels = read_labels(xp, x.shape, ins["label"], ins.get("data_lengths"), ins.get("label_lengths"), blank_label == "first")
+        labels = read_labels(
+            xp, x.shape, ins["label"], ins.get("data_lengths"), ins.get("label_lengths"), blank_label == "first"
+        )
         self.steps, self.ends, self.possible = labels.steps, 2 * labels.lengths + 1, labels.possible
         n, width = labels.classes.shape
         self.path = xp.full((n, 2 * width + 1), labels.blank, np.int64)
@@ -107,7 +119,9 @@ class _Problem:
         self.skip[:, 2:] = (self.path[:, 2:] != labels.blank) & (self.path[:, 2:] != self.path[:, :-2])
 
     def merged(self, a: Any, step: int, skip: Any) -> Any:
-        """Log of the sum of what can come to each place: from itself, its neighbour, and where allowed the one after."""
+        """Log of the sum of what can come to each place: from itself, its neighbour, and where allowed the one
+        after.
+        """
         xp = self.xp
         one = self._moved(a, step)
         return _log_sum(xp, a, one, xp.where(skip, self._moved(one, step), -np.inf))
@@ -146,7 +160,9 @@ class _Problem:
             start = xp.where(final, self.emit[t], -np.inf)
             if t < steps - 1:
                 onward = self.merged(beta[t + 1], -1, skip) + self.emit[t]
-                beta[t] = xp.where((self.steps == t + 1)[:, None], start, xp.where((self.steps > t + 1)[:, None], onward, -np.inf))
+                beta[t] = xp.where(
+                    (self.steps == t + 1)[:, None], start, xp.where((self.steps > t + 1)[:, None], onward, -np.inf)
+                )
             else:
                 beta[t] = xp.where((self.steps == t + 1)[:, None], start, -np.inf)
         return beta
@@ -164,33 +180,95 @@ _ALL = slice(None)
 _SAMPLE = ([(5, 2, 4), [[1, 2, 0], [3, 3, 1]]], {})
 
 
-@op("CTCLoss", "ctc_loss", "_contrib_CTCLoss", "_contrib_ctc_loss", inputs=_INPUTS, labels="numbers", mxnet_outputs=2, recompute=False, **_PARAMS,
+@op(
+    "CTCLoss",
+    "ctc_loss",
+    "_contrib_CTCLoss",
+    "_contrib_ctc_loss",
+    inputs=_INPUTS,
+    labels="numbers",
+    mxnet_outputs=2,
+    recompute=False,
+    **_PARAMS,
     grad=lambda F, p, dy, data, label, data_lengths, label_lengths: (
-        F._backward_ctc_loss(dy, data, label, data_lengths, label_lengths, **given(p, _PARAMS)), None, None, None),
-    samples=[Sample((7, 2, 4), [[1, 2, 0], [3, 3, 1]], grad=(True, False)),
-             Sample((6, 2, 4), [[1, 2, -1], [0, 0, 1]], params={"blank_label": "last"}, grad=(True, False)),
-             Sample((7, 2, 4), [[1, 2, 1], [3, 3, 1]], [5, 7], [2, 3], params={"use_data_lengths": True, "use_label_lengths": True},
-                    grad=(True, False, False, False)),
-             Sample((6, 2, 4), [[1, 2, 3], [3, 3, 1]], [4, 6], params={"use_data_lengths": True}, grad=(True, False, False)),
-             Sample((6, 2, 4), [[1, 2, 3], [0, 0, 1]], [2, 3], params={"use_label_lengths": True, "blank_label": "last"},
-                    grad=(True, False, False)),
-             Sample((6, 3, 4), [[1, 2], [-1, -1], [2, -1]], [5, 6, 3], params={"use_data_lengths": "True", "blank_label": "last"},
-                    grad=(True, False, False)),
-             Sample((5, 3, 4), [[0, 0], [1, 0], [2, 2]], grad=(True, False)),  # no label, one, one that needs a blank between
-             Sample((3, 1, 2), [[1, 1, 0]], grad=(True, False)), Sample((1, 2, 3), [[1], [2]], grad=(True, False)),
-             Sample((4, 1, 3), [[1, 2]], np.array([3], np.int32), np.array([1], np.int32), grad=(True, False, False, False),
-                    params={"use_data_lengths": True, "use_label_lengths": True}),
-             Sample(Values((5, 2, 4), -60.0, 60.0), [[1, 2, 0], [3, 3, 1]], grad=(True, False)),
-             Sample((6, 2, 4), np.array([[1, 2, 0], [3, 3, 1]], np.int32), grad=(True, False)),
-             # Logits of classes that cannot be: some of a path's, of the blank, a label's (one of two) at all times; numbers beyond reason.
-             *(Sample(_without(*q), [[2, 1], [1, 3]], grad=False, dtypes="float32") for q in (
-                 ((3, 2, 4), (0, 0, 2), (slice(1, 3), 1, 0)), ((4, 2, 4), (slice(1, 3), _ALL, 0)), ((4, 2, 4), (_ALL, _ALL, 2)))),
-             Sample(_without((5, 2, 4), (1, 0, 3), (2, 0, 0), (2, 1, 3)), [[2, 1], [0, 1]], params={"blank_label": "last"}, grad=False),
-             Sample(_without((3, 1, 4), (_ALL, 0, 2), value=-1e31), [[2, 1]], grad=False, dtypes="float32"),
-             *(Sample(*ins, params=q, grad=False, mxnet="forward only: MXNet leaves the gradient of labels that do not fit unset") for ins, q in (
-                 (((3, 3, 4), [[1, 1, 0], [1, 2, 1], [2, 2, 2]]), {}), (((3, 2, 3), [[1, 2], [2, 1]], [1, 0]),
-                     {"use_data_lengths": True}))),
-             Sample((5, 0, 4), (0, 3), grad=False)])
+        F._backward_ctc_loss(dy, data, label, data_lengths, label_lengths, **given(p, _PARAMS)),
+        None,
+        None,
+        None,
+    ),
+    samples=[
+        Sample((7, 2, 4), [[1, 2, 0], [3, 3, 1]], grad=(True, False)),
+        Sample((6, 2, 4), [[1, 2, -1], [0, 0, 1]], params={"blank_label": "last"}, grad=(True, False)),
+        Sample(
+            (7, 2, 4),
+            [[1, 2, 1], [3, 3, 1]],
+            [5, 7],
+            [2, 3],
+            params={"use_data_lengths": True, "use_label_lengths": True},
+            grad=(True, False, False, False),
+        ),
+        Sample((6, 2, 4), [[1, 2, 3], [3, 3, 1]], [4, 6], params={"use_data_lengths": True}, grad=(True, False, False)),
+        Sample(
+            (6, 2, 4),
+            [[1, 2, 3], [0, 0, 1]],
+            [2, 3],
+            params={"use_label_lengths": True, "blank_label": "last"},
+            grad=(True, False, False),
+        ),
+        Sample(
+            (6, 3, 4),
+            [[1, 2], [-1, -1], [2, -1]],
+            [5, 6, 3],
+            params={"use_data_lengths": "True", "blank_label": "last"},
+            grad=(True, False, False),
+        ),
+        Sample(
+            (5, 3, 4), [[0, 0], [1, 0], [2, 2]], grad=(True, False)
+        ),  # no label, one, one that needs a blank between
+        Sample((3, 1, 2), [[1, 1, 0]], grad=(True, False)),
+        Sample((1, 2, 3), [[1], [2]], grad=(True, False)),
+        Sample(
+            (4, 1, 3),
+            [[1, 2]],
+            np.array([3], np.int32),
+            np.array([1], np.int32),
+            grad=(True, False, False, False),
+            params={"use_data_lengths": True, "use_label_lengths": True},
+        ),
+        Sample(Values((5, 2, 4), -60.0, 60.0), [[1, 2, 0], [3, 3, 1]], grad=(True, False)),
+        Sample((6, 2, 4), np.array([[1, 2, 0], [3, 3, 1]], np.int32), grad=(True, False)),
+        # Logits of classes that cannot be: some of a path's, of the blank, a label's (one of two) at all times; numbers
+        # beyond reason.
+        *(
+            Sample(_without(*q), [[2, 1], [1, 3]], grad=False, dtypes="float32")
+            for q in (
+                ((3, 2, 4), (0, 0, 2), (slice(1, 3), 1, 0)),
+                ((4, 2, 4), (slice(1, 3), _ALL, 0)),
+                ((4, 2, 4), (_ALL, _ALL, 2)),
+            )
+        ),
+        Sample(
+            _without((5, 2, 4), (1, 0, 3), (2, 0, 0), (2, 1, 3)),
+            [[2, 1], [0, 1]],
+            params={"blank_label": "last"},
+            grad=False,
+        ),
+        Sample(_without((3, 1, 4), (_ALL, 0, 2), value=-1e31), [[2, 1]], grad=False, dtypes="float32"),
+        *(
+            Sample(
+                *ins,
+                params=q,
+                grad=False,
+                mxnet="forward only: MXNet leaves the gradient of labels that do not fit unset",
+            )
+            for ins, q in (
+                (((3, 3, 4), [[1, 1, 0], [1, 2, 1], [2, 2, 2]]), {}),
+                (((3, 2, 3), [[1, 2], [2, 1]], [1, 0]), {"use_data_lengths": True}),
+            )
+        ),
+        Sample((5, 0, 4), (0, 3), grad=False),
+    ],
+)
 @silent
 def ctc_loss(k, p, *arrays):
     """Minus the log probability of a label sequence, summed over all ways to align it with the time steps.
@@ -213,12 +291,13 @@ def ctc_loss(k, p, *arrays):
     Returns
     -------
     array
-        The loss of each sample, (N,); 0, with no gradient, where the steps are too few for the label; infinity where logits
-        of minus infinity leave no alignment.
+        The loss of each sample, (N,); 0, with no gradient, where the steps are too few for the label; infinity where
+        logits of minus infinity leave no alignment.
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``CTCLoss``. Source: Graves et al., "Connectionist temporal classification", ICML 2006.
+    Behaviour matched: MXNet 1.9.1 ``CTCLoss``. Source: Graves et al., "Connectionist temporal classification", ICML
+    2006.
     """
     problem = _Problem(k.xp, p.blank_label, dict(zip(p._sig.inputs, arrays)))
     total = problem.forward()[1]
@@ -255,8 +334,12 @@ def _cost(p: Any, ins: list[Any], outs: list[Any]) -> float:
 ctc_loss.cost(_cost)
 
 
-@op("_backward_ctc_loss", inputs="dy " + _INPUTS, **_PARAMS, samples=[
-    Sample((2,), *_SAMPLE[0], params=_SAMPLE[1], grad=False, mxnet="internal")])
+@op(
+    "_backward_ctc_loss",
+    inputs="dy " + _INPUTS,
+    **_PARAMS,
+    samples=[Sample((2,), *_SAMPLE[0], params=_SAMPLE[1], grad=False, mxnet="internal")],
+)
 @silent
 def backward_ctc_loss(k, p, dy_, *arrays):
     """Gradient of `CTCLoss` with respect to its logits.

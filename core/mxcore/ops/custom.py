@@ -2,6 +2,7 @@
 
 They run in the caller's thread once their inputs are ready, never on an engine worker, so they may call ``asnumpy``.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -32,13 +33,18 @@ def prop_of(p: Params) -> Any:
         op_type: str = p.op_type  # type: ignore[attr-defined]
         cls = PROPS.get(op_type)
         if cls is None:
-            raise error(KeyError, f"Custom: no operator is registered as {op_type!r}{suggest(op_type, PROPS)}; "
-                                  "decorate its CustomOpProp with mx.operator.register")
+            raise error(
+                KeyError,
+                f"Custom: no operator is registered as {op_type!r}{suggest(op_type, PROPS)}; "
+                "decorate its CustomOpProp with mx.operator.register",
+            )
         given = dict(p.rest)  # type: ignore[attr-defined]
         try:
             found = p._prop = cls(**given)  # type: ignore[attr-defined]
         except (TypeError, ValueError) as e:
-            raise error(type(e), f"Custom: {cls.__name__} of {op_type!r} cannot be made from {given or 'no parameters'}: {e}") from e
+            raise error(
+                type(e), f"Custom: {cls.__name__} of {op_type!r} cannot be made from {given or 'no parameters'}: {e}"
+            ) from e
     return found
 
 
@@ -55,14 +61,24 @@ def _array(data: Any, ctx: Any) -> Any:
 
 @contextlib.contextmanager
 def _user_code(p: Params, what: str, otherwise: type[Exception] = RuntimeError) -> Iterator[None]:
-    """What a user's method runs in: an error names operator and method, and tells where in the user's code it was raised."""
+    """What a user's method runs in: an error names operator and method, and tells where in the user's code it was
+    raised.
+    """
     try:
         yield
     except Exception as e:
-        kind = next((c for c in (ValueError, TypeError, IndexError, KeyError, NotImplementedError) if isinstance(e, c)), otherwise)
-        where = "".join(traceback.format_list([f for f in traceback.extract_tb(e.__traceback__) if f.filename != __file__]))
-        raise error(kind, f"{what} of the custom operator {p.op_type!r} ({type(prop_of(p)).__name__}) raised "  # type: ignore[attr-defined]
-                          f"{type(e).__name__}: {e}\n{where.rstrip()}") from e
+        kind = next(
+            (c for c in (ValueError, TypeError, IndexError, KeyError, NotImplementedError) if isinstance(e, c)),
+            otherwise,
+        )
+        where = "".join(
+            traceback.format_list([f for f in traceback.extract_tb(e.__traceback__) if f.filename != __file__])
+        )
+        raise error(
+            kind,
+            f"{what} of the custom operator {p.op_type!r} ({type(prop_of(p)).__name__}) raised "  # type: ignore[attr-defined]
+            f"{type(e).__name__}: {e}\n{where.rstrip()}",
+        ) from e
 
 
 @contextlib.contextmanager
@@ -77,13 +93,25 @@ def _unrecorded(ctx: Any, train: bool) -> Iterator[None]:
         state.record, state.train = was
 
 
-@op("Custom", inputs="data*", labels="outputs", op_type=Str(), rest=Rest(), stateful=True,
+@op(
+    "Custom",
+    inputs="data*",
+    labels="outputs",
+    op_type=Str(),
+    rest=Rest(),
+    stateful=True,
     arg_names=lambda p: [*prop_of(p).list_arguments(), *prop_of(p).list_auxiliary_states()],
-    outputs=lambda p: prop_of(p).list_outputs(), aux=lambda p: prop_of(p).list_auxiliary_states(),
+    outputs=lambda p: prop_of(p).list_outputs(),
+    aux=lambda p: prop_of(p).list_auxiliary_states(),
     mutates=lambda p: prop_of(p).list_auxiliary_states(),
-    samples=[Sample((2, 3), params={"op_type": "_sample_twice"}, mxnet="needs a registered class"),
-             Sample((2, 3), (2, 3), params={"op_type": "_sample_blend", "part": 0.25}, mxnet="needs a registered class"),
-             Sample((4,), [0.0], params={"op_type": "_sample_count"}, mxnet="needs a registered class", grad=(1, 0), train=True)])
+    samples=[
+        Sample((2, 3), params={"op_type": "_sample_twice"}, mxnet="needs a registered class"),
+        Sample((2, 3), (2, 3), params={"op_type": "_sample_blend", "part": 0.25}, mxnet="needs a registered class"),
+        Sample(
+            (4,), [0.0], params={"op_type": "_sample_count"}, mxnet="needs a registered class", grad=(1, 0), train=True
+        ),
+    ],
+)
 def custom(k, p, *data):
     """Apply an operator written in Python.
 
@@ -101,7 +129,10 @@ def custom(k, p, *data):
     prop = prop_of(p)
     n = len(prop.list_arguments())
     # A program uses its memory again, and user code may keep what it gets.
-    arrays = [_array(d.copy() if k.shapes is not None and i < n and not k.device.owns(d) else d, k.ctx) for i, d in enumerate(data)]
+    arrays = [
+        _array(d.copy() if k.shapes is not None and i < n and not k.device.owns(d) else d, k.ctx)
+        for i, d in enumerate(data)
+    ]
     ins, aux = arrays[:n], arrays[n:]
     shapes, dtypes = [list(x.shape) for x in arrays], [x.dtype for x in arrays]
     out_shapes, out_types = _infer(p, "shape", shapes[:n])[1], _infer(p, "type", dtypes[:n])[1]
@@ -138,8 +169,10 @@ def _(k, p, saved, dys, ins, outs):
     for x in (*dys, *ins):
         x.wait_to_read()
     grads = [_array(k.xp.zeros(x.shape, x._data.dtype), k.ctx) for x in in_data]
-    req = ["write" if wanted else "null" for wanted in (k.wanted or [True] * len(grads))[:len(grads)]]
-    dys = [_array(g._data.copy(), k.ctx) if g.stype == "default" else g for g in dys]  # others get the same ones, and `backward` may write to them
+    req = ["write" if wanted else "null" for wanted in (k.wanted or [True] * len(grads))[: len(grads)]]
+    dys = [
+        _array(g._data.copy(), k.ctx) if g.stype == "default" else g for g in dys
+    ]  # others get the same ones, and `backward` may write to them
     with _unrecorded(k.ctx, state.train), _user_code(p, "backward"):
         worker.backward(req=req, out_grad=dys, in_data=in_data, out_data=out_data, in_grad=grads, aux=aux)
         for x in (*grads, *aux):
@@ -156,8 +189,11 @@ def _check_storage(p: Params, prop: Any, n: int) -> None:
         asked = sorted({t for listed in rule(["default"] * n) for t in listed} - {"default"})
     if asked:
         op_type = p.op_type  # type: ignore[attr-defined]
-        raise ValueError(f"infer_storage_type of the custom operator {op_type!r} asks for {', '.join(asked)}; custom operators get and give "
-                         "dense arrays, use tostype() inside")
+        raise ValueError(
+            f"infer_storage_type of the custom operator {op_type!r} asks for {', '.join(asked)}; custom operators "
+            "get and give "
+            "dense arrays, use tostype() inside"
+        )
 
 
 def _infer(p: Params, what: str, given: list[Any]) -> list[list[Any]]:
@@ -169,16 +205,19 @@ def _infer(p: Params, what: str, given: list[Any]) -> list[list[Any]]:
     names = prop.list_arguments(), prop.list_outputs(), prop.list_auxiliary_states()
     for told, wanted, kind in zip(found, names, ("arguments", "outputs", "auxiliary states")):
         if len(told) != len(wanted):
-            raise ValueError(f"infer_{what} of {type(prop).__name__} returned {len(told)} {what}s of {kind}, there are "
-                             f"{len(wanted)}: {wanted}")
+            raise ValueError(
+                f"infer_{what} of {type(prop).__name__} returned {len(told)} {what}s of {kind}, there are "
+                f"{len(wanted)}: {wanted}"
+            )
     return found
 
 
 def _rule(what: str, show: Any, read: Any) -> Any:
     """The rule for shapes or dtypes: the user's own, asked as soon as something is known."""
+
     def rule(p: Params, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-        given = [show(v) for v in ins[:len(prop_of(p).list_arguments())]]
-        if given and all(v is None for v in ins[:len(given)]):
+        given = [show(v) for v in ins[: len(prop_of(p).list_arguments())]]
+        if given and all(v is None for v in ins[: len(given)]):
             return ins, outs
         whole = all(full for _, full in given)
         try:
@@ -204,7 +243,13 @@ def _read_shape(s: Any, whole: bool) -> Any:
 
 
 custom.shape(_rule("shape", _show_shape, _read_shape))
-custom.dtype(_rule("type", lambda t: (None if t is None else t.type, t is not None), lambda t, whole: None if t is None else np.dtype(t)))
+custom.dtype(
+    _rule(
+        "type",
+        lambda t: (None if t is None else t.type, t is not None),
+        lambda t, whole: None if t is None else np.dtype(t),
+    )
+)
 
 
 class _Twice:

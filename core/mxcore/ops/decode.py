@@ -1,4 +1,5 @@
 """Images by OpenCV, as ``mx.image`` uses it: decoding, resizing, borders."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -13,8 +14,13 @@ __all__: list[str] = []
 
 _U1 = np.dtype("uint8")
 #: A PNG file of 2 x 1 pixels, (255, 0, 10) and (20, 30, 200).
-_PNG = np.frombuffer(bytes.fromhex("89504e470d0a1a0a0000000d49484452000000020000000108020000007b40e8dd0000000f49444154789c63f8cf"
-                                   "c02522770200076902047be11aa90000000049454e44ae426082"), np.uint8)
+_PNG = np.frombuffer(
+    bytes.fromhex(
+        "89504e470d0a1a0a0000000d49484452000000020000000108020000007b40e8dd0000000f49444154789c63f8cf"
+        "c02522770200076902047be11aa90000000049454e44ae426082"
+    ),
+    np.uint8,
+)
 
 
 def _image(shape: tuple[int, ...]) -> None:
@@ -22,8 +28,18 @@ def _image(shape: tuple[int, ...]) -> None:
         raise ValueError(f"src must be an image (height, width, channels), got {shape}")
 
 
-@op("_cvimdecode", inputs="buf", flag=Int(1, ge=0), to_rgb=Bool(True), grad=None, samples=[
-    Sample(_PNG, grad=False), Sample(_PNG, params={"flag": 0}, grad=False), Sample(_PNG, params={"to_rgb": False}, grad=False)])
+@op(
+    "_cvimdecode",
+    inputs="buf",
+    flag=Int(1, ge=0),
+    to_rgb=Bool(True),
+    grad=None,
+    samples=[
+        Sample(_PNG, grad=False),
+        Sample(_PNG, params={"flag": 0}, grad=False),
+        Sample(_PNG, params={"to_rgb": False}, grad=False),
+    ],
+)
 def imdecode(k, p, buf):
     """Decode an image file.
 
@@ -42,8 +58,8 @@ def imdecode(k, p, buf):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``_cvimdecode``. OpenCV works on the host: on other devices the bytes are copied there, and the
-    image back.
+    Behaviour matched: MXNet 1.9.1 ``_cvimdecode``. OpenCV works on the host: on other devices the bytes are copied
+    there, and the image back.
     """
     return k.xp.asarray(opencv.decode(k.device.to_host(buf), p.flag, "buf", p.to_rgb))
 
@@ -58,11 +74,23 @@ def _(p, ins, outs):
     return [_U1], [_U1]
 
 
-@op("_cvimresize", inputs="src", w=Int(ge=1), h=Int(ge=1), interp=Int(1, ge=0, le=4), grad=None, samples=[
-    Sample(Ints((5, 6, 3), 0, 256, "uint8"), params={"w": 3, "h": 4, "interp": 0}, grad=False),
-    *(Sample((5, 6, 3), params={"w": 3, "h": 4, "interp": i}, grad=False, tol=5, dtypes=resize_dtypes(i)) for i in range(5)),
-    Sample((5, 6, 3), params={"w": 8, "h": 4}, grad=False, tol=5, dtypes="float32"), Sample((5, 6, 1), params={"w": 3, "h": 9, "interp": 2}, grad=False, tol=5,
-                                                                                            dtypes="float32")])
+@op(
+    "_cvimresize",
+    inputs="src",
+    w=Int(ge=1),
+    h=Int(ge=1),
+    interp=Int(1, ge=0, le=4),
+    grad=None,
+    samples=[
+        Sample(Ints((5, 6, 3), 0, 256, "uint8"), params={"w": 3, "h": 4, "interp": 0}, grad=False),
+        *(
+            Sample((5, 6, 3), params={"w": 3, "h": 4, "interp": i}, grad=False, tol=5, dtypes=resize_dtypes(i))
+            for i in range(5)
+        ),
+        Sample((5, 6, 3), params={"w": 8, "h": 4}, grad=False, tol=5, dtypes="float32"),
+        Sample((5, 6, 1), params={"w": 3, "h": 9, "interp": 2}, grad=False, tol=5, dtypes="float32"),
+    ],
+)
 def imresize(k, p, src):
     """Resize an image.
 
@@ -96,10 +124,23 @@ _MODES = ("constant", "edge", "symmetric", "wrap", "reflect")
 _MARGINS = {n: Int(ge=0) for n in ("top", "bot", "left", "right")}
 
 
-@op("_cvcopyMakeBorder", inputs="src", params={**_MARGINS, "type": Int(0, ge=0, le=4), "value": Float(0.0), "values": Floats(())}, grad=None, samples=[
-    *(Sample(Ints((3, 4, 3), 0, 256, "uint8"), params={"top": 1, "bot": 0, "left": 2, "right": 1, "type": t, "value": 9.0}, grad=False)
-      for t in range(5)),
-    Sample((3, 4, 3), params={"top": 0, "bot": 2, "left": 0, "right": 1, "values": (1.0, 2.0, 3.0)}, grad=False)])
+@op(
+    "_cvcopyMakeBorder",
+    inputs="src",
+    params={**_MARGINS, "type": Int(0, ge=0, le=4), "value": Float(0.0), "values": Floats(())},
+    grad=None,
+    samples=[
+        *(
+            Sample(
+                Ints((3, 4, 3), 0, 256, "uint8"),
+                params={"top": 1, "bot": 0, "left": 2, "right": 1, "type": t, "value": 9.0},
+                grad=False,
+            )
+            for t in range(5)
+        ),
+        Sample((3, 4, 3), params={"top": 0, "bot": 2, "left": 0, "right": 1, "values": (1.0, 2.0, 3.0)}, grad=False),
+    ],
+)
 def copy_make_border(k, p, src):
     """Add a border to an image.
 
@@ -126,9 +167,14 @@ def copy_make_border(k, p, src):
     h, w, channels = src.shape
     fill = (*p.values[:4], *(0.0,) * channels)[:channels] if p.values else (p.value,) * channels
     out = xp.empty((h + p.top + p.bot, w + p.left + p.right, channels), src.dtype)
-    out[p.top:p.top + h, p.left:p.left + w] = src
+    out[p.top : p.top + h, p.left : p.left + w] = src
     colour = xp.asarray(np.asarray(fill).astype(src.dtype))
-    for margin in (out[:p.top], out[p.top + h:], out[p.top:p.top + h, :p.left], out[p.top:p.top + h, p.left + w:]):
+    for margin in (
+        out[: p.top],
+        out[p.top + h :],
+        out[p.top : p.top + h, : p.left],
+        out[p.top : p.top + h, p.left + w :],
+    ):
         margin[...] = colour
     return out
 

@@ -1,4 +1,5 @@
 """Factorisations, inverses and determinants of matrices."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -76,10 +77,24 @@ def _potrf_grad(F: Any, p: Any, dy: Any, y: Any) -> Any:
     return (s + _t(F, s)) * 0.5
 
 
-@op("_linalg_potrf", "linalg_potrf", inputs="A", lower=Bool(True), grad=lambda F, p, dy, y: _potrf_grad(F, p, dy, y),
+@op(
+    "_linalg_potrf",
+    "linalg_potrf",
+    inputs="A",
+    lower=Bool(True),
+    grad=lambda F, p, dy, y: _potrf_grad(F, p, dy, y),
     samples=[Sample(_SPD, grad=False), Sample([[4.0]]), Sample([[[_SPD]], [[_WIDE]]], grad=False), Sample((0, 2, 2))]
-    + [Sample(a, params={"lower": low}, grad=False) for a, low in (
-        ([_SPD, _WIDE], False), (_WIDE, True), (_SPD, "0"), (np.tril(_SPD).tolist(), True), (np.triu(_SPD).tolist(), False))])
+    + [
+        Sample(a, params={"lower": low}, grad=False)
+        for a, low in (
+            ([_SPD, _WIDE], False),
+            (_WIDE, True),
+            (_SPD, "0"),
+            (np.tril(_SPD).tolist(), True),
+            (np.triu(_SPD).tolist(), False),
+        )
+    ],
+)
 @silent
 def potrf(k, p, A):
     """The Cholesky factor L of symmetric positive definite matrices A = L L'.
@@ -102,9 +117,24 @@ def _potri_grad(F: Any, p: Any, dy: Any, A: Any, y: Any) -> Any:
     return F._triangle(_mul(F, w, a) if p.lower else _mul(F, a, w), lower=p.lower)
 
 
-@op("_linalg_potri", "linalg_potri", inputs="A", lower=Bool(True), grad=lambda F, p, dy, A, y: _potri_grad(F, p, dy, A, y),
-    samples=[Sample(_LOWER, grad=False), Sample([_LOWER, _TURNED_LOWER], grad=False), Sample([[1.5]]), Sample([[[_LOWER]], [[_TURNED_LOWER]]], grad=False)]
-    + [Sample(_UPPER, params={"lower": False}, grad=False), Sample([_UPPER, _UPPER], params={"lower": "0"}, grad=False), Sample((0, 2, 2))])
+@op(
+    "_linalg_potri",
+    "linalg_potri",
+    inputs="A",
+    lower=Bool(True),
+    grad=lambda F, p, dy, A, y: _potri_grad(F, p, dy, A, y),
+    samples=[
+        Sample(_LOWER, grad=False),
+        Sample([_LOWER, _TURNED_LOWER], grad=False),
+        Sample([[1.5]]),
+        Sample([[[_LOWER]], [[_TURNED_LOWER]]], grad=False),
+    ]
+    + [
+        Sample(_UPPER, params={"lower": False}, grad=False),
+        Sample([_UPPER, _UPPER], params={"lower": "0"}, grad=False),
+        Sample((0, 2, 2)),
+    ],
+)
 @silent
 def potri(k, p, A):
     """The inverse of the matrices whose Cholesky factors are given.
@@ -122,8 +152,13 @@ def potri(k, p, A):
     return xp.matmul(xp.swapaxes(inv, -1, -2), inv)
 
 
-@op("_linalg_inverse", "linalg_inverse", inputs="A", grad=lambda F, dy, y: -_mul(F, _mul(F, y, dy, ta=True), y, tb=True),
-    samples=[Sample(_FULL), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([[-0.5]]), Sample((0, 2, 2)), *_SMALL])
+@op(
+    "_linalg_inverse",
+    "linalg_inverse",
+    inputs="A",
+    grad=lambda F, dy, y: -_mul(F, _mul(F, y, dy, ta=True), y, tb=True),
+    samples=[Sample(_FULL), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([[-0.5]]), Sample((0, 2, 2)), *_SMALL],
+)
 @silent
 def inverse(k, p, A):
     """The inverse of square matrices.
@@ -135,9 +170,16 @@ def inverse(k, p, A):
     return _each(k.xp.linalg.inv, A, "singular")
 
 
-@op("_inverse_or_zeros", inputs="A det", grad=lambda F, dy, y: (-_mul(F, _mul(F, y, dy, ta=True), y, tb=True), None), samples=[
-    Sample([_FULL, _SPD], [10.0, -0.5], grad=(True, False), mxnet="internal"),
-    Sample([_FULL, [[1.0] * 3] * 3], [1.0, 0.0], grad=(True, False), mxnet="internal"), Sample([[0.0]], [0.0], grad=(True, False), mxnet="internal")])
+@op(
+    "_inverse_or_zeros",
+    inputs="A det",
+    grad=lambda F, dy, y: (-_mul(F, _mul(F, y, dy, ta=True), y, tb=True), None),
+    samples=[
+        Sample([_FULL, _SPD], [10.0, -0.5], grad=(True, False), mxnet="internal"),
+        Sample([_FULL, [[1.0] * 3] * 3], [1.0, 0.0], grad=(True, False), mxnet="internal"),
+        Sample([[0.0]], [0.0], grad=(True, False), mxnet="internal"),
+    ],
+)
 @silent
 def inverse_or_zeros(k, p, A, det):
     """The inverse of square matrices, and zeros in the place of those whose determinant is zero.
@@ -174,8 +216,23 @@ def _spread(F: Any, g: Any, like: Any) -> Any:
     return F._spread(g, like, axis=(-2, -1))
 
 
-@op("_linalg_det", "linalg_det", inputs="A", labels="numbers", mxnet_outputs=3, grad=lambda F, dy, A, y: _spread(F, dy * y, A) * _t(F, F._inverse_or_zeros(A, y)),
-    samples=[Sample(_FULL), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([_TURNED, _LOWER]), Sample([[-2.0]]), *_SMALL, *_SOME])
+@op(
+    "_linalg_det",
+    "linalg_det",
+    inputs="A",
+    labels="numbers",
+    mxnet_outputs=3,
+    grad=lambda F, dy, A, y: _spread(F, dy * y, A) * _t(F, F._inverse_or_zeros(A, y)),
+    samples=[
+        Sample(_FULL),
+        Sample([_FULL, _SPD]),
+        Sample(_TURNED),
+        Sample([_TURNED, _LOWER]),
+        Sample([[-2.0]]),
+        *_SMALL,
+        *_SOME,
+    ],
+)
 @silent
 def det(k, p, A):
     """The determinant of square matrices; its gradient is zero where the determinant is.
@@ -187,9 +244,24 @@ def det(k, p, A):
     return k.xp.linalg.det(A)
 
 
-@op("_linalg_slogdet", "linalg_slogdet", inputs="A", labels="numbers", mxnet_outputs=4, outputs="sign logabsdet",
+@op(
+    "_linalg_slogdet",
+    "linalg_slogdet",
+    inputs="A",
+    labels="numbers",
+    mxnet_outputs=4,
+    outputs="sign logabsdet",
     grad=lambda F, d_logabsdet, A, out_sign: _spread(F, d_logabsdet, A) * _t(F, F._inverse_or_zeros(A, out_sign)),
-    samples=[Sample(_FULL), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([_TURNED[::-1], _LOWER]), Sample([[-2.0]]), *_SMALL, *_SOME])
+    samples=[
+        Sample(_FULL),
+        Sample([_FULL, _SPD]),
+        Sample(_TURNED),
+        Sample([_TURNED[::-1], _LOWER]),
+        Sample([[-2.0]]),
+        *_SMALL,
+        *_SOME,
+    ],
+)
 @silent
 def slogdet(k, p, A):
     """Sign of the determinant of square matrices, and logarithm of its absolute value.
@@ -204,9 +276,13 @@ def slogdet(k, p, A):
     return sign, log
 
 
-@op("_linalg_sumlogdiag", "linalg_sumlogdiag", inputs="A", grad=lambda F, dy, A:
-    _spread(F, dy, A) * F._linalg_makediag(1 / F._linalg_extractdiag(A)), samples=[
-    Sample(_SPD), Sample([_SPD, _FULL]), Sample((0, 2, 2)), *_SMALL])
+@op(
+    "_linalg_sumlogdiag",
+    "linalg_sumlogdiag",
+    inputs="A",
+    grad=lambda F, dy, A: _spread(F, dy, A) * F._linalg_makediag(1 / F._linalg_extractdiag(A)),
+    samples=[Sample(_SPD), Sample([_SPD, _FULL]), Sample((0, 2, 2)), *_SMALL],
+)
 @silent
 def sumlogdiag(k, p, A):
     """Sum of the logarithms of the diagonal of square matrices.
@@ -230,8 +306,23 @@ def _gelqf_grad(F: Any, d_Q: Any, d_L: Any, q: Any, low: Any) -> Any:
     return F._linalg_trsm(low, d_Q + _mul(F, half + _t(F, half), q), transpose=True)
 
 
-@op("_linalg_gelqf", "linalg_gelqf", inputs="A", labels="numbers", outputs="Q L", grad=lambda F, d_Q, d_L, out_Q, out_L: _gelqf_grad(F, d_Q, d_L, out_Q, out_L),
-    samples=[Sample(_FULL), Sample(_FULL[:2]), Sample(_FULL[:1]), Sample([_FULL, _SPD]), Sample(_TURNED), Sample([_TURNED[:2], _SPD[:2]]), *_SMALL])
+@op(
+    "_linalg_gelqf",
+    "linalg_gelqf",
+    inputs="A",
+    labels="numbers",
+    outputs="Q L",
+    grad=lambda F, d_Q, d_L, out_Q, out_L: _gelqf_grad(F, d_Q, d_L, out_Q, out_L),
+    samples=[
+        Sample(_FULL),
+        Sample(_FULL[:2]),
+        Sample(_FULL[:1]),
+        Sample([_FULL, _SPD]),
+        Sample(_TURNED),
+        Sample([_TURNED[:2], _SPD[:2]]),
+        *_SMALL,
+    ],
+)
 @silent
 def gelqf(k, p, A):
     """The factors Q and L of matrices A = L Q: Q has orthonormal rows, L is lower triangular.
@@ -264,9 +355,21 @@ def _syevd_grad(F: Any, d_U: Any, d_L: Any, u: Any, values: Any) -> Any:
     return _mul(F, _mul(F, u, inner, ta=True), u)
 
 
-@op("_linalg_syevd", "linalg_syevd", inputs="A", labels="numbers", outputs="U L", grad=lambda F, d_U, d_L, out_U, out_L: _syevd_grad(F, d_U, d_L, out_U, out_L),
-    samples=[Sample(_SPD, grad=False), Sample([_SPD, _WIDE], grad=False), Sample([[-2.0]]), Sample([[[_WIDE]], [[_SPD]]], grad=False),
-             Sample([[1.0, 2.0, 0.5], [2.0, -3.0, 0.25], [0.5, 0.25, 0.125]], grad=False)])
+@op(
+    "_linalg_syevd",
+    "linalg_syevd",
+    inputs="A",
+    labels="numbers",
+    outputs="U L",
+    grad=lambda F, d_U, d_L, out_U, out_L: _syevd_grad(F, d_U, d_L, out_U, out_L),
+    samples=[
+        Sample(_SPD, grad=False),
+        Sample([_SPD, _WIDE], grad=False),
+        Sample([[-2.0]]),
+        Sample([[[_WIDE]], [[_SPD]]], grad=False),
+        Sample([[1.0, 2.0, 0.5], [2.0, -3.0, 0.25], [0.5, 0.25, 0.125]], grad=False),
+    ],
+)
 @silent
 def syevd(k, p, A):
     """Eigenvectors and eigenvalues of symmetric matrices A = U' diag(L) U: the rows of U, and L in rising order.

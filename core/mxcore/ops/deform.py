@@ -1,8 +1,10 @@
-"""Convolutions whose windows are bent: every place in a window is moved by an offset of its own, and maybe weighed by a mask.
+"""Convolutions whose windows are bent: every place in a window is moved by an offset of its own, and maybe weighed by a
+mask.
 
-The windows are gathered between the pixels, by bilinear interpolation, one deformable group of channels at a time; from there on it is a
-matrix product, as any convolution.
+The windows are gathered between the pixels, by bilinear interpolation, one deformable group of channels at a time; from
+there on it is a matrix product, as any convolution.
 """
+
 from __future__ import annotations
 
 from itertools import product
@@ -22,8 +24,17 @@ from .silent import silent
 
 __all__: list[str] = []
 
-_PARAMS = dict(kernel=Shape(), stride=Shape(()), dilate=Shape(()), pad=Shape(()), num_filter=Int(ge=1), num_group=Int(1, ge=1),
-               num_deformable_group=Int(1, ge=1), workspace=Int(1024, ge=0), no_bias=Bool(False))
+_PARAMS = dict(
+    kernel=Shape(),
+    stride=Shape(()),
+    dilate=Shape(()),
+    pad=Shape(()),
+    num_filter=Int(ge=1),
+    num_group=Int(1, ge=1),
+    num_deformable_group=Int(1, ge=1),
+    workspace=Int(1024, ge=0),
+    no_bias=Bool(False),
+)
 _LAYOUT = Enum("NCDHW NCHW NCW", None)
 _PLAIN = {**_PARAMS, "layout": _LAYOUT}
 _MODULATED = {**_PARAMS, "im2col_step": Int(64, ge=1), "layout": _LAYOUT}
@@ -39,11 +50,13 @@ def _of(p: Any) -> Geometry:
 
 # -- where windows look ---------------------------------------------------------------------------------------------
 
-def _axis(xp: Any, at: Any, n: int, modulated: bool) -> list[tuple[Any, Any, Any]]:
-    """Along an axis of `n` pixels, the one before each place and the one after: index, share, and derivative of the share by the place.
 
-    Without a mask a place counts if it is on the image, up to where one more pixel would begin, and the last pixel reaches to there. With one,
-    the image is surrounded by zeros, one pixel wide.
+def _axis(xp: Any, at: Any, n: int, modulated: bool) -> list[tuple[Any, Any, Any]]:
+    """Along an axis of `n` pixels, the one before each place and the one after: index, share, and derivative of the
+    share by the place.
+
+    Without a mask a place counts if it is on the image, up to where one more pixel would begin, and the last pixel
+    reaches to there. With one, the image is surrounded by zeros, one pixel wide.
     """
     real = at.dtype.type
     low = xp.floor(at)
@@ -57,12 +70,22 @@ def _axis(xp: Any, at: Any, n: int, modulated: bool) -> list[tuple[Any, Any, Any
         between = inside & (low < n - 1)
         sides = [(low, inside, xp.where(between, 1 - after, real(1)), -1), (low + 1, between, after, 1)]
         inside = between
-    return [(xp.where(ok, index, 0).astype(np.int64), xp.where(ok, share, real(0)), xp.where(ok & inside, real(slope), real(0)))
-            for index, ok, share, slope in sides]
+    return [
+        (
+            xp.where(ok, index, 0).astype(np.int64),
+            xp.where(ok, share, real(0)),
+            xp.where(ok & inside, real(slope), real(0)),
+        )
+        for index, ok, share, slope in sides
+    ]
 
 
-def _corners(xp: Any, p: Any, g: Geometry, offset: Any, size: tuple[int, int], modulated: bool) -> list[tuple[Any, Any, Any, Any]]:
-    """The four pixels around each place of all windows, (n, groups, 1, kernel * out): index, share, and its derivatives by y and by x."""
+def _corners(
+    xp: Any, p: Any, g: Geometry, offset: Any, size: tuple[int, int], modulated: bool
+) -> list[tuple[Any, Any, Any, Any]]:
+    """The four pixels around each place of all windows, (n, groups, 1, kernel * out): index, share, and its derivatives
+    by y and by x.
+    """
     n, out, d = offset.shape[0], tuple(offset.shape[2:]), p.num_deformable_group
     moved = offset.reshape(n, d, size_of(g.kernel), 2, *out)
     axes = []
@@ -130,7 +153,9 @@ def _gradients(k: Any, p: Any, dy: Any, data: Any, offset: Any, mask: Any, weigh
         flat = x[piece].reshape(-1, d, c // d, size[0] * size[1])
         m = flat.shape[0]
         rows = dy[piece].swapaxes(0, 1).reshape(g.groups, f // g.groups, -1)
-        d_cols = xp.matmul(matrix, rows).reshape(c, kernel, m, size_of(out)).transpose(2, 0, 1, 3).reshape(m, d, c // d, -1)
+        d_cols = (
+            xp.matmul(matrix, rows).reshape(c, kernel, m, size_of(out)).transpose(2, 0, 1, 3).reshape(m, d, c // d, -1)
+        )
         scale = mask[piece].reshape(m, d, 1, -1) if modulated else None
         plane = ((xp.arange(m * c) + piece.start * c) * flat.shape[3]).reshape(m, d, c // d, 1)
         part: Any = 0
@@ -146,12 +171,20 @@ def _gradients(k: Any, p: Any, dy: Any, data: Any, offset: Any, mask: Any, weigh
                 both = (weighed * seen).sum(2)
                 by_y, by_x = by_y + both * along_y[:, :, 0], by_x + both * along_x[:, :, 0]
         if wanted[1]:
-            d_offset[piece, :, :, 0], d_offset[piece, :, :, 1] = by_y.reshape(m, d, kernel, *out), by_x.reshape(m, d, kernel, *out)
+            d_offset[piece, :, :, 0], d_offset[piece, :, :, 1] = (
+                by_y.reshape(m, d, kernel, *out),
+                by_x.reshape(m, d, kernel, *out),
+            )
         if wanted[2]:
             d_mask[piece] = (d_cols * part).sum(2).reshape(m, d, kernel, *out)
         if wanted[3]:
             d_weight += xp.matmul(rows, _columns(part if scale is None else part * scale, g, out).swapaxes(1, 2))
-    found = [d_data.reshape(x.shape), d_offset.reshape(offset.shape), d_mask.reshape(n, d * kernel, *out), d_weight.reshape(w.shape)]
+    found = [
+        d_data.reshape(x.shape),
+        d_offset.reshape(offset.shape),
+        d_mask.reshape(n, d * kernel, *out),
+        d_weight.reshape(w.shape),
+    ]
     if not p.no_bias:
         found.append(dy.sum((0, 2, 3)))
     found = [v if want else None for v, want in zip(found, wanted)]
@@ -160,13 +193,17 @@ def _gradients(k: Any, p: Any, dy: Any, data: Any, offset: Any, mask: Any, weigh
 
 # -- the operators --------------------------------------------------------------------------------------------------
 
+
 def _shapes(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """Shapes of data, offset, mask, weight and bias, and of the output."""
     g, d, kernel = _of(p), p.num_deformable_group, size_of(p.kernel)
     modulated = len(ins) == 5 - p.no_bias
     data, out = merge_shape(ins[0], (-1,) * 4), merge_shape(outs[0], (-1, p.num_filter, -1, -1))
-    for what, n, parts in (("number of channels", data[1], "num_group"), ("number of channels", data[1], "num_deformable_group"),
-                           ("num_filter", p.num_filter, "num_group")):
+    for what, n, parts in (
+        ("number of channels", data[1], "num_group"),
+        ("number of channels", data[1], "num_deformable_group"),
+        ("num_filter", p.num_filter, "num_group"),
+    ):
         if n != -1 and n % getattr(p, parts):
             raise ValueError(f"{what} {n} is no multiple of {parts}={getattr(p, parts)}")
     size = g.out(data[2:])
@@ -176,11 +213,17 @@ def _shapes(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[An
         bent.append(merge_shape(ins[2], (offset[0], d * kernel, *offset[2:])))
     out = merge_shape(out, (bent[-1][0], p.num_filter, *bent[-1][2:]))
     weight = (p.num_filter, -1 if data[1] == -1 else data[1] // p.num_group, *p.kernel)
-    return [data, *bent, weight, (p.num_filter,)][:len(ins)], [out]
+    return [data, *bent, weight, (p.num_filter,)][: len(ins)], [out]
 
 
-@op("_contrib_DeformableConvolution", inputs="data offset weight bias[not no_bias]", **_PLAIN,
-    grad=lambda F, p, dy, data, offset, weight, needs: F._backward_DeformableConvolution(dy, data, offset, weight, wanted=tuple(needs), **given(p, _PLAIN)))
+@op(
+    "_contrib_DeformableConvolution",
+    inputs="data offset weight bias[not no_bias]",
+    **_PLAIN,
+    grad=lambda F, p, dy, data, offset, weight, needs: F._backward_DeformableConvolution(
+        dy, data, offset, weight, wanted=tuple(needs), **given(p, _PLAIN)
+    ),
+)
 def deformable_convolution(k, p, data, offset, weight, bias=None):
     """Convolve images over windows whose places are moved, each by an offset of its own.
 
@@ -189,7 +232,8 @@ def deformable_convolution(k, p, data, offset, weight, bias=None):
     data : array
         Images, shape (N, C, H, W).
     offset : array
-        How far each place of each window is moved, down and to the right, in pixels: shape (N, num_deformable_group * places * 2, \\*out).
+        How far each place of each window is moved, down and to the right, in pixels: shape (N, num_deformable_group *
+        places * 2, \\*out).
     weight : array
         Shape (num_filter, C / num_group, \\*kernel).
     bias : array
@@ -203,8 +247,8 @@ def deformable_convolution(k, p, data, offset, weight, bias=None):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``contrib.DeformableConvolution``: beyond its first pixels an image is zero; its last ones reach on for a pixel.
-    Source: Dai et al., "Deformable convolutional networks", 2017.
+    Behaviour matched: MXNet 1.9.1 ``contrib.DeformableConvolution``: beyond its first pixels an image is zero; its last
+    ones reach on for a pixel. Source: Dai et al., "Deformable convolutional networks", 2017.
 
     Examples
     --------
@@ -220,18 +264,25 @@ def deformable_convolution(k, p, data, offset, weight, bias=None):
     return _forward(k, p, data, offset, None, weight, bias)
 
 
-@op("_contrib_ModulatedDeformableConvolution", inputs="data offset mask weight bias[not no_bias]", **_MODULATED,
-    grad=lambda F, p, dy, data, offset, mask, weight, needs:
-    F._backward_ModulatedDeformableConvolution(dy, data, offset, mask, weight, wanted=tuple(needs), **given(p, _MODULATED)))
+@op(
+    "_contrib_ModulatedDeformableConvolution",
+    inputs="data offset mask weight bias[not no_bias]",
+    **_MODULATED,
+    grad=lambda F, p, dy, data, offset, mask, weight, needs: F._backward_ModulatedDeformableConvolution(
+        dy, data, offset, mask, weight, wanted=tuple(needs), **given(p, _MODULATED)
+    ),
+)
 def modulated_deformable_convolution(k, p, data, offset, mask, weight, bias=None):
-    """Convolve images over windows whose places are moved, each by an offset of its own, and weighed, each by a number of its own.
+    """Convolve images over windows whose places are moved, each by an offset of its own, and weighed, each by a number
+    of its own.
 
     Parameters
     ----------
     data : array
         Images, shape (N, C, H, W).
     offset : array
-        How far each place of each window is moved, down and to the right, in pixels: shape (N, num_deformable_group * places * 2, \\*out).
+        How far each place of each window is moved, down and to the right, in pixels: shape (N, num_deformable_group *
+        places * 2, \\*out).
     mask : array
         What each place of each window counts: shape (N, num_deformable_group * places, \\*out).
     weight : array
@@ -249,8 +300,8 @@ def modulated_deformable_convolution(k, p, data, offset, mask, weight, bias=None
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``contrib.ModulatedDeformableConvolution``, whose gradients run on GPUs only: images fade to zero within a pixel
-    of their edges. Source: Zhu et al., "Deformable ConvNets v2", 2018.
+    Behaviour matched: MXNet 1.9.1 ``contrib.ModulatedDeformableConvolution``, whose gradients run on GPUs only: images
+    fade to zero within a pixel of their edges. Source: Zhu et al., "Deformable ConvNets v2", 2018.
 
     Examples
     --------
@@ -266,7 +317,12 @@ def modulated_deformable_convolution(k, p, data, offset, mask, weight, bias=None
     return _forward(k, p, data, offset, mask, weight, bias)
 
 
-@op("_backward_DeformableConvolution", inputs="dy data offset weight", outputs="data offset weight bias[not no_bias]", **_PLAIN)
+@op(
+    "_backward_DeformableConvolution",
+    inputs="dy data offset weight",
+    outputs="data offset weight bias[not no_bias]",
+    **_PLAIN,
+)
 def backward_deformable_convolution(k, p, dy_, data, offset, weight):
     """Gradients of `DeformableConvolution` with respect to data, offset, weight and bias.
 
@@ -282,7 +338,12 @@ def backward_deformable_convolution(k, p, dy_, data, offset, weight):
     return _gradients(k, p, dy_, data, offset, None, weight)
 
 
-@op("_backward_ModulatedDeformableConvolution", inputs="dy data offset mask weight", outputs="data offset mask weight bias[not no_bias]", **_MODULATED)
+@op(
+    "_backward_ModulatedDeformableConvolution",
+    inputs="dy data offset mask weight",
+    outputs="data offset mask weight bias[not no_bias]",
+    **_MODULATED,
+)
 def backward_modulated_deformable_convolution(k, p, dy_, data, offset, mask, weight):
     """Gradients of `ModulatedDeformableConvolution` with respect to data, offset, mask, weight and bias.
 
@@ -302,7 +363,7 @@ def _gradient_shapes(p: Any, ins: list[Any]) -> list[Any]:
     dy, *given_ = ins
     bias = [] if p.no_bias else [(p.num_filter,)]
     wanted, outs = _shapes(p, [*given_, *bias], [None])
-    fits(" ".join(p._sig.inputs[1:]) + " dy", (*given_, dy), (*wanted[:len(given_)], outs[0]))
+    fits(" ".join(p._sig.inputs[1:]) + " dy", (*given_, dy), (*wanted[: len(given_)], outs[0]))
     return [*given_, *bias]
 
 
@@ -320,10 +381,15 @@ def _use(data: Any, kernel: Any, filters: int, **params: Any) -> tuple[list[Any]
 
 
 _USES = [
-    _use((2, 4, 5, 6), (3, 3), 6, pad=(1, 1), num_group=2, num_deformable_group=2), _use((1, 2, 6, 5), (3, 2), 3, stride=(2, 1), dilate=(1, 2), no_bias=True),
-    _use((2, 3, 4, 4), (1, 1), 2), _use((1, 4, 7, 4), (2, 3), 4, pad=(0, 2), dilate=(2, 1), stride=(1, 2), num_deformable_group=4, layout="NCHW"),
-    _use((3, 2, 3, 3), (3, 3), 2, pad=(2, 2), num_group=2, no_bias=True, workspace=256), _use((1, 1, 8, 3), (4, 1), 1, stride=(3, 1), pad=(2, 0)),
-    _use((1, 6, 2, 5), (2, 2), 6, num_group=3, num_deformable_group=2), _use((2, 2, 5, 5), (3, 3), 1, no_bias=True)]
+    _use((2, 4, 5, 6), (3, 3), 6, pad=(1, 1), num_group=2, num_deformable_group=2),
+    _use((1, 2, 6, 5), (3, 2), 3, stride=(2, 1), dilate=(1, 2), no_bias=True),
+    _use((2, 3, 4, 4), (1, 1), 2),
+    _use((1, 4, 7, 4), (2, 3), 4, pad=(0, 2), dilate=(2, 1), stride=(1, 2), num_deformable_group=4, layout="NCHW"),
+    _use((3, 2, 3, 3), (3, 3), 2, pad=(2, 2), num_group=2, no_bias=True, workspace=256),
+    _use((1, 1, 8, 3), (4, 1), 1, stride=(3, 1), pad=(2, 0)),
+    _use((1, 6, 2, 5), (2, 2), 6, num_group=3, num_deformable_group=2),
+    _use((2, 2, 5, 5), (3, 3), 1, no_bias=True),
+]
 _EMPTY = _use((0, 2, 4, 4), (3, 3), 2)
 
 
@@ -343,9 +409,16 @@ def _declare(forward: Op, backward: Op, modulated: bool) -> None:
         p = forward.parse(dict(q))
         out = _shapes(p, [_shape(x) for x in ins], [None])[1][0]
         forward.samples.append(Sample(*ins, params=q, mxnet="MXNet knows no empty batches" if not out[0] else told))
-        backward.samples.append(Sample(out, *ins[:3 + modulated], params=q, grad=False, mxnet="internal"))
-    forward.samples.append(Sample(*[x for i, x in enumerate(_USES[1][0]) if modulated or i != 2], params=_USES[1][1], dtypes="float16", grad=False,
-                                  mxnet="MXNet has no float16 products on the CPU"))
+        backward.samples.append(Sample(out, *ins[: 3 + modulated], params=q, grad=False, mxnet="internal"))
+    forward.samples.append(
+        Sample(
+            *[x for i, x in enumerate(_USES[1][0]) if modulated or i != 2],
+            params=_USES[1][1],
+            dtypes="float16",
+            grad=False,
+            mxnet="MXNet has no float16 products on the CPU",
+        )
+    )
 
 
 _declare(deformable_convolution, backward_deformable_convolution, False)

@@ -1,4 +1,5 @@
 """The fully connected layer, and what it shares with the convolutions: they are linear in data and in weight."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -27,23 +28,32 @@ def given(p: Any, names: Any) -> dict[str, Any]:
 
 def linear_grad(name: str, params: dict[str, Any]) -> Any:
     """The gradient rule of an operator that is linear in data and in weight: one call of ``_backward_<name>``."""
+
     def rule(F, p, dy, data, weight, needs):
         return getattr(F, f"_backward_{name}")(dy, data, weight, wanted=tuple(needs), **given(p, params))
+
     return rule
 
 
 def linear_grad_grad(name: str, params: dict[str, Any]) -> Any:
     """The gradient rule of ``_backward_<name>``: bilinearity makes it three more calls of the same two operators."""
+
     def rule(F, p, dys, dy_, data, weight):
         forward, backward = getattr(F, name), getattr(F, f"_backward_{name}")
         kw = {**given(p, params), "no_bias": True}
         # None for what the first backward pass did not compute.
         g_data, g_weight, g_bias = (*dys, None)[:3]
-        terms = [forward(g_data, weight, **kw) if g_data is not None else None,
-                 forward(data, g_weight, **kw) if g_weight is not None else None,
-                 F._bias_like(g_bias, dy_, axis=_channel_axis(name, p)) if g_bias is not None else None]
-        return (_total(terms), None if g_weight is None else backward(dy_, data, g_weight, wanted=(True, False), **kw)[0],
-                None if g_data is None else backward(dy_, g_data, weight, wanted=(False, True), **kw)[1])
+        terms = [
+            forward(g_data, weight, **kw) if g_data is not None else None,
+            forward(data, g_weight, **kw) if g_weight is not None else None,
+            F._bias_like(g_bias, dy_, axis=_channel_axis(name, p)) if g_bias is not None else None,
+        ]
+        return (
+            _total(terms),
+            None if g_weight is None else backward(dy_, data, g_weight, wanted=(True, False), **kw)[0],
+            None if g_data is None else backward(dy_, g_data, weight, wanted=(False, True), **kw)[1],
+        )
+
     return rule
 
 
@@ -68,9 +78,19 @@ def along(vector: Any, axis: int, ndim: int) -> tuple[int, ...]:
     return tuple(vector[0] if i == axis else 1 for i in range(ndim))
 
 
-@op("_bias_like", inputs="data like~", axis=Int(1), expr="data", aligned=lambda p, ins, out: [along(ins[0], _upon(p, len(out)), len(out)), None], grad=lambda F, p, dy, like_data: (F._bias_sum(dy, like_data, axis=p.axis), None),
-    samples=[Sample((3,), (2, 3, 4), mxnet="internal"), Sample((4,), (2, 3, 4), params={"axis": -1}, mxnet="internal"),
-             Sample((1,), (5,), mxnet="internal")])
+@op(
+    "_bias_like",
+    inputs="data like~",
+    axis=Int(1),
+    expr="data",
+    aligned=lambda p, ins, out: [along(ins[0], _upon(p, len(out)), len(out)), None],
+    grad=lambda F, p, dy, like_data: (F._bias_sum(dy, like_data, axis=p.axis), None),
+    samples=[
+        Sample((3,), (2, 3, 4), mxnet="internal"),
+        Sample((4,), (2, 3, 4), params={"axis": -1}, mxnet="internal"),
+        Sample((1,), (5,), mxnet="internal"),
+    ],
+)
 def bias_like(k, p, data, like):
     """Repeat a vector along one axis of an array, as a bias is.
 
@@ -88,10 +108,19 @@ def bias_like(k, p, data, like):
     return k.xp.broadcast_to(vector, tuple(like.shape)).copy()
 
 
-@op("_bias_sum", inputs="data like~", axis=Int(1), expr="data",
-    reduces=("sum", lambda p, data, out: [i for i in range(len(data)) if i != _upon(p, len(data)) or out[0] == 1]), grad=lambda F, p, dy, like_data: (F._bias_like(dy, like_data, axis=p.axis), None),
-    samples=[Sample((2, 3, 4), (3,), mxnet="internal"), Sample((2, 3, 4), (4,), params={"axis": -1}, mxnet="internal"),
-             Sample((5,), (1,), mxnet="internal")])
+@op(
+    "_bias_sum",
+    inputs="data like~",
+    axis=Int(1),
+    expr="data",
+    reduces=("sum", lambda p, data, out: [i for i in range(len(data)) if i != _upon(p, len(data)) or out[0] == 1]),
+    grad=lambda F, p, dy, like_data: (F._bias_like(dy, like_data, axis=p.axis), None),
+    samples=[
+        Sample((2, 3, 4), (3,), mxnet="internal"),
+        Sample((2, 3, 4), (4,), params={"axis": -1}, mxnet="internal"),
+        Sample((5,), (1,), mxnet="internal"),
+    ],
+)
 @silent
 def bias_sum(k, p, data, like):
     """Sum over all axes but one, or over all: the adjoint of `_bias_like`.
@@ -111,7 +140,7 @@ def bias_sum(k, p, data, like):
 
 def _bias_shape(p, ins, bias, whole):
     """The bias has one element, or one for each place on the axis."""
-    if bias not in ((1,), whole[_upon(p, len(whole)):][:1]):
+    if bias not in ((1,), whole[_upon(p, len(whole)) :][:1]):
         raise ValueError(f"the bias {bias} must have one element, or one for each place on axis {p.axis} of {whole}")
     return [ins[1]]
 
@@ -129,25 +158,37 @@ def _matrix(p: Any, x: Any) -> Any:
     return x.reshape(size_of(x.shape[:-1]), x.shape[-1])
 
 
-@op("FullyConnected", inputs="data weight bias[not no_bias]", labels="outputs", **_PARAMS, bias=lambda p, ndim: ndim - 1, recompute=False, rowwise=True, grad=linear_grad("FullyConnected", _PARAMS),
-    samples=[Sample((3, 5), (4, 5), (4,), params={"num_hidden": 4}),
-             Sample((2, 3, 5), (4, 15), params={"num_hidden": 4, "no_bias": True}),
-             Sample((2, 3, 5), (4, 5), (4,), params={"num_hidden": 4, "flatten": False}),
-             Sample((0, 5), (4, 5), (4,), params={"num_hidden": 4}),
-             Sample((1, 2, 1, 3), (1, 6), (1,), params={"num_hidden": "1", "no_bias": "0"}),
-             Sample((2, 1, 3, 2), (3, 2), params={"num_hidden": 3, "no_bias": True, "flatten": "False"}),
-             Sample((4,), (2, 1), (2,), params={"num_hidden": 2}),
-             Sample((4,), (3, 4), (3,), params={"num_hidden": 3, "flatten": False}),
-             Sample((2, 0, 5), (4, 5), params={"num_hidden": 4, "flatten": False, "no_bias": True}),
-             Sample((3, 0), (4, 0), (4,), params={"num_hidden": 4}),
-             Sample((3, 5), (4, 5), (4,), params={"num_hidden": 4}, dtypes="float16", grad=False)])
+@op(
+    "FullyConnected",
+    inputs="data weight bias[not no_bias]",
+    labels="outputs",
+    **_PARAMS,
+    bias=lambda p, ndim: ndim - 1,
+    recompute=False,
+    rowwise=True,
+    grad=linear_grad("FullyConnected", _PARAMS),
+    samples=[
+        Sample((3, 5), (4, 5), (4,), params={"num_hidden": 4}),
+        Sample((2, 3, 5), (4, 15), params={"num_hidden": 4, "no_bias": True}),
+        Sample((2, 3, 5), (4, 5), (4,), params={"num_hidden": 4, "flatten": False}),
+        Sample((0, 5), (4, 5), (4,), params={"num_hidden": 4}),
+        Sample((1, 2, 1, 3), (1, 6), (1,), params={"num_hidden": "1", "no_bias": "0"}),
+        Sample((2, 1, 3, 2), (3, 2), params={"num_hidden": 3, "no_bias": True, "flatten": "False"}),
+        Sample((4,), (2, 1), (2,), params={"num_hidden": 2}),
+        Sample((4,), (3, 4), (3,), params={"num_hidden": 3, "flatten": False}),
+        Sample((2, 0, 5), (4, 5), params={"num_hidden": 4, "flatten": False, "no_bias": True}),
+        Sample((3, 0), (4, 0), (4,), params={"num_hidden": 4}),
+        Sample((3, 5), (4, 5), (4,), params={"num_hidden": 4}, dtypes="float16", grad=False),
+    ],
+)
 def fully_connected(k, p, data, weight, bias=None):
     """Multiply by a weight matrix and add a bias: ``data @ weight.T + bias``.
 
     Parameters
     ----------
     data : array
-        Shape (N, ...); all dimensions but the first are taken together, or with ``flatten=False`` only the last is used.
+        Shape (N, ...); all dimensions but the first are taken together, or with ``flatten=False`` only the last is
+        used.
     weight : array
         Shape (num_hidden, inputs).
     bias : array
@@ -167,7 +208,11 @@ def fully_connected(k, p, data, weight, bias=None):
     out = xp.matmul(_matrix(p, wide(data)), wide(weight).T)
     if bias is not None:
         out += wide(bias)
-    return out.astype(data.dtype).reshape(_out(p, data.shape)) if out.dtype != data.dtype else out.reshape(_out(p, data.shape))
+    return (
+        out.astype(data.dtype).reshape(_out(p, data.shape))
+        if out.dtype != data.dtype
+        else out.reshape(_out(p, data.shape))
+    )
 
 
 def _out(p: Any, data: Any) -> tuple[int, ...]:
@@ -183,8 +228,13 @@ def _(p, ins, outs):
     if data is not None:
         rest = data[1:] if p.flatten else data[-1:]
         width = size_of(rest) if -1 not in rest else -1
-        out = _out(p, data) if out is None else tuple(a if b == -1 else b for a, b in zip(out, _out(p, data))) \
-            if len(out) == len(_out(p, data)) else _out(p, data)
+        out = (
+            _out(p, data)
+            if out is None
+            else tuple(a if b == -1 else b for a, b in zip(out, _out(p, data)))
+            if len(out) == len(_out(p, data))
+            else _out(p, data)
+        )
     elif out is not None and not p.flatten:
         data = (*out[:-1], -1)
     if out is not None and data is not None:  # the batch may be known from the output only
@@ -198,7 +248,7 @@ def _(p, ins, outs):
             data = (*data[:-1], weight[1]) if data[-1] == -1 else data
         elif len(data) == 2 and data[1] == -1:
             data = (data[0], weight[1])
-    return [data, (p.num_hidden, width), (p.num_hidden,)][:len(ins)], [out]
+    return [data, (p.num_hidden, width), (p.num_hidden,)][: len(ins)], [out]
 
 
 fully_connected.dtype(floating())
@@ -209,11 +259,19 @@ def _(p, ins, outs):
     return size_of(ins[0]) * p.num_hidden / 10
 
 
-@op("_backward_FullyConnected", inputs="dy data weight", outputs="data weight bias[not no_bias]", **_PARAMS,
-    backward_of="FullyConnected", grad=linear_grad_grad("FullyConnected", _PARAMS),
-    samples=[Sample((3, 4), (3, 5), (4, 5), params={"num_hidden": 4}, mxnet="internal"),
-             Sample((2, 3, 4), (2, 3, 5), (4, 5), params={"num_hidden": 4, "flatten": False}, mxnet="internal"),
-             Sample((2, 4), (2, 3, 5), (4, 15), params={"num_hidden": 4, "no_bias": True}, mxnet="internal")])
+@op(
+    "_backward_FullyConnected",
+    inputs="dy data weight",
+    outputs="data weight bias[not no_bias]",
+    **_PARAMS,
+    backward_of="FullyConnected",
+    grad=linear_grad_grad("FullyConnected", _PARAMS),
+    samples=[
+        Sample((3, 4), (3, 5), (4, 5), params={"num_hidden": 4}, mxnet="internal"),
+        Sample((2, 3, 4), (2, 3, 5), (4, 5), params={"num_hidden": 4, "flatten": False}, mxnet="internal"),
+        Sample((2, 4), (2, 3, 5), (4, 15), params={"num_hidden": 4, "no_bias": True}, mxnet="internal"),
+    ],
+)
 def backward_fully_connected(k, p, dy_, data, weight):
     """Gradients of `FullyConnected` with respect to data, weight and bias.
 
@@ -229,8 +287,10 @@ def backward_fully_connected(k, p, dy_, data, weight):
     """
     xp, wanted = k.xp, k.wanted or (True,) * 3
     dy = wide(dy_).reshape(size_of(dy_.shape[:-1]), p.num_hidden)
-    grads = [xp.matmul(dy, wide(weight)).reshape(data.shape) if wanted[0] else None,
-             xp.matmul(dy.T, _matrix(p, wide(data))) if wanted[1] else None]
+    grads = [
+        xp.matmul(dy, wide(weight)).reshape(data.shape) if wanted[0] else None,
+        xp.matmul(dy.T, _matrix(p, wide(data))) if wanted[1] else None,
+    ]
     if not p.no_bias:
         grads.append(dy.sum(0) if wanted[2] else None)
     return grads
@@ -240,7 +300,7 @@ def backward_fully_connected(k, p, dy_, data, weight):
 def _(p, ins):
     dy, data, weight = ins
     fits("dy weight", (dy, weight), (_out(p, data), (p.num_hidden, size_of(data[1:] if p.flatten else data[-1:]))))
-    return [data, weight, (p.num_hidden,)][:2 if p.no_bias else 3]
+    return [data, weight, (p.num_hidden,)][: 2 if p.no_bias else 3]
 
 
 @backward_fully_connected.cost

@@ -1,4 +1,5 @@
 """Variates of distributions that need rejection or inversion, over any array namespace."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -19,11 +20,13 @@ def _mixed(words: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-def _reject(rng: Rng, words: int, params: Sequence[Any], attempt: Callable[..., tuple[Any, Any]], where: Any = None) -> Any:
+def _reject(
+    rng: Rng, words: int, params: Sequence[Any], attempt: Callable[..., tuple[Any, Any]], where: Any = None
+) -> Any:
     """Rejection sampling: rounds of ``attempt(uniforms, *params) -> (values, accepted)`` over those still left.
 
-    Each element has random words of its own, and makes new ones from them; so the numbers of one do not depend on the fate
-    of the others. A NaN counts as accepted; so bad parameters end. Elements outside `where` are zero.
+    Each element has random words of its own, and makes new ones from them; so the numbers of one do not depend on the
+    fate of the others. A NaN counts as accepted; so bad parameters end. Elements outside `where` are zero.
     """
     xp = rng.device.xp
     n = params[0].shape[0]
@@ -59,7 +62,8 @@ _CELLS = 4096
 def table_of(log_p: Callable[[Any], Any], last: float) -> tuple[Any, Any, Any]:
     """What `tabulated` needs of a law on 0, 1, 2 … whose logarithms of probabilities are given, up to a last number.
 
-    Host arrays: the distribution function, the number at the beginning of each cell of [0, 1), whether that holds for the whole cell.
+    Host arrays: the distribution function, the number at the beginning of each cell of [0, 1), whether that holds for
+    the whole cell.
     """
     total = np.cumsum(np.exp(log_p(np.arange(int(last) + 1.0))))
     edges = np.arange(_CELLS + 1) / _CELLS
@@ -148,7 +152,8 @@ def binomial(rng: Rng, n: Any, q: Any) -> Any:
         quick = (us >= 0.07) & (u[1] <= 0.92 - 4.2 / b)
         inside, mode = xp.clip(k, 0, n), xp.floor((n + 1) * q)
         log_p = (k - mode) * xp.log(q / (1 - q)) + sum(
-            sign * _log_factorial(xp, i) for i, sign in ((mode, 1), (n - mode, 1), (inside, -1), (n - inside, -1)))
+            sign * _log_factorial(xp, i) for i, sign in ((mode, 1), (n - mode, 1), (inside, -1), (n - inside, -1))
+        )
         return k, (k == inside) & (quick | (xp.log(u[1] * (2.83 + 5.1 / b) * sd / hat) <= log_p))
 
     many = _reject(rng, 2, [size, less], attempt, big)

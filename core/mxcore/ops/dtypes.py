@@ -1,4 +1,5 @@
 """Dtypes that NumPy does not bring, and the parameter of operators that know how to give some dtypes only."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Facts about arrays: shape, size, whether all is finite, histograms."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -17,8 +18,13 @@ _INF, _NAN = float("inf"), float("nan")
 _INT64, _F32 = np.dtype("int64"), np.dtype("float32")
 
 
-_ANY = [Sample((2, 3), grad=False, dtypes="float16 float32 float64"), Sample((5,), grad=False), Sample((2, 1, 3, 2), grad=False), Sample((0, 3), grad=False),
-        Sample(Ints((4, 3), 0, 9), dtypes="uint8 int8 int32 int64")]
+_ANY = [
+    Sample((2, 3), grad=False, dtypes="float16 float32 float64"),
+    Sample((5,), grad=False),
+    Sample((2, 1, 3, 2), grad=False),
+    Sample((0, 3), grad=False),
+    Sample(Ints((4, 3), 0, 9), dtypes="uint8 int8 int32 int64"),
+]
 
 
 @op("shape_array", inputs="data~", grad=None, samples=_ANY)
@@ -60,10 +66,23 @@ def _finite(xp: Any, arrays: Any) -> Any:
     return good
 
 
-@op("all_finite", inputs="data", init_output=Bool(True), grad=None,
-    samples=[Sample((2, 3), grad=False), Sample([[1.0, float("nan")]], grad=False), Sample([[1.0, float("inf")]], grad=False),
-             Sample((2, 3), params={"init_output": False}, grad=False, mxnet="the result depends on what the output held"), Sample([-float("inf")], params={"init_output": "1"}, grad=False),
-             Sample((2, 3), grad=False, dtypes="float16"), Sample([65504.0, -65504.0], grad=False), Sample((2, 3, 2), params={"init_output": True}, grad=False), Sample((0, 3), grad=False)])
+@op(
+    "all_finite",
+    inputs="data",
+    init_output=Bool(True),
+    grad=None,
+    samples=[
+        Sample((2, 3), grad=False),
+        Sample([[1.0, float("nan")]], grad=False),
+        Sample([[1.0, float("inf")]], grad=False),
+        Sample((2, 3), params={"init_output": False}, grad=False, mxnet="the result depends on what the output held"),
+        Sample([-float("inf")], params={"init_output": "1"}, grad=False),
+        Sample((2, 3), grad=False, dtypes="float16"),
+        Sample([65504.0, -65504.0], grad=False),
+        Sample((2, 3, 2), params={"init_output": True}, grad=False),
+        Sample((0, 3), grad=False),
+    ],
+)
 def all_finite(k, p, data):
     """1 if no element is infinite or NaN, else 0; an array of one float32.
 
@@ -76,11 +95,30 @@ def all_finite(k, p, data):
     return _finite(k.xp, [data])
 
 
-@op("multi_all_finite", inputs="data*", count="num_arrays", arg_names=lambda p: [f"array_{i}" for i in range(p.num_arrays)], init_output=Bool(True), params={"num_arrays": Int(1, ge=1)}, grad=None,
-    samples=[Sample((2, 3), (4,), params={"num_arrays": 2}, grad=False), Sample((2,), [float("inf")], params={"num_arrays": 2}, grad=False),
-             Sample((3, 1), params={"num_arrays": "1"}, grad=False, dtypes="float16 float32 float64"), Sample((3,), (2,), (1, 4), params={"num_arrays": 3, "init_output": "True"}, grad=False),
-             Sample((2,), [1.0, float("nan")], (3,), params={"num_arrays": 3}, grad=False), Sample((0, 3), (2,), params={"num_arrays": 2}, grad=False),
-             Sample((2,), (2,), params={"num_arrays": 2, "init_output": False}, grad=False, mxnet="the result depends on what the output held")])
+@op(
+    "multi_all_finite",
+    inputs="data*",
+    count="num_arrays",
+    arg_names=lambda p: [f"array_{i}" for i in range(p.num_arrays)],
+    init_output=Bool(True),
+    params={"num_arrays": Int(1, ge=1)},
+    grad=None,
+    samples=[
+        Sample((2, 3), (4,), params={"num_arrays": 2}, grad=False),
+        Sample((2,), [float("inf")], params={"num_arrays": 2}, grad=False),
+        Sample((3, 1), params={"num_arrays": "1"}, grad=False, dtypes="float16 float32 float64"),
+        Sample((3,), (2,), (1, 4), params={"num_arrays": 3, "init_output": "True"}, grad=False),
+        Sample((2,), [1.0, float("nan")], (3,), params={"num_arrays": 3}, grad=False),
+        Sample((0, 3), (2,), params={"num_arrays": 2}, grad=False),
+        Sample(
+            (2,),
+            (2,),
+            params={"num_arrays": 2, "init_output": False},
+            grad=False,
+            mxnet="the result depends on what the output held",
+        ),
+    ],
+)
 def multi_all_finite(k, p, *data):
     """1 if no element of any array is infinite or NaN, else 0; an array of one float32.
 
@@ -100,11 +138,29 @@ for _op in (all_finite, multi_all_finite):
     _op.dtype(lambda p, ins, outs: (ins, [_F32]))
 
 
-@op("_contrib_allclose", inputs="a b", rtol=Float(1e-5), atol=Float(1e-8), equal_nan=Bool(True), grad=None,
+@op(
+    "_contrib_allclose",
+    inputs="a b",
+    rtol=Float(1e-5),
+    atol=Float(1e-8),
+    equal_nan=Bool(True),
+    grad=None,
     samples=[
-    Sample(*v, params=q, grad=False, mxnet="MXNet finds opposite infinities close" if v[0] == [_INF, -_INF] else True) for v, q in (
-        (((2, 3), (2, 3)), {}), (([1.0, 2.0], [1.0, 2.0]), {}), (([1.0, 2.0], [1.001, 2.001]), {"rtol": 1e-2}), (([1.0, 2.0], [1.001, 2.001]), {"rtol": "0", "atol": "0.01"}),
-        (([1.0, _NAN], [1.0, _NAN]), {}), (([1.0, _NAN], [1.0, _NAN]), {"equal_nan": False}), (([_INF, -_INF], [_INF, _INF]), {}), (((0, 3), (0, 3)), {}))])
+        Sample(
+            *v, params=q, grad=False, mxnet="MXNet finds opposite infinities close" if v[0] == [_INF, -_INF] else True
+        )
+        for v, q in (
+            (((2, 3), (2, 3)), {}),
+            (([1.0, 2.0], [1.0, 2.0]), {}),
+            (([1.0, 2.0], [1.001, 2.001]), {"rtol": 1e-2}),
+            (([1.0, 2.0], [1.001, 2.001]), {"rtol": "0", "atol": "0.01"}),
+            (([1.0, _NAN], [1.0, _NAN]), {}),
+            (([1.0, _NAN], [1.0, _NAN]), {"equal_nan": False}),
+            (([_INF, -_INF], [_INF, _INF]), {}),
+            (((0, 3), (0, 3)), {}),
+        )
+    ],
+)
 def allclose(k, p, a, b):
     """1 if two arrays are equal within tolerances, else 0; an array of one uint8.
 
@@ -131,22 +187,51 @@ allclose.dtype(lambda p, ins, outs: (ins, [np.dtype("uint8")]))
 
 
 def even_edges(xp: Any, low: float, high: float, bins: int) -> tuple[float, float, Any]:
-    """Both ends of a histogram's range, which is never empty, and the edges of its bins in float64; both ends among them are exact."""
+    """Both ends of a histogram's range, which is never empty, and the edges of its bins in float64; both ends among
+    them are exact.
+    """
     if low == high:
         low, high = low - 0.5, high + 0.5
     place = xp.arange(bins + 1)
     return low, high, (low * (bins - place) + high * place) / bins
 
 
-@op("_histogram", inputs="data bins[bin_cnt is None]", labels="numbers", bin_cnt=Int(None, ge=1), range=Floats(None), outputs="count edges", grad=None,
-    samples=[Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], params={"bin_cnt": 3, "range": (0, 3)}, grad=False),
-             Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], [0.0, 1.0, 2.5, 3.0], grad=False), Sample((3, 9), params={"bin_cnt": 7, "range": (-1.5, 1.25)}, grad=False),
-             Sample((25,), params={"bin_cnt": "1", "range": "(-1, 1)"}, grad=False), Sample(Ints((4, 5), 0, 12), params={"bin_cnt": 4, "range": (0, 10)}, dtypes="int32 int64 float32 float64", grad=False),
-             Sample((5, 5), [-3.0, 3.0], grad=False), Sample([1.0, 1.0, 1.0], params={"bin_cnt": 3, "range": (1, 2)}, grad=False), Sample([0.7, 1.0, 1.3], params={"bin_cnt": 2, "range": (1, 1)}, grad=False),
-             Sample([3.0, 4.0, 5.0, 6.5], [3.0, 4.0, 4.5, 5.0, 6.5], grad=False), Sample(Ints((9,), 0, 6), np.array([0.0, 2.0, 4.0]).astype(np.int32), dtypes="int32", grad=False),
-             *[Sample(np.linspace(low, high, 4 * n + 1), params={"bin_cnt": n, "range": (low, high)}, dtypes="float64", grad=False)
-               for low, high, n in ((0, 1, 10), (-1, 1, 7), (-0.3, 0.7, 10), (0.1, 0.9, 13))],
-             Sample(Ints((40,), -9, 9), params={"bin_cnt": 7, "range": (-8.5, 7.2)}, dtypes="int8 int32 int64", grad=False)])
+@op(
+    "_histogram",
+    inputs="data bins[bin_cnt is None]",
+    labels="numbers",
+    bin_cnt=Int(None, ge=1),
+    range=Floats(None),
+    outputs="count edges",
+    grad=None,
+    samples=[
+        Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], params={"bin_cnt": 3, "range": (0, 3)}, grad=False),
+        Sample([0.5, 1.0, 2.0, 2.0, 3.0, 9.0, -1.0], [0.0, 1.0, 2.5, 3.0], grad=False),
+        Sample((3, 9), params={"bin_cnt": 7, "range": (-1.5, 1.25)}, grad=False),
+        Sample((25,), params={"bin_cnt": "1", "range": "(-1, 1)"}, grad=False),
+        Sample(
+            Ints((4, 5), 0, 12),
+            params={"bin_cnt": 4, "range": (0, 10)},
+            dtypes="int32 int64 float32 float64",
+            grad=False,
+        ),
+        Sample((5, 5), [-3.0, 3.0], grad=False),
+        Sample([1.0, 1.0, 1.0], params={"bin_cnt": 3, "range": (1, 2)}, grad=False),
+        Sample([0.7, 1.0, 1.3], params={"bin_cnt": 2, "range": (1, 1)}, grad=False),
+        Sample([3.0, 4.0, 5.0, 6.5], [3.0, 4.0, 4.5, 5.0, 6.5], grad=False),
+        Sample(Ints((9,), 0, 6), np.array([0.0, 2.0, 4.0]).astype(np.int32), dtypes="int32", grad=False),
+        *[
+            Sample(
+                np.linspace(low, high, 4 * n + 1),
+                params={"bin_cnt": n, "range": (low, high)},
+                dtypes="float64",
+                grad=False,
+            )
+            for low, high, n in ((0, 1, 10), (-1, 1, 7), (-0.3, 0.7, 10), (0.1, 0.9, 13))
+        ],
+        Sample(Ints((40,), -9, 9), params={"bin_cnt": 7, "range": (-8.5, 7.2)}, dtypes="int8 int32 int64", grad=False),
+    ],
+)
 def histogram(k, p, data, bins=None):
     """Counts of the values in bins, and the edges of the bins; the last bin includes its right edge.
 
@@ -162,16 +247,19 @@ def histogram(k, p, data, bins=None):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``_histogram``. Edge i of n is (low * (n - i) + high * i) / n in float64, so that both ends are exact.
-    The edges have the dtype of the data, so those of integers are cut off, and a value
-    counts in the bin between such edges, though no further than one from the bin that it would be in.
+    Behaviour matched: MXNet 1.9.1 ``_histogram``. Edge i of n is (low * (n - i) + high * i) / n in float64, so that
+    both ends are exact. The edges have the dtype of the data, so those of integers are cut off, and a value counts in
+    the bin between such edges, though no further than one from the bin that it would be in.
     """
     xp, x = k.xp, data.reshape(-1)
     if bins is not None:
         rise = bins[1:] >= bins[:-1]
         if not rise.all().item():
             at = rise.argmin().item()
-            raise ValueError(f"the edges in bins must rise and not be NaN, got {bins[at].item()} and {bins[at + 1].item()} as edges {at} and {at + 1}")
+            raise ValueError(
+                f"the edges in bins must rise and not be NaN, got {bins[at].item()} and {bins[at + 1].item()} as "
+                f"edges {at} and {at + 1}"
+            )
         return xp.histogram(x, bins)
     (low, high), n = p.range, p.bin_cnt
     low, high, edges = even_edges(xp, low, high, n)

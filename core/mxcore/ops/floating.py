@@ -1,4 +1,5 @@
 """The dtype rule of operators that make no sense over whole numbers."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -15,6 +16,7 @@ def floating(rule: Callable[..., Any] | None = None) -> Callable[..., Any]:
     TypeError
         From the rule: if the first input is of whole numbers.
     """
+
     def checked(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         t = next((t for t in (ins[0], outs[0], *ins) if t is not None), None)
         if t is not None and t.kind in "biu":

@@ -1,4 +1,7 @@
-"""Expressions as functions over an array namespace: bodies of operators whose formula stands once, in their facet `expr`."""
+"""Expressions as functions over an array namespace: bodies of operators whose formula stands once, in their facet
+`expr`.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -31,6 +34,13 @@ def formula(text: str) -> Callable[..., Any]:
     [1.0, 0.5]
     """
     expr = Expr(text)
-    source = print_with(expr.tree, str, lambda fn, values: f"_functions.{fn}(xp, {', '.join(values)})", words={"and": "&", "or": "|", "not": "~"})
-    found: Callable[..., Any] = eval(f"lambda xp, {', '.join(sorted(expr.names))}: {source}", {"_functions": _Functions(), "__name__": __name__})  # for filters of warnings
+    source = print_with(
+        expr.tree,
+        str,
+        lambda fn, values: f"_functions.{fn}(xp, {', '.join(values)})",
+        words={"and": "&", "or": "|", "not": "~"},
+    )
+    found: Callable[..., Any] = eval(
+        f"lambda xp, {', '.join(sorted(expr.names))}: {source}", {"_functions": _Functions(), "__name__": __name__}
+    )  # for filters of warnings
     return found

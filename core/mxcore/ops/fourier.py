@@ -1,4 +1,5 @@
 """Fourier transforms of the last axis, and count sketches, which such transforms multiply."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -43,9 +44,20 @@ def _floats(p: Any, ins: Any, outs: Any) -> Any:
     return [t] * len(ins), [t] * len(outs)
 
 
-# The transform of real numbers and the real part of the one back are each other's transpose, so each is the other's gradient.
-@op("_contrib_fft", inputs="data", labels="outputs", **_SIZE, grad=lambda F, dy: F._contrib_ifft(dy),
-    samples=[Sample((2, 4), mxnet=_GPU), Sample((3, 7), params={"compute_size": 2}, mxnet=_GPU), Sample((2, 1, 3, 5), mxnet=_GPU)])
+# The transform of real numbers and the real part of the one back are each other's transpose, so each is the other's
+# gradient.
+@op(
+    "_contrib_fft",
+    inputs="data",
+    labels="outputs",
+    **_SIZE,
+    grad=lambda F, dy: F._contrib_ifft(dy),
+    samples=[
+        Sample((2, 4), mxnet=_GPU),
+        Sample((3, 7), params={"compute_size": 2}, mxnet=_GPU),
+        Sample((2, 1, 3, 5), mxnet=_GPU),
+    ],
+)
 @silent
 def fft(k, p, data):
     """The discrete Fourier transform of real numbers along the last axis.
@@ -78,8 +90,18 @@ def _(p, ins):
     return [(*ins[0][:-1], 2 * ins[0][-1])]
 
 
-@op("_contrib_ifft", inputs="data", labels="outputs", **_SIZE, grad=lambda F, dy: F._contrib_fft(dy),
-    samples=[Sample((2, 8), mxnet=_GPU), Sample((3, 14), params={"compute_size": 2}, mxnet=_GPU), Sample((2, 1, 3, 10), mxnet=_GPU)])
+@op(
+    "_contrib_ifft",
+    inputs="data",
+    labels="outputs",
+    **_SIZE,
+    grad=lambda F, dy: F._contrib_fft(dy),
+    samples=[
+        Sample((2, 8), mxnet=_GPU),
+        Sample((3, 14), params={"compute_size": 2}, mxnet=_GPU),
+        Sample((2, 1, 3, 10), mxnet=_GPU),
+    ],
+)
 @silent
 def ifft(k, p, data):
     """The real part of the inverse discrete Fourier transform along the last axis, not divided by the length.
@@ -97,8 +119,8 @@ def ifft(k, p, data):
 
     Notes
     -----
-    Behaviour matched: the documentation of MXNet 1.9.1 ``ifft``, which runs on GPUs only, by cuFFT; that does not divide by the
-    length, so ``ifft(fft(x))`` is ``d * x``.
+    Behaviour matched: the documentation of MXNet 1.9.1 ``ifft``, which runs on GPUs only, by cuFFT; that does not
+    divide by the length, so ``ifft(fft(x))`` is ``d * x``.
     """
     xp = k.xp
     d = data.shape[-1] // 2
@@ -133,11 +155,24 @@ def _columns(k: Any, p: Any, h: Any) -> Any:
     return k.xp.clip(at, 0, p.out_dim - 1)
 
 
-@op("_contrib_count_sketch", inputs="data h s", labels="outputs", **_SKETCH,
+@op(
+    "_contrib_count_sketch",
+    inputs="data h s",
+    labels="outputs",
+    **_SKETCH,
     grad=lambda F, p, dy, h, s: (F._backward_count_sketch(dy, h, s, out_dim=p.out_dim), None, None),
-    samples=[Sample((2, 3), [[0, 3, 4]], [[1, -1, 1]], params={"out_dim": 5}, grad=(True, False, False), mxnet=_GPU),
-             Sample((3, 6), Ints((6,), 0, 4), [1, -1, -1, 1, 1, -1], params={"out_dim": 4, "processing_batch_size": 2}, grad=(True, False, False),
-                    mxnet=_GPU)])
+    samples=[
+        Sample((2, 3), [[0, 3, 4]], [[1, -1, 1]], params={"out_dim": 5}, grad=(True, False, False), mxnet=_GPU),
+        Sample(
+            (3, 6),
+            Ints((6,), 0, 4),
+            [1, -1, -1, 1, 1, -1],
+            params={"out_dim": 4, "processing_batch_size": 2},
+            grad=(True, False, False),
+            mxnet=_GPU,
+        ),
+    ],
+)
 def count_sketch(k, p, data, h, s):
     """Rows projected to fewer columns: ``out[:, h[i]] += s[i] * data[:, i]``.
 
@@ -159,8 +194,8 @@ def count_sketch(k, p, data, h, s):
 
     Notes
     -----
-    Behaviour matched: the documentation of MXNet 1.9.1 ``count_sketch``, which runs on GPUs only. Source: Pham and Pagh, "Fast and
-    scalable polynomial kernels via explicit feature maps", 2013.
+    Behaviour matched: the documentation of MXNet 1.9.1 ``count_sketch``, which runs on GPUs only. Source: Pham and
+    Pagh, "Fast and scalable polynomial kernels via explicit feature maps", 2013.
     """
     xp = k.xp
     at = _columns(k, p, h)
@@ -176,9 +211,15 @@ def _(p, ins):
     return [(ins[0][0], p.out_dim)]
 
 
-@op("_backward_count_sketch", inputs="dy h s", out_dim=_SKETCH["out_dim"],
+@op(
+    "_backward_count_sketch",
+    inputs="dy h s",
+    out_dim=_SKETCH["out_dim"],
     grad=lambda F, p, dys, h, s: (F._contrib_count_sketch(dys[0], h, s, out_dim=p.out_dim), None, None),
-    samples=[Sample((2, 5), [[0, 3, 4]], [[1, -1, 1]], params={"out_dim": 5}, grad=(True, False, False), mxnet="internal")])
+    samples=[
+        Sample((2, 5), [[0, 3, 4]], [[1, -1, 1]], params={"out_dim": 5}, grad=(True, False, False), mxnet="internal")
+    ],
+)
 def backward_count_sketch(k, p, dy_, h, s):
     """The gradient of `count_sketch`: ``out[:, i] = s[i] * dy[:, h[i]]``.
 

@@ -1,4 +1,5 @@
 """Picking and placing single elements: pick, one_hot, gather_nd, scatter_nd, index arithmetic."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -32,14 +33,30 @@ def _pick_places(k: Any, p: Any, shape: tuple[int, ...], index: Any) -> tuple[An
     return places.reshape(reduced(shape, (axis,), True)), axis
 
 
-@op("pick", "choose_element_0index", inputs="data index", **_PICK, grad=lambda F, p, dy, like_data, index: (
-        F._backward_pick(dy, like_data, index, axis=p.axis, keepdims=p.keepdims, mode=p.mode), None),
-    samples=[Sample((3, 4), np.array([0, 3, 7])), Sample((3, 4), np.array([0, -1, 2, 4]), params={"axis": 0, "mode": "wrap"}),
-             Sample((2, 3, 2), Ints((2, 1, 2), 0, 3), params={"axis": 1, "keepdims": True}, grad=(True, False)),
-             Sample((3, 4), Ints((3, 1), 0, 4), dtypes=_HALVES, grad=(True, False)), Sample((2, 3, 4), Ints((2, 4), -2, 5, dtype="int32"), params={"axis": "-2", "mode": "clip"}),
-             Sample((2, 3, 4), Ints((3, 4), -5, 5, dtype="int64"), params={"axis": 0, "keepdims": "1", "mode": "wrap"}), Sample((5,), np.array([3], np.int32), params={"axis": 0}),
-             Sample((3, 4), [0.9, 1.7, -0.6], grad=(True, False)), Sample(Ints((3, 4), 0, 9), Ints((3,), 0, 4), dtypes=_WHOLE), Sample((2, 1), np.array([5, -5])),
-             Sample((0, 4), Ints((0,), 0, 4)), Sample((3, 4), Ints((3,), -9, 9), params={"axis": -1, "mode": "wrap"}, dtypes=_HALVES)])
+@op(
+    "pick",
+    "choose_element_0index",
+    inputs="data index",
+    **_PICK,
+    grad=lambda F, p, dy, like_data, index: (
+        F._backward_pick(dy, like_data, index, axis=p.axis, keepdims=p.keepdims, mode=p.mode),
+        None,
+    ),
+    samples=[
+        Sample((3, 4), np.array([0, 3, 7])),
+        Sample((3, 4), np.array([0, -1, 2, 4]), params={"axis": 0, "mode": "wrap"}),
+        Sample((2, 3, 2), Ints((2, 1, 2), 0, 3), params={"axis": 1, "keepdims": True}, grad=(True, False)),
+        Sample((3, 4), Ints((3, 1), 0, 4), dtypes=_HALVES, grad=(True, False)),
+        Sample((2, 3, 4), Ints((2, 4), -2, 5, dtype="int32"), params={"axis": "-2", "mode": "clip"}),
+        Sample((2, 3, 4), Ints((3, 4), -5, 5, dtype="int64"), params={"axis": 0, "keepdims": "1", "mode": "wrap"}),
+        Sample((5,), np.array([3], np.int32), params={"axis": 0}),
+        Sample((3, 4), [0.9, 1.7, -0.6], grad=(True, False)),
+        Sample(Ints((3, 4), 0, 9), Ints((3,), 0, 4), dtypes=_WHOLE),
+        Sample((2, 1), np.array([5, -5])),
+        Sample((0, 4), Ints((0,), 0, 4)),
+        Sample((3, 4), Ints((3,), -9, 9), params={"axis": -1, "mode": "wrap"}, dtypes=_HALVES),
+    ],
+)
 def pick(k, p, data, index):
     """One element for each place along an axis.
 
@@ -65,16 +82,26 @@ def _(p, ins, outs):
         return ins, outs
     axis = _pick_axis(p, len(data))
     if known(data) and known(index) and index not in (reduced(data, (axis,), False), reduced(data, (axis,), True)):
-        raise ValueError(f"index {index} must have the shape of data {data} without axis {p.axis}, or with length 1 there")
+        raise ValueError(
+            f"index {index} must have the shape of data {data} without axis {p.axis}, or with length 1 there"
+        )
     return [data, reduced(data, (axis,), False) if index is None else index], [reduced(data, (axis,), p.keepdims)]
 
 
 pick.dtype(first_dtype)
 
 
-@op("_backward_pick", inputs="dy like~ index", **_PICK, grad=lambda F, p, d_output, index, like_dy: (
-        F.reshape_like(F.pick(d_output, index, axis=p.axis, keepdims=p.keepdims, mode=p.mode), like_dy), None, None),
-    samples=[Sample((3,), (3, 4), np.array([0, 3, 7]), mxnet="internal", grad=(True, False, False))])
+@op(
+    "_backward_pick",
+    inputs="dy like~ index",
+    **_PICK,
+    grad=lambda F, p, d_output, index, like_dy: (
+        F.reshape_like(F.pick(d_output, index, axis=p.axis, keepdims=p.keepdims, mode=p.mode), like_dy),
+        None,
+        None,
+    ),
+    samples=[Sample((3,), (3, 4), np.array([0, 3, 7]), mxnet="internal", grad=(True, False, False))],
+)
 def backward_pick(k, p, dy, like, index):
     """Zeros like `like` with the gradient at the elements picked.
 
@@ -100,18 +127,28 @@ def _(p, ins):
     dy, like, index = ins
     n = size_of(reduced(like, (_pick_axis(p, len(like)),), False))
     if size_of(dy) != n or size_of(index) != n:
-        raise ValueError(f"dy {dy} and index {index} must have an element for each of the {n} that are picked from {like}")
+        raise ValueError(
+            f"dy {dy} and index {index} must have an element for each of the {n} that are picked from {like}"
+        )
     return [like]
 
 
 backward_pick.dtype(first_dtype)
 
 
-@op("batch_take", inputs="a indices", grad=lambda F, dy, like_a, indices: (F._backward_pick(dy, like_a, indices, axis=1), None),
-    samples=[Sample((3, 4), np.array([0, 3, 2], np.int32)),
-             *[Sample((3, 4), Ints(s, -1, 6, dtype="int32"), dtypes=_HALVES) for s in ((3,), (3, 1))],
-             Sample(Ints((3, 4), 0, 9), np.array([0, 7, -2], np.int32), dtypes="uint8 int8 int32 int64"), Sample((1, 5), np.array([4], np.int32)),
-             Sample((5, 1), Ints((5,), -3, 3, dtype="int32")), Sample((0, 4), Ints((0,), 0, 4, dtype="int32"))])
+@op(
+    "batch_take",
+    inputs="a indices",
+    grad=lambda F, dy, like_a, indices: (F._backward_pick(dy, like_a, indices, axis=1), None),
+    samples=[
+        Sample((3, 4), np.array([0, 3, 2], np.int32)),
+        *[Sample((3, 4), Ints(s, -1, 6, dtype="int32"), dtypes=_HALVES) for s in ((3,), (3, 1))],
+        Sample(Ints((3, 4), 0, 9), np.array([0, 7, -2], np.int32), dtypes="uint8 int8 int32 int64"),
+        Sample((1, 5), np.array([4], np.int32)),
+        Sample((5, 1), Ints((5,), -3, 3, dtype="int32")),
+        Sample((0, 4), Ints((0,), 0, 4, dtype="int32")),
+    ],
+)
 def batch_take(k, p, a, indices):
     """One element of each row.
 
@@ -140,6 +177,7 @@ def _(p, ins, outs):
 
 def _two_alike(*which: int) -> Any:
     """A dtype rule: two of the inputs, and the output, have one dtype."""
+
     def rule(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         t = merge_dtype(merge_dtype(*[ins[i] for i in which]), outs[0])
         return [t if i in which else old for i, old in enumerate(ins)], [t]
@@ -147,10 +185,17 @@ def _two_alike(*which: int) -> Any:
     return rule
 
 
-@op("fill_element_0index", inputs="lhs mhs rhs", samples=[
-    Sample((2, 3), (2,), np.array([0.0, 2.0]), grad=False), Sample((4, 3), (4,), [2.0, 0.0, 1.0, 1.0], grad=False),
-    Sample((1, 1), (1,), [0.0], grad=False), Sample((3, 5), (3,), [4.9, 0.3, 2.5], grad=False),
-    Sample((0, 3), (0,), Ints((0,), 0, 3), grad=False)])
+@op(
+    "fill_element_0index",
+    inputs="lhs mhs rhs",
+    samples=[
+        Sample((2, 3), (2,), np.array([0.0, 2.0]), grad=False),
+        Sample((4, 3), (4,), [2.0, 0.0, 1.0, 1.0], grad=False),
+        Sample((1, 1), (1,), [0.0], grad=False),
+        Sample((3, 5), (3,), [4.9, 0.3, 2.5], grad=False),
+        Sample((0, 3), (0,), Ints((0,), 0, 3), grad=False),
+    ],
+)
 def fill_element_0index(k, p, lhs, mhs, rhs):
     """`lhs` with one element of each row replaced.
 
@@ -180,13 +225,27 @@ def _(p, ins):
 fill_element_0index.dtype(_two_alike(0, 1))
 
 
-@op("one_hot", inputs="indices", depth=Int(ge=0), on_value=Float(1.0), off_value=Float(0.0), dtype=Among("float32", names="uint8 int8 int32 int64 float16 float32 float64 bfloat16"), grad=None,
-    samples=[Sample(np.array([0.0, 2.0, -1.0, 5.0, 1.7]), params={"depth": 3}, grad=False, dtypes=_HALVES),
-             Sample(Ints((2, 3), 0, 4), params={"depth": 4, "on_value": 2, "off_value": -1, "dtype": "int32"}, grad=False),
-             Sample(Ints((3,), 0, 4, dtype="int32"), params={"depth": "4", "on_value": "0.25", "off_value": "0.5"}, grad=False),
-             Sample(Ints((2, 1, 2), 0, 3, dtype="int64"), params={"depth": 3, "dtype": "float16"}, grad=False), Sample(Ints((3,), 0, 9), params={"depth": 5, "dtype": "uint8"}, dtypes=_WHOLE),
-             Sample(Ints((4,), 0, 3), params={"depth": 1, "dtype": "float64", "on_value": -3}, grad=False), Sample(Ints((0, 2), 0, 3), params={"depth": 2}, grad=False),
-             Sample(Ints((2,), 0, 3), params={"depth": 3, "on_value": 3.7, "off_value": -1.5, "dtype": "int64"}, grad=False)])
+@op(
+    "one_hot",
+    inputs="indices",
+    depth=Int(ge=0),
+    on_value=Float(1.0),
+    off_value=Float(0.0),
+    dtype=Among("float32", names="uint8 int8 int32 int64 float16 float32 float64 bfloat16"),
+    grad=None,
+    samples=[
+        Sample(np.array([0.0, 2.0, -1.0, 5.0, 1.7]), params={"depth": 3}, grad=False, dtypes=_HALVES),
+        Sample(Ints((2, 3), 0, 4), params={"depth": 4, "on_value": 2, "off_value": -1, "dtype": "int32"}, grad=False),
+        Sample(
+            Ints((3,), 0, 4, dtype="int32"), params={"depth": "4", "on_value": "0.25", "off_value": "0.5"}, grad=False
+        ),
+        Sample(Ints((2, 1, 2), 0, 3, dtype="int64"), params={"depth": 3, "dtype": "float16"}, grad=False),
+        Sample(Ints((3,), 0, 9), params={"depth": 5, "dtype": "uint8"}, dtypes=_WHOLE),
+        Sample(Ints((4,), 0, 3), params={"depth": 1, "dtype": "float64", "on_value": -3}, grad=False),
+        Sample(Ints((0, 2), 0, 3), params={"depth": 2}, grad=False),
+        Sample(Ints((2,), 0, 3), params={"depth": 3, "on_value": 3.7, "off_value": -1.5, "dtype": "int64"}, grad=False),
+    ],
+)
 def one_hot(k, p, indices):
     """Rows with one element set: the index-th.
 
@@ -209,6 +268,8 @@ def one_hot(k, p, indices):
 
 
 one_hot.shape(lambda p, ins: [(*ins[0], p.depth)])
+
+
 @one_hot.dtype
 def _(p, ins, outs):
     if p.dtype.kind in "iu" and not (np.isfinite(p.on_value) and np.isfinite(p.off_value)):
@@ -227,18 +288,31 @@ def _gathered(data: tuple[int, ...], indices: tuple[int, ...]) -> tuple[int, ...
         raise ValueError(f"indices {indices} need two dimensions, coordinates and places, and at least one coordinate")
     if indices[0] > len(data):
         raise ValueError(f"indices {indices} give {indices[0]} coordinates for an array of {len(data)} dimensions")
-    return (*indices[1:], *data[indices[0]:])
+    return (*indices[1:], *data[indices[0] :])
 
 
 _AT = np.array([[0, 1, 1], [1, 2, 2]])
 _ONCE = np.array([[0, 1], [1, 2]])
 
 
-@op("gather_nd", inputs="data indices", grad=lambda F, dy, like_data, indices: (F._backward_gather_nd(dy, indices, like_data), None),
-    samples=[Sample((2, 3), _AT), Sample((2, 3, 2), _AT), Sample((3, 2), np.array([[[0, 2], [1, 1]]])),
-             Sample((2, 3, 2), np.array([[0, 1], [1, 2], [0, 1]], np.int32), dtypes=_HALVES), Sample((4,), np.array([[3, 0, 3, 3]], np.int64)), Sample((2, 3), [[0.0, 1.0], [2.0, 1.0]], grad=(True, False)),
-             Sample((2, 3), np.array([[[0], [1]], [[1], [2]]])), Sample((2, 3), np.array([[-1, 0], [-3, -1]]), grad=(True, False), mxnet="forward only: its gradient aborts"),
-             Sample(Ints((2, 3), 0, 9), _AT, dtypes=_WHOLE), Sample((2, 3), Ints((2, 0), 0, 2)), Sample((3, 0), Ints((1, 2), 0, 3))])
+@op(
+    "gather_nd",
+    inputs="data indices",
+    grad=lambda F, dy, like_data, indices: (F._backward_gather_nd(dy, indices, like_data), None),
+    samples=[
+        Sample((2, 3), _AT),
+        Sample((2, 3, 2), _AT),
+        Sample((3, 2), np.array([[[0, 2], [1, 1]]])),
+        Sample((2, 3, 2), np.array([[0, 1], [1, 2], [0, 1]], np.int32), dtypes=_HALVES),
+        Sample((4,), np.array([[3, 0, 3, 3]], np.int64)),
+        Sample((2, 3), [[0.0, 1.0], [2.0, 1.0]], grad=(True, False)),
+        Sample((2, 3), np.array([[[0], [1]], [[1], [2]]])),
+        Sample((2, 3), np.array([[-1, 0], [-3, -1]]), grad=(True, False), mxnet="forward only: its gradient aborts"),
+        Sample(Ints((2, 3), 0, 9), _AT, dtypes=_WHOLE),
+        Sample((2, 3), Ints((2, 0), 0, 2)),
+        Sample((3, 0), Ints((1, 2), 0, 3)),
+    ],
+)
 def gather_nd(k, p, data, indices):
     """The elements (or sub-arrays) at given coordinates; coordinates out of range are an error.
 
@@ -255,8 +329,12 @@ gather_nd.shape(lambda p, ins: [_gathered(*ins)])
 gather_nd.dtype(first_dtype)
 
 
-@op("_backward_gather_nd", inputs="dy indices like~", grad=lambda F, d_output, indices: (F.gather_nd(d_output, indices), None, None),
-    samples=[Sample((3,), _AT, (2, 3), mxnet="internal"), Sample((3, 2), _AT, (2, 3, 2), mxnet="internal")])
+@op(
+    "_backward_gather_nd",
+    inputs="dy indices like~",
+    grad=lambda F, d_output, indices: (F.gather_nd(d_output, indices), None, None),
+    samples=[Sample((3,), _AT, (2, 3), mxnet="internal"), Sample((3, 2), _AT, (2, 3, 2), mxnet="internal")],
+)
 def backward_gather_nd(k, p, dy, indices, like):
     """Zeros like `like` with the gradient added at the coordinates.
 
@@ -285,11 +363,22 @@ def _scattered(shape: tuple[int, ...], data: tuple[int, ...], indices: tuple[int
     return shape
 
 
-@op("scatter_nd", inputs="data indices", shape=Shape(), grad=lambda F, dy, indices: (F.gather_nd(dy, indices), None),
-    samples=[Sample((2,), _ONCE, params={"shape": (2, 3)}), Sample((2, 2), np.array([[2, 0]]), params={"shape": (3, 2)}),
-             Sample((2,), _ONCE.astype(np.int32), params={"shape": "(2, 3)"}, dtypes=_HALVES), Sample((2, 2), np.array([[[0, 1], [2, 3]]]), params={"shape": 5}),
-             Sample((2, 2, 1), np.array([[0, 1], [1, 1]]), params={"shape": (2, 3, 2, 1)}), Sample((2,), [[0.0, 1.0], [2.0, 0.0]], params={"shape": (2, 3)}, grad=(True, False)),
-             Sample(Ints((2,), 1, 9), _ONCE, params={"shape": (2, 3)}, dtypes=_WHOLE), Sample((0,), Ints((2, 0), 0, 2), params={"shape": (2, 3)})])
+@op(
+    "scatter_nd",
+    inputs="data indices",
+    shape=Shape(),
+    grad=lambda F, dy, indices: (F.gather_nd(dy, indices), None),
+    samples=[
+        Sample((2,), _ONCE, params={"shape": (2, 3)}),
+        Sample((2, 2), np.array([[2, 0]]), params={"shape": (3, 2)}),
+        Sample((2,), _ONCE.astype(np.int32), params={"shape": "(2, 3)"}, dtypes=_HALVES),
+        Sample((2, 2), np.array([[[0, 1], [2, 3]]]), params={"shape": 5}),
+        Sample((2, 2, 1), np.array([[0, 1], [1, 1]]), params={"shape": (2, 3, 2, 1)}),
+        Sample((2,), [[0.0, 1.0], [2.0, 0.0]], params={"shape": (2, 3)}, grad=(True, False)),
+        Sample(Ints((2,), 1, 9), _ONCE, params={"shape": (2, 3)}, dtypes=_WHOLE),
+        Sample((0,), Ints((2, 0), 0, 2), params={"shape": (2, 3)}),
+    ],
+)
 def scatter_nd(k, p, data, indices):
     """Zeros with elements (or sub-arrays) at given coordinates; of equal coordinates the last wins.
 
@@ -311,12 +400,23 @@ def _(p, ins, outs):
     if known(ins[0]) and known(ins[1]):
         _scattered(p.shape, *ins)
     return ins, [p.shape]
+
+
 scatter_nd.dtype(first_dtype)
 
 
-@op("_scatter_set_nd", inputs="lhs rhs indices", shape=Shape(), alias="lhs->output", grad=lambda F, p, dy, like_rhs, indices: (
-        F._scatter_set_nd(dy, F.zeros_like(like_rhs), indices, shape=p.shape), F.gather_nd(dy, indices), None),
-    samples=[Sample((2, 3), (2,), _ONCE, params={"shape": (2, 3)}, mxnet="in place only")])
+@op(
+    "_scatter_set_nd",
+    inputs="lhs rhs indices",
+    shape=Shape(),
+    alias="lhs->output",
+    grad=lambda F, p, dy, like_rhs, indices: (
+        F._scatter_set_nd(dy, F.zeros_like(like_rhs), indices, shape=p.shape),
+        F.gather_nd(dy, indices),
+        None,
+    ),
+    samples=[Sample((2, 3), (2,), _ONCE, params={"shape": (2, 3)}, mxnet="in place only")],
+)
 def scatter_set_nd(k, p, lhs, rhs, indices):
     """`lhs` with the elements at given coordinates replaced.
 
@@ -345,19 +445,38 @@ def _inside(places: Any, n: int, what: str) -> Any:
     if i.size:
         low, high = i.min().item(), i.max().item()
         if low < 0 or high >= n >= 0:
-            raise IndexError(f"{what} {low if low < 0 else high} is out of range" + (f" [0, {n})" if n >= 0 else ": it must not be below 0"))
+            raise IndexError(
+                f"{what} {low if low < 0 else high} is out of range"
+                + (f" [0, {n})" if n >= 0 else ": it must not be below 0")
+            )
     return i
 
 
 def _strides(shape: tuple[int, ...]) -> list[int]:
-    return [size_of(shape[i + 1:]) for i in range(len(shape))]
+    return [size_of(shape[i + 1 :]) for i in range(len(shape))]
 
 
-@op("_ravel_multi_index", "ravel_multi_index", inputs="data", labels="inputs", shape=Shape(None), grad=None,
+@op(
+    "_ravel_multi_index",
+    "ravel_multi_index",
+    inputs="data",
+    labels="inputs",
+    shape=Shape(None),
+    grad=None,
     samples=[Sample(np.array([[1, 0], [2, 1]]), params={"shape": (2, 3)}, grad=False)]
-    + [Sample(Ints(s, 0, 3), params={"shape": q}, grad=False, dtypes="int32 int64 float32 float64") for s, q in (
-        ((2, 5), "(4, 3)"), ((3, 4), (5, 3, 3)), ((2, 3), (-1, 3)), ((1, 4), 3), ((2, 1), (3, 3)), ((2, 0), (3, 4)))]
-    + [Sample(Ints((2, 2, 3), 0, 3), params={"shape": (3, 4)}, grad=False, mxnet="wrong for more than one dimension")])
+    + [
+        Sample(Ints(s, 0, 3), params={"shape": q}, grad=False, dtypes="int32 int64 float32 float64")
+        for s, q in (
+            ((2, 5), "(4, 3)"),
+            ((3, 4), (5, 3, 3)),
+            ((2, 3), (-1, 3)),
+            ((1, 4), 3),
+            ((2, 1), (3, 3)),
+            ((2, 0), (3, 4)),
+        )
+    ]
+    + [Sample(Ints((2, 2, 3), 0, 3), params={"shape": (3, 4)}, grad=False, mxnet="wrong for more than one dimension")],
+)
 def ravel_multi_index(k, p, data):
     """Coordinates to places in the flattened array.
 
@@ -370,7 +489,7 @@ def ravel_multi_index(k, p, data):
     """
     flat: Any = 0
     for axis, (d, stride) in enumerate(zip(p.shape, _strides(p.shape))):
-        flat = flat + _inside(data[axis:axis + 1], d, f"on axis {axis} of shape {p.shape}, coordinate") * stride
+        flat = flat + _inside(data[axis : axis + 1], d, f"on axis {axis} of shape {p.shape}, coordinate") * stride
     return flat.reshape(data.shape[1:] or (1,))
 
 
@@ -386,11 +505,28 @@ def _(p, ins, outs):
     return [(len(p.shape), *data[1:])], [data[1:] or (1,)]
 
 
-@op("_unravel_index", "unravel_index", inputs="data", labels="inputs", shape=Shape(None), grad=None, samples=[
-    Sample(np.array([5, 1, 4]), params={"shape": (2, 3)}, grad=False),
-    Sample(np.array([[5, 1], [7, 2]]), params={"shape": (3, 2, 2)}, grad=False, mxnet="wrong for more than one dimension")]
-    + [Sample(Ints((4,), 0, 12), params={"shape": q}, grad=False, dtypes="int32 int64 float32 float64") for q in ("(4, 3)", (3, 2, 2), (-1, 3), 12, (20, 1))]
-    + [Sample(Ints((0,), 0, 12), params={"shape": (4, 3)}, grad=False)])
+@op(
+    "_unravel_index",
+    "unravel_index",
+    inputs="data",
+    labels="inputs",
+    shape=Shape(None),
+    grad=None,
+    samples=[
+        Sample(np.array([5, 1, 4]), params={"shape": (2, 3)}, grad=False),
+        Sample(
+            np.array([[5, 1], [7, 2]]),
+            params={"shape": (3, 2, 2)},
+            grad=False,
+            mxnet="wrong for more than one dimension",
+        ),
+    ]
+    + [
+        Sample(Ints((4,), 0, 12), params={"shape": q}, grad=False, dtypes="int32 int64 float32 float64")
+        for q in ("(4, 3)", (3, 2, 2), (-1, 3), 12, (20, 1))
+    ]
+    + [Sample(Ints((0,), 0, 12), params={"shape": (4, 3)}, grad=False)],
+)
 def unravel_index(k, p, data):
     """Places in the flattened array to coordinates.
 
@@ -401,7 +537,9 @@ def unravel_index(k, p, data):
         Of the array; the first length may be -1, and is as long as it takes then.
     """
     flat = _inside(data, size_of(p.shape), f"in shape {p.shape}, place")
-    rows = [flat // stride % d if i else flat // stride for i, (d, stride) in enumerate(zip(p.shape, _strides(p.shape)))]
+    rows = [
+        flat // stride % d if i else flat // stride for i, (d, stride) in enumerate(zip(p.shape, _strides(p.shape)))
+    ]
     return k.xp.stack(rows, 0)
 
 
@@ -413,12 +551,23 @@ def _(p, ins, outs):
     return [flat], [flat and (len(p.shape), *flat)]
 
 
-@op("_contrib_index_copy", inputs="old_tensor index_vector new_tensor", grad=lambda F, dy, index_vector, like_new_tensor: (
-        F._contrib_index_copy(dy, index_vector, F.zeros_like(like_new_tensor)), None, F.take(dy, index_vector, axis=0)),
-    samples=[Sample((3, 2), np.array([2, 0], np.int32), (2, 2)), Sample((3, 2), np.array([1], np.int64), (1, 2), dtypes="float32 float64"),
-             Sample((4,), np.array([3, 0, 1], np.int32), (3,), dtypes=_HALVES), Sample((2, 2, 3), np.array([1, 0], np.int32), (2, 2, 3)),
-             Sample(Ints((3, 2), 0, 9), np.array([0, 1], np.int32), Ints((2, 2), 0, 9), dtypes=_WHOLE),
-             Sample((3, 2), Ints((0,), 0, 3, dtype="int32"), (0, 2))])
+@op(
+    "_contrib_index_copy",
+    inputs="old_tensor index_vector new_tensor",
+    grad=lambda F, dy, index_vector, like_new_tensor: (
+        F._contrib_index_copy(dy, index_vector, F.zeros_like(like_new_tensor)),
+        None,
+        F.take(dy, index_vector, axis=0),
+    ),
+    samples=[
+        Sample((3, 2), np.array([2, 0], np.int32), (2, 2)),
+        Sample((3, 2), np.array([1], np.int64), (1, 2), dtypes="float32 float64"),
+        Sample((4,), np.array([3, 0, 1], np.int32), (3,), dtypes=_HALVES),
+        Sample((2, 2, 3), np.array([1, 0], np.int32), (2, 2, 3)),
+        Sample(Ints((3, 2), 0, 9), np.array([0, 1], np.int32), Ints((2, 2), 0, 9), dtypes=_WHOLE),
+        Sample((3, 2), Ints((0,), 0, 3, dtype="int32"), (0, 2)),
+    ],
+)
 def index_copy(k, p, old_tensor, index_vector, new_tensor):
     """An array with rows replaced.
 
@@ -446,10 +595,23 @@ def _(p, ins):
 index_copy.dtype(_two_alike(0, 2))
 
 
-@op("_contrib_index_array", inputs="data~", labels="inputs outputs", axes=Shape(None), grad=None,
-    samples=[Sample((2, 3), grad=False), Sample((2, 3, 2), params={"axes": (2, 0)}, grad=False), Sample((4,), grad=False), Sample((2, 3, 2), params={"axes": "(-1,)"}, grad=False, dtypes=_HALVES),
-             Sample((2, 3), params={"axes": (0, 0)}, grad=False), Sample((2, 1, 3), params={"axes": 1}, grad=False), Sample(Ints((3, 2), 0, 5), params={"axes": "None"}, dtypes=_WHOLE),
-             Sample((0, 3), grad=False)])
+@op(
+    "_contrib_index_array",
+    inputs="data~",
+    labels="inputs outputs",
+    axes=Shape(None),
+    grad=None,
+    samples=[
+        Sample((2, 3), grad=False),
+        Sample((2, 3, 2), params={"axes": (2, 0)}, grad=False),
+        Sample((4,), grad=False),
+        Sample((2, 3, 2), params={"axes": "(-1,)"}, grad=False, dtypes=_HALVES),
+        Sample((2, 3), params={"axes": (0, 0)}, grad=False),
+        Sample((2, 1, 3), params={"axes": 1}, grad=False),
+        Sample(Ints((3, 2), 0, 5), params={"axes": "None"}, dtypes=_WHOLE),
+        Sample((0, 3), grad=False),
+    ],
+)
 def index_array(k, p, data):
     """The coordinates of every element.
 

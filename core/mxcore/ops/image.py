@@ -1,8 +1,9 @@
 """Images, as ``mx.nd.image`` has them: tensors, sizes, flips, colours; (height, width, channels) unless said otherwise.
 
-Single random choices (a factor, a flip) are drawn on the host from the call's key, so they are equal on every device and wait for
-none.
+Single random choices (a factor, a flip) are drawn on the host from the call's key, so they are equal on every device
+and wait for none.
 """
+
 from __future__ import annotations
 
 import functools
@@ -51,9 +52,20 @@ def _image_or_images(p: Any, ins: Any) -> Any:
 
 # -- tensors --------------------------------------------------------------------------------------------------------
 
-@op("_image_to_tensor", inputs="data", labels="inputs", grad=lambda F, dy, like_data: F._backward_image_to_tensor(dy, like_data), samples=[
-    Sample(Values((4, 5, 3), 0, 255), grad=False), Sample(Ints((3, 2, 1), 0, 256, "uint8")), Sample(Values((2, 3, 4, 5), 0, 255), dtypes="float32", grad=False),
-    Sample(Ints((2, 2, 3), -5, 300, "int32")), Sample((0, 2, 3), grad=False)])
+
+@op(
+    "_image_to_tensor",
+    inputs="data",
+    labels="inputs",
+    grad=lambda F, dy, like_data: F._backward_image_to_tensor(dy, like_data),
+    samples=[
+        Sample(Values((4, 5, 3), 0, 255), grad=False),
+        Sample(Ints((3, 2, 1), 0, 256, "uint8")),
+        Sample(Values((2, 3, 4, 5), 0, 255), dtypes="float32", grad=False),
+        Sample(Ints((2, 2, 3), -5, 300, "int32")),
+        Sample((0, 2, 3), grad=False),
+    ],
+)
 def to_tensor(k, p, data):
     """An image of values from 0 to 255 as a float32 tensor of values from 0 to 1, channels first.
 
@@ -85,8 +97,12 @@ def _(p, ins):
 to_tensor.dtype(lambda p, ins, outs: (ins, [_F32]))
 
 
-@op("_backward_image_to_tensor", inputs="dy like~", grad=lambda F, dys: (F._image_to_tensor(dys[0]), None), samples=[
-    Sample((3, 4, 5), (4, 5, 3), dtypes="float32", grad=False, mxnet="internal")])
+@op(
+    "_backward_image_to_tensor",
+    inputs="dy like~",
+    grad=lambda F, dys: (F._image_to_tensor(dys[0]), None),
+    samples=[Sample((3, 4, 5), (4, 5, 3), dtypes="float32", grad=False, mxnet="internal")],
+)
 def backward_to_tensor(k, p, dy_, like):
     """The gradient of `to_tensor`.
 
@@ -119,12 +135,23 @@ def _moments(mean: tuple[float, ...], std: tuple[float, ...], channels: int, dty
     return np.asarray(m, dtype).reshape(-1, 1, 1), np.asarray(s, dtype).reshape(-1, 1, 1)
 
 
-@op("_image_normalize", inputs="data", labels="inputs", mean=Floats((0.0,) * 4), std=Floats((1.0,) * 4),
-    grad=lambda F, p, dy: F._image_normalize(dy, mean=(0.0,), std=p.std), samples=[
-        Sample((3, 2, 4), params={"mean": (0.0, 1.0, 2.0), "std": (3.0, 2.0, 1.0)}), Sample((2, 1, 3, 2), params={"mean": (0.5,), "std": (0.25,)}),
-        Sample((2, 3, 3, 2), params={"mean": (0.5,), "std": (0.25, 0.5, 2.0)}), Sample((3, 2, 4), mxnet="MXNet refuses its own defaults"),
-        Sample(Ints((3, 2, 4), 3, 200, "uint8"), params={"mean": (1.0,), "std": (2.0,)}), Sample((0, 3, 2, 4), params={"mean": (0.5,), "std": (0.25,)}),
-        Sample((1, 5, 1), params={"mean": "(0.5,)", "std": "(0.25,)"})])
+@op(
+    "_image_normalize",
+    inputs="data",
+    labels="inputs",
+    mean=Floats((0.0,) * 4),
+    std=Floats((1.0,) * 4),
+    grad=lambda F, p, dy: F._image_normalize(dy, mean=(0.0,), std=p.std),
+    samples=[
+        Sample((3, 2, 4), params={"mean": (0.0, 1.0, 2.0), "std": (3.0, 2.0, 1.0)}),
+        Sample((2, 1, 3, 2), params={"mean": (0.5,), "std": (0.25,)}),
+        Sample((2, 3, 3, 2), params={"mean": (0.5,), "std": (0.25, 0.5, 2.0)}),
+        Sample((3, 2, 4), mxnet="MXNet refuses its own defaults"),
+        Sample(Ints((3, 2, 4), 3, 200, "uint8"), params={"mean": (1.0,), "std": (2.0,)}),
+        Sample((0, 3, 2, 4), params={"mean": (0.5,), "std": (0.25,)}),
+        Sample((1, 5, 1), params={"mean": "(0.5,)", "std": "(0.25,)"}),
+    ],
+)
 def normalize(k, p, data):
     """``(data - mean) / std``, a mean and a standard deviation for each channel.
 
@@ -168,10 +195,20 @@ def _window(p: Any) -> Any:
     return (..., slice(p.y, p.y + p.height), slice(p.x, p.x + p.width), slice(None))
 
 
-@op("_image_crop", inputs="data", params=_WINDOW, grad=lambda F, p, dy, like_data: F._backward_image_crop(
-    dy, like_data, x=p.x, y=p.y, width=p.width, height=p.height), samples=[
-    Sample((5, 6, 3), params=_AT), Sample((2, 5, 6, 1), params={**_AT, "width": 5}), Sample(Ints((5, 6, 3), 0, 256, "uint8"), params=_AT),
-    Sample((5, 6, 3), params={"x": 0, "y": 0, "width": 6, "height": 5}, dtypes="float16 float32 float64")])
+@op(
+    "_image_crop",
+    inputs="data",
+    params=_WINDOW,
+    grad=lambda F, p, dy, like_data: F._backward_image_crop(
+        dy, like_data, x=p.x, y=p.y, width=p.width, height=p.height
+    ),
+    samples=[
+        Sample((5, 6, 3), params=_AT),
+        Sample((2, 5, 6, 1), params={**_AT, "width": 5}),
+        Sample(Ints((5, 6, 3), 0, 256, "uint8"), params=_AT),
+        Sample((5, 6, 3), params={"x": 0, "y": 0, "width": 6, "height": 5}, dtypes="float16 float32 float64"),
+    ],
+)
 def crop(k, p, data):
     """Cut a window out of an image or a batch of images.
 
@@ -199,9 +236,13 @@ def _(p, ins):
     return [(*lead, p.height, p.width, c)]
 
 
-@op("_backward_image_crop", inputs="dy like~", params=_WINDOW, grad=lambda F, p, dys: (
-    F._image_crop(dys[0], x=p.x, y=p.y, width=p.width, height=p.height), None), samples=[
-    Sample((2, 3, 3), (5, 6, 3), params=_AT, mxnet="internal")])
+@op(
+    "_backward_image_crop",
+    inputs="dy like~",
+    params=_WINDOW,
+    grad=lambda F, p, dys: (F._image_crop(dys[0], x=p.x, y=p.y, width=p.width, height=p.height), None),
+    samples=[Sample((2, 3, 3), (5, 6, 3), params=_AT, mxnet="internal")],
+)
 def backward_crop(k, p, dy_, like):
     """The gradient of `crop`: zero around the window.
 
@@ -227,7 +268,11 @@ def resized(xp: Any, data: Any, new: tuple[int, int], method: int) -> Any:
     if isinstance(data, np.ndarray) and data.dtype != np.float16:
         if data.ndim == 3:
             return opencv.resize(data, new[1], new[0], method)
-        return np.stack([opencv.resize(one, new[1], new[0], method) for one in data]) if len(data) else np.zeros((0, *new, data.shape[3]), data.dtype)
+        return (
+            np.stack([opencv.resize(one, new[1], new[0], method) for one in data])
+            if len(data)
+            else np.zeros((0, *new, data.shape[3]), data.dtype)
+        )
     x = wide(data) if data.dtype.kind == "f" else data.astype(np.float32)
     out = resampling.apply(xp, *resampling.matrices(xp, data.shape[-3:-1], new, method, x.dtype), x)
     return colours.as_image(xp, out if data.dtype.kind == "f" else xp.floor(out + 0.5), data.dtype)
@@ -240,24 +285,37 @@ def resize_dtypes(method: int) -> str:
 
 def resizable(name: str) -> Callable[..., Any]:
     """A dtype rule: what OpenCV can resize."""
+
     def rule(p: Any, ins: Any, outs: Any) -> Any:
         t = ins[0] if ins[0] is not None else outs[0]
         if t is not None and t.kind != "f" and t.name not in ("uint8", "int16", "uint16"):
             raise TypeError(f"{name} must be uint8, int16, uint16 or floats to be resized, got {t.name}; cast it")
         return [t], [t]
+
     return rule
 
 
 _RESIZE = {"size": Shape(()), "keep_ratio": Bool(False), "interp": Int(1, ge=0, le=4)}
 
 
-@op("_image_resize", inputs="data", params=_RESIZE, grad=lambda F, p, dy, like_data: F._backward_image_resize(
-    dy, like_data, size=p.size, keep_ratio=p.keep_ratio, interp=p.interp), samples=[
-    *(Sample((5, 6, 3), params={"size": (4, 3), "interp": i}, tol=5, dtypes=resize_dtypes(i)) for i in range(5)),
-    *(Sample((4, 3, 1), params={"size": (7, 5), "interp": i}, tol=5, dtypes=resize_dtypes(i)) for i in range(5)),
-    Sample((5, 7, 3), params={"size": (3,), "keep_ratio": True}, tol=5, dtypes="float32"), Sample((7, 4, 2), params={"size": (6,), "keep_ratio": True}, tol=5, dtypes="float32"),
-    Sample((2, 4, 4, 3), params={"size": (2,)}), Sample(Ints((7, 6, 3), 0, 256, "uint8"), params={"size": (3, 5)}, dtypes="float32", step=1),
-    Sample(Ints((3, 4, 1), 0, 256, "uint8"), params={"size": (9, 5), "interp": 0}, dtypes="float32"), Sample((3, 4, 5), params={"size": (4, 3)}, tol=5, dtypes="float32")])
+@op(
+    "_image_resize",
+    inputs="data",
+    params=_RESIZE,
+    grad=lambda F, p, dy, like_data: F._backward_image_resize(
+        dy, like_data, size=p.size, keep_ratio=p.keep_ratio, interp=p.interp
+    ),
+    samples=[
+        *(Sample((5, 6, 3), params={"size": (4, 3), "interp": i}, tol=5, dtypes=resize_dtypes(i)) for i in range(5)),
+        *(Sample((4, 3, 1), params={"size": (7, 5), "interp": i}, tol=5, dtypes=resize_dtypes(i)) for i in range(5)),
+        Sample((5, 7, 3), params={"size": (3,), "keep_ratio": True}, tol=5, dtypes="float32"),
+        Sample((7, 4, 2), params={"size": (6,), "keep_ratio": True}, tol=5, dtypes="float32"),
+        Sample((2, 4, 4, 3), params={"size": (2,)}),
+        Sample(Ints((7, 6, 3), 0, 256, "uint8"), params={"size": (3, 5)}, dtypes="float32", step=1),
+        Sample(Ints((3, 4, 1), 0, 256, "uint8"), params={"size": (9, 5), "interp": 0}, dtypes="float32"),
+        Sample((3, 4, 5), params={"size": (4, 3)}, tol=5, dtypes="float32"),
+    ],
+)
 def resize(k, p, data):
     """Resize an image or a batch of images.
 
@@ -292,9 +350,15 @@ resize.dtype(resizable("data"))
 resize.cost(lambda p, ins, outs: 4 * size_of(outs[0]))
 
 
-@op("_backward_image_resize", inputs="dy like~", params=_RESIZE, grad=lambda F, p, dys: (
-    F._image_resize(dys[0], size=p.size, keep_ratio=p.keep_ratio, interp=p.interp), None), samples=[
-    Sample((3, 4, 3), (5, 6, 3), params={"size": (4, 3), "interp": i}, mxnet="internal", tol=5) for i in range(5)])
+@op(
+    "_backward_image_resize",
+    inputs="dy like~",
+    params=_RESIZE,
+    grad=lambda F, p, dys: (F._image_resize(dys[0], size=p.size, keep_ratio=p.keep_ratio, interp=p.interp), None),
+    samples=[
+        Sample((3, 4, 3), (5, 6, 3), params={"size": (4, 3), "interp": i}, mxnet="internal", tol=5) for i in range(5)
+    ],
+)
 def backward_resize(k, p, dy_, like):
     """The gradient of `resize`.
 
@@ -319,28 +383,51 @@ backward_resize.shape(gradient_of(lambda p, ins: resize.shape_rule(p, ins)[0]))
 
 # -- flips ----------------------------------------------------------------------------------------------------------
 
+
 def _mirrored(xp: Any, data: Any, axis: int) -> Any:
-    if isinstance(data, np.ndarray) and data.ndim == 3 and data.size and data.dtype.name in ("uint8", "float32", "float64"):
+    if (
+        isinstance(data, np.ndarray)
+        and data.ndim == 3
+        and data.size
+        and data.dtype.name in ("uint8", "float32", "float64")
+    ):
         return opencv.flip(data, data.ndim + axis)
     return xp.flip(data, axis).copy()
 
 
 def _flip(name: str, axis: int, doc: str) -> Op:
-    samples = [Sample((4, 4, 3), mxnet="forward only: MXNet's gradient is not flipped"),
-               Sample((2, 3, 4, 3), mxnet="single images only"), Sample(Ints((6, 4, 3), 0, 256, "uint8")), Sample(Ints((4, 2, 1), -9, 9, "int32")), Sample((2, 6, 1), mxnet="forward only: MXNet's gradient is not flipped"),
-               Sample(Ints((3, 5, 2), -9, 9, "int32"), mxnet="it leaves the middle of odd lengths uninitialised")]
-    o = Op(f"_image_{name}", lambda k, p, data: _mirrored(k.xp, data, axis), inputs="data", samples=samples,
-           grad=lambda F, dy: getattr(F, f"_image_{name}")(dy),
-           doc=f"{doc}\n\nParameters\n----------\ndata : array, (height, width, channels) or (N, height, width, channels)\n\nNotes\n-----\n"
-               f"Behaviour matched: MXNet 1.9.1 ``image.{name}``, except that the gradient is flipped too, and that MXNet leaves\nthe middle of an "
-               f"odd length uninitialised.")
+    samples = [
+        Sample((4, 4, 3), mxnet="forward only: MXNet's gradient is not flipped"),
+        Sample((2, 3, 4, 3), mxnet="single images only"),
+        Sample(Ints((6, 4, 3), 0, 256, "uint8")),
+        Sample(Ints((4, 2, 1), -9, 9, "int32")),
+        Sample((2, 6, 1), mxnet="forward only: MXNet's gradient is not flipped"),
+        Sample(Ints((3, 5, 2), -9, 9, "int32"), mxnet="it leaves the middle of odd lengths uninitialised"),
+    ]
+    o = Op(
+        f"_image_{name}",
+        lambda k, p, data: _mirrored(k.xp, data, axis),
+        inputs="data",
+        samples=samples,
+        grad=lambda F, dy: getattr(F, f"_image_{name}")(dy),
+        doc=f"{doc}\n\nParameters\n----------\ndata : array, (height, width, channels) or (N, height, width, "
+        "channels)\n\nNotes\n-----\n"
+        f"Behaviour matched: MXNet 1.9.1 ``image.{name}``, except that the gradient is flipped too, and that MXNet "
+        "leaves\nthe middle of an "
+        f"odd length uninitialised.",
+    )
     o.shape(_image_or_images)
     o.module = __name__
     return o
 
 
-@op("_image_flip_if", inputs="data chosen", axis=Int(), grad=lambda F, p, dy, chosen: (F._image_flip_if(dy, chosen, axis=p.axis), None), samples=[
-    Sample((2, 3, 3), [c], params={"axis": -2}, grad=(True, False), mxnet="internal") for c in (0.0, 1.0)])
+@op(
+    "_image_flip_if",
+    inputs="data chosen",
+    axis=Int(),
+    grad=lambda F, p, dy, chosen: (F._image_flip_if(dy, chosen, axis=p.axis), None),
+    samples=[Sample((2, 3, 3), [c], params={"axis": -2}, grad=(True, False), mxnet="internal") for c in (0.0, 1.0)],
+)
 def flip_if(k, p, data, chosen):
     """An array flipped along an axis, or a copy of it: the gradient of random flips.
 
@@ -362,6 +449,7 @@ def _flipped_or_not(axis: int) -> Callable[..., None]:
     def check(inputs: Any, outputs: Any) -> None:
         x, y = inputs[0], outputs[0]
         assert (x == y).all() or (np.flip(x, axis) == y).all()
+
     return check
 
 
@@ -370,12 +458,29 @@ def _random_flip(name: str, axis: int, doc: str) -> Op:
         chosen = float(chance(k).uniform((1,))[0]) < 0.5
         return _mirrored(k.xp, data, axis) if chosen else data.copy(), k.xp.full((1,), chosen, np.float32)
 
-    o = Op(f"_image_random_{name}", body, inputs="data", outputs="output chosen", visible=1, random=True,
-           grad=lambda F, dy, out_chosen: F._image_flip_if(dy, out_chosen, axis=axis),
-           samples=[Sample((3, 4, 3), check=_flipped_or_not(axis), mxnet="it leaves the result uninitialised where it does not flip"),
-                    Sample((3, 1, 3) if axis == -2 else (1, 3, 3), mxnet="it leaves the result uninitialised where it does not flip")],
-           doc=f"{doc}, every other time by chance.\n\nParameters\n----------\ndata : array, (height, width, channels)\n\nNotes\n-----\n"
-               f"Behaviour matched: MXNet 1.9.1 ``image.random_{name}``, except that the gradient is flipped as well.")
+    o = Op(
+        f"_image_random_{name}",
+        body,
+        inputs="data",
+        outputs="output chosen",
+        visible=1,
+        random=True,
+        grad=lambda F, dy, out_chosen: F._image_flip_if(dy, out_chosen, axis=axis),
+        samples=[
+            Sample(
+                (3, 4, 3),
+                check=_flipped_or_not(axis),
+                mxnet="it leaves the result uninitialised where it does not flip",
+            ),
+            Sample(
+                (3, 1, 3) if axis == -2 else (1, 3, 3),
+                mxnet="it leaves the result uninitialised where it does not flip",
+            ),
+        ],
+        doc=f"{doc}, every other time by chance.\n\nParameters\n----------\ndata : array, (height, width, "
+        "channels)\n\nNotes\n-----\n"
+        f"Behaviour matched: MXNet 1.9.1 ``image.random_{name}``, except that the gradient is flipped as well.",
+    )
 
     def shape(p: Any, ins: Any) -> Any:
         _single(ins[0])
@@ -418,28 +523,65 @@ _PIXELS = Values((4, 5, 3), 0, 255)
 
 def _within(low: float, high: float) -> Callable[..., None]:
     """A sample's check: the image times one number between two."""
+
     def check(inputs: Any, outputs: Any) -> None:
         ratio = outputs[0].astype(np.float64) / inputs[0].astype(np.float64)
         assert low - 1e-3 <= ratio.min() and ratio.max() <= high + 1e-3 and np.ptp(ratio) < 1e-2 * ratio.max() + 1e-3
+
     return check
 
 
-def _factor(name: str, change: Callable[..., Any], what: str, note: str = "", shift: float = 0.0, mxnet: Any = True) -> Op:
+def _factor(
+    name: str, change: Callable[..., Any], what: str, note: str = "", shift: float = 0.0, mxnet: Any = True
+) -> Op:
     """A change by a random factor between `min_factor` and `max_factor`."""
+
     def body(k: Any, p: Any, data: Any) -> Any:
         f = float(chance(k).uniform((1,), np.float64)[0])
         return change(k.xp, data, p.min_factor + (p.max_factor - p.min_factor) * f - shift)
 
-    samples = [Sample(_PIXELS, params={"min_factor": f, "max_factor": f}, grad=False, mxnet=True if f == 1.0 else mxnet, tol=20,
-                      dtypes="float32" if shift else "float32 float64") for f in (1.0, 1.3, 0.4)]
-    samples += [Sample(Values((4, 5, 1), 0, 255), params={"min_factor": 1.5, "max_factor": 1.5}, grad=False,
-                       mxnet="MXNet leaves the result uninitialised" if shift else True)]
+    samples = [
+        Sample(
+            _PIXELS,
+            params={"min_factor": f, "max_factor": f},
+            grad=False,
+            mxnet=True if f == 1.0 else mxnet,
+            tol=20,
+            dtypes="float32" if shift else "float32 float64",
+        )
+        for f in (1.0, 1.3, 0.4)
+    ]
+    samples += [
+        Sample(
+            Values((4, 5, 1), 0, 255),
+            params={"min_factor": 1.5, "max_factor": 1.5},
+            grad=False,
+            mxnet="MXNet leaves the result uninitialised" if shift else True,
+        )
+    ]
     if name != "hue":
-        samples += [Sample(Ints((3, 2, 1), 0, 256, "uint8"), params={"min_factor": "0.7", "max_factor": "0.7"}, grad=False, dtypes="float32")]
+        samples += [
+            Sample(
+                Ints((3, 2, 1), 0, 256, "uint8"),
+                params={"min_factor": "0.7", "max_factor": "0.7"},
+                grad=False,
+                dtypes="float32",
+            )
+        ]
     if name == "brightness":
-        samples += [Sample(Values((4, 5, 3), 10, 255), params={"min_factor": 0.5, "max_factor": 1.5}, grad=False, check=_within(0.5, 1.5)),
-                    Sample(Ints((4, 5, 3), 0, 256, "uint8"), params={"min_factor": 1.3, "max_factor": 1.3}, grad=False)]
-    return _colour(f"_image_random_{name}", body, f"""{what}
+        samples += [
+            Sample(
+                Values((4, 5, 3), 10, 255),
+                params={"min_factor": 0.5, "max_factor": 1.5},
+                grad=False,
+                check=_within(0.5, 1.5),
+            ),
+            Sample(Ints((4, 5, 3), 0, 256, "uint8"), params={"min_factor": 1.3, "max_factor": 1.3}, grad=False),
+        ]
+    return _colour(
+        f"_image_random_{name}",
+        body,
+        f"""{what}
 
 Parameters
 ----------
@@ -451,7 +593,11 @@ min_factor, max_factor : float
 Notes
 -----
 Behaviour matched: MXNet 1.9.1 ``image.random_{name}``{note}. {_STRAIGHT}
-""", samples, min_factor=Float(ge=0), max_factor=Float(ge=0))
+""",
+        samples,
+        min_factor=Float(ge=0),
+        max_factor=Float(ge=0),
+    )
 
 
 def _adjust(k: Any, p: Any, data: Any) -> Any:
@@ -464,13 +610,21 @@ def _random_lighting(k: Any, p: Any, data: Any) -> Any:
     return colours.lighting(k.xp, data, p.alpha_std * chance(k).normal((3,), np.float64))
 
 
-_JITTERS = (("brightness", colours.brightness, 1.0), ("contrast", colours.contrast, 1.0), ("saturation", colours.saturation, 1.0), ("hue", colours.hue, 0.0))
+_JITTERS = (
+    ("brightness", colours.brightness, 1.0),
+    ("contrast", colours.contrast, 1.0),
+    ("saturation", colours.saturation, 1.0),
+    ("hue", colours.hue, 0.0),
+)
 
 
 def _jitter(k: Any, p: Any, data: Any) -> Any:
     u = chance(k).uniform((2, 4), np.float64)
-    changes = [(when, change, around + getattr(p, name) * (2 * f - 1))
-               for (name, change, around), when, f in zip(_JITTERS, u[0], u[1]) if getattr(p, name) > 0]
+    changes = [
+        (when, change, around + getattr(p, name) * (2 * f - 1))
+        for (name, change, around), when, f in zip(_JITTERS, u[0], u[1])
+        if getattr(p, name) > 0
+    ]
     image = data
     for _, change, factor in sorted(changes, key=lambda c: c[0]):
         image = change(k.xp, image, factor)
@@ -487,14 +641,33 @@ def _near(inputs: Any, outputs: Any) -> None:
 
 
 OPS = [
-    _flip("flip_left_right", -2, "Mirror an image left to right."), _flip("flip_top_bottom", -3, "Mirror an image top to bottom."),
-    _random_flip("flip_left_right", -2, "Mirror an image left to right"), _random_flip("flip_top_bottom", -3, "Mirror an image top to bottom"),
+    _flip("flip_left_right", -2, "Mirror an image left to right."),
+    _flip("flip_top_bottom", -3, "Mirror an image top to bottom."),
+    _random_flip("flip_left_right", -2, "Mirror an image left to right"),
+    _random_flip("flip_top_bottom", -3, "Mirror an image top to bottom"),
     _factor("brightness", colours.brightness, "Make an image brighter or darker: its colours times a random factor."),
-    _factor("contrast", colours.contrast, "Change the contrast: differences from the image's mean grey times a random factor."),
-    _factor("saturation", colours.saturation, "Make colours stronger or paler: differences from a pixel's grey times a random factor.",
-            ", except that a pixel's grey is its luminance, not 0.114 times its blue", mxnet="MXNet takes 0.114 times blue for the grey"),
-    _factor("hue", colours.hue, "Turn the colours about the colour wheel, by the part of a random factor beyond 1 in whole turns.", shift=1.0),
-    _colour("_image_random_color_jitter", _jitter, f"""Change brightness, contrast, saturation and hue at random, in random order.
+    _factor(
+        "contrast",
+        colours.contrast,
+        "Change the contrast: differences from the image's mean grey times a random factor.",
+    ),
+    _factor(
+        "saturation",
+        colours.saturation,
+        "Make colours stronger or paler: differences from a pixel's grey times a random factor.",
+        ", except that a pixel's grey is its luminance, not 0.114 times its blue",
+        mxnet="MXNet takes 0.114 times blue for the grey",
+    ),
+    _factor(
+        "hue",
+        colours.hue,
+        "Turn the colours about the colour wheel, by the part of a random factor beyond 1 in whole turns.",
+        shift=1.0,
+    ),
+    _colour(
+        "_image_random_color_jitter",
+        _jitter,
+        f"""Change brightness, contrast, saturation and hue at random, in random order.
 
 Parameters
 ----------
@@ -506,11 +679,21 @@ brightness, contrast, saturation, hue : float, 0 or more
 Notes
 -----
 Behaviour matched: MXNet 1.9.1 ``image.random_color_jitter``. {_STRAIGHT}
-""", [Sample(_PIXELS, params=_NONE, grad=False, mxnet=_PALE),
-      Sample(Values((4, 5, 3), 50, 200), params={**_NONE, "brightness": 0.2}, grad=False, check=_within(0.8, 1.2)),
-      Sample(Values((4, 5, 3), 50, 200), params=dict.fromkeys(_NONE, 0.1), grad=False, check=_near),
-      Sample(Values((4, 5, 3), 50, 200), params={**_NONE, "contrast": 0.1}, grad=False, check=_near)], **{n: Float(ge=0) for n in _NONE}),
-    _colour("_image_adjust_lighting", _adjust, """Move colours along the principal components of the colours of ImageNet.
+""",
+        [
+            Sample(_PIXELS, params=_NONE, grad=False, mxnet=_PALE),
+            Sample(
+                Values((4, 5, 3), 50, 200), params={**_NONE, "brightness": 0.2}, grad=False, check=_within(0.8, 1.2)
+            ),
+            Sample(Values((4, 5, 3), 50, 200), params=dict.fromkeys(_NONE, 0.1), grad=False, check=_near),
+            Sample(Values((4, 5, 3), 50, 200), params={**_NONE, "contrast": 0.1}, grad=False, check=_near),
+        ],
+        **{n: Float(ge=0) for n in _NONE},
+    ),
+    _colour(
+        "_image_adjust_lighting",
+        _adjust,
+        """Move colours along the principal components of the colours of ImageNet.
 
 Parameters
 ----------
@@ -523,10 +706,24 @@ Notes
 -----
 Behaviour matched: MXNet 1.9.1 ``image.adjust_lighting``. Source: Krizhevsky, Sutskever and Hinton, "ImageNet classification with deep
 convolutional neural networks", 2012.
-""", [Sample(_PIXELS, params={"alpha": (0.1, -0.2, 0.3)}, tol=4), Sample(Ints((3, 4, 3), 0, 256, "uint8"), params={"alpha": (0.1, 0.2, 0.3)}), Sample(Values((1, 7, 3), -50, 300), params={"alpha": "(-0.5, 0.0, 0.25)"}, tol=4),
-      Sample(Values((3, 4, 1), 0, 255), params={"alpha": (0.1, 0.2, 0.3)}, mxnet="MXNet leaves the result uninitialised")],
-            random=False, alpha=Floats()),
-    _colour("_image_random_lighting", _random_lighting, """Move colours at random along the principal components of the colours of ImageNet.
+""",
+        [
+            Sample(_PIXELS, params={"alpha": (0.1, -0.2, 0.3)}, tol=4),
+            Sample(Ints((3, 4, 3), 0, 256, "uint8"), params={"alpha": (0.1, 0.2, 0.3)}),
+            Sample(Values((1, 7, 3), -50, 300), params={"alpha": "(-0.5, 0.0, 0.25)"}, tol=4),
+            Sample(
+                Values((3, 4, 1), 0, 255),
+                params={"alpha": (0.1, 0.2, 0.3)},
+                mxnet="MXNet leaves the result uninitialised",
+            ),
+        ],
+        random=False,
+        alpha=Floats(),
+    ),
+    _colour(
+        "_image_random_lighting",
+        _random_lighting,
+        """Move colours at random along the principal components of the colours of ImageNet.
 
 Parameters
 ----------
@@ -538,6 +735,13 @@ alpha_std : float
 Notes
 -----
 Behaviour matched: MXNet 1.9.1 ``image.random_lighting``.
-""", [Sample(_PIXELS, params={"alpha_std": 0.0}), Sample(Values((2, 3, 3), 50, 200), params={"alpha_std": 0.1}, check=_near), Sample(Ints((2, 5, 3), 0, 256, "uint8"), params={"alpha_std": "0.0"}),
-      Sample(Values((2, 3, 3), 50, 200), check=_near)], alpha_std=Float(0.05)),
+""",
+        [
+            Sample(_PIXELS, params={"alpha_std": 0.0}),
+            Sample(Values((2, 3, 3), 50, 200), params={"alpha_std": 0.1}, check=_near),
+            Sample(Ints((2, 5, 3), 0, 256, "uint8"), params={"alpha_std": "0.0"}),
+            Sample(Values((2, 3, 3), 50, 200), check=_near),
+        ],
+        alpha_std=Float(0.05),
+    ),
 ]

@@ -1,4 +1,5 @@
 """Reading and writing parts of arrays: what stands behind ``x[key]`` and ``x[key] = value``."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -15,7 +16,9 @@ __all__: list[str] = []
 
 def _decode(index: Any, arrays: Any = ()) -> tuple[Any, ...]:
     """The NumPy index that a coded one stands for: None, ints, ("s", start, stop, step), ("a", place of an array)."""
-    return tuple(k if not isinstance(k, tuple) else slice(*k[1:]) if k[0] == "s" else _whole(arrays[k[1]]) for k in index)
+    return tuple(
+        k if not isinstance(k, tuple) else slice(*k[1:]) if k[0] == "s" else _whole(arrays[k[1]]) for k in index
+    )
 
 
 def _whole(a: Any) -> Any:
@@ -46,8 +49,13 @@ def _advanced_shape(index: Any, shape: tuple[int, ...], arrays: Any) -> tuple[in
     stand_in = [np.broadcast_to(np.int64(0), s) for s in arrays]
     # A dimension of length 0 has no valid index, yet an index of length 0 into it is fine.
     if 0 in shape:
-        empty = np.broadcast_to(np.int8(0), tuple(max(d, 1) if isinstance(k, tuple) and k[0] == "a" else d
-                                                  for d, k in zip(shape, _per_axis(index, len(shape)))))
+        empty = np.broadcast_to(
+            np.int8(0),
+            tuple(
+                max(d, 1) if isinstance(k, tuple) and k[0] == "a" else d
+                for d, k in zip(shape, _per_axis(index, len(shape)))
+            ),
+        )
     return tuple(empty[_decode(index, stand_in)].shape)
 
 
@@ -66,11 +74,22 @@ def _internal(*inputs: Any, index: Any) -> Sample:
     return Sample(*inputs, params={"index": index, **({"num_args": n} if n else {})}, mxnet="internal")
 
 
-@op("_basic_index", inputs="data", index=Any_(), view=True,
+@op(
+    "_basic_index",
+    inputs="data",
+    index=Any_(),
+    view=True,
     grad=lambda F, p, dy, like_data: F._basic_index_spread(dy, like_data, index=p.index),
-    samples=[_internal((4, 5), index=(_PART, 2)), _internal((4, 5), index=(None, 1, _BACK)),
-             _internal((4, 0), index=(_PART,)), _internal((4, 5), index=()), _internal((4, 5, 2), index=(-1, _BACK, -2)),
-             _internal((4, 5), index=(("s", -3, -1, None), None, ("s", 4, 0, -3))), _internal((3,), index=(None, 0, None))])
+    samples=[
+        _internal((4, 5), index=(_PART, 2)),
+        _internal((4, 5), index=(None, 1, _BACK)),
+        _internal((4, 0), index=(_PART,)),
+        _internal((4, 5), index=()),
+        _internal((4, 5, 2), index=(-1, _BACK, -2)),
+        _internal((4, 5), index=(("s", -3, -1, None), None, ("s", 4, 0, -3))),
+        _internal((3,), index=(None, 0, None)),
+    ],
+)
 def basic_index(k, p, data):
     """The part of `data` that an index of ints, slices and None selects.
 
@@ -86,9 +105,17 @@ def basic_index(k, p, data):
 basic_index.shape(lambda p, ins: [_basic_shape(p.index, ins[0])])
 
 
-@op("_basic_index_spread", inputs="data like~", index=Any_(), grad=lambda F, p, dy: (F._basic_index(dy, index=p.index), None),
-    samples=[_internal((2,), (4, 5), index=(_PART, 2)), _internal((1, 2), (4, 3), index=(None, -1, _BACK)),
-             _internal((4, 5), (4, 5), index=())])
+@op(
+    "_basic_index_spread",
+    inputs="data like~",
+    index=Any_(),
+    grad=lambda F, p, dy: (F._basic_index(dy, index=p.index), None),
+    samples=[
+        _internal((2,), (4, 5), index=(_PART, 2)),
+        _internal((1, 2), (4, 3), index=(None, -1, _BACK)),
+        _internal((4, 5), (4, 5), index=()),
+    ],
+)
 def basic_index_spread(k, p, data, like):
     """Zeros like `like` with `data` in the indexed part: the gradient of reading it.
 
@@ -113,13 +140,24 @@ _I = np.array([[0, 2], [2, 0]])
 _J = np.array([1, 3])
 
 
-@op("_advanced_index", inputs="data indices*", index=Any_(),
+@op(
+    "_advanced_index",
+    inputs="data indices*",
+    index=Any_(),
     grad=lambda F, p, dy, like_data, indices: (
-        F._advanced_index_spread(dy, like_data, *indices, index=p.index), [None] * len(indices)),
-    samples=[_internal((3, 4), _I, index=(("a", 0),)),
-             _internal((3, 2, 4), _I, _J, index=(("a", 0), ("s", None, None, -1), ("a", 1))), _internal((5,), np.array([-1, 0, -1]), index=(("a", 0),)),
-             _internal((3, 4), Ints((2,), 0, 3), index=(("a", 0), 1)), _internal((3, 4), np.array([[1], [2]]), _J, index=(("a", 0), ("a", 1))),
-             _internal((2, 3, 4), _J, index=(1, None, _BACK, ("a", 0))), _internal((3, 4), np.zeros((0, 2), np.int64), index=(("a", 0),))])
+        F._advanced_index_spread(dy, like_data, *indices, index=p.index),
+        [None] * len(indices),
+    ),
+    samples=[
+        _internal((3, 4), _I, index=(("a", 0),)),
+        _internal((3, 2, 4), _I, _J, index=(("a", 0), ("s", None, None, -1), ("a", 1))),
+        _internal((5,), np.array([-1, 0, -1]), index=(("a", 0),)),
+        _internal((3, 4), Ints((2,), 0, 3), index=(("a", 0), 1)),
+        _internal((3, 4), np.array([[1], [2]]), _J, index=(("a", 0), ("a", 1))),
+        _internal((2, 3, 4), _J, index=(1, None, _BACK, ("a", 0))),
+        _internal((3, 4), np.zeros((0, 2), np.int64), index=(("a", 0),)),
+    ],
+)
 def advanced_index(k, p, data, *indices):
     """The elements of `data` that index arrays select, with NumPy's meaning; an index out of range is an error.
 
@@ -140,10 +178,17 @@ advanced_index.shape(lambda p, ins: [_advanced_shape(p.index, ins[0], ins[1:])])
 advanced_index.dtype(first_dtype)
 
 
-@op("_advanced_index_spread", inputs="data like~ indices*", index=Any_(),
+@op(
+    "_advanced_index_spread",
+    inputs="data like~ indices*",
+    index=Any_(),
     grad=lambda F, p, dy, indices: (F._advanced_index(dy, *indices, index=p.index), None, [None] * len(indices)),
-    samples=[_internal((2, 2, 4), (3, 4), _I, index=(("a", 0),)), _internal((3,), (5,), np.array([-1, 0, -1]), index=(("a", 0),)),
-             _internal((2, 2), (3, 4), np.array([[1], [2]]), _J, index=(("a", 0), ("a", 1)))])
+    samples=[
+        _internal((2, 2, 4), (3, 4), _I, index=(("a", 0),)),
+        _internal((3,), (5,), np.array([-1, 0, -1]), index=(("a", 0),)),
+        _internal((2, 2), (3, 4), np.array([[1], [2]]), _J, index=(("a", 0), ("a", 1))),
+    ],
+)
 def advanced_index_spread(k, p, data, like, *indices):
     """Zeros like `like` with `data` added at the indexed places: the gradient of reading them.
 
@@ -175,10 +220,23 @@ def _part_of_rhs(F: Any, part: Any, like_rhs: Any) -> Any:
     return F._cast_like(F._sum_like(part, like_rhs), like_rhs)
 
 
-@op("_slice_set", inputs="lhs rhs", index=Any_(), alias="lhs->output", grad=lambda F, p, dy, like_rhs: (
-        F._slice_set(dy, F.zeros_like(like_rhs), index=p.index), _part_of_rhs(F, F._basic_index(dy, index=p.index), like_rhs)),
-    samples=[_internal((4, 5), (2, 5), index=(_PART,)), _internal((4, 5), (1,), index=(_BACK, 3)),
-             _internal((4, 5), (4, 1), index=()), _internal((4, 5), (1, 5), index=(-1,)), _internal((4, 5, 2), (2, 1, 2), index=(("s", -2, None, None), ("s", 0, 2, None)))])
+@op(
+    "_slice_set",
+    inputs="lhs rhs",
+    index=Any_(),
+    alias="lhs->output",
+    grad=lambda F, p, dy, like_rhs: (
+        F._slice_set(dy, F.zeros_like(like_rhs), index=p.index),
+        _part_of_rhs(F, F._basic_index(dy, index=p.index), like_rhs),
+    ),
+    samples=[
+        _internal((4, 5), (2, 5), index=(_PART,)),
+        _internal((4, 5), (1,), index=(_BACK, 3)),
+        _internal((4, 5), (4, 1), index=()),
+        _internal((4, 5), (1, 5), index=(-1,)),
+        _internal((4, 5, 2), (2, 1, 2), index=(("s", -2, None, None), ("s", 0, 2, None))),
+    ],
+)
 def slice_set(k, p, lhs, rhs):
     """`lhs` with the indexed part replaced by `rhs`.
 
@@ -205,13 +263,23 @@ slice_set.shape(lambda p, ins: [ins[0]])
 slice_set.dtype(first_dtype)
 
 
-@op("_advanced_set", inputs="lhs rhs indices*", index=Any_(), alias="lhs->output",
+@op(
+    "_advanced_set",
+    inputs="lhs rhs indices*",
+    index=Any_(),
+    alias="lhs->output",
     grad=lambda F, p, dy, like_rhs, indices: (
         F._advanced_set(dy, F.zeros_like(like_rhs), *indices, index=p.index),
-        _part_of_rhs(F, F._advanced_index(dy, *indices, index=p.index), like_rhs), [None] * len(indices)),
-    samples=[_internal((3, 4), (2, 4), np.array([0, 2]), index=(("a", 0),)),
-             _internal((3, 4), (1,), np.array([0, 2]), np.array([3, 1]), index=(("a", 0), ("a", 1))), _internal((3, 4), (3, 2), _J, index=(_ALL, ("a", 0))),
-             _internal((3, 4), (2,), np.array([-1, 0]), index=(("a", 0), 2))])
+        _part_of_rhs(F, F._advanced_index(dy, *indices, index=p.index), like_rhs),
+        [None] * len(indices),
+    ),
+    samples=[
+        _internal((3, 4), (2, 4), np.array([0, 2]), index=(("a", 0),)),
+        _internal((3, 4), (1,), np.array([0, 2]), np.array([3, 1]), index=(("a", 0), ("a", 1))),
+        _internal((3, 4), (3, 2), _J, index=(_ALL, ("a", 0))),
+        _internal((3, 4), (2,), np.array([-1, 0]), index=(("a", 0), 2)),
+    ],
+)
 def advanced_set(k, p, lhs, rhs, *indices):
     """`lhs` with the elements at the indexed places replaced by `rhs`; of equal places the last wins.
 

@@ -1,4 +1,7 @@
-"""Python's operators: which operators of the registry they are, for arrays, for symbols and for the values of gradient rules in graphs."""
+"""Python's operators: which operators of the registry they are, for arrays, for symbols and for the values of gradient
+rules in graphs.
+"""
+
 from __future__ import annotations
 
 import numbers
@@ -37,8 +40,8 @@ def arithmetic(cls: type) -> type:
     Parameters
     ----------
     cls : type
-        It has the methods ``_binary(elementwise operator, broadcasting operator, other)``, ``_scalar(operator, number)`` and
-        ``_unary(operator)``.
+        It has the methods ``_binary(elementwise operator, broadcasting operator, other)``, ``_scalar(operator,
+        number)`` and ``_unary(operator)``.
     """
 
     def method(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:

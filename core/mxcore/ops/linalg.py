@@ -1,4 +1,5 @@
 """Linear algebra on stacks of matrices (``mx.nd.linalg``)."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -39,7 +40,7 @@ def _gemm_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ..
     r, c = (b[-1], b[axis]) if p.transpose_b else (b[axis], b[-1])
     if n != r and -1 not in (n, r):
         raise ValueError(f"the inner lengths {n} and {r} differ")
-    lead = merge_shape(a[:axis] + a[axis + 1:-1], b[:axis] + b[axis + 1:-1])
+    lead = merge_shape(a[:axis] + a[axis + 1 : -1], b[:axis] + b[axis + 1 : -1])
     return (*lead[:axis], m, *lead[axis:], c)
 
 
@@ -55,19 +56,43 @@ def _gemm_grads(F: Any, p: Any, dy: Any, A: Any, B: Any) -> tuple[Any, Any]:
         return F._linalg_gemm2(a, b, transpose_a=ta, transpose_b=tb, alpha=p.alpha, axis=p.axis)
 
     ta, tb = p.transpose_a, p.transpose_b
-    return (g(B, dy, tb, True) if ta else g(dy, B, False, not tb)), (g(dy, A, True, ta) if tb else g(A, dy, not ta, False))
+    return (g(B, dy, tb, True) if ta else g(dy, B, False, not tb)), (
+        g(dy, A, True, ta) if tb else g(A, dy, not ta, False)
+    )
 
 
 _GEMM2 = {"transpose_a": Bool(False), "transpose_b": Bool(False), "alpha": Float(1.0), "axis": Int(-2)}
 
 
-@op("_linalg_gemm2", "linalg_gemm2", inputs="A B", recompute=False, **_GEMM2, grad=lambda F, p, dy, A, B: _gemm_grads(F, p, dy, A, B),
-    samples=[Sample((2, 3), (3, 4)), Sample((1, 1), (1, 1)), Sample((2, 1, 3), (2, 3, 2)), Sample((2, 2, 1, 2), (2, 2, 2, 3)), Sample((0, 2, 3), (0, 3, 2))]
-    + [Sample(a, b, params=params) for a, b, params in (
-        ((2, 2, 3), (2, 4, 3), {"transpose_b": True, "alpha": 0.5}), ((3, 2), (4, 3), {"transpose_a": True, "transpose_b": True}),
-        ((2, 5, 3), (3, 5, 4), {"axis": 0}), ((3, 2), (3, 4), {"transpose_a": True}), ((2, 3, 2, 2), (2, 2, 2, 3), {"axis": 1}),
-        ((2, 2, 3), (4, 2, 3), {"axis": -3, "transpose_b": True}), ((2, 2, 3), (3, 2, 4), {"axis": 0, "alpha": -1.5}),
-        ((3, 2, 2), (3, 2, 4), {"axis": 0, "transpose_a": True}), ((2, 3), (3, 2), {"alpha": "0", "transpose_a": "False"}))])
+@op(
+    "_linalg_gemm2",
+    "linalg_gemm2",
+    inputs="A B",
+    recompute=False,
+    **_GEMM2,
+    grad=lambda F, p, dy, A, B: _gemm_grads(F, p, dy, A, B),
+    samples=[
+        Sample((2, 3), (3, 4)),
+        Sample((1, 1), (1, 1)),
+        Sample((2, 1, 3), (2, 3, 2)),
+        Sample((2, 2, 1, 2), (2, 2, 2, 3)),
+        Sample((0, 2, 3), (0, 3, 2)),
+    ]
+    + [
+        Sample(a, b, params=params)
+        for a, b, params in (
+            ((2, 2, 3), (2, 4, 3), {"transpose_b": True, "alpha": 0.5}),
+            ((3, 2), (4, 3), {"transpose_a": True, "transpose_b": True}),
+            ((2, 5, 3), (3, 5, 4), {"axis": 0}),
+            ((3, 2), (3, 4), {"transpose_a": True}),
+            ((2, 3, 2, 2), (2, 2, 2, 3), {"axis": 1}),
+            ((2, 2, 3), (4, 2, 3), {"axis": -3, "transpose_b": True}),
+            ((2, 2, 3), (3, 2, 4), {"axis": 0, "alpha": -1.5}),
+            ((3, 2, 2), (3, 2, 4), {"axis": 0, "transpose_a": True}),
+            ((2, 3), (3, 2), {"alpha": "0", "transpose_a": "False"}),
+        )
+    ],
+)
 def gemm2(k, p, A, B):
     """alpha * op(A) @ op(B), for each pair of matrices of two stacks.
 
@@ -101,13 +126,30 @@ gemm2.shape(_product_shape)
 gemm2.cost(lambda p, ins, outs: size_of(outs[0]) * (ins[0][p.axis] if p.transpose_a else ins[0][-1]) / 10)
 
 
-@op("_linalg_gemm", "linalg_gemm", inputs="A B C", recompute=False, **{n: _GEMM2[n] for n in ("transpose_a", "transpose_b", "alpha")}, beta=Float(1.0), axis=_GEMM2["axis"],
+@op(
+    "_linalg_gemm",
+    "linalg_gemm",
+    inputs="A B C",
+    recompute=False,
+    **{n: _GEMM2[n] for n in ("transpose_a", "transpose_b", "alpha")},
+    beta=Float(1.0),
+    axis=_GEMM2["axis"],
     grad=lambda F, p, dy, A, B: (*_gemm_grads(F, p, dy, A, B), dy * p.beta),
-    samples=[Sample((2, 3), (3, 4), (2, 4)), Sample((1, 1), (1, 1), (1, 1))] + [Sample(a, b, c, params=params) for a, b, c, params in (
-        ((2, 3), (3, 4), (2, 4), {"alpha": 2.0, "beta": 0.5}), ((2, 3, 2), (2, 4, 3), (2, 2, 4), {"transpose_a": True, "transpose_b": True}),
-        ((2, 5, 3), (3, 5, 4), (2, 5, 4), {"axis": 0}), ((2, 3), (3, 2), (2, 2), {"beta": 0.0}), ((2, 3), (3, 2), (2, 2), {"alpha": "0", "beta": "-1"}),
-        ((3, 2, 2), (4, 2, 3), (2, 2, 4), {"axis": 0, "transpose_a": True, "transpose_b": True, "alpha": 0.5}),
-        ((2, 2, 3), (2, 4, 3), (2, 2, 4), {"transpose_b": True, "axis": 1}), ((2, 2, 3, 1), (2, 2, 3, 2), (2, 2, 1, 2), {"transpose_a": True}))])
+    samples=[Sample((2, 3), (3, 4), (2, 4)), Sample((1, 1), (1, 1), (1, 1))]
+    + [
+        Sample(a, b, c, params=params)
+        for a, b, c, params in (
+            ((2, 3), (3, 4), (2, 4), {"alpha": 2.0, "beta": 0.5}),
+            ((2, 3, 2), (2, 4, 3), (2, 2, 4), {"transpose_a": True, "transpose_b": True}),
+            ((2, 5, 3), (3, 5, 4), (2, 5, 4), {"axis": 0}),
+            ((2, 3), (3, 2), (2, 2), {"beta": 0.0}),
+            ((2, 3), (3, 2), (2, 2), {"alpha": "0", "beta": "-1"}),
+            ((3, 2, 2), (4, 2, 3), (2, 2, 4), {"axis": 0, "transpose_a": True, "transpose_b": True, "alpha": 0.5}),
+            ((2, 2, 3), (2, 4, 3), (2, 2, 4), {"transpose_b": True, "axis": 1}),
+            ((2, 2, 3, 1), (2, 2, 3, 2), (2, 2, 1, 2), {"transpose_a": True}),
+        )
+    ],
+)
 def gemm(k, p, A, B, C):
     """alpha * op(A) @ op(B) + beta * C, for each triple of matrices of three stacks.
 
@@ -126,9 +168,24 @@ def gemm(k, p, A, B, C):
 gemm.shape(_product_shape)
 
 
-@op("_linalg_syrk", "linalg_syrk", inputs="A", transpose=Bool(False), alpha=Float(1.0), grad=lambda F, p, dy, A: _syrk_grad(F, p, dy, A),
-    samples=[Sample((2, 3)), Sample((1, 1)), Sample((3, 1)), Sample((2, 1, 2, 3)), Sample((0, 2, 3))] + [Sample(s, params=params) for s, params in (
-        ((2, 3, 2), {"transpose": True, "alpha": 0.5}), ((3, 2), {"transpose": True}), ((2, 3), {"alpha": -2.0}), ((1, 3), {"transpose": "1", "alpha": "0"}))])
+@op(
+    "_linalg_syrk",
+    "linalg_syrk",
+    inputs="A",
+    transpose=Bool(False),
+    alpha=Float(1.0),
+    grad=lambda F, p, dy, A: _syrk_grad(F, p, dy, A),
+    samples=[Sample((2, 3)), Sample((1, 1)), Sample((3, 1)), Sample((2, 1, 2, 3)), Sample((0, 2, 3))]
+    + [
+        Sample(s, params=params)
+        for s, params in (
+            ((2, 3, 2), {"transpose": True, "alpha": 0.5}),
+            ((3, 2), {"transpose": True}),
+            ((2, 3), {"alpha": -2.0}),
+            ((1, 3), {"transpose": "1", "alpha": "0"}),
+        )
+    ],
+)
 def syrk(k, p, A):
     """alpha * A @ A', or alpha * A' @ A, for each matrix of a stack.
 
@@ -162,13 +219,27 @@ syrk.shape(partly(_syrk_shape))
 
 _TRI = {"transpose": Bool(False), "rightside": Bool(False), "lower": Bool(True), "alpha": Float(1.0)}
 _TRIANGULAR = [[2.0, 0.3, -0.2], [0.5, 1.5, 0.1], [-0.25, 0.75, 1.25]]
-_TRI_SAMPLES = [Sample(_TRIANGULAR, (3, 2)), Sample(_TRIANGULAR, (3, 1)), Sample([[1.5]], (1, 3)), Sample([[_TRIANGULAR], [_TRIANGULAR]], (2, 1, 3, 2))]
-_TRI_SAMPLES += [Sample(_TRIANGULAR, (2, 3) if right else (3, 2), params={"transpose": t, "rightside": right, "lower": low, "alpha": -1.5})
-                 for t in (False, True) for right in (False, True) for low in (False, True)]
+_TRI_SAMPLES = [
+    Sample(_TRIANGULAR, (3, 2)),
+    Sample(_TRIANGULAR, (3, 1)),
+    Sample([[1.5]], (1, 3)),
+    Sample([[_TRIANGULAR], [_TRIANGULAR]], (2, 1, 3, 2)),
+]
+_TRI_SAMPLES += [
+    Sample(
+        _TRIANGULAR,
+        (2, 3) if right else (3, 2),
+        params={"transpose": t, "rightside": right, "lower": low, "alpha": -1.5},
+    )
+    for t in (False, True)
+    for right in (False, True)
+    for low in (False, True)
+]
 _SINGULAR = [[2.0, 0.5, 1.0], [1.0, 0.0, 0.25], [-0.5, 0.75, 1.0]]
 _TRI_SAMPLES += [
     Sample([_TRIANGULAR, _TRIANGULAR], (2, 2, 3), params={"transpose": True, "rightside": True, "alpha": 0.5}),
-    Sample([_TRIANGULAR, _TRIANGULAR], (2, 3, 1), params={"lower": "0", "alpha": "2"})]
+    Sample([_TRIANGULAR, _TRIANGULAR], (2, 3, 1), params={"lower": "0", "alpha": "2"}),
+]
 
 
 def _op_of(xp: Any, p: Any, A: Any) -> Any:
@@ -180,11 +251,20 @@ def _tri_shape(p: Any, ins: list[Any]) -> list[Any]:
     a, b = ins
     n = square(a)
     if len(a) != len(b) or a[:-2] != b[:-2] or b[-1 if p.rightside else -2] != n:
-        raise ValueError(f"A {a} and B {b} do not fit: {'B @ A' if p.rightside else 'A @ B'} is meant, for stacks of one shape")
+        raise ValueError(
+            f"A {a} and B {b} do not fit: {'B @ A' if p.rightside else 'A @ B'} is meant, for stacks of one shape"
+        )
     return [b]
 
 
-@op("_linalg_trmm", "linalg_trmm", inputs="A B", **_TRI, grad=lambda F, p, dy, A, B: _trmm_grads(F, p, dy, A, B), samples=_TRI_SAMPLES)
+@op(
+    "_linalg_trmm",
+    "linalg_trmm",
+    inputs="A B",
+    **_TRI,
+    grad=lambda F, p, dy, A, B: _trmm_grads(F, p, dy, A, B),
+    samples=_TRI_SAMPLES,
+)
 def trmm(k, p, A, B):
     """alpha * op(A) @ B, or alpha * B @ op(A), for triangular matrices A.
 
@@ -220,9 +300,26 @@ def _cross(F: Any, p: Any, x: Any, g: Any, alpha: float) -> Any:
     return F._linalg_gemm2(x, g, transpose_b=True, alpha=alpha)
 
 
-@op("_linalg_trsm", "linalg_trsm", inputs="A B", **_TRI, grad=lambda F, p, dy, A, y: _trsm_grads(F, p, dy, A, y), samples=[
-    *_TRI_SAMPLES, *[Sample(_SINGULAR, [[1.0, 2.0, 3.0]] if right else [[1.0], [2.0], [3.0]], params={"lower": low, "rightside": right}, grad=False)
-                     for low in (False, True) for right in (False, True)]])
+@op(
+    "_linalg_trsm",
+    "linalg_trsm",
+    inputs="A B",
+    **_TRI,
+    grad=lambda F, p, dy, A, y: _trsm_grads(F, p, dy, A, y),
+    samples=[
+        *_TRI_SAMPLES,
+        *[
+            Sample(
+                _SINGULAR,
+                [[1.0, 2.0, 3.0]] if right else [[1.0], [2.0], [3.0]],
+                params={"lower": low, "rightside": right},
+                grad=False,
+            )
+            for low in (False, True)
+            for right in (False, True)
+        ],
+    ],
+)
 @silent
 def trsm(k, p, A, B):
     """The X with op(A) @ X = alpha * B, or X @ op(A) = alpha * B, for triangular matrices A.
@@ -260,7 +357,7 @@ def _substituted(xp: Any, a: Any, b: Any, lower: bool) -> Any:
     n = a.shape[-1]
     x = xp.zeros_like(b)
     for i in range(n) if lower else reversed(range(n)):
-        x[..., i, :] = (b[..., i, :] - xp.matmul(a[..., i:i + 1, :], x)[..., 0, :]) / a[..., i:i + 1, i]
+        x[..., i, :] = (b[..., i, :] - xp.matmul(a[..., i : i + 1, :], x)[..., 0, :]) / a[..., i : i + 1, i]
     return x
 
 

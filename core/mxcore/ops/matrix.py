@@ -1,4 +1,5 @@
 """Matrix products: dot, batch_dot, khatri_rao; dot also of sparse matrices."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -62,15 +63,47 @@ def _right_matrix(p: Any, b: Any) -> Any:
     return b.reshape(size_of(columns), n).T if p.transpose_b and b.ndim > 1 else b.reshape(n, size_of(columns))
 
 
-@op("dot", "_sparse_dot", inputs="lhs rhs", recompute=False, **_FLAGS, grad=lambda F, p, dy, lhs, rhs, needs: _dot_grads(F, p, dy, lhs, rhs, needs),
-    samples=[Sample((2, 3), (3, 4)), Sample((2, 3), (3, 4), dtypes="float16 int32", grad=False, mxnet="float32 and float64 only")]
-    + [Sample(a, b) for a, b in (((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3, 4), (4, 2, 3)), ((1, 1), (1, 1)), ((5, 1), (1, 3)), ((1, 5), (5,)), ((0, 2), (2, 3)))]
+@op(
+    "dot",
+    "_sparse_dot",
+    inputs="lhs rhs",
+    recompute=False,
+    **_FLAGS,
+    grad=lambda F, p, dy, lhs, rhs, needs: _dot_grads(F, p, dy, lhs, rhs, needs),
+    samples=[
+        Sample((2, 3), (3, 4)),
+        Sample((2, 3), (3, 4), dtypes="float16 int32", grad=False, mxnet="float32 and float64 only"),
+    ]
+    + [
+        Sample(a, b)
+        for a, b in (
+            ((3,), (3,)),
+            ((2, 3), (3,)),
+            ((3,), (3, 2)),
+            ((2, 3, 4), (4, 2, 3)),
+            ((1, 1), (1, 1)),
+            ((5, 1), (1, 3)),
+            ((1, 5), (5,)),
+            ((0, 2), (2, 3)),
+        )
+    ]
     + [Sample((2, 0), (0, 3), mxnet="aborts")]
-    + [Sample(a, b, params=params) for a, b, params in (
-        ((3, 2), (4, 3), {"transpose_a": True, "transpose_b": True}), ((4, 2, 3), (2, 3, 4), {"transpose_a": True, "transpose_b": True}),
-        ((2, 3), (2,), {"transpose_a": True}), ((3, 2), (3, 4), {"transpose_a": "True"}), ((2, 3), (4, 3), {"transpose_b": "1"}),
-        ((3,), (2, 3), {"transpose_b": True}), ((2, 3, 4), (5, 4), {"transpose_b": True}), ((3, 2, 2), (3, 5), {"transpose_a": True}),
-        ((2, 3), (3, 2), {"forward_stype": "default"}), ((2, 3), (3, 2), {"forward_stype": "None"}))])
+    + [
+        Sample(a, b, params=params)
+        for a, b, params in (
+            ((3, 2), (4, 3), {"transpose_a": True, "transpose_b": True}),
+            ((4, 2, 3), (2, 3, 4), {"transpose_a": True, "transpose_b": True}),
+            ((2, 3), (2,), {"transpose_a": True}),
+            ((3, 2), (3, 4), {"transpose_a": "True"}),
+            ((2, 3), (4, 3), {"transpose_b": "1"}),
+            ((3,), (2, 3), {"transpose_b": True}),
+            ((2, 3, 4), (5, 4), {"transpose_b": True}),
+            ((3, 2, 2), (3, 5), {"transpose_a": True}),
+            ((2, 3), (3, 2), {"forward_stype": "default"}),
+            ((2, 3), (3, 2), {"forward_stype": "None"}),
+        )
+    ],
+)
 def dot(k, p, lhs, rhs):
     """The product of two matrices; of arrays, the last axis of the one contracted with the first axis of the other.
 
@@ -130,9 +163,16 @@ def _factor(p: Any, dy: tuple[int, ...], factors: list[Any], which: int) -> tupl
 _TRANSPOSED = {"transpose_a": Bool(False), "transpose_b": Bool(False)}
 
 
-@op("_dot_left", inputs="dy rhs like~", **_TRANSPOSED, samples=[Sample((2, 4), (3, 4), (2, 3), mxnet="internal"), Sample(
-    (2, 4), (4, 3), (3, 2), params={"transpose_a": True, "transpose_b": True}, mxnet="internal")],
-    grad=lambda F, p, dy_, dys, rhs, needs: _left_grads(F, p, dys[0], dy_, rhs))
+@op(
+    "_dot_left",
+    inputs="dy rhs like~",
+    **_TRANSPOSED,
+    samples=[
+        Sample((2, 4), (3, 4), (2, 3), mxnet="internal"),
+        Sample((2, 4), (4, 3), (3, 2), params={"transpose_a": True, "transpose_b": True}, mxnet="internal"),
+    ],
+    grad=lambda F, p, dy_, dys, rhs, needs: _left_grads(F, p, dys[0], dy_, rhs),
+)
 def dot_left(k, p, dy, rhs, like):
     """The gradient of `dot` for its left operand.
 
@@ -157,9 +197,16 @@ dot_left.shape(lambda p, ins: [_factor(p, ins[0], [ins[2], ins[1]], 0)])
 dot_left.storage(lambda p, stypes: ["default"])
 
 
-@op("_dot_right", inputs="dy lhs like~", **_TRANSPOSED, samples=[Sample((2, 4), (2, 3), (3, 4), mxnet="internal"), Sample(
-    (2, 4), (3, 2), (4, 3), params={"transpose_a": True, "transpose_b": True}, mxnet="internal")],
-    grad=lambda F, p, dy_, dys, lhs, needs: _right_grads(F, p, dys[0], dy_, lhs))
+@op(
+    "_dot_right",
+    inputs="dy lhs like~",
+    **_TRANSPOSED,
+    samples=[
+        Sample((2, 4), (2, 3), (3, 4), mxnet="internal"),
+        Sample((2, 4), (3, 2), (4, 3), params={"transpose_a": True, "transpose_b": True}, mxnet="internal"),
+    ],
+    grad=lambda F, p, dy_, dys, lhs, needs: _right_grads(F, p, dys[0], dy_, lhs),
+)
 def dot_right(k, p, dy, lhs, like):
     """The gradient of `dot` for its right operand; row_sparse if the left one is csr.
 
@@ -211,7 +258,9 @@ def _right_grads(F: Any, p: Any, g: Any, dy: Any, lhs: Any) -> tuple[Any, Any, N
 def _batch_dot_shape(p: Any, ins: list[Any]) -> list[Any]:
     a, b = ins
     if len(a) != len(b) or len(a) < 3 or any(-1 not in pair and pair[0] != pair[1] for pair in zip(a[:-2], b[:-2])):
-        raise ValueError(f"lhs {a} and rhs {b} must be stacks of matrices, of three or more dimensions, alike but in the last two")
+        raise ValueError(
+            f"lhs {a} and rhs {b} must be stacks of matrices, of three or more dimensions, alike but in the last two"
+        )
     m, n = (a[-1], a[-2]) if p.transpose_a else a[-2:]
     r, c = (b[-1], b[-2]) if p.transpose_b else b[-2:]
     if n != r and -1 not in (n, r):
@@ -230,13 +279,31 @@ def _batch_dot_grads(F: Any, p: Any, dy: Any, lhs: Any, rhs: Any, needs: Any) ->
     return da, db
 
 
-@op("batch_dot", inputs="lhs rhs", recompute=False, **_FLAGS, grad=lambda F, p, dy, lhs, rhs, needs: _batch_dot_grads(F, p, dy, lhs, rhs, needs),
-    samples=[Sample((2, 3, 4), (2, 4, 5)), Sample((1, 1, 3), (1, 3, 1), dtypes="float16 float32 float64"), Sample((3, 2, 1), (3, 1, 4)),
-             Sample((2, 2, 3, 4), (2, 2, 4, 1)), Sample((2, 0, 3), (2, 3, 2)), Sample((2, 2, 0), (2, 0, 3))]
-    + [Sample(a, b, params=params) for a, b, params in (
-        ((2, 4, 3), (2, 5, 4), {"transpose_a": True, "transpose_b": True}), ((2, 4, 3), (2, 4, 5), {"transpose_a": True}),
-        ((2, 1, 3, 4), (2, 1, 5, 4), {"transpose_b": True}), ((2, 2, 3), (2, 1, 3), {"transpose_b": "1"}),
-        ((1, 2, 3), (1, 3, 2), {"forward_stype": "default"}))])
+@op(
+    "batch_dot",
+    inputs="lhs rhs",
+    recompute=False,
+    **_FLAGS,
+    grad=lambda F, p, dy, lhs, rhs, needs: _batch_dot_grads(F, p, dy, lhs, rhs, needs),
+    samples=[
+        Sample((2, 3, 4), (2, 4, 5)),
+        Sample((1, 1, 3), (1, 3, 1), dtypes="float16 float32 float64"),
+        Sample((3, 2, 1), (3, 1, 4)),
+        Sample((2, 2, 3, 4), (2, 2, 4, 1)),
+        Sample((2, 0, 3), (2, 3, 2)),
+        Sample((2, 2, 0), (2, 0, 3)),
+    ]
+    + [
+        Sample(a, b, params=params)
+        for a, b, params in (
+            ((2, 4, 3), (2, 5, 4), {"transpose_a": True, "transpose_b": True}),
+            ((2, 4, 3), (2, 4, 5), {"transpose_a": True}),
+            ((2, 1, 3, 4), (2, 1, 5, 4), {"transpose_b": True}),
+            ((2, 2, 3), (2, 1, 3), {"transpose_b": "1"}),
+            ((1, 2, 3), (1, 3, 2), {"forward_stype": "default"}),
+        )
+    ],
+)
 def batch_dot(k, p, lhs, rhs):
     """The product of each pair of matrices of two stacks.
 
@@ -258,9 +325,19 @@ batch_dot.shape(lambda p, ins, outs: (ins, outs if None in ins else _batch_dot_s
 batch_dot.cost(lambda p, ins, outs: size_of(outs[0]) * ins[0][-2 if p.transpose_a else -1] / 10)
 
 
-@op("khatri_rao", inputs="args*", samples=[Sample((2, 3), (4, 3), params={"num_args": 2}, grad=False)]
-    + [Sample(*shapes, params={"num_args": len(shapes)}, grad=False) for shapes in (((2, 2), (3, 2), (2, 2)), ((3, 2),), ((1, 1), (1, 1)), ((4, 1), (2, 1)), ((0, 2), (3, 2)))]
-    + [Sample((2, 3), (3, 3), grad=False), Sample((2, 3), (3, 3), dtypes="float16 int32 int64", mxnet="float32 and float64 only")])
+@op(
+    "khatri_rao",
+    inputs="args*",
+    samples=[Sample((2, 3), (4, 3), params={"num_args": 2}, grad=False)]
+    + [
+        Sample(*shapes, params={"num_args": len(shapes)}, grad=False)
+        for shapes in (((2, 2), (3, 2), (2, 2)), ((3, 2),), ((1, 1), (1, 1)), ((4, 1), (2, 1)), ((0, 2), (3, 2)))
+    ]
+    + [
+        Sample((2, 3), (3, 3), grad=False),
+        Sample((2, 3), (3, 3), dtypes="float16 int32 int64", mxnet="float32 and float64 only"),
+    ],
+)
 def khatri_rao(k, p, *args):
     """The Khatri-Rao product: for each column, the Kronecker product of the columns of all matrices.
 
@@ -286,8 +363,18 @@ def _(p, ins):
     return [(rows, ins[0][1])]
 
 
-@op("_contrib_div_sqrt_dim", inputs="data", grad=lambda F, dy: F._contrib_div_sqrt_dim(dy), samples=[
-    Sample((2, 3), dtypes="float16 float32 float64"), Sample((5,)), Sample((2, 1)), Sample((1, 2, 4)), Sample((0, 3))])
+@op(
+    "_contrib_div_sqrt_dim",
+    inputs="data",
+    grad=lambda F, dy: F._contrib_div_sqrt_dim(dy),
+    samples=[
+        Sample((2, 3), dtypes="float16 float32 float64"),
+        Sample((5,)),
+        Sample((2, 1)),
+        Sample((1, 2, 4)),
+        Sample((0, 3)),
+    ],
+)
 def div_sqrt_dim(k, p, data):
     """Divide by the square root of the length of the last axis.
 

@@ -1,4 +1,5 @@
 """Where the executions of one operator on several contexts of this process meet, each with a part of a sum."""
+
 from __future__ import annotations
 
 import os
@@ -37,7 +38,9 @@ def _patience() -> float:
 
 
 def _alone() -> bool:
-    """Whether nobody else can come: this is no worker of the engine, which has nothing to do, and no other thread could call."""
+    """Whether nobody else can come: this is no worker of the engine, which has nothing to do, and no other thread could
+    call.
+    """
     me = threading.current_thread()
     if me.name.startswith("mxcore-") or getattr(engine.it, "_open", ()):
         return False
@@ -47,14 +50,16 @@ def _alone() -> bool:
 def expect(count: int) -> None:
     """Tell the engine that so many contexts are going to compute: only then does it hand work to workers.
 
-    It learns of a context when that one computes for the first time, which would be too late for the first of those that meet.
+    It learns of a context when that one computes for the first time, which would be too late for the first of those
+    that meet.
     """
     for i in range(count):
         engine.it.note(Context("cpu", i))
 
 
 def meet(key: str, stage: str, count: int, where: tuple[str, int], part: Any) -> list[Any]:
-    """Hand in a part, wait until `count` parts of this key and stage are there, and return all, in the order of contexts.
+    """Hand in a part, wait until `count` parts of this key and stage are there, and return all, in the order of
+    contexts.
 
     Parameters
     ----------
@@ -76,7 +81,9 @@ def meet(key: str, stage: str, count: int, where: tuple[str, int], part: Any) ->
     """
     with _lock:
         mine = _open.setdefault((key, stage), _Meeting())
-        while any(there == where for there, _ in mine.parts):  # another use of the layer, which this one must not take part in
+        while any(
+            there == where for there, _ in mine.parts
+        ):  # another use of the layer, which this one must not take part in
             _wait(mine, key, stage, count)
             mine = _open.setdefault((key, stage), _Meeting())
         mine.parts.append((where, part))
@@ -100,8 +107,13 @@ def _wait(mine: _Meeting, key: str, stage: str, count: int) -> None:
         left = end - time.monotonic()
     if not mine.over:
         came = ", ".join(f"{kind}({index})" for (kind, index), _ in mine.parts)
-        why = "nothing else runs in this process: the contexts are computed one after the other, in the caller's thread (use the threaded " \
-              "engine, or a thread for each context)" if alone else f"the others did not come in {patience:g} seconds"
+        why = (
+            "nothing else runs in this process: the contexts are computed one after the other, in the caller's "
+            "thread (use the threaded "
+            "engine, or a thread for each context)"
+            if alone
+            else f"the others did not come in {patience:g} seconds"
+        )
         mine.over = f"{stage} pass with key={key!r} needs ndev={count} contexts, and only {came} came: {why}"
         _open.pop((key, stage), None)
         expect(count)

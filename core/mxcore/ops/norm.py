@@ -1,4 +1,5 @@
 """Normalization: over layers, groups and instances, to unit length, and across neighbouring channels."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -16,6 +17,7 @@ from .rules import axis_of, fits, size_of
 from .silent import silent
 
 # -- over axes of each sample --------------------------------------------------------------------------------------
+
 
 def _standard(xp: Any, x: Any, axes: Any, eps: float) -> tuple[Any, Any, Any]:
     """Standardized values, mean and standard deviation over `axes`, which are kept with length 1."""
@@ -52,7 +54,7 @@ class _Form:
 
 def _layer(p: Any, shape: Any) -> _Form:
     axis = axis_of(p.axis, len(shape))
-    return _Form(shape, (axis,), axis, shape[:axis] + (1,) + shape[axis + 1:])
+    return _Form(shape, (axis,), axis, shape[:axis] + (1,) + shape[axis + 1 :])
 
 
 def _group(p: Any, shape: Any) -> _Form:
@@ -78,6 +80,7 @@ def _forward(form: Any) -> Any:
         z *= f.vector(gamma)
         z += f.vector(beta)
         return z.reshape(data.shape), mean.reshape(f.stats), std.reshape(f.stats)
+
     return body
 
 
@@ -89,8 +92,12 @@ def _backward(form: Any) -> Any:
         ones = tuple(1 if i in f.axes else n for i, n in enumerate(f.view))
         dy, std = wide(dy_).reshape(f.view), wide(std).reshape(ones)
         z = (wide(data).reshape(f.view) - wide(mean).reshape(ones)) / std
-        return (_through(dy * f.vector(gamma), z, std, f.axes).reshape(data.shape) if wanted[0] else None,
-                (dy * z).sum(f.others) if wanted[1] else None, dy.sum(f.others) if wanted[2] else None)
+        return (
+            _through(dy * f.vector(gamma), z, std, f.axes).reshape(data.shape) if wanted[0] else None,
+            (dy * z).sum(f.others) if wanted[1] else None,
+            dy.sum(f.others) if wanted[2] else None,
+        )
+
     return body
 
 
@@ -101,6 +108,7 @@ def _forward_shape(form: Any, length: Any) -> Any:
             return ins, outs
         stats = form(p, data).stats  # of unknown lengths only these make sense
         return [data, *[(length(p, data),)] * 2], [data, stats, stats]
+
     return rule
 
 
@@ -109,25 +117,56 @@ def _backward_shape(form: Any, length: Any) -> Any:
         data, gamma, stats = ins[1], (length(p, ins[1]),), form(p, ins[1]).stats
         fits("dy gamma mean std", (ins[0], *ins[2:]), (data, gamma, stats, stats))
         return [data, gamma, gamma]
+
     return rule
 
 
-def _family(name: str, form: Any, length: Any, visible: Any, params: dict[str, Any], samples: list[Any], doc: str) -> tuple[Any, Any]:
+def _family(
+    name: str, form: Any, length: Any, visible: Any, params: dict[str, Any], samples: list[Any], doc: str
+) -> tuple[Any, Any]:
     """An operator that normalizes within each sample, and its backward."""
-    def rule(F, p, dy, data, gamma, out_mean, out_std, needs):
-        return getattr(F, f"_backward_{name}")(dy, data, gamma, out_mean, out_std, wanted=tuple(needs), **given(p, params))
 
-    forward = op(name, inputs="data gamma beta", outputs="output mean std", visible=visible, labels="outputs", grad=rule, doc=doc, samples=samples,
-                 **params)(_forward(form))
+    def rule(F, p, dy, data, gamma, out_mean, out_std, needs):
+        return getattr(F, f"_backward_{name}")(
+            dy, data, gamma, out_mean, out_std, wanted=tuple(needs), **given(p, params)
+        )
+
+    forward = op(
+        name,
+        inputs="data gamma beta",
+        outputs="output mean std",
+        visible=visible,
+        labels="outputs",
+        grad=rule,
+        doc=doc,
+        samples=samples,
+        **params,
+    )(_forward(form))
     forward.higher(lambda F, p, dy, data, gamma: standardized_gradients(F, dy, data, gamma, form(p, data.shape), p.eps))
     forward.shape(_forward_shape(form, length))
     forward.dtype(floating())
     forward.cost(lambda p, ins, outs: 5 * size_of(ins[0]))
     first = samples[0]
     shape, f = first.inputs[0], form(forward.parse(dict(first.params)), first.inputs[0])
-    backward = op(f"_backward_{name}", inputs="dy data gamma mean std", outputs="data gamma beta", doc=_BACKWARD_DOC.format(name, ", ".join(params)),
-                  samples=[Sample(shape, shape, first.inputs[1], f.stats, np.ones(f.stats), params=first.params, grad=False, mxnet="internal")],
-                  **params)(_backward(form))
+    backward = op(
+        f"_backward_{name}",
+        inputs="dy data gamma mean std",
+        outputs="data gamma beta",
+        doc=_BACKWARD_DOC.format(name, ", ".join(params)),
+        samples=[
+            Sample(
+                shape,
+                shape,
+                first.inputs[1],
+                f.stats,
+                np.ones(f.stats),
+                params=first.params,
+                grad=False,
+                mxnet="internal",
+            )
+        ],
+        **params,
+    )(_backward(form))
     backward.shape(_backward_shape(form, length))
     backward.cost(lambda p, ins, outs: 8 * size_of(ins[1]))
     return forward, backward
@@ -149,16 +188,29 @@ _BACKWARD_DOC = """Gradients of `{0}` with respect to data, gamma and beta.
 
 
 LAYER_NORM = _family(
-    "LayerNorm", _layer, lambda p, s: s[axis_of(p.axis, len(s))], with_statistics,
+    "LayerNorm",
+    _layer,
+    lambda p, s: s[axis_of(p.axis, len(s))],
+    with_statistics,
     dict(axis=Int(-1), eps=Float(1e-5, ge=0), output_mean_var=Bool(False)),
-    [Sample((3, 5), (5,), (5,)), Sample((2, 4, 3), (4,), (4,), params={"axis": 1, "eps": 1e-3}),
-     Sample((0, 3), (3,), (3,)),
-     Sample((4, 2, 3), (4,), (4,), params={"axis": 0}), Sample((2, 3, 2), (3,), (3,), params={"axis": "-2", "eps": "0.01"}),
-     Sample((5,), (5,), (5,)),
-     # gradients that come in for mean and deviation are ignored
-     *(Sample((2, 3, 2), (n,), (n,), params={"output_mean_var": True, **q}, grad=False) for n, q in ((2, {}), (3, {"axis": 1}))),
-     Sample((2, 1, 1, 7), (7,), (7,)), Sample((3, 1), (1,), (1,)), Sample([[2.0, 2.0, 2.0], [0.0, 0.0, 0.0]], (3,), (3,), grad=(0, 0, 1)),
-     Sample(Values((2, 4), 1000.0, 1010.0), (4,), (4,), tol=4), Sample((3, 5), (5,), (5,), dtypes="float16", grad=False)],
+    [
+        Sample((3, 5), (5,), (5,)),
+        Sample((2, 4, 3), (4,), (4,), params={"axis": 1, "eps": 1e-3}),
+        Sample((0, 3), (3,), (3,)),
+        Sample((4, 2, 3), (4,), (4,), params={"axis": 0}),
+        Sample((2, 3, 2), (3,), (3,), params={"axis": "-2", "eps": "0.01"}),
+        Sample((5,), (5,), (5,)),
+        # gradients that come in for mean and deviation are ignored
+        *(
+            Sample((2, 3, 2), (n,), (n,), params={"output_mean_var": True, **q}, grad=False)
+            for n, q in ((2, {}), (3, {"axis": 1}))
+        ),
+        Sample((2, 1, 1, 7), (7,), (7,)),
+        Sample((3, 1), (1,), (1,)),
+        Sample([[2.0, 2.0, 2.0], [0.0, 0.0, 0.0]], (3,), (3,), grad=(0, 0, 1)),
+        Sample(Values((2, 4), 1000.0, 1010.0), (4,), (4,), tol=4),
+        Sample((3, 5), (5,), (5,), dtypes="float16", grad=False),
+    ],
     """Normalize along one axis by its mean and variance, then scale and shift.
 
     Parameters
@@ -177,18 +229,26 @@ LAYER_NORM = _family(
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 ``LayerNorm``. Source: Ba, Kiros, Hinton, "Layer normalization", 2016.
-    """)
+    """,
+)
 
 GROUP_NORM = _family(
-    "GroupNorm", _group, lambda p, s: p.num_groups, with_statistics,
+    "GroupNorm",
+    _group,
+    lambda p, s: p.num_groups,
+    with_statistics,
     dict(num_groups=Int(1, ge=1), eps=Float(1e-5, ge=0), output_mean_var=Bool(False)),
-    [Sample((2, 4, 3), (2,), (2,), params={"num_groups": 2}), Sample((3, 3, 2, 2), (1,), (1,)),
-     Sample((2, 3, 4), (3,), (3,), params={"num_groups": 3}),
-     Sample((2, 6), (3,), (3,), params={"num_groups": "3", "eps": "0.01"}),
-     Sample((2, 4, 1, 3, 2), (2,), (2,), params={"num_groups": 2, "eps": 1e-3}),
-     Sample((2, 4, 3), (2,), (2,), params={"num_groups": 2, "output_mean_var": True}, grad=False), Sample((1, 1, 5), (1,), (1,)),
-     Sample((2, 4, 3), (2,), (2,), params={"num_groups": 2}, dtypes="float16", grad=False),
-     Sample((0, 4, 3), (2,), (2,), params={"num_groups": 2})],
+    [
+        Sample((2, 4, 3), (2,), (2,), params={"num_groups": 2}),
+        Sample((3, 3, 2, 2), (1,), (1,)),
+        Sample((2, 3, 4), (3,), (3,), params={"num_groups": 3}),
+        Sample((2, 6), (3,), (3,), params={"num_groups": "3", "eps": "0.01"}),
+        Sample((2, 4, 1, 3, 2), (2,), (2,), params={"num_groups": 2, "eps": 1e-3}),
+        Sample((2, 4, 3), (2,), (2,), params={"num_groups": 2, "output_mean_var": True}, grad=False),
+        Sample((1, 1, 5), (1,), (1,)),
+        Sample((2, 4, 3), (2,), (2,), params={"num_groups": 2}, dtypes="float16", grad=False),
+        Sample((0, 4, 3), (2,), (2,), params={"num_groups": 2}),
+    ],
     """Normalize groups of channels of each sample, then scale and shift each group.
 
     Parameters
@@ -207,15 +267,24 @@ GROUP_NORM = _family(
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 ``GroupNorm`` (its parameters are per group). Source: Wu and He, "Group normalization", 2018.
-    """)
+    """,
+)
 
 INSTANCE_NORM = _family(
-    "InstanceNorm", _instance, lambda p, s: s[1] if len(s) > 1 else -1, 1, dict(eps=Float(1e-3, ge=0)),
-    [Sample((2, 3, 4), (3,), (3,)), Sample((2, 2, 3, 4), (2,), (2,), params={"eps": 1e-2}),
-     Sample((1, 1, 5), (1,), (1,), params={"eps": "1e-5"}),
-     Sample((1, 2, 2, 1, 3), (2,), (2,)), Sample((2, 2, 1), (2,), (2,), grad=(0, 1, 1)),
-     Sample((2, 3, 4), (3,), (3,), dtypes="float16", grad=False),
-     Sample((0, 3, 4), (3,), (3,))],
+    "InstanceNorm",
+    _instance,
+    lambda p, s: s[1] if len(s) > 1 else -1,
+    1,
+    dict(eps=Float(1e-3, ge=0)),
+    [
+        Sample((2, 3, 4), (3,), (3,)),
+        Sample((2, 2, 3, 4), (2,), (2,), params={"eps": 1e-2}),
+        Sample((1, 1, 5), (1,), (1,), params={"eps": "1e-5"}),
+        Sample((1, 2, 2, 1, 3), (2,), (2,)),
+        Sample((2, 2, 1), (2,), (2,), grad=(0, 1, 1)),
+        Sample((2, 3, 4), (3,), (3,), dtypes="float16", grad=False),
+        Sample((0, 3, 4), (3,), (3,)),
+    ],
     """Normalize each channel of each sample over its spatial dimensions, then scale and shift.
 
     Parameters
@@ -230,15 +299,19 @@ INSTANCE_NORM = _family(
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 ``InstanceNorm``. Source: Ulyanov et al., "Instance normalization", 2016.
-    """)
+    """,
+)
 INSTANCE_NORM[0].attach(labels="gradients outputs")
 
 
 # -- to unit length, and across channels ---------------------------------------------------------------------------
 
 #: mode -> the axes to sum over, as parameters of `sum`.
-_MODES: dict[str, dict[str, Any]] = {"instance": {"axis": (0,), "exclude": True}, "channel": {"axis": (1,), "exclude": False},
-                                     "spatial": {"axis": (0, 1), "exclude": True}}
+_MODES: dict[str, dict[str, Any]] = {
+    "instance": {"axis": (0,), "exclude": True},
+    "channel": {"axis": (1,), "exclude": False},
+    "spatial": {"axis": (0, 1), "exclude": True},
+}
 
 
 def _unit_grad(F: Any, p: Any, dy: Any, data: Any) -> Any:
@@ -248,13 +321,32 @@ def _unit_grad(F: Any, p: Any, dy: Any, data: Any) -> Any:
     return F.broadcast_mul(dy - F.broadcast_mul(y, F.sum(dy * y, **along)), inv)
 
 
-@op("L2Normalization", inputs="data", labels="inputs gradients outputs", mxnet_outputs=2, eps=Float(1e-10, ge=0), mode=Enum("channel instance spatial", "instance"), grad=_unit_grad,
-    samples=[Sample((2, 3, 4), params={"mode": m}) for m in _MODES] + [Sample((2, 3))] + [
-        Sample(s, params={"mode": m, "eps": e}) for s, m, e in (
-            ((2, 5), "channel", 0.1), ((3, 1), "instance", 1.0), ((1, 2, 3, 2), "spatial", "0.5"), ((2, 1, 2, 2), "instance", 1e-3),
-            ((2, 3, 2, 1), "channel", 1e-3))] + [
-        Sample([[[0.0, 0.0], [3.0, 4.0]]], params={"mode": "spatial"}, grad=False), Sample((2, 3), dtypes="float16", grad=False),
-        Sample((0, 3))])
+@op(
+    "L2Normalization",
+    inputs="data",
+    labels="inputs gradients outputs",
+    mxnet_outputs=2,
+    eps=Float(1e-10, ge=0),
+    mode=Enum("channel instance spatial", "instance"),
+    grad=_unit_grad,
+    samples=[Sample((2, 3, 4), params={"mode": m}) for m in _MODES]
+    + [Sample((2, 3))]
+    + [
+        Sample(s, params={"mode": m, "eps": e})
+        for s, m, e in (
+            ((2, 5), "channel", 0.1),
+            ((3, 1), "instance", 1.0),
+            ((1, 2, 3, 2), "spatial", "0.5"),
+            ((2, 1, 2, 2), "instance", 1e-3),
+            ((2, 3, 2, 1), "channel", 1e-3),
+        )
+    ]
+    + [
+        Sample([[[0.0, 0.0], [3.0, 4.0]]], params={"mode": "spatial"}, grad=False),
+        Sample((2, 3), dtypes="float16", grad=False),
+        Sample((0, 3)),
+    ],
+)
 @silent
 def l2_normalization(k, p, data):
     """Divide by the Euclidean length.
@@ -285,7 +377,9 @@ def _of_rank(least: int, who: str, ins: list[Any], outs: list[Any]) -> tuple[lis
     return [data], [data]
 
 
-l2_normalization.shape(lambda p, ins, outs: _of_rank({"instance": 1, "channel": 2, "spatial": 3}[p.mode], f"mode {p.mode}", ins, outs))
+l2_normalization.shape(
+    lambda p, ins, outs: _of_rank({"instance": 1, "channel": 2, "spatial": 3}[p.mode], f"mode {p.mode}", ins, outs)
+)
 
 
 def _near(xp: Any, x: Any, n: int) -> Any:
@@ -301,15 +395,26 @@ def _near(xp: Any, x: Any, n: int) -> Any:
 _LRN = dict(alpha=Float(1e-4), beta=Float(0.75), knorm=Float(2.0), nsize=Int(ge=1))
 
 
-@op("LRN", inputs="data", labels="inputs outputs", mxnet_outputs=2, recompute=False, **_LRN, grad=lambda F, p, dy, data: F._backward_LRN(dy, data, **given(p, _LRN)),
-    samples=[Sample((2, 5, 3, 2), params={"nsize": 3, "alpha": 0.5}), Sample((1, 3, 2, 2), params={"nsize": 5, "beta": 0.5, "knorm": 1.0}),
-             Sample((2, 4, 1, 3), params={"nsize": "1", "alpha": "0.1"}),
-             Sample((1, 2, 2, 3), params={"nsize": 7, "alpha": 1.0, "beta": 1.0}),
-             Sample((1, 6, 2, 1), params={"nsize": 3, "alpha": 0.2, "knorm": 0.5}, domain=(0.5, 2.0)),
-             Sample((2, 5, 3), params={"nsize": 3, "alpha": 0.5}),
-             Sample((2, 5), params={"nsize": 3, "alpha": 0.5}),
-             Sample((1, 5, 2, 2), params={"nsize": 3, "alpha": 0.5}, dtypes="float16", grad=False),
-             Sample((0, 5, 2, 2), params={"nsize": 3})])
+@op(
+    "LRN",
+    inputs="data",
+    labels="inputs outputs",
+    mxnet_outputs=2,
+    recompute=False,
+    **_LRN,
+    grad=lambda F, p, dy, data: F._backward_LRN(dy, data, **given(p, _LRN)),
+    samples=[
+        Sample((2, 5, 3, 2), params={"nsize": 3, "alpha": 0.5}),
+        Sample((1, 3, 2, 2), params={"nsize": 5, "beta": 0.5, "knorm": 1.0}),
+        Sample((2, 4, 1, 3), params={"nsize": "1", "alpha": "0.1"}),
+        Sample((1, 2, 2, 3), params={"nsize": 7, "alpha": 1.0, "beta": 1.0}),
+        Sample((1, 6, 2, 1), params={"nsize": 3, "alpha": 0.2, "knorm": 0.5}, domain=(0.5, 2.0)),
+        Sample((2, 5, 3), params={"nsize": 3, "alpha": 0.5}),
+        Sample((2, 5), params={"nsize": 3, "alpha": 0.5}),
+        Sample((1, 5, 2, 2), params={"nsize": 3, "alpha": 0.5}, dtypes="float16", grad=False),
+        Sample((0, 5, 2, 2), params={"nsize": 3}),
+    ],
+)
 def lrn(k, p, data):
     """Local response normalization: divide by a power of the sum of squares of neighbouring channels.
 
@@ -349,7 +454,10 @@ def _near_again(F: Any, p: Any, x: Any) -> Any:
     parts = [x]
     for i in range(1, min(p.nsize // 2, x.shape[1] - 1) + 1):
         edge = F.zeros_like(F.slice_axis(x, axis=1, begin=0, end=i))
-        parts += [F.concat(edge, F.slice_axis(x, axis=1, begin=0, end=-i), dim=1), F.concat(F.slice_axis(x, axis=1, begin=i, end=None), edge, dim=1)]
+        parts += [
+            F.concat(edge, F.slice_axis(x, axis=1, begin=0, end=-i), dim=1),
+            F.concat(F.slice_axis(x, axis=1, begin=i, end=None), edge, dim=1),
+        ]
     return F.add_n(*parts)
 
 
@@ -357,7 +465,12 @@ def _lrn_base(xp: Any, p: Any, x: Any) -> Any:
     return p.knorm + (p.alpha / p.nsize) * _near(xp, xp.square(x), p.nsize)
 
 
-@op("_backward_LRN", inputs="dy data", **_LRN, samples=[Sample((2, 5, 3, 2), (2, 5, 3, 2), params={"nsize": 3, "alpha": 0.5}, grad=False, mxnet="internal")])
+@op(
+    "_backward_LRN",
+    inputs="dy data",
+    **_LRN,
+    samples=[Sample((2, 5, 3, 2), (2, 5, 3, 2), params={"nsize": 3, "alpha": 0.5}, grad=False, mxnet="internal")],
+)
 def backward_lrn(k, p, dy_, data):
     """Gradient of `LRN` with respect to its data.
 

@@ -1,7 +1,9 @@
 """What OpenCV does for images: reading, resizing, and what it does fastest. It is imported when it is first needed.
 
-Plain functions over NumPy arrays (height, width, channels), the one place for operators, kernels and the image transforms.
+Plain functions over NumPy arrays (height, width, channels), the one place for operators, kernels and the image
+transforms.
 """
+
 from __future__ import annotations
 
 import functools
@@ -22,7 +24,11 @@ def opencv() -> Any:
     try:
         import cv2
     except ImportError as e:
-        raise error(ImportError, f"images are read and resized with OpenCV, which cannot be imported: {e}. pip install opencv-python-headless") from e
+        raise error(
+            ImportError,
+            f"images are read and resized with OpenCV, which cannot be imported: {e}. pip install "
+            "opencv-python-headless",
+        ) from e
     if multiprocessing.parent_process() is not None:
         # A worker does one image at a time; threads would take the other workers' cores.
         cv2.setNumThreads(0)
@@ -81,7 +87,9 @@ def resize(image: np.ndarray[Any, Any], width: int, height: int, method: int = 1
         # OpenCV drops an axis of size 1.
         out = cv2.resize(np.ascontiguousarray(image), (width, height), interpolation=getattr(cv2, _METHODS[method]))
     except cv2.error as e:
-        raise error(ValueError, f"OpenCV cannot resize an image {image.shape} of {image.dtype} to ({height}, {width}): {e}") from e
+        raise error(
+            ValueError, f"OpenCV cannot resize an image {image.shape} of {image.dtype} to ({height}, {width}): {e}"
+        ) from e
     return out.reshape(height, width, image.shape[2])  # type: ignore[no-any-return]
 
 
@@ -97,7 +105,7 @@ def look_up(image: np.ndarray[Any, Any], table: np.ndarray[Any, Any]) -> np.ndar
 
 def means(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The mean of each channel, in float32."""
-    return np.array(opencv().mean(np.ascontiguousarray(image))[:image.shape[2]], "float32")
+    return np.array(opencv().mean(np.ascontiguousarray(image))[: image.shape[2]], "float32")
 
 
 def mix(image: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -1,9 +1,11 @@
 """Optimizer updates: one step of one weight, which may have a float32 master copy.
 
 One weight at a time; :mod:`.optimizer_multi` has the operators over many. Each rule is a function
-``(xp, p, lr, wd, weight, grad, *states) -> (weight, *states)``; the operators around it are made by tables. Scalars of a step (``lr``, ``wd`` …) are dynamic, so a decaying rate fills no cache. States are inputs that
-the operator writes; the new weight is its output, usually given as ``out=weight``.
+``(xp, p, lr, wd, weight, grad, *states) -> (weight, *states)``; the operators around it are made by tables. Scalars of
+a step (``lr``, ``wd`` …) are dynamic, so a decaying rate fills no cache. States are inputs that the operator writes;
+the new weight is its output, usually given as ``out=weight``.
 """
+
 from __future__ import annotations
 
 import math
@@ -46,7 +48,7 @@ def _decayed(xp, p, wd, w, g):
 
 # -- the rules -----------------------------------------------------------------------------------------------------
 def _sgd(xp, p, lr, wd, w, g):
-    return w - lr * (_grad(xp, p, g) + wd * w),
+    return (w - lr * (_grad(xp, p, g) + wd * w),)
 
 
 def _sgd_mom(xp, p, lr, wd, w, g, mom):
@@ -55,7 +57,8 @@ def _sgd_mom(xp, p, lr, wd, w, g, mom):
 
 
 def _nag_mom(xp, p, lr, wd, w, g, mom):
-    # MXNet writes the weight first and, in place as everybody calls it, decays the momentum by the new one (elsewhere by the old one).
+    # MXNet writes the weight first and, in place as everybody calls it, decays the momentum by the new one (elsewhere
+    # by the old one).
     g = _grad(xp, p, g)
     step = lr * (g + wd * w)
     new = w + p.momentum * (p.momentum * mom - step) - step
@@ -68,7 +71,7 @@ def _sign(x):
 
 
 def _signsgd(xp, p, lr, wd, w, g):
-    return (1 - lr * wd) * w - lr * _sign(g),
+    return ((1 - lr * wd) * w - lr * _sign(g),)
 
 
 def _signum(xp, p, lr, wd, w, g, mom):
@@ -133,27 +136,49 @@ def _group_adagrad(xp, p, lr, wd, w, g, history):
 
 # -- operators for one weight --------------------------------------------------------------------------------------
 _MEANING = {
-    "lr": "float\n    Learning rate.", "wd": "float\n    Weight decay.", "rescale_grad": "float\n    Factor on the gradient.",
+    "lr": "float\n    Learning rate.",
+    "wd": "float\n    Weight decay.",
+    "rescale_grad": "float\n    Factor on the gradient.",
     "clip_gradient": "float\n    Bound on the absolute value of the rescaled gradient; none if negative.",
     "clip_grad": "float\n    Bound on the absolute value of the gradient; none if negative.",
-    "momentum": "float\n    Share of the last step in the next.", "wd_lh": "float\n    Weight decay beside the sign.",
+    "momentum": "float\n    Share of the last step in the next.",
+    "wd_lh": "float\n    Weight decay beside the sign.",
     "lazy_update": "bool\n    With a row_sparse gradient, touch the rows that it holds and no others.",
-    "beta1": "float\n    Decay of the mean.", "beta2": "float\n    Decay of the squares.", "epsilon": "float\n    Added to a divisor.",
-    "t": "int\n    Number of the step, from 1.", "lamda1": "float\n    L1 penalty.", "beta": "float\n    Added to the root of `n`.",
-    "gamma1": "float\n    Decay of the squares.", "gamma2": "float\n    Decay of the step.",
+    "beta1": "float\n    Decay of the mean.",
+    "beta2": "float\n    Decay of the squares.",
+    "epsilon": "float\n    Added to a divisor.",
+    "t": "int\n    Number of the step, from 1.",
+    "lamda1": "float\n    L1 penalty.",
+    "beta": "float\n    Added to the root of `n`.",
+    "gamma1": "float\n    Decay of the squares.",
+    "gamma2": "float\n    Decay of the step.",
     "clip_weights": "float\n    Bound on the absolute value of the new weight; none if negative.",
-    "bias_correction": "bool\n    Undo the pull of the zero start.", "eta": "float\n    Factor on the whole step.",
+    "bias_correction": "bool\n    Undo the pull of the zero start.",
+    "eta": "float\n    Factor on the whole step.",
     "lower_bound": "float\n    Least norm of the weight; none if negative.",
     "upper_bound": "float\n    Greatest norm of the weight; none if negative.",
-    "weight": "array\n    What moves; the output, usually given as ``out=weight``.", "grad": "array\n    Its gradient.",
-    "weight32": "array\n    Master copy of the weight, float32; written.", "scale": "array (1,)\n    Factor on the gradient.",
+    "weight": "array\n    What moves; the output, usually given as ``out=weight``.",
+    "grad": "array\n    Its gradient.",
+    "weight32": "array\n    Master copy of the weight, float32; written.",
+    "scale": "array (1,)\n    Factor on the gradient.",
 }
 
 
 def _doc(head, inputs, params):
     words = [f"{n} : " + _MEANING.get(n, "array\n    State; written.") for n in (*inputs, *params)]
-    return "\n".join([head, "", "Parameters", "----------", *words, "", "Notes", "-----",
-                      "Behaviour matched: MXNet 1.9.1's operator of this name."])
+    return "\n".join(
+        [
+            head,
+            "",
+            "Parameters",
+            "----------",
+            *words,
+            "",
+            "Notes",
+            "-----",
+            "Behaviour matched: MXNet 1.9.1's operator of this name.",
+        ]
+    )
 
 
 def _stepping(clip="clip_gradient"):
@@ -172,7 +197,10 @@ def _always(p, weight):
 
 
 def _body(rule, lazy=_always):
-    """The operator's body around a rule; row-sparse arrays are handled here. `lazy` tells whether to touch their rows only."""
+    """The operator's body around a rule; row-sparse arrays are handled here. `lazy` tells whether to touch their rows
+    only.
+    """
+
     def body(k, p, weight, grad, *states):
         xp, wd = k.xp, getattr(p, "wd", 0.0)
         given = (weight, *states)
@@ -182,22 +210,27 @@ def _body(rule, lazy=_always):
         if isinstance(grad, RowSparse) and not isinstance(weight, CSR) and lazy(p, weight):
             rows = grad.indices
             new = []
-            for x, part in zip(whole, rule(xp, p, p.lr, wd, whole[0][rows], grad.values, *[s[rows] for s in whole[1:]])):
+            for x, part in zip(
+                whole, rule(xp, p, p.lr, wd, whole[0][rows], grad.values, *[s[rows] for s in whole[1:]])
+            ):
                 x = x.copy()
                 x[rows] = part
                 new.append(x)
         else:
             new = rule(xp, p, p.lr, wd, whole[0], dense_of(xp, grad), *whole[1:])
         return [_like(xp, v, old) for v, old in zip(new, given)]
+
     return body
 
 
 def _master(rule):
     """The body for a weight of low precision: the step is made on its float32 copy."""
+
     def body(k, p, weight, grad, *states):
         *states, weight32 = states
         new, *states = rule(k.xp, p, p.lr, p.wd, weight32, grad.astype(_F32), *states)
         return [new.astype(weight.dtype), *states, new]
+
     return body
 
 
@@ -236,14 +269,32 @@ def _inputs(names, shape, mixed=False):
 
 
 #: Values of parameters that are exact in every dtype.
-_EXACT = {"lr": 0.25, "momentum": 0.5, "wd": 0.125, "rescale_grad": 0.5, "beta1": 0.5, "beta2": 0.75, "gamma1": 0.75, "gamma2": 0.5, "t": 3,
-          "epsilon": 0.0625, "lamda1": 0.25, "beta": 0.5, "wd_lh": 0.125, "clip_gradient": 0.75, "clip_grad": 0.75, "eta": 0.5}
+_EXACT = {
+    "lr": 0.25,
+    "momentum": 0.5,
+    "wd": 0.125,
+    "rescale_grad": 0.5,
+    "beta1": 0.5,
+    "beta2": 0.75,
+    "gamma1": 0.75,
+    "gamma2": 0.5,
+    "t": 3,
+    "epsilon": 0.0625,
+    "lamda1": 0.25,
+    "beta": 0.5,
+    "wd_lh": 0.125,
+    "clip_gradient": 0.75,
+    "clip_grad": 0.75,
+    "eta": 0.5,
+}
 _PLAIN = {"wd": 0.0, "clip_gradient": -1.0, "clip_grad": -1.0, "momentum": 0.0, "wd_lh": 0.0, "lazy_update": False}
 _ODD_GRAD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0])
 
 
 def _uses(names, params, choices=({},), mixed=False, mxnet=True):
-    """Samples of an update: all parameters away from their defaults, none, as strings; clips; shapes; what is not finite."""
+    """Samples of an update: all parameters away from their defaults, none, as strings; clips; shapes; what is not
+    finite.
+    """
     given = {n: _EXACT.get(n, s.default) for n, s in params.items()}
     plain = {**given, **{n: v for n, v in _PLAIN.items() if n in params}}
     clip = next((n for n in params if n.startswith("clip_grad")), None)
@@ -253,7 +304,9 @@ def _uses(names, params, choices=({},), mixed=False, mxnet=True):
         return Sample(*_inputs(names, shape, mixed), params=values, grad=False, **{"mxnet": mxnet, **dtypes, **more})
 
     yield from (use((3, 4), {**given, **c}) for c in choices)
-    yield use((5,), _needed(params), dtypes="float32")  # MXNet keeps parameters in float32 even where the weight is float64
+    yield use(
+        (5,), _needed(params), dtypes="float32"
+    )  # MXNet keeps parameters in float32 even where the weight is float64
     yield use((2, 1, 3), plain)
     yield use((1,), {n: str(v) for n, v in given.items()})
     if clip is not None:
@@ -267,19 +320,36 @@ def _uses(names, params, choices=({},), mixed=False, mxnet=True):
 
 
 def _update(name, rule, states, params, head, aliases=(), lazy=None, choices=({},), mixed=False, mxnet=True):
-    """Declare the operator of a rule; with `lazy` for row_sparse arrays too; if `mixed`, also its form with a master copy."""
+    """Declare the operator of a rule; with `lazy` for row_sparse arrays too; if `mixed`, also its form with a master
+    copy.
+    """
     names = ["weight", "grad", *states]
-    o = Op(name, _body(rule, lazy), inputs=" ".join(names), mutates=" ".join(states), params=params, alias="weight->output", aliases=aliases,
-           doc=_doc(head, names, params), samples=list(_uses(names, params, choices, mxnet=mxnet)))
+    o = Op(
+        name,
+        _body(rule, lazy),
+        inputs=" ".join(names),
+        mutates=" ".join(states),
+        params=params,
+        alias="weight->output",
+        aliases=aliases,
+        doc=_doc(head, names, params),
+        samples=list(_uses(names, params, choices, mxnet=mxnet)),
+    )
     o.dtype(_alike)
     if lazy:
         o.storage(lambda p, stypes: [stypes[0]])
     yield o
     if mixed:
         names = [*names, "weight32"]
-        low = Op("mp_" + name, _master(rule), inputs=" ".join(names), mutates=" ".join(names[2:]), params=params,
-                 doc=_doc(head + " The weight has a master copy in float32.", names, params),
-                 samples=list(_uses(names, params, choices, mixed=True)))
+        low = Op(
+            "mp_" + name,
+            _master(rule),
+            inputs=" ".join(names),
+            mutates=" ".join(names[2:]),
+            params=params,
+            doc=_doc(head + " The weight has a master copy in float32.", names, params),
+            samples=list(_uses(names, params, choices, mixed=True)),
+        )
         low.dtype(_master_dtypes)
         yield low
 
@@ -305,35 +375,133 @@ _NO_CLIP = {"clip_gradient": -1.0}
 _EAGER = {"lazy_update": False}
 
 OPS = [
-    *_update("sgd_update", _sgd, [], {"lr": _f(), **_stepping(), **_LAZY}, "A step of gradient descent.", ["_sparse_sgd_update"], _if_told,
-             choices=[{}, _NO_CLIP, _EAGER], mixed=True),
-    *_update("sgd_mom_update", _sgd_mom, ["mom"], {"lr": _f(), "momentum": _f(0.0), **_stepping(), **_LAZY},
-             "A step of gradient descent with momentum.", ["_sparse_sgd_mom_update"], _if_told, choices=[{}, _NO_CLIP, _EAGER], mixed=True),
-    *_update("nag_mom_update", _nag_mom, ["mom"], {"lr": _f(), "momentum": _f(0.0), **_stepping()},
-             "A step of Nesterov's accelerated gradient.", mixed=True),
+    *_update(
+        "sgd_update",
+        _sgd,
+        [],
+        {"lr": _f(), **_stepping(), **_LAZY},
+        "A step of gradient descent.",
+        ["_sparse_sgd_update"],
+        _if_told,
+        choices=[{}, _NO_CLIP, _EAGER],
+        mixed=True,
+    ),
+    *_update(
+        "sgd_mom_update",
+        _sgd_mom,
+        ["mom"],
+        {"lr": _f(), "momentum": _f(0.0), **_stepping(), **_LAZY},
+        "A step of gradient descent with momentum.",
+        ["_sparse_sgd_mom_update"],
+        _if_told,
+        choices=[{}, _NO_CLIP, _EAGER],
+        mixed=True,
+    ),
+    *_update(
+        "nag_mom_update",
+        _nag_mom,
+        ["mom"],
+        {"lr": _f(), "momentum": _f(0.0), **_stepping()},
+        "A step of Nesterov's accelerated gradient.",
+        mixed=True,
+    ),
     *_update("signsgd_update", _signsgd, [], {"lr": _f(), **_stepping()}, "A step along the signs of the gradient."),
-    *_update("signum_update", _signum, ["mom"], {"lr": _f(), "momentum": _f(0.0), **_stepping(), "wd_lh": _f(0.0)},
-             "A step along the signs of the momentum."),
-    *_update("adam_update", _adam, ["mean", "var"], {"lr": _f(), **_BETAS, **_stepping(), **_LAZY}, "A step of Adam.",
-             ["_sparse_adam_update"], _if_told, choices=[{}, _NO_CLIP, _EAGER]),
-    *_update("ftml_update", _ftml, ["d", "v", "z"],
-             {"lr": _f(), "beta1": _share(0.6), "beta2": _share(0.999), "epsilon": _f(1e-8), "t": Int(ge=1, dynamic=True), **_stepping("clip_grad")},
-             "A step of FTML, Follow the Moving Leader."),
-    *_update("ftrl_update", _ftrl, ["z", "n"], {"lr": _f(), "lamda1": _f(0.01), "beta": _f(1.0), **_stepping()},
-             "A step of FTRL, Follow the Regularized Leader.", ["_sparse_ftrl_update"], _if_sparse),
-    *_update("rmsprop_update", _rmsprop, ["n"], {"lr": _f(), "gamma1": _f(0.95), "epsilon": _f(1e-8), **_stepping(), "clip_weights": _f(-1.0)},
-             "A step of RMSProp, by Tieleman and Hinton.", choices=[{}, {"clip_weights": 0.75}, {"clip_weights": 0.0}]),
-    *_update("rmspropalex_update", _rmspropalex, ["n", "g", "delta"],
-             {"lr": _f(), "gamma1": _f(0.95), "gamma2": _f(0.9), "epsilon": _f(1e-8), **_stepping(), "clip_weights": _f(-1.0)},
-             "A step of RMSProp, centred and with momentum, by Graves.", choices=[{}, {"clip_weights": 0.75}, {"clip_weights": 0.0}]),
-    *_update("_sparse_adagrad_update", _adagrad, ["history"], {"lr": _f(), "epsilon": _f(1e-7), **_stepping()}, "A step of AdaGrad.",
-             lazy=_always, mxnet=_ROWS),
+    *_update(
+        "signum_update",
+        _signum,
+        ["mom"],
+        {"lr": _f(), "momentum": _f(0.0), **_stepping(), "wd_lh": _f(0.0)},
+        "A step along the signs of the momentum.",
+    ),
+    *_update(
+        "adam_update",
+        _adam,
+        ["mean", "var"],
+        {"lr": _f(), **_BETAS, **_stepping(), **_LAZY},
+        "A step of Adam.",
+        ["_sparse_adam_update"],
+        _if_told,
+        choices=[{}, _NO_CLIP, _EAGER],
+    ),
+    *_update(
+        "ftml_update",
+        _ftml,
+        ["d", "v", "z"],
+        {
+            "lr": _f(),
+            "beta1": _share(0.6),
+            "beta2": _share(0.999),
+            "epsilon": _f(1e-8),
+            "t": Int(ge=1, dynamic=True),
+            **_stepping("clip_grad"),
+        },
+        "A step of FTML, Follow the Moving Leader.",
+    ),
+    *_update(
+        "ftrl_update",
+        _ftrl,
+        ["z", "n"],
+        {"lr": _f(), "lamda1": _f(0.01), "beta": _f(1.0), **_stepping()},
+        "A step of FTRL, Follow the Regularized Leader.",
+        ["_sparse_ftrl_update"],
+        _if_sparse,
+    ),
+    *_update(
+        "rmsprop_update",
+        _rmsprop,
+        ["n"],
+        {"lr": _f(), "gamma1": _f(0.95), "epsilon": _f(1e-8), **_stepping(), "clip_weights": _f(-1.0)},
+        "A step of RMSProp, by Tieleman and Hinton.",
+        choices=[{}, {"clip_weights": 0.75}, {"clip_weights": 0.0}],
+    ),
+    *_update(
+        "rmspropalex_update",
+        _rmspropalex,
+        ["n", "g", "delta"],
+        {
+            "lr": _f(),
+            "gamma1": _f(0.95),
+            "gamma2": _f(0.9),
+            "epsilon": _f(1e-8),
+            **_stepping(),
+            "clip_weights": _f(-1.0),
+        },
+        "A step of RMSProp, centred and with momentum, by Graves.",
+        choices=[{}, {"clip_weights": 0.75}, {"clip_weights": 0.0}],
+    ),
+    *_update(
+        "_sparse_adagrad_update",
+        _adagrad,
+        ["history"],
+        {"lr": _f(), "epsilon": _f(1e-7), **_stepping()},
+        "A step of AdaGrad.",
+        lazy=_always,
+        mxnet=_ROWS,
+    ),
 ]
 
-@op("_contrib_group_adagrad_update", inputs="weight grad history", mutates="history", alias="weight->output", lr=_f(), rescale_grad=_f(1.0),
-    clip_gradient=_f(-1.0), epsilon=_f(1e-5), samples=[
-        Sample((3, 4), (3, 4), Values((3, 1), 0.2, 2.0), params={"lr": 0.25, "epsilon": 0.0625, **more}, grad=False, mxnet=_ROWS)
-        for more in ({}, {"rescale_grad": 0.75, "clip_gradient": 0.5})])
+
+@op(
+    "_contrib_group_adagrad_update",
+    inputs="weight grad history",
+    mutates="history",
+    alias="weight->output",
+    lr=_f(),
+    rescale_grad=_f(1.0),
+    clip_gradient=_f(-1.0),
+    epsilon=_f(1e-5),
+    samples=[
+        Sample(
+            (3, 4),
+            (3, 4),
+            Values((3, 1), 0.2, 2.0),
+            params={"lr": 0.25, "epsilon": 0.0625, **more},
+            grad=False,
+            mxnet=_ROWS,
+        )
+        for more in ({}, {"rescale_grad": 0.75, "clip_gradient": 0.5})
+    ],
+)
 def group_adagrad_update(k, p, weight, grad, history):
     """A step of AdaGrad with one rate for each row.
 

@@ -1,4 +1,5 @@
 """Sorting and selecting by order: topk, sort, argsort."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -37,7 +38,7 @@ def _sorted(xp: Any, rows: Any, ascend: bool) -> Any:
 def _few(xp: Any, rows: Any, k: int, ascend: bool) -> Any:
     """As `_best` for k much smaller than the row, by a partition instead of a sort; None if there are NaNs."""
     m, n = rows.shape
-    edge = xp.partition(rows, k - 1, 1)[:, k - 1:k] if ascend else xp.partition(rows, n - k, 1)[:, n - k:n - k + 1]
+    edge = xp.partition(rows, k - 1, 1)[:, k - 1 : k] if ascend else xp.partition(rows, n - k, 1)[:, n - k : n - k + 1]
     inside = rows < edge if ascend else rows > edge
     tied = rows == edge
     room = k - inside.sum(1, keepdims=True)
@@ -74,7 +75,7 @@ def _kept(p: Any, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     if p.k > n:
         raise ValueError(f"k={p.k} is more than the {n} elements to choose from")
     k = p.k if p.k > 0 else n
-    return k, (k,) if axis is None else shape[:axis] + (k,) + shape[axis + 1:]
+    return k, (k,) if axis is None else shape[:axis] + (k,) + shape[axis + 1 :]
 
 
 _D = Distinct((3, 5))
@@ -83,23 +84,47 @@ _TIES = [[1.0, 0.0, 1.0, 0.0, 1.0], [2.0, 2.0, 2.0, 2.0, 2.0]]
 _FAR = [[1.0, float("inf"), -float("inf"), 0.0, 2.0]]
 
 
-@op("topk", inputs="data", labels="numbers", axis=Int(-1, optional=True), k=Int(1), ret_typ=Enum("both indices mask value", "indices"),
-    is_ascend=Bool(False), dtype=_PLACES, outputs="output0 output1[ret_typ in ('both', 'value')]",
+@op(
+    "topk",
+    inputs="data",
+    labels="numbers",
+    axis=Int(-1, optional=True),
+    k=Int(1),
+    ret_typ=Enum("both indices mask value", "indices"),
+    is_ascend=Bool(False),
+    dtype=_PLACES,
+    outputs="output0 output1[ret_typ in ('both', 'value')]",
     visible=lambda p: 2 if p.ret_typ == "both" else 1,
-    grad=lambda F, p, d_output0, like_data, out_output1: None if out_output1 is None else
-    F._order_spread(d_output0, out_output1, like_data, axis=p.axis),
-    samples=[Sample(_D, params={"k": 2, "ret_typ": r}, grad=r in ("value", "both")) for r in ("value", "both", "indices", "mask")]
-    + [Sample(_D, params={"k": 2, "ret_typ": "value", "is_ascend": True, "axis": 0}),
-       Sample(_D, params={"k": 4, "ret_typ": "value", "axis": None}),
-       Sample(Distinct((2, 40)), params={"k": 3, "ret_typ": "value"}),
-       Sample(_D, params={"k": 0, "dtype": "int32"}, grad=False), Sample(_D, params={"k": "2", "ret_typ": "both", "dtype": "int32", "axis": "0"}, grad=False),
-       Sample(_D, params={"k": 3, "ret_typ": "both", "is_ascend": "1", "dtype": "int64"}), Sample(_D, params={"k": 3, "ret_typ": "mask", "axis": "None"}, grad=False),
-       Sample(_D, params={"k": 2, "ret_typ": "mask", "axis": -2, "is_ascend": True}, grad=False), Sample(_D, params={"k": -1, "ret_typ": "value"}),
-       Sample(Distinct((2, 3, 4)), params={"k": 2, "axis": 1, "ret_typ": "both"}), Sample(Distinct((2, 3, 4)), params={"k": 1, "axis": 0, "dtype": "float64"}, grad=False),
-       Sample(_D, params={"k": 2, "dtype": "float16"}, grad=False), Sample(_D, params={"k": 4, "dtype": "uint8", "axis": None}, grad=False), Sample(Distinct((7,)), params={"ret_typ": "value", "k": 7}, dtypes=_HALVES),
-       Sample(_FAR, params={"k": 4, "ret_typ": "both"}, grad=False), Sample(Ints((3, 5), 0, 100), params={"k": 2, "ret_typ": "value"}, dtypes=_WHOLE),
-       Sample(_TIES, params={"k": 3, "ret_typ": "both"}, grad=False), Sample(_TIES, params={"k": 4, "ret_typ": "both", "is_ascend": True}, grad=False), Sample((1, 1), params={"k": 1}, grad=False),
-       Sample((0, 3), params={"k": 2, "ret_typ": "value"})])
+    grad=lambda F, p, d_output0, like_data, out_output1: (
+        None if out_output1 is None else F._order_spread(d_output0, out_output1, like_data, axis=p.axis)
+    ),
+    samples=[
+        Sample(_D, params={"k": 2, "ret_typ": r}, grad=r in ("value", "both"))
+        for r in ("value", "both", "indices", "mask")
+    ]
+    + [
+        Sample(_D, params={"k": 2, "ret_typ": "value", "is_ascend": True, "axis": 0}),
+        Sample(_D, params={"k": 4, "ret_typ": "value", "axis": None}),
+        Sample(Distinct((2, 40)), params={"k": 3, "ret_typ": "value"}),
+        Sample(_D, params={"k": 0, "dtype": "int32"}, grad=False),
+        Sample(_D, params={"k": "2", "ret_typ": "both", "dtype": "int32", "axis": "0"}, grad=False),
+        Sample(_D, params={"k": 3, "ret_typ": "both", "is_ascend": "1", "dtype": "int64"}),
+        Sample(_D, params={"k": 3, "ret_typ": "mask", "axis": "None"}, grad=False),
+        Sample(_D, params={"k": 2, "ret_typ": "mask", "axis": -2, "is_ascend": True}, grad=False),
+        Sample(_D, params={"k": -1, "ret_typ": "value"}),
+        Sample(Distinct((2, 3, 4)), params={"k": 2, "axis": 1, "ret_typ": "both"}),
+        Sample(Distinct((2, 3, 4)), params={"k": 1, "axis": 0, "dtype": "float64"}, grad=False),
+        Sample(_D, params={"k": 2, "dtype": "float16"}, grad=False),
+        Sample(_D, params={"k": 4, "dtype": "uint8", "axis": None}, grad=False),
+        Sample(Distinct((7,)), params={"ret_typ": "value", "k": 7}, dtypes=_HALVES),
+        Sample(_FAR, params={"k": 4, "ret_typ": "both"}, grad=False),
+        Sample(Ints((3, 5), 0, 100), params={"k": 2, "ret_typ": "value"}, dtypes=_WHOLE),
+        Sample(_TIES, params={"k": 3, "ret_typ": "both"}, grad=False),
+        Sample(_TIES, params={"k": 4, "ret_typ": "both", "is_ascend": True}, grad=False),
+        Sample((1, 1), params={"k": 1}, grad=False),
+        Sample((0, 3), params={"k": 2, "ret_typ": "value"}),
+    ],
+)
 def topk(k, p, data):
     """The k largest (or smallest) elements along an axis, in order.
 
@@ -121,7 +146,9 @@ def topk(k, p, data):
     n, shape = _kept(p, data.shape)
     if not data.size:
         empty = xp.zeros(shape, data.dtype)
-        return {"indices": empty, "mask": xp.zeros(data.shape, data.dtype)}.get(p.ret_typ, (empty, xp.zeros(shape, np.int64)))
+        return {"indices": empty, "mask": xp.zeros(data.shape, data.dtype)}.get(
+            p.ret_typ, (empty, xp.zeros(shape, np.int64))
+        )
     rows, back = _as_rows(xp, data, p.axis)
     places = _best(xp, rows, n, p.is_ascend)
     if p.ret_typ == "indices":
@@ -145,12 +172,16 @@ def _(p, ins, outs):
         return ins, [p.dtype]
     t = ins[0] or outs[0]
     # Places that nobody sees but the gradient are kept exact.
-    return [t], [t, p.dtype if p.ret_typ == "both" else np.dtype("int64")][:len(outs)]
+    return [t], [t, p.dtype if p.ret_typ == "both" else np.dtype("int64")][: len(outs)]
 
 
-@op("_order_spread", inputs="data places like~", axis=Int(None), grad=lambda F, p, dy, places: (
-        F._order_pick(dy, places, axis=p.axis), None, None),
-    samples=[Sample((2, 2), np.array([[0, 3], [2, 1]]), (2, 4), params={"axis": 1}, mxnet="internal")])
+@op(
+    "_order_spread",
+    inputs="data places like~",
+    axis=Int(None),
+    grad=lambda F, p, dy, places: (F._order_pick(dy, places, axis=p.axis), None, None),
+    samples=[Sample((2, 2), np.array([[0, 3], [2, 1]]), (2, 4), params={"axis": 1}, mxnet="internal")],
+)
 def order_spread(k, p, data, places, like):
     """Zeros like `like` with `data` at `places` along an axis: the gradient of `topk` and `sort`.
 
@@ -173,13 +204,16 @@ def _(p, ins):
     return [ins[2]]
 
 
-
 order_spread.dtype(first_dtype)
 
 
-@op("_order_pick", inputs="data places", axis=Int(None), grad=lambda F, p, dy, like_data, places: (
-        F._order_spread(dy, places, like_data, axis=p.axis), None),
-    samples=[Sample((2, 4), np.array([[0, 3], [2, 1]]), params={"axis": 1}, mxnet="internal")])
+@op(
+    "_order_pick",
+    inputs="data places",
+    axis=Int(None),
+    grad=lambda F, p, dy, like_data, places: (F._order_spread(dy, places, like_data, axis=p.axis), None),
+    samples=[Sample((2, 4), np.array([[0, 3], [2, 1]]), params={"axis": 1}, mxnet="internal")],
+)
 def order_pick(k, p, data, places):
     """The elements of `data` at `places` along an axis.
 
@@ -198,7 +232,7 @@ def _places_shape(p, places, shape):
     """The shape of places along an axis, or of any in the flattened array."""
     if p.axis is not None:
         axis = axis_of(p.axis, len(shape))
-        fits("places", [places[:axis] + places[axis + 1:]], [shape[:axis] + shape[axis + 1:]])
+        fits("places", [places[:axis] + places[axis + 1 :]], [shape[:axis] + shape[axis + 1 :]])
     return [places]
 
 
@@ -216,14 +250,33 @@ def _sort_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-@op("sort", inputs="data", **_SORT, outputs="output0 output1", visible=1, grad=lambda F, p, d_output0, like_data, out_output1:
-    F._order_spread(d_output0, out_output1, like_data, axis=p.axis),
-    samples=[Sample(_D, params={"axis": -1}), Sample(_D, params={"axis": 0, "is_ascend": False}), Sample(_D, params={"axis": None}),
-             Sample(Distinct((2, 3, 4)), params={"axis": "1"}), Sample(Distinct((2, 3, 4)), params={"axis": -3, "is_ascend": "0"}), Sample(Distinct((9,)), params={"axis": 0}, dtypes=_HALVES),
-             Sample(_FAR, params={"axis": 1}, grad=False), Sample(Ints((3, 5), 0, 4), dtypes=_WHOLE), Sample(Ints((3, 5), 0, 9), params={"axis": "None", "is_ascend": False}, dtypes="uint8 int32 int64"),
-             Sample(_TIES, params={"axis": 1}, grad=False), Sample(_TIES, params={"axis": -1, "is_ascend": False}, grad=False),
-             Sample((1, 1), params={"axis": 0}), Sample((3, 1), params={"axis": 1}), Sample(_D, mxnet="forward only: no gradient unless the axis is given"),
-             Sample((0, 3), params={"axis": 1})])
+@op(
+    "sort",
+    inputs="data",
+    **_SORT,
+    outputs="output0 output1",
+    visible=1,
+    grad=lambda F, p, d_output0, like_data, out_output1: F._order_spread(
+        d_output0, out_output1, like_data, axis=p.axis
+    ),
+    samples=[
+        Sample(_D, params={"axis": -1}),
+        Sample(_D, params={"axis": 0, "is_ascend": False}),
+        Sample(_D, params={"axis": None}),
+        Sample(Distinct((2, 3, 4)), params={"axis": "1"}),
+        Sample(Distinct((2, 3, 4)), params={"axis": -3, "is_ascend": "0"}),
+        Sample(Distinct((9,)), params={"axis": 0}, dtypes=_HALVES),
+        Sample(_FAR, params={"axis": 1}, grad=False),
+        Sample(Ints((3, 5), 0, 4), dtypes=_WHOLE),
+        Sample(Ints((3, 5), 0, 9), params={"axis": "None", "is_ascend": False}, dtypes="uint8 int32 int64"),
+        Sample(_TIES, params={"axis": 1}, grad=False),
+        Sample(_TIES, params={"axis": -1, "is_ascend": False}, grad=False),
+        Sample((1, 1), params={"axis": 0}),
+        Sample((3, 1), params={"axis": 1}),
+        Sample(_D, mxnet="forward only: no gradient unless the axis is given"),
+        Sample((0, 3), params={"axis": 1}),
+    ],
+)
 def sort(k, p, data):
     """The elements in order along an axis.
 
@@ -246,13 +299,28 @@ sort.shape(lambda p, ins: [_sort_shape(p, ins[0])] * 2)
 sort.dtype(lambda p, ins, outs: ([ins[0] or outs[0]], [ins[0] or outs[0], np.dtype("int64")]))
 
 
-@op("argsort", inputs="data", **_SORT, dtype=_PLACES, grad=None,
-    samples=[Sample(_D, grad=False), Sample(_D, params={"axis": 0, "is_ascend": False, "dtype": "int32"}, grad=False),
-             Sample(_D, params={"axis": None}, grad=False), Sample([[1.0, 0.0, 1.0, 0.0]], params={"is_ascend": False}, grad=False),
-             Sample(_TIES, grad=False), Sample(_FAR, params={"axis": "-1", "is_ascend": "0"}, grad=False), Sample(Distinct((2, 3, 4)), params={"axis": 1, "dtype": "int64"}, grad=False),
-             Sample(Distinct((2, 3, 4)), params={"axis": -3, "dtype": "float64"}, grad=False), Sample(Distinct((9,)), params={"axis": 0, "dtype": "uint8"}, grad=False, dtypes=_HALVES),
-             Sample(_D, params={"dtype": "float16"}, grad=False), Sample(Ints((3, 5), 0, 99), params={"axis": 1}, dtypes=_WHOLE), Sample(_D, params={"axis": "None", "is_ascend": False, "dtype": "int32"}, grad=False),
-             Sample((0, 3), params={"axis": 1}, grad=False)])
+@op(
+    "argsort",
+    inputs="data",
+    **_SORT,
+    dtype=_PLACES,
+    grad=None,
+    samples=[
+        Sample(_D, grad=False),
+        Sample(_D, params={"axis": 0, "is_ascend": False, "dtype": "int32"}, grad=False),
+        Sample(_D, params={"axis": None}, grad=False),
+        Sample([[1.0, 0.0, 1.0, 0.0]], params={"is_ascend": False}, grad=False),
+        Sample(_TIES, grad=False),
+        Sample(_FAR, params={"axis": "-1", "is_ascend": "0"}, grad=False),
+        Sample(Distinct((2, 3, 4)), params={"axis": 1, "dtype": "int64"}, grad=False),
+        Sample(Distinct((2, 3, 4)), params={"axis": -3, "dtype": "float64"}, grad=False),
+        Sample(Distinct((9,)), params={"axis": 0, "dtype": "uint8"}, grad=False, dtypes=_HALVES),
+        Sample(_D, params={"dtype": "float16"}, grad=False),
+        Sample(Ints((3, 5), 0, 99), params={"axis": 1}, dtypes=_WHOLE),
+        Sample(_D, params={"axis": "None", "is_ascend": False, "dtype": "int32"}, grad=False),
+        Sample((0, 3), params={"axis": 1}, grad=False),
+    ],
+)
 def argsort(k, p, data):
     """The places that put the elements in order along an axis; equal elements keep their order.
 

@@ -1,4 +1,5 @@
 """Output layers: a forward pass that predicts, and a gradient that is the loss's, whatever comes in from above."""
+
 from __future__ import annotations
 
 import math
@@ -33,8 +34,15 @@ def _at(xp: Any, label: Any, c: int) -> tuple[Any, Any]:
 # -- SoftmaxOutput --------------------------------------------------------------------------------------------------
 
 _SOFTMAX = dict(
-    grad_scale=Float(1.0), ignore_label=Float(-1.0), multi_output=Bool(False), use_ignore=Bool(False), preserve_shape=Bool(False),
-    normalization=Enum("batch null valid", "null"), out_grad=Bool(False), smooth_alpha=Float(0.0))
+    grad_scale=Float(1.0),
+    ignore_label=Float(-1.0),
+    multi_output=Bool(False),
+    use_ignore=Bool(False),
+    preserve_shape=Bool(False),
+    normalization=Enum("batch null valid", "null"),
+    out_grad=Bool(False),
+    smooth_alpha=Float(0.0),
+)
 
 
 def _classes(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -49,16 +57,24 @@ def _classes(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
 def _softmax_samples() -> list[Sample]:
     """What may come together: ignored labels, scales and smoothing, in each of the three forms of data."""
     forms: dict[str, tuple[Any, Any, dict[str, Any]]] = {
-        "plain": ((4, 3), [0, 2, 1, 1], {}), "many": ((2, 3, 2, 2), [[0, 2, 1, 1], [1, 1, 0, 2]], {"multi_output": True}),
-        "shaped": ((2, 2, 3), [[0, 2], [1, 1]], {"preserve_shape": "True"})}
+        "plain": ((4, 3), [0, 2, 1, 1], {}),
+        "many": ((2, 3, 2, 2), [[0, 2, 1, 1], [1, 1, 0, 2]], {"multi_output": True}),
+        "shaped": ((2, 2, 3), [[0, 2], [1, 1]], {"preserve_shape": "True"}),
+    }
     rows: list[tuple[str, dict[str, Any]]] = [
-        *((f, {"normalization": n, "grad_scale": 0.5, **more}) for f in forms for n, more in (
-            ("batch", {}), ("valid", {"use_ignore": True, "ignore_label": 1}))),
+        *(
+            (f, {"normalization": n, "grad_scale": 0.5, **more})
+            for f in forms
+            for n, more in (("batch", {}), ("valid", {"use_ignore": True, "ignore_label": 1}))
+        ),
         ("plain", {"normalization": "valid", "ignore_label": "2.0"}),
         ("many", {"use_ignore": True, "ignore_label": 0, "normalization": "batch"}),
-        ("plain", {"use_ignore": True, "ignore_label": 2.0}), ("plain", {"smooth_alpha": 0.1, "grad_scale": "3"}),
+        ("plain", {"use_ignore": True, "ignore_label": 2.0}),
+        ("plain", {"smooth_alpha": 0.1, "grad_scale": "3"}),
         ("plain", {"smooth_alpha": 0.3, "use_ignore": True, "ignore_label": 1, "normalization": "valid"}),
-        ("many", {"smooth_alpha": 0.2}), ("shaped", {"smooth_alpha": 0.2})]
+        ("many", {"smooth_alpha": 0.2}),
+        ("shaped", {"smooth_alpha": 0.2}),
+    ]
     alike = {"grad": _FAKE}
     return [Sample(forms[f][0], forms[f][1], params={**forms[f][2], **q}, **alike) for f, q in rows] + [
         Sample((3, 2, 2), Ints((3, 2), 0, 2), params={"multi_output": True, "normalization": "valid"}, **alike),
@@ -68,16 +84,39 @@ def _softmax_samples() -> list[Sample]:
         Sample((4, 3), (4, 3), params={"grad_scale": 2.0, "normalization": "batch"}, domain=(0.0, 1.0), **alike),
         Sample((2, 3, 2), (2, 3, 2), params={"multi_output": True}, domain=(0.0, 1.0), **alike),
         Sample((2, 2, 3), (2, 2, 3), params={"preserve_shape": True}, domain=(0.0, 1.0), **alike),
-        Sample((2, 1), [0, 0], **alike), Sample([[1e4, -1e4, 0.0], [700.0, 701.0, 700.0]], [0, 1], **alike),
-        Sample((4, 3), [0, 2, 1, 1], params={"out_grad": True}, mxnet="forward only: MXNet multiplies by the output", **alike),
-        Sample((4, 3), [0, 2, 1, 1], dtypes="float16", **alike), Sample((0, 3), (0,), **alike)]
+        Sample((2, 1), [0, 0], **alike),
+        Sample([[1e4, -1e4, 0.0], [700.0, 701.0, 700.0]], [0, 1], **alike),
+        Sample(
+            (4, 3),
+            [0, 2, 1, 1],
+            params={"out_grad": True},
+            mxnet="forward only: MXNet multiplies by the output",
+            **alike,
+        ),
+        Sample((4, 3), [0, 2, 1, 1], dtypes="float16", **alike),
+        Sample((0, 3), (0,), **alike),
+    ]
 
 
-@op("SoftmaxOutput", "Softmax", inputs="data label", labels="outputs", recompute=False, **_SOFTMAX,
-    grad=lambda F, p, dy, y, label: (F._backward_SoftmaxOutput(y, label, *([dy] if p.out_grad else []), **given(p, _SOFTMAX)), None),
-    samples=[Sample((4, 3), [0, 2, 1, 1], grad=_FAKE), Sample((2, 3, 4), Ints((2, 4), 0, 3), params={"multi_output": True}, grad=_FAKE),
-             Sample((2, 3, 4), Ints((2, 3), 0, 4), params={"preserve_shape": True}, grad=_FAKE),
-             Sample((4, 3), (4, 3), grad=_FAKE, domain=(0.0, 1.0)), *_softmax_samples()])
+@op(
+    "SoftmaxOutput",
+    "Softmax",
+    inputs="data label",
+    labels="outputs",
+    recompute=False,
+    **_SOFTMAX,
+    grad=lambda F, p, dy, y, label: (
+        F._backward_SoftmaxOutput(y, label, *([dy] if p.out_grad else []), **given(p, _SOFTMAX)),
+        None,
+    ),
+    samples=[
+        Sample((4, 3), [0, 2, 1, 1], grad=_FAKE),
+        Sample((2, 3, 4), Ints((2, 4), 0, 3), params={"multi_output": True}, grad=_FAKE),
+        Sample((2, 3, 4), Ints((2, 3), 0, 4), params={"preserve_shape": True}, grad=_FAKE),
+        Sample((4, 3), (4, 3), grad=_FAKE, domain=(0.0, 1.0)),
+        *_softmax_samples(),
+    ],
+)
 def softmax_output(k, p, data, label):
     """Softmax forward; backward the gradient of the cross entropy with the label, whatever gradient comes in.
 
@@ -102,12 +141,13 @@ def softmax_output(k, p, data, label):
     out_grad : bool
         Multiply by the incoming gradient.
     smooth_alpha : float
-        Label smoothing: this much of the probability is spread over the other classes; without effect in `multi_output`.
+        Label smoothing: this much of the probability is spread over the other classes; without effect in
+        `multi_output`.
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``SoftmaxOutput``, except that `out_grad` takes the incoming gradient, where MXNet takes
-    the output instead.
+    Behaviour matched: MXNet 1.9.1 ``SoftmaxOutput``, except that `out_grad` takes the incoming gradient, where MXNet
+    takes the output instead.
     """
     return soft(k.xp, wide(data).reshape(_classes(p, data.shape)), 1).reshape(data.shape)
 
@@ -115,7 +155,9 @@ def softmax_output(k, p, data, label):
 def _softmax_labels(p: Any, data: Any, label: Any) -> Any:
     """The label's shape for a data shape; as given where several are allowed."""
     if len(data) < (2 if p.multi_output else 1):
-        raise ValueError(f"data {data} has no classes" + (" on axis 1, where multi_output needs them" if p.multi_output else ""))
+        raise ValueError(
+            f"data {data} has no classes" + (" on axis 1, where multi_output needs them" if p.multi_output else "")
+        )
     if label is not None and label == data:
         return label
     if not p.multi_output:
@@ -143,9 +185,20 @@ softmax_output.dtype(floating())
 softmax_output.cost(lambda p, ins, outs: size_of(ins[0]) * 8)
 
 
-@op("_backward_SoftmaxOutput", inputs="out label dy[out_grad]", **_SOFTMAX, samples=[
-    Sample((4, 3), [0, 2, 1, 1], *more, params=q, grad=_FAKE, mxnet="internal") for q, *more in (
-        ({},), ({"out_grad": True}, (4, 3)), ({"use_ignore": True, "ignore_label": 1, "normalization": "valid"},), ({"smooth_alpha": 0.1},))])
+@op(
+    "_backward_SoftmaxOutput",
+    inputs="out label dy[out_grad]",
+    **_SOFTMAX,
+    samples=[
+        Sample((4, 3), [0, 2, 1, 1], *more, params=q, grad=_FAKE, mxnet="internal")
+        for q, *more in (
+            ({},),
+            ({"out_grad": True}, (4, 3)),
+            ({"use_ignore": True, "ignore_label": 1, "normalization": "valid"},),
+            ({"smooth_alpha": 0.1},),
+        )
+    ],
+)
 def backward_softmax_output(k, p, out, label, dy_=None):
     """Gradient of `SoftmaxOutput` with respect to its data.
 
@@ -166,7 +219,10 @@ def backward_softmax_output(k, p, out, label, dy_=None):
     g = y.reshape(n, c, s).copy()
     label = label.reshape(-1, s) if p.multi_output else label.reshape(-1, 1)
     if label.shape[0] != n:
-        raise ValueError(f"{label.shape[0]} labels for {n} samples; use preserve_shape or multi_output for data of more than two dimensions")
+        raise ValueError(
+            f"{label.shape[0]} labels for {n} samples; use preserve_shape or multi_output for data of more than two "
+            "dimensions"
+        )
     at, hit = _at(xp, label, c)
     spread = 0.0 if p.multi_output else p.smooth_alpha
     rest = spread / (c - 1) if c > 1 else 0.0
@@ -208,12 +264,21 @@ _SCALE = dict(grad_scale=Float(1.0))
 
 #: name -> (prediction over (xp, data), direction over (xp, prediction, label), what it does)
 _REGRESSION: dict[str, tuple[Any, Any, str]] = {
-    "LinearRegressionOutput": (lambda xp, x: x.copy(), lambda xp, y, t: y - t,
-                               "Predict the data itself; backward the gradient of half the squared error."),
-    "LogisticRegressionOutput": (special.sigmoid, lambda xp, y, t: y - t,
-                                 "Predict the sigmoid of the data; backward the gradient of the cross entropy."),
-    "MAERegressionOutput": (lambda xp, x: x.copy(), lambda xp, y, t: xp.where(y > t, y.dtype.type(1), y.dtype.type(-1)),
-                            "Predict the data itself; backward the gradient of the absolute error, -1 where there is none."),
+    "LinearRegressionOutput": (
+        lambda xp, x: x.copy(),
+        lambda xp, y, t: y - t,
+        "Predict the data itself; backward the gradient of half the squared error.",
+    ),
+    "LogisticRegressionOutput": (
+        special.sigmoid,
+        lambda xp, y, t: y - t,
+        "Predict the sigmoid of the data; backward the gradient of the cross entropy.",
+    ),
+    "MAERegressionOutput": (
+        lambda xp, x: x.copy(),
+        lambda xp, y, t: xp.where(y > t, y.dtype.type(1), y.dtype.type(-1)),
+        "Predict the data itself; backward the gradient of the absolute error, -1 where there is none.",
+    ),
 }
 
 _REGRESSION_DOC = """{0}
@@ -252,22 +317,46 @@ def _regression(name: str, predict: Any, direction: Any, doc: str) -> tuple[Any,
     def rule(F, p, y, label):
         return getattr(F, f"_backward_{name}")(y, label, grad_scale=p.grad_scale), None
 
-    forward = op(name, inputs="data label", grad=rule, doc=_REGRESSION_DOC.format(doc, name),
-                 samples=[*(Sample(s, t, params=q, grad=_FAKE) for s, t, q in (
-                     ((4, 3), (4, 3), {}), ((4, 1), (4,), {"grad_scale": 2.0}), ((5,), (5,), {"grad_scale": "0.5"}),
-                     ((2, 3, 2), (2, 3, 2), {}),
-                     ((2, 3, 2), (2, 6), {}), ((3,), (3, 1), {}), ((2, 1, 3), (2, 3), {"grad_scale": -1.0}), ((0, 3), (0, 3), {}))),
-                     Sample([[0.5, -1.0], [30.0, -800.0]], [[0.5, 1.0], [0.0, 1.0]], grad=_FAKE),
-                     Sample((4, 3), (4, 3), dtypes="float16", grad=_FAKE)],
-                 **_SCALE)(lambda k, p, data, label: predict(k.xp, data))
+    forward = op(
+        name,
+        inputs="data label",
+        grad=rule,
+        doc=_REGRESSION_DOC.format(doc, name),
+        samples=[
+            *(
+                Sample(s, t, params=q, grad=_FAKE)
+                for s, t, q in (
+                    ((4, 3), (4, 3), {}),
+                    ((4, 1), (4,), {"grad_scale": 2.0}),
+                    ((5,), (5,), {"grad_scale": "0.5"}),
+                    ((2, 3, 2), (2, 3, 2), {}),
+                    ((2, 3, 2), (2, 6), {}),
+                    ((3,), (3, 1), {}),
+                    ((2, 1, 3), (2, 3), {"grad_scale": -1.0}),
+                    ((0, 3), (0, 3), {}),
+                )
+            ),
+            Sample([[0.5, -1.0], [30.0, -800.0]], [[0.5, 1.0], [0.0, 1.0]], grad=_FAKE),
+            Sample((4, 3), (4, 3), dtypes="float16", grad=_FAKE),
+        ],
+        **_SCALE,
+    )(lambda k, p, data, label: predict(k.xp, data))
 
     def body(k, p, out, label):
         width = size_of(out.shape[1:])
         return direction(k.xp, out, label.reshape(out.shape)) * out.dtype.type(p.grad_scale / max(width, 1))
 
-    backward = op(f"_backward_{name}", inputs="out label", samples=[Sample((4, 3), (4, 3), grad=_FAKE, mxnet="internal")], doc=(
-        f"Gradient of `{name}` with respect to its data.\n\n    Parameters\n    ----------\n    out, label : array\n"
-        "        What the forward pass returned, and the label.\n    grad_scale : float\n        Factor.\n    "), **_SCALE)(body)
+    backward = op(
+        f"_backward_{name}",
+        inputs="out label",
+        samples=[Sample((4, 3), (4, 3), grad=_FAKE, mxnet="internal")],
+        doc=(
+            f"Gradient of `{name}` with respect to its data.\n\n    Parameters\n    ----------\n    out, label : "
+            "array\n"
+            "        What the forward pass returned, and the label.\n    grad_scale : float\n        Factor.\n    "
+        ),
+        **_SCALE,
+    )(body)
     forward.shape(_regression_shape)
     forward.dtype(floating())
     backward.shape(lambda p, ins: [ins[0]])
@@ -282,12 +371,30 @@ REGRESSION = [_regression(name, *row) for name, row in _REGRESSION.items()]
 _SVM = dict(margin=Float(1.0), regularization_coefficient=Float(1.0), use_linear=Bool(False))
 
 
-@op("SVMOutput", inputs="data label", labels="gradients outputs", **_SVM, samples=[Sample((4, 3), [0, 2, 1, 1], params=q, grad=_FAKE) for q in (
-    {}, {"use_linear": True}, {"margin": 0.5}, {"margin": "0.25", "use_linear": "1"}, {"regularization_coefficient": 0.1},
-    {"regularization_coefficient": "2", "use_linear": True, "margin": 2.0})] + [
-        Sample((3, 1), [0, 0, 0], grad=_FAKE), Sample((2, 3), [5, -1], grad=_FAKE), Sample((0, 3), Ints((0,), 0, 3), grad=_FAKE),
-        Sample((4, 3), [0, 2, 1, 1], dtypes="float16", grad=_FAKE)],
-    grad=lambda F, p, data, label: (F._backward_SVMOutput(data, label, **given(p, _SVM)), None))
+@op(
+    "SVMOutput",
+    inputs="data label",
+    labels="gradients outputs",
+    **_SVM,
+    samples=[
+        Sample((4, 3), [0, 2, 1, 1], params=q, grad=_FAKE)
+        for q in (
+            {},
+            {"use_linear": True},
+            {"margin": 0.5},
+            {"margin": "0.25", "use_linear": "1"},
+            {"regularization_coefficient": 0.1},
+            {"regularization_coefficient": "2", "use_linear": True, "margin": 2.0},
+        )
+    ]
+    + [
+        Sample((3, 1), [0, 0, 0], grad=_FAKE),
+        Sample((2, 3), [5, -1], grad=_FAKE),
+        Sample((0, 3), Ints((0,), 0, 3), grad=_FAKE),
+        Sample((4, 3), [0, 2, 1, 1], dtypes="float16", grad=_FAKE),
+    ],
+    grad=lambda F, p, data, label: (F._backward_SVMOutput(data, label, **given(p, _SVM)), None),
+)
 def svm_output(k, p, data, label):
     """Predict the data itself; backward the gradient of a one-against-all hinge loss.
 
@@ -324,8 +431,14 @@ def _(p, ins, outs):
 svm_output.dtype(floating())
 
 
-@op("_backward_SVMOutput", inputs="data label", **_SVM, samples=[
-    Sample((4, 3), [0, 2, 1, 1], params={"use_linear": u}, grad=_FAKE, mxnet="internal") for u in (True, False)])
+@op(
+    "_backward_SVMOutput",
+    inputs="data label",
+    **_SVM,
+    samples=[
+        Sample((4, 3), [0, 2, 1, 1], params={"use_linear": u}, grad=_FAKE, mxnet="internal") for u in (True, False)
+    ],
+)
 def backward_svm_output(k, p, data, label):
     """Gradient of `SVMOutput` with respect to its data.
 
@@ -353,24 +466,51 @@ backward_svm_output.shape(lambda p, ins: [ins[0]])
 _SPARSE = dict(sparseness_target=Float(0.1, ge=0, le=1), penalty=Float(0.001), momentum=Float(0.9, ge=0, le=1))
 
 
-@op("IdentityAttachKLSparseReg", inputs="data moving_avg", labels="inputs gradients outputs", aux="moving_avg", **_SPARSE, samples=[
-    Sample(Values((4, 3), 0.1, 0.9), [0.1, 0.2, 0.3], train=True, grad=_FAKE),
-    Sample(Values((5, 2), 0.1, 0.9), [0.5, 0.1], params={"sparseness_target": 0.3, "penalty": 0.1, "momentum": 0.5}, train=True, grad=_FAKE),
-    Sample(Values((3, 4), 0.1, 0.9), [0.0] * 4, grad=_FAKE),
-    Sample(Values((4, 2), 0.1, 0.9), [0.5, 0.1], params={"sparseness_target": "0.9", "penalty": "1", "momentum": "0.0"}, train=True,
-           grad=_FAKE),
-    Sample(Values((1, 3), 0.1, 0.9), [0.1, 0.2, 0.3], params={"momentum": 1.0, "penalty": 0.0}, train=True, grad=_FAKE),
-    Sample(Values((2, 3, 2), 0.1, 0.9), [0.1, 0.2, 0.3], train=True, grad=_FAKE), Sample((0, 3), [0.1, 0.2, 0.3], grad=_FAKE)],
-    grad=lambda F, p, dy, data, moving_avg: (F._backward_IdentityAttachKLSparseReg(dy, data, moving_avg, **given(p, _SPARSE)), None))
+@op(
+    "IdentityAttachKLSparseReg",
+    inputs="data moving_avg",
+    labels="inputs gradients outputs",
+    aux="moving_avg",
+    **_SPARSE,
+    samples=[
+        Sample(Values((4, 3), 0.1, 0.9), [0.1, 0.2, 0.3], train=True, grad=_FAKE),
+        Sample(
+            Values((5, 2), 0.1, 0.9),
+            [0.5, 0.1],
+            params={"sparseness_target": 0.3, "penalty": 0.1, "momentum": 0.5},
+            train=True,
+            grad=_FAKE,
+        ),
+        Sample(Values((3, 4), 0.1, 0.9), [0.0] * 4, grad=_FAKE),
+        Sample(
+            Values((4, 2), 0.1, 0.9),
+            [0.5, 0.1],
+            params={"sparseness_target": "0.9", "penalty": "1", "momentum": "0.0"},
+            train=True,
+            grad=_FAKE,
+        ),
+        Sample(
+            Values((1, 3), 0.1, 0.9), [0.1, 0.2, 0.3], params={"momentum": 1.0, "penalty": 0.0}, train=True, grad=_FAKE
+        ),
+        Sample(Values((2, 3, 2), 0.1, 0.9), [0.1, 0.2, 0.3], train=True, grad=_FAKE),
+        Sample((0, 3), [0.1, 0.2, 0.3], grad=_FAKE),
+    ],
+    grad=lambda F, p, dy, data, moving_avg: (
+        F._backward_IdentityAttachKLSparseReg(dy, data, moving_avg, **given(p, _SPARSE)),
+        None,
+    ),
+)
 def identity_attach_kl_sparse_reg(k, p, data, moving_avg):
-    """Pass activations unchanged; add to their gradient that of the KL divergence between their mean and a wanted sparseness.
+    """Pass activations unchanged; add to their gradient that of the KL divergence between their mean and a wanted
+    sparseness.
 
     Parameters
     ----------
     data : array
         Activations between 0 and 1, such as sigmoids, shape (N, C, ...).
     moving_avg : array
-        Shape (C,), an auxiliary state: the moving average of the mean activation of each channel. It follows in the backward pass.
+        Shape (C,), an auxiliary state: the moving average of the mean activation of each channel. It follows in the
+        backward pass.
     sparseness_target : float
         The wanted mean activation, from 0 to 1.
     penalty : float
@@ -380,8 +520,8 @@ def identity_attach_kl_sparse_reg(k, p, data, moving_avg):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``IdentityAttachKLSparseReg``. Source: Hinton, "A practical guide to training restricted Boltzmann
-    machines", 2010.
+    Behaviour matched: MXNet 1.9.1 ``IdentityAttachKLSparseReg``. Source: Hinton, "A practical guide to training
+    restricted Boltzmann machines", 2010.
     """
     return data.copy()
 
@@ -405,8 +545,15 @@ identity_attach_kl_sparse_reg.dtype(floating())
 identity_attach_kl_sparse_reg.input_attrs = {"moving_avg": {"__init__": '["zero", {}]'}}
 
 
-@op("_backward_IdentityAttachKLSparseReg", inputs="dy data moving_avg", outputs="data", aux="moving_avg", mutates="moving_avg", **_SPARSE,
-    samples=[Sample((4, 3), Values((4, 3), 0.1, 0.9), [0.1, 0.2, 0.3], grad=False, mxnet="internal")])
+@op(
+    "_backward_IdentityAttachKLSparseReg",
+    inputs="dy data moving_avg",
+    outputs="data",
+    aux="moving_avg",
+    mutates="moving_avg",
+    **_SPARSE,
+    samples=[Sample((4, 3), Values((4, 3), 0.1, 0.9), [0.1, 0.2, 0.3], grad=False, mxnet="internal")],
+)
 @silent
 def backward_identity_attach_kl_sparse_reg(k, p, dy_, data, moving_avg):
     """Gradient of `IdentityAttachKLSparseReg`; moves the moving average.
@@ -436,20 +583,33 @@ def _(p, ins):
     return [ins[1]]
 
 
-
 # -- losses ---------------------------------------------------------------------------------------------------------
 
 _LOSS = dict(grad_scale=Float(1.0), valid_thresh=Float(0.0), normalization=Enum("batch null valid", "null"))
 
 
-@op("MakeLoss", inputs="data", labels="inputs gradients outputs", **_LOSS, samples=[Sample((4, 3), params={"normalization": t, "grad_scale": 2.0}, grad=_FAKE)
-                                                 for t in ("null", "batch", "valid")] + [
-    Sample(s, params=q, grad=_FAKE) for s, q in (
-        ((5,), {}), ((2, 3, 2), {"normalization": "valid", "valid_thresh": 0.5}), ((2, 3), {"normalization": "valid", "valid_thresh": "9"}),
-        ((2, 3), {"grad_scale": "-0.5", "valid_thresh": 1.0}), ((3, 1, 2), {"normalization": "batch"}),
-        ((0, 3), {"normalization": "batch"}))] + [
-    Sample((4, 3), params={"normalization": "batch"}, dtypes="float16", grad=_FAKE)],
-    grad=lambda F, p, data: F._backward_MakeLoss(data, **given(p, _LOSS)))
+@op(
+    "MakeLoss",
+    inputs="data",
+    labels="inputs gradients outputs",
+    **_LOSS,
+    samples=[
+        Sample((4, 3), params={"normalization": t, "grad_scale": 2.0}, grad=_FAKE) for t in ("null", "batch", "valid")
+    ]
+    + [
+        Sample(s, params=q, grad=_FAKE)
+        for s, q in (
+            ((5,), {}),
+            ((2, 3, 2), {"normalization": "valid", "valid_thresh": 0.5}),
+            ((2, 3), {"normalization": "valid", "valid_thresh": "9"}),
+            ((2, 3), {"grad_scale": "-0.5", "valid_thresh": 1.0}),
+            ((3, 1, 2), {"normalization": "batch"}),
+            ((0, 3), {"normalization": "batch"}),
+        )
+    ]
+    + [Sample((4, 3), params={"normalization": "batch"}, dtypes="float16", grad=_FAKE)],
+    grad=lambda F, p, data: F._backward_MakeLoss(data, **given(p, _LOSS)),
+)
 def make_loss_layer(k, p, data):
     """Mark `data` as a loss: it passes unchanged, and its gradient is `grad_scale`, whatever comes in.
 
@@ -474,7 +634,12 @@ def make_loss_layer(k, p, data):
 make_loss_layer.dtype(floating())
 
 
-@op("_backward_MakeLoss", inputs="data", **_LOSS, samples=[Sample((4, 3), params={"normalization": "valid"}, grad=_FAKE, mxnet="internal")])
+@op(
+    "_backward_MakeLoss",
+    inputs="data",
+    **_LOSS,
+    samples=[Sample((4, 3), params={"normalization": "valid"}, grad=_FAKE, mxnet="internal")],
+)
 def backward_make_loss(k, p, data):
     """Gradient of `MakeLoss`.
 
@@ -489,20 +654,29 @@ def backward_make_loss(k, p, data):
     if p.normalization == "valid":
         count = xp.maximum((data > p.valid_thresh).sum(), 1).astype(data.dtype)
         return xp.zeros_like(data) + p.grad_scale / count
-    return xp.full_like(data, data.dtype.type(p.grad_scale / (max(size_of(data.shape[:-1]), 1) if p.normalization == "batch" else 1)))
+    return xp.full_like(
+        data, data.dtype.type(p.grad_scale / (max(size_of(data.shape[:-1]), 1) if p.normalization == "batch" else 1))
+    )
 
 
 #: Logarithm of the smallest probability that counts.
 _FAINT = math.log(1e-8)
 
 
-@op("softmax_cross_entropy", inputs="data label", samples=[
-    Sample((4, 3), [0, 2, 1, 1], grad=(True, False)), Sample((1, 5), [4], grad=(True, False)),
-    Sample((3, 1), [0, 0, 0], grad=(True, False)),
-    Sample([[1e3, -1e3, 0.0], [80.0, 81.0, 80.0]], Ints((2,), 0, 3), grad=False),
-    Sample((4, 3), Ints((4,), 0, 3), dtypes="float16", grad=False),
-    Sample((2, 3), [3, -1], grad=False, mxnet="MXNet reads beyond the row"), Sample((0, 3), Ints((0,), 0, 3), grad=False)],
-    grad=lambda F, dy, data, label: (F._backward_softmax_cross_entropy(dy, data, label), None))
+@op(
+    "softmax_cross_entropy",
+    inputs="data label",
+    samples=[
+        Sample((4, 3), [0, 2, 1, 1], grad=(True, False)),
+        Sample((1, 5), [4], grad=(True, False)),
+        Sample((3, 1), [0, 0, 0], grad=(True, False)),
+        Sample([[1e3, -1e3, 0.0], [80.0, 81.0, 80.0]], Ints((2,), 0, 3), grad=False),
+        Sample((4, 3), Ints((4,), 0, 3), dtypes="float16", grad=False),
+        Sample((2, 3), [3, -1], grad=False, mxnet="MXNet reads beyond the row"),
+        Sample((0, 3), Ints((0,), 0, 3), grad=False),
+    ],
+    grad=lambda F, dy, data, label: (F._backward_softmax_cross_entropy(dy, data, label), None),
+)
 def softmax_cross_entropy(k, p, data, label):
     """Sum over the batch of minus the logarithm of the softmax at the label.
 
@@ -515,8 +689,8 @@ def softmax_cross_entropy(k, p, data, label):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``softmax_cross_entropy``, which counts no probability below 1e-8; labels out of range take the
-    nearest class, and have no place in the gradient.
+    Behaviour matched: MXNet 1.9.1 ``softmax_cross_entropy``, which counts no probability below 1e-8; labels out of
+    range take the nearest class, and have no place in the gradient.
     """
     xp, x = k.xp, wide(data)
     if not x.size:
@@ -541,7 +715,11 @@ def _(p, ins, outs):
 softmax_cross_entropy.dtype(floating())
 
 
-@op("_backward_softmax_cross_entropy", inputs="dy data label", samples=[Sample((1,), (4, 3), [0, 2, 1, 1], grad=_FAKE, mxnet="internal")])
+@op(
+    "_backward_softmax_cross_entropy",
+    inputs="dy data label",
+    samples=[Sample((1,), (4, 3), [0, 2, 1, 1], grad=_FAKE, mxnet="internal")],
+)
 def backward_softmax_cross_entropy(k, p, dy_, data, label):
     """Gradient of `softmax_cross_entropy` with respect to its logits.
 

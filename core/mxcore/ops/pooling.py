@@ -1,4 +1,5 @@
 """Pooling over windows in one to three dimensions."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -18,9 +19,17 @@ from .silent import silent
 __all__: list[str] = []
 
 _PARAMS = dict(
-    kernel=Shape(()), pool_type=Enum("avg lp max sum", "max"), global_pool=Bool(False), cudnn_off=Bool(False),
-    pooling_convention=Enum("full same valid", "valid"), stride=Shape(()), pad=Shape(()), p_value=Int(None, ge=1, le=3),
-    count_include_pad=Bool(None), layout=Enum("NCDHW NCHW NCW NDHWC NHWC NWC", None))
+    kernel=Shape(()),
+    pool_type=Enum("avg lp max sum", "max"),
+    global_pool=Bool(False),
+    cudnn_off=Bool(False),
+    pooling_convention=Enum("full same valid", "valid"),
+    stride=Shape(()),
+    pad=Shape(()),
+    p_value=Int(None, ge=1, le=3),
+    count_include_pad=Bool(None),
+    layout=Enum("NCDHW NCHW NCW NDHWC NHWC NWC", None),
+)
 
 
 def _last(p: Any) -> bool:
@@ -47,7 +56,10 @@ def _geometry(p: Any, spatial: tuple[int, ...]) -> Geometry:
     if any(q >= k for q, k in zip(g.pad, g.kernel)):
         raise ValueError(f"pad {g.pad} must be smaller than kernel {g.kernel}: a window would see padding only")
     if p.pooling_convention == "same" and any(g.pad):  # as MXNet has it
-        raise ValueError(f"pad {g.pad} must be {(0,) * len(g.pad)} with pooling_convention same: the last windows would see padding only")
+        raise ValueError(
+            f"pad {g.pad} must be {(0,) * len(g.pad)} with pooling_convention same: the last windows would see "
+            "padding only"
+        )
     return g
 
 
@@ -58,7 +70,9 @@ def _sizes(p: Any, g: Geometry, spatial: tuple[int, ...]) -> tuple[int, ...]:
     g.out(spatial)  # refuses windows larger than the data
     if p.pooling_convention == "same":
         return tuple(-1 if n == -1 else -(-n // s) for n, s in zip(spatial, g.stride))
-    return tuple(-1 if n == -1 else -(-(n + 2 * q - k) // s) + 1 for n, k, s, q in zip(spatial, g.kernel, g.stride, g.pad))
+    return tuple(
+        -1 if n == -1 else -(-(n + 2 * q - k) // s) + 1 for n, k, s, q in zip(spatial, g.kernel, g.stride, g.pad)
+    )
 
 
 def _first(p: Any, xp: Any, x: Any) -> Any:
@@ -105,7 +119,18 @@ def _samples() -> list[Sample]:
         ((2, 3, 7), dict(kernel=(3,), stride=(2,)), n),
         ((2, 2, 5, 6), dict(kernel=(3, 2), stride=(2, 2), pad=(1, 1), pooling_convention="full"), n),
         ((2, 2, 5, 6), dict(kernel=(2, 3), pool_type="avg", pad=(1, 1), stride=(2, 1)), n),
-        ((2, 2, 5, 6), dict(kernel=(2, 3), pool_type="avg", pad=(1, 1), stride=(2, 2), count_include_pad=False, pooling_convention="full"), n),
+        (
+            (2, 2, 5, 6),
+            dict(
+                kernel=(2, 3),
+                pool_type="avg",
+                pad=(1, 1),
+                stride=(2, 2),
+                count_include_pad=False,
+                pooling_convention="full",
+            ),
+            n,
+        ),
         ((1, 2, 4, 3, 5), dict(kernel=(2, 2, 2), pool_type="sum"), n),
         ((2, 3, 4, 4), dict(global_pool=True, pool_type="avg"), n),
         ((2, 3, 4, 4), dict(global_pool=True), n),
@@ -121,44 +146,96 @@ def _samples() -> list[Sample]:
         ((2, 1, 5), dict(kernel=(2,), stride=(3,)), n),
         ((2, 2, 5, 4), dict(kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="max", layout="NCHW"), n),
         ((1, 2, 5, 6), dict(kernel=(3, 2), stride=(2, 2), pad=(1, 1), pool_type="sum"), n),
-        ((1, 2, 6, 5), dict(kernel=(3, 3), stride=(2, 2), pool_type="avg", pooling_convention="full", count_include_pad=True), n),
+        (
+            (1, 2, 6, 5),
+            dict(kernel=(3, 3), stride=(2, 2), pool_type="avg", pooling_convention="full", count_include_pad=True),
+            n,
+        ),
         ((1, 2, 5, 5), dict(kernel=(2, 2), stride=(2, 2), pool_type="sum", pooling_convention="full"), n),
         ((1, 2, 4, 5), dict(kernel=(2, 2), stride=(1, 2), pool_type="lp", p_value=1), n),
         ((1, 2, 4, 5), dict(kernel=(3, 2), stride=(1, 2), pad=(1, 1), pool_type="lp", p_value="2"), n),
         ((1, 2, 4, 5), dict(kernel=(2, 2), stride=(2, 2), pool_type="lp", p_value=3, pooling_convention="full"), n),
         ((1, 1, 3, 4), dict(kernel=(3, 4), pool_type="avg"), n),
         ((1, 2, 4, 3, 5), dict(kernel=(2, 3, 2), stride=(2, 1, 2), pad=(1, 1, 0), pool_type="max", layout="NCDHW"), n),
-        ((1, 2, 4, 3, 5), dict(kernel=(2, 3, 2), stride=(2, 1, 2), pad=(1, 1, 0), pool_type="avg", pooling_convention="full"), n),
-        ((1, 2, 4, 3, 5), dict(kernel=(2, 2, 2), stride=(2, 2, 2), pad=(1, 0, 1), pool_type="avg", count_include_pad=False), n),
+        (
+            (1, 2, 4, 3, 5),
+            dict(kernel=(2, 3, 2), stride=(2, 1, 2), pad=(1, 1, 0), pool_type="avg", pooling_convention="full"),
+            n,
+        ),
+        (
+            (1, 2, 4, 3, 5),
+            dict(kernel=(2, 2, 2), stride=(2, 2, 2), pad=(1, 0, 1), pool_type="avg", count_include_pad=False),
+            n,
+        ),
         ((1, 1, 3, 4, 3), dict(kernel=(2, 2, 2), stride=(1, 2, 1), pool_type="lp", p_value=2), n),
         ((1, 1, 3, 4, 3), dict(kernel=(2, 3, 2), stride=(2, 2, 2), pool_type="max", pooling_convention="full"), n),
         # over everything: kernel, stride and pad do not count
-        *(((1, 2, *s), dict(global_pool=True, pool_type=t, **more), n) for s, t, more in (
-            ((5,), "max", {}), ((5,), "avg", {"kernel": (2,), "stride": (2,), "pad": (1,)}), ((3, 4), "sum", {"kernel": (2, 2), "pad": (1, 1)}),
-            ((3, 4), "lp", {"p_value": 2}), ((2, 3, 2), "avg", {"pooling_convention": "full"}), ((2, 3, 2), "max", {"layout": "NCDHW"}))),
+        *(
+            ((1, 2, *s), dict(global_pool=True, pool_type=t, **more), n)
+            for s, t, more in (
+                ((5,), "max", {}),
+                ((5,), "avg", {"kernel": (2,), "stride": (2,), "pad": (1,)}),
+                ((3, 4), "sum", {"kernel": (2, 2), "pad": (1, 1)}),
+                ((3, 4), "lp", {"p_value": 2}),
+                ((2, 3, 2), "avg", {"pooling_convention": "full"}),
+                ((2, 3, 2), "max", {"layout": "NCDHW"}),
+            )
+        ),
         # windows as many as strides
-        *((s, dict(kernel=k, stride=(2,) * len(k), pooling_convention="same", pool_type=t), "MXNet refuses convention same")
-          for s, k, t in (((1, 2, 5), (2,), "max"), ((1, 2, 5), (3,), "avg"), ((1, 2, 5, 4), (2, 3), "sum"))),
+        *(
+            (
+                s,
+                dict(kernel=k, stride=(2,) * len(k), pooling_convention="same", pool_type=t),
+                "MXNet refuses convention same",
+            )
+            for s, k, t in (((1, 2, 5), (2,), "max"), ((1, 2, 5), (3,), "avg"), ((1, 2, 5, 4), (2, 3), "sum"))
+        ),
         # channels last
         ((2, 5, 2), dict(kernel=(2,), stride=(2,), pool_type="avg", layout="NWC"), n),
-        ((1, 4, 5, 2), dict(kernel=(3, 2), stride=(2, 2), pad=(1, 0), pool_type="avg", layout="NHWC", count_include_pad=False), n),
+        (
+            (1, 4, 5, 2),
+            dict(kernel=(3, 2), stride=(2, 2), pad=(1, 0), pool_type="avg", layout="NHWC", count_include_pad=False),
+            n,
+        ),
         ((1, 3, 4, 3, 2), dict(kernel=(2, 2, 2), pool_type="sum", layout="NDHWC"), n),
         ((1, 3, 4, 2), dict(global_pool=True, pool_type="avg", layout="NHWC"), n),
     ]
     return [Sample(d(shape, 0.1, 3.0), params=q, mxnet=why or True) for shape, q, why in rows] + [
-        Sample(d((1, 2, 4, 5), -3.0, -0.1), params=dict(kernel=(2, 2), pad=(1, 1), stride=(2, 2))),  # maxima below the padding
+        Sample(
+            d((1, 2, 4, 5), -3.0, -0.1), params=dict(kernel=(2, 2), pad=(1, 1), stride=(2, 2))
+        ),  # maxima below the padding
         *(Sample(d((1, 2, 5), -3.0, 3.0), params=dict(kernel=(3,), pool_type="lp", p_value=q)) for q in (1, 2, 3)),
-        Sample([[[1.0, 1.0, 2.0, 2.0, 2.0, 0.0]]], params=dict(kernel=(3,), stride=(1,)), grad=False),  # ties: the first takes all
+        Sample(
+            [[[1.0, 1.0, 2.0, 2.0, 2.0, 0.0]]], params=dict(kernel=(3,), stride=(1,)), grad=False
+        ),  # ties: the first takes all
         Sample([[[1.0, np.nan, 2.0, -np.inf, np.inf, 0.0]]], params=dict(kernel=(2,), stride=(2,)), grad=False),
         # oneDNN, which computes in float32, divides by the kernel in backward
-        Sample(d((1, 2, 8), 0.1, 3.0), params=dict(kernel=(3,), stride=(3,), pool_type="avg", pooling_convention="full"), dtypes="float64"),
-        *(Sample(d((1, 2, 4, 4), 0.1, 3.0), params=dict(kernel=(2, 2), stride=(2, 2), pool_type=t), dtypes="float16", grad=False)
-          for t in ("max", "avg")),
+        Sample(
+            d((1, 2, 8), 0.1, 3.0),
+            params=dict(kernel=(3,), stride=(3,), pool_type="avg", pooling_convention="full"),
+            dtypes="float64",
+        ),
+        *(
+            Sample(
+                d((1, 2, 4, 4), 0.1, 3.0),
+                params=dict(kernel=(2, 2), stride=(2, 2), pool_type=t),
+                dtypes="float16",
+                grad=False,
+            )
+            for t in ("max", "avg")
+        ),
     ]
 
 
-@op("Pooling", inputs="data", labels="inputs outputs", mxnet_outputs=lambda p: 1 + (p.pool_type == "max" and bool(p.kernel) and not str(p.layout).endswith("C")), **_PARAMS, grad=lambda F, p, dy, data, y: F._backward_Pooling(dy, data, y, **given(p, _PARAMS)),
-    samples=_samples())
+@op(
+    "Pooling",
+    inputs="data",
+    labels="inputs outputs",
+    mxnet_outputs=lambda p: 1 + (p.pool_type == "max" and bool(p.kernel) and not str(p.layout).endswith("C")),
+    **_PARAMS,
+    grad=lambda F, p, dy, data, y: F._backward_Pooling(dy, data, y, **given(p, _PARAMS)),
+    samples=_samples(),
+)
 @silent
 def pooling(k, p, data):
     """Reduce windows of the spatial dimensions to one value each.
@@ -176,8 +253,8 @@ def pooling(k, p, data):
     cudnn_off : bool
         A hint of MXNet's own backend; no effect.
     pooling_convention : {'valid', 'full', 'same'}
-        The number of windows in n padded elements: ``floor((n - k) / s) + 1``, ``ceil((n - k) / s) + 1`` or, without padding,
-        ``ceil(n / s)``.
+        The number of windows in n padded elements: ``floor((n - k) / s) + 1``, ``ceil((n - k) / s) + 1`` or, without
+        padding, ``ceil(n / s)``.
     stride, pad : tuple of int
         Step between windows (1), padding at both ends (0).
     p_value : {1, 2, 3}, optional
@@ -258,8 +335,21 @@ def _(p, ins, outs):
     return 2 * size_of(ins[0]) if p.global_pool else size_of(outs[0]) * (size_of(p.kernel) + 1)
 
 
-@op("_backward_Pooling", inputs="dy data out", **_PARAMS, samples=[
-    Sample((2, 2, 3), Distinct((2, 2, 5)), (2, 2, 3), params=dict(kernel=(3,), pool_type="avg"), grad=False, mxnet="internal")])
+@op(
+    "_backward_Pooling",
+    inputs="dy data out",
+    **_PARAMS,
+    samples=[
+        Sample(
+            (2, 2, 3),
+            Distinct((2, 2, 5)),
+            (2, 2, 3),
+            params=dict(kernel=(3,), pool_type="avg"),
+            grad=False,
+            mxnet="internal",
+        )
+    ],
+)
 @silent
 def backward_pooling(k, p, dy_, data, out):
     """Gradient of `Pooling` with respect to its data; the first of several equal maxima of a window gets all.
@@ -334,11 +424,18 @@ def _(F, p, dy, dy_, data, out):
     return gathered * power, d_data * data if n == 3 else d_data, (1 - n) * gathered * dy_ * power / safe
 
 
-@op("_max_pooling_at", inputs="source data out", **_PARAMS, samples=[
-    Sample((2, 2, 3, 4), (2, 2, 3, 4), (2, 2, 2, 3), params=dict(kernel=(2, 2)), grad=False, mxnet="internal")])
+@op(
+    "_max_pooling_at",
+    inputs="source data out",
+    **_PARAMS,
+    samples=[
+        Sample((2, 2, 3, 4), (2, 2, 3, 4), (2, 2, 2, 3), params=dict(kernel=(2, 2)), grad=False, mxnet="internal")
+    ],
+)
 @silent
 def max_pooling_at(k, p, source, data, out):
-    """What an array holds where max `Pooling` finds the maxima of another: what `_backward_Pooling` has for its gradient.
+    """What an array holds where max `Pooling` finds the maxima of another: what `_backward_Pooling` has for its
+    gradient.
 
     Parameters
     ----------
@@ -357,7 +454,9 @@ def max_pooling_at(k, p, source, data, out):
     x = xp.where(x > low, x, low)  # as `Pooling` saw it
     if p.global_pool:
         flat = (*x.shape[:2], size_of(x.shape[2:]))
-        return _back(p, xp, xp.take_along_axis(s.reshape(flat), x.reshape(flat).argmax(2)[..., None], 2).reshape(y.shape))
+        return _back(
+            p, xp, xp.take_along_axis(s.reshape(flat), x.reshape(flat).argmax(2)[..., None], 2).reshape(y.shape)
+        )
     g = _geometry(p, tuple(x.shape[2:]))
     sizes = tuple(y.shape[2:])
     found, free = xp.zeros(y.shape, s.dtype), xp.ones(y.shape, "bool")
@@ -385,7 +484,10 @@ def _(p, ins):
     return [ins[1]]
 
 
-
 @backward_pooling.cost
 def _(p, ins, outs):
-    return 3 * size_of(ins[1]) if p.global_pool else size_of(ins[0]) * size_of(p.kernel) * (4 if p.pool_type == "max" else 2)
+    return (
+        3 * size_of(ins[1])
+        if p.global_pool
+        else size_of(ins[0]) * size_of(p.kernel) * (4 if p.pool_type == "max" else 2)
+    )

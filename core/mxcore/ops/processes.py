@@ -1,4 +1,5 @@
 """Point processes: the likelihood of a Hawkes process; and the quadratic function, MXNet's example of an operator."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -23,7 +24,9 @@ def _marks(xp: Any, marks: Any, n_marks: int, j: int) -> Any:
 
 
 def check_events(k: Any, n_marks: int, marks: Any, valid_length: Any) -> None:
-    """Raise an error for lengths and marks that cannot be, where values may be looked at. Marks behind the end are not read."""
+    """Raise an error for lengths and marks that cannot be, where values may be looked at. Marks behind the end are not
+    read.
+    """
     n, length = marks.shape
     if k.device.async_ or not n:
         return
@@ -58,24 +61,59 @@ _EVENTS = dict(grad=(True, True, True, True, True, False, False, True))
 
 
 def _samples(n: int, length: int, marks: int, lengths: list[int], **kw: Any) -> Sample:
-    return Sample(Values((n, marks), 0.5, 3.0), Values((marks,), 0.1, 0.6), Values((marks,), 0.5, 2.0), Values((n, marks), 0.0, 1.5),
-                  Values((n, length), 0.1, 2.0), Ints((n, length), 0, marks, "int32"), lengths, Values((n,), 2.0 * length, 2.5 * length),
-                  **_EVENTS, **kw)
+    return Sample(
+        Values((n, marks), 0.5, 3.0),
+        Values((marks,), 0.1, 0.6),
+        Values((marks,), 0.5, 2.0),
+        Values((n, marks), 0.0, 1.5),
+        Values((n, length), 0.1, 2.0),
+        Ints((n, length), 0, marks, "int32"),
+        lengths,
+        Values((n,), 2.0 * length, 2.5 * length),
+        **_EVENTS,
+        **kw,
+    )
 
 
-def _grad(F: Any, p: Any, d_output: Any, d_out_state: Any, lda: Any, alpha: Any, beta: Any, state_: Any, lags: Any, marks: Any,
-          valid_length: Any, max_time: Any) -> Any:
-    a, b, c, d, e, f = F._contrib_backward_hawkesll(d_output, d_out_state, lda, alpha, beta, state_, lags, marks, valid_length, max_time)
+def _grad(
+    F: Any,
+    p: Any,
+    d_output: Any,
+    d_out_state: Any,
+    lda: Any,
+    alpha: Any,
+    beta: Any,
+    state_: Any,
+    lags: Any,
+    marks: Any,
+    valid_length: Any,
+    max_time: Any,
+) -> Any:
+    a, b, c, d, e, f = F._contrib_backward_hawkesll(
+        d_output, d_out_state, lda, alpha, beta, state_, lags, marks, valid_length, max_time
+    )
     return a, b, c, d, e, None, None, f
 
 
-@op("_contrib_hawkesll", inputs=_INPUTS, labels="outputs", outputs="output out_state", grad=_grad, samples=[
-    _samples(3, 5, 2, [5, 2, 0]), _samples(1, 4, 3, [4]), _samples(4, 1, 1, [1, 1, 0, 1]), _samples(2, 7, 3, [7, 4])])
+@op(
+    "_contrib_hawkesll",
+    inputs=_INPUTS,
+    labels="outputs",
+    outputs="output out_state",
+    grad=_grad,
+    samples=[
+        _samples(3, 5, 2, [5, 2, 0]),
+        _samples(1, 4, 3, [4]),
+        _samples(4, 1, 1, [1, 1, 0, 1]),
+        _samples(2, 7, 3, [7, 4]),
+    ],
+)
 @silent
 def hawkesll(k, p, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     """The log likelihood of events under Hawkes processes with exponential decay, one process for each mark.
 
-    The intensity of mark k is ``lda[k] + alpha[k] * beta[k] * sum(exp(-beta[k] * (t - t_i)))`` over its events before t.
+    The intensity of mark k is ``lda[k] + alpha[k] * beta[k] * sum(exp(-beta[k] * (t - t_i)))`` over its events before
+    t.
 
     Parameters
     ----------
@@ -102,8 +140,8 @@ def hawkesll(k, p, lda, alpha, beta, state, lags, marks, valid_length, max_time)
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``hawkesll``. MXNet has gradients of the likelihood for lda, alpha and beta only; here there are all
-    of both outputs. Source: Bacry, Mastromatteo and Muzy, "Hawkes processes in finance", 2015.
+    Behaviour matched: MXNet 1.9.1 ``hawkesll``. MXNet has gradients of the likelihood for lda, alpha and beta only;
+    here there are all of both outputs. Source: Bacry, Mastromatteo and Muzy, "Hawkes processes in finance", 2015.
     """
     xp, dtype = k.xp, lags.dtype
     check_events(k, alpha.shape[0], marks, valid_length)
@@ -125,7 +163,15 @@ def _(p, ins):
     if len(lags) != 2:
         raise ValueError(f"lags must be (N, T), got {lags}")
     n, marks = lags[0], ins[1][-1] if ins[1] else 0
-    wanted = {"lda": (n, marks), "alpha": (marks,), "beta": (marks,), "state": (n, marks), "marks": lags, "valid_length": (n,), "max_time": (n,)}
+    wanted = {
+        "lda": (n, marks),
+        "alpha": (marks,),
+        "beta": (marks,),
+        "state": (n, marks),
+        "marks": lags,
+        "valid_length": (n,),
+        "max_time": (n,),
+    }
     for name, shape in zip(_INPUTS.split(), ins):
         if name in wanted and shape != wanted[name]:
             raise ValueError(f"{name} must be {wanted[name]} for lags {lags} and alpha {ins[1]}, got {shape}")
@@ -145,8 +191,12 @@ def _(p, ins, outs):
 hawkesll.cost(lambda p, ins, outs: 30 * ins[4][0] * ins[4][1])
 
 
-@op("_contrib_backward_hawkesll", inputs="d_loglike d_out_state " + _INPUTS, outputs="lda alpha beta state lags max_time", samples=[
-    Sample((2,), (2, 2), *_samples(2, 3, 2, [3, 2]).inputs, grad=False, mxnet="internal")])
+@op(
+    "_contrib_backward_hawkesll",
+    inputs="d_loglike d_out_state " + _INPUTS,
+    outputs="lda alpha beta state lags max_time",
+    samples=[Sample((2,), (2, 2), *_samples(2, 3, 2, [3, 2]).inputs, grad=False, mxnet="internal")],
+)
 @silent
 def backward_hawkesll(k, p, d_loglike, d_out_state, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     """The gradients of `hawkesll`.
@@ -199,8 +249,6 @@ def _(p, ins):
     return [ins[2], ins[3], ins[4], ins[5], ins[6], ins[9]]
 
 
-
-
 @backward_hawkesll.dtype
 def _(p, ins, outs):
     t = next((x for i, x in enumerate(ins) if x is not None and i != 7), outs[0])
@@ -220,11 +268,22 @@ def _cut(x: Any, dtype: Any) -> Any:
     return x.astype(np.int64).astype(dtype) if dtype.kind in "iu" else x
 
 
-@op("_contrib_quadratic", inputs="data", labels="inputs", params=_ABC, alias="data->output", expr="a * data * data + b * data + c",
+@op(
+    "_contrib_quadratic",
+    inputs="data",
+    labels="inputs",
+    params=_ABC,
+    alias="data->output",
+    expr="a * data * data + b * data + c",
     grad=lambda F, p, dy, data: F._contrib_backward_quadratic(dy, data, a=p.a, b=p.b, c=p.c),
-    samples=[Sample((2, 3), params={"a": 3.0, "b": -5.0, "c": 1.5}), Sample((2, 3)), Sample((2, 3), params={"b": 0.5}, dtypes="float16 float32 float64"), Sample(
-        np.array([-2, 0, 3, 200], np.int32), params={"a": 3.0, "b": 5.0, "c": 1.5}, grad=False), Sample(
-        (0, 3), params={"a": 1.0})])
+    samples=[
+        Sample((2, 3), params={"a": 3.0, "b": -5.0, "c": 1.5}),
+        Sample((2, 3)),
+        Sample((2, 3), params={"b": 0.5}, dtypes="float16 float32 float64"),
+        Sample(np.array([-2, 0, 3, 200], np.int32), params={"a": 3.0, "b": 5.0, "c": 1.5}, grad=False),
+        Sample((0, 3), params={"a": 1.0}),
+    ],
+)
 def quadratic(k, p, data):
     """``a * x**2 + b * x + c`` of each element.
 
@@ -246,8 +305,14 @@ def _quadratic_grads(F: Any, p: Any, dys: Any, dy_: Any, data: Any) -> Any:
     return F._contrib_backward_quadratic(dys[0], data, a=p.a, b=p.b, c=p.c), dys[0] * dy_ * (2 * p.a)
 
 
-@op("_contrib_backward_quadratic", inputs="dy data", params=_ABC, alias="dy->output", grad=_quadratic_grads,
-    samples=[Sample((2, 3), (2, 3), params={"a": 3.0, "b": -5.0, "c": 1.5}, mxnet="internal")])
+@op(
+    "_contrib_backward_quadratic",
+    inputs="dy data",
+    params=_ABC,
+    alias="dy->output",
+    grad=_quadratic_grads,
+    samples=[Sample((2, 3), (2, 3), params={"a": 3.0, "b": -5.0, "c": 1.5}, mxnet="internal")],
+)
 def backward_quadratic(k, p, dy_, data):
     """The gradient of `quadratic`: ``dy * (2 * a * x + b)``.
 

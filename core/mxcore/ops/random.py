@@ -2,6 +2,7 @@
 
 The distributions are one table; the numbers come from ``k.rng``, so they follow the seed and are equal on every device.
 """
+
 from __future__ import annotations
 
 import math
@@ -67,13 +68,25 @@ def _binomial_table(count, p):
     last = mean + 12 * (mean / p) ** 0.5 + (40 / -math.log1p(-p) if p < 1 else 0) + 40
     if last > _TABLE or count > _SUCCESSES or not count or p == 1:
         return None
-    return distributions.table_of(lambda i: special.gammaln(np, i + count) - special.gammaln(np, i + 1) - math.lgamma(count)
-                                  + count * math.log(p) + i * math.log1p(-p), last)
+    return distributions.table_of(
+        lambda i: (
+            special.gammaln(np, i + count)
+            - special.gammaln(np, i + 1)
+            - math.lgamma(count)
+            + count * math.log(p)
+            + i * math.log1p(-p)
+        ),
+        last,
+    )
 
 
 def _poisson(xp, rng, shape, t, lam):
     table = _poisson_table(lam) if isinstance(lam, (int, float)) else None
-    return distributions.poisson(rng, _full(xp, lam, shape)) if table is None else distributions.tabulated(rng, shape, table)
+    return (
+        distributions.poisson(rng, _full(xp, lam, shape))
+        if table is None
+        else distributions.tabulated(rng, shape, table)
+    )
 
 
 def _negative_binomial(xp, rng, shape, t, count, p):
@@ -86,7 +99,11 @@ def _negative_binomial(xp, rng, shape, t, count, p):
 
 def _generalized_negative_binomial(xp, rng, shape, t, mu, alpha):
     if isinstance(alpha, (int, float)):
-        return _negative_binomial(xp, rng, shape, t, 1 / alpha, 1 / (mu * alpha + 1)) if alpha else _poisson(xp, rng, shape, t, mu)
+        return (
+            _negative_binomial(xp, rng, shape, t, 1 / alpha, 1 / (mu * alpha + 1))
+            if alpha
+            else _poisson(xp, rng, shape, t, mu)
+        )
     alpha = _full(xp, alpha, shape)
     plain = alpha == 0  # no dispersion: Poisson
     rate = distributions.gamma(rng, 1 / xp.where(plain, 1.0, alpha)) * alpha
@@ -109,11 +126,16 @@ def _all_fit(good, message, *values):
     """Raise ValueError with the first of the values that are not good."""
     if not good.all().item():
         at = good.reshape(-1).argmin().item()
-        raise ValueError(f"{message} {' and '.join(str(v.reshape(-1)[at].item()) for v in values)}" + f" (element {at})" * (good.size > 1))
+        raise ValueError(
+            f"{message} {' and '.join(str(v.reshape(-1)[at].item()) for v in values)}"
+            + f" (element {at})" * (good.size > 1)
+        )
 
 
 class _Law:
-    """A distribution: its parameters (name, name in the array form, default, values in the samples, what it must be), its moments."""
+    """A distribution: its parameters (name, name in the array form, default, values in the samples, what it must be),
+    its moments.
+    """
 
     def __init__(self, draw, doc, parameters, moments, short=False):
         self.draw, self.doc, self.parameters, self.moments, self.short = draw, doc, parameters, moments, short
@@ -144,23 +166,50 @@ class _Law:
 
 
 LAWS = {
-    "uniform": _Law(_uniform, "the uniform distribution on [low, high)",
-                    [("low", "low", 0.0, (-1.0, 0.0), _FINITE), ("high", "high", 1.0, (1.0, 3.0), _FINITE)],
-                    lambda a, b: ((a + b) / 2, (b - a) ** 2 / 12), short=True),
-    "normal": _Law(_normal, "the normal distribution, of a mean and a standard deviation",
-                   [("loc", "mu", 0.0, (-1.0, 1.0), _ANY), ("scale", "sigma", 1.0, (0.5, 2.0), _POSITIVE)], lambda m, s: (m, s * s), short=True),
-    "exponential": _Law(_exponential, "the exponential distribution of rate lam", [("lam", "lam", 1.0, (0.5, 2.0), _POSITIVE)],
-                        lambda lam: (1 / lam, 1 / lam**2)),
-    "gamma": _Law(_gamma, "the gamma distribution of shape alpha and scale beta",
-                  [("alpha", "alpha", 1.0, (0.5, 3.0), _ABOVE), ("beta", "beta", 1.0, (0.5, 2.0), _POSITIVE)],
-                  lambda a, b: (a * b, a * b * b)),
-    "poisson": _Law(_poisson, "the Poisson distribution of rate lam", [("lam", "lam", 1.0, (0.5, 30.0), _FROM)], lambda lam: (lam, lam)),
-    "negative_binomial": _Law(_negative_binomial, "the number of failures before the k-th success, where a success has probability p",
-                              [("k", "k", 1, (1, 6), _FROM), ("p", "p", 1.0, (0.3, 0.8), _CHANCE)],
-                              lambda k, p: (k * (1 - p) / p, k * (1 - p) / p**2)),
+    "uniform": _Law(
+        _uniform,
+        "the uniform distribution on [low, high)",
+        [("low", "low", 0.0, (-1.0, 0.0), _FINITE), ("high", "high", 1.0, (1.0, 3.0), _FINITE)],
+        lambda a, b: ((a + b) / 2, (b - a) ** 2 / 12),
+        short=True,
+    ),
+    "normal": _Law(
+        _normal,
+        "the normal distribution, of a mean and a standard deviation",
+        [("loc", "mu", 0.0, (-1.0, 1.0), _ANY), ("scale", "sigma", 1.0, (0.5, 2.0), _POSITIVE)],
+        lambda m, s: (m, s * s),
+        short=True,
+    ),
+    "exponential": _Law(
+        _exponential,
+        "the exponential distribution of rate lam",
+        [("lam", "lam", 1.0, (0.5, 2.0), _POSITIVE)],
+        lambda lam: (1 / lam, 1 / lam**2),
+    ),
+    "gamma": _Law(
+        _gamma,
+        "the gamma distribution of shape alpha and scale beta",
+        [("alpha", "alpha", 1.0, (0.5, 3.0), _ABOVE), ("beta", "beta", 1.0, (0.5, 2.0), _POSITIVE)],
+        lambda a, b: (a * b, a * b * b),
+    ),
+    "poisson": _Law(
+        _poisson,
+        "the Poisson distribution of rate lam",
+        [("lam", "lam", 1.0, (0.5, 30.0), _FROM)],
+        lambda lam: (lam, lam),
+    ),
+    "negative_binomial": _Law(
+        _negative_binomial,
+        "the number of failures before the k-th success, where a success has probability p",
+        [("k", "k", 1, (1, 6), _FROM), ("p", "p", 1.0, (0.3, 0.8), _CHANCE)],
+        lambda k, p: (k * (1 - p) / p, k * (1 - p) / p**2),
+    ),
     "generalized_negative_binomial": _Law(
-        _generalized_negative_binomial, "the negative binomial distribution of mean mu and dispersion alpha (0: Poisson)",
-        [("mu", "mu", 1.0, (1.0, 4.0), _FROM), ("alpha", "alpha", 1.0, (0.2, 1.0), _FROM)], lambda m, a: (m, m + a * m * m)),
+        _generalized_negative_binomial,
+        "the negative binomial distribution of mean mu and dispersion alpha (0: Poisson)",
+        [("mu", "mu", 1.0, (1.0, 4.0), _FROM), ("alpha", "alpha", 1.0, (0.2, 1.0), _FROM)],
+        lambda m, a: (m, m + a * m * m),
+    ),
 }
 
 
@@ -171,7 +220,9 @@ def _plausible(x, mean, var, what=""):
         return
     assert np.isfinite(x).all(), f"{what}: not finite"
     spread = np.sqrt(max(((x - mean) ** 4).mean() - var**2, var**2) / x.size)
-    assert abs(x.mean() - mean) <= 6 * np.sqrt(var / x.size) + 1e-3 * abs(mean), f"{what}: mean {x.mean()}, expected {mean}"
+    assert abs(x.mean() - mean) <= 6 * np.sqrt(var / x.size) + 1e-3 * abs(mean), (
+        f"{what}: mean {x.mean()}, expected {mean}"
+    )
     assert abs(((x - mean) ** 2).mean() - var) <= 6 * spread + 2e-3 * var, f"{what}: variance {x.var()}, expected {var}"
 
 
@@ -182,15 +233,19 @@ def _moments(law, values):
 
 def _moments_each(law):
     """A sample's check: for each element of the parameter arrays, its row of draws has the right moments."""
+
     def check(inputs, outputs):
         rows = np.asarray(outputs[0]).reshape(inputs[0].size, -1)
         for i, row in enumerate(rows):
             _plausible(row, *law.moments(*[float(a.ravel()[i]) for a in inputs]), law.doc)
+
     return check
 
 
 def _parameters(law, spec=Float):
-    return {n: (Int(d, dynamic=True) if isinstance(d, int) else spec(d, dynamic=True)) for n, _, d, _, _ in law.parameters}
+    return {
+        n: (Int(d, dynamic=True) if isinstance(d, int) else spec(d, dynamic=True)) for n, _, d, _, _ in law.parameters
+    }
 
 
 def _float_dtype(p, name):
@@ -232,19 +287,40 @@ def _numbers(name, law):
     def body(k, p):
         return law.numbers(k, _decided(k, p), p.dtype or _F32, [getattr(p, n) for n in names])
 
-    some, others, usual = [v[3][1] for v in law.parameters], [v[3][0] for v in law.parameters], [v[2] for v in law.parameters]
+    some, others, usual = (
+        [v[3][1] for v in law.parameters],
+        [v[3][0] for v in law.parameters],
+        [v[2] for v in law.parameters],
+    )
 
     def sample(values, shape, **more):
         given = {} if values is usual else dict(zip(names, values))
         return Sample(params={**given, "shape": shape, **more}, grad=False, check=_moments(law, values))
 
-    o = Op(f"_random_{name}", body, inputs="", random=True, grad=None,
-           aliases=(f"random_{name}", *([name] if law.short else [])),
-           params={**_parameters(law), "shape": Shape(None), "ctx": Str(""), "dtype": DType(None)},
-           doc=_doc(f"Draw from {law.doc}.", [f"{n} : float" for n in names], _ASKED_DOC),
-           samples=[sample(some, (40, 50)), sample(some, (7,), dtype="float64"), sample(others, (30, 1, 41), dtype="float64"),
-                    sample(some, (50, 30), dtype="float16"), sample(usual, 1501), sample([*map(str, others)], "(21, 70)", dtype="float32"),
-                    Sample(params={**dict(zip(names, some)), "shape": (2, 0)}, grad=False, check=_moments(law, some), mxnet="0 means unknown")])
+    o = Op(
+        f"_random_{name}",
+        body,
+        inputs="",
+        random=True,
+        grad=None,
+        aliases=(f"random_{name}", *([name] if law.short else [])),
+        params={**_parameters(law), "shape": Shape(None), "ctx": Str(""), "dtype": DType(None)},
+        doc=_doc(f"Draw from {law.doc}.", [f"{n} : float" for n in names], _ASKED_DOC),
+        samples=[
+            sample(some, (40, 50)),
+            sample(some, (7,), dtype="float64"),
+            sample(others, (30, 1, 41), dtype="float64"),
+            sample(some, (50, 30), dtype="float16"),
+            sample(usual, 1501),
+            sample([*map(str, others)], "(21, 70)", dtype="float32"),
+            Sample(
+                params={**dict(zip(names, some)), "shape": (2, 0)},
+                grad=False,
+                check=_moments(law, some),
+                mxnet="0 means unknown",
+            ),
+        ],
+    )
     o.shape(_shape_asked)
     o.dtype(lambda p, ins, outs: (ins, [_float_dtype(p, name)]))
     return o
@@ -257,14 +333,31 @@ def _like(name, law):
     def body(k, p, data):
         return law.numbers(k, tuple(data.shape), data.dtype, [getattr(p, n) for n in names])
 
-    some, others, usual = [v[3][1] for v in law.parameters], [v[3][0] for v in law.parameters], [v[2] for v in law.parameters]
-    return Op(f"_random_{name}_like", body, inputs="data~", random=True, grad=None, params=_parameters(law),
-              doc=_doc(f"Draw from {law.doc}, in the shape and dtype of `data`.", [f"{n} : float" for n in names],
-                       "data : array\n    Only its shape and dtype are used."),
-              samples=[Sample((30, 40), params=dict(zip(names, some)), grad=False, check=_moments(law, some), dtypes=_FLOATS),
-                       Sample((9, 31, 3), params=dict(zip(names, map(str, others))), grad=False, check=_moments(law, others)),
-                       Sample((1200,), grad=False, check=_moments(law, usual)), Sample((1,), grad=False, check=lambda i, o: None),
-                       Sample((0, 3), grad=False, check=lambda i, o: None)])
+    some, others, usual = (
+        [v[3][1] for v in law.parameters],
+        [v[3][0] for v in law.parameters],
+        [v[2] for v in law.parameters],
+    )
+    return Op(
+        f"_random_{name}_like",
+        body,
+        inputs="data~",
+        random=True,
+        grad=None,
+        params=_parameters(law),
+        doc=_doc(
+            f"Draw from {law.doc}, in the shape and dtype of `data`.",
+            [f"{n} : float" for n in names],
+            "data : array\n    Only its shape and dtype are used.",
+        ),
+        samples=[
+            Sample((30, 40), params=dict(zip(names, some)), grad=False, check=_moments(law, some), dtypes=_FLOATS),
+            Sample((9, 31, 3), params=dict(zip(names, map(str, others))), grad=False, check=_moments(law, others)),
+            Sample((1200,), grad=False, check=_moments(law, usual)),
+            Sample((1,), grad=False, check=lambda i, o: None),
+            Sample((0, 3), grad=False, check=lambda i, o: None),
+        ],
+    )
 
 
 def _arrays(name, law):
@@ -285,17 +378,48 @@ def _arrays(name, law):
         return make(shape, *parameter[3])
 
     check = _moments_each(law)
-    o = Op(f"_sample_{name}", body, inputs=" ".join(inputs), random=True, grad=None, aliases=(f"sample_{name}",),
-           params={"shape": Shape(()), "dtype": DType(None)},
-           doc=_doc(f"Draw from {law.doc}; the parameters are arrays.", [f"{n} : array" for n in inputs],
-                    "    Of one shape.\nshape : tuple of int\n    Shape of what is drawn for each element, appended to that of the "
-                    "parameters.\ndtype : dtype\n    float32 unless told."),
-           samples=[Sample(*[spec(v, (3,)) for v in law.parameters], params={"shape": (40, 50)}, grad=False, check=check),
-                    Sample(*[spec(v, (2, 2)) for v in law.parameters], grad=False, check=lambda i, o: None),
-                    Sample(*[spec(v, (2, 1, 2)) for v in law.parameters], params={"shape": 700, "dtype": "float64"}, grad=False, check=check),
-                    Sample(*[spec(v, (1,)) for v in law.parameters], params={"shape": "(30, 1, 30)", "dtype": "float16"}, grad=False, check=check),
-                    Sample(*[spec(v, (3,)) for v in law.parameters], params={"shape": (600,)}, grad=False, check=check, dtypes="float16"),
-                    Sample(*[spec(v, (0, 2)) for v in law.parameters], params={"shape": (3,)}, grad=False, check=lambda i, o: None)])
+    o = Op(
+        f"_sample_{name}",
+        body,
+        inputs=" ".join(inputs),
+        random=True,
+        grad=None,
+        aliases=(f"sample_{name}",),
+        params={"shape": Shape(()), "dtype": DType(None)},
+        doc=_doc(
+            f"Draw from {law.doc}; the parameters are arrays.",
+            [f"{n} : array" for n in inputs],
+            "    Of one shape.\nshape : tuple of int\n    Shape of what is drawn for each element, appended to that "
+            "of the "
+            "parameters.\ndtype : dtype\n    float32 unless told.",
+        ),
+        samples=[
+            Sample(*[spec(v, (3,)) for v in law.parameters], params={"shape": (40, 50)}, grad=False, check=check),
+            Sample(*[spec(v, (2, 2)) for v in law.parameters], grad=False, check=lambda i, o: None),
+            Sample(
+                *[spec(v, (2, 1, 2)) for v in law.parameters],
+                params={"shape": 700, "dtype": "float64"},
+                grad=False,
+                check=check,
+            ),
+            Sample(
+                *[spec(v, (1,)) for v in law.parameters],
+                params={"shape": "(30, 1, 30)", "dtype": "float16"},
+                grad=False,
+                check=check,
+            ),
+            Sample(
+                *[spec(v, (3,)) for v in law.parameters],
+                params={"shape": (600,)},
+                grad=False,
+                check=check,
+                dtypes="float16",
+            ),
+            Sample(
+                *[spec(v, (0, 2)) for v in law.parameters], params={"shape": (3,)}, grad=False, check=lambda i, o: None
+            ),
+        ],
+    )
 
     @o.shape
     def _(p, ins, outs):
@@ -311,6 +435,7 @@ OPS = [make(name, law) for name, law in LAWS.items() for make in (_numbers, _lik
 
 def _whole(low, high, shape, **more):
     """A sample of `randint`, with its check."""
+
     def check(inputs, outputs):
         x = np.asarray(outputs[0])
         assert x.size == 0 or (x.min() >= low and x.max() < high)
@@ -320,11 +445,27 @@ def _whole(low, high, shape, **more):
     return Sample(params={"low": low, "high": high, "shape": shape, **more}, grad=False, check=check)
 
 
-@op("_random_randint", "random_randint", inputs="", random=True, grad=None, low=Int(dynamic=True), high=Int(dynamic=True),
-    shape=Shape(None), ctx=Str(""), dtype=DType(None),
-    samples=[_whole(-3, 17, (30, 40)), _whole(-3, 17, (7,), dtype="int64"), _whole(0, 2, 900, dtype="int32"), _whole(4, 5, (3, 1, 2)),
-             _whole(-2**31, 2**31 - 1, (40, 30)), _whole(-2**40, 2**41, (40, 30), dtype="int64"),
-             Sample(params={"low": "-3", "high": "17", "shape": "(2, 3)"}, grad=False, check=lambda i, o: None)])
+@op(
+    "_random_randint",
+    "random_randint",
+    inputs="",
+    random=True,
+    grad=None,
+    low=Int(dynamic=True),
+    high=Int(dynamic=True),
+    shape=Shape(None),
+    ctx=Str(""),
+    dtype=DType(None),
+    samples=[
+        _whole(-3, 17, (30, 40)),
+        _whole(-3, 17, (7,), dtype="int64"),
+        _whole(0, 2, 900, dtype="int32"),
+        _whole(4, 5, (3, 1, 2)),
+        _whole(-(2**31), 2**31 - 1, (40, 30)),
+        _whole(-(2**40), 2**41, (40, 30), dtype="int64"),
+        Sample(params={"low": "-3", "high": "17", "shape": "(2, 3)"}, grad=False, check=lambda i, o: None),
+    ],
+)
 def randint(k, p):
     """Draw whole numbers from [low, high), all equally likely.
 
@@ -363,7 +504,9 @@ def _frequencies(inputs, outputs):
         q = q / q.sum()
         for i, prob in enumerate(q):
             near = 6 * np.sqrt(prob * (1 - prob) / row.size)
-            assert abs((row == i).mean() - prob) <= near, f"index {i} came {(row == i).mean()} of the time, expected {prob}"
+            assert abs((row == i).mean() - prob) <= near, (
+                f"index {i} came {(row == i).mean()} of the time, expected {prob}"
+            )
         if len(outputs) > 1:
             logs = np.asarray(outputs[1]).reshape(data.shape[0], -1)[0]
             break
@@ -374,16 +517,34 @@ def _frequencies(inputs, outputs):
 _CHANCES = [[0.1, 0.2, 0.7], [0.5, 0.0, 0.5]]
 
 
-@op("_sample_multinomial", "sample_multinomial", inputs="data", labels="numbers", outputs="output prob[get_prob]", random=True,
-    shape=Shape(()), get_prob=Bool(False), dtype=Among("int32", names="uint8 int32 int64 float16 float32 float64"),
+@op(
+    "_sample_multinomial",
+    "sample_multinomial",
+    inputs="data",
+    labels="numbers",
+    outputs="output prob[get_prob]",
+    random=True,
+    shape=Shape(()),
+    get_prob=Bool(False),
+    dtype=Among("int32", names="uint8 int32 int64 float16 float32 float64"),
     grad=lambda F, p, dys, data, y: F._backward_sample_multinomial(dys[1], data, y) if p.get_prob else None,
-    samples=[Sample([[0.1, 0.2, 0.7], [0.25, 0.5, 0.25]], params={"shape": (20, 30), "get_prob": True}, grad=False, check=_frequencies),
-             Sample([0.3, 0.7], params={"dtype": "float32"}, grad=False, check=lambda i, o: None),
-             Sample(_CHANCES, params={"shape": 600}, grad=False, check=_frequencies),
-             Sample([_CHANCES, _CHANCES], params={"shape": "(20, 20)", "dtype": "uint8"}, grad=False, check=_frequencies),
-             Sample([[1.0]], params={"shape": (3,), "dtype": "float64", "get_prob": "True"}, grad=False, check=_frequencies),
-             Sample([0.25, 0.25, 0.5], params={"shape": 900, "dtype": "float16"}, grad=False, check=_frequencies, dtypes=_FLOATS),
-             Sample((0, 3), params={"shape": 2}, grad=False, check=lambda i, o: None)])
+    samples=[
+        Sample(
+            [[0.1, 0.2, 0.7], [0.25, 0.5, 0.25]],
+            params={"shape": (20, 30), "get_prob": True},
+            grad=False,
+            check=_frequencies,
+        ),
+        Sample([0.3, 0.7], params={"dtype": "float32"}, grad=False, check=lambda i, o: None),
+        Sample(_CHANCES, params={"shape": 600}, grad=False, check=_frequencies),
+        Sample([_CHANCES, _CHANCES], params={"shape": "(20, 20)", "dtype": "uint8"}, grad=False, check=_frequencies),
+        Sample([[1.0]], params={"shape": (3,), "dtype": "float64", "get_prob": "True"}, grad=False, check=_frequencies),
+        Sample(
+            [0.25, 0.25, 0.5], params={"shape": 900, "dtype": "float16"}, grad=False, check=_frequencies, dtypes=_FLOATS
+        ),
+        Sample((0, 3), params={"shape": 2}, grad=False, check=lambda i, o: None),
+    ],
+)
 @silent
 def sample_multinomial(k, p, data):
     """Draw indices with the probabilities in the last axis of `data`.
@@ -407,8 +568,10 @@ def sample_multinomial(k, p, data):
     good = (rows >= 0).all(1) & (last > 0) & (last < math.inf)
     if not k.device.async_ and not good.all().item():
         row = good.argmin().item()
-        raise ValueError("probabilities must be 0 or more, and those of a row have a finite sum above 0, "
-                         f"got {rows[row].min().item()} as the least and {last[row].item()} as the sum of row {row}")
+        raise ValueError(
+            "probabilities must be 0 or more, and those of a row have a finite sum above 0, "
+            f"got {rows[row].min().item()} as the least and {last[row].item()} as the sum of row {row}"
+        )
     # One search for all rows: row i lies on [i, i + 1).
     at = xp.arange(n).reshape(n, 1)
     u = k.rng.uniform((n, _size(p.shape)), _F64) + at
@@ -439,12 +602,17 @@ def _(p, ins):
 def _(p, ins, outs):
     if ins[0] is not None and ins[0].kind != "f":
         raise TypeError(f"data must be float16, float32 or float64, got {ins[0].name}")
-    return ins, [p.dtype, ins[0]][:1 + p.get_prob]
+    return ins, [p.dtype, ins[0]][: 1 + p.get_prob]
 
 
-@op("_backward_sample_multinomial", inputs="dy data sample", samples=[
-    Sample((2, 4), Values((2, 3), 0.2, 0.9), Ints((2, 4), 0, 3, dtype="int32"), grad=False, mxnet="internal"),
-    Sample((5,), Values((4,), 0.2, 0.9), Ints((5,), 0, 4, dtype="int32"), grad=False, mxnet="internal")])
+@op(
+    "_backward_sample_multinomial",
+    inputs="dy data sample",
+    samples=[
+        Sample((2, 4), Values((2, 3), 0.2, 0.9), Ints((2, 4), 0, 3, dtype="int32"), grad=False, mxnet="internal"),
+        Sample((5,), Values((4,), 0.2, 0.9), Ints((5,), 0, 4, dtype="int32"), grad=False, mxnet="internal"),
+    ],
+)
 def backward_sample_multinomial(k, p, dy, data, sample):
     """The gradient of the log-probabilities of drawn indices: dy / probability at each index.
 
@@ -469,10 +637,9 @@ def backward_sample_multinomial(k, p, dy, data, sample):
 def _(p, ins):
     dy, data, sample = ins
     rules.fits("dy", ins, [sample])
-    if data[:-1] not in (sample[:len(data) - 1], ()):
+    if data[:-1] not in (sample[: len(data) - 1], ()):
         raise ValueError(f"sample {sample} must begin with the shape of the distributions, {data[:-1]}")
     return [data]
-
 
 
 backward_sample_multinomial.dtype(lambda p, ins, outs: (ins, [ins[1]]))
@@ -484,10 +651,19 @@ def _same_rows(inputs, outputs):
     assert before.shape[0] < 10 or (before != after).any(), "nothing moved"
 
 
-@op("_shuffle", "shuffle", inputs="data", random=True, samples=[
-    Sample((20, 3), grad=False, check=_same_rows, dtypes=_FLOATS), Sample((1,), grad=False, check=_same_rows),
-    Sample(Ints((31,), 0, 9), grad=False, check=_same_rows, dtypes="int8 uint8 int32 int64"), Sample((12, 1, 2, 3), grad=False, check=_same_rows),
-    Sample((0, 3), grad=False, check=lambda i, o: None)])
+@op(
+    "_shuffle",
+    "shuffle",
+    inputs="data",
+    random=True,
+    samples=[
+        Sample((20, 3), grad=False, check=_same_rows, dtypes=_FLOATS),
+        Sample((1,), grad=False, check=_same_rows),
+        Sample(Ints((31,), 0, 9), grad=False, check=_same_rows, dtypes="int8 uint8 int32 int64"),
+        Sample((12, 1, 2, 3), grad=False, check=_same_rows),
+        Sample((0, 3), grad=False, check=lambda i, o: None),
+    ],
+)
 def shuffle(k, p, data):
     """Put the rows of `data` in random order.
 
@@ -504,10 +680,21 @@ def _distinct(inputs, outputs):
         assert len(set(row)) == len(row) <= n and row.min(initial=0) >= 0 and row.max(initial=0) < 50
 
 
-@op("_sample_unique_zipfian", inputs="", labels="numbers", outputs="samples num_tries", random=True, grad=None, range_max=Int(ge=1), shape=Shape(None),
-    samples=[Sample(params={"range_max": 50, "shape": (3, 8)}, grad=False, check=_distinct),
-             Sample(params={"range_max": "8", "shape": "(2, 8)"}, grad=False, check=_distinct),
-             Sample(params={"range_max": 50, "shape": (1, 1)}, grad=False, check=_distinct)])
+@op(
+    "_sample_unique_zipfian",
+    inputs="",
+    labels="numbers",
+    outputs="samples num_tries",
+    random=True,
+    grad=None,
+    range_max=Int(ge=1),
+    shape=Shape(None),
+    samples=[
+        Sample(params={"range_max": 50, "shape": (3, 8)}, grad=False, check=_distinct),
+        Sample(params={"range_max": "8", "shape": "(2, 8)"}, grad=False, check=_distinct),
+        Sample(params={"range_max": 50, "shape": (1, 1)}, grad=False, check=_distinct),
+    ],
+)
 def sample_unique_zipfian(k, p):
     """Draw different whole numbers from [0, range_max), i with probability near 1 / (i + 1).
 

@@ -3,6 +3,7 @@
 Parameters have the leading dimensions of the samples. A row gives the logarithm of the density over ``xp`` and its
 derivatives over ``F``; the rest (exponential, gradients of both forms) is common.
 """
+
 from __future__ import annotations
 
 import math
@@ -16,8 +17,12 @@ from .silent import silent
 __all__ = ["OPS"]
 
 
-@op("_trailing_like", inputs="data like~", grad=lambda F, dy, like_data: (F._trailing_sum(dy, like_data), None), samples=[
-    Sample((2,), (2, 3), mxnet="internal"), Sample((2, 3), (2, 3), mxnet="internal")])
+@op(
+    "_trailing_like",
+    inputs="data like~",
+    grad=lambda F, dy, like_data: (F._trailing_sum(dy, like_data), None),
+    samples=[Sample((2,), (2, 3), mxnet="internal"), Sample((2, 3), (2, 3), mxnet="internal")],
+)
 def trailing_like(k, p, data, like):
     """Repeat `data` along the dimensions that `like` has beyond it.
 
@@ -33,13 +38,17 @@ def trailing_like(k, p, data, like):
 
 @trailing_like.shape
 def _(p, ins):
-    if ins[1][:len(ins[0])] != ins[0]:
+    if ins[1][: len(ins[0])] != ins[0]:
         raise ValueError(f"like {ins[1]} does not begin with data {ins[0]}")
     return [ins[1]]
 
 
-@op("_trailing_sum", inputs="data like~", grad=lambda F, dy, like_data: (F._trailing_like(dy, like_data), None), samples=[
-    Sample((2, 3), (2,), mxnet="internal"), Sample((2, 3), (2, 3), mxnet="internal")])
+@op(
+    "_trailing_sum",
+    inputs="data like~",
+    grad=lambda F, dy, like_data: (F._trailing_like(dy, like_data), None),
+    samples=[Sample((2, 3), (2,), mxnet="internal"), Sample((2, 3), (2, 3), mxnet="internal")],
+)
 @silent
 def trailing_sum(k, p, data, like):
     """Sum `data` over the dimensions that it has beyond those of `like`.
@@ -55,10 +64,9 @@ def trailing_sum(k, p, data, like):
 
 @trailing_sum.shape
 def _(p, ins):
-    if ins[0][:len(ins[1])] != ins[1]:
+    if ins[0][: len(ins[1])] != ins[1]:
         raise ValueError(f"data {ins[0]} does not begin with like {ins[1]}")
     return [ins[1]]
-
 
 
 def _chain(F, p, dy, y, sample, parameters, slopes):
@@ -88,36 +96,69 @@ _POSITIVE, _COUNTS = Values((2, 3), 0.5, 2.0), Ints((2, 3), 0, 6)
 #: name -> (parameters, log density over xp, gradient, inputs of the samples)
 _TABLE = {
     "uniform": (
-        "low high", lambda xp, x, a, b: -xp.log(b - a) + 0 * x,
-        lambda F, p, dy, y, sample, low, high: _chain(F, p, dy, y, sample, (low, high), lambda x, a, b: (
-            None, 1 / (b - a), (a - b) / F.square(b - a))),
-        [Values((2, 3), 0, 1), Values((2,), -1, 0), Values((2,), 1, 2)]),
+        "low high",
+        lambda xp, x, a, b: -xp.log(b - a) + 0 * x,
+        lambda F, p, dy, y, sample, low, high: _chain(
+            F, p, dy, y, sample, (low, high), lambda x, a, b: (None, 1 / (b - a), (a - b) / F.square(b - a))
+        ),
+        [Values((2, 3), 0, 1), Values((2,), -1, 0), Values((2,), 1, 2)],
+    ),
     "normal": (
-        "mu sigma", lambda xp, x, m, s: -0.5 * ((x - m) / s) ** 2 - xp.log(s) - 0.5 * math.log(2 * math.pi),
-        lambda F, p, dy, y, sample, mu, sigma: _chain(F, p, dy, y, sample, (mu, sigma), lambda x, m, s: (
-            (m - x) / F.square(s), (x - m) / F.square(s), (F.square((x - m) / s) - 1) / s)),
-        [(2, 3), (2,), Values((2,), 0.5, 2)]),
+        "mu sigma",
+        lambda xp, x, m, s: -0.5 * ((x - m) / s) ** 2 - xp.log(s) - 0.5 * math.log(2 * math.pi),
+        lambda F, p, dy, y, sample, mu, sigma: _chain(
+            F,
+            p,
+            dy,
+            y,
+            sample,
+            (mu, sigma),
+            lambda x, m, s: ((m - x) / F.square(s), (x - m) / F.square(s), (F.square((x - m) / s) - 1) / s),
+        ),
+        [(2, 3), (2,), Values((2,), 0.5, 2)],
+    ),
     "gamma": (
-        "alpha beta", lambda xp, x, a, b: a * xp.log(b) + (a - 1) * xp.log(x) - b * x - special.gammaln(xp, a),
-        lambda F, p, dy, y, sample, alpha, beta: _chain(F, p, dy, y, sample, (alpha, beta), lambda x, a, b: (
-            (a - 1) / x - b, F.log(b * x) - F._digamma(a), a / b - x)),
-        [_POSITIVE, Values((2,), 0.5, 3), Values((2,), 0.5, 2)]),
+        "alpha beta",
+        lambda xp, x, a, b: a * xp.log(b) + (a - 1) * xp.log(x) - b * x - special.gammaln(xp, a),
+        lambda F, p, dy, y, sample, alpha, beta: _chain(
+            F,
+            p,
+            dy,
+            y,
+            sample,
+            (alpha, beta),
+            lambda x, a, b: ((a - 1) / x - b, F.log(b * x) - F._digamma(a), a / b - x),
+        ),
+        [_POSITIVE, Values((2,), 0.5, 3), Values((2,), 0.5, 2)],
+    ),
     "exponential": (
-        "lam", lambda xp, x, lam: xp.log(lam) - lam * x,
+        "lam",
+        lambda xp, x, lam: xp.log(lam) - lam * x,
         lambda F, p, dy, y, sample, lam: _chain(F, p, dy, y, sample, (lam,), lambda x, a: (a * -1, 1 / a - x)),
-        [_POSITIVE, Values((2,), 0.5, 2)]),
+        [_POSITIVE, Values((2,), 0.5, 2)],
+    ),
     "poisson": (
-        "lam", lambda xp, x, lam: x * xp.log(lam) - lam - special.gammaln(xp, x + 1),
+        "lam",
+        lambda xp, x, lam: x * xp.log(lam) - lam - special.gammaln(xp, x + 1),
         lambda F, p, dy, y, sample, lam: _chain(F, p, dy, y, sample, (lam,), lambda x, a: (None, x / a - 1)),
-        [_COUNTS, Values((2,), 0.5, 4)]),
+        [_COUNTS, Values((2,), 0.5, 4)],
+    ),
     "negative_binomial": (
-        "k p", _binomial,
-        lambda F, p, dy, y, sample, k_, p_: _chain(F, p, dy, y, sample, (k_, p_), lambda x, a, b: (None, *_binomial_slopes(F, x, a, b))),
-        [_COUNTS, Values((2,), 1, 5), Values((2,), 0.2, 0.8)]),
+        "k p",
+        _binomial,
+        lambda F, p, dy, y, sample, k_, p_: _chain(
+            F, p, dy, y, sample, (k_, p_), lambda x, a, b: (None, *_binomial_slopes(F, x, a, b))
+        ),
+        [_COUNTS, Values((2,), 1, 5), Values((2,), 0.2, 0.8)],
+    ),
     "generalized_negative_binomial": (
-        "mu alpha", lambda xp, x, mu, alpha: _binomial(xp, x, 1 / alpha, 1 / (mu * alpha + 1)),
-        lambda F, p, dy, y, sample, mu, alpha: _chain(F, p, dy, y, sample, (mu, alpha), lambda x, a, b: _generalized_slopes(F, x, a, b)),
-        [_COUNTS, Values((2,), 1, 4), Values((2,), 0.2, 1)]),
+        "mu alpha",
+        lambda xp, x, mu, alpha: _binomial(xp, x, 1 / alpha, 1 / (mu * alpha + 1)),
+        lambda F, p, dy, y, sample, mu, alpha: _chain(
+            F, p, dy, y, sample, (mu, alpha), lambda x, a, b: _generalized_slopes(F, x, a, b)
+        ),
+        [_COUNTS, Values((2,), 1, 4), Values((2,), 0.2, 1)],
+    ),
 }
 
 
@@ -156,11 +197,29 @@ def _density(name, parameters, log, rule, inputs):
         found = log(k.xp, sample, *values)
         return found if p.is_log else k.xp.exp(found)
 
-    o = Op(f"_random_pdf_{name}", body, grad=rule, inputs=" ".join(["sample", *names]), params={"is_log": Bool(False)},
-           aliases=(f"random_pdf_{name}",), samples=list(_spread(inputs)), doc="\n".join([
-               f"The density of the {name.replace('_', ' ')} distribution at `sample`.", "", "Parameters", "----------", "sample : array",
-               "    Shape of the parameters, then any further dimensions.", f"{', '.join(names)} : array", "    Parameters of the distribution.",
-               "is_log : bool", "    Give the logarithm."]))
+    o = Op(
+        f"_random_pdf_{name}",
+        body,
+        grad=rule,
+        inputs=" ".join(["sample", *names]),
+        params={"is_log": Bool(False)},
+        aliases=(f"random_pdf_{name}",),
+        samples=list(_spread(inputs)),
+        doc="\n".join(
+            [
+                f"The density of the {name.replace('_', ' ')} distribution at `sample`.",
+                "",
+                "Parameters",
+                "----------",
+                "sample : array",
+                "    Shape of the parameters, then any further dimensions.",
+                f"{', '.join(names)} : array",
+                "    Parameters of the distribution.",
+                "is_log : bool",
+                "    Give the logarithm.",
+            ]
+        ),
+    )
     o.shape(_shape)
     o.dtype(_real)
     return o
@@ -169,7 +228,7 @@ def _density(name, parameters, log, rule, inputs):
 def _shape(p, ins, outs):
     sample = ins[0] if ins[0] is not None else outs[0]
     first = next((s for s in ins[1:] if s is not None), None)
-    if sample is not None and first is not None and sample[:len(first)] != first:
+    if sample is not None and first is not None and sample[: len(first)] != first:
         raise ValueError(f"the shape of the samples, {sample}, does not begin with that of the parameters, {first}")
     return [sample, *[first] * (len(ins) - 1)], [sample]
 
@@ -182,8 +241,10 @@ def _dirichlet_slopes(F, p, dy, y, sample, alpha):
     ones = F.ones_like(sample)
     wide = F._middle_like(alpha, sample)
     total = F._digamma(F.broadcast_mul(F.sum(wide, axis=-1, keepdims=True), ones))
-    return (F.broadcast_mul(g, (wide - 1) / sample),
-            F._middle_sum(F.broadcast_mul(g, F.log(sample) + total - F._digamma(wide)), alpha))
+    return (
+        F.broadcast_mul(g, (wide - 1) / sample),
+        F._middle_sum(F.broadcast_mul(g, F.log(sample) + total - F._digamma(wide)), alpha),
+    )
 
 
 def _middle(shape, like):
@@ -191,8 +252,12 @@ def _middle(shape, like):
     return (*shape[:-1], *(1,) * (len(like) - len(shape)), shape[-1])
 
 
-@op("_middle_like", inputs="data like~", grad=lambda F, dy, like_data: (F._middle_sum(dy, like_data), None), samples=[
-    Sample((2, 4), (2, 3, 4), mxnet="internal"), Sample((4,), (3, 4), mxnet="internal")])
+@op(
+    "_middle_like",
+    inputs="data like~",
+    grad=lambda F, dy, like_data: (F._middle_sum(dy, like_data), None),
+    samples=[Sample((2, 4), (2, 3, 4), mxnet="internal"), Sample((4,), (3, 4), mxnet="internal")],
+)
 def middle_like(k, p, data, like):
     """Repeat `data` along the dimensions that `like` has more, before the last one.
 
@@ -205,8 +270,12 @@ def middle_like(k, p, data, like):
     return k.xp.broadcast_to(data.reshape(_middle(data.shape, like.shape)), tuple(like.shape)).copy()
 
 
-@op("_middle_sum", inputs="data like~", grad=lambda F, dy, like_data: (F._middle_like(dy, like_data), None), samples=[
-    Sample((2, 3, 4), (2, 4), mxnet="internal"), Sample((3, 4), (4,), mxnet="internal")])
+@op(
+    "_middle_sum",
+    inputs="data like~",
+    grad=lambda F, dy, like_data: (F._middle_like(dy, like_data), None),
+    samples=[Sample((2, 3, 4), (2, 4), mxnet="internal"), Sample((3, 4), (4,), mxnet="internal")],
+)
 @silent
 def middle_sum(k, p, data, like):
     """Sum `data` over the dimensions that it has more than `like`, before the last one.
@@ -221,7 +290,7 @@ def middle_sum(k, p, data, like):
 
 
 def _around(ins, short, long):
-    if not short or long[:len(short) - 1] != short[:-1] or long[-1:] != short[-1:]:
+    if not short or long[: len(short) - 1] != short[:-1] or long[-1:] != short[-1:]:
         raise ValueError(f"{long} must be {short} with further dimensions before the last")
     return [ins[1]]
 
@@ -230,11 +299,26 @@ middle_like.shape(lambda p, ins: _around(ins, *ins))
 middle_sum.shape(lambda p, ins: _around(ins, *ins[::-1]))
 
 
-@op("_random_pdf_dirichlet", "random_pdf_dirichlet", inputs="sample alpha", is_log=Bool(False), grad=_dirichlet_slopes, samples=[
-    *[Sample(Values((*first, *more, n), 0.1, 0.5), Values((*first, n), 0.5, 3), params={"is_log": is_log}, tol=4)  # MXNet's digamma is coarse
-      for first, more, n in (((2,), (3,), 4), ((2,), (), 3), ((2, 1), (2,), 2), ((1,), (2, 2), 3)) for is_log in (False, True)],
-    Sample(Values((2, 3), 0.1, 0.5), Values((2, 3), 0.5, 3), params={"is_log": "True"}, grad=False, dtypes="float16"),
-    Sample((0, 3), Values((0, 3), 0.5, 3))])
+@op(
+    "_random_pdf_dirichlet",
+    "random_pdf_dirichlet",
+    inputs="sample alpha",
+    is_log=Bool(False),
+    grad=_dirichlet_slopes,
+    samples=[
+        *[
+            Sample(
+                Values((*first, *more, n), 0.1, 0.5), Values((*first, n), 0.5, 3), params={"is_log": is_log}, tol=4
+            )  # MXNet's digamma is coarse
+            for first, more, n in (((2,), (3,), 4), ((2,), (), 3), ((2, 1), (2,), 2), ((1,), (2, 2), 3))
+            for is_log in (False, True)
+        ],
+        Sample(
+            Values((2, 3), 0.1, 0.5), Values((2, 3), 0.5, 3), params={"is_log": "True"}, grad=False, dtypes="float16"
+        ),
+        Sample((0, 3), Values((0, 3), 0.5, 3)),
+    ],
+)
 @silent
 def pdf_dirichlet(k, p, sample, alpha):
     """The density of the Dirichlet distribution at `sample`.
@@ -258,8 +342,9 @@ def pdf_dirichlet(k, p, sample, alpha):
 @pdf_dirichlet.shape
 def _(p, ins):
     sample, alpha = ins
-    if not alpha or sample[-1:] != alpha[-1:] or sample[:len(alpha) - 1] != alpha[:-1]:
+    if not alpha or sample[-1:] != alpha[-1:] or sample[: len(alpha) - 1] != alpha[:-1]:
         raise ValueError(f"samples of shape {sample} do not fit alpha of shape {alpha}")
     return [sample[:-1] or (1,)]
+
 
 pdf_dirichlet.dtype(_real)

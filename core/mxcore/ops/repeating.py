@@ -1,4 +1,5 @@
 """Repeating and joining elements: repeat, tile, Pad, broadcast_axis, add_n."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -17,10 +18,29 @@ _ANY = "int8 uint8 int32 int64 float16 float32 float64"
 _TIMES = {"repeats": Int(ge=0), "axis": Int(None)}
 
 
-@op("repeat", inputs="data", labels="inputs", **_TIMES, grad=lambda F, p, dy, like_data: F._repeat_sum(dy, like_data, repeats=p.repeats, axis=p.axis),
-    samples=[Sample((2, 3), params={"repeats": 2}, dtypes=_ANY)] + [Sample(s, params={"repeats": n, "axis": a}) for s, n, a in (
-        ((2, 3), 3, 0), ((2, 3), 2, -1), ((2, 1, 3), 2, 1), ((2, 3, 2), 3, -3), ((5,), 2, None), ((5,), 1, 0), ((2, 3), "2", "None"), ((0, 3), 2, 1),
-        ((0, 3), 2, None))] + [Sample((2, 3), params={"repeats": 0, "axis": 1}, mxnet="its result has the shape (0,)")])
+@op(
+    "repeat",
+    inputs="data",
+    labels="inputs",
+    **_TIMES,
+    grad=lambda F, p, dy, like_data: F._repeat_sum(dy, like_data, repeats=p.repeats, axis=p.axis),
+    samples=[Sample((2, 3), params={"repeats": 2}, dtypes=_ANY)]
+    + [
+        Sample(s, params={"repeats": n, "axis": a})
+        for s, n, a in (
+            ((2, 3), 3, 0),
+            ((2, 3), 2, -1),
+            ((2, 1, 3), 2, 1),
+            ((2, 3, 2), 3, -3),
+            ((5,), 2, None),
+            ((5,), 1, 0),
+            ((2, 3), "2", "None"),
+            ((0, 3), 2, 1),
+            ((0, 3), 2, None),
+        )
+    ]
+    + [Sample((2, 3), params={"repeats": 0, "axis": 1}, mxnet="its result has the shape (0,)")],
+)
 def repeat(k, p, data):
     """Repeat each element, one after the other.
 
@@ -39,14 +59,22 @@ def _repeated(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     if p.axis is None:
         return (-1 if -1 in shape else size_of(shape) * p.repeats,)
     axis = axis_of(p.axis, len(shape))
-    return shape[:axis] + (times(p.repeats, shape[axis]),) + shape[axis + 1:]
+    return shape[:axis] + (times(p.repeats, shape[axis]),) + shape[axis + 1 :]
 
 
 repeat.shape(partly(_repeated))
 
 
-@op("_repeat_sum", inputs="data like~", **_TIMES, grad=lambda F, p, dy: (F.repeat(dy, repeats=p.repeats, axis=p.axis), None),
-    samples=[Sample((12,), (2, 3), params={"repeats": 2}, mxnet="internal"), Sample((6, 3), (2, 3), params={"repeats": 3, "axis": 0}, mxnet="internal")])
+@op(
+    "_repeat_sum",
+    inputs="data like~",
+    **_TIMES,
+    grad=lambda F, p, dy: (F.repeat(dy, repeats=p.repeats, axis=p.axis), None),
+    samples=[
+        Sample((12,), (2, 3), params={"repeats": 2}, mxnet="internal"),
+        Sample((6, 3), (2, 3), params={"repeats": 3, "axis": 0}, mxnet="internal"),
+    ],
+)
 @silent
 def repeat_sum(k, p, data, like):
     """Sum over the repetitions that `repeat` made: its gradient.
@@ -73,10 +101,29 @@ def _tiled(reps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, ..
     return (1,) * (n - len(reps)) + reps, (1,) * (n - len(shape)) + shape
 
 
-@op("tile", inputs="data", labels="inputs", reps=Shape(), grad=lambda F, p, dy, like_data: F._tile_sum(dy, like_data, reps=p.reps),
-    samples=[Sample((2, 3), params={"reps": (2,)}, dtypes=_ANY)] + [Sample(s, params={"reps": r}) for s, r in (
-        ((2, 3), (2, 1, 2)), ((2, 3), ()), ((2, 3), (3, 2)), ((2, 1, 3), (2,)), ((5,), (2, 2, 3)), ((1,), (3,)), ((2, 3), "(1, 2)"), ((2, 3), 2),
-        ((0, 3), (2, 2)), ((2, 3), (0, 1)))])
+@op(
+    "tile",
+    inputs="data",
+    labels="inputs",
+    reps=Shape(),
+    grad=lambda F, p, dy, like_data: F._tile_sum(dy, like_data, reps=p.reps),
+    samples=[Sample((2, 3), params={"reps": (2,)}, dtypes=_ANY)]
+    + [
+        Sample(s, params={"reps": r})
+        for s, r in (
+            ((2, 3), (2, 1, 2)),
+            ((2, 3), ()),
+            ((2, 3), (3, 2)),
+            ((2, 1, 3), (2,)),
+            ((5,), (2, 2, 3)),
+            ((1,), (3,)),
+            ((2, 3), "(1, 2)"),
+            ((2, 3), 2),
+            ((0, 3), (2, 2)),
+            ((2, 3), (0, 1)),
+        )
+    ],
+)
 def tile(k, p, data):
     """Repeat the whole array.
 
@@ -100,8 +147,13 @@ def _tiled_shape(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 tile.shape(partly(_tiled_shape))
 
 
-@op("_tile_sum", inputs="data like~", reps=Shape(), grad=lambda F, p, dy: (F.tile(dy, reps=p.reps), None),
-    samples=[Sample((2, 2, 6), (2, 3), params={"reps": (2, 1, 2)}, mxnet="internal")])
+@op(
+    "_tile_sum",
+    inputs="data like~",
+    reps=Shape(),
+    grad=lambda F, p, dy: (F.tile(dy, reps=p.reps), None),
+    samples=[Sample((2, 2, 6), (2, 3), params={"reps": (2, 1, 2)}, mxnet="internal")],
+)
 @silent
 def tile_sum(k, p, data, like):
     """Sum over the repetitions that `tile` made: its gradient.
@@ -143,19 +195,36 @@ _EDGES = (0, 0, 0, 0, 2, 1, 1, 3)
 _FOLDS = (0, 0, 0, 0, 1, 1, 2, 1)
 
 
-@op("Pad", "pad", inputs="data", labels="inputs outputs", **_PAD, grad=lambda F, p, dy, like_data: F._backward_Pad(dy, like_data, mode=p.mode, pad_width=p.pad_width),
-    samples=[Sample((1, 2, 2, 3), params={"mode": "constant", "pad_width": _EDGES, "constant_value": 1.5}),
-             Sample((1, 2, 2, 3), params={"mode": "edge", "pad_width": _EDGES}), Sample((1, 2, 2, 3), params={"mode": "reflect", "pad_width": _FOLDS}),
-             *[Sample((1, 1, 2, 2, 2), params={"mode": m, "pad_width": (0, 0, 0, 0, 1, 0, 0, 1, 1, 1), "constant_value": v})
-               for m, v in (("constant", -2), ("edge", 0), ("reflect", 0))],
-             Sample((2, 1, 1, 3), params={"mode": "constant", "pad_width": "(0, 0, 0, 0, 0, 2, 3, 0)"}),
-             Sample((1, 1, 1, 3), params={"mode": "edge", "pad_width": (0, 0, 0, 0, 3, 1, 0, 4)}),
-             Sample((1, 1, 3, 4), params={"mode": "reflect", "pad_width": (0, 0, 0, 0, 2, 2, 3, 0)}),
-             Sample((1, 1, 2, 2), params={"mode": "constant", "pad_width": (0,) * 8}),
-             *[Sample((1, 1, 2, 3), params={"mode": m, "pad_width": _FOLDS}, dtypes="float16") for m in ("constant", "edge", "reflect")],
-             Sample((1, 1, 2, 3), params={"mode": "edge", "pad_width": _FOLDS}, dtypes="int32 uint8"),
-             Sample((0, 2, 2, 3), params={"mode": "constant", "pad_width": _EDGES}),
-             Sample((2, 3), params={"mode": "constant", "pad_width": (1, 0, 0, 2)}, mxnet="4 or 5 dimensions only")])
+@op(
+    "Pad",
+    "pad",
+    inputs="data",
+    labels="inputs outputs",
+    **_PAD,
+    grad=lambda F, p, dy, like_data: F._backward_Pad(dy, like_data, mode=p.mode, pad_width=p.pad_width),
+    samples=[
+        Sample((1, 2, 2, 3), params={"mode": "constant", "pad_width": _EDGES, "constant_value": 1.5}),
+        Sample((1, 2, 2, 3), params={"mode": "edge", "pad_width": _EDGES}),
+        Sample((1, 2, 2, 3), params={"mode": "reflect", "pad_width": _FOLDS}),
+        *[
+            Sample(
+                (1, 1, 2, 2, 2), params={"mode": m, "pad_width": (0, 0, 0, 0, 1, 0, 0, 1, 1, 1), "constant_value": v}
+            )
+            for m, v in (("constant", -2), ("edge", 0), ("reflect", 0))
+        ],
+        Sample((2, 1, 1, 3), params={"mode": "constant", "pad_width": "(0, 0, 0, 0, 0, 2, 3, 0)"}),
+        Sample((1, 1, 1, 3), params={"mode": "edge", "pad_width": (0, 0, 0, 0, 3, 1, 0, 4)}),
+        Sample((1, 1, 3, 4), params={"mode": "reflect", "pad_width": (0, 0, 0, 0, 2, 2, 3, 0)}),
+        Sample((1, 1, 2, 2), params={"mode": "constant", "pad_width": (0,) * 8}),
+        *[
+            Sample((1, 1, 2, 3), params={"mode": m, "pad_width": _FOLDS}, dtypes="float16")
+            for m in ("constant", "edge", "reflect")
+        ],
+        Sample((1, 1, 2, 3), params={"mode": "edge", "pad_width": _FOLDS}, dtypes="int32 uint8"),
+        Sample((0, 2, 2, 3), params={"mode": "constant", "pad_width": _EDGES}),
+        Sample((2, 3), params={"mode": "constant", "pad_width": (1, 0, 0, 2)}, mxnet="4 or 5 dimensions only"),
+    ],
+)
 @silent
 def pad(k, p, data):
     """Add margins to an array.
@@ -183,9 +252,17 @@ def _padded(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 pad.shape(partly(_padded))
 
 
-@op("_backward_Pad", inputs="dy like~", **_PAD, grad=lambda F, p, dy: (F.Pad(dy, mode=p.mode, pad_width=p.pad_width), None),
-    samples=[Sample((1, 2, 5, 7), (1, 2, 2, 3), params={"mode": m, "pad_width": _EDGES}, mxnet="internal") for m in ("constant", "edge")]
-    + [Sample((1, 2, 4, 6), (1, 2, 2, 3), params={"mode": "reflect", "pad_width": _FOLDS}, mxnet="internal")])
+@op(
+    "_backward_Pad",
+    inputs="dy like~",
+    **_PAD,
+    grad=lambda F, p, dy: (F.Pad(dy, mode=p.mode, pad_width=p.pad_width), None),
+    samples=[
+        Sample((1, 2, 5, 7), (1, 2, 2, 3), params={"mode": m, "pad_width": _EDGES}, mxnet="internal")
+        for m in ("constant", "edge")
+    ]
+    + [Sample((1, 2, 4, 6), (1, 2, 2, 3), params={"mode": "reflect", "pad_width": _FOLDS}, mxnet="internal")],
+)
 @silent
 def backward_pad(k, p, dy, like):
     """Bring the gradient of the margins back to the elements that filled them.
@@ -235,10 +312,31 @@ def _stretched(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(out)
 
 
-@op("broadcast_axis", "broadcast_axes", inputs="data", axis=Shape(()), size=Shape(()), expr="data", identity=True, grad=lambda F, dy, like_data: F._sum_like(dy, like_data),
-    samples=[Sample((1, 2, 1), params={"axis": (0, 2), "size": (3, 2)}, dtypes=_ANY)] + [Sample(s, params={"axis": a, "size": n}) for s, a, n in (
-        ((2, 1), 1, 4), ((2, 1), -1, 3), ((1, 2, 1), (2, 0), (3, 2)), ((1,), 0, 5), ((1, 1), (0, 1), "(2, 3)"), ((2, 1, 3), 1, 1),
-        ((2, 1, 0), 1, 2), ((2, 1), 1, 0))] + [Sample((2, 3))])
+@op(
+    "broadcast_axis",
+    "broadcast_axes",
+    inputs="data",
+    axis=Shape(()),
+    size=Shape(()),
+    expr="data",
+    identity=True,
+    grad=lambda F, dy, like_data: F._sum_like(dy, like_data),
+    samples=[Sample((1, 2, 1), params={"axis": (0, 2), "size": (3, 2)}, dtypes=_ANY)]
+    + [
+        Sample(s, params={"axis": a, "size": n})
+        for s, a, n in (
+            ((2, 1), 1, 4),
+            ((2, 1), -1, 3),
+            ((1, 2, 1), (2, 0), (3, 2)),
+            ((1,), 0, 5),
+            ((1, 1), (0, 1), "(2, 3)"),
+            ((2, 1, 3), 1, 1),
+            ((2, 1, 0), 1, 2),
+            ((2, 1), 1, 0),
+        )
+    ]
+    + [Sample((2, 3))],
+)
 def broadcast_axis(k, p, data):
     """Repeat along axes of length 1.
 
@@ -259,12 +357,27 @@ broadcast_axis.shape(lambda p, ins: [_stretched(p, ins[0])])
 _TERMS = 24
 
 
-@op("add_n", "ElementWiseSum", "_sparse_add_n", "_sparse_ElementWiseSum", inputs="args*", params={"num_args": Int(ge=1, le=1 << 16)},
+@op(
+    "add_n",
+    "ElementWiseSum",
+    "_sparse_add_n",
+    "_sparse_ElementWiseSum",
+    inputs="args*",
+    params={"num_args": Int(ge=1, le=1 << 16)},
     expr=lambda p: " + ".join(f"arg{i}" for i in range(p.num_args)) if p.num_args <= _TERMS else None,
     grad=lambda F, p, dy: [[dy] * p.num_args],
-    samples=[Sample(*[s] * n, params={"num_args": n}, dtypes=t) for s, n, t in (
-        ((2, 3), 3, _ANY), ((2, 3), 1, "float32 float64"), ((5,), 2, "float32 float64"), ((2, 1, 3), 9, "float32 float64"), ((0, 3), 2, "float32 float64"))]
-    + [Sample((2, 3), (2, 3))])
+    samples=[
+        Sample(*[s] * n, params={"num_args": n}, dtypes=t)
+        for s, n, t in (
+            ((2, 3), 3, _ANY),
+            ((2, 3), 1, "float32 float64"),
+            ((5,), 2, "float32 float64"),
+            ((2, 1, 3), 9, "float32 float64"),
+            ((0, 3), 2, "float32 float64"),
+        )
+    ]
+    + [Sample((2, 3), (2, 3))],
+)
 def add_n(k, p, *args):
     """Sum arrays of one shape.
 
@@ -285,26 +398,37 @@ def add_n(k, p, *args):
 def _flat_join(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """Shapes of a joint vector of parameters; inputs may have any rank that the consumer decides.
 
-    Where the whole is known, open inputs share what is left in equal parts: of a recurrent layer they are the weights of both directions
-    for an input whose size nobody told.
+    Where the whole is known, open inputs share what is left in equal parts: of a recurrent layer they are the weights
+    of both directions for an input whose size nobody told.
     """
     if any(s is None for s in ins):
         return ins, outs
     axis, whole = axis_of(p.dim, len(ins[0])), outs[0]
     common: Any = None
     for s in ins:
-        common = merge_shape(common, s[:axis] + (-1,) + s[axis + 1:])
+        common = merge_shape(common, s[:axis] + (-1,) + s[axis + 1 :])
     sizes = [s[axis] for s in ins]
     rest, n = (whole[axis] if whole is not None else -1) - sum(i for i in sizes if i >= 0), sizes.count(-1)
     if n and rest >= 0 and rest % n == 0:
         sizes = [rest // n if i < 0 else i for i in sizes]
     full = -1 if -1 in sizes else sum(sizes)
-    return [common[:axis] + (i,) + common[axis + 1:] for i in sizes], [common[:axis] + (full,) + common[axis + 1:]]
+    return [common[:axis] + (i,) + common[axis + 1 :] for i in sizes], [common[:axis] + (full,) + common[axis + 1 :]]
 
 
-@op("_rnn_param_concat", inputs="data*", labels="outputs", num_args=Int(ge=1, le=1 << 16), dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
-    samples=[Sample((2,), (3,), params={"dim": 0, "num_args": 2}), Sample((2,), params={"dim": 0, "num_args": 1}),
-             Sample((2, 1), (2, 3), (2, 2), params={"num_args": 3}), Sample((2, 3, 1), (1, 3, 1), params={"num_args": "2", "dim": "0"})])
+@op(
+    "_rnn_param_concat",
+    inputs="data*",
+    labels="outputs",
+    num_args=Int(ge=1, le=1 << 16),
+    dim=Int(1),
+    grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
+    samples=[
+        Sample((2,), (3,), params={"dim": 0, "num_args": 2}),
+        Sample((2,), params={"dim": 0, "num_args": 1}),
+        Sample((2, 1), (2, 3), (2, 2), params={"num_args": 3}),
+        Sample((2, 3, 1), (1, 3, 1), params={"num_args": "2", "dim": "0"}),
+    ],
+)
 def rnn_param_concat(k, p, *data):
     """Join the parameters of a recurrent layer into one vector.
 

@@ -1,4 +1,7 @@
-"""Resizing as two products with matrices: a row of weights for each new pixel. The five methods of OpenCV, on any device."""
+"""Resizing as two products with matrices: a row of weights for each new pixel. The five methods of OpenCV, on any
+device.
+"""
+
 from __future__ import annotations
 
 import functools

@@ -1,4 +1,5 @@
 """MXNet's reshape codes, resolved against a known or partly known shape."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -53,7 +54,9 @@ def resolve_shape(source: Sequence[int], target: Sequence[int], reverse: bool = 
             raise ValueError(f"an array of shape {tuple(source)} cannot be reshaped to {tuple(target)}")
         found[infer] = total // rest
     elif rest != total:
-        raise ValueError(f"an array of shape {tuple(source)} cannot be reshaped to {tuple(target)} (size {total} to {rest})")
+        raise ValueError(
+            f"an array of shape {tuple(source)} cannot be reshaped to {tuple(target)} (size {total} to {rest})"
+        )
     return tuple(found)
 
 
@@ -82,7 +85,7 @@ def _lengths(src: list[int], codes: list[int], target: tuple[int, ...]) -> list[
         elif d == -4:
             if j + 2 >= len(codes):
                 raise ValueError(f"code -4 in shape {target} needs two lengths behind it")
-            out += _split(_take(src, i, codes), *codes[j + 1:j + 3])
+            out += _split(_take(src, i, codes), *codes[j + 1 : j + 3])
             next(at), next(at)
         else:
             raise ValueError(f"{d} is no length or code; codes are 0, -1, -2, -3, -4")

@@ -2,6 +2,7 @@
 
 Both are linear along each axis, and axes do not mix: a gradient is the product with the transposed matrices.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -43,18 +44,29 @@ def _parts(p: Any) -> tuple[int, int]:
 
 
 def _averages(xp: Any, n: int, parts: int, dtype: Any) -> Any:
-    """The matrix (parts, n) of averages over parts of about equal length, which overlap where they do not come out even."""
+    """The matrix (parts, n) of averages over parts of about equal length, which overlap where they do not come out
+    even.
+    """
     i = xp.arange(parts)
     start, end = (i * n // parts).reshape(-1, 1), (((i + 1) * n + parts - 1) // parts).reshape(-1, 1)
     at = xp.arange(n).reshape(1, -1)
     return ((at >= start) & (at < end)).astype(dtype) / (end - start).astype(dtype)
 
 
-@op("_contrib_AdaptiveAvgPooling2D", inputs="data", **_POOLED, samples=[
-    Sample((2, 3, 5, 7), params={"output_size": (2, 3)}), Sample((1, 2, 4, 4)), Sample((2, 1, 6, 5), params={"output_size": (4,)}, dtypes="float16 float32 float64"),
-    Sample((1, 2, 3, 2), params={"output_size": (5, 3)}), Sample((1, 1, 4, 6), params={"output_size": 2}),
-    Sample((0, 2, 4, 4), params={"output_size": (2, 2)})],
-    grad=lambda F, p, dy, like_data: F._backward_AdaptiveAvgPooling2D(dy, like_data))
+@op(
+    "_contrib_AdaptiveAvgPooling2D",
+    inputs="data",
+    **_POOLED,
+    samples=[
+        Sample((2, 3, 5, 7), params={"output_size": (2, 3)}),
+        Sample((1, 2, 4, 4)),
+        Sample((2, 1, 6, 5), params={"output_size": (4,)}, dtypes="float16 float32 float64"),
+        Sample((1, 2, 3, 2), params={"output_size": (5, 3)}),
+        Sample((1, 1, 4, 6), params={"output_size": 2}),
+        Sample((0, 2, 4, 4), params={"output_size": (2, 2)}),
+    ],
+    grad=lambda F, p, dy, like_data: F._backward_AdaptiveAvgPooling2D(dy, like_data),
+)
 @silent
 def adaptive_avg_pooling(k, p, data):
     """Average images over as many parts as wanted.
@@ -64,8 +76,8 @@ def adaptive_avg_pooling(k, p, data):
     data : array
         Shape (N, C, H, W).
     output_size : int or (int, int)
-        Number of parts, of both axes or of height and width; one unless told. Part i of m along n elements is from ``i * n // m`` to
-        ``ceil((i + 1) * n / m)``.
+        Number of parts, of both axes or of height and width; one unless told. Part i of m along n elements is from ``i
+        * n // m`` to ``ceil((i + 1) * n / m)``.
 
     Returns
     -------
@@ -92,8 +104,12 @@ def _(p, ins, outs):
     return [(*kept, *data[2:])], [(*kept, *out[2:])]
 
 
-@op("_backward_AdaptiveAvgPooling2D", inputs="dy data~", samples=[Sample((2, 1, 2, 3), (2, 1, 5, 4), mxnet="internal")],
-    grad=lambda F, p, dys, like_dy: (F._forward_AdaptiveAvgPooling2D(dys[0], like_dy), None))
+@op(
+    "_backward_AdaptiveAvgPooling2D",
+    inputs="dy data~",
+    samples=[Sample((2, 1, 2, 3), (2, 1, 5, 4), mxnet="internal")],
+    grad=lambda F, p, dys, like_dy: (F._forward_AdaptiveAvgPooling2D(dys[0], like_dy), None),
+)
 @silent
 def backward_adaptive_avg_pooling(k, p, dy_, data):
     """Gradient of `_contrib_AdaptiveAvgPooling2D`.
@@ -112,8 +128,12 @@ def backward_adaptive_avg_pooling(k, p, dy_, data):
     return _apart(xp, dy, rows.T, columns.T)
 
 
-@op("_forward_AdaptiveAvgPooling2D", inputs="data like~", samples=[Sample((2, 1, 5, 4), (2, 1, 2, 3), mxnet="internal")],
-    grad=lambda F, p, dy, like_data: (F._backward_AdaptiveAvgPooling2D(dy, like_data), None))
+@op(
+    "_forward_AdaptiveAvgPooling2D",
+    inputs="data like~",
+    samples=[Sample((2, 1, 5, 4), (2, 1, 2, 3), mxnet="internal")],
+    grad=lambda F, p, dy, like_data: (F._backward_AdaptiveAvgPooling2D(dy, like_data), None),
+)
 @silent
 def forward_adaptive_avg_pooling(k, p, data, like):
     """Average images over as many parts as another array has elements.
@@ -134,8 +154,13 @@ def forward_adaptive_avg_pooling(k, p, data, like):
 
 _MODES = "like odd_scale size to_even_down to_even_up to_odd_down to_odd_up"
 _RESIZE = dict(
-    height=Int(1, ge=1), width=Int(1, ge=1), scale_height=Float(None, ge=0), scale_width=Float(None, ge=0), mode=Enum(_MODES, "size"),
-    align_corners=Bool(True))
+    height=Int(1, ge=1),
+    width=Int(1, ge=1),
+    scale_height=Float(None, ge=0),
+    scale_width=Float(None, ge=0),
+    mode=Enum(_MODES, "size"),
+    align_corners=Bool(True),
+)
 
 #: mode -> the new length, from (length, wanted length, scale or None).
 _LENGTHS: dict[str, Any] = {
@@ -158,7 +183,9 @@ def _resized(p: Any, shape: tuple[int, ...], like: Any) -> tuple[int, ...]:
     if p.mode == "like":
         return (-1, -1) if like is None else tuple(like[2:])
     if (p.scale_height is None) != (p.scale_width is None) or p.mode == "odd_scale" and p.scale_height is None:
-        raise ValueError(f"mode {p.mode} needs both scale_height and scale_width" + (", or neither" if p.mode == "size" else ""))
+        raise ValueError(
+            f"mode {p.mode} needs both scale_height and scale_width" + (", or neither" if p.mode == "size" else "")
+        )
     asked = ((p.height, p.scale_height), (p.width, p.scale_width))
     length, always = _LENGTHS[p.mode], p.mode == "size" and p.scale_height is None
     found = tuple(-1 if n == -1 and not always else length(n, *q) for n, q in zip(shape[2:], asked))
@@ -168,7 +195,9 @@ def _resized(p: Any, shape: tuple[int, ...], like: Any) -> tuple[int, ...]:
 
 
 def shares(xp: Any, n: int, m: int, align_corners: bool, dtype: Any) -> tuple[Any, Any, Any]:
-    """How `m` places lie between `n`: the place before, the one after, and the share of the latter, each of shape (m,)."""
+    """How `m` places lie between `n`: the place before, the one after, and the share of the latter, each of shape
+    (m,).
+    """
     at = xp.arange(m, dtype=dtype)
     if align_corners:
         at = at * dtype.type((n - 1) / (m - 1) if m > 1 else 0)
@@ -199,19 +228,38 @@ def _stretched(xp: Any, x: Any, size: Any, align_corners: bool) -> Any:
 
 def _resize_samples() -> list[Sample]:
     uses: list[tuple[list[tuple[int, ...]], dict[str, Any]]] = [
-        ([(2, 3, 4, 5)], {"height": 7, "width": 3}), ([(1, 2, 3, 4)], {"height": 5, "width": 6, "align_corners": False}),
-        ([(1, 2, 7, 6)], {"height": 3, "width": 2, "align_corners": False}), ([(1, 1, 3, 4)], {}), ([(1, 2, 3, 4)], {"height": 3, "width": 4}),
-        ([(2, 1, 1, 1)], {"height": 2, "width": 3}), ([(1, 2, 4, 6)], {"scale_height": 1.5, "scale_width": 0.7}),
-        ([(1, 2, 5, 4)], {"scale_height": 1.5, "scale_width": 2.5, "mode": "odd_scale"}), ([(2, 2, 3, 4), (1, 1, 5, 2)], {"mode": "like"}),
+        ([(2, 3, 4, 5)], {"height": 7, "width": 3}),
+        ([(1, 2, 3, 4)], {"height": 5, "width": 6, "align_corners": False}),
+        ([(1, 2, 7, 6)], {"height": 3, "width": 2, "align_corners": False}),
+        ([(1, 1, 3, 4)], {}),
+        ([(1, 2, 3, 4)], {"height": 3, "width": 4}),
+        ([(2, 1, 1, 1)], {"height": 2, "width": 3}),
+        ([(1, 2, 4, 6)], {"scale_height": 1.5, "scale_width": 0.7}),
+        ([(1, 2, 5, 4)], {"scale_height": 1.5, "scale_width": 2.5, "mode": "odd_scale"}),
+        ([(2, 2, 3, 4), (1, 1, 5, 2)], {"mode": "like"}),
         ([(2, 1, 3, 4), (3, 2, 2, 7)], {"mode": "like", "align_corners": False}),
         *[([(1, 2, 5, 4)], {"mode": m}) for m in _MODES.split()[3:]],
     ]
     # MXNet keeps the ratio of lengths in single precision, also for float64: hence the tolerance.
-    return [*(Sample(*ins, params=q, tol=10, mxnet="MXNet writes beyond a smaller batch" if ins[-1][0] < ins[0][0] else True) for ins, q in uses),
-            Sample((0, 2, 4, 4), params={"height": 2, "width": 2}), Sample((1, 2, 3, 4), params={"height": 5, "width": 3}, dtypes="float16", grad=False)]
+    return [
+        *(
+            Sample(
+                *ins, params=q, tol=10, mxnet="MXNet writes beyond a smaller batch" if ins[-1][0] < ins[0][0] else True
+            )
+            for ins, q in uses
+        ),
+        Sample((0, 2, 4, 4), params={"height": 2, "width": 2}),
+        Sample((1, 2, 3, 4), params={"height": 5, "width": 3}, dtypes="float16", grad=False),
+    ]
 
 
-@op("_contrib_BilinearResize2D", inputs="data like~[mode=='like']", labels="inputs", **_RESIZE, samples=_resize_samples())
+@op(
+    "_contrib_BilinearResize2D",
+    inputs="data like~[mode=='like']",
+    labels="inputs",
+    **_RESIZE,
+    samples=_resize_samples(),
+)
 def bilinear_resize(k, p, data, like=None):
     """Resize images by bilinear interpolation.
 
@@ -226,8 +274,8 @@ def bilinear_resize(k, p, data, like=None):
     scale_height, scale_width : float, optional
         Factors, in the modes ``size`` and ``odd_scale``; both or neither.
     mode : {'size', 'like', 'odd_scale', 'to_even_down', 'to_even_up', 'to_odd_down', 'to_odd_up'}
-        How the new lengths follow; ``odd_scale`` scales the even part of a length and keeps it odd or even-based as it was, the
-        others give the nearest even or odd length below or above.
+        How the new lengths follow; ``odd_scale`` scales the even part of a length and keeps it odd or even-based as it
+        was, the others give the nearest even or odd length below or above.
     align_corners : bool
         The first and the last places of both sizes coincide; else the outer edges of the images do.
 
@@ -273,8 +321,15 @@ def _(F, p, dy, like_data):
     return F._backward_BilinearResize2D(dy, like_data, **given(p, _ALIGN)), *([None] if p.mode == "like" else [])
 
 
-@op("_backward_BilinearResize2D", inputs="dy data~", **_ALIGN, samples=[
-    Sample((2, 1, 3, 4), (2, 1, 5, 2), mxnet="internal"), Sample((1, 2, 3, 4), (1, 2, 2, 5), params={"align_corners": False}, mxnet="internal")])
+@op(
+    "_backward_BilinearResize2D",
+    inputs="dy data~",
+    **_ALIGN,
+    samples=[
+        Sample((2, 1, 3, 4), (2, 1, 5, 2), mxnet="internal"),
+        Sample((1, 2, 3, 4), (1, 2, 2, 5), params={"align_corners": False}, mxnet="internal"),
+    ],
+)
 def backward_bilinear_resize(k, p, dy_, data):
     """Gradient of `_contrib_BilinearResize2D`.
 
@@ -302,5 +357,11 @@ def _(F, p, dys, like_dy):  # it is linear: the adjoint of its adjoint
 for _op in (backward_adaptive_avg_pooling, forward_adaptive_avg_pooling, backward_bilinear_resize):
     _op.shape(lambda p, ins: [(*ins[0][:2], *ins[1][2:])])
     _op.dtype(lambda p, ins, outs: ([ins[0] or outs[0], ins[1]], [ins[0] or outs[0]]))
-for _op in (adaptive_avg_pooling, bilinear_resize, backward_adaptive_avg_pooling, forward_adaptive_avg_pooling, backward_bilinear_resize):
+for _op in (
+    adaptive_avg_pooling,
+    bilinear_resize,
+    backward_adaptive_avg_pooling,
+    forward_adaptive_avg_pooling,
+    backward_bilinear_resize,
+):
     _op.cost(lambda p, ins, outs: 6 * (size_of(ins[0]) + size_of(outs[0])))

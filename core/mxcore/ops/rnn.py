@@ -1,4 +1,5 @@
 """Recurrent networks of several layers, in one or both directions, with all weights packed in one vector."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -16,9 +17,18 @@ from .rules import fits, size_of, within_limits
 __all__ = ["check_lengths"]
 
 _PARAMS = dict(
-    state_size=Int(ge=1), num_layers=Int(ge=1, le=4096), bidirectional=Bool(False), mode=Enum("gru lstm rnn_relu rnn_tanh"), p=Float(0.0, ge=0, le=1),
-    state_outputs=Bool(False), projection_size=Int(None, ge=1), lstm_state_clip_min=Float(None), lstm_state_clip_max=Float(None),
-    lstm_state_clip_nan=Bool(False), use_sequence_length=Bool(False))
+    state_size=Int(ge=1),
+    num_layers=Int(ge=1, le=4096),
+    bidirectional=Bool(False),
+    mode=Enum("gru lstm rnn_relu rnn_tanh"),
+    p=Float(0.0, ge=0, le=1),
+    state_outputs=Bool(False),
+    projection_size=Int(None, ge=1),
+    lstm_state_clip_min=Float(None),
+    lstm_state_clip_max=Float(None),
+    lstm_state_clip_nan=Bool(False),
+    use_sequence_length=Bool(False),
+)
 
 _INPUTS = "data parameters state state_cell[mode=='lstm'] sequence_length[use_sequence_length]"
 #: Outputs that the backward pass needs: activated gates, cell states, states of every step, dropout between layers.
@@ -70,11 +80,16 @@ def _check_rnn(inputs: Any, outputs: Any) -> None:
 
 
 #: Why MXNet cannot say what is right, by what a sample uses.
-_REASONS = {"projection_size": "MXNet trains projections on the GPU only", "use_sequence_length": "MXNet uses lengths on the GPU only",
-            "lstm_state_clip_min": "MXNet clips on the GPU only"}
+_REASONS = {
+    "projection_size": "MXNet trains projections on the GPU only",
+    "use_sequence_length": "MXNet uses lengths on the GPU only",
+    "lstm_state_clip_min": "MXNet clips on the GPU only",
+}
 
 
-def _sample(mode: str, params: dict[str, Any], shape: tuple[int, int, int] = (3, 2, 4), lengths: Any = None, **kw: Any) -> Sample:
+def _sample(
+    mode: str, params: dict[str, Any], shape: tuple[int, int, int] = (3, 2, 4), lengths: Any = None, **kw: Any
+) -> Sample:
     """One use: data (time, batch, inputs) of a shape, states and weights as the parameters need them."""
     q = {"state_size": 3, "num_layers": 1, "mode": mode, **params}
     units, layers, directions = int(q["state_size"]), int(q["num_layers"]), 2 if q.get("bidirectional") else 1
@@ -83,46 +98,111 @@ def _sample(mode: str, params: dict[str, Any], shape: tuple[int, int, int] = (3,
     states = [(layers * directions, shape[1], n) for n in ([state, units] if mode == "lstm" else [state])]
     given = [] if lengths is None else [lengths]
     why = next((r for n, r in _REASONS.items() if n in q), True)
-    kw = {"domain": (-0.9, 0.9), "train": True, "mxnet": why, **({"grad": (1,) * (2 + len(states)) + (0,)} if given else {}), **kw}
+    kw = {
+        "domain": (-0.9, 0.9),
+        "train": True,
+        "mxnet": why,
+        **({"grad": (1,) * (2 + len(states)) + (0,)} if given else {}),
+        **kw,
+    }
     return Sample(shape, (size,), *states, *given, params=q, **kw)
 
 
 def _samples() -> list[Sample]:
     both, last = {"bidirectional": True}, {"state_outputs": True}
-    found = [_sample(mode, more) for mode in ("rnn_relu", "rnn_tanh", "gru", "lstm") for more in (
-        {}, {**both, **last}, {"num_layers": 2}, {"num_layers": 2, **both, **last})]
+    found = [
+        _sample(mode, more)
+        for mode in ("rnn_relu", "rnn_tanh", "gru", "lstm")
+        for more in ({}, {**both, **last}, {"num_layers": 2}, {"num_layers": 2, **both, **last})
+    ]
     found += [_sample(mode, {"num_layers": 3, **more}) for mode, more in (("gru", last), ("lstm", both))]
-    found += [_sample(mode, {"num_layers": 3}, dtypes="float32") for mode in ("rnn_tanh", "rnn_relu")]  # MXNet's float64 gradient is wrong
-    found += [_sample("lstm", {"state_size": "1", "num_layers": "1", "state_outputs": "True", "p": "0"}, (1, 1, 1)),
-              _sample("gru", {"state_size": 5}, (4, 1, 2)), _sample("lstm", last, (3, 0, 2)), _sample("rnn_relu", {}, (2, 0, 3)),
-              _sample("rnn_tanh", {"state_size": 1, **both}, (2, 3, 1)), _sample("gru", {**both, **last}, (1, 2, 3)),
-              _sample("lstm", {"num_layers": 2, "p": 0.5, **last}, train=False,
-                      mxnet="MXNet drops in prediction too, if it records in float64"),
-              _sample("gru", {"p": 0.5}),
-              _sample("lstm", {"projection_size": 2, **last}), _sample("lstm", {"projection_size": 2, "num_layers": 2, **both}),
-              _sample("lstm", {"lstm_state_clip_min": -0.2, "lstm_state_clip_max": 0.3, **last}, grad=False),
-              _sample("lstm", {"lstm_state_clip_min": "-0.2", "lstm_state_clip_max": "0.3", "lstm_state_clip_nan": "True", **both},
-                      grad=False),
-              _sample("gru", {"num_layers": 2, "p": 0.5}, check=_check_rnn, grad=False, domain=(-0.5, 0.5))]
+    found += [
+        _sample(mode, {"num_layers": 3}, dtypes="float32") for mode in ("rnn_tanh", "rnn_relu")
+    ]  # MXNet's float64 gradient is wrong
+    found += [
+        _sample("lstm", {"state_size": "1", "num_layers": "1", "state_outputs": "True", "p": "0"}, (1, 1, 1)),
+        _sample("gru", {"state_size": 5}, (4, 1, 2)),
+        _sample("lstm", last, (3, 0, 2)),
+        _sample("rnn_relu", {}, (2, 0, 3)),
+        _sample("rnn_tanh", {"state_size": 1, **both}, (2, 3, 1)),
+        _sample("gru", {**both, **last}, (1, 2, 3)),
+        _sample(
+            "lstm",
+            {"num_layers": 2, "p": 0.5, **last},
+            train=False,
+            mxnet="MXNet drops in prediction too, if it records in float64",
+        ),
+        _sample("gru", {"p": 0.5}),
+        _sample("lstm", {"projection_size": 2, **last}),
+        _sample("lstm", {"projection_size": 2, "num_layers": 2, **both}),
+        _sample("lstm", {"lstm_state_clip_min": -0.2, "lstm_state_clip_max": 0.3, **last}, grad=False),
+        _sample(
+            "lstm",
+            {"lstm_state_clip_min": "-0.2", "lstm_state_clip_max": "0.3", "lstm_state_clip_nan": "True", **both},
+            grad=False,
+        ),
+        _sample("gru", {"num_layers": 2, "p": 0.5}, check=_check_rnn, grad=False, domain=(-0.5, 0.5)),
+    ]
     lengths = {"use_sequence_length": True}
-    found += [_sample("lstm", {**both, **last, **lengths}, lengths=np.array([3, 1], np.int32)),
-              _sample("gru", {**last, **lengths}, lengths=np.array([2, 3], np.int32)),
-              _sample("rnn_tanh", {"num_layers": 2, **both, **lengths}, lengths=np.array([1, 3], np.int64)),
-              _sample("rnn_relu", lengths, lengths=[3, 2])]
+    found += [
+        _sample("lstm", {**both, **last, **lengths}, lengths=np.array([3, 1], np.int32)),
+        _sample("gru", {**last, **lengths}, lengths=np.array([2, 3], np.int32)),
+        _sample("rnn_tanh", {"num_layers": 2, **both, **lengths}, lengths=np.array([1, 3], np.int64)),
+        _sample("rnn_relu", lengths, lengths=[3, 2]),
+    ]
     return found
 
 
-def _grad(F: Any, p: Any, dy: Any, d_state_output: Any, d_statecell_output: Any, data: Any, parameters: Any, state_: Any,
-          state_cell: Any, sequence_length: Any, out_gates: Any, out_cells: Any, out_hidden: Any, out_mask: Any, needs: Any) -> Any:
+def _grad(
+    F: Any,
+    p: Any,
+    dy: Any,
+    d_state_output: Any,
+    d_statecell_output: Any,
+    data: Any,
+    parameters: Any,
+    state_: Any,
+    state_cell: Any,
+    sequence_length: Any,
+    out_gates: Any,
+    out_cells: Any,
+    out_hidden: Any,
+    out_mask: Any,
+    needs: Any,
+) -> Any:
     # What the parameters switch off is None here, and so it is left out there.
-    grads = F._backward_RNN(dy, d_state_output, d_statecell_output, data, parameters, state_, state_cell, sequence_length, out_gates,
-                            out_cells, out_hidden, out_mask, wanted=tuple(needs[:4 if p.mode == "lstm" else 3]), **given(p, _PARAMS))
+    grads = F._backward_RNN(
+        dy,
+        d_state_output,
+        d_statecell_output,
+        data,
+        parameters,
+        state_,
+        state_cell,
+        sequence_length,
+        out_gates,
+        out_cells,
+        out_hidden,
+        out_mask,
+        wanted=tuple(needs[: 4 if p.mode == "lstm" else 3]),
+        **given(p, _PARAMS),
+    )
     return [*grads, None] if p.use_sequence_length else grads
 
 
-@op("RNN", inputs=_INPUTS, labels="outputs", mxnet_outputs=lambda p: int(p._sig.visible), recompute=False, outputs="output state_output[state_outputs] statecell_output[state_outputs and mode=='lstm'] " + _RESERVE,
-    visible=lambda p: 1 if not p.state_outputs else 3 if p.mode == "lstm" else 2, random=lambda p: p.p > 0 and p.num_layers > 1,
-    **_PARAMS, grad=_grad, samples=_samples())
+@op(
+    "RNN",
+    inputs=_INPUTS,
+    labels="outputs",
+    mxnet_outputs=lambda p: int(p._sig.visible),
+    recompute=False,
+    outputs="output state_output[state_outputs] statecell_output[state_outputs and mode=='lstm'] " + _RESERVE,
+    visible=lambda p: 1 if not p.state_outputs else 3 if p.mode == "lstm" else 2,
+    random=lambda p: p.p > 0 and p.num_layers > 1,
+    **_PARAMS,
+    grad=_grad,
+    samples=_samples(),
+)
 def rnn(k, p, *arrays):
     """Run a recurrent network over sequences.
 
@@ -139,7 +219,8 @@ def rnn(k, p, *arrays):
     state_cell : array
         For ``lstm``: first cell states, (num_layers * directions, N, state_size).
     sequence_length : array
-        With `use_sequence_length`: how many steps each sequence has, (N,), from 0 to all of them. After them the output is zero and the state stays.
+        With `use_sequence_length`: how many steps each sequence has, (N,), from 0 to all of them. After them the output
+        is zero and the state stays.
     state_size : int
         Units of a layer.
     num_layers : int
@@ -194,15 +275,34 @@ def rnn(k, p, *arrays):
         for d in range(sizes.directions):
             i = layer * sizes.directions + d
             c = wide(ins["state_cell"])[i] if lstm else None
-            h, c = cell.forward(xp, x, plan.views(vector, i), state[i], c, hidden[i], gates[i] if gates is not None else None,
-                                cells[i] if cells is not None else None, _steps(steps, d), masks, clip)
+            h, c = cell.forward(
+                xp,
+                x,
+                plan.views(vector, i),
+                state[i],
+                c,
+                hidden[i],
+                gates[i] if gates is not None else None,
+                cells[i] if cells is not None else None,
+                _steps(steps, d),
+                masks,
+                clip,
+            )
             last_h[i] = h
             if lstm:
                 last_c[i] = c
         x = _joined(xp, hidden, layer, sizes.directions, masks)
         if drop is not None and layer < p.num_layers - 1:
             x *= drop[layer]
-    found = {"output": x, "state_output": last_h, "statecell_output": last_c, "gates": gates, "cells": cells, "hidden": hidden, "mask": drop}
+    found = {
+        "output": x,
+        "state_output": last_h,
+        "statecell_output": last_c,
+        "gates": gates,
+        "cells": cells,
+        "hidden": hidden,
+        "mask": drop,
+    }
     return [found[name] for name in p._sig.outputs]
 
 
@@ -211,7 +311,9 @@ def _solve_inputs(p: Any, sizes: _Sizes, size: int) -> int:
     rest = size - sizes.layout(p, 0).size
     each = sizes.directions * GATES[p.mode] * sizes.units
     if rest <= 0 or rest % each:
-        raise ValueError(f"{size} parameters fit no number of inputs; they are {sizes.layout(p, 0).size} plus a multiple of {each}")
+        raise ValueError(
+            f"{size} parameters fit no number of inputs; they are {sizes.layout(p, 0).size} plus a multiple of {each}"
+        )
     return rest // each
 
 
@@ -243,10 +345,17 @@ def _(p, ins, outs):
 def _shapes(p: Any, s: Any, steps: int, n: int, inputs: int) -> dict[str, tuple[int, ...]]:
     """The shapes of all inputs and outputs by name."""
     return {
-        "data": (steps, n, inputs), "parameters": (-1 if inputs == -1 else s.layout(p, inputs).size,),
-        "state": (s.rows, n, s.state), "state_cell": (s.rows, n, s.units), "sequence_length": (n,),
-        "output": (steps, n, s.directions * s.state), "state_output": (s.rows, n, s.state), "statecell_output": (s.rows, n, s.units),
-        "gates": (s.rows, steps, n, 4 * s.units), "cells": (s.rows, steps, n, s.units), "hidden": (s.rows, steps, n, s.state),
+        "data": (steps, n, inputs),
+        "parameters": (-1 if inputs == -1 else s.layout(p, inputs).size,),
+        "state": (s.rows, n, s.state),
+        "state_cell": (s.rows, n, s.units),
+        "sequence_length": (n,),
+        "output": (steps, n, s.directions * s.state),
+        "state_output": (s.rows, n, s.state),
+        "statecell_output": (s.rows, n, s.units),
+        "gates": (s.rows, steps, n, 4 * s.units),
+        "cells": (s.rows, steps, n, s.units),
+        "hidden": (s.rows, steps, n, s.state),
         "mask": (p.num_layers - 1, steps, n, s.directions * s.state),
     }
 
@@ -273,13 +382,34 @@ def _backward_samples() -> list[Sample]:
     x, h = (3, 2, 4), (1, 2, 3)
     gates, hidden = (1, 3, 2, 12), (1, 3, 2, 3)
     q = {"state_size": 3, "num_layers": 1}
-    rows = [("rnn_tanh", (27,), (h,), (hidden,)), ("gru", (81,), (h,), (gates, hidden)), ("lstm", (108,), (h, h), (gates, hidden, hidden))]
-    return [Sample((3, 2, 3), x, size, *states, *reserve, params={**q, "mode": mode}, domain=(0.1, 0.9), grad=False, mxnet="internal")
-            for mode, size, states, reserve in rows]
+    rows = [
+        ("rnn_tanh", (27,), (h,), (hidden,)),
+        ("gru", (81,), (h,), (gates, hidden)),
+        ("lstm", (108,), (h, h), (gates, hidden, hidden)),
+    ]
+    return [
+        Sample(
+            (3, 2, 3),
+            x,
+            size,
+            *states,
+            *reserve,
+            params={**q, "mode": mode},
+            domain=(0.1, 0.9),
+            grad=False,
+            mxnet="internal",
+        )
+        for mode, size, states, reserve in rows
+    ]
 
 
-@op("_backward_RNN", outputs="data parameters state state_cell[mode=='lstm']", **_PARAMS, samples=_backward_samples(),
-    inputs="dy d_state[state_outputs] d_cell[state_outputs and mode=='lstm'] " + _INPUTS + " " + _RESERVE)
+@op(
+    "_backward_RNN",
+    outputs="data parameters state state_cell[mode=='lstm']",
+    **_PARAMS,
+    samples=_backward_samples(),
+    inputs="dy d_state[state_outputs] d_cell[state_outputs and mode=='lstm'] " + _INPUTS + " " + _RESERVE,
+)
 def backward_rnn(k, p, *arrays):
     """Gradients of `RNN` with respect to data, parameters and first states.
 
@@ -291,7 +421,8 @@ def backward_rnn(k, p, *arrays):
         The inputs.
     gates, cells, hidden, mask : array
         What the forward pass left: activated gates, cell states and states of every step, dropout between layers.
-    state_size, num_layers, bidirectional, mode, p, state_outputs, projection_size, lstm_state_clip_min, lstm_state_clip_max, \
+    state_size, num_layers, bidirectional, mode, p, state_outputs, projection_size, lstm_state_clip_min,
+    lstm_state_clip_max, \
 lstm_state_clip_nan, use_sequence_length
         As in `RNN`.
     """
@@ -326,14 +457,28 @@ lstm_state_clip_nan, use_sequence_length
             if lstm:
                 c = ins["state_cell"][i]
                 dc = ins["d_cell"][i] if p.state_outputs else xp.zeros(c.shape, c.dtype)
-            own = dy[..., d * sizes.state:(d + 1) * sizes.state]
+            own = dy[..., d * sizes.state : (d + 1) * sizes.state]
             at_input, at_state, dh, dc, d_projection = cell.backward(
-                xp, own, dh, dc, weights, c, hidden[i], before, gates[i] if gates is not None else None,
-                cells[i] if cells is not None else None, order, masks, clip)
+                xp,
+                own,
+                dh,
+                dc,
+                weights,
+                c,
+                hidden[i],
+                before,
+                gates[i] if gates is not None else None,
+                cells[i] if cells is not None else None,
+                order,
+                masks,
+                clip,
+            )
             d_first[i] = dh
             if lstm:
                 d_cells[i] = dc
-            flat, flat_state, flat_x, flat_before = (a.reshape(steps * n, a.shape[-1]) for a in (at_input, at_state, x, before))
+            flat, flat_state, flat_x, flat_before = (
+                a.reshape(steps * n, a.shape[-1]) for a in (at_input, at_state, x, before)
+            )
             if d_vector is not None:
                 d_x, d_h, d_r, d_bx, d_bh = plan.views(d_vector, i)
                 d_x[...] = xp.matmul(flat.T, flat_x)
@@ -348,7 +493,7 @@ lstm_state_clip_nan, use_sequence_length
         dy = dx
         if layer and drop is not None:
             dy = dy * drop[layer - 1]
-    return [dy, d_vector, d_first, d_cells][:4 if lstm else 3]
+    return [dy, d_vector, d_first, d_cells][: 4 if lstm else 3]
 
 
 @backward_rnn.shape

@@ -4,6 +4,7 @@ Arrays are (time, batch, units). `steps` are the time indices in the order of pr
 where a sequence has not ended (None: nowhere); after its end a sequence keeps its state. Gates lie side by side in
 cuDNN's order: LSTM input, forget, cell, output; GRU reset, update, new.
 """
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -63,7 +64,7 @@ class Layout:
             else:
                 start, shape = place
                 n = shape[0] * shape[1] if len(shape) == 2 else shape[0]
-                found.append(vector[start:start + n].reshape(shape))
+                found.append(vector[start : start + n].reshape(shape))
         return found
 
 
@@ -78,7 +79,10 @@ def limits(p: Any) -> tuple[float, float, bool] | None:
     if p.lstm_state_clip_min is None and p.lstm_state_clip_max is None:
         return None
     if p.lstm_state_clip_min is None or p.lstm_state_clip_max is None or p.lstm_state_clip_min > p.lstm_state_clip_max:
-        raise ValueError(f"lstm_state_clip_min={p.lstm_state_clip_min} and lstm_state_clip_max={p.lstm_state_clip_max} must both be given, in order")
+        raise ValueError(
+            f"lstm_state_clip_min={p.lstm_state_clip_min} and lstm_state_clip_max={p.lstm_state_clip_max} must both "
+            "be given, in order"
+        )
     return p.lstm_state_clip_min, p.lstm_state_clip_max, p.lstm_state_clip_nan
 
 
@@ -108,8 +112,20 @@ class Cell:
     def __init__(self, relu: bool = False) -> None:
         self.relu = relu
 
-    def forward(self, xp: Any, x: Any, weights: list[Any], h: Any, c: Any, hidden: Any, gates: Any, cells: Any, steps: Any,
-                masks: Any, clip: Any) -> tuple[Any, Any]:
+    def forward(
+        self,
+        xp: Any,
+        x: Any,
+        weights: list[Any],
+        h: Any,
+        c: Any,
+        hidden: Any,
+        gates: Any,
+        cells: Any,
+        steps: Any,
+        masks: Any,
+        clip: Any,
+    ) -> tuple[Any, Any]:
         """Fill `hidden`, `gates` and `cells`; returns the last states."""
         w_x, w_h, _, b_x, b_h = weights
         z = _times(xp, x, w_x)
@@ -126,8 +142,22 @@ class Cell:
             h = hidden[t]
         return h, c
 
-    def backward(self, xp: Any, dy: Any, dh: Any, dc: Any, weights: list[Any], c: Any, hidden: Any, before: Any, gates: Any, cells: Any,
-                 steps: Any, masks: Any, clip: Any) -> tuple[Any, Any, Any, Any, Any]:
+    def backward(
+        self,
+        xp: Any,
+        dy: Any,
+        dh: Any,
+        dc: Any,
+        weights: list[Any],
+        c: Any,
+        hidden: Any,
+        before: Any,
+        gates: Any,
+        cells: Any,
+        steps: Any,
+        masks: Any,
+        clip: Any,
+    ) -> tuple[Any, Any, Any, Any, Any]:
         """Gradients at the gates as the input and as the state see them, of the first states, and of the projection.
 
         `before` is the state that each step started from.
@@ -155,9 +185,9 @@ class LSTM(Cell):
         n = w_x.shape[0] // 4
         # sigmoid(x) = tanh(x / 2) / 2 + 1 / 2: one tanh over all gates, with the half in the weights.
         half = xp.full(4 * n, 0.5, x.dtype)
-        half[2 * n:3 * n] = 1
+        half[2 * n : 3 * n] = 1
         shift = 1 - half
-        shift[2 * n:3 * n] = 0
+        shift[2 * n : 3 * n] = 0
         gates[...] = _times(xp, x, w_x * half[:, None])
         gates += (b_x + b_h) * half
         back = (w_h * half[:, None]).T
@@ -167,11 +197,11 @@ class LSTM(Cell):
             xp.tanh(a, out=a)
             a *= half
             a += shift
-            xp.multiply(a[:, n:2 * n], c, out=new_c)
-            new_c += a[:, :n] * a[:, 2 * n:3 * n]
+            xp.multiply(a[:, n : 2 * n], c, out=new_c)
+            new_c += a[:, :n] * a[:, 2 * n : 3 * n]
             if clip is not None:
                 new_c[...] = _clipped(xp, new_c, clip)
-            new_h = a[:, 3 * n:] * xp.tanh(new_c)
+            new_h = a[:, 3 * n :] * xp.tanh(new_c)
             if w_r is not None:
                 new_h = xp.matmul(new_h, w_r.T)
             if masks is not None:
@@ -185,8 +215,8 @@ class LSTM(Cell):
         n = gates.shape[2] // 4
         curved = xp.tanh(cells)
         slope = gates * (1 - gates)
-        slope[..., 2 * n:3 * n] = 1 - xp.square(gates[..., 2 * n:3 * n])
-        out = gates[..., 3 * n:]
+        slope[..., 2 * n : 3 * n] = 1 - xp.square(gates[..., 2 * n : 3 * n])
+        out = gates[..., 3 * n :]
         down = out * (1 - curved * curved)
         inside = None if clip is None else (cells > clip[0]) & (cells < clip[1])
         dz = xp.empty(gates.shape, dy.dtype)
@@ -206,12 +236,12 @@ class LSTM(Cell):
             new_c = new_c + full * down[t]
             if inside is not None:
                 new_c = new_c * inside[t]
-            xp.multiply(new_c, gate[:, 2 * n:3 * n], out=a[:, :n])
-            xp.multiply(new_c, c_before, out=a[:, n:2 * n])
-            xp.multiply(new_c, gate[:, :n], out=a[:, 2 * n:3 * n])
-            xp.multiply(full, curved[t], out=a[:, 3 * n:])
+            xp.multiply(new_c, gate[:, 2 * n : 3 * n], out=a[:, :n])
+            xp.multiply(new_c, c_before, out=a[:, n : 2 * n])
+            xp.multiply(new_c, gate[:, :n], out=a[:, 2 * n : 3 * n])
+            xp.multiply(full, curved[t], out=a[:, 3 * n :])
             a *= slope[t]
-            new_h, new_c = xp.matmul(a, w_h), new_c * gate[:, n:2 * n]
+            new_h, new_c = xp.matmul(a, w_h), new_c * gate[:, n : 2 * n]
             if masks is not None:
                 new_h = new_h + xp.where(masks[t], dh.dtype.type(0), dh)
                 new_c = new_c + xp.where(masks[t], dc.dtype.type(0), dc)
@@ -232,19 +262,19 @@ class GRU(Cell):
         n = w_x.shape[0] // 3
         z = _times(xp, x, w_x)
         z += b_x
-        z[..., :2 * n] += b_h[:2 * n]
-        back, b_n = w_h.T, b_h[2 * n:]
+        z[..., : 2 * n] += b_h[: 2 * n]
+        back, b_n = w_h.T, b_h[2 * n :]
         for t in steps:
             a, state = gates[t], xp.matmul(h, back)
-            both, new, from_state = a[:, :2 * n], a[:, 2 * n:3 * n], a[:, 3 * n:]
-            xp.add(z[t, :, :2 * n], state[:, :2 * n], out=both)
+            both, new, from_state = a[:, : 2 * n], a[:, 2 * n : 3 * n], a[:, 3 * n :]
+            xp.add(z[t, :, : 2 * n], state[:, : 2 * n], out=both)
             both *= 0.5
             xp.tanh(both, out=both)
             both *= 0.5
             both += 0.5
-            xp.add(state[:, 2 * n:], b_n, out=from_state)
+            xp.add(state[:, 2 * n :], b_n, out=from_state)
             xp.multiply(both[:, :n], from_state, out=new)
-            new += z[t, :, 2 * n:]
+            new += z[t, :, 2 * n :]
             xp.tanh(new, out=new)
             hidden[t] = _kept(xp, None if masks is None else masks[t], new + both[:, n:] * (h - new), h)
             h = hidden[t]
@@ -253,7 +283,7 @@ class GRU(Cell):
     def backward(self, xp, dy, dh, dc, weights, c, hidden, before, gates, cells, steps, masks, clip):
         w_h = weights[1]
         n = gates.shape[2] // 4
-        reset, update, new, from_state = (gates[..., i * n:(i + 1) * n] for i in range(4))
+        reset, update, new, from_state = (gates[..., i * n : (i + 1) * n] for i in range(4))
         to_new = (1 - update) * (1 - new * new)
         to_update = (before - new) * update * (1 - update)
         to_reset = from_state * reset * (1 - reset)
@@ -263,11 +293,11 @@ class GRU(Cell):
             dh = dh + dy[t]
             g = dh if masks is None else xp.where(masks[t], dh, dh.dtype.type(0))
             a, b = dx[t], dz[t]
-            xp.multiply(g, to_new[t], out=a[:, 2 * n:])
-            xp.multiply(g, to_update[t], out=a[:, n:2 * n])
-            xp.multiply(a[:, 2 * n:], to_reset[t], out=a[:, :n])
-            b[:, :2 * n] = a[:, :2 * n]
-            xp.multiply(a[:, 2 * n:], reset[t], out=b[:, 2 * n:])
+            xp.multiply(g, to_new[t], out=a[:, 2 * n :])
+            xp.multiply(g, to_update[t], out=a[:, n : 2 * n])
+            xp.multiply(a[:, 2 * n :], to_reset[t], out=a[:, :n])
+            b[:, : 2 * n] = a[:, : 2 * n]
+            xp.multiply(a[:, 2 * n :], reset[t], out=b[:, 2 * n :])
             back = xp.matmul(b, w_h) + g * update[t]
             dh = back if masks is None else back + xp.where(masks[t], dh.dtype.type(0), dh)
         return dx, dz, dh, dc, None

@@ -1,4 +1,5 @@
 """Pooling over regions of interest."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -43,16 +44,48 @@ def _bins(xp: Any, first: Any, last: Any, count: int, size: int) -> tuple[Any, A
     return xp.clip(start, 0, size).astype(np.int64), xp.clip(end, 0, size).astype(np.int64)
 
 
-_ROIS = [[0, 0, 0, 3, 4], [1, 2, 1, 6, 5], [0, 4.5, 2.5, 4.5, 3.5], [1, 5, 5, 2, 2], [0, -3, -2, 2, 1], [1, 9, 9, 12, 12]]
+_ROIS = [
+    [0, 0, 0, 3, 4],
+    [1, 2, 1, 6, 5],
+    [0, 4.5, 2.5, 4.5, 3.5],
+    [1, 5, 5, 2, 2],
+    [0, -3, -2, 2, 1],
+    [1, 9, 9, 12, 12],
+]
 
 
-@op("ROIPooling", inputs="data rois", labels="outputs", outputs="output maxidx", visible=1, **_PARAMS,
-    grad=lambda F, p, dy, like_data, out_maxidx, rois: (F._backward_ROIPooling(dy, like_data, out_maxidx, rois), None), samples=[
+@op(
+    "ROIPooling",
+    inputs="data rois",
+    labels="outputs",
+    outputs="output maxidx",
+    visible=1,
+    **_PARAMS,
+    grad=lambda F, p, dy, like_data, out_maxidx, rois: (F._backward_ROIPooling(dy, like_data, out_maxidx, rois), None),
+    samples=[
         Sample(Distinct((2, 3, 6, 7)), _ROIS, params={"pooled_size": (2, 2), "spatial_scale": 1.0}, grad=(1, 0)),
         Sample(Distinct((2, 1, 8, 5)), _ROIS, params={"pooled_size": (4, 2), "spatial_scale": 0.5}, grad=(1, 0)),
-        Sample(Distinct((2, 2, 5, 6)), [[1, 0, 0, 20, 20], [0, 8, 4, 23, 19]], params={"pooled_size": (1, 3), "spatial_scale": 0.25}, grad=(1, 0)),
-        Sample(Distinct((1, 1, 4, 4)), [[-1, 0, 0, 3, 3]], params={"pooled_size": (2, 2), "spatial_scale": 1.0}, grad=(1, 0)),
-        Sample(Distinct((1, 1, 4, 4)), np.zeros((0, 5), np.float32), params={"pooled_size": (2, 2), "spatial_scale": 1.0}, dtypes="float32", grad=False)])
+        Sample(
+            Distinct((2, 2, 5, 6)),
+            [[1, 0, 0, 20, 20], [0, 8, 4, 23, 19]],
+            params={"pooled_size": (1, 3), "spatial_scale": 0.25},
+            grad=(1, 0),
+        ),
+        Sample(
+            Distinct((1, 1, 4, 4)),
+            [[-1, 0, 0, 3, 3]],
+            params={"pooled_size": (2, 2), "spatial_scale": 1.0},
+            grad=(1, 0),
+        ),
+        Sample(
+            Distinct((1, 1, 4, 4)),
+            np.zeros((0, 5), np.float32),
+            params={"pooled_size": (2, 2), "spatial_scale": 1.0},
+            dtypes="float32",
+            grad=False,
+        ),
+    ],
+)
 def roi_pooling(k, p, data, rois):
     """Cut regions out of images into a fixed number of bins, and take the maximum of each bin.
 
@@ -61,8 +94,8 @@ def roi_pooling(k, p, data, rois):
     data : array
         Images, shape (N, C, H, W).
     rois : array
-        Regions, shape (R, 5): number of the image, and the places x1, y1, x2, y2 of the first and the last element. Regions of
-        images that there are not are zero. Gets no gradient.
+        Regions, shape (R, 5): number of the image, and the places x1, y1, x2, y2 of the first and the last element.
+        Regions of images that there are not are zero. Gets no gradient.
     pooled_size : (int, int)
         Number of bins: rows and columns.
     spatial_scale : float
@@ -90,7 +123,8 @@ def roi_pooling(k, p, data, rois):
     if not r or not x.size:
         return xp.zeros((r, c, ph, pw), x.dtype), xp.full((r, c, ph, pw), -1, np.int64)
     mine = xp.take(x, xp.clip(image, 0, n - 1), 0)
-    # First the rows of each bin, column by column of the image, then its columns. Of equals the first row wins, then the first column.
+    # First the rows of each bin, column by column of the image, then its columns. Of equals the first row wins, then
+    # the first column.
     lowest = x.dtype.type(-np.inf)
     best, row = xp.full((r, c, ph, w), lowest, x.dtype), xp.full((r, c, ph, w), -1, np.int64)
     for y in range(h):
@@ -101,7 +135,7 @@ def roi_pooling(k, p, data, rois):
     most, at = xp.full((r, c, ph, pw), lowest, x.dtype), xp.full((r, c, ph, pw), -1, np.int64)
     for z in range(w):
         inside = ((x0 <= z) & (z < x1))[:, None, None, :]
-        v, y = best[..., z:z + 1], row[..., z:z + 1]
+        v, y = best[..., z : z + 1], row[..., z : z + 1]
         better = inside & ((v > most) | (v == most) & (y >= 0) & (y < at // w))
         most, at = xp.where(better, v, most), xp.where(better, y * w + z, at)
     return xp.where(at < 0, x.dtype.type(0), most), at
@@ -109,7 +143,11 @@ def roi_pooling(k, p, data, rois):
 
 @roi_pooling.shape
 def _(p, ins, outs):
-    data, rois, out = merge_shape(ins[0], (-1,) * 4), merge_shape(ins[1], (-1, 5)), merge_shape(outs[0], (-1, -1, *_size(p)))
+    data, rois, out = (
+        merge_shape(ins[0], (-1,) * 4),
+        merge_shape(ins[1], (-1, 5)),
+        merge_shape(outs[0], (-1, -1, *_size(p))),
+    )
     r, c = merge_shape(rois[:1], out[:1]), merge_shape(data[1:2], out[1:2])
     out = (*r, *c, *out[2:])
     return [(data[0], *c, *data[2:]), (*r, 5)], [out, out]
@@ -125,8 +163,20 @@ def _(p, ins, outs):
 roi_pooling.cost(lambda p, ins, outs: 4 * ins[1][0] * size_of(ins[0][1:]))
 
 
-@op("_backward_ROIPooling", inputs="dy data~ maxidx rois", samples=[
-    Sample((2, 2, 2, 2), (3, 2, 4, 4), np.array([[[[1, 2], [-1, 15]]] * 2] * 2), [[2, 0, 0, 1, 1], [0, 0, 0, 1, 1]], grad=False, mxnet="internal")])
+@op(
+    "_backward_ROIPooling",
+    inputs="dy data~ maxidx rois",
+    samples=[
+        Sample(
+            (2, 2, 2, 2),
+            (3, 2, 4, 4),
+            np.array([[[[1, 2], [-1, 15]]] * 2] * 2),
+            [[2, 0, 0, 1, 1], [0, 0, 0, 1, 1]],
+            grad=False,
+            mxnet="internal",
+        )
+    ],
+)
 def backward_roi_pooling(k, p, dy_, data, maxidx, rois):
     """Gradient of `ROIPooling` with respect to its images: to the first of the largest elements of each bin.
 
@@ -149,7 +199,9 @@ def backward_roi_pooling(k, p, dy_, data, maxidx, rois):
         image = xp.clip(named.astype(np.int64), 0, n - 1)
         plane = (image * c + xp.arange(c)).reshape(-1, c, 1, 1) * (h * w)
         found = (maxidx >= 0) & (maxidx < h * w) & ((named >= 0) & (named < n)).reshape(-1, 1, 1, 1)
-        xp.add.at(flat, (plane + xp.where(found, maxidx, 0)).reshape(-1), xp.where(found, dy, dy.dtype.type(0)).reshape(-1))
+        xp.add.at(
+            flat, (plane + xp.where(found, maxidx, 0)).reshape(-1), xp.where(found, dy, dy.dtype.type(0)).reshape(-1)
+        )
     return flat.reshape(data.shape)
 
 

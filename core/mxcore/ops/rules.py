@@ -1,4 +1,5 @@
 """Shape and dtype rules that several operators share."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -6,7 +7,22 @@ from typing import Any
 
 from .._core.infer import known, show
 
-__all__ = ["axes_of", "axis_of", "reduced", "same_shape", "first_dtype", "fits", "gradient_of", "spread_from", "partly", "size_of", "one", "within_limits", "times", "undoing"]
+__all__ = [
+    "axes_of",
+    "axis_of",
+    "reduced",
+    "same_shape",
+    "first_dtype",
+    "fits",
+    "gradient_of",
+    "spread_from",
+    "partly",
+    "size_of",
+    "one",
+    "within_limits",
+    "times",
+    "undoing",
+]
 
 #: Legacy arrays have no scalars: a full reduction has this shape.
 one = (1,)
@@ -15,7 +31,10 @@ one = (1,)
 def axis_of(axis: int, ndim: int, of: str = "") -> int:
     """An axis counted from the front; raises ValueError if it is out of range `of` something."""
     if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of range for {ndim} dimension{'s' * (ndim != 1)}{of}" + (f"; use {-ndim} to {ndim - 1}" if ndim else ""))
+        raise ValueError(
+            f"axis {axis} is out of range for {ndim} dimension{'s' * (ndim != 1)}{of}"
+            + (f"; use {-ndim} to {ndim - 1}" if ndim else "")
+        )
     return axis + ndim if axis < 0 else axis
 
 
@@ -60,7 +79,10 @@ def size_of(shape: Any) -> int:
 
 
 def undoing(forward: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """The shape rule of ``data like~ ...``: `data` has the shape ``forward(p, like)``, and the result that of `like`."""
+    """The shape rule of ``data like~ ...``: `data` has the shape ``forward(p, like)``, and the result that of
+    `like`.
+    """
+
     def rule(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         like = outs[0] if ins[1] is None else ins[1]
         return [forward(p, like) if known(like) else None, like, *ins[2:]], [like]
@@ -75,8 +97,12 @@ def fits(names: str, given: Sequence[Any], wanted: Sequence[Any]) -> None:
             raise ValueError(f"{name} is {show(a)} where {show(b)} is expected")
 
 
-def within_limits(name: str, values: Any, low: float, high: float, what: str, kind: type[Exception] = ValueError) -> None:
-    """Raise an error unless all numbers of an array lie between two; NaN does not. `what` they are stands in the error."""
+def within_limits(
+    name: str, values: Any, low: float, high: float, what: str, kind: type[Exception] = ValueError
+) -> None:
+    """Raise an error unless all numbers of an array lie between two; NaN does not. `what` they are stands in the
+    error.
+    """
     if size_of(values.shape):
         least, most = values.min().item(), values.max().item()
         if not (least >= low and most <= high):
@@ -84,7 +110,10 @@ def within_limits(name: str, values: Any, low: float, high: float, what: str, ki
 
 
 def gradient_of(forward: Callable[[Any, list[Any]], Any]) -> Callable[..., Any]:
-    """The shape rule of ``dy data ...``: `dy` has the shape ``forward(p, [data, ...])``, and the result that of `data`."""
+    """The shape rule of ``dy data ...``: `dy` has the shape ``forward(p, [data, ...])``, and the result that of
+    `data`.
+    """
+
     def rule(p: Any, ins: list[Any]) -> list[Any]:
         fits(p._sig.inputs[0], ins, [forward(p, ins[1:])])
         return [ins[1]]
@@ -100,7 +129,10 @@ def spread_from(whole: tuple[int, ...], part: tuple[int, ...], name: str) -> Non
 
 
 def partly(forward: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """The shape rule of an operator of one input from ``forward(p, shape)``, which can do with unknown dimensions (-1)."""
+    """The shape rule of an operator of one input from ``forward(p, shape)``, which can do with unknown dimensions
+    (-1).
+    """
+
     def rule(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
         if ins[0] is None:
             return ins, outs

@@ -1,4 +1,5 @@
 """Picking entries by index arrays and masks: take, Embedding, where and kin."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -35,15 +36,27 @@ _INF, _NAN = float("inf"), float("nan")
 _HALVES, _WHOLE = "float16 float32 float64", "uint8 int8 int32 int64"
 
 
-@op("take", inputs="a indices", **_TAKE, grad=lambda F, p, dy, like_a, indices:
-    (F._backward_take(dy, indices, like_a, axis=p.axis, mode=p.mode), None),
-    samples=[Sample((4, 3), Ints((2, 2), 0, 4)), Sample((2, 3, 4), _OUTSIDE, params={"axis": 1}),
-             Sample((2, 3), _OUTSIDE, params={"axis": -1, "mode": "wrap"}),
-             Sample((3, 2), Ints((2,), 0, 3), params={"mode": "raise"}), Sample((3, 2), Ints((5,), 0, 3, dtype="int64"), dtypes=_HALVES),
-             Sample((2, 3, 4), Ints((1, 2, 2), -9, 9, dtype="int32"), params={"axis": "-2", "mode": "wrap"}), Sample((7,), _OUTSIDE, params={"axis": 0}),
-             Sample((2, 3), [0.0, 1.7, -0.4, 2.9], params={"axis": 1}, grad=(True, False)), Sample(Ints((4, 2), 0, 9), _OUTSIDE, dtypes=_WHOLE),
-             Sample((3, 2), Ints((0, 2), 0, 1)), Sample((3, 0), Ints((2,), 0, 3)), Sample((1, 5), Ints((3,), -3, 3, dtype="int32"), params={"axis": 0, "mode": "wrap"}),
-             Sample((5,), np.array([4, 4, 4, 0], np.uint8), params={"axis": "0", "mode": "clip"})])
+@op(
+    "take",
+    inputs="a indices",
+    **_TAKE,
+    grad=lambda F, p, dy, like_a, indices: (F._backward_take(dy, indices, like_a, axis=p.axis, mode=p.mode), None),
+    samples=[
+        Sample((4, 3), Ints((2, 2), 0, 4)),
+        Sample((2, 3, 4), _OUTSIDE, params={"axis": 1}),
+        Sample((2, 3), _OUTSIDE, params={"axis": -1, "mode": "wrap"}),
+        Sample((3, 2), Ints((2,), 0, 3), params={"mode": "raise"}),
+        Sample((3, 2), Ints((5,), 0, 3, dtype="int64"), dtypes=_HALVES),
+        Sample((2, 3, 4), Ints((1, 2, 2), -9, 9, dtype="int32"), params={"axis": "-2", "mode": "wrap"}),
+        Sample((7,), _OUTSIDE, params={"axis": 0}),
+        Sample((2, 3), [0.0, 1.7, -0.4, 2.9], params={"axis": 1}, grad=(True, False)),
+        Sample(Ints((4, 2), 0, 9), _OUTSIDE, dtypes=_WHOLE),
+        Sample((3, 2), Ints((0, 2), 0, 1)),
+        Sample((3, 0), Ints((2,), 0, 3)),
+        Sample((1, 5), Ints((3,), -3, 3, dtype="int32"), params={"axis": 0, "mode": "wrap"}),
+        Sample((5,), np.array([4, 4, 4, 0], np.uint8), params={"axis": "0", "mode": "clip"}),
+    ],
+)
 def take(k, p, a, indices):
     """Entries along an axis.
 
@@ -69,7 +82,7 @@ def _places(xp: Any, p: Any, indices: Any, n: int) -> Any:
 def _taken(p: Any, a: Any, indices: Any) -> Any:
     """The shape of what is taken: that of the indices in the place of the axis."""
     axis = axis_of(p.axis, len(a))
-    return a[:axis] + indices + a[axis + 1:]
+    return a[:axis] + indices + a[axis + 1 :]
 
 
 @take.shape
@@ -83,9 +96,13 @@ def _(p, ins, outs):
 take.dtype(first_dtype)
 
 
-@op("_backward_take", inputs="dy indices like~", **_TAKE, grad=lambda F, p, dy, indices:
-    (F.take(dy, indices, axis=p.axis, mode=p.mode), None, None),
-    samples=[Sample((2, 2, 3), Ints((2, 2), 0, 4), (4, 3), mxnet="internal")])
+@op(
+    "_backward_take",
+    inputs="dy indices like~",
+    **_TAKE,
+    grad=lambda F, p, dy, indices: (F.take(dy, indices, axis=p.axis, mode=p.mode), None, None),
+    samples=[Sample((2, 2, 3), Ints((2, 2), 0, 4), (4, 3), mxnet="internal")],
+)
 def backward_take(k, p, dy, indices, like):
     """Zeros like `like` with the gradient added at the entries taken.
 
@@ -102,7 +119,7 @@ def backward_take(k, p, dy, indices, like):
     xp, shape = k.xp, tuple(like.shape)
     axis = axis_of(p.axis, len(shape))
     i = _places(xp, p, indices, shape[axis]).reshape(-1)
-    lead, tail = shape[:axis], shape[axis + 1:]
+    lead, tail = shape[:axis], shape[axis + 1 :]
     rows = xp.moveaxis(dy.reshape(size_of(lead), i.shape[0], size_of(tail)), 1, 0)
     total = add_rows(xp, (shape[axis], size_of(lead), size_of(tail)), i, rows)
     return xp.ascontiguousarray(xp.moveaxis(total, 0, 1)).reshape(shape)
@@ -118,19 +135,49 @@ def _(p, ins):
 backward_take.dtype(first_dtype)
 
 
-_EMBED = {"input_dim": Int(ge=1), "output_dim": Int(ge=1), "dtype": DType(np.dtype("float32")), "sparse_grad": Bool(False)}
+_EMBED = {
+    "input_dim": Int(ge=1),
+    "output_dim": Int(ge=1),
+    "dtype": DType(np.dtype("float32")),
+    "sparse_grad": Bool(False),
+}
 _SIZES = {"input_dim": 5, "output_dim": 3}
 
 
-@op("Embedding", "_sparse_Embedding", inputs="data weight", recompute=False, **_EMBED, grad=lambda F, p, dy, data, like_weight: (None, F._backward_Embedding(
-    dy, data, like_weight, input_dim=p.input_dim, output_dim=p.output_dim, sparse_grad=p.sparse_grad)),
-    samples=[Sample(Ints((2, 3), 0, 5), (5, 3), params=_SIZES, grad=(False, True)),
-             Sample(Ints((4,), 0, 5), (5, 3), params={**_SIZES, "sparse_grad": True}, grad=(False, True)),
-             Sample(np.array([1.7, -1.0, 9.0], np.float32), (5, 3), params=_SIZES, grad=(False, True)),
-             Sample(Ints((2, 2, 2), 0, 5, dtype="int32"), (5, 3), params={**_SIZES, "dtype": "float64"}, dtypes="float16 float32 float64", grad=(False, True)),
-             Sample(np.array([3, 3, 0, 3], np.int64), (5, 3), params={"input_dim": "5", "output_dim": "3", "sparse_grad": "False"}, grad=(False, True)),
-             Sample(Ints((1,), 0, 1), (1, 1), params={"input_dim": 1, "output_dim": 1}, grad=(False, True)), Sample(Ints((2, 0), 0, 5), (5, 3), params=_SIZES, grad=(False, True)),
-             Sample(Ints((3,), 0, 5), (5, 3), params={**_SIZES, "dtype": "float16"}, dtypes="float16", grad=(False, True))])
+@op(
+    "Embedding",
+    "_sparse_Embedding",
+    inputs="data weight",
+    recompute=False,
+    **_EMBED,
+    grad=lambda F, p, dy, data, like_weight: (
+        None,
+        F._backward_Embedding(
+            dy, data, like_weight, input_dim=p.input_dim, output_dim=p.output_dim, sparse_grad=p.sparse_grad
+        ),
+    ),
+    samples=[
+        Sample(Ints((2, 3), 0, 5), (5, 3), params=_SIZES, grad=(False, True)),
+        Sample(Ints((4,), 0, 5), (5, 3), params={**_SIZES, "sparse_grad": True}, grad=(False, True)),
+        Sample(np.array([1.7, -1.0, 9.0], np.float32), (5, 3), params=_SIZES, grad=(False, True)),
+        Sample(
+            Ints((2, 2, 2), 0, 5, dtype="int32"),
+            (5, 3),
+            params={**_SIZES, "dtype": "float64"},
+            dtypes="float16 float32 float64",
+            grad=(False, True),
+        ),
+        Sample(
+            np.array([3, 3, 0, 3], np.int64),
+            (5, 3),
+            params={"input_dim": "5", "output_dim": "3", "sparse_grad": "False"},
+            grad=(False, True),
+        ),
+        Sample(Ints((1,), 0, 1), (1, 1), params={"input_dim": 1, "output_dim": 1}, grad=(False, True)),
+        Sample(Ints((2, 0), 0, 5), (5, 3), params=_SIZES, grad=(False, True)),
+        Sample(Ints((3,), 0, 5), (5, 3), params={**_SIZES, "dtype": "float16"}, dtypes="float16", grad=(False, True)),
+    ],
+)
 def embedding(k, p, data, weight):
     """Rows of `weight`, one for each index in `data`.
 
@@ -163,9 +210,13 @@ def _(p, ins, outs):
     return [ins[0], t], [t]
 
 
-@op("_backward_Embedding", inputs="dy data weight~", **_EMBED, grad=lambda F, p, dy, data: (F.Embedding(
-    data, dy, input_dim=p.input_dim, output_dim=p.output_dim), None, None),
-    samples=[Sample((2, 2, 3), Ints((2, 2), 0, 5), (5, 3), params=_SIZES, mxnet="internal", grad=(True, False, False))])
+@op(
+    "_backward_Embedding",
+    inputs="dy data weight~",
+    **_EMBED,
+    grad=lambda F, p, dy, data: (F.Embedding(data, dy, input_dim=p.input_dim, output_dim=p.output_dim), None, None),
+    samples=[Sample((2, 2, 3), Ints((2, 2), 0, 5), (5, 3), params=_SIZES, mxnet="internal", grad=(True, False, False))],
+)
 def backward_embedding(k, p, dy, data, weight):
     """Sum the gradient's rows by index: the gradient of `Embedding` for its weight.
 
@@ -198,12 +249,22 @@ backward_embedding.dtype(first_dtype)
 backward_embedding.storage(lambda p, s: ["row_sparse" if p.sparse_grad else "default"])
 
 
-@op("_contrib_boolean_mask", inputs="data index", axis=Int(0), grad=lambda F, p, dy, like_data, index: (
-        F._backward_boolean_mask(dy, like_data, index, axis=p.axis), None),
-    samples=[Sample((3, 2), np.array([1, 0, 1])), Sample((2, 3), np.array([0, 1, 1]), params={"axis": 1}, mxnet="axis 0 only"),
-             Sample((2, 3), np.array([0, 0])), Sample((4,), [0.0, 1.0, 0.5, -2.0], grad=(True, False)), Sample((3, 2, 2), np.array([1, 1, 1])),
-             Sample((3, 2), np.array([0, 1, 1], np.int32), dtypes=_HALVES), Sample(Ints((3, 2), 0, 9), np.array([0, 1, 1], np.uint8), dtypes=_WHOLE),
-             Sample((3, 2), np.array([0, 0, 1]), params={"axis": "0"})])
+@op(
+    "_contrib_boolean_mask",
+    inputs="data index",
+    axis=Int(0),
+    grad=lambda F, p, dy, like_data, index: (F._backward_boolean_mask(dy, like_data, index, axis=p.axis), None),
+    samples=[
+        Sample((3, 2), np.array([1, 0, 1])),
+        Sample((2, 3), np.array([0, 1, 1]), params={"axis": 1}, mxnet="axis 0 only"),
+        Sample((2, 3), np.array([0, 0])),
+        Sample((4,), [0.0, 1.0, 0.5, -2.0], grad=(True, False)),
+        Sample((3, 2, 2), np.array([1, 1, 1])),
+        Sample((3, 2), np.array([0, 1, 1], np.int32), dtypes=_HALVES),
+        Sample(Ints((3, 2), 0, 9), np.array([0, 1, 1], np.uint8), dtypes=_WHOLE),
+        Sample((3, 2), np.array([0, 0, 1]), params={"axis": "0"}),
+    ],
+)
 def boolean_mask(k, p, data, index):
     """The entries along an axis where `index` is not zero.
 
@@ -229,9 +290,13 @@ def _(p, ins):
 boolean_mask.dtype(first_dtype)
 
 
-@op("_backward_boolean_mask", inputs="dy like~ index", axis=Int(0), grad=lambda F, p, dy, index: (
-        F._contrib_boolean_mask(dy, index, axis=p.axis), None, None),
-    samples=[Sample((2, 2), (3, 2), np.array([1, 0, 1]), mxnet="internal")])
+@op(
+    "_backward_boolean_mask",
+    inputs="dy like~ index",
+    axis=Int(0),
+    grad=lambda F, p, dy, index: (F._contrib_boolean_mask(dy, index, axis=p.axis), None, None),
+    samples=[Sample((2, 2), (3, 2), np.array([1, 0, 1]), mxnet="internal")],
+)
 def backward_boolean_mask(k, p, dy, like, index):
     """Zeros like `like` with the gradient where `index` is not zero.
 
@@ -254,23 +319,37 @@ def _(p, ins, outs):
     dy, like, index = ins
     if all(map(known, ins)):
         axis = axis_of(p.axis, len(like))
-        some = like[:axis] + dy[axis:axis + 1] + like[axis + 1:]  # only the values tell how many
-        fits("dy index", [dy, index], [some, like[axis:axis + 1]])
+        some = like[:axis] + dy[axis : axis + 1] + like[axis + 1 :]  # only the values tell how many
+        fits("dy index", [dy, index], [some, like[axis : axis + 1]])
     return ins, [like]
-
 
 
 backward_boolean_mask.dtype(first_dtype)
 
 
-@op("where", "_sparse_where", inputs="condition x y", expr="x if condition != 0 else y",
-    aligned=lambda p, ins, out: [ins[0] + (1,) * (len(out) - len(ins[0])), None, None], labels="-condition", grad=lambda F, dy, condition: (
-        None, F.where(condition, dy, F.zeros_like(dy)), F.where(condition, F.zeros_like(dy), dy)),
-    samples=[Sample(np.array([[1, 0, 2], [0, 0, -1]]), (2, 3), (2, 3)),
-             Sample(np.array([0.0, 1.0]), (2, 3), (2, 3), grad=(False, True, True)),
-             Sample(np.zeros((0, 3)), (0, 3), (0, 3), grad=False), Sample(Ints((2, 1, 3), 0, 2), (2, 1, 3), (2, 1, 3), dtypes=_HALVES),
-             Sample(np.array([1, 0, 2], np.int32), (3, 2, 2), (3, 2, 2)), Sample(np.array([[0, 1, 0]], np.uint8), Ints((1, 3), 0, 9), Ints((1, 3), 0, 9), dtypes=_WHOLE),
-             Sample([_NAN, 0.0, -0.0, 0.3], (4,), (4,), grad=(False, True, True)), Sample([0.0, 1.0], [[_NAN, 1.0], [2.0, _NAN]], [[0.5, _INF], [_NAN, _NAN]], grad=False)])
+@op(
+    "where",
+    "_sparse_where",
+    inputs="condition x y",
+    expr="x if condition != 0 else y",
+    aligned=lambda p, ins, out: [ins[0] + (1,) * (len(out) - len(ins[0])), None, None],
+    labels="-condition",
+    grad=lambda F, dy, condition: (
+        None,
+        F.where(condition, dy, F.zeros_like(dy)),
+        F.where(condition, F.zeros_like(dy), dy),
+    ),
+    samples=[
+        Sample(np.array([[1, 0, 2], [0, 0, -1]]), (2, 3), (2, 3)),
+        Sample(np.array([0.0, 1.0]), (2, 3), (2, 3), grad=(False, True, True)),
+        Sample(np.zeros((0, 3)), (0, 3), (0, 3), grad=False),
+        Sample(Ints((2, 1, 3), 0, 2), (2, 1, 3), (2, 1, 3), dtypes=_HALVES),
+        Sample(np.array([1, 0, 2], np.int32), (3, 2, 2), (3, 2, 2)),
+        Sample(np.array([[0, 1, 0]], np.uint8), Ints((1, 3), 0, 9), Ints((1, 3), 0, 9), dtypes=_WHOLE),
+        Sample([_NAN, 0.0, -0.0, 0.3], (4,), (4,), grad=(False, True, True)),
+        Sample([0.0, 1.0], [[_NAN, 1.0], [2.0, _NAN]], [[0.5, _INF], [_NAN, _NAN]], grad=False),
+    ],
+)
 def where(k, p, condition, x, y):
     """Elements of `x` where `condition` is not zero, of `y` elsewhere.
 

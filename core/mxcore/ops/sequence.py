@@ -1,4 +1,5 @@
 """Sequences of different lengths in one array: mask, last step, reverse."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -20,21 +21,54 @@ _LENGTHS = np.array([1.0, 3.0])
 
 
 def _samples(*axes: int, mxnet: Any = True, zero: bool = True, plain: Any = None, **more: Any) -> list[Sample]:
-    """Lengths of every kind over all `axes`, of `zero` too; `mxnet` and `plain` are about MXNet: in general, and without lengths."""
+    """Lengths of every kind over all `axes`, of `zero` too; `mxnet` and `plain` are about MXNet: in general, and
+    without lengths.
+    """
     given = {"use_sequence_length": True, **more}
 
     def along(axis: int, time: int, batch: int, *rest: int) -> tuple[int, ...]:
         return (batch, time, *rest) if axis else (time, batch, *rest)
 
-    return [sample for axis in axes for sample in (
-        Sample(along(axis, 3, 2, 2), _LENGTHS, params={**given, "axis": axis}, grad=(True, False), dtypes="float16 float32 float64", mxnet=mxnet),
-        Sample(along(axis, 4, 3), np.array([4, 2, 1], "int32"), params={**given, "axis": axis}, grad=(True, False), mxnet=mxnet),
-        Sample(along(axis, 2, 3), [0 if zero else 1, 2, 1], params={**given, "axis": axis}, grad=(True, False), mxnet=mxnet),
-        Sample(along(axis, 3, 4), [1.5, 0.5, 2.75, 3.0] if zero else [1.5, 2.0, 2.75, 1.25], params={**given, "axis": axis}, grad=(True, False),
-               mxnet=mxnet),
-        Sample(along(axis, 1, 2, 1, 3), [1, 1], params={**given, "axis": axis}, grad=(True, False), mxnet=mxnet),
-        Sample(along(axis, 3, 2), params={"axis": axis, **more}, mxnet=plain or mxnet),
-        Sample(along(axis, 3, 0, 2), Ints((0,), 1, 3), params={**given, "axis": axis}, grad=(True, False), mxnet=mxnet))]
+    return [
+        sample
+        for axis in axes
+        for sample in (
+            Sample(
+                along(axis, 3, 2, 2),
+                _LENGTHS,
+                params={**given, "axis": axis},
+                grad=(True, False),
+                dtypes="float16 float32 float64",
+                mxnet=mxnet,
+            ),
+            Sample(
+                along(axis, 4, 3),
+                np.array([4, 2, 1], "int32"),
+                params={**given, "axis": axis},
+                grad=(True, False),
+                mxnet=mxnet,
+            ),
+            Sample(
+                along(axis, 2, 3),
+                [0 if zero else 1, 2, 1],
+                params={**given, "axis": axis},
+                grad=(True, False),
+                mxnet=mxnet,
+            ),
+            Sample(
+                along(axis, 3, 4),
+                [1.5, 0.5, 2.75, 3.0] if zero else [1.5, 2.0, 2.75, 1.25],
+                params={**given, "axis": axis},
+                grad=(True, False),
+                mxnet=mxnet,
+            ),
+            Sample(along(axis, 1, 2, 1, 3), [1, 1], params={**given, "axis": axis}, grad=(True, False), mxnet=mxnet),
+            Sample(along(axis, 3, 2), params={"axis": axis, **more}, mxnet=plain or mxnet),
+            Sample(
+                along(axis, 3, 0, 2), Ints((0,), 1, 3), params={**given, "axis": axis}, grad=(True, False), mxnet=mxnet
+            ),
+        )
+    ]
 
 
 def _inputs(p: Any, data: Any, lengths: list[Any]) -> tuple[Any, list[Any]]:
@@ -85,10 +119,33 @@ def _again(F: Any, name: str, p: Any, dy: Any, lengths: Any) -> Any:
     return getattr(F, name)(*inputs, use_sequence_length=p.use_sequence_length, axis=p.axis), None
 
 
-@op("SequenceMask", inputs=_INPUTS, labels="inputs gradients outputs", use_sequence_length=Bool(False), value=Float(0.0), axis=_PARAMS["axis"], samples=_samples(0, 1) + _samples(1, value=-1.5) + [Sample(
-        (3, 2), [1, 2], params={"use_sequence_length": "True", "axis": "0", "value": "7"}, dtypes="int32 int64", grad=False),
-    Sample((3, 2), Ints((2,), 1, 3, "int32"), params={"use_sequence_length": True, "value": -300.7}, dtypes="int8 uint8 int32", grad=False)],
-    grad=lambda F, p, dy, sequence_length: _again(F, "SequenceMask", p, dy, sequence_length))
+@op(
+    "SequenceMask",
+    inputs=_INPUTS,
+    labels="inputs gradients outputs",
+    use_sequence_length=Bool(False),
+    value=Float(0.0),
+    axis=_PARAMS["axis"],
+    samples=_samples(0, 1)
+    + _samples(1, value=-1.5)
+    + [
+        Sample(
+            (3, 2),
+            [1, 2],
+            params={"use_sequence_length": "True", "axis": "0", "value": "7"},
+            dtypes="int32 int64",
+            grad=False,
+        ),
+        Sample(
+            (3, 2),
+            Ints((2,), 1, 3, "int32"),
+            params={"use_sequence_length": True, "value": -300.7},
+            dtypes="int8 uint8 int32",
+            grad=False,
+        ),
+    ],
+    grad=lambda F, p, dy, sequence_length: _again(F, "SequenceMask", p, dy, sequence_length),
+)
 def sequence_mask(k, p, data, sequence_length=None):
     """Overwrite what lies beyond the end of each sequence.
 
@@ -107,7 +164,9 @@ def sequence_mask(k, p, data, sequence_length=None):
     if sequence_length is None:
         return data.copy()
     inside = _times(k.xp, p, data) < _per_sequence(p, sequence_length.astype(np.int64), data.ndim)
-    return k.xp.where(inside, data, data.dtype.type(p.value) if data.dtype.kind not in "iub" else wrapped(p.value, data.dtype))
+    return k.xp.where(
+        inside, data, data.dtype.type(p.value) if data.dtype.kind not in "iub" else wrapped(p.value, data.dtype)
+    )
 
 
 sequence_mask.shape(_same)
@@ -124,10 +183,23 @@ def _last(xp: Any, p: Any, shape: tuple[int, ...], lengths: Any) -> Any:
     return (at, batch) if p.axis == 0 else (batch, at)
 
 
-@op("SequenceLast", inputs=_INPUTS, labels="inputs gradients outputs", **_PARAMS, samples=_samples(
-    0, 1, zero=False, plain="forward only: without lengths MXNet's gradient may crash"),
-    grad=lambda F, p, dy, like_data, sequence_length: (F._sequence_last_spread(
-        dy, like_data, *((sequence_length,) if p.use_sequence_length else ()), use_sequence_length=p.use_sequence_length, axis=p.axis), None))
+@op(
+    "SequenceLast",
+    inputs=_INPUTS,
+    labels="inputs gradients outputs",
+    **_PARAMS,
+    samples=_samples(0, 1, zero=False, plain="forward only: without lengths MXNet's gradient may crash"),
+    grad=lambda F, p, dy, like_data, sequence_length: (
+        F._sequence_last_spread(
+            dy,
+            like_data,
+            *((sequence_length,) if p.use_sequence_length else ()),
+            use_sequence_length=p.use_sequence_length,
+            axis=p.axis,
+        ),
+        None,
+    ),
+)
 def sequence_last(k, p, data, sequence_length=None):
     """The last step of each sequence.
 
@@ -159,14 +231,25 @@ def _(p, ins, outs):
     return found, [out]
 
 
-
-
 sequence_last.dtype(_as_data)
 
 
-@op("_sequence_last_spread", inputs="data like~ sequence_length[use_sequence_length]", **_PARAMS, samples=[Sample(
-        (2, 2), (3, 2, 2), _LENGTHS, params={"use_sequence_length": True}, grad=(True, False, False), mxnet="internal")],
-    grad=lambda F, p, dy, sequence_length: (_again(F, "SequenceLast", p, dy, sequence_length)[0], None, None))
+@op(
+    "_sequence_last_spread",
+    inputs="data like~ sequence_length[use_sequence_length]",
+    **_PARAMS,
+    samples=[
+        Sample(
+            (2, 2),
+            (3, 2, 2),
+            _LENGTHS,
+            params={"use_sequence_length": True},
+            grad=(True, False, False),
+            mxnet="internal",
+        )
+    ],
+    grad=lambda F, p, dy, sequence_length: (_again(F, "SequenceLast", p, dy, sequence_length)[0], None, None),
+)
 def sequence_last_spread(k, p, data, like, sequence_length=None):
     """Zeros like `like` with `data` at the last steps: the gradient of `SequenceLast`.
 
@@ -196,8 +279,14 @@ def _(p, ins):
 sequence_last_spread.dtype(first_dtype)
 
 
-@op("SequenceReverse", inputs=_INPUTS, labels="inputs gradients outputs", **_PARAMS, samples=_samples(0) + _samples(1, mxnet="axis 0 only"),
-    grad=lambda F, p, dy, sequence_length: _again(F, "SequenceReverse", p, dy, sequence_length))
+@op(
+    "SequenceReverse",
+    inputs=_INPUTS,
+    labels="inputs gradients outputs",
+    **_PARAMS,
+    samples=_samples(0) + _samples(1, mxnet="axis 0 only"),
+    grad=lambda F, p, dy, sequence_length: _again(F, "SequenceReverse", p, dy, sequence_length),
+)
 def sequence_reverse(k, p, data, sequence_length=None):
     """Each sequence backwards; what lies beyond its end stays.
 

@@ -1,4 +1,5 @@
 """Shape and layout: reshape, transpose, slice, join, split, repeat."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -23,17 +24,64 @@ def _target(p: Any) -> tuple[tuple[int, ...], bool]:
     return ((0, *codes[1:]) if p.keep_highest else codes), False
 
 
-@op("Reshape", "reshape", inputs="data", role="other shape", expr="data", identity=True, shape=Shape(()), reverse=Bool(False), target_shape=Shape((), optional=True), keep_highest=Bool(False),
-    view=True, grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
-    samples=[Sample((2, 3, 4), params={"shape": (-3, 0)}), Sample((2, 3, 4), params={"shape": (0, -4, 3, 1, -2)}),
-             Sample((2, 3, 4), params={"shape": (-1, 0), "reverse": True}), Sample((2, 3), params={"shape": (-1,)}, dtypes=_HALVES)]
-    + [Sample((2, 3, 4), params={"shape": s}) for s in (
-        "(4, 6)", (0, -1), (-2,), (-1, 0, 0), (-2, 1, 1), (0, -3), (-3, -1), (2, 12), (-4, -1, 2, -2), (0, 0, -4, 2, -1), (-3, -4, 1, 4))]
-    + [Sample((2, 3, 4, 5), params={"shape": s, "reverse": True}) for s in (
-        (0, -1), (0, -3, 0), (-1, -3), (-2, 5), (-2, 1, -1, -4), (0, 0, 2, -1, -4, 0), (0, 3, 1, -4, 0, 0), (8, 3, 5), (-3, -3))]
-    + [Sample((2, 3, 4), params={"target_shape": (0, 6)}),
-       Sample((2, 3, 4), params={"target_shape": (2, 0)}), Sample((2, 3, 4), params={"target_shape": "(9, 0)", "keep_highest": "1"}),
-       Sample(Ints((2, 6), 0, 9), params={"shape": [3, -1]}, dtypes=_WHOLE), Sample((1,), params={"shape": 1}), Sample((0, 3), params={"shape": (3, -1)})])
+@op(
+    "Reshape",
+    "reshape",
+    inputs="data",
+    role="other shape",
+    expr="data",
+    identity=True,
+    shape=Shape(()),
+    reverse=Bool(False),
+    target_shape=Shape((), optional=True),
+    keep_highest=Bool(False),
+    view=True,
+    grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
+    samples=[
+        Sample((2, 3, 4), params={"shape": (-3, 0)}),
+        Sample((2, 3, 4), params={"shape": (0, -4, 3, 1, -2)}),
+        Sample((2, 3, 4), params={"shape": (-1, 0), "reverse": True}),
+        Sample((2, 3), params={"shape": (-1,)}, dtypes=_HALVES),
+    ]
+    + [
+        Sample((2, 3, 4), params={"shape": s})
+        for s in (
+            "(4, 6)",
+            (0, -1),
+            (-2,),
+            (-1, 0, 0),
+            (-2, 1, 1),
+            (0, -3),
+            (-3, -1),
+            (2, 12),
+            (-4, -1, 2, -2),
+            (0, 0, -4, 2, -1),
+            (-3, -4, 1, 4),
+        )
+    ]
+    + [
+        Sample((2, 3, 4, 5), params={"shape": s, "reverse": True})
+        for s in (
+            (0, -1),
+            (0, -3, 0),
+            (-1, -3),
+            (-2, 5),
+            (-2, 1, -1, -4),
+            (0, 0, 2, -1, -4, 0),
+            (0, 3, 1, -4, 0, 0),
+            (8, 3, 5),
+            (-3, -3),
+        )
+    ]
+    + [
+        Sample((2, 3, 4), params={"target_shape": (0, 6)}),
+        Sample((2, 3, 4), params={"target_shape": (2, 0)}),
+        Sample((2, 3, 4), params={"target_shape": "(9, 0)", "keep_highest": "1"}),
+        Sample(Ints((2, 6), 0, 9), params={"shape": [3, -1]}, dtypes=_WHOLE),
+        Sample((1,), params={"shape": 1}),
+        Sample((0, 3), params={"shape": (3, -1)}),
+    ],
+)
 def reshape(k, p, data):
     """Give the elements another shape.
 
@@ -41,7 +89,8 @@ def reshape(k, p, data):
     ----------
     data : array
     shape : tuple of int
-        Lengths, or codes: 0 copies a dimension, -1 is inferred, -2 copies all that remain, -3 merges two, -4 splits one.
+        Lengths, or codes: 0 copies a dimension, -1 is inferred, -2 copies all that remain, -3 merges two, -4 splits
+        one.
     reverse : bool
         Read the codes from right to left; the two lengths of a -4 then stand before it.
     target_shape, keep_highest
@@ -65,12 +114,28 @@ def _(p, ins, outs):
     return [src], [dst]
 
 
-@op("reshape_like", inputs="lhs rhs~", lhs_begin=Int(None), lhs_end=Int(None), rhs_begin=Int(None), rhs_end=Int(None), view=True, expr="lhs", identity=True,
+@op(
+    "reshape_like",
+    inputs="lhs rhs~",
+    lhs_begin=Int(None),
+    lhs_end=Int(None),
+    rhs_begin=Int(None),
+    rhs_end=Int(None),
+    view=True,
+    expr="lhs",
+    identity=True,
     grad=lambda F, dy, like_lhs: (F.reshape_like(dy, like_lhs), None),
-    samples=[Sample((2, 6), (3, 4)), Sample((30, 7), (15, 2, 4), params={"lhs_begin": 0, "lhs_end": 1, "rhs_begin": 0, "rhs_end": 2}),
-             Sample((30, 7), (15, 2, 4), params={"lhs_end": "1", "rhs_end": 2}), Sample((2, 3, 4), (6, 4), params={"lhs_begin": "None", "lhs_end": -1, "rhs_end": -1}),
-             Sample((5, 6), (4, 2, 3), params={"lhs_begin": 1, "rhs_begin": -2}), Sample((2, 6), Ints((12,), 0, 4, dtype="int32"), dtypes=_HALVES),
-             Sample((0, 2), (2, 0)), Sample(Ints((6,), 0, 9), Ints((3, 2), 0, 9), dtypes=_WHOLE)])
+    samples=[
+        Sample((2, 6), (3, 4)),
+        Sample((30, 7), (15, 2, 4), params={"lhs_begin": 0, "lhs_end": 1, "rhs_begin": 0, "rhs_end": 2}),
+        Sample((30, 7), (15, 2, 4), params={"lhs_end": "1", "rhs_end": 2}),
+        Sample((2, 3, 4), (6, 4), params={"lhs_begin": "None", "lhs_end": -1, "rhs_end": -1}),
+        Sample((5, 6), (4, 2, 3), params={"lhs_begin": 1, "rhs_begin": -2}),
+        Sample((2, 6), Ints((12,), 0, 4, dtype="int32"), dtypes=_HALVES),
+        Sample((0, 2), (2, 0)),
+        Sample(Ints((6,), 0, 9), Ints((3, 2), 0, 9), dtypes=_WHOLE),
+    ],
+)
 def reshape_like(k, p, lhs, rhs):
     """Reshape `lhs` to the shape of `rhs`, or a range of its dimensions to a range of those of `rhs`.
 
@@ -115,8 +180,23 @@ def _(p, ins, outs):
 reshape_like.dtype(lambda p, ins, outs: ([ins[0] or outs[0], ins[1]], [ins[0] or outs[0]]))
 
 
-@op("Flatten", "flatten", inputs="data", view=True, expr="data", identity=True, grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
-    samples=[Sample((2, 3, 4), dtypes=_HALVES), Sample((5,)), Sample((2, 3)), Sample((3, 1, 2, 2)), Sample((0, 2, 3)), Sample(Ints((2, 3, 2), 0, 9), dtypes=_WHOLE)])
+@op(
+    "Flatten",
+    "flatten",
+    inputs="data",
+    view=True,
+    expr="data",
+    identity=True,
+    grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
+    samples=[
+        Sample((2, 3, 4), dtypes=_HALVES),
+        Sample((5,)),
+        Sample((2, 3)),
+        Sample((3, 1, 2, 2)),
+        Sample((0, 2, 3)),
+        Sample(Ints((2, 3, 2), 0, 9), dtypes=_WHOLE),
+    ],
+)
 def flatten(k, p, data):
     """Collapse all dimensions but the first.
 
@@ -147,21 +227,36 @@ def ranges_of(p: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
 
 def sliced(shape: tuple[int, ...], ranges: tuple[slice, ...]) -> tuple[int, ...]:
     """The shape that slices of the leading dimensions leave."""
-    return (*(len(range(d)[s]) if d != -1 else -1 for d, s in zip(shape, ranges)), *shape[len(ranges):])
+    return (*(len(range(d)[s]) if d != -1 else -1 for d, s in zip(shape, ranges)), *shape[len(ranges) :])
 
 
 #: Parameters of operators over ranges of all dimensions.
 RANGE = {"begin": Shape(none=True), "end": Shape(none=True), "step": Shape((), none=True, optional=True)}
 
 
-@op("slice", "crop", "_sparse_slice", inputs="data", **RANGE, view=True,
+@op(
+    "slice",
+    "crop",
+    "_sparse_slice",
+    inputs="data",
+    **RANGE,
+    view=True,
     grad=lambda F, p, dy, like_data: F._slice_spread(dy, like_data, begin=p.begin, end=p.end, step=p.step),
-    samples=[Sample((4, 5), params={"begin": (1, 0), "end": (3, 4)}), Sample((4, 5), params={"begin": (None, 4), "end": (None, 0), "step": (2, -2)}),
-             Sample((4, 5, 2), params={"begin": (1,), "end": (3,)}), Sample((4, 5), params={"begin": (-3, None), "end": (None, -1)}, dtypes=_HALVES),
-             Sample((4, 5), params={"begin": "(None, 1)", "end": "(None, 9)", "step": "(3, None)"}), Sample((7,), params={"begin": (None,), "end": (None,), "step": (-1,)}),
-             Sample((7,), params={"begin": (5,), "end": (1,), "step": (-3,)}), Sample((4, 5), params={"begin": (0, 1), "end": (-1, 2), "step": (2,)}, mxnet="as many steps as begins"),
-             Sample((4, 5), params={"begin": (), "end": ()}), Sample(Ints((4, 5), 0, 9), params={"begin": 1, "end": 3}, dtypes=_WHOLE),
-             Sample((4, 0), params={"begin": (1, None), "end": (3, None)}), Sample((2, 3), params={"begin": (-9, 0), "end": (1, 3)})])
+    samples=[
+        Sample((4, 5), params={"begin": (1, 0), "end": (3, 4)}),
+        Sample((4, 5), params={"begin": (None, 4), "end": (None, 0), "step": (2, -2)}),
+        Sample((4, 5, 2), params={"begin": (1,), "end": (3,)}),
+        Sample((4, 5), params={"begin": (-3, None), "end": (None, -1)}, dtypes=_HALVES),
+        Sample((4, 5), params={"begin": "(None, 1)", "end": "(None, 9)", "step": "(3, None)"}),
+        Sample((7,), params={"begin": (None,), "end": (None,), "step": (-1,)}),
+        Sample((7,), params={"begin": (5,), "end": (1,), "step": (-3,)}),
+        Sample((4, 5), params={"begin": (0, 1), "end": (-1, 2), "step": (2,)}, mxnet="as many steps as begins"),
+        Sample((4, 5), params={"begin": (), "end": ()}),
+        Sample(Ints((4, 5), 0, 9), params={"begin": 1, "end": 3}, dtypes=_WHOLE),
+        Sample((4, 0), params={"begin": (1, None), "end": (3, None)}),
+        Sample((2, 3), params={"begin": (-9, 0), "end": (1, 3)}),
+    ],
+)
 def slice_(k, p, data):
     """A range of each dimension.
 
@@ -180,9 +275,13 @@ def _(p, ins, outs):
     return ins, [None if ins[0] is None else sliced(ins[0], ranges_of(p, ins[0]))]
 
 
-@op("_slice_spread", inputs="data like~", **RANGE, samples=[
-    Sample((2, 4), (4, 5), params={"begin": (1, 0), "end": (3, 4)}, mxnet="internal")],
-    grad=lambda F, p, dy: (F.slice(dy, begin=p.begin, end=p.end, step=p.step), None))
+@op(
+    "_slice_spread",
+    inputs="data like~",
+    **RANGE,
+    samples=[Sample((2, 4), (4, 5), params={"begin": (1, 0), "end": (3, 4)}, mxnet="internal")],
+    grad=lambda F, p, dy: (F.slice(dy, begin=p.begin, end=p.end, step=p.step), None),
+)
 def slice_spread(k, p, data, like):
     """Zeros like `like` with `data` in the given range: the gradient of `slice`.
 
@@ -207,7 +306,7 @@ def _join_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], lis
     common: Any = None
     for s in (*ins, *outs):
         if s is not None:
-            common = merge_shape(common, s[:axis] + (-1,) + s[axis + 1:])
+            common = merge_shape(common, s[:axis] + (-1,) + s[axis + 1 :])
     lengths = [None if s is None or s[axis] == -1 else s[axis] for s in ins]
     total = None if outs[0] is None or outs[0][axis] == -1 else outs[0][axis]
     unknown = [i for i, n in enumerate(lengths) if n is None]
@@ -217,16 +316,34 @@ def _join_shape(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], lis
         lengths[unknown[0]] = total - sum(n for n in lengths if n is not None)
 
     def full(n: Any) -> tuple[int, ...]:
-        return common[:axis] + (-1 if n is None else n,) + common[axis + 1:]
+        return common[:axis] + (-1 if n is None else n,) + common[axis + 1 :]
 
     return [full(n) for n in lengths], [full(total)]
 
 
-@op("Concat", "concat", "_sparse_concat", inputs="data*", labels="outputs", recompute=False, num_args=Int(ge=1, le=1 << 16), dim=Int(1), grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
-    samples=[Sample((2, 3), (2, 1), (2, 2), params={"dim": 1, "num_args": 3}), Sample((2, 3), (4, 3), params={"dim": 0, "num_args": 2}, dtypes=_HALVES),
-             Sample((2, 3), params={"num_args": 1}), Sample((2, 3, 2), (2, 1, 2), params={"dim": -2, "num_args": "2"}), Sample((3,), (2,), params={"dim": "0"}),
-             Sample((2, 1, 3), (2, 1, 3), params={"dim": -1}), Sample(Ints((2, 3), 0, 9), Ints((2, 2), 0, 9), dtypes=_WHOLE),
-             Sample((2, 0), (2, 3)), Sample((0, 3), (2, 3), (0, 3), params={"dim": 0}), Sample(*[(1, 2)] * 7, params={"dim": 0})])
+@op(
+    "Concat",
+    "concat",
+    "_sparse_concat",
+    inputs="data*",
+    labels="outputs",
+    recompute=False,
+    num_args=Int(ge=1, le=1 << 16),
+    dim=Int(1),
+    grad=lambda F, p, dy, like_data: F._split_like(dy, *like_data, dim=p.dim),
+    samples=[
+        Sample((2, 3), (2, 1), (2, 2), params={"dim": 1, "num_args": 3}),
+        Sample((2, 3), (4, 3), params={"dim": 0, "num_args": 2}, dtypes=_HALVES),
+        Sample((2, 3), params={"num_args": 1}),
+        Sample((2, 3, 2), (2, 1, 2), params={"dim": -2, "num_args": "2"}),
+        Sample((3,), (2,), params={"dim": "0"}),
+        Sample((2, 1, 3), (2, 1, 3), params={"dim": -1}),
+        Sample(Ints((2, 3), 0, 9), Ints((2, 2), 0, 9), dtypes=_WHOLE),
+        Sample((2, 0), (2, 3)),
+        Sample((0, 3), (2, 3), (0, 3), params={"dim": 0}),
+        Sample(*[(1, 2)] * 7, params={"dim": 0}),
+    ],
+)
 def concat(k, p, *data):
     """Join arrays along an existing axis.
 
@@ -245,9 +362,16 @@ def concat(k, p, *data):
 concat.shape(_join_shape)
 
 
-@op("_split_like", inputs="data likes~*", dim=Int(1), outputs=lambda p: [f"output{i}" for i in range(p.num_args)],
+@op(
+    "_split_like",
+    inputs="data likes~*",
+    dim=Int(1),
+    outputs=lambda p: [f"output{i}" for i in range(p.num_args)],
     grad=lambda F, p, dys: [F.Concat(*dys, dim=p.dim), [None] * len(dys)],
-    samples=[Sample((2, 4), (2, 1), (2, 3), params={"dim": 1, "num_args": 2}, mxnet="internal", grad=(True, False, False))])
+    samples=[
+        Sample((2, 4), (2, 1), (2, 3), params={"dim": 1, "num_args": 2}, mxnet="internal", grad=(True, False, False))
+    ],
+)
 def split_like(k, p, data, *likes):
     """Split along an axis into parts as long as the arrays `likes`: the gradient of `Concat`.
 
@@ -279,13 +403,29 @@ def _split_axis(p: Any, shape: tuple[int, ...]) -> int:
     return axis
 
 
-@op("SliceChannel", "split", inputs="data", labels="inputs gradients outputs", num_outputs=Int(ge=1, le=1 << 16), axis=Int(1), squeeze_axis=Bool(False),
+@op(
+    "SliceChannel",
+    "split",
+    inputs="data",
+    labels="inputs gradients outputs",
+    num_outputs=Int(ge=1, le=1 << 16),
+    axis=Int(1),
+    squeeze_axis=Bool(False),
     outputs=lambda p: [f"output{i}" for i in range(p.num_outputs)],
     grad=lambda F, p, dys: F.stack(*dys, axis=p.axis) if p.squeeze_axis else F.Concat(*dys, dim=p.axis),
-    samples=[Sample((2, 6), params={"num_outputs": 3}), Sample((3, 2, 2), params={"num_outputs": 3, "axis": 0, "squeeze_axis": True}),
-             Sample((2, 4), params={"num_outputs": 1}), Sample((2, 3, 4), params={"num_outputs": "2", "axis": "-1"}, dtypes=_HALVES), Sample((6,), params={"num_outputs": 2, "axis": 0}),
-             Sample((2, 3, 2), params={"num_outputs": 3, "axis": -2, "squeeze_axis": "1"}), Sample((2, 3), params={"num_outputs": 3, "squeeze_axis": False}),
-             Sample(Ints((2, 6), 0, 9), params={"num_outputs": 2}, dtypes=_WHOLE), Sample((2, 1), params={"num_outputs": 1, "squeeze_axis": True}), Sample((0, 4), params={"num_outputs": 2})])
+    samples=[
+        Sample((2, 6), params={"num_outputs": 3}),
+        Sample((3, 2, 2), params={"num_outputs": 3, "axis": 0, "squeeze_axis": True}),
+        Sample((2, 4), params={"num_outputs": 1}),
+        Sample((2, 3, 4), params={"num_outputs": "2", "axis": "-1"}, dtypes=_HALVES),
+        Sample((6,), params={"num_outputs": 2, "axis": 0}),
+        Sample((2, 3, 2), params={"num_outputs": 3, "axis": -2, "squeeze_axis": "1"}),
+        Sample((2, 3), params={"num_outputs": 3, "squeeze_axis": False}),
+        Sample(Ints((2, 6), 0, 9), params={"num_outputs": 2}, dtypes=_WHOLE),
+        Sample((2, 1), params={"num_outputs": 1, "squeeze_axis": True}),
+        Sample((0, 4), params={"num_outputs": 2}),
+    ],
+)
 def slice_channel(k, p, data):
     """Split along an axis into equal parts.
 
@@ -315,10 +455,12 @@ def _(p, ins, outs):
         n = -1 if src[axis] == -1 else src[axis] // p.num_outputs
         if p.squeeze_axis:
             if n not in (1, -1):
-                raise ValueError(f"squeeze_axis needs parts of length 1; axis {p.axis} of length {src[axis]} gives parts of {n}")
-            part = merge_shape(part, src[:axis] + src[axis + 1:])
+                raise ValueError(
+                    f"squeeze_axis needs parts of length 1; axis {p.axis} of length {src[axis]} gives parts of {n}"
+                )
+            part = merge_shape(part, src[:axis] + src[axis + 1 :])
         else:
-            part = merge_shape(part, src[:axis] + (n,) + src[axis + 1:])
+            part = merge_shape(part, src[:axis] + (n,) + src[axis + 1 :])
     if part is not None:
         if p.squeeze_axis:
             axis = axis_of(p.axis, len(part) + 1, " of the result")
@@ -326,14 +468,27 @@ def _(p, ins, outs):
         else:
             axis = axis_of(p.axis, len(part))
             n = part[axis]
-            src = merge_shape(src, part[:axis] + (-1 if n == -1 else n * p.num_outputs,) + part[axis + 1:])
+            src = merge_shape(src, part[:axis] + (-1 if n == -1 else n * p.num_outputs,) + part[axis + 1 :])
     return [src], [part] * len(outs)
 
 
-@op("stack", inputs="data*", axis=Int(0), num_args=Int(ge=1), grad=lambda F, p, dy: [_unstack(F, p, dy)],
-    samples=[Sample((2, 3), (2, 3), params={"axis": 1, "num_args": 2}), Sample((2,), (2,), (2,), params={"axis": -1, "num_args": 3}),
-             Sample((2, 3), params={"num_args": 1}), Sample((2, 3), (2, 3), params={"axis": "2"}, dtypes=_HALVES), Sample((2, 3), (2, 3), params={"axis": -3}),
-             Sample(Ints((2, 3), 0, 9), Ints((2, 3), 0, 9), dtypes=_WHOLE), Sample((0, 3), (0, 3), params={"axis": 1}), Sample((1,), (1,))])
+@op(
+    "stack",
+    inputs="data*",
+    axis=Int(0),
+    num_args=Int(ge=1),
+    grad=lambda F, p, dy: [_unstack(F, p, dy)],
+    samples=[
+        Sample((2, 3), (2, 3), params={"axis": 1, "num_args": 2}),
+        Sample((2,), (2,), (2,), params={"axis": -1, "num_args": 3}),
+        Sample((2, 3), params={"num_args": 1}),
+        Sample((2, 3), (2, 3), params={"axis": "2"}, dtypes=_HALVES),
+        Sample((2, 3), (2, 3), params={"axis": -3}),
+        Sample(Ints((2, 3), 0, 9), Ints((2, 3), 0, 9), dtypes=_WHOLE),
+        Sample((0, 3), (0, 3), params={"axis": 1}),
+        Sample((1,), (1,)),
+    ],
+)
 def stack(k, p, *data):
     """Join arrays along a new axis.
 
@@ -362,7 +517,7 @@ def _(p, ins, outs):
     out = outs[0]
     if out is not None:
         axis = axis_of(p.axis, len(out))
-        one = merge_shape(one, out[:axis] + out[axis + 1:])
+        one = merge_shape(one, out[:axis] + out[axis + 1 :])
     if one is not None:
         axis = axis_of(p.axis, len(one) + 1, " of the result")
         out = one[:axis] + (p.num_args,) + one[axis:]
@@ -380,10 +535,25 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(axes.index(i) for i in range(len(axes)))
 
 
-@op("transpose", inputs="data", axes=Shape(()), grad=lambda F, p, dy: F.transpose(dy, axes=_inverse(tuple(a % len(p.axes) for a in p.axes))),
-    samples=[Sample((2, 3, 4), dtypes=_HALVES), Sample((2, 3, 4), params={"axes": (1, 2, 0)}), Sample((2, 3), params={"axes": "(1, 0)"}), Sample((5,)),
-             Sample((2, 3, 2, 2), params={"axes": (0, 2, 3, 1)}), Sample((2, 3, 1, 2, 2), params={"axes": (4, 0, 3, 1, 2)}), Sample((2, 3), params={"axes": "()"}),
-             Sample((2, 3, 4), params={"axes": (0, -1, 1)}, mxnet="no negative axes"), Sample((1, 1), params={"axes": [0, 1]}), Sample(Ints((2, 3), 0, 9), dtypes=_WHOLE), Sample((2, 0, 3))])
+@op(
+    "transpose",
+    inputs="data",
+    axes=Shape(()),
+    grad=lambda F, p, dy: F.transpose(dy, axes=_inverse(tuple(a % len(p.axes) for a in p.axes))),
+    samples=[
+        Sample((2, 3, 4), dtypes=_HALVES),
+        Sample((2, 3, 4), params={"axes": (1, 2, 0)}),
+        Sample((2, 3), params={"axes": "(1, 0)"}),
+        Sample((5,)),
+        Sample((2, 3, 2, 2), params={"axes": (0, 2, 3, 1)}),
+        Sample((2, 3, 1, 2, 2), params={"axes": (4, 0, 3, 1, 2)}),
+        Sample((2, 3), params={"axes": "()"}),
+        Sample((2, 3, 4), params={"axes": (0, -1, 1)}, mxnet="no negative axes"),
+        Sample((1, 1), params={"axes": [0, 1]}),
+        Sample(Ints((2, 3), 0, 9), dtypes=_WHOLE),
+        Sample((2, 0, 3)),
+    ],
+)
 def transpose(k, p, data):
     """Permute the axes.
 
@@ -408,9 +578,23 @@ def _(p, ins, outs):
     return ins, outs
 
 
-@op("expand_dims", inputs="data", axis=Int(), view=True, expr="data", grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
-    samples=[Sample((2, 3), params={"axis": 1}, dtypes=_HALVES), Sample((2, 3), params={"axis": -1}), Sample((2, 3), params={"axis": "0"}), Sample((2, 3), params={"axis": -3}),
-             Sample((2, 3), params={"axis": 2}), Sample((0, 3), params={"axis": 1}), Sample(Ints((5,), 0, 9), params={"axis": 0}, dtypes=_WHOLE)])
+@op(
+    "expand_dims",
+    inputs="data",
+    axis=Int(),
+    view=True,
+    expr="data",
+    grad=lambda F, dy, like_data: F.reshape_like(dy, like_data),
+    samples=[
+        Sample((2, 3), params={"axis": 1}, dtypes=_HALVES),
+        Sample((2, 3), params={"axis": -1}),
+        Sample((2, 3), params={"axis": "0"}),
+        Sample((2, 3), params={"axis": -3}),
+        Sample((2, 3), params={"axis": 2}),
+        Sample((0, 3), params={"axis": 1}),
+        Sample(Ints((5,), 0, 9), params={"axis": 0}, dtypes=_WHOLE),
+    ],
+)
 def expand_dims(k, p, data):
     """Insert a dimension of length 1.
 
@@ -431,7 +615,7 @@ def _(p, ins, outs):
         return ins, [ins[0][:axis] + (1,) + ins[0][axis:]]
     if outs[0] is not None:
         axis = axis_of(p.axis, len(outs[0]))
-        return [outs[0][:axis] + outs[0][axis + 1:]], outs
+        return [outs[0][:axis] + outs[0][axis + 1 :]], outs
     return ins, outs
 
 
@@ -445,10 +629,23 @@ def _wide(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return out
 
 
-@op("broadcast_to", inputs="data", shape=Shape(()), expr="data", identity=True, grad=lambda F, dy, like_data: F._sum_like(dy, like_data),
-    samples=[Sample((2, 1, 3), params={"shape": (0, 4, 3)}, dtypes=_HALVES), Sample((1, 1), params={"shape": "(3, 2)"}), Sample((2, 3), params={"shape": (2, 0)}),
-             Sample((1, 3, 1, 2), params={"shape": (5, 0, 3, 2)}), Sample((1,), params={"shape": 4}), Sample(Ints((1, 3), 0, 9), params={"shape": (2, 3)}, dtypes=_WHOLE),
-             Sample((0, 1), params={"shape": (0, 3)})])
+@op(
+    "broadcast_to",
+    inputs="data",
+    shape=Shape(()),
+    expr="data",
+    identity=True,
+    grad=lambda F, dy, like_data: F._sum_like(dy, like_data),
+    samples=[
+        Sample((2, 1, 3), params={"shape": (0, 4, 3)}, dtypes=_HALVES),
+        Sample((1, 1), params={"shape": "(3, 2)"}),
+        Sample((2, 3), params={"shape": (2, 0)}),
+        Sample((1, 3, 1, 2), params={"shape": (5, 0, 3, 2)}),
+        Sample((1,), params={"shape": 4}),
+        Sample(Ints((1, 3), 0, 9), params={"shape": (2, 3)}, dtypes=_WHOLE),
+        Sample((0, 1), params={"shape": (0, 3)}),
+    ],
+)
 def broadcast_to(k, p, data):
     """Repeat along dimensions of length 1.
 
@@ -466,11 +663,25 @@ def _(p, ins, outs):
     return ins, [outs[0] if ins[0] is None else _wide(p, ins[0])]
 
 
-@op("broadcast_like", inputs="lhs rhs~", lhs_axes=Shape(None), rhs_axes=Shape(None), expr="lhs", identity=True,
+@op(
+    "broadcast_like",
+    inputs="lhs rhs~",
+    lhs_axes=Shape(None),
+    rhs_axes=Shape(None),
+    expr="lhs",
+    identity=True,
     grad=lambda F, dy, like_lhs: (F._sum_like(dy, like_lhs), None),
-    samples=[Sample((1, 3), (4, 3)), Sample((9, 1), (1, 9, 2), params={"lhs_axes": (1,), "rhs_axes": (-1,)}),
-             Sample((1, 3, 1), (2, 3, 4), dtypes=_HALVES), Sample((2, 3), (2, 3)), Sample((1, 3, 1), (4, 5), params={"lhs_axes": "(0, 2)", "rhs_axes": "(1, 0)"}),
-             Sample((2, 1), (3, 4), params={"lhs_axes": (-1,), "rhs_axes": (0,)}), Sample((1, 2), (0, 2)), Sample(Ints((1, 3), 0, 9), Ints((2, 3), 0, 9), dtypes=_WHOLE)])
+    samples=[
+        Sample((1, 3), (4, 3)),
+        Sample((9, 1), (1, 9, 2), params={"lhs_axes": (1,), "rhs_axes": (-1,)}),
+        Sample((1, 3, 1), (2, 3, 4), dtypes=_HALVES),
+        Sample((2, 3), (2, 3)),
+        Sample((1, 3, 1), (4, 5), params={"lhs_axes": "(0, 2)", "rhs_axes": "(1, 0)"}),
+        Sample((2, 1), (3, 4), params={"lhs_axes": (-1,), "rhs_axes": (0,)}),
+        Sample((1, 2), (0, 2)),
+        Sample(Ints((1, 3), 0, 9), Ints((2, 3), 0, 9), dtypes=_WHOLE),
+    ],
+)
 def broadcast_like(k, p, lhs, rhs):
     """Repeat `lhs` along dimensions of length 1 up to the shape of `rhs`.
 

@@ -1,4 +1,5 @@
 """Ranges along axes: slice_axis, slice_like, Crop, splitting at indices, and writing ranges."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -27,19 +28,37 @@ def _axis_range(p: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
     begin = p.begin + n if p.begin < 0 else p.begin
     end = n if p.end is None else p.end + n if p.end < 0 else p.end
     if not 0 <= begin <= n or not 0 <= end <= n or (begin >= end and n):
-        raise ValueError(f"begin={p.begin} and end={p.end} select nothing, or more than there is, on axis {p.axis} of length {n}")
+        raise ValueError(
+            f"begin={p.begin} and end={p.end} select nothing, or more than there is, on axis {p.axis} of length {n}"
+        )
     return axis, begin, end
 
 
 _ON_AXIS = {"axis": Int(), "begin": Int(), "end": Int(optional=True)}
 
 
-@op("slice_axis", inputs="data", **_ON_AXIS, view=True,
+@op(
+    "slice_axis",
+    inputs="data",
+    **_ON_AXIS,
+    view=True,
     grad=lambda F, p, dy, like_data: F._slice_axis_spread(dy, like_data, axis=p.axis, begin=p.begin, end=p.end),
     samples=[Sample((3, 4), params={"axis": 1, "begin": 1, "end": 3}, dtypes=_ANY)]
-    + [Sample(s, params={"axis": a, "begin": b, "end": e}) for s, a, b, e in (
-        ((3, 4), -2, -2, None), ((3, 4), 0, 0, 1), ((2, 3, 4), -1, 1, -1), ((2, 3, 4), 1, -3, -2), ((5,), 0, 2, "None"), ((1, 3, 1), 2, 0, 1),
-        ((2, 3), 1, "-2", "3"), ((0, 3), 1, 1, 2), ((0, 3), 0, 0, None))])
+    + [
+        Sample(s, params={"axis": a, "begin": b, "end": e})
+        for s, a, b, e in (
+            ((3, 4), -2, -2, None),
+            ((3, 4), 0, 0, 1),
+            ((2, 3, 4), -1, 1, -1),
+            ((2, 3, 4), 1, -3, -2),
+            ((5,), 0, 2, "None"),
+            ((1, 3, 1), 2, 0, 1),
+            ((2, 3), 1, "-2", "3"),
+            ((0, 3), 1, 1, 2),
+            ((0, 3), 0, 0, None),
+        )
+    ],
+)
 def slice_axis(k, p, data):
     """A range along one axis.
 
@@ -61,15 +80,19 @@ def _axis_part(p: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     if shape[axis] == -1:
         return shape
     _, begin, end = _axis_range(p, shape)
-    return shape[:axis] + (end - begin,) + shape[axis + 1:]
+    return shape[:axis] + (end - begin,) + shape[axis + 1 :]
 
 
 slice_axis.shape(partly(_axis_part))
 
 
-@op("_slice_axis_spread", inputs="data like~", **_ON_AXIS,
+@op(
+    "_slice_axis_spread",
+    inputs="data like~",
+    **_ON_AXIS,
     grad=lambda F, p, dy: (F.slice_axis(dy, axis=p.axis, begin=p.begin, end=p.end), None),
-    samples=[Sample((3, 2), (3, 4), params={"axis": 1, "begin": 1, "end": 3}, mxnet="internal")])
+    samples=[Sample((3, 2), (3, 4), params={"axis": 1, "begin": 1, "end": 3}, mxnet="internal")],
+)
 def slice_axis_spread(k, p, data, like):
     """Zeros like `like` with `data` in a range along one axis: the gradient of `slice_axis`.
 
@@ -101,10 +124,30 @@ def _like_shape(p: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ..
     return tuple(out)
 
 
-@op("slice_like", inputs="data shape_like~", axes=Shape(()), view=True, grad=lambda F, dy, like_data: (F._corner_spread(dy, like_data), None),
-    samples=[Sample((3, 4), (2, 3), dtypes=_ANY), Sample((3, 4), (3, 4)), Sample((2, 3, 4), (1, 1, 1)), Sample((2, 3), Ints((1, 2), 0, 3, "int32"))]
-    + [Sample(a, b, params={"axes": axes}) for a, b, axes in (
-        ((3, 4), (2, 9), (0,)), ((3, 4), (2, 1, 5), (-1,)), ((2, 3, 4), (1, 2, 3), (0, -1)), ((2, 3, 4), (9, 2), (1,)), ((2, 3, 4), (2, 1, 4), "(1,)"), ((0, 4), (0, 2), (1,)))])
+@op(
+    "slice_like",
+    inputs="data shape_like~",
+    axes=Shape(()),
+    view=True,
+    grad=lambda F, dy, like_data: (F._corner_spread(dy, like_data), None),
+    samples=[
+        Sample((3, 4), (2, 3), dtypes=_ANY),
+        Sample((3, 4), (3, 4)),
+        Sample((2, 3, 4), (1, 1, 1)),
+        Sample((2, 3), Ints((1, 2), 0, 3, "int32")),
+    ]
+    + [
+        Sample(a, b, params={"axes": axes})
+        for a, b, axes in (
+            ((3, 4), (2, 9), (0,)),
+            ((3, 4), (2, 1, 5), (-1,)),
+            ((2, 3, 4), (1, 2, 3), (0, -1)),
+            ((2, 3, 4), (9, 2), (1,)),
+            ((2, 3, 4), (2, 1, 4), "(1,)"),
+            ((0, 4), (0, 2), (1,)),
+        )
+    ],
+)
 def slice_like(k, p, data, shape_like):
     """The leading part of `data` that is as long as another array.
 
@@ -127,8 +170,12 @@ def _(p, ins, outs):
 slice_like.dtype(first_dtype)
 
 
-@op("_corner_spread", inputs="data like~", grad=lambda F, dy, like_data: (F.slice_like(dy, like_data), None),
-    samples=[Sample((2, 3), (3, 4), mxnet="internal")])
+@op(
+    "_corner_spread",
+    inputs="data like~",
+    grad=lambda F, dy, like_data: (F.slice_like(dy, like_data), None),
+    samples=[Sample((2, 3), (3, 4), mxnet="internal")],
+)
 def corner_spread(k, p, data, like):
     """Zeros like `like` with `data` in the leading corner: the gradient of `slice_like`.
 
@@ -160,20 +207,48 @@ def _crop_box(p: Any, ins: Any) -> tuple[int, int, int, int]:
     room = shape[2] - h, shape[3] - w
     top, left = (room[0] // 2, room[1] // 2) if p.center_crop else p.offset
     if not (0 <= top <= room[0] and 0 <= left <= room[1]) or min(h, w) < 1:
-        raise ValueError(f"a part of {h} x {w} at offset ({top}, {left}) does not lie in an image of {shape[2]} x {shape[3]}")
+        raise ValueError(
+            f"a part of {h} x {w} at offset ({top}, {left}) does not lie in an image of {shape[2]} x {shape[3]}"
+        )
     return top, left, h, w
 
 
 _CROP = {"offset": Shape((0, 0)), "h_w": Shape((0, 0)), "center_crop": Bool(False)}
 
 
-@op("Crop", inputs="data*", labels="inputs outputs", num_args=Int(ge=0, le=1 << 16), **_CROP, grad=lambda F, p, dy, like_data: [[F._crop_spread(
-        dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop), *[None] * (len(like_data) - 1)]],
-    samples=[Sample((1, 2, 4, 5), params={"num_args": 1, **params}) for params in (
-        {"offset": (1, 2), "h_w": (2, 3)}, {"h_w": (2, 2)}, {"h_w": (3, 2), "center_crop": True}, {"offset": (3, 4), "h_w": (1, 1)}, {"h_w": (4, 5)})]
-    + [Sample((2, 1, 4, 5), other, params={"num_args": 2, **params}, grad=(True, False)) for other, params in (
-        ((2, 1, 2, 2), {"center_crop": True}), ((2, 3, 2, 3), {"offset": (1, 2)}), ((2, 1, 4, 5), {}), ((1, 1, 3, 2), {"offset": "(0, 1)"}))]
-    + [Sample((0, 2, 4, 5), params={"num_args": 1, "h_w": (2, 3)})])
+@op(
+    "Crop",
+    inputs="data*",
+    labels="inputs outputs",
+    num_args=Int(ge=0, le=1 << 16),
+    **_CROP,
+    grad=lambda F, p, dy, like_data: [
+        [
+            F._crop_spread(dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop),
+            *[None] * (len(like_data) - 1),
+        ]
+    ],
+    samples=[
+        Sample((1, 2, 4, 5), params={"num_args": 1, **params})
+        for params in (
+            {"offset": (1, 2), "h_w": (2, 3)},
+            {"h_w": (2, 2)},
+            {"h_w": (3, 2), "center_crop": True},
+            {"offset": (3, 4), "h_w": (1, 1)},
+            {"h_w": (4, 5)},
+        )
+    ]
+    + [
+        Sample((2, 1, 4, 5), other, params={"num_args": 2, **params}, grad=(True, False))
+        for other, params in (
+            ((2, 1, 2, 2), {"center_crop": True}),
+            ((2, 3, 2, 3), {"offset": (1, 2)}),
+            ((2, 1, 4, 5), {}),
+            ((1, 1, 3, 2), {"offset": "(0, 1)"}),
+        )
+    ]
+    + [Sample((0, 2, 4, 5), params={"num_args": 1, "h_w": (2, 3)})],
+)
 def crop(k, p, *data):
     """Cut a part out of images.
 
@@ -191,15 +266,30 @@ def crop(k, p, *data):
         Take the middle.
     """
     top, left, h, w = _crop_box(p, [x.shape for x in data])
-    return data[0][:, :, top:top + h, left:left + w].copy()
+    return data[0][:, :, top : top + h, left : left + w].copy()
 
 
 crop.shape(lambda p, ins: [(*ins[0][:2], *_crop_box(p, ins)[2:])])
 
 
-@op("_crop_spread", inputs="part data~*", **_CROP,
-    grad=lambda F, p, dy, like_data: [F._crop_again(dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop), [None] * len(like_data)],
-    samples=[Sample((1, 2, 2, 3), (1, 2, 4, 5), params={"num_args": 1, "offset": (1, 2), "h_w": (2, 3)}, grad=(True, False), mxnet="internal")])
+@op(
+    "_crop_spread",
+    inputs="part data~*",
+    **_CROP,
+    grad=lambda F, p, dy, like_data: [
+        F._crop_again(dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop),
+        [None] * len(like_data),
+    ],
+    samples=[
+        Sample(
+            (1, 2, 2, 3),
+            (1, 2, 4, 5),
+            params={"num_args": 1, "offset": (1, 2), "h_w": (2, 3)},
+            grad=(True, False),
+            mxnet="internal",
+        )
+    ],
+)
 def crop_spread(k, p, part, *data):
     """Zeros like the images with `part` in the part: the gradient of `Crop`.
 
@@ -213,7 +303,7 @@ def crop_spread(k, p, part, *data):
     """
     top, left, h, w = _crop_box(p, [tuple(x.shape) for x in data])
     out = k.xp.zeros(tuple(data[0].shape), part.dtype)
-    out[:, :, top:top + h, left:left + w] = part
+    out[:, :, top : top + h, left : left + w] = part
     return out
 
 
@@ -225,9 +315,25 @@ def _(p, ins):
     return [ins[1]]
 
 
-@op("_crop_again", inputs="images data~*", **_CROP,
-    grad=lambda F, p, dy, like_data: [F._crop_spread(dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop), [None] * len(like_data)],
-    samples=[Sample((1, 2, 4, 5), (1, 2, 4, 5), (1, 1, 2, 2), params={"num_args": 2, "center_crop": True}, grad=(True, False, False), mxnet="internal")])
+@op(
+    "_crop_again",
+    inputs="images data~*",
+    **_CROP,
+    grad=lambda F, p, dy, like_data: [
+        F._crop_spread(dy, *like_data, offset=p.offset, h_w=p.h_w, center_crop=p.center_crop),
+        [None] * len(like_data),
+    ],
+    samples=[
+        Sample(
+            (1, 2, 4, 5),
+            (1, 2, 4, 5),
+            (1, 1, 2, 2),
+            params={"num_args": 2, "center_crop": True},
+            grad=(True, False, False),
+            mxnet="internal",
+        )
+    ],
+)
 def crop_again(k, p, images, *data):
     """The part of other images that `Crop` keeps of `data`: the gradient of its gradient.
 
@@ -241,7 +347,7 @@ def crop_again(k, p, images, *data):
         As in `Crop`.
     """
     top, left, h, w = _crop_box(p, [tuple(x.shape) for x in data])
-    return images[:, :, top:top + h, left:left + w].copy()
+    return images[:, :, top : top + h, left : left + w].copy()
 
 
 @crop_again.shape
@@ -279,14 +385,32 @@ def _joined(F: Any, p: Any, dys: Any, like: Any) -> Any:
     return F._slice_axis_spread(whole, like, axis=p.axis, begin=first, end=None) if first else whole
 
 
-@op("_split_v2", inputs="data", labels="inputs", indices=Shape(), axis=Int(1), squeeze_axis=Bool(False), sections=Int(0, le=2**16),
+@op(
+    "_split_v2",
+    inputs="data",
+    labels="inputs",
+    indices=Shape(),
+    axis=Int(1),
+    squeeze_axis=Bool(False),
+    sections=Int(0, le=2**16),
     outputs=lambda p: _parts(p),
     grad=lambda F, p, dys, like_data: _joined(F, p, dys, like_data),
-    samples=[Sample((2, 7), params={"indices": (0, 3, 5), "axis": 1}, dtypes=_ANY)] + [Sample(s, params=params) for s, params in (
-        ((7, 2), {"indices": (), "axis": 0, "sections": 3}), ((2, 3), {"indices": (), "sections": 3, "squeeze_axis": True}),
-        ((2, 3), {"indices": (0, 1, 2), "squeeze_axis": True}), ((2, 4, 3), {"indices": (0, 1), "axis": -1}), ((6,), {"indices": (0, 2), "axis": 0}),
-        ((2, 4), {"indices": (0,)}), ((2, 4), {"indices": (0, 2, 2)}), ((2, 3, 2), {"indices": "(0, 1)", "axis": "0", "squeeze_axis": "1"}),
-        ((3, 2), {"indices": (), "axis": -2, "sections": 1}))])
+    samples=[Sample((2, 7), params={"indices": (0, 3, 5), "axis": 1}, dtypes=_ANY)]
+    + [
+        Sample(s, params=params)
+        for s, params in (
+            ((7, 2), {"indices": (), "axis": 0, "sections": 3}),
+            ((2, 3), {"indices": (), "sections": 3, "squeeze_axis": True}),
+            ((2, 3), {"indices": (0, 1, 2), "squeeze_axis": True}),
+            ((2, 4, 3), {"indices": (0, 1), "axis": -1}),
+            ((6,), {"indices": (0, 2), "axis": 0}),
+            ((2, 4), {"indices": (0,)}),
+            ((2, 4), {"indices": (0, 2, 2)}),
+            ((2, 3, 2), {"indices": "(0, 1)", "axis": "0", "squeeze_axis": "1"}),
+            ((3, 2), {"indices": (), "axis": -2, "sections": 1}),
+        )
+    ],
+)
 def split_v2(k, p, data):
     """Split along an axis at indices, or into sections as equal as can be.
 
@@ -309,25 +433,41 @@ def split_v2(k, p, data):
 def _part_shapes(p: Any, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     axis = axis_of(p.axis, len(shape))
     if shape[axis] == -1:
-        return [shape[:axis] + shape[axis + p.squeeze_axis:]] * len(_parts(p))
+        return [shape[:axis] + shape[axis + p.squeeze_axis :]] * len(_parts(p))
     lengths = [e - b for b, e in _cuts(p, shape[axis])]
     if p.squeeze_axis:
         if any(n != 1 for n in lengths):
             raise ValueError(f"squeeze_axis needs parts of length 1, they have {lengths}")
-        return [shape[:axis] + shape[axis + 1:]] * len(lengths)
-    return [shape[:axis] + (n,) + shape[axis + 1:] for n in lengths]
+        return [shape[:axis] + shape[axis + 1 :]] * len(lengths)
+    return [shape[:axis] + (n,) + shape[axis + 1 :] for n in lengths]
 
 
 split_v2.shape(partly(_part_shapes))
 
 
-@op("_slice_assign", "_crop_assign", inputs="lhs rhs", **RANGE, alias="lhs->output", grad=lambda F, p, dy, like_rhs: (
+@op(
+    "_slice_assign",
+    "_crop_assign",
+    inputs="lhs rhs",
+    **RANGE,
+    alias="lhs->output",
+    grad=lambda F, p, dy, like_rhs: (
         F._slice_assign_scalar(dy, begin=p.begin, end=p.end, step=p.step, scalar=0.0),
-        F.slice(dy, begin=p.begin, end=p.end, step=p.step)),
-    samples=[Sample((4, 5), (2, 4), params={"begin": (1, 0), "end": (3, 4)}, dtypes=_ANY)] + [Sample(a, b, params=params) for a, b, params in (
-        ((4, 5), (2, 2), {"begin": (None, 4), "end": (None, 0), "step": (2, -2)}), ((4, 5), (2, 5), {"begin": (1,), "end": (-1,)}),
-        ((2, 3, 4), (1, 2, 4), {"begin": (-1, 1, None), "end": (None, 3, None)}), ((5,), (2,), {"begin": (4,), "end": (0,), "step": (-2,)}),
-        ((2, 3), (2, 3), {"begin": (None, None), "end": (None, None)}), ((4, 5), (2, 2), {"begin": "(0, 1)", "end": "(3, 4)", "step": "(2, 2)"}))])
+        F.slice(dy, begin=p.begin, end=p.end, step=p.step),
+    ),
+    samples=[Sample((4, 5), (2, 4), params={"begin": (1, 0), "end": (3, 4)}, dtypes=_ANY)]
+    + [
+        Sample(a, b, params=params)
+        for a, b, params in (
+            ((4, 5), (2, 2), {"begin": (None, 4), "end": (None, 0), "step": (2, -2)}),
+            ((4, 5), (2, 5), {"begin": (1,), "end": (-1,)}),
+            ((2, 3, 4), (1, 2, 4), {"begin": (-1, 1, None), "end": (None, 3, None)}),
+            ((5,), (2,), {"begin": (4,), "end": (0,), "step": (-2,)}),
+            ((2, 3), (2, 3), {"begin": (None, None), "end": (None, None)}),
+            ((4, 5), (2, 2), {"begin": "(0, 1)", "end": "(3, 4)", "step": "(2, 2)"}),
+        )
+    ],
+)
 def slice_assign(k, p, lhs, rhs):
     """`lhs` with a range of each dimension replaced by `rhs`.
 
@@ -350,12 +490,26 @@ def _(p, ins, outs):
     return [src, ins[1] if src is None else sliced(src, ranges_of(p, src))], [src]
 
 
-@op("_slice_assign_scalar", "_crop_assign_scalar", inputs="data", scalar=Float(0.0, dynamic=True), **RANGE, alias="data->output",
+@op(
+    "_slice_assign_scalar",
+    "_crop_assign_scalar",
+    inputs="data",
+    scalar=Float(0.0, dynamic=True),
+    **RANGE,
+    alias="data->output",
     grad=lambda F, p, dy: F._slice_assign_scalar(dy, begin=p.begin, end=p.end, step=p.step, scalar=0.0),
-    samples=[Sample((4, 5), params={"begin": (1, 0), "end": (3, 4), "scalar": 2.5}, dtypes=_ANY)] + [Sample(s, params=params) for s, params in (
-        ((4, 5), {"begin": (None, 4), "end": (None, 0), "step": (2, -2), "scalar": -1}), ((4, 5), {"begin": (1,), "end": (-1,)}),
-        ((2, 3, 4), {"begin": (-1, 1, None), "end": (None, 3, None), "scalar": 0.1}), ((5,), {"begin": (4,), "end": (0,), "step": (-2,), "scalar": 3000.5}),
-        ((2, 3), {"begin": "(0, 1)", "end": "(2, 2)", "scalar": "7"}))])
+    samples=[Sample((4, 5), params={"begin": (1, 0), "end": (3, 4), "scalar": 2.5}, dtypes=_ANY)]
+    + [
+        Sample(s, params=params)
+        for s, params in (
+            ((4, 5), {"begin": (None, 4), "end": (None, 0), "step": (2, -2), "scalar": -1}),
+            ((4, 5), {"begin": (1,), "end": (-1,)}),
+            ((2, 3, 4), {"begin": (-1, 1, None), "end": (None, 3, None), "scalar": 0.1}),
+            ((5,), {"begin": (4,), "end": (0,), "step": (-2,), "scalar": 3000.5}),
+            ((2, 3), {"begin": "(0, 1)", "end": "(2, 2)", "scalar": "7"}),
+        )
+    ],
+)
 def slice_assign_scalar(k, p, data):
     """`data` with a range of each dimension set to a number.
 

@@ -1,4 +1,5 @@
 """Sampling images at given places: grids of places, bilinear sampling, the spatial transformer."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -48,20 +49,29 @@ def _halves(xp: Any, shape: Any, dtype: Any) -> Any:
     return xp.asarray([(shape[3] - 1) / 2, (shape[2] - 1) / 2], dtype=dtype).reshape(1, 2, 1, 1)
 
 
-@op("GridGenerator", inputs="data", labels="inputs gradients outputs", mxnet_outputs=2, **_GRID, grad=lambda F, p, dy: F._backward_GridGenerator(dy, **given(p, _GRID)), samples=[
-    Sample((2, 6), params={"transform_type": "affine", "target_shape": (3, 4)}),
-    Sample((3, 6), params={"transform_type": "affine", "target_shape": (5, 2)}, domain=(-1.0, 1.0)),
-    Sample((2, 2, 3, 5), params={"transform_type": "warp"}),
-    Sample((1, 2, 2, 4), params={"transform_type": "warp", "target_shape": (7, 7)}, domain=(-5.0, 5.0)),
-    Sample((0, 6), params={"transform_type": "affine", "target_shape": (3, 4)})])
+@op(
+    "GridGenerator",
+    inputs="data",
+    labels="inputs gradients outputs",
+    mxnet_outputs=2,
+    **_GRID,
+    grad=lambda F, p, dy: F._backward_GridGenerator(dy, **given(p, _GRID)),
+    samples=[
+        Sample((2, 6), params={"transform_type": "affine", "target_shape": (3, 4)}),
+        Sample((3, 6), params={"transform_type": "affine", "target_shape": (5, 2)}, domain=(-1.0, 1.0)),
+        Sample((2, 2, 3, 5), params={"transform_type": "warp"}),
+        Sample((1, 2, 2, 4), params={"transform_type": "warp", "target_shape": (7, 7)}, domain=(-5.0, 5.0)),
+        Sample((0, 6), params={"transform_type": "affine", "target_shape": (3, 4)}),
+    ],
+)
 def grid_generator(k, p, data):
     """Places to sample an image at, from affine maps or from flows; (-1, -1) is its first and (1, 1) its last place.
 
     Parameters
     ----------
     data : array
-        For ``affine`` one matrix of two rows and three columns per image, shape (N, 6); for ``warp`` a flow in places, shape
-        (N, 2, H, W), its channels x and y.
+        For ``affine`` one matrix of two rows and three columns per image, shape (N, 6); for ``warp`` a flow in places,
+        shape (N, 2, H, W), its channels x and y.
     transform_type : {'affine', 'warp'}
     target_shape : (int, int)
         Height and width of the grid of ``affine``.
@@ -96,9 +106,15 @@ def _(p, ins, outs):
     return [theta], [(theta[0], *out[1:])]
 
 
-@op("_backward_GridGenerator", inputs="dy", **_GRID, samples=[
-    Sample((2, 2, 3, 4), params={"transform_type": "affine", "target_shape": (3, 4)}, mxnet="internal"),
-    Sample((2, 2, 3, 4), params={"transform_type": "warp"}, mxnet="internal")])
+@op(
+    "_backward_GridGenerator",
+    inputs="dy",
+    **_GRID,
+    samples=[
+        Sample((2, 2, 3, 4), params={"transform_type": "affine", "target_shape": (3, 4)}, mxnet="internal"),
+        Sample((2, 2, 3, 4), params={"transform_type": "warp"}, mxnet="internal"),
+    ],
+)
 def backward_grid_generator(k, p, dy_):
     """Gradient of `GridGenerator`.
 
@@ -124,10 +140,15 @@ def _(p, ins):
 
 @backward_grid_generator.grad
 def _(F, p, dy):  # it is linear, and scaling is its own adjoint
-    return F.GridGenerator(dy, **given(p, _GRID)) if p.transform_type == "affine" else F._backward_GridGenerator(dy, **given(p, _GRID))
+    return (
+        F.GridGenerator(dy, **given(p, _GRID))
+        if p.transform_type == "affine"
+        else F._backward_GridGenerator(dy, **given(p, _GRID))
+    )
 
 
 # -- sampling -------------------------------------------------------------------------------------------------------
+
 
 def _axis(xp: Any, place: Any, n: int) -> tuple[Any, Any, Any]:
     """Along one axis of `n`: the place before, and the share of it and of the one after."""
@@ -141,8 +162,8 @@ def _axis(xp: Any, place: Any, n: int) -> tuple[Any, Any, Any]:
 def _corners(xp: Any, grid: Any, h: int, w: int) -> list[tuple[Any, Any, Any, Any, Any, Any]]:
     """The four neighbours of each place of a grid (N, 2, *size).
 
-    For each: its index in the flattened image, whether it is inside, its shares in y and in x, and the derivatives of both by the
-    place in the image; all of shape (N, 1, places).
+    For each: its index in the flattened image, whether it is inside, its shares in y and in x, and the derivatives of
+    both by the place in the image; all of shape (N, 1, places).
     """
     n, places = grid.shape[0], size_of(grid.shape[2:])
     x0, xa, xb = _axis(xp, grid[:, 0].reshape(n, 1, places), w)
@@ -151,8 +172,11 @@ def _corners(xp: Any, grid: Any, h: int, w: int) -> list[tuple[Any, Any, Any, An
     for y, sy, dy in ((y0, ya, -1), (y0 + 1, yb, 1)):
         for x, sx, dx in ((x0, xa, -1), (x0 + 1, xb, 1)):
             inside = (y >= 0) & (y < h) & (x >= 0) & (x < w)
-            index = xp.where(inside, y * w + x, 0).astype(np.int64) if h * w < 1 << 24 else \
-                xp.where(inside, y, 0).astype(np.int64) * w + xp.where(inside, x, 0).astype(np.int64)
+            index = (
+                xp.where(inside, y * w + x, 0).astype(np.int64)
+                if h * w < 1 << 24
+                else xp.where(inside, y, 0).astype(np.int64) * w + xp.where(inside, x, 0).astype(np.int64)
+            )
             found.append((index, inside, sy, sx, dy, dx))
     return found
 
@@ -203,11 +227,24 @@ def sample_gradients(xp: Any, dy: Any, data: Any, grid: Any, wanted: Any = (True
 _SAMPLER = dict(cudnn_off=Bool(None))
 
 
-@op("BilinearSampler", inputs="data grid", labels="gradients outputs", mxnet_outputs=2, **_SAMPLER, samples=[
-    Sample((2, 3, 4, 5), (2, 2, 3, 4), domain=(-0.9, 0.9)), Sample((1, 2, 5, 4), (1, 2, 4, 6), domain=(-1.7, 1.7), params={"cudnn_off": True}, dtypes="float16 float32 float64"),
-    Sample((2, 1, 3, 3), (2, 2, 1, 2), domain=(-3.0, 3.0)), Sample((1, 2, 1, 4), (1, 2, 2, 3), domain=(-0.9, 0.9)),
-    Sample((1, 1, 3, 3), [[[[-1.0, 1.0, 0.0, 3.0]], [[-1.0, 1.0, 0.0, 0.0]]]], grad=False), Sample((0, 2, 3, 3), (0, 2, 2, 2))],
-    grad=lambda F, p, dy, data, grid, needs: F._backward_BilinearSampler(dy, data, grid, wanted=tuple(needs)))
+@op(
+    "BilinearSampler",
+    inputs="data grid",
+    labels="gradients outputs",
+    mxnet_outputs=2,
+    **_SAMPLER,
+    samples=[
+        Sample((2, 3, 4, 5), (2, 2, 3, 4), domain=(-0.9, 0.9)),
+        Sample(
+            (1, 2, 5, 4), (1, 2, 4, 6), domain=(-1.7, 1.7), params={"cudnn_off": True}, dtypes="float16 float32 float64"
+        ),
+        Sample((2, 1, 3, 3), (2, 2, 1, 2), domain=(-3.0, 3.0)),
+        Sample((1, 2, 1, 4), (1, 2, 2, 3), domain=(-0.9, 0.9)),
+        Sample((1, 1, 3, 3), [[[[-1.0, 1.0, 0.0, 3.0]], [[-1.0, 1.0, 0.0, 0.0]]]], grad=False),
+        Sample((0, 2, 3, 3), (0, 2, 2, 2)),
+    ],
+    grad=lambda F, p, dy, data, grid, needs: F._backward_BilinearSampler(dy, data, grid, wanted=tuple(needs)),
+)
 def bilinear_sampler(k, p, data, grid):
     """Sample images at places between theirs, by bilinear interpolation; outside they are zero.
 
@@ -240,8 +277,12 @@ def _(p, ins, outs):
     return [(*n, *channels, *data[2:]), (*n, 2, *size)], [(*n, *channels, *size)]
 
 
-@op("_backward_BilinearSampler", inputs="dy data grid", outputs="data grid", samples=[
-    Sample((2, 3, 3, 4), (2, 3, 4, 5), (2, 2, 3, 4), domain=(-1.2, 1.2), grad=False, mxnet="internal")])
+@op(
+    "_backward_BilinearSampler",
+    inputs="dy data grid",
+    outputs="data grid",
+    samples=[Sample((2, 3, 3, 4), (2, 3, 4, 5), (2, 2, 3, 4), domain=(-1.2, 1.2), grad=False, mxnet="internal")],
+)
 def backward_bilinear_sampler(k, p, dy_, data, grid):
     """Gradients of `BilinearSampler` with respect to images and places.
 
@@ -262,20 +303,47 @@ def _(p, ins):
     fits("data grid dy", (data, grid, dy), (*wanted, outs[0]))
     return [data, grid]
 
+
 # -- both -----------------------------------------------------------------------------------------------------------
 
-_TRANSFORMER = dict(target_shape=Shape((0, 0)), transform_type=Enum("affine"), sampler_type=Enum("bilinear"), cudnn_off=Bool(None))
+_TRANSFORMER = dict(
+    target_shape=Shape((0, 0)), transform_type=Enum("affine"), sampler_type=Enum("bilinear"), cudnn_off=Bool(None)
+)
 _AFFINE = {"transform_type": "affine", "sampler_type": "bilinear"}
 
 
-@op("SpatialTransformer", inputs="data loc", labels="gradients outputs", mxnet_outputs=3, **_TRANSFORMER, samples=[
-    Sample((2, 3, 4, 5), (2, 6), domain=(-0.6, 0.6), params={**_AFFINE, "target_shape": (3, 4)}),
-    Sample((1, 2, 5, 3), (1, 6), params={**_AFFINE, "target_shape": (4, 7), "cudnn_off": True}, dtypes="float16 float32 float64"),
-    Sample((3, 1, 3, 7), (3, 6), domain=(-2.0, 2.0), params={**_AFFINE, "target_shape": "(5, 2)"}), Sample((1, 3, 2, 6), (1, 6), domain=(-0.8, 0.8), params={**_AFFINE, "target_shape": (2, 9)}),
-    Sample((2, 2, 4, 4), [[0.9, 0.1, 0.05, -0.2, -1.1, 0.3], [0.3, 0.7, -0.2, 0.4, 0.2, 0.1]], params={**_AFFINE, "target_shape": (3, 3)}, grad=False),
-    Sample((0, 2, 4, 4), (0, 6), params={**_AFFINE, "target_shape": (3, 3)}),
-    Sample((1, 1, 4, 4), [[1.0, 0.0, 0.0, 0.0, 1.0, 0.0]], params={**_AFFINE, "target_shape": (4, 4)}, grad=False,
-           mxnet="forward only: at a place of the image, rounding decides for one of two slopes")])
+@op(
+    "SpatialTransformer",
+    inputs="data loc",
+    labels="gradients outputs",
+    mxnet_outputs=3,
+    **_TRANSFORMER,
+    samples=[
+        Sample((2, 3, 4, 5), (2, 6), domain=(-0.6, 0.6), params={**_AFFINE, "target_shape": (3, 4)}),
+        Sample(
+            (1, 2, 5, 3),
+            (1, 6),
+            params={**_AFFINE, "target_shape": (4, 7), "cudnn_off": True},
+            dtypes="float16 float32 float64",
+        ),
+        Sample((3, 1, 3, 7), (3, 6), domain=(-2.0, 2.0), params={**_AFFINE, "target_shape": "(5, 2)"}),
+        Sample((1, 3, 2, 6), (1, 6), domain=(-0.8, 0.8), params={**_AFFINE, "target_shape": (2, 9)}),
+        Sample(
+            (2, 2, 4, 4),
+            [[0.9, 0.1, 0.05, -0.2, -1.1, 0.3], [0.3, 0.7, -0.2, 0.4, 0.2, 0.1]],
+            params={**_AFFINE, "target_shape": (3, 3)},
+            grad=False,
+        ),
+        Sample((0, 2, 4, 4), (0, 6), params={**_AFFINE, "target_shape": (3, 3)}),
+        Sample(
+            (1, 1, 4, 4),
+            [[1.0, 0.0, 0.0, 0.0, 1.0, 0.0]],
+            params={**_AFFINE, "target_shape": (4, 4)},
+            grad=False,
+            mxnet="forward only: at a place of the image, rounding decides for one of two slopes",
+        ),
+    ],
+)
 def spatial_transformer(k, p, data, loc):
     """Move, turn and scale images: `BilinearSampler` at the places that `GridGenerator` makes of affine maps.
 
@@ -284,7 +352,8 @@ def spatial_transformer(k, p, data, loc):
     data : array
         Images, shape (N, C, H, W).
     loc : array
-        One matrix of two rows and three columns per image, shape (N, 6): from places of the output to those of the image.
+        One matrix of two rows and three columns per image, shape (N, 6): from places of the output to those of the
+        image.
     target_shape : (int, int)
         Height and width of the output.
     transform_type : {'affine'}
@@ -299,7 +368,8 @@ def spatial_transformer(k, p, data, loc):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``SpatialTransformer``. Source: Jaderberg et al., "Spatial transformer networks", 2015.
+    Behaviour matched: MXNet 1.9.1 ``SpatialTransformer``. Source: Jaderberg et al., "Spatial transformer networks",
+    2015.
     """
     return sample(k.xp, data, affine_grid(k.xp, loc, _target(p)))
 
@@ -313,7 +383,11 @@ def _(F, p, dy, data, loc, needs):
 
 @spatial_transformer.shape
 def _(p, ins, outs):
-    data, loc, out = merge_shape(ins[0], (-1,) * 4), merge_shape(ins[1], (-1, 6)), merge_shape(outs[0], (-1, -1, *_target(p)))
+    data, loc, out = (
+        merge_shape(ins[0], (-1,) * 4),
+        merge_shape(ins[1], (-1, 6)),
+        merge_shape(outs[0], (-1, -1, *_target(p))),
+    )
     n = merge_shape(merge_shape(data[:1], loc[:1]), out[:1])
     channels = merge_shape(data[1:2], out[1:2])
     return [(*n, *channels, *data[2:]), (*n, 6)], [(*n, *channels, *out[2:])]

@@ -1,4 +1,5 @@
 """Storage types: conversion between dense, row_sparse and csr, and operators on stored rows."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -39,12 +40,34 @@ def to_csr(xp: Any, x: Any) -> CSR:
     return CSR(x.shape, start, cols.astype(np.int64), x[rows, cols])
 
 
-@op("cast_storage", "_sparse_cast_storage", inputs="data", stype=Enum("csr default row_sparse"), role="other storage type", grad=lambda dy: dy,
-    samples=[Sample((3, 4), params={"stype": "default"}, grad=False), Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params={"stype": "csr"}, grad=False),
-             Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params={"stype": "row_sparse"}, grad=False)]
-    + [Sample(*v, params={"stype": t}, grad=False) for t in ("default", "row_sparse", "csr") for v in ([np.zeros((3, 2))], [(1, 5)])]
-    + [Sample(np.arange(12.0).reshape(3, 2, 2) - 3, params={"stype": "row_sparse"}, grad=False, dtypes="float16 float32 float64"),
-       Sample(Ints((3, 4), 0, 2), params={"stype": "csr"}, dtypes="uint8 int32 int64"), Sample((5,), params={"stype": "row_sparse"}, grad=False)])
+@op(
+    "cast_storage",
+    "_sparse_cast_storage",
+    inputs="data",
+    stype=Enum("csr default row_sparse"),
+    role="other storage type",
+    grad=lambda dy: dy,
+    samples=[
+        Sample((3, 4), params={"stype": "default"}, grad=False),
+        Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params={"stype": "csr"}, grad=False),
+        Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params={"stype": "row_sparse"}, grad=False),
+    ]
+    + [
+        Sample(*v, params={"stype": t}, grad=False)
+        for t in ("default", "row_sparse", "csr")
+        for v in ([np.zeros((3, 2))], [(1, 5)])
+    ]
+    + [
+        Sample(
+            np.arange(12.0).reshape(3, 2, 2) - 3,
+            params={"stype": "row_sparse"},
+            grad=False,
+            dtypes="float16 float32 float64",
+        ),
+        Sample(Ints((3, 4), 0, 2), params={"stype": "csr"}, dtypes="uint8 int32 int64"),
+        Sample((5,), params={"stype": "row_sparse"}, grad=False),
+    ],
+)
 def cast_storage(k, p, data):
     """The values in another storage type.
 
@@ -58,15 +81,29 @@ def cast_storage(k, p, data):
     if getattr(data, "stype", "default") == p.stype:
         return data.with_parts(*[a.copy() for a in data.parts]) if p.stype != "default" else data.copy()
     data = dense_of(xp, data)
-    return {"default": lambda: data, "row_sparse": lambda: to_rows(xp, data), "csr": lambda: to_csr(xp, data)}[p.stype]()
+    return {"default": lambda: data, "row_sparse": lambda: to_rows(xp, data), "csr": lambda: to_csr(xp, data)}[
+        p.stype
+    ]()
 
 
 cast_storage.storage(lambda p, stypes: [p.stype])
 
 
-@op("_sparse_retain", inputs="data indices", grad=lambda F, dy, indices: (F._sparse_retain(dy, indices), None),
-    samples=[Sample((4, 3), i, grad=False, mxnet="row_sparse input only") for i in (
-        np.array([2.0, 0.0]), np.array([1], np.int32), np.array([0, 1, 2, 3], np.int64), np.array([2.0, 2.0]), np.zeros(0, np.int64))])
+@op(
+    "_sparse_retain",
+    inputs="data indices",
+    grad=lambda F, dy, indices: (F._sparse_retain(dy, indices), None),
+    samples=[
+        Sample((4, 3), i, grad=False, mxnet="row_sparse input only")
+        for i in (
+            np.array([2.0, 0.0]),
+            np.array([1], np.int32),
+            np.array([0, 1, 2, 3], np.int64),
+            np.array([2.0, 2.0]),
+            np.zeros(0, np.int64),
+        )
+    ],
+)
 def sparse_retain(k, p, data, indices):
     """Some rows of an array; the others become zero.
 
@@ -99,9 +136,16 @@ sparse_retain.dtype(first_dtype)
 sparse_retain.storage(lambda p, stypes: ["row_sparse"])
 
 
-@op("_contrib_getnnz", inputs="data", axis=Int(None, ge=0, le=1), grad=None,
-    samples=[Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params=q, grad=False, mxnet="csr input only")
-             for q in ({"axis": 1}, {"axis": 0}, {}, {"axis": "None"})])
+@op(
+    "_contrib_getnnz",
+    inputs="data",
+    axis=Int(None, ge=0, le=1),
+    grad=None,
+    samples=[
+        Sample([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]], params=q, grad=False, mxnet="csr input only")
+        for q in ({"axis": 1}, {"axis": 0}, {}, {"axis": "None"})
+    ],
+)
 def getnnz(k, p, data):
     """Number of stored values of a csr matrix; of other arrays, of values that are not zero.
 
@@ -137,9 +181,21 @@ def _on_stored(name: str, sign: int, what: str) -> Op:
             return data.with_parts(*where, moved(values))
         return moved(data)
 
-    new = Op(name, body, inputs="data", params={"scalar": Float(1.0, dynamic=True), "is_int": Bool(True)}, grad=lambda dy: dy,
-             samples=[Sample((2, 3), params={"scalar": 1.5}, dtypes="float16 float32 float64"), Sample((2, 3)), Sample((1, 5), params={"scalar": "-2", "is_int": False}),
-                      Sample(Ints((2, 3), 3, 9), params={"scalar": 2.6}, dtypes="uint8 int8 int32 int64"), Sample(Ints((2, 3), 3, 9), params={"scalar": 2.5, "is_int": False}, dtypes="int8 int64"), Sample((0, 3), params={"scalar": 2})], doc=f"""{what} the stored values only; the others stay zero.
+    new = Op(
+        name,
+        body,
+        inputs="data",
+        params={"scalar": Float(1.0, dynamic=True), "is_int": Bool(True)},
+        grad=lambda dy: dy,
+        samples=[
+            Sample((2, 3), params={"scalar": 1.5}, dtypes="float16 float32 float64"),
+            Sample((2, 3)),
+            Sample((1, 5), params={"scalar": "-2", "is_int": False}),
+            Sample(Ints((2, 3), 3, 9), params={"scalar": 2.6}, dtypes="uint8 int8 int32 int64"),
+            Sample(Ints((2, 3), 3, 9), params={"scalar": 2.5, "is_int": False}, dtypes="int8 int64"),
+            Sample((0, 3), params={"scalar": 2}),
+        ],
+        doc=f"""{what} the stored values only; the others stay zero.
 
     Parameters
     ----------
@@ -148,18 +204,30 @@ def _on_stored(name: str, sign: int, what: str) -> Op:
     scalar : float
     is_int : bool
         False makes whole numbers float64.
-    """)
+    """,
+    )
     new.dtype(number_dtype)
     new.storage(lambda p, stypes: stypes[:1])
     return new
 
 
-ON_STORED = [_on_stored("_scatter_plus_scalar", 1, "Add a number to"), _on_stored("_scatter_minus_scalar", -1, "Subtract a number from")]
+ON_STORED = [
+    _on_stored("_scatter_plus_scalar", 1, "Add a number to"),
+    _on_stored("_scatter_minus_scalar", -1, "Subtract a number from"),
+]
 
 
-@op("_scatter_elemwise_div", inputs="lhs rhs", grad=lambda F, dy, lhs, rhs: (dy / rhs, -dy * lhs / (rhs * rhs)),
-    samples=[Sample((2, 3), (2, 3), domain=(0.5, 2.0), dtypes="float16 float32 float64"), Sample((4, 1), (4, 1), domain=(-2.0, -0.5)),
-             Sample((7,), (7,), domain=(0.5, 2.0)), Sample([[1.0, 0.0]], [[0.0, 0.0]], grad=False)])
+@op(
+    "_scatter_elemwise_div",
+    inputs="lhs rhs",
+    grad=lambda F, dy, lhs, rhs: (dy / rhs, -dy * lhs / (rhs * rhs)),
+    samples=[
+        Sample((2, 3), (2, 3), domain=(0.5, 2.0), dtypes="float16 float32 float64"),
+        Sample((4, 1), (4, 1), domain=(-2.0, -0.5)),
+        Sample((7,), (7,), domain=(0.5, 2.0)),
+        Sample([[1.0, 0.0]], [[0.0, 0.0]], grad=False),
+    ],
+)
 def scatter_elemwise_div(k, p, lhs, rhs):
     """Divide; of a row_sparse `lhs`, the stored rows only.
 

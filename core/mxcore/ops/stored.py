@@ -1,8 +1,9 @@
 """Operators that keep sparse storage: which storage types their results have, and how they run on stored values.
 
-A function that is zero at zero acts on the stored values alone; sums, products and the like of two sparse arrays live where
-either has values. Everything else gets dense arrays. The tables follow MXNet 1.9.1.
+A function that is zero at zero acts on the stored values alone; sums, products and the like of two sparse arrays live
+where either has values. Everything else gets dense arrays. The tables follow MXNet 1.9.1.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -19,9 +20,11 @@ from .unary import block_grad, clip, copy, make_loss
 __all__: list[str] = []
 
 #: Functions with f(0) = 0, and those with a number for which that holds whatever the number.
-_ZERO_AT_ZERO = frozenset("""
+_ZERO_AT_ZERO = frozenset(
+    """
     abs sign round rint ceil floor trunc fix square sqrt cbrt log1p expm1 sin tan arcsin arctan degrees radians sinh tanh arcsinh
-    arctanh relu negative _mul_scalar _div_scalar""".split())
+    arctanh relu negative _mul_scalar _div_scalar""".split()
+)
 #: Functions of two arrays with f(0, 0) = 0.
 _ZERO_AT_ZEROS = frozenset("elemwise_add elemwise_sub elemwise_mul _maximum _minimum _hypot".split())
 
@@ -77,6 +80,7 @@ def _of_two(op: Op) -> Any:
 
 def _with_dense(op: Op) -> Any:
     """A sparse array times (or divided by) a dense one, which may broadcast."""
+
     def body(k: Any, p: Any, lhs: Any, rhs: Any) -> Any:
         xp = k.xp
         swap = not isinstance(lhs, (CSR, RowSparse))
@@ -87,14 +91,18 @@ def _with_dense(op: Op) -> Any:
         other = xp.broadcast_to(other, data.shape)
         other = other[_coordinates(xp, data)] if isinstance(data, CSR) else other[data.indices]
         *where, values = data.parts
-        return data.with_parts(*[a.copy() for a in where], op.body(k, p, *((other, values) if swap else (values, other))))  # type: ignore[misc]
+        return data.with_parts(
+            *[a.copy() for a in where], op.body(k, p, *((other, values) if swap else (values, other)))
+        )  # type: ignore[misc]
 
     return body
 
 
 def _empty(k: Any, p: Any, data: Any) -> Any:
     if isinstance(data, CSR):
-        return CSR(data.shape, k.xp.zeros(data.shape[0] + 1, np.int64), k.xp.zeros(0, np.int64), k.xp.zeros(0, data.dtype))
+        return CSR(
+            data.shape, k.xp.zeros(data.shape[0] + 1, np.int64), k.xp.zeros(0, np.int64), k.xp.zeros(0, data.dtype)
+        )
     return RowSparse(data.shape, k.xp.zeros(0, np.int64), k.xp.zeros((0, *data.shape[1:]), data.dtype))
 
 
@@ -127,7 +135,12 @@ def _stacked(k: Any, p: Any, *data: Any) -> Any:
     starts = [d.indptr[1:] - d.indptr[:-1] for d in data]
     start = xp.concatenate([xp.zeros(1, np.int64), xp.cumsum(xp.concatenate(starts))])
     rows = sum(d.shape[0] for d in data)
-    return CSR((rows, data[0].shape[1]), start, xp.concatenate([d.indices for d in data]), xp.concatenate([d.values for d in data]))
+    return CSR(
+        (rows, data[0].shape[1]),
+        start,
+        xp.concatenate([d.indices for d in data]),
+        xp.concatenate([d.values for d in data]),
+    )
 
 
 def _part(k: Any, p: Any, data: Any) -> Any:
@@ -135,7 +148,7 @@ def _part(k: Any, p: Any, data: Any) -> Any:
     xp = k.xp
     (top, bottom), (left, right) = ((r.start, max(r.stop, r.start)) for r in _ranges(p, data.shape))
     first, last = (int(i) for i in data.indptr[[top, bottom]])
-    rows, cols = xp.repeat(xp.arange(bottom - top), xp.diff(data.indptr[top:bottom + 1])), data.indices[first:last]
+    rows, cols = xp.repeat(xp.arange(bottom - top), xp.diff(data.indptr[top : bottom + 1])), data.indices[first:last]
     kept = xp.flatnonzero((cols >= left) & (cols < right))
     return _csr(xp, (bottom - top, right - left), rows[kept], cols[kept] - left, data.values[first:last][kept])
 
@@ -146,14 +159,18 @@ def _ranges(p: Any, full: tuple[int, ...]) -> list[range]:
 
 
 def _sum_of_gradients(k: Any, p: Any, lhs: Any, rhs: Any) -> Any:
-    """The sum of two gradients, one of them sparse; row-sparse ones stay so, and are added to dense ones where they are."""
+    """The sum of two gradients, one of them sparse; row-sparse ones stay so, and are added to dense ones where they
+    are.
+    """
     xp = k.xp
     lhs, rhs = (x.todense(xp) if isinstance(x, CSR) else x for x in (lhs, rhs))
     a, b = isinstance(lhs, RowSparse), isinstance(rhs, RowSparse)
     if not a and not b:
         return xp.add(lhs, rhs)
     if a and b:
-        return merge_rows(xp, lhs.shape, xp.concatenate([lhs.indices, rhs.indices]), xp.concatenate([lhs.values, rhs.values]))
+        return merge_rows(
+            xp, lhs.shape, xp.concatenate([lhs.indices, rhs.indices]), xp.concatenate([lhs.values, rhs.values])
+        )
     dense, sparse = (rhs, lhs) if a else (lhs, rhs)
     total = dense.copy()
     if sparse.indices.shape[0]:
@@ -162,7 +179,10 @@ def _sum_of_gradients(k: Any, p: Any, lhs: Any, rhs: Any) -> Any:
 
 
 def _keep(op: Op, rule: Any, stored: Any) -> None:
-    """Give an operator its storage rule and a body on stored values; where the rule says dense, its inputs are made so."""
+    """Give an operator its storage rule and a body on stored values; where the rule says dense, its inputs are made
+    so.
+    """
+
     def body(k: Any, p: Any, *values: Any) -> Any:
         if rule(p, [getattr(v, "stype", "default") for v in values]) == ["default"]:
             result = op.body(k, p, *[dense_of(k.xp, v) for v in values])  # type: ignore[misc]
@@ -183,5 +203,9 @@ builtin.grad_add.storage(_rows_only, _sum_of_gradients)
 _keep(builtin.zeros_like, lambda p, stypes: stypes, _empty)
 _keep(clip, lambda p, stypes: stypes if p.a_min <= 0 <= p.a_max else ["default"], _on_values(clip))
 _keep(shape.concat, lambda p, stypes: ["csr" if {*stypes} == {"csr"} and p.dim in (0, -2) else "default"], _stacked)
-_keep(shape.slice_, lambda p, stypes: stypes if stypes == ["csr"] and all(s in (None, 1) for s in p.step) else ["default"], _part)
+_keep(
+    shape.slice_,
+    lambda p, stypes: stypes if stypes == ["csr"] and all(s in (None, 1) for s in p.step) else ["default"],
+    _part,
+)
 _keep(repeating.add_n, _rows_only, _sum_of_rows)

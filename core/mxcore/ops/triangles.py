@@ -1,4 +1,5 @@
 """Diagonals and triangles of matrices: taken out as vectors, and put back."""
+
 from __future__ import annotations
 
 from math import isqrt
@@ -13,7 +14,9 @@ __all__ = ["floats", "half_triangle", "square", "wide_floats"]
 
 
 def floats(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    """The dtype rule of products: one dtype of numbers with a point; whole numbers would lose what `alpha` multiplies."""
+    """The dtype rule of products: one dtype of numbers with a point; whole numbers would lose what `alpha`
+    multiplies.
+    """
     one: Any = None
     for t in (*ins, *outs):
         one = merge_dtype(one, t)
@@ -42,8 +45,18 @@ def half_triangle(F: Any, x: Any) -> Any:
     return F._triangle(x, diagonal=0.5)
 
 
-@op("_triangle", inputs="A", lower=Bool(True), diagonal=Float(1.0), grad=lambda F, p, dy: F._triangle(dy, lower=p.lower, diagonal=p.diagonal),
-    samples=[Sample((3, 3), mxnet="internal"), Sample((2, 4, 4), params={"lower": False, "diagonal": 0.5}, mxnet="internal"), Sample((0, 2, 2), mxnet="internal")])
+@op(
+    "_triangle",
+    inputs="A",
+    lower=Bool(True),
+    diagonal=Float(1.0),
+    grad=lambda F, p, dy: F._triangle(dy, lower=p.lower, diagonal=p.diagonal),
+    samples=[
+        Sample((3, 3), mxnet="internal"),
+        Sample((2, 4, 4), params={"lower": False, "diagonal": 0.5}, mxnet="internal"),
+        Sample((0, 2, 2), mxnet="internal"),
+    ],
+)
 def triangle(k, p, A):
     """Square matrices with zeros beyond a triangle.
 
@@ -75,9 +88,18 @@ def _diagonal(xp: Any, n: int, offset: int) -> tuple[Any, Any]:
     return at + max(-offset, 0), at + max(offset, 0)
 
 
-@op("_linalg_extractdiag", "linalg_extractdiag", inputs="A", offset=Int(0), grad=lambda F, p, dy: F._linalg_makediag(dy, offset=p.offset),
-    samples=[Sample((3, 3)), Sample((1, 1)), Sample((2, 3, 3)), Sample((0, 3, 3))] + [Sample(s, params={"offset": n}) for s, n in (
-        ((2, 3, 3), 1), ((3, 3), -2), ((3, 3), 2), ((2, 1, 3, 3), -1), ((4, 4), "1"))])
+@op(
+    "_linalg_extractdiag",
+    "linalg_extractdiag",
+    inputs="A",
+    offset=Int(0),
+    grad=lambda F, p, dy: F._linalg_makediag(dy, offset=p.offset),
+    samples=[Sample((3, 3)), Sample((1, 1)), Sample((2, 3, 3)), Sample((0, 3, 3))]
+    + [
+        Sample(s, params={"offset": n})
+        for s, n in (((2, 3, 3), 1), ((3, 3), -2), ((3, 3), 2), ((2, 1, 3, 3), -1), ((4, 4), "1"))
+    ],
+)
 def extractdiag(k, p, A):
     """A diagonal of square matrices.
 
@@ -98,9 +120,15 @@ def _(p, ins):
     return [(*ins[0][:-2], n - abs(p.offset))]
 
 
-@op("_linalg_makediag", "linalg_makediag", inputs="A", offset=Int(0), grad=lambda F, p, dy: F._linalg_extractdiag(dy, offset=p.offset),
-    samples=[Sample((3,)), Sample((1,)), Sample((2, 3)), Sample((0, 2))] + [Sample(s, params={"offset": n}) for s, n in (
-        ((2, 3), -1), ((3,), 2), ((1,), 1), ((2, 1, 2), -2), ((2,), "1"))])
+@op(
+    "_linalg_makediag",
+    "linalg_makediag",
+    inputs="A",
+    offset=Int(0),
+    grad=lambda F, p, dy: F._linalg_extractdiag(dy, offset=p.offset),
+    samples=[Sample((3,)), Sample((1,)), Sample((2, 3)), Sample((0, 2))]
+    + [Sample(s, params={"offset": n}) for s, n in (((2, 3), -1), ((3,), 2), ((1,), 1), ((2, 1, 2), -2), ((2,), "1"))],
+)
 def makediag(k, p, A):
     """Square matrices with vectors on a diagonal.
 
@@ -125,11 +153,29 @@ def _corner(xp: Any, n: int, offset: int, lower: bool) -> tuple[Any, Any]:
     return (long, short) if (lower if offset == 0 else offset < 0) else (short, long)
 
 
-@op("_linalg_extracttrian", "linalg_extracttrian", inputs="A", offset=Int(0), lower=Bool(True),
+@op(
+    "_linalg_extracttrian",
+    "linalg_extracttrian",
+    inputs="A",
+    offset=Int(0),
+    lower=Bool(True),
     grad=lambda F, p, dy: F._linalg_maketrian(dy, offset=p.offset, lower=p.lower),
-    samples=[Sample((3, 3)), Sample((1, 1)), Sample((0, 3, 3))] + [Sample(s, params={"offset": n, "lower": low}) for s, n, low in (
-        ((2, 3, 3), 0, False), ((3, 3), 1, True), ((3, 3), -1, True), ((3, 3), 1, False), ((3, 3), -1, False), ((2, 4, 4), 2, True), ((2, 1, 4, 4), -2, True),
-        ((3, 3), 2, True), ((4, 4), "0", "0"))])
+    samples=[Sample((3, 3)), Sample((1, 1)), Sample((0, 3, 3))]
+    + [
+        Sample(s, params={"offset": n, "lower": low})
+        for s, n, low in (
+            ((2, 3, 3), 0, False),
+            ((3, 3), 1, True),
+            ((3, 3), -1, True),
+            ((3, 3), 1, False),
+            ((3, 3), -1, False),
+            ((2, 4, 4), 2, True),
+            ((2, 1, 4, 4), -2, True),
+            ((3, 3), 2, True),
+            ((4, 4), "0", "0"),
+        )
+    ],
+)
 def extracttrian(k, p, A):
     """A triangle of square matrices, as vectors: the lower one row by row, the upper one column by column.
 
@@ -160,11 +206,29 @@ def _side(p: Any, length: int) -> int:
     return m + abs(p.offset)
 
 
-@op("_linalg_maketrian", "linalg_maketrian", inputs="A", offset=Int(0), lower=Bool(True),
+@op(
+    "_linalg_maketrian",
+    "linalg_maketrian",
+    inputs="A",
+    offset=Int(0),
+    lower=Bool(True),
     grad=lambda F, p, dy: F._linalg_extracttrian(dy, offset=p.offset, lower=p.lower),
-    samples=[Sample((6,)), Sample((1,)), Sample((0, 3))] + [Sample(s, params={"offset": n, "lower": low}) for s, n, low in (
-        ((2, 3), 0, False), ((3,), 1, True), ((3,), -1, True), ((6,), 1, False), ((6,), -1, False), ((2, 3), 2, True), ((2, 1, 3), -2, True), ((1,), 3, True),
-        ((10,), "0", "0"))])
+    samples=[Sample((6,)), Sample((1,)), Sample((0, 3))]
+    + [
+        Sample(s, params={"offset": n, "lower": low})
+        for s, n, low in (
+            ((2, 3), 0, False),
+            ((3,), 1, True),
+            ((3,), -1, True),
+            ((6,), 1, False),
+            ((6,), -1, False),
+            ((2, 3), 2, True),
+            ((2, 1, 3), -2, True),
+            ((1,), 3, True),
+            ((10,), "0", "0"),
+        )
+    ],
+)
 def maketrian(k, p, A):
     """Square matrices with vectors in a triangle: the lower one row by row, the upper one column by column.
 

@@ -1,4 +1,5 @@
 """Enlarging images: by repetition, or by a (learned) bilinear kernel."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -13,8 +14,14 @@ from .rules import size_of
 
 __all__: list[str] = []
 
-_PARAMS = dict(scale=Int(ge=1), num_filter=Int(0, ge=0), sample_type=Enum("bilinear nearest"), multi_input_mode=Enum("concat sum", "concat"),
-               num_args=Int(ge=1, le=1 << 16), workspace=Int(512, ge=0))
+_PARAMS = dict(
+    scale=Int(ge=1),
+    num_filter=Int(0, ge=0),
+    sample_type=Enum("bilinear nearest"),
+    multi_input_mode=Enum("concat sum", "concat"),
+    num_args=Int(ge=1, le=1 << 16),
+    workspace=Int(512, ge=0),
+)
 
 
 def _kernel(p: Any) -> dict[str, Any]:
@@ -22,8 +29,14 @@ def _kernel(p: Any) -> dict[str, Any]:
     if p.num_filter < 1:
         raise ValueError("sample_type bilinear needs num_filter, the number of channels")
     s = p.scale
-    return {"kernel": (2 * s - s % 2,) * 2, "stride": (s, s), "pad": (s // 2,) * 2, "num_filter": p.num_filter, "num_group": p.num_filter,
-            "no_bias": True}
+    return {
+        "kernel": (2 * s - s % 2,) * 2,
+        "stride": (s, s),
+        "pad": (s // 2,) * 2,
+        "num_filter": p.num_filter,
+        "num_group": p.num_filter,
+        "no_bias": True,
+    }
 
 
 def _names(p: Any) -> list[str]:
@@ -37,29 +50,56 @@ def _grad(F: Any, p: Any, dy: Any, data: Any, needs: Any) -> Any:
     return [list(parts) if isinstance(parts, (list, tuple)) else [parts]]
 
 
-@op("UpSampling", inputs="data*", labels="inputs outputs", arg_names=_names, **_PARAMS, grad=_grad, samples=[
-    Sample((1, 2, 3, 4), params={"scale": 2, "sample_type": "nearest", "num_args": 1}),
-    Sample((1, 2, 2, 3), (1, 1, 4, 6), params={"scale": 4, "sample_type": "nearest", "num_args": 2}),
-    Sample((1, 2, 2, 3), (1, 2, 4, 6), params={"scale": 2, "sample_type": "nearest", "num_args": 2, "multi_input_mode": "sum"}),
-    Sample((1, 2, 3, 4), (2, 1, 4, 4), params={"scale": 2, "sample_type": "bilinear", "num_filter": 2, "num_args": 2}),
-    Sample((2, 1, 2, 3), params={"scale": "3", "sample_type": "nearest", "num_args": "1", "workspace": 128}),
-    Sample((1, 2, 2, 1), params={"scale": 1, "sample_type": "nearest", "num_args": 1}),
-    Sample((1, 1, 2, 2), (1, 2, 4, 4), (1, 3, 8, 8), params={"scale": 4, "sample_type": "nearest", "num_args": 3}),
-    Sample((1, 2, 2, 2), (1, 2, 1, 1), (1, 2, 4, 4), params={"scale": 2, "sample_type": "nearest", "num_args": 3,
-                                                             "multi_input_mode": "sum"}),
-    Sample((1, 1, 2, 3), (1, 1, 5, 5), params={"scale": 3, "sample_type": "bilinear", "num_filter": 1, "num_args": 2}),
-    Sample((1, 2, 2, 2), (2, 1, 1, 1), params={"scale": 1, "sample_type": "bilinear", "num_filter": "2", "num_args": 2}),
-    Sample((1, 1, 2, 2), (1, 1, 8, 8), params={"scale": 4, "sample_type": "bilinear", "num_filter": 1, "num_args": 2}),
-    Sample((1, 2, 2, 3), params={"scale": 2, "sample_type": "nearest", "num_args": 1}, dtypes="float16", grad=False),
-    Sample((0, 2, 2, 3), params={"scale": 2, "sample_type": "nearest", "num_args": 1})])
+@op(
+    "UpSampling",
+    inputs="data*",
+    labels="inputs outputs",
+    arg_names=_names,
+    **_PARAMS,
+    grad=_grad,
+    samples=[
+        Sample((1, 2, 3, 4), params={"scale": 2, "sample_type": "nearest", "num_args": 1}),
+        Sample((1, 2, 2, 3), (1, 1, 4, 6), params={"scale": 4, "sample_type": "nearest", "num_args": 2}),
+        Sample(
+            (1, 2, 2, 3),
+            (1, 2, 4, 6),
+            params={"scale": 2, "sample_type": "nearest", "num_args": 2, "multi_input_mode": "sum"},
+        ),
+        Sample(
+            (1, 2, 3, 4), (2, 1, 4, 4), params={"scale": 2, "sample_type": "bilinear", "num_filter": 2, "num_args": 2}
+        ),
+        Sample((2, 1, 2, 3), params={"scale": "3", "sample_type": "nearest", "num_args": "1", "workspace": 128}),
+        Sample((1, 2, 2, 1), params={"scale": 1, "sample_type": "nearest", "num_args": 1}),
+        Sample((1, 1, 2, 2), (1, 2, 4, 4), (1, 3, 8, 8), params={"scale": 4, "sample_type": "nearest", "num_args": 3}),
+        Sample(
+            (1, 2, 2, 2),
+            (1, 2, 1, 1),
+            (1, 2, 4, 4),
+            params={"scale": 2, "sample_type": "nearest", "num_args": 3, "multi_input_mode": "sum"},
+        ),
+        Sample(
+            (1, 1, 2, 3), (1, 1, 5, 5), params={"scale": 3, "sample_type": "bilinear", "num_filter": 1, "num_args": 2}
+        ),
+        Sample(
+            (1, 2, 2, 2), (2, 1, 1, 1), params={"scale": 1, "sample_type": "bilinear", "num_filter": "2", "num_args": 2}
+        ),
+        Sample(
+            (1, 1, 2, 2), (1, 1, 8, 8), params={"scale": 4, "sample_type": "bilinear", "num_filter": 1, "num_args": 2}
+        ),
+        Sample(
+            (1, 2, 2, 3), params={"scale": 2, "sample_type": "nearest", "num_args": 1}, dtypes="float16", grad=False
+        ),
+        Sample((0, 2, 2, 3), params={"scale": 2, "sample_type": "nearest", "num_args": 1}),
+    ],
+)
 def up_sampling(k, p, *data):
     """Enlarge images.
 
     Parameters
     ----------
     data : arrays
-        For ``nearest`` images (N, C, H, W), each enlarged to `scale` times the first one; for ``bilinear`` one image and
-        a kernel of shape (C, 1, k, k) with ``k = 2 * scale - scale % 2``.
+        For ``nearest`` images (N, C, H, W), each enlarged to `scale` times the first one; for ``bilinear`` one image
+        and a kernel of shape (C, 1, k, k) with ``k = 2 * scale - scale % 2``.
     scale : int
         How many times larger.
     num_filter : int
@@ -80,7 +120,13 @@ def up_sampling(k, p, *data):
     if p.sample_type == "bilinear":
         g = _kernel(p)
         x, w = wide(data[0]), wide(data[1])
-        return conv_data(xp, x, w, geometry(g["kernel"], g["stride"], (), g["pad"], g["num_group"]), tuple(n * p.scale for n in x.shape[2:]))
+        return conv_data(
+            xp,
+            x,
+            w,
+            geometry(g["kernel"], g["stride"], (), g["pad"], g["num_group"]),
+            tuple(n * p.scale for n in x.shape[2:]),
+        )
     height = data[0].shape[2] * p.scale
     parts = [_repeated(xp, x, height // max(x.shape[2], 1)) for x in data]
     if p.multi_input_mode == "concat":
@@ -149,9 +195,21 @@ def _check_image(p: Any, s: Any, first: Any, size: tuple[int, ...]) -> None:
         return
     if len(s) != 4:
         raise ValueError(f"data must be (N, C, H, W), got {s}")
-    if -1 not in (s[0], first[0]) and s[0] != first[0] or p.multi_input_mode == "sum" and -1 not in (s[1], first[1]) and s[1] != first[1]:
-        raise ValueError(f"images {first} and {s} differ in {'batch' if s[0] != first[0] else 'channels, and are to be added'}")
-    if -1 not in (*s[2:], *size) and 0 not in s and (any(t % d for d, t in zip(s[2:], size)) or size[0] * s[3] != size[1] * s[2]):
+    if (
+        -1 not in (s[0], first[0])
+        and s[0] != first[0]
+        or p.multi_input_mode == "sum"
+        and -1 not in (s[1], first[1])
+        and s[1] != first[1]
+    ):
+        raise ValueError(
+            f"images {first} and {s} differ in {'batch' if s[0] != first[0] else 'channels, and are to be added'}"
+        )
+    if (
+        -1 not in (*s[2:], *size)
+        and 0 not in s
+        and (any(t % d for d, t in zip(s[2:], size)) or size[0] * s[3] != size[1] * s[2])
+    ):
         raise ValueError(f"{s} cannot be enlarged to {size} by one whole factor")
 
 
@@ -162,12 +220,29 @@ up_sampling.cost(lambda p, ins, outs: size_of(outs[0]) * (p.scale if p.sample_ty
 up_sampling.input_attrs = {n: {"__init__": '["bilinear", {}]'} for n in ("weight", "arg1")}
 
 
-@op("_backward_UpSampling", inputs="dy likes~*", outputs=lambda p: [f"output{i}" for i in range(p.num_args)],
-    scale=_PARAMS["scale"], multi_input_mode=_PARAMS["multi_input_mode"], samples=[
+@op(
+    "_backward_UpSampling",
+    inputs="dy likes~*",
+    outputs=lambda p: [f"output{i}" for i in range(p.num_args)],
+    scale=_PARAMS["scale"],
+    multi_input_mode=_PARAMS["multi_input_mode"],
+    samples=[
         Sample((1, 3, 4, 6), (1, 2, 2, 3), (1, 1, 4, 6), params={"scale": 2, "num_args": 2}, mxnet="internal"),
-        Sample((1, 2, 4, 6), (1, 2, 2, 3), (1, 2, 4, 6), params={"scale": 2, "num_args": 2, "multi_input_mode": "sum"}, mxnet="internal")],
+        Sample(
+            (1, 2, 4, 6),
+            (1, 2, 2, 3),
+            (1, 2, 4, 6),
+            params={"scale": 2, "num_args": 2, "multi_input_mode": "sum"},
+            mxnet="internal",
+        ),
+    ],
     grad=lambda F, p, dys: (  # it is linear: the adjoint of its adjoint
-        F.UpSampling(*dys, scale=p.scale, sample_type="nearest", multi_input_mode=p.multi_input_mode, num_args=p.num_args), [None] * p.num_args))
+        F.UpSampling(
+            *dys, scale=p.scale, sample_type="nearest", multi_input_mode=p.multi_input_mode, num_args=p.num_args
+        ),
+        [None] * p.num_args,
+    ),
+)
 def backward_up_sampling(k, p, dy_, *likes):
     """Gradients of `UpSampling` by repetition with respect to its images.
 
@@ -186,7 +261,7 @@ def backward_up_sampling(k, p, dy_, *likes):
         n, c, h, w = x.shape
         part = dy_
         if p.multi_input_mode == "concat":
-            part, at = dy_[:, at:at + c], at + c
+            part, at = dy_[:, at : at + c], at + c
         grads.append(_gathered(wide(part), h, w) if x.size else wide(part).reshape(x.shape))
     return grads
 

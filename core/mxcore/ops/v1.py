@@ -1,4 +1,5 @@
 """The first versions of convolution, pooling and batch normalization, which old models still name."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -16,7 +17,11 @@ __all__: list[str] = []
 
 # -- batch normalization ----------------------------------------------------------------------------------------------
 
-BATCH_NORM_V1 = batch_family("BatchNorm_v1", PLAIN, plain_samples(), """Normalize each channel by its mean and variance over the batch, then scale and shift it.
+BATCH_NORM_V1 = batch_family(
+    "BatchNorm_v1",
+    PLAIN,
+    plain_samples(),
+    """Normalize each channel by its mean and variance over the batch, then scale and shift it.
 
     The first version of `BatchNorm`: channels are on the second axis, and the variance is returned itself.
 
@@ -42,19 +47,50 @@ BATCH_NORM_V1 = batch_family("BatchNorm_v1", PLAIN, plain_samples(), """Normaliz
     Notes
     -----
     Behaviour matched: MXNet 1.9.1 ``BatchNorm_v1``, except that `gamma` itself is never overwritten with ones.
-    """)
+    """,
+)
 
 # -- convolution ------------------------------------------------------------------------------------------------------
 
 _CONV = {**convolution.params, "layout": Enum("NCDHW NCHW NDHWC NHWC", None)}
 
 
-@op("Convolution_v1", inputs="data weight bias[not no_bias]", labels="outputs", **_CONV, grad=linear_grad("Convolution", _CONV), samples=[
-    Sample((2, 4, 5, 6), (6, 2, 3, 2), (6,), params=dict(kernel=(3, 2), stride=(2, 1), pad=(1, 1), num_filter=6, num_group=2)),
-    Sample((2, 2, 7, 5), (3, 2, 3, 3), params=dict(kernel=(3, 3), dilate=(2, 1), num_filter=3, no_bias=True)),
-    Sample((1, 3, 4, 4), (2, 3, 1, 1), (2,), params=dict(kernel=(1, 1), num_filter=2, workspace=256, cudnn_off=True, layout="NCHW")),
-    Sample((1, 2, 3, 4, 3), (2, 2, 2, 3, 1), (2,), params=dict(kernel=(2, 3, 1), pad=(0, 1, 0), num_filter=2), mxnet="MXNet runs it on the GPU only"),
-    Sample((2, 5, 4, 3), (2, 3, 2, 3), (2,), params=dict(kernel=(3, 2), num_filter=2, layout="NHWC"), mxnet="MXNet runs it on the GPU only")])
+@op(
+    "Convolution_v1",
+    inputs="data weight bias[not no_bias]",
+    labels="outputs",
+    **_CONV,
+    grad=linear_grad("Convolution", _CONV),
+    samples=[
+        Sample(
+            (2, 4, 5, 6),
+            (6, 2, 3, 2),
+            (6,),
+            params=dict(kernel=(3, 2), stride=(2, 1), pad=(1, 1), num_filter=6, num_group=2),
+        ),
+        Sample((2, 2, 7, 5), (3, 2, 3, 3), params=dict(kernel=(3, 3), dilate=(2, 1), num_filter=3, no_bias=True)),
+        Sample(
+            (1, 3, 4, 4),
+            (2, 3, 1, 1),
+            (2,),
+            params=dict(kernel=(1, 1), num_filter=2, workspace=256, cudnn_off=True, layout="NCHW"),
+        ),
+        Sample(
+            (1, 2, 3, 4, 3),
+            (2, 2, 2, 3, 1),
+            (2,),
+            params=dict(kernel=(2, 3, 1), pad=(0, 1, 0), num_filter=2),
+            mxnet="MXNet runs it on the GPU only",
+        ),
+        Sample(
+            (2, 5, 4, 3),
+            (2, 3, 2, 3),
+            (2,),
+            params=dict(kernel=(3, 2), num_filter=2, layout="NHWC"),
+            mxnet="MXNet runs it on the GPU only",
+        ),
+    ],
+)
 def convolution_v1(k, p, data, weight, bias=None):
     """Convolve over two or three spatial dimensions: the first version of `Convolution`.
 
@@ -89,8 +125,13 @@ convolution_v1.cost(convolution.cost_rule)
 # -- pooling ----------------------------------------------------------------------------------------------------------
 
 _POOL = dict(
-    kernel=Shape(()), pool_type=Enum("avg max sum", "max"), global_pool=Bool(False), pooling_convention=Enum("full valid", "valid"),
-    stride=Shape(()), pad=Shape(()))
+    kernel=Shape(()),
+    pool_type=Enum("avg max sum", "max"),
+    global_pool=Bool(False),
+    pooling_convention=Enum("full valid", "valid"),
+    stride=Shape(()),
+    pad=Shape(()),
+)
 
 
 def _geometry(p: Any, shape: tuple[int, ...]) -> tuple[Geometry, tuple[int, ...]]:
@@ -127,7 +168,11 @@ def _pool_samples() -> list[Any]:
         ((2, 2, 5, 6), dict(kernel=(3, 3), stride=(2, 2), pad=(1, 1)), True),
         ((2, 2, 5, 6), dict(kernel=(3, 2), stride=(2, 3), pooling_convention="full"), True),
         ((2, 2, 5, 6), dict(kernel=(2, 3), pool_type="avg", pad=(1, 1), stride=(2, 1)), True),
-        ((2, 2, 4, 6), dict(kernel=(3, 3), pool_type="avg", pad=(1, 1), stride=(2, 2), pooling_convention="full"), True),
+        (
+            (2, 2, 4, 6),
+            dict(kernel=(3, 3), pool_type="avg", pad=(1, 1), stride=(2, 2), pooling_convention="full"),
+            True,
+        ),
         ((1, 2, 4, 6), dict(kernel=(2, 2), pool_type="sum", stride=(3, 2), pooling_convention="full"), True),
         ((2, 3, 4, 4), dict(global_pool=True, pool_type="avg", kernel=(2, 2), pad=(1, 1)), True),
         ((2, 3, 4, 4), dict(global_pool=True), True),
@@ -136,11 +181,20 @@ def _pool_samples() -> list[Any]:
         ((0, 2, 4, 4), dict(kernel=(2, 2)), True),
     ]
     # A window of `full` may lie beyond the data: its maximum is minus infinity, which has no difference quotient.
-    return [Sample(Distinct(shape, -3.0, 3.0), params=q, mxnet=why, grad=q.get("stride") != (2, 3)) for shape, q, why in rows]
+    return [
+        Sample(Distinct(shape, -3.0, 3.0), params=q, mxnet=why, grad=q.get("stride") != (2, 3))
+        for shape, q, why in rows
+    ]
 
 
-@op("Pooling_v1", inputs="data", labels="inputs outputs", **_POOL, samples=_pool_samples(),
-    grad=lambda F, p, dy, data, y: F._backward_Pooling_v1(dy, data, y, **given(p, _POOL)))
+@op(
+    "Pooling_v1",
+    inputs="data",
+    labels="inputs outputs",
+    **_POOL,
+    samples=_pool_samples(),
+    grad=lambda F, p, dy, data, y: F._backward_Pooling_v1(dy, data, y, **given(p, _POOL)),
+)
 def pooling_v1(k, p, data):
     """Reduce windows of two or three spatial dimensions to one value each: the first version of `Pooling`.
 
@@ -196,8 +250,21 @@ def _(p, ins, outs):
     return [data], [(*data[:2], *size)]
 
 
-@op("_backward_Pooling_v1", inputs="dy data out", **_POOL, samples=[
-    Sample((2, 2, 2, 3), Distinct((2, 2, 4, 6)), (2, 2, 2, 3), params=dict(kernel=(2, 2), stride=(2, 2), pool_type="avg"), grad=False, mxnet="internal")])
+@op(
+    "_backward_Pooling_v1",
+    inputs="dy data out",
+    **_POOL,
+    samples=[
+        Sample(
+            (2, 2, 2, 3),
+            Distinct((2, 2, 4, 6)),
+            (2, 2, 2, 3),
+            params=dict(kernel=(2, 2), stride=(2, 2), pool_type="avg"),
+            grad=False,
+            mxnet="internal",
+        )
+    ],
+)
 def backward_pooling_v1(k, p, dy_, data, out):
     """Gradient of `Pooling_v1` with respect to its data.
 

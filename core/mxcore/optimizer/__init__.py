@@ -7,6 +7,7 @@
 >>> weight.asnumpy()
 array([0.5, 2.5], dtype=float32)
 """
+
 from .._lent import lent
 from . import contrib
 from .adadelta import AdaDelta

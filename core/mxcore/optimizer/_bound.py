@@ -1,8 +1,9 @@
 """Fused updates bound to their arrays: a step that meets the same arrays again goes straight to the kernel.
 
-An update is called thousands of times with the same weight, gradient and states, and other numbers each time. Parsing, planning and
-checking it anew costs more than moving a small weight.
+An update is called thousands of times with the same weight, gradient and states, and other numbers each time. Parsing,
+planning and checking it anew costs more than moving a small weight.
 """
+
 from __future__ import annotations
 
 import weakref
@@ -19,8 +20,8 @@ from .._core.transfer import overlaps
 
 __all__ = ["update"]
 
-#: Id of a weight -> (weak references to it and to its states, its last update): who drops one of them gets the memory of all back. A
-#: dictionary of arrays would compare them.
+#: Id of a weight -> (weak references to it and to its states, its last update): who drops one of them gets the memory
+#: of all back. A dictionary of arrays would compare them.
 _bound: dict = {}
 registry.on_change.append(_bound.clear)
 
@@ -53,7 +54,23 @@ class _Bound:
     The gradient is not kept: most are of one step, and what frees them is not told here.
     """
 
-    __slots__ = ("name", "datas", "grad", "kind", "ctx", "written", "fixed", "dynamic", "work", "ins", "call", "params", "parse", "owner", "observers")
+    __slots__ = (
+        "name",
+        "datas",
+        "grad",
+        "kind",
+        "ctx",
+        "written",
+        "fixed",
+        "dynamic",
+        "work",
+        "ins",
+        "call",
+        "params",
+        "parse",
+        "owner",
+        "observers",
+    )
 
     def __init__(self, name, arrays, numbers):
         op = registry.ops.get(name)
@@ -70,12 +87,20 @@ class _Bound:
         p = self.params = op.parse(dict(numbers))
         sig = p._sig
         bound = eager_call(op, p, ctx.device, [Spec(d.shape, d.dtype) for d in datas])
-        if not bound.out or bound.sync or bound.n_out != 1 or op.alias.get(sig.inputs[0]) != sig.outputs[0] \
-                or bound.specs[0].shape != datas[0].shape or bound.specs[0].dtype != datas[0].dtype:
+        if (
+            not bound.out
+            or bound.sync
+            or bound.n_out != 1
+            or op.alias.get(sig.inputs[0]) != sig.outputs[0]
+            or bound.specs[0].shape != datas[0].shape
+            or bound.specs[0].dtype != datas[0].dtype
+        ):
             return
         outs = self.written = [datas[0], *(datas[i] for i in sig.mutates)]
         read = [d for i, d in enumerate(datas) if i and i not in sig.mutates]
-        if not all(map(ctx.device.writable, outs)) or any(overlaps(ctx.device, d, [*read, *outs[:i]]) for i, d in enumerate(outs)):
+        if not all(map(ctx.device.writable, outs)) or any(
+            overlaps(ctx.device, d, [*read, *outs[:i]]) for i, d in enumerate(outs)
+        ):
             return
         self.work, self.owner = bound.work, bound.owner
         self.parse = {n: op.params[n].parse for n in self.dynamic}
@@ -84,7 +109,11 @@ class _Bound:
 
     def fits(self, name, arrays, numbers):
         """Whether a call is like the one that was bound, but for the numbers that change at every step."""
-        if name != self.name or self.observers is not calls.observers or len(numbers) != len(self.fixed) + len(self.dynamic):
+        if (
+            name != self.name
+            or self.observers is not calls.observers
+            or len(numbers) != len(self.fixed) + len(self.dynamic)
+        ):
             return False
         for n, v in self.fixed.items():
             if n not in numbers or numbers[n] != v:

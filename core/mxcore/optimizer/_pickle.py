@@ -1,10 +1,11 @@
 """A reader of pickles that runs nothing in them: plain data, arrays of NumPy, and what its caller knows.
 
-`pickle` trusts what it reads: it calls what the file names with what the file says, and takes memory by numbers in it. Here
-`pickletools` cuts the bytes into instructions, which cannot be larger than the bytes, and each does one small thing to plain
-Python values. What an instruction calls is an entry of `PLAIN`, or comes from the caller's `find`; arrays are made
-of typed bytes whose number is checked.
+`pickle` trusts what it reads: it calls what the file names with what the file says, and takes memory by numbers in it.
+Here `pickletools` cuts the bytes into instructions, which cannot be larger than the bytes, and each does one small
+thing to plain Python values. What an instruction calls is an entry of `PLAIN`, or comes from the caller's `find`;
+arrays are made of typed bytes whose number is checked.
 """
+
 from __future__ import annotations
 
 import builtins
@@ -30,7 +31,8 @@ MOST_PARTS = 1 << 20
 LONGEST, LONGEST_KEY = 2048, 64
 #: How many keys may be tuples, whose hashes a file can choose, and how long those are.
 MOST_TUPLES, LONGEST_TUPLE = 4096, 16
-#: How often calls may take the bytes and values of a file, on average: pickles of Python 2 name the bytes of an array three times.
+#: How often calls may take the bytes and values of a file, on average: pickles of Python 2 name the bytes of an array
+#: three times.
 MOST_USES, FREE_USES = 4, 1 << 16
 
 _NOTHING: Any = object()
@@ -55,7 +57,13 @@ class Named:
 
     __slots__ = ("name", "value", "call", "new")
 
-    def __init__(self, name: str, value: Any = _NOTHING, call: Callable[..., Any] | None = None, new: Callable[..., Any] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        value: Any = _NOTHING,
+        call: Callable[..., Any] | None = None,
+        new: Callable[..., Any] | None = None,
+    ) -> None:
         self.name, self.value, self.call, self.new = name, value, call, new
 
 
@@ -109,7 +117,9 @@ class _Damage(Exception):
 class _Machine:
     """A stack, and a memory of what was on it."""
 
-    def __init__(self, data: bytes, find: Callable[[str, str], Named | None], build: Callable[[Any, Any], None]) -> None:
+    def __init__(
+        self, data: bytes, find: Callable[[str, str], Named | None], build: Callable[[Any, Any], None]
+    ) -> None:
         self.file, self.find, self.build_object = io.BytesIO(data), find, build
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
@@ -117,11 +127,16 @@ class _Machine:
         self.most_used = MOST_USES * len(data) + FREE_USES
         self.made: dict[int, Any] = {}  # objects that have no state yet
         self.classes: dict[type, Named] = {}
-        self.own = {(module, name): Named(f"{module}.{name}", value, call) for module, name, value, call in (
-            ("copyreg", "_reconstructor", _NOTHING, self.reconstructed), ("copyreg", "__newobj__", _NOTHING, self.new_object),
-            ("builtins", "set", _NOTHING, lambda v=(): self.set_of(_sequence(v), set)),
-            ("builtins", "frozenset", _NOTHING, lambda v=(): self.set_of(_sequence(v), frozenset)),
-            ("collections", "OrderedDict", _NOTHING, self.ordered))}
+        self.own = {
+            (module, name): Named(f"{module}.{name}", value, call)
+            for module, name, value, call in (
+                ("copyreg", "_reconstructor", _NOTHING, self.reconstructed),
+                ("copyreg", "__newobj__", _NOTHING, self.new_object),
+                ("builtins", "set", _NOTHING, lambda v=(): self.set_of(_sequence(v), set)),
+                ("builtins", "frozenset", _NOTHING, lambda v=(): self.set_of(_sequence(v), frozenset)),
+                ("collections", "OrderedDict", _NOTHING, self.ordered),
+            )
+        }
 
     def run(self) -> Any:
         file, stack = self.file, self.stack
@@ -179,7 +194,7 @@ class _Machine:
         stack = self.stack
         for at in range(len(stack) - 1, -1, -1):
             if stack[at] is _MARK:
-                found = [self.settled(v) for v in stack[at + 1:]]
+                found = [self.settled(v) for v in stack[at + 1 :]]
                 del stack[at:]
                 return found
         raise _Damage("a mark is missing")
@@ -457,7 +472,12 @@ def _dtype(text: Any, align: Any = False, copy: Any = True) -> Pending:
     dtype = np.dtype(text)
 
     def finish(state: Any) -> Any:
-        if state.__class__ is not tuple or len(state) < 5 or state[1] not in ("<", ">", "=", "|") or any(v is not None for v in state[2:5]):
+        if (
+            state.__class__ is not tuple
+            or len(state) < 5
+            or state[1] not in ("<", ">", "=", "|")
+            or any(v is not None for v in state[2:5])
+        ):
             raise _Damage("a dtype with a state that numbers do not have")
         return dtype.newbyteorder(state[1])
 
@@ -515,8 +535,12 @@ def _types(module: str, names: str, where: Any) -> dict[tuple[str, str], Named]:
 
 
 def _calls(module: str, **calls: Callable[..., Any]) -> dict[tuple[str, str], Named]:
-    return {(module, name): Named(f"{module}.{name}", getattr(builtins, name, _NOTHING) if module == "builtins" else _NOTHING, call)
-            for name, call in calls.items()}  # fmt: skip
+    return {
+        (module, name): Named(
+            f"{module}.{name}", getattr(builtins, name, _NOTHING) if module == "builtins" else _NOTHING, call
+        )
+        for name, call in calls.items()
+    }
 
 
 #: (module, name) -> what a file may mean by it: types as values, and calls that only put data together.
@@ -551,13 +575,16 @@ def _string(file: Any) -> str:
 def _instructions() -> dict[bytes, tuple[str, Any]]:
     known = {*_CONSTANTS, *_GIVEN, "STOP", *(n[3:] for n in vars(_Machine) if n.startswith("do_"))}
     found: dict[bytes, tuple[str, Any]] = {
-        op.code.encode("latin-1"): (op.name, op.arg and op.arg.reader) for op in pickletools.opcodes if op.name in known}
+        op.code.encode("latin-1"): (op.name, op.arg and op.arg.reader) for op in pickletools.opcodes if op.name in known
+    }
     found[b"S"] = ("STRING", _string)
     return found
 
 
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 #: What stands in the file itself.
-_GIVEN = frozenset("""INT BININT BININT1 BININT2 LONG LONG1 LONG4 STRING BINSTRING SHORT_BINSTRING UNICODE BINUNICODE SHORT_BINUNICODE
-    BINUNICODE8 BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8 FLOAT BINFLOAT""".split())
+_GIVEN = frozenset(
+    """INT BININT BININT1 BININT2 LONG LONG1 LONG4 STRING BINSTRING SHORT_BINSTRING UNICODE BINUNICODE SHORT_BINUNICODE
+    BINUNICODE8 BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8 FLOAT BINFLOAT""".split()
+)
 INSTRUCTIONS = _instructions()

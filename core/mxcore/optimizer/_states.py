@@ -5,6 +5,7 @@ object of class ``mxnet.ndarray.ndarray.NDArray`` whose state is ``{"handle": by
 array of a ``.params`` file. Reading and writing go through NumPy, so that states travel between MXNet,
 mxcore and devices.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -84,7 +85,7 @@ def is_pickle(first):
     return first[:1] in INSTRUCTIONS
 
 
-class _Pickler(pickle._Pickler):        # the one in C refuses names that it cannot import
+class _Pickler(pickle._Pickler):  # the one in C refuses names that it cannot import
     def reducer_override(self, obj):
         """Write arrays by MXNet's class and bytes."""
         if not isinstance(obj, nd.NDArray):
@@ -125,8 +126,11 @@ def _found(module, name, home):
         found = vars(sys.modules.get(module, object)).get(name)
     if isinstance(found, type) and (found.__module__ == home or issubclass(found, (Optimizer, LRScheduler))):
         return Named(f"{module}.{name}", found, new=lambda *args: _empty(found, *args))
-    raise error(TypeError, f"they name {module[:80]}.{name[:80]}, but hold only arrays, optimizers, schedulers and plain data; "
-                           "import a module of own optimizers first")
+    raise error(
+        TypeError,
+        f"they name {module[:80]}.{name[:80]}, but hold only arrays, optimizers, schedulers and plain data; "
+        "import a module of own optimizers first",
+    )
 
 
 def _array(state):
@@ -139,17 +143,21 @@ def _array(state):
 def _empty(cls, *args):
     """An object without its state; only named tuples are made of arguments."""
     if issubclass(cls, tuple):
-        return tuple.__new__(cls, args[0] if len(args) == 1 and isinstance(args[0], tuple) and len(args[0]) == len(cls._fields) else args)
+        return tuple.__new__(
+            cls, args[0] if len(args) == 1 and isinstance(args[0], tuple) and len(args[0]) == len(cls._fields) else args
+        )
     if args:
         raise error(TypeError, f"a {cls.__name__} is made of its attributes, not of {len(args)} arguments")
     return cls.__new__(cls)
 
 
 def _build(target, state):
-    if isinstance(state, tuple) and len(state) == 2:    # __dict__ and __slots__
+    if isinstance(state, tuple) and len(state) == 2:  # __dict__ and __slots__
         state = {**(state[0] or {}), **(state[1] or {})}
     if not isinstance(state, dict) or not all(isinstance(k, str) for k in state):
-        raise error(TypeError, f"the attributes of a {type(target).__name__} must be a dictionary, not a {type(state).__name__}")
+        raise error(
+            TypeError, f"the attributes of a {type(target).__name__} must be a dictionary, not a {type(state).__name__}"
+        )
     if hasattr(target, "__setstate__"):
         target.__setstate__(state)
     else:
@@ -164,7 +172,9 @@ def _check_depth(states):
         value, depth = left.pop()
         seen += 1
         if depth > DEEPEST or seen > MOST_VALUES:
-            raise error(ValueError, f"the states are nested deeper than {DEEPEST}, or hold more than {MOST_VALUES} values")
+            raise error(
+                ValueError, f"the states are nested deeper than {DEEPEST}, or hold more than {MOST_VALUES} values"
+            )
         if isinstance(value, (list, tuple)):
             left += [(v, depth + 1) for v in value]
         elif isinstance(value, dict):

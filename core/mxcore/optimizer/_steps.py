@@ -1,4 +1,5 @@
 """What SGD and its relatives share: the order of their states and the calls of their fused operators."""
+
 from __future__ import annotations
 
 from .. import ndarray as nd
@@ -33,8 +34,10 @@ def move_all(weights, grads, states, has_momentum, master, preloaded=(), **kwarg
     `preloaded` holds the learning rates and weight decays as arrays; otherwise they are arguments ``lrs``
     and ``wds``.
     """
-    operator = getattr(nd, f"{'preloaded_' if preloaded else ''}multi_{'mp_' if master else ''}"
-                           f"sgd_{'mom_' if has_momentum else ''}update")
+    operator = getattr(
+        nd,
+        f"{'preloaded_' if preloaded else ''}multi_{'mp_' if master else ''}sgd_{'mom_' if has_momentum else ''}update",
+    )
     inputs = []
     for weight, grad, state in zip(weights, grads, states):
         inputs += [weight, grad]

@@ -1,4 +1,5 @@
 """Whether an optimizer or scheduler that was read from a file has the attributes that its methods use."""
+
 from __future__ import annotations
 
 import numbers
@@ -15,15 +16,23 @@ __all__ = ["check", "check_state"]
 #: Where optimizers of ours are; what those of others keep is theirs.
 _OURS = "mxcore.optimizer"
 #: Attributes that older versions of MXNet did not have, and what they mean there.
-_LATER = {"aggregate_num": lambda: 0, "allow_np_array": lambda: False, "multi_precision": lambda: False, "param_dict": dict}
+_LATER = {
+    "aggregate_num": lambda: 0,
+    "allow_np_array": lambda: False,
+    "multi_precision": lambda: False,
+    "param_dict": dict,
+}
 #: What may stand where a new one has None.
-_OPTIONAL = {"lr_scheduler": LRScheduler} | dict.fromkeys(("clip_gradient", "clip_weights", "lower_bound", "lr", "upper_bound"), numbers.Real)
+_OPTIONAL = {"lr_scheduler": LRScheduler} | dict.fromkeys(
+    ("clip_gradient", "clip_weights", "lower_bound", "lr", "upper_bound"), numbers.Real
+)
 #: The longest integer, in bits: floats hold it, and what is computed with it stays short.
 _LONGEST = 63
 
 
 def check(obj, of="the optimizer"):
-    """Complete an optimizer or scheduler of an older version; refuse one that lacks something else, or has it of another kind.
+    """Complete an optimizer or scheduler of an older version; refuse one that lacks something else, or has it of
+    another kind.
 
     Parameters
     ----------
@@ -46,27 +55,43 @@ def check(obj, of="the optimizer"):
             have[name] = _LATER[name]()
         have[name] = _as_python(have[name])
         if not _alike(name, have[name], usual):
-            raise error(TypeError, f"{of}, a {kind}, has {name!r} of {type(have[name]).__name__}, where a new one has {usual!r}; the file is damaged")
+            raise error(
+                TypeError,
+                f"{of}, a {kind}, has {name!r} of {type(have[name]).__name__}, where a new one has {usual!r}; the "
+                "file is damaged",
+            )
         if isinstance(usual, float) and isinstance(have[name], int):
             have[name] = float(have[name])  # powers of integers have as many digits as the exponent says
     hidden = next((n for n in have if n.startswith("__") or callable(getattr(type(obj), n, None))), None)
     if hidden is not None:
-        raise error(ValueError, f"{of}, a {kind}, has an attribute {hidden!r}, which would hide a method; the file is damaged")
+        raise error(
+            ValueError, f"{of}, a {kind}, has an attribute {hidden!r}, which would hide a method; the file is damaged"
+        )
     if have.get("lr", 0) is None and have.get("lr_scheduler") is None:
         raise error(ValueError, f"{of}, a {kind}, has neither 'lr' nor 'lr_scheduler'; the file is damaged")
     for name, sound in _TABLES.items():
         table = have.get(name, {})
         bad = [v for v in table.values() if not sound(v)] if isinstance(table, dict) else [table]
         if bad:
-            raise error(TypeError, f"{of}, a {kind}, has a {type(bad[0]).__name__} in its table {name!r} that cannot be there; the file is damaged")
+            raise error(
+                TypeError,
+                f"{of}, a {kind}, has a {type(bad[0]).__name__} in its table {name!r} that cannot be there; the file "
+                "is damaged",
+            )
     if have.get("sym_info") and not _symbol_info(have["sym_info"]):
-        raise error(TypeError, f"{of}, a {kind}, has 'sym_info' that is not the attributes and the argument names of a symbol; the file is damaged")
+        raise error(
+            TypeError,
+            f"{of}, a {kind}, has 'sym_info' that is not the attributes and the argument names of a symbol; the file "
+            "is damaged",
+        )
     if isinstance(have.get("lr_scheduler"), LRScheduler):
         check(have["lr_scheduler"], "the scheduler")
 
 
 def _as_python(value):
-    """NumPy's numbers, and arrays of one, as Python's: they are as sound. Tables stay the object that others may hold, too."""
+    """NumPy's numbers, and arrays of one, as Python's: they are as sound. Tables stay the object that others may hold,
+    too.
+    """
     if isinstance(value, (NDArray, np.ndarray)) and value.size == 1 and np.dtype(value.dtype).kind in "biuf":
         return value.item() if isinstance(value, np.ndarray) else value.asscalar().item()
     return value if isinstance(value, dict) else plain(value)
@@ -80,7 +105,8 @@ def _symbol_info(info):
 
 
 def check_state(optimizer, index, weight, state):
-    """Refuse a state that was read for a weight, if it is not made as the optimizer makes them; of our own optimizers only.
+    """Refuse a state that was read for a weight, if it is not made as the optimizer makes them; of our own optimizers
+    only.
 
     Parameters
     ----------
@@ -99,8 +125,13 @@ def check_state(optimizer, index, weight, state):
         return
     usual = optimizer.create_state_multi_precision(index, weight)
     if not _same_form(state, usual):
-        raise error(ValueError, f"the state of parameter {index!r} was read as {_form(state)}, but {type(optimizer).__name__} keeps {_form(usual)} for "
-                                f"a {weight.dtype.__name__} weight of {weight.shape}; the states are of another optimizer or network, or damaged")
+        raise error(
+            ValueError,
+            f"the state of parameter {index!r} was read as {_form(state)}, but {type(optimizer).__name__} keeps "
+            f"{_form(usual)} for "
+            f"a {weight.dtype.__name__} weight of {weight.shape}; the states are of another optimizer or network, or "
+            "damaged",
+        )
 
 
 def _same_form(state, usual):
@@ -135,10 +166,16 @@ def _alike(name, value, usual):
     if name in _OPTIONAL and value is None:
         return True
     if isinstance(usual, numbers.Number):
-        return _count(value) if name in _COUNTS else _number(value) and (name != "aggregate_num" or isinstance(value, int))
+        return (
+            _count(value) if name in _COUNTS else _number(value) and (name != "aggregate_num" or isinstance(value, int))
+        )
     if isinstance(usual, (list, tuple)):
         return isinstance(value, (list, tuple)) and (name != "step" or all(map(_count, value)))
-    return isinstance(value, (dict, str)) and isinstance(value, str) is isinstance(usual, str) if isinstance(usual, (dict, str)) else True
+    return (
+        isinstance(value, (dict, str)) and isinstance(value, str) is isinstance(usual, str)
+        if isinstance(usual, (dict, str))
+        else True
+    )
 
 
 def _number(value):
@@ -160,4 +197,10 @@ def _counts(value):
 #: Numbers of what has happened so far.
 _COUNTS = ("num_update", "begin_num_update", "count", "cur_step_ind", "step")
 #: What tables hold.
-_TABLES = {"lr_mult": _number, "wd_mult": _number, "idx2name": _text, "_index_update_count": _count, "_all_index_update_counts": _counts}
+_TABLES = {
+    "lr_mult": _number,
+    "wd_mult": _number,
+    "idx2name": _text,
+    "_index_update_count": _count,
+    "_all_index_update_counts": _counts,
+}

@@ -1,4 +1,5 @@
 """Rates without units."""
+
 from .base import Optimizer, zeros_like
 
 

@@ -1,4 +1,5 @@
 """Rates adapted to the gradients so far."""
+
 from .. import ndarray as nd
 from .base import Optimizer, zeros_like
 
@@ -43,8 +44,9 @@ class AdaGrad(Optimizer):
     def update(self, index, weight, grad, state):
         lr, wd, _ = self._begin(index)
         if grad.stype == "row_sparse":
-            nd.sparse.adagrad_update(weight, grad, state, out=weight, lr=lr, wd=wd,
-                                     epsilon=self.float_stable_eps, **self._common())
+            nd.sparse.adagrad_update(
+                weight, grad, state, out=weight, lr=lr, wd=wd, epsilon=self.float_stable_eps, **self._common()
+            )
             return
         grad = self._prepared(grad)
         state += grad.square()

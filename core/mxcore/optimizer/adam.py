@@ -1,4 +1,5 @@
 """Adaptive moments."""
+
 import math
 
 from ._bound import update
@@ -56,5 +57,16 @@ class Adam(Optimizer):
     def update(self, index, weight, grad, state):
         lr, wd, t = self._begin(index)
         lr *= math.sqrt(1.0 - self.beta2**t) / (1.0 - self.beta1**t)
-        update("adam_update", weight, grad, *state, lr=lr, wd=wd, beta1=self.beta1, beta2=self.beta2,
-               epsilon=self.epsilon, lazy_update=self.lazy_update, **self._common())
+        update(
+            "adam_update",
+            weight,
+            grad,
+            *state,
+            lr=lr,
+            wd=wd,
+            beta1=self.beta1,
+            beta2=self.beta2,
+            epsilon=self.epsilon,
+            lazy_update=self.lazy_update,
+            **self._common(),
+        )

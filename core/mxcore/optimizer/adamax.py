@@ -1,4 +1,5 @@
 """Adam with the maximum norm."""
+
 from .. import ndarray as nd
 from .base import Optimizer, zeros_like
 

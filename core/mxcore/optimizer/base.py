@@ -1,4 +1,5 @@
 """The base of optimizers: learning rates, weight decays, counts of updates and master copies."""
+
 from __future__ import annotations
 
 import logging
@@ -74,16 +75,28 @@ class Optimizer:
     #: All optimizers by name.
     opt_registry = _Registered()
 
-    def __init__(self, rescale_grad=1., param_idx2name=None, wd=0., clip_gradient=None, learning_rate=None,
-                 lr_scheduler=None, sym=None, begin_num_update=0, multi_precision=False, param_dict=None):
+    def __init__(
+        self,
+        rescale_grad=1.0,
+        param_idx2name=None,
+        wd=0.0,
+        clip_gradient=None,
+        learning_rate=None,
+        lr_scheduler=None,
+        sym=None,
+        begin_num_update=0,
+        multi_precision=False,
+        param_dict=None,
+    ):
         if not isinstance(param_idx2name, (dict, type(None))):
             raise asserted(TypeError, f"param_idx2name must be a dictionary of names, not {param_idx2name!r}")
         self.rescale_grad = rescale_grad
         self.lr_scheduler = lr_scheduler
         self.lr = 0.01 if learning_rate is None and lr_scheduler is None else learning_rate
         if None not in (lr_scheduler, learning_rate) and lr_scheduler.base_lr != learning_rate:
-            logging.warning("learning_rate=%s takes the place of the scheduler's base_lr=%s",
-                            learning_rate, lr_scheduler.base_lr)
+            logging.warning(
+                "learning_rate=%s takes the place of the scheduler's base_lr=%s", learning_rate, lr_scheduler.base_lr
+            )
             lr_scheduler.base_lr = learning_rate
         self.wd = wd
         self.lr_mult = {}
@@ -93,7 +106,7 @@ class Optimizer:
         self._index_update_count = self._all_index_update_counts[0]
         self.clip_gradient = clip_gradient
         self.multi_precision = multi_precision
-        self.aggregate_num = 0      # how many weights one call of `update` takes; 0: one, without a list
+        self.aggregate_num = 0  # how many weights one call of `update` takes; 0: one, without a list
         self.idx2name = dict(param_idx2name or {})
         self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
         self.param_dict = param_dict or {}
@@ -230,8 +243,11 @@ class Optimizer:
 
     def _warn_of_float16(self, weight):
         if weight.dtype == np.float16 and not self.multi_precision:
-            warnings.warn(f"{type(self).__name__} sums float16 numbers: inaccurate, or slow to converge; "
-                          "multi_precision=True keeps a float32 copy", stacklevel=3)
+            warnings.warn(
+                f"{type(self).__name__} sums float16 numbers: inaccurate, or slow to converge; "
+                "multi_precision=True keeps a float32 copy",
+                stacklevel=3,
+            )
 
     # -- learning rates, decays, counts
 

@@ -1,4 +1,5 @@
 """An old name of SGD."""
+
 from .sgd import SGD
 
 

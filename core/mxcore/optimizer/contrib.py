@@ -1,4 +1,5 @@
 """Optimizers that MXNet has under ``mx.optimizer.contrib``."""
+
 from .. import ndarray as nd
 from ..base import asserted, error
 from .base import Optimizer
@@ -50,8 +51,9 @@ class GroupAdaGrad(Optimizer):
         if wd:
             raise asserted(ValueError, f"GroupAdaGrad has no weight decay, but wd is {wd} for parameter {index}")
         if grad.stype == "row_sparse":
-            nd.contrib.group_adagrad_update(weight, grad, state, out=weight, lr=lr,
-                                            epsilon=self.float_stable_eps, **self._common())
+            nd.contrib.group_adagrad_update(
+                weight, grad, state, out=weight, lr=lr, epsilon=self.float_stable_eps, **self._common()
+            )
             return
         grad = self._prepared(grad)
         state += grad.square().mean(axis=1, keepdims=True)

@@ -1,4 +1,5 @@
 """Descent with compensation of delays."""
+
 from .base import Optimizer, zeros_like
 
 

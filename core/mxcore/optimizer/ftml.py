@@ -1,4 +1,5 @@
 """Follow the moving leader."""
+
 from ._bound import update
 from .base import Optimizer, zeros_like
 
@@ -46,5 +47,17 @@ class FTML(Optimizer):
     def update(self, index, weight, grad, state):
         lr, wd, t = self._begin(index)
         clip = {"clip_grad": self.clip_gradient} if self.clip_gradient else {}
-        update("ftml_update", weight, grad, *state, t=t, lr=lr, wd=wd, rescale_grad=self.rescale_grad,
-               beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon, **clip)
+        update(
+            "ftml_update",
+            weight,
+            grad,
+            *state,
+            t=t,
+            lr=lr,
+            wd=wd,
+            rescale_grad=self.rescale_grad,
+            beta1=self.beta1,
+            beta2=self.beta2,
+            epsilon=self.epsilon,
+            **clip,
+        )

@@ -1,4 +1,5 @@
 """Follow the regularized leader."""
+
 from ._bound import update
 from .base import Optimizer, zeros_like
 
@@ -37,7 +38,7 @@ class Ftrl(Optimizer):
 
     def __init__(self, lamda1=0.01, learning_rate=0.1, beta=1, **kwargs):
         super().__init__(**kwargs)
-        self.lr = learning_rate         # a scheduler keeps its own base rate here
+        self.lr = learning_rate  # a scheduler keeps its own base rate here
         self.lamda1 = lamda1
         self.beta = beta
 

@@ -1,4 +1,5 @@
 """Layer-wise adaptive moments."""
+
 from __future__ import annotations
 
 from ..ndarray import _internal
@@ -43,8 +44,17 @@ class LAMB(Optimizer):
     45
     """
 
-    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-6,
-                 lower_bound=None, upper_bound=None, bias_correction=True, **kwargs):
+    def __init__(
+        self,
+        learning_rate=0.001,
+        beta1=0.9,
+        beta2=0.999,
+        epsilon=1e-6,
+        lower_bound=None,
+        upper_bound=None,
+        bias_correction=True,
+        **kwargs,
+    ):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1 = beta1
         self.beta2 = beta2
@@ -70,8 +80,13 @@ class LAMB(Optimizer):
         self._update_count(index)
         lrs, wds = self._get_lrs(index), self._get_wds(index)
         steps = [self._index_update_count[i] for i in index]
-        common = dict(self._common(), beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon,
-                      bias_correction=self.bias_correction)
+        common = dict(
+            self._common(),
+            beta1=self.beta1,
+            beta2=self.beta2,
+            epsilon=self.epsilon,
+            bias_correction=self.bias_correction,
+        )
         if self.lower_bound:
             common["lower_bound"] = self.lower_bound
         if self.upper_bound:
@@ -80,5 +95,4 @@ class LAMB(Optimizer):
         for w, g, s in zip(weight, grad, state):
             inputs += [w, g, *s[1], s[0]] if master else [w, g, *s]
         operator = _internal._multi_mp_lamb_update if master else _internal._multi_lamb_update
-        operator(*inputs, learning_rates=lrs, wds=wds, step_count=steps, out=weight, num_tensors=len(weight),
-                 **common)
+        operator(*inputs, learning_rates=lrs, wds=wds, step_count=steps, out=weight, num_tensors=len(weight), **common)

@@ -1,4 +1,5 @@
 """Layer-wise adaptive rates."""
+
 from __future__ import annotations
 
 from .. import ndarray as nd
@@ -106,16 +107,23 @@ class LARS(Optimizer):
 
     def _move_dense(self, index, weight, grad, state, master, lrs, wds, common):
         """Adapt all rates in one operator, then move the weights in groups."""
-        order = sorted(range(len(index)), key=lambda k: not self._is_adapted(index[k]))     # they come first
+        order = sorted(range(len(index)), key=lambda k: not self._is_adapted(index[k]))  # they come first
         weight, grad, state = ([part[k] for k in order] for part in (weight, grad, state))
-        lrs, wds = (nd.array([part[k] for k in order], ctx=weight[0].context, dtype="float32")
-                    for part in (lrs, wds))
+        lrs, wds = (nd.array([part[k] for k in order], ctx=weight[0].context, dtype="float32") for part in (lrs, wds))
         n = sum(self._is_adapted(i) for i in index)
         if n:
             squares = [nd.multi_sum_sq(*part[:n], num_arrays=n) for part in (weight, grad)]
-            nd.multi_lars(lrs[:n], *squares, wds[:n], eta=self.eta, eps=self.eps,
-                          rescale_grad=self.rescale_grad, out=lrs[:n])
+            nd.multi_lars(
+                lrs[:n], *squares, wds[:n], eta=self.eta, eps=self.eps, rescale_grad=self.rescale_grad, out=lrs[:n]
+            )
         for start in range(0, len(weight), max(self.aggregate_num, 1)):
             part = slice(start, start + max(self.aggregate_num, 1))
-            move_all(weight[part], grad[part], state[part], self.momentum > 0, master,
-                     preloaded=(lrs[part], wds[part]), **common)
+            move_all(
+                weight[part],
+                grad[part],
+                state[part],
+                self.momentum > 0,
+                master,
+                preloaded=(lrs[part], wds[part]),
+                **common,
+            )

@@ -1,4 +1,5 @@
 """SGD for large batches."""
+
 from __future__ import annotations
 
 import logging
@@ -9,12 +10,7 @@ from ._steps import move_one
 from .base import Optimizer, zeros_like
 
 #: warmup_strategy -> share of the warm-up done (0 to 1) -> share of the full learning rate gained.
-STRATEGIES = {
-    "linear": lambda t: t,
-    "power2": lambda t: t * t,
-    "sqrt": math.sqrt,
-    "lars": None,
-}
+STRATEGIES = {"linear": lambda t: t, "power2": lambda t: t * t, "sqrt": math.sqrt, "lars": None}
 
 
 class LBSGD(Optimizer):
@@ -61,14 +57,29 @@ class LBSGD(Optimizer):
     array([0.6], dtype=float32)
     """
 
-    def __init__(self, momentum=0.0, multi_precision=False, warmup_strategy="linear", warmup_epochs=5,
-                 batch_scale=1, updates_per_epoch=32, begin_epoch=0, num_epochs=60, **kwargs):
+    def __init__(
+        self,
+        momentum=0.0,
+        multi_precision=False,
+        warmup_strategy="linear",
+        warmup_epochs=5,
+        batch_scale=1,
+        updates_per_epoch=32,
+        begin_epoch=0,
+        num_epochs=60,
+        **kwargs,
+    ):
         super().__init__(multi_precision=multi_precision, **kwargs)
         if warmup_strategy not in STRATEGIES:
             known = ", ".join(STRATEGIES)
             raise error(ValueError, f"warmup_strategy must be one of {known}, not {warmup_strategy!r}")
-        logging.info("LBSGD: batch_scale=%s, warmup_epochs=%d, warmup_strategy=%s, updates_per_epoch=%d",
-                     batch_scale, warmup_epochs, warmup_strategy, updates_per_epoch)
+        logging.info(
+            "LBSGD: batch_scale=%s, warmup_epochs=%d, warmup_strategy=%s, updates_per_epoch=%d",
+            batch_scale,
+            warmup_epochs,
+            warmup_strategy,
+            updates_per_epoch,
+        )
         self.momentum = momentum
         self.warmup_strategy = warmup_strategy
         self.warmup_epochs = warmup_epochs
@@ -76,7 +87,7 @@ class LBSGD(Optimizer):
         self.updates_per_epoch = updates_per_epoch
         self.init_updates = begin_epoch * updates_per_epoch
         self.num_epochs = num_epochs
-        self.cumgrads = {}          # index -> {"cum_grad": sum of gradients, "num_cums": number of calls}
+        self.cumgrads = {}  # index -> {"cum_grad": sum of gradients, "num_cums": number of calls}
 
     def create_state(self, index, weight):
         return zeros_like(weight, weight.stype) if self.momentum != 0.0 else None

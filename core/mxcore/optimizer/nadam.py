@@ -1,4 +1,5 @@
 """Adam with Nesterov's momentum."""
+
 from .base import Optimizer, zeros_like
 
 
@@ -36,8 +37,7 @@ class Nadam(Optimizer):
     0.004
     """
 
-    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, schedule_decay=0.004,
-                 **kwargs):
+    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, schedule_decay=0.004, **kwargs):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1 = beta1
         self.beta2 = beta2

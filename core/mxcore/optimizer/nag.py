@@ -1,4 +1,5 @@
 """Nesterov's accelerated gradient."""
+
 from ._steps import move_one, state_and_master
 from .base import Optimizer, zeros_like
 

@@ -1,4 +1,5 @@
 """Steps over the root of the mean square."""
+
 from ._bound import update
 from .base import Optimizer, zeros_like
 
@@ -50,8 +51,9 @@ class RMSProp(Optimizer):
     array([0.8], dtype=float32)
     """
 
-    def __init__(self, learning_rate=0.001, gamma1=0.9, gamma2=0.9, epsilon=1e-8, centered=False,
-                 clip_weights=None, **kwargs):
+    def __init__(
+        self, learning_rate=0.001, gamma1=0.9, gamma2=0.9, epsilon=1e-8, centered=False, clip_weights=None, **kwargs
+    ):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.gamma1 = gamma1
         self.gamma2 = gamma2

@@ -1,4 +1,5 @@
 """Stochastic gradient descent."""
+
 from __future__ import annotations
 
 from ._steps import aggregation_size, move_all, move_one, state_and_master

@@ -1,4 +1,5 @@
 """Stochastic gradient Langevin dynamics."""
+
 import math
 
 from .. import random

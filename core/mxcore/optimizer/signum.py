@@ -1,4 +1,5 @@
 """Descent by signs."""
+
 from ._bound import update
 from .base import Optimizer, zeros_like
 

@@ -1,4 +1,5 @@
 """A rule for tests."""
+
 from .base import Optimizer, zeros_like
 
 
@@ -23,7 +24,7 @@ class Test(Optimizer):
     array([7.], dtype=float32)
     """
 
-    __test__ = False        # not a class of tests, for pytest
+    __test__ = False  # not a class of tests, for pytest
 
     def create_state(self, index, weight):
         return zeros_like(weight)

@@ -1,4 +1,5 @@
 """An optimizer together with the states of the weights that it moves."""
+
 from __future__ import annotations
 
 from .._core.transfer import check_writable, read_only
@@ -63,7 +64,7 @@ class Updater:
                 state = self.sync_state_context(states[i], w.context)
                 check_state(optimizer, i, w, state)
                 states[i], self.states_synced[i] = state, True
-        for i, w in zip(index, weight):     # before any of them moves
+        for i, w in zip(index, weight):  # before any of them moves
             if not (w.writable and _writable(states[i])):
                 name = f"{type(optimizer).__name__}, parameter {i!r}: its "
                 check_writable(w, name + "weight")
@@ -72,12 +73,12 @@ class Updater:
             for i, w, g in zip(index, weight, grad):
                 optimizer.update_multi_precision(i, w, g, states[i])
             return
-        by_dtype = {}               # one call takes weights of one dtype
+        by_dtype = {}  # one call takes weights of one dtype
         for item in zip(index, weight, grad):
             by_dtype.setdefault(item[1].dtype, []).append(item)
         for group in by_dtype.values():
             for start in range(0, len(group), optimizer.aggregate_num):
-                i, w, g = zip(*group[start:start + optimizer.aggregate_num])
+                i, w, g = zip(*group[start : start + optimizer.aggregate_num])
                 optimizer.update_multi_precision(list(i), list(w), list(g), [states[k] for k in i])
 
     def sync_state_context(self, state, context):

@@ -6,9 +6,10 @@
     print(mx.profiler.dumps())      # tables
     mx.profiler.dump()              # a trace for Perfetto or chrome://tracing
 
-`hooks` exchanges functions while the profiler runs, so it costs nothing while it does not; `record` holds the events, `trace` and
-`tables` show them, `objects` are what a program adds of its own.
+`hooks` exchanges functions while the profiler runs, so it costs nothing while it does not; `record` holds the events,
+`trace` and `tables` show them, `objects` are what a program adds of its own.
 """
+
 from typing import Any
 
 from .._lent import lent
@@ -32,8 +33,28 @@ from .control import (
 from .objects import Counter, Domain, Event, Frame, Marker, Task, scope
 
 __all__ = [
-    "Counter", "Domain", "Event", "Frame", "Marker", "Task", "autostart", "dump", "dump_profile", "dumps", "pause", "profiler_kvstore_handle",
-    "profiler_set_config", "profiler_set_state", "resume", "scope", "set_config", "set_kvstore_handle", "set_state", "start", "state", "stop",
+    "Counter",
+    "Domain",
+    "Event",
+    "Frame",
+    "Marker",
+    "Task",
+    "autostart",
+    "dump",
+    "dump_profile",
+    "dumps",
+    "pause",
+    "profiler_kvstore_handle",
+    "profiler_set_config",
+    "profiler_set_state",
+    "resume",
+    "scope",
+    "set_config",
+    "set_kvstore_handle",
+    "set_state",
+    "start",
+    "state",
+    "stop",
 ]
 
 

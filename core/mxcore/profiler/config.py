@@ -1,4 +1,5 @@
 """What the profiler is to record, and where it writes."""
+
 from __future__ import annotations
 
 from threading import TIMEOUT_MAX
@@ -42,13 +43,17 @@ class Config:
         Raises
         ------
         MXNetError
-            (also ValueError) for a setting that there is not, or a wrong value, (also TypeError) for what is no file name.
+            (also ValueError) for a setting that there is not, or a wrong value, (also TypeError) for what is no file
+            name.
         """
         new: dict[str, Any] = {}
         for name, value in given.items():
             if not hasattr(self, name):
-                raise error(ValueError, f"profiler: there is no setting {name!r}{suggest(name, vars(self))}; there are "
-                                        f"{', '.join(vars(self))}")
+                raise error(
+                    ValueError,
+                    f"profiler: there is no setting {name!r}{suggest(name, vars(self))}; there are "
+                    f"{', '.join(vars(self))}",
+                )
             old = getattr(self, name)
             if isinstance(old, bool):
                 new[name] = _flag(name, value)

@@ -1,4 +1,5 @@
 """Start, stop and write: the functions of ``mx.profiler``."""
+
 from __future__ import annotations
 
 import atexit
@@ -16,8 +17,22 @@ from .record import now, recorder
 from .tables import as_json, as_table
 from .trace import write_trace
 
-__all__ = ["autostart", "dump", "dump_profile", "dumps", "pause", "profiler_set_config", "profiler_set_state", "resume", "set_config",
-           "set_kvstore_handle", "set_state", "start", "state", "stop"]
+__all__ = [
+    "autostart",
+    "dump",
+    "dump_profile",
+    "dumps",
+    "pause",
+    "profiler_set_config",
+    "profiler_set_state",
+    "resume",
+    "set_config",
+    "set_kvstore_handle",
+    "set_state",
+    "start",
+    "state",
+    "stop",
+]
 
 #: What the KVStore of a distributed job registers, to profile its servers.
 profiler_kvstore_handle: Any = ctypes.c_void_p()
@@ -39,8 +54,11 @@ def _process(profile_process: str, command: str, *args: Any) -> bool:
         raise error(ValueError, f"profiler: profile_process must be 'worker' or 'server', not {profile_process!r}")
     send = getattr(profiler_kvstore_handle, "profile_servers", None)
     if send is None:
-        raise error(RuntimeError, f"profiler.{command}: profile_process='server' needs a distributed KVStore that can profile its servers; "
-                                  "make it first, or leave the argument out to profile this process")
+        raise error(
+            RuntimeError,
+            f"profiler.{command}: profile_process='server' needs a distributed KVStore that can profile its servers; "
+            "make it first, or leave the argument out to profile this process",
+        )
     send(command, *args)
     return False
 
@@ -167,7 +185,8 @@ def pause(profile_process: str = "worker") -> None:
     Raises
     ------
     MXNetError
-        (also ValueError or RuntimeError) if `profile_process` is unknown, or ``'server'`` without a distributed KVStore.
+        (also ValueError or RuntimeError) if `profile_process` is unknown, or ``'server'`` without a distributed
+        KVStore.
 
     Examples
     --------
@@ -273,6 +292,7 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
 # ---- files while it runs -------------------------------------------------------------------------------------------
 def _write_often() -> None:
     """Write the trace every `dump_period` seconds until the profiler stops."""
+
     def write() -> None:
         while _state["run"] and config.continuous_dump:
             over.wait(config.dump_period)
@@ -290,7 +310,14 @@ def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") 
     if mode not in ("symbolic", "all"):
         raise error(ValueError, f"profiler_set_config: mode must be 'symbolic' or 'all', not {mode!r}")
     more = mode == "all"
-    set_config(filename=filename, profile_all=more, profile_symbolic=True, profile_imperative=more, profile_api=more, profile_memory=more)
+    set_config(
+        filename=filename,
+        profile_all=more,
+        profile_symbolic=True,
+        profile_imperative=more,
+        profile_api=more,
+        profile_memory=more,
+    )
 
 
 def profiler_set_state(state: str = "stop") -> None:

@@ -1,4 +1,5 @@
 """What a program says of itself in a profile: domains, tasks, frames, events, counters, marks and scopes."""
+
 from __future__ import annotations
 
 import threading
@@ -238,7 +239,8 @@ class Marker:
 
 
 class scope(_Span):
-    """A named part of a program: ``with mx.profiler.scope('encoder:'):``; shown around the calls in it, and in a table of its own.
+    """A named part of a program: ``with mx.profiler.scope('encoder:'):``; shown around the calls in it, and in a table
+    of its own.
 
     Parameters
     ----------

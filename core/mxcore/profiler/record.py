@@ -1,4 +1,5 @@
 """What is recorded: one flat list of plain tuples, filled by many threads."""
+
 from __future__ import annotations
 
 import os
@@ -38,8 +39,15 @@ class Label:
     by_number: list[Label] = []
     number: int
 
-    def __new__(cls, name: str, section: str, where: str = "python", bytes: int = 0, args: dict[str, Any] | None = None,
-                kind: str = "X") -> Label:
+    def __new__(
+        cls,
+        name: str,
+        section: str,
+        where: str = "python",
+        bytes: int = 0,
+        args: dict[str, Any] | None = None,
+        kind: str = "X",
+    ) -> Label:
         key = (name, section, where, bytes, kind, *sorted((args or {}).items()))
         self = cls.known.get(key)
         if self is None:
@@ -48,8 +56,15 @@ class Label:
             cls.by_number.append(self)
         return self
 
-    def __init__(self, name: str, section: str, where: str = "python", bytes: int = 0, args: dict[str, Any] | None = None,
-                 kind: str = "X") -> None:
+    def __init__(
+        self,
+        name: str,
+        section: str,
+        where: str = "python",
+        bytes: int = 0,
+        args: dict[str, Any] | None = None,
+        kind: str = "X",
+    ) -> None:
         self.name, self.section, self.where, self.bytes, self.args, self.kind = name, section, where, bytes, args, kind
 
 
@@ -77,39 +92,49 @@ class Recorder:
         self.events.clear()
 
     def mark(self, label: Label | tuple[Any, ...], begin: int, end: int, value: Any = None) -> None:
-        """Record something that is not a timed call, if the profiler is on; instead of a label, which is kept, its arguments will do."""
+        """Record something that is not a timed call, if the profiler is on; instead of a label, which is kept, its
+        arguments will do.
+        """
         if self.on:
             label = label if isinstance(label, Label) else Label(*label)
             self.add((label.number, begin, end, threading.get_ident(), value))
 
-    def timed(self, fn: Callable[..., Any], label: Label, finish: Callable[[], None] | None = None) -> Callable[..., Any]:
+    def timed(
+        self, fn: Callable[..., Any], label: Label, finish: Callable[[], None] | None = None
+    ) -> Callable[..., Any]:
         """`fn` with its calls recorded; `finish` waits for a device that computes by itself."""
         add, ident, number = self.add, threading.get_ident, label.number
 
         if label.bytes < 0:  # arithmetic of two small values: every nanosecond shows, and their memory does not
+
             def call(a: Any, b: Any) -> Any:
                 t = now()
                 r = fn(a, b)
                 add((number, t, now(), ident()))
                 return r
         elif finish is None:
+
             def call(*args: Any) -> Any:
                 t = now()
                 r = fn(*args)
                 add((number, t, now(), ident()))
                 return r
         else:
+
             def call(*args: Any) -> Any:
                 t = now()
                 r = fn(*args)
                 finish()
                 add((number, t, now(), ident()))
                 return r
+
         call.profiled = fn  # type: ignore[attr-defined]
         return call
 
     def marked(self, fn: Callable[..., Any], label: Label, ctx: Any) -> Callable[..., Any]:
-        """`fn` with the time its device takes for what it launches, by marks that are read when somebody looks; nobody waits."""
+        """`fn` with the time its device takes for what it launches, by marks that are read when somebody looks; nobody
+        waits.
+        """
         device, add, ident, number = ctx.device, self.add, threading.get_ident, label.number
 
         def call(*args: Any) -> Any:

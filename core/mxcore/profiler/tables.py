@@ -1,4 +1,5 @@
 """The events in tables, in MXNet's form: how often, how long, how much memory."""
+
 from __future__ import annotations
 
 import json
@@ -34,7 +35,12 @@ class Row:
 Sections = dict[str, dict[str, Row]]
 
 _SORTS: dict[str, Callable[[Row], float]] = {
-    "total": lambda r: r.total, "avg": lambda r: r.avg, "min": lambda r: r.min, "max": lambda r: r.max, "count": lambda r: r.count}
+    "total": lambda r: r.total,
+    "avg": lambda r: r.avg,
+    "min": lambda r: r.min,
+    "max": lambda r: r.max,
+    "count": lambda r: r.count,
+}
 
 
 def aggregate(recorder: Recorder) -> dict[str, Sections]:
@@ -69,8 +75,11 @@ def _checked(sort_by: str) -> None:
         raise error(ValueError, f"dumps: sort_by must be one of {', '.join(_SORTS)}, not {sort_by!r}")
 
 
-_HEADS = {"Memory": ("Min Use  (kB)", "Max Use  (kB)", "Avg Use  (kB)"), "Value": ("Min Value", "Max Value", "Avg Value"),
-          "Time": ("Time (ms)", "Min Time (ms)", "Max Time (ms)", "Avg Time (ms)")}
+_HEADS = {
+    "Memory": ("Min Use  (kB)", "Max Use  (kB)", "Avg Use  (kB)"),
+    "Value": ("Min Value", "Max Value", "Avg Value"),
+    "Time": ("Time (ms)", "Min Time (ms)", "Max Time (ms)", "Avg Time (ms)"),
+}
 
 
 def as_table(recorder: Recorder, sort_by: str = "total", ascending: bool = False) -> str:
@@ -96,8 +105,14 @@ def as_json(recorder: Recorder, sort_by: str = "total", ascending: bool = False)
     """The tables as JSON: kind -> section -> name -> ``Count``, ``Total``, ``Min``, ``Max``, ``Avg``."""
     _checked(sort_by)
     found: dict[str, Any] = {
-        kind: {section: {name: {"Count": r.count, "Total": r.total, "Min": r.min, "Max": r.max, "Avg": r.avg}
-                         for name, r in _sorted(rows, sort_by, ascending)} for section, rows in sorted(sections.items())}
-        for kind, sections in aggregate(recorder).items()}
+        kind: {
+            section: {
+                name: {"Count": r.count, "Total": r.total, "Min": r.min, "Max": r.max, "Avg": r.avg}
+                for name, r in _sorted(rows, sort_by, ascending)
+            }
+            for section, rows in sorted(sections.items())
+        }
+        for kind, sections in aggregate(recorder).items()
+    }
     found["Unit"] = {"Time": "ms", "Memory": "kB"}
     return json.dumps(found, indent=4)

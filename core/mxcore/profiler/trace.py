@@ -1,4 +1,5 @@
 """The events as a trace for chrome://tracing, Perfetto and speedscope."""
+
 from __future__ import annotations
 
 import json
@@ -22,8 +23,14 @@ def trace(recorder: Recorder) -> dict[str, Any]:
     for label, begin, end, tid, value in recorder.snapshot():
         pid = pids.setdefault(label.where, len(pids))
         threads.add((pid, tid))
-        row: dict[str, Any] = {"name": label.name, "cat": label.section, "ph": label.kind, "ts": (begin - base) / 1000, "pid": pid,
-                               "tid": tid}
+        row: dict[str, Any] = {
+            "name": label.name,
+            "cat": label.section,
+            "ph": label.kind,
+            "ts": (begin - base) / 1000,
+            "pid": pid,
+            "tid": tid,
+        }
         args = dict(label.args or {})
         if label.kind == "X":
             row["dur"] = (end - begin) / 1000
@@ -36,9 +43,19 @@ def trace(recorder: Recorder) -> dict[str, Any]:
         if args:
             row["args"] = args
         rows.append(row)
-    names: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": pid, "args": {"name": where}} for where, pid in pids.items()]
-    names += [{"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": recorder.thread_names.get(tid, f"thread {tid}")}}
-              for pid, tid in sorted(threads)]
+    names: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": where}} for where, pid in pids.items()
+    ]
+    names += [
+        {
+            "ph": "M",
+            "name": "thread_name",
+            "pid": pid,
+            "tid": tid,
+            "args": {"name": recorder.thread_names.get(tid, f"thread {tid}")},
+        }
+        for pid, tid in sorted(threads)
+    ]
     rows.sort(key=lambda r: r["ts"])
     return {"traceEvents": names + rows, "displayTimeUnit": "ms"}
 

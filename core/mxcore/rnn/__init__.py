@@ -2,6 +2,7 @@
 
 `rnn_cell` collects the cells, `io` has the sentences, `rnn` the checkpoints.
 """
+
 from ..base import numeric_types, string_types
 from ..io import DataBatch, DataDesc, DataIter
 from ..model import load_checkpoint, save_checkpoint
@@ -28,8 +29,36 @@ from .rnn_cell import (
 )
 
 __all__ = [
-    "BaseConvRNNCell", "BaseRNNCell", "BidirectionalCell", "BucketSentenceIter", "ConvGRUCell", "ConvLSTMCell", "ConvRNNCell",
-    "DataBatch", "DataDesc", "DataIter", "DropoutCell", "FusedRNNCell", "GRUCell", "LSTMCell", "ModifierCell", "RNNCell", "RNNParams", "ResidualCell",
-    "SequentialRNNCell", "ZoneoutCell", "do_rnn_checkpoint", "encode_sentences", "io", "load_checkpoint", "load_rnn_checkpoint",
-    "numeric_types", "rnn", "rnn_cell", "rnn_unroll", "save_checkpoint", "save_rnn_checkpoint", "string_types",
+    "BaseConvRNNCell",
+    "BaseRNNCell",
+    "BidirectionalCell",
+    "BucketSentenceIter",
+    "ConvGRUCell",
+    "ConvLSTMCell",
+    "ConvRNNCell",
+    "DataBatch",
+    "DataDesc",
+    "DataIter",
+    "DropoutCell",
+    "FusedRNNCell",
+    "GRUCell",
+    "LSTMCell",
+    "ModifierCell",
+    "RNNCell",
+    "RNNParams",
+    "ResidualCell",
+    "SequentialRNNCell",
+    "ZoneoutCell",
+    "do_rnn_checkpoint",
+    "encode_sentences",
+    "io",
+    "load_checkpoint",
+    "load_rnn_checkpoint",
+    "numeric_types",
+    "rnn",
+    "rnn_cell",
+    "rnn_unroll",
+    "save_checkpoint",
+    "save_rnn_checkpoint",
+    "string_types",
 ]

@@ -1,4 +1,5 @@
 """What all recurrent cells of symbols have in common."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -67,7 +68,10 @@ class BaseRNNCell:
         (Symbol, list of Symbol)
             Output and new states.
         """
-        raise error(NotImplementedError, f"{type(self).__name__} has no step of its own; a cell class defines __call__(inputs, states)")
+        raise error(
+            NotImplementedError,
+            f"{type(self).__name__} has no step of its own; a cell class defines __call__(inputs, states)",
+        )
 
     @property
     def params(self) -> RNNParams:
@@ -78,7 +82,10 @@ class BaseRNNCell:
     @property
     def state_info(self) -> list[Any]:
         """Shape (0 is the batch) and ``__layout__`` of each state."""
-        raise error(NotImplementedError, f"{type(self).__name__} does not say what states it has; a cell class defines state_info")
+        raise error(
+            NotImplementedError,
+            f"{type(self).__name__} does not say what states it has; a cell class defines state_info",
+        )
 
     @property
     def state_shape(self) -> list[Any]:
@@ -125,8 +132,11 @@ class BaseRNNCell:
             (also ValueError) if another cell wraps this one; ask that.
         """
         if self._modified:
-            raise asserted(ValueError, f"begin_state: this {type(self).__name__} is wrapped by another cell (zoneout, residual); call "
-                                    "begin_state of that")
+            raise asserted(
+                ValueError,
+                f"begin_state: this {type(self).__name__} is wrapped by another cell (zoneout, residual); call "
+                "begin_state of that",
+            )
         states = []
         for info in self.state_info:
             self._init_counter += 1
@@ -157,7 +167,7 @@ class BaseRNNCell:
             for kind in ("weight", "bias"):
                 whole = self._taken(args, f"{self._prefix}{group}_{kind}", "unpack_weights")
                 for j, gate in enumerate(self._gate_names):
-                    args[f"{self._prefix}{group}{gate}_{kind}"] = whole[j * h:(j + 1) * h].copy()
+                    args[f"{self._prefix}{group}{gate}_{kind}"] = whole[j * h : (j + 1) * h].copy()
         return args
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
@@ -187,19 +197,26 @@ class BaseRNNCell:
         args = dict(args)
         for group in ("i2h", "h2h") if self._gate_names else ():
             for kind in ("weight", "bias"):
-                parts = [self._taken(args, f"{self._prefix}{group}{gate}_{kind}", "pack_weights") for gate in self._gate_names]
+                parts = [
+                    self._taken(args, f"{self._prefix}{group}{gate}_{kind}", "pack_weights")
+                    for gate in self._gate_names
+                ]
                 args[f"{self._prefix}{group}_{kind}"] = ndarray.concat(*parts, dim=0) if len(parts) > 1 else parts[0]
         return args
 
     def _taken(self, args: dict[str, Any], name: str, what: str) -> Any:
         if name not in args:
             mine = [n for n in args if n.startswith(self._prefix)]
-            raise error(ValueError, f"{what}: {type(self).__name__} needs {name!r}; of the arrays given, {mine[:8] or 'none'} begin with "
-                                    f"{self._prefix!r}")
+            raise error(
+                ValueError,
+                f"{what}: {type(self).__name__} needs {name!r}; of the arrays given, {mine[:8] or 'none'} begin with "
+                f"{self._prefix!r}",
+            )
         return args.pop(name)
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+    def unroll(
+        self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC", merge_outputs: bool | None = None
+    ) -> tuple[Any, list[Any]]:
         """Repeat the cell for all steps of a sequence.
 
         Parameters

@@ -1,4 +1,5 @@
 """The plain cells: RNN, LSTM and GRU."""
+
 from __future__ import annotations
 
 import numbers
@@ -21,12 +22,20 @@ class _DenseCell(BaseRNNCell):
 
     def __init__(self, num_hidden: int, prefix: str, params: RNNParams | None, bias_init: Any = None) -> None:
         if not isinstance(num_hidden, numbers.Integral) or num_hidden < 1:
-            raise error(ValueError, f"{type(self).__name__}: num_hidden must be a whole number from 1, got {num_hidden!r}")
+            raise error(
+                ValueError, f"{type(self).__name__}: num_hidden must be a whole number from 1, got {num_hidden!r}"
+            )
         super().__init__(prefix=prefix, params=params)
         self._num_hidden = int(num_hidden)
         self._iW, self._iB, self._hW, self._hB = (
-            self.params.get(n, **k) for n, k in (("i2h_weight", {}), ("i2h_bias", {"init": bias_init} if bias_init else {}),
-                                                 ("h2h_weight", {}), ("h2h_bias", {})))
+            self.params.get(n, **k)
+            for n, k in (
+                ("i2h_weight", {}),
+                ("i2h_bias", {"init": bias_init} if bias_init else {}),
+                ("h2h_weight", {}),
+                ("h2h_bias", {}),
+            )
+        )
         self._own_params = params is None
 
     @property
@@ -35,8 +44,10 @@ class _DenseCell(BaseRNNCell):
 
     def _products(self, inputs: Any, state: Any, name: str) -> tuple[Any, Any]:
         n = self._num_hidden * self._num_gates
-        return (symbol.FullyConnected(data=inputs, weight=self._iW, bias=self._iB, num_hidden=n, name=f"{name}i2h"),
-                symbol.FullyConnected(data=state, weight=self._hW, bias=self._hB, num_hidden=n, name=f"{name}h2h"))
+        return (
+            symbol.FullyConnected(data=inputs, weight=self._iW, bias=self._iB, num_hidden=n, name=f"{name}i2h"),
+            symbol.FullyConnected(data=state, weight=self._hW, bias=self._hB, num_hidden=n, name=f"{name}h2h"),
+        )
 
 
 class RNNCell(SimpleStep, _DenseCell):
@@ -60,7 +71,9 @@ class RNNCell(SimpleStep, _DenseCell):
     [(3, 4)]
     """
 
-    def __init__(self, num_hidden: int, activation: Any = "tanh", prefix: str = "rnn_", params: RNNParams | None = None) -> None:
+    def __init__(
+        self, num_hidden: int, activation: Any = "tanh", prefix: str = "rnn_", params: RNNParams | None = None
+    ) -> None:
         super().__init__(num_hidden, prefix, params)
         self._activation = activation
 
@@ -86,7 +99,9 @@ class LSTMCell(LSTMStep, _DenseCell):
     [(3, 4)]
     """
 
-    def __init__(self, num_hidden: int, prefix: str = "lstm_", params: RNNParams | None = None, forget_bias: float = 1.0) -> None:
+    def __init__(
+        self, num_hidden: int, prefix: str = "lstm_", params: RNNParams | None = None, forget_bias: float = 1.0
+    ) -> None:
         super().__init__(num_hidden, prefix, params, initializer.LSTMBias(forget_bias=forget_bias))
 
 

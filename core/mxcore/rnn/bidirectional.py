@@ -1,4 +1,5 @@
 """Two cells, one for each direction of time."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -37,7 +38,9 @@ class BidirectionalCell(Container):
     [(2, 3, 8)]
     """
 
-    def __init__(self, l_cell: BaseRNNCell, r_cell: BaseRNNCell, params: RNNParams | None = None, output_prefix: str = "bi_") -> None:
+    def __init__(
+        self, l_cell: BaseRNNCell, r_cell: BaseRNNCell, params: RNNParams | None = None, output_prefix: str = "bi_"
+    ) -> None:
         super().__init__("", params=params)
         self._output_prefix = output_prefix
         self._override_cell_params = params is not None
@@ -53,25 +56,42 @@ class BidirectionalCell(Container):
         self._cells = [l_cell, r_cell]
 
     def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
-        raise error(NotImplementedError, "BidirectionalCell has no single step: the backward cell begins at the end; call unroll()")
+        raise error(
+            NotImplementedError,
+            "BidirectionalCell has no single step: the backward cell begins at the end; call unroll()",
+        )
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+    def unroll(
+        self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC", merge_outputs: bool | None = None
+    ) -> tuple[Any, list[Any]]:
         self.reset()
         inputs, axis = normalized(length, inputs, layout, False)
         states = self.begin_state() if begin_state is None else begin_state
         forward, backward = self._cells
         n = len(forward.state_info)
-        l_outputs, l_states = forward.unroll(length, inputs=inputs, begin_state=states[:n], layout=layout, merge_outputs=merge_outputs)
-        r_outputs, r_states = backward.unroll(length, inputs=list(reversed(inputs)), begin_state=states[n:], layout=layout,
-                                              merge_outputs=merge_outputs)
+        l_outputs, l_states = forward.unroll(
+            length, inputs=inputs, begin_state=states[:n], layout=layout, merge_outputs=merge_outputs
+        )
+        r_outputs, r_states = backward.unroll(
+            length, inputs=list(reversed(inputs)), begin_state=states[n:], layout=layout, merge_outputs=merge_outputs
+        )
         if merge_outputs is None:
             merge_outputs = isinstance(l_outputs, symbol.Symbol) and isinstance(r_outputs, symbol.Symbol)
-            l_outputs, _ = normalized(None, l_outputs, layout, merge_outputs) if merge_outputs else _list(length, l_outputs, layout)
-            r_outputs, _ = normalized(None, r_outputs, layout, merge_outputs) if merge_outputs else _list(length, r_outputs, layout)
+            l_outputs, _ = (
+                normalized(None, l_outputs, layout, merge_outputs)
+                if merge_outputs
+                else _list(length, l_outputs, layout)
+            )
+            r_outputs, _ = (
+                normalized(None, r_outputs, layout, merge_outputs)
+                if merge_outputs
+                else _list(length, r_outputs, layout)
+            )
         after: Any = [l_states, r_states]
         if merge_outputs:
-            return symbol.Concat(l_outputs, symbol.reverse(r_outputs, axis=axis), dim=2, name=f"{self._output_prefix}out"), after
+            return symbol.Concat(
+                l_outputs, symbol.reverse(r_outputs, axis=axis), dim=2, name=f"{self._output_prefix}out"
+            ), after
         pairs = zip(l_outputs, reversed(r_outputs))
         return [symbol.Concat(a, b, dim=1, name=f"{self._output_prefix}t{i}") for i, (a, b) in enumerate(pairs)], after
 

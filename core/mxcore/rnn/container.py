@@ -1,4 +1,5 @@
 """Cells made of cells."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
 """Cells whose products are convolutions: states are images."""
+
 from __future__ import annotations
 
 import functools
@@ -50,13 +51,31 @@ class BaseConvRNNCell(BaseRNNCell):
 
     _default_prefix = ""
 
-    def __init__(self, input_shape: Any, num_hidden: int, h2h_kernel: Any = (3, 3), h2h_dilate: Any = (1, 1), i2h_kernel: Any = (3, 3),
-                 i2h_stride: Any = (1, 1), i2h_pad: Any = (1, 1), i2h_dilate: Any = (1, 1), i2h_weight_initializer: Any = None,
-                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros",
-                 activation: Any = _leaky, prefix: str | None = None, params: RNNParams | None = None, conv_layout: str = "NCHW") -> None:
+    def __init__(
+        self,
+        input_shape: Any,
+        num_hidden: int,
+        h2h_kernel: Any = (3, 3),
+        h2h_dilate: Any = (1, 1),
+        i2h_kernel: Any = (3, 3),
+        i2h_stride: Any = (1, 1),
+        i2h_pad: Any = (1, 1),
+        i2h_dilate: Any = (1, 1),
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        activation: Any = _leaky,
+        prefix: str | None = None,
+        params: RNNParams | None = None,
+        conv_layout: str = "NCHW",
+    ) -> None:
         if any(k % 2 == 0 for k in h2h_kernel):
-            raise asserted(ValueError, f"{type(self).__name__}: h2h_kernel must have odd sizes, so that the state keeps its own, "
-                                    f"got {tuple(h2h_kernel)}")
+            raise asserted(
+                ValueError,
+                f"{type(self).__name__}: h2h_kernel must have odd sizes, so that the state keeps its own, "
+                f"got {tuple(h2h_kernel)}",
+            )
         super().__init__(prefix=self._default_prefix if prefix is None else prefix, params=params)
         self._num_hidden, self._activation, self._conv_layout = plain(num_hidden), activation, conv_layout
         pad = tuple(d * (k - 1) // 2 for k, d in zip(h2h_kernel, h2h_dilate))
@@ -65,7 +84,9 @@ class BaseConvRNNCell(BaseRNNCell):
         get = self._params.get
         self._iW, self._iB = get("i2h_weight", init=i2h_weight_initializer), get("i2h_bias", init=i2h_bias_initializer)
         self._hW, self._hB = get("h2h_weight", init=h2h_weight_initializer), get("h2h_bias", init=h2h_bias_initializer)
-        probe = symbol.Convolution(symbol.Variable("data"), num_filter=num_hidden, layout=conv_layout, name="i2h", **self._i2h)
+        probe = symbol.Convolution(
+            symbol.Variable("data"), num_filter=num_hidden, layout=conv_layout, name="i2h", **self._i2h
+        )
         self._state_shape = (0, *probe.infer_shape(data=tuple(input_shape))[1][0][1:])
 
     @property
@@ -82,8 +103,10 @@ class BaseConvRNNCell(BaseRNNCell):
 
     def _products(self, inputs: Any, state: Any, name: str) -> tuple[Any, Any]:
         n, layout = self._num_hidden * self._num_gates, self._conv_layout
-        return (symbol.Convolution(inputs, self._iW, self._iB, num_filter=n, layout=layout, name=f"{name}i2h", **self._i2h),
-                symbol.Convolution(state, self._hW, self._hB, num_filter=n, layout=layout, name=f"{name}h2h", **self._h2h))
+        return (
+            symbol.Convolution(inputs, self._iW, self._iB, num_filter=n, layout=layout, name=f"{name}i2h", **self._i2h),
+            symbol.Convolution(state, self._hW, self._hB, num_filter=n, layout=layout, name=f"{name}h2h", **self._h2h),
+        )
 
 
 class ConvRNNCell(SimpleStep, BaseConvRNNCell):
@@ -129,4 +152,6 @@ class ConvGRUCell(GRUStep, BaseConvRNNCell):
 
     @property
     def _axis(self) -> dict[str, int]:
-        return {} if self._conv_layout.find("C") == 1 else super()._axis  # as in MXNet, which cuts along axis 1 in any layout
+        return (
+            {} if self._conv_layout.find("C") == 1 else super()._axis
+        )  # as in MXNet, which cuts along axis 1 in any layout

@@ -1,4 +1,5 @@
 """Dropout between cells."""
+
 from __future__ import annotations
 
 import numbers
@@ -43,8 +44,9 @@ class DropoutCell(BaseRNNCell):
     def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
         return (symbol.Dropout(data=inputs, p=self.dropout) if self.dropout > 0 else inputs), states
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+    def unroll(
+        self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC", merge_outputs: bool | None = None
+    ) -> tuple[Any, list[Any]]:
         self.reset()
         inputs, _ = normalized(length, inputs, layout, merge_outputs)
         if isinstance(inputs, symbol.Symbol):  # one node for all steps

@@ -1,4 +1,5 @@
 """All layers and steps in one operator."""
+
 from __future__ import annotations
 
 import math
@@ -58,9 +59,18 @@ class FusedRNNCell(BaseRNNCell):
     ([(3, 2, 5), (336,)], [(3, 2, 4)])
     """
 
-    def __init__(self, num_hidden: int, num_layers: int = 1, mode: str = "lstm", bidirectional: bool = False, dropout: float = 0.0,
-                 get_next_state: bool = False, forget_bias: float = 1.0, prefix: str | None = None,
-                 params: RNNParams | None = None) -> None:
+    def __init__(
+        self,
+        num_hidden: int,
+        num_layers: int = 1,
+        mode: str = "lstm",
+        bidirectional: bool = False,
+        dropout: float = 0.0,
+        get_next_state: bool = False,
+        forget_bias: float = 1.0,
+        prefix: str | None = None,
+        params: RNNParams | None = None,
+    ) -> None:
         if mode not in GATES:
             raise error(ValueError, f"FusedRNNCell: mode must be one of {', '.join(GATES)}, not {mode!r}")
         super().__init__(prefix=f"{mode}_" if prefix is None else prefix, params=params)
@@ -74,7 +84,10 @@ class FusedRNNCell(BaseRNNCell):
     @property
     def state_info(self) -> list[Any]:
         n = 2 if self._mode == "lstm" else 1
-        return [{"shape": (len(self._directions) * self._num_layers, 0, self._num_hidden), "__layout__": "LNC"} for _ in range(n)]
+        return [
+            {"shape": (len(self._directions) * self._num_layers, 0, self._num_hidden), "__layout__": "LNC"}
+            for _ in range(n)
+        ]
 
     @property
     def _gate_names(self) -> Any:
@@ -84,8 +97,11 @@ class FusedRNNCell(BaseRNNCell):
     def _parts(self, num_input: int) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Name and shape of each part of the vector, in its order: all weights, then all biases."""
         h = self._num_hidden
-        blocks = [(f"{self._prefix}{d}{layer}", num_input if layer == 0 else len(self._directions) * h)
-                  for layer in range(self._num_layers) for d in self._directions]
+        blocks = [
+            (f"{self._prefix}{d}{layer}", num_input if layer == 0 else len(self._directions) * h)
+            for layer in range(self._num_layers)
+            for d in self._directions
+        ]
         for where, width in blocks:
             for group, n in (("i2h", width), ("h2h", h)):
                 yield from ((f"{where}_{group}{gate}_weight", (h, n)) for gate in self._gate_names)
@@ -122,8 +138,11 @@ class FusedRNNCell(BaseRNNCell):
         h, b = self._num_hidden, len(self._directions)
         width = arr.size / (b * h * self._num_gates) - (self._num_layers - 1) * (h + b * h + 2) - h - 2
         if width < 1 or width != int(width):
-            raise asserted(ValueError, f"unpack_weights: {arr.size} numbers in {self._parameter.name!r} fit no {self._mode} of "
-                                    f"{self._num_layers} layers, {b} directions and {h} hidden units")
+            raise asserted(
+                ValueError,
+                f"unpack_weights: {arr.size} numbers in {self._parameter.name!r} fit no {self._mode} of "
+                f"{self._num_layers} layers, {b} directions and {h} hidden units",
+            )
         args.update((name, part.copy()) for name, part in self._slice_weights(arr, int(width), h).items())
         return args
 
@@ -161,11 +180,15 @@ class FusedRNNCell(BaseRNNCell):
 
     # -- graphs ------------------------------------------------------------------------------------------------
     def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
-        raise error(NotImplementedError, "FusedRNNCell has no single step: one operator computes the whole sequence; call unroll(), or "
-                                         "unfuse() for cells with steps")
+        raise error(
+            NotImplementedError,
+            "FusedRNNCell has no single step: one operator computes the whole sequence; call unroll(), or "
+            "unfuse() for cells with steps",
+        )
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+    def unroll(
+        self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC", merge_outputs: bool | None = None
+    ) -> tuple[Any, list[Any]]:
         self.reset()
         inputs, axis = normalized(length, inputs, layout, True)
         if axis == 1:
@@ -173,9 +196,18 @@ class FusedRNNCell(BaseRNNCell):
             inputs = symbol.swapaxes(inputs, dim1=0, dim2=1)
         states = states_of(self, self.begin_state() if begin_state is None else begin_state)
         named = dict(zip(("state", "state_cell"), states))
-        rnn = symbol.RNN(data=inputs, parameters=self._parameter, state_size=self._num_hidden, num_layers=self._num_layers,
-                         bidirectional=self._bidirectional, p=self._dropout, state_outputs=self._get_next_state, mode=self._mode,
-                         name=f"{self._prefix}rnn", **named)
+        rnn = symbol.RNN(
+            data=inputs,
+            parameters=self._parameter,
+            state_size=self._num_hidden,
+            num_layers=self._num_layers,
+            bidirectional=self._bidirectional,
+            p=self._dropout,
+            state_outputs=self._get_next_state,
+            mode=self._mode,
+            name=f"{self._prefix}rnn",
+            **named,
+        )
         outputs, after = rnn, []
         if self._get_next_state:
             outputs, *after = list(rnn)
@@ -194,14 +226,18 @@ class FusedRNNCell(BaseRNNCell):
         SequentialRNNCell
         """
         kinds: dict[str, Any] = {
-            "lstm": LSTMCell, "gru": GRUCell,
+            "lstm": LSTMCell,
+            "gru": GRUCell,
             "rnn_tanh": lambda h, prefix: RNNCell(h, activation="tanh", prefix=prefix),
-            "rnn_relu": lambda h, prefix: RNNCell(h, activation="relu", prefix=prefix)}
+            "rnn_relu": lambda h, prefix: RNNCell(h, activation="relu", prefix=prefix),
+        }
         make = kinds[self._mode]
         stack = SequentialRNNCell()
         for i in range(self._num_layers):
             cells = [make(self._num_hidden, prefix=f"{self._prefix}{d}{i}_") for d in self._directions]
-            stack.add(BidirectionalCell(*cells, output_prefix=f"{self._prefix}bi_l{i}_") if self._bidirectional else cells[0])
+            stack.add(
+                BidirectionalCell(*cells, output_prefix=f"{self._prefix}bi_l{i}_") if self._bidirectional else cells[0]
+            )
             if self._dropout > 0 and i != self._num_layers - 1:
                 stack.add(DropoutCell(self._dropout, prefix=f"{self._prefix}_dropout{i}_"))
         return stack

@@ -1,4 +1,5 @@
 """Sentences as numbers, and batches of sentences of similar length."""
+
 from __future__ import annotations
 
 import bisect
@@ -15,8 +16,14 @@ from ..io import DataBatch, DataDesc, DataIter
 __all__ = ["BucketSentenceIter", "encode_sentences"]
 
 
-def encode_sentences(sentences: Iterable[Iterable[str]], vocab: dict[str, int] | None = None, invalid_label: int = -1,
-                     invalid_key: str = "\n", start_label: int = 0, unknown_token: str | None = None) -> tuple[list[list[int]], dict[str, int]]:
+def encode_sentences(
+    sentences: Iterable[Iterable[str]],
+    vocab: dict[str, int] | None = None,
+    invalid_label: int = -1,
+    invalid_key: str = "\n",
+    start_label: int = 0,
+    unknown_token: str | None = None,
+) -> tuple[list[list[int]], dict[str, int]]:
     """Number the words of sentences.
 
     Parameters
@@ -58,7 +65,9 @@ def encode_sentences(sentences: Iterable[Iterable[str]], vocab: dict[str, int] |
         for word in sentence:
             if word not in known:
                 if not new and not unknown_token:
-                    raise asserted(KeyError, f"encode_sentences: vocab has no word {word!r}; give unknown_token for such words")
+                    raise asserted(
+                        KeyError, f"encode_sentences: vocab has no word {word!r}; give unknown_token for such words"
+                    )
                 if number == invalid_label:
                     number += 1
                 if unknown_token:
@@ -74,7 +83,8 @@ def encode_sentences(sentences: Iterable[Iterable[str]], vocab: dict[str, int] |
 class BucketSentenceIter(DataIter):
     """Batches of sentences of similar length, for language models: the label of a word is the word after it.
 
-    Sentences are filled up to the length of their bucket with `invalid_label`; those longer than all buckets are left out.
+    Sentences are filled up to the length of their bucket with `invalid_label`; those longer than all buckets are left
+    out.
 
     Parameters
     ----------
@@ -108,8 +118,17 @@ class BucketSentenceIter(DataIter):
     [[1.0, 2.0, 0.0, 0.0], [3.0, 4.0, 5.0, 0.0]]
     """
 
-    def __init__(self, sentences: Sequence[Sequence[int]], batch_size: int, buckets: list[int] | None = None, invalid_label: int = -1,
-                 data_name: str = "data", label_name: str = "softmax_label", dtype: Any = "float32", layout: str = "NT") -> None:
+    def __init__(
+        self,
+        sentences: Sequence[Sequence[int]],
+        batch_size: int,
+        buckets: list[int] | None = None,
+        invalid_label: int = -1,
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        dtype: Any = "float32",
+        layout: str = "NT",
+    ) -> None:
         super().__init__(batch_size)
         batch_size = self.batch_size
         if layout not in ("NT", "TN"):
@@ -119,7 +138,9 @@ class BucketSentenceIter(DataIter):
             counts = np.bincount([len(s) for s in sentences]) if len(sentences) else []
             buckets = [i for i, n in enumerate(counts) if n >= batch_size]
             if not buckets:
-                raise error(ValueError, f"BucketSentenceIter: there are no {batch_size} sentences of one length; give buckets")
+                raise error(
+                    ValueError, f"BucketSentenceIter: there are no {batch_size} sentences of one length; give buckets"
+                )
         self.buckets = sorted(buckets)
         rows: list[list[Any]] = [[] for _ in self.buckets]
         left_out = 0
@@ -129,7 +150,7 @@ class BucketSentenceIter(DataIter):
                 left_out += 1
                 continue
             row = np.full((self.buckets[b],), invalid_label, dtype=dtype)
-            row[:len(s)] = s
+            row[: len(s)] = s
             rows[b].append(row)
         print(f"WARNING: discarded {left_out} sentences longer than the largest bucket.")
         if any(rows):  # buckets without a sentence are none, as in MXNet: the default bucket is the largest one used
@@ -144,8 +165,11 @@ class BucketSentenceIter(DataIter):
         self.provide_label = self._described(label_name, self.default_bucket_key)
         self.idx = [(i, j) for i, r in enumerate(self.data) for j in range(0, len(r) - batch_size + 1, batch_size)]
         if not self.idx:
-            raise error(ValueError, f"BucketSentenceIter: no bucket of {self.buckets} holds a batch of {batch_size} sentences; there are "
-                                    f"{[len(r) for r in self.data]}")
+            raise error(
+                ValueError,
+                f"BucketSentenceIter: no bucket of {self.buckets} holds a batch of {batch_size} sentences; there are "
+                f"{[len(r) for r in self.data]}",
+            )
         self.curr_idx = 0
         self.reset()
 
@@ -172,9 +196,15 @@ class BucketSentenceIter(DataIter):
             raise StopIteration
         i, j = self.idx[self.curr_idx]
         self.curr_idx += 1
-        data, label = self.nddata[i][j:j + self.batch_size], self.ndlabel[i][j:j + self.batch_size]
+        data, label = self.nddata[i][j : j + self.batch_size], self.ndlabel[i][j : j + self.batch_size]
         if self.major_axis == 1:
             data, label = data.T, label.T
         length = self.buckets[i]
-        return DataBatch([data], [label], pad=0, bucket_key=length, provide_data=self._described(self.data_name, length),
-                         provide_label=self._described(self.label_name, length))
+        return DataBatch(
+            [data],
+            [label],
+            pad=0,
+            bucket_key=length,
+            provide_data=self._described(self.data_name, length),
+            provide_label=self._described(self.label_name, length),
+        )

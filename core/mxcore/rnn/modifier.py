@@ -1,4 +1,5 @@
 """Cells that change what another cell does: zoneout and residual connections."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -38,7 +39,9 @@ class ModifierCell(BaseRNNCell):
 
     def __init__(self, base_cell: BaseRNNCell) -> None:
         if not isinstance(base_cell, BaseRNNCell):
-            raise error(TypeError, f"{type(self).__name__}: base_cell must be a cell of mx.rnn, got {type(base_cell).__name__}")
+            raise error(
+                TypeError, f"{type(self).__name__}: base_cell must be a cell of mx.rnn, got {type(base_cell).__name__}"
+            )
         super().__init__()
         base_cell._modified = True
         self.base_cell = base_cell
@@ -112,8 +115,12 @@ class ZoneoutCell(ModifierCell):
         if isinstance(base_cell, FusedRNNCell):
             raise asserted(ValueError, "ZoneoutCell: a FusedRNNCell has no steps to change; call unfuse() on it first")
         if isinstance(base_cell, BidirectionalCell) or (
-                isinstance(base_cell, SequentialRNNCell) and any(isinstance(c, BidirectionalCell) for c in base_cell._cells)):
-            raise asserted(ValueError, "ZoneoutCell: a BidirectionalCell has no steps to change; put ZoneoutCell around the cells in it")
+            isinstance(base_cell, SequentialRNNCell) and any(isinstance(c, BidirectionalCell) for c in base_cell._cells)
+        ):
+            raise asserted(
+                ValueError,
+                "ZoneoutCell: a BidirectionalCell has no steps to change; put ZoneoutCell around the cells in it",
+            )
         super().__init__(base_cell)
         self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
         self.prev_output: Any = None
@@ -162,13 +169,15 @@ class ResidualCell(ModifierCell):
         output, states = self.base_cell(inputs, states)
         return _sum(output, inputs), states
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+    def unroll(
+        self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC", merge_outputs: bool | None = None
+    ) -> tuple[Any, list[Any]]:
         self.reset()
         self.base_cell._modified = False
         try:
-            outputs, states = self.base_cell.unroll(length, inputs=inputs, begin_state=begin_state, layout=layout,
-                                                    merge_outputs=merge_outputs)
+            outputs, states = self.base_cell.unroll(
+                length, inputs=inputs, begin_state=begin_state, layout=layout, merge_outputs=merge_outputs
+            )
         finally:
             self.base_cell._modified = True
         merge = isinstance(outputs, symbol.Symbol) if merge_outputs is None else merge_outputs

@@ -1,4 +1,5 @@
 """Variables that cells share."""
+
 from __future__ import annotations
 
 from typing import Any

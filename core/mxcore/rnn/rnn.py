@@ -1,4 +1,5 @@
 """Checkpoints whose weights are split by gate, so that fused and single cells read each other's."""
+
 from __future__ import annotations
 
 import warnings
@@ -13,7 +14,9 @@ from .base import BaseRNNCell
 __all__ = ["do_rnn_checkpoint", "load_rnn_checkpoint", "rnn_unroll", "save_rnn_checkpoint"]
 
 
-def rnn_unroll(cell: Any, length: int, inputs: Any = None, begin_state: Any = None, input_prefix: str = "", layout: str = "NTC") -> Any:
+def rnn_unroll(
+    cell: Any, length: int, inputs: Any = None, begin_state: Any = None, input_prefix: str = "", layout: str = "NTC"
+) -> Any:
     """Unroll a cell; old, use ``cell.unroll``.
 
     Parameters
@@ -43,7 +46,9 @@ def _cells(cells: Any) -> list[Any]:
     return list(found)
 
 
-def save_rnn_checkpoint(cells: Any, prefix: str, epoch: int, symbol: Any, arg_params: dict[str, Any], aux_params: dict[str, Any]) -> None:
+def save_rnn_checkpoint(
+    cells: Any, prefix: str, epoch: int, symbol: Any, arg_params: dict[str, Any], aux_params: dict[str, Any]
+) -> None:
     """Write a checkpoint with the weights of `cells` unpacked.
 
     Parameters

@@ -1,4 +1,5 @@
 """The cells in one place, as ``mxnet.rnn.rnn_cell``; each lives in a module of its own."""
+
 from .base import BaseRNNCell
 from .basic import GRUCell, LSTMCell, RNNCell
 from .bidirectional import BidirectionalCell
@@ -10,6 +11,20 @@ from .params import RNNParams
 from .sequential import SequentialRNNCell
 
 __all__ = [
-    "BaseConvRNNCell", "BaseRNNCell", "BidirectionalCell", "ConvGRUCell", "ConvLSTMCell", "ConvRNNCell", "DropoutCell", "FusedRNNCell",
-    "GRUCell", "LSTMCell", "ModifierCell", "RNNCell", "RNNParams", "ResidualCell", "SequentialRNNCell", "ZoneoutCell",
+    "BaseConvRNNCell",
+    "BaseRNNCell",
+    "BidirectionalCell",
+    "ConvGRUCell",
+    "ConvLSTMCell",
+    "ConvRNNCell",
+    "DropoutCell",
+    "FusedRNNCell",
+    "GRUCell",
+    "LSTMCell",
+    "ModifierCell",
+    "RNNCell",
+    "RNNParams",
+    "ResidualCell",
+    "SequentialRNNCell",
+    "ZoneoutCell",
 ]

@@ -1,4 +1,5 @@
 """Sequences as one symbol or as a list of one symbol a step, and the way between."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -23,7 +24,9 @@ def time_axis(layout: str) -> int:
     return axis
 
 
-def normalized(length: int | None, inputs: Any, layout: str, merge: bool | None, in_layout: str | None = None) -> tuple[Any, int]:
+def normalized(
+    length: int | None, inputs: Any, layout: str, merge: bool | None, in_layout: str | None = None
+) -> tuple[Any, int]:
     """A sequence as it is wanted.
 
     Parameters
@@ -54,8 +57,11 @@ def normalized(length: int | None, inputs: Any, layout: str, merge: bool | None,
     if isinstance(inputs, symbol.Symbol):
         if merge is False:
             if len(inputs.list_outputs()) != 1:
-                raise asserted(ValueError, f"unroll: inputs is a group of {len(inputs.list_outputs())} symbols; give list(inputs) for one "
-                                        "a step, or one symbol with an axis of time")
+                raise asserted(
+                    ValueError,
+                    f"unroll: inputs is a group of {len(inputs.list_outputs())} symbols; give list(inputs) for one "
+                    "a step, or one symbol with an axis of time",
+                )
             inputs = list(symbol.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=1))
     else:
         if not isinstance(inputs, (list, tuple)) or not all(isinstance(i, symbol.Symbol) for i in inputs):

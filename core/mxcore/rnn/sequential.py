@@ -1,4 +1,5 @@
 """Cells one above the other."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -68,17 +69,26 @@ class SequentialRNNCell(Container):
         found = []
         for cell, mine in self._shares(states):
             if isinstance(cell, BidirectionalCell):
-                raise asserted(ValueError, "a stack with a BidirectionalCell has no single step: it needs the whole sequence; call unroll()")
+                raise asserted(
+                    ValueError,
+                    "a stack with a BidirectionalCell has no single step: it needs the whole sequence; call unroll()",
+                )
             inputs, mine = cell(inputs, mine)
             found += mine
         return inputs, found
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+    def unroll(
+        self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC", merge_outputs: bool | None = None
+    ) -> tuple[Any, list[Any]]:
         self.reset()
         found: list[Any] = []
         for cell, mine in self._shares(self.begin_state() if begin_state is None else begin_state):
-            inputs, mine = cell.unroll(length, inputs=inputs, begin_state=mine, layout=layout,
-                                       merge_outputs=merge_outputs if cell is self._cells[-1] else None)
+            inputs, mine = cell.unroll(
+                length,
+                inputs=inputs,
+                begin_state=mine,
+                layout=layout,
+                merge_outputs=merge_outputs if cell is self._cells[-1] else None,
+            )
             found += mine
         return inputs, found

@@ -1,8 +1,9 @@
 """What the kinds of cells compute in a step, whatever their products are: matrices or convolutions.
 
-A kind is mixed into a base that gives `_products` (the products with input and state), `_activation`, and `_axis`, the parameters
-of the slicing of gates.
+A kind is mixed into a base that gives `_products` (the products with input and state), `_activation`, and `_axis`, the
+parameters of the slicing of gates.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -25,7 +26,9 @@ def states_of(cell: BaseRNNCell, states: Any) -> list[Any]:
     wanted = len(cell.state_info)
     found = list(states) if isinstance(states, (list, tuple)) else [states]
     if len(found) != wanted:
-        raise error(ValueError, f"{type(cell).__name__} has {wanted} state(s), got {len(found)}; begin_state() makes them")
+        raise error(
+            ValueError, f"{type(cell).__name__} has {wanted} state(s), got {len(found)}; begin_state() makes them"
+        )
     return found
 
 
@@ -37,7 +40,7 @@ class SimpleStep(BaseRNNCell):
         return ("",)
 
     def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
-        state, = states_of(self, states)
+        (state,) = states_of(self, states)
         name = self._step_name()
         i2h, h2h = self._products(inputs, state, name)
         output = self._get_activation(i2h + h2h, self._activation, name=f"{name}out")
@@ -60,7 +63,9 @@ class LSTMStep(BaseRNNCell):
         name = self._step_name()
         i2h, h2h = self._products(inputs, h, name)
         parts = symbol.SliceChannel(i2h + h2h, num_outputs=4, name=f"{name}slice", **self._axis)
-        enter, forget = (symbol.Activation(parts[i], act_type="sigmoid", name=name + n) for i, n in ((0, "i"), (1, "f")))
+        enter, forget = (
+            symbol.Activation(parts[i], act_type="sigmoid", name=name + n) for i, n in ((0, "i"), (1, "f"))
+        )
         change = self._get_activation(parts[2], self._activation, name=f"{name}c")
         leave = symbol.Activation(parts[3], act_type="sigmoid", name=f"{name}o")
         state = symbol._internal._plus(forget * c, enter * change, name=f"{name}state")
@@ -76,7 +81,7 @@ class GRUStep(BaseRNNCell):
         return ["_r", "_z", "_o"]
 
     def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
-        state, = states_of(self, states)
+        (state,) = states_of(self, states)
         name = self._step_name()
         i2h, h2h = self._products(inputs, state, name)
         i_reset, i_update, i_new = symbol.SliceChannel(i2h, num_outputs=3, name=f"{name}_i2h_slice", **self._axis)

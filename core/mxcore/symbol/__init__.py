@@ -1,4 +1,5 @@
 """Symbols: graphs of operators, as ``mxnet.symbol`` and ``mx.sym``."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -12,13 +13,35 @@ from .tape import from_tape
 from .variable import Variable, var
 
 __all__ = [
-    "Group", "Symbol", "Variable", "arange", "compose", "eye", "from_tape", "fromjson", "full", "histogram", "hypot", "linspace", "load",
-    "load_json", "maximum", "minimum", "ones", "pow", "power", "split_v2", "symbol_function", "var", "zeros",
+    "Group",
+    "Symbol",
+    "Variable",
+    "arange",
+    "compose",
+    "eye",
+    "from_tape",
+    "fromjson",
+    "full",
+    "histogram",
+    "hypot",
+    "linspace",
+    "load",
+    "load_json",
+    "maximum",
+    "minimum",
+    "ones",
+    "pow",
+    "power",
+    "split_v2",
+    "symbol_function",
+    "var",
+    "zeros",
 ]
 
 
 def symbol_function(name: str, op: Op) -> Any:
     """The function ``mx.sym.<name>``: inputs are symbols, ``name=`` names the node."""
+
     def fn(*args: Any, **kwargs: Any) -> Symbol:
         return compose(name, args, kwargs, op)
 

@@ -1,4 +1,5 @@
 """The namespace ``mx.sym._internal`` of operators over symbols."""
+
 from .._views import namespace
 from . import symbol_function
 

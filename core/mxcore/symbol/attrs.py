@@ -2,6 +2,7 @@
 
 Nodes keep them under the names that files use: those of :data:`HIDDEN` wrapped in underscores.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -37,9 +38,12 @@ def kept_by_op(op: Op, attrs: Mapping[str, str]) -> dict[str, str]:
     bad = next((k for k in found if op.params and not is_wrapped(k)), None)
     if bad is not None:
         hidden = next((h for h in HIDDEN if bad.endswith(f"_{h}")), None)
-        hint = f"; for an input write {bad[:-len(hidden) - 1]}=Variable(..., {hidden}=...)" if hidden else ""
-        raise error(ValueError, f"operator {op.name} takes no attribute '{bad}': an attribute is a parameter "
-                                f"({', '.join(op.params)}), one of {', '.join(HIDDEN)}, or named __like_this__{hint}")
+        hint = f"; for an input write {bad[: -len(hidden) - 1]}=Variable(..., {hidden}=...)" if hidden else ""
+        raise error(
+            ValueError,
+            f"operator {op.name} takes no attribute '{bad}': an attribute is a parameter "
+            f"({', '.join(op.params)}), one of {', '.join(HIDDEN)}, or named __like_this__{hint}",
+        )
     return found
 
 
@@ -76,7 +80,10 @@ def set_attrs(n: Node, attrs: Mapping[str, str]) -> None:
     if params:
         p = n.op.parse({**n.op.parser.strings(n.params), **kept(params)})
         if len(p._sig.inputs) != len(n.inputs):
-            raise error(ValueError, f"node '{n.name}': with {params} operator {n.op.name} takes {len(p._sig.inputs)} inputs, "
-                                    f"it has {len(n.inputs)}; compose it anew")
+            raise error(
+                ValueError,
+                f"node '{n.name}': with {params} operator {n.op.name} takes {len(p._sig.inputs)} inputs, "
+                f"it has {len(n.inputs)}; compose it anew",
+            )
         n.params = p
     n.attrs.update(new)

@@ -1,4 +1,5 @@
 """What all symbols hold: heads, which are entries of a graph."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -25,7 +26,8 @@ class SymbolBase:
     """One or several outputs of a graph: what composition needs to know of a symbol."""
 
     __slots__ = ("_heads",)
-    #: What puts itself before the inputs of nodes that users make (mixed precision): (operator, parameters, entries) -> entries.
+    #: What puts itself before the inputs of nodes that users make (mixed precision): (operator, parameters, entries) ->
+    #: entries.
     before: Callable[..., list[Entry]] | None = None
 
     def __init__(self, heads: Sequence[Entry] | None) -> None:
@@ -38,5 +40,8 @@ class SymbolBase:
     def _entry(self) -> Entry:
         """The only output."""
         if len(self._heads) != 1:
-            raise error(ValueError, f"one output is needed here, this symbol has {len(self._heads)}: {self.list_outputs()}; choose one")
+            raise error(
+                ValueError,
+                f"one output is needed here, this symbol has {len(self._heads)}: {self.list_outputs()}; choose one",
+            )
         return self._heads[0]

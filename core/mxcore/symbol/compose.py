@@ -1,4 +1,5 @@
 """Composition: operators over symbols become nodes, and free variables of graphs are replaced."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -29,8 +30,8 @@ def _is_symbol(x: Any) -> bool:
 def entries(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | None = None) -> list[Entry]:
     """The outputs of a new node that runs an operator.
 
-    Inputs that are missing become variables ``<name>_<input>``. Beside inputs and parameters `kwargs` may hold ``name``, ``attr``
-    and attributes, ``lr_mult`` or ``__like_this__``.
+    Inputs that are missing become variables ``<name>_<input>``. Beside inputs and parameters `kwargs` may hold
+    ``name``, ``attr`` and attributes, ``lr_mult`` or ``__like_this__``.
     """
     op = op or registry.ops.get(op_name)
     args = take_last(op, args, kwargs, LAST_OF_SYMBOLS)
@@ -54,28 +55,40 @@ def entries(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | 
             found.append((auto_variable(f"{name}_{label}", op, label, {**attrs, **op.parser.strings(p)}), 0))
             continue
         if len(x._heads) != 1:
-            raise error(ValueError, f"operator {op.name}: input '{label}' must have one output, it has {len(x._heads)}: "
-                                    f"{x.list_outputs()}; choose one")
+            raise error(
+                ValueError,
+                f"operator {op.name}: input '{label}' must have one output, it has {len(x._heads)}: "
+                f"{x.list_outputs()}; choose one",
+            )
         found.append(x._heads[0])
         n = found[-1][0]
         if n.op is None:
             for key, value in op.input_attrs.get(label, {}).items():
                 n.attrs.setdefault(key, value)
         elif i in p._sig.aux or i in p._sig.mutates:
-            raise error(ValueError, f"operator {op.name} writes its input '{label}', which must be a Variable; "
-                                    f"it is the output '{x.list_outputs()[0]}'")
+            raise error(
+                ValueError,
+                f"operator {op.name} writes its input '{label}', which must be a Variable; "
+                f"it is the output '{x.list_outputs()[0]}'",
+            )
     if SymbolBase.before is not None:
         found = SymbolBase.before(op, p, found)
     node = Node(op, p, found, name, attrs)
     return [(node, i) for i in range(p._sig.visible)]
 
 
-def replacements(args: Sequence[Any], kwargs: Mapping[str, Any], arguments: Sequence[str], inputs: Sequence[str]) -> dict[str, Entry]:
-    """Name of a free variable -> what replaces it, from the arguments of a call; raises errors that list the free variables."""
+def replacements(
+    args: Sequence[Any], kwargs: Mapping[str, Any], arguments: Sequence[str], inputs: Sequence[str]
+) -> dict[str, Entry]:
+    """Name of a free variable -> what replaces it, from the arguments of a call; raises errors that list the free
+    variables.
+    """
     if args and kwargs:
         raise error(TypeError, "compose takes replacements by position or by name, not both")
     if len(args) > len(arguments):
-        raise error(TypeError, f"compose got {len(args)} symbols, there are {len(arguments)} arguments: {list(arguments)}")
+        raise error(
+            TypeError, f"compose got {len(args)} symbols, there are {len(arguments)} arguments: {list(arguments)}"
+        )
     swap = {}
     for k, v in {**dict(zip(arguments, args)), **kwargs}.items():
         if not isinstance(v, SymbolBase):
@@ -83,16 +96,20 @@ def replacements(args: Sequence[Any], kwargs: Mapping[str, Any], arguments: Sequ
         if len(v._heads) != 1:
             raise error(ValueError, f"compose: {k} has {len(v._heads)} outputs {v.list_outputs()}; choose one")
         if k not in inputs:
-            raise error(ValueError, f"compose: no argument is named {k!r}{suggest(k, inputs)}; there are: {', '.join(inputs)}")
+            raise error(
+                ValueError, f"compose: no argument is named {k!r}{suggest(k, inputs)}; there are: {', '.join(inputs)}"
+            )
         swap[k] = v._heads[0]
     return swap
 
 
-def copied(heads: Sequence[Entry], swap: Mapping[str, Entry], name: str | None = None, variables: bool = False) -> list[Entry]:
+def copied(
+    heads: Sequence[Entry], swap: Mapping[str, Entry], name: str | None = None, variables: bool = False
+) -> list[Entry]:
     """The heads of a copy of a graph in which free variables are replaced.
 
-    Variables that stay are shared with the original unless `variables` says otherwise: so several copies have their weights in common.
-    The node of the first head gets `name`.
+    Variables that stay are shared with the original unless `variables` says otherwise: so several copies have their
+    weights in common. The node of the first head gets `name`.
     """
     done: dict[int, Node] = {}
 
@@ -107,9 +124,18 @@ def copied(heads: Sequence[Entry], swap: Mapping[str, Entry], name: str | None =
         inputs = [entry(e) for e in n.inputs]
         for i in (*n.params._sig.aux, *n.params._sig.mutates):
             if n.inputs[i][0].op is None and inputs[i][0].op is not None:
-                raise error(ValueError, f"compose: '{n.inputs[i][0].name}' is written by operator {n.op.name} '{n.name}'; only a Variable "
-                                        f"can replace it, not the output of '{inputs[i][0].name}'")
+                raise error(
+                    ValueError,
+                    f"compose: '{n.inputs[i][0].name}' is written by operator {n.op.name} '{n.name}'; only a Variable "
+                    f"can replace it, not the output of '{inputs[i][0].name}'",
+                )
         first = bool(name) and n is heads[0][0]
-        done[id(n)] = Node(n.op, n.params, inputs, str(name) if first else n.name, dict(n.attrs),
-                           None if n.forward is None else done[id(n.forward)])
+        done[id(n)] = Node(
+            n.op,
+            n.params,
+            inputs,
+            str(name) if first else n.name,
+            dict(n.attrs),
+            None if n.forward is None else done[id(n.forward)],
+        )
     return [entry(e) for e in heads]

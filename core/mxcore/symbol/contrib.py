@@ -1,4 +1,5 @@
 """Contributed operators over symbols (``mx.sym.contrib``), and control flow as operators with sub-graphs."""
+
 from __future__ import annotations
 
 import itertools
@@ -35,12 +36,17 @@ def _unique(name: str) -> str:
 
 
 def _symbols(x: Any, what: str) -> tuple[list[Symbol], Callable[[list[Any]], Any]]:
-    """Nested lists of symbols as a flat list of single outputs, and the way back; `what` begins with the name of the function."""
+    """Nested lists of symbols as a flat list of single outputs, and the way back; `what` begins with the name of the
+    function.
+    """
+
     def single(s: Any) -> Any:
         if isinstance(s, (list, tuple)):
             return [single(v) for v in s]
         if not isinstance(s, Symbol):
-            raise error(TypeError, f"sym.contrib.{what} must be Symbols or nested lists of them, got {type(s).__name__}")
+            raise error(
+                TypeError, f"sym.contrib.{what} must be Symbols or nested lists of them, got {type(s).__name__}"
+            )
         return s if len(s) == 1 else list(s)
 
     return _flat(single(x), what)
@@ -60,7 +66,9 @@ def _inside(symbols: Sequence[Symbol], taken: set[str]) -> list[Symbol]:
 
 
 def _own(outs: Sequence[Symbol], states: Sequence[Symbol], mark: str, apart: bool = True) -> list[Entry]:
-    """The heads of a sub-graph, each of them an operator inside: others go through a copy, and with `apart` states that are outputs."""
+    """The heads of a sub-graph, each of them an operator inside: others go through a copy, and with `apart` states that
+    are outputs.
+    """
     inputs = set(Graph([s._entry() for s in (*outs, *states)]).variables())
     before = {s.name for s in outs}
     heads = []
@@ -97,7 +105,9 @@ def _cut(heads: Sequence[Entry], mark: str) -> tuple[Graph, dict[str, Entry]]:
     return graph, outside
 
 
-def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states: Any, name: str = "foreach") -> tuple[Any, Any]:
+def foreach(
+    body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states: Any, name: str = "foreach"
+) -> tuple[Any, Any]:
     """Run ``body(data_t, states) -> (outputs, states)`` over the first axis of `data`, as one operator.
 
     What the body uses from outside is computed once, before the loop.
@@ -131,7 +141,9 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
     mark, taken = _unique(name), set[str]()
     with attribute.AttrScope(**{_MARK: mark}):
         ins = _inside([*arrays, *states], taken)
-        outs, new_states = checks.two("foreach: body", "(outputs, states)", body(data_back(ins[:len(arrays)]), states_back(ins[len(arrays):])))
+        outs, new_states = checks.two(
+            "foreach: body", "(outputs, states)", body(data_back(ins[: len(arrays)]), states_back(ins[len(arrays) :]))
+        )
         flat_outs, outs_back = _symbols(outs, "foreach: outputs")
         flat_states, _ = _symbols(new_states, "foreach: states")
         if len(flat_states) != len(states):
@@ -143,11 +155,21 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
     if unused:
         raise asserted(ValueError, f"foreach: the body does not use {', '.join(unused)}; leave it out")
     rest = [n for n in names if n not in taken]
-    result = list(compose("_foreach", (*arrays, *states, *[Symbol([outside[n]]) for n in rest]), dict(
-        fn=graph, num_outputs=len(heads), num_out_data=len(flat_outs),
-        in_data_locs=[names.index(str(s.name)) for s in ins[:len(arrays)]],
-        in_state_locs=[names.index(str(s.name)) for s in ins[len(arrays):]], remain_locs=[names.index(n) for n in rest])))
-    return outs_back(result[:len(flat_outs)]), states_back(result[len(flat_outs):])
+    result = list(
+        compose(
+            "_foreach",
+            (*arrays, *states, *[Symbol([outside[n]]) for n in rest]),
+            dict(
+                fn=graph,
+                num_outputs=len(heads),
+                num_out_data=len(flat_outs),
+                in_data_locs=[names.index(str(s.name)) for s in ins[: len(arrays)]],
+                in_state_locs=[names.index(str(s.name)) for s in ins[len(arrays) :]],
+                remain_locs=[names.index(n) for n in rest],
+            ),
+        )
+    )
+    return outs_back(result[: len(flat_outs)]), states_back(result[len(flat_outs) :])
 
 
 def _names(graph: Graph, what: str) -> list[str]:
@@ -160,7 +182,9 @@ def _names(graph: Graph, what: str) -> list[str]:
 
 
 class _Inputs:
-    """The inputs of an operator with several sub-graphs, in order of first use: which are the same is decided by a key."""
+    """The inputs of an operator with several sub-graphs, in order of first use: which are the same is decided by a
+    key.
+    """
 
     def __init__(self) -> None:
         self.symbols: list[Symbol] = []
@@ -174,8 +198,13 @@ class _Inputs:
         return self._at[key]
 
 
-def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], loop_vars: Any, max_iterations: Any = None,
-               name: str = "while_loop") -> tuple[Any, Any]:
+def while_loop(
+    cond: Callable[..., Any],
+    func: Callable[..., tuple[Any, Any]],
+    loop_vars: Any,
+    max_iterations: Any = None,
+    name: str = "while_loop",
+) -> tuple[Any, Any]:
     """Run ``func(*loop_vars) -> (outputs, new loop_vars)`` while ``cond(*loop_vars)`` holds, as one operator.
 
     What the functions use from outside is computed once, before the loop.
@@ -196,17 +225,19 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
     Returns
     -------
     (outputs, loop_vars)
-        Outputs stacked along a new first axis of length `max_iterations`, zeros after the last step; the final loop variables.
+        Outputs stacked along a new first axis of length `max_iterations`, zeros after the last step; the final loop
+        variables.
 
     Raises
     ------
     MXNetError
-        If `max_iterations` is missing, `cond` returns no symbol, or `func` other loop variables than it was given, or does not use one.
+        If `max_iterations` is missing, `cond` returns no symbol, or `func` other loop variables than it was given, or
+        does not use one.
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``sym.contrib.while_loop``, names and files included; what it leaves undefined after the last step
-    is zero, and shapes are inferred.
+    Behaviour matched: MXNet 1.9.1 ``sym.contrib.while_loop``, names and files included; what it leaves undefined after
+    the last step is zero, and shapes are inferred.
     """
     checks.callables("while_loop", cond=cond, func=func)
     most = iterations(max_iterations)
@@ -226,30 +257,51 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
             if kind == "cond":
                 answer = cond(*given)
                 if not isinstance(answer, Symbol) or len(answer) != 1:
-                    raise error(TypeError, f"while_loop: cond must return a Symbol of one output, got {type(answer).__name__}"
-                                           + (f" of {len(answer)}" if isinstance(answer, Symbol) else ""))
+                    raise error(
+                        TypeError,
+                        f"while_loop: cond must return a Symbol of one output, got {type(answer).__name__}"
+                        + (f" of {len(answer)}" if isinstance(answer, Symbol) else ""),
+                    )
                 heads = _own([], [answer], mark)
             else:
                 outs, new_vars = loop_values(func(*given))
                 flat_outs, outs_back = _symbols(outs, "while_loop: outputs")
                 flat_vars, _ = _symbols(new_vars, "while_loop: loop_vars")
                 if len(flat_vars) != len(states):
-                    raise error(ValueError, f"while_loop: func returned {len(flat_vars)} loop variables, it was given {len(states)}")
+                    raise error(
+                        ValueError,
+                        f"while_loop: func returned {len(flat_vars)} loop variables, it was given {len(states)}",
+                    )
                 heads = _own(flat_outs, flat_vars, mark, False)
         graph, outside = _cut(heads, mark)
         names = _names(graph, f"while_loop: two inputs of {kind}")
         own = {str(v.name): s for v, s in zip(ins, states)}
         graphs.append(graph)
-        locs.append([inputs.at(("var", n), own[n]) if n in own else inputs.at((kind, n), Symbol([outside[n]])) for n in names])
+        locs.append(
+            [inputs.at(("var", n), own[n]) if n in own else inputs.at((kind, n), Symbol([outside[n]])) for n in names]
+        )
         if kind == "func":
             unused = [str(s.name) for n, s in own.items() if n not in names]
             if unused:
                 raise error(ValueError, f"while_loop: func does not use {', '.join(unused)}; leave it out of loop_vars")
             var_locs = [names.index(n) for n in own]
-    result = list(compose("_while_loop", inputs.symbols, dict(
-        cond=graphs[0], func=graphs[1], num_outputs=len(flat_outs) + len(states), num_out_data=len(flat_outs),
-        max_iterations=most, cond_input_locs=locs[0], func_input_locs=locs[1], func_var_locs=var_locs)))
-    return outs_back(result[:len(flat_outs)]), states_back(result[len(flat_outs):])
+    result = list(
+        compose(
+            "_while_loop",
+            inputs.symbols,
+            dict(
+                cond=graphs[0],
+                func=graphs[1],
+                num_outputs=len(flat_outs) + len(states),
+                num_out_data=len(flat_outs),
+                max_iterations=most,
+                cond_input_locs=locs[0],
+                func_input_locs=locs[1],
+                func_var_locs=var_locs,
+            ),
+        )
+    )
+    return outs_back(result[: len(flat_outs)]), states_back(result[len(flat_outs) :])
 
 
 def cond(pred: Any, then_func: Callable[[], Any], else_func: Callable[[], Any], name: str = "cond") -> Any:
@@ -289,7 +341,9 @@ def cond(pred: Any, then_func: Callable[[], Any], else_func: Callable[[], Any], 
         with attribute.AttrScope(**{_MARK: mark}):
             flat, back = _symbols(make(), f"cond: outputs of the {kind}-branch")
             if not flat:
-                raise error(ValueError, f"cond: the {kind}-branch returned nothing; a branch returns at least one Symbol")
+                raise error(
+                    ValueError, f"cond: the {kind}-branch returned nothing; a branch returns at least one Symbol"
+                )
             heads = _own(flat, [], mark)
         graph, outside = _cut(heads, mark)
         names = _names(graph, f"cond: two inputs of the {kind}-branch")
@@ -299,15 +353,31 @@ def cond(pred: Any, then_func: Callable[[], Any], else_func: Callable[[], Any], 
         locs.append([inputs.at(n if outside[n][0].op is None else (kind, n), Symbol([outside[n]])) for n in names])
     counts = [len(g.heads) for g in graphs[1:]]
     if counts[0] != counts[1]:
-        raise error(ValueError, f"cond: then_func returned {counts[0]} outputs, else_func {counts[1]}; both must return as many")
-    result = list(compose("_cond", inputs.symbols, dict(
-        cond=graphs[0], then_branch=graphs[1], else_branch=graphs[2], num_outputs=counts[0], cond_input_locs=locs[0],
-        then_input_locs=locs[1], else_input_locs=locs[2])))
+        raise error(
+            ValueError, f"cond: then_func returned {counts[0]} outputs, else_func {counts[1]}; both must return as many"
+        )
+    result = list(
+        compose(
+            "_cond",
+            inputs.symbols,
+            dict(
+                cond=graphs[0],
+                then_branch=graphs[1],
+                else_branch=graphs[2],
+                num_outputs=counts[0],
+                cond_input_locs=locs[0],
+                then_input_locs=locs[1],
+                else_input_locs=locs[2],
+            ),
+        )
+    )
     return backs[1](result)
 
 
 def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tuple[Symbol, Symbol, Symbol]:
-    """Candidates for sampled softmax, drawn from an approximately Zipfian distribution; see ``mx.nd.contrib.rand_zipfian``."""
+    """Candidates for sampled softmax, drawn from an approximately Zipfian distribution; see
+    ``mx.nd.contrib.rand_zipfian``.
+    """
     from . import random
 
     return zipfian(random, true_classes, num_sampled, range_max, {})
@@ -318,9 +388,23 @@ def _scale(rescale_grad: Any) -> Symbol:
     return rescale_grad if isinstance(rescale_grad, Symbol) else full((1,), float(rescale_grad))
 
 
-def adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, rescale_grad: Any, lr: float, eta: float, beta1: float = 0.9,
-                 beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: Any = None, name: str | None = None,
-                 **kwargs: Any) -> Symbol:
+def adamw_update(
+    weight: Symbol,
+    grad: Symbol,
+    mean: Symbol,
+    var: Symbol,
+    rescale_grad: Any,
+    lr: float,
+    eta: float,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    wd: float = 0,
+    clip_gradient: float = -1,
+    out: Any = None,
+    name: str | None = None,
+    **kwargs: Any,
+) -> Symbol:
     """A step of AdamW as a node; see ``mx.nd.contrib.adamw_update``.
 
     Parameters
@@ -336,16 +420,57 @@ def adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, rescal
     name : str, optional
         Of the node.
     """
-    return compose("_adamw_update", [weight, grad, mean, var, _scale(rescale_grad)], dict(
-        lr=lr, eta=eta, beta1=beta1, beta2=beta2, epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, name=name, **kwargs))
+    return compose(
+        "_adamw_update",
+        [weight, grad, mean, var, _scale(rescale_grad)],
+        dict(
+            lr=lr,
+            eta=eta,
+            beta1=beta1,
+            beta2=beta2,
+            epsilon=epsilon,
+            wd=wd,
+            clip_gradient=clip_gradient,
+            name=name,
+            **kwargs,
+        ),
+    )
 
 
-def mp_adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, weight32: Symbol, rescale_grad: Any, lr: float, eta: float,
-                    beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: Any = None,
-                    name: str | None = None, **kwargs: Any) -> Symbol:
+def mp_adamw_update(
+    weight: Symbol,
+    grad: Symbol,
+    mean: Symbol,
+    var: Symbol,
+    weight32: Symbol,
+    rescale_grad: Any,
+    lr: float,
+    eta: float,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    wd: float = 0,
+    clip_gradient: float = -1,
+    out: Any = None,
+    name: str | None = None,
+    **kwargs: Any,
+) -> Symbol:
     """`adamw_update` for a weight with a float32 master copy, `weight32`."""
-    return compose("_mp_adamw_update", [weight, grad, mean, var, weight32, _scale(rescale_grad)], dict(
-        lr=lr, eta=eta, beta1=beta1, beta2=beta2, epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, name=name, **kwargs))
+    return compose(
+        "_mp_adamw_update",
+        [weight, grad, mean, var, weight32, _scale(rescale_grad)],
+        dict(
+            lr=lr,
+            eta=eta,
+            beta1=beta1,
+            beta2=beta2,
+            epsilon=epsilon,
+            wd=wd,
+            clip_gradient=clip_gradient,
+            name=name,
+            **kwargs,
+        ),
+    )
 
 
 __getattr__, __dir__ = namespace(globals(), "contrib", symbol_function)

@@ -1,4 +1,5 @@
 """Functions of ``mx.sym`` that make or combine symbols and are more than one operator."""
+
 from __future__ import annotations
 
 import math
@@ -8,7 +9,21 @@ from typing import Any
 from .._core.errors import error
 from .symbol import Symbol, compose
 
-__all__ = ["arange", "eye", "full", "histogram", "hypot", "linspace", "maximum", "minimum", "ones", "pow", "power", "split_v2", "zeros"]
+__all__ = [
+    "arange",
+    "eye",
+    "full",
+    "histogram",
+    "hypot",
+    "linspace",
+    "maximum",
+    "minimum",
+    "ones",
+    "pow",
+    "power",
+    "split_v2",
+    "zeros",
+]
 
 
 def _dtype(dtype: Any) -> Any:
@@ -43,25 +58,49 @@ def ones(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
 
 def full(shape: Any, val: float, dtype: Any = None, **kwargs: Any) -> Symbol:
     """The number `val` everywhere; further parameters as in `zeros`."""
-    return compose("_full", (), {"shape": shape, "dtype": _dtype(dtype), "value": float(val) if isinstance(val, numbers.Real) else val, **kwargs})
+    return compose(
+        "_full",
+        (),
+        {
+            "shape": shape,
+            "dtype": _dtype(dtype),
+            "value": float(val) if isinstance(val, numbers.Real) else val,
+            **kwargs,
+        },
+    )
 
 
-def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
-           name: str | None = None, dtype: Any = None) -> Symbol:
-    """Evenly spaced values from `start` up to but without `stop` (from 0 to `start`, without `stop`), each `repeat` times.
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1.0,
+    repeat: int = 1,
+    infer_range: bool = False,
+    name: str | None = None,
+    dtype: Any = None,
+) -> Symbol:
+    """Evenly spaced values from `start` up to but without `stop` (from 0 to `start`, without `stop`), each `repeat`
+    times.
 
     Parameters
     ----------
     infer_range : bool
         The consumer's shape decides where to stop.
     """
-    return compose("_arange", (), dict(start=start, stop=stop, step=step, repeat=repeat, infer_range=infer_range, name=name,
-                                       dtype=_dtype(dtype)))
+    return compose(
+        "_arange",
+        (),
+        dict(start=start, stop=stop, step=step, repeat=repeat, infer_range=infer_range, name=name, dtype=_dtype(dtype)),
+    )
 
 
-def linspace(start: float, stop: float, num: int, endpoint: bool = True, name: str | None = None, dtype: Any = None) -> Symbol:
+def linspace(
+    start: float, stop: float, num: int, endpoint: bool = True, name: str | None = None, dtype: Any = None
+) -> Symbol:
     """`num` evenly spaced values from `start` to `stop`, which is left out without `endpoint`."""
-    return compose("_linspace", (), dict(start=start, stop=stop, num=num, endpoint=endpoint, name=name, dtype=_dtype(dtype)))
+    return compose(
+        "_linspace", (), dict(start=start, stop=stop, num=num, endpoint=endpoint, name=name, dtype=_dtype(dtype))
+    )
 
 
 def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Symbol:
@@ -91,7 +130,9 @@ def split_v2(ary: Symbol, indices_or_sections: Any, axis: int = 0, squeeze_axis:
     elif isinstance(indices_or_sections, (tuple, list)):
         indices, sections = [0, *indices_or_sections], 0
     else:
-        raise error(ValueError, f"split_v2: indices_or_sections must be an int or a tuple of ints, got {indices_or_sections!r}")
+        raise error(
+            ValueError, f"split_v2: indices_or_sections must be an int or a tuple of ints, got {indices_or_sections!r}"
+        )
     return compose("_split_v2", (ary,), dict(indices=indices, axis=axis, squeeze_axis=squeeze_axis, sections=sections))
 
 
@@ -100,7 +141,9 @@ def _two(called: str, left: Any, right: Any, both: str, scalar: str, reverse: st
     symbols = isinstance(left, Symbol), isinstance(right, Symbol)
     for v, symbol in zip((left, right), symbols):
         if not symbol and not isinstance(v, (int, float)) and not hasattr(v, "__float__"):
-            raise error(TypeError, f"{called} takes Symbols and numbers, got {type(left).__name__} and {type(right).__name__}")
+            raise error(
+                TypeError, f"{called} takes Symbols and numbers, got {type(left).__name__} and {type(right).__name__}"
+            )
     if all(symbols):
         return compose(both, (left, right), {})
     if symbols[0]:
@@ -110,7 +153,7 @@ def _two(called: str, left: Any, right: Any, both: str, scalar: str, reverse: st
 
 def pow(base: Any, exp: Any) -> Any:
     """`base` to the power of `exp`, each a Symbol or a number; of two numbers a number."""
-    return _two("pow", base, exp, "_Power", "_PowerScalar", "_RPowerScalar", lambda b, e: b ** e)
+    return _two("pow", base, exp, "_Power", "_PowerScalar", "_RPowerScalar", lambda b, e: b**e)
 
 
 power = pow

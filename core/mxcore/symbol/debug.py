@@ -1,4 +1,5 @@
 """Graphs as text for people."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

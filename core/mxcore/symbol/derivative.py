@@ -1,4 +1,5 @@
 """Gradients of symbols as symbols."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,8 +22,12 @@ def gradients(heads: Sequence[Entry], wrt: str | Sequence[str], head_arguments: 
     found = {n.name: (n, 0) for n in variables(heads)[0]}
     for name in names:
         if name not in found:
-            raise error(ValueError, f"grad: no argument is named {name!r}{suggest(name, found)}; there are: {', '.join(found)}")
+            raise error(
+                ValueError, f"grad: no argument is named {name!r}{suggest(name, found)}; there are: {', '.join(found)}"
+            )
     targets = [found[n] for n in names]
     incoming = [(variable(f"{n.name}_{i}_grad"), 0) for n, i in heads] if head_arguments else [None] * len(heads)
-    return [(GraphF(f"_zero_grad_{name}").zeros_like(Value(e, GraphF(name))).entry if g is None else g)
-            for name, e, g in zip(names, targets, gradient(heads, incoming, targets))]
+    return [
+        (GraphF(f"_zero_grad_{name}").zeros_like(Value(e, GraphF(name))).entry if g is None else g)
+        for name, e, g in zip(names, targets, gradient(heads, incoming, targets))
+    ]

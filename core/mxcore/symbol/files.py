@@ -1,4 +1,5 @@
 """Symbols from files and texts."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -16,8 +17,8 @@ def load_json(json_str: str) -> Symbol:
     Raises
     ------
     MXNetError
-        If it is no JSON or no graph (names the node), or needs an operator that nobody registered (names the plugins that failed or are
-        switched off).
+        If it is no JSON or no graph (names the node), or needs an operator that nobody registered (names the plugins
+        that failed or are switched off).
     """
     return Symbol(read_json(json_str))
 

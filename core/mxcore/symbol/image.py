@@ -1,4 +1,5 @@
 """The namespace ``mx.sym.image`` of operators over symbols."""
+
 from .._views import namespace
 from . import symbol_function
 

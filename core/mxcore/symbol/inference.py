@@ -1,4 +1,5 @@
 """Shapes and dtypes of symbols from those of some arguments, in both directions."""
+
 from __future__ import annotations
 
 import numbers
@@ -15,10 +16,29 @@ from .._core.params import as_dtype, literal
 from .._core.state import state
 from .base import Entry
 
-__all__ = ["TYPE_CODES", "all_types", "infer_heads", "infer_shapes", "infer_types", "named", "unknown_dims", "variables"]
+__all__ = [
+    "TYPE_CODES",
+    "all_types",
+    "infer_heads",
+    "infer_shapes",
+    "infer_types",
+    "named",
+    "unknown_dims",
+    "variables",
+]
 
 #: MXNet's numbers of dtypes in attributes.
-TYPE_CODES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool", 12: "bfloat16"}
+TYPE_CODES = {
+    0: "float32",
+    1: "float64",
+    2: "float16",
+    3: "uint8",
+    4: "int32",
+    5: "int8",
+    6: "int64",
+    7: "bool",
+    12: "bfloat16",
+}
 
 Values = dict[Any, Any]
 
@@ -26,8 +46,13 @@ Values = dict[Any, Any]
 def variables(heads: Sequence[Entry]) -> tuple[list[Node], list[Node]]:
     """(arguments, auxiliary states) in order of first use."""
     nodes = topo(heads)
-    written = {n.inputs[i][0].name for n in nodes if n.op is not None for i in (*n.params._sig.aux, *n.params._sig.mutates)
-               if n.inputs[i][0].op is None}
+    written = {
+        n.inputs[i][0].name
+        for n in nodes
+        if n.op is not None
+        for i in (*n.params._sig.aux, *n.params._sig.mutates)
+        if n.inputs[i][0].op is None
+    }
     found = [n for n in nodes if n.op is None]
     return [n for n in found if n.name not in written], [n for n in found if n.name in written]
 
@@ -48,8 +73,13 @@ def unknown_dims(shape: Any) -> tuple[int, ...] | None:
     return tuple(-1 if d == 0 else d for d in dims) or None
 
 
-def named(heads: Sequence[Entry], args: Sequence[Any], kwargs: Mapping[str, Any], convert: Callable[[Any], Any], strict: bool = False) \
-        -> dict[str, Any]:
+def named(
+    heads: Sequence[Entry],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    convert: Callable[[Any], Any],
+    strict: bool = False,
+) -> dict[str, Any]:
     """Name of an argument -> what was given for it; names that do not exist are an error if `strict`, else ignored."""
     arguments, aux = ([n.name for n in part] for part in variables(heads))
     if args and kwargs:
@@ -57,7 +87,7 @@ def named(heads: Sequence[Entry], args: Sequence[Any], kwargs: Mapping[str, Any]
     if len(args) > len(arguments):
         raise error(ValueError, f"{len(args)} shapes or types for {len(arguments)} arguments: {', '.join(arguments)}")
     found, known = {}, {*arguments, *aux}
-    for k, v in (zip(arguments, args) if args else kwargs.items()):
+    for k, v in zip(arguments, args) if args else kwargs.items():
         if k not in known:
             if strict:
                 near = suggest(k, [*arguments, *aux])
@@ -77,7 +107,11 @@ def _hint(n: Node, what: str) -> Any:
     if text is None:
         return None
     try:
-        return unknown_dims(literal(text)) if what == "shape" else as_dtype(TYPE_CODES[int(text)] if text.isdigit() else text)
+        return (
+            unknown_dims(literal(text))
+            if what == "shape"
+            else as_dtype(TYPE_CODES[int(text)] if text.isdigit() else text)
+        )
     except (KeyError, TypeError, ValueError) as e:
         raise error(ValueError, f"variable '{n.name}': attribute {key}={text[:200]!r} cannot be read: {e}") from None
 
@@ -105,7 +139,9 @@ def infer_heads(heads: Sequence[Entry], what: str, given: Mapping[str, Any]) -> 
 
 
 def _explain(e: MXNetError, nodes: Sequence[Node], known: Values, what: str, given: Mapping[str, Any]) -> NoReturn:
-    """Raise the error of an inference again with the origins of what the failing node saw, found by doing it again step by step."""
+    """Raise the error of an inference again with the origins of what the failing node saw, found by doing it again step
+    by step.
+    """
     rule, merge = (infer.op_shapes, infer.merge_shape) if what == "shape" else (infer.op_dtypes, infer.merge_dtype)
     value = dict(known)
     origin = {k: "was given" if k[0].name in given else f"is an attribute of '{k[0].name}'" for k in known}
@@ -156,7 +192,9 @@ def infer_shapes(heads: Sequence[Entry], args: Sequence[Any], kwargs: Mapping[st
 
     found = tuple([show(e) for e in part] for part in parts)
     if not partial and not all(infer.known(value.get(e)) for part in parts for e in part):
-        _warn_open("shapes", [f"{n.name} {show((n, 0))}" for n in (*arguments, *aux) if not infer.known(value.get((n, 0)))])
+        _warn_open(
+            "shapes", [f"{n.name} {show((n, 0))}" for n in (*arguments, *aux) if not infer.known(value.get((n, 0)))]
+        )
         return None, None, None
     return found
 

@@ -3,7 +3,8 @@
 ========== =========================================================================================================
 until      what was different
 ========== =========================================================================================================
-0.8        no version; parameters under ``param`` and attributes under ``attr``; auxiliary states, and any input that the
+0.8        no version; parameters under ``param`` and attributes under ``attr``; auxiliary states, and any input that
+the
            user left out, are not among the nodes; ``backward_source_id``; inputs are pairs
 0.9.3      the variable of an auxiliary state does not say how it is initialised
 0.9.4      ``argmax`` and ``argmin`` write ``axis=-1`` for "over everything"
@@ -11,6 +12,7 @@ until      what was different
 1.8        an operator may hold ``weight_lr_mult`` and the like for its inputs, and attributes without underscores
 ========== =========================================================================================================
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,7 @@
-"""How MXNet counts and names the outputs of operators: what the facets `labels` and `mxnet_outputs` say where it differs from ours."""
+"""How MXNet counts and names the outputs of operators: what the facets `labels` and `mxnet_outputs` say where it
+differs from ours.
+"""
+
 from __future__ import annotations
 
 from .._core.graph import Node

@@ -1,4 +1,5 @@
 """Graph passes of plugins, run over a symbol by their name."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -14,8 +15,13 @@ from .inference import infer_heads, named, unknown_dims
 __all__ = ["run_backend"]
 
 
-def run_backend(heads: Sequence[Entry], backend: str, facts: Mapping[str, Mapping[str, Any]], skip_infer: bool, info: Mapping[str, Any]) \
-        -> list[Entry]:
+def run_backend(
+    heads: Sequence[Entry],
+    backend: str,
+    facts: Mapping[str, Mapping[str, Any]],
+    skip_infer: bool,
+    info: Mapping[str, Any],
+) -> list[Entry]:
     """The heads of the graph that the graph pass `backend` makes of a graph.
 
     Parameters
@@ -28,13 +34,19 @@ def run_backend(heads: Sequence[Entry], backend: str, facts: Mapping[str, Mappin
     table = registry.tables["graph_pass"]
     known = table.names()
     if backend not in known:
-        raise error(ValueError, f"no graph pass is named {backend!r}{suggest(str(backend), known)}; registered: "
-                                f"{', '.join(known) or 'none'} (plugins bring them through the hook mxcore_graph_passes){registry.why()}")
+        raise error(
+            ValueError,
+            f"no graph pass is named {backend!r}{suggest(str(backend), known)}; registered: "
+            f"{', '.join(known) or 'none'} (plugins bring them through the hook mxcore_graph_passes){registry.why()}",
+        )
     graph = Graph(heads)
     graph.info.update(info)
     if not skip_infer:
-        graph.shapes = {e: s for e, s in infer_heads(heads, "shape", named(heads, (), facts["shapes"], unknown_dims)).items()
-                        if infer.known(s)}
+        graph.shapes = {
+            e: s
+            for e, s in infer_heads(heads, "shape", named(heads, (), facts["shapes"], unknown_dims)).items()
+            if infer.known(s)
+        }
         graph.dtypes = infer_heads(heads, "dtype", named(heads, (), facts["dtypes"], as_dtype))
     where = f"graph pass '{backend}' of {table.owners[backend]}"
     try:

@@ -1,4 +1,5 @@
 """Random symbols (``mx.sym.random``): numbers or symbols as parameters of the distributions."""
+
 from __future__ import annotations
 
 import numbers
@@ -11,8 +12,17 @@ from . import symbol_function
 from .symbol import Symbol, compose
 
 __all__ = [
-    "exponential", "gamma", "generalized_negative_binomial", "multinomial", "negative_binomial", "normal", "poisson", "randint", "randn",
-    "shuffle", "uniform",
+    "exponential",
+    "gamma",
+    "generalized_negative_binomial",
+    "multinomial",
+    "negative_binomial",
+    "normal",
+    "poisson",
+    "randint",
+    "randn",
+    "shuffle",
+    "uniform",
 ]
 
 
@@ -24,7 +34,11 @@ def _draw(name: str, values: list[Any], shape: Any, dtype: Any, kwargs: dict[str
     if all(isinstance(v, Symbol) for v in values):
         return compose(f"_sample_{name}", values, kwargs)
     if not all(isinstance(v, numbers.Real) for v in values):
-        raise error(TypeError, f"random.{name}: parameters must be all numbers or all Symbols, got {', '.join(type(v).__name__ for v in values)}")
+        raise error(
+            TypeError,
+            f"random.{name}: parameters must be all numbers or all Symbols, got "
+            f"{', '.join(type(v).__name__ for v in values)}",
+        )
     return compose(f"_random_{name}", (), {**{s[1]: v for s, v in zip(_DISTRIBUTIONS[name], values)}, **kwargs})
 
 
@@ -80,7 +94,9 @@ def negative_binomial(k: Any = 1, p: Any = 1, shape: Any = None, dtype: Any = No
     return _draw("negative_binomial", [k, p], shape, dtype, kwargs)
 
 
-def generalized_negative_binomial(mu: Any = 1, alpha: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
+def generalized_negative_binomial(
+    mu: Any = 1, alpha: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any
+) -> Symbol:
     """Draw from the negative binomial distribution of mean `mu` and dispersion `alpha`; rest as in `uniform`."""
     return _draw("generalized_negative_binomial", [mu, alpha], shape, dtype, kwargs)
 

@@ -1,4 +1,5 @@
 """Graphs from MXNet's JSON, that of older versions included."""
+
 from __future__ import annotations
 
 import re
@@ -18,7 +19,8 @@ from .legacy_json import give_to_inputs, texts_of, version_of
 
 __all__ = ["read_json"]
 
-#: How many outputs beyond `USUAL` the operators of a file may have together: each has a name, and is told of in a digit or two.
+#: How many outputs beyond `USUAL` the operators of a file may have together: each has a name, and is told of in a digit
+#: or two.
 MOST_OUTPUTS, USUAL = 1 << 18, 16
 
 
@@ -34,8 +36,8 @@ def read_json(text: str | bytes, called: str = "the JSON text") -> list[Entry]:
     Raises
     ------
     MXNetError
-        If it is no JSON or no graph; names the node by number and name. If it needs an operator that nobody registered; names the
-        plugins that failed or are switched off.
+        If it is no JSON or no graph; names the node by number and name. If it needs an operator that nobody registered;
+        names the plugins that failed or are switched off.
     """
     data = decode(text, called)
     return _read(data, called, _File(version_of(data) if isinstance(data, dict) else 0))
@@ -58,7 +60,9 @@ def _read(data: Any, called: str, file: _File) -> list[Entry]:
         raise error(ValueError, f"{called} is no graph: expected an object, got {type(data).__name__}")
     for key in ("nodes", "heads"):
         if not isinstance(data.get(key), list):
-            raise error(ValueError, f"{called} is no graph: {'it has no' if key not in data else 'no list is its'} '{key}'")
+            raise error(
+                ValueError, f"{called} is no graph: {'it has no' if key not in data else 'no list is its'} '{key}'"
+            )
     nodes: list[Node] = []
     for i, item in enumerate(data["nodes"]):
         name = item.get("name") if isinstance(item, dict) else None
@@ -78,7 +82,9 @@ def _read(data: Any, called: str, file: _File) -> list[Entry]:
         raise error(ValueError, f"{called}: 'arg_nodes' must be a list of numbers of nodes, got {listed!r}")
     for i in listed:
         if not isinstance(i, int) or not 0 <= i < len(nodes) or nodes[i].op is not None:
-            raise error(ValueError, f"{called}: arg_nodes lists {i!r}, which is no variable among its {len(nodes)} nodes")
+            raise error(
+                ValueError, f"{called}: arg_nodes lists {i!r}, which is no variable among its {len(nodes)} nodes"
+            )
     try:
         heads = [_entry(e, nodes) for e in data["heads"]]
     except ValueError as e:
@@ -90,11 +96,17 @@ def _read(data: Any, called: str, file: _File) -> list[Entry]:
 
 def _entry(e: Any, before: list[Node]) -> Entry:
     """An entry given as [node, output] or [node, output, version]."""
-    if not isinstance(e, list) or not 1 <= len(e) <= 3 or not all(isinstance(v, int) and not isinstance(v, bool) for v in e):
+    if (
+        not isinstance(e, list)
+        or not 1 <= len(e) <= 3
+        or not all(isinstance(v, int) and not isinstance(v, bool) for v in e)
+    ):
         raise ValueError(f"{e!r} must be a list [number of a node, number of its output, version]")
     if not 0 <= e[0] < len(before):
-        raise ValueError(f"{e} points to node {e[0]}, which is not among the {len(before)} nodes before it: the number is wrong, "
-                         "or the graph has a cycle")
+        raise ValueError(
+            f"{e} points to node {e[0]}, which is not among the {len(before)} nodes before it: the number is wrong, "
+            "or the graph has a cycle"
+        )
     n, i = before[e[0]], e[1] if len(e) > 1 else 0
     if not 0 <= i < n.n_out:
         raise ValueError(f"{e} asks for output {i} of '{n.name}', which has {n.n_out}")
@@ -124,7 +136,9 @@ def _node(item: Any, before: list[Node], where: str, file: _File) -> Node:
             raise ValueError(f"a variable has no inputs, the file gives {given}")
         return Node(None, None, (), name, kept(texts))
     op = _operator(op_name)
-    params: dict[str, Any] = {k: v for k, v in texts.items() if k in op.params or (op.parser.rest and not k.startswith("__"))}
+    params: dict[str, Any] = {
+        k: v for k, v in texts.items() if k in op.params or (op.parser.rest and not k.startswith("__"))
+    }
     attrs = kept({k: v for k, v in texts.items() if k not in params})
     keys = [key for key, spec in op.params.items() if isinstance(spec, GraphParam)]
     graphs = item.get("subgraphs") or []
@@ -136,22 +150,29 @@ def _node(item: Any, before: list[Node], where: str, file: _File) -> Node:
         params[key] = Graph(_read(graph, f"{where}, sub-graph {i}", file))
     if op.variadic and op.arg_names is None and (keys or op.count not in params):
         params[op.count] = str(len(inputs))
-    if op.variadic and _number(op.params.get(op.count), params.get(op.count)) > len(inputs):  # else a million would be made up
+    if op.variadic and _number(op.params.get(op.count), params.get(op.count)) > len(
+        inputs
+    ):  # else a million would be made up
         raise ValueError(f"{op.count} of operator {op_name} is {params[op.count]}, the file gives {len(inputs)} inputs")
     p = op.parse(params)
     file.take(p._sig.n_all)
     wanted = p._sig.inputs
     if len(inputs) > len(wanted):
-        raise ValueError(f"operator {op_name} takes {len(wanted)} inputs ({', '.join(wanted)}) with these parameters, "
-                         f"the file gives {len(inputs)}")
+        raise ValueError(
+            f"operator {op_name} takes {len(wanted)} inputs ({', '.join(wanted)}) with these parameters, "
+            f"the file gives {len(inputs)}"
+        )
     # Old files list neither auxiliary states nor what the user left out.
     added = {**attrs, **op.parser.strings(p)}
-    inputs += [(auto_variable(f"{name}_{label}", op, label, added), 0) for label in wanted[len(inputs):]]
+    inputs += [(auto_variable(f"{name}_{label}", op, label, added), 0) for label in wanted[len(inputs) :]]
     give_to_inputs(op, wanted, inputs, attrs, file.version)
     kept_by_op(op, attrs)  # a misspelt parameter must not pass for an attribute
     for label, (n, _) in zip(wanted, inputs):
         if n.op is not None and p._sig.index[label] in p._sig.aux:
-            raise ValueError(f"operator {op_name} writes its input '{label}', which must be a variable; it is an output of '{n.name}'")
+            raise ValueError(
+                f"operator {op_name} writes its input '{label}', which must be a variable; it is an output of "
+                f"'{n.name}'"
+            )
     return Node(op, p, inputs, name, attrs)
 
 
@@ -167,4 +188,6 @@ def _operator(name: str) -> Op:
     try:
         return registry.ops.get(name)  # type: ignore[no-any-return]
     except KeyError as e:
-        raise error(KeyError, f"{e}; if a plugin provides it, install that (`mxcore plugins` lists those present)") from None
+        raise error(
+            KeyError, f"{e}; if a plugin provides it, install that (`mxcore plugins` lists those present)"
+        ) from None

@@ -1,4 +1,5 @@
 """The class Symbol: outputs of a graph, with names, inferred on demand, bound to arrays for execution."""
+
 from __future__ import annotations
 
 import numbers
@@ -86,7 +87,9 @@ class Symbol(SymbolBase):
         if isinstance(index, slice):
             found = self._heads[index]
             if not found:
-                raise error(IndexError, f"outputs {index.start}:{index.stop}:{index.step} of {len(self._heads)} are none")
+                raise error(
+                    IndexError, f"outputs {index.start}:{index.stop}:{index.step} of {len(self._heads)} are none"
+                )
             return Symbol(found)
         if isinstance(index, str):
             names = self.list_outputs()
@@ -97,7 +100,9 @@ class Symbol(SymbolBase):
                 raise error(ValueError, f"{len(matches)} outputs are named {index!r}; use an index")
             return Symbol([self._heads[matches[0]]])
         if not isinstance(index, numbers.Integral):
-            raise error(TypeError, f"a Symbol is indexed by int, slice or name of an output, got {type(index).__name__}")
+            raise error(
+                TypeError, f"a Symbol is indexed by int, slice or name of an output, got {type(index).__name__}"
+            )
         if not -len(self._heads) <= index < len(self._heads):
             raise error(IndexError, f"output {index} does not exist: there are {len(self._heads)}")
         return Symbol([self._heads[index]])
@@ -126,7 +131,9 @@ class Symbol(SymbolBase):
         return self.list_attr().get(key)
 
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
-        """Attributes and parameters of the node; with `recursive` those of all nodes below, as ``<node>_<attribute>``."""
+        """Attributes and parameters of the node; with `recursive` those of all nodes below, as
+        ``<node>_<attribute>``.
+        """
         if recursive:
             return {f"{n}_{k}": v for n, d in self.attr_dict().items() for k, v in d.items()}
         return shown(self._heads[0][0])
@@ -199,7 +206,9 @@ class Symbol(SymbolBase):
 
     def _scalar(self, op: str, scalar: float) -> Symbol:
         if getattr(scalar, "shape", ()):
-            raise error(TypeError, f"{op}: a symbol cannot be combined with an array of NumPy; use a variable or a number")
+            raise error(
+                TypeError, f"{op}: a symbol cannot be combined with an array of NumPy; use a variable or a number"
+            )
         old = next((a for a in registry.ops.get(op).aliases if a.endswith("Scalar")), op)
         return compose(old if op in _CAMEL_SCALARS else op, (self,), {"scalar": scalar})
 
@@ -268,12 +277,14 @@ class Symbol(SymbolBase):
         Returns
         -------
         (list, list, list) of tuple
-            Shapes of arguments, outputs and auxiliary states; (None, None, None), and a warning, if some cannot be inferred.
+            Shapes of arguments, outputs and auxiliary states; (None, None, None), and a warning, if some cannot be
+            inferred.
 
         Raises
         ------
         MXNetError
-            If shapes contradict each other: names node, inputs and where they were known from. If no argument has such a name.
+            If shapes contradict each other: names node, inputs and where they were known from. If no argument has such
+            a name.
 
         Examples
         --------
@@ -285,7 +296,9 @@ class Symbol(SymbolBase):
         return infer_shapes(self._heads, args, kwargs, False)
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> Any:
-        """As `infer_shape`, with () for shapes and 0 for dimensions that stay unknown (None and -1 under ``np_shape``)."""
+        """As `infer_shape`, with () for shapes and 0 for dimensions that stay unknown (None and -1 under
+        ``np_shape``).
+        """
         return infer_shapes(self._heads, args, kwargs, True)
 
     def infer_type(self, *args: Any, **kwargs: Any) -> Any:
@@ -294,7 +307,8 @@ class Symbol(SymbolBase):
         Returns
         -------
         (list, list, list) of type
-            NumPy types of arguments, outputs and auxiliary states; (None, None, None), and a warning, if some cannot be inferred.
+            NumPy types of arguments, outputs and auxiliary states; (None, None, None), and a warning, if some cannot be
+            inferred.
 
         Raises
         ------
@@ -308,8 +322,16 @@ class Symbol(SymbolBase):
         return infer_types(self._heads, args, kwargs, True)
 
     # -- execution ---------------------------------------------------------------------------------------------
-    def bind(self, ctx: Any, args: Any, args_grad: Any = None, grad_req: Any = "write", aux_states: Any = None,
-             group2ctx: Any = None, shared_exec: Any = None) -> Any:
+    def bind(
+        self,
+        ctx: Any,
+        args: Any,
+        args_grad: Any = None,
+        grad_req: Any = "write",
+        aux_states: Any = None,
+        group2ctx: Any = None,
+        shared_exec: Any = None,
+    ) -> Any:
         """Bind the graph to arrays.
 
         Parameters
@@ -331,13 +353,28 @@ class Symbol(SymbolBase):
         from ..executor import Executor
 
         try:
-            return Executor(self, ctx, args, args_grad, grad_req, aux_states, group2ctx=group2ctx, shared_exec=shared_exec)
+            return Executor(
+                self, ctx, args, args_grad, grad_req, aux_states, group2ctx=group2ctx, shared_exec=shared_exec
+            )
         except MemoryError as e:
-            raise e if isinstance(e, MXNetError) else error(MemoryError, f"bind: no memory for the outputs of {self!r}: {e}") from None
+            raise (
+                e
+                if isinstance(e, MXNetError)
+                else error(MemoryError, f"bind: no memory for the outputs of {self!r}: {e}")
+            ) from None
 
-    def simple_bind(self, ctx: Any = None, grad_req: Any = "write", type_dict: Any = None, stype_dict: Any = None,
-                    group2ctx: Any = None, shared_arg_names: Any = None, shared_exec: Any = None, shared_buffer: Any = None,
-                    **kwargs: Any) -> Any:
+    def simple_bind(
+        self,
+        ctx: Any = None,
+        grad_req: Any = "write",
+        type_dict: Any = None,
+        stype_dict: Any = None,
+        group2ctx: Any = None,
+        shared_arg_names: Any = None,
+        shared_exec: Any = None,
+        shared_buffer: Any = None,
+        **kwargs: Any,
+    ) -> Any:
         """Bind the graph to new arrays whose shapes are inferred from those given by name.
 
         Parameters
@@ -369,8 +406,18 @@ class Symbol(SymbolBase):
         """
         from ..executor import Executor
 
-        return Executor.simple_bind(self, ctx, grad_req, type_dict or {}, kwargs, group2ctx=group2ctx, stype_dict=stype_dict,
-                                    shared_exec=shared_exec, shared_buffer=shared_buffer, shared_arg_names=shared_arg_names)
+        return Executor.simple_bind(
+            self,
+            ctx,
+            grad_req,
+            type_dict or {},
+            kwargs,
+            group2ctx=group2ctx,
+            stype_dict=stype_dict,
+            shared_exec=shared_exec,
+            shared_buffer=shared_buffer,
+            shared_arg_names=shared_arg_names,
+        )
 
     def eval(self, ctx: Any = None, **kwargs: Any) -> list[Any]:
         """Run the graph once on arrays given by name, auxiliary states included; returns its outputs.
@@ -393,7 +440,8 @@ class Symbol(SymbolBase):
         Returns
         -------
         Symbol
-            Its further arguments ``<node>_<index of the output>_grad`` are the incoming gradients of this symbol's outputs.
+            Its further arguments ``<node>_<index of the output>_grad`` are the incoming gradients of this symbol's
+            outputs.
 
         Examples
         --------
@@ -408,8 +456,18 @@ class Symbol(SymbolBase):
         return Symbol(gradients(self._heads, wrt, False))
 
     # -- passes ------------------------------------------------------------------------------------------------
-    def optimize_for(self, backend: str, args: Any = None, aux: Any = None, ctx: Any = None, shape_dict: Any = None,
-                     type_dict: Any = None, stype_dict: Any = None, skip_infer: bool = False, **kwargs: Any) -> Symbol:
+    def optimize_for(
+        self,
+        backend: str,
+        args: Any = None,
+        aux: Any = None,
+        ctx: Any = None,
+        shape_dict: Any = None,
+        type_dict: Any = None,
+        stype_dict: Any = None,
+        skip_infer: bool = False,
+        **kwargs: Any,
+    ) -> Symbol:
         """This symbol after a graph pass that a plugin registered.
 
         Parameters
@@ -445,8 +503,10 @@ class Symbol(SymbolBase):
         for names, arrays in ((self.list_arguments, args), (self.list_auxiliary_states, aux)):
             given.update(arrays if isinstance(arrays, dict) else zip(names(), arrays or ()))
         arrays = {k: v for k, v in given.items() if v is not None}
-        facts = {"shapes": {**{k: v.shape for k, v in arrays.items()}, **(shape_dict or {})},
-                 "dtypes": {**{k: v.dtype for k, v in arrays.items()}, **(type_dict or {})}}
+        facts = {
+            "shapes": {**{k: v.shape for k, v in arrays.items()}, **(shape_dict or {})},
+            "dtypes": {**{k: v.dtype for k, v in arrays.items()}, **(type_dict or {})},
+        }
         info = {"args": args, "aux": aux, "ctx": ctx, "stypes": stype_dict or {}, "options": kwargs}
         return Symbol(run_backend(self._heads, backend, facts, skip_infer, info))
 
@@ -476,7 +536,9 @@ class Symbol(SymbolBase):
 
     def __repr__(self) -> str:
         name = self.name
-        return f"<Symbol {name}>" if name is not None else f"<Symbol group [{', '.join(n.name for n, _ in self._heads)}]>"
+        return (
+            f"<Symbol {name}>" if name is not None else f"<Symbol group [{', '.join(n.name for n, _ in self._heads)}]>"
+        )
 
 
 def _from_json(text: str) -> Symbol:
@@ -484,9 +546,16 @@ def _from_json(text: str) -> Symbol:
 
 
 #: Names under which MXNet's Python operators compose, and from which automatic names come: ``_plus0``.
-_AS_NAMED = {"elemwise_add": "_Plus", "elemwise_sub": "_Minus", "elemwise_mul": "_Mul", "elemwise_div": "_Div",
-             **{n: "_" + "_".join(w.capitalize() for w in n.strip("_").split("_"))
-                for n in ["_mod", "_power", *(v[0] for v in COMPARISONS.values())]}}
+_AS_NAMED = {
+    "elemwise_add": "_Plus",
+    "elemwise_sub": "_Minus",
+    "elemwise_mul": "_Mul",
+    "elemwise_div": "_Div",
+    **{
+        n: "_" + "_".join(w.capitalize() for w in n.strip("_").split("_"))
+        for n in ["_mod", "_power", *(v[0] for v in COMPARISONS.values())]
+    },
+}
 assert all(v[0] in _AS_NAMED for v in OPERATORS.values())
 #: Operators with a scalar that compose under their older names, ``_PlusScalar``.
 _CAMEL_SCALARS = {n for v in OPERATORS.values() for n in v[2:4]} - {"_rpower_scalar"}
@@ -504,7 +573,12 @@ class _Atomic(Symbol):
     def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
         """The operator over symbols."""
         n = self._node
-        return compose(n.op.name, args, {**{k: getattr(n.params, k) for k in n.params._given}, "attr": dict(n.attrs), **kwargs}, n.op)
+        return compose(
+            n.op.name,
+            args,
+            {**{k: getattr(n.params, k) for k in n.params._given}, "attr": dict(n.attrs), **kwargs},
+            n.op,
+        )
 
 
 def compose(op_name: str, args: Sequence[Any], kwargs: dict[str, Any], op: Op | None = None) -> Symbol:
@@ -521,7 +595,11 @@ def Group(symbols: Sequence[Symbol], create_fn: Any = Symbol) -> Symbol:
     create_fn : callable, optional
         Makes the symbol from its heads.
     """
-    if not isinstance(symbols, Iterable) or not (symbols := list(symbols)) or not all(isinstance(s, SymbolBase) for s in symbols):
+    if (
+        not isinstance(symbols, Iterable)
+        or not (symbols := list(symbols))
+        or not all(isinstance(s, SymbolBase) for s in symbols)
+    ):
         got = [type(s).__name__ for s in symbols] if isinstance(symbols, list) else type(symbols).__name__
         raise error(TypeError, f"Group takes a list of one or more Symbols, got {got}")
     return create_fn([e for s in symbols for e in s._heads])  # type: ignore[no-any-return]

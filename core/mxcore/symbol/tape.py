@@ -1,4 +1,5 @@
 """The recorded computation of an array as a symbol."""
+
 from __future__ import annotations
 
 from typing import Any

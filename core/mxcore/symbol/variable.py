@@ -1,4 +1,5 @@
 """Free variables."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -20,9 +21,18 @@ _CODES = {name: code for code, name in TYPE_CODES.items()}
 _STORAGE_CODES = {"default": 0, "row_sparse": 1, "csr": 2}
 
 
-def Variable(name: str, attr: dict[str, str] | None = None, shape: Any = None, lr_mult: float | None = None,
-             wd_mult: float | None = None, dtype: Any = None, init: Any = None, stype: str | None = None,
-             profiler_scope: str | None = None, **kwargs: Any) -> Symbol:
+def Variable(
+    name: str,
+    attr: dict[str, str] | None = None,
+    shape: Any = None,
+    lr_mult: float | None = None,
+    wd_mult: float | None = None,
+    dtype: Any = None,
+    init: Any = None,
+    stype: str | None = None,
+    profiler_scope: str | None = None,
+    **kwargs: Any,
+) -> Symbol:
     """A symbol to be bound to an array.
 
     Parameters
@@ -62,7 +72,12 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: Any = None, l
         except TypeError as e:
             raise error(TypeError, f"Variable: parameter 'shape' {e}") from None
     attrs = kept(attribute.current().get(attr))
-    for key, value in (("shape", plain(shape)), ("lr_mult", lr_mult), ("wd_mult", wd_mult), ("profiler_scope", profiler_scope)):
+    for key, value in (
+        ("shape", plain(shape)),
+        ("lr_mult", lr_mult),
+        ("wd_mult", wd_mult),
+        ("profiler_scope", profiler_scope),
+    ):
         if value is not None:
             attrs[f"__{key}__"] = str(value)
     if stype is not None:
@@ -72,7 +87,9 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: Any = None, l
     if dtype is not None:
         found = dtype_name(as_dtype(dtype))
         if found not in _CODES:
-            raise error(TypeError, f"Variable: dtype {found} has no number in MXNet's files; use one of {', '.join(_CODES)}")
+            raise error(
+                TypeError, f"Variable: dtype {found} has no number in MXNet's files; use one of {', '.join(_CODES)}"
+            )
         attrs["__dtype__"] = str(_CODES[found])
     if init is not None:
         attrs["__init__"] = init if isinstance(init, str) else init.dumps()

@@ -1,4 +1,5 @@
 """Graphs as MXNet's JSON, byte for byte as MXNet 1.9.1 writes it."""
+
 from __future__ import annotations
 
 import json
@@ -24,7 +25,13 @@ def to_json(heads: Sequence[Entry], remove_amp_cast: bool = True) -> str:
     """The graph as text; without the casts of mixed precision, as MXNet does it: those that are outputs stay."""
     if remove_amp_cast:
         heads = _without_amp(heads)
-    text = _write({**_graph(heads, {}), "attrs": {**({"is_np_shape": ["int", 1]} if state.np_shape else {}), "mxnet_version": _VERSION}}, 0)
+    text = _write(
+        {
+            **_graph(heads, {}),
+            "attrs": {**({"is_np_shape": ["int", 1]} if state.np_shape else {}), "mxnet_version": _VERSION},
+        },
+        0,
+    )
     encode(text, "the symbol")  # or no reader could have it
     return text
 
@@ -48,7 +55,9 @@ def _without_amp(heads: Sequence[Entry]) -> Sequence[Entry]:
         return done[id(n)], i
 
     for n in nodes:
-        done[id(n)] = n if n.op is None else Node(n.op, n.params, [bare(e) for e in n.inputs], n.name, n.attrs, n.forward)
+        done[id(n)] = (
+            n if n.op is None else Node(n.op, n.params, [bare(e) for e in n.inputs], n.name, n.attrs, n.forward)
+        )
     return [(done[id(n)], i) for n, i in heads]
 
 
@@ -59,8 +68,11 @@ def _graph(heads: Sequence[Entry], writes: dict[int, int]) -> dict[str, Any]:
     listed, row_ptr = [], [0]
     for n in nodes:
         if n.forward is not None:
-            raise error(ValueError, f"node '{n.name}' is the backward of '{n.forward.name}' and uses what its forward kept in memory; "
-                                    "files cannot hold that, save the symbol before grad()")
+            raise error(
+                ValueError,
+                f"node '{n.name}' is the backward of '{n.forward.name}' and uses what its forward kept in memory; "
+                "files cannot hold that, save the symbol before grad()",
+            )
         item: dict[str, Any] = {"op": "null" if n.op is None else n.op.name, "name": n.name}
         attrs = kept(n.attrs)
         inputs, graphs = [], []
@@ -78,14 +90,22 @@ def _graph(heads: Sequence[Entry], writes: dict[int, int]) -> dict[str, Any]:
             item["subgraphs"] = graphs
         listed.append(item)
         row_ptr.append(row_ptr[-1] + outputs.count(n))
-    return {"nodes": listed, "arg_nodes": [i for i, n in enumerate(nodes) if n.op is None], "node_row_ptr": row_ptr,
-            "heads": [[index[id(n)], i, writes.get(id(n), 0)] for n, i in heads]}
+    return {
+        "nodes": listed,
+        "arg_nodes": [i for i, n in enumerate(nodes) if n.op is None],
+        "node_row_ptr": row_ptr,
+        "heads": [[index[id(n)], i, writes.get(id(n), 0)] for n, i in heads],
+    }
 
 
 def _write(v: Any, depth: int) -> str:
     """MXNet's layout: objects of more than one item and lists of more than ten, or of objects, take a line an item."""
     if isinstance(v, dict):
-        items, brackets, long = [f"{json.dumps(k, ensure_ascii=False)}: {_write(x, depth + 1)}" for k, x in v.items()], "{}", len(v) > 1
+        items, brackets, long = (
+            [f"{json.dumps(k, ensure_ascii=False)}: {_write(x, depth + 1)}" for k, x in v.items()],
+            "{}",
+            len(v) > 1,
+        )
     elif isinstance(v, list):
         items, brackets = [_write(x, depth + 1) for x in v], "[]"
         long = len(v) > 10 or any(isinstance(x, dict) for x in v)

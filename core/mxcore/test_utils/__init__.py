@@ -1,7 +1,10 @@
-"""What users of MXNet test their own code with (``mx.test_utils``): comparisons, gradient checks, random arrays, data files.
+"""What users of MXNet test their own code with (``mx.test_utils``): comparisons, gradient checks, random arrays, data
+files.
 
-The names, signatures and tolerances are those of MXNet 1.9.1. The package is imported at the first use of ``mx.test_utils``.
+The names, signatures and tolerances are those of MXNet 1.9.1. The package is imported at the first use of
+``mx.test_utils``.
 """
+
 from contextlib import contextmanager
 
 from ..context import Context, current_context
@@ -80,7 +83,13 @@ from .matrices import (
 )
 from .optimizers import compare_optimizer
 from .sparse import create_sparse_array, create_sparse_array_zd, rand_sparse_ndarray, shuffle_csr_column_indices
-from .symbolic import check_speed, check_symbolic_backward, check_symbolic_forward, same_symbol_structure, simple_forward
+from .symbolic import (
+    check_speed,
+    check_symbolic_backward,
+    check_symbolic_forward,
+    same_symbol_structure,
+    simple_forward,
+)
 from .tolerances import (
     default_atols,
     default_dtype,

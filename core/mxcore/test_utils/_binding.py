@@ -1,4 +1,5 @@
 """What the checks of symbols share: reading their arguments, and binding."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +30,10 @@ def check_dtype(dtype: Any, what: str, asnumpy: bool = True) -> Any:
     except TypeError:
         found = None
     if found is None or found.name not in FLOATS:
-        raise error(AssertionError, f"{what}: dtype must be {', '.join(FLOATS)}{' or asnumpy' if asnumpy else ''}, got {dtype!r}")
+        raise error(
+            AssertionError,
+            f"{what}: dtype must be {', '.join(FLOATS)}{' or asnumpy' if asnumpy else ''}, got {dtype!r}",
+        )
     return found
 
 
@@ -47,8 +51,12 @@ def named(names: Sequence[str], values: Any, what: str) -> dict[str, Any]:
     if isinstance(values, Mapping):
         if set(values) != set(names):
             missing, strange = sorted(set(names) - set(values)), sorted(set(values) - set(names))
-            raise error(ValueError, f"{what}: names do not match the symbol's {list(names)}:"
-                                    + (f" {missing} missing" if missing else "") + (f" {strange} unknown" if strange else ""))
+            raise error(
+                ValueError,
+                f"{what}: names do not match the symbol's {list(names)}:"
+                + (f" {missing} missing" if missing else "")
+                + (f" {strange} unknown" if strange else ""),
+            )
         return {n: values[n] for n in names}
     if isinstance(values, (nd.NDArray, np.ndarray)) or not isinstance(values, Iterable):
         raise error(ValueError, f"{what}: a list or dict of arrays is needed, got {type(values).__name__}")
@@ -132,5 +140,11 @@ def _of_block(block: Any, location: Any, aux_states: Any) -> tuple[Symbol, Any, 
     have = {n: p.data() for n, p in params.items()}
     given = {**have, **inputs, **(location if isinstance(location, Mapping) else {})}
     aux = {n: have[n] for n in sym.list_auxiliary_states()}
-    aux.update(aux_states if isinstance(aux_states, Mapping) else named(list(aux), aux_states, "aux_states") if aux_states else {})
+    aux.update(
+        aux_states
+        if isinstance(aux_states, Mapping)
+        else named(list(aux), aux_states, "aux_states")
+        if aux_states
+        else {}
+    )
     return sym, {n: given[n] for n in sym.list_arguments() if n in given}, aux

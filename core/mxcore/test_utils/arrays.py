@@ -1,4 +1,5 @@
 """Random arrays, shapes and samples, and small helpers on arrays."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,9 +12,24 @@ from ..base import error
 from .sparse import rand_sparse_ndarray
 from .tolerances import default_dtype
 
-__all__ = ["assign_each", "assign_each2", "collapse_sum_like", "create_2d_tensor", "create_vector", "get_identity_mat",
-           "get_identity_mat_batch", "np_reduce", "rand_coord_2d", "rand_ndarray", "rand_shape_2d", "rand_shape_3d", "rand_shape_nd",
-           "random_arrays", "random_sample", "random_uniform_arrays"]
+__all__ = [
+    "assign_each",
+    "assign_each2",
+    "collapse_sum_like",
+    "create_2d_tensor",
+    "create_vector",
+    "get_identity_mat",
+    "get_identity_mat_batch",
+    "np_reduce",
+    "rand_coord_2d",
+    "rand_ndarray",
+    "rand_shape_2d",
+    "rand_shape_3d",
+    "rand_shape_nd",
+    "random_arrays",
+    "random_sample",
+    "random_uniform_arrays",
+]
 
 
 def random_sample(population: Iterable[Any], k: int) -> list[Any]:
@@ -94,7 +110,9 @@ def rand_shape_2d(dim0: int = 10, dim1: int = 10, allow_zero_size: bool = False)
     return _shape([dim0, dim1], allow_zero_size)  # type: ignore[return-value]
 
 
-def rand_shape_3d(dim0: int = 10, dim1: int = 10, dim2: int = 10, allow_zero_size: bool = False) -> tuple[int, int, int]:
+def rand_shape_3d(
+    dim0: int = 10, dim1: int = 10, dim2: int = 10, allow_zero_size: bool = False
+) -> tuple[int, int, int]:
     """A random shape of three dimensions, from 1 (from 0, if allowed) to `dim0`, `dim1` and `dim2`.
 
     >>> rand_shape_3d(1, 1, 1)
@@ -116,9 +134,16 @@ def rand_coord_2d(x_low: int, x_high: int, y_low: int, y_high: int) -> tuple[int
     return int(np.random.randint(x_low, x_high)), int(np.random.randint(y_low, y_high))
 
 
-def rand_ndarray(shape: Sequence[int], stype: str = "default", density: float | None = None, dtype: Any = None,
-                 modifier_func: Callable[[Any], Any] | None = None, shuffle_csr_indices: bool = False,
-                 distribution: str | None = None, ctx: Any = None) -> Any:
+def rand_ndarray(
+    shape: Sequence[int],
+    stype: str = "default",
+    density: float | None = None,
+    dtype: Any = None,
+    modifier_func: Callable[[Any], Any] | None = None,
+    shuffle_csr_indices: bool = False,
+    distribution: str | None = None,
+    ctx: Any = None,
+) -> Any:
     """A random array of any storage type.
 
     Parameters
@@ -145,8 +170,16 @@ def rand_ndarray(shape: Sequence[int], stype: str = "default", density: float | 
     """
     if stype == "default":
         return nd.array(np.random.normal(size=tuple(shape)), ctx=ctx, dtype=dtype or default_dtype())
-    return rand_sparse_ndarray(shape, stype, density=density, modifier_func=modifier_func, dtype=dtype,
-                               shuffle_csr_indices=shuffle_csr_indices, distribution=distribution, ctx=ctx)[0]
+    return rand_sparse_ndarray(
+        shape,
+        stype,
+        density=density,
+        modifier_func=modifier_func,
+        dtype=dtype,
+        shuffle_csr_indices=shuffle_csr_indices,
+        distribution=distribution,
+        ctx=ctx,
+    )[0]
 
 
 def create_2d_tensor(rows: int, columns: int, dtype: Any = np.int64) -> Any:
@@ -223,7 +256,9 @@ def collapse_sum_like(a: Any, shape: Sequence[int]) -> Any:
     a, shape = np.asarray(a), tuple(shape)
     full = (1,) * (a.ndim - len(shape)) + shape
     if len(full) != a.ndim or any(d not in (1, have) for d, have in zip(full, a.shape)):
-        raise error(AssertionError, f"collapse_sum_like: {shape} cannot be broadcast to the shape {a.shape} of the array")
+        raise error(
+            AssertionError, f"collapse_sum_like: {shape} cannot be broadcast to the shape {a.shape} of the array"
+        )
     stretched = tuple(i for i, (d, have) in enumerate(zip(full, a.shape)) if d != have)
     return a.sum(axis=stretched, keepdims=True).reshape(shape)
 

@@ -1,4 +1,5 @@
 """Whether arrays are alike, and what to say when they are not."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -9,8 +10,19 @@ import numpy as np
 from ..base import error
 from .tolerances import get_etol, get_tols, host
 
-__all__ = ["almost_equal", "assert_allclose", "assert_almost_equal", "assert_almost_equal_ignore_nan", "assert_almost_equal_with_err",
-           "assert_exception", "checkShapes", "compare_ndarray_tuple", "locationError", "same", "same_array"]
+__all__ = [
+    "almost_equal",
+    "assert_allclose",
+    "assert_almost_equal",
+    "assert_almost_equal_ignore_nan",
+    "assert_almost_equal_with_err",
+    "assert_exception",
+    "checkShapes",
+    "compare_ndarray_tuple",
+    "locationError",
+    "same",
+    "same_array",
+]
 
 #: Keeps an error that is divided by a tolerance of zero finite.
 _TINY = 1e-20
@@ -81,7 +93,9 @@ def _differ(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], rtol: float, atol:
     return bad if bad.any() else None
 
 
-def _excess(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], bad: Any, rtol: float, atol: float) -> np.ndarray[Any, Any]:
+def _excess(
+    a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], bad: Any, rtol: float, atol: float
+) -> np.ndarray[Any, Any]:
     """By how many tolerances the elements marked in `bad` differ, 0 elsewhere."""
     x, y = _wide(a), _wide(b)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -148,17 +162,22 @@ def _report(a: Any, b: Any, bad: Any, rtol: float, atol: float, names: Sequence[
     if not bad.ndim:
         return f"\nItems differ:\n{head}.\n{_values(a, b)}"
     x, y = np.broadcast_arrays(a, b)
-    places = [tuple(int(i) for i in np.unravel_index(at, bad.shape)) for at in order[:max(1, mismatches[0])]]
-    shown = places[:mismatches[1]]
+    places = [tuple(int(i) for i in np.unravel_index(at, bad.shape)) for at in order[: max(1, mismatches[0])]]
+    shown = places[: mismatches[1]]
     if shown:
-        print(f"\n*** {len(order)} of {bad.size} elements differ by more than rtol={rtol}, atol={atol}; the largest errors:\n")
+        print(
+            f"\n*** {len(order)} of {bad.size} elements differ by more than rtol={rtol}, atol={atol}; the largest "
+            "errors:\n"
+        )
         for n, place in enumerate(shown, 1):
             print(f"{n:3d}: Error {float(excess[place]):f}  {locationError(x, y, place, names)}")
     share = f"(mismatch {100 * len(order) / bad.size:f}%)"
     return f"\nItems differ:\n{head} {share}.\n{locationError(x, y, places[0], names, maxError=True)}\n{_values(a, b)}"
 
 
-def _check(a: Any, b: Any, rtol: Any, atol: Any, share: float, names: Sequence[str], equal_nan: bool, mismatches: Sequence[int]) -> None:
+def _check(
+    a: Any, b: Any, rtol: Any, atol: Any, share: float, names: Sequence[str], equal_nan: bool, mismatches: Sequence[int]
+) -> None:
     """Raise AssertionError if more than this share of the elements differ."""
     rtol, atol = get_tols(a, b, rtol, atol)
     a, b = _broadcast(a, b, names)
@@ -173,10 +192,14 @@ def checkShapes(a: Any, b: Any) -> None:
     >>> checkShapes(np.ones(2), np.zeros(2))
     """
     if tuple(a.shape) != tuple(b.shape):
-        raise ShapeMismatch(f"\nItems differ: a.shape = {tuple(a.shape)} and b.shape = {tuple(b.shape)}\n{_values(host(a), host(b))}")
+        raise ShapeMismatch(
+            f"\nItems differ: a.shape = {tuple(a.shape)} and b.shape = {tuple(b.shape)}\n{_values(host(a), host(b))}"
+        )
 
 
-def almost_equal(a: Any, b: Any, rtol: Any = None, atol: Any = None, equal_nan: bool = False, use_broadcast: bool = True) -> bool:
+def almost_equal(
+    a: Any, b: Any, rtol: Any = None, atol: Any = None, equal_nan: bool = False, use_broadcast: bool = True
+) -> bool:
     """Whether two arrays are alike within tolerances; see `assert_almost_equal`.
 
     >>> almost_equal(np.ones(2), np.ones(2) + 1e-9), almost_equal(np.ones(2), np.zeros(2))
@@ -189,8 +212,16 @@ def almost_equal(a: Any, b: Any, rtol: Any = None, atol: Any = None, equal_nan: 
     return _differ(x, y, rtol, atol, equal_nan) is None
 
 
-def assert_almost_equal(a: Any, b: Any, rtol: Any = None, atol: Any = None, names: Sequence[str] = ("a", "b"), equal_nan: bool = False,
-                        use_broadcast: bool = True, mismatches: Sequence[int] = (10, 10)) -> None:
+def assert_almost_equal(
+    a: Any,
+    b: Any,
+    rtol: Any = None,
+    atol: Any = None,
+    names: Sequence[str] = ("a", "b"),
+    equal_nan: bool = False,
+    use_broadcast: bool = True,
+    mismatches: Sequence[int] = (10, 10),
+) -> None:
     """Check that ``|a - b| <= atol + rtol * |b|`` everywhere, decided in float64.
 
     Parameters
@@ -211,8 +242,8 @@ def assert_almost_equal(a: Any, b: Any, rtol: Any = None, atol: Any = None, name
     Raises
     ------
     AssertionError
-        If they differ. The text has the largest error, in tolerances, and its place. It is a ValueError as well if the shapes
-        do not fit.
+        If they differ. The text has the largest error, in tolerances, and its place. It is a ValueError as well if the
+        shapes do not fit.
 
     Examples
     --------
@@ -232,8 +263,16 @@ def assert_allclose(a: Any, b: Any, rtol: float = 1e-07, atol: float = 0, equal_
     assert_almost_equal(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
-def assert_almost_equal_with_err(a: Any, b: Any, rtol: Any = None, atol: Any = None, etol: float | None = None,
-                                 names: Sequence[str] = ("a", "b"), equal_nan: bool = False, mismatches: Sequence[int] = (10, 10)) -> None:
+def assert_almost_equal_with_err(
+    a: Any,
+    b: Any,
+    rtol: Any = None,
+    atol: Any = None,
+    etol: float | None = None,
+    names: Sequence[str] = ("a", "b"),
+    equal_nan: bool = False,
+    mismatches: Sequence[int] = (10, 10),
+) -> None:
     """`assert_almost_equal`, but a share `etol` of the elements may differ.
 
     >>> assert_almost_equal_with_err(np.zeros(10), np.eye(1, 10)[0], etol=0.1)
@@ -241,7 +280,9 @@ def assert_almost_equal_with_err(a: Any, b: Any, rtol: Any = None, atol: Any = N
     _check(a, b, rtol, atol, get_etol(etol), names, equal_nan, mismatches)
 
 
-def assert_almost_equal_ignore_nan(a: Any, b: Any, rtol: Any = None, atol: Any = None, names: Sequence[str] = ("a", "b")) -> None:
+def assert_almost_equal_ignore_nan(
+    a: Any, b: Any, rtol: Any = None, atol: Any = None, names: Sequence[str] = ("a", "b")
+) -> None:
     """`assert_almost_equal` where neither is NaN.
 
     >>> assert_almost_equal_ignore_nan(np.array([np.nan, 1]), np.array([5.0, 1]))

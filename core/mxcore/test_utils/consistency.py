@@ -1,4 +1,5 @@
 """The same computation done in several ways: contexts, dtypes, hybridised or not."""
+
 from __future__ import annotations
 
 import inspect
@@ -27,8 +28,11 @@ class _Run:
     def __init__(self, sym: Any, entry: Mapping[str, Any], number: int, grad_req: Any) -> None:
         self.executor = sym.simple_bind(grad_req=grad_req, **entry)
         self.names = sym.list_outputs()
-        self.dtype = np.dtype(self.executor.outputs[0].dtype if self.executor.outputs[0] is not None else
-                              next(iter(self.executor.arg_dict.values())).dtype)
+        self.dtype = np.dtype(
+            self.executor.outputs[0].dtype
+            if self.executor.outputs[0] is not None
+            else next(iter(self.executor.arg_dict.values())).dtype
+        )
         self.label = f"{self.dtype.name} on {self.executor._ctx} (entry {number})"
 
     def fill(self, args: Mapping[str, Any], aux: Mapping[str, Any]) -> None:
@@ -36,10 +40,15 @@ class _Run:
         for values, targets in ((args, e.arg_dict), (aux, e.aux_dict)):
             for n, target in targets.items():
                 if tuple(np.shape(values[n])) != tuple(target.shape):
-                    raise error(ValueError, f"check_consistency: '{n}' has shape {tuple(target.shape)} in {self.label}, "
-                                            f"{tuple(np.shape(values[n]))} elsewhere")
+                    raise error(
+                        ValueError,
+                        f"check_consistency: '{n}' has shape {tuple(target.shape)} in {self.label}, "
+                        f"{tuple(np.shape(values[n]))} elsewhere",
+                    )
                 value = np.asarray(values[n]).astype(target.dtype)
-                target[:] = value if target.stype == "default" else nd.array(value, dtype=target.dtype).tostype(target.stype)
+                target[:] = (
+                    value if target.stype == "default" else nd.array(value, dtype=target.dtype).tostype(target.stype)
+                )
         for g in e.grad_arrays:
             if g is not None:
                 g[:] = 0
@@ -51,16 +60,31 @@ class _Run:
         e.forward(is_train=train)
         found = {n: y.copy() for n, y in zip(self.names, e.outputs)}
         if train:
-            e.backward([nd.array(h, ctx=y.context, dtype=y.dtype) for h, y in
-                        zip(heads or [host(y) for y in e.outputs], e.outputs)])
+            e.backward(
+                [
+                    nd.array(h, ctx=y.context, dtype=y.dtype)
+                    for h, y in zip(heads or [host(y) for y in e.outputs], e.outputs)
+                ]
+            )
             found.update({n: g.copy() for n, g in e.grad_dict.items() if g is not None})
         return found
 
 
-def check_consistency(sym: Any, ctx_list: Sequence[Mapping[str, Any]], scale: float = 1.0, grad_req: Any = "write",
-                      arg_params: Mapping[str, Any] | None = None, aux_params: Mapping[str, Any] | None = None, rtol: Any = None,
-                      atol: Any = None, raise_on_err: bool = True, ground_truth: Mapping[str, Any] | None = None,
-                      equal_nan: bool = False, use_uniform: bool = False, rand_type: Any = np.float64) -> dict[str, Any]:
+def check_consistency(
+    sym: Any,
+    ctx_list: Sequence[Mapping[str, Any]],
+    scale: float = 1.0,
+    grad_req: Any = "write",
+    arg_params: Mapping[str, Any] | None = None,
+    aux_params: Mapping[str, Any] | None = None,
+    rtol: Any = None,
+    atol: Any = None,
+    raise_on_err: bool = True,
+    ground_truth: Mapping[str, Any] | None = None,
+    equal_nan: bool = False,
+    use_uniform: bool = False,
+    rand_type: Any = np.float64,
+) -> dict[str, Any]:
     """Check that a symbol computes the same on several contexts and in several dtypes, in predict mode and in training.
 
     Everything is compared with the most exact of them. Gradients of the outputs are its outputs.
@@ -70,7 +94,8 @@ def check_consistency(sym: Any, ctx_list: Sequence[Mapping[str, Any]], scale: fl
     sym : Symbol or list of Symbol
         One for all, or one for each entry, with the same arguments and outputs.
     ctx_list : list of dict
-        For each: ``ctx``, shapes of arguments by name, and, if need be, ``type_dict``; what ``Symbol.simple_bind`` takes.
+        For each: ``ctx``, shapes of arguments by name, and, if need be, ``type_dict``; what ``Symbol.simple_bind``
+        takes.
     scale : float
         Of the random arguments.
     grad_req : str, or list or dict of str to str
@@ -136,13 +161,26 @@ def check_consistency(sym: Any, ctx_list: Sequence[Mapping[str, Any]], scale: fl
             if run is best and truth is None:
                 continue
             got = reference if run is best else run.results(keys, heads, train)
-            _compare(got, found, f"{stage}: %s of {run.label} against {best.label if truth is None else 'the ground truth'}",
-                     rtol, atol, equal_nan, raise_on_err)
+            _compare(
+                got,
+                found,
+                f"{stage}: %s of {run.label} against {best.label if truth is None else 'the ground truth'}",
+                rtol,
+                atol,
+                equal_nan,
+                raise_on_err,
+            )
     return found
 
 
-def _start(executor: Any, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any], scale: float, uniform: bool,
-           rand_type: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _start(
+    executor: Any,
+    arg_params: Mapping[str, Any],
+    aux_params: Mapping[str, Any],
+    scale: float,
+    uniform: bool,
+    rand_type: Any,
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Values of all arguments and auxiliary states."""
     args = {}
     for n, a in executor.arg_dict.items():
@@ -152,11 +190,20 @@ def _start(executor: Any, arg_params: Mapping[str, Any], aux_params: Mapping[str
             args[n] = (np.random.uniform(-1.0, 1.0, size=a.shape) * scale).astype(rand_type)
         else:
             args[n] = np.random.normal(size=a.shape, scale=scale).astype(rand_type)
-    return args, {n: host(aux_params[n]) if n in aux_params else np.zeros(a.shape) for n, a in executor.aux_dict.items()}
+    return args, {
+        n: host(aux_params[n]) if n in aux_params else np.zeros(a.shape) for n, a in executor.aux_dict.items()
+    }
 
 
-def _compare(got: Mapping[str, Any], should: Mapping[str, Any], where: str, rtol: Any, atol: Any, equal_nan: bool,
-             raise_on_err: bool) -> None:
+def _compare(
+    got: Mapping[str, Any],
+    should: Mapping[str, Any],
+    where: str,
+    rtol: Any,
+    atol: Any,
+    equal_nan: bool,
+    raise_on_err: bool,
+) -> None:
     for n, value in got.items():
         if n not in should:
             raise error(KeyError, f"check_consistency: ground_truth lacks {n!r}, it has {sorted(should)}")
@@ -173,9 +220,14 @@ def _compare(got: Mapping[str, Any], should: Mapping[str, Any], where: str, rtol
             print(text)
 
 
-def check_gluon_hybridize_consistency(net_builder: Callable[..., Any], data_l: Sequence[Any],
-                                      numpy_func: Callable[..., Any] | None = None, test_grad: bool = True, rtol: float = 1e-4,
-                                      atol: float = 1e-4) -> None:
+def check_gluon_hybridize_consistency(
+    net_builder: Callable[..., Any],
+    data_l: Sequence[Any],
+    numpy_func: Callable[..., Any] | None = None,
+    test_grad: bool = True,
+    rtol: float = 1e-4,
+    atol: float = 1e-4,
+) -> None:
     """Check that a block computes the same hybridised and not: outputs, and gradients of inputs and parameters.
 
     Parameters
@@ -225,7 +277,9 @@ def check_gluon_hybridize_consistency(net_builder: Callable[..., Any], data_l: S
         plain = found
         if numpy_func is not None:
             should = numpy_func(*(host(x) for x in inputs))
-            assert_almost_equal(found["output"], should, rtol=rtol, atol=atol, names=("HYBRID" if hybridize else "PLAIN", "NUMPY"))
+            assert_almost_equal(
+                found["output"], should, rtol=rtol, atol=atol, names=("HYBRID" if hybridize else "PLAIN", "NUMPY")
+            )
 
 
 def _build(net_builder: Callable[..., Any]) -> Any:

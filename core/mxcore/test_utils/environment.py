@@ -1,4 +1,5 @@
 """What a test runs in: contexts, environment variables, devices; and how often it is tried."""
+
 from __future__ import annotations
 
 import contextlib
@@ -15,8 +16,22 @@ from ..base import error
 from ..context import Context, current_context, num_gpus
 from ..util import get_cuda_compute_capability, getenv, setenv
 
-__all__ = ["default_context", "discard_stderr", "environment", "get_cuda_compute_capability", "getenv", "has_tvm_ops", "is_aarch64_run",
-           "is_cd_run", "is_op_runnable", "list_gpus", "retry", "set_default_context", "setenv", "use_np"]
+__all__ = [
+    "default_context",
+    "discard_stderr",
+    "environment",
+    "get_cuda_compute_capability",
+    "getenv",
+    "has_tvm_ops",
+    "is_aarch64_run",
+    "is_cd_run",
+    "is_op_runnable",
+    "list_gpus",
+    "retry",
+    "set_default_context",
+    "setenv",
+    "use_np",
+]
 
 
 def default_context() -> Context:

@@ -1,4 +1,5 @@
 """Data sets and models: fetched from where they are published, or from local files."""
+
 from __future__ import annotations
 
 import bz2
@@ -16,8 +17,18 @@ import numpy as np
 from ..base import error
 from ..drafts import atomic_writer
 
-__all__ = ["download", "download_model", "get_bz2_data", "get_cifar10", "get_im2rec_path", "get_mnist", "get_mnist_iterator",
-           "get_mnist_pkl", "get_mnist_ubyte", "get_zip_data"]
+__all__ = [
+    "download",
+    "download_model",
+    "get_bz2_data",
+    "get_cifar10",
+    "get_im2rec_path",
+    "get_mnist",
+    "get_mnist_iterator",
+    "get_mnist_pkl",
+    "get_mnist_ubyte",
+    "get_zip_data",
+]
 
 _DATA = "data"
 _PUBLISHED = "http://data.mxnet.io/mxnet/data/"
@@ -26,7 +37,9 @@ _MNIST_PKL = "http://deeplearning.net/data/mnist/mnist.pkl.gz"
 _CIFAR = ("train.rec", "test.rec", "train.lst", "test.lst")
 
 
-def download(url: str, fname: str | None = None, dirname: str | None = None, overwrite: bool = False, retries: int = 5) -> str:
+def download(
+    url: str, fname: str | None = None, dirname: str | None = None, overwrite: bool = False, retries: int = 5
+) -> str:
     """Fetch a file unless it is there already.
 
     Parameters
@@ -72,7 +85,9 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
     return str(utils.download(url, path, overwrite=overwrite, retries=retries - 1))
 
 
-def download_model(model_name: str, dst_dir: str = "./", meta_info: Mapping[str, Mapping[str, str]] | None = None) -> tuple[Any, int]:
+def download_model(
+    model_name: str, dst_dir: str = "./", meta_info: Mapping[str, Mapping[str, str]] | None = None
+) -> tuple[Any, int]:
     """Fetch the symbol and the parameters of a model.
 
     Parameters
@@ -81,8 +96,8 @@ def download_model(model_name: str, dst_dir: str = "./", meta_info: Mapping[str,
     dst_dir : str
         Folder to put them in.
     meta_info : dict of str to dict
-        Of each model the URLs ``{'symbol': …, 'params': …}``. The site where MXNet's own models were published is gone, so
-        that there are no defaults.
+        Of each model the URLs ``{'symbol': …, 'params': …}``. The site where MXNet's own models were published is gone,
+        so that there are no defaults.
 
     Returns
     -------
@@ -108,7 +123,9 @@ def _fetched(url: str, path: str, what: str) -> str:
     try:
         return download(url, path, retries=2)
     except OSError as e:
-        raise error(FileNotFoundError, f"{what}: {path} is not there and cannot be downloaded. Put the file there. ({e})") from e
+        raise error(
+            FileNotFoundError, f"{what}: {path} is not there and cannot be downloaded. Put the file there. ({e})"
+        ) from e
 
 
 def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
@@ -125,8 +142,8 @@ def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
     Raises
     ------
     MXNetError
-        (also FileNotFoundError) if it is not there and cannot be fetched; (also ValueError) if it is damaged or would write
-        outside of `data_dir`.
+        (also FileNotFoundError) if it is not there and cannot be fetched; (also ValueError) if it is damaged or would
+        write outside of `data_dir`.
     """
     path = os.path.join(data_dir, data_origin_name)
     _fetched(url, path, "get_zip_data")
@@ -176,7 +193,9 @@ def _unpack(path: str, target: str, opener: Callable[..., Any]) -> None:
 def _mnist_root() -> str:
     """The folder that has files of MNIST: the current one, ``data`` in it, or the one of Gluon's data sets."""
     for folder in (os.curdir, _DATA):
-        if all(os.path.exists(os.path.join(folder, n)) or os.path.exists(os.path.join(folder, n + ".gz")) for n in _MNIST):
+        if all(
+            os.path.exists(os.path.join(folder, n)) or os.path.exists(os.path.join(folder, n + ".gz")) for n in _MNIST
+        ):
             return folder
     from ..gluon._repository import data_dir
 
@@ -186,13 +205,14 @@ def _mnist_root() -> str:
 def get_mnist() -> dict[str, Any]:
     """The MNIST data set, 70,000 handwritten digits.
 
-    The files are looked for in the current folder, in ``data``, and where `mxcore.gluon.data.vision.MNIST` keeps them, packed or
-    unpacked; there they are downloaded to if they are nowhere.
+    The files are looked for in the current folder, in ``data``, and where `mxcore.gluon.data.vision.MNIST` keeps them,
+    packed or unpacked; there they are downloaded to if they are nowhere.
 
     Returns
     -------
     dict
-        ``train_data`` and ``test_data``, float32 (n, 1, 28, 28) from 0 to 1; ``train_label`` and ``test_label``, int8 (n,).
+        ``train_data`` and ``test_data``, float32 (n, 1, 28, 28) from 0 to 1; ``train_label`` and ``test_label``, int8
+        (n,).
 
     Raises
     ------
@@ -226,7 +246,9 @@ def get_mnist_ubyte() -> None:
         _unpack(plain + ".gz" if packed else plain, os.path.join(_DATA, name), gzip.open if packed else open)
 
 
-def get_mnist_iterator(batch_size: int, input_shape: tuple[int, ...], num_parts: int = 1, part_index: int = 0) -> tuple[Any, Any]:
+def get_mnist_iterator(
+    batch_size: int, input_shape: tuple[int, ...], num_parts: int = 1, part_index: int = 0
+) -> tuple[Any, Any]:
     """Iterators over MNIST, to train and to validate; see `get_mnist_ubyte` for the files.
 
     Parameters
@@ -244,9 +266,18 @@ def get_mnist_iterator(batch_size: int, input_shape: tuple[int, ...], num_parts:
     from ..io import MNISTIter
 
     get_mnist_ubyte()
-    made = [MNISTIter(image=os.path.join(_DATA, images), label=os.path.join(_DATA, labels), batch_size=batch_size, shuffle=train,
-                      flat=len(input_shape) != 3, num_parts=num_parts, part_index=part_index)
-            for images, labels, train in ((*_MNIST[:2], True), (*_MNIST[2:], False))]
+    made = [
+        MNISTIter(
+            image=os.path.join(_DATA, images),
+            label=os.path.join(_DATA, labels),
+            batch_size=batch_size,
+            shuffle=train,
+            flat=len(input_shape) != 3,
+            num_parts=num_parts,
+            part_index=part_index,
+        )
+        for images, labels, train in ((*_MNIST[:2], True), (*_MNIST[2:], False))
+    ]
     return made[0], made[1]
 
 
@@ -256,7 +287,8 @@ def get_mnist_pkl() -> None:
 
 
 def get_cifar10() -> None:
-    """Put CIFAR10 as record files into ``data/cifar``, from ``data/cifar10.zip``, which is downloaded if it is not there.
+    """Put CIFAR10 as record files into ``data/cifar``, from ``data/cifar10.zip``, which is downloaded if it is not
+    there.
 
     Raises
     ------
@@ -285,4 +317,6 @@ def get_im2rec_path(home_env: str = "MXNET_HOME") -> str:
     """
     home = os.environ.get(home_env)
     theirs = os.path.join(home, "tools", "im2rec.py") if home else ""
-    return theirs if theirs and os.path.exists(theirs) else os.path.join(os.path.dirname(__file__), "tools", "im2rec.py")
+    return (
+        theirs if theirs and os.path.exists(theirs) else os.path.join(os.path.dirname(__file__), "tools", "im2rec.py")
+    )

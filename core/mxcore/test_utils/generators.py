@@ -1,4 +1,5 @@
 """Whether generators of random numbers have the distribution that they should."""
+
 from __future__ import annotations
 
 import math
@@ -72,7 +73,9 @@ def var_check(generator: Callable[[int], Any], sigma: float, nsamples: int = 100
     return bool(abs(samples.var(ddof=1) - sigma**2) < 3 * math.sqrt(2 * sigma**4 / (nsamples - 1)))
 
 
-def gen_buckets_probs_with_ppf(ppf: Callable[[float], float], nbuckets: int) -> tuple[list[tuple[float, float]], list[float]]:
+def gen_buckets_probs_with_ppf(
+    ppf: Callable[[float], float], nbuckets: int
+) -> tuple[list[tuple[float, float]], list[float]]:
     """Buckets of equal probability of a continuous distribution.
 
     Parameters
@@ -101,7 +104,10 @@ def _count(samples: Any, buckets: Sequence[Any]) -> np.ndarray[Any, Any]:
         edges = [tuple(float(e) for e in b) for b in buckets]
         rising = all(len(b) == 2 and b[0] < b[1] for b in edges) and all(p[1] <= q[0] for p, q in zip(edges, edges[1:]))
         if not rising:
-            raise error(AssertionError, f"buckets must be ranges (low, high) in ascending order that do not overlap, got {list(buckets)}")
+            raise error(
+                AssertionError,
+                f"buckets must be ranges (low, high) in ascending order that do not overlap, got {list(buckets)}",
+            )
         at = np.searchsorted([low for low, _ in edges], samples, side="right") - 1
         inside = (at >= 0) & (samples < np.array([high for _, high in edges])[at])
         # The upper end of the last bucket belongs to it: float32 rounds samples of [0, 1) up to 1.
@@ -115,12 +121,16 @@ def _count(samples: Any, buckets: Sequence[Any]) -> np.ndarray[Any, Any]:
         at, inside = order[place], values[place] == samples
     if not inside.all():
         wrong = samples[~inside]
-        raise error(ValueError, f"{len(wrong)} of {len(samples)} samples fall into none of the {len(buckets)} buckets, such as {wrong[0]}")
+        raise error(
+            ValueError,
+            f"{len(wrong)} of {len(samples)} samples fall into none of the {len(buckets)} buckets, such as {wrong[0]}",
+        )
     return np.bincount(at, minlength=len(buckets))
 
 
-def chi_square_check(generator: Callable[[int], Any], buckets: Sequence[Any], probs: Sequence[float],
-                     nsamples: int = 1000000) -> tuple[float, Any, Any]:
+def chi_square_check(
+    generator: Callable[[int], Any], buckets: Sequence[Any], probs: Sequence[float], nsamples: int = 1000000
+) -> tuple[float, Any, Any]:
     """Test samples against the probabilities of buckets (Pearson's chi-square test).
 
     Parameters
@@ -128,8 +138,8 @@ def chi_square_check(generator: Callable[[int], Any], buckets: Sequence[Any], pr
     generator : callable
         ``generator(n)`` gives n independent samples.
     buckets : sequence
-        Of a continuous distribution: ranges (low, high), rising, that hold all samples; see `gen_buckets_probs_with_ppf`.
-        Of a discrete one: the values.
+        Of a continuous distribution: ranges (low, high), rising, that hold all samples; see
+        `gen_buckets_probs_with_ppf`. Of a discrete one: the values.
     probs : sequence of float
         Their probabilities, 1 in all.
     nsamples : int
@@ -154,8 +164,11 @@ def chi_square_check(generator: Callable[[int], Any], buckets: Sequence[Any], pr
     (1.0, [500, 500], [500, 500])
     """
     if not len(buckets) or len(buckets) != len(probs):
-        raise error(AssertionError, f"chi_square_check needs one probability for each bucket, got {len(buckets)} buckets and "
-                                    f"{len(probs)} probabilities")
+        raise error(
+            AssertionError,
+            f"chi_square_check needs one probability for each bucket, got {len(buckets)} buckets and "
+            f"{len(probs)} probabilities",
+        )
     chances = np.asarray(probs, np.float64)
     if (chances < 0).any() or abs(chances.sum() - 1) > 1e-4:
         raise error(ValueError, f"chi_square_check: probs must be 1 in all and none negative, got {list(probs)}")
@@ -169,8 +182,15 @@ def chi_square_check(generator: Callable[[int], Any], buckets: Sequence[Any], pr
     return p, found, np.rint(wanted).astype(np.int32)
 
 
-def verify_generator(generator: Callable[[int], Any], buckets: Sequence[Any], probs: Sequence[float], nsamples: int = 1000000,
-                     nrepeat: int = 5, success_rate: float = 0.2, alpha: float = 0.05) -> list[float]:
+def verify_generator(
+    generator: Callable[[int], Any],
+    buckets: Sequence[Any],
+    probs: Sequence[float],
+    nsamples: int = 1000000,
+    nrepeat: int = 5,
+    success_rate: float = 0.2,
+    alpha: float = 0.05,
+) -> list[float]:
     """Check that a generator has a distribution: of several chi-square tests a share must succeed.
 
     Parameters
@@ -204,7 +224,9 @@ def verify_generator(generator: Callable[[int], Any], buckets: Sequence[Any], pr
     ps = [p for p, _, _ in results]
     good = sum(p > alpha for p in ps)
     if good < nrepeat * success_rate:
-        raise AssertionError(f"{good} of {nrepeat} chi-square tests have p > {alpha}, {nrepeat * success_rate:g} are needed: p={ps}, "
-                             f"obs_freq={[f.tolist() for _, f, _ in results]}, expected_freq={results[0][2].tolist()}, "
-                             f"buckets={list(buckets)}, probs={list(probs)}")
+        raise AssertionError(
+            f"{good} of {nrepeat} chi-square tests have p > {alpha}, {nrepeat * success_rate:g} are needed: p={ps}, "
+            f"obs_freq={[f.tolist() for _, f, _ in results]}, expected_freq={results[0][2].tolist()}, "
+            f"buckets={list(buckets)}, probs={list(probs)}"
+        )
     return ps

@@ -1,4 +1,5 @@
 """Gradients against difference quotients."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +21,14 @@ __all__ = ["check_numeric_gradient", "numeric_grad"]
 _ROUNDINGS = 8
 
 
-def numeric_grad(executor: Any, location: Any, aux_states: Any = None, eps: float = 1e-4, use_forward_train: bool = True,
-                 dtype: Any = np.float32) -> dict[str, Any]:
+def numeric_grad(
+    executor: Any,
+    location: Any,
+    aux_states: Any = None,
+    eps: float = 1e-4,
+    use_forward_train: bool = True,
+    dtype: Any = np.float32,
+) -> dict[str, Any]:
     """Gradients of the sum of an executor's first output, by central differences.
 
     Parameters
@@ -62,10 +69,19 @@ def numeric_grad(executor: Any, location: Any, aux_states: Any = None, eps: floa
     return {n: g.astype(dtype) for n, g in found.items()}
 
 
-def _differences(executor: Any, args: Mapping[str, Any], aux: Mapping[str, Any] | None, eps: float, train: bool,
-                 change: Callable[[Sequence[Any], Sequence[Any]], float], names: Sequence[str] | None = None,
-                 random: bool = True) -> dict[str, Any]:
-    """Difference quotients in float64 by argument; `change` tells the difference of two lists of outputs as a number."""
+def _differences(
+    executor: Any,
+    args: Mapping[str, Any],
+    aux: Mapping[str, Any] | None,
+    eps: float,
+    train: bool,
+    change: Callable[[Sequence[Any], Sequence[Any]], float],
+    names: Sequence[str] | None = None,
+    random: bool = True,
+) -> dict[str, Any]:
+    """Difference quotients in float64 by argument; `change` tells the difference of two lists of outputs as a
+    number.
+    """
     arg_dict, aux_dict = executor.arg_dict, executor.aux_dict
     keys = rng.get_state() if random else None
     for n, v in args.items():
@@ -114,7 +130,10 @@ def _like(values: Any, target: Any) -> Any:
 
 def _in_float64(sym: Any, args: Mapping[str, Any], aux: Mapping[str, Any], ctx: Any) -> Any:
     """An executor that computes everything in float64; None if the graph does not let it."""
-    wide = [{n: a.astype("float64") if np.dtype(a.dtype).kind == "f" else a.copy() for n, a in d.items()} for d in (args, aux)]
+    wide = [
+        {n: a.astype("float64") if np.dtype(a.dtype).kind == "f" else a.copy() for n, a in d.items()}
+        for d in (args, aux)
+    ]
     try:
         types = sym.get_internals().infer_type(**{n: np.dtype(a.dtype) for n, a in wide[0].items()})[1]
         if types is None or any(np.dtype(t).kind == "f" and np.dtype(t) != np.float64 for t in types):
@@ -128,14 +147,24 @@ def _in_float64(sym: Any, args: Mapping[str, Any], aux: Mapping[str, Any], ctx: 
     return executor
 
 
-def check_numeric_gradient(sym: Any, location: Any, aux_states: Any = None, numeric_eps: float | None = None, rtol: Any = None,
-                           atol: Any = None, grad_nodes: Any = None, use_forward_train: bool = True, ctx: Any = None,
-                           grad_stype_dict: Mapping[str, str] | None = None, dtype: Any = np.float32) -> None:
+def check_numeric_gradient(
+    sym: Any,
+    location: Any,
+    aux_states: Any = None,
+    numeric_eps: float | None = None,
+    rtol: Any = None,
+    atol: Any = None,
+    grad_nodes: Any = None,
+    use_forward_train: bool = True,
+    ctx: Any = None,
+    grad_stype_dict: Mapping[str, str] | None = None,
+    dtype: Any = np.float32,
+) -> None:
     """Check the gradients of a symbol against difference quotients.
 
     The outputs are weighted with random numbers and summed up. The gradients are computed in `dtype`; the quotients in
-    float64, at the same point, unless something in the graph insists on another dtype or draws random numbers. Those are
-    the same in all computations.
+    float64, at the same point, unless something in the graph insists on another dtype or draws random numbers. Those
+    are the same in all computations.
 
     Parameters
     ----------
@@ -150,8 +179,8 @@ def check_numeric_gradient(sym: Any, location: Any, aux_states: Any = None, nume
     rtol, atol : float, or dict of dtype to float, optional
         Tolerances; see `default_rtols` and `default_atols`.
     grad_nodes : list of str, or dict of str to {'write', 'add', 'null'}, optional
-        The arguments to check; all by default. Arrays of 'add' must have the gradient added, those of 'null' must stay as
-        they are.
+        The arguments to check; all by default. Arrays of 'add' must have the gradient added, those of 'null' must stay
+        as they are.
     use_forward_train : bool
         Compute the quotients in training mode.
     ctx : Context, optional
@@ -226,6 +255,9 @@ def _requests(names: Sequence[str], grad_nodes: Any) -> dict[str, str]:
     if isinstance(grad_nodes, (list, tuple)):
         grad_nodes = dict.fromkeys(grad_nodes, "write")
     if not isinstance(grad_nodes, Mapping):
-        raise error(ValueError, f"grad_nodes must be a list of names or a dict of names to 'write', 'add' or 'null', got {grad_nodes!r}")
+        raise error(
+            ValueError,
+            f"grad_nodes must be a list of names or a dict of names to 'write', 'add' or 'null', got {grad_nodes!r}",
+        )
     found = binding.requests(names, grad_nodes)
     return {n: found[n] for n in grad_nodes}

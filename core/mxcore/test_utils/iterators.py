@@ -1,4 +1,5 @@
 """`DummyIter`: an iterator without the work of one."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +10,8 @@ __all__ = ["DummyIter"]
 
 
 class DummyIter(DataIter):
-    """Gives the first batch of another iterator, for ever: what remains when a training loop is measured is the training.
+    """Gives the first batch of another iterator, for ever: what remains when a training loop is measured is the
+    training.
 
     Parameters
     ----------

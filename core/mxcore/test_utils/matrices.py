@@ -1,4 +1,5 @@
 """Random matrices with known properties; NumPy's global generator decides."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -8,8 +9,13 @@ import numpy as np
 
 from ..base import error
 
-__all__ = ["new_matrix_with_real_eigvals_2d", "new_matrix_with_real_eigvals_nd", "new_orthonormal_matrix_2d",
-           "new_sym_matrix_with_real_eigvals_2d", "new_sym_matrix_with_real_eigvals_nd"]
+__all__ = [
+    "new_matrix_with_real_eigvals_2d",
+    "new_matrix_with_real_eigvals_nd",
+    "new_orthonormal_matrix_2d",
+    "new_sym_matrix_with_real_eigvals_2d",
+    "new_sym_matrix_with_real_eigvals_nd",
+]
 
 
 def new_orthonormal_matrix_2d(n: int) -> np.ndarray[Any, Any]:

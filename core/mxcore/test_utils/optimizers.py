@@ -1,4 +1,5 @@
 """Two optimizers that must do the same."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,8 +14,18 @@ from .comparing import assert_almost_equal, compare_ndarray_tuple
 __all__ = ["compare_optimizer"]
 
 
-def compare_optimizer(opt1: Any, opt2: Any, shape: Sequence[Any], dtype: Any, w_stype: str = "default", g_stype: str = "default",
-                      rtol: float = 1e-4, atol: float = 1e-5, compare_states: bool = True, ntensors: int = 1) -> None:
+def compare_optimizer(
+    opt1: Any,
+    opt2: Any,
+    shape: Sequence[Any],
+    dtype: Any,
+    w_stype: str = "default",
+    g_stype: str = "default",
+    rtol: float = 1e-4,
+    atol: float = 1e-5,
+    compare_states: bool = True,
+    ntensors: int = 1,
+) -> None:
     """Check that two optimizers move random weights, and their states, alike in one update.
 
     Parameters
@@ -45,7 +56,9 @@ def compare_optimizer(opt1: Any, opt2: Any, shape: Sequence[Any], dtype: Any, w_
     """
     for what, stype in (("w_stype", w_stype), ("g_stype", g_stype)):
         if stype not in ("default", "row_sparse", "csr"):
-            raise error(ValueError, f"compare_optimizer: {what} must be 'default', 'row_sparse' or 'csr', got {stype!r}")
+            raise error(
+                ValueError, f"compare_optimizer: {what} must be 'default', 'row_sparse' or 'csr', got {stype!r}"
+            )
     several = ntensors > 1
     shapes = list(shape) if several or np.ndim(shape[0]) else [shape]
     if len(shapes) != ntensors or any(np.ndim(s) != 1 for s in shapes):

@@ -1,4 +1,5 @@
 """Random sparse arrays."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -22,7 +23,9 @@ def _uniform(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     return np.minimum(values, np.nextafter(dtype.type(1), dtype.type(0))) if dtype.kind == "f" else values
 
 
-def _values(shape: Sequence[int], dtype: Any, data_init: float | None, modifier_func: Callable[[Any], Any] | None) -> Any:
+def _values(
+    shape: Sequence[int], dtype: Any, data_init: float | None, modifier_func: Callable[[Any], Any] | None
+) -> Any:
     values = _uniform(shape, dtype) if data_init is None else np.full(tuple(shape), data_init, dtype)
     if modifier_func is not None:
         flat = [modifier_func(v) for v in values.reshape(-1)]
@@ -52,15 +55,21 @@ def _powerlaw_pattern(shape: tuple[int, int], density: float) -> tuple[Any, Any]
     rows, cols = shape
     total = int(rows * cols * density)
     if total < 2 * rows:
-        raise error(ValueError, f"powerlaw: density {density} of a matrix {shape} gives {total} elements; {2 * rows} are needed, two a row")
+        raise error(
+            ValueError,
+            f"powerlaw: density {density} of a matrix {shape} gives {total} elements; {2 * rows} are needed, two a row",
+        )
     counts, left = [], total
     for i in range(rows):
         # What later rows need is set aside first.
         counts.append(min(2 ** min(i + 1, 62), cols, left - (rows - i - 1)))
         left -= counts[-1]
     if left:
-        raise error(ValueError, f"powerlaw: density {density} of a matrix {shape} gives {total} elements; rows that double hold "
-                                f"only {total - left}. Take a lower density or more rows")
+        raise error(
+            ValueError,
+            f"powerlaw: density {density} of a matrix {shape} gives {total} elements; rows that double hold "
+            f"only {total - left}. Take a lower density or more rows",
+        )
     return _starts(counts), np.concatenate([np.arange(n) for n in counts]).astype(np.int64)
 
 
@@ -93,10 +102,18 @@ def _shuffled(starts: Any, columns: Any) -> Any:
     return columns
 
 
-def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None = None, dtype: Any = None,
-                        distribution: str | None = None, data_init: float | None = None, rsp_indices: Any = None,
-                        modifier_func: Callable[[Any], Any] | None = None, shuffle_csr_indices: bool = False,
-                        ctx: Any = None) -> tuple[Any, tuple[Any, ...]]:
+def rand_sparse_ndarray(
+    shape: Sequence[int],
+    stype: str,
+    density: float | None = None,
+    dtype: Any = None,
+    distribution: str | None = None,
+    data_init: float | None = None,
+    rsp_indices: Any = None,
+    modifier_func: Callable[[Any], Any] | None = None,
+    shuffle_csr_indices: bool = False,
+    ctx: Any = None,
+) -> tuple[Any, tuple[Any, ...]]:
     """A random sparse array and its parts; NumPy's global generator decides.
 
     Parameters
@@ -131,8 +148,8 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
     Raises
     ------
     MXNetError
-        (also ValueError) if the density is not between 0 and 1, or does not fit the distribution; (also AssertionError) if
-        the storage type or the distribution is unknown, or the shape has the wrong rank.
+        (also ValueError) if the density is not between 0 and 1, or does not fit the distribution; (also AssertionError)
+        if the storage type or the distribution is unknown, or the shape has the wrong rank.
 
     Examples
     --------
@@ -149,7 +166,10 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
     distribution = distribution or "uniform"
     allowed = {"csr": ("uniform", "powerlaw"), "row_sparse": ("uniform",)}[stype]
     if distribution not in allowed:
-        raise error(AssertionError, f"distribution {distribution!r} is not supported for {stype}; use {' or '.join(map(repr, allowed))}")
+        raise error(
+            AssertionError,
+            f"distribution {distribution!r} is not supported for {stype}; use {' or '.join(map(repr, allowed))}",
+        )
     density = float(np.random.uniform()) if density is None else density
     _check_density(density, "rand_sparse_ndarray")
     if stype == "row_sparse":
@@ -169,8 +189,15 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
     return made, (made.indptr, made.indices, made.data)
 
 
-def _row_sparse(shape: tuple[int, ...], density: float, dtype: Any, data_init: float | None, rsp_indices: Any,
-                modifier_func: Callable[[Any], Any] | None, ctx: Any) -> tuple[Any, tuple[Any, Any]]:
+def _row_sparse(
+    shape: tuple[int, ...],
+    density: float,
+    dtype: Any,
+    data_init: float | None,
+    rsp_indices: Any,
+    modifier_func: Callable[[Any], Any] | None,
+    ctx: Any,
+) -> tuple[Any, tuple[Any, Any]]:
     if not shape:
         raise error(AssertionError, "a row_sparse array has one dimension at least, got shape ()")
     if rsp_indices is not None:
@@ -182,9 +209,16 @@ def _row_sparse(shape: tuple[int, ...], density: float, dtype: Any, data_init: f
     return sparse.row_sparse_array((data, rows), shape=shape, ctx=ctx, dtype=dtype), (data, rows)
 
 
-def create_sparse_array(shape: Sequence[int], stype: str, data_init: float | None = None, rsp_indices: Any = None, dtype: Any = None,
-                        modifier_func: Callable[[Any], Any] | None = None, density: float = 0.5,
-                        shuffle_csr_indices: bool = False) -> Any:
+def create_sparse_array(
+    shape: Sequence[int],
+    stype: str,
+    data_init: float | None = None,
+    rsp_indices: Any = None,
+    dtype: Any = None,
+    modifier_func: Callable[[Any], Any] | None = None,
+    density: float = 0.5,
+    shuffle_csr_indices: bool = False,
+) -> Any:
     """A random sparse array; see `rand_sparse_ndarray` for the parameters.
 
     Of a row-sparse array the rows `rsp_indices` are stored, or random ones.
@@ -192,13 +226,28 @@ def create_sparse_array(shape: Sequence[int], stype: str, data_init: float | Non
     >>> create_sparse_array((3, 2), "row_sparse", data_init=2, rsp_indices=[0, 2]).asnumpy().tolist()
     [[2.0, 2.0], [0.0, 0.0], [2.0, 2.0]]
     """
-    return rand_sparse_ndarray(shape, stype, density=density, dtype=dtype, data_init=data_init, rsp_indices=rsp_indices,
-                               modifier_func=modifier_func, shuffle_csr_indices=shuffle_csr_indices)[0]
+    return rand_sparse_ndarray(
+        shape,
+        stype,
+        density=density,
+        dtype=dtype,
+        data_init=data_init,
+        rsp_indices=rsp_indices,
+        modifier_func=modifier_func,
+        shuffle_csr_indices=shuffle_csr_indices,
+    )[0]
 
 
-def create_sparse_array_zd(shape: Sequence[int], stype: str, density: float, data_init: float | None = None, rsp_indices: Any = None,
-                           dtype: Any = None, modifier_func: Callable[[Any], Any] | None = None,
-                           shuffle_csr_indices: bool = False) -> Any:
+def create_sparse_array_zd(
+    shape: Sequence[int],
+    stype: str,
+    density: float,
+    data_init: float | None = None,
+    rsp_indices: Any = None,
+    dtype: Any = None,
+    modifier_func: Callable[[Any], Any] | None = None,
+    shuffle_csr_indices: bool = False,
+) -> Any:
     """A random sparse array whose row-sparse form is empty unless `rsp_indices` says otherwise, whatever the density.
 
     >>> create_sparse_array_zd((3, 2), "row_sparse", density=0.5).indices.shape
@@ -206,5 +255,13 @@ def create_sparse_array_zd(shape: Sequence[int], stype: str, density: float, dat
     """
     if stype == "row_sparse" and rsp_indices is None:
         density = 0.0
-    return create_sparse_array(shape, stype, data_init=data_init, rsp_indices=rsp_indices, dtype=dtype, density=density,
-                               modifier_func=modifier_func, shuffle_csr_indices=shuffle_csr_indices)
+    return create_sparse_array(
+        shape,
+        stype,
+        data_init=data_init,
+        rsp_indices=rsp_indices,
+        dtype=dtype,
+        density=density,
+        modifier_func=modifier_func,
+        shuffle_csr_indices=shuffle_csr_indices,
+    )

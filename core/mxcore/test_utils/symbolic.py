@@ -1,4 +1,5 @@
 """Symbols: what they compute, and how fast."""
+
 from __future__ import annotations
 
 import time
@@ -14,7 +15,13 @@ from . import _binding as binding
 from .comparing import assert_almost_equal
 from .tolerances import get_tols, host
 
-__all__ = ["check_speed", "check_symbolic_backward", "check_symbolic_forward", "same_symbol_structure", "simple_forward"]
+__all__ = [
+    "check_speed",
+    "check_symbolic_backward",
+    "check_symbolic_forward",
+    "same_symbol_structure",
+    "simple_forward",
+]
 
 
 def simple_forward(sym: Any, ctx: Any = None, is_train: bool = False, **inputs: Any) -> Any:
@@ -59,8 +66,17 @@ def _expected(names: Sequence[str], values: Any, what: str) -> list[tuple[str, A
     return [(n, v) for n, v in zip(names, values) if v is not None]
 
 
-def check_symbolic_forward(sym: Any, location: Any, expected: Any, rtol: Any = None, atol: Any = None, aux_states: Any = None,
-                           ctx: Any = None, equal_nan: bool = False, dtype: Any = np.float32) -> list[Any]:
+def check_symbolic_forward(
+    sym: Any,
+    location: Any,
+    expected: Any,
+    rtol: Any = None,
+    atol: Any = None,
+    aux_states: Any = None,
+    ctx: Any = None,
+    equal_nan: bool = False,
+    dtype: Any = np.float32,
+) -> list[Any]:
     """Check the outputs of a symbol, in predict mode.
 
     Parameters
@@ -109,10 +125,20 @@ def check_symbolic_forward(sym: Any, location: Any, expected: Any, rtol: Any = N
     return list(executor.outputs)
 
 
-def check_symbolic_backward(sym: Any, location: Any, out_grads: Any, expected: Any, rtol: Any = None, atol: Any = None,
-                            aux_states: Any = None, grad_req: Any = "write", ctx: Any = None,
-                            grad_stypes: Mapping[str, str] | None = None, equal_nan: bool = False,
-                            dtype: Any = np.float32) -> dict[str, Any]:
+def check_symbolic_backward(
+    sym: Any,
+    location: Any,
+    out_grads: Any,
+    expected: Any,
+    rtol: Any = None,
+    atol: Any = None,
+    aux_states: Any = None,
+    grad_req: Any = "write",
+    ctx: Any = None,
+    grad_stypes: Mapping[str, str] | None = None,
+    equal_nan: bool = False,
+    dtype: Any = np.float32,
+) -> dict[str, Any]:
     """Check the gradients of a symbol.
 
     Parameters
@@ -181,12 +207,25 @@ def _heads(sym: Any, executor: Any, out_grads: Any) -> Any:
     if isinstance(out_grads, (nd.NDArray, np.ndarray)):
         out_grads = [out_grads]
     given = binding.named(sym.list_outputs(), out_grads, "out_grads")
-    return [None if g is None else g.astype(y.dtype).as_in_context(y.context) if isinstance(g, nd.NDArray)
-            else nd.array(g, ctx=y.context, dtype=y.dtype) for g, y in zip(given.values(), executor.outputs)]
+    return [
+        None
+        if g is None
+        else g.astype(y.dtype).as_in_context(y.context)
+        if isinstance(g, nd.NDArray)
+        else nd.array(g, ctx=y.context, dtype=y.dtype)
+        for g, y in zip(given.values(), executor.outputs)
+    ]
 
 
-def check_speed(sym: Any, location: Any = None, ctx: Any = None, N: int = 20, grad_req: Any = None, typ: str = "whole",
-                **kwargs: Any) -> float:
+def check_speed(
+    sym: Any,
+    location: Any = None,
+    ctx: Any = None,
+    N: int = 20,
+    grad_req: Any = None,
+    typ: str = "whole",
+    **kwargs: Any,
+) -> float:
     """Measure a symbol.
 
     Parameters
@@ -216,7 +255,9 @@ def check_speed(sym: Any, location: Any = None, ctx: Any = None, N: int = 20, gr
     if typ not in ("whole", "forward"):
         raise error(ValueError, f"check_speed: typ must be 'whole' or 'forward', got {typ!r}")
     if location is not None and not isinstance(location, Mapping):
-        raise error(AssertionError, f"check_speed: location must be a dict of names to arrays, got {type(location).__name__}")
+        raise error(
+            AssertionError, f"check_speed: location must be a dict of names to arrays, got {type(location).__name__}"
+        )
     ctx, values = binding.context(ctx), {n: host(v) for n, v in (location or {}).items()}
     executor = sym.simple_bind(ctx, grad_req=grad_req or "write", **{n: v.shape for n, v in values.items()}, **kwargs)
     for n, target in executor.arg_dict.items():

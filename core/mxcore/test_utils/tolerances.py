@@ -1,4 +1,5 @@
 """How near two results must be, by dtype: the defaults of the comparisons."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -6,8 +7,18 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["default_atols", "default_dtype", "default_numeric_eps", "default_rtols", "effective_dtype", "get_atol", "get_etol",
-           "get_rtol", "get_tolerance", "get_tols"]
+__all__ = [
+    "default_atols",
+    "default_dtype",
+    "default_numeric_eps",
+    "default_rtols",
+    "effective_dtype",
+    "get_atol",
+    "get_etol",
+    "get_rtol",
+    "get_tolerance",
+    "get_tols",
+]
 
 _EXACT = ("bool", "int8", "uint8", "int32", "uint32", "int64", "uint64")
 _RTOLS: dict[Any, float] = {np.dtype("f2"): 1e-2, np.dtype("f4"): 1e-4, np.dtype("f8"): 1e-5}

@@ -4,10 +4,11 @@
     pytest --benchmark --ops='my_*'        these operators
     pytest --benchmark --device='gpu(1)'   on this device only
 
-A line of the table is an operator on a device by a kernel, on the largest of its samples that the kernel takes, which the line shows.
-The ratio is to the reference body on the same device, and that of a body on another device than the CPU to what the CPU chooses. What
-is measured is the function alone, over arrays that are on the device already.
+A line of the table is an operator on a device by a kernel, on the largest of its samples that the kernel takes, which
+the line shows. The ratio is to the reference body on the same device, and that of a body on another device than the CPU
+to what the CPU chooses. What is measured is the function alone, over arrays that are on the device already.
 """
+
 from __future__ import annotations
 
 import time
@@ -54,7 +55,8 @@ def uses(ops: str | None, device: str | None, owners: set[str]) -> Iterator[tupl
     Parameters
     ----------
     ops : str or None
-        Patterns of operators; None: those that the owners bring or have kernels for, all of them on devices that they bring.
+        Patterns of operators; None: those that the owners bring or have kernels for, all of them on devices that they
+        bring.
     device : str or None
         Where; None: on every device that is present.
     owners : set of str
@@ -65,9 +67,16 @@ def uses(ops: str | None, device: str | None, owners: set[str]) -> Iterator[tupl
             if op.stateful:  # these run programs and users' code
                 continue
             found = registry.kernels.of(ctx.device_type, op)
-            concerned = {registry.ops.owners[op.name], registry.devices.owners[ctx.device_type], *(k.owner for k in found)}
+            concerned = {
+                registry.ops.owners[op.name],
+                registry.devices.owners[ctx.device_type],
+                *(k.owner for k in found),
+            }
             if ops or not owners or concerned & owners:
-                yield from ((op, ctx, k) for k in (*found, *([None] if op.body is not None and ctx.device.xp is not None else [])))
+                yield from (
+                    (op, ctx, k)
+                    for k in (*found, *([None] if op.body is not None and ctx.device.xp is not None else []))
+                )
 
 
 def pytest_generate_tests(metafunc: Any) -> None:
@@ -138,5 +147,12 @@ def test_operator(use: tuple[Op, Context, Kernel | None], compare: Any, finish: 
         ours = _runner(case, kernel)
         shapes = " ".join("x".join(map(str, a.shape)) or "()" for a in case.host)
         number = _number(ours, finish)
-        compare(f"{op.name}, {shapes} {case.dtype}", ours, reference, number=number, rounds=ROUNDS, against=against,
-                kernel=f"of {kernel.owner}, priority {kernel.priority}" if kernel else "reference body")
+        compare(
+            f"{op.name}, {shapes} {case.dtype}",
+            ours,
+            reference,
+            number=number,
+            rounds=ROUNDS,
+            against=against,
+            kernel=f"of {kernel.owner}, priority {kernel.priority}" if kernel else "reference body",
+        )

@@ -1,4 +1,5 @@
 """One sample of an operator in one dtype on one device: its inputs, its reference results and its runs."""
+
 from __future__ import annotations
 
 import math
@@ -134,15 +135,25 @@ class Case:
         return NDArray(whole._data[..., 1::2], whole._st), whole
 
     def two_over_one(self, a: np.ndarray[Any, Any], shape: tuple[int, ...], first: int) -> tuple[NDArray, NDArray]:
-        """An array of these values, and one of a shape that begins at their element `first`, in one memory, which nothing but the device knows."""
+        """An array of these values, and one of a shape that begins at their element `first`, in one memory, which
+        nothing but the device knows.
+        """
         n = math.prod(shape)
-        whole = self.device.from_host(np.concatenate([a.reshape(-1), np.zeros(max(first + n - a.size, 0), a.dtype)]), self.ctx.device_id)
-        return tuple(NDArray(part.reshape(s), Storage(self.ctx)) for part, s in ((whole[:a.size], a.shape), (whole[first:first + n], shape)))
+        whole = self.device.from_host(
+            np.concatenate([a.reshape(-1), np.zeros(max(first + n - a.size, 0), a.dtype)]), self.ctx.device_id
+        )
+        return tuple(
+            NDArray(part.reshape(s), Storage(self.ctx))
+            for part, s in ((whole[: a.size], a.shape), (whole[first : first + n], shape))
+        )
 
     def run(self, inputs: Sequence[NDArray], train: bool | None = None, **more: Any) -> list[NDArray]:
         """Call the operator; its visible outputs. Random keys are the same in every call."""
         rng.seed(7)
-        with self.ctx, autograd.train_mode() if (self.sample.train if train is None else train) else autograd.predict_mode():
+        with (
+            self.ctx,
+            autograd.train_mode() if (self.sample.train if train is None else train) else autograd.predict_mode(),
+        ):
             r = dispatch.call(self.op, inputs, {**self.kwargs, **more}, cls=NDArray)
         outs = r if isinstance(r, list) else [r]
         for x in (*outs, *inputs):
@@ -170,9 +181,15 @@ class Case:
 
     def backward(self, outs: Sequence[NDArray], train: bool | None = None) -> None:
         """Differentiate what was recorded, with `head_grads`; nothing happens where no gradient flows."""
-        pairs = [(y, g) for y, g in zip(outs, self.head_grads(outs)) if y._entry is not None and tape.differentiable(y._entry)]
+        pairs = [
+            (y, g)
+            for y, g in zip(outs, self.head_grads(outs))
+            if y._entry is not None and tape.differentiable(y._entry)
+        ]
         if pairs:
-            autograd.backward([y for y, _ in pairs], [g for _, g in pairs], train_mode=self.sample.train if train is None else train)
+            autograd.backward(
+                [y for y, _ in pairs], [g for _, g in pairs], train_mode=self.sample.train if train is None else train
+            )
 
     @property
     def kwargs(self) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """The catalogue of samples: every operator's uses with inputs and parameters, for programs that cannot import mxcore.
 
-``python -m mxcore.testing.catalogue --out samples.npz`` writes it (`--modules norm rnn` leaves out all others); another program, such as the real MXNet with its old
-NumPy, reads it with :class:`Pack`, runs the same calls and packs what it got. :func:`stale` says which answers no longer fit.
+``python -m mxcore.testing.catalogue --out samples.npz`` writes it (`--modules norm rnn` leaves out all others); another
+program, such as the real MXNet with its old NumPy, reads it with :class:`Pack`, runs the same calls and packs what it
+got. :func:`stale` says which answers no longer fit.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -17,7 +19,8 @@ from .sample import Distinct, Ints, Sample, Values
 
 __all__ = ["PARTLY", "catalogue", "main", "modules", "stale"]
 
-#: What `Sample(mxnet=)` begins with where MXNet's numbers are comparable but for its gradients, or for gradients and written inputs.
+#: What `Sample(mxnet=)` begins with where MXNet's numbers are comparable but for its gradients, or for gradients and
+#: written inputs.
 PARTLY = ("forward only: ", "outputs only: ")
 
 
@@ -70,8 +73,8 @@ def catalogue(only: Collection[str] = ()) -> Pack:
     Returns
     -------
     Pack
-        Entries with the keys ``module op number skip`` and, where there is nothing to skip, ``inputs outs shapes in_place``
-        and those of `ASKED`.
+        Entries with the keys ``module op number skip`` and, where there is nothing to skip, ``inputs outs shapes
+        in_place`` and those of `ASKED`.
     """
     pack = Pack()
     for module, op in modules():
@@ -95,17 +98,30 @@ def _call(op: Any, sample: Sample, pack: Pack) -> dict[str, Any]:
     shapes = infer.op_shapes(op, p, [a.shape for a in first])[1]
     differentiable = (op.grad_rule or op.backward_rule is not None) and sample.mxnet is True
     return {
-        "params": op.parser.strings(p), "inputs": [pack.add(a) for a in first],
+        "params": op.parser.strings(p),
+        "inputs": [pack.add(a) for a in first],
         "dtypes": {t: [str(a.dtype) for a in arrays] for t, arrays in runs.items()},
-        "outs": {t: [str(np.dtype(d)) for d in infer.op_dtypes(op, p, [a.dtype for a in arrays])[1]] for t, arrays in runs.items()},
+        "outs": {
+            t: [str(np.dtype(d)) for d in infer.op_dtypes(op, p, [a.dtype for a in arrays])[1]]
+            for t, arrays in runs.items()
+        },
         "shapes": [list(s) if infer.known(s) else None for s in shapes],
         # MXNet can have arrays without elements, and without dimensions, in this mode only.
         "np_shape": any(0 in a.shape for a in first) or any(s == () or 0 in (s or ()) for s in shapes),
         # Without workspaces of a training forward, some of MXNet's backwards read what is not there.
-        "train": sample.train, "grad_train": sample.train or not op.random, "random": sample.check is not None, "mutates": [] if str(sample.mxnet).startswith(PARTLY[1]) else list(p._sig.mutates),
+        "train": sample.train,
+        "grad_train": sample.train or not op.random,
+        "random": sample.check is not None,
+        "mutates": [] if str(sample.mxnet).startswith(PARTLY[1]) else list(p._sig.mutates),
         # Inputs that may be variables; the second choice leaves out those that some operator of MXNet's will not have.
-        "variables": [v for v in ([a.dtype.kind == "f" and not isinstance(s, Ints) for a, s in zip(first, sample.inputs)], sample.wants_grad(first))
-                      if differentiable and any(v)],
+        "variables": [
+            v
+            for v in (
+                [a.dtype.kind == "f" and not isinstance(s, Ints) for a, s in zip(first, sample.inputs)],
+                sample.wants_grad(first),
+            )
+            if differentiable and any(v)
+        ],
         "in_place": p._sig.index["weight"] if op.alias.get("weight") and not op.grad_rule else None,
     }
 
@@ -144,14 +160,18 @@ def _change(asked: Pack, e: dict[str, Any], pack: Pack, answer: dict[str, Any]) 
         return f"{keys[0]} is {e[keys[0]]!r}, was {answer.get(keys[0])!r}"
     if not e["skip"]:
         now, then = ([p.get(i) for i in x["inputs"]] for p, x in ((asked, e), (pack, answer)))
-        if len(now) != len(then) or not all(a.shape == b.shape and np.allclose(a, b, equal_nan=True) for a, b in zip(now, then)):
+        if len(now) != len(then) or not all(
+            a.shape == b.shape and np.allclose(a, b, equal_nan=True) for a, b in zip(now, then)
+        ):
             return "its inputs are others"
     return ""
 
 
 def main(args: list[str] | None = None) -> None:
     """Write the catalogue to a file."""
-    parser = argparse.ArgumentParser(prog="python -m mxcore.testing.catalogue", description=catalogue.__doc__.split("\n")[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(
+        prog="python -m mxcore.testing.catalogue", description=catalogue.__doc__.split("\n")[0]
+    )  # type: ignore[union-attr]
     parser.add_argument("--out", required=True, help="the file to write, .npz")
     parser.add_argument("--modules", nargs="*", default=(), help="short names of modules of operators, all if left out")
     options = parser.parse_args(args)

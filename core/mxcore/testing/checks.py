@@ -3,6 +3,7 @@
 They are entered in :data:`CHECKS` in the order in which they make sense: an operator that fails an early one is not
 worth trying on the later ones.
 """
+
 from __future__ import annotations
 
 import gc
@@ -39,9 +40,11 @@ CHECKS: dict[str, Callable[[Case], None]] = {}
 
 def check(name: str) -> Callable[[Callable[[Case], None]], Callable[[Case], None]]:
     """Enter a check under a name."""
+
     def enter(fn: Callable[[Case], None]) -> Callable[[Case], None]:
         CHECKS[name] = fn
         return fn
+
     return enter
 
 
@@ -76,17 +79,27 @@ def declared(case: Case) -> None:
             raise AssertionError(f"output {name} has dtype {np.dtype(y.dtype)}, declared is {t}")
     texts = case.op.parser.strings(case.p)
     # Files hold parameters as they were written; of other values than plain ones the parameter makes the text.
-    for written in () if case.op.parser.rest else (texts, {n: case.op.params[n].format(getattr(case.p, n)) for n in texts}):
-        again = case.op.parse({n: getattr(case.p, n) if type(case.op.params[n]) in _NO_TEXT else text for n, text in written.items()})
+    for written in (
+        () if case.op.parser.rest else (texts, {n: case.op.params[n].format(getattr(case.p, n)) for n in texts})
+    ):
+        again = case.op.parse(
+            {n: getattr(case.p, n) if type(case.op.params[n]) in _NO_TEXT else text for n, text in written.items()}
+        )
         for n in case.op.params:
             a, b = getattr(case.p, n), getattr(again, n)
-            if type(case.op.params[n]) not in _NO_TEXT and a != b and not (a is None or isinstance(a, float) and abs(a - b) < 1e-6 * abs(a)):
+            if (
+                type(case.op.params[n]) not in _NO_TEXT
+                and a != b
+                and not (a is None or isinstance(a, float) and abs(a - b) < 1e-6 * abs(a))
+            ):
                 raise AssertionError(f"parameter {n}={a!r} becomes {b!r} on the way through strings")
 
 
 @check("value")
 def value(case: Case) -> None:
-    """Outputs and mutated inputs are those of the reference body in float64; random outputs are plausible and repeat."""
+    """Outputs and mutated inputs are those of the reference body in float64; random outputs are plausible and
+    repeat.
+    """
     inputs = case.arrays()
     outs = case.run(inputs)
     got = [y.asnumpy() for y in outs]
@@ -104,7 +117,9 @@ def value(case: Case) -> None:
 
 @check("kernels")
 def kernels(case: Case) -> None:
-    """Every kernel of the device that fits gives declared shape and dtype, the reference's values, and leaves inputs alone."""
+    """Every kernel of the device that fits gives declared shape and dtype, the reference's values, and leaves inputs
+    alone.
+    """
     shapes, dtypes = case.declared()
     specs = [Spec(a.shape, a.dtype) for a in case.host]
     fitting = [k for k in registry.kernels.of(case.device.type, case.op) if k.fits(case.p, specs)]
@@ -132,7 +147,9 @@ def kernels(case: Case) -> None:
 def _unchanged(case: Case, datas: list[Any], who: str) -> None:
     for i, (a, d) in enumerate(zip(case.host, datas)):
         if i not in case.sig.mutates and not _same_bytes(case.device.to_host(d), a):
-            raise AssertionError(f"{who} wrote to its input {case.sig.inputs[i]}, which it does not declare in mutates=")
+            raise AssertionError(
+                f"{who} wrote to its input {case.sig.inputs[i]}, which it does not declare in mutates="
+            )
 
 
 @check("half")
@@ -215,7 +232,9 @@ def empty(case: Case) -> None:
 
 @check("out")
 def out(case: Case) -> None:
-    """``out=`` gets the same values, also as a view whose frame is left alone, and as the input where ``alias`` allows it."""
+    """``out=`` gets the same values, also as a view whose frame is left alone, and as the input where ``alias`` allows
+    it.
+    """
     want = [y.asnumpy() for y in case.run(case.arrays())]
     if not want:
         return
@@ -229,7 +248,7 @@ def out(case: Case) -> None:
         if any(frame.asnumpy()[..., ::2].any() for _, frame in pairs):
             raise AssertionError("with out= a view, elements beside the view were written")
     for source, target in case.op.alias.items():
-        if source in case.sig.index and target in case.sig.outputs[:len(want)]:
+        if source in case.sig.index and target in case.sig.outputs[: len(want)]:
             inputs = case.arrays()
             i, j = case.sig.index[source], case.sig.outputs.index(target)
             if inputs[i].shape == want[j].shape and inputs[i].dtype == want[j].dtype and len(want) == 1:
@@ -239,7 +258,9 @@ def out(case: Case) -> None:
 
 @check("overlap")
 def overlap(case: Case) -> None:
-    """``out=`` that lies in the memory of an input, as another array over it, gets the same values; the device tells that they overlap."""
+    """``out=`` that lies in the memory of an input, as another array over it, gets the same values; the device tells
+    that they overlap.
+    """
     want = [y.asnumpy() for y in case.run(case.arrays())]
     if len(want) != 1 or not want[0].size:
         return
@@ -249,7 +270,9 @@ def overlap(case: Case) -> None:
         inputs = case.arrays()
         inputs[i], given = case.two_over_one(a, want[0].shape, min(1, a.size - 1))
         if not case.device.shares(inputs[i]._data, given._data):
-            raise AssertionError(f"Device.shares of {case.device.type!r} does not tell that two views of one array have memory in common")
+            raise AssertionError(
+                f"Device.shares of {case.device.type!r} does not tell that two views of one array have memory in common"
+            )
         case.run(inputs, out=given)
         _compare(case, [given.asnumpy()], want, f"with out= in the memory of input {case.sig.inputs[i]}", 4)
 
@@ -265,7 +288,9 @@ def wanted(case: Case) -> None:
         outs = case.run_wanted(case.arrays(), tuple(j == i for j in range(n)))
         if outs[i] is None:
             raise AssertionError(f"output {case.sig.outputs[i]}, wanted alone, did not come")
-        compare(outs[i].asnumpy(), want[i], case.dtype, f"output {case.sig.outputs[i]} wanted alone", 4 * case.sample.tol)
+        compare(
+            outs[i].asnumpy(), want[i], case.dtype, f"output {case.sig.outputs[i]} wanted alone", 4 * case.sample.tol
+        )
 
 
 def _flow(case: Case) -> list[bool] | None:
@@ -287,9 +312,19 @@ def gradient_(case: Case) -> None:
     if case.op.grad_rule is None:
         return
     if not case.has_gradient():
-        raise AssertionError("the sample asks for a gradient, but the operator has no gradient rule; declare one, or grad=False")
-    check_grads(lambda *xs: case.call(xs), case.host, wrt=wants, ctx=case.ctx, train=case.sample.train,
-                redraw=lambda i: case.sample.arrays("float64", i), rtol=1e-5 * case.sample.tol, names=case.sig.inputs)
+        raise AssertionError(
+            "the sample asks for a gradient, but the operator has no gradient rule; declare one, or grad=False"
+        )
+    check_grads(
+        lambda *xs: case.call(xs),
+        case.host,
+        wrt=wants,
+        ctx=case.ctx,
+        train=case.sample.train,
+        redraw=lambda i: case.sample.arrays("float64", i),
+        rtol=1e-5 * case.sample.tol,
+        names=case.sig.inputs,
+    )
 
 
 @check("second gradient")
@@ -299,8 +334,17 @@ def second_gradient(case: Case) -> None:
     if wants is None or case.dtype != case.sample.dtypes[-1] or (case.op.random and not case.sample.train):
         return
     try:
-        check_grads(lambda *xs: case.call(xs), case.host, wrt=wants, ctx=case.ctx, train=case.sample.train, order=(2,),
-                    redraw=lambda i: case.sample.arrays("float64", i), rtol=1e-5 * case.sample.tol, names=case.sig.inputs)
+        check_grads(
+            lambda *xs: case.call(xs),
+            case.host,
+            wrt=wants,
+            ctx=case.ctx,
+            train=case.sample.train,
+            order=(2,),
+            redraw=lambda i: case.sample.arrays("float64", i),
+            rtol=1e-5 * case.sample.tol,
+            names=case.sig.inputs,
+        )
     except NotImplementedError as e:
         if "not differentiable" not in str(e):
             raise
@@ -327,7 +371,13 @@ def grad_req(case: Case) -> None:
     for first, again, once, twice in zip(*found.values()):
         compare(again, first, case.dtype, "gradient with grad_req='write' of a second backward", 4 * case.sample.tol)
         for times, got in ((1, once), (2, twice)):
-            compare(got, times * first.astype(np.float64) + 2, case.dtype, f"gradient with grad_req='add' of {times} backward onto 2", 4 * case.sample.tol)
+            compare(
+                got,
+                times * first.astype(np.float64) + 2,
+                case.dtype,
+                f"gradient with grad_req='add' of {times} backward onto 2",
+                4 * case.sample.tol,
+            )
     xs = case.arrays()
     outs = case.record(xs, ["null" if w else "none" for w in wants])
     marked = [x for x, w in zip(xs, wants) if w and x.grad is not None]
@@ -340,14 +390,20 @@ def grad_req(case: Case) -> None:
         if first and sum(wants) > 1:  # one variable alone: the other gradients must not be needed for it
             xs = case.arrays()
             case.backward(case.record(xs, ["write" if j == i else "none" for j in range(len(xs))]))
-            compare(xs[i].grad.asnumpy(), found["write 1"][sum(wants[:i])], case.dtype,
-                    f"gradient of {case.sig.inputs[i]} asked for alone", 4 * case.sample.tol)
+            compare(
+                xs[i].grad.asnumpy(),
+                found["write 1"][sum(wants[:i])],
+                case.dtype,
+                f"gradient of {case.sig.inputs[i]} asked for alone",
+                4 * case.sample.tol,
+            )
 
 
 @check("rule")
 def rule(case: Case) -> None:
-    """The gradient rule composes in a graph (it reads no shapes), gives each input a gradient of its shape and dtype, and uses ``like_x``
-    for shape-only inputs alone."""
+    """The gradient rule composes in a graph (it reads no shapes), gives each input a gradient of its shape and dtype,
+    and uses ``like_x`` for shape-only inputs alone.
+    """
     op = case.op
     if not op.grad_rule or op.backward_rule is not None:
         return
@@ -374,18 +430,24 @@ def rule(case: Case) -> None:
     for n in topo(heads):
         for i, (m, _) in enumerate(n.inputs):
             if id(m) in likes and n.op is not None and i not in n.params._sig.like:
-                raise AssertionError(f"the gradient rule gives like_{likes[id(m)]} to input '{n.params._sig.inputs[i]}' of {n.op.name}, "
-                                     "which needs values; keep the input itself, or use an operator that takes it with '~'")
+                raise AssertionError(
+                    f"the gradient rule gives like_{likes[id(m)]} to input '{n.params._sig.inputs[i]}' of {n.op.name}, "
+                    "which needs values; keep the input itself, or use an operator that takes it with '~'"
+                )
 
 
 def _gradients_fit(case: Case, grads: Sequence[Any]) -> None:
-    """Gradients, as a graph over the variables of `rule`, have shape and dtype of their inputs where those take part in gradients."""
+    """Gradients, as a graph over the variables of `rule`, have shape and dtype of their inputs where those take part in
+    gradients.
+    """
     shapes, dtypes = case.declared()
     facts = {n: (a.shape, a.dtype) for n, a in zip(case.sig.inputs, case.host)}
     facts |= {f"{kind}_{n}": fact for n, *fact in zip(case.sig.outputs, shapes, dtypes) for kind in ("out", "d")}
     wants = case.sample.wants_grad(case.host)
     heads = [g.entry for g, w in zip(grads, wants) if g is not None and w]
-    found, kinds, _ = infer_all(heads, {n: s for n, (s, _) in facts.items() if s is not None}, {n: t for n, (_, t) in facts.items()}, {})
+    found, kinds, _ = infer_all(
+        heads, {n: s for n, (s, _) in facts.items() if s is not None}, {n: t for n, (_, t) in facts.items()}, {}
+    )
     for name, a, g, w in zip(case.sig.inputs, case.host, grads, wants):
         if g is None or not w:
             continue
@@ -401,7 +463,9 @@ def _node(case: Case) -> tuple[list[str], Any]:
     from .. import symbol
 
     names = [f"in{i}" for i in range(len(case.host))]
-    return names, symbol.compose(case.op.name, [symbol.Variable(n) for n in names], {**case.kwargs, "name": "node"}, case.op)
+    return names, symbol.compose(
+        case.op.name, [symbol.Variable(n) for n in names], {**case.kwargs, "name": "node"}, case.op
+    )
 
 
 @check("graph")
@@ -428,13 +492,20 @@ def graph(case: Case) -> None:
             case.backward(outs, train)
             bound.backward(case.head_grads(outs))
             for i in (i for i, w in enumerate(wants) if w):
-                compare(room[names[i]].asnumpy(), xs[i].grad.asnumpy(), case.dtype, f"gradient of {case.sig.inputs[i]} in a graph",
-                        4 * case.sample.tol)
+                compare(
+                    room[names[i]].asnumpy(),
+                    xs[i].grad.asnumpy(),
+                    case.dtype,
+                    f"gradient of {case.sig.inputs[i]} in a graph",
+                    4 * case.sample.tol,
+                )
 
 
 @check("fused")
 def fused(case: Case) -> None:
-    """In a chain that the device compiles into one, also over few elements, outputs and gradients are those of the operators one by one."""
+    """In a chain that the device compiles into one, also over few elements, outputs and gradients are those of the
+    operators one by one.
+    """
     if "expr" not in case.op.facets or case.sig.visible != 1 or case.sig.mutates or any(a.size == 0 for a in case.host):
         return
     from .. import symbol
@@ -449,8 +520,17 @@ def fused(case: Case) -> None:
         try:
             with passes_off(*off):
                 args = dict(zip(names, case.arrays()))
-                room = {n: case.array(np.zeros_like(a)) for n, a in zip(names, case.host) if a.dtype.kind == "f"} if _flow(case) else {}
-                bound = chain.bind(case.ctx, args, args_grad=room or None, grad_req={n: "write" if n in room else "null" for n in names})
+                room = (
+                    {n: case.array(np.zeros_like(a)) for n, a in zip(names, case.host) if a.dtype.kind == "f"}
+                    if _flow(case)
+                    else {}
+                )
+                bound = chain.bind(
+                    case.ctx,
+                    args,
+                    args_grad=room or None,
+                    grad_req={n: "write" if n in room else "null" for n in names},
+                )
         finally:
             if was is None:
                 del device.fused_from
@@ -466,7 +546,9 @@ def fused(case: Case) -> None:
 
 @check("elsewhere")
 def elsewhere(case: Case) -> None:
-    """On a device with several queues it runs where its arrays are, whatever index the calling thread made active last."""
+    """On a device with several queues it runs where its arrays are, whatever index the calling thread made active
+    last.
+    """
     device, here = case.device, case.ctx.device_id
     if not device.async_ or device.count() < 2:
         return
@@ -499,7 +581,12 @@ def elsewhere(case: Case) -> None:
 def bound_grad_req(case: Case) -> None:
     """The same in a bound graph, of two forwards and backwards each."""
     wants = _flow(case)
-    if wants is None or case.dtype != case.sample.dtypes[-1] or case.sig.visible == 0 or any(a.size == 0 for a in case.host):
+    if (
+        wants is None
+        or case.dtype != case.sample.dtypes[-1]
+        or case.sig.visible == 0
+        or any(a.size == 0 for a in case.host)
+    ):
         return
     names, sym = _node(case)
     found: dict[str, list[Any]] = {}
@@ -507,7 +594,9 @@ def bound_grad_req(case: Case) -> None:
         room = {n: case.array(np.full_like(a, 2)) for n, a, w in zip(names, case.host, wants) if w}
         args = dict(zip(names, case.arrays()))
         states = {n: args.pop(n) for n in sym.list_auxiliary_states()}
-        bound = sym.bind(case.ctx, args, args_grad=room, grad_req={n: req if n in room else "null" for n in args}, aux_states=states)
+        bound = sym.bind(
+            case.ctx, args, args_grad=room, grad_req={n: req if n in room else "null" for n in args}, aux_states=states
+        )
         for _ in range(2):
             for i in case.sig.mutates:
                 {**args, **states}[names[i]][:] = case.array(case.host[i])
@@ -516,7 +605,13 @@ def bound_grad_req(case: Case) -> None:
             bound.backward(case.head_grads(outs))
         found[req] = [g.asnumpy() for g in room.values()]
     for name, wrote, added, left in zip([n for n, w in zip(case.sig.inputs, wants) if w], *found.values()):
-        compare(added, 2 * wrote.astype(np.float64) + 2, case.dtype, f"gradient of {name} with grad_req='add', twice onto 2", 4 * case.sample.tol)
+        compare(
+            added,
+            2 * wrote.astype(np.float64) + 2,
+            case.dtype,
+            f"gradient of {name} with grad_req='add', twice onto 2",
+            4 * case.sample.tol,
+        )
         if (left != 2).any():
             raise AssertionError(f"the gradient of {name} with grad_req='null' was written in a graph")
 

@@ -12,6 +12,7 @@ or as tests, of a plugin's operators or on a plugin's device::
 A line of the file of expected failures is ``operator check reason``; a ``*`` stands for any operator or check. One that
 passes after all is a failure, so that the file stays true.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -35,7 +36,9 @@ class Failures(AssertionError):
     """What an operator failed: `failures` is a list of (check, message)."""
 
     def __init__(self, op: str, failures: list[tuple[str, str]]) -> None:
-        super().__init__(f"operator {op} fails {len(failures)} of the checks:\n" + "\n".join(f"  {c}: {m}" for c, m in failures))
+        super().__init__(
+            f"operator {op} fails {len(failures)} of the checks:\n" + "\n".join(f"  {c}: {m}" for c, m in failures)
+        )
         self.failures = failures
 
 
@@ -93,7 +96,9 @@ def _try(name: str, op: Op, ctx: Context) -> str:
     """The message of the first sample that fails a check, or an empty string."""
     case: Any = op.name
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"mxcore(\.|_cpu)")  # as `import mxcore` does: NaN is a result
+        warnings.filterwarnings(
+            "ignore", category=RuntimeWarning, module=r"mxcore(\.|_cpu)"
+        )  # as `import mxcore` does: NaN is a result
         try:
             for case in cases(op, ctx):
                 CHECKS[name](case)
@@ -113,7 +118,13 @@ def read_xfails(path: str) -> list[tuple[str, str, str]]:
                 continue
             if len(words) < 3:
                 raise error(ValueError, f"{path}:{number}: expected 'operator check reason', got {line.strip()!r}")
-            found.append((words[0], words[1].replace("_", " ") if words[1].replace("_", " ") in CHECKS else words[1], words[2].strip()))
+            found.append(
+                (
+                    words[0],
+                    words[1].replace("_", " ") if words[1].replace("_", " ") in CHECKS else words[1],
+                    words[2].strip(),
+                )
+            )
     return found
 
 
@@ -131,7 +142,11 @@ def pytest_generate_tests(metafunc: Any) -> None:
     params = []
     for op in operators(given(metafunc.config, "--ops", "*")):
         for name in ("samples", *CHECKS):
-            marks = [pytest.mark.xfail(reason=r, strict=True) for o, c, r in xfails if fnmatchcase(op.name, o) and fnmatchcase(name, c)]
+            marks = [
+                pytest.mark.xfail(reason=r, strict=True)
+                for o, c, r in xfails
+                if fnmatchcase(op.name, o) and fnmatchcase(name, c)
+            ]
             params.append(pytest.param(op, name, ctx, id=f"{ctx}-{op.name}-{name.replace(' ', '_')}", marks=marks[:1]))
     metafunc.parametrize("conformance_op, conformance_check, conformance_ctx", params)
 

@@ -1,4 +1,5 @@
 """Another engine for the length of a test."""
+
 from __future__ import annotations
 
 from .._core.engine import ENGINES, Engine, ThreadedEnginePerDevice, engine

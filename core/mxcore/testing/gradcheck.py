@@ -1,4 +1,5 @@
 """Gradient checks: a function's gradients against central differences along one random direction."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -15,9 +16,22 @@ from ..ndarray import NDArray, array
 __all__ = ["check_grads"]
 
 
-def check_grads(fn: Callable[..., Any], inputs: Sequence[Any], *, order: int | Sequence[int] = 1, wrt: Sequence[bool] | None = None,
-                ctx: Context | None = None, train: bool = True, rtol: float = 1e-5, atol: float = 1e-6, step: float = 1e-5,
-                seed: int = 0, redraw: Callable[[int], Sequence[Any]] | None = None, draws: int = 6, names: Sequence[str] | None = None) -> None:
+def check_grads(
+    fn: Callable[..., Any],
+    inputs: Sequence[Any],
+    *,
+    order: int | Sequence[int] = 1,
+    wrt: Sequence[bool] | None = None,
+    ctx: Context | None = None,
+    train: bool = True,
+    rtol: float = 1e-5,
+    atol: float = 1e-6,
+    step: float = 1e-5,
+    seed: int = 0,
+    redraw: Callable[[int], Sequence[Any]] | None = None,
+    draws: int = 6,
+    names: Sequence[str] | None = None,
+) -> None:
     """Check the gradients of a function of arrays.
 
     The function is weighted with random numbers to a scalar, whose derivative along one random direction is compared
@@ -77,16 +91,29 @@ def check_grads(fn: Callable[..., Any], inputs: Sequence[Any], *, order: int | S
         point = start
         for i in range(draws):
             more = probe.heads(point) if level == 2 else []
-            outcome = _compare(f, [*point, *more], [*wanted, *[True] * len(more)], rs, rtol, atol, step,
-                               [*called, *(f"the head gradient of output {j}" for j in range(len(more)))])
+            outcome = _compare(
+                f,
+                [*point, *more],
+                [*wanted, *[True] * len(more)],
+                rs,
+                rtol,
+                atol,
+                step,
+                [*called, *(f"the head gradient of output {j}" for j in range(len(more)))],
+            )
             if outcome == "":
                 break
             if outcome is not None:
                 raise AssertionError(f"gradient of order {level}: {outcome}")
-            point = [_double(x) for x in redraw(i + 1)] if redraw else \
-                [a + rs.uniform(-0.01, 0.01, a.shape) if w else a for a, w in zip(start, wanted)]
+            point = (
+                [_double(x) for x in redraw(i + 1)]
+                if redraw
+                else [a + rs.uniform(-0.01, 0.01, a.shape) if w else a for a, w in zip(start, wanted)]
+            )
         else:
-            raise AssertionError(f"gradient of order {level}: not smooth at any of {draws} points; choose inputs away from kinks")
+            raise AssertionError(
+                f"gradient of order {level}: not smooth at any of {draws} points; choose inputs away from kinks"
+            )
 
 
 def _double(x: Any) -> np.ndarray[Any, Any]:
@@ -111,8 +138,9 @@ class _Probe:
             if w:
                 x.attach_grad()
         ys = self.fn(*xs)
-        return [x for x, w in zip(xs, self.wanted) if w], [y for y in (ys if isinstance(ys, (list, tuple)) else [ys])
-                                                            if np.dtype(y.dtype).kind == "f"]
+        return [x for x, w in zip(xs, self.wanted) if w], [
+            y for y in (ys if isinstance(ys, (list, tuple)) else [ys]) if np.dtype(y.dtype).kind == "f"
+        ]
 
     def _random(self, kept: list[Any], like: Sequence[Any]) -> list[NDArray]:
         """Fixed random arrays like the given ones."""
@@ -134,7 +162,9 @@ class _Probe:
             return [w.asnumpy() for w in self._random(self.weights, self._run(point)[1])]
 
     def slope(self, point: Sequence[Any]) -> tuple[float, list[Any]]:
-        """The derivative of the weighted sum along a direction, and the gradients of that; the weights follow the inputs."""
+        """The derivative of the weighted sum along a direction, and the gradients of that; the weights follow the
+        inputs.
+        """
         n = len(self.wanted)
         with autograd.record(self.train):
             xs, ys = self._run(point[:n])
@@ -142,7 +172,13 @@ class _Probe:
             for w in ws:
                 w.attach_grad()
             pairs = [(y, w) for y, w in zip(ys, ws) if _flows(y)]
-            gs = autograd.grad([y for y, _ in pairs], xs, [w for _, w in pairs], create_graph=True, train_mode=self.train) if pairs else []
+            gs = (
+                autograd.grad(
+                    [y for y, _ in pairs], xs, [w for _, w in pairs], create_graph=True, train_mode=self.train
+                )
+                if pairs
+                else []
+            )
             us = self._random(self.directions, gs)
         self._backward(gs, us)
         return _dot(gs, us), [x.grad.asnumpy() for x in (*xs, *ws)]
@@ -161,8 +197,16 @@ def _dot(xs: Sequence[NDArray], ws: Sequence[NDArray]) -> float:
     return float(sum((x.asnumpy().astype(np.float64) * w.asnumpy()).sum() for x, w in zip(xs, ws)))
 
 
-def _compare(f: Any, point: Sequence[Any], wanted: Sequence[bool], rs: Any, rtol: float, atol: float, step: float,
-             names: Sequence[str]) -> str | None:
+def _compare(
+    f: Any,
+    point: Sequence[Any],
+    wanted: Sequence[bool],
+    rs: Any,
+    rtol: float,
+    atol: float,
+    step: float,
+    names: Sequence[str],
+) -> str | None:
     """An empty string if the gradients fit, None if the point is not smooth, else what is wrong."""
     way = [rs.uniform(0.5, 1.5, a.shape) * rs.choice([-1, 1], a.shape) if w else None for a, w in zip(point, wanted)]
     middle, grads = f(point)
@@ -183,9 +227,15 @@ def _compare(f: Any, point: Sequence[Any], wanted: Sequence[bool], rs: Any, rtol
     parts = iter(grads)
     for i, d in enumerate(way):  # whose it is
         if d is not None:
-            one, (up, down) = float((next(parts) * d).sum()), _beside(f, point, [d if j == i else None for j in range(len(way))], step)
+            one, (up, down) = (
+                float((next(parts) * d).sum()),
+                _beside(f, point, [d if j == i else None for j in range(len(way))], step),
+            )
             if abs((up - down) / (2 * step) - one) > (atol + rtol * size) / 2 / len(directions):
-                return f"for {names[i]}, along a random direction it is {one!r}, the difference quotient {(up - down) / (2 * step)!r}"
+                return (
+                    f"for {names[i]}, along a random direction it is {one!r}, the difference quotient "
+                    f"{(up - down) / (2 * step)!r}"
+                )
     return f"along a random direction it is {exact!r}, the difference quotient {slope!r}"
 
 

@@ -1,4 +1,5 @@
-"""What benchmarks use: the devices that are present, interleaved measurement, and the table. A plugin of pytest, loaded by ``--benchmark``.
+"""What benchmarks use: the devices that are present, interleaved measurement, and the table. A plugin of pytest, loaded
+by ``--benchmark``.
 
 A benchmark is a test that takes the fixture `compare` (or `row`), and `ctx` to run on every device that is present::
 
@@ -6,6 +7,7 @@ A benchmark is a test that takes the fixture `compare` (or `row`), and `ctx` to 
         x = mx.nd.ones((1000, 1000), ctx=ctx)
         compare("exp", lambda: x.exp(), lambda: x + x, against="a sum")
 """
+
 from __future__ import annotations
 
 import functools
@@ -26,8 +28,8 @@ from .table import Row, lines, seconds
 __all__ = ["FEW", "backends"]
 
 ROWS, BEGIN = pytest.StashKey[list](), pytest.StashKey[float]()
-#: Seconds after which a quick run begins no further benchmark, and those of them that repetitions share: the rest is for
-#: making and compiling things.
+#: Seconds after which a quick run begins no further benchmark, and those of them that repetitions share: the rest is
+#: for making and compiling things.
 QUICK, REPEATING = 95, 30
 #: A quick run repeats nothing more often.
 FEW = 3
@@ -111,7 +113,8 @@ def row(request: Any, backend: Context | None) -> Callable[..., None]:
 def few(request: Any, finish: Callable[[], None]) -> Callable[..., int]:
     """How often to do what is done so many times: ``few(number, run=None)``.
 
-    As often as that; in a quick run three times at most, or, given a function to try, as often as fits into the share of one benchmark.
+    As often as that; in a quick run three times at most, or, given a function to try, as often as fits into the share
+    of one benchmark.
     """
     share = REPEATING / max(request.session.testscollected, 1)
 
@@ -133,11 +136,13 @@ def few(request: Any, finish: Callable[[], None]) -> Callable[..., int]:
 
 
 @pytest.fixture
-def compare(benchmark: Any, row: Callable[..., None], few: Callable[..., int], finish: Callable[[], None]) -> Callable[..., float | None]:
+def compare(
+    benchmark: Any, row: Callable[..., None], few: Callable[..., int], finish: Callable[[], None]
+) -> Callable[..., float | None]:
     """Measure two functions in turns: ``compare(name, ours, reference, at_most=…)``; returns the ratio.
 
-    Each round runs the reference `number` times, then ours; the fastest round of each counts. Without a reference (None) there is
-    no ratio. A figure that is not met shows in the table and fails nothing, since machines differ.
+    Each round runs the reference `number` times, then ours; the fastest round of each counts. Without a reference
+    (None) there is no ratio. A figure that is not met shows in the table and fails nothing, since machines differ.
     """
 
     def measure(name, ours, reference, number=1, rounds=30, at_most=None, against="NumPy", **fields):
@@ -165,7 +170,9 @@ def compare(benchmark: Any, row: Callable[..., None], few: Callable[..., int], f
             timed(ours, mine)
 
         rounds = few(rounds, lambda: (run_reference(), run_ours()), most=FEW)
-        benchmark.pedantic(run_ours, setup=run_reference, rounds=rounds, iterations=1, warmup_rounds=2 if rounds > FEW else 0)
+        benchmark.pedantic(
+            run_ours, setup=run_reference, rounds=rounds, iterations=1, warmup_rounds=2 if rounds > FEW else 0
+        )
         if reference is None:
             row(name, seconds=min(mine), **fields)
             return None

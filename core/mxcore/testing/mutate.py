@@ -1,8 +1,9 @@
 """Uses of operators that nobody meant: a sample with an input, a size, a dtype, a value or a parameter changed.
 
-What is chosen comes from a random generator: a `random.Random`, or hypothesis' ``randoms(use_true_random=False)``, which
-makes a failing use small.
+What is chosen comes from a random generator: a `random.Random`, or hypothesis' ``randoms(use_true_random=False)``,
+which makes a failing use small.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -20,14 +21,107 @@ _MOST = 4096
 _DTYPES = ("int8", "uint8", "int32", "int64", "bool", "float16", "float32", "float64")
 #: What a parameter may be given instead: out of any range, of another type, or nothing that a parameter can be.
 _VALUES: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2, 3, 7, -7, 100, 2**31 - 1, -2**31, 2**31, 2**63 - 1, 2**63, -2**63, 10**30, 0.0, 0.5, -0.5, 1.5, 1e-30, 1e30, -1e300,
-    float("nan"), float("inf"), float("-inf"), "", "x", "None", "nan", "1", "-1", "1.5", "True", "(1, 2)", "(1,", "[2]", "1e400", "0x10", "None,", "\0", "é",
-    (), (0,), (1,), (-1,), (-2,), (2,), (0, 0), (1, 1), (2, 2), (0, 1), (-1, 2), (1, 2, 3), (1,) * 33, (2**31,), (2**63,), (10**30,), (1.5,), (None,),
-    (None, 1), ("a",), ((1,), (2,)), (float("nan"), float("inf")), [1, 2], [], {}, {"a": 1}, b"x", 1j, np.int64(2), np.float32(1.5), np.bool_(True),
-    np.array([1, 2]), np.array(3), np.zeros((0,)), object, "float32", "int32", "bool", "float128", "complex64", "cpu(0)", "cpu(99)", "gpu(0)",
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    2,
+    3,
+    7,
+    -7,
+    100,
+    2**31 - 1,
+    -(2**31),
+    2**31,
+    2**63 - 1,
+    2**63,
+    -(2**63),
+    10**30,
+    0.0,
+    0.5,
+    -0.5,
+    1.5,
+    1e-30,
+    1e30,
+    -1e300,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    "",
+    "x",
+    "None",
+    "nan",
+    "1",
+    "-1",
+    "1.5",
+    "True",
+    "(1, 2)",
+    "(1,",
+    "[2]",
+    "1e400",
+    "0x10",
+    "None,",
+    "\0",
+    "é",
+    (),
+    (0,),
+    (1,),
+    (-1,),
+    (-2,),
+    (2,),
+    (0, 0),
+    (1, 1),
+    (2, 2),
+    (0, 1),
+    (-1, 2),
+    (1, 2, 3),
+    (1,) * 33,
+    (2**31,),
+    (2**63,),
+    (10**30,),
+    (1.5,),
+    (None,),
+    (None, 1),
+    ("a",),
+    ((1,), (2,)),
+    (float("nan"), float("inf")),
+    [1, 2],
+    [],
+    {},
+    {"a": 1},
+    b"x",
+    1j,
+    np.int64(2),
+    np.float32(1.5),
+    np.bool_(True),
+    np.array([1, 2]),
+    np.array(3),
+    np.zeros((0,)),
+    object,
+    "float32",
+    "int32",
+    "bool",
+    "float128",
+    "complex64",
+    "cpu(0)",
+    "cpu(99)",
+    "gpu(0)",
 )
 #: What an input may be given instead of an array.
-_FOREIGN: tuple[Any, ...] = (None, 1, 1.5, "x", [1, 2], (1, 2), {}, np.ones((2, 3), np.float32), np.float32(1), object())
+_FOREIGN: tuple[Any, ...] = (
+    None,
+    1,
+    1.5,
+    "x",
+    [1, 2],
+    (1, 2),
+    {},
+    np.ones((2, 3), np.float32),
+    np.float32(1),
+    object(),
+)
 _ELEMENTS = (float("nan"), float("inf"), -float("inf"), -1.0, 0.0, 1e9, -1e9, 1e38, 0.5, 1e-40)
 
 
@@ -55,11 +149,16 @@ class Use:
 
     def arrays_only(self) -> bool:
         """Whether every input is an array."""
-        return all(isinstance(a, np.ndarray) for a in self.inputs) and not any(n.startswith("foreign") for n in self.notes)
+        return all(isinstance(a, np.ndarray) for a in self.inputs) and not any(
+            n.startswith("foreign") for n in self.notes
+        )
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{a.dtype}{list(a.shape)}" if isinstance(a, np.ndarray) else repr(a) for a in self.inputs)
-        return f"{self.op.name}({shown}; {', '.join(f'{k}={v!r}' for k, v in self.kwargs.items())}) [{'; '.join(self.notes)}]"
+        return (
+            f"{self.op.name}({shown}; {', '.join(f'{k}={v!r}' for k, v in self.kwargs.items())}) "
+            f"[{'; '.join(self.notes)}]"
+        )
 
 
 def mutated(op: Op, rnd: Any, most: int = 2) -> Use:
@@ -105,7 +204,9 @@ def _drop(use: Use, rnd: Any) -> None:
 
 
 def _add(use: Use, rnd: Any) -> None:
-    use.inputs.insert(rnd.choice(range(len(use.inputs) + 1)), np.ones(rnd.choice(((), (1,), (2, 3), (0,))), rnd.choice(_DTYPES)))
+    use.inputs.insert(
+        rnd.choice(range(len(use.inputs) + 1)), np.ones(rnd.choice(((), (1,), (2, 3), (0,))), rnd.choice(_DTYPES))
+    )
     use.notes.append("added input")
 
 
@@ -129,10 +230,19 @@ def _foreign(use: Use, rnd: Any) -> None:
 
 def _rank(use: Use, rnd: Any) -> None:
     how = rnd.choice(("more", "last", "less", "flat", "none", "many"))
-    _change(use, rnd, {
-        "more": lambda a: a[None], "last": lambda a: a[..., None], "less": lambda a: a[0] if a.ndim and len(a) else None,
-        "flat": lambda a: a.reshape(-1), "none": lambda a: a.reshape(-1)[0].reshape(()) if a.size else None,
-        "many": lambda a: a.reshape((1,) * 6 + a.shape)}[how], f"rank ({how})")
+    _change(
+        use,
+        rnd,
+        {
+            "more": lambda a: a[None],
+            "last": lambda a: a[..., None],
+            "less": lambda a: a[0] if a.ndim and len(a) else None,
+            "flat": lambda a: a.reshape(-1),
+            "none": lambda a: a.reshape(-1)[0].reshape(()) if a.size else None,
+            "many": lambda a: a.reshape((1,) * 6 + a.shape),
+        }[how],
+        f"rank ({how})",
+    )
 
 
 def _size(use: Use, rnd: Any) -> None:
@@ -194,5 +304,23 @@ def _unknown(use: Use, rnd: Any) -> None:
 
 
 #: Half of the changes are to parameters and sizes, where most mistakes are made.
-_KINDS = (_parameter, _parameter, _parameter, _missing, _unknown, _rank, _rank, _size, _size, _size, _dtype, _all_dtypes, _value, _drop, _add, _double, _swap,
-          _foreign)
+_KINDS = (
+    _parameter,
+    _parameter,
+    _parameter,
+    _missing,
+    _unknown,
+    _rank,
+    _rank,
+    _size,
+    _size,
+    _size,
+    _dtype,
+    _all_dtypes,
+    _value,
+    _drop,
+    _add,
+    _double,
+    _swap,
+    _foreign,
+)

@@ -1,7 +1,9 @@
-"""Many small arrays and a list of plain entries in one compressed file: what mxcore asks another program, and what that answers.
+"""Many small arrays and a list of plain entries in one compressed file: what mxcore asks another program, and what that
+answers.
 
 NumPy only, of any version, and nothing else of mxcore, so that the other program can load this file by itself.
 """
+
 from __future__ import annotations
 
 import json
@@ -77,6 +79,8 @@ class Pack:
         at = dict.fromkeys(flat, 0)
         for dtype, shape in index["arrays"]:
             n = int(np.prod(shape, dtype=np.int64))
-            pack._arrays.append(flat[dtype][at[dtype]:at[dtype] + n].reshape(shape) if dtype in flat else np.zeros(shape, dtype))
+            pack._arrays.append(
+                flat[dtype][at[dtype] : at[dtype] + n].reshape(shape) if dtype in flat else np.zeros(shape, dtype)
+            )
             at[dtype] = at.get(dtype, 0) + n
         return pack

@@ -1,9 +1,11 @@
 """What mxcore adds to pytest: the options of the conformance kit, and ``--benchmark``.
 
-pytest finds this module by its entry point wherever mxcore is installed, so it imports nothing of mxcore, and takes no name from
-anybody: an option becomes known only in runs that give it (on the command line or in ``addopts``), or ask for help, and only if neither
-another plugin nor a ``conftest.py`` has it. ``-p mxcore.testing.plugin`` loads it where entry points are switched off.
+pytest finds this module by its entry point wherever mxcore is installed, so it imports nothing of mxcore, and takes no
+name from anybody: an option becomes known only in runs that give it (on the command line or in ``addopts``), or ask for
+help, and only if neither another plugin nor a ``conftest.py`` has it. ``-p mxcore.testing.plugin`` loads it where entry
+points are switched off.
 """
+
 from __future__ import annotations
 
 import copy
@@ -17,12 +19,21 @@ __all__ = ["OPTIONS", "add_options", "given"]
 
 #: Option -> how it is declared.
 OPTIONS: dict[str, dict[str, Any]] = {
-    "--device": {"metavar": "DEVICE", "help": "where the kit runs, e.g. cpu or gpu(1); with --benchmark: all devices that are present unless told"},
+    "--device": {
+        "metavar": "DEVICE",
+        "help": "where the kit runs, e.g. cpu or gpu(1); with --benchmark: all devices that are present unless told",
+    },
     "--ops": {"metavar": "PATTERNS", "help": "patterns of operator names, separated by blanks or commas"},
     "--xfails-file": {"metavar": "FILE", "help": "expected failures of the kit, a line each: operator check reason"},
-    "--benchmark": {"action": "store_true", "help": "run benchmarks/ if there is such a folder, else operators and kernels on their samples, on "
-                                                    "every device that is present, and print one table; `-m 'not slow'` leaves the long ones out"},
-    "--quick": {"action": "store_true", "help": "with --benchmark: fewer rounds of each and none of the long ones, two minutes at most on two cores"},
+    "--benchmark": {
+        "action": "store_true",
+        "help": "run benchmarks/ if there is such a folder, else operators and kernels on their samples, on "
+        "every device that is present, and print one table; `-m 'not slow'` leaves the long ones out",
+    },
+    "--quick": {
+        "action": "store_true",
+        "help": "with --benchmark: fewer rounds of each and none of the long ones, two minutes at most on two cores",
+    },
 }
 
 #: The arguments of a run, those of the environment included, without those of the folder's own settings.
@@ -62,7 +73,7 @@ def given(config: Any, name: str, default: Any = None) -> Any:
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(early_config: Any, parser: Any, args: list[str]) -> Any:
     """Make the options known that this run gives and nobody has: by now all others have declared theirs."""
-    early_config.stash[TOLD] = args[len(early_config.getini("addopts")):]
+    early_config.stash[TOLD] = args[len(early_config.getini("addopts")) :]
     result = yield
     helping = early_config.known_args_namespace.help
     wanted = [n for n in OPTIONS if helping or any(a.partition("=")[0] == n for a in args)]
@@ -86,7 +97,9 @@ def pytest_configure(config: Any) -> None:
             raise pytest.UsageError("--quick belongs to --benchmark: pytest --benchmark --quick")
         return
     if not config.pluginmanager.hasplugin("benchmark"):
-        raise pytest.UsageError("--benchmark needs pytest-benchmark, and not `-p no:benchmark`: pip install pytest-benchmark")
+        raise pytest.UsageError(
+            "--benchmark needs pytest-benchmark, and not `-p no:benchmark`: pip install pytest-benchmark"
+        )
     if getattr(option, "numprocesses", None):
         raise pytest.UsageError("--benchmark measures in one process; leave `-n` out")
     if config.args_source is not config.ArgsSource.ARGS:
@@ -96,8 +109,12 @@ def pytest_configure(config: Any) -> None:
         option.markexpr = "not slow" if given(config, "--quick") else ""  # the tests' default may leave slow ones out
     option.benchmark_quiet = True  # our table takes the place of pytest-benchmark's
     option.continue_on_collection_errors = True
-    config.addinivalue_line("filterwarnings", "ignore::pytest_benchmark.logger.PytestBenchmarkWarning")  # of what ended before it measured
+    config.addinivalue_line(
+        "filterwarnings", "ignore::pytest_benchmark.logger.PytestBenchmarkWarning"
+    )  # of what ended before it measured
     from . import measure
 
-    if not config.pluginmanager.is_registered(measure):  # by its name it could not be loaded where a conftest.py has imported it
+    if not config.pluginmanager.is_registered(
+        measure
+    ):  # by its name it could not be loaded where a conftest.py has imported it
         config.pluginmanager.register(measure, measure.__name__)

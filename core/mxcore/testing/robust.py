@@ -1,4 +1,7 @@
-"""Whether an operator stands up to a use that nobody meant: it gives what its rules say, or a clear error, and nothing else happens."""
+"""Whether an operator stands up to a use that nobody meant: it gives what its rules say, or a clear error, and nothing
+else happens.
+"""
+
 from __future__ import annotations
 
 import signal
@@ -28,7 +31,9 @@ class Hang(BaseException):
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Raise `Hang` in the body after so many seconds; does nothing outside the main thread and where there are no timers."""
+    """Raise `Hang` in the body after so many seconds; does nothing outside the main thread and where there are no
+    timers.
+    """
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -47,7 +52,9 @@ def deadline(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def bounded_memory(more: int = 2**30) -> Iterator[None]:
-    """Let the process take at most so many bytes more, where the system can enforce that: what wants more gets a MemoryError."""
+    """Let the process take at most so many bytes more, where the system can enforce that: what wants more gets a
+    MemoryError.
+    """
     try:
         import resource
 
@@ -67,10 +74,9 @@ def bounded_memory(more: int = 2**30) -> Iterator[None]:
 def check_use(use: Use, ctx: Context | None = None, seconds: float = 60.0) -> str:
     """Check one use: eager, recorded and differentiated, in inference, and bound.
 
-    Each way gives an answer or an MXNetError that names the operator; answers have the shapes and dtypes of the rules, and
-    are the same in each way. There is no other exception, no warning but that of an ignored
-    parameter, no wait without end, and the state of the
-    process is as before.
+    Each way gives an answer or an MXNetError that names the operator; answers have the shapes and dtypes of the rules,
+    and are the same in each way. There is no other exception, no warning but that of an ignored parameter, no wait
+    without end, and the state of the process is as before.
 
     Parameters
     ----------
@@ -93,7 +99,9 @@ def check_use(use: Use, ctx: Context | None = None, seconds: float = 60.0) -> st
     before = _situation()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"mxcore(\.|_cpu)")  # as `import mxcore` does: NaN is a result
+        warnings.filterwarnings(
+            "ignore", category=RuntimeWarning, module=r"mxcore(\.|_cpu)"
+        )  # as `import mxcore` does: NaN is a result
         try:
             with deadline(seconds), ctx:
                 wrong, kind = _ways(use)
@@ -114,8 +122,14 @@ _IGNORED = "has no parameters; ignored: "
 
 def _situation() -> dict[str, Any]:
     """What an operator must leave alone."""
-    return {"recording": autograd.is_recording(), "training": autograd.is_training(), "context": str(current_context()), "np_shape": util.is_np_shape(),
-            "errstate": np.geterr(), "thread": sorted(k for k in state.__dict__)}
+    return {
+        "recording": autograd.is_recording(),
+        "training": autograd.is_training(),
+        "context": str(current_context()),
+        "np_shape": util.is_np_shape(),
+        "errstate": np.geterr(),
+        "thread": sorted(k for k in state.__dict__),
+    }
 
 
 def _tried(fn: Callable[[], Any]) -> Any:
@@ -138,7 +152,9 @@ def _ways(use: Use) -> tuple[list[str], str]:
         """Whether there is a result; enters exceptions that are not clear errors."""
         if not isinstance(found, Exception):
             return True
-        fault = found.__cause__ if "rule failed: " in str(found) else found  # dispatch explains what a rule raises, whatever it is
+        fault = (
+            found.__cause__ if "rule failed: " in str(found) else found
+        )  # dispatch explains what a rule raises, whatever it is
         if not isinstance(fault, MXNetError):
             wrong.append(f"{way}, it raises {type(fault).__name__}: {fault}")
         elif names and use.op.name not in str(found) and not (inner and "operator " in str(found)):
@@ -158,7 +174,12 @@ def _ways(use: Use) -> tuple[list[str], str]:
             elif ran:
                 wrong.append(f"it runs eagerly, inference says: {inferred}")
             bound = _tried(lambda: _bound(use, graph))
-            if fair("bound", bound, not isinstance(bound, MemoryError)) and bound is not None and ran and _facts(bound) != _facts(eager):
+            if (
+                fair("bound", bound, not isinstance(bound, MemoryError))
+                and bound is not None
+                and ran
+                and _facts(bound) != _facts(eager)
+            ):
                 wrong.append(f"bound, it gives {_facts(bound)}, eager {_facts(eager)}")
             elif ran and isinstance(bound, MXNetError):
                 wrong.append(f"it runs eagerly, bound it says: {bound}")
@@ -170,7 +191,14 @@ def _ways(use: Use) -> tuple[list[str], str]:
 
 
 def _arrays(use: Use) -> list[Any]:
-    return [array(a, dtype=a.dtype) if isinstance(a, np.ndarray) and a.ndim else _scalar(a) if isinstance(a, np.ndarray) else a for a in use.inputs]
+    return [
+        array(a, dtype=a.dtype)
+        if isinstance(a, np.ndarray) and a.ndim
+        else _scalar(a)
+        if isinstance(a, np.ndarray)
+        else a
+        for a in use.inputs
+    ]
 
 
 def _scalar(a: Any) -> NDArray:
@@ -217,7 +245,9 @@ def _names(use: Use) -> list[str]:
 
 
 def _compose(use: Use) -> Any:
-    return symbol.compose(use.op.name, [symbol.Variable(n) for n in _names(use)], {**use.kwargs, "name": "node"}, use.op)
+    return symbol.compose(
+        use.op.name, [symbol.Variable(n) for n in _names(use)], {**use.kwargs, "name": "node"}, use.op
+    )
 
 
 def _inferred(use: Use, graph: Any) -> tuple[list[Any], list[Any]]:

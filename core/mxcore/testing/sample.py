@@ -2,6 +2,7 @@
 
 This module needs NumPy only, so that it also runs beside the real MXNet when golden files are made.
 """
+
 from __future__ import annotations
 
 import zlib
@@ -54,8 +55,8 @@ class Sample:
     Parameters
     ----------
     *inputs : tuple of int, array_like, Values
-        One per input, in order: a shape (values from `domain`), fixed values, or a way to draw them. Fixed values are cast
-        to the dtype of the run, except NumPy arrays of another dtype than float64.
+        One per input, in order: a shape (values from `domain`), fixed values, or a way to draw them. Fixed values are
+        cast to the dtype of the run, except NumPy arrays of another dtype than float64.
     params : dict, optional
         Parameters of the operator.
     domain : (float, float)
@@ -69,18 +70,28 @@ class Sample:
     check : callable, optional
         For random operators: ``check(inputs, outputs)`` raises if the outputs are implausible; values are not compared.
     mxnet : bool or str
-        Whether the real MXNet 1.9.1 can run it the same way; else False or the reason, which begins with ``forward only:``
-        where all but gradients is comparable, and with ``outputs only:`` where written inputs are not, either.
+        Whether the real MXNet 1.9.1 can run it the same way; else False or the reason, which begins with ``forward
+        only:`` where all but gradients is comparable, and with ``outputs only:`` where written inputs are not, either.
     tol : float
         Factor on the tolerances of the dtype.
     step : int
-        How far whole numbers in the outputs may be off: 1 where they are rounded from numbers that may lie between two of them.
+        How far whole numbers in the outputs may be off: 1 where they are rounded from numbers that may lie between two
+        of them.
     """
 
-    def __init__(self, *inputs: Any, params: dict[str, Any] | None = None, domain: tuple[float, float] = (-2.0, 2.0),
-                 dtypes: str = "float32 float64", grad: bool | Sequence[bool] = True, train: bool = False,
-                 check: Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None] | None = None,
-                 mxnet: bool | str = True, tol: float = 1.0, step: int = 0) -> None:
+    def __init__(
+        self,
+        *inputs: Any,
+        params: dict[str, Any] | None = None,
+        domain: tuple[float, float] = (-2.0, 2.0),
+        dtypes: str = "float32 float64",
+        grad: bool | Sequence[bool] = True,
+        train: bool = False,
+        check: Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None] | None = None,
+        mxnet: bool | str = True,
+        tol: float = 1.0,
+        step: int = 0,
+    ) -> None:
         self.inputs, self.params, self.domain = inputs, dict(params or {}), domain
         self.dtypes = tuple(dtypes.split())
         self.grad, self.train, self.check, self.mxnet, self.tol, self.step = grad, train, check, mxnet, tol, step
@@ -109,5 +120,8 @@ class Sample:
         return [bool(g) and a.dtype.kind not in "iub" for g, a in zip(self.grad, arrays)]
 
     def __repr__(self) -> str:
-        ins = ", ".join(str(tuple(np.shape(i)) if not isinstance(i, (Values, tuple)) else getattr(i, "shape", i)) for i in self.inputs)
+        ins = ", ".join(
+            str(tuple(np.shape(i)) if not isinstance(i, (Values, tuple)) else getattr(i, "shape", i))
+            for i in self.inputs
+        )
         return f"Sample({ins}{', ' if self.params else ''}{', '.join(f'{k}={v!r}' for k, v in self.params.items())})"

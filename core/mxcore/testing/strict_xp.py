@@ -1,8 +1,10 @@
 """A strict array namespace, and a device on it: NumPy, less everything that a reference body may not rely on.
 
-It has the functions, arguments, methods and attributes of the contract (`mxcore.array_api.contract`, docs/arrays.md) and no others;
-its arrays neither turn into NumPy arrays nor mix with them, and have no truth value. A body that runs here runs on every device.
+It has the functions, arguments, methods and attributes of the contract (`mxcore.array_api.contract`, docs/arrays.md)
+and no others; its arrays neither turn into NumPy arrays nor mix with them, and have no truth value. A body that runs
+here runs on every device.
 """
+
 from __future__ import annotations
 
 import operator
@@ -61,7 +63,9 @@ class StrictArray:
         self.value[_unwrap(key)] = _unwrap(value)
 
     def _refuse(self, *args: Any, **kw: Any) -> Any:
-        raise TypeError("an array of a device does not become a host value by itself; that would hide a copy to the host")
+        raise TypeError(
+            "an array of a device does not become a host value by itself; that would hide a copy to the host"
+        )
 
     __array__ = __array_function__ = __bool__ = __float__ = __int__ = __index__ = __len__ = __iter__ = _refuse
 
@@ -100,6 +104,7 @@ def _binary(fn: Any, swap: bool = False) -> Any:
         if isinstance(other, np.ndarray):
             _unwrap(other)
         return NotImplemented
+
     return method
 
 
@@ -107,6 +112,7 @@ def _inplace(fn: Any) -> Any:
     def method(self: StrictArray, other: Any) -> StrictArray:
         self.value = fn(self.value, _unwrap(other))
         return self
+
     return method
 
 

@@ -1,4 +1,5 @@
 """The table of benchmarks."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -53,7 +54,16 @@ class Row:
             wanted = f"at most {self.at_most:g} x"
             met = self.ratio is not None and self.ratio <= self.at_most
         took = "" if self.seconds is None else seconds(self.seconds)
-        return self.name, self.backend, self.kernel, took, self.against, value, wanted, {True: "yes", False: "NO", None: ""}[met]
+        return (
+            self.name,
+            self.backend,
+            self.kernel,
+            took,
+            self.against,
+            value,
+            wanted,
+            {True: "yes", False: "NO", None: ""}[met],
+        )
 
 
 HEAD = ("benchmark", "backend", "kernel", "ours", "against", "result", "wanted", "met")

@@ -1,4 +1,5 @@
 """How near two results must be: one table by dtype."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -9,16 +10,29 @@ __all__ = ["TOLERANCES", "GOLDEN", "compare"]
 
 #: dtype -> (relative, absolute) tolerance against a float64 reference from the same inputs.
 TOLERANCES: dict[str, tuple[float, float]] = {
-    "float64": (1e-9, 1e-10), "float32": (3e-5, 3e-6), "float16": (5e-3, 5e-3), "bfloat16": (2e-2, 2e-2),
+    "float64": (1e-9, 1e-10),
+    "float32": (3e-5, 3e-6),
+    "float16": (5e-3, 5e-3),
+    "bfloat16": (2e-2, 2e-2),
 }
 #: The same against numbers that another program computed in that dtype.
 GOLDEN: dict[str, tuple[float, float]] = {
-    "float64": (1e-6, 1e-7), "float32": (1e-4, 1e-5), "float16": (1e-2, 1e-2), "bfloat16": (4e-2, 4e-2),
+    "float64": (1e-6, 1e-7),
+    "float32": (1e-4, 1e-5),
+    "float16": (1e-2, 1e-2),
+    "bfloat16": (4e-2, 4e-2),
 }
 
 
-def compare(got: Any, want: Any, dtype: Any, what: str, factor: float = 1.0,
-            table: dict[str, tuple[float, float]] = TOLERANCES, step: int = 0) -> None:
+def compare(
+    got: Any,
+    want: Any,
+    dtype: Any,
+    what: str,
+    factor: float = 1.0,
+    table: dict[str, tuple[float, float]] = TOLERANCES,
+    step: int = 0,
+) -> None:
     """Raise AssertionError unless `got` is `want` within the tolerance of `dtype`.
 
     Parameters
@@ -49,4 +63,6 @@ def compare(got: Any, want: Any, dtype: Any, what: str, factor: float = 1.0,
             bad = ~(near | (a == b) | (np.isnan(a) & np.isnan(b)))
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise AssertionError(f"{what}: {int(bad.sum())} of {bad.size} elements differ, first at {at}: {got[at]!r}, expected {want[at]!r}")
+        raise AssertionError(
+            f"{what}: {int(bad.sum())} of {bad.size} elements differ, first at {at}: {got[at]!r}, expected {want[at]!r}"
+        )

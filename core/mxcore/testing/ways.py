@@ -1,8 +1,9 @@
 """Both ways through operators that have kernels: by the kernels, and by the reference bodies that these stand before.
 
-A test that passes by a kernel says nothing about the body behind it, which other devices run, and so does this one for the inputs that the
-kernel does not take.
+A test that passes by a kernel says nothing about the body behind it, which other devices run, and so does this one for
+the inputs that the kernel does not take.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -96,5 +97,7 @@ def both_ways(run: Callable[[], Any]) -> bool:
             with reference_bodies():
                 run()
         except Exception as e:
-            raise AssertionError(f"with the reference bodies in the place of the kernels of {', '.join(sorted(found))}: {e}") from e
+            raise AssertionError(
+                f"with the reference bodies in the place of the kernels of {', '.join(sorted(found))}: {e}"
+            ) from e
     return bool(found)

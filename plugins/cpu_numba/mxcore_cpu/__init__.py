@@ -1,4 +1,5 @@
 """Device 'cpu': NumPy buffers, Numba kernels and fused code. Numba is imported by the first kernel that needs it."""
+
 from __future__ import annotations
 
 import importlib.metadata
@@ -37,12 +38,16 @@ def mxcore_report():
 
 
 def _compiles():
-    """Whether Numba will work, as far as can be told without its import, which takes longer than that of all of mxcore."""
+    """Whether Numba will work, as far as can be told without its import, which takes longer than that of all of
+    mxcore.
+    """
     if importlib.util.find_spec("numba") is None or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return False
     try:
         needs = importlib.metadata.requires("numba") or []
     except importlib.metadata.PackageNotFoundError:
         return True
-    below = next((m for m in (re.match(r"numpy\b.*?<\s*(\d+)\.(\d+)", r) for r in needs) if m), None)  # it refuses a newer NumPy
+    below = next(
+        (m for m in (re.match(r"numpy\b.*?<\s*(\d+)\.(\d+)", r) for r in needs) if m), None
+    )  # it refuses a newer NumPy
     return below is None or tuple(map(int, np.__version__.split(".")[:2])) < (int(below[1]), int(below[2]))

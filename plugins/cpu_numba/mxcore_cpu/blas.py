@@ -6,6 +6,7 @@ im2col of 1.5 ms followed by a product of 1.6 ms took 7 ms together on two cores
 thread while they run. Without a BLAS that can be found (another platform, another build) kernels use a
 product written in Numba.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -23,8 +24,14 @@ __all__ = ["Blas", "find", "hold", "release", "single"]
 
 # (prefix, suffix, 64-bit integers): scipy-openblas wheels, OpenBLAS with suffix, Accelerate, any CBLAS (also
 # MKL)
-_STYLES = (("scipy_", "64_", True), ("scipy_", "", False), ("", "64_", True), ("", "$NEWLAPACK$ILP64", True),
-           ("", "_64", True), ("", "", False))
+_STYLES = (
+    ("scipy_", "64_", True),
+    ("scipy_", "", False),
+    ("", "64_", True),
+    ("", "$NEWLAPACK$ILP64", True),
+    ("", "_64", True),
+    ("", "", False),
+)
 
 
 class Blas(NamedTuple):
@@ -43,6 +50,7 @@ class Blas(NamedTuple):
 
 def _libraries() -> list[ctypes.CDLL]:
     import numpy._core._multiarray_umath as core
+
     # A symbol looked up in a library is also looked up in the libraries it was linked with; Windows does not
     # do that.
     root = Path(np.__file__).parent
@@ -74,12 +82,15 @@ def find() -> Blas:
     return Blas(0, 0, False, None, None)
 
 
-def _thread_functions(library: ctypes.CDLL, prefix: str,
-                      suffix: str) -> tuple[Callable[[], int] | None, Callable[[int], None] | None]:
+def _thread_functions(
+    library: ctypes.CDLL, prefix: str, suffix: str
+) -> tuple[Callable[[], int] | None, Callable[[int], None] | None]:
     own = prefix + "openblas_{}_num_threads" + suffix
-    for get_name, set_name in ((own.format("get"), own.format("set")),
-                               ("openblas_get_num_threads", "openblas_set_num_threads"),
-                               ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads")):
+    for get_name, set_name in (
+        (own.format("get"), own.format("set")),
+        ("openblas_get_num_threads", "openblas_set_num_threads"),
+        ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
+    ):
         try:
             get, put = getattr(library, get_name), getattr(library, set_name)
         except AttributeError:

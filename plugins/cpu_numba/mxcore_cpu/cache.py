@@ -1,17 +1,20 @@
 """Compiled code on disk: what is kept, where, and why what is read back may be trusted.
 
 Numba's own cache unpickles and links whatever it finds in its files: one flipped bit there ends the process. Here each
-overload of a kernel is one file, which begins with a digest over its name and all that follows; nothing else is looked at
-before that digest has been found right. A file that is damaged, cut short or of another making counts as missing: the kernel
-is compiled again, and the file replaced. The name holds all that the code depends on: the kernel's source, the functions and constants that it names, types of
-arguments, processor, and the versions of Python, Numba, llvmlite and NumPy. Files are written aside and renamed, so
-that processes that write one entry at once do no harm. Entries that nobody has used for three months go, those of other versions too.
+overload of a kernel is one file, which begins with a digest over its name and all that follows; nothing else is looked
+at before that digest has been found right. A file that is damaged, cut short or of another making counts as missing:
+the kernel is compiled again, and the file replaced. The name holds all that the code depends on: the kernel's source,
+the functions and constants that it names, types of arguments, processor, and the versions of Python, Numba, llvmlite
+and NumPy. Files are written aside and renamed, so that processes that write one entry at once do no harm. Entries that
+nobody has used for three months go, those of other versions too.
 
 A digest proves that nothing was damaged, not who wrote it, and code that is loaded can do anything. So the folder and
-each file must belong to the user (or to root), and nobody else may write there. A folder of one's own that others may write to is
-closed to them; one of somebody else is not used. Where the folder cannot be used or written, a private one among the system's temporary
-files takes its place, and one warning says so. Nothing is ever written next to the sources.
+each file must belong to the user (or to root), and nobody else may write there. A folder of one's own that others may
+write to is closed to them; one of somebody else is not used. Where the folder cannot be used or written, a private one
+among the system's temporary files takes its place, and one warning says so. Nothing is ever written next to the
+sources.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -38,8 +41,8 @@ __all__ = ["Places", "attach", "folder", "load", "places", "save", "source_stamp
 
 _MAGIC = b"mxcore-code-1\n"
 _DIGEST = 32
-#: Seconds after which a file that was never renamed has lost its writer; after which use of an entry is noted again; and after
-#: which an entry that was not used is of a version, or of a network, that is gone.
+#: Seconds after which a file that was never renamed has lost its writer; after which use of an entry is noted again;
+#: and after which an entry that was not used is of a version, or of a network, that is gone.
 _ORPHAN, _NOTED, _UNUSED = 3600, 86400, 90 * 86400
 _FOLDER = re.compile("numba-[0-9a-f]{16}")
 _HERE = Path(__file__).parent
@@ -54,7 +57,9 @@ class Places(NamedTuple):
 
 @functools.cache
 def folder() -> Path:
-    """Return the folder that compiled code should be in: ``numba-<hash>`` in ``MXCORE_CACHE_DIR`` or the user's cache folder."""
+    """Return the folder that compiled code should be in: ``numba-<hash>`` in ``MXCORE_CACHE_DIR`` or the user's cache
+    folder.
+    """
     root = os.environ.get("MXCORE_CACHE_DIR")
     if not root:
         if sys.platform == "win32":
@@ -91,8 +96,10 @@ def places() -> Places:
 
 
 def _warn(wanted: Path, why: str, instead: str) -> None:
-    warnings.warn(f"compiled code {instead}, because {wanted} cannot be used: {why}; set MXCORE_CACHE_DIR to a folder of your own",
-                  stacklevel=2)
+    warnings.warn(
+        f"compiled code {instead}, because {wanted} cannot be used: {why}; set MXCORE_CACHE_DIR to a folder of your own",
+        stacklevel=2,
+    )
 
 
 def _own_temporary(name: str) -> Path:
@@ -179,7 +186,9 @@ def _digest(name: str, content: bytes) -> bytes:
 
 @functools.cache
 def _sweep(where: Path) -> None:
-    """Remove what writers that were killed have left, and what nobody uses, also beside, where other versions keep theirs; once in a process."""
+    """Remove what writers that were killed have left, and what nobody uses, also beside, where other versions keep
+    theirs; once in a process.
+    """
     now = time.time()
     beside = where.parent.glob("numba-*") if _FOLDER.fullmatch(where.name) else ()
     for place in {where, *(p for p in beside if _FOLDER.fullmatch(p.name))}:
@@ -187,7 +196,9 @@ def _sweep(where: Path) -> None:
             found = os.lstat(place)
             if not stat.S_ISDIR(found.st_mode) or not _ours(found):
                 continue
-            old = [p for p in place.iterdir() if p.lstat().st_mtime < now - (_ORPHAN if p.suffix == ".tmp" else _UNUSED)]
+            old = [
+                p for p in place.iterdir() if p.lstat().st_mtime < now - (_ORPHAN if p.suffix == ".tmp" else _UNUSED)
+            ]
             for path in old:
                 if path.suffix in (".tmp", ".code"):
                     path.unlink()
@@ -282,6 +293,7 @@ def _take_in_code(code: types.CodeType, around: dict[str, Any], digest: Any, see
 def _versions() -> str:
     import llvmlite
     import numba
+
     return "|".join((numba.__version__, llvmlite.__version__, np.__version__, sys.version, platform.platform()))
 
 
@@ -310,8 +322,16 @@ def _overloads() -> Any:
 
         def __init__(self, function: Callable[..., Any], stamp: str) -> None:
             self._name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")[-80:]
-            self._stamp = "\n".join((stamp, function.__module__, function.__qualname__, str(function.__code__.co_firstlineno),
-                                     hashlib.sha256(function.__code__.co_code).hexdigest(), _versions()))
+            self._stamp = "\n".join(
+                (
+                    stamp,
+                    function.__module__,
+                    function.__qualname__,
+                    str(function.__code__.co_firstlineno),
+                    hashlib.sha256(function.__code__.co_code).hexdigest(),
+                    _versions(),
+                )
+            )
 
         def _entry(self, sig: Any, codegen: Any) -> str:
             text = "\n".join((self._stamp, str(sig), str(codegen.magic_tuple())))

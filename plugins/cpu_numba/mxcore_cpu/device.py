@@ -1,4 +1,5 @@
 """The CPU as a device: NumPy arrays in the host's memory."""
+
 from __future__ import annotations
 
 import os
@@ -28,10 +29,12 @@ class CPU(Device):
     host = True
     xp = namespace
     #: Functions for which compiled loops use vector instructions; chains of others are slower than NumPy's own.
-    fused_functions = frozenset("""
+    fused_functions = frozenset(
+        """
         exp expm1 log log1p sqrt rsqrt tanh sigmoid erf softplus relu floor ceil trunc rint fix abs sign square reciprocal isnan isinf
         maximum minimum hypot where
-    """.split())
+    """.split()
+    )
     #: Dtypes that chains may mix; numbers of others than floats are cast or compared only.
     fused_dtypes = frozenset("float16 float32 float64 bool uint8 int8 int32 int64".split())
     #: Products whose bias is cheaper to add afterwards; convolutions add it while the data is in the cache.
@@ -91,7 +94,8 @@ class CPU(Device):
 class CPUPinned(CPU):
     """Memory of the host that the system does not move, from the device that pins it; plain memory where there is none.
 
-    What is brought or copied there lies in such memory. Operators compute there as on the CPU, their results in plain memory.
+    What is brought or copied there lies in such memory. Operators compute there as on the CPU, their results in plain
+    memory.
     """
 
     type = "cpu_pinned"

@@ -20,6 +20,7 @@ unsigned integers (a signed index might count from the end); give constants the 
 (``x.dtype.type(0.5)``: a bare 0.5 makes float64 of all it meets); never mix signed and unsigned integers
 (Numba makes float64 of that, too).
 """
+
 from __future__ import annotations
 
 import functools
@@ -32,8 +33,7 @@ import numpy as np
 
 from . import blas, cache, threads
 
-__all__ = ["CONTRACT", "REORDER", "Kernel", "available", "helper", "intrinsic", "kernel",
-           "numba", "reason", "typed"]
+__all__ = ["CONTRACT", "REORDER", "Kernel", "available", "helper", "intrinsic", "kernel", "numba", "reason", "typed"]
 
 prange = range  # in Python; `numba.prange` where the driver is compiled
 
@@ -106,6 +106,7 @@ class _Lazy:
     def _numba_type_(self) -> Any:
         # Numba asks this property for the type of a global it does not know.
         from numba.core.registry import cpu_target
+
         if self._made is None:
             self._made = self._make()
         context = cpu_target.typing_context
@@ -113,8 +114,9 @@ class _Lazy:
         return context.resolve_value_type(self._made)
 
 
-def helper(function: Callable[..., Any] | None = None, *, fastmath: frozenset[str] = CONTRACT,
-           inline: bool = True) -> Any:
+def helper(
+    function: Callable[..., Any] | None = None, *, fastmath: frozenset[str] = CONTRACT, inline: bool = True
+) -> Any:
     """Declare a scalar or loop function that kernels call; with `inline` its code is merged into theirs."""
     if function is None:
         return functools.partial(helper, fastmath=fastmath, inline=inline)
@@ -130,6 +132,7 @@ def intrinsic(function: Callable[..., Any]) -> _Lazy:
 def _intrinsic(function: Callable[..., Any]) -> Any:
     numba()
     from numba.extending import intrinsic as make
+
     return make(function)
 
 
@@ -138,6 +141,7 @@ def typed(function: Callable[..., Any], single: _Lazy, double: _Lazy) -> _Lazy:
 
     `function` is the plain Python meaning; the two bodies take the same arguments.
     """
+
     def make() -> Any:
         types_ = numba().types
         from numba.extending import overload
@@ -157,8 +161,7 @@ def typed(function: Callable[..., Any], single: _Lazy, double: _Lazy) -> _Lazy:
             return lambda x, y: body(x, y)
 
         arity = single.__wrapped__.__code__.co_argcount
-        options = {"fastmath": set(CONTRACT), "forceinline": True, "no_cpython_wrapper": True,
-                   "error_model": "numpy"}
+        options = {"fastmath": set(CONTRACT), "forceinline": True, "no_cpython_wrapper": True, "error_model": "numpy"}
         overload(stub, jit_options=options, strict=False)((one, two)[arity - 1])
         return stub
 
@@ -190,6 +193,7 @@ def _split(typingctx, driver, parts, n, body, args):
     from llvmlite import ir
     from numba import types as nb
     from numba.core import cgutils
+
     body_sig = body.get_call_type(typingctx, (nb.int64, nb.int64, *args), {})
 
     def codegen(context, builder, signature, values):
@@ -209,8 +213,9 @@ def _split(typingctx, driver, parts, n, body, args):
         packed = inside.load(cgutils.gep_inbounds(inside, frame, 0, 0))
         items = [inside.extract_value(packed, i) for i in range(len(args))]
         function = context.declare_function(builder.module, target.fndesc)
-        status, _ = context.call_conv.call_function(inside, function, body_sig.return_type, body_sig.args,
-                                                    [first, last, *items])
+        status, _ = context.call_conv.call_function(
+            inside, function, body_sig.return_type, body_sig.args, [first, last, *items]
+        )
         with inside.if_then(status.is_error, likely=False):
             inside.store(i64(1), cgutils.gep_inbounds(inside, frame, 0, 1))
         inside.ret_void()
@@ -268,8 +273,7 @@ class Kernel:
         Least work, in elements, that is worth more than one thread.
     """
 
-    def __init__(self, function: Callable[..., Any], threshold: int, fastmath: frozenset[str],
-                 blas: bool) -> None:
+    def __init__(self, function: Callable[..., Any], threshold: int, fastmath: frozenset[str], blas: bool) -> None:
         self.function = self.__wrapped__ = function
         self.threshold, self.fastmath, self.blas = threshold, fastmath, blas
         self.__name__, self.__doc__ = function.__name__, function.__doc__
@@ -311,15 +315,21 @@ class Kernel:
                 body = helper(f, fastmath=self.fastmath, inline=False)
                 # Numba names cache files by function, file and line: the launcher takes them from the kernel.
                 code = _launch_code(f.__code__.co_argcount - 2).replace(
-                    co_filename=f.__code__.co_filename, co_firstlineno=f.__code__.co_firstlineno)
+                    co_filename=f.__code__.co_filename, co_firstlineno=f.__code__.co_firstlineno
+                )
                 launch = types.FunctionType(code, {"split": _split, "body": body}, f.__name__)
                 launch.__qualname__, launch.__module__ = f.__qualname__, f.__module__
                 self._compiled = cache.attach(_njit(launch), cache.source_stamp(f, sorted(self.fastmath)))
         return self._compiled
 
 
-def kernel(function: Callable[..., Any] | None = None, *, threshold: int = 1 << 16,
-           fastmath: frozenset[str] = CONTRACT, blas: bool = False) -> Any:
+def kernel(
+    function: Callable[..., Any] | None = None,
+    *,
+    threshold: int = 1 << 16,
+    fastmath: frozenset[str] = CONTRACT,
+    blas: bool = False,
+) -> Any:
     """Declare a compute kernel.
 
     Parameters

@@ -14,6 +14,7 @@ NumPy's.
 >>> bool(abs(sigmoid(2.0) - 1 / (1 + math.exp(-2))) < 1e-16)
 True
 """
+
 from __future__ import annotations
 
 import math
@@ -33,6 +34,7 @@ _LAYOUT = {32: (23, 127, 0x4B400000, 0x3F3504F3), 64: (52, 1023, 0x4338000000000
 def _integer(context, builder, real):
     """Return (bits of the type, its layout, LLVM integer type) of a Numba float type."""
     from llvmlite import ir
+
     width = real.bitwidth
     return _LAYOUT[width], ir.IntType(width), context.get_value_type(real)
 
@@ -40,58 +42,70 @@ def _integer(context, builder, real):
 @intrinsic
 def _scale(typingctx, p, t):
     """p * 2**n, where t = n + 1.5 * 2**mantissa; in two steps, so results may be denormal or infinite."""
+
     def codegen(context, builder, signature, args):
         (mantissa, bias, magic, _), integer, real = _integer(context, builder, signature.return_type)
         p, t = args
         n = builder.sub(builder.bitcast(t, integer), integer(magic))
         half = builder.ashr(n, integer(1))
         for power in (half, builder.sub(n, half)):
-            p = builder.fmul(p, builder.bitcast(
-                builder.shl(builder.add(power, integer(bias)), integer(mantissa)), real))
+            p = builder.fmul(
+                p, builder.bitcast(builder.shl(builder.add(power, integer(bias)), integer(mantissa)), real)
+            )
         return p
+
     return p(p, p), codegen
 
 
 @intrinsic
 def _two_to(typingctx, t):
     """2**n, where t is as in :func:`_scale` and the result is a normal number: three operations, not nine."""
+
     def codegen(context, builder, signature, args):
         (mantissa, bias, magic, _), integer, real = _integer(context, builder, signature.return_type)
         power = builder.add(builder.bitcast(args[0], integer), integer(bias - magic))
         return builder.bitcast(builder.shl(power, integer(mantissa)), real)
+
     return t(t), codegen
 
 
 @intrinsic
 def _significand(typingctx, x):
     """x / 2**e for a positive normal x, with e such that the result is in [sqrt(1/2), sqrt(2))."""
+
     def codegen(context, builder, signature, args):
         (mantissa, _, _, root), integer, real = _integer(context, builder, signature.return_type)
         i = builder.sub(builder.bitcast(args[0], integer), integer(root))
         i = builder.add(builder.and_(i, integer((1 << mantissa) - 1)), integer(root))
         return builder.bitcast(i, real)
+
     return x(x), codegen
 
 
 @intrinsic
 def _exponent(typingctx, x):
     """The e of :func:`_significand`, as a float."""
+
     def codegen(context, builder, signature, args):
         (mantissa, _, magic, root), integer, real = _integer(context, builder, signature.return_type)
         i = builder.ashr(builder.sub(builder.bitcast(args[0], integer), integer(root)), integer(mantissa))
         big = builder.bitcast(builder.add(i, integer(magic)), real)
         return builder.fsub(big, builder.bitcast(integer(magic), real))
+
     return x(x), codegen
 
 
 @intrinsic
 def copysign(typingctx, x, y):
     """|x| with the sign of y."""
+
     def codegen(context, builder, signature, args):
         from llvmlite import ir
+
         real = context.get_value_type(signature.return_type)
         f = builder.module.declare_intrinsic("llvm.copysign", [real], ir.FunctionType(real, [real, real]))
         return builder.call(f, args)
+
     return x(x, x), codegen
 
 
@@ -102,20 +116,25 @@ def like(typingctx, x, value):
 
     def codegen(context, builder, signature, args):
         return context.cast(builder, args[1], types.float64, signature.return_type)
+
     return x(x, types.float64), codegen
 
 
 @intrinsic
 def where(typingctx, condition, x, y):
     """x where the condition holds, else y; both are computed, and no branch is taken."""
+
     def codegen(context, builder, signature, args):
         return builder.select(args[0], *args[1:])
+
     from numba import types
+
     return x(types.boolean, x, x), codegen
 
 
 # -------------------------------------------------------------------------------------------------- exp and
 # expm1 x = n ln 2 + r with |r| <= ln(2)/2;  e**r - 1 = r + r*r*Q(r)
+
 
 @helper
 def _em1_32(r):
@@ -212,6 +231,7 @@ def _expm1_64_below(x):
 # log1p x = 2**e (1 + f);  float32: log(1 + f) = f - f*f/2 + f**3 P(f);  float64: 2 atanh(s) with s = f / (2 +
 # f)
 
+
 @helper
 def _log32(x):
     tiny = x < F(1.17549435e-38)
@@ -236,8 +256,10 @@ def _log64(x):
     s = f / (2.0 + f)
     z = s * s
     p = 0.18183584705524492378 + z * (0.15313494835386582266 + z * 0.14801840655604103007)
-    p = z * (0.66666666666667363158 + z * (0.39999999999401048837 + z * (
-        0.28571428745681900420 + z * (0.22222198207776656826 + z * p))))
+    p = z * (
+        0.66666666666667363158
+        + z * (0.39999999999401048837 + z * (0.28571428745681900420 + z * (0.22222198207776656826 + z * p)))
+    )
     half = 0.5 * f * f
     y = e * 0.693147180369123816490 - ((half - (s * (half + p) + e * 1.90821492927058770002e-10)) - f)
     rest = -np.inf if x == 0.0 else (np.nan if x < 0.0 else x)
@@ -262,6 +284,7 @@ def _log1p64(x):
 
 # ------------------------------------------------------------------------------------- what is made of exp
 # and log
+
 
 # tanh |x| from expm1(-2 |x|), with |x| cut off where the result is 1: no exponent is so small that it needs `_scale`.
 @helper
@@ -329,7 +352,8 @@ def _erf64(x):
     return math.erf(x)
 
 
-# The normal distribution: below zero, gate / density is a polynomial of (|x| - 3) / (|x| + 3), so that both cost one exp.
+# The normal distribution: below zero, gate / density is a polynomial of (|x| - 3) / (|x| + 3), so that both cost one
+# exp.
 @helper
 def _bell32(x):
     a = math.fabs(x)
@@ -382,7 +406,8 @@ def _power32(x, y):
 
 @helper
 def _power64(x, y):
-    return x ** y
+    return x**y
+
 
 def _sigmoid(x):
     e = np.exp(-np.abs(x))
@@ -400,12 +425,15 @@ tanh = typed(np.tanh, _tanh32, _tanh64)
 sigmoid = typed(_sigmoid, _sigmoid32, _sigmoid64)
 softplus = typed(lambda x: np.logaddexp(x, 0), _softplus32, _softplus64)
 erf = typed(np.vectorize(math.erf), _erf32, _erf64)
-gate = typed(np.vectorize(lambda x: 0.5 * math.erfc(-x * math.sqrt(0.5))), _gate32, _gate64)  # the normal distribution function
+gate = typed(
+    np.vectorize(lambda x: 0.5 * math.erfc(-x * math.sqrt(0.5))), _gate32, _gate64
+)  # the normal distribution function
 density = typed(lambda x: np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi), _density32, _density64)  # its derivative
 power = typed(np.power, _power32, _power64)
 
 # ------------------------------------------------------------------------ the rest of the names an expression
 # may use
+
 
 @helper
 def rsqrt(x):
@@ -480,10 +508,14 @@ def _erfinv32(x):
     a = np.float64(x)
     w = -_log64((1.0 - a) * (1.0 + a))
     v, s = w - 2.5, np.sqrt(w) - 3.25
-    p = -3.4346306128e-06 + v * (4.65899669415e-07 + v * (1.804144516e-08 + v * (-8.77342589961e-09 + v * 3.35219537097e-10)))
+    p = -3.4346306128e-06 + v * (
+        4.65899669415e-07 + v * (1.804144516e-08 + v * (-8.77342589961e-09 + v * 3.35219537097e-10))
+    )
     p = -0.00125274461446 + v * (0.000218282663567 + v * (-4.96194302299e-06 + v * p))
     p = 1.50140935351 + v * (0.246640287617 + v * (-0.00417733942206 + v * p))
-    q = 0.000966094075887 + s * (-0.000366997539497 + s * (1.46273485513e-06 + s * (8.52325565955e-05 + s * -3.04323561131e-05)))
+    q = 0.000966094075887 + s * (
+        -0.000366997539497 + s * (1.46273485513e-06 + s * (8.52325565955e-05 + s * -3.04323561131e-05))
+    )
     q = -0.00375189413962 + s * (0.00248826517278 + s * (-0.00168397085796 + s * q))
     q = 3.08388560649 + s * (1.00525899978 + s * (0.0053711971887 + s * q))
     y = a * (p if w <= 5.0 else q)
@@ -524,10 +556,70 @@ modulo = typed(lambda x, y: np.where(y == 0, 0, np.mod(x, np.where(y == 0, 1, y)
 
 
 #: What NumPy calls by the same name (or nearly) and Numba compiles as it stands.
-(log2, log10, sqrt, cbrt, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, arcsinh, arccosh, arctanh,
- floor, ceil, trunc, rint, abs, sign, square, reciprocal, isnan, isinf, maximum, minimum, arctan2,
- fmod, mod, fix, floordiv) = (
-    np.log2, np.log10, np.sqrt, np.cbrt, np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.sinh,
-    np.cosh, np.arcsinh, np.arccosh, np.arctanh, np.floor, np.ceil, np.trunc, np.rint, np.abs, np.sign,
-    np.square, np.reciprocal, np.isnan, np.isinf, np.maximum, np.minimum, np.arctan2, np.fmod,
-    np.mod, np.trunc, np.floor_divide)
+(
+    log2,
+    log10,
+    sqrt,
+    cbrt,
+    sin,
+    cos,
+    tan,
+    arcsin,
+    arccos,
+    arctan,
+    sinh,
+    cosh,
+    arcsinh,
+    arccosh,
+    arctanh,
+    floor,
+    ceil,
+    trunc,
+    rint,
+    abs,
+    sign,
+    square,
+    reciprocal,
+    isnan,
+    isinf,
+    maximum,
+    minimum,
+    arctan2,
+    fmod,
+    mod,
+    fix,
+    floordiv,
+) = (
+    np.log2,
+    np.log10,
+    np.sqrt,
+    np.cbrt,
+    np.sin,
+    np.cos,
+    np.tan,
+    np.arcsin,
+    np.arccos,
+    np.arctan,
+    np.sinh,
+    np.cosh,
+    np.arcsinh,
+    np.arccosh,
+    np.arctanh,
+    np.floor,
+    np.ceil,
+    np.trunc,
+    np.rint,
+    np.abs,
+    np.sign,
+    np.square,
+    np.reciprocal,
+    np.isnan,
+    np.isinf,
+    np.maximum,
+    np.minimum,
+    np.arctan2,
+    np.fmod,
+    np.mod,
+    np.trunc,
+    np.floor_divide,
+)

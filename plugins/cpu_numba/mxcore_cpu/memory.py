@@ -1,9 +1,12 @@
-"""Large buffers that are used again: fresh memory from the system is filled with zeros first, which takes as long as many a kernel.
+"""Large buffers that are used again: fresh memory from the system is filled with zeros first, which takes as long as
+many a kernel.
 
-A step that makes an array of 32 MB and drops it would have it mapped, cleared and unmapped every time. Here its memory is kept for the next
-array of about that size, up to a limit, the longest unused leaving first. Sizes are rounded up to one of eight in an octave, so that
-arrays of ever new shapes (sentences, pictures) use the memory of those before; what is left over is never touched, and costs nothing.
+A step that makes an array of 32 MB and drops it would have it mapped, cleared and unmapped every time. Here its memory
+is kept for the next array of about that size, up to a limit, the longest unused leaving first. Sizes are rounded up to
+one of eight in an octave, so that arrays of ever new shapes (sentences, pictures) use the memory of those before; what
+is left over is never touched, and costs nothing.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -76,7 +79,12 @@ class _Block:
 
     def __init__(self, memory: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> None:
         self.memory = memory
-        self.__array_interface__ = {"version": 3, "shape": shape, "typestr": dtype.str, "data": (memory.ctypes.data, False)}
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": shape,
+            "typestr": dtype.str,
+            "data": (memory.ctypes.data, False),
+        }
 
     def __del__(self, put=_reserve.put) -> None:  # when Python ends, this module's names may be gone
         put(self.memory)
@@ -109,7 +117,9 @@ def held() -> int:
 
 
 def clear() -> None:
-    """Give the reserve back to the system, and what the C library keeps of freed memory between blocks that are in use."""
+    """Give the reserve back to the system, and what the C library keeps of freed memory between blocks that are in
+    use.
+    """
     _reserve.clear()
     trim = _trim()
     if trim is not None:

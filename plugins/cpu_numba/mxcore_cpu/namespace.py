@@ -1,11 +1,12 @@
 """NumPy as reference bodies of operators see it on the CPU: products that do not fight with the kernels' threads.
 
-A BLAS with threads of its own lets them spin for some 30 ms after each call, on the cores that the next kernel's threads
-wait for: a pass of an LSTM with a softmax took 20 ms instead of 3. So the products of this namespace run in the kernels' own
-threads where they are large (:func:`.kernels.gemm.matmul`), and in the calling thread where they are not. Only calls that
-are long enough to make up for the spinning, decompositions of large matrices above all, have BLAS's threads. NumPy itself,
-for the user's own products, stays as it is.
+A BLAS with threads of its own lets them spin for some 30 ms after each call, on the cores that the next kernel's
+threads wait for: a pass of an LSTM with a softmax took 20 ms instead of 3. So the products of this namespace run in the
+kernels' own threads where they are large (:func:`.kernels.gemm.matmul`), and in the calling thread where they are not.
+Only calls that are long enough to make up for the spinning, decompositions of large matrices above all, have BLAS's
+threads. NumPy itself, for the user's own products, stays as it is.
 """
+
 from __future__ import annotations
 
 import functools
@@ -46,12 +47,18 @@ def _matmul(a: Any, b: Any, out: Any = None, **more: Any) -> Any:
     try:
         flat = a.ndim == 2 and b.ndim == 2
         m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
-        plain = a.dtype == b.dtype and a.dtype.char in "fd" and not more and (flat or (a.ndim == b.ndim == 3 and len(a) == len(b)))
+        plain = (
+            a.dtype == b.dtype
+            and a.dtype.char in "fd"
+            and not more
+            and (flat or (a.ndim == b.ndim == 3 and len(a) == len(b)))
+        )
     except (AttributeError, IndexError):
         return np.matmul(a, b, out, **more)
     if a.dtype.kind not in "fc":  # NumPy multiplies the others without BLAS
         return np.matmul(a, b, out, **more)
     from .kernels import gemm
+
     if gemm.alone(m, n, k) and flat:
         return np.matmul(a, b, out, **more)
     if plain and b.shape[-2] == k and (out is None or out.flags.carray and out.dtype == a.dtype):
@@ -73,6 +80,7 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
 
 def _held(function: Callable[..., Any], large: Callable[..., bool]) -> Callable[..., Any]:
     """The function with BLAS held at one thread, but where the job is large."""
+
     @functools.wraps(function)
     def call(*args: Any, **more: Any) -> Any:
         if any(large(a) for a in args if isinstance(a, np.ndarray)):
@@ -101,5 +109,10 @@ class _Linalg(_Namespace):
         return value
 
 
-namespace = _Namespace(np, matmul=_matmul, dot=_dot, linalg=_Linalg(np.linalg),
-                       **{f.__name__: _held(f, _multiplies_much) for f in (np.tensordot, np.einsum, np.inner, np.vdot)})
+namespace = _Namespace(
+    np,
+    matmul=_matmul,
+    dot=_dot,
+    linalg=_Linalg(np.linalg),
+    **{f.__name__: _held(f, _multiplies_much) for f in (np.tensordot, np.einsum, np.inner, np.vdot)},
+)

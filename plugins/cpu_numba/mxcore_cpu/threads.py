@@ -5,6 +5,7 @@ may run on (affinity and cgroup quota), or ``MXCORE_NUM_THREADS``, or ``OMP_NUM_
 it for the calling thread: an engine that runs one worker per context enters ``limit(1)`` in each of them, and
 then every kernel and every BLAS call takes exactly one core, so that independent contexts run side by side.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -33,7 +34,7 @@ class _Local(threading.local):
 
 _local = _Local()
 _launched = False  # a parallel kernel has run in this process
-_forked = False    # … in the process that this one was forked from
+_forked = False  # … in the process that this one was forked from
 _workqueue = threading.Lock()
 #: Held while something is made ready once: imports, Numba's threads, what compiles a kernel.
 setup = threading.RLock()
@@ -172,6 +173,7 @@ class _Parallel:
             _launch()
         if n != _local.mask:
             from numba import config, set_num_threads
+
             set_num_threads(min(n, config.NUMBA_NUM_THREADS))
             _local.mask = n
         if _layer() == "workqueue":
@@ -197,6 +199,7 @@ def _launch() -> None:
     global _launched
     with setup:
         from numba import get_num_threads
+
         ours = not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & set(os.environ)
         if ours:
             os.environ["GOMP_SPINCOUNT"] = _SPINS
@@ -211,4 +214,5 @@ def _launch() -> None:
 @functools.cache
 def _layer() -> str:
     from numba import threading_layer
+
     return threading_layer()

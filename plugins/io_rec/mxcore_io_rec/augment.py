@@ -165,11 +165,14 @@ class Augmenter:
             )
         self.aspects = _aspects(p)
         affine = (
-            p.max_rotate_angle or p.max_shear_ratio or p.rotate > 0
+            p.max_rotate_angle
+            or p.max_shear_ratio
+            or p.rotate > 0
             or not p.max_random_scale == p.min_random_scale == 1
             or (self.aspects != (1, 1) and not p.random_resized_crop)
-            or p.max_img_size != 1e10 or p.min_img_size != 0
-        )  # fmt: skip
+            or p.max_img_size != 1e10
+            or p.min_img_size != 0
+        )
         colour = p.brightness or p.contrast or p.saturation or p.pca_noise
         steps = (
             (p.resize != -1, self._resize),
@@ -182,17 +185,25 @@ class Augmenter:
         self.steps = [step for wanted, step in steps if wanted]
         #: Whether chance plays any part, so that a generator is needed.
         self.random = bool(
-            p.rand_crop or p.random_resized_crop or colour or p.inter_method == 10
-            or p.random_h or p.random_s or p.random_l or (affine and not self._fixed_affine())
+            p.rand_crop
+            or p.random_resized_crop
+            or colour
+            or p.inter_method == 10
+            or p.random_h
+            or p.random_s
+            or p.random_l
+            or (affine and not self._fixed_affine())
             or (self.sized and p.min_crop_size < p.max_crop_size)
-        )  # fmt: skip
+        )
 
     def _fixed_affine(self):
         p = self.p
         return (
-            (p.rotate > 0 or not p.max_rotate_angle) and not p.max_shear_ratio
-            and p.max_random_scale == p.min_random_scale and self.aspects[0] == self.aspects[1]
-        )  # fmt: skip
+            (p.rotate > 0 or not p.max_rotate_angle)
+            and not p.max_shear_ratio
+            and p.max_random_scale == p.min_random_scale
+            and self.aspects[0] == self.aspects[1]
+        )
 
     def __call__(self, image, rng):
         """Return the image after all steps."""
@@ -219,18 +230,18 @@ class Augmenter:
         cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
         new = np.clip(np.float32(scale) * np.float32((width, height)), p.min_img_size, p.max_img_size)
         linear = np.array(
-            [
-                [across * cos - shear * sin * down, across * sin + shear * cos * down],
-                [-sin * down, cos * down],
-            ]
+            [[across * cos - shear * sin * down, across * sin + shear * cos * down], [-sin * down, cos * down]]
         )
         middle = (new - linear @ (width, height)) / 2  # the centre stays the centre
         size = tuple(int(n) for n in new)
         return cv2.warpAffine(
-            image, np.column_stack([linear, middle]), size, borderMode=cv2.BORDER_CONSTANT,
+            image,
+            np.column_stack([linear, middle]),
+            size,
+            borderMode=cv2.BORDER_CONSTANT,
             flags=interpolation(p.inter_method, rng, (height, width), size[::-1]),
             borderValue=[p.fill_value] * 4,
-        )  # fmt: skip
+        )
 
     def _pad(self, image, rng):
         n, cv2 = self.p.pad, opencv()

@@ -45,8 +45,7 @@ def opencv():
         import cv2
     except ImportError as e:
         raise error(
-            ImportError,
-            f"images need OpenCV, which cannot be imported ({e}): pip install opencv-python-headless",
+            ImportError, f"images need OpenCV, which cannot be imported ({e}): pip install opencv-python-headless"
         ) from e
     return cv2
 

@@ -13,13 +13,7 @@ from .codec import opencv
 
 __all__ = ["DetAugmenter", "Objects"]
 
-_SAMPLER = (
-    "crop_scales",
-    "crop_aspect_ratios",
-    "crop_overlaps",
-    "crop_sample_coverages",
-    "crop_object_coverages",
-)
+_SAMPLER = ("crop_scales", "crop_aspect_ratios", "crop_overlaps", "crop_sample_coverages", "crop_object_coverages")
 
 
 class Objects:
@@ -243,8 +237,7 @@ def _nth(p, name, i, owner):
     values = getattr(p, name)
     if len(values) not in (1, p.num_crop_sampler):
         raise error(
-            ValueError,
-            f"{owner}: {name} has {len(values)} values for {p.num_crop_sampler} samplers; give 1 or all",
+            ValueError, f"{owner}: {name} has {len(values)} values for {p.num_crop_sampler} samplers; give 1 or all"
         )
     return values[i if len(values) > 1 else 0]
 

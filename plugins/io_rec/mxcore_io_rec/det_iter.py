@@ -95,9 +95,7 @@ class ImageDetRecordIter(RecordIter):
         image = self.augment(image, objects, rng)
         label = objects.flat()
         if label.size > self._pad_width:
-            raise error(
-                ValueError, f"the record has {label.size} labels, but label_pad_width is {self._pad_width}"
-            )
+            raise error(ValueError, f"the record has {label.size} labels, but label_pad_width is {self._pad_width}")
         height, width = image.shape[:2]
         channels = self.params.data_shape[0]
         out_label[...] = self.params.label_pad_value

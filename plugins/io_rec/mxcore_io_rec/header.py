@@ -83,8 +83,7 @@ def pack(header, s):
         raise error(ValueError, f"pack: {header!r} does not fit uint32, float32, uint64, uint64: {e}") from e
     except TypeError as e:
         raise error(
-            TypeError,
-            f"pack: expected a header of four fields and bytes, got {header!r} and {type(s).__name__}: {e}",
+            TypeError, f"pack: expected a header of four fields and bytes, got {header!r} and {type(s).__name__}: {e}"
         ) from e
 
 
@@ -120,8 +119,7 @@ def unpack(s):
     if len(s) < HEADER_SIZE:
         raise error(
             ValueError,
-            f"unpack: {len(s)} bytes are too few for a header of {HEADER_SIZE}; was the record made by "
-            "pack()?",
+            f"unpack: {len(s)} bytes are too few for a header of {HEADER_SIZE}; was the record made by pack()?",
         )
     flag, label, number, number2 = _FORMAT.unpack_from(s)
     if flag == 0:

@@ -49,28 +49,16 @@ def add_arguments(parser):
     lists.add_argument("--train-ratio", type=float, default=1.0, help="share of the images to train with")
     lists.add_argument("--test-ratio", type=float, default=0.0, help="share of the images to test with")
     lists.add_argument("--recursive", action="store_true", help="search subfolders; each is a class")
-    lists.add_argument(
-        "--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the names"
-    )
+    lists.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the names")
     records = parser.add_argument_group("record files")
     records.add_argument("--pass-through", action="store_true", help="store the files as they are")
     records.add_argument("--resize", type=int, default=0, help="length of the shorter edge; 0: as it is")
     records.add_argument("--center-crop", action="store_true", help="cut out the square in the centre")
-    records.add_argument(
-        "--quality", type=int, default=95, help="1 to 100 for JPEG, compression 1 to 9 for PNG"
-    )
-    records.add_argument(
-        "--num-thread", type=int, default=1, help="threads; the order does not depend on them"
-    )
-    records.add_argument(
-        "--color", type=int, choices=[-1, 0, 1], default=1, help="1 colour, 0 grey, -1 as stored"
-    )
-    records.add_argument(
-        "--encoding", choices=[".jpg", ".png"], default=".jpg", help="format in the record file"
-    )
-    records.add_argument(
-        "--pack-label", action="store_true", help="store all labels of a line, not the first only"
-    )
+    records.add_argument("--quality", type=int, default=95, help="1 to 100 for JPEG, compression 1 to 9 for PNG")
+    records.add_argument("--num-thread", type=int, default=1, help="threads; the order does not depend on them")
+    records.add_argument("--color", type=int, choices=[-1, 0, 1], default=1, help="1 colour, 0 grey, -1 as stored")
+    records.add_argument("--encoding", choices=[".jpg", ".png"], default=".jpg", help="format in the record file")
+    records.add_argument("--pack-label", action="store_true", help="store all labels of a line, not the first only")
     records.add_argument("--strict", action="store_true", help="stop at the first image that cannot be read")
 
 

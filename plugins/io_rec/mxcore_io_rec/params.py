@@ -13,25 +13,13 @@ from types import SimpleNamespace
 from mxcore.base import MXNetWarning, error
 from mxcore.plugin import Bool, Enum, Float, Floats, Int, Shape, Str
 
-__all__ = [
-    "AUGMENT",
-    "BATCH",
-    "DET_AUGMENT",
-    "DET_LABEL",
-    "LABEL",
-    "NORMALIZE",
-    "SOURCE",
-    "documented",
-    "parse",
-]
+__all__ = ["AUGMENT", "BATCH", "DET_AUGMENT", "DET_LABEL", "LABEL", "NORMALIZE", "SOURCE", "documented", "parse"]
 
 _DTYPES = ("float32", "uint8", "int8")
 _PATH = "path or fsspec URL"
 
 SOURCE = {
-    "path_imgrec": Str(
-        doc=f"Record file, {_PATH}; a folder of ``.rec`` files, or several with ``;`` between."
-    ),
+    "path_imgrec": Str(doc=f"Record file, {_PATH}; a folder of ``.rec`` files, or several with ``;`` between."),
     "path_imgidx": Str(
         "",
         doc=f"Index of the record file, {_PATH}. Without one, an index beside the file is used if "
@@ -68,9 +56,7 @@ BATCH = {
     ),
     "prefetch_buffer": Int(4, ge=0, doc="Batches to make ahead."),
     "preprocess_threads": Int(
-        4,
-        ge=1,
-        doc="Threads that decode, at most as many as there are processors. The batches do not depend on it.",
+        4, ge=1, doc="Threads that decode, at most as many as there are processors. The batches do not depend on it."
     ),
     "dtype": Enum(_DTYPES, None, doc="Type of the images."),
     "data_name": Str("data", doc="Name of the data array."),
@@ -79,16 +65,12 @@ BATCH = {
     "device_id": Int(0, doc="Without effect."),
 }
 
-LABEL = {
-    "label_width": Int(1, ge=1, doc="Labels per image."),
-}
+LABEL = {"label_width": Int(1, ge=1, doc="Labels per image.")}
 
 DET_LABEL = {
     "label_width": Int(-1, doc="Numbers in a record's label; -1: any."),
     "label_pad_width": Int(
-        0,
-        doc="Pad labels to so many numbers; 0 or -1: to the longest, which reads every record's header "
-        "first.",
+        0, doc="Pad labels to so many numbers; 0 or -1: to the longest, which reads every record's header first."
     ),
     "label_pad_value": Float(-1.0, doc="What labels are padded with."),
 }
@@ -100,15 +82,11 @@ AUGMENT = {
     "random_resized_crop": Bool(False, doc="Crop a part of random area and aspect, scaled to `data_shape`."),
     "max_rotate_angle": Int(0, ge=0, doc="Rotate by random whole degrees in [-v, v]."),
     "max_aspect_ratio": Float(
-        0.0,
-        doc="Change width / height to a random ratio in [1 - v, 1 + v], or [min, max] with "
-        "`min_aspect_ratio`.",
+        0.0, doc="Change width / height to a random ratio in [1 - v, 1 + v], or [min, max] with `min_aspect_ratio`."
     ),
     "min_aspect_ratio": Float(None, doc="Lower end of that range."),
     "max_shear_ratio": Float(0.0, ge=0, doc="Shear by a random ratio in [-v, v]."),
-    "max_crop_size": Int(
-        -1, doc="Crop a square of random size, in pixels, scaled to `data_shape`; -1: do not."
-    ),
+    "max_crop_size": Int(-1, doc="Crop a square of random size, in pixels, scaled to `data_shape`; -1: do not."),
     "min_crop_size": Int(-1, doc="Smallest such square."),
     "max_random_scale": Float(1.0, doc="Scale by a random factor in [min, max]."),
     "min_random_scale": Float(1.0, doc="Lower end of that range."),
@@ -138,8 +116,7 @@ AUGMENT = {
 _MEAN_STD = {
     "mean_img": Str(
         "",
-        doc="File of a mean image to subtract, in the format of ``nd.save``; made from the data if it "
-        "does not exist.",
+        doc="File of a mean image to subtract, in the format of ``nd.save``; made from the data if it does not exist.",
     ),
     "mean_r": Float(0.0, doc="Subtract from the red channel (or the only one)."),
     "mean_g": Float(0.0, doc="Subtract from the green channel."),
@@ -159,9 +136,7 @@ NORMALIZE = dict(
     max_random_contrast=Float(
         0.0, ge=0, doc="Multiply by a random factor in [1 - v, 1 + v], after the mean is subtracted."
     ),
-    max_random_illumination=Float(
-        0.0, ge=0, doc="Add a random number in [-v, v], after the mean is subtracted."
-    ),
+    max_random_illumination=Float(0.0, ge=0, doc="Add a random number in [-v, v], after the mean is subtracted."),
 )
 
 _BOUNDS = "one value for all samplers or one for each"
@@ -170,24 +145,16 @@ DET_AUGMENT = dict(
     aug_seq=Str("det_aug_default", doc="Names of augmenters; only MXNet's default one exists."),
     resize=Int(-1, doc="Scale the shorter edge to this, in pixels, before all else; -1: do not."),
     rand_crop_prob=Float(0.0, doc="Probability of a random crop."),
-    num_crop_sampler=Int(
-        1, ge=1, doc="How many samplers of crops there are; they are tried in random order."
-    ),
+    num_crop_sampler=Int(1, ge=1, doc="How many samplers of crops there are; they are tried in random order."),
     min_crop_scales=Floats((0.0,), doc=f"Smallest scale of a crop, {_BOUNDS}."),
     max_crop_scales=Floats((1.0,), doc=f"Largest scale of a crop, {_BOUNDS}."),
     min_crop_aspect_ratios=Floats((1.0,), doc=f"Smallest width / height, {_BOUNDS}."),
     max_crop_aspect_ratios=Floats((1.0,), doc=f"Largest width / height, {_BOUNDS}."),
-    min_crop_overlaps=Floats(
-        (0.0,), doc=f"Smallest intersection over union of crop and an object, {_BOUNDS}."
-    ),
+    min_crop_overlaps=Floats((0.0,), doc=f"Smallest intersection over union of crop and an object, {_BOUNDS}."),
     max_crop_overlaps=Floats((1.0,), doc=f"Largest intersection over union, {_BOUNDS}."),
-    min_crop_sample_coverages=Floats(
-        (0.0,), doc=f"Smallest share of the crop that an object covers, {_BOUNDS}."
-    ),
+    min_crop_sample_coverages=Floats((0.0,), doc=f"Smallest share of the crop that an object covers, {_BOUNDS}."),
     max_crop_sample_coverages=Floats((1.0,), doc=f"Largest such share, {_BOUNDS}."),
-    min_crop_object_coverages=Floats(
-        (0.0,), doc=f"Smallest share of an object that lies in the crop, {_BOUNDS}."
-    ),
+    min_crop_object_coverages=Floats((0.0,), doc=f"Smallest share of an object that lies in the crop, {_BOUNDS}."),
     max_crop_object_coverages=Floats((1.0,), doc=f"Largest such share, {_BOUNDS}."),
     max_crop_trials=Shape((25,), doc=f"Tries to find a crop, {_BOUNDS}."),
     crop_emit_mode=Enum(
@@ -283,9 +250,7 @@ def documented(tables):
         for table in tables:
             for name, spec in table.items():
                 kind = "str" if isinstance(spec, Str) else spec.allowed()
-                lines.append(
-                    f"    {name} : {kind}" + ("" if spec.required else f", default {spec.default!r}")
-                )
+                lines.append(f"    {name} : {kind}" + ("" if spec.required else f", default {spec.default!r}"))
                 lines += textwrap.wrap(spec.doc, 108, initial_indent=" " * 8, subsequent_indent=" " * 8)
         cls.__doc__ = cls.__doc__.replace("    {parameters}", "\n".join(lines))
         return cls

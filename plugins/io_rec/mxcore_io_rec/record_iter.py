@@ -87,13 +87,11 @@ class RecordIter(MXDataIter):
         if len(p.data_shape) != 3 or p.data_shape[0] not in _FLAGS or min(p.data_shape) < 1:
             raise error(
                 ValueError,
-                f"{name}: data_shape must be (channels, height, width) with 1, 3 or 4 channels, got "
-                f"{p.data_shape}",
+                f"{name}: data_shape must be (channels, height, width) with 1, 3 or 4 channels, got {p.data_shape}",
             )
         if p.part_index >= p.num_parts:
             raise error(
-                ValueError,
-                f"{name}: part_index {p.part_index} is none of the {p.num_parts} parts, counted from 0",
+                ValueError, f"{name}: part_index {p.part_index} is none of the {p.num_parts} parts, counted from 0"
             )
         self.dtype = np.dtype(p.dtype or self.default_dtype)
         self.skipped = 0  # records left out because of on_error
@@ -103,17 +101,14 @@ class RecordIter(MXDataIter):
         self._order = Order(self.records.known, p.shuffle, p.seed, p.num_parts, p.part_index)
         if not self._order.known(1):
             raise error(
-                ValueError,
-                f"{name}: part {p.part_index} of {p.num_parts} of {p.path_imgrec!r} holds no record",
+                ValueError, f"{name}: part {p.part_index} of {p.num_parts} of {p.path_imgrec!r} holds no record"
             )
         self._seed = (p.seed if p.seed_aug is None else p.seed_aug) % (1 << 64)
         self._threads = min(p.preprocess_threads, processors())
         if self.records.room(0) < _SMALL and getattr(sys, "_is_gil_enabled", lambda: True)():
             self._threads = 1
         me = weakref.ref(self)  # no cycle: an iterator that is dropped goes at once
-        self._loader = Loader(
-            lambda: me()._plan(), lambda batch: me()._tasks(batch), self._threads, p.prefetch_buffer
-        )
+        self._loader = Loader(lambda: me()._plan(), lambda batch: me()._tasks(batch), self._threads, p.prefetch_buffer)
         self._begin()
         if p.verbose:
             log.info("%s: %s, decoding in %d threads", name, p.path_imgrec, self._threads)
@@ -164,11 +159,13 @@ class RecordIter(MXDataIter):
         ]
         size = self.batch_size
         return Batch(
-            examples, pad, self._cursor.state_dict(),
+            examples,
+            pad,
+            self._cursor.state_dict(),
             data=np.empty((size, *self.params.data_shape), self.dtype),
             label=np.empty((size, *self.label_shape()), np.float32),
             index=np.zeros(size, np.uint64),
-        )  # fmt: skip
+        )
 
     def _tasks(self, batch):
         """Callables that fill a batch, one for each thread."""

@@ -247,7 +247,9 @@ class MXRecordIO:
         which = "a record" if self._number is None else f"record {self._number}"
         after = find_record(self._window, damage.behind)
         self._at = after
-        if after is None:  # another process may have cut the file: never back, nor on in what the window still holds of it
+        if (
+            after is None
+        ):  # another process may have cut the file: never back, nor on in what the window still holds of it
             self._at = max(self._source.size(), damage.behind)
             self._window = Window(self._source)
         if self._number is not None:
@@ -338,7 +340,9 @@ def parse_index(text, idx_path, key_type=int):
 
 
 def check_number(key):
-    """Return a key; whole numbers of more than 64 bits could be chosen to share one hash, so that looking for them takes quadratic time."""
+    """Return a key; whole numbers of more than 64 bits could be chosen to share one hash, so that looking for them
+    takes quadratic time.
+    """
     if isinstance(key, int) and key.bit_length() > 64:
         raise ValueError("the number has more than 64 bits")
     return key
@@ -357,9 +361,11 @@ def check_index(source, offsets, uri, idx_path, policy):
     if 2 * len(wrong) > len(looked):
         problem = error(
             ValueError,
-            f"{os.fspath(uri)!r} and {os.fspath(idx_path)!r}: index and file may not belong together, since {len(wrong)} "
+            f"{os.fspath(uri)!r} and {os.fspath(idx_path)!r}: index and file may not belong together, since "
+            f"{len(wrong)} "
             f"of {len(looked)} records that were looked for are not there (the first at {wrong[0]}; the file ends at "
-            f"{source.size()}). Take the index that was made with the file, remake it with mxcore_io_rec.make_index, or "
+            f"{source.size()}). Take the index that was made with the file, remake it with mxcore_io_rec.make_index, "
+            "or "
             "read what is there with on_error='skip'",
         )
         if policy == "raise":
@@ -450,8 +456,7 @@ class MXIndexedRecordIO(MXRecordIO):
         except (KeyError, TypeError, ValueError):
             such = f", such as {self.keys[0]!r}" if self.keys else ""
             raise error(
-                KeyError,
-                f"the index {os.fspath(self.idx_path)!r} has no key {key!r} among its {len(self.idx)}{such}",
+                KeyError, f"the index {os.fspath(self.idx_path)!r} has no key {key!r} among its {len(self.idx)}{such}"
             ) from None
 
     def seek(self, idx):
@@ -495,8 +500,7 @@ class MXIndexedRecordIO(MXRecordIO):
             payload, after = read_record(Window(self._source, self._reach(offset)), offset)
             if payload is None:
                 raise Damage(
-                    offset,
-                    f"the file ends before it, at {self._source.size()}; index and file may not belong together",
+                    offset, f"the file ends before it, at {self._source.size()}; index and file may not belong together"
                 )
         except Damage as damage:
             with self._lock:

@@ -166,9 +166,7 @@ class RecordFile:
         try:
             payload, _ = read_record(Window(self._source, min(self.room(i) + 4, 1 << 18)), offset)
             if payload is None:
-                raise Damage(
-                    offset, f"the file ends before it, at {self._size}; is the index another file's?"
-                )
+                raise Damage(offset, f"the file ends before it, at {self._size}; is the index another file's?")
         except Damage as damage:
             raise damaged(self.uri, self._which(i), damage) from None
         return payload if most is None else payload[:most]

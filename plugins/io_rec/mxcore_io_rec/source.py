@@ -63,7 +63,9 @@ def _filesystem(url, fresh=False):
 
 
 def failed(verb, uri, e):
-    """Make the library's error of an OSError, or of a store's own: the class if it is one of Python's, with the file and the reason."""
+    """Make the library's error of an OSError, or of a store's own: the class if it is one of Python's, with the file
+    and the reason.
+    """
     kind = type(e) if isinstance(e, OSError) and type(e).__module__ == "builtins" else OSError
     said = e if isinstance(e, OSError) else f"{type(e).__name__}: {e}"
     return error(kind, f"cannot {verb} {os.fspath(uri)!r}: {getattr(e, 'strerror', None) or said}")
@@ -241,7 +243,9 @@ def read_all(uri):
     try:
         return source.read(0, source.size())
     except MemoryError:
-        raise error(MemoryError, f"cannot read {os.fspath(uri)!r}: its {source.size()} bytes do not fit into memory") from None
+        raise error(
+            MemoryError, f"cannot read {os.fspath(uri)!r}: its {source.size()} bytes do not fit into memory"
+        ) from None
     finally:
         source.close()
 

@@ -27,7 +27,8 @@ def _one_at_a_time(method):
 
 
 class LocalKVStore(KVStore):
-    """A store that adds up on the CPU. Everything runs in the order of the engine and nothing waits for it; threads may share a store.
+    """A store that adds up on the CPU. Everything runs in the order of the engine and nothing waits for it; threads may
+    share a store.
 
     Parameters
     ----------
@@ -59,16 +60,21 @@ class LocalKVStore(KVStore):
         for key, array in values:
             if type(key) is not kind:
                 raise error(
-                    TypeError, f"kvstore: key {key!r} is a {type(key).__name__}, but the keys of this store are {kind.__name__}"
+                    TypeError,
+                    f"kvstore: key {key!r} is a {type(key).__name__}, but the keys of this store are {kind.__name__}",
                 )
             if key in self._stored or key in fresh:
-                raise error(ValueError, f"kvstore: key {key!r} was initialised before; init and broadcast take a key once")
+                raise error(
+                    ValueError, f"kvstore: key {key!r} was initialised before; init and broadcast take a key once"
+                )
             fresh[key] = array
         self._replace(fresh.items())
 
     @_one_at_a_time
     def _replace(self, values):
-        """Give keys values, also other ones than they have; a Module uses it where there is one, as there is no such word in MXNet."""
+        """Give keys values, also other ones than they have; a Module uses it where there is one, as there is no such
+        word in MXNet.
+        """
         for key, array in values:
             home = self._home(key, [array])
             self._stored[key] = array.copy() if array.context is home else array.as_in_context(home)
@@ -112,7 +118,8 @@ class LocalKVStore(KVStore):
             for what, array in (("the value", self._stored[key]), *(("out", out) for out in outs)):
                 if array.stype != "row_sparse":
                     raise error(
-                        TypeError, f"kvstore: row_sparse_pull of key {key!r}: {what} must be row_sparse, it is {array.stype}"
+                        TypeError,
+                        f"kvstore: row_sparse_pull of key {key!r}: {what} must be row_sparse, it is {array.stype}",
                     )
         for key, wanted in groups.items():
             for out, row_ids in wanted:
@@ -124,7 +131,9 @@ class LocalKVStore(KVStore):
     def _check(self, verb, key, arrays):
         stored = self._stored.get(key)
         if stored is None:
-            raise error(KeyError, f"kvstore: {verb} of key {key!r}, which was not initialised; call init or broadcast first")
+            raise error(
+                KeyError, f"kvstore: {verb} of key {key!r}, which was not initialised; call init or broadcast first"
+            )
         for a in arrays:
             if a.shape != stored.shape:
                 raise error(

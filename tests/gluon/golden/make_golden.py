@@ -45,9 +45,7 @@ def layers():
 def losses():
     arrays = {}
     for i, (name, kw, args) in enumerate(cases.losses(mx)):
-        arrays[f"{i}.value"], arrays[f"{i}.gradient"] = cases.run_loss(
-            getattr(mx.gluon.loss, name)(**kw), args, mx
-        )
+        arrays[f"{i}.value"], arrays[f"{i}.gradient"] = cases.run_loss(getattr(mx.gluon.loss, name)(**kw), args, mx)
     np.savez_compressed(path("losses.npz"), **arrays)
 
 

@@ -5,12 +5,12 @@ from mxnet.contrib import text
 from mxnet.gluon import data as gdata, loss as gloss, nn, rnn
 import collections, io, math, numpy as np, mxnet as mx
 
-PAD, BOS, EOS = '<pad>', '<bos>', '<eos>'
-pairs = [('ils regardent .', 'they are watching .'), ('elle dort .', 'she sleeps .'), ('il est vieux .', 'he is old .')]
+PAD, BOS, EOS = "<pad>", "<bos>", "<eos>"
+pairs = [("ils regardent .", "they are watching ."), ("elle dort .", "she sleeps ."), ("il est vieux .", "he is old .")]
 
 
 def proc(seq, all_t, all_s, L):
-    t = seq.split(' ')
+    t = seq.split(" ")
     all_t.extend(t)
     t += [EOS] + [PAD] * (L - len(t) - 1)
     all_s.append(t)
@@ -54,7 +54,9 @@ class Dec(nn.Block):
         super().__init__(**k)
         s.embedding = nn.Embedding(v, e)
         s.attention = nn.Sequential()
-        s.attention.add(nn.Dense(a, activation='tanh', use_bias=False, flatten=False), nn.Dense(1, use_bias=False, flatten=False))
+        s.attention.add(
+            nn.Dense(a, activation="tanh", use_bias=False, flatten=False), nn.Dense(1, use_bias=False, flatten=False)
+        )
         s.rnn = rnn.GRU(h, l)
         s.out = nn.Dense(v, flatten=False)
 
@@ -78,7 +80,7 @@ class C(mx.init.Initializer):
 
 for m in (enc, dec):
     m.initialize(C(), force_reinit=True)
-te, td = [gluon.Trainer(m.collect_params(), 'adam', {'learning_rate': 0.05}) for m in (enc, dec)]
+te, td = [gluon.Trainer(m.collect_params(), "adam", {"learning_rate": 0.05}) for m in (enc, dec)]
 L = gloss.SoftmaxCrossEntropyLoss()
 for ep in range(4):
     with autograd.record():
@@ -99,4 +101,4 @@ for ep in range(4):
     l.backward()
     te.step(1)
     td.step(1)
-    print('%.5f' % l.asscalar(), n)
+    print("%.5f" % l.asscalar(), n)

@@ -4,30 +4,30 @@ import mxnet as mx, numpy as np, random, os
 
 random.seed(0)
 np.random.seed(0)
-sents = [['the', 'cat', 'sat'], ['a', 'dog'], ['the', 'dog', 'ran', 'far', 'away'], ['a', 'cat', 'ran']] * 6
-enc, vocab = mx.rnn.encode_sentences(sents, vocab=None, invalid_label=0, start_label=1, invalid_key='\n')
+sents = [["the", "cat", "sat"], ["a", "dog"], ["the", "dog", "ran", "far", "away"], ["a", "cat", "ran"]] * 6
+enc, vocab = mx.rnn.encode_sentences(sents, vocab=None, invalid_label=0, start_label=1, invalid_key="\n")
 print(sorted(vocab.items(), key=lambda t: t[1]))
-it = mx.rnn.BucketSentenceIter(enc, 3, buckets=[3, 5], invalid_label=0, layout='TN')
+it = mx.rnn.BucketSentenceIter(enc, 3, buckets=[3, 5], invalid_label=0, layout="TN")
 print(it.buckets, it.default_bucket_key, it.provide_data, it.provide_label, it.major_axis)
 stack = mx.rnn.SequentialRNNCell()
 for i in range(2):
-    stack.add(mx.rnn.GRUCell(num_hidden=5, prefix='gru_l%d_' % i))
+    stack.add(mx.rnn.GRUCell(num_hidden=5, prefix="gru_l%d_" % i))
     if i == 0:
-        stack.add(mx.rnn.DropoutCell(0.0, prefix='d_'))
-stack.add(mx.rnn.ResidualCell(mx.rnn.RNNCell(5, prefix='res_')))
+        stack.add(mx.rnn.DropoutCell(0.0, prefix="d_"))
+stack.add(mx.rnn.ResidualCell(mx.rnn.RNNCell(5, prefix="res_")))
 
 
 def sym_gen(seq_len):
-    data = mx.sym.Variable('data')
-    label = mx.sym.Variable('softmax_label')
-    embed = mx.sym.Embedding(data=data, input_dim=len(vocab) + 1, output_dim=5, name='embed')
+    data = mx.sym.Variable("data")
+    label = mx.sym.Variable("softmax_label")
+    embed = mx.sym.Embedding(data=data, input_dim=len(vocab) + 1, output_dim=5, name="embed")
     stack.reset()
-    outputs, states = stack.unroll(seq_len, inputs=embed, merge_outputs=True, layout='TNC')
+    outputs, states = stack.unroll(seq_len, inputs=embed, merge_outputs=True, layout="TNC")
     pred = mx.sym.Reshape(outputs, shape=(-1, 5))
-    pred = mx.sym.FullyConnected(data=pred, num_hidden=len(vocab) + 1, name='pred')
+    pred = mx.sym.FullyConnected(data=pred, num_hidden=len(vocab) + 1, name="pred")
     label = mx.sym.Reshape(label, shape=(-1,))
-    pred = mx.sym.SoftmaxOutput(data=pred, label=label, name='softmax')
-    return pred, ('data',), ('softmax_label',)
+    pred = mx.sym.SoftmaxOutput(data=pred, label=label, name="softmax")
+    return pred, ("data",), ("softmax_label",)
 
 
 model = mx.mod.BucketingModule(sym_gen=sym_gen, default_bucket_key=it.default_bucket_key, context=mx.cpu())
@@ -76,19 +76,19 @@ res = []
 model.fit(
     train_data=f,
     eval_metric=mx.metric.Perplexity(0),
-    kvstore='local',
-    optimizer='adam',
-    optimizer_params={'learning_rate': 0.01, 'wd': 1e-5},
+    kvstore="local",
+    optimizer="adam",
+    optimizer_params={"learning_rate": 0.01, "wd": 1e-5},
     initializer=Init(),
     num_epoch=2,
     batch_end_callback=lambda p: res.append(round(p.eval_metric.get()[1], 3)),
-    epoch_end_callback=mx.rnn.do_rnn_checkpoint(stack, 'rnn', 1),
+    epoch_end_callback=mx.rnn.do_rnn_checkpoint(stack, "rnn", 1),
 )
 print(res)
-print(sorted(os.listdir('.')))
-s, a, x = mx.rnn.load_rnn_checkpoint(stack, 'rnn', 2)
+print(sorted(os.listdir(".")))
+s, a, x = mx.rnn.load_rnn_checkpoint(stack, "rnn", 2)
 print([(k, v.shape) for k, v in sorted(a.items())])
-raw = mx.nd.load('rnn-0002.params')
+raw = mx.nd.load("rnn-0002.params")
 print(sorted(raw))
 print(model.score(f, mx.metric.Perplexity(None)))
 model2 = mx.mod.BucketingModule(sym_gen, it.default_bucket_key)

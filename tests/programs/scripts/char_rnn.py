@@ -54,4 +54,4 @@ for i in range(6):
     clip(params, 1e-1)
     for p in params:
         p[:] = p - 1.0 * p.grad
-    print('perplexity %f' % np.exp(l.asscalar()))
+    print("perplexity %f" % np.exp(l.asscalar()))

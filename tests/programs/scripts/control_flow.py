@@ -3,9 +3,13 @@
 import mxnet as mx, numpy as np
 from mxnet import nd, autograd
 
-out, st = nd.contrib.foreach(lambda x, s: (x * s[0] + s[1], [s[0] + 1, s[1]]), nd.arange(6).reshape((3, 2)), [nd.ones(2), nd.array([2, 3])])
+out, st = nd.contrib.foreach(
+    lambda x, s: (x * s[0] + s[1], [s[0] + 1, s[1]]), nd.arange(6).reshape((3, 2)), [nd.ones(2), nd.array([2, 3])]
+)
 print(out, st)
-o, s = nd.contrib.while_loop(lambda i, a: i < 4, lambda i, a: (a * i, (i + 1, a + i)), (nd.array([0]), nd.array([1])), max_iterations=4)
+o, s = nd.contrib.while_loop(
+    lambda i, a: i < 4, lambda i, a: (a * i, (i + 1, a + i)), (nd.array([0]), nd.array([1])), max_iterations=4
+)
 print(o, s)
 print(nd.contrib.cond(nd.array([1]) > 2, lambda: nd.ones(2), lambda: nd.zeros(2)))
 
@@ -43,6 +47,6 @@ with autograd.record(train_mode=False):
 print(d)
 with autograd.train_mode():
     print(nd.Dropout(x, p=0.0))
-s = mx.sym.contrib.foreach(lambda x, s: (x + s, x + s), mx.sym.var('d'), mx.sym.var('i'))
+s = mx.sym.contrib.foreach(lambda x, s: (x + s, x + s), mx.sym.var("d"), mx.sym.var("i"))
 g = mx.sym.Group([s[0], s[1]])
 print(g.list_arguments(), g.infer_shape(d=(3, 2), i=(2,))[1])

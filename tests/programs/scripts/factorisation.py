@@ -6,7 +6,7 @@ from mxnet import gluon, nd, autograd
 np.random.seed(5)
 u = np.random.randint(0, 20, 200)
 i = np.random.randint(0, 30, 200)
-r = ((u * 7 + i * 3) % 5).astype('f')
+r = ((u * 7 + i * 3) % 5).astype("f")
 
 
 class MF(gluon.Block):
@@ -26,11 +26,11 @@ net.initialize(mx.init.Normal(0.1))
 for k, p in net.collect_params().items():
     if p.shape and 0 not in p.shape:
         p.set_data(nd.array(np.sin(np.arange(np.prod(p.shape))).reshape(p.shape)))
-dl = gluon.data.DataLoader(gluon.data.ArrayDataset(u.astype('f'), i.astype('f'), r), 50)
+dl = gluon.data.DataLoader(gluon.data.ArrayDataset(u.astype("f"), i.astype("f"), r), 50)
 tr = None
 net(nd.array(u[:2]), nd.array(i[:2]))
 net.d.weight.set_data(nd.ones((1, 4)))
-tr = gluon.Trainer(net.collect_params(), 'adagrad', {'learning_rate': 0.1})
+tr = gluon.Trainer(net.collect_params(), "adagrad", {"learning_rate": 0.1})
 L = gluon.loss.L2Loss()
 for e in range(3):
     t = 0
@@ -40,7 +40,7 @@ for e in range(3):
         l.backward()
         tr.step(len(y))
         t += l.mean().asscalar()
-    print('%.4f' % t)
+    print("%.4f" % t)
 print(net.u.weight.grad().stype, net.i.weight.grad().stype)
 print(
     gluon.loss.CosineEmbeddingLoss()(nd.array([[1, 2], [3, 4]]), nd.array([[2, 1], [1, 0]]), nd.array([1, -1])),

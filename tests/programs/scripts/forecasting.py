@@ -8,7 +8,7 @@ np.random.seed(4)
 
 
 def softplus(F, x):
-    return F.Activation(x, act_type='softrelu')
+    return F.Activation(x, act_type="softrelu")
 
 
 class MeanScaler(gluon.HybridBlock):
@@ -54,7 +54,7 @@ class ArgProj(gluon.HybridBlock):
     def __init__(self, args_dim, prefix=None):
         super().__init__(prefix=prefix)
         self.args_dim = args_dim
-        self.proj = [nn.Dense(d, flatten=False, prefix='%s_distr_%s_' % (prefix, n)) for n, d in args_dim.items()]
+        self.proj = [nn.Dense(d, flatten=False, prefix="%s_distr_%s_" % (prefix, n)) for n, d in args_dim.items()]
         for d in self.proj:
             self.register_child(d)
 
@@ -66,7 +66,7 @@ class DeepAR(gluon.HybridBlock):
     def __init__(self, nc, nl, **kw):
         super().__init__(**kw)
         with self.name_scope():
-            self.proj = ArgProj({'mu': 1, 'sigma': 1, 'nu': 1}, 'st')
+            self.proj = ArgProj({"mu": 1, "sigma": 1, "nu": 1}, "st")
             self.rnn = gluon.rnn.HybridSequentialRNNCell()
             for k in range(nl):
                 cell = gluon.rnn.LSTMCell(hidden_size=nc)
@@ -83,18 +83,20 @@ class DeepAR(gluon.HybridBlock):
         inp = F.stack(*lags, axis=2)
         rep = F.broadcast_axis(F.expand_dims(emb, 1), axis=1, size=6)
         inp = F.concat(inp, rep, F.broadcast_axis(F.log(scale).expand_dims(axis=1), axis=1, size=6), dim=-1)
-        outs, state = self.rnn.unroll(inputs=inp, length=6, layout='NTC', merge_outputs=True)
+        outs, state = self.rnn.unroll(inputs=inp, length=6, layout="NTC", merge_outputs=True)
         mu, sigma, nu = self.proj(outs)
         mu, sigma, nu = mu.squeeze(axis=-1), softplus(F, sigma).squeeze(axis=-1), 2.0 + softplus(F, nu).squeeze(axis=-1)
         target = F.slice_axis(scaled, axis=1, begin=4, end=10)
         d = StudentT(mu, sigma, nu, F)
         loss = -d.log_prob(target) + F.broadcast_mul(F.log(scale), F.ones_like(target))
         w = F.slice_axis(obs, axis=1, begin=4, end=10)
-        ws = F.sum(F.where(w > 0, loss * w, F.zeros_like(loss)), axis=1) / F.maximum(F.sum(w, axis=1), F.ones_like(F.sum(w, axis=1)))
+        ws = F.sum(F.where(w > 0, loss * w, F.zeros_like(loss)), axis=1) / F.maximum(
+            F.sum(w, axis=1), F.ones_like(F.sum(w, axis=1))
+        )
         return ws, mu, F.BlockGrad(sigma)
 
 
-net = DeepAR(4, 2, prefix='deepar_')
+net = DeepAR(4, 2, prefix="deepar_")
 net.initialize(mx.init.Xavier())
 past = nd.array(np.random.gamma(2, 5, (5, 10)))
 obs = nd.array(np.random.rand(5, 10) > 0.2)
@@ -104,15 +106,15 @@ for i, (k, p) in enumerate(net.collect_params().items()):
     print(k, p.shape)
     p.set_data(nd.array(np.sin(np.arange(np.prod(p.shape)) * (i + 1)).reshape(p.shape) * 0.3))
 net.hybridize(static_alloc=True)
-tr = gluon.Trainer(net.collect_params(), 'adam', {'learning_rate': 1e-2, 'wd': 1e-8, 'clip_gradient': 10.0})
+tr = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 1e-2, "wd": 1e-8, "clip_gradient": 10.0})
 for e in range(4):
     with autograd.record():
         L, mu, sg = net(cat, past, obs)
         l = L.mean()
     l.backward()
     tr.step(5)
-    print('%.4f' % l.asscalar(), mu.shape, '%.4f' % sg.mean().asscalar())
-print(net.proj.collect_params('.*mu_bias|.*sigma_bias'))
+    print("%.4f" % l.asscalar(), mu.shape, "%.4f" % sg.mean().asscalar())
+print(net.proj.collect_params(".*mu_bias|.*sigma_bias"))
 nb = NegBin(nd.array([1, 5, 9]), nd.array([0.5, 0.2, 1]))
 x = nd.array([0, 4, 20])
 x.attach_grad()

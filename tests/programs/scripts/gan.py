@@ -6,29 +6,29 @@ np.random.seed(0)
 
 
 def g():
-    z = mx.sym.Variable('rand')
-    x = mx.sym.Deconvolution(z, name='g1', kernel=(4, 4), num_filter=4, no_bias=True)
-    x = mx.sym.BatchNorm(x, name='gbn', fix_gamma=True, eps=1e-5 + 1e-12)
-    x = mx.sym.Activation(x, act_type='relu')
-    x = mx.sym.Deconvolution(x, name='g2', kernel=(4, 4), stride=(2, 2), pad=(1, 1), num_filter=1, no_bias=True)
-    return mx.sym.Activation(x, name='gact', act_type='tanh')
+    z = mx.sym.Variable("rand")
+    x = mx.sym.Deconvolution(z, name="g1", kernel=(4, 4), num_filter=4, no_bias=True)
+    x = mx.sym.BatchNorm(x, name="gbn", fix_gamma=True, eps=1e-5 + 1e-12)
+    x = mx.sym.Activation(x, act_type="relu")
+    x = mx.sym.Deconvolution(x, name="g2", kernel=(4, 4), stride=(2, 2), pad=(1, 1), num_filter=1, no_bias=True)
+    return mx.sym.Activation(x, name="gact", act_type="tanh")
 
 
 def d():
-    x = mx.sym.Variable('data')
-    y = mx.sym.Variable('label')
-    x = mx.sym.Convolution(x, name='d1', kernel=(4, 4), stride=(2, 2), pad=(1, 1), num_filter=3, no_bias=True)
-    x = mx.sym.LeakyReLU(x, act_type='leaky', slope=0.2)
+    x = mx.sym.Variable("data")
+    y = mx.sym.Variable("label")
+    x = mx.sym.Convolution(x, name="d1", kernel=(4, 4), stride=(2, 2), pad=(1, 1), num_filter=3, no_bias=True)
+    x = mx.sym.LeakyReLU(x, act_type="leaky", slope=0.2)
     x = mx.sym.Flatten(x)
-    x = mx.sym.FullyConnected(x, num_hidden=1, name='d2')
-    return mx.sym.LogisticRegressionOutput(data=x, label=y, name='dloss')
+    x = mx.sym.FullyConnected(x, num_hidden=1, name="d2")
+    return mx.sym.LogisticRegressionOutput(data=x, label=y, name="dloss")
 
 
 B = 4
-mg = mx.mod.Module(g(), data_names=('rand',), label_names=None)
-mg.bind([('rand', (B, 3, 1, 1))])
-md = mx.mod.Module(d(), data_names=('data',), label_names=('label',))
-md.bind([('data', (B, 1, 8, 8))], [('label', (B,))], inputs_need_grad=True)
+mg = mx.mod.Module(g(), data_names=("rand",), label_names=None)
+mg.bind([("rand", (B, 3, 1, 1))])
+md = mx.mod.Module(d(), data_names=("data",), label_names=("label",))
+md.bind([("data", (B, 1, 8, 8))], [("label", (B,))], inputs_need_grad=True)
 
 
 class I(mx.init.Initializer):
@@ -38,7 +38,7 @@ class I(mx.init.Initializer):
 
 for m in (mg, md):
     m.init_params(I())
-    m.init_optimizer(optimizer='adam', optimizer_params={'learning_rate': 0.01, 'beta1': 0.5})
+    m.init_optimizer(optimizer="adam", optimizer_params={"learning_rate": 0.01, "beta1": 0.5})
 for t in range(3):
     z = mx.nd.array(np.random.randn(B, 3, 1, 1))
     mg.forward(mx.io.DataBatch([z], None), is_train=True)

@@ -45,5 +45,5 @@ for epoch in range(3):
         l.backward()
         sgd([w, b], 0.03, 10)
     train_l = squared_loss(linreg(features, w, b), labels)
-    print('epoch %d, loss %f' % (epoch + 1, train_l.mean().asnumpy()))
+    print("epoch %d, loss %f" % (epoch + 1, train_l.mean().asnumpy()))
 print(w, b)

@@ -12,11 +12,11 @@ class It(mx.io.DataIter):
 
     @property
     def provide_data(s):
-        return [mx.io.DataDesc('data', (5, 4))]
+        return [mx.io.DataDesc("data", (5, 4))]
 
     @property
     def provide_label(s):
-        return [('l1', (5,)), ('l2', (5, 2))]
+        return [("l1", (5,)), ("l2", (5, 2))]
 
     def reset(s):
         s.i = 0
@@ -26,16 +26,18 @@ class It(mx.io.DataIter):
             raise StopIteration
         s.i += 1
         r = np.random.RandomState(s.i)
-        return mx.io.DataBatch([mx.nd.array(r.rand(5, 4))], [mx.nd.array(r.randint(0, 3, 5)), mx.nd.array(r.rand(5, 2))], pad=0)
+        return mx.io.DataBatch(
+            [mx.nd.array(r.rand(5, 4))], [mx.nd.array(r.randint(0, 3, 5)), mx.nd.array(r.rand(5, 2))], pad=0
+        )
 
 
-d = mx.sym.var('data')
-h = mx.sym.FullyConnected(d, num_hidden=6, name='h')
-a = mx.sym.SVMOutput(mx.sym.FullyConnected(h, num_hidden=3, name='a'), mx.sym.var('l1'), name='svm')
-b = mx.sym.FullyConnected(h, num_hidden=2, name='b')
-l = mx.sym.MakeLoss(mx.sym.mean(mx.sym.square(b - mx.sym.var('l2'))), name='mse', grad_scale=2.0)
-g = mx.sym.Group([a, l, mx.sym.BlockGrad(b, name='bg')])
-m = mx.mod.Module(g, ('data',), ('l1', 'l2'))
+d = mx.sym.var("data")
+h = mx.sym.FullyConnected(d, num_hidden=6, name="h")
+a = mx.sym.SVMOutput(mx.sym.FullyConnected(h, num_hidden=3, name="a"), mx.sym.var("l1"), name="svm")
+b = mx.sym.FullyConnected(h, num_hidden=2, name="b")
+l = mx.sym.MakeLoss(mx.sym.mean(mx.sym.square(b - mx.sym.var("l2"))), name="mse", grad_scale=2.0)
+g = mx.sym.Group([a, l, mx.sym.BlockGrad(b, name="bg")])
+m = mx.mod.Module(g, ("data",), ("l1", "l2"))
 it = It()
 m.bind(it.provide_data, it.provide_label)
 
@@ -46,12 +48,12 @@ class C(mx.init.Initializer):
 
 
 m.init_params(C())
-m.init_optimizer(optimizer='sgd', optimizer_params={'learning_rate': 0.1})
+m.init_optimizer(optimizer="sgd", optimizer_params={"learning_rate": 0.1})
 
 
 class M(mx.metric.EvalMetric):
     def __init__(s):
-        super().__init__('m', output_names=['mse_output'], label_names=[])
+        super().__init__("m", output_names=["mse_output"], label_names=[])
 
     def update(s, l, p):
         s.sum_metric += p[0].asnumpy().sum()

@@ -1,4 +1,7 @@
-"""A plugin for mxcore: the device 'array_api_strict'. The reference library of the array API standard computes, in the host's memory."""
+"""A plugin for mxcore: the device 'array_api_strict'. The reference library of the array API standard computes, in the
+host's memory.
+"""
+
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,7 +14,9 @@ API_VERSION = 1
 
 
 class Standard(Device):
-    """A library of the standard over the host's memory: what it lacks is composed, dtypes that it lacks are declared."""
+    """A library of the standard over the host's memory: what it lacks is composed, dtypes that it lacks are
+    declared.
+    """
 
     array_type = None
 

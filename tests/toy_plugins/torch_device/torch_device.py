@@ -1,4 +1,7 @@
-"""A plugin for mxcore: the device 'torch'. PyTorch computes, on its CUDA devices where there are any, else on the CPU."""
+"""A plugin for mxcore: the device 'torch'. PyTorch computes, on its CUDA devices where there are any, else on the
+CPU.
+"""
+
 from functools import cached_property
 
 import numpy as np
@@ -10,31 +13,41 @@ API_VERSION = 1
 
 def namespace(torch, device):
     """PyTorch, where its names and arguments are not the standard's."""
-    return ArrayAPINamespace(torch, {
-        # its uint16, uint32 and uint64 are for storage, hardly any function has them
-        "dtypes": "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128",
-        "astype": lambda x, dtype: x.to(dtype),
-        "contiguous": lambda x: x.contiguous(),
-        "permute_dims": torch.permute,
-        "flip": lambda x, axis: torch.flip(x, axis),
-        "max": torch.amax,
-        "min": torch.amin,
-        "prod": lambda x, axis, keepdims: x.permute(*[d for d in range(x.ndim) if d not in axis], *axis).flatten(x.ndim - len(axis)).prod(-1).reshape(
-            [1 if d in axis else n for d, n in enumerate(x.shape) if keepdims or d not in axis]),
-        "cumulative_sum": torch.cumsum,
-        "cumulative_prod": torch.cumprod,
-        "sort": lambda x, axis: torch.sort(x, axis)[0],
-        "searchsorted": lambda a, v, side: torch.searchsorted(a.contiguous(), v.contiguous(), side=side),
-        "nonzero": lambda x: torch.nonzero(x, as_tuple=True),
-        "take": lambda x, indices, axis: torch.index_select(x, axis, indices),
-        "take_along_axis": lambda x, indices, axis: torch.take_along_dim(x, indices, axis),
-        "put_rows": lambda a, index, values: a.index_copy(0, index, values),
-        "add_rows": lambda a, index, values: a.index_add(0, index, values),
-    }, device)
+    return ArrayAPINamespace(
+        torch,
+        {
+            # its uint16, uint32 and uint64 are for storage, hardly any function has them
+            "dtypes": "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128",
+            "astype": lambda x, dtype: x.to(dtype),
+            "contiguous": lambda x: x.contiguous(),
+            "permute_dims": torch.permute,
+            "flip": lambda x, axis: torch.flip(x, axis),
+            "max": torch.amax,
+            "min": torch.amin,
+            "prod": lambda x, axis, keepdims: (
+                x.permute(*[d for d in range(x.ndim) if d not in axis], *axis)
+                .flatten(x.ndim - len(axis))
+                .prod(-1)
+                .reshape([1 if d in axis else n for d, n in enumerate(x.shape) if keepdims or d not in axis])
+            ),
+            "cumulative_sum": torch.cumsum,
+            "cumulative_prod": torch.cumprod,
+            "sort": lambda x, axis: torch.sort(x, axis)[0],
+            "searchsorted": lambda a, v, side: torch.searchsorted(a.contiguous(), v.contiguous(), side=side),
+            "nonzero": lambda x: torch.nonzero(x, as_tuple=True),
+            "take": lambda x, indices, axis: torch.index_select(x, axis, indices),
+            "take_along_axis": lambda x, indices, axis: torch.take_along_dim(x, indices, axis),
+            "put_rows": lambda a, index, values: a.index_copy(0, index, values),
+            "add_rows": lambda a, index, values: a.index_add(0, index, values),
+        },
+        device,
+    )
 
 
 class Torch(Device):
-    """An index for each CUDA device, with PyTorch's current stream as its queue; index 0 is the CPU where there is none."""
+    """An index for each CUDA device, with PyTorch's current stream as its queue; index 0 is the CPU where there is
+    none.
+    """
 
     type, type_id, array_type = "torch", 1100811027, None
 
@@ -89,8 +102,13 @@ class Torch(Device):
             self.torch.cuda.empty_cache()
 
     def shares(self, a, b):
-        (i, j), (k, m) = ((v.value.data_ptr(), v.value.data_ptr() + v.itemsize * (1 + sum((n - 1) * s for n, s in zip(v.shape, v.value.stride()))))
-                          for v in (a, b))
+        (i, j), (k, m) = (
+            (
+                v.value.data_ptr(),
+                v.value.data_ptr() + v.itemsize * (1 + sum((n - 1) * s for n, s in zip(v.shape, v.value.stride()))),
+            )
+            for v in (a, b)
+        )
         return a is b or bool(a.size and b.size and i < m and k < j)
 
     def owns(self, a):

@@ -1,4 +1,5 @@
 """A plugin for mxcore: the command ``mxcore toy_cli``, which counts the parameters in a file."""
+
 from mxcore.plugin import hookimpl
 
 API_VERSION = 1

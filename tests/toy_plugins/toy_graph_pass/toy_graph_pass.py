@@ -1,4 +1,5 @@
 """A plugin for mxcore: the graph pass 'toy_graph_pass', which replaces tanh by softsign."""
+
 from mxcore.plugin import GraphF, GraphPass, Value, hookimpl, rewrite
 
 API_VERSION = 1

@@ -1,4 +1,5 @@
 """A plugin for mxcore: the data iterator `mx.io.ToyIterator`, which cuts windows out of a series."""
+
 import numpy as np
 
 import mxcore as mx
@@ -25,7 +26,9 @@ class ToyIterator(DataIter):
         super().__init__(batch_size)
         self.series = np.asarray(series, "float32")
         if self.series.ndim != 1 or len(self.series) < window + batch_size:
-            raise ValueError(f"ToyIterator: a series of shape {self.series.shape} holds no batch of {batch_size} windows of {window}")
+            raise ValueError(
+                f"ToyIterator: a series of shape {self.series.shape} holds no batch of {batch_size} windows of {window}"
+            )
         self.windows = np.lib.stride_tricks.sliding_window_view(self.series, window)[:-1]
         self.provide_data = [DataDesc("data", (batch_size, window))]
         self.provide_label = [DataDesc("label", (batch_size,))]
@@ -41,7 +44,7 @@ class ToyIterator(DataIter):
         if rows.stop > len(self.windows):
             raise StopIteration
         self.at = rows.stop
-        label = self.series[self.windows.shape[1]:][rows]
+        label = self.series[self.windows.shape[1] :][rows]
         return DataBatch([mx.nd.array(self.windows[rows])], [mx.nd.array(label)], pad=0)
 
 

@@ -1,4 +1,5 @@
 """A plugin for mxcore: a kernel of the operator `softsign` on the CPU, which goes before its reference body."""
+
 import numpy as np
 
 from mxcore.plugin import KernelSet, hookimpl
@@ -18,5 +19,7 @@ def toy_kernel(k, p, outs, data):
 
 @hookimpl
 def mxcore_kernels():
-    """Bring the kernels; "module:attr" in the place of the set would be imported when the device first runs an operator."""
+    """Bring the kernels; "module:attr" in the place of the set would be imported when the device first runs an
+    operator.
+    """
     return {"cpu": cpu}

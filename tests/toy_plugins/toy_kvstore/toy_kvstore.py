@@ -1,4 +1,5 @@
 """A plugin for mxcore: the KVStore 'toy_kvstore', which adds up what the contexts of one process give."""
+
 from mxcore.kvstore import KVStoreBase
 from mxcore.plugin import hookimpl
 

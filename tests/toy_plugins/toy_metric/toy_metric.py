@@ -1,4 +1,5 @@
 """A plugin for mxcore: the metric 'toy_metric', the share of predictions that are near their labels."""
+
 from mxcore.metric import EvalMetric
 from mxcore.plugin import hookimpl
 

@@ -1,4 +1,5 @@
 """A plugin for mxcore: the optimizer 'toy_optimizer', with steps of one length and momentum."""
+
 import mxcore as mx
 from mxcore.optimizer import Optimizer
 from mxcore.plugin import hookimpl

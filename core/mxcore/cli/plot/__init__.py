@@ -23,10 +23,22 @@ def add_arguments(parser):
     """Declare the arguments."""
     add = parser.add_argument
     add("model", metavar="MODEL", help="graph file, path or URL, such as resnet-symbol.json")
-    add("-o", "--output", default="plot.svg", metavar="FILE",
-        help="picture to write; its ending says how: .svg, .dot (graphviz's text), with the program dot also .pdf, .png … (plot.svg)")  # fmt: skip
-    add("--shape", metavar="NAME=N,C,H,W", type=named_shape, action="append", default=[],
-        help="shape of an input, such as data=1,3,224,224, to show shapes at the arrows; may be given several times")  # fmt: skip
+    add(
+        "-o",
+        "--output",
+        default="plot.svg",
+        metavar="FILE",
+        help="picture to write; its ending says how: .svg, .dot (graphviz's text), with the program dot also .pdf, "
+        ".png … (plot.svg)",
+    )
+    add(
+        "--shape",
+        metavar="NAME=N,C,H,W",
+        type=named_shape,
+        action="append",
+        default=[],
+        help="shape of an input, such as data=1,3,224,224, to show shapes at the arrows; may be given several times",
+    )
     add("--title", metavar="TEXT", help="name of the picture (name of the file)")
     add("--weights", action="store_true", help="show arrows from weights too")
 
@@ -42,20 +54,28 @@ def main(args):
     nodes, edges = drawn_nodes(symbol, keys=keys), drawn_edges(symbol, shapes, hide_weights=not args.weights, keys=keys)
     known = {n for n, _, _ in nodes}
     weights = dict.fromkeys(source for _, source, _ in edges if source not in known)
-    nodes = [*((w, w, {"shape": "oval", "fillcolor": "white"}) for w in weights), *nodes]  # as graphviz draws what only arrows name
+    nodes = [
+        *((w, w, {"shape": "oval", "fillcolor": "white"}) for w in weights),
+        *nodes,
+    ]  # as graphviz draws what only arrows name
     if form in ("dot", "gv"):
         data = plot_network(symbol, title, shape=shapes, hide_weights=not args.weights).source.encode()
     elif shutil.which("dot"):
         from graphviz import FORMATS
 
         if form not in FORMATS:
-            raise error(ValueError, f"--output {args.output}: there is no format {form!r}; write .svg, .pdf, .png or .dot")
+            raise error(
+                ValueError, f"--output {args.output}: there is no format {form!r}; write .svg, .pdf, .png or .dot"
+            )
         data = plot_network(symbol, title, save_format=form, shape=shapes, hide_weights=not args.weights).pipe()
     elif form == "svg":
         data = picture(nodes, edges, title).encode()
     else:
-        raise error(ValueError, f"--output {args.output}: {'.' + form if form else 'a file without ending'} needs the program dot of "
-                                "graphviz, which is not installed; .svg and .dot do without it")  # fmt: skip
+        raise error(
+            ValueError,
+            f"--output {args.output}: {'.' + form if form else 'a file without ending'} needs the program dot of "
+            "graphviz, which is not installed; .svg and .dot do without it",
+        )
     write_atomic(args.output, data)
     print(f"{len(nodes)} nodes and {len(edges)} arrows in {args.output}")
     return 0

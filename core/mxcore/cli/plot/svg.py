@@ -44,18 +44,28 @@ def picture(nodes, edges, title):
         (x1, y1), (x2, y2) = places[source], places[user]
         y1, y2 = y1 - HEIGHT / 2, y2 + HEIGHT / 2
         middle = (y1 + y2) / 2
-        out.append(f'<path d="M{x1:g},{y1:g} C{x1:g},{middle:g} {x2:g},{middle:g} {x2:g},{y2:g}" fill="none" stroke="#444" '
-                   'marker-end="url(#a)"/>')  # fmt: skip
+        out.append(
+            f'<path d="M{x1:g},{y1:g} C{x1:g},{middle:g} {x2:g},{middle:g} {x2:g},{y2:g}" fill="none" stroke="#444" '
+            'marker-end="url(#a)"/>'
+        )
         if label:
-            out.append(f'<text x="{(x1 + x2) / 2 + 4:g}" y="{middle + 4:g}" text-anchor="start" fill="#444">{escape(label)}</text>')
+            out.append(
+                f'<text x="{(x1 + x2) / 2 + 4:g}" y="{middle + 4:g}" text-anchor="start" '
+                f'fill="#444">{escape(label)}</text>'
+            )
     for name, label, attrs in nodes:
         x, y = places[name]
         fill = quoteattr(attrs["fillcolor"])
         out.append(f"<g><title>{escape(name)}</title>")
         if attrs["shape"] == "oval":
-            out.append(f'<ellipse cx="{x:g}" cy="{y:g}" rx="{WIDTH / 2:g}" ry="{HEIGHT / 2:g}" fill={fill} stroke="#222"/>')
+            out.append(
+                f'<ellipse cx="{x:g}" cy="{y:g}" rx="{WIDTH / 2:g}" ry="{HEIGHT / 2:g}" fill={fill} stroke="#222"/>'
+            )
         else:
-            out.append(f'<rect x="{x - WIDTH / 2:g}" y="{y - HEIGHT / 2:g}" width="{WIDTH}" height="{HEIGHT}" fill={fill} stroke="#222"/>')
+            out.append(
+                f'<rect x="{x - WIDTH / 2:g}" y="{y - HEIGHT / 2:g}" width="{WIDTH}" height="{HEIGHT}" fill={fill} '
+                'stroke="#222"/>'
+            )
         lines = label.split("\n")
         for i, line in enumerate(lines):
             short = line if len(line) <= LETTERS else line[: LETTERS - 1] + "…"

@@ -18,7 +18,10 @@ def main(args):
     name, shape = args.shape or (None, None)
     model = Model(symbol_file, params_file, name)
     if model.extra:
-        print(f"note: {params_file} holds {len(model.extra)} array(s) that the graph does not use: {', '.join(model.extra[:5])}")
+        print(
+            f"note: {params_file} holds {len(model.extra)} array(s) that the graph does not use: "
+            f"{', '.join(model.extra[:5])}"
+        )
     prepare = inputs.Prepare(model, shape, args.mean, args.std, args.scale)
     labels = answers.read_labels(args.labels)
     runner = answers.Runner(model, args.ctx)

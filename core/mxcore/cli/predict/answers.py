@@ -84,7 +84,9 @@ def records(runner, batches, labels):
             n = batch.data[0].shape[0] - (batch.pad or 0)
             found = _probabilities(runner(batch.data[0].asnumpy()))
             if found is None:
-                raise error(ValueError, "the first output is no list of classes, so records have no answer; use .npy files")
+                raise error(
+                    ValueError, "the first output is no list of classes, so records have no answer; use .npy files"
+                )
             truth = batch.label[0].asnumpy().reshape(len(found), -1)[:, 0]
             for p, label, number in zip(found[:n], truth, batch.index):
                 index = int(p.argmax())

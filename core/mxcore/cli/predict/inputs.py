@@ -49,7 +49,10 @@ class Prepare:
         if self.shape is not None and len(self.shape) != 3:
             raise error(ValueError, f"{path}: an image needs --shape CHANNELS,HEIGHT,WIDTH, got {self.shape}")
         if self.channels not in (1, 3, None):
-            raise error(ValueError, f"{path}: the network takes {self.channels} channels, an image has 1 or 3; give an .npy file")
+            raise error(
+                ValueError,
+                f"{path}: the network takes {self.channels} channels, an image has 1 or 3; give an .npy file",
+            )
         pixels = images.read(path, 0 if self.channels == 1 else 1)
         if self.shape is not None:
             pixels = _fitted(pixels, *self.shape[1:])
@@ -60,7 +63,9 @@ class Prepare:
         x = npy(path)
         if self.shape is not None:
             if x.shape != self.shape and x.shape[1:] != self.shape:
-                raise error(ValueError, f"{path} has shape {x.shape}; --shape {self.shape} needs that, or a batch of it")
+                raise error(
+                    ValueError, f"{path} has shape {x.shape}; --shape {self.shape} needs that, or a batch of it"
+                )
             x = x if x.shape[1:] == self.shape else x[None]
         elif x.ndim == 3 and x.shape[0] == self.channels:
             x = x[None]
@@ -72,7 +77,10 @@ class Prepare:
         if self.mean == (0.0,) and self.std == (1.0,) and self.scale == 1:
             return x
         if x.ndim < 2 or any(len(v) not in (1, x.shape[1]) for v in (self.mean, self.std)):
-            raise error(ValueError, f"--mean and --std have {max(len(self.mean), len(self.std))} numbers, the input is {x.shape}")
+            raise error(
+                ValueError,
+                f"--mean and --std have {max(len(self.mean), len(self.std))} numbers, the input is {x.shape}",
+            )
         places = (-1, *(1,) * (x.ndim - 2))
         mean, std = (np.asarray(v, "float32").reshape(places) for v in (self.mean, self.std))
         return (x - mean) / std * np.float32(self.scale)
@@ -97,8 +105,15 @@ def npy(path):
     if dtype.kind not in "fiub" or not shape:
         raise error(ValueError, f"{path} holds {dtype} of shape {shape}, not an array of numbers")
     at = file.tell()
-    if not all(type(d) is int and 0 <= d < 1 << 59 for d in shape) or len(data) - at != math.prod(shape) * dtype.itemsize:
-        raise error(ValueError, f"{path}: its header tells of shape {shape} and {dtype}, and {len(data) - at} bytes follow; it is cut or damaged")
+    if (
+        not all(type(d) is int and 0 <= d < 1 << 59 for d in shape)
+        or len(data) - at != math.prod(shape) * dtype.itemsize
+    ):
+        raise error(
+            ValueError,
+            f"{path}: its header tells of shape {shape} and {dtype}, and {len(data) - at} bytes follow; it is cut or "
+            "damaged",
+        )
     return np.frombuffer(data, dtype, offset=at).reshape(shape, order="F" if fortran else "C")
 
 
@@ -107,7 +122,9 @@ def _fitted(pixels, height, width):
     h, w = pixels.shape[:2]
     factor = max(height / h, width / w)
     if factor != 1:
-        pixels = images.resize(pixels, max(width, round(w * factor)), max(height, round(h * factor)), 2 if factor > 1 else 3)
+        pixels = images.resize(
+            pixels, max(width, round(w * factor)), max(height, round(h * factor)), 2 if factor > 1 else 3
+        )
     h, w = pixels.shape[:2]
     return images.crop(pixels, (w - width) // 2, (h - height) // 2, width, height)
 
@@ -137,6 +154,13 @@ def records(path, prepare, batch_size):
         values = values * prepare.shape[0] if len(values) == 1 else values
         by_channel.update((f"{what}_{c}", v) for c, v in zip("rgba", values))
     return io.ImageRecordIter(
-        path_imgrec=path, data_shape=prepare.shape, batch_size=batch_size, resize=max(prepare.shape[1:]),
-        scale=prepare.scale, round_batch=False, preprocess_threads=2, verbose=False, **by_channel,
-    )  # fmt: skip
+        path_imgrec=path,
+        data_shape=prepare.shape,
+        batch_size=batch_size,
+        resize=max(prepare.shape[1:]),
+        scale=prepare.scale,
+        round_batch=False,
+        preprocess_threads=2,
+        verbose=False,
+        **by_channel,
+    )

@@ -27,16 +27,22 @@ def _context(text):
 def add_arguments(parser):
     """Declare the arguments."""
     parser.description = (
-        "Run a saved model: a checkpoint `PREFIX EPOCH`, which stands for PREFIX-symbol.json and PREFIX-0003.params, or "
-        "the two files. Images are scaled until they cover --shape, cropped at the centre and handed over as (red, green, "
+        "Run a saved model: a checkpoint `PREFIX EPOCH`, which stands for PREFIX-symbol.json and PREFIX-0003.params, "
+        "or "
+        "the two files. Images are scaled until they cover --shape, cropped at the centre and handed over as (red, "
+        "green, "
         "blue) from 0 to 255, after (x - mean) / std * scale, as ImageRecordIter does."
     )
     add = parser.add_argument
     add("model", metavar="MODEL", help="PREFIX of a checkpoint, or a graph file")
     add("params", metavar="PARAMS", help="EPOCH of the checkpoint, or a parameter file")
     add("--input", nargs="+", required=True, metavar="FILE", help="images, arrays (.npy) or record files (.rec)")
-    add("--shape", type=named_shape, metavar="C,H,W",
-        help="shape of one sample; with a name (data=3,224,224) also which input it is (images: their own size)")  # fmt: skip
+    add(
+        "--shape",
+        type=named_shape,
+        metavar="C,H,W",
+        help="shape of one sample; with a name (data=3,224,224) also which input it is (images: their own size)",
+    )
     add("--labels", metavar="FILE", help="text file with the name of a class in each line, such as synset.txt")
     add("--top", type=number(int, 1), default=5, metavar="N", help="how many classes to show (5)")
     add("--mean", type=numbers, default=(0.0,), metavar="R,G,B", help="subtract from the channels (0)")

@@ -1,7 +1,8 @@
 """``mxcore train``: train an image classifier from record files; LeNet on handwritten digits unless told otherwise.
 
-`options` reads the command line, `data` opens the record files, `networks` makes the network, `by_gluon` and `by_module`
-make it learn, `loop` trains and tests, `checkpoint` writes and reads what a run leaves behind, `curve` draws it.
+`options` reads the command line, `data` opens the record files, `networks` makes the network, `by_gluon` and
+`by_module` make it learn, `loop` trains and tests, `checkpoint` writes and reads what a run leaves behind, `curve`
+draws it.
 """
 
 from __future__ import annotations

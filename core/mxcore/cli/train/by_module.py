@@ -9,7 +9,9 @@ __all__ = ["Learner"]
 
 
 class Learner:
-    """A network and what trains it, with the arguments and errors of `by_gluon.Learner`; checkpoints are those of ``mx.model``, with the symbol."""
+    """A network and what trains it, with the arguments and errors of `by_gluon.Learner`; checkpoints are those of
+    ``mx.model``, with the symbol.
+    """
 
     def __init__(self, args, image_shape, rule, store):
         scores = networks.make(args.network, args.num_classes)(symbol.Variable("data"))

@@ -35,7 +35,12 @@ def folder(where):
 
 def _about(run):
     """What must agree for a checkpoint to fit a run."""
-    return {"api": run.args.api, "network": run.args.network, "num_classes": run.args.num_classes, "data_shape": list(run.shape)}
+    return {
+        "api": run.args.api,
+        "network": run.args.network,
+        "num_classes": run.args.num_classes,
+        "data_shape": list(run.shape),
+    }
 
 
 def save(run):
@@ -86,14 +91,22 @@ def load(run):
 
 
 def _is_entry(entry):
-    return isinstance(entry, dict) and {"epoch", "loss"} <= set(entry) and all(isinstance(v, (int, float)) for v in entry.values())
+    return (
+        isinstance(entry, dict)
+        and {"epoch", "loss"} <= set(entry)
+        and all(isinstance(v, (int, float)) for v in entry.values())
+    )
 
 
 def _read(note):
     try:
         found = decode(read_text(note), "it")
         if {"epoch", "history", "images", "network", "num_classes", "data_shape"} <= set(found):
-            if type(found["epoch"]) is int and isinstance(found["history"], list) and all(map(_is_entry, found["history"])):
+            if (
+                type(found["epoch"]) is int
+                and isinstance(found["history"], list)
+                and all(map(_is_entry, found["history"]))
+            ):
                 return {"api": "gluon"} | found
             problem = "its epoch is no number, or its history no list of epochs and losses"
         else:

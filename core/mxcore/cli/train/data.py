@@ -47,8 +47,8 @@ class Data:
         self.train = self.test = None
         try:
             self.train = io.ImageRecordIter(
-                **files["train"], **common, **chance, shuffle=True, seed=args.seed, num_parts=parts, part_index=part,
-            )  # fmt: skip
+                **files["train"], **common, **chance, shuffle=True, seed=args.seed, num_parts=parts, part_index=part
+            )
             if "test" in files:
                 self.test = io.ImageRecordIter(**files["test"], **common)
         except BaseException:

@@ -41,7 +41,9 @@ class Run:
     def __init__(self, args):
         self.args, self.epoch, self.history = args, 0, []
         if args.batch_size % len(args.ctx):
-            raise error(ValueError, f"--batch-size {args.batch_size} cannot be divided evenly over {len(args.ctx)} contexts")
+            raise error(
+                ValueError, f"--batch-size {args.batch_size} cannot be divided evenly over {len(args.ctx)} contexts"
+            )
         for ctx in args.ctx:
             ctx.device  # noqa: B018  a device that is not there is an error here, not in the middle
         random.seed(args.seed)
@@ -122,8 +124,13 @@ class Run:
     def _bar(self):
         from tqdm import tqdm
 
-        return tqdm(total=self.data.count, desc=f"epoch {self.epoch + 1:2}/{self.args.epochs}", unit=" samples",
-                    disable=None if sys.stderr else True, dynamic_ncols=True)  # fmt: skip
+        return tqdm(
+            total=self.data.count,
+            desc=f"epoch {self.epoch + 1:2}/{self.args.epochs}",
+            unit=" samples",
+            disable=None if sys.stderr else True,
+            dynamic_ncols=True,
+        )
 
     def _check(self, label):
         if label.ndim != 1:
@@ -132,7 +139,9 @@ class Run:
         low, high = values.min(), values.max()
         if low < 0 or high >= self.args.num_classes:
             bad = low if low < 0 else high
-            raise error(ValueError, f"label {bad:g} is none of 0 to {self.args.num_classes - 1}; is --num-classes right?")
+            raise error(
+                ValueError, f"label {bad:g} is none of 0 to {self.args.num_classes - 1}; is --num-classes right?"
+            )
 
     def test(self):
         """Return the accuracy on the held-out images."""

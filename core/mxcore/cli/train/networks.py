@@ -17,10 +17,13 @@ def lenet(classes):
     net = nn.HybridSequential(prefix="lenet_")
     with net.name_scope():
         net.add(
-            nn.Conv2D(20, kernel_size=5, activation="relu"), nn.MaxPool2D(pool_size=2, strides=2),
-            nn.Conv2D(50, kernel_size=5, activation="relu"), nn.MaxPool2D(pool_size=2, strides=2),
-            nn.Dense(500, activation="relu"), nn.Dense(classes),
-        )  # fmt: skip
+            nn.Conv2D(20, kernel_size=5, activation="relu"),
+            nn.MaxPool2D(pool_size=2, strides=2),
+            nn.Conv2D(50, kernel_size=5, activation="relu"),
+            nn.MaxPool2D(pool_size=2, strides=2),
+            nn.Dense(500, activation="relu"),
+            nn.Dense(classes),
+        )
     return net
 
 
@@ -62,13 +65,16 @@ def make(name, classes):
     try:
         get_model = gluon.model_zoo.vision.get_model
     except (ImportError, AttributeError):
-        raise error(ValueError, f"there is no network {name!r}{suggest(name, OWN)}; there are {', '.join(OWN)}") from None
+        raise error(
+            ValueError, f"there is no network {name!r}{suggest(name, OWN)}; there are {', '.join(OWN)}"
+        ) from None
     try:
         return get_model(name, classes=classes)
     except ValueError as e:
         raise error(
             ValueError,
-            f"there is no network {name!r}{suggest(name, OWN)}; there are {', '.join(OWN)} and the models of gluon.model_zoo.vision ({e})",
+            f"there is no network {name!r}{suggest(name, OWN)}; there are {', '.join(OWN)} and the models of "
+            f"gluon.model_zoo.vision ({e})",
         ) from None
 
 

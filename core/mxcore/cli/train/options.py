@@ -62,22 +62,53 @@ def add_arguments(parser):
     )
     positive = number(int, 1)
     add = parser.add_argument
-    add("--api", choices=("gluon", "module"), default="gluon", help="train with Gluon, or symbolically with Module (gluon)")
+    add(
+        "--api",
+        choices=("gluon", "module"),
+        default="gluon",
+        help="train with Gluon, or symbolically with Module (gluon)",
+    )
     add("--network", default="lenet", metavar="NAME", help="lenet, mlp or a model of gluon.model_zoo.vision (lenet)")
-    add("--rec", metavar="FILE", help="record file to train with, path or URL, as `mxcore im2rec` makes it (the digits)")
+    add(
+        "--rec", metavar="FILE", help="record file to train with, path or URL, as `mxcore im2rec` makes it (the digits)"
+    )
     add("--val-rec", metavar="FILE", help="record file to test with; without it a --rec is trained, not tested")
     add("--data-shape", type=shape, metavar="C,H,W", help="shape of an image (1,28,28; for other networks 3,224,224)")
     add("--num-classes", type=positive, default=10, metavar="N", help="how many classes there are (10)")
-    add("--augment", action="store_true", help="crop and mirror the images of --rec at random; digits are always shifted a little")
+    add(
+        "--augment",
+        action="store_true",
+        help="crop and mirror the images of --rec at random; digits are always shifted a little",
+    )
     add("--optimizer", default="sgd", metavar="NAME", help="name of an optimizer (sgd, with momentum 0.9)")
-    add("--lr", type=number(float, 0, above=True), metavar="RATE",
-        help="first learning rate; it falls along a cosine (sgd, nag: 0.03; else its own)")  # fmt: skip
+    add(
+        "--lr",
+        type=number(float, 0, above=True),
+        metavar="RATE",
+        help="first learning rate; it falls along a cosine (sgd, nag: 0.03; else its own)",
+    )
     add("--wd", type=number(float, 0), default=1e-4, metavar="RATE", help="weight decay (0.0001)")
     add("--epochs", type=positive, default=10, metavar="N", help="how many times to go through the images (10)")
     add("--batch-size", type=positive, default=64, metavar="N", help="images per step, over all contexts (64)")
-    add("--ctx", type=contexts, default="cpu", metavar="CONTEXTS", help="where to compute: cpu, gpu(0), cpu(0),cpu(1) … (cpu)")
+    add(
+        "--ctx",
+        type=contexts,
+        default="cpu",
+        metavar="CONTEXTS",
+        help="where to compute: cpu, gpu(0), cpu(0),cpu(1) … (cpu)",
+    )
     add("--kvstore", default="local", metavar="TYPE", help="who adds up gradients and updates: local, device … (local)")
     add("--seed", type=number(int, 0), default=0, metavar="N", help="decides all chance (0)")
-    add("--output", type=Path, default=Path("mxcore-train"), metavar="DIR", help="folder for what comes out (mxcore-train)")
-    add("--tensorboard", metavar="DIR", help="folder or URL for TensorBoard's event files: loss, accuracies, speed, learning rate")
+    add(
+        "--output",
+        type=Path,
+        default=Path("mxcore-train"),
+        metavar="DIR",
+        help="folder for what comes out (mxcore-train)",
+    )
+    add(
+        "--tensorboard",
+        metavar="DIR",
+        help="folder or URL for TensorBoard's event files: loss, accuracies, speed, learning rate",
+    )
     add("--resume", action="store_true", help="go on from the last checkpoint in --output")

@@ -1,4 +1,7 @@
-"""Mixed precision for all that runs from now on: casts before the operators that users call, on arrays and on symbols."""
+"""Mixed precision for all that runs from now on: casts before the operators that users call, on arrays and on
+symbols.
+"""
+
 from __future__ import annotations
 
 import logging
@@ -48,7 +51,13 @@ class _Casting:
         if not self.rules.concerns(op) or _QUIET in state.extra:
             return dispatch.invoke(op, inputs, p, out, *more)
         if op.name in self.rules.losses:
-            p = op.parse({**{k: v for k, v in p._given.items() if v is not ...}, **p._scalars, "grad_scale": p.grad_scale * self.scaler.loss_scale})
+            p = op.parse(
+                {
+                    **{k: v for k, v in p._given.items() if v is not ...},
+                    **p._scalars,
+                    "grad_scale": p.grad_scale * self.scaler.loss_scale,
+                }
+            )
         kind = self.rules.of_call(op, p)
         if kind is None or not all(isinstance(x, Array) for x in inputs):
             return dispatch.invoke(op, inputs, p, out, *more)
@@ -67,7 +76,9 @@ class _Casting:
         if kind is WIDEST:
             found = {inputs[i]._data.dtype for i in floats}
             kind = FLOAT32 if len(found) > 1 else None
-        wrong = [i for i in floats if kind is not None and inputs[i]._data.dtype != kind and inputs[i].stype == "default"]
+        wrong = [
+            i for i in floats if kind is not None and inputs[i]._data.dtype != kind and inputs[i].stype == "default"
+        ]
         if not wrong:
             return inputs
         p = self._params.get(kind)
@@ -95,7 +106,7 @@ class _Casting:
                 found[i] = e
             return found
         for i in places:
-            found[i], = entries("amp_cast", [Symbol([found[i]])], {"dtype": kind.name})
+            (found[i],) = entries("amp_cast", [Symbol([found[i]])], {"dtype": kind.name})
         return found
 
     # -- on and off --------------------------------------------------------------------------------------------
@@ -126,11 +137,17 @@ class _Casting:
 _on: _Casting | None = None
 
 
-def init(target_dtype: Any = "float16", target_precision_ops: Any = None, conditional_fp32_ops: Any = None, fp32_ops: Any = None) -> None:
+def init(
+    target_dtype: Any = "float16",
+    target_precision_ops: Any = None,
+    conditional_fp32_ops: Any = None,
+    fp32_ops: Any = None,
+) -> None:
     """Switch automatic mixed precision on, for the whole process: call it before the network is made.
 
-    From now on, functions of ``mx.nd`` and ``mx.sym``, methods and operators of arrays and symbols, and so Gluon's layers, cast their float32,
-    float16 and bfloat16 inputs to the dtype that ``amp.lists`` says. Parameters stay float32. Arrays of other dtypes are left alone.
+    From now on, functions of ``mx.nd`` and ``mx.sym``, methods and operators of arrays and symbols, and so Gluon's
+    layers, cast their float32, float16 and bfloat16 inputs to the dtype that ``amp.lists`` says. Parameters stay
+    float32. Arrays of other dtypes are left alone.
 
     Parameters
     ----------
@@ -147,8 +164,8 @@ def init(target_dtype: Any = "float16", target_precision_ops: Any = None, condit
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``contrib.amp.init``. A second call changes nothing and warns. What was imported by name before
-    (``from mxnet.nd import dot``), and blocks that were hybridised and called before, go on as they were.
+    Behaviour matched: MXNet 1.9.1 ``contrib.amp.init``. A second call changes nothing and warns. What was imported by
+    name before (``from mxnet.nd import dot``), and blocks that were hybridised and called before, go on as they were.
 
     Examples
     --------
@@ -161,10 +178,14 @@ def init(target_dtype: Any = "float16", target_precision_ops: Any = None, condit
     global _on
     target = target_of("amp.init", target_dtype)
     if _on is not None:
-        warn(f"amp.init: mixed precision is on already, with {_on.rules.target}; "
-             + ("this call changes nothing" if target == _on.rules.target else f"it stays, and {target} is not taken"))
+        warn(
+            f"amp.init: mixed precision is on already, with {_on.rules.target}; "
+            + ("this call changes nothing" if target == _on.rules.target else f"it stays, and {target} is not taken")
+        )
         return
-    rules = Rules("amp.init", target, target_precision_ops, fp32_ops, conditional_fp32_ops, ("target_precision_ops", "fp32_ops"))
+    rules = Rules(
+        "amp.init", target, target_precision_ops, fp32_ops, conditional_fp32_ops, ("target_precision_ops", "fp32_ops")
+    )
     logging.info("Using AMP")
     _on = _Casting(rules)
     _on.start()

@@ -1,4 +1,5 @@
 """Graphs in mixed precision: casts are put in where operators compute in another dtype than their inputs have."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -66,7 +67,8 @@ class _Conversion:
         kind = FLOAT32 if excluded else self.rules.of(n.op, n.params)
         places = self.rules.castable(n.op, n.params)
         if kind is FLOAT32:
-            # Variables are float32 unless they say otherwise, which is theirs to know; MXNet casts them where a condition decides.
+            # Variables are float32 unless they say otherwise, which is theirs to know; MXNet casts them where a
+            # condition decides.
             sure = not excluded and self.rules.is_conditional(n.op)
             for i in places:
                 if sure or ins[i][0].op is not None or id(ins[i][0]) in self.offline:
@@ -93,12 +95,20 @@ class _Conversion:
                     ins[i] = self.cast(ins[i], FLOAT32)
             return
         op = registry.ops.get("amp_multicast")
-        node = Node(op, op.parse({"num_outputs": len(places)}), [ins[i] for i in places], f"{_label(ins[places[0]])}_amp_multicast", beside(n))
+        node = Node(
+            op,
+            op.parse({"num_outputs": len(places)}),
+            [ins[i] for i in places],
+            f"{_label(ins[places[0]])}_amp_multicast",
+            beside(n),
+        )
         for j, i in enumerate(places):
             ins[i] = node, j
 
     def _fitting(self, n: Node, ins: list[Entry], places: list[int]) -> None:
-        """An operator without a rule gets its inputs as they are, but for those that it could not take together with the others."""
+        """An operator without a rule gets its inputs as they are, but for those that it could not take together with
+        the others.
+        """
         known = [self.dtypes.get(e) for e in ins]
         try:
             wanted = infer.op_dtypes(n.op, n.params, known)[0]
@@ -135,8 +145,16 @@ def _checked_names(where: str, what: str, names: Any, known: Iterable[str]) -> f
     return frozenset(names)
 
 
-def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops: Any = None, fp32_ops: Any = None, conditional_fp32_ops: Any = None,
-                   excluded_sym_names: Any = None, data_names: Any = None, cast_optional_params: bool = False) -> Symbol:
+def convert_symbol(
+    sym: Symbol,
+    target_dtype: Any = "float16",
+    target_dtype_ops: Any = None,
+    fp32_ops: Any = None,
+    conditional_fp32_ops: Any = None,
+    excluded_sym_names: Any = None,
+    data_names: Any = None,
+    cast_optional_params: bool = False,
+) -> Symbol:
     """A symbol that computes what another does, with some operators in a narrow dtype and the others in float32.
 
     Parameters
@@ -152,8 +170,8 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
     data_names : list of str, optional
         Variables that are no parameters. With them, all others say their dtype in the result (``__dtype__``).
     cast_optional_params : bool
-        Parameters that only the narrow dtype is asked of are declared in it, instead of being cast whenever they are used.
-        Only with `data_names`.
+        Parameters that only the narrow dtype is asked of are declared in it, instead of being cast whenever they are
+        used. Only with `data_names`.
 
     Returns
     -------
@@ -163,27 +181,46 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
     Raises
     ------
     MXNetError
-        (also AssertionError) for arguments of other kinds, names of no operator, an operator in two lists. Names that the symbol does not have
-        give a warning.
+        (also AssertionError) for arguments of other kinds, names of no operator, an operator in two lists. Names that
+        the symbol does not have give a warning.
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``contrib.amp.convert_symbol``, names of the casts included. `tojson` and `save` leave casts out unless
-    told otherwise (``remove_amp_cast=False``).
+    Behaviour matched: MXNet 1.9.1 ``contrib.amp.convert_symbol``, names of the casts included. `tojson` and `save`
+    leave casts out unless told otherwise (``remove_amp_cast=False``).
 
     Examples
     --------
     >>> import mxcore as mx
     >>> net = mx.sym.exp(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, no_bias=True, name="fc"), name="e")
     >>> mx.contrib.amp.convert_symbol(net).get_internals().list_outputs()[1:]
-    ['data_amp_cast_float16_output', 'fc_weight', 'fc_weight_amp_cast_float16_output', 'fc_output', 'fc_output_amp_cast_float32_output', 'e_output']
+    ['data_amp_cast_float16_output', 'fc_weight', 'fc_weight_amp_cast_float16_output', 'fc_output',
+    'fc_output_amp_cast_float32_output', 'e_output']
     """
-    return _convert("convert_symbol", sym, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names, data_names,
-                    cast_optional_params)
+    return _convert(
+        "convert_symbol",
+        sym,
+        target_dtype,
+        target_dtype_ops,
+        fp32_ops,
+        conditional_fp32_ops,
+        excluded_sym_names,
+        data_names,
+        cast_optional_params,
+    )
 
 
-def _convert(where: str, sym: Any, target_dtype: Any, narrow: Any, float32: Any, conditional: Any, excluded: Any, data_names: Any,
-             offline: bool) -> Symbol:
+def _convert(
+    where: str,
+    sym: Any,
+    target_dtype: Any,
+    narrow: Any,
+    float32: Any,
+    conditional: Any,
+    excluded: Any,
+    data_names: Any,
+    offline: bool,
+) -> Symbol:
     if not isinstance(sym, Symbol):
         raise error(AssertionError, f"{where}: the first argument must be a Symbol, got {type(sym).__name__}")
     rules = Rules(where, target_dtype, narrow, float32, conditional, _NAMES)
@@ -191,7 +228,9 @@ def _convert(where: str, sym: Any, target_dtype: Any, narrow: Any, float32: Any,
     data = _checked_names(where, "data_names", data_names, sym.list_inputs())
     nodes_out = _checked_names(where, "excluded_sym_names", excluded, [n.name for n in nodes])
     params = [n for n in nodes if n.op is None and n.name not in data] if data_names is not None else []
-    walk = _Conversion(rules, nodes_out, _only_narrow(rules, nodes, nodes_out, {id(n) for n in params}) if offline else frozenset())
+    walk = _Conversion(
+        rules, nodes_out, _only_narrow(rules, nodes, nodes_out, {id(n) for n in params}) if offline else frozenset()
+    )
     for n in nodes:
         walk.visit(n)
     heads = [walk.cast(walk.entry(e), FLOAT32) for e in sym._heads]
@@ -237,9 +276,17 @@ def _wide(said: str | None) -> str:
     return "float32" if name is None or name in TARGETS else name
 
 
-def convert_model(sym: Symbol, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any], target_dtype: Any = "float16", target_dtype_ops: Any = None,
-                  fp32_ops: Any = None, conditional_fp32_ops: Any = None, excluded_sym_names: Any = None, cast_optional_params: bool = False) \
-        -> tuple[Symbol, dict[str, Any], dict[str, Any]]:
+def convert_model(
+    sym: Symbol,
+    arg_params: Mapping[str, Any],
+    aux_params: Mapping[str, Any],
+    target_dtype: Any = "float16",
+    target_dtype_ops: Any = None,
+    fp32_ops: Any = None,
+    conditional_fp32_ops: Any = None,
+    excluded_sym_names: Any = None,
+    cast_optional_params: bool = False,
+) -> tuple[Symbol, dict[str, Any], dict[str, Any]]:
     """A symbol and its parameters for mixed precision; see `convert_symbol`.
 
     Parameters
@@ -265,19 +312,49 @@ def convert_model(sym: Symbol, arg_params: Mapping[str, Any], aux_params: Mappin
     if not isinstance(sym, Symbol):
         raise error(AssertionError, f"convert_model: the first argument must be a Symbol, got {type(sym).__name__}")
     for what, params in (("arg_params", arg_params), ("aux_params", aux_params)):
-        bad = not isinstance(params, Mapping) or [k for k, v in params.items() if not (isinstance(k, str) and isinstance(v, nd.NDArray))]
+        bad = not isinstance(params, Mapping) or [
+            k for k, v in params.items() if not (isinstance(k, str) and isinstance(v, nd.NDArray))
+        ]
         if bad:
-            raise error(AssertionError, f"convert_model: {what} must be a dict of names and NDArrays, got "
-                                        f"{type(params).__name__ if bad is True else f'something else at {bad[0]!r}'}")
+            raise error(
+                AssertionError,
+                f"convert_model: {what} must be a dict of names and NDArrays, got "
+                f"{type(params).__name__ if bad is True else f'something else at {bad[0]!r}'}",
+            )
     data = [n for n in sym.list_inputs() if n not in arg_params and n not in aux_params]
-    made = _convert("convert_model", sym, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names, data, cast_optional_params)
-    said = {n.name: as_dtype(TYPE_CODES[int(n.attrs["__dtype__"])]) for n in topo(made._heads) if n.op is None and "__dtype__" in n.attrs}
-    args, aux = ({k: v.astype(said.get(k, v._data.dtype), copy=False) for k, v in params.items()} for params in (arg_params, aux_params))
+    made = _convert(
+        "convert_model",
+        sym,
+        target_dtype,
+        target_dtype_ops,
+        fp32_ops,
+        conditional_fp32_ops,
+        excluded_sym_names,
+        data,
+        cast_optional_params,
+    )
+    said = {
+        n.name: as_dtype(TYPE_CODES[int(n.attrs["__dtype__"])])
+        for n in topo(made._heads)
+        if n.op is None and "__dtype__" in n.attrs
+    }
+    args, aux = (
+        {k: v.astype(said.get(k, v._data.dtype), copy=False) for k, v in params.items()}
+        for params in (arg_params, aux_params)
+    )
     return made, args, aux
 
 
-def convert_hybrid_block(block: Any, target_dtype: Any = "float16", target_dtype_ops: Any = None, fp32_ops: Any = None, conditional_fp32_ops: Any = None,
-                         excluded_sym_names: Any = None, ctx: Any = None, cast_optional_params: bool = False) -> Any:
+def convert_hybrid_block(
+    block: Any,
+    target_dtype: Any = "float16",
+    target_dtype_ops: Any = None,
+    fp32_ops: Any = None,
+    conditional_fp32_ops: Any = None,
+    excluded_sym_names: Any = None,
+    ctx: Any = None,
+    cast_optional_params: bool = False,
+) -> Any:
     """A block for mixed precision, with the parameters of a hybridised one.
 
     Parameters
@@ -297,7 +374,8 @@ def convert_hybrid_block(block: Any, target_dtype: Any = "float16", target_dtype
     Raises
     ------
     MXNetError
-        (also AssertionError) for anything but a HybridBlock; (also RuntimeError) if it was not hybridised and called before.
+        (also AssertionError) for anything but a HybridBlock; (also RuntimeError) if it was not hybridised and called
+        before.
 
     Examples
     --------
@@ -314,14 +392,27 @@ def convert_hybrid_block(block: Any, target_dtype: Any = "float16", target_dtype
     if not isinstance(block, HybridBlock):
         raise error(AssertionError, f"convert_hybrid_block: block must be a HybridBlock, got {type(block).__name__}")
     if not block._cached_graph:
-        raise error(RuntimeError, "convert_hybrid_block: Please first call block.hybridize() and then run forward with this block at least once")
+        raise error(
+            RuntimeError,
+            "convert_hybrid_block: Please first call block.hybridize() and then run forward with this block at least "
+            "once",
+        )
     inputs, sym = block._cached_graph
     used = {*sym.list_inputs()}
     params = dict([*block.collect_params().items(), *block._graph_params.items()])
     arrays = {n: p._reduce() for n, p in params.items() if n in used}
     aux = {n: arrays.pop(n) for n in sym.list_auxiliary_states() if n in arrays}
-    sym, args, aux = convert_model(sym, arrays, aux, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names,
-                                   cast_optional_params)
+    sym, args, aux = convert_model(
+        sym,
+        arrays,
+        aux,
+        target_dtype,
+        target_dtype_ops,
+        fp32_ops,
+        conditional_fp32_ops,
+        excluded_sym_names,
+        cast_optional_params,
+    )
     made = SymbolBlock(sym, list(inputs))
     contexts = ctx or next((p.list_ctx() for p in params.values() if p.name in used), None)
     for n, p in made.collect_params().items():
@@ -332,8 +423,15 @@ def convert_hybrid_block(block: Any, target_dtype: Any = "float16", target_dtype
     return made
 
 
-def convert_bucketing_module(bucketing_mod: Any, target_dtype: Any = "float16", target_dtype_ops: Any = None, fp32_ops: Any = None,
-                             conditional_fp32_ops: Any = None, excluded_sym_names: Any = None, cast_optional_params: bool = False) -> Any:
+def convert_bucketing_module(
+    bucketing_mod: Any,
+    target_dtype: Any = "float16",
+    target_dtype_ops: Any = None,
+    fp32_ops: Any = None,
+    conditional_fp32_ops: Any = None,
+    excluded_sym_names: Any = None,
+    cast_optional_params: bool = False,
+) -> Any:
     """A BucketingModule for mixed precision, with the parameters of another one.
 
     Parameters
@@ -356,19 +454,54 @@ def convert_bucketing_module(bucketing_mod: Any, target_dtype: Any = "float16", 
     from ...module import BucketingModule
 
     if not isinstance(bucketing_mod, BucketingModule):
-        raise error(AssertionError, f"convert_bucketing_module: bucketing_mod must be a BucketingModule, got {type(bucketing_mod).__name__}")
+        raise error(
+            AssertionError,
+            f"convert_bucketing_module: bucketing_mod must be a BucketingModule, got {type(bucketing_mod).__name__}",
+        )
     if not (bucketing_mod.binded and bucketing_mod.params_initialized):
-        raise error(AssertionError, "convert_bucketing_module: the module must be bound and have parameters: call bind() and init_params() before")
+        raise error(
+            AssertionError,
+            "convert_bucketing_module: the module must be bound and have parameters: call bind() and init_params() "
+            "before",
+        )
     args, aux = bucketing_mod.get_params()
 
     def sym_gen(key: Any) -> Any:
         sym, data, labels = bucketing_mod._call_sym_gen(key)
-        excluded = None if excluded_sym_names is None else [n for n in excluded_sym_names if n in {m.name for m in topo(sym._heads)}]
+        excluded = (
+            None
+            if excluded_sym_names is None
+            else [n for n in excluded_sym_names if n in {m.name for m in topo(sym._heads)}]
+        )
         data_names = [n for n in sym.list_inputs() if n not in args and n not in aux]
-        return _convert("convert_bucketing_module", sym, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded, data_names,
-                        cast_optional_params), data, labels
+        return (
+            _convert(
+                "convert_bucketing_module",
+                sym,
+                target_dtype,
+                target_dtype_ops,
+                fp32_ops,
+                conditional_fp32_ops,
+                excluded,
+                data_names,
+                cast_optional_params,
+            ),
+            data,
+            labels,
+        )
 
     default = bucketing_mod._call_sym_gen(bucketing_mod._default_bucket_key)[0]
-    _, args, aux = convert_model(default, args, aux, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names,
-                                 cast_optional_params)
-    return BucketingModule.load_dict({}, sym_gen, bucketing_mod._default_bucket_key, args, aux, **bucketing_mod._options)
+    _, args, aux = convert_model(
+        default,
+        args,
+        aux,
+        target_dtype,
+        target_dtype_ops,
+        fp32_ops,
+        conditional_fp32_ops,
+        excluded_sym_names,
+        cast_optional_params,
+    )
+    return BucketingModule.load_dict(
+        {}, sym_gen, bucketing_mod._default_bucket_key, args, aux, **bucketing_mod._options
+    )

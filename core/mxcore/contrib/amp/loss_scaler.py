@@ -1,4 +1,5 @@
 """The factor of the loss that keeps gradients within the range of float16."""
+
 from __future__ import annotations
 
 import logging
@@ -15,8 +16,8 @@ class LossScaler:
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``contrib.amp.loss_scaler.LossScaler``. A new factor counts from the call of `has_overflow` after
-    the one that found it: the next loss is still scaled by the old one.
+    Behaviour matched: MXNet 1.9.1 ``contrib.amp.loss_scaler.LossScaler``. A new factor counts from the call of
+    `has_overflow` after the one that found it: the next loss is still scaled by the old one.
 
     Examples
     --------
@@ -69,5 +70,8 @@ def _all_finite(grads: Iterable[Any]) -> bool:
     by_context: dict[Any, list[Any]] = {}
     for g in grads:
         by_context.setdefault((g.context, g.dtype), []).append(g if g.stype == "default" else g.data)
-    return all(nd.multi_all_finite(*[g for g in arrays if g.size], num_arrays=sum(g.size > 0 for g in arrays)).asscalar() != 0
-               for arrays in by_context.values() if any(g.size for g in arrays))
+    return all(
+        nd.multi_all_finite(*[g for g in arrays if g.size], num_arrays=sum(g.size > 0 for g in arrays)).asscalar() != 0
+        for arrays in by_context.values()
+        if any(g.size for g in arrays)
+    )

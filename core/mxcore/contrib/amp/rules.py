@@ -1,4 +1,5 @@
 """What an operator computes in: the lists, as they are or as the caller changed them, looked up by operator."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +31,11 @@ def target_of(where: str, dtype: Any) -> str:
     dtype : str or dtype
     """
     try:
-        name = None if dtype is None else as_dtype("bfloat16" if getattr(dtype, "names", None) == ("bfloat16",) else dtype).name
+        name = (
+            None
+            if dtype is None
+            else as_dtype("bfloat16" if getattr(dtype, "names", None) == ("bfloat16",) else dtype).name
+        )
     except (TypeError, ValueError):
         name = None
     if name not in TARGETS:
@@ -42,11 +47,25 @@ def lists_of(target: str) -> dict[str, Any]:
     """The lists for a target: 'narrow', 'either', 'float32', 'conditional', 'widest', 'losses', 'keep'."""
     if target == "float16":
         m: Any = symbol_fp16
-        return dict(narrow=m.FP16_FUNCS, either=m.FP16_FP32_FUNCS, float32=m.FP32_FUNCS, conditional=m.CONDITIONAL_FP32_FUNCS,
-                    widest=m.WIDEST_TYPE_CASTS, losses=m.LOSS_OUTPUT_FUNCTIONS, keep=None)
+        return dict(
+            narrow=m.FP16_FUNCS,
+            either=m.FP16_FP32_FUNCS,
+            float32=m.FP32_FUNCS,
+            conditional=m.CONDITIONAL_FP32_FUNCS,
+            widest=m.WIDEST_TYPE_CASTS,
+            losses=m.LOSS_OUTPUT_FUNCTIONS,
+            keep=None,
+        )
     m = symbol_bf16
-    return dict(narrow=m.BF16_FUNCS, either=m.BF16_FP32_FUNCS, float32=m.FP32_FUNCS, conditional=m.CONDITIONAL_FP32_FUNCS,
-                widest=m.WIDEST_TYPE_CASTS, losses=m.LOSS_OUTPUT_FUNCTIONS, keep=m.BF16_USE_FP32_PARAMS)
+    return dict(
+        narrow=m.BF16_FUNCS,
+        either=m.BF16_FP32_FUNCS,
+        float32=m.FP32_FUNCS,
+        conditional=m.CONDITIONAL_FP32_FUNCS,
+        widest=m.WIDEST_TYPE_CASTS,
+        losses=m.LOSS_OUTPUT_FUNCTIONS,
+        keep=m.BF16_USE_FP32_PARAMS,
+    )
 
 
 def is_narrowing(dtype: Any) -> bool:
@@ -70,11 +89,16 @@ class Rules:
         What the caller's arguments `narrow` and `float32` are called.
     """
 
-    def __init__(self, where: str, target_dtype: Any, narrow: Any, float32: Any, conditional: Any, names: tuple[str, str]) -> None:
+    def __init__(
+        self, where: str, target_dtype: Any, narrow: Any, float32: Any, conditional: Any, names: tuple[str, str]
+    ) -> None:
         self.target = target_of(where, target_dtype)
         self.dtype = as_dtype(self.target)
-        given = {"narrow": _checked(where, names[0], narrow), "float32": _checked(where, names[1], float32),
-                 "conditional": _checked_conditions(where, conditional)}
+        given = {
+            "narrow": _checked(where, names[0], narrow),
+            "float32": _checked(where, names[1], float32),
+            "conditional": _checked_conditions(where, conditional),
+        }
         given = {key: ops for key, ops in given.items() if ops is not None}
         lists = {**lists_of(self.target), **given}
         self._kinds: dict[str, Any] = {}
@@ -85,8 +109,12 @@ class Rules:
             said = [(name, {*map(_canonical, lists[key])}) for name, key in zip(names, ("narrow", "float32"))]
             for (a, one), (b, other) in combinations([*said, ("conditional_fp32_ops", {*self._conditions})], 2):
                 if one & other:
-                    raise error(AssertionError, f"{where}: {', '.join(sorted(one & other))} cannot be in both {a} and {b}; a list that is not given is "
-                                                f"that of amp.lists for {self.target}: give it, too, without them")
+                    raise error(
+                        AssertionError,
+                        f"{where}: {', '.join(sorted(one & other))} cannot be in both {a} and {b}; a list that is "
+                        "not given is "
+                        f"that of amp.lists for {self.target}: give it, too, without them",
+                    )
         self.losses = {_canonical(n) for n in lists["losses"]}
         #: (operator, key of its parameters) -> whether it refuses inputs of different dtypes.
         self._one_dtype: dict[Any, bool] = {}
@@ -105,22 +133,38 @@ class Rules:
         """What a call computes in: a dtype, `WIDEST`, or None for the dtype of its inputs."""
         if op.name in self._conditions:
             param, values = self._conditions[op.name]
-            return FLOAT32 if op.parser.strings(p).get(param, str(getattr(p, param, None))) in values else self._kinds.get(op.name)
+            return (
+                FLOAT32
+                if op.parser.strings(p).get(param, str(getattr(p, param, None))) in values
+                else self._kinds.get(op.name)
+            )
         return self._kinds.get(op.name)
 
     def concerns(self, op: Any) -> bool:
         """Whether calls of an operator may need casts."""
-        return op.name in self._kinds or op.name in self._conditions or op.name in self.losses or not op.variadic and len(op.input_slots) > 1
+        return (
+            op.name in self._kinds
+            or op.name in self._conditions
+            or op.name in self.losses
+            or not op.variadic
+            and len(op.input_slots) > 1
+        )
 
     def of_call(self, op: Any, p: Any) -> Any:
-        """As `of`, for calls whose inputs may have any dtypes: what has no rule, but takes one dtype only, computes in the widest."""
+        """As `of`, for calls whose inputs may have any dtypes: what has no rule, but takes one dtype only, computes in
+        the widest.
+        """
         kind = self.of(op, p)
         if kind is not None or op.variadic or len(op.input_slots) < 2:
             return kind
         key = op.name, p._key
         if key not in self._one_dtype:
             places = [i for i in self.castable(op, p) if i not in p._sig.like]
-            mixed = [self.dtype if i == places[0] else FLOAT32 for i in range(len(p._sig.inputs))] if len(places) > 1 else []
+            mixed = (
+                [self.dtype if i == places[0] else FLOAT32 for i in range(len(p._sig.inputs))]
+                if len(places) > 1
+                else []
+            )
             try:
                 self._one_dtype[key] = bool(mixed) and not p._sig.mutates and not infer.op_dtypes(op, p, mixed)
             except MXNetError:
@@ -153,10 +197,14 @@ def _checked(where: str, what: str, names: Any) -> Sequence[str] | None:
     if not _texts(names):
         raise error(AssertionError, f"{where}: {what} must be a list of names of operators, got {names!r}")
     known = registry.ops.names()
-    listed = {n for target in TARGETS for key in ("narrow", "either", "float32", "widest") for n in lists_of(target)[key]}
+    listed = {
+        n for target in TARGETS for key in ("narrow", "either", "float32", "widest") for n in lists_of(target)[key]
+    }
     for n in names:
         if registry.ops.find(n) is None and n not in listed:
-            raise error(AssertionError, f"{where}: {what} names {n!r}, which is no operator{suggest(n, known)}{registry.why()}")
+            raise error(
+                AssertionError, f"{where}: {what} names {n!r}, which is no operator{suggest(n, known)}{registry.why()}"
+            )
     return names  # type: ignore[no-any-return]
 
 
@@ -165,12 +213,21 @@ def _checked_conditions(where: str, conditions: Any) -> Any:
         return None
     what = f"{where}: conditional_fp32_ops"
     if not isinstance(conditions, (list, tuple)):
-        raise error(AssertionError, f"{what} must be a list of (operator, parameter, list of values), got {conditions!r}")
+        raise error(
+            AssertionError, f"{what} must be a list of (operator, parameter, list of values), got {conditions!r}"
+        )
     for c in conditions:
         if not (isinstance(c, (list, tuple)) and len(c) == 3 and _texts(c[:2]) and _texts(c[2])):
-            raise error(AssertionError, f"{what} must be a list of (operator, parameter, list of values), all texts; one is {c!r}")
+            raise error(
+                AssertionError,
+                f"{what} must be a list of (operator, parameter, list of values), all texts; one is {c!r}",
+            )
         _checked(where, "conditional_fp32_ops", c[:1])
         op = registry.ops.find(c[0])
         if op is not None and c[1] not in op.params:
-            raise error(AssertionError, f"{what}: operator {c[0]} has no parameter {c[1]!r}{suggest(c[1], [*op.params])}; it has {', '.join(op.params)}")
+            raise error(
+                AssertionError,
+                f"{what}: operator {c[0]} has no parameter {c[1]!r}{suggest(c[1], [*op.params])}; it has "
+                f"{', '.join(op.params)}",
+            )
     return conditions

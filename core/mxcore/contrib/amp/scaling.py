@@ -1,4 +1,5 @@
 """Losses that are scaled up, and gradients that are scaled down."""
+
 from __future__ import annotations
 
 import contextlib
@@ -16,12 +17,20 @@ __all__ = ["init_trainer", "scale_loss", "unscale"]
 def _trainer(where: str, trainer: Any, ready: bool = True) -> Any:
     """The Trainer that was given; errors say what else it is, or what was forgotten."""
     if isinstance(trainer, Optimizer):
-        raise error(TypeError, f"{where}: AMP is currently only compatible with Gluon Trainer; got an optimizer ({type(trainer).__name__}): "
-                               "give the trainer that holds it")
+        raise error(
+            TypeError,
+            f"{where}: AMP is currently only compatible with Gluon Trainer; got an optimizer "
+            f"({type(trainer).__name__}): "
+            "give the trainer that holds it",
+        )
     if not isinstance(trainer, Trainer):
         raise error(TypeError, f"{where}: optimizer_or_trainer should be a Gluon Trainer, got {type(trainer).__name__}")
     if ready and trainer._amp_loss_scaler is None:
-        raise error(RuntimeError, f"{where}: the trainer knows nothing of mixed precision; call amp.init_trainer(trainer) once, after it was made")
+        raise error(
+            RuntimeError,
+            f"{where}: the trainer knows nothing of mixed precision; call amp.init_trainer(trainer) once, after it "
+            "was made",
+        )
     return trainer
 
 
@@ -35,12 +44,14 @@ def init_trainer(optimizer_or_trainer: Any) -> None:
     Raises
     ------
     MXNetError
-        (also AssertionError) before ``amp.init``; (also TypeError) for anything but a Gluon Trainer; (also ValueError) if its store updates the
-        parameters, because it was told to or must: a store updates before anybody could look at the gradients.
+        (also AssertionError) before ``amp.init``; (also TypeError) for anything but a Gluon Trainer; (also ValueError)
+        if its store updates the parameters, because it was told to or must: a store updates before anybody could look
+        at the gradients.
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``contrib.amp.init_trainer``. A trainer that was not told who updates does it itself from now on.
+    Behaviour matched: MXNet 1.9.1 ``contrib.amp.init_trainer``. A trainer that was not told who updates does it itself
+    from now on.
 
     Examples
     --------
@@ -58,7 +69,8 @@ def init_trainer(optimizer_or_trainer: Any) -> None:
 
 @contextlib.contextmanager
 def scale_loss(loss: Any, optimizer_or_trainer: Any) -> Iterator[Any]:
-    """A with-block that gives the loss, or a list of losses, times the trainer's factor; the trainer divides gradients by it.
+    """A with-block that gives the loss, or a list of losses, times the trainer's factor; the trainer divides gradients
+    by it.
 
     Parameters
     ----------

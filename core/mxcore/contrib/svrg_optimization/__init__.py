@@ -1,4 +1,5 @@
 """Stochastic variance reduced gradients for modules, as ``mxnet.contrib.svrg_optimization``."""
+
 from . import svrg_module
 from .svrg_module import SVRGModule
 

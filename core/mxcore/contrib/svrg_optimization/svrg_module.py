@@ -1,4 +1,5 @@
 """The class SVRGModule."""
+
 from __future__ import annotations
 
 import logging
@@ -16,13 +17,14 @@ __all__ = ["SVRGModule"]
 class SVRGModule(Module):
     """A module trained with variance reduced gradients.
 
-    Every `update_freq` epochs the weights are kept as an anchor, and the mean gradient of all batches there is computed. From then
-    on a step uses ``gradient - gradient at the anchor + mean gradient at the anchor``, both on the same batch, whose variance
-    vanishes near the optimum.
+    Every `update_freq` epochs the weights are kept as an anchor, and the mean gradient of all batches there is
+    computed. From then on a step uses ``gradient - gradient at the anchor + mean gradient at the anchor``, both on the
+    same batch, whose variance vanishes near the optimum.
 
     Parameters
     ----------
-    symbol, data_names, label_names, logger, context, work_load_list, fixed_param_names, state_names, group2ctxs, compression_params
+    symbol, data_names, label_names, logger, context, work_load_list, fixed_param_names, state_names, group2ctxs,
+    compression_params
         As for :class:`mxcore.module.Module`.
     update_freq : int
         Epochs from anchor to anchor.
@@ -34,8 +36,9 @@ class SVRGModule(Module):
 
     Notes
     -----
-    Johnson and Zhang, "Accelerating Stochastic Gradient Descent using Predictive Variance Reduction" (NIPS 2013). In a distributed
-    run each worker has the mean gradient of its own part of the data; the sum over workers is that of all data.
+    Johnson and Zhang, "Accelerating Stochastic Gradient Descent using Predictive Variance Reduction" (NIPS 2013). In a
+    distributed run each worker has the mean gradient of its own part of the data; the sum over workers is that of all
+    data.
 
     Examples
     --------
@@ -49,24 +52,54 @@ class SVRGModule(Module):
     True
     """
 
-    def __init__(self, symbol: Any, data_names: Any = ("data",), label_names: Any = ("softmax_label",), logger: Any = logging,
-                 context: Any = None, work_load_list: Any = None, fixed_param_names: Any = None, state_names: Any = None,
-                 group2ctxs: Any = None, compression_params: Any = None, update_freq: int | None = None) -> None:
+    def __init__(
+        self,
+        symbol: Any,
+        data_names: Any = ("data",),
+        label_names: Any = ("softmax_label",),
+        logger: Any = logging,
+        context: Any = None,
+        work_load_list: Any = None,
+        fixed_param_names: Any = None,
+        state_names: Any = None,
+        group2ctxs: Any = None,
+        compression_params: Any = None,
+        update_freq: int | None = None,
+    ) -> None:
         if not isinstance(update_freq, numbers.Integral) or isinstance(update_freq, bool):
-            raise error(TypeError, f"SVRGModule: update_freq must be a number of epochs, such as 2, got {update_freq!r}")
+            raise error(
+                TypeError, f"SVRGModule: update_freq must be a number of epochs, such as 2, got {update_freq!r}"
+            )
         if update_freq < 1:
             raise error(ValueError, f"SVRGModule: update_freq must be 1 or more epochs, got {update_freq}")
-        given = dict(data_names=data_names, label_names=label_names, logger=logger, context=context, work_load_list=work_load_list,
-                     fixed_param_names=fixed_param_names, state_names=state_names, group2ctxs=group2ctxs,
-                     compression_params=compression_params)
+        given = dict(
+            data_names=data_names,
+            label_names=label_names,
+            logger=logger,
+            context=context,
+            work_load_list=work_load_list,
+            fixed_param_names=fixed_param_names,
+            state_names=state_names,
+            group2ctxs=group2ctxs,
+            compression_params=compression_params,
+        )
         super().__init__(symbol, **given)
         self.update_freq = update_freq
         self._mod_aux = Module(symbol, **given)
-        #: Mean gradients at the anchor: one list of arrays, one a context, for each parameter; None before the first anchor.
+        #: Mean gradients at the anchor: one list of arrays, one a context, for each parameter; None before the first
+        #: anchor.
         self._full: Any = None
 
-    def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True, inputs_need_grad: bool = False,
-             force_rebind: bool = False, shared_module: Any = None, grad_req: Any = "write") -> None:
+    def bind(
+        self,
+        data_shapes: Any,
+        label_shapes: Any = None,
+        for_training: bool = True,
+        inputs_need_grad: bool = False,
+        force_rebind: bool = False,
+        shared_module: Any = None,
+        grad_req: Any = "write",
+    ) -> None:
         """Bind this module and, for training, the one at the anchor; see :meth:`mxcore.module.Module.bind`."""
         super().bind(data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req)
         if for_training:
@@ -91,7 +124,9 @@ class SVRGModule(Module):
             self._mod_aux.backward(out_grads)
 
     def update(self) -> None:
-        """Update the parameters with variance reduced gradients; with the plain ones before the first `update_full_grads`."""
+        """Update the parameters with variance reduced gradients; with the plain ones before the first
+        `update_full_grads`.
+        """
         if self._full is not None:
             rows = zip(self._exec_group.grad_arrays, self._mod_aux._exec_group.grad_arrays, self._full)
             for grads, anchors, means in rows:
@@ -115,9 +150,9 @@ class SVRGModule(Module):
 
         Notes
         -----
-        The mean is that over batches, whose rows may be fewer than their size at the end (``pad``): with these the steps of an epoch
-        add up to plain ones. MXNet divides by a number of batches that leaves the repeated rows out, and adds to the mean of the
-        anchor before.
+        The mean is that over batches, whose rows may be fewer than their size at the end (``pad``): with these the
+        steps of an epoch add up to plain ones. MXNet divides by a number of batches that leaves the repeated rows out,
+        and adds to the mean of the anchor before.
         """
         self._require("update_full_grads", params=True)
         arg, aux = self.get_params()
@@ -143,17 +178,57 @@ class SVRGModule(Module):
             raise error(ValueError, "update_full_grads: train_data has no batches")
         self._full = [[None if s is None else s / count for s in sums] for sums in total]
 
-    def fit(self, train_data: Any, eval_data: Any = None, eval_metric: Any = "acc", epoch_end_callback: Any = None,
-            batch_end_callback: Any = None, kvstore: Any = "local", optimizer: Any = "sgd",
-            optimizer_params: Any = (("learning_rate", 0.01),), eval_end_callback: Any = None, eval_batch_end_callback: Any = None,
-            initializer: Any = Uniform(0.01), arg_params: Any = None, aux_params: Any = None, allow_missing: bool = False,
-            force_rebind: bool = False, force_init: bool = False, begin_epoch: int = 0, num_epoch: int | None = None,
-            validation_metric: Any = None, monitor: Any = None, sparse_row_id_fn: Any = None) -> None:
-        """Bind, initialise and train; see :meth:`mxcore.module.BaseModule.fit`. Each `update_freq` epochs begin with a new anchor."""
+    def fit(
+        self,
+        train_data: Any,
+        eval_data: Any = None,
+        eval_metric: Any = "acc",
+        epoch_end_callback: Any = None,
+        batch_end_callback: Any = None,
+        kvstore: Any = "local",
+        optimizer: Any = "sgd",
+        optimizer_params: Any = (("learning_rate", 0.01),),
+        eval_end_callback: Any = None,
+        eval_batch_end_callback: Any = None,
+        initializer: Any = Uniform(0.01),
+        arg_params: Any = None,
+        aux_params: Any = None,
+        allow_missing: bool = False,
+        force_rebind: bool = False,
+        force_init: bool = False,
+        begin_epoch: int = 0,
+        num_epoch: int | None = None,
+        validation_metric: Any = None,
+        monitor: Any = None,
+        sparse_row_id_fn: Any = None,
+    ) -> None:
+        """Bind, initialise and train; see :meth:`mxcore.module.BaseModule.fit`. Each `update_freq` epochs begin with a
+        new anchor.
+        """
         epochs = _Epochs(train_data, self.update_freq, lambda: self.update_full_grads(train_data))
-        super().fit(epochs, eval_data, eval_metric, epoch_end_callback, batch_end_callback, kvstore, optimizer, optimizer_params,
-                    eval_end_callback, eval_batch_end_callback, initializer, arg_params, aux_params, allow_missing, force_rebind,
-                    force_init, begin_epoch, num_epoch, validation_metric, monitor, sparse_row_id_fn)
+        super().fit(
+            epochs,
+            eval_data,
+            eval_metric,
+            epoch_end_callback,
+            batch_end_callback,
+            kvstore,
+            optimizer,
+            optimizer_params,
+            eval_end_callback,
+            eval_batch_end_callback,
+            initializer,
+            arg_params,
+            aux_params,
+            allow_missing,
+            force_rebind,
+            force_init,
+            begin_epoch,
+            num_epoch,
+            validation_metric,
+            monitor,
+            sparse_row_id_fn,
+        )
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: Any = None) -> None:
         """Make both modules ready for a batch; see :meth:`mxcore.module.Module.prepare`."""

@@ -1,4 +1,5 @@
 """Vectors for words, read from files: custom ones, GloVe's and fastText's."""
+
 from __future__ import annotations
 
 import io
@@ -17,12 +18,30 @@ from ...base import asserted, error
 from ...util import is_np_array
 from .vocab import Vocabulary
 
-__all__ = ["CompositeEmbedding", "CustomEmbedding", "FastText", "GloVe", "create", "get_pretrained_file_names", "is_np_array", "register"]
+__all__ = [
+    "CompositeEmbedding",
+    "CustomEmbedding",
+    "FastText",
+    "GloVe",
+    "create",
+    "get_pretrained_file_names",
+    "is_np_array",
+    "register",
+]
 
 #: Names of the published files, by class.
-_GLOVE = [f"glove.{c}.{d}d.txt" for c, ds in (("42B", (300,)), ("6B", (50, 100, 200, 300)), ("840B", (300,)),
-                                              ("twitter.27B", (25, 50, 100, 200))) for d in ds]
-_FASTTEXT = ["crawl-300d-2M.vec", "wiki-news-300d-1M.vec", "wiki-news-300d-1M-subword.vec", *(f"wiki.{c}.vec" for c in """
+_GLOVE = [
+    f"glove.{c}.{d}d.txt"
+    for c, ds in (("42B", (300,)), ("6B", (50, 100, 200, 300)), ("840B", (300,)), ("twitter.27B", (25, 50, 100, 200)))
+    for d in ds
+]
+_FASTTEXT = [
+    "crawl-300d-2M.vec",
+    "wiki-news-300d-1M.vec",
+    "wiki-news-300d-1M-subword.vec",
+    *(
+        f"wiki.{c}.vec"
+        for c in """
     aa ab ace ady af ak als am an ang ar arc arz as ast av ay az azb ba bar bat_smg bcl be bg bh bi bjn bm bn bo bpy br bs bug bxr
     ca cbk_zam cdo ce ceb ch cho chr chy ckb co cr crh cs csb cu cv cy da de diq dsb dv dz ee el eml en eo es et eu ext fa ff fi
     fiu_vro fj fo fr frp frr fur fy ga gag gan gd gl glk gn gom got gu gv ha hak haw he hi hif ho hr hsb ht hu hy hz ia id ie ig ii
@@ -33,7 +52,9 @@ _FASTTEXT = ["crawl-300d-2M.vec", "wiki-news-300d-1M.vec", "wiki-news-300d-1M-su
     na nah nap nds nds_nl ne new ng nl nn no nov nrm nso nv ny oc olo om or os pa pag pam pap pcd pdc pfl pi pih pl pms pnb pnt ps
     pt qu rm rmy rn ro roa_rup roa_tara ru rue rw sa sah sc scn sco sd se sg sh si simple sk sl sm sn so sq sr srn ss st stq su sv
     sw szl ta tcy te tet tg th ti tk tl tn to tpi tr ts tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo wa war wo wuu xal xh
-    xmf yi yo za zea zh zh_classical zh_min_nan zh_yue zu""".split())]
+    xmf yi yo za zea zh zh_classical zh_min_nan zh_yue zu""".split()
+    ),
+]
 
 
 #: The longest line, in characters; and what bytes become that are no character.
@@ -48,10 +69,18 @@ def _lines(raw: BinaryIO, path: str, encoding: str) -> Iterator[tuple[int, str]]
             while line := file.readline(_LONGEST + 1):
                 n += 1
                 if len(line) > _LONGEST:
-                    raise error(ValueError, f"{path}, line {n}: it is longer than {_LONGEST} characters; is this a file of words and vectors?")
+                    raise error(
+                        ValueError,
+                        f"{path}, line {n}: it is longer than {_LONGEST} characters; is this a file of words and "
+                        "vectors?",
+                    )
                 if not line.isascii() and _STRAY.search(line):
-                    raise error(ValueError, f"{path}, line {n}: {line[:40].encode('ascii', 'backslashreplace').decode()!r} is not in {encoding}; give the "
-                                            "encoding of the file, or decode it anew")
+                    raise error(
+                        ValueError,
+                        f"{path}, line {n}: {line[:40].encode('ascii', 'backslashreplace').decode()!r} is not in "
+                        f"{encoding}; give the "
+                        "encoding of the file, or decode it anew",
+                    )
                 yield n, line
     except UnicodeError as e:
         raise error(ValueError, f"{path}, behind line {n}: {e}; give the encoding of the file") from None
@@ -78,8 +107,9 @@ class _TokenEmbedding(Vocabulary):
         return self._idx_to_vec
 
     # -- reading -----------------------------------------------------------------------------------------------
-    def _load_embedding(self, pretrained_file_path: str, elem_delim: str, init_unknown_vec: Callable[..., Any],
-                        encoding: str = "utf8") -> None:
+    def _load_embedding(
+        self, pretrained_file_path: str, elem_delim: str, init_unknown_vec: Callable[..., Any], encoding: str = "utf8"
+    ) -> None:
         """Read words and vectors, one word a line; classes of users call it as well."""
         path, delim = os.path.expanduser(checked(pretrained_file_path, "the file of an embedding")), elem_delim
         known: dict[str, int] = {}
@@ -93,21 +123,39 @@ class _TokenEmbedding(Vocabulary):
                 try:
                     vector = np.array([float(x) for x in numbers if x], dtype="float32")
                 except ValueError:
-                    raise error(ValueError, f"{path}, line {n}: the vector of {token[:80]!r} holds something that is no number") from None
+                    raise error(
+                        ValueError, f"{path}, line {n}: the vector of {token[:80]!r} holds something that is no number"
+                    ) from None
                 if len(vector) == 1 and rows and len(rows[0]) > 1:
-                    warnings.warn(f"{path}, line {n}: {token[:80]!r} has one number, the words before have {len(rows[0])}; left out", stacklevel=4)
+                    warnings.warn(
+                        f"{path}, line {n}: {token[:80]!r} has one number, the words before have {len(rows[0])}; "
+                        "left out",
+                        stacklevel=4,
+                    )
                     continue
                 if len(vector) > 1 and rows and len(rows[0]) == 1:
-                    warnings.warn(f"{path}: {list(known)[:5]} before line {n} have one number, {token[:80]!r} has {len(vector)}; left out", stacklevel=4)
+                    warnings.warn(
+                        f"{path}: {list(known)[:5]} before line {n} have one number, {token[:80]!r} has "
+                        f"{len(vector)}; left out",
+                        stacklevel=4,
+                    )
                     known, rows, unknown = {}, [], None
                 if rows and len(vector) != len(rows[0]):
-                    raise asserted(ValueError, f"{path}, line {n}: {token[:80]!r} has {len(vector)} numbers, the words before have {len(rows[0])}")
+                    raise asserted(
+                        ValueError,
+                        f"{path}, line {n}: {token[:80]!r} has {len(vector)} numbers, the words before have "
+                        f"{len(rows[0])}",
+                    )
                 if not len(vector):
-                    raise asserted(ValueError, f"{path}, line {n}: {token[:80]!r} has no vector; is {delim!r} between the numbers?")
+                    raise asserted(
+                        ValueError, f"{path}, line {n}: {token[:80]!r} has no vector; is {delim!r} between the numbers?"
+                    )
                 if token == self.unknown_token and unknown is None:
                     unknown = vector
                 elif token in known or token == self.unknown_token:
-                    warnings.warn(f"{path}, line {n}: {token[:80]!r} came before; the first vector counts", stacklevel=4)
+                    warnings.warn(
+                        f"{path}, line {n}: {token[:80]!r} came before; the first vector counts", stacklevel=4
+                    )
                 else:
                     known[token] = len(rows)
                     rows.append(vector)
@@ -115,10 +163,14 @@ class _TokenEmbedding(Vocabulary):
             raise error(ValueError, f"{path} holds no word with a vector")
         self._vec_len = len(rows[0])
         if unknown is not None and len(unknown) != self._vec_len:
-            raise error(ValueError, f"{path}: {self.unknown_token!r} has {len(unknown)} numbers, the words have {self._vec_len}")
+            raise error(
+                ValueError, f"{path}: {self.unknown_token!r} has {len(unknown)} numbers, the words have {self._vec_len}"
+            )
         first = init_unknown_vec(shape=self._vec_len) if unknown is None else nd.array(unknown)
         if tuple(first.shape) != (self._vec_len,):
-            raise error(ValueError, f"init_unknown_vec gave shape {first.shape} for unknown words; ({self._vec_len},) is needed")
+            raise error(
+                ValueError, f"init_unknown_vec gave shape {first.shape} for unknown words; ({self._vec_len},) is needed"
+            )
         start = len(self._idx_to_token)
         fresh = [t for t in known if t not in self._token_to_idx]
         self._idx_to_token = [*self._idx_to_token, *fresh]
@@ -134,7 +186,9 @@ class _TokenEmbedding(Vocabulary):
         if vocabulary is None:
             return
         if not isinstance(vocabulary, Vocabulary):
-            raise asserted(TypeError, f"{type(self).__name__}: vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
+            raise asserted(
+                TypeError, f"{type(self).__name__}: vocabulary must be a Vocabulary, got {type(vocabulary).__name__}"
+            )
         vectors = self.get_vecs_by_tokens(vocabulary.idx_to_token)
         unknown = self._idx_to_vec[0]
         vectors[0] = unknown
@@ -184,14 +238,22 @@ class _TokenEmbedding(Vocabulary):
         """
         words = [tokens] if isinstance(tokens, str) else list(tokens)
         if not isinstance(new_vectors, nd.NDArray):
-            raise asserted(TypeError, f"update_token_vectors: new_vectors must be an NDArray, got {type(new_vectors).__name__}")
+            raise asserted(
+                TypeError, f"update_token_vectors: new_vectors must be an NDArray, got {type(new_vectors).__name__}"
+            )
         rows = new_vectors.reshape((1, -1)) if len(new_vectors.shape) == 1 else new_vectors
         if tuple(rows.shape) != (len(words), self._vec_len):
-            raise asserted(ValueError, f"update_token_vectors: new_vectors have shape {new_vectors.shape}; for {len(words)} word(s) "
-                                    f"({len(words)}, {self._vec_len}) is needed")
+            raise asserted(
+                ValueError,
+                f"update_token_vectors: new_vectors have shape {new_vectors.shape}; for {len(words)} word(s) "
+                f"({len(words)}, {self._vec_len}) is needed",
+            )
         missing = [t for t in words if t not in self._token_to_idx]
         if missing:
-            raise error(ValueError, f"update_token_vectors: there are no words {missing[:5]}; name {self.unknown_token!r} for unknown words")
+            raise error(
+                ValueError,
+                f"update_token_vectors: there are no words {missing[:5]}; name {self.unknown_token!r} for unknown words",
+            )
         for i, t in enumerate(words):
             self._idx_to_vec[self._token_to_idx[t]] = rows[i]
 
@@ -202,16 +264,32 @@ class _Published(_TokenEmbedding):
     pretrained_file_name_sha1: dict[str, Any] = {}
     pretrained_archive_name_sha1: dict[str, Any] = {}
 
-    def __init__(self, pretrained_file_name: str, embedding_root: str, init_unknown_vec: Callable[..., Any],
-                 vocabulary: Vocabulary | None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        pretrained_file_name: str,
+        embedding_root: str,
+        init_unknown_vec: Callable[..., Any],
+        vocabulary: Vocabulary | None,
+        **kwargs: Any,
+    ) -> None:
         names = list(self.pretrained_file_name_sha1)
         if pretrained_file_name not in names:
-            raise error(KeyError, f"{type(self).__name__}: {pretrained_file_name!r} is none of its files; there are {', '.join(names)}. "
-                                  "Read other files with CustomEmbedding")
-        path = os.path.join(os.path.expanduser(checked(embedding_root, "embedding_root")), type(self).__name__.lower(), pretrained_file_name)
+            raise error(
+                KeyError,
+                f"{type(self).__name__}: {pretrained_file_name!r} is none of its files; there are {', '.join(names)}. "
+                "Read other files with CustomEmbedding",
+            )
+        path = os.path.join(
+            os.path.expanduser(checked(embedding_root, "embedding_root")),
+            type(self).__name__.lower(),
+            pretrained_file_name,
+        )
         if not os.path.isfile(path):
-            raise error(FileNotFoundError, f"{type(self).__name__}: {path!r} is not there; mxcore does not download embeddings: get the "
-                                           "file from its authors and put it there, or read it with CustomEmbedding")
+            raise error(
+                FileNotFoundError,
+                f"{type(self).__name__}: {path!r} is not there; mxcore does not download embeddings: get the "
+                "file from its authors and put it there, or read it with CustomEmbedding",
+            )
         super().__init__(**kwargs)
         self._load_embedding(path, " ", init_unknown_vec)
         self._build_embedding_for_vocabulary(vocabulary)
@@ -232,8 +310,8 @@ class GloVe(_Published):
     Raises
     ------
     MXNetError
-        (also KeyError, FileNotFoundError, TypeError or ValueError) if the name is none of GloVe's files, the file is not there, or
-        does not fit.
+        (also KeyError, FileNotFoundError, TypeError or ValueError) if the name is none of GloVe's files, the file is
+        not there, or does not fit.
 
     Examples
     --------
@@ -250,8 +328,14 @@ class GloVe(_Published):
 
     pretrained_file_name_sha1 = dict.fromkeys(_GLOVE)
 
-    def __init__(self, pretrained_file_name: str = "glove.840B.300d.txt", embedding_root: str = os.path.join("~", ".mxnet", "embeddings"),
-                 init_unknown_vec: Callable[..., Any] = nd.zeros, vocabulary: Vocabulary | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        pretrained_file_name: str = "glove.840B.300d.txt",
+        embedding_root: str = os.path.join("~", ".mxnet", "embeddings"),
+        init_unknown_vec: Callable[..., Any] = nd.zeros,
+        vocabulary: Vocabulary | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(pretrained_file_name, embedding_root, init_unknown_vec, vocabulary, **kwargs)
 
 
@@ -266,8 +350,14 @@ class FastText(_Published):
 
     pretrained_file_name_sha1 = dict.fromkeys(_FASTTEXT)
 
-    def __init__(self, pretrained_file_name: str = "wiki.simple.vec", embedding_root: str = os.path.join("~", ".mxnet", "embeddings"),
-                 init_unknown_vec: Callable[..., Any] = nd.zeros, vocabulary: Vocabulary | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        pretrained_file_name: str = "wiki.simple.vec",
+        embedding_root: str = os.path.join("~", ".mxnet", "embeddings"),
+        init_unknown_vec: Callable[..., Any] = nd.zeros,
+        vocabulary: Vocabulary | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(pretrained_file_name, embedding_root, init_unknown_vec, vocabulary, **kwargs)
 
 
@@ -300,8 +390,15 @@ class CustomEmbedding(_TokenEmbedding):
     [[3.0, 4.0], [0.0, 0.0]]
     """
 
-    def __init__(self, pretrained_file_path: str, elem_delim: str = " ", encoding: str = "utf8",
-                 init_unknown_vec: Callable[..., Any] = nd.zeros, vocabulary: Vocabulary | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        pretrained_file_path: str,
+        elem_delim: str = " ",
+        encoding: str = "utf8",
+        init_unknown_vec: Callable[..., Any] = nd.zeros,
+        vocabulary: Vocabulary | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self._load_embedding(pretrained_file_path, elem_delim, init_unknown_vec, encoding)
         self._build_embedding_for_vocabulary(vocabulary)
@@ -402,5 +499,7 @@ def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
     if embedding_name is None:
         return found
     if embedding_name not in found:
-        raise error(KeyError, f"there are no published files of {embedding_name!r}; there are those of {', '.join(found)}")
+        raise error(
+            KeyError, f"there are no published files of {embedding_name!r}; there are those of {', '.join(found)}"
+        )
     return found[embedding_name]

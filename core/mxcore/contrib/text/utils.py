@@ -1,4 +1,5 @@
 """Counting words."""
+
 from __future__ import annotations
 
 import collections
@@ -7,8 +8,13 @@ import re
 __all__ = ["count_tokens_from_str"]
 
 
-def count_tokens_from_str(source_str: str, token_delim: str = " ", seq_delim: str = "\n", to_lower: bool = False,
-                          counter_to_update: collections.Counter[str] | None = None) -> collections.Counter[str]:
+def count_tokens_from_str(
+    source_str: str,
+    token_delim: str = " ",
+    seq_delim: str = "\n",
+    to_lower: bool = False,
+    counter_to_update: collections.Counter[str] | None = None,
+) -> collections.Counter[str]:
     """Count the words of a text.
 
     Parameters

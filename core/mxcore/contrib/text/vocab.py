@@ -1,4 +1,5 @@
 """Numbers for words."""
+
 from __future__ import annotations
 
 import collections
@@ -39,21 +40,31 @@ class Vocabulary:
     (['<unk>', '<pad>', 'c', 'b'], [2, 0])
     """
 
-    def __init__(self, counter: Any = None, most_freq_count: int | None = None, min_freq: int = 1, unknown_token: str = "<unk>",
-                 reserved_tokens: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        counter: Any = None,
+        most_freq_count: int | None = None,
+        min_freq: int = 1,
+        unknown_token: str = "<unk>",
+        reserved_tokens: Sequence[str] | None = None,
+    ) -> None:
         if min_freq < 1:
             raise asserted(ValueError, f"Vocabulary: min_freq must be 1 or more, got {min_freq!r}")
         if reserved_tokens is not None:
             if len(set(reserved_tokens)) != len(reserved_tokens):
                 raise asserted(ValueError, f"Vocabulary: reserved_tokens repeat: {list(reserved_tokens)}")
             if unknown_token in reserved_tokens:
-                raise asserted(ValueError, f"Vocabulary: reserved_tokens hold {unknown_token!r}, which is the unknown_token")
+                raise asserted(
+                    ValueError, f"Vocabulary: reserved_tokens hold {unknown_token!r}, which is the unknown_token"
+                )
         self._unknown_token = unknown_token
         self._reserved_tokens = None if reserved_tokens is None else list(reserved_tokens)
         self._idx_to_token = [unknown_token, *(reserved_tokens or ())]
         if counter is not None:
             if not isinstance(counter, collections.Counter):
-                raise asserted(TypeError, f"Vocabulary: counter must be a collections.Counter, got {type(counter).__name__}")
+                raise asserted(
+                    TypeError, f"Vocabulary: counter must be a collections.Counter, got {type(counter).__name__}"
+                )
             taken = set(self._idx_to_token)
             rows = sorted(counter.items(), key=lambda row: (-row[1], row[0]))
             new = [token for token, n in rows if n >= min_freq and token not in taken]
@@ -101,6 +112,9 @@ class Vocabulary:
         found = []
         for i in [indices] if single else indices:
             if not isinstance(i, int) or not 0 <= i < len(self._idx_to_token):
-                raise error(ValueError, f"to_tokens: {i!r} is no number of a word; they go from 0 to {len(self._idx_to_token) - 1}")
+                raise error(
+                    ValueError,
+                    f"to_tokens: {i!r} is no number of a word; they go from 0 to {len(self._idx_to_token) - 1}",
+                )
             found.append(self._idx_to_token[i])
         return found[0] if single else found

@@ -66,9 +66,7 @@ class Block:
     def __repr__(self):
         with explained(self):
             parts = "\n".join(
-                f"  ({key}): {_indent(repr(block))}"
-                for key, block in self.__dict__.items()
-                if isinstance(block, Block)
+                f"  ({key}): {_indent(repr(block))}" for key, block in self.__dict__.items() if isinstance(block, Block)
             )
         return f"{type(self).__name__}(\n{parts}\n)"
 
@@ -78,8 +76,7 @@ class Block:
             if isinstance(existing, (Block, Parameter)) and not isinstance(value, type(existing)):
                 raise error(
                     TypeError,
-                    f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not "
-                    "allowed.",
+                    f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not allowed.",
                 )
             if isinstance(value, Block):
                 self.register_child(value, name)
@@ -283,8 +280,9 @@ class Block:
         """
         files.save_parameters(self, filename, deduplicate)
 
-    def load_parameters(self, filename, ctx=None, allow_missing=False, ignore_extra=False, cast_dtype=False,
-                        dtype_source="current"):  # fmt: skip
+    def load_parameters(
+        self, filename, ctx=None, allow_missing=False, ignore_extra=False, cast_dtype=False, dtype_source="current"
+    ):
         """Read parameters from a file that MXNet or mxcore wrote.
 
         Parameters
@@ -315,15 +313,14 @@ class Block:
         warnings.warn(
             "save_params is deprecated. Please use save_parameters. Note that if you want load from "
             "SymbolBlock later, please use export instead.",
-            DeprecationWarning, stacklevel=2,
-        )  # fmt: skip
+            DeprecationWarning,
+            stacklevel=2,
+        )
         self.collect_params().save(filename, strip_prefix=self.prefix)
 
     def load_params(self, filename, ctx=None, allow_missing=False, ignore_extra=False):
         """Read parameters from a file. Deprecated: use `load_parameters`."""
-        warnings.warn(
-            "load_params is deprecated. Please use load_parameters.", DeprecationWarning, stacklevel=2
-        )
+        warnings.warn("load_params is deprecated. Please use load_parameters.", DeprecationWarning, stacklevel=2)
         self.load_parameters(filename, ctx, allow_missing, ignore_extra)
 
     def save(self, prefix):

@@ -16,7 +16,8 @@ def too_deep(block):
     """
     return error(
         RecursionError,
-        f"{type(block).__name__} '{block.name}': blocks are nested deeper than Python's limit of {sys.getrecursionlimit()} calls, "
+        f"{type(block).__name__} '{block.name}': blocks are nested deeper than Python's limit of "
+        f"{sys.getrecursionlimit()} calls, "
         "or one is inside itself; put them side by side in one Sequential, or raise it with sys.setrecursionlimit()",
     )
 
@@ -40,6 +41,7 @@ class explained:
         return self
 
     def __exit__(self, kind, exc, trace):
-        # One of ours comes from a block inside, which has said it. Where there is no room left to say it, a block outside does.
+        # One of ours comes from a block inside, which has said it. Where there is no room left to say it, a block
+        # outside does.
         if isinstance(exc, RecursionError) and not isinstance(exc, MXNetError):
             raise too_deep(self.block) from None

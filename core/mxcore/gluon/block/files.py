@@ -35,9 +35,7 @@ def load_parameters(block, filename, ctx, allow_missing, ignore_extra, cast_dtyp
     if not loaded and not params:
         return
     if not isinstance(loaded, dict):
-        raise error(
-            ValueError, f"{filename} holds {len(loaded)} arrays without names; parameters are loaded by name."
-        )
+        raise error(ValueError, f"{filename} holds {len(loaded)} arrays without names; parameters are loaded by name.")
     if not any("." in name or name in params for name in loaded):
         # Full names, with the block's prefix or without it: files of old versions and exported models.
         full = block.collect_params()
@@ -104,7 +102,11 @@ _FIELDS = {"orig_name", "hybridized", "children", "in_format", "out_format", "in
 
 def _restore(block, entry, path, filename):
     if not isinstance(entry, dict) or not isinstance(entry.get("children", {}), dict):
-        raise error(ValueError, f"{filename}: block {path or 'at the top'} must be an object, its 'children' another one; the file is damaged")
+        raise error(
+            ValueError,
+            f"{filename}: block {path or 'at the top'} must be an object, its 'children' another one; the file is "
+            "damaged",
+        )
     parts = [value for key, value in entry.items() if key not in _FIELDS and isinstance(value, dict)]
     names = entry.get("children", {})
     if len(parts) != len(block._children) or not all(isinstance(n, str) for n in names.values()):
@@ -113,8 +115,8 @@ def _restore(block, entry, path, filename):
             f"{filename}: block {path or 'at the top'} has children {brief(list(names.values()))} in the file, "
             f"but {brief(block._children)} in the network.",
         )
-    # Children are matched by position, and take over the names under which the file has their parameters. One child under two
-    # names stands in the file twice, but with one entry among the names.
+    # Children are matched by position, and take over the names under which the file has their parameters. One child
+    # under two names stands in the file twice, but with one entry among the names.
     if len(set(names.values())) == len(parts):
         found = dict(zip(names.values(), block._children.values()))
         block._children.clear()
@@ -132,7 +134,9 @@ def load(block, prefix):
     filename = f"{prefix}-model.json"
     structure = decode(read_text(filename), filename)
     if not isinstance(structure, dict) or len(structure) != 1:
-        raise error(ValueError, f"{filename} is no structure file of a block: expected an object with the block by its name")
+        raise error(
+            ValueError, f"{filename} is no structure file of a block: expected an object with the block by its name"
+        )
     (entry,) = structure.values()
     _restore(block, entry, "", filename)
     load_parameters(block, f"{prefix}-model.params", None, False, False, False, "current")

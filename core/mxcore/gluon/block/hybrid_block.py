@@ -20,8 +20,8 @@ from .tracing import build, trace
 
 __all__ = ["HybridBlock"]
 
-#: Held while a first call finds out what later ones rely on: a graph, shapes, parameters that waited for their shape. One for all
-#: blocks, as they share children and parameters.
+#: Held while a first call finds out what later ones rely on: a graph, shapes, parameters that waited for their shape.
+#: One for all blocks, as they share children and parameters.
 _first = threading.RLock()
 
 
@@ -111,8 +111,18 @@ class HybridBlock(Block):
         super().register_child(block, name)
         self._clear_cached_op()
 
-    def hybridize(self, active=True, backend=None, clear=True, static_alloc=False, static_shape=False,
-                  inline_limit=2, forward_bulk_size=None, backward_bulk_size=None, **kwargs):  # fmt: skip
+    def hybridize(
+        self,
+        active=True,
+        backend=None,
+        clear=True,
+        static_alloc=False,
+        static_shape=False,
+        inline_limit=2,
+        forward_bulk_size=None,
+        backward_bulk_size=None,
+        **kwargs,
+    ):
         """Run this block and everything inside as one graph, or eagerly again.
 
         Parameters
@@ -150,10 +160,14 @@ class HybridBlock(Block):
                 stacklevel=2,
             )
         super().hybridize(
-            active, clear=clear, static_alloc=static_alloc, static_shape=static_shape,
-            inline_limit=inline_limit, forward_bulk_size=forward_bulk_size,
+            active,
+            clear=clear,
+            static_alloc=static_alloc,
+            static_shape=static_shape,
+            inline_limit=inline_limit,
+            forward_bulk_size=forward_bulk_size,
             backward_bulk_size=backward_bulk_size,
-        )  # fmt: skip
+        )
 
     def cast(self, dtype):
         super().cast(dtype)
@@ -327,8 +341,19 @@ class HybridBlock(Block):
             for p in waiting:
                 p._finish_deferred_init()
 
-    def optimize_for(self, x, *args, backend=None, clear=False, static_alloc=False, static_shape=False,
-                     inline_limit=2, forward_bulk_size=None, backward_bulk_size=None, **kwargs):  # fmt: skip
+    def optimize_for(
+        self,
+        x,
+        *args,
+        backend=None,
+        clear=False,
+        static_alloc=False,
+        static_shape=False,
+        inline_limit=2,
+        forward_bulk_size=None,
+        backward_bulk_size=None,
+        **kwargs,
+    ):
         """Hybridise for inputs like these, through a graph backend if one is named, without running anything.
 
         Parameters
@@ -348,8 +373,17 @@ class HybridBlock(Block):
             If nobody provides the backend.
         """
         if clear or not self._active:
-            self.hybridize(True, backend, clear, static_alloc, static_shape, inline_limit, forward_bulk_size,
-                           backward_bulk_size, **kwargs)  # fmt: skip
+            self.hybridize(
+                True,
+                backend,
+                clear,
+                static_alloc,
+                static_shape,
+                inline_limit,
+                forward_bulk_size,
+                backward_bulk_size,
+                **kwargs,
+            )
         self._backend, self._backend_opts = backend, kwargs
         if self._context_of((x, *args)) is None:
             raise error(ValueError, f"optimize_for of {self.name} needs arrays, it was called with symbols")
@@ -386,4 +420,10 @@ class HybridBlock(Block):
         kinds = dict.fromkeys(out.list_arguments(), "arg")
         kinds.update((name, "aux") for name in out.list_auxiliary_states())
         params = [*self.collect_params().values(), *self._graph_params.values()]
-        write_checkpoint(path, epoch, out, {f"{kinds[p.name]}:{p.name}": p._reduce() for p in params if p.name in kinds}, remove_amp_cast)
+        write_checkpoint(
+            path,
+            epoch,
+            out,
+            {f"{kinds[p.name]}:{p.name}": p._reduce() for p in params if p.name in kinds},
+            remove_amp_cast,
+        )

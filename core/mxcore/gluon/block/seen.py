@@ -7,7 +7,9 @@ import sys
 
 
 def as_seen_by(user, module):
-    """The module as the program knows it that a class or function is from: where it says ``mxnet``, ``F is mx.nd`` must hold."""
+    """The module as the program knows it that a class or function is from: where it says ``mxnet``, ``F is mx.nd`` must
+    hold.
+    """
     answered = type(sys.modules.get("mxnet")).__module__ == "mxcore.compat.alias"  # not by an installed MXNet
     if not answered or (getattr(user, "__module__", None) or "").startswith("mxcore"):
         return module

@@ -54,9 +54,7 @@ class SymbolBlock(HybridBlock):
         out_format = flatten(outputs, outs, "output")
         for leaf in ins:
             if not is_symbol(leaf) or leaf.get_children() is not None:
-                raise error(
-                    AssertionError, f"Input symbols must be variable, but {leaf!r} is an output of operators"
-                )
+                raise error(AssertionError, f"Input symbols must be variable, but {leaf!r} is an output of operators")
         if not all(is_symbol(leaf) for leaf in outs):
             raise error(TypeError, "SymbolBlock: outputs must be symbols")
         out = outs[0] if len(outs) == 1 else symbol.Group(outs)

@@ -11,7 +11,8 @@ __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
 
 class DeformableConvolution(HybridBlock):
-    """2-dimensional convolution over windows whose places are moved by offsets, which a plain convolution over the same input learns.
+    """2-dimensional convolution over windows whose places are moved by offsets, which a plain convolution over the same
+    input learns.
 
     Parameters
     ----------
@@ -41,7 +42,8 @@ class DeformableConvolution(HybridBlock):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``gluon.contrib.cnn.DeformableConvolution``. Source: Dai et al., "Deformable convolutional networks", 2017.
+    Behaviour matched: MXNet 1.9.1 ``gluon.contrib.cnn.DeformableConvolution``. Source: Dai et al., "Deformable
+    convolutional networks", 2017.
 
     Examples
     --------
@@ -54,20 +56,42 @@ class DeformableConvolution(HybridBlock):
 
     #: Channels of the plain convolution for each place of a window: two coordinates, and maybe a weight.
     _values = 2
-    #: Which parameters are made first, those of the plain convolution (1) or the layer's own (-1): so they stand in files.
+    #: Which parameters are made first, those of the plain convolution (1) or the layer's own (-1): so they stand in
+    #: files.
     _order = 1
 
-    def __init__(self, channels, kernel_size=(1, 1), strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1,
-                 num_deformable_group=1, layout="NCHW", use_bias=True, in_channels=0, activation=None,
-                 weight_initializer=None, bias_initializer="zeros", offset_weight_initializer="zeros",
-                 offset_bias_initializer="zeros", offset_use_bias=True, op_name="DeformableConvolution", adj=None, prefix=None,
-                 params=None):  # fmt: skip
+    def __init__(
+        self,
+        channels,
+        kernel_size=(1, 1),
+        strides=(1, 1),
+        padding=(0, 0),
+        dilation=(1, 1),
+        groups=1,
+        num_deformable_group=1,
+        layout="NCHW",
+        use_bias=True,
+        in_channels=0,
+        activation=None,
+        weight_initializer=None,
+        bias_initializer="zeros",
+        offset_weight_initializer="zeros",
+        offset_bias_initializer="zeros",
+        offset_use_bias=True,
+        op_name="DeformableConvolution",
+        adj=None,
+        prefix=None,
+        params=None,
+    ):
         super().__init__(prefix=prefix, params=params)
         kind = type(self).__name__
         if layout != "NCHW":
             raise error(ValueError, f"{kind}: layout must be 'NCHW', got {layout!r}")
         if adj is not None:
-            raise error(ValueError, f"{kind}: adj is for transposed convolutions, of which there is no deformable one; got {adj!r}")
+            raise error(
+                ValueError,
+                f"{kind}: adj is for transposed convolutions, of which there is no deformable one; got {adj!r}",
+            )
         self._channels, self._in_channels, self._op = channels, in_channels, op_name
         kernel = spread(kernel_size, 2, f"{kind}: kernel_size")
         common = {
@@ -80,7 +104,12 @@ class DeformableConvolution(HybridBlock):
             if n % groups:
                 raise error(ValueError, f"{kind}: {n} {what} channels cannot be cut into {groups} groups")
         self._kwargs_offset = {**common, "num_filter": offsets, "no_bias": not offset_use_bias}
-        self._kwargs = {**common, "num_filter": channels, "no_bias": not use_bias, "num_deformable_group": num_deformable_group}
+        self._kwargs = {
+            **common,
+            "num_filter": channels,
+            "no_bias": not use_bias,
+            "num_deformable_group": num_deformable_group,
+        }
 
         def parameter(name, shape, init, wanted=True):
             return self.params.get(name, shape=shape, init=init, allow_deferred_init=True) if wanted else None
@@ -88,7 +117,7 @@ class DeformableConvolution(HybridBlock):
         own = (("offset", offsets, offset_weight_initializer, offset_bias_initializer, offset_use_bias),
                ("deformable_conv", channels, weight_initializer, bias_initializer, use_bias))  # fmt: skip
         with self.name_scope():
-            for name, n, init, bias_init, biased in own[::self._order]:
+            for name, n, init, bias_init, biased in own[:: self._order]:
                 setattr(self, f"{name}_weight", parameter(f"{name}_weight", (n, in_channels // groups, *kernel), init))
                 setattr(self, f"{name}_bias", parameter(f"{name}_bias", (n,), bias_init, biased))
             self.act = activation_or_none(activation)
@@ -101,7 +130,9 @@ class DeformableConvolution(HybridBlock):
 
     def infer_shape(self, x, *args):
         if len(x.shape) != 4:
-            raise error(ValueError, f"{type(self).__name__} takes input with axes NCHW, got an array of shape {x.shape}")
+            raise error(
+                ValueError, f"{type(self).__name__} takes input with axes NCHW, got an array of shape {x.shape}"
+            )
         groups = self._kwargs["num_group"]
         for p in (self.offset_weight, self.deformable_conv_weight):
             p.shape = (p.shape[0], x.shape[1] // groups, *p.shape[2:])
@@ -111,28 +142,35 @@ class DeformableConvolution(HybridBlock):
         return (values,)
 
     def hybrid_forward(self, F, x, offset_weight, deformable_conv_weight, offset_bias=None, deformable_conv_bias=None):
-        values = F.Convolution(x, offset_weight, *(() if offset_bias is None else (offset_bias,)), **self._kwargs_offset)
+        values = F.Convolution(
+            x, offset_weight, *(() if offset_bias is None else (offset_bias,)), **self._kwargs_offset
+        )
         bias = () if deformable_conv_bias is None else (deformable_conv_bias,)
-        y = getattr(F.contrib, self._op)(x, *self._bent(F, values), deformable_conv_weight, *bias, name="fwd", **self._kwargs)
+        y = getattr(F.contrib, self._op)(
+            x, *self._bent(F, values), deformable_conv_weight, *bias, name="fwd", **self._kwargs
+        )
         return y if self.act is None else self.act(y)
 
 
 class ModulatedDeformableConvolution(DeformableConvolution):
-    """2-dimensional convolution over windows whose places are moved by offsets and weighed by masks, which a plain convolution learns.
+    """2-dimensional convolution over windows whose places are moved by offsets and weighed by masks, which a plain
+    convolution learns.
 
     Parameters
     ----------
-    channels, kernel_size, strides, padding, dilation, groups, num_deformable_group, layout, use_bias, in_channels, activation
+    channels, kernel_size, strides, padding, dilation, groups, num_deformable_group, layout, use_bias, in_channels,
+    activation
         As for `DeformableConvolution`.
-    weight_initializer, bias_initializer, offset_weight_initializer, offset_bias_initializer, offset_use_bias, op_name, adj
+    weight_initializer, bias_initializer, offset_weight_initializer, offset_bias_initializer, offset_use_bias, op_name,
+    adj
         As for `DeformableConvolution`.
     prefix, params
         See `Block`.
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``gluon.contrib.cnn.ModulatedDeformableConvolution``: masks lie between 0 and 2, and begin at 1.
-    Source: Zhu et al., "Deformable ConvNets v2", 2018.
+    Behaviour matched: MXNet 1.9.1 ``gluon.contrib.cnn.ModulatedDeformableConvolution``: masks lie between 0 and 2, and
+    begin at 1. Source: Zhu et al., "Deformable ConvNets v2", 2018.
 
     Examples
     --------
@@ -146,14 +184,51 @@ class ModulatedDeformableConvolution(DeformableConvolution):
     _values = 3
     _order = -1
 
-    def __init__(self, channels, kernel_size=(1, 1), strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1,
-                 num_deformable_group=1, layout="NCHW", use_bias=True, in_channels=0, activation=None,
-                 weight_initializer=None, bias_initializer="zeros", offset_weight_initializer="zeros",
-                 offset_bias_initializer="zeros", offset_use_bias=True, op_name="ModulatedDeformableConvolution", adj=None,
-                 prefix=None, params=None):  # fmt: skip
-        super().__init__(channels, kernel_size, strides, padding, dilation, groups, num_deformable_group, layout, use_bias, in_channels,
-                         activation, weight_initializer, bias_initializer, offset_weight_initializer, offset_bias_initializer,
-                         offset_use_bias, op_name, adj, prefix, params)  # fmt: skip
+    def __init__(
+        self,
+        channels,
+        kernel_size=(1, 1),
+        strides=(1, 1),
+        padding=(0, 0),
+        dilation=(1, 1),
+        groups=1,
+        num_deformable_group=1,
+        layout="NCHW",
+        use_bias=True,
+        in_channels=0,
+        activation=None,
+        weight_initializer=None,
+        bias_initializer="zeros",
+        offset_weight_initializer="zeros",
+        offset_bias_initializer="zeros",
+        offset_use_bias=True,
+        op_name="ModulatedDeformableConvolution",
+        adj=None,
+        prefix=None,
+        params=None,
+    ):
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            num_deformable_group,
+            layout,
+            use_bias,
+            in_channels,
+            activation,
+            weight_initializer,
+            bias_initializer,
+            offset_weight_initializer,
+            offset_bias_initializer,
+            offset_use_bias,
+            op_name,
+            adj,
+            prefix,
+            params,
+        )
 
     def _alias(self):
         return "modulated_deformable_conv"

@@ -85,9 +85,13 @@ class SparseEmbedding(Block):
         self._kwargs = {"input_dim": input_dim, "output_dim": output_dim, "dtype": dtype, "sparse_grad": True}
         with self.name_scope():
             self.weight = self.params.get(
-                "weight", shape=(input_dim, output_dim), init=weight_initializer, dtype=dtype,
-                grad_stype="row_sparse", stype="row_sparse",
-            )  # fmt: skip
+                "weight",
+                shape=(input_dim, output_dim),
+                init=weight_initializer,
+                dtype=dtype,
+                grad_stype="row_sparse",
+                stype="row_sparse",
+            )
 
     def __repr__(self):
         k = self._kwargs
@@ -121,8 +125,8 @@ class SyncBatchNorm(BatchNorm):
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``gluon.contrib.nn.SyncBatchNorm``. In training every batch must reach the layer on all
-    contexts, else those that came raise an error after a while; see the operator.
+    Behaviour matched: MXNet 1.9.1 ``gluon.contrib.nn.SyncBatchNorm``. In training every batch must reach the layer on
+    all contexts, else those that came raise an error after a while; see the operator.
 
     Examples
     --------
@@ -136,12 +140,35 @@ class SyncBatchNorm(BatchNorm):
     [-1.0, 1.0]
     """
 
-    def __init__(self, in_channels=0, num_devices=None, momentum=0.9, epsilon=1e-5, center=True, scale=True,
-                 use_global_stats=False, beta_initializer="zeros", gamma_initializer="ones",
-                 running_mean_initializer="zeros", running_variance_initializer="ones", **kwargs):  # fmt: skip
-        super().__init__(1, momentum, epsilon, center, scale, use_global_stats, beta_initializer,
-                         gamma_initializer, running_mean_initializer, running_variance_initializer,
-                         in_channels, **kwargs)  # fmt: skip
+    def __init__(
+        self,
+        in_channels=0,
+        num_devices=None,
+        momentum=0.9,
+        epsilon=1e-5,
+        center=True,
+        scale=True,
+        use_global_stats=False,
+        beta_initializer="zeros",
+        gamma_initializer="ones",
+        running_mean_initializer="zeros",
+        running_variance_initializer="ones",
+        **kwargs,
+    ):
+        super().__init__(
+            1,
+            momentum,
+            epsilon,
+            center,
+            scale,
+            use_global_stats,
+            beta_initializer,
+            gamma_initializer,
+            running_mean_initializer,
+            running_variance_initializer,
+            in_channels,
+            **kwargs,
+        )
         self._kwargs = {
             "eps": epsilon, "momentum": momentum, "fix_gamma": not scale, "use_global_stats": use_global_stats,
             "ndev": max(num_gpus(), 1) if num_devices is None else num_devices, "key": self.prefix,
@@ -161,8 +188,7 @@ class _PixelShuffle(HybridBlock):
         self._factors = (int(factor),) * self._ndim if isinstance(factor, Integral) else tuple(map(int, factor))
         if len(self._factors) != self._ndim:
             raise error(
-                ValueError,
-                f"{type(self).__name__}: factor must be a number or {self._ndim} of them, got {factor}",
+                ValueError, f"{type(self).__name__}: factor must be a number or {self._ndim} of them, got {factor}"
             )
 
     def __repr__(self):

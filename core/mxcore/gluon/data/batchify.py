@@ -17,9 +17,7 @@ def _stack(samples):
     except (ValueError, DeprecationWarning):
         data = None
     if data is None or data.dtype == object:
-        shapes = {np.shape(s) for s in samples if isinstance(s, np.ndarray)} or {
-            type(s).__name__ for s in samples
-        }
+        shapes = {np.shape(s) for s in samples if isinstance(s, np.ndarray)} or {type(s).__name__ for s in samples}
         raise error(
             ValueError,
             f"cannot make a batch of samples of {', '.join(sorted(map(str, shapes)))}; give the DataLoader a "

@@ -84,9 +84,23 @@ class DataLoader:
     [(2, 2), (2, 2), (1, 2)]
     """
 
-    def __init__(self, dataset, batch_size=None, shuffle=False, sampler=None, last_batch=None,
-                 batch_sampler=None, batchify_fn=None, num_workers=0, pin_memory=False, pin_device_id=0,
-                 prefetch=None, thread_pool=False, timeout=120, auto_reload=False):  # fmt: skip
+    def __init__(
+        self,
+        dataset,
+        batch_size=None,
+        shuffle=False,
+        sampler=None,
+        last_batch=None,
+        batch_sampler=None,
+        batchify_fn=None,
+        num_workers=0,
+        pin_memory=False,
+        pin_device_id=0,
+        prefetch=None,
+        thread_pool=False,
+        timeout=120,
+        auto_reload=False,
+    ):
         if timeout <= 0:
             raise error(AssertionError, f"timeout must be positive, given {timeout}")
         self._dataset = dataset
@@ -131,9 +145,7 @@ class DataLoader:
 
     def _start(self):
         pool, self._spare_pool = self._spare_pool, None
-        return _Batches(
-            self, pool or self._new_pool(), iter(self._batch_sampler), self._prefetch, self._timeout
-        )
+        return _Batches(self, pool or self._new_pool(), iter(self._batch_sampler), self._prefetch, self._timeout)
 
     def _new_pool(self):
         if self._thread_pool:
@@ -182,7 +194,9 @@ class _InTurn:
 
 
 class _Batches:
-    """One round of a loader: keeps the workers supplied and gives their batches in order, each to one of the threads that ask."""
+    """One round of a loader: keeps the workers supplied and gives their batches in order, each to one of the threads
+    that ask.
+    """
 
     def __init__(self, loader, pool, batches, prefetch, timeout):
         self._loader = weakref.ref(loader)
@@ -264,8 +278,7 @@ def _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_samp
         if batch_size is not None or shuffle or sampler is not None or last_batch is not None:
             raise error(
                 ValueError,
-                "batch_size, shuffle, sampler and last_batch must not be specified if batch_sampler is "
-                "specified.",
+                "batch_size, shuffle, sampler and last_batch must not be specified if batch_sampler is specified.",
             )
         return batch_sampler
     if batch_size is None:

@@ -32,14 +32,10 @@ class Dataset:
     """
 
     def __getitem__(self, idx):
-        raise error(
-            NotImplementedError, f"{type(self).__name__} gives no samples: define __getitem__(self, idx)"
-        )
+        raise error(NotImplementedError, f"{type(self).__name__} gives no samples: define __getitem__(self, idx)")
 
     def __len__(self):
-        raise error(
-            NotImplementedError, f"{type(self).__name__} does not say its length: define __len__(self)"
-        )
+        raise error(NotImplementedError, f"{type(self).__name__} does not say its length: define __len__(self)")
 
     def filter(self, fn):
         """The samples that a function accepts.
@@ -74,9 +70,7 @@ class Dataset:
     def sample(self, sampler):
         """The samples that a sampler names, in its order."""
         if not isinstance(sampler, Sampler):
-            raise error(
-                TypeError, f"Invalid sampler type: {type(sampler)}. Expected gluon.data.Sampler instead."
-            )
+            raise error(TypeError, f"Invalid sampler type: {type(sampler)}. Expected gluon.data.Sampler instead.")
         return _SampledDataset(self, sampler)
 
     def transform(self, fn, lazy=True):
@@ -202,9 +196,7 @@ class ArrayDataset(Dataset):
                     f"All arrays must have the same length; array[0] has length {self._length} while "
                     f"array[{i}] has {len(data)}.",
                 )
-            self._data.append(
-                data.asnumpy() if isinstance(data, nd.NDArray) and len(data.shape) == 1 else data
-            )
+            self._data.append(data.asnumpy() if isinstance(data, nd.NDArray) and len(data.shape) == 1 else data)
 
     def __getitem__(self, idx):
         if len(self._data) == 1:

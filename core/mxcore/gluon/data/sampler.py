@@ -13,9 +13,7 @@ class Sampler:
     """Base of all samplers: ``__iter__`` gives indices (or lists of them), ``__len__`` says how many."""
 
     def __len__(self):
-        raise error(
-            NotImplementedError, f"{type(self).__name__} does not say its length: define __len__(self)"
-        )
+        raise error(NotImplementedError, f"{type(self).__name__} does not say its length: define __len__(self)")
 
     def __iter__(self):
         raise error(NotImplementedError, f"{type(self).__name__} gives no indices: define __iter__(self)")
@@ -121,10 +119,7 @@ class BatchSampler(Sampler):
 
     def __init__(self, sampler, batch_size, last_batch="keep"):
         if last_batch not in ("keep", "discard", "rollover"):
-            raise error(
-                ValueError,
-                f"last_batch must be one of 'keep', 'discard', or 'rollover', but got {last_batch}",
-            )
+            raise error(ValueError, f"last_batch must be one of 'keep', 'discard', or 'rollover', but got {last_batch}")
         if batch_size < 1:
             raise error(ValueError, f"batch_size must be 1 or more, got {batch_size}")
         self._sampler = sampler

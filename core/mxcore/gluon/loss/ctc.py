@@ -29,14 +29,10 @@ class CTCLoss(Loss):
     """
 
     def __init__(self, layout="NTC", label_layout="NT", weight=None, **kwargs):
-        for what, given, known in (
-            ("layout", layout, ("NTC", "TNC")),
-            ("label_layout", label_layout, ("NT", "TN")),
-        ):
+        for what, given, known in (("layout", layout, ("NTC", "TNC")), ("label_layout", label_layout, ("NT", "TN"))):
             if given not in known:
                 raise error(
-                    AssertionError,
-                    f"CTCLoss: only {known[0]!r} and {known[1]!r} {what} are supported, got {given!r}",
+                    AssertionError, f"CTCLoss: only {known[0]!r} and {known[1]!r} {what} are supported, got {given!r}"
                 )
         self._layout = layout
         self._label_layout = label_layout
@@ -49,7 +45,11 @@ class CTCLoss(Loss):
             label = F.swapaxes(label, 0, 1)
         lengths = [x for x in (pred_lengths, label_lengths) if x is not None]
         loss = F.CTCLoss(
-            pred, label, *lengths, use_data_lengths=pred_lengths is not None,
-            use_label_lengths=label_lengths is not None, blank_label="last",
-        )  # fmt: skip
+            pred,
+            label,
+            *lengths,
+            use_data_lengths=pred_lengths is not None,
+            use_label_lengths=label_lengths is not None,
+            blank_label="last",
+        )
         return self._weighted(F, loss, sample_weight)

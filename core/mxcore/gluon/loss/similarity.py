@@ -95,14 +95,11 @@ class SDMLLoss(Loss):
 
     def hybrid_forward(self, F, x1, x2):
         if F is not nd:
-            raise error(
-                TypeError, "SDMLLoss needs the batch size and cannot become a graph; do not hybridize it"
-            )
+            raise error(TypeError, "SDMLLoss needs the batch size and cannot become a graph; do not hybridize it")
         n, d = x1.shape
         if x2.shape != (n, d) or n < 2:
             raise error(
-                ValueError,
-                f"SDMLLoss: x1 and x2 must be of one shape with 2 or more rows, got {x1.shape}, {x2.shape}",
+                ValueError, f"SDMLLoss: x1 and x2 must be of one shape with 2 or more rows, got {x1.shape}, {x2.shape}"
             )
         eye = F.one_hot(F.arange(n, ctx=x1.context), n)
         labels = eye * (1 - self.smoothing_parameter) + (1 - eye) * self.smoothing_parameter / (n - 1)

@@ -95,9 +95,7 @@ def get_model_file(name, root=None):
     except Exception as e:  # damaged archives raise anything
         raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
     if hashlib.sha1(data).hexdigest() != _SHA1[name]:
-        raise error(
-            ValueError, f"{archive} does not hold the published {stem}.params. Delete it to try again."
-        )
+        raise error(ValueError, f"{archive} does not hold the published {stem}.params. Delete it to try again.")
     write_atomic(path, data)
     os.remove(archive)
     return path

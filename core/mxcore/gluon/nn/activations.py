@@ -56,9 +56,7 @@ class LeakyReLU(HybridBlock):
 
     def __init__(self, alpha, **kwargs):
         if alpha < 0:
-            raise error(
-                AssertionError, f"Slope coefficient for LeakyReLU must be no less than 0, got {alpha}."
-            )
+            raise error(AssertionError, f"Slope coefficient for LeakyReLU must be no less than 0, got {alpha}.")
         super().__init__(**kwargs)
         self._alpha = alpha
 

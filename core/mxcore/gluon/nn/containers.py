@@ -20,9 +20,7 @@ class _Stack:
 
     def __repr__(self):
         with explained(self):
-            parts = "\n".join(
-                f"  ({key}): {block!r}".replace("\n", "\n  ") for key, block in self._children.items()
-            )
+            parts = "\n".join(f"  ({key}): {block!r}".replace("\n", "\n  ") for key, block in self._children.items())
         return f"{type(self).__name__}(\n{parts}\n)"
 
     def __getitem__(self, key):
@@ -76,8 +74,9 @@ class Sequential(_Stack, Block):
             warnings.warn(
                 f"All children of this Sequential layer '{self.prefix}' are HybridBlocks. Consider using "
                 "HybridSequential for the best performance.",
-                UserWarning, stacklevel=2,
-            )  # fmt: skip
+                UserWarning,
+                stacklevel=2,
+            )
         super().hybridize(active, **kwargs)
 
 

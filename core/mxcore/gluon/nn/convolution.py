@@ -48,9 +48,25 @@ class _Conv(HybridBlock):
 
     _ndim: int | None = None
 
-    def __init__(self, channels, kernel_size, strides, padding, dilation, groups, layout, in_channels=0, activation=None,
-                 use_bias=True, weight_initializer=None, bias_initializer="zeros", op_name="Convolution", adj=None,
-                 prefix=None, params=None):  # fmt: skip
+    def __init__(
+        self,
+        channels,
+        kernel_size,
+        strides,
+        padding,
+        dilation,
+        groups,
+        layout,
+        in_channels=0,
+        activation=None,
+        use_bias=True,
+        weight_initializer=None,
+        bias_initializer="zeros",
+        op_name="Convolution",
+        adj=None,
+        prefix=None,
+        params=None,
+    ):
         super().__init__(prefix=prefix, params=params)
         ndim, kind = dimensions(self, layout), type(self).__name__
         self._op_name = op_name
@@ -71,10 +87,7 @@ class _Conv(HybridBlock):
             self._kwargs["adj"] = spread(adj, ndim, f"{kind}: output_padding")
         with self.name_scope():
             self.weight = self.params.get(
-                "weight",
-                shape=self._weight_shape(in_channels),
-                init=weight_initializer,
-                allow_deferred_init=True,
+                "weight", shape=self._weight_shape(in_channels), init=weight_initializer, allow_deferred_init=True
             )
             self.bias = (
                 self.params.get("bias", shape=(channels,), init=bias_initializer, allow_deferred_init=True)
@@ -106,8 +119,7 @@ class _Conv(HybridBlock):
         if len(x.shape) != len(self._layout):
             raise error(
                 ValueError,
-                f"{type(self).__name__} takes input with axes {self._layout}, got an array of shape "
-                f"{x.shape}",
+                f"{type(self).__name__} takes input with axes {self._layout}, got an array of shape {x.shape}",
             )
         self.weight.shape = self._weight_shape(x.shape[self._layout.index("C")])
 
@@ -157,11 +169,37 @@ class Conv1D(_Conv):
 
     _ndim = 1
 
-    def __init__(self, channels, kernel_size, strides=1, padding=0, dilation=1, groups=1, layout="NCW",
-                 activation=None, use_bias=True, weight_initializer=None, bias_initializer="zeros",
-                 in_channels=0, **kwargs):  # fmt: skip
-        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
-                         activation, use_bias, weight_initializer, bias_initializer, **kwargs)  # fmt: skip
+    def __init__(
+        self,
+        channels,
+        kernel_size,
+        strides=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        layout="NCW",
+        activation=None,
+        use_bias=True,
+        weight_initializer=None,
+        bias_initializer="zeros",
+        in_channels=0,
+        **kwargs,
+    ):
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            **kwargs,
+        )
 
 
 class Conv2D(_Conv):
@@ -178,11 +216,37 @@ class Conv2D(_Conv):
 
     _ndim = 2
 
-    def __init__(self, channels, kernel_size, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1,
-                 layout="NCHW", activation=None, use_bias=True, weight_initializer=None,
-                 bias_initializer="zeros", in_channels=0, **kwargs):  # fmt: skip
-        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
-                         activation, use_bias, weight_initializer, bias_initializer, **kwargs)  # fmt: skip
+    def __init__(
+        self,
+        channels,
+        kernel_size,
+        strides=(1, 1),
+        padding=(0, 0),
+        dilation=(1, 1),
+        groups=1,
+        layout="NCHW",
+        activation=None,
+        use_bias=True,
+        weight_initializer=None,
+        bias_initializer="zeros",
+        in_channels=0,
+        **kwargs,
+    ):
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            **kwargs,
+        )
 
 
 class Conv3D(_Conv):
@@ -199,11 +263,37 @@ class Conv3D(_Conv):
 
     _ndim = 3
 
-    def __init__(self, channels, kernel_size, strides=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, 1),
-                 groups=1, layout="NCDHW", activation=None, use_bias=True, weight_initializer=None,
-                 bias_initializer="zeros", in_channels=0, **kwargs):  # fmt: skip
-        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
-                         activation, use_bias, weight_initializer, bias_initializer, **kwargs)  # fmt: skip
+    def __init__(
+        self,
+        channels,
+        kernel_size,
+        strides=(1, 1, 1),
+        padding=(0, 0, 0),
+        dilation=(1, 1, 1),
+        groups=1,
+        layout="NCDHW",
+        activation=None,
+        use_bias=True,
+        weight_initializer=None,
+        bias_initializer="zeros",
+        in_channels=0,
+        **kwargs,
+    ):
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            **kwargs,
+        )
 
 
 class Conv1DTranspose(_Conv):
@@ -243,12 +333,40 @@ class Conv1DTranspose(_Conv):
 
     _ndim = 1
 
-    def __init__(self, channels, kernel_size, strides=1, padding=0, output_padding=0, dilation=1, groups=1,
-                 layout="NCW", activation=None, use_bias=True, weight_initializer=None,
-                 bias_initializer="zeros", in_channels=0, **kwargs):  # fmt: skip
-        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
-                         activation, use_bias, weight_initializer, bias_initializer, "Deconvolution",
-                         output_padding, **kwargs)  # fmt: skip
+    def __init__(
+        self,
+        channels,
+        kernel_size,
+        strides=1,
+        padding=0,
+        output_padding=0,
+        dilation=1,
+        groups=1,
+        layout="NCW",
+        activation=None,
+        use_bias=True,
+        weight_initializer=None,
+        bias_initializer="zeros",
+        in_channels=0,
+        **kwargs,
+    ):
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            "Deconvolution",
+            output_padding,
+            **kwargs,
+        )
 
 
 class Conv2DTranspose(_Conv):
@@ -265,12 +383,40 @@ class Conv2DTranspose(_Conv):
 
     _ndim = 2
 
-    def __init__(self, channels, kernel_size, strides=(1, 1), padding=(0, 0), output_padding=(0, 0),
-                 dilation=(1, 1), groups=1, layout="NCHW", activation=None, use_bias=True,
-                 weight_initializer=None, bias_initializer="zeros", in_channels=0, **kwargs):  # fmt: skip
-        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
-                         activation, use_bias, weight_initializer, bias_initializer, "Deconvolution",
-                         output_padding, **kwargs)  # fmt: skip
+    def __init__(
+        self,
+        channels,
+        kernel_size,
+        strides=(1, 1),
+        padding=(0, 0),
+        output_padding=(0, 0),
+        dilation=(1, 1),
+        groups=1,
+        layout="NCHW",
+        activation=None,
+        use_bias=True,
+        weight_initializer=None,
+        bias_initializer="zeros",
+        in_channels=0,
+        **kwargs,
+    ):
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            "Deconvolution",
+            output_padding,
+            **kwargs,
+        )
 
 
 class Conv3DTranspose(_Conv):
@@ -287,9 +433,37 @@ class Conv3DTranspose(_Conv):
 
     _ndim = 3
 
-    def __init__(self, channels, kernel_size, strides=(1, 1, 1), padding=(0, 0, 0), output_padding=(0, 0, 0),
-                 dilation=(1, 1, 1), groups=1, layout="NCDHW", activation=None, use_bias=True,
-                 weight_initializer=None, bias_initializer="zeros", in_channels=0, **kwargs):  # fmt: skip
-        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels,
-                         activation, use_bias, weight_initializer, bias_initializer, "Deconvolution",
-                         output_padding, **kwargs)  # fmt: skip
+    def __init__(
+        self,
+        channels,
+        kernel_size,
+        strides=(1, 1, 1),
+        padding=(0, 0, 0),
+        output_padding=(0, 0, 0),
+        dilation=(1, 1, 1),
+        groups=1,
+        layout="NCDHW",
+        activation=None,
+        use_bias=True,
+        weight_initializer=None,
+        bias_initializer="zeros",
+        in_channels=0,
+        **kwargs,
+    ):
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            "Deconvolution",
+            output_padding,
+            **kwargs,
+        )

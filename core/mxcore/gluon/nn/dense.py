@@ -48,24 +48,28 @@ class Dense(HybridBlock):
     ((4, 2), (2, 15))
     """
 
-    def __init__(self, units, activation=None, use_bias=True, flatten=True, dtype="float32",
-                 weight_initializer=None, bias_initializer="zeros", in_units=0, **kwargs):  # fmt: skip
+    def __init__(
+        self,
+        units,
+        activation=None,
+        use_bias=True,
+        flatten=True,
+        dtype="float32",
+        weight_initializer=None,
+        bias_initializer="zeros",
+        in_units=0,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self._units = units
         self._in_units = in_units
         self._flatten = flatten
         with self.name_scope():
             self.weight = self.params.get(
-                "weight",
-                shape=(units, in_units),
-                init=weight_initializer,
-                dtype=dtype,
-                allow_deferred_init=True,
+                "weight", shape=(units, in_units), init=weight_initializer, dtype=dtype, allow_deferred_init=True
             )
             self.bias = (
-                self.params.get(
-                    "bias", shape=(units,), init=bias_initializer, dtype=dtype, allow_deferred_init=True
-                )
+                self.params.get("bias", shape=(units,), init=bias_initializer, dtype=dtype, allow_deferred_init=True)
                 if use_bias
                 else None
             )
@@ -80,9 +84,7 @@ class Dense(HybridBlock):
 
     def hybrid_forward(self, F, x, weight, bias=None):
         if bias is None:
-            y = F.FullyConnected(
-                x, weight, no_bias=True, num_hidden=self._units, flatten=self._flatten, name="fwd"
-            )
+            y = F.FullyConnected(x, weight, no_bias=True, num_hidden=self._units, flatten=self._flatten, name="fwd")
         else:
             y = F.FullyConnected(
                 x, weight, bias, no_bias=False, num_hidden=self._units, flatten=self._flatten, name="fwd"

@@ -37,18 +37,20 @@ class Embedding(HybridBlock):
     (1, 3, 4)
     """
 
-    def __init__(
-        self, input_dim, output_dim, dtype="float32", weight_initializer=None, sparse_grad=False, **kwargs
-    ):
+    def __init__(self, input_dim, output_dim, dtype="float32", weight_initializer=None, sparse_grad=False, **kwargs):
         super().__init__(**kwargs)
         self._kwargs = {
             "input_dim": input_dim, "output_dim": output_dim, "dtype": dtype, "sparse_grad": sparse_grad,
         }  # fmt: skip
         with self.name_scope():
             self.weight = self.params.get(
-                "weight", shape=(input_dim, output_dim), init=weight_initializer, dtype=dtype,
-                allow_deferred_init=True, grad_stype="row_sparse" if sparse_grad else "default",
-            )  # fmt: skip
+                "weight",
+                shape=(input_dim, output_dim),
+                init=weight_initializer,
+                dtype=dtype,
+                allow_deferred_init=True,
+                grad_stype="row_sparse" if sparse_grad else "default",
+            )
 
     def __repr__(self):
         k = self._kwargs

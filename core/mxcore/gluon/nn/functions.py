@@ -125,9 +125,7 @@ class ReflectionPad2D(HybridBlock):
         if isinstance(padding, Integral):
             padding = (0, 0, 0, 0, padding, padding, padding, padding)
         if len(padding) != 8:
-            raise error(
-                AssertionError, f"ReflectionPad2D: padding must be an int or 8 of them, got {padding}"
-            )
+            raise error(AssertionError, f"ReflectionPad2D: padding must be an int or 8 of them, got {padding}")
         self._padding = padding
 
     def hybrid_forward(self, F, x):

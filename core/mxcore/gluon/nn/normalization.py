@@ -15,14 +15,19 @@ class _Norm(HybridBlock):
     def __init__(self, size, center, scale, beta_initializer, gamma_initializer, prefix=None, params=None):
         super().__init__(prefix=prefix, params=params)
         with self.name_scope():
-            for name, learnt, init in (
-                ("gamma", scale, gamma_initializer),
-                ("beta", center, beta_initializer),
-            ):
-                setattr(self, name, self.params.get(
-                    name, grad_req="write" if learnt else "null", shape=(size,), init=init,
-                    allow_deferred_init=True, differentiable=learnt,
-                ))  # fmt: skip
+            for name, learnt, init in (("gamma", scale, gamma_initializer), ("beta", center, beta_initializer)):
+                setattr(
+                    self,
+                    name,
+                    self.params.get(
+                        name,
+                        grad_req="write" if learnt else "null",
+                        shape=(size,),
+                        init=init,
+                        allow_deferred_init=True,
+                        differentiable=learnt,
+                    ),
+                )
 
     def infer_shape(self, x, *args):
         for p in self._reg_params.values():
@@ -65,9 +70,21 @@ class BatchNorm(_Norm):
     ((2, 3, 4, 4), (3,))
     """
 
-    def __init__(self, axis=1, momentum=0.9, epsilon=1e-5, center=True, scale=True, use_global_stats=False,
-                 beta_initializer="zeros", gamma_initializer="ones", running_mean_initializer="zeros",
-                 running_variance_initializer="ones", in_channels=0, **kwargs):  # fmt: skip
+    def __init__(
+        self,
+        axis=1,
+        momentum=0.9,
+        epsilon=1e-5,
+        center=True,
+        scale=True,
+        use_global_stats=False,
+        beta_initializer="zeros",
+        gamma_initializer="ones",
+        running_mean_initializer="zeros",
+        running_variance_initializer="ones",
+        in_channels=0,
+        **kwargs,
+    ):
         super().__init__(in_channels, center, scale, beta_initializer, gamma_initializer, **kwargs)
         self._axis = axis
         self._kwargs = {
@@ -76,10 +93,18 @@ class BatchNorm(_Norm):
         }  # fmt: skip
         averages = (("mean", running_mean_initializer), ("var", running_variance_initializer))
         for name, init in averages:
-            setattr(self, "running_" + name, self.params.get(
-                "running_" + name, grad_req="null", shape=(in_channels,), init=init, allow_deferred_init=True,
-                differentiable=False,
-            ))  # fmt: skip
+            setattr(
+                self,
+                "running_" + name,
+                self.params.get(
+                    "running_" + name,
+                    grad_req="null",
+                    shape=(in_channels,),
+                    init=init,
+                    allow_deferred_init=True,
+                    differentiable=False,
+                ),
+            )
 
     def __repr__(self):
         content = ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
@@ -127,8 +152,17 @@ class InstanceNorm(_Norm):
         prefix, params.
     """
 
-    def __init__(self, axis=1, epsilon=1e-5, center=True, scale=False, beta_initializer="zeros",
-                 gamma_initializer="ones", in_channels=0, **kwargs):  # fmt: skip
+    def __init__(
+        self,
+        axis=1,
+        epsilon=1e-5,
+        center=True,
+        scale=False,
+        beta_initializer="zeros",
+        gamma_initializer="ones",
+        in_channels=0,
+        **kwargs,
+    ):
         super().__init__(in_channels, center, scale, beta_initializer, gamma_initializer, **kwargs)
         self._axis = axis
         self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
@@ -170,8 +204,18 @@ class LayerNorm(_Norm):
     [[0.0, 0.0, 0.0]]
     """
 
-    def __init__(self, axis=-1, epsilon=1e-5, center=True, scale=True, beta_initializer="zeros",
-                 gamma_initializer="ones", in_channels=0, prefix=None, params=None):  # fmt: skip
+    def __init__(
+        self,
+        axis=-1,
+        epsilon=1e-5,
+        center=True,
+        scale=True,
+        beta_initializer="zeros",
+        gamma_initializer="ones",
+        in_channels=0,
+        prefix=None,
+        params=None,
+    ):
         super().__init__(in_channels, center, scale, beta_initializer, gamma_initializer, prefix, params)
         self._axis = axis
         self._epsilon = epsilon
@@ -201,8 +245,17 @@ class GroupNorm(_Norm):
         See `HybridBlock`.
     """
 
-    def __init__(self, num_groups=1, epsilon=1e-5, center=True, scale=True, beta_initializer="zeros",
-                 gamma_initializer="ones", prefix=None, params=None):  # fmt: skip
+    def __init__(
+        self,
+        num_groups=1,
+        epsilon=1e-5,
+        center=True,
+        scale=True,
+        beta_initializer="zeros",
+        gamma_initializer="ones",
+        prefix=None,
+        params=None,
+    ):
         super().__init__(num_groups, center, scale, beta_initializer, gamma_initializer, prefix, params)
         self._num_groups = num_groups
         self._epsilon = epsilon

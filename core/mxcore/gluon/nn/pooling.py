@@ -15,8 +15,19 @@ class _Pooling(HybridBlock):
 
     _ndim: int | None = None
 
-    def __init__(self, pool_size, strides, padding, ceil_mode, global_pool, pool_type, layout, count_include_pad=None,
-                 prefix=None, params=None):  # fmt: skip
+    def __init__(
+        self,
+        pool_size,
+        strides,
+        padding,
+        ceil_mode,
+        global_pool,
+        pool_type,
+        layout,
+        count_include_pad=None,
+        prefix=None,
+        params=None,
+    ):
         super().__init__(prefix=prefix, params=params)
         ndim, kind = dimensions(self, layout), type(self).__name__
         kernel = spread(pool_size, ndim, f"{kind}: pool_size")
@@ -94,9 +105,7 @@ class MaxPool3D(_Pooling):
 
     _ndim = 3
 
-    def __init__(
-        self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False, layout="NCDHW", **kwargs
-    ):
+    def __init__(self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False, layout="NCDHW", **kwargs):
         super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
@@ -131,8 +140,9 @@ class AvgPool1D(_Pooling):
 
     _ndim = 1
 
-    def __init__(self, pool_size=2, strides=None, padding=0, layout="NCW", ceil_mode=False,
-                 count_include_pad=True, **kwargs):  # fmt: skip
+    def __init__(
+        self, pool_size=2, strides=None, padding=0, layout="NCW", ceil_mode=False, count_include_pad=True, **kwargs
+    ):
         super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
 
 
@@ -141,8 +151,16 @@ class AvgPool2D(_Pooling):
 
     _ndim = 2
 
-    def __init__(self, pool_size=(2, 2), strides=None, padding=0, ceil_mode=False, layout="NCHW",
-                 count_include_pad=True, **kwargs):  # fmt: skip
+    def __init__(
+        self,
+        pool_size=(2, 2),
+        strides=None,
+        padding=0,
+        ceil_mode=False,
+        layout="NCHW",
+        count_include_pad=True,
+        **kwargs,
+    ):
         super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
 
 
@@ -151,8 +169,16 @@ class AvgPool3D(_Pooling):
 
     _ndim = 3
 
-    def __init__(self, pool_size=(2, 2, 2), strides=None, padding=0, ceil_mode=False, layout="NCDHW",
-                 count_include_pad=True, **kwargs):  # fmt: skip
+    def __init__(
+        self,
+        pool_size=(2, 2, 2),
+        strides=None,
+        padding=0,
+        ceil_mode=False,
+        layout="NCDHW",
+        count_include_pad=True,
+        **kwargs,
+    ):
         super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
 
 

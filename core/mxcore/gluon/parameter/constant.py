@@ -65,6 +65,7 @@ class Constant(Parameter):
             warnings.warn(
                 f"Constant parameter '{self.name}' does not support grad_req other than 'null', "
                 f"and new value '{req}' is ignored.",
-                UserWarning, stacklevel=2,
-            )  # fmt: skip
+                UserWarning,
+                stacklevel=2,
+            )
         self._grad_req = "null"

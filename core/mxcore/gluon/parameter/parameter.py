@@ -19,8 +19,9 @@ __all__ = ["Parameter"]
 
 
 class _Changes:
-    """Tells of the events after which some parameter has other arrays than before: who keeps arrays looks whether `last` is
-    still the same object. (Threads that count can come to a number that was there before.)"""
+    """Tells of the events after which some parameter has other arrays than before: who keeps arrays looks whether
+    `last` is still the same object. (Threads that count can come to a number that was there before.)
+    """
 
     last = object()
 
@@ -90,9 +91,20 @@ class Parameter:
     ((2, 3), (2, 3))
     """
 
-    def __init__(self, name, grad_req="write", shape=None, dtype=np.float32, lr_mult=1.0, wd_mult=1.0,
-                 init=None, allow_deferred_init=False, differentiable=True, stype="default",
-                 grad_stype="default"):  # fmt: skip
+    def __init__(
+        self,
+        name,
+        grad_req="write",
+        shape=None,
+        dtype=np.float32,
+        lr_mult=1.0,
+        wd_mult=1.0,
+        init=None,
+        allow_deferred_init=False,
+        differentiable=True,
+        stype="default",
+        grad_stype="default",
+    ):
         _one_of(f"stype for Parameter '{name}'", stype, _STYPES)
         _one_of(f"grad_stype for Parameter '{name}'", grad_stype, _STYPES)
         self.name = name
@@ -164,14 +176,11 @@ class Parameter:
     def shape(self, new_shape):
         old = self._shape
         if old is not None and (
-            new_shape is None
-            or len(old) != len(new_shape)
-            or any(a > 0 and a != b for a, b in zip(old, new_shape))
+            new_shape is None or len(old) != len(new_shape) or any(a > 0 and a != b for a, b in zip(old, new_shape))
         ):
             raise error(
                 AssertionError,
-                f"Parameter '{self.name}': Expected shape {new_shape} is incompatible with given shape "
-                f"{old}.",
+                f"Parameter '{self.name}': Expected shape {new_shape} is incompatible with given shape {old}.",
             )
         self._shape = None if new_shape is None else tuple(int(d) for d in new_shape)
         self._var = None
@@ -209,10 +218,10 @@ class Parameter:
         """
         if self._data is not None and not force_reinit:
             warnings.warn(
-                f"Parameter '{self.name}' is already initialized, ignoring. Set force_reinit=True to "
-                "re-initialize.",
-                UserWarning, stacklevel=2,
-            )  # fmt: skip
+                f"Parameter '{self.name}' is already initialized, ignoring. Set force_reinit=True to re-initialize.",
+                UserWarning,
+                stacklevel=2,
+            )
             return
         default_init = initializer.Uniform() if default_init is None else default_init
         if init is None:
@@ -223,8 +232,7 @@ class Parameter:
             return
         if not self._allow_deferred_init:
             raise error(
-                ValueError,
-                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}.",
+                ValueError, f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}."
             )
         self._data = self._grad = None
         changes.last = object()
@@ -262,7 +270,9 @@ class Parameter:
         self._hold([data.copyto(c) for c in self._ctx_list])
 
     def _hold(self, data):
-        """Have these arrays from now on, with gradients that autograd knows of as `grad_req` says; other threads see all of it, or nothing."""
+        """Have these arrays from now on, with gradients that autograd knows of as `grad_req` says; other threads see
+        all of it, or nothing.
+        """
         grad = None
         if self._grad_req != "null":
             more = {} if self._grad_stype == "default" else {"stype": self._grad_stype}
@@ -292,12 +302,9 @@ class Parameter:
         ctx = None if ctx is None else context_list(ctx)
         failed = f"Failed loading Parameter '{self.name}' from saved params: "
         if self._shape is not None:
-            if len(self._shape) != len(data.shape) or any(
-                a > 0 and a != b for a, b in zip(self._shape, data.shape)
-            ):
+            if len(self._shape) != len(data.shape) or any(a > 0 and a != b for a, b in zip(self._shape, data.shape)):
                 raise error(
-                    AssertionError,
-                    f"{failed}shape incompatible expected {self._shape} vs saved {tuple(data.shape)}",
+                    AssertionError, f"{failed}shape incompatible expected {self._shape} vs saved {tuple(data.shape)}"
                 )
         self._shape = tuple(data.shape)
         if dtype_name(self._dtype) != dtype_name(data.dtype):
@@ -313,18 +320,11 @@ class Parameter:
             data = nd.array(data, ctx=cpu(), dtype=data.dtype)
         if dtype_name(self._dtype) != dtype_name(data.dtype):
             data = data.astype(self._dtype)
-        known = (
-            self._ctx_list
-            if self._data is not None
-            else self._deferred_init[1]
-            if self._deferred_init
-            else None
-        )
+        known = self._ctx_list if self._data is not None else self._deferred_init[1] if self._deferred_init else None
         if known is not None and ctx is not None and set(ctx) != set(known):
             raise error(
                 AssertionError,
-                f"Failed to load Parameter '{self.name}' on {ctx} because it was previous initialized on "
-                f"{known}.",
+                f"Failed to load Parameter '{self.name}' on {ctx} because it was previous initialized on {known}.",
             )
         if self._data is not None:
             self.set_data(data)
@@ -336,7 +336,9 @@ class Parameter:
     # -- values and gradients --------------------------------------------------------------------------------
 
     def _check_and_get(self, which, ctx):
-        """The array on `ctx` of ``"_data"`` or ``"_grad"``, all of them if `ctx` is ``list``; says clearly why there is none."""
+        """The array on `ctx` of ``"_data"`` or ``"_grad"``, all of them if `ctx` is ``list``; says clearly why there is
+        none.
+        """
         deferred = self._deferred_init  # asked first: a thread that ends the waiting has the arrays before
         arrays = getattr(self, which)
         if arrays is not None:
@@ -408,8 +410,7 @@ class Parameter:
 
     def _no_gradient(self):
         return error(
-            RuntimeError,
-            f"Cannot get gradient array for Parameter '{self.name}' because grad_req='{self.grad_req}'",
+            RuntimeError, f"Cannot get gradient array for Parameter '{self.name}' because grad_req='{self.grad_req}'"
         )
 
     def grad(self, ctx=None):
@@ -486,8 +487,7 @@ class Parameter:
             self._deferred_init = (init, ctx, default_init, data)
         else:
             raise error(
-                ValueError,
-                f"Cannot reset context for Parameter '{self.name}' because it has not been initialized.",
+                ValueError, f"Cannot reset context for Parameter '{self.name}' because it has not been initialized."
             )
 
     def cast(self, dtype):
@@ -505,9 +505,14 @@ class Parameter:
             from ... import symbol
 
             self._var = symbol.var(
-                self.name, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult, wd_mult=self.wd_mult,
-                init=self.init, stype=self._stype,
-            )  # fmt: skip
+                self.name,
+                shape=self.shape,
+                dtype=self.dtype,
+                lr_mult=self.lr_mult,
+                wd_mult=self.wd_mult,
+                init=self.init,
+                stype=self._stype,
+            )
         return self._var
 
     # -- many contexts and sparse values ---------------------------------------------------------------------
@@ -551,8 +556,7 @@ class Parameter:
     def _get_row_sparse(self, which, ctx, row_id):
         if not isinstance(row_id, nd.NDArray):
             raise error(
-                TypeError,
-                f"Parameter '{self.name}': row_id must have NDArray type, but {type(row_id)} is given.",
+                TypeError, f"Parameter '{self.name}': row_id must have NDArray type, but {type(row_id)} is given."
             )
         trainer = self._need_trainer()
         found = self._check_and_get(which, ctx)

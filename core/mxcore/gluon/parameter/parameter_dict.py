@@ -14,8 +14,7 @@ from .parameter import Parameter, dtype_name
 __all__ = ["ParameterDict"]
 
 _HINT = (
-    "Make sure that source and target networks have the same prefix, and that children are made inside "
-    "name_scope()."
+    "Make sure that source and target networks have the same prefix, and that children are made inside name_scope()."
 )
 
 
@@ -168,8 +167,7 @@ class ParameterDict:
         if found is None:
             if value is None:
                 raise error(
-                    KeyError,
-                    f"No constant named '{name}'. Please specify value if you want to create a new constant.",
+                    KeyError, f"No constant named '{name}'. Please specify value if you want to create a new constant."
                 )
             found = self._params[name] = Constant(name, value)
         elif value is not None:
@@ -257,8 +255,16 @@ class ParameterDict:
                 )
         nd.save(filename, {name[len(strip_prefix) :]: p._reduce() for name, p in self.items()})
 
-    def load(self, filename, ctx=None, allow_missing=False, ignore_extra=False, restore_prefix="",
-             cast_dtype=False, dtype_source="current"):  # fmt: skip
+    def load(
+        self,
+        filename,
+        ctx=None,
+        allow_missing=False,
+        ignore_extra=False,
+        restore_prefix="",
+        cast_dtype=False,
+        dtype_source="current",
+    ):
         """Read values from a file in MXNet's format.
 
         Parameters
@@ -285,15 +291,21 @@ class ParameterDict:
         loaded = nd.load(filename)
         if not isinstance(loaded, dict):
             raise error(
-                ValueError,
-                f"{filename} holds {len(loaded)} arrays without names; parameters are loaded by name.",
+                ValueError, f"{filename} holds {len(loaded)} arrays without names; parameters are loaded by name."
             )
-        self.load_dict(
-            loaded, ctx, allow_missing, ignore_extra, restore_prefix, filename, cast_dtype, dtype_source
-        )
+        self.load_dict(loaded, ctx, allow_missing, ignore_extra, restore_prefix, filename, cast_dtype, dtype_source)
 
-    def load_dict(self, param_dict, ctx=None, allow_missing=False, ignore_extra=False, restore_prefix="",
-                  filename=None, cast_dtype=False, dtype_source="current"):  # fmt: skip
+    def load_dict(
+        self,
+        param_dict,
+        ctx=None,
+        allow_missing=False,
+        ignore_extra=False,
+        restore_prefix="",
+        filename=None,
+        cast_dtype=False,
+        dtype_source="current",
+    ):
         """Take values over from a dict of arrays; arguments as for `load`.
 
         Parameters
@@ -332,12 +344,7 @@ class ParameterDict:
                 + likely_pairs([n for n in self.keys() if n not in values], extra),
             )
         load_matching(
-            {n: self._params[n] for n in values if n in self._params},
-            values,
-            source,
-            ctx,
-            cast_dtype,
-            dtype_source,
+            {n: self._params[n] for n in values if n in self._params}, values, source, ctx, cast_dtype, dtype_source
         )
 
 
@@ -349,7 +356,11 @@ def load_matching(params, values, source, ctx, cast_dtype, dtype_source):
     wrong = []
     empty = [name for name in params if values[name] is None]
     if empty:
-        raise error(ValueError, f"{source} has no array under {brief(empty)}, only the name; the file is damaged or was saved before initialize()")
+        raise error(
+            ValueError,
+            f"{source} has no array under {brief(empty)}, only the name; the file is damaged or was saved before "
+            "initialize()",
+        )
     for name, p in params.items():
         have, got = p.shape, tuple(values[name].shape)
         if have is not None and (len(have) != len(got) or any(a > 0 and a != b for a, b in zip(have, got))):
@@ -357,8 +368,7 @@ def load_matching(params, values, source, ctx, cast_dtype, dtype_source):
     if len(wrong) > 1:
         raise error(
             AssertionError,
-            f"shape incompatible between the network and {source} for {len(wrong)} parameters:\n"
-            + "\n".join(wrong),
+            f"shape incompatible between the network and {source} for {len(wrong)} parameters:\n" + "\n".join(wrong),
         )
     for name, p in params.items():
         p._load_init(values[name], ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)

@@ -15,14 +15,27 @@ class _Cell(HybridRecurrentCell):
 
     _gates = _states = _axis = 1
 
-    def __init__(self, hidden_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, input_size,
-                 prefix, params):  # fmt: skip
+    def __init__(
+        self,
+        hidden_size,
+        i2h_weight_initializer,
+        h2h_weight_initializer,
+        i2h_bias_initializer,
+        h2h_bias_initializer,
+        input_size,
+        prefix,
+        params,
+    ):
         super().__init__(prefix=prefix, params=params)
-        hidden_size, = check_sizes(self, hidden_size=hidden_size)
+        (hidden_size,) = check_sizes(self, hidden_size=hidden_size)
         self._hidden_size, self._input_size = hidden_size, input_size
         rows = self._gates * hidden_size
-        for name, shape, init in (("i2h_weight", (rows, input_size), i2h_weight_initializer), ("h2h_weight", (rows, hidden_size), h2h_weight_initializer),
-                                  ("i2h_bias", (rows,), i2h_bias_initializer), ("h2h_bias", (rows,), h2h_bias_initializer)):  # fmt: skip
+        for name, shape, init in (
+            ("i2h_weight", (rows, input_size), i2h_weight_initializer),
+            ("h2h_weight", (rows, hidden_size), h2h_weight_initializer),
+            ("i2h_bias", (rows,), i2h_bias_initializer),
+            ("h2h_bias", (rows,), h2h_bias_initializer),
+        ):
             setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
 
     def __repr__(self):
@@ -47,8 +60,11 @@ class _Cell(HybridRecurrentCell):
     def _products(self, F, inputs, state, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
         """The name of the step, and the products with input and state."""
         step, rows = f"t{self._counter}_", self._gates * self._hidden_size
-        return (step, F.FullyConnected(inputs, i2h_weight, i2h_bias, num_hidden=rows, name=f"{step}i2h"),
-                F.FullyConnected(state, h2h_weight, h2h_bias, num_hidden=rows, name=f"{step}h2h"))  # fmt: skip
+        return (
+            step,
+            F.FullyConnected(inputs, i2h_weight, i2h_bias, num_hidden=rows, name=f"{step}i2h"),
+            F.FullyConnected(state, h2h_weight, h2h_bias, num_hidden=rows, name=f"{step}h2h"),
+        )
 
 
 class RNNCell(_Cell):
@@ -79,9 +95,28 @@ class RNNCell(_Cell):
     (2, 4)
     """
 
-    def __init__(self, hidden_size, activation="tanh", i2h_weight_initializer=None, h2h_weight_initializer=None,
-                 i2h_bias_initializer="zeros", h2h_bias_initializer="zeros", input_size=0, prefix=None, params=None):  # fmt: skip
-        super().__init__(hidden_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, input_size, prefix, params)
+    def __init__(
+        self,
+        hidden_size,
+        activation="tanh",
+        i2h_weight_initializer=None,
+        h2h_weight_initializer=None,
+        i2h_bias_initializer="zeros",
+        h2h_bias_initializer="zeros",
+        input_size=0,
+        prefix=None,
+        params=None,
+    ):
+        super().__init__(
+            hidden_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            input_size,
+            prefix,
+            params,
+        )
         self._activation = activation
 
     def _alias(self):
@@ -89,7 +124,9 @@ class RNNCell(_Cell):
 
     def hybrid_forward(self, F, inputs, states, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
         step, i2h, h2h = self._products(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
-        output = self._get_activation(F, F.elemwise_add(i2h, h2h, name=f"{step}plus0"), self._activation, name=f"{step}out")
+        output = self._get_activation(
+            F, F.elemwise_add(i2h, h2h, name=f"{step}plus0"), self._activation, name=f"{step}out"
+        )
         return output, [output]
 
 
@@ -129,9 +166,29 @@ class LSTMCell(_Cell):
 
     _gates, _states = 4, 2
 
-    def __init__(self, hidden_size, i2h_weight_initializer=None, h2h_weight_initializer=None, i2h_bias_initializer="zeros",
-                 h2h_bias_initializer="zeros", input_size=0, prefix=None, params=None, activation="tanh", recurrent_activation="sigmoid"):  # fmt: skip
-        super().__init__(hidden_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, input_size, prefix, params)
+    def __init__(
+        self,
+        hidden_size,
+        i2h_weight_initializer=None,
+        h2h_weight_initializer=None,
+        i2h_bias_initializer="zeros",
+        h2h_bias_initializer="zeros",
+        input_size=0,
+        prefix=None,
+        params=None,
+        activation="tanh",
+        recurrent_activation="sigmoid",
+    ):
+        super().__init__(
+            hidden_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            input_size,
+            prefix,
+            params,
+        )
         self._activation, self._recurrent_activation = activation, recurrent_activation
 
     def _alias(self):
@@ -139,11 +196,22 @@ class LSTMCell(_Cell):
 
     def hybrid_forward(self, F, inputs, states, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
         step, i2h, h2h = self._products(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
-        gates = F.SliceChannel(F.elemwise_add(i2h, h2h, name=f"{step}plus0"), num_outputs=4, axis=self._axis, name=f"{step}slice")
-        enter, forget, leave = (self._get_activation(F, gates[i], self._recurrent_activation, name=step + n) for i, n in ((0, "i"), (1, "f"), (3, "o")))
+        gates = F.SliceChannel(
+            F.elemwise_add(i2h, h2h, name=f"{step}plus0"), num_outputs=4, axis=self._axis, name=f"{step}slice"
+        )
+        enter, forget, leave = (
+            self._get_activation(F, gates[i], self._recurrent_activation, name=step + n)
+            for i, n in ((0, "i"), (1, "f"), (3, "o"))
+        )
         new = self._get_activation(F, gates[2], self._activation, name=f"{step}c")
-        memory = F.elemwise_add(F.elemwise_mul(forget, states[1], name=f"{step}mul0"), F.elemwise_mul(enter, new, name=f"{step}mul1"), name=f"{step}state")
-        output = F.elemwise_mul(leave, self._get_activation(F, memory, self._activation, name=f"{step}activation0"), name=f"{step}out")
+        memory = F.elemwise_add(
+            F.elemwise_mul(forget, states[1], name=f"{step}mul0"),
+            F.elemwise_mul(enter, new, name=f"{step}mul1"),
+            name=f"{step}state",
+        )
+        output = F.elemwise_mul(
+            leave, self._get_activation(F, memory, self._activation, name=f"{step}activation0"), name=f"{step}out"
+        )
         return output, [output, memory]
 
 
@@ -177,9 +245,27 @@ class GRUCell(_Cell):
 
     _gates, _activation = 3, "tanh"
 
-    def __init__(self, hidden_size, i2h_weight_initializer=None, h2h_weight_initializer=None, i2h_bias_initializer="zeros",
-                 h2h_bias_initializer="zeros", input_size=0, prefix=None, params=None):  # fmt: skip
-        super().__init__(hidden_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, input_size, prefix, params)
+    def __init__(
+        self,
+        hidden_size,
+        i2h_weight_initializer=None,
+        h2h_weight_initializer=None,
+        i2h_bias_initializer="zeros",
+        h2h_bias_initializer="zeros",
+        input_size=0,
+        prefix=None,
+        params=None,
+    ):
+        super().__init__(
+            hidden_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            input_size,
+            prefix,
+            params,
+        )
 
     def _alias(self):
         return "gru"
@@ -188,10 +274,21 @@ class GRUCell(_Cell):
         step, i2h, h2h = self._products(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         i_reset, i_update, i_new = F.SliceChannel(i2h, num_outputs=3, axis=self._axis, name=f"{step}i2h_slice")
         h_reset, h_update, h_new = F.SliceChannel(h2h, num_outputs=3, axis=self._axis, name=f"{step}h2h_slice")
-        reset = F.Activation(F.elemwise_add(i_reset, h_reset, name=f"{step}plus0"), act_type="sigmoid", name=f"{step}r_act")
-        update = F.Activation(F.elemwise_add(i_update, h_update, name=f"{step}plus1"), act_type="sigmoid", name=f"{step}z_act")
-        new = self._get_activation(F, F.elemwise_add(i_new, F.elemwise_mul(reset, h_new, name=f"{step}mul0"), name=f"{step}plus2"), self._activation,
-                                   name=f"{step}h_act")  # fmt: skip
-        output = F.elemwise_add(F.elemwise_mul(1.0 - update, new, name=f"{step}mul1"), F.elemwise_mul(update, states[0], name=f"{step}mul20"),
-                                name=f"{step}out")  # fmt: skip
+        reset = F.Activation(
+            F.elemwise_add(i_reset, h_reset, name=f"{step}plus0"), act_type="sigmoid", name=f"{step}r_act"
+        )
+        update = F.Activation(
+            F.elemwise_add(i_update, h_update, name=f"{step}plus1"), act_type="sigmoid", name=f"{step}z_act"
+        )
+        new = self._get_activation(
+            F,
+            F.elemwise_add(i_new, F.elemwise_mul(reset, h_new, name=f"{step}mul0"), name=f"{step}plus2"),
+            self._activation,
+            name=f"{step}h_act",
+        )
+        output = F.elemwise_add(
+            F.elemwise_mul(1.0 - update, new, name=f"{step}mul1"),
+            F.elemwise_mul(update, states[0], name=f"{step}mul20"),
+            name=f"{step}out",
+        )
         return output, [output]

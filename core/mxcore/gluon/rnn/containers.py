@@ -54,10 +54,14 @@ class _Stack:
         """Each cell with its own states."""
         sizes = [len(cell.state_info()) for cell in self._children.values()]
         if len(states) != sum(sizes):
-            raise error(ValueError, f"{type(self).__name__} '{self.name}' has {sum(sizes)} states, got {len(states)}; begin_state() makes them")
+            raise error(
+                ValueError,
+                f"{type(self).__name__} '{self.name}' has {sum(sizes)} states, got {len(states)}; begin_state() "
+                "makes them",
+            )
         first = 0
         for cell, size in zip(self._children.values(), sizes):
-            yield cell, states[first:first + size]
+            yield cell, states[first : first + size]
             first += size
 
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
@@ -67,8 +71,14 @@ class _Stack:
         states, found = states_for(self, F, begin_state, inputs, batch_size), []
         top = len(self._children) - 1
         for i, (cell, own) in enumerate(self._split(states)):
-            inputs, own = cell.unroll(length, inputs=inputs, begin_state=own, layout=layout, merge_outputs=merge_outputs if i == top else None,
-                                      valid_length=valid_length)  # fmt: skip
+            inputs, own = cell.unroll(
+                length,
+                inputs=inputs,
+                begin_state=own,
+                layout=layout,
+                merge_outputs=merge_outputs if i == top else None,
+                valid_length=valid_length,
+            )
             found.extend(own)
         return inputs, found
 
@@ -76,7 +86,11 @@ class _Stack:
         found = []
         for cell, own in self._split(states):
             if isinstance(cell, BidirectionalCell):
-                raise error(NotImplementedError, f"{type(self).__name__} '{self.name}' holds a BidirectionalCell, which cannot be stepped; call unroll")
+                raise error(
+                    NotImplementedError,
+                    f"{type(self).__name__} '{self.name}' holds a BidirectionalCell, which cannot be stepped; call "
+                    "unroll",
+                )
             inputs, own = cell(inputs, own)
             found.extend(own)
         return inputs, found
@@ -171,7 +185,10 @@ class BidirectionalCell(HybridRecurrentCell):
         self._output_prefix = output_prefix
 
     def __call__(self, inputs, states):
-        raise error(NotImplementedError, "a BidirectionalCell cannot be stepped, since it needs the end of the sequence; call unroll")
+        raise error(
+            NotImplementedError,
+            "a BidirectionalCell cannot be stepped, since it needs the end of the sequence; call unroll",
+        )
 
     def __repr__(self):
         left, right = self._children.values()
@@ -192,17 +209,32 @@ class BidirectionalCell(HybridRecurrentCell):
         states = states_for(self, F, begin_state, steps, batch_size)
         left, right = self._children.values()
         n = len(left.state_info(batch_size))
-        l_outputs, l_states = left.unroll(length, inputs=steps, begin_state=states[:n], layout=layout, merge_outputs=merge_outputs,
-                                          valid_length=valid_length)  # fmt: skip
-        r_outputs, r_states = right.unroll(length, inputs=reverse(F, steps, valid_length), begin_state=states[n:], layout=layout,
-                                           merge_outputs=False, valid_length=valid_length)  # fmt: skip
+        l_outputs, l_states = left.unroll(
+            length,
+            inputs=steps,
+            begin_state=states[:n],
+            layout=layout,
+            merge_outputs=merge_outputs,
+            valid_length=valid_length,
+        )
+        r_outputs, r_states = right.unroll(
+            length,
+            inputs=reverse(F, steps, valid_length),
+            begin_state=states[n:],
+            layout=layout,
+            merge_outputs=False,
+            valid_length=valid_length,
+        )
         r_outputs = reverse(F, r_outputs, valid_length)
         merge = is_one(l_outputs) if merge_outputs is None else merge_outputs
         l_outputs = formatted(None, l_outputs, layout, merge)[0]
         if merge:
             outputs = F.concat(l_outputs, F.stack(*r_outputs, axis=axis), dim=2, name=f"{self._output_prefix}out")
         else:
-            outputs = [F.concat(a, b, dim=1, name=f"{self._output_prefix}t{i}") for i, (a, b) in enumerate(zip(l_outputs, r_outputs))]
+            outputs = [
+                F.concat(a, b, dim=1, name=f"{self._output_prefix}t{i}")
+                for i, (a, b) in enumerate(zip(l_outputs, r_outputs))
+            ]
         if valid_length is not None:
             outputs = masked(F, outputs, len(steps), valid_length, axis, merge)
         return outputs, l_states + r_states

@@ -33,16 +33,41 @@ class _Zeros(list):
 class _RNNLayer(HybridBlock):
     """Base of the layers: their parameters, states and calls."""
 
-    def __init__(self, hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer, h2h_weight_initializer,
-                 i2h_bias_initializer, h2h_bias_initializer, mode, projection_size=None, h2r_weight_initializer=None, lstm_state_clip_min=None,
-                 lstm_state_clip_max=None, lstm_state_clip_nan=False, dtype="float32", use_sequence_length=False, **kwargs):  # fmt: skip
+    def __init__(
+        self,
+        hidden_size,
+        num_layers,
+        layout,
+        dropout,
+        bidirectional,
+        input_size,
+        i2h_weight_initializer,
+        h2h_weight_initializer,
+        i2h_bias_initializer,
+        h2h_bias_initializer,
+        mode,
+        projection_size=None,
+        h2r_weight_initializer=None,
+        lstm_state_clip_min=None,
+        lstm_state_clip_max=None,
+        lstm_state_clip_nan=False,
+        dtype="float32",
+        use_sequence_length=False,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         if layout not in _LAYOUTS:
-            raise asserted(ValueError, f"{type(self).__name__}: layout must be one of {' and '.join(_LAYOUTS)}, got {layout!r}")
+            raise asserted(
+                ValueError, f"{type(self).__name__}: layout must be one of {' and '.join(_LAYOUTS)}, got {layout!r}"
+            )
         hidden_size, num_layers = check_sizes(self, hidden_size=hidden_size, num_layers=num_layers)
         if projection_size and mode != "lstm":
             raise error(TypeError, f"{type(self).__name__}: only an LSTM takes projection_size")
-        self._hidden_size, self._projection_size, self._num_layers = hidden_size, plain(projection_size) or None, num_layers
+        self._hidden_size, self._projection_size, self._num_layers = (
+            hidden_size,
+            plain(projection_size) or None,
+            num_layers,
+        )
         self._mode, self._layout, self._dropout, self._dir = mode, layout, dropout, 2 if bidirectional else 1
         self._input_size, self._gates = input_size, _GATES[mode]
         self._lstm_state_clip = {"lstm_state_clip_min": lstm_state_clip_min, "lstm_state_clip_max": lstm_state_clip_max,
@@ -52,14 +77,24 @@ class _RNNLayer(HybridBlock):
         for i in range(num_layers):
             for d in self._directions:
                 width = input_size if i == 0 else out * self._dir
-                for name, shape, init in ((f"{d}{i}_i2h_weight", (rows, width), i2h_weight_initializer), (f"{d}{i}_h2h_weight", (rows, out), h2h_weight_initializer),
-                                          (f"{d}{i}_i2h_bias", (rows,), i2h_bias_initializer), (f"{d}{i}_h2h_bias", (rows,), h2h_bias_initializer),
-                                          *([(f"{d}{i}_h2r_weight", (out, hidden_size), h2r_weight_initializer)] if self._projection_size else ())):  # fmt: skip
-                    setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True, dtype=dtype))
+                for name, shape, init in (
+                    (f"{d}{i}_i2h_weight", (rows, width), i2h_weight_initializer),
+                    (f"{d}{i}_h2h_weight", (rows, out), h2h_weight_initializer),
+                    (f"{d}{i}_i2h_bias", (rows,), i2h_bias_initializer),
+                    (f"{d}{i}_h2h_bias", (rows,), h2h_bias_initializer),
+                    *(
+                        [(f"{d}{i}_h2r_weight", (out, hidden_size), h2r_weight_initializer)]
+                        if self._projection_size
+                        else ()
+                    ),
+                ):
+                    setattr(
+                        self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True, dtype=dtype)
+                    )
 
     @property
     def _directions(self):
-        return "lr"[:self._dir]
+        return "lr"[: self._dir]
 
     @property
     def _out_size(self):
@@ -114,7 +149,10 @@ class _RNNLayer(HybridBlock):
         -------
         list of NDArray or Symbol
         """
-        return [func(name=f"{self.prefix}h0_{i}", **{**info, **kwargs}) for i, info in enumerate(self.state_info(batch_size))]
+        return [
+            func(name=f"{self.prefix}h0_{i}", **{**info, **kwargs})
+            for i, info in enumerate(self.state_info(batch_size))
+        ]
 
     def cast(self, dtype):
         super().cast(dtype)
@@ -122,7 +160,10 @@ class _RNNLayer(HybridBlock):
 
     def infer_shape(self, inputs, *args):
         if len(inputs.shape) != 3:
-            raise error(ValueError, f"{type(self).__name__} '{self.name}': inputs must have three axes ({self._layout}), got {inputs.shape}")
+            raise error(
+                ValueError,
+                f"{type(self).__name__} '{self.name}': inputs must have three axes ({self._layout}), got {inputs.shape}",
+            )
         for d in self._directions:
             getattr(self, f"{d}0_i2h_weight").shape = self._gates * self._hidden_size, inputs.shape[2]
 
@@ -141,10 +182,17 @@ class _RNNLayer(HybridBlock):
         more = ()
         if self._use_sequence_length:
             if sequence_length is None:
-                raise error(ValueError, f"{type(self).__name__} '{self.name}' was made with use_sequence_length=True: sequence_length is missing")
+                raise error(
+                    ValueError,
+                    f"{type(self).__name__} '{self.name}' was made with use_sequence_length=True: sequence_length is "
+                    "missing",
+                )
             more = (sequence_length,)
         elif sequence_length is not None:
-            raise error(ValueError, f"{type(self).__name__} '{self.name}' takes no sequence_length: make it with use_sequence_length=True")
+            raise error(
+                ValueError,
+                f"{type(self).__name__} '{self.name}' takes no sequence_length: make it with use_sequence_length=True",
+            )
         return super().__call__(inputs, states, *more, **kwargs)
 
     def forward(self, x, *args):
@@ -157,23 +205,49 @@ class _RNNLayer(HybridBlock):
             raise error(ValueError, f"{what}: inputs must have three axes ({self._layout}), got {inputs.shape}")
         width = self.l0_i2h_weight.shape[1] if self._num_layers else 0
         if width and inputs.shape[2] != width:
-            raise error(ValueError, f"{what}: inputs {inputs.shape} have {inputs.shape[2]} channels, the layer was made for {width}")
+            raise error(
+                ValueError,
+                f"{what}: inputs {inputs.shape} have {inputs.shape[2]} channels, the layer was made for {width}",
+            )
         batch = inputs.shape[self._layout.find("N")]
         wanted = [info["shape"] for info in self.state_info(batch)]
         got = [getattr(s, "shape", type(s).__name__) for s in states]
         if got != wanted:
-            raise error(ValueError, f"{what}: states must be {', '.join(map(str, wanted))} for a batch of {batch}, got {', '.join(map(str, got))}; "
-                                    f"begin_state({batch}) makes them")
+            raise error(
+                ValueError,
+                f"{what}: states must be {', '.join(map(str, wanted))} for a batch of {batch}, got "
+                f"{', '.join(map(str, got))}; "
+                f"begin_state({batch}) makes them",
+            )
 
     def hybrid_forward(self, F, inputs, states, sequence_length=None, **kwargs):
         if self._layout == "NTC":
             inputs = F.swapaxes(inputs, dim1=0, dim2=1)
-        order = [(d, i, g, t) for t in ("weight", "bias") for i in range(self._num_layers) for d in self._directions for g in ("i2h", "h2h", "h2r")]
-        flat = [F.reshape(kwargs[name], shape=(-1,)) for name in ("{}{}_{}_{}".format(*o) for o in order) if name in kwargs]
-        rnn = F.RNN(inputs, F._internal._rnn_param_concat(*flat, dim=0), *states, *([] if sequence_length is None else [sequence_length]),
-                    use_sequence_length=self._use_sequence_length, state_size=self._hidden_size, projection_size=self._projection_size,
-                    num_layers=self._num_layers, bidirectional=self._dir == 2, p=self._dropout, state_outputs=True, mode=self._mode,
-                    **self._lstm_state_clip)  # fmt: skip
+        order = [
+            (d, i, g, t)
+            for t in ("weight", "bias")
+            for i in range(self._num_layers)
+            for d in self._directions
+            for g in ("i2h", "h2h", "h2r")
+        ]
+        flat = [
+            F.reshape(kwargs[name], shape=(-1,)) for name in ("{}{}_{}_{}".format(*o) for o in order) if name in kwargs
+        ]
+        rnn = F.RNN(
+            inputs,
+            F._internal._rnn_param_concat(*flat, dim=0),
+            *states,
+            *([] if sequence_length is None else [sequence_length]),
+            use_sequence_length=self._use_sequence_length,
+            state_size=self._hidden_size,
+            projection_size=self._projection_size,
+            num_layers=self._num_layers,
+            bidirectional=self._dir == 2,
+            p=self._dropout,
+            state_outputs=True,
+            mode=self._mode,
+            **self._lstm_state_clip,
+        )
         outputs, *states = rnn
         return F.swapaxes(outputs, dim1=0, dim2=1) if self._layout == "NTC" else outputs, states
 
@@ -185,13 +259,21 @@ class _RNNLayer(HybridBlock):
         HybridSequentialRNNCell
         """
         if self._projection_size:
-            raise error(NotImplementedError, f"{type(self).__name__} '{self.name}' projects its states, which no cell of gluon.rnn does; "
-                                             "gluon.contrib.rnn.LSTMPCell is the one")
+            raise error(
+                NotImplementedError,
+                f"{type(self).__name__} '{self.name}' projects its states, which no cell of gluon.rnn does; "
+                "gluon.contrib.rnn.LSTMPCell is the one",
+            )
         if any(v is not None and v is not False for v in self._lstm_state_clip.values()):
-            raise error(NotImplementedError, f"{type(self).__name__} '{self.name}' clips its states, which no cell does")
-        make = {"rnn_relu": lambda **k: cells.RNNCell(self._hidden_size, activation="relu", **k),
-                "rnn_tanh": lambda **k: cells.RNNCell(self._hidden_size, activation="tanh", **k),
-                "lstm": lambda **k: cells.LSTMCell(self._hidden_size, **k), "gru": lambda **k: cells.GRUCell(self._hidden_size, **k)}[self._mode]  # fmt: skip
+            raise error(
+                NotImplementedError, f"{type(self).__name__} '{self.name}' clips its states, which no cell does"
+            )
+        make = {
+            "rnn_relu": lambda **k: cells.RNNCell(self._hidden_size, activation="relu", **k),
+            "rnn_tanh": lambda **k: cells.RNNCell(self._hidden_size, activation="tanh", **k),
+            "lstm": lambda **k: cells.LSTMCell(self._hidden_size, **k),
+            "gru": lambda **k: cells.GRUCell(self._hidden_size, **k),
+        }[self._mode]
         stack = HybridSequentialRNNCell(prefix=self.prefix, params=self.params)
         with stack.name_scope():
             width = self._input_size
@@ -229,8 +311,9 @@ class RNN(_RNNLayer):
 
     Notes
     -----
-    Called with inputs, it gives outputs; called with inputs and states, outputs and states, ``(layers * directions, batch, size)``.
-    Elman, "Finding Structure in Time" (1990). Behaviour matched: MXNet 1.9.1, which takes lengths of an LSTM on GPUs only.
+    Called with inputs, it gives outputs; called with inputs and states, outputs and states, ``(layers * directions,
+    batch, size)``. Elman, "Finding Structure in Time" (1990). Behaviour matched: MXNet 1.9.1, which takes lengths of an
+    LSTM on GPUs only.
 
     Examples
     --------
@@ -241,12 +324,41 @@ class RNN(_RNNLayer):
     (5, 2, 4)
     """
 
-    def __init__(self, hidden_size, num_layers=1, activation="relu", layout="TNC", dropout=0, bidirectional=False, i2h_weight_initializer=None,
-                 h2h_weight_initializer=None, i2h_bias_initializer="zeros", h2h_bias_initializer="zeros", input_size=0, dtype="float32", **kwargs):  # fmt: skip
+    def __init__(
+        self,
+        hidden_size,
+        num_layers=1,
+        activation="relu",
+        layout="TNC",
+        dropout=0,
+        bidirectional=False,
+        i2h_weight_initializer=None,
+        h2h_weight_initializer=None,
+        i2h_bias_initializer="zeros",
+        h2h_bias_initializer="zeros",
+        input_size=0,
+        dtype="float32",
+        **kwargs,
+    ):
         if f"rnn_{activation}" not in _GATES:
-            raise error(ValueError, f"RNN: activation must be 'relu' or 'tanh', got {activation!r}; an RNNCell takes any")
-        super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer, h2h_weight_initializer,
-                         i2h_bias_initializer, h2h_bias_initializer, f"rnn_{activation}", dtype=dtype, **kwargs)  # fmt: skip
+            raise error(
+                ValueError, f"RNN: activation must be 'relu' or 'tanh', got {activation!r}; an RNNCell takes any"
+            )
+        super().__init__(
+            hidden_size,
+            num_layers,
+            layout,
+            dropout,
+            bidirectional,
+            input_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            f"rnn_{activation}",
+            dtype=dtype,
+            **kwargs,
+        )
 
 
 class LSTM(_RNNLayer):
@@ -280,9 +392,9 @@ class LSTM(_RNNLayer):
 
     Notes
     -----
-    Called with inputs, it gives outputs; called with inputs and states, outputs and states, ``(layers * directions, batch, size)``.
-    Hochreiter and Schmidhuber, "Long Short-Term Memory" (1997). Behaviour matched: MXNet 1.9.1; what that does on GPUs only (lengths,
-    clipping, training projections) works everywhere.
+    Called with inputs, it gives outputs; called with inputs and states, outputs and states, ``(layers * directions,
+    batch, size)``. Hochreiter and Schmidhuber, "Long Short-Term Memory" (1997). Behaviour matched: MXNet 1.9.1; what
+    that does on GPUs only (lengths, clipping, training projections) works everywhere.
 
     Examples
     --------
@@ -294,12 +406,46 @@ class LSTM(_RNNLayer):
     ((5, 2, 8), [(2, 2, 4), (2, 2, 4)])
     """
 
-    def __init__(self, hidden_size, num_layers=1, layout="TNC", dropout=0, bidirectional=False, input_size=0, i2h_weight_initializer=None,
-                 h2h_weight_initializer=None, i2h_bias_initializer="zeros", h2h_bias_initializer="zeros", projection_size=None,
-                 h2r_weight_initializer=None, state_clip_min=None, state_clip_max=None, state_clip_nan=False, dtype="float32", **kwargs):  # fmt: skip
-        super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer, h2h_weight_initializer,
-                         i2h_bias_initializer, h2h_bias_initializer, "lstm", projection_size, h2r_weight_initializer, state_clip_min, state_clip_max,
-                         state_clip_nan, dtype, **kwargs)  # fmt: skip
+    def __init__(
+        self,
+        hidden_size,
+        num_layers=1,
+        layout="TNC",
+        dropout=0,
+        bidirectional=False,
+        input_size=0,
+        i2h_weight_initializer=None,
+        h2h_weight_initializer=None,
+        i2h_bias_initializer="zeros",
+        h2h_bias_initializer="zeros",
+        projection_size=None,
+        h2r_weight_initializer=None,
+        state_clip_min=None,
+        state_clip_max=None,
+        state_clip_nan=False,
+        dtype="float32",
+        **kwargs,
+    ):
+        super().__init__(
+            hidden_size,
+            num_layers,
+            layout,
+            dropout,
+            bidirectional,
+            input_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            "lstm",
+            projection_size,
+            h2r_weight_initializer,
+            state_clip_min,
+            state_clip_max,
+            state_clip_nan,
+            dtype,
+            **kwargs,
+        )
 
 
 class GRU(_RNNLayer):
@@ -326,9 +472,9 @@ class GRU(_RNNLayer):
 
     Notes
     -----
-    Called with inputs, it gives outputs; called with inputs and states, outputs and states, ``(layers * directions, batch, size)``.
-    Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder" (2014). Behaviour matched: MXNet 1.9.1, which takes lengths of
-    an LSTM on GPUs only.
+    Called with inputs, it gives outputs; called with inputs and states, outputs and states, ``(layers * directions,
+    batch, size)``. Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder" (2014). Behaviour matched:
+    MXNet 1.9.1, which takes lengths of an LSTM on GPUs only.
 
     Examples
     --------
@@ -339,7 +485,33 @@ class GRU(_RNNLayer):
     (2, 5, 4)
     """
 
-    def __init__(self, hidden_size, num_layers=1, layout="TNC", dropout=0, bidirectional=False, input_size=0, i2h_weight_initializer=None,
-                 h2h_weight_initializer=None, i2h_bias_initializer="zeros", h2h_bias_initializer="zeros", dtype="float32", **kwargs):  # fmt: skip
-        super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer, h2h_weight_initializer,
-                         i2h_bias_initializer, h2h_bias_initializer, "gru", dtype=dtype, **kwargs)  # fmt: skip
+    def __init__(
+        self,
+        hidden_size,
+        num_layers=1,
+        layout="TNC",
+        dropout=0,
+        bidirectional=False,
+        input_size=0,
+        i2h_weight_initializer=None,
+        h2h_weight_initializer=None,
+        i2h_bias_initializer="zeros",
+        h2h_bias_initializer="zeros",
+        dtype="float32",
+        **kwargs,
+    ):
+        super().__init__(
+            hidden_size,
+            num_layers,
+            layout,
+            dropout,
+            bidirectional,
+            input_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            "gru",
+            dtype=dtype,
+            **kwargs,
+        )

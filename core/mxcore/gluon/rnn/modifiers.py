@@ -64,7 +64,9 @@ class DropoutCell(HybridRecurrentCell):
         inputs, _, F, _ = formatted(length, inputs, layout, merge_outputs)
         if is_one(inputs):
             return self.hybrid_forward(as_seen_by(type(self), F), inputs, begin_state or [])
-        return super().unroll(length, inputs, begin_state=begin_state, layout=layout, merge_outputs=merge_outputs, valid_length=None)
+        return super().unroll(
+            length, inputs, begin_state=begin_state, layout=layout, merge_outputs=merge_outputs, valid_length=None
+        )
 
 
 class ModifierCell(HybridRecurrentCell):
@@ -90,9 +92,17 @@ class ModifierCell(HybridRecurrentCell):
 
     def __init__(self, base_cell):
         if not isinstance(base_cell, RecurrentCell):
-            raise error(TypeError, f"{type(self).__name__} goes around a cell: base_cell must be a RecurrentCell, got {type(base_cell).__name__}")
+            raise error(
+                TypeError,
+                f"{type(self).__name__} goes around a cell: base_cell must be a RecurrentCell, got "
+                f"{type(base_cell).__name__}",
+            )
         if base_cell._modified:
-            raise asserted(ValueError, f"{type(base_cell).__name__} '{base_cell.name}' is used by a modifier cell already; one cell cannot be used twice")
+            raise asserted(
+                ValueError,
+                f"{type(base_cell).__name__} '{base_cell.name}' is used by a modifier cell already; one cell cannot "
+                "be used twice",
+            )
         base_cell._modified = True
         super().__init__(prefix=base_cell.prefix + self._alias(), params=None)
         self.base_cell = base_cell
@@ -142,7 +152,8 @@ class ZoneoutCell(ModifierCell):
 
     Notes
     -----
-    Krueger et al., "Zoneout: Regularizing RNNs by Randomly Preserving Hidden Activations" (2017). Behaviour matched: MXNet 1.9.1.
+    Krueger et al., "Zoneout: Regularizing RNNs by Randomly Preserving Hidden Activations" (2017). Behaviour matched:
+    MXNet 1.9.1.
 
     Examples
     --------
@@ -156,7 +167,10 @@ class ZoneoutCell(ModifierCell):
     def __init__(self, base_cell, zoneout_outputs=0.0, zoneout_states=0.0):
         cells = base_cell._children.values() if isinstance(base_cell, SequentialRNNCell) else (base_cell,)
         if any(isinstance(c, BidirectionalCell) for c in cells):
-            raise asserted(ValueError, "ZoneoutCell: a BidirectionalCell has no steps to change; put ZoneoutCell around the cells in it")
+            raise asserted(
+                ValueError,
+                "ZoneoutCell: a BidirectionalCell has no steps to change; put ZoneoutCell around the cells in it",
+            )
         super().__init__(base_cell)
         self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
 
@@ -215,15 +229,24 @@ class ResidualCell(ModifierCell):
     def _added(self, F, output, inputs, **kwargs):
         """The sum; the cell is named if the two do not fit."""
         if isinstance(output, nd.NDArray) and output.shape != inputs.shape:
-            raise error(ValueError, f"{type(self).__name__} '{self.name}' adds its inputs to the outputs of {self.base_cell!r}: "
-                                    f"inputs {inputs.shape}, outputs {output.shape}")  # fmt: skip
+            raise error(
+                ValueError,
+                f"{type(self).__name__} '{self.name}' adds its inputs to the outputs of {self.base_cell!r}: "
+                f"inputs {inputs.shape}, outputs {output.shape}",
+            )
         return F.elemwise_add(output, inputs, **kwargs)
 
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
         self.reset()
         with _Free(self.base_cell):
-            outputs, states = self.base_cell.unroll(length, inputs=inputs, begin_state=begin_state, layout=layout, merge_outputs=merge_outputs,
-                                                    valid_length=valid_length)  # fmt: skip
+            outputs, states = self.base_cell.unroll(
+                length,
+                inputs=inputs,
+                begin_state=begin_state,
+                layout=layout,
+                merge_outputs=merge_outputs,
+                valid_length=valid_length,
+            )
         merge = is_one(outputs) if merge_outputs is None else merge_outputs
         inputs, axis, F, _ = formatted(length, inputs, layout, merge)
         if valid_length is not None:

@@ -57,11 +57,16 @@ def check_features(cell, inputs):
         return
     wanted, found = cell.i2h_weight.shape[1], prod(inputs.shape[1:])
     if wanted > 0 and found != wanted:
-        raise error(ValueError, f"{type(cell).__name__} '{cell.name}': inputs {inputs.shape} have {found} features, the cell was made for {wanted}")
+        raise error(
+            ValueError,
+            f"{type(cell).__name__} '{cell.name}': inputs {inputs.shape} have {found} features, the cell was made "
+            f"for {wanted}",
+        )
 
 
 def check_states(cell, inputs, states, spread=False):
-    """The states as a list, if they are as many as the cell has, of its sizes and of the batch of the inputs (with `spread`, or of one).
+    """The states as a list, if they are as many as the cell has, of its sizes and of the batch of the inputs (with
+    `spread`, or of one).
 
     Raises
     ------
@@ -71,7 +76,11 @@ def check_states(cell, inputs, states, spread=False):
     states = [states] if is_one(states) else list(states)
     wanted = cell.state_info(0)
     if len(states) != len(wanted):
-        raise error(ValueError, f"{type(cell).__name__} '{cell.name}' has {len(wanted)} state(s), got {len(states)}; begin_state() makes them")
+        raise error(
+            ValueError,
+            f"{type(cell).__name__} '{cell.name}' has {len(wanted)} state(s), got {len(states)}; begin_state() makes "
+            "them",
+        )
     batch = inputs.shape[0] if isinstance(inputs, nd.NDArray) and inputs.shape else None
     for i, (state, info) in enumerate(zip(states, wanted)):
         if not isinstance(state, nd.NDArray):
@@ -82,8 +91,12 @@ def check_states(cell, inputs, states, spread=False):
             continue
         told = f"{type(cell).__name__} '{cell.name}': state {i} must be (batch, {', '.join(map(str, sizes))})"
         if fits:
-            raise error(ValueError, f"{told} with the batch of the inputs, {batch}, got {state.shape}; begin_state(batch_size={batch}) makes states "
-                                    "to begin with")
+            raise error(
+                ValueError,
+                f"{told} with the batch of the inputs, {batch}, got {state.shape}; begin_state(batch_size={batch}) "
+                "makes states "
+                "to begin with",
+            )
         raise error(ValueError, f"{told}, got {state.shape}")
     return states
 
@@ -91,8 +104,8 @@ def check_states(cell, inputs, states, spread=False):
 class RecurrentCell(Block):
     """Base of cells: one step of a recurrent network.
 
-    A subclass has `state_info` and says in `forward` (of a `HybridRecurrentCell`, in `hybrid_forward`) how inputs and states give an
-    output and new states.
+    A subclass has `state_info` and says in `forward` (of a `HybridRecurrentCell`, in `hybrid_forward`) how inputs and
+    states give an output and new states.
 
     Parameters
     ----------
@@ -129,7 +142,9 @@ class RecurrentCell(Block):
         self._init_counter = -1
         self._counter = -1
         for child in self._children.values():
-            if isinstance(child, RecurrentCell):  # an activation, or a layer of somebody's own cell, has nothing to forget
+            if isinstance(
+                child, RecurrentCell
+            ):  # an activation, or a layer of somebody's own cell, has nothing to forget
                 child.reset()
 
     def state_info(self, batch_size=0):
@@ -170,13 +185,20 @@ class RecurrentCell(Block):
 
     def _check_free(self):
         if self._modified and self not in thread.extra.get(FREE, ()):
-            raise asserted(ValueError, f"{type(self).__name__} '{self.name}' is used by a modifier cell (as ZoneoutCell): call that instead")
+            raise asserted(
+                ValueError,
+                f"{type(self).__name__} '{self.name}' is used by a modifier cell (as ZoneoutCell): call that instead",
+            )
 
     def _get_activation(self, F, inputs, activation, **kwargs):
         """Apply an activation, a name or a block; subclasses outside of this package call it, too."""
         if not isinstance(activation, str):
             return activation(inputs)
-        return getattr(F, activation)(inputs, **kwargs) if activation in _OPERATORS else F.Activation(inputs, act_type=activation, **kwargs)
+        return (
+            getattr(F, activation)(inputs, **kwargs)
+            if activation in _OPERATORS
+            else F.Activation(inputs, act_type=activation, **kwargs)
+        )
 
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
         """Run the cell over a sequence.
@@ -194,7 +216,8 @@ class RecurrentCell(Block):
         merge_outputs : bool, optional
             True: outputs are one array in `layout`; False: a list; None: whatever is easier.
         valid_length : NDArray or Symbol, optional
-            How many steps each item of the batch has, ``(batch,)``. Outputs behind are zero, states are those of the last one.
+            How many steps each item of the batch has, ``(batch,)``. Outputs behind are zero, states are those of the
+            last one.
 
         Returns
         -------

@@ -36,7 +36,9 @@ def face(x):
     if isinstance(first, nd.NDArray):
         return nd
     if not is_one(first):
-        raise error(TypeError, f"unroll: inputs must be an array or symbol, or a list of them, got {type(first).__name__}")
+        raise error(
+            TypeError, f"unroll: inputs must be an array or symbol, or a list of them, got {type(first).__name__}"
+        )
     from ... import symbol
 
     return symbol
@@ -46,7 +48,9 @@ def time_axis(layout):
     """The axis of time in a layout such as ``"NTC"``."""
     axis = layout.find("T") if isinstance(layout, str) else -1
     if axis < 0 or "N" not in layout:
-        raise error(ValueError, f"unroll: layout {layout!r} must have the axes T (time) and N (batch), as 'NTC' or 'TNC'")
+        raise error(
+            ValueError, f"unroll: layout {layout!r} must have the axes T (time) and N (batch), as 'NTC' or 'TNC'"
+        )
     return axis
 
 
@@ -82,11 +86,19 @@ def formatted(length, inputs, layout, merge, in_layout=None):
         if F is nd:
             batch = inputs.shape[(in_layout or layout).find("N")]
             if length is not None and length != inputs.shape[in_axis]:
-                raise asserted(ValueError, f"unroll: inputs {inputs.shape} have {inputs.shape[in_axis]} steps in axis {in_axis}, length is {length}")
+                raise asserted(
+                    ValueError,
+                    f"unroll: inputs {inputs.shape} have {inputs.shape[in_axis]} steps in axis {in_axis}, length is "
+                    f"{length}",
+                )
             length = inputs.shape[in_axis]
         elif merge is False:
             if len(inputs.list_outputs()) != 1:
-                raise asserted(ValueError, f"unroll: inputs is a group of {len(inputs.list_outputs())} symbols; give list(inputs) for one a step")
+                raise asserted(
+                    ValueError,
+                    f"unroll: inputs is a group of {len(inputs.list_outputs())} symbols; give list(inputs) for one a "
+                    "step",
+                )
             if length is None:
                 raise error(ValueError, "unroll: a symbol does not tell how many steps it has; give length")
         if merge is False:

@@ -1,4 +1,5 @@
 """One of two sub-graphs, as a third one decides."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -15,15 +16,44 @@ from .samples import SampleGraph
 
 __all__ = ["cond"]
 
-_TWICE_OR_SQUARE = [Sample([i], (2,), grad=(0, 1), mxnet="holds graphs", params=dict(
-    cond=SampleGraph("i", lambda i: [i > 0]), then_branch=SampleGraph("x", lambda x: [x * 2]), else_branch=SampleGraph("x", lambda x: [x * x]),
-    num_args=2, num_outputs=1, cond_input_locs=(0,), then_input_locs=(1,), else_input_locs=(1,))) for i in (1.0, -1.0)]
+_TWICE_OR_SQUARE = [
+    Sample(
+        [i],
+        (2,),
+        grad=(0, 1),
+        mxnet="holds graphs",
+        params=dict(
+            cond=SampleGraph("i", lambda i: [i > 0]),
+            then_branch=SampleGraph("x", lambda x: [x * 2]),
+            else_branch=SampleGraph("x", lambda x: [x * x]),
+            num_args=2,
+            num_outputs=1,
+            cond_input_locs=(0,),
+            then_input_locs=(1,),
+            else_input_locs=(1,),
+        ),
+    )
+    for i in (1.0, -1.0)
+]
 
 #: Two outputs, and inputs that one branch alone reads.
-_SUM_OR_PRODUCT = Sample([0.0], (2, 3), (2, 3), grad=(0, 1, 1), mxnet="holds graphs", params=dict(
-    cond=SampleGraph("i", lambda i: [i > 0]), then_branch=SampleGraph("x", lambda x: [x + x, x * x]),
-    else_branch=SampleGraph("xy", lambda x, y: [x * y, y - x]), num_args=3, num_outputs=2, cond_input_locs=(0,), then_input_locs=(1,),
-    else_input_locs=(1, 2)))
+_SUM_OR_PRODUCT = Sample(
+    [0.0],
+    (2, 3),
+    (2, 3),
+    grad=(0, 1, 1),
+    mxnet="holds graphs",
+    params=dict(
+        cond=SampleGraph("i", lambda i: [i > 0]),
+        then_branch=SampleGraph("x", lambda x: [x + x, x * x]),
+        else_branch=SampleGraph("xy", lambda x, y: [x * y, y - x]),
+        num_args=3,
+        num_outputs=2,
+        cond_input_locs=(0,),
+        then_input_locs=(1,),
+        else_input_locs=(1, 2),
+    ),
+)
 
 
 def _branch(graph: Graph) -> Loop:
@@ -31,9 +61,21 @@ def _branch(graph: Graph) -> Loop:
     return Loop(graph, len(graph.heads), (), (), "cond")
 
 
-@op("_cond", inputs="data*", cond=GraphParam(), then_branch=GraphParam(), else_branch=GraphParam(), num_args=Int(ge=0), num_outputs=Int(ge=1, le=2**16),
-    cond_input_locs=Shape(), then_input_locs=Shape(), else_input_locs=Shape(), stateful=True, samples=[*_TWICE_OR_SQUARE, _SUM_OR_PRODUCT],
-    outputs=output_names)
+@op(
+    "_cond",
+    inputs="data*",
+    cond=GraphParam(),
+    then_branch=GraphParam(),
+    else_branch=GraphParam(),
+    num_args=Int(ge=0),
+    num_outputs=Int(ge=1, le=2**16),
+    cond_input_locs=Shape(),
+    then_input_locs=Shape(),
+    else_input_locs=Shape(),
+    stateful=True,
+    samples=[*_TWICE_OR_SQUARE, _SUM_OR_PRODUCT],
+    outputs=output_names,
+)
 def cond(k, p, *data):
     """Run one of two sub-graphs, as a third one decides.
 
@@ -52,9 +94,13 @@ def cond(k, p, *data):
     cond_input_locs, then_input_locs, else_input_locs : tuple of int
         Which of `data` the inputs of the three sub-graphs are.
     """
-    ask, then, otherwise = owned(k, p, lambda: (Predicate(p.cond, "cond: pred"), _branch(p.then_branch), _branch(p.else_branch)))
+    ask, then, otherwise = owned(
+        k, p, lambda: (Predicate(p.cond, "cond: pred"), _branch(p.then_branch), _branch(p.else_branch))
+    )
     answer = ask(k, [data[j] for j in p.cond_input_locs])
-    run = Run(then if answer else otherwise, k, [data[j] for j in (p.then_input_locs if answer else p.else_input_locs)], 1)
+    run = Run(
+        then if answer else otherwise, k, [data[j] for j in (p.then_input_locs if answer else p.else_input_locs)], 1
+    )
     outs, _ = run.forward(lambda _: True)
     return [y.reshape(y.shape[1:]) for y in outs], (run, answer)
 
@@ -73,7 +119,11 @@ cond.replay_rule = replay(cond_on_arrays)
 def _cond_facts(p: Any, ins: list[Any], what: str) -> tuple[list[Any], list[Any]]:
     told: list[list[Any]] = [[] for _ in ins]
     branches = []
-    for graph, locs in ((p.cond, p.cond_input_locs), (p.then_branch, p.then_input_locs), (p.else_branch, p.else_input_locs)):
+    for graph, locs in (
+        (p.cond, p.cond_input_locs),
+        (p.then_branch, p.then_input_locs),
+        (p.else_branch, p.else_input_locs),
+    ):
         inner, heads = inner_facts(graph, {i: ins[j] for i, j in enumerate(locs)}, what)
         branches.append(heads)
         for v, j in zip(inner, locs):

@@ -1,4 +1,5 @@
 """Shapes and dtypes through sub-graphs, in both directions."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -10,8 +11,9 @@ from ..._core.graph import Graph, topo
 __all__ = ["inner_facts", "merged"]
 
 
-def inner_facts(graph: Graph, given: Mapping[int, Any], what: str, carried: Sequence[tuple[int, int]] = (),
-                fixed: bool = True) -> tuple[list[Any], list[Any]]:
+def inner_facts(
+    graph: Graph, given: Mapping[int, Any], what: str, carried: Sequence[tuple[int, int]] = (), fixed: bool = True
+) -> tuple[list[Any], list[Any]]:
     """Infer through a sub-graph.
 
     Parameters

@@ -1,4 +1,5 @@
 """Graphs run node by node on arrays with eager operators: what autograd, hooks and higher gradients see."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,8 +11,12 @@ from ..._core.graph import Node, topo
 __all__ = ["interpret"]
 
 
-def interpret(heads: Sequence[tuple[Node, int]], values: Mapping[str, Any], ctx: Any = None,
-              monitor: Callable[[Node, Sequence[Any], list[Any]], None] | None = None) -> list[Any]:
+def interpret(
+    heads: Sequence[tuple[Node, int]],
+    values: Mapping[str, Any],
+    ctx: Any = None,
+    monitor: Callable[[Node, Sequence[Any], list[Any]], None] | None = None,
+) -> list[Any]:
     """Compute heads from arrays for the variables; recorded like any eager calls.
 
     Parameters

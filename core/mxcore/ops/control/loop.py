@@ -1,4 +1,5 @@
 """Loops over a sub-graph: some of its heads are collected, the others become its inputs at the next step."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -28,8 +29,12 @@ def owned(k: Any, p: Any, make: Callable[[], Any]) -> Any:
     return found
 
 
-def gradients(run: Run, dys: Sequence[Any], places: Sequence[int], wanted: Sequence[bool] | None, ins: Sequence[Any]) -> list[Any]:
-    """Gradients of an operator's inputs, as arrays; `places` tells which input of the sub-graph each is, -1 for none."""
+def gradients(
+    run: Run, dys: Sequence[Any], places: Sequence[int], wanted: Sequence[bool] | None, ins: Sequence[Any]
+) -> list[Any]:
+    """Gradients of an operator's inputs, as arrays; `places` tells which input of the sub-graph each is, -1 for
+    none.
+    """
     for x in (*dys, *ins):
         x.wait_to_read()  # what follows looks at values, in the caller's thread
     needed = [i for j, i in enumerate(places) if i >= 0 and (wanted is None or wanted[j])]
@@ -39,7 +44,7 @@ def gradients(run: Run, dys: Sequence[Any], places: Sequence[int], wanted: Seque
 
 def _row(x: Any, t: int, shape: tuple[int, ...]) -> Any:
     """The part of a stack that one step fills."""
-    return x[t] if shape else x[t:t + 1].reshape(())
+    return x[t] if shape else x[t : t + 1].reshape(())
 
 
 class Predicate:
@@ -97,18 +102,20 @@ class Loop:
         self._parts: dict[Any, tuple[Any, dict[int, Any]]] = {}
 
     def part(self, key: Any, x: Any, t: int) -> Any:
-        """What a step sees of an array, of at least one dimension: the same object for the same array, which stays bound."""
+        """What a step sees of an array, of at least one dimension: the same object for the same array, which stays
+        bound.
+        """
         found = self._parts.get(key)
         if found is None or found[0] is not x:
             found = self._parts[key] = x, {}
         view = found[1].get(t)
         if view is None:
-            view = found[1][t] = x[t] if x.ndim > 1 else x[t:t + 1]
+            view = found[1][t] = x[t] if x.ndim > 1 else x[t : t + 1]
         return view
 
     def row(self, j: int, g: Any, t: int, shape: tuple[int, ...]) -> Any:
         """One step's part of the gradient of what was collected; likewise the same object."""
-        return self.part(-1 - j, g, t) if len(shape) > 0 else g[t:t + 1].reshape(())
+        return self.part(-1 - j, g, t) if len(shape) > 0 else g[t : t + 1].reshape(())
 
     def steps(self, k: Any, inputs: Sequence[Any], rows: int, wrt: tuple[int, ...] | None) -> tuple[Any, _Buffers]:
         """Steps on inputs like these and arrays for their heads; a program uses those of its last run again."""
@@ -116,8 +123,15 @@ class Loop:
         kept = self._kept.get(key) if k.shapes is not None else None
         if kept is not None:
             return kept[0].renew(), kept[1]
-        found = steps_for(self.graph, inputs, k, wrt, state.record or k.is_train, self.pairs,
-                          frozenset(range(len(inputs))) - {*self.data, *self.carried} if rows > 1 else frozenset())
+        found = steps_for(
+            self.graph,
+            inputs,
+            k,
+            wrt,
+            state.record or k.is_train,
+            self.pairs,
+            frozenset(range(len(inputs))) - {*self.data, *self.carried} if rows > 1 else frozenset(),
+        )
         made = found, _Buffers(k, found.specs, self.n_out, rows)
         if k.shapes is not None:
             for old in [o for o in self._kept if o[:2] == key[:2]]:
@@ -132,7 +146,9 @@ class Loop:
 
 
 class _Buffers:
-    """Where compiled steps write their heads: rows of what is collected, and an array for each carried head of each step."""
+    """Where compiled steps write their heads: rows of what is collected, and an array for each carried head of each
+    step.
+    """
 
     def __init__(self, k: Any, specs: Any, n_out: int, rows: int) -> None:
         self.k, self.specs, self.n_out = k, specs, n_out
@@ -152,7 +168,7 @@ class _Buffers:
             rows = [_row(y, t, s.shape) for y, s in zip(self.outs, self.specs)]
             i = t if keep else t % 2
             if i not in self._carried:
-                self._carried[i] = [self._new(s.shape, s.dtype) for s in self.specs[self.n_out:]]
+                self._carried[i] = [self._new(s.shape, s.dtype) for s in self.specs[self.n_out :]]
             found = self._places[t] = rows + self._carried[i]
         return found
 
@@ -179,12 +195,19 @@ class Run:
         first = list(self.inputs)
         for i in self.loop.data:
             # No step, no part: a shape is all that is needed.
-            first[i] = self.loop.part(i, first[i], 0) if self.rows else self.k.xp.zeros(first[i].shape[1:] or (1,), first[i].dtype)
+            first[i] = (
+                self.loop.part(i, first[i], 0)
+                if self.rows
+                else self.k.xp.zeros(first[i].shape[1:] or (1,), first[i].dtype)
+            )
         self._keep = wrt is not None
         self.steps, self._buffers = self.loop.steps(self.k, first, self.rows, wrt)
 
-    def forward(self, more: Callable[[Sequence[Any]], bool], again: Sequence[Any] | None = None) -> tuple[list[Any], list[Any]]:
-        """Take steps while ``more(inputs)``; returns what was collected, without rows that no step filled, and what was carried.
+    def forward(
+        self, more: Callable[[Sequence[Any]], bool], again: Sequence[Any] | None = None
+    ) -> tuple[list[Any], list[Any]]:
+        """Take steps while ``more(inputs)``; returns what was collected, without rows that no step filled, and what was
+        carried.
 
         `again` are the random keys of a run that is repeated.
         """
@@ -195,7 +218,7 @@ class Run:
             for i in loop.data:
                 now[i] = loop.part(i, self.inputs[i], t)
             heads = steps.forward(t, list(now), self._buffers.places(t, self._keep), again or None)
-            collected.append(heads[:loop.n_out])
+            collected.append(heads[: loop.n_out])
             self._shapes = [tuple(y.shape) for y in collected[-1]]
             for head, i in loop.pairs:
                 now[i] = heads[head]
@@ -209,8 +232,11 @@ class Run:
     def _stacked(self, j: int, rows: list[Any]) -> Any:
         shapes = {tuple(y.shape) for y in rows}
         if len(shapes) > 1:
-            raise error(ValueError, f"{self.loop.label}: output {j} must have one shape in all steps to be collected, "
-                                    f"got {', '.join(map(str, sorted(shapes)))}")
+            raise error(
+                ValueError,
+                f"{self.loop.label}: output {j} must have one shape in all steps to be collected, "
+                f"got {', '.join(map(str, sorted(shapes)))}",
+            )
         return self.k.xp.stack(rows)
 
     def backward(self, dys: Sequence[Any], wanted: Sequence[int]) -> dict[int, Any]:
@@ -221,7 +247,11 @@ class Run:
         loop, k, n_out = self.loop, self.k, self.loop.n_out
         dys = [g._data for g in dys]
         # Gradients reach the steps before through what is carried.
-        wrt = tuple(i for i in sorted({*wanted, *loop.carried}) if self.inputs[i].dtype.kind not in "iub") if wanted else ()
+        wrt = (
+            tuple(i for i in sorted({*wanted, *loop.carried}) if self.inputs[i].dtype.kind not in "iub")
+            if wanted
+            else ()
+        )
         if not self.steps.covers(wrt):
             keys = self.steps.keys
             self._prepare(loop.learn(k.is_train, wrt))
@@ -242,13 +272,14 @@ class Run:
                 if i in loop.data:
                     if i not in found:
                         found[i] = xp.zeros(self.inputs[i].shape, self.inputs[i].dtype)
-                    k.device.copy(g, _row(found[i], t, g.shape) if found[i].ndim > 1 else found[i][t:t + 1])
+                    k.device.copy(g, _row(found[i], t, g.shape) if found[i].ndim > 1 else found[i][t : t + 1])
                 elif i not in found:
                     found[i] = g.copy()
                 else:
                     found[i] = add(found[i], g, out=found[i]) if hasattr(add, "nin") else add(found[i], g)
         if self.n:
             found.update({i: g for i, g in self.steps.finish().items() if i in wanted})
-        # The steps use their arrays again, and a state that passes through untouched has the head's gradient: copies go out.
+        # The steps use their arrays again, and a state that passes through untouched has the head's gradient: copies go
+        # out.
         found.update({i: g.copy() for i, g in zip(loop.carried, carried) if g is not None and i in wanted})
         return found

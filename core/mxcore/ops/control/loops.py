@@ -1,4 +1,5 @@
 """Loops as operators: over the first axis of arrays, and while a condition holds."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -16,11 +17,22 @@ __all__ = ["foreach", "while_loop"]
 
 
 def _steps(names: str, body: Any, shapes: Any, data: Any, states: Any, free: Any, outs: int) -> Sample:
-    """A use of `foreach`: inputs of the body by letter and which of them are what; its first `outs` results are stacked."""
-    return Sample(*shapes, mxnet="holds a graph", params=dict(
-        fn=SampleGraph(names, body), num_args=len(names), num_outputs=outs + len(states), num_out_data=outs, in_data_locs=data,
-        in_state_locs=states,
-        remain_locs=free))
+    """A use of `foreach`: inputs of the body by letter and which of them are what; its first `outs` results are
+    stacked.
+    """
+    return Sample(
+        *shapes,
+        mxnet="holds a graph",
+        params=dict(
+            fn=SampleGraph(names, body),
+            num_args=len(names),
+            num_outputs=outs + len(states),
+            num_out_data=outs,
+            in_data_locs=data,
+            in_state_locs=states,
+            remain_locs=free,
+        ),
+    )
 
 
 _FOREACH = [
@@ -32,9 +44,20 @@ _FOREACH = [
 ]
 
 
-@op("_foreach", inputs="data*", fn=GraphParam(), num_args=Int(ge=0), num_outputs=Int(ge=1, le=2**16), num_out_data=Int(), in_state_locs=Shape(),
+@op(
+    "_foreach",
+    inputs="data*",
+    fn=GraphParam(),
+    num_args=Int(ge=0),
+    num_outputs=Int(ge=1, le=2**16),
+    num_out_data=Int(),
+    in_state_locs=Shape(),
     in_data_locs=Shape(),
-    remain_locs=Shape(), stateful=True, samples=_FOREACH, outputs=output_names)
+    remain_locs=Shape(),
+    stateful=True,
+    samples=_FOREACH,
+    outputs=output_names,
+)
 def foreach(k, p, *data):
     """Run a sub-graph over the first axis of arrays, handing states from step to step.
 
@@ -52,7 +75,7 @@ def foreach(k, p, *data):
         Which inputs of the sub-graph the three groups are.
     """
     places = _foreach_places(p)
-    lengths = {x.shape[0] for x in data[:len(p.in_data_locs)]}
+    lengths = {x.shape[0] for x in data[: len(p.in_data_locs)]}
     if len(lengths) > 1:
         raise error(ValueError, f"all data must have one length along axis 0, got {sorted(lengths)}")
     inputs: list[Any] = [None] * len(data)
@@ -83,7 +106,9 @@ def _foreach_facts(p: Any, ins: list[Any], what: str) -> tuple[list[Any], list[A
     places, n_d, shape = _foreach_places(p), len(p.in_data_locs), what == "shape"
     steps = max([v[0] for v in ins[:n_d] if v is not None], default=-1) if shape else -1
     # An array of one dimension comes in parts of one element.
-    given = {i: (v[1:] or (1,)) if shape and j < n_d and v is not None else v for j, (i, v) in enumerate(zip(places, ins))}
+    given = {
+        i: (v[1:] or (1,)) if shape and j < n_d and v is not None else v for j, (i, v) in enumerate(zip(places, ins))
+    }
     inner, heads = inner_facts(p.fn, given, what, [(p.num_out_data + j, i) for j, i in enumerate(p.in_state_locs)])
     back = [inner[i] for i in places]
     if shape:
@@ -99,25 +124,77 @@ foreach.dtype(lambda p, ins, outs: _foreach_facts(p, ins, "dtype"))
 
 
 _WHILE = [
-    Sample((1,), (2,), mxnet="holds graphs", params=dict(
-        cond=SampleGraph("i", lambda i: [i * i < 50]), func=SampleGraph("ix", lambda i, x: [i * x, i + 1, x * x]), num_args=2,
-        num_outputs=3,
-        num_out_data=1, max_iterations=3, cond_input_locs=(0,), func_input_locs=(0, 1), func_var_locs=(0, 1))),
+    Sample(
+        (1,),
+        (2,),
+        mxnet="holds graphs",
+        params=dict(
+            cond=SampleGraph("i", lambda i: [i * i < 50]),
+            func=SampleGraph("ix", lambda i, x: [i * x, i + 1, x * x]),
+            num_args=2,
+            num_outputs=3,
+            num_out_data=1,
+            max_iterations=3,
+            cond_input_locs=(0,),
+            func_input_locs=(0, 1),
+            func_var_locs=(0, 1),
+        ),
+    ),
     # it ends before the most steps; a bound that only the condition reads, a factor that only the step reads
-    Sample([0.5], [2.0], (2,), (2,), mxnet="holds graphs", params=dict(
-        cond=SampleGraph("in", lambda i, n: [i < n]), func=SampleGraph("xwi", lambda x, w, i: [x * w, i + 1, x + w]), num_args=4,
-        num_outputs=3,
-        num_out_data=1, max_iterations=5, cond_input_locs=(0, 1), func_input_locs=(2, 3, 0), func_var_locs=(2, 0))),
+    Sample(
+        [0.5],
+        [2.0],
+        (2,),
+        (2,),
+        mxnet="holds graphs",
+        params=dict(
+            cond=SampleGraph("in", lambda i, n: [i < n]),
+            func=SampleGraph("xwi", lambda x, w, i: [x * w, i + 1, x + w]),
+            num_args=4,
+            num_outputs=3,
+            num_out_data=1,
+            max_iterations=5,
+            cond_input_locs=(0, 1),
+            func_input_locs=(2, 3, 0),
+            func_var_locs=(2, 0),
+        ),
+    ),
     # nothing is stacked
-    Sample([0.75], [[1.5, -0.5]], mxnet="holds graphs", params=dict(
-        cond=SampleGraph("i", lambda i: [i < 4]), func=SampleGraph("ix", lambda i, x: [i + 1, x * i]), num_args=2, num_outputs=2,
-        num_out_data=0, max_iterations=9, cond_input_locs=(0,), func_input_locs=(0, 1), func_var_locs=(0, 1))),
+    Sample(
+        [0.75],
+        [[1.5, -0.5]],
+        mxnet="holds graphs",
+        params=dict(
+            cond=SampleGraph("i", lambda i: [i < 4]),
+            func=SampleGraph("ix", lambda i, x: [i + 1, x * i]),
+            num_args=2,
+            num_outputs=2,
+            num_out_data=0,
+            max_iterations=9,
+            cond_input_locs=(0,),
+            func_input_locs=(0, 1),
+            func_var_locs=(0, 1),
+        ),
+    ),
 ]
 
 
-@op("_while_loop", inputs="data*", cond=GraphParam(), func=GraphParam(), num_args=Int(ge=0), num_outputs=Int(ge=1, le=2**16), num_out_data=Int(),
+@op(
+    "_while_loop",
+    inputs="data*",
+    cond=GraphParam(),
+    func=GraphParam(),
+    num_args=Int(ge=0),
+    num_outputs=Int(ge=1, le=2**16),
+    num_out_data=Int(),
     max_iterations=Int(ge=1),
-    cond_input_locs=Shape(), func_input_locs=Shape(), func_var_locs=Shape(), stateful=True, samples=_WHILE, outputs=output_names)
+    cond_input_locs=Shape(),
+    func_input_locs=Shape(),
+    func_var_locs=Shape(),
+    stateful=True,
+    samples=_WHILE,
+    outputs=output_names,
+)
 def while_loop(k, p, *data):
     """Run a sub-graph while another one says so, handing variables from step to step.
 
@@ -132,7 +209,8 @@ def while_loop(k, p, *data):
     func : graph
         Gives outputs and new loop variables.
     num_outputs, num_out_data : int
-        All outputs, and how many of them are stacked over the steps, with zeros after the last step; the rest are final variables.
+        All outputs, and how many of them are stacked over the steps, with zeros after the last step; the rest are final
+        variables.
     max_iterations : int
         Most steps; the length of what is stacked.
     cond_input_locs, func_input_locs : tuple of int
@@ -141,17 +219,22 @@ def while_loop(k, p, *data):
         Which inputs of `func` the loop variables are.
     """
     graph, carried = p.func, list(p.func_var_locs)
-    loop, ask = owned(k, p, lambda: (Loop(graph, p.num_out_data, (), carried, "while_loop"), Predicate(p.cond, "while_loop: cond")))
+    loop, ask = owned(
+        k, p, lambda: (Loop(graph, p.num_out_data, (), carried, "while_loop"), Predicate(p.cond, "while_loop: cond"))
+    )
     run = Run(loop, k, [data[j] for j in p.func_input_locs], p.max_iterations)
     at = {p.func_input_locs[i]: i for i in carried}
     outs, last = run.forward(lambda now: ask(k, [now[at[j]] if j in at else data[j] for j in p.cond_input_locs]))
     if len(outs) < p.num_out_data:
-        raise error(ValueError, "cond was false at once, and the shapes of the outputs are known only by running; "
-                                "start with variables for which it holds")
+        raise error(
+            ValueError,
+            "cond was false at once, and the shapes of the outputs are known only by running; "
+            "start with variables for which it holds",
+        )
     padded = []
     for y in outs:
         whole = k.xp.zeros((p.max_iterations, *y.shape[1:]), y.dtype)
-        whole[:run.n] = y
+        whole[: run.n] = y
         padded.append(whole)
     return [*padded, *last], run
 

@@ -1,4 +1,5 @@
 """Control flow operator by operator on recorded arrays: gradients that can be differentiated again."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -12,12 +13,14 @@ from .steps import input_names
 __all__ = ["cond_on_arrays", "foreach_on_arrays", "replay", "while_on_arrays"]
 
 
-def replay(on_arrays: Callable[[Any, Sequence[Any], Any], list[Any]],
-           keys: Callable[[Any], Sequence[Any]] = lambda saved: ()) -> Callable[..., list[Any]]:
+def replay(
+    on_arrays: Callable[[Any, Sequence[Any], Any], list[Any]], keys: Callable[[Any], Sequence[Any]] = lambda saved: ()
+) -> Callable[..., list[Any]]:
     """A rule for gradients of gradients: runs the operator again by ``on_arrays(p, inputs, ctx)``.
 
     `keys` gives the random keys of the first run, of what that saved.
     """
+
     def rule(k: Any, p: Any, dys: Sequence[Any], inputs: Sequence[Any], saved: Any) -> list[Any]:
         inputs = [_apart(x) for x in inputs]
         wanted = [x for x in inputs if x._entry is not None]
@@ -25,7 +28,13 @@ def replay(on_arrays: Callable[[Any, Sequence[Any], Any], list[Any]],
         try:
             # A gradient that never arrived is zero.
             pairs = [(y, g) for y, g in zip(on_arrays(p, inputs, k.ctx), dys) if g is not None and y._entry is not None]
-            found = tape.backward([y for y, _ in pairs], [g for _, g in pairs], create_graph=True, train_mode=train, variables=wanted) if pairs else None
+            found = (
+                tape.backward(
+                    [y for y, _ in pairs], [g for _, g in pairs], create_graph=True, train_mode=train, variables=wanted
+                )
+                if pairs
+                else None
+            )
         finally:
             state.train, state.keys = train, []
         grads = iter(found or ())
@@ -66,8 +75,8 @@ def foreach_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
     for t in range(inputs[0].shape[0] if n_d else 0):
         now.update({names[i]: _part(x, t) for i, x in zip(p.in_data_locs, inputs)})
         heads = interpret(p.fn.heads, now, ctx)
-        rows.append(heads[:p.num_out_data])
-        now.update({names[i]: y for i, y in zip(p.in_state_locs, heads[p.num_out_data:])})
+        rows.append(heads[: p.num_out_data])
+        now.update({names[i]: y for i, y in zip(p.in_state_locs, heads[p.num_out_data :])})
     return [_stacked(column, len(rows)) for column in zip(*rows)] + [now[names[i]] for i in p.in_state_locs][:n_s]
 
 
@@ -82,10 +91,10 @@ def while_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
         if not interpret(p.cond.heads, given, ctx)[0].asnumpy().item():
             break
         heads = interpret(p.func.heads, now, ctx)
-        rows.append(heads[:p.num_out_data])
-        now.update({names[i]: y for i, y in zip(p.func_var_locs, heads[p.num_out_data:])})
+        rows.append(heads[: p.num_out_data])
+        now.update({names[i]: y for i, y in zip(p.func_var_locs, heads[p.num_out_data :])})
     if not rows:  # only shapes are asked of these: nothing flows through them
-        rows = [interpret(p.func.heads, now, ctx)[:p.num_out_data]]
+        rows = [interpret(p.func.heads, now, ctx)[: p.num_out_data]]
         outs = [registry.ops.get("zeros_like")(_stacked(c, p.max_iterations)) for c in zip(*rows)]
     else:
         outs = [_stacked(c, p.max_iterations) for c in zip(*rows)]
@@ -94,6 +103,7 @@ def while_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
 
 def cond_on_arrays(p: Any, inputs: Sequence[Any], ctx: Any) -> list[Any]:
     """``_cond``."""
+
     def run(graph: Any, locs: Sequence[int]) -> list[Any]:
         return interpret(graph.heads, {name: inputs[j] for name, j in zip(input_names(graph), locs)}, ctx)
 

@@ -1,4 +1,7 @@
-"""Sub-graphs for the samples of control flow, composed when they are first asked for: the operators must be registered by then."""
+"""Sub-graphs for the samples of control flow, composed when they are first asked for: the operators must be registered
+by then.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,8 +1,9 @@
 """Runs of a sub-graph, one after the other, each with its gradient.
 
-Whoever runs a sub-graph asks :func:`steps_for`. Where executors are loaded they compile it, once for each kind of inputs; what
-cannot be compiled (operators that keep states, results of unknown shape) runs operator by operator.
+Whoever runs a sub-graph asks :func:`steps_for`. Where executors are loaded they compile it, once for each kind of
+inputs; what cannot be compiled (operators that keep states, results of unknown shape) runs operator by operator.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -16,7 +17,8 @@ from .interpret import interpret
 
 __all__ = ["EagerSteps", "hooks", "input_names", "steps_for"]
 
-#: ``hooks["compile"]``, set by the executor: ``(graph, names, inputs, ctx, is_train, wrt, carried, shared) -> steps or None``.
+#: ``hooks["compile"]``, set by the executor: ``(graph, names, inputs, ctx, is_train, wrt, carried, shared) -> steps or
+#: None``.
 hooks: dict[str, Callable[..., Any]] = {}
 
 
@@ -28,8 +30,15 @@ def input_names(graph: Graph) -> list[str]:
     return found  # type: ignore[no-any-return]
 
 
-def steps_for(graph: Graph, inputs: Sequence[Any], k: Any, wrt: tuple[int, ...] | None, record: bool,
-              carried: Sequence[tuple[int, int]] = (), shared: frozenset[int] = frozenset()) -> Any:
+def steps_for(
+    graph: Graph,
+    inputs: Sequence[Any],
+    k: Any,
+    wrt: tuple[int, ...] | None,
+    record: bool,
+    carried: Sequence[tuple[int, int]] = (),
+    shared: frozenset[int] = frozenset(),
+) -> Any:
     """What runs a sub-graph on inputs like these device arrays.
 
     Parameters
@@ -53,12 +62,16 @@ def steps_for(graph: Graph, inputs: Sequence[Any], k: Any, wrt: tuple[int, ...] 
     EagerSteps, or something with the same methods
     """
     compile = hooks.get("compile")
-    found = None if compile is None else compile(graph, input_names(graph), inputs, k.ctx, k.is_train, wrt, carried, shared)
+    found = (
+        None if compile is None else compile(graph, input_names(graph), inputs, k.ctx, k.is_train, wrt, carried, shared)
+    )
     return EagerSteps(graph, k.ctx, k.is_train, record or wrt is not None) if found is None else found
 
 
 def _finish(results: Sequence[Any], leaves: Sequence[Any]) -> None:
-    """Wait for what a run computed, and for inputs that it moves: only their memory goes out, of which the engine knows nothing."""
+    """Wait for what a run computed, and for inputs that it moves: only their memory goes out, of which the engine knows
+    nothing.
+    """
     for x in (*results, *leaves):
         x.wait_to_read()
 
@@ -108,14 +121,24 @@ class EagerSteps:
         return [y._data for y in heads]
 
     def backward(self, t: int, dys: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
-        """Gradients of the inputs `wanted` of the `t`-th run, given those of its heads (None is zero); None where they are zero."""
+        """Gradients of the inputs `wanted` of the `t`-th run, given those of its heads (None is zero); None where they
+        are zero.
+        """
         leaves, heads = self._runs[t]
         pairs = [(y, g) for y, g in zip(heads, dys) if g is not None and y._entry is not None and y._entry[0].flows]
         if not pairs or not wanted:
             return [None] * len(wanted)
         face = faces["default"]
-        found = tape.backward([y for y, _ in pairs], [face(g, Storage(self.ctx)) for _, g in pairs], retain_graph=True,
-                              train_mode=self.is_train, variables=[leaves[i] for i in wanted]) or ()
+        found = (
+            tape.backward(
+                [y for y, _ in pairs],
+                [face(g, Storage(self.ctx)) for _, g in pairs],
+                retain_graph=True,
+                train_mode=self.is_train,
+                variables=[leaves[i] for i in wanted],
+            )
+            or ()
+        )
         _finish(found, leaves)
         return [g._data for g in found]
 

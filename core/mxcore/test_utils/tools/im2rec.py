@@ -1,4 +1,7 @@
-"""``python im2rec.py``: the program `mxcore im2rec` as a script, for those who start it by its path (`get_im2rec_path`)."""
+"""``python im2rec.py``: the program `mxcore im2rec` as a script, for those who start it by its path
+(`get_im2rec_path`).
+"""
+
 import runpy
 
 if __name__ == "__main__":

@@ -1,9 +1,23 @@
 """Which kernel computes which operator on the CPU, and when: a row or a few lines each, a module per kind of operator.
 
-All but a few kernels write into given arrays. Where one does not fit (another layout, a dtype that Numba does not know, an array too
-small to pay) the operator's reference body over NumPy runs instead.
+All but a few kernels write into given arrays. Where one does not fit (another layout, a dtype that Numba does not know,
+an array too small to pay) the operator's reference body over NumPy runs instead.
 """
-from . import elementwise, indexing, matrices, neural, normalization, optimizers, ordering, random, reductions, sequences, softmax, spatial  # noqa: F401
+
+from . import (  # noqa: F401 - importing them is what binds
+    elementwise,
+    indexing,
+    matrices,
+    neural,
+    normalization,
+    optimizers,
+    ordering,
+    random,
+    reductions,
+    sequences,
+    softmax,
+    spatial,
+)
 from .common import cpu
 
 __all__ = ["cpu"]

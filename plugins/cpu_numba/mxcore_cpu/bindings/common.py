@@ -1,4 +1,5 @@
 """What all bindings share."""
+
 from __future__ import annotations
 
 from mxcore.plugin import KernelSet

@@ -1,4 +1,5 @@
 """Functions of each element."""
+
 from __future__ import annotations
 
 from ..kernels import elementwise
@@ -18,21 +19,27 @@ for _op in "erfinv gamma gammaln _digamma".split():  # many passes of NumPy
 
 
 for _op, _name in {"_hypot": "hypot", "broadcast_hypot": "hypot", "_mod": "modulo", "broadcast_mod": "modulo"}.items():
+
     @cpu.kernel(_op, dtypes=FLOATS, when=lambda p, a, b: a.shape == b.shape, out=True)
     def _binary(k, p, outs, a, b, name=_name):
         elementwise.binary(name, a, b, outs[0])
 
+
 for _op, _name in {"_hypot_scalar": "hypot", "_mod_scalar": "modulo"}.items():
+
     @cpu.kernel(_op, dtypes=FLOATS, when=lambda p, a: a.size >= 1 << 7, out=True)
     def _with_number(k, p, outs, a, name=_name):
         elementwise.binary(name, a, p.scalar, outs[0])
 
 
-#: A call of a kernel costs about what NumPy needs for so many elements: its relu and tanh are fast, its gradients take several passes.
+#: A call of a kernel costs about what NumPy needs for so many elements: its relu and tanh are fast, its gradients take
+#: several passes.
 _ACTIVATION_FROM = {"relu": 1 << 12, "tanh": 1 << 12}
 
 
-@cpu.kernel("Activation", dtypes=FLOATS, when=lambda p, data: data.size >= _ACTIVATION_FROM.get(p.act_type, 1 << 7), out=True)
+@cpu.kernel(
+    "Activation", dtypes=FLOATS, when=lambda p, data: data.size >= _ACTIVATION_FROM.get(p.act_type, 1 << 7), out=True
+)
 def _activation(k, p, outs, data):
     elementwise.activation(p.act_type, data, outs[0])
 
@@ -42,7 +49,8 @@ def _backward_activation(k, p, outs, dy, out):
     elementwise.activation_backward(p.act_type, dy, out, outs[0])
 
 
-#: The types of LeakyReLU with a loop of their own, and elements from which it pays: NumPy's maximum is fast, its erf takes many passes.
+#: The types of LeakyReLU with a loop of their own, and elements from which it pays: NumPy's maximum is fast, its erf
+#: takes many passes.
 _LEAKY_FROM = {"leaky": 1 << 12, "elu": 1 << 8, "selu": 1 << 8, "gelu": 1 << 4}
 
 

@@ -1,4 +1,5 @@
 """Rows and elements chosen by index, and the gradients of the choice."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -8,7 +9,12 @@ from .common import LARGE, cpu
 
 
 def _table_rows(p, data, weight):
-    return weight.ndim == 2 and weight.dtype.kind == "f" and weight.dtype.itemsize >= 4 and data.size * weight.shape[1] >= LARGE
+    return (
+        weight.ndim == 2
+        and weight.dtype.kind == "f"
+        and weight.dtype.itemsize >= 4
+        and data.size * weight.shape[1] >= LARGE
+    )
 
 
 @cpu.kernel("Embedding", when=_table_rows, out=True)
@@ -17,24 +23,45 @@ def _embed(k, p, outs, data, weight):
     embedding.take_rows(weight, index, outs[0].reshape(-1, p.output_dim))
 
 
-@cpu.kernel("_backward_Embedding", out=True, when=lambda p, dy, data, weight: not p.sparse_grad and dy.dtype.kind == "f"
-            and dy.dtype.itemsize >= 4)
+@cpu.kernel(
+    "_backward_Embedding",
+    out=True,
+    when=lambda p, dy, data, weight: not p.sparse_grad and dy.dtype.kind == "f" and dy.dtype.itemsize >= 4,
+)
 def _backward_embedding(k, p, outs, dy, data, weight):
     index = np.clip(data.reshape(-1).astype(np.int64), 0, p.input_dim - 1)
     embedding.add_rows(dy.reshape(-1, p.output_dim), index, outs[0])
 
 
-@cpu.kernel("_backward_take", out=True, when=lambda p, dy, indices, like: (
-    p.axis in (0, -len(like.shape)) and p.mode != "raise" and dy.dtype == like.dtype and like.dtype in (np.float32, np.float64) and dy.size > 0))
+@cpu.kernel(
+    "_backward_take",
+    out=True,
+    when=lambda p, dy, indices, like: (
+        p.axis in (0, -len(like.shape))
+        and p.mode != "raise"
+        and dy.dtype == like.dtype
+        and like.dtype in (np.float32, np.float64)
+        and dy.size > 0
+    ),
+)
 def _backward_take(k, p, outs, dy, indices, like):
     n = like.shape[0]
     index = indices.reshape(-1)
-    embedding.add_rows(dy.reshape(index.size, -1), index.astype(np.int64) % n if p.mode == "wrap" else index, outs[0].reshape(n, -1))
+    embedding.add_rows(
+        dy.reshape(index.size, -1), index.astype(np.int64) % n if p.mode == "wrap" else index, outs[0].reshape(n, -1)
+    )
 
 
 def _last_picked(p, data, index):
-    return (p.mode == "clip" and p.axis in (-1, data.ndim - 1) and data.ndim > 1 and data.shape[-1] > 0 and data.dtype in (np.float32, np.float64)
-            and index.dtype.kind in "fiu" and index.dtype.itemsize >= 4)
+    return (
+        p.mode == "clip"
+        and p.axis in (-1, data.ndim - 1)
+        and data.ndim > 1
+        and data.shape[-1] > 0
+        and data.dtype in (np.float32, np.float64)
+        and index.dtype.kind in "fiu"
+        and index.dtype.itemsize >= 4
+    )
 
 
 @cpu.kernel("pick", when=_last_picked, out=True)
@@ -42,12 +69,16 @@ def _pick(k, p, outs, data, index):
     pick.pick_last(data, index, outs[0])
 
 
-@cpu.kernel("_backward_pick", when=lambda p, dy, like, index: _last_picked(p, like, index) and dy.dtype == like.dtype, out=True)
+@cpu.kernel(
+    "_backward_pick", when=lambda p, dy, like, index: _last_picked(p, like, index) and dy.dtype == like.dtype, out=True
+)
 def _backward_pick(k, p, outs, dy, like, index):
     pick.place_last(dy, index, outs[0])
 
 
-@cpu.kernel("batch_take", dtypes="f4 f8 i4 i8", when=lambda p, a, indices: a.dtype.kind == "f" and a.shape[1] > 0, out=True)
+@cpu.kernel(
+    "batch_take", dtypes="f4 f8 i4 i8", when=lambda p, a, indices: a.dtype.kind == "f" and a.shape[1] > 0, out=True
+)
 def _batch_take(k, p, outs, a, indices):
     pick.pick_last(a, indices, outs[0])
 

@@ -1,4 +1,5 @@
 """Stacks of matrices: linear algebra, transposition."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -38,8 +39,13 @@ def _exchanged(p, n):
 _TILED, _NARROW = 1 << 16, 3
 
 for _op, _order in {"transpose": _axes, "SwapAxis": _exchanged}.items():
+
     def _pays(p, data, order=_order):
-        found = data.size >= _TILED and data.stype == "default" and layout.as_matrices(data.shape, order(p, len(data.shape)))
+        found = (
+            data.size >= _TILED
+            and data.stype == "default"
+            and layout.as_matrices(data.shape, order(p, len(data.shape)))
+        )
         return bool(found) and min(found[1:]) >= _NARROW
 
     @cpu.kernel(_op, when=_pays, out=True)

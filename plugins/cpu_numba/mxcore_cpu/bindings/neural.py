@@ -1,4 +1,5 @@
 """Layers with weights, and pooling."""
+
 from __future__ import annotations
 
 import math
@@ -25,7 +26,8 @@ def _backward_convolution(k, p, outs, dy, data, weight):
     conv.convolution_backward(dy, data, weight, outs[0], outs[1], d_bias, **_geometry(p, data))
 
 
-# MXNet gives the target shape of a transposed convolution or lets it follow from pad and adj; only the latter maps here.
+# MXNet gives the target shape of a transposed convolution or lets it follow from pad and adj; only the latter maps
+# here.
 def _transposed(p, *specs):
     return channels_first(p) and not p.target_shape
 
@@ -49,8 +51,9 @@ def _fully_connected(k, p, outs, data, weight, bias=None):
 @cpu.kernel("_backward_FullyConnected", dtypes=FLOATS, out=True)
 def _backward_fully_connected(k, p, outs, dy, data, weight):
     d_data = None if outs[0] is None else _rows(p, outs[0])
-    gemm.fully_connected_backward(dy.reshape(-1, weight.shape[0]), _rows(p, data), weight, d_data, outs[1],
-                                  None if p.no_bias else outs[2])
+    gemm.fully_connected_backward(
+        dy.reshape(-1, weight.shape[0]), _rows(p, data), weight, d_data, outs[1], None if p.no_bias else outs[2]
+    )
 
 
 def _rows(p, data):

@@ -1,4 +1,5 @@
 """Layers that normalize."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -54,8 +55,18 @@ def _backward_batch_norm(k, p, outs, dy, data, gamma, mean, inv, moving_mean, mo
         mean, var = moving_mean, moving_var
     else:
         var = 1 / (inv * inv) - inv.dtype.type(p.eps)
-    normalization.batch_norm_backward(dy, data, gamma, mean, var, *outs[:3], eps=p.eps, axis=p.axis, fix_gamma=p.fix_gamma,
-                                      use_global_stats=not k.is_train)
+    normalization.batch_norm_backward(
+        dy,
+        data,
+        gamma,
+        mean,
+        var,
+        *outs[:3],
+        eps=p.eps,
+        axis=p.axis,
+        fix_gamma=p.fix_gamma,
+        use_global_stats=not k.is_train,
+    )
     if k.is_train:
         for moving, new in ((outs[3], mean), (outs[4], var)):  # at once: other threads may be predicting by them
             moving[...] = moving * moving.dtype.type(p.momentum) + new * moving.dtype.type(1 - p.momentum)
@@ -76,13 +87,15 @@ def _backward_layer_norm(k, p, outs, dy, data, gamma, mean, std):
 
 def _stats(p, data):
     axis = p.axis % data.ndim
-    return data.shape[:axis] + (1,) + data.shape[axis + 1:]
+    return data.shape[:axis] + (1,) + data.shape[axis + 1 :]
 
 
 def _standardized(k, p, outs, data, gamma, beta):
     stats = (data.shape[0], gamma.size)
     out = np.empty_like(data) if outs[0] is None else outs[0]
-    normalization.group_norm(data, gamma, beta, out, *[np.empty(stats, data.dtype) if o is None else o for o in outs[1:]], eps=p.eps)
+    normalization.group_norm(
+        data, gamma, beta, out, *[np.empty(stats, data.dtype) if o is None else o for o in outs[1:]], eps=p.eps
+    )
 
 
 def _backward_standardized(k, p, outs, dy, data, gamma, mean, std):
@@ -91,10 +104,14 @@ def _backward_standardized(k, p, outs, dy, data, gamma, mean, std):
 
 for _op in ("GroupNorm", "InstanceNorm"):
     cpu.kernel(_op, dtypes=FLOATS, when=lambda p, data, *rest: data.size > 0, out=True)(_standardized)
-    cpu.kernel("_backward_" + _op, dtypes=FLOATS, when=lambda p, dy, data, *rest: data.size > 0, out=True)(_backward_standardized)
+    cpu.kernel("_backward_" + _op, dtypes=FLOATS, when=lambda p, dy, data, *rest: data.size > 0, out=True)(
+        _backward_standardized
+    )
 
 
-@cpu.kernel("L2Normalization", dtypes=FLOATS, when=lambda p, data: p.mode != "channel" and data.size >= 1 << 9, out=True)
+@cpu.kernel(
+    "L2Normalization", dtypes=FLOATS, when=lambda p, data: p.mode != "channel" and data.size >= 1 << 9, out=True
+)
 def _unit_length(k, p, outs, data):
     normalization.unit_length(data, data.shape[0] * (data.shape[1] if p.mode == "spatial" else 1), p.eps, outs[0])
 

@@ -1,4 +1,5 @@
 """Updates of weights, one by one and many in one call."""
+
 from __future__ import annotations
 
 import math
@@ -22,7 +23,8 @@ def _update(name):
 
 
 for _name in optimizer.UPDATES:
-    # AdamW takes its scale as an array, LAMB's first phase writes no weight, AdaGrad's is for sparse gradients: their bodies stay.
+    # AdamW takes its scale as an array, LAMB's first phase writes no weight, AdaGrad's is for sparse gradients: their
+    # bodies stay.
     if not _name.startswith(("_adamw", "lamb", "_sparse")):
         _update(_name)
 
@@ -35,16 +37,21 @@ def _lamb_direction(k, p, outs, weight, grad, mean, var):
 cpu.kernel("lamb_update_phase1", dtypes=FLOATS, out=True)(_lamb_direction)
 
 
-# -- many weights in one call, and weights with a master copy -------------------------------------------------------------
+# -- many weights in one call, and weights with a master copy
+# -------------------------------------------------------------
 def _movable(mixed, extra=0):
     """Whether all arrays but the last few are such as kernels move."""
+
     def fits(p, *specs):
-        types = [s.dtype for s in specs[:len(specs) - extra]]
+        types = [s.dtype for s in specs[: len(specs) - extra]]
         if any(s.stype != "default" for s in specs):
             return False
         if mixed:
-            return types[0] == np.float16 and set(types) <= {np.dtype(np.float16), np.dtype(np.float32)} and many.halves()
+            return (
+                types[0] == np.float16 and set(types) <= {np.dtype(np.float16), np.dtype(np.float32)} and many.halves()
+            )
         return types[0] in (np.float32, np.float64) and len(set(types)) == 1
+
     return fits
 
 
@@ -53,7 +60,7 @@ def _groups(outs, data, n):
     per = len(data) // n
     groups = []
     for i in range(n):
-        old, *rest = data[i * per:(i + 1) * per]
+        old, *rest = data[i * per : (i + 1) * per]
         new = np.empty_like(old) if outs[i] is None else outs[i]
         if new is not old and new.dtype != np.float16:  # that of a weight with a master copy is written only
             np.copyto(new, old)
@@ -87,11 +94,18 @@ def _still(groups):
 def _move_many(name, rule, mixed, last):
     def kernel(k, p, outs, *data):
         n = p.num_weights
-        arrays = data[:len(data) - last]
+        arrays = data[: len(data) - last]
         lrs, wds = data[-2:] if last == 2 else (p.lrs, p.wds)
         _one_each(n, lrs=lrs, wds=wds)
         more = {"momentum": p.momentum, "nesterov": False} if rule == "sgd_mom" else {}
-        many.move(rule, _groups(outs[:n], arrays, n), {"lr": lrs, "wd": wds}, rescale_grad=p.rescale_grad, clip_gradient=p.clip_gradient, **more)
+        many.move(
+            rule,
+            _groups(outs[:n], arrays, n),
+            {"lr": lrs, "wd": wds},
+            rescale_grad=p.rescale_grad,
+            clip_gradient=p.clip_gradient,
+            **more,
+        )
 
     cpu.kernel(name, when=_movable(mixed, last), out=True)(kernel)
 
@@ -99,8 +113,14 @@ def _move_many(name, rule, mixed, last):
 def _move_one(name, rule, **more):
     def kernel(k, p, outs, *data):
         numbers = {"momentum": p.momentum, **more} if rule == "sgd_mom" else {}
-        many.move(rule, _groups(outs[:1], data, 1), {"lr": [p.lr], "wd": [p.wd]}, rescale_grad=p.rescale_grad, clip_gradient=p.clip_gradient,
-                  **numbers)
+        many.move(
+            rule,
+            _groups(outs[:1], data, 1),
+            {"lr": [p.lr], "wd": [p.wd]},
+            rescale_grad=p.rescale_grad,
+            clip_gradient=p.clip_gradient,
+            **numbers,
+        )
 
     cpu.kernel(name, when=_movable(True), out=True)(kernel)
 
@@ -126,7 +146,9 @@ def _move_lamb(name, mixed):
     def kernel(k, p, outs, *data):
         n = p.num_tensors
         _one_each(n, learning_rates=p.learning_rates, wds=p.wds, step_count=p.step_count)
-        many.lamb(_groups(outs[:n], data, n), p.learning_rates, p.wds, p.step_count, **{m: getattr(p, m) for m in names})
+        many.lamb(
+            _groups(outs[:n], data, n), p.learning_rates, p.wds, p.step_count, **{m: getattr(p, m) for m in names}
+        )
 
     cpu.kernel(name, when=_movable(mixed), out=True)(kernel)
 

@@ -1,4 +1,5 @@
 """Sorting."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -43,7 +44,12 @@ def _argsort(k, p, outs, data):
     _place(p, outs, (places,), (*lead, _length(p, data)))
 
 
-@cpu.kernel("topk", dtypes=FLOATS, when=lambda p, data: data.size > 0 and ordering.few(p.k, _length(p, data)) or _sortable(p, data), out=True)
+@cpu.kernel(
+    "topk",
+    dtypes=FLOATS,
+    when=lambda p, data: data.size > 0 and ordering.few(p.k, _length(p, data)) or _sortable(p, data),
+    out=True,
+)
 def _topk(k, p, outs, data):
     n = _length(p, data)
     count = p.k if p.k > 0 else n

@@ -1,4 +1,5 @@
 """Random numbers."""
+
 from __future__ import annotations
 
 import math
@@ -37,8 +38,13 @@ def _wide_floats(p, *specs):
     return all(s.dtype.kind == "f" for s in specs)
 
 
-for _name, _draw in {"gamma": _draw_gamma, "poisson": _draw_poisson, "negative_binomial": _draw_negative_binomial,
-                     "generalized_negative_binomial": _draw_generalized}.items():
+for _name, _draw in {
+    "gamma": _draw_gamma,
+    "poisson": _draw_poisson,
+    "negative_binomial": _draw_negative_binomial,
+    "generalized_negative_binomial": _draw_generalized,
+}.items():
+
     @cpu.kernel("_sample_" + _name, when=_wide_floats, out=True)
     def _sample(k, p, outs, *values, draw=_draw, law=LAWS[_name]):
         law.check_arrays(values)
@@ -53,10 +59,18 @@ def _gamma_numbers(k, p, outs, *like):
     outs[0][...] = (variates.gamma(k.rng, np.array([float(p.alpha)]), outs[0].size) * p.beta).reshape(outs[0].shape)
 
 
-cpu.kernel("_random_gamma", when=lambda p: bool(p.shape) and all(p.shape), out=True)(_gamma_numbers)  # 0: a length that a graph decides
+cpu.kernel("_random_gamma", when=lambda p: bool(p.shape) and all(p.shape), out=True)(
+    _gamma_numbers
+)  # 0: a length that a graph decides
 cpu.kernel("_random_gamma_like", when=_wide_floats, out=True)(_gamma_numbers)
 
 
-@cpu.kernel("_shuffle", when=lambda p, data: data.ndim > 0 and data.dtype.kind in "fiu" and data.dtype.itemsize >= 4 and 0 < data.shape[0] < 1 << 24, out=True)
+@cpu.kernel(
+    "_shuffle",
+    when=lambda p, data: (
+        data.ndim > 0 and data.dtype.kind in "fiu" and data.dtype.itemsize >= 4 and 0 < data.shape[0] < 1 << 24
+    ),
+    out=True,
+)
 def _shuffle(k, p, outs, data):
     variates.shuffled(k.rng, data, outs[0])

@@ -1,4 +1,5 @@
 """Sums and counts."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -9,12 +10,14 @@ from .common import FLOATS, cpu
 
 @cpu.kernel("sum", dtypes=FLOATS, when=lambda p, data: p.axis is None and not p.keepdims)
 def _total(k, p, data):
-    # What most losses end in. NumPy's ufunc, called at once, warns in this module's name, which is filtered: the reference body's guard against
-    # warnings costs as much as a small sum.
+    # What most losses end in. NumPy's ufunc, called at once, warns in this module's name, which is filtered: the
+    # reference body's guard against warnings costs as much as a small sum.
     return np.add.reduce(data.reshape(-1), 0, None, None, True)
 
 
 @cpu.kernel("_histogram", dtypes=FLOATS, when=lambda p, data, *bins: not bins and p.bin_cnt <= 1 << 16, out=True)
 def _histogram(k, p, outs, data):
-    count, edges = (np.empty(n, t) if o is None else o for o, n, t in zip(outs, (p.bin_cnt, p.bin_cnt + 1), (np.int64, data.dtype)))
+    count, edges = (
+        np.empty(n, t) if o is None else o for o, n, t in zip(outs, (p.bin_cnt, p.bin_cnt + 1), (np.int64, data.dtype))
+    )
     counting.histogram(data, *p.range, p.bin_cnt, count, edges)

@@ -1,4 +1,5 @@
 """Recurrent networks, attention, point processes, masks of steps."""
+
 from __future__ import annotations
 
 import functools
@@ -42,17 +43,43 @@ def _rnn(k, p, outs, *ins):
             kept[...] = drop
         drop = drop if k.is_train else None
     out = np.empty(shape, data.dtype) if made["output"] is None else made["output"]
-    rnn.forward(net, data, given["parameters"], given["state"], given.get("state_cell"), given.get("sequence_length"), drop, out,
-                *(made.get(name) for name in ("state_output", "statecell_output", "gates", "cells", "hidden")))
+    rnn.forward(
+        net,
+        data,
+        given["parameters"],
+        given["state"],
+        given.get("state_cell"),
+        given.get("sequence_length"),
+        drop,
+        out,
+        *(made.get(name) for name in ("state_output", "statecell_output", "gates", "cells", "hidden")),
+    )
 
 
 @cpu.kernel("_backward_RNN", when=_sequences, out=True)
 def _backward_rnn(k, p, outs, *ins):
     given, made = dict(zip(p._sig.inputs, ins)), dict(zip(p._sig.outputs, outs))
-    rnn.backward(_network(p, given["data"]),
-                 *(given.get(name) for name in ("dy", "d_state", "d_cell", "data", "parameters", "state", "state_cell", "sequence_length",
-                                                "gates", "cells", "hidden", "mask")),
-                 *(made.get(name) for name in ("data", "parameters", "state", "state_cell")))
+    rnn.backward(
+        _network(p, given["data"]),
+        *(
+            given.get(name)
+            for name in (
+                "dy",
+                "d_state",
+                "d_cell",
+                "data",
+                "parameters",
+                "state",
+                "state_cell",
+                "sequence_length",
+                "gates",
+                "cells",
+                "hidden",
+                "mask",
+            )
+        ),
+        *(made.get(name) for name in ("data", "parameters", "state", "state_cell")),
+    )
 
 
 @cpu.kernel("_attention_scores", dtypes=FLOATS, out=True)
@@ -67,11 +94,14 @@ def _attention_sum(k, p, outs, weights, values):
 
 #: Which of how many projections of their first and last input the operators multiply; whose values they sum up.
 for _name, _slots in {"selfatt_qk": ((0, 3), (1, 3)), "encdec_qk": ((0, 1), (0, 2))}.items():
+
     @cpu.kernel(f"_contrib_interleaved_matmul_{_name}", dtypes=FLOATS, out=True)
     def _interleaved_scores(k, p, outs, *ins, slots=_slots):
         attention.scores(ins[0], ins[-1], outs[0], p.heads, *slots, True)
 
+
 for _name, _slot in {"selfatt_valatt": (2, 3), "encdec_valatt": (1, 2)}.items():
+
     @cpu.kernel(f"_contrib_interleaved_matmul_{_name}", dtypes=FLOATS, out=True)
     def _interleaved_sum(k, p, outs, values, weights, slot=_slot):
         attention.weighted_sum(weights, values, outs[0], p.heads, slot, (0, 1), False, False)
@@ -98,6 +128,10 @@ def _backward_hawkesll(k, p, outs, *ins):
     hawkes.hawkes_backward(*ins, outs)
 
 
-@cpu.kernel("SequenceMask", when=lambda p, data, *lengths: p.use_sequence_length and data.dtype in (np.float32, np.float64), out=True)
+@cpu.kernel(
+    "SequenceMask",
+    when=lambda p, data, *lengths: p.use_sequence_length and data.dtype in (np.float32, np.float64),
+    out=True,
+)
 def _sequence_mask(k, p, outs, data, lengths):
     sequence.mask_steps(data, lengths, outs[0], axis=p.axis, value=p.value)

@@ -1,4 +1,5 @@
 """Softmax and the losses after it."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -13,8 +14,11 @@ def _plain_softmax(p, *specs):
 
 
 def _softmax_that_fits(p, data, *length):
-    return _plain_softmax(p) and data.dtype in (np.float32, np.float64) and all(
-        s.dtype.kind in "iu" and p.axis in (-1, data.ndim - 1) for s in length)
+    return (
+        _plain_softmax(p)
+        and data.dtype in (np.float32, np.float64)
+        and all(s.dtype.kind in "iu" and p.axis in (-1, data.ndim - 1) for s in length)
+    )
 
 
 @cpu.kernel("softmax", when=_softmax_that_fits, out=True)
@@ -41,6 +45,7 @@ def _softmax_activation(k, p, outs, data):
 
 
 for _op in ("softmax", "log_softmax"):
+
     def _backwards(op=_op):
         backward = getattr(softmax, op + "_backward")
 
@@ -60,11 +65,23 @@ def _softmax_output(k, p, outs, data, label):
     softmax.softmax(data, outs[0])
 
 
-@cpu.kernel("_backward_SoftmaxOutput", dtypes=FLOATS, out=True,
-            when=lambda p, out, label, *dy: _class_rows(p, out) and label.ndim == 1 and not p.out_grad)
+@cpu.kernel(
+    "_backward_SoftmaxOutput",
+    dtypes=FLOATS,
+    out=True,
+    when=lambda p, out, label, *dy: _class_rows(p, out) and label.ndim == 1 and not p.out_grad,
+)
 def _backward_softmax_output(k, p, outs, out, label):
-    softmax.softmax_output_backward(out, label, outs[0], grad_scale=p.grad_scale, use_ignore=p.use_ignore,
-                                    ignore_label=p.ignore_label, normalization=p.normalization, smooth_alpha=p.smooth_alpha)
+    softmax.softmax_output_backward(
+        out,
+        label,
+        outs[0],
+        grad_scale=p.grad_scale,
+        use_ignore=p.use_ignore,
+        ignore_label=p.ignore_label,
+        normalization=p.normalization,
+        smooth_alpha=p.smooth_alpha,
+    )
 
 
 def _alignable(p, *specs):
@@ -74,17 +91,37 @@ def _alignable(p, *specs):
     if data.ndim != 3 or label.ndim != 2 or data.dtype not in (np.float32, np.float64):
         return False
     each = [s for name, s in given.items() if name not in ("data", "label")]
-    return (data.size > 0 and label.size > 0 and label.shape[0] == data.shape[1] and all(s.shape == (data.shape[1],) for s in each)
-            and given.get("dy", data).dtype == data.dtype)
+    return (
+        data.size > 0
+        and label.size > 0
+        and label.shape[0] == data.shape[1]
+        and all(s.shape == (data.shape[1],) for s in each)
+        and given.get("dy", data).dtype == data.dtype
+    )
 
 
 @cpu.kernel("CTCLoss", when=_alignable, out=True)
 def _ctc_loss(k, p, outs, *ins):
     given = dict(zip(p._sig.inputs, ins))
-    ctc.loss(given["data"], given["label"], given.get("data_lengths"), given.get("label_lengths"), p.blank_label == "first", outs[0])
+    ctc.loss(
+        given["data"],
+        given["label"],
+        given.get("data_lengths"),
+        given.get("label_lengths"),
+        p.blank_label == "first",
+        outs[0],
+    )
 
 
 @cpu.kernel("_backward_ctc_loss", when=_alignable, out=True)
 def _backward_ctc_loss(k, p, outs, dy, *ins):
     given = dict(zip(p._sig.inputs[1:], ins))
-    ctc.loss_backward(dy, given["data"], given["label"], given.get("data_lengths"), given.get("label_lengths"), p.blank_label == "first", outs[0])
+    ctc.loss_backward(
+        dy,
+        given["data"],
+        given["label"],
+        given.get("data_lengths"),
+        given.get("label_lengths"),
+        p.blank_label == "first",
+        outs[0],
+    )

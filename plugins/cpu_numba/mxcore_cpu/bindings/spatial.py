@@ -1,4 +1,5 @@
 """Places in images."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -39,7 +40,9 @@ def _backward_roi_pool(k, p, outs, dy, like, index, rois):
 
 
 def _windows(p):
-    return deform.Windows(p.kernel, axes(p.stride, 2, 1), axes(p.dilate, 2, 1), axes(p.pad, 2, 0), p.num_group, p.num_deformable_group)
+    return deform.Windows(
+        p.kernel, axes(p.stride, 2, 1), axes(p.dilate, 2, 1), axes(p.pad, 2, 0), p.num_group, p.num_deformable_group
+    )
 
 
 @cpu.kernel("_contrib_DeformableConvolution", dtypes=FLOATS, out=True)
@@ -55,7 +58,9 @@ def _modulated_deformable(k, p, outs, data, offset, mask, weight, bias=None):
 @cpu.kernel("_backward_DeformableConvolution", dtypes=FLOATS, out=True)
 def _backward_deformable(k, p, outs, dy, data, offset, weight):
     d_data, d_offset, d_weight, d_bias = [*outs, None][:4]
-    deform.deformable_convolution_backward(dy, data, offset, None, weight, d_data, d_offset, None, d_weight, d_bias, _windows(p))
+    deform.deformable_convolution_backward(
+        dy, data, offset, None, weight, d_data, d_offset, None, d_weight, d_bias, _windows(p)
+    )
 
 
 @cpu.kernel("_backward_ModulatedDeformableConvolution", dtypes=FLOATS, out=True)

@@ -1,4 +1,7 @@
-"""Fused elementwise chains: Numba source printed from expressions and compiled once; the compiled code is kept on disk (:mod:`mxcore_cpu.cache`)."""
+"""Fused elementwise chains: Numba source printed from expressions and compiled once; the compiled code is kept on disk
+(:mod:`mxcore_cpu.cache`).
+"""
+
 from __future__ import annotations
 
 import functools
@@ -21,7 +24,8 @@ __all__ = ["compile_chain"]
 
 _lock = threading.RLock()
 _codes: dict = {}
-#: Chain and sizes -> what :func:`compile_chain` gives; it binds the code of the chain to sizes, and is made again in no time.
+#: Chain and sizes -> what :func:`compile_chain` gives; it binds the code of the chain to sizes, and is made again in no
+#: time.
 _compiled: OrderedDict = OrderedDict()
 _LIMIT = 512
 
@@ -38,7 +42,8 @@ if hasattr(os, "register_at_fork"):
 def compile_chain(chain):
     """The code of a :class:`mxcore.plugin.Fused`, or None if it cannot be compiled.
 
-    A chain with a pattern is compiled here, one without when it meets arrays. One warning says why a chain cannot be compiled.
+    A chain with a pattern is compiled here, one without when it meets arrays. One warning says why a chain cannot be
+    compiled.
     """
     key = (chain.key, chain.dims)
     with _lock:
@@ -51,7 +56,11 @@ def compile_chain(chain):
 
 
 def _make(chain):
-    if not jit.available() or chain.dtype not in ("float32", "float64") or not REGISTERS.keys() >= {*chain.types.values()}:
+    if (
+        not jit.available()
+        or chain.dtype not in ("float32", "float64")
+        or not REGISTERS.keys() >= {*chain.types.values()}
+    ):
         return None
     if "float16" in chain.types.values() and not _has_halves():
         return None
@@ -64,7 +73,9 @@ def _make(chain):
     except Exception as e:
         if chain.key not in _failed:
             _failed.add(chain.key)
-            warnings.warn(f"a fused chain could not be compiled and runs in parts: {type(e).__name__}: {e}", stacklevel=4)
+            warnings.warn(
+                f"a fused chain could not be compiled and runs in parts: {type(e).__name__}: {e}", stacklevel=4
+            )
         return None
 
 
@@ -96,7 +107,9 @@ def _version() -> str:
 
 
 def _module(text: str, name: str):
-    """The text as a module. It has to be found by its name when compiled code is loaded, and code of two chains must not share one."""
+    """The text as a module. It has to be found by its name when compiled code is loaded, and code of two chains must
+    not share one.
+    """
     module = sys.modules.get(name)
     if module is None:
         module = types.ModuleType(name)
@@ -110,7 +123,9 @@ def _build(chain) -> Code:
     stamp = hashlib.sha256((_version() + text).encode()).hexdigest()
     body = _module(text, "mxcore_fused_" + stamp[:20]).body
     nb = jit.numba()
-    compiled = cache.attach(nb.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, fastmath=set(jit.CONTRACT))(body), stamp)
+    compiled = cache.attach(
+        nb.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, fastmath=set(jit.CONTRACT))(body), stamp
+    )
     compiled.compile((nb.int64,) * 3)
     [result] = compiled.overloads.values()
     return Code(chain, result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name), compiled)

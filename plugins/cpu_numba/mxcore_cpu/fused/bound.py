@@ -10,9 +10,11 @@ words                 meaning
                       that say which copy of the partial results an item writes to, size of a copy
 11                    where the reductions are described
 12 …                  dimensions but the last; addresses of inputs, of outputs, of partial results; scalars as float64
-the rest              per reduction: kind, copies, size of each, address of output, of partial results, divisor, item size
-====================  ==================================================================================================
+the rest              per reduction: kind, copies, size of each, address of output, of partial results, divisor, item
+size ====================
+==================================================================================================
 """
+
 from __future__ import annotations
 
 import functools
@@ -27,8 +29,8 @@ from .loops import FINISH, HEADER, KINDS, RECORD, launch
 
 __all__ = ["Code", "Compiled"]
 
-#: Elements of an item, blocks that a reduction over leading dimensions is cut into at most. They depend on nothing but the
-#: shape, so sums do not depend on the number of threads.
+#: Elements of an item, blocks that a reduction over leading dimensions is cut into at most. They depend on nothing but
+#: the shape, so sums do not depend on the number of threads.
 _ITEM, _BLOCKS = 1 << 14, 16
 #: Elements times cost of each, from which threads pay.
 _WORTH = 1 << 21
@@ -47,7 +49,7 @@ class Code:
 
     def plan(self, dims):
         """Words 1 and 3 … 10 of the frame, and how many copies of the partial results there are."""
-        letters = "abcdefghijklmnopqrstuvwxyz"[:len(dims)]
+        letters = "abcdefghijklmnopqrstuvwxyz"[: len(dims)]
         n, rows = dims[-1], math.prod(dims[:-1])
         if not self.reduced:
             chunk = n if n <= _ITEM else 4096
@@ -79,10 +81,16 @@ class Code:
     def bind(self, dims, outs, inputs, scalars):
         """A function without arguments that computes `outs` from `inputs`, always in these buffers."""
         chain = self.chain
-        letters = "abcdefghijklmnopqrstuvwxyz"[:len(dims)]
+        letters = "abcdefghijklmnopqrstuvwxyz"[: len(dims)]
         before, after = [], []
-        sources = [_fit(chain, name, dims, letters, p, a, before, None) for name, p, a in zip(chain.inputs, chain.pattern, inputs)]
-        targets = [_fit(chain, name, dims, letters, p, a, None, after) for name, p, a in zip(chain.outputs, self.out_patterns, outs)]
+        sources = [
+            _fit(chain, name, dims, letters, p, a, before, None)
+            for name, p, a in zip(chain.inputs, chain.pattern, inputs)
+        ]
+        targets = [
+            _fit(chain, name, dims, letters, p, a, None, after)
+            for name, p, a in zip(chain.outputs, self.out_patterns, outs)
+        ]
         items, shape, copies = self.plan(dims)
         size = shape[-1]
         partials = [np.empty(copies * size) for _ in self.reduced]
@@ -99,8 +107,16 @@ class Code:
         for k, (j, partial) in enumerate(zip(self.reduced, partials)):
             at = finish + k * RECORD
             how = chain.reduce[j]
-            frame[at:at + RECORD] = KINDS[how], copies, size, _address(targets[j]), _address(partial), 0, targets[j].itemsize
-            frame[at + 5:at + 6].view(np.float64)[0] = count if how == "mean" else 1
+            frame[at : at + RECORD] = (
+                KINDS[how],
+                copies,
+                size,
+                _address(targets[j]),
+                _address(partial),
+                0,
+                targets[j].itemsize,
+            )
+            frame[at + 5 : at + 6].view(np.float64)[0] = count if how == "mean" else 1
         address = _address(frame)
         run = functools.partial(launch(), address, 0, 1)
         if items > 1 and math.prod(dims) * self.cost >= _WORTH and threads.maximum() > 1:
@@ -132,8 +148,11 @@ def _fit(chain, name, dims, letters, mask, a, before, after):
     size = math.prod(d for c, d in zip(letters, dims) if c in mask)
     dtype = chain.type_of(name)
     if a.size != size or a.dtype != dtype:
-        raise error(ValueError, f"fused chain {chain!r}: operand over '{mask}' must have {size} elements of {dtype}, "
-                                f"got {a.dtype} {a.shape}")
+        raise error(
+            ValueError,
+            f"fused chain {chain!r}: operand over '{mask}' must have {size} elements of {dtype}, "
+            f"got {a.dtype} {a.shape}",
+        )
     if a.flags.c_contiguous and a.flags.aligned:
         return a
     lent = np.empty(a.shape, a.dtype)
@@ -213,8 +232,11 @@ class Compiled:
         """
         chain = self.chain
         if (len(outs), len(inputs), len(scalars)) != (len(chain.outputs), len(chain.inputs), len(chain.scalars)):
-            raise error(ValueError, f"fused chain {chain!r} takes {len(chain.outputs)} outputs, {len(chain.inputs)} inputs and "
-                                    f"{len(chain.scalars)} scalars, got {len(outs)}, {len(inputs)} and {len(scalars)}")
+            raise error(
+                ValueError,
+                f"fused chain {chain!r} takes {len(chain.outputs)} outputs, {len(chain.inputs)} inputs and "
+                f"{len(chain.scalars)} scalars, got {len(outs)}, {len(inputs)} and {len(scalars)}",
+            )
         if self._code is not None:
             return self._code.bind(chain.dims, outs, inputs, scalars)
         shape = functools.reduce(broadcast_shapes, [a.shape for a in (*outs, *inputs)])
@@ -231,6 +253,7 @@ class Compiled:
 
 def _empty(chain, outs):
     """The call for inputs without elements: only sums have a value then."""
+
     def run():
         for o, how in zip(outs, chain.reduce):
             if o.size:

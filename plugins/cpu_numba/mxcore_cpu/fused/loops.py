@@ -2,11 +2,12 @@
 
 The innermost loop is not left to Numba because only the printer of a chain knows what LLVM would have to find out: that
 no element depends on another one, whatever the buffers are. An input may share its buffer with an output; a loop over
-two such arrays that Numba compiles is not vectorised, or it is compiled twice over. The loop here is marked parallel, so
-it needs neither a check nor a second version, and it asks for the widest vectors that the machine has.
+two such arrays that Numba compiles is not vectorised, or it is compiled twice over. The loop here is marked parallel,
+so it needs neither a check nor a second version, and it asks for the widest vectors that the machine has.
 
 A chain reads everything from its frame, an array of 64-bit words; see :mod:`.bound` for what lies where.
 """
+
 from __future__ import annotations
 
 import functools
@@ -14,14 +15,36 @@ import functools
 from .. import cache, jit
 from ..jit import _call_part, _Lazy, helper, intrinsic
 
-__all__ = ["FINISH", "HEADER", "KINDS", "RECORD", "REGISTERS", "add_partial", "half", "half_value", "launch", "line_of", "real", "value", "word"]
+__all__ = [
+    "FINISH",
+    "HEADER",
+    "KINDS",
+    "RECORD",
+    "REGISTERS",
+    "add_partial",
+    "half",
+    "half_value",
+    "launch",
+    "line_of",
+    "real",
+    "value",
+    "word",
+]
 
 #: Words before the dimensions, words of one reduction in the frame; where the place of those is found.
 HEADER, RECORD, FINISH = 12, 7, 11
 KINDS = {"sum": 0, "mean": 0, "max": 1, "min": 2}
 #: The type in which code holds a number of each dtype that chains know.
-REGISTERS = {"float16": "float32", "float32": "float32", "float64": "float64", "bool": "uint8", "uint8": "uint8", "int8": "int8",
-             "int32": "int32", "int64": "int64"}
+REGISTERS = {
+    "float16": "float32",
+    "float32": "float32",
+    "float64": "float64",
+    "bool": "uint8",
+    "uint8": "uint8",
+    "int8": "int8",
+    "int32": "int32",
+    "int64": "int64",
+}
 
 step = helper  # the name under which chains use it
 
@@ -40,6 +63,7 @@ def real(typingctx, address, i):
 
 def _load(typingctx, address, i, name):
     from numba import types
+
     kind = getattr(types, name)
 
     def codegen(context, builder, signature, args):
@@ -53,6 +77,7 @@ def _load(typingctx, address, i, name):
 def value(typingctx, like, address):
     """The element of a type at an address."""
     from numba import types
+
     kind = like.dtype if isinstance(like, types.NumberClass) else like
 
     def codegen(context, builder, signature, args):
@@ -68,6 +93,7 @@ def half_value(typingctx, address):
 
     def codegen(context, builder, signature, args):
         from llvmlite import ir
+
         return builder.fpext(builder.load(builder.inttoptr(args[0], ir.HalfType().as_pointer())), ir.FloatType())
 
     return types.float32(types.int64), codegen
@@ -80,6 +106,7 @@ def half(typingctx, x):
 
     def codegen(context, builder, signature, args):
         from llvmlite import ir
+
         return builder.fpext(builder.fptrunc(args[0], ir.HalfType()), ir.FloatType())
 
     return types.float32(types.float32), codegen
@@ -114,6 +141,7 @@ class _Numbers:
 
     def __init__(self, real):
         from llvmlite import ir
+
         self.real = real
         self.bits = 32 if isinstance(real, ir.FloatType) else 64
         self.int = ir.IntType(self.bits)
@@ -161,13 +189,21 @@ class _Reduction:
         return builder.select(builder.or_(better, builder.fcmp_unordered("uno", x, x)), x, old)
 
 
-def line_of(function: _Lazy, inputs: tuple[str, ...], outputs: tuple[str, ...], reduced: tuple[str, ...], kinds: tuple[int, ...], across: bool) -> _Lazy:
+def line_of(
+    function: _Lazy,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    reduced: tuple[str, ...],
+    kinds: tuple[int, ...],
+    across: bool,
+) -> _Lazy:
     """Make the innermost loop of a chain.
 
     Parameters
     ----------
     function : helper
-        From the elements of all `inputs` and the invariants to a tuple: a value for each of `outputs`, then one for each reduction.
+        From the elements of all `inputs` and the invariants to a tuple: a value for each of `outputs`, then one for
+        each reduction.
     inputs, outputs, reduced : tuple of str
         Dtypes of the arrays that vary along the loop, and of what is reduced.
     kinds : tuple of int
@@ -182,9 +218,11 @@ def line_of(function: _Lazy, inputs: tuple[str, ...], outputs: tuple[str, ...], 
         of inputs and outputs, `invariants` what else the function takes, `partials` the addresses of partial results.
         It returns the reductions along the line as float64, in a tuple. Tuples without a member must hold a zero.
     """
+
     @intrinsic
     def line(typingctx, count, addresses, invariants, partials):
         from numba import types
+
         n_inv = function.__wrapped__.__code__.co_argcount - len(inputs)
         elements = [getattr(types, REGISTERS[t]) for t in inputs]
         called = function._numba_type_.get_call_type(typingctx, (*elements, *invariants.types[:n_inv]), {})
@@ -198,6 +236,7 @@ def line_of(function: _Lazy, inputs: tuple[str, ...], outputs: tuple[str, ...], 
 
     def _emit(context, builder, signature, args, called):
         from llvmlite import ir
+
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         count, addresses, invariants, partials = args
         module, i64 = builder.module, ir.IntType(64)
@@ -214,7 +253,9 @@ def line_of(function: _Lazy, inputs: tuple[str, ...], outputs: tuple[str, ...], 
         group = _distinct(module)
 
         def pointers(packed, kinds):
-            return [builder.inttoptr(builder.extract_value(packed, i), kind.as_pointer()) for i, kind in enumerate(kinds)]
+            return [
+                builder.inttoptr(builder.extract_value(packed, i), kind.as_pointer()) for i, kind in enumerate(kinds)
+            ]
 
         def local(instruction):
             instruction.set_metadata("llvm.access.group", group)
@@ -235,7 +276,9 @@ def line_of(function: _Lazy, inputs: tuple[str, ...], outputs: tuple[str, ...], 
             totals[-1].add_incoming(r.start, before)
         loaded = [local(builder.load(builder.gep(p, [i]))) for p in at[:n_in]]
         loaded = [builder.fpext(x, ir.FloatType()) if dtype == "float16" else x for x, dtype in zip(loaded, inputs)]
-        _, found = context.call_conv.call_function(builder, callee, called.return_type, called.args, [*loaded, *constants])
+        _, found = context.call_conv.call_function(
+            builder, callee, called.return_type, called.args, [*loaded, *constants]
+        )
         found = [builder.extract_value(found, j) for j in range(n_out + len(kinds))]
         old = [local(builder.load(builder.gep(p, [i]))) for p in columns]
         for p, x, dtype in zip(at[n_in:], found, outputs):
@@ -257,7 +300,9 @@ def line_of(function: _Lazy, inputs: tuple[str, ...], outputs: tuple[str, ...], 
             ends.append(builder.phi(r.start.type))
             ends[-1].add_incoming(r.start, before)
             ends[-1].add_incoming(x, latch)
-        return context.make_tuple(builder, signature.return_type, [r.result(builder, e) for r, e in zip(reductions, ends)])
+        return context.make_tuple(
+            builder, signature.return_type, [r.result(builder, e) for r, e in zip(reductions, ends)]
+        )
 
     return line
 
@@ -276,7 +321,10 @@ def _distinct(module):
 def _parallel(module, group):
     """Loop metadata: no iteration depends on another one through the accesses of the group."""
     from llvmlite import ir
-    claim = ir.values.MDValue(module, (ir.MetaDataString(module, "llvm.loop.parallel_accesses"), group), name=str(len(module.metadata)))
+
+    claim = ir.values.MDValue(
+        module, (ir.MetaDataString(module, "llvm.loop.parallel_accesses"), group), name=str(len(module.metadata))
+    )
     loop = ir.values.MDValue(module, (), name=str(len(module.metadata)))
     loop.operands = (loop, claim)  # its own first operand: that is how LLVM tells loops apart
     return loop
@@ -339,6 +387,7 @@ def launch():
     import types
 
     import numpy as np
+
     nb = jit.numba()
     function = types.FunctionType(_launch.__code__, dict(globals(), _SINGLE=np.float32), "_launch")
     function.__module__ = __name__

@@ -1,8 +1,9 @@
 """Print the Numba source of a fused chain.
 
-The source runs over blocks of lines: a line is the last dimension (or a part of it), a block some consecutive indices of
-the other dimensions. Sizes come from the frame, so chains of one pattern share their code.
+The source runs over blocks of lines: a line is the last dimension (or a part of it), a block some consecutive indices
+of the other dimensions. Sizes come from the frame, so chains of one pattern share their code.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -54,13 +55,19 @@ def _cast(dtype: str, text: str) -> str:
 
 def _expression(tree, names, dtype) -> str:
     held = REGISTERS[dtype]
-    return print_with(tree, names.__getitem__, lambda fn, a: f"m.{fn}({', '.join(a)})", lambda v: f"{held}({float(v)!r})",
-                      {"and": "&", "or": "|", "not": "not "}, _cast)
+    return print_with(
+        tree,
+        names.__getitem__,
+        lambda fn, a: f"m.{fn}({', '.join(a)})",
+        lambda v: f"{held}({float(v)!r})",
+        {"and": "&", "or": "|", "not": "not "},
+        _cast,
+    )
 
 
 def _stride(mask: str, letter: str, dims: str) -> list[str]:
     """The factors of a dimension's stride in an array."""
-    return [f"d{c}" for c in dims[dims.index(letter) + 1:-1] if c in mask] + (["n"] if dims[-1] in mask else [])
+    return [f"d{c}" for c in dims[dims.index(letter) + 1 : -1] if c in mask] + (["n"] if dims[-1] in mask else [])
 
 
 def _offset(mask: str, dims: str, begin: bool = True) -> str:
@@ -70,19 +77,21 @@ def _offset(mask: str, dims: str, begin: bool = True) -> str:
 
 def print_source(chain) -> str:
     """The text of a module with the functions `chain` (one element) and `body` (some blocks of lines)."""
-    pattern, dims = chain.pattern, "abcdefghijklmnopqrstuvwxyz"[:len(chain.dims)]
+    pattern, dims = chain.pattern, "abcdefghijklmnopqrstuvwxyz"[: len(chain.dims)]
     last = dims[-1]
     types = [*map(chain.type_of, chain.inputs), *map(chain.type_of, chain.outputs)]
     sizes = [np.dtype(t).itemsize for t in types]
     n_in = len(chain.inputs)
     ins, outs = pattern[:n_in], pattern[n_in:]
-    along = [i for i in range(n_in) if last in ins[i]]        # vary along the line
+    along = [i for i in range(n_in) if last in ins[i]]  # vary along the line
     fixed = [i for i in range(n_in) if last not in ins[i]]
     plain = [j for j, how in enumerate(chain.reduce) if how is None]
     reduced = [j for j, how in enumerate(chain.reduce) if how is not None]
     across = bool(reduced) and last in outs[reduced[0]]
 
-    names = {name: f"v{i}" for i, name in enumerate(chain.inputs)} | {name: f"s{i}" for i, name in enumerate(chain.scalars)}
+    names = {name: f"v{i}" for i, name in enumerate(chain.inputs)} | {
+        name: f"s{i}" for i, name in enumerate(chain.scalars)
+    }
     lines = []
     for i, (name, tree) in enumerate(chain.steps):
         lines.append(f"    t{i} = {_expression(tree, names, chain.type_of(name))}")
@@ -126,16 +135,34 @@ def print_source(chain) -> str:
 
     place_of = [masks.get(key, "") for key in zip(pattern, sizes)]
     addresses = [f"p{i} + {place_of[i]}" for i in along] + [f"o{j} + {place_of[n_in + j]}" for j in plain]
-    invariants = [f"half_value(p{i} + {place_of[i]})" if types[i] == "float16" else f"value({REGISTERS[types[i]]}, p{i} + {place_of[i]})" for i in fixed]
+    invariants = [
+        f"half_value(p{i} + {place_of[i]})"
+        if types[i] == "float16"
+        else f"value({REGISTERS[types[i]]}, p{i} + {place_of[i]})"
+        for i in fixed
+    ]
     invariants += [f"s{i}" for i in range(len(chain.scalars))]
     partials = [f"o{j} + x_partial" for j in reduced]
     call = f"line(count, {packed(addresses)}, {packed(invariants)}, {packed(partials if across else [])})"
     if reduced and not across:
         call = f"found = {call}" + "".join(
-            f"\n            add_partial({KINDS[chain.reduce[j]]}, o{j} + x_partial, found[{k}])" for k, j in enumerate(reduced))
+            f"\n            add_partial({KINDS[chain.reduce[j]]}, o{j} + x_partial, found[{k}])"
+            for k, j in enumerate(reduced)
+        )
     return _TEXT.format(
-        pattern=", ".join(p or "()" for p in pattern), dtype=", ".join(sorted({*REGISTERS.values()})), arguments=", ".join(arguments), steps="\n".join(lines) or "    pass",
-        results=", ".join(names[chain.outputs[j]] for j in (*plain, *reduced)), inputs=tuple(types[i] for i in along), outputs=tuple(types[n_in + j] for j in plain),
+        pattern=", ".join(p or "()" for p in pattern),
+        dtype=", ".join(sorted({*REGISTERS.values()})),
+        arguments=", ".join(arguments),
+        steps="\n".join(lines) or "    pass",
+        results=", ".join(names[chain.outputs[j]] for j in (*plain, *reduced)),
+        inputs=tuple(types[i] for i in along),
+        outputs=tuple(types[n_in + j] for j in plain),
         reduced=tuple(types[n_in + j] for j in reduced),
-        kinds=tuple(KINDS[chain.reduce[j]] for j in reduced), across=across, setup="\n".join(setup), decode="\n".join(decode),
-        offsets="\n".join(offsets), call="            " + call, advance="\n".join(advance))
+        kinds=tuple(KINDS[chain.reduce[j]] for j in reduced),
+        across=across,
+        setup="\n".join(setup),
+        decode="\n".join(decode),
+        offsets="\n".join(offsets),
+        call="            " + call,
+        advance="\n".join(advance),
+    )

@@ -1,4 +1,5 @@
 """From any array to the few layouts kernels are compiled for."""
+
 from __future__ import annotations
 
 import math
@@ -54,6 +55,6 @@ def spread(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     outer = inner = 1
     for n in shape[:axis]:
         outer *= n
-    for n in shape[axis + 1:]:
+    for n in shape[axis + 1 :]:
         inner *= n
     return outer, shape[axis], inner

@@ -1,8 +1,9 @@
 """Products for attention: projections that lie interleaved in one array are multiplied where they lie, head by head.
 
-A *slot* is one of `slots` projections of length d that every head has in an array (length, batch, heads * slots * d); as a matrix
-(length, d) its rows are far apart, which BLAS does not mind.
+A *slot* is one of `slots` projections of length d that every head has in an array (length, batch, heads * slots * d);
+as a matrix (length, d) its rows are far apart, which BLAS does not mind.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -18,10 +19,26 @@ __all__ = ["scores", "selfatt_qk_backward", "weighted_sum"]
 def _scores(first, last, blas, m, n, d, scale, a, a_slots, a_at, b, b_slots, b_at, rows, out):
     one = out.dtype.type(1.0)
     for t in range(first, last):
-        multiply(blas, False, True, m, n, d, a, (t * a_slots + a_at) * d, rows * a_slots * d,
-                 b, (t * b_slots + b_at) * d, rows * b_slots * d, False, out, t * m * n, n)
+        multiply(
+            blas,
+            False,
+            True,
+            m,
+            n,
+            d,
+            a,
+            (t * a_slots + a_at) * d,
+            rows * a_slots * d,
+            b,
+            (t * b_slots + b_at) * d,
+            rows * b_slots * d,
+            False,
+            out,
+            t * m * n,
+            n,
+        )
         if scale != one:
-            part = out[t * m * n:(t + 1) * m * n]
+            part = out[t * m * n : (t + 1) * m * n]
             for i in range(part.size):
                 part[i] *= scale
 
@@ -32,15 +49,31 @@ def _sum(first, last, blas, transpose, m, n, d, scale, w, v, v_slots, v_at, rows
     width = out_slots * d
     for t in range(first, last):
         at = t * width + out_at * d
-        multiply(blas, transpose, False, m, d, n, w, t * m * n, m if transpose else n,
-                 v, (t * v_slots + v_at) * d, rows * v_slots * d, False, out, at, rows * width)
+        multiply(
+            blas,
+            transpose,
+            False,
+            m,
+            d,
+            n,
+            w,
+            t * m * n,
+            m if transpose else n,
+            v,
+            (t * v_slots + v_at) * d,
+            rows * v_slots * d,
+            False,
+            out,
+            at,
+            rows * width,
+        )
         for i in range(m if clear or scale != one else 0):
             if scale != one:
-                part = out[at + i * rows * width:at + i * rows * width + d]
+                part = out[at + i * rows * width : at + i * rows * width + d]
                 for j in range(d):
                     part[j] *= scale
             if clear:
-                head = out[(i * rows + t) * width:(i * rows + t + 1) * width]
+                head = out[(i * rows + t) * width : (i * rows + t + 1) * width]
                 for j in range(out_at * d):
                     head[j] = zero
                 for j in range((out_at + 1) * d, width):
@@ -48,11 +81,18 @@ def _sum(first, last, blas, transpose, m, n, d, scale, w, v, v_slots, v_at, rows
 
 
 def _scale(d: int, scaled: bool, dtype: np.dtype) -> np.generic:
-    return dtype.type(d ** -0.5 if scaled and d else 1)
+    return dtype.type(d**-0.5 if scaled and d else 1)
 
 
-def scores(a: np.ndarray, b: np.ndarray, out: np.ndarray, heads: int, a_slot: tuple[int, int], b_slot: tuple[int, int],
-           scaled: bool) -> None:
+def scores(
+    a: np.ndarray,
+    b: np.ndarray,
+    out: np.ndarray,
+    heads: int,
+    a_slot: tuple[int, int],
+    b_slot: tuple[int, int],
+    scaled: bool,
+) -> None:
     """Write the products of all positions of two slots: (m, batch, …), (n, batch, …) -> (batch * heads, m, n).
 
     Parameters
@@ -75,12 +115,36 @@ def scores(a: np.ndarray, b: np.ndarray, out: np.ndarray, heads: int, a_slot: tu
     _, m, n = out.shape
     rows, d = a.shape[1] * heads, a.shape[2] // (heads * a_slot[1])
     with writable(out) as (y,):
-        _scores.run(_scores.workers(out.size * d), rows, address(out.dtype), m, n, d, _scale(d, scaled, out.dtype), flat(a), a_slot[1], a_slot[0],
-                    flat(b), b_slot[1], b_slot[0], rows, y.reshape(-1))
+        _scores.run(
+            _scores.workers(out.size * d),
+            rows,
+            address(out.dtype),
+            m,
+            n,
+            d,
+            _scale(d, scaled, out.dtype),
+            flat(a),
+            a_slot[1],
+            a_slot[0],
+            flat(b),
+            b_slot[1],
+            b_slot[0],
+            rows,
+            y.reshape(-1),
+        )
 
 
-def weighted_sum(weights: np.ndarray, values: np.ndarray, out: np.ndarray, heads: int, slot: tuple[int, int], out_slot: tuple[int, int],
-                 transpose: bool, scaled: bool, clear: bool = True) -> None:
+def weighted_sum(
+    weights: np.ndarray,
+    values: np.ndarray,
+    out: np.ndarray,
+    heads: int,
+    slot: tuple[int, int],
+    out_slot: tuple[int, int],
+    transpose: bool,
+    scaled: bool,
+    clear: bool = True,
+) -> None:
     """Write ``weights @ slot`` into a slot of `out`: (batch * heads, m, n), (n, batch, …) -> (m, batch, …).
 
     Parameters
@@ -107,8 +171,25 @@ def weighted_sum(weights: np.ndarray, values: np.ndarray, out: np.ndarray, heads
     m, rows = out.shape[0], values.shape[1] * heads
     n, d = values.shape[0], values.shape[2] // (heads * slot[1])
     with writable(out) as (y,):
-        _sum.run(_sum.workers(m * n * d * rows), rows, address(out.dtype), transpose, m, n, d, _scale(d, scaled, out.dtype), flat(weights),
-                 flat(values), slot[1], slot[0], rows, clear and out_slot[1] > 1, y.reshape(-1), out_slot[1], out_slot[0])
+        _sum.run(
+            _sum.workers(m * n * d * rows),
+            rows,
+            address(out.dtype),
+            transpose,
+            m,
+            n,
+            d,
+            _scale(d, scaled, out.dtype),
+            flat(weights),
+            flat(values),
+            slot[1],
+            slot[0],
+            rows,
+            clear and out_slot[1] > 1,
+            y.reshape(-1),
+            out_slot[1],
+            out_slot[0],
+        )
 
 
 def selfatt_qk_backward(dy: np.ndarray, data: np.ndarray, out: np.ndarray, heads: int) -> None:

@@ -9,6 +9,7 @@ The columns of an image are a matrix of ``c*kd*kh*kw`` rows, one per weight, and
 position; both functions handle a range of rows and a range of columns, so that a block of it stays in the
 cache.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -41,8 +42,13 @@ def copy(typingctx, x, x0, n, y, y0):
 
     def codegen(context, builder, signature, args):
         source, target = (context.make_array(signature.args[k])(context, builder, args[k]) for k in (0, 3))
-        cgutils.raw_memcpy(builder, builder.gep(target.data, [args[4]]), builder.gep(source.data, [args[1]]),
-                           args[2], context.get_abi_sizeof(source.data.type.pointee))
+        cgutils.raw_memcpy(
+            builder,
+            builder.gep(target.data, [args[4]]),
+            builder.gep(source.data, [args[1]]),
+            args[2],
+            context.get_abi_sizeof(source.data.type.pointee),
+        )
         return context.get_dummy_value()
 
     return types.void(x, types.int64, types.int64, y, types.int64), codegen
@@ -82,10 +88,15 @@ def _fetch(typingctx, x, i):
 
     def codegen(context, builder, signature, args):
         from llvmlite import ir
+
         i8p, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        f = builder.module.declare_intrinsic("llvm.prefetch.p0", (), ir.FunctionType(ir.VoidType(), [i8p, i32, i32, i32]))
-        builder.call(f, [builder.bitcast(builder.gep(data, [args[1]]), i8p), i32(0), i32(3), i32(1)])  # to read, to keep, data
+        f = builder.module.declare_intrinsic(
+            "llvm.prefetch.p0", (), ir.FunctionType(ir.VoidType(), [i8p, i32, i32, i32])
+        )
+        builder.call(
+            f, [builder.bitcast(builder.gep(data, [args[1]]), i8p), i32(0), i32(3), i32(1)]
+        )  # to read, to keep, data
         return context.get_dummy_value()
 
     return types.void(x, types.int64), codegen
@@ -119,8 +130,7 @@ def pack(x, channels, n0, n1, f0, count, positions, y):
     zero = x.dtype.type(0)
     for f in range(count):
         for i in range(n0, n1):
-            move(x, (i * channels + f0 + f) * positions, positions, y, (f * (n1 - n0) + i - n0) * positions,
-                 zero)
+            move(x, (i * channels + f0 + f) * positions, positions, y, (f * (n1 - n0) + i - n0) * positions, zero)
 
 
 @helper

@@ -4,6 +4,7 @@ The work is cut into *items*: some whole images, or a range of output positions 
 columns fit the cache; items are dealt to the threads and each calls a serial BLAS. A 1x1 convolution with
 stride 1 needs no columns. Gradients that nobody wants cost nothing: pass None.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -27,8 +28,14 @@ _NARROW = 64
 _SUM_BYTES = 1 << 25
 
 
-def geometry(image: Sequence[int], window: Sequence[int], stride: Sequence[int], pad: Sequence[int],
-             dilate: Sequence[int], output: Sequence[int]) -> tuple[int, ...]:
+def geometry(
+    image: Sequence[int],
+    window: Sequence[int],
+    stride: Sequence[int],
+    pad: Sequence[int],
+    dilate: Sequence[int],
+    output: Sequence[int],
+) -> tuple[int, ...]:
     """Return the geometry tuple of :mod:`.columns`; `image` is (channels, *size)."""
     channels, *size = image
     lead = 3 - len(size)
@@ -85,15 +92,21 @@ def _forward(first, last, blas, g, groups, n, images, width, x, weight, bias, y)
                 if biased:
                     for f in range(each):
                         fill(y, y0 + f * positions, ld, bias[f0 + f])
-                multiply(blas, False, False, each, ld, rows, weight, f0 * rows, rows, b, b0, ldb, biased, y,
-                         y0, positions)
+                multiply(
+                    blas, False, False, each, ld, rows, weight, f0 * rows, rows, b, b0, ldb, biased, y, y0, positions
+                )
             else:
-                multiply(blas, False, False, each, ld, rows, weight, f0 * rows, rows, b, b0, ldb, False, held,
-                         0, ld)
+                multiply(blas, False, False, each, ld, rows, weight, f0 * rows, rows, b, b0, ldb, False, held, 0, ld)
                 for i in range(n1 - n0):
                     for f in range(each):
-                        move(held, f * ld + i * positions, positions, y, y0 + (i * filters + f) * positions,
-                             bias[f0 + f] if biased else zero)
+                        move(
+                            held,
+                            f * ld + i * positions,
+                            positions,
+                            y,
+                            y0 + (i * filters + f) * positions,
+                            bias[f0 + f] if biased else zero,
+                        )
 
 
 @kernel(threshold=1 << 18, blas=True)
@@ -128,13 +141,28 @@ def _weight_gradient(first, last, blas, g, groups, n, filters, images, width, pa
                     b, b0, ldb = cols, 0, ld
                     for i in range(n1 - n0):
                         gather(x, x0 + i * c * size, g, r0, r1, p0, p1, cols, i * positions, ld)
-                multiply(blas, False, True, each, r1 - r0, ld, a, a0, lda, b, b0, ldb, item > begin,
-                         out, (part * filters + f0) * all_rows + r0, all_rows)
+                multiply(
+                    blas,
+                    False,
+                    True,
+                    each,
+                    r1 - r0,
+                    ld,
+                    a,
+                    a0,
+                    lda,
+                    b,
+                    b0,
+                    ldb,
+                    item > begin,
+                    out,
+                    (part * filters + f0) * all_rows + r0,
+                    all_rows,
+                )
 
 
 @kernel(threshold=1 << 18, blas=True)
-def _data_gradient(first, last, blas, g, groups, n, filters, images, width, channel_parts, dy, weight, bias,
-                   dx):
+def _data_gradient(first, last, blas, g, groups, n, filters, images, width, channel_parts, dy, weight, bias, dx):
     """An item is some whole images and, where images are few, one part of each group's channels."""
     all_rows, positions, size, pointwise = _facts(g, groups)
     each, c = filters // groups, g[0]
@@ -155,8 +183,7 @@ def _data_gradient(first, last, blas, g, groups, n, filters, images, width, chan
             if biased or not direct:
                 for i in range(n1 - n0):
                     for ch in range(c1 - c0):
-                        fill(dx, x0 + (i * c + ch) * size, size,
-                             bias[group * per_group + c0 + ch] if biased else zero)
+                        fill(dx, x0 + (i * c + ch) * size, size, bias[group * per_group + c0 + ch] if biased else zero)
             for p0 in range(0, positions, width):
                 p1 = min(positions, p0 + width)
                 ld = (n1 - n0) * (p1 - p0)
@@ -169,8 +196,24 @@ def _data_gradient(first, last, blas, g, groups, n, filters, images, width, chan
                     m, m0, ldm = dx, x0 + p0, positions
                 else:
                     m, m0, ldm = cols, 0, ld
-                multiply(blas, True, False, rows, ld, each, weight, f0 * all_rows + c0 * taps, all_rows, b,
-                         b0, ldb, direct and biased, m, m0, ldm)
+                multiply(
+                    blas,
+                    True,
+                    False,
+                    rows,
+                    ld,
+                    each,
+                    weight,
+                    f0 * all_rows + c0 * taps,
+                    all_rows,
+                    b,
+                    b0,
+                    ldb,
+                    direct and biased,
+                    m,
+                    m0,
+                    ldm,
+                )
                 for i in range(0 if direct else n1 - n0):
                     scatter(cols, i * positions, ld, g, 0, rows, p0, p1, dx, x0 + i * c * size)
 
@@ -185,8 +228,20 @@ def _run_forward(x, weight, bias, y, g, groups) -> None:
     images, width = _cut(n, positions, rows, x.itemsize, workers)
     items = -(-n // images) * -(-positions // width)
     with writable(y) as (out,):
-        _forward.run(workers, items, address(x.dtype), g, groups, n, images, width, flat(x), flat(weight),
-                     np.empty(0, x.dtype) if bias is None else flat(bias), out.reshape(-1))
+        _forward.run(
+            workers,
+            items,
+            address(x.dtype),
+            g,
+            groups,
+            n,
+            images,
+            width,
+            flat(x),
+            flat(weight),
+            np.empty(0, x.dtype) if bias is None else flat(bias),
+            out.reshape(-1),
+        )
 
 
 def _run_weight_gradient(x, dy, out, g, groups) -> None:
@@ -204,8 +259,22 @@ def _run_weight_gradient(x, dy, out, g, groups) -> None:
     row_parts = max(1, min(workers // parts, rows))
     with writable(out) as (sums,):
         held = sums if parts == 1 else np.empty((parts, *out.shape), out.dtype)
-        _weight_gradient.run(workers, parts * row_parts, address(x.dtype), g, groups, n, filters, images,
-                             width, parts, row_parts, flat(x), flat(dy), held.reshape(-1))
+        _weight_gradient.run(
+            workers,
+            parts * row_parts,
+            address(x.dtype),
+            g,
+            groups,
+            n,
+            filters,
+            images,
+            width,
+            parts,
+            row_parts,
+            flat(x),
+            flat(dy),
+            held.reshape(-1),
+        )
         if parts > 1:
             np.add.reduce(held, axis=0, out=sums)
 
@@ -222,17 +291,39 @@ def _run_data_gradient(dy, weight, bias, dx, g, groups) -> None:
     batches = -(-n // images)
     channel_parts = 1 if batches >= workers else min(g[0] // groups, -(-workers // batches))
     with writable(dx) as (out,):
-        _data_gradient.run(workers, batches * channel_parts, address(dy.dtype), g, groups, n, filters, images,
-                           width, channel_parts, flat(dy), flat(weight),
-                           np.empty(0, dy.dtype) if bias is None else flat(bias), out.reshape(-1))
+        _data_gradient.run(
+            workers,
+            batches * channel_parts,
+            address(dy.dtype),
+            g,
+            groups,
+            n,
+            filters,
+            images,
+            width,
+            channel_parts,
+            flat(dy),
+            flat(weight),
+            np.empty(0, dy.dtype) if bias is None else flat(bias),
+            out.reshape(-1),
+        )
 
 
 def _sum_filters(dy: np.ndarray, out: np.ndarray) -> None:
     np.add.reduce(lines(dy), axis=(0, 2), out=out)
 
 
-def convolution(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, out: np.ndarray, *,
-                stride: Sequence[int], pad: Sequence[int], dilate: Sequence[int], groups: int = 1) -> None:
+def convolution(
+    data: np.ndarray,
+    weight: np.ndarray,
+    bias: np.ndarray | None,
+    out: np.ndarray,
+    *,
+    stride: Sequence[int],
+    pad: Sequence[int],
+    dilate: Sequence[int],
+    groups: int = 1,
+) -> None:
     """Write a convolution (a cross-correlation, as everywhere in deep learning).
 
     Parameters
@@ -266,9 +357,19 @@ def convolution(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, o
         _run_forward(data, weight, bias, out, g, groups)
 
 
-def convolution_backward(dy: np.ndarray, data: np.ndarray, weight: np.ndarray, d_data: np.ndarray | None,
-                         d_weight: np.ndarray | None, d_bias: np.ndarray | None, *, stride: Sequence[int],
-                         pad: Sequence[int], dilate: Sequence[int], groups: int = 1) -> None:
+def convolution_backward(
+    dy: np.ndarray,
+    data: np.ndarray,
+    weight: np.ndarray,
+    d_data: np.ndarray | None,
+    d_weight: np.ndarray | None,
+    d_bias: np.ndarray | None,
+    *,
+    stride: Sequence[int],
+    pad: Sequence[int],
+    dilate: Sequence[int],
+    groups: int = 1,
+) -> None:
     """Write those gradients of :func:`convolution` that are not None, given that of its output."""
     g = geometry(data.shape[1:], weight.shape[2:], stride, pad, dilate, dy.shape[2:])
     deep = grouped.fits(g, weight.shape[0], groups)
@@ -286,8 +387,17 @@ def convolution_backward(dy: np.ndarray, data: np.ndarray, weight: np.ndarray, d
         _sum_filters(dy, d_bias)
 
 
-def deconvolution(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, out: np.ndarray, *,
-                  stride: Sequence[int], pad: Sequence[int], dilate: Sequence[int], groups: int = 1) -> None:
+def deconvolution(
+    data: np.ndarray,
+    weight: np.ndarray,
+    bias: np.ndarray | None,
+    out: np.ndarray,
+    *,
+    stride: Sequence[int],
+    pad: Sequence[int],
+    dilate: Sequence[int],
+    groups: int = 1,
+) -> None:
     """Write a transposed convolution.
 
     Parameters are those of :func:`convolution`, with data (n, c, *positions), weight (c, f / groups, *kernel), bias
@@ -307,14 +417,25 @@ def deconvolution(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None,
         _run_data_gradient(data, weight, bias, out, g, groups)
 
 
-def deconvolution_backward(dy: np.ndarray, data: np.ndarray, weight: np.ndarray, d_data: np.ndarray | None,
-                           d_weight: np.ndarray | None, d_bias: np.ndarray | None, *, stride: Sequence[int],
-                           pad: Sequence[int], dilate: Sequence[int], groups: int = 1) -> None:
+def deconvolution_backward(
+    dy: np.ndarray,
+    data: np.ndarray,
+    weight: np.ndarray,
+    d_data: np.ndarray | None,
+    d_weight: np.ndarray | None,
+    d_bias: np.ndarray | None,
+    *,
+    stride: Sequence[int],
+    pad: Sequence[int],
+    dilate: Sequence[int],
+    groups: int = 1,
+) -> None:
     """Write those gradients of :func:`deconvolution` that are not None, given that of its output."""
     if d_data is not None:
         convolution(dy, weight, None, d_data, stride=stride, pad=pad, dilate=dilate, groups=groups)
     if d_weight is not None:
-        convolution_backward(data, dy, weight, None, d_weight, None, stride=stride, pad=pad, dilate=dilate,
-                             groups=groups)
+        convolution_backward(
+            data, dy, weight, None, d_weight, None, stride=stride, pad=pad, dilate=dilate, groups=groups
+        )
     if d_bias is not None:
         _sum_filters(dy, d_bias)

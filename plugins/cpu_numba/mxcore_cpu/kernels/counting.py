@@ -1,4 +1,5 @@
 """How many values fall into each of some bins of one width."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -28,7 +29,8 @@ def _count(first, last, chunks, low, high, x, edges, counts):
 
 
 def histogram(data: np.ndarray, low: float, high: float, bins: int, counts: np.ndarray, edges: np.ndarray) -> None:
-    """Count the values in bins of one width from `low` to `high`, the last with its right edge, and write the edges too.
+    """Count the values in bins of one width from `low` to `high`, the last with its right edge, and write the edges
+    too.
 
     Notes
     -----

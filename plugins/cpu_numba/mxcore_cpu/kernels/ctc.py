@@ -1,8 +1,10 @@
 """Connectionist temporal classification: sums over all alignments of a label with the time steps, a sample at a time.
 
-The *path* of a label is blank, first class, blank, second class … blank. ``alpha[t, s]`` is the logarithm of the probability of arriving at
-place s at time t, ``beta[t, s]`` of reaching the end from there, what is emitted at t included in both.
+The *path* of a label is blank, first class, blank, second class … blank. ``alpha[t, s]`` is the logarithm of the
+probability of arriving at place s at time t, ``beta[t, s]`` of reaching the end from there, what is emitted at t
+included in both.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -35,7 +37,9 @@ def _emitted(logs, at, path, row):
 
 @helper(inline=False)
 def _merge(a, b, c, skip, emitted, out):
-    """out = log(exp(a) + exp(b) + exp(c where it is allowed)) + emitted; minus infinity is the logarithm of what cannot be."""
+    """out = log(exp(a) + exp(b) + exp(c where it is allowed)) + emitted; minus infinity is the logarithm of what cannot
+    be.
+    """
     never, zero = out.dtype.type(-np.inf), out.dtype.type(0)
     for s in range(out.size):
         x, y, z = a[s], b[s], m.where(skip[s], c[s], never)
@@ -47,7 +51,9 @@ def _merge(a, b, c, skip, emitted, out):
 
 @helper(inline=False)
 def _forward(logs, at, stride, steps, path, skip, ends, row, alpha):
-    """Fill alpha, whose places begin behind two that cannot be, and return the logarithm of the probability of the label."""
+    """Fill alpha, whose places begin behind two that cannot be, and return the logarithm of the probability of the
+    label.
+    """
     never, zero = logs.dtype.type(-np.inf), logs.dtype.type(0)
     alpha[:, :] = never
     for s in range(min(ends, 2)):
@@ -55,7 +61,7 @@ def _forward(logs, at, stride, steps, path, skip, ends, row, alpha):
     for t in range(1, steps):
         _emitted(logs, at + t * stride, path, row[:ends])
         before = alpha[t - 1]
-        _merge(before[2:], before[1:], before, skip, row, alpha[t, 2:2 + ends])
+        _merge(before[2:], before[1:], before, skip, row, alpha[t, 2 : 2 + ends])
     x, y = alpha[steps - 1, ends + 1], alpha[steps - 1, ends]
     top = x if x > y else y
     top = zero if top == never else top
@@ -90,7 +96,9 @@ def _share(logs, at, stride, steps, path, skip, ends, total, alpha, beta, row, s
 
 @helper(inline=False)
 def _beside(logs, factor, out):
-    """out = (probabilities - out) * factor; a class is expected once at most: what rounding adds where the logits are huge is cut off."""
+    """out = (probabilities - out) * factor; a class is expected once at most: what rounding adds where the logits are
+    huge is cut off.
+    """
     one = out.dtype.type(1)
     for k in range(out.size):
         out[k] = (m.exp(logs[k]) - m.where(out[k] > one, one, out[k])) * factor
@@ -111,7 +119,12 @@ def _losses(first, last, times, classes, blank, logs, labels, lengths, steps, po
 @kernel(threshold=1 << 10)
 def _gradients(first, last, times, classes, blank, logs, labels, lengths, steps, possible, d_loss, out):
     room, stride, zero = 2 * labels.shape[1] + 3, d_loss.size * classes, logs.dtype.type(0)
-    path, skip, row, share = np.empty(room, np.int64), np.empty(room, np.bool_), np.empty(room, logs.dtype), np.empty(room, logs.dtype)
+    path, skip, row, share = (
+        np.empty(room, np.int64),
+        np.empty(room, np.bool_),
+        np.empty(room, logs.dtype),
+        np.empty(room, logs.dtype),
+    )
     alpha, beta = np.empty((times, room), logs.dtype), np.empty((2, room), logs.dtype)
     for i in range(first, last):
         running = steps[i] if possible[i] else 0
@@ -124,7 +137,7 @@ def _gradients(first, last, times, classes, blank, logs, labels, lengths, steps,
             _share(logs, i * classes, stride, running, path, skip, ends, total, alpha, beta, row, share, out)
             for t in range(running):
                 at = t * stride + i * classes
-                _beside(logs[at:at + classes], d_loss[i], out[at:at + classes])
+                _beside(logs[at : at + classes], d_loss[i], out[at : at + classes])
 
 
 def _plain(labels: Labels) -> tuple[np.ndarray, ...]:
@@ -138,8 +151,14 @@ def _logarithms(data: np.ndarray) -> np.ndarray:
     return logs.reshape(-1)
 
 
-def loss(data: np.ndarray, label: np.ndarray, data_lengths: np.ndarray | None, label_lengths: np.ndarray | None, blank_first: bool,
-         out: np.ndarray) -> None:
+def loss(
+    data: np.ndarray,
+    label: np.ndarray,
+    data_lengths: np.ndarray | None,
+    label_lengths: np.ndarray | None,
+    blank_first: bool,
+    out: np.ndarray,
+) -> None:
     """Write the loss of each sample.
 
     Parameters
@@ -163,15 +182,33 @@ def loss(data: np.ndarray, label: np.ndarray, data_lengths: np.ndarray | None, l
     _, samples, classes = data.shape
     work = data.shape[0] * samples * (2 * label.shape[1] + 1)
     with writable(out) as (y,):
-        _losses.run(_losses.workers(work), samples, data.shape[0], classes, labels.blank, _logarithms(data), *_plain(labels), y)
+        _losses.run(
+            _losses.workers(work), samples, data.shape[0], classes, labels.blank, _logarithms(data), *_plain(labels), y
+        )
 
 
-def loss_backward(d_loss: np.ndarray, data: np.ndarray, label: np.ndarray, data_lengths: np.ndarray | None, label_lengths: np.ndarray | None,
-                  blank_first: bool, d_data: np.ndarray) -> None:
+def loss_backward(
+    d_loss: np.ndarray,
+    data: np.ndarray,
+    label: np.ndarray,
+    data_lengths: np.ndarray | None,
+    label_lengths: np.ndarray | None,
+    blank_first: bool,
+    d_data: np.ndarray,
+) -> None:
     """Write the gradient of :func:`loss` with respect to the logits."""
     labels = read_labels(np, data.shape, label, data_lengths, label_lengths, blank_first)
     _, samples, classes = data.shape
     work = data.shape[0] * samples * (2 * label.shape[1] + 1)
     with writable(d_data) as (dx,):
-        _gradients.run(_gradients.workers(work), samples, data.shape[0], classes, labels.blank, _logarithms(data), *_plain(labels), flat(d_loss),
-                       dx.reshape(-1))
+        _gradients.run(
+            _gradients.workers(work),
+            samples,
+            data.shape[0],
+            classes,
+            labels.blank,
+            _logarithms(data),
+            *_plain(labels),
+            flat(d_loss),
+            dx.reshape(-1),
+        )

@@ -1,4 +1,7 @@
-"""Convolutions over bent windows: values between the pixels as columns, image by image, and matrix products with them."""
+"""Convolutions over bent windows: values between the pixels as columns, image by image, and matrix products with
+them.
+"""
+
 from __future__ import annotations
 
 import math
@@ -28,10 +31,11 @@ class Windows(NamedTuple):
 
 @helper(fastmath=EXACT)
 def _along(at, n, faded, one):
-    """Return the pixel before a place along an axis of n (as a float), its share, that of the next one, and how fast that grows.
+    """Return the pixel before a place along an axis of n (as a float), its share, that of the next one, and how fast
+    that grows.
 
-    An image fades to zero within a pixel of its edges, or ends there and holds its last pixel for another one. A place beyond
-    has pixels before the first.
+    An image fades to zero within a pixel of its edges, or ends there and holds its last pixel for another one. A place
+    beyond has pixels before the first.
     """
     zero, low = one - one, np.floor(at)
     if faded:
@@ -46,7 +50,9 @@ def _along(at, n, faded, one):
 
 @kernel(threshold=1 << 12, fastmath=EXACT)
 def _locate(first, last, places, outs, width, columns, g, h, w, faded, offset, corner, share, slope):
-    """For places of bent windows: four pixels, the shares of both axes, and how fast those grow; `g` as `Windows`, numbers only."""
+    """For places of bent windows: four pixels, the shares of both axes, and how fast those grow; `g` as `Windows`,
+    numbers only.
+    """
     one = offset.dtype.type(1)
     sy, sx, dy, dx, py, px = g
     for q in range(first, last):
@@ -64,7 +70,9 @@ def _locate(first, last, places, outs, width, columns, g, h, w, faded, offset, c
 
 
 @kernel(threshold=1 << 5)
-def _to_places(first, last, blocks, channels, places, outs, pixels, d_cols, x, corner, share, slope, mask, d_offset, d_mask):
+def _to_places(
+    first, last, blocks, channels, places, outs, pixels, d_cols, x, corner, share, slope, mask, d_offset, d_mask
+):
     """Gradients of offsets and mask from those of columns."""
     sums = np.empty((4, BLOCK), x.dtype)
     for item in range(first, last):
@@ -81,7 +89,9 @@ def _to_places(first, last, blocks, channels, places, outs, pixels, d_cols, x, c
             d_offset[to] = ((c_ - a) * share[2, q] + (d_ - b) * share[3, q]) * slope[0, q] * weight
             d_offset[to + U(outs)] = ((b - a) * share[0, q] + (d_ - c_) * share[1, q]) * slope[1, q] * weight
             if d_mask.size:
-                d_mask[q] = (a * share[2, q] + b * share[3, q]) * share[0, q] + (c_ * share[2, q] + d_ * share[3, q]) * share[1, q]
+                d_mask[q] = (a * share[2, q] + b * share[3, q]) * share[0, q] + (
+                    c_ * share[2, q] + d_ * share[3, q]
+                ) * share[1, q]
 
 
 class _Image:
@@ -96,13 +106,27 @@ class _Image:
         n, real = windows.bends * self.places, data.dtype
         self.corner, self.share = np.empty((4, n), np.uint64), np.empty((4, n), real)
         self.slope, self.weighed = np.empty((2, n), real), np.empty((4, n), real)
-        self.columns = np.empty((windows.groups, self.channels // windows.groups * math.prod(windows.kernel), self.outs), real)
+        self.columns = np.empty(
+            (windows.groups, self.channels // windows.groups * math.prod(windows.kernel), self.outs), real
+        )
 
     def locate(self, offset: np.ndarray, mask: np.ndarray | None) -> None:
         """Find the places; the shares of both axes stand in `share`, those that are weighed by a mask in `weighed`."""
         w = self.windows
-        _locate(self.share.shape[1], self.places, self.outs, w.kernel[1], self.out[1], (*w.stride, *w.dilate, *w.pad), *self.size, mask is not None, offset,
-                self.corner, self.share, self.slope)
+        _locate(
+            self.share.shape[1],
+            self.places,
+            self.outs,
+            w.kernel[1],
+            self.out[1],
+            (*w.stride, *w.dilate, *w.pad),
+            *self.size,
+            mask is not None,
+            offset,
+            self.corner,
+            self.share,
+            self.slope,
+        )
         if mask is None:
             self.weighed = self.share
         else:
@@ -112,8 +136,17 @@ class _Image:
     def look(self, x: np.ndarray) -> np.ndarray:
         """The columns of an image."""
         n = self.channels * self.places
-        sample.run(sample.workers(n), self.channels, self.channels // self.windows.bends, self.places, self.pixels, x, self.corner, self.weighed,
-                   self.columns.reshape(-1))
+        sample.run(
+            sample.workers(n),
+            self.channels,
+            self.channels // self.windows.bends,
+            self.places,
+            self.pixels,
+            x,
+            self.corner,
+            self.weighed,
+            self.columns.reshape(-1),
+        )
         return self.columns
 
 
@@ -121,8 +154,15 @@ def _rows(mask: np.ndarray | None, n: int) -> np.ndarray | list[None]:
     return [None] * n if mask is None else dense(mask).reshape(n, -1)
 
 
-def deformable_convolution(data: np.ndarray, offset: np.ndarray, mask: np.ndarray | None, weight: np.ndarray, bias: np.ndarray | None, out: np.ndarray,
-                           windows: Windows) -> None:
+def deformable_convolution(
+    data: np.ndarray,
+    offset: np.ndarray,
+    mask: np.ndarray | None,
+    weight: np.ndarray,
+    bias: np.ndarray | None,
+    out: np.ndarray,
+    windows: Windows,
+) -> None:
     """Write a convolution over bent windows: (n, c, h, w) -> (n, filters, *size).
 
     Parameters
@@ -158,9 +198,19 @@ def deformable_convolution(data: np.ndarray, offset: np.ndarray, mask: np.ndarra
         np.add(out, bias.reshape(-1, 1, 1), out=out)
 
 
-def deformable_convolution_backward(dy: np.ndarray, data: np.ndarray, offset: np.ndarray, mask: np.ndarray | None, weight: np.ndarray,
-                                    d_data: np.ndarray | None, d_offset: np.ndarray | None, d_mask: np.ndarray | None,
-                                    d_weight: np.ndarray | None, d_bias: np.ndarray | None, windows: Windows) -> None:
+def deformable_convolution_backward(
+    dy: np.ndarray,
+    data: np.ndarray,
+    offset: np.ndarray,
+    mask: np.ndarray | None,
+    weight: np.ndarray,
+    d_data: np.ndarray | None,
+    d_offset: np.ndarray | None,
+    d_mask: np.ndarray | None,
+    d_weight: np.ndarray | None,
+    d_bias: np.ndarray | None,
+    windows: Windows,
+) -> None:
     """Write the gradients of :func:`deformable_convolution`; None for those that are not wanted."""
     if d_bias is not None:
         np.sum(dy, (0, 2, 3), out=d_bias)
@@ -187,9 +237,31 @@ def deformable_convolution_backward(dy: np.ndarray, data: np.ndarray, offset: np
                 continue
             matmul(matrix, rows, d_cols, transpose_a=True)
             if dx is not None:
-                to_data.run(to_data.workers(d_cols.size), image.channels, channels, image.places, image.pixels, d_cols.reshape(-1), image.corner, image.weighed,
-                            dx[i].reshape(-1))
+                to_data.run(
+                    to_data.workers(d_cols.size),
+                    image.channels,
+                    channels,
+                    image.places,
+                    image.pixels,
+                    d_cols.reshape(-1),
+                    image.corner,
+                    image.weighed,
+                    dx[i].reshape(-1),
+                )
             if do is not None or dm is not None:
-                _to_places(windows.bends * blocks, blocks, channels, image.places, image.outs, image.pixels, d_cols.reshape(-1), xs[i], image.corner, image.share,
-                           image.slope, none if masks[i] is None else masks[i], offset_room if do is None else do[i].reshape(-1),
-                           none if dm is None else dm[i].reshape(-1))
+                _to_places(
+                    windows.bends * blocks,
+                    blocks,
+                    channels,
+                    image.places,
+                    image.outs,
+                    image.pixels,
+                    d_cols.reshape(-1),
+                    xs[i],
+                    image.corner,
+                    image.share,
+                    image.slope,
+                    none if masks[i] is None else masks[i],
+                    offset_room if do is None else do[i].reshape(-1),
+                    none if dm is None else dm[i].reshape(-1),
+                )

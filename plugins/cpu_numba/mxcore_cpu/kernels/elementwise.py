@@ -1,4 +1,5 @@
 """Maps over elements: unary functions, activations and their gradients. One table row is one kernel."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,8 +12,20 @@ from ..math import like, where
 from ._arrays import flat, writable
 from .columns import same
 
-__all__ = ["ACTIVATIONS", "BINARY", "GRADIENTS", "UNARY", "WITH_NUMBER", "activation", "activation_backward", "binary", "dropout",
-           "prelu", "prelu_backward", "unary"]
+__all__ = [
+    "ACTIVATIONS",
+    "BINARY",
+    "GRADIENTS",
+    "UNARY",
+    "WITH_NUMBER",
+    "activation",
+    "activation_backward",
+    "binary",
+    "dropout",
+    "prelu",
+    "prelu_backward",
+    "unary",
+]
 
 
 def _map(name: str, function: Callable[..., object], arrays: int) -> Kernel:
@@ -45,56 +58,66 @@ def _map(name: str, function: Callable[..., object], arrays: int) -> Kernel:
 
 
 #: Functions of x alone; `p` is not used.
-UNARY = {name: _map(name, function, 1) for name, function in {
-    "exp": lambda x, p: m.exp(x),
-    "expm1": lambda x, p: m.expm1(x),
-    "log": lambda x, p: m.log(x),
-    "log1p": lambda x, p: m.log1p(x),
-    "tanh": lambda x, p: m.tanh(x),
-    "sigmoid": lambda x, p: m.sigmoid(x),
-    "erf": lambda x, p: m.erf(x),
-    "softrelu": lambda x, p: m.softplus(x),
-    "softsign": lambda x, p: x / (like(x, 1.0) + abs(x)),
-    "relu": lambda x, p: m.relu(x),
-    "erfinv": lambda x, p: m.erfinv(x),
-    "gamma": lambda x, p: m.gamma(x),
-    "gammaln": lambda x, p: m.lgamma(x),
-    "digamma": lambda x, p: m.digamma(x),
-}.items()}
+UNARY = {
+    name: _map(name, function, 1)
+    for name, function in {
+        "exp": lambda x, p: m.exp(x),
+        "expm1": lambda x, p: m.expm1(x),
+        "log": lambda x, p: m.log(x),
+        "log1p": lambda x, p: m.log1p(x),
+        "tanh": lambda x, p: m.tanh(x),
+        "sigmoid": lambda x, p: m.sigmoid(x),
+        "erf": lambda x, p: m.erf(x),
+        "softrelu": lambda x, p: m.softplus(x),
+        "softsign": lambda x, p: x / (like(x, 1.0) + abs(x)),
+        "relu": lambda x, p: m.relu(x),
+        "erfinv": lambda x, p: m.erfinv(x),
+        "gamma": lambda x, p: m.gamma(x),
+        "gammaln": lambda x, p: m.lgamma(x),
+        "digamma": lambda x, p: m.digamma(x),
+    }.items()
+}
 
 #: Functions of two elements; `p` is not used. Those of an element and a number are of the same names.
-BINARY = {name: _map(name, function, 2) for name, function in {
-    "hypot": lambda x, y, p: m.hypot(x, y),
-    "modulo": lambda x, y, p: m.modulo(x, y),
-}.items()}
-WITH_NUMBER = {name: _map(name + "_number", function, 1) for name, function in {
-    "hypot": lambda x, p: m.hypot(x, p),
-    "modulo": lambda x, p: m.modulo(x, p),
-}.items()}
+BINARY = {
+    name: _map(name, function, 2)
+    for name, function in {"hypot": lambda x, y, p: m.hypot(x, y), "modulo": lambda x, y, p: m.modulo(x, y)}.items()
+}
+WITH_NUMBER = {
+    name: _map(name + "_number", function, 1)
+    for name, function in {"hypot": lambda x, p: m.hypot(x, p), "modulo": lambda x, p: m.modulo(x, p)}.items()
+}
 
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
 
 #: Functions of x and a slope: the types of LeakyReLU.
-ACTIVATIONS = {name: _map("act_" + name, function, 1) for name, function in {
-    "leaky": lambda x, p: where(x > like(x, 0.0), x, x * p),
-    "elu": lambda x, p: where(x > like(x, 0.0), x, p * m.expm1_below(x)),
-    "selu": lambda x, p: like(x, _SELU_SCALE) * where(x > like(x, 0.0), x, like(x, _SELU_ALPHA) * m.expm1_below(x)),
-    "gelu": lambda x, p: x * m.gate(x),
-}.items()}
+ACTIVATIONS = {
+    name: _map("act_" + name, function, 1)
+    for name, function in {
+        "leaky": lambda x, p: where(x > like(x, 0.0), x, x * p),
+        "elu": lambda x, p: where(x > like(x, 0.0), x, p * m.expm1_below(x)),
+        "selu": lambda x, p: like(x, _SELU_SCALE) * where(x > like(x, 0.0), x, like(x, _SELU_ALPHA) * m.expm1_below(x)),
+        "gelu": lambda x, p: x * m.gate(x),
+    }.items()
+}
 
 #: Gradients: dy and the output y for the functions of UNARY, dy and the input x for those of ACTIVATIONS.
-GRADIENTS = {name: _map("grad_" + name, function, 2) for name, function in {
-    "relu": lambda dy, y, p: dy * where(y > like(y, 0.0), like(y, 1.0), y),
-    "sigmoid": lambda dy, y, p: dy * y * (like(y, 1.0) - y),
-    "tanh": lambda dy, y, p: dy * (like(y, 1.0) - y * y),
-    "softrelu": lambda dy, y, p: -dy * m.expm1(-y),
-    "softsign": lambda dy, y, p: dy * (like(y, 1.0) - abs(y)) * (like(y, 1.0) - abs(y)),
-    "leaky": lambda dy, x, p: where(x > like(x, 0.0), dy, dy * p),
-    "elu": lambda dy, x, p: where(x > like(x, 0.0), dy, dy * (p * m.exp_below(x))),
-    "selu": lambda dy, x, p: dy * like(x, _SELU_SCALE) * where(
-        x > like(x, 0.0), like(x, 1.0), like(x, _SELU_ALPHA) * m.exp_below(x)),
-    "gelu": lambda dy, x, p: dy * (m.gate(x) + x * m.density(x)),
-}.items()}
+GRADIENTS = {
+    name: _map("grad_" + name, function, 2)
+    for name, function in {
+        "relu": lambda dy, y, p: dy * where(y > like(y, 0.0), like(y, 1.0), y),
+        "sigmoid": lambda dy, y, p: dy * y * (like(y, 1.0) - y),
+        "tanh": lambda dy, y, p: dy * (like(y, 1.0) - y * y),
+        "softrelu": lambda dy, y, p: -dy * m.expm1(-y),
+        "softsign": lambda dy, y, p: dy * (like(y, 1.0) - abs(y)) * (like(y, 1.0) - abs(y)),
+        "leaky": lambda dy, x, p: where(x > like(x, 0.0), dy, dy * p),
+        "elu": lambda dy, x, p: where(x > like(x, 0.0), dy, dy * (p * m.exp_below(x))),
+        "selu": lambda dy, x, p: (
+            dy * like(x, _SELU_SCALE) * where(x > like(x, 0.0), like(x, 1.0), like(x, _SELU_ALPHA) * m.exp_below(x))
+        ),
+        "gelu": lambda dy, x, p: dy * (m.gate(x) + x * m.density(x)),
+    }.items()
+}
 
 
 def unary(name: str, data: np.ndarray, out: np.ndarray) -> None:
@@ -127,8 +150,7 @@ def activation(name: str, data: np.ndarray, out: np.ndarray, slope: float = 0.25
         table[name](data.size, flat(data), y.reshape(-1), float(slope))
 
 
-def activation_backward(name: str, dy: np.ndarray, kept: np.ndarray, d_data: np.ndarray,
-                        slope: float = 0.25) -> None:
+def activation_backward(name: str, dy: np.ndarray, kept: np.ndarray, d_data: np.ndarray, slope: float = 0.25) -> None:
     """Write the gradient of :func:`activation`; `kept` is its input for ACTIVATIONS, else its output."""
     with writable(d_data) as (dx,):
         GRADIENTS[name](dy.size, flat(dy), flat(kept), dx.reshape(-1), float(slope))
@@ -151,7 +173,7 @@ def _prelu(first, last, channels, inner, x, gamma, y):
     zero = x.dtype.type(0)
     for plane in range(first, last):
         g = gamma[plane % channels]
-        a, b = x[plane * inner:(plane + 1) * inner], y[plane * inner:(plane + 1) * inner]
+        a, b = x[plane * inner : (plane + 1) * inner], y[plane * inner : (plane + 1) * inner]
         for i in range(inner):
             b[i] = where(a[i] > zero, a[i], a[i] * g)
 
@@ -180,16 +202,25 @@ def prelu(data: np.ndarray, gamma: np.ndarray, out: np.ndarray) -> None:
     """Write x where it is positive, else gamma * x; gamma has one element, or one for each channel (axis 1)."""
     planes, inner = _planes(data, gamma)
     with writable(out) as (y,):
-        _prelu.run(_prelu.workers(data.size), planes, gamma.size, inner, flat(data), flat(gamma),
-                   y.reshape(-1))
+        _prelu.run(_prelu.workers(data.size), planes, gamma.size, inner, flat(data), flat(gamma), y.reshape(-1))
 
 
-def prelu_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, d_data: np.ndarray,
-                   d_gamma: np.ndarray) -> None:
+def prelu_backward(
+    dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, d_data: np.ndarray, d_gamma: np.ndarray
+) -> None:
     """Write both gradients of :func:`prelu`."""
     planes, inner = _planes(data, gamma)
     sums = np.empty(planes, data.dtype)
     with writable(d_data) as (dx,):
-        _prelu_gradient.run(_prelu_gradient.workers(data.size), planes, gamma.size, inner, flat(data),
-                            flat(gamma), flat(dy), dx.reshape(-1), sums)
+        _prelu_gradient.run(
+            _prelu_gradient.workers(data.size),
+            planes,
+            gamma.size,
+            inner,
+            flat(data),
+            flat(gamma),
+            flat(dy),
+            dx.reshape(-1),
+            sums,
+        )
     d_gamma[...] = sums.reshape(-1, gamma.size).sum(axis=0).reshape(d_gamma.shape)

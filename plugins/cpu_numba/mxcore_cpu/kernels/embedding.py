@@ -1,4 +1,5 @@
 """Rows of a table: taking them, and adding gradients into them in a fixed order."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -27,12 +28,12 @@ def _take(first, last, n, width, table, index, out):
 def _add(first, last, parts, n, width, index, d_out, d_table):
     for part in range(first, last):
         low, high = part * n // parts, (part + 1) * n // parts
-        target = d_table[low * width:high * width]
+        target = d_table[low * width : high * width]
         target[:] = target.dtype.type(0)
         for i in range(index.size):
             row = _row(index[i], n)
             if low <= row < high:
-                a, b = d_out[i * width:(i + 1) * width], d_table[row * width:(row + 1) * width]
+                a, b = d_out[i * width : (i + 1) * width], d_table[row * width : (row + 1) * width]
                 for k in range(width):
                     b[k] += a[k]
 
@@ -60,8 +61,7 @@ def take_rows(table: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
         return
     n = table.shape[0]
     with writable(out) as (y,):
-        _take.run(_take.workers(out.size), index.size, n, table.size // n, flat(table), _index(index),
-                  y.reshape(-1))
+        _take.run(_take.workers(out.size), index.size, n, table.size // n, flat(table), _index(index), y.reshape(-1))
 
 
 def add_rows(d_out: np.ndarray, index: np.ndarray, d_table: np.ndarray) -> None:

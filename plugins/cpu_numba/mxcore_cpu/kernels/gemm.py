@@ -3,6 +3,7 @@
 :func:`multiply` is for kernels. :func:`matmul` is the parallel product over arrays: it cuts the result into
 blocks, one serial BLAS call each, so that one pool of threads serves products and every other kernel.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -81,14 +82,47 @@ def _cblas(bits: int):
             p = real.as_pointer()
             types_ = [i32] * 3 + [size] * 3 + [real, p, size, p, size, real, p, size]
             product = builder.inttoptr(args[0], ir.FunctionType(ir.VoidType(), types_).as_pointer())
-            builder.call(product, [
-                i32(101), order(1), order(2), integer(3), integer(4), integer(5), real(1.0), pointer(6),
-                integer(8), pointer(9), integer(11), args[12], pointer(13), integer(15)])
+            builder.call(
+                product,
+                [
+                    i32(101),
+                    order(1),
+                    order(2),
+                    integer(3),
+                    integer(4),
+                    integer(5),
+                    real(1.0),
+                    pointer(6),
+                    integer(8),
+                    pointer(9),
+                    integer(11),
+                    args[12],
+                    pointer(13),
+                    integer(15),
+                ],
+            )
             return context.get_dummy_value()
 
         whole = types.int64
-        return types.void(whole, types.boolean, types.boolean, whole, whole, whole, a, whole, whole,
-                          b, whole, whole, a.dtype, c, whole, whole), codegen
+        return types.void(
+            whole,
+            types.boolean,
+            types.boolean,
+            whole,
+            whole,
+            whole,
+            a,
+            whole,
+            whole,
+            b,
+            whole,
+            whole,
+            a.dtype,
+            c,
+            whole,
+            whole,
+        ), codegen
+
     return call
 
 
@@ -119,8 +153,24 @@ def _matmul(first, last, row_parts, col_parts, blas, ta, tb, m, n, k, a, a_step,
         i, batch = t % row_parts, t // row_parts
         i0, i1 = i * m // row_parts, (i + 1) * m // row_parts
         j0, j1 = j * n // col_parts, (j + 1) * n // col_parts
-        multiply(blas, ta, tb, i1 - i0, j1 - j0, k, a, batch * a_step + (i0 if ta else i0 * lda), lda,
-                 b, batch * b_step + (j0 * ldb if tb else j0), ldb, add, c, (batch * m + i0) * ldc + j0, ldc)
+        multiply(
+            blas,
+            ta,
+            tb,
+            i1 - i0,
+            j1 - j0,
+            k,
+            a,
+            batch * a_step + (i0 if ta else i0 * lda),
+            lda,
+            b,
+            batch * b_step + (j0 * ldb if tb else j0),
+            ldb,
+            add,
+            c,
+            (batch * m + i0) * ldc + j0,
+            ldc,
+        )
 
 
 @kernel(threshold=1 << 20, fastmath=REORDER)
@@ -130,18 +180,19 @@ def _times_vector(first, last, transposed, rows, k, a, x, add, y):
         part[:] = y.dtype.type(0)
     if transposed:
         for q in range(k):
-            line, v = a[q * rows + first:q * rows + last], x[q]
+            line, v = a[q * rows + first : q * rows + last], x[q]
             for i in range(part.size):
                 part[i] += v * line[i]
     else:
         for i in range(part.size):
-            line, s = a[(first + i) * k:(first + i + 1) * k], y.dtype.type(0)
+            line, s = a[(first + i) * k : (first + i + 1) * k], y.dtype.type(0)
             for q in range(k):
                 s += line[q] * x[q]
             part[i] += s
 
 
-#: Up to so many rows (or columns) of a result cost less as so many products of matrix and vector: BLAS would pack the matrix.
+#: Up to so many rows (or columns) of a result cost less as so many products of matrix and vector: BLAS would pack the
+#: matrix.
 _THIN = 4
 
 
@@ -167,8 +218,15 @@ def _operand(a: np.ndarray, transposed: bool) -> tuple[np.ndarray, bool]:
     return dense(a), transposed
 
 
-def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray, transpose_a: bool = False,
-           transpose_b: bool = False, add: bool = False, columns: int | None = None) -> None:
+def matmul(
+    a: np.ndarray,
+    b: np.ndarray,
+    out: np.ndarray,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    add: bool = False,
+    columns: int | None = None,
+) -> None:
     """Write the product of two matrices, or of two equally long batches of matrices.
 
     Parameters
@@ -224,9 +282,25 @@ def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray, transpose_a: bool = Fa
         first = max(1, min(workers // batch, longer // 32))
         second = max(1, min(workers // batch // first, shorter // 32))
         rows, cols = (first, second) if m > n else (second, first)
-    _matmul.run(workers, batch * rows * cols, rows, cols, address(out.dtype), transpose_a, transpose_b,
-                m, n, k, a.reshape(-1), m * k if a.ndim > 2 else 0, b.reshape(-1), k * n if b.ndim > 2 else 0,
-                add, whole.reshape(-1), whole.shape[-1])
+    _matmul.run(
+        workers,
+        batch * rows * cols,
+        rows,
+        cols,
+        address(out.dtype),
+        transpose_a,
+        transpose_b,
+        m,
+        n,
+        k,
+        a.reshape(-1),
+        m * k if a.ndim > 2 else 0,
+        b.reshape(-1),
+        k * n if b.ndim > 2 else 0,
+        add,
+        whole.reshape(-1),
+        whole.shape[-1],
+    )
 
 
 def fully_connected(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, out: np.ndarray) -> None:
@@ -236,8 +310,14 @@ def fully_connected(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | Non
     matmul(data, weight, out, transpose_b=True, add=bias is not None)
 
 
-def fully_connected_backward(dy: np.ndarray, data: np.ndarray, weight: np.ndarray, d_data: np.ndarray | None,
-                             d_weight: np.ndarray | None, d_bias: np.ndarray | None) -> None:
+def fully_connected_backward(
+    dy: np.ndarray,
+    data: np.ndarray,
+    weight: np.ndarray,
+    d_data: np.ndarray | None,
+    d_weight: np.ndarray | None,
+    d_bias: np.ndarray | None,
+) -> None:
     """Write the gradients that are not None: dy (n, f) -> (n, k), (f, k), (f,)."""
     if d_data is not None:
         matmul(dy, weight, d_data)

@@ -1,10 +1,11 @@
 """Convolution in groups of few channels, down to one: a plane at a time, as one long row.
 
-A plane is copied into a *frame* of zeros, as wide as it is with its padding. There each tap is the whole frame moved by some
-places, whatever the row, so that one loop runs over all rows at once; what falls between them is computed and thrown away.
-With strides the frame has several *phases*: every sw-th column (and sh-th row, and sd-th layer) together, so that the
-elements that one tap meets are neighbours again. The gradient of the data goes the same way back.
+A plane is copied into a *frame* of zeros, as wide as it is with its padding. There each tap is the whole frame moved by
+some places, whatever the row, so that one loop runs over all rows at once; what falls between them is computed and
+thrown away. With strides the frame has several *phases*: every sw-th column (and sh-th row, and sd-th layer) together,
+so that the elements that one tap meets are neighbours again. The gradient of the data goes the same way back.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -79,7 +80,9 @@ def _all_taps(at, frames, size):
 
 @helper(inline=False)
 def _places(g, layers, rows, columns):
-    """Return where the frame has each row of the image, padding included, and from there each of the first columns of that."""
+    """Return where the frame has each row of the image, padding included, and from there each of the first columns of
+    that.
+    """
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     down, across = np.empty(d * h, np.int64), np.empty(max(sw, pw + 2), np.int64)
     for i in range(d):
@@ -92,7 +95,9 @@ def _places(g, layers, rows, columns):
 
 @helper(inline=False)
 def _lay(x, x0, g, down, across, columns, frame, f0):
-    """Copy a plane of the image, from x[x0] on, into the frame at frame[f0], from its first row to its last: each writes zeros behind itself."""
+    """Copy a plane of the image, from x[x0] on, into the frame at frame[f0], from its first row to its last: each
+    writes zeros behind itself.
+    """
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     for i in range(U(d * h)):
         s, at = x0 + i * w, f0 + down[i]
@@ -160,7 +165,13 @@ def _forward(first, last, g, groups, x, weight, bias, y):
             for k in range(count):
                 for i in range(od):
                     for j in range(oh):
-                        put(lines, k * pitch + (i * rows + j) * columns, ow, y, (((item * each + m + k) * od + i) * oh + j) * ow)
+                        put(
+                            lines,
+                            k * pitch + (i * rows + j) * columns,
+                            ow,
+                            y,
+                            (((item * each + m + k) * od + i) * oh + j) * ow,
+                        )
 
 
 @kernel(threshold=1 << 15)
@@ -173,12 +184,17 @@ def _data_gradient(first, last, g, groups, dy, weight, bias, dx):
     area, spots = _area(layers, rows, columns), _taps(g, layers, rows, columns)
     down, across = _places(g, layers, rows, columns)
     length = (area - SPARE + STEP - 1) // STEP * STEP
-    # A place of the frame gets from the long row what is a tap before it; the gaps of the row are wide enough to be met instead of its start.
+    # A place of the frame gets from the long row what is a tap before it; the gaps of the row are wide enough to be met
+    # instead of its start.
     lead = ((kd - 1) * dd // sd * rows + (kh - 1) * dh // sh) * columns + (kw - 1) * dw // sw
     line, frame = lead + length + SPARE, phases * area + STEP
     lines, frames = np.zeros(each * line, dy.dtype), np.empty(min(_SIDE, per) * frame, dy.dtype)
     # The taps of a phase meet, and their weights, in the order: group, phase, channel, filter, tap.
-    counts, which, at = np.zeros(phases, np.int64), np.empty((phases, taps), np.int64), np.empty((phases, each * taps), np.int64)
+    counts, which, at = (
+        np.zeros(phases, np.int64),
+        np.empty((phases, taps), np.int64),
+        np.empty((phases, each * taps), np.int64),
+    )
     for t in range(taps):
         phase = spots[t] // area
         which[phase, counts[phase]] = t
@@ -209,7 +225,17 @@ def _data_gradient(first, last, g, groups, dy, weight, bias, dx):
                     weigh_four(lines, at[phase], v, v0 + ch * count, count, frames, phase * area, frame, length)
                 else:
                     for k in range(at_once):
-                        weigh(lines, at[phase], v, v0 + (ch + k) * count, count, frames, k * frame + phase * area, frame, length)
+                        weigh(
+                            lines,
+                            at[phase],
+                            v,
+                            v0 + (ch + k) * count,
+                            count,
+                            frames,
+                            k * frame + phase * area,
+                            frame,
+                            length,
+                        )
                 v0 += per * count
             for k in range(at_once):
                 _lift(frames, k * frame, g, down, across, columns, dx, (item * per + ch + k) * d * h * w)
@@ -217,7 +243,9 @@ def _data_gradient(first, last, g, groups, dy, weight, bias, dx):
 
 @kernel(threshold=1 << 15)
 def _weight_gradient(first, last, g, groups, n, filters, x, dy, out):
-    """An item is a group. Some of them, neighbours in each image, and some images are laid side by side, then multiplied."""
+    """An item is a group. Some of them, neighbours in each image, and some images are laid side by side, then
+    multiplied.
+    """
     c, d, h, w, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, od, oh, ow = g
     size, length, layers, rows, columns = _sizes(g)
     per, each, pitch = c // groups, filters // groups, length + SPARE
@@ -239,9 +267,26 @@ def _weight_gradient(first, last, g, groups, n, filters, x, dy, out):
             images = min(most, n - image)
             for i in range(images):
                 for k in range(here * per):
-                    _lay(x, ((image + i) * c + group * per + k) * d * h * w, g, down, across, columns, frames, i * x_step + k * size)
+                    _lay(
+                        x,
+                        ((image + i) * c + group * per + k) * d * h * w,
+                        g,
+                        down,
+                        across,
+                        columns,
+                        frames,
+                        i * x_step + k * size,
+                    )
                 for k in range(here * each):
-                    _line_up(dy, ((image + i) * filters + group * each + k) * od * oh * ow, g, rows, columns, i * y_step + k * pitch, lines)
+                    _line_up(
+                        dy,
+                        ((image + i) * filters + group * each + k) * od * oh * ow,
+                        g,
+                        rows,
+                        columns,
+                        i * y_step + k * pitch,
+                        lines,
+                    )
             for k in range(here):
                 x0 = k * per * size
                 for m in range(0, each, _SIDE):
@@ -249,36 +294,112 @@ def _weight_gradient(first, last, g, groups, n, filters, x, dy, out):
                     some = min(_SIDE, each - m)
                     for t in range(0, count - 2, 3):
                         if some == _SIDE:
-                            dot_block(frames, at, t, x0, x_step, lines, y0, pitch, y_step, counts, length, images, out, o0, count)
+                            dot_block(
+                                frames,
+                                at,
+                                t,
+                                x0,
+                                x_step,
+                                lines,
+                                y0,
+                                pitch,
+                                y_step,
+                                counts,
+                                length,
+                                images,
+                                out,
+                                o0,
+                                count,
+                            )
                         else:
                             for f in range(some):
-                                dot_three(frames, at, t, x0, x_step, lines, y0 + f * pitch, pitch, y_step, counts, length, images, out, o0 + f * count,
-                                          count)
+                                dot_three(
+                                    frames,
+                                    at,
+                                    t,
+                                    x0,
+                                    x_step,
+                                    lines,
+                                    y0 + f * pitch,
+                                    pitch,
+                                    y_step,
+                                    counts,
+                                    length,
+                                    images,
+                                    out,
+                                    o0 + f * count,
+                                    count,
+                                )
                     for t in range(count - count % 3, count):
                         for f in range(some):
-                            dot(frames, at, t, x0, x_step, lines, y0 + f * pitch, pitch, y_step, counts, length, images, out, o0 + f * count, count)
+                            dot(
+                                frames,
+                                at,
+                                t,
+                                x0,
+                                x_step,
+                                lines,
+                                y0 + f * pitch,
+                                pitch,
+                                y_step,
+                                counts,
+                                length,
+                                images,
+                                out,
+                                o0 + f * count,
+                                count,
+                            )
 
 
 def _optional(bias: np.ndarray | None, dtype: np.dtype) -> np.ndarray:
     return np.empty(0, dtype) if bias is None else flat(bias)
 
 
-def forward(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, y: np.ndarray, g: tuple[int, ...], groups: int) -> None:
+def forward(
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, y: np.ndarray, g: tuple[int, ...], groups: int
+) -> None:
     """Write the convolution of each group of channels with filters of its own; `g` as in :mod:`.columns`."""
     with writable(y) as (out,):
-        _forward.run(_forward.workers(y.size * weight[0].size), x.shape[0] * groups, g, groups, flat(x), flat(weight),
-                     _optional(bias, x.dtype), out.reshape(-1))
+        _forward.run(
+            _forward.workers(y.size * weight[0].size),
+            x.shape[0] * groups,
+            g,
+            groups,
+            flat(x),
+            flat(weight),
+            _optional(bias, x.dtype),
+            out.reshape(-1),
+        )
 
 
-def data_gradient(dy: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, dx: np.ndarray, g: tuple[int, ...], groups: int) -> None:
+def data_gradient(
+    dy: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, dx: np.ndarray, g: tuple[int, ...], groups: int
+) -> None:
     """Write the gradient with respect to the data (or a transposed convolution, which may have a bias)."""
     with writable(dx) as (out,):
-        _data_gradient.run(_data_gradient.workers(dy.size * weight[0].size), dx.shape[0] * groups, g, groups, flat(dy), flat(weight),
-                           _optional(bias, dy.dtype), out.reshape(-1))
+        _data_gradient.run(
+            _data_gradient.workers(dy.size * weight[0].size),
+            dx.shape[0] * groups,
+            g,
+            groups,
+            flat(dy),
+            flat(weight),
+            _optional(bias, dy.dtype),
+            out.reshape(-1),
+        )
 
 
 def weight_gradient(x: np.ndarray, dy: np.ndarray, d_weight: np.ndarray, g: tuple[int, ...], groups: int) -> None:
     """Write the gradient with respect to the filters."""
     with writable(d_weight) as (out,):
-        _weight_gradient.run(_weight_gradient.workers(dy.size * d_weight[0].size), groups, g, groups, x.shape[0], d_weight.shape[0],
-                             flat(x), flat(dy), out.reshape(-1))
+        _weight_gradient.run(
+            _weight_gradient.workers(dy.size * d_weight[0].size),
+            groups,
+            g,
+            groups,
+            x.shape[0],
+            d_weight.shape[0],
+            flat(x),
+            flat(dy),
+            out.reshape(-1),
+        )

@@ -1,4 +1,5 @@
 """The likelihood of a Hawkes process, a sequence at a time, and its gradients."""
+
 from __future__ import annotations
 
 import math
@@ -51,8 +52,29 @@ def _forward(first, last, lda, alpha, beta, state, lags, marks, lengths, ends, t
 
 
 @kernel(threshold=1 << 12)
-def _backward(first, last, d_loglike, d_state, lda, alpha, beta, state, lags, marks, lengths, ends, s, times, seen, g_lda, g_alpha, g_beta,
-              g_state, g_lags, g_ends):
+def _backward(
+    first,
+    last,
+    d_loglike,
+    d_state,
+    lda,
+    alpha,
+    beta,
+    state,
+    lags,
+    marks,
+    lengths,
+    ends,
+    s,
+    times,
+    seen,
+    g_lda,
+    g_alpha,
+    g_beta,
+    g_state,
+    g_lags,
+    g_ends,
+):
     one, zero = lda.dtype.type(1.0), lda.dtype.type(0.0)
     n_marks, n = alpha.size, lags.shape[1]
     for i in range(first, last):
@@ -99,28 +121,79 @@ def _backward(first, last, d_loglike, d_state, lda, alpha, beta, state, lags, ma
             g_lags[i, j] = g_t
 
 
-def hawkes(lda: np.ndarray, alpha: np.ndarray, beta: np.ndarray, state: np.ndarray, lags: np.ndarray, marks: np.ndarray, lengths: np.ndarray,
-           ends: np.ndarray, loglike: np.ndarray, out_state: np.ndarray) -> bool:
+def hawkes(
+    lda: np.ndarray,
+    alpha: np.ndarray,
+    beta: np.ndarray,
+    state: np.ndarray,
+    lags: np.ndarray,
+    marks: np.ndarray,
+    lengths: np.ndarray,
+    ends: np.ndarray,
+    loglike: np.ndarray,
+    out_state: np.ndarray,
+) -> bool:
     """Write log likelihoods (n,) and final states (n, marks); `marks` is int32, see the operator ``_contrib_hawkesll``.
 
     False where lengths or marks are out of range: then the results are nothing to go by.
     """
     wrong = np.zeros(1, np.bool_)
     with writable(loglike, out_state) as (y, s):
-        _forward.run(_forward.workers(4 * lags.size), lags.shape[0], dense(lda), flat(alpha), flat(beta), dense(state), dense(lags), dense(marks),
-                     flat(lengths), flat(ends), np.empty_like(s), y, s, wrong)
+        _forward.run(
+            _forward.workers(4 * lags.size),
+            lags.shape[0],
+            dense(lda),
+            flat(alpha),
+            flat(beta),
+            dense(state),
+            dense(lags),
+            dense(marks),
+            flat(lengths),
+            flat(ends),
+            np.empty_like(s),
+            y,
+            s,
+            wrong,
+        )
     return not wrong[0]
 
 
-def hawkes_backward(d_loglike: np.ndarray, d_state: np.ndarray, lda: np.ndarray, alpha: np.ndarray, beta: np.ndarray, state: np.ndarray,
-                    lags: np.ndarray, marks: np.ndarray, lengths: np.ndarray, ends: np.ndarray,
-                    grads: list[np.ndarray | None]) -> None:
-    """Write the gradients that are not None: of lda, alpha, beta, state, lags and ends, in the order of the operator."""
+def hawkes_backward(
+    d_loglike: np.ndarray,
+    d_state: np.ndarray,
+    lda: np.ndarray,
+    alpha: np.ndarray,
+    beta: np.ndarray,
+    state: np.ndarray,
+    lags: np.ndarray,
+    marks: np.ndarray,
+    lengths: np.ndarray,
+    ends: np.ndarray,
+    grads: list[np.ndarray | None],
+) -> None:
+    """Write the gradients that are not None: of lda, alpha, beta, state, lags and ends, in the order of the
+    operator.
+    """
     kind, like = lda.dtype, lda.shape
     own = [np.empty(x.shape, kind) for x in (lda, lda, lda, lda, lags, ends)]
-    _backward.run(_backward.workers(8 * lags.size), lags.shape[0], flat(d_loglike), dense(d_state), dense(lda), flat(alpha), flat(beta), dense(state),
-                  dense(lags), dense(marks), flat(lengths), flat(ends), np.empty(like, kind), np.empty(like, kind), np.empty((*lags.shape, 2), kind),
-                  *own)
+    _backward.run(
+        _backward.workers(8 * lags.size),
+        lags.shape[0],
+        flat(d_loglike),
+        dense(d_state),
+        dense(lda),
+        flat(alpha),
+        flat(beta),
+        dense(state),
+        dense(lags),
+        dense(marks),
+        flat(lengths),
+        flat(ends),
+        np.empty(like, kind),
+        np.empty(like, kind),
+        np.empty((*lags.shape, 2), kind),
+        *own,
+    )
     with np.errstate(all="ignore"):  # sums warn in NumPy's name, where nobody silences them
         own[1], own[2] = own[1].sum(0), own[2].sum(0)
     for grad, value in zip(grads, own):

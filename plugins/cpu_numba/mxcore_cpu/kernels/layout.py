@@ -1,4 +1,5 @@
 """Copies in another order of axes, tile by tile."""
+
 from __future__ import annotations
 
 import math
@@ -11,7 +12,8 @@ from .columns import copy
 
 __all__ = ["as_matrices", "transpose"]
 
-#: Side of a tile. It is read into a buffer of longer rows, as columns of a large array of even length share few places in the cache.
+#: Side of a tile. It is read into a buffer of longer rows, as columns of a large array of even length share few places
+#: in the cache.
 _SIDE = 64
 
 
@@ -27,7 +29,7 @@ def _transpose(first, last, rows, columns, x, y):
             copy(x, matrix + (top + i) * columns + left, width, tile, i * (_SIDE + 1))
         for j in range(width):
             to = matrix + (left + j) * rows + top
-            line = y[to:to + height]
+            line = y[to : to + height]
             for i in range(height):
                 line[i] = tile[i * (_SIDE + 1) + j]
 
@@ -71,4 +73,11 @@ def transpose(data: np.ndarray, axes: tuple[int, ...], out: np.ndarray) -> None:
     bits = f"u{data.dtype.itemsize}"  # all kinds of numbers of one size are one
     tiles = stack * -(-rows // _SIDE) * -(-columns // _SIDE)
     with writable(out) as (y,):
-        _transpose.run(_transpose.workers(data.size), tiles, rows, columns, dense(data).reshape(-1).view(bits), y.reshape(-1).view(bits))
+        _transpose.run(
+            _transpose.workers(data.size),
+            tiles,
+            rows,
+            columns,
+            dense(data).reshape(-1).view(bits),
+            y.reshape(-1).view(bits),
+        )

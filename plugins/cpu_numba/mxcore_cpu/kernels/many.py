@@ -1,10 +1,11 @@
 """Optimizer updates of many weights in one call, and of weights with a master copy.
 
-The weights are cut into blocks, which are dealt to the threads whatever weight they belong to. A kernel finds its arrays in a
-table of addresses: one source serves any number of weights. Each block is moved by the very rule of :mod:`.optimizer`; where
-weight and gradient are float16, the gradient of a block is widened first, the rule moves the master copy, and that is
-narrowed to the weight.
+The weights are cut into blocks, which are dealt to the threads whatever weight they belong to. A kernel finds its
+arrays in a table of addresses: one source serves any number of weights. Each block is moved by the very rule of
+:mod:`.optimizer`; where weight and gradient are float16, the gradient of a block is widened first, the rule moves the
+master copy, and that is narrowed to the weight.
 """
+
 from __future__ import annotations
 
 import functools
@@ -25,6 +26,7 @@ _BLOCK = 1 << 13  # elements: the gradient of a block stays in the cache between
 def halves() -> bool:
     """Tell whether this processor converts float16, which LLVM would otherwise leave to a library that is not there."""
     import llvmlite.binding as llvm
+
     return "aarch64" in llvm.get_default_triple() or bool(llvm.get_host_cpu_features().get("f16c"))
 
 
@@ -35,6 +37,7 @@ def _at(typingctx, address, at, n, like):
 
     def codegen(context, builder, signature, args):
         from numba.np.arrayobj import make_array, populate_array
+
         kind = signature.return_type
         out, real = make_array(kind)(context, builder), context.get_data_type(kind.dtype)
         size = context.get_constant(types.intp, context.get_abi_sizeof(real))
@@ -49,10 +52,12 @@ def _at(typingctx, address, at, n, like):
 def _cast(typingctx, x, like):
     """Return x in the type of `like`; a uint16 stands for the float16 of its bits."""
     from numba import types
+
     half = types.uint16
 
     def codegen(context, builder, signature, args):
         from llvmlite import ir
+
         source, target = signature.args
         if source == target:
             return args[0]
@@ -87,11 +92,13 @@ def _find(item, t, starts):
     return t
 
 
-_sgd, _sgd_mom, _nag_mom, _adamw, _direction = (helper(k.function, inline=False) for k in (
-    optimizer._sgd, optimizer._sgd_mom, optimizer._nag_mom, optimizer._adamw, optimizer._lamb_phase1))
+_sgd, _sgd_mom, _nag_mom, _adamw, _direction = (
+    helper(k.function, inline=False)
+    for k in (optimizer._sgd, optimizer._sgd_mom, optimizer._nag_mom, optimizer._adamw, optimizer._lamb_phase1)
+)
 
-# A row of `table`: number of elements, addresses of gradient, master (or weight), states, weight. A row of `rates`: what differs
-# from weight to weight.
+# A row of `table`: number of elements, addresses of gradient, master (or weight), states, weight. A row of `rates`:
+# what differs from weight to weight.
 
 
 @kernel(threshold=1)
@@ -114,7 +121,11 @@ def _momentum_all(first, last, starts, table, rates, mixed, low, real, nesterov,
         t = _find(item, t, starts)
         at = (item - starts[t]) * _BLOCK
         n = min(_BLOCK, table[t, 0] - at)
-        w, g, m = _at(table[t, 2], at, n, real), _gradient(table[t, 1], at, n, mixed, low, held), _at(table[t, 3], at, n, real)
+        w, g, m = (
+            _at(table[t, 2], at, n, real),
+            _gradient(table[t, 1], at, n, mixed, low, held),
+            _at(table[t, 3], at, n, real),
+        )
         if nesterov:
             _nag_mom(0, n, w, g, m, rates[t, 0], momentum, rates[t, 1], rescale, clip)
         else:
@@ -131,8 +142,22 @@ def _adamw_all(first, last, starts, table, rates, mixed, low, real, beta1, beta2
         at = (item - starts[t]) * _BLOCK
         n = min(_BLOCK, table[t, 0] - at)
         w, g = _at(table[t, 2], at, n, real), _gradient(table[t, 1], at, n, mixed, low, held)
-        _adamw(0, n, w, g, _at(table[t, 3], at, n, real), _at(table[t, 4], at, n, real), rates[t, 0], beta1, beta2, epsilon, rates[t, 1],
-               rates[t, 2], rescale, clip)
+        _adamw(
+            0,
+            n,
+            w,
+            g,
+            _at(table[t, 3], at, n, real),
+            _at(table[t, 4], at, n, real),
+            rates[t, 0],
+            beta1,
+            beta2,
+            epsilon,
+            rates[t, 1],
+            rates[t, 2],
+            rescale,
+            clip,
+        )
         if mixed:
             _convert(w, _at(table[t, 5], at, n, low))
 
@@ -156,7 +181,9 @@ def _squares(first, last, starts, table, real, sums):
 
 
 @kernel(threshold=1)
-def _lamb_directions(first, last, starts, table, rates, mixed, low, steps, sums, beta1, beta2, epsilon, corrected, rescale, clip):
+def _lamb_directions(
+    first, last, starts, table, rates, mixed, low, steps, sums, beta1, beta2, epsilon, corrected, rescale, clip
+):
     """Directions of all blocks, one after the other, and the sums of squares of weight and direction of each."""
     held, t = np.empty(_BLOCK, steps.dtype), 0
     for item in range(first, last):
@@ -164,9 +191,24 @@ def _lamb_directions(first, last, starts, table, rates, mixed, low, steps, sums,
         at = (item - starts[t]) * _BLOCK
         n = min(_BLOCK, table[t, 0] - at)
         w, g = _at(table[t, 2], at, n, steps), _gradient(table[t, 1], at, n, mixed, low, held)
-        step = steps[item * _BLOCK:item * _BLOCK + n]
-        _direction(0, n, step, g, _at(table[t, 3], at, n, steps), _at(table[t, 4], at, n, steps), w, beta1, beta2, epsilon, rates[t, 2],
-                   corrected, rates[t, 1], rescale, clip)
+        step = steps[item * _BLOCK : item * _BLOCK + n]
+        _direction(
+            0,
+            n,
+            step,
+            g,
+            _at(table[t, 3], at, n, steps),
+            _at(table[t, 4], at, n, steps),
+            w,
+            beta1,
+            beta2,
+            epsilon,
+            rates[t, 2],
+            corrected,
+            rates[t, 1],
+            rescale,
+            clip,
+        )
         sums[item, 0], sums[item, 1] = _square(w), _square(step)
 
 
@@ -177,7 +219,11 @@ def _lamb_moves(first, last, starts, table, rates, mixed, low, steps):
         t = _find(item, t, starts)
         at = (item - starts[t]) * _BLOCK
         n = min(_BLOCK, table[t, 0] - at)
-        w, step, rate = _at(table[t, 2], at, n, steps), steps[item * _BLOCK:item * _BLOCK + n], steps.dtype.type(rates[t, 0])
+        w, step, rate = (
+            _at(table[t, 2], at, n, steps),
+            steps[item * _BLOCK : item * _BLOCK + n],
+            steps.dtype.type(rates[t, 0]),
+        )
         for i in range(n):
             w[i] -= rate * step[i]
         if mixed:
@@ -211,7 +257,11 @@ class _Job:
         for weight, grad, *states in groups:
             # With a master copy, which is the last state, the weight is what is written in the end.
             master, states = (states[-1], [*states[:-1], weight]) if self.mixed else (weight, states)
-            arrays = [grad if grad.flags.c_contiguous else np.ascontiguousarray(grad), self._dense(master), *map(self._dense, states)]
+            arrays = [
+                grad if grad.flags.c_contiguous else np.ascontiguousarray(grad),
+                self._dense(master),
+                *map(self._dense, states),
+            ]
             self.held += arrays
             rows.append([weight.size, *[a.__array_interface__["data"][0] for a in arrays]])
         self.table = np.array(rows, np.int64)
@@ -229,7 +279,9 @@ class _Job:
 
     def run(self, kernel: Kernel, rates: np.ndarray, *numbers: object) -> None:
         blocks, work = int(self.starts[-1]), int(self.table[:, 0].sum())
-        kernel.run(min(blocks, _LEAST.workers(work)), blocks, self.starts, self.table, rates, self.mixed, self.low, *numbers)
+        kernel.run(
+            min(blocks, _LEAST.workers(work)), blocks, self.starts, self.table, rates, self.mixed, self.low, *numbers
+        )
 
     def finish(self) -> None:
         for a, copy in self.back:
@@ -239,7 +291,9 @@ class _Job:
 _LEAST = optimizer._sgd  # knows how much work is worth a second thread
 
 
-def move(rule: str, groups: Sequence[Sequence[np.ndarray]], rates: Mapping[str, Sequence[float]], **numbers: float) -> None:
+def move(
+    rule: str, groups: Sequence[Sequence[np.ndarray]], rates: Mapping[str, Sequence[float]], **numbers: float
+) -> None:
     """Move many weights by one rule.
 
     Parameters
@@ -247,8 +301,8 @@ def move(rule: str, groups: Sequence[Sequence[np.ndarray]], rates: Mapping[str, 
     rule : str
         A key of :data:`RULES`.
     groups : sequence of sequences of ndarray
-        For each weight: itself, its gradient, its states and, if it is float16 (as all are then), a float32 master copy. All but
-        the gradient are written; with a master copy the weight is not read.
+        For each weight: itself, its gradient, its states and, if it is float16 (as all are then), a float32 master
+        copy. All but the gradient are written; with a master copy the weight is not read.
     rates : dict
         For each name in ``RULES[rule].rates`` a number for each weight.
     **numbers : float
@@ -267,14 +321,26 @@ def move(rule: str, groups: Sequence[Sequence[np.ndarray]], rates: Mapping[str, 
     """
     kernel, names, common = RULES[rule]
     job = _Job(groups)
-    table = np.array([rates[n][:len(groups)] for n in names.split()], np.float64).T.copy()
+    table = np.array([rates[n][: len(groups)] for n in names.split()], np.float64).T.copy()
     job.run(kernel, table, np.empty(0, job.real), *[float(numbers[n]) for n in common.split()])
     job.finish()
 
 
-def lamb(groups: Sequence[Sequence[np.ndarray]], lrs: Sequence[float], wds: Sequence[float], steps: Sequence[int], *, beta1: float,
-         beta2: float, epsilon: float, bias_correction: bool, lower_bound: float, upper_bound: float, rescale_grad: float,
-         clip_gradient: float) -> None:
+def lamb(
+    groups: Sequence[Sequence[np.ndarray]],
+    lrs: Sequence[float],
+    wds: Sequence[float],
+    steps: Sequence[int],
+    *,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    bias_correction: bool,
+    lower_bound: float,
+    upper_bound: float,
+    rescale_grad: float,
+    clip_gradient: float,
+) -> None:
     """Move many weights by LAMB: directions first, then each weight along its own, by the ratio of their norms.
 
     Parameters
@@ -294,8 +360,18 @@ def lamb(groups: Sequence[Sequence[np.ndarray]], lrs: Sequence[float], wds: Sequ
     if not blocks:
         return
     ways, sums = np.empty(blocks * _BLOCK, job.real), np.zeros((blocks + 1, 2))
-    job.run(_lamb_directions, rates, ways, sums, float(beta1), float(beta2), float(epsilon), float(bias_correction), float(rescale_grad),
-            float(clip_gradient))
+    job.run(
+        _lamb_directions,
+        rates,
+        ways,
+        sums,
+        float(beta1),
+        float(beta2),
+        float(epsilon),
+        float(bias_correction),
+        float(rescale_grad),
+        float(clip_gradient),
+    )
     weight, way = np.sqrt(np.add.reduceat(sums, job.starts[:-1], axis=0)).T
     if lower_bound >= 0:
         weight = np.maximum(weight, lower_bound)
@@ -322,5 +398,7 @@ def sums_of_squares(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
     np.cumsum((table[:, 0] + _BLOCK - 1) // _BLOCK, out=starts[1:])
     blocks = int(starts[-1])
     sums = np.zeros(blocks + 1)
-    _squares.run(min(blocks, _LEAST.workers(int(table[:, 0].sum()))), blocks, starts, table, np.empty(0, held[0].dtype), sums)
+    _squares.run(
+        min(blocks, _LEAST.workers(int(table[:, 0].sum()))), blocks, starts, table, np.empty(0, held[0].dtype), sums
+    )
     out[...] = np.where(table[:, 0] > 0, np.add.reduceat(sums, starts[:-1]), 0)

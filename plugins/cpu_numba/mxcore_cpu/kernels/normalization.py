@@ -4,6 +4,7 @@ Batch normalization sees its data as (outer, channels, inner). Sums over a chann
 outer axis, each in the data's type over one line and in float64 beyond it, and twice: the second pass is
 around the mean of the first, so that a large mean costs no digits.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -11,8 +12,16 @@ import numpy as np
 from ..jit import REORDER, helper, kernel
 from ._arrays import flat, normal_axis, spread, writable
 
-__all__ = ["batch_norm", "batch_norm_backward", "batch_norm_inference", "group_norm", "group_norm_backward", "layer_norm",
-           "layer_norm_backward", "unit_length"]
+__all__ = [
+    "batch_norm",
+    "batch_norm_backward",
+    "batch_norm_inference",
+    "group_norm",
+    "group_norm_backward",
+    "layer_norm",
+    "layer_norm_backward",
+    "unit_length",
+]
 
 
 @helper(fastmath=REORDER, inline=False)
@@ -30,7 +39,7 @@ def _line_sums(a, b, mean, square):
 @kernel(threshold=1 << 15)
 def _sums(first, last, chunks, outer, channels, inner, square, a, b, mean, out):
     for chunk in range(first, last):
-        sums = out[chunk * 2 * channels:(chunk + 1) * 2 * channels]
+        sums = out[chunk * 2 * channels : (chunk + 1) * 2 * channels]
         sums[:] = 0.0
         for o in range(chunk * outer // chunks, (chunk + 1) * outer // chunks):
             low, high = o * channels * inner, (o + 1) * channels * inner
@@ -43,8 +52,12 @@ def _sums(first, last, chunks, outer, channels, inner, square, a, b, mean, out):
                     two[i] += p * d
             else:
                 for c in range(channels):
-                    one, two = _line_sums(a[low + c * inner:low + (c + 1) * inner],
-                                          b[low + c * inner:low + (c + 1) * inner], mean[c], square)
+                    one, two = _line_sums(
+                        a[low + c * inner : low + (c + 1) * inner],
+                        b[low + c * inner : low + (c + 1) * inner],
+                        mean[c],
+                        square,
+                    )
                     sums[c] += one
                     sums[channels + c] += two
 
@@ -99,8 +112,18 @@ def _per_channel(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(a, dtype=dtype)
 
 
-def batch_norm(data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, out: np.ndarray, mean: np.ndarray,
-               var: np.ndarray, *, eps: float, axis: int = 1, fix_gamma: bool = False) -> None:
+def batch_norm(
+    data: np.ndarray,
+    gamma: np.ndarray,
+    beta: np.ndarray,
+    out: np.ndarray,
+    mean: np.ndarray,
+    var: np.ndarray,
+    *,
+    eps: float,
+    axis: int = 1,
+    fix_gamma: bool = False,
+) -> None:
     """Normalize with the statistics of the batch and write them.
 
     Parameters
@@ -133,9 +156,18 @@ def batch_norm(data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, out: np.nd
     batch_norm_inference(data, gamma, beta, mean, var, out, eps=eps, axis=axis, fix_gamma=fix_gamma)
 
 
-def batch_norm_inference(data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, mean: np.ndarray,
-                         var: np.ndarray, out: np.ndarray, *, eps: float, axis: int = 1,
-                         fix_gamma: bool = False) -> None:
+def batch_norm_inference(
+    data: np.ndarray,
+    gamma: np.ndarray,
+    beta: np.ndarray,
+    mean: np.ndarray,
+    var: np.ndarray,
+    out: np.ndarray,
+    *,
+    eps: float,
+    axis: int = 1,
+    fix_gamma: bool = False,
+) -> None:
     """Normalize with given statistics."""
     outer, channels, inner = spread(data.shape, normal_axis(axis, data.ndim))
     scale = 1.0 / np.sqrt(var.astype(np.float64) + eps)
@@ -143,14 +175,34 @@ def batch_norm_inference(data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, 
         scale *= gamma
     t = data.dtype
     with writable(out) as (y,):
-        _apply.run(_apply.workers(data.size), outer, channels, inner, flat(data), _per_channel(mean, t),
-                   _per_channel(scale, t), _per_channel(beta, t), y.reshape(-1))
+        _apply.run(
+            _apply.workers(data.size),
+            outer,
+            channels,
+            inner,
+            flat(data),
+            _per_channel(mean, t),
+            _per_channel(scale, t),
+            _per_channel(beta, t),
+            y.reshape(-1),
+        )
 
 
-def batch_norm_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, mean: np.ndarray,
-                        var: np.ndarray, d_data: np.ndarray | None, d_gamma: np.ndarray | None,
-                        d_beta: np.ndarray | None, *, eps: float, axis: int = 1, fix_gamma: bool = False,
-                        use_global_stats: bool = False) -> None:
+def batch_norm_backward(
+    dy: np.ndarray,
+    data: np.ndarray,
+    gamma: np.ndarray,
+    mean: np.ndarray,
+    var: np.ndarray,
+    d_data: np.ndarray | None,
+    d_gamma: np.ndarray | None,
+    d_beta: np.ndarray | None,
+    *,
+    eps: float,
+    axis: int = 1,
+    fix_gamma: bool = False,
+    use_global_stats: bool = False,
+) -> None:
     """Write those gradients of a batch normalization that are not None.
 
     Parameters
@@ -180,12 +232,23 @@ def batch_norm_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, mea
     count = max(1, outer * inner)
     with writable(d_data) as (dx,):
         if use_global_stats:
-            _apply.run(_apply.workers(data.size), outer, channels, inner, g, zero, _per_channel(scale, t),
-                       zero, dx.reshape(-1))
+            _apply.run(
+                _apply.workers(data.size), outer, channels, inner, g, zero, _per_channel(scale, t), zero, dx.reshape(-1)
+            )
         else:
-            _combine.run(_combine.workers(data.size), outer, channels, inner, g, x, center,
-                         _per_channel(scale, t), _per_channel(-scale * inverse * inverse * two / count, t),
-                         _per_channel(-scale * one / count, t), dx.reshape(-1))
+            _combine.run(
+                _combine.workers(data.size),
+                outer,
+                channels,
+                inner,
+                g,
+                x,
+                center,
+                _per_channel(scale, t),
+                _per_channel(-scale * inverse * inverse * two / count, t),
+                _per_channel(-scale * one / count, t),
+                dx.reshape(-1),
+            )
 
 
 @helper(fastmath=REORDER, inline=False)
@@ -203,7 +266,7 @@ def _statistics(a, eps):
 @kernel(threshold=1 << 14, fastmath=REORDER)
 def _layer(first, last, n, eps, x, gamma, beta, y, mean, std):
     for row in range(first, last):
-        a, b = x[row * n:(row + 1) * n], y[row * n:(row + 1) * n]
+        a, b = x[row * n : (row + 1) * n], y[row * n : (row + 1) * n]
         center, deviation = _statistics(a, eps)
         for i in range(n):
             b[i] = (a[i] - center) / deviation * gamma[i] + beta[i]
@@ -214,12 +277,12 @@ def _layer(first, last, n, eps, x, gamma, beta, y, mean, std):
 def _layer_gradient(first, last, chunks, rows, n, x, gamma, mean, std, dy, dx, sums):
     zero, one, count = x.dtype.type(0), x.dtype.type(1), x.dtype.type(n)
     for chunk in range(first, last):
-        d_gamma = sums[chunk * 2 * n:(chunk * 2 + 1) * n]
-        d_beta = sums[(chunk * 2 + 1) * n:(chunk * 2 + 2) * n]
+        d_gamma = sums[chunk * 2 * n : (chunk * 2 + 1) * n]
+        d_beta = sums[(chunk * 2 + 1) * n : (chunk * 2 + 2) * n]
         d_gamma[:] = 0.0
         d_beta[:] = 0.0
         for row in range(chunk * rows // chunks, (chunk + 1) * rows // chunks):
-            a, g, d = x[row * n:(row + 1) * n], dy[row * n:(row + 1) * n], dx[row * n:(row + 1) * n]
+            a, g, d = x[row * n : (row + 1) * n], dy[row * n : (row + 1) * n], dx[row * n : (row + 1) * n]
             center, inverse = mean[row], one / std[row]
             total, product = zero, zero
             for i in range(n):
@@ -233,8 +296,17 @@ def _layer_gradient(first, last, chunks, rows, n, x, gamma, mean, std, dy, dx, s
                 d[i] = (g[i] * gamma[i] - total - (a[i] - center) * inverse * product) * inverse
 
 
-def layer_norm(data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, out: np.ndarray, mean: np.ndarray,
-               std: np.ndarray, *, eps: float, axis: int = -1) -> None:
+def layer_norm(
+    data: np.ndarray,
+    gamma: np.ndarray,
+    beta: np.ndarray,
+    out: np.ndarray,
+    mean: np.ndarray,
+    std: np.ndarray,
+    *,
+    eps: float,
+    axis: int = -1,
+) -> None:
     """Normalize along an axis and write the mean and the standard deviation ``sqrt(var + eps)`` as well.
 
     Parameters
@@ -246,21 +318,52 @@ def layer_norm(data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, out: np.nd
     data, moved = np.moveaxis(data, axis, -1), np.moveaxis(out, axis, -1)
     n = data.shape[-1]
     with writable(moved, mean, std) as (y, center, deviation):
-        _layer.run(_layer.workers(data.size), mean.size, n, float(eps), flat(data), flat(gamma), flat(beta),
-                   y.reshape(-1), center.reshape(-1), deviation.reshape(-1))
+        _layer.run(
+            _layer.workers(data.size),
+            mean.size,
+            n,
+            float(eps),
+            flat(data),
+            flat(gamma),
+            flat(beta),
+            y.reshape(-1),
+            center.reshape(-1),
+            deviation.reshape(-1),
+        )
 
 
-def layer_norm_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, mean: np.ndarray,
-                        std: np.ndarray, d_data: np.ndarray, d_gamma: np.ndarray | None,
-                        d_beta: np.ndarray | None, *, axis: int = -1) -> None:
+def layer_norm_backward(
+    dy: np.ndarray,
+    data: np.ndarray,
+    gamma: np.ndarray,
+    mean: np.ndarray,
+    std: np.ndarray,
+    d_data: np.ndarray,
+    d_gamma: np.ndarray | None,
+    d_beta: np.ndarray | None,
+    *,
+    axis: int = -1,
+) -> None:
     """Write the gradients of :func:`layer_norm`; those of gamma and beta where they are not None."""
     dy, data, moved = (np.moveaxis(a, axis, -1) for a in (dy, data, d_data))
     n, workers = data.shape[-1], _layer_gradient.workers(data.size)
     chunks = max(1, min(workers, mean.size))
     sums = np.empty((chunks, 2, n))
     with writable(moved) as (dx,):
-        _layer_gradient.run(workers, chunks, chunks, mean.size, n, flat(data), flat(gamma), flat(mean),
-                            flat(std), flat(dy), dx.reshape(-1), sums.reshape(-1))
+        _layer_gradient.run(
+            workers,
+            chunks,
+            chunks,
+            mean.size,
+            n,
+            flat(data),
+            flat(gamma),
+            flat(mean),
+            flat(std),
+            flat(dy),
+            dx.reshape(-1),
+            sums.reshape(-1),
+        )
     for out, total in zip((d_gamma, d_beta), sums.sum(axis=0)):
         if out is not None:
             out[...] = total
@@ -269,7 +372,7 @@ def layer_norm_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, mea
 @kernel(threshold=1 << 14)
 def _group(first, last, groups, n, eps, x, gamma, beta, y, mean, std):
     for row in range(first, last):
-        a, b = x[row * n:(row + 1) * n], y[row * n:(row + 1) * n]
+        a, b = x[row * n : (row + 1) * n], y[row * n : (row + 1) * n]
         center, deviation = _statistics(a, eps)
         scale, shift = gamma[row % groups] / deviation, beta[row % groups]
         for i in range(n):
@@ -281,22 +384,31 @@ def _group(first, last, groups, n, eps, x, gamma, beta, y, mean, std):
 def _group_gradient(first, last, groups, n, x, gamma, mean, std, dy, dx, sums):
     """The sums of dy, and of dy times the standardized values, of each row; dx if it is not empty."""
     for row in range(first, last):
-        a, g = x[row * n:(row + 1) * n], dy[row * n:(row + 1) * n]
+        a, g = x[row * n : (row + 1) * n], dy[row * n : (row + 1) * n]
         inverse = x.dtype.type(1) / std[row]
         one, two = _line_sums(g, a, mean[row], False)
         two *= inverse
         sums[row, 0], sums[row, 1] = one, two
         if dx.size > 0:
-            d, center = dx[row * n:(row + 1) * n], mean[row]
+            d, center = dx[row * n : (row + 1) * n], mean[row]
             scale = gamma[row % groups] * inverse
             less, slope = one / x.dtype.type(n), two * inverse / x.dtype.type(n)
             for i in range(n):
                 d[i] = (g[i] - less - (a[i] - center) * slope) * scale
 
 
-def group_norm(data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, out: np.ndarray, mean: np.ndarray, std: np.ndarray, *,
-               eps: float) -> None:
-    """Normalize parts of each sample, one after the other, and write the mean and the standard deviation ``sqrt(var + eps)`` as well.
+def group_norm(
+    data: np.ndarray,
+    gamma: np.ndarray,
+    beta: np.ndarray,
+    out: np.ndarray,
+    mean: np.ndarray,
+    std: np.ndarray,
+    *,
+    eps: float,
+) -> None:
+    """Normalize parts of each sample, one after the other, and write the mean and the standard deviation ``sqrt(var +
+    eps)`` as well.
 
     Parameters
     ----------
@@ -305,17 +417,47 @@ def group_norm(data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, out: np.nd
     mean, std : ndarray, (samples, groups)
     """
     with writable(out, mean, std) as (y, center, deviation):
-        _group.run(_group.workers(data.size), mean.size, gamma.size, data.size // mean.size, float(eps), flat(data), flat(gamma), flat(beta),
-                   y.reshape(-1), center.reshape(-1), deviation.reshape(-1))
+        _group.run(
+            _group.workers(data.size),
+            mean.size,
+            gamma.size,
+            data.size // mean.size,
+            float(eps),
+            flat(data),
+            flat(gamma),
+            flat(beta),
+            y.reshape(-1),
+            center.reshape(-1),
+            deviation.reshape(-1),
+        )
 
 
-def group_norm_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, mean: np.ndarray, std: np.ndarray, d_data: np.ndarray | None,
-                        d_gamma: np.ndarray | None, d_beta: np.ndarray | None) -> None:
+def group_norm_backward(
+    dy: np.ndarray,
+    data: np.ndarray,
+    gamma: np.ndarray,
+    mean: np.ndarray,
+    std: np.ndarray,
+    d_data: np.ndarray | None,
+    d_gamma: np.ndarray | None,
+    d_beta: np.ndarray | None,
+) -> None:
     """Write those gradients of :func:`group_norm` that are not None."""
     sums = np.empty((mean.size, 2))
     with writable(np.empty(0, data.dtype) if d_data is None else d_data) as (dx,):
-        _group_gradient.run(_group_gradient.workers(data.size), mean.size, gamma.size, data.size // mean.size, flat(data), flat(gamma),
-                            flat(mean), flat(std), flat(dy), dx.reshape(-1), sums)
+        _group_gradient.run(
+            _group_gradient.workers(data.size),
+            mean.size,
+            gamma.size,
+            data.size // mean.size,
+            flat(data),
+            flat(gamma),
+            flat(mean),
+            flat(std),
+            flat(dy),
+            dx.reshape(-1),
+            sums,
+        )
     for out, total in zip((d_beta, d_gamma), sums.reshape(-1, gamma.size, 2).sum(axis=0).T):
         if out is not None:
             out[...] = total
@@ -324,7 +466,7 @@ def group_norm_backward(dy: np.ndarray, data: np.ndarray, gamma: np.ndarray, mea
 @kernel(threshold=1 << 14, fastmath=REORDER)
 def _unit(first, last, n, eps, x, y):
     for row in range(first, last):
-        a, b, total = x[row * n:(row + 1) * n], y[row * n:(row + 1) * n], x.dtype.type(eps)
+        a, b, total = x[row * n : (row + 1) * n], y[row * n : (row + 1) * n], x.dtype.type(eps)
         for i in range(n):
             total += a[i] * a[i]
         scale = x.dtype.type(1) / np.sqrt(total)

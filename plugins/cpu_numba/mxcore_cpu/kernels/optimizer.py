@@ -3,6 +3,7 @@
 The gradient is rescaled, clipped to [-clip_gradient, clip_gradient] where that is not negative, and joined by
 ``wd * weight`` before or after clipping, as MXNet 1.9.1 does it for each operator.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
@@ -101,8 +102,7 @@ def _rmsprop(first, last, w, g, n, lr, gamma1, epsilon, wd, rescale, clip, clip_
 
 
 @kernel(threshold=1 << 15)
-def _rmspropalex(first, last, w, g, n, average, delta, lr, gamma1, gamma2, epsilon, wd, rescale, clip,
-                 clip_weights):
+def _rmspropalex(first, last, w, g, n, average, delta, lr, gamma1, gamma2, epsilon, wd, rescale, clip, clip_weights):
     w, g, n = w[first:last], g[first:last], n[first:last]
     average, delta = average[first:last], delta[first:last]
     real = w.dtype.type
@@ -135,7 +135,7 @@ def _ftrl(first, last, w, g, z, n, lr, lamda1, beta, wd, rescale, clip):
 def _ftml(first, last, w, g, d, v, z, lr, beta1, beta2, epsilon, t, wd, rescale, clip):
     w, g, d, v, z = w[first:last], g[first:last], d[first:last], v[first:last], z[first:last]
     real = w.dtype.type
-    step, spread = real((1.0 - beta1 ** t) / lr), real(1.0 - beta2 ** t)
+    step, spread = real((1.0 - beta1**t) / lr), real(1.0 - beta2**t)
     beta1, beta2, epsilon = real(beta1), real(beta2), real(epsilon)
     wd, rescale, clip, one = real(wd), real(rescale), real(clip), real(1)
     for i in range(w.size):
@@ -179,12 +179,11 @@ def _adagrad(first, last, w, g, history, lr, epsilon, rescale, clip):
 
 
 @kernel(threshold=1 << 15)
-def _lamb_phase1(first, last, out, g, mean, var, w, beta1, beta2, epsilon, t, bias_correction, wd, rescale,
-                 clip):
+def _lamb_phase1(first, last, out, g, mean, var, w, beta1, beta2, epsilon, t, bias_correction, wd, rescale, clip):
     out, g, mean, var, w = out[first:last], g[first:last], mean[first:last], var[first:last], w[first:last]
     real = w.dtype.type
-    c1 = real(1.0 - beta1 ** t if bias_correction != 0.0 else 1.0)
-    c2 = real(1.0 - beta2 ** t if bias_correction != 0.0 else 1.0)
+    c1 = real(1.0 - beta1**t if bias_correction != 0.0 else 1.0)
+    c2 = real(1.0 - beta2**t if bias_correction != 0.0 else 1.0)
     beta1, beta2, epsilon = real(beta1), real(beta2), real(epsilon)
     wd, rescale, clip, one = real(wd), real(rescale), real(clip), real(1)
     for i in range(w.size):
@@ -209,27 +208,65 @@ UPDATES = {
     "sgd_update": Update(_sgd, "weight grad", {"lr": None, **_USUAL}),
     "sgd_mom_update": Update(_sgd_mom, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL}),
     "nag_mom_update": Update(_nag_mom, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL}),
-    "adam_update": Update(_adam, "weight grad mean var", {
-        "lr": None, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, **_USUAL}),
-    "_adamw_update": Update(_adamw, "weight grad mean var", {
-        "lr": None, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "wd": 0.0, "eta": None,
-        "rescale_grad": 1.0, "clip_gradient": -1.0}),
-    "rmsprop_update": Update(_rmsprop, "weight grad n", {
-        "lr": None, "gamma1": 0.95, "epsilon": 1e-8, **_USUAL, "clip_weights": -1.0}),
-    "rmspropalex_update": Update(_rmspropalex, "weight grad n g delta", {
-        "lr": None, "gamma1": 0.95, "gamma2": 0.9, "epsilon": 1e-8, **_USUAL, "clip_weights": -1.0}),
+    "adam_update": Update(
+        _adam, "weight grad mean var", {"lr": None, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, **_USUAL}
+    ),
+    "_adamw_update": Update(
+        _adamw,
+        "weight grad mean var",
+        {
+            "lr": None,
+            "beta1": 0.9,
+            "beta2": 0.999,
+            "epsilon": 1e-8,
+            "wd": 0.0,
+            "eta": None,
+            "rescale_grad": 1.0,
+            "clip_gradient": -1.0,
+        },
+    ),
+    "rmsprop_update": Update(
+        _rmsprop, "weight grad n", {"lr": None, "gamma1": 0.95, "epsilon": 1e-8, **_USUAL, "clip_weights": -1.0}
+    ),
+    "rmspropalex_update": Update(
+        _rmspropalex,
+        "weight grad n g delta",
+        {"lr": None, "gamma1": 0.95, "gamma2": 0.9, "epsilon": 1e-8, **_USUAL, "clip_weights": -1.0},
+    ),
     "ftrl_update": Update(_ftrl, "weight grad z n", {"lr": None, "lamda1": 0.01, "beta": 1.0, **_USUAL}),
-    "ftml_update": Update(_ftml, "weight grad d v z", {
-        "lr": None, "beta1": 0.6, "beta2": 0.999, "epsilon": 1e-8, "t": None, "wd": 0.0, "rescale_grad": 1.0,
-        "clip_grad": -1.0}),
+    "ftml_update": Update(
+        _ftml,
+        "weight grad d v z",
+        {
+            "lr": None,
+            "beta1": 0.6,
+            "beta2": 0.999,
+            "epsilon": 1e-8,
+            "t": None,
+            "wd": 0.0,
+            "rescale_grad": 1.0,
+            "clip_grad": -1.0,
+        },
+    ),
     "signsgd_update": Update(_signsgd, "weight grad", {"lr": None, **_USUAL}),
-    "signum_update": Update(_signum, "weight grad mom", {
-        "lr": None, "momentum": 0.0, **_USUAL, "wd_lh": 0.0}),
-    "_sparse_adagrad_update": Update(_adagrad, "weight grad history", {
-        "lr": None, "epsilon": 1e-7, "rescale_grad": 1.0, "clip_gradient": -1.0}),
-    "lamb_update_phase1": Update(_lamb_phase1, "out grad mean var weight", {
-        "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-6, "t": None, "bias_correction": 1.0, "wd": None,
-        "rescale_grad": 1.0, "clip_gradient": -1.0}),
+    "signum_update": Update(_signum, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL, "wd_lh": 0.0}),
+    "_sparse_adagrad_update": Update(
+        _adagrad, "weight grad history", {"lr": None, "epsilon": 1e-7, "rescale_grad": 1.0, "clip_gradient": -1.0}
+    ),
+    "lamb_update_phase1": Update(
+        _lamb_phase1,
+        "out grad mean var weight",
+        {
+            "beta1": 0.9,
+            "beta2": 0.999,
+            "epsilon": 1e-6,
+            "t": None,
+            "bias_correction": 1.0,
+            "wd": None,
+            "rescale_grad": 1.0,
+            "clip_gradient": -1.0,
+        },
+    ),
 }
 
 

@@ -1,8 +1,9 @@
 """Sorting: the first few of each row in order by a heap of those found so far, the worst on top; whole rows by keys.
 
-The key of a value is its bits, so turned that whole numbers order them, above its place, so that equal values keep their order: NumPy
-sorts such keys several times as fast as it finds the order of values.
+The key of a value is its bits, so turned that whole numbers order them, above its place, so that equal values keep
+their order: NumPy sorts such keys several times as fast as it finds the order of values.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -48,7 +49,7 @@ def _sink(values, places, at, size, ascend):
 @kernel(threshold=1 << 14)
 def _select(first, last, n, k, ascend, x, values, places):
     for row in range(first, last):
-        a, v, p = x[row * n:(row + 1) * n], values[row * k:(row + 1) * k], places[row * k:(row + 1) * k]
+        a, v, p = x[row * n : (row + 1) * n], values[row * k : (row + 1) * k], places[row * k : (row + 1) * k]
         for i in range(k):
             v[i], p[i] = a[i], i
         for i in range(k // 2 - 1, -1, -1):
@@ -72,7 +73,9 @@ def _rows(data: np.ndarray, axis: int | None) -> tuple[np.ndarray, tuple[int, ..
     return dense(moved).reshape(-1, moved.shape[-1]), moved.shape[:-1]
 
 
-def first_in_order(data: np.ndarray, k: int, axis: int | None, ascend: bool) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+def first_in_order(
+    data: np.ndarray, k: int, axis: int | None, ascend: bool
+) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
     """Find the k largest (or smallest) elements along an axis.
 
     Parameters
@@ -115,27 +118,31 @@ U = np.uint64
 @kernel(threshold=1 << 15)
 def _keys(first, last, n, ascend, bits, keys):
     for row in range(first, last):
-        a, b = bits[row * n:(row + 1) * n], keys[row * n:(row + 1) * n]
+        a, b = bits[row * n : (row + 1) * n], keys[row * n : (row + 1) * n]
         for i in range(n):
             v = U(a[i])
             size = v & U(0x7FFFFFFF)
             v = U(0xFFFFFFFF) - v if v != size else v + U(0x80000000)  # negative numbers: the larger, the earlier
-            v = U(0x80000000) if size == U(0) else (U(0xFFFFFFFF) if size > U(0x7F800000) else v)  # zeros are equal, and NaN
+            v = (
+                U(0x80000000) if size == U(0) else (U(0xFFFFFFFF) if size > U(0x7F800000) else v)
+            )  # zeros are equal, and NaN
             b[i] = (v if ascend else U(0xFFFFFFFF) - v) << U(32) | U(i)
 
 
 @kernel(threshold=1 << 15)
 def _unpack(first, last, n, keys, x, values, places):
     for row in range(first, last):
-        a, b = keys[row * n:(row + 1) * n], x[row * n:(row + 1) * n]
-        c, d = values[row * n:(row + 1) * n], places[row * n:(row + 1) * n]
+        a, b = keys[row * n : (row + 1) * n], x[row * n : (row + 1) * n]
+        c, d = values[row * n : (row + 1) * n], places[row * n : (row + 1) * n]
         for i in range(d.size):
             d[i] = a[i] & U(0xFFFFFFFF)
         for i in range(c.size):
             c[i] = b[a[i] & U(0xFFFFFFFF)]
 
 
-def order(data: np.ndarray, axis: int | None, ascend: bool, wanted: bool = True) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+def order(
+    data: np.ndarray, axis: int | None, ascend: bool, wanted: bool = True
+) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
     """Sort along an axis.
 
     Parameters

@@ -1,4 +1,5 @@
 """One element of each row: taking it, its gradient, setting it."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -19,7 +20,7 @@ def _pick(first, last, n, data, index, out):
 @kernel(threshold=1 << 16)
 def _place(first, last, n, values, index, out):
     for i in range(first, last):
-        row = out[i * n:(i + 1) * n]
+        row = out[i * n : (i + 1) * n]
         row[:] = row.dtype.type(0)
         row[_row(index[i], n)] = values[i]
 

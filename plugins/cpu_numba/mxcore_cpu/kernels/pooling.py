@@ -4,6 +4,7 @@ Windows follow from the shapes: the output's size is given (so 'valid', 'full' a
 the caller's), a window starts at ``position * stride - pad`` and is cut at the edges of the data. A global
 pooling is a window as large as the data.
 """
+
 from __future__ import annotations
 
 import math
@@ -17,8 +18,7 @@ from ._arrays import flat, lines, writable
 from .columns import U, fill, inside
 from .convolution import geometry
 
-__all__ = ["average_pool", "average_pool_backward", "lp_pool", "lp_pool_backward", "max_pool",
-           "max_pool_backward"]
+__all__ = ["average_pool", "average_pool_backward", "lp_pool", "lp_pool_backward", "max_pool", "max_pool_backward"]
 
 
 @helper
@@ -31,6 +31,7 @@ def _reach(position, stride, pad, window, size):
 
 # ------------------------------------------------------------------------------------------------------- the
 # maximum
+
 
 @helper
 def _largest(x, lowest, corner, a, b, e, h, w):
@@ -84,6 +85,7 @@ def _max_gradient(first, last, g, lowest, x, dy, dx):
 
 # Windows of 2 x 2 that do not overlap are most of all pooling: without the general loops they are vectorised.
 
+
 @kernel(threshold=1 << 15)
 def _max_2x2(first, last, h, w, oh, ow, lowest, x, y):
     bottom = x.dtype.type(lowest)
@@ -121,8 +123,9 @@ def _is_2x2(g: tuple[int, ...]) -> bool:
     return (d, kd, kh, kw, sh, sw, ph, pw, 2 * oh, 2 * ow) == (1, 1, 2, 2, 2, 2, 0, 0, h, w)
 
 
-def max_pool(data: np.ndarray, out: np.ndarray, *, window: Sequence[int], stride: Sequence[int],
-             pad: Sequence[int]) -> None:
+def max_pool(
+    data: np.ndarray, out: np.ndarray, *, window: Sequence[int], stride: Sequence[int], pad: Sequence[int]
+) -> None:
     """Write the maximum of each window: (n, c, *size) -> (n, c, *positions).
 
     Notes
@@ -141,29 +144,47 @@ def max_pool(data: np.ndarray, out: np.ndarray, *, window: Sequence[int], stride
     planes, lowest = data.shape[0] * data.shape[1], float(np.finfo(data.dtype).min)
     with writable(out) as (y,):
         if _is_2x2(g):
-            _max_2x2.run(_max_2x2.workers(data.size), planes * g[-2], *g[2:4], *g[-2:], lowest, flat(data),
-                         y.reshape(-1))
+            _max_2x2.run(
+                _max_2x2.workers(data.size), planes * g[-2], *g[2:4], *g[-2:], lowest, flat(data), y.reshape(-1)
+            )
         else:
             _max.run(_max.workers(data.size), planes, g, lowest, flat(data), y.reshape(-1))
 
 
-def max_pool_backward(dy: np.ndarray, data: np.ndarray, d_data: np.ndarray, *, window: Sequence[int],
-                      stride: Sequence[int], pad: Sequence[int]) -> None:
-    """Write the gradient of :func:`max_pool`; of equal maxima the first in the window takes it all, padding included."""
+def max_pool_backward(
+    dy: np.ndarray,
+    data: np.ndarray,
+    d_data: np.ndarray,
+    *,
+    window: Sequence[int],
+    stride: Sequence[int],
+    pad: Sequence[int],
+) -> None:
+    """Write the gradient of :func:`max_pool`; of equal maxima the first in the window takes it all, padding
+    included.
+    """
     g = geometry(data.shape[1:], window, stride, pad, (1,) * len(window), dy.shape[2:])
     planes, lowest = data.shape[0] * data.shape[1], float(np.finfo(data.dtype).min)
     with writable(d_data) as (dx,):
         if _is_2x2(g):
-            _max_2x2_gradient.run(_max_2x2_gradient.workers(data.size), planes * g[-2], *g[2:4], *g[-2:],
-                                  lowest, flat(data), flat(dy), dx.reshape(-1))
+            _max_2x2_gradient.run(
+                _max_2x2_gradient.workers(data.size),
+                planes * g[-2],
+                *g[2:4],
+                *g[-2:],
+                lowest,
+                flat(data),
+                flat(dy),
+                dx.reshape(-1),
+            )
         else:
-            _max_gradient.run(_max_gradient.workers(data.size), planes, g, lowest, flat(data), flat(dy),
-                              dx.reshape(-1))
+            _max_gradient.run(_max_gradient.workers(data.size), planes, g, lowest, flat(data), flat(dy), dx.reshape(-1))
 
 
 # ----------------------------------------------------------------------------------------- sum, average and
 # norms Kind 1 is the sum, 2 and 3 are the norms of that order. A window is separable: its lines are added
 # into one line, then the places of that line into the outputs.
+
 
 @helper
 def _places(position, stride, pad, window, size, include_pad):
@@ -261,17 +282,34 @@ def _sum_gradient(first, last, g, kind, average, include_pad, x, y, dy, dx):
 def _forward(data, out, kind, window, stride, pad, average=False, include_pad=True) -> None:
     g = geometry(data.shape[1:], window, stride, pad, (1,) * len(window), out.shape[2:])
     with writable(out) as (y,):
-        _sum.run(_sum.workers(data.size), data.shape[0] * data.shape[1], g, kind, average, include_pad,
-                 flat(data), y.reshape(-1))
+        _sum.run(
+            _sum.workers(data.size),
+            data.shape[0] * data.shape[1],
+            g,
+            kind,
+            average,
+            include_pad,
+            flat(data),
+            y.reshape(-1),
+        )
 
 
 def _backward(dy, data, out, d_data, kind, window, stride, pad, average=False, include_pad=True) -> None:
     g = geometry(d_data.shape[1:], window, stride, pad, (1,) * len(window), dy.shape[2:])
     dy = flat(dy)
     with writable(d_data) as (dx,):
-        _sum_gradient.run(_sum_gradient.workers(dx.size), dx.shape[0] * dx.shape[1], g, kind, average,
-                          include_pad, dy if data is None else flat(data), dy if out is None else flat(out),
-                          dy, dx.reshape(-1))
+        _sum_gradient.run(
+            _sum_gradient.workers(dx.size),
+            dx.shape[0] * dx.shape[1],
+            g,
+            kind,
+            average,
+            include_pad,
+            dy if data is None else flat(data),
+            dy if out is None else flat(out),
+            dy,
+            dx.reshape(-1),
+        )
 
 
 def _whole(size: Sequence[int], positions: Sequence[int], window: Sequence[int], pad: Sequence[int]) -> bool:
@@ -279,8 +317,16 @@ def _whole(size: Sequence[int], positions: Sequence[int], window: Sequence[int],
     return all(p == 1 for p in positions) and all(k == n for k, n in zip(window, size)) and not any(pad)
 
 
-def average_pool(data: np.ndarray, out: np.ndarray, *, window: Sequence[int], stride: Sequence[int],
-                 pad: Sequence[int], average: bool = True, include_pad: bool = True) -> None:
+def average_pool(
+    data: np.ndarray,
+    out: np.ndarray,
+    *,
+    window: Sequence[int],
+    stride: Sequence[int],
+    pad: Sequence[int],
+    average: bool = True,
+    include_pad: bool = True,
+) -> None:
     """Write the average of each window, or its sum where `average` is False.
 
     Parameters
@@ -297,8 +343,16 @@ def average_pool(data: np.ndarray, out: np.ndarray, *, window: Sequence[int], st
         _forward(data, out, 1, window, stride, pad, average, include_pad)
 
 
-def average_pool_backward(dy: np.ndarray, d_data: np.ndarray, *, window: Sequence[int], stride: Sequence[int],
-                          pad: Sequence[int], average: bool = True, include_pad: bool = True) -> None:
+def average_pool_backward(
+    dy: np.ndarray,
+    d_data: np.ndarray,
+    *,
+    window: Sequence[int],
+    stride: Sequence[int],
+    pad: Sequence[int],
+    average: bool = True,
+    include_pad: bool = True,
+) -> None:
     """Write the gradient of :func:`average_pool`."""
     if _whole(d_data.shape[2:], dy.shape[2:], window, pad):
         d_data[...] = dy / dy.dtype.type(math.prod(window)) if average else dy
@@ -306,13 +360,23 @@ def average_pool_backward(dy: np.ndarray, d_data: np.ndarray, *, window: Sequenc
         _backward(dy, None, None, d_data, 1, window, stride, pad, average, include_pad)
 
 
-def lp_pool(data: np.ndarray, out: np.ndarray, *, p: int, window: Sequence[int], stride: Sequence[int],
-            pad: Sequence[int]) -> None:
+def lp_pool(
+    data: np.ndarray, out: np.ndarray, *, p: int, window: Sequence[int], stride: Sequence[int], pad: Sequence[int]
+) -> None:
     """Write ``sum(x**p) ** (1/p)`` of each window for p = 1, 2, 3, without absolute values, as MXNet does."""
     _forward(data, out, p, window, stride, pad)
 
 
-def lp_pool_backward(dy: np.ndarray, data: np.ndarray, out: np.ndarray, d_data: np.ndarray, *, p: int,
-                     window: Sequence[int], stride: Sequence[int], pad: Sequence[int]) -> None:
+def lp_pool_backward(
+    dy: np.ndarray,
+    data: np.ndarray,
+    out: np.ndarray,
+    d_data: np.ndarray,
+    *,
+    p: int,
+    window: Sequence[int],
+    stride: Sequence[int],
+    pad: Sequence[int],
+) -> None:
     """Write the gradient of :func:`lp_pool`, 0 where the norm is 0."""
     _backward(dy, data, out, d_data, p, window, stride, pad)

@@ -1,4 +1,5 @@
 """Sums over the last axes."""
+
 from __future__ import annotations
 
 import math
@@ -24,7 +25,7 @@ def _rows(first, last, n, x, y):
     for row in range(first, last):
         total = 0.0
         for i in range(row * n, (row + 1) * n, 1024):  # short sums in the data's type, their sum in float64
-            total += _line(x[i:min(i + 1024, (row + 1) * n)])
+            total += _line(x[i : min(i + 1024, (row + 1) * n)])
         y[row] = total
 
 
@@ -40,6 +41,6 @@ def sum_last(data: np.ndarray, axes: int, out: np.ndarray) -> None:
     >>> out
     array([12., 12.])
     """
-    n = math.prod(data.shape[data.ndim - axes:])
+    n = math.prod(data.shape[data.ndim - axes :])
     with writable(out) as (y,):
         _rows.run(_rows.workers(data.size), out.size, n, flat(data), y.reshape(-1))

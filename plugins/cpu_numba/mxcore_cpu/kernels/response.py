@@ -1,4 +1,5 @@
 """Local response normalization: sums over neighbouring channels, for a block of positions at a time."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -18,7 +19,7 @@ def _squares(x, at, size, channels, c, half, width, total):
     for i in range(width):
         total[i] = x.dtype.type(0)
     for j in range(max(0, c - half), min(channels, c + half + 1)):
-        a = x[at + j * size:at + j * size + width]
+        a = x[at + j * size : at + j * size + width]
         for i in range(width):
             total[i] += a[i] * a[i]
 
@@ -35,7 +36,7 @@ def _forward(first, last, channels, size, half, alpha, beta, knorm, x, y):
         total = sums[:width]
         for c in range(channels):
             _squares(x, at, size, channels, c, half, width, total)
-            a, b = x[at + c * size:at + c * size + width], y[at + c * size:at + c * size + width]
+            a, b = x[at + c * size : at + c * size + width], y[at + c * size : at + c * size + width]
             for i in range(width):
                 b[i] = a[i] * m.exp(power * m.log(start + rate * total[i]))
 
@@ -53,7 +54,7 @@ def _backward(first, last, channels, size, half, alpha, beta, knorm, x, dy, dx):
         for c in range(channels):
             _squares(x, at, size, channels, c, half, width, total)
             low, high = at + c * size, at + c * size + width
-            a, g, d, s = x[low:high], dy[low:high], dx[low:high], shares[c * _BLOCK:c * _BLOCK + width]
+            a, g, d, s = x[low:high], dy[low:high], dx[low:high], shares[c * _BLOCK : c * _BLOCK + width]
             for i in range(width):
                 base = start + rate * total[i]
                 d[i] = g[i] * m.exp(power * m.log(base))
@@ -62,7 +63,7 @@ def _backward(first, last, channels, size, half, alpha, beta, knorm, x, dy, dx):
             for i in range(width):
                 total[i] = real(0)
             for j in range(max(0, c - half), min(channels, c + half + 1)):
-                s = shares[j * _BLOCK:j * _BLOCK + width]
+                s = shares[j * _BLOCK : j * _BLOCK + width]
                 for i in range(width):
                     total[i] += s[i]
             low, high = at + c * size, at + c * size + width
@@ -77,12 +78,23 @@ def _run(kernel, arrays, out, nsize, alpha, beta, knorm) -> None:
     if data.size == 0:
         return
     with writable(out) as (y,):
-        kernel.run(kernel.workers(data.size * nsize), n * -(-size // _BLOCK), channels, size, nsize // 2, alpha / nsize, float(beta),
-                   float(knorm), *map(flat, arrays), y.reshape(-1))
+        kernel.run(
+            kernel.workers(data.size * nsize),
+            n * -(-size // _BLOCK),
+            channels,
+            size,
+            nsize // 2,
+            alpha / nsize,
+            float(beta),
+            float(knorm),
+            *map(flat, arrays),
+            y.reshape(-1),
+        )
 
 
 def local_response(data: np.ndarray, out: np.ndarray, *, nsize: int, alpha: float, beta: float, knorm: float) -> None:
-    """Write ``data * (knorm + alpha / nsize * sum(data**2)) ** -beta``, the sum over `nsize` (odd) channels around each.
+    """Write ``data * (knorm + alpha / nsize * sum(data**2)) ** -beta``, the sum over `nsize` (odd) channels around
+    each.
 
     Parameters
     ----------
@@ -102,7 +114,8 @@ def local_response(data: np.ndarray, out: np.ndarray, *, nsize: int, alpha: floa
     _run(_forward, [data], out, nsize, alpha, beta, knorm)
 
 
-def local_response_backward(dy: np.ndarray, data: np.ndarray, d_data: np.ndarray, *, nsize: int, alpha: float, beta: float,
-                            knorm: float) -> None:
+def local_response_backward(
+    dy: np.ndarray, data: np.ndarray, d_data: np.ndarray, *, nsize: int, alpha: float, beta: float, knorm: float
+) -> None:
     """Write the gradient of :func:`local_response`."""
     _run(_backward, [data, dy], d_data, nsize, alpha, beta, knorm)

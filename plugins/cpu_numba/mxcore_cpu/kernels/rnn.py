@@ -1,7 +1,9 @@
-"""Recurrent networks of several layers: one product per layer for the inputs of all time steps, one kernel for the steps.
+"""Recurrent networks of several layers: one product per layer for the inputs of all time steps, one kernel for the
+steps.
 
 The gradients of a layer's weights are again one product each over all time steps.
 """
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -91,7 +93,7 @@ class _Job:
     def joined(self, hidden: np.ndarray, out: np.ndarray) -> np.ndarray:
         """The states of a layer's directions side by side, zero after the end of a sequence."""
         for d, h in enumerate(hidden):
-            out[..., d * self.net.width:(d + 1) * self.net.width] = h
+            out[..., d * self.net.width : (d + 1) * self.net.width] = h
         if self.dead is not None:
             out[self.dead] = 0
         return out
@@ -100,7 +102,7 @@ class _Job:
 def _view(vector: np.ndarray, place: Any) -> np.ndarray:
     start, shape = place
     n = shape[0] * shape[1] if len(shape) == 2 else shape[0]
-    return vector[start:start + n].reshape(shape)
+    return vector[start : start + n].reshape(shape)
 
 
 @lru_cache(64)
@@ -111,13 +113,27 @@ def _all(batch: int, steps: int) -> np.ndarray:
 @lru_cache(256)
 def _places(parts: tuple[Any, ...]) -> np.ndarray:
     """Where the weights of state and projection and both biases begin, of each direction of a layer."""
-    return np.array([[w_h[0], w_r[0] if w_r else 0, b_x[0], b_h[0]] for _, w_h, w_r, b_x, b_h in parts], np.int64).reshape(-1)
+    return np.array(
+        [[w_h[0], w_r[0] if w_r else 0, b_x[0], b_h[0]] for _, w_h, w_r, b_x, b_h in parts], np.int64
+    ).reshape(-1)
 
 
 @single
-def forward(net: Network, data: np.ndarray, vector: np.ndarray, state: np.ndarray, cell: np.ndarray | None, lengths: np.ndarray | None,
-            drop: np.ndarray | None, out: np.ndarray, last_state: np.ndarray | None, last_cell: np.ndarray | None, gates: np.ndarray | None,
-            cells: np.ndarray | None, hidden: np.ndarray | None) -> None:
+def forward(
+    net: Network,
+    data: np.ndarray,
+    vector: np.ndarray,
+    state: np.ndarray,
+    cell: np.ndarray | None,
+    lengths: np.ndarray | None,
+    drop: np.ndarray | None,
+    out: np.ndarray,
+    last_state: np.ndarray | None,
+    last_cell: np.ndarray | None,
+    gates: np.ndarray | None,
+    cells: np.ndarray | None,
+    hidden: np.ndarray | None,
+) -> None:
     """Run a recurrent network over sequences.
 
     Parameters
@@ -145,7 +161,9 @@ def forward(net: Network, data: np.ndarray, vector: np.ndarray, state: np.ndarra
     spare: dict[Any, np.ndarray] = {}
 
     def place(kept: np.ndarray | None, layer: int, width: int, turn: int = 0) -> np.ndarray:
-        """A layer's part of what is kept, or space that all layers use (in turns, where one reads what the one below left)."""
+        """A layer's part of what is kept, or space that all layers use (in turns, where one reads what the one below
+        left).
+        """
         if kept is not None:
             return kept[job.rows(layer)]
         if (width, turn) not in spare:
@@ -161,14 +179,31 @@ def forward(net: Network, data: np.ndarray, vector: np.ndarray, state: np.ndarra
         g = place(gates, layer, 4 * units, 2) if job.gates > 1 else h
         for d in range(net.directions):
             i = layer * net.directions + d
-            matmul(x.reshape(-1, x.shape[2]), job.weights(i, 0), g[d].reshape(-1, g.shape[3]), transpose_b=True, columns=job.gates * units)
+            matmul(
+                x.reshape(-1, x.shape[2]),
+                job.weights(i, 0),
+                g[d].reshape(-1, g.shape[3]),
+                transpose_b=True,
+                columns=job.gates * units,
+            )
             back[d] = job.weights(i, 1).T
         both = job.lengths, job.vector, at, back.reshape(-1), state[rows].reshape(-1)
         c = None
         if net.mode == "lstm":
             c = place(cells, layer, units, 3)
-            job.run(lstm, units, net.width, *both, cell[rows].reshape(-1), g.reshape(-1), c.reshape(-1), h.reshape(-1),
-                    net.parts[0][2] is not None, *job.limits, job.clip_nan)
+            job.run(
+                lstm,
+                units,
+                net.width,
+                *both,
+                cell[rows].reshape(-1),
+                g.reshape(-1),
+                c.reshape(-1),
+                h.reshape(-1),
+                net.parts[0][2] is not None,
+                *job.limits,
+                job.clip_nan,
+            )
         elif net.mode == "gru":
             job.run(gru, units, *both, g.reshape(-1), h.reshape(-1))
         else:
@@ -188,10 +223,25 @@ def forward(net: Network, data: np.ndarray, vector: np.ndarray, state: np.ndarra
 
 
 @single
-def backward(net: Network, dy: np.ndarray, d_last: np.ndarray | None, d_last_cell: np.ndarray | None, data: np.ndarray, vector: np.ndarray,
-             state: np.ndarray, cell: np.ndarray | None, lengths: np.ndarray | None, gates: np.ndarray | None, cells: np.ndarray | None,
-             hidden: np.ndarray, drop: np.ndarray | None, d_data: np.ndarray | None, d_vector: np.ndarray | None,
-             d_state: np.ndarray | None, d_cell: np.ndarray | None) -> None:
+def backward(
+    net: Network,
+    dy: np.ndarray,
+    d_last: np.ndarray | None,
+    d_last_cell: np.ndarray | None,
+    data: np.ndarray,
+    vector: np.ndarray,
+    state: np.ndarray,
+    cell: np.ndarray | None,
+    lengths: np.ndarray | None,
+    gates: np.ndarray | None,
+    cells: np.ndarray | None,
+    hidden: np.ndarray,
+    drop: np.ndarray | None,
+    d_data: np.ndarray | None,
+    d_vector: np.ndarray | None,
+    d_state: np.ndarray | None,
+    d_cell: np.ndarray | None,
+) -> None:
     """Write the gradients that are not None, from those of the outputs (`dy`) and of the last states.
 
     The other arguments are those of :func:`forward`, and what it left.
@@ -218,14 +268,49 @@ def backward(net: Network, dy: np.ndarray, d_last: np.ndarray | None, d_last_cel
         if net.mode == "lstm":
             dc = dc_layer if d_cell is None else d_cell[rows]
             dc[...] = 0 if d_last_cell is None else d_last_cell[rows]
-            job.run(lstm_backward, units, width, job.lengths, job.masked, *common, cell[rows].reshape(-1), gates[rows].reshape(-1),
-                    cells[rows].reshape(-1), *grads, dc.reshape(-1), dz.reshape(-1), projected, to_state.reshape(-1), full.reshape(-1),
-                    *job.limits)
+            job.run(
+                lstm_backward,
+                units,
+                width,
+                job.lengths,
+                job.masked,
+                *common,
+                cell[rows].reshape(-1),
+                gates[rows].reshape(-1),
+                cells[rows].reshape(-1),
+                *grads,
+                dc.reshape(-1),
+                dz.reshape(-1),
+                projected,
+                to_state.reshape(-1),
+                full.reshape(-1),
+                *job.limits,
+            )
         elif net.mode == "gru":
-            job.run(gru_backward, units, job.lengths, *common, state[rows].reshape(-1), gates[rows].reshape(-1), h.reshape(-1), *grads,
-                    dx.reshape(-1), dz.reshape(-1))
+            job.run(
+                gru_backward,
+                units,
+                job.lengths,
+                *common,
+                state[rows].reshape(-1),
+                gates[rows].reshape(-1),
+                h.reshape(-1),
+                *grads,
+                dx.reshape(-1),
+                dz.reshape(-1),
+            )
         else:
-            job.run(simple_backward, units, job.lengths, job.masked, *common, h.reshape(-1), *grads, dz.reshape(-1), net.mode == "rnn_relu")
+            job.run(
+                simple_backward,
+                units,
+                job.lengths,
+                job.masked,
+                *common,
+                h.reshape(-1),
+                *grads,
+                dz.reshape(-1),
+                net.mode == "rnn_relu",
+            )
         if layer:
             if below is None:
                 below = job.empty(steps, batch, directions * width)
@@ -239,7 +324,12 @@ def backward(net: Network, dy: np.ndarray, d_last: np.ndarray | None, d_last_cel
             if d_vector is not None:
                 _weight_gradients(job, i, x, h[d], state[i], at_input, dz[d], d_vector, d)
                 if projected:
-                    matmul(to_state[d].reshape(-1, width), full[d].reshape(-1, units), _view(d_vector, net.parts[i][2]), transpose_a=True)
+                    matmul(
+                        to_state[d].reshape(-1, width),
+                        full[d].reshape(-1, units),
+                        _view(d_vector, net.parts[i][2]),
+                        transpose_a=True,
+                    )
             if d_input is not None:
                 matmul(at_input, job.weights(i, 0), d_input.reshape(steps * batch, -1), add=d > 0)
         dy = d_input
@@ -247,8 +337,17 @@ def backward(net: Network, dy: np.ndarray, d_last: np.ndarray | None, d_last_cel
             dy *= drop[layer - 1]
 
 
-def _weight_gradients(job: _Job, i: int, x: np.ndarray, h: np.ndarray, first: np.ndarray, at_input: np.ndarray, dz: np.ndarray,
-                      d_vector: np.ndarray, reverse: int) -> None:
+def _weight_gradients(
+    job: _Job,
+    i: int,
+    x: np.ndarray,
+    h: np.ndarray,
+    first: np.ndarray,
+    at_input: np.ndarray,
+    dz: np.ndarray,
+    d_vector: np.ndarray,
+    reverse: int,
+) -> None:
     """Of the matrices of input and state and of the biases, of one layer and direction."""
     d_x, d_h, _, b_x, b_h = (None if place is None else _view(d_vector, place) for place in job.net.parts[i])
     matmul(at_input, x, d_x, transpose_a=True)

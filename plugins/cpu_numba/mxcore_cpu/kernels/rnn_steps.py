@@ -5,12 +5,13 @@ meet in a recurrence, so every thread runs all time steps of its own ones and no
 
 The products of the inputs with the weights, over all time steps at once, are in `gates` (in `hidden` for simple cells)
 before the forward kernels run; the backward kernels leave the gradients of the gates to products over all time steps.
-All arrays are flat: (direction, time, batch, units) those of every step, (direction, batch, units) states. `at` holds, per
-direction, where the weights of the state, of the projection, and the biases of inputs and state begin in `weights`.
+All arrays are flat: (direction, time, batch, units) those of every step, (direction, batch, units) states. `at` holds,
+per direction, where the weights of the state, of the projection, and the biases of inputs and state begin in `weights`.
 `lengths` tells how many steps each sequence has; after its end a sequence keeps its state.
 
 Loops go over few arrays at a time, since LLVM gives up vectorising where it would have to compare many addresses.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -26,24 +27,25 @@ __all__ = ["gru", "gru_backward", "lstm", "lstm_backward", "simple", "simple_bac
 _WORK = 1 << 22
 
 
-# -- rows ---------------------------------------------------------------------------------------------------------------
+# -- rows
+# ---------------------------------------------------------------------------------------------------------------
 @helper(inline=False)
 def _sigmoids(z, z0, n, b, b0, b1):
-    y, p, q = z[z0:z0 + n], b[b0:b0 + n], b[b1:b1 + n]
+    y, p, q = z[z0 : z0 + n], b[b0 : b0 + n], b[b1 : b1 + n]
     for i in range(n):
         y[i] = sigmoid(y[i] + p[i] + q[i])
 
 
 @helper(inline=False)
 def _tanhs(z, z0, n, b, b0, b1):
-    y, p, q = z[z0:z0 + n], b[b0:b0 + n], b[b1:b1 + n]
+    y, p, q = z[z0 : z0 + n], b[b0 : b0 + n], b[b1 : b1 + n]
     for i in range(n):
         y[i] = tanh(y[i] + p[i] + q[i])
 
 
 @helper(inline=False)
 def _relus(z, z0, n, b, b0, b1):
-    y, p, q = z[z0:z0 + n], b[b0:b0 + n], b[b1:b1 + n]
+    y, p, q = z[z0 : z0 + n], b[b0 : b0 + n], b[b1 : b1 + n]
     zero = z.dtype.type(0)
     for i in range(n):
         v = y[i] + p[i] + q[i]
@@ -53,7 +55,7 @@ def _relus(z, z0, n, b, b0, b1):
 @helper(inline=False)
 def _add(x, x0, n, y, y0):
     """y += x"""
-    a, b = x[x0:x0 + n], y[y0:y0 + n]
+    a, b = x[x0 : x0 + n], y[y0 : y0 + n]
     for i in range(n):
         b[i] += a[i]
 
@@ -61,15 +63,15 @@ def _add(x, x0, n, y, y0):
 @helper(inline=False)
 def _through(gates, g0, n, cells, c0, out, o0):
     """The state: output gate times tanh(cell)."""
-    o, c, y = gates[g0 + 3 * n:g0 + 4 * n], cells[c0:c0 + n], out[o0:o0 + n]
+    o, c, y = gates[g0 + 3 * n : g0 + 4 * n], cells[c0 : c0 + n], out[o0 : o0 + n]
     for i in range(n):
         y[i] = o[i] * tanh(c[i])
 
 
 @helper(inline=False)
 def _cell(gates, g0, n, before, b0, cells, c0, clip, low, high, clip_nan):
-    i, f, g = gates[g0:g0 + n], gates[g0 + n:g0 + 2 * n], gates[g0 + 2 * n:g0 + 3 * n]
-    old, c = before[b0:b0 + n], cells[c0:c0 + n]
+    i, f, g = gates[g0 : g0 + n], gates[g0 + n : g0 + 2 * n], gates[g0 + 2 * n : g0 + 3 * n]
+    old, c = before[b0 : b0 + n], cells[c0 : c0 + n]
     for u in range(n):
         c[u] = f[u] * old[u] + i[u] * g[u]
     if clip:
@@ -83,11 +85,11 @@ def _cell(gates, g0, n, before, b0, cells, c0, clip, low, high, clip_nan):
 def _cell_backward(gates, g0, n, cells, c0, before, b0, dh, h0, dc, d0, dz, z0, clip, low, high):
     """The gradients of the gates; `dc` becomes that of the cell before."""
     one, zero = dz.dtype.type(1), dz.dtype.type(0)
-    i, f = gates[g0:g0 + n], gates[g0 + n:g0 + 2 * n]
-    g, o = gates[g0 + 2 * n:g0 + 3 * n], gates[g0 + 3 * n:g0 + 4 * n]
-    di, df = dz[z0:z0 + n], dz[z0 + n:z0 + 2 * n]
-    dg, do = dz[z0 + 2 * n:z0 + 3 * n], dz[z0 + 3 * n:z0 + 4 * n]
-    c, old, d, s = cells[c0:c0 + n], before[b0:b0 + n], dc[d0:d0 + n], dh[h0:h0 + n]
+    i, f = gates[g0 : g0 + n], gates[g0 + n : g0 + 2 * n]
+    g, o = gates[g0 + 2 * n : g0 + 3 * n], gates[g0 + 3 * n : g0 + 4 * n]
+    di, df = dz[z0 : z0 + n], dz[z0 + n : z0 + 2 * n]
+    dg, do = dz[z0 + 2 * n : z0 + 3 * n], dz[z0 + 3 * n : z0 + 4 * n]
+    c, old, d, s = cells[c0 : c0 + n], before[b0 : b0 + n], dc[d0 : d0 + n], dh[h0 : h0 + n]
     for u in range(n):
         do[u] = tanh(c[u])
     for u in range(n):
@@ -107,10 +109,32 @@ def _cell_backward(gates, g0, n, cells, c0, before, b0, dh, h0, dc, d0, dz, z0, 
         d[u] *= f[u]
 
 
-# -- LSTM ---------------------------------------------------------------------------------------------------------------
+# -- LSTM
+# ---------------------------------------------------------------------------------------------------------------
 @kernel(threshold=_WORK, blas=True)
-def lstm(first, last, blas, steps, batch, n, width, lengths, weights, at, back, first_h, first_c, gates, cells, hidden, projected, clip, low,
-         high, clip_nan):
+def lstm(
+    first,
+    last,
+    blas,
+    steps,
+    batch,
+    n,
+    width,
+    lengths,
+    weights,
+    at,
+    back,
+    first_h,
+    first_c,
+    gates,
+    cells,
+    hidden,
+    projected,
+    clip,
+    low,
+    high,
+    clip_nan,
+):
     """Fill gates, cells and hidden; `back` are the transposed weights of the state, per direction."""
     full = np.empty((last - first) * n if projected else 0, hidden.dtype)
     for d in range(first // batch, (last + batch - 1) // batch):
@@ -119,8 +143,24 @@ def lstm(first, last, blas, steps, batch, n, width, lengths, weights, at, back, 
         for j in range(steps):
             t = steps - 1 - j if d else j
             now = (d * steps + t) * batch
-            multiply(blas, False, False, b - a, 4 * n, width, h, ho + a * width, width, back, d * width * 4 * n, 4 * n, True,
-                     gates, (now + a) * 4 * n, 4 * n)
+            multiply(
+                blas,
+                False,
+                False,
+                b - a,
+                4 * n,
+                width,
+                h,
+                ho + a * width,
+                width,
+                back,
+                d * width * 4 * n,
+                4 * n,
+                True,
+                gates,
+                (now + a) * 4 * n,
+                4 * n,
+            )
             for r in range(a, b):
                 g0, c0 = (now + r) * 4 * n, (now + r) * n
                 _sigmoids(gates, g0, 2 * n, weights, at[4 * d + 2], at[4 * d + 3])
@@ -132,8 +172,24 @@ def lstm(first, last, blas, steps, batch, n, width, lengths, weights, at, back, 
                 else:
                     _through(gates, g0, n, cells, c0, hidden, (now + r) * n)
             if projected:
-                multiply(blas, False, True, b - a, width, n, full, 0, n, weights, at[4 * d + 1], n, False,
-                         hidden, (now + a) * width, width)
+                multiply(
+                    blas,
+                    False,
+                    True,
+                    b - a,
+                    width,
+                    n,
+                    full,
+                    0,
+                    n,
+                    weights,
+                    at[4 * d + 1],
+                    n,
+                    False,
+                    hidden,
+                    (now + a) * width,
+                    width,
+                )
             for r in range(a, b):
                 if t >= lengths[r]:
                     copy(h, ho + r * width, width, hidden, (now + r) * width)
@@ -142,8 +198,33 @@ def lstm(first, last, blas, steps, batch, n, width, lengths, weights, at, back, 
 
 
 @kernel(threshold=_WORK, blas=True)
-def lstm_backward(first, last, blas, steps, batch, n, width, lengths, masked, weights, at, first_c, gates, cells, dy, dy_width, dh, dc, dz,
-                  projected, d_state, full, clip, low, high):
+def lstm_backward(
+    first,
+    last,
+    blas,
+    steps,
+    batch,
+    n,
+    width,
+    lengths,
+    masked,
+    weights,
+    at,
+    first_c,
+    gates,
+    cells,
+    dy,
+    dy_width,
+    dh,
+    dc,
+    dz,
+    projected,
+    d_state,
+    full,
+    clip,
+    low,
+    high,
+):
     """From the gradients of outputs (`dy`) and last states (`dh`, `dc`) to those of gates (`dz`) and first states.
 
     With a projection also `d_state`, the gradients of its results, and `full`, the states before it.
@@ -168,8 +249,24 @@ def lstm_backward(first, last, blas, steps, batch, n, width, lengths, masked, we
                     clear(d_state, (now + r) * width, width)
                     clear(full, (now + r) * n, n)
             if projected:
-                multiply(blas, False, False, b - a, n, width, d_state, (now + a) * width, width, weights, at[4 * d + 1], n, False,
-                         part, 0, n)
+                multiply(
+                    blas,
+                    False,
+                    False,
+                    b - a,
+                    n,
+                    width,
+                    d_state,
+                    (now + a) * width,
+                    width,
+                    weights,
+                    at[4 * d + 1],
+                    n,
+                    False,
+                    part,
+                    0,
+                    n,
+                )
             for r in range(a, b):
                 h0, z0, c0 = (d * batch + r) * width, (now + r) * 4 * n, (now + r) * n
                 if t >= lengths[r]:
@@ -178,20 +275,39 @@ def lstm_backward(first, last, blas, steps, batch, n, width, lengths, masked, we
                 s, s0 = dh, h0
                 if projected:
                     s, s0 = part, (r - a) * n
-                _cell_backward(gates, z0, n, cells, c0, c, co + r * n, s, s0, dc, (d * batch + r) * n, dz, z0, clip, low, high)
+                _cell_backward(
+                    gates, z0, n, cells, c0, c, co + r * n, s, s0, dc, (d * batch + r) * n, dz, z0, clip, low, high
+                )
                 if masked:
                     clear(dh, h0, width)
-            multiply(blas, False, False, b - a, width, 4 * n, dz, (now + a) * 4 * n, 4 * n, weights, at[4 * d], width, masked,
-                     dh, (d * batch + a) * width, width)
+            multiply(
+                blas,
+                False,
+                False,
+                b - a,
+                width,
+                4 * n,
+                dz,
+                (now + a) * 4 * n,
+                4 * n,
+                weights,
+                at[4 * d],
+                width,
+                masked,
+                dh,
+                (d * batch + a) * width,
+                width,
+            )
 
 
-# -- GRU ----------------------------------------------------------------------------------------------------------------
+# -- GRU
+# ----------------------------------------------------------------------------------------------------------------
 @helper(inline=False)
 def _new_state(gates, g0, n, b, b0, b1, before, h0, out, o0, state, s0):
     """The gates new and update (the latter is ready), the state's part in new, and the state that follows."""
-    reset, update = gates[g0:g0 + n], gates[g0 + n:g0 + 2 * n]
-    new, part = gates[g0 + 2 * n:g0 + 3 * n], gates[g0 + 3 * n:g0 + 4 * n]
-    p, q, s, old, y = b[b0:b0 + n], b[b1:b1 + n], state[s0:s0 + n], before[h0:h0 + n], out[o0:o0 + n]
+    reset, update = gates[g0 : g0 + n], gates[g0 + n : g0 + 2 * n]
+    new, part = gates[g0 + 2 * n : g0 + 3 * n], gates[g0 + 3 * n : g0 + 4 * n]
+    p, q, s, old, y = b[b0 : b0 + n], b[b1 : b1 + n], state[s0 : s0 + n], before[h0 : h0 + n], out[o0 : o0 + n]
     for u in range(n):
         part[u] = s[u] + q[u]
     for u in range(n):
@@ -212,12 +328,42 @@ def gru(first, last, blas, steps, batch, n, lengths, weights, at, back, first_h,
         for j in range(steps):
             t = steps - 1 - j if d else j
             now = (d * steps + t) * batch
-            multiply(blas, False, False, b - a, 3 * n, n, h, ho + a * n, n, back, d * n * 3 * n, 3 * n, False, state, 0, 3 * n)
+            multiply(
+                blas,
+                False,
+                False,
+                b - a,
+                3 * n,
+                n,
+                h,
+                ho + a * n,
+                n,
+                back,
+                d * n * 3 * n,
+                3 * n,
+                False,
+                state,
+                0,
+                3 * n,
+            )
             for r in range(a, b):
                 g0, s0, y0 = (now + r) * 4 * n, (r - a) * 3 * n, (now + r) * n
                 _add(state, s0, 2 * n, gates, g0)
                 _sigmoids(gates, g0, 2 * n, weights, at[4 * d + 2], at[4 * d + 3])
-                _new_state(gates, g0, n, weights, at[4 * d + 2] + 2 * n, at[4 * d + 3] + 2 * n, h, ho + r * n, hidden, y0, state, s0 + 2 * n)
+                _new_state(
+                    gates,
+                    g0,
+                    n,
+                    weights,
+                    at[4 * d + 2] + 2 * n,
+                    at[4 * d + 3] + 2 * n,
+                    h,
+                    ho + r * n,
+                    hidden,
+                    y0,
+                    state,
+                    s0 + 2 * n,
+                )
                 if t >= lengths[r]:
                     copy(h, ho + r * n, n, hidden, y0)
             h, ho = hidden, now * n
@@ -225,13 +371,15 @@ def gru(first, last, blas, steps, batch, n, lengths, weights, at, back, first_h,
 
 @helper(inline=False)
 def _new_state_backward(gates, g0, n, before, b0, dh, h0, dx, dz, z0):
-    """The gradients of the gates as the input (`dx`) and as the state sees them (`dz`); `dh` keeps what goes past the gates."""
+    """The gradients of the gates as the input (`dx`) and as the state sees them (`dz`); `dh` keeps what goes past the
+    gates.
+    """
     one = dx.dtype.type(1)
-    reset, update = gates[g0:g0 + n], gates[g0 + n:g0 + 2 * n]
-    new, part = gates[g0 + 2 * n:g0 + 3 * n], gates[g0 + 3 * n:g0 + 4 * n]
-    xr, xu, xn = dx[z0:z0 + n], dx[z0 + n:z0 + 2 * n], dx[z0 + 2 * n:z0 + 3 * n]
-    zn = dz[z0 + 2 * n:z0 + 3 * n]
-    old, g = before[b0:b0 + n], dh[h0:h0 + n]
+    reset, update = gates[g0 : g0 + n], gates[g0 + n : g0 + 2 * n]
+    new, part = gates[g0 + 2 * n : g0 + 3 * n], gates[g0 + 3 * n : g0 + 4 * n]
+    xr, xu, xn = dx[z0 : z0 + n], dx[z0 + n : z0 + 2 * n], dx[z0 + 2 * n : z0 + 3 * n]
+    zn = dz[z0 + 2 * n : z0 + 3 * n]
+    old, g = before[b0 : b0 + n], dh[h0 : h0 + n]
     for u in range(n):
         xn[u] = g[u] * (one - update[u]) * (one - new[u] * new[u])
     for u in range(n):
@@ -250,7 +398,9 @@ def _new_state_backward(gates, g0, n, before, b0, dh, h0, dx, dz, z0):
 
 
 @kernel(threshold=_WORK, blas=True)
-def gru_backward(first, last, blas, steps, batch, n, lengths, weights, at, first_h, gates, hidden, dy, dy_width, dh, dx, dz):
+def gru_backward(
+    first, last, blas, steps, batch, n, lengths, weights, at, first_h, gates, hidden, dy, dy_width, dh, dx, dz
+):
     """From the gradients of outputs (`dy`) and last states (`dh`) to those of gates (`dx`, `dz`) and first states."""
     for d in range(first // batch, (last + batch - 1) // batch):
         a, b = max(first - d * batch, 0), min(last - d * batch, batch)
@@ -268,11 +418,28 @@ def gru_backward(first, last, blas, steps, batch, n, lengths, weights, at, first
                 else:
                     clear(dx, z0, 3 * n)
                     clear(dz, z0, 3 * n)
-            multiply(blas, False, False, b - a, n, 3 * n, dz, (now + a) * 3 * n, 3 * n, weights, at[4 * d], n, True,
-                     dh, (d * batch + a) * n, n)
+            multiply(
+                blas,
+                False,
+                False,
+                b - a,
+                n,
+                3 * n,
+                dz,
+                (now + a) * 3 * n,
+                3 * n,
+                weights,
+                at[4 * d],
+                n,
+                True,
+                dh,
+                (d * batch + a) * n,
+                n,
+            )
 
 
-# -- simple cells -------------------------------------------------------------------------------------------------------
+# -- simple cells
+# -------------------------------------------------------------------------------------------------------
 @kernel(threshold=_WORK, blas=True)
 def simple(first, last, blas, steps, batch, n, lengths, weights, at, back, first_h, hidden, relu):
     """Fill hidden; `back` are the transposed weights of the state, per direction."""
@@ -282,7 +449,9 @@ def simple(first, last, blas, steps, batch, n, lengths, weights, at, back, first
         for j in range(steps):
             t = steps - 1 - j if d else j
             now = (d * steps + t) * batch
-            multiply(blas, False, False, b - a, n, n, h, ho + a * n, n, back, d * n * n, n, True, hidden, (now + a) * n, n)
+            multiply(
+                blas, False, False, b - a, n, n, h, ho + a * n, n, back, d * n * n, n, True, hidden, (now + a) * n, n
+            )
             for r in range(a, b):
                 if t >= lengths[r]:
                     copy(h, ho + r * n, n, hidden, (now + r) * n)
@@ -295,7 +464,7 @@ def simple(first, last, blas, steps, batch, n, lengths, weights, at, back, first
 
 @helper(inline=False)
 def _slope(hidden, y0, n, dh, h0, dz, z0, relu):
-    y, g, z = hidden[y0:y0 + n], dh[h0:h0 + n], dz[z0:z0 + n]
+    y, g, z = hidden[y0 : y0 + n], dh[h0 : h0 + n], dz[z0 : z0 + n]
     one, zero = dz.dtype.type(1), dz.dtype.type(0)
     if relu:
         for u in range(n):
@@ -306,8 +475,12 @@ def _slope(hidden, y0, n, dh, h0, dz, z0, relu):
 
 
 @kernel(threshold=_WORK, blas=True)
-def simple_backward(first, last, blas, steps, batch, n, lengths, masked, weights, at, hidden, dy, dy_width, dh, dz, relu):
-    """From the gradients of outputs (`dy`) and last states (`dh`) to those before the activation (`dz`) and of first states."""
+def simple_backward(
+    first, last, blas, steps, batch, n, lengths, masked, weights, at, hidden, dy, dy_width, dh, dz, relu
+):
+    """From the gradients of outputs (`dy`) and last states (`dh`) to those before the activation (`dz`) and of first
+    states.
+    """
     for d in range(first // batch, (last + batch - 1) // batch):
         a, b = max(first - d * batch, 0), min(last - d * batch, batch)
         for j in range(steps - 1, -1, -1):
@@ -322,5 +495,21 @@ def simple_backward(first, last, blas, steps, batch, n, lengths, masked, weights
                 _slope(hidden, z0, n, dh, h0, dz, z0, relu)
                 if masked:
                     clear(dh, h0, n)
-            multiply(blas, False, False, b - a, n, n, dz, (now + a) * n, n, weights, at[4 * d], n, masked,
-                     dh, (d * batch + a) * n, n)
+            multiply(
+                blas,
+                False,
+                False,
+                b - a,
+                n,
+                n,
+                dz,
+                (now + a) * n,
+                n,
+                weights,
+                at[4 * d],
+                n,
+                masked,
+                dh,
+                (d * batch + a) * n,
+                n,
+            )

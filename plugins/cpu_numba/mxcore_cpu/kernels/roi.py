@@ -1,4 +1,5 @@
 """Maxima over the bins of regions of images, and their gradient."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -79,7 +80,8 @@ def _gradient(first, last, n, c, pixels, regions, bins, rois, at, dy, dx):
 
 
 def roi_pool(data: np.ndarray, rois: np.ndarray, out: np.ndarray, index: np.ndarray, *, scale: float) -> None:
-    """Write the maximum of each bin of each region, and which element of its image it is: (n, c, h, w), (r, 5) -> (r, c, *bins).
+    """Write the maximum of each bin of each region, and which element of its image it is: (n, c, h, w), (r, 5) -> (r,
+    c, *bins).
 
     Parameters
     ----------
@@ -101,13 +103,36 @@ def roi_pool(data: np.ndarray, rois: np.ndarray, out: np.ndarray, index: np.ndar
     """
     n, c, h, w = data.shape
     with writable(out, index) as (y, at):
-        _pool.run(_pool.workers(out.size * 4), rois.shape[0] * c, n, c, h, w, *out.shape[2:], data.dtype.type(scale), flat(data),
-                  np.ascontiguousarray(rois), y.reshape(-1), at.reshape(-1))
+        _pool.run(
+            _pool.workers(out.size * 4),
+            rois.shape[0] * c,
+            n,
+            c,
+            h,
+            w,
+            *out.shape[2:],
+            data.dtype.type(scale),
+            flat(data),
+            np.ascontiguousarray(rois),
+            y.reshape(-1),
+            at.reshape(-1),
+        )
 
 
 def roi_pool_backward(dy: np.ndarray, rois: np.ndarray, index: np.ndarray, d_data: np.ndarray) -> None:
     """Write the gradient of :func:`roi_pool` with respect to the images."""
     n, c, h, w = d_data.shape
     with writable(d_data) as (dx,):
-        _gradient.run(_gradient.workers(d_data.size + dy.size), c, n, c, h * w, rois.shape[0], dy.shape[2] * dy.shape[3],
-                      np.ascontiguousarray(rois), flat(index), flat(dy), dx.reshape(-1))
+        _gradient.run(
+            _gradient.workers(d_data.size + dy.size),
+            c,
+            n,
+            c,
+            h * w,
+            rois.shape[0],
+            dy.shape[2] * dy.shape[3],
+            np.ascontiguousarray(rois),
+            flat(index),
+            flat(dy),
+            dx.reshape(-1),
+        )

@@ -1,4 +1,5 @@
 """Steps of sequences: overwriting those beyond an end."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -48,5 +49,14 @@ def mask_steps(data: np.ndarray, lengths: np.ndarray, out: np.ndarray, *, axis: 
         return
     first, second = data.shape[:2]
     with writable(out) as (y,):
-        _mask.run(_mask.workers(data.size), first * second, second, data.size // (first * second), axis == 0,
-                  np.ascontiguousarray(lengths, np.int64), float(value), flat(data), y.reshape(-1))
+        _mask.run(
+            _mask.workers(data.size),
+            first * second,
+            second,
+            data.size // (first * second),
+            axis == 0,
+            np.ascontiguousarray(lengths, np.int64),
+            float(value),
+            flat(data),
+            y.reshape(-1),
+        )

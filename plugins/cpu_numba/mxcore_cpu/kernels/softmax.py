@@ -3,6 +3,7 @@
 Along the last axis an item is a row. Along another axis the elements of a softmax are far apart, so an item
 is a block of neighbouring softmaxes that are computed side by side, which keeps the loops contiguous.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -13,8 +14,16 @@ from ..math import where
 from ._arrays import flat, normal_axis, spread, writable
 from .columns import copy, fill, prefetch, same
 
-__all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward", "softmax_cross_entropy",
-           "softmax_cross_entropy_backward", "softmax_of_lengths", "softmax_output_backward"]
+__all__ = [
+    "log_softmax",
+    "log_softmax_backward",
+    "softmax",
+    "softmax_backward",
+    "softmax_cross_entropy",
+    "softmax_cross_entropy_backward",
+    "softmax_of_lengths",
+    "softmax_output_backward",
+]
 
 _BLOCK = 128  # softmaxes side by side
 _SHORT = 1 << 12  # elements of a row that is fetched while the row before it is computed
@@ -43,7 +52,9 @@ def _falling64(x):
 
 
 def _falling(x):
-    """exp(x) for x <= 0 as softmax needs it: what is too small for a normal number is 0, which saves a third of the work."""
+    """exp(x) for x <= 0 as softmax needs it: what is too small for a normal number is 0, which saves a third of the
+    work.
+    """
     return np.exp(x)
 
 
@@ -52,10 +63,14 @@ falling = typed(_falling, _falling32, _falling64)
 
 @intrinsic
 def _greater(typingctx, x, y):
-    """The greater of two numbers, with the liberties that a maximum over a vector needs: NaN and signed zeros do not count."""
+    """The greater of two numbers, with the liberties that a maximum over a vector needs: NaN and signed zeros do not
+    count.
+    """
+
     def codegen(context, builder, signature, args):
         free = ("nnan", "nsz")
         return builder.select(builder.fcmp_ordered(">", *args, flags=free), *args, flags=free)
+
     return x(x, x), codegen
 
 
@@ -104,7 +119,7 @@ def _rows(first, last, n, inverse_temperature, logarithm, lengths, x, y):
     in_place = same(x, y)  # loops over overlapping arrays do not vectorise
     held = np.empty(n if in_place else 0, x.dtype)
     for row in range(first, last):
-        a, b = x[row * n:(row + 1) * n], y[row * n:(row + 1) * n]
+        a, b = x[row * n : (row + 1) * n], y[row * n : (row + 1) * n]
         if in_place:
             copy(x, row * n, n, held, 0)
             a = held
@@ -169,13 +184,13 @@ def _columns(first, last, n, inner, inverse_temperature, logarithm, x, y):
         copy(x, begin, width, largest, 0)
         fill(total, 0, width, x.dtype.type(0))
         for at in range(begin + inner, begin + n * inner, inner):
-            _raise(x[at:at + width], scale < x.dtype.type(0), largest)
+            _raise(x[at : at + width], scale < x.dtype.type(0), largest)
         for at in range(begin, begin + n * inner, inner):
-            _shift(x[at:at + width], largest, scale, total, y[at:at + width])
+            _shift(x[at : at + width], largest, scale, total, y[at : at + width])
         for i in range(width):
             total[i] = m.log(total[i]) if logarithm else one / total[i]
         for at in range(begin, begin + n * inner, inner):
-            _finish(logarithm, total, y[at:at + width])
+            _finish(logarithm, total, y[at : at + width])
 
 
 @helper(fastmath=REORDER, inline=False)
@@ -198,7 +213,7 @@ def _sum(a):
 def _rows_gradient(first, last, n, inverse_temperature, logarithm, dy, y, dx):
     scale = y.dtype.type(inverse_temperature)
     for row in range(first, last):
-        a, b, c = dy[row * n:(row + 1) * n], y[row * n:(row + 1) * n], dx[row * n:(row + 1) * n]
+        a, b, c = dy[row * n : (row + 1) * n], y[row * n : (row + 1) * n], dx[row * n : (row + 1) * n]
         if logarithm:
             total = _sum(a)
             for i in range(n):
@@ -240,9 +255,9 @@ def _columns_gradient(first, last, n, inner, inverse_temperature, logarithm, dy,
         total = totals[:width]
         fill(total, 0, width, y.dtype.type(0))
         for at in range(begin, begin + n * inner, inner):
-            _accumulate(logarithm, dy[at:at + width], y[at:at + width], total)
+            _accumulate(logarithm, dy[at : at + width], y[at : at + width], total)
         for at in range(begin, begin + n * inner, inner):
-            _spread_gradient(logarithm, scale, dy[at:at + width], y[at:at + width], total, dx[at:at + width])
+            _spread_gradient(logarithm, scale, dy[at : at + width], y[at : at + width], total, dx[at : at + width])
 
 
 _ALL = np.empty(0, np.int64)
@@ -257,8 +272,16 @@ def _forward(data, out, axis, temperature, logarithm, lengths=_ALL) -> None:
         if inner == 1:
             _rows.run(_rows.workers(data.size), outer, n, scale, logarithm, lengths, flat(data), y.reshape(-1))
         else:
-            _columns.run(_columns.workers(data.size), outer * -(-inner // _BLOCK), n, inner, scale, logarithm,
-                         flat(data), y.reshape(-1))
+            _columns.run(
+                _columns.workers(data.size),
+                outer * -(-inner // _BLOCK),
+                n,
+                inner,
+                scale,
+                logarithm,
+                flat(data),
+                y.reshape(-1),
+            )
 
 
 def _backward(dy, out, d_data, axis, temperature, logarithm) -> None:
@@ -268,11 +291,21 @@ def _backward(dy, out, d_data, axis, temperature, logarithm) -> None:
     scale = 1.0 / (temperature or 1.0)
     with writable(d_data) as (dx,):
         if inner == 1:
-            _rows_gradient.run(_rows_gradient.workers(dy.size), outer, n, scale, logarithm, flat(dy),
-                               flat(out), dx.reshape(-1))
+            _rows_gradient.run(
+                _rows_gradient.workers(dy.size), outer, n, scale, logarithm, flat(dy), flat(out), dx.reshape(-1)
+            )
         else:
-            _columns_gradient.run(_columns_gradient.workers(dy.size), outer * -(-inner // _BLOCK), n, inner,
-                                  scale, logarithm, flat(dy), flat(out), dx.reshape(-1))
+            _columns_gradient.run(
+                _columns_gradient.workers(dy.size),
+                outer * -(-inner // _BLOCK),
+                n,
+                inner,
+                scale,
+                logarithm,
+                flat(dy),
+                flat(out),
+                dx.reshape(-1),
+            )
 
 
 def softmax(data: np.ndarray, out: np.ndarray, axis: int = -1, temperature: float | None = None) -> None:
@@ -288,7 +321,9 @@ def softmax(data: np.ndarray, out: np.ndarray, axis: int = -1, temperature: floa
     _forward(data, out, axis, temperature, False)
 
 
-def softmax_of_lengths(data: np.ndarray, lengths: np.ndarray, out: np.ndarray, temperature: float | None = None) -> None:
+def softmax_of_lengths(
+    data: np.ndarray, lengths: np.ndarray, out: np.ndarray, temperature: float | None = None
+) -> None:
     """Write the softmax along the last axis of the first few elements of each row, and 0 behind them.
 
     Parameters
@@ -306,8 +341,9 @@ def softmax_of_lengths(data: np.ndarray, lengths: np.ndarray, out: np.ndarray, t
     _forward(data, out, -1, temperature, False, flat(lengths.astype(np.int64)))
 
 
-def softmax_backward(dy: np.ndarray, out: np.ndarray, d_data: np.ndarray, axis: int = -1,
-                     temperature: float | None = None) -> None:
+def softmax_backward(
+    dy: np.ndarray, out: np.ndarray, d_data: np.ndarray, axis: int = -1, temperature: float | None = None
+) -> None:
     """Write the gradient of :func:`softmax` from that of its output and the output."""
     _backward(dy, out, d_data, axis, temperature, False)
 
@@ -317,8 +353,9 @@ def log_softmax(data: np.ndarray, out: np.ndarray, axis: int = -1, temperature: 
     _forward(data, out, axis, temperature, True)
 
 
-def log_softmax_backward(dy: np.ndarray, out: np.ndarray, d_data: np.ndarray, axis: int = -1,
-                         temperature: float | None = None) -> None:
+def log_softmax_backward(
+    dy: np.ndarray, out: np.ndarray, d_data: np.ndarray, axis: int = -1, temperature: float | None = None
+) -> None:
     """Write the gradient of :func:`log_softmax` from that of its output and the output."""
     _backward(dy, out, d_data, axis, temperature, True)
 
@@ -326,7 +363,7 @@ def log_softmax_backward(dy: np.ndarray, out: np.ndarray, d_data: np.ndarray, ax
 @kernel(threshold=1 << 13)
 def _cross_entropy(first, last, n, x, label, loss):
     for row in range(first, last):
-        a = x[row * n:(row + 1) * n]
+        a = x[row * n : (row + 1) * n]
         largest = _largest(a)
         total = m.log(_sum_of_exponentials(a, largest, a.dtype.type(1)))
         k = min(max(np.int64(label[row]), 0), n - 1)
@@ -336,7 +373,7 @@ def _cross_entropy(first, last, n, x, label, loss):
 @kernel(threshold=1 << 13)
 def _cross_entropy_gradient(first, last, n, x, label, d_loss, dx):
     for row in range(first, last):
-        a, b = x[row * n:(row + 1) * n], dx[row * n:(row + 1) * n]
+        a, b = x[row * n : (row + 1) * n], dx[row * n : (row + 1) * n]
         share = d_loss[row] / _exponentials(a, _largest(a), a.dtype.type(1), False, b)
         for i in range(n):
             b[i] *= share
@@ -348,18 +385,25 @@ def softmax_cross_entropy(data: np.ndarray, label: np.ndarray, loss: np.ndarray)
     if data.size == 0:
         return
     with writable(loss) as (y,):
-        _cross_entropy.run(_cross_entropy.workers(data.size), loss.size, data.shape[-1], flat(data),
-                           flat(label), y.reshape(-1))
+        _cross_entropy.run(
+            _cross_entropy.workers(data.size), loss.size, data.shape[-1], flat(data), flat(label), y.reshape(-1)
+        )
 
 
-def softmax_cross_entropy_backward(d_loss: np.ndarray, data: np.ndarray, label: np.ndarray,
-                                   d_data: np.ndarray) -> None:
+def softmax_cross_entropy_backward(d_loss: np.ndarray, data: np.ndarray, label: np.ndarray, d_data: np.ndarray) -> None:
     """Write the gradient of :func:`softmax_cross_entropy` with respect to the data."""
     if data.size == 0:
         return
     with writable(d_data) as (dx,):
-        _cross_entropy_gradient.run(_cross_entropy_gradient.workers(data.size), d_loss.size, data.shape[-1],
-                                    flat(data), flat(label), flat(d_loss), dx.reshape(-1))
+        _cross_entropy_gradient.run(
+            _cross_entropy_gradient.workers(data.size),
+            d_loss.size,
+            data.shape[-1],
+            flat(data),
+            flat(label),
+            flat(d_loss),
+            dx.reshape(-1),
+        )
 
 
 @kernel(threshold=1 << 13)
@@ -371,15 +415,24 @@ def _output_gradient(first, last, n, inner, scale, use_ignore, ignore_label, smo
     for o in range(first, last):
         for k in range(n):
             at = (o * n + k) * inner
-            a, b, names = y[at:at + inner], dx[at:at + inner], label[o * inner:(o + 1) * inner]
+            a, b, names = y[at : at + inner], dx[at : at + inner], label[o * inner : (o + 1) * inner]
             for i in range(inner):
                 target = hit if np.int64(names[i]) == k else miss
                 b[i] = zero if use_ignore and names[i] == ignore_label else (a[i] - target) * factor
 
 
-def softmax_output_backward(out: np.ndarray, label: np.ndarray, d_data: np.ndarray, *, axis: int = -1,
-                            grad_scale: float = 1.0, use_ignore: bool = False, ignore_label: float = -1.0,
-                            normalization: str = "null", smooth_alpha: float = 0.0) -> None:
+def softmax_output_backward(
+    out: np.ndarray,
+    label: np.ndarray,
+    d_data: np.ndarray,
+    *,
+    axis: int = -1,
+    grad_scale: float = 1.0,
+    use_ignore: bool = False,
+    ignore_label: float = -1.0,
+    normalization: str = "null",
+    smooth_alpha: float = 0.0,
+) -> None:
     """Write the gradient of SoftmaxOutput: the softmax minus the one-hot label, scaled.
 
     Parameters
@@ -406,6 +459,16 @@ def softmax_output_backward(out: np.ndarray, label: np.ndarray, d_data: np.ndarr
     else:
         count = inner * (out.shape[0] if normalization == "batch" else 1)
     with writable(d_data) as (dx,):
-        _output_gradient.run(_output_gradient.workers(out.size), outer, n, inner, grad_scale / count,
-                             use_ignore, float(ignore_label), float(smooth_alpha), flat(out), label,
-                             dx.reshape(-1))
+        _output_gradient.run(
+            _output_gradient.workers(out.size),
+            outer,
+            n,
+            inner,
+            grad_scale / count,
+            use_ignore,
+            float(ignore_label),
+            float(smooth_alpha),
+            flat(out),
+            label,
+            dx.reshape(-1),
+        )

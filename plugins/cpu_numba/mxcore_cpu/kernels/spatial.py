@@ -1,4 +1,5 @@
 """Values of images between their places: bilinear sampling at any grid, its gradients, and bilinear resizing."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -8,8 +9,18 @@ from ..math import where
 from ._arrays import flat, writable
 from .columns import U, fill
 
-__all__ = ["BLOCK", "EXACT", "affine_grid", "bilinear_resize", "bilinear_sample", "bilinear_sample_backward", "index_of", "sample", "sum_corners",
-           "to_data"]
+__all__ = [
+    "BLOCK",
+    "EXACT",
+    "affine_grid",
+    "bilinear_resize",
+    "bilinear_sample",
+    "bilinear_sample_backward",
+    "index_of",
+    "sample",
+    "sum_corners",
+    "to_data",
+]
 
 #: Coordinates are computed step by step: a fused multiply-add would move places off the pixels they name.
 EXACT: frozenset[str] = frozenset()
@@ -18,6 +29,7 @@ BLOCK = 256
 
 
 # -- where places lie: four neighbours (index, or the number of pixels if outside) and the shares of both axes
+
 
 @helper(fastmath=EXACT)
 def _split(place, half, one):
@@ -57,13 +69,21 @@ def value_at(x, base, index, pixels):
 
 @kernel(threshold=1 << 13)
 def sample(first, last, channels, places, pixels, x, corner, share, y):
-    """Write the values of planes at their places, which `channels` planes have in common: (planes, pixels) -> (planes, places)."""
+    """Write the values of planes at their places, which `channels` planes have in common: (planes, pixels) -> (planes,
+    places).
+    """
     for plane in range(first, last):
         base, at, out = U(plane * pixels), U(plane // channels * places), U(plane * places)
         for z in range(U(places)):
             q = at + z
-            top = value_at(x, base, corner[0, q], pixels) * share[2, q] + value_at(x, base, corner[1, q], pixels) * share[3, q]
-            low = value_at(x, base, corner[2, q], pixels) * share[2, q] + value_at(x, base, corner[3, q], pixels) * share[3, q]
+            top = (
+                value_at(x, base, corner[0, q], pixels) * share[2, q]
+                + value_at(x, base, corner[1, q], pixels) * share[3, q]
+            )
+            low = (
+                value_at(x, base, corner[2, q], pixels) * share[2, q]
+                + value_at(x, base, corner[3, q], pixels) * share[3, q]
+            )
             y[out + z] = top * share[0, q] + low * share[1, q]
 
 
@@ -89,7 +109,9 @@ def to_data(first, last, channels, places, pixels, dy, corner, share, dx):
 
 @helper
 def sum_corners(sums, n, z0, count, channels, places, pixels, dy, x, corner):
-    """Write to sums[i] the products of gradients with the i-th pixel around each of some places, summed over the planes that have them in common."""
+    """Write to sums[i] the products of gradients with the i-th pixel around each of some places, summed over the planes
+    that have them in common.
+    """
     sums[:] = x.dtype.type(0)
     at = U(n * places + z0)
     for c in range(channels):
@@ -113,8 +135,12 @@ def _to_grid(first, last, blocks, channels, places, pixels, half_h, half_w, dy, 
         to = U(2 * n * places + z0)
         for z in range(U(count)):
             q = at + z
-            d_grid[to + z] = ((sums[1, z] - sums[0, z]) * share[0, q] + (sums[3, z] - sums[2, z]) * share[1, q]) * half_w
-            d_grid[to + U(places) + z] = ((sums[2, z] - sums[0, z]) * share[2, q] + (sums[3, z] - sums[1, z]) * share[3, q]) * half_h
+            d_grid[to + z] = (
+                (sums[1, z] - sums[0, z]) * share[0, q] + (sums[3, z] - sums[2, z]) * share[1, q]
+            ) * half_w
+            d_grid[to + U(places) + z] = (
+                (sums[2, z] - sums[0, z]) * share[2, q] + (sums[3, z] - sums[1, z]) * share[3, q]
+            ) * half_h
 
 
 def _located(data, grid):
@@ -154,8 +180,9 @@ def bilinear_sample(data: np.ndarray, grid: np.ndarray, out: np.ndarray) -> None
         sample.run(sample.workers(out.size), n * c, c, places, h * w, flat(data), corner, share, y.reshape(-1))
 
 
-def bilinear_sample_backward(dy: np.ndarray, data: np.ndarray, grid: np.ndarray, d_data: np.ndarray | None,
-                             d_grid: np.ndarray | None) -> None:
+def bilinear_sample_backward(
+    dy: np.ndarray, data: np.ndarray, grid: np.ndarray, d_data: np.ndarray | None, d_grid: np.ndarray | None
+) -> None:
     """Write the gradients of :func:`bilinear_sample`; None for one that is not wanted."""
     if not dy.size or not data.size:
         for d in (d_data, d_grid):
@@ -171,7 +198,9 @@ def bilinear_sample_backward(dy: np.ndarray, data: np.ndarray, grid: np.ndarray,
     if d_grid is not None:
         blocks = -(-places // BLOCK)
         with writable(d_grid) as (dg,):
-            _to_grid(n * blocks, blocks, c, places, h * w, half_h, half_w, dy, flat(data), corner, share, dg.reshape(-1))
+            _to_grid(
+                n * blocks, blocks, c, places, h * w, half_h, half_w, dy, flat(data), corner, share, dg.reshape(-1)
+            )
 
 
 def affine_grid(theta: np.ndarray, size: tuple[int, int]) -> np.ndarray:
@@ -187,6 +216,7 @@ def affine_grid(theta: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 
 
 # ------------------------------------------------------------------------------------------------- resizing
+
 
 @kernel(threshold=1 << 14)
 def _resize(first, last, h, w, oh, ow, y0, y1, ys, x0, x1, xs, x, y):

@@ -1,4 +1,5 @@
 """Triangular systems in stacks, and large Cholesky factors: small blocks, and products of matrices between them."""
+
 from __future__ import annotations
 
 import math
@@ -41,21 +42,21 @@ def _substitute(a, at, rows, step, across, lower, count, x, x_at, x_step):
     for i in range(rows):
         row = start + way * i
         here, line = x_at + row * x_step, at + row * step
-        y, done = x[here:here + count], 0
+        y, done = x[here : here + count], 0
         while done + 4 <= i:
             j = start + way * done
             f0, f1 = a[line + j * across], a[line + (j + way) * across]
             f2, f3 = a[line + (j + 2 * way) * across], a[line + (j + 3 * way) * across]
             k0, by = x_at + j * x_step, way * x_step
             k1, k2, k3 = k0 + by, k0 + 2 * by, k0 + 3 * by
-            x0, x1, x2, x3 = x[k0:k0 + count], x[k1:k1 + count], x[k2:k2 + count], x[k3:k3 + count]
+            x0, x1, x2, x3 = x[k0 : k0 + count], x[k1 : k1 + count], x[k2 : k2 + count], x[k3 : k3 + count]
             for c in range(count):
                 y[c] -= (f0 * x0[c] + f1 * x1[c]) + (f2 * x2[c] + f3 * x3[c])
             done += 4
         while done < i:
             j = start + way * done
             f0, k0 = a[line + j * across], x_at + j * x_step
-            x0 = x[k0:k0 + count]
+            x0 = x[k0 : k0 + count]
             for c in range(count):
                 y[c] -= f0 * x0[c]
             done += 1
@@ -65,7 +66,25 @@ def _substitute(a, at, rows, step, across, lower, count, x, x_at, x_step):
 
 
 @kernel(threshold=1 << 16)
-def _solve(first, last, parts, rows, columns, width, a, a_at, a_size, a_step, a_across, lower, x, x_at, x_size, x_step, x_across):
+def _solve(
+    first,
+    last,
+    parts,
+    rows,
+    columns,
+    width,
+    a,
+    a_at,
+    a_size,
+    a_step,
+    a_across,
+    lower,
+    x,
+    x_at,
+    x_size,
+    x_step,
+    x_across,
+):
     panel = np.empty(rows * width, x.dtype)
     for item in range(first, last):
         batch, part = item // parts, item % parts
@@ -79,8 +98,16 @@ def _solve(first, last, parts, rows, columns, width, a, a_at, a_size, a_step, a_
             _give(x, at, rows, x_step, count, x_across, panel)
 
 
-def solve(a: np.ndarray, b: np.ndarray, out: np.ndarray, *, transpose: bool = False, right: bool = False, lower: bool = True,
-          alpha: float = 1.0) -> None:
+def solve(
+    a: np.ndarray,
+    b: np.ndarray,
+    out: np.ndarray,
+    *,
+    transpose: bool = False,
+    right: bool = False,
+    lower: bool = True,
+    alpha: float = 1.0,
+) -> None:
     """Write the X with ``op(a) @ X == alpha * b``, or ``X @ op(a) == alpha * b``, for stacks of triangular matrices.
 
     Parameters
@@ -126,8 +153,25 @@ def solve(a: np.ndarray, b: np.ndarray, out: np.ndarray, *, transpose: bool = Fa
         workers = _solve.workers(stack * m * n * min(n, _ROWS) // 4)
         for k in starts if down else reversed(starts):
             end = min(k + _ROWS, n)
-            _solve.run(workers, stack * parts, parts, end - k, m, width, a.reshape(-1), k * (n + 1), n * n, step, across, down,
-                       x.reshape(-1), k * x_step, n * m, x_step, x_across)
+            _solve.run(
+                workers,
+                stack * parts,
+                parts,
+                end - k,
+                m,
+                width,
+                a.reshape(-1),
+                k * (n + 1),
+                n * n,
+                step,
+                across,
+                down,
+                x.reshape(-1),
+                k * x_step,
+                n * m,
+                x_step,
+                x_across,
+            )
             rest = slice(end, n) if down else slice(0, k)
             if rest.start == rest.stop:
                 continue

@@ -1,8 +1,10 @@
-"""Random variates that need rejection or inversion, an element at a time from random words of its own, and shuffled rows.
+"""Random variates that need rejection or inversion, an element at a time from random words of its own, and shuffled
+rows.
 
-The words come in the order in which :mod:`mxcore.ops.distributions` draws them and are used in the same way, so the numbers are those of
-the reference bodies; tests compare them. Parameters are given once for every `each` elements.
+The words come in the order in which :mod:`mxcore.ops.distributions` draws them and are used in the same way, so the
+numbers are those of the reference bodies; tests compare them. Parameters are given once for every `each` elements.
 """
+
 from __future__ import annotations
 
 import math
@@ -94,7 +96,7 @@ def _gammas(first, last, n, each, alpha, extra, words, out):
         shape, end = alpha[i // each], min(last, (i // each + 1) * each)
         d = (shape + 1.0 if shape < 1.0 else shape) - 1.0 / 3.0
         if shape > 0.0:
-            _gamma_many(d, words[i:end], words[n + i:n + end], words[2 * n + i:2 * n + end], out[i:end])
+            _gamma_many(d, words[i:end], words[n + i : n + end], words[2 * n + i : 2 * n + end], out[i:end])
             for k in range(i, end if shape < 1.0 else i):
                 out[k] *= math.exp(math.log1p(-_half_open(extra[k])) / shape)
         else:
@@ -136,7 +138,9 @@ def _poisson_many(rate, a, b):
         k = math.floor((2.0 * tilt / us + wide) * x + (rate + 0.43))
         if us >= 0.07 and v <= 0.9277 - 3.6224 / (wide - 2.0):
             return np.float64(k)
-        if k >= 0 and math.log(v * inverse / (tilt / (us * us) + wide)) <= k * log_rate - rate - _log_factorial(np.float64(k)):
+        if k >= 0 and math.log(v * inverse / (tilt / (us * us) + wide)) <= k * log_rate - rate - _log_factorial(
+            np.float64(k)
+        ):
             return np.float64(k)
         a, b = _mixed(a), _mixed(b)
     return 0.0

@@ -1,13 +1,29 @@
 """Loops written in vectors: rows shorter than a vector, and sums over taps that stay in registers.
 
-What LLVM makes of a loop over seven elements is seven single steps and the tests around them. Here a row is one vector, of which only
-the elements that exist are read or written. Arrays that rows are written to need some space behind: see each function.
+What LLVM makes of a loop over seven elements is seven single steps and the tests around them. Here a row is one vector,
+of which only the elements that exist are read or written. Arrays that rows are written to need some space behind: see
+each function.
 """
+
 from __future__ import annotations
 
 from ..jit import intrinsic
 
-__all__ = ["SPARE", "STEP", "add", "dot", "dot_block", "dot_three", "lay", "lay_halves", "put", "put_halves", "weigh", "weigh_four", "window"]
+__all__ = [
+    "SPARE",
+    "STEP",
+    "add",
+    "dot",
+    "dot_block",
+    "dot_three",
+    "lay",
+    "lay_halves",
+    "put",
+    "put_halves",
+    "weigh",
+    "weigh_four",
+    "window",
+]
 
 #: Elements that an array must have behind a row that is laid into it or put from it.
 SPARE = 16
@@ -22,6 +38,7 @@ class _Code:
 
     def __init__(self, context, builder, signature, args) -> None:
         from llvmlite import ir
+
         self.ir, self.context, self.builder, self.signature, self.args = ir, context, builder, signature, args
         self.real = context.get_value_type(signature.args[0].dtype)
         self.bytes = context.get_abi_sizeof(self.real)
@@ -37,6 +54,7 @@ class _Code:
     def each(self, count, step):
         """Run over range(0, count, step)."""
         from numba.core import cgutils
+
         return cgutils.for_range_slice(self.builder, self.whole(0), count, self.whole(step), self.ir.IntType(64))
 
     def at(self, data, i, kind):
@@ -64,12 +82,16 @@ class _Code:
     def below(self, count, lanes, test="<"):
         """A mask of the first `count` elements."""
         i32 = self.ir.IntType(32)
-        return self.builder.icmp_signed(test, self.ir.Constant(self.vector(lanes, i32), list(range(lanes))),
-                                        self.splat(self.builder.trunc(count, i32), lanes))
+        return self.builder.icmp_signed(
+            test,
+            self.ir.Constant(self.vector(lanes, i32), list(range(lanes))),
+            self.splat(self.builder.trunc(count, i32), lanes),
+        )
 
     def _call(self, name, result, *others):
         """Call one of LLVM's own functions; llvmlite does not spell the names of those of vectors."""
         from numba.core import cgutils
+
         kind = self.ir.FunctionType(result, [o.type for o in others])
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), others)
 
@@ -79,20 +101,33 @@ class _Code:
     def load_some(self, data, i, mask):
         """A vector from element i on, 0 where the mask is not set, which is not read."""
         kind = self.vector(mask.type.count)
-        return self._call(f"llvm.masked.load.{self._spelled(kind)}.p0", kind, self.at(data, i, kind), self.ir.IntType(32)(self.bytes), mask,
-                          self.ir.Constant(kind, None))
+        return self._call(
+            f"llvm.masked.load.{self._spelled(kind)}.p0",
+            kind,
+            self.at(data, i, kind),
+            self.ir.IntType(32)(self.bytes),
+            mask,
+            self.ir.Constant(kind, None),
+        )
 
     def store_some(self, value, data, i, mask):
         """Write those elements of a vector where the mask is set."""
-        self._call(f"llvm.masked.store.{self._spelled(value.type)}.p0", self.ir.VoidType(), value, self.at(data, i, value.type),
-                   self.ir.IntType(32)(self.bytes), mask)
+        self._call(
+            f"llvm.masked.store.{self._spelled(value.type)}.p0",
+            self.ir.VoidType(),
+            value,
+            self.at(data, i, value.type),
+            self.ir.IntType(32)(self.bytes),
+            mask,
+        )
 
     def multiply_add(self, a, b, c):
         return self._call(f"llvm.fmuladd.{self._spelled(a.type)}", a.type, a, b, c)
 
-
     def sums(self, count, step, firsts, body):
-        """What the vectors `firsts` are after `body(i, vectors)` has made new ones of them for every i in range(0, count, step)."""
+        """What the vectors `firsts` are after `body(i, vectors)` has made new ones of them for every i in range(0,
+        count, step).
+        """
         b = self.builder
         start = b.block
         head, inside, end = (b.append_basic_block(n) for n in ("sums", "term", "summed"))
@@ -113,12 +148,15 @@ class _Code:
         """The sum of a vector's elements."""
         while vector.type.count > 1:
             half = vector.type.count // 2
-            vector = self.builder.fadd(self.shuffle(vector, vector, range(half)), self.shuffle(vector, vector, range(half, 2 * half)))
+            vector = self.builder.fadd(
+                self.shuffle(vector, vector, range(half)), self.shuffle(vector, vector, range(half, 2 * half))
+            )
         return self.builder.extract_element(vector, self.ir.IntType(32)(0))
 
 
 def _written(arity):
     """Make an intrinsic without result of a function that writes its code: arrays and whole numbers."""
+
     def make(write):
         def build(args):
             from numba import types
@@ -153,14 +191,19 @@ def lay_halves(c):
     """lay_halves(x, x0, n, y, y0, y1): as `lay`, every second element of x to y[y0], the others to y[y1]."""
     x, y, b = c.data(0), c.data(3), c.builder
     with c.each(c.args[2], 2 * c.lanes) as (z, _):
-        row, half = c.load_some(x, b.add(c.args[1], z), c.below(b.sub(c.args[2], z), 2 * c.lanes)), b.ashr(z, c.whole(1))
+        row, half = (
+            c.load_some(x, b.add(c.args[1], z), c.below(b.sub(c.args[2], z), 2 * c.lanes)),
+            b.ashr(z, c.whole(1)),
+        )
         for k in (0, 1):
             c.store(c.shuffle(row, row, range(k, 2 * c.lanes, 2)), y, b.add(c.args[4 + k], half))
 
 
 @_written(5)
 def put(c):
-    """put(x, x0, n, y, y0): copy n elements from x[x0] on to y[y0]; up to SPARE - 1 elements behind them are read too."""
+    """put(x, x0, n, y, y0): copy n elements from x[x0] on to y[y0]; up to SPARE - 1 elements behind them are read
+    too.
+    """
     x, y, b = c.data(0), c.data(3), c.builder
     with c.each(c.args[2], c.lanes) as (z, _):
         row = c.load(x, b.add(c.args[1], z), c.vector(c.lanes))
@@ -180,7 +223,9 @@ def put_halves(c):
 
 @_written(7)
 def window(c):
-    """window(x, x0, n, low, high, y, y0): write n elements from y[y0] on: those from x[x0] on in [low, high), 0 elsewhere; x is read only there."""
+    """window(x, x0, n, low, high, y, y0): write n elements from y[y0] on: those from x[x0] on in [low, high), 0
+    elsewhere; x is read only there.
+    """
     x, y, b, lanes = c.data(0), c.data(5), c.builder, c.lanes
     with c.each(c.args[2], lanes) as (z, _):
         inside = b.and_(c.below(b.sub(c.args[3], z), lanes, ">="), c.below(b.sub(c.args[4], z), lanes))
@@ -207,7 +252,10 @@ def _weighs(filters):
 
             def tap(t, totals):
                 moved = c.load(x, b.add(b.load(b.gep(at, [t])), z), kind)
-                return [c.multiply_add(c.splat(b.load(b.gep(v, [b.add(first, t)])), STEP), moved, total) for first, total in zip(firsts, totals)]
+                return [
+                    c.multiply_add(c.splat(b.load(b.gep(v, [b.add(first, t)])), STEP), moved, total)
+                    for first, total in zip(firsts, totals)
+                ]
 
             for total, place in zip(c.sums(c.args[4], 1, [c.load(y, p, kind) for p in places], tap), places):
                 c.store(total, y, place)

@@ -39,7 +39,9 @@ def test_functions_of_numpy_refuse_arrays_of_devices():
     assert (np.float32(2) * x).asnumpy().tolist() == [2, 4] and np.shape(x) == (2,)
 
 
-@pytest.mark.parametrize("name", ["broadcast_add", "dot", "FullyConnected", "sum", "Embedding", "sgd_mom_update", "Dropout"])
+@pytest.mark.parametrize(
+    "name", ["broadcast_add", "dot", "FullyConnected", "sum", "Embedding", "sgd_mom_update", "Dropout"]
+)
 def test_operators_pass_the_conformance_kit(name):
     check_op(name, mx.Context("toy_device", 1))
 

@@ -3,6 +3,7 @@
 ``mxcore run`` puts the folder of this package on their search path. Importing it installs mxcore as
 ``mxnet``, and the real answer takes this module's place.
 """
+
 import os
 import sys
 

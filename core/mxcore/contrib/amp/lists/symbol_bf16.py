@@ -1,9 +1,18 @@
 """Which operators compute in what with bfloat16."""
+
 from __future__ import annotations
 
 from . import table
 
-__all__ = ["BF16_FP32_FUNCS", "BF16_FUNCS", "BF16_USE_FP32_PARAMS", "CONDITIONAL_FP32_FUNCS", "FP32_FUNCS", "LOSS_OUTPUT_FUNCTIONS", "WIDEST_TYPE_CASTS"]
+__all__ = [
+    "BF16_FP32_FUNCS",
+    "BF16_FUNCS",
+    "BF16_USE_FP32_PARAMS",
+    "CONDITIONAL_FP32_FUNCS",
+    "FP32_FUNCS",
+    "LOSS_OUTPUT_FUNCTIONS",
+    "WIDEST_TYPE_CASTS",
+]
 
 #: Compute in bfloat16.
 BF16_FUNCS = ["Convolution", "FullyConnected"]

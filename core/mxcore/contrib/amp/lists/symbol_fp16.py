@@ -1,9 +1,17 @@
 """Which operators compute in what with float16."""
+
 from __future__ import annotations
 
 from . import table
 
-__all__ = ["CONDITIONAL_FP32_FUNCS", "FP16_FP32_FUNCS", "FP16_FUNCS", "FP32_FUNCS", "LOSS_OUTPUT_FUNCTIONS", "WIDEST_TYPE_CASTS"]
+__all__ = [
+    "CONDITIONAL_FP32_FUNCS",
+    "FP16_FP32_FUNCS",
+    "FP16_FUNCS",
+    "FP32_FUNCS",
+    "LOSS_OUTPUT_FUNCTIONS",
+    "WIDEST_TYPE_CASTS",
+]
 
 #: Compute in float16.
 FP16_FUNCS = list(table.NARROW)

@@ -1,10 +1,22 @@
-"""Which operators compute in what, by MXNet's names for them; the lists of both narrow dtypes are made of this one table.
+"""Which operators compute in what, by MXNet's names for them; the lists of both narrow dtypes are made of this one
+table.
 
 The names are MXNet's, those of operators that only MXNet has among them.
 """
+
 from __future__ import annotations
 
-__all__ = ["BF16_EITHER", "BF16_UNLISTED", "CONDITIONAL", "EITHER", "LOSSES", "NARROW", "USE_FP32_PARAMS", "WIDE", "WIDEST"]
+__all__ = [
+    "BF16_EITHER",
+    "BF16_UNLISTED",
+    "CONDITIONAL",
+    "EITHER",
+    "LOSSES",
+    "NARROW",
+    "USE_FP32_PARAMS",
+    "WIDE",
+    "WIDEST",
+]
 
 #: Gain most from float16 and accumulate in float32.
 NARROW = ["Convolution", "Deconvolution", "FullyConnected", "RNN"]

@@ -27,8 +27,7 @@ class IntervalSampler(Sampler):
     def __init__(self, length, interval, rollover=True):
         if not 1 <= interval <= length:
             raise error(
-                AssertionError,
-                f"Interval {interval} must be 1 or more and smaller than or equal to length {length}",
+                AssertionError, f"Interval {interval} must be 1 or more and smaller than or equal to length {length}"
             )
         self._length = length
         self._interval = interval

@@ -53,7 +53,9 @@ class _WikiText(_LanguageModelDataset):
         if not (isinstance(seq_len, (int, np.integer)) and seq_len > 0):
             raise error(ValueError, f"{owner}: seq_len must be a number of words above 0, got {seq_len!r}")
         if vocab is not None and not hasattr(vocab, "to_indices"):
-            raise error(TypeError, f"{owner}: vocab must be a contrib.text.vocab.Vocabulary, got {type(vocab).__name__}")
+            raise error(
+                TypeError, f"{owner}: vocab must be a contrib.text.vocab.Vocabulary, got {type(vocab).__name__}"
+            )
         self._segment = segment
         self._seq_len = int(seq_len)
         super().__init__(root, vocab)
@@ -65,10 +67,15 @@ class _WikiText(_LanguageModelDataset):
         numbers = self._numbers(path)
         rows = (len(numbers) - 1) // self._seq_len
         if rows < 1:
-            raise error(ValueError, f"{path} has {len(numbers)} words, ends of lines included; seq_len={self._seq_len} needs one more than that")
+            raise error(
+                ValueError,
+                f"{path} has {len(numbers)} words, ends of lines included; seq_len={self._seq_len} needs one more "
+                "than that",
+            )
         words = rows * self._seq_len
         self._data, self._label = (
-            nd.array(part.reshape(rows, self._seq_len), dtype="int32") for part in (numbers[:words], numbers[1 : words + 1])
+            nd.array(part.reshape(rows, self._seq_len), dtype="int32")
+            for part in (numbers[:words], numbers[1 : words + 1])
         )
 
     def _numbers(self, path):

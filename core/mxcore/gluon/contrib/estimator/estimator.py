@@ -107,8 +107,19 @@ class Estimator:
 
     logger = None
 
-    def __init__(self, net, loss, train_metrics=None, val_metrics=None, initializer=None, trainer=None, context=None,
-                 val_net=None, val_loss=None, batch_processor=None):  # fmt: skip
+    def __init__(
+        self,
+        net,
+        loss,
+        train_metrics=None,
+        val_metrics=None,
+        initializer=None,
+        trainer=None,
+        context=None,
+        val_net=None,
+        val_loss=None,
+        batch_processor=None,
+    ):
         self.net = self._check_net(net, "net")
         self.loss = self._check_loss(loss)
         self._train_metrics = _check_metrics(train_metrics)

@@ -38,7 +38,8 @@ def _check_event_handlers(handlers):
     if not isinstance(handlers, (list, tuple)) or not all(isinstance(h, EventHandler) for h in handlers):
         raise error(
             ValueError,
-            f"event_handlers must be an EventHandler or a list of them, got {handlers!r}; a handler derives from events, "
+            f"event_handlers must be an EventHandler or a list of them, got {handlers!r}; a handler derives from "
+            "events, "
             "such as gluon.contrib.estimator.EpochEnd",
         )
     return list(handlers)
@@ -92,7 +93,9 @@ class BatchEnd(EventHandler):
     """Handlers that hear of the end of each batch."""
 
     def batch_end(self, estimator, *args, **kwargs):
-        """Called after a batch's backward pass, with ``batch``, ``pred``, ``label`` and ``loss``; returns whether to end the epoch."""
+        """Called after a batch's backward pass, with ``batch``, ``pred``, ``label`` and ``loss``; returns whether to
+        end the epoch.
+        """
         return False
 
 
@@ -198,9 +201,7 @@ class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
 
     def _evaluate(self, estimator, count, period):
         if period and count % period == 0:
-            self.eval_fn(
-                val_data=self.val_data, batch_axis=estimator.batch_axis, event_handlers=self.event_handlers
-            )
+            self.eval_fn(val_data=self.val_data, batch_axis=estimator.batch_axis, event_handlers=self.event_handlers)
 
 
 class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, BatchEnd):
@@ -317,7 +318,9 @@ class ProgressBarHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchEnd):
 
     def __init__(self, metrics=None, total=None, priority=np.inf, **kwargs):
         if total is not None and not (isinstance(total, int) and total > 0):
-            raise error(ValueError, f"ProgressBarHandler: total must be the number of batches in an epoch, got {total!r}")
+            raise error(
+                ValueError, f"ProgressBarHandler: total must be the number of batches in an epoch, got {total!r}"
+            )
         self.metrics = _check_metrics(metrics)
         self.total, self.priority, self._kwargs = total, priority, kwargs
         self.current_epoch, self._bar = 0, None
@@ -405,8 +408,19 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     ['net-epoch2batch6.params', 'net-epoch2batch6.states']
     """
 
-    def __init__(self, model_dir, model_prefix="model", monitor=None, verbose=0, save_best=False, mode="auto",
-                 epoch_period=1, batch_period=None, max_checkpoints=5, resume_from_checkpoint=False):  # fmt: skip
+    def __init__(
+        self,
+        model_dir,
+        model_prefix="model",
+        monitor=None,
+        verbose=0,
+        save_best=False,
+        mode="auto",
+        epoch_period=1,
+        batch_period=None,
+        max_checkpoints=5,
+        resume_from_checkpoint=False,
+    ):
         if save_best and not isinstance(monitor, EvalMetric):
             raise error(
                 ValueError,
@@ -467,7 +481,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             graph[1].save(path)
         else:
             estimator.logger.info(
-                "CheckpointHandler: the net is not hybridized, so its graph is not saved as %s; make it of HybridBlocks "
+                "CheckpointHandler: the net is not hybridized, so its graph is not saved as %s; make it of "
+                "HybridBlocks "
                 "and call net.hybridize() to have it",
                 path,
             )
@@ -484,8 +499,11 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         if self.verbose > 0:
             estimator.logger.info(
                 "[Epoch %d] CheckpointHandler: trained total %d batches, saving model at %s with prefix: %s",
-                self.current_epoch, self.current_batch + 1, self.model_dir, name,
-            )  # fmt: skip
+                self.current_epoch,
+                self.current_batch + 1,
+                self.model_dir,
+                name,
+            )
         if self.save_best:
             self._save_if_best(estimator)
 
@@ -554,7 +572,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             if not os.path.exists(path):
                 raise error(
                     AssertionError,
-                    f"CheckpointHandler: cannot resume, {path} does not exist; remove the other file of that checkpoint "
+                    f"CheckpointHandler: cannot resume, {path} does not exist; remove the other file of that "
+                    "checkpoint "
                     "to go on from the one before",
                 )
         setattr(estimator, f"max_{unit}", left)
@@ -563,8 +582,11 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         estimator.trainer.load_states(paths[1])
         estimator.logger.warning(
             "CheckpointHandler: Checkpoint resumed from epoch %d batch %d, continue to train for %d %s",
-            self.trained_epoch, self.trained_batch, left, units,
-        )  # fmt: skip
+            self.trained_epoch,
+            self.trained_batch,
+            left,
+            units,
+        )
 
 
 class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
@@ -627,8 +649,9 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
         if self.stopped_epoch > 0:
             estimator.logger.info(
                 "[Epoch %d] EarlyStoppingHandler: early stopping due to %s not improving",
-                self.stopped_epoch, self.monitor.get()[0],
-            )  # fmt: skip
+                self.stopped_epoch,
+                self.monitor.get()[0],
+            )
 
 
 class GradientUpdateHandler(BatchEnd):

@@ -40,7 +40,8 @@ def _check_metrics(metrics):
 def _no_metric(given):
     return error(
         ValueError,
-        f"metrics must be an mx.metric.EvalMetric or a list of them, got {given!r}; mx.metric.create makes one of a name",
+        f"metrics must be an mx.metric.EvalMetric or a list of them, got {given!r}; mx.metric.create makes one of a "
+        "name",
     )
 
 

@@ -20,25 +20,48 @@ class _ConvCell:
 
     _dims = 0
 
-    def __init__(self, input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad=0, i2h_dilate=1, h2h_dilate=1, i2h_weight_initializer=None,
-                 h2h_weight_initializer=None, i2h_bias_initializer="zeros", h2h_bias_initializer="zeros", conv_layout=None, activation="tanh",
-                 prefix=None, params=None):  # fmt: skip
+    def __init__(
+        self,
+        input_shape,
+        hidden_channels,
+        i2h_kernel,
+        h2h_kernel,
+        i2h_pad=0,
+        i2h_dilate=1,
+        h2h_dilate=1,
+        i2h_weight_initializer=None,
+        h2h_weight_initializer=None,
+        i2h_bias_initializer="zeros",
+        h2h_bias_initializer="zeros",
+        conv_layout=None,
+        activation="tanh",
+        prefix=None,
+        params=None,
+    ):
         HybridRecurrentCell.__init__(self, prefix=prefix, params=params)
-        hidden_channels, = check_sizes(self, hidden_channels=hidden_channels)
+        (hidden_channels,) = check_sizes(self, hidden_channels=hidden_channels)
         name, dims = type(self).__name__, self._dims
         layout = conv_layout or _LAYOUTS[dims][0]
         if layout not in _LAYOUTS[dims]:
             raise error(ValueError, f"{name}: conv_layout must be one of {', '.join(_LAYOUTS[dims])}, got {layout!r}")
         if len(input_shape) != dims + 1:
-            raise error(ValueError, f"{name}: input_shape must be {layout[1:]}, without the batch, got {tuple(input_shape)}")
+            raise error(
+                ValueError, f"{name}: input_shape must be {layout[1:]}, without the batch, got {tuple(input_shape)}"
+            )
 
         def each(value, what):
             return spread(value, dims, f"{name}: {what}")
 
         i2h_kernel, h2h_kernel = each(i2h_kernel, "i2h_kernel"), each(h2h_kernel, "h2h_kernel")
-        i2h_pad, i2h_dilate, h2h_dilate = each(i2h_pad, "i2h_pad"), each(i2h_dilate, "i2h_dilate"), each(h2h_dilate, "h2h_dilate")
+        i2h_pad, i2h_dilate, h2h_dilate = (
+            each(i2h_pad, "i2h_pad"),
+            each(i2h_dilate, "i2h_dilate"),
+            each(h2h_dilate, "h2h_dilate"),
+        )
         if any(k % 2 == 0 for k in h2h_kernel):
-            raise asserted(ValueError, f"{name}: h2h_kernel must be odd, so that states keep their size, got {h2h_kernel}")
+            raise asserted(
+                ValueError, f"{name}: h2h_kernel must be odd, so that states keep their size, got {h2h_kernel}"
+            )
         self._input_shape, self._conv_layout, self._activation = tuple(input_shape), layout, activation
         self._recurrent_activation = "sigmoid"
         self._axis = layout.find("C")
@@ -47,23 +70,39 @@ class _ConvCell:
         sizes = input_shape[1:] if self._axis == 1 else input_shape[:-1]
         inside = tuple(n + 2 * p - d * (k - 1) for n, p, d, k in zip(sizes, i2h_pad, i2h_dilate, i2h_kernel))
         if min(inside) < 1:
-            raise error(ValueError, f"{name}: a kernel {i2h_kernel} dilated by {i2h_dilate} leaves nothing of an input {tuple(input_shape)}")
+            raise error(
+                ValueError,
+                f"{name}: a kernel {i2h_kernel} dilated by {i2h_dilate} leaves nothing of an input {tuple(input_shape)}",
+            )
         self._state_shape = self._placed(hidden_channels, inside)
         h2h_pad = tuple(d * (k - 1) // 2 for d, k in zip(h2h_dilate, h2h_kernel))
         rows = self._gates * hidden_channels
-        self._conv = {"i2h": {"kernel": i2h_kernel, "pad": i2h_pad, "dilate": i2h_dilate}, "h2h": {"kernel": h2h_kernel, "pad": h2h_pad, "dilate": h2h_dilate}}
-        for label, shape, init in (("i2h_weight", (rows, *self._placed(channels, i2h_kernel)), i2h_weight_initializer),
-                                   ("h2h_weight", (rows, *self._placed(hidden_channels, h2h_kernel)), h2h_weight_initializer),
-                                   ("i2h_bias", (rows,), i2h_bias_initializer), ("h2h_bias", (rows,), h2h_bias_initializer)):  # fmt: skip
+        self._conv = {
+            "i2h": {"kernel": i2h_kernel, "pad": i2h_pad, "dilate": i2h_dilate},
+            "h2h": {"kernel": h2h_kernel, "pad": h2h_pad, "dilate": h2h_dilate},
+        }
+        for label, shape, init in (
+            ("i2h_weight", (rows, *self._placed(channels, i2h_kernel)), i2h_weight_initializer),
+            ("h2h_weight", (rows, *self._placed(hidden_channels, h2h_kernel)), h2h_weight_initializer),
+            ("i2h_bias", (rows,), i2h_bias_initializer),
+            ("h2h_bias", (rows,), h2h_bias_initializer),
+        ):
             setattr(self, label, self.params.get(label, shape=shape, init=init, allow_deferred_init=True))
 
     def _fitting(self, inputs, states):
         if isinstance(inputs, NDArray) and inputs.shape[1:] != self._input_shape:
             sizes = ", ".join(map(str, self._input_shape))
-            raise error(ValueError, f"{type(self).__name__} '{self.name}': inputs must be (batch, {sizes}), as input_shape says, got {inputs.shape}")
+            raise error(
+                ValueError,
+                f"{type(self).__name__} '{self.name}': inputs must be (batch, {sizes}), as input_shape says, got "
+                f"{inputs.shape}",
+            )
         states = check_states(self, inputs, states, spread=True)
         if isinstance(inputs, NDArray):
-            return [s.broadcast_to((len(inputs), *s.shape[1:])) if isinstance(s, NDArray) and len(s) == 1 else s for s in states]
+            return [
+                s.broadcast_to((len(inputs), *s.shape[1:])) if isinstance(s, NDArray) and len(s) == 1 else s
+                for s in states
+            ]
         return states
 
     def _placed(self, channels, sizes):
@@ -77,15 +116,27 @@ class _ConvCell:
         return "conv_" + super()._alias()
 
     def state_info(self, batch_size=0):
-        return [{"shape": (batch_size, *self._state_shape), "__layout__": self._conv_layout} for _ in range(self._states)]
+        return [
+            {"shape": (batch_size, *self._state_shape), "__layout__": self._conv_layout} for _ in range(self._states)
+        ]
 
     def infer_shape(self, *args):
         """Nothing is open: `input_shape` tells all."""
 
     def _products(self, F, inputs, state, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
         step, rows = f"t{self._counter}_", self._gates * self._hidden_size
-        return (step, *(F.Convolution(x, weight, bias, num_filter=rows, layout=self._conv_layout, name=step + name, **self._conv[name])
-                        for name, x, weight, bias in (("i2h", inputs, i2h_weight, i2h_bias), ("h2h", state, h2h_weight, h2h_bias))))  # fmt: skip
+        return (
+            step,
+            *(
+                F.Convolution(
+                    x, weight, bias, num_filter=rows, layout=self._conv_layout, name=step + name, **self._conv[name]
+                )
+                for name, x, weight, bias in (
+                    ("i2h", inputs, i2h_weight, i2h_bias),
+                    ("h2h", state, h2h_weight, h2h_bias),
+                )
+            ),
+        )
 
 
 _DOC = """{kind} cell in {dims} dimension{s} whose products are convolutions.
@@ -129,12 +180,23 @@ _DOC = """{kind} cell in {dims} dimension{s} whose products are convolutions.
 def _cell(dims, base, short, kind):
     """One of the nine classes."""
     shape = (2, *(6,) * dims)
-    doc = _DOC.format(kind=kind, dims=dims, s="s" * (dims > 1), states="s" * (short == "LSTM"), layouts=", ".join(map(repr, _LAYOUTS[dims])), short=short,
-                      shape=shape, batch=(1, 2, *shape), out=(1, 2, 4, *shape[1:]))  # fmt: skip
+    doc = _DOC.format(
+        kind=kind,
+        dims=dims,
+        s="s" * (dims > 1),
+        states="s" * (short == "LSTM"),
+        layouts=", ".join(map(repr, _LAYOUTS[dims])),
+        short=short,
+        shape=shape,
+        batch=(1, 2, *shape),
+        out=(1, 2, 4, *shape[1:]),
+    )
     name = f"Conv{dims}D{short}Cell"
     return type(name, (_ConvCell, base), {"__doc__": doc, "__module__": __name__, "_dims": dims})
 
 
 Conv1DRNNCell, Conv2DRNNCell, Conv3DRNNCell = (_cell(n, RNNCell, "RNN", "Simple recurrent") for n in (1, 2, 3))
-Conv1DLSTMCell, Conv2DLSTMCell, Conv3DLSTMCell = (_cell(n, LSTMCell, "LSTM", "Long short-term memory") for n in (1, 2, 3))
+Conv1DLSTMCell, Conv2DLSTMCell, Conv3DLSTMCell = (
+    _cell(n, LSTMCell, "LSTM", "Long short-term memory") for n in (1, 2, 3)
+)
 Conv1DGRUCell, Conv2DGRUCell, Conv3DGRUCell = (_cell(n, GRUCell, "GRU", "Gated recurrent") for n in (1, 2, 3))

@@ -22,8 +22,8 @@ class VariationalDropoutCell(ModifierCell):
 
     Notes
     -----
-    Gal and Ghahramani, "A Theoretically Grounded Application of Dropout in Recurrent Neural Networks" (2016). Behaviour matched: MXNet
-    1.9.1. `reset`, which `unroll` calls, lets masks be drawn anew.
+    Gal and Ghahramani, "A Theoretically Grounded Application of Dropout in Recurrent Neural Networks" (2016). Behaviour
+    matched: MXNet 1.9.1. `reset`, which `unroll` calls, lets masks be drawn anew.
 
     Examples
     --------
@@ -37,7 +37,11 @@ class VariationalDropoutCell(ModifierCell):
     def __init__(self, base_cell, drop_inputs=0.0, drop_states=0.0, drop_outputs=0.0):
         cells = base_cell._children.values() if isinstance(base_cell, SequentialRNNCell) else (base_cell,)
         if drop_states and any(isinstance(c, BidirectionalCell) for c in cells):
-            raise asserted(ValueError, "VariationalDropoutCell: a BidirectionalCell has no steps, so none whose states could be dropped; put it around the cells")
+            raise asserted(
+                ValueError,
+                "VariationalDropoutCell: a BidirectionalCell has no steps, so none whose states could be dropped; "
+                "put it around the cells",
+            )
         super().__init__(base_cell)
         self.drop_inputs, self.drop_states, self.drop_outputs = drop_inputs, drop_states, drop_outputs
 
@@ -74,8 +78,14 @@ class VariationalDropoutCell(ModifierCell):
         self.reset()
         inputs, axis, F, _ = formatted(length, inputs, layout, True)
         with _Free(self.base_cell):
-            outputs, states = self.base_cell.unroll(length, self._along(F, self.drop_inputs, inputs, axis), begin_state, layout, merge_outputs=True,
-                                                    valid_length=valid_length)  # fmt: skip
+            outputs, states = self.base_cell.unroll(
+                length,
+                self._along(F, self.drop_inputs, inputs, axis),
+                begin_state,
+                layout,
+                merge_outputs=True,
+                valid_length=valid_length,
+            )
         outputs = self._along(F, self.drop_outputs, outputs, axis)
         merge = isinstance(merge_outputs, bool) and not merge_outputs
         return formatted(length, outputs, layout, False)[0] if merge else outputs, states
@@ -102,8 +112,8 @@ class LSTMPCell(HybridRecurrentCell):
 
     Notes
     -----
-    Sak et al., "Long Short-Term Memory Based Recurrent Neural Network Architectures for Large Vocabulary Speech Recognition" (2014).
-    Behaviour matched: MXNet 1.9.1.
+    Sak et al., "Long Short-Term Memory Based Recurrent Neural Network Architectures for Large Vocabulary Speech
+    Recognition" (2014). Behaviour matched: MXNet 1.9.1.
 
     Examples
     --------
@@ -115,15 +125,29 @@ class LSTMPCell(HybridRecurrentCell):
     ((2, 3), [(2, 3), (2, 8)])
     """
 
-    def __init__(self, hidden_size, projection_size, i2h_weight_initializer=None, h2h_weight_initializer=None, h2r_weight_initializer=None,
-                 i2h_bias_initializer="zeros", h2h_bias_initializer="zeros", input_size=0, prefix=None, params=None):  # fmt: skip
+    def __init__(
+        self,
+        hidden_size,
+        projection_size,
+        i2h_weight_initializer=None,
+        h2h_weight_initializer=None,
+        h2r_weight_initializer=None,
+        i2h_bias_initializer="zeros",
+        h2h_bias_initializer="zeros",
+        input_size=0,
+        prefix=None,
+        params=None,
+    ):
         super().__init__(prefix=prefix, params=params)
         hidden_size, projection_size = check_sizes(self, hidden_size=hidden_size, projection_size=projection_size)
         self._hidden_size, self._projection_size, self._input_size = hidden_size, projection_size, input_size
-        for name, shape, init in (("i2h_weight", (4 * hidden_size, input_size), i2h_weight_initializer),
-                                  ("h2h_weight", (4 * hidden_size, projection_size), h2h_weight_initializer),
-                                  ("h2r_weight", (projection_size, hidden_size), h2r_weight_initializer),
-                                  ("i2h_bias", (4 * hidden_size,), i2h_bias_initializer), ("h2h_bias", (4 * hidden_size,), h2h_bias_initializer)):  # fmt: skip
+        for name, shape, init in (
+            ("i2h_weight", (4 * hidden_size, input_size), i2h_weight_initializer),
+            ("h2h_weight", (4 * hidden_size, projection_size), h2h_weight_initializer),
+            ("h2r_weight", (projection_size, hidden_size), h2r_weight_initializer),
+            ("i2h_bias", (4 * hidden_size,), i2h_bias_initializer),
+            ("h2h_bias", (4 * hidden_size,), h2h_bias_initializer),
+        ):
             setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
 
     def __repr__(self):
@@ -148,8 +172,12 @@ class LSTMPCell(HybridRecurrentCell):
         i2h = F.FullyConnected(inputs, i2h_weight, i2h_bias, num_hidden=rows, name=f"{step}i2h")
         h2h = F.FullyConnected(states[0], h2h_weight, h2h_bias, num_hidden=rows, name=f"{step}h2h")
         gates = F.SliceChannel(i2h + h2h, num_outputs=4, name=f"{step}slice")
-        enter, forget, leave = (F.Activation(gates[i], act_type="sigmoid", name=step + n) for i, n in ((0, "i"), (1, "f"), (3, "o")))
-        memory = F.elemwise_add(forget * states[1], enter * F.Activation(gates[2], act_type="tanh", name=f"{step}c"), name=f"{step}state")
+        enter, forget, leave = (
+            F.Activation(gates[i], act_type="sigmoid", name=step + n) for i, n in ((0, "i"), (1, "f"), (3, "o"))
+        )
+        memory = F.elemwise_add(
+            forget * states[1], enter * F.Activation(gates[2], act_type="tanh", name=f"{step}c"), name=f"{step}state"
+        )
         hidden = F.elemwise_mul(leave, F.Activation(memory, act_type="tanh"), name=f"{step}hidden")
         output = F.FullyConnected(hidden, h2r_weight, num_hidden=self._projection_size, no_bias=True, name=f"{step}out")
         return output, [output, memory]
@@ -169,7 +197,8 @@ def dynamic_unroll(cell, inputs, begin_state, drop_inputs=0, drop_outputs=0, lay
         Shares of inputs and outputs that become zero, the same ones in all steps, in training.
     layout : {'TNC', 'NTC'}
     valid_length : NDArray or Symbol, optional
-        How many steps each item of the batch has, ``(batch,)``. Outputs behind are zero, states are those of the last one.
+        How many steps each item of the batch has, ``(batch,)``. Outputs behind are zero, states are those of the last
+        one.
 
     Returns
     -------

@@ -8,14 +8,6 @@ from .downloaded import CIFAR10, CIFAR100, MNIST, FashionMNIST
 from .folder import ImageFolderDataset
 from .record import ImageRecordDataset
 
-__all__ = [
-    "CIFAR10",
-    "CIFAR100",
-    "MNIST",
-    "FashionMNIST",
-    "ImageFolderDataset",
-    "ImageRecordDataset",
-    "transforms",
-]
+__all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST", "ImageFolderDataset", "ImageRecordDataset", "transforms"]
 
 __getattr__ = lent(__name__)

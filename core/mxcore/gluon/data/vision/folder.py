@@ -67,8 +67,9 @@ class ImageFolderDataset(Dataset):
                 if ending.lower() not in self._endings:
                     warnings.warn(
                         f"Ignoring {filename} of type {ending}. Only support {', '.join(self._endings)}",
-                        UserWarning, stacklevel=3,
-                    )  # fmt: skip
+                        UserWarning,
+                        stacklevel=3,
+                    )
                     continue
                 self.items.append((filename, label))
 

@@ -89,9 +89,7 @@ def rotate(image, degrees, zoom_in=False, zoom_out=False):
         for dx in (0, 1):
             xi, yi = x0 + dx, y0 + dy
             weight = (1 - np.abs(source_x - xi)) * (1 - np.abs(source_y - yi))
-            weight = np.where((xi >= 0) & (xi < width) & (yi >= 0) & (yi < height), weight, 0).astype(
-                image.dtype
-            )
+            weight = np.where((xi >= 0) & (xi < width) & (yi >= 0) & (yi < height), weight, 0).astype(image.dtype)
             out += weight * image[..., np.clip(yi, 0, height - 1), np.clip(xi, 0, width - 1)]
     return out
 
@@ -100,7 +98,5 @@ def crop(image, x, y, width, height):
     """A window of images ``(..., height, width, channels)``; it must lie inside."""
     h, w = image.shape[-3:-1]
     if x < 0 or y < 0 or width < 1 or height < 1 or x + width > w or y + height > h:
-        raise error(
-            ValueError, f"a window of {width}x{height} at ({x}, {y}) is not inside an image of {w}x{h}"
-        )
+        raise error(ValueError, f"a window of {width}x{height} at ({x}, {y}) is not inside an image of {w}x{h}")
     return image[..., y : y + height, x : x + width, :]

@@ -47,9 +47,7 @@ def _make(dataset, batchify, indices, where):
         at = None
         return False, pack(batchify(samples))
     except Exception as e:
-        doing = (
-            f"{where}, while reading sample {at!r}" if at is not None else f"{where}, while making the batch"
-        )
+        doing = f"{where}, while reading sample {at!r}" if at is not None else f"{where}, while making the batch"
         return True, pack(Failure(e, doing))
 
 

@@ -126,9 +126,11 @@ class ProcessPool:
         worker.conn = ours
         inherited = [w.conn for w in self._workers] + [ours] if method == "fork" else []
         worker.process = self._context.Process(
-            target=loop.run, daemon=True, name=f"DataLoader-{worker.number}",
+            target=loop.run,
+            daemon=True,
+            name=f"DataLoader-{worker.number}",
             args=(theirs, inherited, worker.number, os.getpid(), self._folder, work),
-        )  # fmt: skip
+        )
         with warnings.catch_warnings():
             # Python warns of threads at a fork. The library's own are quiet then; the child touches no
             # others.

@@ -41,9 +41,11 @@ class ThreadPool:
         self._finish = weakref.finalize(self, _stop, self._jobs, count)
         for number in range(count):
             threading.Thread(
-                target=_serve, args=(self._jobs, self._results, dataset, batchify), daemon=True,
+                target=_serve,
+                args=(self._jobs, self._results, dataset, batchify),
+                daemon=True,
                 name=f"DataLoader-{number}",
-            ).start()  # fmt: skip
+            ).start()
 
     def submit(self, job, seed, indices):
         """Queue a job. The seed is not used: threads share the generators of the process."""

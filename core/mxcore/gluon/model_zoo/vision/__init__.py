@@ -15,25 +15,11 @@ from .alexnet import AlexNet, alexnet
 from .densenet import DenseNet, get_densenet
 from .inception import Inception3, inception_v3
 from .mobilenet import MobileNet, MobileNetV2, get_mobilenet, get_mobilenet_v2
-from .resnet import (
-    BasicBlockV1,
-    BasicBlockV2,
-    BottleneckV1,
-    BottleneckV2,
-    ResNetV1,
-    ResNetV2,
-    get_resnet,
-)
+from .resnet import BasicBlockV1, BasicBlockV2, BottleneckV1, BottleneckV2, ResNetV1, ResNetV2, get_resnet
 from .squeezenet import SqueezeNet, get_squeezenet
 from .vgg import VGG, get_vgg
 
-_VARIANTS = {
-    **resnet.VARIANTS,
-    **vgg.VARIANTS,
-    **squeezenet.VARIANTS,
-    **densenet.VARIANTS,
-    **mobilenet.VARIANTS,
-}
+_VARIANTS = {**resnet.VARIANTS, **vgg.VARIANTS, **squeezenet.VARIANTS, **densenet.VARIANTS, **mobilenet.VARIANTS}
 globals().update(_VARIANTS)
 
 __all__ = [
@@ -82,7 +68,5 @@ def get_model(name, **kwargs):
     """
     make = _MODELS.get(name.lower())
     if make is None:
-        raise error(
-            ValueError, f"Model {name} is not supported. Available options are {', '.join(sorted(_MODELS))}"
-        )
+        raise error(ValueError, f"Model {name} is not supported. Available options are {', '.join(sorted(_MODELS))}")
     return make(**kwargs)

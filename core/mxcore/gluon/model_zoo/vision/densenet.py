@@ -34,7 +34,9 @@ def _dense_layer(growth_rate, bn_size, dropout):
 
 def _dense_block(num_layers, bn_size, growth_rate, dropout, stage_index):
     """A stage of layers, each beside its input."""
-    return stage(f"stage{stage_index}_", lambda: [_dense_layer(growth_rate, bn_size, dropout) for _ in range(num_layers)])
+    return stage(
+        f"stage{stage_index}_", lambda: [_dense_layer(growth_rate, bn_size, dropout) for _ in range(num_layers)]
+    )
 
 
 def _transition(num_output_features):
@@ -61,9 +63,7 @@ class DenseNet(HybridBlock):
         prefix, params.
     """
 
-    def __init__(
-        self, num_init_features, growth_rate, block_config, bn_size=4, dropout=0, classes=1000, **kwargs
-    ):
+    def __init__(self, num_init_features, growth_rate, block_config, bn_size=4, dropout=0, classes=1000, **kwargs):
         super().__init__(**kwargs)
         with self.name_scope():
             self.features = in_sequence(
@@ -101,9 +101,7 @@ def get_densenet(num_layers, pretrained=False, ctx=None, root=None, **kwargs):
     **kwargs
         classes and other arguments of the network.
     """
-    return pretrained_or_not(
-        DenseNet(*_SPEC[num_layers], **kwargs), f"densenet{num_layers}", pretrained, ctx, root
-    )
+    return pretrained_or_not(DenseNet(*_SPEC[num_layers], **kwargs), f"densenet{num_layers}", pretrained, ctx, root)
 
 
 VARIANTS = variants(__name__, "DenseNet", get_densenet, **{f"densenet{n}": (n,) for n in _SPEC})

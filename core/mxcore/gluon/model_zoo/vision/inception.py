@@ -44,11 +44,7 @@ def _a(pooled):
 
 
 def _b():
-    return (
-        _branch((384, 3, 2)),
-        _branch((64,), (96, 3, 1, 1), (96, 3, 2)),
-        _branch(pool="max"),
-    )
+    return (_branch((384, 3, 2)), _branch((64,), (96, 3, 1, 1), (96, 3, 2)), _branch(pool="max"))
 
 
 def _c(n):
@@ -97,9 +93,14 @@ class Inception3(HybridBlock):
         super().__init__(**kwargs)
         with self.name_scope():
             self.features = in_sequence(
-                _conv(32, 3, 2), _conv(32, 3), _conv(64, 3, 1, 1), nn.MaxPool2D(3, 2),
-                _conv(80, 1), _conv(192, 3), nn.MaxPool2D(3, 2),
-            )  # fmt: skip
+                _conv(32, 3, 2),
+                _conv(32, 3),
+                _conv(64, 3, 1, 1),
+                nn.MaxPool2D(3, 2),
+                _conv(80, 1),
+                _conv(192, 3),
+                nn.MaxPool2D(3, 2),
+            )
             for prefix, branches in _BLOCKS:
                 block = _beside(prefix=prefix)
                 with block.name_scope():

@@ -7,15 +7,7 @@ from ... import nn
 from ...block import HybridBlock
 from .parts import in_sequence, pretrained_or_not, stage, variants
 
-__all__ = [
-    "BasicBlockV1",
-    "BasicBlockV2",
-    "BottleneckV1",
-    "BottleneckV2",
-    "ResNetV1",
-    "ResNetV2",
-    "get_resnet",
-]
+__all__ = ["BasicBlockV1", "BasicBlockV2", "BottleneckV1", "BottleneckV2", "ResNetV1", "ResNetV2", "get_resnet"]
 
 
 def _conv3x3(channels, stride, in_channels):
@@ -33,9 +25,7 @@ class _BlockV1(HybridBlock):
         super().__init__(**kwargs)
         # Named as MXNet does: by where the layers are made, in the network's scope.
         self.body = in_sequence(*self._body(channels, stride, in_channels))
-        self.downsample = (
-            in_sequence(_shortcut(channels, stride, in_channels), nn.BatchNorm()) if downsample else None
-        )
+        self.downsample = in_sequence(_shortcut(channels, stride, in_channels), nn.BatchNorm()) if downsample else None
 
     def hybrid_forward(self, F, x):
         residual = x if self.downsample is None else self.downsample(x)
@@ -60,9 +50,12 @@ class BasicBlockV1(_BlockV1):
     @staticmethod
     def _body(channels, stride, in_channels):
         return (
-            _conv3x3(channels, stride, in_channels), nn.BatchNorm(), nn.Activation("relu"),
-            _conv3x3(channels, 1, channels), nn.BatchNorm(),
-        )  # fmt: skip
+            _conv3x3(channels, stride, in_channels),
+            nn.BatchNorm(),
+            nn.Activation("relu"),
+            _conv3x3(channels, 1, channels),
+            nn.BatchNorm(),
+        )
 
 
 class BottleneckV1(_BlockV1):
@@ -72,10 +65,15 @@ class BottleneckV1(_BlockV1):
     def _body(channels, stride, in_channels):
         inner = channels // 4
         return (
-            nn.Conv2D(inner, 1, stride), nn.BatchNorm(), nn.Activation("relu"),
-            _conv3x3(inner, 1, inner), nn.BatchNorm(), nn.Activation("relu"),
-            nn.Conv2D(channels, 1, 1), nn.BatchNorm(),
-        )  # fmt: skip
+            nn.Conv2D(inner, 1, stride),
+            nn.BatchNorm(),
+            nn.Activation("relu"),
+            _conv3x3(inner, 1, inner),
+            nn.BatchNorm(),
+            nn.Activation("relu"),
+            nn.Conv2D(channels, 1, 1),
+            nn.BatchNorm(),
+        )
 
 
 class _BlockV2(HybridBlock):
@@ -183,9 +181,11 @@ class ResNetV1(_ResNet):
         if thumbnail:
             return (_conv3x3(channels, 1, 0),)
         return (
-            nn.Conv2D(channels, 7, 2, 3, use_bias=False), nn.BatchNorm(), nn.Activation("relu"),
+            nn.Conv2D(channels, 7, 2, 3, use_bias=False),
+            nn.BatchNorm(),
+            nn.Activation("relu"),
             nn.MaxPool2D(3, 2, 1),
-        )  # fmt: skip
+        )
 
     @staticmethod
     def _last():
@@ -224,7 +224,10 @@ _SPEC = {
 }
 #: By version.
 _NETWORKS = [ResNetV1, ResNetV2]
-_BLOCKS = [{"basic_block": BasicBlockV1, "bottle_neck": BottleneckV1}, {"basic_block": BasicBlockV2, "bottle_neck": BottleneckV2}]
+_BLOCKS = [
+    {"basic_block": BasicBlockV1, "bottle_neck": BottleneckV1},
+    {"basic_block": BasicBlockV2, "bottle_neck": BottleneckV2},
+]
 
 
 def get_resnet(version, num_layers, pretrained=False, ctx=None, root=None, **kwargs):
@@ -252,8 +255,6 @@ def get_resnet(version, num_layers, pretrained=False, ctx=None, root=None, **kwa
     return pretrained_or_not(net, f"resnet{num_layers}_v{version}", pretrained, ctx, root)
 
 
-VARIANTS = variants(
-    __name__, "ResNet", get_resnet, **{f"resnet{n}_v{v}": (v, n) for v in (1, 2) for n in _SPEC}
-)
+VARIANTS = variants(__name__, "ResNet", get_resnet, **{f"resnet{n}_v{v}": (v, n) for v in (1, 2) for n in _SPEC})
 globals().update(VARIANTS)
 __all__ += VARIANTS

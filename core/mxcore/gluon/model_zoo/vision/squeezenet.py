@@ -52,9 +52,7 @@ class SqueezeNet(HybridBlock):
             for m in modules:
                 self.features.add(nn.MaxPool2D(3, 2, ceil_mode=True) if m == "P" else _fire(m))
             self.features.add(nn.Dropout(0.5))
-            self.output = in_sequence(
-                nn.Conv2D(classes, 1), nn.Activation("relu"), nn.AvgPool2D(13), nn.Flatten()
-            )
+            self.output = in_sequence(nn.Conv2D(classes, 1), nn.Activation("relu"), nn.AvgPool2D(13), nn.Flatten())
 
     def hybrid_forward(self, F, x):
         return self.output(self.features(x))

@@ -11,7 +11,12 @@ __all__ = ["VGG", "get_vgg"]
 
 #: Number of layers -> convolutions a stage.
 _CHANNELS = [64, 128, 256, 512, 512]
-_SPEC = {11: ([1, 1, 2, 2, 2], _CHANNELS), 13: ([2, 2, 2, 2, 2], _CHANNELS), 16: ([2, 2, 3, 3, 3], _CHANNELS), 19: ([2, 2, 4, 4, 4], _CHANNELS)}
+_SPEC = {
+    11: ([1, 1, 2, 2, 2], _CHANNELS),
+    13: ([2, 2, 2, 2, 2], _CHANNELS),
+    16: ([2, 2, 3, 3, 3], _CHANNELS),
+    19: ([2, 2, 4, 4, 4], _CHANNELS),
+}
 
 
 class VGG(HybridBlock):
@@ -34,9 +39,7 @@ class VGG(HybridBlock):
         with self.name_scope():
             self.features = in_sequence(*self._convolutions(layers, filters, batch_norm))
             for _ in range(2):
-                self.features.add(
-                    nn.Dense(4096, activation="relu", weight_initializer="normal"), nn.Dropout(0.5)
-                )
+                self.features.add(nn.Dense(4096, activation="relu", weight_initializer="normal"), nn.Dropout(0.5))
             self.output = nn.Dense(classes, weight_initializer="normal")
 
     @staticmethod
@@ -79,8 +82,7 @@ def _vgg(num_layers, batch_norm, **kwargs):
 
 
 VARIANTS = variants(
-    __name__, "VGG", _vgg,
-    **{f"vgg{n}": (n, False) for n in _SPEC}, **{f"vgg{n}_bn": (n, True) for n in _SPEC},
-)  # fmt: skip
+    __name__, "VGG", _vgg, **{f"vgg{n}": (n, False) for n in _SPEC}, **{f"vgg{n}_bn": (n, True) for n in _SPEC}
+)
 globals().update(VARIANTS)
 __all__ += VARIANTS

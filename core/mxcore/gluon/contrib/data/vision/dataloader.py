@@ -20,7 +20,13 @@ from ....data.vision.images import read
 from ....nn import HybridSequential, Sequential
 from .transforms import bbox
 
-__all__ = ["BboxLabelTransform", "ImageBboxDataLoader", "ImageDataLoader", "create_bbox_augment", "create_image_augment"]
+__all__ = [
+    "BboxLabelTransform",
+    "ImageBboxDataLoader",
+    "ImageDataLoader",
+    "create_bbox_augment",
+    "create_image_augment",
+]
 
 #: ImageNet's, of pixels between 0 and 1.
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -97,9 +103,23 @@ def _colours(function, brightness, contrast, saturation, hue, pca_noise, rand_gr
     yield image_transforms.Cast(dtype)
 
 
-def create_image_augment(data_shape, resize=0, rand_crop=False, rand_resize=False, rand_mirror=False, mean=None, std=None,
-                         brightness=0, contrast=0, saturation=0, hue=0, pca_noise=0, rand_gray=0, inter_method=2,
-                         dtype="float32"):  # fmt: skip
+def create_image_augment(
+    data_shape,
+    resize=0,
+    rand_crop=False,
+    rand_resize=False,
+    rand_mirror=False,
+    mean=None,
+    std=None,
+    brightness=0,
+    contrast=0,
+    saturation=0,
+    hue=0,
+    pca_noise=0,
+    rand_gray=0,
+    inter_method=2,
+    dtype="float32",
+):
     """The transforms that classification usually takes, in their usual order, as one block.
 
     Parameters
@@ -123,7 +143,8 @@ def create_image_augment(data_shape, resize=0, rand_crop=False, rand_resize=Fals
     rand_gray : float, default 0
         Share of images that turn grey.
     inter_method : int, default 2
-        Interpolation: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 by whether the image grows or shrinks, 10 by chance.
+        Interpolation: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 by whether the image grows or shrinks, 10 by
+        chance.
     dtype : str, default 'float32'
 
     Returns
@@ -159,9 +180,26 @@ def create_image_augment(data_shape, resize=0, rand_crop=False, rand_resize=Fals
     return image_transforms.Compose(found)
 
 
-def create_bbox_augment(data_shape, rand_crop=0, rand_pad=0, rand_gray=0, rand_mirror=False, mean=None, std=None,
-                        brightness=0, contrast=0, saturation=0, pca_noise=0, hue=0, inter_method=2, max_aspect_ratio=2,
-                        area_range=(0.3, 3.0), max_attempts=50, pad_val=(127, 127, 127), dtype="float32"):  # fmt: skip
+def create_bbox_augment(
+    data_shape,
+    rand_crop=0,
+    rand_pad=0,
+    rand_gray=0,
+    rand_mirror=False,
+    mean=None,
+    std=None,
+    brightness=0,
+    contrast=0,
+    saturation=0,
+    pca_noise=0,
+    hue=0,
+    inter_method=2,
+    max_aspect_ratio=2,
+    area_range=(0.3, 3.0),
+    max_attempts=50,
+    pad_val=(127, 127, 127),
+    dtype="float32",
+):
     """The transforms that detection usually takes, in their usual order, as one block.
 
     Parameters
@@ -206,13 +244,17 @@ def create_bbox_augment(data_shape, rand_crop=0, rand_pad=0, rand_gray=0, rand_m
     width, height = _size_of(data_shape, "create_bbox_augment")
     out = _InOrder()
     if rand_crop > 0:
-        out.add(bbox.ImageBboxRandomCropWithConstraints(rand_crop, area_range[0], 1.0, max_aspect_ratio, None, max_attempts))
+        out.add(
+            bbox.ImageBboxRandomCropWithConstraints(rand_crop, area_range[0], 1.0, max_aspect_ratio, None, max_attempts)
+        )
     if rand_mirror:
         out.add(bbox.ImageBboxRandomFlipLeftRight(0.5))
     if rand_pad > 0:
         out.add(bbox.ImageBboxRandomExpand(rand_pad, area_range[1], pad_val))
     out.add(bbox.ImageBboxResize(width, height, inter_method))
-    colours = _colours("create_bbox_augment", brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std, dtype)
+    colours = _colours(
+        "create_bbox_augment", brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std, dtype
+    )
     out.add(_OfImage(image_transforms.Compose(colours)))
     return out
 
@@ -290,7 +332,8 @@ class ImageDataLoader(DataLoader):
         A list in memory, of ``[label, …, file name]``.
     dtype : {'float32', 'float64', 'int32', 'int64'}, default 'float32'
         Of the labels in a list.
-    shuffle, sampler, last_batch, batch_sampler, batchify_fn, num_workers, pin_memory, pin_device_id, prefetch, thread_pool, timeout
+    shuffle, sampler, last_batch, batch_sampler, batchify_fn, num_workers, pin_memory, pin_device_id, prefetch,
+    thread_pool, timeout
         As for `gluon.data.DataLoader`.
     try_nopython : bool, optional
         Without effect: MXNet's way to load without Python.
@@ -304,7 +347,8 @@ class ImageDataLoader(DataLoader):
 
     Notes
     -----
-    MXNet 1.9.1 does not have it yet; the arguments are those of MXNet 2. It is a `DataLoader`, so an `Estimator` takes it.
+    MXNet 1.9.1 does not have it yet; the arguments are those of MXNet 2. It is a `DataLoader`, so an `Estimator` takes
+    it.
 
     Examples
     --------
@@ -317,18 +361,53 @@ class ImageDataLoader(DataLoader):
     [((2, 3, 20, 20), [0.0, 1.0]), ((1, 3, 20, 20), [2.0])]
     """
 
-    def __init__(self, batch_size, data_shape, path_imgrec=None, path_imglist=None, path_root=".", part_index=0, num_parts=1,
-                 aug_list=None, imglist=None, dtype="float32", shuffle=False, sampler=None, last_batch=None,
-                 batch_sampler=None, batchify_fn=None, num_workers=0, pin_memory=False, pin_device_id=0, prefetch=None,
-                 thread_pool=False, timeout=120, try_nopython=None, **kwargs):  # fmt: skip
+    def __init__(
+        self,
+        batch_size,
+        data_shape,
+        path_imgrec=None,
+        path_imglist=None,
+        path_root=".",
+        part_index=0,
+        num_parts=1,
+        aug_list=None,
+        imglist=None,
+        dtype="float32",
+        shuffle=False,
+        sampler=None,
+        last_batch=None,
+        batch_sampler=None,
+        batchify_fn=None,
+        num_workers=0,
+        pin_memory=False,
+        pin_device_id=0,
+        prefetch=None,
+        thread_pool=False,
+        timeout=120,
+        try_nopython=None,
+        **kwargs,
+    ):
         owner = type(self).__name__
         images = _images(owner, path_imgrec, path_imglist, path_root, imglist, dtype, num_parts, part_index)
         if aug_list is None:
             augment = create_image_augment(data_shape, **kwargs)
         else:
             augment = _augmenter(owner, aug_list, Sequential)
-        super().__init__(images.transform_first(augment), batch_size, shuffle, sampler, last_batch, batch_sampler, batchify_fn,
-                         num_workers, pin_memory, pin_device_id, prefetch, thread_pool, timeout)  # fmt: skip
+        super().__init__(
+            images.transform_first(augment),
+            batch_size,
+            shuffle,
+            sampler,
+            last_batch,
+            batch_sampler,
+            batchify_fn,
+            num_workers,
+            pin_memory,
+            pin_device_id,
+            prefetch,
+            thread_pool,
+            timeout,
+        )
 
 
 class BboxLabelTransform(Block):
@@ -363,8 +442,8 @@ class BboxLabelTransform(Block):
 class ImageBboxDataLoader(DataLoader):
     """Batches of images and boxes of their objects, from a record file or image files, augmented.
 
-    A batch is images and an array ``(images, objects, 5 or more)``: left, top, right and bottom in pixels, class, and whatever
-    else a label has; images of fewer objects get rows of -1.
+    A batch is images and an array ``(images, objects, 5 or more)``: left, top, right and bottom in pixels, class, and
+    whatever else a label has; images of fewer objects get rows of -1.
 
     Parameters
     ----------
@@ -378,7 +457,8 @@ class ImageBboxDataLoader(DataLoader):
         otherwise.
     coord_normalized : bool, default True
         Coordinates in labels are shares of width and height.
-    shuffle, sampler, last_batch, batch_sampler, batchify_fn, num_workers, pin_memory, pin_device_id, prefetch, thread_pool, timeout
+    shuffle, sampler, last_batch, batch_sampler, batchify_fn, num_workers, pin_memory, pin_device_id, prefetch,
+    thread_pool, timeout
         As for `gluon.data.DataLoader`.
     try_nopython : bool, optional
         Without effect: MXNet's way to load without Python.
@@ -406,10 +486,33 @@ class ImageBboxDataLoader(DataLoader):
     (2, 3, 20, 20) [[[0, 5, 10, 20, 7], [-1, -1, -1, -1, -1]], [[0, 0, 20, 20, 8], [10, 0, 20, 20, 9]]]
     """
 
-    def __init__(self, batch_size, data_shape, path_imgrec=None, path_imglist=None, path_root=".", part_index=0, num_parts=1,
-                 aug_list=None, imglist=None, coord_normalized=True, dtype="float32", shuffle=False, sampler=None,
-                 last_batch=None, batch_sampler=None, batchify_fn=None, num_workers=0, pin_memory=False, pin_device_id=0,
-                 prefetch=None, thread_pool=False, timeout=120, try_nopython=None, **kwargs):  # fmt: skip
+    def __init__(
+        self,
+        batch_size,
+        data_shape,
+        path_imgrec=None,
+        path_imglist=None,
+        path_root=".",
+        part_index=0,
+        num_parts=1,
+        aug_list=None,
+        imglist=None,
+        coord_normalized=True,
+        dtype="float32",
+        shuffle=False,
+        sampler=None,
+        last_batch=None,
+        batch_sampler=None,
+        batchify_fn=None,
+        num_workers=0,
+        pin_memory=False,
+        pin_device_id=0,
+        prefetch=None,
+        thread_pool=False,
+        timeout=120,
+        try_nopython=None,
+        **kwargs,
+    ):
         owner = type(self).__name__
         images = _images(owner, path_imgrec, path_imglist, path_root, imglist, dtype, num_parts, part_index)
         if aug_list is None:
@@ -418,9 +521,21 @@ class ImageBboxDataLoader(DataLoader):
             augment = _augmenter(owner, aug_list, _InOrder)
         steps = _InOrder()
         steps.add(BboxLabelTransform(coord_normalized), augment)
-        super().__init__(images.transform(steps), batch_size, shuffle, sampler, last_batch, batch_sampler,
-                         _padded if batchify_fn is None else batchify_fn, num_workers, pin_memory, pin_device_id, prefetch,
-                         thread_pool, timeout)  # fmt: skip
+        super().__init__(
+            images.transform(steps),
+            batch_size,
+            shuffle,
+            sampler,
+            last_batch,
+            batch_sampler,
+            _padded if batchify_fn is None else batchify_fn,
+            num_workers,
+            pin_memory,
+            pin_device_id,
+            prefetch,
+            thread_pool,
+            timeout,
+        )
 
 
 def _padded(samples):

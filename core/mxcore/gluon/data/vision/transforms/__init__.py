@@ -7,14 +7,7 @@ from ....loss.base import numeric_types
 from ....nn import HybridSequential, Sequential
 from ....utils import is_np_array
 from .basic import Cast, Normalize, ToTensor
-from .color import (
-    RandomBrightness,
-    RandomColorJitter,
-    RandomContrast,
-    RandomHue,
-    RandomLighting,
-    RandomSaturation,
-)
+from .color import RandomBrightness, RandomColorJitter, RandomContrast, RandomHue, RandomLighting, RandomSaturation
 from .compose import Compose, RandomApply
 from .geometry import (
     CenterCrop,

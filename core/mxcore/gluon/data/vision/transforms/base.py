@@ -26,10 +26,7 @@ class _OfImages:
         n = len(image.shape)
         if n != 3 and not (self._batches and n == 4):
             axes = "(height, width, channels)" + (", or a batch of them" if self._batches else "")
-            raise error(
-                ValueError,
-                f"{type(self).__name__} takes an image {axes}, got an array of shape {image.shape}",
-            )
+            raise error(ValueError, f"{type(self).__name__} takes an image {axes}, got an array of shape {image.shape}")
 
 
 class ImageBlock(_OfImages, Block):

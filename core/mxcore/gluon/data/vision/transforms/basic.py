@@ -75,8 +75,7 @@ class Normalize(ImageHybridBlock):
         if len(shape) not in (3, 4) or shape[-3] not in (1, 3):
             raise error(
                 ValueError,
-                "Normalize takes a tensor (channels, height, width) of 1 or 3 channels, got an array of "
-                f"shape {shape}",
+                f"Normalize takes a tensor (channels, height, width) of 1 or 3 channels, got an array of shape {shape}",
             )
 
     def hybrid_forward(self, F, x):

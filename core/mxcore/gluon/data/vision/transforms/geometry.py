@@ -229,13 +229,10 @@ class Rotate(ImageBlock):
 
     def forward(self, x):
         if x.dtype != np.float32:
-            raise error(
-                TypeError, "This transformation only supports float32. Consider calling it after ToTensor"
-            )
+            raise error(TypeError, "This transformation only supports float32. Consider calling it after ToTensor")
         if len(x.shape) not in (3, 4):
             raise error(
-                ValueError,
-                f"Rotate takes a tensor (channels, height, width) or a batch of them, got {x.shape}",
+                ValueError, f"Rotate takes a tensor (channels, height, width) or a batch of them, got {x.shape}"
             )
         return nd.array(images.rotate(x.asnumpy(), self._degrees, *self._zoom), ctx=x.context)
 

@@ -1,7 +1,7 @@
 """Transforms of an image together with the boxes of its objects.
 
-They take an image ``(height, width, channels)`` and boxes ``(N, 4 or more)``: left, top, right and bottom in pixels, then whatever
-else, which stays. Chance is Python's ``random``.
+They take an image ``(height, width, channels)`` and boxes ``(N, 4 or more)``: left, top, right and bottom in pixels,
+then whatever else, which stays. Chance is Python's ``random``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class _OfImageAndBoxes(Block):
         if len(img.shape) != 3:
             raise error(
                 NotImplementedError,
-                f"{type(self).__name__} takes an image (height, width, channels), got an array of shape {tuple(img.shape)}",
+                f"{type(self).__name__} takes an image (height, width, channels), got an array of shape "
+                f"{tuple(img.shape)}",
             )
         _check_bbox_shape(bbox)
         if self.p < 1 and random.random() >= self.p:
@@ -174,7 +175,9 @@ class ImageBboxRandomExpand(_OfImageAndBoxes):
         height, width, channels = img.shape
         fill = (self._fill,) * channels if isinstance(self._fill, Number) else tuple(self._fill)
         if len(fill) != channels:
-            raise error(ValueError, f"ImageBboxRandomExpand: fill has {len(fill)} numbers, the image {channels} channels")
+            raise error(
+                ValueError, f"ImageBboxRandomExpand: fill has {len(fill)} numbers, the image {channels} channels"
+            )
         across = random.uniform(1, self._max_ratio)
         down = across if self._keep_ratio else random.uniform(1, self._max_ratio)
         canvas = np.empty((int(height * down), int(width * across), channels), img.dtype)

@@ -1,4 +1,5 @@
-"""Boxes of objects: arrays ``(N, 4 or more)`` of left, top, right and bottom in pixels, then whatever else, which stays.
+"""Boxes of objects: arrays ``(N, 4 or more)`` of left, top, right and bottom in pixels, then whatever else, which
+stays.
 
 The functions take NumPy arrays and return new ones. Chance is Python's ``random``.
 """
@@ -181,7 +182,10 @@ def _of_boxes(function):
     def convert(boxes, *args, **kwargs):
         single = isinstance(boxes, (list, tuple))
         if not single and not isinstance(boxes, np.ndarray):
-            raise error(TypeError, f"{function.__name__}: a box is a list or tuple, boxes a numpy.ndarray, got {type(boxes).__name__}")
+            raise error(
+                TypeError,
+                f"{function.__name__}: a box is a list or tuple, boxes a numpy.ndarray, got {type(boxes).__name__}",
+            )
         array = np.asarray(boxes)
         if array.size % 4 or single and array.shape != (4,):
             raise error(IndexError, f"{function.__name__}: a box has 4 numbers, got shape {array.shape}")
@@ -245,7 +249,9 @@ def bbox_clip_xyxy(xyxy, width, height):
 
 
 def _overlaps(rows, window):
-    """`bbox_iou` of boxes, as lists, with a window: of a few boxes, hundreds of times an image, NumPy's calls would take longest."""
+    """`bbox_iou` of boxes, as lists, with a window: of a few boxes, hundreds of times an image, NumPy's calls would
+    take longest.
+    """
     left, top, width, height = window
     for x0, y0, x1, y1 in rows:
         across, down = min(x1, left + width) - max(x0, left), min(y1, top + height) - max(y0, top)
@@ -254,7 +260,9 @@ def _overlaps(rows, window):
         yield both / either
 
 
-def bbox_random_crop_with_constraints(bbox, size, min_scale=0.3, max_scale=1, max_aspect_ratio=2, constraints=None, max_trial=50):
+def bbox_random_crop_with_constraints(
+    bbox, size, min_scale=0.3, max_scale=1, max_aspect_ratio=2, constraints=None, max_trial=50
+):
     """A window by chance that meets boxes far enough (Liu et al., SSD: Single Shot MultiBox Detector, 2016).
 
     Parameters
@@ -268,8 +276,8 @@ def bbox_random_crop_with_constraints(bbox, size, min_scale=0.3, max_scale=1, ma
     max_aspect_ratio : float, default 2
         How much its proportions differ from the image's.
     constraints : iterable of (float or None, float or None), optional
-        Least and most overlap (`bbox_iou`) of every box with the window, None for no limit. A window is sought for each,
-        and one of those that are found is taken, or the whole image.
+        Least and most overlap (`bbox_iou`) of every box with the window, None for no limit. A window is sought for
+        each, and one of those that are found is taken, or the whole image.
     max_trial : int, default 50
         Windows that are tried for each.
 
@@ -294,7 +302,10 @@ def bbox_random_crop_with_constraints(bbox, size, min_scale=0.3, max_scale=1, ma
         scale = random.uniform(min_scale, max_scale)
         ratio = math.sqrt(random.uniform(max(1 / max_aspect_ratio, scale**2), min(max_aspect_ratio, 1 / scale**2)))
         # Rounding must leave at least a pixel and no more than there are.
-        w, h = (min(max(int(length * share), 1), length) for length, share in ((width, scale * ratio), (height, scale / ratio)))
+        w, h = (
+            min(max(int(length * share), 1), length)
+            for length, share in ((width, scale * ratio), (height, scale / ratio))
+        )
         return random.randint(0, width - w), random.randint(0, height - h), w, h
 
     if not len(bbox):
